@@ -1,0 +1,354 @@
+package retry
+
+import (
+	"iter"
+	"math"
+	"math/bits"
+	"time"
+)
+
+// Defaults of a Backoff. 5s ×2 capped at 1h is the delivery schedule that Policy{} publishes: it gives a failing
+// peer ten and a half minutes over 8 attempts, and no single wait is longer than an operator's patience.
+const (
+	defaultBase        = 5 * time.Second
+	defaultCap         = time.Hour
+	defaultFactor      = 2 // of Exponential: the doubling of Ethernet's backoff (IEEE 802.3, 4.2.3.2.5)
+	defaultSlope       = 1 // of Linear: Base, 2·Base, 3·Base, ...
+	maxDelay           = time.Duration(math.MaxInt64)
+	maxFractionalSteps = 1000 // see fractional
+)
+
+// Mode says which formula gives the delay. The zero Mode is List where Delays is set, else Exponential.
+type Mode uint8
+
+// The modes, for the attempt n that just failed, counted from 1.
+const (
+	Exponential Mode = iota + 1 // Base·Factor^(n−1)
+	Linear                      // Base·(1+Factor·(n−1))
+	Fixed                       // Base
+	List                        // Delays[n−1]; the last one repeats
+)
+
+// String returns "exponential", "linear", "fixed" or "list", and "" for the zero Mode.
+func (m Mode) String() string {
+	return name(int(m), "Mode", "", "exponential", "linear", "fixed", "list")
+}
+
+// Backoff computes how long to wait after a failed attempt. It is plain data: its methods are pure, allocate nothing
+// and give the same delay for the same arguments on every platform. The zero Backoff is exponential: 5s ×2, at most 1h.
+//
+// A default gives way to a value that was set: a set Base above the default Cap raises that Cap to itself, a set Cap
+// below the default Base lowers that Base. A field whose value Validate refuses counts as unset, so every method
+// answers for every Backoff.
+type Backoff struct {
+	// Mode is the formula. Zero means List where Delays is set, else Exponential.
+	Mode Mode
+	// Base is the first delay and the unit of the others. List does not use it. Zero means 5s.
+	Base time.Duration
+	// Factor is the growth per attempt: at least 1 for Exponential, above 0 for Linear. Fixed and List do not
+	// use it. Zero means 2 for Exponential and 1 for Linear.
+	Factor float64
+	// Cap bounds every delay, jitter included. Reaching it never ends a run. Zero means 1h, and no cap for List.
+	Cap time.Duration
+	// Delays are the waits after attempt 1, 2, ... of a List; the last one repeats. Nil means no list.
+	Delays []time.Duration
+	// Jitter says how a delay is spread at random. Zero means none.
+	Jitter JitterMode
+	// JitterRatio is the half-width of RatioJitter's window as a share of the delay, in (0,1]. Only RatioJitter
+	// uses it. Zero means 0.2.
+	JitterRatio float64
+}
+
+// Delay returns the wait after the given failed attempt, without jitter: min(formula, Cap), in [0, Cap].
+// attempt counts from 1; anything below counts as 1. Where the formula overflows the delay is Cap.
+//
+// Whole-number factors are computed in integers. Other factors are computed in float64 steps, each rounded once, and
+// truncated to the nanosecond.
+func (b Backoff) Delay(attempt int) time.Duration { return b.delay(attempt) }
+
+func (b *Backoff) delay(attempt int) time.Duration {
+	grown := max(attempt, 1) - 1 // how often the first delay has grown
+	limit := b.limit()
+	switch b.mode() {
+	case List:
+		return min(max(b.Delays[min(grown, len(b.Delays)-1)], 0), limit)
+	case Fixed:
+		return min(b.base(), limit)
+	case Linear:
+		return linear(b.base(), b.slope(), grown, limit)
+	default:
+		return exponential(b.base(), b.factor(), grown, limit)
+	}
+}
+
+// Jittered returns the wait after the given failed attempt, spread by Jitter, in [0, Cap]. u in [0,1) chooses the
+// point of the window; a u below 0 or NaN counts as 0, one of 1 or more as the largest float64 below 1.
+// prev is the delay that Jittered gave for the attempt before, 0 for the first; only DecorrelatedJitter uses it.
+//
+// The order is formula, cap, jitter, cap: the window is clipped to [0, Cap] before the point is chosen, so that
+// delays which have reached the cap still spread and never pile up on it.
+func (b Backoff) Jittered(attempt int, prev time.Duration, u float64) time.Duration {
+	lo, hi := b.window(attempt, prev)
+	return lo + within(hi-lo, u)
+}
+
+// Bounds returns the smallest delay that Jittered can give after the given attempt and the supremum of them: hi itself
+// is reached only where lo == hi. For DecorrelatedJitter it covers all histories that start with the first attempt.
+func (b Backoff) Bounds(attempt int) (lo, hi time.Duration) {
+	var prev time.Duration
+	if b.jitter() == DecorrelatedJitter {
+		// Each delay is below three times the one before: prev < Base·3^(n−1).
+		prev = exponential(b.base(), 3, max(attempt, 1)-1, b.limit())
+	}
+	return b.window(attempt, prev)
+}
+
+// Schedule returns the endless sequence of attempts and the wait after each: (1, delay), (2, delay), ... It never
+// sleeps. rnd gives a number in [0,1) for each delay, and is not called where there is no jitter; a nil rnd means no
+// jitter. Each range over the sequence starts anew at attempt 1.
+func (b Backoff) Schedule(rnd func() float64) iter.Seq2[int, time.Duration] {
+	if rnd == nil {
+		b.Jitter = NoJitter
+	}
+	return func(yield func(int, time.Duration) bool) {
+		var prev time.Duration
+		for attempt := 1; ; attempt = next(attempt) {
+			var u float64
+			if b.jitter() != NoJitter {
+				u = rnd()
+			}
+			prev = b.Jittered(attempt, prev, u)
+			if !yield(attempt, prev) {
+				return
+			}
+		}
+	}
+}
+
+// Validate returns nil or an error that names every bad field with its value and the rule it breaks; each is a
+// FieldError that errors.As finds.
+func (b Backoff) Validate() error {
+	return b.check("Backoff").err()
+}
+
+// check is Validate for a Backoff that is shown to the user as the given type.
+func (b *Backoff) check(owner string) (bad fieldErrors) {
+	if b.Mode > List {
+		bad.add(owner, "Mode", uint8(b.Mode), "is not one of Exponential, Linear, Fixed and List")
+	}
+	if b.Base < 0 {
+		bad.add(owner, "Base", b.Base, "is negative")
+	}
+	if b.Cap < 0 {
+		bad.add(owner, "Cap", b.Cap, "is negative")
+	}
+	if b.Factor != 0 {
+		bad = b.checkFactor(owner, bad)
+	}
+	if b.Cap > 0 && b.Base > b.Cap {
+		bad.add(owner, "Cap", b.Cap, "is below Base", b.Base)
+	}
+	if b.Mode == List || b.Delays != nil {
+		bad = b.checkList(owner, bad)
+	}
+	if b.Jitter != NoJitter || b.JitterRatio != 0 {
+		bad = b.checkJitter(owner, bad)
+	}
+	return bad
+}
+
+func (b *Backoff) checkFactor(owner string, bad fieldErrors) fieldErrors {
+	switch {
+	case math.IsNaN(b.Factor) || math.IsInf(b.Factor, 0):
+		bad.add(owner, "Factor", b.Factor, "is not a finite number")
+	case b.Factor < 0:
+		bad.add(owner, "Factor", b.Factor, "is negative")
+	case b.Factor < 1 && b.mode() == Exponential:
+		bad.add(owner, "Factor", b.Factor, "is below 1, which Exponential needs")
+	}
+	return bad
+}
+
+func (b *Backoff) checkList(owner string, bad fieldErrors) fieldErrors {
+	if len(b.Delays) == 0 {
+		if b.Mode == List {
+			bad.add(owner, "Delays", "[]", "is empty, and Mode List needs one delay at least")
+		}
+		return bad
+	}
+	if b.Mode != 0 && b.Mode != List {
+		bad.add(owner, "Mode", b.Mode, "is set together with Delays, which need Mode List or none")
+	}
+	if b.Base != 0 {
+		bad.add(owner, "Base", b.Base, "is set together with Delays")
+	}
+	if b.Factor != 0 {
+		bad.add(owner, "Factor", b.Factor, "is set together with Delays")
+	}
+	for i, d := range b.Delays {
+		if d < 0 {
+			bad.add(owner, indexed("Delays", i), d, "is negative")
+		}
+	}
+	return bad
+}
+
+// mode returns the formula in force.
+func (b *Backoff) mode() Mode {
+	switch {
+	case b.Mode >= Exponential && b.Mode < List:
+		return b.Mode
+	case len(b.Delays) > 0:
+		return List
+	default:
+		return Exponential
+	}
+}
+
+// limit returns the Cap in force.
+func (b *Backoff) limit() time.Duration {
+	switch {
+	case b.Cap > 0:
+		return b.Cap
+	case b.mode() == List:
+		return maxDelay
+	default:
+		return max(defaultCap, b.Base)
+	}
+}
+
+// base returns the Base in force, which is never 0.
+func (b *Backoff) base() time.Duration {
+	switch {
+	case b.Base > 0:
+		return b.Base
+	case b.Cap > 0:
+		return min(defaultBase, b.Cap)
+	default:
+		return defaultBase
+	}
+}
+
+// factor returns Exponential's Factor in force. NaN fails both comparisons.
+func (b *Backoff) factor() float64 {
+	if b.Factor >= 1 && b.Factor <= math.MaxFloat64 {
+		return b.Factor
+	}
+	return defaultFactor
+}
+
+// slope returns Linear's Factor in force.
+func (b *Backoff) slope() float64 {
+	if b.Factor > 0 && b.Factor <= math.MaxFloat64 {
+		return b.Factor
+	}
+	return defaultSlope
+}
+
+// exponential returns min(base·factor^grown, limit) for a positive base, a factor of at least 1 and grown ≥ 0.
+func exponential(base time.Duration, factor float64, grown int, limit time.Duration) time.Duration {
+	if factor == 2 { // the default, and the commonest: a shift
+		if grown < 63 && base <= limit>>grown {
+			return base << grown
+		}
+		return limit
+	}
+	whole, ok := wholeNumber(factor)
+	if !ok {
+		return fractional(base, factor, grown, limit)
+	}
+	high, low := bits.Mul64(uint64(base), power(whole, grown))
+	if high != 0 || low > uint64(limit) {
+		return limit
+	}
+	return time.Duration(low)
+}
+
+// linear returns min(base·(1+factor·grown), limit) for a positive base and factor and grown ≥ 0.
+func linear(base time.Duration, factor float64, grown int, limit time.Duration) time.Duration {
+	if grown == 0 {
+		return min(base, limit)
+	}
+	whole, ok := wholeNumber(factor)
+	if !ok {
+		// As base + (base·factor)·grown, whose steps are whole nanoseconds wherever base·factor is one. The
+		// conversions round each step; without them a compiler may fuse a product with the sum
+		// (Go specification, "Floating-point operators").
+		step := float64(float64(base) * factor)
+		return truncated(float64(base)+float64(step*float64(grown)), limit)
+	}
+	high, steps := bits.Mul64(whole, uint64(grown))
+	if high != 0 || steps == math.MaxUint64 {
+		return limit
+	}
+	high, low := bits.Mul64(uint64(base), steps+1)
+	if high != 0 || low > uint64(limit) {
+		return limit
+	}
+	return time.Duration(low)
+}
+
+// fractional returns min(base·factor^grown, limit) by one rounded multiplication a step. There is no sum, so nothing
+// can be fused. Past maxFractionalSteps the remaining power is taken by squaring, so that a factor a hair above 1
+// cannot make one delay cost a billion steps; by then any factor of 1.04 has brought 1ns to the largest Duration.
+func fractional(base time.Duration, factor float64, grown int, limit time.Duration) time.Duration {
+	delay := float64(base)
+	steps := min(grown, maxFractionalSteps)
+	for ; steps > 0 && delay <= float64(limit); steps-- {
+		delay *= factor
+	}
+	for rest := grown - maxFractionalSteps; rest > 0 && delay <= float64(limit); rest >>= 1 {
+		if rest&1 == 1 {
+			delay *= factor
+		}
+		factor *= factor
+	}
+	return truncated(delay, limit)
+}
+
+// truncated returns min(f, limit) for an f ≥ 0, NaN or +Inf. It compares before it converts: a conversion that does
+// not fit is implementation-defined.
+func truncated(f float64, limit time.Duration) time.Duration {
+	if !(f < 1<<63) {
+		return limit
+	}
+	return min(time.Duration(f), limit)
+}
+
+// wholeNumber returns f as an integer where it is one that fits.
+func wholeNumber(f float64) (uint64, bool) {
+	if !(f < 1<<63) {
+		return 0, false
+	}
+	whole := uint64(f)
+	return whole, float64(whole) == f
+}
+
+// power returns x^n for n ≥ 0 by squaring; it saturates at the largest uint64.
+func power(x uint64, n int) uint64 {
+	result := uint64(1)
+	for ; n > 0; n >>= 1 {
+		if n&1 == 1 {
+			result = saturatingMul(result, x)
+		}
+		x = saturatingMul(x, x)
+	}
+	return result
+}
+
+func saturatingMul(x, y uint64) uint64 {
+	high, low := bits.Mul64(x, y)
+	if high != 0 {
+		return math.MaxUint64
+	}
+	return low
+}
+
+// next returns attempt+1. It stays at the largest int, where it would turn negative: with 32 bits and no delays a run
+// of unlimited attempts gets there.
+func next(attempt int) int {
+	if attempt == math.MaxInt {
+		return attempt
+	}
+	return attempt + 1
+}

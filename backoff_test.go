@@ -1,0 +1,376 @@
+package retry_test
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"math"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+)
+
+const (
+	ms       = time.Millisecond
+	sec      = time.Second
+	minute   = time.Minute
+	hour     = time.Hour
+	longest  = time.Duration(math.MaxInt64)
+	almost1  = 1 - 0x1p-53 // the largest u below 1
+	maxTries = math.MaxInt
+)
+
+func TestPublishedSchedules(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		policy retry.Policy
+		waits  []time.Duration
+	}{
+		{"the zero policy: 8 attempts, 5s ×2, cap 1h", retry.Policy{},
+			[]time.Duration{5 * sec, 10 * sec, 20 * sec, 40 * sec, 80 * sec, 160 * sec, 320 * sec}},
+		{"12 attempts, base 10s ×2, cap 30m",
+			retry.Policy{MaxAttempts: 12, Backoff: retry.Backoff{Base: 10 * sec, Factor: 2, Cap: 30 * minute}},
+			[]time.Duration{10 * sec, 20 * sec, 40 * sec, 80 * sec, 160 * sec, 320 * sec, 640 * sec, 1280 * sec,
+				30 * minute, 30 * minute, 30 * minute}},
+		{"fixed 5s, 3 attempts", retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 5 * sec}},
+			[]time.Duration{5 * sec, 5 * sec}},
+		{"Standard: 3h31m in all", retry.Standard(), []time.Duration{minute, 30 * minute, 3 * hour}},
+		{"Aggressive: 6m10s in all", retry.Aggressive(), []time.Duration{10 * sec, minute, 5 * minute}},
+		{"Patient: 7h5m in all", retry.Patient(), []time.Duration{5 * minute, hour, 6 * hour}},
+		{"Cautious: 17h11m in all", retry.Cautious(),
+			[]time.Duration{minute, 10 * minute, hour, 4 * hour, 12 * hour}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			require.NoError(t, row.policy.Validate())
+			var waits []time.Duration
+			var total time.Duration
+			var elapsed time.Duration
+			for attempt := 1; ; attempt++ {
+				d := row.policy.Decide(retry.Progress{Attempt: attempt, Elapsed: elapsed}, errFlaky, 0.5)
+				if d.Status != retry.Waiting {
+					require.Equal(t, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted}, d)
+					break
+				}
+				waits = append(waits, d.Delay)
+				total += d.Delay
+				elapsed += d.Delay
+			}
+			require.Equal(t, row.waits, waits)
+			lo, hi := row.policy.TotalWait()
+			require.Equal(t, [2]time.Duration{total, total}, [2]time.Duration{lo, hi})
+		})
+	}
+	require.Equal(t, 3*hour+31*minute, total(retry.Standard()))
+	require.Equal(t, 6*minute+10*sec, total(retry.Aggressive()))
+	require.Equal(t, 7*hour+5*minute, total(retry.Patient()))
+	require.Equal(t, 17*hour+11*minute, total(retry.Cautious()))
+}
+
+func total(p retry.Policy) time.Duration {
+	lo, _ := p.TotalWait()
+	return lo
+}
+
+func TestDelay(t *testing.T) {
+	exp := func(base time.Duration, factor float64, limit time.Duration) retry.Backoff {
+		return retry.Backoff{Mode: retry.Exponential, Base: base, Factor: factor, Cap: limit}
+	}
+	lin := func(base time.Duration, factor float64, limit time.Duration) retry.Backoff {
+		return retry.Backoff{Mode: retry.Linear, Base: base, Factor: factor, Cap: limit}
+	}
+	list := func(delays ...time.Duration) retry.Backoff { return retry.Backoff{Delays: delays} }
+	for _, row := range []struct {
+		name    string
+		backoff retry.Backoff
+		attempt int
+		want    time.Duration
+	}{
+		{"the zero backoff begins with 5s", retry.Backoff{}, 1, 5 * sec},
+		{"the zero backoff doubles", retry.Backoff{}, 4, 40 * sec},
+		{"the zero backoff stops at 1h", retry.Backoff{}, 11, hour},
+		{"attempt 0 counts as 1", retry.Backoff{}, 0, 5 * sec},
+		{"a negative attempt counts as 1", retry.Backoff{}, -7, 5 * sec},
+		{"the smallest attempt counts as 1", retry.Backoff{}, math.MinInt, 5 * sec},
+		{"the largest attempt gets the cap", retry.Backoff{}, maxTries, hour},
+
+		{"a whole factor is exact where it just fits", exp(1, 3, longest), 40, 4052555153018976267},
+		{"a whole factor saturates one step later", exp(1, 3, longest), 41, longest},
+		{"doubling reaches the largest power", exp(1, 2, longest), 63, 1 << 62},
+		{"doubling saturates one step later", exp(1, 2, longest), 64, longest},
+		{"doubling from an odd base saturates", exp(3, 2, longest), 62, 3 << 61},
+		{"doubling from an odd base saturates in time", exp(3, 2, longest), 63, longest},
+		{"factor 1 keeps the base for ever", exp(7*ms, 1, hour), maxTries, 7 * ms},
+		{"a huge factor goes straight to the cap", exp(1, math.MaxFloat64, hour), 2, hour},
+		{"a huge factor leaves the first delay", exp(1, math.MaxFloat64, hour), 1, 1},
+		{"factor 2^63 does not overflow", exp(1, 1<<63, longest), 2, longest},
+		{"factor 1.5 is exact in ns", exp(100*ms, 1.5, hour), 5, 506_250_000},
+		{"factor 1.7 gives whole nanoseconds", exp(sec, 1.7, hour), 3, 2890 * ms},
+		{"factor 1.6 gives whole nanoseconds", exp(sec, 1.6, hour), 4, 4096 * ms},
+		{"a fraction of a nanosecond is dropped", exp(3, 1.5, hour), 2, 4},
+		{"a factor a hair above 1 needs no counting", exp(1, math.Nextafter(1, 2), hour), math.MaxInt32, 1},
+		{"a small factor reaches the cap in the end", exp(sec, 1.000001, hour), 100_000_000, hour},
+		{"the cap cuts the base's successor", exp(20*sec, 2, 30*sec), 2, 30 * sec},
+
+		{"linear grows by the base", lin(2*sec, 0, hour), 5, 10 * sec},
+		{"linear with a factor grows by base times factor", lin(2*sec, 3, hour), 3, 14 * sec},
+		{"linear with a fraction grows by whole nanoseconds", lin(sec, 0.7, hour), 4, 3100 * ms},
+		{"linear saturates", lin(longest/2, 1, longest), 3, longest},
+		{"linear saturates in the number of steps", lin(hour, 1<<62, longest), maxTries, longest},
+		{"linear with a huge fraction saturates", lin(sec, 1e300, longest), 2, longest},
+		{"linear with an infinite step leaves the first delay", lin(sec, math.MaxFloat64, longest), 1, sec},
+		{"linear with an infinite step saturates", lin(hour, math.MaxFloat64, longest), 2, longest},
+		{"linear stops at the cap", lin(sec, 0, 3*sec), 4, 3 * sec},
+
+		{"fixed stays", retry.Backoff{Mode: retry.Fixed, Base: 3 * sec}, 99, 3 * sec},
+		{"fixed without a base is 5s", retry.Backoff{Mode: retry.Fixed}, 1, 5 * sec},
+		{"fixed without a base gives way to the cap", retry.Backoff{Mode: retry.Fixed, Cap: sec}, 1, sec},
+
+		{"a list gives its delays", list(sec, 3*sec), 2, 3 * sec},
+		{"a list repeats its last delay", list(sec, 3*sec), 3, 3 * sec},
+		{"a list repeats its last delay for ever", list(sec, 3*sec), maxTries, 3 * sec},
+		{"a list has no cap by default", list(100 * hour), 1, 100 * hour},
+		{"a list obeys a cap", retry.Backoff{Delays: []time.Duration{hour}, Cap: minute}, 1, minute},
+		{"a list may be given with its mode", retry.Backoff{Mode: retry.List, Delays: []time.Duration{hour}}, 1, hour},
+		{"a list of zero does not wait", list(0), 5, 0},
+
+		{"a set base raises the default cap", retry.Backoff{Base: 2 * hour}, 1, 2 * hour},
+		{"a raised cap still bounds", retry.Backoff{Base: 2 * hour}, 9, 2 * hour},
+		{"a set cap lowers the default base", retry.Backoff{Cap: 3 * sec}, 1, 3 * sec},
+
+		{"a bad base counts as unset", retry.Backoff{Base: -sec}, 1, 5 * sec},
+		{"a bad cap counts as unset", retry.Backoff{Cap: -sec}, 20, hour},
+		{"a NaN factor counts as unset", retry.Backoff{Factor: math.NaN()}, 2, 10 * sec},
+		{"an infinite factor counts as unset", retry.Backoff{Factor: math.Inf(1)}, 2, 10 * sec},
+		{"a factor below 1 counts as unset", retry.Backoff{Factor: 0.5}, 2, 10 * sec},
+		{"a negative factor counts as unset for linear", lin(sec, -3, hour), 2, 2 * sec},
+		{"an unknown mode counts as unset", retry.Backoff{Mode: 77}, 2, 10 * sec},
+		{"an unknown mode with delays is a list", retry.Backoff{Mode: 77, Delays: []time.Duration{sec}}, 2, sec},
+		{"mode List without delays counts as unset", retry.Backoff{Mode: retry.List}, 2, 10 * sec},
+		{"a negative entry of a list counts as 0", list(-sec), 1, 0},
+		{"a base above the cap is cut", exp(hour, 2, minute), 1, minute},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			require.Equal(t, row.want, row.backoff.Delay(row.attempt))
+		})
+	}
+}
+
+func TestModeTexts(t *testing.T) {
+	require.Equal(t, []string{"", "exponential", "linear", "fixed", "list", "Mode(5)"}, []string{
+		retry.Mode(0).String(), retry.Exponential.String(), retry.Linear.String(), retry.Fixed.String(),
+		retry.List.String(), retry.Mode(5).String(),
+	})
+}
+
+func TestSchedule(t *testing.T) {
+	t.Run("it counts attempts from 1 and agrees with Delay", func(t *testing.T) {
+		b := retry.Backoff{Base: sec, Cap: 5 * sec}
+		want := 1
+		for attempt, delay := range b.Schedule(nil) {
+			require.Equal(t, want, attempt)
+			require.Equal(t, b.Delay(attempt), delay)
+			if want++; want > 100 {
+				break
+			}
+		}
+	})
+	t.Run("without rnd there is no jitter", func(t *testing.T) {
+		for _, delay := range (retry.Backoff{Jitter: retry.DecorrelatedJitter}).Schedule(nil) {
+			require.Equal(t, 5*sec, delay)
+			break
+		}
+	})
+	t.Run("without jitter rnd is not called", func(t *testing.T) {
+		for _, b := range []retry.Backoff{{}, {Jitter: 99}, {Mode: retry.Fixed, Jitter: retry.DecorrelatedJitter}} {
+			for attempt := range b.Schedule(func() float64 { t.Error("called"); return 0 }) {
+				if attempt == 3 {
+					break
+				}
+			}
+		}
+	})
+	t.Run("rnd is called once for each delay", func(t *testing.T) {
+		calls := 0
+		b := retry.Backoff{Jitter: retry.FullJitter}
+		for attempt, delay := range b.Schedule(func() float64 { calls++; return 0.5 }) {
+			require.Equal(t, attempt, calls)
+			require.Equal(t, b.Delay(attempt)/2, delay)
+			if attempt == 5 {
+				break
+			}
+		}
+	})
+	t.Run("decorrelated jitter feeds on the delay before", func(t *testing.T) {
+		b := retry.Backoff{Base: sec, Cap: 20 * sec, Jitter: retry.DecorrelatedJitter}
+		var got []time.Duration
+		for attempt, delay := range b.Schedule(func() float64 { return 0.5 }) {
+			got = append(got, delay)
+			if attempt == 5 {
+				break
+			}
+		}
+		// 1+½(3·1−1)=2, 1+½(3·2−1)=3.5, 1+½(3·3.5−1)=5.75, 1+½(3·5.75−1)=9.125, 1+½(20−1)=10.5
+		require.Equal(t, []time.Duration{2 * sec, 3500 * ms, 5750 * ms, 9125 * ms, 10500 * ms}, got)
+	})
+	t.Run("each range starts anew", func(t *testing.T) {
+		schedule := (retry.Backoff{Jitter: retry.DecorrelatedJitter}).Schedule(func() float64 { return 0.9 })
+		for range 2 {
+			for attempt, delay := range schedule {
+				require.Equal(t, 1, attempt)
+				require.Equal(t, 14*sec, delay)
+				break
+			}
+		}
+	})
+}
+
+// slowDelay is a second implementation of Delay for valid backoffs, from its doc comment, in math/big: whole factors in
+// integers of any size, others in steps of 53 bits. exact is false where a step count beyond 1000 makes the last digits
+// a matter of order.
+func slowDelay(b retry.Backoff, attempt int) (delay time.Duration, exact bool) {
+	n := int64(max(attempt, 1) - 1)
+	limit := b.Cap
+	base := b.Base
+	switch {
+	case limit == 0 && len(b.Delays) > 0:
+		limit = longest
+	case limit == 0:
+		limit = max(hour, base)
+	}
+	if base == 0 {
+		base = min(5*sec, limit)
+	}
+	factor := b.Factor
+	var sum *big.Float
+	switch {
+	case len(b.Delays) > 0:
+		sum = bigOf(b.Delays[min(n, int64(len(b.Delays))-1)])
+	case b.Mode == retry.Fixed:
+		sum = bigOf(base)
+	case b.Mode == retry.Linear:
+		if factor == 0 {
+			factor = 1
+		}
+		if n == 0 {
+			sum = bigOf(base)
+		} else if factor == math.Trunc(factor) {
+			sum = bigOf(base).Mul(bigOf(base), plus1(mul(big.NewFloat(factor), n)))
+		} else {
+			step := rounded53(new(big.Float).SetPrec(200).Mul(rounded53(bigOf(base)), big.NewFloat(factor)))
+			sum = rounded53(new(big.Float).SetPrec(200).Add(rounded53(bigOf(base)), rounded53(mul(step, n))))
+		}
+	default:
+		if factor == 0 {
+			factor = 2
+		}
+		whole := factor == math.Trunc(factor)
+		sum = bigOf(base)
+		if !whole {
+			sum = rounded53(sum)
+		}
+		for i := int64(0); i < n && factor != 1; i++ {
+			if sum.Cmp(bigOf(longest)) > 0 {
+				return limit, true
+			}
+			if i == 3000 {
+				return 0, false
+			}
+			if sum = new(big.Float).SetPrec(2000).Mul(sum, big.NewFloat(factor)); !whole {
+				sum = rounded53(sum)
+			}
+		}
+		if !whole && n > 1000 && sum.Cmp(bigOf(limit)) < 0 {
+			delay, _ := truncatedBig(sum, limit)
+			return delay, false
+		}
+	}
+	return truncatedBig(sum, limit)
+}
+
+func bigOf(d time.Duration) *big.Float { return new(big.Float).SetPrec(2000).SetInt64(int64(d)) }
+func plus1(f *big.Float) *big.Float    { return f.Add(f, big.NewFloat(1)) }
+func mul(f *big.Float, n int64) *big.Float {
+	return new(big.Float).SetPrec(2000).Mul(f, bigOf(time.Duration(n)))
+}
+func rounded53(f *big.Float) *big.Float { return new(big.Float).SetPrec(53).Set(f) }
+func truncatedBig(f *big.Float, limit time.Duration) (time.Duration, bool) {
+	whole, _ := f.Int(nil)
+	if whole.Cmp(big.NewInt(int64(limit))) > 0 {
+		return limit, true
+	}
+	return time.Duration(whole.Int64()), true
+}
+
+func FuzzDelay(f *testing.F) {
+	f.Add(uint8(1), int64(5*sec), 2.0, int64(hour), int64(0), int64(0), 7)
+	f.Add(uint8(1), int64(1), 3.0, int64(longest), int64(0), int64(0), 41)
+	f.Add(uint8(1), int64(sec), 1.1, int64(longest), int64(0), int64(0), 2000)
+	f.Add(uint8(2), int64(sec), 0.7, int64(0), int64(0), int64(0), 4)
+	f.Add(uint8(2), int64(sec), 1e300, int64(longest), int64(0), int64(0), maxTries)
+	f.Add(uint8(3), int64(-1), math.NaN(), int64(-1), int64(0), int64(0), math.MinInt)
+	f.Add(uint8(4), int64(0), 0.0, int64(0), int64(sec), int64(hour), 2)
+	f.Add(uint8(0), int64(1), math.Nextafter(1, 2), int64(0), int64(0), int64(0), maxTries)
+	f.Fuzz(func(t *testing.T, mode uint8, base int64, factor float64, limit, first, second int64, attempt int) {
+		b := retry.Backoff{Mode: retry.Mode(mode), Base: time.Duration(base), Factor: factor, Cap: time.Duration(limit)}
+		if first != 0 {
+			b.Delays = []time.Duration{time.Duration(first), time.Duration(second)}
+		}
+		delay := b.Delay(attempt)
+		require.GreaterOrEqual(t, delay, time.Duration(0), "a delay is never negative")
+		if b.Cap > 0 {
+			require.LessOrEqual(t, delay, b.Cap, "a delay is never above Cap")
+		}
+		require.Equal(t, delay, b.Delay(attempt), "the same arguments give the same delay")
+		lo, hi := b.Bounds(attempt)
+		require.Equal(t, [2]time.Duration{delay, delay}, [2]time.Duration{lo, hi}, "without jitter the bounds are the delay")
+		if attempt < 1000 && attempt > 1 && len(b.Delays) == 0 {
+			require.GreaterOrEqual(t, delay, b.Delay(attempt-1), "a formula's delay never falls")
+		}
+		if b.Validate() != nil {
+			return
+		}
+		want, exact := slowDelay(b, attempt)
+		if exact {
+			require.Equal(t, want, delay)
+		} else if want > 0 {
+			require.InEpsilon(t, float64(want)+1, float64(delay)+1, 1e-11)
+		}
+	})
+}
+
+// TestGoldenDelays holds on every platform: it hashes the bounds and samples of 5,460 windows, fractional factors
+// included, whose last digits a fused multiply-add would change.
+func TestGoldenDelays(t *testing.T) {
+	hash := fnv.New64a()
+	put := func(delays ...time.Duration) {
+		for _, d := range delays {
+			_ = binary.Write(hash, binary.LittleEndian, int64(d))
+		}
+	}
+	windows := 0
+	for _, mode := range []retry.Mode{retry.Exponential, retry.Linear, retry.Fixed} {
+		for _, base := range []time.Duration{1, 3, 999_999_937, 5 * sec, hour + 1} {
+			for _, factor := range []float64{0, 1, 1.1, 1.6, math.Pi, 7, 1e9 + 0.5} {
+				for jitter := retry.NoJitter; jitter <= retry.DecorrelatedJitter; jitter++ {
+					b := retry.Backoff{Mode: mode, Base: base, Factor: factor, Cap: 1 << 60, Jitter: jitter}
+					if jitter == retry.DecorrelatedJitter && mode != retry.Exponential {
+						continue
+					}
+					for _, attempt := range []int{1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 1500, 1 << 30} {
+						lo, hi := b.Bounds(attempt)
+						put(lo, hi, b.Delay(attempt))
+						for _, u := range []float64{0, 0.1, 1.0 / 3, math.Sqrt2 / 2, almost1} {
+							put(b.Jittered(attempt, hi/3, u))
+						}
+						windows++
+					}
+				}
+			}
+		}
+	}
+	require.Equal(t, 5460, windows)
+	require.Equal(t, uint64(0xd63061b355240f05), hash.Sum64())
+}

@@ -1,0 +1,409 @@
+package retry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// ErrAttemptTimeout is context.Cause of an attempt's context once AttemptTimeout has passed; where the caller's own
+// deadline comes first, or at the same instant, the cause is the caller's. It matches context.DeadlineExceeded, which
+// is what such a context's Err returns.
+var ErrAttemptTimeout error = attemptTimeout{}
+
+type attemptTimeout struct{}
+
+func (attemptTimeout) Error() string        { return "retry: attempt timeout" }
+func (attemptTimeout) Timeout() bool        { return true }
+func (attemptTimeout) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// epoch is a fixed instant: time.Since of it reads only the monotonic clock, which is cheaper than time.Now.
+var epoch = time.Now()
+
+// now is the clock of a Budget with Trickle.
+func now() time.Time { return time.Now() }
+
+// Do calls fn until it returns nil, p ends the run or ctx is done. It returns nil exactly where fn returned nil, else
+// an *Error with the Outcome, the last error and the cause. A policy that does not validate, a nil fn and a nil ctx
+// are refused before any attempt, with an error that is not an *Error.
+//
+// fn runs in the caller's goroutine. Its context ends with the attempt, if AttemptTimeout is set, and at the latest
+// with ctx; timeouts are cooperative, so an fn that ignores its context is waited for. A result that comes late is a
+// result. A panic and runtime.Goexit in fn pass through.
+//
+// Do waits in the caller's goroutine and starts none. It does not wait where the wait would end at or after ctx's
+// deadline or after the TTL. When ctx is cancelled during a wait, Do returns at once.
+func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
+	c, d, err := first(ctx, &p, fn)
+	if c == nil {
+		return err
+	}
+	defer c.release(&p)
+	for d.Status == Waiting {
+		if d.Delay > 0 {
+			c.arm(d.Delay)
+			select {
+			case <-c.timer.C:
+			case <-ctx.Done():
+			}
+			c.tick()
+		}
+		if d = c.admit(&p); d.Status == Waiting && d.Delay == 0 {
+			d = c.attempt(&p, fn)
+		}
+	}
+	return c.end(&p, d)
+}
+
+// DoValue is Do for an fn that returns a value as well. It returns the value of the last attempt, also where that
+// failed, and the zero value where no attempt was made.
+func DoValue[T any](ctx context.Context, p Policy, fn func(context.Context) (T, error)) (T, error) {
+	var value T
+	if fn == nil {
+		return value, Do(ctx, p, nil)
+	}
+	err := Do(ctx, p, func(ctx context.Context) (err error) {
+		value, err = fn(ctx)
+		return err
+	})
+	return value, err
+}
+
+// Wrap returns h with retries: each call of the result is one DoValue of its own. A nil h is refused at each call.
+func Wrap[Req, Resp any](p Policy, h func(context.Context, Req) (Resp, error)) func(context.Context, Req) (Resp, error) {
+	return func(ctx context.Context, req Req) (Resp, error) {
+		if h == nil {
+			return DoValue[Resp](ctx, p, nil)
+		}
+		return DoValue(ctx, p, func(ctx context.Context) (Resp, error) { return h(ctx, req) })
+	}
+}
+
+// first makes the first attempt of the commonest calls, for which there is nothing to prepare: no gate, nobody who
+// observes, a caller who is alive and has no other run's number. Where it succeeds there is nothing to record either,
+// and the call is over: c is nil. Otherwise c is the call and d what is next.
+//
+//go:noinline
+func first(ctx context.Context, p *Policy, fn func(context.Context) error) (c *call, d Decision, err error) {
+	if ctx == nil || fn == nil {
+		return nil, d, refusal(ctx, p, fn)
+	}
+	if bad := p.check(); bad != nil {
+		return nil, d, bad
+	}
+	start := time.Since(epoch)
+	if p.Gate != nil || p.Observe != nil || ctx.Err() != nil || nested(ctx) {
+		return newCall(ctx, p, start), Decision{Status: Waiting}, nil
+	}
+	if p.AttemptTimeout == 0 {
+		err = fn(ctx)
+	} else {
+		err = limited(ctx, p.AttemptTimeout, fn)
+	}
+	if err == nil {
+		p.Budget.Deposit()
+		return nil, d, nil
+	}
+	c = newCall(ctx, p, start)
+	return c, c.decide(p, 0, err), nil
+}
+
+// refusal says what of a call is missing, with what the policy has wrong.
+func refusal(ctx context.Context, p *Policy, fn func(context.Context) error) error {
+	bad := p.check()
+	if ctx == nil {
+		bad.add("Do", "ctx", "<nil>", "is not a context")
+	}
+	if fn == nil {
+		bad.add("Do", "fn", "<nil>", "is not a function")
+	}
+	return bad
+}
+
+// limited calls fn with a context that ends with the attempt, and after timeout at the latest; with ctx itself where
+// there is no timeout.
+func limited(ctx context.Context, timeout time.Duration, fn func(context.Context) error) error {
+	if timeout == 0 {
+		return fn(ctx)
+	}
+	deadline := time.Now().Add(timeout)
+	var cancel context.CancelFunc
+	if callers, ok := ctx.Deadline(); ok && !deadline.Before(callers) {
+		ctx, cancel = context.WithCancel(ctx)
+	} else {
+		ctx, cancel = context.WithDeadlineCause(ctx, deadline, ErrAttemptTimeout)
+	}
+	defer cancel()
+	return fn(ctx)
+}
+
+// call is the state of a run that is more than one attempt. A goroutine that waits in Do must not outgrow its first
+// 2 kB of stack, so the state is on the heap and small, and the policy stays where the caller has put it.
+type call struct {
+	ctx     context.Context // the caller's
+	began   time.Duration   // since epoch
+	elapsed time.Duration   // since began, as last read
+	prev    time.Duration   // the backoff's last delay
+	history history
+	retries *retries // nil before the first retry
+	timer   *time.Timer
+	paid    bool // a token was taken for a retry that has not returned yet
+}
+
+// retries is what a call needs from its first retry on, with room for three: most runs that succeed at all need no
+// more.
+type retries struct {
+	contexts [3]numbered
+	failures [3]failure
+	newest   ring // of the history; begins as failures
+}
+
+// newCall allocates the call that began at the given time since epoch; where the policy retries at once, in one piece
+// with its retries.
+func newCall(ctx context.Context, p *Policy, began time.Duration) *call {
+	var c *call
+	if _, wait := p.window(1, 0); wait > 0 {
+		c = new(call)
+	} else {
+		both := new(struct {
+			call
+			retries
+		})
+		c, both.call.retries = &both.call, &both.retries
+	}
+	c.ctx, c.began = ctx, began
+	c.tick()
+	return c
+}
+
+// tick reads the clock.
+func (c *call) tick() { c.elapsed = time.Since(epoch) - c.began }
+
+// release stops the timer and settles with the budget by whatever way the run ends: a decision, a panic or
+// runtime.Goexit.
+func (c *call) release(p *Policy) {
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.refund(p)
+}
+
+// refund pays back the token of a retry that did not start or did not return.
+func (c *call) refund(p *Policy) {
+	if c.paid {
+		c.paid = false
+		p.Budget.Refund()
+	}
+}
+
+// arm sets the timer, one for all waits of the call.
+func (c *call) arm(delay time.Duration) {
+	if c.timer == nil {
+		c.timer = time.NewTimer(delay)
+	} else {
+		c.timer.Reset(delay)
+	}
+}
+
+// admit returns Waiting without a Delay when the next attempt is to start, Waiting with one when the gate defers it,
+// after which it is to be asked again, and else how the run ended.
+func (c *call) admit(p *Policy) Decision {
+	d := c.over(p, 0)
+	if p.Gate == nil || d.Status != Waiting {
+		return d
+	}
+	delay := max(p.Gate(c.ctx), 0)
+	c.tick()
+	d = c.over(p, delay)
+	if d.Status == Waiting {
+		d.Delay = delay
+	}
+	return d
+}
+
+// over returns how the run is ended by what can change during a wait, for an attempt that would start delay from now:
+// the caller, the TTL and, for a wait that is yet to begin, the caller's deadline. Otherwise it returns Waiting.
+func (c *call) over(p *Policy, delay time.Duration) Decision {
+	d := c.callerDone()
+	switch {
+	case d.Status != Waiting:
+		return d
+	case p.late(c.elapsed, delay):
+		return Decision{Status: Expired, Reason: TTLElapsed}
+	case delay > 0 && c.tooNear(delay):
+		return Decision{Status: Expired, Reason: DeadlineTooNear}
+	default:
+		return Decision{Status: Waiting}
+	}
+}
+
+// attempt makes the next attempt and decides what follows it.
+func (c *call) attempt(p *Policy, fn func(context.Context) error) Decision {
+	started := c.elapsed
+	err := limited(c.attemptContext(), p.AttemptTimeout, fn)
+	c.tick()
+	return c.decide(p, started, err)
+}
+
+// decide judges the attempt that started at the given time of the run and has just ended with err, records it and
+// tells Observe.
+func (c *call) decide(p *Policy, started time.Duration, err error) Decision {
+	c.paid = false
+	if err == nil {
+		return Decision{Status: Succeeded}
+	}
+	class, hint := p.judge(err)
+	d := c.settle(p, class, hint)
+	c.history.note(failure{started, c.elapsed - started, d.Delay, err, class})
+	if p.Observe != nil {
+		c.tell(p, d)
+	}
+	return d
+}
+
+// settle asks the policy, and in the order in which endings go before each other also the caller, the deadline and
+// the budget. The budget is last, so that nothing is charged for a retry that something else forbids.
+func (c *call) settle(p *Policy, class Class, hint time.Duration) Decision {
+	pr := Progress{Attempt: c.number(), Elapsed: c.elapsed, Prev: c.prev}
+	d := c.callerDone()
+	if d.Status == Waiting {
+		d = p.verdict(pr, class, hint)
+	}
+	if d.Status == Waiting {
+		d, c.prev = p.schedule(pr, hint, p.draw())
+	}
+	if d.Status == Waiting && c.tooNear(d.Delay) {
+		return Decision{Status: Expired, Reason: DeadlineTooNear}
+	}
+	if d.Status == Waiting && p.Budget != nil {
+		if c.paid = p.Budget.Withdraw(epoch.Add(c.began + c.elapsed)); !c.paid {
+			return Decision{Status: DeadLettered, Reason: BudgetExhausted}
+		}
+	}
+	return d
+}
+
+// callerDone returns the ending of a caller that is cancelled or past its deadline, else Waiting. The clock counts as
+// well as the context, whose own timer may fire a moment late.
+func (c *call) callerDone() Decision {
+	switch err := c.ctx.Err(); {
+	case err == nil && !c.tooNear(0):
+		return Decision{Status: Waiting}
+	case err == nil || errors.Is(err, context.DeadlineExceeded):
+		return Decision{Status: Expired, Reason: DeadlinePassed}
+	default:
+		return Decision{Status: Canceled, Reason: CallerCanceled}
+	}
+}
+
+// tooNear reports whether a wait from now would end at or after the caller's deadline.
+func (c *call) tooNear(delay time.Duration) bool {
+	deadline, ok := c.ctx.Deadline()
+	return ok && delay >= time.Until(deadline)
+}
+
+// tell tells Observe of the attempt that was noted last and what was decided about it.
+func (c *call) tell(p *Policy, d Decision) {
+	p.Observe(c.ctx, Event{Policy: p.Name, Attempt: c.history.last(c.start()), Decision: d})
+	c.tick()
+}
+
+// end settles with the budget, tells Observe how the run ended, and returns what Do returns.
+//
+//go:noinline
+func (c *call) end(p *Policy, d Decision) error {
+	c.refund(p)
+	if d.Status == Succeeded {
+		p.Budget.Deposit()
+		if p.Observe == nil {
+			return nil
+		}
+	}
+	failed := c.failed(p, d)
+	if p.Observe != nil {
+		told := *failed
+		told.History = slices.Clone(failed.History)
+		event := Event{Policy: p.Name, Decision: d, Outcome: &told.Outcome}
+		if d.Status != Succeeded {
+			event.Err = &told
+		}
+		p.Observe(c.ctx, event)
+	}
+	if d.Status == Succeeded {
+		return nil
+	}
+	return failed
+}
+
+// failed returns the *Error for the ending d. For a success it is but the Outcome.
+func (c *call) failed(p *Policy, d Decision) *Error {
+	e := &Error{
+		Outcome: Outcome{
+			Policy:   p.Name,
+			Status:   d.Status,
+			Reason:   d.Reason,
+			Attempts: c.history.noted,
+			Elapsed:  c.elapsed,
+			History:  c.history.attempts(c.start()),
+		},
+		Last: c.history.lastErr(),
+	}
+	switch {
+	case d.Status == Succeeded:
+		e.Attempts = c.number()
+	case d.Reason == CallerCanceled:
+		e.Cause = context.Cause(c.ctx)
+	case d.Reason == DeadlinePassed:
+		// The context may not have noticed yet.
+		e.Cause = cmp.Or(context.Cause(c.ctx), context.DeadlineExceeded)
+	}
+	return e
+}
+
+// number returns the number of the attempt that is under way or next.
+func (c *call) number() int { return next(c.history.noted) }
+
+// start returns when the run began by today's wall clock, which may have been set since epoch.
+func (c *call) start() time.Time {
+	now := time.Now()
+	return now.Add(c.began - now.Sub(epoch))
+}
+
+// attemptContext returns the caller's context with the number of the attempt that is to start. An unmarked one says 1
+// already.
+func (c *call) attemptContext() context.Context {
+	number := c.number()
+	if number == 1 {
+		if nested(c.ctx) {
+			return &numbered{c.ctx, number}
+		}
+		return c.ctx
+	}
+	if number == 2 {
+		if c.retries == nil {
+			c.retries = new(retries)
+		}
+		c.retries.newest = c.retries.failures[:0]
+		c.history.newest = &c.retries.newest
+	}
+	if i := number - 2; i < len(c.retries.contexts) {
+		c.retries.contexts[i] = numbered{c.ctx, number}
+		return &c.retries.contexts[i]
+	}
+	return &numbered{c.ctx, number}
+}
+
+// draw returns the u of one delay: chance, where there is jitter.
+func (p *Policy) draw() float64 {
+	switch {
+	case p.jitter() == NoJitter:
+		return 0
+	case p.Rand != nil:
+		return p.Rand()
+	default:
+		return rand.Float64()
+	}
+}

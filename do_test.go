@@ -1,0 +1,1002 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+)
+
+var errFlaky = errors.New("flaky")
+
+// succeed is the cheapest fn there is, so that what is measured is the library.
+//
+//go:noinline
+func succeed(context.Context) error { return nil }
+
+// atOnce retries without waiting, five attempts in all.
+var atOnce = retry.Policy{MaxAttempts: 5, Backoff: retry.Backoff{Delays: []time.Duration{0}}}
+
+// every second, fixed.
+func everySecond(attempts int) retry.Policy {
+	return retry.Policy{MaxAttempts: attempts, Backoff: retry.Backoff{Mode: retry.Fixed, Base: sec}}
+}
+
+// failTimes fails n times, then succeeds.
+func failTimes(n int) func(context.Context) error {
+	return func(context.Context) error {
+		if n--; n >= 0 {
+			return errFlaky
+		}
+		return nil
+	}
+}
+
+// inBubble runs f in virtual time.
+func inBubble(t *testing.T, name string, f func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
+
+// requireEnd requires that err is an *Error with the given ending and number of attempts, and returns it.
+func requireEnd(t *testing.T, err error, want retry.Decision, attempts int) *retry.Error {
+	t.Helper()
+	var failed *retry.Error
+	require.ErrorAs(t, err, &failed)
+	require.Same(t, failed, err, "the *Error itself, not wrapped")
+	require.Equal(t, want, retry.Decision{Status: failed.Status, Reason: failed.Reason})
+	require.Equal(t, attempts, failed.Attempts)
+	require.ErrorIs(t, err, failed.Reason)
+	return failed
+}
+
+func TestDoSucceeds(t *testing.T) {
+	inBubble(t, "at the first try without a wait", func(t *testing.T) {
+		start := time.Now()
+		require.NoError(t, retry.Do(t.Context(), retry.Policy{}, failTimes(0)))
+		require.Zero(t, time.Since(start))
+	})
+	inBubble(t, "after two failures and their waits", func(t *testing.T) {
+		start := time.Now()
+		require.NoError(t, retry.Do(t.Context(), retry.Policy{}, failTimes(2)))
+		require.Equal(t, 15*sec, time.Since(start))
+	})
+	inBubble(t, "with the last attempt", func(t *testing.T) {
+		start := time.Now()
+		require.NoError(t, retry.Do(t.Context(), everySecond(4), failTimes(3)))
+		require.Equal(t, 3*sec, time.Since(start))
+	})
+	inBubble(t, "late: a success after the deadline, the TTL and a cancel is a success", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), sec)
+		p := everySecond(3)
+		p.TTL, p.AttemptTimeout = sec, sec
+		require.NoError(t, retry.Do(ctx, p, func(context.Context) error {
+			time.Sleep(minute)
+			cancel()
+			return nil
+		}))
+	})
+	inBubble(t, "with a value that is not an error, whatever it is", func(t *testing.T) {
+		status, err := retry.DoValue(t.Context(), retry.Policy{}, func(context.Context) (int, error) { return 500, nil })
+		require.NoError(t, err)
+		require.Equal(t, 500, status)
+	})
+}
+
+func TestDoGivesUp(t *testing.T) {
+	inBubble(t, "when the attempts are used up, and not before", func(t *testing.T) {
+		start, calls := time.Now(), 0
+		err := retry.Do(t.Context(), everySecond(3), func(context.Context) error {
+			calls++
+			return fmt.Errorf("try %d", calls)
+		})
+		failed := requireEnd(t, err, exhausted, 3)
+		require.Equal(t, 2*sec, time.Since(start), "no wait after the last attempt")
+		require.EqualError(t, failed.Last, "try 3")
+		require.NoError(t, failed.Cause)
+		require.EqualError(t, err, "retry: gave up after 3 attempts in 2s (attempts_exhausted): try 3")
+	})
+	inBubble(t, "at once on a terminal error, whatever attempts are left", func(t *testing.T) {
+		start := time.Now()
+		err := retry.Do(t.Context(), retry.Policy{}, func(context.Context) error { return retry.Permanent(io.EOF) })
+		requireEnd(t, err, terminal, 1)
+		require.ErrorIs(t, err, io.EOF)
+		require.Zero(t, time.Since(start))
+	})
+	inBubble(t, "at once when disabled, as Failed", func(t *testing.T) {
+		start := time.Now()
+		requireEnd(t, retry.Do(t.Context(), retry.Policy{Disabled: true}, failing), disabled, 1)
+		require.Zero(t, time.Since(start))
+	})
+	inBubble(t, "never, when unlimited, however many attempts it takes", func(t *testing.T) {
+		p := everySecond(retry.Unlimited)
+		start := time.Now()
+		require.NoError(t, retry.Do(t.Context(), p, failTimes(10_000)))
+		require.Equal(t, 10_000*sec, time.Since(start))
+	})
+	inBubble(t, "after every attempt timed out: attempt timeouts are retried", func(t *testing.T) {
+		p := everySecond(4)
+		p.AttemptTimeout = 2 * sec
+		start := time.Now()
+		err := retry.Do(t.Context(), p, untilDone)
+		requireEnd(t, err, exhausted, 4)
+		require.Equal(t, 4*2*sec+3*sec, time.Since(start))
+		require.ErrorIs(t, err, context.DeadlineExceeded, "as the last error does")
+	})
+}
+
+func untilDone(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// noContext is what a caller passes who forgot it.
+var noContext context.Context
+
+func TestDoRefuses(t *testing.T) {
+	refused := func(t *testing.T, err error, text string) {
+		t.Helper()
+		require.EqualError(t, err, text)
+		var failed *retry.Error
+		require.False(t, errors.As(err, &failed), "nothing ran, so it is no *Error")
+	}
+	t.Run("a nil fn", func(t *testing.T) {
+		refused(t, retry.Do(t.Context(), retry.Policy{}, nil), "retry: Do.fn <nil> is not a function")
+	})
+	t.Run("a nil fn of DoValue and Wrap", func(t *testing.T) {
+		_, err := retry.DoValue[int](t.Context(), retry.Policy{}, nil)
+		refused(t, err, "retry: Do.fn <nil> is not a function")
+		_, err = retry.Wrap[int, int](retry.Policy{}, nil)(t.Context(), 1)
+		refused(t, err, "retry: Do.fn <nil> is not a function")
+	})
+	t.Run("a nil ctx", func(t *testing.T) {
+		refused(t, retry.Do(noContext, retry.Policy{}, failing), "retry: Do.ctx <nil> is not a context")
+	})
+	t.Run("all that is wrong at once", func(t *testing.T) {
+		refused(t, retry.Do(noContext, retry.Policy{TTL: -1}, nil),
+			"retry: Policy.TTL -1ns is negative; Do.ctx <nil> is not a context; Do.fn <nil> is not a function")
+	})
+	t.Run("a policy that does not validate, and does not tell Observe", func(t *testing.T) {
+		p := retry.Policy{TTL: -1, Observe: func(context.Context, retry.Event) { t.Error("told") }}
+		refused(t, retry.Do(t.Context(), p, failing), "retry: Policy.TTL -1ns is negative")
+	})
+}
+
+func TestDeadline(t *testing.T) {
+	inBubble(t, "a wait that would end after the deadline is not begun", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*sec)
+		defer cancel()
+		start := time.Now()
+		err := retry.Do(ctx, retry.Policy{Backoff: retry.Backoff{Base: hour}}, failing)
+		failed := requireEnd(t, err, tooNear, 1)
+		require.Zero(t, time.Since(start))
+		require.Same(t, errFlaky, failed.Last)
+		require.NoError(t, failed.Cause)
+		require.NotErrorIs(t, err, context.DeadlineExceeded, "the deadline has not passed")
+	})
+	for _, row := range []struct {
+		name     string
+		deadline time.Duration
+		want     retry.Decision
+		attempts int
+		elapsed  time.Duration
+	}{
+		{"a wait that would end just before the deadline is begun", 3*sec + 1, tooNear, 4, 3 * sec},
+		{"a wait that would end exactly at the deadline is not begun", 3 * sec, tooNear, 3, 2 * sec},
+		{"a wait that would end just after the deadline is not begun", 3*sec - 1, tooNear, 3, 2 * sec},
+	} {
+		inBubble(t, row.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), row.deadline)
+			defer cancel()
+			start := time.Now()
+			requireEnd(t, retry.Do(ctx, everySecond(9), failing), row.want, row.attempts)
+			require.Equal(t, row.elapsed, time.Since(start))
+		})
+	}
+	inBubble(t, "too near matches DeadlineExceeded if the last error does", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*sec)
+		defer cancel()
+		p := retry.Policy{Backoff: retry.Backoff{Base: hour}, AttemptTimeout: sec}
+		err := retry.Do(ctx, p, untilDone)
+		requireEnd(t, err, tooNear, 1)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+	inBubble(t, "passed during the attempt, it is DeadlinePassed, with its cause", func(t *testing.T) {
+		why := errors.New("the page is closed at 10")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 10*sec, why)
+		defer cancel()
+		err := retry.Do(ctx, retry.Policy{}, func(ctx context.Context) error { <-ctx.Done(); return errFlaky })
+		failed := requireEnd(t, err, passed, 1)
+		require.Same(t, why, failed.Cause)
+		require.ErrorIs(t, err, why)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, errFlaky)
+		require.NotErrorIs(t, err, context.Canceled)
+	})
+	inBubble(t, "passed before the call, there is no attempt", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 0)
+		defer cancel()
+		err := retry.Do(ctx, retry.Policy{}, func(context.Context) error { t.Error("called"); return nil })
+		failed := requireEnd(t, err, passed, 0)
+		require.NoError(t, failed.Last)
+		require.EqualError(t, err, "retry: gave up after 0 attempts in 0s (deadline_passed): context deadline exceeded")
+	})
+	inBubble(t, "passed by the clock, it is DeadlinePassed before the context has noticed", func(t *testing.T) {
+		ctx := lateContext{t.Context(), time.Now().Add(sec)}
+		err := retry.Do(ctx, atOnce, func(context.Context) error { time.Sleep(sec); return errFlaky })
+		failed := requireEnd(t, err, passed, 1)
+		require.Equal(t, context.DeadlineExceeded, failed.Cause)
+	})
+	inBubble(t, "a deadline that no Deadline method tells cuts the wait all the same", func(t *testing.T) {
+		inner, cancel := context.WithTimeout(t.Context(), 3*sec/2)
+		defer cancel()
+		start := time.Now()
+		err := retry.Do(secretive{inner}, everySecond(9), failing)
+		requireEnd(t, err, passed, 2)
+		require.Equal(t, 3*sec/2, time.Since(start))
+	})
+}
+
+// lateContext has a deadline that its Err does not know yet.
+type lateContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// secretive keeps its deadline to itself.
+type secretive struct{ context.Context }
+
+func (secretive) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+func TestCancel(t *testing.T) {
+	why := errors.New("shutting down")
+	inBubble(t, "during a wait it returns at that instant, with cause and last error", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(1234*ms, func() { cancel(why) })
+		start := time.Now()
+		err := retry.Do(ctx, retry.Policy{Backoff: retry.Backoff{Base: hour}}, failing)
+		failed := requireEnd(t, err, canceled, 1)
+		require.Equal(t, 1234*ms, time.Since(start))
+		require.Equal(t, 1234*ms, failed.Elapsed)
+		require.Same(t, why, failed.Cause)
+		require.Same(t, errFlaky, failed.Last)
+		require.ErrorIs(t, err, why)
+		require.ErrorIs(t, err, errFlaky)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		require.EqualError(t, err, "retry: gave up after 1 attempt in 1.234s (caller_canceled): flaky")
+	})
+	inBubble(t, "during an attempt it ends the run with what the attempt returned", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		err := retry.Do(ctx, retry.Policy{}, func(ctx context.Context) error {
+			cancel(why)
+			<-ctx.Done()
+			return io.ErrUnexpectedEOF
+		})
+		failed := requireEnd(t, err, canceled, 1)
+		require.Same(t, io.ErrUnexpectedEOF, failed.Last)
+	})
+	inBubble(t, "during the longest wait there is, it returns at that instant too", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(sec, cancel)
+		p := retry.Policy{Backoff: retry.Backoff{Mode: retry.Fixed, Base: longest}}
+		start := time.Now()
+		requireEnd(t, retry.Do(ctx, p, failing), canceled, 1)
+		require.Equal(t, sec, time.Since(start))
+	})
+	inBubble(t, "before the call there is no attempt", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(why)
+		err := retry.Do(ctx, retry.Policy{}, func(context.Context) error { t.Error("called"); return nil })
+		failed := requireEnd(t, err, canceled, 0)
+		require.Empty(t, failed.History)
+		require.EqualError(t, err, "retry: gave up after 0 attempts in 0s (caller_canceled): shutting down")
+	})
+	inBubble(t, "it goes before every other ending", func(t *testing.T) {
+		for _, p := range []retry.Policy{{Disabled: true}, {MaxAttempts: 1}, {TTL: 1}} {
+			ctx, cancel := context.WithCancel(t.Context())
+			requireEnd(t, retry.Do(ctx, p, func(context.Context) error { cancel(); return retry.Permanent(errFlaky) }), canceled, 1)
+		}
+	})
+	inBubble(t, "it beats a timer that fires with it", func(t *testing.T) {
+		ctx := silentContext{t.Context(), time.Now().Add(sec)} // cancelled when the timer fires, which wins the select
+		requireEnd(t, retry.Do(ctx, everySecond(9), failing), canceled, 1)
+	})
+	inBubble(t, "between attempts without a wait it ends the run too", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		p := atOnce
+		p.Observe = func(context.Context, retry.Event) { cancel() }
+		requireEnd(t, retry.Do(ctx, p, failing), canceled, 1)
+	})
+	inBubble(t, "a context that ends with an error of its own is a cancelled one", func(t *testing.T) {
+		ctx := brokenContext{t.Context()}
+		requireEnd(t, retry.Do(ctx, retry.Policy{}, failing), canceled, 0)
+	})
+}
+
+// silentContext is cancelled at an instant, but does not close Done.
+type silentContext struct {
+	context.Context
+	end time.Time
+}
+
+func (silentContext) Done() <-chan struct{} { return nil }
+func (c silentContext) Err() error {
+	if time.Now().Before(c.end) {
+		return nil
+	}
+	return context.Canceled
+}
+
+// brokenContext is done from the first.
+type brokenContext struct{ context.Context }
+
+func (brokenContext) Err() error { return io.ErrClosedPipe }
+
+func TestTTL(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		ttl      time.Duration
+		attempts int
+		elapsed  time.Duration
+	}{
+		{"an attempt that would start just before it starts", 3*sec + 1, 4, 3 * sec},
+		{"an attempt that would start exactly at it starts", 3 * sec, 4, 3 * sec},
+		{"an attempt that would start just after it ends the run at once", 3*sec - 1, 3, 2 * sec},
+	} {
+		inBubble(t, row.name, func(t *testing.T) {
+			p := everySecond(9)
+			p.TTL = row.ttl
+			start := time.Now()
+			err := retry.Do(t.Context(), p, failing)
+			requireEnd(t, err, tooOld, row.attempts)
+			require.Equal(t, row.elapsed, time.Since(start))
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+		})
+	}
+	inBubble(t, "an attempt under way is not cut by it", func(t *testing.T) {
+		p := everySecond(9)
+		p.TTL = sec
+		start := time.Now()
+		err := retry.Do(t.Context(), p, func(ctx context.Context) error {
+			_, ok := ctx.Deadline()
+			require.False(t, ok)
+			time.Sleep(minute)
+			return errFlaky
+		})
+		requireEnd(t, err, tooOld, 1)
+		require.Equal(t, minute, time.Since(start))
+	})
+	inBubble(t, "it counts from the call, what Observe takes included", func(t *testing.T) {
+		p := everySecond(9)
+		p.TTL = 2 * sec
+		p.Observe = func(context.Context, retry.Event) { time.Sleep(sec + 1) }
+		start := time.Now()
+		requireEnd(t, retry.Do(t.Context(), p, failing), tooOld, 1)
+		require.Equal(t, 3*sec+2, time.Since(start), "told, waited, found it too late, told")
+	})
+}
+
+func TestHint(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		hint    time.Duration
+		want    retry.Decision
+		elapsed time.Duration
+	}{
+		{"below the backoff's delay changes nothing", 500 * ms, exhausted, sec},
+		{"above it is waited for", minute, exhausted, minute},
+		{"of MaxHint is waited for", 2 * minute, exhausted, 2 * minute},
+		{"beyond MaxHint ends the run", 2*minute + 1, tooLong, 0},
+	} {
+		inBubble(t, row.name, func(t *testing.T) {
+			p := everySecond(2)
+			p.MaxHint = 2 * minute
+			start := time.Now()
+			err := retry.Do(t.Context(), p, func(context.Context) error { return retry.After(row.hint, errFlaky) })
+			attempts := 2
+			if row.want == tooLong {
+				attempts = 1
+			}
+			requireEnd(t, err, row.want, attempts)
+			require.Equal(t, row.elapsed, time.Since(start))
+		})
+	}
+	inBubble(t, "does not reset the exponent nor feed decorrelated jitter", func(t *testing.T) {
+		p := retry.Policy{MaxAttempts: 3, Rand: func() float64 { return 0.5 },
+			Backoff: retry.Backoff{Base: sec, Jitter: retry.DecorrelatedJitter}}
+		calls := 0
+		start := time.Now()
+		err := retry.Do(t.Context(), p, func(context.Context) error {
+			if calls++; calls == 1 {
+				return retry.After(minute, errFlaky)
+			}
+			return errFlaky
+		})
+		failed := requireEnd(t, err, exhausted, 3)
+		// First delay 1+½(3−1)=2s, so 1m + ½·2s waited; then 1+½(3·2−1)=3.5s.
+		require.Equal(t, 61*sec, failed.History[0].Delay)
+		require.Equal(t, 3500*ms, failed.History[1].Delay)
+		require.Equal(t, 64500*ms, time.Since(start))
+	})
+}
+
+func TestGate(t *testing.T) {
+	// closedFor defers by the given times, one at each question, then says go.
+	closedFor := func(deferrals ...time.Duration) (gate func(context.Context) time.Duration, asked *int) {
+		asked = new(int)
+		return func(context.Context) time.Duration {
+			if *asked++; *asked <= len(deferrals) {
+				return deferrals[*asked-1]
+			}
+			return 0
+		}, asked
+	}
+	inBubble(t, "defers the first attempt", func(t *testing.T) {
+		p := everySecond(3)
+		gate, asked := closedFor(7 * sec)
+		p.Gate = gate
+		start := time.Now()
+		require.NoError(t, retry.Do(t.Context(), p, failTimes(0)))
+		require.Equal(t, 7*sec, time.Since(start))
+		require.Equal(t, 2, *asked, "it is asked again after the wait")
+	})
+	inBubble(t, "defers a retry after its own wait", func(t *testing.T) {
+		p := everySecond(3)
+		gate, asked := closedFor(0, 3*sec, 4*sec)
+		p.Gate = gate
+		start := time.Now()
+		require.NoError(t, retry.Do(t.Context(), p, failTimes(1)))
+		require.Equal(t, sec+3*sec+4*sec, time.Since(start))
+		require.Equal(t, 4, *asked)
+	})
+	inBubble(t, "0 and less mean go", func(t *testing.T) {
+		p := everySecond(3)
+		p.Gate = func(context.Context) time.Duration { return -hour }
+		start := time.Now()
+		require.NoError(t, retry.Do(t.Context(), p, failTimes(0)))
+		require.Zero(t, time.Since(start))
+	})
+	for _, row := range []struct {
+		name     string
+		policy   retry.Policy
+		deadline time.Duration
+		deferral time.Duration
+		want     retry.Decision
+		attempts int
+	}{
+		{"to exactly the TTL is waited for", retry.Policy{TTL: 10 * sec}, hour, 10 * sec, exhausted, 1},
+		{"past the TTL ends the run at once", retry.Policy{TTL: 10 * sec}, hour, 10*sec + 1, tooOld, 0},
+		{"to the deadline ends the run at once", retry.Policy{}, 10 * sec, 10 * sec, tooNear, 0},
+		{"before the deadline is waited for", retry.Policy{}, 10 * sec, 10*sec - 1, exhausted, 1},
+		{"past both names the TTL", retry.Policy{TTL: sec}, sec, hour, tooOld, 0},
+		{"as long as there is ends the run at once", retry.Policy{TTL: longest}, hour, longest, tooNear, 0},
+	} {
+		inBubble(t, "a deferral "+row.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), row.deadline)
+			defer cancel()
+			p := row.policy
+			p.MaxAttempts = 1
+			p.Gate, _ = closedFor(row.deferral)
+			start := time.Now()
+			requireEnd(t, retry.Do(ctx, p, failing), row.want, row.attempts)
+			if row.attempts == 0 {
+				require.Zero(t, time.Since(start))
+			} else {
+				require.Equal(t, row.deferral, time.Since(start))
+			}
+		})
+	}
+	inBubble(t, "between attempts, past the TTL, ends the run with the last error", func(t *testing.T) {
+		p := everySecond(3)
+		p.TTL = minute
+		p.Gate, _ = closedFor(0, hour)
+		start := time.Now()
+		err := retry.Do(t.Context(), p, failing)
+		failed := requireEnd(t, err, tooOld, 1)
+		require.Same(t, errFlaky, failed.Last)
+		require.Equal(t, sec, time.Since(start), "the wait that nothing forbade is over, the gate's is not begun")
+	})
+	inBubble(t, "that takes its time is followed by a look at caller and TTL", func(t *testing.T) {
+		p := everySecond(3)
+		p.TTL = sec
+		p.Gate = func(context.Context) time.Duration { time.Sleep(minute); return 0 }
+		requireEnd(t, retry.Do(t.Context(), p, failing), tooOld, 0)
+		ctx, cancel := context.WithCancel(t.Context())
+		p.Gate = func(context.Context) time.Duration { cancel(); return 0 }
+		requireEnd(t, retry.Do(ctx, p, failing), canceled, 0)
+	})
+	inBubble(t, "is not asked for a caller who is done", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		p := everySecond(3)
+		p.Gate = func(context.Context) time.Duration { t.Error("asked"); return 0 }
+		requireEnd(t, retry.Do(ctx, p, failing), canceled, 0)
+	})
+	inBubble(t, "a cancel during its deferral ends the run at that instant", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(sec, cancel)
+		p := everySecond(3)
+		p.Gate, _ = closedFor(hour)
+		start := time.Now()
+		requireEnd(t, retry.Do(ctx, p, failing), canceled, 0)
+		require.Equal(t, sec, time.Since(start))
+	})
+	inBubble(t, "applies to a disabled policy, with the caller's context", func(t *testing.T) {
+		type key struct{}
+		p := retry.Policy{Disabled: true}
+		asked := 0
+		p.Gate = func(ctx context.Context) time.Duration {
+			require.Equal(t, "v", ctx.Value(key{}))
+			asked++
+			return 0
+		}
+		requireEnd(t, retry.Do(context.WithValue(t.Context(), key{}, "v"), p, failing), disabled, 1)
+		require.Equal(t, 1, asked)
+	})
+}
+
+func TestAttemptContext(t *testing.T) {
+	timeout := func(d time.Duration) retry.Policy {
+		p := everySecond(2)
+		p.AttemptTimeout = d
+		return p
+	}
+	inBubble(t, "has the attempt's deadline and its cause", func(t *testing.T) {
+		err := retry.Do(t.Context(), timeout(3*sec), func(ctx context.Context) error {
+			deadline, ok := ctx.Deadline()
+			require.True(t, ok)
+			require.Equal(t, 3*sec, time.Until(deadline))
+			<-ctx.Done()
+			require.Zero(t, time.Until(deadline))
+			require.Equal(t, context.DeadlineExceeded, ctx.Err())
+			require.Equal(t, retry.ErrAttemptTimeout, context.Cause(ctx))
+			return context.Cause(ctx)
+		})
+		requireEnd(t, err, exhausted, 2)
+		require.ErrorIs(t, err, retry.ErrAttemptTimeout)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.EqualError(t, err, "retry: gave up after 2 attempts in 7s (attempts_exhausted): retry: attempt timeout")
+	})
+	inBubble(t, "has the caller's deadline where that is earlier, and its cause", func(t *testing.T) {
+		why := errors.New("enough")
+		for _, callers := range []time.Duration{sec, 3 * sec} { // earlier, and at the same instant
+			ctx, cancel := context.WithTimeoutCause(t.Context(), callers, why)
+			defer cancel()
+			start := time.Now()
+			err := retry.Do(ctx, timeout(3*sec), func(ctx context.Context) error {
+				<-ctx.Done()
+				require.Same(t, why, context.Cause(ctx))
+				return ctx.Err()
+			})
+			requireEnd(t, err, passed, 1)
+			require.Equal(t, callers, time.Since(start))
+		}
+	})
+	inBubble(t, "is cancelled when its attempt ends", func(t *testing.T) {
+		for _, callers := range []time.Duration{hour, sec} {
+			ctx, cancel := context.WithTimeout(t.Context(), callers)
+			defer cancel()
+			var kept context.Context
+			require.NoError(t, retry.Do(ctx, timeout(minute), func(ctx context.Context) error { kept = ctx; return nil }))
+			require.Equal(t, context.Canceled, kept.Err())
+			require.NoError(t, ctx.Err())
+		}
+	})
+	inBubble(t, "is the caller's own for a first attempt without a timeout", func(t *testing.T) {
+		require.NoError(t, retry.Do(t.Context(), retry.Policy{}, func(ctx context.Context) error {
+			require.Same(t, t.Context(), ctx)
+			return nil
+		}))
+	})
+	inBubble(t, "is alive for a retry without a timeout, and passes on values", func(t *testing.T) {
+		type key struct{}
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
+		defer cancel()
+		var kept context.Context
+		require.NoError(t, retry.Do(ctx, atOnce, func(ctx context.Context) error {
+			kept = ctx
+			if retry.AttemptNumber(ctx) < 3 {
+				return errFlaky
+			}
+			return nil
+		}))
+		require.NoError(t, kept.Err())
+		require.Equal(t, "v", kept.Value(key{}))
+		child, stop := context.WithCancel(kept)
+		defer stop()
+		cancel()
+		require.Error(t, child.Err())
+	})
+	inBubble(t, "a timeout is cooperative: an fn that ignores it is waited for", func(t *testing.T) {
+		start := time.Now()
+		require.NoError(t, retry.Do(t.Context(), timeout(sec), func(context.Context) error { time.Sleep(hour); return nil }))
+		require.Equal(t, hour, time.Since(start))
+	})
+	inBubble(t, "the longest timeout does not overflow", func(t *testing.T) {
+		require.NoError(t, retry.Do(t.Context(), timeout(longest), func(ctx context.Context) error { return ctx.Err() }))
+	})
+	inBubble(t, "a timeout applies to a disabled policy", func(t *testing.T) {
+		p := retry.Policy{Disabled: true, AttemptTimeout: sec}
+		start := time.Now()
+		requireEnd(t, retry.Do(t.Context(), p, untilDone), disabled, 1)
+		require.Equal(t, sec, time.Since(start))
+	})
+	t.Run("ErrAttemptTimeout is a timeout by every convention", func(t *testing.T) {
+		require.ErrorIs(t, retry.ErrAttemptTimeout, context.DeadlineExceeded)
+		var timeout interface{ Timeout() bool }
+		require.ErrorAs(t, retry.ErrAttemptTimeout, &timeout)
+		require.True(t, timeout.Timeout())
+		require.NotErrorIs(t, retry.ErrAttemptTimeout, context.Canceled)
+	})
+}
+
+func TestAttemptNumber(t *testing.T) {
+	t.Run("is 1 where no run has marked the context", func(t *testing.T) {
+		require.Equal(t, 1, retry.AttemptNumber(t.Context()))
+		require.Equal(t, 1, retry.AttemptNumber(noContext))
+	})
+	for _, timeout := range []time.Duration{0, sec} {
+		inBubble(t, fmt.Sprintf("counts from 1, with an attempt timeout of %v", timeout), func(t *testing.T) {
+			p := atOnce
+			p.AttemptTimeout = timeout
+			p.MaxAttempts = 12
+			var numbers []int
+			var contexts []context.Context
+			_ = retry.Do(t.Context(), p, func(ctx context.Context) error {
+				child, cancel := context.WithCancel(ctx)
+				defer cancel()
+				require.Equal(t, retry.AttemptNumber(ctx), retry.AttemptNumber(child))
+				numbers = append(numbers, retry.AttemptNumber(ctx))
+				contexts = append(contexts, ctx)
+				return errFlaky
+			})
+			require.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, numbers)
+			for i, ctx := range contexts {
+				require.Equal(t, i+1, retry.AttemptNumber(ctx), "a context that was kept keeps its number")
+			}
+		})
+		inBubble(t, fmt.Sprintf("a nested run counts from 1 again, with an attempt timeout of %v", timeout), func(t *testing.T) {
+			inner, outer := atOnce, atOnce
+			inner.MaxAttempts, outer.MaxAttempts = 2, 3
+			inner.AttemptTimeout = timeout
+			var numbers [][2]int
+			_ = retry.Do(t.Context(), outer, func(octx context.Context) error {
+				return retry.Do(octx, inner, func(ictx context.Context) error {
+					numbers = append(numbers, [2]int{retry.AttemptNumber(octx), retry.AttemptNumber(ictx)})
+					return errFlaky
+				})
+			})
+			require.Equal(t, [][2]int{{1, 1}, {1, 2}, {2, 1}, {2, 2}, {3, 1}, {3, 2}}, numbers)
+		})
+	}
+}
+
+func TestNestedRuns(t *testing.T) {
+	inner := func(reason error) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return retry.Do(ctx, retry.Policy{Name: "inner", MaxAttempts: 1}, func(context.Context) error { return reason })
+		}
+	}
+	inBubble(t, "an inner failure is an ordinary, retryable error, whatever ended it", func(t *testing.T) {
+		for _, err := range []error{retry.Permanent(errFlaky), context.Canceled, retry.After(9*hour, errFlaky)} {
+			failed := requireEnd(t, retry.Do(t.Context(), atOnce, inner(err)), exhausted, 5)
+			require.Equal(t, retry.Retryable, failed.History[0].Class)
+		}
+	})
+	inBubble(t, "errors.Is for a Reason sees the outermost run only", func(t *testing.T) {
+		err := retry.Do(t.Context(), atOnce, inner(retry.Permanent(errFlaky)))
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.NotErrorIs(t, err, retry.TerminalError)
+		require.ErrorIs(t, err, errFlaky, "but the last error is reached")
+		var reason retry.Reason
+		require.ErrorAs(t, err, &reason)
+		require.Equal(t, retry.AttemptsExhausted, reason)
+		var failed *retry.Error
+		require.ErrorAs(t, err, &failed)
+		var nested *retry.Error
+		require.ErrorAs(t, failed.Last, &nested, "the inner run is to be found in Last")
+		require.Equal(t, "inner", nested.Policy)
+		require.ErrorIs(t, failed.Last, retry.TerminalError)
+	})
+	inBubble(t, "an attempt timeout of the outer run is the inner run's deadline", func(t *testing.T) {
+		outer := atOnce
+		outer.AttemptTimeout = sec
+		var ends []retry.Reason
+		err := retry.Do(t.Context(), outer, func(ctx context.Context) error {
+			err := retry.Do(ctx, retry.Policy{Backoff: retry.Backoff{Base: 1}}, untilDone)
+			var failed *retry.Error
+			require.ErrorAs(t, err, &failed)
+			require.ErrorIs(t, err, retry.ErrAttemptTimeout)
+			ends = append(ends, failed.Reason)
+			return err
+		})
+		requireEnd(t, err, exhausted, 5)
+		require.Equal(t, []retry.Reason{retry.DeadlinePassed, retry.DeadlinePassed, retry.DeadlinePassed, retry.DeadlinePassed,
+			retry.DeadlinePassed}, ends)
+	})
+}
+
+func TestDoValue(t *testing.T) {
+	inBubble(t, "returns the value of the attempt that succeeded", func(t *testing.T) {
+		value, err := retry.DoValue(t.Context(), atOnce, func(ctx context.Context) (string, error) {
+			if n := retry.AttemptNumber(ctx); n < 3 {
+				return fmt.Sprint("bad ", n), errFlaky
+			}
+			return "good", nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, "good", value)
+	})
+	inBubble(t, "returns the last attempt's value also on failure", func(t *testing.T) {
+		value, err := retry.DoValue(t.Context(), atOnce, func(ctx context.Context) (int, error) {
+			return retry.AttemptNumber(ctx), errFlaky
+		})
+		requireEnd(t, err, exhausted, 5)
+		require.Equal(t, 5, value)
+	})
+	inBubble(t, "returns the zero value where nothing was attempted", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		value, err := retry.DoValue(ctx, atOnce, func(context.Context) (int, error) { return 7, nil })
+		requireEnd(t, err, canceled, 0)
+		require.Zero(t, value)
+	})
+}
+
+func TestWrap(t *testing.T) {
+	inBubble(t, "gives each call a run of its own", func(t *testing.T) {
+		calls := 0
+		double := retry.Wrap(atOnce, func(ctx context.Context, n int) (string, error) {
+			if calls++; retry.AttemptNumber(ctx) < 2 {
+				return "", errFlaky
+			}
+			return fmt.Sprint(2 * n), nil
+		})
+		for n := range 3 {
+			got, err := double(t.Context(), n)
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprint(2*n), got)
+		}
+		require.Equal(t, 6, calls)
+	})
+}
+
+func TestPanicAndGoexitPassThrough(t *testing.T) {
+	inBubble(t, "a panic in any attempt is the caller's", func(t *testing.T) {
+		for n := 1; n <= 5; n++ {
+			told := 0
+			p := everySecond(9)
+			p.Observe = func(_ context.Context, e retry.Event) {
+				told++
+				require.Nil(t, e.Outcome, "nothing is reported as an end")
+			}
+			require.PanicsWithValue(t, "boom", func() {
+				_ = retry.Do(t.Context(), p, func(ctx context.Context) error {
+					if retry.AttemptNumber(ctx) == n {
+						panic("boom")
+					}
+					return errFlaky
+				})
+			})
+			require.Equal(t, n-1, told)
+		}
+	})
+	inBubble(t, "a panic ends the attempt's context", func(t *testing.T) {
+		p := everySecond(9)
+		p.AttemptTimeout = hour
+		var kept context.Context
+		require.Panics(t, func() {
+			_ = retry.Do(t.Context(), p, func(ctx context.Context) error { kept = ctx; panic("boom") })
+		})
+		require.Equal(t, context.Canceled, kept.Err())
+	})
+	inBubble(t, "Goexit in any attempt ends the goroutine, and Do does not return", func(t *testing.T) {
+		for n := 1; n <= 3; n++ {
+			var wg sync.WaitGroup
+			returned := false
+			wg.Go(func() {
+				_ = retry.Do(t.Context(), everySecond(9), func(ctx context.Context) error {
+					if retry.AttemptNumber(ctx) == n {
+						runtime.Goexit()
+					}
+					return errFlaky
+				})
+				returned = true
+			})
+			wg.Wait()
+			require.False(t, returned)
+		}
+	})
+	inBubble(t, "a panic in Observe, Gate, Classify or Rand propagates, without a final event", func(t *testing.T) {
+		boom := func() { panic("boom") }
+		for name, p := range map[string]retry.Policy{
+			"Observe":  {Observe: func(context.Context, retry.Event) { boom() }},
+			"Gate":     {Gate: func(context.Context) time.Duration { boom(); return 0 }},
+			"Classify": {Classify: func(error) retry.Class { boom(); return 0 }},
+			"Rand":     {Backoff: retry.Backoff{Jitter: retry.FullJitter}, Rand: func() float64 { boom(); return 0 }},
+		} {
+			if p.Observe == nil {
+				p.Observe = func(_ context.Context, e retry.Event) { require.Nil(t, e.Outcome) }
+			}
+			require.PanicsWithValue(t, "boom", func() { _ = retry.Do(t.Context(), p, failing) }, name)
+		}
+	})
+}
+
+func TestRand(t *testing.T) {
+	inBubble(t, "is drawn once for each failed attempt that may wait", func(t *testing.T) {
+		draws := 0
+		p := retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: sec, Jitter: retry.FullJitter},
+			Rand: func() float64 { draws++; return 0.5 }}
+		requireEnd(t, retry.Do(t.Context(), p, failing), exhausted, 4)
+		require.Equal(t, 3, draws)
+		requireEnd(t, retry.Do(t.Context(), p, func(context.Context) error { return retry.Permanent(errFlaky) }), terminal, 1)
+		require.Equal(t, 3, draws)
+	})
+	inBubble(t, "is not drawn without jitter", func(t *testing.T) {
+		p := everySecond(4)
+		p.Rand = func() float64 { t.Error("drawn"); return 0 }
+		requireEnd(t, retry.Do(t.Context(), p, failing), exhausted, 4)
+	})
+	inBubble(t, "that lies is clamped", func(t *testing.T) {
+		for lie, want := range map[float64]time.Duration{-1: 0, 1: sec - 1, math.Inf(1): sec - 1} {
+			p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: sec, Jitter: retry.FullJitter}, Rand: func() float64 { return lie }}
+			start := time.Now()
+			requireEnd(t, retry.Do(t.Context(), p, failing), exhausted, 2)
+			require.Equal(t, want, time.Since(start))
+		}
+	})
+	inBubble(t, "is chance by default, within the bounds", func(t *testing.T) {
+		p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: hour, Jitter: retry.EqualJitter}}
+		seen := map[time.Duration]bool{}
+		for range 50 {
+			failed := requireEnd(t, retry.Do(t.Context(), p, failing), exhausted, 2)
+			delay := failed.History[0].Delay
+			require.True(t, delay >= hour/2 && delay < hour, delay)
+			seen[delay] = true
+		}
+		require.Greater(t, len(seen), 40)
+	})
+}
+
+func TestAPolicyIsShared(t *testing.T) {
+	p := retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Delays: []time.Duration{0, 1}, Jitter: retry.EqualJitter},
+		Budget: retry.NewBudget(retry.BudgetConfig{Burst: 1000, Initial: 1000})}
+	before := fmt.Sprintf("%+v", p.Backoff)
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			if err := retry.Do(t.Context(), p, failTimes(2)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, before, fmt.Sprintf("%+v", p.Backoff), "the library never writes to it")
+}
+
+func TestAllocations(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	full := retry.NewBudget(retry.BudgetConfig{Initial: 10})
+	calls := 0
+	failThree := func(context.Context) error {
+		if calls++; calls%4 == 0 {
+			return nil
+		}
+		return errFlaky
+	}
+	bare := testing.AllocsPerRun(100, func() {
+		ctx, cancel := context.WithDeadline(ctx, time.Now().Add(hour))
+		_ = succeed(ctx)
+		cancel()
+	})
+	var p retry.Policy
+	for _, row := range []struct {
+		name string
+		most float64
+		run  func()
+	}{
+		{"first-try success: 0", 0, func() { _ = retry.Do(ctx, p, succeed) }},
+		{"first-try success with a full budget: 0", 0, func() { _ = retry.Do(ctx, retry.Policy{Budget: full}, succeed) }},
+		{"first-try success of DoValue: 0", 0, func() {
+			_, _ = retry.DoValue(ctx, p, func(context.Context) (int, error) { return 1, nil })
+		}},
+		{"an attempt timeout: what context.WithDeadline needs", bare, func() { _ = retry.Do(ctx, retry.Policy{AttemptTimeout: hour}, succeed) }},
+		{"three failures then success without waits: 1", 1, func() { _ = retry.Do(ctx, atOnce, failThree) }},
+		{"Delay: 0", 0, func() { _ = p.Delay(7) }},
+		{"Jittered: 0", 0, func() { _ = retry.Backoff{Jitter: retry.RatioJitter}.Jittered(7, 0, 0.5) }},
+		{"Decide: 0", 0, func() { _ = p.Decide(retry.Progress{Attempt: 3}, errFlaky, 0.5) }},
+	} {
+		t.Run(row.name, func(t *testing.T) { require.LessOrEqual(t, testing.AllocsPerRun(100, row.run), row.most) })
+	}
+}
+
+// FuzzDo plays a script of outcomes, one byte each, against a policy without waits, and requires what every run promises.
+func FuzzDo(f *testing.F) {
+	f.Add([]byte{1, 1, 1, 0}, 5, false, int8(3))
+	f.Add([]byte{1, 2}, 0, false, int8(0))
+	f.Add([]byte{1, 3, 1}, -1, true, int8(9))
+	f.Add([]byte{1, 1, 4}, 4, true, int8(-1))
+	f.Fuzz(func(t *testing.T, script []byte, attempts int, off bool, tokens int8) {
+		p := retry.Policy{MaxAttempts: attempts, Disabled: off, Backoff: retry.Backoff{Delays: []time.Duration{0}}}
+		if p.Validate() != nil {
+			return
+		}
+		if tokens != 0 {
+			p.Budget = retry.NewBudget(retry.BudgetConfig{Burst: 100, Initial: int(tokens)})
+		}
+		before := p.Budget.Tokens()
+		var events []retry.Event
+		p.Observe = func(_ context.Context, e retry.Event) { events = append(events, e) }
+		ctx, cancel := context.WithCancelCause(context.Background())
+		calls, stopped := 0, false
+		err := retry.Do(ctx, p, func(context.Context) error {
+			calls++
+			if calls > len(script) {
+				return nil
+			}
+			switch script[calls-1] % 5 {
+			case 0:
+				return nil
+			case 2:
+				return retry.Permanent(errFlaky)
+			case 3:
+				return context.Canceled
+			case 4:
+				stopped = true
+				cancel(io.EOF)
+			}
+			return errFlaky
+		})
+		cancel(nil)
+
+		last := events[len(events)-1]
+		require.NotNil(t, last.Outcome, "exactly one final event, the last")
+		require.Equal(t, calls, last.Outcome.Attempts)
+		require.Contains(t, reasonsOf[last.Outcome.Status], last.Outcome.Reason)
+		require.NotEqual(t, retry.Waiting, last.Outcome.Status)
+		failures := calls
+		if err == nil {
+			failures--
+		}
+		require.Len(t, events, failures+1, "one event for each failed attempt and one for the end")
+		for i, e := range events[:failures] {
+			require.Nil(t, e.Outcome)
+			require.Equal(t, i+1, e.Attempt.Number)
+			require.Equal(t, i < failures-1 || err == nil, e.Decision.Status == retry.Waiting, "a retry is announced exactly where one follows")
+		}
+		require.Len(t, last.Outcome.History, min(failures, 64))
+		if err == nil {
+			require.Equal(t, retry.Succeeded, last.Outcome.Status)
+		} else {
+			failed := requireEnd(t, err, last.Decision, calls)
+			require.Equal(t, *last.Outcome, failed.Outcome)
+			require.Equal(t, failed, last.Err)
+			require.Equal(t, stopped, failed.Status == retry.Canceled, "a cancelled caller is Canceled and never dead-lettered")
+			require.Equal(t, off && !stopped, failed.Status == retry.Failed, "a disabled policy fails and never dead-letters")
+			if p.MaxAttempts > 0 {
+				require.LessOrEqual(t, calls, p.MaxAttempts)
+			}
+		}
+		if p.Budget != nil {
+			gained := 0.0
+			if err == nil {
+				gained = 0.1
+			}
+			require.InDelta(t, min(before-float64(calls-1)+gained, 100), p.Budget.Tokens(), 1e-9, "each retry cost one token")
+		}
+	})
+}

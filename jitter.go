@@ -1,0 +1,115 @@
+package retry
+
+import (
+	"math"
+	"time"
+)
+
+const defaultJitterRatio = 0.2 // as gRPC's retries do (gRFC A6, "Exponential Backoff")
+
+// JitterMode says how a delay is spread at random, so that clients which failed together do not return together.
+// The zero JitterMode is NoJitter.
+type JitterMode uint8
+
+// The jitters, for a delay d that the formula gave and Cap bounded. Full, equal and decorrelated jitter are as
+// Brooker, "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015) defines them.
+//
+// There is no additive jitter ("d plus up to j"): it vanishes beside long delays and leaves none at the cap.
+const (
+	NoJitter           JitterMode = iota // d
+	FullJitter                           // [0, d): spreads a herd best; a wait can be near 0
+	EqualJitter                          // [d/2, d): at least half of the delay is kept
+	RatioJitter                          // [d·(1−JitterRatio), min(d·(1+JitterRatio), Cap)]: around the delay
+	DecorrelatedJitter                   // [Base, min(3·prev, Cap)): grows from the last delay; Exponential only
+)
+
+// String returns "none", "full", "equal", "ratio" or "decorrelated".
+func (j JitterMode) String() string {
+	return name(int(j), "JitterMode", "none", "full", "equal", "ratio", "decorrelated")
+}
+
+func (b *Backoff) checkJitter(owner string, bad fieldErrors) fieldErrors {
+	switch {
+	case b.Jitter > DecorrelatedJitter:
+		bad.add(owner, "Jitter", uint8(b.Jitter), "is not one of NoJitter, FullJitter, EqualJitter, RatioJitter and DecorrelatedJitter")
+	case b.Jitter == DecorrelatedJitter && b.mode() != Exponential:
+		bad.add(owner, "Jitter", b.Jitter, "goes with Exponential only, not with", b.mode())
+	}
+	if b.JitterRatio != 0 && b.Jitter != RatioJitter {
+		bad.add(owner, "JitterRatio", b.JitterRatio, "is set without RatioJitter")
+	}
+	if b.JitterRatio != 0 && !(b.JitterRatio > 0 && b.JitterRatio <= 1) { // so that NaN is refused too
+		bad.add(owner, "JitterRatio", b.JitterRatio, "is outside (0,1]")
+	}
+	return bad
+}
+
+// jitter returns the Jitter in force.
+func (b *Backoff) jitter() JitterMode {
+	if b.Jitter > DecorrelatedJitter || b.Jitter == DecorrelatedJitter && b.mode() != Exponential {
+		return NoJitter
+	}
+	return b.Jitter
+}
+
+// ratio returns the JitterRatio in force.
+func (b *Backoff) ratio() float64 {
+	if b.JitterRatio > 0 && b.JitterRatio <= 1 {
+		return b.JitterRatio
+	}
+	return defaultJitterRatio
+}
+
+// window returns the range from which the delay after attempt is drawn evenly, 0 ≤ lo ≤ hi ≤ Cap.
+func (b *Backoff) window(attempt int, prev time.Duration) (lo, hi time.Duration) {
+	delay := b.delay(attempt)
+	switch b.jitter() {
+	case FullJitter:
+		return 0, delay
+	case EqualJitter:
+		return delay / 2, delay
+	case RatioJitter:
+		limit := b.limit()
+		spread := truncated(b.ratio()*float64(delay), delay)
+		return delay - spread, delay + min(spread, limit-delay)
+	case DecorrelatedJitter:
+		limit := b.limit()
+		base := min(b.base(), limit)
+		if prev <= 0 {
+			prev = base
+		}
+		return base, max(base, tripled(prev, limit))
+	default:
+		return delay, delay
+	}
+}
+
+// tripled returns min(3·d, limit) for a positive d.
+func tripled(d, limit time.Duration) time.Duration {
+	if d > limit/3 {
+		return limit
+	}
+	return 3 * d
+}
+
+// within returns the point u of a range of the given width ≥ 0: u·width, truncated. It is below width wherever width
+// is above 0: the largest u below 1 takes off at least as much as rounding width to a float64 can have added.
+func within(width time.Duration, u float64) time.Duration {
+	return time.Duration(unit(u) * float64(width))
+}
+
+// unit returns u clamped to [0,1); NaN gives 0.
+func unit(u float64) float64 {
+	if !(u > 0) {
+		return 0
+	}
+	return min(u, 1-0x1p-53)
+}
+
+// saturatingAdd returns x+y for x, y ≥ 0, and the largest Duration where that overflows.
+func saturatingAdd(x, y time.Duration) time.Duration {
+	if x > math.MaxInt64-y {
+		return maxDelay
+	}
+	return x + y
+}

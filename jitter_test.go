@@ -1,0 +1,205 @@
+package retry_test
+
+import (
+	"math"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+)
+
+func TestJittered(t *testing.T) {
+	full := retry.Backoff{Base: 100 * ms, Cap: 250 * ms, Jitter: retry.FullJitter}
+	equal := retry.Backoff{Base: 100 * ms, Cap: 250 * ms, Jitter: retry.EqualJitter}
+	ratio := retry.Backoff{Base: 100 * ms, Cap: 250 * ms, Jitter: retry.RatioJitter}
+	decorrelated := retry.Backoff{Base: 100 * ms, Cap: 250 * ms, Jitter: retry.DecorrelatedJitter}
+	with := func(b retry.Backoff, r float64) retry.Backoff { b.JitterRatio = r; return b }
+	for _, row := range []struct {
+		name    string
+		backoff retry.Backoff
+		attempt int
+		prev    time.Duration
+		u       float64
+		want    time.Duration
+	}{
+		{name: "no jitter ignores u", backoff: retry.Backoff{}, attempt: 3, u: 0.9, want: 20 * sec},
+		{name: "full begins at 0", backoff: full, attempt: 2, u: 0, want: 0},
+		{name: "full is u of the delay", backoff: full, attempt: 2, u: 0.5, want: 100 * ms},
+		{name: "full ends below the delay", backoff: full, attempt: 2, u: almost1, want: 200*ms - 1},
+		{name: "full spreads at the cap", backoff: full, attempt: 9, u: 0.5, want: 125 * ms},
+		{name: "equal keeps half", backoff: equal, attempt: 2, u: 0, want: 100 * ms},
+		{name: "equal spreads the other half", backoff: equal, attempt: 2, u: 0.5, want: 150 * ms},
+		{name: "equal spreads at the cap", backoff: equal, attempt: 9, u: 0.5, want: 187500 * time.Microsecond},
+		{name: "ratio begins at d(1-r)", backoff: ratio, attempt: 1, u: 0, want: 80 * ms},
+		{name: "ratio has its middle at d", backoff: ratio, attempt: 1, u: 0.5, want: 100 * ms},
+		{name: "ratio goes up to d(1+r)", backoff: ratio, attempt: 1, u: 0.75, want: 110 * ms},
+		{name: "ratio clips the window at the cap, not the sample", backoff: ratio, attempt: 3, u: 0.5, want: 225 * ms},
+		{name: "ratio stays below the cap", backoff: ratio, attempt: 9, u: almost1, want: 250*ms - 1},
+		{name: "ratio 1 covers 0 to 2d", backoff: with(ratio, 1), attempt: 1, u: 0.25, want: 50 * ms},
+		{name: "a bad ratio counts as unset", backoff: with(ratio, 2), attempt: 1, u: 0, want: 80 * ms},
+		{name: "a NaN ratio counts as unset", backoff: with(ratio, math.NaN()), attempt: 1, u: 0, want: 80 * ms},
+		{name: "decorrelated begins with the base before it", backoff: decorrelated, attempt: 1, u: 0.25, want: 137500 * time.Microsecond},
+		{name: "decorrelated goes to three times the last", backoff: decorrelated, attempt: 2, prev: 80 * ms, u: 0.5, want: 170 * ms},
+		{name: "decorrelated stops at the cap", backoff: decorrelated, attempt: 2, prev: 200 * ms, u: 0.5, want: 175 * ms},
+		{name: "decorrelated never falls below the base", backoff: decorrelated, attempt: 2, prev: ms, u: 0.5, want: 100 * ms},
+		{name: "decorrelated takes a negative last as none", backoff: decorrelated, attempt: 2, prev: -ms, u: 0.25, want: 137500 * time.Microsecond},
+		{name: "decorrelated does not overflow", backoff: retry.Backoff{Cap: longest, Jitter: retry.DecorrelatedJitter},
+			attempt: 2, prev: longest, u: 0, want: 5 * sec},
+		{name: "an unknown jitter counts as none", backoff: retry.Backoff{Jitter: 9}, attempt: 1, u: 0.5, want: 5 * sec},
+		{name: "decorrelated without exponential counts as none",
+			backoff: retry.Backoff{Mode: retry.Fixed, Jitter: retry.DecorrelatedJitter}, attempt: 1, u: 0.5, want: 5 * sec},
+		{name: "a list has jitter too", backoff: retry.Backoff{Delays: []time.Duration{sec}, Jitter: retry.FullJitter},
+			attempt: 1, u: 0.5, want: 500 * ms},
+		{name: "a zero delay has nothing to spread", backoff: retry.Backoff{Delays: []time.Duration{0}, Jitter: retry.FullJitter},
+			attempt: 1, u: 0.5, want: 0},
+		{name: "the longest delay stays in range", backoff: retry.Backoff{Delays: []time.Duration{longest}, Jitter: retry.RatioJitter, JitterRatio: 1},
+			attempt: 1, u: almost1, want: longest - 1023},
+		{name: "u below 0 counts as 0", backoff: equal, attempt: 2, u: -3, want: 100 * ms},
+		{name: "u of 1 counts as the largest below", backoff: full, attempt: 2, u: 1, want: 200*ms - 1},
+		{name: "u of +Inf counts as the largest below 1", backoff: full, attempt: 2, u: math.Inf(1), want: 200*ms - 1},
+		{name: "u of NaN counts as 0", backoff: full, attempt: 2, u: math.NaN(), want: 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			require.Equal(t, row.want, row.backoff.Jittered(row.attempt, row.prev, row.u))
+		})
+	}
+}
+
+func TestBounds(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		jitter  retry.JitterMode
+		attempt int
+		lo, hi  time.Duration
+	}{
+		{"none is a point", retry.NoJitter, 2, 2 * sec, 2 * sec},
+		{"full is 0 to the delay", retry.FullJitter, 2, 0, 2 * sec},
+		{"equal is the upper half", retry.EqualJitter, 2, sec, 2 * sec},
+		{"ratio is around the delay", retry.RatioJitter, 2, 1600 * ms, 2400 * ms},
+		{"ratio ends at the cap", retry.RatioJitter, 9, 16 * sec, 20 * sec},
+		{"decorrelated begins below three bases", retry.DecorrelatedJitter, 1, sec, 3 * sec},
+		{"decorrelated covers all histories", retry.DecorrelatedJitter, 2, sec, 9 * sec},
+		{"decorrelated ends at the cap", retry.DecorrelatedJitter, 3, sec, 20 * sec},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			lo, hi := retry.Backoff{Base: sec, Cap: 20 * sec, Jitter: row.jitter}.Bounds(row.attempt)
+			require.Equal(t, [2]time.Duration{row.lo, row.hi}, [2]time.Duration{lo, hi})
+		})
+	}
+}
+
+func TestJitterSpreadsAtTheCap(t *testing.T) {
+	for _, jitter := range []retry.JitterMode{retry.FullJitter, retry.EqualJitter, retry.RatioJitter, retry.DecorrelatedJitter} {
+		t.Run(jitter.String(), func(t *testing.T) {
+			b := retry.Backoff{Base: sec, Cap: 10 * sec, Jitter: jitter}
+			seen := map[time.Duration]bool{}
+			for i := range 1000 {
+				seen[b.Jittered(50, 10*sec, float64(i)/1000)] = true
+			}
+			require.Len(t, seen, 1000, "every u gives another delay")
+			require.NotContains(t, seen, 10*sec, "nothing piles up on the cap")
+		})
+	}
+}
+
+func TestJitterTexts(t *testing.T) {
+	require.Equal(t, []string{"none", "full", "equal", "ratio", "decorrelated", "JitterMode(5)"}, []string{
+		retry.NoJitter.String(), retry.FullJitter.String(), retry.EqualJitter.String(), retry.RatioJitter.String(),
+		retry.DecorrelatedJitter.String(), retry.JitterMode(5).String(),
+	})
+}
+
+func FuzzJittered(f *testing.F) {
+	f.Add(uint8(0), uint8(1), int64(100*ms), 2.0, int64(250*ms), int64(0), 0.0, 3, int64(0), 0.5)
+	f.Add(uint8(1), uint8(3), int64(sec), 1.5, int64(hour), int64(0), 1.0, 9, int64(0), almost1)
+	f.Add(uint8(1), uint8(4), int64(sec), 0.0, int64(longest), int64(0), 0.0, 9, int64(longest), 0.1)
+	f.Add(uint8(0), uint8(3), int64(0), 0.0, int64(0), int64(longest), 1.0, 1, int64(0), 1.0)
+	f.Add(uint8(0), uint8(3), int64(0), 0.0, int64(1<<53+3), int64(1<<53+3), 1e-17, 1, int64(0), math.NaN())
+	f.Fuzz(func(t *testing.T, mode, jitter uint8, base int64, factor float64, limit, first int64, ratio float64, attempt int, prev int64, u float64) {
+		b := retry.Backoff{Mode: retry.Mode(mode), Base: time.Duration(base), Factor: factor, Cap: time.Duration(limit),
+			Jitter: retry.JitterMode(jitter), JitterRatio: ratio}
+		if first != 0 {
+			b.Delays = []time.Duration{time.Duration(first)}
+		}
+		got := b.Jittered(attempt, time.Duration(prev), u)
+		require.GreaterOrEqual(t, got, time.Duration(0), "a delay is never negative")
+		if b.Cap > 0 {
+			require.LessOrEqual(t, got, b.Cap, "jitter included, a delay is never above Cap")
+		}
+		require.Equal(t, got, b.Jittered(attempt, time.Duration(prev), u), "the same arguments give the same delay")
+		lo, hi := b.Jittered(attempt, time.Duration(prev), 0), b.Jittered(attempt, time.Duration(prev), 1)
+		require.LessOrEqual(t, lo, got, "delays do not fall as u grows")
+		require.LessOrEqual(t, got, hi, "delays do not fall as u grows")
+		if b.Jitter != retry.DecorrelatedJitter || attempt <= 1 && prev <= 0 {
+			inf, sup := b.Bounds(attempt)
+			require.Equal(t, inf, lo, "u of 0 gives the lower bound")
+			require.True(t, got < sup || got == sup && inf == sup, "the upper bound is never reached by a window that has a width")
+		}
+		if b.Validate() == nil {
+			require.Equal(t, slowJittered(b, attempt, time.Duration(prev), u), got)
+		}
+	})
+}
+
+// slowJittered is a second implementation of Jittered for valid backoffs, from rule and doc comment, in math/big; the
+// delay itself is taken from Delay, which has its own.
+func slowJittered(b retry.Backoff, attempt int, prev time.Duration, u float64) time.Duration {
+	d := b.Delay(attempt)
+	limit := b.Cap
+	if limit == 0 && len(b.Delays) > 0 {
+		limit = longest
+	} else if limit == 0 {
+		limit = max(hour, b.Base)
+	}
+	lo, hi := big.NewInt(int64(d)), big.NewInt(int64(d))
+	switch b.Jitter {
+	case retry.FullJitter:
+		lo.SetInt64(0)
+	case retry.EqualJitter:
+		lo.Quo(lo, big.NewInt(2))
+	case retry.RatioJitter:
+		ratio := b.JitterRatio
+		if ratio == 0 {
+			ratio = 0.2
+		}
+		spread := product53(ratio, int64(d))
+		if spread.Cmp(big.NewInt(int64(d))) > 0 {
+			spread.SetInt64(int64(d))
+		}
+		lo.Sub(lo, spread)
+		hi.Add(hi, spread)
+	case retry.DecorrelatedJitter:
+		base := b.Base
+		if base == 0 {
+			base = min(5*sec, limit)
+		}
+		if prev <= 0 {
+			prev = base
+		}
+		lo.SetInt64(int64(base))
+		hi.Mul(big.NewInt(3), big.NewInt(int64(prev)))
+	}
+	if hi.Cmp(big.NewInt(int64(limit))) > 0 {
+		hi.SetInt64(int64(limit))
+	}
+	if hi.Cmp(lo) < 0 {
+		hi.Set(lo)
+	}
+	switch {
+	case !(u > 0):
+		u = 0
+	case u >= 1:
+		u = math.Nextafter(1, 0)
+	}
+	return time.Duration(lo.Int64() + product53(u, hi.Int64()-lo.Int64()).Int64())
+}
+
+// product53 returns f·d, rounded to 53 bits as one float64 multiplication is, and truncated.
+func product53(f float64, d int64) *big.Int {
+	x := new(big.Float).SetPrec(53).SetInt64(d)
+	whole, _ := new(big.Float).SetPrec(53).Mul(x, big.NewFloat(f)).Int(nil)
+	return whole
+}

@@ -1,0 +1,213 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+)
+
+// Attempt is the record of one failed attempt.
+type Attempt struct {
+	Number   int // from 1
+	Start    time.Time
+	Duration time.Duration
+	Class    Class         // the class that was acted on: Retryable or Terminal
+	Err      error         // what fn returned
+	Delay    time.Duration // the wait decided on after it; 0 after the last one
+}
+
+// Outcome is the record of a run: how it ended, after how many attempts, and which of them failed.
+type Outcome struct {
+	Policy   string // Policy.Name
+	Status   Status // any but Waiting
+	Reason   Reason // zero where Status is Succeeded
+	Attempts int    // attempts made, a successful last one included; 0 where none was
+	Elapsed  time.Duration
+	// History holds the failed attempts in order: the first one and the newest 63, so that a run of any length
+	// holds bounded memory. It is the receiver's own copy.
+	History []Attempt
+}
+
+// Event is what Policy.Observe is told: N failed attempts and the end of their run make N+1 events. An attempt that
+// succeeds is told by the final event alone. The last failure of a run is told twice, as an attempt and as the end; an
+// Outcome that is not nil marks the end.
+type Event struct {
+	// Policy is Policy.Name.
+	Policy string
+	// Attempt is the attempt that failed. It is zero in the final event.
+	Attempt Attempt
+	// Decision is what was decided about that attempt; in the final event it is how the run ended. Where it is
+	// Waiting, nothing then known forbade the retry: only a cancelled caller, the clock or a gate can still end
+	// the run during the wait.
+	Decision Decision
+	// Outcome is the record of the run in the final event, and nil before it.
+	Outcome *Outcome
+	// Err is in the final event what Do returns, in a copy: an *Error, or nil after a success.
+	Err error
+}
+
+// Error is what Do returns on every failure of a run. errors.Is and errors.As reach its Reason, the last error and
+// the cause; the table in the package documentation says which answers hold for which ending.
+type Error struct {
+	Outcome
+	// Last is what fn returned last, marks and wrapping included. Nil where no attempt was made.
+	Last error
+	// Cause is context.Cause of the caller's context for CallerCanceled and DeadlinePassed, else nil.
+	Cause error
+}
+
+// Error returns one line: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted): dial tcp ...". The policy's
+// name, where it has one, follows "retry: "; the cause stands in for the last error where there is none.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("retry: ")
+	if e.Policy != "" {
+		b.WriteString(e.Policy + ": ")
+	}
+	b.WriteString("gave up after " + counted(e.Attempts) + " in " + rounded(e.Elapsed).String() + " (" + e.Reason.Error() + ")")
+	switch {
+	case e.Last != nil:
+		b.WriteString(": " + e.Last.Error())
+	case e.Cause != nil:
+		b.WriteString(": " + e.Cause.Error())
+	}
+	return oneLine(b.String())
+}
+
+// Unwrap returns the Reason, Last and Cause, as far as they are set. Errors inside Last and Cause that carry a Reason
+// of their own (a nested run's *Error) keep it to themselves: errors.Is for a Reason asks about this run only.
+func (e *Error) Unwrap() []error {
+	parts := make([]error, 0, 3)
+	if e.Reason != 0 {
+		parts = append(parts, e.Reason)
+	}
+	for _, err := range []error{e.Last, e.Cause} {
+		if err != nil {
+			parts = append(parts, shielded(err))
+		}
+	}
+	return parts
+}
+
+// Is reports that CallerCanceled is a context.Canceled and DeadlinePassed a context.DeadlineExceeded, also where the
+// caller's context has a cause of its own.
+func (e *Error) Is(target error) bool {
+	switch e.Reason {
+	case CallerCanceled:
+		return target == context.Canceled
+	case DeadlinePassed:
+		return target == context.DeadlineExceeded
+	default:
+		return false
+	}
+}
+
+// shielded returns err, behind a shield where it carries a Reason.
+func shielded(err error) error {
+	var reason Reason
+	if errors.As(err, &reason) {
+		return shield{err}
+	}
+	return err
+}
+
+// shield answers for an error inside without showing its Reasons. It has no Unwrap on purpose.
+type shield struct{ inside error }
+
+func (s shield) Error() string { return s.inside.Error() }
+
+func (s shield) Is(target error) bool {
+	if _, ok := target.(Reason); ok {
+		return false
+	}
+	return errors.Is(s.inside, target)
+}
+
+func (s shield) As(target any) bool {
+	if _, ok := target.(*Reason); ok {
+		return false
+	}
+	return errors.As(s.inside, target)
+}
+
+// rounded drops the digits that nobody reads: below a millisecond from 1s on, below a microsecond from 1ms on.
+func rounded(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Second:
+		return d.Round(time.Millisecond)
+	case d >= time.Millisecond:
+		return d.Round(time.Microsecond)
+	default:
+		return d
+	}
+}
+
+// kept is how many failed attempts a history holds: the first and the newest 63.
+const kept = 64
+
+// failure is an Attempt without what its place in the history tells.
+type failure struct {
+	start    time.Duration // since the run began
+	duration time.Duration
+	delay    time.Duration
+	err      error
+	class    Class
+}
+
+// attempt returns f as the attempt with the given number, of a run that began at the given time.
+func (f *failure) attempt(number int, began time.Time) Attempt {
+	return Attempt{number, began.Add(f.start), f.duration, f.class, f.err, f.delay}
+}
+
+// history is what is kept of the failures of one run.
+type history struct {
+	noted  int // how many there were
+	first  failure
+	newest *ring // set before the second is noted
+}
+
+// ring holds the newest failures from the second on, 63 at most.
+type ring []failure
+
+// note adds a failure.
+func (h *history) note(f failure) {
+	h.noted = next(h.noted)
+	if h.noted > 1 && len(*h.newest) < kept-1 {
+		*h.newest = append(*h.newest, f)
+	} else {
+		*h.at(h.noted) = f
+	}
+}
+
+// at returns the failure with the given number, from 1, which must be kept still.
+func (h *history) at(number int) *failure {
+	if number == 1 {
+		return &h.first
+	}
+	return &(*h.newest)[(number-2)%(kept-1)]
+}
+
+// lastErr returns the last failure's error, nil where there is none.
+func (h *history) lastErr() error {
+	if h.noted == 0 {
+		return nil
+	}
+	return h.at(h.noted).err
+}
+
+// last returns the last failure as an Attempt of a run that began at the given time.
+func (h *history) last(began time.Time) Attempt { return h.at(h.noted).attempt(h.noted, began) }
+
+// attempts returns all kept failures in order.
+func (h *history) attempts(began time.Time) []Attempt {
+	if h.noted == 0 {
+		return nil
+	}
+	list := make([]Attempt, 1, min(h.noted, kept))
+	list[0] = h.first.attempt(1, began)
+	for number := h.noted - cap(list) + 2; len(list) < cap(list); number++ {
+		list = append(list, h.at(number).attempt(number, began))
+	}
+	return list
+}
