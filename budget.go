@@ -31,7 +31,8 @@ type BudgetConfig struct {
 	// Initial is how many tokens there are at first, at most Burst. -1 (and below) means none. Zero means 1.
 	Initial int
 	// Trickle is a period, counted from the creation on. At its end a budget with less than one token is granted
-	// one without any success, so that a lone client is never mute. Zero (and below) means never.
+	// one without any success, so that a lone client is never mute. It is given to the next who asks, and lapses
+	// where successes have made a token by then. Zero (and below) means never.
 	Trickle time.Duration
 }
 
@@ -44,7 +45,8 @@ type BudgetConfig struct {
 //
 // A Budget is safe for concurrent use and lock-free; while it is full and calls succeed it is only read, so that it
 // scales with cores. It lives in one process: nothing is shared between clients, and Initial and Burst count per client.
-// The methods of a nil Budget do nothing and allow everything.
+// The methods of a nil Budget do nothing and allow everything. The zero Budget has no capacity and refuses every retry:
+// use NewBudget.
 type Budget struct {
 	level   atomic.Int64 // millionths of a token, in [0, burst]
 	emptied atomic.Int64 // Trickle only: when a token was last taken that left less than one; since created, in ns
@@ -123,8 +125,15 @@ func (b *Budget) trickles(now time.Time) bool {
 		return false
 	}
 	age := now.Sub(b.created)
-	emptied := b.emptied.Load()
-	return age/b.trickle > time.Duration(emptied)/b.trickle && b.emptied.CompareAndSwap(emptied, int64(age))
+	for {
+		emptied := b.emptied.Load()
+		if age/b.trickle <= time.Duration(emptied)/b.trickle {
+			return false
+		}
+		if b.emptied.CompareAndSwap(emptied, int64(age)) {
+			return true
+		}
+	}
 }
 
 // emptiedAt notes that the bucket becomes empty now; it never goes back in time.
@@ -193,7 +202,7 @@ type keyed struct {
 
 // NewBudgets returns an empty set of budgets with the same config. maxKeys below 1 means 1.
 func NewBudgets(c BudgetConfig, maxKeys int) *Budgets {
-	return &Budgets{config: c, maxKeys: max(maxKeys, 1)}
+	return &Budgets{config: c, maxKeys: maxKeys}
 }
 
 // For returns the budget of key, and makes it where there is none. A key beyond maxKeys takes the place of another:
@@ -235,7 +244,7 @@ func (s *Budgets) insert(key string) any {
 		return k
 	}
 	k := &keyed{key: key, budget: NewBudget(s.config)}
-	if len(s.kept) < s.maxKeys {
+	if len(s.kept) < max(s.maxKeys, 1) { // also of the zero Budgets
 		s.kept = append(s.kept, k)
 	} else {
 		s.kept[s.evict()] = k

@@ -1,0 +1,809 @@
+package retry_test
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+)
+
+var errOutage = errors.New("outage")
+
+// anyTime is the now of a budget without Trickle, which does not read it.
+var anyTime time.Time
+
+// noWait retries without a wait. It needs MaxAttempts: as a List it would make two attempts.
+var noWait = retry.Backoff{Delays: []time.Duration{0}}
+
+// takeAll withdraws until there is no token and returns how many there were.
+func takeAll(b *retry.Budget) int {
+	for n := 0; ; n++ {
+		if !b.Withdraw(anyTime) {
+			return n
+		}
+	}
+}
+
+func depositTimes(b *retry.Budget, n int) {
+	for range n {
+		b.Deposit()
+	}
+}
+
+func TestBudgetDefaults(t *testing.T) {
+	t.Run("the zero BudgetConfig allows one retry at once", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{})
+		require.Equal(t, 1.0, b.Tokens())
+		require.Equal(t, 1, takeAll(b))
+		require.Equal(t, 0.0, b.Tokens())
+	})
+	t.Run("ten successes buy one retry", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{Initial: -1})
+		depositTimes(b, 10)
+		require.Equal(t, 1.0, b.Tokens())
+		require.Equal(t, 1, takeAll(b))
+	})
+	t.Run("nine successes buy none", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{Initial: -1})
+		depositTimes(b, 9)
+		require.Equal(t, 0.9, b.Tokens())
+		require.Equal(t, 0, takeAll(b))
+		require.Equal(t, 0.9, b.Tokens())
+	})
+	t.Run("ten are saved, after exactly ninety successes", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{})
+		depositTimes(b, 89)
+		require.Equal(t, 9.9, b.Tokens())
+		depositTimes(b, 1)
+		require.Equal(t, 10.0, b.Tokens())
+		depositTimes(b, 1000)
+		require.Equal(t, 10.0, b.Tokens())
+		require.Equal(t, 10, takeAll(b))
+	})
+	t.Run("Trickle is off", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{Initial: -1})
+		require.False(t, b.Withdraw(time.Now().Add(math.MaxInt64)))
+	})
+	t.Run("two budgets share nothing", func(t *testing.T) {
+		a, b := retry.NewBudget(retry.BudgetConfig{}), retry.NewBudget(retry.BudgetConfig{})
+		require.True(t, a.Withdraw(anyTime))
+		require.Equal(t, 1.0, b.Tokens())
+	})
+}
+
+func TestBudgetRatio(t *testing.T) {
+	const smallest = math.SmallestNonzeroFloat64
+	for _, row := range []struct {
+		name  string
+		ratio float64
+		burst int
+		want  float64 // Tokens after one success
+	}{
+		{name: "zero means a tenth", ratio: 0, want: 0.1},
+		{name: "negative zero means a tenth", ratio: math.Copysign(0, -1), want: 0.1},
+		{name: "a half is a half", ratio: 0.5, want: 0.5},
+		{name: "one is a token", ratio: 1, want: 1},
+		{name: "two and a half is more than a token", ratio: 2.5, want: 2.5},
+		{name: "a third is kept to a millionth", ratio: 1.0 / 3, want: 0.333333},
+		{name: "two thirds are kept to a millionth", ratio: 2.0 / 3, want: 0.666667},
+		{name: "a millionth is the least", ratio: 1e-6, want: 1e-6},
+		{name: "half a millionth counts as a millionth", ratio: 5e-7, want: 1e-6},
+		{name: "less than half a millionth counts as a millionth", ratio: 4e-7, want: 1e-6},
+		{name: "the smallest positive number counts as a millionth", ratio: smallest, want: 1e-6},
+		{name: "a negative one is no funding", ratio: -0.1, want: 0},
+		{name: "the largest negative number is no funding", ratio: -smallest, want: 0},
+		{name: "the least number is no funding", ratio: -math.MaxFloat64, want: 0},
+		{name: "NaN is no funding", ratio: math.NaN(), want: 0},
+		{name: "-Inf is no funding", ratio: math.Inf(-1), want: 0},
+		{name: "just below Burst does not fill", ratio: 9.999999, want: 9.999999},
+		{name: "Burst fills at once", ratio: 10, want: 10},
+		{name: "above Burst fills and no more", ratio: 11, want: 10},
+		{name: "the largest number fills and no more", ratio: math.MaxFloat64, want: 10},
+		{name: "+Inf fills and no more", ratio: math.Inf(1), want: 10},
+		{name: "the largest number fills the largest Burst", ratio: math.MaxFloat64, burst: 1e9, want: 1e9},
+		{name: "a millionth below the largest Burst is kept", ratio: 999_999_999.999999, burst: 1e9, want: 999_999_999.999999},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := retry.NewBudget(retry.BudgetConfig{Ratio: row.ratio, Burst: row.burst, Initial: -1})
+			b.Deposit()
+			require.Equal(t, row.want, b.Tokens())
+		})
+	}
+}
+
+func TestBudgetBurst(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		burst int
+		want  float64
+	}{
+		{name: "zero means ten", burst: 0, want: 10},
+		{name: "one is the least", burst: 1, want: 1},
+		{name: "-1 is clamped to one", burst: -1, want: 1},
+		{name: "the least int is clamped to one", burst: math.MinInt, want: 1},
+		{name: "a billion is the most", burst: 1_000_000_000, want: 1e9},
+		{name: "a billion and one is clamped to a billion", burst: 1_000_000_001, want: 1e9},
+		{name: "the largest int is clamped to a billion", burst: math.MaxInt, want: 1e9},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := retry.NewBudget(retry.BudgetConfig{Ratio: math.Inf(1), Burst: row.burst, Initial: -1})
+			b.Deposit()
+			require.Equal(t, row.want, b.Tokens())
+			b.Deposit()
+			b.Refund()
+			require.Equal(t, row.want, b.Tokens())
+			require.True(t, b.Withdraw(anyTime))
+			require.Equal(t, row.want-1, b.Tokens())
+		})
+	}
+}
+
+func TestBudgetInitial(t *testing.T) {
+	for _, row := range []struct {
+		name           string
+		initial, burst int
+		want           float64
+	}{
+		{name: "zero means one", initial: 0, want: 1},
+		{name: "zero means one where Burst is one", initial: 0, burst: 1, want: 1},
+		{name: "-1 means none", initial: -1, want: 0},
+		{name: "-2 means none", initial: -2, want: 0},
+		{name: "the least int means none", initial: math.MinInt, want: 0},
+		{name: "it may be as much as Burst", initial: 7, burst: 7, want: 7},
+		{name: "above Burst it is Burst", initial: 8, burst: 7, want: 7},
+		{name: "above the default Burst it is ten", initial: 11, want: 10},
+		{name: "above a clamped Burst it is one", initial: 5, burst: -3, want: 1},
+		{name: "the largest int is Burst", initial: math.MaxInt, want: 10},
+		{name: "two largest ints are a billion", initial: math.MaxInt, burst: math.MaxInt, want: 1e9},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := retry.NewBudget(retry.BudgetConfig{Initial: row.initial, Burst: row.burst})
+			require.Equal(t, row.want, b.Tokens())
+			require.Equal(t, row.want >= 1, b.Withdraw(anyTime))
+		})
+	}
+}
+
+func TestBudgetArithmetic(t *testing.T) {
+	t.Run("three tenths: three successes are 0.9 and refused, the fourth allows", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{Ratio: 0.3, Initial: -1})
+		depositTimes(b, 3)
+		require.Equal(t, 0.9, b.Tokens())
+		require.False(t, b.Withdraw(anyTime))
+		require.Equal(t, 0.9, b.Tokens())
+		b.Deposit()
+		require.Equal(t, 1.2, b.Tokens())
+		require.True(t, b.Withdraw(anyTime))
+		require.Equal(t, 0.2, b.Tokens())
+		require.False(t, b.Withdraw(anyTime))
+	})
+	t.Run("a million millionths are one token, one less are none", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{Ratio: 1e-6, Initial: -1})
+		depositTimes(b, 999_999)
+		require.Equal(t, 0.999999, b.Tokens())
+		require.False(t, b.Withdraw(anyTime))
+		b.Deposit()
+		require.Equal(t, 1.0, b.Tokens())
+		require.True(t, b.Withdraw(anyTime))
+		require.Equal(t, 0.0, b.Tokens())
+	})
+	t.Run("three thirds are a millionth short of a token", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{Ratio: 1.0 / 3, Initial: -1})
+		depositTimes(b, 3)
+		require.Equal(t, 0.999999, b.Tokens())
+		require.False(t, b.Withdraw(anyTime))
+	})
+	t.Run("a hundred thousand tenths are ten thousand tokens without drift", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{Burst: 20_000, Initial: -1})
+		depositTimes(b, 100_000)
+		require.Equal(t, 10_000.0, b.Tokens())
+		require.Equal(t, 10_000, takeAll(b))
+		require.Equal(t, 0.0, b.Tokens())
+	})
+	t.Run("a refusal takes nothing, however often", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{Ratio: 0.5, Initial: -1})
+		b.Deposit()
+		for range 100 {
+			require.False(t, b.Withdraw(anyTime))
+		}
+		require.Equal(t, 0.5, b.Tokens())
+	})
+	t.Run("a refund is a whole token, whatever the ratio", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{Ratio: -1, Initial: 3})
+		require.True(t, b.Withdraw(anyTime))
+		b.Refund()
+		require.Equal(t, 3.0, b.Tokens())
+	})
+	t.Run("a refund never goes above Burst", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{Burst: 2, Initial: 2})
+		b.Refund()
+		require.Equal(t, 2.0, b.Tokens())
+		require.Equal(t, 2, takeAll(b))
+	})
+	t.Run("a refund into the last part of a token stops at Burst", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{Burst: 2, Initial: 2})
+		require.True(t, b.Withdraw(anyTime))
+		b.Deposit()
+		require.Equal(t, 1.1, b.Tokens())
+		b.Refund()
+		require.Equal(t, 2.0, b.Tokens())
+	})
+	t.Run("a success into the last part of a token stops at Burst", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{Ratio: 0.4, Burst: 2, Initial: 1})
+		depositTimes(b, 2)
+		require.Equal(t, 1.8, b.Tokens())
+		b.Deposit()
+		require.Equal(t, 2.0, b.Tokens())
+	})
+	t.Run("without Trickle the time is not read", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{Initial: 2})
+		require.True(t, b.Withdraw(time.Unix(math.MaxInt32, 0)))
+		require.True(t, b.Withdraw(time.Time{}))
+		require.False(t, b.Withdraw(time.Unix(math.MaxInt32, 0)))
+	})
+}
+
+func TestBudgetNil(t *testing.T) {
+	t.Run("a nil budget has endless tokens and its methods do nothing", func(t *testing.T) {
+		var b *retry.Budget
+		b.Deposit()
+		b.Refund()
+		for range 100 {
+			require.True(t, b.Withdraw(anyTime))
+		}
+		require.Equal(t, math.Inf(1), b.Tokens())
+	})
+	t.Run("a policy with a nil budget uses its attempts", func(t *testing.T) {
+		s := settle(t.Context(), retry.Policy{MaxAttempts: 50, Backoff: noWait}, failsWith(errOutage))
+		require.Equal(t, retry.AttemptsExhausted, s.Reason)
+		require.Equal(t, 50, s.Attempts)
+	})
+}
+
+func TestBudgetAllocatesNothing(t *testing.T) {
+	// The race detector adds no allocation of its own here, so the check runs under it too.
+	at := time.Now().Add(time.Hour)
+	for _, row := range []struct {
+		name   string
+		config retry.BudgetConfig
+	}{
+		{name: "with tokens it allocates nothing", config: retry.BudgetConfig{Burst: 1e9, Initial: 1e9}},
+		{name: "on refusals it allocates nothing", config: retry.BudgetConfig{Ratio: -1, Initial: -1}},
+		{name: "with Trickle it allocates nothing", config: retry.BudgetConfig{Ratio: 1, Trickle: time.Second}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := retry.NewBudget(row.config)
+			require.Equal(t, 0.0, testing.AllocsPerRun(1000, b.Deposit), "Deposit")
+			require.Equal(t, 0.0, testing.AllocsPerRun(1000, func() { b.Withdraw(at) }), "Withdraw")
+			require.Equal(t, 0.0, testing.AllocsPerRun(1000, b.Refund), "Refund")
+			require.Equal(t, 0.0, testing.AllocsPerRun(1000, func() { b.Tokens() }), "Tokens")
+		})
+	}
+}
+
+func TestBudgetTrickle(t *testing.T) {
+	const T = time.Minute // the period, but where a row has its own
+	type ask struct {
+		at   time.Duration // since creation
+		want bool
+	}
+	for _, row := range []struct {
+		name   string
+		config retry.BudgetConfig
+		asks   []ask
+	}{
+		{
+			name: "the first token comes one period after creation and not a nanosecond before",
+			asks: []ask{{0, false}, {T - 1, false}, {T, true}},
+		},
+		{
+			name: "a period grants one token",
+			asks: []ask{{T, true}, {T, false}, {T + T/2, false}, {2*T - 1, false}, {2 * T, true}, {2 * T, false}},
+		},
+		{
+			name: "ten idle periods grant one token and not ten",
+			asks: []ask{{10 * T, true}, {10 * T, false}, {11*T - 1, false}, {11 * T, true}},
+		},
+		{
+			name: "the periods are counted from creation and not from the last grant",
+			asks: []ask{{2*T - 1, true}, {2 * T, true}, {3*T - 1, false}, {3 * T, true}},
+		},
+		{
+			name:   "a token taken in mid period is followed by a grant at the period's end",
+			config: retry.BudgetConfig{Initial: 1},
+			asks:   []ask{{T / 2, true}, {T/2 + 1, false}, {T - 1, false}, {T, true}},
+		},
+		{
+			name:   "a token taken just before a period's end is followed by a grant at it",
+			config: retry.BudgetConfig{Initial: 1},
+			asks:   []ask{{T - 1, true}, {T - 1, false}, {T, true}, {T, false}},
+		},
+		{
+			name:   "a token taken exactly at a period's end is followed by a grant at the next",
+			config: retry.BudgetConfig{Initial: 1},
+			asks:   []ask{{T, true}, {T, false}, {2*T - 1, false}, {2 * T, true}},
+		},
+		{
+			name:   "periods that end while there is a token grant nothing",
+			config: retry.BudgetConfig{Initial: 2},
+			asks:   []ask{{5 * T, true}, {9*T + T/2, true}, {9*T + T/2, false}, {10*T - 1, false}, {10 * T, true}},
+		},
+		{
+			name:   "it is the last whole token that counts",
+			config: retry.BudgetConfig{Initial: 3},
+			asks:   []ask{{T / 4, true}, {T / 4, true}, {3 * T / 2, true}, {3 * T / 2, false}, {2 * T, true}},
+		},
+		{
+			name: "time that goes back grants nothing twice",
+			asks: []ask{{5 * T / 2, true}, {3 * T / 2, false}, {2 * T, false}, {0, false}, {3*T - 1, false}, {3 * T, true}},
+		},
+		{
+			name:   "time that goes back does not reopen the period in which the last token was taken",
+			config: retry.BudgetConfig{Initial: 1},
+			asks:   []ask{{5 * T / 2, true}, {3 * T / 2, false}, {3*T - 1, false}, {3 * T, true}},
+		},
+		{
+			name: "times before creation grant nothing and spoil nothing",
+			asks: []ask{{-1, false}, {-T, false}, {-10 * T, false}, {math.MinInt64, false}, {T - 1, false}, {T, true}},
+		},
+		{
+			name:   "a token taken before creation spoils nothing",
+			config: retry.BudgetConfig{Initial: 1},
+			asks:   []ask{{-3 * T, true}, {T - 1, false}, {T, true}},
+		},
+		{
+			name: "the end of time grants one token",
+			asks: []ask{{math.MaxInt64, true}, {math.MaxInt64, false}, {T, false}},
+		},
+		{
+			name:   "a nanosecond is a period",
+			config: retry.BudgetConfig{Trickle: 1},
+			asks:   []ask{{0, false}, {1, true}, {1, false}, {2, true}, {math.MaxInt64, true}, {math.MaxInt64, false}},
+		},
+		{
+			name:   "the largest Duration is a period",
+			config: retry.BudgetConfig{Trickle: math.MaxInt64},
+			asks:   []ask{{math.MaxInt64 - 1, false}, {math.MaxInt64, true}, {math.MaxInt64, false}},
+		},
+		{
+			name:   "a negative period means never",
+			config: retry.BudgetConfig{Trickle: -T},
+			asks:   []ask{{T, false}, {math.MaxInt64, false}, {-T, false}},
+		},
+		{
+			name:   "the least Duration means never",
+			config: retry.BudgetConfig{Trickle: math.MinInt64},
+			asks:   []ask{{T, false}, {math.MaxInt64, false}, {math.MinInt64, false}},
+		},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := row.config
+				if c.Trickle == 0 {
+					c.Trickle = T
+				}
+				if c.Initial == 0 {
+					c.Initial = -1
+				}
+				created := time.Now()
+				b := retry.NewBudget(c)
+				for i, a := range row.asks {
+					require.Equal(t, a.want, b.Withdraw(created.Add(a.at)), "ask %d, at %v", i+1, a.at)
+				}
+				require.Equal(t, 0.0, b.Tokens())
+			})
+		})
+	}
+}
+
+func TestBudgetTrickleBesideSuccesses(t *testing.T) {
+	const T = time.Minute
+	for _, row := range []struct {
+		name string
+		run  func(t *testing.T, created time.Time, b *retry.Budget)
+	}{
+		{name: "a part of a token stays beside a grant", run: func(t *testing.T, created time.Time, b *retry.Budget) {
+			depositTimes(b, 9)
+			require.False(t, b.Withdraw(created.Add(T-1)))
+			require.True(t, b.Withdraw(created.Add(T)))
+			require.Equal(t, 0.9, b.Tokens())
+			require.False(t, b.Withdraw(created.Add(T)))
+			b.Deposit()
+			require.True(t, b.Withdraw(created.Add(T)))
+			require.Equal(t, 0.0, b.Tokens())
+		}},
+		{name: "a grant that nobody took is not counted in Tokens", run: func(t *testing.T, created time.Time, b *retry.Budget) {
+			require.False(t, b.Withdraw(created.Add(T-1)))
+			depositTimes(b, 5)
+			require.Equal(t, 0.5, b.Tokens())
+			require.True(t, b.Withdraw(created.Add(7*T)))
+			require.Equal(t, 0.5, b.Tokens())
+		}},
+		{name: "a grant that nobody took lapses when successes have made a whole token", run: func(t *testing.T, created time.Time, b *retry.Budget) {
+			depositTimes(b, 10)
+			require.True(t, b.Withdraw(created.Add(T+1)))
+			require.False(t, b.Withdraw(created.Add(T+2)))
+			require.False(t, b.Withdraw(created.Add(2*T-1)))
+			require.True(t, b.Withdraw(created.Add(2*T)))
+		}},
+		{name: "a token taken out of one and a half leaves less than one, and the next period grants", run: func(t *testing.T, created time.Time, b *retry.Budget) {
+			depositTimes(b, 15)
+			require.True(t, b.Withdraw(created.Add(T+1)))
+			require.Equal(t, 0.5, b.Tokens())
+			require.False(t, b.Withdraw(created.Add(T+2)))
+			require.False(t, b.Withdraw(created.Add(2*T-1)))
+			require.True(t, b.Withdraw(created.Add(2*T)))
+			require.Equal(t, 0.5, b.Tokens())
+		}},
+		{name: "a granted token can be paid back and taken again in the same period", run: func(t *testing.T, created time.Time, b *retry.Budget) {
+			require.True(t, b.Withdraw(created.Add(T)))
+			b.Refund()
+			require.Equal(t, 1.0, b.Tokens())
+			require.True(t, b.Withdraw(created.Add(T)))
+			require.False(t, b.Withdraw(created.Add(2*T-1)))
+			require.True(t, b.Withdraw(created.Add(2*T)))
+		}},
+		{name: "a granted token that is paid back late is no second grant", run: func(t *testing.T, created time.Time, b *retry.Budget) {
+			require.True(t, b.Withdraw(created.Add(T)))
+			b.Refund()
+			require.True(t, b.Withdraw(created.Add(5*T)))
+			require.False(t, b.Withdraw(created.Add(5*T)))
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				created := time.Now()
+				row.run(t, created, retry.NewBudget(retry.BudgetConfig{Initial: -1, Trickle: T}))
+			})
+		})
+	}
+}
+
+// slowBudget is a second implementation, written from the documentation: fractions instead of millionths, and periods
+// that are counted one by one instead of divided.
+type slowBudget struct {
+	tokens, burst, ratio *big.Rat
+	trickle              time.Duration // 0 is none
+	end                  time.Duration // since creation: of the period in which the budget got below one token
+}
+
+// newSlowBudget returns a budget with a Ratio in millionths.
+func newSlowBudget(millionths int64, burst, initial int, trickle time.Duration) *slowBudget {
+	s := &slowBudget{trickle: trickle, end: trickle}
+	switch {
+	case millionths == 0:
+		s.ratio = big.NewRat(1, 10)
+	case millionths < 0:
+		s.ratio = new(big.Rat)
+	default:
+		s.ratio = big.NewRat(millionths, 1_000_000)
+	}
+	switch {
+	case burst == 0:
+		s.burst = big.NewRat(10, 1)
+	case burst < 1:
+		s.burst = big.NewRat(1, 1)
+	case burst > 1_000_000_000:
+		s.burst = big.NewRat(1_000_000_000, 1)
+	default:
+		s.burst = big.NewRat(int64(burst), 1)
+	}
+	switch {
+	case initial == 0:
+		s.tokens = big.NewRat(1, 1)
+	case initial < 0:
+		s.tokens = new(big.Rat)
+	default:
+		s.tokens = big.NewRat(int64(initial), 1)
+	}
+	s.add(new(big.Rat))
+	return s
+}
+
+func (s *slowBudget) add(amount *big.Rat) {
+	s.tokens = new(big.Rat).Add(s.tokens, amount)
+	if s.tokens.Cmp(s.burst) > 0 {
+		s.tokens = s.burst
+	}
+}
+
+func (s *slowBudget) withdraw(age time.Duration) bool {
+	one := big.NewRat(1, 1)
+	if s.tokens.Cmp(one) >= 0 {
+		s.tokens = new(big.Rat).Sub(s.tokens, one)
+		if s.tokens.Cmp(one) < 0 {
+			s.below(age)
+		}
+		return true
+	}
+	if s.trickle == 0 || age < s.end {
+		return false
+	}
+	s.below(age)
+	return true
+}
+
+// below notes that from age on there is less than a token.
+func (s *slowBudget) below(age time.Duration) {
+	for s.trickle > 0 && s.end <= age {
+		s.end += s.trickle
+	}
+}
+
+// float returns the number of tokens as the nearest float64.
+func (s *slowBudget) float() float64 {
+	f, _ := s.tokens.Float64()
+	return f
+}
+
+// FuzzBudget plays ops on a Budget and on a slowBudget: a byte's two low bits are Deposit, Refund or (twice) Withdraw,
+// and a Withdraw's next byte moves its time by so many eighths of a period, forth or back, and a nanosecond to either
+// side, as the rest of the first byte says.
+func FuzzBudget(f *testing.F) {
+	const deposit, refund, withdraw, before, after = 0, 1, 2, 1 << 2, 2 << 2
+	f.Add(int64(0), 0, 0, uint32(0), []byte{withdraw, 0, withdraw, 0, refund, deposit, withdraw, 0})
+	f.Add(int64(300_000), 10, -1, uint32(0), []byte{deposit, deposit, deposit, withdraw, 0, deposit, withdraw, 0, withdraw, 0})
+	f.Add(int64(1), math.MaxInt, math.MaxInt, uint32(1), []byte{refund, withdraw, 8, deposit, withdraw, 8})
+	f.Add(int64(-1), math.MinInt, math.MinInt, uint32(80), []byte{withdraw | before, 8, withdraw | after, 0, withdraw, 4, withdraw, 4})
+	f.Add(int64(math.MaxInt64), 3, 0, uint32(1000), []byte{deposit, withdraw, 80, withdraw, 0x80, withdraw, 0, withdraw, 0, withdraw, 127})
+	f.Add(int64(500_000), 1, 1, uint32(math.MaxUint32), []byte{withdraw, 4, deposit, withdraw, 4, refund, withdraw, 0, withdraw | before, 8})
+	f.Add(int64(500_000), 0, 2, uint32(80), []byte{withdraw, 24, withdraw, 0xEC, withdraw, 8, deposit, deposit, deposit, withdraw, 20, withdraw, 0})
+	f.Fuzz(func(t *testing.T, millionths int64, burst, initial int, trickle uint32, ops []byte) {
+		period := time.Duration(trickle)
+		synctest.Test(t, func(t *testing.T) { // for the instant of creation, which nothing else tells
+			created := time.Now()
+			b := retry.NewBudget(retry.BudgetConfig{
+				Ratio:   float64(millionths) / 1_000_000,
+				Burst:   burst,
+				Initial: initial,
+				Trickle: period,
+			})
+			slow := newSlowBudget(millionths, burst, initial, period)
+			require.Equal(t, slow.float(), b.Tokens(), "at first")
+			var age time.Duration
+			for i := 0; i < len(ops); i++ {
+				place := i
+				switch op := ops[i] & 3; op {
+				case deposit:
+					b.Deposit()
+					slow.add(slow.ratio)
+				case refund:
+					b.Refund()
+					slow.add(big.NewRat(1, 1))
+				default:
+					if i++; i == len(ops) {
+						return
+					}
+					age += time.Duration(int8(ops[i])) * period / 8
+					asked := age
+					switch ops[place] & (before | after) {
+					case before:
+						asked--
+					case after:
+						asked++
+					}
+					require.Equal(t, slow.withdraw(asked), b.Withdraw(created.Add(asked)), "op %d: Withdraw at %d", place, asked)
+				}
+				require.Equal(t, slow.float(), b.Tokens(), "after op %d", place)
+			}
+		})
+	})
+}
+
+// crowd calls f in 100 goroutines that start together, with 0 to 99, and waits for all.
+func crowd(f func(i int)) {
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range 100 {
+		wg.Go(func() {
+			<-start
+			f(i)
+		})
+	}
+	close(start)
+	wg.Wait()
+}
+
+func TestBudgetInAHundredGoroutines(t *testing.T) {
+	t.Run("without successes exactly Burst are granted", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{Burst: 1000, Initial: 1000})
+		var granted atomic.Int64
+		crowd(func(int) { granted.Add(int64(takeAll(b))) })
+		require.Equal(t, int64(1000), granted.Load())
+		require.Equal(t, 0.0, b.Tokens())
+	})
+	t.Run("with successes no more are granted than were funded, and none is lost", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{Burst: 1_000_000, Initial: 50})
+		var granted atomic.Int64
+		crowd(func(int) {
+			for range 1000 {
+				b.Deposit()
+				if b.Withdraw(anyTime) {
+					granted.Add(1)
+				}
+			}
+		})
+		// 50 at first and 100·1000·0.1 from successes.
+		require.LessOrEqual(t, granted.Load(), int64(10_050))
+		granted.Add(int64(takeAll(b)))
+		require.Equal(t, int64(10_050), granted.Load())
+		require.Equal(t, 0.0, b.Tokens())
+	})
+	t.Run("what is paid back can be taken again, and nothing is made or lost", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{Burst: 70, Initial: 70})
+		var beyond atomic.Int64
+		crowd(func(int) {
+			for range 1000 {
+				if b.Withdraw(anyTime) {
+					b.Refund()
+				}
+				if tokens := b.Tokens(); tokens < 0 || tokens > 70 {
+					beyond.Add(1)
+				}
+			}
+		})
+		require.Equal(t, int64(0), beyond.Load())
+		require.Equal(t, 70.0, b.Tokens())
+	})
+	t.Run("deposits and refunds together never go above Burst", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{Ratio: 0.7, Burst: 3})
+		var above atomic.Int64
+		crowd(func(i int) {
+			for range 1000 {
+				switch i % 3 {
+				case 0:
+					b.Deposit()
+				case 1:
+					b.Refund()
+				default:
+					b.Withdraw(anyTime)
+				}
+				if b.Tokens() > 3 {
+					above.Add(1)
+				}
+			}
+		})
+		require.Equal(t, int64(0), above.Load())
+	})
+	for _, row := range []struct {
+		name    string
+		initial int
+		want    int64
+	}{
+		{name: "an empty one with Trickle grants one at one instant", initial: -1, want: 1},
+		{name: "a full one with Trickle grants Burst at one instant", initial: 10, want: 10},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var budgets [1000]*retry.Budget
+			var granted [1000]atomic.Int64
+			for i := range budgets {
+				budgets[i] = retry.NewBudget(retry.BudgetConfig{Initial: row.initial, Trickle: time.Minute})
+			}
+			at := time.Now().Add(time.Hour)
+			crowd(func(int) {
+				for i, b := range budgets {
+					if b.Withdraw(at) {
+						granted[i].Add(1)
+					}
+				}
+			})
+			for i := range budgets {
+				require.Equal(t, row.want, granted[i].Load())
+				require.Equal(t, 0.0, budgets[i].Tokens())
+			}
+		})
+	}
+	t.Run("with successes Trickle grants at most one more at one instant", func(t *testing.T) {
+		for range 20 {
+			b := retry.NewBudget(retry.BudgetConfig{Burst: 1_000_000, Initial: -1, Trickle: time.Minute})
+			at := time.Now().Add(time.Hour)
+			var granted atomic.Int64
+			crowd(func(int) {
+				for range 100 {
+					b.Deposit()
+					if b.Withdraw(at) {
+						granted.Add(1)
+					}
+				}
+			})
+			for b.Withdraw(at) {
+				granted.Add(1)
+			}
+			require.Contains(t, []int64{1000, 1001}, granted.Load())
+			require.Equal(t, 0.0, b.Tokens())
+		}
+	})
+	t.Run("over ten periods Trickle grants at most ten", func(t *testing.T) {
+		for range 20 {
+			b := retry.NewBudget(retry.BudgetConfig{Initial: -1, Trickle: time.Hour})
+			created := time.Now()
+			var granted atomic.Int64
+			crowd(func(i int) {
+				for n := range 10 {
+					if b.Withdraw(created.Add(time.Duration(n+1)*time.Hour + time.Duration(i)*time.Minute/2)) {
+						granted.Add(1)
+					}
+				}
+			})
+			require.LessOrEqual(t, granted.Load(), int64(10))
+			require.GreaterOrEqual(t, granted.Load(), int64(1))
+		}
+	})
+}
+
+// lockstep calls f(i, round) for each round in two goroutines, i being 0 and 1, that enter every round together.
+func lockstep(rounds int, f func(i, round int)) {
+	var arrived atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 2 {
+		wg.Go(func() {
+			for round := range rounds {
+				arrived.Add(1)
+				for spins := 0; arrived.Load() < int64(2*(round+1)); spins++ {
+					if spins > 1000 { // the other one has no core
+						runtime.Gosched()
+					}
+				}
+				f(i, round)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestBudgetTrickleUnderContention(t *testing.T) {
+	const rounds = 10_000
+	budgets := func(c retry.BudgetConfig) []*retry.Budget {
+		list := make([]*retry.Budget, rounds)
+		for i := range list {
+			list[i] = retry.NewBudget(c)
+		}
+		return list
+	}
+	t.Run("of two that ask an empty budget together one is granted a token", func(t *testing.T) {
+		list := budgets(retry.BudgetConfig{Initial: -1, Trickle: time.Hour})
+		at := time.Now().Add(90 * time.Minute)
+		var granted atomic.Int64
+		lockstep(rounds, func(_, round int) {
+			if list[round].Withdraw(at) {
+				granted.Add(1)
+			}
+		})
+		require.Equal(t, int64(rounds), granted.Load())
+	})
+	t.Run("of two that ask for the last token together one is granted it", func(t *testing.T) {
+		list := budgets(retry.BudgetConfig{Initial: 1, Trickle: time.Hour})
+		at := time.Now().Add(90 * time.Minute)
+		var granted atomic.Int64
+		lockstep(rounds, func(_, round int) {
+			if list[round].Withdraw(at) {
+				granted.Add(1)
+			}
+		})
+		require.Equal(t, int64(rounds), granted.Load())
+	})
+	t.Run("of two on either side of a period's end neither is granted one too many", func(t *testing.T) {
+		list := budgets(retry.BudgetConfig{Initial: 1, Trickle: time.Hour})
+		at := [2]time.Time{time.Now().Add(30 * time.Minute), time.Now().Add(90 * time.Minute)}
+		var granted atomic.Int64
+		lockstep(rounds, func(i, round int) {
+			if list[round].Withdraw(at[i]) {
+				granted.Add(1)
+			}
+		})
+		require.GreaterOrEqual(t, granted.Load(), int64(rounds))
+		require.LessOrEqual(t, granted.Load(), int64(2*rounds), "the token and the first period's grant")
+		for _, b := range list {
+			require.False(t, b.Withdraw(at[1]), "nothing is left of that period")
+		}
+	})
+}
