@@ -85,10 +85,11 @@ func listed(name string, delays ...time.Duration) Policy {
 func (p Policy) Validate() error { return p.check().err() }
 
 // check is Validate. It first lets pass what has nothing set that could be wrong in itself, with as few branches as can
-// be, because every call of Do asks.
+// be, because every call of Do asks: no field is negative, none of the rarer ones is set, and no two conflict.
 func (p *Policy) check() fieldErrors {
 	signs := p.Base | p.Cap | p.AttemptTimeout | p.TTL | p.MaxHint | time.Duration(p.MaxAttempts+1)
-	if signs >= 0 && p.Factor == 0 && p.Delays == nil && p.JitterRatio == 0 && p.Mode < List && p.Jitter < RatioJitter &&
+	rarer := math.Float64bits(p.Factor) | math.Float64bits(p.JitterRatio) | uint64(len(p.Delays))
+	if signs >= 0 && rarer == 0 && p.Mode < List && p.Jitter < RatioJitter &&
 		(p.Base <= p.Cap || p.Cap == 0) && (p.AttemptTimeout <= p.TTL || p.TTL == 0) {
 		return nil
 	}
