@@ -903,6 +903,10 @@ func TestAllocations(t *testing.T) {
 		_ = succeed(ctx)
 		cancel()
 	})
+	nanosecond := retry.Backoff{Mode: retry.Fixed, Base: 1}
+	tenFailures := testing.AllocsPerRun(100, func() {
+		_ = retry.Do(ctx, retry.Policy{MaxAttempts: 10, Backoff: nanosecond}, failing)
+	})
 	var p retry.Policy
 	for _, row := range []struct {
 		name string
@@ -916,9 +920,13 @@ func TestAllocations(t *testing.T) {
 		}},
 		{"an attempt timeout: what context.WithDeadline needs", bare, func() { _ = retry.Do(ctx, retry.Policy{AttemptTimeout: hour}, succeed) }},
 		{"three failures then success without waits: 1", 1, func() { _ = retry.Do(ctx, atOnce, failThree) }},
+		{"twenty more failures with a wait each: a context each, no timer, and the history's growth", tenFailures + 20 + 3, func() {
+			_ = retry.Do(ctx, retry.Policy{MaxAttempts: 30, Backoff: nanosecond}, failing)
+		}},
 		{"Delay: 0", 0, func() { _ = p.Delay(7) }},
 		{"Jittered: 0", 0, func() { _ = retry.Backoff{Jitter: retry.RatioJitter}.Jittered(7, 0, 0.5) }},
 		{"Decide: 0", 0, func() { _ = p.Decide(retry.Progress{Attempt: 3}, errFlaky, 0.5) }},
+		{"Bounds: 0", 0, func() { _, _ = p.Bounds(7) }},
 	} {
 		t.Run(row.name, func(t *testing.T) { require.LessOrEqual(t, testing.AllocsPerRun(100, row.run), row.most) })
 	}

@@ -133,6 +133,9 @@ func FuzzJittered(f *testing.F) {
 		lo, hi := b.Jittered(attempt, time.Duration(prev), 0), b.Jittered(attempt, time.Duration(prev), 1)
 		require.LessOrEqual(t, lo, got, "delays do not fall as u grows")
 		require.LessOrEqual(t, got, hi, "delays do not fall as u grows")
+		if b.Jitter != retry.DecorrelatedJitter {
+			require.Equal(t, got, b.Jittered(attempt, 0, u), "jitter never compounds, but for decorrelated jitter")
+		}
 		if b.Jitter != retry.DecorrelatedJitter || attempt <= 1 && prev <= 0 {
 			inf, sup := b.Bounds(attempt)
 			require.Equal(t, inf, lo, "u of 0 gives the lower bound")

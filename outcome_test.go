@@ -30,6 +30,7 @@ func TestErrorsIs(t *testing.T) {
 		cause            bool // errors.Is(err, context.Cause(ctx))
 	}{
 		{name: "TerminalError", fn: func(context.Context) error { return retry.Permanent(errFlaky) }, want: terminal},
+		{name: "TerminalError after a cancelled call", fn: func(context.Context) error { return context.Canceled }, want: terminal, canceled: true},
 		{name: "AttemptsExhausted", policy: everySecond(2), fn: failing, want: exhausted},
 		{name: "AttemptsExhausted after an attempt timeout", policy: retry.Policy{MaxAttempts: 1, AttemptTimeout: sec}, fn: timedOut,
 			want: exhausted, deadlineExceeded: true},
