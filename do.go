@@ -44,6 +44,9 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 	defer c.release(&p)
 	for d.Status == Waiting {
 		if d.Delay > 0 {
+			if d = c.over(&p, d.Delay); d.Status != Waiting {
+				break // Observe took its time
+			}
 			c.arm(d.Delay)
 			select {
 			case <-c.timer.C:
@@ -217,15 +220,12 @@ func (c *call) admit(p *Policy) Decision {
 	}
 	delay := max(p.Gate(c.ctx), 0)
 	c.tick()
-	d = c.over(p, delay)
-	if d.Status == Waiting {
-		d.Delay = delay
-	}
-	return d
+	return c.over(p, delay)
 }
 
 // over returns how the run is ended by what can change during a wait, for an attempt that would start delay from now:
-// the caller, the TTL and, for a wait that is yet to begin, the caller's deadline. Otherwise it returns Waiting.
+// the caller, the TTL and, for a wait that is yet to begin, the caller's deadline. Otherwise it returns Waiting with the
+// delay.
 func (c *call) over(p *Policy, delay time.Duration) Decision {
 	d := c.callerDone()
 	switch {
@@ -236,7 +236,7 @@ func (c *call) over(p *Policy, delay time.Duration) Decision {
 	case delay > 0 && c.tooNear(delay):
 		return Decision{Status: Expired, Reason: DeadlineTooNear}
 	default:
-		return Decision{Status: Waiting}
+		return Decision{Status: Waiting, Delay: delay}
 	}
 }
 
@@ -255,9 +255,10 @@ func (c *call) decide(p *Policy, started time.Duration, err error) Decision {
 	if err == nil {
 		return Decision{Status: Succeeded}
 	}
+	duration := c.elapsed - started
 	class, hint := p.judge(err)
 	d := c.settle(p, class, hint)
-	c.history.note(failure{started, c.elapsed - started, d.Delay, err, class})
+	c.history.note(failure{started, duration, d.Delay, err, class})
 	if p.Observe != nil {
 		c.tell(p, d)
 	}
@@ -267,13 +268,18 @@ func (c *call) decide(p *Policy, started time.Duration, err error) Decision {
 // settle asks the policy, and in the order in which endings go before each other also the caller, the deadline and
 // the budget. The budget is last, so that nothing is charged for a retry that something else forbids.
 func (c *call) settle(p *Policy, class Class, hint time.Duration) Decision {
-	pr := Progress{Attempt: c.number(), Elapsed: c.elapsed, Prev: c.prev}
+	pr := Progress{Attempt: c.number(), Prev: c.prev}
 	d := c.callerDone()
 	if d.Status == Waiting {
 		d = p.verdict(pr, class, hint)
 	}
 	if d.Status == Waiting {
-		d, c.prev = p.schedule(pr, hint, p.draw())
+		u := p.draw()
+		if p.Classify != nil || p.Rand != nil { // which may take their time
+			c.tick()
+		}
+		pr.Elapsed = c.elapsed
+		d, c.prev = p.schedule(pr, hint, u)
 	}
 	if d.Status == Waiting && c.tooNear(d.Delay) {
 		return Decision{Status: Expired, Reason: DeadlineTooNear}

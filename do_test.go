@@ -384,8 +384,37 @@ func TestTTL(t *testing.T) {
 		p.Observe = func(context.Context, retry.Event) { time.Sleep(sec + 1) }
 		start := time.Now()
 		requireEnd(t, retry.Do(t.Context(), p, failing), tooOld, 1)
-		require.Equal(t, 3*sec+2, time.Since(start), "told, waited, found it too late, told")
+		require.Equal(t, 2*sec+2, time.Since(start), "told, found it too late, told: the wait is not begun")
 	})
+	for name, slow := range map[string]func(*retry.Policy, func()){
+		"Classify": func(p *retry.Policy, f func()) { p.Classify = func(error) retry.Class { f(); return retry.Unknown } },
+		"Rand":     func(p *retry.Policy, f func()) { p.Rand = func() float64 { f(); return 0.5 } },
+		"Observe":  func(p *retry.Policy, f func()) { p.Observe = func(context.Context, retry.Event) { f() } },
+	} {
+		inBubble(t, "no wait is begun that is too late because "+name+" took its time", func(t *testing.T) {
+			first := true
+			take := func() {
+				if first {
+					time.Sleep(6 * sec)
+				}
+				first = false
+			}
+			p := retry.Policy{TTL: 10 * sec, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 5 * sec, Jitter: retry.RatioJitter},
+				Rand: func() float64 { return 0.5 }}
+			slow(&p, take)
+			start := time.Now()
+			failed := requireEnd(t, retry.Do(t.Context(), p, failing), tooOld, 1)
+			require.Equal(t, 6*sec, time.Since(start))
+			require.Equal(t, 6*sec, failed.Elapsed)
+			require.Zero(t, failed.History[0].Duration)
+
+			ctx, cancel := context.WithTimeout(t.Context(), 10*sec)
+			defer cancel()
+			p.TTL, first, start = 0, true, time.Now()
+			requireEnd(t, retry.Do(ctx, p, failing), tooNear, 1)
+			require.Equal(t, 6*sec, time.Since(start))
+		})
+	}
 }
 
 func TestHint(t *testing.T) {
