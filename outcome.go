@@ -14,7 +14,7 @@ type Attempt struct {
 	Duration time.Duration
 	Class    Class         // the class that was acted on: Retryable or Terminal
 	Err      error         // what fn returned
-	Delay    time.Duration // the wait decided on after it; 0 after the last one
+	Delay    time.Duration // the wait decided on after it, even if that was cut short; 0 where none was
 }
 
 // Outcome is the record of a run: how it ended, after how many attempts, and which of them failed.
@@ -60,6 +60,9 @@ type Error struct {
 // Error returns one line: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted): dial tcp ...". The policy's
 // name, where it has one, follows "retry: "; the cause stands in for the last error where there is none.
 func (e *Error) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	var b strings.Builder
 	b.WriteString("retry: ")
 	if e.Policy != "" {
@@ -75,9 +78,13 @@ func (e *Error) Error() string {
 	return oneLine(b.String())
 }
 
-// Unwrap returns the Reason, Last and Cause, as far as they are set. Errors inside Last and Cause that carry a Reason
-// of their own (a nested run's *Error) keep it to themselves: errors.Is for a Reason asks about this run only.
+// Unwrap returns the Reason, Last and Cause, as far as they are set. For a Last or Cause that carries a Reason of its own,
+// as a nested run's *Error does, it returns a stand-in that answers errors.Is and errors.As for all of it but that: a
+// Reason is asked about this run only.
 func (e *Error) Unwrap() []error {
+	if e == nil {
+		return nil
+	}
 	parts := make([]error, 0, 3)
 	if e.Reason != 0 {
 		parts = append(parts, e.Reason)
@@ -93,13 +100,13 @@ func (e *Error) Unwrap() []error {
 // Is reports that CallerCanceled is a context.Canceled and DeadlinePassed a context.DeadlineExceeded, also where the
 // caller's context has a cause of its own.
 func (e *Error) Is(target error) bool {
-	switch e.Reason {
-	case CallerCanceled:
-		return target == context.Canceled
-	case DeadlinePassed:
-		return target == context.DeadlineExceeded
-	default:
+	switch {
+	case e == nil:
 		return false
+	case e.Reason == CallerCanceled:
+		return target == context.Canceled
+	default:
+		return e.Reason == DeadlinePassed && target == context.DeadlineExceeded
 	}
 }
 

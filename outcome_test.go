@@ -150,6 +150,14 @@ func TestErrorParts(t *testing.T) {
 		require.Same(t, outer, must[*retry.Error](t, outer))
 		require.EqualError(t, outer.Unwrap()[1], outer.Last.Error(), "what shields it keeps its text")
 	})
+	t.Run("a nil *Error is an error without parts", func(t *testing.T) {
+		var none *retry.Error
+		err := retry.Do(t.Context(), atOnce, func(context.Context) error { return none })
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.NotErrorIs(t, err, io.EOF)
+		require.NotErrorIs(t, none, context.Canceled)
+		require.Contains(t, err.Error(), "(attempts_exhausted): <nil>")
+	})
 	t.Run("an *Error that carries no reason matches nothing by itself", func(t *testing.T) {
 		require.NotErrorIs(t, &retry.Error{}, context.Canceled)
 		require.NotErrorIs(t, &retry.Error{}, context.DeadlineExceeded)
