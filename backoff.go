@@ -38,8 +38,9 @@ func (m Mode) String() string {
 // and give the same delay for the same arguments on every platform. The zero Backoff is exponential: 5s ×2, at most 1h.
 //
 // A default gives way to a value that was set: a set Base above the default Cap raises that Cap to itself, a set Cap
-// below the default Base lowers that Base. A field whose value Validate refuses counts as unset, so every method
-// answers for every Backoff.
+// below the default Base lowers that Base. Every method answers for every Backoff: a value that Validate refuses by
+// itself counts as unset, a negative entry of Delays as 0; of two that conflict Cap bounds Base, and a Mode other than
+// List is obeyed before Delays.
 type Backoff struct {
 	// Mode is the formula. Zero means List where Delays is set, else Exponential.
 	Mode Mode
@@ -48,7 +49,8 @@ type Backoff struct {
 	// Factor is the growth per attempt: at least 1 for Exponential, above 0 for Linear. Fixed and List do not
 	// use it. Zero means 2 for Exponential and 1 for Linear.
 	Factor float64
-	// Cap bounds every delay, jitter included. Reaching it never ends a run. Zero means 1h, and no cap for List.
+	// Cap bounds every delay that is computed, jitter included; a hint (see After) can ask for more. Reaching it
+	// never ends a run. Zero means 1h, and no cap for List.
 	Cap time.Duration
 	// Delays are the waits after attempt 1, 2, ... of a List; the last one repeats. Nil means no list.
 	Delays []time.Duration
@@ -125,8 +127,8 @@ func (b Backoff) Schedule(rnd func() float64) iter.Seq2[int, time.Duration] {
 	}
 }
 
-// Validate returns nil or an error that names every bad field with its value and the rule it breaks; each is a
-// FieldError that errors.As finds.
+// Validate returns nil or an error that names every bad field with its value and the rule it breaks. It unwraps to one
+// *FieldError for each; errors.As finds the first.
 func (b Backoff) Validate() error {
 	return b.check("Backoff").err()
 }
@@ -186,9 +188,14 @@ func (b *Backoff) checkList(owner string, bad fieldErrors) fieldErrors {
 		bad.add(owner, "Factor", b.Factor, "is set together with Delays")
 	}
 	for i, d := range b.Delays {
-		if d < 0 {
-			bad.add(owner, indexed("Delays", i), d, "is negative")
+		if d >= 0 {
+			continue
 		}
+		if len(bad) > 10 {
+			bad.add(owner, indexed("Delays", i), d, "is negative, and later ones are not looked at")
+			break
+		}
+		bad.add(owner, indexed("Delays", i), d, "is negative")
 	}
 	return bad
 }

@@ -18,9 +18,9 @@ type JitterMode uint8
 const (
 	NoJitter           JitterMode = iota // d
 	FullJitter                           // [0, d): spreads a herd best; a wait can be near 0
-	EqualJitter                          // [d/2, d): at least half of the delay is kept
+	EqualJitter                          // [d/2, d): half of the delay is kept
 	RatioJitter                          // [d·(1−JitterRatio), min(d·(1+JitterRatio), Cap)]: around the delay
-	DecorrelatedJitter                   // [Base, min(3·prev, Cap)): grows from the last delay; Exponential only
+	DecorrelatedJitter                   // [Base, min(3·prev, Cap)): grows from the last delay; Exponential only, needs Base below Cap
 )
 
 // String returns "none", "full", "equal", "ratio" or "decorrelated".

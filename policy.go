@@ -47,9 +47,9 @@ type Policy struct {
 	// does. It is asked again after that wait. 0 or less means go. It must be safe for concurrent use. Nil means
 	// no gate.
 	Gate func(context.Context) time.Duration
-	// Observe is told of each failed attempt, before the wait that follows it, and of the end of each run. It is
-	// called in the goroutine of Do, with the caller's context, and must be safe for concurrent use. Nil means
-	// nobody is told.
+	// Observe is told of each failed attempt, before the wait that follows it begins, and of the end of each run; a
+	// panic ends a run without being told. It is called in the goroutine of Do, with the caller's context, and must
+	// be safe for concurrent use. Nil means nobody is told.
 	Observe func(context.Context, Event)
 	// Rand gives a number in [0,1) for each delay that has jitter. It must be safe for concurrent use, which the
 	// methods of a rand.Rand are not. Nil means math/rand/v2.
@@ -80,8 +80,13 @@ func listed(name string, delays ...time.Duration) Policy {
 	return Policy{Name: name, Backoff: Backoff{Delays: delays}}
 }
 
-// Validate returns nil or an error that names every bad field with its value and the rule it breaks; each is a
-// FieldError that errors.As finds. Do refuses a policy that Validate refuses.
+// Validate returns nil or an error that names every bad field with its value and the rule it breaks. It unwraps to one
+// *FieldError for each; errors.As finds the first. Do refuses a policy that Validate refuses.
+//
+// Refused are: a negative duration; MaxAttempts below -1; a Factor that is negative, not finite or, for Exponential,
+// below 1; a JitterRatio outside (0,1]; an unknown Mode or Jitter; and these combinations: Base above Cap, Delays with
+// Base, Factor or a Mode but List, List without Delays, JitterRatio without RatioJitter, DecorrelatedJitter without
+// Exponential, AttemptTimeout above TTL.
 func (p Policy) Validate() error { return p.check().err() }
 
 // check is Validate. It first lets pass what has nothing set that could be wrong in itself, with as few branches as can
@@ -157,7 +162,7 @@ func (p Policy) Or(defaults Policy) Policy {
 }
 
 func (b Backoff) or(defaults Backoff) Backoff {
-	if b.Mode == 0 && b.Base == 0 && b.Factor == 0 && b.Delays == nil {
+	if b.Mode == 0 && b.Base == 0 && b.Factor == 0 && len(b.Delays) == 0 {
 		b.Mode, b.Base, b.Factor, b.Delays = defaults.Mode, defaults.Base, defaults.Factor, defaults.Delays
 	}
 	if b.Cap == 0 {
@@ -243,7 +248,7 @@ const shownWaits = 12
 //	8 attempts, exponential 5s ×2, cap 1h: 5s 10s 20s 40s 1m20s 2m40s 5m20s (10m35s in all)
 //
 // The waits, 12 at most and then "...", are those without jitter; the sum is a range where there is jitter: "(0s to 10m35s
-// in all)". It does not show Name and the fields that are code.
+// in all)". It does not show Name, MaxHint and the fields that are code.
 func (p Policy) String() string {
 	parts := []string{p.attemptsText(), p.modeText()}
 	if mode := p.mode(); p.Cap > 0 || mode == Exponential || mode == Linear {

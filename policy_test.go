@@ -51,6 +51,12 @@ func TestValidateNamesFieldValueAndRule(t *testing.T) {
 		{backoff(retry.Backoff{Base: sec, Delays: list}), "Policy.Base 1s is set together with Delays"},
 		{backoff(retry.Backoff{Factor: 2, Delays: list}), "Policy.Factor 2 is set together with Delays"},
 		{backoff(retry.Backoff{Delays: []time.Duration{0, sec, -sec}}), "Policy.Delays[2] -1s is negative"},
+		{backoff(retry.Backoff{Delays: []time.Duration{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}}),
+			"Policy.Delays[0] -1ns is negative; Policy.Delays[1] -1ns is negative; Policy.Delays[2] -1ns is negative; " +
+				"Policy.Delays[3] -1ns is negative; Policy.Delays[4] -1ns is negative; Policy.Delays[5] -1ns is negative; " +
+				"Policy.Delays[6] -1ns is negative; Policy.Delays[7] -1ns is negative; Policy.Delays[8] -1ns is negative; " +
+				"Policy.Delays[9] -1ns is negative; Policy.Delays[10] -1ns is negative; " +
+				"Policy.Delays[11] -1ns is negative, and later ones are not looked at"},
 		{backoff(retry.Backoff{Jitter: 5}),
 			"Policy.Jitter 5 is not one of NoJitter, FullJitter, EqualJitter, RatioJitter and DecorrelatedJitter"},
 		{backoff(retry.Backoff{Mode: retry.Linear, Jitter: retry.DecorrelatedJitter}),
@@ -154,6 +160,10 @@ func TestOr(t *testing.T) {
 		p := backoff(retry.Backoff{Jitter: retry.FullJitter}).Or(full)
 		require.NoError(t, p.Validate())
 		require.Zero(t, p.JitterRatio)
+	})
+	t.Run("an empty list is no list", func(t *testing.T) {
+		p := backoff(retry.Backoff{Delays: []time.Duration{}}).Or(retry.Standard())
+		require.Equal(t, retry.Standard().Delays, p.Delays)
 	})
 	t.Run("a list takes a cap but no formula", func(t *testing.T) {
 		p := retry.Standard().Or(full)
