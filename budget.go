@@ -97,7 +97,8 @@ func (c *BudgetConfig) gain(burst int64) int64 {
 }
 
 // Withdraw takes the token for one retry and reports whether there was one. now is the caller's clock; only a budget
-// with Trickle reads it. Do calls it for each retry before the wait; a shell of your own does the same.
+// with Trickle reads it, and a now that is ahead of the clock puts off Trickle until then. Do calls it for each retry
+// before the wait; a shell of your own does the same.
 func (b *Budget) Withdraw(now time.Time) bool {
 	if b == nil {
 		return true

@@ -23,7 +23,8 @@ func (c Class) String() string { return name(int(c), "Class", "unknown", "retrya
 // attempt that no mark (Permanent, Transient) has judged; a value other than Retryable and Terminal is no opinion.
 //
 // The default rules follow where it has none: context.Canceled, returned while the caller's context lives, is
-// terminal, because somebody gave the work up; everything else is retryable, an attempt's own timeout included.
+// terminal, because somebody gave the work up; everything else is retryable, an attempt's own timeout included. So is
+// the *Error of a nested run, whatever ended that: StopOn(CallerCanceled, TerminalError) says otherwise.
 type Classifier func(error) Class
 
 // FirstOf returns a classifier that asks each in turn: the first firm answer wins. A nil classifier is passed over.
@@ -94,12 +95,13 @@ func Permanent(err error) error { return marked(err, Terminal, 0) }
 // Transient(nil) is nil.
 func Transient(err error) error { return marked(err, Retryable, 0) }
 
-// After marks err with a hint: the next attempt is to start d from now at the earliest, as a server's Retry-After
-// asks. It does not classify. Of several hints the longest wins. A d of 0 or less is no hint: err is returned as it
+// After marks err with a hint: the next attempt is to start d after this one has returned at the earliest, as a server's
+// Retry-After asks. It does not classify. Of several hints the longest wins. A d of 0 or less is no hint: err is returned as it
 // is. After(d, nil) is nil.
 //
 // The wait is then the longer of the backoff's delay and d plus the same share of the jitter's width, so that clients
-// with the same hint spread after it. A hint above Policy.MaxHint ends the run as Expired(HintTooLong).
+// with the same hint spread after it, as far as MaxHint leaves room. A hint above Policy.MaxHint ends the run as
+// Expired(HintTooLong).
 func After(d time.Duration, err error) error {
 	if d <= 0 {
 		return err

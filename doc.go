@@ -26,7 +26,7 @@
 // # What is retried
 //
 // Every error is, but for context.Canceled while the caller's context lives: somebody gave the work up. An attempt's own
-// timeout is retried like any error. A panic is not caught. To say otherwise, in the order of precedence:
+// timeout is retried like any error, and so is the failure of a nested run. A panic is not caught. To say otherwise, in the order of precedence:
 //
 //   - mark an error where it arises: [Permanent], [Transient], [After];
 //   - classify errors in the policy: Policy.Classify, with [RetryOn], [StopOn], [RetryIf], [StopIf], [FirstOf], and
