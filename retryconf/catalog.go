@@ -1,0 +1,135 @@
+package retryconf
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/retrygo/retry"
+)
+
+// Catalog holds policies under names. Code defines them, a document overrides them, and whoever uses one asks its Ref,
+// at any time and from any goroutine. The zero Catalog is empty and ready; it must not be copied.
+type Catalog struct {
+	mu   sync.Mutex // guards what follows; a Ref's Policy does not take it
+	refs map[string]*Ref
+	bad  fieldErrors // mistakes in definitions
+}
+
+// Ref is a reference to one policy of a Catalog.
+type Ref struct {
+	name    string
+	defined retry.Policy
+	current atomic.Pointer[effective]
+}
+
+// effective is what a Ref stands for at present.
+type effective struct {
+	policy retry.Policy
+	source Source
+}
+
+// Source says where a policy's data comes from.
+type Source uint8
+
+// The sources.
+const (
+	FromCode Source = iota // its definition alone
+	FromFile               // a document has an entry for it, or defaults that change it
+)
+
+// String returns "code" or "file".
+func (s Source) String() string {
+	if s == FromFile {
+		return "file"
+	}
+	return "code"
+}
+
+// Name returns the name under which the policy was defined.
+func (r *Ref) Name() string { return r.name }
+
+// Policy returns the policy that is in force now. It waits for nobody and allocates nothing. Its Delays are shared:
+// do not write to them.
+func (r *Ref) Policy() retry.Policy { return r.current.Load().policy }
+
+// Define adds a policy under a name and returns the reference to it. Where p has no Name, it is labelled with the
+// catalog's name for it. Define before you Load: a later definition is in force as it is until the next Load.
+//
+// A name that is empty, defined already or that of a preset, and a policy that does not validate, are mistakes that Err
+// and every Load report. The Ref that is returned works all the same, with p as it is, so that Do refuses what is not
+// valid.
+func (c *Catalog) Define(name string, p retry.Policy) *Ref {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.Name == "" {
+		p.Name = name
+	}
+	r := &Ref{name: name, defined: p}
+	r.current.Store(&effective{policy: p})
+	path := under("policies", name)
+	_, isPreset := presets()[name]
+	_, err := FromPolicy(p)
+	var bad fieldErrors
+	switch {
+	case name == "" || !utf8.ValidString(name):
+		c.bad.add("policies", quoted(name), "is no name to define a policy under")
+	case isPreset:
+		c.bad.add(path, "", "is defined, but is the name of a preset")
+	case c.refs[name] != nil:
+		c.bad.add(path, "", "is defined twice")
+	case errors.As(err, &bad):
+		c.bad = append(c.bad, bad.below(path)...)
+	default:
+		if c.refs == nil {
+			c.refs = map[string]*Ref{}
+		}
+		c.refs[name] = r
+	}
+	return r
+}
+
+// Err returns nil or an error that names every mistake in the definitions.
+func (c *Catalog) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.bad).err()
+}
+
+// Lookup returns the reference to the policy of that name, and whether there is one.
+func (c *Catalog) Lookup(name string) (*Ref, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, ok := c.refs[name]
+	return r, ok
+}
+
+// Entry is one policy as All lists it.
+type Entry struct {
+	Name   string
+	Source Source
+	Policy retry.Policy
+}
+
+// All returns every policy that is in force, sorted by name.
+func (c *Catalog) All() []Entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	entries := make([]Entry, 0, len(c.refs))
+	for _, name := range c.names() {
+		e := c.refs[name].current.Load()
+		entries = append(entries, Entry{name, e.source, e.policy})
+	}
+	return entries
+}
+
+func (c *Catalog) names() []string {
+	names := make([]string, 0, len(c.refs))
+	for name := range c.refs {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

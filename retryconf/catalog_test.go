@@ -1,0 +1,350 @@
+package retryconf_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryconf"
+)
+
+// defined returns a catalog of three policies.
+func defined() *retryconf.Catalog {
+	var c retryconf.Catalog
+	c.Define("invoice-email", retry.Policy{MaxAttempts: 6, TTL: hour, Backoff: retry.Backoff{Base: sec, Factor: 3, Cap: minute, Jitter: retry.FullJitter}})
+	c.Define("search", retry.Policy{Name: "lookup", Disabled: true})
+	c.Define("webhook", retry.Policy{})
+	return &c
+}
+
+func load(c *retryconf.Catalog, document string) error { return c.Load(strings.NewReader(document)) }
+
+func policyNamed(t testing.TB, c *retryconf.Catalog, name string) retry.Policy {
+	t.Helper()
+	r, ok := c.Lookup(name)
+	require.True(t, ok)
+	return r.Policy()
+}
+
+func written(t testing.TB, c *retryconf.Catalog) string {
+	t.Helper()
+	var b strings.Builder
+	n, err := c.WriteTo(&b)
+	require.NoError(t, err)
+	require.EqualValues(t, b.Len(), n)
+	return b.String()
+}
+
+func TestTheZeroCatalogIsEmptyAndReady(t *testing.T) {
+	var c retryconf.Catalog
+	require.NoError(t, c.Err())
+	require.Empty(t, c.All())
+	_, ok := c.Lookup("x")
+	require.False(t, ok)
+	require.Equal(t, "{\n  \"policies\": {}\n}\n", written(t, &c))
+	require.NoError(t, load(&c, written(t, &c)))
+}
+
+func TestAnUnloadedCatalogHasItsDefinitions(t *testing.T) {
+	c := defined()
+	require.Equal(t, []retryconf.Entry{
+		{"invoice-email", retryconf.FromCode, retry.Policy{Name: "invoice-email", MaxAttempts: 6, TTL: hour,
+			Backoff: retry.Backoff{Base: sec, Factor: 3, Cap: minute, Jitter: retry.FullJitter}}},
+		{"search", retryconf.FromCode, retry.Policy{Name: "lookup", Disabled: true}},
+		{"webhook", retryconf.FromCode, retry.Policy{Name: "webhook"}},
+	}, c.All())
+	before := c.All()
+	require.NoError(t, load(c, `{}`))
+	require.Equal(t, before, c.All(), "an empty document changes nothing")
+}
+
+func TestWhatComesFromWhere(t *testing.T) {
+	email := retry.Policy{Name: "invoice-email", MaxAttempts: 6, TTL: hour,
+		Backoff: retry.Backoff{Base: sec, Factor: 3, Cap: minute, Jitter: retry.FullJitter}}
+	with := func(change func(p *retry.Policy)) retry.Policy {
+		p := email
+		change(&p)
+		return p
+	}
+	for _, row := range []struct {
+		name, document string
+		want           retry.Policy
+	}{
+		{"an entry stands before the definition", `{"policies":{"invoice-email":{"max_attempts":9}}}`, with(func(p *retry.Policy) { p.MaxAttempts = 9 })},
+		{"the definition stands before the defaults", `{"defaults":{"max_attempts":9,"jitter":"equal"}}`, email},
+		{"the defaults fill what is left", `{"defaults":{"attempt_timeout":"1s"}}`, with(func(p *retry.Policy) { p.AttemptTimeout = sec })},
+		{"a formula stays together", `{"policies":{"invoice-email":{"base":"2s"}}}`, with(func(p *retry.Policy) { p.Base, p.Factor = 2*sec, 0 })},
+		{"delays take the place of a formula", `{"policies":{"invoice-email":{"delays":["1s"]}}}`,
+			with(func(p *retry.Policy) { p.Base, p.Factor, p.Delays = 0, 0, []time.Duration{sec} })},
+		{"jitter none overrides", `{"policies":{"invoice-email":{"jitter":"none"}}}`, with(func(p *retry.Policy) { p.Jitter = retry.NoJitter })},
+		{"a label is taken", `{"policies":{"invoice-email":{"name":"mail"}}}`, with(func(p *retry.Policy) { p.Name = "mail" })},
+		{"max overrides cap", `{"policies":{"invoice-email":{"max":"2m"}}}`, with(func(p *retry.Policy) { p.Cap = 2 * minute })},
+		{"what is extended stands before the definition", `{"policies":{"invoice-email":{"extends":"webhook"},"webhook":{"ttl":"2h","name":"w"}}}`, with(func(p *retry.Policy) { p.TTL = 2 * hour })},
+		{"an entry stands before what it extends", `{"policies":{"invoice-email":{"extends":"webhook","ttl":"3h"},"webhook":{"ttl":"2h"}}}`, with(func(p *retry.Policy) { p.TTL = 3 * hour })},
+		{"what is extended brings its definition", `{"policies":{"invoice-email":{"extends":"search"}}}`, with(func(p *retry.Policy) { p.Disabled = true })},
+		{"a chain is followed", `{"policies":{"invoice-email":{"extends":"webhook"},"webhook":{"extends":"search"},"search":{"max_hint":"1s"}}}`,
+			with(func(p *retry.Policy) { p.Disabled, p.MaxHint = true, sec })},
+		{"what is extended comes without the defaults", `{"defaults":{"ttl":"5h"},"policies":{"invoice-email":{"extends":"webhook"}}}`, email},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := defined()
+			require.NoError(t, load(c, row.document))
+			require.Equal(t, row.want, policyNamed(t, c, "invoice-email"))
+			requireWritesBack(t, c)
+		})
+	}
+}
+
+func TestRetriesEnabledOverridesADisabledDefinition(t *testing.T) {
+	c := defined()
+	require.NoError(t, load(c, `{"policies":{"search":{"retries_enabled":true}}}`))
+	require.Equal(t, retry.Policy{Name: "lookup"}, policyNamed(t, c, "search"))
+	requireWritesBack(t, c)
+}
+
+func TestAnExtendedPresetIsItsPublishedSchedule(t *testing.T) {
+	for name, want := range map[string]retry.Policy{"standard": retry.Standard(), "delivery": {}} {
+		t.Run(name+" over a definition with attempts and cap", func(t *testing.T) {
+			var c retryconf.Catalog
+			ref := c.Define("x", retry.Policy{MaxAttempts: 12, Backoff: retry.Backoff{Base: 10 * sec, Cap: 30 * sec}})
+			require.NoError(t, load(&c, `{"policies":{"x":{"extends":"`+name+`"}}}`))
+			require.Equal(t, want.String(), ref.Policy().String())
+		})
+	}
+}
+
+// requireWritesBack asserts that WriteTo gives a document that loads back to the same.
+func requireWritesBack(t testing.TB, c *retryconf.Catalog) {
+	t.Helper()
+	before, document := policiesOf(c), written(t, c)
+	require.NoError(t, load(c, document), "%s", document)
+	require.Equal(t, before, policiesOf(c), "%s", document)
+	require.Equal(t, document, written(t, c))
+}
+
+func policiesOf(c *retryconf.Catalog) map[string]retry.Policy {
+	policies := map[string]retry.Policy{}
+	for _, e := range c.All() {
+		policies[e.Name] = e.Policy
+	}
+	return policies
+}
+
+func TestAFaultLeavesEverythingAsItWas(t *testing.T) {
+	for _, row := range []struct {
+		name, document, want string
+	}{
+		{"nothing", ``, "the document is not valid JSON: it ends too early"},
+		{"null", `null`, "null is not a JSON object"},
+		{"policies that are a list", `{"policies":[]}`, "policies [] is not a JSON object"},
+		{"an entry that is null", `{"policies":{"search":null}}`, "policies.search null is not a JSON object"},
+		{"an unknown section", `{"polices":{}}`, `polices is not a known key; did you mean "policies"?`},
+		{"a section twice", `{"policies":{},"policies":{}}`, "policies is given twice"},
+		{"an entry twice", `{"policies":{"search":{},"search":{}}}`, "policies.search is given twice"},
+		{"an unknown policy", `{"policies":{"serch":{}}}`, `policies.serch is not defined in the code; did you mean "search"?`},
+		{"a preset's name", `{"policies":{"standard":{}}}`, `policies.standard is not defined in the code`},
+		{"a bad value", `{"policies":{"webhook":{"ttl":"1m"},"search":{"factor":"2"}}}`, `policies.search.factor "2" is not a number`},
+		{"a policy that does not validate", `{"policies":{"invoice-email":{"base":"2h"}}}`, "policies.invoice-email.cap 1m is below base 2h"},
+		{"bad defaults", `{"defaults":{"ttl":5,"name":"n","extends":"standard"}}`,
+			`defaults.extends "standard" is not for defaults; let each policy extend; defaults.name "n" is a label for all policies; give each its own; ` +
+				`defaults.ttl 5 is a number; write it as a string with its unit, such as "30s"`},
+		{"defaults with cap and max", `{"defaults":{"cap":"1s","max":"1s"}}`, "defaults.max 1s is given together with cap; the two are the same"},
+		{"a circle of one", `{"policies":{"search":{"extends":"search"}}}`, `policies.search.extends "search" goes in a circle: search → search`},
+		{"a circle of two", `{"policies":{"search":{"extends":"webhook"},"webhook":{"extends":"search"}}}`,
+			`policies.webhook.extends "search" goes in a circle: search → webhook → search`},
+		{"an unknown extends", `{"policies":{"search":{"extends":"webhok"}}}`,
+			`policies.search.extends "webhok" is neither a policy nor a preset: "aggressive", "standard", "patient", "cautious" and "delivery"; did you mean "webhook"?`},
+		{"what is extended by two, once", `{"policies":{"search":{"extends":"x"},"webhook":{"extends":"search"}}}`,
+			`policies.search.extends "x" is neither a policy nor a preset: "aggressive", "standard", "patient", "cautious" and "delivery"`},
+		{"a megabyte", strings.Repeat(" ", 2<<20), "the document is larger than the 1048576 bytes that are read"},
+	} {
+		t.Run(row.name+" is refused", func(t *testing.T) {
+			c := defined()
+			require.NoError(t, load(c, `{"policies":{"search":{"max_attempts":3}}}`))
+			before := c.All()
+			err := load(c, row.document)
+			require.Equal(t, before, c.All())
+			require.EqualError(t, err, "retryconf: "+row.want)
+			requireFields(t, err)
+		})
+	}
+}
+
+func TestADocumentOfUnknownPoliciesIsRefusedInAFewWords(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"policies":{"a":{}`)
+	for b.Len() < 1<<20-20 {
+		b.WriteString(`,"` + time.Duration(b.Len()).String() + `":{}`)
+	}
+	b.WriteString("}}")
+	err := load(defined(), b.String())
+	require.Error(t, err)
+	require.Less(t, len(err.Error()), 200_000)
+}
+
+func TestAReloadForgetsTheEarlierDocument(t *testing.T) {
+	c := defined()
+	before := c.All()
+	require.NoError(t, load(c, `{"defaults":{"max_hint":"1s"},"policies":{"search":{"max_attempts":3}}}`))
+	require.Equal(t, retryconf.FromFile, c.All()[0].Source, "defaults change it")
+	require.NoError(t, load(c, `{"policies":{"webhook":{}}}`))
+	require.Equal(t, []string{"code", "code", "file"}, []string{c.All()[0].Source.String(), c.All()[1].Source.String(), c.All()[2].Source.String()})
+	require.NoError(t, load(c, `{}`))
+	require.Equal(t, before, c.All())
+}
+
+func TestPartsThatAreCodeSurviveAReload(t *testing.T) {
+	var c retryconf.Catalog
+	budget := retry.NewBudget(retry.BudgetConfig{})
+	ref := c.Define("x", retry.Policy{Budget: budget, Classify: retry.Otherwise(retry.Terminal), Rand: func() float64 { return 0.5 },
+		Gate: func(context.Context) time.Duration { return 7 }, Observe: func(context.Context, retry.Event) {}})
+	require.NoError(t, load(&c, `{"policies":{"x":{"extends":"patient"}}}`))
+	p := ref.Policy()
+	require.Same(t, budget, p.Budget)
+	require.Equal(t, []any{retry.Terminal, 0.5, time.Duration(7)}, []any{p.Classify(nil), p.Rand(), p.Gate(nil)})
+	require.NotNil(t, p.Observe)
+	require.Equal(t, retry.Patient().Delays, p.Delays)
+}
+
+func TestMistakesInDefinitionsAreReported(t *testing.T) {
+	var c retryconf.Catalog
+	first := c.Define("a", retry.Policy{TTL: 1})
+	second := c.Define("a", retry.Policy{TTL: 2})
+	c.Define("", retry.Policy{})
+	c.Define("\xff", retry.Policy{})
+	c.Define("standard", retry.Policy{})
+	bad := c.Define("b", retry.Policy{TTL: -1, MaxAttempts: -2})
+	want := `retryconf: policies.a is defined twice; policies "" is no name to define a policy under; policies "\xff" is no name to define a policy under; ` +
+		"policies.standard is defined, but is the name of a preset; policies.b.max_attempts -2 is below -1, which is unlimited; policies.b.ttl -1ns is negative"
+	require.EqualError(t, c.Err(), want)
+	require.Equal(t, []any{retry.Policy{Name: "a", TTL: 1}, retry.Policy{Name: "a", TTL: 2}, retry.Policy{Name: "b", TTL: -1, MaxAttempts: -2}},
+		[]any{first.Policy(), second.Policy(), bad.Policy()})
+	require.Len(t, c.All(), 1)
+	err := load(&c, `{"policies":{"a":{"ttl":"1s"},"z":{}}}`)
+	require.ErrorContains(t, err, "policies.a is defined twice")
+	require.ErrorContains(t, err, "policies.z is not defined in the code")
+	require.Equal(t, time.Duration(1), first.Policy().TTL)
+	require.Equal(t, "a", first.Name())
+}
+
+func TestAnErrorOfDefinitionsIsOneLine(t *testing.T) {
+	var c retryconf.Catalog
+	c.Define("a\nb", retry.Policy{TTL: -1})
+	require.NotContains(t, c.Err().Error(), "\n")
+}
+
+func TestLoadFileNamesTheFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "retry.json")
+	c := defined()
+	require.ErrorIs(t, c.LoadFile(path), os.ErrNotExist)
+	// What follows the path is the system's own text.
+	require.ErrorContains(t, c.LoadFile(path), "retryconf: open "+path+": ")
+	require.ErrorContains(t, c.LoadFile(dir), "retryconf: read: read "+dir+": ")
+	require.NoError(t, os.WriteFile(path, []byte(`{"policies":{"search":{"ttl":5}}}`), 0o600))
+	require.EqualError(t, c.LoadFile(path), `retryconf: policies.search.ttl 5 is a number; write it as a string with its unit, such as "30s" (in `+path+")")
+	requireFields(t, c.LoadFile(path))
+	require.NoError(t, os.WriteFile(path, []byte(`{"policies":{"search":{"ttl":"5s"}}}`), 0o600))
+	require.NoError(t, c.LoadFile(path))
+	require.Equal(t, 5*sec, policyNamed(t, c, "search").TTL)
+}
+
+func TestAReaderOrWriterThatFailsIsReported(t *testing.T) {
+	broken := errors.New("broken")
+	c := defined()
+	err := c.Load(iotest.ErrReader(broken))
+	require.ErrorIs(t, err, broken)
+	require.EqualError(t, err, "retryconf: read: broken")
+	require.NoError(t, c.Load(iotest.OneByteReader(strings.NewReader(`{}`))))
+	_, err = c.WriteTo(failingWriter{broken})
+	require.ErrorIs(t, err, broken)
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
+
+func TestEveryPolicyThatIsSeenDuringReloadsIsWhole(t *testing.T) {
+	var c retryconf.Catalog
+	ref := c.Define("x", retry.Policy{Backoff: retry.Backoff{Base: sec, Cap: minute}})
+	a := `{"policies":{"x":{"max_attempts":3,"base":"3s","cap":"3m","ttl":"3h"}}}`
+	b := `{"policies":{"x":{"max_attempts":5,"delays":["5s","5s"],"cap":"5m","ttl":"5h"}}}`
+	whole := []retry.Policy{ref.Policy()}
+	for _, document := range []string{a, b} {
+		require.NoError(t, load(&c, document))
+		whole = append(whole, ref.Policy())
+	}
+	var stop atomic.Bool
+	var readers sync.WaitGroup
+	mixed := make(chan retry.Policy, 8)
+	for range 8 {
+		readers.Go(func() {
+			for !stop.Load() {
+				if p := ref.Policy(); !equalsOne(p, whole) {
+					mixed <- p
+					return
+				}
+			}
+		})
+	}
+	for i := range 500 {
+		require.NoError(t, load(&c, []string{a, b, `{}`}[i%3]))
+		require.Error(t, load(&c, `{"policies":{"x":{"base":1}}}`))
+	}
+	stop.Store(true)
+	readers.Wait()
+	require.Empty(t, mixed)
+}
+
+func equalsOne(p retry.Policy, whole []retry.Policy) bool {
+	for _, w := range whole {
+		if p.String() == w.String() && p.TTL == w.TTL && p.MaxAttempts == w.MaxAttempts && p.Cap == w.Cap && p.Base == w.Base {
+			return true
+		}
+	}
+	return false
+}
+
+func FuzzLoad(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"defaults":{"jitter":"full"},"policies":{"search":{"extends":"standard","retries_enabled":true}}}`,
+		`{"policies":{"invoice-email":{"extends":"webhook","jitter":"none"},"webhook":{"delays":["1s"],"name":"w"}}}`,
+		`{"policies":{"search":{"extends":"webhook"},"webhook":{"extends":"search"}}}`, `{"policies":{"invoice-email":{"jitter":"ratio","jitter_ratio":0.5}}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c := defined()
+		before := c.All()
+		if err := load(c, string(data)); err != nil {
+			require.NotContains(t, err.Error(), "\n")
+			require.NotContains(t, err.Error(), "\r")
+			require.Equal(t, before, c.All())
+			return
+		}
+		for _, e := range c.All() {
+			require.NoError(t, e.Policy.Validate())
+		}
+		requireWritesBack(t, c)
+	})
+}
+
+func TestWriteToWritesNothingThatLoadWouldNotRead(t *testing.T) {
+	c := defined()
+	require.NoError(t, load(c, `{"policies":{"webhook":{"delays":[`+strings.Repeat(`"1h",`, 150_000)+`"1h"]}}}`))
+	var b strings.Builder
+	n, err := c.WriteTo(&b)
+	require.EqualError(t, err, "retryconf: the document is larger than the 1048576 bytes that are read")
+	require.Zero(t, n)
+	require.Empty(t, b.String())
+}

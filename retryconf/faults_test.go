@@ -1,0 +1,99 @@
+package retryconf_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryconf"
+)
+
+func ExampleFieldErrors() {
+	_, err := retryconf.Parse([]byte(`{"base": 30, "factor": 0}`), retryconf.ServiceLimits)
+	for _, e := range retryconf.FieldErrors(err) {
+		fmt.Printf("%s: %s\n", e.Path, e.Rule)
+	}
+	// Output:
+	// base: is a number; write it as a string with its unit, such as "30s"
+	// factor: is not a number above 0; leave it out for the default
+}
+
+func TestFieldErrorsListsWhatAnErrorNames(t *testing.T) {
+	var d retryconf.Duration
+	one := d.UnmarshalText([]byte("soon"))
+	for _, row := range []struct {
+		name string
+		err  error
+		want int
+	}{
+		{"nothing of nil", nil, 0},
+		{"nothing of another error", errors.New("other"), 0},
+		{"one of a value's error", one, 1},
+		{"one of a wrapped one", fmt.Errorf("read config: %w", one), 1},
+		{"all of a document's error, wrapped", fmt.Errorf("read config: %w", new(retryconf.Catalog).Load(strings.NewReader(`{"a":1,"b":2}`))), 2},
+	} {
+		t.Run(row.name, func(t *testing.T) { require.Len(t, retryconf.FieldErrors(row.err), row.want) })
+	}
+}
+
+func TestNoMoreThanAHundredFaultsAreListed(t *testing.T) {
+	faulty := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,"key%03d":1`, i)
+		}
+		return "{" + b.String()[1:] + "}"
+	}
+	for name, load := range map[string]func(string) error{
+		"Parse": func(doc string) error { _, err := retryconf.Parse([]byte(doc), retryconf.Limits{}); return err },
+		"Load":  func(doc string) error { return new(retryconf.Catalog).Load(strings.NewReader(doc)) },
+		"Load of unknown policies": func(doc string) error {
+			return new(retryconf.Catalog).Load(strings.NewReader(`{"policies":` + strings.ReplaceAll(doc, ":1", ":{}") + `}`))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Len(t, retryconf.FieldErrors(load(faulty(99))), 99)
+			faults := retryconf.FieldErrors(load(faulty(5000)))
+			require.LessOrEqual(t, len(faults), 101)
+			require.GreaterOrEqual(t, len(faults), 100)
+		})
+	}
+}
+
+func TestALongCircleIsShownInPart(t *testing.T) {
+	var c retryconf.Catalog
+	var entries []string
+	const n = 1000
+	for i := range n {
+		c.Define(fmt.Sprintf("p%03d", i), retry.Policy{})
+		entries = append(entries, fmt.Sprintf(`"p%03d":{"extends":"p%03d"}`, i, (i+1)%n))
+	}
+	err := c.Load(strings.NewReader(`{"policies":{` + strings.Join(entries, ",") + `}}`))
+	require.Len(t, retryconf.FieldErrors(err), 1, "the circle is one fault")
+	require.Less(t, len(err.Error()), 200)
+	require.Contains(t, err.Error(), `policies.p999.extends "p000" goes in a circle: p000 → p001 → p002 → p003 → p004 → ... → p000`)
+}
+
+func TestWhatIsNoValueIsRefused(t *testing.T) {
+	_, err := retryconf.Spec{Name: "\xff", Jitter: 9, RetriesEnabled: 9}.Policy()
+	require.EqualError(t, err, `retryconf: name "\xff" is not valid UTF-8; `+
+		`jitter 9 is not one of none, full, equal, ratio and decorrelated; retries_enabled 9 is neither true nor false`)
+	text, err := json.Marshal(retryconf.Switch(9))
+	require.NoError(t, err)
+	require.Equal(t, "null", string(text))
+}
+
+func TestNumberIsReadFromWhatTOMLGives(t *testing.T) {
+	for given, want := range map[any]retryconf.Number{1.00000001: 1.00000001, int64(3): 3, "2.5": 2.5} {
+		var n retryconf.Number
+		require.NoError(t, n.UnmarshalTOML(given))
+		require.Equal(t, want, n)
+	}
+	var n retryconf.Number
+	require.EqualError(t, n.UnmarshalTOML(true), `retryconf: "true" is not a number above 0; leave it out for the default`)
+}

@@ -1,0 +1,89 @@
+package retryconf_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryconf"
+)
+
+func TestEachLimitRefusesWithWhatIsAllowed(t *testing.T) {
+	type limits = retryconf.Limits
+	for _, row := range []struct {
+		name, document string
+		limits         limits
+		want           string
+	}{
+		{"attempts above", `{"max_attempts": 51}`, retryconf.ServiceLimits, "max_attempts 51 is outside 1 to 50"},
+		{"attempts by default", `{}`, limits{MaxAttempts: 7}, "max_attempts 8 (the default) is outside 1 to 7"},
+		{"attempts of a list by default", `{"delays": ["1s", "1s"]}`, limits{MaxAttempts: 2}, "max_attempts 3 (the default) is outside 1 to 2"},
+		{"attempts of a preset", `{"extends": "cautious"}`, limits{MaxAttempts: 5}, "max_attempts 6 (the default) is outside 1 to 5"},
+		{"unlimited attempts", `{"max_attempts": "unlimited"}`, retryconf.ServiceLimits, "max_attempts unlimited is outside 1 to 50"},
+		{"a factor above", `{"factor": 100.5}`, retryconf.ServiceLimits, "factor 100.5 is outside 1 to 100"},
+		{"a factor below", `{"mode": "linear", "factor": 0.5}`, retryconf.ServiceLimits, "factor 0.5 is outside 1 to 100"},
+		{"a factor by default", `{}`, limits{MaxFactor: 1.5}, "factor 2 (the default) is outside 0 to 1.5"},
+		{"a linear factor by default", `{"mode": "linear"}`, limits{MinFactor: 2}, "factor 1 (the default) is outside 2 to +Inf"},
+		{"a wait by the default cap", `{"base": "20m"}`, limits{MaxDelay: 30 * minute}, "cap 1h0m0s is the longest wait, above the 30m0s allowed"},
+		{"a wait that a base makes", `{"base": "2h", "mode": "fixed"}`, limits{MaxDelay: hour}, "base 2h0m0s is the longest wait, above the 1h0m0s allowed"},
+		{"a wait of a list", `{"delays": ["1s", "2h", "1s"]}`, limits{MaxDelay: hour}, "delays 2h0m0s is the longest wait, above the 1h0m0s allowed"},
+		{"a wait with jitter", `{"base": "50m", "mode": "fixed", "cap": "2h", "jitter": "ratio", "jitter_ratio": 0.5}`, limits{MaxDelay: hour},
+			"cap 1h15m0s is the longest wait, above the 1h0m0s allowed"},
+		{"a wait of unlimited attempts", `{"max_attempts": "unlimited", "cap": "2h"}`, limits{MaxDelay: hour}, "cap 2h0m0s is the longest wait, above the 1h0m0s allowed"},
+		{"waits in all", `{}`, limits{MaxTotalWait: 10 * minute}, "max_attempts 8 (the default) makes waits of up to 10m35s in all, above the 10m0s allowed"},
+		{"waits of unlimited attempts", `{"max_attempts": "unlimited"}`, limits{MaxTotalWait: hour},
+			"max_attempts unlimited makes waits of up to 2562047h47m16.854775807s in all, above the 1h0m0s allowed"},
+		{"a TTL above", `{"ttl": "2h"}`, limits{MaxTTL: hour}, "ttl 2h0m0s is outside 0s to 1h0m0s"},
+		{"no TTL", `{}`, limits{MaxTTL: hour}, "ttl (none) is outside 0s to 1h0m0s"},
+		{"an attempt timeout above", `{"attempt_timeout": "2m"}`, limits{MaxAttemptTimeout: minute}, "attempt_timeout 2m0s is outside 0s to 1m0s"},
+		{"no attempt timeout", `{}`, limits{MaxAttemptTimeout: minute}, "attempt_timeout (none) is outside 0s to 1m0s"},
+		{"every violation at once", `{"max_attempts": 1000, "factor": 1000, "attempt_timeout": "1h"}`,
+			limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxDelay: minute, MaxTotalWait: hour, MaxTTL: hour, MaxAttemptTimeout: minute},
+			"max_attempts 1000 is outside 1 to 50; factor 1000 is outside 1 to 100; cap 1h0m0s is the longest wait, above the 1m0s allowed; " +
+				"max_attempts 1000 makes waits of up to 998h0m5s in all, above the 1h0m0s allowed; ttl (none) is outside 0s to 1h0m0s; " +
+				"attempt_timeout 1h0m0s is outside 0s to 1m0s"},
+		{"a bad field beside a violation", `{"max_attempts": 1000, "ttl": 5}`, retryconf.ServiceLimits,
+			`ttl 5 is a number; write it as a string with its unit, such as "30s"; max_attempts 1000 is outside 1 to 50`},
+		{"a conflict beside a violation", `{"max_attempts": 1000, "base": "5s", "cap": "1s"}`, retryconf.ServiceLimits,
+			`cap 1s is below base 5s; max_attempts 1000 is outside 1 to 50`},
+	} {
+		t.Run(row.name+" is refused", func(t *testing.T) {
+			s, err := retryconf.Parse([]byte(row.document), row.limits)
+			require.EqualError(t, err, "retryconf: "+row.want)
+			require.Zero(t, s)
+			requireFields(t, err)
+		})
+	}
+}
+
+func TestWhatIsAtALimitIsAllowed(t *testing.T) {
+	type limits = retryconf.Limits
+	for _, row := range []struct {
+		name, document string
+		limits         limits
+	}{
+		{"nothing is bounded by no limits", `{"max_attempts": "unlimited", "factor": 1e300, "cap": "2000000h"}`, limits{}},
+		{"the most attempts", `{"max_attempts": 50}`, retryconf.ServiceLimits},
+		{"one attempt", `{"max_attempts": 1}`, limits{MaxAttempts: 1, MaxDelay: 1, MaxTotalWait: 1}},
+		{"the least and the most factor", `{"factor": 1}`, retryconf.ServiceLimits},
+		{"the most factor", `{"factor": 100}`, retryconf.ServiceLimits},
+		{"a fixed mode has no factor", `{"mode": "fixed", "factor": 1000}`, retryconf.ServiceLimits},
+		{"a list has no factor", `{"extends": "standard"}`, limits{MaxFactor: 0.1}},
+		{"the delivery request", `{"max_attempts": 12, "base": "10s", "factor": 2, "max": "30m"}`, limits{MaxAttempts: 12, MaxFactor: 2, MaxDelay: 30 * minute, MaxTotalWait: 2*hour + 12*minute + 30*sec}},
+		{"a delay that is never waited for", `{"max_attempts": 2, "delays": ["1s", "9h"]}`, limits{MaxDelay: sec}},
+		{"a cap that the attempts never reach", `{"max_attempts": 3}`, limits{MaxDelay: 10 * sec}},
+		{"a disabled policy waits for nothing", `{"retries_enabled": false, "base": "9h"}`, limits{MaxDelay: sec, MaxTotalWait: sec, MaxAttempts: 1}},
+		{"times at their limits", `{"ttl": "1h", "attempt_timeout": "1m"}`, limits{MaxTTL: hour, MaxAttemptTimeout: minute}},
+	} {
+		t.Run(row.name+" is allowed", func(t *testing.T) {
+			_, err := retryconf.Parse([]byte(row.document), row.limits)
+			require.NoError(t, err)
+		})
+	}
+}
+
+func TestCheckDoesNotValidate(t *testing.T) {
+	require.NoError(t, retryconf.ServiceLimits.Check(retry.Policy{TTL: -1}))
+	require.Equal(t, retryconf.Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100}, retryconf.ServiceLimits)
+}

@@ -1,0 +1,237 @@
+package retryconf
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// document is what a Catalog loads: a JSON object with the sections defaults and policies.
+type document struct {
+	defaults Spec
+	policies map[string]Spec
+}
+
+// Load reads a JSON document and puts it in force:
+//
+//	{
+//	  "defaults": {"jitter": "full", "attempt_timeout": "10s"},
+//	  "policies": {
+//	    "invoice-email": {"extends": "standard", "max_attempts": 6},
+//	    "search": {"base": "20ms", "cap": "1s"}
+//	  }
+//	}
+//
+// What an entry does not give comes from what it extends, then from the policy's definition in code, then from defaults,
+// in the way of Spec.Or. Extends names any policy of the catalog, and stands for its entry, what that extends and its
+// definition, without the defaults; or it names a preset, and then attempts, formula and cap come from neither definition
+// nor defaults. Parts that are code stay as they are defined. A policy without an entry has its definition and the
+// defaults. Each Load starts from the definitions: what an earlier document said is forgotten.
+//
+// Loading is all or nothing. A document above 1 MiB, a fault of syntax, an unknown or repeated key, a policy that is not
+// defined, a bad value, a policy that does not validate, a cycle of extends and a mistake in the definitions leave
+// everything as it was. The error names everything that is wrong at once, up to a hundred faults, each with its path, such
+// as policies.invoice-email.factor; FieldErrors lists them.
+func (c *Catalog) Load(r io.Reader) error {
+	data, err := io.ReadAll(io.LimitReader(r, maxDocumentBytes+1))
+	if err != nil {
+		return fmt.Errorf("retryconf: read: %w", err)
+	}
+	if len(data) > maxDocumentBytes {
+		return tooLarge(maxDocumentBytes)
+	}
+	doc, bad := readDocument(data)
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	loading := loading{catalog: c, doc: doc, presets: presets(), layers: map[string]layer{}}
+	loading.bad = append(slices.Clone(c.bad), bad...)
+	for _, name := range slices.Sorted(maps.Keys(doc.policies)) {
+		if len(loading.bad) < maxFaults && c.refs[name] == nil {
+			loading.bad.add(under("policies", name), "", "is not defined in the code"+c.meant(name))
+		}
+	}
+	loaded := make(map[*Ref]*effective, len(c.refs))
+	for _, name := range c.names() {
+		loaded[c.refs[name]] = loading.effective(name)
+	}
+	if loading.bad != nil {
+		return loading.bad.sorted()
+	}
+	for ref, e := range loaded {
+		ref.current.Store(e)
+	}
+	return nil
+}
+
+// LoadFile is Load of a file.
+func (c *Catalog) LoadFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("retryconf: %w", err)
+	}
+	defer f.Close()
+	if err := c.Load(f); err != nil {
+		return fmt.Errorf("%w (in %s)", err, path)
+	}
+	return nil
+}
+
+// WriteTo writes the policies in force as a document that loads back to the same, with the same definitions in code. It
+// writes nothing and returns an error where that document would be larger than the 1 MiB that Load reads.
+func (c *Catalog) WriteTo(w io.Writer) (int64, error) {
+	c.mu.Lock()
+	policies := map[string]Spec{}
+	for name, ref := range c.refs {
+		p := ref.Policy()
+		s := specOf(p)
+		// Outright, because nothing given would leave what the definition says.
+		s.Jitter = jitterOf(p.Jitter)
+		s.RetriesEnabled = On
+		if p.Disabled {
+			s.RetriesEnabled = Off
+		}
+		if p.Name == ref.defined.Name {
+			s.Name = ""
+		}
+		policies[name] = s
+	}
+	c.mu.Unlock()
+	text, err := json.MarshalIndent(map[string]any{"policies": policies}, "", "  ")
+	if err != nil {
+		return 0, fmt.Errorf("retryconf: write: %w", err)
+	}
+	if len(text) >= maxDocumentBytes {
+		return 0, tooLarge(maxDocumentBytes)
+	}
+	n, err := w.Write(append(text, '\n'))
+	return int64(n), err
+}
+
+func readDocument(data []byte) (document, fieldErrors) {
+	doc := document{policies: map[string]Spec{}}
+	bad := readObject(data, "", func(section string, value json.RawMessage) (bad fieldErrors) {
+		switch section {
+		case "defaults":
+			doc.defaults, bad = readSpec(value, section)
+			if doc.defaults.Name != "" {
+				bad.add("defaults.name", quoted(doc.defaults.Name), "is a label for all policies; give each its own")
+			}
+			if doc.defaults.Extends != "" {
+				bad.add("defaults.extends", quoted(doc.defaults.Extends), "is not for defaults; let each policy extend")
+			}
+		case "policies":
+			bad = readObject(value, section, func(name string, value json.RawMessage) fieldErrors {
+				s, bad := readSpec(value, under(section, name))
+				doc.policies[name] = s
+				return bad
+			})
+		default:
+			bad.add(under("", section), "", unknownKey(section, []field{{key: "defaults"}, {key: "policies"}}))
+		}
+		return bad
+	})
+	return doc, bad
+}
+
+// meant suggests the name that may be meant by one that is not defined.
+func (c *Catalog) meant(name string) string {
+	var fields []field
+	for _, known := range c.names() {
+		fields = append(fields, field{key: known})
+	}
+	return strings.TrimPrefix(unknownKey(name, fields), "is not a known key")
+}
+
+// loading is one Load under way.
+type loading struct {
+	catalog *Catalog
+	doc     document
+	presets map[string]Spec
+	layers  map[string]layer // of the policies looked at so far
+	stack   []string         // the names whose extends have led to where we are
+	bad     fieldErrors
+}
+
+// layer is the entry of a policy over what it extends over its definition.
+type layer struct {
+	spec   Spec
+	preset bool // it extends a preset in the end
+}
+
+// effective returns what the policy of that name is under the document, and notes what is wrong with it.
+func (l *loading) effective(name string) *effective {
+	defined := l.catalog.refs[name].defined
+	found := l.layer(name)
+	defaults := l.doc.defaults
+	if found.preset {
+		defaults = defaults.unscheduled()
+	}
+	p, bad := found.spec.Or(defaults).policy(under("policies", name))
+	l.bad = append(l.bad, bad...)
+	p.Classify, p.Budget, p.Gate, p.Observe, p.Rand = defined.Classify, defined.Budget, defined.Gate, defined.Observe, defined.Rand
+	e := &effective{policy: p}
+	if _, given := l.doc.policies[name]; given || !reflect.DeepEqual(specOf(p), specOf(defined)) {
+		e.source = FromFile
+	}
+	return e
+}
+
+// layer returns the layer of the policy of that name.
+func (l *loading) layer(name string) layer {
+	if known, ok := l.layers[name]; ok {
+		return known
+	}
+	var found layer
+	found.spec = l.doc.policies[name]
+	extends := found.spec.Extends
+	found.spec.Extends = ""
+	l.stack = append(l.stack, name)
+	path := under(under("policies", name), "extends")
+	preset, isPreset := l.presets[extends]
+	switch {
+	case extends == "":
+	case isPreset:
+		found.spec, found.preset = found.spec.Or(preset), true
+	case slices.Contains(l.stack, extends):
+		l.bad.add(path, quoted(extends), "goes in a circle: "+circle(l.stack[slices.Index(l.stack, extends):]))
+	case l.catalog.refs[extends] == nil:
+		l.bad.add(path, quoted(extends), "is neither a policy nor a preset: "+presetNames+l.catalog.meant(extends))
+	default:
+		base := l.layer(extends)
+		base.spec.Name = "" // a label is not inherited
+		found.spec, found.preset = found.spec.Or(base.spec), base.preset
+	}
+	l.stack = l.stack[:len(l.stack)-1]
+	defined := specOf(l.catalog.refs[name].defined)
+	if found.preset {
+		defined = defined.unscheduled()
+	}
+	found.spec = found.spec.Or(defined)
+	l.layers[name] = found
+	return found
+}
+
+// circle returns "a → b → a", and of a long one the beginning.
+func circle(names []string) string {
+	var b strings.Builder
+	for i, name := range names {
+		if i == 5 {
+			b.WriteString("... → ")
+			break
+		}
+		b.WriteString(shortened(name) + " → ")
+	}
+	return b.String() + shortened(names[0])
+}
+
+// unscheduled returns s without what a preset stands for as a whole: attempts, formula and cap.
+func (s Spec) unscheduled() Spec {
+	s.MaxAttempts, s.Mode, s.Base, s.Factor, s.Cap, s.Max, s.Delays = 0, 0, 0, 0, 0, 0, nil
+	return s
+}

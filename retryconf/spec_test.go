@@ -1,0 +1,280 @@
+package retryconf_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryconf"
+)
+
+var noLimits = retryconf.Limits{}
+
+// waits returns the waits of a run without jitter.
+func waits(p retry.Policy, n int) (delays []time.Duration) {
+	for attempt := 1; attempt <= n; attempt++ {
+		delays = append(delays, p.Delay(attempt))
+	}
+	return delays
+}
+
+func policyOf(t testing.TB, document string) retry.Policy {
+	t.Helper()
+	s, err := retryconf.Parse([]byte(document), noLimits)
+	require.NoError(t, err)
+	p, err := s.Policy()
+	require.NoError(t, err)
+	return p
+}
+
+func TestTheDeliveryRequestLoadsAsItIs(t *testing.T) {
+	p := policyOf(t, `{"max_attempts": 12, "base": "10s", "factor": 2, "max": "30m"}`)
+	require.Equal(t, retry.Policy{MaxAttempts: 12, Backoff: retry.Backoff{Base: 10 * sec, Factor: 2, Cap: 30 * minute}}, p)
+	require.Equal(t, []time.Duration{10 * sec, 20 * sec, 40 * sec, 80 * sec, 160 * sec, 320 * sec, 640 * sec, 1280 * sec,
+		30 * minute, 30 * minute, 30 * minute}, waits(p, 11))
+}
+
+func TestASpecIsThePolicyItDescribes(t *testing.T) {
+	for _, row := range []struct {
+		name, document string
+		want           retry.Policy
+	}{
+		{"nothing is the zero policy", `{}`, retry.Policy{}},
+		{"constant is fixed", `{"mode": "constant"}`, retry.Policy{Backoff: retry.Backoff{Mode: retry.Fixed}}},
+		{"unlimited is said so", `{"max_attempts": "unlimited"}`, retry.Policy{MaxAttempts: retry.Unlimited}},
+		{"a delay may be 0", `{"delays": ["0s", "1m"]}`, retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{0, minute}}}},
+		{"max is cap", `{"max": "1m"}`, retry.Policy{Backoff: retry.Backoff{Cap: minute}}},
+		{"jitter none is no jitter", `{"jitter": "none"}`, retry.Policy{}},
+		{"retries enabled is the default", `{"retries_enabled": true}`, retry.Policy{}},
+		{"retries can be disabled", `{"retries_enabled": false}`, retry.Policy{Disabled: true}},
+		{"a preset gives what is not given", `{"extends": "standard", "max_attempts": 3}`,
+			retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Delays: []time.Duration{minute, 30 * minute, 3 * hour}}}},
+		{"a base takes the place of a preset's delays", `{"extends": "standard", "base": "1s"}`, retry.Policy{Backoff: retry.Backoff{Base: sec}}},
+		{"every field arrives", `{"name": "n", "max_attempts": 5, "mode": "linear", "base": "2s", "factor": 0.5, "cap": "9s",
+			"jitter": "ratio", "jitter_ratio": 0.3, "attempt_timeout": "4s", "ttl": "1h", "max_hint": "2h", "retries_enabled": false}`,
+			retry.Policy{Name: "n", MaxAttempts: 5, AttemptTimeout: 4 * sec, TTL: hour, MaxHint: 2 * hour, Disabled: true,
+				Backoff: retry.Backoff{Mode: retry.Linear, Base: 2 * sec, Factor: 0.5, Cap: 9 * sec, Jitter: retry.RatioJitter, JitterRatio: 0.3}}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			require.Equal(t, row.want, policyOf(t, row.document))
+			var s retryconf.Spec
+			require.NoError(t, json.Unmarshal([]byte(row.document), &s))
+			p, err := s.Policy()
+			require.NoError(t, err)
+			require.Equal(t, row.want, p)
+		})
+	}
+}
+
+func TestPresetsAreThePublishedSchedules(t *testing.T) {
+	for name, want := range map[string]retry.Policy{
+		"aggressive": retry.Aggressive(), "standard": retry.Standard(), "patient": retry.Patient(), "cautious": retry.Cautious(),
+		"delivery": {},
+	} {
+		t.Run(name+" has its schedule", func(t *testing.T) {
+			require.Equal(t, want.String(), policyOf(t, `{"extends": "`+name+`"}`).String())
+		})
+	}
+}
+
+func TestFromPolicyListsEveryPartThatIsCode(t *testing.T) {
+	s, err := retryconf.FromPolicy(retry.Policy{
+		Name: "all", MaxAttempts: 3, Classify: retry.Otherwise(retry.Terminal), Budget: retry.NewBudget(retry.BudgetConfig{}),
+		Gate: func(context.Context) time.Duration { return 0 }, Observe: func(context.Context, retry.Event) {}, Rand: func() float64 { return 0 },
+	})
+	require.EqualError(t, err, "retryconf: Classify, Budget, Gate, Observe, Rand cannot be expressed as data")
+	var code *retryconf.CodeError
+	require.ErrorAs(t, err, &code)
+	require.Equal(t, []string{"Classify", "Budget", "Gate", "Observe", "Rand"}, code.Fields)
+	require.Equal(t, retryconf.Spec{Name: "all", MaxAttempts: 3}, s, "the rest is still given")
+}
+
+func TestFromPolicyRefusesWhatDoesNotValidate(t *testing.T) {
+	s, err := retryconf.FromPolicy(retry.Policy{Name: "\xff", MaxAttempts: -2, TTL: -1})
+	require.EqualError(t, err, `retryconf: max_attempts -2 is below -1, which is unlimited; ttl -1ns is negative; name "\xff" is not valid UTF-8`)
+	require.Zero(t, s)
+}
+
+func TestAPolicyComesBackTheSame(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		policy retry.Policy
+	}{
+		{"the zero policy", retry.Policy{}},
+		{"a preset", retry.Cautious()},
+		{"the largest values", retry.Policy{MaxAttempts: math.MaxInt, TTL: math.MaxInt64, MaxHint: math.MaxInt64,
+			Backoff: retry.Backoff{Factor: math.MaxFloat64, Base: math.MaxInt64, Cap: math.MaxInt64}}},
+		{"the smallest values", retry.Policy{MaxAttempts: 1, Backoff: retry.Backoff{Mode: retry.Linear, Base: 1, Cap: 1, Factor: math.SmallestNonzeroFloat64}}},
+		{"a factor of minus zero", retry.Policy{Backoff: retry.Backoff{Factor: math.Copysign(0, -1)}}},
+		{"a jitter ratio of minus zero", retry.Policy{Backoff: retry.Backoff{JitterRatio: math.Copysign(0, -1)}}},
+		{"a name with a line break", retry.Policy{Name: "a\n\u2028<b>"}},
+		{"a disabled policy", retry.Policy{Disabled: true}},
+	} {
+		t.Run(row.name+" comes back", func(t *testing.T) {
+			require.NoError(t, row.policy.Validate())
+			requireRoundTrip(t, row.policy)
+		})
+	}
+}
+
+func requireRoundTrip(t *testing.T, p retry.Policy) {
+	t.Helper()
+	s, err := retryconf.FromPolicy(p)
+	require.NoError(t, err)
+	text, err := json.Marshal(s)
+	require.NoError(t, err)
+
+	parsed, err := retryconf.Parse(text, noLimits)
+	require.NoError(t, err, "%s", text)
+	back, err := parsed.Policy()
+	require.NoError(t, err, "%s", text)
+	require.Equal(t, p, back, "%s", text)
+
+	fromEnv, err := retryconf.FromEnviron("X_", environOf(t, text))
+	require.NoError(t, err, "%s", text)
+	require.Equal(t, parsed, fromEnv)
+}
+
+// environOf returns a JSON object as environment variables with the prefix X_.
+func environOf(t *testing.T, text []byte) (environ []string) {
+	var object map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(text, &object))
+	for key, value := range object {
+		text := string(value)
+		var list []string
+		if json.Unmarshal(value, &list) == nil {
+			text = strings.Join(list, ",")
+		} else if value[0] == '"' {
+			require.NoError(t, json.Unmarshal(value, &text))
+		}
+		environ = append(environ, "X_"+strings.ToUpper(key)+"="+text)
+	}
+	return environ
+}
+
+func FuzzRoundTrip(f *testing.F) {
+	f.Add("", 0, uint8(0), int64(0), 0.0, int64(0), uint8(0), 0.0, int64(0), int64(0), int64(0), false, []byte(nil))
+	f.Add("n", 12, uint8(1), int64(10*sec), 2.0, int64(30*minute), uint8(3), 0.5, int64(sec), int64(hour), int64(1), true, []byte(nil))
+	f.Add("l", -1, uint8(4), int64(0), 0.0, int64(hour), uint8(1), 0.0, int64(0), int64(0), int64(0), false, []byte{0, 1, 200, 7})
+	f.Fuzz(func(t *testing.T, name string, attempts int, mode uint8, base int64, factor float64, most int64, jitter uint8, ratio float64,
+		timeout, ttl, hint int64, disabled bool, delays []byte) {
+		p := retry.Policy{Name: name, MaxAttempts: attempts, AttemptTimeout: time.Duration(timeout), TTL: time.Duration(ttl),
+			MaxHint: time.Duration(hint), Disabled: disabled,
+			Backoff: retry.Backoff{Mode: retry.Mode(mode), Base: time.Duration(base), Factor: factor, Cap: time.Duration(most),
+				Jitter: retry.JitterMode(jitter), JitterRatio: ratio}}
+		for i, b := range delays[:min(len(delays), 1000)] {
+			p.Delays = append(p.Delays, time.Duration(b)*time.Duration(i*i*1_234_567))
+		}
+		if p.Factor == 0 { // minus zero has a row in TestAPolicyComesBackTheSame
+			p.Factor = 0
+		}
+		if p.JitterRatio == 0 {
+			p.JitterRatio = 0
+		}
+		if p.Validate() != nil || !utf8.ValidString(name) || len(name) > 1000 {
+			return
+		}
+		requireRoundTrip(t, p)
+	})
+}
+
+func TestOrTakesWhatIsNotGiven(t *testing.T) {
+	full, none := retryconf.Jitter(2), retryconf.Jitter(1)
+	for _, row := range []struct {
+		name              string
+		s, defaults, want retryconf.Spec
+	}{
+		{"a formula stays together", retryconf.Spec{Base: seconds(1)}, retryconf.Spec{Factor: 3, Mode: 2, MaxAttempts: 4}, retryconf.Spec{Base: seconds(1), MaxAttempts: 4}},
+		{"delays are a formula", retryconf.Spec{Delays: []retryconf.Delay{0}}, retryconf.Spec{Base: 1}, retryconf.Spec{Delays: []retryconf.Delay{0}}},
+		{"a whole formula is taken", retryconf.Spec{TTL: 1}, retryconf.Spec{Base: 1, Factor: 2, Mode: 1}, retryconf.Spec{TTL: 1, Base: 1, Factor: 2, Mode: 1}},
+		{"jitter none stands", retryconf.Spec{Jitter: none}, retryconf.Spec{Jitter: full}, retryconf.Spec{Jitter: none}},
+		{"on stands", retryconf.Spec{RetriesEnabled: retryconf.On}, retryconf.Spec{RetriesEnabled: retryconf.Off}, retryconf.Spec{RetriesEnabled: retryconf.On}},
+		{"a ratio comes along to ratio jitter", retryconf.Spec{}, retryconf.Spec{Jitter: 4, JitterRatio: 0.5}, retryconf.Spec{Jitter: 4, JitterRatio: 0.5}},
+		{"a ratio does not come along to full jitter", retryconf.Spec{Jitter: full}, retryconf.Spec{Jitter: 4, JitterRatio: 0.5}, retryconf.Spec{Jitter: full}},
+		{"max stands against cap", retryconf.Spec{Max: 1}, retryconf.Spec{Cap: 2}, retryconf.Spec{Cap: 1}},
+		{"the defaults' max is their cap", retryconf.Spec{}, retryconf.Spec{Max: 2}, retryconf.Spec{Cap: 2}},
+		{"the rest comes along", retryconf.Spec{}, retryconf.Spec{Name: "n", Extends: "e", AttemptTimeout: 1, TTL: 2, MaxHint: 3}, retryconf.Spec{Name: "n", Extends: "e", AttemptTimeout: 1, TTL: 2, MaxHint: 3}},
+	} {
+		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, row.s.Or(row.defaults)) })
+	}
+}
+
+func TestPolicyNamesEveryBadField(t *testing.T) {
+	for _, row := range []struct {
+		spec retryconf.Spec
+		want string
+	}{
+		{retryconf.Spec{Base: seconds(5), Cap: seconds(1), MaxAttempts: -2}, "cap 1s is below base 5s; max_attempts -2 is below -1, which is unlimited"},
+		{retryconf.Spec{Cap: seconds(2), Max: seconds(1)}, "max 1s is given together with cap; the two are the same"},
+		{retryconf.Spec{Extends: "standart"}, `extends "standart" is not a preset: "aggressive", "standard", "patient", "cautious" and "delivery"`},
+		{retryconf.Spec{Mode: 9}, "mode 9 is not one of exponential, linear, fixed and list"},
+		{retryconf.Spec{Jitter: 9}, "jitter 9 is not one of none, full, equal, ratio and decorrelated"},
+		{retryconf.Spec{RetriesEnabled: 9}, "retries_enabled 9 is neither true nor false"},
+		{retryconf.Spec{Mode: 4}, "delays [] is empty, and mode list needs one delay at least"},
+		{retryconf.Spec{Delays: []retryconf.Delay{1, -1}, Mode: 3}, "mode fixed is set together with delays, which need mode list or none; delays[1] -1ns is negative"},
+		{retryconf.Spec{Factor: 0.5}, "factor 0.5 is below 1, which exponential needs"},
+		{retryconf.Spec{Factor: retryconf.Number(math.NaN())}, "factor NaN is not a finite number"},
+		{retryconf.Spec{JitterRatio: 0.5}, "jitter_ratio 0.5 is set without ratio jitter"},
+		{retryconf.Spec{Jitter: 4, JitterRatio: 2}, "jitter_ratio 2 is outside (0,1]"},
+		{retryconf.Spec{Jitter: 5, Mode: 2}, "jitter decorrelated goes with exponential only, not with linear"},
+		{retryconf.Spec{AttemptTimeout: seconds(2), TTL: seconds(1)}, "attempt_timeout 2s is above ttl 1s"},
+	} {
+		t.Run("it says "+row.want, func(t *testing.T) {
+			p, err := row.spec.Policy()
+			require.EqualError(t, err, "retryconf: "+row.want)
+			require.Zero(t, p)
+		})
+	}
+}
+
+func TestEachTextFieldIsAFlag(t *testing.T) {
+	var s retryconf.Spec
+	flags := flag.NewFlagSet("x", flag.ContinueOnError)
+	flags.SetOutput(&strings.Builder{})
+	flags.TextVar(&s.MaxAttempts, "attempts", s.MaxAttempts, "")
+	flags.TextVar(&s.Mode, "mode", s.Mode, "")
+	flags.TextVar(&s.Base, "base", s.Base, "")
+	flags.TextVar(&s.Factor, "factor", s.Factor, "")
+	flags.TextVar(&s.Cap, "cap", s.Cap, "")
+	flags.TextVar(&s.Max, "max", s.Max, "")
+	flags.TextVar(&s.Jitter, "jitter", s.Jitter, "")
+	flags.TextVar(&s.JitterRatio, "ratio", s.JitterRatio, "")
+	flags.TextVar(&s.AttemptTimeout, "timeout", s.AttemptTimeout, "")
+	flags.TextVar(&s.TTL, "ttl", s.TTL, "")
+	flags.TextVar(&s.MaxHint, "hint", s.MaxHint, "")
+	flags.TextVar(&s.RetriesEnabled, "enabled", s.RetriesEnabled, "")
+	flags.Func("delays", "", s.SetDelays)
+	require.NoError(t, flags.Parse(strings.Fields(
+		"-attempts unlimited -mode list -base 1s -factor 2 -cap 3s -max 4s -jitter ratio -ratio 0.5 -timeout 6s -ttl 7s -hint 8s -enabled false -delays 1m,0s")))
+	require.Equal(t, retryconf.Spec{MaxAttempts: retry.Unlimited, Mode: 4, Base: seconds(1), Factor: 2, Cap: seconds(3), Max: seconds(4), Jitter: 4,
+		JitterRatio: 0.5, AttemptTimeout: seconds(6), TTL: seconds(7), MaxHint: seconds(8), RetriesEnabled: retryconf.Off,
+		Delays: []retryconf.Delay{retryconf.Delay(minute), 0}}, s)
+	require.ErrorContains(t, flags.Parse([]string{"-base", "30"}), `has no unit; write it as a string such as "30s"`)
+	require.NotPanics(t, flags.PrintDefaults)
+}
+
+func TestSetDelaysKeepsTheListWhereOneIsBad(t *testing.T) {
+	s := retryconf.Spec{Delays: []retryconf.Delay{1}}
+	for text, want := range map[string]string{
+		"":       `delays[0] "" is not a duration such as "30s" or "1h30m"`,
+		"1m,,2m": `delays[1] "" is not a duration such as "30s" or "1h30m"`,
+		"1m,5":   `delays[1] "5" has no unit; write it as a string such as "5s"`,
+		"1m;2m":  `delays[0] "1m;2m" is not a duration such as "30s" or "1h30m"`,
+	} {
+		t.Run(fmt.Sprintf("%q is refused", text), func(t *testing.T) {
+			require.EqualError(t, s.SetDelays(text), "retryconf: "+want)
+			require.Equal(t, []retryconf.Delay{1}, s.Delays)
+		})
+	}
+	require.NoError(t, s.SetDelays(" 1s , 2s"))
+	require.Equal(t, []retryconf.Delay{retryconf.Delay(sec), retryconf.Delay(2 * sec)}, s.Delays)
+}

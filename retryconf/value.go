@@ -1,0 +1,352 @@
+package retryconf
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// The types of a Spec's fields read and write themselves as text, so that every decoder that knows
+// encoding.TextUnmarshaler reads them alike: gopkg.in/yaml.v3, BurntSushi/toml, flag.TextVar. In JSON each is a string, a
+// number or a bool, and no other. The zero value of each but Delay means "not given"; a text that would give it is
+// refused, so that nobody writes 0 and gets a default.
+
+// longestText is the longest text that is looked at: every legal value is far shorter.
+const longestText = 64
+
+// Duration is a length of time above 0, written like "30s" or "1h30m". Zero means not given.
+type Duration time.Duration
+
+// MarshalText returns the duration as text, nothing for zero.
+func (d Duration) MarshalText() ([]byte, error) {
+	if d == 0 {
+		return nil, nil
+	}
+	return []byte(time.Duration(d).String()), nil
+}
+
+// UnmarshalText reads a duration with its unit, above 0.
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	if err == nil && parsed == 0 && len(text) <= longestText {
+		return valueError(string(text), "is not above 0; leave it out for the default")
+	}
+	if parsed, err = parseDuration(string(text)); err != nil {
+		return err
+	}
+	*d = Duration(parsed)
+	return nil
+}
+
+// UnmarshalJSON reads a JSON string as UnmarshalText does.
+func (d *Duration) UnmarshalJSON(data []byte) error { return durationJSON(data, d.UnmarshalText) }
+
+// String returns the duration as text, "" for zero.
+func (d Duration) String() string { return textOf(d) }
+
+// Delay is one wait of a list: a duration of 0 or more, written like "0s" or "1h30m".
+type Delay time.Duration
+
+// MarshalText returns the delay as text.
+func (d Delay) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads a duration with its unit, 0 or more.
+func (d *Delay) UnmarshalText(text []byte) error {
+	parsed, err := parseDuration(string(text))
+	if err != nil {
+		return err
+	}
+	*d = Delay(parsed)
+	return nil
+}
+
+// UnmarshalJSON reads a JSON string as UnmarshalText does.
+func (d *Delay) UnmarshalJSON(data []byte) error { return durationJSON(data, d.UnmarshalText) }
+
+// String returns the delay as text.
+func (d Delay) String() string { return textOf(d) }
+
+func parseDuration(text string) (time.Duration, error) {
+	if len(text) > longestText {
+		return 0, valueError(text, "is too long for a duration")
+	}
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		if text != "" && strings.Trim(text, "0123456789.") == "" {
+			return 0, valueError(text, fmt.Sprintf("has no unit; write it as a string such as %q", text+"s"))
+		}
+		return 0, valueError(text, `is not a duration such as "30s" or "1h30m"`)
+	case d < 0:
+		return 0, valueError(text, "is negative")
+	case d == 0 && text == "0":
+		return 0, valueError(text, `has no unit; write it as a string such as "0s"`)
+	default:
+		return d, nil
+	}
+}
+
+// Attempts is a number of attempts, 1 or more, or retry.Unlimited, written "unlimited". Zero means not given.
+type Attempts int
+
+const unlimited = "unlimited"
+
+// MarshalText returns the number or "unlimited" as text, nothing for zero.
+func (a Attempts) MarshalText() ([]byte, error) {
+	switch a {
+	case 0:
+		return nil, nil
+	case retry.Unlimited:
+		return []byte(unlimited), nil
+	default:
+		return []byte(strconv.Itoa(int(a))), nil
+	}
+}
+
+// UnmarshalText reads a whole number of 1 or more, or "unlimited".
+func (a *Attempts) UnmarshalText(text []byte) error {
+	if string(text) == unlimited {
+		*a = retry.Unlimited
+		return nil
+	}
+	n, err := strconv.ParseInt(string(text), 10, strconv.IntSize)
+	if err != nil || n < 1 || len(text) > longestText {
+		return valueError(string(text), `is not a whole number of 1 or more, nor "unlimited"; leave it out for the default`)
+	}
+	*a = Attempts(n)
+	return nil
+}
+
+// MarshalJSON returns a JSON number, or "unlimited".
+func (a Attempts) MarshalJSON() ([]byte, error) {
+	if a == retry.Unlimited {
+		return []byte(`"` + unlimited + `"`), nil
+	}
+	return strconv.AppendInt(nil, int64(a), 10), nil
+}
+
+// UnmarshalJSON reads a JSON number, or the string "unlimited".
+func (a *Attempts) UnmarshalJSON(data []byte) error {
+	if text, isString := jsonString(data); isString && text == unlimited {
+		return a.UnmarshalText([]byte(text))
+	}
+	if !isNumber(data) {
+		return &FieldError{Value: shownJSON(data), Rule: `is not a whole number of 1 or more, nor "unlimited"`}
+	}
+	return unquoted(a.UnmarshalText(data), data)
+}
+
+// String returns the number or "unlimited", "" for zero.
+func (a Attempts) String() string { return textOf(a) }
+
+// Number is a finite number above 0. Zero means not given.
+type Number float64
+
+// MarshalText returns the shortest text that reads back as the same number, nothing for zero.
+func (n Number) MarshalText() ([]byte, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	return strconv.AppendFloat(nil, float64(n), 'g', -1, 64), nil
+}
+
+// UnmarshalText reads a finite number above 0 in decimal notation.
+func (n *Number) UnmarshalText(text []byte) error {
+	f, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || !(f > 0 && f <= math.MaxFloat64) || len(text) > longestText || strings.ContainsAny(string(text), "xXpP_") {
+		return valueError(string(text), "is not a number above 0; leave it out for the default")
+	}
+	*n = Number(f)
+	return nil
+}
+
+// MarshalJSON returns a JSON number.
+func (n Number) MarshalJSON() ([]byte, error) {
+	return strconv.AppendFloat(nil, float64(n), 'g', -1, 64), nil
+}
+
+// UnmarshalJSON reads a JSON number.
+func (n *Number) UnmarshalJSON(data []byte) error {
+	if !isNumber(data) {
+		return &FieldError{Value: shownJSON(data), Rule: "is not a number"}
+	}
+	return unquoted(n.UnmarshalText(data), data)
+}
+
+// UnmarshalTOML reads a number as BurntSushi/toml gives it, which hands UnmarshalText no more than six decimals.
+func (n *Number) UnmarshalTOML(value any) error { return n.UnmarshalText([]byte(fmt.Sprint(value))) }
+
+// String returns the number as text, "" for zero.
+func (n Number) String() string { return textOf(n) }
+
+// Mode is a formula: "exponential", "linear", "fixed" or "list"; "constant" is read as fixed. Zero means not given.
+type Mode retry.Mode
+
+// MarshalText returns the mode's name, nothing for zero.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(retry.Mode(m).String()), nil }
+
+// UnmarshalText reads a mode's name.
+func (m *Mode) UnmarshalText(text []byte) error {
+	name := string(text)
+	if name == "constant" {
+		name = retry.Fixed.String()
+	}
+	for known := retry.Exponential; known <= retry.List; known++ {
+		if name == known.String() {
+			*m = Mode(known)
+			return nil
+		}
+	}
+	return valueError(string(text), `is not one of "exponential", "linear", "fixed" and "list"`)
+}
+
+// UnmarshalJSON reads a JSON string as UnmarshalText does.
+func (m *Mode) UnmarshalJSON(data []byte) error { return fromJSON(data, m.UnmarshalText) }
+
+// String returns the mode's name, "" for zero.
+func (m Mode) String() string { return textOf(m) }
+
+// Jitter is a jitter: "none", "full", "equal", "ratio" or "decorrelated". Zero means not given, which is not the same
+// as "none": a given "none" takes the place of the jitter that a policy would otherwise have.
+type Jitter uint8
+
+// jitterOf returns the Jitter that says j outright.
+func jitterOf(j retry.JitterMode) Jitter { return Jitter(j) + 1 }
+
+// mode returns the jitter that is meant, NoJitter where none is given.
+func (j Jitter) mode() retry.JitterMode {
+	if j == 0 {
+		return retry.NoJitter
+	}
+	return retry.JitterMode(j - 1)
+}
+
+// MarshalText returns the jitter's name, nothing for zero.
+func (j Jitter) MarshalText() ([]byte, error) {
+	if j == 0 {
+		return nil, nil
+	}
+	return []byte(j.mode().String()), nil
+}
+
+// UnmarshalText reads a jitter's name.
+func (j *Jitter) UnmarshalText(text []byte) error {
+	for known := retry.NoJitter; known <= retry.DecorrelatedJitter; known++ {
+		if string(text) == known.String() {
+			*j = jitterOf(known)
+			return nil
+		}
+	}
+	return valueError(string(text), `is not one of "none", "full", "equal", "ratio" and "decorrelated"`)
+}
+
+// UnmarshalJSON reads a JSON string as UnmarshalText does.
+func (j *Jitter) UnmarshalJSON(data []byte) error { return fromJSON(data, j.UnmarshalText) }
+
+// String returns the jitter's name, "" for zero.
+func (j Jitter) String() string { return textOf(j) }
+
+// Switch is true, false or not given, which is zero.
+type Switch uint8
+
+// The given values of a Switch.
+const (
+	On  Switch = iota + 1 // true
+	Off                   // false
+)
+
+// MarshalText returns "true" or "false", nothing for zero.
+func (s Switch) MarshalText() ([]byte, error) {
+	switch s {
+	case On:
+		return []byte("true"), nil
+	case Off:
+		return []byte("false"), nil
+	default:
+		return nil, nil
+	}
+}
+
+// UnmarshalText reads "true" or "false".
+func (s *Switch) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "true":
+		*s = On
+	case "false":
+		*s = Off
+	default:
+		return valueError(string(text), "is neither true nor false")
+	}
+	return nil
+}
+
+// MarshalJSON returns true or false, null for zero.
+func (s Switch) MarshalJSON() ([]byte, error) {
+	if text, _ := s.MarshalText(); text != nil {
+		return text, nil
+	}
+	return []byte("null"), nil
+}
+
+// UnmarshalJSON reads true or false.
+func (s *Switch) UnmarshalJSON(data []byte) error {
+	if string(data) != "true" && string(data) != "false" {
+		return &FieldError{Value: shownJSON(data), Rule: "is neither true nor false"}
+	}
+	return s.UnmarshalText(data)
+}
+
+// String returns "true" or "false", "" for zero.
+func (s Switch) String() string { return textOf(s) }
+
+// durationJSON reads a JSON string with the given UnmarshalText, and shows the string form for all else.
+func durationJSON(data []byte, unmarshalText func([]byte) error) error {
+	if isNumber(data) {
+		return &FieldError{Value: shownJSON(data), Rule: `is a number; write it as a string with its unit, such as "30s"`}
+	}
+	if _, isString := jsonString(data); !isString {
+		return &FieldError{Value: shownJSON(data), Rule: `is not a string such as "30s"`}
+	}
+	return fromJSON(data, unmarshalText)
+}
+
+// fromJSON reads a JSON string with the given UnmarshalText.
+func fromJSON(data []byte, unmarshalText func([]byte) error) error {
+	text, isString := jsonString(data)
+	if !isString {
+		return &FieldError{Value: shownJSON(data), Rule: "is not a string"}
+	}
+	return unmarshalText([]byte(text))
+}
+
+// unquoted returns what is wrong with a JSON number, which the error then shows as it is written.
+func unquoted(err error, data []byte) error {
+	if err == nil {
+		return nil
+	}
+	return &FieldError{Value: shownJSON(data), Rule: err.(*FieldError).Rule}
+}
+
+// jsonString returns the string that a JSON value is, if it is one.
+func jsonString(value []byte) (string, bool) {
+	var text string
+	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &text) != nil {
+		return "", false
+	}
+	return text, true
+}
+
+func isNumber(value []byte) bool {
+	return len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9')
+}
+
+// textOf returns what MarshalText, which never fails here, returns.
+func textOf(v interface{ MarshalText() ([]byte, error) }) string {
+	text, _ := v.MarshalText()
+	return string(text)
+}
