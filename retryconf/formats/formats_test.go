@@ -1,0 +1,297 @@
+package formats_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/BurntSushi/toml"
+	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryconf"
+)
+
+// decodeYAML reads text into v and refuses unknown keys, as a service should read its configuration.
+func decodeYAML(text string, v any) error {
+	decoder := yaml.NewDecoder(bytes.NewReader([]byte(text)))
+	decoder.KnownFields(true)
+	return decoder.Decode(v)
+}
+
+// decodeTOML reads text into v and refuses unknown keys.
+func decodeTOML(text string, v any) error {
+	meta, err := toml.Decode(text, v)
+	if err != nil {
+		return err
+	}
+	if unknown := meta.Undecoded(); len(unknown) > 0 {
+		return fmt.Errorf("unknown keys %v", unknown)
+	}
+	return nil
+}
+
+func decodeJSON(text string, v any) error { return json.Unmarshal([]byte(text), v) }
+
+// parseFlags reads a Spec from a program's arguments, with one flag for each key.
+func parseFlags(args []string) (s retryconf.Spec, err error) {
+	flags := flag.NewFlagSet("service", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&s.Name, "name", "", "label")
+	flags.StringVar(&s.Extends, "extends", "", "preset")
+	flags.TextVar(&s.MaxAttempts, "max_attempts", s.MaxAttempts, "total number of attempts")
+	flags.TextVar(&s.Mode, "mode", s.Mode, "formula")
+	flags.TextVar(&s.Base, "base", s.Base, "first delay")
+	flags.TextVar(&s.Factor, "factor", s.Factor, "growth per attempt")
+	flags.TextVar(&s.Cap, "cap", s.Cap, "longest delay")
+	flags.TextVar(&s.Max, "max", s.Max, "longest delay")
+	flags.Func("delays", "waits of a list, with commas between them", s.SetDelays)
+	flags.TextVar(&s.Jitter, "jitter", s.Jitter, "jitter")
+	flags.TextVar(&s.JitterRatio, "jitter_ratio", s.JitterRatio, "half-width of ratio jitter")
+	flags.TextVar(&s.AttemptTimeout, "attempt_timeout", s.AttemptTimeout, "longest attempt")
+	flags.TextVar(&s.TTL, "ttl", s.TTL, "when the last attempt may start")
+	flags.TextVar(&s.MaxHint, "max_hint", s.MaxHint, "longest hint that is obeyed")
+	flags.TextVar(&s.RetriesEnabled, "retries_enabled", s.RetriesEnabled, "whether to retry at all")
+	err = flags.Parse(args)
+	return s, err
+}
+
+// document is one policy in each format.
+type document struct {
+	yaml, toml, json string
+	environ, flags   []string
+}
+
+// read is what each format makes of a document, by the format's name.
+func (d document) read() map[string]func() (retryconf.Spec, error) {
+	decoded := func(decode func(string, any) error, text string) func() (retryconf.Spec, error) {
+		return func() (s retryconf.Spec, err error) {
+			err = decode(text, &s)
+			return s, err
+		}
+	}
+	return map[string]func() (retryconf.Spec, error){
+		"yaml":    decoded(decodeYAML, d.yaml),
+		"toml":    decoded(decodeTOML, d.toml),
+		"json":    decoded(decodeJSON, d.json),
+		"environ": func() (retryconf.Spec, error) { return retryconf.FromEnviron("RETRY_", d.environ) },
+		"flags":   func() (retryconf.Spec, error) { return parseFlags(d.flags) },
+	}
+}
+
+// rows are policies with the documents that describe them.
+var rows = []struct {
+	name string
+	document
+	want retry.Policy
+}{
+	{
+		name: "the delivery request",
+		document: document{
+			yaml:    `{"max_attempts": 12, "base": "10s", "factor": 2, "max": "30m"}`, // as it is: JSON is YAML
+			toml:    "max_attempts = 12\nbase = '10s'\nfactor = 2\nmax = '30m'",
+			json:    `{"max_attempts": 12, "base": "10s", "factor": 2, "max": "30m"}`,
+			environ: []string{"RETRY_MAX_ATTEMPTS=12", "RETRY_BASE=10s", "RETRY_FACTOR=2", "RETRY_MAX=30m"},
+			flags:   []string{"-max_attempts=12", "-base=10s", "-factor=2", "-max=30m"},
+		},
+		want: retry.Policy{MaxAttempts: 12, Backoff: retry.Backoff{Base: 10 * time.Second, Factor: 2, Cap: 30 * time.Minute}},
+	},
+	{
+		name: "every key of a formula",
+		document: document{
+			yaml: "name: search\nmax_attempts: 5\nmode: exponential\nbase: 20ms\nfactor: 1.5\ncap: 1s\njitter: full\n" +
+				"attempt_timeout: 500ms\nttl: 1m\nmax_hint: 10s\nretries_enabled: true",
+			toml: "name = 'search'\nmax_attempts = 5\nmode = 'exponential'\nbase = '20ms'\nfactor = 1.5\ncap = '1s'\n" +
+				"jitter = 'full'\nattempt_timeout = '500ms'\nttl = '1m'\nmax_hint = '10s'\nretries_enabled = true",
+			json: `{"name": "search", "max_attempts": 5, "mode": "exponential", "base": "20ms", "factor": 1.5, "cap": "1s",
+				"jitter": "full", "attempt_timeout": "500ms", "ttl": "1m", "max_hint": "10s", "retries_enabled": true}`,
+			environ: []string{"RETRY_NAME=search", "RETRY_MAX_ATTEMPTS=5", "RETRY_MODE=exponential", "RETRY_BASE=20ms",
+				"RETRY_FACTOR=1.5", "RETRY_CAP=1s", "RETRY_JITTER=full", "RETRY_ATTEMPT_TIMEOUT=500ms", "RETRY_TTL=1m",
+				"RETRY_MAX_HINT=10s", "RETRY_RETRIES_ENABLED=true"},
+			flags: []string{"-name=search", "-max_attempts=5", "-mode=exponential", "-base=20ms", "-factor=1.5", "-cap=1s",
+				"-jitter=full", "-attempt_timeout=500ms", "-ttl=1m", "-max_hint=10s", "-retries_enabled=true"},
+		},
+		want: retry.Policy{
+			Name: "search", MaxAttempts: 5,
+			Backoff: retry.Backoff{
+				Mode: retry.Exponential, Base: 20 * time.Millisecond, Factor: 1.5, Cap: time.Second, Jitter: retry.FullJitter,
+			},
+			AttemptTimeout: 500 * time.Millisecond, TTL: time.Minute, MaxHint: 10 * time.Second,
+		},
+	},
+	{
+		name: "a list, with a wait of 0s that stays one",
+		document: document{
+			yaml:    "delays:\n- 0s\n- 1m\n- 1h30m",
+			toml:    "delays = ['0s', '1m', '1h30m']",
+			json:    `{"delays": ["0s", "1m", "1h30m"]}`,
+			environ: []string{"RETRY_DELAYS=0s,1m,1h30m"},
+			flags:   []string{"-delays=0s,1m,1h30m"},
+		},
+		want: retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{0, time.Minute, 90 * time.Minute}}},
+	},
+	{
+		name: "mode list, said outright",
+		document: document{
+			yaml:    "mode: list\ndelays: [10s, 10s]\nmax_attempts: 9",
+			toml:    "mode = 'list'\ndelays = ['10s', '10s']\nmax_attempts = 9",
+			json:    `{"mode": "list", "delays": ["10s", "10s"], "max_attempts": 9}`,
+			environ: []string{"RETRY_MODE=list", "RETRY_DELAYS=10s, 10s", "RETRY_MAX_ATTEMPTS=9"},
+			flags:   []string{"-mode=list", "-delays=10s, 10s", "-max_attempts=9"},
+		},
+		want: retry.Policy{
+			MaxAttempts: 9,
+			Backoff:     retry.Backoff{Mode: retry.List, Delays: []time.Duration{10 * time.Second, 10 * time.Second}},
+		},
+	},
+	{
+		name: "unlimited attempts of a constant wait",
+		document: document{
+			yaml:    "max_attempts: unlimited\nmode: constant\nbase: 1m",
+			toml:    "max_attempts = 'unlimited'\nmode = 'constant'\nbase = '1m'",
+			json:    `{"max_attempts": "unlimited", "mode": "constant", "base": "1m"}`,
+			environ: []string{"RETRY_MAX_ATTEMPTS=unlimited", "RETRY_MODE=constant", "RETRY_BASE=1m"},
+			flags:   []string{"-max_attempts=unlimited", "-mode=constant", "-base=1m"},
+		},
+		want: retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Minute}},
+	},
+	{
+		name: "linear, with ratio jitter",
+		document: document{
+			yaml:    "mode: linear\nfactor: 3\njitter: ratio\njitter_ratio: 0.25",
+			toml:    "mode = 'linear'\nfactor = 3.0\njitter = 'ratio'\njitter_ratio = 0.25",
+			json:    `{"mode": "linear", "factor": 3.0, "jitter": "ratio", "jitter_ratio": 0.25}`,
+			environ: []string{"RETRY_MODE=linear", "RETRY_FACTOR=3", "RETRY_JITTER=ratio", "RETRY_JITTER_RATIO=0.25"},
+			flags:   []string{"-mode=linear", "-factor=3", "-jitter=ratio", "-jitter_ratio=.25"},
+		},
+		want: retry.Policy{
+			Backoff: retry.Backoff{Mode: retry.Linear, Factor: 3, Jitter: retry.RatioJitter, JitterRatio: 0.25},
+		},
+	},
+	{
+		name: "durations below a millisecond",
+		document: document{
+			yaml: "base: 1ns\ncap: 0.75ms\nattempt_timeout: 250us\nmax_hint: 1.5µs\njitter: equal",
+			toml: "base = '1ns'\ncap = '0.75ms'\nattempt_timeout = '250us'\nmax_hint = '1.5µs'\njitter = 'equal'",
+			json: `{"base": "1ns", "cap": "0.75ms", "attempt_timeout": "250us", "max_hint": "1.5µs", "jitter": "equal"}`,
+			environ: []string{"RETRY_BASE=1ns", "RETRY_CAP=0.75ms", "RETRY_ATTEMPT_TIMEOUT=250us", "RETRY_MAX_HINT=1.5µs",
+				"RETRY_JITTER=equal"},
+			flags: []string{"-base=1ns", "-cap=0.75ms", "-attempt_timeout=250us", "-max_hint=1.5µs", "-jitter=equal"},
+		},
+		want: retry.Policy{
+			Backoff:        retry.Backoff{Base: 1, Cap: 750 * time.Microsecond, Jitter: retry.EqualJitter},
+			AttemptTimeout: 250 * time.Microsecond, MaxHint: 1500,
+		},
+	},
+	{
+		name: "retries_enabled false, over a preset with decorrelated jitter",
+		document: document{
+			yaml:    "extends: delivery\njitter: decorrelated\nretries_enabled: false",
+			toml:    "extends = 'delivery'\njitter = 'decorrelated'\nretries_enabled = false",
+			json:    `{"extends": "delivery", "jitter": "decorrelated", "retries_enabled": false}`,
+			environ: []string{"RETRY_EXTENDS=delivery", "RETRY_JITTER=decorrelated", "RETRY_RETRIES_ENABLED=false"},
+			flags:   []string{"-extends=delivery", "-jitter=decorrelated", "-retries_enabled=false"},
+		},
+		want: retry.Policy{Backoff: retry.Backoff{Jitter: retry.DecorrelatedJitter}, Disabled: true},
+	},
+	{
+		name: "a factor with many decimals",
+		document: document{
+			yaml: "factor: 1.00000001", toml: "factor = 1.00000001", json: `{"factor": 1.00000001}`,
+			environ: []string{"RETRY_FACTOR=1.00000001"}, flags: []string{"-factor=1.00000001"},
+		},
+		want: retry.Policy{Backoff: retry.Backoff{Factor: 1.00000001}},
+	},
+	{
+		name: "jitter none, and nothing else",
+		document: document{
+			yaml: "jitter: none", toml: "jitter = 'none'", json: `{"jitter": "none"}`,
+			environ: []string{"RETRY_JITTER=none", "HOME=/"}, flags: []string{"-jitter=none"},
+		},
+		want: retry.Policy{},
+	},
+	{
+		name:     "nothing given",
+		document: document{yaml: "{}", toml: "", json: "{}", environ: nil, flags: nil},
+		want:     retry.Policy{},
+	},
+}
+
+func TestEveryFormatReadsTheSamePolicy(t *testing.T) {
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			specs := map[string]retryconf.Spec{}
+			for format, read := range row.read() {
+				s, err := read()
+				require.NoError(t, err, format)
+				p, err := s.Policy()
+				require.NoError(t, err, format)
+				require.Equal(t, row.want, p, format)
+				specs[format] = s.Or(retryconf.Spec{}) // which takes Max for Cap
+			}
+			for format, s := range specs {
+				require.Equal(t, specs["json"], s, format)
+			}
+		})
+	}
+}
+
+func TestASpecIsPartOfAServicesOwnConfiguration(t *testing.T) {
+	type config struct {
+		Addr  string                    `json:"addr" yaml:"addr" toml:"addr"`
+		Retry map[string]retryconf.Spec `json:"retry" yaml:"retry" toml:"retry"`
+	}
+	want := config{Addr: ":80", Retry: map[string]retryconf.Spec{
+		"email":  {MaxAttempts: 6, Base: retryconf.Duration(time.Minute)},
+		"search": {RetriesEnabled: retryconf.Off},
+	}}
+	for format, decode := range map[string]func(any) error{
+		"yaml": func(v any) error {
+			return decodeYAML("addr: :80\nretry:\n  email:\n    max_attempts: 6\n    base: 1m\n  search:\n    retries_enabled: false", v)
+		},
+		"toml": func(v any) error {
+			return decodeTOML("addr = ':80'\n[retry.email]\nmax_attempts = 6\nbase = '1m'\n[retry.search]\nretries_enabled = false", v)
+		},
+		"json": func(v any) error {
+			return decodeJSON(`{"addr": ":80", "retry": {"email": {"max_attempts": 6, "base": "1m"}, "search": {"retries_enabled": false}}}`, v)
+		},
+	} {
+		var got config
+		require.NoError(t, decode(&got), format)
+		require.Equal(t, want, got, format)
+	}
+}
+
+func TestWhatIsWrittenReadsBackTheSame(t *testing.T) {
+	for format, pair := range map[string]struct {
+		marshal func(any) ([]byte, error)
+		decode  func(string, any) error
+	}{
+		"yaml": {yaml.Marshal, decodeYAML},
+		"toml": {toml.Marshal, decodeTOML},
+		"json": {json.Marshal, decodeJSON},
+	} {
+		for _, row := range rows {
+			t.Run(format+", "+row.name, func(t *testing.T) {
+				want, err := retryconf.FromPolicy(row.want)
+				require.NoError(t, err)
+				outright := want // with what changes no policy here, and is not to get lost all the same
+				outright.RetriesEnabled = retryconf.On
+				outright.Extends = "standard"
+				require.NoError(t, outright.Jitter.UnmarshalText([]byte("none")))
+				for _, s := range []retryconf.Spec{want, outright} {
+					text, err := pair.marshal(s)
+					require.NoError(t, err)
+					var back retryconf.Spec
+					require.NoError(t, pair.decode(string(text), &back), string(text))
+					require.Equal(t, s, back, string(text))
+				}
+			})
+		}
+	}
+}

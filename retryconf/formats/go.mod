@@ -1,0 +1,14 @@
+module github.com/retrygo/retry/retryconf/formats
+
+go 1.25.0
+
+require (
+	github.com/BurntSushi/toml v1.6.0
+	github.com/retrygo/retry v0.0.0
+	github.com/stretchr/testify v1.12.1
+	gopkg.in/yaml.v3 v3.0.1
+)
+
+require go.yaml.in/yaml/v3 v3.0.5 // indirect
+
+replace github.com/retrygo/retry => ../..
