@@ -47,6 +47,9 @@ func inBubble(t *testing.T, name string, f func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 }
 
+// spend lets virtual time pass, as an fn that takes that long.
+func spend(d time.Duration) { <-time.After(d) }
+
 // requireEnd requires that err is an *Error with the given ending and number of attempts, and returns it.
 func requireEnd(t *testing.T, err error, want retry.Decision, attempts int) *retry.Error {
 	t.Helper()
@@ -80,7 +83,7 @@ func TestDoSucceeds(t *testing.T) {
 		p := everySecond(3)
 		p.TTL, p.AttemptTimeout = sec, sec
 		require.NoError(t, retry.Do(ctx, p, func(context.Context) error {
-			time.Sleep(minute)
+			spend(minute)
 			cancel()
 			return nil
 		}))
@@ -232,7 +235,7 @@ func TestDeadline(t *testing.T) {
 	})
 	inBubble(t, "passed by the clock, it is DeadlinePassed before the context has noticed", func(t *testing.T) {
 		ctx := lateContext{t.Context(), time.Now().Add(sec)}
-		err := retry.Do(ctx, atOnce, func(context.Context) error { time.Sleep(sec); return errFlaky })
+		err := retry.Do(ctx, atOnce, func(context.Context) error { spend(sec); return errFlaky })
 		failed := requireEnd(t, err, passed, 1)
 		require.Equal(t, context.DeadlineExceeded, failed.Cause)
 	})
@@ -372,7 +375,7 @@ func TestTTL(t *testing.T) {
 		err := retry.Do(t.Context(), p, func(ctx context.Context) error {
 			_, ok := ctx.Deadline()
 			require.False(t, ok)
-			time.Sleep(minute)
+			spend(minute)
 			return errFlaky
 		})
 		requireEnd(t, err, tooOld, 1)
@@ -381,7 +384,7 @@ func TestTTL(t *testing.T) {
 	inBubble(t, "it counts from the call, what Observe takes included", func(t *testing.T) {
 		p := everySecond(9)
 		p.TTL = 2 * sec
-		p.Observe = func(context.Context, retry.Event) { time.Sleep(sec + 1) }
+		p.Observe = func(context.Context, retry.Event) { spend(sec + 1) }
 		start := time.Now()
 		requireEnd(t, retry.Do(t.Context(), p, failing), tooOld, 1)
 		require.Equal(t, 2*sec+2, time.Since(start), "told, found it too late, told: the wait is not begun")
@@ -395,7 +398,7 @@ func TestTTL(t *testing.T) {
 			first := true
 			take := func() {
 				if first {
-					time.Sleep(6 * sec)
+					spend(6 * sec)
 				}
 				first = false
 			}
@@ -540,7 +543,7 @@ func TestGate(t *testing.T) {
 	inBubble(t, "that takes its time is followed by a look at caller and TTL", func(t *testing.T) {
 		p := everySecond(3)
 		p.TTL = sec
-		p.Gate = func(context.Context) time.Duration { time.Sleep(minute); return 0 }
+		p.Gate = func(context.Context) time.Duration { spend(minute); return 0 }
 		requireEnd(t, retry.Do(t.Context(), p, failing), tooOld, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		p.Gate = func(context.Context) time.Duration { cancel(); return 0 }
@@ -650,7 +653,7 @@ func TestAttemptContext(t *testing.T) {
 	})
 	inBubble(t, "a timeout is cooperative: an fn that ignores it is waited for", func(t *testing.T) {
 		start := time.Now()
-		require.NoError(t, retry.Do(t.Context(), timeout(sec), func(context.Context) error { time.Sleep(hour); return nil }))
+		require.NoError(t, retry.Do(t.Context(), timeout(sec), func(context.Context) error { spend(hour); return nil }))
 		require.Equal(t, hour, time.Since(start))
 	})
 	inBubble(t, "the longest timeout does not overflow", func(t *testing.T) {

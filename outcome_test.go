@@ -175,7 +175,7 @@ func TestHistory(t *testing.T) {
 		p := retry.Policy{Name: "named", Backoff: retry.Backoff{Base: sec}}
 		err := retry.Do(t.Context(), p, func(context.Context) error {
 			calls++
-			time.Sleep(time.Duration(calls) * ms)
+			spend(time.Duration(calls) * ms)
 			return boom[calls-1]
 		})
 		require.Equal(t, retry.Outcome{
@@ -255,7 +255,7 @@ func TestObserve(t *testing.T) {
 	inBubble(t, "a first-try success is one final event", func(t *testing.T) {
 		p := retry.Policy{Name: "named"}
 		events := told(&p)
-		require.NoError(t, retry.Do(t.Context(), p, func(context.Context) error { time.Sleep(sec); return nil }))
+		require.NoError(t, retry.Do(t.Context(), p, func(context.Context) error { spend(sec); return nil }))
 		require.Equal(t, []retry.Event{{Policy: "named", Decision: succeeded,
 			Outcome: &retry.Outcome{Policy: "named", Status: retry.Succeeded, Attempts: 1, Elapsed: sec}}}, *events)
 	})
