@@ -769,28 +769,22 @@ func TestBudgetTrickleUnderContention(t *testing.T) {
 		}
 		return list
 	}
-	t.Run("of two that ask an empty budget together one is granted a token", func(t *testing.T) {
-		list := budgets(retry.BudgetConfig{Initial: -1, Trickle: time.Hour})
-		at := time.Now().Add(90 * time.Minute)
-		var granted atomic.Int64
-		lockstep(rounds, func(_, round int) {
-			if list[round].Withdraw(at) {
-				granted.Add(1)
-			}
+	for name, initial := range map[string]int{
+		"of two that ask an empty budget together one is granted a token": -1,
+		"of two that ask for the last token together one is granted it":   1,
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := budgets(retry.BudgetConfig{Initial: initial, Trickle: time.Hour})
+			at := time.Now().Add(90 * time.Minute)
+			var granted atomic.Int64
+			lockstep(rounds, func(_, round int) {
+				if list[round].Withdraw(at) {
+					granted.Add(1)
+				}
+			})
+			require.Equal(t, int64(rounds), granted.Load())
 		})
-		require.Equal(t, int64(rounds), granted.Load())
-	})
-	t.Run("of two that ask for the last token together one is granted it", func(t *testing.T) {
-		list := budgets(retry.BudgetConfig{Initial: 1, Trickle: time.Hour})
-		at := time.Now().Add(90 * time.Minute)
-		var granted atomic.Int64
-		lockstep(rounds, func(_, round int) {
-			if list[round].Withdraw(at) {
-				granted.Add(1)
-			}
-		})
-		require.Equal(t, int64(rounds), granted.Load())
-	})
+	}
 	t.Run("of two on either side of a period's end neither is granted one too many", func(t *testing.T) {
 		list := budgets(retry.BudgetConfig{Initial: 1, Trickle: time.Hour})
 		at := [2]time.Time{time.Now().Add(30 * time.Minute), time.Now().Add(90 * time.Minute)}
