@@ -79,6 +79,24 @@ func TestALongCircleIsShownInPart(t *testing.T) {
 	require.Contains(t, err.Error(), `policies.p999.extends "p000" goes in a circle: p000 → p001 → p002 → p003 → p004 → ... → p000`)
 }
 
+func TestAPresetOverADefinitionIsWrittenBack(t *testing.T) {
+	for _, preset := range []string{"standard", "delivery"} {
+		t.Run(preset, func(t *testing.T) {
+			var c retryconf.Catalog
+			ref := c.Define("b", retry.Policy{MaxAttempts: 12,
+				Backoff: retry.Backoff{Base: sec, Factor: 3, Cap: minute, Jitter: retry.RatioJitter, JitterRatio: 0.5}})
+			require.NoError(t, c.Load(strings.NewReader(`{"defaults":{"cap":"3s"},"policies":{"b":{"extends":"`+preset+`"}}}`)))
+			before := ref.Policy()
+			require.Zero(t, before.Cap)
+			var written strings.Builder
+			_, err := c.WriteTo(&written)
+			require.NoError(t, err)
+			require.NoError(t, c.Load(strings.NewReader(written.String())))
+			require.Equal(t, before, ref.Policy())
+		})
+	}
+}
+
 func TestWhatIsNoValueIsRefused(t *testing.T) {
 	_, err := retryconf.Spec{Name: "\xff", Jitter: 9, RetriesEnabled: 9}.Policy()
 	require.EqualError(t, err, `retryconf: name "\xff" is not valid UTF-8; `+

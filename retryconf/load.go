@@ -99,6 +99,11 @@ func (c *Catalog) WriteTo(w io.Writer) (int64, error) {
 		if p.Name == ref.defined.Name {
 			s.Name = ""
 		}
+		loaded := s.Or(specOf(ref.defined))
+		loaded.Name = s.Name
+		if !reflect.DeepEqual(loaded, s) { // a preset keeps the definition's schedule out, so a preset is needed again
+			s.Extends = "delivery"
+		}
 		policies[name] = s
 	}
 	c.mu.Unlock()
