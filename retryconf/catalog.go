@@ -67,6 +67,7 @@ func (c *Catalog) Define(name string, p retry.Policy) *Ref {
 	if p.Name == "" {
 		p.Name = name
 	}
+	p.Delays = slices.Clone(p.Delays)
 	r := &Ref{name: name, defined: p}
 	r.current.Store(&effective{policy: p})
 	path := under("policies", name)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -95,6 +96,34 @@ func TestAPresetOverADefinitionIsWrittenBack(t *testing.T) {
 			require.Equal(t, before, ref.Policy())
 		})
 	}
+}
+
+func TestAHintIsLimitedToo(t *testing.T) {
+	limits := retryconf.Limits{MaxHint: minute}
+	_, err := retryconf.Parse([]byte(`{"max_hint": "2000000h"}`), limits)
+	require.EqualError(t, err, "retryconf: max_hint 2000000h0m0s is outside 0s to 1m0s")
+	_, err = retryconf.Parse([]byte(`{}`), limits)
+	require.EqualError(t, err, "retryconf: max_hint 1h0m0s (the default) is outside 0s to 1m0s")
+	_, err = retryconf.Parse([]byte(`{"max_hint": "1m"}`), limits)
+	require.NoError(t, err)
+}
+
+func TestAnUnknownPresetHidesNothingAndInventsNothing(t *testing.T) {
+	limits := retryconf.Limits{MaxAttempts: 50, MaxTTL: hour}
+	_, err := retryconf.Parse([]byte(`{"extends": "foo", "max_attempts": 51, "ttl": "30m"}`), limits)
+	require.EqualError(t, err, `retryconf: extends "foo" is not a preset: "aggressive", "standard", "patient", "cautious" and "delivery"; `+
+		`max_attempts 51 is outside 1 to 50`)
+	var c retryconf.Catalog
+	c.Define("a", retry.Policy{})
+	require.Len(t, retryconf.FieldErrors(c.Load(strings.NewReader(`{"defaults":{"extends":"a"}}`))), 1)
+}
+
+func TestADefinitionIsTheCatalogsOwn(t *testing.T) {
+	var c retryconf.Catalog
+	delays := []time.Duration{sec}
+	ref := c.Define("a", retry.Policy{Backoff: retry.Backoff{Delays: delays}})
+	delays[0] = hour
+	require.Equal(t, sec, ref.Policy().Delays[0])
 }
 
 func TestWhatIsNoValueIsRefused(t *testing.T) {

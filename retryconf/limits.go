@@ -1,6 +1,7 @@
 package retryconf
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -10,13 +11,14 @@ import (
 )
 
 // Limits bound what an outsider may ask for. They hold for what a policy does, whether a value was given or is a
-// default. A zero field means no limit.
+// default. A field of zero or below means no limit.
 type Limits struct {
 	MaxAttempts       int           // attempts in all; unlimited is above any
 	MinFactor         float64       // of exponential and linear
 	MaxFactor         float64       // of exponential and linear
-	MaxDelay          time.Duration // the longest wait of a run, jitter included
-	MaxTotalWait      time.Duration // all waits of a run that never succeeds, jitter included
+	MaxDelay          time.Duration // the longest wait of a run, jitter included, but for hints
+	MaxTotalWait      time.Duration // all waits of a run that never succeeds, jitter included, but for hints
+	MaxHint           time.Duration // the longest hint that is obeyed; a policy that does not say obeys 1h
 	MaxTTL            time.Duration // a policy without a TTL is above any
 	MaxAttemptTimeout time.Duration // a policy without one is above any
 }
@@ -48,6 +50,9 @@ func (l Limits) check(p retry.Policy) (bad fieldErrors) {
 	}
 	if _, total := p.TotalWait(); l.MaxTotalWait > 0 && total > l.MaxTotalWait {
 		bad.add("max_attempts", attempts, fmt.Sprintf("makes waits of up to %v in all, above the %v allowed", total, l.MaxTotalWait))
+	}
+	if hint := cmp.Or(p.MaxHint, time.Hour); l.MaxHint > 0 && hint > l.MaxHint {
+		bad.add("max_hint", given(hint.String(), p.MaxHint != 0), fmt.Sprintf("is outside 0s to %v", l.MaxHint))
 	}
 	if l.MaxTTL > 0 && (p.TTL == 0 || p.TTL > l.MaxTTL) {
 		bad.add("ttl", orNone(p.TTL), fmt.Sprintf("is outside 0s to %v", l.MaxTTL))

@@ -129,6 +129,7 @@ func readDocument(data []byte) (document, fieldErrors) {
 			}
 			if doc.defaults.Extends != "" {
 				bad.add("defaults.extends", quoted(doc.defaults.Extends), "is not for defaults; let each policy extend")
+				doc.defaults.Extends = ""
 			}
 		case "policies":
 			bad = readObject(value, section, func(name string, value json.RawMessage) fieldErrors {

@@ -130,7 +130,8 @@ func (s *Spec) setVariable(name, text string) error {
 
 // Or returns s with each field that is not given taken from defaults, as retry.Policy.Or does: if s gives mode, base,
 // factor or delays, none of these four comes from defaults, and a jitter ratio comes along only to ratio jitter. Other
-// than there, a given "none" and a given On override.
+// than there, a given "none" and a given On override. Extends is a field like the others: what s extends comes after what
+// defaults give.
 func (s Spec) Or(defaults Spec) Spec {
 	s = s.oneCap()
 	defaults = defaults.oneCap()
@@ -185,7 +186,6 @@ func (s Spec) policy(path string) (retry.Policy, fieldErrors) {
 		preset, ok := presets()[s.Extends]
 		if !ok {
 			bad.add(under(path, "extends"), quoted(s.Extends), "is not a preset: "+presetNames)
-			return retry.Policy{}, bad
 		}
 		s.Extends = ""
 		s = s.Or(preset)
