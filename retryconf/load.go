@@ -29,8 +29,8 @@ type document struct {
 //
 // What an entry does not give comes from what it extends, then from the policy's definition in code, then from defaults,
 // in the way of Spec.Or. Extends names any policy of the catalog, and stands for its entry, what that extends and its
-// definition, without the defaults; or it names a preset, and then attempts, formula and cap come from neither definition
-// nor defaults. Parts that are code stay as they are defined. A policy without an entry has its definition and the
+// definition, without the defaults; or it names a preset. Where that is reached, by way of other policies too, attempts,
+// formula and cap come from neither definition nor defaults. Parts that are code stay as they are defined. A policy without an entry has its definition and the
 // defaults. Each Load starts from the definitions: what an earlier document said is forgotten.
 //
 // Loading is all or nothing. A document above 1 MiB, a fault of syntax, an unknown or repeated key, a policy that is not

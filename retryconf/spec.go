@@ -15,8 +15,9 @@ import (
 //
 // encoding/json reads a Spec strictly: an unknown or repeated key, a null and a value of another type are refused, all
 // at once. Other decoders read it by its tags and by its fields' UnmarshalText, and are as strict as they are told to
-// be: ask them to refuse unknown keys (yaml.v3's KnownFields, toml's MetaData.Undecoded). yaml.v3 passes over a null and an
-// empty list in silence. Where that matters, decode into a map[string]any, and read its JSON.
+// be: ask them to refuse unknown keys (yaml.v3's KnownFields, toml's MetaData.Undecoded). Both pass over an empty list in
+// silence, yaml.v3 over a null as well, and toml takes a key in any case. Where that matters, decode into a
+// map[string]any, and read its JSON.
 type Spec struct {
 	// Name is the policy's label. Empty means none.
 	Name string `json:"name,omitempty" yaml:"name,omitempty" toml:"name,omitempty,omitzero"`
@@ -86,8 +87,9 @@ func (s *Spec) SetDelays(text string) error {
 }
 
 // FromEnviron reads a Spec from environment variables such as os.Environ returns: with the prefix "RETRY_",
-// RETRY_MAX_ATTEMPTS=5, RETRY_BASE=10s, RETRY_DELAYS=1m,30m,3h and so on, the keys in upper case. All that is wrong is
-// reported at once: a bad value, and a variable with the prefix that is no key.
+// RETRY_MAX_ATTEMPTS=5, RETRY_BASE=10s, RETRY_DELAYS=1m,30m,3h and so on, the keys in upper case. Every variable that
+// is wrong is reported at once, with its first fault: a bad value, or a variable with the prefix that is no key. Of two
+// equal variables the last counts. What is wrong between fields is for Policy to tell.
 func FromEnviron(prefix string, environ []string) (Spec, error) {
 	var s Spec
 	var bad fieldErrors
