@@ -37,11 +37,15 @@ func now() time.Time { return time.Now() }
 // Do waits in the caller's goroutine and starts none. It does not wait where the wait would end at or after ctx's
 // deadline or after the TTL. When ctx is cancelled during a wait, Do returns at once.
 func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
-	c, d, err := first(ctx, &p, fn)
+	c, err := first(ctx, &p, fn)
 	if c == nil {
 		return err
 	}
 	defer c.release(&p)
+	d := Decision{Status: Waiting}
+	if err != nil {
+		d = c.decide(&p, 0, err)
+	}
 	for d.Status == Waiting {
 		if d.Delay > 0 {
 			if d = c.over(&p, d.Delay); d.Status != Waiting {
@@ -85,21 +89,21 @@ func Wrap[Req, Resp any](p Policy, h func(context.Context, Req) (Resp, error)) f
 	}
 }
 
-// first makes the first attempt of the commonest calls, for which there is nothing to prepare: no gate, nobody who
-// observes, a caller who is alive and has no other run's number. Where it succeeds there is nothing to record either,
-// and the call is over: c is nil. Otherwise c is the call and d what is next.
+// first makes the first attempt of the commonest calls, for which there is nothing to prepare: no gate, a caller who is
+// alive and has no other run's number. Where it succeeds there is nothing to keep either, and the call is over: c is
+// nil. Otherwise c is the call and err what the attempt ended with, nil where it is yet to be made.
 //
 //go:noinline
-func first(ctx context.Context, p *Policy, fn func(context.Context) error) (c *call, d Decision, err error) {
+func first(ctx context.Context, p *Policy, fn func(context.Context) error) (c *call, err error) {
 	if ctx == nil || fn == nil {
-		return nil, d, refusal(ctx, p, fn)
+		return nil, refusal(ctx, p, fn)
 	}
 	if bad := p.check(); bad != nil {
-		return nil, d, bad
+		return nil, bad
 	}
 	start := time.Since(epoch)
-	if p.Gate != nil || p.Observe != nil || ctx.Err() != nil || nested(ctx) {
-		return newCall(ctx, p, start), Decision{Status: Waiting}, nil
+	if p.Gate != nil || ctx.Err() != nil || nested(ctx) {
+		return newCall(ctx, p, start), nil
 	}
 	if p.AttemptTimeout == 0 {
 		err = fn(ctx)
@@ -108,10 +112,21 @@ func first(ctx context.Context, p *Policy, fn func(context.Context) error) (c *c
 	}
 	if err == nil {
 		p.Budget.Deposit()
-		return nil, d, nil
+		if p.Observe != nil {
+			p.tellSuccess(ctx, start)
+		}
+		return nil, nil
 	}
-	c = newCall(ctx, p, start)
-	return c, c.decide(p, 0, err), nil
+	return newCall(ctx, p, start), err
+}
+
+// tellSuccess tells Observe of a run that began at the given time since epoch and succeeded at the first attempt.
+//
+//go:noinline
+func (p *Policy) tellSuccess(ctx context.Context, began time.Duration) {
+	elapsed := time.Since(epoch) - began
+	outcome := &Outcome{Policy: p.Name, Status: Succeeded, Attempts: 1, Elapsed: elapsed}
+	p.Observe(ctx, Event{Policy: p.Name, Decision: Decision{Status: Succeeded}, Outcome: outcome})
 }
 
 // refusal says what of a call is missing, with what the policy has wrong.

@@ -940,6 +940,7 @@ func TestAllocations(t *testing.T) {
 		_ = retry.Do(ctx, retry.Policy{MaxAttempts: 10, Backoff: nanosecond}, failing)
 	})
 	var p retry.Policy
+	observed := retry.Policy{Observe: func(context.Context, retry.Event) {}}
 	for _, row := range []struct {
 		name string
 		most float64
@@ -947,6 +948,7 @@ func TestAllocations(t *testing.T) {
 	}{
 		{"first-try success: 0", 0, func() { _ = retry.Do(ctx, p, succeed) }},
 		{"first-try success with a full budget: 0", 0, func() { _ = retry.Do(ctx, retry.Policy{Budget: full}, succeed) }},
+		{"first-try success that is observed: its Outcome", 1, func() { _ = retry.Do(ctx, observed, succeed) }},
 		{"first-try success of DoValue: 0", 0, func() {
 			_, _ = retry.DoValue(ctx, p, func(context.Context) (int, error) { return 1, nil })
 		}},
