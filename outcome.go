@@ -110,6 +110,17 @@ func (e *Error) Is(target error) bool {
 	}
 }
 
+// Timeout reports whether the run ended because time ran out: the caller's deadline has passed, or the last error says of
+// itself that it is a timeout, as a net.Error does. So the Timeout of a *url.Error around e gives what it gives without
+// retries.
+func (e *Error) Timeout() bool {
+	if e == nil {
+		return false
+	}
+	var last interface{ Timeout() bool }
+	return e.Reason == DeadlinePassed || errors.As(e.Last, &last) && last.Timeout()
+}
+
 // shielded returns err, behind a shield where it carries a Reason.
 func shielded(err error) error {
 	var reason Reason

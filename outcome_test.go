@@ -76,6 +76,7 @@ func TestErrorsIs(t *testing.T) {
 			require.ErrorIs(t, err, failed.Last)
 			require.Equal(t, row.canceled, errors.Is(err, context.Canceled))
 			require.Equal(t, row.deadlineExceeded, errors.Is(err, context.DeadlineExceeded))
+			require.Equal(t, row.deadlineExceeded, failed.Timeout())
 			require.Equal(t, row.cause, errors.Is(err, why))
 			require.Equal(t, row.cause, failed.Cause != nil)
 		})
@@ -156,6 +157,7 @@ func TestErrorParts(t *testing.T) {
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.NotErrorIs(t, err, io.EOF)
 		require.NotErrorIs(t, none, context.Canceled)
+		require.False(t, none.Timeout())
 		require.Contains(t, err.Error(), "(attempts_exhausted): <nil>")
 	})
 	t.Run("an *Error that carries no reason matches nothing by itself", func(t *testing.T) {
