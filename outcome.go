@@ -14,7 +14,7 @@ type Attempt struct {
 	Duration time.Duration
 	Class    Class         // the class that was acted on: Retryable or Terminal
 	Err      error         // what fn returned
-	Delay    time.Duration // the wait decided on after it, even if that was cut short; 0 where none was
+	Delay    time.Duration // the wait decided on after it, even if that was cut short; 0 where none was, or by jitter
 }
 
 // Outcome is the record of a run: how it ended, after how many attempts, and which of them failed.
@@ -27,6 +27,12 @@ type Outcome struct {
 	// History holds the failed attempts in order: the first one and the newest 63, so that a run of any length
 	// holds bounded memory. It is the receiver's own copy.
 	History []Attempt
+}
+
+// String returns one line: "succeeded after 3 attempts in 1.2s", "dead_letter (attempts_exhausted) after 8 attempts in 10m35s".
+func (o Outcome) String() string {
+	d := Decision{Status: o.Status, Reason: o.Reason}
+	return d.String() + " after " + counted(o.Attempts) + " in " + rounded(o.Elapsed).String()
 }
 
 // Event is what Policy.Observe is told: N failed attempts and the end of their run make N+1 events. An attempt that

@@ -126,6 +126,12 @@ func TestErrorText(t *testing.T) {
 	})
 }
 
+func TestOutcomeText(t *testing.T) {
+	require.Equal(t, "succeeded after 3 attempts in 1.2s", retry.Outcome{Policy: "p", Status: retry.Succeeded, Attempts: 3, Elapsed: 1200 * ms}.String())
+	require.Equal(t, "dead_letter (terminal_error) after 1 attempt in 0s",
+		fmt.Sprint(retry.Outcome{Status: retry.DeadLettered, Reason: retry.TerminalError, Attempts: 1}))
+}
+
 func TestErrorParts(t *testing.T) {
 	notFound := &fs.PathError{Op: "open", Path: "/x", Err: fs.ErrNotExist}
 	t.Run("Unwrap gives Reason, Last and Cause, as far as they are set", func(t *testing.T) {
