@@ -70,6 +70,9 @@ func TestREADME(t *testing.T) {
 		require.Contains(t, sources.String(), flat(block[1]), "code in the README stands in the repository, where it is compiled")
 	}
 	require.Contains(t, string(readme), retry.Policy{}.String())
+	for _, promise := range regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`").FindAllStringSubmatch(string(readme), -1) {
+		require.Contains(t, sources.String(), "func "+promise[1]+"(", "a test that the README names exists")
+	}
 }
 
 // flat makes code comparable whatever its indentation.
