@@ -1,0 +1,212 @@
+package retryhttp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// ErrBlockedAddress is what every refusal of a Guard wraps; errors.Is finds it in the error of http.Client too. No
+// connection was made, and trying again cannot help.
+var ErrBlockedAddress = errors.New("retryhttp: address is blocked")
+
+// BlockedAddressError says which address a Guard refused, and why. Find it with errors.As.
+type BlockedAddressError struct {
+	// Address is what was refused: an IP address with port from Control, without port from Check. It is not to be
+	// shown to whoever gave the URL: it tells them what a name inside the network resolves to.
+	Address string
+	// Rule is the word for the reason: "loopback", "private", "link-local", "cloud-metadata"; "zone" for an IPv6
+	// address with a zone, "not-tcp" for another network, "not-an-ip" for what is no IP address with a port.
+	Rule string
+}
+
+// Error returns `retryhttp: address is blocked: loopback "127.0.0.1:80"`.
+func (e *BlockedAddressError) Error() string {
+	return fmt.Sprintf("%v: %s %q", ErrBlockedAddress, e.Rule, e.Address)
+}
+
+// Unwrap returns ErrBlockedAddress.
+func (e *BlockedAddressError) Unwrap() error { return ErrBlockedAddress }
+
+// Guard keeps requests to URLs that users give away from the network that the program runs in (server-side request
+// forgery). It refuses every address that the IANA special-purpose registries do not call globally reachable, and the
+// cloud metadata service that has a public address. It looks at the address of each connection, after the name is
+// resolved, so a name that resolves differently the second time (DNS rebinding) gains nothing, and each hop of a
+// redirect is judged by itself. The zero value works and has no exceptions. A Guard is safe for concurrent use.
+//
+// What it does not do: it limits no ports, schemes or paths. Whether redirects are followed is the client's choice. It
+// knows neither the public addresses of your own network nor its own NAT64 prefix. Of a name with several addresses it
+// refuses some and leaves the others to be tried. A proxy defeats it: the proxy resolves the name and connects. So does
+// Plan 9, where package net does not call Control.
+type Guard struct {
+	// Allow lists the exceptions; they win over every refusal of an IP address, a zone's too. An IPv4-mapped IPv6
+	// address is judged as IPv4, here and in the prefixes; the other forms that carry an IPv4 address are not: allow
+	// them by their IPv6 prefix. A zero Prefix matches nothing. Empty means no exceptions.
+	Allow []netip.Prefix
+}
+
+// Transport returns a new transport with the values of http.DefaultTransport, guarded and without proxy. Set its fields
+// as you like before its first use, but not Proxy and not the dial functions: a DialContext of your own needs a
+// net.Dialer with the guard's Control.
+func (g Guard) Transport() *http.Transport {
+	g.Allow = slices.Clone(g.Allow) // the caller may reuse the slice
+	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: g.Control}
+	// Written out rather than cloned: http.DefaultTransport may be anything, and a clone brings along the dial
+	// functions and the registered protocols (file:) that would pass by the guard.
+	return &http.Transport{
+		// Not ProxyFromEnvironment: with a proxy the guard sees the proxy's address only, so that HTTP_PROXY in the
+		// environment would switch it off.
+		Proxy:                 nil,
+		DialContext:           dialer.DialContext,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConns:          100,
+		IdleConnTimeout:       90 * time.Second,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ExpectContinueTimeout: 1 * time.Second,
+	}
+}
+
+// Control returns nil where the connection may be made, otherwise a *BlockedAddressError. It is meant for the Control
+// field of a net.Dialer, which calls it for each address after resolution and before the connection; a ControlContext
+// in the same dialer switches it off. It does not touch the connection. Networks other than TCP are refused: HTTP needs
+// none, and a unix socket has no address to judge.
+func (g Guard) Control(network, address string, _ syscall.RawConn) error {
+	if network != "tcp" && network != "tcp4" && network != "tcp6" {
+		return &BlockedAddressError{Address: address, Rule: "not-tcp"}
+	}
+	addrPort, err := netip.ParseAddrPort(address)
+	if err != nil {
+		// ":80" comes here too: for package net an empty host is the local one.
+		return &BlockedAddressError{Address: address, Rule: "not-an-ip"}
+	}
+	if rule := g.refusal(addrPort.Addr()); rule != "" {
+		return &BlockedAddressError{Address: address, Rule: rule}
+	}
+	return nil
+}
+
+// Check returns nil where addr may be connected to, otherwise a *BlockedAddressError. The zero Addr is refused. Use it
+// to reject a literal address early; for a name it is no protection, as the next resolution may say something else.
+func (g Guard) Check(addr netip.Addr) error {
+	if rule := g.refusal(addr); rule != "" {
+		return &BlockedAddressError{Address: addr.String(), Rule: rule}
+	}
+	return nil
+}
+
+// refusal returns the rule that refuses addr, or "".
+func (g Guard) refusal(addr netip.Addr) string {
+	if !addr.IsValid() {
+		return "not-an-ip"
+	}
+	// Prefixes carry no zone and match no address that has one.
+	plain := addr.WithZone("").Unmap()
+	for _, prefix := range g.Allow {
+		if unmapPrefix(prefix).Contains(plain) {
+			return ""
+		}
+	}
+	if rule := addressRefusal(plain); rule != "" {
+		return rule
+	}
+	if addr.Zone() != "" {
+		// A public address needs no zone: whoever writes one picks the interface.
+		return "zone"
+	}
+	return ""
+}
+
+// unmapPrefix returns ::ffff:10.1.0.0/112 as 10.1.0.0/16, and every other prefix as it is.
+func unmapPrefix(p netip.Prefix) netip.Prefix {
+	if p.Addr().Is4In6() && p.Bits() >= 96 {
+		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p
+}
+
+// addressRefusal returns the rule that refuses addr, which has no zone and is not IPv4-mapped, or "".
+func addressRefusal(addr netip.Addr) string {
+	for _, rule := range addressRules {
+		if rule.prefix.Contains(addr) {
+			return rule.name
+		}
+	}
+	if addr.Is4() {
+		return ""
+	}
+	b := addr.As16()
+	switch {
+	case nat64.Contains(addr):
+		return addressRefusal(netip.AddrFrom4([4]byte(b[12:16])))
+	case sixToFour.Contains(addr):
+		return addressRefusal(netip.AddrFrom4([4]byte(b[2:6])))
+	case !globalUnicast.Contains(addr):
+		return "reserved"
+	case b[8]&^0x02 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe:
+		// ISATAP, RFC 5214 section 6.1: ::0:5efe:a.b.c.d or ::200:5efe:a.b.c.d under any prefix of a site tunnels to
+		// a.b.c.d within it.
+		return addressRefusal(netip.AddrFrom4([4]byte(b[12:16])))
+	}
+	return ""
+}
+
+var (
+	// RFC 6052 section 2.1: the last four bytes are the IPv4 address. Not refused as a whole, because under DNS64 every
+	// IPv4-only server has such an address.
+	nat64 = netip.MustParsePrefix("64:ff9b::/96")
+	// RFC 3056 section 2: bytes 2 to 5 are the IPv4 address.
+	sixToFour = netip.MustParsePrefix("2002::/16")
+	// IANA IPv6 address space registry, note 3: unicast assignments are limited to 2000::/3.
+	globalUnicast = netip.MustParsePrefix("2000::/3")
+)
+
+// addressRules are the refused ranges; the first that contains an address names the reason. They are the entries of the
+// IANA IPv4 and IPv6 special-purpose address registries whose "Globally Reachable" is not true (6to4 is judged by what
+// it carries), multicast, and the Azure platform address. The globally reachable addresses within 192.0.0.0/24 and
+// 2001::/23 are refused with the rest: they belong to anycast relays (PCP, TURN, AMT, AS112) and identifiers (ORCHIDv2,
+// DRIP), and no web server has one. The IPv6 entries outside globalUnicast give a better name than "reserved".
+var addressRules = []struct {
+	prefix netip.Prefix
+	name   string
+}{
+	{netip.MustParsePrefix("0.0.0.0/32"), "unspecified"},           // RFC 1122 section 3.2.1.3; on Linux the host itself
+	{netip.MustParsePrefix("0.0.0.0/8"), "this-network"},           // RFC 791 section 3.2
+	{netip.MustParsePrefix("10.0.0.0/8"), "private"},               // RFC 1918 section 3
+	{netip.MustParsePrefix("100.64.0.0/10"), "shared"},             // RFC 6598 section 7; Alibaba metadata 100.100.100.200
+	{netip.MustParsePrefix("127.0.0.0/8"), "loopback"},             // RFC 1122 section 3.2.1.3
+	{netip.MustParsePrefix("168.63.129.16/32"), "cloud-metadata"},  // Azure docs, "What is IP address 168.63.129.16?"
+	{netip.MustParsePrefix("169.254.0.0/16"), "link-local"},        // RFC 3927 section 2.1; metadata 169.254.169.254
+	{netip.MustParsePrefix("172.16.0.0/12"), "private"},            // RFC 1918 section 3
+	{netip.MustParsePrefix("192.0.0.0/24"), "protocol-assignment"}, // RFC 6890 section 2.1
+	{netip.MustParsePrefix("192.0.2.0/24"), "documentation"},       // RFC 5737 section 3
+	{netip.MustParsePrefix("192.88.99.0/24"), "6to4-relay"},        // RFC 7526, deprecated; 6a44 in it: RFC 6751
+	{netip.MustParsePrefix("192.168.0.0/16"), "private"},           // RFC 1918 section 3
+	{netip.MustParsePrefix("198.18.0.0/15"), "benchmarking"},       // RFC 2544
+	{netip.MustParsePrefix("198.51.100.0/24"), "documentation"},    // RFC 5737 section 3
+	{netip.MustParsePrefix("203.0.113.0/24"), "documentation"},     // RFC 5737 section 3
+	{netip.MustParsePrefix("224.0.0.0/4"), "multicast"},            // RFC 5771
+	{netip.MustParsePrefix("255.255.255.255/32"), "broadcast"},     // RFC 919 section 7
+	{netip.MustParsePrefix("240.0.0.0/4"), "reserved"},             // RFC 1112 section 4
+	{netip.MustParsePrefix("::/128"), "unspecified"},               // RFC 4291 section 2.5.2
+	{netip.MustParsePrefix("::1/128"), "loopback"},                 // RFC 4291 section 2.5.3
+	{netip.MustParsePrefix("::/96"), "ipv4-compatible"},            // RFC 4291 section 2.5.5.1, deprecated: whatever it carries
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), "ipv4-translated"},  // RFC 2765, obsolete: whatever it carries
+	{netip.MustParsePrefix("64:ff9b:1::/48"), "local-nat64"},       // RFC 8215: leads into the local network
+	{netip.MustParsePrefix("100::/64"), "discard"},                 // RFC 6666
+	{netip.MustParsePrefix("100:0:0:1::/64"), "dummy"},             // RFC 9780
+	{netip.MustParsePrefix("2001::/32"), "teredo"},                 // RFC 4380 section 2.6: carries a server and a client
+	{netip.MustParsePrefix("2001:2::/48"), "benchmarking"},         // RFC 5180
+	{netip.MustParsePrefix("2001::/23"), "protocol-assignment"},    // RFC 2928
+	{netip.MustParsePrefix("2001:db8::/32"), "documentation"},      // RFC 3849
+	{netip.MustParsePrefix("3fff::/20"), "documentation"},          // RFC 9637
+	{netip.MustParsePrefix("5f00::/16"), "segment-routing"},        // RFC 9602
+	{netip.MustParsePrefix("fc00::/7"), "private"},                 // RFC 4193 section 3.1; AWS metadata fd00:ec2::254
+	{netip.MustParsePrefix("fe80::/10"), "link-local"},             // RFC 4291 section 2.5.6
+	{netip.MustParsePrefix("fec0::/10"), "site-local"},             // RFC 3879 section 4, deprecated
+	{netip.MustParsePrefix("ff00::/8"), "multicast"},               // RFC 4291 section 2.7
+}

@@ -1,0 +1,629 @@
+package retryhttp_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/retryhttp"
+)
+
+// blockedRanges is the second list of the refused ranges, as first and last address with the neighbours outside. A
+// neighbour that is refused too has its rule after a space.
+var blockedRanges = []struct {
+	before, first, last, after string
+	rule                       string
+}{
+	{before: "", first: "0.0.0.0", last: "0.0.0.0", after: "0.0.0.1 this-network", rule: "unspecified"},
+	{before: "0.0.0.0 unspecified", first: "0.0.0.1", last: "0.255.255.255", after: "1.0.0.0", rule: "this-network"},
+	{before: "9.255.255.255", first: "10.0.0.0", last: "10.255.255.255", after: "11.0.0.0", rule: "private"},
+	{before: "100.63.255.255", first: "100.64.0.0", last: "100.127.255.255", after: "100.128.0.0", rule: "shared"},
+	{before: "126.255.255.255", first: "127.0.0.0", last: "127.255.255.255", after: "128.0.0.0", rule: "loopback"},
+	{before: "168.63.129.15", first: "168.63.129.16", last: "168.63.129.16", after: "168.63.129.17", rule: "cloud-metadata"},
+	{before: "169.253.255.255", first: "169.254.0.0", last: "169.254.255.255", after: "169.255.0.0", rule: "link-local"},
+	{before: "172.15.255.255", first: "172.16.0.0", last: "172.31.255.255", after: "172.32.0.0", rule: "private"},
+	{before: "191.255.255.255", first: "192.0.0.0", last: "192.0.0.255", after: "192.0.1.0", rule: "protocol-assignment"},
+	{before: "192.0.1.255", first: "192.0.2.0", last: "192.0.2.255", after: "192.0.3.0", rule: "documentation"},
+	{before: "192.88.98.255", first: "192.88.99.0", last: "192.88.99.255", after: "192.88.100.0", rule: "6to4-relay"},
+	{before: "192.167.255.255", first: "192.168.0.0", last: "192.168.255.255", after: "192.169.0.0", rule: "private"},
+	{before: "198.17.255.255", first: "198.18.0.0", last: "198.19.255.255", after: "198.20.0.0", rule: "benchmarking"},
+	{before: "198.51.99.255", first: "198.51.100.0", last: "198.51.100.255", after: "198.51.101.0", rule: "documentation"},
+	{before: "203.0.112.255", first: "203.0.113.0", last: "203.0.113.255", after: "203.0.114.0", rule: "documentation"},
+	{before: "223.255.255.255", first: "224.0.0.0", last: "239.255.255.255", after: "240.0.0.0 reserved", rule: "multicast"},
+	{before: "239.255.255.255 multicast", first: "240.0.0.0", last: "255.255.255.254", after: "255.255.255.255 broadcast", rule: "reserved"},
+	{before: "255.255.255.254 reserved", first: "255.255.255.255", last: "255.255.255.255", after: "", rule: "broadcast"},
+
+	{before: "", first: "::", last: "::", after: "::1 loopback", rule: "unspecified"},
+	{before: ":: unspecified", first: "::1", last: "::1", after: "::2 ipv4-compatible", rule: "loopback"},
+	{before: "::1 loopback", first: "::2", last: "::ffff:ffff", after: "::1:0:0 reserved", rule: "ipv4-compatible"},
+	{before: "::ffff:ffff ipv4-compatible", first: "::1:0:0", last: "::fffe:ffff:ffff", after: "::ffff:0.0.0.0 unspecified", rule: "reserved"},
+	{before: "::ffff:255.255.255.255 broadcast", first: "::1:0:0:0", last: "::fffe:ffff:ffff:ffff", after: "::ffff:0:0:0 ipv4-translated", rule: "reserved"},
+	{before: "::fffe:ffff:ffff:ffff reserved", first: "::ffff:0:0:0", last: "::ffff:0:ffff:ffff", after: "::ffff:1:0:0 reserved", rule: "ipv4-translated"},
+	{before: "::ffff:0:ffff:ffff ipv4-translated", first: "::ffff:1:0:0", last: "64:ff9a:ffff:ffff:ffff:ffff:ffff:ffff", after: "64:ff9b:: unspecified", rule: "reserved"},
+	{before: "64:ff9b::255.255.255.255 broadcast", first: "64:ff9b::1:0:0", last: "64:ff9b:0:ffff:ffff:ffff:ffff:ffff", after: "64:ff9b:1:: local-nat64", rule: "reserved"},
+	{before: "64:ff9b:0:ffff:ffff:ffff:ffff:ffff reserved", first: "64:ff9b:1::", last: "64:ff9b:1:ffff:ffff:ffff:ffff:ffff", after: "64:ff9b:2:: reserved", rule: "local-nat64"},
+	{before: "64:ff9b:1:ffff:ffff:ffff:ffff:ffff local-nat64", first: "64:ff9b:2::", last: "ff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "100:: discard", rule: "reserved"},
+	{before: "ff:ffff:ffff:ffff:ffff:ffff:ffff:ffff reserved", first: "100::", last: "100::ffff:ffff:ffff:ffff", after: "100:0:0:1:: dummy", rule: "discard"},
+	{before: "100::ffff:ffff:ffff:ffff discard", first: "100:0:0:1::", last: "100::1:ffff:ffff:ffff:ffff", after: "100:0:0:2:: reserved", rule: "dummy"},
+	{before: "100::1:ffff:ffff:ffff:ffff dummy", first: "100:0:0:2::", last: "1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "2000::", rule: "reserved"},
+	{before: "2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff", first: "2001::", last: "2001:0:ffff:ffff:ffff:ffff:ffff:ffff", after: "2001:1:: protocol-assignment", rule: "teredo"},
+	{before: "2001:0:ffff:ffff:ffff:ffff:ffff:ffff teredo", first: "2001:1::", last: "2001:1:ffff:ffff:ffff:ffff:ffff:ffff", after: "2001:2:: benchmarking", rule: "protocol-assignment"},
+	{before: "2001:1:ffff:ffff:ffff:ffff:ffff:ffff protocol-assignment", first: "2001:2::", last: "2001:2:0:ffff:ffff:ffff:ffff:ffff", after: "2001:2:1:: protocol-assignment", rule: "benchmarking"},
+	{before: "2001:2:0:ffff:ffff:ffff:ffff:ffff benchmarking", first: "2001:2:1::", last: "2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff", after: "2001:200::", rule: "protocol-assignment"},
+	{before: "2001:db7:ffff:ffff:ffff:ffff:ffff:ffff", first: "2001:db8::", last: "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", after: "2001:db9::", rule: "documentation"},
+	{before: "3ffe:ffff:ffff:ffff:ffff:ffff:ffff:ffff", first: "3fff::", last: "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff", after: "3fff:1000::", rule: "documentation"},
+	{before: "3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", first: "4000::", last: "5eff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "5f00:: segment-routing", rule: "reserved"},
+	{before: "5eff:ffff:ffff:ffff:ffff:ffff:ffff:ffff reserved", first: "5f00::", last: "5f00:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "5f01:: reserved", rule: "segment-routing"},
+	{before: "5f00:ffff:ffff:ffff:ffff:ffff:ffff:ffff segment-routing", first: "5f01::", last: "fbff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "fc00:: private", rule: "reserved"},
+	{before: "fbff:ffff:ffff:ffff:ffff:ffff:ffff:ffff reserved", first: "fc00::", last: "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "fe00:: reserved", rule: "private"},
+	{before: "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff private", first: "fe00::", last: "fe7f:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "fe80:: link-local", rule: "reserved"},
+	{before: "fe7f:ffff:ffff:ffff:ffff:ffff:ffff:ffff reserved", first: "fe80::", last: "febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "fec0:: site-local", rule: "link-local"},
+	{before: "febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff link-local", first: "fec0::", last: "feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "ff00:: multicast", rule: "site-local"},
+	{before: "feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff site-local", first: "ff00::", last: "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "", rule: "multicast"},
+}
+
+func TestGuardRefusesEachRangeFromItsFirstToItsLastAddress(t *testing.T) {
+	for _, row := range blockedRanges {
+		t.Run(row.first+" to "+row.last, func(t *testing.T) {
+			first, last := netip.MustParseAddr(row.first), netip.MustParseAddr(row.last)
+			require.Equal(t, row.rule, ruleOf(t, first))
+			require.Equal(t, row.rule, ruleOf(t, last))
+			if row.before != "" {
+				addr, rule, _ := strings.Cut(row.before, " ")
+				require.Equal(t, first.Prev().Unmap(), netip.MustParseAddr(addr).Unmap(), "not the neighbour before")
+				require.Equal(t, rule, ruleOf(t, netip.MustParseAddr(addr)))
+			}
+			if row.after != "" {
+				addr, rule, _ := strings.Cut(row.after, " ")
+				require.Equal(t, last.Next().Unmap(), netip.MustParseAddr(addr).Unmap(), "not the neighbour after")
+				require.Equal(t, rule, ruleOf(t, netip.MustParseAddr(addr)))
+			}
+		})
+	}
+}
+
+// ruleOf returns the rule by which the zero Guard refuses addr, "" where it does not.
+func ruleOf(t testing.TB, addr netip.Addr) string {
+	err := retryhttp.Guard{}.Check(addr)
+	if err == nil {
+		return ""
+	}
+	var blocked *retryhttp.BlockedAddressError
+	require.ErrorAs(t, err, &blocked)
+	require.Equal(t, addr.String(), blocked.Address)
+	return blocked.Rule
+}
+
+func TestGuardKnowsTheAddressesThatMatter(t *testing.T) {
+	for _, row := range []struct{ name, addr, rule string }{
+		{name: "public IPv4 is allowed", addr: "8.8.8.8"},
+		{name: "public IPv6 is allowed", addr: "2606:4700:4700::1111"},
+		{name: "AS112 is globally reachable by the registry", addr: "192.31.196.1"},
+		{name: "direct delegation AS112 is too", addr: "192.175.48.1"},
+		{name: "AMT is too", addr: "192.52.193.1"},
+		{name: "direct delegation AS112 of IPv6 is too", addr: "2620:4f:8000::1"},
+		{name: "AWS, GCP, Azure, DigitalOcean, Oracle metadata", addr: "169.254.169.254", rule: "link-local"},
+		{name: "AWS ECS credentials", addr: "169.254.170.2", rule: "link-local"},
+		{name: "AWS metadata by IPv6", addr: "fd00:ec2::254", rule: "private"},
+		{name: "GCP metadata by IPv6", addr: "fd20:ce::254", rule: "private"},
+		{name: "OpenStack metadata by IPv6", addr: "fe80::a9fe:a9fe", rule: "link-local"},
+		{name: "Alibaba metadata", addr: "100.100.100.200", rule: "shared"},
+		{name: "Oracle Cloud classic metadata", addr: "192.0.0.192", rule: "protocol-assignment"},
+		{name: "Azure platform address", addr: "168.63.129.16", rule: "cloud-metadata"},
+		{name: "mapped loopback", addr: "::ffff:127.0.0.1", rule: "loopback"},
+		{name: "mapped metadata", addr: "::ffff:a9fe:a9fe", rule: "link-local"},
+		{name: "mapped public IPv4 is allowed", addr: "::ffff:8.8.8.8"},
+		{name: "compatible loopback", addr: "::127.0.0.1", rule: "ipv4-compatible"},
+		{name: "compatible public IPv4 is reachable by nobody", addr: "::8.8.8.8", rule: "ipv4-compatible"},
+		{name: "translated loopback", addr: "::ffff:0:127.0.0.1", rule: "ipv4-translated"},
+		{name: "NAT64 to a private address", addr: "64:ff9b::10.0.0.1", rule: "private"},
+		{name: "NAT64 to metadata", addr: "64:ff9b::169.254.169.254", rule: "link-local"},
+		{name: "NAT64 to the Azure platform address", addr: "64:ff9b::168.63.129.16", rule: "cloud-metadata"},
+		{name: "NAT64 to a public address is allowed", addr: "64:ff9b::8.8.8.8"},
+		{name: "local NAT64 to a public address", addr: "64:ff9b:1::8.8.8.8", rule: "local-nat64"},
+		{name: "6to4 of a private address", addr: "2002:a00:1::1", rule: "private"},
+		{name: "6to4 of loopback", addr: "2002:7f00:1::", rule: "loopback"},
+		{name: "6to4 of a public address is allowed", addr: "2002:808:808::1"},
+		{name: "Teredo", addr: "2001:0:4136:e378:8000:63bf:3fff:fdd2", rule: "teredo"},
+		{name: "ISATAP to a private address", addr: "2606:4700::5efe:10.0.0.1", rule: "private"},
+		{name: "ISATAP with the universal bit to a private address", addr: "2606:4700::200:5efe:10.0.0.1", rule: "private"},
+		{name: "ISATAP to a public address is allowed", addr: "2606:4700::5efe:8.8.8.8"},
+		{name: "link-local with a zone", addr: "fe80::1%eth0", rule: "link-local"},
+		{name: "public with a zone", addr: "2606:4700:4700::1111%eth0", rule: "zone"},
+		{name: "PCP anycast among the protocol assignments", addr: "2001:1::1", rule: "protocol-assignment"},
+		{name: "ORCHIDv2 among the protocol assignments", addr: "2001:20::1", rule: "protocol-assignment"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			require.Equal(t, row.rule, ruleOf(t, netip.MustParseAddr(row.addr)))
+		})
+	}
+}
+
+func TestGuardRefusesTheZeroAddr(t *testing.T) {
+	everything := retryhttp.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0"), {}}}
+	require.Equal(t, "not-an-ip", ruleOf(t, netip.Addr{}))
+	require.ErrorIs(t, everything.Check(netip.Addr{}), retryhttp.ErrBlockedAddress)
+}
+
+func TestGuardAllowWinsOverTheRefusals(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		allow netip.Prefix
+		addr  string
+		want  bool
+	}{
+		{name: "first of the prefix", allow: netip.MustParsePrefix("10.1.0.0/16"), addr: "10.1.0.0", want: true},
+		{name: "last of the prefix", allow: netip.MustParsePrefix("10.1.0.0/16"), addr: "10.1.255.255", want: true},
+		{name: "neighbour before stays refused", allow: netip.MustParsePrefix("10.1.0.0/16"), addr: "10.0.255.255"},
+		{name: "neighbour after stays refused", allow: netip.MustParsePrefix("10.1.0.0/16"), addr: "10.2.0.0"},
+		{name: "public stays allowed", allow: netip.MustParsePrefix("10.1.0.0/16"), addr: "8.8.8.8", want: true},
+		{name: "prefix with host bits", allow: netip.MustParsePrefix("10.1.2.3/16"), addr: "10.1.9.9", want: true},
+		{name: "mapped address by the IPv4 prefix", allow: netip.MustParsePrefix("10.1.0.0/16"), addr: "::ffff:10.1.2.3", want: true},
+		{name: "address by the mapped prefix", allow: mappedPrefix("10.1.0.0", 112), addr: "10.1.2.3", want: true},
+		{name: "mapped address by the mapped prefix", allow: mappedPrefix("10.1.0.0", 112), addr: "::ffff:10.1.2.3", want: true},
+		{name: "mapped prefix allows no more than its length", allow: mappedPrefix("10.1.0.0", 112), addr: "10.2.0.0"},
+		{name: "all mapped addresses are all of IPv4", allow: mappedPrefix("0.0.0.0", 96), addr: "127.0.0.1", want: true},
+		{name: "a prefix wider than the mapped range is IPv6", allow: mappedPrefix("0.0.0.0", 95), addr: "127.0.0.1"},
+		{name: "a prefix wider than the mapped range matches what is IPv6", allow: mappedPrefix("0.0.0.0", 95), addr: "::fffe:0:1", want: true},
+		{name: "all of IPv6 is not IPv4", allow: netip.MustParsePrefix("::/0"), addr: "127.0.0.1"},
+		{name: "all of IPv6 is not mapped IPv4", allow: netip.MustParsePrefix("::/0"), addr: "::ffff:127.0.0.1"},
+		{name: "all of IPv4 is not IPv6", allow: netip.MustParsePrefix("0.0.0.0/0"), addr: "::1"},
+		{name: "carried by NAT64 is not the address", allow: netip.MustParsePrefix("10.1.0.0/16"), addr: "64:ff9b::10.1.0.1"},
+		{name: "NAT64 by its own prefix", allow: netip.MustParsePrefix("64:ff9b::10.1.0.0/112"), addr: "64:ff9b::10.1.0.1", want: true},
+		{name: "link-local with the zone it needs", allow: netip.MustParsePrefix("fe80::/10"), addr: "fe80::1%eth0", want: true},
+		{name: "zero prefix matches nothing", allow: netip.Prefix{}, addr: "127.0.0.1"},
+		{name: "zero prefix matches no IPv6", allow: netip.Prefix{}, addr: "::"},
+		{name: "prefix with impossible bits matches nothing", allow: netip.PrefixFrom(netip.MustParseAddr("127.0.0.1"), 33), addr: "127.0.0.1"},
+		{name: "mapped prefix with impossible bits matches nothing", allow: netip.PrefixFrom(netip.MustParseAddr("::ffff:127.0.0.1"), 129), addr: "127.0.0.1"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			for _, allow := range [][]netip.Prefix{{row.allow}, {{}, netip.MustParsePrefix("192.0.2.0/32"), row.allow}} {
+				err := retryhttp.Guard{Allow: allow}.Check(netip.MustParseAddr(row.addr))
+				require.Equal(t, row.want, err == nil, "%v", err)
+			}
+		})
+	}
+}
+
+// mappedPrefix returns ::ffff:v4/bits, which netip.ParsePrefix does not accept.
+func mappedPrefix(v4 string, bits int) netip.Prefix {
+	return netip.PrefixFrom(netip.MustParseAddr("::ffff:"+v4), bits)
+}
+
+func TestGuardControlRefusesWhatIsNoAddressOfTCP(t *testing.T) {
+	guard := retryhttp.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}}
+	for _, row := range []struct{ network, address, rule string }{
+		{network: "tcp4", address: "127.0.0.1:80"},
+		{network: "tcp6", address: "[::1]:80"},
+		{network: "tcp", address: "[fe80::1%eth0]:80"},
+		{network: "unix", address: "/var/run/docker.sock", rule: "not-tcp"},
+		{network: "unix", address: "127.0.0.1:80", rule: "not-tcp"},
+		{network: "udp4", address: "8.8.8.8:53", rule: "not-tcp"},
+		{network: "ip4:icmp", address: "8.8.8.8", rule: "not-tcp"},
+		{network: "TCP", address: "8.8.8.8:80", rule: "not-tcp"},
+		{network: "tcp5", address: "8.8.8.8:80", rule: "not-tcp"},
+		{network: "", address: "8.8.8.8:80", rule: "not-tcp"},
+		{network: "tcp", address: "", rule: "not-an-ip"},
+		{network: "tcp", address: ":80", rule: "not-an-ip"},
+		{network: "tcp", address: "8.8.8.8", rule: "not-an-ip"},
+		{network: "tcp", address: "8.8.8.8:", rule: "not-an-ip"},
+		{network: "tcp", address: "8.8.8.8:http", rule: "not-an-ip"},
+		{network: "tcp", address: "8.8.8.8:65536", rule: "not-an-ip"},
+		{network: "tcp", address: "8.8.8.8:-1", rule: "not-an-ip"},
+		{network: "tcp", address: "localhost:80", rule: "not-an-ip"},
+		{network: "tcp", address: "2130706433:80", rule: "not-an-ip"},
+		{network: "tcp", address: "0x7f.1:80", rule: "not-an-ip"},
+		{network: "tcp", address: "127.1:80", rule: "not-an-ip"},
+		{network: "tcp", address: "0177.0.0.1:80", rule: "not-an-ip"},
+		{network: "tcp", address: "08.8.8.8:80", rule: "not-an-ip"},
+		{network: "tcp", address: " 8.8.8.8:80", rule: "not-an-ip"},
+		{network: "tcp", address: "8.8.8.8:80\n", rule: "not-an-ip"},
+		{network: "tcp", address: "8.8.8.8\x00:80", rule: "not-an-ip"},
+		{network: "tcp", address: "::1:80", rule: "not-an-ip"},
+		{network: "tcp", address: "[8.8.8.8]:80", rule: "not-an-ip"},
+		{network: "tcp", address: "[::1%]:80", rule: "not-an-ip"},
+		{network: "tcp", address: "user@8.8.8.8:80", rule: "not-an-ip"},
+	} {
+		t.Run(fmt.Sprintf("%s %q", row.network, row.address), func(t *testing.T) {
+			err := guard.Control(row.network, row.address, nil)
+			if row.rule == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.Equal(t, &retryhttp.BlockedAddressError{Address: row.address, Rule: row.rule}, err)
+		})
+	}
+}
+
+func TestBlockedAddressErrorIsOneLineAndFound(t *testing.T) {
+	err := retryhttp.Guard{}.Control("tcp4", "127.0.0.1:80", nil)
+	require.EqualError(t, err, `retryhttp: address is blocked: loopback "127.0.0.1:80"`)
+	require.ErrorIs(t, err, retryhttp.ErrBlockedAddress)
+
+	err = retryhttp.Guard{}.Control("tcp", "10.0.0.1\r\nX: y", nil)
+	require.EqualError(t, err, `retryhttp: address is blocked: not-an-ip "10.0.0.1\r\nX: y"`)
+
+	err = retryhttp.Guard{}.Check(netip.MustParseAddr("fe80::1%\n"))
+	require.EqualError(t, err, `retryhttp: address is blocked: link-local "fe80::1%\n"`)
+}
+
+func TestGuardTransportHasTheDefaultsAndNoProxy(t *testing.T) {
+	t.Setenv("HTTP_PROXY", "http://192.0.2.1:8080")
+	want := http.DefaultTransport.(*http.Transport)
+	got := retryhttp.Guard{}.Transport()
+	require.Nil(t, got.Proxy)
+	require.Nil(t, got.DialTLSContext)
+	require.NotNil(t, got.DialContext)
+	require.Equal(t, want.ForceAttemptHTTP2, got.ForceAttemptHTTP2)
+	require.Equal(t, want.MaxIdleConns, got.MaxIdleConns)
+	require.Equal(t, want.IdleConnTimeout, got.IdleConnTimeout)
+	require.Equal(t, want.TLSHandshakeTimeout, got.TLSHandshakeTimeout)
+	require.Equal(t, want.ExpectContinueTimeout, got.ExpectContinueTimeout)
+	require.NotSame(t, got, retryhttp.Guard{}.Transport())
+}
+
+// neverCalled is a RoundTripper that is no *http.Transport.
+type neverCalled struct{ http.RoundTripper }
+
+func TestGuardTransportDoesNotNeedTheDefaultTransport(t *testing.T) {
+	saved := http.DefaultTransport
+	t.Cleanup(func() { http.DefaultTransport = saved })
+	http.DefaultTransport = neverCalled{}
+
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	_, err := guardedClient(t, retryhttp.Guard{}.Transport()).Get(server.URL)
+	require.ErrorIs(t, err, retryhttp.ErrBlockedAddress)
+	require.Equal(t, neverCalled{}, http.DefaultTransport)
+}
+
+// guardedClient returns a client on transport, whose idle connections end with the test.
+func guardedClient(t *testing.T, transport *http.Transport) *http.Client {
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
+}
+
+func TestGuardRefusalIsFoundThroughTheErrorsOfHTTPAndNet(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+
+	_, err := guardedClient(t, retryhttp.Guard{}.Transport()).Get(server.URL)
+	require.ErrorIs(t, err, retryhttp.ErrBlockedAddress)
+	var urlError *url.Error
+	require.ErrorAs(t, err, &urlError)
+	var opError *net.OpError
+	require.ErrorAs(t, err, &opError)
+	require.Equal(t, "dial", opError.Op)
+	var blocked *retryhttp.BlockedAddressError
+	require.ErrorAs(t, err, &blocked)
+	require.Equal(t, &retryhttp.BlockedAddressError{Address: server.Listener.Addr().String(), Rule: "loopback"}, blocked)
+}
+
+var allowLoopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+
+func TestGuardTransportReachesWhatIsAllowed(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "reached")
+	}))
+	defer server.Close()
+	if !netip.MustParseAddrPort(server.Listener.Addr().String()).Addr().Is4() {
+		t.Skip("no IPv4")
+	}
+	allow := append([]netip.Prefix(nil), allowLoopback...)
+	transport := retryhttp.Guard{Allow: allow}.Transport()
+	allow[0] = netip.Prefix{} // the transport has its own list
+
+	resp, err := guardedClient(t, transport).Get(server.URL)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, "reached", string(body))
+}
+
+func TestGuardJudgesTheHopsOfARedirect(t *testing.T) {
+	listener := listenIPv4(t)
+	server := httptest.NewUnstartedServer(http.RedirectHandler("http://127.0.0.2:80/latest/meta-data/", http.StatusFound))
+	_ = server.Listener.Close()
+	server.Listener = listener
+	server.Start()
+	defer server.Close()
+
+	_, err := guardedClient(t, retryhttp.Guard{Allow: allowLoopback}.Transport()).Get(server.URL)
+	var blocked *retryhttp.BlockedAddressError
+	require.ErrorAs(t, err, &blocked)
+	require.Equal(t, &retryhttp.BlockedAddressError{Address: "127.0.0.2:80", Rule: "loopback"}, blocked)
+}
+
+// listenIPv4 listens on 127.0.0.1 until the test ends.
+func listenIPv4(t *testing.T) *net.TCPListener {
+	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Skipf("no IPv4: %v", err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener
+}
+
+func TestGuardStopsTheSpellingsOfLoopback(t *testing.T) {
+	for _, host := range []string{
+		"127.0.0.1", "localhost", "LOCALHOST", "localhost.", "foo.localhost", "localtest.test.",
+		"2130706433", "0x7f000001", "0x7f.1", "0x7f.0.0.1", "017700000001", "0177.0.0.1", "127.1", "127.0.1",
+		"0", "0.0.0.0", "127.0.0.1.", "127.0.0.1.nip.test", "①②⑦.⓪.⓪.①", "127。0。0。1",
+		"[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::ffff:0.0.0.0]",
+	} {
+		t.Run(host, func(t *testing.T) {
+			listener := listenIPv4(t)
+			// The worst resolver there is: every name is loopback, numbers in any notation too.
+			resolver := answering([]string{"127.0.0.1"})
+			transport := retryhttp.Guard{}.Transport()
+			transport.DialContext = (&net.Dialer{Control: retryhttp.Guard{}.Control, Resolver: resolver}).DialContext
+
+			_, err := guardedClient(t, transport).Get(fmt.Sprintf("http://%s:%d/", host, listener.Addr().(*net.TCPAddr).Port))
+			var dnsError *net.DNSError
+			if !errors.As(err, &dnsError) { // Go's resolver asks nobody for a name that is all digits
+				require.ErrorIs(t, err, retryhttp.ErrBlockedAddress)
+			}
+			requireUntouched(t, listener)
+		})
+	}
+}
+
+func TestGuardStopsTheSpellingsOfLoopbackByIPv6(t *testing.T) {
+	for _, host := range []string{"[::1]", "[0:0:0:0:0:0:0:1]", "[::]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[::1%25lo]"} {
+		t.Run(host, func(t *testing.T) {
+			listener, err := net.Listen("tcp6", "[::1]:0")
+			if err != nil {
+				t.Skipf("no IPv6: %v", err)
+			}
+			defer listener.Close()
+			_, err = guardedClient(t, retryhttp.Guard{}.Transport()).Get(fmt.Sprintf("http://%s:%d/", host, listener.Addr().(*net.TCPAddr).Port))
+			require.ErrorIs(t, err, retryhttp.ErrBlockedAddress)
+			requireUntouched(t, listener.(*net.TCPListener))
+		})
+	}
+}
+
+// requireUntouched checks that nobody connected to listener: the queue is first in, first out, so the first
+// connection that it accepts is the one made here.
+func requireUntouched(t *testing.T, listener *net.TCPListener) {
+	ours, err := net.Dial("tcp", listener.Addr().String())
+	require.NoError(t, err)
+	defer ours.Close()
+	accepted, err := listener.Accept()
+	require.NoError(t, err)
+	defer accepted.Close()
+	require.Equal(t, ours.LocalAddr().String(), accepted.RemoteAddr().String(), "somebody connected before")
+}
+
+func TestGuardStopsRebindingBetweenCheckAndDial(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		control bool
+		reached bool
+	}{
+		{name: "checking the name beforehand does not help", control: false, reached: true},
+		{name: "the guard in the dialer does", control: true, reached: false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			listener := listenIPv4(t)
+			resolver := answering([]string{"8.8.8.8"}, []string{"127.0.0.1"})
+			guard := retryhttp.Guard{}
+			dialer := &net.Dialer{Resolver: resolver}
+			if row.control {
+				dialer.Control = guard.Control
+			}
+			transport := guard.Transport()
+			transport.DialContext = dialer.DialContext
+
+			addrs, err := resolver.LookupNetIP(t.Context(), "ip4", "rebind.test.")
+			require.NoError(t, err)
+			require.Len(t, addrs, 1)
+			require.NoError(t, guard.Check(addrs[0]), "the first answer is public")
+
+			if row.reached {
+				conn, err := transport.DialContext(t.Context(), "tcp", fmt.Sprintf("rebind.test.:%d", listener.Addr().(*net.TCPAddr).Port))
+				require.NoError(t, err)
+				require.NoError(t, conn.Close())
+				return
+			}
+			_, err = guardedClient(t, transport).Get(fmt.Sprintf("http://rebind.test.:%d/", listener.Addr().(*net.TCPAddr).Port))
+			var blocked *retryhttp.BlockedAddressError
+			require.ErrorAs(t, err, &blocked)
+			require.Equal(t, &retryhttp.BlockedAddressError{Address: listener.Addr().String(), Rule: "loopback"}, blocked)
+			requireUntouched(t, listener)
+		})
+	}
+}
+
+func TestGuardJudgesEveryAddressOfAName(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		answers []string
+		allow   []netip.Prefix
+		reached bool
+	}{
+		{name: "all of them private", answers: []string{"10.0.0.1", "192.168.0.1", "127.0.0.1", "169.254.169.254"}},
+		{name: "one of them allowed", answers: []string{"10.0.0.1", "192.168.0.1", "127.0.0.1"}, allow: allowLoopback, reached: true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			listener := listenIPv4(t)
+			guard := retryhttp.Guard{Allow: row.allow}
+			dialer := &net.Dialer{Control: guard.Control, Resolver: answering(row.answers)}
+			conn, err := dialer.DialContext(t.Context(), "tcp", fmt.Sprintf("many.test.:%d", listener.Addr().(*net.TCPAddr).Port))
+			if row.reached {
+				require.NoError(t, err)
+				require.NoError(t, conn.Close())
+				return
+			}
+			require.ErrorIs(t, err, retryhttp.ErrBlockedAddress)
+			requireUntouched(t, listener)
+		})
+	}
+}
+
+// answering returns a resolver that asks a DNS server in this process. It answers the n-th question for IPv4 addresses
+// with the n-th list, from then on with the last, and says of all else that there is none.
+func answering(lists ...[]string) *net.Resolver {
+	var asked atomic.Int64
+	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe() // no PacketConn, hence DNS over TCP: RFC 1035 section 4.2.2
+		go func() {
+			defer server.Close()
+			for {
+				query, err := readDNS(server)
+				if err != nil {
+					return // the resolver closed its end
+				}
+				name := query[12:]
+				name = name[:len(name)-len(afterName(name))]
+				kind := binary.BigEndian.Uint16(query[12+len(name):])
+				var addrs []string
+				if kind == 1 { // A, RFC 1035 section 3.2.2
+					addrs = lists[min(int(asked.Add(1)), len(lists))-1]
+				}
+				if err := writeDNS(server, query[:2], query[12:12+len(name)+4], addrs); err != nil {
+					return
+				}
+			}
+		}()
+		return client, nil
+	}}
+}
+
+func readDNS(r io.Reader) ([]byte, error) {
+	var length [2]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return nil, err
+	}
+	message := make([]byte, binary.BigEndian.Uint16(length[:]))
+	if _, err := io.ReadFull(r, message); err != nil {
+		return nil, err
+	}
+	if len(message) < 12+1+4 {
+		return nil, errors.New("query without a question")
+	}
+	return message, nil
+}
+
+// afterName returns what follows the labels at the start of b.
+func afterName(b []byte) []byte {
+	for b[0] != 0 {
+		b = b[1+b[0]:]
+	}
+	return b[1:]
+}
+
+func writeDNS(w io.Writer, id, question []byte, addrs []string) error {
+	message := append([]byte{}, id...)
+	message = append(message, 0x85, 0x80, 0, 1, 0, byte(len(addrs)), 0, 0, 0, 0) // authoritative response, recursion available
+	message = append(message, question...)
+	for _, addr := range addrs {
+		message = append(message, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4) // the name in the question, A, IN, TTL 0
+		message = append(message, netip.MustParseAddr(addr).AsSlice()...)
+	}
+	_, err := w.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(message))), message...))
+	return err
+}
+
+// FuzzGuard checks that Check agrees with slowRefused, that Control agrees with Check, that a mapped address is judged
+// as the IPv4 address, and that Allow opens what it names.
+func FuzzGuard(f *testing.F) {
+	for _, row := range blockedRanges {
+		for _, text := range []string{row.before, row.first, row.last, row.after} {
+			if text, _, _ = strings.Cut(text, " "); text != "" {
+				b := netip.MustParseAddr(text).As16()
+				f.Add(b[:], "", uint8(24))
+			}
+		}
+	}
+	f.Add([]byte{127, 0, 0, 1}, "", uint8(32))
+	f.Add([]byte{}, "", uint8(0))
+	for _, text := range []string{"2002:a00:1::1", "2606:4700::200:5efe:10.0.0.1", "2606:4700::5efe:8.8.8.8", "64:ff9b::10.0.0.1"} {
+		b := netip.MustParseAddr(text).As16()
+		f.Add(b[:], "eth0", uint8(64))
+	}
+
+	f.Fuzz(func(t *testing.T, b []byte, zone string, bits uint8) {
+		addr, _ := netip.AddrFromSlice(b) // the zero Addr for other lengths
+		addr = addr.WithZone(zone)
+		err := retryhttp.Guard{}.Check(addr)
+		require.Equal(t, slowRefused(addr), err != nil, "%v: %v", addr, err)
+		require.Equal(t, err != nil, errors.Is(err, retryhttp.ErrBlockedAddress))
+
+		if !addr.IsValid() {
+			return
+		}
+		addrPort := netip.AddrPortFrom(addr, 443).String()
+		require.Equal(t, err != nil, retryhttp.Guard{}.Control("tcp", addrPort, nil) != nil, "%v", addrPort)
+		if addr.Is4() {
+			mapped := netip.AddrFrom16(addr.As16())
+			require.Equal(t, err != nil, retryhttp.Guard{}.Check(mapped) != nil, "%v", mapped)
+		}
+		prefix := netip.PrefixFrom(addr, int(bits)%(addr.BitLen()+1))
+		if addr.Is4In6() && prefix.Bits() < 96 {
+			return // IPv6, and the address is IPv4
+		}
+		require.NoError(t, retryhttp.Guard{Allow: []netip.Prefix{prefix}}.Check(addr), "%v", prefix)
+	})
+}
+
+// slowRefused compares numbers: IPv6 is one range of 128 bits with IPv4 at ::ffff:0:0.
+func slowRefused(addr netip.Addr) bool {
+	if !addr.IsValid() || addr.Zone() != "" {
+		return true
+	}
+	n := new(big.Int).SetBytes(net.ParseIP(addr.String()).To16())
+	for _, row := range blockedRanges {
+		first, last := number(row.first), number(row.last)
+		if first.Cmp(n) <= 0 && n.Cmp(last) <= 0 {
+			return true
+		}
+	}
+	digits := fmt.Sprintf("%032x", n)
+	switch {
+	case strings.HasPrefix(digits, "0064ff9b0000000000000000"):
+		return slowRefused(fourBytes(digits[24:]))
+	case strings.HasPrefix(digits, "2002"):
+		return slowRefused(fourBytes(digits[4:12]))
+	case digits[16:24] == "00005efe", digits[16:24] == "02005efe":
+		return slowRefused(fourBytes(digits[24:]))
+	}
+	return false
+}
+
+func number(text string) *big.Int { return new(big.Int).SetBytes(net.ParseIP(text).To16()) }
+
+// fourBytes returns the IPv4 address of eight hexadecimal digits.
+func fourBytes(digits string) netip.Addr {
+	n, _ := new(big.Int).SetString(digits, 16)
+	var b [4]byte
+	n.FillBytes(b[:])
+	return netip.AddrFrom4(b)
+}
+
+func BenchmarkGuardCheck(b *testing.B) {
+	for _, text := range []string{"8.8.8.8", "2606:4700:4700::1111", "64:ff9b::8.8.8.8"} {
+		b.Run(text, func(b *testing.B) {
+			b.ReportAllocs()
+			addr := netip.MustParseAddr(text)
+			for b.Loop() {
+				_ = retryhttp.Guard{}.Check(addr)
+			}
+		})
+	}
+}
