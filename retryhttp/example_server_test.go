@@ -1,0 +1,70 @@
+package retryhttp_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/retrygo/retry/retryhttp"
+)
+
+func ExampleRateLimitReset() {
+	resp := &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{}}
+	resp.Header.Set("Date", "Tue, 14 Nov 2023 22:13:20 GMT") // the Unix time 1700000000
+	resp.Header.Set("X-RateLimit-Remaining", "0")
+	resp.Header.Set("X-RateLimit-Reset", "1700000090")
+	fmt.Println(retryhttp.RateLimitReset(resp))
+
+	resp.Header.Set("X-RateLimit-Remaining", "41")
+	resp.StatusCode = http.StatusBadGateway // failed for another reason than the limit
+	fmt.Println(retryhttp.RateLimitReset(resp))
+	// Output:
+	// 1m30s
+	// 0s
+}
+
+func ExampleSetRetryAfter() {
+	overloaded := func(w http.ResponseWriter, r *http.Request) {
+		retryhttp.SetRetryAfter(w, 1500*time.Millisecond)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	w := httptest.NewRecorder()
+	overloaded(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	fmt.Println(w.Code, w.Header().Get("Retry-After"))
+	// Output: 503 2
+}
+
+func ExampleAttemptFromRequest() {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	fmt.Println(retryhttp.AttemptFromRequest(r, ""))
+
+	r.Header.Set(retryhttp.AttemptHeader, "3")
+	fmt.Println(retryhttp.AttemptFromRequest(r, ""))
+	fmt.Println(retryhttp.AttemptFromRequest(r, "X-Attempt"))
+	// Output:
+	// 1
+	// 3
+	// 1
+}
+
+func ExampleHandler() {
+	orders := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if attempt := retryhttp.ClientAttempt(r.Context()); attempt > 1 {
+			fmt.Println("retry: attempt", attempt)
+		}
+	})
+	handler := retryhttp.Handler(orders)
+
+	r := httptest.NewRequest(http.MethodPost, "/orders", nil)
+	handler.ServeHTTP(httptest.NewRecorder(), r)
+	r.Header.Set(retryhttp.AttemptHeader, "2")
+	handler.ServeHTTP(httptest.NewRecorder(), r)
+	// Output: retry: attempt 2
+}
+
+func ExampleClientAttempt() {
+	fmt.Println(retryhttp.ClientAttempt(context.Background())) // no Handler
+	// Output: 1
+}

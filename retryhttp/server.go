@@ -1,0 +1,97 @@
+package retryhttp
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// AttemptHeader is the conventional name of the request header that carries the attempt's number: 1 for the first, 2
+// for the first retry. Microsoft Graph's clients send the same header with the number of the retry, which is one lower
+// (msgraph-sdk-design, middleware/RetryHandler.md).
+const AttemptHeader = "Retry-Attempt"
+
+// AttemptFromRequest returns the attempt's number that the client sent in the header of that name, where "" means
+// AttemptHeader: from 1 to 2147483647. A larger number gives 2147483647 on every platform. It is 1 where the header is
+// absent, not a plain decimal number or 0, and where it is repeated with different numbers, since none of them is then
+// to be believed more than another.
+//
+// The number is the client's word: good for logs, metrics and shedding retries first, nothing that must be correct can
+// rest on it. Whether a request was served before is what an idempotency key tells.
+func AttemptFromRequest(r *http.Request, header string) int {
+	if header == "" {
+		header = AttemptHeader
+	}
+	values := r.Header.Values(header)
+	if len(values) == 0 {
+		return 1
+	}
+	number := attemptNumber(values[0])
+	for _, value := range values[1:] {
+		if attemptNumber(value) != number {
+			return 1
+		}
+	}
+	return number
+}
+
+// attemptNumber returns the number in value, 1 for junk.
+func attemptNumber(value string) int {
+	value = trim(value)
+	if !digits(value) {
+		return 1 // a sign, for one, which ParseInt would accept
+	}
+	number, _ := strconv.ParseInt(value, 10, 32) // the largest int32 where value is out of range
+	return max(1, int(number))
+}
+
+// SetRetryAfter asks the client to stay away for d, in the Retry-After header of w: whole seconds, rounded up, so that
+// it never comes earlier than d. A d of 0 or below removes the header, since "Retry-After: 0" would ask for an immediate
+// retry. It must be called before WriteHeader and sets no status: 503 and 429 are the usual ones.
+//
+// Clients that fail together come back together, jitter or not, where all are told the same time: spread d.
+func SetRetryAfter(w http.ResponseWriter, d time.Duration) {
+	if d <= 0 {
+		w.Header().Del("Retry-After")
+		return
+	}
+	seconds := int64(d / time.Second)
+	if d%time.Second > 0 {
+		seconds++
+	}
+	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
+}
+
+// Handler returns a handler that reads AttemptHeader once and calls next with a context in which ClientAttempt finds the
+// number. A first attempt reaches next with the request as it came, at no allocation. A nil next answers each request
+// with 500 Internal Server Error: unlike the nil of http.Server it does not mean http.DefaultServeMux, which may serve
+// more than was meant to be public.
+func Handler(next http.Handler) http.Handler {
+	if next == nil {
+		next = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "retryhttp: Handler has no next handler", http.StatusInternalServerError)
+		})
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if number := AttemptFromRequest(r, AttemptHeader); number > 1 {
+			r = r.WithContext(context.WithValue(r.Context(), clientAttemptKey{}, number))
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// ClientAttempt returns the attempt's number that Handler found in the request whose context ctx is or descends from: 1
+// on a first attempt and where there was no Handler. AttemptFromRequest says how far to trust it. It is not the number
+// of a run of this process, which retry.AttemptNumber returns.
+func ClientAttempt(ctx context.Context) int {
+	if ctx != nil {
+		if number, ok := ctx.Value(clientAttemptKey{}).(int); ok {
+			return number
+		}
+	}
+	return 1
+}
+
+// clientAttemptKey is the context key of the client's attempt number.
+type clientAttemptKey struct{}

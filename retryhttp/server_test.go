@@ -1,0 +1,142 @@
+package retryhttp_test
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/retryhttp"
+)
+
+func TestAttemptFromRequest(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		values []string
+		want   int
+	}{
+		{name: "an absent header is the first attempt", want: 1},
+		{name: "1 is the first attempt", values: []string{"1"}, want: 1},
+		{name: "3 is the second retry", values: []string{"3"}, want: 3},
+		{name: "spaces around are ignored", values: []string{" 3\t"}, want: 3},
+		{name: "leading zeros are digits", values: []string{"003"}, want: 3},
+		{name: "0 is below 1", values: []string{"0"}, want: 1},
+		{name: "a negative number is junk", values: []string{"-3"}, want: 1},
+		{name: "a sign is junk", values: []string{"+3"}, want: 1},
+		{name: "a fraction is junk", values: []string{"3.0"}, want: 1},
+		{name: "an underscore is junk", values: []string{"1_0"}, want: 1},
+		{name: "a hexadecimal number is junk", values: []string{"0x3"}, want: 1},
+		{name: "an empty value is junk", values: []string{""}, want: 1},
+		{name: "a word is junk", values: []string{"third"}, want: 1},
+		{name: "a list is junk", values: []string{"3, 3"}, want: 1},
+		{name: "the same number twice is that number", values: []string{"3", "03"}, want: 3},
+		{name: "two numbers contradict each other", values: []string{"2", "3"}, want: 1},
+		{name: "a number and junk contradict each other", values: []string{"3", "x"}, want: 1},
+		{name: "the largest number fits", values: []string{"2147483647"}, want: math.MaxInt32},
+		{name: "one more saturates", values: []string{"2147483648"}, want: math.MaxInt32},
+		{name: "a thousand digits saturate", values: []string{strings.Repeat("9", 1000)}, want: math.MaxInt32},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.Header["Retry-Attempt"] = row.values
+			require.Equal(t, row.want, retryhttp.AttemptFromRequest(r, ""))
+			require.Equal(t, row.want, retryhttp.AttemptFromRequest(r, "retry-attempt"), "the name's case does not matter")
+
+			r.Header = http.Header{"X-Try": row.values, "Retry-Attempt": {"9"}}
+			require.Equal(t, row.want, retryhttp.AttemptFromRequest(r, "X-Try"), "another name can be used")
+		})
+	}
+}
+
+func TestSetRetryAfter(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		d    time.Duration
+		want []string
+	}{
+		{name: "zero removes the header", d: 0},
+		{name: "a negative duration removes the header", d: -time.Second},
+		{name: "the least duration removes the header", d: math.MinInt64},
+		{name: "a nanosecond rounds up", d: 1, want: []string{"1"}},
+		{name: "a second is exact", d: time.Second, want: []string{"1"}},
+		{name: "a nanosecond more rounds up", d: time.Second + 1, want: []string{"2"}},
+		{name: "a nanosecond less rounds up", d: 2*time.Second - 1, want: []string{"2"}},
+		{name: "two minutes are seconds", d: 2 * time.Minute, want: []string{"120"}},
+		{name: "the largest duration rounds up", d: math.MaxInt64, want: []string{"9223372037"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			w.Header()["Retry-After"] = []string{"77", "78"}
+			retryhttp.SetRetryAfter(w, row.d)
+			require.Equal(t, row.want, w.Header()["Retry-After"])
+		})
+	}
+}
+
+// attemptRecorder is a handler that writes down what it was called with.
+type attemptRecorder struct {
+	attempt int
+	request *http.Request
+}
+
+func (a *attemptRecorder) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	a.attempt, a.request = retryhttp.ClientAttempt(r.Context()), r
+}
+
+func TestHandlerPutsTheNumberOfARetryIntoTheContext(t *testing.T) {
+	var inner attemptRecorder
+	r := httptest.NewRequest(http.MethodGet, "/path", nil)
+	r.Header.Set(retryhttp.AttemptHeader, "3")
+	retryhttp.Handler(&inner).ServeHTTP(httptest.NewRecorder(), r)
+	require.Equal(t, 3, inner.attempt)
+	require.Equal(t, "/path", inner.request.URL.Path)
+	require.Equal(t, 1, retryhttp.ClientAttempt(r.Context()), "the caller's request is not changed")
+}
+
+func TestHandlerLeavesAFirstAttemptUntouched(t *testing.T) {
+	for name, values := range map[string][]string{"no header": nil, "1": {"1"}, "junk": {"first"}} {
+		t.Run(name, func(t *testing.T) {
+			var inner attemptRecorder
+			handler := retryhttp.Handler(&inner)
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.Header["Retry-Attempt"] = values
+			w := httptest.NewRecorder()
+			require.Zero(t, testing.AllocsPerRun(100, func() { handler.ServeHTTP(w, r) }))
+			require.Equal(t, 1, inner.attempt)
+			require.Same(t, r, inner.request)
+		})
+	}
+}
+
+func TestHandlerOfNothingAnswers500(t *testing.T) {
+	w := httptest.NewRecorder()
+	retryhttp.Handler(nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	require.Equal(t, http.StatusInternalServerError, w.Code)
+	require.Equal(t, "retryhttp: Handler has no next handler\n", w.Body.String())
+}
+
+func TestClientAttemptIs1WithoutAHandler(t *testing.T) {
+	require.Equal(t, 1, retryhttp.ClientAttempt(context.Background()))
+	var none context.Context
+	require.Equal(t, 1, retryhttp.ClientAttempt(none))
+}
+
+func BenchmarkHandler(b *testing.B) {
+	handler := retryhttp.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for _, attempt := range []string{"1", "3"} {
+		b.Run("attempt="+attempt, func(b *testing.B) {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.Header.Set(retryhttp.AttemptHeader, attempt)
+			w := httptest.NewRecorder()
+			b.ReportAllocs()
+			for b.Loop() {
+				handler.ServeHTTP(w, r)
+			}
+		})
+	}
+}
