@@ -1,0 +1,109 @@
+package retryhttp
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/retrygo/retry"
+)
+
+// AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history. Find it with errors.As.
+type AttemptError struct {
+	// Reason is the machine-readable word for the failure: "status_503", "conn_refused", "attempt_timeout".
+	Reason Reason
+	// StatusCode is the response's status. Zero means that there was no response.
+	StatusCode int
+	// Header is the response's header. Nil means that there was no response.
+	Header http.Header
+	// Unsent reports that no server can have acted on the request: no connection was obtained for it, or an HTTP/2
+	// server refused its stream. Such an attempt can be repeated whatever the method is.
+	Unsent bool
+	// Veto says why the request was not to be repeated, whatever the rules say of Reason: NotIdempotent,
+	// BodyConsumed, BodyInUse, or Reason itself where the request was refused. Empty means that it could be.
+	Veto Reason
+	// Err is what the transport returned. Nil where there was a response.
+	Err error
+
+	transport *Transport  // whose policy judges; nil outside a Transport
+	judged    retry.Class // what it said; Unknown before it was asked
+}
+
+// Error returns "retryhttp: 503 Service Unavailable" for a status and "retryhttp: conn_refused: dial tcp ..." for a
+// fault, with "(not repeated: not_idempotent)" where there is a veto beside the reason.
+func (e *AttemptError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
+	text := "retryhttp: " + string(e.Reason)
+	switch {
+	case e.Err != nil:
+		text += ": " + e.Err.Error()
+	case e.StatusCode != 0:
+		text = "retryhttp: " + statusText(e.StatusCode)
+	}
+	if e.Veto != "" && e.Veto != e.Reason {
+		text += fmt.Sprintf(" (not repeated: %s)", e.Veto)
+	}
+	return text
+}
+
+// Unwrap returns Err.
+func (e *AttemptError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
+
+// Timeout reports whether the attempt failed because it took too long.
+func (e *AttemptError) Timeout() bool { return e != nil && isTimeout(e.Err) }
+
+// class is the verdict of the policy that the attempt was made under, which is asked once, or else of Default.
+func (e *AttemptError) class() retry.Class {
+	if e.judged == retry.Unknown {
+		e.judged = e.judge()
+	}
+	return e.judged
+}
+
+func (e *AttemptError) judge() retry.Class {
+	if e.transport != nil && e.transport.Policy.Classify != nil {
+		if class := e.transport.Policy.Classify(e); class == retry.Retryable || class == retry.Terminal {
+			return class
+		}
+	}
+	return Default(e)
+}
+
+// attemptError returns the outermost AttemptError in err, nil where there is none.
+func attemptError(err error) *AttemptError {
+	if failed, ok := err.(*AttemptError); ok {
+		return failed
+	}
+	return findAttemptError(err)
+}
+
+// findAttemptError is for what attemptError does not see at once. Its variable is on the heap.
+func findAttemptError(err error) *AttemptError {
+	var failed *AttemptError
+	errors.As(err, &failed)
+	return failed
+}
+
+// worthRepeating reports whether marks and rules call for another attempt.
+func (e *AttemptError) worthRepeating() bool {
+	if e.Err == nil { // marks are in an error only
+		return e.class() == retry.Retryable
+	}
+	p := retry.Policy{MaxAttempts: retry.Unlimited, Classify: classify}
+	return p.Decide(retry.Progress{}, e, 0).Reason != retry.TerminalError
+}
+
+func statusText(code int) string {
+	if text := http.StatusText(code); text != "" {
+		return strconv.Itoa(code) + " " + text
+	}
+	return "status " + strconv.Itoa(code)
+}

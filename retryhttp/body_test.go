@@ -1,0 +1,745 @@
+package retryhttp_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp"
+)
+
+// put returns a PUT whose body is a stream: it has no GetBody.
+func put(ctx context.Context, body io.Reader) *http.Request {
+	req := request(ctx, http.MethodPut, nil)
+	req.Body = io.NopCloser(body)
+	if closer, ok := body.(io.ReadCloser); ok {
+		req.Body = closer
+	}
+	return req
+}
+
+// bodies is a RoundTripper that reads and closes the body of each attempt, and answers 503.
+func bodies(got *[]string) roundTripper {
+	return func(req *http.Request) (*http.Response, error) {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		*got = append(*got, string(body))
+		return answer(req, 503), req.Body.Close()
+	}
+}
+
+func TestReplay(t *testing.T) {
+	text := strings.Repeat("0123456789", 10)
+	times := func(n int) []string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = text
+		}
+		return list
+	}
+	getBody := func(body io.Reader) *http.Request { return request(t.Context(), http.MethodPut, body) }
+	other := put(t.Context(), strings.NewReader(text))
+	other.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(iotest.OneByteReader(strings.NewReader(text))), nil }
+	known := put(t.Context(), strings.NewReader(text))
+	known.ContentLength = 100
+	for _, row := range []struct {
+		name string
+		tr   retryhttp.Transport
+		req  *http.Request
+		want []string
+	}{
+		{"a strings.Reader", retryhttp.Transport{}, getBody(strings.NewReader(text)), times(3)},
+		{"a bytes.Buffer", retryhttp.Transport{}, getBody(bytes.NewBufferString(text)), times(3)},
+		{"a GetBody of one's own", retryhttp.Transport{}, other, times(3)},
+		{"a stream that was read: once", retryhttp.Transport{}, put(t.Context(), strings.NewReader(text)), times(1)},
+		{"a stream that fits the buffer", retryhttp.Transport{BufferBody: 100}, put(t.Context(), strings.NewReader(text)), times(3)},
+		{"a stream of known length that fits the buffer", retryhttp.Transport{BufferBody: 100}, known, times(3)},
+		{"a stream a byte too long for the buffer: whole, and once", retryhttp.Transport{BufferBody: 99}, put(t.Context(), strings.NewReader(text)), times(1)},
+		{"a buffer without limit", retryhttp.Transport{BufferBody: 1<<63 - 1}, put(t.Context(), strings.NewReader(text)), times(3)},
+		{"an empty stream", retryhttp.Transport{BufferBody: 1}, put(t.Context(), strings.NewReader("")), []string{"", "", ""}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var got []string
+			row.tr.Base, row.tr.Policy = bodies(&got), atOnce
+			o, resp, err := run(t, &row.tr, row.req)
+			require.NoError(t, err)
+			require.Equal(t, 503, resp.StatusCode)
+			require.Equal(t, row.want, got)
+			if len(row.want) == 1 {
+				require.Equal(t, []string{"status_503/body_consumed"}, reasons(o))
+			}
+		})
+	}
+	t.Run("a stream longer than the buffer is not read before it is sent", func(t *testing.T) {
+		req := put(t.Context(), iotest.ErrReader(errFault))
+		req.ContentLength = 101
+		tr := &retryhttp.Transport{Policy: atOnce, BufferBody: 100, Base: script(503)}
+		o, _, err := run(t, tr, req)
+		require.NoError(t, err)
+		require.Equal(t, 3, o.Attempts)
+	})
+	inBubble(t, "a body that stalls while it is buffered ends with the caller", func(t *testing.T) {
+		read, _ := io.Pipe()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), BufferBody: 100}, put(ctx, read))
+		require.ErrorIs(t, err, retry.DeadlinePassed)
+	})
+	inBubble(t, "also one that calls itself complete then", func(t *testing.T) {
+		read, _ := io.Pipe()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		_, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), BufferBody: 100}, put(ctx, endsOnClose{read}))
+		require.ErrorIs(t, err, retry.CallerCanceled)
+	})
+	t.Run("a buffered body is closed once, and the caller's request keeps its own", func(t *testing.T) {
+		body := &closes{Reader: strings.NewReader(text)}
+		req := put(t.Context(), body)
+		_, _, err := run(t, &retryhttp.Transport{Base: bodies(new([]string)), Policy: atOnce, BufferBody: 100}, req)
+		require.NoError(t, err)
+		require.Equal(t, int32(1), body.n.Load())
+		require.Same(t, body, req.Body)
+		require.Nil(t, req.GetBody)
+	})
+}
+
+func TestBodyFaults(t *testing.T) {
+	failing := func() io.ReadCloser {
+		return io.NopCloser(io.MultiReader(strings.NewReader("half"), iotest.ErrReader(errFault)))
+	}
+	sends := roundTripper(func(req *http.Request) (*http.Response, error) {
+		_, err := io.Copy(io.Discard, req.Body)
+		_ = req.Body.Close()
+		return nil, err
+	})
+	stream := put(t.Context(), failing())
+	again := put(t.Context(), failing())
+	again.GetBody = func() (io.ReadCloser, error) { return failing(), nil }
+	for _, row := range []struct {
+		name string
+		tr   retryhttp.Transport
+		req  *http.Request
+	}{
+		{"of a stream", retryhttp.Transport{}, stream},
+		{"of a body with GetBody", retryhttp.Transport{}, again},
+		{"of a body that is to be buffered", retryhttp.Transport{BufferBody: 100}, put(t.Context(), failing())},
+	} {
+		t.Run("a read error "+row.name+" is terminal", func(t *testing.T) {
+			row.tr.Base, row.tr.Policy = sends, atOnce
+			o, _, err := run(t, &row.tr, row.req)
+			require.ErrorIs(t, err, errFault)
+			require.Equal(t, []string{"body_read_failed/body_read_failed"}, reasons(o))
+		})
+	}
+	t.Run("a read that the transport has ended by Close is the transport's fault", func(t *testing.T) {
+		read, _ := io.Pipe()
+		req := put(t.Context(), read)
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("x")), nil }
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			var group sync.WaitGroup
+			group.Go(func() { _, _ = io.Copy(io.Discard, req.Body) })
+			_ = req.Body.Close()
+			group.Wait()
+			return nil, io.EOF
+		})
+		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, req)
+		require.ErrorIs(t, err, io.EOF)
+		require.Equal(t, []string{"conn_closed", "conn_closed", "conn_closed"}, reasons(o))
+	})
+	for _, row := range []struct {
+		name   string
+		length int64
+		tr     retryhttp.Transport
+		body   io.Reader
+		sent   int
+	}{
+		{"too short, in memory", 4, retryhttp.Transport{}, nil, 0},
+		{"too long, in memory", 2, retryhttp.Transport{}, nil, 0},
+		{"too short, to be buffered", 4, retryhttp.Transport{BufferBody: 10}, strings.NewReader("xxx"), 0},
+		{"nothing is left of it", 3, retryhttp.Transport{}, nil, -1},
+		{"too short, a stream", 4, retryhttp.Transport{}, strings.NewReader("xxx"), 1},
+		{"too long, a stream", 2, retryhttp.Transport{}, strings.NewReader("xxx"), 1},
+	} {
+		t.Run("a body that is not as long as its request says is terminal: "+row.name, func(t *testing.T) {
+			req := request(t.Context(), http.MethodPut, strings.NewReader("xxx"))
+			if row.body != nil {
+				req = put(t.Context(), row.body)
+			}
+			req.ContentLength = row.length
+			n := 0
+			row.tr.Policy, row.tr.Base = atOnce, counted(&n, func(req *http.Request) (*http.Response, error) {
+				_, _ = io.Copy(io.Discard, req.Body)
+				_ = req.Body.Close()
+				return nil, net.ErrClosed // which is what net/http may make of it
+			})
+			want := "body_length/body_length"
+			if row.sent < 0 {
+				_, _ = io.Copy(io.Discard, req.Body)
+				row.sent, want = 0, "body_consumed/body_consumed"
+			}
+			o, _, err := run(t, &row.tr, req)
+			require.ErrorIs(t, err, retry.TerminalError)
+			require.Equal(t, []string{want}, reasons(o))
+			require.Equal(t, row.sent, n)
+		})
+	}
+	t.Run("a GetBody that fails ends the run", func(t *testing.T) {
+		for _, getBody := range []func() (io.ReadCloser, error){
+			func() (io.ReadCloser, error) { return nil, errFault },
+			func() (io.ReadCloser, error) { return nil, nil },
+		} {
+			req := put(t.Context(), strings.NewReader("x"))
+			req.GetBody = getBody
+			o, _, err := run(t, &retryhttp.Transport{Base: script(503), Policy: atOnce}, req)
+			require.ErrorIs(t, err, retry.TerminalError)
+			require.Equal(t, []string{"status_503", "body_not_replayable/body_not_replayable"}, reasons(o))
+		}
+	})
+}
+
+// source is a stream that counts what happens to it.
+type source struct {
+	closes
+	reads int
+}
+
+func (s *source) Read(b []byte) (int, error) {
+	s.reads++
+	return s.Reader.Read(b)
+}
+
+func newSource(text string) *source { return &source{closes: closes{Reader: strings.NewReader(text)}} }
+
+func TestUnreadStream(t *testing.T) {
+	dialFails := func(after int, then roundTripper) roundTripper {
+		n := 0
+		return func(req *http.Request) (*http.Response, error) {
+			if n++; n <= after {
+				_ = req.Body.Close()
+				return nil, errFault
+			}
+			return then(req)
+		}
+	}
+	t.Run("is sent again", func(t *testing.T) {
+		body := newSource("whole")
+		var got []string
+		o, resp, err := run(t, &retryhttp.Transport{Base: dialFails(2, bodies(&got)), Policy: atOnce}, put(t.Context(), body))
+		require.NoError(t, err)
+		require.Equal(t, 503, resp.StatusCode)
+		require.Equal(t, []string{"whole"}, got)
+		require.Equal(t, []string{"transport_error", "transport_error", "status_503/body_consumed"}, reasons(o))
+		require.Equal(t, int32(1), body.n.Load(), "it is closed once")
+	})
+	t.Run("is closed when the attempts are used up", func(t *testing.T) {
+		body := newSource("whole")
+		_, _, err := run(t, &retryhttp.Transport{Base: dialFails(3, nil), Policy: atOnce}, put(t.Context(), body))
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.Equal(t, int32(1), body.n.Load())
+		require.Zero(t, body.reads)
+	})
+	inBubble(t, "that is closed a moment after the response is sent again", func(t *testing.T) {
+		body := newSource("whole")
+		var got []string
+		n := 0
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			if n++; n == 1 {
+				time.AfterFunc(10*time.Millisecond, func() { _ = req.Body.Close() })
+				return answer(req, 503), nil
+			}
+			return bodies(&got)(req)
+		})
+		start := time.Now()
+		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: three}, put(t.Context(), body))
+		require.NoError(t, err)
+		require.Equal(t, []string{"whole"}, got)
+		require.Equal(t, 1010*time.Millisecond, time.Since(start))
+	})
+	inBubble(t, "that the transport keeps is not sent again, and closed in the end", func(t *testing.T) {
+		body := newSource("whole")
+		var kept io.ReadCloser
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			kept = req.Body
+			return answer(req, 503), nil
+		})
+		start := time.Now()
+		o, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: three}, put(t.Context(), body))
+		require.NoError(t, err)
+		require.Equal(t, 503, resp.StatusCode)
+		require.Equal(t, time.Second, time.Since(start))
+		require.Equal(t, []string{"status_503/body_in_use"}, reasons(o))
+		require.Equal(t, int32(0), body.n.Load(), "the transport may still be sending it")
+		require.NoError(t, kept.Close())
+		require.NoError(t, kept.Close())
+		require.Equal(t, int32(1), body.n.Load())
+	})
+	inBubble(t, "that the transport keeps although it failed is closed with the run", func(t *testing.T) {
+		body := newSource("whole")
+		base := roundTripper(func(*http.Request) (*http.Response, error) { return nil, errFault })
+		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: three}, put(t.Context(), body))
+		require.ErrorIs(t, err, errFault)
+		require.Equal(t, int32(1), body.n.Load())
+	})
+	inBubble(t, "with a Read under way when it is closed counts as read", func(t *testing.T) {
+		read, write := io.Pipe()
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			go func() { _, _ = req.Body.Read(make([]byte, 1)) }()
+			spend(time.Second)
+			_ = req.Body.Close()
+			return answer(req, 503), nil
+		})
+		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: three}, put(t.Context(), read))
+		require.NoError(t, err)
+		require.Equal(t, []string{"status_503/body_consumed"}, reasons(o))
+		_, err = write.Write([]byte("x"))
+		require.ErrorIs(t, err, io.ErrClosedPipe)
+	})
+	t.Run("is out of reach for the attempt that has closed it", func(t *testing.T) {
+		var old []io.ReadCloser
+		var got []string
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			if old = append(old, req.Body); len(old) == 1 {
+				return nil, errors.Join(errFault, req.Body.Close())
+			}
+			n, err := old[0].Read(make([]byte, 1))
+			require.Zero(t, n)
+			require.ErrorIs(t, err, http.ErrBodyReadAfterClose)
+			return bodies(&got)(req)
+		})
+		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, put(t.Context(), newSource("whole")))
+		require.NoError(t, err)
+		require.Equal(t, []string{"whole"}, got)
+	})
+	t.Run("that a mark of the Base wants sent again although it was read: the run ends", func(t *testing.T) {
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			_, _ = io.Copy(io.Discard, req.Body)
+			return nil, retry.Transient(errFault)
+		})
+		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, put(t.Context(), newSource("whole")))
+		require.ErrorIs(t, err, retry.TerminalError)
+		require.Equal(t, []string{"transport_error/body_consumed"}, reasons(o))
+	})
+	t.Run("is closed when the Base panics", func(t *testing.T) {
+		body := newSource("whole")
+		require.PanicsWithValue(t, "boom", func() {
+			_, _ = (&retryhttp.Transport{Base: roundTripper(func(*http.Request) (*http.Response, error) { panic("boom") })}).RoundTrip(put(t.Context(), body))
+		})
+		require.Equal(t, int32(1), body.n.Load())
+	})
+	t.Run("is kept open for an attempt that has answered and still sends", func(t *testing.T) {
+		read, write := io.Pipe()
+		echo := roundTripper(func(req *http.Request) (*http.Response, error) {
+			resp := answer(req, 200)
+			resp.Body = req.Body
+			return resp, nil
+		})
+		_, resp, err := run(t, &retryhttp.Transport{Base: echo, Policy: atOnce}, put(t.Context(), read))
+		require.NoError(t, err)
+		go func() {
+			_, _ = write.Write([]byte("duplex"))
+			_ = write.Close()
+		}()
+		got, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.Equal(t, "duplex", string(got))
+		require.NoError(t, resp.Body.Close())
+	})
+}
+
+// spend lets virtual time pass.
+func spend(d time.Duration) { <-time.After(d) }
+
+// slow is a body that gives a byte at each interval, n in all.
+type slow struct {
+	interval time.Duration
+	n        int
+	closed   chan struct{}
+	end      error // what follows the last byte; nil means io.EOF
+}
+
+func (s *slow) Read(b []byte) (int, error) {
+	if s.n == 0 {
+		return 0, cmp.Or(s.end, io.EOF)
+	}
+	select {
+	case <-time.After(s.interval):
+	case <-s.closed:
+		return 0, errors.New("closed")
+	}
+	s.n--
+	b[0] = 'x'
+	return 1, nil
+}
+
+func (s *slow) Close() error {
+	select {
+	case <-s.closed:
+	default:
+		close(s.closed)
+	}
+	return nil
+}
+
+func slowly(interval time.Duration, n int) *slow {
+	return &slow{interval: interval, n: n, closed: make(chan struct{})}
+}
+
+func TestAttemptTimeout(t *testing.T) {
+	limited := three
+	limited.AttemptTimeout = time.Second
+	inBubble(t, "covers the headers, is retried, and is told from other faults", func(t *testing.T) {
+		n := 0
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			if n++; n < 3 {
+				<-req.Context().Done()
+				require.Equal(t, retry.ErrAttemptTimeout, context.Cause(req.Context()))
+				return nil, []error{context.Cause(req.Context()), errFault}[n-1]
+			}
+			return answer(req, 200), nil
+		})
+		start := time.Now()
+		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: limited}, get(t.Context()))
+		require.NoError(t, err)
+		require.Equal(t, 4*time.Second, time.Since(start))
+		require.Equal(t, []string{"attempt_timeout", "attempt_timeout"}, reasons(o), "whatever error the transport makes of it")
+		require.ErrorIs(t, o.History[0].Err, retry.ErrAttemptTimeout)
+		require.ErrorIs(t, o.History[1].Err, errFault, "which is kept")
+		var failed *retryhttp.AttemptError
+		require.ErrorAs(t, o.History[1].Err, &failed)
+		require.True(t, failed.Timeout())
+	})
+	inBubble(t, "that ends all attempts is a timeout to the caller", func(t *testing.T) {
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			<-req.Context().Done()
+			return nil, context.Cause(req.Context())
+		})
+		client := http.Client{Transport: &retryhttp.Transport{Base: base, Policy: limited}}
+		_, err := client.Do(get(t.Context()))
+		require.ErrorIs(t, err, retry.ErrAttemptTimeout)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.True(t, err.(interface{ Timeout() bool }).Timeout())
+	})
+	inBubble(t, "a response that comes too late is closed and retried", func(t *testing.T) {
+		late := &closes{Reader: strings.NewReader("")}
+		n := 0
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			resp := answer(req, 200)
+			if n++; n == 1 {
+				spend(2 * time.Second)
+				resp.Body = late
+			}
+			return resp, nil
+		})
+		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: limited}, get(t.Context()))
+		require.NoError(t, err)
+		require.Equal(t, []string{"attempt_timeout"}, reasons(o))
+		require.Equal(t, int32(1), late.n.Load())
+	})
+	for name, end := range map[string]func(*testing.T, io.ReadCloser){
+		"EOF": func(t *testing.T, body io.ReadCloser) {
+			n, err := io.Copy(io.Discard, body)
+			require.NoError(t, err)
+			require.Equal(t, int64(10), n)
+		},
+		"Close": func(t *testing.T, body io.ReadCloser) { require.NoError(t, body.Close()) },
+		"a read error": func(t *testing.T, body io.ReadCloser) {
+			_, err := io.Copy(io.Discard, body)
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		},
+	} {
+		inBubble(t, "never cuts a body that is being read, and lives until "+name, func(t *testing.T) {
+			var ctx context.Context
+			body := slowly(time.Minute, 10)
+			if name == "a read error" {
+				body.end = io.ErrUnexpectedEOF
+			}
+			base := roundTripper(func(req *http.Request) (*http.Response, error) {
+				ctx = req.Context()
+				resp := answer(req, 200)
+				resp.Body = body
+				return resp, nil
+			})
+			_, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: limited}, get(t.Context()))
+			require.NoError(t, err)
+			spend(time.Hour)
+			require.NoError(t, ctx.Err())
+			end(t, resp.Body)
+			require.ErrorIs(t, ctx.Err(), context.Canceled)
+			require.NoError(t, resp.Body.Close())
+		})
+	}
+	inBubble(t, "leaves no context behind where there is no body", func(t *testing.T) {
+		var ctx context.Context
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			ctx = req.Context()
+			return answer(req, 204), nil
+		})
+		_, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: limited}, get(t.Context()))
+		require.NoError(t, err)
+		require.Equal(t, http.NoBody, resp.Body)
+		require.ErrorIs(t, ctx.Err(), context.Canceled)
+	})
+	inBubble(t, "is released when the Base panics", func(t *testing.T) {
+		var ctx context.Context
+		require.Panics(t, func() {
+			_, _ = (&retryhttp.Transport{Policy: limited, Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+				ctx = req.Context()
+				panic("boom")
+			})}).RoundTrip(get(t.Context()))
+		})
+		require.ErrorIs(t, ctx.Err(), context.Canceled)
+	})
+	t.Run("without one the body is the transport's", func(t *testing.T) {
+		body := &closes{Reader: strings.NewReader("")}
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			resp := answer(req, 200)
+			resp.Body = body
+			return resp, nil
+		})
+		_, resp, err := run(t, &retryhttp.Transport{Base: base}, get(t.Context()))
+		require.NoError(t, err)
+		require.Same(t, body, resp.Body)
+	})
+}
+
+func TestStallTimeout(t *testing.T) {
+	read := func(t *testing.T, body io.ReadCloser) (int64, error) {
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			resp := answer(req, 200)
+			resp.Body = body
+			return resp, nil
+		})
+		_, resp, err := run(t, &retryhttp.Transport{Base: base, StallTimeout: time.Second}, get(t.Context()))
+		require.NoError(t, err)
+		var n int64
+		if _, ok := body.(slowReader); ok {
+			for b := make([]byte, 1); err == nil; spend(time.Hour) {
+				var one int
+				one, err = resp.Body.Read(b)
+				n += int64(one)
+			}
+			require.ErrorIs(t, err, io.EOF)
+			return n, nil
+		}
+		n, err = io.Copy(io.Discard, resp.Body)
+		_, again := resp.Body.Read(make([]byte, 1))
+		if err != nil {
+			require.Equal(t, err, again, "it stays so")
+		}
+		require.NoError(t, resp.Body.Close())
+		return n, err
+	}
+	inBubble(t, "lets a body be slow", func(t *testing.T) {
+		n, err := read(t, slowly(999*time.Millisecond, 100))
+		require.NoError(t, err)
+		require.Equal(t, int64(100), n)
+	})
+	inBubble(t, "ends one that stalls", func(t *testing.T) {
+		start := time.Now()
+		n, err := read(t, slowly(1001*time.Millisecond, 100))
+		require.ErrorIs(t, err, retryhttp.ErrBodyStalled)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.True(t, err.(interface{ Timeout() bool }).Timeout())
+		require.EqualError(t, err, "retryhttp: response body stalled")
+		require.Zero(t, n)
+		require.Equal(t, time.Second, time.Since(start))
+	})
+	inBubble(t, "does not count the time between two reads", func(t *testing.T) {
+		n, err := read(t, slowReader{slowly(time.Millisecond, 3)})
+		require.NoError(t, err)
+		require.Equal(t, int64(3), n)
+	})
+	inBubble(t, "takes an end of what was closed for no end", func(t *testing.T) {
+		silent, _ := io.Pipe()
+		_, err := read(t, endsOnClose{silent})
+		require.ErrorIs(t, err, retryhttp.ErrBodyStalled)
+	})
+}
+
+// slowReader is a body whose reader takes its time.
+type slowReader struct{ *slow }
+
+// endsOnClose is a body whose Read returns io.EOF once it is closed.
+type endsOnClose struct{ *io.PipeReader }
+
+func (e endsOnClose) Read(b []byte) (int, error) {
+	n, err := e.PipeReader.Read(b)
+	if err != nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// conn is the body of a 101.
+type conn struct {
+	io.Reader
+	bytes.Buffer
+	closed bool
+}
+
+func (c *conn) Read(b []byte) (int, error) { return c.Reader.Read(b) }
+func (c *conn) Close() error               { c.closed = true; return nil }
+
+func TestWritableBodies(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		status int
+		tr     retryhttp.Transport
+		same   bool
+	}{
+		{"a 101", 101, retryhttp.Transport{}, true},
+		{"a 101 with a stall timeout", 101, retryhttp.Transport{StallTimeout: time.Second}, true},
+		{"a 101 with an attempt timeout", 101, retryhttp.Transport{Policy: retry.Policy{AttemptTimeout: time.Second}}, false},
+		{"a 200 of another kind", 200, retryhttp.Transport{StallTimeout: time.Second}, false},
+	} {
+		inBubble(t, row.name+" stays an io.ReadWriteCloser", func(t *testing.T) {
+			var ctx context.Context
+			c := &conn{Reader: strings.NewReader("half")}
+			row.tr.Base = roundTripper(func(req *http.Request) (*http.Response, error) {
+				ctx = req.Context()
+				resp := answer(req, row.status)
+				resp.Body = c
+				return resp, nil
+			})
+			_, resp, err := run(t, &row.tr, get(t.Context()))
+			require.NoError(t, err)
+			require.Equal(t, row.same, resp.Body == io.ReadCloser(c))
+			spend(time.Minute)
+			got, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.Equal(t, "half", string(got))
+			require.NoError(t, ctx.Err(), "the other half is open still")
+			_, err = resp.Body.(io.ReadWriteCloser).Write([]byte("other"))
+			require.NoError(t, err)
+			require.Equal(t, "other", c.String())
+			require.NoError(t, resp.Body.Close())
+			require.True(t, c.closed)
+		})
+	}
+}
+
+// endless is a body that never ends.
+type endless struct{ read, closed int }
+
+func (e *endless) Read(b []byte) (int, error) { e.read += len(b); return len(b), nil }
+func (e *endless) Close() error               { e.closed++; return nil }
+
+func TestDiscard(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		change func(*http.Response)
+		read   int
+	}{
+		{"64 KiB of an HTTP/1 body are read", func(r *http.Response) { r.ContentLength = -1 }, 64 << 10},
+		{"a body of known length that is longer is closed", func(r *http.Response) { r.ContentLength = 64<<10 + 1 }, 0},
+		{"an HTTP/2 body is closed", func(r *http.Response) { r.ProtoMajor = 2 }, 0},
+		{"an upgraded connection is closed", func(r *http.Response) { r.StatusCode = 101 }, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var all []*endless
+			base := roundTripper(func(req *http.Request) (*http.Response, error) {
+				all = append(all, &endless{})
+				resp := answer(req, 503)
+				resp.Body = all[len(all)-1]
+				row.change(resp)
+				return resp, nil
+			})
+			p := atOnce
+			p.Classify = retry.Otherwise(retry.Retryable)
+			p.Observe = func(_ context.Context, e retry.Event) {
+				if e.Decision.Status == retry.Waiting {
+					require.Equal(t, 1, all[len(all)-1].closed, "before the wait")
+				}
+			}
+			refuse := func(*http.Response) bool { return false }
+			_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: p, Accept: refuse}, get(t.Context()))
+			require.NoError(t, err)
+			require.Len(t, all, 3)
+			for i, body := range all {
+				if i == 2 {
+					require.Equal(t, endless{}, *body, "the last response is the caller's")
+					continue
+				}
+				require.LessOrEqual(t, body.read, row.read+8<<10)
+				require.GreaterOrEqual(t, body.read, row.read)
+				require.Equal(t, 1, body.closed)
+			}
+		})
+	}
+	inBubble(t, "a body that stalls holds the run for 100ms", func(t *testing.T) {
+		n := 0
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			resp := answer(req, 503)
+			if n++; n == 1 {
+				resp.ContentLength, resp.Body = -1, slowly(time.Hour, 1)
+			}
+			return resp, nil
+		})
+		p := three
+		p.MaxAttempts = 2
+		start := time.Now()
+		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, get(t.Context()))
+		require.NoError(t, err)
+		require.Equal(t, 1100*time.Millisecond, time.Since(start))
+	})
+	for name, bound := range map[string]func(*retry.Policy, *context.Context) context.CancelFunc{
+		"deadline": func(_ *retry.Policy, ctx *context.Context) (cancel context.CancelFunc) {
+			*ctx, cancel = context.WithTimeout(*ctx, 1050*time.Millisecond)
+			return cancel
+		},
+		"TTL": func(p *retry.Policy, _ *context.Context) context.CancelFunc {
+			p.TTL = 1050 * time.Millisecond
+			return func() {}
+		},
+	} {
+		inBubble(t, "a body is closed at once where reading it would make the wait too late for the "+name, func(t *testing.T) {
+			n := 0
+			base := roundTripper(func(req *http.Request) (*http.Response, error) {
+				resp := answer(req, 503)
+				if n++; n == 1 {
+					resp.ContentLength, resp.Body = -1, slowly(time.Hour, 1)
+				}
+				return resp, nil
+			})
+			p, ctx := three, t.Context()
+			p.MaxAttempts = 2
+			defer bound(&p, &ctx)()
+			o, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, get(ctx))
+			require.NoError(t, err)
+			require.Equal(t, 503, resp.StatusCode)
+			require.Equal(t, retry.AttemptsExhausted, o.Reason)
+		})
+	}
+}
+
+func TestTheCallersRequestIsNotChanged(t *testing.T) {
+	req := request(t.Context(), http.MethodPost, newSource("x"))
+	req.Header.Set("Accept", "text/plain")
+	before := *req
+	header := req.Header.Clone()
+	tr := &retryhttp.Transport{Base: script(503, 200), Policy: atOnce, IdempotencyKey: retryhttp.RandomKey,
+		AttemptHeader: retryhttp.AttemptHeader, BufferBody: 10}
+	resp, err := tr.RoundTrip(req)
+	require.NoError(t, err)
+	require.Equal(t, 200, resp.StatusCode)
+	require.Same(t, req, resp.Request)
+	require.Equal(t, header, req.Header)
+	require.Equal(t, before.Body, req.Body)
+	require.Nil(t, req.GetBody)
+	require.Equal(t, before.ContentLength, req.ContentLength)
+	require.Equal(t, before.Context(), req.Context())
+}

@@ -1,0 +1,351 @@
+package retryhttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// call is one RoundTrip. It is also the context that Do gets, so that the hooks of the policy find it without a closure
+// of their own, and so that Do heeds Request.Cancel. The attempts get the request's own context.
+type call struct {
+	context.Context // the request's
+
+	transport *Transport
+	req       *http.Request  // the caller's
+	refused   *RequestError  // nil where the request can be sent
+	began     time.Time      // with a TTL only
+	resp      *http.Response // the last one, until it is given up or returned
+	returned  bool           // a response was returned
+
+	ready      bool   // what follows was set by prepare
+	repeatable bool   // whatever was sent
+	key        string // the Idempotency-Key to add
+	payload    payload
+
+	limit    *limit        // of the attempt under way
+	spare    *limit        // for the first attempt
+	canceled chan struct{} // closed with Request.Cancel or the context; nil before somebody waits for it
+	finished chan struct{} // ends the goroutine that waits for these
+}
+
+// newCall returns the call for req; in one piece with a limit, if it needs one.
+func newCall(t *Transport, req *http.Request) *call {
+	var c *call
+	if t.Policy.AttemptTimeout == 0 {
+		c = new(call)
+	} else {
+		both := new(struct {
+			call
+			limit
+		})
+		c, both.call.spare = &both.call, &both.limit
+	}
+	c.Context, c.transport, c.req = req.Context(), t, req
+	return c
+}
+
+// Done returns a channel that ends with the context and with Request.Cancel, which http.Client sets for its Timeout. Do
+// asks only when it waits.
+func (c *call) Done() <-chan struct{} {
+	cancel := c.cancel()
+	if cancel == nil {
+		return c.Context.Done()
+	}
+	if c.canceled == nil {
+		c.canceled, c.finished = make(chan struct{}), make(chan struct{})
+		go func() {
+			select {
+			case <-cancel:
+			case <-c.Context.Done():
+			case <-c.finished:
+				return
+			}
+			close(c.canceled)
+		}()
+	}
+	return c.canceled
+}
+
+// Err is the context's. A closed Request.Cancel counts as cancelled, or as the deadline where that has passed: with
+// http.Client.Timeout both come at the same time, in any order.
+func (c *call) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	select {
+	case <-c.cancel(): // never where it is nil
+		if deadline, ok := c.Deadline(); ok && !time.Now().Before(deadline) {
+			return context.DeadlineExceeded
+		}
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+func (c *call) cancel() <-chan struct{} {
+	//lint:ignore SA1019 http.Client sets it, so it has to be heeded
+	return c.req.Cancel
+}
+
+// finish lets go of everything that was not returned, by whatever way the call ends.
+func (c *call) finish() {
+	if c.finished != nil {
+		close(c.finished)
+	}
+	if c.limit != nil {
+		c.limit.release()
+	}
+	if c.resp != nil {
+		closeBody(c.resp)
+	}
+	c.payload.finish(c.req.Body, c.returned)
+}
+
+// prepare is done once, before the first attempt.
+func (c *call) prepare() *AttemptError {
+	if c.refused != nil {
+		return &AttemptError{Reason: c.refused.Reason, Veto: c.refused.Reason, Unsent: true, Err: c.refused}
+	}
+	t := c.transport
+	c.repeatable = t.Idempotent || Repeatable(c.req)
+	if t.IdempotencyKey != nil && !idempotentMethod(c.req.Method) && !hasKey(c.req.Header) {
+		c.key = t.IdempotencyKey(c.req)
+		if i := badValueByte(c.key); i >= 0 {
+			err := refuseByte(BadHeader, `Request.Header["Idempotency-Key"]`, c.key, i)
+			return &AttemptError{Reason: BadHeader, Veto: BadHeader, Unsent: true, Err: err}
+		}
+		c.repeatable = c.repeatable || c.key != ""
+	}
+	if reason, err := c.payload.open(c, c.req, t.BufferBody); err != nil {
+		return &AttemptError{Reason: reason, Veto: reason, Unsent: true, Err: err}
+	}
+	c.ready = true
+	return nil
+}
+
+// attempt makes one attempt; ctx is Do's.
+func (c *call) attempt(ctx context.Context) error {
+	if !c.ready {
+		if failed := c.prepare(); failed != nil {
+			return c.verdict(failed, 0)
+		}
+	}
+	var own context.Context = c.Context
+	if ctx != context.Context(c) {
+		own = &attemptContext{own, ctx}
+	}
+	var conn *connTrace
+	if !c.repeatable {
+		own, conn = traceConn(own)
+	}
+	if timeout := c.transport.Policy.AttemptTimeout; timeout > 0 && !c.endsWithin(timeout) {
+		c.limit = c.newLimit().start(own, timeout)
+		own = c.limit.ctx
+	}
+	out, err := c.outgoing(own, retry.AttemptNumber(ctx))
+	if err != nil {
+		return c.verdict(&AttemptError{Reason: BodyNotReplayable, Veto: BodyNotReplayable, Unsent: true, Err: err}, 0)
+	}
+	resp, err := c.transport.base().RoundTrip(out)
+	return c.judge(resp, err, conn)
+}
+
+// endsWithin reports whether the caller's deadline comes before the timeout is over, or with it: that ends the attempt then.
+func (c *call) endsWithin(timeout time.Duration) bool {
+	deadline, ok := c.Deadline()
+	return ok && time.Until(deadline) <= timeout
+}
+
+// newLimit returns a limit that is not in use. One that was is the body of a response, perhaps still being closed.
+func (c *call) newLimit() *limit {
+	l := c.spare
+	if l == nil {
+		l = new(limit)
+	}
+	c.spare = nil
+	return l
+}
+
+// outgoing returns the request of one attempt: the caller's own where nothing has to differ, else a copy.
+func (c *call) outgoing(ctx context.Context, number int) (*http.Request, error) {
+	body, getBody, err := c.payload.next()
+	if err != nil {
+		return nil, err
+	}
+	header := c.header(number)
+	if ctx == c.Context && header == nil && body == nil {
+		return c.req, nil
+	}
+	out := c.req.WithContext(ctx)
+	if header != nil {
+		out.Header = header
+	}
+	if body != nil {
+		out.Body, out.GetBody = body, getBody
+	}
+	return out, nil
+}
+
+// header returns the header of an attempt, nil where it is the caller's. Each attempt has its own, because a transport
+// may read it after it has returned.
+func (c *call) header(number int) http.Header {
+	if c.key == "" && c.transport.AttemptHeader == "" {
+		return nil
+	}
+	header := maps.Clone(c.req.Header)
+	if header == nil {
+		header = http.Header{}
+	}
+	if c.key != "" {
+		header["Idempotency-Key"] = []string{c.key}
+	}
+	if name := c.transport.AttemptHeader; name != "" {
+		header.Set(name, strconv.Itoa(number))
+	}
+	return header
+}
+
+var errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")
+
+// judge returns nil for a success, else the error that Do decides about.
+func (c *call) judge(resp *http.Response, err error, conn *connTrace) error {
+	limit := c.limit
+	c.limit = nil
+	expired := limit != nil && !limit.stop()
+	if err == nil && resp == nil {
+		err = errNoResponse
+	}
+	if expired && err == nil {
+		err = retry.ErrAttemptTimeout
+	}
+	if err != nil {
+		if resp != nil {
+			closeBody(resp) // came too late: its context is cancelled
+		}
+		if limit != nil {
+			limit.release()
+		}
+		if expired && c.Err() == nil && !errors.Is(err, retry.ErrAttemptTimeout) {
+			err = fmt.Errorf("%w: %w", retry.ErrAttemptTimeout, err) // whatever the transport made of it
+		}
+		return c.verdict(c.fault(err, conn), 0)
+	}
+	if resp.Request != c.req {
+		resp.Request = c.req
+	}
+	guard(resp, limit, c.transport.StallTimeout)
+	c.resp = resp
+	if c.accepts(resp) {
+		return nil
+	}
+	failed := &AttemptError{Reason: statusReason(resp.StatusCode), StatusCode: resp.StatusCode, Header: resp.Header}
+	return c.verdict(failed, c.hint(resp))
+}
+
+func (c *call) accepts(resp *http.Response) bool {
+	if c.transport.Accept != nil {
+		return c.transport.Accept(resp)
+	}
+	return succeeded(resp.StatusCode)
+}
+
+func succeeded(status int) bool {
+	return status >= 200 && status <= 299 || status == http.StatusSwitchingProtocols
+}
+
+func (c *call) hint(resp *http.Response) time.Duration {
+	hint := retryAfter(resp.Header, time.Now())
+	if c.transport.Hint != nil {
+		hint = max(hint, c.transport.Hint(resp))
+	}
+	return hint
+}
+
+// fault returns the failure of an attempt without a response.
+func (c *call) fault(err error, conn *connTrace) *AttemptError {
+	failed := &AttemptError{Err: err}
+	failed.Reason, failed.Unsent = fault(err)
+	switch {
+	case conn.obtained():
+		// Whatever the error looks like, a connection was there to send on. Only an HTTP/2 server can say that it
+		// has not touched the request.
+		failed.Unsent = failed.Unsent && (failed.Reason == StreamRefused || failed.Reason == GoAway)
+	case conn.sought():
+		failed.Unsent = true
+	}
+	failed.Unsent = failed.Unsent && !sentWithin(err)
+	if c.Err() != nil {
+		failed.Reason = Canceled
+		if errors.Is(c.Err(), context.DeadlineExceeded) {
+			failed.Reason = DeadlinePassed
+		}
+		return failed
+	}
+	if reason := c.payload.failure(); reason != "" {
+		failed.Reason, failed.Veto = reason, reason
+	}
+	return failed
+}
+
+// sentWithin reports whether err is of a run inside, of which not every attempt is known to have sent nothing.
+func sentWithin(err error) bool {
+	var run *retry.Error
+	if !errors.As(err, &run) {
+		return false
+	}
+	for _, a := range run.History {
+		if inner := attemptError(a.Err); inner == nil || !inner.Unsent {
+			return true
+		}
+	}
+	return len(run.History) < run.Attempts
+}
+
+// verdict returns the error that Do decides about: what failed, with its hint, and marked where the request is not to be
+// repeated whatever the rules say.
+func (c *call) verdict(failed *AttemptError, hint time.Duration) error {
+	failed.transport = c.transport
+	if failed.Veto == "" && failed.worthRepeating() {
+		if failed.Unsent || c.repeatable {
+			failed.Veto = c.payload.veto(c)
+		} else {
+			failed.Veto = NotIdempotent
+		}
+	}
+	if failed.Veto != "" {
+		return retry.Permanent(failed)
+	}
+	return retry.After(hint, failed)
+}
+
+// giveUp lets go of the last response before a wait. It takes no time where the wait would then end too late.
+func (c *call) giveUp(delay time.Duration) {
+	resp := c.resp
+	if resp == nil {
+		return
+	}
+	c.resp = nil
+	deadline, ok := c.Deadline()
+	ttl := c.transport.Policy.TTL
+	if ok && time.Until(deadline)-drainTime <= delay || ttl > 0 && ttl-time.Since(c.began)-drainTime < delay {
+		closeBody(resp)
+		return
+	}
+	discard(resp)
+}
+
+// attemptContext is the context of a retry: the request's, with the number that Do has given.
+type attemptContext struct {
+	context.Context
+	numbered context.Context
+}
+
+func (a *attemptContext) Value(key any) any { return a.numbered.Value(key) }

@@ -1,0 +1,232 @@
+package retryhttp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp"
+)
+
+// unstable answers each path 503 twice, and then 200 with what it was sent.
+func unstable() *httptest.Server {
+	calls := map[string]int{}
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if calls[r.URL.Path]++; calls[r.URL.Path] <= 2 {
+			http.Error(w, "busy", http.StatusServiceUnavailable)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %q, attempt %d", r.Method, body, retryhttp.AttemptFromRequest(r, ""))
+	}))
+}
+
+func Example() {
+	server := unstable()
+	defer server.Close()
+
+	client := &http.Client{Transport: &retryhttp.Transport{Policy: retry.Policy{
+		MaxAttempts:    4,
+		Backoff:        retry.Backoff{Base: 50 * time.Millisecond, Cap: time.Second, Jitter: retry.FullJitter},
+		AttemptTimeout: 2 * time.Second, // up to the headers
+		TTL:            10 * time.Second,
+	}}}
+	resp, err := client.Get(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	fmt.Println(resp.Status)
+	// Output: 200 OK
+}
+
+func ExampleTransport() {
+	server := unstable()
+	defer server.Close()
+
+	// A client that may repeat its POSTs: each has a key, by which the server knows it again.
+	client := &http.Client{Transport: &retryhttp.Transport{
+		Policy:         retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: time.Millisecond}},
+		IdempotencyKey: retryhttp.RandomKey,
+		AttemptHeader:  retryhttp.AttemptHeader,
+	}}
+	resp, err := client.Post(server.URL, "text/plain", strings.NewReader("order 7"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	fmt.Println(string(body), err)
+	// Output: POST "order 7", attempt 3 <nil>
+}
+
+func ExampleTransport_classify() {
+	// Stop at what is permanent, but wait for a lock to be free, and believe a server that says no.
+	policy := retry.Policy{Classify: retry.FirstOf(
+		retry.StopIf(func(err error) bool {
+			var failed *retryhttp.AttemptError
+			return errors.As(err, &failed) && failed.Header.Get("X-Should-Retry") == "false"
+		}),
+		retryhttp.OnStatus(retry.Retryable, http.StatusConflict, http.StatusLocked),
+		retryhttp.Strict,
+	)}
+	for _, status := range []int{http.StatusConflict, http.StatusNotImplemented, http.StatusBadGateway} {
+		err := &retryhttp.AttemptError{StatusCode: status}
+		fmt.Println(status, policy.Decide(retry.Progress{Attempt: 1}, err, 0))
+	}
+	// Output:
+	// 409 waiting_retry 5s
+	// 501 dead_letter (terminal_error)
+	// 502 waiting_retry 5s
+}
+
+func ExampleTransport_Validate() {
+	t := retryhttp.Transport{BufferBody: -1, Policy: retry.Policy{TTL: -time.Second}}
+	fmt.Println(t.Validate())
+	// Output: retry: Policy.TTL -1s is negative; retryhttp: Transport.BufferBody -1 is negative
+}
+
+func ExampleNewClient() {
+	server := httptest.NewServer(http.RedirectHandler("/elsewhere", http.StatusFound))
+	defer server.Close()
+
+	client := retryhttp.NewClient(retry.Policy{MaxAttempts: 3})
+	resp, err := client.Get(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	fmt.Println(resp.Status, resp.Header.Get("Location"))
+	// Output: 302 Found /elsewhere
+}
+
+func ExampleTransport_Client() {
+	t := &retryhttp.Transport{Base: retryhttp.Guard{}.Transport()}
+	_, err := t.Client().Get("http://127.0.0.1/admin")
+	fmt.Println(errors.Is(err, retryhttp.ErrBlockedAddress), errors.Is(err, retry.TerminalError))
+	// Output: true true
+}
+
+func ExampleOutcomeOf() {
+	server := unstable()
+	defer server.Close()
+
+	client := retryhttp.NewClient(retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: time.Millisecond}})
+	req, err := http.NewRequestWithContext(retryhttp.RecordOutcome(context.Background()), http.MethodGet, server.URL, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	resp, err := client.Do(req)
+	if err == nil {
+		defer resp.Body.Close()
+	}
+	outcome, _ := retryhttp.OutcomeOf(resp, err)
+	fmt.Println(outcome.Status, outcome.Reason)
+	for _, attempt := range outcome.History {
+		fmt.Println(attempt.Number, retryhttp.ReasonOf(attempt.Err), attempt.Delay)
+	}
+	// Output:
+	// dead_letter attempts_exhausted
+	// 1 status_503 1ms
+	// 2 status_503 0s
+}
+
+func ExampleOutcomeFromResponse() {
+	server := unstable()
+	defer server.Close()
+
+	client := retryhttp.NewClient(retry.Policy{Backoff: retry.Backoff{Base: time.Millisecond}})
+	req, err := http.NewRequestWithContext(retryhttp.RecordOutcome(context.Background()), http.MethodGet, server.URL, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	outcome, ok := retryhttp.OutcomeFromResponse(resp)
+	fmt.Println(outcome.Status, outcome.Attempts, ok)
+	// Output: succeeded 3 true
+}
+
+func ExampleMarkIdempotent() {
+	req, _ := http.NewRequest(http.MethodPost, "https://example.com/search", nil)
+	fmt.Println(retryhttp.Repeatable(req))
+	fmt.Println(retryhttp.Repeatable(req.WithContext(retryhttp.MarkIdempotent(req.Context()))))
+	// Output:
+	// false
+	// true
+}
+
+func ExampleRepeatable() {
+	req, _ := http.NewRequest(http.MethodPost, "https://example.com/orders", nil)
+	req.Header.Set("Idempotency-Key", `"order-7"`)
+	fmt.Println(retryhttp.Repeatable(req))
+	// Output: true
+}
+
+func ExampleRandomKey() {
+	key := retryhttp.RandomKey(nil)
+	fmt.Println(len(key), key[0] == '"')
+	// Output: 38 true
+}
+
+func ExampleByHost() {
+	req, _ := http.NewRequest(http.MethodGet, "https://API.example.com:8443/orders", nil)
+	fmt.Println(retryhttp.ByHost(req))
+	// Output: api.example.com:8443
+}
+
+func ExampleAttemptError() {
+	client := retryhttp.NewClient(retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: time.Millisecond}})
+	_, err := client.Get("http://127.0.0.1:1/") // nobody listens there
+	var failed *retryhttp.AttemptError
+	if errors.As(err, &failed) {
+		fmt.Println(failed.Reason, failed.Unsent)
+	}
+	// Output: conn_refused true
+}
+
+func ExampleRequestError() {
+	req, _ := http.NewRequest(http.MethodGet, "https://example.com/", nil)
+	req.Header.Set("Authorization", "Bearer secret\n") // read from a file, with its last line break
+	_, err := new(retryhttp.Transport).RoundTrip(req)
+	var refused *retryhttp.RequestError
+	if errors.As(err, &refused) {
+		fmt.Println(refused)
+	}
+	// Output: Request.Header["Authorization"] has the byte 0x0a at 13
+}
+
+func Example_errBodyStalled() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "half of ")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done() // nothing more comes
+	}))
+	defer server.Close()
+
+	client := (&retryhttp.Transport{StallTimeout: 50 * time.Millisecond}).Client()
+	resp, err := client.Get(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	fmt.Printf("%q %v\n", body, errors.Is(err, retryhttp.ErrBodyStalled))
+	// Output: "half of " true
+}

@@ -1,0 +1,347 @@
+package retryhttp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+)
+
+// letGoTime is how long an attempt that has failed is waited for to close a stream that the next one needs. A transport
+// that has answered early, to Expect: 100-continue, does so a moment after it has returned.
+const letGoTime = time.Second
+
+// payload is the body of the caller's request and what the attempts get of it. The zero payload is that of a request
+// that was not looked at.
+type payload struct {
+	req     *http.Request
+	getBody func() (io.ReadCloser, error) // nil for a stream
+	plain   bool                          // in memory, so that reading it cannot fail
+	given   bool                          // an attempt has it, and closes it
+
+	last   *handle // what the attempt under way reads, nil where it is plain
+	stream *stream // nil where there is getBody
+}
+
+// open takes over the body of req and reads one of up to limit bytes into memory, if it has no GetBody. An error comes
+// with its reason.
+func (p *payload) open(ctx context.Context, req *http.Request, limit int64) (Reason, error) {
+	p.req = req
+	if req.Body == nil || req.Body == http.NoBody {
+		return "", nil
+	}
+	if req.GetBody != nil {
+		p.getBody = req.GetBody
+		if kept := inMemory(req.Body); kept != nil {
+			p.plain = true
+			return p.checkLength(int64(kept.Len()))
+		}
+		return "", nil
+	}
+	source := req.Body
+	if limit > 0 && req.ContentLength <= limit { // a ContentLength of 0 says nothing of a body
+		// A Read that waits for a caller who has gone ends with Close, as that of a pipe or of a server's request.
+		stop := context.AfterFunc(ctx, func() { _ = source.Close() })
+		start, err := io.ReadAll(io.LimitReader(source, min(limit, math.MaxInt64-1)+1))
+		if !stop() && err == nil {
+			err = ctx.Err() // what was closed may call itself complete
+		}
+		if err != nil {
+			return BodyReadFailed, err
+		}
+		if int64(len(start)) <= limit {
+			p.given = true
+			_ = source.Close()
+			p.getBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(start)), nil }
+			p.plain = true
+			return p.checkLength(int64(len(start)))
+		}
+		source = &spilled{io.MultiReader(bytes.NewReader(start), source), source}
+	}
+	p.stream = &stream{source: source}
+	return "", nil
+}
+
+// checkLength refuses a body in memory that is not as long as the request says. net/http notices it while it sends, too
+// late, and does not always say so.
+func (p *payload) checkLength(n int64) (Reason, error) {
+	want := p.req.ContentLength
+	switch {
+	case want <= 0 || n == want:
+		return "", nil
+	case n == 0:
+		return BodyConsumed, fmt.Errorf("Request.ContentLength is %d, and nothing of the body is left", want)
+	default:
+		return BodyLength, fmt.Errorf("Request.ContentLength %d is not the length of the body, %d", want, n)
+	}
+}
+
+// spilled is a body too long to be kept, with its start put back.
+type spilled struct {
+	io.Reader
+	io.Closer
+}
+
+// inMemory returns the buffer of a body that http.NewRequest has made of one, else nil. net/http asks the same, for
+// other reasons.
+func inMemory(body io.ReadCloser) interface{ Len() int } {
+	switch reflect.TypeOf(body) {
+	case reflect.TypeOf(io.NopCloser(nil)), reflect.TypeOf(io.NopCloser(struct {
+		io.Reader
+		io.WriterTo
+	}{})):
+	default:
+		return nil
+	}
+	switch buffer := reflect.ValueOf(body).Field(0).Interface().(type) {
+	case *bytes.Buffer:
+		return buffer
+	case *bytes.Reader:
+		return buffer
+	case *strings.Reader:
+		return buffer
+	default:
+		return nil
+	}
+}
+
+var errConsumed = errors.New("the body is a stream and has been read")
+
+// next returns the body of the next attempt and its GetBody, both nil where the request has what is right.
+func (p *payload) next() (io.ReadCloser, func() (io.ReadCloser, error), error) {
+	switch first := !p.given; {
+	case p.stream != nil:
+		p.given = true
+		h, err := p.stream.lend()
+		if err != nil {
+			return nil, nil, err
+		}
+		return p.watch(h), nil, nil
+	case p.getBody == nil:
+		return nil, nil, nil
+	case first && p.plain:
+		p.given = true
+		return nil, nil, nil
+	case first:
+		p.given = true
+		return p.watch(&handle{source: p.req.Body}), p.getBody, nil
+	}
+	body, err := p.getBody()
+	if err != nil {
+		return nil, nil, err
+	}
+	if body == nil {
+		return nil, nil, errors.New("GetBody returned no body")
+	}
+	if p.plain {
+		return body, p.getBody, nil
+	}
+	return p.watch(&handle{source: body}), p.getBody, nil
+}
+
+// watch makes h what the attempt under way reads.
+func (p *payload) watch(h *handle) *handle {
+	h.left = -1
+	if p.req.ContentLength > 0 {
+		h.left = p.req.ContentLength
+	}
+	p.last = h
+	return h
+}
+
+// failure returns what was wrong with the body of the last attempt, "" where nothing was: an error that reading it ended
+// with, if it was not the transport that ended it, or a length other than the request's.
+func (p *payload) failure() Reason {
+	if p.last == nil {
+		return ""
+	}
+	p.last.mu.Lock()
+	defer p.last.mu.Unlock()
+	return p.last.failed
+}
+
+// veto returns why the body cannot be sent again, "" where it can.
+func (p *payload) veto(ctx context.Context) Reason {
+	if p.stream == nil || p.last == nil {
+		return ""
+	}
+	return p.stream.letGo(ctx, p.last)
+}
+
+// finish closes the body, if no attempt does. Where no response is returned, none needs it any longer.
+func (p *payload) finish(body io.Closer, returned bool) {
+	switch {
+	case p.stream != nil:
+		p.stream.finish(p.last, returned)
+	case !p.given && body != nil:
+		_ = body.Close()
+	}
+}
+
+// stream is a body that cannot be had a second time, but can be lent to another attempt as long as not a byte of it was
+// read. It is closed once: when it was read and its borrower closes it, or when the run is over.
+type stream struct {
+	source io.ReadCloser
+
+	mu     sync.Mutex
+	read   bool // a byte was read, or may have been by a Read that has not returned
+	final  bool // no attempt will follow
+	closed bool
+}
+
+// lend returns a handle for one attempt.
+func (s *stream) lend() (*handle, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.read || s.closed {
+		return nil, errConsumed
+	}
+	return &handle{source: s.source, stream: s, done: make(chan struct{})}, nil
+}
+
+// letGo waits until the borrower has closed h, and returns why the stream cannot be lent again, "" where it can.
+func (s *stream) letGo(ctx context.Context, h *handle) Reason {
+	if s.wasRead() {
+		return BodyConsumed
+	}
+	timer := time.NewTimer(letGoTime)
+	defer timer.Stop()
+	select {
+	case <-h.done:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	switch {
+	case s.wasRead():
+		return BodyConsumed
+	case !h.isClosed():
+		return BodyInUse
+	default:
+		return ""
+	}
+}
+
+func (s *stream) wasRead() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.read
+}
+
+// finish closes the stream, unless a response was returned while its attempt is still sending: then its borrower does.
+func (s *stream) finish(h *handle, returned bool) {
+	if returned && h != nil && !h.isClosed() {
+		s.mu.Lock()
+		s.final = true
+		s.mu.Unlock()
+		if !h.isClosed() {
+			return
+		}
+	}
+	_ = s.close()
+}
+
+func (s *stream) close() error {
+	s.mu.Lock()
+	closed := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if closed {
+		return nil
+	}
+	return s.source.Close()
+}
+
+// handle is the body of one attempt. It notes how reading ends, and once closed it no longer touches its source, which
+// may be with another attempt then.
+type handle struct {
+	source io.ReadCloser
+	stream *stream       // nil where the source is this attempt's alone
+	done   chan struct{} // closed by Close; nil without a stream
+
+	mu      sync.Mutex
+	closed  bool
+	reading bool
+	left    int64 // of the ContentLength; -1 where that is not known
+	failed  Reason
+}
+
+func (h *handle) Read(b []byte) (int, error) {
+	if !h.begin() {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	n, err := h.source.Read(b)
+	h.end(n, err)
+	return n, err
+}
+
+func (h *handle) begin() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reading = !h.closed
+	return h.reading
+}
+
+func (h *handle) end(n int, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reading = false
+	if n > 0 {
+		h.taken()
+	}
+	if h.left >= 0 {
+		if h.left -= int64(n); h.left < 0 || h.left > 0 && err == io.EOF {
+			h.left, h.failed = -1, BodyLength
+		}
+	}
+	if err != nil && err != io.EOF && !h.closed {
+		h.failed = BodyReadFailed
+	}
+}
+
+// taken notes that the source has lost a byte.
+func (h *handle) taken() {
+	if s := h.stream; s != nil {
+		s.mu.Lock()
+		s.read = true
+		s.mu.Unlock()
+	}
+}
+
+// Close closes the source of this attempt alone. A stream it closes only where no other attempt can need it.
+func (h *handle) Close() error {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return nil
+	}
+	h.closed = true
+	if h.reading {
+		h.taken() // it may still take one
+	}
+	h.mu.Unlock()
+	if h.stream == nil {
+		return h.source.Close()
+	}
+	defer close(h.done)
+	s := h.stream
+	s.mu.Lock()
+	needless := s.read || s.final
+	s.mu.Unlock()
+	if needless {
+		return s.close()
+	}
+	return nil
+}
+
+func (h *handle) isClosed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
+}

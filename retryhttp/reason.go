@@ -1,0 +1,396 @@
+package retryhttp
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/retrygo/retry"
+)
+
+// Reason is the machine-readable word for why an attempt failed, for logs, metrics and rules. It is one of the
+// constants or, where there was a response, "status_" and its code. Words are only ever added.
+type Reason string
+
+// The way to the server failed: nothing was sent.
+const (
+	AddressBlocked      Reason = "address_blocked"       // a Guard forbade the address
+	DNSNotFound         Reason = "dns_not_found"         // the host has no address (NXDOMAIN)
+	DNSTemporary        Reason = "dns_temporary"         // no name server answered, or not now
+	DNSFailed           Reason = "dns_failed"            // the look-up failed in another way
+	DialTimeout         Reason = "dial_timeout"          // the connection was not made in time
+	DialFailed          Reason = "dial_failed"           // the connection was not made, for a reason without a word
+	ProxyConnect        Reason = "proxy_connect"         // the proxy was not reached, or refused to connect
+	ProxyAuth           Reason = "proxy_auth"            // the proxy wants credentials (407)
+	TLSCertificate      Reason = "tls_certificate"       // the server's certificate did not verify
+	TLSNotSpoken        Reason = "tls_not_spoken"        // the server does not speak TLS on this port
+	TLSHandshakeTimeout Reason = "tls_handshake_timeout" // the TLS handshake was not done in time
+)
+
+// The connection failed, before the request or after it.
+const (
+	ConnRefused    Reason = "conn_refused"    // nobody listens on the port
+	NetUnreachable Reason = "net_unreachable" // there is no route to the network or the host
+	ConnReset      Reason = "conn_reset"      // the connection was reset or aborted
+	ConnClosed     Reason = "conn_closed"     // the connection was closed before the response: EOF, idle, a broken pipe
+	TLSAlert       Reason = "tls_alert"       // the server ended TLS with an alert
+	TLSFailed      Reason = "tls_failed"      // TLS failed on our side, for a reason without a word
+	StreamRefused  Reason = "stream_refused"  // HTTP/2 REFUSED_STREAM: the server did not act on the request
+	StreamReset    Reason = "stream_reset"    // another HTTP/2 stream error
+	GoAway         Reason = "goaway"          // HTTP/2 GOAWAY: the server is closing the connection
+)
+
+// The response did not arrive, or not whole.
+const (
+	AttemptTimeout    Reason = "attempt_timeout"         // Policy.AttemptTimeout has passed
+	HeaderTimeout     Reason = "response_header_timeout" // http.Transport.ResponseHeaderTimeout has passed
+	Timeout           Reason = "timeout"                 // another timeout
+	MalformedResponse Reason = "malformed_response"      // what the server sent is not HTTP
+	BodyTruncated     Reason = "body_truncated"          // the response ended too soon: io.ErrUnexpectedEOF
+	TransportError    Reason = "transport_error"         // a fault without a word
+)
+
+// The request cannot be sent as it is, or not again.
+const (
+	BadURL            Reason = "bad_url"             // the URL is missing or cannot be sent
+	BadScheme         Reason = "bad_scheme"          // the URL's scheme is not http or https
+	EmptyHost         Reason = "empty_host"          // the URL has no host
+	BadHost           Reason = "bad_host"            // the host cannot be sent
+	BadMethod         Reason = "bad_method"          // the method is not a token
+	BadHeader         Reason = "bad_header"          // a header cannot be sent
+	BadTrailer        Reason = "bad_trailer"         // a trailer cannot be sent
+	BodyReadFailed    Reason = "body_read_failed"    // reading the request's body failed
+	BodyLength        Reason = "body_length"         // the request's body is not as long as its ContentLength
+	BodyNotReplayable Reason = "body_not_replayable" // the request's body was sent and cannot be had again
+	BodyConsumed      Reason = "body_consumed"       // the request's body has been read and has no GetBody
+	BodyInUse         Reason = "body_in_use"         // the transport has not let go of the request's body
+	NotIdempotent     Reason = "not_idempotent"      // to repeat the request could do its work twice
+	Redirect          Reason = "redirect"            // http.Client did not follow a redirect
+	Canceled          Reason = "canceled"            // somebody gave the request up
+	DeadlinePassed    Reason = "deadline_passed"     // the deadline of the request's context has passed
+)
+
+// ReasonOf returns why an attempt failed: "" for nil and for a run that made none, the Reason of the outermost *AttemptError that errors.As finds,
+// in the *retry.Error of a run too, and else what err's chain says, TransportError where it says nothing. It takes any
+// error of an http.RoundTripper, an http.Client or a response's body.
+//
+// A chain does not say everything: the same EOF ends a TLS handshake and a response, a refused proxy CONNECT is
+// only its status text, and an error of CheckRedirect is only itself.
+func ReasonOf(err error) Reason {
+	if attempt := attemptError(err); attempt != nil {
+		return attempt.Reason
+	}
+	var run *retry.Error
+	if errors.As(err, &run) && run.Last == nil && run.Cause == nil {
+		return ""
+	}
+	reason, _ := fault(err)
+	return reason
+}
+
+// statusReason returns the reason of a response: "status_503".
+func statusReason(code int) Reason {
+	return Reason(strconv.AppendInt([]byte("status_"), int64(code), 10))
+}
+
+// fault returns why an attempt failed, from err's chain alone, and whether it is certain that the request was not sent.
+// It is ("", false) for nil. A fault that can follow a write is never unsent: a peer's TLS 1.3 alert about our
+// certificate arrives after it.
+func fault(err error) (reason Reason, unsent bool) {
+	var (
+		dns    *net.DNSError
+		op     *net.OpError
+		parse  *url.Error
+		stream streamError
+		record tls.RecordHeaderError
+	)
+	switch {
+	case err == nil:
+		return "", false
+	case errors.Is(err, ErrBlockedAddress): // it arrives as a dial error
+		return AddressBlocked, true
+	case errors.Is(err, retry.ErrAttemptTimeout): // it is a timeout
+		return AttemptTimeout, false
+	case errors.Is(err, context.Canceled): // it arrives inside DNS and dial errors too
+		return Canceled, false
+	case errors.As(err, &parse) && parse.Op == "parse":
+		return BadURL, true
+	case isCertificate(err): // it can arrive inside proxyconnect
+		return TLSCertificate, true
+	case errors.As(err, &record):
+		return TLSNotSpoken, record.Conn != nil // crypto/tls sets it before the handshake only
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return TLSNotSpoken, false // http.Client has dropped the record that told
+	case errors.As(err, &stream):
+		return streamReason(stream.Code)
+	case errors.As(err, &op):
+		if reason, unsent = opReason(op); reason != "" {
+			return reason, unsent
+		}
+	}
+	// A resolver of one's own may return it bare.
+	if errors.As(err, &dns) {
+		return dnsReason(dns), true
+	}
+	// Texts come before the general kinds below: net/http's own timeouts and wrong lengths say more than those.
+	if reason, unsent = textReason(err); reason != "" {
+		return reason, unsent
+	}
+	return kindReason(err), false
+}
+
+// opReason returns the reason of a *net.OpError that stands for a step on the way to the server or for an alert, else "".
+func opReason(op *net.OpError) (reason Reason, unsent bool) {
+	var dns *net.DNSError
+	switch {
+	case op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks "): // before dial: it holds one
+		return ProxyConnect, true
+	case op.Op == "remote error":
+		return TLSAlert, false
+	case op.Op == "local error":
+		return TLSFailed, false
+	case op.Op != "dial":
+		return "", false
+	case errors.As(op, &dns): // before dial: it is inside one
+		return dnsReason(dns), true
+	}
+	switch reason := kindReason(op.Err); reason {
+	case ConnRefused, NetUnreachable, ConnReset:
+		return reason, true
+	case Timeout:
+		return DialTimeout, true
+	default:
+		return DialFailed, true
+	}
+}
+
+func dnsReason(dns *net.DNSError) Reason {
+	switch {
+	case dns.IsNotFound:
+		return DNSNotFound
+	case dns.IsTemporary, dns.IsTimeout:
+		return DNSTemporary
+	default:
+		return DNSFailed
+	}
+}
+
+// isCertificate reports whether a server's certificate did not verify. The x509 errors come bare from a
+// tls.Config.VerifyConnection of one's own.
+func isCertificate(err error) bool {
+	var (
+		verification *tls.CertificateVerificationError
+		authority    x509.UnknownAuthorityError
+		hostname     x509.HostnameError
+		invalid      x509.CertificateInvalidError
+		roots        x509.SystemRootsError
+	)
+	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &hostname) ||
+		errors.As(err, &invalid) || errors.As(err, &roots)
+}
+
+// streamError has the shape of net/http's unexported HTTP/2 stream error, whose As method fills any such struct.
+type streamError struct {
+	StreamID uint32
+	Code     uint32
+	Cause    error
+}
+
+func (streamError) Error() string { return "stream error" }
+
+// refusedStream is the error code REFUSED_STREAM (RFC 9113, section 7).
+const refusedStream = 0x7
+
+func streamReason(code uint32) (reason Reason, unsent bool) {
+	if code == refusedStream {
+		return StreamRefused, true // RFC 9113, section 8.7: the request has not been processed
+	}
+	return StreamReset, false
+}
+
+// saying is a reason by the text that an error begins with.
+type saying struct {
+	prefix string
+	reason Reason
+	unsent bool
+}
+
+// sayings are the errors of net/http that have no type, from Go 1.25 and 1.26: transport.go, transfer.go, request.go,
+// client.go, response.go, h2_bundle.go and internal/httpcommon. TestChains fails where another Go says it otherwise.
+var sayings = []saying{
+	{"unsupported protocol scheme ", BadScheme, true},
+	{"http2: unsupported scheme", BadScheme, true},
+	{"http: nil Request.URL", BadURL, true},
+	{"Request.URL is nil", BadURL, true},
+	{"http: Request.RequestURI can't be set", BadURL, true},
+	{"net/http: can't write control character in Request.URL", BadURL, false},
+	{"invalid request :path ", BadURL, false},
+	{"http: no Host in request URL", EmptyHost, true},
+	{"http: Request.Write on Request with no Host or URL set", EmptyHost, false},
+	{"http: invalid Host header", BadHost, false},
+	{"invalid Host header", BadHost, false},
+	{"idna: ", BadHost, false},
+	{"net/http: invalid method ", BadMethod, true},
+	{"http: nil Request.Header", BadHeader, true},
+	{"net/http: invalid header ", BadHeader, true},
+	{"invalid HTTP header ", BadHeader, false},
+	{"invalid Upgrade request header: ", BadHeader, false},
+	{"invalid Transfer-Encoding request header: ", BadHeader, false},
+	{"invalid Connection request header: ", BadHeader, false},
+	{"net/http: invalid trailer ", BadTrailer, true},
+	{"invalid HTTP trailer ", BadTrailer, false},
+	{"invalid Trailer key ", BadTrailer, false},
+	{"http: ContentLength=", BodyLength, false},
+	{"http: Request.ContentLength=", BodyLength, false},
+	{"http2: request body larger than specified content length", BodyLength, false},
+	{"net/http: cannot rewind body ", BodyNotReplayable, false},
+	{"http2: Transport: cannot retry err [", BodyNotReplayable, false}, // "...; define Request.GetBody to avoid this error"
+	{"failed to parse Location header ", Redirect, false},
+	{"net/http: TLS handshake timeout", TLSHandshakeTimeout, true},
+	{"net/http: timeout awaiting response headers", HeaderTimeout, false},
+	{"http2: timeout awaiting response headers", HeaderTimeout, false},
+	{"malformed HTTP ", MalformedResponse, false},
+	{"malformed response from server: ", MalformedResponse, false},
+	{"malformed chunked encoding", MalformedResponse, false},
+	{"net/http: server response headers exceeded ", MalformedResponse, false},
+	{"http: message cannot contain multiple Content-Length headers", MalformedResponse, false},
+	{"bad Content-Length ", MalformedResponse, false},
+	{"invalid empty Content-Length ", MalformedResponse, false},
+	{"unsupported transfer encoding: ", MalformedResponse, false},
+	{"too many transfer encodings: ", MalformedResponse, false},
+	{"connection error: PROTOCOL_ERROR", MalformedResponse, false}, // HTTP/2
+	{"connection error: FLOW_CONTROL_ERROR", MalformedResponse, false},
+	{"connection error: FRAME_SIZE_ERROR", MalformedResponse, false},
+	{"connection error: COMPRESSION_ERROR", MalformedResponse, false},
+	{"http2: frame too large", MalformedResponse, false},
+	{"http2: failed reading the frame payload: ", MalformedResponse, false},
+	{"http: server closed idle connection", ConnClosed, false},
+	{"http: idle connection timeout", ConnClosed, false},
+	{"http: CloseIdleConnections called", ConnClosed, false},
+	{"http2: client conn not usable", ConnClosed, true}, // the stream was never opened
+	{"http2: client conn could not be established", ConnClosed, true},
+	{"http2: client conn", ConnClosed, false},                                     // is closed, connection lost, force closed
+	{"http2: server sent GOAWAY and closed the connection", GoAway, false},        // the stream may be one it acted on
+	{"http2: Transport received GOAWAY from server ", GoAway, true},               // only for streams above LastStreamID:
+	{"http2: Transport received Server's graceful shutdown GOAWAY", GoAway, true}, // RFC 9113, section 6.8
+	{"net/http: request canceled", Canceled, false},
+	{"tls: ", TLSFailed, false},
+}
+
+// textReason returns the reason of the deepest error whose text is known, else "".
+func textReason(err error) (reason Reason, unsent bool) {
+	deepest(err, func(err error) bool {
+		reason, unsent = said(err.Error())
+		return reason != ""
+	})
+	return reason, unsent
+}
+
+// said returns the reason that a text is known to mean, else "".
+func said(text string) (reason Reason, unsent bool) {
+	switch {
+	case strings.Contains(text, "(Client.Timeout "): // http.Client puts it behind any text
+		return Timeout, false
+	case strings.HasPrefix(text, "stream error: stream ID "): // golang.org/x/net/http2's has no As
+		if strings.Contains(text, "; REFUSED_STREAM") {
+			return streamReason(refusedStream)
+		}
+		return StreamReset, false
+	case strings.HasPrefix(text, "stopped after ") && strings.HasSuffix(text, " redirects"):
+		return Redirect, false
+	case text == http.StatusText(http.StatusProxyAuthRequired):
+		return ProxyAuth, false
+	}
+	for _, s := range sayings {
+		if strings.HasPrefix(text, s.prefix) {
+			return s.reason, s.unsent
+		}
+	}
+	// A proxy's answer to CONNECT other than 200 is an error of its status text and nothing else.
+	for code := http.StatusBadRequest; code < 600; code++ {
+		if text != "" && text == http.StatusText(code) {
+			return ProxyConnect, false
+		}
+	}
+	return "", false
+}
+
+// kindReason returns the reason of an error that belongs to no step.
+func kindReason(err error) Reason {
+	var (
+		errno    syscall.Errno
+		protocol textproto.ProtocolError
+	)
+	if errors.As(err, &errno) {
+		if reason := errnoReason(errno); reason != "" {
+			return reason
+		}
+	}
+	switch {
+	case isTimeout(err):
+		return Timeout
+	case errors.As(err, &protocol):
+		return MalformedResponse
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return BodyTruncated
+	case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), errors.Is(err, io.ErrClosedPipe):
+		return ConnClosed
+	default:
+		return TransportError
+	}
+}
+
+// errnoReason returns the reason of a socket's error, else "". The numbers are Windows's WSAE codes, which are not the
+// syscall constants there, and which no other system has.
+func errnoReason(errno syscall.Errno) Reason {
+	switch errno {
+	case syscall.ECONNREFUSED, 10061:
+		return ConnRefused
+	case syscall.ECONNRESET, syscall.ECONNABORTED, 10053, 10054:
+		return ConnReset
+	case syscall.EPIPE, 10058:
+		return ConnClosed
+	case syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.EHOSTDOWN, 10050, 10051, 10064, 10065:
+		return NetUnreachable
+	case syscall.ETIMEDOUT, 10060:
+		return Timeout
+	default:
+		return ""
+	}
+}
+
+// isTimeout reports whether any error in err's tree is a timeout. errors.As would stop at a *url.Error, which asks the
+// next one only.
+func isTimeout(err error) bool {
+	return deepest(err, func(err error) bool {
+		timeout, ok := err.(interface{ Timeout() bool })
+		return ok && timeout.Timeout()
+	})
+}
+
+// deepest reports whether match is true for any error in err's tree. It asks the deepest first and stops at the first
+// that matches.
+func deepest(err error, match func(error) bool) bool {
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil && deepest(inner, match) {
+			return true
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			if inner != nil && deepest(inner, match) {
+				return true
+			}
+		}
+	}
+	return match(err)
+}

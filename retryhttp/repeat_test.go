@@ -1,0 +1,302 @@
+package retryhttp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp"
+)
+
+func TestWhichRequestsAreRepeated(t *testing.T) {
+	key := func(name string, values ...string) http.Header { return http.Header{name: values} }
+	constant := func(key string) func(*http.Request) string { return func(*http.Request) string { return key } }
+	for _, row := range []struct {
+		name    string
+		method  string
+		header  http.Header
+		marked  bool
+		tr      retryhttp.Transport
+		repeats bool
+	}{
+		{name: "GET", method: "GET", repeats: true},
+		{name: "no method, which is GET", method: "", repeats: true},
+		{name: "HEAD", method: "HEAD", repeats: true},
+		{name: "OPTIONS", method: "OPTIONS", repeats: true},
+		{name: "TRACE", method: "TRACE", repeats: true},
+		{name: "PUT", method: "PUT", repeats: true},
+		{name: "DELETE", method: "DELETE", repeats: true},
+		{name: "not POST", method: "POST"},
+		{name: "not PATCH", method: "PATCH"},
+		{name: "not CONNECT", method: "CONNECT"},
+		{name: "not a method nobody knows", method: "BREW"},
+		{name: "not get in lower case, which is another method", method: "get"},
+		{name: "POST with a key", method: "POST", header: key("Idempotency-Key", `"1"`), repeats: true},
+		{name: "POST with a key of the older name", method: "POST", header: key("X-Idempotency-Key", "1"), repeats: true},
+		{name: "POST with a key that is not sent", method: "POST", header: key("Idempotency-Key"), repeats: true},
+		{name: "not POST with another header", method: "POST", header: key("Idempotency", "1")},
+		{name: "POST that its context marks", method: "POST", marked: true, repeats: true},
+		{name: "POST on an idempotent Transport", method: "POST", tr: retryhttp.Transport{Idempotent: true}, repeats: true},
+		{name: "POST with a generated key", method: "POST", tr: retryhttp.Transport{IdempotencyKey: retryhttp.RandomKey}, repeats: true},
+		{name: "not POST for which no key is generated", method: "POST", tr: retryhttp.Transport{IdempotencyKey: constant("")}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			n := 0
+			row.tr.Base, row.tr.Policy = counted(&n, script(503)), atOnce
+			req := get(t.Context())
+			req.Method = row.method
+			if row.marked {
+				req = req.WithContext(retryhttp.MarkIdempotent(t.Context()))
+			}
+			maps.Copy(req.Header, row.header)
+			o, resp, err := run(t, &row.tr, req)
+			require.NoError(t, err)
+			require.Equal(t, 503, resp.StatusCode)
+			if row.repeats {
+				require.Equal(t, 3, n)
+				require.Equal(t, retry.AttemptsExhausted, o.Reason)
+				return
+			}
+			require.Equal(t, 1, n)
+			require.Equal(t, retry.TerminalError, o.Reason)
+			require.Equal(t, []string{"status_503/not_idempotent"}, reasons(o))
+			require.EqualError(t, o.History[0].Err, "retryhttp: 503 Service Unavailable (not repeated: not_idempotent)")
+		})
+	}
+	t.Run("what the rules end needs no veto", func(t *testing.T) {
+		o, _, err := run(t, &retryhttp.Transport{Base: script(404), Policy: atOnce}, request(t.Context(), "POST", nil))
+		require.NoError(t, err)
+		require.Equal(t, []string{"status_404"}, reasons(o))
+	})
+}
+
+// traced fails as a transport does that has looked for a connection, and has or has not obtained one.
+func traced(sought, obtained bool, err error) roundTripper {
+	return func(req *http.Request) (*http.Response, error) {
+		if trace := httptrace.ContextClientTrace(req.Context()); trace != nil {
+			if sought {
+				trace.GetConn("example.com:80")
+			}
+			if obtained {
+				trace.GotConn(httptrace.GotConnInfo{})
+			}
+		}
+		return nil, err
+	}
+}
+
+func TestUnsent(t *testing.T) {
+	opaque := errors.New("Bad Gateway")
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("refused")}
+	stream := errors.New("stream error: stream ID 1; REFUSED_STREAM")
+	for _, row := range []struct {
+		name string
+		base roundTripper
+		want []string
+	}{
+		{"no connection was obtained: repeated, whatever the error", traced(true, false, opaque), []string{"proxy_connect", "proxy_connect"}},
+		{"a connection was obtained: not repeated", traced(true, true, opaque), []string{"proxy_connect/not_idempotent"}},
+		{"a connection was obtained before the dial that failed: not repeated", traced(true, true, refused), []string{"dial_failed/not_idempotent"}},
+		{"a connection was obtained, the stream refused: repeated", traced(true, true, stream), []string{"stream_refused", "stream_refused"}},
+		{"a transport that tells nothing: not repeated", traced(false, false, opaque), []string{"proxy_connect/not_idempotent"}},
+		{"a transport that tells nothing, with an error that does: repeated", traced(false, false, refused), []string{"dial_failed", "dial_failed"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := atOnce
+			p.MaxAttempts = 2
+			o, _, err := run(t, &retryhttp.Transport{Base: row.base, Policy: p}, request(t.Context(), "POST", strings.NewReader("x")))
+			require.Error(t, err)
+			require.Equal(t, row.want, reasons(o))
+			var failed *retryhttp.AttemptError
+			require.ErrorAs(t, err, &failed)
+			require.Equal(t, len(row.want) == 2, failed.Unsent)
+		})
+	}
+	t.Run("the caller's own trace is told as well", func(t *testing.T) {
+		told := 0
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GetConn: func(string) { told++ }})
+		_, _, _ = run(t, &retryhttp.Transport{Base: traced(true, false, opaque), Policy: atOnce}, request(ctx, "POST", nil))
+		require.Equal(t, 3, told)
+	})
+}
+
+func TestIdempotencyKey(t *testing.T) {
+	var sent []string
+	record := roundTripper(func(req *http.Request) (*http.Response, error) {
+		sent = append(sent, strings.Join(req.Header["Idempotency-Key"], "+"))
+		return answer(req, 503), nil
+	})
+	tr := &retryhttp.Transport{Base: record, Policy: atOnce, IdempotencyKey: retryhttp.RandomKey}
+	calls := func(req *http.Request) []string {
+		sent = nil
+		_, err := tr.RoundTrip(req)
+		require.NoError(t, err)
+		return sent
+	}
+	t.Run("it is the same on every attempt and another for every call", func(t *testing.T) {
+		req := request(t.Context(), "POST", nil)
+		first, second := calls(req), calls(req)
+		require.Equal(t, []string{first[0], first[0], first[0]}, first)
+		require.NotEqual(t, first[0], second[0])
+		require.Regexp(t, regexp.MustCompile(`^"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"$`), first[0])
+		require.Empty(t, req.Header, "the caller's header is not changed")
+	})
+	t.Run("the caller's own key stays", func(t *testing.T) {
+		req := request(t.Context(), "POST", nil)
+		req.Header.Set("Idempotency-Key", "mine")
+		require.Equal(t, []string{"mine", "mine", "mine"}, calls(req))
+	})
+	t.Run("an idempotent method gets none", func(t *testing.T) {
+		require.Equal(t, []string{"", "", ""}, calls(request(t.Context(), "PUT", nil)))
+	})
+	t.Run("a request without a header map gets one", func(t *testing.T) {
+		req := request(t.Context(), "PATCH", nil)
+		req.Header = nil
+		require.Len(t, calls(req)[0], 38)
+		require.Nil(t, req.Header)
+	})
+	t.Run("it is generated once, for the attempts' request", func(t *testing.T) {
+		n := 0
+		tr := &retryhttp.Transport{Base: record, Policy: atOnce, IdempotencyKey: func(req *http.Request) string {
+			n++
+			return req.URL.Host
+		}}
+		sent = nil
+		_, err := tr.RoundTrip(request(t.Context(), "POST", nil))
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		require.Equal(t, []string{"example.com", "example.com", "example.com"}, sent)
+	})
+	t.Run("a key that no header can have is refused before anything is sent", func(t *testing.T) {
+		body := &closes{Reader: strings.NewReader("x")}
+		tr := &retryhttp.Transport{Base: roundTripper(nil), Policy: atOnce, IdempotencyKey: func(*http.Request) string { return "a\r\nb" }}
+		o, _, err := run(t, tr, request(t.Context(), "POST", body))
+		require.ErrorIs(t, err, retry.TerminalError)
+		require.Equal(t, []string{"bad_header/bad_header"}, reasons(o))
+		require.Equal(t, int32(1), body.n.Load())
+	})
+}
+
+func TestAttemptHeader(t *testing.T) {
+	var sent []string
+	tr := &retryhttp.Transport{Policy: atOnce, AttemptHeader: retryhttp.AttemptHeader,
+		Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+			sent = append(sent, strconv.Itoa(retryhttp.AttemptFromRequest(req, "")))
+			return answer(req, 503), nil
+		})}
+	req := get(t.Context())
+	req.Header.Set(retryhttp.AttemptHeader, "7")
+	_, err := tr.RoundTrip(req)
+	require.NoError(t, err)
+	require.Equal(t, []string{"1", "2", "3"}, sent, "every attempt carries its number, and not that of a request it was made from")
+	require.Equal(t, "7", req.Header.Get(retryhttp.AttemptHeader))
+}
+
+func TestContextOfAttempts(t *testing.T) {
+	type key struct{}
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
+	defer cancel()
+	var seen []context.Context
+	base := roundTripper(func(req *http.Request) (*http.Response, error) {
+		seen = append(seen, req.Context())
+		return answer(req, 503), nil
+	})
+	calls := func(ctx context.Context, tr retryhttp.Transport) []context.Context {
+		seen = nil
+		tr.Base = base
+		req := get(ctx)
+		resp, err := tr.RoundTrip(req)
+		require.NoError(t, err)
+		require.Same(t, req, resp.Request, "the response is for the caller's request")
+		return seen
+	}
+	t.Run("without an attempt timeout the first attempt has the caller's context, and a retry its number as well", func(t *testing.T) {
+		for i, got := range calls(ctx, retryhttp.Transport{Policy: atOnce}) {
+			require.Equal(t, i == 0, got == ctx)
+			require.Equal(t, i+1, retry.AttemptNumber(got))
+			require.Equal(t, "value", got.Value(key{}))
+			require.Equal(t, ctx.Done(), got.Done())
+		}
+	})
+	t.Run("with an attempt timeout it is cancelled when the attempt has failed", func(t *testing.T) {
+		p := atOnce
+		p.AttemptTimeout = 1 << 40
+		for i, got := range calls(ctx, retryhttp.Transport{Policy: p}) {
+			require.Equal(t, i+1, retry.AttemptNumber(got))
+			require.ErrorIs(t, got.Err(), context.Canceled)
+		}
+	})
+	t.Run("inside a run of the caller's the attempts have numbers of their own", func(t *testing.T) {
+		outer := 0
+		_ = retry.Do(ctx, atOnce, func(ctx context.Context) error {
+			outer++
+			for i, got := range calls(ctx, retryhttp.Transport{Policy: atOnce}) {
+				require.Equal(t, i+1, retry.AttemptNumber(got))
+			}
+			require.Equal(t, outer, retry.AttemptNumber(ctx))
+			return errFault
+		})
+		require.Equal(t, 3, outer)
+	})
+}
+
+func TestRecord(t *testing.T) {
+	t.Run("without RecordOutcome there is none", func(t *testing.T) {
+		resp, err := (&retryhttp.Transport{Base: script(200)}).RoundTrip(get(t.Context()))
+		require.NoError(t, err)
+		_, ok := retryhttp.OutcomeFromResponse(resp)
+		require.False(t, ok)
+	})
+	t.Run("OutcomeOf finds it for either ending", func(t *testing.T) {
+		for _, status := range []int{503, 0} {
+			client := (&retryhttp.Transport{Base: script(status), Policy: atOnce}).Client()
+			o, ok := retryhttp.OutcomeOf(client.Do(get(retryhttp.RecordOutcome(t.Context()))))
+			require.True(t, ok)
+			require.Equal(t, retry.AttemptsExhausted, o.Reason)
+		}
+		_, ok := retryhttp.OutcomeOf(nil, io.EOF)
+		require.False(t, ok)
+	})
+	t.Run("a response from elsewhere has none", func(t *testing.T) {
+		for _, resp := range []*http.Response{nil, {}, answer(get(t.Context()), 200), answer(get(retryhttp.RecordOutcome(t.Context())), 200)} {
+			_, ok := retryhttp.OutcomeFromResponse(resp)
+			require.False(t, ok)
+		}
+	})
+	t.Run("requests that share a context keep apart, up to 64", func(t *testing.T) {
+		ctx := retryhttp.RecordOutcome(t.Context())
+		var all []*http.Response
+		for i := range 65 {
+			p := retry.Policy{Name: strconv.Itoa(i)}
+			resp, err := (&retryhttp.Transport{Base: script(200), Policy: p}).RoundTrip(get(ctx))
+			require.NoError(t, err)
+			all = append(all, resp)
+		}
+		for i, resp := range all {
+			o, ok := retryhttp.OutcomeFromResponse(resp)
+			require.Equal(t, i > 0, ok)
+			if ok {
+				require.Equal(t, strconv.Itoa(i), o.Policy)
+			}
+		}
+	})
+	t.Run("it is the receiver's own", func(t *testing.T) {
+		_, resp, err := run(t, &retryhttp.Transport{Base: script(503, 200), Policy: atOnce}, get(t.Context()))
+		require.NoError(t, err)
+		o, _ := retryhttp.OutcomeFromResponse(resp)
+		o.History[0].Err = io.EOF
+		again, _ := retryhttp.OutcomeFromResponse(resp)
+		require.NotEqual(t, io.EOF, again.History[0].Err)
+	})
+}

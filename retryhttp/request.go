@@ -1,0 +1,193 @@
+package retryhttp
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// RequestError is why a request was refused before anything was sent: the Err of its AttemptError, whose Reason is the
+// same. net/http itself refuses some of these requests for each attempt anew, and rewrites and sends one whose Host has a
+// line break in it.
+type RequestError struct {
+	Reason Reason // BadURL, BadScheme, EmptyHost, BadHost, BadMethod, BadHeader or BadTrailer
+	Field  string // "Request.Method", `Request.Header["X-Trace"]`
+	Value  string // as it was given, up to the bad byte of a name; empty for a header's value and a query, which may be secret
+	Rule   string // the rule that it breaks
+}
+
+// Error returns `Request.Method "GET\n" has the byte 0x0a at 3`.
+func (e *RequestError) Error() string {
+	if e.Value == "" {
+		return e.Field + " " + e.Rule
+	}
+	return e.Field + " " + strconv.Quote(shortened(e.Value)) + " " + e.Rule
+}
+
+// refusal returns what forbids to send req, nil where nothing does.
+func refusal(req *http.Request) *RequestError {
+	switch {
+	case !validMethod(req.Method):
+		return &RequestError{BadMethod, "Request.Method", req.Method, "is not a token (RFC 9110, section 9.1)"}
+	case req.URL == nil:
+		return &RequestError{BadURL, "Request.URL", "", "is nil"}
+	}
+	if bad := refusedURL(req.URL); bad != nil {
+		return bad
+	}
+	if i := badHostByte(req.Host); i >= 0 {
+		return refuseByte(BadHost, "Request.Host", req.Host, i)
+	}
+	if bad := refusedFields(BadHeader, "Request.Header", req.Header); bad != nil {
+		return bad
+	}
+	if te := req.TransferEncoding; len(te) > 0 && (len(te) > 1 || te[0] != "chunked") {
+		// net/http sends the body without any framing then, as if it were the next request.
+		return &RequestError{BadHeader, "Request.TransferEncoding", strings.Join(te, ", "), "is not chunked"}
+	}
+	for name := range req.Trailer {
+		switch http.CanonicalHeaderKey(name) {
+		case "Transfer-Encoding", "Trailer", "Content-Length":
+			return &RequestError{BadTrailer, "Request.Trailer", name, "is not allowed in a trailer (RFC 9110, section 6.5.1)"}
+		}
+	}
+	return refusedFields(BadTrailer, "Request.Trailer", req.Trailer)
+}
+
+func refusedURL(u *url.URL) *RequestError {
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return &RequestError{BadScheme, "Request.URL.Scheme", u.Scheme, "is neither http nor https"}
+	}
+	if i := badHostByte(u.Host); i >= 0 {
+		return refuseByte(BadHost, "Request.URL.Host", u.Host, i)
+	}
+	if u.Hostname() == "" {
+		return &RequestError{EmptyHost, "Request.URL.Host", u.Host, "names no host"}
+	}
+	if port := u.Port(); port != "" {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return &RequestError{BadHost, "Request.URL.Host", u.Host, "has a port above 65535"}
+		}
+	}
+	// The path is escaped when it is written; these two are written as they are, and a space would end them.
+	if i := badTargetByte(u.RawQuery); i >= 0 {
+		return refuseByte(BadURL, "Request.URL.RawQuery", u.RawQuery, i)
+	}
+	if i := badTargetByte(u.Opaque); i >= 0 {
+		return refuseByte(BadURL, "Request.URL.Opaque", u.Opaque, i)
+	}
+	return nil
+}
+
+func refusedFields(reason Reason, field string, fields http.Header) *RequestError {
+	for name, values := range fields {
+		switch i := badTokenByte(name); {
+		case name == "":
+			return &RequestError{reason, field, "", "has a field without a name"}
+		case i >= 0: // what follows may be a value, and secret
+			rule := fmt.Sprintf("is followed by the byte 0x%02x, which no field name has (RFC 9110, section 5.1)", name[i])
+			return &RequestError{reason, field, name[:i], rule}
+		case isFraming(name):
+			return &RequestError{reason, field, name, "is not in the form of http.CanonicalHeaderKey, so that it would be sent beside the real one"}
+		}
+		for _, value := range values {
+			if i := badValueByte(value); i >= 0 {
+				return refuseByte(reason, fmt.Sprintf("%s[%q]", field, shortened(name)), value, i)
+			}
+		}
+	}
+	return nil
+}
+
+// isFraming reports whether name is one of the fields that net/http writes itself, in a form that it does not recognize.
+func isFraming(name string) bool {
+	for _, field := range [...]string{"Host", "Content-Length", "Transfer-Encoding", "Trailer"} {
+		if len(name) == len(field) && name != field && strings.EqualFold(name, field) {
+			return true
+		}
+	}
+	return false
+}
+
+// refuseByte refuses the value for its byte at i. It shows that byte and, of a host only, the value, if that has no
+// password in it.
+func refuseByte(reason Reason, field, value string, i int) *RequestError {
+	rule := fmt.Sprintf("has the byte 0x%02x at %d", value[i], i)
+	if reason != BadHost || strings.Contains(value, "@") {
+		value = ""
+	}
+	return &RequestError{reason, field, value, rule}
+}
+
+// validMethod reports whether method is a token; "" stands for GET.
+func validMethod(method string) bool { return method == "" || isToken(method) }
+
+// isToken reports whether s is a token (RFC 9110, section 5.6.2), which method and field names are.
+func isToken(s string) bool { return s != "" && badTokenByte(s) < 0 }
+
+// badTokenByte returns the index of a byte that no token has, -1 where there is none.
+func badTokenByte(s string) int {
+	for i := range len(s) {
+		if !tokenBytes[s[i]] {
+			return i
+		}
+	}
+	return -1
+}
+
+// tokenBytes are the bytes that a token is made of, and nonHostBytes those that no host with a port can have (RFC 3986,
+// section 3.2.2). Bytes beyond ASCII pass in a host: net/http makes Punycode of them.
+var (
+	tokenBytes   = byteSet("!#$%&'*+-.^_`|~", func(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' })
+	nonHostBytes = byteSet("\"#/<>?@\\^`{|}", func(c byte) bool { return c <= ' ' || c == 0x7f })
+)
+
+func byteSet(listed string, others func(byte) bool) (set [256]bool) {
+	for c := range set {
+		set[c] = others(byte(c)) || strings.IndexByte(listed, byte(c)) >= 0
+	}
+	return set
+}
+
+// badValueByte returns the index of a byte that a field value must not have, -1 where there is none: any control but the
+// tab (RFC 9110, section 5.5).
+func badValueByte(s string) int {
+	for i := range len(s) {
+		if s[i] < ' ' && s[i] != '\t' || s[i] == 0x7f {
+			return i
+		}
+	}
+	return -1
+}
+
+// badTargetByte returns the index of a byte that a request's target must not have, -1 where there is none: a control or
+// a space (RFC 9112, section 3.2).
+func badTargetByte(s string) int {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] == 0x7f {
+			return i
+		}
+	}
+	return -1
+}
+
+// badHostByte returns the index of a byte that no host can have, -1 where there is none.
+func badHostByte(s string) int {
+	for i := range len(s) {
+		if nonHostBytes[s[i]] {
+			return i
+		}
+	}
+	return -1
+}
+
+// shortened keeps an error readable where a value is not.
+func shortened(s string) string {
+	const most = 100
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
+}

@@ -1,0 +1,123 @@
+package retryhttp_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp"
+)
+
+func TestRefusedRequests(t *testing.T) {
+	set := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header[name] = []string{"fine", value} }
+	}
+	host := func(host string) func(*http.Request) { return func(r *http.Request) { r.URL.Host = host } }
+	trailer := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.Trailer = http.Header{name: {value}} }
+	}
+	for _, row := range []struct {
+		name   string
+		change func(*http.Request)
+		reason retryhttp.Reason
+		text   string
+	}{
+		{"no URL", func(r *http.Request) { r.URL = nil }, retryhttp.BadURL, `Request.URL is nil`},
+		{"another scheme", func(r *http.Request) { r.URL.Scheme = "ftp" }, retryhttp.BadScheme, `Request.URL.Scheme "ftp" is neither http nor https`},
+		{"no scheme", func(r *http.Request) { r.URL.Scheme = "" }, retryhttp.BadScheme, `Request.URL.Scheme is neither http nor https`},
+		{"no host", host(""), retryhttp.EmptyHost, `Request.URL.Host names no host`},
+		{"a port without host", host(":80"), retryhttp.EmptyHost, `Request.URL.Host ":80" names no host`},
+		{"a host with a line break", host("a\r\nb"), retryhttp.BadHost, `Request.URL.Host "a\r\nb" has the byte 0x0d at 1`},
+		{"a host with a path", host("a/b"), retryhttp.BadHost, `Request.URL.Host "a/b" has the byte 0x2f at 1`},
+		{"a host with a space", host("a b"), retryhttp.BadHost, `Request.URL.Host "a b" has the byte 0x20 at 1`},
+		{"a port that is none", host("a:65536"), retryhttp.BadHost, `Request.URL.Host "a:65536" has a port above 65535`},
+		{"a Host that net/http would rewrite", func(r *http.Request) { r.Host = "a\r\nX-Evil: 1" }, retryhttp.BadHost, `Request.Host "a\r\nX-Evil: 1" has the byte 0x0d at 1`},
+		{"a query with a line break", func(r *http.Request) { r.URL.RawQuery = "token=1\n" }, retryhttp.BadURL, `Request.URL.RawQuery has the byte 0x0a at 7`},
+		{"an opaque URL with a line break", func(r *http.Request) { r.URL.Opaque = "//a\n" }, retryhttp.BadURL, `Request.URL.Opaque has the byte 0x0a at 3`},
+		{"a method with a space", func(r *http.Request) { r.Method = "GET /" }, retryhttp.BadMethod, `Request.Method "GET /" is not a token (RFC 9110, section 9.1)`},
+		{"a header value with a line feed", set("Authorization", "secret\n"), retryhttp.BadHeader, `Request.Header["Authorization"] has the byte 0x0a at 6`},
+		{"a header value with a NUL", set("X", "\x00"), retryhttp.BadHeader, `Request.Header["X"] has the byte 0x00 at 0`},
+		{"a header value with a DEL", set("X", "\x7f"), retryhttp.BadHeader, `Request.Header["X"] has the byte 0x7f at 0`},
+		{"a header name with a colon", set("X:", ""), retryhttp.BadHeader, `Request.Header "X" is followed by the byte 0x3a, which no field name has (RFC 9110, section 5.1)`},
+		{"a header name beyond ASCII", set("Ä", ""), retryhttp.BadHeader, `Request.Header is followed by the byte 0xc3, which no field name has (RFC 9110, section 5.1)`},
+		{"a header without a name", set("", ""), retryhttp.BadHeader, `Request.Header has a field without a name`},
+		{"a long name is shortened", set(strings.Repeat("a", 200)+":", ""), retryhttp.BadHeader,
+			`Request.Header "` + strings.Repeat("a", 100) + `..." is followed by the byte 0x3a, which no field name has (RFC 9110, section 5.1)`},
+		{"a header line as a name, whose value stays secret", set("Authorization: secret", ""), retryhttp.BadHeader,
+			`Request.Header "Authorization" is followed by the byte 0x3a, which no field name has (RFC 9110, section 5.1)`},
+		{"a second Content-Length", set("content-length", "1"), retryhttp.BadHeader,
+			`Request.Header "content-length" is not in the form of http.CanonicalHeaderKey, so that it would be sent beside the real one`},
+		{"a transfer encoding that is none", func(r *http.Request) { r.TransferEncoding = []string{"gzip", "chunked"} }, retryhttp.BadHeader,
+			`Request.TransferEncoding "gzip, chunked" is not chunked`},
+		{"a host with a password", host("user:secret@a"), retryhttp.BadHost, `Request.URL.Host has the byte 0x40 at 11`},
+		{"a query with a space", func(r *http.Request) { r.URL.RawQuery = "a=b HTTP/1.0" }, retryhttp.BadURL, `Request.URL.RawQuery has the byte 0x20 at 3`},
+		{"a trailer value with a line break", trailer("X", "\r"), retryhttp.BadTrailer, `Request.Trailer["X"] has the byte 0x0d at 0`},
+		{"a trailer name with a line break", trailer("X\r\n", ""), retryhttp.BadTrailer, `Request.Trailer "X" is followed by the byte 0x0d, which no field name has (RFC 9110, section 5.1)`},
+		{"a trailer that would change the framing", trailer("content-length", "1"), retryhttp.BadTrailer, `Request.Trailer "content-length" is not allowed in a trailer (RFC 9110, section 6.5.1)`},
+	} {
+		t.Run(row.name+" is refused before anything is sent", func(t *testing.T) {
+			body := &closes{Reader: strings.NewReader("x")}
+			req := request(t.Context(), http.MethodPut, body)
+			row.change(req)
+			o, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), Policy: atOnce}, req)
+			require.ErrorIs(t, err, retry.TerminalError)
+			require.Equal(t, 1, o.Attempts)
+			var failed *retryhttp.AttemptError
+			require.ErrorAs(t, err, &failed)
+			require.Equal(t, row.reason, failed.Reason)
+			require.True(t, failed.Unsent)
+			var refused *retryhttp.RequestError
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, row.reason, refused.Reason)
+			require.EqualError(t, refused, row.text)
+			require.Equal(t, int32(1), body.n.Load())
+		})
+	}
+	for name, change := range map[string]func(*http.Request){
+		"no method":                 func(r *http.Request) { r.Method = "" },
+		"no header":                 func(r *http.Request) { r.Header = nil },
+		"a method nobody knows":     func(r *http.Request) { r.Method = "M-SEARCH" },
+		"a tab in a value":          set("X", "a\tb"),
+		"a value beyond ASCII":      set("X", "ä"),
+		"an empty value":            set("X", ""),
+		"a header that is not sent": func(r *http.Request) { r.Header["User-Agent"] = nil },
+		"a name in lower case":      set("x-lower", "1"),
+		"a port":                    host("a:8080"),
+		"an empty port":             host("a:"),
+		"an IPv6 address":           host("[::1]:80"),
+		"an IPv6 zone":              host("[fe80::1%en0]"),
+		"an international name":     host("bücher.example"),
+		"an underscore":             host("my_service.local"),
+		"a Host of its own":         func(r *http.Request) { r.Host = "other.example:81" },
+		"a chunked body":            func(r *http.Request) { r.TransferEncoding = []string{"chunked"} },
+		"a trailer":                 trailer("X-Checksum", "1"),
+		"a line break in the path":  func(r *http.Request) { r.URL.Path = "/\r\n" },
+		"user and password":         func(r *http.Request) { r.URL.User = url.UserPassword("a\n", "b") },
+	} {
+		t.Run(name+" is sent", func(t *testing.T) {
+			req := get(t.Context())
+			change(req)
+			_, resp, err := run(t, &retryhttp.Transport{Base: script(200)}, req)
+			require.NoError(t, err)
+			require.Equal(t, 200, resp.StatusCode)
+		})
+	}
+}
+
+func BenchmarkRefusal(b *testing.B) {
+	b.ReportAllocs()
+	req := get(context.Background())
+	req.Header = http.Header{"Accept": {"application/json"}, "Authorization": {"Bearer 0123456789abcdef0123456789abcdef"},
+		"User-Agent": {"example/1.0"}, "Content-Type": {"application/json"}}
+	tr := &retryhttp.Transport{Base: roundTripper(func(req *http.Request) (*http.Response, error) { return answer(req, 200), nil })}
+	for b.Loop() {
+		if _, err := tr.RoundTrip(req); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package retryhttp
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+const (
+	// A response that is given up is read to its end, so that its HTTP/1 connection can be used again, as far as that
+	// is cheaper than a new one: a connection's first 64 KiB arrive in a few round trips, and a handshake takes as
+	// many. net/http's client reads no more than 2 KiB of a redirect's body for the same end, its server 256 KiB.
+	drainLimit = 64 << 10
+	drainTime  = 100 * time.Millisecond
+)
+
+// discard reads a response that nobody wants to its end, within limits, and closes it.
+func discard(resp *http.Response) {
+	body := resp.Body
+	if body == nil || body == http.NoBody {
+		return
+	}
+	// HTTP/2 resets the stream and keeps the connection. An upgraded connection has no end to read to.
+	if resp.ProtoMajor < 2 && resp.StatusCode != http.StatusSwitchingProtocols && resp.ContentLength <= drainLimit {
+		timer := time.AfterFunc(drainTime, func() { _ = body.Close() }) // ends a Read that stalls
+		_, _ = io.CopyN(io.Discard, body, drainLimit)
+		timer.Stop()
+	}
+	_ = body.Close()
+}
+
+func closeBody(resp *http.Response) {
+	if resp.Body != nil {
+		_ = resp.Body.Close()
+	}
+}
+
+// limit ends an attempt's context after its timeout. It can be stopped, which the deadline of a context cannot, so that
+// the body that follows the headers has all the time it needs.
+type limit struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	body   guardedBody // room for it, since most responses have one
+}
+
+// start returns l after it has begun, with a context below ctx.
+func (l *limit) start(ctx context.Context, timeout time.Duration) *limit {
+	ctx, cancel := context.WithCancelCause(ctx)
+	l.ctx, l.cancel = ctx, cancel
+	l.timer = time.AfterFunc(timeout, func() { cancel(retry.ErrAttemptTimeout) })
+	return l
+}
+
+// stop reports whether the timeout was not over yet.
+func (l *limit) stop() bool { return l.timer.Stop() }
+
+// release frees the context. It ends what still runs with it.
+func (l *limit) release() {
+	l.timer.Stop()
+	l.cancel(nil)
+}
+
+// ErrBodyStalled is what reading a response's body returns when one Read has taken longer than Transport.StallTimeout.
+// It matches context.DeadlineExceeded and is a timeout.
+var ErrBodyStalled error = bodyStalled{}
+
+type bodyStalled struct{}
+
+func (bodyStalled) Error() string        { return "retryhttp: response body stalled" }
+func (bodyStalled) Timeout() bool        { return true }
+func (bodyStalled) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// guard puts the body of resp behind what it needs: the context of its attempt, which has to live as long as the body is
+// read, and the stall timeout. Without either the body stays what it is.
+func guard(resp *http.Response, l *limit, stall time.Duration) {
+	if resp.Body == nil || resp.Body == http.NoBody {
+		if l != nil {
+			l.release()
+		}
+		return
+	}
+	if l == nil && stall == 0 {
+		return
+	}
+	conn, writable := resp.Body.(io.ReadWriteCloser)
+	guarded := &guardedBody{}
+	if l != nil {
+		guarded = &l.body
+	}
+	guarded.body, guarded.limit, guarded.stall = resp.Body, l, stall
+	switch {
+	case !writable:
+		resp.Body = guarded
+	case resp.StatusCode != http.StatusSwitchingProtocols:
+		resp.Body = &writableBody{guarded, conn}
+	case l != nil:
+		resp.Body = &upgradedBody{conn, l}
+	}
+}
+
+// guardedBody is the body of a response. As with other bodies, Close may be called while Read is under way.
+type guardedBody struct {
+	body    io.ReadCloser
+	limit   *limit        // nil without an attempt timeout
+	stall   time.Duration // 0 for none
+	timer   *time.Timer   // of the stall timeout; nil before the first Read
+	stalled atomic.Bool
+}
+
+func (b *guardedBody) Read(p []byte) (int, error) {
+	if b.stall == 0 {
+		n, err := b.body.Read(p)
+		b.over(err)
+		return n, err
+	}
+	if b.stalled.Load() {
+		return 0, ErrBodyStalled
+	}
+	if b.timer == nil {
+		b.timer = time.AfterFunc(b.stall, b.cut)
+	} else {
+		b.timer.Reset(b.stall)
+	}
+	n, err := b.body.Read(p)
+	b.timer.Stop()
+	if err != nil && b.stalled.Load() {
+		err = ErrBodyStalled // also for io.EOF: what was closed may call itself complete
+	}
+	b.over(err)
+	return n, err
+}
+
+// cut ends a Read that takes too long.
+func (b *guardedBody) cut() {
+	b.stalled.Store(true)
+	_ = b.body.Close()
+}
+
+// over frees the attempt's context once there is nothing more to read.
+func (b *guardedBody) over(err error) {
+	if err != nil && b.limit != nil {
+		b.limit.release()
+	}
+}
+
+func (b *guardedBody) Close() error {
+	err := b.body.Close()
+	if b.limit != nil {
+		b.limit.release()
+	}
+	return err
+}
+
+// upgradedBody is the body of a 101: a connection, which may be silent, and of which either half can end before the
+// other.
+type upgradedBody struct {
+	io.ReadWriteCloser
+	limit *limit
+}
+
+func (b *upgradedBody) Close() error {
+	err := b.ReadWriteCloser.Close()
+	b.limit.release()
+	return err
+}
+
+// writableBody is another body that can be written to, as a RoundTripper of one's own may return it.
+type writableBody struct {
+	*guardedBody
+	io.Writer
+}

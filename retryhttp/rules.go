@@ -1,0 +1,129 @@
+package retryhttp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/retrygo/retry"
+)
+
+// Default is the classifier of a Transport, and one for any other policy: it judges an *AttemptError and any error of
+// an http.RoundTripper, an http.Client or a response's body, by what ReasonOf says.
+//
+//   - Retryable: 408, 429, every 5xx, and a status outside 100 to 599, which RFC 9110, section 15, treats as a 5xx; a
+//     2xx or 101, which is an *AttemptError only where Transport.Accept has refused it; every fault on the way to the
+//     server and back, a certificate that does not verify and a host without address included.
+//   - Terminal: every 3xx and every other 4xx; a blocked address; a request that cannot be sent, or not again, as it is;
+//     a redirect that was not followed; a request that was given up.
+//   - Unknown: an error that is no *AttemptError and about which ReasonOf has no word, and context.Canceled, so that
+//     the next classifier or the default rules judge it.
+//
+// It judges the last failure in the error of a run inside, and what was terminal there is terminal here: where that run
+// ended as retry.TerminalError, or its last attempt has a Veto, another run would do what was not to be done.
+func Default(err error) retry.Class { return see(err).class() }
+
+// Strict is Default, but terminal too where another attempt is known to be no use: 501, 505, 506, 508, 510 and 511; a
+// certificate that does not verify, a TLS alert, a port without TLS; a host without address; a proxy that wants
+// credentials.
+//
+// Default repeats these because one bad server among several behind a name, and DNS that lags behind a deployment,
+// look the same.
+func Strict(err error) retry.Class {
+	s := see(err)
+	if s.permanent() {
+		return retry.Terminal
+	}
+	return s.class()
+}
+
+// OnStatus returns a classifier that answers class for an *AttemptError, which errors.As finds, with one of the status
+// codes, else Unknown. It goes before Default or Strict in retry.FirstOf:
+//
+//	retry.FirstOf(retryhttp.OnStatus(retry.Retryable, 409, 423), retryhttp.Strict)
+//
+// The code 0 matches nothing.
+func OnStatus(class retry.Class, codes ...int) retry.Classifier {
+	codes = slices.Clone(codes) // the caller may reuse the slice
+	return func(err error) retry.Class {
+		if attempt := attemptError(err); attempt != nil && attempt.StatusCode != 0 && slices.Contains(codes, attempt.StatusCode) {
+			return class
+		}
+		return retry.Unknown
+	}
+}
+
+// sight is what the rules see of an error.
+type sight struct {
+	status int    // 0 where there was no response
+	reason Reason // where there was none
+	firm   bool   // an answer is due
+	vetoed bool   // it is Terminal
+}
+
+func see(err error) sight {
+	var attempt *AttemptError
+	if errors.As(err, &attempt) {
+		if attempt == nil {
+			return sight{}
+		}
+		vetoed := attempt.Veto != "" || errors.Is(err, retry.TerminalError)
+		return sight{attempt.StatusCode, attempt.Reason, true, vetoed}
+	}
+	reason, _ := fault(err)
+	known := reason != "" && reason != TransportError && !errors.Is(err, context.Canceled)
+	return sight{0, reason, known, errors.Is(err, retry.TerminalError)}
+}
+
+// class returns Default's answer.
+func (s sight) class() retry.Class {
+	switch {
+	case s.vetoed:
+		return retry.Terminal
+	case !s.firm:
+		return retry.Unknown
+	case s.status != 0:
+		return statusClass(s.status)
+	default:
+		return reasonClass(s.reason)
+	}
+}
+
+func statusClass(code int) retry.Class {
+	switch {
+	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests:
+		return retry.Retryable
+	case code >= 300 && code < 500:
+		return retry.Terminal
+	default: // 5xx, what is treated as one, and a success that is not accepted
+		return retry.Retryable
+	}
+}
+
+func reasonClass(reason Reason) retry.Class {
+	switch reason {
+	case AddressBlocked,
+		BadURL, BadScheme, EmptyHost, BadHost, BadMethod, BadHeader, BadTrailer,
+		BodyReadFailed, BodyLength, BodyNotReplayable, BodyConsumed, BodyInUse, NotIdempotent,
+		Redirect, Canceled, DeadlinePassed:
+		return retry.Terminal
+	default:
+		return retry.Retryable
+	}
+}
+
+// permanent reports whether Strict knows that another attempt is no use.
+func (s sight) permanent() bool {
+	switch s.status {
+	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusVariantAlsoNegotiates,
+		http.StatusLoopDetected, http.StatusNotExtended, http.StatusNetworkAuthenticationRequired:
+		return true
+	case 0:
+		switch s.reason {
+		case TLSCertificate, TLSAlert, TLSNotSpoken, DNSNotFound, ProxyAuth:
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,254 @@
+package retryhttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// Transport is an http.RoundTripper that repeats requests as its Policy says, through another one. The zero Transport
+// repeats what may be repeated with the zero Policy's waits, which are long for a caller who waits: set a Policy.
+//
+// A Transport is safe for concurrent use. Its fields must not be changed once it is in use. It does not follow
+// redirects: that is for the http.Client around it.
+type Transport struct {
+	// Base makes the attempts. Beyond the rules of http.RoundTripper (do not change the request, close its body, no
+	// response with an error) it must return a response of its own for each call, whose body's Close ends a Read that
+	// waits, and it must tell the context's httptrace of its connections, or return net/http's errors unchanged: by
+	// these a Transport knows that nothing was sent. A stream that Base has not closed a second after it failed is
+	// not sent again. An http.Transport itself sends a request again, within one attempt, when a connection that was
+	// used before dies under a request that is replayable to it: a GET, or any with an Idempotency-Key. Nil means
+	// http.DefaultTransport.
+	Base http.RoundTripper
+
+	// Policy says how often, how long and for which failures a request is repeated. Its Classify judges each
+	// *AttemptError before Default does. Its AttemptTimeout covers an attempt up to the response's headers and never
+	// cuts a body that is being read; a response that comes later is closed. Its Observe and Gate get the request's context; the final event of a run that
+	// did not succeed has an Err also where RoundTrip returns the last response without one.
+	Policy retry.Policy
+
+	// Accept reports whether a response is a success, as a 304 or a 404 can be for some callers. A response that is not
+	// is an AttemptError with its status, also where that is 200, and the rules judge it. Nil means 2xx and 101.
+	Accept func(*http.Response) bool
+
+	// Hint reads from a failed response how long to stay away, beside Retry-After: the longer wins. RateLimitReset is
+	// ready-made. 0 or less is no hint. Nil means Retry-After alone.
+	Hint func(*http.Response) time.Duration
+
+	// Idempotent declares that every request on this Transport may be repeated, whatever its method is, as deliveries
+	// to webhooks may. Zero means that Repeatable decides.
+	Idempotent bool
+
+	// IdempotencyKey gives the value of the Idempotency-Key header for a request whose method is not idempotent and
+	// that has none; the request may then be repeated. It is called once for each RoundTrip, and every attempt
+	// carries the same value; a redirect that a client follows is another RoundTrip. RandomKey is ready-made. ""
+	// means no key for this request. Nil means never.
+	IdempotencyKey func(*http.Request) string
+
+	// BufferBody is up to how many bytes of a body without GetBody are read into memory before the first attempt, so
+	// that it can be sent again. A longer body is sent as a stream. The attempt timeout does not cover this, and when
+	// the caller is done the body is closed, which has to end its Read. Zero means none.
+	BufferBody int64
+
+	// StallTimeout is how long one Read of a response's body may take. When it is over the body is closed and Read
+	// returns ErrBodyStalled. The body of a 101 is not bound by it. Zero means no limit.
+	StallTimeout time.Duration
+
+	// Budgets pays for retries, with one budget for each BudgetKey. Nil means Policy.Budget.
+	Budgets *retry.Budgets
+	// BudgetKey names the budget of a request, for example by tenant and host: with ByHost all tenants that call one
+	// host share a budget. Nil means ByHost.
+	BudgetKey func(*http.Request) string
+
+	// Gate is asked before every attempt, beside Policy.Gate, how long to stay away; the longer wins. 0 or less means
+	// go. Nil means no gate.
+	Gate func(*http.Request) time.Duration
+
+	// AttemptHeader is the name of a request header that carries the attempt's number, "1" for the first, in place of
+	// what the caller's request has under that name. The constant AttemptHeader is the conventional name. Empty means none.
+	AttemptHeader string
+}
+
+// NewClient returns a client that repeats requests as p says and does not follow redirects: a 3xx is the answer and is
+// returned. It is the Client of a Transport that has a Policy only.
+func NewClient(p retry.Policy) *http.Client { return (&Transport{Policy: p}).Client() }
+
+// Client returns a client of t that does not follow redirects, as deliveries to other people's URLs must not. For one that
+// does, put t into an http.Client of your own.
+func (t *Transport) Client() *http.Client {
+	return &http.Client{
+		Transport:     t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// Validate returns nil or an error that names every bad field: those of Policy as retry.Policy.Validate does, a
+// negative BufferBody or StallTimeout, and an AttemptHeader that is no field name. RoundTrip refuses such a Transport.
+func (t *Transport) Validate() error {
+	var bad fieldErrors
+	if err := t.Policy.Validate(); err != nil {
+		bad = append(bad, err)
+	}
+	if t.BufferBody < 0 {
+		bad.add("BufferBody", t.BufferBody, "is negative")
+	}
+	if t.StallTimeout < 0 {
+		bad.add("StallTimeout", t.StallTimeout, "is negative")
+	}
+	switch name := http.CanonicalHeaderKey(t.AttemptHeader); {
+	case name != "" && !isToken(name):
+		bad.add("AttemptHeader", strconv.Quote(name), "is not a field name")
+	case slices.Contains(takenNames, name):
+		bad.add("AttemptHeader", strconv.Quote(name), "has a meaning of its own")
+	}
+	if bad == nil {
+		return nil
+	}
+	return bad
+}
+
+// takenNames are headers that change what a request is.
+var takenNames = []string{"Authorization", "Connection", "Content-Length", "Content-Type", "Expect", "Host", "Idempotency-Key",
+	"Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key"}
+
+// fieldErrors are all bad fields of one Transport.
+type fieldErrors []error
+
+func (bad *fieldErrors) add(field string, value any, rule string) {
+	*bad = append(*bad, fmt.Errorf("retryhttp: Transport.%s %v %s", field, value, rule))
+}
+
+// Error returns one line: "retry: Policy.TTL -1s is negative; retryhttp: Transport.BufferBody -1 is negative".
+func (bad fieldErrors) Error() string {
+	texts := make([]string, len(bad))
+	for i, err := range bad {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns the error of the Policy and one for each field.
+func (bad fieldErrors) Unwrap() []error { return bad }
+
+// check is Validate, as far as Do does not do the same for every call.
+func (t *Transport) check() error {
+	if t.Policy.AttemptTimeout != 0 || t.BufferBody != 0 || t.StallTimeout != 0 || t.AttemptHeader != "" {
+		return t.Validate()
+	}
+	return nil
+}
+
+// RoundTrip makes attempts until one succeeds or the policy ends the run.
+//
+// It returns a nil error with the last response, readable in full, where the run ended because of that response: it
+// succeeded, is terminal, asks for too long a wait, or nothing was left to repeat it with (attempts, budget, TTL, the
+// time to the caller's deadline). OutcomeOf says which. Otherwise it returns the *retry.Error, whose Last
+// holds the *AttemptError of the last attempt, if there was one; a Transport that does not validate and a nil request are
+// refused with other errors. A response is given up when the wait for its successor begins: it is read for up to 64 KiB
+// and 100ms, so that its connection can be used again, and no longer returned.
+//
+// The request is not changed, its body is closed in every case, and the response's Request is the caller's.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req == nil {
+		return nil, errors.New("retryhttp: RoundTrip: Request is nil")
+	}
+	c := newCall(t, req)
+	defer c.finish()
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	p := t.Policy
+	p.AttemptTimeout = 0 // it covers the headers only, which Do cannot know
+	p.Classify, p.Observe, p.Gate = classify, observe, nil
+	if c.refused = refusal(req); c.refused == nil {
+		if p.TTL > 0 {
+			c.began = time.Now()
+		}
+		if t.Policy.Gate != nil || t.Gate != nil {
+			p.Gate = gate
+		}
+		if t.Budgets != nil {
+			p.Budget = t.Budgets.For(t.budgetKey(req))
+		}
+	}
+	err := retry.Do(c, p, func(ctx context.Context) error { return c.attempt(ctx) })
+	if err != nil && (c.resp == nil || !endedByResponse(err)) {
+		return nil, err
+	}
+	resp := c.resp
+	c.resp, c.returned = nil, true
+	return resp, nil
+}
+
+// CloseIdleConnections calls the method of Base, if it has one. A Transport itself never does: a failure does not empty
+// the pool.
+func (t *Transport) CloseIdleConnections() {
+	if closer, ok := t.base().(interface{ CloseIdleConnections() }); ok {
+		closer.CloseIdleConnections()
+	}
+}
+
+func (t *Transport) base() http.RoundTripper {
+	if t.Base != nil {
+		return t.Base
+	}
+	return http.DefaultTransport
+}
+
+func (t *Transport) budgetKey(req *http.Request) string {
+	if t.BudgetKey != nil {
+		return t.BudgetKey(req)
+	}
+	return ByHost(req)
+}
+
+// ByHost returns the host of the request's URL, with its port where that is given, in lower case.
+func ByHost(req *http.Request) string {
+	if req.URL == nil {
+		return ""
+	}
+	return strings.ToLower(req.URL.Host)
+}
+
+// endedByResponse reports whether err ended a run whose caller is still there to read the last response.
+func endedByResponse(err error) bool {
+	failed, ok := err.(*retry.Error)
+	return ok && failed.Reason != retry.CallerCanceled && failed.Reason != retry.DeadlinePassed
+}
+
+// classify is the Classify of every run, whose attempts fail with an AttemptError each: that knows whose rules to ask.
+func classify(err error) retry.Class { return attemptError(err).class() }
+
+// observe is the Observe of every run. It is told before the wait, which is when a response is given up.
+func observe(ctx context.Context, e retry.Event) {
+	c := ctx.(*call)
+	if e.Decision.Status == retry.Waiting {
+		c.giveUp(e.Decision.Delay)
+	}
+	if e.Outcome != nil {
+		c.record(e.Outcome)
+	}
+	if tell := c.transport.Policy.Observe; tell != nil {
+		tell(c.Context, e)
+	}
+}
+
+// gate is the Gate of every run that has one.
+func gate(ctx context.Context) time.Duration {
+	c := ctx.(*call)
+	var delay time.Duration
+	if ask := c.transport.Policy.Gate; ask != nil {
+		delay = ask(c.Context)
+	}
+	if ask := c.transport.Gate; ask != nil {
+		delay = max(delay, ask(c.req))
+	}
+	return delay
+}

@@ -1,0 +1,505 @@
+package retryhttp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp"
+)
+
+// roundTripper makes a RoundTripper of a function.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// answer returns a response to req as a transport would. The header is in pairs of name and value.
+func answer(req *http.Request, status int, header ...string) *http.Response {
+	resp := &http.Response{StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody, Request: req}
+	for i := 0; i < len(header); i += 2 {
+		resp.Header.Add(header[i], header[i+1])
+	}
+	return resp
+}
+
+// script reads the request's body and answers with one status after the other; the last one repeats. 0 is a fault.
+func script(statuses ...int) roundTripper {
+	n := 0
+	return func(req *http.Request) (*http.Response, error) {
+		if req.Body != nil {
+			_, _ = io.Copy(io.Discard, req.Body)
+			_ = req.Body.Close()
+		}
+		status := statuses[min(n, len(statuses)-1)]
+		n++
+		if status == 0 {
+			return nil, errFault
+		}
+		return answer(req, status), nil
+	}
+}
+
+var errFault = errors.New("fault")
+
+// counted makes rt count its calls.
+func counted(n *int, rt roundTripper) roundTripper {
+	return func(req *http.Request) (*http.Response, error) {
+		*n++
+		return rt(req)
+	}
+}
+
+func get(ctx context.Context) *http.Request { return request(ctx, http.MethodGet, nil) }
+
+func request(ctx context.Context, method string, body io.Reader) *http.Request {
+	req, err := http.NewRequestWithContext(ctx, method, "http://example.com/", body)
+	if err != nil {
+		panic(err)
+	}
+	return req
+}
+
+// three is a policy of 3 attempts with waits of 1s.
+var three = retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Second}}
+
+// atOnce is a policy of 3 attempts with waits of a nanosecond.
+var atOnce = retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}}
+
+// inBubble runs f as a subtest in virtual time.
+func inBubble(t *testing.T, name string, f func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
+
+// run makes one call with rt and returns its record and what the caller gets.
+func run(t *testing.T, rt http.RoundTripper, req *http.Request) (retry.Outcome, *http.Response, error) {
+	t.Helper()
+	resp, err := rt.RoundTrip(req.WithContext(retryhttp.RecordOutcome(req.Context())))
+	if err != nil {
+		require.Nil(t, resp)
+		var failed *retry.Error
+		require.ErrorAs(t, err, &failed)
+		return failed.Outcome, nil, err
+	}
+	o, ok := retryhttp.OutcomeFromResponse(resp)
+	require.True(t, ok)
+	return o, resp, nil
+}
+
+// reasons returns the reasons of a history, with its vetoes.
+func reasons(o retry.Outcome) []string {
+	var list []string
+	for _, a := range o.History {
+		var failed *retryhttp.AttemptError
+		if !errors.As(a.Err, &failed) {
+			list = append(list, a.Err.Error())
+			continue
+		}
+		text := string(failed.Reason)
+		if failed.Veto != "" {
+			text += "/" + string(failed.Veto)
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+func TestStatuses(t *testing.T) {
+	for _, row := range []struct {
+		status, attempts int
+		want             retry.Reason
+	}{
+		{101, 1, 0}, {200, 1, 0}, {204, 1, 0}, {206, 1, 0}, {299, 1, 0},
+		{300, 1, retry.TerminalError}, {301, 1, retry.TerminalError}, {304, 1, retry.TerminalError}, {307, 1, retry.TerminalError},
+		{400, 1, retry.TerminalError}, {404, 1, retry.TerminalError}, {409, 1, retry.TerminalError}, {425, 1, retry.TerminalError},
+		{408, 3, retry.AttemptsExhausted}, {429, 3, retry.AttemptsExhausted},
+		{500, 3, retry.AttemptsExhausted}, {501, 3, retry.AttemptsExhausted}, {503, 3, retry.AttemptsExhausted}, {599, 3, retry.AttemptsExhausted},
+		{0, 3, retry.AttemptsExhausted}, {99, 3, retry.AttemptsExhausted}, {600, 3, retry.AttemptsExhausted}, {999, 3, retry.AttemptsExhausted},
+	} {
+		t.Run(http.StatusText(row.status), func(t *testing.T) {
+			base := roundTripper(func(req *http.Request) (*http.Response, error) {
+				resp := answer(req, row.status)
+				resp.Body = io.NopCloser(strings.NewReader("the last one"))
+				return resp, nil
+			})
+			o, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, get(t.Context()))
+			require.NoError(t, err, "the last response is the answer")
+			require.Equal(t, row.status, resp.StatusCode)
+			body, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.Equal(t, "the last one", string(body))
+			require.Equal(t, row.attempts, o.Attempts)
+			require.Equal(t, row.want, o.Reason)
+		})
+	}
+}
+
+func TestEndings(t *testing.T) {
+	inBubble(t, "a success after failures is one run of its attempts, waits and reasons", func(t *testing.T) {
+		start := time.Now()
+		o, resp, err := run(t, &retryhttp.Transport{Base: script(503, 0, 200), Policy: three}, get(t.Context()))
+		require.NoError(t, err)
+		require.Equal(t, 200, resp.StatusCode)
+		require.Equal(t, 2*time.Second, time.Since(start))
+		require.Equal(t, retry.Succeeded, o.Status)
+		require.Equal(t, 3, o.Attempts)
+		require.Equal(t, []string{"status_503", "transport_error"}, reasons(o))
+		require.Equal(t, time.Second, o.History[0].Delay)
+		require.EqualError(t, o.History[0].Err, "retryhttp: 503 Service Unavailable")
+		require.EqualError(t, o.History[1].Err, "retryhttp: transport_error: fault")
+	})
+	t.Run("a run that a fault ends is the *retry.Error", func(t *testing.T) {
+		o, _, err := run(t, &retryhttp.Transport{Base: script(503, 0), Policy: atOnce}, get(t.Context()))
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.ErrorIs(t, err, errFault)
+		require.Equal(t, retryhttp.TransportError, retryhttp.ReasonOf(err))
+		require.Equal(t, []string{"status_503", "transport_error", "transport_error"}, reasons(o))
+	})
+	t.Run("through a client too, below its *url.Error", func(t *testing.T) {
+		client := http.Client{Transport: &retryhttp.Transport{Base: script(0), Policy: atOnce}}
+		_, err := client.Do(get(t.Context()))
+		var outer *url.Error
+		require.ErrorAs(t, err, &outer)
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.False(t, outer.Timeout())
+	})
+	t.Run("a disabled policy returns its one response", func(t *testing.T) {
+		p := three
+		p.Disabled = true
+		o, resp, err := run(t, &retryhttp.Transport{Base: script(503), Policy: p}, get(t.Context()))
+		require.NoError(t, err)
+		require.Equal(t, 503, resp.StatusCode)
+		require.Equal(t, retry.RetriesDisabled, o.Reason)
+	})
+	t.Run("the policy's name is in the error", func(t *testing.T) {
+		p := retry.Policy{Name: "orders", MaxAttempts: 1}
+		_, _, err := run(t, &retryhttp.Transport{Base: script(0), Policy: p}, get(t.Context()))
+		require.ErrorContains(t, err, "retry: orders: gave up after 1 attempt in ")
+	})
+	t.Run("a RoundTripper that returns nothing has failed", func(t *testing.T) {
+		base := roundTripper(func(*http.Request) (*http.Response, error) { return nil, nil })
+		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, get(t.Context()))
+		require.ErrorContains(t, err, "neither a response nor an error")
+	})
+	t.Run("a RoundTripper that returns both has failed, and its response is closed", func(t *testing.T) {
+		body := &closes{Reader: strings.NewReader("")}
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			resp := answer(req, 200)
+			resp.Body = body
+			return resp, errFault
+		})
+		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: retry.Policy{MaxAttempts: 1}}, get(t.Context()))
+		require.ErrorIs(t, err, errFault)
+		require.Equal(t, int32(1), body.n.Load())
+	})
+	t.Run("a response without a body is passed on", func(t *testing.T) {
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			resp := answer(req, 503)
+			resp.Body = nil
+			return resp, nil
+		})
+		p := atOnce
+		p.AttemptTimeout = time.Minute
+		_, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: p, StallTimeout: time.Minute}, get(t.Context()))
+		require.NoError(t, err)
+		require.Nil(t, resp.Body)
+	})
+}
+
+// closes is a body that counts how often it is closed.
+type closes struct {
+	io.Reader
+	n atomic.Int32
+}
+
+func (c *closes) Close() error {
+	c.n.Add(1)
+	return nil
+}
+
+func TestRedirects(t *testing.T) {
+	moves := roundTripper(func(req *http.Request) (*http.Response, error) {
+		if req.URL.Path == "/" {
+			return answer(req, 302, "Location", "/there"), nil
+		}
+		return answer(req, 200), nil
+	})
+	t.Run("the Transport leaves them to its client", func(t *testing.T) {
+		client := http.Client{Transport: &retryhttp.Transport{Base: moves}}
+		resp, err := client.Do(get(retryhttp.RecordOutcome(t.Context())))
+		require.NoError(t, err)
+		require.Equal(t, 200, resp.StatusCode)
+		o, ok := retryhttp.OutcomeFromResponse(resp)
+		require.True(t, ok)
+		require.Equal(t, retry.Succeeded, o.Status, "the record is that of the response, not of the redirect")
+	})
+	t.Run("NewClient returns the 3xx", func(t *testing.T) {
+		client := retryhttp.NewClient(atOnce)
+		client.Transport.(*retryhttp.Transport).Base = moves
+		resp, err := client.Do(get(t.Context()))
+		require.NoError(t, err)
+		require.Equal(t, 302, resp.StatusCode)
+		require.Equal(t, "/there", resp.Header.Get("Location"))
+	})
+}
+
+func TestRules(t *testing.T) {
+	with := func(classify retry.Classifier) retry.Policy {
+		p := atOnce
+		p.Classify = classify
+		return p
+	}
+	for _, row := range []struct {
+		name   string
+		tr     retryhttp.Transport
+		status int
+		want   int // attempts
+	}{
+		{"409 is terminal", retryhttp.Transport{Policy: atOnce}, 409, 1},
+		{"a status can be added", retryhttp.Transport{Policy: with(retryhttp.OnStatus(retry.Retryable, 409))}, 409, 3},
+		{"the other rules stay", retryhttp.Transport{Policy: with(retryhttp.OnStatus(retry.Retryable, 409))}, 503, 3},
+		{"a status can be taken away", retryhttp.Transport{Policy: with(retryhttp.OnStatus(retry.Terminal, 503))}, 503, 1},
+		{"501 is retryable", retryhttp.Transport{Policy: atOnce}, 501, 3},
+		{"Strict stops at 501", retryhttp.Transport{Policy: with(retryhttp.Strict)}, 501, 1},
+		{"Strict repeats 503", retryhttp.Transport{Policy: with(retryhttp.Strict)}, 503, 3},
+		{"Strict with a status", retryhttp.Transport{Policy: with(retry.FirstOf(retryhttp.OnStatus(retry.Retryable, 501), retryhttp.Strict))}, 501, 3},
+		{"a function sees the header", retryhttp.Transport{Policy: with(func(err error) retry.Class {
+			var failed *retryhttp.AttemptError
+			if errors.As(err, &failed) && failed.Header.Get("X-Should-Retry") == "false" {
+				return retry.Terminal
+			}
+			return retry.Unknown
+		})}, 500, 1},
+		{"what is accepted is a success", retryhttp.Transport{Policy: atOnce, Accept: func(*http.Response) bool { return true }}, 503, 1},
+		{"a 202 that is not accepted is repeated", retryhttp.Transport{Policy: atOnce, Accept: func(r *http.Response) bool { return r.StatusCode == 200 }}, 202, 3},
+		{"a 404 that is not accepted is terminal", retryhttp.Transport{Policy: atOnce, Accept: func(r *http.Response) bool { return r.StatusCode == 200 }}, 404, 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			n := 0
+			row.tr.Base = counted(&n, func(req *http.Request) (*http.Response, error) {
+				return answer(req, row.status, "X-Should-Retry", "false"), nil
+			})
+			_, resp, err := run(t, &row.tr, get(t.Context()))
+			require.NoError(t, err)
+			require.Equal(t, row.status, resp.StatusCode)
+			require.Equal(t, row.want, n)
+		})
+	}
+	t.Run("Classify is asked once for each failed attempt", func(t *testing.T) {
+		n := 0
+		tr := &retryhttp.Transport{Base: script(503), Policy: with(func(error) retry.Class { n++; return retry.Unknown })}
+		_, _, err := run(t, tr, request(t.Context(), http.MethodPut, io.LimitReader(strings.NewReader("x"), 1)))
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		n = 0
+		_, _, err = run(t, tr, get(t.Context()))
+		require.NoError(t, err)
+		require.Equal(t, 3, n)
+	})
+	for _, row := range []struct {
+		name   string
+		method string
+		err    error
+		want   []string
+	}{
+		{"a mark of the Base goes before the rules: Permanent", http.MethodGet, retry.Permanent(errFault), []string{"transport_error"}},
+		{"a mark of the Base goes before the rules: Transient", http.MethodGet, retry.Transient(context.Canceled), []string{"canceled", "canceled", "canceled"}},
+		{"no mark repeats what must not be", http.MethodPost, retry.Transient(errFault), []string{"transport_error/not_idempotent"}},
+		{"a cancelled Base is terminal", http.MethodGet, context.Canceled, []string{"canceled"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			base := roundTripper(func(*http.Request) (*http.Response, error) { return nil, row.err })
+			o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, request(t.Context(), row.method, nil))
+			require.ErrorIs(t, err, row.err)
+			require.Equal(t, row.want, reasons(o))
+		})
+	}
+}
+
+func TestValidate(t *testing.T) {
+	t.Run("the zero Transport is valid", func(t *testing.T) { require.NoError(t, new(retryhttp.Transport).Validate()) })
+	t.Run("every bad field is named", func(t *testing.T) {
+		tr := &retryhttp.Transport{Policy: retry.Policy{TTL: -1}, BufferBody: -1, StallTimeout: -2, AttemptHeader: "a b"}
+		err := tr.Validate()
+		for _, text := range []string{
+			"retry: Policy.TTL -1ns is negative", "retryhttp: Transport.BufferBody -1 is negative",
+			"retryhttp: Transport.StallTimeout -2ns is negative", `retryhttp: Transport.AttemptHeader "a b" is not a field name`,
+		} {
+			require.ErrorContains(t, err, text)
+		}
+		require.NotContains(t, err.Error(), "\n")
+	})
+	t.Run("a name with a meaning of its own is refused", func(t *testing.T) {
+		tr := &retryhttp.Transport{AttemptHeader: "content-length"}
+		require.EqualError(t, tr.Validate(), `retryhttp: Transport.AttemptHeader "Content-Length" has a meaning of its own`)
+	})
+	for name, tr := range map[string]*retryhttp.Transport{
+		"a negative BufferBody":                   {BufferBody: -1},
+		"a bad policy":                            {Policy: retry.Policy{TTL: -1}},
+		"an attempt timeout above the TTL":        {Policy: retry.Policy{TTL: 1, AttemptTimeout: 2}},
+		"a negative attempt timeout":              {Policy: retry.Policy{AttemptTimeout: -1}},
+		"a bad name for the header of an attempt": {AttemptHeader: "a\nb"},
+	} {
+		t.Run("RoundTrip refuses "+name+" and closes the body", func(t *testing.T) {
+			tr.Base = roundTripper(func(*http.Request) (*http.Response, error) { panic("sent") })
+			body := &closes{Reader: strings.NewReader("x")}
+			_, err := tr.RoundTrip(request(t.Context(), http.MethodPost, body))
+			require.Error(t, err)
+			require.NotErrorAs(t, err, new(*retry.Error))
+			require.Equal(t, int32(1), body.n.Load())
+		})
+	}
+	t.Run("RoundTrip refuses a nil request", func(t *testing.T) {
+		_, err := new(retryhttp.Transport).RoundTrip(nil)
+		require.ErrorContains(t, err, "nil")
+	})
+}
+
+func TestRunsInside(t *testing.T) {
+	t.Run("an outer run does not repeat what was not to be repeated", func(t *testing.T) {
+		n := 0
+		client := (&retryhttp.Transport{Base: counted(&n, script(0)), Policy: atOnce}).Client()
+		for _, classify := range []retry.Classifier{retryhttp.Default, retryhttp.Strict} {
+			n = 0
+			p := atOnce
+			p.Classify = classify
+			err := retry.Do(t.Context(), p, func(ctx context.Context) error {
+				_, err := client.Do(request(ctx, http.MethodPost, nil))
+				return err
+			})
+			require.ErrorIs(t, err, errFault)
+			require.Equal(t, 1, n)
+		}
+	})
+	t.Run("nor does an outer Transport, where the inner one found it terminal", func(t *testing.T) {
+		n := 0
+		p := atOnce
+		p.Classify = retry.Otherwise(retry.Terminal)
+		inner := &retryhttp.Transport{Base: counted(&n, script(0)), Policy: p}
+		_, _, err := run(t, &retryhttp.Transport{Base: inner, Policy: atOnce}, get(t.Context()))
+		require.Error(t, err)
+		require.Equal(t, 1, n)
+	})
+	t.Run("and one attempt inside that was sent is enough not to repeat a POST", func(t *testing.T) {
+		n := 0
+		inner := &retryhttp.Transport{Idempotent: true, Policy: atOnce, Base: roundTripper(func(*http.Request) (*http.Response, error) {
+			if n++; n == 1 {
+				return nil, io.EOF
+			}
+			return nil, &net.OpError{Op: "dial", Err: errFault}
+		})}
+		o, _, err := run(t, &retryhttp.Transport{Base: inner, Policy: atOnce}, request(t.Context(), http.MethodPost, nil))
+		require.Error(t, err)
+		require.Equal(t, 3, n)
+		require.Equal(t, []string{"dial_failed/not_idempotent"}, reasons(o))
+		n = 1
+		_, _, err = run(t, &retryhttp.Transport{Base: inner, Policy: atOnce}, request(t.Context(), http.MethodPost, nil))
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.Equal(t, 10, n, "where all were not, it is repeated")
+	})
+	t.Run("a run without an attempt has no reason", func(t *testing.T) {
+		p := retry.Policy{TTL: time.Second}
+		tr := &retryhttp.Transport{Policy: p, Gate: func(*http.Request) time.Duration { return time.Minute }}
+		_, err := tr.RoundTrip(get(t.Context()))
+		require.ErrorIs(t, err, retry.TTLElapsed)
+		require.Equal(t, retryhttp.Reason(""), retryhttp.ReasonOf(err))
+	})
+}
+
+func TestAttemptError(t *testing.T) {
+	var none *retryhttp.AttemptError
+	require.EqualError(t, none, "<nil>")
+	require.NoError(t, none.Unwrap())
+	require.False(t, none.Timeout())
+	require.False(t, new(retryhttp.AttemptError).Timeout())
+	require.EqualError(t, &retryhttp.AttemptError{StatusCode: 999}, "retryhttp: status 999")
+	require.EqualError(t, &retryhttp.AttemptError{StatusCode: 404}, "retryhttp: 404 Not Found")
+	timeout := &retryhttp.AttemptError{Err: &url.Error{Op: "Get", Err: retry.Permanent(context.DeadlineExceeded)}}
+	require.True(t, timeout.Timeout(), "whatever is wrapped around it")
+}
+
+func TestCloseIdleConnections(t *testing.T) {
+	idle := &idleCloser{}
+	(&http.Client{Transport: &retryhttp.Transport{Base: idle}}).CloseIdleConnections()
+	require.Equal(t, 1, idle.n, "it is forwarded")
+	new(retryhttp.Transport).CloseIdleConnections()
+	(&retryhttp.Transport{Base: script(200)}).CloseIdleConnections()
+	_, _, err := run(t, &retryhttp.Transport{Base: idle, Policy: atOnce}, get(t.Context()))
+	require.Error(t, err)
+	require.Equal(t, 1, idle.n, "a failure does not empty the pool")
+}
+
+type idleCloser struct{ n int }
+
+func (*idleCloser) RoundTrip(*http.Request) (*http.Response, error) { return nil, errFault }
+func (c *idleCloser) CloseIdleConnections()                         { c.n++ }
+
+func TestAllocations(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	req := get(ctx)
+	req.Header.Set("Accept", "application/json")
+	base := roundTripper(func(*http.Request) (*http.Response, error) {
+		resp := answer(req, 200)
+		resp.Body = io.NopCloser(strings.NewReader("body"))
+		return resp, nil
+	})
+	allocs := func(rt http.RoundTripper) float64 {
+		return testing.AllocsPerRun(100, func() {
+			resp, err := rt.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		})
+	}
+	bare := allocs(base)
+	require.LessOrEqual(t, allocs(&retryhttp.Transport{Base: base})-bare, 2.0)
+	require.LessOrEqual(t, allocs(&retryhttp.Transport{Base: base, Policy: retry.Policy{AttemptTimeout: time.Minute}})-bare, 8.0)
+}
+
+func BenchmarkRoundTrip(b *testing.B) {
+	base := roundTripper(func(req *http.Request) (*http.Response, error) { return answer(req, 200), nil })
+	body := roundTripper(func(req *http.Request) (*http.Response, error) {
+		resp := answer(req, 200)
+		resp.Body = io.NopCloser(strings.NewReader("body"))
+		return resp, nil
+	})
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	for _, row := range []struct {
+		name string
+		rt   http.RoundTripper
+	}{
+		{"bare client", base},
+		{"Transport", &retryhttp.Transport{Base: base}},
+		{"bare client, a body", body},
+		{"Transport, a body", &retryhttp.Transport{Base: body}},
+		{"Transport, a body, attempt timeout", &retryhttp.Transport{Base: body, Policy: retry.Policy{AttemptTimeout: time.Minute}}},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			b.ReportAllocs()
+			client := http.Client{Transport: row.rt}
+			req := get(ctx)
+			for b.Loop() {
+				resp, err := client.Do(req)
+				if err != nil || resp.StatusCode != 200 {
+					b.Fatal(err)
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			}
+		})
+	}
+}

@@ -1,0 +1,315 @@
+package retryhttp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp"
+)
+
+func TestHints(t *testing.T) {
+	// The clock of a bubble starts at midnight UTC on 2000-01-01.
+	const hour = time.Hour
+	for _, row := range []struct {
+		name   string
+		header []string
+		hint   func(*http.Response) time.Duration
+		want   time.Duration // waited
+	}{
+		{"none: the backoff's own", nil, nil, time.Second},
+		{"seconds", []string{"Retry-After", "7"}, nil, 7 * time.Second},
+		{"a date against the response's Date, not against our clock", []string{"Retry-After", "Mon, 03 Jan 2000 00:00:09 GMT", "Date", "Mon, 03 Jan 2000 00:00:00 GMT"}, nil, 9 * time.Second},
+		{"a date without Date, against our clock", []string{"Retry-After", "Sat, 01 Jan 2000 00:00:09 GMT"}, nil, 9 * time.Second},
+		{"zero is no immediate retry", []string{"Retry-After", "0"}, nil, time.Second},
+		{"a negative one is none", []string{"Retry-After", "-5"}, nil, time.Second},
+		{"a past one is none", []string{"Retry-After", "Sat, 01 Jan 1994 00:00:09 GMT"}, nil, time.Second},
+		{"junk is none", []string{"Retry-After", "soon"}, nil, time.Second},
+		{"shorter than the backoff's own delay", []string{"Retry-After", "0.5"}, nil, time.Second},
+		{"an hour, the longest that is obeyed", []string{"Retry-After", "3600"}, nil, hour},
+		{"longer than that ends the run", []string{"Retry-After", "3601"}, nil, 0},
+		{"an overflow ends the run", []string{"Retry-After", "99999999999999999999"}, nil, 0},
+		{"an option's, where it is longer", []string{"Retry-After", "7"}, func(*http.Response) time.Duration { return 8 * time.Second }, 8 * time.Second},
+		{"an option's, where it is shorter", []string{"Retry-After", "7"}, func(*http.Response) time.Duration { return -1 }, 7 * time.Second},
+		{"RateLimitReset", []string{"RateLimit-Remaining", "0", "RateLimit-Reset", "30"}, retryhttp.RateLimitReset, 30 * time.Second},
+	} {
+		inBubble(t, row.name, func(t *testing.T) {
+			n := 0
+			tr := &retryhttp.Transport{Policy: three, Hint: row.hint, Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+				if n++; n > 1 {
+					return answer(req, 200), nil
+				}
+				return answer(req, 429, row.header...), nil
+			})}
+			start := time.Now()
+			o, resp, err := run(t, tr, get(t.Context()))
+			require.NoError(t, err)
+			require.Equal(t, row.want, time.Since(start))
+			if row.want == 0 {
+				require.Equal(t, 429, resp.StatusCode, "the response that asks for it is returned")
+				require.Equal(t, retry.HintTooLong, o.Reason)
+				return
+			}
+			require.Equal(t, 200, resp.StatusCode)
+		})
+	}
+}
+
+func TestDeadlines(t *testing.T) {
+	readable := roundTripper(func(req *http.Request) (*http.Response, error) {
+		resp := answer(req, 503)
+		resp.Body = io.NopCloser(strings.NewReader("busy"))
+		return resp, nil
+	})
+	inBubble(t, "a wait that would outlive the caller's deadline is not begun: the last response comes back", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		o, resp, err := run(t, &retryhttp.Transport{Base: readable, Policy: three}, get(ctx))
+		require.NoError(t, err)
+		require.Equal(t, time.Second, time.Since(start))
+		require.Equal(t, retry.DeadlineTooNear, o.Reason)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.Equal(t, "busy", string(body))
+	})
+	inBubble(t, "or the last error", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, _, err := run(t, &retryhttp.Transport{Base: script(0), Policy: three}, get(ctx))
+		require.ErrorIs(t, err, retry.DeadlineTooNear)
+		require.ErrorIs(t, err, errFault)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+	})
+	inBubble(t, "a Client.Timeout counts as the deadline", func(t *testing.T) {
+		client := http.Client{Timeout: 1500 * time.Millisecond, Transport: &retryhttp.Transport{Base: readable, Policy: three}}
+		start := time.Now()
+		resp, err := client.Do(get(t.Context()))
+		require.NoError(t, err)
+		require.Equal(t, time.Second, time.Since(start))
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.Equal(t, "busy", string(body))
+		require.NoError(t, resp.Body.Close())
+	})
+	inBubble(t, "a TTL ends the run with the last response", func(t *testing.T) {
+		p := three
+		p.TTL = 1500 * time.Millisecond
+		o, resp, err := run(t, &retryhttp.Transport{Base: readable, Policy: p}, get(t.Context()))
+		require.NoError(t, err)
+		require.Equal(t, 503, resp.StatusCode)
+		require.Equal(t, retry.TTLElapsed, o.Reason)
+	})
+	inBubble(t, "a deadline that passes during an attempt", func(t *testing.T) {
+		why := errors.New("why")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, why)
+		defer cancel()
+		hang := roundTripper(func(req *http.Request) (*http.Response, error) {
+			<-req.Context().Done()
+			return nil, errors.New("net/http: request canceled")
+		})
+		o, _, err := run(t, &retryhttp.Transport{Base: hang, Policy: three}, get(ctx))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, why)
+		require.Equal(t, retry.DeadlinePassed, o.Reason)
+		require.Equal(t, []string{"deadline_passed"}, reasons(o))
+	})
+	inBubble(t, "a Client.Timeout that passes during an attempt is a timeout to the caller", func(t *testing.T) {
+		hang := roundTripper(func(req *http.Request) (*http.Response, error) {
+			<-req.Context().Done()
+			return nil, errors.New("net/http: request canceled")
+		})
+		var ended retry.Event
+		p := three
+		p.Observe = func(_ context.Context, e retry.Event) { ended = e }
+		client := http.Client{Timeout: time.Second, Transport: &retryhttp.Transport{Base: hang, Policy: p}}
+		_, err := client.Do(get(t.Context()))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.True(t, err.(interface{ Timeout() bool }).Timeout())
+		require.Equal(t, retry.DeadlinePassed, ended.Decision.Reason)
+	})
+	inBubble(t, "a caller who is done already: nothing is sent, the body is closed", func(t *testing.T) {
+		why := errors.New("why")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(why)
+		body := &closes{Reader: strings.NewReader("x")}
+		_, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), Policy: three}, request(ctx, "PUT", body))
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, why)
+		require.Equal(t, int32(1), body.n.Load())
+	})
+}
+
+func TestCancelDuringAWait(t *testing.T) {
+	gone := &closes{Reader: strings.NewReader("busy")}
+	busy := roundTripper(func(req *http.Request) (*http.Response, error) {
+		resp := answer(req, 503)
+		resp.Body = gone
+		return resp, nil
+	})
+	why := errors.New("why")
+	inBubble(t, "by the context: at once, with its cause", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(1500*time.Millisecond, func() { cancel(why) })
+		start := time.Now()
+		o, _, err := run(t, &retryhttp.Transport{Base: busy, Policy: three}, get(ctx))
+		require.ErrorIs(t, err, why)
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		require.Equal(t, 1500*time.Millisecond, time.Since(start))
+		require.Equal(t, []string{"status_503", "status_503"}, reasons(o))
+		require.Equal(t, int32(2), gone.n.Load())
+	})
+	inBubble(t, "by Request.Cancel: at once", func(t *testing.T) {
+		cancel := make(chan struct{})
+		time.AfterFunc(1500*time.Millisecond, func() { close(cancel) })
+		req := get(t.Context())
+		//lint:ignore SA1019 it still has to work
+		req.Cancel = cancel
+		start := time.Now()
+		_, _, err := run(t, &retryhttp.Transport{Base: busy, Policy: three}, req)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		require.Equal(t, 1500*time.Millisecond, time.Since(start))
+	})
+	inBubble(t, "by the context of a request with a Cancel", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(1500*time.Millisecond, func() { cancel(why) })
+		req := get(ctx)
+		//lint:ignore SA1019 it still has to work
+		req.Cancel = make(chan struct{})
+		_, _, err := run(t, &retryhttp.Transport{Base: busy, Policy: three}, req)
+		require.ErrorIs(t, err, why)
+	})
+	inBubble(t, "a Request.Cancel that stays open leaves no goroutine", func(t *testing.T) {
+		req := get(t.Context())
+		//lint:ignore SA1019 it still has to work
+		req.Cancel = make(chan struct{})
+		_, resp, err := run(t, &retryhttp.Transport{Base: busy, Policy: three}, req)
+		require.NoError(t, err) // and the bubble ends only when its goroutines have
+		require.Equal(t, 503, resp.StatusCode)
+	})
+	inBubble(t, "by a Request.Cancel that is closed before the first attempt", func(t *testing.T) {
+		cancel := make(chan struct{})
+		close(cancel)
+		req := get(t.Context())
+		//lint:ignore SA1019 it still has to work
+		req.Cancel = cancel
+		o, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), Policy: three}, req)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, 0, o.Attempts)
+	})
+}
+
+func TestBudgetsAndGates(t *testing.T) {
+	to := func(ctx context.Context, url string) *http.Request {
+		req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+		require.NoError(t, err)
+		return req
+	}
+	none := retry.BudgetConfig{Initial: -1, Ratio: 1}
+	t.Run("each host has a budget of its own", func(t *testing.T) {
+		budgets := retry.NewBudgets(none, 10)
+		budgets.For("good.example").Deposit()
+		tr := &retryhttp.Transport{Base: script(503), Policy: atOnce, Budgets: budgets}
+		o, _, err := run(t, tr, to(t.Context(), "http://GOOD.example/"))
+		require.NoError(t, err)
+		require.Equal(t, retry.BudgetExhausted, o.Reason)
+		require.Equal(t, 2, o.Attempts)
+		o, resp, err := run(t, tr, to(t.Context(), "http://bad.example/"))
+		require.NoError(t, err)
+		require.Equal(t, 503, resp.StatusCode)
+		require.Equal(t, 1, o.Attempts)
+		require.Equal(t, 2, budgets.Len())
+	})
+	t.Run("or each key that is given", func(t *testing.T) {
+		budgets := retry.NewBudgets(none, 10)
+		tr := &retryhttp.Transport{Base: script(200), Budgets: budgets, BudgetKey: func(r *http.Request) string { return r.URL.Path }}
+		_, _, err := run(t, tr, to(t.Context(), "http://example.com/tenant"))
+		require.NoError(t, err)
+		require.Equal(t, 1.0, budgets.For("/tenant").Tokens())
+	})
+	t.Run("without Budgets it is the policy's", func(t *testing.T) {
+		p := atOnce
+		p.Budget = retry.NewBudget(none)
+		o, _, err := run(t, &retryhttp.Transport{Base: script(0), Policy: p}, get(t.Context()))
+		require.ErrorIs(t, err, retry.BudgetExhausted)
+		require.Equal(t, 1, o.Attempts)
+	})
+	inBubble(t, "both gates are asked, and the longer wins", func(t *testing.T) {
+		asked := map[time.Time]string{}
+		req := get(t.Context())
+		p := three
+		start := time.Now()
+		until := func(d time.Duration) time.Duration { return time.Until(start.Add(d)) }
+		p.Gate = func(ctx context.Context) time.Duration {
+			asked[time.Now()] += "policy "
+			require.NotNil(t, ctx.Done())
+			return until(time.Second)
+		}
+		tr := &retryhttp.Transport{Base: script(200), Policy: p, Gate: func(r *http.Request) time.Duration {
+			asked[time.Now()] += "transport"
+			require.Equal(t, req.URL, r.URL)
+			return until(3 * time.Second)
+		}}
+		_, _, err := run(t, tr, req)
+		require.NoError(t, err)
+		require.Equal(t, 3*time.Second, time.Since(start))
+		require.Equal(t, map[time.Time]string{start: "policy transport", start.Add(3 * time.Second): "policy transport"}, asked)
+	})
+	inBubble(t, "a gate that would pass the TTL ends the run before anything is sent", func(t *testing.T) {
+		p := three
+		p.TTL = time.Minute
+		body := &closes{Reader: strings.NewReader("x")}
+		tr := &retryhttp.Transport{Base: roundTripper(nil), Policy: p, Gate: func(*http.Request) time.Duration { return time.Hour }}
+		_, _, err := run(t, tr, request(t.Context(), "PUT", body))
+		require.ErrorIs(t, err, retry.TTLElapsed)
+		require.Equal(t, int32(1), body.n.Load())
+	})
+	inBubble(t, "a gate that ends the run after a wait: the response has been given up, the error tells of it", func(t *testing.T) {
+		p := three
+		p.TTL = time.Minute
+		n := 0
+		tr := &retryhttp.Transport{Base: script(503), Policy: p, Gate: func(*http.Request) time.Duration {
+			n++
+			return time.Duration(n-1) * time.Hour
+		}}
+		o, _, err := run(t, tr, get(t.Context()))
+		require.ErrorIs(t, err, retry.TTLElapsed)
+		require.Equal(t, []string{"status_503"}, reasons(o))
+	})
+	t.Run("neither is asked about a request that is refused", func(t *testing.T) {
+		req := get(t.Context())
+		req.URL = nil
+		tr := &retryhttp.Transport{Budgets: retry.NewBudgets(none, 1), BudgetKey: func(*http.Request) string { panic("asked") },
+			Gate: func(*http.Request) time.Duration { panic("asked") }}
+		_, _, err := run(t, tr, req)
+		require.ErrorIs(t, err, retry.TerminalError)
+		require.Equal(t, "", retryhttp.ByHost(req))
+	})
+}
+
+func TestObserve(t *testing.T) {
+	type key struct{}
+	ctx := context.WithValue(t.Context(), key{}, "value")
+	var events []retry.Event
+	p := atOnce
+	p.Observe = func(ctx context.Context, e retry.Event) {
+		require.Equal(t, "value", ctx.Value(key{}))
+		events = append(events, e)
+	}
+	resp, err := (&retryhttp.Transport{Base: script(503, 200), Policy: p}).RoundTrip(get(ctx))
+	require.NoError(t, err)
+	require.Equal(t, 200, resp.StatusCode)
+	require.Len(t, events, 2)
+	require.Equal(t, retryhttp.Reason("status_503"), retryhttp.ReasonOf(events[0].Attempt.Err))
+	require.Equal(t, retry.Waiting, events[0].Decision.Status)
+	require.Equal(t, 2, events[1].Outcome.Attempts)
+}
