@@ -1,0 +1,225 @@
+package toxics_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp"
+)
+
+// attemptTimeout is far above what a request needs over loopback, so that only a toxic reaches it.
+const attemptTimeout = time.Second
+
+func TestAnAttemptThatTimesOutIsRepeatedUntilTheLatencyIsGone(t *testing.T) {
+	t.Parallel()
+	for failures := 1; failures <= 2; failures++ {
+		t.Run("after "+strconv.Itoa(failures), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, hello)
+			r.add(t, toxic{kind: "latency", attributes: ms("latency", forever)})
+			client, last := r.retrying(
+				&retryhttp.Transport{Policy: retry.Policy{AttemptTimeout: attemptTimeout, MaxAttempts: 4}},
+				func(attempt int) {
+					if attempt == failures {
+						r.mend()
+					}
+				},
+			)
+
+			body, err := r.get(t, client)
+
+			require.NoError(t, err)
+			require.Equal(t, "hello", body)
+			require.Equal(t, run{
+				Decision: retry.Decision{Status: retry.Succeeded},
+				Attempts: failures + 1,
+				Reasons:  slices.Repeat([]retryhttp.Reason{retryhttp.AttemptTimeout}, failures),
+			}, *last)
+		})
+	}
+}
+
+func TestLatencyThatStaysExhaustsTheAttempts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, hello)
+	r.add(t, toxic{kind: "latency", attributes: ms("latency", forever)})
+	client, last := r.retrying(&retryhttp.Transport{
+		Policy: retry.Policy{AttemptTimeout: 50 * time.Millisecond, MaxAttempts: 3},
+	}, nil)
+
+	_, err := r.get(t, client)
+
+	var gaveUp *retry.Error
+	require.ErrorAs(t, err, &gaveUp)
+	require.ErrorIs(t, err, retry.AttemptsExhausted)
+	require.ErrorIs(t, err, retry.ErrAttemptTimeout)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, retry.DeadlinePassed)
+	require.Equal(t, retryhttp.AttemptTimeout, retryhttp.ReasonOf(err))
+	require.Equal(t, run{
+		Decision: retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted},
+		Attempts: 3,
+		Reasons:  []retryhttp.Reason{retryhttp.AttemptTimeout, retryhttp.AttemptTimeout, retryhttp.AttemptTimeout},
+	}, *last)
+}
+
+// TestAFaultAfterSendingIsRepeatedWhereTheRequestMayBe breaks the first connection once the request is on its way. Whether
+// the server has acted on it the client cannot know, also where the request was lost.
+func TestAFaultAfterSendingIsRepeatedWhereTheRequestMayBe(t *testing.T) {
+	t.Parallel()
+	withKey := http.Header{"Idempotency-Key": {`"8e03978e-40d5-43dd-bc93-6894a57f9324"`}}
+	requests := []struct {
+		name     string
+		method   string
+		header   http.Header
+		repeated bool
+	}{
+		{name: "a GET is repeated", method: http.MethodGet, repeated: true},
+		{name: "a POST is not repeated", method: http.MethodPost},
+		{name: "a POST with a key is repeated", method: http.MethodPost, header: withKey, repeated: true},
+	}
+	for _, fault := range []struct {
+		name    string
+		toxic   toxic
+		timeout time.Duration      // of an attempt, for a fault that would not end one
+		reasons []retryhttp.Reason // any of these
+		lost    bool               // the request does not reach the server
+	}{
+		{
+			name:    "a response that is late",
+			toxic:   toxic{kind: "latency", attributes: ms("latency", forever)},
+			timeout: attemptTimeout,
+			reasons: []retryhttp.Reason{retryhttp.AttemptTimeout},
+		},
+		{
+			name:    "a request that never arrives",
+			toxic:   toxic{kind: "timeout", stream: "upstream", attributes: ms("timeout", 0)},
+			timeout: attemptTimeout,
+			reasons: []retryhttp.Reason{retryhttp.AttemptTimeout},
+			lost:    true,
+		},
+		{
+			name:    "a response that never comes",
+			toxic:   toxic{kind: "timeout", attributes: ms("timeout", 0)},
+			timeout: attemptTimeout,
+			reasons: []retryhttp.Reason{retryhttp.AttemptTimeout},
+		},
+		{
+			name:    "a connection that is closed instead of a response",
+			toxic:   toxic{kind: "timeout", attributes: ms("timeout", attemptTimeout)},
+			reasons: []retryhttp.Reason{retryhttp.ConnClosed},
+		},
+		{
+			name:    "a connection that is reset by the response",
+			toxic:   toxic{kind: "reset_peer", attributes: ms("timeout", 0)},
+			reasons: []retryhttp.Reason{retryhttp.ConnReset, retryhttp.ConnClosed},
+		},
+		{
+			name:    "a connection that is reset by the request",
+			toxic:   toxic{kind: "reset_peer", stream: "upstream", attributes: ms("timeout", 0)},
+			reasons: []retryhttp.Reason{retryhttp.ConnReset, retryhttp.ConnClosed},
+			lost:    true,
+		},
+		{
+			name:    "a response of no bytes",
+			toxic:   toxic{kind: "limit_data", attributes: `{"bytes": 0}`},
+			reasons: []retryhttp.Reason{retryhttp.ConnClosed},
+		},
+		{
+			name:    "a response that ends within its status line",
+			toxic:   toxic{kind: "limit_data", attributes: `{"bytes": 10}`},
+			reasons: []retryhttp.Reason{retryhttp.MalformedResponse},
+		},
+		{
+			name:    "a response that ends within its headers",
+			toxic:   toxic{kind: "limit_data", attributes: `{"bytes": 30}`},
+			reasons: []retryhttp.Reason{retryhttp.BodyTruncated},
+		},
+	} {
+		for _, request := range requests {
+			t.Run(fault.name+"/"+request.name, func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, hello)
+				r.add(t, fault.toxic)
+				client, last := r.retrying(
+					&retryhttp.Transport{Policy: retry.Policy{AttemptTimeout: fault.timeout, MaxAttempts: 3}},
+					func(int) { r.mend() },
+				)
+
+				body, err := r.send(t, client, request.method, "", request.header)
+
+				require.Len(t, last.Reasons, 1)
+				require.Subset(t, fault.reasons, last.Reasons)
+				hits := 0
+				if !fault.lost {
+					hits++
+				}
+				if request.repeated {
+					hits++
+					require.NoError(t, err)
+					require.Equal(t, "hello", body)
+					require.Equal(t, 2, last.Attempts)
+				} else {
+					var failed *retryhttp.AttemptError
+					require.ErrorAs(t, err, &failed)
+					require.Equal(t, retryhttp.NotIdempotent, failed.Veto)
+					require.ErrorIs(t, err, retry.TerminalError)
+					require.Equal(t, 1, last.Attempts)
+				}
+				require.EqualValues(t, hits, r.hits.Load())
+			})
+		}
+	}
+}
+
+// TestARefusedConnectionIsRepeatedForAPostToo is not parallel: while the proxy is down no other test may get its port.
+func TestARefusedConnectionIsRepeatedForAPostToo(t *testing.T) {
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		t.Run(method, func(t *testing.T) {
+			r := newRig(t, hello)
+			client, last := r.retrying(
+				&retryhttp.Transport{Policy: retry.Policy{MaxAttempts: 4}},
+				func(attempt int) {
+					if attempt == 2 {
+						require.NoError(t, r.proxy.Start())
+					}
+				},
+			)
+			r.proxy.Stop()
+
+			body, err := r.send(t, client, method, "payload", nil)
+
+			require.NoError(t, err)
+			require.Equal(t, "hello", body)
+			require.Equal(t, run{
+				Decision: retry.Decision{Status: retry.Succeeded},
+				Attempts: 3,
+				Reasons:  []retryhttp.Reason{retryhttp.ConnRefused, retryhttp.ConnRefused},
+			}, *last)
+			require.EqualValues(t, 1, r.hits.Load())
+		})
+	}
+}
+
+func TestAProxyThatStaysDownExhaustsTheAttemptsOfAPost(t *testing.T) {
+	r := newRig(t, hello)
+	client, last := r.retrying(&retryhttp.Transport{Policy: retry.Policy{MaxAttempts: 3}}, nil)
+	r.proxy.Stop()
+
+	_, err := r.send(t, client, http.MethodPost, "payload", nil)
+
+	require.ErrorIs(t, err, retry.AttemptsExhausted)
+	require.Equal(t, run{
+		Decision: retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted},
+		Attempts: 3,
+		Reasons:  []retryhttp.Reason{retryhttp.ConnRefused, retryhttp.ConnRefused, retryhttp.ConnRefused},
+	}, *last)
+	require.Zero(t, r.hits.Load())
+}
