@@ -29,6 +29,7 @@ type call struct {
 	key        string // the Idempotency-Key to add
 	payload    payload
 
+	inBase   bool          // still set in finish: Base has panicked
 	limit    *limit        // of the attempt under way
 	spare    *limit        // for the first attempt
 	canceled chan struct{} // closed with Request.Cancel or the context; nil before somebody waits for it
@@ -90,6 +91,15 @@ func (c *call) Err() error {
 	}
 }
 
+// gone is Err, but heeds the clock as well, as Do does: the context's own timer may fire a moment late.
+func (c *call) gone() error {
+	err := c.Err()
+	if deadline, ok := c.Deadline(); err == nil && ok && !time.Now().Before(deadline) {
+		err = context.DeadlineExceeded
+	}
+	return err
+}
+
 func (c *call) cancel() <-chan struct{} {
 	//lint:ignore SA1019 http.Client sets it, so it has to be heeded
 	return c.req.Cancel
@@ -105,6 +115,9 @@ func (c *call) finish() {
 	}
 	if c.resp != nil {
 		closeBody(c.resp)
+	}
+	if c.inBase && c.payload.last != nil {
+		_ = c.payload.last.Close()
 	}
 	c.payload.finish(c.req.Body, c.returned)
 }
@@ -154,7 +167,9 @@ func (c *call) attempt(ctx context.Context) error {
 	if err != nil {
 		return c.verdict(&AttemptError{Reason: BodyNotReplayable, Veto: BodyNotReplayable, Unsent: true, Err: err}, 0)
 	}
+	c.inBase = true
 	resp, err := c.transport.base().RoundTrip(out)
+	c.inBase = false
 	return c.judge(resp, err, conn)
 }
 
@@ -233,7 +248,7 @@ func (c *call) judge(resp *http.Response, err error, conn *connTrace) error {
 		if limit != nil {
 			limit.release()
 		}
-		if expired && c.Err() == nil && !errors.Is(err, retry.ErrAttemptTimeout) {
+		if expired && c.gone() == nil && !errors.Is(err, retry.ErrAttemptTimeout) {
 			err = fmt.Errorf("%w: %w", retry.ErrAttemptTimeout, err) // whatever the transport made of it
 		}
 		return c.verdict(c.fault(err, conn), 0)
@@ -282,11 +297,13 @@ func (c *call) fault(err error, conn *connTrace) *AttemptError {
 		failed.Unsent = true
 	}
 	failed.Unsent = failed.Unsent && !sentWithin(err)
-	if c.Err() != nil {
+	switch gone := c.gone(); {
+	case gone == nil:
+	case errors.Is(gone, context.DeadlineExceeded):
+		failed.Reason = DeadlinePassed
+		return failed
+	default:
 		failed.Reason = Canceled
-		if errors.Is(c.Err(), context.DeadlineExceeded) {
-			failed.Reason = DeadlinePassed
-		}
 		return failed
 	}
 	if reason := c.payload.failure(); reason != "" {

@@ -20,7 +20,8 @@ func RecordOutcome(ctx context.Context) context.Context {
 }
 
 // OutcomeOf returns the record of the run that ended with resp and err, what a RoundTrip or an http.Client returned: that
-// of OutcomeFromResponse, or the one in the *retry.Error. It reports false where there is neither.
+// of OutcomeFromResponse, or the one in the *retry.Error. It reports false where there is neither, as in the error that a
+// client whose own Timeout is over makes of ours.
 func OutcomeOf(resp *http.Response, err error) (retry.Outcome, bool) {
 	var failed *retry.Error
 	if errors.As(err, &failed) {
