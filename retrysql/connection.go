@@ -1,0 +1,150 @@
+package retrysql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/retrygo/retry"
+)
+
+// seeConnection knows the errors that come from no server: of database/sql, the network, the context, and those of
+// drivers that have no type.
+func seeConnection(err error) (finding, bool) {
+	for _, s := range sentinels {
+		if is(err, s.target) {
+			return s.finding("")
+		}
+	}
+	if c, ok := seeNetwork(err); ok {
+		return c.finding("")
+	}
+	text := textOf(err)
+	if c, ok := sayings[text]; ok {
+		return c.finding("")
+	}
+	for _, o := range openings {
+		if strings.HasPrefix(text, o.text) {
+			return o.finding("")
+		}
+	}
+	return finding{}, false
+}
+
+// sentinel is a known error and what it means.
+type sentinel struct {
+	target error
+	meaning
+}
+
+var sentinels = []sentinel{
+	{retry.ErrAttemptTimeout, meaning{AttemptTimeout, lost}}, // it is a timeout
+	{context.Canceled, meaning{Canceled, interrupted}},
+	{driver.ErrBadConn, meaning{ConnectionLost, lost}}, // drivers return it also for what was sent
+	{sql.ErrConnDone, meaning{ConnectionLost, lost}},
+	{io.EOF, meaning{ConnectionLost, lost}},
+	{io.ErrUnexpectedEOF, meaning{ConnectionLost, lost}},
+	{io.ErrClosedPipe, meaning{ConnectionLost, lost}},
+	{net.ErrClosed, meaning{ConnectionLost, lost}},
+	{sql.ErrTxDone, meaning{TransactionDone, over}},
+	{sql.ErrNoRows, meaning{NoRows, futile}},
+}
+
+// sayings are errors without a type: pgx 5, lib/pq 1.12, go-sql-driver/mysql 1.10, go-mssqldb 1.11. The nested module drivers checks that
+// they are still said.
+var sayings = map[string]meaning{
+	"conn closed":        {ConnectionLost, lost}, // pgconn.ErrConnClosed
+	"invalid connection": {ConnectionLost, lost}, // mysql.ErrInvalidConn
+	"bad connection":     {ConnectionLost, lost}, // mysql, inside
+
+	"SQL Server had internal error": {ServerFault, lost}, // mssql.ServerError: it severs the connection
+
+	"tx is closed": {TransactionDone, over}, // pgx.ErrTxClosed
+	"commit unexpectedly resulted in rollback":                 {TransactionAborted, aborted}, // pgx.ErrTxCommitRollback
+	"pq: could not complete operation in a failed transaction": {TransactionAborted, aborted}, // pq.ErrInFailedTransaction
+	"server refused TLS connection":                            {TLSRefused, futile},          // pgconn
+	"pq: SSL is not enabled on the server":                     {TLSRefused, futile},
+	"TLS requested but server does not support TLS":            {TLSRefused, futile}, // mysql.ErrNoTLS
+}
+
+// opening is how the text of an error begins, and what that means.
+type opening struct {
+	text string
+	meaning
+}
+
+var openings = []opening{
+	{"Invalid TDS stream: ", meaning{ConnectionLost, lost}},              // mssql.StreamError
+	{"tls: failed to verify certificate: ", meaning{TLSRefused, futile}}, // crypto/tls, without a need to link it
+	{"tls: first record does not look like a TLS handshake", meaning{TLSRefused, futile}},
+}
+
+// seeNetwork knows the errors of sockets and resolvers.
+func seeNetwork(err error) (meaning, bool) {
+	switch e := err.(type) {
+	case *net.OpError:
+		switch {
+		case errors.Is(e, context.Canceled):
+			return meaning{Canceled, interrupted}, true
+		case e.Op == "dial": // also where it took too long, which need not be the caller's deadline
+			return meaning{CannotConnect, unreached}, true
+		default:
+			return meaning{ConnectionLost, lost}, true
+		}
+	case *net.DNSError:
+		if errors.Is(e, context.Canceled) {
+			return meaning{Canceled, interrupted}, true
+		}
+		return meaning{CannotConnect, unreached}, true
+	case syscall.Errno: // it is a net.Error also where it is a file's
+		return seeErrno(e)
+	}
+	// After the above, whose timeouts are also deadlines exceeded.
+	if is(err, context.DeadlineExceeded) {
+		return meaning{Timeout, interrupted}, true
+	}
+	if e, ok := err.(net.Error); ok && errors.Unwrap(e) == nil {
+		return meaning{ConnectionLost, lost}, true
+	}
+	return meaning{}, false
+}
+
+// seeErrno knows the errors of a socket. The numbers are Windows's WSAE codes, which are not the syscall constants there,
+// and which no other system has.
+func seeErrno(errno syscall.Errno) (meaning, bool) {
+	switch errno {
+	case syscall.ECONNREFUSED, 10061:
+		return meaning{CannotConnect, unreached}, true
+	case syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT, syscall.ENOTCONN,
+		syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.ENETRESET,
+		10050, 10051, 10052, 10053, 10054, 10057, 10058, 10060, 10065:
+		return meaning{ConnectionLost, lost}, true
+	default:
+		return meaning{}, false
+	}
+}
+
+// seeTimeout knows an error that calls itself a network's timeout, where nothing inside it is known.
+func seeTimeout(err error) (finding, bool) {
+	if _, ok := err.(syscall.Errno); ok {
+		return finding{}, false
+	}
+	if e, ok := err.(net.Error); ok && e.Timeout() {
+		return meaning{ConnectionLost, lost}.finding("")
+	}
+	return finding{}, false
+}
+
+// is reports whether err itself is target, without what it wraps.
+func is(err, target error) bool {
+	if err == target { // no target is of a type that cannot be compared
+		return true
+	}
+	e, ok := err.(interface{ Is(error) bool })
+	return ok && e.Is(target)
+}

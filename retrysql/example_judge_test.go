@@ -1,0 +1,60 @@
+package retrysql_test
+
+import (
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql"
+)
+
+// refusal is an error with a SQLSTATE, as those of pgx and lib/pq are.
+type refusal struct{ state string }
+
+func (r refusal) Error() string    { return "ERROR " + r.state }
+func (r refusal) SQLState() string { return r.state }
+
+func ExampleJudge() {
+	for _, err := range []error{refusal{"40001"}, refusal{"23505"}, driver.ErrBadConn} {
+		for _, step := range []retrysql.Step{retrysql.Statement, retrysql.Commit} {
+			v := retrysql.Judge(step, err)
+			fmt.Printf("%-9v %v: %v, ambiguous: %v\n", step, v.Reason, v.Class, v.Ambiguous)
+		}
+	}
+	// Output:
+	// statement serialization_failure: retryable, ambiguous: false
+	// commit    serialization_failure: retryable, ambiguous: false
+	// statement unique_violation: terminal, ambiguous: false
+	// commit    unique_violation: terminal, ambiguous: false
+	// statement connection_lost: retryable, ambiguous: false
+	// commit    connection_lost: terminal, ambiguous: true
+}
+
+func ExampleClassify() {
+	fmt.Println(retrysql.Classify(refusal{"40P01"}))
+	fmt.Println(retrysql.Classify(fmt.Errorf("insert: %w", refusal{"42601"})))
+	fmt.Println(retrysql.Classify(errors.New("insufficient funds")))
+	// Output:
+	// retryable
+	// terminal
+	// unknown
+}
+
+func ExampleReasonOf() {
+	fmt.Println(retrysql.ReasonOf(fmt.Errorf("insert: %w", refusal{"55P03"})))
+	// Output: lock_timeout
+}
+
+func ExampleOnReason() {
+	// After a failover the old primary only reads, until the pool has a new connection.
+	classify := retry.FirstOf(retrysql.OnReason(retry.Retryable, retrysql.ReadOnlyServer), retrysql.Classify)
+	fmt.Println(retrysql.Classify(refusal{"25006"}), classify(refusal{"25006"}), classify(refusal{"23505"}))
+	// Output: terminal retryable terminal
+}
+
+func ExampleOnCode() {
+	classify := retry.FirstOf(retrysql.OnCode(retry.Retryable, "55006", "53100"), retrysql.Classify)
+	fmt.Println(retrysql.Classify(refusal{"55006"}), classify(refusal{"55006"}), classify(refusal{"40001"}))
+	// Output: terminal retryable retryable
+}

@@ -1,0 +1,127 @@
+package retrysql_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql"
+)
+
+// The databases of the examples are fakes that answer as PostgreSQL does.
+
+func ExampleTx() {
+	db := sql.OpenDB(&fake{exec: on("UPDATE account SET balance = balance - 60 WHERE name = 'alice'", 1, conflict)})
+	defer db.Close()
+
+	attempts := 0
+	err := retrysql.Tx(context.Background(), db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		attempts++ // all of fn runs again, so it has no effect but those in the transaction
+		_, err := tx.Exec(ctx, "UPDATE account SET balance = balance - 60 WHERE name = 'alice'")
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, "UPDATE account SET balance = balance + 60 WHERE name = 'bob'")
+		return err
+	})
+	fmt.Println(attempts, err)
+	// Output: 2 <nil>
+}
+
+func ExampleTx_ambiguous() {
+	db := sql.OpenDB(&fake{commit: times(1, driver.ErrBadConn)}) // the connection breaks during the commit
+	defer db.Close()
+
+	err := retrysql.Tx(context.Background(), db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		_, err := tx.Exec(ctx, "INSERT INTO payment (id, amount) VALUES (7, 60)")
+		return err
+	})
+	fmt.Println(errors.Is(err, retrysql.ErrCommitAmbiguous))
+	// Output: true
+}
+
+func ExampleOptions_committed() {
+	db := sql.OpenDB(&fake{commit: times(1, driver.ErrBadConn), rows: func(string) ([]int64, error) { return []int64{1}, nil }})
+	defer db.Close()
+
+	// The row that the transaction writes tells whether it is there.
+	opts := &retrysql.Options{Committed: func(ctx context.Context) (bool, error) {
+		var n int
+		err := db.QueryRowContext(ctx, "SELECT count(*) FROM payment WHERE id = 7").Scan(&n)
+		return n > 0, err
+	}}
+	err := retrysql.Tx(context.Background(), db, retry.Policy{}, opts, func(ctx context.Context, tx *retrysql.Txn) error {
+		_, err := tx.Exec(ctx, "INSERT INTO payment (id, amount) VALUES (7, 60)")
+		return err
+	})
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleTxValue() {
+	db := sql.OpenDB(&fake{rows: func(string) ([]int64, error) { return []int64{40}, nil }})
+	defer db.Close()
+
+	balance, err := retrysql.TxValue(context.Background(), db, retry.Policy{}, &retrysql.Options{Isolation: sql.LevelSerializable},
+		func(ctx context.Context, tx *retrysql.Txn) (balance int, err error) {
+			err = tx.QueryRow(ctx, "UPDATE account SET balance = balance - 60 RETURNING balance").Scan(&balance)
+			return balance, err
+		})
+	fmt.Println(balance, err)
+	// Output: 40 <nil>
+}
+
+func ExampleDo() {
+	db := sql.OpenDB(&fake{exec: on("INSERT INTO log VALUES ('started')", 1, driver.ErrBadConn)})
+	defer db.Close()
+
+	insert := func(ctx context.Context, c *retrysql.Conn) error {
+		_, err := c.Exec(ctx, "INSERT INTO log VALUES ('started')")
+		return err
+	}
+	err := retrysql.Do(context.Background(), db, retry.Policy{}, insert)
+	fmt.Println(errors.Is(err, retrysql.ErrAmbiguous), retrysql.ReasonOf(err))
+	// Output: true statement_ambiguous
+}
+
+func ExampleMarkIdempotent() {
+	db := sql.OpenDB(&fake{exec: on("UPDATE job SET state = 'done' WHERE id = 7", 1, driver.ErrBadConn)})
+	defer db.Close()
+
+	ctx := retrysql.MarkIdempotent(context.Background()) // twice is as good as once
+	fmt.Println(retrysql.Do(ctx, db, retry.Policy{}, func(ctx context.Context, c *retrysql.Conn) error {
+		_, err := c.Exec(ctx, "UPDATE job SET state = 'done' WHERE id = 7")
+		return err
+	}))
+	// Output: <nil>
+}
+
+func ExampleDefaultPolicy() {
+	fmt.Println(retrysql.DefaultPolicy())
+	// Output: 5 attempts, exponential 10ms ×2, cap 1s, full jitter: 10ms 20ms 40ms 80ms (0s to 150ms in all)
+}
+
+func ExampleAttemptError() {
+	db := sql.OpenDB(&fake{exec: func(string) error { return conflict }})
+	defer db.Close()
+
+	err := retrysql.Tx(context.Background(), db, retry.Policy{MaxAttempts: 2}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		_, err := tx.Exec(ctx, "UPDATE account SET balance = 0")
+		return err
+	})
+	var failed *retrysql.AttemptError
+	if errors.As(err, &failed) {
+		fmt.Println(failed.Step, failed.Reason, failed.Code, errors.Is(err, retry.AttemptsExhausted))
+	}
+	// Output: statement serialization_failure 40001 true
+}
+
+func ExampleRun() {
+	d := &db{} // of a driver that is not one of database/sql
+	err := retrysql.Run(context.Background(), retry.Policy{}, nil, d.begin, statements(conflict))
+	fmt.Println(d.log, err)
+	// Output: [begin exec! rollback begin exec commit] <nil>
+}

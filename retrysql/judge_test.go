@@ -1,0 +1,738 @@
+package retrysql_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql"
+)
+
+// pgError has the method of pgconn.PgError and pq.Error.
+type pgError struct{ state, message string }
+
+func (e *pgError) Error() string    { return e.message + " (SQLSTATE " + e.state + ")" }
+func (e *pgError) SQLState() string { return e.state }
+
+// mysqlError has the shape of mysql.MySQLError.
+type mysqlError struct {
+	Number   uint16
+	SQLState [5]byte
+	Message  string
+}
+
+func (e *mysqlError) Error() string { return e.Message }
+
+// sqliteError is as that of modernc.org/sqlite.
+type sqliteError struct{ code int }
+
+func (e *sqliteError) Error() string { return "sqlite " + strconv.Itoa(e.code) }
+func (e *sqliteError) Code() int     { return e.code }
+
+type sqliteErrNo int
+
+// sqliteFieldsError is as that of github.com/mattn/go-sqlite3.
+type sqliteFieldsError struct {
+	Code         sqliteErrNo
+	ExtendedCode sqliteErrNo
+	SystemErrno  syscall.Errno
+	err          string
+}
+
+func (e sqliteFieldsError) Error() string { return e.err }
+
+// mssqlError is as that of github.com/microsoft/go-mssqldb: a value that cannot be compared.
+type mssqlError struct {
+	Number int32
+	All    []mssqlError
+}
+
+func (e mssqlError) Error() string         { return "mssql: " + strconv.Itoa(int(e.Number)) }
+func (e mssqlError) SQLErrorNumber() int32 { return e.Number }
+
+// mssqlRetryableError is a driver.ErrBadConn beside what it wraps.
+type mssqlRetryableError struct{ err error }
+
+func (e mssqlRetryableError) Error() string        { return e.err.Error() }
+func (e mssqlRetryableError) Unwrap() error        { return e.err }
+func (e mssqlRetryableError) Is(target error) bool { return target == driver.ErrBadConn }
+
+// safeToRetryError is pgx's pgconnError, and its connLockError.
+type safeToRetryError struct{ err error }
+
+func (e *safeToRetryError) Error() string     { return "pgx: " + e.err.Error() }
+func (e *safeToRetryError) Unwrap() error     { return e.err }
+func (e *safeToRetryError) SafeToRetry() bool { return true }
+
+// hiddenError shows what is inside through As alone.
+type hiddenError struct{ inside error }
+
+func (e hiddenError) Error() string      { return "hidden" }
+func (e hiddenError) As(target any) bool { return errors.As(e.inside, target) }
+
+// httpError has a Code method and is no database's.
+type httpError struct{ code int }
+
+func (e *httpError) Error() string { return "status " + strconv.Itoa(e.code) }
+func (e *httpError) Code() int     { return e.code }
+
+func pg(state string) error { return &pgError{state, "ERROR: no"} }
+
+func my(number uint16, state string) error {
+	e := &mysqlError{Number: number, Message: "no"}
+	copy(e.SQLState[:], state)
+	return e
+}
+
+var steps = []retrysql.Step{retrysql.Connect, retrysql.Statement, retrysql.Commit, retrysql.Autocommit}
+
+// letters are the verdicts of the tables below.
+var letters = map[byte]retrysql.Verdict{
+	'U': {Class: retry.Retryable, Unsent: true},
+	'R': {Class: retry.Retryable},
+	'D': {Class: retry.Retryable, Definite: true}, // rolled back, may be repeated
+	'T': {Class: retry.Terminal},
+	'N': {Class: retry.Terminal, Unsent: true},   // refused before the work
+	'X': {Class: retry.Terminal, Definite: true}, // rolled back, no use to repeat
+	'A': {Class: retry.Terminal, Ambiguous: true},
+	'-': {},
+	'?': {Unsent: true},
+	'Z': {Definite: true}, // rolled back, because of an error before
+}
+
+// The verdicts at Connect, Statement, Commit and Autocommit, in this order.
+const (
+	ifUndone      = "URDR"
+	ifRefused     = "URAR"
+	ifUnreached   = "URAU"
+	ifLost        = "URAA"
+	ifUncertain   = "AAAA"
+	ifRejected    = "NTXT"
+	ifFutile      = "NTAT"
+	ifStopped     = "NTAA"
+	ifAborted     = "?-Z-"
+	ifInterrupted = "?-AA"
+	ifOver        = "NTTT"
+	ifUnknown     = "?-AT"
+)
+
+// agree holds an error against its row, and wrapped and joined as well.
+func agree(t *testing.T, err error, reason retrysql.Reason, code, want string) {
+	t.Helper()
+	for _, err := range []error{
+		err,
+		fmt.Errorf("insert: %w", err),
+		errors.Join(errors.New("insert"), err),
+		&retry.Error{Last: fmt.Errorf("inside: %w", err), Outcome: retry.Outcome{Reason: retry.AttemptsExhausted}},
+		errors.Join(err, pg("42601"), driver.ErrBadConn),
+	} {
+		for i, step := range steps {
+			verdict := letters[want[i]]
+			verdict.Reason, verdict.Code = reason, code
+			require.Equal(t, verdict, retrysql.Judge(step, err), "%v: %v", step, err)
+		}
+		require.Equal(t, letters[want[1]].Class, retrysql.Classify(err))
+		require.Equal(t, reason, retrysql.ReasonOf(err))
+	}
+}
+
+func TestPostgres(t *testing.T) {
+	for _, row := range []struct {
+		state  string
+		reason retrysql.Reason
+		want   string
+	}{
+		{"40001", retrysql.SerializationFailure, ifUndone},
+		{"CR000", retrysql.SerializationFailure, ifUndone},
+		{"40P01", retrysql.Deadlock, ifUndone},
+		{"40000", retrysql.TransactionRollback, ifUndone},
+		{"40002", retrysql.ConstraintViolation, ifRejected},
+		{"40003", retrysql.CompletionUnknown, ifUncertain},
+		{"55P03", retrysql.LockTimeout, ifRefused},
+		{"55006", retrysql.ObjectInUse, ifFutile},
+		{"53300", retrysql.TooManyConnections, ifUnreached},
+		{"53400", retrysql.TooManyConnections, ifRefused},
+		{"53200", retrysql.OutOfMemory, ifRefused},
+		{"53100", retrysql.DiskFull, ifFutile},
+		{"57P01", retrysql.AdminShutdown, ifLost},
+		{"57P02", retrysql.AdminShutdown, ifLost},
+		{"57P05", retrysql.AdminShutdown, ifLost},
+		{"57P03", retrysql.CannotConnectNow, ifUnreached},
+		{"08001", retrysql.CannotConnect, ifUnreached},
+		{"08004", retrysql.CannotConnect, ifUnreached},
+		{"08P01", retrysql.InternalError, ifStopped},
+		{"08000", retrysql.ConnectionLost, ifLost},
+		{"08003", retrysql.ConnectionLost, ifLost},
+		{"08006", retrysql.ConnectionLost, ifLost},
+		{"08007", retrysql.CompletionUnknown, ifUncertain},
+		{"57014", retrysql.QueryCanceled, ifStopped},
+		{"25P02", retrysql.TransactionAborted, ifAborted},
+		{"25P03", retrysql.IdleInTransaction, ifStopped},
+		{"25P04", retrysql.TransactionTime, ifStopped},
+		{"25006", retrysql.ReadOnlyServer, ifRejected},
+		{"23505", retrysql.UniqueViolation, ifRejected},
+		{"23P01", retrysql.UniqueViolation, ifRejected},
+		{"22001", retrysql.InvalidData, ifRejected},
+		{"22003", retrysql.InvalidData, ifRejected},
+		{"23503", retrysql.ConstraintViolation, ifRejected},
+		{"28P01", retrysql.AuthFailed, ifFutile},
+		{"28000", retrysql.AuthFailed, ifFutile},
+		{"3D000", retrysql.UnknownDatabase, ifFutile},
+		{"42601", retrysql.SyntaxOrAccess, ifRejected},
+		{"42P01", retrysql.SyntaxOrAccess, ifRejected},
+		{"P0001", retrysql.RaisedException, ifRejected},
+		{"58030", retrysql.StorageFault, ifStopped},
+		{"XX000", retrysql.InternalError, ifStopped},
+		{"XXA00", retrysql.InternalError, ifStopped}, // CockroachDB
+		{"XXUUU", retrysql.InternalError, ifStopped}, // CockroachDB: uncategorized
+		{"0A000", retrysql.ServerError, ifFutile},
+		{"57P04", retrysql.ServerError, ifFutile},
+		{"54000", retrysql.ServerError, ifFutile},
+	} {
+		t.Run(row.state, func(t *testing.T) { agree(t, pg(row.state), row.reason, row.state, row.want) })
+	}
+	t.Run("0A000 of a cached plan", func(t *testing.T) {
+		agree(t, &pgError{"0A000", "ERROR: cached plan must not change result type"}, retrysql.CachedPlan, "0A000", ifRefused)
+	})
+	t.Run("a SQLSTATE has five characters", func(t *testing.T) {
+		for _, state := range []string{"", "4000", "400011"} {
+			require.Equal(t, retrysql.Verdict{}, retrysql.Judge(retrysql.Statement, pg(state)))
+		}
+	})
+	t.Run("a code that only As shows", func(t *testing.T) {
+		require.Equal(t, "40001", retrysql.Judge(retrysql.Commit, hiddenError{pg("40001")}).Code)
+		require.Equal(t, "1205", retrysql.Judge(retrysql.Commit, hiddenError{mssqlError{Number: 1205}}).Code)
+		require.Empty(t, retrysql.Judge(retrysql.Statement, hiddenError{io.ErrNoProgress}))
+	})
+}
+
+func TestMySQL(t *testing.T) {
+	for _, row := range []struct {
+		number uint16
+		state  string
+		reason retrysql.Reason
+		want   string
+	}{
+		{1213, "40001", retrysql.Deadlock, ifUndone},
+		{1205, "HY000", retrysql.LockTimeout, ifRefused},
+		{1020, "HY000", retrysql.SerializationFailure, ifRefused},
+		{3572, "HY000", retrysql.LockTimeout, ifRefused},
+		{1637, "HY000", retrysql.Overloaded, ifRefused},
+		{1047, "08S01", retrysql.CannotConnectNow, ifRefused},
+		{3101, "40000", retrysql.TransactionRollback, ifUndone},
+		{9007, "HY000", retrysql.SerializationFailure, ifUndone},
+		{8002, "HY000", retrysql.SerializationFailure, ifUndone},
+		{8022, "HY000", retrysql.SerializationFailure, ifUndone},
+		{1040, "08004", retrysql.TooManyConnections, ifUnreached},
+		{1203, "42000", retrysql.TooManyConnections, ifUnreached},
+		{1226, "42000", retrysql.TooManyConnections, ifUnreached},
+		{4031, "HY000", retrysql.AdminShutdown, ifUnreached},
+		{1053, "08S01", retrysql.AdminShutdown, ifLost},
+		{1927, "70100", retrysql.AdminShutdown, ifLost},
+		{2006, "HY000", retrysql.ConnectionLost, ifLost},
+		{2013, "HY000", retrysql.ConnectionLost, ifLost},
+		{2055, "HY000", retrysql.ConnectionLost, ifLost},
+		{1180, "HY000", retrysql.CompletionUnknown, ifUncertain},
+		{1290, "HY000", retrysql.ReadOnlyServer, ifRejected},
+		{1792, "25006", retrysql.ReadOnlyServer, ifRejected},
+		{1836, "HY000", retrysql.ReadOnlyServer, ifRejected},
+		{1062, "23000", retrysql.UniqueViolation, ifRejected},
+		{1451, "23000", retrysql.ConstraintViolation, ifRejected},
+		{1452, "23000", retrysql.ConstraintViolation, ifRejected},
+		{1054, "42S22", retrysql.SyntaxOrAccess, ifRejected},
+		{1064, "42000", retrysql.SyntaxOrAccess, ifRejected},
+		{1317, "70100", retrysql.QueryCanceled, ifFutile},
+		{3024, "HY000", retrysql.StatementTimeout, ifFutile},
+		{1406, "22001", retrysql.InvalidData, ifRejected},
+		{1044, "42000", retrysql.AuthFailed, ifFutile},
+		{1045, "28000", retrysql.AuthFailed, ifFutile},
+		{1698, "28000", retrysql.AuthFailed, ifFutile},
+		{1049, "42000", retrysql.UnknownDatabase, ifFutile},
+		// By the class of the SQLSTATE.
+		{1048, "23000", retrysql.ConstraintViolation, ifRejected},
+		{1264, "22003", retrysql.InvalidData, ifRejected},
+		{1146, "42S02", retrysql.SyntaxOrAccess, ifRejected},
+		{1275, "28000", retrysql.AuthFailed, ifFutile},
+		{1105, "HY000", retrysql.ServerError, ifFutile},
+		{1105, "", retrysql.ServerError, ifFutile},
+	} {
+		number := strconv.Itoa(int(row.number))
+		t.Run(number+" "+row.state, func(t *testing.T) { agree(t, my(row.number, row.state), row.reason, number, row.want) })
+	}
+	t.Run("another shape is no error of MySQL", func(t *testing.T) {
+		for _, err := range []error{&threeFields{}, &twoFields{Number: 1213}, &wrongNumber{Number: 1213}, &wrongState{Number: 1213}} {
+			require.Equal(t, retrysql.Verdict{}, retrysql.Judge(retrysql.Statement, err))
+		}
+	})
+}
+
+type message struct{}
+
+func (*message) Error() string { return "odd" }
+
+type (
+	threeFields struct {
+		*message
+		Number, Message int
+	}
+	twoFields struct {
+		*message
+		Number uint16
+	}
+	wrongNumber struct {
+		*message
+		Number   int
+		SQLState [5]byte
+	}
+	wrongState struct {
+		*message
+		Number   uint16
+		SQLState string
+	}
+)
+
+func TestSQLite(t *testing.T) {
+	for _, row := range []struct {
+		number int
+		reason retrysql.Reason
+		want   string
+	}{
+		{5, retrysql.Busy, ifUndone},
+		{261, retrysql.Busy, ifUndone},
+		{517, retrysql.BusySnapshot, ifUndone},
+		{773, retrysql.Busy, ifUndone},
+		{6, retrysql.Busy, ifUndone},
+		{262, retrysql.Busy, ifUndone},
+		{15, retrysql.Busy, ifUndone},
+		{17, retrysql.SchemaChanged, ifUndone},
+		{516, retrysql.TransactionRollback, ifUndone},
+		{1, retrysql.SyntaxOrAccess, ifFutile},
+		{8, retrysql.SyntaxOrAccess, ifFutile},
+		{9, retrysql.QueryCanceled, ifFutile},
+		{10, retrysql.StorageFault, ifStopped},
+		{11, retrysql.InternalError, ifStopped},
+		{13, retrysql.DiskFull, ifFutile},
+		{14, retrysql.StorageFault, ifFutile},
+		{19, retrysql.ConstraintViolation, ifRejected},
+		{787, retrysql.ConstraintViolation, ifRejected}, // CONSTRAINT_FOREIGNKEY, deferred
+		{1555, retrysql.UniqueViolation, ifRejected},
+		{2067, retrysql.UniqueViolation, ifRejected},
+		{20, retrysql.InvalidData, ifFutile},
+		{21, retrysql.SyntaxOrAccess, ifFutile},
+		{23, retrysql.SyntaxOrAccess, ifFutile},
+		{26, retrysql.StorageFault, ifFutile},
+		{4, retrysql.ServerError, ifFutile},
+		{0, retrysql.ServerError, ifFutile},
+		{-1, retrysql.ServerError, ifFutile},
+	} {
+		number := strconv.Itoa(row.number)
+		t.Run("modernc "+number, func(t *testing.T) { agree(t, &sqliteError{row.number}, row.reason, number, row.want) })
+		t.Run("mattn "+number, func(t *testing.T) {
+			fields := sqliteFieldsError{Code: sqliteErrNo(row.number & 0xff), ExtendedCode: sqliteErrNo(row.number)}
+			agree(t, fields, row.reason, number, row.want)
+			agree(t, &fields, row.reason, number, row.want)
+		})
+	}
+	t.Run("a primary code alone", func(t *testing.T) {
+		agree(t, sqliteFieldsError{Code: 5}, retrysql.Busy, "5", ifUndone)
+	})
+	t.Run("Code of something else is no error of SQLite", func(t *testing.T) {
+		require.Equal(t, retrysql.Verdict{}, retrysql.Judge(retrysql.Statement, &httpError{5}))
+		require.Equal(t, retrysql.Verdict{}, retrysql.Judge(retrysql.Statement, sqliteOdd("5")))
+		require.Equal(t, retrysql.Verdict{}, retrysql.Judge(retrysql.Statement, sqliteText{Code: "5"}))
+	})
+}
+
+type sqliteOdd string
+
+func (e sqliteOdd) Error() string { return string(e) }
+
+type sqliteText struct{ Code string }
+
+func (e sqliteText) Error() string { return e.Code }
+
+func TestSQLServer(t *testing.T) {
+	for _, row := range []struct {
+		reason  retrysql.Reason
+		want    string
+		numbers []int32
+	}{
+		{retrysql.Deadlock, ifUndone, []int32{1205}},
+		{retrysql.SerializationFailure, ifUndone, []int32{3960, 3966, 41301, 41302, 41305, 41325}},
+		{retrysql.TransactionRollback, ifUndone, []int32{3947, 3948}},
+		{retrysql.SchemaChanged, ifUndone, []int32{41339}},
+		{retrysql.LockTimeout, ifRefused, []int32{1222}},
+		{retrysql.Overloaded, ifRefused, []int32{1204, 41839, 10928, 10929, 40501, 49918, 49919, 49920}},
+		{retrysql.CannotConnectNow, ifRefused, []int32{40613, 42108, 42109}},
+		{retrysql.ServerFault, ifLost, []int32{40197, 40540, 40143}},
+		{retrysql.CannotConnectNow, ifUnreached, []int32{4060, 615, 921, 952, 18401}},
+		{retrysql.CannotConnect, ifUnreached, []int32{233, 64, 10060}},
+		{retrysql.TLSRefused, ifFutile, []int32{20}},
+		{retrysql.ConnectionLost, ifLost, []int32{121, 10053, 10054}},
+		{retrysql.StatementTimeout, ifStopped, []int32{-2}},
+		{retrysql.TransactionAborted, ifAborted, []int32{3930, 3998}},
+		{retrysql.UniqueViolation, ifRejected, []int32{2601, 2627}},
+		{retrysql.ConstraintViolation, ifRejected, []int32{547, 515}},
+		{retrysql.InvalidData, ifRejected, []int32{2628, 8152}},
+		{retrysql.SyntaxOrAccess, ifRejected, []int32{102, 207, 208, 229}},
+		{retrysql.ReadOnlyServer, ifRejected, []int32{3906}},
+		{retrysql.AuthFailed, ifFutile, []int32{18456}},
+		{retrysql.ServerError, ifFutile, []int32{0, 50000}},
+	} {
+		for _, number := range row.numbers {
+			text := strconv.Itoa(int(number))
+			t.Run(text, func(t *testing.T) { agree(t, mssqlError{Number: number}, row.reason, text, row.want) })
+		}
+	}
+	t.Run("ServerError", func(t *testing.T) {
+		agree(t, errors.New("SQL Server had internal error"), retrysql.ServerFault, "", ifLost)
+	})
+	t.Run("StreamError", func(t *testing.T) {
+		agree(t, errors.New("Invalid TDS stream: EOF"), retrysql.ConnectionLost, "", ifLost)
+	})
+	t.Run("RetryableError", func(t *testing.T) {
+		agree(t, mssqlRetryableError{errors.New("write: no")}, retrysql.ConnectionLost, "", ifLost)
+	})
+}
+
+type timeoutError struct{ inside error }
+
+func (timeoutError) Error() string   { return "timeout" }
+func (timeoutError) Timeout() bool   { return true }
+func (timeoutError) Temporary() bool { return true }
+func (e timeoutError) Unwrap() error { return e.inside }
+
+func TestWithoutCode(t *testing.T) {
+	_, refusedDial := net.Dial("tcp", "127.0.0.1:1")
+	require.Error(t, refusedDial)
+	for _, row := range []struct {
+		name   string
+		err    error
+		reason retrysql.Reason
+		want   string
+	}{
+		{"driver.ErrBadConn", driver.ErrBadConn, retrysql.ConnectionLost, ifLost},
+		{"mysql.ErrInvalidConn", errors.New("invalid connection"), retrysql.ConnectionLost, ifLost},
+		{"mysql, bad connection", errors.New("bad connection"), retrysql.ConnectionLost, ifLost},
+		{"pgx, conn closed, safe to retry", &safeToRetryError{errors.New("conn closed")}, retrysql.ConnectionLost, ifLost},
+		{"pgx, unexpected EOF", &safeToRetryError{io.ErrUnexpectedEOF}, retrysql.ConnectionLost, ifLost},
+		{"EOF", io.EOF, retrysql.ConnectionLost, ifLost},
+		{"closed pipe", io.ErrClosedPipe, retrysql.ConnectionLost, ifLost},
+		{"net.ErrClosed", &net.OpError{Op: "read", Err: net.ErrClosed}, retrysql.ConnectionLost, ifLost},
+		{"bare net.ErrClosed", net.ErrClosed, retrysql.ConnectionLost, ifLost},
+		{"connection reset", &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, retrysql.ConnectionLost, ifLost},
+		{"bare connection reset", syscall.ECONNRESET, retrysql.ConnectionLost, ifLost},
+		{"bare broken pipe", os.NewSyscallError("write", syscall.EPIPE), retrysql.ConnectionLost, ifLost},
+		{"bare timeout of a socket", syscall.ETIMEDOUT, retrysql.ConnectionLost, ifLost},
+		{"Windows: reset", syscall.Errno(10054), retrysql.ConnectionLost, ifLost},
+		{"i/o timeout", &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, retrysql.ConnectionLost, ifLost},
+		{"bare i/o timeout", os.ErrDeadlineExceeded, retrysql.ConnectionLost, ifLost},
+		{"another net.Error", timeoutError{}, retrysql.ConnectionLost, ifLost},
+		{"a url.Error with EOF", &url.Error{Op: "Get", URL: "/", Err: io.EOF}, retrysql.ConnectionLost, ifLost},
+		{"sql.ErrConnDone", sql.ErrConnDone, retrysql.ConnectionLost, ifLost},
+		{"the attempt's timeout", retry.ErrAttemptTimeout, retrysql.AttemptTimeout, ifLost},
+
+		{"refused", refusedDial, retrysql.CannotConnect, ifUnreached},
+		{"bare refused", syscall.ECONNREFUSED, retrysql.CannotConnect, ifUnreached},
+		{"Windows: refused", syscall.Errno(10061), retrysql.CannotConnect, ifUnreached},
+		{"dial timeout", &net.OpError{Op: "dial", Err: context.DeadlineExceeded}, retrysql.CannotConnect, ifUnreached},
+		{"no such host", &net.DNSError{Err: "no such host", IsNotFound: true}, retrysql.CannotConnect, ifUnreached},
+
+		{"a certificate that does not verify", &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, retrysql.TLSRefused, ifFutile},
+		{"not TLS", tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, retrysql.TLSRefused, ifFutile},
+		{"pgx, no TLS", errors.New("server refused TLS connection"), retrysql.TLSRefused, ifFutile},
+		{"pq, no TLS", errors.New("pq: SSL is not enabled on the server"), retrysql.TLSRefused, ifFutile},
+		{"mysql, no TLS", errors.New("TLS requested but server does not support TLS"), retrysql.TLSRefused, ifFutile},
+
+		{"pgx.ErrTxCommitRollback", errors.New("commit unexpectedly resulted in rollback"), retrysql.TransactionAborted, ifAborted},
+		{"pq.ErrInFailedTransaction", errors.New("pq: could not complete operation in a failed transaction"), retrysql.TransactionAborted, ifAborted},
+		{"sql.ErrTxDone", sql.ErrTxDone, retrysql.TransactionDone, ifOver},
+		{"pgx.ErrTxClosed", errors.New("tx is closed"), retrysql.TransactionDone, ifOver},
+		{"sql.ErrNoRows", sql.ErrNoRows, retrysql.NoRows, ifFutile},
+
+		{"context.Canceled", context.Canceled, retrysql.Canceled, ifInterrupted},
+		{"context.DeadlineExceeded", context.DeadlineExceeded, retrysql.Timeout, ifInterrupted},
+		{"pgx, context done", &safeToRetryError{context.DeadlineExceeded}, retrysql.Timeout, ifInterrupted},
+		{"cancelled dial", &net.OpError{Op: "dial", Err: context.Canceled}, retrysql.Canceled, ifInterrupted},
+		{"cancelled look-up", canceledLookup(), retrysql.Canceled, ifInterrupted},
+
+		{"ErrCommitAmbiguous", retrysql.ErrCommitAmbiguous, retrysql.CommitAmbiguous, ifUncertain},
+		{"ErrAmbiguous", retrysql.ErrAmbiguous, retrysql.StatementAmbiguous, ifUncertain},
+		{"ErrTransactionEnded", retrysql.ErrTransactionEnded, retrysql.TransactionEnded, ifFutile},
+	} {
+		t.Run(row.name, func(t *testing.T) { agree(t, row.err, row.reason, "", row.want) })
+	}
+}
+
+func canceledLookup() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := (&net.Resolver{PreferGo: true}).LookupHost(ctx, "retry.invalid")
+	return err
+}
+
+func TestUnknown(t *testing.T) {
+	for _, err := range []error{
+		errors.New("insufficient funds"),
+		fs.ErrNotExist,
+		&fs.PathError{Op: "open", Path: "x", Err: syscall.ENOENT},
+		syscall.ENOENT,
+		syscall.EAGAIN, // a net.Error that is a timeout, but a file's
+		&url.Error{Op: "parse", URL: ":", Err: errors.New("missing protocol scheme")},
+		&httpError{5},
+		(*pgError)(nil),
+		(*mysqlError)(nil),
+		(*sqliteError)(nil),
+		(*sqliteFieldsError)(nil),
+		(*mssqlError)(nil),
+		(*retry.Error)(nil),
+		(*retrysql.AttemptError)(nil),
+		(*net.OpError)(nil),
+		&retry.Error{},
+		fmt.Errorf("%w", (*pgError)(nil)),
+		errors.Join((*pgError)(nil), (*mysqlError)(nil)),
+		hiddenError{(*pgError)(nil)},
+	} {
+		for i, step := range steps {
+			require.Equal(t, letters[ifUnknown[i]], retrysql.Judge(step, err), "%v: %T", step, err)
+		}
+	}
+}
+
+func TestNoErrorHasNoVerdict(t *testing.T) {
+	for _, step := range append(steps, 0, 9) {
+		require.Equal(t, retrysql.Verdict{}, retrysql.Judge(step, nil))
+	}
+	require.Equal(t, retry.Unknown, retrysql.Classify(nil))
+	require.Empty(t, retrysql.ReasonOf(nil))
+}
+
+func TestAStepThatIsNoneIsACommit(t *testing.T) {
+	for _, err := range sampled {
+		require.Equal(t, retrysql.Judge(retrysql.Commit, err), retrysql.Judge(0, err))
+		require.Equal(t, retrysql.Judge(retrysql.Commit, err), retrysql.Judge(9, err))
+	}
+}
+
+func TestStepText(t *testing.T) {
+	var texts []string
+	for step := range retrysql.Step(6) {
+		texts = append(texts, step.String())
+	}
+	require.Equal(t, []string{"Step(0)", "connect", "statement", "commit", "autocommit", "Step(5)"}, texts)
+}
+
+func TestTheOutermostErrorCounts(t *testing.T) {
+	judge := func(err error) string {
+		v := retrysql.Judge(retrysql.Commit, err)
+		return fmt.Sprint(v.Reason, " ", v.Code, " ", v.Class, " ", v.Definite)
+	}
+	require.Equal(t, "serialization_failure 40001 retryable true", judge(errors.Join(pg("40001"), io.EOF)))
+	require.Equal(t, "connection_lost  terminal false", judge(errors.Join(io.EOF, pg("40001"))))
+	require.Equal(t, "deadlock 1213 retryable true", judge(fmt.Errorf("%w, then %w", my(1213, "40001"), my(1062, "23000"))))
+}
+
+func TestACancelBesideItsContextsErrorIsTheContexts(t *testing.T) {
+	for _, join := range []func(a, b error) error{
+		func(a, b error) error { return errors.Join(a, b) },
+		func(a, b error) error { return errors.Join(b, a) },
+	} {
+		for _, code := range []error{pg("57014"), my(1317, "70100"), &sqliteError{9}} {
+			canceled := join(code, context.Canceled)
+			require.Equal(t, retry.Unknown, retrysql.Classify(canceled))
+			require.Equal(t, retrysql.Canceled, retrysql.ReasonOf(canceled))
+			require.Equal(t, retrysql.Timeout, retrysql.ReasonOf(join(code, context.DeadlineExceeded)))
+			require.True(t, retrysql.Judge(retrysql.Commit, canceled).Ambiguous)
+		}
+	}
+}
+
+func TestANestedRunsVerdictStands(t *testing.T) {
+	attempt := func(step retrysql.Step, v retrysql.Verdict, err error) error {
+		return &retry.Error{Last: fmt.Errorf("inner: %w", &retrysql.AttemptError{Step: step, Verdict: v, Err: err})}
+	}
+	for _, row := range []struct {
+		name string
+		err  error
+		want retrysql.Verdict
+	}{
+		{"an ambiguous commit", attempt(retrysql.Commit, retrysql.Judge(retrysql.Commit, pg("40003")), pg("40003")),
+			retrysql.Verdict{Class: retry.Terminal, Reason: retrysql.CommitAmbiguous, Code: "40003", Ambiguous: true}},
+		{"an ambiguous statement", attempt(retrysql.Autocommit, retrysql.Judge(retrysql.Autocommit, io.EOF), io.EOF),
+			retrysql.Verdict{Class: retry.Terminal, Reason: retrysql.StatementAmbiguous, Ambiguous: true}},
+		{"an ambiguous commit that may be repeated", attempt(retrysql.Commit, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.ConnectionLost, Ambiguous: true}, io.EOF),
+			retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.ConnectionLost}},
+		{"a write before the failure", attempt(retrysql.Statement, retrysql.Verdict{Class: retry.Terminal, Reason: retrysql.PartlyDone, Code: "40001"}, pg("40001")),
+			retrysql.Verdict{Class: retry.Terminal, Reason: retrysql.PartlyDone, Code: "40001"}},
+		{"a conflict", attempt(retrysql.Commit, retrysql.Judge(retrysql.Commit, pg("40001")), pg("40001")),
+			retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.SerializationFailure, Code: "40001"}},
+		{"nothing known", attempt(retrysql.Statement, retrysql.Verdict{}, errors.New("no")), retrysql.Verdict{}},
+	} {
+		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, retrysql.Judge(retrysql.Statement, row.err)) })
+	}
+}
+
+func TestATimeoutOfAnUnknownErrorIsALostConnection(t *testing.T) {
+	require.Equal(t, retrysql.ConnectionLost, retrysql.ReasonOf(timeoutError{errors.New("inside")}))
+	require.Equal(t, retrysql.Deadlock, retrysql.ReasonOf(timeoutError{pg("40P01")}))
+}
+
+func TestACauseIsJudgedWhereThereIsNoLastFailure(t *testing.T) {
+	require.Equal(t, retrysql.Deadlock, retrysql.ReasonOf(&retry.Error{Cause: pg("40P01")}))
+}
+
+func TestOnReason(t *testing.T) {
+	reasons := []retrysql.Reason{retrysql.ReadOnlyServer, ""}
+	classify := retrysql.OnReason(retry.Retryable, reasons...)
+	reasons[0] = retrysql.Deadlock
+	for _, err := range []error{pg("25006"), my(1290, "HY000"), mssqlError{Number: 3906}} {
+		require.Equal(t, retry.Retryable, classify(err))
+	}
+	for _, err := range []error{nil, pg("40P01"), errors.New("no")} {
+		require.Equal(t, retry.Unknown, classify(err))
+	}
+}
+
+func TestOnCode(t *testing.T) {
+	codes := []string{"23505", "5", ""}
+	classify := retrysql.OnCode(retry.Terminal, codes...)
+	codes[0] = "23503"
+	for _, err := range []error{pg("23505"), &sqliteError{5}} {
+		require.Equal(t, retry.Terminal, classify(err))
+	}
+	for _, err := range []error{nil, pg("23503"), &sqliteError{517}, io.EOF} {
+		require.Equal(t, retry.Unknown, classify(err))
+	}
+}
+
+// keeps holds the promises of Verdict.
+func keeps(t *testing.T, step retrysql.Step, err error) {
+	v := retrysql.Judge(step, err)
+	if v.Ambiguous {
+		require.Equal(t, retry.Terminal, v.Class, "ambiguous, yet not terminal: %v %v", step, err)
+	}
+	if v.Definite {
+		require.Equal(t, retrysql.Commit, step, "definite: %v", err)
+		require.False(t, v.Ambiguous, "definite and ambiguous: %v", err)
+	}
+	if v.Unsent {
+		require.False(t, v.Ambiguous, "unsent and ambiguous: %v %v", step, err)
+		require.Contains(t, []retrysql.Step{retrysql.Connect, retrysql.Autocommit}, step, "unsent: %v", err)
+	}
+	if step == retrysql.Commit && v.Class == retry.Retryable {
+		require.True(t, v.Definite, "a commit that is not definite is repeated: %v", err)
+	}
+	if step == retrysql.Commit && !v.Definite && v.Reason != retrysql.TransactionDone {
+		require.True(t, v.Ambiguous, "a commit without verdict: %v", err)
+	}
+	require.Equal(t, retrysql.ReasonOf(err), v.Reason)
+}
+
+func TestPromises(t *testing.T) {
+	const alphabet = "0123456789PXAC"
+	for _, step := range steps {
+		for _, class := range []string{"08", "0A", "22", "23", "25", "28", "3D", "40", "42", "53", "55", "57", "58", "P0", "XX", "CR", "99"} {
+			for _, a := range alphabet {
+				for n := range 100 {
+					keeps(t, step, pg(class+string(a)+fmt.Sprintf("%02d", n)))
+				}
+			}
+		}
+		for number := range 1 << 16 {
+			keeps(t, step, my(uint16(number), "HY000"))
+		}
+		for number := range int32(4096) {
+			keeps(t, step, &sqliteError{int(number)})
+			keeps(t, step, mssqlError{Number: number - 3})
+		}
+		for _, number := range []int32{10053, 10054, 10060, 10928, 40143, 40197, 40501, 40540, 40613, 41301, 41302, 41839, 42108, 49920} {
+			keeps(t, step, mssqlError{Number: number})
+		}
+		for _, err := range sampled {
+			keeps(t, step, err)
+		}
+	}
+}
+
+// sampled are errors of each kind.
+var sampled = []error{
+	io.EOF, driver.ErrBadConn, sql.ErrTxDone, sql.ErrNoRows, sql.ErrConnDone, context.Canceled, context.DeadlineExceeded,
+	retrysql.ErrCommitAmbiguous, retrysql.ErrAmbiguous, retrysql.ErrTransactionEnded, errors.New("no"), retry.ErrAttemptTimeout,
+	pg("40001"), pg("40003"), pg("25P02"), pg("57P01"), pg("53300"), my(1213, "40001"), &sqliteError{517}, mssqlError{Number: -2},
+	syscall.ECONNREFUSED, &net.OpError{Op: "dial", Err: io.EOF}, &net.OpError{Op: "read"}, &safeToRetryError{errors.New("conn closed")},
+}
+
+func FuzzJudge(f *testing.F) {
+	f.Add(uint8(3), uint8(0), int32(1213), "40001", "no")
+	f.Add(uint8(2), uint8(1), int32(517), "HY000", "0A000 cached plan must not change result type")
+	f.Add(uint8(1), uint8(5), int32(-2), "", "conn closed")
+	f.Add(uint8(4), uint8(6), int32(40197), "\x00", "Invalid TDS stream: ")
+	f.Fuzz(func(t *testing.T, step, shape uint8, number int32, state, text string) {
+		var err error
+		switch shape % 8 {
+		case 0:
+			err = &pgError{state, text}
+		case 1:
+			err = my(uint16(number), state)
+		case 2:
+			err = &sqliteError{int(number)}
+		case 3:
+			err = sqliteFieldsError{Code: sqliteErrNo(number), ExtendedCode: sqliteErrNo(len(state)), err: text}
+		case 4:
+			err = mssqlError{Number: number}
+		case 5:
+			err = errors.New(text)
+		case 6:
+			err = syscall.Errno(uint16(number))
+		case 7:
+			err = &net.OpError{Op: text, Err: errors.New(state)}
+		}
+		at := steps[int(step)%len(steps)]
+		keeps(t, at, err)
+		require.Equal(t, retrysql.Judge(at, err), retrysql.Judge(at, fmt.Errorf("wrapped: %w", err)))
+		// An error that is not known hides nothing behind it.
+		if v := retrysql.Judge(at, err); v.Reason != "" {
+			require.Equal(t, v, retrysql.Judge(at, errors.Join(err, pg("40P01"))))
+		}
+		if len(strings.TrimSpace(state)) == 5 && shape%8 == 0 && number == 0 {
+			require.Equal(t, state, retrysql.Judge(at, err).Code)
+		}
+	})
+}
+
+func BenchmarkJudge(b *testing.B) {
+	for _, row := range []struct {
+		name string
+		err  error
+	}{
+		{"postgres", fmt.Errorf("insert: %w", pg("40001"))},
+		{"mysql", my(1213, "40001")},
+		{"sqlite", &sqliteError{517}},
+		{"sqlserver", mssqlError{Number: 1205}},
+		{"badconn", driver.ErrBadConn},
+		{"unknown", fmt.Errorf("transfer: %w", errors.New("insufficient funds"))},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				retrysql.Judge(retrysql.Statement, row.err)
+			}
+		})
+	}
+}

@@ -1,0 +1,441 @@
+package retrysql_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql"
+)
+
+// state is an error with a SQLSTATE, as the PostgreSQL drivers return it.
+type state string
+
+func (s state) Error() string    { return "ERROR " + string(s) }
+func (s state) SQLState() string { return string(s) }
+
+const (
+	conflict  = state("40001")
+	duplicate = state("23505")
+	aborted   = state("25P02")
+	shutdown  = state("57P01")
+)
+
+var errBusiness = errors.New("insufficient funds")
+
+// db is a fake database: it answers begins, commits and rollbacks from lists, nil where these end, and notes what is done.
+type db struct {
+	begins, commits []error
+	rollback        func(context.Context) error
+	log             []string
+}
+
+func (d *db) begin(context.Context) (*tx, error) {
+	err := pop(&d.begins)
+	d.note("begin", err)
+	if err != nil {
+		return nil, err
+	}
+	return &tx{db: d}, nil
+}
+
+func (d *db) note(what string, err error) {
+	if err != nil {
+		what += "!"
+	}
+	d.log = append(d.log, what)
+}
+
+func pop(list *[]error) error {
+	if len(*list) == 0 {
+		return nil
+	}
+	err := (*list)[0]
+	*list = (*list)[1:]
+	return err
+}
+
+// tx is a transaction of db.
+type tx struct {
+	db               *db
+	first, retryable error
+}
+
+func (t *tx) Commit(context.Context) error {
+	err := pop(&t.db.commits)
+	t.db.note("commit", err)
+	return err
+}
+
+func (t *tx) Rollback(ctx context.Context) error {
+	var err error
+	if t.db.rollback != nil {
+		err = t.db.rollback(ctx)
+	}
+	t.db.note("rollback", err)
+	return err
+}
+
+func (t *tx) Failures() (first, retryable error) { return t.first, t.retryable }
+
+// exec is a statement that ends with err.
+func (t *tx) exec(err error) error {
+	if err != nil && t.first == nil {
+		t.first = err
+	}
+	if err != nil && t.retryable == nil && retrysql.Classify(err) == retry.Retryable {
+		t.retryable = err
+	}
+	return err
+}
+
+// statements is an fn whose attempts have one statement each, which ends with the next of errs and is returned.
+func statements(errs ...error) func(context.Context, *tx) error {
+	return func(_ context.Context, t *tx) error {
+		err := t.exec(pop(&errs))
+		t.db.note("exec", err)
+		return err
+	}
+}
+
+// swallows is statements, but returns nil.
+func swallows(errs ...error) func(context.Context, *tx) error {
+	return func(_ context.Context, t *tx) error {
+		t.db.note("exec", t.exec(pop(&errs)))
+		return nil
+	}
+}
+
+// atOnce is the default policy without a wait that anybody would notice.
+var atOnce = retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}}
+
+// reasons returns the steps and reasons of a history.
+func reasons(t *testing.T, o retry.Outcome) []string {
+	var list []string
+	for _, a := range o.History {
+		var failed *retrysql.AttemptError
+		require.ErrorAs(t, a.Err, &failed)
+		list = append(list, failed.Step.String()+" "+string(failed.Reason))
+	}
+	return list
+}
+
+func TestRun(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		db      db
+		opts    retrysql.Options
+		fn      func(context.Context, *tx) error
+		log     []string
+		want    retry.Reason // 0 is a success
+		is      []error
+		reasons []string
+	}{
+		{name: "a success is one begin and one commit", fn: statements(), log: []string{"begin", "exec", "commit"}},
+		{name: "a conflict rolls back and begins again", fn: statements(conflict),
+			log: []string{"begin", "exec!", "rollback", "begin", "exec", "commit"}},
+		{name: "a conflict that stays uses the attempts up", fn: statements(conflict, conflict, conflict),
+			log:  []string{"begin", "exec!", "rollback", "begin", "exec!", "rollback", "begin", "exec!", "rollback"},
+			want: retry.AttemptsExhausted, is: []error{conflict},
+			reasons: []string{"statement serialization_failure", "statement serialization_failure", "statement serialization_failure"}},
+		{name: "an error that fn makes up rolls back and ends the run", fn: statements(errBusiness), log: []string{"begin", "exec!", "rollback"},
+			want: retry.TerminalError, is: []error{errBusiness}, reasons: []string{"statement "}},
+		{name: "unless it is marked", fn: statements(retry.Transient(errBusiness)), log: []string{"begin", "exec!", "rollback", "begin", "exec", "commit"}},
+		{name: "a constraint ends the run", fn: statements(duplicate), log: []string{"begin", "exec!", "rollback"},
+			want: retry.TerminalError, is: []error{duplicate}, reasons: []string{"statement unique_violation"}},
+		{name: "a conflict that is marked permanent ends the run", fn: statements(retry.Permanent(conflict)), log: []string{"begin", "exec!", "rollback"},
+			want: retry.TerminalError, is: []error{conflict}},
+		{name: "a lost connection in a statement is repeated", fn: statements(driver.ErrBadConn), log: []string{"begin", "exec!", "rollback", "begin", "exec", "commit"}},
+		{name: "a lost connection at begin is repeated", db: db{begins: []error{driver.ErrBadConn}}, fn: statements(), log: []string{"begin!", "begin", "exec", "commit"}},
+		{name: "a refused login is not", db: db{begins: []error{state("28P01")}}, fn: statements(), log: []string{"begin!"}, want: retry.TerminalError},
+		{name: "a conflict that fn passes over is not committed", fn: swallows(conflict),
+			log: []string{"begin", "exec!", "rollback", "begin", "exec", "commit"}},
+		{name: "and is named where it stays", fn: swallows(conflict, conflict, conflict), want: retry.AttemptsExhausted, is: []error{conflict},
+			log:     []string{"begin", "exec!", "rollback", "begin", "exec!", "rollback", "begin", "exec!", "rollback"},
+			reasons: []string{"statement serialization_failure", "statement serialization_failure", "statement serialization_failure"}},
+		{name: "a conflict that fn makes another error of is repeated", fn: func(_ context.Context, t *tx) error {
+			if len(t.db.log) == 1 && t.exec(conflict) != nil {
+				return errBusiness
+			}
+			return nil
+		}, log: []string{"begin", "rollback", "begin", "commit"}},
+		{name: "what follows a conflict says nothing", fn: func(_ context.Context, t *tx) error {
+			if len(t.db.log) == 1 {
+				_ = t.exec(conflict)
+				return t.exec(aborted)
+			}
+			return nil
+		}, log: []string{"begin", "rollback", "begin", "commit"}},
+		{name: "what follows a constraint takes its class", fn: func(_ context.Context, t *tx) error {
+			_ = t.exec(duplicate)
+			return t.exec(aborted)
+		}, log: []string{"begin", "rollback"}, want: retry.TerminalError, is: []error{duplicate, aborted}},
+
+		{name: "a conflict at the commit is repeated", db: db{commits: []error{conflict}}, fn: statements(),
+			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},
+		{name: "a constraint at the commit ends the run", db: db{commits: []error{duplicate}}, fn: statements(),
+			log: []string{"begin", "exec", "commit!", "rollback"}, want: retry.TerminalError, is: []error{duplicate}, reasons: []string{"commit unique_violation"}},
+		{name: "driver.ErrBadConn at the commit is ambiguous", db: db{commits: []error{driver.ErrBadConn}}, fn: statements(),
+			log: []string{"begin", "exec", "commit!", "rollback"}, want: retry.TerminalError,
+			is: []error{retrysql.ErrCommitAmbiguous, driver.ErrBadConn}, reasons: []string{"commit connection_lost"}},
+		{name: "EOF at the commit is ambiguous", db: db{commits: []error{io.ErrUnexpectedEOF}}, fn: statements(),
+			log: []string{"begin", "exec", "commit!", "rollback"}, want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous}},
+		{name: "a shutdown at the commit is ambiguous", db: db{commits: []error{shutdown}}, fn: statements(),
+			log: []string{"begin", "exec", "commit!", "rollback"}, want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous, shutdown}},
+		{name: "an error nobody knows at the commit is ambiguous", db: db{commits: []error{errBusiness}}, fn: statements(),
+			log: []string{"begin", "exec", "commit!", "rollback"}, want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous}},
+		{name: "a read-only transaction is repeated then", db: db{commits: []error{driver.ErrBadConn}}, opts: retrysql.Options{ReadOnly: true}, fn: statements(),
+			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},
+		{name: "an idempotent one too", db: db{commits: []error{driver.ErrBadConn}}, opts: retrysql.Options{Idempotent: true}, fn: statements(),
+			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},
+		{name: "an idempotent one that stays unknown says so", opts: retrysql.Options{Idempotent: true}, fn: statements(),
+			db:   db{commits: []error{io.EOF, io.EOF, io.EOF}},
+			log:  []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit!", "rollback", "begin", "exec", "commit!", "rollback"},
+			want: retry.AttemptsExhausted, is: []error{retrysql.ErrCommitAmbiguous}},
+		{name: "fn that has ended the transaction itself", db: db{commits: []error{sql.ErrTxDone}}, fn: statements(),
+			log: []string{"begin", "exec", "commit!"}, want: retry.TerminalError, is: []error{retrysql.ErrTransactionEnded}},
+		{name: "fn that has ended it and failed then, with whatever", db: db{rollback: func(context.Context) error { return sql.ErrTxDone }},
+			fn: statements(conflict), log: []string{"begin", "exec!", "rollback!"}, want: retry.TerminalError,
+			is: []error{retrysql.ErrTransactionEnded, conflict}, reasons: []string{"statement transaction_ended"}},
+		{name: "a rollback that fails is in the error", db: db{rollback: func(context.Context) error { return io.ErrClosedPipe }}, fn: statements(duplicate),
+			log: []string{"begin", "exec!", "rollback!"}, want: retry.TerminalError, is: []error{duplicate, io.ErrClosedPipe}},
+		{name: "a commit that the server has made a rollback of takes the class of the first error", db: db{commits: []error{errors.New("commit unexpectedly resulted in rollback")}},
+			fn: swallows(duplicate), log: []string{"begin", "exec!", "commit!", "rollback"}, want: retry.TerminalError, is: []error{duplicate}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			d := row.db
+			err := retrysql.Run(t.Context(), atOnce, &row.opts, d.begin, row.fn)
+			require.Equal(t, row.log, d.log)
+			if row.want == 0 {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorIs(t, err, row.want)
+			for _, is := range row.is {
+				require.ErrorIs(t, err, is)
+			}
+			ambiguous := len(row.is) > 0 && row.is[0] == retrysql.ErrCommitAmbiguous
+			require.Equal(t, ambiguous, errors.Is(err, retrysql.ErrCommitAmbiguous))
+			require.NotContains(t, err.Error(), "\n")
+			var failed *retry.Error
+			require.ErrorAs(t, err, &failed)
+			if row.reasons != nil {
+				require.Equal(t, row.reasons, reasons(t, failed.Outcome))
+			}
+		})
+	}
+}
+
+func TestProbe(t *testing.T) {
+	probe := func(committed bool, err error) retrysql.Options {
+		return retrysql.Options{Committed: func(context.Context) (bool, error) { return committed, err }}
+	}
+	harmless := probe(false, io.EOF)
+	harmless.Idempotent = true
+	for _, row := range []struct {
+		name string
+		opts retrysql.Options
+		log  []string
+		is   []error
+	}{
+		{"that says it is committed is a success", probe(true, nil), []string{"begin", "exec", "commit!", "rollback"}, nil},
+		{"that says it is not repeats the transaction", probe(false, nil), []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}, nil},
+		{"that fails leaves it unknown", probe(true, io.EOF), []string{"begin", "exec", "commit!", "rollback"}, []error{retrysql.ErrCommitAmbiguous, io.EOF, driver.ErrBadConn}},
+		{"that fails, of a transaction that may be repeated", harmless, []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			d := db{commits: []error{driver.ErrBadConn}}
+			err := retrysql.Run(t.Context(), atOnce, &row.opts, d.begin, statements())
+			require.Equal(t, row.log, d.log)
+			if row.is == nil {
+				require.NoError(t, err)
+			}
+			for _, is := range row.is {
+				require.ErrorIs(t, err, is)
+			}
+		})
+	}
+	inBubble(t, "is asked although the caller has gone, for a bounded time", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		opts := retrysql.Options{RollbackTimeout: time.Minute, Committed: func(ctx context.Context) (bool, error) {
+			require.NoError(t, ctx.Err())
+			deadline, _ := ctx.Deadline()
+			require.Equal(t, time.Minute, time.Until(deadline))
+			return true, nil
+		}}
+		begin := func(ctx context.Context) (*cancelsCommit, error) {
+			inner, err := new(db).begin(ctx)
+			return &cancelsCommit{inner, cancel, context.Canceled}, err
+		}
+		require.NoError(t, retrysql.Run(ctx, atOnce, &opts, begin, func(context.Context, *cancelsCommit) error { return nil }))
+	})
+}
+
+// inBubble runs f as a subtest in virtual time.
+func inBubble(t *testing.T, name string, f func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
+
+func TestRunAndTheCaller(t *testing.T) {
+	t.Run("cancelled during fn: rolled back, with the cause", func(t *testing.T) {
+		why := errors.New("why")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var d db
+		d.rollback = func(ctx context.Context) error { return ctx.Err() } // must be alive
+		err := retrysql.Run(ctx, atOnce, nil, d.begin, func(ctx context.Context, _ *tx) error {
+			cancel(why)
+			return ctx.Err()
+		})
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		require.ErrorIs(t, err, why)
+		require.NotErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+		require.Equal(t, []string{"begin", "rollback"}, d.log)
+	})
+	t.Run("cancelled before the commit, which is not begun: rolled back", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var d db
+		err := retrysql.Run(ctx, atOnce, nil, d.begin, func(context.Context, *tx) error {
+			cancel()
+			return nil
+		})
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		require.NotErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+		require.Equal(t, []string{"begin", "rollback"}, d.log)
+	})
+	t.Run("cancelled during the commit: ambiguous", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		d := &db{}
+		begin := func(ctx context.Context) (*cancelsCommit, error) {
+			inner, err := d.begin(ctx)
+			return &cancelsCommit{inner, cancel, context.Canceled}, err
+		}
+		err := retrysql.Run(ctx, atOnce, nil, begin, func(context.Context, *cancelsCommit) error { return nil })
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+	})
+	t.Run("cancelled and rolled back by the driver before the commit: rolled back", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		d := &db{}
+		begin := func(ctx context.Context) (*cancelsCommit, error) {
+			inner, err := d.begin(ctx)
+			return &cancelsCommit{inner, cancel, sql.ErrTxDone}, err
+		}
+		err := retrysql.Run(ctx, atOnce, nil, begin, func(context.Context, *cancelsCommit) error { return nil })
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		require.NotErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+		require.NotErrorIs(t, err, retrysql.ErrTransactionEnded)
+	})
+	t.Run("an error of fn's own is not an attempt's timeout, though that has passed", func(t *testing.T) {
+		p := atOnce
+		p.AttemptTimeout = 1
+		var d db
+		err := retrysql.Run(t.Context(), p, nil, d.begin, func(ctx context.Context, _ *tx) error { <-ctx.Done(); return errBusiness })
+		require.ErrorIs(t, err, retry.TerminalError)
+	})
+	inBubble(t, "an attempt's own timeout is repeated, whatever the driver makes of it", func(t *testing.T) {
+		p := atOnce
+		p.AttemptTimeout = time.Second
+		for _, made := range []error{context.DeadlineExceeded, state("57014"), driver.ErrBadConn} {
+			var d db
+			n := 0
+			err := retrysql.Run(t.Context(), p, nil, d.begin, func(ctx context.Context, _ *tx) error {
+				if n++; n == 1 {
+					<-ctx.Done()
+					return made
+				}
+				return nil
+			})
+			require.NoError(t, err)
+			require.Equal(t, []string{"begin", "rollback", "begin", "commit"}, d.log)
+		}
+	})
+	inBubble(t, "a statement timeout of the server is not", func(t *testing.T) {
+		var d db
+		err := retrysql.Run(t.Context(), atOnce, nil, d.begin, statements(state("57014")))
+		require.ErrorIs(t, err, retry.TerminalError)
+	})
+	inBubble(t, "a rollback that hangs is not waited for longer than its timeout", func(t *testing.T) {
+		release := make(chan struct{})
+		d := db{rollback: func(context.Context) error { <-release; return nil }}
+		start := time.Now()
+		err := retrysql.Run(t.Context(), atOnce, nil, d.begin, statements(duplicate))
+		require.ErrorContains(t, err, "rollback has not returned within 5s")
+		require.Equal(t, 5*time.Second, time.Since(start))
+		close(release)
+	})
+	inBubble(t, "it waits between attempts, outside any transaction", func(t *testing.T) {
+		var d db
+		p := retry.Policy{Observe: func(_ context.Context, e retry.Event) {
+			if e.Outcome == nil {
+				d.log = append(d.log, "wait")
+			}
+		}, Rand: func() float64 { return 0.5 }}
+		start := time.Now()
+		require.NoError(t, retrysql.Run(t.Context(), p, nil, d.begin, statements(conflict, conflict)))
+		require.Equal(t, []string{"begin", "exec!", "rollback", "wait", "begin", "exec!", "rollback", "wait", "begin", "exec", "commit"}, d.log)
+		require.Equal(t, 15*time.Millisecond, time.Since(start), "the default policy: 10ms and 20ms, full jitter")
+	})
+	t.Run("a panic in fn rolls back and goes on", func(t *testing.T) {
+		var d db
+		require.PanicsWithValue(t, "boom", func() {
+			_ = retrysql.Run(t.Context(), atOnce, nil, d.begin, func(context.Context, *tx) error { panic("boom") })
+		})
+		require.Equal(t, []string{"begin", "rollback"}, d.log)
+	})
+	t.Run("runtime.Goexit in fn rolls back", func(t *testing.T) {
+		var d db
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = retrysql.Run(t.Context(), atOnce, nil, d.begin, func(context.Context, *tx) error { runtime.Goexit(); return nil })
+		}()
+		<-done
+		require.Equal(t, []string{"begin", "rollback"}, d.log)
+	})
+	t.Run("arguments that are missing or wrong are refused before anything is done", func(t *testing.T) {
+		var d db
+		for _, err := range []error{
+			retrysql.Run(t.Context(), atOnce, nil, nil, statements()),
+			retrysql.Run[*tx](t.Context(), atOnce, nil, d.begin, nil),
+			retrysql.Run(t.Context(), atOnce, &retrysql.Options{RollbackTimeout: -1}, d.begin, statements()),
+			retrysql.Run(t.Context(), retry.Policy{TTL: -1}, nil, d.begin, statements()),
+			retrysql.Tx(t.Context(), nil, atOnce, nil, nil),
+			retrysql.Do(t.Context(), nil, atOnce, nil),
+			retrysql.Do(t.Context(), new(sql.DB), atOnce, nil),
+		} {
+			require.Error(t, err)
+			require.NotErrorAs(t, err, new(*retry.Error))
+		}
+		require.Empty(t, d.log)
+	})
+	t.Run("a policy's own classifier is asked first", func(t *testing.T) {
+		var d db
+		p := atOnce
+		p.Classify = retry.RetryOn(duplicate)
+		require.NoError(t, retrysql.Run(t.Context(), p, nil, d.begin, statements(duplicate)))
+		p.Classify = retry.Otherwise(retry.Retryable)
+		d = db{commits: []error{io.EOF}}
+		require.ErrorIs(t, retrysql.Run(t.Context(), p, nil, d.begin, statements()), retrysql.ErrCommitAmbiguous, "but not about that")
+	})
+}
+
+// cancelsCommit is a transaction whose caller goes while it commits.
+type cancelsCommit struct {
+	*tx
+	cancel context.CancelFunc
+	err    error
+}
+
+func (c *cancelsCommit) Commit(context.Context) error {
+	c.cancel()
+	return c.err
+}

@@ -1,0 +1,74 @@
+package retrysql
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// seeSQLite knows the errors of two drivers: modernc.org/sqlite, whose Code method returns the extended code, and
+// github.com/mattn/go-sqlite3, whose value type has fields. Either shape could be something else's, so that the name of
+// the type, with its package, must hold "sqlite".
+func seeSQLite(err error) (finding, bool) {
+	v := reflect.ValueOf(err)
+	if !strings.Contains(strings.ToLower(v.Type().String()), "sqlite") {
+		return finding{}, false
+	}
+	if e, ok := err.(interface{ Code() int }); ok {
+		return sqliteCode(int64(e.Code()))
+	}
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return finding{}, false
+	}
+	primary, extended := v.FieldByName("Code"), v.FieldByName("ExtendedCode")
+	switch {
+	case !primary.IsValid() || !primary.CanInt() || !extended.IsValid() || !extended.CanInt():
+		return finding{}, false
+	case extended.Int() != 0:
+		return sqliteCode(extended.Int())
+	default:
+		return sqliteCode(primary.Int())
+	}
+}
+
+// sqliteCode returns what an extended or primary code means: https://sqlite.org/rescode.html.
+func sqliteCode(number int64) (finding, bool) {
+	text := strconv.FormatInt(number, 10)
+	if c, ok := sqliteCodes[number]; ok {
+		return c.finding(text)
+	}
+	if c, ok := sqliteCodes[number&0xff]; ok { // the primary code
+		return c.finding(text)
+	}
+	return meaning{ServerError, futile}.finding(text)
+}
+
+// sqliteCodes are primary codes, and the extended ones that mean more. A commit that meets a lock has not happened: the
+// database is in this process, and both drivers roll back.
+var sqliteCodes = map[int64]meaning{
+	5:   {Busy, undone}, // also 261 BUSY_RECOVERY, 773 BUSY_TIMEOUT
+	517: {BusySnapshot, undone},
+	6:   {Busy, undone},                // LOCKED, also 262 LOCKED_SHAREDCACHE
+	15:  {Busy, undone},                // PROTOCOL: the locks of the write-ahead log were raced for too often
+	17:  {SchemaChanged, undone},       // SCHEMA
+	516: {TransactionRollback, undone}, // ABORT_ROLLBACK: a rollback ended the statement that was pending
+
+	9:  {QueryCanceled, futile},  // INTERRUPT: the drivers return the context's error in its place
+	10: {StorageFault, stopped},  // IOERR: what is in the file is not known
+	13: {DiskFull, futile},       // FULL
+	14: {StorageFault, futile},   // CANTOPEN
+	11: {InternalError, stopped}, // CORRUPT
+	26: {StorageFault, futile},   // NOTADB
+
+	19:   {ConstraintViolation, rejected},
+	1555: {UniqueViolation, rejected}, // CONSTRAINT_PRIMARYKEY
+	2067: {UniqueViolation, rejected}, // CONSTRAINT_UNIQUE
+	20:   {InvalidData, futile},       // MISMATCH
+	1:    {SyntaxOrAccess, futile},    // ERROR: the general one, of the SQL as a rule
+	8:    {SyntaxOrAccess, futile},    // READONLY
+	21:   {SyntaxOrAccess, futile},    // MISUSE: of the library, by the driver
+	23:   {SyntaxOrAccess, futile},    // AUTH: an authorizer's no
+}

@@ -1,0 +1,289 @@
+package retrysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/retrygo/retry"
+)
+
+// Beginner begins transactions: a *sql.DB, or a *sql.Conn, which is then held also while Tx waits.
+type Beginner interface {
+	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
+}
+
+// Tx runs fn in a transaction and commits it. Where the database undoes the transaction, because of a conflict or a lost
+// connection, Tx rolls back, waits outside any transaction, and runs all of fn again in a new one. It returns nil exactly
+// where a commit has succeeded, or Options.Committed says so; else a *retry.Error with an *AttemptError for each attempt.
+//
+// fn must have no effects but those in the transaction, since it can run several times. It uses its context, and the
+// Txn in one goroutine at a time. An error that fn makes up ends the run, unless it is marked with retry.Transient;
+// p.Classify is asked before the rules of Classify. What p leaves unset comes from DefaultPolicy.
+//
+// A commit is believed to have failed only where the server said so. After any other error of it errors.Is finds
+// ErrCommitAmbiguous, and the transaction is not run again, unless the options allow it. With a cancelled caller too an
+// error without ErrCommitAmbiguous means that the transaction was rolled back.
+//
+// A panic in fn rolls back and passes through.
+func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func(context.Context, *Txn) error) error {
+	if db == nil {
+		return errors.New("retrysql: db is nil")
+	}
+	var o *sql.TxOptions
+	if opts != nil && (opts.Isolation != 0 || opts.ReadOnly) {
+		o = &sql.TxOptions{Isolation: opts.Isolation, ReadOnly: opts.ReadOnly}
+	}
+	begin := func(ctx context.Context) (txn, error) { return begin(ctx, db, o) }
+	if fn == nil {
+		return Run[txn](ctx, p, opts, begin, nil)
+	}
+	return Run(ctx, p, opts, begin, func(ctx context.Context, t txn) error {
+		if err := fn(ctx, t.Txn); err != nil {
+			return err
+		}
+		return t.log.refused // fn believes that it has ended the transaction
+	})
+}
+
+// TxValue is Tx for an fn that returns a value as well. The value is that of the attempt that was committed, and the zero
+// value with any error.
+func TxValue[T any](ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func(context.Context, *Txn) (T, error)) (T, error) {
+	var value, none T
+	var work func(context.Context, *Txn) error
+	if fn != nil {
+		work = func(ctx context.Context, tx *Txn) (err error) {
+			value, err = fn(ctx, tx)
+			return err
+		}
+	}
+	if err := Tx(ctx, db, p, opts, work); err != nil {
+		return none, err
+	}
+	return value, nil
+}
+
+// Txn is the transaction that fn works in. It notes the errors of its statements, also those that fn passes over: a
+// transaction that the database has undone is not committed. It has no Commit and no Rollback, which are for Tx, and it
+// refuses the statements that would do the same.
+type Txn struct {
+	tx  *sql.Tx
+	log failures
+}
+
+// Exec is sql.Tx.ExecContext.
+func (t *Txn) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if err := t.log.refuse(query); err != nil {
+		return nil, err
+	}
+	result, err := t.tx.ExecContext(ctx, query, args...)
+	return result, t.log.note(err)
+}
+
+// Query is sql.Tx.QueryContext.
+func (t *Txn) Query(ctx context.Context, query string, args ...any) (*Rows, error) {
+	if err := t.log.refuse(query); err != nil {
+		return nil, err
+	}
+	rows, err := t.tx.QueryContext(ctx, query, args...)
+	return t.log.rows(rows, err)
+}
+
+// QueryRow is sql.Tx.QueryRowContext.
+func (t *Txn) QueryRow(ctx context.Context, query string, args ...any) *Row {
+	return row(t.Query(ctx, query, args...))
+}
+
+// Prepare is sql.Tx.PrepareContext. The statement lives as long as the transaction.
+func (t *Txn) Prepare(ctx context.Context, query string) (*Stmt, error) {
+	if err := t.log.refuse(query); err != nil {
+		return nil, err
+	}
+	stmt, err := t.tx.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, t.log.note(err)
+	}
+	return &Stmt{stmt, &t.log}, nil
+}
+
+// Unwrap returns the transaction itself, for code that needs one. The errors of what is done with it are not noted: fn
+// must return them. It must not be committed or rolled back.
+func (t *Txn) Unwrap() *sql.Tx { return t.tx }
+
+// txn is a Txn with what only Run may do. Its context is not the attempt's: when that is done, database/sql would roll
+// back in a goroutine of its own, and nobody could wait for it.
+type txn struct {
+	*Txn
+	cancel context.CancelFunc
+}
+
+func begin(ctx context.Context, db Beginner, opts *sql.TxOptions) (txn, error) {
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	tx, err := db.BeginTx(own, opts)
+	if err != nil {
+		stop()
+		cancel()
+		return txn{}, err
+	}
+	if !stop() {
+		_ = tx.Rollback()
+		return txn{}, ctx.Err()
+	}
+	return txn{&Txn{tx: tx}, cancel}, nil
+}
+
+// Commit ends with ctx where the driver heeds the context that it was begun with.
+func (t txn) Commit(ctx context.Context) error {
+	defer t.cancel()
+	defer context.AfterFunc(ctx, t.cancel)()
+	return t.tx.Commit()
+}
+
+func (t txn) Rollback(context.Context) error {
+	defer t.cancel()
+	return t.tx.Rollback()
+}
+
+func (t txn) Failures() (first, retryable error) { return t.log.both() }
+
+// Stmt is a prepared statement of a Txn. It notes errors as that does.
+type Stmt struct {
+	stmt *sql.Stmt
+	log  *failures
+}
+
+// Exec is sql.Stmt.ExecContext.
+func (s *Stmt) Exec(ctx context.Context, args ...any) (sql.Result, error) {
+	result, err := s.stmt.ExecContext(ctx, args...)
+	return result, s.log.note(err)
+}
+
+// Query is sql.Stmt.QueryContext.
+func (s *Stmt) Query(ctx context.Context, args ...any) (*Rows, error) {
+	rows, err := s.stmt.QueryContext(ctx, args...)
+	return s.log.rows(rows, err)
+}
+
+// QueryRow is sql.Stmt.QueryRowContext.
+func (s *Stmt) QueryRow(ctx context.Context, args ...any) *Row { return row(s.Query(ctx, args...)) }
+
+// Close is sql.Stmt.Close.
+func (s *Stmt) Close() error { return s.stmt.Close() }
+
+// Rows are a *sql.Rows whose errors are noted.
+type Rows struct {
+	*sql.Rows
+	log *failures
+}
+
+// Next is sql.Rows.Next.
+func (r *Rows) Next() bool {
+	more := r.Rows.Next()
+	if !more {
+		_ = r.log.note(r.Rows.Err())
+	}
+	return more
+}
+
+// NextResultSet is sql.Rows.NextResultSet.
+func (r *Rows) NextResultSet() bool {
+	more := r.Rows.NextResultSet()
+	if !more {
+		_ = r.log.note(r.Rows.Err())
+	}
+	return more
+}
+
+// Close is sql.Rows.Close.
+func (r *Rows) Close() error {
+	err := r.log.note(r.Rows.Close())
+	_ = r.log.note(r.Rows.Err())
+	return err
+}
+
+// Row is the one row of a QueryRow.
+type Row struct {
+	rows *Rows
+	err  error
+}
+
+func row(rows *Rows, err error) *Row { return &Row{rows, err} }
+
+// Scan is sql.Row.Scan: sql.ErrNoRows where there is no row, and the first row where there are more.
+func (r *Row) Scan(dest ...any) error {
+	if r.err != nil {
+		return r.err
+	}
+	defer r.rows.Close()
+	for _, d := range dest {
+		if _, ok := d.(*sql.RawBytes); ok {
+			return errors.New("retrysql: RawBytes isn't allowed on Row.Scan")
+		}
+	}
+	if !r.rows.Next() {
+		if err := r.rows.Err(); err != nil {
+			return err
+		}
+		return sql.ErrNoRows
+	}
+	if err := r.rows.Scan(dest...); err != nil {
+		return err
+	}
+	return r.rows.Close()
+}
+
+// Err is sql.Row.Err: what the query failed with, without reading the row.
+func (r *Row) Err() error { return r.err }
+
+// failures are the errors of the statements of one transaction. fn should use a transaction in one goroutine, and a
+// mistake there is not to be one here.
+type failures struct {
+	mu               sync.Mutex
+	first, retryable error
+	refused          error
+}
+
+// note notes err and returns it.
+func (f *failures) note(err error) error {
+	if err == nil || errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.first == nil {
+		f.first = err
+	}
+	if f.retryable == nil && Judge(Statement, err).Class == retry.Retryable {
+		f.retryable = err
+	}
+	return err
+}
+
+func (f *failures) rows(rows *sql.Rows, err error) (*Rows, error) {
+	if err != nil {
+		return nil, f.note(err)
+	}
+	return &Rows{rows, f}, nil
+}
+
+func (f *failures) both() (first, retryable error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.first, f.retryable
+}
+
+// refuse returns the error for a statement that would begin or end a transaction.
+func (f *failures) refuse(query string) error {
+	keyword := control(query)
+	if keyword == "" {
+		return nil
+	}
+	err := fmt.Errorf("%w: %s", ErrTransactionEnded, keyword)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refused = err
+	return err
+}
