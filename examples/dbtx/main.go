@@ -1,0 +1,107 @@
+// Dbtx moves money between two accounts in SQLite while another connection does the same, and prints how the conflict is
+// resolved. It needs no server: the database is a file.
+//
+//	go run ./examples/dbtx
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"path/filepath"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql"
+)
+
+var errFunds = errors.New("insufficient funds")
+
+// transfer moves an amount from alice to bob. It can run several times, so it does nothing that is not in the
+// transaction. afterRead is where the other connection comes in between.
+func transfer(ctx context.Context, db *sql.DB, p retry.Policy, amount int, afterRead func()) error {
+	return retrysql.Tx(ctx, db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		var balance int
+		if err := tx.QueryRow(ctx, "SELECT balance FROM account WHERE name = 'alice'").Scan(&balance); err != nil {
+			return err
+		}
+		if afterRead(); balance < amount {
+			return errFunds // an error of our own is not retried
+		}
+		if _, err := tx.Exec(ctx, "UPDATE account SET balance = ? WHERE name = 'alice'", balance-amount); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "UPDATE account SET balance = balance + ? WHERE name = 'bob'", amount)
+		return err
+	})
+}
+
+func main() {
+	if err := run(os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run makes two transfers of 60 from a balance of 100 and writes to w what came of them.
+func run(w io.Writer) error {
+	dir, err := os.MkdirTemp("", "dbtx")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "db")+"?_pragma=journal_mode(wal)")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	ctx := context.Background()
+	if _, err := db.ExecContext(ctx, `CREATE TABLE account (name TEXT PRIMARY KEY, balance INTEGER);
+		INSERT INTO account VALUES ('alice', 100), ('bob', 0), ('carol', 0)`); err != nil {
+		return err
+	}
+
+	p := retrysql.DefaultPolicy()
+	p.Observe = func(_ context.Context, e retry.Event) {
+		if e.Outcome != nil {
+			fmt.Fprintf(w, "  %v\n", e.Decision)
+			return
+		}
+		fmt.Fprintf(w, "  attempt %d: %v\n", e.Attempt.Number, e.Attempt.Err)
+	}
+	// Carol's pay comes out of alice's account after the first attempt has read the balance.
+	paid := false
+	pay := func() {
+		if !paid {
+			paid = true
+			_, err = db.ExecContext(ctx, "UPDATE account SET balance = balance + iif(name = 'carol', 30, -30) WHERE name <> 'bob'")
+		}
+	}
+	for range 2 {
+		fmt.Fprintln(w, "alice pays 60 to bob")
+		if gaveUp := transfer(ctx, db, p, 60, pay); gaveUp != nil && !errors.Is(gaveUp, errFunds) {
+			return gaveUp
+		}
+		if err != nil {
+			return err
+		}
+	}
+	rows, err := db.QueryContext(ctx, "SELECT name, balance FROM account ORDER BY name")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		var balance int
+		if err := rows.Scan(&name, &balance); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%-5s %3d\n", name, balance)
+	}
+	return rows.Err()
+}
