@@ -53,7 +53,7 @@ type Transaction interface {
 	Commit(context.Context) error
 	Rollback(context.Context) error
 	// Failures returns the first error that a statement has ended with, and the first one that calls for a retry.
-	// Both are nil where there was none.
+	// Both are nil where there was none. After the second nothing may be sent: MySQL would commit it by itself.
 	Failures() (first, retryable error)
 }
 

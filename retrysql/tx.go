@@ -65,9 +65,9 @@ func TxValue[T any](ctx context.Context, db Beginner, p retry.Policy, opts *Opti
 	return value, nil
 }
 
-// Txn is the transaction that fn works in. It notes the errors of its statements, also those that fn passes over: a
-// transaction that the database has undone is not committed. It has no Commit and no Rollback, which are for Tx, and it
-// refuses the statements that would do the same.
+// Txn is the transaction that fn works in. It notes the errors of its statements, also those that fn passes over: after one
+// that calls for a new transaction no statement is sent and nothing is committed. It has no Commit and no Rollback, which
+// are for Tx, and it refuses the statements that would do the same.
 type Txn struct {
 	tx  *sql.Tx
 	log failures
@@ -75,7 +75,7 @@ type Txn struct {
 
 // Exec is sql.Tx.ExecContext.
 func (t *Txn) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	if err := t.log.refuse(query); err != nil {
+	if err := t.log.forbid(query); err != nil {
 		return nil, err
 	}
 	result, err := t.tx.ExecContext(ctx, query, args...)
@@ -84,7 +84,7 @@ func (t *Txn) Exec(ctx context.Context, query string, args ...any) (sql.Result, 
 
 // Query is sql.Tx.QueryContext.
 func (t *Txn) Query(ctx context.Context, query string, args ...any) (*Rows, error) {
-	if err := t.log.refuse(query); err != nil {
+	if err := t.log.forbid(query); err != nil {
 		return nil, err
 	}
 	rows, err := t.tx.QueryContext(ctx, query, args...)
@@ -98,7 +98,7 @@ func (t *Txn) QueryRow(ctx context.Context, query string, args ...any) *Row {
 
 // Prepare is sql.Tx.PrepareContext. The statement lives as long as the transaction.
 func (t *Txn) Prepare(ctx context.Context, query string) (*Stmt, error) {
-	if err := t.log.refuse(query); err != nil {
+	if err := t.log.forbid(query); err != nil {
 		return nil, err
 	}
 	stmt, err := t.tx.PrepareContext(ctx, query)
@@ -109,7 +109,7 @@ func (t *Txn) Prepare(ctx context.Context, query string) (*Stmt, error) {
 }
 
 // Unwrap returns the transaction itself, for code that needs one. The errors of what is done with it are not noted: fn
-// must return them. It must not be committed or rolled back.
+// must return them, and send nothing after them. It must not be committed or rolled back.
 func (t *Txn) Unwrap() *sql.Tx { return t.tx }
 
 // txn is a Txn with what only Run may do. Its context is not the attempt's: when that is done, database/sql would roll
@@ -157,12 +157,18 @@ type Stmt struct {
 
 // Exec is sql.Stmt.ExecContext.
 func (s *Stmt) Exec(ctx context.Context, args ...any) (sql.Result, error) {
+	if err := s.log.forbid(""); err != nil {
+		return nil, err
+	}
 	result, err := s.stmt.ExecContext(ctx, args...)
 	return result, s.log.note(err)
 }
 
 // Query is sql.Stmt.QueryContext.
 func (s *Stmt) Query(ctx context.Context, args ...any) (*Rows, error) {
+	if err := s.log.forbid(""); err != nil {
+		return nil, err
+	}
 	rows, err := s.stmt.QueryContext(ctx, args...)
 	return s.log.rows(rows, err)
 }
@@ -275,15 +281,18 @@ func (f *failures) both() (first, retryable error) {
 	return f.first, f.retryable
 }
 
-// refuse returns the error for a statement that would begin or end a transaction.
-func (f *failures) refuse(query string) error {
-	keyword := control(query)
-	if keyword == "" {
-		return nil
-	}
-	err := fmt.Errorf("%w: %s", ErrTransactionEnded, keyword)
+// forbid returns the error for a statement that is not to be sent: one that would begin or end a transaction, and any
+// after an error that calls for a new transaction. MySQL has left the transaction after a deadlock, and would commit
+// what follows by itself.
+func (f *failures) forbid(query string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.refused = err
-	return err
+	if f.retryable != nil {
+		return fmt.Errorf("retrysql: the transaction is to be begun again: %w", f.retryable)
+	}
+	if keyword := control(query); keyword != "" {
+		f.refused = fmt.Errorf("%w: %s", ErrTransactionEnded, keyword)
+		return f.refused
+	}
+	return nil
 }

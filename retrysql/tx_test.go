@@ -56,8 +56,23 @@ func TestTx(t *testing.T) {
 		{name: "a conflict in Exec that is passed over", db: &fake{exec: on("update", 1, conflict)},
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
 				_ = exec("update")(ctx, tx)
-				return exec("insert")(ctx, tx)
-			}, log: "begin update! insert rollback begin update insert commit"},
+				return nil
+			}, log: "begin update! rollback begin update commit"},
+		{name: "what follows a conflict is not sent, since MySQL would commit it by itself", db: &fake{exec: on("update", 1, conflict)},
+			fn: func(ctx context.Context, tx *retrysql.Txn) error {
+				stmt, err := tx.Prepare(ctx, "insert")
+				if err != nil {
+					return err
+				}
+				if exec("update")(ctx, tx) != nil {
+					for _, err := range []error{exec("insert")(ctx, tx), read(ctx, tx), stmtErr(stmt.Exec(ctx)), stmtErr(stmt.Query(ctx)), stmtErr(tx.Prepare(ctx, "insert"))} {
+						if !errors.Is(err, conflict) {
+							return errBusiness
+						}
+					}
+				}
+				return nil
+			}, log: "begin update! rollback begin update commit"},
 		{name: "a conflict in Query", db: &fake{exec: on("select", 1, conflict), rows: one}, fn: read,
 			log: "begin select! rollback begin select commit"},
 		{name: "a conflict after the rows, which is passed over", db: &fake{rows: fails(conflict)},
@@ -381,3 +396,5 @@ func TestDefaultPolicy(t *testing.T) {
 		retrysql.DefaultPolicy().String())
 	require.NoError(t, retrysql.DefaultPolicy().Validate())
 }
+
+func stmtErr[T any](_ T, err error) error { return err }
