@@ -81,7 +81,7 @@ func (e *AttemptError) Error() string {
 	if e.Swallowed != nil {
 		b.WriteString("; fn passed over: " + e.Swallowed.Error())
 	}
-	if e.ambiguity() != nil {
+	if e.ambiguity() != nil && !errors.Is(e.Err, e.ambiguity()) {
 		b.WriteString("; " + strings.TrimPrefix(e.ambiguity().Error(), "retrysql: "))
 	}
 	if e.ProbeErr != nil {

@@ -1,9 +1,11 @@
 package retrysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 
 	"github.com/retrygo/retry"
 )
@@ -15,8 +17,8 @@ import (
 // A statement that reads is repeated after a lost connection too. One that writes is repeated only where the server says
 // that it did nothing: otherwise the run ends, and errors.Is finds ErrAmbiguous where it may have taken effect. A context
 // of MarkIdempotent declares that a write may be repeated as a read is. A statement reads if its text begins with SELECT,
-// without INTO, or with SHOW, VALUES, TABLE or DESCRIBE: a SELECT that calls a function with an effect is for Tx. Where
-// fn executes several statements, none is repeated after a write that succeeded: that is for Tx as well.
+// without INTO, or with SHOW, VALUES, TABLE or DESCRIBE, and has nothing in it that needs a closer look: a SELECT that
+// calls a function with an effect is for Tx. Where fn executes several statements, none is repeated after a write that succeeded: that is for Tx as well.
 //
 // The rest is as with Tx: p.Classify and DefaultPolicy, the *retry.Error, errors that fn makes up.
 func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context, *Conn) error) error {
@@ -26,18 +28,30 @@ func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context
 	case fn == nil:
 		return errors.New("retrysql: fn is nil")
 	}
+	var unsure error // of a write before the attempt that may have taken effect, and was allowed to be repeated
 	return retry.Do(ctx, prepared(p), func(ctx context.Context) error {
-		conn, err := db.Conn(ctx)
-		if err != nil {
-			return failure(ctx, Connect, err)
+		unknown, err := one(ctx, db, fn)
+		if err != nil && unsure != nil {
+			err = fmt.Errorf("%w; an attempt before: %w: %w", err, ErrAmbiguous, unsure)
 		}
-		c := &Conn{conn: conn, repeatable: isIdempotent(ctx)}
-		defer c.close()
-		if err := fn(ctx, c); err != nil {
-			return c.failure(ctx, err)
-		}
-		return nil
+		unsure = cmp.Or(unsure, unknown)
+		return err
 	})
+}
+
+// one makes one attempt, and returns also the error of a write that may have taken effect.
+func one(ctx context.Context, db *sql.DB, fn func(context.Context, *Conn) error) (unknown, err error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, failure(ctx, Connect, err)
+	}
+	c := &Conn{conn: conn, repeatable: isIdempotent(ctx)}
+	defer c.close()
+	if err := fn(ctx, c); err != nil {
+		err = c.failure(ctx, err)
+		return c.unknown, err
+	}
+	return nil, nil
 }
 
 type idempotentKey struct{}

@@ -59,7 +59,7 @@ type Transaction interface {
 
 // Run is Tx for the transactions of any driver: begin begins one, fn works in it. The rest is as Tx says.
 func Run[T Transaction](ctx context.Context, p retry.Policy, opts *Options, begin func(context.Context) (T, error), fn func(context.Context, T) error) error {
-	r := runner[T]{begin: begin, fn: fn}
+	r := &runner[T]{begin: begin, fn: fn}
 	if opts != nil {
 		r.Options = *opts
 	}
@@ -100,15 +100,32 @@ func classifyAttempt(err error) retry.Class {
 // runner is one call of Run.
 type runner[T Transaction] struct {
 	Options
-	begin func(context.Context) (T, error)
-	fn    func(context.Context, T) error
+	begin  func(context.Context) (T, error)
+	fn     func(context.Context, T) error
+	unsure error // of a commit before the attempt that may have taken effect, and was allowed to be repeated
 }
 
-// attempt runs fn in a transaction of its own. Whatever happens, that is over when it returns.
+// attempt makes one attempt. Once it is not known whether one took effect, every failure after it says so.
 func (r *runner[T]) attempt(ctx context.Context) error {
+	err := r.try(ctx)
+	if err != nil && r.unsure != nil {
+		err = fmt.Errorf("%w; an attempt before: %w", err, r.unsure)
+	}
+	if r.unsure == nil && errors.Is(err, ErrCommitAmbiguous) {
+		r.unsure = err
+	}
+	return err
+}
+
+// try runs fn in a transaction of its own. Whatever happens, that is over when it returns.
+func (r *runner[T]) try(ctx context.Context) error {
 	tx, err := r.begin(ctx)
 	if err != nil {
-		return failure(ctx, Connect, err)
+		failed := failure(ctx, Connect, err)
+		if errors.Is(err, sql.ErrConnDone) {
+			failed.Class = retry.Terminal // db is a connection, and gone
+		}
+		return failed
 	}
 	returned := false
 	defer func() {
@@ -132,13 +149,22 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 		failed.Swallowed = retryable
 	}
 	failed.blame(first)
-	failed.RollbackErr = r.rollback(ctx, tx)
-	if errors.Is(failed.RollbackErr, sql.ErrTxDone) {
+	switch failed.RollbackErr = r.rollback(ctx, tx); {
+	case wasOver(failed.RollbackErr):
 		failed.RollbackErr = nil
 		return ended(failed)
+	case retryable == nil && Judge(Statement, failed.RollbackErr).Code != "":
+		// The server had nothing to roll back, as after INSERT OR ROLLBACK of SQLite. What fn did then was committed
+		// by itself; only after an error that calls for a retry nothing was done.
+		return ended(failed)
+	case failed.Ambiguous:
+		return r.unknown(ctx, failed) // of a run in fn, or the server says so
 	}
 	return failed
 }
+
+// wasOver reports whether err says that the transaction was over before: sql.ErrTxDone and its like.
+func wasOver(err error) bool { return Judge(Statement, err).Reason == TransactionDone }
 
 // ended returns the error for a transaction that fn has ended by itself.
 func ended(failed *AttemptError) error {
@@ -153,13 +179,13 @@ func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
 		return nil
 	}
 	failed := failure(ctx, Commit, err)
-	if errors.Is(err, sql.ErrTxDone) {
+	if wasOver(err) {
 		if ctx.Err() != nil { // it was database/sql that has rolled back
 			return failure(ctx, Statement, context.Cause(ctx))
 		}
 		return ended(failed)
 	}
-	if err := r.rollback(ctx, tx); !errors.Is(err, sql.ErrTxDone) {
+	if err := r.rollback(ctx, tx); !wasOver(err) {
 		failed.RollbackErr = err
 	}
 	switch {
@@ -192,6 +218,9 @@ func (r *runner[T]) probe(ctx context.Context, failed *AttemptError) error {
 		return r.unknown(ctx, failed)
 	case committed:
 		return nil
+	case alive.Err() != nil: // it may have given up
+		failed.ProbeErr = alive.Err()
+		return r.unknown(ctx, failed)
 	default:
 		failed.Class, failed.Ambiguous = retry.Retryable, false
 		return failed

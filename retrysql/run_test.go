@@ -203,9 +203,25 @@ func TestRun(t *testing.T) {
 			want: retry.AttemptsExhausted, is: []error{retrysql.ErrCommitAmbiguous}},
 		{name: "fn that has ended the transaction itself", db: db{commits: []error{sql.ErrTxDone}}, fn: statements(),
 			log: []string{"begin", "exec", "commit!"}, want: retry.TerminalError, is: []error{retrysql.ErrTransactionEnded}},
+		{name: "fn that has ended it, as pgx says so", db: db{commits: []error{errors.New("tx is closed")}}, fn: statements(),
+			log: []string{"begin", "exec", "commit!"}, want: retry.TerminalError, is: []error{retrysql.ErrTransactionEnded}},
 		{name: "fn that has ended it and failed then, with whatever", db: db{rollback: func(context.Context) error { return sql.ErrTxDone }},
 			fn: statements(conflict), log: []string{"begin", "exec!", "rollback!"}, want: retry.TerminalError,
 			is: []error{retrysql.ErrTransactionEnded, conflict}, reasons: []string{"statement transaction_ended"}},
+		{name: "a server that has nothing to roll back, after no error that it has undone all for",
+			db: db{rollback: func(context.Context) error { return state("25P01") }}, fn: statements(retry.Transient(errBusiness)),
+			log: []string{"begin", "exec!", "rollback!"}, want: retry.TerminalError, is: []error{retrysql.ErrTransactionEnded}},
+		{name: "a server that has nothing to roll back, after a conflict", db: db{rollback: func(context.Context) error { return state("25P01") }},
+			fn: statements(conflict), log: []string{"begin", "exec!", "rollback!", "begin", "exec", "commit"}},
+		{name: "an idempotent one whose repetition fails still says so", opts: retrysql.Options{Idempotent: true}, fn: statements(nil, duplicate),
+			db: db{commits: []error{driver.ErrBadConn}}, log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec!", "rollback"},
+			want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous, duplicate, driver.ErrBadConn}},
+		{name: "and where no other begins", opts: retrysql.Options{Idempotent: true}, fn: statements(),
+			db:   db{begins: []error{nil, state("28P01")}, commits: []error{driver.ErrBadConn}},
+			log:  []string{"begin", "exec", "commit!", "rollback", "begin!"},
+			want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous}},
+		{name: "a connection that is closed is not asked again", db: db{begins: []error{sql.ErrConnDone}}, fn: statements(),
+			log: []string{"begin!"}, want: retry.TerminalError, is: []error{sql.ErrConnDone}},
 		{name: "a rollback that fails is in the error", db: db{rollback: func(context.Context) error { return io.ErrClosedPipe }}, fn: statements(duplicate),
 			log: []string{"begin", "exec!", "rollback!"}, want: retry.TerminalError, is: []error{duplicate, io.ErrClosedPipe}},
 		{name: "a commit that the server has made a rollback of takes the class of the first error", db: db{commits: []error{errors.New("commit unexpectedly resulted in rollback")}},
@@ -264,6 +280,11 @@ func TestProbe(t *testing.T) {
 			}
 		})
 	}
+	inBubble(t, "that says no when its time is over leaves it unknown", func(t *testing.T) {
+		opts := retrysql.Options{Committed: func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, nil }}
+		d := db{commits: []error{driver.ErrBadConn}}
+		require.ErrorIs(t, retrysql.Run(t.Context(), atOnce, &opts, d.begin, statements()), retrysql.ErrCommitAmbiguous)
+	})
 	inBubble(t, "is asked although the caller has gone, for a bounded time", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		opts := retrysql.Options{RollbackTimeout: time.Minute, Committed: func(ctx context.Context) (bool, error) {
@@ -416,6 +437,17 @@ func TestRunAndTheCaller(t *testing.T) {
 			require.NotErrorAs(t, err, new(*retry.Error))
 		}
 		require.Empty(t, d.log)
+	})
+	t.Run("no classifier repeats a run in fn that may have committed", func(t *testing.T) {
+		p, inner := atOnce, db{commits: []error{driver.ErrBadConn}}
+		p.Classify = retry.Otherwise(retry.Retryable)
+		var outer db
+		err := retrysql.Run(t.Context(), p, nil, outer.begin, func(ctx context.Context, _ *tx) error {
+			return retrysql.Run(ctx, atOnce, nil, inner.begin, statements())
+		})
+		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+		require.Equal(t, []string{"begin", "exec", "commit!", "rollback"}, inner.log)
+		require.Equal(t, []string{"begin", "rollback"}, outer.log)
 	})
 	t.Run("a policy's own classifier is asked first", func(t *testing.T) {
 		var d db

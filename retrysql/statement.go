@@ -2,9 +2,29 @@ package retrysql
 
 import "strings"
 
-// control returns the keyword of a statement that begins or ends a transaction, "" for any other. It looks at how the
-// text begins, and sees nothing of what follows a semicolon or stands in a procedure. Savepoints are not its business.
+// control returns the keyword of a statement that begins or ends a transaction, "" for a text that has none. It looks at
+// how each statement of the text begins, but where the first one defines or is a block, whose own statements are none of
+// the transaction's. Savepoints are not its business, and what a procedure does it does not see.
 func control(query string) string {
+	statement, rest := cut(query)
+	if keyword := controls(statement); keyword != "" {
+		return keyword
+	}
+	switch first, _ := word(query); first {
+	case "CREATE", "ALTER", "DO", "DECLARE", "BEGIN":
+		return ""
+	}
+	for rest != "" {
+		statement, rest = cut(rest)
+		if keyword := controls(statement); keyword != "" && keyword != "END" {
+			return keyword
+		}
+	}
+	return ""
+}
+
+// controls is control for one statement.
+func controls(query string) string {
 	first, rest := word(query)
 	second, rest := word(rest)
 	switch first {
@@ -34,10 +54,15 @@ func control(query string) string {
 	return ""
 }
 
-// isRead reports whether a statement reads only, by how its text begins: one that does not begin as a read does counts as
-// a write, WITH too, which can hold one, and so does a SELECT with INTO.
+// isRead reports whether a text reads only, by how it begins: one that does not begin as a read does counts as a write,
+// WITH too, which can hold one, and so do a SELECT with INTO, several statements, and whatever is quoted in a way that
+// only one make of database knows.
 func isRead(query string) bool {
-	first, rest := word(query)
+	statement, rest := cut(query)
+	if more, _ := word(rest); more != "" || strings.Contains(query, "/*!") || strings.ContainsAny(query, "[\\") || dollarQuoted(query) {
+		return false
+	}
+	first, rest := word(statement)
 	switch first {
 	case "SELECT":
 		for next := ""; rest != ""; {
@@ -53,26 +78,70 @@ func isRead(query string) bool {
 	}
 }
 
-// word returns the first word of a statement in upper case, and what follows it. It passes over space, comments and
+// dollarQuoted reports whether the text has a $ that is not of a parameter, as $1 is.
+func dollarQuoted(query string) bool {
+	for _, after := range strings.Split(query, "$")[1:] {
+		if after == "" || after[0] < '0' || after[0] > '9' {
+			return true
+		}
+	}
+	return false
+}
+
+// cut returns the text up to the first semicolon that is not in quotes or a comment, and what follows it.
+func cut(query string) (statement, rest string) {
+	for i := 0; i < len(query); {
+		if query[i] == ';' {
+			return query[:i], query[i+1:]
+		}
+		i += skip(query[i:])
+	}
+	return query, ""
+}
+
+// skip returns the length of what the text begins with: a comment, something in quotes, or one byte.
+func skip(query string) int {
+	length := func(opened int, closing string) int {
+		if n := strings.Index(query[opened:], closing); n >= 0 {
+			return opened + n + len(closing)
+		}
+		return len(query)
+	}
+	switch c := query[0]; {
+	case strings.HasPrefix(query, "--"), c == '#':
+		return length(0, "\n")
+	case strings.HasPrefix(query, "/*"):
+		return length(2, "*/")
+	case c == '\'', c == '"', c == '`':
+		return length(1, query[:1])
+	case c == '$':
+		n := 1
+		for n < len(query) && letter(query[n]) && query[n] != '$' {
+			n++
+		}
+		if n < len(query) && query[n] == '$' && (n == 1 || query[1] < '0' || query[1] > '9') {
+			return length(n+1, query[:n+1])
+		}
+		return 1
+	default:
+		return 1
+	}
+}
+
+// word returns the first word of a text in upper case, and what follows it. It passes over space, comments, numbers and
 // whatever else is no word.
 func word(query string) (first, rest string) {
+	query = strings.TrimPrefix(query, "\ufeff") // a byte order mark
 	for query != "" {
-		switch {
-		case strings.HasPrefix(query, "--") || query[0] == '#':
-			_, query, _ = strings.Cut(query, "\n")
-		case strings.HasPrefix(query, "/*"):
-			_, query, _ = strings.Cut(query[2:], "*/")
-		case query[0] == '\'' || query[0] == '"' || query[0] == '`':
-			_, query, _ = strings.Cut(query[1:], query[:1])
-		case !letter(query[0]):
-			query = query[1:]
-		default:
-			n := 1
-			for n < len(query) && letter(query[n]) {
-				n++
-			}
-			return strings.ToUpper(query[:n]), query[n:]
+		if c := query[0]; !letter(c) || '0' <= c && c <= '9' || c == '$' {
+			query = query[skip(query):]
+			continue
 		}
+		n := 1
+		for n < len(query) && letter(query[n]) {
+			n++
+		}
+		return strings.ToUpper(query[:n]), query[n:]
 	}
 	return "", ""
 }

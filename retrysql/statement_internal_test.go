@@ -31,6 +31,21 @@ func TestControl(t *testing.T) {
 		{"START TRANSACTION READ ONLY", "START TRANSACTION"},
 		{"PREPARE TRANSACTION 'x'", "PREPARE TRANSACTION"},
 
+		{"\ufeffCOMMIT", "COMMIT"},
+		{"INSERT INTO t VALUES (1); COMMIT; BEGIN", "COMMIT"},
+		{"INSERT INTO t VALUES (';'); -- ;\n ROLLBACK", "ROLLBACK"},
+		{"SELECT $$;$$; COMMIT", "COMMIT"},
+		{"SELECT 1; BEGIN", "BEGIN"},
+
+		{"SELECT 1; SELECT 2", ""},
+		{"SELECT 1; END", ""},
+		{"SELECT ';COMMIT'", ""},
+		{"SELECT $a$;COMMIT$a$", ""},
+		{"SELECT $1; SELECT $2", ""},
+		{"UPDATE t SET a = 1 -- ;COMMIT", ""},
+		{"CREATE TRIGGER a AFTER INSERT ON t BEGIN UPDATE t SET a = 1; END", ""},
+		{"CREATE PROCEDURE p() BEGIN INSERT INTO t VALUES (1); COMMIT; END", ""},
+		{"DO $$ BEGIN COMMIT; END $$", ""},
 		{"", ""},
 		{"--", ""},
 		{"/* never closed", ""},
@@ -69,6 +84,15 @@ func TestIsRead(t *testing.T) {
 		"VALUES (1)":                         true,
 		"TABLE t":                            true,
 		"DESCRIBE t":                         true,
+		"SELECT a FROM t WHERE b = $1;":      true,
+		"SELECT 1;DELETE FROM t":             false,
+		"SELECT 1INTO b":                     false,
+		"SELECT [a'] INTO b FROM t":          false,
+		"SELECT $$ '$$ INTO b":               false,
+		"SELECT $a$ '$a$ INTO b":             false,
+		"SELECT E'\\'' INTO b, 'x":           false,
+		"SELECT 1 /*! INTO b */":             false,
+		"/*! DELETE FROM t */ SELECT 1":      false,
 		"SELECT a INTO b FROM t":             false,
 		"select * into outfile 'x' from t":   false,
 		"INSERT INTO t VALUES (1)":           false,
@@ -87,7 +111,7 @@ func TestIsRead(t *testing.T) {
 }
 
 func FuzzWord(f *testing.F) {
-	for _, seed := range []string{"SELECT 1", "/* */ a", "'a''b' c", "--\n#\nx", "\x00é"} {
+	for _, seed := range []string{"SELECT 1", "/* */ a", "'a''b' c", "--\n#\nx", "\x00é", "\ufeff$a$b$a$;1c", "$", "'"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, query string) {
@@ -100,6 +124,8 @@ func FuzzWord(f *testing.F) {
 		if first == "" {
 			require.Empty(t, rest)
 		}
+		statement, after := cut(query)
+		require.LessOrEqual(t, len(statement)+len(after), len(query))
 		_, _ = control(query), isRead(query)
 	})
 }

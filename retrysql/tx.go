@@ -1,6 +1,7 @@
 package retrysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -41,10 +42,7 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 		return Run[txn](ctx, p, opts, begin, nil)
 	}
 	return Run(ctx, p, opts, begin, func(ctx context.Context, t txn) error {
-		if err := fn(ctx, t.Txn); err != nil {
-			return err
-		}
-		return t.log.refused // fn believes that it has ended the transaction
+		return t.log.conclude(fn(ctx, t.Txn))
 	})
 }
 
@@ -67,7 +65,8 @@ func TxValue[T any](ctx context.Context, db Beginner, p retry.Policy, opts *Opti
 
 // Txn is the transaction that fn works in. It notes the errors of its statements, also those that fn passes over: after one
 // that calls for a new transaction no statement is sent and nothing is committed. It has no Commit and no Rollback, which
-// are for Tx, and it refuses the statements that would do the same.
+// are for Tx, and it refuses statements that would do the same, by how they begin; what a procedure or trigger does it does
+// not see. Code that means to go on after a lock that it has not got, by a savepoint, uses Unwrap.
 type Txn struct {
 	tx  *sql.Tx
 	log failures
@@ -273,6 +272,21 @@ func (f *failures) rows(rows *sql.Rows, err error) (*Rows, error) {
 		return nil, f.note(err)
 	}
 	return &Rows{rows, f}, nil
+}
+
+// conclude returns what the attempt is to end with where fn has returned err. An fn that has tried to end the transaction
+// believes that it has, so that nothing is committed and nothing repeated.
+func (f *failures) conclude(err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.refused == nil:
+		return err
+	case err == nil || errors.Is(err, f.refused):
+		return retry.Permanent(cmp.Or(err, f.refused))
+	default:
+		return retry.Permanent(fmt.Errorf("%w; fn has returned: %w", f.refused, err))
+	}
 }
 
 func (f *failures) both() (first, retryable error) {

@@ -146,6 +146,10 @@ func TestTx(t *testing.T) {
 		{name: "fn that rolls back by itself", fn: func(_ context.Context, tx *retrysql.Txn) error { return tx.Unwrap().Rollback() },
 			log: "begin rollback", is: []error{retrysql.ErrTransactionEnded}},
 		{name: "fn that commits by a statement is refused", fn: exec("COMMIT"), log: "begin rollback", is: []error{retrysql.ErrTransactionEnded}},
+		{name: "or repeated, though it fails with a conflict", fn: func(ctx context.Context, tx *retrysql.Txn) error {
+			_, _ = tx.Exec(ctx, "COMMIT")
+			return conflict
+		}, log: "begin rollback", is: []error{retrysql.ErrTransactionEnded, conflict}},
 		{name: "fn that rolls back by a statement is not committed", fn: func(ctx context.Context, tx *retrysql.Txn) error {
 			_, _ = tx.Query(ctx, "rollback")
 			_, _ = tx.Prepare(ctx, "commit")
@@ -348,6 +352,18 @@ func TestDo(t *testing.T) {
 			require.Equal(t, len(row.is) > 0 && row.is[0] == retrysql.ErrAmbiguous, errors.Is(err, retrysql.ErrAmbiguous))
 		})
 	}
+	t.Run("a write declared idempotent that may have taken effect, and cannot be repeated, says so", func(t *testing.T) {
+		n := 0
+		f := &fake{exec: func(string) error {
+			if n++; n == 1 {
+				return driver.ErrBadConn
+			}
+			return duplicate
+		}}
+		err := retrysql.Do(retrysql.MarkIdempotent(t.Context()), openFake(t, f), atOnce, exec("INSERT"))
+		require.ErrorIs(t, err, duplicate)
+		require.ErrorIs(t, err, retrysql.ErrAmbiguous)
+	})
 	t.Run("a connection that cannot be had is asked for again", func(t *testing.T) {
 		n := 0
 		db := sql.OpenDB(connector(func() (driver.Conn, error) {
