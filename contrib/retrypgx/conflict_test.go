@@ -1,0 +1,157 @@
+package retrypgx_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrypgx"
+	"github.com/retrygo/retry/internal/testpg"
+	"github.com/retrygo/retry/retrysql"
+)
+
+func testConflicts(t *testing.T, server *testpg.Server) {
+	serializable := &retrypgx.Options{TxOptions: pgx.TxOptions{IsoLevel: pgx.Serializable}}
+	t.Run("write skew fails at the commit and is repeated", func(t *testing.T) {
+		db := newDatabase(t, server)
+		// Each sets its own row to one more than the sum: 1 and 2, in whatever order they are.
+		raise := func(ctx context.Context, tx pgx.Tx, id int) error {
+			_, err := tx.Exec(ctx, "update test set n = (select sum(n) + 1 from test) where id = $1", id)
+			return err
+		}
+		r := db.attempt(t.Context(), serializable, func(ctx context.Context, tx pgx.Tx, attempt int) error {
+			if err := raise(ctx, tx, 1); err != nil || attempt > 1 {
+				return err
+			}
+			return retrypgx.Tx(ctx, db, quick(1), serializable, func(ctx context.Context, tx pgx.Tx) error { return raise(ctx, tx, 2) })
+		})
+		require.NoError(t, r.err)
+		require.Equal(t, []string{"commit serialization_failure 40001"}, r.failures)
+		require.Equal(t, 3, db.total(t))
+	})
+	t.Run("many workers", func(t *testing.T) {
+		const workers, each = 8, 20
+		db := newDatabase(t, server)
+		p := retrysql.DefaultPolicy()
+		p.MaxAttempts, p.Base = retry.Unlimited, time.Millisecond
+		var failed atomic.Int64
+		p.Observe = func(_ context.Context, e retry.Event) {
+			if e.Outcome == nil {
+				failed.Add(1)
+			}
+		}
+		var all sync.WaitGroup
+		for worker := range workers {
+			all.Go(func() {
+				for range each {
+					err := retrypgx.Tx(t.Context(), db, p, serializable, func(ctx context.Context, tx pgx.Tx) error {
+						var sum int
+						if err := tx.QueryRow(ctx, "select sum(n)::int from test").Scan(&sum); err != nil {
+							return err
+						}
+						_, err := tx.Exec(ctx, "insert into test values ($1, $2)", 10+sum, 1)
+						return err
+					})
+					if err != nil {
+						t.Errorf("worker %d: %v", worker, err)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		returned(t, db.Pool)
+		require.Equal(t, workers*each, db.total(t))
+		t.Logf("%d transactions, %d attempts failed", workers*each, failed.Load())
+	})
+	t.Run("a deadlock", func(t *testing.T) {
+		db := newDatabase(t, server)
+		var met sync.WaitGroup
+		met.Add(2)
+		var all sync.WaitGroup
+		runs := make([]run, 2)
+		for i, ids := range [][2]int{{1, 2}, {2, 1}} {
+			all.Go(func() {
+				runs[i] = db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
+					if _, err := tx.Exec(ctx, "update test set n = n + 1 where id = $1", ids[0]); err != nil {
+						return err
+					}
+					if attempt == 1 {
+						met.Done()
+						met.Wait()
+					}
+					_, err := tx.Exec(ctx, "update test set n = n + 1 where id = $1", ids[1])
+					return err
+				})
+			})
+		}
+		all.Wait()
+		returned(t, db.Pool)
+		require.NoError(t, runs[0].err)
+		require.NoError(t, runs[1].err)
+		require.Equal(t, []string{"statement deadlock 40P01"}, append(runs[0].failures, runs[1].failures...))
+		require.Equal(t, 4, db.total(t))
+	})
+}
+
+func testSavepoints(t *testing.T, server *testpg.Server) {
+	for name, query := range map[string]string{
+		"a violation": duplicate,
+		"a conflict":  conflict,
+	} {
+		t.Run(name+" that a savepoint has undone counts no more", func(t *testing.T) {
+			db := newDatabase(t, server)
+			r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
+				err := pgx.BeginFunc(ctx, tx, func(nested pgx.Tx) error { return execute(ctx, nested, increment, query) })
+				require.Error(t, err)
+				return execute(ctx, tx, increment)
+			})
+			require.NoError(t, r.err)
+			require.Equal(t, 1, r.attempts)
+			require.Equal(t, 1, db.total(t))
+		})
+		t.Run(name+" that ROLLBACK TO SAVEPOINT has undone counts no more", func(t *testing.T) {
+			db := newDatabase(t, server)
+			r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
+				require.Error(t, execute(ctx, tx, "savepoint here", query))
+				return execute(ctx, tx, "rollback to here", increment)
+			})
+			require.NoError(t, r.err)
+			require.Equal(t, 1, r.attempts)
+			require.Equal(t, 1, db.total(t))
+		})
+	}
+	t.Run("the error that is named is the one after it", func(t *testing.T) {
+		db := newDatabase(t, server)
+		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
+			_ = pgx.BeginFunc(ctx, tx, func(nested pgx.Tx) error { return execute(ctx, nested, duplicate) })
+			_ = execute(ctx, tx, "select 1/0")
+			return nil
+		})
+		violation, ok := find[*pgconn.PgError](r.err)
+		require.True(t, ok)
+		require.Equal(t, "22012", violation.Code)
+	})
+	t.Run("they nest, and can be committed and rolled back", func(t *testing.T) {
+		db := newDatabase(t, server)
+		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
+			return pgx.BeginFunc(ctx, tx, func(outer pgx.Tx) error {
+				inner, err := outer.Begin(ctx)
+				require.NoError(t, err)
+				require.NoError(t, execute(ctx, inner, increment, increment))
+				require.NoError(t, inner.Rollback(ctx))
+				require.ErrorIs(t, inner.Rollback(ctx), pgx.ErrTxClosed)
+				return execute(ctx, outer, increment)
+			})
+		})
+		require.NoError(t, r.err)
+		require.Equal(t, 1, db.total(t))
+	})
+}

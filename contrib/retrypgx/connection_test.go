@@ -1,0 +1,175 @@
+package retrypgx_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrypgx"
+	"github.com/retrygo/retry/internal/testpg"
+	"github.com/retrygo/retry/retrysql"
+)
+
+func testCommit(t *testing.T, server *testpg.Server) {
+	// once meets the first COMMIT with a fault.
+	once := func(found fault) func(string) fault {
+		var seen atomic.Bool
+		return func(request string) fault {
+			if strings.HasSuffix(request, commitText) && seen.CompareAndSwap(false, true) {
+				return found
+			}
+			return pass
+		}
+	}
+	work := func(ctx context.Context, tx pgx.Tx, _ int) error { return execute(ctx, tx, increment) }
+	t.Run("is ambiguous, although pgx says that it is safe to retry", func(t *testing.T) {
+		db := newDatabase(t, server)
+		behind := openPool(t, server, newProxy(t, server.Addr(), once(loseReply)))
+		r := behind.attempt(t.Context(), nil, work)
+		returned(t, behind.Pool)
+		require.ErrorIs(t, r.err, retrysql.ErrCommitAmbiguous)
+		require.True(t, pgconn.SafeToRetry(r.err))
+		require.Equal(t, []string{"commit connection_lost"}, r.failures)
+		require.Equal(t, 1, db.total(t))
+	})
+	t.Run("is repeated where the transaction is idempotent", func(t *testing.T) {
+		for _, opts := range []*retrypgx.Options{{Idempotent: true}, {TxOptions: pgx.TxOptions{AccessMode: pgx.ReadOnly}}} {
+			behind := openPool(t, server, newProxy(t, server.Addr(), once(loseReply)))
+			r := behind.attempt(t.Context(), opts, func(ctx context.Context, tx pgx.Tx, _ int) error { return execute(ctx, tx, "select 1") })
+			require.NoError(t, r.err)
+			require.Equal(t, []string{"commit connection_lost"}, r.failures)
+		}
+	})
+	for _, row := range []struct {
+		name     string
+		fault    fault
+		failures []string
+	}{
+		{"is a success where the probe says so", loseReply, nil},
+		{"is repeated where the probe says that nothing was committed", loseRequest, []string{"commit connection_lost"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			db := newDatabase(t, server)
+			behind := openPool(t, server, newProxy(t, server.Addr(), once(row.fault)))
+			probe := retrypgx.Probe{Pool: behind.Pool}
+			r := behind.attempt(t.Context(), &retrypgx.Options{Committed: probe.Committed}, func(ctx context.Context, tx pgx.Tx, _ int) error {
+				if err := probe.Track(ctx, tx); err != nil {
+					return err
+				}
+				return execute(ctx, tx, increment)
+			})
+			returned(t, behind.Pool)
+			require.NoError(t, r.err)
+			require.Equal(t, row.failures, r.failures)
+			require.Equal(t, 1, db.total(t))
+		})
+	}
+	t.Run("cancelled: ambiguous as well", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		behind := openPool(t, server, newProxy(t, server.Addr(), func(request string) fault {
+			if strings.HasSuffix(request, commitText) {
+				cancel()
+				return loseReply
+			}
+			return pass
+		}))
+		r := behind.attempt(ctx, nil, work)
+		returned(t, behind.Pool)
+		require.ErrorIs(t, r.err, retrysql.ErrCommitAmbiguous)
+		require.ErrorIs(t, r.err, retry.CallerCanceled)
+	})
+}
+
+func testConnections(t *testing.T, server *testpg.Server) {
+	for name, end := range map[string]func(t *testing.T){
+		"killed": func(t *testing.T) {
+			server.Kill()
+			server.Up(t)
+		},
+		"restarted": func(t *testing.T) { server.Restart(t) },
+	} {
+		t.Run("a server that is "+name+" in the middle", func(t *testing.T) {
+			db := newDatabase(t, server)
+			r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
+				if err := execute(ctx, tx, increment); err != nil {
+					return err
+				}
+				if attempt == 1 {
+					end(t)
+				}
+				return execute(ctx, tx, "select 1")
+			})
+			returned(t, db.Pool)
+			require.NoError(t, r.err)
+			require.Equal(t, 2, r.attempts)
+			require.Equal(t, 1, db.total(t))
+		})
+	}
+	t.Run("a server that comes back", func(t *testing.T) {
+		db := newDatabase(t, server)
+		db.Reset() // no connection that still seems good
+		server.Kill()
+		p := quick(3)
+		attempts := 0
+		p.Observe = func(_ context.Context, e retry.Event) {
+			if e.Outcome == nil {
+				attempts++
+				require.Equal(t, "connect cannot_connect", describe(e.Attempt.Err))
+				server.Up(t)
+			}
+		}
+		err := retrypgx.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx pgx.Tx) error { return execute(ctx, tx, increment) })
+		require.NoError(t, err)
+		require.Equal(t, 1, attempts)
+		require.Equal(t, 1, db.total(t))
+	})
+	t.Run("one that is lost, and fn passes over it", func(t *testing.T) {
+		db := newDatabase(t, server)
+		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
+			_, _ = tx.Exec(ctx, increment)
+			if attempt == 1 {
+				_, _ = tx.Exec(ctx, cutOff)
+			}
+			return nil
+		})
+		require.NoError(t, r.err)
+		require.Equal(t, []string{"statement admin_shutdown 57P01"}, r.failures)
+		require.Equal(t, 1, db.total(t))
+	})
+	t.Run("one that is lost unseen is not committed, nor ambiguous", func(t *testing.T) {
+		db := newDatabase(t, server)
+		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
+			if attempt == 1 {
+				_, _ = tx.Conn().Exec(ctx, cutOff)
+				return nil
+			}
+			return execute(ctx, tx, increment)
+		})
+		require.NoError(t, r.err)
+		require.Equal(t, []string{"statement connection_lost"}, r.failures)
+		require.Equal(t, 1, db.total(t))
+	})
+	t.Run("a connection instead of a pool", func(t *testing.T) {
+		db := newDatabase(t, server)
+		conn, err := pgx.Connect(t.Context(), server.DSN())
+		require.NoError(t, err)
+		defer conn.Close(context.Background())
+		attempt := 0
+		require.NoError(t, retrypgx.Tx(t.Context(), conn, quick(3), nil, func(ctx context.Context, tx pgx.Tx) error {
+			if attempt++; attempt == 1 {
+				return execute(ctx, tx, increment, conflict)
+			}
+			return execute(ctx, tx, increment)
+		}))
+		require.Equal(t, 2, attempt)
+		require.Equal(t, 1, db.total(t))
+		err = retrypgx.Tx(t.Context(), conn, quick(3), nil, func(ctx context.Context, tx pgx.Tx) error { return execute(ctx, tx, cutOff) })
+		require.ErrorIs(t, err, pgconn.ErrConnClosed)
+	})
+}

@@ -1,0 +1,53 @@
+package retrypgx_test
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrypgx"
+)
+
+// A transfer under SERIALIZABLE, which is run again where it meets another one.
+func ExampleTx() {
+	transfer := func(ctx context.Context, pool *pgxpool.Pool, from, to int64, cents int64) error {
+		opts := &retrypgx.Options{TxOptions: pgx.TxOptions{IsoLevel: pgx.Serializable}}
+		return retrypgx.Tx(ctx, pool, retry.Policy{}, opts, func(ctx context.Context, tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "update accounts set cents = cents - $1 where id = $2", cents, from); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, "update accounts set cents = cents + $1 where id = $2", cents, to)
+			return err
+		})
+	}
+	_ = transfer
+}
+
+// The new row's id is that of the attempt that was committed.
+func ExampleTxValue() {
+	create := func(ctx context.Context, pool *pgxpool.Pool, name string) (int64, error) {
+		return retrypgx.TxValue(ctx, pool, retry.Policy{}, nil, func(ctx context.Context, tx pgx.Tx) (id int64, err error) {
+			err = tx.QueryRow(ctx, "insert into users (name) values ($1) returning id", name).Scan(&id)
+			return id, err
+		})
+	}
+	_ = create
+}
+
+// A commit whose answer is lost: PostgreSQL is asked what became of it.
+func ExampleProbe() {
+	pay := func(ctx context.Context, pool *pgxpool.Pool, order int64) error {
+		probe := retrypgx.Probe{Pool: pool}
+		opts := &retrypgx.Options{Committed: probe.Committed}
+		return retrypgx.Tx(ctx, pool, retry.Policy{}, opts, func(ctx context.Context, tx pgx.Tx) error {
+			if err := probe.Track(ctx, tx); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, "update orders set paid = true where id = $1", order)
+			return err
+		})
+	}
+	_ = pay
+}

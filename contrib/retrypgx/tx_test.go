@@ -1,0 +1,289 @@
+package retrypgx_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrypgx"
+	"github.com/retrygo/retry/internal/testpg"
+	"github.com/retrygo/retry/retrysql"
+)
+
+var errBusiness = errors.New("insufficient funds")
+
+func find[T error](err error) (T, bool) {
+	var target T
+	ok := errors.As(err, &target)
+	return target, ok
+}
+
+// TestPostgres is what the package does with a real server.
+func TestPostgres(t *testing.T) {
+	server := testpg.Start(t, "deadlock_timeout=10ms")
+	for _, part := range []struct {
+		name string
+		test func(*testing.T, *testpg.Server)
+	}{
+		{"outcomes", testOutcomes},
+		{"conflicts", testConflicts},
+		{"savepoints", testSavepoints},
+		{"ended by fn", testEnded},
+		{"a commit without an answer", testCommit},
+		{"connections", testConnections},
+		{"the caller", testCaller},
+		{"probe", testProbe},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.test(t, server) })
+	}
+}
+
+// execute executes statements until one fails.
+func execute(ctx context.Context, tx pgx.Tx, queries ...string) error {
+	for _, query := range queries {
+		if _, err := tx.Exec(ctx, query); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func testOutcomes(t *testing.T, server *testpg.Server) {
+	for _, row := range []struct {
+		name     string
+		fn       func(ctx context.Context, tx pgx.Tx, attempt int) error
+		attempts int
+		failures []string
+		want     error // nil is a success, which has incremented once
+	}{
+		{name: "a success is committed", fn: func(ctx context.Context, tx pgx.Tx, _ int) error {
+			return execute(ctx, tx, increment)
+		}, attempts: 1},
+		{name: "a conflict is repeated", fn: func(ctx context.Context, tx pgx.Tx, attempt int) error {
+			if attempt == 1 {
+				return execute(ctx, tx, increment, conflict)
+			}
+			return execute(ctx, tx, increment)
+		}, attempts: 2, failures: []string{"statement serialization_failure 40001"}},
+		{name: "a conflict that fn passes over is rolled back and repeated", fn: func(ctx context.Context, tx pgx.Tx, attempt int) error {
+			_, _ = tx.Exec(ctx, increment)
+			if attempt == 1 {
+				_, _ = tx.Exec(ctx, conflict)
+				_, _ = tx.Exec(ctx, increment) // 25P02
+			}
+			return nil
+		}, attempts: 2, failures: []string{"statement serialization_failure 40001"}},
+		{name: "a conflict of which fn makes another error too", fn: func(ctx context.Context, tx pgx.Tx, attempt int) error {
+			_, _ = tx.Exec(ctx, increment)
+			if attempt == 1 && execute(ctx, tx, conflict) != nil {
+				return errBusiness
+			}
+			return nil
+		}, attempts: 2, failures: []string{"statement serialization_failure 40001"}},
+		{name: "a violation that fn returns ends the run", fn: func(ctx context.Context, tx pgx.Tx, _ int) error {
+			return execute(ctx, tx, increment, duplicate)
+		}, attempts: 1, failures: []string{"statement unique_violation 23505"}, want: retry.TerminalError},
+		{name: "a violation that fn passes over is reported", fn: func(ctx context.Context, tx pgx.Tx, _ int) error {
+			_ = execute(ctx, tx, increment, duplicate)
+			return nil
+		}, attempts: 1, failures: []string{"commit transaction_aborted"}, want: pgx.ErrTxCommitRollback},
+		{name: "an abort that was not seen is reported", fn: func(ctx context.Context, tx pgx.Tx, _ int) error {
+			_, _ = tx.Conn().Exec(ctx, conflict)
+			return nil
+		}, attempts: 1, failures: []string{"commit transaction_aborted"}, want: pgx.ErrTxCommitRollback},
+		{name: "an error that fn makes up ends the run", fn: func(ctx context.Context, tx pgx.Tx, _ int) error {
+			return errors.Join(execute(ctx, tx, increment), errBusiness)
+		}, attempts: 1, failures: []string{"statement"}, want: errBusiness},
+		{name: "a scan that fails does not undo anything", fn: func(ctx context.Context, tx pgx.Tx, _ int) error {
+			var n int
+			if err := tx.QueryRow(ctx, "select 'x'").Scan(&n); err == nil {
+				return errBusiness
+			}
+			return execute(ctx, tx, increment)
+		}, attempts: 1},
+		{name: "values that cannot be read do not either", fn: func(ctx context.Context, tx pgx.Tx, _ int) error {
+			rows, _ := tx.Query(ctx, "select 1")
+			_ = rows.Next() && rows.Scan(new(int), new(int)) == nil
+			if rows.Err() == nil {
+				return errBusiness
+			}
+			return execute(ctx, tx, increment)
+		}, attempts: 1},
+		{name: "an error that pgx hides behind that of a scan is not committed", fn: func(ctx context.Context, tx pgx.Tx, _ int) error {
+			rows, _ := tx.Query(ctx, "select 1 / (3 - i) from generate_series(1, 3) i")
+			_ = rows.Next() && rows.Scan(new(int), new(int)) == nil
+			return nil
+		}, attempts: 1, failures: []string{"commit transaction_aborted"}, want: pgx.ErrTxCommitRollback},
+		{name: "no rows do not either", fn: func(ctx context.Context, tx pgx.Tx, _ int) error {
+			var n int
+			if err := tx.QueryRow(ctx, "select n from test where id = 0").Scan(&n); !errors.Is(err, pgx.ErrNoRows) {
+				return errBusiness
+			}
+			return execute(ctx, tx, increment)
+		}, attempts: 1},
+		{name: "rows that fn leaves open end the run", fn: func(ctx context.Context, tx pgx.Tx, _ int) error {
+			_, err := tx.Query(ctx, "select 1 from generate_series(1, 100000)")
+			return err
+		}, attempts: 1, failures: []string{"statement"}, want: retry.TerminalError},
+		{name: "a deferred constraint fails at the commit", fn: func(ctx context.Context, tx pgx.Tx, _ int) error {
+			return execute(ctx, tx, increment, "create temp table later (n int unique deferrable initially deferred) on commit drop", "insert into later values (1), (1)")
+		}, attempts: 1, failures: []string{"commit unique_violation 23505"}, want: retry.TerminalError},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			db := newDatabase(t, server)
+			r := db.attempt(t.Context(), nil, row.fn)
+			returned(t, db.Pool)
+			require.Equal(t, row.attempts, r.attempts)
+			require.Equal(t, row.failures, r.failures)
+			require.NotErrorIs(t, r.err, retrysql.ErrCommitAmbiguous)
+			require.NotErrorIs(t, r.err, pgx.ErrTxClosed)
+			if row.want == nil {
+				require.NoError(t, r.err)
+				require.Equal(t, 1, db.total(t))
+				return
+			}
+			require.ErrorIs(t, r.err, row.want)
+			require.NotContains(t, r.err.Error(), "\n")
+			require.Equal(t, 0, db.total(t))
+			if strings.Contains(row.name, "violation") {
+				violation, ok := find[*pgconn.PgError](r.err)
+				require.True(t, ok)
+				require.Equal(t, "23505", violation.Code)
+			}
+		})
+	}
+	t.Run("every way to execute a statement notes its error", func(t *testing.T) {
+		for name, way := range ways {
+			t.Run(name, func(t *testing.T) {
+				db := newDatabase(t, server)
+				db.exec(t, `create or replace function fail() returns int language plpgsql as
+					'begin raise exception ''a conflict'' using errcode = ''40001''; end'`,
+					"drop table if exists picky", "create table picky (n int check (fail() = n))")
+				r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
+					if attempt == 1 {
+						way(ctx, tx)
+					} else {
+						_, _ = tx.Exec(ctx, increment)
+					}
+					return nil
+				})
+				require.NoError(t, r.err)
+				require.Equal(t, []string{"statement serialization_failure 40001"}, r.failures)
+				require.Equal(t, 1, db.total(t))
+			})
+		}
+	})
+	t.Run("the value is that of the attempt that was committed", func(t *testing.T) {
+		db := newDatabase(t, server)
+		attempt := 0
+		got, err := retrypgx.TxValue(t.Context(), db, quick(3), nil, func(ctx context.Context, tx pgx.Tx) (int, error) {
+			if attempt++; attempt == 1 {
+				return -1, execute(ctx, tx, conflict)
+			}
+			return attempt, nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, 2, got)
+		got, err = retrypgx.TxValue(t.Context(), db, quick(3), nil, func(context.Context, pgx.Tx) (int, error) { return -1, errBusiness })
+		require.ErrorIs(t, err, errBusiness)
+		require.Zero(t, got)
+	})
+	t.Run("the options are those of the transaction", func(t *testing.T) {
+		db := newDatabase(t, server)
+		modes := pgx.TxOptions{IsoLevel: pgx.Serializable, AccessMode: pgx.ReadOnly, DeferrableMode: pgx.Deferrable}
+		r := db.attempt(t.Context(), &retrypgx.Options{TxOptions: modes}, func(ctx context.Context, tx pgx.Tx, _ int) error {
+			var level, only, later string
+			err := tx.QueryRow(ctx, `select current_setting('transaction_isolation'), current_setting('transaction_read_only'),
+				current_setting('transaction_deferrable')`).Scan(&level, &only, &later)
+			require.Equal(t, []string{"serializable", "on", "on"}, []string{level, only, later})
+			return err
+		})
+		require.NoError(t, r.err)
+	})
+	t.Run("a panic rolls back and goes on", func(t *testing.T) {
+		db := newDatabase(t, server)
+		require.PanicsWithValue(t, "boom", func() {
+			db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
+				require.NoError(t, execute(ctx, tx, increment))
+				panic("boom")
+			})
+		})
+		returned(t, db.Pool)
+		require.Equal(t, 0, db.total(t))
+	})
+}
+
+// ways are the ways to execute a statement, which fails with a conflict, that fn then passes over.
+var ways = map[string]func(context.Context, pgx.Tx){
+	"Exec": func(ctx context.Context, tx pgx.Tx) { _, _ = tx.Exec(ctx, "select fail()") },
+	"Query and Close": func(ctx context.Context, tx pgx.Tx) {
+		rows, _ := tx.Query(ctx, "select fail()")
+		rows.Close()
+	},
+	"Query and Next": func(ctx context.Context, tx pgx.Tx) {
+		rows, _ := tx.Query(ctx, "select case when i = 3 then fail() else i end from generate_series(1, 3) i")
+		for rows.Next() {
+			_, _ = rows.Values()
+		}
+		_, _ = rows.Values() // they are closed
+	},
+	"CollectRows": func(ctx context.Context, tx pgx.Tx) {
+		rows, _ := tx.Query(ctx, "select fail()")
+		_, _ = pgx.CollectRows(rows, pgx.RowTo[int])
+	},
+	"QueryRow": func(ctx context.Context, tx pgx.Tx) { _ = tx.QueryRow(ctx, "select fail()").Scan(new(int)) },
+	"Prepare and Exec": func(ctx context.Context, tx pgx.Tx) {
+		_, _ = tx.Prepare(ctx, "failing", "select fail()")
+		_, _ = tx.Exec(ctx, "failing")
+	},
+	"CopyFrom": func(ctx context.Context, tx pgx.Tx) {
+		_, _ = tx.CopyFrom(ctx, pgx.Identifier{"picky"}, []string{"n"}, pgx.CopyFromRows([][]any{{1}}))
+	},
+	"a batch's Close": func(ctx context.Context, tx pgx.Tx) { _ = tx.SendBatch(ctx, failingBatch()).Close() },
+	"a batch's function": func(ctx context.Context, tx pgx.Tx) {
+		b := failingBatch()
+		b.QueuedQueries[0].QueryRow(func(row pgx.Row) error { _ = row.Scan(new(int)); return nil })
+		_ = tx.SendBatch(ctx, b).Close()
+	},
+	"a batch's Exec": func(ctx context.Context, tx pgx.Tx) {
+		results := tx.SendBatch(ctx, failingBatch())
+		_, _ = results.Exec()
+		_ = results.Close()
+	},
+	"a batch that is left open": func(ctx context.Context, tx pgx.Tx) { _, _ = tx.SendBatch(ctx, failingBatch()).Exec() },
+	"a batch's Query": func(ctx context.Context, tx pgx.Tx) {
+		results := tx.SendBatch(ctx, failingBatch())
+		rows, _ := results.Query()
+		rows.Close()
+		_ = results.Close()
+	},
+	"a batch's QueryRow": func(ctx context.Context, tx pgx.Tx) {
+		results := tx.SendBatch(ctx, failingBatch())
+		_ = results.QueryRow().Scan(new(int))
+		_ = results.Close()
+	},
+	"Begin": func(ctx context.Context, tx pgx.Tx) {
+		_, _ = tx.Exec(ctx, "select fail()")
+		_, _ = tx.Begin(ctx) // 25P02
+	},
+	"in a savepoint": func(ctx context.Context, tx pgx.Tx) {
+		nested, err := tx.Begin(ctx)
+		if err == nil {
+			_, _ = nested.Exec(ctx, "select fail()")
+			_ = nested.Commit(ctx)
+		}
+	},
+}
+
+func failingBatch() *pgx.Batch {
+	b := &pgx.Batch{}
+	b.Queue("select fail()")
+	b.Queue("select 1")
+	return b
+}

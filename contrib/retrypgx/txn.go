@@ -1,0 +1,202 @@
+package retrypgx
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// txn is the pgx.Tx that fn works in. It embeds none: a method that pgx adds is not to be passed on unseen.
+type txn struct {
+	tx  pgx.Tx
+	log *journal
+}
+
+var _ pgx.Tx = (*txn)(nil)
+
+// Begin begins a savepoint.
+func (t *txn) Begin(ctx context.Context) (pgx.Tx, error) {
+	if err := t.log.over(); err != nil {
+		return nil, err
+	}
+	tx, err := t.tx.Begin(ctx)
+	if err = t.log.note(err); err != nil {
+		return nil, err
+	}
+	return &savepoint{txn{tx, t.log}}, nil
+}
+
+func (t *txn) Commit(context.Context) error   { return t.log.refuse("Commit") }
+func (t *txn) Rollback(context.Context) error { return t.log.refuse("Rollback") }
+
+func (t *txn) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, src pgx.CopyFromSource) (int64, error) {
+	if err := t.log.over(); err != nil {
+		return 0, err
+	}
+	n, err := t.tx.CopyFrom(ctx, table, columns, src)
+	return n, t.log.note(err)
+}
+
+func (t *txn) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	if err := t.log.over(); err != nil {
+		return pgx.FailedBatchResults(b, err)
+	}
+	return &batchResults{t.tx.SendBatch(ctx, b), t.log}
+}
+
+// LargeObjects has no way to see errors: a pgx.LargeObjects cannot be made of another pgx.Tx.
+func (t *txn) LargeObjects() pgx.LargeObjects { return t.tx.LargeObjects() }
+
+func (t *txn) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
+	if err := t.log.over(); err != nil {
+		return nil, err
+	}
+	description, err := t.tx.Prepare(ctx, name, sql)
+	return description, t.log.note(err)
+}
+
+func (t *txn) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if err := t.log.over(); err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	tag, err := t.tx.Exec(ctx, sql, args...)
+	return tag, t.log.executed(tag, err)
+}
+
+// Query returns rows also with an error, as pgx does, since fn may leave that to them.
+func (t *txn) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if err := t.log.over(); err != nil {
+		return pgx.FailedBatchResults(&pgx.Batch{}, err).Query()
+	}
+	found, err := t.tx.Query(ctx, sql, args...)
+	return t.log.rows(found, err)
+}
+
+func (t *txn) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	if err := t.log.over(); err != nil {
+		return pgx.FailedBatchResults(&pgx.Batch{}, err).QueryRow()
+	}
+	return &row{t.tx.QueryRow(ctx, sql, args...), t.log}
+}
+
+func (t *txn) Conn() *pgx.Conn { return t.tx.Conn() }
+
+// savepoint is a transaction in the transaction, which fn ends.
+type savepoint struct{ txn }
+
+func (s *savepoint) Commit(ctx context.Context) error {
+	if err := s.log.over(); err != nil {
+		return err
+	}
+	return s.log.note(s.tx.Commit(ctx))
+}
+
+func (s *savepoint) Rollback(ctx context.Context) error {
+	if err := s.log.over(); err != nil {
+		return err
+	}
+	return s.log.note(s.tx.Rollback(ctx))
+}
+
+// transaction is a txn with what only Run may do.
+type transaction struct{ *txn }
+
+func (t transaction) Commit(ctx context.Context) error { return t.tx.Commit(ctx) }
+
+func (t transaction) Rollback(ctx context.Context) error {
+	err := t.tx.Rollback(ctx)
+	if errors.Is(err, pgx.ErrTxClosed) {
+		return nil // by a commit that failed
+	}
+	return err
+}
+
+func (t transaction) Failures() (first, retryable error) { return t.log.failures() }
+
+// batchResults are a pgx.BatchResults whose errors are noted.
+type batchResults struct {
+	results pgx.BatchResults
+	log     *journal
+}
+
+var _ pgx.BatchResults = (*batchResults)(nil)
+
+func (b *batchResults) Exec() (pgconn.CommandTag, error) {
+	tag, err := b.results.Exec()
+	return tag, b.log.executed(tag, err)
+}
+
+func (b *batchResults) Query() (pgx.Rows, error) {
+	found, err := b.results.Query()
+	return b.log.rows(found, err)
+}
+
+func (b *batchResults) QueryRow() pgx.Row { return &row{b.results.QueryRow(), b.log} }
+
+func (b *batchResults) Close() error { return b.log.note(b.results.Close()) }
+
+// Tx returns nil: in a transaction a batch cannot begin one.
+func (b *batchResults) Tx() pgx.Tx { return nil }
+
+// rows are pgx.Rows whose error is noted, once, when they are closed.
+type rows struct {
+	pgx.Rows
+	log   *journal
+	noted bool
+	err   error // what noting made of it
+}
+
+func (r *rows) Next() bool {
+	more := r.Rows.Next()
+	if !more {
+		r.note()
+	}
+	return more
+}
+
+// Scan is pgx.Rows.Scan, which closes them where it fails.
+func (r *rows) Scan(dest ...any) error {
+	err := r.Rows.Scan(dest...)
+	if err != nil {
+		r.note()
+	}
+	return err
+}
+
+// Values is pgx.Rows.Values, which closes them where it fails.
+func (r *rows) Values() ([]any, error) {
+	values, err := r.Rows.Values()
+	if err != nil {
+		r.note()
+	}
+	return values, err
+}
+
+func (r *rows) Close() {
+	r.Rows.Close()
+	r.note()
+}
+
+func (r *rows) Err() error {
+	if r.noted {
+		return r.err
+	}
+	return r.Rows.Err()
+}
+
+func (r *rows) note() {
+	if !r.noted {
+		r.noted = true
+		r.err = r.log.executed(r.Rows.CommandTag(), r.Rows.Err())
+	}
+}
+
+// row is a pgx.Row whose error is noted.
+type row struct {
+	row pgx.Row
+	log *journal
+}
+
+func (r *row) Scan(dest ...any) error { return r.log.note(r.row.Scan(dest...)) }
