@@ -40,7 +40,9 @@ type Options struct {
 	// outcome unknown. It must return an error where the commit may still be under way. Its context lives for
 	// RollbackTimeout, also where the caller has gone. Nil means that nobody knows.
 	Committed func(context.Context) (bool, error)
-	// RollbackTimeout is how long a rollback is waited for, and how long Committed may take. Zero means 5s.
+	// RollbackTimeout is how long a rollback is waited for, a commit once the attempt's time is over, and how long
+	// Committed may take. Without a deadline and AttemptTimeout a commit is waited for as long as the driver does.
+	// Zero means 5s.
 	RollbackTimeout time.Duration
 }
 
@@ -59,7 +61,7 @@ type Transaction interface {
 
 // Run is Tx for the transactions of any driver: begin begins one, fn works in it. The rest is as Tx says.
 func Run[T Transaction](ctx context.Context, p retry.Policy, opts *Options, begin func(context.Context) (T, error), fn func(context.Context, T) error) error {
-	r := &runner[T]{begin: begin, fn: fn}
+	r := runner[T]{begin: begin, fn: fn}
 	if opts != nil {
 		r.Options = *opts
 	}
@@ -73,7 +75,20 @@ func Run[T Transaction](ctx context.Context, p retry.Policy, opts *Options, begi
 	case r.RollbackTimeout == 0:
 		r.RollbackTimeout = defaultRollbackTimeout
 	}
-	return retry.Do(ctx, prepared(p), r.attempt)
+	var unsure error // of the first commit that may have taken effect, and was allowed to be repeated
+	return retry.Do(ctx, prepared(p), func(ctx context.Context) error {
+		err := r.attempt(ctx)
+		if err == nil {
+			return nil
+		}
+		if unsure != nil {
+			return fmt.Errorf("%w; an attempt before: %w", err, unsure)
+		}
+		if errors.Is(err, ErrCommitAmbiguous) {
+			unsure = err
+		}
+		return err
+	})
 }
 
 // prepared returns p with the defaults of this package, and its rules behind those of p.
@@ -100,25 +115,12 @@ func classifyAttempt(err error) retry.Class {
 // runner is one call of Run.
 type runner[T Transaction] struct {
 	Options
-	begin  func(context.Context) (T, error)
-	fn     func(context.Context, T) error
-	unsure error // of a commit before the attempt that may have taken effect, and was allowed to be repeated
+	begin func(context.Context) (T, error)
+	fn    func(context.Context, T) error
 }
 
-// attempt makes one attempt. Once it is not known whether one took effect, every failure after it says so.
+// attempt runs fn in a transaction of its own. Whatever happens, that is over when it returns.
 func (r *runner[T]) attempt(ctx context.Context) error {
-	err := r.try(ctx)
-	if err != nil && r.unsure != nil {
-		err = fmt.Errorf("%w; an attempt before: %w", err, r.unsure)
-	}
-	if r.unsure == nil && errors.Is(err, ErrCommitAmbiguous) {
-		r.unsure = err
-	}
-	return err
-}
-
-// try runs fn in a transaction of its own. Whatever happens, that is over when it returns.
-func (r *runner[T]) try(ctx context.Context) error {
 	tx, err := r.begin(ctx)
 	if err != nil {
 		failed := failure(ctx, Connect, err)
@@ -152,7 +154,9 @@ func (r *runner[T]) try(ctx context.Context) error {
 	switch failed.RollbackErr = r.rollback(ctx, tx); {
 	case wasOver(failed.RollbackErr):
 		failed.RollbackErr = nil
-		return ended(failed)
+		if bounded(ctx) || ctx.Err() == nil { // else it was database/sql that has rolled back
+			return ended(failed)
+		}
 	case retryable == nil && Judge(Statement, failed.RollbackErr).Code != "":
 		// The server had nothing to roll back, as after INSERT OR ROLLBACK of SQLite. What fn did then was committed
 		// by itself; only after an error that calls for a retry nothing was done.
@@ -174,11 +178,20 @@ func ended(failed *AttemptError) error {
 
 // commit ends the transaction, and finds out how that ended.
 func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
-	err := tx.Commit(ctx)
+	var err error
+	returned := true
+	if bounded(ctx) {
+		err, returned = r.wait(ctx, tx)
+	} else {
+		err = tx.Commit(ctx)
+	}
 	if err == nil {
 		return nil
 	}
 	failed := failure(ctx, Commit, err)
+	if !returned { // and the transaction is not to be touched
+		return r.settle(ctx, failed)
+	}
 	if wasOver(err) {
 		if ctx.Err() != nil { // it was database/sql that has rolled back
 			return failure(ctx, Statement, context.Cause(ctx))
@@ -188,14 +201,45 @@ func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
 	if err := r.rollback(ctx, tx); !wasOver(err) {
 		failed.RollbackErr = err
 	}
-	switch {
-	case !failed.Ambiguous:
+	if !failed.Ambiguous {
 		failed.blame(first)
 		return failed
-	case r.Committed != nil:
+	}
+	return r.settle(ctx, failed)
+}
+
+// settle asks the probe, if there is one, about a commit whose outcome is not known.
+func (r *runner[T]) settle(ctx context.Context, failed *AttemptError) error {
+	if r.Committed != nil {
 		return r.probe(ctx, failed)
-	default:
-		return r.unknown(ctx, failed)
+	}
+	return r.unknown(ctx, failed)
+}
+
+// bounded reports whether the attempt has to be over some time, so that it is worth a goroutine and contexts of the
+// transaction's own, which take longer than a short transaction of SQLite does.
+func bounded(ctx context.Context) bool {
+	_, ok := ctx.Deadline()
+	return ok
+}
+
+// wait calls a commit and reports whether it has returned: once the attempt's time is over, it is waited for no longer than
+// RollbackTimeout. That of database/sql has no context, and its driver may wait for a network that is gone.
+func (r *runner[T]) wait(ctx context.Context, tx T) (err error, returned bool) {
+	done := make(chan error, 1)
+	go func() { done <- tx.Commit(ctx) }()
+	select {
+	case err := <-done:
+		return err, true
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(r.RollbackTimeout)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err, true
+	case <-timer.C:
+		return fmt.Errorf("retrysql: commit has not returned within %v of %w", r.RollbackTimeout, context.Cause(ctx)), false
 	}
 }
 

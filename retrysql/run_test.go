@@ -35,6 +35,7 @@ var errBusiness = errors.New("insufficient funds")
 // db is a fake database: it answers begins, commits and rollbacks from lists, nil where these end, and notes what is done.
 type db struct {
 	begins, commits []error
+	commit          func() // is called first
 	rollback        func(context.Context) error
 	log             []string
 }
@@ -71,6 +72,9 @@ type tx struct {
 }
 
 func (t *tx) Commit(context.Context) error {
+	if t.db.commit != nil {
+		t.db.commit()
+	}
 	err := pop(&t.db.commits)
 	t.db.note("commit", err)
 	return err
@@ -392,6 +396,25 @@ func TestRunAndTheCaller(t *testing.T) {
 		require.ErrorContains(t, err, "rollback has not returned within 5s")
 		require.Equal(t, 5*time.Second, time.Since(start))
 		close(release)
+	})
+	inBubble(t, "a commit that hangs is not waited for longer than its timeout after the caller has gone: ambiguous", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		release := make(chan struct{})
+		d := db{commit: func() { <-release }, rollback: func(context.Context) error { panic("the commit is under way") }}
+		start := time.Now()
+		err := retrysql.Run(ctx, atOnce, nil, d.begin, statements())
+		require.ErrorIs(t, err, retry.DeadlinePassed)
+		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+		require.ErrorContains(t, err, "commit has not returned within 5s of context deadline exceeded")
+		require.Equal(t, 6*time.Second, time.Since(start))
+		close(release)
+	})
+	inBubble(t, "a commit that returns a little after the caller has gone is believed", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		d := db{commit: func() { <-time.After(2 * time.Second) }}
+		require.NoError(t, retrysql.Run(ctx, atOnce, nil, d.begin, statements()))
 	})
 	inBubble(t, "it waits between attempts, outside any transaction", func(t *testing.T) {
 		var d db

@@ -111,14 +111,19 @@ func (t *Txn) Prepare(ctx context.Context, query string) (*Stmt, error) {
 // must return them, and send nothing after them. It must not be committed or rolled back.
 func (t *Txn) Unwrap() *sql.Tx { return t.tx }
 
-// txn is a Txn with what only Run may do. Its context is not the attempt's: when that is done, database/sql would roll
-// back in a goroutine of its own, and nobody could wait for it.
+// txn is a Txn with what only Run may do.
 type txn struct {
 	*Txn
-	cancel context.CancelFunc
+	cancel context.CancelFunc // of a context of the transaction's own; nil where it has none
 }
 
+// begin begins a transaction. Where the attempt has to be over some time, its context is not the attempt's: when that is
+// done, database/sql would roll back in a goroutine of its own, and the next attempt could not wait for it.
 func begin(ctx context.Context, db Beginner, opts *sql.TxOptions) (txn, error) {
+	if !bounded(ctx) {
+		tx, err := db.BeginTx(ctx, opts)
+		return txn{&Txn{tx: tx}, nil}, err
+	}
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
 	tx, err := db.BeginTx(own, opts)
@@ -136,13 +141,17 @@ func begin(ctx context.Context, db Beginner, opts *sql.TxOptions) (txn, error) {
 
 // Commit ends with ctx where the driver heeds the context that it was begun with.
 func (t txn) Commit(ctx context.Context) error {
-	defer t.cancel()
-	defer context.AfterFunc(ctx, t.cancel)()
+	if t.cancel != nil {
+		defer t.cancel()
+		defer context.AfterFunc(ctx, t.cancel)()
+	}
 	return t.tx.Commit()
 }
 
 func (t txn) Rollback(context.Context) error {
-	defer t.cancel()
+	if t.cancel != nil {
+		defer t.cancel()
+	}
 	return t.tx.Rollback()
 }
 

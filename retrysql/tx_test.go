@@ -198,8 +198,22 @@ func TestTx(t *testing.T) {
 		require.NoError(t, retrysql.Tx(t.Context(), conn, atOnce, nil, exec("update")))
 		require.NoError(t, conn.Close())
 	})
-	t.Run("cancelled in a statement: rolled back", func(t *testing.T) {
+	t.Run("cancelled in a statement, without a deadline: rolled back by database/sql", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
+		rolledBack := make(chan struct{})
+		f := &fake{rollback: func() error { close(rolledBack); return nil }}
+		err := retrysql.Tx(ctx, openFake(t, f), atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			cancel()
+			_, err := tx.Exec(ctx, "update")
+			return err
+		})
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		require.NotErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+		require.NotErrorIs(t, err, retrysql.ErrTransactionEnded)
+		<-rolledBack
+	})
+	t.Run("cancelled in a statement: rolled back", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		f := &fake{}
 		err := retrysql.Tx(ctx, openFake(t, f), atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 			cancel()
@@ -226,7 +240,7 @@ func TestTx(t *testing.T) {
 		require.NoError(t, retrysql.Tx(t.Context(), db, p, nil, exec("update")))
 	})
 	t.Run("cancelled while it begins: rolled back", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		f := &fake{begin: func() error { cancel(); return nil }}
 		err := retrysql.Tx(ctx, openFake(t, f), atOnce, nil, func(context.Context, *retrysql.Txn) error { panic("not run") })
 		require.ErrorIs(t, err, retry.CallerCanceled)
