@@ -1,0 +1,92 @@
+package drivers_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/retrysql"
+)
+
+// bank is a database with accounts and a ledger of the transfers between them. The ledger has no key, so that a transfer
+// which is applied twice shows instead of failing.
+type bank struct {
+	direct   *sql.DB // without a proxy
+	accounts int
+	bind     func(query string) string // puts in a driver's placeholders for "?"
+}
+
+// deposit is what each account begins with.
+const deposit = 1000
+
+// newBank makes the tables.
+func newBank(t *testing.T, d driver, direct *sql.DB, accounts int) *bank {
+	t.Helper()
+	b := &bank{direct: direct, accounts: accounts, bind: func(query string) string { return query }}
+	if d.name != goMySQL.name {
+		b.bind = dollars
+	}
+	exec1(t, direct,
+		"create table accounts (id integer primary key, balance integer not null)",
+		"create table ledger (id integer not null, source integer not null, target integer not null, amount integer not null)",
+		"create index ledger_id on ledger (id)")
+	rows := make([]string, accounts)
+	for id := range rows {
+		rows[id] = fmt.Sprintf("(%d, %d)", id, deposit)
+	}
+	exec1(t, direct, "insert into accounts values "+strings.Join(rows, ", "))
+	return b
+}
+
+// dollars puts $1, $2, ... in the place of each "?".
+func dollars(query string) string {
+	parts := strings.Split(query, "?")
+	for i := range parts[1:] {
+		parts[i] += fmt.Sprintf("$%d", i+1)
+	}
+	return strings.Join(parts, "")
+}
+
+// transfer is an order to the bank.
+type transfer struct{ id, source, target, amount int }
+
+// apply makes a transfer in a transaction. It reads before it writes, as most do.
+func (b *bank) apply(ctx context.Context, tx *retrysql.Txn, order transfer) error {
+	if _, err := tx.Exec(ctx, b.bind("insert into ledger values (?, ?, ?, ?)"),
+		order.id, order.source, order.target, order.amount); err != nil {
+		return err
+	}
+	for _, change := range []struct{ id, amount int }{{order.source, -order.amount}, {order.target, order.amount}} {
+		var balance int
+		if err := tx.QueryRow(ctx, b.bind("select balance from accounts where id = ?"), change.id).Scan(&balance); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, b.bind("update accounts set balance = ? where id = ?"), balance+change.amount, change.id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applied is a probe: whether a transfer was.
+func (b *bank) applied(id int) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		var n int
+		err := b.direct.QueryRowContext(ctx, b.bind("select count(*) from ledger where id = ?"), id).Scan(&n)
+		return n > 0, err
+	}
+}
+
+// requireConserved requires that the bank has the money that it began with, and each account what the ledger says.
+func (b *bank) requireConserved(t *testing.T) {
+	t.Helper()
+	require.Equal(t, b.accounts*deposit, number(t, b.direct, "select sum(balance) from accounts"))
+	require.Equal(t, 0, number(t, b.direct, b.bind(`
+		select count(*) from accounts where balance <> ?
+			+ (select coalesce(sum(amount), 0) from ledger where target = accounts.id)
+			- (select coalesce(sum(amount), 0) from ledger where source = accounts.id)`), deposit))
+}

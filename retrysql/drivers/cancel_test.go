@@ -1,0 +1,117 @@
+package drivers_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql"
+)
+
+// withCancel makes calls with each driver that talks to a server: for each of the first requests of a call, and each fault,
+// one whose context is cancelled when the client has sent that request, which then meets the fault. work makes the call,
+// with connections of its own, and writes id into the ledger. That has its row once where work succeeded, once or not at all
+// where the error is the one for an unknown outcome, and not where it is another.
+func withCancel(t *testing.T, requests int, unknown error, work func(ctx context.Context, t *testing.T, b *bank, db *sql.DB, id int) error) {
+	t.Helper()
+	t.Parallel()
+	for _, d := range serverDrivers {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			s, name := d.newDatabase(t)
+			b := newBank(t, d, d.open(t, s.address, name), 2)
+			faults := []fault{pass, loseRequest, loseReply}
+			outcomes := make([]error, requests*len(faults))
+			for id := range outcomes {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var seen atomic.Int32
+				p := newProxy(t, s.address, func(string) fault {
+					if int(seen.Add(1)) != id/len(faults)+1 {
+						return pass
+					}
+					cancel()
+					return faults[id%len(faults)]
+				})
+				outcomes[id] = work(ctx, t, b, d.open(t, p.address, name), id)
+			}
+
+			// A transaction that the server is still at has a lock on one of these rows.
+			exec1(t, b.direct, "update accounts set balance = balance")
+			for id, err := range outcomes {
+				rows := number(t, b.direct, b.bind("select count(*) from ledger where id = ?"), id)
+				request := fmt.Sprintf("request %d, fault %d: %v", id/len(faults)+1, faults[id%len(faults)], err)
+				switch {
+				case err == nil:
+					require.Equal(t, 1, rows, request)
+				case errors.Is(err, unknown):
+					require.LessOrEqual(t, rows, 1, request)
+				default:
+					require.Zero(t, rows, request)
+					require.ErrorIs(t, err, context.Canceled)
+				}
+			}
+		})
+	}
+}
+
+func TestATransactionThatIsCancelledIsRolledBackOrAmbiguous(t *testing.T) {
+	withCancel(t, 16, retrysql.ErrCommitAmbiguous, func(ctx context.Context, t *testing.T, b *bank, db *sql.DB, id int) error {
+		p, _ := observed(4, nil)
+		return retrysql.Tx(ctx, db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			return b.apply(ctx, tx, transfer{id, 0, 1, 10})
+		})
+	})
+}
+
+func TestAStatementThatIsCancelledIsNotDoneOrAmbiguous(t *testing.T) {
+	withCancel(t, 6, retrysql.ErrAmbiguous, func(ctx context.Context, t *testing.T, b *bank, db *sql.DB, id int) error {
+		p, _ := observed(4, nil)
+		return retrysql.Do(ctx, db, p, func(ctx context.Context, c *retrysql.Conn) error {
+			_, err := c.Exec(ctx, b.bind("insert into ledger values (?, 0, 1, 10)"), id)
+			return err
+		})
+	})
+}
+
+// TestAnAttemptThatTimesOutOnALockIsRetried: whatever the drivers and servers make of the end of the attempt's context.
+func TestAnAttemptThatTimesOutOnALockIsRetried(t *testing.T) {
+	t.Parallel()
+	for _, d := range serverDrivers {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			s, name := d.newDatabase(t)
+			db := d.open(t, s.address, name)
+			exec1(t, db, counter...)
+			holder, err := db.Begin()
+			require.NoError(t, err)
+			_, err = holder.Exec("update counter set n = n + 10")
+			require.NoError(t, err)
+			p, last := observed(retry.Unlimited, func(attempt int) {
+				if attempt == 2 {
+					require.NoError(t, holder.Commit())
+				}
+			})
+			p.AttemptTimeout = 200 * time.Millisecond // enough for an attempt that meets no lock
+
+			err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				_, err := tx.Exec(ctx, "update counter set n = n + 1")
+				return err
+			})
+
+			require.NoError(t, err)
+			require.Greater(t, last.Attempts, 2)
+			for _, failed := range last.Failures[:2] {
+				require.Equal(t, retrysql.AttemptTimeout, failed.Reason)
+			}
+			require.Equal(t, 11, number(t, db, "select n from counter"))
+		})
+	}
+}

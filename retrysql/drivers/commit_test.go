@@ -1,0 +1,151 @@
+package drivers_test
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql"
+)
+
+// lostCommit is a way in which a commit goes wrong on its way.
+type lostCommit struct {
+	name    string
+	fault   fault
+	applied int // 1 where the server got it
+}
+
+// withLostCommits runs a test with each driver that talks to a server and each fault: it has a bank, and a pool whose
+// second and third commit meet the fault.
+func withLostCommits(t *testing.T, test func(t *testing.T, c lostCommit, b *bank, db *sql.DB)) {
+	t.Helper()
+	t.Parallel()
+	for _, d := range serverDrivers {
+		for _, c := range []lostCommit{
+			{name: "that is lost", fault: loseRequest},
+			{name: "whose reply is lost", fault: loseReply, applied: 1},
+			{name: "whose reply is torn", fault: tearReply, applied: 1},
+		} {
+			t.Run(d.name+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				s, name := d.newDatabase(t)
+				b := newBank(t, d, d.open(t, s.address, name), 5)
+				p := newProxy(t, s.address, at(d.commit, pass, c.fault, c.fault))
+
+				test(t, c, b, d.open(t, p.address, name))
+
+				require.EqualValues(t, 2, p.cuts.Load())
+				b.requireConserved(t)
+			})
+		}
+	}
+}
+
+// transferEach makes four transfers, one after the other, and returns what became of them, and the failed attempts of all.
+func transferEach(t *testing.T, b *bank, db *sql.DB, options func(id int) *retrysql.Options) ([]error, []failure) {
+	t.Helper()
+	outcomes := make([]error, 4)
+	var failures []failure
+	for id := range outcomes {
+		p, last := observed(4, nil)
+		outcomes[id] = retrysql.Tx(t.Context(), db, p, options(id), func(ctx context.Context, tx *retrysql.Txn) error {
+			return b.apply(ctx, tx, transfer{id, id, id + 1, 10})
+		})
+		failures = append(failures, last.Failures...)
+	}
+	return outcomes, failures
+}
+
+func TestACommitThatIsLostIsAmbiguousAndNotRepeated(t *testing.T) {
+	withLostCommits(t, func(t *testing.T, c lostCommit, b *bank, db *sql.DB) {
+		outcomes, failures := transferEach(t, b, db, func(int) *retrysql.Options { return nil })
+
+		for id, failed := range []bool{false, true, true, false} {
+			if !failed {
+				require.NoError(t, outcomes[id])
+				continue
+			}
+			require.ErrorIs(t, outcomes[id], retrysql.ErrCommitAmbiguous)
+			require.ErrorIs(t, outcomes[id], retry.TerminalError)
+		}
+		ambiguous, applied := requireExactlyOnce(t, b.direct, "ledger", outcomes)
+		require.Equal(t, 2, ambiguous)
+		require.Equal(t, 2*c.applied, applied)
+		lost := failure{Step: retrysql.Commit, Reason: retrysql.ConnectionLost}
+		require.Equal(t, []failure{lost, lost}, failures)
+	})
+}
+
+func TestACommitThatIsLostIsSettledByAProbe(t *testing.T) {
+	withLostCommits(t, func(t *testing.T, c lostCommit, b *bank, db *sql.DB) {
+		outcomes, failures := transferEach(t, b, db, func(id int) *retrysql.Options {
+			return &retrysql.Options{Committed: b.applied(id)}
+		})
+
+		require.Equal(t, make([]error, len(outcomes)), outcomes)
+		requireExactlyOnce(t, b.direct, "ledger", outcomes)
+		require.Len(t, failures, 2*(1-c.applied)) // where it was applied the attempt has not failed
+	})
+}
+
+func TestACommitThatIsLostStaysAmbiguousWhereTheProbeFails(t *testing.T) {
+	asked := errors.New("asked")
+	withLostCommits(t, func(t *testing.T, c lostCommit, b *bank, db *sql.DB) {
+		outcomes, _ := transferEach(t, b, db, func(int) *retrysql.Options {
+			return &retrysql.Options{Committed: func(context.Context) (bool, error) { return false, asked }}
+		})
+
+		ambiguous, applied := requireExactlyOnce(t, b.direct, "ledger", outcomes)
+		require.Equal(t, 2, ambiguous)
+		require.Equal(t, 2*c.applied, applied)
+		require.ErrorIs(t, outcomes[1], asked)
+	})
+}
+
+// TestACommitThatIsLostIsRepeatedWhereThatIsAllowed declares transfers idempotent that are not, so that it shows.
+func TestACommitThatIsLostIsRepeatedWhereTheCallerAllowsIt(t *testing.T) {
+	withLostCommits(t, func(t *testing.T, c lostCommit, b *bank, db *sql.DB) {
+		outcomes, failures := transferEach(t, b, db, func(int) *retrysql.Options { return &retrysql.Options{Idempotent: true} })
+
+		require.Equal(t, make([]error, len(outcomes)), outcomes)
+		require.Len(t, failures, 2)
+		// The third commit is that of the repetition.
+		require.Equal(t, 4+2*c.applied, number(t, b.direct, "select count(*) from ledger"))
+	})
+}
+
+// TestTheDriversErrorOfALostCommit is why none of them is believed at that step.
+func TestWhatDriversSayOfALostCommitDoesNotTellThatItWasApplied(t *testing.T) {
+	t.Parallel()
+	for _, d := range serverDrivers {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			s, name := d.newDatabase(t)
+			direct := d.open(t, s.address, name)
+			exec1(t, direct, counter...)
+			db := d.open(t, newProxy(t, s.address, at(d.commit, loseReply)).address, name)
+			tx, err := db.Begin()
+			require.NoError(t, err)
+			_, err = tx.Exec("update counter set n = n + 1")
+			require.NoError(t, err)
+
+			err = tx.Commit()
+
+			require.Error(t, err)
+			require.Equal(t, 1, number(t, direct, "select n from counter"))
+			safe, ok := asType[interface {
+				error
+				SafeToRetry() bool
+			}](err)
+			t.Logf("%v; driver.ErrBadConn: %v; SafeToRetry: %v", err, errors.Is(err, sqldriver.ErrBadConn), ok && safe.SafeToRetry())
+			require.Equal(t, retrysql.Verdict{
+				Class: retry.Terminal, Reason: retrysql.ConnectionLost, Ambiguous: true,
+			}, retrysql.Judge(retrysql.Commit, err))
+		})
+	}
+}

@@ -1,0 +1,289 @@
+package drivers_test
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql"
+)
+
+// withPostgres runs a test with each driver for PostgreSQL, in parallel, each with a database of its own in which the
+// setup was executed.
+func withPostgres(t *testing.T, setup []string, test func(t *testing.T, d driver, db *sql.DB)) {
+	t.Helper()
+	t.Parallel()
+	for _, d := range []driver{libpq, pgxStdlib} {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			s, name := newPostgres(t)
+			db := d.open(t, s.address, name)
+			exec1(t, db, setup...)
+			test(t, d, db)
+		})
+	}
+}
+
+var counter = []string{"create table counter (n integer not null)", "insert into counter values (0)"}
+
+// contended is a policy for transactions that meet each other often.
+var contended = retry.Policy{
+	MaxAttempts: 100,
+	Backoff:     retry.Backoff{Base: time.Millisecond, Cap: 50 * time.Millisecond},
+}
+
+// TestWriteSkewLeavesOneDoctorOnCall: each of many goes off call if another one is on. All look before any of them goes,
+// so that under a weaker isolation nobody would be left.
+func TestWriteSkewLeavesOneDoctorOnCall(t *testing.T) {
+	const doctors = 12
+	withPostgres(t, []string{
+		"create table doctors (id integer primary key, on_call boolean not null)",
+		"insert into doctors select id, true from generate_series(1, 12) id",
+	}, func(t *testing.T, _ driver, db *sql.DB) {
+		p, count := counted(contended)
+		var looked sync.WaitGroup
+		looked.Add(doctors)
+		var all sync.WaitGroup
+		failed := make([]error, doctors)
+		for doctor := range doctors {
+			lookedOnce := sync.OnceFunc(func() { looked.Done(); looked.Wait() })
+			all.Go(func() {
+				opts := &retrysql.Options{Isolation: sql.LevelSerializable}
+				failed[doctor] = retrysql.Tx(t.Context(), db, p, opts, func(ctx context.Context, tx *retrysql.Txn) error {
+					var others int
+					err := tx.QueryRow(ctx, "select count(*) from doctors where on_call and id <> $1", doctor+1).Scan(&others)
+					if err != nil {
+						return err
+					}
+					lookedOnce()
+					if others == 0 {
+						return nil
+					}
+					_, err = tx.Exec(ctx, "update doctors set on_call = false where id = $1", doctor+1)
+					return err
+				})
+			})
+		}
+		all.Wait()
+
+		require.Equal(t, make([]error, doctors), failed)
+		require.Equal(t, 1, number(t, db, "select count(*) from doctors where on_call"))
+		conflicts := count.of(func(f failure) bool { return f.Reason == retrysql.SerializationFailure && f.Code == "40001" })
+		require.GreaterOrEqual(t, conflicts, doctors-1) // of those who have looked at the same time one can be right
+		require.Equal(t, count.attempts-doctors, conflicts)
+		t.Log(count)
+	})
+}
+
+// deadlock has two transactions write the same two rows in opposite orders, each its first one before the other's second,
+// which the server ends with the code, and requires that both take effect once. The one that is retried can meet the other
+// again. passOver is what fn makes of an error.
+func deadlock(t *testing.T, db *sql.DB, code string, passOver func(error) error) {
+	t.Helper()
+	p, count := counted(contended)
+	var first, all sync.WaitGroup
+	first.Add(2)
+	failed := make([]error, 2)
+	for i, queries := range [][2]string{
+		{"update pairs set n = n + 1 where id = 1", "update pairs set n = n + 1 where id = 2"},
+		{"update pairs set n = n + 1 where id = 2", "update pairs set n = n + 1 where id = 1"},
+	} {
+		firstOnce := sync.OnceFunc(func() { first.Done(); first.Wait() })
+		all.Go(func() {
+			failed[i] = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				if _, err := tx.Exec(ctx, queries[0]); err != nil {
+					return err
+				}
+				firstOnce()
+				if _, err := tx.Exec(ctx, queries[1]); passOver(err) != nil {
+					return err
+				}
+				_, err := tx.Exec(ctx, "insert into done values (1)")
+				return passOver(err)
+			})
+		})
+	}
+	all.Wait()
+
+	require.Equal(t, make([]error, 2), failed)
+	require.Equal(t, 4, number(t, db, "select sum(n) from pairs"))
+	require.Equal(t, 2, number(t, db, "select count(*) from done"))
+	deadlocks := count.of(func(f failure) bool { return f == failure{retrysql.Statement, retrysql.Deadlock, code} })
+	require.Positive(t, deadlocks)
+	require.Equal(t, count.attempts-2, deadlocks)
+}
+
+// passed is what fn makes of an error that it does not look at.
+func passed(error) error { return nil }
+
+// returned is what fn makes of an error by default.
+func returned(err error) error { return err }
+
+var pairs = []string{
+	"create table pairs (id integer primary key, n integer not null)", "insert into pairs values (1, 0), (2, 0)",
+	"create table done (n integer)",
+}
+
+func TestADeadlockIsRetried(t *testing.T) {
+	withPostgres(t, pairs, func(t *testing.T, _ driver, db *sql.DB) { deadlock(t, db, "40P01", returned) })
+}
+
+func TestADeadlockThatFnPassesOverIsRetried(t *testing.T) {
+	withPostgres(t, pairs, func(t *testing.T, _ driver, db *sql.DB) { deadlock(t, db, "40P01", passed) })
+}
+
+func TestALockThatIsNotHadIsRetriedUntilItIs(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		prepare string
+		lock    string
+	}{
+		{name: "NOWAIT", lock: "select n from counter for update nowait"},
+		{name: "lock_timeout", prepare: "set local lock_timeout = '10ms'", lock: "select n from counter for update"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			withPostgres(t, counter, func(t *testing.T, _ driver, db *sql.DB) {
+				holder, err := db.Begin()
+				require.NoError(t, err)
+				_, err = holder.Exec("update counter set n = n + 10")
+				require.NoError(t, err)
+				p, last := observed(4, func(attempt int) {
+					if attempt == 2 {
+						require.NoError(t, holder.Commit())
+					}
+				})
+
+				err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+					if test.prepare != "" {
+						if _, err := tx.Exec(ctx, test.prepare); err != nil {
+							return err
+						}
+					}
+					var n int
+					if err := tx.QueryRow(ctx, test.lock).Scan(&n); err != nil {
+						return err
+					}
+					_, err := tx.Exec(ctx, "update counter set n = $1", n+1)
+					return err
+				})
+
+				require.NoError(t, err)
+				timeout := failure{retrysql.Statement, retrysql.LockTimeout, "55P03"}
+				require.Equal(t, run{Status: retry.Succeeded, Attempts: 3, Failures: []failure{timeout, timeout}}, *last)
+				require.Equal(t, 11, number(t, db, "select n from counter"))
+			})
+		})
+	}
+}
+
+// TestAConflictThatFnPassesOverIsRolledBackAndRetried: without the note of it the transaction would go on to the commit,
+// which says that it is a rollback, but not why.
+func TestAConflictThatFnPassesOverIsRolledBackAndRetried(t *testing.T) {
+	withPostgres(t, counter, func(t *testing.T, _ driver, db *sql.DB) {
+		p, last := observed(4, nil)
+		interfere := sync.OnceFunc(func() { exec1(t, db, "update counter set n = n + 10") })
+		opts := &retrysql.Options{Isolation: sql.LevelRepeatableRead}
+
+		err := retrysql.Tx(t.Context(), db, p, opts, func(ctx context.Context, tx *retrysql.Txn) error {
+			_ = increment(ctx, tx, interfere)
+			return nil
+		})
+
+		require.NoError(t, err)
+		require.Equal(t, run{
+			Status: retry.Succeeded, Attempts: 2,
+			Failures: []failure{{retrysql.Statement, retrysql.SerializationFailure, "40001"}},
+		}, *last)
+		require.Equal(t, 11, number(t, db, "select n from counter"))
+	})
+}
+
+// TestAnAbortThatNobodyNotedIsNoSuccess passes over an error of the sql.Tx itself, so that the commit is the first to tell.
+func TestAnAbortThatNobodyNotedIsNoSuccess(t *testing.T) {
+	withPostgres(t, counter, func(t *testing.T, _ driver, db *sql.DB) {
+		p, last := observed(4, nil)
+
+		err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			if err := increment(ctx, tx, nil); err != nil {
+				return err
+			}
+			_, err := tx.Unwrap().ExecContext(ctx, "select nothing from nowhere")
+			require.Error(t, err)
+			return nil
+		})
+
+		require.Error(t, err)
+		require.NotErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+		require.Equal(t, run{
+			Status: retry.DeadLettered, Attempts: 1,
+			Failures: []failure{{Step: retrysql.Commit, Reason: retrysql.TransactionAborted}},
+		}, *last)
+		require.Equal(t, 0, number(t, db, "select n from counter"))
+	})
+}
+
+func TestAStatementTimeoutIsNotRetried(t *testing.T) {
+	withPostgres(t, counter, func(t *testing.T, _ driver, db *sql.DB) {
+		p, last := observed(4, nil)
+
+		err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			if err := increment(ctx, tx, nil); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, "set local statement_timeout = '10ms'"); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, "select pg_sleep(3600)")
+			return err
+		})
+
+		require.ErrorIs(t, err, retry.TerminalError)
+		require.Equal(t, run{
+			Status: retry.DeadLettered, Attempts: 1,
+			Failures: []failure{{retrysql.Statement, retrysql.QueryCanceled, "57014"}},
+		}, *last)
+		require.Equal(t, 0, number(t, db, "select n from counter"))
+	})
+}
+
+// TestTooManyConnectionsIsRetriedUntilOneIsFree uses a user who may have one. The server needs a moment to see that it is
+// given back.
+func TestTooManyConnectionsIsRetriedUntilOneIsFree(t *testing.T) {
+	withPostgres(t, counter, func(t *testing.T, d driver, db *sql.DB) {
+		name := database(t, db)
+		s := required(t, postgres)
+		exec1(t, db, "create role "+name+" login connection limit 1", "grant all on counter to "+name)
+		t.Cleanup(func() { exec1(t, db, "drop owned by "+name, "drop role "+name) })
+		holder := d.openAs(t, name, s.address, name)
+		require.NoError(t, holder.Ping())
+		p, last := observed(retry.Unlimited, func(attempt int) {
+			if attempt == 3 {
+				require.NoError(t, holder.Close())
+			}
+		})
+
+		err := retrysql.Tx(t.Context(), d.openAs(t, name, s.address, name), p, nil,
+			func(ctx context.Context, tx *retrysql.Txn) error { return increment(ctx, tx, nil) })
+
+		require.NoError(t, err)
+		require.Equal(t, retry.Succeeded, last.Status)
+		require.Greater(t, last.Attempts, 3)
+		for _, failed := range last.Failures {
+			require.Equal(t, failure{retrysql.Connect, retrysql.TooManyConnections, "53300"}, failed)
+		}
+		require.Equal(t, 1, number(t, db, "select n from counter"))
+	})
+}
+
+// database returns the name of the pool's database.
+func database(t *testing.T, db *sql.DB) string {
+	t.Helper()
+	var name string
+	require.NoError(t, db.QueryRow("select current_database()").Scan(&name))
+	return name
+}

@@ -1,0 +1,59 @@
+package drivers_test
+
+import (
+	"database/sql"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/retrysql"
+)
+
+// inParallel calls work for each number below n, in the given number of goroutines, and returns what each call returned.
+func inParallel(workers, n int, work func(id int) error) []error {
+	outcomes := make([]error, n)
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for id := int(next.Add(1)) - 1; id < n; id = int(next.Add(1)) - 1 {
+				outcomes[id] = work(id)
+			}
+		})
+	}
+	all.Wait()
+	return outcomes
+}
+
+// requireExactlyOnce requires that the table has one row for each id that was acknowledged, one or none for each that was
+// reported ambiguous, and no other, and that nothing else was reported. It returns how many were ambiguous, and how many
+// of these have their row.
+func requireExactlyOnce(t *testing.T, db *sql.DB, table string, outcomes []error) (ambiguous, applied int) {
+	t.Helper()
+	times := make([]int, len(outcomes))
+	rows, err := db.Query("select id, count(*) from " + table + " group by id")
+	require.NoError(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var id, n int
+		require.NoError(t, rows.Scan(&id, &n))
+		times[id] = n
+	}
+	require.NoError(t, rows.Err())
+	for id, err := range outcomes {
+		switch {
+		case err == nil:
+			require.Equal(t, 1, times[id], "acknowledged: %d", id)
+		case errors.Is(err, retrysql.ErrCommitAmbiguous):
+			require.LessOrEqual(t, times[id], 1, "ambiguous: %d", id)
+			ambiguous++
+			applied += times[id]
+		default:
+			require.NoError(t, err, "neither acknowledged nor ambiguous: %d", id)
+		}
+	}
+	return ambiguous, applied
+}

@@ -1,0 +1,110 @@
+package drivers_test
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql"
+)
+
+// openMaria returns a pool for a database of the test's own, in which the setup was executed.
+func openMaria(t *testing.T, setup []string) *sql.DB {
+	t.Helper()
+	s, name := newMaria(t)
+	db := goMySQL.open(t, s.address, name)
+	exec1(t, db, setup...)
+	return db
+}
+
+func TestAMariaDBDeadlockIsRetried(t *testing.T) {
+	t.Parallel()
+	deadlock(t, openMaria(t, pairs), "1213", returned)
+}
+
+// TestAMariaDBDeadlockThatFnPassesOverLosesNothing: the server undoes the whole transaction, and what fn writes after that
+// would be outside any, where a commit comes too late for the rest and a rollback for this.
+func TestAMariaDBDeadlockThatFnPassesOverLosesNothing(t *testing.T) {
+	t.Parallel()
+	deadlock(t, openMaria(t, pairs), "1213", passed)
+}
+
+// TestAMariaDBLockWaitIsRetriedAsAWhole: the server undoes the statement only, so that a commit would keep the other.
+func TestAMariaDBLockWaitIsRetriedAsAWhole(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name     string
+		lock     string
+		code     string
+		passOver func(error) error
+	}{
+		{name: "where fn returns the error", lock: "select n from counter for update", code: "1205", passOver: returned},
+		{name: "where fn passes over it", lock: "select n from counter for update", code: "1205", passOver: passed},
+		{name: "with NOWAIT", lock: "select n from counter for update nowait", code: "1205", passOver: returned},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			db := openMaria(t, append(counter, "create table done (n integer)"))
+			holder, err := db.Begin()
+			require.NoError(t, err)
+			_, err = holder.Exec("update counter set n = n + 10")
+			require.NoError(t, err)
+			p, last := observed(4, func(int) { require.NoError(t, holder.Commit()) })
+
+			err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				if _, err := tx.Exec(ctx, "insert into done values (1)"); err != nil {
+					return err
+				}
+				var n int
+				if err := tx.QueryRow(ctx, test.lock).Scan(&n); err != nil {
+					return test.passOver(err)
+				}
+				_, err := tx.Exec(ctx, "update counter set n = ?", n+1)
+				return err
+			})
+
+			require.NoError(t, err)
+			require.Equal(t, run{
+				Status: retry.Succeeded, Attempts: 2,
+				Failures: []failure{{retrysql.Statement, retrysql.LockTimeout, test.code}},
+			}, *last)
+			require.Equal(t, 11, number(t, db, "select n from counter"))
+			require.Equal(t, 1, number(t, db, "select count(*) from done"))
+		})
+	}
+}
+
+// TestAKilledMariaDBConnectionIsRetried kills it between two statements.
+func TestAKilledMariaDBConnectionIsRetried(t *testing.T) {
+	t.Parallel()
+	db := openMaria(t, counter)
+	p, last := observed(4, nil)
+	killed := false
+
+	err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		if _, err := tx.Exec(ctx, "update counter set n = n + 1"); err != nil {
+			return err
+		}
+		if !killed {
+			killed = true
+			var id int64
+			if err := tx.QueryRow(ctx, "select connection_id()").Scan(&id); err != nil {
+				return err
+			}
+			if _, err := db.ExecContext(ctx, "kill ?", id); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(ctx, "update counter set n = n + 10")
+		return err
+	})
+
+	require.NoError(t, err)
+	require.Equal(t, retry.Succeeded, last.Status)
+	require.Len(t, last.Failures, 1)
+	require.Contains(t, []retrysql.Reason{retrysql.ConnectionLost, retrysql.AdminShutdown}, last.Failures[0].Reason)
+	require.Equal(t, 11, number(t, db, "select n from counter"))
+}

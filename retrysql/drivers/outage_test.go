@@ -1,0 +1,189 @@
+package drivers_test
+
+import (
+	"context"
+	"database/sql"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql"
+)
+
+// gone are the reasons of an attempt whose connection was ended by the server: it says why only where the driver gets to
+// read that.
+var gone = []retrysql.Reason{retrysql.AdminShutdown, retrysql.ConnectionLost}
+
+func TestATransactionThatTheAdministratorEndsIsRetried(t *testing.T) {
+	withPostgres(t, counter, func(t *testing.T, _ driver, db *sql.DB) {
+		p, last := observed(4, nil)
+		ended := false
+
+		err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			return increment(ctx, tx, func() {
+				if !ended {
+					ended = true
+					terminate(t, db, tx)
+				}
+			})
+		})
+
+		require.NoError(t, err)
+		require.Equal(t, retry.Succeeded, last.Status)
+		require.Len(t, last.Failures, 1)
+		require.Equal(t, retrysql.Statement, last.Failures[0].Step)
+		require.Contains(t, gone, last.Failures[0].Reason)
+		require.Equal(t, 1, number(t, db, "select n from counter"))
+	})
+}
+
+// TestACommitAfterTheAdministratorEndedTheTransaction is ambiguous although it was not applied: a server ends a session
+// also between the commit and its reply.
+func TestACommitToAConnectionThatTheAdministratorEndedIsAmbiguous(t *testing.T) {
+	withPostgres(t, counter, func(t *testing.T, _ driver, db *sql.DB) {
+		p, last := observed(4, nil)
+
+		err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			err := increment(ctx, tx, nil)
+			terminate(t, db, tx)
+			return err
+		})
+
+		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+		require.Equal(t, 1, last.Attempts)
+		require.Equal(t, retrysql.Commit, last.Failures[0].Step)
+		require.Contains(t, gone, last.Failures[0].Reason)
+		require.Equal(t, 0, number(t, db, "select n from counter"))
+	})
+}
+
+// terminate ends the session of a transaction, and waits until it is over.
+func terminate(t *testing.T, db *sql.DB, tx *retrysql.Txn) {
+	t.Helper()
+	var pid, ended int
+	require.NoError(t, tx.QueryRow(t.Context(), "select pg_backend_pid()").Scan(&pid))
+	require.NoError(t, db.QueryRow("select pg_terminate_backend($1, 60000)::int", pid).Scan(&ended))
+	require.Equal(t, 1, ended)
+}
+
+// TestATransactionOutlivesARestartOfTheServer restarts it in the middle of the first attempt, with other connections in
+// the pool, which go too.
+func TestATransactionOutlivesARestartOfTheServer(t *testing.T) {
+	for _, stop := range []struct {
+		name   string
+		signal syscall.Signal
+	}{{"fast", fast}, {"immediate", immediate}, {"kill", kill}} {
+		for _, d := range []driver{libpq, pgxStdlib} {
+			t.Run(stop.name+"/"+d.name, func(t *testing.T) {
+				s, name := newPostgres(t)
+				db := d.open(t, s.address, name)
+				db.SetMaxIdleConns(3)
+				exec1(t, db, counter...)
+				fill(t, db, 3)
+				p, last := observed(4, nil)
+				restarted := false
+
+				err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+					return increment(ctx, tx, func() {
+						if !restarted {
+							restarted = true
+							require.NoError(t, s.restart(stop.signal))
+						}
+					})
+				})
+
+				require.NoError(t, err)
+				require.Equal(t, retry.Succeeded, last.Status)
+				require.NotEmpty(t, last.Failures)
+				require.Equal(t, retrysql.Statement, last.Failures[0].Step)
+				for _, failed := range last.Failures {
+					require.Contains(t, gone, failed.Reason)
+				}
+				require.Equal(t, 1, number(t, db, "select n from counter"))
+			})
+		}
+	}
+}
+
+// fill leaves the pool with idle connections.
+func fill(t *testing.T, db *sql.DB, connections int) {
+	t.Helper()
+	held := make([]*sql.Conn, connections)
+	for i := range held {
+		var err error
+		held[i], err = db.Conn(t.Context())
+		require.NoError(t, err)
+	}
+	for _, conn := range held {
+		require.NoError(t, conn.Close())
+	}
+}
+
+// TestATransactionWaitsForAServerThatIsDown: the server comes back after the third failure.
+func TestATransactionWaitsForAServerThatIsDown(t *testing.T) {
+	for _, d := range []driver{libpq, pgxStdlib} {
+		t.Run(d.name, func(t *testing.T) {
+			s, name := newPostgres(t)
+			db := d.open(t, s.address, name)
+			exec1(t, db, counter...)
+			stopped := false
+			p, last := observed(5, func(attempt int) {
+				if attempt == 3 {
+					require.NoError(t, s.start())
+				}
+			})
+
+			err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				return increment(ctx, tx, func() {
+					if !stopped {
+						stopped = true
+						s.stop(fast)
+					}
+				})
+			})
+
+			require.NoError(t, err)
+			require.Equal(t, retry.Succeeded, last.Status)
+			require.Equal(t, 4, last.Attempts)
+			require.Contains(t, gone, last.Failures[0].Reason)
+			refused := failure{Step: retrysql.Connect, Reason: retrysql.CannotConnect}
+			require.Equal(t, []failure{refused, refused}, last.Failures[1:])
+			require.Equal(t, 1, number(t, db, "select n from counter"))
+		})
+	}
+}
+
+// TestACrashOfTheServerUnderLoadAppliesEachAcknowledgedTransactionOnce kills the server several times while many write.
+// What a killed server leaves ambiguous may be applied or not.
+func TestACrashOfTheServerUnderLoadAppliesEachAcknowledgedTransactionOnce(t *testing.T) {
+	const workers, transactions = 8, 480
+	crashes := map[int]syscall.Signal{120: kill, 240: immediate, 360: fast} // before which transaction
+	for _, d := range []driver{libpq, pgxStdlib} {
+		t.Run(d.name, func(t *testing.T) {
+			s, name := newPostgres(t)
+			db := d.open(t, s.address, name)
+			exec1(t, db, "create table ledger (id integer not null)")
+			p, count := counted(retry.Policy{
+				MaxAttempts: retry.Unlimited,
+				Backoff:     retry.Backoff{Base: 10 * time.Millisecond, Cap: 50 * time.Millisecond},
+			})
+			outcomes := inParallel(workers, transactions, func(id int) error {
+				if signal, crash := crashes[id]; crash { // in one worker, while the others go on
+					if err := s.restart(signal); err != nil {
+						return err
+					}
+				}
+				return retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+					_, err := tx.Exec(ctx, "insert into ledger values ($1)", id)
+					return err
+				})
+			})
+
+			requireExactlyOnce(t, db, "ledger", outcomes)
+			t.Log(count)
+		})
+	}
+}

@@ -1,0 +1,155 @@
+package drivers_test
+
+import (
+	"database/sql"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "github.com/lib/pq"
+	"github.com/stretchr/testify/require"
+)
+
+// PostgreSQL's ways to stop: "Shutting Down the Server" in its manual.
+const (
+	fast      = syscall.SIGINT  // ends the sessions
+	immediate = syscall.SIGQUIT // as a crash
+	kill      = syscall.SIGKILL // of the postmaster alone: its children notice
+)
+
+// postgres is the PostgreSQL server.
+var postgres = sync.OnceValues(func() (*server, error) {
+	initdb, err := program("initdb", "/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin")
+	if err != nil {
+		return nil, fmt.Errorf("PostgreSQL: %w", err)
+	}
+	if initdb, err = filepath.EvalSymlinks(initdb); err != nil {
+		return nil, err
+	}
+	s := &server{last: immediate, ready: "database system is ready to accept connections"}
+	if os.Getuid() == 0 { // which PostgreSQL refuses
+		if s.owner, err = accountOf("postgres"); err != nil {
+			return nil, fmt.Errorf("PostgreSQL %w: root needs an account to run it as: %w", errMissing, err)
+		}
+	}
+	dir, err := s.folder("postgres")
+	if err != nil {
+		return nil, err
+	}
+	data := filepath.Join(dir, "data")
+	run := func(name string, args ...string) *exec.Cmd {
+		cmd := exec.Command(filepath.Join(filepath.Dir(initdb), name), args...)
+		cmd.Dir = dir
+		cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")}
+		return cmd
+	}
+	made := run("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	belong(made, syscall.SIGKILL, s.owner)
+	if out, err := made.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	host, port, err := ownAddress()
+	if err != nil {
+		return nil, err
+	}
+	s.address = net.JoinHostPort(host, port)
+	s.command = func() *exec.Cmd {
+		return run("postgres", "-D", data, "-h", host, "-p", port,
+			"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "full_page_writes=off",
+			"-c", "deadlock_timeout=10ms", "-c", "max_connections=200", "-c", "shared_buffers=32MB")
+	}
+	if err := s.start(); err != nil {
+		return nil, err
+	}
+	atExit(func() { s.stop(immediate) })
+	return s, nil
+})
+
+// databases counts the databases that tests have made.
+var databases atomic.Int64
+
+// newPostgres returns the server and the name of a database of the test's own.
+func newPostgres(t *testing.T) (*server, string) {
+	t.Helper()
+	s := required(t, postgres)
+	name := "test" + strconv.FormatInt(databases.Add(1), 10)
+	admin := libpq.open(t, s.address, "postgres")
+	exec1(t, admin, "create database "+name)
+	t.Cleanup(func() { exec1(t, admin, "drop database "+name+" with (force)") })
+	return s, name
+}
+
+// postgresURL returns the URL of a database for the user.
+func postgresURL(user, address, database string) string {
+	u := url.URL{Scheme: "postgres", User: url.User(user), Host: address, Path: database, RawQuery: "sslmode=disable"}
+	return u.String()
+}
+
+// driver is a way to talk to a server.
+type driver struct {
+	name   string
+	source func(user, address, database string) string
+	commit string // what it sends to commit
+}
+
+// The drivers. "Q" is PostgreSQL's simple query, with its length; 3 is MySQL's COM_QUERY, behind length and sequence.
+var (
+	libpq     = driver{"postgres", postgresURL, "Q\x00\x00\x00\x0bCOMMIT\x00"}
+	pgxStdlib = driver{"pgx", postgresURL, "Q\x00\x00\x00\x0bcommit\x00"}
+	goMySQL   = driver{"mysql", mariaSource, "\x07\x00\x00\x00\x03COMMIT"}
+)
+
+// serverDrivers are all of them.
+var serverDrivers = []driver{libpq, pgxStdlib, goMySQL}
+
+// newDatabase returns the driver's server and the name of a database of the test's own.
+func (d driver) newDatabase(t *testing.T) (*server, string) {
+	t.Helper()
+	if d.name == goMySQL.name {
+		return newMaria(t)
+	}
+	return newPostgres(t)
+}
+
+// open returns a pool for the database, which is closed with the test.
+func (d driver) open(t *testing.T, address, database string) *sql.DB {
+	t.Helper()
+	return d.openAs(t, "postgres", address, database)
+}
+
+func (d driver) openAs(t *testing.T, user, address, database string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(d.name, d.source(user, address, database))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.Zero(t, db.Stats().InUse) // what was used was given back
+		require.NoError(t, db.Close())
+	})
+	return db
+}
+
+// exec1 executes statements that must succeed.
+func exec1(t *testing.T, db *sql.DB, queries ...string) {
+	t.Helper()
+	for _, query := range queries {
+		_, err := db.Exec(query)
+		require.NoError(t, err, query)
+	}
+}
+
+// number returns the one number that a query yields.
+func number(t *testing.T, db *sql.DB, query string, args ...any) int {
+	t.Helper()
+	var n int
+	require.NoError(t, db.QueryRow(query, args...).Scan(&n), query)
+	return n
+}

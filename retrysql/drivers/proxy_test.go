@@ -1,0 +1,155 @@
+package drivers_test
+
+import (
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fault is what a proxy does about what a client has sent.
+type fault uint32
+
+const (
+	pass        fault = iota
+	loseRequest       // the server does not get it: both sides are cut before
+	loseReply         // the client does not get the reply: both sides are cut when it comes
+	tearReply         // the client gets half of the reply
+)
+
+// proxy stands in front of a server and passes on what both sides send, byte for byte, until judge finds a fault.
+type proxy struct {
+	address string                     // to connect to
+	server  string                     // the address behind
+	judge   func(request string) fault // sees what a client has sent in one piece; for any goroutine
+	cuts    atomic.Int32               // how many connections a fault has ended
+
+	listener net.Listener
+	all      sync.WaitGroup // its goroutines
+	mu       sync.Mutex
+	open     map[net.Conn]bool // nil when it is closed
+}
+
+// newProxy starts a proxy, which ends with the test, with all of its connections and goroutines.
+func newProxy(t *testing.T, server string, judge func(request string) fault) *proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := &proxy{address: listener.Addr().String(), server: server, judge: judge, listener: listener, open: map[net.Conn]bool{}}
+	p.all.Go(p.accept)
+	t.Cleanup(p.close)
+	return p
+}
+
+func (p *proxy) close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	for conn := range p.open {
+		_ = conn.Close()
+	}
+	p.open = nil
+	p.mu.Unlock()
+	p.all.Wait()
+}
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.all.Go(func() { p.serve(client) })
+	}
+}
+
+// keep notes a connection that is to be closed with the proxy. It closes it where that is closed already.
+func (p *proxy) keep(conn net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open == nil {
+		_ = conn.Close()
+		return
+	}
+	p.open[conn] = true
+}
+
+// serve passes on what client and server send until one of them is gone or a fault is found.
+func (p *proxy) serve(client net.Conn) {
+	p.keep(client)
+	server, err := net.Dial("tcp", p.server)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	p.keep(server)
+	cut := func() {
+		_ = client.Close()
+		_ = server.Close()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.open, client)
+		delete(p.open, server)
+	}
+	var reply atomic.Uint32 // the fault that the next reply is to meet
+	p.all.Go(func() {
+		defer cut()
+		forward(client, server, func(got string) (string, bool) {
+			switch fault(reply.Load()) {
+			case loseReply:
+				return "", false
+			case tearReply:
+				return got[:len(got)/2], false
+			default:
+				return got, true
+			}
+		})
+	})
+	defer cut()
+	forward(server, client, func(got string) (string, bool) {
+		found := p.judge(got)
+		if found != pass {
+			p.cuts.Add(1)
+			reply.Store(uint32(found))
+		}
+		if found == loseRequest {
+			return "", false
+		}
+		return got, true
+	})
+}
+
+// forward sends to one side what is made of what comes from the other, until one of them is gone or nothing more is to
+// be sent.
+func forward(to, from net.Conn, look func(got string) (send string, more bool)) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			send, more := look(string(buf[:n]))
+			if _, err := to.Write([]byte(send)); err != nil || !more {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// at returns a judge that meets what a client sends with the faults in turn, where it has the text in it, and passes
+// everything else.
+func at(text string, faults ...fault) func(request string) fault {
+	var seen atomic.Int32
+	return func(request string) fault {
+		if !strings.Contains(request, text) {
+			return pass
+		}
+		if n := int(seen.Add(1)); n <= len(faults) {
+			return faults[n-1]
+		}
+		return pass
+	}
+}

@@ -1,0 +1,176 @@
+package drivers_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// server is a database server of this test binary's own, shared by its tests. A test that stops it must not be parallel:
+// those that are wait until all others have ended.
+type server struct {
+	address string           // to connect to
+	command func() *exec.Cmd // makes the command for one start
+	owner   *account         // to run it as; nil means as ourselves
+	last    syscall.Signal   // that ends it at once
+	ready   string           // it logs when it can be connected to
+
+	life sync.Mutex // held while it is started or stopped
+	cmd  *exec.Cmd
+	gone chan struct{} // closed when all of its processes are gone
+
+	mu  sync.Mutex
+	log []string // the newest lines
+}
+
+// errMissing is why a server cannot be had on this machine.
+var errMissing = errors.New("is not here")
+
+// required returns what once made, or skips the test where the server is missing.
+func required[T any](t *testing.T, once func() (T, error)) T {
+	t.Helper()
+	s, err := once()
+	if errors.Is(err, errMissing) {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	return s
+}
+
+// program returns the path of a program in PATH or, where it is not there, in one of the folders, of several versions the
+// last one.
+func program(name string, folders ...string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	for _, folder := range folders {
+		found, err := filepath.Glob(filepath.Join(folder, name))
+		if err != nil {
+			return "", err
+		}
+		for _, path := range slices.Backward(found) {
+			if path, err := exec.LookPath(path); err == nil {
+				return path, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%s %w", name, errMissing)
+}
+
+// ownAddress returns a free port of a loopback address that is this process's alone, where the system has more than one:
+// the port of a server that is down must not go to anybody else.
+func ownAddress() (host, port string, err error) {
+	pid := os.Getpid()
+	host = net.IPv4(127, 128|byte(pid>>16), byte(pid>>8), byte(pid)).String()
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		listener, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return "", "", err
+	}
+	defer listener.Close()
+	return net.SplitHostPort(listener.Addr().String())
+}
+
+// folder makes a folder for the server's data, which goes at the end.
+func (s *server) folder(name string) (string, error) {
+	dir, err := os.MkdirTemp("", name)
+	if err != nil {
+		return "", err
+	}
+	atExit(func() { _ = os.RemoveAll(dir) })
+	if s.owner != nil {
+		err = os.Chown(dir, int(s.owner.uid), int(s.owner.gid))
+	}
+	return dir, err
+}
+
+// start starts the server and waits until it accepts connections.
+func (s *server) start() error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	return s.startLocked()
+}
+
+func (s *server) startLocked() error {
+	out, in, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	s.cmd = s.command()
+	s.cmd.Stdout, s.cmd.Stderr = in, in
+	belong(s.cmd, s.last, s.owner)
+	err = s.cmd.Start()
+	_ = in.Close()
+	if err != nil {
+		_ = out.Close()
+		return err
+	}
+	ready := make(chan struct{})
+	s.gone = make(chan struct{})
+	go s.follow(out, sync.OnceFunc(func() { close(ready) }), s.gone)
+	select {
+	case <-ready:
+		return nil
+	case <-s.gone:
+		err := s.cmd.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return fmt.Errorf("%s did not start: %w\n%s", s.cmd.Path, err, strings.Join(s.log, ""))
+	}
+}
+
+// logLines is how much of a server's log is kept, to be shown where it does not start.
+const logLines = 50
+
+// follow reads the log until nobody is left who could write to it.
+func (s *server) follow(out io.ReadCloser, ready func(), gone chan<- struct{}) {
+	defer close(gone)
+	defer out.Close()
+	for lines := bufio.NewReader(out); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return
+		}
+		if strings.Contains(line, s.ready) {
+			ready()
+		}
+		s.mu.Lock()
+		s.log = append(s.log[max(0, len(s.log)-logLines):], line)
+		s.mu.Unlock()
+	}
+}
+
+// stop sends the server a signal and waits until all of its processes are gone.
+func (s *server) stop(signal syscall.Signal) {
+	s.life.Lock()
+	defer s.life.Unlock()
+	s.stopLocked(signal)
+}
+
+func (s *server) stopLocked(signal syscall.Signal) {
+	_ = s.cmd.Process.Signal(signal) // it may be gone already
+	<-s.gone
+	_ = s.cmd.Wait()
+}
+
+// restart stops the server with the signal and starts it again.
+func (s *server) restart(signal syscall.Signal) error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	s.stopLocked(signal)
+	return s.startLocked()
+}

@@ -1,0 +1,154 @@
+package drivers_test
+
+import (
+	"context"
+	"database/sql"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql"
+)
+
+// newSQLite returns a pool for a new file with a counter, which waits for no lock. journal is the journal_mode.
+func newSQLite(t *testing.T, journal string) *sql.DB {
+	t.Helper()
+	source := url.URL{Scheme: "file", Opaque: filepath.ToSlash(filepath.Join(t.TempDir(), "test.db"))}
+	source.RawQuery = url.Values{"_pragma": {"busy_timeout(0)", "journal_mode(" + journal + ")", "synchronous(off)"}}.Encode()
+	db, err := sql.Open("sqlite", source.String())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	exec1(t, db, "create table counter (n integer not null)", "insert into counter values (0)")
+	return db
+}
+
+// increment adds one to the counter after reading it. between is called between the two; nil means nothing.
+func increment(ctx context.Context, tx *retrysql.Txn, between func()) error {
+	var n int
+	if err := tx.QueryRow(ctx, "select n from counter").Scan(&n); err != nil {
+		return err
+	}
+	if between != nil {
+		between()
+	}
+	_, err := tx.Exec(ctx, "update counter set n = $1", n+1)
+	return err
+}
+
+func TestSQLiteBusyIsRetriedUntilTheLockIsGone(t *testing.T) {
+	t.Parallel()
+	db := newSQLite(t, "wal")
+	writer, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	defer writer.Close()
+	_, err = writer.ExecContext(t.Context(), "begin immediate")
+	require.NoError(t, err)
+	p, last := observed(4, func(attempt int) {
+		if attempt == 2 {
+			_, err := writer.ExecContext(t.Context(), "rollback")
+			require.NoError(t, err)
+		}
+	})
+
+	err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		return increment(ctx, tx, nil)
+	})
+
+	require.NoError(t, err)
+	busy := failure{retrysql.Statement, retrysql.Busy, "5"}
+	require.Equal(t, run{Status: retry.Succeeded, Attempts: 3, Failures: []failure{busy, busy}}, *last)
+	require.Equal(t, 1, number(t, db, "select n from counter"))
+}
+
+// TestASnapshotThatIsTooOldIsRetried: the second transaction to write has read what the first has changed since.
+func TestASnapshotThatIsTooOldIsRetried(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name     string
+		swallows bool
+	}{
+		{name: "where fn returns the error"},
+		{name: "where fn passes over it", swallows: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			db := newSQLite(t, "wal")
+			p, last := observed(4, nil)
+			interfere := sync.OnceFunc(func() { exec1(t, db, "update counter set n = n + 10") })
+
+			err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				if err := increment(ctx, tx, interfere); !test.swallows {
+					return err
+				}
+				return nil
+			})
+
+			require.NoError(t, err)
+			require.Equal(t, run{
+				Status: retry.Succeeded, Attempts: 2,
+				Failures: []failure{{retrysql.Statement, retrysql.BusySnapshot, "517"}},
+			}, *last)
+			require.Equal(t, 11, number(t, db, "select n from counter"))
+		})
+	}
+}
+
+// TestABusyCommitIsRetried uses a rollback journal, with which a reader keeps a writer from committing.
+func TestABusyCommitIsRetried(t *testing.T) {
+	t.Parallel()
+	db := newSQLite(t, "delete")
+	var reader *sql.Tx
+	p, last := observed(4, func(int) { require.NoError(t, reader.Rollback()) })
+
+	err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		if reader == nil {
+			var err error
+			reader, err = db.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			var n int
+			require.NoError(t, reader.QueryRow("select n from counter").Scan(&n))
+		}
+		return increment(ctx, tx, nil)
+	})
+
+	require.NoError(t, err)
+	require.Equal(t, run{
+		Status: retry.Succeeded, Attempts: 2,
+		Failures: []failure{{retrysql.Commit, retrysql.Busy, "5"}},
+	}, *last)
+	require.Equal(t, 1, number(t, db, "select n from counter"))
+}
+
+func TestParallelSQLiteWritersLoseNoIncrement(t *testing.T) {
+	t.Parallel()
+	const writers, increments = 8, 50
+	db := newSQLite(t, "wal")
+	p := retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Base: time.Millisecond, Cap: 20 * time.Millisecond}}
+	p, count := counted(p)
+
+	var all sync.WaitGroup
+	failed := make([]error, writers)
+	for w := range writers {
+		all.Go(func() {
+			for range increments {
+				failed[w] = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+					return increment(ctx, tx, nil)
+				})
+				if failed[w] != nil {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+
+	require.Equal(t, make([]error, writers), failed)
+	require.Equal(t, writers*increments, number(t, db, "select n from counter"))
+	t.Log(count)
+}
