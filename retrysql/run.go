@@ -157,7 +157,7 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 		if bounded(ctx) || ctx.Err() == nil { // else it was database/sql that has rolled back
 			return ended(failed)
 		}
-	case retryable == nil && Judge(Statement, failed.RollbackErr).Code != "":
+	case retryable == nil && refuses(failed.RollbackErr):
 		// The server had nothing to roll back, as after INSERT OR ROLLBACK of SQLite. What fn did then was committed
 		// by itself; only after an error that calls for a retry nothing was done.
 		return ended(failed)
@@ -169,6 +169,12 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 
 // wasOver reports whether err says that the transaction was over before: sql.ErrTxDone and its like.
 func wasOver(err error) bool { return Judge(Statement, err).Reason == TransactionDone }
+
+// refuses reports whether err is a server's no, and not the end of a connection.
+func refuses(err error) bool {
+	v := Judge(Statement, err)
+	return v.Code != "" && v.Class == retry.Terminal
+}
 
 // ended returns the error for a transaction that fn has ended by itself.
 func ended(failed *AttemptError) error {
@@ -189,8 +195,8 @@ func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
 		return nil
 	}
 	failed := failure(ctx, Commit, err)
-	if !returned { // and the transaction is not to be touched
-		return r.settle(ctx, failed)
+	if !returned { // so that the transaction is not to be touched
+		return r.settle(ctx, failed, true)
 	}
 	if wasOver(err) {
 		if ctx.Err() != nil { // it was database/sql that has rolled back
@@ -205,13 +211,27 @@ func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
 		failed.blame(first)
 		return failed
 	}
-	return r.settle(ctx, failed)
+	return r.settle(ctx, failed, false)
 }
 
-// settle asks the probe, if there is one, about a commit whose outcome is not known.
-func (r *runner[T]) settle(ctx context.Context, failed *AttemptError) error {
-	if r.Committed != nil {
-		return r.probe(ctx, failed)
+// settle asks the probe, if there is one, about a commit whose outcome is not known. Of one that is under way a no is not
+// believed: it may take effect still.
+func (r *runner[T]) settle(ctx context.Context, failed *AttemptError, underWay bool) error {
+	if r.Committed == nil {
+		return r.unknown(ctx, failed)
+	}
+	alive, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.RollbackTimeout)
+	defer cancel()
+	switch committed, err := r.Committed(alive); {
+	case err != nil:
+		failed.ProbeErr = err
+	case committed:
+		return nil
+	case alive.Err() != nil: // it may have given up
+		failed.ProbeErr = alive.Err()
+	case !underWay:
+		failed.Class, failed.Ambiguous = retry.Retryable, false
+		return failed
 	}
 	return r.unknown(ctx, failed)
 }
@@ -250,25 +270,6 @@ func (r *runner[T]) unknown(ctx context.Context, failed *AttemptError) error {
 		return failed
 	}
 	return retry.Permanent(failed)
-}
-
-// probe asks whether a commit whose outcome is not known took effect.
-func (r *runner[T]) probe(ctx context.Context, failed *AttemptError) error {
-	alive, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.RollbackTimeout)
-	defer cancel()
-	switch committed, err := r.Committed(alive); {
-	case err != nil:
-		failed.ProbeErr = err
-		return r.unknown(ctx, failed)
-	case committed:
-		return nil
-	case alive.Err() != nil: // it may have given up
-		failed.ProbeErr = alive.Err()
-		return r.unknown(ctx, failed)
-	default:
-		failed.Class, failed.Ambiguous = retry.Retryable, false
-		return failed
-	}
 }
 
 // rollback undoes the transaction and waits for it no longer than RollbackTimeout: the database/sql call has no context

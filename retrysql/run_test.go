@@ -217,6 +217,8 @@ func TestRun(t *testing.T) {
 			log: []string{"begin", "exec!", "rollback!"}, want: retry.TerminalError, is: []error{retrysql.ErrTransactionEnded}},
 		{name: "a server that has nothing to roll back, after a conflict", db: db{rollback: func(context.Context) error { return state("25P01") }},
 			fn: statements(conflict), log: []string{"begin", "exec!", "rollback!", "begin", "exec", "commit"}},
+		{name: "a connection that breaks at the rollback has rolled back", db: db{rollback: func(context.Context) error { return shutdown }},
+			fn: statements(retry.Transient(errBusiness)), log: []string{"begin", "exec!", "rollback!", "begin", "exec", "commit"}},
 		{name: "an idempotent one whose repetition fails still says so", opts: retrysql.Options{Idempotent: true}, fn: statements(nil, duplicate),
 			db: db{commits: []error{driver.ErrBadConn}}, log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec!", "rollback"},
 			want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous, duplicate, driver.ErrBadConn}},
@@ -288,6 +290,21 @@ func TestProbe(t *testing.T) {
 		opts := retrysql.Options{Committed: func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, nil }}
 		d := db{commits: []error{driver.ErrBadConn}}
 		require.ErrorIs(t, retrysql.Run(t.Context(), atOnce, &opts, d.begin, statements()), retrysql.ErrCommitAmbiguous)
+	})
+	inBubble(t, "that says no of a commit that is under way is not believed, and that says yes is", func(t *testing.T) {
+		for _, committed := range []bool{false, true} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			release := make(chan struct{})
+			opts := retrysql.Options{Committed: func(context.Context) (bool, error) { return committed, nil }}
+			p := atOnce
+			p.AttemptTimeout = time.Millisecond
+			d := db{commit: func() { <-release }}
+			err := retrysql.Run(ctx, p, &opts, d.begin, statements())
+			require.Equal(t, committed, err == nil)
+			require.Equal(t, !committed, errors.Is(err, retrysql.ErrCommitAmbiguous))
+			close(release)
+			cancel()
+		}
 	})
 	inBubble(t, "is asked although the caller has gone, for a bounded time", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
