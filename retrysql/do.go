@@ -125,6 +125,9 @@ func (c *Conn) failure(ctx context.Context, err error) error {
 	}
 	switch {
 	case c.repeatable:
+		if c.unknown != nil { // it may be repeated, and yet be the last attempt
+			failed.Step, failed.Ambiguous = Autocommit, true
+		}
 		return failed
 	case c.unknown != nil:
 		failed.Step, failed.Verdict = Autocommit, Judge(Autocommit, c.unknown)

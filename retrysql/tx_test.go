@@ -378,6 +378,12 @@ func TestDo(t *testing.T) {
 		require.ErrorIs(t, err, duplicate)
 		require.ErrorIs(t, err, retrysql.ErrAmbiguous)
 	})
+	t.Run("also where there is no attempt left to repeat it", func(t *testing.T) {
+		ctx, f := retrysql.MarkIdempotent(t.Context()), &fake{exec: on("INSERT", 1, driver.ErrBadConn)}
+		err := retrysql.Do(ctx, openFake(t, f), retry.Policy{MaxAttempts: 1}, exec("INSERT"))
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.ErrorIs(t, err, retrysql.ErrAmbiguous)
+	})
 	t.Run("a connection that cannot be had is asked for again", func(t *testing.T) {
 		n := 0
 		db := sql.OpenDB(connector(func() (driver.Conn, error) {
