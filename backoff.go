@@ -66,9 +66,44 @@ type Backoff struct {
 //
 // Whole-number factors are computed in integers. Other factors are computed in float64 steps, each rounded once, and
 // truncated to the nanosecond.
-func (b Backoff) Delay(attempt int) time.Duration { return b.delay(attempt) }
+func (b Backoff) Delay(attempt int) time.Duration {
+	if b.doubles() {
+		return b.doubled(attempt)
+	}
+	return b.formula(attempt)
+}
 
+// delay is Delay, without a copy of b.
 func (b *Backoff) delay(attempt int) time.Duration {
+	if b.doubles() {
+		return b.doubled(attempt)
+	}
+	return b.formula(attempt)
+}
+
+// doubles reports whether the formula is Base·2^(n−1): the default, the commonest, and a shift.
+func (b *Backoff) doubles() bool {
+	return b.Mode <= Exponential && len(b.Delays) == 0 && (b.Factor == 0 || b.Factor == 2)
+}
+
+// doubled returns min(Base·2^(n−1), Cap), both as base and limit give them.
+func (b *Backoff) doubled(attempt int) time.Duration {
+	base, limit := b.Base, b.Cap
+	if limit <= 0 {
+		limit = max(defaultCap, base)
+	}
+	if base <= 0 {
+		base = min(defaultBase, limit)
+	}
+	grown := uint(max(attempt, 1) - 1)
+	if base > limit>>grown {
+		return limit
+	}
+	return base << grown
+}
+
+// formula returns the delay of any Backoff.
+func (b *Backoff) formula(attempt int) time.Duration {
 	grown := max(attempt, 1) - 1 // how often the first delay has grown
 	limit := b.limit()
 	switch b.mode() {
@@ -254,21 +289,22 @@ func (b *Backoff) slope() float64 {
 
 // exponential returns min(base·factor^grown, limit) for a positive base, a factor of at least 1 and grown ≥ 0.
 func exponential(base time.Duration, factor float64, grown int, limit time.Duration) time.Duration {
-	if factor == 2 { // the default, and the commonest: a shift
-		if grown < 63 && base <= limit>>grown {
-			return base << grown
-		}
-		return limit
-	}
 	whole, ok := wholeNumber(factor)
-	if !ok {
+	switch {
+	case !ok:
 		return fractional(base, factor, grown, limit)
+	case whole == 1:
+		return min(base, limit)
 	}
-	high, low := bits.Mul64(uint64(base), power(whole, grown))
-	if high != 0 || low > uint64(limit) {
-		return limit
+	delay := uint64(base)
+	for ; grown > 0 && delay <= uint64(limit); grown-- { // 63 times at most
+		high, low := bits.Mul64(delay, whole)
+		if high != 0 {
+			return limit
+		}
+		delay = low
 	}
-	return time.Duration(low)
+	return time.Duration(min(delay, uint64(limit)))
 }
 
 // linear returns min(base·(1+factor·grown), limit) for a positive base and factor and grown ≥ 0.
@@ -329,18 +365,6 @@ func wholeNumber(f float64) (uint64, bool) {
 	}
 	whole := uint64(f)
 	return whole, float64(whole) == f
-}
-
-// power returns x^n for n ≥ 0 by squaring; it saturates at the largest uint64.
-func power(x uint64, n int) uint64 {
-	result := uint64(1)
-	for ; n > 0; n >>= 1 {
-		if n&1 == 1 {
-			result = saturatingMul(result, x)
-		}
-		x = saturatingMul(x, x)
-	}
-	return result
 }
 
 func saturatingMul(x, y uint64) uint64 {

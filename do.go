@@ -35,34 +35,72 @@ func now() time.Time { return time.Now() }
 // result. A panic and runtime.Goexit in fn pass through.
 //
 // Do waits in the caller's goroutine and starts none. It does not wait where the wait would end at or after ctx's
-// deadline or after the TTL. When ctx is cancelled during a wait, Do returns at once.
+// deadline or after the TTL. When ctx is cancelled during a wait, Do returns at once. It asks ctx for Done when a wait
+// begins, and only then.
 func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
-	c, err := first(ctx, &p, fn)
-	if c == nil {
-		return err
+	// The first attempt of the commonest calls is made here. It needs no preparation where there is no gate and the
+	// caller is alive and has no other run's number; where it succeeds, there is nothing to keep either.
+	if ctx == nil || fn == nil || !(p.simple() && (p.simpleFormula() || p.simpleList())) && p.check() != nil {
+		return refusal(ctx, &p, fn)
 	}
-	defer c.release(&p)
-	d := Decision{Status: Waiting}
+	start := time.Since(epoch)
+	if p.Gate != nil || ctx.Err() != nil || nested(ctx) {
+		return goOn(ctx, &p, fn, start, nil)
+	}
+	var err error
+	if p.AttemptTimeout == 0 {
+		err = fn(ctx)
+	} else {
+		err = limited(ctx, p.AttemptTimeout, fn)
+	}
 	if err != nil {
-		d = c.decide(&p, 0, err)
+		return goOn(ctx, &p, fn, start, err)
+	}
+	if p.Budget != nil {
+		p.Budget.Deposit()
+	}
+	if p.Observe != nil {
+		p.tellSuccess(ctx, start)
+	}
+	return nil
+}
+
+// goOn takes the run that began at the given time since epoch to its end. err is what its first attempt ended with, nil
+// where that is yet to be made.
+//
+//go:noinline
+func goOn(ctx context.Context, p *Policy, fn func(context.Context) error, start time.Duration, err error) error {
+	c := newCall(ctx, p, start)
+	defer c.release(p)
+	// A decision holds until the attempt where nothing comes between: no wait and no code of the caller's.
+	holds := p.Observe == nil && p.Gate == nil && p.Rand == nil
+	d, fresh := Decision{Status: Waiting}, false
+	if err != nil {
+		d, fresh = c.decide(p, 0, err), holds
 	}
 	for d.Status == Waiting {
 		if d.Delay > 0 {
-			if d = c.over(&p, d.Delay); d.Status != Waiting {
+			if d = c.over(p, d.Delay); d.Status != Waiting {
 				break // Observe took its time
 			}
-			c.arm(d.Delay)
-			select {
-			case <-c.timer.C:
-			case <-ctx.Done():
+			if left := c.left(d.Delay); left > 0 { // not 1ns, which is over before a timer could be set
+				c.arm(left)
+				select {
+				case <-c.timer.C:
+				case <-ctx.Done():
+				}
+				c.tick()
 			}
-			c.tick()
+			fresh = false
 		}
-		if d = c.admit(&p); d.Status == Waiting && d.Delay == 0 {
-			d = c.attempt(&p, fn)
+		if !fresh {
+			d = c.admit(p)
+		}
+		if d.Status == Waiting && d.Delay == 0 {
+			d, fresh = c.attempt(p, fn), holds
 		}
 	}
-	return c.end(&p, d)
+	return c.end(p, d)
 }
 
 // DoValue is Do for an fn that returns a value as well. It returns the value of the last attempt, also where that
@@ -87,37 +125,6 @@ func Wrap[Req, Resp any](p Policy, h func(context.Context, Req) (Resp, error)) f
 		}
 		return DoValue(ctx, p, func(ctx context.Context) (Resp, error) { return h(ctx, req) })
 	}
-}
-
-// first makes the first attempt of the commonest calls, for which there is nothing to prepare: no gate, a caller who is
-// alive and has no other run's number. Where it succeeds there is nothing to keep either, and the call is over: c is
-// nil. Otherwise c is the call and err what the attempt ended with, nil where it is yet to be made.
-//
-//go:noinline
-func first(ctx context.Context, p *Policy, fn func(context.Context) error) (c *call, err error) {
-	if ctx == nil || fn == nil {
-		return nil, refusal(ctx, p, fn)
-	}
-	if bad := p.check(); bad != nil {
-		return nil, bad
-	}
-	start := time.Since(epoch)
-	if p.Gate != nil || ctx.Err() != nil || nested(ctx) {
-		return newCall(ctx, p, start), nil
-	}
-	if p.AttemptTimeout == 0 {
-		err = fn(ctx)
-	} else {
-		err = limited(ctx, p.AttemptTimeout, fn)
-	}
-	if err == nil {
-		p.Budget.Deposit()
-		if p.Observe != nil {
-			p.tellSuccess(ctx, start)
-		}
-		return nil, nil
-	}
-	return newCall(ctx, p, start), err
 }
 
 // tellSuccess tells Observe of a run that began at the given time since epoch and succeeded at the first attempt.
@@ -161,22 +168,14 @@ func limited(ctx context.Context, timeout time.Duration, fn func(context.Context
 // call is the state of a run that is more than one attempt. A goroutine that waits in Do must not outgrow its first
 // 2 kB of stack, so the state is on the heap and small, and the policy stays where the caller has put it.
 type call struct {
-	ctx     context.Context // the caller's
-	began   time.Duration   // since epoch
-	elapsed time.Duration   // since began, as last read
-	prev    time.Duration   // the backoff's last delay
-	history history
-	retries *retries // nil before the first retry
-	timer   *time.Timer
-	paid    bool // a token was taken for a retry that has not returned yet
-}
-
-// retries is what a call needs from its first retry on, with room for three: most runs that succeed at all need no
-// more.
-type retries struct {
-	contexts [3]numbered
-	failures [3]failure
-	newest   ring // of the history; begins as failures
+	ctx      context.Context // the caller's
+	began    time.Duration   // since epoch
+	deadline time.Duration   // of the caller, since began; the largest Duration where there is none
+	elapsed  time.Duration   // since began, as last read
+	prev     time.Duration   // the backoff's last delay
+	history  history
+	timer    *time.Timer
+	paid     bool // a token was taken for a retry that has not returned yet
 }
 
 // newCall allocates the call that began at the given time since epoch; where the policy retries at once, in one piece
@@ -190,15 +189,25 @@ func newCall(ctx context.Context, p *Policy, began time.Duration) *call {
 			call
 			retries
 		})
-		c, both.call.retries = &both.call, &both.retries
+		c, both.history.retries = &both.call, &both.retries
 	}
-	c.ctx, c.began = ctx, began
+	c.ctx, c.began, c.deadline = ctx, began, maxDelay
 	c.tick()
+	if deadline, ok := ctx.Deadline(); ok {
+		c.deadline = c.elapsed + min(time.Until(deadline), maxDelay-c.elapsed)
+	}
 	return c
 }
 
 // tick reads the clock.
 func (c *call) tick() { c.elapsed = time.Since(epoch) - c.began }
+
+// left reads the clock and returns what is left of a wait that began when it was read last.
+func (c *call) left(wait time.Duration) time.Duration {
+	began := c.elapsed
+	c.tick()
+	return wait - (c.elapsed - began)
+}
 
 // release stops the timer and settles with the budget by whatever way the run ends: a decision, a panic or
 // runtime.Goexit.
@@ -259,7 +268,9 @@ func (c *call) over(p *Policy, delay time.Duration) Decision {
 func (c *call) attempt(p *Policy, fn func(context.Context) error) Decision {
 	started := c.elapsed
 	err := limited(c.attemptContext(), p.AttemptTimeout, fn)
-	c.tick()
+	if err != nil || p.Observe != nil { // else nobody asks
+		c.tick()
+	}
 	return c.decide(p, started, err)
 }
 
@@ -273,7 +284,7 @@ func (c *call) decide(p *Policy, started time.Duration, err error) Decision {
 	duration := c.elapsed - started
 	class, hint := p.judge(err)
 	d := c.settle(p, class, hint)
-	c.history.note(failure{started, duration, d.Delay, err, class})
+	*c.history.note() = failure{started, duration, d.Delay, err, class}
 	if p.Observe != nil {
 		c.tell(p, d)
 	}
@@ -322,8 +333,7 @@ func (c *call) callerDone() Decision {
 
 // tooNear reports whether a wait from now would end at or after the caller's deadline.
 func (c *call) tooNear(delay time.Duration) bool {
-	deadline, ok := c.ctx.Deadline()
-	return ok && delay >= time.Until(deadline)
+	return c.deadline < maxDelay && delay >= c.deadline-c.elapsed
 }
 
 // tell tells Observe of the attempt that was noted last and what was decided about it.
@@ -403,18 +413,10 @@ func (c *call) attemptContext() context.Context {
 		}
 		return c.ctx
 	}
-	if number == 2 {
-		if c.retries == nil {
-			c.retries = new(retries)
-		}
-		c.retries.newest = c.retries.failures[:0]
-		c.history.newest = &c.retries.newest
+	if c.history.retries == nil {
+		c.history.retries = new(retries)
 	}
-	if i := number - 2; i < len(c.retries.contexts) {
-		c.retries.contexts[i] = numbered{c.ctx, number}
-		return &c.retries.contexts[i]
-	}
-	return &numbered{c.ctx, number}
+	return c.history.retries.context(c.ctx, number)
 }
 
 // draw returns the u of one delay: chance, where there is jitter.

@@ -935,9 +935,9 @@ func TestAllocations(t *testing.T) {
 		_ = succeed(ctx)
 		cancel()
 	})
-	nanosecond := retry.Backoff{Mode: retry.Fixed, Base: 1}
-	tenFailures := testing.AllocsPerRun(100, func() {
-		_ = retry.Do(ctx, retry.Policy{MaxAttempts: 10, Backoff: nanosecond}, failing)
+	brief := retry.Backoff{Mode: retry.Fixed, Base: 50 * time.Microsecond}
+	tenFailures := testing.AllocsPerRun(10, func() {
+		_ = retry.Do(ctx, retry.Policy{MaxAttempts: 10, Backoff: brief}, failing)
 	})
 	var p retry.Policy
 	observed := retry.Policy{Observe: func(context.Context, retry.Event) {}}
@@ -954,15 +954,15 @@ func TestAllocations(t *testing.T) {
 		}},
 		{"an attempt timeout: what context.WithDeadline needs", bare, func() { _ = retry.Do(ctx, retry.Policy{AttemptTimeout: hour}, succeed) }},
 		{"three failures then success without waits: 1", 1, func() { _ = retry.Do(ctx, atOnce, failThree) }},
-		{"twenty more failures with a wait each: a context each, no timer, and the history's growth", tenFailures + 20 + 3, func() {
-			_ = retry.Do(ctx, retry.Policy{MaxAttempts: 30, Backoff: nanosecond}, failing)
+		{"twenty more failures with a wait each: contexts by eights, no timer, and the history's growth", tenFailures + 3 + 2, func() {
+			_ = retry.Do(ctx, retry.Policy{MaxAttempts: 30, Backoff: brief}, failing)
 		}},
 		{"Delay: 0", 0, func() { _ = p.Delay(7) }},
 		{"Jittered: 0", 0, func() { _ = retry.Backoff{Jitter: retry.RatioJitter}.Jittered(7, 0, 0.5) }},
 		{"Decide: 0", 0, func() { _ = p.Decide(retry.Progress{Attempt: 3}, errFlaky, 0.5) }},
 		{"Bounds: 0", 0, func() { _, _ = p.Bounds(7) }},
 	} {
-		t.Run(row.name, func(t *testing.T) { require.LessOrEqual(t, testing.AllocsPerRun(100, row.run), row.most) })
+		t.Run(row.name, func(t *testing.T) { require.LessOrEqual(t, testing.AllocsPerRun(10, row.run), row.most) })
 	}
 }
 
@@ -1041,4 +1041,36 @@ func FuzzDo(f *testing.F) {
 			require.InDelta(t, min(before-float64(calls-1)+gained, 100), p.Budget.Tokens(), 1e-9, "each retry cost one token")
 		}
 	})
+}
+
+// asked is a context that counts how often it was asked for Done.
+type asked struct {
+	context.Context
+	times int
+}
+
+func (a *asked) Done() <-chan struct{} {
+	a.times++
+	return a.Context.Done()
+}
+
+func TestDoneIsAskedForOnceAWait(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		policy retry.Policy
+		want   int
+	}{
+		{"two waits", retry.Policy{MaxAttempts: 3}, 2},
+		{"no waits", retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{0, 0}}}, 0},
+		{"one of two", retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{time.Second, 0}}}, 1},
+		{"one attempt", retry.Policy{MaxAttempts: 1}, 0},
+		{"a wait that the TTL forbids", retry.Policy{TTL: time.Second}, 0},
+		{"a wait that the budget forbids", retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Initial: -1})}, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx := &asked{Context: t.Context()}
+			require.Error(t, retry.Do(ctx, row.policy, func(context.Context) error { return errFlaky }), row.name)
+			require.Equal(t, row.want, ctx.times, row.name)
+		})
+	}
 }

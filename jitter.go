@@ -100,10 +100,14 @@ func within(width time.Duration, u float64) time.Duration {
 
 // unit returns u clamped to [0,1); NaN gives 0.
 func unit(u float64) float64 {
-	if !(u > 0) {
+	switch {
+	case u >= 1:
+		return 1 - 0x1p-53
+	case u > 0:
+		return u
+	default:
 		return 0
 	}
-	return min(u, 1-0x1p-53)
 }
 
 // saturatingAdd returns x+y for x, y ≥ 0, and the largest Duration where that overflows.

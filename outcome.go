@@ -3,6 +3,7 @@ package retry
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 )
@@ -168,7 +169,10 @@ func rounded(d time.Duration) time.Duration {
 }
 
 // kept is how many failed attempts a history holds: the first and the newest 63.
-const kept = 64
+const (
+	kept      = 64
+	maxNewest = kept - 1
+)
 
 // failure is an Attempt without what its place in the history tells.
 type failure struct {
@@ -186,30 +190,63 @@ func (f *failure) attempt(number int, began time.Time) Attempt {
 
 // history is what is kept of the failures of one run.
 type history struct {
-	noted  int // how many there were
-	first  failure
-	newest *ring // set before the second is noted
+	noted   int // how many there were
+	first   failure
+	retries *retries // nil before the first retry
 }
 
-// ring holds the newest failures from the second on, 63 at most.
-type ring []failure
+// retries is what a run needs from its first retry on, with room for three: most runs that succeed at all need no
+// more.
+type retries struct {
+	contexts [3]numbered
+	more     *[8]numbered // for those who do: the contexts of eight retries, anew for the next eight
+	failures [3]failure
+	newest   []failure // a ring of the failures from the second on, 63 at most; begins as failures
+}
 
-// note adds a failure.
-func (h *history) note(f failure) {
-	h.noted = next(h.noted)
-	if h.noted > 1 && len(*h.newest) < kept-1 {
-		*h.newest = append(*h.newest, f)
-	} else {
-		*h.at(h.noted) = f
+// context returns ctx with the number of an attempt, which is 2 at first and then one more each time.
+func (r *retries) context(ctx context.Context, number int) context.Context {
+	i := number - 2
+	if i < len(r.contexts) {
+		r.contexts[i] = numbered{ctx, number}
+		return &r.contexts[i]
 	}
+	if i = (i - len(r.contexts)) % len(r.more); i == 0 {
+		r.more = new([8]numbered)
+	}
+	r.more[i] = numbered{ctx, number}
+	return &r.more[i]
 }
+
+// note returns the place of one more failure.
+func (h *history) note() *failure {
+	h.noted = next(h.noted)
+	if h.noted == 1 {
+		return &h.first
+	}
+	r := h.retries
+	switch have := len(r.newest); {
+	case h.noted == 2:
+		r.newest = r.failures[:1]
+	case have == maxNewest:
+		// The oldest makes room.
+	case have == cap(r.newest):
+		r.newest = slices.Grow(r.newest, min(2*have, maxNewest-have))[:have+1]
+	default:
+		r.newest = r.newest[:have+1]
+	}
+	return r.at(h.noted)
+}
+
+// at returns the failure with the given number, from 2, which must be kept still.
+func (r *retries) at(number int) *failure { return &r.newest[(number-2)%maxNewest] }
 
 // at returns the failure with the given number, from 1, which must be kept still.
 func (h *history) at(number int) *failure {
 	if number == 1 {
 		return &h.first
 	}
-	return &(*h.newest)[(number-2)%(kept-1)]
+	return h.retries.at(number)
 }
 
 // lastErr returns the last failure's error, nil where there is none.
@@ -228,10 +265,11 @@ func (h *history) attempts(began time.Time) []Attempt {
 	if h.noted == 0 {
 		return nil
 	}
-	list := make([]Attempt, 1, min(h.noted, kept))
+	list := make([]Attempt, min(h.noted, kept))
 	list[0] = h.first.attempt(1, began)
-	for number := h.noted - cap(list) + 2; len(list) < cap(list); number++ {
-		list = append(list, h.at(number).attempt(number, began))
+	for i := 1; i < len(list); i++ {
+		number := h.noted - len(list) + 1 + i
+		list[i] = h.retries.at(number).attempt(number, began)
 	}
 	return list
 }

@@ -89,19 +89,30 @@ func listed(name string, delays ...time.Duration) Policy {
 // Exponential, AttemptTimeout above TTL.
 func (p Policy) Validate() error { return p.check().err() }
 
-// check is Validate. It first lets pass what has nothing set that could be wrong in itself, with as few branches as can
-// be, because every call of Do asks: no field is negative, none of the rarer ones is set, and no two conflict.
-func (p *Policy) check() fieldErrors {
-	signs := p.Base | p.Cap | p.AttemptTimeout | p.TTL | p.MaxHint | time.Duration(p.MaxAttempts+1)
-	rarer := math.Float64bits(p.Factor) | math.Float64bits(p.JitterRatio) | uint64(len(p.Delays))
-	if signs >= 0 && rarer == 0 && p.Mode < List && p.Jitter < RatioJitter &&
-		(p.Base <= p.Cap || p.Cap == 0) && (p.AttemptTimeout <= p.TTL || p.TTL == 0) {
-		return nil
-	}
-	return p.checkAll()
+// simple, and of the Backoff simpleFormula and simpleList, let pass what has nothing set that could be wrong in itself, as
+// cheaply as can be, because every call of Do asks: no field is negative, none of the rarer ones is set, and no two
+// conflict. Each is small enough to be inlined, but for the list. A limit of 0, minus 1, is the largest uint64.
+func (p *Policy) simple() bool {
+	signs := p.AttemptTimeout | p.TTL | p.MaxHint | time.Duration(p.MaxAttempts+1)
+	return signs >= 0 && uint64(p.AttemptTimeout) <= uint64(p.TTL-1)
 }
 
-func (p *Policy) checkAll() fieldErrors {
+func (b *Backoff) simpleFormula() bool {
+	rarer := math.Float64bits(b.Factor) | math.Float64bits(b.JitterRatio) | uint64(len(b.Delays))
+	return b.Base|b.Cap >= 0 && rarer == 0 && b.Mode < List && b.Jitter < RatioJitter && uint64(b.Base) <= uint64(b.Cap-1)
+}
+
+func (b *Backoff) simpleList() bool {
+	rarer := math.Float64bits(b.Factor) | math.Float64bits(b.JitterRatio) | uint64(b.Base)
+	signs := b.Cap
+	for _, d := range b.Delays {
+		signs |= d
+	}
+	return signs >= 0 && rarer == 0 && len(b.Delays) > 0 && b.Mode == 0 && b.Jitter < RatioJitter
+}
+
+// check is Validate.
+func (p *Policy) check() fieldErrors {
 	bad := p.Backoff.check("Policy")
 	if p.MaxAttempts < Unlimited {
 		bad.add("Policy", "MaxAttempts", p.MaxAttempts, "is below -1, which is Unlimited")
