@@ -633,10 +633,13 @@ func TestWritableBodies(t *testing.T) {
 }
 
 // endless is a body that never ends.
-type endless struct{ read, closed int }
+type endless struct {
+	read, closed int
+	closedAt     time.Time
+}
 
 func (e *endless) Read(b []byte) (int, error) { e.read += len(b); return len(b), nil }
-func (e *endless) Close() error               { e.closed++; return nil }
+func (e *endless) Close() error               { e.closed, e.closedAt = e.closed+1, time.Now(); return nil }
 
 func TestDiscard(t *testing.T) {
 	for _, row := range []struct {
@@ -649,8 +652,9 @@ func TestDiscard(t *testing.T) {
 		{"an HTTP/2 body is closed", func(r *http.Response) { r.ProtoMajor = 2 }, 0},
 		{"an upgraded connection is closed", func(r *http.Response) { r.StatusCode = 101 }, 0},
 	} {
-		t.Run(row.name, func(t *testing.T) {
+		inBubble(t, row.name, func(t *testing.T) {
 			var all []*endless
+			start := time.Now()
 			base := roundTripper(func(req *http.Request) (*http.Response, error) {
 				all = append(all, &endless{})
 				resp := answer(req, 503)
@@ -658,13 +662,8 @@ func TestDiscard(t *testing.T) {
 				row.change(resp)
 				return resp, nil
 			})
-			p := atOnce
+			p := three
 			p.Classify = retry.Otherwise(retry.Retryable)
-			p.Observe = func(_ context.Context, e retry.Event) {
-				if e.Decision.Status == retry.Waiting {
-					require.Equal(t, 1, all[len(all)-1].closed, "before the wait")
-				}
-			}
 			refuse := func(*http.Response) bool { return false }
 			_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: p, Accept: refuse}, get(t.Context()))
 			require.NoError(t, err)
@@ -677,25 +676,27 @@ func TestDiscard(t *testing.T) {
 				require.LessOrEqual(t, body.read, row.read+8<<10)
 				require.GreaterOrEqual(t, body.read, row.read)
 				require.Equal(t, 1, body.closed)
+				require.Equal(t, start.Add(time.Duration(i)*three.Base), body.closedAt, "as the wait begins")
 			}
 		})
 	}
-	inBubble(t, "a body that stalls holds the run for 100ms", func(t *testing.T) {
-		n := 0
-		base := roundTripper(func(req *http.Request) (*http.Response, error) {
-			resp := answer(req, 503)
-			if n++; n == 1 {
-				resp.ContentLength, resp.Body = -1, slowly(time.Hour, 1)
-			}
-			return resp, nil
+	for delay, want := range map[time.Duration]time.Duration{time.Second: time.Second, 10 * time.Millisecond: 100 * time.Millisecond} {
+		inBubble(t, "a body that stalls is read for 100ms of a wait of "+delay.String(), func(t *testing.T) {
+			n := 0
+			base := roundTripper(func(req *http.Request) (*http.Response, error) {
+				resp := answer(req, 503)
+				if n++; n == 1 {
+					resp.ContentLength, resp.Body = -1, slowly(time.Hour, 1)
+				}
+				return resp, nil
+			})
+			p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: delay}}
+			start := time.Now()
+			_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, get(t.Context()))
+			require.NoError(t, err)
+			require.Equal(t, want, time.Since(start))
 		})
-		p := three
-		p.MaxAttempts = 2
-		start := time.Now()
-		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, get(t.Context()))
-		require.NoError(t, err)
-		require.Equal(t, 1100*time.Millisecond, time.Since(start))
-	})
+	}
 	for name, bound := range map[string]func(*retry.Policy, *context.Context) context.CancelFunc{
 		"deadline": func(_ *retry.Policy, ctx *context.Context) (cancel context.CancelFunc) {
 			*ctx, cancel = context.WithTimeout(*ctx, 1050*time.Millisecond)

@@ -12,24 +12,24 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// call is one RoundTrip. It is also the context that Do gets, so that the hooks of the policy find it without a closure
-// of their own, and so that Do heeds Request.Cancel. The attempts get the request's own context.
+// call is one RoundTrip. It is also a context, which heeds Request.Cancel. The attempts get the request's own.
 type call struct {
 	context.Context // the request's
 
 	transport *Transport
 	req       *http.Request  // the caller's
+	records   *records       // nil where the caller asks for none
 	refused   *RequestError  // nil where the request can be sent
-	began     time.Time      // with a TTL only
+	latest    time.Time      // when an attempt may start at the latest, for the TTL; zero without one
 	resp      *http.Response // the last one, until it is given up or returned
 	returned  bool           // a response was returned
+	inBase    bool           // still set in finish: Base has panicked
 
 	ready      bool   // what follows was set by prepare
 	repeatable bool   // whatever was sent
 	key        string // the Idempotency-Key to add
 	payload    payload
 
-	inBase   bool          // still set in finish: Base has panicked
 	limit    *limit        // of the attempt under way
 	spare    *limit        // for the first attempt
 	canceled chan struct{} // closed with Request.Cancel or the context; nil before somebody waits for it
@@ -49,11 +49,21 @@ func newCall(t *Transport, req *http.Request) *call {
 		c, both.call.spare = &both.call, &both.limit
 	}
 	c.Context, c.transport, c.req = req.Context(), t, req
+	c.records = recordsOf(c.Context)
 	return c
 }
 
-// Done returns a channel that ends with the context and with Request.Cancel, which http.Client sets for its Timeout. Do
-// asks only when it waits.
+// runContext is the context that Do gets, so that the hooks of the policy find the call without a closure of their own.
+// Do asks for Done where a wait begins, its timer already running: that is when a response is given up, and not before,
+// since the run may end without a wait and return it. What else has to wait asks the call.
+type runContext struct{ *call }
+
+func (r runContext) Done() <-chan struct{} {
+	r.giveUp()
+	return r.call.Done()
+}
+
+// Done returns a channel that ends with the context and with Request.Cancel, which http.Client sets for its Timeout.
 func (c *call) Done() <-chan struct{} {
 	cancel := c.cancel()
 	if cancel == nil {
@@ -77,11 +87,12 @@ func (c *call) Done() <-chan struct{} {
 // Err is the context's. A closed Request.Cancel counts as cancelled, or as the deadline where that has passed: with
 // http.Client.Timeout both come at the same time, in any order.
 func (c *call) Err() error {
-	if err := c.Context.Err(); err != nil {
+	err, cancel := c.Context.Err(), c.cancel()
+	if err != nil || cancel == nil {
 		return err
 	}
 	select {
-	case <-c.cancel(): // never where it is nil
+	case <-cancel:
 		if deadline, ok := c.Deadline(); ok && !time.Now().Before(deadline) {
 			return context.DeadlineExceeded
 		}
@@ -151,8 +162,9 @@ func (c *call) attempt(ctx context.Context) error {
 			return c.verdict(failed, 0)
 		}
 	}
+	c.giveUp() // where there was no wait
 	var own context.Context = c.Context
-	if ctx != context.Context(c) {
+	if ctx != context.Context(runContext{c}) {
 		own = &attemptContext{own, ctx}
 	}
 	var conn *connTrace
@@ -163,7 +175,7 @@ func (c *call) attempt(ctx context.Context) error {
 		c.limit = c.newLimit().start(own, timeout)
 		own = c.limit.ctx
 	}
-	out, err := c.outgoing(own, retry.AttemptNumber(ctx))
+	out, err := c.outgoing(own)
 	if err != nil {
 		return c.verdict(&AttemptError{Reason: BodyNotReplayable, Veto: BodyNotReplayable, Unsent: true, Err: err}, 0)
 	}
@@ -190,12 +202,12 @@ func (c *call) newLimit() *limit {
 }
 
 // outgoing returns the request of one attempt: the caller's own where nothing has to differ, else a copy.
-func (c *call) outgoing(ctx context.Context, number int) (*http.Request, error) {
+func (c *call) outgoing(ctx context.Context) (*http.Request, error) {
 	body, getBody, err := c.payload.next()
 	if err != nil {
 		return nil, err
 	}
-	header := c.header(number)
+	header := c.header(ctx)
 	if ctx == c.Context && header == nil && body == nil {
 		return c.req, nil
 	}
@@ -211,7 +223,7 @@ func (c *call) outgoing(ctx context.Context, number int) (*http.Request, error) 
 
 // header returns the header of an attempt, nil where it is the caller's. Each attempt has its own, because a transport
 // may read it after it has returned.
-func (c *call) header(number int) http.Header {
+func (c *call) header(ctx context.Context) http.Header {
 	if c.key == "" && c.transport.AttemptHeader == "" {
 		return nil
 	}
@@ -223,7 +235,7 @@ func (c *call) header(number int) http.Header {
 		header["Idempotency-Key"] = []string{c.key}
 	}
 	if name := c.transport.AttemptHeader; name != "" {
-		header.Set(name, strconv.Itoa(number))
+		header.Set(name, strconv.Itoa(retry.AttemptNumber(ctx)))
 	}
 	return header
 }
@@ -343,16 +355,15 @@ func (c *call) verdict(failed *AttemptError, hint time.Duration) error {
 	return retry.After(hint, failed)
 }
 
-// giveUp lets go of the last response before a wait. It takes no time where the wait would then end too late.
-func (c *call) giveUp(delay time.Duration) {
+// giveUp lets go of the last response: a retry follows. It takes no time where that could make the retry too late.
+func (c *call) giveUp() {
 	resp := c.resp
 	if resp == nil {
 		return
 	}
 	c.resp = nil
-	deadline, ok := c.Deadline()
-	ttl := c.transport.Policy.TTL
-	if ok && time.Until(deadline)-drainTime <= delay || ttl > 0 && ttl-time.Since(c.began)-drainTime < delay {
+	if deadline, ok := c.Deadline(); ok && time.Until(deadline) <= drainTime ||
+		!c.latest.IsZero() && time.Until(c.latest) < drainTime {
 		closeBody(resp)
 		return
 	}

@@ -229,15 +229,14 @@ func TestH8Draining(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 	})
 	for _, timeout := range []time.Duration{0, time.Minute} {
-		t.Run("the connection is back in the pool before the wait", func(t *testing.T) {
+		t.Run("the connection is back in the pool during the wait", func(t *testing.T) {
 			var n atomic.Int32
 			peer := hardServer(t, false, busy(&n, write(5<<10)))
-			p := atOnce
-			p.AttemptTimeout = timeout
+			p := retry.Policy{Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Millisecond}, AttemptTimeout: timeout}
 			reused := 0
-			p.Observe = func(ctx context.Context, e retry.Event) {
-				if e.Decision.Status != retry.Waiting {
-					return
+			p.Gate = func(ctx context.Context) time.Duration {
+				if n.Load() == 0 {
+					return 0
 				}
 				ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 					require.True(t, info.Reused)
@@ -246,6 +245,7 @@ func TestH8Draining(t *testing.T) {
 				resp, err := peer.base.RoundTrip(peer.request(ctx, "GET", nil))
 				require.NoError(t, err)
 				hardRead(t, resp)
+				return 0
 			}
 			_, resp, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: p}, peer.request(t.Context(), "GET", nil))
 			require.NoError(t, err)

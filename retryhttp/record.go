@@ -43,13 +43,6 @@ func OutcomeFromResponse(resp *http.Response) (retry.Outcome, bool) {
 	return retry.Outcome{}, false
 }
 
-// record keeps the outcome, if the caller asks for it.
-func (c *call) record(o *retry.Outcome) {
-	if r := recordsOf(c.Context); r != nil {
-		r.add(c.req, o)
-	}
-}
-
 type recordsKey struct{}
 
 func recordsOf(ctx context.Context) *records {

@@ -37,8 +37,10 @@ func refusal(req *http.Request) *RequestError {
 	if bad := refusedURL(req.URL); bad != nil {
 		return bad
 	}
-	if i := badHostByte(req.Host); i >= 0 {
-		return refuseByte(BadHost, "Request.Host", req.Host, i)
+	if req.Host != req.URL.Host { // http.NewRequest makes them the same
+		if i := badHostByte(req.Host); i >= 0 {
+			return refuseByte(BadHost, "Request.Host", req.Host, i)
+		}
 	}
 	if bad := refusedFields(BadHeader, "Request.Header", req.Header); bad != nil {
 		return bad
@@ -46,6 +48,9 @@ func refusal(req *http.Request) *RequestError {
 	if te := req.TransferEncoding; len(te) > 0 && (len(te) > 1 || te[0] != "chunked") {
 		// net/http sends the body without any framing then, as if it were the next request.
 		return &RequestError{BadHeader, "Request.TransferEncoding", strings.Join(te, ", "), "is not chunked"}
+	}
+	if len(req.Trailer) == 0 {
+		return nil
 	}
 	for name := range req.Trailer {
 		switch http.CanonicalHeaderKey(name) {
@@ -60,16 +65,8 @@ func refusedURL(u *url.URL) *RequestError {
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return &RequestError{BadScheme, "Request.URL.Scheme", u.Scheme, "is neither http nor https"}
 	}
-	if i := badHostByte(u.Host); i >= 0 {
-		return refuseByte(BadHost, "Request.URL.Host", u.Host, i)
-	}
-	if u.Hostname() == "" {
-		return &RequestError{EmptyHost, "Request.URL.Host", u.Host, "names no host"}
-	}
-	if port := u.Port(); port != "" {
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return &RequestError{BadHost, "Request.URL.Host", u.Host, "has a port above 65535"}
-		}
+	if bad := refusedHost(u); bad != nil {
+		return bad
 	}
 	// The path is escaped when it is written; these two are written as they are, and a space would end them.
 	if i := badTargetByte(u.RawQuery); i >= 0 {
@@ -81,7 +78,28 @@ func refusedURL(u *url.URL) *RequestError {
 	return nil
 }
 
+func refusedHost(u *url.URL) *RequestError {
+	if i := badHostByte(u.Host); i >= 0 {
+		return refuseByte(BadHost, "Request.URL.Host", u.Host, i)
+	}
+	if u.Host != "" && u.Host[0] != '[' && strings.IndexByte(u.Host, ':') < 0 {
+		return nil // a name alone
+	}
+	if u.Hostname() == "" {
+		return &RequestError{EmptyHost, "Request.URL.Host", u.Host, "names no host"}
+	}
+	if port := u.Port(); port != "" {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return &RequestError{BadHost, "Request.URL.Host", u.Host, "has a port above 65535"}
+		}
+	}
+	return nil
+}
+
 func refusedFields(reason Reason, field string, fields http.Header) *RequestError {
+	if len(fields) == 0 {
+		return nil // cheaper than to begin with a range over nothing
+	}
 	for name, values := range fields {
 		switch i := badTokenByte(name); {
 		case name == "":

@@ -166,10 +166,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	p := t.Policy
 	p.AttemptTimeout = 0 // it covers the headers only, which Do cannot know
-	p.Classify, p.Observe, p.Gate = classify, observe, nil
+	p.Classify, p.Observe, p.Gate = classify, nil, nil
+	if t.Policy.Observe != nil || c.records != nil {
+		p.Observe = observe
+	}
 	if c.refused = refusal(req); c.refused == nil {
 		if p.TTL > 0 {
-			c.began = time.Now()
+			c.latest = time.Now().Add(p.TTL)
 		}
 		if t.Policy.Gate != nil || t.Gate != nil {
 			p.Gate = gate
@@ -178,7 +181,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			p.Budget = t.Budgets.For(t.budgetKey(req))
 		}
 	}
-	err := retry.Do(c, p, func(ctx context.Context) error { return c.attempt(ctx) })
+	err := retry.Do(runContext{c}, p, func(ctx context.Context) error { return c.attempt(ctx) })
 	if err != nil && (c.resp == nil || !endedByResponse(err)) {
 		return nil, err
 	}
@@ -226,14 +229,11 @@ func endedByResponse(err error) bool {
 // classify is the Classify of every run, whose attempts fail with an AttemptError each: that knows whose rules to ask.
 func classify(err error) retry.Class { return attemptError(err).class() }
 
-// observe is the Observe of every run. It is told before the wait, which is when a response is given up.
+// observe is the Observe of every run that somebody asks about.
 func observe(ctx context.Context, e retry.Event) {
-	c := ctx.(*call)
-	if e.Decision.Status == retry.Waiting {
-		c.giveUp(e.Decision.Delay)
-	}
-	if e.Outcome != nil {
-		c.record(e.Outcome)
+	c := ctx.(runContext).call
+	if e.Outcome != nil && c.records != nil {
+		c.records.add(c.req, e.Outcome)
 	}
 	if tell := c.transport.Policy.Observe; tell != nil {
 		tell(c.Context, e)
@@ -242,7 +242,7 @@ func observe(ctx context.Context, e retry.Event) {
 
 // gate is the Gate of every run that has one.
 func gate(ctx context.Context) time.Duration {
-	c := ctx.(*call)
+	c := ctx.(runContext).call
 	var delay time.Duration
 	if ask := c.transport.Policy.Gate; ask != nil {
 		delay = ask(c.Context)
