@@ -84,7 +84,11 @@ func goOn(ctx context.Context, p *Policy, fn func(context.Context) error, start 
 				break // Observe took its time
 			}
 			if left := c.left(d.Delay); left > 0 { // not 1ns, which is over before a timer could be set
-				c.arm(left)
+				if c.timer == nil { // one for all waits
+					c.timer = time.NewTimer(left)
+				} else {
+					c.timer.Reset(left)
+				}
 				select {
 				case <-c.timer.C:
 				case <-ctx.Done():
@@ -202,13 +206,6 @@ func newCall(ctx context.Context, p *Policy, began time.Duration) *call {
 // tick reads the clock.
 func (c *call) tick() { c.elapsed = time.Since(epoch) - c.began }
 
-// left reads the clock and returns what is left of a wait that began when it was read last.
-func (c *call) left(wait time.Duration) time.Duration {
-	began := c.elapsed
-	c.tick()
-	return wait - (c.elapsed - began)
-}
-
 // release stops the timer and settles with the budget by whatever way the run ends: a decision, a panic or
 // runtime.Goexit.
 func (c *call) release(p *Policy) {
@@ -226,13 +223,11 @@ func (c *call) refund(p *Policy) {
 	}
 }
 
-// arm sets the timer, one for all waits of the call.
-func (c *call) arm(delay time.Duration) {
-	if c.timer == nil {
-		c.timer = time.NewTimer(delay)
-	} else {
-		c.timer.Reset(delay)
-	}
+// left reads the clock and returns what is left of a wait that began when it was read last.
+func (c *call) left(wait time.Duration) time.Duration {
+	since := c.elapsed
+	c.tick()
+	return wait - (c.elapsed - since)
 }
 
 // admit returns Waiting without a Delay when the next attempt is to start, Waiting with one when the gate defers it,
@@ -342,7 +337,8 @@ func (c *call) tell(p *Policy, d Decision) {
 	c.tick()
 }
 
-// end settles with the budget, tells Observe how the run ended, and returns what Do returns.
+// end settles with the budget, tells Observe how the run ended, and returns what Do returns. What a cancelled waiter needs
+// of its stack on the way out stays within the first 2 kB too: what is large has a function of its own.
 //
 //go:noinline
 func (c *call) end(p *Policy, d Decision) error {
@@ -355,13 +351,7 @@ func (c *call) end(p *Policy, d Decision) error {
 	}
 	failed := c.failed(p, d)
 	if p.Observe != nil {
-		told := *failed
-		told.History = slices.Clone(failed.History)
-		event := Event{Policy: p.Name, Decision: d, Outcome: &told.Outcome}
-		if d.Status != Succeeded {
-			event.Err = &told
-		}
-		p.Observe(c.ctx, event)
+		c.tellEnd(p, d, failed)
 	}
 	if d.Status == Succeeded {
 		return nil
@@ -369,18 +359,27 @@ func (c *call) end(p *Policy, d Decision) error {
 	return failed
 }
 
+// tellEnd tells Observe how the run ended, with a copy of what Do returns.
+//
+//go:noinline
+func (c *call) tellEnd(p *Policy, d Decision, failed *Error) {
+	told := *failed
+	told.History = slices.Clone(failed.History)
+	event := Event{Policy: p.Name, Decision: d, Outcome: &told.Outcome}
+	if d.Status != Succeeded {
+		event.Err = &told
+	}
+	p.Observe(c.ctx, event)
+}
+
 // failed returns the *Error for the ending d. For a success it is but the Outcome.
 func (c *call) failed(p *Policy, d Decision) *Error {
-	e := &Error{
-		Outcome: Outcome{
-			Policy:   p.Name,
-			Status:   d.Status,
-			Reason:   d.Reason,
-			Attempts: c.history.noted,
-			Elapsed:  c.elapsed,
-			History:  c.history.attempts(c.start()),
-		},
-		Last: c.history.lastErr(),
+	e := new(Error)
+	e.Policy, e.Status, e.Reason = p.Name, d.Status, d.Reason
+	e.Attempts, e.Elapsed = c.history.noted, c.elapsed
+	if c.history.noted > 0 {
+		e.History = c.history.attempts(c.start())
+		e.Last = c.history.at(c.history.noted).err
 	}
 	switch {
 	case d.Status == Succeeded:

@@ -183,9 +183,10 @@ type failure struct {
 	class    Class
 }
 
-// attempt returns f as the attempt with the given number, of a run that began at the given time.
-func (f *failure) attempt(number int, began time.Time) Attempt {
-	return Attempt{number, began.Add(f.start), f.duration, f.class, f.err, f.delay}
+// fill makes a the attempt with the given number, of a run that began at the given time.
+func (f *failure) fill(a *Attempt, number int, began time.Time) {
+	a.Number, a.Start, a.Duration = number, began.Add(f.start), f.duration
+	a.Class, a.Err, a.Delay = f.class, f.err, f.delay
 }
 
 // history is what is kept of the failures of one run.
@@ -249,27 +250,19 @@ func (h *history) at(number int) *failure {
 	return h.retries.at(number)
 }
 
-// lastErr returns the last failure's error, nil where there is none.
-func (h *history) lastErr() error {
-	if h.noted == 0 {
-		return nil
-	}
-	return h.at(h.noted).err
+// last returns the last failure as an Attempt of a run that began at the given time.
+func (h *history) last(began time.Time) (a Attempt) {
+	h.at(h.noted).fill(&a, h.noted, began)
+	return a
 }
 
-// last returns the last failure as an Attempt of a run that began at the given time.
-func (h *history) last(began time.Time) Attempt { return h.at(h.noted).attempt(h.noted, began) }
-
-// attempts returns all kept failures in order.
+// attempts returns all kept failures in order, of which there is one at least.
 func (h *history) attempts(began time.Time) []Attempt {
-	if h.noted == 0 {
-		return nil
-	}
 	list := make([]Attempt, min(h.noted, kept))
-	list[0] = h.first.attempt(1, began)
+	h.first.fill(&list[0], 1, began)
 	for i := 1; i < len(list); i++ {
 		number := h.noted - len(list) + 1 + i
-		list[i] = h.retries.at(number).attempt(number, began)
+		h.retries.at(number).fill(&list[i], number, began)
 	}
 	return list
 }
