@@ -1,3 +1,3 @@
-// Package bench holds benchmarks only. They compare retryhttp with other retrying HTTP clients, over the same round tripper
-// in memory. They live in a module of their own, so that who imports retry gets none of those clients.
+// Package bench compares retry with other libraries that do the same work: "go run ./bench/cmd/report" measures them in
+// turns and writes RESULTS.md. It is a module of its own, so that who imports retry gets none of them.
 package bench

@@ -1,0 +1,44 @@
+package peer
+
+import (
+	"context"
+
+	"github.com/cenkalti/backoff/v7"
+
+	"github.com/retrygo/retry/bench/internal/contest"
+)
+
+// cenkaltiV7 reads the clock when a run begins, for its limit on the time of all attempts, and tells nobody.
+var cenkaltiV7 = []Loop{
+	{
+		Name: "cenkalti/backoff v7",
+		Form: contest.Fastest,
+		Remark: "options built once, with one ConstantBackOff, which has no state, though its documentation asks for a " +
+			"BackOff for each concurrent call; does not look at its context before the first attempt",
+		New: func(ctx context.Context, c Config, fn func(context.Context) error) func() error {
+			work := limited(c.AttemptTimeout, fn)
+			operation := func() (struct{}, error) { return struct{}{}, work(ctx) }
+			options := []backoff.RetryOption{
+				backoff.WithBackOff(backoff.NewConstantBackOff(c.Delay)),
+				backoff.WithMaxTries(uint(c.Attempts)),
+			}
+			return func() error {
+				_, err := backoff.Retry(ctx, operation, options...)
+				return err
+			}
+		},
+	},
+	{
+		Name:   "cenkalti/backoff v7, usual form",
+		Form:   contest.Usual,
+		Remark: "does not look at its context before the first attempt",
+		New: func(ctx context.Context, c Config, fn func(context.Context) error) func() error {
+			work, attempts, delay := limited(c.AttemptTimeout, fn), uint(c.Attempts), c.Delay
+			return func() error {
+				_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, work(ctx) },
+					backoff.WithBackOff(backoff.NewConstantBackOff(delay)), backoff.WithMaxTries(attempts))
+				return err
+			}
+		},
+	},
+}
