@@ -291,10 +291,10 @@ func (b *Backoff) slope() float64 {
 func exponential(base time.Duration, factor float64, grown int, limit time.Duration) time.Duration {
 	whole, ok := wholeNumber(factor)
 	switch {
+	case grown == 0 || whole == 1 && ok: // also where base is no float64, or the factor no uint64
+		return min(base, limit)
 	case !ok:
 		return fractional(base, factor, grown, limit)
-	case whole == 1:
-		return min(base, limit)
 	}
 	delay := uint64(base)
 	for ; grown > 0 && delay <= uint64(limit); grown-- { // 63 times at most

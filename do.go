@@ -35,8 +35,8 @@ func now() time.Time { return time.Now() }
 // result. A panic and runtime.Goexit in fn pass through.
 //
 // Do waits in the caller's goroutine and starts none. It does not wait where the wait would end at or after ctx's
-// deadline or after the TTL. When ctx is cancelled during a wait, Do returns at once. It asks ctx for Done when a wait
-// begins, and only then.
+// deadline or after the TTL. When ctx is cancelled during a wait, Do returns at once. Beyond what the context of
+// an AttemptTimeout does, it asks ctx for Done when a wait begins, and only then.
 func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 	// The first attempt of the commonest calls is made here. It needs no preparation where there is no gate and the
 	// caller is alive and has no other run's number; where it succeeds, there is nothing to keep either.
@@ -298,6 +298,11 @@ func (c *call) settle(p *Policy, class Class, hint time.Duration) Decision {
 		u := p.draw()
 		if p.Classify != nil || p.Rand != nil { // which may take their time
 			c.tick()
+		}
+		if p.Rand != nil {
+			if d = c.callerDone(); d.Status != Waiting {
+				return d
+			}
 		}
 		pr.Elapsed = c.elapsed
 		d, c.prev = p.schedule(pr, hint, u)

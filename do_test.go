@@ -416,6 +416,12 @@ func TestTTL(t *testing.T) {
 			p.TTL, first, start = 0, true, time.Now()
 			requireEnd(t, retry.Do(ctx, p, failing), tooNear, 1)
 			require.Equal(t, 6*sec, time.Since(start))
+
+			ctx, cancel = context.WithTimeout(t.Context(), 6*sec)
+			defer cancel()
+			first = true
+			p.Base = 0
+			require.ErrorIs(t, retry.Do(ctx, p, failing), context.DeadlineExceeded, "it has passed meanwhile")
 		})
 	}
 }
