@@ -1,0 +1,162 @@
+package retryjob_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+func TestStepOfAnAttemptThatDoesNotReturn(t *testing.T) {
+	t.Run("a panic is its failure", func(t *testing.T) {
+		c := &clock{epoch}
+		var seen error
+		s := stepper(retry.Policy{Classify: func(err error) retry.Class { seen = err; return retry.Unknown }}, c)
+		r := record(c)
+		v, err := s.Step(t.Context(), &r, 1, func(context.Context) error { panic("boom") })
+		require.NoError(t, err)
+		require.Equal(t, retryjob.Verdict{Status: retryjob.WaitingRetry, Due: epoch.Add(5 * sec)}, v)
+		require.Equal(t, "retryjob: the handler panicked: boom", r.Runs[0].Err)
+		var p *retryjob.PanicError
+		require.ErrorAs(t, seen, &p)
+		require.Equal(t, "boom", p.Value)
+		require.Contains(t, string(p.Stack), "TestStepOfAnAttemptThatDoesNotReturn")
+	})
+	t.Run("a panic with an error can be classified by it", func(t *testing.T) {
+		c := &clock{epoch}
+		r := record(c)
+		v, err := stepper(retry.Policy{Classify: retry.StopOn(errFlaky)}, c).Step(t.Context(), &r, 1, func(context.Context) error { panic(errFlaky) })
+		require.NoError(t, err)
+		require.Equal(t, retry.TerminalError, v.Reason)
+	})
+	t.Run("a panic with nil is one", func(t *testing.T) {
+		c := &clock{epoch}
+		r := record(c)
+		v, err := stepper(retry.Policy{}, c).Step(t.Context(), &r, 1, func(context.Context) error { panic(nil) })
+		require.NoError(t, err)
+		require.Equal(t, retryjob.WaitingRetry, v.Status)
+		require.Contains(t, r.Runs[0].Err, "retryjob: the handler panicked: panic called with nil")
+	})
+	t.Run("no handler at all is one", func(t *testing.T) {
+		c := &clock{epoch}
+		r := record(c)
+		v, err := stepper(retry.Policy{}, c).Step(t.Context(), &r, 1, nil)
+		require.NoError(t, err)
+		require.Equal(t, retryjob.WaitingRetry, v.Status)
+	})
+	t.Run("Goexit is its failure, and the record is up to date when deferred functions run", func(t *testing.T) {
+		c := &clock{epoch}
+		s := stepper(retry.Policy{}, c)
+		r := record(c)
+		done := make(chan retryjob.Record, 1)
+		go func() {
+			defer func() { done <- clone(r) }()
+			_, _ = s.Step(t.Context(), &r, 1, func(context.Context) error { runtime.Goexit(); return nil })
+		}()
+		got := <-done
+		require.Equal(t, retryjob.WaitingRetry, got.Status)
+		require.Equal(t, "retryjob: the handler ended its goroutine", got.Runs[0].Err)
+		require.Equal(t, epoch.Add(5*sec), got.Due)
+	})
+}
+
+func TestStepWhoseContextEnds(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		cause error
+		err   error // what the handler makes of it; nil is a success
+		want  retryjob.Verdict
+		runs  int
+	}{
+		{"a shutdown does not count the attempt", retryjob.ErrShutdown, context.Canceled, retryjob.Verdict{Status: retryjob.Pending, Due: epoch.Add(sec), Deferred: true}, 0},
+		{"a wrapped ErrShutdown neither", fmt.Errorf("bye: %w", retryjob.ErrShutdown), errFlaky, retryjob.Verdict{Status: retryjob.Pending, Due: epoch.Add(sec), Deferred: true}, 0},
+		{"a success is one, also in a shutdown", retryjob.ErrShutdown, nil, retryjob.Verdict{Status: retryjob.Succeeded}, 1},
+		{"ErrCanceled cancels the job", retryjob.ErrCanceled, context.Canceled, retryjob.Verdict{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
+		{"so does any other cause", errors.New("fed up"), errFlaky, retryjob.Verdict{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
+		{"and none", nil, context.Canceled, retryjob.Verdict{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
+		{"a success is one, also of a canceled job", retryjob.ErrCanceled, nil, retryjob.Verdict{Status: retryjob.Succeeded}, 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := &clock{epoch}
+			r := record(c)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			v, err := stepper(evenly(1, sec), c).Step(ctx, &r, 1, func(context.Context) error {
+				c.pass(sec)
+				cancel(row.cause)
+				return row.err
+			})
+			require.NoError(t, err)
+			require.Equal(t, row.want, v)
+			require.Equal(t, row.want.Status, r.Status)
+			require.Equal(t, row.runs, r.Attempts)
+			require.Len(t, r.Runs, row.runs)
+			require.NoError(t, r.Check())
+			if row.runs > 0 {
+				require.Equal(t, row.want.Status, r.Runs[0].Status)
+				require.Equal(t, row.want.Reason, r.Runs[0].Reason.Reason)
+				require.Equal(t, epoch.Add(sec), r.Ended)
+			}
+		})
+	}
+	t.Run("a second attempt in a shutdown waits again", func(t *testing.T) {
+		c := &clock{epoch}
+		s := stepper(evenly(2, sec), c)
+		r := record(c)
+		_, err := s.Step(t.Context(), &r, 1, ending(errFlaky))
+		require.NoError(t, err)
+		c.pass(9 * sec)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		v, err := s.Step(ctx, &r, 2, func(context.Context) error { cancel(retryjob.ErrShutdown); panic("cut off") })
+		require.NoError(t, err)
+		require.Equal(t, retryjob.Verdict{Status: retryjob.WaitingRetry, Due: c.now, Deferred: true}, v)
+		require.Equal(t, 1, r.Attempts)
+		_, err = s.Step(t.Context(), &r, 2, ending(nil))
+		require.NoError(t, err)
+	})
+	t.Run("a deadline is an ordinary failure", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := &clock{epoch}
+			r := record(c)
+			ctx, cancel := context.WithTimeout(t.Context(), sec)
+			defer cancel()
+			v, err := stepper(retry.Policy{}, c).Step(ctx, &r, 1, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+			require.NoError(t, err)
+			require.Equal(t, retryjob.WaitingRetry, v.Status)
+			require.False(t, v.Deferred)
+			require.Equal(t, 1, r.Attempts)
+		})
+	})
+	t.Run("AttemptTimeout ends the attempt with its cause, and is retried", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"p": {AttemptTimeout: 7 * sec}})}
+			r := record(&clock{time.Now()})
+			began := time.Now()
+			v, err := s.Step(t.Context(), &r, 1, func(ctx context.Context) error {
+				<-ctx.Done()
+				require.Equal(t, retry.ErrAttemptTimeout, context.Cause(ctx))
+				return ctx.Err()
+			})
+			require.NoError(t, err)
+			require.Equal(t, 7*sec, time.Since(began))
+			require.Equal(t, retryjob.WaitingRetry, v.Status)
+			require.Equal(t, 12*sec, v.Due.Sub(began), "the zero Now is time.Now")
+			require.Equal(t, 7*sec, r.Runs[0].End.Sub(r.Runs[0].Start))
+		})
+	})
+	t.Run("its context is over when the attempt is", func(t *testing.T) {
+		c := &clock{epoch}
+		r := record(c)
+		var kept context.Context
+		_, err := stepper(retry.Policy{AttemptTimeout: time.Hour}, c).Step(t.Context(), &r, 1, func(ctx context.Context) error { kept = ctx; return nil })
+		require.NoError(t, err)
+		require.Error(t, kept.Err())
+	})
+}

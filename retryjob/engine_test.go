@@ -1,0 +1,364 @@
+package retryjob_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+var errDown = errors.New("the peer is down")
+
+// open returns an engine with one policy "p" and one handler "work".
+func open(t testing.TB, p retry.Policy, h retryjob.Handler, set ...func(*retryjob.Config)) *retryjob.Engine {
+	c := retryjob.Config{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"p": p}),
+		Handlers: map[string]retryjob.Handler{"work": h},
+	}
+	for _, f := range set {
+		f(&c)
+	}
+	e, err := retryjob.New(c)
+	require.NoError(t, err)
+	return e
+}
+
+func fixed(attempts int, wait time.Duration) retry.Policy {
+	return retry.Policy{MaxAttempts: attempts, Backoff: retry.Backoff{Mode: retry.Fixed, Base: wait}}
+}
+
+func put(t testing.TB, e *retryjob.Engine, id string, in time.Duration) retryjob.Handle {
+	h, err := e.Enqueue(context.Background(), retryjob.Job{ID: id, Kind: "work", Policy: "p", Due: time.Now().Add(in)})
+	require.NoError(t, err)
+	return h
+}
+
+func get(t testing.TB, e *retryjob.Engine, id string) retryjob.Info {
+	i, err := e.Inspect(id)
+	require.NoError(t, err)
+	return i
+}
+
+func shutdown(t testing.TB, e *retryjob.Engine) []retryjob.Info {
+	left, err := e.Shutdown(context.Background())
+	require.NoError(t, err)
+	return left
+}
+
+func succeed(context.Context, retryjob.Job) error { return nil }
+func fail(context.Context, retryjob.Job) error    { return errDown }
+
+func TestNewNamesEveryBadField(t *testing.T) {
+	_, err := retryjob.New(retryjob.Config{
+		Handlers: map[string]retryjob.Handler{"x": succeed, "nothing": nil}, Concurrency: -1, Retention: -time.Second,
+	})
+	require.EqualError(t, err, `retryjob: Config.Policies nil must be set; Config.Handlers["nothing"] nil must be set; `+
+		`Config.Handlers kind "x" is no Job.Kind; Config.Concurrency -1 is negative; Config.Retention -1s is negative`)
+}
+
+func TestAJobSucceedsAfterTwoFailuresAtExactTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var at []time.Duration
+		e := open(t, retry.Policy{MaxAttempts: 3}, func(context.Context, retryjob.Job) error {
+			if at = append(at, time.Since(start)); len(at) < 3 {
+				return errDown
+			}
+			return nil
+		})
+		h := put(t, e, "", time.Second)
+		i, err := h.Wait(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []time.Duration{time.Second, 6 * time.Second, 16 * time.Second}, at)
+		require.Equal(t, retryjob.Succeeded, i.Status)
+		require.Equal(t, start.Add(time.Second), i.First)
+		require.Equal(t, start.Add(16*time.Second), i.Ended)
+		require.Len(t, i.Runs, 3)
+		require.Equal(t, retryjob.Run{
+			ID: h.ID() + ".0.2", Attempt: 2, Start: start.Add(6 * time.Second), End: start.Add(6 * time.Second),
+			Due: start.Add(16 * time.Second), Status: retryjob.WaitingRetry, Err: "the peer is down",
+		}, i.Runs[1])
+		require.Empty(t, shutdown(t, e))
+	})
+}
+
+func TestEnqueueRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, fixed(1, time.Hour), succeed)
+		made := put(t, e, "", 0).ID()
+		put(t, e, "mine", time.Hour)
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		prefix := made[:strings.LastIndexByte(made, '-')+1]
+		for name, c := range map[string]struct {
+			ctx  context.Context
+			job  retryjob.Job
+			want string
+		}{
+			"an ended context":      {done, retryjob.Job{Kind: "work", Policy: "p"}, "context canceled"},
+			"an unknown kind":       {t.Context(), retryjob.Job{Kind: "other", Policy: "p"}, `retryjob: Job.Kind "other": retryjob: unknown kind`},
+			"an unknown policy":     {t.Context(), retryjob.Job{Kind: "work", Policy: "q"}, `retryjob: Job.Policy "q": retryjob: unknown policy`},
+			"an ID that is there":   {t.Context(), retryjob.Job{ID: "mine", Kind: "work", Policy: "p"}, `retryjob: a job with that ID is there already: "mine"`},
+			"the ID of a final job": {t.Context(), retryjob.Job{ID: made, Kind: "work", Policy: "p"}, fmt.Sprintf("retryjob: a job with that ID is there already: %q", made)},
+			"an ID yet to be made up": {t.Context(), retryjob.Job{ID: prefix + "2", Kind: "work", Policy: "p"},
+				fmt.Sprintf("retryjob: Job.ID %q has the form of the IDs that this engine makes up", prefix+"2")},
+			"a due time centuries ahead": {t.Context(), retryjob.Job{Kind: "work", Policy: "p", Due: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)},
+				"retryjob: Job.Due 9999-01-01 00:00:00 +0000 UTC is more than 200 years ahead"},
+		} {
+			synctest.Wait()
+			_, err := e.Enqueue(c.ctx, c.job)
+			require.EqualError(t, err, c.want, name)
+		}
+		require.Len(t, shutdown(t, e), 1)
+		_, err := e.Enqueue(t.Context(), retryjob.Job{Kind: "work", Policy: "p"})
+		require.ErrorIs(t, err, retryjob.ErrShutdown)
+	})
+}
+
+func TestUnknownJobsAreToldApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, other := open(t, fixed(1, time.Hour), succeed), open(t, fixed(1, time.Hour), succeed)
+		made := put(t, e, "", 0).ID()
+		put(t, e, "mine", 0)
+		synctest.Wait()
+		n, err := e.Purge(t.Context(), retryjob.Filter{})
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		prefix := made[:strings.LastIndexByte(made, '-')+1]
+		for id, want := range map[string]struct {
+			is  error
+			not error
+		}{
+			made:           {retryjob.ErrAgedOut, retryjob.ErrNeverKnown},
+			prefix + "2":   {retryjob.ErrNeverKnown, retryjob.ErrAgedOut},
+			prefix + "01":  {retryjob.ErrUnknownJob, retryjob.ErrAgedOut},
+			prefix + "-1":  {retryjob.ErrUnknownJob, retryjob.ErrAgedOut},
+			"mine":         {retryjob.ErrUnknownJob, retryjob.ErrAgedOut},
+			"":             {retryjob.ErrUnknownJob, retryjob.ErrNeverKnown},
+			"mem-":         {retryjob.ErrUnknownJob, retryjob.ErrNeverKnown},
+			prefix[:8]:     {retryjob.ErrUnknownJob, retryjob.ErrNeverKnown},
+			"\x00" + made:  {retryjob.ErrUnknownJob, retryjob.ErrNeverKnown},
+			prefix + "999": {retryjob.ErrNeverKnown, retryjob.ErrAgedOut},
+		} {
+			_, err := e.Inspect(id)
+			require.ErrorIs(t, err, want.is, id)
+			require.ErrorIs(t, err, retryjob.ErrUnknownJob, id)
+			require.NotErrorIs(t, err, want.not, id)
+		}
+		_, err = other.Get(t.Context(), made)
+		require.ErrorIs(t, err, retryjob.ErrUnknownJob)
+		require.NotErrorIs(t, err, retryjob.ErrNeverKnown)
+		require.ErrorContains(t, err, "what is in memory ends with its process")
+		put(t, e, "mine", 0) // the ID is free again
+		put(t, e, made, 0)
+		synctest.Wait()
+		require.Equal(t, retryjob.Succeeded, get(t, e, made).Status)
+	})
+}
+
+func TestJobsStartInDueOrderAndTiesInTheOrderOfEnqueuing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type planned struct {
+			due time.Time
+			seq int
+			id  string
+		}
+		var plan []planned
+		var got, want []string
+		e := open(t, fixed(1, time.Hour), func(_ context.Context, j retryjob.Job) error {
+			got = append(got, j.ID)
+			return nil
+		}, func(c *retryjob.Config) { c.Concurrency = 1 })
+		for n := range 5000 {
+			in := time.Duration(rand.N(100)) * time.Millisecond
+			id := fmt.Sprint(n)
+			put(t, e, id, in+time.Millisecond)
+			plan = append(plan, planned{time.Now().Add(in), n, id})
+		}
+		slices.SortFunc(plan, func(a, b planned) int {
+			if c := a.due.Compare(b.due); c != 0 {
+				return c
+			}
+			return a.seq - b.seq
+		})
+		for _, p := range plan {
+			want = append(want, p.id)
+		}
+		time.AfterFunc(time.Second, func() {})
+		<-time.After(time.Second)
+		synctest.Wait()
+		require.Equal(t, want, got)
+		require.Empty(t, shutdown(t, e))
+	})
+}
+
+func TestConcurrencyIsReleasedWhileAJobWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now, most atomic.Int32
+		e := open(t, fixed(2, time.Hour), func(ctx context.Context, _ retryjob.Job) error {
+			most.Store(max(most.Load(), now.Add(1)))
+			<-time.After(time.Second)
+			now.Add(-1)
+			return errDown
+		}, func(c *retryjob.Config) { c.Concurrency = 3 })
+		start := time.Now()
+		for range 9 {
+			put(t, e, "", 0)
+		}
+		<-time.After(3 * time.Second)
+		synctest.Wait()
+		var waiting int
+		for i, err := range e.List(t.Context(), retryjob.Filter{Statuses: []retryjob.Status{retryjob.WaitingRetry}}) {
+			require.NoError(t, err)
+			require.Equal(t, i.Runs[0].End.Add(time.Hour), i.Due)
+			waiting++
+		}
+		require.Equal(t, 9, waiting)
+		require.Equal(t, int32(3), most.Load())
+		require.Equal(t, 3*time.Second, time.Since(start))
+		require.Len(t, shutdown(t, e), 9)
+	})
+}
+
+func TestPanicsAndGoexitAreFailuresAndTheWorkerLivesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, fixed(1, time.Hour), func(_ context.Context, j retryjob.Job) error {
+			switch j.ID {
+			case "panic":
+				panic("boom")
+			case "panic nil":
+				panic(nil)
+			case "error":
+				panic(errDown)
+			case "goexit":
+				runtime.Goexit()
+			}
+			return nil
+		}, func(c *retryjob.Config) { c.Concurrency = 1 })
+		for id, want := range map[string]string{
+			"panic": "retryjob: the handler panicked: boom", "error": "retryjob: the handler panicked: the peer is down",
+			"goexit": "retryjob: the handler ended its goroutine", "panic nil": "retryjob: the handler panicked: panic called with nil argument",
+		} {
+			h := put(t, e, id, 0)
+			ok := put(t, e, "", 0)
+			i, err := h.Wait(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, retryjob.DeadLettered, i.Status)
+			require.Equal(t, retry.AttemptsExhausted, i.Reason.Reason)
+			require.Equal(t, want, i.Last().Err)
+			i, err = ok.Wait(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, retryjob.Succeeded, i.Status)
+		}
+		require.Empty(t, shutdown(t, e))
+	})
+}
+
+func TestCodeOfAPolicyThatPanicsLosesNoJob(t *testing.T) {
+	boom := func() { panic("boom") }
+	for name, c := range map[string]struct {
+		policy func(*retry.Policy)
+		status retryjob.Status
+		text   string
+	}{
+		"Gate":          {func(p *retry.Policy) { p.Gate = func(context.Context) time.Duration { boom(); return 0 } }, retryjob.DeadLettered, "retryjob: the handler panicked: boom"},
+		"Gate's Goexit": {func(p *retry.Policy) { p.Gate = func(context.Context) time.Duration { runtime.Goexit(); return 0 } }, retryjob.DeadLettered, "retryjob: the handler ended its goroutine"},
+		"Classify":      {func(p *retry.Policy) { p.Classify = func(error) retry.Class { boom(); return 0 } }, retryjob.DeadLettered, "retryjob: the handler panicked: boom"},
+		"Observe":       {func(p *retry.Policy) { p.Observe = func(context.Context, retry.Event) { boom() } }, retryjob.WaitingRetry, "the peer is down; after it was decided: retryjob: the handler panicked: boom"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := fixed(2, time.Hour)
+				c.policy(&p)
+				e := open(t, p, fail, func(c *retryjob.Config) { c.Concurrency = 1 })
+				put(t, e, "a", 0)
+				put(t, e, "b", 0)
+				synctest.Wait()
+				for _, id := range []string{"a", "b"} {
+					i := get(t, e, id)
+					require.Equal(t, c.status, i.Status)
+					require.Equal(t, c.text, i.Last().Err)
+					require.NoError(t, i.Check())
+				}
+				shutdown(t, e)
+			})
+		})
+	}
+}
+
+func TestAJobWhosePolicyIsGoneIsADeadLetter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var gone atomic.Bool
+		e := open(t, retry.Policy{}, fail, func(c *retryjob.Config) {
+			c.Policies = func(string) (retry.Policy, bool) { return fixed(3, time.Hour), !gone.Load() }
+		})
+		h := put(t, e, "a", 0)
+		synctest.Wait()
+		gone.Store(true)
+		i, err := h.Wait(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, retryjob.DeadLettered, i.Status)
+		require.Equal(t, 2, i.Attempts)
+		require.Contains(t, i.Last().Err, "unknown policy")
+		gone.Store(false)
+		require.NoError(t, e.Replay(t.Context(), "a"))
+		shutdown(t, e)
+	})
+}
+
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, fixed(2, time.Minute), fail)
+		h := put(t, e, "a", 0)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		i, err := h.Wait(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, retryjob.WaitingRetry, i.Status)
+
+		ends := make(chan retryjob.Info, 3) // those who wait get the end, though the job is purged or replayed at once
+		for range cap(ends) {
+			go func() {
+				i, err := e.Wait(context.Background(), "a")
+				require.NoError(t, err)
+				ends <- i
+			}()
+		}
+		synctest.Wait()
+		require.NoError(t, e.Cancel(t.Context(), "a"))
+		n, err := e.Purge(t.Context(), retryjob.Filter{})
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		for range cap(ends) {
+			require.Equal(t, retryjob.Canceled, (<-ends).Status)
+		}
+		_, err = h.Wait(t.Context())
+		require.ErrorIs(t, err, retryjob.ErrUnknownJob)
+
+		left := put(t, e, "left", time.Hour)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			i, err := left.Wait(context.Background())
+			require.ErrorIs(t, err, retryjob.ErrShutdown)
+			require.Equal(t, retryjob.Pending, i.Status)
+		})
+		synctest.Wait()
+		require.Len(t, shutdown(t, e), 1)
+		wg.Wait()
+		_, err = left.Wait(t.Context())
+		require.ErrorIs(t, err, retryjob.ErrShutdown)
+	})
+}

@@ -1,0 +1,130 @@
+package retryjob_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+func ExampleEngine() {
+	ctx := context.Background()
+	e, err := retryjob.New(retryjob.Config{
+		Policies: retryjob.FromMap(map[string]retry.Policy{
+			"mail": {MaxAttempts: 3, Backoff: retry.Backoff{Base: 10 * time.Millisecond}},
+		}),
+		Handlers: map[string]retryjob.Handler{
+			"welcome": func(ctx context.Context, job retryjob.Job) error {
+				if run, _ := retryjob.RunFrom(ctx); run.Attempt < 3 {
+					return errors.New("mail server is busy")
+				}
+				fmt.Printf("sent to %s\n", job.Payload)
+				return nil
+			},
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	h, err := e.Enqueue(ctx, retryjob.Job{Kind: "welcome", Policy: "mail", Payload: json.RawMessage(`"ann@example.org"`)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	job, err := h.Wait(ctx)
+	fmt.Println(job.Status, job.Attempts, err)
+	left, err := e.Shutdown(ctx)
+	fmt.Println(len(left), err)
+	// Output:
+	// sent to "ann@example.org"
+	// succeeded 3 <nil>
+	// 0 <nil>
+}
+
+func ExampleEngine_Replay() {
+	ctx := context.Background()
+	down := true
+	e, err := retryjob.New(retryjob.Config{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"once": {MaxAttempts: 1}}),
+		Handlers: map[string]retryjob.Handler{
+			"deliver": func(context.Context, retryjob.Job) error {
+				if down {
+					return errors.New("503 Service Unavailable")
+				}
+				return nil
+			},
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	h, _ := e.Enqueue(ctx, retryjob.Job{ID: "order-7", Kind: "deliver", Policy: "once"})
+	job, _ := h.Wait(ctx)
+	fmt.Println(job.Status, job.Reason, job.Last().Err)
+
+	down = false
+	for dead, err := range e.DeadLetters(ctx, retryjob.Filter{Kinds: []string{"deliver"}}) {
+		fmt.Println("replay", dead.JobID, err, e.Replay(ctx, dead.JobID))
+	}
+	job, _ = h.Wait(ctx)
+	fmt.Println(job.Status, job.Replays)
+	_, _ = e.Shutdown(ctx)
+	// Output:
+	// dead_letter attempts_exhausted 503 Service Unavailable
+	// replay order-7 <nil> <nil>
+	// succeeded 1
+}
+
+// orderKey is where the caller's context carries the order.
+type orderKey struct{}
+
+func ExampleDeadLetterTo() {
+	e, err := retryjob.New(retryjob.Config{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"later": {}}),
+		Handlers: map[string]retryjob.Handler{
+			"charge": func(_ context.Context, job retryjob.Job) error {
+				fmt.Printf("charged order %s after all\n", job.Payload)
+				return nil
+			},
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	handOver, err := retryjob.DeadLetterTo(e, func(ctx context.Context, e retry.Event) (retryjob.Job, bool) {
+		order, err := json.Marshal(ctx.Value(orderKey{}))
+		return retryjob.Job{Kind: "charge", Policy: "later", Payload: order}, err == nil
+	}, func(_ context.Context, j retryjob.Job, err error) {
+		fmt.Println("page somebody:", j.Kind, err)
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p := retry.Policy{
+		MaxAttempts: 2,
+		Backoff:     retry.Backoff{Base: time.Millisecond},
+		Observe: func(ctx context.Context, e retry.Event) { // composed with one's own
+			if e.Outcome != nil {
+				fmt.Println("inline:", e.Decision)
+			}
+			handOver(ctx, e)
+		},
+	}
+	ctx := context.WithValue(context.Background(), orderKey{}, 7)
+	_ = retry.Do(ctx, p, func(context.Context) error { return errors.New("bank is down") })
+	for job := range e.List(ctx, retryjob.Filter{}) {
+		_, _ = e.Wait(ctx, job.JobID)
+	}
+	_, _ = e.Shutdown(ctx)
+	// Output:
+	// inline: dead_letter (attempts_exhausted)
+	// charged order 7 after all
+}

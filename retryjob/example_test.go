@@ -1,0 +1,146 @@
+package retryjob_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryconf"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// An engine is a loop around Step: here one that stands for a week in a moment.
+func ExampleStepper() {
+	now := time.Date(2026, time.November, 2, 9, 0, 0, 0, time.UTC)
+	stepper := retryjob.Stepper{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"delivery": retry.Standard()}),
+		Now:      func() time.Time { return now },
+	}
+	job := retryjob.Job{ID: "order-7", Kind: "webhook", Policy: "delivery"}
+	rec := retryjob.NewRecord(&job, now)
+	for attempt := 1; !rec.Status.Final(); attempt++ {
+		now = rec.Due
+		verdict, err := stepper.Step(context.Background(), &rec, attempt, func(ctx context.Context) error {
+			return errors.New("503 Service Unavailable")
+		})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(attempt, now.Format("15:04"), verdict.Status)
+	}
+	fmt.Println(rec.Reason)
+	// Output:
+	// 1 09:00 waiting_retry
+	// 2 09:01 waiting_retry
+	// 3 09:31 waiting_retry
+	// 4 12:31 dead_letter
+	// attempts_exhausted
+}
+
+// A worker died in the first attempt. Whoever notices asks Lost when the next one is due.
+func ExampleStepper_Lost() {
+	now := time.Date(2026, time.November, 2, 9, 0, 0, 0, time.UTC)
+	stepper := retryjob.Stepper{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"delivery": retry.Standard()}),
+		Now:      func() time.Time { return now },
+	}
+	rec := retryjob.NewRecord(&retryjob.Job{ID: "order-7", Kind: "webhook", Policy: "delivery"}, now)
+	verdict, err := stepper.Lost(context.Background(), &rec, 1)
+	fmt.Println(verdict.Status, verdict.Due.Format("15:04"), err)
+	fmt.Println(rec.Last().Err)
+	// Output:
+	// waiting_retry 09:01 <nil>
+	// retryjob: the worker was lost
+}
+
+// What a handler does twice must not count twice: the job's ID is the key.
+func ExampleRunFrom() {
+	handler := func(ctx context.Context) error {
+		run, _ := retryjob.RunFrom(ctx)
+		fmt.Println("Idempotency-Key:", run.JobID)
+		fmt.Println("attempt", run.Attempt, "is", run.RunID)
+		return nil
+	}
+	stepper := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"p": {}})}
+	rec := retryjob.NewRecord(&retryjob.Job{ID: "order-7", Kind: "charge", Policy: "p"}, time.Now())
+	_, err := stepper.Step(context.Background(), &rec, 1, handler)
+	fmt.Println(rec.Status, err)
+	// Output:
+	// Idempotency-Key: order-7
+	// attempt 1 is order-7.0.1
+	// succeeded <nil>
+}
+
+// Operators change what a name means, and jobs that wait already go by it.
+func ExampleFromCatalog() {
+	var catalog retryconf.Catalog
+	catalog.Define("outbound", retry.Standard())
+	policies := retryjob.FromCatalog(&catalog)
+
+	policy, _ := policies("outbound")
+	fmt.Println(policy)
+	if err := catalog.Load(strings.NewReader(`{"policies": {"outbound": {"delays": ["10s", "1m"]}}}`)); err != nil {
+		fmt.Println(err)
+	}
+	policy, _ = policies("outbound")
+	fmt.Println(policy)
+	// Output:
+	// 4 attempts, list: 1m 30m 3h (3h31m in all)
+	// 3 attempts, list: 10s 1m (1m10s in all)
+}
+
+func ExampleFromMap() {
+	policies := retryjob.FromMap(map[string]retry.Policy{"delivery": retry.Standard()})
+	_, known := policies("delivery")
+	_, unknown := policies("pickup")
+	fmt.Println(known, unknown)
+	// Output: true false
+}
+
+// A record is data: a database can hold it, and a job that has failed for good gets another life.
+func ExampleRecord_Replay() {
+	now := time.Date(2026, time.November, 2, 9, 0, 0, 0, time.UTC)
+	stepper := retryjob.Stepper{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"once": {MaxAttempts: 1}}),
+		Now:      func() time.Time { return now },
+	}
+	rec := retryjob.NewRecord(&retryjob.Job{ID: "order-7", Kind: "webhook", Policy: "once"}, now)
+	_, err := stepper.Step(context.Background(), &rec, 1, func(context.Context) error { return errors.New("no such host") })
+	fmt.Println(rec.Status, rec.Reason, err)
+
+	now = now.Add(time.Hour)
+	fmt.Println(rec.Replay(now))
+	text, err := json.Marshal(rec)
+	fmt.Println(string(text), err)
+	// Output:
+	// dead_letter attempts_exhausted <nil>
+	// <nil>
+	// {"v":1,"job":"order-7","policy":"once","first":"2026-11-02T10:00:00Z","replays":1,"status":"pending","due":"2026-11-02T10:00:00Z","attempts":0} <nil>
+}
+
+func ExampleJob_Check() {
+	policies := retryjob.FromMap(map[string]retry.Policy{"delivery": retry.Standard()})
+	for _, job := range []retryjob.Job{
+		{Kind: "webhook", Policy: "delivery", Payload: []byte(`{"to": "https://example.org"}`)},
+		{Kind: "webhook", Policy: "pickup"},
+		{Kind: "webhook", Policy: "delivery", Payload: []byte(`{"to":`)},
+	} {
+		fmt.Println(job.Check(policies))
+	}
+	// Output:
+	// <nil>
+	// retryjob: Job.Policy "pickup": retryjob: unknown policy
+	// retryjob: Job.Payload of 6 bytes is not JSON
+}
+
+func ExampleFilter() {
+	f := retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}, Kinds: []string{"webhook"}}
+	letter := retryjob.Info{Kind: "webhook", Record: retryjob.Record{Status: retryjob.DeadLettered}}
+	fmt.Println(f.Selects(&letter), f.Page())
+	// Output: true 100
+}

@@ -1,0 +1,133 @@
+package retryjob
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryconf"
+)
+
+// Job is work to be done later, or again. It is data, so that any engine can keep it; what to do with it is the Handler
+// of its Kind.
+type Job struct {
+	// ID stays the same over all attempts and replays, and no two jobs of an engine share one. Empty means one that is
+	// made up, which is best: it tells an aged-out job from one that never was.
+	ID string `json:"id"`
+	// Kind names the Handler. At least two characters.
+	Kind string `json:"kind"`
+	// Policy names the policy, so that a job that waits is decided about by what that name means when it runs.
+	Policy string `json:"policy"`
+	// Payload is what the handler works on: JSON, as databases want it. Empty means null.
+	Payload json.RawMessage `json:"payload,omitempty"`
+	// Correlation ties the job to what caused it, such as a trace. Empty means nothing.
+	Correlation string `json:"correlation,omitempty"`
+	// Due is when the first attempt is to start at the earliest, and the TTL begins. Zero, and the past, mean at once.
+	Due time.Time `json:"due,omitzero"`
+}
+
+// Handler works on the jobs of one kind. ctx ends after the policy's AttemptTimeout, and when the engine is shut down or
+// the job canceled; RunFrom(ctx) tells which attempt it is. A panic counts as a failure with a *PanicError.
+type Handler func(ctx context.Context, job Job) error
+
+const (
+	longestName = 255     // bytes of ID, Kind, Policy and Correlation: what an index of a database takes
+	longestText = 1 << 10 // bytes of an error's text in a Record
+)
+
+// Check returns nil or an error that names what is wrong with j and the rule it breaks: an ID, Kind, Policy or
+// Correlation that is too long or not printable, a Kind of fewer than two bytes, a Policy that policies does not know, a
+// Payload that is not JSON. Every engine asks it before it takes a job.
+func (j *Job) Check(policies Policies) error {
+	for _, f := range []struct {
+		name, value string
+		least       int
+	}{{"ID", j.ID, 0}, {"Kind", j.Kind, 2}, {"Policy", j.Policy, 1}, {"Correlation", j.Correlation, 0}} {
+		switch {
+		case len(f.value) < f.least:
+			return fmt.Errorf("retryjob: Job.%s %q is shorter than %d bytes", f.name, f.value, f.least)
+		case len(f.value) > longestName:
+			return fmt.Errorf("retryjob: Job.%s %.40q... is longer than %d bytes", f.name, f.value, longestName)
+		case !utf8.ValidString(f.value) || strings.ContainsFunc(f.value, isControl):
+			return fmt.Errorf("retryjob: Job.%s %q has bytes that are not text", f.name, f.value)
+		}
+	}
+	if _, ok := policies.lookup(j.Policy); !ok {
+		return fmt.Errorf("retryjob: Job.Policy %q: %w", j.Policy, ErrUnknownPolicy)
+	}
+	if len(j.Payload) > 0 && !(json.Valid(j.Payload) && utf8.Valid(j.Payload)) {
+		return fmt.Errorf("retryjob: Job.Payload of %d bytes is not JSON", len(j.Payload))
+	}
+	return nil
+}
+
+func isControl(r rune) bool { return unicode.IsControl(r) }
+
+// Policies finds the policy of a name. It must be safe for concurrent use.
+type Policies func(name string) (retry.Policy, bool)
+
+// FromCatalog finds what c means by a name at the time it is asked.
+func FromCatalog(c *retryconf.Catalog) Policies {
+	return func(name string) (retry.Policy, bool) {
+		ref, ok := c.Lookup(name)
+		if !ok {
+			return retry.Policy{}, false
+		}
+		return ref.Policy(), true
+	}
+}
+
+// FromMap finds the policies of m, which must not change any more.
+func FromMap(m map[string]retry.Policy) Policies {
+	return func(name string) (retry.Policy, bool) {
+		p, ok := m[name]
+		return p, ok
+	}
+}
+
+// lookup is p(name), named for errors and events; a nil p knows none, and a policy that does not validate counts as unknown.
+func (p Policies) lookup(name string) (retry.Policy, bool) {
+	if p == nil {
+		return retry.Policy{}, false
+	}
+	found, ok := p(name)
+	if !ok || found.Validate() != nil {
+		return retry.Policy{}, false
+	}
+	if found.Name == "" {
+		found.Name = name
+	}
+	return found, true
+}
+
+// The errors of every engine, found by errors.Is.
+var (
+	// ErrUnknownPolicy: no valid policy has that name.
+	ErrUnknownPolicy = errors.New("retryjob: unknown policy")
+	// ErrUnknownKind: there is no handler for that kind.
+	ErrUnknownKind = errors.New("retryjob: unknown kind")
+	// ErrUnknownJob: the engine has no job with that ID. ErrAgedOut and ErrNeverKnown match it too.
+	ErrUnknownJob = errors.New("retryjob: unknown job")
+	// ErrAgedOut: the engine had a job with that ID, which has been removed since.
+	ErrAgedOut = fmt.Errorf("%w: aged out", ErrUnknownJob)
+	// ErrNeverKnown: the engine has never had a job with that ID.
+	ErrNeverKnown = fmt.Errorf("%w: never known here", ErrUnknownJob)
+	// ErrDuplicate: a job with that ID is there already.
+	ErrDuplicate = errors.New("retryjob: a job with that ID is there already")
+	// ErrNotReplayable: the job is not dead-lettered, expired or failed.
+	ErrNotReplayable = errors.New("retryjob: only dead-lettered, expired and failed jobs are replayed")
+	// ErrShutdown: the engine is shut down, or about to.
+	ErrShutdown = errors.New("retryjob: the engine is shut down")
+	// ErrLost is the error of an attempt whose worker died before it could record how the attempt ended.
+	ErrLost = errors.New("retryjob: the worker was lost")
+)
+
+// NewID returns a random ID of 26 letters and digits.
+func NewID() string { return strings.ToLower(rand.Text()) }

@@ -1,0 +1,197 @@
+package retryjob_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryconf"
+	"github.com/retrygo/retry/retryjob"
+)
+
+func TestJobCheck(t *testing.T) {
+	known := retryjob.FromMap(map[string]retry.Policy{"p": {}, "bad": {MaxAttempts: -7}, strings.Repeat("p", 256): {}})
+	long := strings.Repeat("x", 256)
+	good := func(change func(*retryjob.Job)) retryjob.Job {
+		j := retryjob.Job{ID: "j", Kind: "mail", Policy: "p", Payload: json.RawMessage(`{"to":"a"}`), Correlation: "c"}
+		change(&j)
+		return j
+	}
+	for _, row := range []struct {
+		name string
+		job  retryjob.Job
+		want string // what the error says; empty means none
+	}{
+		{"a whole job", good(func(*retryjob.Job) {}), ""},
+		{"a job without ID, payload and correlation", retryjob.Job{Kind: "ab", Policy: "p"}, ""},
+		{"names of 255 bytes", good(func(j *retryjob.Job) { j.ID, j.Kind, j.Correlation = long[1:], long[1:], long[1:] }), ""},
+		{"names in any language", good(func(j *retryjob.Job) { j.ID, j.Kind, j.Correlation = "ünï 日本", "日", "🚀" }), ""},
+		{"a due time in the past", good(func(j *retryjob.Job) { j.Due = epoch.Add(-time.Hour) }), ""},
+		{"a payload that is null", good(func(j *retryjob.Job) { j.Payload = json.RawMessage(`null`) }), ""},
+		{"an empty payload that is not nil", good(func(j *retryjob.Job) { j.Payload = json.RawMessage{} }), ""},
+
+		{"an ID that is too long", good(func(j *retryjob.Job) { j.ID = long }), `retryjob: Job.ID "` + long[:40] + `"... is longer than 255 bytes`},
+		{"a kind that is too long", good(func(j *retryjob.Job) { j.Kind = long }), "Job.Kind "},
+		{"a policy that is too long, though known", good(func(j *retryjob.Job) { j.Policy = strings.Repeat("p", 256) }), `Job.Policy "pppp`},
+		{"a correlation that is too long", good(func(j *retryjob.Job) { j.Correlation = long }), "Job.Correlation "},
+		{"bytes count, not letters", good(func(j *retryjob.Job) { j.ID = strings.Repeat("ü", 128) }), "Job.ID "},
+		{"an ID with NUL", good(func(j *retryjob.Job) { j.ID = "a\x00b" }), `retryjob: Job.ID "a\x00b" has bytes that are not text`},
+		{"an ID with a line break", good(func(j *retryjob.Job) { j.ID = "a\nb" }), "Job.ID "},
+		{"an ID with DEL", good(func(j *retryjob.Job) { j.ID = "a\x7f" }), "Job.ID "},
+		{"an ID with a control character of C1", good(func(j *retryjob.Job) { j.ID = "a\u0085" }), "Job.ID "},
+		{"an ID that is not UTF-8", good(func(j *retryjob.Job) { j.ID = "a\xff" }), "Job.ID "},
+		{"a kind with a tab", good(func(j *retryjob.Job) { j.Kind = "ma\til" }), "Job.Kind "},
+		{"a correlation that is not UTF-8", good(func(j *retryjob.Job) { j.Correlation = "\xc3" }), "Job.Correlation "},
+		{"no kind", good(func(j *retryjob.Job) { j.Kind = "" }), `retryjob: Job.Kind "" is shorter than 2 bytes`},
+		{"a kind of one byte", good(func(j *retryjob.Job) { j.Kind = "m" }), `retryjob: Job.Kind "m" is shorter than 2 bytes`},
+		{"no policy", good(func(j *retryjob.Job) { j.Policy = "" }), `retryjob: Job.Policy "" is shorter than 1 bytes`},
+		{"an unknown policy", good(func(j *retryjob.Job) { j.Policy = "q" }), `retryjob: Job.Policy "q": retryjob: unknown policy`},
+		{"a policy that does not validate", good(func(j *retryjob.Job) { j.Policy = "bad" }), `retryjob: Job.Policy "bad": retryjob: unknown policy`},
+		{"a payload that is cut off", good(func(j *retryjob.Job) { j.Payload = json.RawMessage(`{"a":`) }), "retryjob: Job.Payload of 5 bytes is not JSON"},
+		{"a payload of two values", good(func(j *retryjob.Job) { j.Payload = json.RawMessage(`1 2`) }), "Job.Payload"},
+		{"a payload that is not UTF-8", good(func(j *retryjob.Job) { j.Payload = json.RawMessage("\"\xff\"") }), "Job.Payload"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			before := row.job
+			err := row.job.Check(known)
+			require.Equal(t, before, row.job)
+			if row.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, row.want)
+			require.NotContains(t, err.Error(), "\n")
+		})
+	}
+	t.Run("an unknown policy is found by errors.Is", func(t *testing.T) {
+		for _, policies := range []retryjob.Policies{nil, retryjob.FromMap(nil), known} {
+			j := retryjob.Job{Kind: "mail", Policy: "bad"}
+			require.ErrorIs(t, j.Check(policies), retryjob.ErrUnknownPolicy)
+		}
+	})
+}
+
+func TestJobIsDataThatComesBack(t *testing.T) {
+	j := retryjob.Job{ID: "j", Kind: "mail", Policy: "p", Payload: json.RawMessage(`{"a":1}`), Correlation: "c", Due: epoch}
+	text, err := json.Marshal(j)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"id":"j","kind":"mail","policy":"p","payload":{"a":1},"correlation":"c","due":"2026-11-02T09:00:00Z"}`, string(text))
+	var back retryjob.Job
+	require.NoError(t, json.Unmarshal(text, &back))
+	require.Equal(t, j, back)
+	text, err = json.Marshal(retryjob.Job{Kind: "mail", Policy: "p"})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"id":"","kind":"mail","policy":"p"}`, string(text))
+}
+
+func TestFromCatalog(t *testing.T) {
+	var c retryconf.Catalog
+	c.Define("mail", retry.Policy{MaxAttempts: 3})
+	find := retryjob.FromCatalog(&c)
+	p, ok := find("mail")
+	require.True(t, ok)
+	require.Equal(t, 3, p.MaxAttempts)
+	_, ok = find("fax")
+	require.False(t, ok)
+	t.Run("a name means what it means when it is asked", func(t *testing.T) {
+		require.NoError(t, c.Load(strings.NewReader(`{"policies": {"mail": {"max_attempts": 5}}}`)))
+		p, ok := find("mail")
+		require.True(t, ok)
+		require.Equal(t, 5, p.MaxAttempts)
+	})
+}
+
+func TestFromMap(t *testing.T) {
+	find := retryjob.FromMap(map[string]retry.Policy{"mail": {MaxAttempts: 3}})
+	p, ok := find("mail")
+	require.True(t, ok)
+	require.Equal(t, retry.Policy{MaxAttempts: 3}, p)
+	_, ok = find("fax")
+	require.False(t, ok)
+}
+
+func TestErrors(t *testing.T) {
+	require.ErrorIs(t, retryjob.ErrAgedOut, retryjob.ErrUnknownJob)
+	require.ErrorIs(t, retryjob.ErrNeverKnown, retryjob.ErrUnknownJob)
+	require.NotErrorIs(t, retryjob.ErrAgedOut, retryjob.ErrNeverKnown)
+	require.NotErrorIs(t, retryjob.ErrNeverKnown, retryjob.ErrAgedOut)
+	for _, err := range []error{
+		retryjob.ErrUnknownPolicy, retryjob.ErrUnknownKind, retryjob.ErrUnknownJob, retryjob.ErrAgedOut, retryjob.ErrNeverKnown,
+		retryjob.ErrDuplicate, retryjob.ErrNotReplayable, retryjob.ErrShutdown, retryjob.ErrLost, retryjob.ErrCanceled,
+	} {
+		require.Regexp(t, "^retryjob: [^\n]+$", err.Error())
+	}
+}
+
+func TestNewID(t *testing.T) {
+	form := regexp.MustCompile(`^[a-z0-9]{26}$`)
+	seen := map[string]bool{}
+	for range 1000 {
+		id := retryjob.NewID()
+		require.Regexp(t, form, id)
+		seen[id] = true
+	}
+	require.Len(t, seen, 1000)
+}
+
+func TestPanicError(t *testing.T) {
+	flaky := errors.New("flaky")
+	for _, row := range []struct {
+		name    string
+		err     *retryjob.PanicError
+		text    string
+		unwraps error
+	}{
+		{"a value", &retryjob.PanicError{Value: 7, Stack: []byte("here")}, "retryjob: the handler panicked: 7", nil},
+		{"an error", &retryjob.PanicError{Value: flaky}, "retryjob: the handler panicked: flaky", flaky},
+		{"a wrapped error", &retryjob.PanicError{Value: fmt.Errorf("oh: %w", flaky)}, "retryjob: the handler panicked: oh: flaky", flaky},
+		{"Goexit", &retryjob.PanicError{}, "retryjob: the handler ended its goroutine", nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			require.EqualError(t, row.err, row.text)
+			if row.unwraps == nil {
+				require.NoError(t, row.err.Unwrap())
+				return
+			}
+			require.ErrorIs(t, row.err, row.unwraps)
+		})
+	}
+}
+
+// oneJob is an engine with one job, to see what a Handle asks it.
+type oneJob struct{ asked []string }
+
+func (e *oneJob) Get(_ context.Context, id string) (retryjob.Info, error) {
+	e.asked = append(e.asked, "get "+id)
+	return retryjob.Info{Kind: "got"}, nil
+}
+
+func (e *oneJob) Wait(ctx context.Context, id string) (retryjob.Info, error) {
+	e.asked = append(e.asked, "wait "+id)
+	return retryjob.Info{Kind: "waited"}, ctx.Err()
+}
+
+func TestHandle(t *testing.T) {
+	var e oneJob
+	h := retryjob.NewHandle("j7", &e)
+	require.Equal(t, "j7", h.ID())
+	i, err := h.Inspect(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "got", i.Kind)
+	i, err = h.Wait(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "waited", i.Kind)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = h.Wait(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, []string{"get j7", "wait j7", "wait j7"}, e.asked)
+}

@@ -1,0 +1,198 @@
+package retryjob
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unique"
+
+	"github.com/retrygo/retry"
+)
+
+// job is a Job with its Record as an Engine holds it: small, since a million of them may wait. Its order of fields leaves
+// no gaps, and 160 bytes are a size class of the allocator. The engine's mutex guards it. While an attempt is under way, its
+// worker alone writes what the Record of the attempt is made of: first, prev, replays, attempts and runs.
+type job struct {
+	id          string
+	route       unique.Handle[route]
+	payload     string
+	correlation string
+	seq         uint64 // its place among the jobs that were enqueued
+	changed     uint64 // its place among the changes of all jobs
+	first       instant
+	at          instant // when it is due, was leased or has ended, as its status is
+	prev        time.Duration
+	attempts    int // that have ended
+	replays     int32
+	status      Status
+	reason      retry.Reason
+	runs        []run
+	newer       *job // on its shelf
+	older       *job
+	live        *live // nil unless an attempt is under way or somebody waits
+}
+
+// route is where a job goes. Few routes serve many jobs, so that each is kept once.
+type route struct{ kind, policy string }
+
+// run is a Run in short.
+type run struct {
+	start, end, due instant
+	err, code       string
+	attempt         uint32
+	status          Status
+	reason          retry.Reason
+}
+
+// live is what a job has only while something happens about it.
+type live struct {
+	cancel context.CancelCauseFunc // of the attempt under way; nil where there is none
+	start  instant                 // of that attempt
+	watch  *watch                  // what Wait waits for; nil where nobody does
+}
+
+// newJob returns a copy of j, whose ID it takes as it is, without a status yet.
+func newJob(j *Job) *job {
+	return &job{
+		id:          j.ID,
+		route:       unique.Make(route{j.Kind, j.Policy}),
+		payload:     string(j.Payload),
+		correlation: strings.Clone(j.Correlation),
+	}
+}
+
+// job returns the job for its handler.
+func (j *job) job(c clock) Job {
+	r := j.route.Value()
+	return Job{
+		ID: j.id, Kind: r.kind, Policy: r.policy, Payload: j.payloadCopy(), Correlation: j.correlation, Due: c.time(j.first),
+	}
+}
+
+func (j *job) payloadCopy() json.RawMessage {
+	if j.payload == "" {
+		return nil
+	}
+	return json.RawMessage(j.payload)
+}
+
+// record returns the Record of j as far as no attempt under way and no Cancel changes it: without Status, Reason, Due and
+// Ended. The runs are put where runs has room.
+func (j *job) record(c clock, runs []Run) Record {
+	rec := Record{
+		Version: RecordVersion, JobID: j.id, Policy: j.route.Value().policy, Correlation: j.correlation,
+		First: c.time(j.first), Replays: int(j.replays), Attempts: j.attempts, Prev: j.prev,
+	}
+	if len(j.runs) > 0 {
+		runs = slices.Grow(runs, len(j.runs)+1)
+	}
+	for _, r := range j.runs {
+		runs = append(runs, Run{
+			ID: rec.RunID(int(r.attempt)), Attempt: int(r.attempt), Start: c.time(r.start), End: c.time(r.end), Due: c.time(r.due),
+			Status: r.status, Reason: Reason{r.reason}, Err: r.err, Code: r.code,
+		})
+	}
+	rec.Runs = runs
+	return rec
+}
+
+// snapshot returns the whole Record of j, with the attempt under way.
+func (j *job) snapshot(c clock) Record {
+	rec := j.record(c, nil)
+	rec.Status, rec.Reason = j.status, Reason{j.reason}
+	switch {
+	case j.status.Final():
+		rec.Ended = c.time(j.at)
+	case j.status != Leased:
+		rec.Due = c.time(j.at)
+	}
+	if j.underWay() {
+		n := j.attempts + 1
+		rec.note(Run{ID: rec.RunID(n), Attempt: n, Start: c.time(j.live.start), Status: Leased})
+	}
+	return rec
+}
+
+// keep takes over what rec says, but for the status.
+func (j *job) keep(rec *Record, c clock) {
+	j.first, j.replays, j.prev, j.reason = c.instant(rec.First), int32(rec.Replays), rec.Prev, rec.Reason.Reason
+	if rec.Attempts == 0 {
+		j.attempts, j.runs = 0, nil
+	}
+	j.note(rec, c)
+	switch {
+	case rec.Status.Final():
+		j.at = c.instant(rec.Ended)
+	default:
+		j.at = c.instant(rec.Due)
+	}
+}
+
+// note takes over the last run of rec, if it is new. It keeps as many runs as Record.note does.
+func (j *job) note(rec *Record, c clock) {
+	r := rec.Last()
+	if r.Attempt <= j.attempts {
+		return
+	}
+	j.attempts = rec.Attempts
+	if len(j.runs) == keptRuns {
+		j.runs = slices.Delete(j.runs, 1, 2)
+	}
+	j.runs = append(j.runs, run{
+		start: c.instant(r.Start), end: c.instant(r.End), due: c.instant(r.Due),
+		err: strings.Clone(r.Err), code: r.Code, // an error's text may be a part of something big
+		attempt: uint32(min(r.Attempt, math.MaxUint32)), status: r.Status, reason: r.Reason.Reason,
+	})
+}
+
+func (j *job) underWay() bool { return j.live != nil && j.live.cancel != nil }
+
+// watch is what the callers of Wait share: the job as it was when it ended, which later changes do not reach.
+type watch struct {
+	callers int           // that still wait
+	done    chan struct{} // closed when end and err are set
+	end     Info
+	err     error
+}
+
+// waitedFor returns the watch of a job that is not final, for one more caller.
+func (j *job) waitedFor() *watch {
+	if j.live == nil {
+		j.live = &live{}
+	}
+	if j.live.watch == nil {
+		j.live.watch = &watch{done: make(chan struct{})}
+	}
+	j.live.watch.callers++
+	return j.live.watch
+}
+
+// leave ends the wait of one who has not got its end.
+func (j *job) leave(w *watch) {
+	if w.callers--; w.callers == 0 {
+		j.live.watch = nil
+		j.rest()
+	}
+}
+
+// tell ends the watch, if there is one.
+func (j *job) tell(end func(*job) Info, err error) {
+	if j.live == nil || j.live.watch == nil {
+		return
+	}
+	w := j.live.watch
+	j.live.watch = nil
+	w.end, w.err = end(j), err
+	close(w.done)
+	j.rest()
+}
+
+// rest drops what the job needs only while something happens about it.
+func (j *job) rest() {
+	if j.live != nil && j.live.cancel == nil && j.live.watch == nil {
+		j.live = nil
+	}
+}

@@ -1,0 +1,166 @@
+package retryjob_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// TestThousandsOfGoroutinesAtOnce is for the race detector, and counts: each job ends in one way, and no attempt runs beside
+// another of its job.
+func TestThousandsOfGoroutinesAtOnce(t *testing.T) {
+	var running, most, beside atomic.Int64
+	var busy sync.Map
+	e := open(t, retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Millisecond}}, func(_ context.Context, j retryjob.Job) error {
+		most.Store(max(most.Load(), running.Add(1)))
+		defer running.Add(-1)
+		if _, there := busy.LoadOrStore(j.ID, true); there {
+			beside.Add(1)
+		}
+		defer busy.Delete(j.ID)
+		if rand.N(3) > 0 {
+			return errDown
+		}
+		return nil
+	}, func(c *retryjob.Config) { c.Concurrency = 8 })
+	var wg sync.WaitGroup
+	var replayed atomic.Int64
+	for n := range 3000 {
+		wg.Go(func() {
+			id := ""
+			if n%2 == 0 {
+				id = fmt.Sprint("job-", n)
+			}
+			h, err := e.Enqueue(t.Context(), retryjob.Job{ID: id, Kind: "work", Policy: "p"})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if n%7 == 0 {
+				_ = e.Cancel(t.Context(), h.ID())
+			}
+			i, err := h.Wait(t.Context())
+			if err != nil || !i.Status.Final() {
+				t.Error(i, err)
+			}
+			if i.Status == retryjob.DeadLettered {
+				var both sync.WaitGroup
+				for range 2 {
+					both.Go(func() {
+						if e.Replay(t.Context(), h.ID()) == nil {
+							replayed.Add(1)
+						}
+					})
+				}
+				both.Wait()
+			}
+			if n%500 == 0 {
+				for _, err := range e.List(t.Context(), retryjob.Filter{PageSize: 10, Limit: 100}) {
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		var open []string
+		for i := range e.List(ctx, retryjob.Filter{}) {
+			if !i.Status.Final() {
+				open = append(open, i.JobID)
+			}
+		}
+		if len(open) == 0 {
+			break
+		}
+		_, err := e.Wait(ctx, open[0])
+		require.NoError(t, err)
+	}
+	left, err := e.Shutdown(ctx)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.Zero(t, beside.Load())
+	require.LessOrEqual(t, most.Load(), int64(8))
+	var sum int64
+	all := 0
+	for i := range e.List(ctx, retryjob.Filter{}) {
+		sum += int64(i.Replays)
+		all++
+	}
+	require.Equal(t, 3000, all)
+	require.Equal(t, replayed.Load(), sum)
+}
+
+// TestAWaitingJobIsSmall holds the memory of what a job that waits after a failure costs, its own ID included.
+func TestAWaitingJobIsSmall(t *testing.T) {
+	const jobs = 100_000
+	e := open(t, fixed(2, time.Hour), func(_ context.Context, j retryjob.Job) error {
+		if j.ID == "last" {
+			return nil
+		}
+		return errors.New("dial tcp: connection refused")
+	}, func(c *retryjob.Config) { c.Concurrency = 1 })
+	before := liveHeap()
+	for n := range jobs {
+		put(t, e, fmt.Sprintf("customer-order-%011d", n), 0)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	_, err := put(t, e, "last", 0).Wait(ctx) // the others have been attempted by then
+	require.NoError(t, err)
+	each := float64(liveHeap()-before) / jobs
+	t.Logf("%.0f bytes a job", each)
+	require.Less(t, each, 400.0)
+	n := 0
+	for i := range e.List(ctx, retryjob.Filter{Statuses: []retryjob.Status{retryjob.WaitingRetry}}) {
+		require.Len(t, i.Runs, 1)
+		n++
+	}
+	require.Equal(t, jobs, n)
+	left, err := e.Shutdown(ctx)
+	require.NoError(t, err)
+	require.Len(t, left, jobs)
+}
+
+func TestCanceledJobsLeaveTheAgenda(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		e := open(t, fixed(1, time.Hour), func(_ context.Context, j retryjob.Job) error {
+			got = append(got, j.ID)
+			return nil
+		}, func(c *retryjob.Config) { c.Concurrency = 1 })
+		var want []string
+		order := rand.Perm(5000)
+		for _, n := range order {
+			put(t, e, fmt.Sprint(n), time.Duration(n+1)*time.Second)
+		}
+		for _, n := range order {
+			if n%5 > 0 {
+				require.NoError(t, e.Cancel(t.Context(), fmt.Sprint(n)))
+			}
+		}
+		for n := 0; n < 5000; n += 5 {
+			want = append(want, fmt.Sprint(n))
+		}
+		<-time.After(5001 * time.Second)
+		synctest.Wait()
+		require.Equal(t, want, got)
+		require.True(t, slices.IsSortedFunc(got, func(a, b string) int { return len(a) - len(b) }))
+		shutdown(t, e)
+	})
+}

@@ -1,0 +1,122 @@
+package retryjob_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/retryjob"
+)
+
+func TestCancelDuringAnAttempt(t *testing.T) {
+	for name, c := range map[string]struct {
+		result error
+		run    retryjob.Status
+	}{"that fails": {errDown, retryjob.Canceled}, "that succeeds": {nil, retryjob.Succeeded}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var cause error
+				e := open(t, fixed(2, time.Hour), func(ctx context.Context, _ retryjob.Job) error {
+					<-ctx.Done()
+					cause = context.Cause(ctx)
+					<-time.After(time.Minute)
+					return c.result
+				})
+				h := put(t, e, "a", 0)
+				synctest.Wait()
+				i := get(t, e, "a")
+				require.Equal(t, retryjob.Leased, i.Status)
+				require.Equal(t, 1, i.Attempts)
+				require.Equal(t, retryjob.Leased, i.Last().Status)
+				require.NoError(t, i.Check())
+				require.NoError(t, e.Cancel(t.Context(), "a"))
+				i, err := h.Wait(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, retryjob.Canceled, i.Status)
+				require.Error(t, e.Cancel(t.Context(), "a"))
+				require.ErrorIs(t, e.Replay(t.Context(), "a"), retryjob.ErrNotReplayable)
+				require.Empty(t, shutdown(t, e)) // it waits for the attempt
+				require.ErrorIs(t, cause, retryjob.ErrCanceled)
+				i = get(t, e, "a")
+				require.Equal(t, retryjob.Canceled, i.Status)
+				require.Equal(t, 1, i.Attempts)
+				require.Equal(t, c.run, i.Last().Status)
+				require.Equal(t, i.Ended.Add(time.Minute), i.Last().End)
+			})
+		})
+	}
+}
+
+func TestTheIDOfACanceledAndPurgedJobIsFreeWhileItsAttemptGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n atomic.Int32
+		e := open(t, fixed(1, time.Hour), func(context.Context, retryjob.Job) error {
+			<-time.After(time.Duration(n.Add(1)) * time.Minute)
+			return errDown
+		})
+		put(t, e, "a", 0)
+		synctest.Wait()
+		require.NoError(t, e.Cancel(t.Context(), "a"))
+		_, err := e.Purge(t.Context(), retryjob.Filter{})
+		require.NoError(t, err)
+		h := put(t, e, "a", 0)
+		<-time.After(90 * time.Second)
+		require.Equal(t, retryjob.Leased, get(t, e, "a").Status)
+		i, err := h.Wait(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, retryjob.DeadLettered, i.Status)
+		require.Len(t, i.Runs, 1)
+		shutdown(t, e)
+	})
+}
+
+func TestShutdownEndsAttemptsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, fixed(3, time.Hour), func(ctx context.Context, j retryjob.Job) error {
+			if j.ID == "waits" {
+				return errDown
+			}
+			<-ctx.Done()
+			require.ErrorIs(t, context.Cause(ctx), retryjob.ErrShutdown)
+			if j.ID == "in time" {
+				return nil
+			}
+			return ctx.Err()
+		})
+		start := time.Now()
+		for _, id := range []string{"waits", "cut", "in time"} {
+			put(t, e, id, 0)
+		}
+		put(t, e, "later", 30*time.Minute)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		type result struct {
+			left []retryjob.Info
+			err  error
+		}
+		results := make(chan result, 2)
+		go func() {
+			left, err := e.Shutdown(context.Background())
+			results <- result{left, err}
+		}()
+		left, err := e.Shutdown(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Minute, time.Since(start))
+		require.Equal(t, result{left, err}, <-results)
+		var ids []string
+		for _, i := range left {
+			ids = append(ids, fmt.Sprint(i.JobID, " ", i.Status, " ", i.Attempts, " ", i.Due.Sub(start)))
+		}
+		require.Equal(t, []string{"cut pending 0 1m0s", "later pending 0 30m0s", "waits waiting_retry 1 1h0m0s"}, ids)
+		require.Equal(t, retryjob.Succeeded, get(t, e, "in time").Status)
+		<-time.After(2 * time.Hour)
+		synctest.Wait()
+		require.Equal(t, retryjob.Pending, get(t, e, "later").Status)
+	})
+}

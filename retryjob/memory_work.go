@@ -1,0 +1,166 @@
+package retryjob
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// attempt is one attempt of a job, from its lease until the job is settled. A worker uses one for all that it makes.
+type attempt struct {
+	live
+	job    *job
+	number int
+	status Status  // of the job before the lease
+	due    instant // and when it was due
+	ctx    context.Context
+	rec    Record // the worker's own; the job's as soon as it is settled
+}
+
+// drive sees to it that what is due is started, now or when a worker is free, and that the timer is set for what is not.
+//
+// None is started while one is coming for its next attempt: that one takes the job and sees to the next. So a burst of short
+// jobs is worked on by as many goroutines as it keeps busy, not by as many as there is room for and that would wait for the
+// lock.
+func (e *Engine) drive(now instant) {
+	if e.stopping {
+		return
+	}
+	if e.workers < e.concurrency && e.coming.Load() == 0 {
+		if j := e.agenda.next(); j != nil && j.at <= now {
+			e.workers++
+			e.coming.Add(1)
+			go e.work(&attempt{})
+		}
+	}
+	e.arm(now)
+}
+
+// work makes attempts until none is due. It begins by settling a, if that has a job.
+func (e *Engine) work(a *attempt) {
+	defer func() {
+		if a.job != nil { // runtime.Goexit in a handler ends this goroutine: another one takes its place
+			go e.work(a)
+		}
+	}()
+	for e.next(a) {
+		e.make(a)
+	}
+}
+
+// next settles the attempt that was made, if there was one, and leases the next. It reports false, and a has no job, where
+// the worker is to leave.
+func (e *Engine) next(a *attempt) bool {
+	ctx, cancel := context.WithCancelCause(context.Background()) // here, since the lock is what all wait for
+	if a.job != nil {
+		e.coming.Add(1)
+	}
+	e.lock()
+	defer e.mu.Unlock()
+	e.coming.Add(-1)
+	if a.job != nil {
+		e.conclude(a)
+	}
+	now := e.clock.now()
+	j := e.agenda.next()
+	if e.stopping || j == nil || j.at > now {
+		cancel(nil)
+		e.workers--
+		if e.stopping && e.workers == 0 {
+			e.stop()
+		}
+		e.drive(now)
+		return false
+	}
+	a.ctx, a.cancel = ctx, cancel
+	e.lease(j, a, now)
+	e.drive(now)
+	return true
+}
+
+// lease begins an attempt of j, which is the next to start.
+func (e *Engine) lease(j *job, a *attempt, now instant) {
+	e.agenda.take(j)
+	a.job, a.number, a.status, a.due, a.start, a.watch = j, j.attempts+1, j.status, j.at, now, nil
+	if j.live != nil {
+		a.watch = j.live.watch
+	}
+	j.live = &a.live
+	j.at = now
+	e.become(j, Leased)
+}
+
+// conclude settles the job of an attempt that was made.
+func (e *Engine) conclude(a *attempt) {
+	j := a.job
+	a.job, j.live = nil, nil
+	if a.watch != nil {
+		j.live = &live{watch: a.watch} // the attempt is needed for the next job
+	}
+	if j.status == Leased {
+		e.settle(j, &a.rec)
+	} else {
+		j.note(&a.rec, e.clock) // canceled meanwhile: what came of the attempt is told, and changes nothing
+	}
+}
+
+// make makes an attempt, so that a.rec says what came of it however the handler ends.
+func (e *Engine) make(a *attempt) {
+	clear(a.rec.Runs)
+	a.rec = a.job.record(e.clock, a.rec.Runs[:0])
+	a.rec.Status, a.rec.Due = a.status, e.clock.time(a.due)
+	returned := false
+	var err error
+	defer func() {
+		value := recover()
+		switch {
+		case value != nil:
+			err = &PanicError{Value: value, Stack: debug.Stack()}
+		case !returned:
+			err = &PanicError{}
+		}
+		if err != nil {
+			a.abandon(err, value != nil)
+		}
+		a.cancel(nil)
+	}()
+	handler, job := e.handlers[a.job.route.Value().kind], a.job.job(e.clock)
+	_, err = e.stepper.Step(a.ctx, &a.rec, a.number, func(ctx context.Context) error { return handler(ctx, job) })
+	returned = true
+}
+
+// abandon records an attempt that was ended by something other than its handler: its policy is unknown, or code of the
+// policy has panicked. If nothing was decided, trying again would come to the same.
+func (a *attempt) abandon(err error, panicked bool) {
+	switch n := len(a.rec.Runs); {
+	case a.rec.Attempts < a.number && !a.rec.Status.Final():
+		now := time.Now()
+		a.rec.note(Run{
+			ID: a.rec.RunID(a.number), Attempt: a.number, Start: now, End: now,
+			Status: DeadLettered, Reason: Reason{retry.TerminalError}, Err: text(err),
+		})
+		a.rec.end(DeadLettered, retry.TerminalError, now)
+	case panicked && n > 0 && a.rec.Attempts == a.number:
+		last := &a.rec.Runs[n-1]
+		if last.Err != "" {
+			last.Err += "; "
+		}
+		last.Err = text(recorded(fmt.Sprintf("%safter it was decided: %v", last.Err, err)))
+	}
+}
+
+// lock locks the engine for producers and workers. It is held for about a microsecond, and to be put to sleep and woken takes
+// several, so one who finds it locked lets others run and tries again, and sleeps where that does not help.
+func (e *Engine) lock() {
+	for range 30 { // found by measuring
+		if e.mu.TryLock() {
+			return
+		}
+		runtime.Gosched()
+	}
+	e.mu.Lock()
+}

@@ -1,0 +1,164 @@
+package retryjob_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// told collects what a policy's Observe is told.
+type told []retry.Event
+
+func (l *told) observe(_ context.Context, e retry.Event) { *l = append(*l, e) }
+
+func TestObserveIsToldOfEachFailureAndOnceOfTheEnd(t *testing.T) {
+	type ctx = context.Context
+	for _, row := range []struct {
+		name   string
+		policy retry.Policy
+		play   func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock)
+		failed []int // attempts told of
+		end    retry.Decision
+		last   error // what the final error reaches
+	}{
+		{"a success at once", retry.Policy{}, func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+			step(t, s, r, c, 1, ending(nil))
+		}, nil, retry.Decision{Status: retry.Succeeded}, nil},
+		{"a success at last", evenly(3, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+			step(t, s, r, c, 1, ending(errFlaky))
+			step(t, s, r, c, 2, ending(errFlaky))
+			step(t, s, r, c, 3, ending(nil))
+		}, []int{1, 2}, retry.Decision{Status: retry.Succeeded}, nil},
+		{"exhausted", evenly(2, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+			step(t, s, r, c, 1, ending(errors.New("first")))
+			step(t, s, r, c, 2, ending(errFlaky))
+		}, []int{1, 2}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted}, errFlaky},
+		{"lost before a success", evenly(5, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+			step(t, s, r, c, 3, ending(nil))
+		}, []int{1, 2}, retry.Decision{Status: retry.Succeeded}, nil},
+		{"lost to the last", evenly(2, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+			step(t, s, r, c, 3, never(t))
+		}, []int{1, 2}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted}, retryjob.ErrLost},
+		{"Lost, then Lost to the last", evenly(2, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+			for attempt := 1; attempt <= 2; attempt++ {
+				_, err := s.Lost(t.Context(), r, attempt)
+				require.NoError(t, err)
+			}
+		}, []int{1, 2}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted}, retryjob.ErrLost},
+		{"expired unattempted", retry.Policy{TTL: sec}, func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+			c.pass(2 * sec)
+			step(t, s, r, c, 1, never(t))
+		}, nil, retry.Decision{Status: retry.Expired, Reason: retry.TTLElapsed}, nil},
+		{"canceled", evenly(3, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+			canceled, cancel := context.WithCancelCause(t.Context())
+			_, err := s.Step(canceled, r, 1, func(ctx ctx) error { cancel(retryjob.ErrCanceled); return ctx.Err() })
+			require.NoError(t, err)
+		}, []int{1}, retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}, retryjob.ErrCanceled},
+		{"a shutdown is not told", evenly(3, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+			down, cancel := context.WithCancelCause(t.Context())
+			_, err := s.Step(down, r, 1, func(ctx ctx) error { cancel(retryjob.ErrShutdown); return ctx.Err() })
+			require.NoError(t, err)
+			step(t, s, r, c, 1, ending(nil))
+		}, nil, retry.Decision{Status: retry.Succeeded}, nil},
+		{"a panic", evenly(1, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+			step(t, s, r, c, 1, func(ctx) error { panic(errFlaky) })
+		}, []int{1}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted}, errFlaky},
+		{"a budget", retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Initial: -1})}, func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+			step(t, s, r, c, 1, ending(errFlaky))
+		}, []int{1}, retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted}, errFlaky},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := &clock{epoch}
+			var events told
+			row.policy.Observe = events.observe
+			s := stepper(row.policy, c)
+			r := record(c)
+			row.play(t, s, &r, c)
+
+			require.Len(t, events, len(row.failed)+1)
+			for n, attempt := range row.failed {
+				e := events[n]
+				require.Nil(t, e.Outcome)
+				require.NoError(t, e.Err)
+				require.Equal(t, "p", e.Policy, "it is named as it was looked up")
+				require.Equal(t, attempt, e.Attempt.Number)
+				require.Error(t, e.Attempt.Err)
+				require.Equal(t, e.Decision.Delay, e.Attempt.Delay)
+				require.GreaterOrEqual(t, e.Attempt.Duration, time.Duration(0))
+				if n < len(row.failed)-1 {
+					require.Equal(t, retry.Waiting, e.Decision.Status)
+				}
+			}
+			end := events[len(events)-1]
+			require.Equal(t, row.end, end.Decision)
+			require.Equal(t, "p", end.Policy)
+			require.Equal(t, retry.Attempt{}, end.Attempt)
+			require.NotNil(t, end.Outcome)
+			require.Equal(t, row.end.Status, end.Outcome.Status)
+			require.Equal(t, row.end.Reason, end.Outcome.Reason)
+			require.Equal(t, r.Attempts, end.Outcome.Attempts)
+			require.Equal(t, "p", end.Outcome.Policy)
+			require.Equal(t, r.Ended.Sub(r.First), end.Outcome.Elapsed)
+			require.Len(t, end.Outcome.History, len(row.failed))
+			if row.end.Status == retry.Succeeded {
+				require.NoError(t, end.Err)
+				return
+			}
+			var failed *retry.Error
+			require.ErrorAs(t, end.Err, &failed)
+			require.Equal(t, *end.Outcome, failed.Outcome)
+			require.ErrorIs(t, end.Err, row.end.Reason)
+			if row.last != nil {
+				require.ErrorIs(t, end.Err, row.last)
+			} else {
+				require.NoError(t, failed.Last)
+			}
+		})
+	}
+}
+
+func TestObserveIsToldClassAndTimes(t *testing.T) {
+	c := &clock{epoch}
+	var events told
+	p := evenly(5, 3*sec)
+	p.Name, p.Observe = "mail", events.observe
+	s := stepper(p, c)
+	r := record(c)
+	_, err := s.Step(t.Context(), &r, 1, func(context.Context) error { c.pass(2 * sec); return errFlaky })
+	require.NoError(t, err)
+	c.now = r.Due
+	permanent := retry.Permanent(errFlaky)
+	_, err = s.Step(t.Context(), &r, 2, func(context.Context) error { c.pass(sec); return permanent })
+	require.NoError(t, err)
+	first := retry.Attempt{Number: 1, Start: epoch, Duration: 2 * sec, Class: retry.Retryable, Err: errFlaky, Delay: 3 * sec}
+	second := retry.Attempt{Number: 2, Start: epoch.Add(5 * sec), Duration: sec, Class: retry.Terminal, Err: permanent}
+	require.Len(t, events, 3)
+	require.Equal(t, retry.Event{Policy: "mail", Attempt: first, Decision: retry.Decision{Status: retry.Waiting, Delay: 3 * sec}}, events[0])
+	end := retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError}
+	require.Equal(t, retry.Event{Policy: "mail", Attempt: second, Decision: end}, events[1])
+	outcome := events[2].Outcome
+	require.Equal(t, 6*sec, outcome.Elapsed)
+	require.Equal(t, "mail", outcome.Policy)
+	require.EqualError(t, outcome.History[0].Err, "flaky", "of earlier errors the text is left")
+	outcome.History[0].Err = errFlaky
+	require.Equal(t, []retry.Attempt{first, second}, outcome.History)
+}
+
+// step makes an attempt and then moves the clock to when the next is due.
+func step(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock, attempt int, fn func(context.Context) error) {
+	t.Helper()
+	v, err := s.Step(t.Context(), r, attempt, fn)
+	require.NoError(t, err)
+	require.Equal(t, v.Status, r.Status)
+	require.True(t, slices.Contains(retryjob.Statuses(), v.Status))
+	if !v.Due.IsZero() {
+		c.now = v.Due
+	}
+}

@@ -1,0 +1,70 @@
+package retryjob
+
+import (
+	"context"
+	"time"
+)
+
+// Config is what every engine needs to run jobs.
+type Config struct {
+	// Policies finds the policies that jobs name: FromCatalog or FromMap. It must be set.
+	Policies Policies
+	// Handlers do the work, by Job.Kind. A job of another kind is refused.
+	Handlers map[string]Handler
+	// Concurrency is how many attempts run at once. A job that waits takes none of it. Zero means 16 for each core that Go
+	// may use.
+	Concurrency int
+	// Retention is how long DeadLettered, Expired and Failed jobs are kept for Admin. Zero means 14 days.
+	Retention time.Duration
+	// Code returns a short code for an error, such as an HTTP status, for Run.Code. Nil means none.
+	Code func(error) string
+}
+
+// Queue is an engine, as its users see it: what changes when a program moves from one to another is the line that makes
+// it.
+type Queue interface {
+	Enqueuer
+	Admin
+	// Shutdown takes no more jobs, starts no more attempts and waits for those under way. When ctx ends, their contexts end
+	// with ErrShutdown as the cause, they are waited for still, and they count as not made unless they succeed. It returns what this process
+	// alone has known of and is gone with it: all jobs that are not final of an engine in memory, none of a durable one; and
+	// ctx's error where that ended attempts.
+	Shutdown(ctx context.Context) (left []Info, err error)
+}
+
+// Enqueuer takes jobs.
+type Enqueuer interface {
+	// Enqueue keeps the job, after Job.Check, and returns its handle. ctx bounds the enqueuing, not the job.
+	Enqueue(ctx context.Context, job Job) (Handle, error)
+}
+
+// Handle is a job that was enqueued. It can be copied, and dropped.
+type Handle struct {
+	id    string
+	queue waiter
+}
+
+// waiter is what a Handle needs of its engine.
+type waiter interface {
+	Get(ctx context.Context, id string) (Info, error)
+	// Wait returns the job once its Status is final, or with the error of ctx as it then is; with ErrShutdown where the
+	// engine was shut down and will not run it.
+	Wait(ctx context.Context, id string) (Info, error)
+}
+
+// NewHandle returns the handle of a job of an engine. It is for engines.
+func NewHandle(id string, engine interface {
+	Get(ctx context.Context, id string) (Info, error)
+	Wait(ctx context.Context, id string) (Info, error)
+}) Handle {
+	return Handle{id, engine}
+}
+
+// ID returns the job's ID.
+func (h Handle) ID() string { return h.id }
+
+// Inspect returns the job as it is now: where it waits, with its next due time.
+func (h Handle) Inspect(ctx context.Context) (Info, error) { return h.queue.Get(ctx, h.id) }
+
+// Wait returns the job once its Status is final. Where ctx ends first, it returns ctx's error.
+func (h Handle) Wait(ctx context.Context) (Info, error) { return h.queue.Wait(ctx, h.id) }

@@ -1,0 +1,386 @@
+package retryjob_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+const sec = time.Second
+
+var (
+	epoch    = time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
+	errFlaky = errors.New("flaky")
+)
+
+func reason(r retry.Reason) retryjob.Reason { return retryjob.Reason{Reason: r} }
+
+func TestNewRecord(t *testing.T) {
+	job := retryjob.Job{ID: "j", Kind: "mail", Policy: "p", Correlation: "c"}
+	for _, row := range []struct {
+		name       string
+		due, first time.Time
+	}{
+		{"no due time means at once", time.Time{}, epoch},
+		{"a due time in the past means at once", epoch.Add(-time.Hour), epoch},
+		{"a due time now is now", epoch, epoch},
+		{"a due time in the future is waited for", epoch.Add(time.Hour), epoch.Add(time.Hour)},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			job.Due = row.due
+			r := retryjob.NewRecord(&job, epoch)
+			require.Equal(t, retryjob.Record{
+				Version: retryjob.RecordVersion, JobID: "j", Policy: "p", Correlation: "c",
+				First: row.first, Status: retryjob.Pending, Due: row.first,
+			}, r)
+			require.NoError(t, r.Check())
+		})
+	}
+}
+
+func TestRecordIsDataThatComesBack(t *testing.T) {
+	r := retryjob.Record{
+		Version: 1, JobID: "j", Policy: "p", Correlation: "c", First: epoch, Replays: 2,
+		Status: retryjob.WaitingRetry, Due: epoch.Add(9 * sec), Attempts: 2, Prev: 7 * sec,
+		Runs: []retryjob.Run{
+			{ID: "j.2.1", Attempt: 1, Status: retryjob.WaitingRetry, Err: "lost"},
+			{ID: "j.2.2", Attempt: 2, Start: epoch.Add(sec), End: epoch.Add(2 * sec), Due: epoch.Add(9 * sec), Status: retryjob.WaitingRetry, Err: "flaky", Code: "503"},
+		},
+	}
+	text, err := json.Marshal(r)
+	require.NoError(t, err)
+	require.JSONEq(t, `{
+		"v": 1, "job": "j", "policy": "p", "correlation": "c", "first": "2026-11-02T09:00:00Z", "replays": 2,
+		"status": "waiting_retry", "due": "2026-11-02T09:00:09Z", "attempts": 2, "prev_ns": 7000000000,
+		"runs": [
+			{"id": "j.2.1", "attempt": 1, "status": "waiting_retry", "err": "lost"},
+			{"id": "j.2.2", "attempt": 2, "start": "2026-11-02T09:00:01Z", "end": "2026-11-02T09:00:02Z",
+			 "due": "2026-11-02T09:00:09Z", "status": "waiting_retry", "err": "flaky", "code": "503"}
+		]}`, string(text))
+	var back retryjob.Record
+	require.NoError(t, json.Unmarshal(text, &back))
+	require.Equal(t, r, back)
+
+	ended := retryjob.Record{Version: 1, JobID: "j", Policy: "p", First: epoch, Status: retryjob.Expired, Reason: reason(retry.TTLElapsed), Ended: epoch.Add(sec)}
+	text, err = json.Marshal(ended)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"v": 1, "job": "j", "policy": "p", "first": "2026-11-02T09:00:00Z", "status": "expired",
+		"reason": "ttl_elapsed", "ended": "2026-11-02T09:00:01Z", "attempts": 0}`, string(text))
+}
+
+func TestRunIDsNeverRepeat(t *testing.T) {
+	seen := map[string]bool{}
+	for _, id := range []string{"", "j", "j.0", "j.0.1", "j.1", ".", "1", "1.1"} {
+		for replays := range 12 {
+			r := retryjob.Record{JobID: id, Replays: replays}
+			for attempt := 1; attempt <= 12; attempt++ {
+				seen[r.RunID(attempt)] = true
+			}
+		}
+	}
+	require.Len(t, seen, 8*12*12)
+}
+
+func TestRecordLast(t *testing.T) {
+	var r retryjob.Record
+	require.Equal(t, retryjob.Run{}, r.Last())
+	r.Runs = []retryjob.Run{{Attempt: 1}, {Attempt: 2}}
+	require.Equal(t, 2, r.Last().Attempt)
+}
+
+func TestRecordChanged(t *testing.T) {
+	at := func(n int) time.Time { return epoch.Add(time.Duration(n) * sec) }
+	for _, row := range []struct {
+		name   string
+		record retryjob.Record
+		want   time.Time
+	}{
+		{"a pending job has changed when it was first due", retryjob.Record{First: at(0), Status: retryjob.Pending, Due: at(0)}, at(0)},
+		{"an ended job when it ended", retryjob.Record{First: at(0), Ended: at(9), Runs: []retryjob.Run{{Start: at(1), End: at(2)}}}, at(9)},
+		{"a waiting job when its last attempt ended", retryjob.Record{First: at(0), Runs: []retryjob.Run{{Start: at(1), End: at(2)}, {Start: at(5), End: at(6)}}}, at(6)},
+		{"a leased job when its attempt started", retryjob.Record{First: at(0), Status: retryjob.Leased, Runs: []retryjob.Run{{Start: at(1), End: at(2)}, {Start: at(5)}}}, at(5)},
+		{"a lost attempt without times takes nothing back", retryjob.Record{First: at(0), Status: retryjob.WaitingRetry, Runs: []retryjob.Run{{Start: at(1), End: at(2)}, {Attempt: 2}}}, at(2)},
+	} {
+		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, row.record.Changed()) })
+	}
+}
+
+func TestRecordReplay(t *testing.T) {
+	for _, status := range retryjob.Statuses() {
+		t.Run(status.String(), func(t *testing.T) {
+			r := retryjob.Record{
+				Version: 1, JobID: "j", Policy: "p", Correlation: "c", First: epoch, Replays: 3, Status: status,
+				Attempts: 2, Prev: sec, Runs: []retryjob.Run{{Attempt: 1}, {Attempt: 2}},
+			}
+			if status.Final() {
+				r.Ended, r.Reason = epoch.Add(sec), reason(retry.AttemptsExhausted)
+			}
+			before, now := r, epoch.Add(time.Hour)
+			err := r.Replay(now)
+			switch status {
+			case retryjob.DeadLettered, retryjob.Expired, retryjob.Failed:
+				require.NoError(t, err)
+				require.Equal(t, retryjob.Record{
+					Version: 1, JobID: "j", Policy: "p", Correlation: "c", First: now, Replays: 4, Status: retryjob.Pending, Due: now,
+				}, r)
+				require.NoError(t, r.Check())
+			default:
+				require.ErrorIs(t, err, retryjob.ErrNotReplayable)
+				require.ErrorContains(t, err, "job j is "+status.String())
+				require.Equal(t, before, r)
+			}
+		})
+	}
+}
+
+func TestRecordCancel(t *testing.T) {
+	for _, status := range retryjob.Statuses() {
+		t.Run(status.String(), func(t *testing.T) {
+			r := retryjob.Record{Version: 1, JobID: "j", First: epoch, Status: status, Attempts: 1, Runs: []retryjob.Run{{Attempt: 1}}}
+			if status.Final() {
+				r.Ended = epoch.Add(sec)
+			} else if status != retryjob.Leased {
+				r.Due = epoch.Add(sec)
+			}
+			before, now := r, epoch.Add(time.Hour)
+			err := r.Cancel(now)
+			if status.Final() {
+				require.EqualError(t, err, "retryjob: job j is "+status.String()+" already")
+				require.Equal(t, before, r)
+				return
+			}
+			require.NoError(t, err)
+			before.Status, before.Reason, before.Due, before.Ended = retryjob.Canceled, reason(retry.CallerCanceled), time.Time{}, now
+			require.Equal(t, before, r)
+			require.NoError(t, r.Check())
+		})
+	}
+}
+
+func TestRecordCheck(t *testing.T) {
+	good := func(change func(*retryjob.Record)) retryjob.Record {
+		r := retryjob.Record{Version: 1, JobID: "j", Policy: "p", First: epoch, Status: retryjob.Pending, Due: epoch}
+		change(&r)
+		return r
+	}
+	for _, row := range []struct {
+		name   string
+		record retryjob.Record
+		want   string // empty means fine
+	}{
+		{"pending", good(func(*retryjob.Record) {}), ""},
+		{"waiting", good(func(r *retryjob.Record) { r.Status = retryjob.WaitingRetry }), ""},
+		{"leased", good(func(r *retryjob.Record) { r.Status, r.Due = retryjob.Leased, time.Time{} }), ""},
+		{"succeeded", good(func(r *retryjob.Record) { r.Status, r.Due, r.Ended = retryjob.Succeeded, time.Time{}, epoch }), ""},
+		{"the zero Record", retryjob.Record{}, `retryjob: Record.Version 0 of job "" is not 1`},
+		{"an older version", good(func(r *retryjob.Record) { r.Version = 0 }), "Record.Version 0"},
+		{"a newer version", good(func(r *retryjob.Record) { r.Version = 2 }), `retryjob: Record.Version 2 of job "j" is not 1`},
+		{"no status", good(func(r *retryjob.Record) { r.Status = 0 }), "Record.Status"},
+		{"an unknown status", good(func(r *retryjob.Record) { r.Status = 9 }), "retryjob: Record.Status Status(9) of job \"j\" is not a status"},
+		{"negative attempts", good(func(r *retryjob.Record) { r.Attempts = -1 }), "Record.Attempts -1"},
+		{"negative replays", good(func(r *retryjob.Record) { r.Replays = -1 }), "Record.Replays -1"},
+		{"no first time", good(func(r *retryjob.Record) { r.First = time.Time{} }), "Record.First"},
+		{"pending without a due time", good(func(r *retryjob.Record) { r.Due = time.Time{} }), "Record.Due"},
+		{"waiting without a due time", good(func(r *retryjob.Record) { r.Status, r.Due = retryjob.WaitingRetry, time.Time{} }), "Record.Due"},
+		{"leased with a due time", good(func(r *retryjob.Record) { r.Status = retryjob.Leased }), "Record.Due"},
+		{"final with a due time", good(func(r *retryjob.Record) { r.Status, r.Ended = retryjob.Expired, epoch }), "Record.Due"},
+		{"final without an end", good(func(r *retryjob.Record) { r.Status, r.Due = retryjob.Canceled, time.Time{} }), "Record.Ended"},
+		{"waiting with an end", good(func(r *retryjob.Record) { r.Ended = epoch }), "Record.Ended"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			err := row.record.Check()
+			if row.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, row.want)
+		})
+	}
+}
+
+func TestRunsAreTheFirstAndTheNewest63(t *testing.T) {
+	c := &clock{epoch}
+	s := stepper(retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Mode: retry.Fixed, Base: sec}}, c)
+	r := record(c)
+	for attempt := 1; attempt <= 200; attempt++ {
+		_, err := s.Step(t.Context(), &r, attempt, ending(errFlaky))
+		require.NoError(t, err)
+		want := []int{1}
+		for n := max(2, attempt-62); n <= attempt; n++ {
+			want = append(want, n)
+		}
+		var have []int
+		for _, run := range r.Runs {
+			have = append(have, run.Attempt)
+			require.Equal(t, r.RunID(run.Attempt), run.ID)
+		}
+		require.Equal(t, want, have)
+		require.Equal(t, attempt, r.Attempts)
+		c.now = r.Due
+	}
+	t.Run("lost ones too", func(t *testing.T) {
+		_, err := s.Step(t.Context(), &r, 301, ending(nil))
+		require.NoError(t, err)
+		require.Len(t, r.Runs, 64)
+		require.Equal(t, 1, r.Runs[0].Attempt)
+		require.Equal(t, 239, r.Runs[1].Attempt)
+		require.Equal(t, retryjob.ErrLost.Error(), r.Runs[62].Err)
+		require.Equal(t, 301, r.Attempts)
+	})
+}
+
+func TestErrorTextsAreKeptAsText(t *testing.T) {
+	for _, row := range []struct{ name, text, want string }{
+		{"plain", "no route", "no route"},
+		{"none", "", ""},
+		{"several lines", "a\nb", "a\nb"},
+		{"NUL, which PostgreSQL's JSON cannot hold", "a\x00b", "a\ufffdb"},
+		{"not UTF-8", "a\xffb", "ab"},
+		{"1 KiB", strings.Repeat("x", 1024), strings.Repeat("x", 1024)},
+		{"more", strings.Repeat("x", 1025), strings.Repeat("x", 1024)},
+		{"much more", strings.Repeat("x", 1<<20), strings.Repeat("x", 1024)},
+		{"a letter across the end", strings.Repeat("x", 1023) + "ü", strings.Repeat("x", 1023)},
+		{"nothing but NUL", strings.Repeat("\x00", 1024), strings.Repeat("\ufffd", 341)},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := &clock{epoch}
+			s := stepper(retry.Policy{}, c)
+			s.Code = func(err error) string { return err.Error() }
+			r := record(c)
+			_, err := s.Step(t.Context(), &r, 1, ending(errors.New(row.text)))
+			require.NoError(t, err)
+			require.Equal(t, row.want, r.Runs[0].Err)
+			text, err := json.Marshal(r)
+			require.NoError(t, err)
+			var back retryjob.Record
+			require.NoError(t, json.Unmarshal(text, &back))
+			require.Equal(t, r.Runs[0].Err, back.Runs[0].Err)
+			t.Run("and so is a code", func(t *testing.T) {
+				code := r.Runs[0].Code
+				require.LessOrEqual(t, len(code), 1024)
+				require.True(t, utf8.ValidString(code))
+				require.False(t, strings.Contains(code, "\x00"), "there is NUL in it")
+			})
+		})
+	}
+}
+
+// FuzzRecord: what is read as a Record is written as one that reads the same, and nothing done to it panics. What Check
+// lets through and Replay and Cancel change, it lets through again.
+func FuzzRecord(f *testing.F) {
+	f.Add([]byte(`{}`))
+	f.Add([]byte(`{"v":1,"job":"j","policy":"p","first":"2026-11-02T09:00:00Z","status":"pending","due":"2026-11-02T09:00:00Z","attempts":0}`))
+	f.Add([]byte(`{"v":1,"job":"j","policy":"p","first":"2026-11-02T09:00:00Z","status":"leased","attempts":2,"prev_ns":-5,"runs":[{"attempt":7,"status":"leased"}]}`))
+	f.Add([]byte(`{"v":1,"job":"j","policy":"p","first":"2026-11-02T09:00:00Z","status":"dead_letter","reason":"terminal_error","ended":"2026-11-02T09:00:00Z","attempts":1,"replays":9223372036854775806}`))
+	f.Add([]byte(`{"v":1,"job":"\u0000","policy":"p","first":"9999-12-31T23:59:59Z","status":"waiting_retry","due":"0001-01-02T00:00:00Z","attempts":9,"runs":[{"id":"x","attempt":-1,"start":"2026-11-02T09:00:00Z","end":"0001-01-02T00:00:00Z","status":"expired","reason":"","err":"e"}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var r retryjob.Record
+		if json.Unmarshal(text, &r) != nil {
+			return
+		}
+		broken := r.Check()
+		_, _, _ = r.Last(), r.Changed(), r.RunID(r.Attempts)
+		selects(&r)
+		if broken == nil {
+			require.Equal(t, retryjob.RecordVersion, r.Version)
+			require.Contains(t, retryjob.Statuses(), r.Status)
+			require.Equal(t, r.Status.Final(), !r.Ended.IsZero())
+			require.Equal(t, r.Status == retryjob.Pending || r.Status == retryjob.WaitingRetry, !r.Due.IsZero())
+		}
+		if text, err := json.Marshal(r); err == nil {
+			var back retryjob.Record
+			require.NoError(t, json.Unmarshal(text, &back))
+			again, err := json.Marshal(back)
+			require.NoError(t, err)
+			require.Equal(t, string(text), string(again))
+		} else {
+			require.False(t, broken == nil && wellFormed(&r), "a good record cannot be written: %v", err)
+		}
+		before, now := r, epoch.Add(time.Hour)
+		switch err := r.Cancel(now); {
+		case before.Status.Final():
+			require.Error(t, err)
+			require.Equal(t, before, r)
+		default:
+			require.NoError(t, err)
+			require.True(t, r.Status.Final())
+			require.Equal(t, broken == nil, r.Check() == nil && broken == nil)
+		}
+		r = before
+		switch err := r.Replay(now); {
+		case before.Status.Replayable():
+			require.NoError(t, err)
+			require.Equal(t, before.JobID, r.JobID)
+			require.Equal(t, 0, r.Attempts)
+			if broken == nil && before.Replays < 1<<31-1 {
+				require.NoError(t, r.Check())
+			}
+		default:
+			require.ErrorIs(t, err, retryjob.ErrNotReplayable)
+			require.Equal(t, before, r)
+		}
+		steps(t, before, broken)
+	})
+}
+
+// selects asks filters about a record.
+func selects(r *retryjob.Record) {
+	i := retryjob.Info{Record: *r}
+	for _, f := range []retryjob.Filter{{}, {Since: epoch, Until: epoch}, {Statuses: retryjob.Statuses(), Reasons: []retry.Reason{0}}} {
+		f.Selects(&i)
+	}
+}
+
+// steps makes the next attempt of a record.
+func steps(t *testing.T, r retryjob.Record, broken error) {
+	if r.Attempts > 1<<30 {
+		return
+	}
+	c := &clock{epoch}
+	s := retryjob.Stepper{Now: c.Now, Policies: func(string) (retry.Policy, bool) { return retry.Policy{TTL: time.Hour}, true }}
+	before := clone(r)
+	called := false
+	v, err := s.Step(t.Context(), &r, r.Attempts+1, func(context.Context) error {
+		called = true
+		return errFlaky
+	})
+	if broken != nil || before.Status.Final() {
+		require.Error(t, err)
+	}
+	if err != nil {
+		require.False(t, called)
+		require.Equal(t, retryjob.Verdict{}, v)
+		require.Equal(t, before, r)
+		return
+	}
+	require.NoError(t, r.Check())
+	require.Equal(t, v.Status, r.Status)
+	require.Equal(t, v.Reason, r.Reason.Reason)
+	require.Equal(t, v.Due, r.Due)
+}
+
+// wellFormed reports whether all that JSON cannot hold is absent: runs without a status, times beyond its years.
+func wellFormed(r *retryjob.Record) bool {
+	times := []time.Time{r.First, r.Due, r.Ended}
+	for _, run := range r.Runs {
+		if run.Status == 0 {
+			return false
+		}
+		times = append(times, run.Start, run.End, run.Due)
+	}
+	for _, at := range times {
+		if y := at.Year(); y < 0 || y > 9999 {
+			return false
+		}
+	}
+	return true
+}

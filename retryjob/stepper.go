@@ -1,0 +1,345 @@
+package retryjob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// Stepper is what all engines share: it makes one attempt of a job, decides what follows and records it. It neither
+// sleeps nor stores, so that an engine does nothing but that. The zero Stepper but for Policies is ready; a Stepper is safe
+// for concurrent use as far as its functions are.
+type Stepper struct {
+	// Policies finds a record's policy. It must be set.
+	Policies Policies
+	// Now is the clock. Nil means time.Now.
+	Now func() time.Time
+	// Code returns a short code for an error, such as an HTTP status, for Run.Code. Nil means none.
+	Code func(error) string
+}
+
+// Verdict is what an engine does with a job after a step.
+type Verdict struct {
+	Status Status
+	Reason retry.Reason // zero where Status is not final, and for Succeeded
+	Due    time.Time    // of the next attempt; zero where Status is final
+	// Deferred: the attempt was not made and does not count. A gate wants it later, or the engine is being shut down.
+	Deferred bool
+}
+
+// ErrCanceled is the cause with which an engine ends the context of a job that is canceled while it runs.
+var ErrCanceled = errors.New("retryjob: the job was canceled")
+
+// Step makes the given attempt of the job that rec tells of: it runs fn under the policy's AttemptTimeout, decides and
+// changes rec accordingly. attempt counts from 1 as the engine does, also where an earlier attempt has left nothing in rec:
+// that one is then recorded as lost, with ErrLost, and decided about before fn is called. fn is not called where the policy
+// forbids another attempt, where the TTL is over and where a gate wants the job later.
+//
+// A panic in fn is its failure, with a *PanicError. runtime.Goexit is too: rec is up to date when the goroutine's deferred
+// functions run. Where ctx ends while fn runs, its cause decides: with ErrShutdown the attempt does not count and is due
+// again at once, else the job is Canceled; a deadline is an ordinary failure.
+//
+// The error is not nil where nothing was done and rec is unchanged: an unknown policy (ErrUnknownPolicy), a record that
+// Check refuses, a job that is final, an attempt that rec has already.
+func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(context.Context) error) (Verdict, error) {
+	p, err := s.open(rec, attempt)
+	if err != nil {
+		return Verdict{}, err
+	}
+	st := step{stepper: s, policy: &p, rec: rec, attempt: attempt}
+	if d := st.settle(ctx, false); d.Status != retry.Waiting {
+		return st.refuse(ctx, d, ErrLost), nil
+	}
+	if d := st.admit(ctx); d.Status != retry.Waiting || d.Delay > 0 {
+		rec.release(attempt)
+		if d.Status == retry.Waiting {
+			rec.wait(s.now().Add(d.Delay))
+			return Verdict{Status: rec.Status, Due: rec.Due, Deferred: true}, nil
+		}
+		return st.refuse(ctx, d, nil), nil
+	}
+	return st.run(ctx, fn), nil
+}
+
+// Lost decides about the given attempt, whose worker has died, and records it: a failure with ErrLost, which a
+// Classifier may call terminal so that nothing is ever done twice. It is for engines that notice a death before another
+// attempt begins. An error is not nil as with Step.
+func (s *Stepper) Lost(ctx context.Context, rec *Record, attempt int) (Verdict, error) {
+	p, err := s.open(rec, attempt)
+	if err != nil {
+		return Verdict{}, err
+	}
+	st := step{stepper: s, policy: &p, rec: rec, attempt: attempt + 1}
+	d := st.settle(ctx, true)
+	if d.Status != retry.Waiting {
+		return st.refuse(ctx, d, ErrLost), nil
+	}
+	rec.wait(rec.Last().Due)
+	return Verdict{Status: rec.Status, Due: rec.Due}, nil
+}
+
+// open returns the policy of a record whose given attempt may be made.
+func (s *Stepper) open(rec *Record, attempt int) (retry.Policy, error) {
+	if err := rec.Check(); err != nil {
+		return retry.Policy{}, err
+	}
+	p, ok := s.Policies.lookup(rec.Policy)
+	switch {
+	case !ok:
+		return p, fmt.Errorf("retryjob: job %s: policy %q: %w", rec.JobID, rec.Policy, ErrUnknownPolicy)
+	case rec.Status.Final():
+		return p, fmt.Errorf("retryjob: job %s is %s already", rec.JobID, rec.Status)
+	case attempt < 1:
+		return p, fmt.Errorf("retryjob: attempt %d of job %s is below 1", attempt, rec.JobID)
+	case attempt <= rec.Attempts && !(rec.Status == Leased && attempt == rec.Attempts):
+		return p, fmt.Errorf("retryjob: attempt %d of job %s %w", attempt, rec.JobID, errRecorded)
+	}
+	return p, nil
+}
+
+func (s *Stepper) now() time.Time {
+	if s.Now != nil {
+		return s.Now()
+	}
+	return time.Now()
+}
+
+// step is one call of Step.
+type step struct {
+	stepper *Stepper
+	policy  *retry.Policy
+	rec     *Record
+	attempt int
+	runID   string // of the attempt that is made
+	start   time.Time
+}
+
+// settle records the attempts before this one of which the record knows nothing, or not how they ended. It returns the
+// ending that one of them means, else Waiting with the delay after the last of them. That delay is yet to come where the
+// attempt waits for it, and over where it is about to be made.
+func (s *step) settle(ctx context.Context, waits bool) retry.Decision {
+	d := retry.Decision{Status: retry.Waiting}
+	first := s.rec.Attempts + 1
+	if s.rec.Status == Leased && s.rec.Attempts > 0 {
+		first-- // begun, and left so
+	}
+	for n := first; n < s.attempt; n++ {
+		run := Run{ID: s.rec.RunID(n), Attempt: n, Status: WaitingRetry, Err: text(ErrLost)}
+		if last := s.rec.Last(); last.Attempt == n {
+			run.Start = last.Start
+		}
+		now, ttl := s.stepper.now(), s.policy.TTL
+		if !waits && !s.late(0) {
+			s.policy.TTL = 0 // the delay is over, and the TTL is not
+		}
+		d = s.decide(n, ErrLost)
+		s.policy.TTL = ttl
+		run.Status, run.Reason = of(d), Reason{d.Reason}
+		if d.Status == retry.Waiting {
+			run.Due = now
+			if waits && n == s.attempt-1 {
+				run.Due = now.Add(d.Delay)
+			}
+		}
+		s.rec.note(run)
+		s.tell(ctx, &run, d, ErrLost)
+		if d.Status != retry.Waiting {
+			return d
+		}
+	}
+	return d
+}
+
+// admit returns Waiting where the attempt may start now, Waiting with a Delay where a gate wants it later, and else how the
+// job ends.
+func (s *step) admit(ctx context.Context) retry.Decision {
+	if s.attempt > 1 { // the policy may have changed since the last attempt
+		p := *s.policy
+		p.TTL = 0
+		if d := p.Decide(retry.Progress{Attempt: s.attempt - 1}, retry.Transient(ErrLost), 0); d.Status != retry.Waiting {
+			return d
+		}
+	}
+	var delay time.Duration
+	if s.policy.Gate != nil && !s.late(0) {
+		delay = max(s.policy.Gate(ctx), 0)
+	}
+	if s.late(delay) {
+		return retry.Decision{Status: retry.Expired, Reason: retry.TTLElapsed}
+	}
+	return retry.Decision{Status: retry.Waiting, Delay: delay}
+}
+
+// late reports whether an attempt that starts delay from now starts beyond the TTL.
+func (s *step) late(delay time.Duration) bool {
+	elapsed := max(s.stepper.now().Sub(s.rec.First), 0)
+	return s.policy.TTL > 0 && delay > s.policy.TTL-elapsed
+}
+
+// refuse ends the job without the attempt.
+func (s *step) refuse(ctx context.Context, d retry.Decision, last error) Verdict {
+	now := s.stepper.now()
+	s.rec.end(of(d), d.Reason, now)
+	s.tellEnd(ctx, d, now, last)
+	return Verdict{Status: s.rec.Status, Reason: d.Reason}
+}
+
+// run makes the attempt.
+func (s *step) run(ctx context.Context, fn func(context.Context) error) (v Verdict) {
+	s.runID, s.start = s.rec.RunID(s.attempt), s.stepper.now()
+	var err error
+	finished := false
+	defer func() {
+		switch value := recover(); {
+		case value != nil:
+			err = &PanicError{Value: value, Stack: debug.Stack()}
+		case !finished:
+			err = &PanicError{Stack: debug.Stack()}
+		}
+		v = s.finish(ctx, err)
+	}()
+	err = s.call(ctx, fn)
+	finished = true
+	return
+}
+
+// call calls fn with the context of the attempt.
+func (s *step) call(ctx context.Context, fn func(context.Context) error) error {
+	ctx = context.WithValue(ctx, runKey{}, &RunInfo{
+		JobID: s.rec.JobID, RunID: s.runID, Correlation: s.rec.Correlation,
+		Attempt: s.attempt, Replays: s.rec.Replays, First: s.rec.First,
+	})
+	if timeout := s.policy.AttemptTimeout; timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, timeout, retry.ErrAttemptTimeout)
+		defer cancel()
+	}
+	return fn(ctx)
+}
+
+// finish decides about the attempt that ended with err and records it.
+func (s *step) finish(ctx context.Context, err error) Verdict {
+	now := s.stepper.now()
+	if err != nil && errors.Is(context.Cause(ctx), ErrShutdown) {
+		s.rec.release(s.attempt)
+		s.rec.wait(now)
+		return Verdict{Status: s.rec.Status, Due: now, Deferred: true}
+	}
+	run := Run{ID: s.runID, Attempt: s.attempt, Start: s.start, End: now}
+	d := retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}
+	if err == nil || !errors.Is(ctx.Err(), context.Canceled) {
+		d = s.decide(s.attempt, err)
+	}
+	if d.Status == retry.Waiting {
+		run.Due = now.Add(d.Delay)
+	}
+	run.Status, run.Reason = of(d), Reason{d.Reason}
+	if err != nil {
+		run.Err = text(err)
+		if s.stepper.Code != nil {
+			run.Code = clean(s.stepper.Code(err))
+		}
+	}
+	s.rec.note(run)
+	if d.Status == retry.Waiting {
+		s.rec.wait(run.Due)
+	} else {
+		s.rec.end(run.Status, d.Reason, now)
+	}
+	s.tell(ctx, &run, d, err)
+	if d.Status != retry.Waiting {
+		s.tellEnd(ctx, d, now, err)
+	}
+	return Verdict{Status: run.Status, Reason: d.Reason, Due: run.Due}
+}
+
+// decide asks the policy about an attempt that has just ended with err, and the budget last.
+func (s *step) decide(attempt int, err error) retry.Decision {
+	now := s.stepper.now()
+	if err == nil {
+		s.policy.Budget.Deposit()
+		return retry.Decision{Status: retry.Succeeded}
+	}
+	u := spread(s.rec.JobID, s.rec.Replays, attempt)
+	d := s.policy.Decide(retry.Progress{Attempt: attempt, Elapsed: now.Sub(s.rec.First), Prev: s.rec.Prev}, err, u)
+	if d.Status != retry.Waiting {
+		return d
+	}
+	if s.policy.Jitter == retry.DecorrelatedJitter {
+		s.rec.Prev = s.policy.Jittered(attempt, s.rec.Prev, u)
+	}
+	if !s.policy.Budget.Withdraw(now) {
+		return retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted}
+	}
+	return d
+}
+
+// tell tells the policy's Observe of an attempt that failed.
+func (s *step) tell(ctx context.Context, run *Run, d retry.Decision, err error) {
+	if s.policy.Observe != nil && err != nil {
+		a := run.attempt(err)
+		a.Delay = d.Delay
+		s.policy.Observe(ctx, retry.Event{Policy: s.policy.Name, Attempt: a, Decision: d})
+	}
+}
+
+// tellEnd tells it of the end of the job.
+func (s *step) tellEnd(ctx context.Context, d retry.Decision, now time.Time, err error) {
+	if s.policy.Observe == nil {
+		return
+	}
+	event := retry.Event{Policy: s.policy.Name, Decision: d, Outcome: s.rec.outcome(d, now, err)}
+	event.Outcome.Policy = s.policy.Name
+	if d.Status != retry.Succeeded {
+		if err == nil && len(event.Outcome.History) > 0 {
+			err = event.Outcome.History[len(event.Outcome.History)-1].Err
+		}
+		failed := &retry.Error{Outcome: *event.Outcome, Last: err}
+		if d.Reason == retry.CallerCanceled {
+			failed.Cause = context.Cause(ctx)
+		}
+		event.Err = failed
+	}
+	s.policy.Observe(ctx, event)
+}
+
+// spread returns the u in [0,1) of the wait after an attempt: the same whoever asks, so that a worker that takes over from
+// one that died comes to the same delay. It is FNV-1a (64 bits) of the job's ID with SplitMix64's finalizer over the
+// counts, of which the upper 53 bits make a float64.
+func spread(jobID string, replays, attempt int) float64 {
+	h := uint64(14695981039346656037)
+	for i := range len(jobID) {
+		h = (h ^ uint64(jobID[i])) * 1099511628211
+	}
+	for _, n := range [...]int{replays, attempt} {
+		h += uint64(n)*0x9e3779b97f4a7c15 + 0x9e3779b97f4a7c15
+		h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+		h = (h ^ h>>27) * 0x94d049bb133111eb
+		h ^= h >> 31
+	}
+	return float64(h>>11) / (1 << 53)
+}
+
+// RunInfo tells a handler which attempt of which job it makes.
+type RunInfo struct {
+	JobID       string // the same over all attempts and replays: what an idempotency key is made of
+	RunID       string // of this attempt alone
+	Correlation string
+	Attempt     int // from 1
+	Replays     int
+	First       time.Time
+}
+
+type runKey struct{}
+
+// RunFrom returns the attempt that ctx belongs to. It reports false where ctx does not come from a Stepper.
+func RunFrom(ctx context.Context) (RunInfo, bool) {
+	if info, ok := ctx.Value(runKey{}).(*RunInfo); ok {
+		return *info, true
+	}
+	return RunInfo{}, false
+}

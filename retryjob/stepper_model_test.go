@@ -1,0 +1,383 @@
+package retryjob_test
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// outcome is how an attempt of a script ends.
+type outcome uint8
+
+const (
+	succeeds outcome = iota
+	fails
+	isTerminal
+	asksForSevenSeconds
+	asksForTooLong
+	givesUp // context.Canceled while nobody has canceled
+	panics
+	isShutDown
+	isCanceled
+	loses // ErrLost: nothing is known of it
+	outcomes
+)
+
+// err is what the handler returns, nil where it returns none.
+func (o outcome) err() error {
+	switch o {
+	case succeeds:
+		return nil
+	case isTerminal:
+		return retry.Permanent(errFlaky)
+	case asksForSevenSeconds:
+		return retry.After(7*sec, errFlaky)
+	case asksForTooLong:
+		return retry.After(2*time.Hour, errFlaky)
+	case givesUp:
+		return context.Canceled
+	case loses:
+		return retryjob.ErrLost
+	default:
+		return errFlaky
+	}
+}
+
+// modelPolicies are the policies of the model. Tokens is the budget's: -1 is none, for no budget.
+var modelPolicies = []struct {
+	retry.Policy
+	tokens int
+}{
+	{retry.Policy{}, -1},
+	{evenly(3, sec), -1},
+	{retry.Policy{MaxAttempts: 4, TTL: 12 * sec, Backoff: retry.Backoff{Base: 3 * sec}}, -1},
+	{retry.Policy{Disabled: true, TTL: time.Minute}, -1},
+	{retry.Policy{MaxAttempts: retry.Unlimited, TTL: time.Hour, Backoff: retry.Backoff{Base: sec, Cap: 9 * sec, Jitter: retry.DecorrelatedJitter}}, -1},
+	{retry.Policy{MaxAttempts: 6, Backoff: retry.Backoff{Base: sec, Jitter: retry.FullJitter}}, 2},
+	{retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{sec, 0, 5 * sec}, Jitter: retry.RatioJitter}}, 1},
+	{retry.Policy{MaxAttempts: 5, TTL: 20 * sec, Classify: retry.StopOn(retryjob.ErrLost)}, 0},
+	{retry.Policy{MaxAttempts: 80, TTL: 10 * time.Minute, Backoff: retry.Backoff{Mode: retry.Fixed, Base: sec, Jitter: retry.EqualJitter}}, -1},
+}
+
+// model is what the rules say of a job, one after the other and without a thought to speed.
+type model struct {
+	policy            retry.Policy
+	tokens            float64 // below 0 where there is no budget
+	now, first        time.Time
+	due, ended        time.Time
+	status            retryjob.Status
+	reason            retry.Reason
+	attempts, replays int
+	prev              time.Duration
+	told, ends        int // events
+	runs              []retryjob.Status
+}
+
+// decide gives the endings in the order of rule 20.
+func (m *model) decide(attempt int, o outcome, ttl bool) (retryjob.Status, retry.Reason, time.Duration) {
+	p := m.policy
+	limit := p.MaxAttempts
+	if limit == 0 {
+		if limit = 8; p.Delays != nil {
+			limit = len(p.Delays) + 1
+		}
+	}
+	terminal := o == isTerminal || o == givesUp || o == loses && p.Classify != nil
+	next := p.Jittered(attempt, m.prev, u("j", m.replays, attempt))
+	delay := next
+	if o == asksForSevenSeconds {
+		lo, _ := p.Bounds(attempt)
+		delay = max(next, 7*sec+next-lo)
+	}
+	switch {
+	case o == succeeds:
+		if m.tokens >= 0 {
+			m.tokens = min(m.tokens+0.1, 10)
+		}
+		return retryjob.Succeeded, 0, 0
+	case p.Disabled:
+		return retryjob.Failed, retry.RetriesDisabled, 0
+	case terminal:
+		return retryjob.DeadLettered, retry.TerminalError, 0
+	case limit > 0 && attempt >= limit:
+		return retryjob.DeadLettered, retry.AttemptsExhausted, 0
+	case o == asksForTooLong:
+		return retryjob.Expired, retry.HintTooLong, 0
+	case ttl && p.TTL > 0 && m.now.Add(delay).After(m.first.Add(p.TTL)):
+		return retryjob.Expired, retry.TTLElapsed, 0
+	}
+	if p.Jitter == retry.DecorrelatedJitter {
+		m.prev = next
+	}
+	if m.tokens >= 0 {
+		if m.tokens < 1-1e-9 {
+			return retryjob.DeadLettered, retry.BudgetExhausted, 0
+		}
+		m.tokens--
+	}
+	return retryjob.WaitingRetry, 0, delay
+}
+
+// over reports whether an attempt that starts so much later is beyond the TTL.
+func (m *model) over(later time.Duration) bool {
+	return m.policy.TTL > 0 && m.now.Add(later).After(m.first.Add(m.policy.TTL))
+}
+
+func (m *model) end(s retryjob.Status, r retry.Reason) {
+	m.status, m.reason, m.due, m.ended = s, r, time.Time{}, m.now
+}
+
+func (m *model) wait(delay time.Duration) {
+	m.status, m.due = retryjob.WaitingRetry, m.now.Add(delay)
+	if m.attempts == 0 {
+		m.status = retryjob.Pending
+	}
+}
+
+// lose settles the attempts up to the given one. waits says whether the wait after the last of them is yet to come.
+func (m *model) lose(upTo int, waits bool) bool {
+	for n := m.attempts + 1; n <= upTo; n++ {
+		s, r, delay := m.decide(n, loses, waits || m.over(0))
+		m.attempts, m.told = n, m.told+1
+		m.runs = append(m.runs, s)
+		if s != retryjob.WaitingRetry {
+			m.end(s, r)
+			m.ends++
+			return false
+		}
+		if waits {
+			m.wait(delay)
+		}
+	}
+	return true
+}
+
+// step makes an attempt and reports whether it was made.
+func (m *model) step(attempt int, o outcome, took, gate time.Duration) bool {
+	if !m.lose(attempt-1, false) {
+		return false
+	}
+	switch {
+	case m.over(0) || m.over(gate):
+		m.end(retryjob.Expired, retry.TTLElapsed)
+		m.ends++
+		return false
+	case gate > 0:
+		m.wait(gate)
+		return false
+	}
+	m.now = m.now.Add(took)
+	if o == isShutDown {
+		m.wait(0)
+		return true
+	}
+	s, r, delay := retryjob.Canceled, retry.CallerCanceled, time.Duration(0)
+	if o != isCanceled {
+		s, r, delay = m.decide(attempt, o, true)
+	}
+	m.attempts = attempt
+	m.runs = append(m.runs, s)
+	if o != succeeds {
+		m.told++
+	}
+	if s == retryjob.WaitingRetry {
+		m.wait(delay)
+		return true
+	}
+	m.end(s, r)
+	m.ends++
+	return true
+}
+
+// transitions are those that Status's comment allows, lost and leased ones in one go.
+var transitions = map[retryjob.Status][]retryjob.Status{
+	retryjob.Pending:      retryjob.Statuses(),
+	retryjob.WaitingRetry: {retryjob.WaitingRetry, retryjob.Succeeded, retryjob.DeadLettered, retryjob.Expired, retryjob.Failed, retryjob.Canceled},
+	retryjob.DeadLettered: {retryjob.DeadLettered, retryjob.Pending},
+	retryjob.Expired:      {retryjob.Expired, retryjob.Pending},
+	retryjob.Failed:       {retryjob.Failed, retryjob.Pending},
+	retryjob.Succeeded:    {retryjob.Succeeded},
+	retryjob.Canceled:     {retryjob.Canceled},
+}
+
+// walk plays a script against the core and the model. Each move is two bytes.
+func walk(t *testing.T, policy int, script []byte) {
+	chosen := modelPolicies[policy%len(modelPolicies)]
+	m := &model{policy: chosen.Policy, tokens: float64(chosen.tokens), now: epoch, first: epoch, due: epoch, status: retryjob.Pending}
+	c := &clock{epoch}
+	p := chosen.Policy
+	if chosen.tokens >= 0 {
+		initial := chosen.tokens
+		if initial == 0 {
+			initial = -1
+		}
+		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: initial})
+	}
+	gate, failed, ends := time.Duration(0), 0, 0
+	p.Gate = func(context.Context) time.Duration { return gate }
+	p.Observe = func(_ context.Context, e retry.Event) {
+		if e.Outcome != nil {
+			ends++
+		} else {
+			failed++
+		}
+	}
+	s := stepper(p, c)
+	r := record(c)
+	for len(script) >= 2 && m.attempts < 150 {
+		move, arg := script[0], script[1]
+		script = script[2:]
+		before, was := clone(r), m.status
+		next := m.attempts + 1 + int(arg>>6)
+		took := time.Duration(arg&3) * sec
+		var v retryjob.Verdict
+		var err error
+		decided := false
+		switch move % 8 {
+		case 0, 1, 2:
+			o := outcome(arg>>2&15) % outcomes
+			if gate = 0; move&64 != 0 {
+				gate = time.Duration(move>>3&7) * sec
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			called := false
+			v, err = s.Step(ctx, &r, next, func(context.Context) error {
+				called = true
+				c.pass(took)
+				switch o {
+				case panics:
+					panic(errFlaky)
+				case isShutDown:
+					cancel(retryjob.ErrShutdown)
+				case isCanceled:
+					cancel(retryjob.ErrCanceled)
+				}
+				return o.err()
+			})
+			cancel(nil)
+			if decided = !was.Final(); decided {
+				require.Equal(t, m.step(next, o, took, gate), called)
+			} else {
+				require.False(t, called)
+			}
+		case 3:
+			v, err = s.Lost(t.Context(), &r, next)
+			if decided = !was.Final(); decided {
+				m.lose(next, true)
+			}
+		case 4:
+			c.pass(took)
+			m.now = c.now
+		case 5:
+			if !m.due.IsZero() && m.due.After(c.now) {
+				c.now = m.due
+				m.now = c.now
+			}
+		case 6:
+			err = r.Replay(c.now)
+			if decided = was.Replayable(); decided {
+				m.status, m.reason, m.first, m.due, m.ended = retryjob.Pending, 0, c.now, c.now, time.Time{}
+				m.attempts, m.prev, m.runs, m.replays = 0, 0, nil, m.replays+1
+			} else {
+				require.ErrorIs(t, err, retryjob.ErrNotReplayable)
+			}
+		case 7:
+			if arg < 16 {
+				err = r.Cancel(c.now)
+				if decided = !was.Final(); decided {
+					m.end(retryjob.Canceled, retry.CallerCanceled)
+				}
+				break
+			}
+			text, failed := json.Marshal(r)
+			require.NoError(t, failed)
+			r = retryjob.Record{}
+			require.NoError(t, json.Unmarshal(text, &r))
+			require.Equal(t, before, r)
+		}
+		switch {
+		case decided:
+			require.NoError(t, err)
+			if move%8 < 4 {
+				require.Equal(t, retryjob.Verdict{Status: m.status, Reason: m.reason, Due: m.due, Deferred: v.Deferred}, v)
+			}
+		case err != nil || move%8 < 4:
+			require.Error(t, err)
+			require.Equal(t, before, r)
+		}
+		require.Equal(t, m.now, c.now)
+		compare(t, m, &r)
+		require.Contains(t, transitions[was], r.Status)
+		require.Equal(t, m.told, failed, "failed attempts told of")
+		require.Equal(t, m.ends, ends, "ends told of")
+		if p.Budget != nil {
+			require.InDelta(t, m.tokens, p.Budget.Tokens(), 1e-6)
+		}
+	}
+}
+
+// compare holds a record to the model.
+func compare(t *testing.T, m *model, r *retryjob.Record) {
+	require.NoError(t, r.Check())
+	want := retryjob.Record{
+		Version: 1, JobID: "j", Policy: "p", Correlation: "trace", First: m.first, Replays: m.replays, Status: m.status,
+		Reason: reason(m.reason), Due: m.due, Ended: m.ended, Attempts: m.attempts, Prev: m.prev, Runs: r.Runs,
+	}
+	require.Equal(t, want, *r)
+	require.Len(t, r.Runs, min(m.attempts, 64))
+	for i, run := range r.Runs {
+		n := i + 1
+		if i > 0 {
+			n = m.attempts - len(r.Runs) + 1 + i
+		}
+		require.Equal(t, n, run.Attempt)
+		require.Equal(t, r.RunID(n), run.ID)
+		require.Equal(t, m.runs[n-1], run.Status)
+		require.Equal(t, run.Status != retryjob.WaitingRetry, run.Due.IsZero())
+		require.Equal(t, run.Status.Final() && run.Status != retryjob.Succeeded, !run.Reason.IsZero())
+		require.False(t, run.Status.Final() && n < m.attempts)
+	}
+}
+
+// TestStepperAgreesWithTheModel walks random scripts through all policies.
+func TestStepperAgreesWithTheModel(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 7))
+	for n := range 3000 {
+		script := make([]byte, 2*(1+rnd.IntN(40)))
+		for i := range script {
+			script[i] = byte(rnd.UintN(256))
+		}
+		walk(t, n, script)
+	}
+	t.Run("also over more runs than a record keeps", func(t *testing.T) {
+		for policy := range modelPolicies {
+			walk(t, policy, slices.Repeat([]byte{0, byte(fails) << 2, 7, 255, 5, 0}, 150))
+		}
+	})
+}
+
+// FuzzStepper: whatever the script, the core does what the model says.
+func FuzzStepper(f *testing.F) {
+	for policy := range modelPolicies {
+		f.Add(policy, []byte{0, 4, 5, 0, 0, 4, 5, 0, 0, 0})
+		f.Add(policy, []byte{0, 64 + 4, 7, 99, 3, 128, 5, 0, 64 + 24, 4, 6, 0, 0, 0})
+	}
+	f.Fuzz(func(t *testing.T, policy int, script []byte) {
+		if policy < 0 || len(script) > 400 {
+			return
+		}
+		walk(t, policy, script)
+	})
+}
+
+// TestStepperDecidesWhatDoDecides: a job's attempts come to what the attempts of one retry.Do come to, which waits in
+// virtual time with the same jitter.
+// plain takes from events what differs between a live error and its text, and between clocks.

@@ -1,0 +1,350 @@
+package retryjob_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// clock is a clock that stands still.
+type clock struct{ now time.Time }
+
+func (c *clock) Now() time.Time       { return c.now }
+func (c *clock) pass(d time.Duration) { c.now = c.now.Add(d) }
+
+// stepper returns one that knows one policy, p.
+func stepper(p retry.Policy, c *clock) *retryjob.Stepper {
+	return &retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"p": p}), Now: c.Now}
+}
+
+// record returns the record of a new job under policy p.
+func record(c *clock) retryjob.Record {
+	return retryjob.NewRecord(&retryjob.Job{ID: "j", Kind: "mail", Policy: "p", Correlation: "trace"}, c.now)
+}
+
+func clone(r retryjob.Record) retryjob.Record {
+	r.Runs = slices.Clone(r.Runs)
+	return r
+}
+
+// ending returns a handler that ends with err at once.
+func ending(err error) func(context.Context) error { return func(context.Context) error { return err } }
+
+// never is a handler that must not be called.
+func never(t *testing.T) func(context.Context) error {
+	return func(context.Context) error {
+		require.FailNow(t, "an attempt was made")
+		return nil
+	}
+}
+
+func evenly(attempts int, delay time.Duration) retry.Policy {
+	return retry.Policy{MaxAttempts: attempts, Backoff: retry.Backoff{Mode: retry.Fixed, Base: delay}}
+}
+
+func TestStepDecidesAsThePolicyDoes(t *testing.T) {
+	with := func(p retry.Policy, change func(*retry.Policy)) retry.Policy { change(&p); return p }
+	for _, row := range []struct {
+		name   string
+		policy retry.Policy
+		err    error
+		took   time.Duration
+		want   retry.Decision
+	}{
+		{"a success is final", retry.Policy{}, nil, sec, retry.Decision{Status: retry.Succeeded}},
+		{"a success under a disabled policy is one", retry.Policy{Disabled: true}, nil, sec, retry.Decision{Status: retry.Succeeded}},
+		{"a success after the TTL is one", retry.Policy{TTL: sec}, nil, time.Hour, retry.Decision{Status: retry.Succeeded}},
+		{"a failure waits", retry.Policy{}, errFlaky, sec, retry.Decision{Status: retry.Waiting, Delay: 5 * sec}},
+		{"a terminal error ends", retry.Policy{}, retry.Permanent(errFlaky), sec, retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError}},
+		{"a wrapped mark is terminal", retry.Policy{}, fmt.Errorf("x: %w", retry.Permanent(errFlaky)), 0, retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError}},
+		{"one attempt is one", retry.Policy{MaxAttempts: 1}, errFlaky, sec, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted}},
+		{"disabled fails", retry.Policy{Disabled: true}, errFlaky, sec, retry.Decision{Status: retry.Failed, Reason: retry.RetriesDisabled}},
+		{"canceled, while the caller lives, is terminal", retry.Policy{}, context.Canceled, 0, retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError}},
+		{"a deadline is an ordinary failure", retry.Policy{}, context.DeadlineExceeded, 0, retry.Decision{Status: retry.Waiting, Delay: 5 * sec}},
+		{"a hint is a floor", retry.Policy{}, retry.After(time.Minute, errFlaky), sec, retry.Decision{Status: retry.Waiting, Delay: time.Minute}},
+		{"a hint too long expires", retry.Policy{}, retry.After(time.Hour+1, errFlaky), sec, retry.Decision{Status: retry.Expired, Reason: retry.HintTooLong}},
+		{"a retry exactly at the TTL waits", with(evenly(9, 3*sec), func(p *retry.Policy) { p.TTL = 5 * sec }), errFlaky, 2 * sec, retry.Decision{Status: retry.Waiting, Delay: 3 * sec}},
+		{"a retry just beyond the TTL expires", with(evenly(9, 3*sec), func(p *retry.Policy) { p.TTL = 5 * sec }), errFlaky, 2*sec + 1, retry.Decision{Status: retry.Expired, Reason: retry.TTLElapsed}},
+		{"a budget that refuses makes a dead letter", with(retry.Policy{}, func(p *retry.Policy) { p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: -1}) }), errFlaky, sec, retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted}},
+		{"a classifier is heeded", retry.Policy{Classify: retry.StopOn(errFlaky)}, errFlaky, sec, retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := &clock{epoch}
+			s := stepper(row.policy, c)
+			s.Code = func(error) string { return "503" }
+			r := record(c)
+			want := clone(r)
+			v, err := s.Step(t.Context(), &r, 1, func(context.Context) error {
+				c.pass(row.took)
+				return row.err
+			})
+			require.NoError(t, err)
+			ended := epoch.Add(row.took)
+			run := retryjob.Run{ID: "j.0.1", Attempt: 1, Start: epoch, End: ended, Status: map[retry.Status]retryjob.Status{
+				retry.Succeeded: retryjob.Succeeded, retry.Waiting: retryjob.WaitingRetry, retry.DeadLettered: retryjob.DeadLettered,
+				retry.Expired: retryjob.Expired, retry.Failed: retryjob.Failed,
+			}[row.want.Status], Reason: reason(row.want.Reason)}
+			want.Status, want.Reason, want.Attempts = run.Status, run.Reason, 1
+			if want.Due = (time.Time{}); row.want.Status == retry.Waiting {
+				run.Due = ended.Add(row.want.Delay)
+				want.Due = run.Due
+			} else {
+				want.Ended = ended
+			}
+			if row.err != nil {
+				run.Err, run.Code = row.err.Error(), "503"
+			}
+			want.Runs = []retryjob.Run{run}
+			require.Equal(t, want, r)
+			require.Equal(t, retryjob.Verdict{Status: run.Status, Reason: row.want.Reason, Due: run.Due}, v)
+			require.NoError(t, r.Check())
+		})
+	}
+}
+
+func TestStepRefuses(t *testing.T) {
+	change := func(change func(*retryjob.Record)) retryjob.Record {
+		r := record(&clock{epoch})
+		r.Status, r.Attempts, r.Due = retryjob.WaitingRetry, 2, epoch
+		change(&r)
+		return r
+	}
+	ended := func(status retryjob.Status) retryjob.Record {
+		return change(func(r *retryjob.Record) { r.Status, r.Due, r.Ended = status, time.Time{}, epoch })
+	}
+	for _, row := range []struct {
+		name    string
+		record  retryjob.Record
+		attempt int
+		is      error
+		says    string
+	}{
+		{"an unknown policy", change(func(r *retryjob.Record) { r.Policy = "q" }), 3, retryjob.ErrUnknownPolicy, `retryjob: job j: policy "q"`},
+		{"a policy that does not validate", change(func(r *retryjob.Record) { r.Policy = "bad" }), 3, retryjob.ErrUnknownPolicy, `policy "bad"`},
+		{"a record of another version", change(func(r *retryjob.Record) { r.Version = 2 }), 3, nil, "Record.Version 2"},
+		{"the zero Record", retryjob.Record{}, 1, nil, "Record.Version 0"},
+		{"a record that contradicts itself", change(func(r *retryjob.Record) { r.Due = time.Time{} }), 3, nil, "Record.Due"},
+		{"a job that succeeded", ended(retryjob.Succeeded), 3, nil, "job j is succeeded already"},
+		{"a dead letter", ended(retryjob.DeadLettered), 3, nil, "job j is dead_letter already"},
+		{"an expired job", ended(retryjob.Expired), 3, nil, "job j is expired already"},
+		{"a failed job", ended(retryjob.Failed), 3, nil, "job j is failed_no_retries already"},
+		{"a canceled job", ended(retryjob.Canceled), 3, nil, "job j is canceled already"},
+		{"an attempt that is recorded", change(func(*retryjob.Record) {}), 2, nil, "attempt 2 of job j is recorded already"},
+		{"an earlier attempt", change(func(*retryjob.Record) {}), 1, nil, "attempt 1 of job j is recorded already"},
+		{"attempt 0", change(func(r *retryjob.Record) { r.Attempts = 0 }), 0, nil, "attempt 0"},
+		{"attempt 0 of a leased job", change(func(r *retryjob.Record) { r.Status, r.Attempts, r.Due = retryjob.Leased, 0, time.Time{} }), 0, nil, "attempt 0"},
+		{"a negative attempt", change(func(*retryjob.Record) {}), -1, nil, "attempt -1"},
+		{"an attempt before the leased one", change(func(r *retryjob.Record) { r.Status, r.Due = retryjob.Leased, time.Time{} }), 1, nil, "attempt 1"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := stepper(retry.Policy{}, &clock{epoch})
+			s.Policies = retryjob.FromMap(map[string]retry.Policy{"p": {Observe: func(context.Context, retry.Event) {
+				require.FailNow(t, "somebody was told")
+			}}, "bad": {MaxAttempts: -9}})
+			for what, step := range map[string]func(*retryjob.Record) (retryjob.Verdict, error){
+				"Step": func(r *retryjob.Record) (retryjob.Verdict, error) {
+					return s.Step(t.Context(), r, row.attempt, never(t))
+				},
+				"Lost": func(r *retryjob.Record) (retryjob.Verdict, error) { return s.Lost(t.Context(), r, row.attempt) },
+			} {
+				r := clone(row.record)
+				v, err := step(&r)
+				require.ErrorContains(t, err, row.says, what)
+				if row.is != nil {
+					require.ErrorIs(t, err, row.is, what)
+				}
+				require.Equal(t, retryjob.Verdict{}, v, what)
+				require.Equal(t, row.record, r, what)
+			}
+		})
+	}
+	t.Run("no policies at all", func(t *testing.T) {
+		r := record(&clock{epoch})
+		_, err := (&retryjob.Stepper{}).Step(t.Context(), &r, 1, never(t))
+		require.ErrorIs(t, err, retryjob.ErrUnknownPolicy)
+	})
+}
+
+func TestStepDoesNotMakeAnAttempt(t *testing.T) {
+	t.Run("beyond the TTL", func(t *testing.T) {
+		c := &clock{epoch}
+		s := stepper(retry.Policy{TTL: 5 * sec}, c)
+		r := record(c)
+		c.pass(5*sec + 1)
+		v, err := s.Step(t.Context(), &r, 1, never(t))
+		require.NoError(t, err)
+		require.Equal(t, retryjob.Verdict{Status: retryjob.Expired, Reason: retry.TTLElapsed}, v)
+		require.Equal(t, retryjob.Expired, r.Status)
+		require.Equal(t, retry.TTLElapsed, r.Reason.Reason)
+		require.Equal(t, c.now, r.Ended)
+		require.Zero(t, r.Attempts)
+		require.Empty(t, r.Runs)
+		require.NoError(t, r.Check())
+	})
+	t.Run("but exactly at the TTL it does", func(t *testing.T) {
+		c := &clock{epoch}
+		s := stepper(retry.Policy{TTL: 5 * sec}, c)
+		r := record(c)
+		c.pass(5 * sec)
+		v, err := s.Step(t.Context(), &r, 1, ending(nil))
+		require.NoError(t, err)
+		require.Equal(t, retryjob.Verdict{Status: retryjob.Succeeded}, v)
+	})
+	t.Run("where the policy has come to forbid it", func(t *testing.T) {
+		for name, row := range map[string]struct {
+			now  retry.Policy
+			want retryjob.Verdict
+		}{
+			"fewer attempts": {retry.Policy{MaxAttempts: 2}, retryjob.Verdict{Status: retryjob.DeadLettered, Reason: retry.AttemptsExhausted}},
+			"disabled":       {retry.Policy{Disabled: true}, retryjob.Verdict{Status: retryjob.Failed, Reason: retry.RetriesDisabled}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				c := &clock{epoch}
+				r := record(c)
+				for attempt := 1; attempt <= 3; attempt++ {
+					v, err := stepper(retry.Policy{MaxAttempts: 5}, c).Step(t.Context(), &r, attempt, ending(errFlaky))
+					require.NoError(t, err)
+					c.now = v.Due
+				}
+				v, err := stepper(row.now, c).Step(t.Context(), &r, 4, never(t))
+				require.NoError(t, err)
+				require.Equal(t, row.want, v)
+				require.Equal(t, 3, r.Attempts)
+				require.Len(t, r.Runs, 3)
+				require.Equal(t, c.now, r.Ended)
+				require.NoError(t, r.Check())
+			})
+		}
+	})
+	t.Run("while a gate is shut", func(t *testing.T) {
+		c := &clock{epoch}
+		wait, asked := 3*sec, 0
+		p := evenly(1, sec)
+		p.TTL = 3 * sec
+		p.Gate = func(context.Context) time.Duration { asked++; return wait }
+		s := stepper(p, c)
+		r := record(c)
+		want := clone(r)
+		want.Due = epoch.Add(3 * sec)
+		v, err := s.Step(t.Context(), &r, 1, never(t))
+		require.NoError(t, err)
+		require.Equal(t, retryjob.Verdict{Status: retryjob.Pending, Due: epoch.Add(3 * sec), Deferred: true}, v)
+		require.Equal(t, want, r)
+
+		wait = 0
+		c.now = v.Due
+		v, err = s.Step(t.Context(), &r, 1, ending(nil))
+		require.NoError(t, err, "it is the first attempt still")
+		require.Equal(t, retryjob.Succeeded, v.Status)
+		require.Equal(t, 2, asked)
+	})
+	t.Run("where a gate is shut for longer than the TTL", func(t *testing.T) {
+		c := &clock{epoch}
+		s := stepper(retry.Policy{TTL: 3 * sec, Gate: func(context.Context) time.Duration { return 3*sec + 1 }}, c)
+		r := record(c)
+		v, err := s.Step(t.Context(), &r, 1, never(t))
+		require.NoError(t, err)
+		require.Equal(t, retryjob.Verdict{Status: retryjob.Expired, Reason: retry.TTLElapsed}, v)
+		require.Zero(t, r.Attempts)
+	})
+	t.Run("and a gate is not asked once the TTL is over", func(t *testing.T) {
+		c := &clock{epoch}
+		s := stepper(retry.Policy{TTL: sec, Gate: func(context.Context) time.Duration { panic("asked") }}, c)
+		r := record(c)
+		c.pass(2 * sec)
+		v, err := s.Step(t.Context(), &r, 1, never(t))
+		require.NoError(t, err)
+		require.Equal(t, retry.TTLElapsed, v.Reason)
+	})
+	t.Run("a gate that says less than nothing is open, of a disabled policy too", func(t *testing.T) {
+		c := &clock{epoch}
+		wait := time.Duration(-sec)
+		s := stepper(retry.Policy{Disabled: true, Gate: func(context.Context) time.Duration { return wait }}, c)
+		r := record(c)
+		v, err := s.Step(t.Context(), &r, 1, ending(nil))
+		require.NoError(t, err)
+		require.Equal(t, retryjob.Succeeded, v.Status)
+		wait, r = sec, record(c)
+		v, err = s.Step(t.Context(), &r, 1, never(t))
+		require.NoError(t, err)
+		require.True(t, v.Deferred)
+	})
+	t.Run("a deferred second attempt waits and is the second still", func(t *testing.T) {
+		c := &clock{epoch}
+		shut := false
+		p := evenly(2, sec)
+		p.Gate = func(context.Context) time.Duration {
+			if shut {
+				return 9 * sec
+			}
+			return 0
+		}
+		s := stepper(p, c)
+		r := record(c)
+		_, err := s.Step(t.Context(), &r, 1, ending(errFlaky))
+		require.NoError(t, err)
+		c.now, shut = r.Due, true
+		v, err := s.Step(t.Context(), &r, 2, never(t))
+		require.NoError(t, err)
+		require.Equal(t, retryjob.Verdict{Status: retryjob.WaitingRetry, Due: c.now.Add(9 * sec), Deferred: true}, v)
+		require.Equal(t, 1, r.Attempts)
+		shut, c.now = false, v.Due
+		v, err = s.Step(t.Context(), &r, 2, ending(errFlaky))
+		require.NoError(t, err)
+		require.Equal(t, retry.AttemptsExhausted, v.Reason)
+	})
+}
+
+func TestBudgetIsFundedBySuccesses(t *testing.T) {
+	c := &clock{epoch}
+	b := retry.NewBudget(retry.BudgetConfig{Initial: -1, Ratio: 0.5})
+	p := evenly(9, sec)
+	p.Budget = b
+	s := stepper(p, c)
+	for range 2 {
+		r := record(c)
+		_, err := s.Step(t.Context(), &r, 1, ending(nil))
+		require.NoError(t, err)
+	}
+	require.InDelta(t, 1, b.Tokens(), 1e-9)
+	r := record(c)
+	v, err := s.Step(t.Context(), &r, 1, ending(retry.Permanent(errFlaky)))
+	require.NoError(t, err)
+	require.Equal(t, retry.TerminalError, v.Reason)
+	require.InDelta(t, 1, b.Tokens(), 1e-9, "no retry, no token")
+	r = record(c)
+	v, err = s.Step(t.Context(), &r, 1, ending(errFlaky))
+	require.NoError(t, err)
+	require.Equal(t, retryjob.WaitingRetry, v.Status)
+	require.Zero(t, b.Tokens())
+}
+
+func TestRunFrom(t *testing.T) {
+	c := &clock{epoch}
+	s := stepper(retry.Policy{}, c)
+	r := record(c)
+	r.Replays = 2
+	c.pass(sec)
+	_, err := s.Step(t.Context(), &r, 1, func(ctx context.Context) error {
+		info, ok := retryjob.RunFrom(ctx)
+		require.True(t, ok)
+		require.Equal(t, retryjob.RunInfo{JobID: "j", RunID: "j.2.1", Correlation: "trace", Attempt: 1, Replays: 2, First: epoch}, info)
+		inner, cancel := context.WithCancel(ctx)
+		defer cancel()
+		again, ok := retryjob.RunFrom(inner)
+		require.True(t, ok)
+		require.Equal(t, info, again)
+		return nil
+	})
+	require.NoError(t, err)
+	info, ok := retryjob.RunFrom(t.Context())
+	require.False(t, ok)
+	require.Equal(t, retryjob.RunInfo{}, info)
+}
