@@ -1,0 +1,140 @@
+package jobtest
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// crashing is what durable engines do about the death of their process.
+var crashing = []scenario{
+	{claim: "a crash loses no job that waits and no record of one that has ended", needs: aCrash, play: func(s *stage) {
+		var d diary
+		var mended atomic.Bool
+		s.open(policies{"p": fixed(2, s.unit), "one": fixed(1, short)}, func(ctx context.Context, job retryjob.Job) error {
+			d.note(ctx, job)
+			if mended.Load() {
+				return nil
+			}
+			return errFlaky
+		})
+		s.enqueue("dead", "one")
+		s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "p", Due: time.Now().Add(2 * s.unit), Payload: []byte(`{"a":1}`), Correlation: "trace"})
+		s.enqueue("waiting", "p")
+		dead := s.final("dead")
+		waiting := s.reaches("waiting", retryjob.WaitingRetry)
+		mended.Store(true)
+		s.crash()
+		require.Equal(s.t, asJSON(s, dead), asJSON(s, s.get("dead")))
+		for id, attempts := range map[string]int{"waiting": 2, "pending": 1} {
+			i := s.settled(id)
+			require.Equal(s.t, retryjob.Succeeded, i.Status, id)
+			require.Equal(s.t, attempts, i.Attempts, id)
+		}
+		require.Equal(s.t, asJSON(s, waiting.Runs[0]), asJSON(s, s.get("waiting").Runs[0]))
+		i := s.get("pending")
+		require.Equal(s.t, "trace", i.Correlation)
+		sameJSON(s, `{"a": 1}`, i.Payload)
+		require.NoError(s.t, s.q.Replay(s.t.Context(), "dead"))
+		s.until(ages, "dead", "is replayed", func(i retryjob.Info) bool { return i.Status == retryjob.Succeeded && i.Replays == 1 })
+	}},
+
+	{claim: "an attempt that was under way in a crash counts as lost, and the next one is made", needs: aCrash, play: func(s *stage) {
+		made := s.dieIn("under way", fixed(3, short))
+		i := s.settled("under way")
+		require.Equal(s.t, retryjob.Succeeded, i.Status)
+		require.Equal(s.t, 2, i.Attempts)
+		require.Len(s.t, i.Runs, 2)
+		lost := i.Runs[0]
+		require.Equal(s.t, 1, lost.Attempt)
+		require.Equal(s.t, retryjob.WaitingRetry, lost.Status)
+		require.Equal(s.t, retryjob.ErrLost.Error(), lost.Err)
+		require.True(s.t, lost.End.IsZero())
+		require.NotEqual(s.t, lost.ID, i.Runs[1].ID)
+		require.Equal(s.t, []int{1, 2}, made())
+	}},
+
+	{claim: "a crash in the last attempt is a dead letter: attempts_exhausted", needs: aCrash, play: func(s *stage) {
+		made := s.dieIn("last", fixed(1, short))
+		i := s.settled("last")
+		require.Equal(s.t, retryjob.DeadLettered, i.Status)
+		require.Equal(s.t, retry.AttemptsExhausted, i.Reason.Reason)
+		require.Equal(s.t, 1, i.Attempts)
+		require.Equal(s.t, retryjob.ErrLost.Error(), i.Last().Err)
+		require.Equal(s.t, []int{1}, made())
+		require.Equal(s.t, []string{"last"}, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{})))
+		require.NoError(s.t, s.q.Replay(s.t.Context(), "last"))
+		s.until(ages, "last", "is replayed", func(i retryjob.Info) bool { return i.Status == retryjob.Succeeded && i.Replays == 1 })
+		require.Equal(s.t, []int{1, 1}, made())
+	}},
+
+	{claim: "a crash under a disabled policy is failed_no_retries", needs: aCrash, play: func(s *stage) {
+		made := s.dieIn("off", retry.Policy{Disabled: true})
+		i := s.settled("off")
+		require.Equal(s.t, retryjob.Failed, i.Status)
+		require.Equal(s.t, retry.RetriesDisabled, i.Reason.Reason)
+		require.Equal(s.t, []int{1}, made())
+		require.Empty(s.t, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{})))
+	}},
+
+	{claim: "a classifier that calls ErrLost terminal has nothing done twice", needs: aCrash, play: func(s *stage) {
+		p := fixed(3, short)
+		p.Classify = retry.StopOn(retryjob.ErrLost)
+		made := s.dieIn("once", p)
+		i := s.settled("once")
+		require.Equal(s.t, retryjob.DeadLettered, i.Status)
+		require.Equal(s.t, retry.TerminalError, i.Reason.Reason)
+		require.Equal(s.t, []int{1}, made())
+	}},
+
+	{claim: "a job whose TTL is over when its lost attempt is noticed expires", needs: aCrash, play: func(s *stage) {
+		p := fixed(3, short)
+		p.TTL = s.unit
+		made := s.dieIn("stale", p)
+		i := s.settled("stale")
+		require.Equal(s.t, retryjob.Expired, i.Status)
+		require.Equal(s.t, retry.TTLElapsed, i.Reason.Reason)
+		require.Equal(s.t, 1, i.Attempts)
+		require.Equal(s.t, []int{1}, made())
+	}},
+}
+
+// dieIn enqueues a job whose first attempt is under way in a crash two units later; later attempts succeed. It returns a
+// function for the numbers of the attempts that were begun.
+func (s *stage) dieIn(id string, p retry.Policy) (made func() []int) {
+	s.t.Helper()
+	var d diary
+	begun, release := make(chan struct{}), make(chan struct{})
+	s.t.Cleanup(func() { close(release) })
+	var crashed atomic.Bool
+	hold := wait(begun, release)
+	s.open(policies{"p": p}, func(ctx context.Context, job retryjob.Job) error {
+		d.note(ctx, job)
+		if crashed.Load() {
+			return nil
+		}
+		return hold(ctx, job)
+	})
+	s.enqueue(id, "p")
+	receive(s, begun, "the attempt")
+	s.pass(2 * s.unit)
+	crashed.Store(true)
+	s.crash()
+	return func() (numbers []int) {
+		for _, run := range d.all() {
+			numbers = append(numbers, run.Attempt)
+		}
+		return numbers
+	}
+}
+
+// settled waits for a job to end that nobody looks after until the crash is noticed.
+func (s *stage) settled(id string) retryjob.Info {
+	s.t.Helper()
+	return s.until(ages, id, "is final", func(i retryjob.Info) bool { return i.Status.Final() })
+}

@@ -1,0 +1,271 @@
+// Package jobtest holds what every engine of retryjob must do, as tests: Run plays the same scenarios against any of them.
+package jobtest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// Harness says how to get at an engine. New and Unit must be set.
+type Harness struct {
+	// New returns a fresh engine without jobs. Run shuts it down when the scenario is over.
+	New func(t *testing.T, c retryjob.Config) retryjob.Queue
+	// Bubble runs one scenario: synctest.Test for an engine that can live in virtual time. Nil means a plain call.
+	Bubble func(t *testing.T, f func(t *testing.T))
+	// Unit is the unit of the suite's time: delays and TTLs are multiples of it, up to ten. An hour in virtual time, else as
+	// short as the engine's lateness allows. It must be above zero.
+	Unit time.Duration
+	// Late is how late an attempt may start. Zero means virtual time: attempts start when they are due, to the nanosecond.
+	// Otherwise an attempt may start up to Late after its due time and up to a millisecond before it, for engines that
+	// keep due times in milliseconds.
+	Late time.Duration
+	// Crash abandons q without a Shutdown, as the death of its process does, and opens a new engine on the same data with
+	// the same Config. What an abandoned handler returns must not reach the data. Crash is also called after a Shutdown of
+	// q, to open its data anew. Nil means that the engine is not durable: scenarios that need it are skipped, and Shutdown
+	// must return the jobs that are not final.
+	Crash func(t *testing.T, q retryjob.Queue) retryjob.Queue
+	// Parallel runs the scenarios beside each other. Zero means one after the other.
+	Parallel bool
+}
+
+// Run plays every scenario, each as a subtest with an engine of its own, whose name is what it claims. In virtual time
+// it takes milliseconds, otherwise some ten units a scenario, and a minute or two for those with a crash or a retention
+// where the engine takes as long to notice.
+func Run(t *testing.T, h Harness) {
+	require.NotNil(t, h.New, "jobtest: Harness.New")
+	require.Positive(t, h.Unit, "jobtest: Harness.Unit")
+	for _, list := range [][]scenario{attempts, timing, endings, lives, enqueuing, listing, replaying, purging, sharing, stopping, crashing} {
+		for _, sc := range list {
+			t.Run(sc.claim, func(t *testing.T) {
+				if sc.needs == aCrash && h.Crash == nil {
+					t.Skip("the engine is not durable")
+				}
+				if sc.needs == virtualTime && h.Late > 0 {
+					t.Skip("the engine does not live in virtual time")
+				}
+				if h.Parallel {
+					t.Parallel()
+				}
+				play := func(t *testing.T) { sc.play(&stage{t: t, h: h, unit: h.Unit}) }
+				if h.Bubble != nil {
+					h.Bubble(t, play)
+				} else {
+					play(t)
+				}
+			})
+		}
+	}
+}
+
+// need is what a scenario cannot do without.
+type need uint8
+
+const (
+	nothing need = iota
+	virtualTime
+	aCrash
+)
+
+// scenario is a claim about engines and the play that shows it.
+type scenario struct {
+	claim string
+	needs need
+	play  func(s *stage)
+}
+
+// stage is where one scenario is played.
+type stage struct {
+	t    *testing.T
+	h    Harness
+	unit time.Duration
+	q    retryjob.Queue
+	down bool // the scenario has shut q down by itself
+}
+
+// kind is the kind of nearly all jobs here.
+const kind = "work"
+
+// policies is short for the policies of a Config.
+type policies = map[string]retry.Policy
+
+// open makes the engine for jobs of one kind.
+func (s *stage) open(p policies, h retryjob.Handler) {
+	s.openWith(retryjob.Config{Policies: retryjob.FromMap(p), Handlers: map[string]retryjob.Handler{kind: h}})
+}
+
+// openWith makes the engine.
+func (s *stage) openWith(c retryjob.Config) {
+	if s.q == nil {
+		s.t.Cleanup(s.close)
+	}
+	s.q, s.down = s.h.New(s.t, c), false
+}
+
+// close ends what the scenario has left running. All handlers here end with their context.
+func (s *stage) close() {
+	if s.q == nil || s.down {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, _ = s.q.Shutdown(ctx)
+}
+
+// crash puts a new engine in the place of one that has died.
+func (s *stage) crash() { s.q, s.down = s.h.Crash(s.t, s.q), false }
+
+// enqueue enqueues a job of the usual kind.
+func (s *stage) enqueue(id, policy string) retryjob.Handle {
+	return s.put(retryjob.Job{ID: id, Kind: kind, Policy: policy})
+}
+
+// put enqueues a job.
+func (s *stage) put(j retryjob.Job) retryjob.Handle {
+	s.t.Helper()
+	handle, err := s.q.Enqueue(s.t.Context(), j)
+	require.NoError(s.t, err)
+	return handle
+}
+
+// get returns a job that is there.
+func (s *stage) get(id string) retryjob.Info {
+	s.t.Helper()
+	info, err := s.q.Get(s.t.Context(), id)
+	require.NoError(s.t, err)
+	return info
+}
+
+const (
+	soon = 1 // factors of patience
+	ages = 4 // a rescuer, a cleaner or an election is waited for
+)
+
+// patience returns a context that lives as long as anything here may take: 30s or 40 units, whichever is longer.
+func (s *stage) patience(factor time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(s.t.Context(), factor*max(30*time.Second, 40*s.unit))
+}
+
+// final waits for a job to end and returns it.
+func (s *stage) final(id string) retryjob.Info {
+	s.t.Helper()
+	return s.until(soon, id, "is final", func(i retryjob.Info) bool { return i.Status.Final() })
+}
+
+// reaches waits until a job has the status and returns it.
+func (s *stage) reaches(id string, status retryjob.Status) retryjob.Info {
+	s.t.Helper()
+	return s.until(soon, id, "is "+status.String(), func(i retryjob.Info) bool { return i.Status == status })
+}
+
+// until looks at a job until it is as it should be and returns it.
+func (s *stage) until(factor time.Duration, id, what string, ok func(retryjob.Info) bool) (i retryjob.Info) {
+	s.t.Helper()
+	s.poll(factor, "job "+id+" "+what, func() bool {
+		i = s.get(id)
+		return ok(i)
+	})
+	return i
+}
+
+// poll asks ok until it is true.
+func (s *stage) poll(factor time.Duration, what string, ok func() bool) {
+	s.t.Helper()
+	ctx, cancel := s.patience(factor)
+	defer cancel()
+	ticker := time.NewTicker(max(s.unit/50, 1))
+	defer ticker.Stop()
+	for !ok() {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			require.FailNow(s.t, "waited in vain", "until %s", what)
+		}
+	}
+}
+
+// receive returns what comes from a channel.
+func receive[T any](s *stage, from <-chan T, what string) (v T) {
+	s.t.Helper()
+	ctx, cancel := s.patience(ages)
+	defer cancel()
+	select {
+	case v = <-from:
+	case <-ctx.Done():
+		require.FailNow(s.t, "waited in vain", "for %s", what)
+	}
+	return v
+}
+
+// onTime holds an attempt to its due time.
+func (s *stage) onTime(due, start time.Time) {
+	s.t.Helper()
+	early := time.Millisecond
+	if s.h.Late == 0 {
+		early = 0
+	}
+	late := start.Sub(due)
+	require.GreaterOrEqual(s.t, late, -early, "the attempt of %v was early", due)
+	require.LessOrEqual(s.t, late, s.h.Late, "the attempt of %v was late", due)
+}
+
+// made is an attempt as its handler has seen it.
+type made struct {
+	retryjob.RunInfo
+	job retryjob.Job
+	at  time.Time
+}
+
+// diary is what handlers write down.
+type diary struct {
+	mu   sync.Mutex
+	runs []made
+}
+
+// script returns a handler that ends attempt n of a job with errs[n-1], and an attempt beyond them with nil.
+func (d *diary) script(errs ...error) retryjob.Handler {
+	return func(ctx context.Context, job retryjob.Job) error {
+		if n := d.note(ctx, job).Attempt; n <= len(errs) {
+			return errs[n-1]
+		}
+		return nil
+	}
+}
+
+// always returns a handler that always ends with err.
+func (d *diary) always(err error) retryjob.Handler {
+	return func(ctx context.Context, job retryjob.Job) error {
+		d.note(ctx, job)
+		return err
+	}
+}
+
+// note writes an attempt down.
+func (d *diary) note(ctx context.Context, job retryjob.Job) retryjob.RunInfo {
+	info, _ := retryjob.RunFrom(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.runs = append(d.runs, made{info, job, time.Now()})
+	return info
+}
+
+// all returns what has been written until now.
+func (d *diary) all() []made {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]made(nil), d.runs...)
+}
+
+// fixed returns a policy of so many attempts with the same delay between them.
+func fixed(attempts int, delay time.Duration) retry.Policy {
+	return retry.Policy{MaxAttempts: attempts, Backoff: retry.Backoff{Mode: retry.Fixed, Base: delay}}
+}
+
+// short is a delay that is no wait.
+const short = time.Nanosecond

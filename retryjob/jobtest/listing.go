@@ -1,0 +1,201 @@
+package jobtest
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// listing is what List and DeadLetters find.
+var listing = []scenario{
+	{claim: "List gives the job that changed last first, each once, whatever the size of a page", play: func(s *stage) {
+		want := s.deadLetters(7)
+		slices.Reverse(want)
+		for _, size := range []int{-1, 0, 1, 2, 3, 7, 8} {
+			f := retryjob.Filter{PageSize: size}
+			require.Equal(s.t, want, ids(s, s.q.List(s.t.Context(), f)), "in pages of %d", size)
+			require.Equal(s.t, want, ids(s, s.q.DeadLetters(s.t.Context(), f)), "in pages of %d", size)
+		}
+	}},
+
+	{claim: "Limit bounds a list, and a list can be left early and walked again", play: func(s *stage) {
+		want := s.deadLetters(5)
+		slices.Reverse(want)
+		for _, limit := range []int{1, 2, 3, 5, 9} {
+			f := retryjob.Filter{Limit: limit, PageSize: 2}
+			require.Equal(s.t, want[:min(limit, 5)], ids(s, s.q.List(s.t.Context(), f)), "limit %d", limit)
+		}
+		require.Equal(s.t, want, ids(s, s.q.List(s.t.Context(), retryjob.Filter{Limit: -1})))
+		list := s.q.List(s.t.Context(), retryjob.Filter{PageSize: 2})
+		for range 2 {
+			var first []string
+			for i, err := range list {
+				require.NoError(s.t, err)
+				if first = append(first, i.JobID); len(first) == 3 {
+					break
+				}
+			}
+			require.Equal(s.t, want[:3], first)
+		}
+	}},
+
+	{claim: "List of an empty engine is empty", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": {}}, d.script())
+		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), retryjob.Filter{})))
+		require.Empty(s.t, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{PageSize: 1})))
+	}},
+
+	{claim: "a filter selects by status, reason, policy, kind and time, and all of them together", play: func(s *stage) {
+		all := s.zoo()
+		exhausted, expired := s.get("exhausted"), s.get("expired")
+		for _, row := range []struct {
+			name   string
+			filter retryjob.Filter
+			want   []string
+		}{
+			{"nothing", retryjob.Filter{}, all},
+			{"a status", statuses(retryjob.DeadLettered), []string{"terminal", "exhausted"}},
+			{"pending", statuses(retryjob.Pending), []string{"pending"}},
+			{"waiting", statuses(retryjob.WaitingRetry), []string{"waiting"}},
+			{"two statuses", statuses(retryjob.Expired, retryjob.Succeeded), []string{"expired", "succeeded"}},
+			{"all statuses", statuses(retryjob.Statuses()...), all},
+			{"a status that none has", statuses(retryjob.Leased), nil},
+			{"a reason", retryjob.Filter{Reasons: []retry.Reason{retry.TerminalError}}, []string{"terminal"}},
+			{"reasons", retryjob.Filter{Reasons: []retry.Reason{retry.RetriesDisabled, retry.CallerCanceled}}, []string{"failed", "canceled"}},
+			{"a policy", retryjob.Filter{Policies: []string{"brief"}}, []string{"expired"}},
+			{"policies", retryjob.Filter{Policies: []string{"brief", "off", "nobody's"}}, []string{"expired", "failed"}},
+			{"a kind", retryjob.Filter{Kinds: []string{"other"}}, []string{"terminal", "canceled"}},
+			{"kinds", retryjob.Filter{Kinds: []string{"other", kind}}, all},
+			{"all at once", retryjob.Filter{
+				Statuses: []retryjob.Status{retryjob.DeadLettered}, Reasons: []retry.Reason{retry.TerminalError},
+				Policies: []string{"two"}, Kinds: []string{"other"},
+			}, []string{"terminal"}},
+			{"a contradiction", retryjob.Filter{Policies: []string{"off"}, Kinds: []string{"other"}}, nil},
+			{"a time and before", retryjob.Filter{Since: exhausted.Ended, Until: expired.Ended}, []string{"exhausted"}},
+			{"since a time", retryjob.Filter{Since: expired.Ended, Statuses: final()}, []string{"expired", "failed", "succeeded", "canceled"}},
+			{"just after", retryjob.Filter{Since: exhausted.Ended.Add(1), Until: expired.Ended.Add(1)}, []string{"expired"}},
+			{"a long time ago", retryjob.Filter{Until: time.Now().Add(-99 * s.unit)}, nil},
+		} {
+			require.ElementsMatch(s.t, row.want, ids(s, s.q.List(s.t.Context(), row.filter)), row.name)
+		}
+	}},
+
+	{claim: "DeadLetters gives dead letters alone, whatever statuses are asked for", play: func(s *stage) {
+		s.zoo()
+		for _, f := range []retryjob.Filter{{}, statuses(retryjob.Succeeded), statuses(retryjob.Failed, retryjob.Expired)} {
+			require.Equal(s.t, []string{"exhausted", "terminal"}, ids(s, s.q.DeadLetters(s.t.Context(), f)))
+		}
+		f := retryjob.Filter{Reasons: []retry.Reason{retry.AttemptsExhausted}}
+		require.Equal(s.t, []string{"exhausted"}, ids(s, s.q.DeadLetters(s.t.Context(), f)))
+		require.Equal(s.t, []string{"exhausted"}, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{Limit: 1})))
+	}},
+
+	{claim: "a list tells of a job what Get tells of it", play: func(s *stage) {
+		s.zoo()
+		seen := 0
+		for i, err := range s.q.List(s.t.Context(), retryjob.Filter{}) {
+			require.NoError(s.t, err)
+			require.Equal(s.t, asJSON(s, s.get(i.JobID)), asJSON(s, i))
+			seen++
+		}
+		require.Equal(s.t, 8, seen)
+	}},
+
+	{claim: "what a caller does to an Info does not reach the engine", play: func(s *stage) {
+		s.zoo()
+		before := asJSON(s, s.get("exhausted"))
+		for i, err := range s.q.List(s.t.Context(), retryjob.Filter{}) {
+			require.NoError(s.t, err)
+			clear(i.Runs)
+			clear(i.Payload)
+		}
+		i := s.get("exhausted")
+		clear(i.Runs)
+		clear(i.Payload)
+		require.Equal(s.t, before, asJSON(s, s.get("exhausted")))
+	}},
+}
+
+// final returns the statuses that are.
+func final() (list []retryjob.Status) {
+	for _, status := range retryjob.Statuses() {
+		if status.Final() {
+			list = append(list, status)
+		}
+	}
+	return list
+}
+
+func statuses(list ...retryjob.Status) retryjob.Filter { return retryjob.Filter{Statuses: list} }
+
+// deadLetters opens an engine with n dead letters, which have ended one after the other, and returns their IDs.
+func (s *stage) deadLetters(n int) (made []string) {
+	var d diary
+	s.open(policies{"p": {}}, d.always(retry.Permanent(errFlaky)))
+	for i := range n {
+		id := string(rune('a'+i)) + "-letter"
+		s.put(retryjob.Job{ID: id, Kind: kind, Policy: "p", Due: time.Now().Add(s.unit / 10)})
+		s.final(id)
+		made = append(made, id)
+	}
+	return made
+}
+
+// zoo opens an engine with a job for each status but leased, and two for dead letters, and returns their IDs. The final
+// ones have ended one after the other, in this order. The handlers of those that could go on succeed from now on.
+func (s *stage) zoo() []string {
+	var d diary
+	brief := fixed(5, 9*s.unit)
+	brief.TTL = s.unit
+	h := func(wanted error) retryjob.Handler {
+		return func(ctx context.Context, job retryjob.Job) error {
+			run := d.note(ctx, job)
+			switch {
+			case run.Replays > 0 || job.ID == "succeeded" || job.ID == "waiting" && run.Attempt > 1:
+				return nil
+			default:
+				return wanted
+			}
+		}
+	}
+	s.openWith(retryjob.Config{
+		Policies: retryjob.FromMap(policies{
+			"two": fixed(2, short), "slow": fixed(2, 9*s.unit), "brief": brief, "off": {Disabled: true},
+		}),
+		Handlers: map[string]retryjob.Handler{kind: h(errFlaky), "other": h(retry.Permanent(errFlaky))},
+	})
+	s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "two", Due: time.Now().Add(9 * s.unit)})
+	s.put(retryjob.Job{ID: "waiting", Kind: kind, Policy: "slow", Payload: []byte(`{"n": 1}`)})
+	s.reaches("waiting", retryjob.WaitingRetry)
+	for _, job := range []retryjob.Job{
+		{ID: "terminal", Kind: "other", Policy: "two"},
+		{ID: "exhausted", Kind: kind, Policy: "two", Payload: []byte(`{"n": 2}`), Correlation: "trace"},
+		{ID: "expired", Kind: kind, Policy: "brief"},
+		{ID: "failed", Kind: kind, Policy: "off"},
+		{ID: "succeeded", Kind: kind, Policy: "two"},
+	} {
+		job.Due = time.Now().Add(s.unit / 10)
+		s.put(job)
+		s.final(job.ID)
+	}
+	s.put(retryjob.Job{ID: "canceled", Kind: "other", Policy: "two", Due: time.Now().Add(9 * s.unit)})
+	s.pass(s.unit / 10)
+	require.NoError(s.t, s.q.Cancel(s.t.Context(), "canceled"))
+	s.final("canceled")
+	return []string{"pending", "waiting", "terminal", "exhausted", "expired", "failed", "succeeded", "canceled"}
+}
+
+// asJSON returns v as it is written, which does not tell one spelling of a time from another in memory.
+func asJSON(s *stage, v any) string {
+	s.t.Helper()
+	text, err := json.Marshal(v)
+	require.NoError(s.t, err)
+	return string(text)
+}

@@ -1,0 +1,280 @@
+package jobtest
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// lives is how a job goes from status to status.
+var lives = []scenario{
+	{claim: "a job goes from pending to leased to waiting_retry to leased to its end", play: func(s *stage) {
+		begun, release := make(chan struct{}), make(chan error)
+		s.open(policies{"p": fixed(2, s.unit)}, func(ctx context.Context, _ retryjob.Job) error {
+			select {
+			case begun <- struct{}{}:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			select {
+			case err := <-release:
+				return err
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		handle := s.put(retryjob.Job{ID: "lived", Kind: kind, Policy: "p", Due: time.Now().Add(s.unit)})
+		require.Equal(s.t, "lived", handle.ID())
+		inspect := func() retryjob.Info {
+			i, err := handle.Inspect(s.t.Context())
+			require.NoError(s.t, err)
+			require.Equal(s.t, "lived", i.JobID)
+			require.Equal(s.t, kind, i.Kind)
+			require.Equal(s.t, "p", i.Policy)
+			return i
+		}
+		i := inspect()
+		require.Equal(s.t, retryjob.Pending, i.Status)
+		require.True(s.t, i.Due.After(time.Now().Add(-s.unit)))
+		require.Equal(s.t, 0, i.Attempts)
+
+		receive(s, begun, "the first attempt")
+		i = inspect()
+		require.Equal(s.t, retryjob.Leased, i.Status)
+		require.True(s.t, i.Due.IsZero())
+		require.True(s.t, i.Ended.IsZero())
+
+		failed := time.Now()
+		send(s, release, errFlaky)
+		i = s.reaches("lived", retryjob.WaitingRetry)
+		require.Equal(s.t, 1, i.Attempts)
+		require.GreaterOrEqual(s.t, i.Due.Sub(failed), s.unit-time.Millisecond)
+		require.True(s.t, i.Due.Equal(i.Last().Due), "%v is not %v", i.Due, i.Last().Due)
+		require.True(s.t, i.Ended.IsZero())
+
+		receive(s, begun, "the second attempt")
+		i = inspect()
+		require.Equal(s.t, retryjob.Leased, i.Status)
+		require.Len(s.t, finished(i), 1)
+
+		send(s, release, nil)
+		i = s.final("lived")
+		require.Equal(s.t, retryjob.Succeeded, i.Status)
+		require.Equal(s.t, 2, i.Attempts)
+		require.False(s.t, i.Ended.IsZero())
+	}},
+
+	{claim: "Wait returns the job as it ended", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": fixed(2, s.unit/4)}, d.always(errFlaky))
+		handle := s.enqueue("awaited", "p")
+		ctx, cancel := s.patience(soon)
+		defer cancel()
+		i, err := handle.Wait(ctx)
+		require.NoError(s.t, err)
+		require.Equal(s.t, retryjob.DeadLettered, i.Status)
+		require.Equal(s.t, 2, i.Attempts)
+		again, err := handle.Wait(ctx)
+		require.NoError(s.t, err, "of a job that has ended long since")
+		require.Equal(s.t, i.Status, again.Status)
+		require.Len(s.t, again.Runs, 2)
+	}},
+
+	{claim: "Wait gives up with its context, and the job goes on", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": {}}, d.script())
+		handle := s.put(retryjob.Job{ID: "far", Kind: kind, Policy: "p", Due: time.Now().Add(2 * s.unit)})
+		ctx, cancel := context.WithTimeout(s.t.Context(), s.unit/2)
+		defer cancel()
+		_, err := handle.Wait(ctx)
+		require.ErrorIs(s.t, err, context.DeadlineExceeded)
+		gone, leave := context.WithCancel(s.t.Context())
+		leave()
+		_, err = handle.Wait(gone)
+		require.ErrorIs(s.t, err, context.Canceled)
+		require.Equal(s.t, retryjob.Succeeded, s.final("far").Status)
+	}},
+
+	{claim: "a waiting job that is canceled runs no more", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": fixed(5, 2*s.unit)}, d.always(errFlaky))
+		s.enqueue("waiting", "p")
+		s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "p", Due: time.Now().Add(2 * s.unit)})
+		s.reaches("waiting", retryjob.WaitingRetry)
+		for id, attempts := range map[string]int{"waiting": 1, "pending": 0} {
+			require.NoError(s.t, s.q.Cancel(s.t.Context(), id))
+			i := s.final(id)
+			require.Equal(s.t, retryjob.Canceled, i.Status)
+			require.Equal(s.t, retry.CallerCanceled, i.Reason.Reason)
+			require.Equal(s.t, attempts, i.Attempts)
+			require.True(s.t, i.Due.IsZero())
+			require.False(s.t, i.Ended.IsZero())
+			require.Error(s.t, s.q.Cancel(s.t.Context(), id), "what is final is not canceled again")
+		}
+		s.put(retryjob.Job{ID: "after", Kind: kind, Policy: "p", Due: time.Now().Add(3 * s.unit)})
+		s.reaches("after", retryjob.WaitingRetry)
+		require.Len(s.t, d.all(), 2, "of waiting and after, one each")
+	}},
+
+	{claim: "a running job that is canceled has ErrCanceled as the cause of its context's end", play: func(s *stage) {
+		causes, begun := make(chan error, 1), make(chan struct{})
+		s.open(policies{"p": fixed(5, short)}, func(ctx context.Context, _ retryjob.Job) error {
+			select {
+			case begun <- struct{}{}:
+			case <-ctx.Done():
+			}
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			return ctx.Err()
+		})
+		handle := s.enqueue("running", "p")
+		receive(s, begun, "the attempt")
+		require.NoError(s.t, s.q.Cancel(s.t.Context(), "running"))
+		require.ErrorIs(s.t, receive(s, causes, "the cause"), retryjob.ErrCanceled)
+		ctx, cancel := s.patience(soon)
+		defer cancel()
+		i, err := handle.Wait(ctx)
+		require.NoError(s.t, err)
+		require.Equal(s.t, retryjob.Canceled, i.Status)
+		require.Equal(s.t, retry.CallerCanceled, i.Reason.Reason)
+	}},
+
+	{claim: "what is final is not canceled", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": fixed(1, short)}, d.script())
+		s.enqueue("over", "p")
+		s.final("over")
+		require.Error(s.t, s.q.Cancel(s.t.Context(), "over"))
+		require.Equal(s.t, retryjob.Succeeded, s.get("over").Status)
+	}},
+}
+
+// enqueuing is what is taken and what is refused.
+var enqueuing = []scenario{
+	{claim: "a job without an ID gets one, each another", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": {}}, d.script())
+		seen := map[string]bool{}
+		for range 5 {
+			handle := s.enqueue("", "p")
+			require.NotEmpty(s.t, handle.ID())
+			seen[handle.ID()] = true
+			i := s.final(handle.ID())
+			require.Equal(s.t, handle.ID(), i.JobID)
+		}
+		require.Len(s.t, seen, 5)
+		for _, run := range d.all() {
+			require.True(s.t, seen[run.JobID])
+			require.Equal(s.t, run.JobID, run.job.ID)
+		}
+	}},
+
+	{claim: "an ID that is there already is refused, also once its job has ended", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": {}}, d.script())
+		twice := retryjob.Job{ID: "twice", Kind: kind, Policy: "p", Due: time.Now().Add(s.unit)}
+		s.put(twice)
+		_, err := s.q.Enqueue(s.t.Context(), twice)
+		require.ErrorIs(s.t, err, retryjob.ErrDuplicate)
+		s.final("twice")
+		_, err = s.q.Enqueue(s.t.Context(), twice)
+		require.ErrorIs(s.t, err, retryjob.ErrDuplicate)
+		require.Len(s.t, d.all(), 1)
+	}},
+
+	{claim: "what Job.Check refuses and what has no handler is refused, and leaves nothing", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": {}, "bad": {MaxAttempts: -7}}, d.script())
+		for _, refused := range []struct {
+			job retryjob.Job
+			err error
+		}{
+			{retryjob.Job{ID: "kind", Kind: "nobody's", Policy: "p"}, retryjob.ErrUnknownKind},
+			{retryjob.Job{ID: "policy", Kind: kind, Policy: "q"}, retryjob.ErrUnknownPolicy},
+			{retryjob.Job{ID: "invalid", Kind: kind, Policy: "bad"}, retryjob.ErrUnknownPolicy},
+			{retryjob.Job{ID: "payload", Kind: kind, Policy: "p", Payload: []byte("{")}, nil},
+			{retryjob.Job{ID: "no\x00text", Kind: kind, Policy: "p"}, nil},
+		} {
+			_, err := s.q.Enqueue(s.t.Context(), refused.job)
+			require.Error(s.t, err, refused.job.ID)
+			if refused.err != nil {
+				require.ErrorIs(s.t, err, refused.err)
+			}
+		}
+		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), retryjob.Filter{})))
+	}},
+
+	{claim: "an unknown ID gives ErrUnknownJob everywhere", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": {}}, d.script())
+		ctx := s.t.Context()
+		_, err := s.q.Get(ctx, "who")
+		require.ErrorIs(s.t, err, retryjob.ErrUnknownJob)
+		require.ErrorIs(s.t, s.q.Replay(ctx, "who"), retryjob.ErrUnknownJob)
+		require.ErrorIs(s.t, s.q.Cancel(ctx, "who"), retryjob.ErrUnknownJob)
+	}},
+
+	{claim: "a handle waits no longer for a job that is removed", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": {}}, d.script())
+		handle := s.enqueue("removed", "p")
+		s.final("removed")
+		n, err := s.q.Purge(s.t.Context(), retryjob.Filter{})
+		require.NoError(s.t, err)
+		require.Equal(s.t, 1, n)
+		ctx, cancel := s.patience(soon)
+		defer cancel()
+		_, err = handle.Wait(ctx)
+		require.ErrorIs(s.t, err, retryjob.ErrUnknownJob)
+		_, err = handle.Inspect(ctx)
+		require.ErrorIs(s.t, err, retryjob.ErrUnknownJob)
+	}},
+
+	{claim: "an Enqueue whose context is over does nothing", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": {}}, d.script())
+		ctx, cancel := context.WithCancelCause(s.t.Context())
+		cancel(errors.New("gone"))
+		_, err := s.q.Enqueue(ctx, retryjob.Job{ID: "unwanted", Kind: kind, Policy: "p"})
+		require.ErrorIs(s.t, err, context.Canceled)
+		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), retryjob.Filter{})))
+	}},
+}
+
+// send gives v to whoever waits for it.
+func send[T any](s *stage, to chan<- T, v T) {
+	s.t.Helper()
+	ctx, cancel := s.patience(soon)
+	defer cancel()
+	select {
+	case to <- v:
+	case <-ctx.Done():
+		require.FailNow(s.t, "waited in vain", "for somebody to take %v", v)
+	}
+}
+
+// finished returns the runs that have ended.
+func finished(i retryjob.Info) (runs []retryjob.Run) {
+	for _, run := range i.Runs {
+		if run.Status != retryjob.Leased {
+			runs = append(runs, run)
+		}
+	}
+	return runs
+}
+
+// ids returns the IDs of a list.
+func ids(s *stage, list iter.Seq2[retryjob.Info, error]) (found []string) {
+	s.t.Helper()
+	for i, err := range list {
+		require.NoError(s.t, err)
+		found = append(found, i.JobID)
+	}
+	return found
+}

@@ -1,0 +1,308 @@
+package jobtest_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/retrygo/retry/retryjob"
+	"github.com/retrygo/retry/retryjob/jobtest"
+)
+
+// TestPaper plays the suite against an engine that is slow and plain but durable, so that the scenarios with a crash are
+// themselves tested in virtual time.
+func TestPaper(t *testing.T) {
+	jobtest.Run(t, jobtest.Harness{
+		New: func(_ *testing.T, c retryjob.Config) retryjob.Queue {
+			return newClerk(c, &paper{sheets: map[string][]byte{}, leased: map[string]bool{}})
+		},
+		Bubble: synctest.Test,
+		Unit:   time.Hour,
+		Crash: func(_ *testing.T, q retryjob.Queue) retryjob.Queue {
+			old := q.(*clerk)
+			old.mu.Lock()
+			old.fire()
+			old.mu.Unlock()
+			return newClerk(old.config, old.paper)
+		},
+	})
+}
+
+// paper is what outlives a clerk.
+type paper struct {
+	sheets map[string][]byte // a job as JSON
+	leased map[string]bool
+}
+
+// clerk is an engine that goes through all sheets whenever anything has changed.
+type clerk struct {
+	retryjob.Stepper
+	config  retryjob.Config
+	paper   *paper
+	mu      sync.Mutex
+	changed chan struct{}
+	gone    chan struct{}
+	fired   bool // what it writes from now on is lost
+	closed  bool
+	running map[string]context.CancelCauseFunc
+	idle    sync.Cond
+}
+
+func newClerk(c retryjob.Config, on *paper) *clerk {
+	e := &clerk{
+		Stepper: retryjob.Stepper{Policies: c.Policies, Code: c.Code}, config: c, paper: on,
+		changed: make(chan struct{}, 1), gone: make(chan struct{}), running: map[string]context.CancelCauseFunc{},
+	}
+	e.idle.L = &e.mu
+	e.config.Concurrency = cmp.Or(c.Concurrency, 16)
+	e.config.Retention = cmp.Or(c.Retention, 14*24*time.Hour)
+	for id := range on.leased { // whose clerk has died
+		delete(on.leased, id)
+		i, _ := e.read(id)
+		if _, err := e.Lost(context.Background(), &i.Record, i.Attempts+1); err == nil {
+			e.write(i)
+		}
+	}
+	go e.work()
+	return e
+}
+
+func (e *clerk) fire() {
+	if !e.fired {
+		e.fired = true
+		close(e.gone)
+	}
+}
+
+func (e *clerk) read(id string) (i retryjob.Info, err error) {
+	sheet, ok := e.paper.sheets[id]
+	if !ok {
+		return i, retryjob.ErrNeverKnown
+	}
+	err = json.Unmarshal(sheet, &i)
+	return i, err
+}
+
+func (e *clerk) write(i retryjob.Info) {
+	if !e.fired {
+		e.paper.sheets[i.JobID], _ = json.Marshal(i)
+	}
+	select {
+	case e.changed <- struct{}{}:
+	default:
+	}
+}
+
+// all returns the jobs as they are shown, and removes those that are too old.
+func (e *clerk) all() (list []retryjob.Info) {
+	for id := range e.paper.sheets {
+		i, _ := e.read(id)
+		if i.Status.Replayable() && time.Since(i.Ended) >= e.config.Retention {
+			delete(e.paper.sheets, id)
+			continue
+		}
+		if e.paper.leased[id] {
+			i.Status, i.Due = retryjob.Leased, time.Time{}
+		}
+		list = append(list, i)
+	}
+	return list
+}
+
+// work starts what is due until it is fired.
+func (e *clerk) work() {
+	for {
+		next := time.Hour
+		e.mu.Lock()
+		if e.fired {
+			e.mu.Unlock()
+			return
+		}
+		list := e.all()
+		slices.SortFunc(list, func(a, b retryjob.Info) int { return a.Due.Compare(b.Due) })
+		for _, i := range list {
+			switch wait := time.Until(i.Due); {
+			case i.Due.IsZero() || e.closed || len(e.running) >= e.config.Concurrency:
+			case wait > 0:
+				next = min(next, wait)
+			default:
+				ctx, cancel := context.WithCancelCause(context.Background())
+				e.running[i.JobID], e.paper.leased[i.JobID] = cancel, true
+				go e.run(ctx, i)
+			}
+		}
+		e.mu.Unlock()
+		timer := time.NewTimer(next)
+		select {
+		case <-timer.C:
+		case <-e.changed:
+		case <-e.gone:
+			return
+		}
+	}
+}
+
+func (e *clerk) run(ctx context.Context, i retryjob.Info) {
+	job := retryjob.Job{ID: i.JobID, Kind: i.Kind, Policy: i.Policy, Payload: i.Payload, Correlation: i.Correlation}
+	_, _ = e.Step(ctx, &i.Record, i.Attempts+1, func(ctx context.Context) error { return e.config.Handlers[i.Kind](ctx, job) })
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running[i.JobID](nil)
+	delete(e.running, i.JobID)
+	if !e.fired {
+		delete(e.paper.leased, i.JobID)
+	}
+	e.write(i)
+	e.idle.Broadcast()
+}
+
+func (e *clerk) Enqueue(ctx context.Context, j retryjob.Job) (retryjob.Handle, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	j.ID = cmp.Or(j.ID, retryjob.NewID())
+	switch _, known := e.config.Handlers[j.Kind]; {
+	case e.closed:
+		return retryjob.Handle{}, retryjob.ErrShutdown
+	case ctx.Err() != nil:
+		return retryjob.Handle{}, ctx.Err()
+	case j.Check(e.Policies) != nil:
+		return retryjob.Handle{}, j.Check(e.Policies)
+	case !known:
+		return retryjob.Handle{}, retryjob.ErrUnknownKind
+	case e.paper.sheets[j.ID] != nil:
+		return retryjob.Handle{}, retryjob.ErrDuplicate
+	}
+	e.write(retryjob.Info{Record: retryjob.NewRecord(&j, time.Now()), Kind: j.Kind, Payload: j.Payload})
+	return retryjob.NewHandle(j.ID, e), nil
+}
+
+func (e *clerk) Get(_ context.Context, id string) (retryjob.Info, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, i := range e.all() {
+		if i.JobID == id {
+			return i, nil
+		}
+	}
+	return retryjob.Info{}, retryjob.ErrNeverKnown
+}
+
+func (e *clerk) Wait(ctx context.Context, id string) (retryjob.Info, error) {
+	for {
+		if i, err := e.Get(ctx, id); err != nil || i.Status.Final() {
+			return i, err
+		}
+		select {
+		case <-time.After(time.Minute):
+		case <-ctx.Done():
+			i, _ := e.Get(ctx, id)
+			return i, ctx.Err()
+		}
+	}
+}
+
+func (e *clerk) selected(f retryjob.Filter, also func(retryjob.Status) bool) (list []retryjob.Info) {
+	for _, i := range e.all() {
+		if f.Selects(&i) && also(i.Status) {
+			list = append(list, i)
+		}
+	}
+	slices.SortFunc(list, func(a, b retryjob.Info) int { return b.Changed().Compare(a.Changed()) })
+	if f.Limit > 0 {
+		list = list[:min(f.Limit, len(list))]
+	}
+	return list
+}
+
+func (e *clerk) List(_ context.Context, f retryjob.Filter) iter.Seq2[retryjob.Info, error] {
+	return func(yield func(retryjob.Info, error) bool) {
+		e.mu.Lock()
+		list := e.selected(f, func(retryjob.Status) bool { return true })
+		e.mu.Unlock()
+		for _, i := range list {
+			if !yield(i, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (e *clerk) DeadLetters(ctx context.Context, f retryjob.Filter) iter.Seq2[retryjob.Info, error] {
+	f.Statuses = []retryjob.Status{retryjob.DeadLettered}
+	return e.List(ctx, f)
+}
+
+// change changes the record of a job that is not leased.
+func (e *clerk) change(id string, how func(*retryjob.Record, time.Time) error) error {
+	i, err := e.read(id)
+	if err != nil {
+		return err
+	}
+	if err := how(&i.Record, time.Now()); err != nil {
+		return err
+	}
+	e.write(i)
+	return nil
+}
+
+func (e *clerk) Replay(_ context.Context, id string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.change(id, (*retryjob.Record).Replay)
+}
+
+func (e *clerk) ReplayAll(_ context.Context, f retryjob.Filter) (n int, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, i := range e.selected(f, retryjob.Status.Replayable) {
+		n++
+		err = errors.Join(err, e.change(i.JobID, (*retryjob.Record).Replay))
+	}
+	return n, err
+}
+
+func (e *clerk) Cancel(_ context.Context, id string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if cancel := e.running[id]; cancel != nil {
+		cancel(retryjob.ErrCanceled)
+		return nil
+	}
+	return e.change(id, (*retryjob.Record).Cancel)
+}
+
+func (e *clerk) Purge(_ context.Context, f retryjob.Filter) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	list := e.selected(f, retryjob.Status.Final)
+	for _, i := range list {
+		delete(e.paper.sheets, i.JobID)
+	}
+	return len(list), nil
+}
+
+func (e *clerk) Shutdown(ctx context.Context) ([]retryjob.Info, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	stop := context.AfterFunc(ctx, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for _, cancel := range e.running {
+			cancel(retryjob.ErrShutdown)
+		}
+	})
+	defer stop()
+	for len(e.running) > 0 {
+		e.idle.Wait()
+	}
+	e.fire()
+	return nil, nil
+}

@@ -1,0 +1,251 @@
+package jobtest
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// replaying is what comes of jobs that get another chance.
+var replaying = []scenario{
+	{claim: "a replay is the same job from its first attempt on", play: func(s *stage) {
+		var d diary
+		var mended atomic.Bool
+		s.open(policies{"p": fixed(2, s.unit/10)}, func(ctx context.Context, job retryjob.Job) error {
+			d.note(ctx, job)
+			if mended.Load() {
+				return nil
+			}
+			return errFlaky
+		})
+		s.put(retryjob.Job{ID: "again", Kind: kind, Policy: "p", Payload: []byte(`{"a": [1]}`), Correlation: "trace"})
+		old := s.final("again")
+		require.Equal(s.t, retryjob.DeadLettered, old.Status)
+
+		for replays := 1; replays <= 2; replays++ { // the first one fails again, with all its attempts
+			mended.Store(replays == 2)
+			s.pass(s.unit / 10)
+			before := time.Now()
+			require.NoError(s.t, s.q.Replay(s.t.Context(), "again"))
+			i := s.until(soon, "again", "is final again", func(i retryjob.Info) bool {
+				return i.Status.Final() && i.Replays == replays
+			})
+			require.Equal(s.t, "again", i.JobID)
+			require.Equal(s.t, "trace", i.Correlation)
+			sameJSON(s, `{"a": [1]}`, i.Payload)
+			require.False(s.t, i.First.Before(before.Truncate(time.Millisecond)), "First is the old one")
+			require.Len(s.t, i.Runs, 3-replays)
+			require.Equal(s.t, 3-replays, i.Attempts)
+			require.Equal(s.t, 1, i.Runs[0].Attempt)
+			for _, run := range i.Runs {
+				for _, before := range old.Runs {
+					require.NotEqual(s.t, before.ID, run.ID)
+				}
+			}
+			s.onTime(i.First, i.Runs[0].Start)
+			old.Runs = append(old.Runs, i.Runs...)
+		}
+		require.Equal(s.t, retryjob.Succeeded, s.get("again").Status)
+
+		var attempts, replays []int
+		seen := map[string]bool{}
+		for _, run := range d.all() {
+			attempts, replays = append(attempts, run.Attempt), append(replays, run.Replays)
+			seen[run.RunID] = true
+			require.Equal(s.t, "again", run.JobID)
+			require.Equal(s.t, "trace", run.Correlation)
+			sameJSON(s, `{"a": [1]}`, run.job.Payload)
+		}
+		require.Equal(s.t, []int{1, 2, 1, 2, 1}, attempts)
+		require.Equal(s.t, []int{0, 0, 1, 1, 2}, replays)
+		require.Len(s.t, seen, 5)
+		require.Equal(s.t, []string{"again"}, ids(s, s.q.List(s.t.Context(), retryjob.Filter{})), "it is one job still")
+	}},
+
+	{claim: "dead letters, expired and failed jobs can be replayed, and a TTL begins anew", play: func(s *stage) {
+		s.zoo()
+		for _, id := range []string{"terminal", "exhausted", "expired", "failed"} {
+			require.NoError(s.t, s.q.Replay(s.t.Context(), id))
+			i := s.until(soon, id, "is final again", func(i retryjob.Info) bool { return i.Status.Final() && i.Replays == 1 })
+			require.Equal(s.t, retryjob.Succeeded, i.Status, id)
+			require.True(s.t, i.Reason.IsZero(), id)
+			require.Equal(s.t, 1, i.Attempts, id)
+		}
+		require.Empty(s.t, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{})))
+	}},
+
+	{claim: "other jobs cannot be replayed", play: func(s *stage) {
+		s.zoo()
+		for _, id := range []string{"pending", "waiting", "succeeded", "canceled"} {
+			before := asJSON(s, s.get(id))
+			require.ErrorIs(s.t, s.q.Replay(s.t.Context(), id), retryjob.ErrNotReplayable, id)
+			require.Equal(s.t, before, asJSON(s, s.get(id)))
+		}
+	}},
+
+	{claim: "a job under way cannot be replayed", play: func(s *stage) {
+		begun, release := make(chan struct{}), make(chan struct{})
+		s.open(policies{"p": {}}, wait(begun, release))
+		s.enqueue("leased", "p")
+		receive(s, begun, "the attempt")
+		require.ErrorIs(s.t, s.q.Replay(s.t.Context(), "leased"), retryjob.ErrNotReplayable)
+		close(release)
+		require.Equal(s.t, 0, s.final("leased").Replays)
+	}},
+
+	{claim: "of many who replay a job at once one succeeds", play: func(s *stage) {
+		begun, release := make(chan struct{}), make(chan struct{})
+		again := wait(begun, release)
+		s.open(policies{"p": {}}, func(ctx context.Context, job retryjob.Job) error {
+			if run, _ := retryjob.RunFrom(ctx); run.Replays > 0 {
+				return again(ctx, job)
+			}
+			return retry.Permanent(errFlaky)
+		})
+		s.enqueue("wanted", "p")
+		s.final("wanted")
+		var group sync.WaitGroup
+		errs := make([]error, 8)
+		for n := range errs {
+			group.Go(func() { errs[n] = s.q.Replay(s.t.Context(), "wanted") })
+		}
+		group.Wait()
+		receive(s, begun, "the replay")
+		close(release)
+		replayed := 0
+		for _, err := range errs {
+			if err == nil {
+				replayed++
+				continue
+			}
+			require.ErrorIs(s.t, err, retryjob.ErrNotReplayable)
+		}
+		require.Equal(s.t, 1, replayed)
+		require.Equal(s.t, 1, s.final("wanted").Replays)
+	}},
+
+	{claim: "ReplayAll replays what is selected of those that can be, and tells how many", play: func(s *stage) {
+		s.zoo()
+		ctx := s.t.Context()
+		n, err := s.q.ReplayAll(ctx, retryjob.Filter{Policies: []string{"two"}, Kinds: []string{kind}})
+		require.NoError(s.t, err)
+		require.Equal(s.t, 1, n, "exhausted, but neither pending nor succeeded")
+		require.Equal(s.t, []string{"terminal"}, ids(s, s.q.DeadLetters(ctx, retryjob.Filter{})))
+		n, err = s.q.ReplayAll(ctx, retryjob.Filter{PageSize: 1})
+		require.NoError(s.t, err)
+		require.Equal(s.t, 3, n, "terminal, expired, failed")
+		n, err = s.q.ReplayAll(ctx, statuses(retryjob.Canceled, retryjob.Pending, retryjob.WaitingRetry))
+		require.NoError(s.t, err)
+		require.Equal(s.t, 0, n)
+		for _, id := range []string{"terminal", "exhausted", "expired", "failed"} {
+			i := s.final(id)
+			require.Equal(s.t, retryjob.Succeeded, i.Status, id)
+			require.Equal(s.t, 1, i.Replays, id)
+		}
+	}},
+
+	{claim: "ReplayAll replays each job once, also where it fails again at once", play: func(s *stage) {
+		made := s.deadLetters(5)
+		n, err := s.q.ReplayAll(s.t.Context(), retryjob.Filter{PageSize: 1})
+		require.NoError(s.t, err)
+		require.Equal(s.t, 5, n)
+		for _, id := range made {
+			s.until(soon, id, "is a dead letter again", func(i retryjob.Info) bool {
+				return i.Status == retryjob.DeadLettered && i.Replays == 1
+			})
+		}
+	}},
+
+	{claim: "ReplayAll heeds Limit", play: func(s *stage) {
+		s.deadLetters(4)
+		n, err := s.q.ReplayAll(s.t.Context(), retryjob.Filter{Limit: 3, PageSize: 2})
+		require.NoError(s.t, err)
+		require.Equal(s.t, 3, n)
+	}},
+}
+
+// purging is what is removed, by request and by age.
+var purging = []scenario{
+	{claim: "Purge removes what is final and nothing else", play: func(s *stage) {
+		s.zoo()
+		n, err := s.q.Purge(s.t.Context(), retryjob.Filter{PageSize: 2})
+		require.NoError(s.t, err)
+		require.Equal(s.t, 6, n)
+		require.ElementsMatch(s.t, []string{"pending", "waiting"}, ids(s, s.q.List(s.t.Context(), retryjob.Filter{})))
+		_, err = s.q.Get(s.t.Context(), "exhausted")
+		require.ErrorIs(s.t, err, retryjob.ErrUnknownJob)
+		require.ErrorIs(s.t, s.q.Replay(s.t.Context(), "exhausted"), retryjob.ErrUnknownJob)
+	}},
+
+	{claim: "Purge removes what is selected and tells how many", play: func(s *stage) {
+		s.zoo()
+		ctx := s.t.Context()
+		for _, row := range []struct {
+			name   string
+			filter retryjob.Filter
+			want   int
+		}{
+			{"not final", statuses(retryjob.Pending, retryjob.WaitingRetry), 0},
+			{"a reason", retryjob.Filter{Reasons: []retry.Reason{retry.TerminalError}}, 1},
+			{"again", retryjob.Filter{Reasons: []retry.Reason{retry.TerminalError}}, 0},
+			{"a policy, of which one waits", retryjob.Filter{Policies: []string{"two", "slow"}}, 3},
+			{"one at most", retryjob.Filter{Limit: 1, PageSize: 5}, 1},
+			{"the rest", retryjob.Filter{}, 1},
+		} {
+			n, err := s.q.Purge(ctx, row.filter)
+			require.NoError(s.t, err, row.name)
+			require.Equal(s.t, row.want, n, row.name)
+		}
+		require.ElementsMatch(s.t, []string{"pending", "waiting"}, ids(s, s.q.List(ctx, retryjob.Filter{})))
+	}},
+
+	{claim: "a job under way is not purged", play: func(s *stage) {
+		begun, release := make(chan struct{}), make(chan struct{})
+		s.open(policies{"p": {}}, wait(begun, release))
+		s.enqueue("leased", "p")
+		receive(s, begun, "the attempt")
+		n, err := s.q.Purge(s.t.Context(), retryjob.Filter{})
+		require.NoError(s.t, err)
+		require.Equal(s.t, 0, n)
+		close(release)
+		require.Equal(s.t, retryjob.Succeeded, s.final("leased").Status)
+	}},
+
+	{claim: "dead letters, expired and failed jobs are removed after Retention, and not before", play: func(s *stage) {
+		var d diary
+		expiring := fixed(2, 9*s.unit)
+		expiring.TTL = s.unit
+		keep := 2 * s.unit
+		s.openWith(retryjob.Config{
+			Policies:  retryjob.FromMap(policies{"dead": fixed(1, short), "expired": expiring, "failed": {Disabled: true}}),
+			Handlers:  map[string]retryjob.Handler{kind: d.always(errFlaky)},
+			Retention: keep,
+		})
+		for _, policy := range []string{"dead", "expired", "failed"} {
+			s.enqueue("the "+policy, policy)
+		}
+		ended := map[string]time.Time{}
+		for _, policy := range []string{"dead", "expired", "failed"} {
+			ended["the "+policy] = s.final("the " + policy).Ended
+		}
+		for id, ended := range ended {
+			s.poll(ages, id+" job is removed", func() bool {
+				_, err := s.q.Get(s.t.Context(), id)
+				if err == nil {
+					return false
+				}
+				require.ErrorIs(s.t, err, retryjob.ErrUnknownJob)
+				return true
+			})
+			require.GreaterOrEqual(s.t, time.Since(ended), keep-time.Millisecond)
+		}
+		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), retryjob.Filter{})))
+		require.Len(s.t, d.all(), 3)
+	}},
+}

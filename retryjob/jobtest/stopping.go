@@ -1,0 +1,319 @@
+package jobtest
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/retryjob"
+)
+
+// sharing is how jobs share the workers.
+var sharing = []scenario{
+	{claim: "no more attempts run at once than Concurrency, and all get their turn", play: func(s *stage) {
+		var running, most atomic.Int64
+		begun, release := make(chan struct{}), make(chan struct{})
+		hold := wait(begun, release)
+		s.openWith(retryjob.Config{
+			Policies: retryjob.FromMap(policies{"p": {}}),
+			Handlers: map[string]retryjob.Handler{kind: func(ctx context.Context, job retryjob.Job) error {
+				now := running.Add(1)
+				defer running.Add(-1)
+				for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+				}
+				return hold(ctx, job)
+			}},
+			Concurrency: 2,
+		})
+		var made []string
+		for range 7 {
+			made = append(made, s.enqueue("", "p").ID())
+		}
+		receive(s, begun, "the first attempt")
+		receive(s, begun, "the second attempt beside it")
+		for n := range made {
+			send(s, release, struct{}{})
+			if n+2 < len(made) {
+				receive(s, begun, "the next attempt")
+			}
+		}
+		for _, id := range made {
+			require.Equal(s.t, retryjob.Succeeded, s.final(id).Status)
+		}
+		require.EqualValues(s.t, 2, most.Load())
+	}},
+
+	{claim: "a job that waits holds no worker", play: func(s *stage) {
+		var d diary
+		s.openWith(retryjob.Config{
+			Policies:    retryjob.FromMap(policies{"p": fixed(2, 3*s.unit)}),
+			Handlers:    map[string]retryjob.Handler{kind: d.script(errFlaky), "other": d.script()},
+			Concurrency: 1,
+		})
+		for _, id := range []string{"one", "two", "three"} {
+			s.enqueue(id, "p")
+			s.reaches(id, retryjob.WaitingRetry)
+		}
+		s.put(retryjob.Job{ID: "quick", Kind: "other", Policy: "p"})
+		quick := s.final("quick")
+		for _, id := range []string{"one", "two", "three"} {
+			i := s.final(id)
+			require.Equal(s.t, retryjob.Succeeded, i.Status)
+			require.True(s.t, quick.Ended.Before(i.Last().Start))
+		}
+	}},
+
+	{claim: "jobs that wait for a worker get one in the order of their due times", play: func(s *stage) {
+		var d diary
+		begun, release := make(chan struct{}), make(chan struct{})
+		s.openWith(retryjob.Config{
+			Policies:    retryjob.FromMap(policies{"p": {}}),
+			Handlers:    map[string]retryjob.Handler{kind: d.script(), "busy": wait(begun, release)},
+			Concurrency: 1,
+		})
+		s.put(retryjob.Job{ID: "busy", Kind: "busy", Policy: "p"})
+		receive(s, begun, "the worker to be busy")
+		start := time.Now()
+		for _, n := range []time.Duration{4, 2, 5, 3, 1} {
+			s.put(retryjob.Job{ID: string(rune('0' + n)), Kind: kind, Policy: "p", Due: start.Add(n * s.unit / 5)})
+		}
+		s.pass(2 * s.unit)
+		close(release)
+		s.final("5")
+		var order []string
+		for _, run := range d.all() {
+			order = append(order, run.JobID)
+		}
+		require.Equal(s.t, []string{"1", "2", "3", "4", "5"}, order)
+	}},
+}
+
+// stopping is what Shutdown does.
+var stopping = []scenario{
+	{claim: "Shutdown waits for the attempt under way, and its result counts", play: func(s *stage) {
+		begun, release := make(chan struct{}), make(chan struct{})
+		s.open(policies{"p": {}}, wait(begun, release))
+		s.enqueue("under way", "p")
+		receive(s, begun, "the attempt")
+		done := s.shutdown(context.Background())
+		s.pass(s.unit / 2)
+		require.Empty(s.t, done, "it did not wait")
+		close(release)
+		left := receive(s, done, "the shutdown")
+		require.NoError(s.t, left.err)
+		require.Empty(s.t, left.jobs)
+		if s.h.Crash != nil {
+			s.crash()
+			i := s.get("under way")
+			require.Equal(s.t, retryjob.Succeeded, i.Status)
+			require.Equal(s.t, 1, i.Attempts)
+		}
+	}},
+
+	{claim: "an engine that is shut down, or about to, takes no job", play: func(s *stage) {
+		begun, release := make(chan struct{}), make(chan struct{})
+		s.open(policies{"p": {}}, wait(begun, release))
+		s.enqueue("under way", "p")
+		receive(s, begun, "the attempt")
+		done := s.shutdown(context.Background())
+		s.poll(soon, "no job is taken", func() bool {
+			_, err := s.q.Enqueue(s.t.Context(), retryjob.Job{Kind: kind, Policy: "p", Due: time.Now().Add(99 * s.unit)})
+			if err != nil {
+				require.ErrorIs(s.t, err, retryjob.ErrShutdown)
+			}
+			return err != nil
+		})
+		close(release)
+		require.NoError(s.t, receive(s, done, "the shutdown").err)
+		_, err := s.q.Enqueue(s.t.Context(), retryjob.Job{Kind: kind, Policy: "p"})
+		require.ErrorIs(s.t, err, retryjob.ErrShutdown)
+	}},
+
+	{claim: "while Shutdown waits, what comes due is not started and not lost", play: func(s *stage) {
+		var d diary
+		begun, release := make(chan struct{}), make(chan struct{})
+		s.openWith(retryjob.Config{
+			Policies: retryjob.FromMap(policies{"p": {}}),
+			Handlers: map[string]retryjob.Handler{kind: d.script(), "busy": wait(begun, release)},
+		})
+		s.put(retryjob.Job{ID: "busy", Kind: "busy", Policy: "p"})
+		receive(s, begun, "the attempt")
+		s.put(retryjob.Job{ID: "next", Kind: kind, Policy: "p", Due: time.Now().Add(s.unit)})
+		done := s.shutdown(context.Background())
+		s.pass(2 * s.unit)
+		close(release)
+		was := receive(s, done, "the shutdown")
+		require.NoError(s.t, was.err)
+		require.Empty(s.t, d.all())
+		if i := s.kept(was.jobs, "next"); s.h.Crash == nil {
+			require.Equal(s.t, retryjob.Pending, i.Status)
+		} else {
+			require.Equal(s.t, retryjob.Succeeded, s.final("next").Status)
+		}
+	}},
+
+	{claim: "when Shutdown's context ends, so does a first attempt, with ErrShutdown as the cause, and it does not count", play: func(s *stage) {
+		s.interrupt(0, retryjob.Pending)
+	}},
+
+	{claim: "a second attempt that Shutdown ends does not count, and the first one does", play: func(s *stage) {
+		s.interrupt(1, retryjob.WaitingRetry)
+	}},
+
+	{claim: "a failure while Shutdown waits counts", play: func(s *stage) {
+		begun, release := make(chan struct{}), make(chan struct{})
+		var fail atomic.Bool
+		hold := wait(begun, release)
+		fail.Store(true)
+		s.open(policies{"p": fixed(2, s.unit)}, func(ctx context.Context, job retryjob.Job) error {
+			if !fail.Load() {
+				return nil
+			}
+			if err := hold(ctx, job); err != nil {
+				return err
+			}
+			return errFlaky
+		})
+		s.enqueue("failing", "p")
+		receive(s, begun, "the attempt")
+		done := s.shutdown(context.Background())
+		s.pass(s.unit / 4)
+		close(release)
+		was := receive(s, done, "the shutdown")
+		require.NoError(s.t, was.err)
+		fail.Store(false)
+		i := s.kept(was.jobs, "failing")
+		require.Equal(s.t, 1, i.Attempts)
+		require.Equal(s.t, errFlaky.Error(), i.Runs[0].Err)
+		require.Equal(s.t, s.unit, i.Runs[0].Due.Sub(i.Runs[0].End))
+		if s.h.Crash != nil {
+			i = s.final("failing")
+			require.Equal(s.t, retryjob.Succeeded, i.Status)
+			require.Equal(s.t, 2, i.Attempts)
+		}
+	}},
+
+	{claim: "after Shutdown no attempt starts, and no job that waits is lost", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": fixed(2, 2*s.unit)}, d.script(errFlaky))
+		s.enqueue("waiting", "p")
+		waiting := s.reaches("waiting", retryjob.WaitingRetry)
+		s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "p", Due: time.Now().Add(s.unit), Payload: []byte(`{"a":1}`)})
+		pending := s.get("pending")
+		was := receive(s, s.shutdown(context.Background()), "the shutdown")
+		require.NoError(s.t, was.err)
+		s.pass(3 * s.unit)
+		require.Len(s.t, d.all(), 1)
+		for _, before := range []retryjob.Info{waiting, pending} {
+			i := s.kept(was.jobs, before.JobID)
+			if s.h.Crash == nil {
+				require.Equal(s.t, asJSON(s, before), asJSON(s, i))
+				continue
+			}
+			i = s.final(before.JobID)
+			require.Equal(s.t, retryjob.Succeeded, i.Status)
+			require.Equal(s.t, 2, i.Attempts)
+		}
+		if s.h.Crash == nil {
+			require.Len(s.t, was.jobs, 2)
+		}
+	}},
+
+	{claim: "an idle engine shuts down at once, and what has ended is not left", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": fixed(1, short)}, d.script(errFlaky))
+		s.enqueue("dead", "p")
+		s.final("dead")
+		was := receive(s, s.shutdown(context.Background()), "the shutdown")
+		require.NoError(s.t, was.err)
+		require.Empty(s.t, was.jobs)
+	}},
+}
+
+// interrupt shuts an engine down in the attempt of a job after so many that have failed, and looks at what is left.
+func (s *stage) interrupt(failed int, status retryjob.Status) {
+	s.t.Helper()
+	var d diary
+	begun, causes := make(chan struct{}, 1), make(chan error, 1)
+	var reopened, returned atomic.Bool
+	s.open(policies{"p": fixed(2, short)}, func(ctx context.Context, job retryjob.Job) error {
+		run := d.note(ctx, job)
+		switch {
+		case reopened.Load():
+			return nil
+		case run.Attempt <= failed:
+			return errFlaky
+		}
+		begun <- struct{}{}
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		s.pass(s.unit / 4) // Shutdown waits still
+		returned.Store(true)
+		return ctx.Err()
+	})
+	s.enqueue("cut", "p")
+	receive(s, begun, "the attempt")
+	ctx, cancel := context.WithTimeout(context.Background(), s.unit/2)
+	defer cancel()
+	was := receive(s, s.shutdown(ctx), "the shutdown")
+	require.True(s.t, returned.Load(), "the attempt was not waited for")
+	require.ErrorIs(s.t, receive(s, causes, "the cause"), retryjob.ErrShutdown)
+	reopened.Store(true)
+	i := s.kept(was.jobs, "cut")
+	if s.h.Crash == nil {
+		require.Equal(s.t, status, i.Status)
+		require.Equal(s.t, failed, i.Attempts)
+		require.Len(s.t, i.Runs, failed)
+		require.False(s.t, i.Due.IsZero())
+		return
+	}
+	i = s.final("cut")
+	require.Equal(s.t, retryjob.Succeeded, i.Status)
+	require.Equal(s.t, failed+1, i.Attempts)
+	require.Len(s.t, i.Runs, failed+1)
+	runs := d.all()
+	require.Len(s.t, runs, failed+2, "begun")
+	require.Equal(s.t, failed+1, runs[failed+1].Attempt)
+}
+
+// stopped is what Shutdown has returned.
+type stopped struct {
+	jobs []retryjob.Info
+	err  error
+}
+
+// shutdown shuts the engine down, beside what the scenario does meanwhile.
+func (s *stage) shutdown(ctx context.Context) <-chan stopped {
+	s.down = true
+	q, done := s.q, make(chan stopped, 1)
+	go func() {
+		jobs, err := q.Shutdown(ctx)
+		done <- stopped{jobs, err}
+	}()
+	return done
+}
+
+// kept returns a job that outlives the Shutdown that left these: one of them, or none where the engine is durable,
+// which is then opened anew.
+func (s *stage) kept(left []retryjob.Info, id string) retryjob.Info {
+	s.t.Helper()
+	if s.h.Crash != nil {
+		require.Empty(s.t, left, "nothing of a durable engine is gone with its process")
+		if s.down {
+			s.crash()
+		}
+		return s.get(id)
+	}
+	for _, i := range left {
+		if i.JobID == id {
+			return i
+		}
+	}
+	require.FailNow(s.t, "a job is lost", "%s is not among the %d left", id, len(left))
+	return retryjob.Info{}
+}
+
+// pass lets time pass.
+func (s *stage) pass(d time.Duration) { <-time.NewTimer(d).C }

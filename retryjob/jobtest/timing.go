@@ -1,0 +1,342 @@
+package jobtest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// timing is when attempts start.
+var timing = []scenario{
+	{claim: "the delays of a list are kept to the letter, and no attempt is early", play: func(s *stage) {
+		var d diary
+		delays := []time.Duration{s.unit, 3 * s.unit, 2 * s.unit}
+		s.open(policies{"p": {Backoff: retry.Backoff{Delays: delays}}}, d.always(errFlaky))
+		s.enqueue("listed", "p")
+		i := s.final("listed")
+		runs := d.all()
+		require.Len(s.t, runs, 4)
+		require.Len(s.t, i.Runs, 4)
+		s.onTime(i.First, runs[0].at)
+		for n, delay := range delays {
+			require.Equal(s.t, delay, i.Runs[n].Due.Sub(i.Runs[n].End), "the wait after attempt %d", n+1)
+			s.onTime(i.Runs[n].Due, runs[n+1].at)
+		}
+		require.Equal(s.t, retry.AttemptsExhausted, i.Reason.Reason)
+	}},
+
+	{claim: "a new job starts at once", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": {}}, d.script())
+		before := time.Now()
+		s.enqueue("now", "p")
+		i := s.final("now")
+		require.False(s.t, i.First.Before(before.Truncate(time.Millisecond)))
+		s.onTime(i.First, d.all()[0].at)
+	}},
+
+	{claim: "a due time in the past means at once", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": {TTL: s.unit}}, d.script())
+		before := time.Now()
+		s.put(retryjob.Job{ID: "late", Kind: kind, Policy: "p", Due: before.Add(-9 * s.unit)})
+		i := s.final("late")
+		require.Equal(s.t, retryjob.Succeeded, i.Status, "the TTL counts from the enqueuing")
+		s.onTime(i.First, d.all()[0].at)
+	}},
+
+	{claim: "a job with a due time waits for it, and its TTL begins then", play: func(s *stage) {
+		var d diary
+		p := fixed(2, s.unit/4)
+		p.TTL = s.unit
+		s.open(policies{"p": p}, d.script(errFlaky))
+		due := time.Now().Add(2 * s.unit).Round(time.Millisecond)
+		s.put(retryjob.Job{ID: "later", Kind: kind, Policy: "p", Due: due})
+		i := s.get("later")
+		require.Equal(s.t, retryjob.Pending, i.Status)
+		require.True(s.t, i.Due.Equal(due), "%v is not %v", i.Due, due)
+		require.True(s.t, i.First.Equal(due), "%v is not %v", i.First, due)
+		require.Equal(s.t, retryjob.Succeeded, s.final("later").Status)
+		require.Len(s.t, d.all(), 2)
+		s.onTime(due, d.all()[0].at)
+	}},
+
+	{claim: "jittered delays stay within Bounds and are the same for the same job", play: func(s *stage) {
+		p := retry.Policy{MaxAttempts: 5, Backoff: retry.Backoff{Base: s.unit, Factor: 1, Jitter: retry.FullJitter}}
+		var waits [2][]time.Duration
+		for try := range waits {
+			var d diary
+			s.close() // the first engine
+			s.open(policies{"p": p}, d.always(errFlaky))
+			s.enqueue("spread", "p")
+			i := s.final("spread")
+			require.Len(s.t, i.Runs, 5)
+			for n, run := range i.Runs[:4] {
+				wait := run.Due.Sub(run.End)
+				lo, hi := p.Bounds(n + 1)
+				require.GreaterOrEqual(s.t, wait, lo)
+				require.Less(s.t, wait, hi)
+				waits[try] = append(waits[try], wait)
+				s.onTime(run.Due, d.all()[n+1].at)
+			}
+		}
+		require.Equal(s.t, waits[0], waits[1])
+		require.NotEqual(s.t, waits[0][0], waits[0][1], "there is no jitter")
+	}},
+
+	{claim: "decorrelated jitter remembers its last delay from attempt to attempt", play: func(s *stage) {
+		p := retry.Policy{MaxAttempts: 5, Backoff: retry.Backoff{Base: s.unit / 4, Cap: s.unit, Jitter: retry.DecorrelatedJitter}}
+		var d diary
+		s.open(policies{"p": p}, d.always(errFlaky))
+		s.enqueue("grown", "p")
+		i := s.final("grown")
+		require.Len(s.t, i.Runs, 5)
+		prev := p.Base
+		for _, run := range i.Runs[:4] {
+			wait := run.Due.Sub(run.End)
+			require.GreaterOrEqual(s.t, wait, p.Base)
+			require.LessOrEqual(s.t, wait, min(3*prev, p.Cap))
+			prev = wait
+		}
+	}},
+
+	{claim: "a hint is a floor under the delay", play: func(s *stage) {
+		var d diary
+		p := fixed(2, s.unit/10)
+		p.MaxHint = 4 * s.unit
+		s.open(policies{"p": p}, d.script(retry.After(2*s.unit, errFlaky)))
+		s.enqueue("asked", "p")
+		i := s.final("asked")
+		require.Len(s.t, i.Runs, 2)
+		require.Equal(s.t, 2*s.unit, i.Runs[0].Due.Sub(i.Runs[0].End))
+		s.onTime(i.Runs[0].Due, d.all()[1].at)
+	}},
+
+	{claim: "an attempt's context ends after AttemptTimeout with ErrAttemptTimeout as its cause", play: func(s *stage) {
+		var d diary
+		causes := make(chan error, 2)
+		p := fixed(2, short)
+		p.AttemptTimeout = s.unit
+		s.open(policies{"p": p}, func(ctx context.Context, job retryjob.Job) error {
+			d.note(ctx, job)
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			return ctx.Err()
+		})
+		s.enqueue("slow", "p")
+		i := s.final("slow")
+		require.Equal(s.t, retry.AttemptsExhausted, i.Reason.Reason, "an attempt's own timeout is retried")
+		require.Len(s.t, i.Runs, 2)
+		for n, run := range i.Runs {
+			require.ErrorIs(s.t, receive(s, causes, "the cause"), retry.ErrAttemptTimeout)
+			require.Equal(s.t, context.DeadlineExceeded.Error(), run.Err)
+			s.onTime(d.all()[n].at.Add(s.unit), run.End)
+		}
+	}},
+
+	{claim: "a result that comes after AttemptTimeout is a result", play: func(s *stage) {
+		p := fixed(3, short)
+		p.AttemptTimeout = s.unit / 4
+		s.open(policies{"p": p}, func(ctx context.Context, _ retryjob.Job) error {
+			<-ctx.Done()
+			return nil
+		})
+		s.enqueue("done late", "p")
+		i := s.final("done late")
+		require.Equal(s.t, retryjob.Succeeded, i.Status)
+		require.Equal(s.t, 1, i.Attempts)
+	}},
+
+	{claim: "a gate defers an attempt and does not count it", play: func(s *stage) {
+		var d diary
+		p := fixed(1, short)
+		open := make(chan time.Time, 1)
+		p.Gate = func(context.Context) time.Duration {
+			select {
+			case at := <-open: // once, so that each other asking finds it open
+				return time.Until(at)
+			default:
+				return 0
+			}
+		}
+		s.open(policies{"p": p}, d.script())
+		at := time.Now().Add(2 * s.unit)
+		open <- at
+		s.enqueue("shut out", "p")
+		i := s.until(soon, "shut out", "is deferred or done", func(i retryjob.Info) bool {
+			return i.Status.Final() || i.Status == retryjob.Pending && i.Due.After(i.First.Add(s.unit/2))
+		})
+		require.Equal(s.t, retryjob.Pending, i.Status)
+		require.Equal(s.t, 0, i.Attempts)
+		require.Empty(s.t, i.Runs)
+		i = s.final("shut out")
+		require.Equal(s.t, retryjob.Succeeded, i.Status, "one attempt was allowed, and made")
+		require.Equal(s.t, 1, i.Attempts)
+		runs := d.all()
+		require.Len(s.t, runs, 1)
+		require.Equal(s.t, 1, runs[0].Attempt)
+		require.False(s.t, runs[0].at.Before(at.Add(-time.Millisecond)), "the attempt was early")
+	}},
+
+	{claim: "a gate between two attempts defers the second, which is still the second", play: func(s *stage) {
+		var d diary
+		p := fixed(2, short)
+		asked := make(chan struct{}, 1)
+		asked <- struct{}{}
+		p.Gate = func(context.Context) time.Duration {
+			if len(d.all()) == 0 {
+				return 0
+			}
+			select {
+			case <-asked:
+				return s.unit
+			default:
+				return 0
+			}
+		}
+		s.open(policies{"p": p}, d.script(errFlaky))
+		s.enqueue("between", "p")
+		i := s.final("between")
+		require.Equal(s.t, retryjob.Succeeded, i.Status)
+		require.Equal(s.t, 2, i.Attempts)
+		runs := d.all()
+		require.Len(s.t, runs, 2)
+		require.Equal(s.t, 2, runs[1].Attempt)
+		require.GreaterOrEqual(s.t, runs[1].at.Sub(i.Runs[0].End), s.unit-time.Millisecond)
+	}},
+}
+
+// endings is what ends a job but a success, a terminal error and the number of attempts.
+var endings = []scenario{
+	{claim: "a TTL that the next attempt would miss expires the job at once", play: func(s *stage) {
+		var d diary
+		p := fixed(5, 6*s.unit)
+		p.TTL = 5 * s.unit
+		s.open(policies{"p": p}, d.always(errFlaky))
+		s.enqueue("stale", "p")
+		i := s.final("stale")
+		require.Equal(s.t, retryjob.Expired, i.Status)
+		require.Equal(s.t, retry.TTLElapsed, i.Reason.Reason)
+		require.Len(s.t, i.Runs, 1)
+		require.True(s.t, i.Ended.Equal(i.Runs[0].End), "it waited for what it knew to be too late")
+		require.Len(s.t, d.all(), 1)
+		require.Empty(s.t, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{})))
+	}},
+
+	{claim: "an attempt exactly at the TTL is made", needs: virtualTime, play: func(s *stage) {
+		var d diary
+		p := fixed(5, s.unit)
+		p.TTL = 2 * s.unit
+		s.open(policies{"p": p}, d.always(errFlaky))
+		s.enqueue("just", "p")
+		i := s.final("just")
+		require.Equal(s.t, retry.TTLElapsed, i.Reason.Reason)
+		require.Len(s.t, d.all(), 3)
+		require.Equal(s.t, 2*s.unit, i.Last().Start.Sub(i.First))
+		require.Equal(s.t, 2*s.unit, i.Ended.Sub(i.First))
+	}},
+
+	{claim: "a job whose TTL is over before a worker is free expires unattempted", play: func(s *stage) {
+		var d diary
+		begun, release := make(chan struct{}), make(chan struct{})
+		s.openWith(retryjob.Config{
+			Policies: retryjob.FromMap(policies{"p": {}, "brief": {TTL: s.unit}}),
+			Handlers: map[string]retryjob.Handler{"busy": wait(begun, release), kind: d.script()}, Concurrency: 1,
+		})
+		s.put(retryjob.Job{ID: "busy", Kind: "busy", Policy: "p"})
+		receive(s, begun, "the worker to be busy")
+		i := s.get(s.enqueue("crowded out", "brief").ID())
+		ctx, cancel := context.WithDeadline(s.t.Context(), i.First.Add(2*s.unit))
+		defer cancel()
+		<-ctx.Done()
+		close(release)
+		i = s.final("crowded out")
+		require.Equal(s.t, retryjob.Expired, i.Status)
+		require.Equal(s.t, retry.TTLElapsed, i.Reason.Reason)
+		require.Equal(s.t, 0, i.Attempts)
+		require.Empty(s.t, i.Runs)
+		require.Empty(s.t, d.all())
+	}},
+
+	{claim: "a hint beyond MaxHint expires the job", play: func(s *stage) {
+		var d diary
+		p := fixed(3, short)
+		p.MaxHint = s.unit
+		s.open(policies{"p": p}, d.always(retry.After(s.unit+1, errFlaky)))
+		s.enqueue("put off", "p")
+		i := s.final("put off")
+		require.Equal(s.t, retryjob.Expired, i.Status)
+		require.Equal(s.t, retry.HintTooLong, i.Reason.Reason)
+		require.Len(s.t, d.all(), 1)
+	}},
+
+	{claim: "a gate that defers beyond the TTL expires the job", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": {TTL: s.unit, Gate: func(context.Context) time.Duration { return 2 * s.unit }}}, d.script())
+		s.enqueue("locked", "p")
+		i := s.final("locked")
+		require.Equal(s.t, retryjob.Expired, i.Status)
+		require.Equal(s.t, retry.TTLElapsed, i.Reason.Reason)
+		require.Equal(s.t, 0, i.Attempts)
+		require.Empty(s.t, d.all())
+	}},
+
+	{claim: "a budget without tokens makes a dead letter of the next failure", play: func(s *stage) {
+		var d diary
+		p := fixed(5, short)
+		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 1})
+		s.open(policies{"p": p}, d.always(errFlaky))
+		s.enqueue("poor", "p")
+		i := s.final("poor")
+		require.Equal(s.t, retryjob.DeadLettered, i.Status)
+		require.Equal(s.t, retry.BudgetExhausted, i.Reason.Reason)
+		require.Len(s.t, d.all(), 2, "the first attempt is free, and one retry was paid for")
+		require.Equal(s.t, errFlaky.Error(), i.Last().Err)
+	}},
+
+	{claim: "the policy is told of each failed attempt, and once of the end", play: func(s *stage) {
+		var d diary
+		events := make(chan retry.Event, 10)
+		p := fixed(3, short)
+		p.Observe = func(_ context.Context, e retry.Event) { events <- e }
+		s.open(policies{"p": p}, d.always(errFlaky))
+		s.enqueue("seen", "p")
+		s.final("seen")
+		for n := range 3 {
+			e := receive(s, events, "an event")
+			require.Nil(s.t, e.Outcome)
+			require.Equal(s.t, "p", e.Policy)
+			require.Equal(s.t, n+1, e.Attempt.Number)
+			require.ErrorIs(s.t, e.Attempt.Err, errFlaky)
+		}
+		e := receive(s, events, "the last event")
+		require.NotNil(s.t, e.Outcome)
+		require.Equal(s.t, 3, e.Outcome.Attempts)
+		require.Equal(s.t, retry.AttemptsExhausted, e.Outcome.Reason)
+		var ended *retry.Error
+		require.True(s.t, errors.As(e.Err, &ended))
+		require.Empty(s.t, events)
+	}},
+}
+
+// wait returns a handler that says that it has begun and then waits to be released, or for its context.
+func wait(begun chan<- struct{}, release <-chan struct{}) retryjob.Handler {
+	return func(ctx context.Context, _ retryjob.Job) error {
+		select {
+		case begun <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		select {
+		case <-release:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
