@@ -1,0 +1,106 @@
+package retryriver_test
+
+import (
+	"context"
+	"flag"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/contrib/retryriver"
+	"github.com/retrygo/retry/internal/testpg"
+	"github.com/retrygo/retry/retryjob"
+	"github.com/retrygo/retry/retryjob/jobtest"
+)
+
+// TestMain keeps what River says about databases that are taken away to itself, and lets tests that wait for a rescuer wait
+// together.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "12"); err != nil {
+		panic(err)
+	}
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	os.Exit(m.Run())
+}
+
+// lives is where the engines of the suite live.
+type lives struct {
+	mu    sync.Mutex
+	of    map[retryjob.Queue]life
+	reach func(t *testing.T, place string, c retryjob.Config) (q *retryriver.Queue, cut func(), err error)
+}
+
+// life is the place of an engine's data, and what takes it away.
+type life struct {
+	place  string
+	config retryjob.Config
+	cut    func()
+}
+
+// open opens an engine.
+func (l *lives) open(t *testing.T, place string, c retryjob.Config) retryjob.Queue {
+	q, cut, err := l.reach(t, place, c)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = q.Close() })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of == nil {
+		l.of = map[retryjob.Queue]life{}
+	}
+	l.of[q] = life{place, c, cut}
+	return q
+}
+
+// crash ends an engine as the death of its process does, and opens another one in its place.
+func (l *lives) crash(t *testing.T, q retryjob.Queue) retryjob.Queue {
+	l.mu.Lock()
+	a := l.of[q]
+	l.mu.Unlock()
+	a.cut()
+	q.(*retryriver.Queue).Abandon()
+	return l.open(t, a.place, a.config)
+}
+
+func TestConformanceSQLite(t *testing.T) {
+	t.Parallel()
+	l := lives{reach: func(t *testing.T, path string, c retryjob.Config) (*retryriver.Queue, func(), error) {
+		return retryriver.NewMortalSQLite(t.Context(), path, c)
+	}}
+	jobtest.Run(t, jobtest.Harness{
+		Unit: 500 * time.Millisecond, Late: time.Second, Parallel: true, Crash: l.crash,
+		New: func(t *testing.T, c retryjob.Config) retryjob.Queue {
+			return l.open(t, filepath.Join(t.TempDir(), "jobs.db"), c)
+		},
+	})
+}
+
+func TestConformancePostgres(t *testing.T) {
+	t.Parallel()
+	server := testpg.Start(t, "max_connections=500")
+	l := lives{reach: func(t *testing.T, dsn string, c retryjob.Config) (*retryriver.Queue, func(), error) {
+		config, err := pgxpool.ParseConfig(dsn)
+		require.NoError(t, err)
+		w := &wires{}
+		config.ConnConfig.DialFunc = w.dial
+		pool, err := pgxpool.NewWithConfig(context.Background(), config)
+		require.NoError(t, err)
+		t.Cleanup(pool.Close)
+		q, err := retryriver.NewHastyPostgres(t.Context(), pool, c)
+		return q, w.die, err
+	}}
+	var databases atomic.Int64
+	jobtest.Run(t, jobtest.Harness{
+		Unit: 500 * time.Millisecond, Late: time.Second, Parallel: true, Crash: l.crash,
+		New: func(t *testing.T, c retryjob.Config) retryjob.Queue {
+			return l.open(t, database(t, server, databases.Add(1)), c)
+		},
+	})
+}

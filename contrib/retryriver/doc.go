@@ -1,0 +1,49 @@
+// Package retryriver makes River (https://riverqueue.com) the durable engine of retryjob: jobs wait as rows of a database and
+// survive every restart. The database is a SQLite file in the process, or PostgreSQL; nothing else differs.
+//
+// There are two ways in. NewSQLite and NewPostgres return a complete retryjob.Queue, so that moving to it from the engine in
+// memory changes one line. A program with plain river.Workers keeps them, and calls Adapter.Install on its river.Config.
+//
+// # What is promised
+//
+// A job runs at least once. A completion that was not yet written when its process died is made again; handlers must be
+// idempotent, and retryjob.RunFrom gives them what to deduplicate by. An attempt whose process died counts as one that
+// failed with retryjob.ErrLost, and where it was the last one, the job is DeadLettered with AttemptsExhausted.
+//
+// A due time is a lower bound; attempts start late by up to the poll interval: 100 ms with NewSQLite and NewPostgres. With
+// River's own settings (1 s) half of them are 0.5 s late, the slowest 1.1 s, on both databases. Delays under some 300 ms
+// mean little, since River writes results in batches: retry.Do is for those.
+//
+// After the death of a process its jobs run again once they are out of time, the AttemptTimeout and ten seconds more, and
+// River's leader makes its round: every 30 s; where the leader was what died, another one steps in within 20 s.
+//
+// # What River makes its users do
+//
+//   - Handlers must end with their context. Nothing fences an attempt off: one that ignores its context, is given up as lost
+//     and then does return ends the newer attempt of its job.
+//   - Every process must register all kinds. River's leader, which may be any of them, discards a lost job of a kind that it
+//     does not know; Admin shows it as DeadLettered with AttemptsExhausted, and it can be replayed. A process that fetches a job
+//     of a kind it does not know wastes one of its attempts.
+//   - All processes must run the same policies under the same names. A job whose policy is unknown where it is fetched is not
+//     lost: it is put off for a minute, which does not count, and a warning is logged.
+//   - Budgets are counted in each process apart.
+//   - River and its drivers must have the same version; this module is built and tested with v0.47.0. A program may not
+//     raise one of them alone.
+//   - A worker may not have a NextRetry of its own, which River would ask instead of the policy, nor a Timeout of -1, with
+//     which a lost job is never found. Neither can be seen by Install.
+//   - river.Client.JobRetry does not replay: it gives a job one more attempt with its TTL long over, and runs again what was
+//     completed. A job that had ended before is put back to its end. Admin.Replay is what replays.
+//   - River's ErrorHandler hears of failures that are retried only. A policy's Observe hears of all.
+//   - A running job that is canceled learns of it from River's notifications, within some 50 ms; with river.Config.PollOnly, and
+//     where river.Client.JobCancel is called on SQLite, it does not, and is Canceled once its attempt has failed.
+//   - Payloads are kept as the databases keep JSON: by value, not by letter. PostgreSQL refuses \u0000.
+//
+// # What is in the database
+//
+// There are no tables but River's. The retryjob.Record is the only element of an array under the key "retryjob" of a job's
+// metadata. A plain job has one from its first failure on; and a success is not written there, since the row tells when
+// it began and ended, to the millisecond on SQLite. A job that ended as DeadLettered, Expired, Failed or Canceled is a row
+// in River's state "cancelled". River's max_attempts is set out of the way, since the policy as it is when the attempt ends
+// decides. From its hundredth attempt on a job is snoozed by River rather than failed, since each failure makes its row
+// longer. Do not close the database before the client has stopped: River would try to get over it for ever.
+package retryriver

@@ -1,0 +1,193 @@
+package retryriver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/retrygo/retry/retryjob"
+)
+
+// errNotInstalled: the client does not call the Adapter.
+var errNotInstalled = errors.New("the river.Config of the client lacks Adapter.Install")
+
+// Enqueue keeps the job in a transaction of its own. Besides what retryjob.Enqueuer says it refuses a kind of more than 127
+// bytes, and with retryjob.ErrUnknownKind one for which the client has workers but not this one.
+func (m *Admin[TTx]) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Handle, error) {
+	args, opts, err := m.prepare(&job)
+	if err != nil {
+		return retryjob.Handle{}, err
+	}
+	result, err := m.client.Insert(ctx, args, opts)
+	if err == nil && !args.installed {
+		_, err = m.client.JobDelete(ctx, result.Job.ID) // it has no policy
+		return retryjob.Handle{}, errors.Join(errNotInstalled, err)
+	}
+	return m.enqueued(&job, result, err)
+}
+
+// InsertTx enqueues a job in the caller's own transaction, for the outbox pattern: the job is there once tx commits, and never
+// where it does not. a must have been installed on the river.Config of c. The errors are those of Admin.Enqueue; after one
+// that is none of retryjob's, PostgreSQL takes no more in this transaction. The handle finds the job once tx has committed.
+func InsertTx[TTx any](ctx context.Context, a *Adapter, c *river.Client[TTx], tx TTx, job retryjob.Job) (retryjob.Handle, error) {
+	m := NewAdmin(a, c)
+	args, opts, err := m.prepare(&job)
+	if err != nil {
+		return retryjob.Handle{}, err
+	}
+	result, err := c.InsertTx(ctx, tx, args, opts)
+	if err == nil && !args.installed {
+		_, err = c.JobDeleteTx(ctx, tx, result.Job.ID)
+		return retryjob.Handle{}, errors.Join(errNotInstalled, err)
+	}
+	return m.enqueued(&job, result, err)
+}
+
+// prepare checks a job, gives it an ID where it has none, and returns what River inserts.
+func (m *Admin[TTx]) prepare(j *retryjob.Job) (*jobArgs, *river.InsertOpts, error) {
+	if err := j.Check(m.adapter.options.Policies); err != nil {
+		return nil, nil, err
+	}
+	if len(j.Kind) > longestKind {
+		return nil, nil, fmt.Errorf("retryriver: Job.Kind %.40q... is longer than %d bytes", j.Kind, longestKind)
+	}
+	if j.ID == "" {
+		j.ID = retryjob.NewID()
+	}
+	args, opts := newArgs(j), &river.InsertOpts{}
+	if first := args.record.First; first.After(time.Now()) {
+		opts.ScheduledAt = ceil(first)
+	}
+	return args, opts, nil
+}
+
+// enqueued returns the handle of a job that was inserted.
+func (m *Admin[TTx]) enqueued(j *retryjob.Job, result *rivertype.JobInsertResult, err error) (retryjob.Handle, error) {
+	var unknown *river.UnknownJobKindError
+	switch {
+	case errors.As(err, &unknown):
+		return retryjob.Handle{}, fmt.Errorf("retryriver: Job.Kind %q: %w", j.Kind, retryjob.ErrUnknownKind)
+	case err != nil:
+		return retryjob.Handle{}, fmt.Errorf("retryriver: job %s: %w", j.ID, err)
+	case result.UniqueSkippedAsDuplicate:
+		return retryjob.Handle{}, fmt.Errorf("retryriver: job %s: %w", j.ID, retryjob.ErrDuplicate)
+	}
+	return retryjob.NewHandle(j.ID, m), nil
+}
+
+// Replay makes a job Pending again, in one transaction: its row goes, and a fresh one with the same ID comes, in the same queue
+// and with the same priority, tags and metadata.
+func (m *Admin[TTx]) Replay(ctx context.Context, id string) error {
+	return m.within(ctx, func(exec riverdriver.Executor, tx TTx) error {
+		row, found, err := m.find(ctx, exec, id)
+		if err != nil {
+			return err
+		}
+		if err := found.Replay(time.Now()); err != nil {
+			return err
+		}
+		gone, err := m.remove(ctx, tx, []int64{row.ID})
+		switch {
+		case err != nil:
+			return err
+		case len(gone) == 0:
+			return fmt.Errorf("%w: job %s has changed just now, or is not final", retryjob.ErrNotReplayable, id)
+		}
+		// The row that has gone is what counts: what was found may have changed since.
+		i, err := m.adapter.info(gone[0])
+		if err != nil {
+			return err
+		}
+		if err := i.Replay(time.Now().UTC()); err != nil {
+			return err
+		}
+		return m.insertAgain(ctx, tx, gone[0], &i)
+	})
+}
+
+// insertAgain inserts what was deleted, with a new record.
+func (m *Admin[TTx]) insertAgain(ctx context.Context, tx TTx, gone *rivertype.JobRow, i *retryjob.Info) error {
+	metadata, err := inserted(gone.Metadata)
+	if err != nil {
+		return err
+	}
+	args := &jobArgs{
+		kind: gone.Kind, payload: payloadOf(gone.EncodedArgs), record: stored{Record: i.Record},
+		uniqueKey: gone.UniqueKey, uniqueStates: bits(gone.UniqueStates),
+	}
+	if len(args.uniqueKey) == 0 {
+		args.uniqueKey, args.uniqueStates = keyOf(i.JobID), everyState
+	}
+	result, err := m.client.InsertTx(ctx, tx, args, &river.InsertOpts{
+		Queue: gone.Queue, Priority: gone.Priority, Tags: gone.Tags, Metadata: metadata,
+	})
+	switch {
+	case err != nil:
+		return err
+	case !args.installed:
+		return errNotInstalled
+	case result.UniqueSkippedAsDuplicate:
+		return fmt.Errorf("retryriver: job %s: River's unique key: %w", i.JobID, retryjob.ErrDuplicate)
+	}
+	return nil
+}
+
+// ReplayAll replays what f selects of the jobs that can be, each in a transaction of its own. What somebody else has replayed
+// meanwhile does not count.
+func (m *Admin[TTx]) ReplayAll(ctx context.Context, f retryjob.Filter) (done int, err error) {
+	if f.Statuses = only(f.Statuses, retryjob.Status.Replayable); len(f.Statuses) == 0 {
+		return 0, nil
+	}
+	limit := f.Limit
+	f.Limit = 0
+	for i, err := range m.List(ctx, f) {
+		if err != nil {
+			return done, err
+		}
+		switch err := m.Replay(ctx, i.JobID); {
+		case errors.Is(err, retryjob.ErrNotReplayable) || errors.Is(err, retryjob.ErrUnknownJob):
+			continue
+		case err != nil:
+			return done, err
+		}
+		if done++; done == limit {
+			break
+		}
+	}
+	return done, nil
+}
+
+// inserted returns the metadata that a job was inserted with.
+func inserted(metadata []byte) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(metadata, &fields); err != nil {
+		return nil, err
+	}
+	for key := range fields {
+		if !kept(key) {
+			delete(fields, key)
+		}
+	}
+	return json.Marshal(fields)
+}
+
+// bits returns states as River has them in its tables.
+func bits(states []rivertype.JobState) (mask byte) {
+	for bit, s := range []rivertype.JobState{
+		rivertype.JobStateAvailable, rivertype.JobStateCancelled, rivertype.JobStateCompleted, rivertype.JobStateDiscarded,
+		rivertype.JobStatePending, rivertype.JobStateRetryable, rivertype.JobStateRunning, rivertype.JobStateScheduled,
+	} {
+		for _, has := range states {
+			if has == s {
+				mask |= 1 << bit
+			}
+		}
+	}
+	return mask
+}

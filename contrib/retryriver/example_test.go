@@ -1,0 +1,110 @@
+package retryriver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryriver"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// A queue on a SQLite file: with retryjob.New it would be one in memory.
+func ExampleNewSQLite() {
+	dir, _ := os.MkdirTemp("", "example")
+	defer os.RemoveAll(dir)
+	ctx := context.Background()
+	q, err := retryriver.NewSQLite(ctx, filepath.Join(dir, "jobs.db"), retryjob.Config{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"webhooks": {MaxAttempts: 2, Backoff: retry.Backoff{Base: time.Millisecond}}}),
+		Handlers: map[string]retryjob.Handler{"webhook": func(ctx context.Context, job retryjob.Job) error {
+			if run, _ := retryjob.RunFrom(ctx); run.Attempt == 1 {
+				return errors.New("503 from the receiver")
+			}
+			return nil
+		}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer q.Close()
+	handle, err := q.Enqueue(ctx, retryjob.Job{Kind: "webhook", Policy: "webhooks", Payload: []byte(`{"to":"https://example.com"}`)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	job, err := handle.Wait(ctx)
+	fmt.Println(job.Status, err)
+	for _, run := range job.Runs {
+		fmt.Println(run.Attempt, run.Status, run.Err)
+	}
+	// Output:
+	// succeeded <nil>
+	// 1 waiting_retry 503 from the receiver
+	// 2 succeeded
+}
+
+// A program with plain River workers adds Install, and has retryjob.Admin.
+func ExampleAdapter_Install() {
+	dir, _ := os.MkdirTemp("", "example")
+	defer os.RemoveAll(dir)
+	ctx := context.Background()
+	db, err := retryriver.OpenSQLite(ctx, filepath.Join(dir, "jobs.db"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer db.Close()
+	workers := river.NewWorkers()
+	river.AddWorker(workers, river.WorkFunc(func(context.Context, *river.Job[mail]) error {
+		return retry.Permanent(errors.New("no such mailbox"))
+	}))
+	cfg := &river.Config{Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 10}}}
+
+	adapter, err := retryriver.New(retryriver.Options{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"standard": retry.Standard()}), PolicyOf: map[string]string{"": "standard"},
+	})
+	if err == nil {
+		err = adapter.Install(cfg) // the one line
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	client, err := river.NewClient(riversqlite.New(db), cfg)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_ = client.Start(ctx)
+	defer client.Stop(ctx)
+	inserted, err := client.Insert(ctx, mail{To: "nobody"}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	job, err := retryriver.NewAdmin(adapter, client).Wait(ctx, retryriver.JobID(inserted.Job))
+	fmt.Println(job.Status, job.Reason, err)
+	// Output: dead_letter terminal_error <nil>
+}
+
+// What is wrong with an installation is told all at once.
+func ExampleAdapter_Install_refused() {
+	adapter, err := retryriver.New(retryriver.Options{Policies: retryjob.FromMap(nil)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(adapter.Install(&river.Config{JobTimeout: -1, MaxAttempts: 3}))
+	// Output:
+	// retryriver: river.Config.JobTimeout is -1, with which a lost job is never found: it must be above 0
+	// retryriver: river.Config.MaxAttempts is 3: it must not be set, as the policies have it
+}

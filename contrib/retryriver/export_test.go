@@ -1,0 +1,84 @@
+package retryriver
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+
+	"github.com/retrygo/retry/retryjob"
+)
+
+// hasty is for tests: what is lost is found as soon as River's rescuer looks.
+var hasty = pace{poll: 10 * time.Millisecond, cooldown: 2 * time.Millisecond, unlimited: 2 * time.Second, rescue: time.Second, hasty: true}
+
+// NewMortalSQLite is NewSQLite for tests. cut takes the database away from it.
+func NewMortalSQLite(ctx context.Context, path string, c retryjob.Config) (q *Queue, cut func(), err error) {
+	db, err := OpenSQLite(ctx, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	line := &line{name: sqliteName(path, "rw"), driver: db.Driver()}
+	if err := db.Close(); err != nil {
+		return nil, nil, err
+	}
+	db = sql.OpenDB(line)
+	db.SetMaxOpenConns(1)
+	q, err = start[*sql.Tx](ctx, riversqlite.New(db), c, hasty, db.Close)
+	return q, func() { line.cut.Store(true); db.SetMaxIdleConns(-1) }, err
+}
+
+// line makes connections until it is cut.
+type line struct {
+	name   string
+	driver driver.Driver
+	cut    atomic.Bool
+}
+
+func (l *line) Driver() driver.Driver { return l.driver }
+
+func (l *line) Connect(context.Context) (driver.Conn, error) {
+	if l.cut.Load() {
+		return nil, context.Canceled // any other error River would try to get over for ever
+	}
+	conn, err := l.driver.Open(l.name)
+	if err != nil {
+		return nil, err
+	}
+	return &lineConn{conn.(sqliteConn), l}, nil
+}
+
+// sqliteConn is what database/sql uses of a connection of the driver.
+type sqliteConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+}
+
+// lineConn is not given to anybody else once its line is cut.
+type lineConn struct {
+	sqliteConn
+	line *line
+}
+
+func (c *lineConn) ResetSession(context.Context) error {
+	if c.line.cut.Load() {
+		return driver.ErrBadConn
+	}
+	return nil
+}
+
+// NewHastyPostgres is NewPostgres for tests.
+func NewHastyPostgres(ctx context.Context, pool *pgxpool.Pool, c retryjob.Config) (*Queue, error) {
+	return start(ctx, riverpgxv5.New(pool), c, hasty, func() error { return nil })
+}
+
+// Abandon lets what is left of a queue end in its own time.
+func (q *Queue) Abandon() { go q.client.StopAndCancel(context.Background()) }

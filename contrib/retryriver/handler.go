@@ -1,0 +1,156 @@
+package retryriver
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"github.com/retrygo/retry/retryjob"
+)
+
+// AddHandler adds a worker to workers that gives the retryjob.Jobs of a kind to h. It is for programs that mix them with
+// plain River jobs; NewSQLite and NewPostgres do it by themselves. An attempt is given up as lost, by its context and by
+// River's rescuer, ten seconds after the AttemptTimeout of its policy; without one, after river.Config.JobTimeout.
+//
+// A nil handler, a kind that River would not take and a kind that has a worker already give an error.
+func (a *Adapter) AddHandler(workers *river.Workers, kind string, h retryjob.Handler) error {
+	return a.addHandler(workers, kind, h, 0)
+}
+
+// longestKind is the length that River's tables allow.
+const longestKind = 127
+
+// addHandler adds a worker that gives up attempts without an AttemptTimeout after unlimited; 0 means JobTimeout.
+func (a *Adapter) addHandler(workers *river.Workers, kind string, h retryjob.Handler, unlimited time.Duration) (err error) {
+	switch {
+	case workers == nil:
+		return errors.New("retryriver: AddHandler: the river.Workers are nil")
+	case h == nil:
+		return fmt.Errorf("retryriver: AddHandler: the handler of kind %q is nil", kind)
+	case len(kind) < 2 || len(kind) > longestKind:
+		return fmt.Errorf("retryriver: AddHandler: kind %.40q has %d bytes: River takes 2 to %d", kind, len(kind), longestKind)
+	}
+	defer func() {
+		if refused := recover(); refused != nil { // River has no other way to say it
+			err = fmt.Errorf("retryriver: AddHandler: %v", refused)
+		}
+	}()
+	river.AddWorkerArgs(workers, anyArgs{kind}, &handlerWorker{adapter: a, handler: h, unlimited: unlimited})
+	return nil
+}
+
+// anyArgs is the args of jobs that are worked on: whatever JSON they are.
+type anyArgs struct{ kind string }
+
+func (a anyArgs) Kind() string { return a.kind }
+
+func (a anyArgs) UnmarshalJSON([]byte) error { return nil }
+
+// handlerWorker is a retryjob.Handler as River sees it.
+type handlerWorker struct {
+	river.WorkerDefaults[anyArgs]
+	adapter   *Adapter
+	handler   retryjob.Handler
+	unlimited time.Duration
+}
+
+// Timeout returns when River gives up the attempt. Before that the Stepper's AttemptTimeout ends it, with its own cause.
+func (w *handlerWorker) Timeout(job *river.Job[anyArgs]) time.Duration {
+	s, err := w.adapter.load(job.JobRow)
+	if err != nil {
+		return w.unlimited
+	}
+	if p, ok := w.adapter.options.Policies(s.Policy); ok && p.AttemptTimeout > 0 {
+		return p.AttemptTimeout + grace
+	}
+	return w.unlimited
+}
+
+func (w *handlerWorker) Work(ctx context.Context, job *river.Job[anyArgs]) error {
+	r, ok := ctx.Value(recordKey{}).(*retryjob.Record)
+	if !ok {
+		return fmt.Errorf("retryriver: kind %q is worked on without the Adapter: %w", job.Kind, errNotInstalled)
+	}
+	return w.handler(ctx, retryjob.Job{
+		ID: r.JobID, Kind: job.Kind, Policy: r.Policy, Payload: payloadOf(job.EncodedArgs), Correlation: r.Correlation, Due: r.First,
+	})
+}
+
+// recordKey is where the context of an attempt has its record.
+type recordKey struct{}
+
+// jobArgs is the args that a job is inserted with: its payload as it is, so that a plain river.Worker can work on it. The
+// rest is for InsertBegin.
+type jobArgs struct {
+	kind         string
+	payload      json.RawMessage
+	record       stored
+	uniqueKey    []byte
+	uniqueStates byte
+	installed    bool // InsertBegin has seen it
+}
+
+// everyState makes River keep a key unique whatever the state of its job.
+const everyState = 0xff
+
+// newArgs returns what a job is inserted with.
+func newArgs(j *retryjob.Job) *jobArgs {
+	return &jobArgs{
+		kind: j.Kind, payload: j.Payload, record: stored{Record: retryjob.NewRecord(j, time.Now().UTC())},
+		uniqueKey: keyOf(j.ID), uniqueStates: everyState,
+	}
+}
+
+// keyOf returns River's unique key of a job: it keeps IDs unique, and is the index by which they are found.
+func keyOf(id string) []byte {
+	sum := sha256.Sum256([]byte("retryjob:" + id))
+	return sum[:]
+}
+
+func (a *jobArgs) Kind() string { return a.kind }
+
+// MarshalJSON returns the args that keep the payload. An object is kept as it is. Anything else is wrapped into one, since
+// River's SQLite driver makes SQL values of the rest and loses null, and a number's digits.
+func (a *jobArgs) MarshalJSON() ([]byte, error) {
+	payload := bytes.TrimSpace(a.payload)
+	if len(payload) == 0 {
+		payload = []byte("null")
+	}
+	if _, wrapped := unwrap(payload); payload[0] == '{' && !wrapped {
+		return payload, nil
+	}
+	return json.Marshal(map[string]json.RawMessage{wrapperKey: payload})
+}
+
+// wrapperKey is the only key of the object that a payload is wrapped into.
+const wrapperKey = "retryjob"
+
+// payloadOf returns the payload that args keep: nothing where it is null.
+func payloadOf(args []byte) json.RawMessage {
+	if payload, ok := unwrap(args); ok {
+		args = payload
+	}
+	if string(args) == "null" {
+		return nil
+	}
+	return json.RawMessage(args)
+}
+
+// unwrap returns what an object has under wrapperKey, where it has nothing else.
+func unwrap(args []byte) (json.RawMessage, bool) {
+	if len(args) == 0 || args[0] != '{' || !bytes.Contains(args, []byte(wrapperKey)) && !bytes.Contains(args, []byte(`\u`)) {
+		return nil, false
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(args, &fields); err != nil || len(fields) != 1 {
+		return nil, false
+	}
+	payload, ok := fields[wrapperKey]
+	return payload, ok
+}

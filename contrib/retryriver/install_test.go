@@ -1,0 +1,98 @@
+package retryriver_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryriver"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// catalog is what most tests here decide by.
+var catalog = retryjob.FromMap(map[string]retry.Policy{
+	"quick":   {MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Millisecond}, AttemptTimeout: 5 * time.Second},
+	"slow":    {AttemptTimeout: 2 * time.Minute},
+	"endless": {MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Millisecond}},
+	"broken":  {MaxAttempts: -7},
+})
+
+func TestNewNamesEveryFault(t *testing.T) {
+	_, err := retryriver.New(retryriver.Options{Retention: -1})
+	require.EqualError(t, err, "retryriver: Options.Policies is not set\nretryriver: Options.Retention -1ns is below 0")
+	_, err = retryriver.New(retryriver.Options{Policies: catalog, PolicyOf: map[string]string{"mail": "none", "": "broken", "call": "quick"}})
+	require.ErrorIs(t, err, retryjob.ErrUnknownPolicy)
+	lines := strings.Split(err.Error(), "\n")
+	require.Equal(t, `retryriver: Options.PolicyOf["mail"] is "none": retryjob: unknown policy`, lines[len(lines)-1])
+	require.Contains(t, lines[0], `retryriver: Options.PolicyOf[""] is "broken": retry: Policy.MaxAttempts`)
+}
+
+func TestInstallSetsWhatIsNotSet(t *testing.T) {
+	a, err := retryriver.New(retryriver.Options{Policies: catalog, PolicyOf: map[string]string{"mail": "slow", "": "quick"}})
+	require.NoError(t, err)
+	var cfg river.Config
+	require.NoError(t, a.Install(&cfg))
+	require.Equal(t, 130*time.Second, cfg.JobTimeout, "ten seconds more than the longest AttemptTimeout")
+	require.Equal(t, 190*time.Second, cfg.RescueStuckJobsAfter)
+	require.Equal(t, 14*24*time.Hour, cfg.CancelledJobRetentionPeriod)
+	require.Equal(t, 14*24*time.Hour, cfg.DiscardedJobRetentionPeriod)
+	require.Equal(t, 24*time.Hour, cfg.CompletedJobRetentionPeriod)
+	require.Len(t, cfg.Plugins, 1)
+	require.NotNil(t, cfg.RetryPolicy)
+}
+
+func TestInstallRefusesWhatLosesJobs(t *testing.T) {
+	day := 24 * time.Hour
+	for _, row := range []struct {
+		name string
+		cfg  river.Config
+		want []string
+	}{
+		{name: "a lost job is never found", cfg: river.Config{JobTimeout: -1}, want: []string{
+			"retryriver: river.Config.JobTimeout is -1, with which a lost job is never found: it must be above 0"}},
+		{name: "an attempt has less time than its policy gives", cfg: river.Config{JobTimeout: time.Minute}, want: []string{
+			`retryriver: river.Config.JobTimeout is 1m0s: it must be at least 2m0s, the AttemptTimeout of policy "slow"`}},
+		{name: "a job is taken for lost while it runs", cfg: river.Config{JobTimeout: time.Hour, RescueStuckJobsAfter: time.Hour}, want: []string{
+			"retryriver: river.Config.RescueStuckJobsAfter is 1h0m0s: it must be above JobTimeout, which is 1h0m0s"}},
+		{name: "retention without end", cfg: river.Config{
+			CompletedJobRetentionPeriod: -1, CancelledJobRetentionPeriod: -1, DiscardedJobRetentionPeriod: 7 * day,
+		}, want: []string{
+			"retryriver: river.Config.CompletedJobRetentionPeriod is -1, which SQLite takes for no time at all: it must be above 0",
+			"retryriver: river.Config.CancelledJobRetentionPeriod is -1ns: it must not be set, or be Options.Retention, 336h0m0s",
+			"retryriver: river.Config.DiscardedJobRetentionPeriod is 168h0m0s: it must not be set, or be Options.Retention, 336h0m0s"}},
+		{name: "somebody else decides", cfg: river.Config{RetryPolicy: &river.DefaultClientRetryPolicy{}, MaxAttempts: 5}, want: []string{
+			"retryriver: river.Config.RetryPolicy is a *river.DefaultClientRetryPolicy: it must not be set, as the policies decide",
+			"retryriver: river.Config.MaxAttempts is 5: it must not be set, as the policies have it"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			a, err := retryriver.New(retryriver.Options{Policies: catalog, PolicyOf: map[string]string{"mail": "slow"}})
+			require.NoError(t, err)
+			before := row.cfg
+			require.EqualError(t, a.Install(&row.cfg), strings.Join(row.want, "\n"))
+			require.Equal(t, before, row.cfg, "it was changed all the same")
+		})
+	}
+	a, err := retryriver.New(retryriver.Options{Policies: catalog})
+	require.NoError(t, err)
+	require.EqualError(t, a.Install(nil), "retryriver: Install: river.Config is nil")
+	var twice river.Config
+	require.NoError(t, a.Install(&twice))
+	require.ErrorContains(t, a.Install(&twice), "river.Config.RetryPolicy is a *retryriver.plugin")
+}
+
+func TestAddHandlerRefusesWhatRiverWould(t *testing.T) {
+	a, err := retryriver.New(retryriver.Options{Policies: catalog})
+	require.NoError(t, err)
+	workers := river.NewWorkers()
+	nothing := func(context.Context, retryjob.Job) error { return nil }
+	require.NoError(t, a.AddHandler(workers, "mail", nothing))
+	require.EqualError(t, a.AddHandler(workers, "mail", nothing), `retryriver: AddHandler: worker for kind "mail" is already registered`)
+	require.EqualError(t, a.AddHandler(workers, "m", nothing), `retryriver: AddHandler: kind "m" has 1 bytes: River takes 2 to 127`)
+	require.EqualError(t, a.AddHandler(workers, "call", nil), `retryriver: AddHandler: the handler of kind "call" is nil`)
+	require.EqualError(t, a.AddHandler(nil, "call", nothing), "retryriver: AddHandler: the river.Workers are nil")
+}

@@ -1,0 +1,256 @@
+package retryriver_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryriver"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// mail is the args of a plain job.
+type mail struct {
+	To string `json:"to"`
+}
+
+func (mail) Kind() string { return "mail" }
+
+// office is a program with plain workers on SQLite, which works once it is opened.
+type office struct {
+	*retryriver.Admin[*sql.Tx]
+	t       *testing.T
+	adapter *retryriver.Adapter
+	db      *sql.DB
+	client  *river.Client[*sql.Tx]
+}
+
+// newOffice makes one whose mail goes under policy.
+func newOffice(t *testing.T, policy string, send func(ctx context.Context, job *river.Job[mail]) error) *office {
+	db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	a, err := retryriver.New(retryriver.Options{Policies: catalog, PolicyOf: map[string]string{"mail": policy}})
+	require.NoError(t, err)
+	workers := river.NewWorkers()
+	river.AddWorker(workers, river.WorkFunc(send))
+	cfg := &river.Config{
+		Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 5}},
+		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 10 * time.Millisecond, TestOnly: true,
+	}
+	require.NoError(t, a.Install(cfg))
+	client, err := river.NewClient(riversqlite.New(db), cfg)
+	require.NoError(t, err)
+	return &office{retryriver.NewAdmin(a, client), t, a, db, client}
+}
+
+// open starts it.
+func (o *office) open() {
+	require.NoError(o.t, o.client.Start(o.t.Context()))
+	o.t.Cleanup(func() { require.NoError(o.t, o.client.StopAndCancel(context.Background())) })
+}
+
+// send inserts a job and returns its number and ID.
+func (o *office) send(opts *river.InsertOpts) (int64, string) {
+	result, err := o.client.Insert(o.t.Context(), mail{To: "you"}, opts)
+	require.NoError(o.t, err)
+	return result.Job.ID, retryriver.JobID(result.Job)
+}
+
+// exec changes the database behind everybody's back.
+func (o *office) exec(query string, args ...any) {
+	_, err := o.db.ExecContext(o.t.Context(), query, args...)
+	require.NoError(o.t, err)
+}
+
+// ended waits for the end of a job.
+func (o *office) ended(id string) retryjob.Info {
+	i, err := o.Wait(o.t.Context(), id)
+	require.NoError(o.t, err)
+	return i
+}
+
+var errFull = errors.New("the mailbox is full")
+
+func TestPlainWorkersAreRetriedByPolicy(t *testing.T) {
+	var attempts []int
+	o := newOffice(t, "quick", func(ctx context.Context, job *river.Job[mail]) error {
+		info, ok := retryjob.RunFrom(ctx)
+		require.True(t, ok)
+		require.Equal(t, retryriver.JobID(job.JobRow), info.JobID)
+		if attempts = append(attempts, info.Attempt); len(attempts) < 3 {
+			return errFull
+		}
+		return nil
+	})
+	o.open()
+	_, id := o.send(&river.InsertOpts{MaxAttempts: 1, Tags: []string{"urgent"}}) // River's limit does not count
+	i := o.ended(id)
+	require.Equal(t, []int{1, 2, 3}, attempts)
+	require.Equal(t, retryjob.Succeeded, i.Status)
+	require.Equal(t, []retryjob.Status{retryjob.WaitingRetry, retryjob.WaitingRetry, retryjob.Succeeded}, statuses(i))
+	require.Equal(t, "mail", i.Kind)
+	require.JSONEq(t, `{"to":"you"}`, string(i.Payload))
+}
+
+func statuses(i retryjob.Info) (list []retryjob.Status) {
+	for _, run := range i.Runs {
+		list = append(list, run.Status)
+	}
+	return list
+}
+
+func TestPlainWorkersKeepRiversErrors(t *testing.T) {
+	snoozed := false
+	o := newOffice(t, "quick", func(_ context.Context, job *river.Job[mail]) error {
+		if !snoozed {
+			snoozed = true
+			return river.JobSnooze(time.Millisecond)
+		}
+		return river.JobCancel(errFull)
+	})
+	o.open()
+	_, id := o.send(nil)
+	i := o.ended(id)
+	require.Equal(t, retryjob.DeadLettered, i.Status, "River's cancel is a terminal error")
+	require.Equal(t, retry.TerminalError, i.Reason.Reason)
+	require.Equal(t, 1, i.Attempts, "a snooze does not count")
+	require.Equal(t, "JobCancelError: the mailbox is full", i.Last().Err)
+}
+
+func TestAPlainJobWithoutAPolicyIsRefused(t *testing.T) {
+	o := newOffice(t, "quick", func(context.Context, *river.Job[mail]) error { return nil })
+	a, err := retryriver.New(retryriver.Options{Policies: catalog})
+	require.NoError(t, err)
+	var cfg river.Config
+	require.NoError(t, a.Install(&cfg))
+	client, err := river.NewClient(riversqlite.New(o.db), &cfg)
+	require.NoError(t, err)
+	_, err = client.Insert(t.Context(), mail{}, nil)
+	require.ErrorIs(t, err, retryjob.ErrUnknownPolicy)
+}
+
+func TestAJobOfAnUnknownPolicyIsPutOffAndNotCounted(t *testing.T) {
+	o := newOffice(t, "quick", func(context.Context, *river.Job[mail]) error { return nil })
+	at := time.Now().Add(time.Minute)
+	row, id := o.send(&river.InsertOpts{ScheduledAt: at})
+	o.exec(`UPDATE river_job SET state = 'available', scheduled_at = datetime('now', 'subsec'),
+		metadata = jsonb_set(metadata, '$.retryjob[0].policy', 'gone') WHERE id = ?`, row)
+	events, cancel := o.client.Subscribe(river.EventKindJobSnoozed)
+	defer cancel()
+	o.open()
+	<-events
+	i, err := o.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, retryjob.Pending, i.Status)
+	require.Equal(t, 0, i.Attempts)
+	require.Greater(t, time.Until(i.Due), 50*time.Second)
+	require.True(t, i.First.Equal(at), "%v is not %v", i.First, at)
+}
+
+func TestRiversOwnRetryDoesNotRunWhatHasEnded(t *testing.T) {
+	attempts := 0
+	o := newOffice(t, "quick", func(context.Context, *river.Job[mail]) error {
+		attempts++
+		return retry.Permanent(errFull)
+	})
+	o.open()
+	row, id := o.send(nil)
+	before := o.ended(id)
+	events, cancel := o.client.Subscribe(river.EventKindJobCancelled)
+	defer cancel()
+	_, err := o.client.JobRetry(t.Context(), row)
+	require.NoError(t, err)
+	<-events
+	require.Equal(t, before, o.ended(id))
+	require.Equal(t, 1, attempts)
+	require.NoError(t, o.Replay(t.Context(), id))
+	require.Equal(t, 1, o.ended(id).Replays)
+	require.Equal(t, 2, attempts)
+}
+
+func TestWhatRiverDiscardsIsADeadLetter(t *testing.T) {
+	o := newOffice(t, "quick", func(context.Context, *river.Job[mail]) error { return nil })
+	row, id := o.send(nil)
+	o.exec(`UPDATE river_job SET state = 'discarded', attempt = 2, attempted_at = datetime('now', 'subsec'),
+		finalized_at = datetime('now', 'subsec') WHERE id = ?`, row)
+	var dead []retryjob.Info
+	for i, err := range o.DeadLetters(t.Context(), retryjob.Filter{Reasons: []retry.Reason{retry.AttemptsExhausted}}) {
+		require.NoError(t, err)
+		dead = append(dead, i)
+	}
+	require.Len(t, dead, 1)
+	require.Equal(t, id, dead[0].JobID)
+	require.Equal(t, 2, dead[0].Attempts)
+	require.Equal(t, retryjob.ErrLost.Error(), dead[0].Last().Err)
+	require.NoError(t, o.Replay(t.Context(), id))
+	i, err := o.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, retryjob.Pending, i.Status)
+	require.Equal(t, id, i.JobID, "the number of its row may be another")
+}
+
+func TestALostAttemptIsRecordedBeforeTheNextOne(t *testing.T) {
+	o := newOffice(t, "quick", func(context.Context, *river.Job[mail]) error { return errFull })
+	row, id := o.send(nil)
+	// As the rescuer leaves it: two attempts are counted, and nothing is recorded.
+	o.exec(`UPDATE river_job SET attempt = 2, attempted_at = datetime('now', 'subsec') WHERE id = ?`, row)
+	o.open()
+	i := o.ended(id)
+	require.Equal(t, retryjob.DeadLettered, i.Status)
+	require.Equal(t, retry.AttemptsExhausted, i.Reason.Reason)
+	require.Len(t, i.Runs, 3)
+	require.Equal(t, retryjob.ErrLost.Error(), i.Runs[1].Err)
+	require.Equal(t, errFull.Error(), i.Runs[2].Err)
+}
+
+func TestRiversCountOfAttemptsStopsAtAHundred(t *testing.T) {
+	o := newOffice(t, "endless", func(ctx context.Context, job *river.Job[mail]) error {
+		if info, _ := retryjob.RunFrom(ctx); info.Attempt == 105 {
+			return nil
+		}
+		return errFull
+	})
+	row, id := o.send(nil)
+	o.exec(`UPDATE river_job SET attempt = 98 WHERE id = ?`, row)
+	o.open()
+	i := o.ended(id)
+	require.Equal(t, 105, i.Attempts)
+	job, err := o.client.JobGet(t.Context(), row)
+	require.NoError(t, err)
+	require.Equal(t, 100, job.Attempt)
+	require.Len(t, job.Errors, 1)
+}
+
+func TestInsertTxIsPartOfTheTransaction(t *testing.T) {
+	o := newOffice(t, "quick", func(context.Context, *river.Job[mail]) error { return nil })
+	insert := func(id string) (retryjob.Handle, *sql.Tx, error) {
+		tx, err := o.db.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		h, err := retryriver.InsertTx(t.Context(), o.adapter, o.client, tx, retryjob.Job{ID: id, Kind: "mail", Policy: "quick", Payload: []byte(`{"to":"you"}`)})
+		return h, tx, err
+	}
+	h, tx, err := insert("undone")
+	require.NoError(t, err)
+	require.NoError(t, tx.Rollback())
+	_, err = h.Inspect(t.Context())
+	require.ErrorIs(t, err, retryjob.ErrUnknownJob)
+	h, tx, err = insert("done")
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit())
+	o.open()
+	i, err := h.Wait(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, retryjob.Succeeded, i.Status)
+	_, tx, err = insert("done")
+	require.ErrorIs(t, err, retryjob.ErrDuplicate)
+	require.NoError(t, tx.Rollback())
+}

@@ -1,0 +1,178 @@
+package retryriver
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+
+	"github.com/retrygo/retry/retryjob"
+)
+
+// Queue is a complete engine: a retryjob.Queue that keeps its jobs in a database, where other processes can work on them too
+// if they have the same Config. It has the methods of Admin, and Wait. After Shutdown those that only look still work, until
+// Close.
+type Queue struct {
+	engine
+	client interface {
+		Stop(ctx context.Context) error
+		StopAndCancel(ctx context.Context) error
+		Stopped() <-chan struct{}
+	}
+	down    atomic.Bool
+	closing sync.Once
+	release func() error
+}
+
+var _ retryjob.Queue = (*Queue)(nil)
+
+// engine is what an Admin is, whatever its database.
+type engine interface {
+	retryjob.Admin
+	retryjob.Enqueuer
+	Wait(ctx context.Context, id string) (retryjob.Info, error)
+}
+
+// pace is how River is run.
+type pace struct {
+	poll      time.Duration // between looks for jobs that are due
+	cooldown  time.Duration // between two looks at least
+	unlimited time.Duration // what an attempt without an AttemptTimeout has before it counts as lost
+	rescue    time.Duration // how long an attempt is not looked at as lost, whatever its policy
+	hasty     bool          // for tests: River's services start without a pause
+}
+
+// usual is what was measured: a shorter cooldown has River fetch single jobs, a longer one bounds it to 2000 jobs/s.
+var usual = pace{poll: 100 * time.Millisecond, cooldown: 2 * time.Millisecond, unlimited: time.Hour, rescue: grace + time.Second}
+
+// mostWorkers is what River allows for a queue.
+const mostWorkers = 10_000
+
+// NewSQLite returns an engine on the SQLite database in the file at path, as OpenSQLite opens it, which works on jobs until
+// Shutdown. A policy without an AttemptTimeout has an hour for an attempt, after which its worker counts as lost. ctx bounds
+// the opening. Besides Config's own rules, a Concurrency above 10,000 is refused.
+func NewSQLite(ctx context.Context, path string, c retryjob.Config) (*Queue, error) {
+	db, err := OpenSQLite(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	q, err := start[*sql.Tx](ctx, riversqlite.New(db), c, usual, db.Close)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return q, nil
+}
+
+// NewPostgres returns an engine on a PostgreSQL database that MigratePostgres has migrated; else it gives ErrNotMigrated or
+// ErrUnreachable. The pool stays the caller's, and has to have a connection more than the program needs, which listens. The
+// rest is as with NewSQLite.
+func NewPostgres(ctx context.Context, pool *pgxpool.Pool, c retryjob.Config) (*Queue, error) {
+	if err := checkPostgres(ctx, pool); err != nil {
+		return nil, err
+	}
+	return start(ctx, riverpgxv5.New(pool), c, usual, func() error { return nil })
+}
+
+// start makes the client and lets it work.
+func start[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], c retryjob.Config, p pace, release func() error) (*Queue, error) {
+	a, err := New(Options{Policies: c.Policies, Retention: c.Retention, Code: c.Code})
+	if err != nil {
+		return nil, err
+	}
+	concurrency := c.Concurrency
+	switch {
+	case concurrency < 0 || concurrency > mostWorkers:
+		return nil, fmt.Errorf("retryriver: Config.Concurrency %d is not from 0 to %d", concurrency, mostWorkers)
+	case concurrency == 0:
+		concurrency = 16 * runtime.GOMAXPROCS(0)
+	}
+	workers := river.NewWorkers()
+	for _, kind := range slices.Sorted(maps.Keys(c.Handlers)) {
+		if err := a.addHandler(workers, kind, c.Handlers[kind], p.unlimited); err != nil {
+			return nil, err
+		}
+	}
+	cfg := &river.Config{
+		Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: concurrency}},
+		FetchCooldown: p.cooldown, FetchPollInterval: p.poll,
+		JobTimeout: min(grace, p.rescue/2), RescueStuckJobsAfter: p.rescue, // of ours each has its own
+		Logger: quiet(), TestOnly: p.hasty,
+	}
+	if err := a.Install(cfg); err != nil {
+		return nil, err
+	}
+	client, err := river.NewClient(driver, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("retryriver: %w", err)
+	}
+	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
+		return nil, fmt.Errorf("retryriver: %w", err)
+	}
+	return &Queue{engine: NewAdmin(a, client), client: client, release: release}, nil
+}
+
+// Enqueue is that of retryjob.Enqueuer. After Shutdown it gives retryjob.ErrShutdown.
+func (q *Queue) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Handle, error) {
+	if q.down.Load() {
+		return retryjob.Handle{}, retryjob.ErrShutdown
+	}
+	return q.engine.Enqueue(ctx, job)
+}
+
+// Shutdown is that of retryjob.Queue: it takes no more jobs, starts no more attempts and waits for those under way; when ctx
+// ends, it ends them and waits for them still. left is nil, for the database has what is not done. The error is nil where
+// no attempt had to be ended, else that of ctx. A second call waits like the first one.
+func (q *Queue) Shutdown(ctx context.Context) (left []retryjob.Info, err error) {
+	q.down.Store(true)
+	if ctx.Err() == nil {
+		err = q.client.Stop(ctx)
+	} else {
+		err = ctx.Err()
+	}
+	if err != nil {
+		if hard := q.client.StopAndCancel(context.WithoutCancel(ctx)); hard != nil {
+			err = errors.Join(err, hard)
+		}
+	}
+	<-q.client.Stopped()
+	return nil, err
+}
+
+// Close is Shutdown without patience. It closes the database that NewSQLite has opened; a pool stays open.
+func (q *Queue) Close() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, _ = q.Shutdown(ctx) // its error is that it had no patience
+	var err error
+	q.closing.Do(func() { err = q.release() })
+	return err
+}
+
+// quiet returns the program's logger without what River says of each job.
+func quiet() *slog.Logger { return slog.New(warnings{slog.Default().Handler()}) }
+
+// warnings handles what is a warning or worse.
+type warnings struct{ slog.Handler }
+
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
+}
+
+func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{w.Handler.WithAttrs(attrs)}
+}
+
+func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }

@@ -1,0 +1,102 @@
+package retryriver
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// The errors of what opens a database that must be there already, found by errors.Is.
+var (
+	// ErrNoDatabase: there is no such file, or it is no SQLite database.
+	ErrNoDatabase = errors.New("retryriver: no database there")
+	// ErrUnreachable: the PostgreSQL server does not answer, or does not let us in, or has no such database.
+	ErrUnreachable = errors.New("retryriver: the server is out of reach")
+	// ErrNotMigrated: the database lacks River's tables, or has them for an older version.
+	ErrNotMigrated = errors.New("retryriver: the database is not migrated")
+)
+
+// Store looks at the jobs of a database and changes them, and runs none: it has the methods of retryjob.Admin. It knows no
+// policies, which Admin does not need. It is for tools.
+type Store struct {
+	retryjob.Admin
+	release func() error
+}
+
+var _ retryjob.Admin = (*Store)(nil)
+
+// OpenStore opens the database that a text names: the URL of a PostgreSQL server (postgres:// or postgresql://), else the path
+// of a SQLite file, which may stand behind "sqlite:". It makes nothing and migrates nothing: what is wrong is ErrNoDatabase,
+// ErrUnreachable or ErrNotMigrated. ctx bounds the opening.
+func OpenStore(ctx context.Context, database string) (*Store, error) {
+	if !strings.HasPrefix(database, "postgres://") && !strings.HasPrefix(database, "postgresql://") {
+		return OpenAdminSQLite(ctx, strings.TrimPrefix(database, "sqlite:"))
+	}
+	config, err := pgxpool.ParseConfig(database)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	s, err := OpenAdminPostgres(ctx, pool)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	s.release = func() error { pool.Close(); return nil }
+	return s, nil
+}
+
+// OpenAdminSQLite is OpenStore for the path of a SQLite file.
+func OpenAdminSQLite(ctx context.Context, path string) (*Store, error) {
+	db, err := existingSQLite(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := openStore[*sql.Tx](riversqlite.New(db), db.Close)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return s, nil
+}
+
+// OpenAdminPostgres is OpenStore for a pool, which stays the caller's.
+func OpenAdminPostgres(ctx context.Context, pool *pgxpool.Pool) (*Store, error) {
+	if err := checkPostgres(ctx, pool); err != nil {
+		return nil, err
+	}
+	return openStore(riverpgxv5.New(pool), func() error { return nil })
+}
+
+// openStore returns the Store of a database by a client that inserts at most.
+func openStore[TTx any](driver riverdriver.Driver[TTx], release func() error) (*Store, error) {
+	a, err := New(Options{Policies: func(string) (retry.Policy, bool) { return retry.Policy{}, false }})
+	if err != nil {
+		return nil, err
+	}
+	cfg := &river.Config{Logger: quiet()}
+	if err := a.Install(cfg); err != nil {
+		return nil, err
+	}
+	client, err := river.NewClient(driver, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("retryriver: %w", err)
+	}
+	return &Store{Admin: NewAdmin(a, client), release: release}, nil
+}
+
+// Close closes what OpenStore or OpenAdminSQLite has opened.
+func (s *Store) Close() error { return s.release() }

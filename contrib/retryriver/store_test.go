@@ -1,0 +1,130 @@
+package retryriver_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/contrib/retryriver"
+	"github.com/retrygo/retry/internal/testpg"
+	"github.com/retrygo/retry/retryjob"
+)
+
+func TestOpenStoreSaysWhatIsWrongWithAFile(t *testing.T) {
+	dir := t.TempDir()
+	text, empty, foreign := filepath.Join(dir, "text"), filepath.Join(dir, "empty"), filepath.Join(dir, "foreign.db")
+	require.NoError(t, os.WriteFile(text, []byte("no database, but long enough to be one"), 0o600))
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	db, err := retryriver.OpenSQLite(t.Context(), foreign)
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), "DROP TABLE river_job; DROP TABLE river_migration")
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	for _, row := range []struct {
+		name, path string
+		want       error
+	}{
+		{"there is no file", filepath.Join(dir, "none"), retryriver.ErrNoDatabase},
+		{"it is a folder", dir, retryriver.ErrNoDatabase},
+		{"it is a text", text, retryriver.ErrNoDatabase},
+		{"it is empty", empty, retryriver.ErrNotMigrated},
+		{"it has other tables", "sqlite:" + foreign, retryriver.ErrNotMigrated},
+		{"there is no name", "", retryriver.ErrNoDatabase},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			_, err := retryriver.OpenStore(t.Context(), row.path)
+			require.ErrorIs(t, err, row.want)
+			t.Log(err)
+		})
+	}
+	_, err = os.Stat(filepath.Join(dir, "none"))
+	require.ErrorIs(t, err, os.ErrNotExist, "it was made")
+}
+
+func TestOpenStoreSaysWhatIsWrongWithAServer(t *testing.T) {
+	server := testpg.Start(t)
+	_, err := retryriver.OpenStore(t.Context(), server.DSN())
+	require.ErrorIs(t, err, retryriver.ErrNotMigrated)
+	_, err = retryriver.OpenStore(t.Context(), "postgres://postgres@"+server.Addr()+"/none?sslmode=disable")
+	require.ErrorIs(t, err, retryriver.ErrUnreachable)
+	_, err = retryriver.OpenStore(t.Context(), "postgres://%zz")
+	require.ErrorIs(t, err, retryriver.ErrUnreachable)
+	pool, err := pgxpool.New(t.Context(), server.DSN())
+	require.NoError(t, err)
+	defer pool.Close()
+	_, err = retryriver.NewPostgres(t.Context(), pool, retryjob.Config{Policies: catalog})
+	require.ErrorIs(t, err, retryriver.ErrNotMigrated)
+	both := make(chan error, 2)
+	for range 2 {
+		go func() { both <- retryriver.MigratePostgres(t.Context(), pool) }()
+	}
+	require.NoError(t, <-both)
+	require.NoError(t, <-both)
+	s, err := retryriver.OpenStore(t.Context(), server.DSN())
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	server.Kill()
+	_, err = retryriver.OpenStore(t.Context(), server.DSN())
+	require.ErrorIs(t, err, retryriver.ErrUnreachable)
+}
+
+func TestManyOpenTheSameFileAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	const many = 8
+	opened := make(chan error, many)
+	for range many {
+		go func() {
+			db, err := retryriver.OpenSQLite(t.Context(), path)
+			if err == nil {
+				err = db.Close()
+			}
+			opened <- err
+		}()
+	}
+	for range many {
+		require.NoError(t, <-opened)
+	}
+	s, err := retryriver.OpenStore(t.Context(), path)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}
+
+func TestStoreReplaysWithoutPoliciesOrWorkers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "with space? and #%.db")
+	var mended atomic.Bool
+	q, _, err := retryriver.NewMortalSQLite(t.Context(), path, retryjob.Config{
+		Policies: catalog, Handlers: map[string]retryjob.Handler{"mail": func(context.Context, retryjob.Job) error {
+			if mended.Load() {
+				return nil
+			}
+			return os.ErrClosed
+		}},
+	})
+	require.NoError(t, err)
+	defer q.Close()
+	h, err := q.Enqueue(t.Context(), retryjob.Job{ID: "m-1", Kind: "mail", Policy: "quick", Payload: []byte(`[1,{"retryjob":2}]`), Correlation: "c"})
+	require.NoError(t, err)
+	i, err := h.Wait(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, retryjob.DeadLettered, i.Status)
+	mended.Store(true)
+	s, err := retryriver.OpenStore(t.Context(), path)
+	require.NoError(t, err)
+	defer s.Close()
+	require.NoError(t, s.Replay(t.Context(), "m-1"))
+	i, err = h.Wait(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, retryjob.Succeeded, i.Status)
+	require.Equal(t, 1, i.Replays)
+	require.Equal(t, "c", i.Correlation)
+	require.JSONEq(t, `[1,{"retryjob":2}]`, string(i.Payload))
+	n, err := s.Purge(t.Context(), retryjob.Filter{Until: time.Now().Add(time.Hour)})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+}

@@ -1,0 +1,204 @@
+package retryriver
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// metadataKey is where a job's metadata has its record. What is there is an array of one element: River's SQLite driver
+// merges an object into the one that is there, and would keep the fields that a newer record no longer has.
+const metadataKey = "retryjob"
+
+// stored is what the database has of a job beside River's columns.
+type stored struct {
+	retryjob.Record
+	// Seen is River's count of attempts when the record was written. What River counts beyond it was lost.
+	Seen int `json:"seen,omitempty"`
+	// ChangedAt is Record.Changed in microseconds since 1970, for SQL to order by.
+	ChangedAt int64 `json:"changed"`
+}
+
+// array returns the value of metadataKey. A job that nothing has happened to yet is told in short, since PostgreSQL has
+// an index entry for each field.
+func (s *stored) array() any {
+	s.ChangedAt = s.Changed().UnixMicro()
+	if s.Status == retryjob.Pending && s.Seen == 0 && s.Due.Equal(s.First) {
+		return []fresh{{s.Version, s.JobID, s.Policy, s.Correlation, s.First, s.Replays, s.ChangedAt}}
+	}
+	return []*stored{s}
+}
+
+// fresh is stored without what a job has that is yet to start.
+type fresh struct {
+	Version     int       `json:"v"`
+	JobID       string    `json:"job"`
+	Policy      string    `json:"policy"`
+	Correlation string    `json:"correlation,omitempty"`
+	First       time.Time `json:"first"`
+	Replays     int       `json:"replays,omitempty"`
+	ChangedAt   int64     `json:"changed"`
+}
+
+// load returns the record of a job as it was written last. A plain job gets one at its first failure; until then it has what
+// its row tells.
+func (a *Adapter) load(row *rivertype.JobRow) (stored, error) {
+	var metadata struct {
+		Records []stored `json:"retryjob"`
+		Snoozes int      `json:"snoozes"`
+	}
+	if len(row.Metadata) > len("{}") {
+		if err := json.Unmarshal(row.Metadata, &metadata); err != nil {
+			return stored{}, fmt.Errorf("retryriver: metadata of River's job %d: %w", row.ID, err)
+		}
+	}
+	if len(metadata.Records) > 0 {
+		s := metadata.Records[0]
+		if s.Status == 0 {
+			s.Status, s.Due = retryjob.Pending, s.First
+		}
+		return s, nil
+	}
+	first := row.ScheduledAt
+	if row.Attempt > 1 || metadata.Snoozes > 0 {
+		first = row.CreatedAt // the schedule is that of a later attempt
+	}
+	j := retryjob.Job{ID: rowID(row), Policy: a.policyOf(row.Kind)}
+	return stored{Record: retryjob.NewRecord(&j, first.UTC())}, nil
+}
+
+// JobID returns the ID of the retryjob.Job that a River job is, "" where its metadata cannot be read. That of a plain job has
+// its number and when it was created, since SQLite gives a number again.
+func JobID(row *rivertype.JobRow) string {
+	s, err := (&Adapter{}).load(row)
+	if err != nil {
+		return ""
+	}
+	return s.JobID
+}
+
+const rowPrefix = "river-"
+
+func rowID(row *rivertype.JobRow) string {
+	return rowPrefix + strconv.FormatInt(row.ID, 10) + "-" + strconv.FormatInt(row.CreatedAt.UnixMicro(), 36)
+}
+
+// rowOf returns the number that an ID of rowID has.
+func rowOf(id string) (int64, bool) {
+	rest, ok := strings.CutPrefix(id, rowPrefix)
+	digits, _, dashed := strings.Cut(rest, "-")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	return n, ok && dashed && err == nil
+}
+
+// attempt returns which attempt of the job a row that is leased is about: those that River has counted since the record
+// was written come on top of it.
+func (s *stored) attempt(row *rivertype.JobRow) int {
+	return s.Attempts + max(row.Attempt-s.Seen, 1)
+}
+
+// info returns the job as it is. The row's state says where it stands, the record why: it is behind where an attempt is
+// under way or was lost, and where somebody else has ended the job.
+func (a *Adapter) info(row *rivertype.JobRow) (retryjob.Info, error) {
+	s, err := a.load(row)
+	if err != nil {
+		return retryjob.Info{}, err
+	}
+	i := retryjob.Info{Record: s.Record, Kind: row.Kind, Payload: payloadOf(row.EncodedArgs)}
+	switch row.State {
+	case rivertype.JobStateCompleted:
+		if i.Status != retryjob.Succeeded { // only a success that was late is recorded
+			s.succeed(&i.Record, row)
+			finalize(&i.Record, retryjob.Succeeded, 0, row)
+		}
+	case rivertype.JobStateCancelled:
+		if !i.Status.Final() {
+			finalize(&i.Record, retryjob.Canceled, retry.CallerCanceled, row)
+		}
+	case rivertype.JobStateDiscarded:
+		if !i.Status.Final() {
+			s.lost(&i.Record, row, row.Attempt)
+			finalize(&i.Record, retryjob.DeadLettered, retry.AttemptsExhausted, row)
+		}
+	case rivertype.JobStateRunning:
+		s.lost(&i.Record, row, row.Attempt-1)
+		n := s.attempt(row)
+		i.Runs = append(i.Runs, retryjob.Run{ID: i.RunID(n), Attempt: n, Start: attemptedAt(row), Status: retryjob.Leased})
+		i.Status, i.Reason, i.Attempts = retryjob.Leased, retryjob.Reason{}, n
+		i.Due, i.Ended = time.Time{}, time.Time{}
+	default: // available, scheduled, retryable, pending
+		s.lost(&i.Record, row, row.Attempt)
+		i.Status, i.Reason, i.Ended = retryjob.WaitingRetry, retryjob.Reason{}, time.Time{}
+		if i.Attempts == 0 {
+			i.Status = retryjob.Pending
+		}
+		// What was decided differs from what River was told by its rounding only, unless somebody has changed the row.
+		if off := row.ScheduledAt.Sub(i.Due); off < -rounding || off > rounding {
+			i.Due = row.ScheduledAt.UTC()
+		}
+	}
+	return i, nil
+}
+
+const rounding = 10 * time.Millisecond
+
+// finalize makes the record one that has ended as the row says.
+func finalize(r *retryjob.Record, status retryjob.Status, reason retry.Reason, row *rivertype.JobRow) {
+	r.Status, r.Reason, r.Due, r.Ended = status, retryjob.Reason{Reason: reason}, time.Time{}, r.First
+	if row.FinalizedAt != nil {
+		r.Ended = row.FinalizedAt.UTC()
+	}
+}
+
+// succeed adds the attempt that the row tells of as a success.
+func (s *stored) succeed(r *retryjob.Record, row *rivertype.JobRow) {
+	s.lost(r, row, row.Attempt-1)
+	if row.Attempt <= s.Seen || row.FinalizedAt == nil {
+		return
+	}
+	r.Attempts++
+	start, end := attemptedAt(row), row.FinalizedAt.UTC()
+	for _, earlier := range []time.Time{r.First, r.Last().End} { // which are not rounded
+		if start.Before(earlier) {
+			start = earlier
+		}
+	}
+	if start.After(end) {
+		start = end
+	}
+	r.Runs = append(r.Runs, retryjob.Run{ID: r.RunID(r.Attempts), Attempt: r.Attempts, Start: start, End: end, Status: retryjob.Succeeded})
+}
+
+// lost adds the attempts up to River's count to r of which the record does not know: the newest one at least began when
+// the row says.
+func (s *stored) lost(r *retryjob.Record, row *rivertype.JobRow, count int) {
+	n := max(count-s.Seen, 0)
+	if n > keptLost {
+		r.Attempts, n = r.Attempts+n-keptLost, keptLost
+	}
+	for ; n > 0; n-- {
+		r.Attempts++
+		run := retryjob.Run{ID: r.RunID(r.Attempts), Attempt: r.Attempts, Status: retryjob.WaitingRetry, Err: retryjob.ErrLost.Error()}
+		if n == 1 && count == row.Attempt {
+			run.Start = attemptedAt(row)
+		}
+		r.Runs = append(r.Runs, run)
+	}
+}
+
+// keptLost bounds what lost adds to what retryjob.Record keeps.
+const keptLost = 64
+
+func attemptedAt(row *rivertype.JobRow) time.Time {
+	if row.AttemptedAt == nil {
+		return time.Time{}
+	}
+	return row.AttemptedAt.UTC()
+}

@@ -1,0 +1,251 @@
+package retryriver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+const (
+	// outOfTheWay is River's max_attempts, at which it discards a job without asking. Ours are bounded by snoozed, to which
+	// attempts that are lost one after the other add.
+	outOfTheWay = 10_000
+	// snoozed is River's count of attempts from which on a failure is told to it as a snooze.
+	snoozed = 100
+	// soon is River's interval between looks for scheduled jobs that are due: what is due earlier is made available at once,
+	// as River does with retries.
+	soon = 5 * time.Second
+	// putOff is how long a job waits that nobody here can decide about.
+	putOff = time.Minute
+)
+
+// plugin is what River calls.
+type plugin struct {
+	river.PluginDefaults
+	adapter *Adapter
+}
+
+func pluginOf(p *plugin) rivertype.Plugin { return p }
+
+var (
+	_ rivertype.HookInsertBegin  = (*plugin)(nil)
+	_ rivertype.WorkerMiddleware = (*plugin)(nil)
+	_ river.ClientRetryPolicy    = (*plugin)(nil)
+)
+
+// InsertBegin takes River's own limit of attempts out of the way, and gives a job its record. A plain job needs none yet, but
+// for one that is scheduled, whose row will no longer tell when it was first due.
+func (p *plugin) InsertBegin(_ context.Context, params *rivertype.JobInsertParams) error {
+	args, ours := params.Args.(*jobArgs)
+	if !ours {
+		policy := p.adapter.policyOf(params.Kind)
+		if _, ok := p.adapter.options.Policies(policy); !ok {
+			return fmt.Errorf("retryriver: kind %q: Options.PolicyOf has policy %q for it: %w", params.Kind, policy, retryjob.ErrUnknownPolicy)
+		}
+		if params.ScheduledAt != nil {
+			args = newArgs(&retryjob.Job{ID: retryjob.NewID(), Policy: policy, Due: *params.ScheduledAt})
+		}
+	}
+	params.MaxAttempts = outOfTheWay
+	if params.State == rivertype.JobStateScheduled && params.ScheduledAt != nil && time.Until(*params.ScheduledAt) < soon {
+		params.State = rivertype.JobStateAvailable
+	}
+	if args == nil {
+		return nil
+	}
+	args.installed = true
+	if params.UniqueKey == nil {
+		params.UniqueKey, params.UniqueStates = args.uniqueKey, args.uniqueStates
+	}
+	metadata, err := withKey(params.Metadata, metadataKey, args.record.array())
+	if err != nil {
+		return fmt.Errorf("retryriver: metadata of a job of kind %q: %w", params.Kind, err)
+	}
+	params.Metadata = metadata
+	return nil
+}
+
+// withKey returns the JSON object with a key added.
+func withKey(object []byte, key string, value any) ([]byte, error) {
+	fields := map[string]json.RawMessage{}
+	if len(object) > 0 {
+		if err := json.Unmarshal(object, &fields); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if fields[key], err = json.Marshal(value); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
+
+// Work makes an attempt. It is called around everything else that River does for one.
+func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(context.Context) error) error {
+	a := p.adapter
+	s, err := a.load(row)
+	if err != nil {
+		return a.wait(row, err)
+	}
+	if s.Status.Final() {
+		return again(&s.Record)
+	}
+	attempt, begun := s.attempt(row), time.Now()
+	lost := attempt - s.Attempts - 1
+	inside, end := within(ctx)
+	defer end(nil)
+	var result error // of the worker
+	verdict, err := a.stepper.Step(inside, &s.Record, attempt, func(ctx context.Context) error {
+		result = inner(context.WithValue(ctx, recordKey{}, &s.Record))
+		var snooze *rivertype.JobSnoozeError
+		var cancel *rivertype.JobCancelError
+		switch {
+		case errors.As(result, &snooze):
+			end(retryjob.ErrShutdown) // does not count, as with River
+		case errors.As(result, &cancel):
+			return retry.Permanent(result)
+		}
+		return result
+	})
+	if err != nil {
+		return a.wait(row, err)
+	}
+	if verdict.Status == retryjob.Succeeded && lost == 0 && time.Since(begun) < a.rescue {
+		return nil // the row tells all of it
+	}
+	s.Seen = row.Attempt
+	answer := p.answer(ctx, row, &s, verdict, result)
+	if err := river.MetadataSet(ctx, metadataKey, s.array()); err != nil {
+		return fmt.Errorf("retryriver: the record of River's job %d: %w", row.ID, err)
+	}
+	return answer
+}
+
+// answer returns what River is told.
+func (p *plugin) answer(ctx context.Context, row *rivertype.JobRow, s *stored, v retryjob.Verdict, result error) error {
+	var snooze *rivertype.JobSnoozeError
+	switch {
+	case v.Deferred:
+		s.Seen = row.Attempt - 1 // River takes it back
+		if errors.As(result, &snooze) {
+			s.Due = time.Now().UTC().Add(snooze.Duration)
+			return result
+		}
+		return snoozeUntil(v.Due)
+	case v.Status == retryjob.Succeeded:
+		return nil
+	case v.Status != retryjob.WaitingRetry:
+		return ended(&s.Record, result)
+	case row.Attempt >= min(snoozed, row.MaxAttempts):
+		s.Seen = row.Attempt - 1
+		return snoozeUntil(v.Due)
+	}
+	key := attemptKey{row.ID, row.Attempt}
+	p.adapter.due.Store(key, v.Due)
+	context.AfterFunc(ctx, func() { p.adapter.due.Delete(key) }) // River ends ctx when it is done with the attempt
+	if result == nil {
+		result = errors.New(s.Last().Err) // a panic
+	}
+	return result
+}
+
+// within returns the context of the attempt, which ends with ctx, but with a cause that retryjob knows.
+func within(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	inside, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		cause := context.Cause(ctx)
+		if errors.Is(cause, rivertype.ErrJobCancelledRemotely) {
+			cancel(fmt.Errorf("%w: %w", retryjob.ErrCanceled, cause))
+		} else {
+			cancel(fmt.Errorf("%w: %w", retryjob.ErrShutdown, cause))
+		}
+	})
+	return inside, func(cause error) { stop(); cancel(cause) }
+}
+
+// ended returns the error with which River ends the job for good.
+func ended(r *retryjob.Record, result error) error {
+	if result == nil {
+		result = errors.New(r.Status.String() + " (" + r.Reason.String() + ")")
+	}
+	return river.JobCancel(result)
+}
+
+// again returns what River is told of a job that had ended already, but was leased: by JobRetry, or by a rescuer that was
+// too late.
+func again(r *retryjob.Record) error {
+	if r.Status == retryjob.Succeeded {
+		return nil
+	}
+	return river.JobCancel(fmt.Errorf("retryriver: job %s is %s already: only Admin.Replay replays it", r.JobID, r.Status))
+}
+
+// wait puts off a job that cannot be decided about here.
+func (a *Adapter) wait(row *rivertype.JobRow, err error) error {
+	a.logger.Warn("retryriver: job put off for a minute", "job_id", row.ID, "kind", row.Kind, "error", err.Error())
+	return river.JobSnooze(putOff)
+}
+
+// snoozeUntil lets River try again at due, not earlier.
+func snoozeUntil(due time.Time) error { return river.JobSnooze(max(time.Until(ceil(due)), 0)) }
+
+// ceil rounds up to what SQLite keeps of a time, lest a due time come too early.
+func ceil(t time.Time) time.Time {
+	if rounded := t.Truncate(time.Millisecond); rounded.Before(t) {
+		return rounded.Add(time.Millisecond)
+	}
+	return t
+}
+
+// attemptKey is an attempt as River counts it.
+type attemptKey struct {
+	row     int64
+	attempt int
+}
+
+// NextRetry returns when the attempt after the one that has just failed is due: what Work has decided; and where it could
+// not, what it would decide of a lost attempt. It is never in the past, since River would take a time of its own then. A job
+// that is to end is due at once: Work ends it before anything is attempted.
+func (p *plugin) NextRetry(row *rivertype.JobRow) time.Time {
+	due, decided := p.adapter.due.LoadAndDelete(attemptKey{row.ID, row.Attempt})
+	at, _ := due.(time.Time)
+	if !decided {
+		at = p.adapter.afterLoss(row)
+	}
+	at = ceil(at)
+	if now := time.Now(); at.Before(now) {
+		return now
+	}
+	return at
+}
+
+// afterLoss returns when the next attempt is due after one that was lost; the zero time is at once.
+func (a *Adapter) afterLoss(row *rivertype.JobRow) time.Time {
+	s, err := a.load(row)
+	if err != nil || s.Status.Final() {
+		return time.Time{}
+	}
+	v, err := a.judge.Lost(context.Background(), &s.Record, s.attempt(row))
+	if err != nil && errors.Is(err, retryjob.ErrUnknownPolicy) {
+		return time.Now().Add(putOff)
+	}
+	return v.Due
+}
+
+// kept reports whether a key of a job's metadata is its inserter's, and not about the attempts that it had.
+func kept(key string) bool {
+	switch key {
+	case metadataKey, "snoozes", "cancel_attempted_at", "output", "unique_key_conflict":
+		return false
+	}
+	return !strings.HasPrefix(key, "river:")
+}
