@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"errors"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// databaseVariable is the environment variable that stands in for --database.
+const databaseVariable = "RETRYJOBS_DATABASE"
+
+var errNoDatabase = errors.New("which database? set --database or " + databaseVariable + " to a SQLite file or a postgres:// URL")
+
+// choose returns the database that --database or the environment names, once it is known which parts of it are secret.
+func (a *app) choose(set bool) (string, error) {
+	database := a.database
+	if !set {
+		database = a.Getenv(databaseVariable)
+	}
+	if database == "" {
+		return "", errNoDatabase
+	}
+	secrets, err := secretsOf(database)
+	if err != nil {
+		return "", err
+	}
+	a.secrets = secrets
+	return database, nil
+}
+
+// secretsOf returns the parts of a database's name that nobody must see. It refuses a name of which it cannot tell them,
+// with an error that shows nothing of it: a driver's error would show it all.
+func secretsOf(database string) ([]string, error) {
+	scheme, rest, isURL := strings.Cut(database, "://")
+	switch {
+	case !isURL && passwordKey.MatchString(database):
+		return nil, errors.New("the database must be given as a postgres:// URL, not as key=value pairs")
+	case !isURL || scheme == "sqlite":
+		return nil, nil
+	case scheme != "postgres" && scheme != "postgresql":
+		return nil, errors.New("the database must be a SQLite file or a postgres:// URL; the scheme of this URL is neither")
+	}
+	u, err := url.Parse(database)
+	if err != nil {
+		return nil, errors.New("the postgres:// URL is malformed; in a password, all but letters and digits must be written as %XX")
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil || u.User == nil && misplaced(u, query) {
+		return nil, errors.New("the postgres:// URL is ambiguous; in a password, all but letters and digits must be written as %XX")
+	}
+	var secrets []string
+	if password, ok := u.User.Password(); ok {
+		authority := rest
+		if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+			authority = rest[:i]
+		}
+		_, raw, _ := strings.Cut(authority[:strings.LastIndex(authority, "@")], ":")
+		secrets = append(secrets, password, raw, url.UserPassword("", password).String()[1:])
+	}
+	for _, key := range []string{"password", "sslpassword"} {
+		for _, value := range query[key] {
+			secrets = append(secrets, value, url.QueryEscape(value), url.PathEscape(value))
+		}
+	}
+	return secrets, nil
+}
+
+// misplaced reports whether the @ that ends a password stands where none belongs, since a /, ? or # in the password has
+// ended the host before it.
+func misplaced(u *url.URL, query url.Values) bool {
+	for key := range query {
+		if strings.Contains(key, "@") {
+			return true
+		}
+	}
+	return strings.Contains(u.Path+u.Fragment, "@")
+}
+
+// label returns how an error names the database: without password and settings.
+func label(database string) string {
+	u, err := url.Parse(database)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return database
+	}
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	if name := u.User.Username(); name != "" {
+		shown.User = url.User(name)
+	}
+	return shown.String()
+}
+
+// userPassword and passwordKey find passwords by how they are written, so that one in an argument of which nobody thought
+// as a database is hidden too.
+var (
+	userPassword = regexp.MustCompile(`(://[^:@/\s]*):\S*@`)
+	passwordKey  = regexp.MustCompile(`(?i)(password\s*=\s*)[^\s&]+`)
+)
+
+// redact returns the text with xxxxx for each secret, as url.URL.Redacted writes it.
+func redact(text string, secrets []string) string {
+	ordered := slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return len(b) - len(a) }) // a part after the whole
+	for _, secret := range ordered {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "xxxxx")
+		}
+	}
+	text = userPassword.ReplaceAllString(text, "${1}:xxxxx@")
+	return passwordKey.ReplaceAllString(text, "${1}xxxxx")
+}

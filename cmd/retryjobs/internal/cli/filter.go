@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrygo/retry/retryjob"
+)
+
+// reasonTexts returns the reasons as what prints.
+func reasonTexts() []retryjob.Reason {
+	var all []retryjob.Reason
+	for _, reason := range retryjob.Reasons() {
+		all = append(all, retryjob.Reason{Reason: reason})
+	}
+	return all
+}
+
+// selection is the flags that select jobs.
+type selection struct {
+	able                               []retryjob.Status // the statuses that the command is about
+	statuses, reasons, policies, kinds []string
+	since, until                       string
+	limit                              int
+}
+
+// selectionFlags is the names of the flags that make a filter. --limit is none: it does not say which jobs.
+var selectionFlags = []string{"status", "reason", "policy", "kind", "since", "until"}
+
+// add defines the flags.
+func (s *selection) add(cmd *cobra.Command, limit int) {
+	flags := cmd.Flags()
+	flags.StringSliceVar(&s.statuses, "status", nil, "only jobs of this `status`: "+listed(s.able))
+	flags.StringSliceVar(&s.reasons, "reason", nil, "only jobs that ended for this `reason`: "+listed(reasonTexts()))
+	flags.StringSliceVar(&s.policies, "policy", nil, "only jobs of the policy with this `name`")
+	flags.StringSliceVar(&s.kinds, "kind", nil, "only jobs of this `kind`")
+	flags.StringVar(&s.since, "since", "", "only jobs that changed since this `time`: 24h or 7d ago, or RFC 3339")
+	flags.StringVar(&s.until, "until", "", "only jobs that changed before this `time`")
+	flags.IntVar(&s.limit, "limit", limit, "at most this `number` of jobs; 0 means all of them")
+}
+
+// given reports whether a flag says which jobs are meant.
+func (s *selection) given(cmd *cobra.Command) bool {
+	return slices.ContainsFunc(selectionFlags, cmd.Flags().Changed)
+}
+
+// filter returns what the flags mean at now. A flag that is there without a value is refused, since it is a variable of a
+// script that is not set, and means anything but all jobs.
+func (s *selection) filter(cmd *cobra.Command, now time.Time) (retryjob.Filter, error) {
+	f := retryjob.Filter{Policies: s.policies, Kinds: s.kinds, Limit: s.limit}
+	for i, values := range [][]string{s.statuses, s.reasons, s.policies, s.kinds} {
+		if name := selectionFlags[i]; cmd.Flags().Changed(name) && (len(values) == 0 || slices.Contains(values, "")) {
+			return f, fmt.Errorf("--%s has no value", name)
+		}
+	}
+	var err error
+	if f.Statuses, err = chosen("status", s.statuses, s.able); err != nil {
+		return f, err
+	}
+	ended, err := chosen("reason", s.reasons, reasonTexts())
+	if err != nil {
+		return f, err
+	}
+	for _, reason := range ended {
+		f.Reasons = append(f.Reasons, reason.Reason)
+	}
+	for _, bound := range []struct {
+		name, value string
+		to          *time.Time
+	}{{"since", s.since, &f.Since}, {"until", s.until, &f.Until}} {
+		if !cmd.Flags().Changed(bound.name) {
+			continue
+		}
+		if *bound.to, err = parseTime(bound.value, now); err != nil {
+			return f, fmt.Errorf("--%s %q %w", bound.name, bound.value, err)
+		}
+	}
+	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
+		return f, fmt.Errorf("--since %s is not before --until %s", s.since, s.until)
+	}
+	if s.limit < 0 {
+		return f, fmt.Errorf("--limit %d is below 0", s.limit)
+	}
+	return f, nil
+}
+
+// change returns the filter of a command that changes what it selects. It refuses to change all jobs without --yes.
+func (s *selection) change(cmd *cobra.Command, now time.Time, yes bool) (retryjob.Filter, error) {
+	f, err := s.filter(cmd, now)
+	if err == nil && !yes && !s.given(cmd) {
+		err = fmt.Errorf("no filter says which jobs to %s: give one (--%s), or --yes for all of them; there is no prompt",
+			cmd.Name(), strings.Join(selectionFlags, ", --"))
+	}
+	if len(f.Statuses) == 0 {
+		f.Statuses = s.able
+	}
+	return f, err
+}
+
+// chosen returns those of all whose texts the flag was given.
+func chosen[T fmt.Stringer](flag string, given []string, all []T) ([]T, error) {
+	var found []T
+	for _, text := range given {
+		i := slices.IndexFunc(all, func(v T) bool { return v.String() == text })
+		if i < 0 {
+			return nil, fmt.Errorf("--%s %q is not one of %s", flag, text, listed(all))
+		}
+		found = append(found, all[i])
+	}
+	return found, nil
+}
+
+func listed[T fmt.Stringer](all []T) string {
+	texts := make([]string, len(all))
+	for i, v := range all {
+		texts[i] = v.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// longestAgo is the longest time ago in days: more than a hundred years, less than a Duration holds.
+const longestAgo = 40_000
+
+// parseTime returns the time that value means at now: RFC 3339, or that long ago by time.ParseDuration or in days of 24
+// hours ("7d"). A negative time ago is refused: it would be ahead.
+func parseTime(value string, now time.Time) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, value); err == nil {
+		return at, nil
+	}
+	if days, ok := strings.CutSuffix(value, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 32); err == nil && n <= longestAgo {
+			return now.Add(-time.Duration(n) * 24 * time.Hour), nil
+		}
+	}
+	if ago, err := time.ParseDuration(value); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	return time.Time{}, fmt.Errorf("is neither a time ago (90m, 24h, 7d) nor a time as in RFC 3339 (%s)", now.UTC().Format(time.RFC3339))
+}

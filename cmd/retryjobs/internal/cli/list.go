@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrygo/retry/retryjob"
+)
+
+// listLimit is how many jobs list shows unless it is told: a screen or two.
+const listLimit = 50
+
+// errorWidth is how many characters of an error a line of a table shows.
+const errorWidth = 60
+
+func (a *app) listCommand() *cobra.Command {
+	s := selection{able: retryjob.Statuses()}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List jobs, the one that changed last first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			now := a.Now()
+			f, err := s.filter(cmd, now)
+			if err != nil {
+				return err
+			}
+			return a.work(cmd, now, func(ctx context.Context, s *session) error { return s.list(ctx, f) })
+		},
+	}
+	s.add(cmd, listLimit)
+	return cmd
+}
+
+// list prints what f selects, and says so where that is more than it may print.
+func (s *session) list(ctx context.Context, f retryjob.Filter) error {
+	limit := f.Limit
+	if limit > 0 {
+		f.Limit++ // to see whether there are more
+	}
+	var t *table
+	shown := 0
+	for info, err := range s.store.List(ctx, f) {
+		if err != nil {
+			if t != nil {
+				t.flush()
+			}
+			return err
+		}
+		if limit > 0 && shown == limit {
+			defer s.remark("there are more than %s; --limit 0 lists all", plural(limit, "job"))
+			break
+		}
+		shown++
+		if s.json {
+			if err := s.printInfo(&info); err != nil {
+				return err
+			}
+			continue
+		}
+		if t == nil {
+			t = newTable(s.out, "ID", "KIND", "POLICY", "STATUS", "REASON", "ATTEMPTS", "DUE OR ENDED", "LAST ERROR")
+		}
+		t.line(info.JobID, info.Kind, info.Policy, info.Status.String(), info.Reason.String(),
+			strconv.Itoa(info.Attempts), stamp(dueOrEnded(&info.Record)), shorten(printable(lastError(&info.Record)), errorWidth))
+	}
+	switch {
+	case t != nil:
+		t.flush()
+	case shown == 0:
+		s.remark("no such jobs")
+	}
+	return nil
+}

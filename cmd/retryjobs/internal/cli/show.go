@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrygo/retry/retryjob"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	payload := true
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show all that is known of a job, and the timeline of its attempts",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error {
+				info, err := s.store.Get(ctx, args[0])
+				if err != nil {
+					return about(args[0], err)
+				}
+				if !payload {
+					info.Payload = nil
+				}
+				if s.json {
+					return s.printInfo(&info)
+				}
+				s.show(&info)
+				if payload {
+					s.showPayload(info.Payload)
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&payload, "payload", true, "show what the job works on")
+	return cmd
+}
+
+// about returns the error of a job with its ID before it. An engine's own words for a job that it does not have go: they
+// name it again.
+func about(id string, err error) error {
+	for _, known := range []error{retryjob.ErrAgedOut, retryjob.ErrNeverKnown, retryjob.ErrUnknownJob} {
+		if errors.Is(err, known) {
+			err = known
+			break
+		}
+	}
+	return fmt.Errorf("job %s: %w", id, err)
+}
+
+// show prints the job, then its attempts.
+func (s *session) show(info *retryjob.Info) {
+	t := newTable(s.out)
+	for _, field := range [][2]string{
+		{"job", info.JobID},
+		{"kind", info.Kind},
+		{"policy", info.Policy},
+		{"correlation", info.Correlation},
+		{"status", info.Status.String()},
+		{"reason", info.Reason.String()},
+		{"first due", fineStamp(info.First)},
+		{"next due", relative(fineStamp(info.Due), info.Due, s.now)},
+		{"ended", relative(fineStamp(info.Ended), info.Ended, s.now)},
+		{"replays", strconv.Itoa(info.Replays)},
+		{"attempts", strconv.Itoa(info.Attempts)},
+	} {
+		t.line(field[0], field[1])
+	}
+	t.flush()
+	line := newTable(s.out, "RUN", "START", "DURATION", "STATUS", "WAIT", "CODE", "ERROR")
+	rows := timeline(&info.Record, s.now)
+	if len(rows) > 0 {
+		fmt.Fprintln(s.out)
+		for _, row := range rows {
+			line.line(row[:]...)
+		}
+		line.flush()
+	}
+	fmt.Fprintf(s.out, "\ntotal: %s\n", total(&info.Record, s.now))
+}
+
+// showPayload prints the payload, indented as far as it is JSON.
+func (s *session) showPayload(payload json.RawMessage) {
+	var b bytes.Buffer
+	if err := json.Indent(&b, payload, "", "  "); err != nil {
+		b.Reset()
+		b.Write(payload)
+	}
+	if b.Len() == 0 {
+		b.WriteString("null")
+	}
+	fmt.Fprintf(s.out, "payload:\n%s\n", escape(b.Bytes()))
+}
+
+// relative adds to the text of a time how far that is from now.
+func relative(text string, at, now time.Time) string {
+	switch d := at.Sub(now).Round(time.Second); {
+	case at.IsZero():
+		return text
+	case d > 0:
+		return fmt.Sprintf("%s (in %v)", text, d)
+	default:
+		return fmt.Sprintf("%s (%v ago)", text, -d)
+	}
+}
+
+// dueOrEnded returns when a job is due or, where it is final, has ended; zero while an attempt is under way.
+func dueOrEnded(rec *retryjob.Record) time.Time {
+	if rec.Status.Final() {
+		return rec.Ended
+	}
+	return rec.Due
+}
+
+// lastError returns the text of the newest error, "" for a job that has succeeded.
+func lastError(rec *retryjob.Record) string {
+	if rec.Status == retryjob.Succeeded {
+		return ""
+	}
+	for i := len(rec.Runs) - 1; i >= 0; i-- {
+		if rec.Runs[i].Err != "" {
+			return rec.Runs[i].Err
+		}
+	}
+	return ""
+}

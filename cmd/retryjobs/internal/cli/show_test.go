@@ -1,0 +1,179 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryjobs/internal/cli"
+	"github.com/retrygo/retry/retryjob"
+)
+
+func TestShowPrintsAJobAndItsTimeline(t *testing.T) {
+	want := `
+job          waiting-1
+kind         webhook
+policy       standard
+correlation  trace-7
+status       waiting_retry
+reason       -
+first due    2026-11-21T09:00:00.000Z
+next due     2026-11-21T12:10:00.000Z (in 10m0s)
+ended        -
+replays      0
+attempts     3
+
+RUN  START                     DURATION      STATUS         WAIT          CODE          ERROR
+1    2026-11-21T09:00:00.000Z  lost, 1h0m0s  waiting_retry  -             -             retryjob: the worker was lost
+2    2026-11-21T10:00:00.000Z  1.5s          waiting_retry  29m58.5s      ECONNREFUSED  dial tcp: \u001b[31mrefused\u009b2J by a firewall that has a very long story to tell about it
+3    2026-11-21T10:30:00.000Z  1ms           waiting_retry  1h39m59.999s  429           429 Too Many Requests
+
+total: 3 attempts in 3h0m0s so far: 1.501s running, 1h0m0s lost, 1h59m58.499s waiting
+payload:
+{
+  "url": "http://a/?b&c",
+  "n": 1
+}
+`
+	require.Equal(t, ran{Out: want[1:]}, run(t, newFake(jobs()...), "show", "waiting-1"))
+}
+
+func TestShowPrintsAJobThatHasEnded(t *testing.T) {
+	want := `
+job          dead-1
+kind         webhook
+policy       standard
+correlation  -
+status       dead_letter
+reason       attempts_exhausted
+first due    2026-11-20T09:00:00.000Z
+next due     -
+ended        2026-11-20T10:00:00.000Z (26h0m0s ago)
+replays      1
+attempts     1
+
+RUN  START                     DURATION  STATUS       WAIT  CODE  ERROR
+1    2026-11-20T09:00:00.000Z  1h0m0s    dead_letter  -     -     no such account
+
+total: 1 attempt in 1h0m0s: 1h0m0s running, 0s waiting
+`
+	require.Equal(t, ran{Out: want[1:]}, run(t, newFake(jobs()...), "show", "dead-1", "--payload=false"))
+}
+
+func TestShowPrintsAJobBeforeItsFirstAttempt(t *testing.T) {
+	job := jobs()[0]
+	job.Payload = nil
+	want := `
+job          pending-1
+kind         mail
+policy       standard
+correlation  -
+status       pending
+reason       -
+first due    2026-11-21T13:00:00.000Z
+next due     2026-11-21T13:00:00.000Z (in 1h0m0s)
+ended        -
+replays      0
+attempts     0
+
+total: 0 attempts in 0s so far
+payload:
+null
+`
+	require.Equal(t, ran{Out: want[1:]}, run(t, newFake(job), "show", "pending-1"))
+}
+
+func TestShowPrintsOneObject(t *testing.T) {
+	want := `{"v":1,"job":"dead-1","policy":"standard","first":"2026-11-20T09:00:00Z","replays":1,"status":"dead_letter",` +
+		`"reason":"attempts_exhausted","ended":"2026-11-20T10:00:00Z","attempts":1,"runs":[{"id":"dead-1.1.1","attempt":1,` +
+		`"start":"2026-11-20T09:00:00Z","end":"2026-11-20T10:00:00Z","status":"dead_letter","reason":"attempts_exhausted",` +
+		`"err":"no such account"}],"kind":"webhook","payload":{"url":"http://a/?b&c","n":1}}` + "\n"
+	require.Equal(t, ran{Out: want}, run(t, newFake(jobs()...), "--json", "show", "dead-1"))
+	got := run(t, newFake(jobs()...), "show", "dead-1", "--json", "--payload=false")
+	require.NotContains(t, got.Out, "payload")
+}
+
+func TestAPayloadDoesATerminalNoHarm(t *testing.T) {
+	job := jobs()[0]
+	job.Payload = json.RawMessage("{\"a\":\"\u009b2J\u202e\u007f\xff\U000E0041 \"}")
+	got := run(t, newFake(job), "show", "pending-1")
+	require.Contains(t, got.Out, "payload:\n{\n  \"a\": \"\\u009b2J\\u202e\\u007f\uFFFD\\udb40\\udc41 \"\n}\n")
+
+	job.Payload = json.RawMessage("no \x1b JSON")
+	got = run(t, newFake(job), "show", "pending-1")
+	require.Contains(t, got.Out, "payload:\nno \\u001b JSON\n")
+	got = run(t, newFake(job), "show", "pending-1", "--json")
+	require.Equal(t, cli.Failed, got.Exit)
+	require.Contains(t, got.Err, "invalid character")
+}
+
+// TestTimeline shows the rows of records that are unlike each other: what is between the empty line and the total.
+func TestTimeline(t *testing.T) {
+	run1 := retryjob.Run{Attempt: 1, Start: at(time.Hour), End: at(time.Hour - time.Second), Due: at(50 * time.Minute), Status: retryjob.WaitingRetry, Err: "no"}
+	lost := func(attempt int, start time.Time) retryjob.Run {
+		return retryjob.Run{Attempt: attempt, Start: start, Status: retryjob.WaitingRetry, Err: "lost"}
+	}
+	many := []retryjob.Run{run1}
+	for n := 8; n <= 70; n++ {
+		many = append(many, retryjob.Run{Attempt: n, Start: at(time.Minute), End: at(time.Minute), Due: at(time.Minute), Status: retryjob.WaitingRetry})
+	}
+	for _, row := range []struct {
+		name     string
+		status   retryjob.Status
+		attempts int
+		runs     []retryjob.Run
+		rows     string // all of the table, or how it begins where the record is long
+		total    string
+	}{
+		{"an attempt that has just begun and is not in the record is under way", retryjob.Leased, 2, []retryjob.Run{run1}, `
+RUN  START                     DURATION  STATUS         WAIT   CODE  ERROR
+1    2026-11-21T11:00:00.000Z  1s        waiting_retry  9m59s  -     no
+2    -                         -         leased         -      -     -
+`, "2 attempts in 1h0m0s so far"},
+		{"attempts before it that nobody recorded are lost", retryjob.Leased, 4, []retryjob.Run{run1}, `
+RUN  START                     DURATION  STATUS         WAIT   CODE  ERROR
+1    2026-11-21T11:00:00.000Z  1s        waiting_retry  9m59s  -     no
+2-3  -                         -         -              -      -     not in the record: the worker was lost
+4    -                         -         leased         -      -     -
+`, "4 attempts in 1h0m0s so far"},
+		{"the first attempt is lost and nothing is known of it", retryjob.DeadLettered, 1, nil, `
+RUN  START  DURATION  STATUS  WAIT  CODE  ERROR
+1    -      -         -       -     -     not in the record: the worker was lost
+`, "1 attempt in 1h0m0s"},
+		{"the start of a lost attempt is known, and of the next one is not", retryjob.WaitingRetry, 3,
+			[]retryjob.Run{lost(1, at(time.Hour)), lost(2, time.Time{}), lost(3, at(time.Minute))}, `
+RUN  START                     DURATION  STATUS         WAIT  CODE  ERROR
+1    2026-11-21T11:00:00.000Z  lost      waiting_retry  -     -     lost
+2    -                         lost      waiting_retry  -     -     lost
+3    2026-11-21T11:59:00.000Z  lost      waiting_retry  -     -     lost
+`, "3 attempts in 1h0m0s so far"},
+		{"a clock that went back makes nothing negative", retryjob.WaitingRetry, 1,
+			[]retryjob.Run{{Attempt: 1, Start: at(0), End: at(time.Minute), Due: at(time.Hour), Status: retryjob.WaitingRetry}}, `
+RUN  START                     DURATION  STATUS         WAIT  CODE  ERROR
+1    2026-11-21T12:00:00.000Z  0s        waiting_retry  0s    -     -
+`, "1 attempt in 1h0m0s so far: 0s running, 1h0m0s waiting"},
+		{"a long record keeps its first and its newest attempts", retryjob.WaitingRetry, 70, many, `
+RUN  START                     DURATION  STATUS         WAIT   CODE  ERROR
+1    2026-11-21T11:00:00.000Z  1s        waiting_retry  9m59s  -     no
+2-7  -                         -         -              -      -     no longer in the record
+8    2026-11-21T11:59:00.000Z  0s        waiting_retry  0s     -     -
+`, "70 attempts in 1h0m0s so far"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			job := retryjob.Info{Record: retryjob.Record{
+				Version: 1, JobID: "a", Policy: "p", First: at(time.Hour), Status: row.status, Attempts: row.attempts, Runs: row.runs,
+			}}
+			if row.status.Final() {
+				job.Ended, job.Reason = now, retryjob.Reason{Reason: retry.AttemptsExhausted}
+			}
+			got := run(t, newFake(job), "show", "a", "--payload=false")
+			require.Equal(t, cli.Done, got.Exit, got.Err)
+			require.Contains(t, got.Out, "\n"+row.rows)
+			require.Contains(t, got.Out, fmt.Sprintf("\n\ntotal: %s\n", row.total))
+		})
+	}
+}

@@ -1,0 +1,67 @@
+package cli_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestStatsCounts(t *testing.T) {
+	want := `
+STATUS             JOBS
+pending            1
+leased             1
+waiting_retry      1
+succeeded          1
+dead_letter        2
+expired            1
+failed_no_retries  1
+canceled           1
+total              9
+
+REASON              JOBS
+terminal_error      1
+attempts_exhausted  1
+ttl_elapsed         1
+retries_disabled    1
+caller_canceled     1
+
+POLICY    SUCCEEDED  DEAD_LETTER  EXPIRED  FAILED_NO_RETRIES  CANCELED
+patient   1          1            0        0                  0
+standard  0          1            1        1                  1
+
+oldest dead letter  2026-11-20T10:00:00Z (26h0m0s ago) dead-1
+next due            2026-11-21T12:10:00Z (in 10m0s)
+`
+	require.Equal(t, ran{Out: want[1:]}, run(t, newFake(jobs()...), "stats"))
+}
+
+func TestStatsOfAnEmptyDatabase(t *testing.T) {
+	want := `
+STATUS             JOBS
+pending            0
+leased             0
+waiting_retry      0
+succeeded          0
+dead_letter        0
+expired            0
+failed_no_retries  0
+canceled           0
+total              0
+
+oldest dead letter  -
+next due            -
+`
+	require.Equal(t, ran{Out: want[1:]}, run(t, newFake(), "stats"))
+	require.Equal(t, ran{Out: `{"jobs":0,"by_status":{"canceled":0,"dead_letter":0,"expired":0,"failed_no_retries":0,"leased":0,"pending":0,` +
+		`"succeeded":0,"waiting_retry":0},"by_reason":{},"by_policy":{}}` + "\n"}, run(t, newFake(), "stats", "--json"))
+}
+
+func TestStatsPrintsOneObject(t *testing.T) {
+	want := `{"jobs":9,"by_status":{"canceled":1,"dead_letter":2,"expired":1,"failed_no_retries":1,"leased":1,"pending":1,"succeeded":1,` +
+		`"waiting_retry":1},"by_reason":{"attempts_exhausted":1,"caller_canceled":1,"retries_disabled":1,"terminal_error":1,` +
+		`"ttl_elapsed":1},"by_policy":{"patient":{"dead_letter":1,"succeeded":1},"standard":{"canceled":1,"dead_letter":1,` +
+		`"expired":1,"failed_no_retries":1}},"oldest_dead_letter":{"job":"dead-1","ended":"2026-11-20T10:00:00Z"},` +
+		`"next_due":"2026-11-21T12:10:00Z"}` + "\n"
+	require.Equal(t, ran{Out: want}, run(t, newFake(jobs()...), "stats", "--json"))
+}

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryjobs/internal/cli"
+	"github.com/retrygo/retry/contrib/retryriver"
+	"github.com/retrygo/retry/internal/testpg"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// database is a real one, with what works on its jobs.
+type database struct {
+	name string
+	work func(ctx context.Context, c retryjob.Config) (*retryriver.Queue, error)
+}
+
+// run runs a command on a database in this process.
+func run(t *testing.T, database string, args ...string) ran {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	c := cli.Config{Open: open, Now: time.Now, Getenv: func(string) string { return database }}
+	exit := cli.Run(patience(t), c, args, &stdout, &stderr)
+	return ran{exit, stdout.String(), stderr.String()}
+}
+
+func TestSQLite(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "jobs.db")
+	life(t, database{"sqlite:" + file, func(ctx context.Context, c retryjob.Config) (*retryriver.Queue, error) {
+		return retryriver.NewSQLite(ctx, file, c)
+	}})
+}
+
+func TestPostgreSQL(t *testing.T) {
+	server := testpg.Start(t)
+	pool, err := pgxpool.New(t.Context(), server.DSN())
+	require.NoError(t, err)
+	defer pool.Close()
+
+	got := run(t, server.DSN(), "list")
+	require.Equal(t, ran{Exit: cli.Failed, Err: got.Err}, got)
+	require.Contains(t, got.Err, "the database is not migrated")
+	got = run(t, strings.Replace(server.DSN(), "/postgres?", "/nothing?", 1), "list")
+	require.Equal(t, ran{Exit: cli.Failed, Err: got.Err}, got)
+	require.Contains(t, got.Err, `database "nothing" does not exist`)
+
+	require.NoError(t, retryriver.MigratePostgres(t.Context(), pool))
+	life(t, database{server.DSN(), func(ctx context.Context, c retryjob.Config) (*retryriver.Queue, error) {
+		return retryriver.NewPostgres(ctx, pool, c)
+	}})
+}
+
+// life has an engine end jobs in each way, and the commands find, replay and purge them.
+func life(t *testing.T, db database) {
+	ctx := patience(t)
+	policies := retryjob.FromMap(map[string]retry.Policy{
+		"slow": {MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Hour}},
+		"once": {MaxAttempts: 1},
+		"late": {TTL: time.Second, Backoff: retry.Backoff{Base: time.Hour}},
+		"off":  {Disabled: true},
+	})
+	refuse := func(context.Context, retryjob.Job) error { return errors.New("\x1b[31m503\x1b[0m from the receiver") }
+	accept := func(context.Context, retryjob.Job) error { return nil }
+	started, finish := make(chan struct{}), make(chan struct{})
+	block := func(context.Context, retryjob.Job) error {
+		close(started)
+		<-finish
+		return nil
+	}
+	config := retryjob.Config{
+		Policies: policies,
+		Handlers: map[string]retryjob.Handler{"refused": refuse, "accepted": accept, "long": block},
+		Code:     func(error) string { return "503" },
+	}
+	queue, err := db.work(ctx, config)
+	require.NoError(t, err)
+	for _, job := range []retryjob.Job{
+		{ID: "given-up", Kind: "refused", Policy: "once", Payload: json.RawMessage(`{"to": "a"}`), Correlation: "trace-1"},
+		{ID: "too-late", Kind: "refused", Policy: "late"},
+		{ID: "refused", Kind: "refused", Policy: "off"},
+		{ID: "sent", Kind: "accepted", Policy: "slow"},
+	} {
+		handle, err := queue.Enqueue(ctx, job)
+		require.NoError(t, err)
+		_, err = handle.Wait(ctx)
+		require.NoError(t, err)
+	}
+	handle, err := queue.Enqueue(ctx, retryjob.Job{ID: "waits", Kind: "refused", Policy: "slow"})
+	require.NoError(t, err)
+	until(t, ctx, func() bool {
+		info, err := handle.Inspect(ctx)
+		require.NoError(t, err)
+		return info.Status == retryjob.WaitingRetry
+	})
+	_, err = queue.Enqueue(ctx, retryjob.Job{ID: "later", Kind: "refused", Policy: "slow", Due: time.Now().Add(24 * time.Hour)})
+	require.NoError(t, err)
+	busy, err := queue.Enqueue(ctx, retryjob.Job{ID: "busy", Kind: "long", Policy: "slow"})
+	require.NoError(t, err)
+	<-started
+	got := run(t, db.name, "show", "busy")
+	close(finish)
+	require.Equal(t, cli.Done, got.Exit, got.Err)
+	require.Regexp(t, `(?m)^1    \S+ +\S+( so far)? +leased  -     -     -$`, got.Out)
+	_, err = busy.Wait(ctx)
+	require.NoError(t, err)
+	require.NoError(t, queue.Close())
+
+	t.Run("stats counts them", func(t *testing.T) {
+		got := run(t, db.name, "stats", "--json")
+		require.Equal(t, ran{Out: got.Out}, got)
+		var counts struct {
+			Jobs     int            `json:"jobs"`
+			ByStatus map[string]int `json:"by_status"`
+			ByReason map[string]int `json:"by_reason"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(got.Out), &counts))
+		require.Equal(t, 7, counts.Jobs)
+		require.Equal(t, map[string]int{
+			"pending": 1, "leased": 0, "waiting_retry": 1, "succeeded": 2, "dead_letter": 1, "expired": 1, "failed_no_retries": 1, "canceled": 0,
+		}, counts.ByStatus)
+		require.Equal(t, map[string]int{"attempts_exhausted": 1, "ttl_elapsed": 1, "retries_disabled": 1}, counts.ByReason)
+	})
+	t.Run("list finds them by what the filter says", func(t *testing.T) {
+		for args, want := range map[string][]string{
+			"--kind refused --limit 0":                      {"given-up", "later", "refused", "too-late", "waits"},
+			"--status dead_letter,expired":                  {"given-up", "too-late"},
+			"--reason retries_disabled":                     {"refused"},
+			"--policy slow --since 1h":                      {"busy", "later", "sent", "waits"},
+			"--status succeeded --until 1h":                 nil,
+			"--policy once --policy off --kind refused":     {"given-up", "refused"},
+			"--status pending --since 2026-01-01T00:00:00Z": {"later"},
+		} {
+			got := run(t, db.name, append([]string{"list", "--json"}, strings.Fields(args)...)...)
+			require.Equal(t, cli.Done, got.Exit, got.Err)
+			require.ElementsMatch(t, want, ids(t, got.Out), args)
+		}
+		got := run(t, db.name, "list", "--limit", "2")
+		require.Equal(t, 3, strings.Count(got.Out, "\n"), got.Out)
+		require.Equal(t, "retryjobs: there are more than 2 jobs; --limit 0 lists all\n", got.Err)
+		got = run(t, db.name, "list", "--kind", "refused", "--status", "waiting_retry")
+		require.Regexp(t, `(?m)^waits  refused  slow    waiting_retry  -       1         \S+Z  \\u001b\[31m503\\u001b\[0m from the receiver$`, got.Out)
+	})
+	t.Run("show tells all of one", func(t *testing.T) {
+		got := run(t, db.name, "show", "given-up")
+		require.Equal(t, ran{Out: got.Out}, got)
+		require.Regexp(t, `\A`+strings.TrimPrefix(`
+job          given-up
+kind         refused
+policy       once
+correlation  trace-1
+status       dead_letter
+reason       attempts_exhausted
+first due    2\S+Z
+next due     -
+ended        2\S+Z \(\d+s ago\)
+replays      0
+attempts     1
+
+RUN  START +DURATION +STATUS +WAIT +CODE +ERROR
+1    2\S+Z  \S+ +dead_letter  -     503   \\u001b\[31m503\\u001b\[0m from the receiver
+
+total: 1 attempt in \S+: \S+ running, \S+ waiting
+payload:
+\{
+  "to": "a"
+\}
+\z`, "\n"), got.Out)
+		got = run(t, db.name, "show", "nobody")
+		require.Equal(t, ran{Exit: cli.Failed, Err: got.Err}, got)
+		require.Equal(t, "retryjobs: job nobody: retryjob: unknown job\n", got.Err)
+	})
+	t.Run("replay makes them due again", func(t *testing.T) {
+		got := run(t, db.name, "replay", "given-up", "sent")
+		require.Equal(t, ran{cli.Failed, "replayed given-up\n", got.Err}, got)
+		require.Contains(t, got.Err, "retryjobs: job sent: retryjob: only dead-lettered, expired and failed jobs are replayed")
+		require.Contains(t, got.Err, "retryjobs: 1 of 2 jobs were not replayed\n")
+		require.Equal(t, ran{Out: "replayed 1 job\n"}, run(t, db.name, "replay", "--all", "--policy", "late"))
+		require.Equal(t, ran{Out: `{"replayed":0}` + "\n"}, run(t, db.name, "replay", "--all", "--policy", "late", "--json"))
+
+		config.Handlers["refused"] = accept
+		queue, err := db.work(ctx, config)
+		require.NoError(t, err)
+		for _, id := range []string{"given-up", "too-late"} {
+			info, err := queue.Wait(ctx, id)
+			require.NoError(t, err)
+			require.Equal(t, retryjob.Succeeded, info.Status)
+			require.Equal(t, 1, info.Replays)
+		}
+		require.NoError(t, queue.Close())
+	})
+	t.Run("purge removes what has ended", func(t *testing.T) {
+		require.Equal(t, ran{Out: "would purge 4 jobs\n"}, run(t, db.name, "purge", "--status", "succeeded", "--dry-run"))
+		require.Equal(t, ran{Out: "purged 4 jobs\n"}, run(t, db.name, "purge", "--status", "succeeded"))
+		require.Equal(t, ran{Out: `{"purged":1}` + "\n"}, run(t, db.name, "purge", "--yes", "--json"))
+		require.ElementsMatch(t, []string{"waits", "later"}, ids(t, run(t, db.name, "list", "--json").Out))
+	})
+}
+
+// ids returns the IDs in lines of JSON.
+func ids(t *testing.T, lines string) []string {
+	var found []string
+	for line := range strings.Lines(lines) {
+		var info retryjob.Info
+		require.NoError(t, json.Unmarshal([]byte(line), &info))
+		found = append(found, info.JobID)
+	}
+	return found
+}
+
+// until returns once the condition holds.
+func until(t *testing.T, ctx context.Context, holds func() bool) {
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for !holds() {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			require.NoError(t, ctx.Err())
+		}
+	}
+}
+
+func TestADatabaseThatIsNone(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, os.WriteFile(in("notes.txt"), []byte(strings.Repeat("Dear diary, ", 1000)), 0o600))
+	require.NoError(t, os.WriteFile(in("empty.db"), nil, 0o600))
+	db, err := sql.Open("sqlite", in("other.db"))
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), "create table recipes (id integer)")
+	require.NoError(t, errors.Join(err, db.Close()))
+	before, err := os.ReadFile(in("other.db"))
+	require.NoError(t, err)
+
+	for name, want := range map[string]string{
+		"missing.db":     "no database there",
+		"no/such/folder": "no database there",
+		".":              "no database there",
+		"notes.txt":      "no database there",
+		"empty.db":       "the database is not migrated",
+		"other.db":       "the database is not migrated",
+	} {
+		for _, args := range [][]string{{"list"}, {"show", "a"}, {"replay", "a"}, {"purge", "--yes"}, {"stats"}} {
+			got := run(t, in(name), args...)
+			require.Equal(t, ran{Exit: cli.Failed, Err: got.Err}, got)
+			require.Contains(t, got.Err, "retryjobs: database "+in(name)+": ")
+			require.Contains(t, got.Err, want, name)
+			require.Equal(t, 1, strings.Count(got.Err, "\n"))
+		}
+	}
+	require.NoFileExists(t, in("missing.db"))
+	after, err := os.ReadFile(in("other.db"))
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(before, after), "the database of somebody else was changed")
+}
+
+func TestAServerOutOfReach(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	for _, url := range []string{
+		"postgres://me:hush@" + address + "/jobs",
+		"postgres://me@" + address + "/jobs?password=hush",
+	} {
+		got := run(t, url, "stats")
+		require.Equal(t, ran{Exit: cli.Failed, Err: got.Err}, got)
+		require.Contains(t, got.Err, "retryjobs: database postgres://me@"+address+"/jobs: retryriver: the server is out of reach: ")
+		require.NotContains(t, got.Err, "hush")
+	}
+}
