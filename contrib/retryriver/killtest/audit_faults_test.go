@@ -1,0 +1,68 @@
+package killtest_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/retryjob"
+)
+
+// TestTheAuditSeesWhatIsWrong keeps the kill test honest: each row spoils what is right in one way.
+func TestTheAuditSeesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	jobs := map[string]string{"job": "fails_once"}
+	for _, row := range []struct {
+		name  string
+		spoil func(info *retryjob.Info, effects *[]effect)
+		fault string
+	}{
+		{"a status that is not final", func(info *retryjob.Info, _ *[]effect) { info.Status = retryjob.Leased }, "not final"},
+		{"another ending", func(info *retryjob.Info, _ *[]effect) { info.Status = retryjob.Canceled }, "it ended as"},
+		{"a record that does not check", func(info *retryjob.Info, _ *[]effect) { info.Ended = time.Time{} }, "does not go with"},
+		{"a last run of another status", func(info *retryjob.Info, _ *[]effect) { info.Runs[1].Status = retryjob.DeadLettered }, "ended otherwise"},
+		{"a first run that was the end", func(info *retryjob.Info, _ *[]effect) { info.Runs[0].Status = retryjob.Succeeded }, "was not the last"},
+		{"a gap", func(info *retryjob.Info, _ *[]effect) { info.Runs = info.Runs[1:] }, "run 1 is attempt 2"},
+		{"a run of another job", func(info *retryjob.Info, _ *[]effect) { info.Runs[0].ID = "else.0.1" }, "not its own"},
+		{"more attempts than runs", func(info *retryjob.Info, _ *[]effect) { info.Attempts = 3 }, "not the last"},
+		{"more attempts than allowed", func(info *retryjob.Info, _ *[]effect) { info.Attempts = 9 }, "more attempts"},
+		{"a start too early", func(info *retryjob.Info, _ *[]effect) { info.Runs[1].Start = info.Runs[0].End }, "before it was due"},
+		{"an end before the start", func(info *retryjob.Info, _ *[]effect) { info.Runs[1].End = info.Runs[0].Start }, "ended before it started"},
+		{"an effect of nobody", func(_ *retryjob.Info, e *[]effect) { *e = append(*e, effect{Run: "else.0.1"}) }, "no record tells"},
+		{"no effect", func(_ *retryjob.Info, e *[]effect) { *e = (*e)[1:] }, "attempt 1 left []"},
+		{"an attempt made twice", func(_ *retryjob.Info, e *[]effect) { *e = append(*e, (*e)[1]) }, "attempt 2 left"},
+		{"another effect", func(_ *retryjob.Info, e *[]effect) { (*e)[0].Did = done }, "attempt 1 left"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			info, effects := rightJob(t)
+			require.Empty(t, newAudit([]retryjob.Info{info}, effects).faults(jobs))
+			row.spoil(&info, &effects)
+			faults := newAudit([]retryjob.Info{info}, effects).faults(jobs)
+			require.NotEmpty(t, faults)
+			require.Contains(t, faults[0], row.fault)
+		})
+	}
+	info, _ := rightJob(t)
+	require.Len(t, newAudit([]retryjob.Info{info, info}, nil).missing(jobs), 1)
+	require.Len(t, newAudit(nil, nil).missing(jobs), 1)
+	require.Len(t, newAudit([]retryjob.Info{info}, nil).missing(nil), 1)
+	require.Empty(t, newAudit([]retryjob.Info{info}, nil).missing(jobs))
+}
+
+// rightJob returns a job that failed once, and what its attempts have left.
+func rightJob(t *testing.T) (retryjob.Info, []effect) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	stepper := retryjob.Stepper{Policies: policies(), Now: func() time.Time { now = now.Add(time.Second); return now }}
+	job := retryjob.Job{ID: "job", Kind: "fails_once", Policy: "fails_once"}
+	record := retryjob.NewRecord(&job, now)
+	for attempt, result := range []error{errOf[failed], nil} {
+		_, err := stepper.Step(t.Context(), &record, attempt+1, func(context.Context) error { return result })
+		require.NoError(t, err)
+	}
+	return retryjob.Info{Record: record, Kind: job.Kind}, []effect{
+		{Job: "job", Run: record.RunID(1), Attempt: 1, Did: failed},
+		{Job: "job", Run: record.RunID(2), Attempt: 2, Did: done},
+	}
+}

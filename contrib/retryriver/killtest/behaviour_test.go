@@ -1,0 +1,133 @@
+package killtest_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// behaviour is what the handler of one kind does, and how its jobs may end.
+type behaviour struct {
+	policy   retry.Policy
+	failures int  // attempts that fail before one succeeds
+	terminal bool // the failures are terminal
+	// status and reason are how a job ends of which no attempt is lost.
+	status retryjob.Status
+	reason retry.Reason
+}
+
+const always = 1 << 30 // failures
+
+// waits are longer than River's batches of completions, and spread.
+var waits = retry.Backoff{Mode: retry.Fixed, Base: 500 * time.Millisecond, Jitter: retry.RatioJitter}
+
+// behaviours are by kind, which is the name of the policy as well. Those that succeed have attempts enough to be unlucky.
+var behaviours = map[string]behaviour{
+	"succeeds":      {policy: retry.Policy{MaxAttempts: 8, Backoff: waits}, status: retryjob.Succeeded},
+	"fails_once":    {policy: retry.Policy{MaxAttempts: 8, Backoff: waits}, failures: 1, status: retryjob.Succeeded},
+	"fails_twice":   {policy: retry.Policy{MaxAttempts: 8, Backoff: waits}, failures: 2, status: retryjob.Succeeded},
+	"has_one_shot":  {policy: retry.Policy{MaxAttempts: 1}, status: retryjob.Succeeded}, // its first attempt is its last
+	"is_terminal":   {policy: retry.Policy{MaxAttempts: 8, Backoff: waits}, failures: always, terminal: true, status: retryjob.DeadLettered, reason: retry.TerminalError},
+	"exhausts":      {policy: retry.Policy{MaxAttempts: 3, Backoff: waits}, failures: always, status: retryjob.DeadLettered, reason: retry.AttemptsExhausted},
+	"runs_late":     {policy: retry.Policy{MaxAttempts: retry.Unlimited, Backoff: waits, TTL: 3 * time.Second}, failures: always, status: retryjob.Expired, reason: retry.TTLElapsed},
+	"never_retries": {policy: retry.Policy{Disabled: true}, failures: always, status: retryjob.Failed, reason: retry.RetriesDisabled},
+	// Plain River jobs.
+	"plain_succeeds":   {policy: retry.Policy{MaxAttempts: 8, Backoff: waits}, status: retryjob.Succeeded},
+	"plain_fails_once": {policy: retry.Policy{MaxAttempts: 8, Backoff: waits}, failures: 1, status: retryjob.Succeeded},
+}
+
+// kinds are in the order in which jobs take turns.
+var kinds = []string{
+	"succeeds", "fails_once", "fails_twice", "has_one_shot", "is_terminal", "exhausts", "runs_late", "never_retries",
+	"plain_succeeds", "plain_fails_once",
+}
+
+func policies() retryjob.Policies {
+	m := map[string]retry.Policy{}
+	for kind, b := range behaviours {
+		m[kind] = b.policy
+	}
+	return retryjob.FromMap(m)
+}
+
+// times is what a job has as its payload or its args: how long an attempt works before its effect, and lingers between
+// the effect and its return.
+type times struct {
+	Work   time.Duration `json:"work_ns"`
+	Linger time.Duration `json:"linger_ns"`
+}
+
+// newTimes draws them so that a kill meets attempts in each of the two phases, and in neither.
+func newTimes(rnd *rand.Rand) times {
+	return times{upTo(rnd, 400*time.Millisecond), upTo(rnd, 100*time.Millisecond)}
+}
+
+// upTo draws from [0,limit).
+func upTo(rnd *rand.Rand, limit time.Duration) time.Duration {
+	return time.Duration(rnd.Int64N(int64(limit)))
+}
+
+// effect is the line that an attempt leaves in the file.
+type effect struct {
+	Job     string `json:"job"`
+	Run     string `json:"run"`
+	Attempt int    `json:"attempt"`
+	Did     deed   `json:"did"`
+}
+
+type deed string
+
+const (
+	done    deed = "done"
+	failed  deed = "failed"
+	refused deed = "refused" // failed for good
+	cut     deed = "cut"     // its context has ended
+)
+
+var errOf = map[deed]error{
+	done:    nil,
+	failed:  errors.New("not this time"),
+	refused: retry.Permanent(errors.New("never")),
+	cut:     errors.New("out of time"),
+}
+
+// attempt makes one attempt, which appends to effects.
+func (b behaviour) attempt(ctx context.Context, took times, effects *os.File) error {
+	run, _ := retryjob.RunFrom(ctx)
+	e := effect{Job: run.JobID, Run: run.RunID, Attempt: run.Attempt, Did: done}
+	switch {
+	case !pause(ctx, took.Work):
+		e.Did = cut
+	case run.Attempt <= b.failures && b.terminal:
+		e.Did = refused
+	case run.Attempt <= b.failures:
+		e.Did = failed
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if _, err := effects.Write(append(line, '\n')); err != nil { // one write, so that lines do not mix
+		return err
+	}
+	pause(ctx, took.Linger)
+	return errOf[e.Did]
+}
+
+// pause waits for d and reports whether ctx has let it.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,167 @@
+package killtest_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/contrib/retryriver"
+	"github.com/retrygo/retry/internal/testpg"
+	"github.com/retrygo/retry/retryjob"
+)
+
+var (
+	jobCount     = flag.Int("jobs", 80, "how many jobs there are")
+	processCount = flag.Int("processes", 2, "how many workers there are at any time")
+	killCount    = flag.Int("kills", 4, "how many workers are killed")
+	givenSeed    = flag.Uint64("seed", 0, "repeats the jobs, the pauses and the victims; 0 draws a seed")
+)
+
+// patience is for the jobs to end once the last worker is killed: for a lease of 15 s, an election every 6 s, a look for
+// stuck jobs every 30 s, and what was lost in between.
+const patience = 100 * time.Second
+
+func TestNoJobIsLostOverSQLite(t *testing.T) {
+	t.Parallel()
+	run(t, filepath.Join(t.TempDir(), "jobs.db"))
+}
+
+func TestNoJobIsLostOverPostgreSQL(t *testing.T) {
+	t.Parallel()
+	run(t, testpg.Start(t).DSN())
+}
+
+// run enqueues jobs while workers are killed, awaits the end of all, and looks at what is left.
+func run(t *testing.T, database string) {
+	if testing.Short() {
+		t.Skip("kills processes and waits for River to notice: a minute or so")
+	}
+	seed := *givenSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("seed: -jobs %d -processes %d -kills %d -seed %d", *jobCount, *processCount, *killCount, seed)
+	s := &scene{
+		database: database, effects: filepath.Join(t.TempDir(), "effects"), jobs: map[string]string{}, rnd: rand.New(rand.NewPCG(seed, 0)),
+	}
+	began := time.Now()
+	s.play(t)
+	took := time.Since(began).Round(time.Second)
+
+	infos := s.collect(t)
+	a := newAudit(infos, s.readEffects(t))
+	require.Empty(t, a.missing(s.jobs), "jobs that are lost, or there twice")
+	require.Empty(t, a.faults(s.jobs))
+	t.Logf("%d jobs, %d processes, %d kills in %s\n%s", len(s.jobs), *processCount, *killCount, took, a.report())
+}
+
+// scene is where it happens.
+type scene struct {
+	database, effects string
+	rnd               *rand.Rand
+	jobs              map[string]string // the kinds of those enqueued, by ID
+}
+
+// play returns when all jobs are final and all workers gone.
+func (s *scene) play(t *testing.T) {
+	file, err := openEffects(s.effects)
+	require.NoError(t, err)
+	defer file.Close()
+	e, err := open(t.Context(), s.database, file)
+	require.NoError(t, err)
+	defer e.close()
+
+	workers := make([]*process, *processCount)
+	for i := range workers {
+		workers[i] = start(t, s.database, s.effects)
+	}
+	for _, w := range workers {
+		w.awaitReady(t)
+	}
+	for kill := range *killCount {
+		s.enqueue(t, e, (kill+1)**jobCount / *killCount)
+		pause(t.Context(), upTo(s.rnd, 1500*time.Millisecond))
+		victim := s.rnd.IntN(len(workers))
+		workers[victim].kill(t)
+		workers[victim] = start(t, s.database, s.effects)
+		workers[victim].awaitReady(t)
+	}
+	s.enqueue(t, e, *jobCount) // where nobody is killed
+	awaitEnd(t, e)
+	for _, w := range workers {
+		w.finish(t)
+	}
+}
+
+// enqueue enqueues jobs until there are so many.
+func (s *scene) enqueue(t *testing.T, e *engine, upTo int) {
+	for len(s.jobs) < upTo {
+		kind := kinds[len(s.jobs)%len(kinds)]
+		id, err := e.put(t.Context(), kind, newTimes(s.rnd))
+		require.NoError(t, err)
+		s.jobs[id] = kind
+	}
+}
+
+// awaitEnd returns when no job is left that is not final.
+func awaitEnd(t *testing.T, e *engine) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		counts, err := unfinished(ctx, e)
+		if err == nil && len(counts) == 0 {
+			return
+		}
+		require.NoErrorf(t, ctx.Err(), "jobs that do not end: %v, %v", counts, err)
+		require.NoError(t, err)
+		pause(ctx, time.Second)
+	}
+}
+
+// unfinished counts the jobs that are not final.
+func unfinished(ctx context.Context, e *engine) (map[retryjob.Status]int, error) {
+	counts := map[retryjob.Status]int{}
+	open := retryjob.Filter{Statuses: []retryjob.Status{retryjob.Pending, retryjob.Leased, retryjob.WaitingRetry}}
+	for info, err := range e.List(ctx, open) {
+		if err != nil {
+			return nil, err
+		}
+		counts[info.Status]++
+	}
+	return counts, nil
+}
+
+// collect returns all jobs, as a tool that opens the database sees them.
+func (s *scene) collect(t *testing.T) []retryjob.Info {
+	store, err := retryriver.OpenStore(t.Context(), s.database)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	var infos []retryjob.Info
+	for info, err := range store.List(t.Context(), retryjob.Filter{}) {
+		require.NoError(t, err)
+		infos = append(infos, info)
+	}
+	return infos
+}
+
+// readEffects returns what the attempts have left, in order.
+func (s *scene) readEffects(t *testing.T) []effect {
+	text, err := os.ReadFile(s.effects)
+	require.NoError(t, err)
+	var effects []effect
+	for line := range bytes.Lines(text) {
+		var e effect
+		require.NoError(t, json.Unmarshal(line, &e), fmt.Sprintf("%q", line))
+		effects = append(effects, e)
+	}
+	return effects
+}

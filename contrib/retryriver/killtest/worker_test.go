@@ -1,0 +1,112 @@
+package killtest_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What makes a worker of the test binary, and what it works with.
+const (
+	databaseVariable = "KILLTEST_DATABASE"
+	effectsVariable  = "KILLTEST_EFFECTS"
+)
+
+func TestMain(m *testing.M) {
+	if database := os.Getenv(databaseVariable); database != "" {
+		if err := work(context.Background(), database, os.Getenv(effectsVariable)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// openEffects opens the file to append to.
+func openEffects(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+}
+
+// work is the life of a worker: it says that it is ready, and works until its standard input ends.
+func work(ctx context.Context, database, effects string) error {
+	file, err := openEffects(effects)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	e, err := open(ctx, database, file)
+	if err != nil {
+		return err
+	}
+	defer e.close()
+	if err := e.start(ctx); err != nil {
+		return err
+	}
+	fmt.Println(ready)
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	return e.stop(ctx)
+}
+
+const ready = "ready"
+
+// process is a worker, seen from outside.
+type process struct {
+	command *exec.Cmd
+	stdin   io.Closer
+	stdout  *bufio.Reader
+	stderr  bytes.Buffer // to be read when it is over
+}
+
+// start starts a worker, which ends with the test at the latest.
+func start(t *testing.T, database, effects string) *process {
+	executable, err := os.Executable()
+	require.NoError(t, err)
+	p := &process{command: exec.Command(executable)}
+	p.command.Env = append(os.Environ(), databaseVariable+"="+database, effectsVariable+"="+effects)
+	p.command.Stderr = &p.stderr
+	stdin, err := p.command.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := p.command.StdoutPipe()
+	require.NoError(t, err)
+	p.stdin, p.stdout = stdin, bufio.NewReader(stdout)
+	require.NoError(t, p.command.Start())
+	t.Cleanup(func() { // after a failure; else it is over already
+		_ = p.command.Process.Kill()
+		_ = p.command.Wait()
+		if t.Failed() && p.stderr.Len() > 0 {
+			t.Logf("worker %d:\n%s", p.command.Process.Pid, p.stderr.Bytes())
+		}
+	})
+	return p
+}
+
+// awaitReady returns when the worker works.
+func (p *process) awaitReady(t *testing.T) {
+	line, err := p.stdout.ReadString('\n')
+	require.NoError(t, err, "the worker ended before it was ready")
+	require.Equal(t, ready+"\n", line)
+}
+
+// kill ends the worker with SIGKILL, in the midst of things.
+func (p *process) kill(t *testing.T) {
+	require.NoError(t, p.command.Process.Kill())
+	_ = p.command.Wait() // "signal: killed"
+}
+
+// finish has the worker end what it does.
+func (p *process) finish(t *testing.T) {
+	require.NoError(t, p.stdin.Close())
+	_, err := io.Copy(io.Discard, p.stdout) // Wait closes the pipe
+	require.NoError(t, err)
+	require.NoError(t, p.command.Wait(), "a worker that was not killed has failed")
+}

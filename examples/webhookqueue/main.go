@@ -1,0 +1,228 @@
+// Webhookqueue delivers events to a flaky receiver from a queue in a SQLite file. Its worker is a process of its own, which it
+// kills in the midst of a delivery and starts again: nothing is lost. Then it replays what was given up. It needs no
+// network: the receiver is its own, on the loopback interface. It takes half a minute, which is what River needs to notice
+// that a worker is gone.
+//
+//	go -C examples/webhookqueue run .
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/retrygo/retry/retryjob"
+)
+
+func main() {
+	ctx := context.Background()
+	if path := os.Getenv(workerVariable); path != "" {
+		if err := work(ctx, path); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
+	if err := run(ctx, os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run tells the story to w.
+func run(ctx context.Context, w io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "webhookqueue")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "webhooks.db")
+	q, err := open(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer q.close()
+	receiver := newReceiver()
+	server := httptest.NewServer(receiver)
+	defer server.Close()
+	s := &story{w: w, queue: q, receiver: receiver, url: server.URL, path: path}
+	defer func() { _ = s.worker.stop() }() // after an error
+	for _, chapter := range []func(context.Context) error{s.deliver, s.crash, s.recover, s.list, s.replay} {
+		if err := chapter(ctx); err != nil {
+			return err
+		}
+	}
+	return s.conclude(ctx)
+}
+
+// story is how it goes, chapter by chapter.
+type story struct {
+	w        io.Writer
+	queue    *queue
+	receiver *receiver
+	url      string // of the receiver
+	path     string // of the database
+	worker   *process
+	events   []string // as they were enqueued
+}
+
+func (s *story) deliver(ctx context.Context) (err error) {
+	fmt.Fprintln(s.w, "Four events are enqueued, and a worker starts.")
+	for _, path := range []string{"/orders", "/flaky", "/gone", "/down"} {
+		if err := s.enqueue(ctx, path); err != nil {
+			return err
+		}
+	}
+	if s.worker, err = startWorker(s.path); err != nil {
+		return err
+	}
+	return s.await(ctx, "evt_1", "evt_2", "evt_3", "evt_4")
+}
+
+func (s *story) crash(ctx context.Context) error {
+	fmt.Fprintln(s.w, "The worker is killed while it waits for /slow to answer. One more event is enqueued while nobody works.")
+	if err := s.enqueue(ctx, "/slow"); err != nil {
+		return err
+	}
+	select {
+	case <-s.receiver.held: // it has handled the event, and does not say so
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := s.worker.kill(); err != nil {
+		return err
+	}
+	if err := s.enqueue(ctx, "/orders"); err != nil {
+		return err
+	}
+	return s.tell(ctx, "evt_5", "evt_6")
+}
+
+func (s *story) recover(ctx context.Context) (err error) {
+	fmt.Fprintln(s.w, "A worker starts again. In time River notices which delivery was lost.")
+	if s.worker, err = startWorker(s.path); err != nil {
+		return err
+	}
+	return s.await(ctx, "evt_6", "evt_5")
+}
+
+func (s *story) list(ctx context.Context) error {
+	fmt.Fprintln(s.w, "The dead letters:")
+	for info, err := range s.queue.DeadLetters(ctx, retryjob.Filter{}) {
+		if err != nil {
+			return err
+		}
+		s.line(info)
+	}
+	return nil
+}
+
+func (s *story) replay(ctx context.Context) error {
+	fmt.Fprintln(s.w, "/down is mended, and its event replayed.")
+	s.receiver.mend()
+	if err := s.queue.Replay(ctx, "evt_4"); err != nil {
+		return err
+	}
+	if err := s.await(ctx, "evt_4"); err != nil {
+		return err
+	}
+	return s.worker.stop()
+}
+
+// conclude writes the table of all events.
+func (s *story) conclude(ctx context.Context) error {
+	fmt.Fprintln(s.w)
+	table := tabwriter.NewWriter(s.w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "EVENT\tTO\tSTATUS\tREASON\tREPLAYS\tATTEMPTS\tREQUESTS\tHANDLED")
+	for _, id := range s.events {
+		info, err := s.queue.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		requests, handled := s.receiver.count(id)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n",
+			id, s.target(info), info.Status, info.Reason, info.Replays, info.Attempts, requests, handled)
+	}
+	return table.Flush()
+}
+
+// enqueue enqueues the next event for a path of the receiver.
+func (s *story) enqueue(ctx context.Context, path string) error {
+	payload, err := json.Marshal(delivery{URL: s.url + path, Event: "order.placed"})
+	if err != nil {
+		return err
+	}
+	id := fmt.Sprintf("evt_%d", len(s.events)+1) // the event's own, so that it cannot be enqueued twice
+	s.events = append(s.events, id)
+	_, err = s.queue.Enqueue(ctx, retryjob.Job{ID: id, Kind: kind, Policy: policy, Payload: payload})
+	return err
+}
+
+// await tells of each event once its status is final.
+func (s *story) await(ctx context.Context, ids ...string) error {
+	for _, id := range ids {
+		info, err := s.queue.Wait(ctx, id)
+		if err != nil {
+			return fmt.Errorf("waiting for %s, which is %s: %w", id, info.Status, err)
+		}
+		s.line(info)
+	}
+	return nil
+}
+
+// tell tells of each event as it is.
+func (s *story) tell(ctx context.Context, ids ...string) error {
+	for _, id := range ids {
+		info, err := s.queue.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		s.line(info)
+	}
+	return nil
+}
+
+// line writes where an event stands, and what its attempts came to.
+func (s *story) line(info retryjob.Info) {
+	fmt.Fprintf(s.w, "  %s  %-7s  %s", info.JobID, s.target(info), info.Status)
+	if !info.Reason.IsZero() {
+		fmt.Fprintf(s.w, " (%s)", info.Reason)
+	}
+	separator := ": "
+	for _, run := range info.Runs {
+		fmt.Fprintf(s.w, "%s%d %s", separator, run.Attempt, result(run))
+		separator = ", "
+	}
+	fmt.Fprintln(s.w)
+}
+
+// result is what an attempt came to, in a word.
+func result(run retryjob.Run) string {
+	switch {
+	case run.Code != "":
+		return run.Code
+	case run.Err == retryjob.ErrLost.Error():
+		return "lost"
+	case run.Status == retryjob.Leased:
+		return "under way"
+	default:
+		return "ok"
+	}
+}
+
+// target is the path to which an event goes.
+func (s *story) target(info retryjob.Info) string {
+	var d delivery
+	if err := json.Unmarshal(info.Payload, &d); err != nil {
+		return err.Error()
+	}
+	return strings.TrimPrefix(d.URL, s.url)
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryriver"
+	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryjob"
+)
+
+const (
+	kind   = "webhook" // of the jobs
+	policy = "webhook"
+)
+
+// policies are looked up by name whenever a job has failed, so that a change applies to those that wait.
+var policies = retryjob.FromMap(map[string]retry.Policy{
+	policy: {
+		MaxAttempts:    3,
+		Backoff:        retry.Backoff{Base: 300 * time.Millisecond, Jitter: retry.RatioJitter}, // minutes, for a service
+		AttemptTimeout: 5 * time.Second,
+		Classify:       retryhttp.Default,
+	},
+})
+
+// queue is the database with its jobs.
+type queue struct {
+	*retryriver.Admin[*sql.Tx]
+	client *river.Client[*sql.Tx]
+	db     *sql.DB
+}
+
+// open opens the queue in a SQLite file. It works once its client is started.
+//
+// retryriver.NewSQLite would do all of this in one line, with settings for a service: there a minute may pass before a
+// delivery counts as lost.
+func open(ctx context.Context, path string) (*queue, error) {
+	adapter, err := retryriver.New(retryriver.Options{
+		Policies: policies,
+		Code:     func(err error) string { return string(retryhttp.ReasonOf(err)) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	workers := river.NewWorkers()
+	if err := adapter.AddHandler(workers, kind, newDeliverer().deliver); err != nil {
+		return nil, err
+	}
+	cfg := river.Config{
+		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 10}},
+		Workers:              workers,
+		FetchPollInterval:    100 * time.Millisecond,
+		JobTimeout:           6 * time.Second, // more than the policy's AttemptTimeout
+		RescueStuckJobsAfter: 7 * time.Second, // more than JobTimeout
+		Logger:               slog.New(slog.DiscardHandler),
+	}
+	if err := adapter.Install(&cfg); err != nil {
+		return nil, err
+	}
+	db, err := retryriver.OpenSQLite(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	client, err := river.NewClient(riversqlite.New(db), &cfg)
+	if err != nil {
+		_ = db.Close()
+		return nil, err
+	}
+	return &queue{retryriver.NewAdmin(adapter, client), client, db}, nil
+}
+
+func (q *queue) close() { _ = q.db.Close() }
+
+// delivery is the payload of a job.
+type delivery struct {
+	URL   string `json:"url"`
+	Event string `json:"event"`
+}
+
+// deliverer sends events to URLs that users have given.
+type deliverer struct{ client *http.Client }
+
+func newDeliverer() *deliverer {
+	return &deliverer{&http.Client{
+		// Refuses the addresses of the network it runs in; but for the receiver's, where a service allows none.
+		Transport:     retryhttp.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}.Transport(),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// deliver makes one attempt. The key is the job's ID, which all attempts and replays share.
+func (d *deliverer) deliver(ctx context.Context, job retryjob.Job) error {
+	var what delivery
+	if err := json.Unmarshal(job.Payload, &what); err != nil {
+		return retry.Permanent(err)
+	}
+	body := fmt.Sprintf(`{"type": %q}`, what.Event)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, what.URL, strings.NewReader(body))
+	if err != nil {
+		return retry.Permanent(err)
+	}
+	run, _ := retryjob.RunFrom(ctx)
+	req.Header.Set("Idempotency-Key", strconv.Quote(run.JobID))
+	req.Header.Set(retryhttp.AttemptHeader, strconv.Itoa(run.Attempt))
+	resp, err := d.client.Do(req)
+	if err != nil {
+		return err
+	}
+	_ = resp.Body.Close() // the status is all that counts
+	if resp.StatusCode/100 != 2 {
+		return &retryhttp.AttemptError{
+			Reason: retryhttp.Reason(fmt.Sprintf("status_%d", resp.StatusCode)), StatusCode: resp.StatusCode, Header: resp.Header,
+		}
+	}
+	return nil
+}
+
+// workerVariable has the path of the database, in the environment of a worker.
+const workerVariable = "WEBHOOKQUEUE_WORKER"
+
+// work works until the standard input ends.
+func work(ctx context.Context, path string) error {
+	q, err := open(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer q.close()
+	if err := q.client.Start(ctx); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	return q.client.Stop(ctx)
+}
+
+// process is a worker, which is this program in another process.
+type process struct {
+	command *exec.Cmd
+	stdin   io.Closer // ends with us, and the worker with it
+}
+
+func startWorker(path string) (*process, error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	command := exec.Command(executable)
+	command.Env = append(os.Environ(), workerVariable+"="+path)
+	command.Stderr = os.Stderr
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &process{command, stdin}, command.Start()
+}
+
+// kill ends the worker with SIGKILL, as a machine that fails does.
+func (p *process) kill() error {
+	err := p.command.Process.Kill()
+	_ = p.command.Wait() // "signal: killed"
+	return err
+}
+
+// stop has the worker end what it is about. It does nothing to one that is nil or over.
+func (p *process) stop() error {
+	if p == nil || p.command.ProcessState != nil {
+		return nil
+	}
+	_ = p.stdin.Close()
+	return p.command.Wait()
+}
