@@ -38,7 +38,7 @@ const (
 // nothing more; it is free again once its job is removed.
 //
 // Jobs that are DeadLettered, Expired or Failed are removed Config.Retention after they ended. Those that are Succeeded or
-// Canceled are removed then too, and earlier where more than 10,000 of them have ended since: Wait for a job before that
+// Canceled are removed then too, and earlier where 10,000 of them have ended since: Wait for a job before that
 // many others are done, or be told by the policy's Observe.
 //
 // A handler that panics or ends its goroutine has failed that attempt; the engine lives on. What is beside the handler is
@@ -221,7 +221,7 @@ func (e *Engine) Inspect(id string) (Info, error) {
 func (e *Engine) Wait(ctx context.Context, id string) (Info, error) {
 	e.mu.Lock()
 	j, err := e.find(id)
-	if err != nil || j.status.Final() || e.hasStopped() {
+	if err != nil || j.status.Final() || e.stopping && j.status != Leased {
 		defer e.mu.Unlock()
 		switch {
 		case err != nil:

@@ -274,10 +274,10 @@ func TestCodeOfAPolicyThatPanicsLosesNoJob(t *testing.T) {
 		status retryjob.Status
 		text   string
 	}{
-		"Gate":          {func(p *retry.Policy) { p.Gate = func(context.Context) time.Duration { boom(); return 0 } }, retryjob.DeadLettered, "retryjob: the handler panicked: boom"},
-		"Gate's Goexit": {func(p *retry.Policy) { p.Gate = func(context.Context) time.Duration { runtime.Goexit(); return 0 } }, retryjob.DeadLettered, "retryjob: the handler ended its goroutine"},
-		"Classify":      {func(p *retry.Policy) { p.Classify = func(error) retry.Class { boom(); return 0 } }, retryjob.DeadLettered, "retryjob: the handler panicked: boom"},
-		"Observe":       {func(p *retry.Policy) { p.Observe = func(context.Context, retry.Event) { boom() } }, retryjob.WaitingRetry, "the peer is down; after it was decided: retryjob: the handler panicked: boom"},
+		"Gate":          {func(p *retry.Policy) { p.Gate = func(context.Context) time.Duration { boom(); return 0 } }, retryjob.DeadLettered, `retryjob: a function of policy "p" panicked: boom`},
+		"Gate's Goexit": {func(p *retry.Policy) { p.Gate = func(context.Context) time.Duration { runtime.Goexit(); return 0 } }, retryjob.DeadLettered, `retryjob: a function of policy "p" ended its goroutine`},
+		"Classify":      {func(p *retry.Policy) { p.Classify = func(error) retry.Class { boom(); return 0 } }, retryjob.DeadLettered, `retryjob: a function of policy "p" panicked: boom`},
+		"Observe":       {func(p *retry.Policy) { p.Observe = func(context.Context, retry.Event) { boom() } }, retryjob.WaitingRetry, `the peer is down; after it was decided: retryjob: a function of policy "p" panicked: boom`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

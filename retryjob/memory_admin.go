@@ -38,7 +38,8 @@ func (e *Engine) Replay(ctx context.Context, id string) error {
 }
 
 // Cancel makes a job that is not final Canceled. The context of an attempt under way ends with ErrCanceled as its cause;
-// what the attempt comes to is recorded as the last Run, and the job stays Canceled. A final job gives an error.
+// what the attempt comes to is recorded as the last Run, and the job stays Canceled. Observe is told of the end by that attempt;
+// where none is under way, it is not told. A final job gives an error.
 func (e *Engine) Cancel(ctx context.Context, id string) error {
 	return e.change(ctx, id, func(j *job, now instant) error {
 		rec := j.record(e.clock, nil)
@@ -50,7 +51,9 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 		if j.underWay() {
 			cancel = j.live.cancel
 		}
-		e.settle(j, &rec)
+		waited := j.waits()
+		j.reason, j.at = rec.Reason.Reason, e.clock.instant(rec.Ended) // not what an attempt under way reads
+		e.move(j, Canceled, waited)
 		cancel(ErrCanceled)
 		if !e.stopping {
 			e.arm(now)

@@ -61,9 +61,14 @@ func (e *Engine) become(j *job, s Status) {
 func (e *Engine) settle(j *job, rec *Record) {
 	waited := j.waits()
 	j.keep(rec, e.clock)
-	e.become(j, rec.Status)
+	e.move(j, rec.Status, waited)
+}
+
+// move gives j the status that was decided about it. waited says whether it stood in the agenda.
+func (e *Engine) move(j *job, s Status, waited bool) {
+	e.become(j, s)
 	switch {
-	case rec.Status.Final():
+	case s.Final():
 		if waited {
 			e.agenda.forget()
 		}
@@ -71,6 +76,9 @@ func (e *Engine) settle(j *job, rec *Record) {
 		e.limit()
 	default:
 		e.agenda.wait(j)
+		if e.stopping { // it will not run here any more
+			j.tell(e.info, ErrShutdown)
+		}
 	}
 }
 

@@ -21,6 +21,11 @@ func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {
 		if e.timer != nil {
 			e.timer.Stop()
 		}
+		for _, s := range []Status{Pending, WaitingRetry} { // a handler may wait for one of them, and Shutdown for the handler
+			for j := e.shelves[s].newest; j != nil; j = j.older {
+				j.tell(e.info, ErrShutdown)
+			}
+		}
 		if e.workers == 0 {
 			e.stop()
 		}
@@ -57,17 +62,6 @@ func (e *Engine) stop() {
 	e.left = make([]Info, len(left))
 	for i, j := range left {
 		e.left[i] = e.info(j)
-		j.tell(e.info, ErrShutdown)
 	}
 	close(e.stopped)
-}
-
-// hasStopped reports whether no job will come to an end any more, but by Cancel.
-func (e *Engine) hasStopped() bool {
-	select {
-	case <-e.stopped:
-		return true
-	default:
-		return false
-	}
 }

@@ -3,6 +3,7 @@ package retryjob_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -118,5 +120,108 @@ func TestShutdownEndsAttemptsWithItsContext(t *testing.T) {
 		<-time.After(2 * time.Hour)
 		synctest.Wait()
 		require.Equal(t, retryjob.Pending, get(t, e, "later").Status)
+	})
+}
+
+// TestCancelAsAnAttemptBegins is for the race detector: only the engine's lock orders the two.
+func TestCancelAsAnAttemptBegins(t *testing.T) {
+	e := open(t, fixed(3, time.Hour), func(ctx context.Context, _ retryjob.Job) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	for range 300 {
+		h := put(t, e, "", 0)
+		for get(t, e, h.ID()).Status != retryjob.Leased {
+			runtime.Gosched()
+		}
+		require.NoError(t, e.Cancel(t.Context(), h.ID()))
+	}
+	require.Empty(t, shutdown(t, e))
+}
+
+func TestAHandlerIsNotStartedOnceItsJobIsCanceledOrTheEngineShutDown(t *testing.T) {
+	for name, end := range map[string]struct {
+		of   func(*testing.T, *retryjob.Engine)
+		left int
+		want retryjob.Status
+	}{
+		"canceled": {func(t *testing.T, e *retryjob.Engine) {
+			require.NoError(t, e.Cancel(t.Context(), "a"))
+			<-time.After(2 * time.Minute)
+		}, 0, retryjob.Canceled},
+		"shut down": {func(t *testing.T, e *retryjob.Engine) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			left, err := e.Shutdown(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Len(t, left, 1)
+		}, 1, retryjob.Pending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := fixed(3, time.Hour)
+				var seen []retryjob.RunInfo
+				p.Gate = func(ctx context.Context) time.Duration {
+					info, _ := retryjob.RunFrom(ctx)
+					seen = append(seen, info)
+					<-time.After(time.Minute)
+					return 0
+				}
+				e := open(t, p, func(context.Context, retryjob.Job) error {
+					t.Error("started")
+					return nil
+				})
+				put(t, e, "a", 0)
+				synctest.Wait()
+				end.of(t, e)
+				i := get(t, e, "a")
+				require.Equal(t, end.want, i.Status)
+				require.Empty(t, i.Runs)
+				require.Zero(t, i.Attempts)
+				require.Len(t, seen, 1)
+				require.Equal(t, "a.0.1", seen[0].RunID, "a gate can ask whose it is")
+				shutdownAll(e)
+			})
+		})
+	}
+}
+
+func shutdownAll(e *retryjob.Engine) { _, _ = e.Shutdown(context.Background()) }
+
+func TestAHandlerThatEndsItsGoroutineInShutdownCountsAsNotMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, retry.Policy{MaxAttempts: 1}, func(ctx context.Context, _ retryjob.Job) error {
+			<-ctx.Done()
+			runtime.Goexit()
+			return nil
+		})
+		put(t, e, "a", 0)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		left, err := e.Shutdown(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Len(t, left, 1)
+		require.Equal(t, retryjob.Pending, left[0].Status)
+		require.Empty(t, left[0].Runs)
+	})
+}
+
+func TestShutdownTellsAHandlerThatWaitsForAnotherJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e *retryjob.Engine
+		waited := make(chan error, 1)
+		e = open(t, fixed(1, time.Hour), func(ctx context.Context, j retryjob.Job) error {
+			_, err := e.Wait(ctx, "child")
+			waited <- err
+			return err
+		})
+		put(t, e, "child", time.Hour)
+		put(t, e, "parent", 0)
+		synctest.Wait()
+		start := time.Now()
+		require.Len(t, shutdown(t, e), 1)
+		require.ErrorIs(t, <-waited, retryjob.ErrShutdown)
+		require.Equal(t, start, time.Now())
 	})
 }

@@ -2,9 +2,9 @@ package retryjob
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -119,9 +119,9 @@ func (e *Engine) make(a *attempt) {
 		value := recover()
 		switch {
 		case value != nil:
-			err = &PanicError{Value: value, Stack: debug.Stack()}
-		case !returned:
-			err = &PanicError{}
+			err = fmt.Errorf("retryjob: a function of policy %q panicked: %v", a.rec.Policy, value)
+		case !returned && !errors.Is(context.Cause(a.ctx), ErrShutdown): // with it the attempt counts as not made, as Step has seen to
+			err = fmt.Errorf("retryjob: a function of policy %q ended its goroutine", a.rec.Policy)
 		}
 		if err != nil {
 			a.abandon(err, value != nil)

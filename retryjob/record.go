@@ -42,10 +42,10 @@ type Record struct {
 
 // Run is the record of one attempt.
 type Run struct {
-	ID      string    `json:"id"`      // no other attempt of this or another job has it
+	ID      string    `json:"id"`      // no other attempt has it, unless the job's ID is used again for another job
 	Attempt int       `json:"attempt"` // from 1
 	Start   time.Time `json:"start,omitzero"`
-	End     time.Time `json:"end,omitzero"`    // zero for one that was lost with its worker
+	End     time.Time `json:"end,omitzero"`    // zero for one that is under way and one that was lost with its worker
 	Due     time.Time `json:"due,omitzero"`    // of the attempt after it; zero where none follows
 	Status  Status    `json:"status"`          // what the attempt made of the job
 	Reason  Reason    `json:"reason,omitzero"` // why, where Status is final and not Succeeded
@@ -116,8 +116,8 @@ func (r *Record) Cancel(now time.Time) error {
 	return nil
 }
 
-// Check returns nil or what is wrong with r: a Version or Status that this package does not know, counts that are
-// negative, a Due or Ended that does not go with the Status. Stepper asks it of each record that it is given.
+// Check returns nil or what is wrong with r: a Version or Status that this package does not know, no JobID, counts that are
+// negative, a Due or Ended that does not go with the Status, Runs that are too many, out of order or beyond Attempts. Stepper asks it of each record that it is given.
 func (r *Record) Check() error {
 	switch {
 	case r.Version != RecordVersion:
@@ -128,12 +128,25 @@ func (r *Record) Check() error {
 		return r.refuse("Attempts", r.Attempts, "is negative")
 	case r.Replays < 0:
 		return r.refuse("Replays", r.Replays, "is negative")
+	case r.JobID == "":
+		return r.refuse("JobID", `""`, "is empty")
+	case r.Prev < 0:
+		return r.refuse("Prev", r.Prev, "is negative")
+	case len(r.Runs) > keptRuns:
+		return r.refuse("Runs", len(r.Runs), "are more than 64")
 	case r.First.IsZero():
 		return r.refuse("First", r.First, "is not set")
 	case r.Status.Final() == r.Ended.IsZero():
 		return r.refuse("Ended", r.Ended, "does not go with "+r.Status.String())
 	case (r.Status == Pending || r.Status == WaitingRetry) == r.Due.IsZero():
 		return r.refuse("Due", r.Due, "does not go with "+r.Status.String())
+	}
+	before := 0
+	for _, run := range r.Runs {
+		if run.Attempt <= before || run.Attempt > r.Attempts {
+			return r.refuse("Runs", run.Attempt, "is not the next attempt, or beyond Attempts")
+		}
+		before = run.Attempt
 	}
 	return nil
 }

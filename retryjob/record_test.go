@@ -194,6 +194,11 @@ func TestRecordCheck(t *testing.T) {
 		{"leased with a due time", good(func(r *retryjob.Record) { r.Status = retryjob.Leased }), "Record.Due"},
 		{"final with a due time", good(func(r *retryjob.Record) { r.Status, r.Ended = retryjob.Expired, epoch }), "Record.Due"},
 		{"final without an end", good(func(r *retryjob.Record) { r.Status, r.Due = retryjob.Canceled, time.Time{} }), "Record.Ended"},
+		{"no job", good(func(r *retryjob.Record) { r.JobID = "" }), "Record.JobID"},
+		{"a negative delay", good(func(r *retryjob.Record) { r.Prev = -1 }), "Record.Prev -1ns"},
+		{"more than 64 runs", good(func(r *retryjob.Record) { r.Attempts, r.Runs = 65, make([]retryjob.Run, 65) }), "Record.Runs 65"},
+		{"a run beyond the attempts", good(func(r *retryjob.Record) { r.Runs = []retryjob.Run{{Attempt: 1}} }), "Record.Runs 1"},
+		{"runs out of order", good(func(r *retryjob.Record) { r.Attempts, r.Runs = 2, []retryjob.Run{{Attempt: 2}, {Attempt: 1}} }), "Record.Runs 1"},
 		{"waiting with an end", good(func(r *retryjob.Record) { r.Ended = epoch }), "Record.Ended"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -13,6 +13,10 @@ import (
 // Stepper is what all engines share: it makes one attempt of a job, decides what follows and records it. It neither
 // sleeps nor stores, so that an engine does nothing but that. The zero Stepper but for Policies is ready; a Stepper is safe
 // for concurrent use as far as its functions are.
+//
+// Jitter is no chance here: the same attempt of the same job gets the same delay whoever decides, and Policy.Rand is not
+// asked. A token of the Budget is taken when a retry is decided on, in the process that decides, and is not paid back where
+// that retry is not made. Gate, Observe and the handler get a context from which RunFrom tells the job.
 type Stepper struct {
 	// Policies finds a record's policy. It must be set.
 	Policies Policies
@@ -31,13 +35,17 @@ type Verdict struct {
 	Deferred bool
 }
 
+// mostLost is how many attempts can have left nothing in a record. More are no crashes but a wrong number.
+const mostLost = 10_000
+
 // ErrCanceled is the cause with which an engine ends the context of a job that is canceled while it runs.
 var ErrCanceled = errors.New("retryjob: the job was canceled")
 
 // Step makes the given attempt of the job that rec tells of: it runs fn under the policy's AttemptTimeout, decides and
 // changes rec accordingly. attempt counts from 1 as the engine does, also where an earlier attempt has left nothing in rec:
 // that one is then recorded as lost, with ErrLost, and decided about before fn is called. fn is not called where the policy
-// forbids another attempt, where the TTL is over and where a gate wants the job later.
+// forbids another attempt, where the TTL is over, where a gate wants the job later and where ctx has ended already: that
+// defers the attempt, or cancels the job, as below.
 //
 // A panic in fn is its failure, with a *PanicError. runtime.Goexit is too: rec is up to date when the goroutine's deferred
 // functions run. Where ctx ends while fn runs, its cause decides: with ErrShutdown the attempt does not count and is due
@@ -51,6 +59,7 @@ func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(co
 		return Verdict{}, err
 	}
 	st := step{stepper: s, policy: &p, rec: rec, attempt: attempt}
+	ctx = st.mark(ctx)
 	if d := st.settle(ctx, false); d.Status != retry.Waiting {
 		return st.refuse(ctx, d, ErrLost), nil
 	}
@@ -61,6 +70,14 @@ func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(co
 			return Verdict{Status: rec.Status, Due: rec.Due, Deferred: true}, nil
 		}
 		return st.refuse(ctx, d, nil), nil
+	}
+	if ctx.Err() != nil {
+		rec.release(attempt)
+		if !st.canceled(ctx) {
+			rec.wait(s.now())
+			return Verdict{Status: rec.Status, Due: rec.Due, Deferred: true}, nil
+		}
+		return st.refuse(ctx, retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}, nil), nil
 	}
 	return st.run(ctx, fn), nil
 }
@@ -73,7 +90,9 @@ func (s *Stepper) Lost(ctx context.Context, rec *Record, attempt int) (Verdict, 
 	if err != nil {
 		return Verdict{}, err
 	}
-	st := step{stepper: s, policy: &p, rec: rec, attempt: attempt + 1}
+	st := step{stepper: s, policy: &p, rec: rec, attempt: attempt}
+	ctx = st.mark(ctx)
+	st.attempt++
 	d := st.settle(ctx, true)
 	if d.Status != retry.Waiting {
 		return st.refuse(ctx, d, ErrLost), nil
@@ -95,6 +114,8 @@ func (s *Stepper) open(rec *Record, attempt int) (retry.Policy, error) {
 		return p, fmt.Errorf("retryjob: job %s is %s already", rec.JobID, rec.Status)
 	case attempt < 1:
 		return p, fmt.Errorf("retryjob: attempt %d of job %s is below 1", attempt, rec.JobID)
+	case attempt > rec.Attempts+mostLost:
+		return p, fmt.Errorf("retryjob: attempt %d of job %s is more than %d after attempt %d, the last in its record", attempt, rec.JobID, mostLost, rec.Attempts)
 	case attempt <= rec.Attempts && !(rec.Status == Leased && attempt == rec.Attempts):
 		return p, fmt.Errorf("retryjob: attempt %d of job %s %w", attempt, rec.JobID, errRecorded)
 	}
@@ -114,8 +135,22 @@ type step struct {
 	policy  *retry.Policy
 	rec     *Record
 	attempt int
-	runID   string // of the attempt that is made
+	runID   string
 	start   time.Time
+}
+
+// mark returns ctx with what RunFrom tells.
+func (s *step) mark(ctx context.Context) context.Context {
+	s.runID = s.rec.RunID(s.attempt)
+	return context.WithValue(ctx, runKey{}, &RunInfo{
+		JobID: s.rec.JobID, RunID: s.runID, Correlation: s.rec.Correlation,
+		Attempt: s.attempt, Replays: s.rec.Replays, First: s.rec.First,
+	})
+}
+
+// canceled reports whether a ctx that has ended cancels the job: not with the engine's shutdown, nor with a deadline.
+func (s *step) canceled(ctx context.Context) bool {
+	return errors.Is(ctx.Err(), context.Canceled) && !errors.Is(context.Cause(ctx), ErrShutdown)
 }
 
 // settle records the attempts before this one of which the record knows nothing, or not how they ended. It returns the
@@ -190,7 +225,7 @@ func (s *step) refuse(ctx context.Context, d retry.Decision, last error) Verdict
 
 // run makes the attempt.
 func (s *step) run(ctx context.Context, fn func(context.Context) error) (v Verdict) {
-	s.runID, s.start = s.rec.RunID(s.attempt), s.stepper.now()
+	s.start = s.stepper.now()
 	var err error
 	finished := false
 	defer func() {
@@ -209,10 +244,6 @@ func (s *step) run(ctx context.Context, fn func(context.Context) error) (v Verdi
 
 // call calls fn with the context of the attempt.
 func (s *step) call(ctx context.Context, fn func(context.Context) error) error {
-	ctx = context.WithValue(ctx, runKey{}, &RunInfo{
-		JobID: s.rec.JobID, RunID: s.runID, Correlation: s.rec.Correlation,
-		Attempt: s.attempt, Replays: s.rec.Replays, First: s.rec.First,
-	})
 	if timeout := s.policy.AttemptTimeout; timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, timeout, retry.ErrAttemptTimeout)
@@ -336,7 +367,8 @@ type RunInfo struct {
 
 type runKey struct{}
 
-// RunFrom returns the attempt that ctx belongs to. It reports false where ctx does not come from a Stepper.
+// RunFrom returns the attempt that ctx belongs to: that of a handler, and of a policy's Gate and Observe. It reports false where
+// ctx does not come from a Stepper.
 func RunFrom(ctx context.Context) (RunInfo, bool) {
 	if info, ok := ctx.Value(runKey{}).(*RunInfo); ok {
 		return *info, true

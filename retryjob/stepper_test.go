@@ -3,6 +3,7 @@ package retryjob_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -139,6 +140,7 @@ func TestStepRefuses(t *testing.T) {
 		{"an attempt that is recorded", change(func(*retryjob.Record) {}), 2, nil, "attempt 2 of job j is recorded already"},
 		{"an earlier attempt", change(func(*retryjob.Record) {}), 1, nil, "attempt 1 of job j is recorded already"},
 		{"attempt 0", change(func(r *retryjob.Record) { r.Attempts = 0 }), 0, nil, "attempt 0"},
+		{"an attempt far beyond the record", change(func(*retryjob.Record) {}), math.MaxInt, nil, "is more than 10000 after attempt"},
 		{"attempt 0 of a leased job", change(func(r *retryjob.Record) { r.Status, r.Attempts, r.Due = retryjob.Leased, 0, time.Time{} }), 0, nil, "attempt 0"},
 		{"a negative attempt", change(func(*retryjob.Record) {}), -1, nil, "attempt -1"},
 		{"an attempt before the leased one", change(func(r *retryjob.Record) { r.Status, r.Due = retryjob.Leased, time.Time{} }), 1, nil, "attempt 1"},
