@@ -107,6 +107,7 @@ func TestDelay(t *testing.T) {
 		{"a huge factor leaves the first delay", exp(1, math.MaxFloat64, hour), 1, 1},
 		{"a huge factor leaves a first delay that no float64 is", exp(1<<53+1, 1<<63, longest), 1, 1<<53 + 1},
 		{"a fraction leaves a first delay that no float64 is", exp(1<<53+1, 1.5, longest), 1, 1<<53 + 1},
+		{"a whole factor overflows 128 bits' lower half", exp(longest, 1<<62, longest), 2, longest},
 		{"factor 2^63 does not overflow", exp(1, 1<<63, longest), 2, longest},
 		{"factor 1.5 is exact in ns", exp(100*ms, 1.5, hour), 5, 506_250_000},
 		{"factor 1.7 gives whole nanoseconds", exp(sec, 1.7, hour), 3, 2890 * ms},

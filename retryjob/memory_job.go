@@ -144,7 +144,7 @@ func (j *job) note(rec *Record, c clock) {
 	j.runs = append(j.runs, run{
 		start: c.instant(r.Start), end: c.instant(r.End), due: c.instant(r.Due),
 		err: strings.Clone(r.Err), code: r.Code, // an error's text may be a part of something big
-		attempt: uint32(min(r.Attempt, math.MaxUint32)), status: r.Status, reason: r.Reason.Reason,
+		attempt: uint32(min(uint64(r.Attempt), math.MaxUint32)), status: r.Status, reason: r.Reason.Reason,
 	})
 }
 
