@@ -21,15 +21,18 @@ type Job struct {
 	// ID stays the same over all attempts and replays, and no two jobs of an engine share one. Empty means one that is
 	// made up, which is best: it tells an aged-out job from one that never was.
 	ID string `json:"id"`
-	// Kind names the Handler. At least two characters.
+	// Kind names the Handler: two characters or more, of letters, digits and _-./:+[]<> in ASCII, the first a letter, a digit
+	// or an underscore.
 	Kind string `json:"kind"`
 	// Policy names the policy, so that a job that waits is decided about by what that name means when it runs.
 	Policy string `json:"policy"`
-	// Payload is what the handler works on: JSON, as databases want it. Empty means null.
+	// Payload is what the handler works on: JSON, as databases want it. Empty means null, and null arrives
+	// as empty.
 	Payload json.RawMessage `json:"payload,omitempty"`
 	// Correlation ties the job to what caused it, such as a trace. Empty means nothing.
 	Correlation string `json:"correlation,omitempty"`
-	// Due is when the first attempt is to start at the earliest, and the TTL begins. Zero, and the past, mean at once.
+	// Due is when the first attempt is to start at the earliest, and the TTL begins, in the year 9998 at the latest. Zero, and
+	// the past, mean at once.
 	Due time.Time `json:"due,omitzero"`
 }
 
@@ -43,8 +46,8 @@ const (
 )
 
 // Check returns nil or an error that names what is wrong with j and the rule it breaks: an ID, Kind, Policy or
-// Correlation that is too long or not printable, a Kind of fewer than two bytes, a Policy that policies does not know, a
-// Payload that is not JSON. Every engine asks it before it takes a job.
+// Correlation that is too long or not printable, a Kind that is none, a Policy that policies does not know, a Payload that
+// is not JSON, a Due that JSON cannot hold. Every engine asks it before it takes a job.
 func (j *Job) Check(policies Policies) error {
 	for _, f := range []struct {
 		name, value string
@@ -59,6 +62,12 @@ func (j *Job) Check(policies Policies) error {
 			return fmt.Errorf("retryjob: Job.%s %q has bytes that are not text", f.name, f.value)
 		}
 	}
+	if i := strings.IndexFunc(j.Kind, notOfKind); i >= 0 || strings.IndexByte("-./:+[]<>", j.Kind[0]) >= 0 {
+		return fmt.Errorf("retryjob: Job.Kind %q is not of letters, digits and _-./:+[]<>, after a letter, digit or underscore", j.Kind)
+	}
+	if j.Due.UTC().Year() > 9998 {
+		return fmt.Errorf("retryjob: Job.Due %v is after the year 9998", j.Due)
+	}
 	if _, ok := policies.lookup(j.Policy); !ok {
 		return fmt.Errorf("retryjob: Job.Policy %q: %w", j.Policy, ErrUnknownPolicy)
 	}
@@ -69,6 +78,11 @@ func (j *Job) Check(policies Policies) error {
 }
 
 func isControl(r rune) bool { return unicode.IsControl(r) }
+
+// notOfKind reports whether r is no character of a Kind. River allows the same, and the middle dot.
+func notOfKind(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:+[]<>", r))
+}
 
 // Policies finds the policy of a name. It must be safe for concurrent use.
 type Policies func(name string) (retry.Policy, bool)

@@ -1,6 +1,7 @@
 package retryjob
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"math"
@@ -59,9 +60,17 @@ func newJob(j *Job) *job {
 	return &job{
 		id:          j.ID,
 		route:       unique.Make(route{j.Kind, j.Policy}),
-		payload:     string(j.Payload),
+		payload:     payloadOf(j),
 		correlation: strings.Clone(j.Correlation),
 	}
+}
+
+// payloadOf returns the payload, "" for null.
+func payloadOf(j *Job) string {
+	if string(bytes.TrimSpace(j.Payload)) == "null" {
+		return ""
+	}
+	return string(j.Payload)
 }
 
 // job returns the job for its handler.

@@ -133,34 +133,41 @@ func (m *Admin[TTx]) insertAgain(ctx context.Context, tx TTx, gone *rivertype.Jo
 	case !args.installed:
 		return errNotInstalled
 	case result.UniqueSkippedAsDuplicate:
-		return fmt.Errorf("retryriver: job %s: River's unique key: %w", i.JobID, retryjob.ErrDuplicate)
+		return fmt.Errorf("retryriver: job %s: %w", i.JobID, errTwin)
 	}
 	return nil
 }
 
+// errTwin is why a job that was inserted with river.UniqueOpts cannot be replayed.
+var errTwin = errors.New("another job has its unique key in River now")
+
 // ReplayAll replays what f selects of the jobs that can be, each in a transaction of its own. What somebody else has replayed
-// meanwhile does not count.
+// meanwhile does not count. A job whose river.UniqueOpts another job has taken meanwhile is passed over, and is in the error.
 func (m *Admin[TTx]) ReplayAll(ctx context.Context, f retryjob.Filter) (done int, err error) {
 	if f.Statuses = only(f.Statuses, retryjob.Status.Replayable); len(f.Statuses) == 0 {
 		return 0, nil
 	}
 	limit := f.Limit
 	f.Limit = 0
+	var twins []error
 	for i, err := range m.List(ctx, f) {
 		if err != nil {
-			return done, err
+			return done, errors.Join(append(twins, err)...)
 		}
 		switch err := m.Replay(ctx, i.JobID); {
+		case errors.Is(err, errTwin):
+			twins = append(twins, err)
+			continue
 		case errors.Is(err, retryjob.ErrNotReplayable) || errors.Is(err, retryjob.ErrUnknownJob):
 			continue
 		case err != nil:
-			return done, err
+			return done, errors.Join(append(twins, err)...)
 		}
 		if done++; done == limit {
 			break
 		}
 	}
-	return done, nil
+	return done, errors.Join(twins...)
 }
 
 // inserted returns the metadata that a job was inserted with.

@@ -16,6 +16,7 @@ import (
 
 // catalog is what most tests here decide by.
 var catalog = retryjob.FromMap(map[string]retry.Policy{
+	"once":    {MaxAttempts: 1},
 	"quick":   {MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Millisecond}, AttemptTimeout: 5 * time.Second},
 	"slow":    {AttemptTimeout: 2 * time.Minute},
 	"endless": {MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Millisecond}},

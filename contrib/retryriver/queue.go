@@ -32,9 +32,13 @@ type Queue struct {
 		StopAndCancel(ctx context.Context) error
 		Stopped() <-chan struct{}
 	}
-	down    atomic.Bool
-	closing sync.Once
-	release func() error
+	down     atomic.Bool
+	stopping sync.Once
+	hasten   context.CancelCauseFunc // ends the patience of the one who stops the client
+	stopped  chan struct{}           // closed when cut is set and nothing runs
+	cut      error                   // why attempts were ended
+	closing  sync.Once
+	release  func() error
 }
 
 var _ retryjob.Queue = (*Queue)(nil)
@@ -121,7 +125,7 @@ func start[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], c retry
 	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
 		return nil, fmt.Errorf("retryriver: %w", err)
 	}
-	return &Queue{engine: NewAdmin(a, client), client: client, release: release}, nil
+	return &Queue{engine: NewAdmin(a, client), client: client, stopped: make(chan struct{}), release: release}, nil
 }
 
 // Enqueue is that of retryjob.Enqueuer. After Shutdown it gives retryjob.ErrShutdown.
@@ -134,21 +138,31 @@ func (q *Queue) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Handle,
 
 // Shutdown is that of retryjob.Queue: it takes no more jobs, starts no more attempts and waits for those under way; when ctx
 // ends, it ends them and waits for them still. left is nil, for the database has what is not done. The error is nil where
-// no attempt had to be ended, else that of ctx. A second call waits like the first one.
+// no attempt had to be ended, else that of ctx. A second call waits like the first one, can cut it short by its own ctx, and
+// returns the same.
 func (q *Queue) Shutdown(ctx context.Context) (left []retryjob.Info, err error) {
 	q.down.Store(true)
-	if ctx.Err() == nil {
-		err = q.client.Stop(ctx)
-	} else {
-		err = ctx.Err()
+	q.stopping.Do(func() {
+		patience, hasten := context.WithCancelCause(context.Background())
+		q.hasten = hasten
+		go func() { // River's own Stop cannot be called a second time while it waits
+			defer close(q.stopped)
+			if q.client.Stop(patience) != nil {
+				q.cut = context.Cause(patience)
+				if hard := q.client.StopAndCancel(context.Background()); hard != nil {
+					q.cut = errors.Join(q.cut, hard)
+				}
+			}
+			<-q.client.Stopped()
+		}()
+	})
+	select {
+	case <-q.stopped:
+	case <-ctx.Done():
+		q.hasten(ctx.Err())
+		<-q.stopped
 	}
-	if err != nil {
-		if hard := q.client.StopAndCancel(context.WithoutCancel(ctx)); hard != nil {
-			err = errors.Join(err, hard)
-		}
-	}
-	<-q.client.Stopped()
-	return nil, err
+	return nil, q.cut
 }
 
 // Close is Shutdown without patience. It closes the database that NewSQLite has opened; a pool stays open.

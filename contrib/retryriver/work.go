@@ -51,6 +51,9 @@ func (p *plugin) InsertBegin(_ context.Context, params *rivertype.JobInsertParam
 		if _, ok := p.adapter.options.Policies(policy); !ok {
 			return fmt.Errorf("retryriver: kind %q: Options.PolicyOf has policy %q for it: %w", params.Kind, policy, retryjob.ErrUnknownPolicy)
 		}
+		if hasKey(params.Metadata, metadataKey) {
+			return fmt.Errorf("retryriver: kind %q: the key %q of the metadata is taken", params.Kind, metadataKey)
+		}
 		if params.ScheduledAt != nil {
 			args = newArgs(&retryjob.Job{ID: retryjob.NewID(), Policy: policy, Due: *params.ScheduledAt})
 		}
@@ -72,6 +75,16 @@ func (p *plugin) InsertBegin(_ context.Context, params *rivertype.JobInsertParam
 	}
 	params.Metadata = metadata
 	return nil
+}
+
+// hasKey reports whether the JSON object has the key.
+func hasKey(object []byte, key string) bool {
+	var fields map[string]json.RawMessage
+	if len(object) <= len("{}") || json.Unmarshal(object, &fields) != nil {
+		return false
+	}
+	_, has := fields[key]
+	return has
 }
 
 // withKey returns the JSON object with a key added.
@@ -104,7 +117,7 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 	inside, end := within(ctx)
 	defer end(nil)
 	var result error // of the worker
-	verdict, err := a.stepper.Step(inside, &s.Record, attempt, func(ctx context.Context) error {
+	verdict, err := a.step(inside, &s.Record, attempt, func(ctx context.Context) error {
 		result = inner(context.WithValue(ctx, recordKey{}, &s.Record))
 		var snooze *rivertype.JobSnoozeError
 		var cancel *rivertype.JobCancelError
@@ -130,6 +143,38 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 	return answer
 }
 
+// step is Stepper.Step in a goroutine of its own: runtime.Goexit in a handler would end River's, and take its place among
+// the workers with it. A panic of the policy's functions passes through.
+func (a *Adapter) step(ctx context.Context, rec *retryjob.Record, attempt int, fn func(context.Context) error) (v retryjob.Verdict, err error) {
+	var panicked any
+	returned, done := false, make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { panicked = recover() }()
+		v, err = a.stepper.Step(ctx, rec, attempt, fn)
+		returned = true
+	}()
+	<-done
+	switch {
+	case panicked != nil:
+		panic(panicked)
+	case !returned: // Step has recorded it
+		final := rec.Status.Final()
+		v = retryjob.Verdict{Status: rec.Status, Reason: rec.Reason.Reason, Due: rec.Due, Deferred: !final && rec.Attempts < attempt}
+	}
+	return v, err
+}
+
+// told is an error with a text that every database can keep, as the record has it: a NUL among a batch of results keeps
+// PostgreSQL from writing any of them.
+type told struct {
+	error
+	text string
+}
+
+func (t told) Error() string { return t.text }
+func (t told) Unwrap() error { return t.error }
+
 // answer returns what River is told.
 func (p *plugin) answer(ctx context.Context, row *rivertype.JobRow, s *stored, v retryjob.Verdict, result error) error {
 	var snooze *rivertype.JobSnoozeError
@@ -152,10 +197,7 @@ func (p *plugin) answer(ctx context.Context, row *rivertype.JobRow, s *stored, v
 	key := attemptKey{row.ID, row.Attempt}
 	p.adapter.due.Store(key, v.Due)
 	context.AfterFunc(ctx, func() { p.adapter.due.Delete(key) }) // River ends ctx when it is done with the attempt
-	if result == nil {
-		result = errors.New(s.Last().Err) // a panic
-	}
-	return result
+	return told{result, s.Last().Err}
 }
 
 // within returns the context of the attempt, which ends with ctx, but with a cause that retryjob knows.
@@ -174,10 +216,10 @@ func within(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 
 // ended returns the error with which River ends the job for good.
 func ended(r *retryjob.Record, result error) error {
-	if result == nil {
-		result = errors.New(r.Status.String() + " (" + r.Reason.String() + ")")
+	if last := r.Last(); last.Status == r.Status && last.Err != "" {
+		return river.JobCancel(told{result, last.Err})
 	}
-	return river.JobCancel(result)
+	return river.JobCancel(errors.New(r.Status.String() + " (" + r.Reason.String() + ")"))
 }
 
 // again returns what River is told of a job that had ended already, but was leased: by JobRetry, or by a rescuer that was

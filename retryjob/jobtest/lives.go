@@ -195,7 +195,7 @@ var enqueuing = []scenario{
 			job retryjob.Job
 			err error
 		}{
-			{retryjob.Job{ID: "kind", Kind: "nobody's", Policy: "p"}, retryjob.ErrUnknownKind},
+			{retryjob.Job{ID: "kind", Kind: "nobody", Policy: "p"}, retryjob.ErrUnknownKind},
 			{retryjob.Job{ID: "policy", Kind: kind, Policy: "q"}, retryjob.ErrUnknownPolicy},
 			{retryjob.Job{ID: "invalid", Kind: kind, Policy: "bad"}, retryjob.ErrUnknownPolicy},
 			{retryjob.Job{ID: "payload", Kind: kind, Policy: "p", Payload: []byte("{")}, nil},

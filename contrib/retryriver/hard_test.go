@@ -1,0 +1,134 @@
+package retryriver_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryriver"
+	"github.com/retrygo/retry/internal/testpg"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// both runs f with an engine on each database.
+func both(t *testing.T, c retryjob.Config, f func(t *testing.T, q *retryriver.Queue)) {
+	t.Run("SQLite", func(t *testing.T) {
+		q, err := retryriver.NewSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), c)
+		require.NoError(t, err)
+		f(t, q)
+		require.NoError(t, q.Close())
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		pool, err := pgxpool.New(t.Context(), testpg.Start(t).DSN())
+		require.NoError(t, err)
+		defer pool.Close()
+		require.NoError(t, retryriver.MigratePostgres(t.Context(), pool))
+		q, err := retryriver.NewPostgres(t.Context(), pool, c)
+		require.NoError(t, err)
+		f(t, q)
+		require.NoError(t, q.Close())
+	})
+}
+
+var once = retryjob.FromMap(map[string]retry.Policy{"once": {MaxAttempts: 1}})
+
+func enqueue(t *testing.T, q retryjob.Enqueuer, kind string) retryjob.Handle {
+	h, err := q.Enqueue(t.Context(), retryjob.Job{Kind: kind, Policy: "once"})
+	require.NoError(t, err)
+	return h
+}
+
+// TestNothingInAnErrorKeepsOthersFromBeingRecorded is for PostgreSQL, whose JSON takes no NUL: River writes the results of
+// many jobs at once.
+func TestNothingInAnErrorKeepsOthersFromBeingRecorded(t *testing.T) {
+	both(t, retryjob.Config{Policies: once, Handlers: map[string]retryjob.Handler{
+		"error": func(context.Context, retryjob.Job) error { return errors.New("a\x00b\xff") },
+		"panic": func(context.Context, retryjob.Job) error { panic("a\x00b\xff") },
+		"fine":  func(context.Context, retryjob.Job) error { return nil },
+	}}, func(t *testing.T, q *retryriver.Queue) {
+		want := map[string]retryjob.Status{"error": retryjob.DeadLettered, "panic": retryjob.DeadLettered, "fine": retryjob.Succeeded}
+		handles := map[string]retryjob.Handle{}
+		for kind := range want {
+			handles[kind] = enqueue(t, q, kind)
+		}
+		for kind, h := range handles {
+			i, err := h.Wait(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, want[kind], i.Status, kind)
+		}
+	})
+}
+
+func TestAHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {
+	both(t, retryjob.Config{Policies: once, Concurrency: 1, Handlers: map[string]retryjob.Handler{
+		"goexit": func(context.Context, retryjob.Job) error { runtime.Goexit(); return nil },
+		"fine":   func(context.Context, retryjob.Job) error { return nil },
+	}}, func(t *testing.T, q *retryriver.Queue) {
+		i, err := enqueue(t, q, "goexit").Wait(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, retryjob.DeadLettered, i.Status)
+		require.Equal(t, "retryjob: the handler ended its goroutine", i.Last().Err)
+		i, err = enqueue(t, q, "fine").Wait(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, retryjob.Succeeded, i.Status, "its worker lives on")
+	})
+}
+
+func TestASecondShutdownCutsTheFirstShort(t *testing.T) {
+	started := make(chan struct{})
+	q, err := retryriver.NewSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), retryjob.Config{
+		Policies: once, Handlers: map[string]retryjob.Handler{"waits": func(ctx context.Context, _ retryjob.Job) error {
+			close(started)
+			<-ctx.Done()
+			return ctx.Err()
+		}},
+	})
+	require.NoError(t, err)
+	h := enqueue(t, q, "waits")
+	<-started
+	first := make(chan error)
+	go func() {
+		_, err := q.Shutdown(context.Background())
+		first <- err
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = q.Shutdown(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, <-first, context.Canceled)
+	i, err := h.Inspect(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, retryjob.Pending, i.Status, "the attempt counts as not made")
+	require.NoError(t, q.Close())
+}
+
+func TestReplayAllPassesOverAJobWhoseUniqueKeyIsTaken(t *testing.T) {
+	o := newOffice(t, "once", func(context.Context, *river.Job[mail]) error { return errors.New("no") })
+	o.open()
+	unique := &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true}}
+	_, taken := o.send(unique)
+	require.Equal(t, retryjob.DeadLettered, o.ended(taken).Status)
+	_, other := o.send(nil)
+	require.Equal(t, retryjob.DeadLettered, o.ended(other).Status)
+	o.send(&river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true}, ScheduledAt: time.Now().Add(time.Hour)})
+
+	n, err := o.ReplayAll(t.Context(), retryjob.Filter{})
+	require.ErrorContains(t, err, "another job has its unique key in River now")
+	require.NotErrorIs(t, err, retryjob.ErrDuplicate)
+	require.Equal(t, 1, n)
+	require.Equal(t, 1, o.ended(other).Replays)
+}
+
+func TestMetadataThatIsOursIsRefused(t *testing.T) {
+	o := newOffice(t, "once", func(context.Context, *river.Job[mail]) error { return nil })
+	_, err := o.client.Insert(t.Context(), mail{}, &river.InsertOpts{Metadata: []byte(`{"retryjob":"x"}`)})
+	require.ErrorContains(t, err, `the key "retryjob" of the metadata is taken`)
+}
