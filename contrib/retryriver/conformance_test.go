@@ -24,7 +24,7 @@ import (
 // together.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "12"); err != nil {
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler))
@@ -70,12 +70,15 @@ func (l *lives) crash(t *testing.T, q retryjob.Queue) retryjob.Queue {
 }
 
 func TestConformanceSQLite(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector is too slow for real time")
+	}
 	t.Parallel()
 	l := lives{reach: func(t *testing.T, path string, c retryjob.Config) (*retryriver.Queue, func(), error) {
 		return retryriver.NewMortalSQLite(t.Context(), path, c)
 	}}
 	jobtest.Run(t, jobtest.Harness{
-		Unit: 500 * time.Millisecond, Late: time.Second, Parallel: true, Crash: l.crash,
+		Unit: time.Second, Late: 10 * time.Second, Parallel: true, Crash: l.crash,
 		New: func(t *testing.T, c retryjob.Config) retryjob.Queue {
 			return l.open(t, filepath.Join(t.TempDir(), "jobs.db"), c)
 		},
@@ -83,6 +86,9 @@ func TestConformanceSQLite(t *testing.T) {
 }
 
 func TestConformancePostgres(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector is too slow for real time")
+	}
 	t.Parallel()
 	server := testpg.Start(t, "max_connections=500")
 	l := lives{reach: func(t *testing.T, dsn string, c retryjob.Config) (*retryriver.Queue, func(), error) {
@@ -98,7 +104,7 @@ func TestConformancePostgres(t *testing.T) {
 	}}
 	var databases atomic.Int64
 	jobtest.Run(t, jobtest.Harness{
-		Unit: 500 * time.Millisecond, Late: time.Second, Parallel: true, Crash: l.crash,
+		Unit: time.Second, Late: 10 * time.Second, Parallel: true, Crash: l.crash,
 		New: func(t *testing.T, c retryjob.Config) retryjob.Queue {
 			return l.open(t, database(t, server, databases.Add(1)), c)
 		},

@@ -1,0 +1,5 @@
+//go:build !race
+
+package retryriver_test
+
+const raceDetector = false
