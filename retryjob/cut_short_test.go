@@ -160,3 +160,43 @@ func TestStepWhoseContextEnds(t *testing.T) {
 		require.Error(t, kept.Err())
 	})
 }
+
+// TestStepUnderAContextThatHasEnded shows that nothing is begun, and that the caller goes before gate and TTL, as with Do.
+func TestStepUnderAContextThatHasEnded(t *testing.T) {
+	for name, row := range map[string]struct {
+		cause error
+		want  retryjob.Verdict
+	}{
+		"a shutdown defers the attempt": {retryjob.ErrShutdown, retryjob.Verdict{Status: retryjob.Pending, Due: epoch.Add(sec), Deferred: true}},
+		"a cancel cancels the job":      {retryjob.ErrCanceled, retryjob.Verdict{Status: retryjob.Canceled, Reason: retry.CallerCanceled}},
+		"and so does any other cause":   {errFlaky, retryjob.Verdict{Status: retryjob.Canceled, Reason: retry.CallerCanceled}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancel(row.cause)
+			c := &clock{epoch}
+			r := record(c)
+			c.pass(sec)
+			s := stepper(retry.Policy{TTL: 2 * sec, Gate: func(context.Context) time.Duration {
+				t.Error("the gate was asked")
+				return sec
+			}}, c)
+			v, err := s.Step(ctx, &r, 1, never(t))
+			require.NoError(t, err)
+			require.Equal(t, row.want, v)
+			require.Zero(t, r.Attempts)
+			require.Empty(t, r.Runs)
+			require.NoError(t, r.Check())
+		})
+	}
+	t.Run("a cancel goes before the TTL", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(retryjob.ErrCanceled)
+		c := &clock{epoch}
+		r := record(c)
+		c.pass(sec)
+		v, err := stepper(retry.Policy{TTL: 1}, c).Step(ctx, &r, 1, never(t))
+		require.NoError(t, err)
+		require.Equal(t, retryjob.Verdict{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, v)
+	})
+}

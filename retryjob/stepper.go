@@ -52,7 +52,7 @@ var ErrCanceled = errors.New("retryjob: the job was canceled")
 // again at once, else the job is Canceled; a deadline is an ordinary failure.
 //
 // The error is not nil where nothing was done and rec is unchanged: an unknown policy (ErrUnknownPolicy), a record that
-// Check refuses, a job that is final, an attempt that rec has already.
+// Check refuses, a job that is final, an attempt that rec has already or that is more than 10,000 after the last it has.
 func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(context.Context) error) (Verdict, error) {
 	p, err := s.open(rec, attempt)
 	if err != nil {
@@ -63,23 +63,16 @@ func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(co
 	if d := st.settle(ctx, false); d.Status != retry.Waiting {
 		return st.refuse(ctx, d, ErrLost), nil
 	}
-	if d := st.admit(ctx); d.Status != retry.Waiting || d.Delay > 0 {
-		rec.release(attempt)
-		if d.Status == retry.Waiting {
-			rec.wait(s.now().Add(d.Delay))
-			return Verdict{Status: rec.Status, Due: rec.Due, Deferred: true}, nil
-		}
-		return st.refuse(ctx, d, nil), nil
+	d, now := st.admit(ctx)
+	if now {
+		return st.run(ctx, fn), nil
 	}
-	if ctx.Err() != nil {
-		rec.release(attempt)
-		if !st.canceled(ctx) {
-			rec.wait(s.now())
-			return Verdict{Status: rec.Status, Due: rec.Due, Deferred: true}, nil
-		}
-		return st.refuse(ctx, retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}, nil), nil
+	rec.release(attempt)
+	if d.Status == retry.Waiting {
+		rec.wait(s.now().Add(d.Delay))
+		return Verdict{Status: rec.Status, Due: rec.Due, Deferred: true}, nil
 	}
-	return st.run(ctx, fn), nil
+	return st.refuse(ctx, d, nil), nil
 }
 
 // Lost decides about the given attempt, whose worker has died, and records it: a failure with ErrLost, which a
@@ -189,24 +182,29 @@ func (s *step) settle(ctx context.Context, waits bool) retry.Decision {
 	return d
 }
 
-// admit returns Waiting where the attempt may start now, Waiting with a Delay where a gate wants it later, and else how the
-// job ends.
-func (s *step) admit(ctx context.Context) retry.Decision {
+// admit reports whether the attempt may start now. Where it may not, d is Waiting with the delay after which it may, and else
+// how the job ends.
+func (s *step) admit(ctx context.Context) (d retry.Decision, now bool) {
 	if s.attempt > 1 { // the policy may have changed since the last attempt
 		p := *s.policy
 		p.TTL = 0
-		if d := p.Decide(retry.Progress{Attempt: s.attempt - 1}, retry.Transient(ErrLost), 0); d.Status != retry.Waiting {
-			return d
+		d = p.Decide(retry.Progress{Attempt: s.attempt - 1}, retry.Transient(ErrLost), 0)
+		if d.Status != retry.Waiting {
+			return d, false
 		}
 	}
 	var delay time.Duration
-	if s.policy.Gate != nil && !s.late(0) {
+	if s.policy.Gate != nil && ctx.Err() == nil && !s.late(0) {
 		delay = max(s.policy.Gate(ctx), 0)
 	}
-	if s.late(delay) {
-		return retry.Decision{Status: retry.Expired, Reason: retry.TTLElapsed}
+	switch {
+	case s.canceled(ctx): // first, as Do does
+		return retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}, false
+	case s.late(delay):
+		return retry.Decision{Status: retry.Expired, Reason: retry.TTLElapsed}, false
+	default:
+		return retry.Decision{Status: retry.Waiting, Delay: delay}, delay == 0 && ctx.Err() == nil
 	}
-	return retry.Decision{Status: retry.Waiting, Delay: delay}
 }
 
 // late reports whether an attempt that starts delay from now starts beyond the TTL.
@@ -262,7 +260,7 @@ func (s *step) finish(ctx context.Context, err error) Verdict {
 	}
 	run := Run{ID: s.runID, Attempt: s.attempt, Start: s.start, End: now}
 	d := retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}
-	if err == nil || !errors.Is(ctx.Err(), context.Canceled) {
+	if err == nil || !s.canceled(ctx) {
 		d = s.decide(s.attempt, err)
 	}
 	if d.Status == retry.Waiting {
