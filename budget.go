@@ -59,12 +59,19 @@ type Budget struct {
 // NewBudget returns a budget with Initial tokens. Values that BudgetConfig does not allow are clamped as its fields
 // say.
 func NewBudget(c BudgetConfig) *Budget {
-	b := &Budget{burst: c.burst() * token, trickle: max(c.Trickle, 0)}
+	var created time.Time
+	if c.Trickle > 0 {
+		created = now()
+	}
+	return NewBudgetAt(c, created)
+}
+
+// NewBudgetAt is NewBudget for a clock of your own, such as that of a simulation: the periods of Trickle are counted
+// from created, and Withdraw takes times of the same clock.
+func NewBudgetAt(c BudgetConfig, created time.Time) *Budget {
+	b := &Budget{burst: c.burst() * token, trickle: max(c.Trickle, 0), created: created}
 	b.gain = c.gain(b.burst)
 	b.level.Store(min(c.initial()*token, b.burst))
-	if b.trickle > 0 {
-		b.created = now()
-	}
 	return b
 }
 

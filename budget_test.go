@@ -394,12 +394,16 @@ func TestBudgetTrickle(t *testing.T) {
 				if c.Initial == 0 {
 					c.Initial = -1
 				}
-				created := time.Now()
-				b := retry.NewBudget(c)
-				for i, a := range row.asks {
-					require.Equal(t, a.want, b.Withdraw(created.Add(a.at)), "ask %d, at %v", i+1, a.at)
+				ask := func(b *retry.Budget, created time.Time) {
+					for i, a := range row.asks {
+						require.Equal(t, a.want, b.Withdraw(created.Add(a.at)), "ask %d, at %v", i+1, a.at)
+					}
+					require.Equal(t, 0.0, b.Tokens())
 				}
-				require.Equal(t, 0.0, b.Tokens())
+				ask(retry.NewBudget(c), time.Now())
+				for _, created := range []time.Time{{}, time.Unix(0, 0), time.Now().Add(100 * T)} {
+					ask(retry.NewBudgetAt(c, created), created)
+				}
 			})
 		})
 	}

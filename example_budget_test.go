@@ -47,6 +47,17 @@ func ExampleNewBudget_trickle() {
 	// and once more: false
 }
 
+// A simulation brings its own clock: created and the times of Withdraw are its own, and nothing else tells the time.
+func ExampleNewBudgetAt() {
+	start := time.Unix(0, 0)
+	budget := retry.NewBudgetAt(retry.BudgetConfig{Initial: -1, Trickle: time.Minute}, start)
+	fmt.Println("after 59s:", budget.Withdraw(start.Add(59*time.Second)))
+	fmt.Println("after 60s:", budget.Withdraw(start.Add(60*time.Second)))
+	// Output:
+	// after 59s: false
+	// after 60s: true
+}
+
 // A shell of one's own settles with a budget as Do does: it takes a token for each retry, before the wait; gives it
 // back where the retry does not happen; and deposits once where the call succeeds. Here it retries what a queue sends
 // again.
