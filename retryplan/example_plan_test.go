@@ -1,0 +1,68 @@
+package retryplan_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan"
+)
+
+func ExampleNew() {
+	policy := retry.Policy{
+		MaxAttempts: 5,
+		Backoff:     retry.Backoff{Base: 100 * time.Millisecond, Jitter: retry.FullJitter},
+		TTL:         time.Second,
+	}
+	plan, err := retryplan.New(policy, retryplan.Model{
+		Failure:  []float64{0.3},
+		Duration: retryplan.Exponential(50 * time.Millisecond),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, a := range plan.Attempts {
+		fmt.Printf("attempt %d after %v to %v: made by %.1f %%\n", a.Number, a.Wait.Lo, a.Wait.Hi, 100*a.Starts)
+	}
+	fmt.Printf("success %.3f, load %.2f\n", plan.Success, plan.Load)
+	// Output:
+	// attempt 1 after 0s to 0s: made by 100.0 %
+	// attempt 2 after 0s to 100ms: made by 30.0 %
+	// attempt 3 after 0s to 200ms: made by 9.0 %
+	// attempt 4 after 0s to 400ms: made by 2.7 %
+	// attempt 5 after 0s to 800ms: made by 0.5 %
+	// success 0.995, load 1.42
+}
+
+func ExampleDistribution() {
+	plan, _ := retryplan.New(retry.Policy{Backoff: retry.Backoff{Jitter: retry.FullJitter}}, retryplan.Model{})
+	total := plan.TotalWait
+	fmt.Println(total.Min(), total.Max(), total.Mean().Round(10*time.Second), total.Quantile(0.99).Round(10*time.Second))
+	fmt.Printf("%.2f\n", total.CDF(5*time.Minute))
+	// Output:
+	// 0s 10m35s 5m20s 9m0s
+	// 0.45
+}
+
+func ExampleDistribution_Curve() {
+	plan, _ := retryplan.New(retry.Standard(), retryplan.Model{Failure: []float64{0.5}})
+	for _, p := range plan.Elapsed.Curve(2) {
+		fmt.Println(p.At, p.Below, p.CDF)
+	}
+	// Output:
+	// 0s 0 0.5
+	// 1m0s 0.5 0.75
+	// 31m0s 0.75 0.875
+	// 3h31m0s 0.875 1
+}
+
+func ExampleParseDist() {
+	d, err := retryplan.ParseDist("lognormal 20ms 200ms")
+	fmt.Println(d.At(0.5), d.At(0.99).Round(time.Microsecond), d.Mean().Round(time.Microsecond), err)
+	_, err = retryplan.ParseDist("uniform 20ms")
+	fmt.Println(err)
+	// Output:
+	// 20ms 200ms 32.641ms <nil>
+	// retryplan: distribution "uniform 20ms" has 1 duration, not 2 as "uniform LO HI"; the forms are "10ms", "exponential MEAN", "normal MEAN SD", "uniform LO HI" and "lognormal MEDIAN P99"
+}

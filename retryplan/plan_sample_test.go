@@ -1,0 +1,236 @@
+package retryplan_test
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan"
+)
+
+// millis is a duration of whole milliseconds.
+func millis(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// planSamples returns how many runs the sampled distributions are made of. RETRYPLAN_SAMPLES asks for more: 10000000 is what the
+// package promises to agree with to 1e-3.
+func planSamples(few int) int {
+	if n, err := strconv.Atoi(os.Getenv("RETRYPLAN_SAMPLES")); err == nil {
+		return n
+	}
+	return few
+}
+
+// planTolerance is the distance that the CDF of so many samples keeps from the true one but once in a million cases, by the
+// Dvoretzky–Kiefer–Wolfowitz inequality, plus what the plan may be wrong by.
+func planTolerance(n int) float64 { return 2.7/math.Sqrt(float64(n)) + 2e-4 }
+
+// supDistance returns the largest distance between the CDF of d and that of the samples, which it sorts, on either side of each
+// step.
+func supDistance(d retryplan.Distribution, seen []time.Duration) (most float64) {
+	slices.Sort(seen)
+	n := float64(len(seen))
+	stride := max(len(seen)/200_000, 1)
+	for i := 0; i < len(seen); i += stride {
+		x := seen[i]
+		up, _ := slices.BinarySearch(seen, x+1)
+		low, _ := slices.BinarySearch(seen, x)
+		most = max(most, math.Abs(d.CDF(x)-float64(up)/n), math.Abs(d.CDF(x-1)-float64(low)/n))
+	}
+	return most
+}
+
+var errSampled = errors.New("sampled failure")
+
+// sampledEnd is one run, as a slow second implementation of the plan makes it: a loop over Decide.
+type sampledEnd struct {
+	wait, elapsed time.Duration
+	attempts      int
+	reason        retry.Reason
+}
+
+func sampledRun(p retry.Policy, m retryplan.Model, rnd *rand.Rand) sampledEnd {
+	var r sampledEnd
+	var prev time.Duration
+	deadline := m.Deadline
+	for r.attempts = 1; ; r.attempts++ {
+		took := m.Duration.At(rnd.Float64())
+		failed := rnd.Float64() < m.Failure[min(r.attempts, len(m.Failure))-1]
+		if p.AttemptTimeout > 0 && took > p.AttemptTimeout {
+			took, failed = p.AttemptTimeout, true
+		}
+		if deadline > 0 && r.elapsed+took > deadline {
+			r.elapsed, r.reason = deadline, retry.DeadlinePassed
+			return r
+		}
+		r.elapsed += took
+		if !failed {
+			return r
+		}
+		if deadline > 0 && r.elapsed >= deadline {
+			r.reason = retry.DeadlinePassed
+			return r
+		}
+		d := p.Decide(retry.Progress{Attempt: r.attempts, Elapsed: r.elapsed, Prev: prev}, errSampled, rnd.Float64())
+		if d.Status != retry.Waiting {
+			r.reason = d.Reason
+			return r
+		}
+		if deadline > 0 && r.elapsed+d.Delay >= deadline {
+			r.reason = retry.DeadlineTooNear
+			return r
+		}
+		prev = d.Delay
+		r.wait += d.Delay
+		r.elapsed += d.Delay
+	}
+}
+
+var totalWaits = []struct {
+	name   string
+	policy retry.Policy
+}{
+	{"full", retry.Policy{MaxAttempts: 10, Backoff: retry.Backoff{Base: millis(100), Jitter: retry.FullJitter}}},
+	{"full with two waits", retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: millis(100), Jitter: retry.FullJitter}}},
+	{"full with one wait", retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: millis(100), Jitter: retry.FullJitter}}},
+	{"full at the cap", retry.Policy{MaxAttempts: 20, Backoff: retry.Backoff{Base: millis(100), Cap: millis(400), Jitter: retry.FullJitter}}},
+	{"full with a large factor", retry.Policy{MaxAttempts: 6, Backoff: retry.Backoff{Base: millis(1), Factor: 10, Jitter: retry.FullJitter}}},
+	{"full of nanoseconds", retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: 3, Jitter: retry.FullJitter}}},
+	{"equal", retry.Policy{MaxAttempts: 8, Backoff: retry.Backoff{Base: millis(100), Jitter: retry.EqualJitter}}},
+	{"equal linear", retry.Policy{MaxAttempts: 12, Backoff: retry.Backoff{Mode: retry.Linear, Base: millis(100), Jitter: retry.EqualJitter}}},
+	{"ratio", retry.Policy{MaxAttempts: 8, Backoff: retry.Backoff{Base: millis(100), Jitter: retry.RatioJitter}}},
+	{"ratio at the cap", retry.Policy{MaxAttempts: 8, Backoff: retry.Backoff{Base: millis(100), Cap: millis(1000), Jitter: retry.RatioJitter, JitterRatio: 1}}},
+	{"ratio of a list", retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{millis(10), 0, millis(60_000), 1, millis(500)}, Jitter: retry.RatioJitter}}},
+	{"full fixed", retry.Policy{MaxAttempts: 13, Backoff: retry.Backoff{Mode: retry.Fixed, Base: millis(100), Jitter: retry.FullJitter}}},
+	{"decorrelated", retry.Policy{MaxAttempts: 10, Backoff: retry.Backoff{Base: millis(100), Cap: millis(10_000), Jitter: retry.DecorrelatedJitter}}},
+	{"decorrelated with one wait", retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: millis(100), Cap: millis(10_000), Jitter: retry.DecorrelatedJitter}}},
+	{"decorrelated with two waits", retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: millis(100), Cap: millis(10_000), Jitter: retry.DecorrelatedJitter}}},
+	{"decorrelated at the cap", retry.Policy{MaxAttempts: 12, Backoff: retry.Backoff{Base: millis(100), Cap: millis(500), Jitter: retry.DecorrelatedJitter}}},
+	{"decorrelated below three bases", retry.Policy{MaxAttempts: 6, Backoff: retry.Backoff{Base: millis(100), Cap: millis(170), Jitter: retry.DecorrelatedJitter}}},
+	{"decorrelated without a cap", retry.Policy{MaxAttempts: 8, Backoff: retry.Backoff{Base: millis(1), Jitter: retry.DecorrelatedJitter}}},
+}
+
+func TestTotalWaitAgreesWithSamplesOfJittered(t *testing.T) {
+	n := planSamples(60_000)
+	for i, row := range totalWaits {
+		t.Run(row.name, func(t *testing.T) {
+			plan, err := retryplan.New(row.policy, retryplan.Model{})
+			require.NoError(t, err)
+			rnd := rand.New(rand.NewPCG(uint64(i), 8))
+			seen := make([]time.Duration, n)
+			for j := range seen {
+				var prev time.Duration
+				for attempt := range len(plan.Attempts) - 1 {
+					prev = row.policy.Jittered(attempt+1, prev, rnd.Float64())
+					seen[j] += prev
+				}
+			}
+			far := supDistance(plan.TotalWait, seen)
+			t.Logf("sup distance %.2e of %d samples", far, n)
+			require.Less(t, far, planTolerance(n))
+		})
+	}
+}
+
+var wholeRuns = []struct {
+	name   string
+	policy retry.Policy
+	model  retryplan.Model
+}{
+	{
+		"full jitter, no limits",
+		retry.Policy{MaxAttempts: 5, Backoff: retry.Backoff{Base: millis(100), Jitter: retry.FullJitter}},
+		retryplan.Model{Failure: []float64{0.5}, Duration: retryplan.Exponential(millis(50))},
+	},
+	{
+		"no jitter, random durations, timeout",
+		retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: millis(100)}, AttemptTimeout: millis(80)},
+		retryplan.Model{Failure: []float64{0.3, 0.6}, Duration: retryplan.Exponential(millis(50))},
+	},
+	{
+		"full jitter, TTL",
+		retry.Policy{MaxAttempts: 10, Backoff: retry.Backoff{Base: millis(100), Jitter: retry.FullJitter}, TTL: millis(2000)},
+		retryplan.Model{Failure: []float64{0.8}, Duration: retryplan.Constant(millis(20))},
+	},
+	{
+		"ratio jitter, TTL, deadline before it, timeout",
+		retry.Policy{MaxAttempts: 10, Backoff: retry.Backoff{Base: millis(100), Jitter: retry.RatioJitter}, TTL: millis(2000), AttemptTimeout: millis(300)},
+		retryplan.Model{Failure: []float64{0.8}, Duration: retryplan.LogNormal(millis(100), millis(500)), Deadline: millis(1700)},
+	},
+	{
+		"equal jitter, deadline after TTL",
+		retry.Policy{MaxAttempts: 10, Backoff: retry.Backoff{Base: millis(100), Jitter: retry.EqualJitter}, TTL: millis(2000)},
+		retryplan.Model{Failure: []float64{0.9}, Duration: retryplan.Normal(millis(100), millis(80)), Deadline: millis(2050)},
+	},
+	{
+		"decorrelated, no limits",
+		retry.Policy{MaxAttempts: 6, Backoff: retry.Backoff{Base: millis(100), Cap: millis(1000), Jitter: retry.DecorrelatedJitter}},
+		retryplan.Model{Failure: []float64{0.7}, Duration: retryplan.Uniform(millis(10), millis(200))},
+	},
+	{
+		"decorrelated, TTL",
+		retry.Policy{MaxAttempts: 10, Backoff: retry.Backoff{Base: millis(100), Cap: millis(1000), Jitter: retry.DecorrelatedJitter}, TTL: millis(2000)},
+		retryplan.Model{Failure: []float64{0.9}, Duration: retryplan.Constant(millis(30))},
+	},
+	{
+		"decorrelated, TTL, deadline, random durations",
+		retry.Policy{MaxAttempts: 10, Backoff: retry.Backoff{Base: millis(100), Cap: millis(1000), Jitter: retry.DecorrelatedJitter}, TTL: millis(2000)},
+		retryplan.Model{Failure: []float64{0.9}, Duration: retryplan.Exponential(millis(30)), Deadline: millis(1900)},
+	},
+	{
+		"disabled",
+		retry.Policy{Disabled: true, AttemptTimeout: millis(50)},
+		retryplan.Model{Failure: []float64{0.4}, Duration: retryplan.Exponential(millis(30))},
+	},
+	{
+		"no jitter, TTL met to the nanosecond",
+		retry.Policy{MaxAttempts: 5, Backoff: retry.Backoff{Mode: retry.Fixed, Base: millis(100)}, TTL: millis(330)},
+		retryplan.Model{Failure: []float64{0.5}, Duration: retryplan.Constant(millis(10))},
+	},
+	{
+		"no jitter, deadline met to the nanosecond",
+		retry.Policy{MaxAttempts: 5, Backoff: retry.Backoff{Mode: retry.Fixed, Base: millis(100)}},
+		retryplan.Model{Failure: []float64{0.5}, Duration: retryplan.Constant(millis(10)), Deadline: millis(330)},
+	},
+}
+
+func TestWholeRunsAgreeWithSamplesOfDecide(t *testing.T) {
+	n := planSamples(60_000)
+	for i, row := range wholeRuns {
+		t.Run(row.name, func(t *testing.T) {
+			plan, err := retryplan.New(row.policy, row.model)
+			require.NoError(t, err)
+			rnd := rand.New(rand.NewPCG(uint64(i), 9))
+			seen := make([]time.Duration, n)
+			starts := make([]float64, len(plan.Attempts))
+			endings := map[retry.Reason]float64{}
+			for j := range seen {
+				r := sampledRun(row.policy, row.model, rnd)
+				seen[j] = r.elapsed
+				endings[r.reason] += 1 / float64(n)
+				for k := range r.attempts {
+					starts[k] += 1 / float64(n)
+				}
+			}
+			far := supDistance(plan.Elapsed, seen)
+			var most float64
+			for reason := retry.Reason(0); reason <= retry.CallerCanceled; reason++ {
+				most = max(most, math.Abs(endings[reason]-plan.Endings[reason]))
+			}
+			for k, a := range plan.Attempts {
+				most = max(most, math.Abs(a.Starts-starts[k]))
+			}
+			t.Logf("sup distance %.2e, of a probability %.2e, of %d samples", far, most, n)
+			require.Less(t, far, planTolerance(n))
+			require.Less(t, most, planTolerance(n))
+			require.LessOrEqual(t, seen[n-1], plan.WorstCase)
+		})
+	}
+}
