@@ -1,0 +1,130 @@
+package retryplan
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// simClient is what a client keeps between its runs.
+type simClient struct {
+	budget   *retry.Budget
+	breaker  *simBreaker
+	throttle Throttle
+	known    bool
+}
+
+// clients is what all clients share, and what each has of its own.
+type clients struct {
+	*Scenario
+	policy   retry.Policy     // the scenario's, or with Delay one that waits for delay
+	delay    [1]time.Duration // what Delay gave
+	jitter   *rand.Rand
+	draws    bool // a number is drawn for each delay
+	breaker  Breaker
+	each     []simClient // empty where clients keep nothing
+	budgets  int         // that there are
+	full     int64       // millionths of a token in a new budget
+	tokens   int64       // millionths in all budgets
+	closings ring[int64] // when the open breakers stop being open, in order
+}
+
+func newClients(s *Scenario) *clients {
+	c := &clients{Scenario: s, policy: s.Policy, jitter: newStream(s.Seed, jitterStream)}
+	c.policy.Rand, c.policy.Observe = nil, nil
+	c.draws = s.Policy.Jitter != retry.NoJitter || s.Delay != nil
+	if s.Delay != nil {
+		if c.policy.MaxAttempts == 0 {
+			c.policy.MaxAttempts = attemptsOf(&s.Policy)
+		}
+		c.policy.Backoff = retry.Backoff{Mode: retry.List, Delays: c.delay[:]}
+	}
+	if s.Breaker != nil {
+		c.breaker = s.Breaker.withDefaults()
+	}
+	if s.Budget != nil || s.Breaker != nil || s.Throttle != nil {
+		c.each = make([]simClient, s.mechanisms())
+	}
+	if s.Budget != nil {
+		c.budgets = len(c.each)
+		c.full = millionths(retry.NewBudgetAt(*s.Budget, simulationStart))
+		c.tokens = c.full * int64(c.budgets)
+	}
+	return c
+}
+
+// simulationStart is time 0 for a Budget. Any instant would do.
+var simulationStart = time.Unix(0, 0).UTC()
+
+// millionths returns the tokens of a budget in the unit in which it counts.
+func millionths(b *retry.Budget) int64 { return int64(math.Round(b.Tokens() * 1e6)) }
+
+// attemptsOf returns the MaxAttempts in force of a policy that sets none.
+func attemptsOf(p *retry.Policy) int {
+	attempt := 1
+	for p.Decide(retry.Progress{Attempt: attempt}, retry.Transient(ErrWorkFailed), 0).Reason != retry.AttemptsExhausted {
+		attempt++
+	}
+	return attempt
+}
+
+// of returns what a client keeps, nil where that is nothing.
+func (c *clients) of(client uint32) *simClient {
+	if len(c.each) == 0 {
+		return nil
+	}
+	if c.Shared {
+		client = 0
+	}
+	k := &c.each[client]
+	if !k.known {
+		k.known = true
+		if c.Budget != nil {
+			k.budget = retry.NewBudgetAt(*c.Budget, simulationStart)
+		}
+		if c.Breaker != nil {
+			k.breaker = new(simBreaker)
+		}
+		if c.Throttle != nil {
+			k.throttle = c.Throttle()
+		}
+	}
+	return k
+}
+
+// meanTokens returns the mean over all budgets, 0 where there are none.
+func (c *clients) meanTokens() float64 {
+	if c.budgets == 0 {
+		return 0
+	}
+	return float64(c.tokens) / 1e6 / float64(c.budgets)
+}
+
+// openBreakers returns how many breakers are open.
+func (c *clients) openBreakers(now int64) int {
+	for c.closings.n > 0 && *c.closings.first() <= now {
+		c.closings.pop()
+	}
+	return c.closings.n
+}
+
+// decide asks the policy about an attempt that has just failed.
+func (c *clients) decide(r *simRun, elapsed time.Duration, err error) retry.Decision {
+	pr := retry.Progress{Attempt: int(r.number), Elapsed: elapsed, Prev: time.Duration(r.prev)}
+	var u float64
+	if c.draws {
+		u = c.jitter.Float64()
+	}
+	if c.Delay != nil {
+		c.delay[0] = c.Delay(pr.Attempt, pr.Prev, u)
+		r.prev = int64(c.delay[0])
+	}
+	d := c.policy.Decide(pr, err, u)
+	if c.policy.Jitter == retry.DecorrelatedJitter {
+		// The backoff's own delay, which a hint hides in the decision.
+		r.prev = int64(c.policy.Jittered(pr.Attempt, pr.Prev, u))
+	}
+	return d
+}

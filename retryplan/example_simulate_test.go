@@ -1,0 +1,48 @@
+package retryplan_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan"
+)
+
+// A stall of ten seconds tips a fleet into a storm that lasts for ever: its retries keep the server busy with work that nobody
+// waits for. A budget ends it.
+func ExampleSimulate() {
+	s := retryplan.Scenario{
+		Policy:   retry.Policy{MaxAttempts: 4, AttemptTimeout: time.Second, Backoff: retry.Backoff{Base: 100 * time.Millisecond, Jitter: retry.FullJitter}},
+		Arrivals: retryplan.Arrivals{Rate: 70},
+		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * time.Millisecond)},
+		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: 60 * time.Second, For: 10 * time.Second}},
+		Duration: 240 * time.Second,
+	}
+	for _, budget := range []*retry.BudgetConfig{nil, {Ratio: 0.1}} {
+		s.Budget = budget
+		r, err := retryplan.Simulate(context.Background(), s)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("recovered: %v; amplification %.2f; %.0f %% failed\n", r.Recovered, r.Amplification, 100*r.Failed)
+	}
+	// Output:
+	// recovered: false; amplification 3.24; 75 % failed
+	// recovered: true; amplification 1.00; 13 % failed
+}
+
+func ExampleDurations() {
+	r, err := retryplan.Simulate(context.Background(), retryplan.Scenario{
+		Clients:  10,
+		Arrivals: retryplan.Arrivals{AtOnce: true},
+		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * time.Millisecond)},
+		Duration: time.Second,
+	})
+	fmt.Println(err, r.Latency.Count(), r.Latency.Mean())
+	fmt.Println(r.Latency.Quantile(0), r.Latency.Quantile(1))
+	// Output:
+	// <nil> 10 55ms
+	// 10ms 100ms
+}

@@ -1,0 +1,170 @@
+package retryplan_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan"
+)
+
+// recoveries returns the time to recovery of n runs, in seconds, as the series tell it and Result.Recovery has to.
+func recoveries(t *testing.T, n int, s func(uint64) retryplan.Scenario) []float64 {
+	t.Helper()
+	rate := s(0).Arrivals.Rate
+	trigger := s(0).Triggers[0]
+	end := int(math.Ceil((trigger.From + trigger.For).Seconds()))
+	values := sample(t, n, s, func(r retryplan.Result) []float64 {
+		told := never
+		if r.Recovered {
+			told = r.Recovery.Seconds()
+		}
+		return []float64{recovery(r, rate, end), told}
+	})
+	require.Equal(t, values[0], values[1])
+	return values[0]
+}
+
+// recovered says of each run whether it works again at its end: whether the goodput from 200 s to 235 s is most of what was
+// offered then.
+func recovered(t *testing.T, n int, s func(uint64) retryplan.Scenario) []float64 {
+	t.Helper()
+	return sample(t, n, s, func(r retryplan.Result) []float64 {
+		goodput := perSecond(r, 200, 235, func(p retryplan.Point) int { return p.Goodput })
+		offered := perSecond(r, 200, 235, func(p retryplan.Point) int { return p.Offered })
+		if goodput >= float64(0.9*offered) {
+			return []float64{1}
+		}
+		return []float64{0}
+	})[0]
+}
+
+// Law 1: with n unlimited retries a fleet is metastable exactly where rate·(1+n) is above the capacity, here from 25 runs a
+// second on.
+func TestReferenceLawHiddenCapacity(t *testing.T) {
+	c := compare(t, "Law 1, hidden capacity 100/4 = 25/s: share of runs that have recovered by 240 s")
+	at := func(rate float64) []float64 {
+		return recovered(t, seeds(8, 60), func(uint64) retryplan.Scenario { return stalledQueue(rate, 240*time.Second) })
+	}
+	for _, rate := range []float64{15, 20} {
+		c.exact(fmt.Sprintf("%v/s", rate), at(rate), 1)
+	}
+	c.share("24/s", at(24), 1, 5)
+	for _, rate := range []float64{26, 30, 50, 70} {
+		c.exact(fmt.Sprintf("%v/s", rate), at(rate), 0)
+	}
+	c.done()
+}
+
+// Law 2: a trigger that is not longer than the clients' timeout does no harm. At the timeout itself chance decides, since
+// the arrivals of that second do.
+func TestReferenceLawTriggerAboveTimeout(t *testing.T) {
+	c := compare(t, "Law 2, a timeout of 1 s: share of runs that recover from a stall")
+	at := func(stall time.Duration) []float64 {
+		return recovered(t, seeds(8, 200), func(uint64) retryplan.Scenario {
+			s := stalledQueue(70, 240*time.Second)
+			s.Triggers[0].For = stall
+			return s
+		})
+	}
+	c.exact("500ms", at(500*time.Millisecond), 1)
+	c.exact("800ms", at(800*time.Millisecond), 1)
+	c.share("1s", at(time.Second), 5, 5)
+	c.share("1.2s", at(1200*time.Millisecond), 0, 5)
+	c.exact("1.5s", at(1500*time.Millisecond), 0)
+	c.done()
+}
+
+// Law 3: the time to recovery is (rate·(1+q)·stall + S − capacity·timeout)/(capacity − rate·(1+q)), for retries funded by a
+// share q of the requests and S tokens stored in the whole fleet.
+func TestReferenceLawRecovery(t *testing.T) {
+	c := compare(t, "Law 3: time to recovery in s")
+	for _, row := range []struct {
+		name       string
+		rate, q, s float64
+		lo, hi     float64
+		duration   time.Duration
+		change     func(*retryplan.Scenario)
+	}{
+		{"no retries", 70, 0, 0, 17, 22, 240 * time.Second, func(s *retryplan.Scenario) { s.Policy.MaxAttempts = 1 }},
+		{"q=.1", 70, .1, 10, 26, 29, 240 * time.Second, throttled(func() retryplan.Throttle {
+			return &requestBucket{ratio: .1, limit: 10, tokens: 10}
+		})},
+		{"80/s, q=.2", 80, .2, 10, 192, 251, 500 * time.Second, throttled(func() retryplan.Throttle {
+			return &requestBucket{ratio: .2, limit: 10, tokens: 10}
+		})},
+		{"100 clients of 10 tokens", 70, 0, 1000, 53, 59, 240 * time.Second, func(s *retryplan.Scenario) {
+			s.Clients, s.Shared, s.Budget = 100, false, &retry.BudgetConfig{Ratio: .1, Burst: 10, Initial: 10}
+		}},
+		{"100 clients of 5 tokens", 70, 0, 500, 34, 59, 240 * time.Second, func(s *retryplan.Scenario) {
+			s.Clients, s.Shared, s.Budget = 100, false, &retry.BudgetConfig{Ratio: .1, Burst: 5, Initial: 5}
+		}},
+	} {
+		values := recoveries(t, seeds(8, 60), func(uint64) retryplan.Scenario {
+			s := stalledQueue(row.rate, row.duration)
+			row.change(&s)
+			return s
+		})
+		load := row.rate * (1 + row.q)
+		law := (load*stallFor + row.s - 100*1) / (100 - load)
+		c.spread(fmt.Sprintf("%s, law %.1f", row.name, law), values, 5, row.lo, row.hi, 1)
+	}
+	c.done()
+}
+
+// Law 4: a budget that requests fund keeps a storm alive where rate·(1+q) is above the capacity; one that successes fund
+// does not.
+func TestReferenceLawRequestFunded(t *testing.T) {
+	c := compare(t, "Law 4, q=.2: time to recovery in s")
+	for _, row := range []struct{ rate, lo, hi float64 }{{85, 53, 69}, {90, 69, 107}} {
+		for _, by := range []struct {
+			name     string
+			throttle func() retryplan.Throttle
+		}{
+			{"by requests", func() retryplan.Throttle { return &requestBucket{ratio: .2, limit: 10, tokens: 10} }},
+			{"by requests, Finagle", func() retryplan.Throttle { return newFinagleBudget(10*time.Second, 10, .2) }},
+		} {
+			funded := recoveries(t, seeds(8, 60), func(uint64) retryplan.Scenario {
+				s := stalledQueue(row.rate, 240*time.Second)
+				s.Throttle = by.throttle
+				return s
+			})
+			c.exact(fmt.Sprintf("%v/s, %s", row.rate, by.name), funded, never)
+		}
+		plain := recoveries(t, seeds(8, 60), func(uint64) retryplan.Scenario {
+			s := stalledQueue(row.rate, 240*time.Second)
+			s.Policy.MaxAttempts = 1
+			return s
+		})
+		for _, by := range []struct {
+			name   string
+			change func(*retryplan.Scenario)
+		}{
+			{"by successes", func(s *retryplan.Scenario) {
+				s.Budget = &retry.BudgetConfig{Ratio: .2, Burst: 10, Initial: 10}
+			}},
+			{"gRPC", throttled(func() retryplan.Throttle { return &grpcThrottle{ratio: 100, limit: 10_000, tokens: 10_000} })},
+			{"AWS", func(s *retryplan.Scenario) {
+				s.Policy.MaxAttempts = 3
+				s.Throttle = func() retryplan.Throttle { return &awsQuota{cost: 14, tokens: 500} }
+			}},
+		} {
+			values := recoveries(t, seeds(8, 60), func(uint64) retryplan.Scenario {
+				s := stalledQueue(row.rate, 240*time.Second)
+				by.change(&s)
+				return s
+			})
+			c.spread(fmt.Sprintf("%v/s, %s", row.rate, by.name), values, 5, row.lo, row.hi, 1)
+			// Run by run, since a seed gives both the same arrivals.
+			for i := range values {
+				values[i] -= plain[i]
+			}
+			c.spread(fmt.Sprintf("%v/s, %s, later than no retry", row.rate, by.name), values, 5, 0, 5, 0)
+		}
+	}
+	c.done()
+}

@@ -1,0 +1,161 @@
+package retryplan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan"
+)
+
+const (
+	stallFrom = 60 // seconds
+	stallFor  = 10
+)
+
+// stalledQueue is the canonical storm: a server that works on attempts one after the other, 10 ms each, whether their
+// clients still wait or not, and stands still from 60 s to 70 s; clients that give an attempt up after 1 s and make four.
+func stalledQueue(rate float64, duration time.Duration) retryplan.Scenario {
+	return retryplan.Scenario{
+		Policy:   retry.Policy{MaxAttempts: 4, AttemptTimeout: time.Second},
+		Delay:    immediately,
+		Shared:   true,
+		Arrivals: retryplan.Arrivals{Rate: rate},
+		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * time.Millisecond)},
+		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: stallFrom * time.Second, For: stallFor * time.Second}},
+		Duration: duration,
+	}
+}
+
+// recovery returns the first second after the trigger from which the goodput of every 5 s is at least 0.9 of the rate for
+// 20 s, counted from the trigger's end at second end.
+func recovery(r retryplan.Result, rate float64, end int) float64 {
+	for from := end; from+20 <= len(r.Series); from++ {
+		good := true
+		for i := from; i+5 <= from+20 && good; i++ {
+			good = perSecond(r, i, i+5, func(p retryplan.Point) int { return p.Goodput }) >= float64(0.9*rate)
+		}
+		if good {
+			return float64(from - end)
+		}
+	}
+	return never
+}
+
+// queueFigures are goodput in [70,100) and [200,235), attempts a second in the latter, the time to recovery in seconds, and
+// the share of all runs that failed.
+func queueFigures(rate float64) func(retryplan.Result) []float64 {
+	return func(r retryplan.Result) []float64 {
+		goodput := func(p retryplan.Point) int { return p.Goodput }
+		attempts := func(p retryplan.Point) int { return p.Attempts }
+		failed := r.Runs - r.Unfinished - r.Endings[0]
+		return []float64{
+			perSecond(r, 70, 100, goodput), perSecond(r, 200, 235, goodput), perSecond(r, 200, 235, attempts),
+			recovery(r, rate, stallFrom+stallFor), float64(failed) / float64(r.Runs),
+		}
+	}
+}
+
+// queueRow is a row of the reference's table, the sd of each mean in the second line.
+type queueRow struct {
+	name                                  string
+	change                                func(*retryplan.Scenario)
+	after, late, attempts, lo, hi, failed float64
+	sd                                    [4]float64
+}
+
+func throttled(new func() retryplan.Throttle) func(*retryplan.Scenario) {
+	return func(s *retryplan.Scenario) { s.Throttle = new }
+}
+
+func TestReferenceStalledQueue(t *testing.T) {
+	const rate, reference = 70, 5
+	c := compare(t, "A queue that stalled: goodput of 70-100 s and 200-235 s, attempts a second, recovery in s, share failed")
+	for _, row := range []queueRow{
+		{"no retry", func(s *retryplan.Scenario) { s.Policy.MaxAttempts = 1 },
+			23.0, 69.5, 69.5, 17, 22, .125, [4]float64{3.5, 1.46, 1.46, .0085}},
+		{"3 retries, immediate", func(*retryplan.Scenario) {},
+			0, 0, 277, never, never, .734, [4]float64{0, 0, 5.9, .0028}},
+		{"3 retries, full jitter .1..10 s", func(s *retryplan.Scenario) {
+			s.Delay = nil
+			s.Policy.Backoff = retry.Backoff{Base: 100 * time.Millisecond, Cap: 10 * time.Second, Jitter: retry.FullJitter}
+		}, 0, 0, 277, never, never, .733, [4]float64{0, 0, 5.9, .0029}},
+		{"bucket .1 per request, cap 10", throttled(func() retryplan.Throttle {
+			return &requestBucket{ratio: .1, limit: 10, tokens: 10}
+		}), 3.0, 69.5, 69.5, 26, 59, .160, [4]float64{3.2, 1.46, 1.46, .0128}},
+		{"bucket .1 per success, cap 10", func(s *retryplan.Scenario) {
+			s.Budget = &retry.BudgetConfig{Ratio: .1, Burst: 10, Initial: 10}
+		}, 22.3, 69.5, 69.5, 17, 23, .126, [4]float64{3.45, 1.46, 1.46, .0085}},
+		{".2 per request, cap 300", throttled(func() retryplan.Throttle {
+			return &requestBucket{ratio: .2, limit: 300, tokens: 300}
+		}), 0, 69.5, 69.5, 63, 87, .320, [4]float64{0, 1.46, 1.46, .025}},
+		{"gRPC 10/.1", throttled(func() retryplan.Throttle {
+			return &grpcThrottle{ratio: 100, limit: 10_000, tokens: 10_000}
+		}), 22.7, 69.5, 69.5, 17, 23, .125, [4]float64{3.5, 1.46, 1.46, .0085}},
+		{"gRPC 100/.1", throttled(func() retryplan.Throttle {
+			return &grpcThrottle{ratio: 100, limit: 100_000, tokens: 100_000}
+		}), 18.8, 69.5, 69.5, 19, 23, .132, [4]float64{3.65, 1.46, 1.46, .0087}},
+		{"AWS 500/5, 2 retries", func(s *retryplan.Scenario) {
+			s.Policy.MaxAttempts = 3
+			s.Throttle = func() retryplan.Throttle { return &awsQuota{cost: 5, tokens: 500} }
+		}, 14.5, 69.5, 69.5, 20, 26, .140, [4]float64{3.8, 1.46, 1.46, .0089}},
+		{"AWS 500/14, 2 retries", func(s *retryplan.Scenario) {
+			s.Policy.MaxAttempts = 3
+			s.Throttle = func() retryplan.Throttle { return &awsQuota{cost: 14, tokens: 500} }
+		}, 20.1, 69.5, 69.5, 18, 23, .130, [4]float64{3.7, 1.46, 1.46, .0088}},
+		{"breaker", func(s *retryplan.Scenario) { s.Breaker = &retryplan.Breaker{} },
+			44.2, 69.5, 69.5, 10, 11, .087, [4]float64{1.25, 1.46, 1.46, .002}},
+		{"SRE K=2, 120 s", throttled(func() retryplan.Throttle {
+			return newAdaptiveThrottle(2, 120*time.Second, 1)
+		}), 0, 0, 0, never, never, .750, [4]float64{0, .006, 0, .003}},
+		{"SRE K=2, 30 s, capped at .9", throttled(func() retryplan.Throttle {
+			return newAdaptiveThrottle(2, 30*time.Second, .9)
+		}), 0, 69.3, 69.4, 87, 119, .327, [4]float64{0, 1.46, 1.46, .0073}},
+	} {
+		values := sample(t, seeds(8, 60), func(uint64) retryplan.Scenario {
+			s := stalledQueue(rate, 240*time.Second)
+			row.change(&s)
+			return s
+		}, queueFigures(rate))
+		c.mean(row.name+", goodput 70-100", values[0], measured(row.after, reference, row.sd[0], .1))
+		c.mean(row.name+", goodput 200-235", values[1], measured(row.late, reference, row.sd[1], .1))
+		unit := .1
+		if row.attempts > 100 || row.attempts == 0 {
+			unit = 1
+		}
+		c.mean(row.name+", attempts/s", values[2], measured(row.attempts, reference, row.sd[2], unit))
+		c.spread(row.name+", recovery", values[3], 5, row.lo, row.hi, 1)
+		c.mean(row.name+", failed", values[4], measured(row.failed, reference, row.sd[3], .001))
+	}
+	c.done()
+}
+
+// What a server can do about it, under three immediate retries.
+func TestReferenceStalledQueueServerSide(t *testing.T) {
+	c := compare(t, "The same queue with a server that chooses what it works on")
+	for _, row := range []struct {
+		name   string
+		change func(*retryplan.Server)
+	}{
+		{"newest first", func(s *retryplan.Server) { s.LIFO = true }},
+		{"drop what cannot end in time", func(s *retryplan.Server) { s.Shed = retryplan.ShedHopeless }},
+	} {
+		values := sample(t, seeds(8, 40), func(uint64) retryplan.Scenario {
+			s := stalledQueue(70, 240*time.Second)
+			row.change(&s.Server)
+			return s
+		}, queueFigures(70))
+		c.spread(row.name+", recovery", values[3], 5, 0, 7, 1)
+		c.mean(row.name+", failed", values[4], measured(.03, 5, .0014, .01))
+	}
+	// Work at the very edge of its deadline is useless work.
+	values := sample(t, seeds(8, 40), func(uint64) retryplan.Scenario {
+		s := stalledQueue(70, 240*time.Second)
+		s.Delay = nil
+		s.Policy.Backoff = retry.Backoff{Base: 100 * time.Millisecond, Cap: 10 * time.Second, Jitter: retry.FullJitter}
+		s.Server.Shed = retryplan.ShedExpired
+		return s
+	}, queueFigures(70))
+	c.spread("drop what has expired, goodput 200-235", values[1], 5, 8, 9, .5)
+	c.done()
+}

@@ -1,0 +1,189 @@
+package retryplan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// Scenario is a fleet of clients, the server that they call and what happens to it. It is plain data but for Throttle and
+// Progress. The zero Scenario has no arrivals and is refused.
+type Scenario struct {
+	// Policy is the policy of every run. Its AttemptTimeout is the clients' timeout: the client stops listening, the server
+	// does not know. Its Budget and Gate must be nil; Rand and Observe are not called. Classify is asked about
+	// retry.ErrAttemptTimeout and about errors of the simulation, which say in their text what happened.
+	Policy retry.Policy
+	// Deadline is the caller's, counted from the start of each run. Zero means none.
+	Deadline time.Duration
+	// Delay replaces what Policy.Backoff computes, for schedules of other libraries: it is given what Backoff.Jittered is
+	// given, and a hint is its floor, without jitter above it. Nil means the policy's own.
+	Delay func(attempt int, prev time.Duration, u float64) time.Duration
+
+	// Clients is the number of clients, 1 or more. A client has its own budget, breaker and throttle unless they are shared.
+	// Zero means 1.
+	Clients int
+	// Arrivals says when runs begin.
+	Arrivals Arrivals
+	// Network is the time of one hop between client and server, in either direction. Zero means none.
+	Network Dist
+	// Server is what the attempts meet.
+	Server Server
+	// Triggers are what happens to server and arrivals, in any order; they may overlap.
+	Triggers []Trigger
+
+	// Budget gives the retries of each client a budget, or those of the whole fleet if Shared. Nil means none.
+	Budget *retry.BudgetConfig
+	// Breaker puts a circuit breaker before every attempt of each client, or of the whole fleet if Shared. Nil means none.
+	Breaker *Breaker
+	// Throttle makes a throttle of another kind for each client, or one for the fleet if Shared, for mechanisms of other
+	// libraries. Nil means none.
+	Throttle func() Throttle
+	// Shared makes all clients share one budget, breaker and throttle, as the calls of one process do.
+	Shared bool
+
+	// Duration is how long arrivals go on, and without Drain how long the simulation lasts. It is required.
+	Duration time.Duration
+	// Drain goes on after Duration, without arrivals, until every run has ended, but at most for another 1,000 Durations or
+	// until there are 1,000,000 steps.
+	Drain bool
+	// Step is the interval of the time series. Zero means 1s. A scenario of more than 1,000,000 steps is refused.
+	Step time.Duration
+	// Seed chooses the random numbers. Arrivals, network and service draw from streams of their own, so that two policies
+	// under one seed meet the same arrivals.
+	Seed uint64
+	// Progress is told from time to time how far the simulation has come, in the goroutine of Simulate. Nil means nobody is.
+	Progress func(Progress)
+}
+
+// Progress is how far a simulation has come.
+type Progress struct {
+	Simulated time.Duration // of Scenario.Duration, or beyond it while draining
+	Events    uint64
+}
+
+// Arrivals says when runs begin. Exactly one of Rate, Closed and AtOnce is set.
+type Arrivals struct {
+	// Rate is an open loop: the fleet begins this many runs a second, as a Poisson process, however many are under way.
+	// Each belongs to a client chosen at random.
+	Rate float64
+	// Closed is a closed loop: each client has one run at a time and waits for Think before each of them.
+	Closed bool
+	// Think is the pause of a closed loop before each run, the first included. Zero means none.
+	Think Dist
+	// AtOnce is a herd: every client makes one run, at time 0.
+	AtOnce bool
+}
+
+// Server is a model of a backend. The zero Server answers everything at once.
+//
+// An attempt that reaches it is answered with an error if an Outage rejects it or RateLimit or Queue has no room for it, and
+// with RetryAfter as a hint. Otherwise it waits for a worker, is worked on for Service, and then succeeds, or fails with
+// probability FailureRate. A client that no longer waits is not noticed: its attempt is worked on for nobody, unless Shed says
+// otherwise.
+type Server struct {
+	// Workers is how many attempts are worked on at the same time. Zero means any number, without a queue.
+	Workers int
+	// Service is how long one attempt is worked on. Zero means no time.
+	Service Dist
+	// Crowding is added to the Service of an attempt for each attempt that is being worked on when its work begins, itself
+	// included: latency that rises with concurrency. Zero means none.
+	Crowding time.Duration
+	// Queue is how many attempts may wait for a worker; those beyond it are rejected. Zero means any number, -1 none.
+	Queue int
+	// LIFO lets the newest waiting attempt go first. Zero means the oldest.
+	LIFO bool
+	// Shed says which waiting attempts are dropped unanswered when it would be their turn. Zero means none.
+	Shed Shed
+	// FailureRate is the probability in [0,1] that an attempt that was worked on fails.
+	FailureRate float64
+	// RateLimit accepts so many attempts in each RateWindow, counted from time 0, and rejects the rest at once. Zero means no
+	// limit.
+	RateLimit int
+	// RateWindow is the window of RateLimit. Zero means 1s.
+	RateWindow time.Duration
+	// RetryAfter is the hint that a rejection carries, drawn for each. Zero means no hint.
+	RetryAfter Dist
+	// Conflict makes every attempt a read and then a write of one row, four hops in all, whose write fails if another was
+	// done since the read: optimistic concurrency control. Work takes no time; of the other fields only RetryAfter is
+	// allowed with it, as the hint of a failed write.
+	Conflict bool
+}
+
+// Shed says what a server drops instead of working on it.
+type Shed uint8
+
+// The kinds of load shedding. Attempts are dropped when it is their turn, and take no worker.
+const (
+	ShedNothing  Shed = iota
+	ShedExpired       // whose client has timed out already
+	ShedHopeless      // whose client would time out before its mean service could end
+)
+
+// String returns "nothing", "expired" or "hopeless", and "Shed(3)" for one that does not exist.
+func (s Shed) String() string { return named(uint8(s), "Shed", "nothing", "expired", "hopeless") }
+
+// Trigger is something that happens to the fleet or its server for a while: from From on, for For. Of triggers that overlap
+// slowdowns and surges multiply, and of cuts and failures the worst counts.
+type Trigger struct {
+	Kind TriggerKind
+	From time.Duration
+	For  time.Duration
+	// Factor is how much: see the kinds. Stall and Outage do not use it.
+	Factor float64
+}
+
+// TriggerKind says what a Trigger does.
+type TriggerKind uint8
+
+// The kinds of trigger.
+const (
+	Stall       TriggerKind = iota + 1 // the server works on nothing; what is under way goes on afterwards
+	Outage                             // the server rejects every attempt at once
+	Slowdown                           // work that begins takes Factor times as long; Factor above 1
+	CapacityCut                        // only the share Factor, in [0,1), of workers or of RateLimit is there, rounded up
+	Surge                              // arrivals come Factor times as often; Factor above 0; open loop only
+	Failing                            // attempts that are worked on fail with probability Factor, in (0,1]
+)
+
+// String returns "stall", "outage", "slowdown", "capacity_cut", "surge" or "failing", "" for the zero TriggerKind, and
+// "TriggerKind(7)" for one that does not exist.
+func (k TriggerKind) String() string {
+	return named(uint8(k), "TriggerKind", "", "stall", "outage", "slowdown", "capacity_cut", "surge", "failing")
+}
+
+// named returns the name of a value of an enumeration.
+func named(value uint8, enum string, names ...string) string {
+	if int(value) < len(names) {
+		return names[value]
+	}
+	return fmt.Sprintf("%s(%d)", enum, value)
+}
+
+// Breaker is a circuit breaker before every attempt, first ones included. It opens when at least MinSamples attempts ended
+// within Window and the share Failures of them or more failed; after Open it lets Probes attempts through, closes when all of
+// them succeed and opens again when one fails. An attempt that was sent before the breaker last opened or closed does not
+// count.
+type Breaker struct {
+	Failures   float64       // in (0,1]. Zero means 0.5
+	MinSamples int           // Zero means 20
+	Window     time.Duration // Zero means 10s
+	Open       time.Duration // Zero means 5s
+	Probes     int           // Zero means 5
+	// Defer makes attempts wait until the breaker lets them through, as Policy.Gate does; those that find all probes under way
+	// look again after a tenth of Open. Otherwise an attempt that meets an open breaker fails without being sent, and Decide is
+	// asked.
+	Defer bool
+}
+
+// Throttle is a mechanism in a client that holds attempts back. It is called from one goroutine; now is the time since the
+// start of the simulation.
+type Throttle interface {
+	// Send is asked before each attempt, the first included. After a wait above 0 it is asked again; where ok is false the
+	// attempt fails without being sent, and Done is not called for it.
+	Send(now time.Duration, attempt int) (wait time.Duration, ok bool)
+	// Done is told how each attempt that was sent ended for its client: on time and well or not.
+	Done(now time.Duration, attempt int, ok bool)
+	// Retry is asked after Done, before the wait for a retry; where it is false the run ends as BudgetExhausted.
+	Retry(now time.Duration, attempt int) bool
+}

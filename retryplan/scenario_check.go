@@ -1,0 +1,218 @@
+package retryplan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Defaults and limits of a Scenario.
+const (
+	defaultStep       = time.Second
+	defaultRateWindow = time.Second
+
+	maxSteps   = 1_000_000     // 100 MB of points
+	maxClients = 100_000_000   // 3 GB where each keeps a budget
+	maxRuns    = 1_000_000_000 // some hours
+	maxDrain   = 1_000         // Durations
+	lookUp     = 1 << 16       // events between two looks at the context
+)
+
+// check returns an error for each field that is bad, and sets what has a default.
+func (s *Scenario) check(ctx context.Context) error {
+	var bad faults
+	if ctx == nil {
+		bad.add("Simulate.ctx", "<nil>", "is not a context")
+	}
+	if s.Policy.Budget != nil {
+		bad.add("Scenario.Policy.Budget", "(set)", "is state of a running program: use Scenario.Budget")
+	}
+	if s.Policy.Gate != nil {
+		bad.add("Scenario.Policy.Gate", "(set)", "is state of a running program: use Scenario.Breaker")
+	}
+	bad.negative("Scenario.Deadline", s.Deadline)
+	switch {
+	case s.Clients < 0:
+		bad.add("Scenario.Clients", s.Clients, "is negative")
+	case s.Clients > maxClients:
+		bad.add("Scenario.Clients", s.Clients, fmt.Sprint("is above ", maxClients))
+	case s.Clients == 0:
+		s.Clients = 1
+	}
+	s.checkTime(&bad)
+	s.Arrivals.check(&bad)
+	s.Server.check(&bad)
+	for i := range s.Triggers {
+		s.checkTrigger(i, &bad)
+	}
+	if s.Breaker != nil {
+		s.Breaker.check(&bad)
+	}
+	if len(bad) == 0 && s.Arrivals.Rate > 0 {
+		if n := expectedRuns(s.Arrivals.Rate, s.Triggers, s.Duration); !(n <= maxRuns) {
+			bad.add("Scenario.Arrivals.Rate", s.Arrivals.Rate, fmt.Sprintf("makes %.3g runs in Duration %v, and no more than %d are simulated", n, s.Duration, maxRuns))
+		}
+	}
+	return errors.Join(s.Policy.Validate(), bad.err())
+}
+
+// mechanisms returns how many budgets, breakers and throttles of each kind there are.
+func (s *Scenario) mechanisms() int {
+	if s.Shared {
+		return 1
+	}
+	return s.Clients
+}
+
+func (s *Scenario) checkTime(bad *faults) {
+	switch {
+	case s.Duration < 0:
+		bad.add("Scenario.Duration", s.Duration, "is negative")
+	case s.Duration == 0:
+		bad.add("Scenario.Duration", s.Duration, "is required")
+	}
+	bad.negative("Scenario.Step", s.Step)
+	step := s.Step
+	if step == 0 {
+		step = defaultStep
+	}
+	if s.Duration > 0 && step > 0 && (s.Duration-1)/step >= maxSteps {
+		bad.add("Scenario.Step", step, fmt.Sprintf("makes more than %d steps of Duration %v", maxSteps, s.Duration))
+	}
+}
+
+func (a *Arrivals) check(bad *faults) {
+	ways := 0
+	for _, set := range []bool{a.Rate != 0, a.Closed, a.AtOnce} {
+		if set {
+			ways++
+		}
+	}
+	switch {
+	case ways == 0:
+		bad.add("Scenario.Arrivals", "(none)", "needs one of Rate, Closed and AtOnce")
+	case ways > 1:
+		bad.add("Scenario.Arrivals", "(several)", "needs only one of Rate, Closed and AtOnce")
+	}
+	if a.Rate != 0 {
+		bad.number("Scenario.Arrivals.Rate", a.Rate, 0, math.MaxFloat64, "is not a number above 0")
+	}
+	if a.Think != (Dist{}) && !a.Closed {
+		bad.add("Scenario.Arrivals.Think", "(set)", "is set without Closed")
+	}
+}
+
+func (v *Server) check(bad *faults) {
+	if v.Conflict {
+		rest := *v
+		rest.Conflict, rest.RetryAfter = false, Dist{}
+		if rest != (Server{}) {
+			bad.add("Scenario.Server.Conflict", true, "is set together with a field other than RetryAfter")
+		}
+	}
+	if v.Workers < 0 {
+		bad.add("Scenario.Server.Workers", v.Workers, "is negative")
+	}
+	bad.negative("Scenario.Server.Crowding", v.Crowding)
+	if v.Queue < -1 {
+		bad.add("Scenario.Server.Queue", v.Queue, "is below -1, which means none")
+	}
+	if v.Workers == 0 {
+		if v.Queue != 0 {
+			bad.add("Scenario.Server.Queue", v.Queue, "is set without Workers")
+		}
+		if v.LIFO {
+			bad.add("Scenario.Server.LIFO", v.LIFO, "is set without Workers")
+		}
+		if v.Shed != ShedNothing {
+			bad.add("Scenario.Server.Shed", v.Shed, "is set without Workers")
+		}
+	}
+	if v.Shed > ShedHopeless {
+		bad.add("Scenario.Server.Shed", uint8(v.Shed), "is not one of ShedNothing, ShedExpired and ShedHopeless")
+	}
+	if v.FailureRate != 0 {
+		bad.number("Scenario.Server.FailureRate", v.FailureRate, 0, 1, "is outside [0,1]")
+	}
+	if v.RateLimit < 0 {
+		bad.add("Scenario.Server.RateLimit", v.RateLimit, "is negative")
+	}
+	bad.negative("Scenario.Server.RateWindow", v.RateWindow)
+	if v.RateWindow > 0 && v.RateLimit == 0 {
+		bad.add("Scenario.Server.RateWindow", v.RateWindow, "is set without RateLimit")
+	}
+}
+
+func (s *Scenario) checkTrigger(i int, bad *faults) {
+	t := &s.Triggers[i]
+	name := func(field string) string { return fmt.Sprintf("Scenario.Triggers[%d].%s", i, field) }
+	bad.negative(name("From"), t.From)
+	bad.negative(name("For"), t.For)
+	factor := name("Factor")
+	switch t.Kind {
+	case Stall, Outage:
+	case Slowdown:
+		if !(t.Factor > 1 && t.Factor <= math.MaxFloat64) {
+			bad.add(factor, t.Factor, "is not a number above 1, which Slowdown needs")
+		}
+	case CapacityCut:
+		if !(t.Factor >= 0 && t.Factor < 1) {
+			bad.add(factor, t.Factor, "is outside [0,1), which CapacityCut needs")
+		}
+		if s.Server.Workers == 0 && s.Server.RateLimit == 0 {
+			bad.add(name("Kind"), t.Kind, "needs Workers or RateLimit")
+		}
+	case Surge:
+		bad.number(factor, t.Factor, 0, math.MaxFloat64, "is not a number above 0, which Surge needs")
+		if s.Arrivals.Closed || s.Arrivals.AtOnce {
+			bad.add(name("Kind"), t.Kind, "needs Arrivals.Rate")
+		}
+	case Failing:
+		bad.number(factor, t.Factor, 0, 1, "is outside (0,1], which Failing needs")
+	default:
+		bad.add(name("Kind"), uint8(t.Kind), "is not one of Stall, Outage, Slowdown, CapacityCut, Surge and Failing")
+	}
+	if s.Server.Conflict && t.Kind != Surge {
+		bad.add(name("Kind"), t.Kind, "is set together with Server.Conflict, which allows Surge only")
+	}
+}
+
+func (b *Breaker) check(bad *faults) {
+	if b.Failures != 0 {
+		bad.number("Scenario.Breaker.Failures", b.Failures, 0, 1, "is outside (0,1]")
+	}
+	if b.MinSamples < 0 {
+		bad.add("Scenario.Breaker.MinSamples", b.MinSamples, "is negative")
+	}
+	bad.negative("Scenario.Breaker.Window", b.Window)
+	bad.negative("Scenario.Breaker.Open", b.Open)
+	if b.Probes < 0 {
+		bad.add("Scenario.Breaker.Probes", b.Probes, "is negative")
+	}
+}
+
+// withDefaults returns b with what is zero set.
+func (b Breaker) withDefaults() Breaker {
+	b.Failures = cmp.Or(b.Failures, 0.5)
+	b.MinSamples = cmp.Or(b.MinSamples, 20)
+	b.Window = cmp.Or(b.Window, 10*time.Second)
+	b.Open = cmp.Or(b.Open, 5*time.Second)
+	b.Probes = cmp.Or(b.Probes, 5)
+	return b
+}
+
+func (f *faults) negative(field string, d time.Duration) {
+	if d < 0 {
+		f.add(field, d, "is negative")
+	}
+}
+
+// number adds a fault where x is not above lo and at most hi, as NaN is not.
+func (f *faults) number(field string, x, lo, hi float64, rule string) {
+	if !(x > lo && x <= hi) {
+		f.add(field, x, rule)
+	}
+}

@@ -1,0 +1,289 @@
+package retryplan
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// Result is what a simulation saw.
+type Result struct {
+	// Simulated is how much time was simulated, and Events how many events that took.
+	Simulated time.Duration
+	Events    uint64
+	// Step is the interval of Series, whose points cover all of the time from 0 on.
+	Step   time.Duration
+	Series []Point
+
+	Runs     int // begun
+	Attempts int // sent to the server
+	Rejected int // attempts that the server rejected
+	Wasted   int // attempts that were worked on, to the end, until after their client had gone
+	// Endings counts the runs by how they ended, success under the zero Reason. Together with Unfinished they are all Runs.
+	Endings map[retry.Reason]int
+	// Unfinished are the runs that were under way when the simulation ended.
+	Unfinished int
+	// Amplification is Attempts per run, 0 where there was none.
+	Amplification float64
+	// Failed is the share of ended runs that did not succeed, in [0,1].
+	Failed float64
+	// Peak is the largest number of attempts that reached the server in one Step, and PeakAt the start of that step.
+	Peak   int
+	PeakAt time.Duration
+	// Recovered says whether the fleet came back after the last trigger: from Recovery after its end on, the mean goodput of
+	// every 5 s was at least 0.9 of Arrivals.Rate, for 20 s. Both are zero without a trigger or without an open loop.
+	Recovered bool
+	Recovery  time.Duration
+	// Latency is the distribution of the time from a run's start to its success. The quantiles of a Durations are exact to 0.1 %.
+	Latency Durations
+	// Finished is the distribution of when, since the start of the simulation, runs ended with success.
+	Finished Durations
+}
+
+// Point is one interval of a simulation.
+type Point struct {
+	Start    time.Duration
+	Offered  int     // runs begun
+	Attempts int     // attempts sent
+	Arrived  int     // attempts that reached the server
+	Rejected int     // attempts that the server rejected
+	TimedOut int     // attempts that their client gave up
+	Goodput  int     // runs that succeeded
+	Failed   int     // runs that ended otherwise
+	Queue    int     // attempts that waited for a worker at the end of the interval
+	Busy     int     // attempts that were being worked on at its end
+	Waiting  int     // runs that waited for their next attempt at its end
+	Tokens   float64 // mean tokens of a budget at its end; 0 without budgets
+	Open     int     // breakers that were open at its end
+}
+
+// Simulate runs s to its end, one event after the other. It calls the policy's own Decide and Classify, and a real Budget,
+// with the simulation's time as their argument. The same Scenario gives the same Result.
+//
+// Errors are *FieldError, one for each field that is out of its range, and that of Policy.Validate. When ctx ends, Simulate
+// returns what it has seen so far together with ctx's cause. It does the same with a *FieldError where time stands still: where
+// events go on without end at one moment, as in a closed loop in which nothing takes any time. Then it gives up after a million
+// events at that moment, and 10,000 more for each client.
+//
+// What happens at the same time happens in the order in which it was planned. So an answer that arrives at the very moment of a
+// timeout is late, and a trigger is on from its first moment until before its last.
+func Simulate(ctx context.Context, s Scenario) (Result, error) {
+	if err := s.check(ctx); err != nil {
+		return Result{}, err
+	}
+	sim := newSimulation(&s)
+	err := sim.play(ctx)
+	sim.finish()
+	return sim.result, err
+}
+
+// simulation is the state of a Simulate.
+type simulation struct {
+	*Scenario
+	events   *eventQueue
+	arrivals *openLoop  // nil without an open loop
+	choice   *rand.Rand // of clients
+	think    sampler
+	network  sampler
+	failures *rand.Rand
+	mayFail  bool // whether any work may fail; then a number is drawn for each
+	server   *simServer
+	clients  *clients
+	runs     slab[simRun]
+	attempts slab[simAttempt]
+	live     int   // runs that are under way
+	waiting  int   // of them, for their next attempt
+	ended    int64 // when the last run ended
+	endings  [retry.CallerCanceled + 1]int
+	recovery recovery
+	result   Result
+	passed   bool // the simulation went to its end
+	series   []Point
+	point    *Point // the last of series
+	step     time.Duration
+	edge     int64 // the end of point
+}
+
+func newSimulation(s *Scenario) *simulation {
+	limit := int64(s.Duration)
+	step := cmp.Or(s.Step, defaultStep)
+	if s.Drain {
+		limit = min(later(limit, times(limit, maxDrain)), times(int64(step), maxSteps))
+		limit = max(limit, int64(s.Duration))
+	}
+	sim := &simulation{Scenario: s, events: newEventQueue(limit), step: step, edge: int64(step)}
+	sim.choice = newStream(s.Seed, clientStream)
+	sim.network = newSampler(s.Network, newStream(s.Seed, networkStream))
+	sim.failures = newStream(s.Seed, failureStream)
+	sim.mayFail = s.Server.FailureRate > 0
+	sim.server = newSimServer(s)
+	sim.clients = newClients(s)
+	sim.recovery = newRecovery(s)
+	sim.series = make([]Point, 1, min(int64(s.Duration/step)+1, 4096))
+	sim.point = &sim.series[0]
+	for _, c := range sim.server.conditions {
+		sim.mayFail = sim.mayFail || c.failing > 0
+		sim.events.plan(c.until, conditionsChange, 0, 0)
+	}
+	return sim
+}
+
+// planArrivals begins or plans the first run, or that of each client.
+func (s *simulation) planArrivals() {
+	rng := newStream(s.Seed, arrivalStream)
+	switch {
+	case s.Arrivals.AtOnce:
+		s.runs.reserve(s.Clients)
+		s.attempts.reserve(s.Clients)
+		for client := range s.Clients {
+			s.begin(uint32(client))
+		}
+	case s.Arrivals.Closed:
+		s.think = newSampler(s.Arrivals.Think, rng)
+		for client := range s.Clients {
+			s.plansRun(uint32(client))
+		}
+	default:
+		s.arrivals = newOpenLoop(s.Arrivals.Rate, s.Triggers, rng)
+		s.planArrival()
+	}
+}
+
+// plansRun plans the next run of a client of a closed loop.
+func (s *simulation) plansRun(client uint32) {
+	if at := later(s.events.now, s.think.draw()); at < int64(s.Duration) {
+		s.events.plan(at, runBegins, client, 0)
+	}
+}
+
+// planArrival plans the next run of an open loop.
+func (s *simulation) planArrival() {
+	if at := s.arrivals.next(); at < int64(s.Duration) {
+		s.events.plan(at, runBegins, 0, 0)
+	}
+}
+
+// play goes from event to event.
+func (s *simulation) play(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	s.planArrivals()
+	var e simEvent
+	var still uint64 // events since time last passed
+	var last int64
+	for s.events.next(&e) {
+		if e.at >= int64(s.Duration) && s.live == 0 {
+			break // drained
+		}
+		if e.at >= s.edge {
+			s.reach(e.at)
+		}
+		s.happen(&e)
+		s.result.Events++
+		if still++; e.at > last {
+			last, still = e.at, 0
+		}
+		if s.result.Events%lookUp != 0 {
+			continue
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if still > s.patience() {
+			return &FieldError{"Scenario.Duration", s.Duration.String(), fmt.Sprintf("is never reached: at %v events go on without end and take no time", time.Duration(e.at))}
+		}
+		if s.Progress != nil {
+			s.Progress(Progress{time.Duration(e.at), s.result.Events})
+		}
+	}
+	s.passed = true
+	return nil
+}
+
+// patience is how many events may happen at one time before a simulation is given up: more than any herd of clients with a
+// bounded number of attempts makes, and few enough to be over in seconds for a fleet of moderate size.
+func (s *simulation) patience() uint64 { return min(1_000_000+10_000*uint64(s.Clients), 1_000_000_000) }
+
+func (s *simulation) happen(e *simEvent) {
+	switch e.kind() {
+	case runBegins:
+		if s.arrivals == nil {
+			s.begin(e.ref)
+			return
+		}
+		s.begin(uint32(s.choice.Uint64N(uint64(s.Clients))))
+		s.planArrival()
+	case attemptArrives:
+		s.arrive(e.ref)
+	case workEnds:
+		s.workEnded(e.ref)
+	case answerArrives:
+		s.answered(e.ref)
+	case attemptTimesOut:
+		if s.runs.at(e.ref).gen == e.gen {
+			s.timedOut(e.ref)
+		}
+	case deadlinePasses:
+		// A run that waits has ended already where its wait would reach the deadline.
+		if r := s.runs.at(e.ref); r.serial == e.gen && r.sent {
+			s.timedOut(e.ref)
+		}
+	case waitEnds:
+		s.waitEnded(e.ref)
+	case rowIsRead:
+		s.read(e.ref)
+	case readReturns:
+		s.onward(e.ref, rowIsWritten)
+	case rowIsWritten:
+		s.write(e.ref)
+	case conditionsChange:
+		s.changeConditions()
+	}
+}
+
+// finish makes the result.
+func (s *simulation) finish() {
+	r := &s.result
+	r.Step = s.step
+	r.Simulated = time.Duration(s.events.now)
+	if s.passed {
+		if s.live == 0 { // what the server did afterwards does not count
+			r.Simulated = time.Duration(s.ended)
+		}
+		r.Simulated = max(s.Duration, r.Simulated)
+	}
+	if int64(r.Simulated) > s.edge { // an interval that begins at the very end would be empty
+		s.reach(int64(r.Simulated) - 1)
+	}
+	s.closePoint(int64(r.Simulated))
+	r.Series = s.series
+	r.Endings = map[retry.Reason]int{}
+	over := 0
+	for reason, n := range s.endings {
+		if n > 0 {
+			r.Endings[retry.Reason(reason)] = n
+			over += n
+		}
+	}
+	r.Unfinished = s.live
+	if r.Runs > 0 {
+		r.Amplification = float64(r.Attempts) / float64(r.Runs)
+	}
+	if over > 0 {
+		r.Failed = float64(over-s.endings[0]) / float64(over)
+	}
+	for i := range r.Series {
+		if p := &r.Series[i]; p.Arrived > r.Peak {
+			r.Peak, r.PeakAt = p.Arrived, p.Start
+		}
+	}
+	s.recovery.reach(int64(min(r.Simulated, s.Duration)))
+	if s.recovery.found {
+		r.Recovered, r.Recovery = true, time.Duration(s.recovery.at*second)
+	}
+}

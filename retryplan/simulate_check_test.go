@@ -1,0 +1,190 @@
+package retryplan_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan"
+)
+
+func TestSimulateRefuses(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	trigger := func(tr ...retryplan.Trigger) func(*retryplan.Scenario) {
+		return func(s *retryplan.Scenario) { s.Triggers = tr }
+	}
+	for _, row := range []struct {
+		change func(*retryplan.Scenario)
+		want   []string
+	}{
+		{func(s *retryplan.Scenario) { *s = retryplan.Scenario{} }, []string{"Scenario.Duration 0s is required", "Scenario.Arrivals (none) needs one of Rate, Closed and AtOnce"}},
+		{func(s *retryplan.Scenario) { s.Clients, s.Deadline = -1, -1 }, []string{"Scenario.Deadline -1ns is negative", "Scenario.Clients -1 is negative"}},
+		{func(s *retryplan.Scenario) { s.Clients = 100_000_001 }, []string{"Scenario.Clients 100000001 is above 100000000"}},
+		{func(s *retryplan.Scenario) { s.Policy.Budget = retry.NewBudget(retry.BudgetConfig{}) }, []string{"Scenario.Policy.Budget (set) is state of a running program: use Scenario.Budget"}},
+		{func(s *retryplan.Scenario) { s.Policy.Gate = func(context.Context) time.Duration { return 0 } }, []string{"Scenario.Policy.Gate (set) is state of a running program: use Scenario.Breaker"}},
+		{func(s *retryplan.Scenario) { s.Policy.Cap, s.Duration = -1, -1 }, []string{"Policy.Cap -1ns is negative", "Scenario.Duration -1ns is negative"}},
+		{func(s *retryplan.Scenario) { s.Arrivals.AtOnce = true }, []string{"Scenario.Arrivals (several) needs only one of Rate, Closed and AtOnce"}},
+		{func(s *retryplan.Scenario) { s.Arrivals.Rate = nan }, []string{"Scenario.Arrivals.Rate NaN is not a number above 0"}},
+		{func(s *retryplan.Scenario) { s.Arrivals.Rate = inf }, []string{"Scenario.Arrivals.Rate +Inf is not a number above 0"}},
+		{func(s *retryplan.Scenario) { s.Arrivals.Rate = -1 }, []string{"Scenario.Arrivals.Rate -1 is not a number above 0"}},
+		{func(s *retryplan.Scenario) { s.Arrivals.Rate = 1e8 }, []string{"Scenario.Arrivals.Rate 1e+08 makes 6e+09 runs in Duration 1m0s, and no more than 1000000000 are simulated"}},
+		{func(s *retryplan.Scenario) { s.Arrivals.Think = retryplan.Constant(1) }, []string{"Scenario.Arrivals.Think (set) is set without Closed"}},
+		{func(s *retryplan.Scenario) { s.Step = -1 }, []string{"Scenario.Step -1ns is negative"}},
+		{func(s *retryplan.Scenario) { s.Step = time.Microsecond }, []string{"Scenario.Step 1µs makes more than 1000000 steps of Duration 1m0s"}},
+		{
+			func(s *retryplan.Scenario) {
+				s.Server = retryplan.Server{Workers: -1, Crowding: -1, Queue: -2, Shed: 3, FailureRate: nan, RateLimit: -1, RateWindow: -1}
+			},
+			[]string{
+				"Scenario.Server.Workers -1 is negative", "Scenario.Server.Crowding -1ns is negative", "Scenario.Server.Queue -2 is below -1, which means none",
+				"Scenario.Server.Shed 3 is not one of ShedNothing, ShedExpired and ShedHopeless", "Scenario.Server.FailureRate NaN is outside [0,1]",
+				"Scenario.Server.RateLimit -1 is negative", "Scenario.Server.RateWindow -1ns is negative",
+			},
+		},
+		{
+			func(s *retryplan.Scenario) { s.Server = retryplan.Server{Queue: 1, LIFO: true, Shed: 1, RateWindow: 1} },
+			[]string{
+				"Scenario.Server.Queue 1 is set without Workers", "Scenario.Server.LIFO true is set without Workers", "Scenario.Server.Shed expired is set without Workers",
+				"Scenario.Server.RateWindow 1ns is set without RateLimit",
+			},
+		},
+		{func(s *retryplan.Scenario) { s.Server = retryplan.Server{Conflict: true, FailureRate: 0.5} }, []string{"Scenario.Server.Conflict true is set together with a field other than RetryAfter"}},
+		{trigger(retryplan.Trigger{}), []string{"Scenario.Triggers[0].Kind 0 is not one of Stall, Outage, Slowdown, CapacityCut, Surge and Failing"}},
+		{trigger(retryplan.Trigger{Kind: retryplan.Stall, From: -1, For: -2}), []string{"Scenario.Triggers[0].From -1ns is negative", "Scenario.Triggers[0].For -2ns is negative"}},
+		{
+			trigger(retryplan.Trigger{Kind: retryplan.Slowdown, Factor: 1}, retryplan.Trigger{Kind: retryplan.Surge}, retryplan.Trigger{Kind: retryplan.Failing, Factor: 1.1}),
+			[]string{
+				"Scenario.Triggers[0].Factor 1 is not a number above 1, which Slowdown needs", "Scenario.Triggers[1].Factor 0 is not a number above 0, which Surge needs",
+				"Scenario.Triggers[2].Factor 1.1 is outside (0,1], which Failing needs",
+			},
+		},
+		{trigger(retryplan.Trigger{Kind: retryplan.CapacityCut, Factor: 1}), []string{
+			"Scenario.Triggers[0].Factor 1 is outside [0,1), which CapacityCut needs", "Scenario.Triggers[0].Kind capacity_cut needs Workers or RateLimit",
+		}},
+		{func(s *retryplan.Scenario) {
+			s.Arrivals = retryplan.Arrivals{AtOnce: true}
+			s.Server.Conflict = true
+			s.Triggers = []retryplan.Trigger{{Kind: retryplan.Surge, Factor: 2}, {Kind: retryplan.Stall}}
+		}, []string{"Scenario.Triggers[0].Kind surge needs Arrivals.Rate", "Scenario.Triggers[1].Kind stall is set together with Server.Conflict, which allows Surge only"}},
+		{
+			func(s *retryplan.Scenario) {
+				s.Breaker = &retryplan.Breaker{Failures: 1.5, MinSamples: -1, Window: -1, Open: -1, Probes: -1}
+			},
+			[]string{
+				"Scenario.Breaker.Failures 1.5 is outside (0,1]", "Scenario.Breaker.MinSamples -1 is negative", "Scenario.Breaker.Window -1ns is negative",
+				"Scenario.Breaker.Open -1ns is negative", "Scenario.Breaker.Probes -1 is negative",
+			},
+		},
+	} {
+		t.Run(row.want[0], func(t *testing.T) {
+			s := retryplan.Scenario{Arrivals: retryplan.Arrivals{Rate: 1}, Duration: time.Minute}
+			row.change(&s)
+			r, err := retryplan.Simulate(t.Context(), s)
+			require.Error(t, err)
+			require.Zero(t, r)
+			for i, line := range strings.Split(err.Error(), "\n") {
+				if after, ok := strings.CutPrefix(line, "retryplan: "); ok {
+					line = after
+				}
+				require.Equal(t, row.want[i], strings.TrimPrefix(line, "retry: "))
+			}
+			require.Len(t, strings.Split(err.Error(), "\n"), len(row.want))
+		})
+	}
+	var none context.Context
+	_, err := retryplan.Simulate(none, retryplan.Scenario{Arrivals: retryplan.Arrivals{Rate: 1}, Duration: time.Minute})
+	require.EqualError(t, err, "retryplan: Simulate.ctx <nil> is not a context")
+}
+
+func FuzzSimulate(f *testing.F) {
+	f.Add(uint64(1), uint64(2), int64(50*ms), int64(20*ms), int64(10*ms), 0.3, 5)
+	f.Add(uint64(3), uint64(0xffff), int64(500*ms), int64(ms), int64(0), 0.9, 1)
+	f.Add(uint64(5), uint64(0x12345678), int64(0), int64(0), int64(0), 0.0, 50)
+	for i := range uint64(60) {
+		f.Add(i, i*0x9e3779b97f4a7c15, int64(i)*int64(7*ms), int64(i%7)*int64(5*ms), int64(i%5)*int64(3*ms), float64(i%4)/4, int(i%9))
+	}
+	f.Fuzz(func(t *testing.T, seed, bits uint64, timeout, service, hop int64, rate float64, size int) {
+		flag := func() bool { bits = bits>>1 | bits<<63; return bits>>63 == 1 }
+		rarely := func() bool { first := flag(); return flag() && first }
+		short := func(d int64) time.Duration { return time.Duration(d) % (2 * time.Second) }
+		dist := func(d int64) retryplan.Dist {
+			switch d := short(d); {
+			case rarely():
+				return retryplan.Exponential(d)
+			case flag():
+				return retryplan.Uniform(d/2, d)
+			default:
+				return retryplan.Constant(d)
+			}
+		}
+		s := retryplan.Scenario{
+			Policy:   retry.Policy{MaxAttempts: size%5 + 1, AttemptTimeout: short(timeout), Backoff: retry.Backoff{Base: 20 * ms, Jitter: retry.JitterMode(seed % 5)}},
+			Clients:  size % 50,
+			Network:  dist(hop),
+			Server:   retryplan.Server{Service: dist(service), FailureRate: rate},
+			Duration: time.Second,
+			Step:     10 * ms,
+			Seed:     seed,
+			Drain:    flag(),
+			Shared:   flag(),
+		}
+		switch {
+		case flag():
+			s.Arrivals.Rate = 100
+		case flag():
+			s.Arrivals = retryplan.Arrivals{Closed: true, Think: retryplan.Exponential(20 * ms)}
+		default:
+			s.Arrivals.AtOnce = true
+		}
+		if flag() {
+			s.Deadline = 300 * ms
+		}
+		if flag() {
+			s.Policy.TTL = max(200*ms, s.Policy.AttemptTimeout)
+		}
+		if flag() {
+			s.Server.Workers = size%4 + 1
+			s.Server.LIFO = flag()
+			s.Server.Shed = retryplan.Shed(seed % 3)
+			s.Server.Queue = size%10 - 1
+		}
+		if flag() {
+			s.Server.RateLimit, s.Server.RateWindow, s.Server.RetryAfter = size%7+1, 30*ms, dist(hop)
+		}
+		if flag() {
+			s.Budget = &retry.BudgetConfig{Trickle: 50 * ms}
+		}
+		if flag() {
+			s.Breaker = &retryplan.Breaker{MinSamples: 3, Window: 100 * ms, Open: 50 * ms, Probes: 2, Defer: flag()}
+		}
+		for kind := retryplan.Stall; kind <= retryplan.Failing; kind++ {
+			if rarely() {
+				factor := 0.5
+				if kind == retryplan.Slowdown || kind == retryplan.Surge {
+					factor = 3
+				}
+				s.Triggers = append(s.Triggers, retryplan.Trigger{Kind: kind, From: short(timeout).Abs(), For: short(service).Abs(), Factor: factor})
+			}
+		}
+		if rarely() && flag() {
+			s.Server, s.Triggers = retryplan.Server{Conflict: true}, nil
+		}
+		r, err := retryplan.Simulate(t.Context(), s)
+		if err != nil {
+			t.Log(err)
+			return
+		}
+		conserved(t, s, r)
+		if s.Drain && s.Policy.AttemptTimeout > 0 {
+			require.Zero(t, r.Unfinished)
+		}
+		again, err := retryplan.Simulate(t.Context(), s)
+		require.NoError(t, err)
+		require.Equal(t, r, again)
+	})
+}

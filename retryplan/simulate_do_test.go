@@ -1,0 +1,223 @@
+package retryplan_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan"
+	"github.com/stretchr/testify/require"
+)
+
+// trace is what one run did: when each attempt was sent and ended, since its start, and how the run ended.
+type trace struct {
+	Sent, Ended []time.Duration
+	Reason      retry.Reason
+}
+
+// recorder is a Throttle that notes when attempts are sent and end, and keeps them away for a while as a gate does.
+type recorder struct {
+	trace
+	closed, open time.Duration
+}
+
+func (r *recorder) Send(now time.Duration, _ int) (time.Duration, bool) {
+	if now >= r.closed && now < r.open {
+		return r.open - now, true
+	}
+	r.Sent = append(r.Sent, now)
+	return 0, true
+}
+
+func (r *recorder) Done(now time.Duration, _ int, _ bool) { r.Ended = append(r.Ended, now) }
+func (r *recorder) Retry(now time.Duration, _ int) bool   { return true }
+func (r *recorder) gate(began time.Time) func() time.Duration {
+	return func() time.Duration {
+		if now := time.Since(began); now >= r.closed && now < r.open {
+			return r.open - now
+		}
+		return 0
+	}
+}
+
+// lone is one run of one client, against a server that is down at first.
+type lone struct {
+	policy       retry.Policy
+	deadline     time.Duration
+	hop, service time.Duration
+	outage       time.Duration
+	hint         time.Duration
+	closed, open time.Duration
+	budget       *retry.BudgetConfig
+	seed         uint64
+}
+
+func randomLone(rng *rand.Rand) lone {
+	// Odd nanoseconds, so that no two things happen at the same time by accident.
+	span := func(hi time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(hi))) | 1 }
+	maybe := func(d time.Duration) time.Duration {
+		if rng.IntN(2) == 0 {
+			return 0
+		}
+		return d
+	}
+	l := lone{
+		deadline: maybe(span(time.Minute)), hop: span(time.Second), service: span(2 * time.Second),
+		outage: span(40 * time.Second), hint: maybe(span(4 * time.Second)), seed: rng.Uint64(),
+	}
+	l.policy = retry.Policy{MaxAttempts: rng.IntN(12), AttemptTimeout: maybe(span(3 * time.Second)), TTL: maybe(span(time.Minute) + 3*time.Second), Disabled: rng.IntN(20) == 0}
+	l.policy.Backoff = retry.Backoff{Base: span(3 * time.Second), Cap: 3*time.Second + span(20*time.Second), Jitter: retry.JitterMode(rng.IntN(5))}
+	if rng.IntN(4) == 0 {
+		l.policy.Backoff = retry.Backoff{Delays: []time.Duration{span(time.Second), span(9 * time.Second), 0, span(time.Minute)}, Jitter: retry.FullJitter}
+	}
+	if rng.IntN(4) == 0 {
+		l.policy.MaxHint = span(4 * time.Second)
+	}
+	if rng.IntN(3) == 0 {
+		l.closed = span(20 * time.Second)
+		l.open = l.closed + span(9*time.Second)
+		if rng.IntN(4) == 0 {
+			l.closed = 0
+		}
+	}
+	if rng.IntN(3) == 0 {
+		l.budget = &retry.BudgetConfig{Initial: 1 + rng.IntN(4), Trickle: maybe(span(5 * time.Second))}
+	}
+	return l
+}
+
+// draws returns the random numbers that the simulation draws for the delays of a lone client.
+func (l lone) draws(t *testing.T) (u []float64) {
+	_, err := retryplan.Simulate(t.Context(), retryplan.Scenario{
+		Policy:   retry.Policy{MaxAttempts: 20},
+		Delay:    func(_ int, _ time.Duration, drawn float64) time.Duration { u = append(u, drawn); return 0 },
+		Arrivals: retryplan.Arrivals{AtOnce: true},
+		Server:   retryplan.Server{FailureRate: 1},
+		Duration: 1,
+		Seed:     l.seed,
+	})
+	require.NoError(t, err)
+	require.Len(t, u, 20)
+	return u
+}
+
+// simulated returns what the simulation makes of it, with the policy's backoff as it is or handed over as a Delay.
+func (l lone) simulated(t *testing.T, byDelay bool) trace {
+	record := &recorder{closed: l.closed, open: l.open}
+	s := retryplan.Scenario{
+		Policy:   l.policy,
+		Deadline: l.deadline,
+		Arrivals: retryplan.Arrivals{AtOnce: true},
+		Network:  retryplan.Constant(l.hop),
+		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(l.service), RetryAfter: retryplan.Constant(l.hint)},
+		Triggers: []retryplan.Trigger{{Kind: retryplan.Outage, For: l.outage}},
+		Budget:   l.budget,
+		Throttle: func() retryplan.Throttle { return record },
+		Duration: time.Hour,
+		Drain:    true,
+		Seed:     l.seed,
+	}
+	if byDelay {
+		s.Delay = l.policy.Jittered
+	}
+	r, err := retryplan.Simulate(t.Context(), s)
+	require.NoError(t, err)
+	require.Len(t, r.Endings, 1)
+	for reason := range r.Endings {
+		record.Reason = reason
+	}
+	if record.Reason == 0 {
+		require.Equal(t, record.Ended[len(record.Ended)-1], r.Latency.Quantile(1))
+	}
+	require.Equal(t, len(record.Sent), r.Attempts)
+	return record.trace
+}
+
+// done returns what retry.Do makes of it, with the given random numbers.
+func (l lone) done(t *testing.T, draws []float64) (got trace) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		ctx := t.Context()
+		if l.deadline > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, l.deadline)
+			defer cancel()
+		}
+		p := l.policy
+		p.Rand = func() (u float64) {
+			u, draws = draws[0], draws[1:]
+			return u
+		}
+		if l.open > 0 {
+			gate := (&recorder{closed: l.closed, open: l.open}).gate(began)
+			p.Gate = func(context.Context) time.Duration { return gate() }
+		}
+		if l.budget != nil {
+			p.Budget = retry.NewBudget(*l.budget)
+		}
+		err := retry.Do(ctx, p, func(ctx context.Context) error {
+			got.Sent = append(got.Sent, time.Since(began))
+			defer func() { got.Ended = append(got.Ended, time.Since(began)) }()
+			return l.attempt(ctx, began)
+		})
+		errors.As(err, &got.Reason)
+	})
+	return got
+}
+
+func (l lone) attempt(ctx context.Context, began time.Time) error {
+	pass := func(d time.Duration) error {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	if err := pass(l.hop); err != nil {
+		return err
+	}
+	if time.Since(began) < l.outage {
+		return errors.Join(pass(l.hop), retry.After(l.unlessGone(ctx), errors.New("rejected")))
+	}
+	return pass(l.service + l.hop)
+}
+
+// unlessGone returns the hint, unless the answer that carries it came too late.
+func (l lone) unlessGone(ctx context.Context) time.Duration {
+	if ctx.Err() != nil {
+		return 0
+	}
+	return l.hint
+}
+
+func TestSimulateDoesWhatDoDoes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	endings := map[retry.Reason]int{}
+	attempts := 0
+	for i := range 600 {
+		l := randomLone(rng)
+		if l.policy.Validate() != nil {
+			continue
+		}
+		what := fmt.Sprintf("case %d: %+v", i, l)
+		want := l.simulated(t, false)
+		require.Equal(t, want, l.done(t, l.draws(t)), what)
+		if l.hint == 0 { // jitter above a hint is not known to a Delay
+			require.Equal(t, want, l.simulated(t, true), "%s, by Delay", what)
+		}
+		endings[want.Reason]++
+		attempts += len(want.Sent)
+	}
+	t.Log(endings, attempts)
+	for _, reason := range []retry.Reason{0, retry.AttemptsExhausted, retry.BudgetExhausted, retry.TTLElapsed, retry.DeadlinePassed, retry.DeadlineTooNear, retry.HintTooLong, retry.RetriesDisabled} {
+		require.Positive(t, endings[reason], "no case ends as %q", reason.Error())
+	}
+}

@@ -1,0 +1,178 @@
+package retryplan_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSimulateTriggers(t *testing.T) {
+	four := retryplan.Scenario{
+		Policy:   waits(),
+		Clients:  4,
+		Arrivals: retryplan.Arrivals{AtOnce: true},
+		Server:   retryplan.Server{Workers: 2, Service: retryplan.Constant(10 * ms)},
+	}
+	for _, row := range []struct {
+		name    string
+		workers int
+		trigger []retryplan.Trigger
+		want    []int // when runs succeed
+	}{
+		{name: "none", workers: 2, want: []int{10, 10, 20, 20}},
+		{name: "a stall suspends work", workers: 2, trigger: []retryplan.Trigger{{Kind: retryplan.Stall, From: 5 * ms, For: 100 * ms}}, want: []int{110, 110, 120, 120}},
+		{name: "a stall suspends work of an unlimited server", trigger: []retryplan.Trigger{{Kind: retryplan.Stall, From: 5 * ms, For: 100 * ms}}, want: []int{110, 110, 110, 110}},
+		{name: "stalls that overlap are one", trigger: []retryplan.Trigger{
+			{Kind: retryplan.Stall, From: 5 * ms, For: 10 * ms}, {Kind: retryplan.Stall, From: 12 * ms, For: 8 * ms}, {Kind: retryplan.Stall, From: 22 * ms, For: ms},
+		}, want: []int{26, 26, 26, 26}},
+		{name: "a stall from the start puts all in the queue", workers: 2, trigger: []retryplan.Trigger{{Kind: retryplan.Stall, For: 7 * ms}}, want: []int{17, 17, 27, 27}},
+		{name: "work that ends when a stall begins has ended", workers: 2, trigger: []retryplan.Trigger{{Kind: retryplan.Stall, From: 10 * ms, For: 5 * ms}}, want: []int{10, 10, 25, 25}},
+		{name: "a slowdown concerns work that begins", workers: 2, trigger: []retryplan.Trigger{{Kind: retryplan.Slowdown, From: 5 * ms, For: 10 * ms, Factor: 3}}, want: []int{10, 10, 40, 40}},
+		{name: "slowdowns multiply", trigger: []retryplan.Trigger{{Kind: retryplan.Slowdown, For: ms, Factor: 2}, {Kind: retryplan.Slowdown, For: 2 * ms, Factor: 1.5}}, want: []int{30, 30, 30, 30}},
+		{name: "a cut takes workers when they are done", workers: 2, trigger: []retryplan.Trigger{{Kind: retryplan.CapacityCut, From: 5 * ms, For: 10 * ms, Factor: 0.5}}, want: []int{10, 10, 20, 25}},
+		{name: "a cut rounds up", workers: 3, trigger: []retryplan.Trigger{{Kind: retryplan.CapacityCut, For: 100 * ms, Factor: 0.34}}, want: []int{10, 10, 20, 20}},
+		{name: "of cuts the worst counts", workers: 2, trigger: []retryplan.Trigger{{Kind: retryplan.CapacityCut, For: 100 * ms, Factor: 0.5}, {Kind: retryplan.CapacityCut, For: 50 * ms}}, want: []int{60, 70, 80, 90}},
+		{name: "an outage lets work go on", workers: 2, trigger: []retryplan.Trigger{{Kind: retryplan.Outage, From: ms, For: 100 * ms}}, want: []int{10, 10, 20, 20}},
+		{name: "an outage rejects", workers: 2, trigger: []retryplan.Trigger{{Kind: retryplan.Outage, For: ms}}},
+		{name: "failing at the end of work", workers: 2, trigger: []retryplan.Trigger{{Kind: retryplan.Failing, From: 10 * ms, For: 10 * ms, Factor: 1}}, want: []int{20, 20}},
+		{name: "of failures the worst counts", trigger: []retryplan.Trigger{{Kind: retryplan.Failing, For: time.Second, Factor: 1}, {Kind: retryplan.Failing, For: time.Second, Factor: 1e-9}}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := four
+			s.Server.Workers, s.Triggers = row.workers, row.trigger
+			require.Equal(t, row.want, when(simulated(t, s), goodput))
+		})
+	}
+}
+
+func TestSimulateSurges(t *testing.T) {
+	r := simulated(t, retryplan.Scenario{
+		Policy:   waits(),
+		Arrivals: retryplan.Arrivals{Rate: 1000},
+		Triggers: []retryplan.Trigger{{Kind: retryplan.Surge, From: 10 * time.Second, For: 10 * time.Second, Factor: 3}, {Kind: retryplan.Surge, From: 15 * time.Second, For: 10 * time.Second, Factor: 0.5}},
+		Duration: 30 * time.Second,
+		Step:     5 * time.Second,
+	})
+	for i, mean := range []float64{5000, 5000, 15000, 7500, 2500, 5000} {
+		require.InDelta(t, mean, r.Series[i].Offered, 4*math.Sqrt(mean), "step %d", i)
+	}
+}
+
+func TestSimulateQueues(t *testing.T) {
+	// Five arrive together; a worker takes 10ms; clients leave after 25ms, so that the third in line would be too late.
+	five := retryplan.Scenario{
+		Policy:   retry.Policy{MaxAttempts: 1, AttemptTimeout: 25 * ms},
+		Clients:  5,
+		Arrivals: retryplan.Arrivals{AtOnce: true},
+		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * ms)},
+	}
+	for _, row := range []struct {
+		name             string
+		server           retryplan.Server
+		rejected, wasted int
+		ends             []int // of work
+	}{
+		{name: "unbounded", wasted: 3, ends: []int{10, 20, 30, 40, 50}},
+		{name: "of two", server: retryplan.Server{Queue: 2}, rejected: 2, wasted: 1, ends: []int{10, 20, 30}},
+		{name: "of none", server: retryplan.Server{Queue: -1}, rejected: 4, ends: []int{10}},
+		{name: "shed what is expired", server: retryplan.Server{Shed: retryplan.ShedExpired}, wasted: 1, ends: []int{10, 20, 30}},
+		{name: "shed what is hopeless", server: retryplan.Server{Shed: retryplan.ShedHopeless}, ends: []int{10, 20}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := five
+			s.Server.Queue, s.Server.Shed = row.server.Queue, row.server.Shed
+			r := simulated(t, s)
+			require.Equal(t, row.rejected, r.Rejected)
+			require.Equal(t, row.wasted, r.Wasted)
+			require.Equal(t, []int{10, 20}[:min(2, len(row.ends))], when(r, goodput))
+			for i, p := range r.Series {
+				require.Equal(t, i < row.ends[len(row.ends)-1], p.Busy == 1, "at %d ms", i)
+			}
+		})
+	}
+}
+
+func TestSimulateShedsAtTheEdge(t *testing.T) {
+	// The third attempt's turn comes at 20 ms, when its client leaves; the second's work would end then.
+	s := retryplan.Scenario{
+		Policy:   retry.Policy{MaxAttempts: 1, AttemptTimeout: 20 * ms},
+		Clients:  3,
+		Arrivals: retryplan.Arrivals{AtOnce: true},
+		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * ms)},
+	}
+	for shed, wasted := range map[retryplan.Shed]int{retryplan.ShedNothing: 1, retryplan.ShedExpired: 0, retryplan.ShedHopeless: 0} {
+		s.Server.Shed = shed
+		r := simulated(t, s)
+		require.Equal(t, wasted, r.Wasted)
+		require.Equal(t, 1, r.Series[19].Busy, "not before, but when")
+	}
+}
+
+func TestSimulateLIFOServesTheNewest(t *testing.T) {
+	s := retryplan.Scenario{
+		Policy:   waits(),
+		Clients:  50,
+		Arrivals: retryplan.Arrivals{Closed: true, Think: retryplan.Uniform(0, 9*ms)},
+		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * ms)},
+		Duration: 500 * ms,
+		Seed:     3,
+	}
+	fifo := simulated(t, s)
+	s.Server.LIFO = true
+	lifo := simulated(t, s)
+	require.Equal(t, when(fifo, goodput), when(lifo, goodput), "the order does not change how much is done")
+	require.Greater(t, fifo.Latency.Quantile(0.5), 200*ms)
+	require.Less(t, lifo.Latency.Quantile(0.9), 30*ms)
+}
+
+func TestSimulateRateLimit(t *testing.T) {
+	s := retryplan.Scenario{
+		Policy:   retry.Policy{MaxAttempts: 100, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 10 * ms}},
+		Clients:  8,
+		Arrivals: retryplan.Arrivals{AtOnce: true},
+		Network:  retryplan.Constant(5 * ms),
+		Server:   retryplan.Server{RateLimit: 3, RateWindow: 50 * ms},
+	}
+	r := simulated(t, s)
+	// Attempts arrive at 5, 25, 45, 65, 85, 105 ms; the windows begin at 0, 50 and 100.
+	require.Equal(t, []int{10, 10, 10, 70, 70, 70, 110, 110}, when(r, goodput))
+	require.Equal(t, 5*3+2*2, r.Rejected)
+
+	s.Triggers = []retryplan.Trigger{{Kind: retryplan.CapacityCut, From: 50 * ms, For: 50 * ms, Factor: 0.5}}
+	require.Equal(t, []int{10, 10, 10, 70, 70, 110, 110, 110}, when(simulated(t, s), goodput))
+
+	s.Triggers, s.Server.RetryAfter = nil, retryplan.Constant(50*ms)
+	r = simulated(t, s)
+	require.Equal(t, []int{10, 10, 10, 70, 70, 70, 130, 130}, when(r, goodput))
+
+	s.Policy.MaxHint = 49 * ms
+	require.Equal(t, map[retry.Reason]int{0: 3, retry.HintTooLong: 5}, simulated(t, s).Endings)
+}
+
+func TestSimulateCrowding(t *testing.T) {
+	r := simulated(t, retryplan.Scenario{
+		Policy:   waits(),
+		Clients:  3,
+		Arrivals: retryplan.Arrivals{AtOnce: true},
+		Server:   retryplan.Server{Service: retryplan.Constant(100 * ms), Crowding: 10 * ms},
+	})
+	require.Equal(t, []int{110, 120, 130}, when(r, goodput))
+}
+
+func TestSimulateConflict(t *testing.T) {
+	// Both read at 10 ms and write at 30 ms; the second one's write fails and it reads and writes again, from 55 ms on.
+	r := simulated(t, retryplan.Scenario{
+		Policy:   waits(15 * ms),
+		Clients:  2,
+		Arrivals: retryplan.Arrivals{AtOnce: true},
+		Network:  retryplan.Constant(10 * ms),
+		Server:   retryplan.Server{Conflict: true},
+	})
+	require.Equal(t, []int{0, 0, 55}, when(r, attempts))
+	require.Equal(t, []int{30, 30, 85}, when(r, arrived))
+	require.Equal(t, []int{40, 95}, when(r, goodput))
+}

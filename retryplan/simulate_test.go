@@ -1,0 +1,307 @@
+package retryplan_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan"
+	"github.com/stretchr/testify/require"
+)
+
+const ms = time.Millisecond
+
+// waits returns a policy that waits exactly so long.
+func waits(delays ...time.Duration) retry.Policy {
+	if len(delays) == 0 {
+		return retry.Policy{MaxAttempts: 1}
+	}
+	return retry.Policy{Backoff: retry.Backoff{Delays: delays}}
+}
+
+func simulated(t *testing.T, s retryplan.Scenario) retryplan.Result {
+	t.Helper()
+	if s.Duration == 0 {
+		s.Duration = time.Second
+	}
+	if s.Step == 0 {
+		s.Step = ms
+	}
+	r, err := retryplan.Simulate(t.Context(), s)
+	require.NoError(t, err)
+	conserved(t, s, r)
+	return r
+}
+
+// conserved requires that nothing gets lost in a simulation.
+func conserved(t *testing.T, s retryplan.Scenario, r retryplan.Result) {
+	t.Helper()
+	ended := 0
+	for _, n := range r.Endings {
+		ended += n
+	}
+	require.Equal(t, r.Runs, ended+r.Unfinished)
+	require.GreaterOrEqual(t, r.Unfinished, 0)
+	var sum retryplan.Point
+	peak := 0
+	for i, p := range r.Series {
+		require.Equal(t, time.Duration(i)*r.Step, p.Start)
+		sum.Offered += p.Offered
+		sum.Attempts += p.Attempts
+		sum.Arrived += p.Arrived
+		sum.Rejected += p.Rejected
+		sum.TimedOut += p.TimedOut
+		sum.Goodput += p.Goodput
+		sum.Failed += p.Failed
+		require.GreaterOrEqual(t, p.Queue, 0)
+		require.GreaterOrEqual(t, p.Busy, 0)
+		require.GreaterOrEqual(t, p.Waiting, 0)
+		require.GreaterOrEqual(t, p.Open, 0)
+		if s.Server.Workers > 0 {
+			require.LessOrEqual(t, p.Busy, s.Server.Workers)
+		}
+		if s.Server.Queue > 0 {
+			require.LessOrEqual(t, p.Queue, s.Server.Queue)
+		}
+		peak = max(peak, p.Arrived)
+	}
+	require.Equal(t, r.Runs, sum.Offered)
+	require.Equal(t, r.Attempts, sum.Attempts)
+	require.Equal(t, r.Rejected, sum.Rejected)
+	require.Equal(t, r.Endings[0], sum.Goodput)
+	require.Equal(t, ended-r.Endings[0], sum.Failed)
+	require.Equal(t, r.Peak, peak)
+	require.LessOrEqual(t, sum.Arrived, sum.Attempts)
+	require.Equal(t, r.Endings[0], r.Latency.Count())
+	require.Equal(t, r.Endings[0], r.Finished.Count())
+	require.LessOrEqual(t, r.Finished.Quantile(1), r.Simulated)
+	last := r.Simulated - 1
+	if r.Simulated > s.Duration { // what happened at the very end has its place too
+		last++
+	}
+	require.Equal(t, int64(max(last, 0)/r.Step), int64(len(r.Series)-1), "steps in %v", r.Simulated)
+}
+
+// when returns the times, in steps, of what is counted in a series, each as often as it happened.
+func when(r retryplan.Result, count func(retryplan.Point) int) (at []int) {
+	for i, p := range r.Series {
+		for range count(p) {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+func attempts(p retryplan.Point) int { return p.Attempts }
+func arrived(p retryplan.Point) int  { return p.Arrived }
+func timedOut(p retryplan.Point) int { return p.TimedOut }
+func goodput(p retryplan.Point) int  { return p.Goodput }
+func failed(p retryplan.Point) int   { return p.Failed }
+
+func TestSimulateOneClientByHand(t *testing.T) {
+	r := simulated(t, retryplan.Scenario{
+		Policy:   waits(100*ms, 200*ms),
+		Arrivals: retryplan.Arrivals{AtOnce: true},
+		Network:  retryplan.Constant(10 * ms),
+		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(5 * ms), FailureRate: 1},
+	})
+	require.Equal(t, []int{0, 125, 350}, when(r, attempts))
+	require.Equal(t, []int{10, 135, 360}, when(r, arrived))
+	require.Equal(t, []int{375}, when(r, failed))
+	require.Equal(t, map[retry.Reason]int{retry.AttemptsExhausted: 1}, r.Endings)
+	require.Equal(t, 3.0, r.Amplification)
+	require.Equal(t, 1.0, r.Failed)
+	require.Equal(t, time.Second, r.Simulated)
+	require.Equal(t, 1, r.Peak)
+	require.Equal(t, 10*ms, r.PeakAt)
+	require.Equal(t, 1, r.Series[10].Busy)
+	require.Equal(t, 1, r.Series[14-1].Busy)
+	require.Equal(t, 0, r.Series[15].Busy)
+	require.Equal(t, 1, r.Series[25].Waiting)
+	require.Equal(t, 0, r.Series[125].Waiting)
+}
+
+func TestSimulateLateAnswers(t *testing.T) {
+	r := simulated(t, retryplan.Scenario{
+		Policy: retry.Policy{MaxAttempts: 2, AttemptTimeout: 30 * ms, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 10 * ms}},
+		// 20ms of service with 6ms hops is 32ms: too late by 2ms.
+		Network:  retryplan.Constant(6 * ms),
+		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(20 * ms)},
+		Arrivals: retryplan.Arrivals{AtOnce: true},
+	})
+	require.Equal(t, []int{30, 70}, when(r, timedOut))
+	require.Equal(t, []int{70}, when(r, failed))
+	require.Zero(t, r.Wasted, "the work was done before the clients had gone, the answers were late")
+
+	r = simulated(t, retryplan.Scenario{
+		Policy:   retry.Policy{MaxAttempts: 1, AttemptTimeout: 30 * ms},
+		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(20 * ms)},
+		Clients:  3,
+		Arrivals: retryplan.Arrivals{AtOnce: true},
+	})
+	require.Equal(t, []int{20}, when(r, goodput))
+	require.Equal(t, []int{30, 30}, when(r, timedOut))
+	require.Equal(t, 2, r.Wasted, "abandoned work is done all the same")
+}
+
+func TestSimulateAnswersAtTheTimeoutAreLate(t *testing.T) {
+	r := simulated(t, retryplan.Scenario{
+		Policy:   retry.Policy{MaxAttempts: 1, AttemptTimeout: 20 * ms},
+		Server:   retryplan.Server{Service: retryplan.Constant(20 * ms)},
+		Arrivals: retryplan.Arrivals{AtOnce: true},
+	})
+	require.Equal(t, []int{20}, when(r, timedOut))
+	require.Empty(t, when(r, goodput))
+	require.Zero(t, r.Wasted)
+}
+
+func TestSimulateClosedLoop(t *testing.T) {
+	r := simulated(t, retryplan.Scenario{
+		Policy:   waits(),
+		Clients:  2,
+		Arrivals: retryplan.Arrivals{Closed: true, Think: retryplan.Constant(30 * ms)},
+		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * ms)},
+		Duration: 100 * ms,
+	})
+	require.Equal(t, []int{30, 30, 70, 80}, when(r, attempts))
+	require.Equal(t, []int{40, 50, 80, 90}, when(r, goodput))
+	require.Len(t, r.Series, 100)
+}
+
+func TestSimulateDrains(t *testing.T) {
+	s := retryplan.Scenario{
+		Policy:   waits(),
+		Clients:  10,
+		Arrivals: retryplan.Arrivals{AtOnce: true},
+		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * ms)},
+		Duration: 35 * ms,
+	}
+	r := simulated(t, s)
+	require.Equal(t, 35*ms, r.Simulated)
+	require.Equal(t, 7, r.Unfinished)
+	s.Drain = true
+	r = simulated(t, s)
+	require.Equal(t, 100*ms, r.Simulated)
+	require.Equal(t, 1, r.Series[100].Goodput)
+	require.Zero(t, r.Unfinished)
+}
+
+func TestSimulateIsDeterministic(t *testing.T) {
+	s := retryplan.Scenario{
+		Policy:   retry.Policy{MaxAttempts: 4, AttemptTimeout: 300 * ms, Backoff: retry.Backoff{Base: 50 * ms, Jitter: retry.DecorrelatedJitter}},
+		Clients:  50,
+		Arrivals: retryplan.Arrivals{Rate: 100},
+		Network:  retryplan.LogNormal(5*ms, 50*ms),
+		Server:   retryplan.Server{Workers: 1, Service: retryplan.Normal(8*ms, 3*ms), FailureRate: 0.1, Queue: 30, RetryAfter: retryplan.Uniform(0, 100*ms)},
+		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: 5 * time.Second, For: 2 * time.Second}},
+		Budget:   &retry.BudgetConfig{},
+		Breaker:  &retryplan.Breaker{},
+		Duration: 20 * time.Second,
+		Step:     time.Second,
+		Seed:     7,
+	}
+	first := simulated(t, s)
+	require.Equal(t, first, simulated(t, s))
+	s.Policy.MaxAttempts = 1
+	other := simulated(t, s)
+	for i := range first.Series {
+		require.Equal(t, first.Series[i].Offered, other.Series[i].Offered, "another policy meets the same arrivals")
+	}
+	s.Policy.MaxAttempts = 4
+	s.Seed = 8
+	require.NotEqual(t, first, simulated(t, s))
+	// The same on every platform.
+	require.Equal(t, []int{1964, 2071, 1668}, []int{first.Runs, first.Attempts, first.Endings[0]})
+	require.Equal(t, 64_807_493*time.Nanosecond, first.Latency.Mean())
+}
+
+func TestSimulateAgreesWithQueueingTheory(t *testing.T) {
+	// M/M/1 at a load of 0.7: the mean time in the system is S/(1-rho), and the mean number waiting rho²/(1-rho) (Kleinrock,
+	// "Queueing Systems", volume 1, 1975, section 3.2). The standard error over 10,000 s is about 1.5 %.
+	s := retryplan.Scenario{
+		Policy:   waits(),
+		Arrivals: retryplan.Arrivals{Rate: 70},
+		Server:   retryplan.Server{Workers: 1, Service: retryplan.Exponential(10 * ms)},
+		Duration: 10_000 * time.Second,
+		Step:     time.Second,
+	}
+	r := simulated(t, s)
+	require.InEpsilon(t, 1/(100-70.), r.Latency.Mean().Seconds(), 0.05)
+	waiting := 0
+	for _, p := range r.Series {
+		waiting += p.Queue
+	}
+	require.InEpsilon(t, 0.7*0.7/0.3, float64(waiting)/float64(len(r.Series)), 0.1)
+	// The time in the system is exponential.
+	require.InEpsilon(t, math.Log(100)/30, r.Latency.Quantile(0.99).Seconds(), 0.1)
+
+	// M/D/1 waits half as long (Pollaczek, Khinchine).
+	s.Server.Service = retryplan.Constant(10 * ms)
+	require.InEpsilon(t, 0.010*(1+0.7/0.6), simulated(t, s).Latency.Mean().Seconds(), 0.03)
+}
+
+func TestSimulateRecovery(t *testing.T) {
+	s := retryplan.Scenario{
+		Policy:   waits(),
+		Arrivals: retryplan.Arrivals{Rate: 1000},
+		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(500 * time.Microsecond)},
+		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: 10 * time.Second, For: 5 * time.Second}, {Kind: retryplan.Failing, From: 2 * time.Second, For: 14 * time.Second, Factor: 1}},
+		Duration: 60 * time.Second,
+	}
+	for _, step := range []time.Duration{time.Second, 7 * time.Second, 333 * ms} {
+		s.Step = step
+		r := simulated(t, s)
+		require.True(t, r.Recovered)
+		require.Zero(t, r.Recovery, "the backlog of the stall makes up for it")
+	}
+	s.Policy.AttemptTimeout = time.Second
+	s.Triggers = s.Triggers[:1]
+	r := simulated(t, s)
+	// 5,000 wait when the stall ends. They are gone after 5 s, when none has to wait for more than 1 s after 4 s.
+	require.True(t, r.Recovered)
+	require.InDelta(t, 4*time.Second, r.Recovery, float64(time.Second))
+	s.Duration = 35 * time.Second
+	require.False(t, simulated(t, s).Recovered, "20 s of health cannot be seen")
+	s.Triggers = nil
+	s.Duration = 60 * time.Second
+	require.False(t, simulated(t, s).Recovered)
+}
+
+func TestSimulateStopsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	told := 0
+	s := hugeStorm(10_000)
+	s.Progress = func(p retryplan.Progress) {
+		told++
+		require.Positive(t, p.Simulated)
+		require.Equal(t, uint64(told)<<16, p.Events)
+		if told == 3 {
+			cancel(errors.New("enough"))
+		}
+	}
+	r, err := retryplan.Simulate(ctx, s)
+	require.EqualError(t, err, "enough")
+	require.Equal(t, uint64(4)<<16, r.Events)
+	require.Positive(t, r.Runs)
+	require.Less(t, r.Simulated, s.Duration)
+	conserved(t, s, r)
+	again, err := retryplan.Simulate(ctx, s)
+	require.EqualError(t, err, "enough")
+	require.Zero(t, again.Events)
+}
+
+func TestSimulateGivesUpWhereTimeStandsStill(t *testing.T) {
+	s := retryplan.Scenario{Arrivals: retryplan.Arrivals{Closed: true}, Duration: time.Second}
+	r, err := retryplan.Simulate(t.Context(), s)
+	require.ErrorContains(t, err, "Scenario.Duration 1s is never reached: at 0s events go on without end and take no time")
+	require.Zero(t, r.Simulated)
+	s.Arrivals = retryplan.Arrivals{AtOnce: true}
+	s.Policy = retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Delays: []time.Duration{0}}}
+	s.Server.FailureRate = 1
+	_, err = retryplan.Simulate(t.Context(), s)
+	var field *retryplan.FieldError
+	require.ErrorAs(t, err, &field)
+}

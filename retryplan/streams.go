@@ -1,0 +1,71 @@
+package retryplan
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"time"
+)
+
+// The streams of random numbers of a simulation. Each has a purpose of its own, so that drawing more for one does not change
+// the others.
+const (
+	arrivalStream = iota + 1
+	clientStream
+	networkStream
+	serviceStream
+	failureStream
+	hintStream
+	jitterStream
+)
+
+// newStream returns the stream of a seed for one purpose.
+func newStream(seed, purpose uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(scrambled(seed^purpose<<56), scrambled(purpose+scrambled(seed))))
+}
+
+// scrambled is the output function of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014):
+// neighbouring seeds give numbers that have nothing in common.
+func scrambled(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// sampler draws from a Dist.
+type sampler struct {
+	dist  Dist
+	fixed bool
+	rng   *rand.Rand
+}
+
+func newSampler(d Dist, rng *rand.Rand) sampler { return sampler{d, d.fixed(), rng} }
+
+// draw returns a duration in nanoseconds. One that is always the same draws no random number.
+func (s *sampler) draw() int64 {
+	if s.fixed {
+		return int64(s.dist.a)
+	}
+	return int64(s.dist.At(s.rng.Float64()))
+}
+
+// nanoseconds converts an f ≥ 0 or NaN, saturated: a conversion that does not fit is implementation-defined.
+func nanoseconds(f float64) int64 { return int64(whole(f)) }
+
+// unitExponential returns a number from the exponential distribution with mean 1, as −ln(1−U).
+func unitExponential(rng *rand.Rand) float64 { return -ln(1 - rng.Float64()) }
+
+// sum128 is a sum of nanoseconds that neither rounds nor overflows.
+type sum128 struct{ high, low uint64 }
+
+func (s *sum128) add(d time.Duration) {
+	var carry uint64
+	s.low, carry = bits.Add64(s.low, uint64(d), 0)
+	s.high += carry
+}
+
+// over returns the sum divided by n > 0 and truncated, where every summand was a Duration of 0 or more and n their number.
+func (s *sum128) over(n uint64) time.Duration {
+	mean, _ := bits.Div64(s.high, s.low, n)
+	return time.Duration(mean)
+}
