@@ -1,0 +1,229 @@
+package retryplan
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+const (
+	// lintHorizon is how many attempts are looked at one by one, as many as Policy.TotalWait adds exactly.
+	lintHorizon = 10_000
+
+	// patience is the limit of a user's attention to one dialogue: Nielsen, "Usability Engineering" (1993), section 5.5.
+	patience = 10 * time.Second
+	// hangUp is when proxies stop waiting for a handler: nginx's proxy_read_timeout is 60s unless it is set.
+	hangUp = time.Minute
+
+	// herd is the fleet for which the effect of jitter was measured: 1,000 clients that fail together, a server that takes
+	// 20 attempts each 100 ms after 10 s, waits of 100 ms ×2 up to 10 s. Without jitter 24,500 attempts were rejected after
+	// the server's return and the last client was done after 493 s; with full jitter 18 and 11.6 s.
+	herd = 1_000
+)
+
+// linter is a valid policy in its setting, with what most rules ask about it.
+type linter struct {
+	p        retry.Policy
+	s        Setting
+	mode     retry.Mode
+	attempts int           // in force: retry.Unlimited, or 1 and more
+	retries  bool          // whether a second attempt is allowed at all
+	longest  time.Duration // the supremum of every wait
+	lo, hi   time.Duration // the sum of all waits
+}
+
+// errLint is a failure that any policy retries: a mark beats classifiers.
+var errLint = retry.Transient(errors.New("failed"))
+
+func newLinter(p retry.Policy, s Setting) *linter {
+	s.Deadline, s.Layers, s.Clients = max(s.Deadline, 0), max(s.Layers, 1), max(s.Clients, 0)
+	l := &linter{p: p, s: s, mode: p.Mode}
+	switch {
+	case len(p.Delays) > 0:
+		l.mode = retry.List
+	case l.mode == 0:
+		l.mode = retry.Exponential
+	}
+	l.attempts = attemptsInForce(p)
+	l.retries = l.attempts != 1
+	l.lo, l.hi = p.TotalWait()
+	l.longest = l.longestWait()
+	return l
+}
+
+// attemptsInForce asks Decide, so that the defaults stand in one place.
+func attemptsInForce(p retry.Policy) int {
+	switch {
+	case p.Disabled:
+		return 1
+	case p.MaxAttempts != 0:
+		return p.MaxAttempts
+	}
+	q := retry.Policy{Backoff: retry.Backoff{Mode: p.Mode, Delays: p.Delays}}
+	n := 1
+	for q.Decide(retry.Progress{Attempt: n}, errLint, 0).Status == retry.Waiting {
+		n++
+	}
+	return n
+}
+
+// waits is how many waits a run that never succeeds has; the largest int where there is no end.
+func (l *linter) waits() int {
+	if l.attempts == retry.Unlimited {
+		return math.MaxInt
+	}
+	return l.attempts - 1
+}
+
+func (l *linter) longestWait() (longest time.Duration) {
+	if !l.retries {
+		return 0
+	}
+	if l.mode != retry.List {
+		_, longest = l.p.Bounds(l.waits()) // formulas do not fall
+		return longest
+	}
+	for n := range min(len(l.p.Delays), l.waits()) {
+		_, hi := l.p.Bounds(n + 1)
+		longest = max(longest, hi)
+	}
+	return longest
+}
+
+// bound returns the shorter of TTL and deadline with its name; 0 where there is neither.
+func (l *linter) bound() (time.Duration, string) {
+	if l.s.Deadline > 0 && (l.p.TTL == 0 || l.s.Deadline <= l.p.TTL) {
+		return l.s.Deadline, "deadline"
+	}
+	return l.p.TTL, "TTL"
+}
+
+// startable returns how many attempts can start if each takes spent and each wait is at the point u of its window; the
+// next one, which cannot, would start at late if there were no limits. It asks Decide and adds what the shell knows of the
+// deadline: a wait that would end at it is not begun.
+func (l *linter) startable(u float64, spent time.Duration) (n int, late time.Duration) {
+	q := retry.Policy{MaxAttempts: l.attempts, Backoff: l.p.Backoff, TTL: l.p.TTL}
+	var now, prev time.Duration
+	for n = 1; n != l.attempts; n++ {
+		if n == lintHorizon {
+			return max(l.attempts, n), 0
+		}
+		now = sum(now, spent)
+		d := q.Decide(retry.Progress{Attempt: n, Elapsed: now, Prev: prev}, errLint, u)
+		prev = l.p.Jittered(n, prev, u)
+		now = sum(now, prev)
+		if d.Status != retry.Waiting || l.s.Deadline > 0 && now >= l.s.Deadline {
+			return n, now
+		}
+	}
+	return n, now
+}
+
+// lastStart returns when the last attempt starts where nothing forbids it, and whether that is known.
+func (l *linter) lastStart(u float64, spent time.Duration) (time.Duration, bool) {
+	free := *l
+	free.p.TTL, free.s.Deadline = 0, 0
+	n, at := free.startable(u, spent)
+	return at, n == l.attempts && n < lintHorizon
+}
+
+// fastest is the least that an attempt takes, usual the median; 0 where it is not known.
+func (l *linter) fastest() time.Duration { return l.cut(l.s.Duration.Min()) }
+func (l *linter) usual() time.Duration   { return l.cut(l.s.Duration.At(0.5)) }
+
+func (l *linter) cut(d time.Duration) time.Duration {
+	if l.p.AttemptTimeout > 0 {
+		return min(d, l.p.AttemptTimeout)
+	}
+	return d
+}
+
+// sum returns x+y for x, y ≥ 0, and the largest Duration where that overflows.
+func sum(x, y time.Duration) time.Duration {
+	if x > math.MaxInt64-y {
+		return math.MaxInt64
+	}
+	return x + y
+}
+
+// product returns n·d for n, d ≥ 0, and the largest Duration where that overflows.
+func product(n int64, d time.Duration) time.Duration {
+	if n > 0 && int64(d) > math.MaxInt64/n {
+		return math.MaxInt64
+	}
+	return time.Duration(n) * d
+}
+
+// plainly prints d exactly and without the zero units that Duration.String ends with: "1h" for "1h0m0s".
+func plainly(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = s[:len(s)-len("0s")]
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = s[:len(s)-len("0m")]
+	}
+	return s
+}
+
+// roughly prints d to three digits.
+func roughly(d time.Duration) string {
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return plainly(d.Round(unit))
+}
+
+// rounded returns d cut to two digits, never above d and above 0 where d is.
+func rounded(d time.Duration) time.Duration {
+	unit := time.Duration(1)
+	for d/unit >= 100 {
+		unit *= 10
+	}
+	return d - d%unit
+}
+
+// listed prints the delays as one word: "1s,5s,30s".
+func listed(delays []time.Duration) string {
+	words := make([]string, len(delays))
+	for i, d := range delays {
+		words[i] = plainly(d)
+	}
+	return strings.Join(words, ",")
+}
+
+// figure prints f to three digits, without an exponent where that is readable.
+func figure(f float64) string {
+	if f >= 1000 && f < 1e6 {
+		return strconv.FormatFloat(f, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(f, 'g', 3, 64)
+}
+
+// count prints "1 attempt", "2 attempts".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// ordinal prints "1st", "2nd", "11th".
+func ordinal(n int) string {
+	suffix := "th"
+	switch {
+	case n/10%10 == 1:
+	case n%10 == 1:
+		suffix = "st"
+	case n%10 == 2:
+		suffix = "nd"
+	case n%10 == 3:
+		suffix = "rd"
+	}
+	return strconv.Itoa(n) + suffix
+}

@@ -1,0 +1,250 @@
+package retryplan
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// The rules about single waits: their jitter, their cap, their list.
+
+func (l *linter) noJitter() Finding {
+	first, lo, hi := l.firstWait()
+	spreads := l.p.Jitter != retry.NoJitter
+	if l.p.Jitter == retry.DecorrelatedJitter {
+		spreads = l.p.Delay(1) < l.p.Delay(math.MaxInt32) // Base at the cap leaves no window
+	}
+	if spreads || first == 0 || l.s.Clients == 1 {
+		return Finding{}
+	}
+	f := Finding{Level: Warning, Figures: map[string]float64{"wait": lo.Seconds()}}
+	who := "all clients that failed together return in the same instant"
+	if l.s.Clients > 0 {
+		who = fmt.Sprintf("all %d clients return in the same instant if they failed together", l.s.Clients)
+		f.Figures["clients"] = float64(l.s.Clients)
+	}
+	if l.s.Clients >= herd {
+		f.Level = Severe
+	}
+	f.Text = fmt.Sprintf("The waits have no jitter: %s, %s after their %s attempt, where full jitter would spread them evenly.",
+		who, plainly(hi), ordinal(first))
+	if l.mode == retry.List {
+		f.Change = "Set Jitter to retry.RatioJitter and JitterRatio to 0.5, which keeps the mean of each wait that Cap does not clip."
+	} else {
+		f.Change = "Set Jitter to retry.FullJitter."
+	}
+	return f
+}
+
+// firstWait returns the first attempt with a wait above 0 and that wait's bounds; 0 where there is none.
+func (l *linter) firstWait() (attempt int, lo, hi time.Duration) {
+	for n := 1; n <= l.waits() && n <= max(len(l.p.Delays), 1); n++ {
+		if lo, hi = l.p.Bounds(n); hi > 0 {
+			return n, lo, hi
+		}
+	}
+	return 0, 0, 0
+}
+
+func (l *linter) narrowJitter() Finding {
+	// Half of the wait to each side is as good as full jitter in the herd (8 rejections, full 18); 0.1 to 0.2 of it left 786
+	// and 1,483.
+	const enough = 0.5
+	first, lo, hi := l.firstWait()
+	ratio := l.p.JitterRatio
+	if ratio == 0 {
+		ratio = 0.2
+	}
+	if first == 0 || l.p.Jitter != retry.RatioJitter || ratio >= enough || l.s.Clients == 1 {
+		return Finding{}
+	}
+	f := Finding{Level: Note, Change: "Set JitterRatio to 0.5.", Figures: map[string]float64{"ratio": ratio, "window": (hi - lo).Seconds()}}
+	rate := ""
+	if l.s.Clients > 0 {
+		f.Figures["clients"] = float64(l.s.Clients)
+		rate = fmt.Sprintf(" of %d clients", l.s.Clients)
+	}
+	if l.s.Clients >= herd {
+		f.Level = Warning
+	}
+	f.Text = fmt.Sprintf("A JitterRatio of %v returns a herd%s within %s of each other after the %s attempt; when 1,000 clients came back to a server, a window of 0.2 of the wait left 786 rejections, full jitter 18.",
+		ratio, rate, roughly(hi-lo), ordinal(first))
+	return f
+}
+
+func (l *linter) capNeverReached() Finding {
+	// A cap within an order of magnitude is a guard for a later change; beyond that its author has another schedule in mind.
+	if !l.retries || l.p.Cap == 0 || l.longest > l.p.Cap/10 {
+		return Finding{}
+	}
+	return Finding{
+		Level:   Note,
+		Text:    fmt.Sprintf("Cap is %s, but no wait is longer than %s, so that it never acts.", plainly(l.p.Cap), roughly(l.longest)),
+		Change:  fmt.Sprintf("Set Cap to %s, or make the waits grow until they reach it.", plainly(l.longest)),
+		Figures: map[string]float64{"cap": l.p.Cap.Seconds(), "longest_wait": l.longest.Seconds()},
+	}
+}
+
+func (l *linter) capStopsGrowth() Finding {
+	const (
+		ever = math.MaxInt32
+		room = 8 // three doublings
+	)
+	first := l.p.Delay(1)
+	grows := l.mode == retry.Linear || l.mode == retry.Exponential && l.p.Factor != 1
+	if l.waits() < 2 || !grows || l.p.Jitter == retry.DecorrelatedJitter || l.p.Delay(ever) != first {
+		return Finding{}
+	}
+	f := Finding{Level: Note, Figures: map[string]float64{"wait": first.Seconds()}}
+	switch {
+	case l.p.Cap == first && first >= room:
+		f.Text = fmt.Sprintf("Every wait is Cap, %s, from the first one on, so that nothing grows.", plainly(first))
+		f.Change = fmt.Sprintf("Set Base to %s, or Mode to retry.Fixed if that is what is meant.", plainly(rounded(first/room)))
+	case l.p.Cap == 0 && first >= time.Hour && first < math.MaxInt64:
+		f.Text = fmt.Sprintf("Every wait is Base, %s, since a Base of 1h or more raises the default Cap to itself only.", plainly(first))
+		f.Change = fmt.Sprintf("Set Cap to %s, or Mode to retry.Fixed if that is what is meant.", plainly(product(room, first)))
+	default:
+		return Finding{}
+	}
+	return f
+}
+
+func (l *linter) decorrelatedWithoutCap() Finding {
+	const (
+		steps = 5  // 3^5 = 243
+		most  = 32 // what a factor of 2 comes to in as many
+	)
+	base := l.p.Delay(1)
+	if l.p.Jitter != retry.DecorrelatedJitter || l.p.Cap > 0 || l.waits() < steps || l.longest/base < 243 {
+		return Finding{}
+	}
+	return Finding{
+		Level: Note,
+		Text: fmt.Sprintf("Decorrelated jitter can triple each wait, which comes to %s from a Base of %s, while the means grow by half only and Cap is not set.",
+			roughly(l.longest), plainly(base)),
+		Change:  fmt.Sprintf("Set Cap to %s, or to the longest wait that is of use.", plainly(product(most, base))),
+		Figures: map[string]float64{"base": base.Seconds(), "longest_wait": l.longest.Seconds()},
+	}
+}
+
+func (l *linter) listShorter() Finding {
+	// A list for unlimited attempts is meant to repeat, and a single delay is a fixed one.
+	repeats := l.waits() - len(l.p.Delays)
+	if !l.retries || l.attempts == retry.Unlimited || len(l.p.Delays) < 2 || repeats <= 0 {
+		return Finding{}
+	}
+	last := l.p.Delay(len(l.p.Delays))
+	return Finding{
+		Level: Note,
+		Text: fmt.Sprintf("Delays has %s for the %d that %d attempts need, so that the last one, %s, is used %d times more.",
+			count(len(l.p.Delays), "wait"), l.waits(), l.attempts, plainly(last), repeats),
+		Change:  fmt.Sprintf("Set MaxAttempts to %d, or list %d more delays.", len(l.p.Delays)+1, repeats),
+		Figures: map[string]float64{"listed": float64(len(l.p.Delays)), "needed": float64(l.waits()), "repeats": float64(repeats)},
+	}
+}
+
+func (l *linter) listLonger() Finding {
+	unused := len(l.p.Delays) - l.waits()
+	if !l.retries || unused <= 0 {
+		return Finding{}
+	}
+	return Finding{
+		Level: Warning,
+		Text: fmt.Sprintf("Delays has %s, but %d attempts have only %d between them, so that the list's end, %d of them, is never used.",
+			count(len(l.p.Delays), "wait"), l.attempts, l.waits(), unused),
+		Change:  fmt.Sprintf("Set MaxAttempts to %d, which counts the first attempt too.", len(l.p.Delays)+1),
+		Figures: map[string]float64{"listed": float64(len(l.p.Delays)), "used": float64(l.waits()), "unused": float64(unused)},
+	}
+}
+
+func (l *linter) zeroDelay() Finding {
+	delays := slices.Clone(l.p.Delays)
+	used := min(len(delays), l.waits())
+	if !l.retries || used == 0 {
+		return Finding{}
+	}
+	// Where all are 0, the 100 ms that AWS's DynamoDB and general bases of 25 and 50 ms are the order of.
+	least := 100 * time.Millisecond
+	if i := slices.IndexFunc(delays, func(d time.Duration) bool { return d > 0 }); i >= 0 {
+		least = delays[i]
+	}
+	zeros := 0
+	for n := range used {
+		if delays[n] == 0 {
+			delays[n] = least
+			zeros++
+		}
+	}
+	if zeros == 0 {
+		return Finding{}
+	}
+	f := Finding{Level: Warning, Figures: map[string]float64{"zeros": float64(zeros), "waits": float64(used)}}
+	f.Change = "Set Delays to " + listed(delays) + "."
+	switch {
+	case l.attempts == retry.Unlimited && l.p.Delays[used-1] == 0:
+		f.Level = Severe
+		f.Text = fmt.Sprintf("The last of %s is 0 and repeats without limit: a busy loop against a backend that fails at once.", count(used, "listed delay"))
+	case zeros == 1 && used > 1 && l.p.Delays[0] == 0:
+		f.Level = Note
+		f.Text = "The first retry follows at once, at the moment when what made the first attempt fail is most likely still there."
+	default:
+		f.Text = fmt.Sprintf("%d of the %s are 0: these retries follow at once, and together.", zeros, count(used, "listed delay"))
+	}
+	return f
+}
+
+func (l *linter) missingUnit() Finding {
+	var names []string
+	q := l.p
+	fields := []struct {
+		name string
+		of   *time.Duration
+	}{{"Base", &q.Base}, {"Cap", &q.Cap}, {"AttemptTimeout", &q.AttemptTimeout}, {"TTL", &q.TTL}, {"MaxHint", &q.MaxHint}}
+	was := map[*time.Duration]time.Duration{}
+	for _, field := range fields {
+		if tiny(*field.of) {
+			names, was[field.of] = append(names, field.name+" "+plainly(*field.of)), *field.of
+		}
+	}
+	list := slices.ContainsFunc(q.Delays, tiny)
+	if list {
+		names = append(names, "Delays "+listed(q.Delays))
+	}
+	if len(names) == 0 {
+		return Finding{}
+	}
+	// Seconds are what was most likely meant; 1µs for each is always valid, since all others are as long.
+	for _, unit := range []time.Duration{time.Second, time.Millisecond, 0} {
+		for of, d := range was {
+			*of = max(d*unit, time.Microsecond)
+		}
+		q.Delays = slices.Clone(l.p.Delays)
+		for i, d := range q.Delays {
+			if tiny(d) {
+				q.Delays[i] = max(d*unit, time.Microsecond)
+			}
+		}
+		if q.Validate() == nil {
+			break
+		}
+	}
+	var changes []string
+	for _, field := range fields {
+		if _, ok := was[field.of]; ok {
+			changes = append(changes, field.name+" to "+plainly(*field.of))
+		}
+	}
+	if list {
+		changes = append(changes, "Delays to "+listed(q.Delays))
+	}
+	f := Finding{Level: Severe, Figures: map[string]float64{"fields": float64(len(names))}}
+	f.Text = fmt.Sprintf("%s: a duration below 1µs is a number whose unit was forgotten, and counts nanoseconds.", strings.Join(names, ", "))
+	f.Change = "Set " + strings.Join(changes, " and ") + "."
+	return f
+}
+
+func tiny(d time.Duration) bool { return d > 0 && d < time.Microsecond }
