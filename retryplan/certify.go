@@ -1,0 +1,227 @@
+package retryplan
+
+import (
+	"math"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// Certificate says whether a fleet survives its trigger, and why.
+type Certificate struct {
+	Verdict Verdict
+	// Law names what the verdict follows from.
+	Law Law
+	// Attempts is how many attempts a run makes on average during a storm, when all of them fail and the budgets hold nothing
+	// but what Trickle grants: load amplification at its worst. At most 1,000 are counted, also where the policy has no limit.
+	Attempts float64
+	// HiddenCapacity is the rate of runs that the backend can serve during a storm, in runs a second: Capacity / Attempts. A
+	// fleet with a lower Rate is safe.
+	HiddenCapacity float64
+	// Recovery is the predicted time from the end of the trigger until all runs succeed again, or to be exact until the last
+	// attempt that fails has been sent. It is 0 where none fails after the trigger, and negative where failing never ends.
+	Recovery time.Duration
+	// Tipping is how long the trigger would have to last to make the fleet metastable; for a fleet without a trigger it is told
+	// for a Stall. It is negative where no length does, and where it would be above 5,000 timeouts.
+	Tipping time.Duration
+	// Margin is how far the fleet is from the boundary of another verdict, as a share of that boundary: 0.05 means that 5 % more
+	// or less of Rate, Capacity or the trigger would change the verdict. It is at most 1, and less than the distance where
+	// random arrivals blur the boundary: within the blur, where chance decides, it is 0.
+	Margin float64
+}
+
+// Certify returns the certificate of f with p. It is computed by law and by a deterministic model, without a simulation,
+// within a tenth of a second or so, and within seconds where waits are thousands of timeouts long.
+//
+// Every run is taken to begin on its own, every attempt to reach the backend at once, and a budget to be full, as after a long
+// calm (or to hold Initial where successes do not fund it). The trigger is the only trouble; the calm before it and after it
+// has no failures but timeouts.
+//
+// Errors are *FieldError, one for each field that is out of its range, and that of Policy.Validate. A policy with a Budget or a
+// Gate is refused: these are state of a running program. Outage and Failing are refused as triggers, since what becomes of
+// rejected attempts depends on more than a Fleet says. A trigger without a Kind is none.
+func Certify(p retry.Policy, f Fleet) (Certificate, error) {
+	if err := f.check(p); err != nil {
+		return Certificate{}, err
+	}
+	c := certifier{fleet: f, storm: newStorm(p, f.Deadline)}
+	return c.certificate(), nil
+}
+
+// certifier is a fleet with what its policy does in a storm.
+type certifier struct {
+	fleet Fleet
+	storm storm
+}
+
+// finding is a verdict before it is told.
+type finding struct {
+	verdict  Verdict
+	law      Law
+	recovery float64 // seconds
+	decided  bool
+}
+
+func (c *certifier) certificate() Certificate {
+	worst := c.attempts(1)
+	found := c.find(change{rate: 1, trigger: 1})
+	cert := Certificate{
+		Verdict:        found.verdict,
+		Law:            found.law,
+		Attempts:       worst,
+		HiddenCapacity: c.fleet.Capacity / worst,
+		Recovery:       -1,
+		Tipping:        -1,
+		Margin:         c.margin(found),
+	}
+	if found.verdict.Survives() {
+		cert.Recovery = seconds(found.recovery)
+	}
+	if found.verdict == Vulnerable || found.verdict == Metastable {
+		cert.Tipping = c.tipping()
+	}
+	return cert
+}
+
+// change is a fleet with other figures than its own.
+type change struct {
+	rate    float64 // factor
+	trigger float64 // factor of its length
+	chance  float64 // standard deviations of the arrivals that come in excess
+}
+
+// find returns the verdict on the fleet with a change.
+func (c *certifier) find(ch change) finding {
+	f := &c.fleet
+	rate, service := f.Rate*ch.rate, c.service()
+	attempts := c.attempts(ch.rate)
+	switch {
+	case rate >= f.Capacity:
+		return finding{verdict: Overloaded, law: Overload, decided: true}
+	case service > c.storm.timeout:
+		return finding{verdict: Overloaded, law: SlowService, decided: true}
+	case math.IsInf(c.storm.timeout, 1):
+		return finding{verdict: Safe, law: NoTimeout, decided: true}
+	}
+	safe := rate*attempts < f.Capacity
+	if safe && ch.chance != 0 {
+		return finding{verdict: Safe, decided: true} // for a margin, which asks for no more
+	}
+	trouble := f.trouble()
+	trouble.lasts *= ch.trigger
+	flow := c.flow(ch, trouble)
+	switch {
+	case safe && rate*c.storm.attempts < f.Capacity:
+		return finding{Safe, HiddenCapacity, flow.recovery, true}
+	case safe:
+		return finding{Safe, SuccessFunded, flow.recovery, true}
+	case !flow.recovers:
+		return finding{Metastable, HiddenCapacity, 0, flow.decided}
+	case c.excursions(rate) > tooMany:
+		return finding{Metastable, RandomArrivals, 0, true}
+	case !flow.failed:
+		return finding{Vulnerable, TriggerBelowTimeout, 0, true}
+	default:
+		return finding{Vulnerable, Fluid, flow.recovery, flow.decided}
+	}
+}
+
+// flow computes the fluid of the fleet with a change and a trouble.
+func (c *certifier) flow(ch change, t trouble) flow {
+	f := &c.fleet
+	fl := fluid{
+		rate:     f.Rate * ch.rate,
+		capacity: f.Capacity,
+		service:  c.service(),
+		storm:    &c.storm,
+		trouble:  t,
+		purse:    newPurse(f.Budget, f.clients(), f.Shared),
+		attempts: c.attempts(ch.rate),
+	}
+	if c.fleet.bears(fl.rate, c.storm.timeout) {
+		fl.trouble.lasts = min(t.lasts, t.job+100*c.storm.timeout) // the longer it lasts, the more of the same
+	}
+	if t.job > t.lasts {
+		// Not all workers have begun slow work before the trouble is over.
+		free := max(1-fl.rate*t.lasts/float64(f.workers()), 0)
+		fl.trouble.work += free * (1 - t.work)
+	}
+	if ch.chance != 0 {
+		// The arrivals of a Poisson process in some time have the standard deviation √(λ·time).
+		lasts := t.lasts + 2*c.storm.timeout
+		fl.gust = gust{size: max(ch.chance/math.Sqrt(fl.rate*lasts), -1), lasts: min(lasts, 100*c.storm.timeout)}
+	}
+	return fl.run()
+}
+
+// tipping returns the shortest trigger that makes the fleet metastable.
+func (c *certifier) tipping() time.Duration {
+	tips := func(lasts float64) bool {
+		t := c.fleet.trouble()
+		if c.fleet.Trigger.Kind == 0 {
+			t.work = 0
+		}
+		t.lasts = lasts
+		return !c.flow(change{rate: 1}, t).recovers
+	}
+	if c.fleet.Trigger.Kind != 0 && c.fleet.bears(c.fleet.Rate, c.storm.timeout) {
+		return -1
+	}
+	lo, hi := 0.0, c.storm.timeout
+	for !tips(hi) {
+		if lo, hi = hi, hi*2; hi > 5000*c.storm.timeout {
+			return -1
+		}
+	}
+	for range 20 { // a bound, since lo stays 0 where any length tips
+		if hi-lo <= hi/256 {
+			break
+		}
+		if mid := (lo + hi) / 2; tips(mid) {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return seconds(hi)
+}
+
+// attempts returns how many attempts a run makes while all fail, with the rate multiplied by a factor. Trickle gives each client
+// a token a period that it takes if it asks in it, which it does with probability 1 − exp(−asks·period).
+func (c *certifier) attempts(factor float64) float64 {
+	f := &c.fleet
+	if f.Budget == nil {
+		return c.storm.attempts
+	}
+	if f.Budget.Trickle <= 0 {
+		return 1
+	}
+	rate, purses, period := f.Rate*factor, 1.0, f.Budget.Trickle.Seconds()
+	if !f.Shared {
+		purses = float64(f.clients())
+	}
+	// The share of those who ask that is paid: the more are paid, the more ask again.
+	lo, hi := 0.0, 1.0
+	for range 50 {
+		grant := (lo + hi) / 2
+		paid := rate * (c.storm.attemptsAt(grant) - 1)
+		asks := paid / grant
+		if purses/period*(1-exp(-asks*period/purses)) > paid {
+			lo = grant
+		} else {
+			hi = grant
+		}
+	}
+	return c.storm.attemptsAt(lo)
+}
+
+// service returns how long the backend works on one attempt, in seconds.
+func (c *certifier) service() float64 { return float64(c.fleet.workers()) / c.fleet.Capacity }
+
+// seconds returns s as a Duration. Fluids are no better than a microsecond.
+func seconds(s float64) time.Duration {
+	if s >= math.MaxInt64/float64(time.Second) {
+		return math.MaxInt64
+	}
+	return time.Duration(s * float64(time.Second)).Round(time.Microsecond)
+}

@@ -1,0 +1,185 @@
+package retryplan
+
+import (
+	"math"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// Fleet is what a certificate is about: clients with one policy against one backend that works in the order of arrival, with
+// an unbounded queue, and does not notice clients that have gone. It is the commonest backend, and the worst for storms.
+type Fleet struct {
+	// Rate is how many runs a second the fleet begins, in an open loop. Above 0.
+	Rate float64
+	// Capacity is how many attempts a second the backend completes. Above 0.
+	Capacity float64
+	// Workers is how many of them it works on at the same time, so that one takes Workers/Capacity. Zero means 1.
+	Workers int
+	// Clients is the number of clients, each with its own budget unless Shared. Zero means 1.
+	Clients int
+	// Budget is the retry budget of each client. Nil means none.
+	Budget *retry.BudgetConfig
+	// Shared makes all clients share one budget.
+	Shared bool
+	// Deadline is the callers', counted from the start of each run. Zero means none.
+	Deadline time.Duration
+	// Trigger is the trouble to survive; its From is not used. Stall, Slowdown, CapacityCut and Surge are certified. A Trigger
+	// without a Kind is none.
+	Trigger Trigger
+}
+
+// Scenario returns the simulation of f with p: a while of calm, the trigger, and a time after it that is long enough to see a
+// recovery where there is one. A budget that successes fund begins full, as after a calm that was long enough to fill it.
+// A fleet that Certify refuses gives a scenario that Simulate refuses, or one without meaning.
+func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
+	s := Scenario{
+		Policy:   p,
+		Deadline: f.Deadline,
+		Clients:  f.Clients,
+		Arrivals: Arrivals{Rate: f.Rate},
+		Server:   Server{Workers: f.workers(), Service: Constant(inNanoseconds(float64(f.workers()) / f.Capacity))},
+		Shared:   f.Shared,
+		Seed:     seed,
+	}
+	if f.Budget != nil {
+		b := *f.Budget
+		if ratio, burst, _ := budgetFigures(b); ratio > 0 {
+			b.Initial = int(burst)
+		}
+		s.Budget = &b
+	}
+	// Queues in a calm forget within some timeouts, and arrivals are told by Result.Recovered's 5 s.
+	warm := 10*time.Second + min(10*p.AttemptTimeout, time.Minute)
+	after := 2 * time.Minute
+	if f.check(p) == nil {
+		after = f.aftermath(p)
+	}
+	s.Duration = saturatingAdd(warm, after)
+	if t := f.Trigger; t.Kind != 0 {
+		t.From = warm
+		s.Triggers = []Trigger{t}
+		s.Duration = saturatingAdd(s.Duration, max(t.For, 0))
+	}
+	s.Step = max(time.Second, s.Duration/100_000)
+	return s
+}
+
+// aftermath returns how long to look at a fleet after its trigger: one and a half minutes, three times the predicted recovery,
+// and the time in which all stored tokens are spent and worked off, should chance start a storm; where no recovery is
+// predicted, until the last retry of the trigger's victims.
+func (f *Fleet) aftermath(p retry.Policy) time.Duration {
+	const least, most = 90 * time.Second, 24 * time.Hour
+	c := certifier{fleet: *f, storm: newStorm(p, f.Deadline)}
+	if found := c.find(change{rate: 1, trigger: 1}); found.verdict.Survives() {
+		recovery := seconds(found.recovery)
+		spare := f.Capacity - f.Rate*c.attempts(1)
+		if budget := newPurse(f.Budget, f.clients(), f.Shared); budget != nil && spare > 0 {
+			recovery = saturatingAdd(recovery, seconds(budget.stored()/spare)/2)
+		}
+		return saturatingAdd(least, saturatingAdd(recovery, min(saturatingAdd(recovery, recovery), most)))
+	}
+	if math.IsInf(c.storm.timeout, 1) {
+		return least
+	}
+	return least + seconds(min(2*c.storm.feeds(f.Capacity/f.Rate), most.Seconds()))
+}
+
+func (f *Fleet) workers() int { return max(f.Workers, 1) }
+
+func (f *Fleet) clients() int { return max(f.Clients, 1) }
+
+// trouble returns the trigger as the fluid knows it.
+func (f *Fleet) trouble() trouble {
+	t := trouble{lasts: f.Trigger.For.Seconds(), arrive: 1, work: 1, service: 1}
+	switch f.Trigger.Kind {
+	case Stall:
+		t.work = 0
+	case Slowdown:
+		t.work, t.service = 1/f.Trigger.Factor, f.Trigger.Factor
+		t.job = float64(f.workers()) / f.Capacity * f.Trigger.Factor
+	case CapacityCut:
+		t.work = math.Ceil(f.Trigger.Factor*float64(f.workers())) / float64(f.workers())
+	case Surge:
+		t.arrive = f.Trigger.Factor
+	default:
+		t.lasts = 0
+	}
+	return t
+}
+
+// bears reports whether the trigger leaves the backend capacity to spare at a rate, however long it lasts.
+func (f *Fleet) bears(rate, timeout float64) bool {
+	t := f.trouble()
+	return rate*t.arrive < f.Capacity*t.work && float64(f.workers())/f.Capacity*t.service < timeout
+}
+
+// check returns every bad field of f and p.
+func (f *Fleet) check(p retry.Policy) error {
+	var bad faults
+	if err := p.Validate(); err != nil {
+		bad = append(bad, err)
+	}
+	if p.Budget != nil {
+		bad.add("Policy.Budget", "*retry.Budget", "is state of a running program; set Fleet.Budget")
+	}
+	if p.Gate != nil {
+		bad.add("Policy.Gate", "func", "is state of a running program")
+	}
+	positive := func(field string, x float64) {
+		switch {
+		case math.IsNaN(x) || math.IsInf(x, 0):
+			bad.add(field, x, "is not a finite number")
+		case x <= 0:
+			bad.add(field, x, "is not above 0")
+		case x > 1e9 || x < 1e-9:
+			bad.add(field, x, "is outside [1e-9, 1e9]")
+		}
+	}
+	positive("Fleet.Rate", f.Rate)
+	positive("Fleet.Capacity", f.Capacity)
+	if f.Workers < 0 {
+		bad.add("Fleet.Workers", f.Workers, "is negative")
+	}
+	if f.Clients < 0 {
+		bad.add("Fleet.Clients", f.Clients, "is negative")
+	}
+	if f.Deadline < 0 {
+		bad.add("Fleet.Deadline", f.Deadline, "is negative")
+	}
+	f.checkTrigger(&bad)
+	return bad.err()
+}
+
+func (f *Fleet) checkTrigger(bad *faults) {
+	t := f.Trigger
+	factor := func(ok bool, rule string) {
+		if !ok || math.IsInf(t.Factor, 0) { // not the opposite, so that NaN is refused too
+			bad.add("Fleet.Trigger.Factor", t.Factor, rule)
+		}
+	}
+	switch t.Kind {
+	case 0, Stall:
+	case Slowdown:
+		factor(t.Factor > 1, "is not above 1, which Slowdown needs")
+	case CapacityCut:
+		factor(t.Factor >= 0 && t.Factor < 1, "is outside [0,1), which CapacityCut needs")
+	case Surge:
+		factor(t.Factor > 0, "is not above 0, which Surge needs")
+	case Outage, Failing:
+		bad.add("Fleet.Trigger.Kind", t.Kind, "is one that is simulated, but not certified")
+	default:
+		bad.add("Fleet.Trigger.Kind", uint8(t.Kind), "is not one of Stall, Slowdown, CapacityCut and Surge")
+	}
+	if t.For < 0 {
+		bad.add("Fleet.Trigger.For", t.For, "is negative")
+	}
+}
+
+// inNanoseconds returns s seconds as a Duration, to the nanosecond.
+func inNanoseconds(s float64) time.Duration {
+	if !(s < math.MaxInt64/float64(time.Second)) {
+		return math.MaxInt64
+	}
+	return time.Duration(math.Round(s * float64(time.Second)))
+}

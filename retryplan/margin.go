@@ -1,0 +1,121 @@
+package retryplan
+
+import "math"
+
+const (
+	// Chance is taken for what happens within so many standard deviations.
+	blur = 2.5
+	// Random arrivals are watched for so long, in seconds.
+	watched = 600
+	// More excursions of the queue to the timeout than this while it is watched are taken for a storm, and fewer than tooFew
+	// for none. Chance decides from tooFew on.
+	tooMany, tooFew = 1, 1e-3
+	// A share of attempts above this that fail without a trigger is one that Result.Recovered can see.
+	tooLong = 0.01
+)
+
+// margin returns how far the fleet is from another verdict.
+func (c *certifier) margin(found finding) float64 {
+	f := &c.fleet
+	load := f.Rate / f.Capacity
+	switch {
+	case !found.decided || found.law == RandomArrivals:
+		return 0
+	case found.law == Overload:
+		return min(load-1, 1)
+	case found.law == SlowService:
+		return min(c.service()/c.storm.timeout-1, 1)
+	case found.law == NoTimeout:
+		return 1 - load
+	}
+	nearest := min(1-load, max(1-c.service()/c.storm.timeout, 0))
+	if survives := found.verdict.Survives(); survives {
+		nearest = min(nearest, c.distance(found, +1, func(by float64) change { return change{1 + by, 1, 0} }, 1))
+		if found.verdict == Vulnerable {
+			nearest = min(nearest, c.distance(found, +1, func(by float64) change { return change{1, 1 + by, 0} }, 1))
+			nearest = min(nearest, load*c.attempts(1)-1) // to Safe
+		}
+	} else {
+		nearest = min(nearest, c.distance(found, -1, func(by float64) change { return change{1 - by, 1, 0} }, 1))
+		nearest = min(nearest, c.distance(found, -1, func(by float64) change { return change{1, 1 - by, 0} }, 1))
+	}
+	return nearest
+}
+
+// distance returns the smallest change, as a share of the boundary, that gives a fleet which does not fare as found. worse is
+// +1 where it adds to the trouble and -1 where it takes away.
+func (c *certifier) distance(found finding, worse float64, by func(float64) change, most float64) float64 {
+	same := func(x float64) bool {
+		ch := by(x)
+		ch.chance = worse * blur
+		if c.chancy(found, ch.rate) {
+			return false
+		}
+		got := c.find(ch)
+		return got.verdict.Survives() == found.verdict.Survives() && (found.verdict != Safe || got.verdict == Safe)
+	}
+	if !same(0) {
+		return 0
+	}
+	lo, hi := 0.0, most
+	if worse < 0 {
+		hi = 1 - 1e-3
+	}
+	if same(hi) {
+		return 1
+	}
+	for hi-lo > 1./64 {
+		if mid := (lo + hi) / 2; same(mid) {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	if worse < 0 {
+		return lo
+	}
+	return lo / (1 + lo)
+}
+
+// chancy reports whether chance decides how a fleet that survives its trigger fares with the rate multiplied by a factor: by
+// tipping it without a trigger, or, where nothing can, by failing attempts all the time.
+func (c *certifier) chancy(found finding, factor float64) bool {
+	rate := c.fleet.Rate * factor
+	switch found.verdict {
+	case Vulnerable:
+		return c.excursions(rate) > tooFew
+	case Safe:
+		return c.tail(rate) > tooLong
+	default:
+		return false
+	}
+}
+
+// excursions returns how many times random arrivals alone make attempts wait for the timeout while they are watched. A queue
+// forgets within 1/(μ·(1−ρ)²), ρ = λ/μ.
+func (c *certifier) excursions(rate float64) float64 {
+	idle := 1 - rate/c.fleet.Capacity
+	if idle <= 0 {
+		return math.Inf(1)
+	}
+	return watched * c.fleet.Capacity * idle * idle * c.tail(rate)
+}
+
+// tail returns the share of attempts that wait for the timeout though there is no trigger. It is about exp(−θt) in the M/D/c
+// queue, where λ·(exp(θ/μ) − 1) = θ.
+func (c *certifier) tail(rate float64) float64 {
+	load := rate / c.fleet.Capacity
+	if load >= 1 {
+		return 1
+	}
+	lo, hi := 0.0, 700.0 // load·(exp(x) − 1) − x is negative from 0 to the root
+	for range 60 {
+		if mid := (lo + hi) / 2; load*(exp(mid)-1) < mid {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	wait := max(c.storm.timeout-c.service(), 0)
+	return exp(-lo * c.fleet.Capacity * wait)
+}

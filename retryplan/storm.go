@@ -1,0 +1,206 @@
+package retryplan
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+const (
+	maxStormAttempts = 1000 // attempts of a run that are counted; also what Model.Horizon allows
+	maxStages        = 24   // attempts of a run that the fluid tells apart; later ones are like the last of them
+	stormRuns        = 2048 // runs that are played through where a wait depends on those before it
+	piecesPerWait    = 16   // quantiles of a wait that has no closed form
+)
+
+// storm is what a run does when every attempt is abandoned by its client: the schedule of a policy in a storm.
+type storm struct {
+	attempts float64 // mean
+	stages   []stage // by attempt
+	// last is the probability that an attempt beyond the stages follows the one before. It is 0 where there are none.
+	last float64
+	// timeout is that of the first attempt in seconds, and +Inf where no client ever gives up.
+	timeout float64
+}
+
+// stage is one attempt of a run in a storm.
+type stage struct {
+	timeout float64 // mean, in seconds
+	goes    float64 // probability that another attempt follows this one
+	waits   []piece // before that other attempt
+}
+
+// piece is a part of a wait's distribution: even over [lo, hi) seconds.
+type piece struct{ lo, hi, share float64 }
+
+// newStorm returns the schedule of p in a storm. A run of p is played through with the policy's own Decide, and an attempt
+// that times out is told to it as it would be to Do.
+func newStorm(p retry.Policy, deadline time.Duration) storm {
+	timeout := p.AttemptTimeout
+	if deadline > 0 && (timeout == 0 || deadline < timeout) {
+		timeout = deadline
+	}
+	if timeout == 0 {
+		return storm{attempts: 1, stages: []stage{{timeout: math.Inf(1)}}, timeout: math.Inf(1)}
+	}
+	var s storm
+	if p.TTL == 0 && deadline == 0 && p.Jitter != retry.DecorrelatedJitter {
+		s = evenStorm(p)
+	} else {
+		s = playedStorm(p, deadline)
+	}
+	s.timeout = timeout.Seconds()
+	return s
+}
+
+// evenStorm returns the schedule of a policy whose waits are even over their bounds and do not depend on one another.
+func evenStorm(p retry.Policy) storm {
+	var s storm
+	for attempt := 1; ; attempt++ {
+		g := stage{timeout: p.AttemptTimeout.Seconds()}
+		d := p.Decide(retry.Progress{Attempt: attempt}, retry.ErrAttemptTimeout, 0)
+		if d.Status == retry.Waiting && attempt < maxStormAttempts {
+			lo, hi := p.Bounds(attempt)
+			g.goes, g.waits = 1, []piece{{lo.Seconds(), hi.Seconds(), 1}}
+		}
+		s.attempts++
+		if len(s.stages) < maxStages {
+			s.stages = append(s.stages, g)
+		}
+		if g.goes == 0 {
+			break
+		}
+	}
+	s.fold()
+	return s
+}
+
+// playedStorm plays runs through and counts. The same policy gives the same schedule, since the seed is fixed.
+func playedStorm(p retry.Policy, deadline time.Duration) storm {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var (
+		started  [maxStages]int
+		timeouts [maxStages]float64
+		waits    [maxStages][]float64
+		attempts int
+	)
+	for range stormRuns {
+		var elapsed, prev time.Duration
+		for attempt := 1; ; attempt++ {
+			timeout := p.AttemptTimeout
+			if left := deadline - elapsed; deadline > 0 && (timeout == 0 || left < timeout) {
+				timeout = left
+			}
+			attempts++
+			if attempt <= maxStages {
+				started[attempt-1]++
+				timeouts[attempt-1] += timeout.Seconds()
+			}
+			elapsed = saturatingAdd(elapsed, timeout)
+			u := rnd.Float64()
+			d := p.Decide(retry.Progress{Attempt: attempt, Elapsed: elapsed, Prev: prev}, retry.ErrAttemptTimeout, u)
+			start := saturatingAdd(elapsed, d.Delay)
+			if d.Status != retry.Waiting || deadline > 0 && start >= deadline || attempt == maxStormAttempts {
+				break
+			}
+			if attempt <= maxStages {
+				waits[attempt-1] = append(waits[attempt-1], d.Delay.Seconds())
+			}
+			prev = p.Jittered(attempt, prev, u)
+			elapsed = start
+		}
+	}
+	s := storm{attempts: float64(attempts) / stormRuns}
+	for i, n := range started {
+		if n == 0 {
+			break
+		}
+		s.stages = append(s.stages, stage{
+			timeout: timeouts[i] / float64(n),
+			goes:    float64(len(waits[i])) / float64(n),
+			waits:   pieces(waits[i]),
+		})
+	}
+	s.fold()
+	return s
+}
+
+// fold makes the last stage stand for all attempts from it on, so that their number has the same mean.
+func (s *storm) fold() {
+	told, reach := 0.0, 1.0
+	for i := range s.stages {
+		told += reach
+		if i < len(s.stages)-1 {
+			reach *= s.stages[i].goes
+		}
+	}
+	if beyond := s.attempts - told; len(s.stages) == maxStages && beyond > 1e-9 {
+		// A geometric number of further attempts with mean beyond/reach.
+		s.last = beyond / (beyond + reach)
+	}
+	if len(s.stages) == maxStages {
+		s.stages[maxStages-1].goes = s.last
+	}
+}
+
+// feeds returns how long, in seconds, all attempts must have failed until those of new runs and their retries alone are more
+// than the given number of attempts a run: the earliest time from which a storm cannot but feed itself.
+func (s *storm) feeds(attempts float64) float64 {
+	sum, reach, span := 0.0, 1.0, 0.0
+	for _, g := range s.stages {
+		sum += reach
+		if sum > attempts {
+			return span
+		}
+		reach *= g.goes
+		span += g.timeout
+		if n := len(g.waits); n > 0 {
+			span += g.waits[n-1].hi
+		}
+	}
+	if s.last > 0 && len(s.stages) > 0 {
+		g := s.stages[len(s.stages)-1]
+		span += (attempts - sum + 1) * (g.timeout + g.waits[len(g.waits)-1].hi)
+	}
+	return span
+}
+
+// pieces returns the quantiles of the samples as ranges of equal share.
+func pieces(samples []float64) []piece {
+	n := len(samples)
+	if n == 0 {
+		return nil
+	}
+	slices.Sort(samples)
+	count := min(piecesPerWait, n)
+	all := make([]piece, count)
+	for i := range all {
+		from, to := i*n/count, (i+1)*n/count
+		all[i] = piece{samples[from], samples[min(to, n-1)], float64(to-from) / float64(n)}
+	}
+	return all
+}
+
+// attemptsAt returns how many attempts a run makes in a storm in which a retry that is asked for is paid with probability
+// grant: Σ grant^(k−1)·P(attempt k is asked for).
+func (s *storm) attemptsAt(grant float64) float64 {
+	if grant >= 1 {
+		return s.attempts
+	}
+	sum, reach := 0.0, 1.0
+	for i, g := range s.stages {
+		sum += reach
+		if i == len(s.stages)-1 {
+			break
+		}
+		reach *= g.goes * grant
+	}
+	if s.last > 0 {
+		next := s.last * grant
+		sum += reach * next / (1 - next)
+	}
+	return sum
+}
