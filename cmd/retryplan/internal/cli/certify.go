@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/retryplan"
+)
+
+// certified is what --json prints of one policy.
+type certified struct {
+	Name        string           `json:"name"`
+	Policy      wire.Policy      `json:"policy"`
+	Fleet       wire.Fleet       `json:"fleet"`
+	Certificate wire.Certificate `json:"certificate"`
+	Findings    []wire.Finding   `json:"findings"`
+}
+
+func (a *app) certifyCommand() *cobra.Command {
+	var (
+		flags policyFlags
+		fleet fleetFlags
+		guard guard
+	)
+	cmd := &cobra.Command{
+		Use:   "certify [POLICY]... --rate N --capacity N",
+		Short: "Say by law whether a storm of retries can become permanent",
+		Long: `certify says what becomes of a fleet that begins --rate runs a second against a backend that completes --capacity
+attempts a second, in the order of their arrival and without noticing that a client has gone, when a trigger hits it:
+
+  safe         it comes back from any trigger
+  vulnerable   it comes back from this one, but a larger one would tip it
+  metastable   it does not come back: the retries keep the backend busy with work that nobody waits for
+  overloaded   it does not come back: the runs alone are more than the backend can do
+
+For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
+		Example: `  retryplan certify --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 10s"
+  retryplan certify policy.json --rate 70 --capacity 100 --budget --clients 20 --fail-on severe
+  retryplan certify policies.json --rate 70 --capacity 100 --trigger "surge 30s 2" --json`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := fleet.get(cmd)
+			if err != nil {
+				return err
+			}
+			found, err := a.policies(cmd, &flags, args)
+			if err != nil {
+				return err
+			}
+			var all []certified
+			for i, n := range found {
+				c, err := retryplan.Certify(n.policy, f)
+				if err != nil {
+					return blame(err)
+				}
+				findings := retryplan.Lint(funded(n.policy, f.Budget), retryplan.Setting{Deadline: f.Deadline, Clients: f.Clients})
+				guard.findings(n.name, findings)
+				guard.verdict(n.name, c.Verdict)
+				if a.json {
+					policy, err := wire.NewPolicy(n.policy)
+					if err != nil {
+						return err
+					}
+					all = append(all, certified{n.name, policy, fleet.fleet, wire.NewCertificate(&c), wire.NewFindings(findings)})
+					continue
+				}
+				if i > 0 {
+					a.line("")
+				}
+				a.title(n)
+				a.line("")
+				a.certificate(&c, f)
+				a.line("")
+				a.showFindings(findings)
+			}
+			if a.json {
+				if err := a.printJSON(policiesJSON[certified]{all}); err != nil {
+					return err
+				}
+			}
+			return guard.err()
+		},
+	}
+	fleet.add(cmd.Flags())
+	fleet.addClients(cmd.Flags())
+	flags.add(cmd.Flags())
+	guard.add(cmd.Flags(), "")
+	return cmd
+}
+
+// funded returns p with the budget of a fleet, if any: Lint looks for one in the policy.
+func funded(p retry.Policy, c *retry.BudgetConfig) retry.Policy {
+	if c != nil {
+		p.Budget = retry.NewBudget(*c)
+	}
+	return p
+}
+
+// verdict notes a verdict that is no good news.
+func (g *guard) verdict(name string, v retryplan.Verdict) {
+	switch v {
+	case retryplan.Vulnerable:
+		g.note(retryplan.Note, name+" is vulnerable")
+	case retryplan.Metastable, retryplan.Overloaded:
+		g.note(retryplan.Severe, fmt.Sprintf("%s is %v", name, v))
+	}
+}
+
+// certificate prints c in words.
+func (a *app) certificate(c *retryplan.Certificate, f retryplan.Fleet) {
+	a.wrapped(fmt.Sprintf("%v: ", c.Verdict), verdictText(c, f))
+	a.line("")
+	g := newGrid("", "").words(0, 1)
+	g.row("trigger", triggerText(f.Trigger))
+	g.row("attempts in a storm", number(c.Attempts)+" per run")
+	g.row("hidden capacity", fmt.Sprintf("%s runs/s; the fleet begins %s, the backend could do %s without retries", number(c.HiddenCapacity), number(f.Rate), number(f.Capacity)))
+	if c.Recovery >= 0 {
+		g.row("recovery", span(c.Recovery)+" after the trigger's end")
+	} else {
+		g.row("recovery", "never by itself")
+	}
+	if c.Tipping >= 0 {
+		g.row("tipping point", fmt.Sprintf("%s of this trigger", span(c.Tipping)))
+	} else {
+		g.row("tipping point", "no length of this trigger changes the verdict")
+	}
+	g.row("margin", percent(c.Margin)+" from the boundary of another verdict")
+	g.row("law", fmt.Sprintf("%v: %s", c.Law, lawText(c.Law)))
+	a.print(g)
+}
+
+// verdictText says what a verdict means for a fleet.
+func verdictText(c *retryplan.Certificate, f retryplan.Fleet) string {
+	switch c.Verdict {
+	case retryplan.Safe:
+		return "The fleet comes back from any trigger: even if every attempt fails, the backend has capacity to spare."
+	case retryplan.Vulnerable:
+		return fmt.Sprintf("The fleet comes back from this trigger. A larger one tips it into a storm that feeds itself: if all attempts fail, %s runs/s become %s attempts/s, and the backend does %s.",
+			number(f.Rate), number(f.Rate*c.Attempts), number(f.Capacity))
+	case retryplan.Metastable:
+		return fmt.Sprintf("The fleet does not come back from this trigger: %s runs/s become %s attempts/s, and the backend, which does %s, is busy with work that nobody waits for. Only less load or fewer retries end it.",
+			number(f.Rate), number(f.Rate*c.Attempts), number(f.Capacity))
+	}
+	return "The fleet is more than the backend can do, with or without retries: no policy mends that."
+}
+
+// lawText says what a law is in a few words.
+func lawText(l retryplan.Law) string {
+	switch l {
+	case retryplan.Overload:
+		return "runs/s at or above capacity"
+	case retryplan.SlowService:
+		return "one attempt takes the backend longer than its client waits"
+	case retryplan.NoTimeout:
+		return "no client gives up, so nothing is retried in vain"
+	case retryplan.HiddenCapacity:
+		return "a storm feeds itself if runs/s are above capacity / attempts per run"
+	case retryplan.SuccessFunded:
+		return "a budget that successes fund pays for no more retries in a storm than it has stored"
+	case retryplan.TriggerBelowTimeout:
+		return "no attempt waits longer than its client does, so none fails"
+	case retryplan.Fluid:
+		return "a model in which runs flow says how many retries the trigger leaves"
+	case retryplan.RandomArrivals:
+		return "random arrivals alone make such a queue often enough"
+	}
+	return "see the documentation of retryplan"
+}
+
+func triggerText(t retryplan.Trigger) string {
+	if t.Kind == 0 {
+		return "none"
+	}
+	return wire.NewTrigger(t).Lasting()
+}

@@ -1,0 +1,151 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// ran is what a command came to.
+type ran struct {
+	Exit     int
+	Out, Err string
+}
+
+// run runs a command line in testdata, without the word retryplan.
+func run(t *testing.T, line string) ran {
+	t.Helper()
+	return runIn(t, t.Context(), cli.Config{Stdin: strings.NewReader("")}, line)
+}
+
+func runIn(t *testing.T, ctx context.Context, c cli.Config, line string) ran {
+	t.Helper()
+	if _, err := os.Stat("policy.json"); err != nil {
+		t.Chdir("testdata")
+	}
+	var out, err bytes.Buffer
+	exit := cli.Run(ctx, c, split(line), &out, &err)
+	return ran{exit, out.String(), err.String()}
+}
+
+// split splits a command line at spaces that are not between double quotes.
+func split(line string) []string {
+	var args []string
+	for i, part := range strings.Split(line, `"`) {
+		if i%2 == 1 {
+			args = append(args, part)
+		} else {
+			args = append(args, strings.Fields(part)...)
+		}
+	}
+	return args
+}
+
+// TestOutput holds the output of every command to what was looked at. go test -update writes it anew.
+func TestOutput(t *testing.T) {
+	for _, row := range []struct{ name, line string }{
+		{"help", ""},
+		{"help_simulate", "simulate --help"},
+		{"show_preset", "show --preset standard"},
+		{"show_default", "show"},
+		{"show_jitter", "show policy.json --inline --deadline 5s --duration 20ms --clients 1000 --layers 3"},
+		{"show_catalog", "show policies.json"},
+		{"show_unreachable", "show --attempts 6 --ttl 30s"},
+		{"show_unlimited", "show --attempts unlimited --jitter decorrelated"},
+		{"show_graph", "show policy.json --graph"},
+		{"show_json", "show policy.json --json"},
+		{"show_guard", "show policies.json --fail-on severe --deadline 1s"},
+		{"plan", `plan policy.json --failure 0.9,0.5,0.1 --duration "lognormal 20ms 200ms" --deadline 10s`},
+		{"plan_json", "plan email@policies.json --failure 0.2 --json"},
+		{"simulate_storm", `simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m`},
+		{"simulate_budget", `simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m --budget`},
+		{"simulate_herd", `simulate --attempts unlimited --base 100ms --cap 10s --jitter full --at-once --clients 200 --network 5ms --rate-limit 20 --rate-window 100ms --trigger "outage 0s 10s" --duration 20s --drain`},
+		{"simulate_closed", `simulate policy.json --closed --clients 20 --think "exponential 1s" --workers 2 --service "exponential 20ms" --failure-rate 0.2 --duration 10s --breaker --graph`},
+		{"simulate_json", "simulate policy.json --rate 5 --duration 3s --json"},
+		{"certify_metastable", "certify policy.json --attempt-timeout 1s --rate 70 --capacity 100"},
+		{"certify_budget", "certify policy.json --attempt-timeout 1s --rate 70 --capacity 100 --budget --clients 20"},
+		{"certify_overloaded", "certify policy.json --attempt-timeout 1s --rate 170 --capacity 100 --fail-on severe"},
+		{"certify_json", `certify policy.json --attempt-timeout 1s --rate 20 --capacity 100 --trigger "surge 10s 3" --json`},
+		{"compare", "compare policy.json preset:aggressive email@policies.json --failure 0.3"},
+		{"compare_fleet", `compare policies.json --attempt-timeout 1s --rate 40 --capacity 100 --trigger "stall 10s"`},
+		{"compare_json", "compare policy.json preset:aggressive --json"},
+		{"lint", "lint policies.json"},
+		{"lint_json", "lint policies.json --json --fail-on none"},
+		{"solve", "solve --failure 0.1 --success 0.9999 --worst-case 10s --duration 50ms"},
+		{"solve_fleet", `solve --failure 0.1 --success 0.999 --rate 70 --capacity 100 --deadline 2s --trigger "stall 10s"`},
+		{"solve_infeasible", "solve --failure 0.5 --success 0.999 --load 1.2"},
+		{"solve_infeasible_json", "solve --failure 0.5 --success 0.999 --load 1.2 --json"},
+		{"solve_json", "solve --failure 0.1 --success 0.999 --worst-case 10s --json"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got := run(t, row.line)
+			text := fmt.Sprintf("$ retryplan %s\n%s", row.line, got.Out)
+			if strings.HasSuffix(row.name, "_json") {
+				require.Equal(t, 1, strings.Count(got.Out, "\n"))
+				var indented bytes.Buffer // to be read and compared by people
+				require.NoError(t, json.Indent(&indented, []byte(got.Out), "", "  "))
+				text = fmt.Sprintf("$ retryplan %s\n%s", row.line, indented.String())
+			}
+			if got.Err != "" || got.Exit != cli.Done {
+				text += fmt.Sprintf("-- stderr, exit status %d\n%s", got.Exit, got.Err)
+			}
+			file := filepath.Join("golden", row.name+".txt")
+			if *update {
+				require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+			}
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, string(want), text)
+			for line := range strings.Lines(got.Out) {
+				require.Equal(t, strings.TrimRight(line, " \n")+"\n", line, "a space at the end of a line")
+			}
+		})
+	}
+}
+
+// TestExamplesInHelp runs what help shows.
+func TestExamplesInHelp(t *testing.T) {
+	n := 0
+	for _, command := range commands {
+		help := run(t, command+" --help")
+		require.Equal(t, cli.Done, help.Exit)
+		_, examples, ok := strings.Cut(help.Out, "Examples:\n")
+		require.True(t, ok, command)
+		for line := range strings.Lines(examples) {
+			line, ok = strings.CutPrefix(strings.TrimSpace(line), "retryplan ")
+			if !ok {
+				break
+			}
+			n++
+			t.Run(line, func(t *testing.T) {
+				require.True(t, strings.HasPrefix(line, command+" ") || line == command)
+				c := cli.Config{Serve: func(_ context.Context, _ string, _ retry.Policy, ready func(string)) error {
+					ready("http://127.0.0.1:1/")
+					return nil
+				}}
+				got := runIn(t, t.Context(), c, line)
+				require.NotEqual(t, cli.Usage, got.Exit, got.Err)
+				require.NotEmpty(t, got.Out, got.Err)
+				if got.Exit != cli.Done {
+					require.Contains(t, got.Err, "at or above", "only a guard may fail")
+				}
+			})
+		}
+	}
+	require.GreaterOrEqual(t, n, len(commands))
+}
+
+var commands = []string{"show", "plan", "simulate", "certify", "solve", "compare", "lint", "serve"}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/retryplan"
+)
+
+// guard collects what --fail-on is about.
+type guard struct {
+	level  retryplan.Level // zero: nothing fails
+	caught []string
+}
+
+func (g *guard) add(flags *pflag.FlagSet, preset string) {
+	if preset != "" {
+		_ = g.set(preset)
+	}
+	flags.Var(&guardFlag{g}, "fail-on", "exit with status 1 for findings of this level or above: none, note, warning or severe")
+}
+
+// findings notes what of findings is grave enough.
+func (g *guard) findings(name string, findings []retryplan.Finding) {
+	for _, f := range findings {
+		g.note(f.Level, name+" "+f.Code)
+	}
+}
+
+// note notes one thing of a level.
+func (g *guard) note(level retryplan.Level, what string) {
+	if g.level != 0 && level >= g.level {
+		g.caught = append(g.caught, what)
+	}
+}
+
+// err returns an error that names what was caught.
+func (g *guard) err() error {
+	if len(g.caught) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s at or above %s: %s", plural(len(g.caught), "finding"), g.level.String(), strings.Join(g.caught, ", "))
+}
+
+func (g *guard) set(text string) error {
+	if text == "none" {
+		g.level = 0
+		return nil
+	}
+	level, err := wire.ParseLevel(text)
+	if err != nil {
+		return fmt.Errorf("%q is not one of none, note, warning, severe", text)
+	}
+	g.level = level
+	return nil
+}
+
+type guardFlag struct{ g *guard }
+
+func (f *guardFlag) Set(text string) error { return f.g.set(text) }
+func (f *guardFlag) Type() string          { return "level" }
+func (f *guardFlag) String() string {
+	if f.g == nil || f.g.level == 0 {
+		return ""
+	}
+	return f.g.level.String()
+}
+
+// showFindings prints findings, each with what to do about it.
+func (a *app) showFindings(findings []retryplan.Finding) {
+	if len(findings) == 0 {
+		a.line("no findings")
+		return
+	}
+	a.line("%s", plural(len(findings), "finding"))
+	for _, f := range findings {
+		a.wrapped(fmt.Sprintf("  %-7s  %s: ", f.Level.String(), f.Code), f.Text)
+		if f.Change != "" {
+			a.wrapped("           do: ", f.Change)
+		}
+	}
+}
+
+// measure is how wide sentences are, where the terminal is not narrower.
+const measure = 110
+
+// wrapped prints a sentence after a label, with its other lines indented as findings are.
+func (a *app) wrapped(label, sentence string) {
+	width := measure
+	if a.Width > 0 {
+		width = max(min(a.Width, measure), 40)
+	}
+	const indent = "           "
+	line, empty := label, true
+	for word := range strings.FieldsSeq(wire.OneLine(sentence)) {
+		switch {
+		case empty:
+			line += word
+		case len(line)+1+len(word) > width:
+			a.line("%s", line)
+			line = indent + word
+		default:
+			line += " " + word
+		}
+		empty = false
+	}
+	a.line("%s", line)
+}

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"encoding"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/retryplan"
+)
+
+// textFlag is a flag of a type that reads and writes itself as text.
+type textFlag struct {
+	to interface {
+		encoding.TextUnmarshaler
+		encoding.TextMarshaler
+	}
+	kind string
+	// unset is the text that the flag has where it is not given, which help does not show.
+	unset string
+}
+
+func (f *textFlag) Set(text string) error { return f.to.UnmarshalText([]byte(text)) }
+func (f *textFlag) Type() string          { return f.kind }
+func (f *textFlag) String() string {
+	if f.to == nil {
+		return ""
+	}
+	text, err := f.to.MarshalText()
+	if err != nil || string(text) == f.unset {
+		return ""
+	}
+	return string(text)
+}
+
+// durationVar adds a flag of a duration; zero is what it has where it is not given.
+func durationVar(flags *pflag.FlagSet, to *wire.Duration, name, usage string) {
+	flags.Var(&textFlag{to: to, kind: "duration", unset: "0s"}, name, usage)
+}
+
+// distVar adds a flag of a distribution; the zero one is what it has where it is not given.
+func distVar(flags *pflag.FlagSet, to *retryplan.Dist, name, usage string) {
+	flags.Var(&textFlag{to: to, kind: "distribution", unset: "0s"}, name, usage)
+}
+
+// funcFlag is a flag that a function reads, each time that it is given.
+type funcFlag struct {
+	set  func(text string) error
+	kind string
+	all  []string
+}
+
+func (f *funcFlag) Set(text string) error {
+	f.all = append(f.all, text)
+	return f.set(text)
+}
+func (f *funcFlag) Type() string   { return f.kind }
+func (f *funcFlag) String() string { return strings.Join(f.all, ", ") }
+
+// settingFlags are where a policy is used.
+func settingFlags(flags *pflag.FlagSet, s *wire.Setting) {
+	flags.BoolVar(&s.Inline, "inline", false, "somebody waits for the run, as in a request handler")
+	durationVar(flags, &s.Deadline, "deadline", "the caller's deadline, from the start of the run")
+	flags.IntVar(&s.Layers, "layers", 0, "how many services on the way retry with this policy, this one included")
+	flags.IntVar(&s.Clients, "clients", 0, "how many clients use the policy against one backend")
+	distVar(flags, &s.Duration, "duration", "how long an attempt takes")
+}
+
+// budgetFlags add --budget and its details. What is chosen is in the returned function, nil for none.
+func budgetFlags(flags *pflag.FlagSet) func(*cobra.Command) *wire.Budget {
+	var b wire.Budget
+	var on bool
+	flags.BoolVar(&on, "budget", false, "give each client a retry budget; the details below do as well")
+	flags.Float64Var(&b.Ratio, "budget-ratio", 0, "tokens that a success adds (default 0.1)")
+	flags.IntVar(&b.Burst, "budget-burst", 0, "tokens at most (default 10)")
+	flags.IntVar(&b.Initial, "budget-initial", 0, "tokens at first, -1 for none (default 1)")
+	durationVar(flags, &b.Trickle, "budget-trickle", "grant an empty budget a token each such period")
+	return func(cmd *cobra.Command) *wire.Budget {
+		if given(cmd, &on, "budget") {
+			return &b
+		}
+		return nil
+	}
+}
+
+// given reports whether a feature is on: its flag says so, or is not given and one of its details is.
+func given(cmd *cobra.Command, on *bool, prefix string) bool {
+	if cmd.Flags().Changed(prefix) {
+		return *on
+	}
+	any := false
+	cmd.Flags().Visit(func(f *pflag.Flag) { any = any || strings.HasPrefix(f.Name, prefix+"-") })
+	return any
+}
+
+// fleetFlags are the flags of a fleet.
+type fleetFlags struct {
+	fleet  wire.Fleet
+	budget func(*cobra.Command) *wire.Budget
+}
+
+func (f *fleetFlags) add(flags *pflag.FlagSet) {
+	flags.Float64Var(&f.fleet.Rate, "rate", 0, "runs a second that the fleet begins")
+	flags.Float64Var(&f.fleet.Capacity, "capacity", 0, "attempts a second that the backend completes")
+	flags.IntVar(&f.fleet.Workers, "workers", 0, "how many of them it works on at the same time (default 1)")
+	f.budget = budgetFlags(flags)
+	flags.BoolVar(&f.fleet.Shared, "shared", false, "all clients share one budget")
+	f.fleet.Trigger = wire.Trigger{Kind: "stall", For: wire.Duration(10 * time.Second)}
+	flags.Var(&triggerFlag{&f.fleet.Trigger}, "trigger", `the trouble to survive: "stall 10s", "slowdown 10s 3", "capacity_cut 10s 0.5", "surge 10s 3" or none`)
+}
+
+// addClients adds the flags of a fleet that are flags of a setting as well.
+func (f *fleetFlags) addClients(flags *pflag.FlagSet) {
+	flags.IntVar(&f.fleet.Clients, "clients", 0, "how many clients there are (default 1)")
+	durationVar(flags, &f.fleet.Deadline, "deadline", "the callers' deadline, from the start of each run")
+}
+
+// get returns the fleet, which needs a rate and a capacity.
+func (f *fleetFlags) get(cmd *cobra.Command) (retryplan.Fleet, error) {
+	for _, name := range []string{"rate", "capacity"} {
+		if !cmd.Flags().Changed(name) {
+			return retryplan.Fleet{}, misusef("--%s is required: a fleet is --rate runs a second against a backend of --capacity attempts a second", name)
+		}
+	}
+	f.fleet.Budget = f.budget(cmd)
+	return f.fleet.Fleet()
+}
+
+// given reports whether any flag is given that is the fleet's alone.
+func (f *fleetFlags) given(cmd *cobra.Command) bool {
+	for _, name := range []string{"rate", "capacity", "workers", "budget", "budget-ratio", "budget-burst", "budget-initial", "budget-trickle", "shared", "trigger"} {
+		if cmd.Flags().Changed(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// triggerFlag is one trigger without its place in time.
+type triggerFlag struct{ to *wire.Trigger }
+
+func (f *triggerFlag) Set(text string) (err error) {
+	if text == "none" {
+		*f.to = wire.Trigger{}
+		return nil
+	}
+	*f.to, err = wire.ParseLasting(text)
+	return err
+}
+func (f *triggerFlag) Type() string { return "trigger" }
+func (f *triggerFlag) String() string {
+	if f.to == nil || f.to.Kind == "" {
+		return ""
+	}
+	return f.to.Lasting()
+}
+
+// flagOf returns the flag behind a field of retryplan, the field itself where there is none: "--rate" for
+// "Scenario.Arrivals.Rate", "--trigger 2: From" for "Scenario.Triggers[1].From".
+func flagOf(field string) string {
+	name := field
+	for _, prefix := range []string{"Scenario.", "Requirements.", "Fleet."} {
+		if rest := strings.TrimPrefix(name, prefix); strings.ContainsAny(rest, ".[") {
+			name = rest
+		}
+	}
+	if rest, ok := strings.CutPrefix(name, "Trigger"); ok {
+		index, of, _ := strings.Cut(strings.TrimPrefix(rest, "s"), ".")
+		if n, err := strconv.Atoi(strings.Trim(index, "[]")); err == nil {
+			return fmt.Sprintf("--trigger %d: %s", n+1, of)
+		}
+		return strings.TrimSuffix("--trigger: "+of, ": ")
+	}
+	plain, _, _ := strings.Cut(name, "[")
+	if flag, ok := flagNames[plain]; ok {
+		return "--" + flag
+	}
+	return field
+}
+
+// flagNames has the fields whose flags have other names than in lower case with hyphens.
+var flagNames = map[string]string{
+	"Model.Failure": "failure", "Model.Duration": "duration", "Model.Deadline": "deadline", "Model.Horizon": "horizon",
+	"Scenario.Deadline": "deadline", "Scenario.Clients": "clients", "Scenario.Network": "network", "Scenario.Duration": "duration",
+	"Scenario.Step": "step", "Arrivals.Rate": "rate", "Arrivals.Think": "think", "Arrivals.Closed": "closed", "Arrivals.AtOnce": "at-once",
+	"Server.Workers": "workers", "Server.Service": "service", "Server.Crowding": "crowding", "Server.Queue": "queue", "Server.Shed": "shed",
+	"Server.FailureRate": "failure-rate", "Server.RateLimit": "rate-limit", "Server.RateWindow": "rate-window",
+	"Server.RetryAfter": "retry-after", "Server.Conflict": "conflict", "Server.LIFO": "lifo", "Breaker.Failures": "breaker-failures", "Breaker.MinSamples": "breaker-samples",
+	"Breaker.Window": "breaker-window", "Breaker.Open": "breaker-open", "Breaker.Probes": "breaker-probes",
+	"Fleet.Rate": "rate", "Fleet.Capacity": "capacity", "Fleet.Workers": "workers", "Fleet.Clients": "clients", "Fleet.Deadline": "deadline",
+	"Requirements.Failure": "failure", "Requirements.Duration": "duration", "Requirements.Outage": "outage", "Requirements.Success": "success",
+	"Requirements.P99": "p99", "Requirements.WorstCase": "worst-case", "Requirements.Load": "load",
+}

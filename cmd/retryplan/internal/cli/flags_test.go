@@ -1,0 +1,115 @@
+package cli_test
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
+	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
+)
+
+// TestFlagsChangeAPolicy tells what of a policy a flag replaces.
+func TestFlagsChangeAPolicy(t *testing.T) {
+	for _, row := range []struct{ name, line, want string }{
+		{"a flag alone", "show policy.json --attempts 3", "checkout: 3 attempts, exponential 100ms ×2, cap 10s, full jitter, attempt timeout 2s: 100ms 200ms (0s to 300ms in all)"},
+		{"a base keeps the factor", "show search@policies.json --base 10ms", "search: 4 attempts, exponential 10ms ×3, cap 1s, full jitter, attempt timeout 10s: 10ms 30ms 90ms (0s to 130ms in all)"},
+		{"a base makes a list exponential, of as many attempts", "show --preset standard --base 1s", "standard: 4 attempts, exponential 1s ×2, cap 1h: 1s 2s 4s (7s in all)"},
+		{"a mode makes a list another", "show --preset standard --mode fixed", "standard: 4 attempts, fixed 5s: 5s 5s 5s (15s in all)"},
+		{"delays make a list, of its own attempts", "show policy.json --delays 1s,2s --jitter none", "checkout: 3 attempts, list, cap 10s, attempt timeout 2s: 1s 2s (3s in all)"},
+		{"another mode has its own factor", "show search@policies.json --mode linear --jitter none", "search: 4 attempts, linear 20ms +20ms, cap 1s, attempt timeout 10s: 20ms 40ms 60ms (120ms in all)"},
+		{"the same mode changes nothing", "show search@policies.json --mode exponential", "search: 4 attempts, exponential 20ms ×3, cap 1s, full jitter, attempt timeout 10s: 20ms 60ms 180ms (0s to 260ms in all)"},
+		{"all policies of a catalog change", "lint policies.json --disabled --json", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got := run(t, row.line)
+			if row.want == "" {
+				require.Equal(t, 2, strings.Count(got.Out, `"retries_enabled":false`), got.Out)
+				return
+			}
+			require.Equal(t, cli.Done, got.Exit, got.Err)
+			require.Equal(t, row.want, strings.Split(got.Out, "\n")[0])
+		})
+	}
+}
+
+// flagLine finds the flags that help lists.
+var flagLine = regexp.MustCompile(`(?m)^ +(?:-h, )?--([a-z0-9-]+)`)
+
+// TestEveryFlagIsRead holds that each flag of each command changes what is printed, or is refused with a reason of its own.
+func TestEveryFlagIsRead(t *testing.T) {
+	policy := map[string]string{
+		"attempts": "3", "mode": "fixed", "base": "300ms", "factor": "3", "cap": "150ms", "delays": "1s,5s", "jitter": "equal", "jitter-ratio": "0.4 --jitter ratio",
+		"attempt-timeout": "7ms", "ttl": "150ms", "max-hint": "7s", "disabled": "", "preset": "aggressive",
+	}
+	setting := map[string]string{"inline": "", "deadline": "250ms", "layers": "4", "clients": "5000", "duration": `"uniform 1s 5s"`}
+	guard := map[string]string{"fail-on": "note"}
+	picture := map[string]string{"graph": "", "plot": "none.gif"}
+	budget := map[string]string{"budget": "", "budget-ratio": "0.5 --budget-initial -1", "budget-burst": "50 --budget-initial 50", "budget-initial": "7", "budget-trickle": "100ms", "shared": "--budget"}
+	join := func(all ...map[string]string) map[string]string {
+		joined := map[string]string{"help": ""}
+		for _, m := range all {
+			for k, v := range m {
+				joined[k] = v
+			}
+		}
+		return joined
+	}
+	storm := `--rate 70 --duration 40s --clients 7 --workers 1 --service 10ms --attempt-timeout 200ms --failure-rate 0.1 --base 20ms --trigger "stall 10s 2s"`
+	for _, row := range []struct {
+		command, line string
+		flags         map[string]string
+	}{
+		{"show", "", join(policy, setting, guard, picture)},
+		{"plan", "--failure 0.5", join(policy, setting, guard, picture, map[string]string{"failure": "0.3", "horizon": "2"})},
+		{"lint", "policy.json --fail-on none", join(policy, setting, map[string]string{"fail-on": "note", "jitter": "none", "clients": "5000 --jitter none", "factor": "30", "max-hint": "2m --inline", "attempt-timeout": "5ms --duration 10ms"})},
+		{"simulate", storm, join(policy, guard, picture, budget, map[string]string{
+			"clients": "1 --budget", "rate": "60", "closed": "", "think": "1s", "at-once": "", "deadline": "150ms", "network": "9ms", "workers": "2", "service": "11ms",
+			"crowding": "1ms", "queue": "2", "lifo": "", "shed": "hopeless", "failure-rate": "0.2", "rate-limit": "50", "rate-window": "500ms --rate-limit 20",
+			"retry-after": "1s --queue 1", "conflict": "", "trigger": `"outage 20s 1s"`, "breaker": "", "breaker-failures": "0.05", "breaker-samples": "2", "breaker-window": "1s",
+			"breaker-open": "1s", "breaker-probes": "1", "breaker-defer": "", "duration": "30s", "drain": "", "step": "500ms", "seed": "2", "rows": "5",
+		})},
+		{"certify", "--attempt-timeout 1s --rate 70 --capacity 100 --base 100ms", join(policy, guard, budget, map[string]string{
+			"rate": "60", "capacity": "90", "workers": "200", "clients": "10000 --budget", "deadline": "500ms", "trigger": `"surge 10s 2"`,
+		})},
+		{"compare", "policy.json preset:aggressive --attempt-timeout 1s --rate 70 --capacity 100", join(policy, setting, guard, picture, budget, map[string]string{
+			"failure": "0.3", "horizon": "2", "rate": "60", "capacity": "90", "workers": "200", "trigger": `"surge 10s 2"`, "seed": "2",
+		})},
+		{"serve", "", join(policy, map[string]string{"addr": "127.0.0.1:9"})},
+		{"solve", "--failure 0.1 --success 0.99 --rate 70 --capacity 100 --deadline 2s", join(budget, map[string]string{
+			"failure": "0.2", "duration": "1s", "success": "0.9999", "p99": "100ms", "worst-case": "50ms", "load": "1.05", "outage": "1m", "rate": "60", "capacity": "120",
+			"workers": "-2", "trigger": `"surge 10s 2"`, "clients": "-3", "deadline": "300ms",
+		})},
+	} {
+		t.Run(row.command, func(t *testing.T) {
+			c := cli.Config{Serve: func(_ context.Context, addr string, p retry.Policy, ready func(string)) error {
+				ready(addr + literal.Go(p))
+				return nil
+			}}
+			plain := runIn(t, t.Context(), c, row.command+" "+row.line)
+			require.Equal(t, cli.Done, plain.Exit, plain.Err)
+			help := run(t, row.command+" --help")
+			for _, found := range flagLine.FindAllStringSubmatch(help.Out, -1) {
+				name := found[1]
+				value, known := row.flags[name]
+				if name == "json" {
+					value, known = "", true
+				}
+				if row.command == "compare" && name == "preset" {
+					continue
+				}
+				require.True(t, known, "--%s is not tested", name)
+				line := row.command + " " + row.line + " --" + name + " " + value
+				got := runIn(t, t.Context(), c, line)
+				require.NotEqual(t, plain, got, line)
+				if got.Exit == cli.Usage {
+					require.Contains(t, strings.ToLower(got.Err), name, line)
+				}
+			}
+		})
+	}
+}

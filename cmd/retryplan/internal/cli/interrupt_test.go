@@ -1,0 +1,79 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
+)
+
+// closed is an output that nobody reads any more.
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, errors.New("the pipe is\nclosed") }
+
+func TestOutputThatIsNotWritten(t *testing.T) {
+	t.Chdir("testdata")
+	for _, line := range []string{
+		"", "show", "show --json", "plan policy.json", "simulate --rate 5 --duration 2s", "certify --rate 1 --capacity 9", "compare policies.json", "lint policies.json",
+	} {
+		var err bytes.Buffer
+		require.Equal(t, cli.Failed, cli.Run(t.Context(), cli.Config{}, split(line), closed{}, &err), "%s: %s", line, &err)
+		require.Equal(t, "retryplan: the pipe is; closed\n", err.String(), line)
+	}
+}
+
+// stopper is a terminal whose user has seen enough as soon as there is something to see.
+type stopper struct {
+	io.Writer
+	stop context.CancelFunc
+}
+
+func (s stopper) Write(b []byte) (int, error) {
+	s.stop()
+	return s.Writer.Write(b)
+}
+
+func TestAnInterruptedSimulationPrintsWhatItHasSeen(t *testing.T) {
+	t.Chdir("testdata")
+	for _, format := range []string{"", " --json"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var out, err bytes.Buffer
+		exit := cli.Run(ctx, cli.Config{Progress: true}, split("simulate policies.json --rate 1000 --duration 24h"+format), &out, stopper{&err, cancel})
+		require.Equal(t, cli.Interrupted, exit)
+		text := err.String()
+		require.Regexp(t, `retryplan: interrupted: email after [0-9a-z.]+ of 24h: context canceled\n$`, text)
+		require.Contains(t, text, "simulating email")
+		if format == "" {
+			require.Regexp(t, `\nsimulated +[0-9a-z.]+, seed 1\n`, out.String())
+			continue
+		}
+		var got struct {
+			Policies []struct {
+				Interrupted bool
+				Result      struct {
+					Runs int
+				}
+			}
+		}
+		require.NoError(t, json.Unmarshal(out.Bytes(), &got))
+		require.Len(t, got.Policies, 1)
+		require.True(t, got.Policies[0].Interrupted)
+		require.Positive(t, got.Policies[0].Result.Runs)
+	}
+}
+
+func TestInterruptedBeforeAnything(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	got := runIn(t, ctx, cli.Config{}, "simulate policies.json --rate 10 --duration 1h")
+	require.Equal(t, cli.Interrupted, got.Exit)
+	require.Regexp(t, `^retryplan: interrupted: [^\n]+\n$`, got.Err)
+}

@@ -1,0 +1,85 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+)
+
+// TestJSONAgreesWithTheTable holds that what machines are told is what people are told.
+func TestJSONAgreesWithTheTable(t *testing.T) {
+	type one struct {
+		Name        string
+		Policy      wire.Policy
+		Plan        wire.Plan
+		Findings    []wire.Finding
+		Result      wire.Result
+		Certificate wire.Certificate
+		Simulation  wire.Result
+	}
+	both := func(line string) (string, []one) {
+		table, data := run(t, line), run(t, line+" --json")
+		require.Equal(t, table.Exit, data.Exit)
+		require.Equal(t, table.Err, data.Err)
+		var got struct{ Policies []one }
+		require.NoError(t, json.Unmarshal([]byte(data.Out), &got), data.Out)
+		require.NotEmpty(t, got.Policies)
+		for _, p := range got.Policies {
+			for _, f := range p.Findings {
+				require.Contains(t, table.Out, f.Level)
+				require.Contains(t, table.Out, f.Code)
+			}
+		}
+		return table.Out, got.Policies
+	}
+	span := func(seconds float64) string {
+		return wire.Duration(time.Duration(seconds * float64(time.Second)).Round(time.Millisecond)).String()
+	}
+
+	table, found := both("show policies.json")
+	require.Len(t, found, 2)
+	for _, p := range found {
+		require.Contains(t, table, p.Name+": "+p.Policy.Text+"\n")
+		for _, at := range p.Plan.Attempts[1:] {
+			require.Regexp(t, fmt.Sprintf(`(?m)^ +%d +0s\.\.%s +0s\.\.%s `, at.Number, span(at.LatestSeconds), span(at.Wait.HiSeconds)), table)
+		}
+	}
+
+	table, found = both("plan policy.json --failure 0.5")
+	require.Regexp(t, fmt.Sprintf(`(?m)^load +%.4g attempts per run$`, found[0].Plan.Load), table)
+	require.Regexp(t, fmt.Sprintf(`(?m)^success +%.4g%%$`, 100*found[0].Plan.Success), table)
+	require.Regexp(t, fmt.Sprintf(`(?m)^takes at most +%s$`, span(found[0].Plan.WorstCaseSeconds)), table)
+
+	table, found = both(`simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m --rows 0 --budget`)
+	r := found[0].Result
+	require.Regexp(t, fmt.Sprintf(`(?m)^runs +%d$`, r.Runs), table)
+	require.Regexp(t, fmt.Sprintf(`(?m)^attempts +%d, `, r.Attempts), table)
+	require.Regexp(t, fmt.Sprintf(`(?m)^recovery +%s after`, span(*r.RecoverySeconds)), table)
+	for i := range r.Series.StartSeconds {
+		require.Regexp(t, fmt.Sprintf(`(?m)^ *%s +%d +%d +%d +%d +%d +%d +`, span(r.Series.StartSeconds[i]), r.Series.Offered[i], r.Series.Attempts[i],
+			r.Series.Goodput[i], r.Series.Failed[i], r.Series.TimedOut[i], r.Series.Queue[i]), table)
+	}
+
+	table, found = both("certify policy.json --attempt-timeout 1s --rate 70 --capacity 100")
+	require.Contains(t, table, "\n"+found[0].Certificate.Verdict+": ")
+	require.Regexp(t, fmt.Sprintf(`(?m)^hidden capacity +%v runs/s;`, found[0].Certificate.HiddenCapacity), table)
+	require.Nil(t, found[0].Certificate.RecoverySeconds)
+	require.Contains(t, table, "never by itself")
+
+	table, found = both("compare policy.json preset:aggressive --attempt-timeout 1s --rate 40 --capacity 100")
+	require.Regexp(t, fmt.Sprintf(`(?m)^verdict +%s +%s$`, found[0].Certificate.Verdict, found[1].Certificate.Verdict), table)
+	require.Regexp(t, fmt.Sprintf(`(?m)^attempts per run simulated +%.4g +%.4g$`, found[0].Simulation.Amplification, found[1].Simulation.Amplification), table)
+
+	// What --json prints of a policy is a document that gives the same again.
+	data, err := json.Marshal(found[0].Policy.Document)
+	require.NoError(t, err)
+	again := runIn(t, t.Context(), cli.Config{Stdin: bytes.NewReader(data)}, "show -")
+	require.Contains(t, again.Out, found[0].Policy.Text)
+}

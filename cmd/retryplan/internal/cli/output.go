@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf16"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+)
+
+// grid is a table in plain characters: columns two spaces apart, a line under the header.
+type grid struct {
+	header []string
+	rows   [][]string
+	left   map[int]bool // columns that are words, not numbers
+}
+
+func newGrid(header ...string) *grid { return &grid{header: header, left: map[int]bool{}} }
+
+// words makes columns flush left.
+func (g *grid) words(columns ...int) *grid {
+	for _, c := range columns {
+		g.left[c] = true
+	}
+	return g
+}
+
+// empty reports whether no row has anything in a column.
+func (g *grid) empty(column int) bool {
+	for _, row := range g.rows {
+		if column < len(row) && row[column] != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// clear empties a column, so that it is left out.
+func (g *grid) clear(column int) {
+	for _, row := range g.rows {
+		row[column] = ""
+	}
+}
+
+func (g *grid) row(cells ...string) { g.rows = append(g.rows, cells) }
+
+// style is without borders, so that columns survive cut and awk, and without colours.
+var style = table.Style{
+	Name:   "plain",
+	Box:    table.BoxStyle{MiddleHorizontal: "-", MiddleSeparator: "  ", MiddleVertical: "  ", PaddingRight: ""},
+	Format: table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault},
+	Options: table.Options{
+		SeparateColumns: true,
+		SeparateHeader:  true,
+	},
+}
+
+// print prints the table; a column in which no row has anything is left out, unless it is the first.
+func (a *app) print(g *grid) {
+	w := table.NewWriter()
+	w.SetStyle(style)
+	w.SuppressTrailingSpaces()
+	var kept []int
+	for c := range g.header {
+		if c == 0 || !g.empty(c) {
+			kept = append(kept, c)
+		}
+	}
+	var configs []table.ColumnConfig
+	header := table.Row{}
+	titled := false
+	for i, c := range kept {
+		align := text.AlignRight
+		if g.left[c] {
+			align = text.AlignLeft
+		}
+		configs = append(configs, table.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align})
+		header = append(header, g.header[c])
+		titled = titled || g.header[c] != ""
+	}
+	w.SetColumnConfigs(configs)
+	if titled {
+		w.AppendHeader(header)
+	}
+	for _, row := range g.rows {
+		cells := table.Row{}
+		for _, c := range kept {
+			cell := ""
+			if c < len(row) {
+				cell = wire.OneLine(row[c])
+			}
+			cells = append(cells, cell)
+		}
+		w.AppendRow(cells)
+	}
+	a.line("%s", w.Render())
+}
+
+// line prints a line; errors of the writer come up when it is flushed.
+func (a *app) line(format string, args ...any) { fmt.Fprintf(a.out, format+"\n", args...) }
+
+// printJSON prints v as one line of JSON that a terminal can show: beyond ASCII, encoding/json leaves control characters as
+// they are.
+func (a *app) printJSON(v any) error {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	for _, r := range b.String() {
+		switch {
+		case r == '\n' || unicode.IsPrint(r):
+			a.out.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(a.out, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(a.out, `\u%04x`, r)
+		}
+	}
+	return nil // an error of the writer comes up when it is flushed
+}
+
+// span returns a duration as a reader wants it: exact where that is short, else to three digits or so.
+func span(d time.Duration) string {
+	if d == math.MaxInt64 {
+		return "unbounded"
+	}
+	if exact := wire.Duration(d).String(); len(exact) <= len("1m23.5s") {
+		return exact
+	}
+	unit := time.Nanosecond
+	for _, step := range []struct{ from, to time.Duration }{
+		{time.Hour, time.Second}, {10 * time.Minute, time.Second}, {time.Minute, 100 * time.Millisecond}, {10 * time.Second, 10 * time.Millisecond},
+		{time.Second, time.Millisecond}, {10 * time.Millisecond, 10 * time.Microsecond}, {time.Millisecond, time.Microsecond},
+		{time.Microsecond, 10 * time.Nanosecond},
+	} {
+		if d.Abs() >= step.from {
+			unit = step.to
+			break
+		}
+	}
+	return wire.Duration(d.Round(unit)).String()
+}
+
+// between returns "1s" or "1s..2s".
+func between(lo, hi time.Duration) string {
+	if lo == hi {
+		return span(lo)
+	}
+	return span(lo) + ".." + span(hi)
+}
+
+// noise is what the computation of a distribution leaves of a probability that is 0 or 1.
+const noise = 1e-12
+
+// percent returns a probability. What is not certain is never shown as 0 or 100 %.
+func percent(p float64) string {
+	switch {
+	case math.Abs(p) < noise:
+		return "0%"
+	case math.Abs(1-p) < noise:
+		return "100%"
+	case p > 0 && p < 0.5e-6:
+		return "<0.0001%"
+	case p < 1 && p > 1-0.5e-6:
+		return ">99.9999%"
+	}
+	return number(math.Round(p*1e6)/1e4) + "%"
+}
+
+// number returns a number with up to four digits that matter, and whole ones in full.
+func number(x float64) string {
+	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	if math.Abs(x) >= 1000 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	digits := 4
+	if x > 99 && x < 100 {
+		digits = 6 // nines count
+	}
+	s := strconv.FormatFloat(x, 'g', digits, 64)
+	if strings.ContainsRune(s, '.') && !strings.ContainsRune(s, 'e') {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}
+
+// plural returns "1 run", "2 runs".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/retryplan"
+)
+
+func (a *app) planCommand() *cobra.Command {
+	var (
+		flags   policyFlags
+		setting wire.Setting
+		model   wire.Model
+		guard   guard
+		graph   graph
+	)
+	cmd := &cobra.Command{
+		Use:   "plan [POLICY]...",
+		Short: "Tell how a run ends, how long it takes and how much load it makes",
+		Long: `plan computes what becomes of one run if its attempts fail with a given probability and take a given time: for each
+attempt the probability that a run makes it and succeeds with it; the chance of success, in time as well; the load, which
+is attempts per run; how runs end; and how long they wait and take. Nothing is sampled: the figures are exact to what is
+shown.
+
+--failure 0.1 is the same for every attempt; --failure 0.9,0.5,0.1 is for attempt 1, 2, 3, and the last one repeats.`,
+		Example: `  retryplan plan --preset aggressive --failure 0.3
+  retryplan plan policy.json --failure 0.9,0.5,0.1 --duration "lognormal 20ms 200ms" --deadline 10s
+  retryplan plan email@policies.json --failure 0.2 --json`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := graph.check(); err != nil {
+				return err
+			}
+			found, err := a.policies(cmd, &flags, args)
+			if err != nil {
+				return err
+			}
+			if err := a.fits(&graph, len(found)); err != nil {
+				return err
+			}
+			model.Duration, model.Deadline = setting.Duration, setting.Deadline
+			planned, err := plan(found, model.Model())
+			if err != nil {
+				return blame(err)
+			}
+			var all []shown
+			for i, n := range found {
+				findings := retryplan.Lint(n.policy, setting.Setting())
+				guard.findings(n.name, findings)
+				if a.json {
+					one, err := newShown(n, planned[i].Plan, findings)
+					if err != nil {
+						return err
+					}
+					all = append(all, one)
+					continue
+				}
+				if i > 0 {
+					a.line("")
+				}
+				a.title(n)
+				a.line("")
+				a.outlook(planned[i].Plan, model)
+				a.line("")
+				a.showFindings(findings)
+			}
+			if a.json {
+				if err := a.printJSON(policiesJSON[shown]{all}); err != nil {
+					return err
+				}
+			}
+			if err := a.drawPlans(cmd, &graph, planned); err != nil {
+				return err
+			}
+			return guard.err()
+		},
+	}
+	cmd.Flags().Float64SliceVar(&model.Failure, "failure", nil, "probability that an attempt fails: one, or one for each attempt (default 1)")
+	cmd.Flags().IntVar(&model.Horizon, "horizon", 0, "how many attempts to look at, up to 1000 (default 100)")
+	settingFlags(cmd.Flags(), &setting)
+	flags.add(cmd.Flags())
+	guard.add(cmd.Flags(), "")
+	graph.add(cmd.Flags())
+	return cmd
+}
+
+// outlook prints what becomes of a run.
+func (a *app) outlook(p *retryplan.Plan, m wire.Model) {
+	g := newGrid("attempt", "starts after", "wait before", "a run makes it", "succeeds with it", "cannot start").words(5)
+	for _, at := range p.Attempts {
+		cells := []string{strconv.Itoa(at.Number), between(at.Earliest, at.Latest), "", percent(at.Starts), percent(at.Succeeds), ""}
+		if at.Number > 1 {
+			cells[2] = between(at.Wait.Lo, at.Wait.Hi)
+		}
+		if at.Never != 0 {
+			cells[1], cells[5] = "", wire.Reason(at.Never)
+		}
+		g.row(cells...)
+	}
+	a.print(g)
+	if p.Truncated {
+		a.line("... and more attempts: a run is taken as given up after %d; --horizon looks further", len(p.Attempts))
+	}
+	a.line("")
+	s := newGrid("", "").words(0, 1)
+	s.row("success", percent(p.Success))
+	if m.Deadline > 0 {
+		s.row("success in time", percent(p.InTime)+" by "+m.Deadline.String())
+	}
+	s.row("load", number(p.Load)+" attempts per run")
+	s.row("attempts that can start", fmt.Sprintf("%d of %d", p.Effective, len(p.Attempts)))
+	s.row("total wait, all fail", distribution(p.TotalWait))
+	s.row("a run takes", distribution(p.Elapsed))
+	s.row("takes at most", span(p.WorstCase))
+	s.row("runs end as", endings(p.Endings))
+	a.print(s)
+}
+
+// endings returns the probabilities of endings, the likeliest first.
+func endings(of map[retry.Reason]float64) string {
+	reasons := slices.SortedFunc(maps.Keys(of), func(a, b retry.Reason) int {
+		switch {
+		case of[a] > of[b]:
+			return -1
+		case of[a] < of[b]:
+			return 1
+		}
+		return int(a) - int(b)
+	})
+	text := ""
+	for _, r := range reasons {
+		if of[r] < noise {
+			continue
+		}
+		if text != "" {
+			text += ", "
+		}
+		text += wire.Reason(r) + " " + percent(of[r])
+	}
+	return text
+}

@@ -1,0 +1,299 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/retryconf"
+)
+
+// named is a policy under the name by which the output calls it.
+type named struct {
+	name   string
+	policy retry.Policy
+}
+
+// policyFlags are the flags that choose and change a policy.
+type policyFlags struct {
+	preset string
+	spec   retryconf.Spec
+	off    bool
+}
+
+func (f *policyFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.preset, "preset", "", "start from aggressive, standard, patient, cautious or delivery")
+	f.change(flags)
+}
+
+// change adds the flags that change a policy.
+func (f *policyFlags) change(flags *pflag.FlagSet) {
+	s := &f.spec
+	flags.Var(&textFlag{to: &s.MaxAttempts, kind: "number"}, "attempts", "attempts in all, the first included, or unlimited")
+	flags.Var(&textFlag{to: &s.Mode, kind: "mode"}, "mode", "exponential, linear, fixed or list")
+	flags.Var(&textFlag{to: &s.Base, kind: "duration"}, "base", "the first wait")
+	flags.Var(&textFlag{to: &s.Factor, kind: "number"}, "factor", "the growth of the waits")
+	flags.Var(&textFlag{to: &s.Cap, kind: "duration"}, "cap", "the longest wait")
+	flags.Var(&funcFlag{set: s.SetDelays, kind: "list"}, "delays", "the waits of a list: 1m,30m,3h; the last one repeats")
+	flags.Var(&textFlag{to: &s.Jitter, kind: "jitter"}, "jitter", "none, full, equal, ratio or decorrelated")
+	flags.Var(&textFlag{to: &s.JitterRatio, kind: "number"}, "jitter-ratio", "the half-width of ratio jitter, in (0,1]")
+	flags.Var(&textFlag{to: &s.AttemptTimeout, kind: "duration"}, "attempt-timeout", "the longest that an attempt may take")
+	flags.Var(&textFlag{to: &s.TTL, kind: "duration"}, "ttl", "attempts start within it of the first one")
+	flags.Var(&textFlag{to: &s.MaxHint, kind: "duration"}, "max-hint", "the longest Retry-After that is obeyed")
+	flags.BoolVar(&f.off, "disabled", false, "one attempt, no retries")
+}
+
+// policies returns the policies that the arguments and the flags mean, one at least.
+func (a *app) policies(cmd *cobra.Command, f *policyFlags, args []string) ([]named, error) {
+	if cmd.Flags().Changed("preset") {
+		if len(args) > 0 {
+			return nil, misusef("--preset %s and %s are two policies; give one, or compare them", f.preset, args[0])
+		}
+		args = []string{presetPrefix + f.preset}
+	}
+	found := []named{{"policy", retry.Policy{}}}
+	if len(args) > 0 {
+		found = nil
+	} else if !f.changed(cmd) {
+		found[0].name = "default policy"
+	}
+	if stdin := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg != "-" && !strings.HasSuffix(arg, "@-") }); len(stdin) > 1 {
+		return nil, misusef("standard input can be read once")
+	}
+	for _, arg := range args {
+		some, err := a.read(arg)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, some...)
+	}
+	for i := range found {
+		changed, err := f.apply(cmd, found[i].policy)
+		if err != nil {
+			return nil, err
+		}
+		found[i].policy = changed
+		found[i].name = wire.OneLine(found[i].name) // it is shown, and looked up no more
+	}
+	return found, nil
+}
+
+// presetPrefix begins an argument that is a preset, since a file can have any name.
+const presetPrefix = "preset:"
+
+// read returns the policies of an argument.
+func (a *app) read(arg string) ([]named, error) {
+	if preset, ok := strings.CutPrefix(arg, presetPrefix); ok {
+		p, err := retryconf.Spec{Extends: preset}.Policy()
+		if err != nil || preset == "" {
+			return nil, misusef("preset %q is not one of aggressive, standard, patient, cautious, delivery", preset)
+		}
+		if p.Name == "" {
+			p.Name = preset
+		}
+		return []named{{preset, p}}, nil
+	}
+	file, name := arg, ""
+	data, err := a.contents(file)
+	if before, after, ok := strings.Cut(arg, "@"); ok && errors.Is(err, os.ErrNotExist) {
+		name, file = before, after
+		data, err = a.contents(file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	found, err := parse(data, label(file))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source(file), err)
+	}
+	if name == "" {
+		return found, nil
+	}
+	for _, n := range found {
+		if n.name == name {
+			return []named{n}, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: there is no policy %q, but %s", source(file), name, list(found))
+}
+
+// limit is how much is read of a document: what a catalog may have, and one byte to see that there is more.
+const limit = 1<<20 + 1
+
+func (a *app) contents(file string) ([]byte, error) {
+	if file == "-" {
+		if a.Stdin == nil {
+			return nil, errors.New("standard input is closed")
+		}
+		return io.ReadAll(io.LimitReader(a.Stdin, limit))
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit))
+	return data, err
+}
+
+// parse reads a document of retryconf: a catalog where it has the keys of one, else one policy, which is called name
+// where it has none itself.
+func parse(data []byte, name string) ([]named, error) {
+	if len(strings.TrimSpace(string(data))) == 0 {
+		return nil, errors.New("the document is empty")
+	}
+	var keys map[string]json.RawMessage
+	_ = json.Unmarshal(data, &keys) // retryconf says what is wrong with it
+	_, policies := keys["policies"]
+	_, defaults := keys["defaults"]
+	if policies || defaults {
+		return parseCatalog(data, keys["policies"])
+	}
+	spec, err := retryconf.Parse(data, retryconf.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	p, err := spec.Policy()
+	if err != nil {
+		return nil, err
+	}
+	if p.Name != "" {
+		name = p.Name
+	}
+	return []named{{name, p}}, nil
+}
+
+// parseCatalog defines each policy that the document names, since what a program defines is not known here.
+func parseCatalog(data []byte, policies json.RawMessage) ([]named, error) {
+	var entries map[string]json.RawMessage
+	_ = json.Unmarshal(policies, &entries) // Load says what is wrong with it
+	var catalog retryconf.Catalog
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		catalog.Define(name, retry.Policy{})
+	}
+	if err := catalog.Load(strings.NewReader(string(data))); err != nil {
+		return nil, err
+	}
+	var found []named
+	for _, entry := range catalog.All() {
+		found = append(found, named{entry.Name, entry.Policy})
+	}
+	if len(found) == 0 {
+		return nil, errors.New("the catalog has no policies")
+	}
+	return found, nil
+}
+
+// changed reports whether any flag changes the policy.
+func (f *policyFlags) changed(cmd *cobra.Command) bool {
+	for _, name := range []string{"attempts", "mode", "base", "factor", "cap", "delays", "jitter", "jitter-ratio", "attempt-timeout", "ttl", "max-hint", "disabled"} {
+		if cmd.Flags().Changed(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// apply returns p with what the flags give in place of its own. Flags of another formula replace the formula as a whole: a
+// list has no base. A new list has its own number of attempts unless --attempts is given.
+func (f *policyFlags) apply(cmd *cobra.Command, p retry.Policy) (retry.Policy, error) {
+	if !f.changed(cmd) {
+		return p, nil
+	}
+	s := f.spec
+	before, isList := p, p.Mode == retry.List || p.Mode == 0 && p.Delays != nil
+	other := s.Mode != 0 && retry.Mode(s.Mode) != p.Mode && !(retry.Mode(s.Mode) == retry.Exponential && p.Mode == 0 && !isList)
+	switch {
+	case s.Delays != nil || isList && (s.Base != 0 || s.Factor != 0 || other):
+		p.Mode, p.Base, p.Factor, p.Delays = 0, 0, 0, nil
+		if isList || s.Delays != nil {
+			p.MaxAttempts = 0
+		}
+		if isList && s.Delays == nil {
+			p.MaxAttempts = attempts(before) // the number stays although the waits go
+		}
+	case other:
+		p.Factor, p.Delays = 0, nil // the base has the same meaning in every formula, the factor has not
+	}
+	set(&p.MaxAttempts, int(s.MaxAttempts))
+	set(&p.Mode, retry.Mode(s.Mode))
+	set(&p.Base, time.Duration(s.Base))
+	set(&p.Factor, float64(s.Factor))
+	set(&p.Cap, time.Duration(s.Cap))
+	if s.Delays != nil {
+		p.Delays = nil
+		for _, d := range s.Delays {
+			p.Delays = append(p.Delays, time.Duration(d))
+		}
+	}
+	if s.Jitter != 0 {
+		jitter, _ := retryconf.Spec{Jitter: s.Jitter}.Policy()
+		p.Jitter = jitter.Jitter
+		if p.Jitter != retry.RatioJitter {
+			p.JitterRatio = 0
+		}
+	}
+	set(&p.JitterRatio, float64(s.JitterRatio))
+	set(&p.AttemptTimeout, time.Duration(s.AttemptTimeout))
+	set(&p.TTL, time.Duration(s.TTL))
+	set(&p.MaxHint, time.Duration(s.MaxHint))
+	if cmd.Flags().Changed("disabled") {
+		p.Disabled = f.off
+	}
+	if err := p.Validate(); err != nil {
+		return p, &misuse{fmt.Errorf("the flags make a policy that is not valid: %w", err)}
+	}
+	return p, nil
+}
+
+func set[T comparable](to *T, value T) {
+	var unset T
+	if value != unset {
+		*to = value
+	}
+}
+
+// attempts returns how many attempts p allows, as a number that MaxAttempts can have.
+func attempts(p retry.Policy) int {
+	if p.MaxAttempts == 0 && p.Delays != nil {
+		return len(p.Delays) + 1
+	}
+	return p.MaxAttempts
+}
+
+// source returns what a document is called in errors.
+func source(file string) string {
+	if file == "-" {
+		return "standard input"
+	}
+	return file
+}
+
+// label returns what a policy without a name is called.
+func label(file string) string {
+	if file == "-" {
+		return "standard input"
+	}
+	base := filepath.Base(file)
+	return strings.TrimSuffix(base, filepath.Ext(base))
+}
+
+func list(found []named) string {
+	var names []string
+	for _, n := range found {
+		names = append(names, n.name)
+	}
+	return strings.Join(names, ", ")
+}

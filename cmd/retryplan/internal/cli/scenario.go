@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+)
+
+// scenarioFlags are the flags of a scenario.
+type scenarioFlags struct {
+	s       wire.Scenario
+	budget  func(*cobra.Command) *wire.Budget
+	breaker wire.Breaker
+	broken  bool
+}
+
+func (f *scenarioFlags) add(flags *pflag.FlagSet) {
+	s := &f.s
+	flags.IntVar(&s.Clients, "clients", 0, "how many clients there are (default 1)")
+	flags.Float64Var(&s.Arrivals.Rate, "rate", 0, "open loop: the fleet begins so many runs a second")
+	flags.BoolVar(&s.Arrivals.Closed, "closed", false, "closed loop: each client has one run at a time")
+	distVar(flags, &s.Arrivals.Think, "think", "closed loop: the pause before each run")
+	flags.BoolVar(&s.Arrivals.AtOnce, "at-once", false, "every client begins one run, at the start")
+	durationVar(flags, &s.Deadline, "deadline", "the callers' deadline, from the start of each run")
+
+	distVar(flags, &s.Network, "network", "the time of one hop between client and server")
+	flags.IntVar(&s.Server.Workers, "workers", 0, "how many attempts the server works on at a time (default any number)")
+	distVar(flags, &s.Server.Service, "service", "how long it works on one")
+	durationVar(flags, &s.Server.Crowding, "crowding", "added to that for each attempt that is being worked on")
+	flags.IntVar(&s.Server.Queue, "queue", 0, "how many attempts may wait for a worker, -1 for none (default any number)")
+	flags.BoolVar(&s.Server.LIFO, "lifo", false, "the newest waiting attempt goes first")
+	flags.StringVar(&s.Server.Shed, "shed", "", "drop waiting attempts: nothing, expired or hopeless")
+	flags.Float64Var(&s.Server.FailureRate, "failure-rate", 0, "probability that an attempt that was worked on fails")
+	flags.IntVar(&s.Server.RateLimit, "rate-limit", 0, "accept so many attempts in each window, reject the rest")
+	durationVar(flags, &s.Server.RateWindow, "rate-window", "the window of --rate-limit (default 1s)")
+	distVar(flags, &s.Server.RetryAfter, "retry-after", "the hint of a rejection")
+	flags.BoolVar(&s.Server.Conflict, "conflict", false, "attempts read and then write one row; a write after another's fails")
+	flags.Var(&funcFlag{set: func(text string) error {
+		t, err := wire.ParseTrigger(text)
+		s.Triggers = append(s.Triggers, t)
+		return err
+	}, kind: "trigger"}, "trigger", `"stall 60s 10s" and so on; can be given several times`)
+
+	f.budget = budgetFlags(flags)
+	flags.BoolVar(&f.broken, "breaker", false, "put a circuit breaker before the attempts of each client; the details below do as well")
+	flags.Float64Var(&f.breaker.Failures, "breaker-failures", 0, "share of failures that opens it (default 0.5)")
+	flags.IntVar(&f.breaker.MinSamples, "breaker-samples", 0, "attempts that it needs to judge (default 20)")
+	durationVar(flags, &f.breaker.Window, "breaker-window", "how far back it looks (default 10s)")
+	durationVar(flags, &f.breaker.Open, "breaker-open", "how long it stays open (default 5s)")
+	flags.IntVar(&f.breaker.Probes, "breaker-probes", 0, "attempts that it lets through then (default 5)")
+	flags.BoolVar(&f.breaker.Defer, "breaker-defer", false, "attempts wait for it rather than fail")
+	flags.BoolVar(&s.Shared, "shared", false, "all clients share one budget and breaker")
+
+	s.Duration = wire.Duration(4 * time.Minute)
+	flags.Var(&textFlag{to: &s.Duration, kind: "duration"}, "duration", "how long runs begin")
+	flags.BoolVar(&s.Drain, "drain", false, "then go on until every run has ended")
+	durationVar(flags, &s.Step, "step", "the interval of the time series (default 1s)")
+	flags.Uint64Var(&s.Seed, "seed", 1, "chooses the random numbers")
+}
+
+// scenario returns the scenario that the flags describe, without a policy.
+func (f *scenarioFlags) scenario(cmd *cobra.Command) (wire.Scenario, error) {
+	modes := 0
+	for _, on := range []bool{cmd.Flags().Changed("rate"), f.s.Arrivals.Closed, f.s.Arrivals.AtOnce} {
+		if on {
+			modes++
+		}
+	}
+	if modes != 1 {
+		return wire.Scenario{}, misusef("give one of --rate, --closed and --at-once: when do runs begin?")
+	}
+	f.s.Budget = f.budget(cmd)
+	if given(cmd, &f.broken, "breaker") {
+		f.s.Breaker = &f.breaker
+	}
+	return f.s, nil
+}

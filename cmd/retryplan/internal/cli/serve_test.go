@@ -1,0 +1,40 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
+)
+
+// TestServe holds what the page is given, and that its address is told while it is served.
+func TestServe(t *testing.T) {
+	t.Chdir("testdata")
+	for _, row := range []struct {
+		line, addr string
+		p          retry.Policy
+		out        string
+	}{
+		{"serve", "127.0.0.1:0", retry.Policy{}, "http://there/\n"},
+		{"serve --preset standard --addr localhost:8080", "localhost:8080", retry.Standard(), "http://there/\n"},
+		{"serve --attempts 3 --json", "127.0.0.1:0", retry.Policy{MaxAttempts: 3}, "{\"url\":\"http://there/\"}\n"},
+	} {
+		t.Run(row.line, func(t *testing.T) {
+			var out, err bytes.Buffer
+			exit := cli.Run(t.Context(), cli.Config{Serve: func(_ context.Context, addr string, p retry.Policy, ready func(string)) error {
+				require.Equal(t, row.addr, addr)
+				require.Equal(t, row.p, p)
+				ready("http://there/")
+				require.Equal(t, row.out, out.String())
+				return errors.New("the end")
+			}}, split(row.line), &out, &err)
+			require.Equal(t, cli.Failed, exit)
+			require.Equal(t, "retryplan: the end\n", err.String())
+		})
+	}
+}

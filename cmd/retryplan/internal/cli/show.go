@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/retryplan"
+)
+
+// shown is what --json prints of one policy.
+type shown struct {
+	Name     string         `json:"name"` // as the output calls it
+	Policy   wire.Policy    `json:"policy"`
+	Plan     *wire.Plan     `json:"plan,omitempty"`
+	Findings []wire.Finding `json:"findings"`
+}
+
+// policiesJSON is what commands print that take any number of policies.
+type policiesJSON[T any] struct {
+	Policies []T `json:"policies"`
+}
+
+func (a *app) showCommand() *cobra.Command {
+	var (
+		flags   policyFlags
+		setting wire.Setting
+		guard   guard
+		graph   graph
+	)
+	cmd := &cobra.Command{
+		Use:   "show [POLICY]...",
+		Short: "Show the schedule of a policy, and what is wrong with it",
+		Long: `show prints the schedule of each policy: when each attempt starts at the earliest and latest if all fail at once, and
+the wait before it with its spread; the total wait, worst case and exact quantiles; and findings, with what to change.
+Say where the policy is used (--inline, --deadline, --layers, --clients, --duration) to find more.`,
+		Example: `  retryplan show --preset standard
+  retryplan show policy.json
+  retryplan show email@policies.json --attempts 6
+  retryplan show --attempts 4 --base 50ms --cap 1s --jitter full --inline --deadline 5s
+  retryplan show policies.json --fail-on warning`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := graph.check(); err != nil {
+				return err
+			}
+			found, err := a.policies(cmd, &flags, args)
+			if err != nil {
+				return err
+			}
+			if err := a.fits(&graph, len(found)); err != nil {
+				return err
+			}
+			// Where the deadline cuts the schedule is a matter of plan; here it is the policy's own.
+			var planned []plots.Plan
+			for _, n := range found {
+				var m retryplan.Model
+				if n.policy.MaxAttempts == retry.Unlimited {
+					m.Horizon = horizon
+				}
+				some, err := plan([]named{n}, m)
+				if err != nil {
+					return blame(err)
+				}
+				planned = append(planned, some...)
+			}
+			var all []shown
+			for i, n := range found {
+				findings := retryplan.Lint(n.policy, setting.Setting())
+				guard.findings(n.name, findings)
+				if a.json {
+					one, err := newShown(n, planned[i].Plan, findings)
+					if err != nil {
+						return err
+					}
+					all = append(all, one)
+					continue
+				}
+				if i > 0 {
+					a.line("")
+				}
+				a.title(n)
+				a.line("")
+				a.schedule(planned[i].Plan)
+				a.line("")
+				a.showFindings(findings)
+			}
+			if a.json {
+				if err := a.printJSON(policiesJSON[shown]{all}); err != nil {
+					return err
+				}
+			}
+			if err := a.drawPlans(cmd, &graph, planned); err != nil {
+				return err
+			}
+			return guard.err()
+		},
+	}
+	flags.add(cmd.Flags())
+	settingFlags(cmd.Flags(), &setting)
+	guard.add(cmd.Flags(), "")
+	graph.add(cmd.Flags())
+	return cmd
+}
+
+// horizon is how many attempts show prints of a policy that has no last one: by then its waits have reached their cap.
+const horizon = 20
+
+func newShown(n named, p *retryplan.Plan, findings []retryplan.Finding) (shown, error) {
+	policy, err := wire.NewPolicy(n.policy)
+	if err != nil {
+		return shown{}, err
+	}
+	one := shown{Name: n.name, Policy: policy, Findings: wire.NewFindings(findings)}
+	if p != nil {
+		plan := wire.NewPlan(p)
+		one.Plan = &plan
+	}
+	return one, nil
+}
+
+// plan returns the plan of each policy.
+func plan(found []named, m retryplan.Model) ([]plots.Plan, error) {
+	var planned []plots.Plan
+	for _, n := range found {
+		p, err := retryplan.New(n.policy, m)
+		if err != nil {
+			return nil, err
+		}
+		planned = append(planned, plots.Plan{Name: n.name, Plan: p})
+	}
+	return planned, nil
+}
+
+func (a *app) drawPlans(cmd *cobra.Command, g *graph, planned []plots.Plan) error {
+	if !a.wanted(cmd, g) {
+		return nil
+	}
+	picture, err := plots.Plans(planned...)
+	return a.draw(cmd, g, picture, err)
+}
+
+// title prints the policy on one line.
+func (a *app) title(n named) {
+	p := n.policy
+	p.Name = "" // it is said once
+	a.line("%s", wire.OneLine(n.name+": "+p.String()))
+	if p.MaxHint > 0 {
+		a.line("longest hint that is obeyed: %s", span(p.MaxHint))
+	}
+}
+
+// schedule prints the attempts of p with the waits before them, and the total wait.
+func (a *app) schedule(p *retryplan.Plan) {
+	spread := false
+	for _, at := range p.Attempts {
+		spread = spread || at.Wait.Lo != at.Wait.Hi
+	}
+	g := newGrid("attempt", "starts after", "wait", "wait", "mean", "p50", "p90", "p99", "cannot start").words(8)
+	for _, at := range p.Attempts {
+		w := at.Wait
+		cells := []string{strconv.Itoa(at.Number), between(at.Earliest, at.Latest)}
+		switch {
+		case at.Number == 1:
+			cells = append(cells, "", "", "", "", "", "")
+		case spread:
+			cells = append(cells, "", between(w.Lo, w.Hi), span(w.Mean), span(w.P50), span(w.P90), span(w.P99))
+		default:
+			cells = append(cells, span(w.Lo), "", "", "", "", "")
+		}
+		if at.Never != 0 {
+			cells = append(cells, wire.Reason(at.Never))
+			cells[1] = ""
+		}
+		g.row(cells...)
+	}
+	a.print(g)
+	if p.Truncated {
+		a.line("... and more attempts: the first %d are shown", len(p.Attempts))
+	}
+	switch {
+	case p.Truncated:
+		a.line("")
+		a.line("total wait of these  %s", distribution(p.TotalWait))
+	case len(p.Attempts) > 1:
+		a.line("")
+		a.line("total wait  %s", distribution(p.TotalWait))
+	}
+}
+
+// distribution returns the figures of d on one line.
+func distribution(d retryplan.Distribution) string {
+	if d.Min() == d.Max() {
+		return span(d.Min())
+	}
+	return between(d.Min(), d.Max()) + ", mean " + span(d.Mean()) +
+		", p50 " + span(d.Quantile(.5)) + ", p90 " + span(d.Quantile(.9)) + ", p99 " + span(d.Quantile(.99))
+}

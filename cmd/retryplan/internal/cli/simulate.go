@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/retryconf"
+	"github.com/retrygo/retry/retryplan"
+)
+
+// simulated is what --json prints of one policy.
+type simulated struct {
+	Name     string        `json:"name"`
+	Scenario wire.Scenario `json:"scenario"`
+	Result   wire.Result   `json:"result"`
+	// Interrupted says that the simulation was stopped: Result is what it had seen.
+	Interrupted bool `json:"interrupted,omitempty"`
+}
+
+func (a *app) simulateCommand() *cobra.Command {
+	var (
+		flags policyFlags
+		fleet scenarioFlags
+		guard guard
+		graph graph
+		rows  int
+	)
+	cmd := &cobra.Command{
+		Use:   "simulate [POLICY]...",
+		Short: "Run a fleet of clients against a model of a server",
+		Long: `simulate runs a fleet of clients, attempt by attempt, against a model of a server, with the decisions that the library
+itself would make, and prints what it saw: the load, how runs ended, whether the fleet came back from a trigger, and a time
+series. The same --seed gives the same numbers; several policies meet the same arrivals.
+
+Runs begin in an open loop (--rate), a closed one (--closed: each client has one run at a time, and thinks before each) or
+all at once (--at-once). A server with --workers works on so many attempts at a time for --service each and queues the
+others; one without answers everything. A trigger is its kind, when it begins and how long it lasts, and for some a factor:
+
+  stall 60s 10s              the server works on nothing
+  outage 60s 10s             it rejects every attempt
+  slowdown 60s 10s 3         work takes three times as long
+  capacity_cut 60s 10s 0.5   half of the workers, or of the rate limit, is there
+  surge 60s 10s 3            three times as many runs begin (open loop)
+  failing 60s 10s 0.5        half of the attempts fail
+
+Interrupted, it prints what it has seen. A fleet that does not come back from its triggers is a severe finding for
+--fail-on.`,
+		Example: `  retryplan simulate --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 60s 10s" --duration 4m
+  retryplan simulate policy.json --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m --budget
+  retryplan simulate policy.json --at-once --clients 100 --rate-limit 20 --rate-window 100ms --trigger "outage 0s 10s" --duration 60s --drain`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := graph.check(); err != nil {
+				return err
+			}
+			if rows < 0 {
+				return misusef("--rows %d is below 0", rows)
+			}
+			found, err := a.policies(cmd, &flags, args)
+			if err != nil {
+				return err
+			}
+			if err := a.fits(&graph, len(found)); err != nil {
+				return err
+			}
+			w, err := fleet.scenario(cmd)
+			if err != nil {
+				return err
+			}
+			var all []simulated
+			var runs []plots.Run
+			var stopped error
+			for i, n := range found {
+				s, err := w.Scenario()
+				if err != nil {
+					return blame(err)
+				}
+				s.Policy = n.policy
+				result, err := a.simulate(cmd.Context(), n.name, s)
+				if err != nil && (cmd.Context().Err() == nil || result.Simulated <= 0) {
+					return blame(err)
+				}
+				stopped = err
+				runs = append(runs, plots.Run{Name: n.name, Result: result, Triggers: s.Triggers})
+				if stopped == nil && len(s.Triggers) > 0 && w.Arrivals.Rate > 0 && !result.Recovered {
+					guard.note(retryplan.Severe, n.name+" did not recover")
+				}
+				if a.json {
+					if w.Policy, err = specOf(n.policy); err != nil {
+						return err
+					}
+					all = append(all, simulated{n.name, w, wire.NewResult(&result), stopped != nil})
+				} else {
+					if i > 0 {
+						a.line("")
+					}
+					a.title(n)
+					a.line("")
+					a.summary(&result, &s)
+					a.line("")
+					a.series(&result, &s, rows)
+				}
+				if stopped != nil {
+					stopped = fmt.Errorf("%s after %s of %s: %w", n.name, span(result.Simulated), span(s.Duration), stopped)
+					break
+				}
+			}
+			if a.json {
+				if err := a.printJSON(policiesJSON[simulated]{all}); err != nil {
+					return err
+				}
+			}
+			if a.wanted(cmd, &graph) {
+				picture, err := plots.Simulation(runs...)
+				if err := a.draw(cmd, &graph, picture, err); err != nil {
+					return err
+				}
+			}
+			if stopped != nil {
+				return stopped
+			}
+			return guard.err()
+		},
+	}
+	fleet.add(cmd.Flags())
+	cmd.Flags().IntVar(&rows, "rows", 24, "lines of the time series, 0 for one for each step")
+	flags.add(cmd.Flags())
+	guard.add(cmd.Flags(), "")
+	graph.add(cmd.Flags())
+	return cmd
+}
+
+// simulate is retryplan.Simulate that shows its progress where there is a terminal.
+func (a *app) simulate(ctx context.Context, name string, s retryplan.Scenario) (retryplan.Result, error) {
+	if a.Progress {
+		const parts = 1000
+		bar := progressbar.NewOptions(parts,
+			progressbar.OptionSetWriter(a.err), progressbar.OptionSetDescription("simulating "+wire.OneLine(name)), progressbar.OptionSetWidth(30),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
+		defer func() { _ = bar.Finish() }()
+		s.Progress = func(p retryplan.Progress) {
+			// While it drains, the bar stays at its end: nobody knows how long that takes.
+			_ = bar.Set(int(min(float64(p.Simulated)/float64(s.Duration), 0.999) * parts))
+		}
+	}
+	return retryplan.Simulate(ctx, s)
+}
+
+// specOf returns the document of a policy.
+func specOf(p retry.Policy) (retryconf.Spec, error) {
+	w, err := wire.NewPolicy(p)
+	return w.Document, err
+}

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/retryplan"
+)
+
+// infeasible is what --json prints where there is no policy.
+type infeasible struct {
+	Infeasible wire.Infeasible `json:"infeasible"`
+}
+
+func (a *app) solveCommand() *cobra.Command {
+	var (
+		required wire.Requirements
+		fleet    fleetFlags
+	)
+	cmd := &cobra.Command{
+		Use:   "solve",
+		Short: "Find a policy that does what is required, or say which requirements conflict",
+		Long: `solve finds a policy that meets every requirement that is given, checks it by plan, and prints it as Go and as JSON with
+its plan. With the flags of a fleet, the policy's certificate must be safe or vulnerable, and a simulation is run as
+well. It says which requirement binds. Where no policy does all, it says which two requirements conflict, and exits with
+status 1.`,
+		Example: `  retryplan solve --failure 0.1 --success 0.9999 --worst-case 10s --duration 50ms
+  retryplan solve --failure 0.3 --success 0.99 --load 1.5 --p99 5s
+  retryplan solve --failure 0.1 --success 0.999 --rate 70 --capacity 100 --deadline 2s --trigger "stall 10s"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			asked := false
+			for _, name := range []string{"outage", "success", "p99", "worst-case", "load"} {
+				asked = asked || cmd.Flags().Changed(name)
+			}
+			if !asked && !fleet.given(cmd) {
+				return misusef("nothing is required: give --success, --p99, --worst-case, --load, --outage or a fleet")
+			}
+			if fleet.given(cmd) || cmd.Flags().Changed("clients") || cmd.Flags().Changed("deadline") {
+				if _, err := fleet.get(cmd); err != nil {
+					return err
+				}
+				required.Fleet = &fleet.fleet
+			}
+			r, err := required.Requirements()
+			if err != nil {
+				return blame(err)
+			}
+			solution, err := retryplan.Solve(cmd.Context(), r)
+			if no, ok := errors.AsType[*retryplan.InfeasibleError](err); ok {
+				if a.json {
+					if err := a.printJSON(infeasible{wire.NewInfeasible(no)}); err != nil {
+						return err
+					}
+				}
+				return no
+			}
+			if err != nil {
+				return blame(err)
+			}
+			if a.json {
+				w, err := wire.NewSolution(&solution)
+				if err != nil {
+					return err
+				}
+				return a.printJSON(w)
+			}
+			return a.solution(&solution, &r, required)
+		},
+	}
+	flags := cmd.Flags()
+	flags.Float64Var(&required.Failure, "failure", 0, "probability that an attempt fails, in [0,1)")
+	distVar(flags, &required.Duration, "duration", "how long an attempt takes")
+	flags.Float64Var(&required.Success, "success", 0, "least probability that a run succeeds, in (0,1)")
+	durationVar(flags, &required.P99, "p99", "the most that the 99th percentile of a run's time may be")
+	durationVar(flags, &required.WorstCase, "worst-case", "the most that any run may take")
+	flags.Float64Var(&required.Load, "load", 0, "the most attempts that a run may make on average")
+	durationVar(flags, &required.Outage, "outage", "how long the backend may be gone so that a run still makes an attempt after it")
+	fleet.add(flags)
+	fleet.addClients(flags)
+	return cmd
+}
+
+// solution prints a policy with its proof.
+func (a *app) solution(s *retryplan.Solution, r *retryplan.Requirements, w wire.Requirements) error {
+	document, err := literal.Document(s.Policy)
+	if err != nil {
+		return err
+	}
+	a.title(named{"policy", s.Policy})
+	if s.Binding != "" {
+		a.line("binding requirement: %s; to loosen it would allow a better policy", s.Binding)
+	}
+	a.line("\n%s", literal.Go(s.Policy))
+	if s.Budget != nil {
+		a.line("\nand one budget for each client, retry.NewBudget of\n%s", literal.Budget(*s.Budget))
+	}
+	a.line("\n%s", document)
+	a.line("\nat a failure rate of %s", percent(r.Failure))
+	a.outlook(s.Plan, wire.Model{})
+	if s.Certificate != nil {
+		a.line("")
+		fleet := *r.Fleet
+		fleet.Budget = s.Budget
+		a.certificate(s.Certificate, fleet)
+	}
+	if s.Simulation != nil && s.Certificate != nil {
+		a.line("\nsimulated: %s", outcome(s.Simulation, r.Fleet))
+	}
+	return nil
+}
+
+// outcome returns what a simulation of a fleet came to in one line.
+func outcome(r *retryplan.Result, f *retryplan.Fleet) string {
+	text := fmt.Sprintf("%s attempts per run, %s of the runs failed", number(r.Amplification), percent(r.Failed))
+	switch {
+	case f.Trigger.Kind == 0:
+		return text
+	case r.Recovered:
+		return text + ", recovery after " + span(r.Recovery)
+	}
+	return text + ", no recovery in " + span(r.Simulated)
+}

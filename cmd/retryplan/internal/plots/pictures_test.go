@@ -1,0 +1,89 @@
+package plots_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
+	"github.com/retrygo/retry/retryplan"
+)
+
+// The pictures of README.md are drawn by this test: go test ./internal/plots -run README -update
+var update = flag.Bool("update", false, "write the pictures of README.md")
+
+func TestPicturesOfREADMEAreUpToDate(t *testing.T) {
+	jittered := plan(t, "full jitter", retry.Policy{
+		MaxAttempts: 9,
+		Backoff:     retry.Backoff{Base: 100 * time.Millisecond, Cap: 10 * time.Second, Jitter: retry.FullJitter},
+	})
+	budget := &retry.BudgetConfig{}
+	for _, row := range []struct {
+		file string
+		draw func() (*plots.Picture, error)
+	}{
+		{"retryplan-schedule.svg", func() (*plots.Picture, error) { return plots.Schedule(jittered) }},
+		{"retryplan-total-wait.svg", func() (*plots.Picture, error) { return plots.TotalWait(jittered) }},
+		{"retryplan-storm.svg", func() (*plots.Picture, error) {
+			return plots.Simulation(storm(t, "3 immediate retries", nil), storm(t, "3 immediate retries with a budget", budget))
+		}},
+	} {
+		t.Run(row.file, func(t *testing.T) {
+			p, err := row.draw()
+			require.NoError(t, err)
+			drawn := render(t, p, plots.SVG)
+			require.Less(t, len(drawn), 60_000, "a README should load fast")
+			path := filepath.Join("..", "..", "..", "..", "docs", "images", row.file)
+			if *update {
+				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+				require.NoError(t, os.WriteFile(path, drawn, 0o644))
+			}
+			kept, err := os.ReadFile(path)
+			require.NoError(t, err)
+			if runtime.GOARCH != "amd64" {
+				t.Skip("the last digit of a place may differ between processors: compared on amd64 only")
+			}
+			require.True(t, bytes.Equal(kept, drawn), "%s is not what this code draws: run the test with -update", row.file)
+		})
+	}
+}
+
+// storm is a server with a queue that stalls for 10s, at 70 % of its capacity, whose clients time out after 1s.
+func storm(t *testing.T, name string, budget *retry.BudgetConfig) plots.Run {
+	t.Helper()
+	s := retryplan.Scenario{
+		Policy: retry.Policy{
+			MaxAttempts: 4, AttemptTimeout: time.Second, Backoff: retry.Backoff{Delays: []time.Duration{0}},
+		},
+		Arrivals: retryplan.Arrivals{Rate: 70},
+		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * time.Millisecond)},
+		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: time.Minute, For: 10 * time.Second}},
+		Budget:   budget, Shared: true,
+		Duration: 4 * time.Minute, Seed: 1,
+	}
+	r, err := retryplan.Simulate(context.Background(), s)
+	require.NoError(t, err)
+	return plots.Run{Name: name, Result: r, Triggers: s.Triggers}
+}
+
+func plan(t *testing.T, name string, p retry.Policy) plots.Plan {
+	t.Helper()
+	made, err := retryplan.New(p, retryplan.Model{})
+	require.NoError(t, err)
+	return plots.Plan{Name: name, Plan: made}
+}
+
+func render(t *testing.T, p *plots.Picture, f plots.Format) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, p.Write(&b, f))
+	return b.Bytes()
+}

@@ -1,0 +1,135 @@
+// Package plots draws what package retryplan computes: as an SVG or PNG file, and as text for a terminal.
+//
+// The same input gives the same bytes. Pictures have a light background, are 720 CSS pixels wide, and tell series apart by
+// dashes and markers as well as by colour, so that they survive a grey printer.
+package plots
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/retrygo/retry/retryplan"
+)
+
+// Most is how many plans or runs one picture can show: there are no more lines that a reader can tell apart.
+const Most = 8
+
+// Plan is a plan with the name that the picture gives it. An empty name counts as "policy 1", "policy 2", ...
+type Plan struct {
+	Name string
+	Plan *retryplan.Plan
+}
+
+// Run is a simulation with the name that the picture gives it. An empty name counts as "run 1", "run 2", ...
+type Run struct {
+	Name   string
+	Result retryplan.Result
+	// Triggers are those of the Scenario: they are shaded and named.
+	Triggers []retryplan.Trigger
+}
+
+// Schedule draws the wait before each attempt with its jitter envelope, of one plan or of several side by side. It returns an
+// error for no plan, for more than Most, and for a nil Plan.
+func Schedule(plans ...Plan) (*Picture, error) {
+	plans, err := checkPlans(plans)
+	if err != nil {
+		return nil, err
+	}
+	return &Picture{sections: []section{scheduleSection(plans)}, text: scheduleText(plans)}, nil
+}
+
+// TotalWait draws the distribution of Plan.TotalWait as the share of runs that have waited no longer, with the median, the
+// 99th percentile and the worst case marked. Errors are those of Schedule.
+func TotalWait(plans ...Plan) (*Picture, error) {
+	plans, err := checkPlans(plans)
+	if err != nil {
+		return nil, err
+	}
+	totals := totalsOf(plans)
+	return &Picture{sections: []section{totalSection(totals)}, text: totalText(totals)}, nil
+}
+
+// Plans draws the pictures of Schedule and TotalWait, one above the other. Errors are those of Schedule.
+func Plans(plans ...Plan) (*Picture, error) {
+	plans, err := checkPlans(plans)
+	if err != nil {
+		return nil, err
+	}
+	totals := totalsOf(plans)
+	upper, lower := scheduleText(plans), totalText(totals)
+	return &Picture{
+		sections: []section{scheduleSection(plans), totalSection(totals)},
+		text:     func(width int) string { return upper(width) + "\n" + lower(width) },
+	}, nil
+}
+
+// Simulation draws the time series of a run in panels that share the time axis: load, goodput and queue. Of several runs it
+// draws the goodput of each in one panel and the attempts of each in another. Where there is nothing in the series the
+// picture says so. It returns an error for no run, for more than Most, and for a series without a Step above 0.
+func Simulation(runs ...Run) (*Picture, error) {
+	if err := checkCount(len(runs), "run"); err != nil {
+		return nil, err
+	}
+	var errs []error
+	named := make([]Run, len(runs))
+	for i, r := range runs {
+		r.Name = nameOf(r.Name, "run", i)
+		if r.Result.Step <= 0 && len(r.Result.Series) > 0 {
+			errs = append(errs, fmt.Errorf("plots: %s has a series with a step of %s, not above 0", r.Name, r.Result.Step))
+		}
+		named[i] = r
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return &Picture{sections: []section{simulationSection(named)}, text: simulationText(named)}, nil
+}
+
+func checkPlans(plans []Plan) ([]Plan, error) {
+	if err := checkCount(len(plans), "plan"); err != nil {
+		return nil, err
+	}
+	var errs []error
+	named := make([]Plan, len(plans))
+	for i, p := range plans {
+		p.Name = nameOf(p.Name, "policy", i)
+		if p.Plan == nil {
+			errs = append(errs, fmt.Errorf("plots: %s has no plan", p.Name))
+		}
+		named[i] = p
+	}
+	return named, errors.Join(errs...)
+}
+
+func checkCount(n int, noun string) error {
+	switch {
+	case n == 0:
+		return fmt.Errorf("plots: no %s to draw", noun)
+	case n > Most:
+		return fmt.Errorf("plots: %d %ss in one picture, at most %d can be told apart", n, noun, Most)
+	}
+	return nil
+}
+
+// longestName is as many runes as fit beside the figures of a legend entry.
+const longestName = 40
+
+// nameOf returns a name that fits and that can stand in XML and on a terminal: it may come from a file.
+func nameOf(name, fallback string, i int) string {
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
+			return r
+		}
+		return ' '
+	}, name)
+	name = strings.Join(strings.Fields(name), " ")
+	if name == "" {
+		return fmt.Sprintf("%s %d", fallback, i+1)
+	}
+	if runes := []rune(name); len(runes) > longestName {
+		return strings.TrimSpace(string(runes[:longestName-1])) + "…"
+	}
+	return name
+}

@@ -1,0 +1,328 @@
+package plots_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"image/png"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rivo/uniseg"
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
+	"github.com/retrygo/retry/retryplan"
+)
+
+func TestPicturesSayWhatTheyShow(t *testing.T) {
+	standard := plan(t, "standard", retry.Standard())
+	aggressive := plan(t, "aggressive", retry.Aggressive())
+	short := plan(t, "short", retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Second, Jitter: retry.EqualJitter}})
+	late := plan(t, "late", retry.Policy{TTL: time.Minute})
+	many := plan(t, "for ever", retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Cap: time.Minute}})
+	run := storm(t, "storm", nil)
+	for _, row := range []struct {
+		name  string
+		draw  func() (*plots.Picture, error)
+		texts []string
+	}{
+		{"a schedule", func() (*plots.Picture, error) { return plots.Schedule(standard) },
+			[]string{"Wait before each attempt: standard", "wait (log scale)", "attempt", "2", "3", "4", "wait, no jitter", "1m", "30m", "3h"}},
+		{"a schedule with jitter", func() (*plots.Picture, error) { return plots.Schedule(short) },
+			[]string{"wait", "mean", "shortest to longest", "p50", "p90", "p99", "1s", "2s"}},
+		{"a schedule that the TTL cuts", func() (*plots.Picture, error) { return plots.Schedule(late) },
+			[]string{"can never start (ttl_elapsed)"}},
+		{"a schedule beyond what was looked at", func() (*plots.Picture, error) { return plots.Schedule(many) },
+			[]string{"Attempts go on after the last one shown, 100.", "100"}},
+		{"a total wait", func() (*plots.Picture, error) { return plots.TotalWait(short) },
+			[]string{"share of runs", "total wait of a run that never succeeds", "p50 2.25s", "worst case 3s", "50 %", "2s", "3s"}},
+		{"a total wait without chance", func() (*plots.Picture, error) { return plots.TotalWait(standard) },
+			[]string{"always 3h31m", "1h", "2h"}},
+		{"policies side by side", func() (*plots.Picture, error) { return plots.Plans(standard, aggressive, short) },
+			[]string{"standard", "aggressive", "short", "total wait of a run that never succeeds (log scale)",
+				"aggressive: p50 6m10s, p99 6m10s, worst 6m10s", "shortest to longest wait; the line is the mean"}},
+		{"a simulation", func() (*plots.Picture, error) { return plots.Simulation(run) },
+			[]string{"Simulation: storm", "load, per second", "goodput, per second", "queue, attempts", "time since the start",
+				"stall 10s", "trigger", "runs offered", "attempts sent", "1m30s", "4m", "200"}},
+		{"simulations", func() (*plots.Picture, error) { return plots.Simulation(run, storm(t, "", &retry.BudgetConfig{})) },
+			[]string{"goodput, per second", "attempts sent, per second", "storm", "run 2", "stall 10s", "time since the start"}},
+		{"a simulation of nothing", func() (*plots.Picture, error) { return plots.Simulation(plots.Run{}) },
+			[]string{"no data: nothing was simulated"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p, err := row.draw()
+			require.NoError(t, err)
+			require.Subset(t, textsOf(t, render(t, p, plots.SVG)), row.texts)
+		})
+	}
+}
+
+func TestPNGHasTwoPixelsForEachOfTheSVG(t *testing.T) {
+	p, err := plots.Plans(plan(t, "standard", retry.Standard()))
+	require.NoError(t, err)
+	var size struct {
+		Width  string `xml:"width,attr"`
+		Height string `xml:"height,attr"`
+	}
+	require.NoError(t, xml.Unmarshal(render(t, p, plots.SVG), &size))
+	picture, err := png.Decode(bytes.NewReader(render(t, p, plots.PNG)))
+	require.NoError(t, err)
+	require.Equal(t, "540pt", size.Width)
+	require.Equal(t, 2*720, picture.Bounds().Dx())
+	points, err := strconv.ParseFloat(strings.TrimSuffix(size.Height, "pt"), 64)
+	require.NoError(t, err)
+	require.InDelta(t, points*2*96/72, picture.Bounds().Dy(), 1)
+
+	_, _, _, alpha := picture.At(0, 0).RGBA()
+	require.EqualValues(t, 0xffff, alpha, "the background is not transparent: text is dark")
+	red, green, blue, _ := picture.At(0, 0).RGBA()
+	require.Equal(t, []uint32{0xffff, 0xffff, 0xffff}, []uint32{red, green, blue})
+}
+
+func TestSameInputGivesSameBytes(t *testing.T) {
+	draw := func() *plots.Picture {
+		p, err := plots.Simulation(storm(t, "a", nil), storm(t, "b", &retry.BudgetConfig{}))
+		require.NoError(t, err)
+		return p
+	}
+	first := draw()
+	for _, f := range []plots.Format{plots.SVG, plots.PNG} {
+		once := render(t, first, f)
+		require.True(t, bytes.Equal(once, render(t, first, f)), "%s drawn twice", f)
+		require.True(t, bytes.Equal(once, render(t, draw(), f)), "%s made twice", f)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	one := plan(t, "one", retry.Policy{MaxAttempts: 1})
+	nine := make([]plots.Plan, 9)
+	for i := range nine {
+		nine[i] = one
+	}
+	series := retryplan.Result{Series: make([]retryplan.Point, 1)}
+	for _, row := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"no plan", second(plots.Schedule()), "plots: no plan to draw"},
+		{"no plan for totals", second(plots.TotalWait()), "plots: no plan to draw"},
+		{"no plan for both", second(plots.Plans()), "plots: no plan to draw"},
+		{"nine plans", second(plots.Plans(nine...)), "plots: 9 plans in one picture, at most 8 can be told apart"},
+		{"nil plans, all of them told", second(plots.Schedule(one, plots.Plan{}, plots.Plan{Name: "x"})),
+			"plots: policy 2 has no plan\nplots: x has no plan"},
+		{"no run", second(plots.Simulation()), "plots: no run to draw"},
+		{"nine runs", second(plots.Simulation(make([]plots.Run, 9)...)), "plots: 9 runs in one picture, at most 8 can be told apart"},
+		{"a series without a step", second(plots.Simulation(plots.Run{Result: series})),
+			"plots: run 1 has a series with a step of 0s, not above 0"},
+		{"another ending", second(plots.FormatOf("dir.png/plan.pdf")), `plots: "dir.png/plan.pdf" ends in ".pdf": want .svg or .png`},
+		{"no ending", second(plots.FormatOf("plan")), `plots: "plan" has no ending that says what to draw: want .svg or .png`},
+	} {
+		t.Run(row.name, func(t *testing.T) { require.EqualError(t, row.err, row.want) })
+	}
+}
+
+func TestFormatIsThatOfTheEnding(t *testing.T) {
+	for path, want := range map[string]plots.Format{"a.svg": plots.SVG, "b.c/A.SVG": plots.SVG, "x.y.PnG": plots.PNG} {
+		got, err := plots.FormatOf(path)
+		require.NoError(t, err)
+		require.Equal(t, want, got, path)
+	}
+}
+
+func TestWriteTellsOfAWriterThatFails(t *testing.T) {
+	p, err := plots.Schedule(plan(t, "standard", retry.Standard()))
+	require.NoError(t, err)
+	for _, f := range []plots.Format{plots.SVG, plots.PNG} {
+		require.ErrorIs(t, p.Write(brokenPipe{}, f), io.ErrClosedPipe, f)
+	}
+	require.EqualError(t, p.Write(io.Discard, "gif"), `plots: unknown format "gif": want "svg" or "png"`)
+}
+
+func TestSave(t *testing.T) {
+	p, err := plots.Schedule(plan(t, "standard", retry.Standard()))
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "out.svg")
+	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("old "), 100_000), 0o600))
+	require.NoError(t, p.Save(path))
+	saved, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(render(t, p, plots.SVG), saved), "the old file is replaced, all of it")
+
+	require.ErrorContains(t, p.Save(filepath.Join(t.TempDir(), "out.txt")), `ends in ".txt"`)
+	missing := filepath.Join(t.TempDir(), "none", "out.png")
+	require.ErrorIs(t, p.Save(missing), os.ErrNotExist)
+	require.NoFileExists(t, missing)
+}
+
+func TestOddPlansAreDrawn(t *testing.T) {
+	forever := time.Duration(math.MaxInt64)
+	names := []string{
+		"", " ", "<&>\"'", "line\nbreak\tand\x00\x1b[31mescape", "\xff\xfe", "名前がとても長い方針の名前がとても長い方針の名前がとても長い方針",
+		"👩‍👩‍👧‍👦 family", "\u202egnp", strings.Repeat("very long ", 1000),
+	}
+	policies := []retry.Policy{
+		{MaxAttempts: 1}, {Disabled: true}, {MaxAttempts: 100}, {MaxAttempts: retry.Unlimited},
+		{Backoff: retry.Backoff{Delays: []time.Duration{0, 0, 0}}},
+		{Backoff: retry.Backoff{Delays: []time.Duration{forever, 0, 1, forever}}},
+		{MaxAttempts: 3, Backoff: retry.Backoff{Base: forever, Cap: forever, Jitter: retry.FullJitter}},
+		{MaxAttempts: 9, Backoff: retry.Backoff{Base: 1, Factor: 1e9, Cap: forever, Jitter: retry.EqualJitter}},
+		{MaxAttempts: 9, Backoff: retry.Backoff{Base: 1, Cap: 2}},
+	}
+	var all []plots.Plan
+	for i, p := range policies {
+		made := plan(t, names[i], p)
+		all = append(all, made)
+		drawAll(t, func() (*plots.Picture, error) { return plots.Plans(made) })
+	}
+	drawAll(t, func() (*plots.Picture, error) { return plots.Plans(all[1:]...) })
+	drawAll(t, func() (*plots.Picture, error) { return plots.Plans(all[:8]...) })
+	// Not what New gives, but what the types allow.
+	drawAll(t, func() (*plots.Picture, error) { return plots.Plans(plots.Plan{Plan: &retryplan.Plan{}}) })
+	odd := retryplan.Wait{Lo: forever, Hi: -forever, Mean: -1, P50: forever}
+	drawAll(t, func() (*plots.Picture, error) {
+		return plots.Schedule(plots.Plan{Plan: &retryplan.Plan{Attempts: []retryplan.PlannedAttempt{{Number: 7, Wait: odd}, {Number: 2, Wait: odd}}}})
+	})
+}
+
+func TestZeroPictureIsBlank(t *testing.T) {
+	drawAll(t, func() (*plots.Picture, error) { return new(plots.Picture), nil })
+	require.Empty(t, textsOf(t, render(t, new(plots.Picture), plots.SVG)))
+}
+
+func TestOddSimulationsAreDrawn(t *testing.T) {
+	forever := time.Duration(math.MaxInt64)
+	long := make([]retryplan.Point, 100_000)
+	for i := range long {
+		long[i] = retryplan.Point{Start: time.Duration(i) * time.Millisecond, Offered: i % 7, Attempts: i % 11, Queue: i}
+	}
+	triggers := []retryplan.Trigger{
+		{}, {Kind: retryplan.Stall, From: forever, For: forever}, {Kind: retryplan.Surge, Factor: math.Inf(1), For: forever},
+		{Kind: retryplan.Failing, Factor: math.NaN(), From: -forever, For: -forever}, {Kind: 200, For: time.Second},
+		{Kind: retryplan.Outage, From: 99 * time.Second}, {Kind: retryplan.CapacityCut, Factor: 0.25, For: time.Minute},
+		{Kind: retryplan.Slowdown, Factor: 1e300, For: time.Minute},
+	}
+	point := []retryplan.Point{{Offered: 3, Goodput: math.MaxInt, Queue: -5}}
+	for _, r := range []retryplan.Result{
+		{}, {Step: 1, Series: long}, {Step: time.Second, Series: point}, {Step: forever, Series: point}, {Step: 1, Series: point},
+		{Step: time.Second, Series: make([]retryplan.Point, 2)}, {Step: time.Second, Series: long[:50], Simulated: forever},
+	} {
+		run := plots.Run{Result: r, Triggers: triggers}
+		drawAll(t, func() (*plots.Picture, error) { return plots.Simulation(run) })
+		p, err := plots.Simulation(run, plots.Run{Name: "other"})
+		require.NoError(t, err)
+		textsOf(t, render(t, p, plots.SVG))
+	}
+}
+
+func TestLongSeriesMakeSmallPictures(t *testing.T) {
+	series := make([]retryplan.Point, 100_000)
+	for i := range series {
+		series[i] = retryplan.Point{Start: time.Duration(i) * time.Second, Offered: i * 31 % 97, Attempts: i * 17 % 89, Goodput: i % 7, Queue: i % 13}
+	}
+	p, err := plots.Simulation(plots.Run{Result: retryplan.Result{Step: time.Second, Series: series}})
+	require.NoError(t, err)
+	require.Less(t, len(render(t, p, plots.SVG)), 60_000)
+}
+
+func TestTextForms(t *testing.T) {
+	standard := plan(t, "standard", retry.Standard())
+	p, err := plots.Plans(standard)
+	require.NoError(t, err)
+	require.Equal(t, strings.Join([]string{
+		"Wait before each attempt: standard",
+		" 2 █                                 1m",
+		" 3                     █             30m",
+		" 4                                █  3h",
+		"   1m         log scale          3h",
+		"",
+		"Total wait, if every attempt fails: sta…",
+		" always 3h31m",
+		"",
+	}, "\n"), p.Text(40))
+
+	jittered := plan(t, "jittered", retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Second, Jitter: retry.FullJitter}})
+	p, err = plots.Schedule(jittered)
+	require.NoError(t, err)
+	require.Equal(t, strings.Join([]string{
+		"Wait before each attempt: jittered",
+		" 2 ░░░░░░█░░░░░░░                500ms (0 to 1s)",
+		" 3 ░░░░░░░░░░░░░█░░░░░░░░░░░░░░  1s (0 to 2s)",
+		"   0                         2s",
+		"",
+	}, "\n"), p.Text(48))
+
+	p, err = plots.TotalWait(standard, jittered)
+	require.NoError(t, err)
+	require.Contains(t, p.Text(80), "p50 3h31m, p99 3h31m, worst 3h31m")
+
+	p, err = plots.Simulation(storm(t, "storm", nil))
+	require.NoError(t, err)
+	lines := strings.Split(p.Text(71), "\n")
+	require.Equal(t, "Simulation of 4m: storm", lines[0])
+	require.Equal(t, " goodput       ▂▂▂▂▂▂▂▂▂▂", strings.TrimRight(lines[3][:strings.Index(lines[3], "most")], " "), "nothing after the stall")
+	require.Equal(t, " trigger                 ▔▔", lines[5])
+	require.Equal(t, "   stall 10s from 1m", lines[6])
+}
+
+// drawAll draws a picture in every form, and wants all of them to be whole.
+func drawAll(t *testing.T, draw func() (*plots.Picture, error)) {
+	t.Helper()
+	p, err := draw()
+	require.NoError(t, err)
+	svg := render(t, p, plots.SVG)
+	textsOf(t, svg)
+	for _, bad := range []string{"NaN", "Inf", "%!"} {
+		require.False(t, bytes.Contains(svg, []byte(bad)), "%s in a picture", bad)
+	}
+	_, err = png.Decode(bytes.NewReader(render(t, p, plots.PNG)))
+	require.NoError(t, err)
+	for _, width := range []int{-1, 40, 80, 1 << 30} {
+		text := p.Text(width)
+		require.True(t, strings.HasSuffix(text, "\n"))
+		for line := range strings.Lines(text) {
+			require.LessOrEqual(t, uniseg.StringWidth(strings.TrimSuffix(line, "\n")), min(max(width, 40), 200), line)
+			require.NotContains(t, line, "\x1b")
+		}
+	}
+}
+
+// textsOf parses a picture and returns what is written in it.
+func textsOf(t *testing.T, svg []byte) []string {
+	t.Helper()
+	d := xml.NewDecoder(bytes.NewReader(svg))
+	var texts []string
+	inText, titled := false, false
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			require.True(t, titled, "a picture has a name for those who cannot see it")
+			return texts
+		}
+		require.NoError(t, err)
+		switch token := token.(type) {
+		case xml.StartElement:
+			inText, titled = token.Name.Local == "text", titled || token.Name.Local == "title"
+		case xml.EndElement:
+			inText = false
+		case xml.CharData:
+			if inText {
+				texts = append(texts, string(token))
+			}
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

@@ -1,0 +1,191 @@
+package plots
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/retrygo/retry/retryplan"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// labelled is up to how many attempts the longest wait of each is written above it.
+const labelled = 12
+
+func scheduleSection(plans []Plan) section {
+	last, truncated, jittered := 2, false, false
+	var all, positive []float64
+	for _, p := range plans {
+		for _, a := range waits(p.Plan) {
+			last = max(last, a.Number)
+			jittered = jittered || a.Wait.Hi > a.Wait.Lo
+			all = append(all, a.Wait.Lo.Seconds(), a.Wait.Mean.Seconds(), a.Wait.Hi.Seconds())
+			positive = append(positive, a.Wait.Mean.Seconds())
+		}
+		truncated = truncated || p.Plan.Truncated
+	}
+	s := section{title: "Wait before each attempt"}
+	if len(plans) == 1 {
+		s.title += ": " + plans[0].Name
+	}
+	if truncated {
+		s.note = fmt.Sprintf("Attempts go on after the last one shown, %d.", last)
+	}
+	y := waitAxis(all, positive)
+	yLabel := "wait"
+	if y.log {
+		yLabel = "wait (log scale)"
+	}
+	p := newPanel(210, attemptAxis(2, last, 20), "attempt", y, yLabel)
+	switch {
+	case len(positive) == 0:
+		p.add(message("one attempt: there is no wait"))
+	case len(plans) == 1:
+		s.keys = singleSchedule(p, waits(plans[0].Plan), jittered)
+	default:
+		s.keys = manySchedules(p, plans, jittered)
+	}
+	s.panels = []panel{p}
+	return s
+}
+
+// waits returns the attempts that have a wait before them: all but the first.
+func waits(p *retryplan.Plan) []retryplan.PlannedAttempt {
+	var ws []retryplan.PlannedAttempt
+	for _, a := range p.Attempts {
+		if a.Number > 1 {
+			ws = append(ws, a)
+		}
+	}
+	return ws
+}
+
+// waitAxis chooses the scale by the means: full jitter reaches down to 0, which would ask for a log scale every time.
+func waitAxis(all, means []float64) axis {
+	if !spans(means) {
+		return durationAxis(0, upper(all...), false, false, 7).withRoom(0.08) // for the labels above the highest
+	}
+	mean, lo := leastPositive(means), leastPositive(all)
+	if lo < mean/30 { // next to nothing, which is drawn as 0
+		lo = mean
+	}
+	zero := false
+	for _, v := range all {
+		zero = zero || v < lo
+	}
+	return durationAxis(lo, upper(all...), true, zero, 8).withRoom(0.08)
+}
+
+func singleSchedule(p panel, attempts []retryplan.PlannedAttempt, jittered bool) []key {
+	const wide = 0.62 // of the room of an attempt
+	fill, gone := tint(blue, 0.25), tint(faint, 0.2)
+	var bars, never []box
+	var means, p50, p90, p99 []point
+	var texts labels
+	var reason string
+	for _, a := range attempts {
+		x, w := float64(a.Number), a.Wait
+		bars = append(bars, box{x, wide, w.Lo.Seconds(), w.Hi.Seconds()})
+		means = append(means, point{x, w.Mean.Seconds()})
+		p50 = append(p50, point{x, w.P50.Seconds()})
+		p90 = append(p90, point{x, w.P90.Seconds()})
+		p99 = append(p99, point{x, w.P99.Seconds()})
+		if a.Never != 0 {
+			never, reason = append(never, box{x, 1, p.y.min, p.y.max}), a.Never.Error()
+		}
+		if len(attempts) > labelled {
+			continue
+		}
+		text := label{at: point{x, w.Hi.Seconds()}, dy: 7.5, text: durationText(w.Hi), centered: true}
+		if !jittered { // beside the line, not on it
+			text.centered, text.ended, text.dx, text.dy = false, true, 3, 6
+		}
+		texts = append(texts, text)
+	}
+	var keys []key
+	main := looks[0]
+	p.add(boxes{gone, never})
+	if jittered {
+		p.add(boxes{fill, bars})
+		keys = append(keys, boxKey("shortest to longest", fill))
+	}
+	p.add(line{main.line(1.2), means})
+	dot := main.mark(size(len(attempts), 2.6))
+	if jittered {
+		// Above 40 attempts the quantiles would run into each other.
+		for _, q := range []struct {
+			name   string
+			dashes []vg.Length
+			at     []point
+		}{{"p50", nil, p50}, {"p90", []vg.Length{4, 2}, p90}, {"p99", []vg.Length{1.2, 1.6}, p99}} {
+			if len(attempts) > 40 {
+				break
+			}
+			style := draw.LineStyle{Color: black, Width: 1, Dashes: q.dashes}
+			p.add(strokes{style, wide, q.at})
+			keys = append(keys, lineKey(q.name, style, draw.GlyphStyle{}))
+		}
+	}
+	p.add(marks{dot, means}, texts)
+	name := "wait, no jitter"
+	if jittered {
+		name = "mean"
+	}
+	keys = append([]key{lineKey(name, main.line(1.2), dot)}, keys...)
+	if len(never) > 0 {
+		keys = append(keys, boxKey("can never start ("+reason+")", gone))
+	}
+	return keys
+}
+
+func manySchedules(p panel, plans []Plan, jittered bool) []key {
+	const group = 0.8 // of the room of an attempt
+	wide := group / float64(len(plans))
+	var keys []key
+	var over []func()
+	for i, plan := range plans {
+		attempts := waits(plan.Plan)
+		shift := (float64(i)+0.5)*wide - group/2
+		var bars []box
+		var means []point
+		for _, a := range attempts {
+			x := float64(a.Number) + shift
+			means = append(means, point{x, a.Wait.Mean.Seconds()})
+			if a.Wait.Hi > a.Wait.Lo {
+				bars = append(bars, box{x, wide * 0.85, a.Wait.Lo.Seconds(), a.Wait.Hi.Seconds()})
+			}
+		}
+		l := looks[i]
+		dot := l.mark(size(len(attempts), 2.8))
+		p.add(boxes{tint(l.color, 0.3), bars})
+		over = append(over, func() { p.add(line{l.line(1.2), means}, marks{dot, means}) })
+		name := plan.Name
+		if len(attempts) == 0 {
+			name += " (no retry)"
+		}
+		keys = append(keys, lineKey(name, l.line(1.2), dot))
+	}
+	for _, add := range over { // means above all bars
+		add()
+	}
+	if jittered {
+		keys = append(keys, boxKey("shortest to longest wait; the line is the mean", tint(faint, 0.3)))
+	}
+	return keys
+}
+
+// size returns r, or less where n marks in a row would touch.
+func size(n int, r vg.Length) vg.Length {
+	if n > 25 {
+		return max(r*25/vg.Length(n), 0.8)
+	}
+	return r
+}
+
+// longest returns d as text, and says where it may be more: durations saturate.
+func longest(d time.Duration) string {
+	if d == 1<<63-1 {
+		return durationText(d) + " or more"
+	}
+	return durationText(d)
+}

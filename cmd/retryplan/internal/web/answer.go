@@ -1,0 +1,249 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/retryplan"
+)
+
+// answer is what a state does, ready to be drawn: times are in seconds where they are drawn, and text where they are read.
+type answer struct {
+	Policy     policyText     `json:"policy"`
+	Findings   []wire.Finding `json:"findings"`
+	Plan       []fact         `json:"plan"`
+	Schedule   schedule       `json:"schedule"`
+	Total      curve          `json:"total"`
+	Verdict    verdict        `json:"verdict"`
+	Simulation simulation     `json:"simulation"`
+}
+
+// policyText is a policy to be copied.
+type policyText struct {
+	Line string `json:"line"`
+	Go   string `json:"go"`
+	JSON string `json:"json"`
+}
+
+// fact is a figure with its name.
+type fact struct {
+	Label string `json:"label"`
+	Value string `json:"value"`
+}
+
+// table is a chart for those who do not see it. Its first column heads the rows.
+type table struct {
+	Head []string   `json:"head"`
+	Rows [][]string `json:"rows"`
+}
+
+// schedule is the wait before each attempt from the second on. Never is the wait before an attempt that can never start;
+// of such an attempt the others are nil, and of the others Never is.
+type schedule struct {
+	Attempt []int      `json:"attempt"`
+	Lo      []*float64 `json:"lo"`
+	Mean    []*float64 `json:"mean"`
+	Hi      []*float64 `json:"hi"`
+	Never   []*float64 `json:"never"`
+	Summary string     `json:"summary"`
+	Table   table      `json:"table"`
+}
+
+// curve is the distribution function of the total wait.
+type curve struct {
+	Seconds []float64 `json:"seconds"`
+	CDF     []float64 `json:"cdf"`
+	Summary string    `json:"summary"`
+	Table   table     `json:"table"`
+}
+
+// errLimit is why a simulation ended before its time.
+var errLimit = errors.New("web: the simulation took too long")
+
+// answer computes everything, the simulation for as long as limit. What of q the packages refuse comes back as faults of the
+// page's fields. When ctx ends, the answer is worth nothing.
+func (q question) answer(ctx context.Context, limit time.Duration) (*answer, []fault) {
+	plan, err := retryplan.New(q.policy, q.model)
+	if err != nil {
+		return nil, faultsOf(err)
+	}
+	worst := plan.WorstCase
+	if q.failure == 0 { // a run that cannot fail has no waits, which is not what anybody means by the worst case
+		m := q.model
+		m.Failure = nil
+		failing, err := retryplan.New(q.policy, m)
+		if err != nil {
+			return nil, faultsOf(err)
+		}
+		worst = failing.WorstCase
+	}
+	a := &answer{
+		Findings: wire.NewFindings(retryplan.Lint(q.budgeted(), retryplan.Setting{
+			Inline: q.inline, Deadline: q.model.Deadline, Clients: q.fleet.Clients, Duration: q.model.Duration,
+		})),
+		Plan:     planFacts(plan, q.model, worst),
+		Schedule: newSchedule(plan),
+		Total:    newCurve(plan),
+	}
+	if a.Policy, err = q.text(); err != nil {
+		return nil, faultsOf(err)
+	}
+	if a.Verdict, err = q.verdict(); err != nil {
+		return nil, faultsOf(err)
+	}
+	var bad []fault
+	if a.Simulation, bad = q.simulation(ctx, limit); bad != nil {
+		return nil, bad
+	}
+	return a, nil
+}
+
+// budgeted returns the policy with the fleet's budget, for those who look at the policy alone.
+func (q question) budgeted() retry.Policy {
+	p := q.policy
+	if q.fleet.Budget != nil {
+		p.Budget = retry.NewBudget(*q.fleet.Budget)
+	}
+	return p
+}
+
+func (q question) text() (policyText, error) {
+	document, err := literal.Document(q.policy)
+	code := "policy := " + literal.Go(q.policy)
+	if q.fleet.Budget != nil {
+		code += "\npolicy.Budget = retry.NewBudget(" + literal.Budget(*q.fleet.Budget) + ")"
+	}
+	return policyText{Line: q.policy.String(), Go: code, JSON: document}, err
+}
+
+func planFacts(p *retryplan.Plan, m retryplan.Model, worst time.Duration) []fact {
+	facts := []fact{
+		{"A run succeeds", share(p.Success)},
+		{"Attempts per run", number(p.Load)},
+		{"Attempts that can start", fmt.Sprintf("%d of %d", p.Effective, len(p.Attempts))},
+		{"Half of the runs end within", span(p.Elapsed.Quantile(.5))},
+		{"99 % of the runs end within", span(p.Elapsed.Quantile(.99))},
+		{"Worst case, all attempts failing", span(worst)},
+	}
+	if m.Deadline > 0 {
+		facts = slices.Insert(facts, 1, fact{"Within the deadline of " + span(m.Deadline), share(p.InTime)})
+	}
+	if p.Truncated {
+		facts = append(facts, fact{"Looked at", fmt.Sprintf("the first %d attempts; the policy allows more", len(p.Attempts))})
+	}
+	return facts
+}
+
+func newSchedule(p *retryplan.Plan) schedule {
+	s := schedule{
+		Attempt: []int{}, Lo: []*float64{}, Mean: []*float64{}, Hi: []*float64{}, Never: []*float64{},
+		Table: table{Head: []string{"Attempt", "Wait before it", "Mean wait", "Can start"}, Rows: [][]string{}},
+	}
+	var waits []string
+	for _, a := range p.Attempts {
+		if a.Number == 1 {
+			continue
+		}
+		s.Attempt = append(s.Attempt, a.Number)
+		lo, mean, hi := seconds(a.Wait.Lo), seconds(a.Wait.Mean), seconds(a.Wait.Hi)
+		when := between(a.Earliest, a.Latest)
+		if a.Never != 0 {
+			lo, mean, hi, when = nil, nil, nil, "never: "+wire.Reason(a.Never)
+			s.Never = append(s.Never, seconds(a.Wait.Mean))
+		} else {
+			s.Never = append(s.Never, nil)
+		}
+		s.Lo, s.Mean, s.Hi = append(s.Lo, lo), append(s.Mean, mean), append(s.Hi, hi)
+		s.Table.Rows = append(s.Table.Rows, []string{fmt.Sprint(a.Number), between(a.Wait.Lo, a.Wait.Hi), span(a.Wait.Mean), when})
+		waits = append(waits, between(a.Wait.Lo, a.Wait.Hi))
+	}
+	s.Summary = "No waits: there is one attempt."
+	if len(waits) > 0 {
+		const shown = 8
+		more := ""
+		if len(waits) > shown {
+			waits, more = waits[:shown], ", and so on"
+		}
+		s.Summary = fmt.Sprintf("Waits before attempts 2 to %d: %s%s.", len(p.Attempts), strings.Join(waits, ", "), more)
+	}
+	return s
+}
+
+// curvePoints is as many points as a phone's screen shows.
+const curvePoints = 240
+
+// newCurve returns the distribution function of the total wait, with room on both sides of what can happen, and two points
+// at its least value, where it may jump.
+func newCurve(p *retryplan.Plan) curve {
+	d := p.TotalWait
+	lo, hi := d.Min(), d.Max()
+	if p := d.Quantile(.999); hi/1000 > p {
+		hi = p
+	}
+	// A twentieth on either side, and no more than there is; a fixed total gets half of itself.
+	room := max((hi-lo)/20, time.Millisecond)
+	if lo == hi {
+		room = max(hi/2, time.Millisecond)
+	}
+	from, to := max(0, lo-room), hi+room
+	if to < hi {
+		to = hi
+	}
+	xs := []time.Duration{lo, hi}
+	if lo > 0 {
+		xs = append(xs, lo-1)
+	}
+	for i := range curvePoints + 1 {
+		xs = append(xs, from+time.Duration(float64(to-from)*(float64(i)/curvePoints)))
+	}
+	slices.Sort(xs)
+	xs = slices.Compact(xs)
+	c := curve{Table: table{Head: []string{"Share of runs", "Total wait at most"}}}
+	for _, x := range xs {
+		c.Seconds, c.CDF = append(c.Seconds, x.Seconds()), append(c.CDF, d.CDF(x))
+	}
+	for _, q := range []float64{0, .1, .25, .5, .75, .9, .95, .99, 1} {
+		c.Table.Rows = append(c.Table.Rows, []string{share(q), span(d.Quantile(q))})
+	}
+	c.Table.Rows[0][0] = "the shortest"
+	c.Table.Rows[len(c.Table.Rows)-1][0] = "the longest"
+	c.Summary = fmt.Sprintf("If every attempt fails, all waits together take %s; half of such runs wait for %s at most, 99 %% for %s.",
+		between(d.Min(), d.Max()), span(d.Quantile(.5)), span(d.Quantile(.99)))
+	return c
+}
+
+// faultsOf puts what the packages say in terms of the page's fields.
+func faultsOf(err error) []fault {
+	e := wire.NewError(err)
+	if len(e.Fields) == 0 {
+		return []fault{{Text: e.Error}}
+	}
+	var bad []fault
+	for _, f := range e.Fields {
+		bad = append(bad, fault{Field: keyOf[f.Field], Text: sentence(f.Value, f.Rule)})
+		if keyOf[f.Field] == "" {
+			bad[len(bad)-1].Text = f.Field + " " + bad[len(bad)-1].Text
+		}
+	}
+	return bad
+}
+
+// keyOf is the page's field for a field of a type.
+var keyOf = map[string]string{
+	"Policy.MaxAttempts": "max_attempts", "Policy.Base": "base", "Policy.Factor": "factor", "Policy.Cap": "cap",
+	"Policy.Delays": "delays", "Policy.Jitter": "jitter", "Policy.JitterRatio": "jitter_ratio", "Policy.Mode": "mode",
+	"Policy.AttemptTimeout": "attempt_timeout", "Policy.TTL": "ttl", "Policy.MaxHint": "max_hint",
+	"Model.Failure": "failure", "Model.Duration": "duration", "Model.Deadline": "deadline",
+	"Fleet.Rate": "rate", "Fleet.Capacity": "capacity", "Fleet.Workers": "capacity", "Fleet.Clients": "clients",
+	"Fleet.Deadline": "deadline", "Fleet.Trigger": "trigger", "Fleet.Trigger.Kind": "trigger",
+	"Fleet.Trigger.For": "trigger_length", "Fleet.Trigger.Factor": "trigger_factor", "Fleet.Budget": "budget",
+	"Fleet.Budget.Ratio": "budget_ratio", "Fleet.Budget.Burst": "budget_burst",
+	"Scenario.Clients": "clients", "Scenario.Duration": "trigger_length", "Scenario.Deadline": "deadline",
+}

@@ -1,0 +1,167 @@
+// The page: a state, fields that change it, and the server's answer to it.
+import { Chart } from "./charts.js";
+import { Controls } from "./controls.js";
+import { fleetFields, policyFields } from "./fields.js";
+
+const $ = (id) => document.getElementById(id);
+const fields = [...policyFields, ...fleetFields];
+const debounce = 90; // ms: a slider that is being moved asks about ten times a second
+
+const { state: opening, presets } = await (await fetch("api/start")).json();
+const state = {};
+setState(opening, location.hash);
+
+const controls = [
+  new Controls($("policy-controls"), policyFields, state, changed),
+  new Controls($("fleet-controls"), fleetFields, state, changed),
+];
+const charts = {
+  schedule: new Chart($("schedule"), "schedule"), total: new Chart($("total"), "total"),
+  load: new Chart($("load"), "load"), queue: new Chart($("queue"), "queue"),
+};
+
+/** setState sets the state to one given, with what an address's fragment says on top of it. */
+function setState(given, fragment) {
+  const link = new URLSearchParams(fragment.slice(1));
+  for (const { key } of fields) state[key] = link.get(key) ?? given[key] ?? "";
+}
+
+/** link writes into the address what differs from the opening state. */
+function link() {
+  const set = fields.filter(({ key }) => state[key] !== (opening[key] ?? ""));
+  const fragment = new URLSearchParams(set.map(({ key }) => [key, state[key]])).toString();
+  if (fragment !== location.hash.slice(1)) history.replaceState(null, "", fragment ? "#" + fragment : location.pathname);
+}
+
+let timer, asked;
+
+function changed() {
+  link();
+  clearTimeout(timer);
+  timer = setTimeout(evaluate, debounce);
+}
+
+/** evaluate asks about the state and shows the answer. A question that is overtaken is aborted, and its answer not shown. */
+async function evaluate() {
+  asked?.abort();
+  const mine = (asked = new AbortController());
+  document.body.setAttribute("aria-busy", "true");
+  let answer, faults;
+  try {
+    const response = await fetch("api/evaluate", {
+      method: "POST", signal: mine.signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(state),
+    });
+    const body = await response.json();
+    if (response.ok) answer = body;
+    else faults = body.errors;
+  } catch {
+    faults = [{ text: "retryplan does not answer. Is it still running?" }];
+  }
+  if (mine.signal.aborted) return;
+  document.body.removeAttribute("aria-busy");
+  tell(faults ?? []);
+  if (answer) show(answer);
+}
+
+/** tell shows faults at their fields, and above all what no field shows; the last good picture stays, greyed. */
+function tell(faults) {
+  const label = (key) => controls.map((c) => c.label(key)).find(Boolean);
+  const lost = controls.reduce((rest, c) => c.fail(rest), faults);
+  const texts = lost.map(({ field, text }) => (label(field) ? label(field) + ": " + text : text));
+  if (faults.length > lost.length) texts.unshift("Not redrawn: see the fields marked below.");
+  setText($("problem"), texts.join(" "));
+  $("problem").hidden = texts.length === 0;
+  document.body.classList.toggle("stale", faults.length > 0);
+}
+
+function show(answer) {
+  $("verdict").dataset.kind = answer.verdict.kind;
+  setText($("verdict"), answer.verdict.title);
+  setText($("line"), answer.policy.line);
+  setText($("why"), answer.verdict.text);
+  setText($("note"), answer.simulation.note);
+  $("note").hidden = answer.simulation.note === "";
+  facts($("plan-facts"), answer.plan);
+  facts($("simulation-facts"), answer.simulation.facts);
+  facts($("certificate-facts"), answer.verdict.facts);
+  findings(answer.findings);
+  copyable($("go"), answer.policy.go);
+  copyable($("json"), answer.policy.json);
+  $("no-budget").hidden = state.budget === "none";
+  charts.schedule.draw(answer.schedule);
+  charts.total.draw(answer.total);
+  charts.load.draw(answer.simulation);
+  charts.queue.draw({ ...answer.simulation, summary: "Queue. " + answer.simulation.summary });
+  document.body.dataset.drawn = Number(document.body.dataset.drawn ?? 0) + 1;
+}
+
+/** setText leaves a text alone that is the same already: a live region would say it again. */
+function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+function copyable(field, text) {
+  field.value = text;
+  field.rows = text.split("\n").length + 1;
+}
+
+function node(tag, text) {
+  const e = document.createElement(tag);
+  e.textContent = text;
+  return e;
+}
+
+function facts(list, all) {
+  list.replaceChildren(...all.map(({ label, value }) => {
+    const pair = document.createElement("div");
+    pair.append(node("dt", label), node("dd", value));
+    return pair;
+  }));
+}
+
+function findings(all) {
+  $("findings").replaceChildren(...all.map(({ level, text, change }) => {
+    const item = document.createElement("li");
+    item.dataset.level = level;
+    item.append(node("strong", level + ":"), " " + text + " ", node("small", change));
+    return item;
+  }));
+  if (all.length === 0) $("findings").append(node("li", "Nothing to say against this policy."));
+}
+
+for (const { label, title, state: preset } of presets) {
+  const button = node("button", label);
+  button.type = "button";
+  button.title = title;
+  button.addEventListener("click", () => {
+    Object.assign(state, preset);
+    for (const c of controls) c.show();
+    changed();
+  });
+  $("presets").append(button);
+}
+
+for (const button of document.querySelectorAll("[data-copy]")) {
+  button.addEventListener("click", async () => {
+    const field = $(button.dataset.copy);
+    try {
+      await navigator.clipboard.writeText(field.value);
+      $("copied").textContent = "Copied.";
+    } catch { // a browser that does not let the page write: the keyboard still can
+      field.focus();
+      field.select();
+      $("copied").textContent = "Selected: press Ctrl+C or ⌘C to copy.";
+    }
+  });
+}
+
+for (const form of document.forms) form.addEventListener("submit", (e) => e.preventDefault());
+addEventListener("hashchange", () => {
+  setState(opening, location.hash);
+  for (const c of controls) c.show();
+  changed();
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  for (const chart of Object.values(charts)) chart.redraw();
+});
+evaluate();

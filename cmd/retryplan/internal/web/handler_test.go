@@ -1,0 +1,358 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"go/parser"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/web"
+	"github.com/retrygo/retry/retryconf"
+	"github.com/stretchr/testify/require"
+)
+
+// answer is what the tests read of an answer.
+type answer struct {
+	Policy struct{ Line, Go, JSON string }
+	Plan   []struct{ Label, Value string }
+
+	Schedule struct {
+		Attempt             []int
+		Lo, Mean, Hi, Never []*float64
+	}
+	Total      struct{ Seconds, CDF []float64 }
+	Verdict    struct{ Kind, Title, Text string }
+	Simulation struct {
+		Seconds, Offered, Attempts, Goodput, Queue []float64
+		Trigger                                    [2]float64
+		Partial                                    bool
+		Note                                       string
+	}
+	Findings []struct{ Code string }
+	Errors   []struct{ Field, Text string }
+}
+
+func handler(t testing.TB, limit time.Duration) http.Handler {
+	t.Helper()
+	h, err := web.NewHandler(retry.Policy{}, limit)
+	require.NoError(t, err)
+	return h
+}
+
+// request returns a request for an evaluation, as the page makes it.
+func request(body string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:8080/api/evaluate", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Origin", "http://127.0.0.1:8080")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	return r
+}
+
+// evaluate asks about the opening state with some changes to it.
+func evaluate(t testing.TB, limit time.Duration, changes map[string]string) (int, answer) {
+	t.Helper()
+	state := web.Defaults()
+	maps.Copy(state, changes)
+	body, err := json.Marshal(state)
+	require.NoError(t, err)
+	w := httptest.NewRecorder()
+	handler(t, limit).ServeHTTP(w, request(string(body)))
+	var a answer
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &a))
+	return w.Code, a
+}
+
+func TestRequestsThatAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*http.Request)
+		status int
+	}{
+		"a body that is no JSON":           {func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("{")) }, http.StatusBadRequest},
+		"a state that is no object":        {func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader(`["base"]`)) }, http.StatusBadRequest},
+		"a field that is no text":          {func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader(`{"base":5}`)) }, http.StatusBadRequest},
+		"a field that is none of the page": {func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader(`{"bsae":"5s"}`)) }, http.StatusUnprocessableEntity},
+		"a body that is too large": {func(r *http.Request) {
+			r.Body = io.NopCloser(strings.NewReader(`{"delays":"` + strings.Repeat("1s,", 64<<10) + `"}`))
+		}, http.StatusRequestEntityTooLarge},
+		"another method":                    {func(r *http.Request) { r.Method = http.MethodGet }, http.StatusMethodNotAllowed},
+		"a file that does not exist":        {func(r *http.Request) { r.Method, r.URL.Path = http.MethodGet, "/go.mod" }, http.StatusNotFound},
+		"a form, which any page could send": {func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, http.StatusUnsupportedMediaType},
+		"another name (DNS rebinding)":      {func(r *http.Request) { r.Host = "evil.example:8080" }, http.StatusForbidden},
+		"a name that begins like ours":      {func(r *http.Request) { r.Host = "localhost.evil.example" }, http.StatusForbidden},
+		"an address of the network":         {func(r *http.Request) { r.Host = "192.168.0.1:8080" }, http.StatusForbidden},
+		"no name":                           {func(r *http.Request) { r.Host = "" }, http.StatusForbidden},
+		"a page elsewhere": {func(r *http.Request) {
+			r.Header.Set("Origin", "http://evil.example")
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+		}, http.StatusForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := request(`{}`)
+			c.change(r)
+			w := httptest.NewRecorder()
+			handler(t, time.Minute).ServeHTTP(w, r)
+			require.Equal(t, c.status, w.Code, "%s", w.Body)
+			require.Empty(t, w.Header().Get("Access-Control-Allow-Origin"))
+		})
+	}
+}
+
+func TestNamesOfThisMachine(t *testing.T) {
+	for _, host := range []string{"localhost", "localhost:8080", "127.0.0.1:8080", "127.8.9.1", "[::1]:8080", "[::1]"} {
+		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		handler(t, time.Minute).ServeHTTP(w, r)
+		require.Equal(t, http.StatusOK, w.Code, host)
+		require.Contains(t, w.Header().Get("Content-Security-Policy"), "default-src 'self';")
+		require.NotContains(t, w.Header().Get("Content-Security-Policy"), "unsafe")
+		require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	status, a := evaluate(t, time.Minute, map[string]string{
+		"max_attempts": "4", "base": "1s", "factor": "2", "cap": "", "jitter": "none", "attempt_timeout": "1s", "ttl": "5s",
+		"rate": "40", "failure": "0", "budget": "client", "budget_ratio": "0.25", "budget_burst": "20",
+	})
+	require.Equal(t, http.StatusOK, status, "%v", a.Errors)
+	require.Equal(t, []int{2, 3, 4}, a.Schedule.Attempt)
+	for i, seconds := range []float64{1, 2} {
+		require.Equal(t, []float64{seconds, seconds, seconds}, []float64{*a.Schedule.Lo[i], *a.Schedule.Mean[i], *a.Schedule.Hi[i]})
+	}
+	require.Nil(t, a.Schedule.Lo[2])
+	require.Equal(t, 4.0, *a.Schedule.Never[2], "1s + 2s + 4s is past the TTL of 5s")
+
+	last := len(a.Total.CDF) - 1
+	require.Zero(t, a.Total.CDF[0], "a fixed total of 7s is a step")
+	require.Equal(t, 1.0, a.Total.CDF[last])
+	require.Less(t, a.Total.Seconds[0], 7.0)
+	require.Greater(t, a.Total.Seconds[last], 7.0)
+
+	expression, ok := strings.CutPrefix(a.Policy.Go, "policy := ")
+	require.True(t, ok)
+	literal, budget, ok := strings.Cut(expression, "\npolicy.Budget = ")
+	require.True(t, ok)
+	for _, code := range []string{literal, budget} {
+		_, err := parser.ParseExpr(code)
+		require.NoError(t, err, code)
+	}
+	require.Equal(t, "retry.NewBudget(retry.BudgetConfig{Ratio: 0.25, Burst: 20})", budget)
+	spec, err := retryconf.Parse([]byte(a.Policy.JSON), retryconf.Limits{})
+	require.NoError(t, err)
+	p, err := spec.Policy()
+	require.NoError(t, err)
+	require.Equal(t, a.Policy.Line, p.String(), "the document is of the same policy")
+
+	s := a.Simulation
+	require.False(t, s.Partial)
+	require.NotEmpty(t, s.Seconds)
+	for _, column := range [][]float64{s.Offered, s.Attempts, s.Goodput, s.Queue} {
+		require.Len(t, column, len(s.Seconds))
+	}
+	require.Equal(t, 10.0, s.Trigger[1]-s.Trigger[0])
+}
+
+func TestFaultsNameTheirFields(t *testing.T) {
+	for name, c := range map[string]struct {
+		changes map[string]string
+		fields  []string
+	}{
+		"a duration without a unit":    {map[string]string{"base": "250"}, []string{"base"}},
+		"what is wrong between fields": {map[string]string{"base": "5s", "cap": "1s"}, []string{"cap"}},
+		"several at once":              {map[string]string{"max_attempts": "0", "ttl": "soon", "rate": "-1", "failure": "2"}, []string{"failure", "max_attempts", "rate", "ttl"}},
+		"a delay of a list":            {map[string]string{"mode": "list", "delays": "1s, x"}, []string{"delays"}},
+		"a list without delays":        {map[string]string{"mode": "list", "delays": ""}, []string{"delays"}},
+		"part of a client":             {map[string]string{"clients": "1.5"}, []string{"clients"}},
+		"too many clients":             {map[string]string{"clients": "1000000"}, []string{"clients"}},
+		"too many runs":                {map[string]string{"rate": "10000", "capacity": "10000"}, []string{"rate"}},
+		"a rate that is no number":     {map[string]string{"rate": "NaN"}, []string{"rate"}},
+		"an endless trigger":           {map[string]string{"trigger_length": "2h"}, []string{"trigger_length"}},
+		"a trigger that is none":       {map[string]string{"trigger": "fire"}, []string{"trigger"}},
+		"a share above 1":              {map[string]string{"trigger": "failing", "trigger_factor": "1.5"}, []string{"trigger_factor"}},
+		"decorrelated without growth":  {map[string]string{"mode": "linear", "jitter": "decorrelated"}, []string{"jitter"}},
+		"a timeout above the TTL":      {map[string]string{"attempt_timeout": "10s", "ttl": "5s"}, []string{"attempt_timeout"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, a := evaluate(t, time.Minute, c.changes)
+			require.Equal(t, http.StatusUnprocessableEntity, status)
+			fields := map[string]bool{}
+			for _, e := range a.Errors {
+				fields[e.Field] = true
+				require.NotEmpty(t, e.Text)
+			}
+			want := map[string]bool{}
+			for _, field := range c.fields {
+				want[field] = true
+			}
+			require.Equal(t, want, fields, "%v", a.Errors)
+		})
+	}
+}
+
+func TestUnusedFieldsAreNotLookedAt(t *testing.T) {
+	status, a := evaluate(t, time.Minute, map[string]string{
+		"mode": "list", "delays": "1s", "max_attempts": "", "base": "nonsense", "factor": "0", "cap": "", "jitter_ratio": "7",
+		"budget": "none", "budget_ratio": "x", "trigger": "none", "trigger_factor": "x", "trigger_length": "x",
+	})
+	require.Equal(t, http.StatusOK, status, "%v", a.Errors)
+	require.Equal(t, []int{2}, a.Schedule.Attempt)
+}
+
+func TestEveryTriggerIsAnswered(t *testing.T) {
+	for _, trigger := range []string{"none", "stall", "outage", "slowdown", "capacity_cut", "surge", "failing"} {
+		status, a := evaluate(t, time.Minute, map[string]string{"trigger": trigger, "trigger_length": "5s"})
+		require.Equal(t, http.StatusOK, status, "%s: %v", trigger, a.Errors)
+		require.NotEmpty(t, a.Simulation.Seconds, trigger)
+		if trigger == "outage" || trigger == "failing" {
+			require.Equal(t, "none", a.Verdict.Kind, "%s has no law", trigger)
+		} else {
+			require.NotEqual(t, "none", a.Verdict.Kind, trigger)
+		}
+		require.Equal(t, trigger == "none", a.Simulation.Trigger == [2]float64{}, trigger)
+	}
+}
+
+func TestPresetsAreAnswered(t *testing.T) {
+	for label, state := range web.Presets() {
+		status, a := evaluate(t, time.Minute, state)
+		require.Equal(t, http.StatusOK, status, "%s: %v", label, a.Errors)
+		if label == "See a storm" {
+			require.Equal(t, "metastable", a.Verdict.Kind)
+			last := len(a.Simulation.Goodput) - 1
+			require.Zero(t, a.Simulation.Goodput[last], "the fleet does not come back")
+		}
+		if label == "Inline HTTP" {
+			require.Empty(t, a.Findings, "what we propose has no findings")
+		}
+	}
+	_, a := evaluate(t, time.Minute, web.Presets()["Cautious"])
+	spec, err := retryconf.Parse([]byte(a.Policy.JSON), retryconf.Limits{})
+	require.NoError(t, err)
+	p, err := spec.Policy()
+	require.NoError(t, err)
+	want := retry.Cautious()
+	want.MaxAttempts, want.Mode = 6, retry.List // as the page's fields say it
+	require.Equal(t, want, p)
+}
+
+func TestSimulationThatTakesTooLongIsPartial(t *testing.T) {
+	status, a := evaluate(t, 0, nil)
+	require.Equal(t, http.StatusOK, status)
+	require.True(t, a.Simulation.Partial)
+	require.Contains(t, a.Simulation.Note, "partial")
+	require.NotEmpty(t, a.Schedule.Attempt, "the plan needs no simulation")
+}
+
+func TestQuestionThatIsOvertakenIsNotAnswered(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := httptest.NewRecorder()
+	handler(t, time.Minute).ServeHTTP(w, request(`{}`).WithContext(ctx))
+	require.Empty(t, w.Body.String())
+}
+
+func TestStartHasThePolicyGiven(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy retry.Policy
+		want   map[string]string
+	}{
+		"none":         {retry.Policy{}, map[string]string{"mode": "exponential", "base": "100ms"}},
+		"only a name":  {retry.Policy{Name: "delivery"}, map[string]string{"name": "delivery", "mode": "exponential", "base": "", "max_attempts": "", "jitter": "none"}},
+		"a formula":    {retry.Policy{MaxAttempts: 6, Backoff: retry.Backoff{Base: 1500 * time.Millisecond}}, map[string]string{"max_attempts": "6", "base": "1.5s", "mode": "exponential", "cap": "", "jitter": "none"}},
+		"a list":       {retry.Standard(), map[string]string{"mode": "list", "delays": "1m, 30m, 3h", "max_attempts": "4", "inline": "no", "deadline": ""}},
+		"unlimited":    {retry.Policy{MaxAttempts: retry.Unlimited}, map[string]string{"max_attempts": "unlimited"}},
+		"all the rest": {retry.Policy{Name: "mail", TTL: time.Hour, MaxHint: time.Minute, Backoff: retry.Backoff{Jitter: retry.RatioJitter, JitterRatio: 0.5}}, map[string]string{"name": "mail", "ttl": "1h", "max_hint": "1m", "jitter": "ratio", "jitter_ratio": "0.5"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, err := web.NewHandler(c.policy, time.Minute)
+			require.NoError(t, err)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/start", nil))
+			var start struct{ State map[string]string }
+			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &start))
+			for key, text := range c.want {
+				require.Equal(t, text, start.State[key], key)
+			}
+		})
+	}
+	_, err := web.NewHandler(retry.Policy{MaxAttempts: -2}, time.Minute)
+	require.ErrorContains(t, err, "max_attempts")
+	_, err = web.NewHandler(retry.Policy{Disabled: true}, time.Minute)
+	require.ErrorContains(t, err, "disabled")
+}
+
+func TestServeIsForThisMachineOnly(t *testing.T) {
+	for _, addr := range []string{":8080", "0.0.0.0:0", "[::]:0", "192.168.0.1:0", "example.com:0", "localhost", "127.0.0.1:x", "127.0.0.1:70000"} {
+		err := web.Serve(t.Context(), web.Config{Addr: addr, Ready: func(string) { require.Fail(t, "listens", addr) }})
+		require.Error(t, err, addr)
+	}
+	for _, addr := range []string{"", "localhost:0", "127.0.0.1:0"} {
+		ctx, stop := context.WithCancel(t.Context())
+		var url string
+		require.NoError(t, web.Serve(ctx, web.Config{Addr: addr, Ready: func(u string) { url = u; stop() }}))
+		require.Regexp(t, regexp.MustCompile(`^http://127\.0\.0\.1:[1-9]\d*/$`), url)
+	}
+	require.Error(t, web.Serve(t.Context(), web.Config{Policy: retry.Policy{MaxAttempts: -2}}))
+}
+
+// The page must work without a network, and under its own Content-Security-Policy.
+func TestAssetsNameNoOtherHost(t *testing.T) {
+	assets := os.DirFS("assets")
+	require.NoError(t, fs.WalkDir(assets, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasPrefix(path, "vendor/") {
+			return err
+		}
+		data, err := fs.ReadFile(assets, path)
+		if err != nil {
+			return err
+		}
+		addresses := regexp.MustCompile(`(https?:)?//[a-z][\w.-]*\.[a-z]+`).FindAllString(string(data), -1)
+		if path == "favicon.svg" {
+			require.Equal(t, []string{"http://www.w3.org"}, addresses, "the name of SVG's vocabulary, which nobody asks")
+		} else {
+			require.Empty(t, addresses, path)
+		}
+		require.NotRegexp(t, `<script>|\sstyle="|\son\w+="|eval\(`, string(data), path)
+		return nil
+	}))
+}
+
+func FuzzState(f *testing.F) {
+	keys := slices.Sorted(maps.Keys(web.Defaults()))
+	at := func(key string) uint8 { return uint8(slices.Index(keys, key)) }
+	f.Add(at("base"), "250", at("cap"), "1ns", at("jitter"), "decorrelated")
+	f.Add(at("max_attempts"), "unlimited", at("ttl"), "2562047h47m16.854775807s", at("duration"), "1h")
+	f.Add(at("mode"), "list", at("delays"), "0s,2562047h47m16.854775807s", at("cap"), "")
+	f.Add(at("rate"), "1e-2", at("capacity"), "1e4", at("trigger"), "capacity_cut")
+	f.Add(at("failure"), "1", at("trigger"), "surge", at("trigger_factor"), "100")
+	f.Add(at("attempt_timeout"), "1ns", at("deadline"), "0s", at("failure"), "NaN")
+	h := handler(f, 0) // no time for the simulation: its own package tries that
+	f.Fuzz(func(t *testing.T, one uint8, text1 string, two uint8, text2 string, three uint8, text3 string) {
+		state := web.Defaults()
+		state[keys[int(one)%len(keys)]] = text1
+		state[keys[int(two)%len(keys)]] = text2
+		state[keys[int(three)%len(keys)]] = text3
+		body, err := json.Marshal(state)
+		require.NoError(t, err)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, request(string(body)))
+		require.Contains(t, []int{http.StatusOK, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge}, w.Code, "%s", w.Body)
+		var a answer
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &a))
+		require.Equal(t, w.Code == http.StatusOK, len(a.Errors) == 0, "a refusal says why")
+		require.True(t, slices.IsSorted(a.Total.CDF), "a distribution function does not fall")
+		require.True(t, slices.IsSorted(a.Total.Seconds))
+	})
+}

@@ -1,0 +1,85 @@
+// Package web serves retryplan's page: sliders for a policy and a fleet, and beside them what they do. The page draws; what
+// it draws is computed here, by package retryplan. Everything it needs is in the binary, and it answers on loopback only.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// Config says where Serve listens and what the page opens with. The zero Config is a free port of 127.0.0.1.
+type Config struct {
+	// Addr is host:port. The host is "localhost", which means 127.0.0.1, or a loopback address; anything else, ":8080" too,
+	// is refused. Port 0 is a free one. Empty means "127.0.0.1:0".
+	Addr string
+	// Policy is the policy that the page opens with; what is code in it is left out. Zero means the first preset; one that
+	// has nothing but a Name is that of the defaults.
+	Policy retry.Policy
+	// Ready is told the page's address, "http://127.0.0.1:41234/", once it can be opened. Nil means nobody is told.
+	Ready func(url string)
+}
+
+// Serve serves the page until ctx ends, and then returns nil; evaluations under way are cancelled. Errors are those of an
+// Addr that is not loopback or cannot be listened on, and of a Policy that is Disabled or does not
+// validate.
+func Serve(ctx context.Context, c Config) error {
+	addr, err := loopback(c.Addr)
+	if err != nil {
+		return err
+	}
+	handler, err := newHandler(c.Policy)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", addr.String())
+	if err != nil {
+		return fmt.Errorf("web: %w", err)
+	}
+	server := &http.Server{
+		Handler:           handler,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		IdleTimeout:       time.Minute,
+	}
+	// Requests are children of ctx and end with it, so there is nothing to wait for that Close would cut off.
+	stop := context.AfterFunc(ctx, func() { server.Close() })
+	defer stop()
+	if c.Ready != nil {
+		c.Ready("http://" + listener.Addr().String() + "/")
+	}
+	if err := server.Serve(listener); ctx.Err() == nil || !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("web: %w", err)
+	}
+	return nil
+}
+
+// loopback returns the address to listen on, which no other machine can reach. It asks no resolver: what "localhost" means
+// there is not ours to trust.
+func loopback(addr string) (netip.AddrPort, error) {
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("web: address %q is not host:port: %w", addr, err)
+	}
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
+		return netip.AddrPort{}, fmt.Errorf("web: address %q is not loopback: the page is for this machine only, as 127.0.0.1:8080 is", addr)
+	}
+	parsed, err := netip.ParseAddrPort(net.JoinHostPort(host, port))
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("web: address %q has no port between 0 and 65535", addr)
+	}
+	return parsed, nil
+}

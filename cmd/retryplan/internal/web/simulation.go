@@ -1,0 +1,157 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/retrygo/retry/retryplan"
+)
+
+const (
+	// maxRuns is how many runs a simulation may begin: they take about a second, and nobody waits longer for a picture that
+	// follows a slider.
+	maxRuns = 300_000
+	// seriesPoints is about how many intervals are drawn.
+	seriesPoints = 200
+	// tableRows is about how many of them a table shows.
+	tableRows = 24
+)
+
+// simulation is a fleet's simulation: per second, but for Queue, which is at the end of each interval.
+type simulation struct {
+	Seconds  []float64  `json:"seconds"`
+	Offered  []float64  `json:"offered"`
+	Attempts []float64  `json:"attempts"`
+	Goodput  []float64  `json:"goodput"`
+	Queue    []float64  `json:"queue"`
+	Trigger  [2]float64 `json:"trigger"` // from, to
+	Partial  bool       `json:"partial"`
+	Note     string     `json:"note"`
+	Facts    []fact     `json:"facts"`
+	Summary  string     `json:"summary"`
+	Table    table      `json:"table"`
+}
+
+// simulation runs the certificate's own scenario, with the failure rate of the page, for as long as limit.
+func (q question) simulation(ctx context.Context, limit time.Duration) (simulation, []fault) {
+	s := q.fleet.Scenario(q.policy, 1)
+	s.Server.FailureRate = q.failure
+	var note string
+	if runs := q.fleet.Rate * s.Duration.Seconds(); runs > maxRuns {
+		short := time.Duration(maxRuns / q.fleet.Rate * float64(time.Second))
+		if short < end(s.Triggers)+end(s.Triggers)/10 {
+			return simulation{}, []fault{{"rate", fmt.Sprintf(
+				"%s runs a second for %s are more than the %d runs that this page simulates; retryplan simulate has no such limit",
+				number(q.fleet.Rate), span(s.Duration), maxRuns)}}
+		}
+		note = fmt.Sprintf("Only the first %s of %s are simulated: this page stops at %d runs. ", span(short), span(s.Duration), maxRuns)
+		s.Duration = short
+	}
+	s.Step = step(s.Duration)
+	limited, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
+	defer cancel()
+	result, err := retryplan.Simulate(limited, s)
+	partial := errors.Is(err, errLimit)
+	switch {
+	case partial:
+		note += fmt.Sprintf("The simulation took too long and was ended after %s of %s: what is shown is partial. ", span(result.Simulated), span(s.Duration))
+	case err != nil:
+		return simulation{}, faultsOf(err)
+	}
+	drawn := drawn(result, s)
+	drawn.Partial, drawn.Note = partial, note
+	return drawn, nil
+}
+
+// end returns the end of the last trigger.
+func end(triggers []retryplan.Trigger) (last time.Duration) {
+	for _, t := range triggers {
+		last = max(last, t.From+t.For)
+	}
+	return last
+}
+
+// step returns an interval that divides d into about seriesPoints, a round one.
+func step(d time.Duration) time.Duration {
+	for unit := time.Millisecond; ; unit *= 10 {
+		for _, n := range []time.Duration{1, 2, 5} {
+			if n*unit*seriesPoints >= d {
+				return n * unit
+			}
+		}
+	}
+}
+
+// drawn returns what of a result is drawn: whole intervals only, since the rate of a begun one says nothing.
+func drawn(r retryplan.Result, s retryplan.Scenario) simulation {
+	d := simulation{
+		Seconds: []float64{}, Offered: []float64{}, Attempts: []float64{}, Goodput: []float64{}, Queue: []float64{},
+		Table: table{Head: []string{"From", "Offered /s", "Attempts /s", "Goodput /s", "Queue"}, Rows: [][]string{}},
+	}
+	for _, t := range s.Triggers {
+		d.Trigger = [2]float64{t.From.Seconds(), (t.From + t.For).Seconds()}
+	}
+	perSecond := func(n int) float64 { return float64(n) / r.Step.Seconds() }
+	peak := 0
+	whole := 0
+	for _, p := range r.Series {
+		if p.Start+r.Step > r.Simulated {
+			break
+		}
+		whole++
+		d.Seconds = append(d.Seconds, p.Start.Seconds())
+		d.Offered = append(d.Offered, perSecond(p.Offered))
+		d.Attempts = append(d.Attempts, perSecond(p.Attempts))
+		d.Goodput = append(d.Goodput, perSecond(p.Goodput))
+		d.Queue = append(d.Queue, float64(p.Queue))
+		peak = max(peak, p.Queue)
+	}
+	every := max(1, int(math.Ceil(float64(whole)/tableRows)))
+	for i := 0; i < whole; i += every {
+		d.Table.Rows = append(d.Table.Rows, tableRow(r, i, min(i+every, whole)))
+	}
+	d.Facts = []fact{
+		{"Runs", fmt.Sprint(r.Runs)},
+		{"Attempts per run", number(r.Amplification)},
+		{"Runs that failed", share(r.Failed)},
+		{"Longest queue", fmt.Sprint(peak)},
+		{"Work done for nobody", fmt.Sprintf("%d attempts", r.Wasted)},
+	}
+	back := ""
+	if len(s.Triggers) > 0 {
+		d.Facts = slices.Insert(d.Facts, 0, fact{"Back after the trigger", recovery(r)})
+		back = fmt.Sprintf(" The trigger lasts from %s to %s; back after it: %s.", span(s.Triggers[0].From), span(end(s.Triggers)), recovery(r))
+	}
+	if r.Latency.Count() > 0 {
+		d.Facts = append(d.Facts, fact{"99 % of successes within", span(r.Latency.Quantile(.99))})
+	}
+	d.Summary = fmt.Sprintf("Simulation of %s: %d runs, %s attempts per run, %s of the runs failed, longest queue %d.%s",
+		span(r.Simulated), r.Runs, number(r.Amplification), share(r.Failed), peak, back)
+	return d
+}
+
+func recovery(r retryplan.Result) string {
+	if !r.Recovered {
+		return "not within the simulation"
+	}
+	return "after " + span(r.Recovery)
+}
+
+// tableRow returns the mean rates of intervals [from, to) and the queue at their end.
+func tableRow(r retryplan.Result, from, to int) []string {
+	var offered, attempts, goodput int
+	for _, p := range r.Series[from:to] {
+		offered += p.Offered
+		attempts += p.Attempts
+		goodput += p.Goodput
+	}
+	over := float64(to-from) * r.Step.Seconds()
+	return []string{
+		span(r.Series[from].Start), number(float64(offered) / over), number(float64(attempts) / over), number(float64(goodput) / over),
+		fmt.Sprint(r.Series[to-1].Queue),
+	}
+}

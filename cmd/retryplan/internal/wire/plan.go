@@ -1,0 +1,122 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/retrygo/retry/retryplan"
+)
+
+// Model is what becomes of attempts.
+type Model struct {
+	Failure  []float64      `json:"failure,omitempty"`
+	Duration retryplan.Dist `json:"duration,omitzero"`
+	Deadline Duration       `json:"deadline,omitzero"`
+	Horizon  int            `json:"horizon,omitzero"`
+}
+
+// Model returns m as retryplan has it.
+func (m Model) Model() retryplan.Model {
+	return retryplan.Model{Failure: m.Failure, Duration: m.Duration, Deadline: time.Duration(m.Deadline), Horizon: m.Horizon}
+}
+
+// Plan is what a policy does to one run.
+type Plan struct {
+	Attempts         []Attempt          `json:"attempts"`
+	Truncated        bool               `json:"truncated"`
+	Effective        int                `json:"effective"`
+	TotalWait        Distribution       `json:"total_wait"`
+	Elapsed          Distribution       `json:"elapsed"`
+	Success          float64            `json:"success"`
+	InTime           float64            `json:"in_time"`
+	Load             float64            `json:"load"`
+	WorstCaseSeconds float64            `json:"worst_case_seconds"`
+	Endings          map[string]float64 `json:"endings"` // by reason
+}
+
+// Attempt is one attempt of a Plan.
+type Attempt struct {
+	Number          int     `json:"number"`
+	Wait            *Wait   `json:"wait,omitempty"` // before it; none for the first
+	Starts          float64 `json:"starts"`         // a probability
+	Succeeds        float64 `json:"succeeds"`       // a probability
+	EarliestSeconds float64 `json:"earliest_seconds"`
+	LatestSeconds   float64 `json:"latest_seconds"`
+	Never           string  `json:"never,omitempty"` // the reason for which it can never start
+}
+
+// Wait is the wait before an attempt.
+type Wait struct {
+	LoSeconds   float64 `json:"lo_seconds"`
+	MeanSeconds float64 `json:"mean_seconds"`
+	HiSeconds   float64 `json:"hi_seconds"`
+	P50Seconds  float64 `json:"p50_seconds"`
+	P90Seconds  float64 `json:"p90_seconds"`
+	P99Seconds  float64 `json:"p99_seconds"`
+}
+
+// Distribution is a distribution of durations in figures.
+type Distribution struct {
+	MinSeconds  float64 `json:"min_seconds"`
+	MeanSeconds float64 `json:"mean_seconds"`
+	P50Seconds  float64 `json:"p50_seconds"`
+	P90Seconds  float64 `json:"p90_seconds"`
+	P99Seconds  float64 `json:"p99_seconds"`
+	MaxSeconds  float64 `json:"max_seconds"`
+}
+
+// Curve is a distribution as a line to draw: at Seconds[i] the probability of that time or less is CDF[i].
+type Curve struct {
+	Seconds []float64 `json:"seconds"`
+	CDF     []float64 `json:"cdf"`
+}
+
+// NewPlan returns p as data.
+func NewPlan(p *retryplan.Plan) Plan {
+	plan := Plan{
+		Truncated: p.Truncated, Effective: p.Effective, TotalWait: NewDistribution(p.TotalWait), Elapsed: NewDistribution(p.Elapsed),
+		Success: p.Success, InTime: p.InTime, Load: p.Load, WorstCaseSeconds: p.WorstCase.Seconds(), Endings: byName(p.Endings),
+		Attempts: make([]Attempt, len(p.Attempts)),
+	}
+	for i, a := range p.Attempts {
+		plan.Attempts[i] = Attempt{
+			Number: a.Number, Starts: a.Starts, Succeeds: a.Succeeds,
+			EarliestSeconds: a.Earliest.Seconds(), LatestSeconds: a.Latest.Seconds(),
+		}
+		if a.Number > 1 {
+			w := a.Wait
+			plan.Attempts[i].Wait = &Wait{
+				w.Lo.Seconds(), w.Mean.Seconds(), w.Hi.Seconds(), w.P50.Seconds(), w.P90.Seconds(), w.P99.Seconds(),
+			}
+		}
+		if a.Never != 0 {
+			plan.Attempts[i].Never = Reason(a.Never)
+		}
+	}
+	return plan
+}
+
+// NewDistribution returns the figures of d.
+func NewDistribution(d retryplan.Distribution) Distribution {
+	return Distribution{
+		d.Min().Seconds(), d.Mean().Seconds(), d.Quantile(.5).Seconds(), d.Quantile(.9).Seconds(), d.Quantile(.99).Seconds(), d.Max().Seconds(),
+	}
+}
+
+// NewCurve returns d at n points, 2 or more, evenly from its least to its greatest time; one that is wider than a thousand
+// times its 99.9th percentile ends there.
+func NewCurve(d retryplan.Distribution, n int) Curve {
+	n = max(n, 2)
+	lo, hi := d.Min(), d.Max()
+	if p := d.Quantile(.999); hi/1000 > p {
+		hi = p
+	}
+	c := Curve{make([]float64, n), make([]float64, n)}
+	for i := range n {
+		x := lo + time.Duration(float64(hi-lo)*(float64(i)/float64(n-1)))
+		if i == n-1 {
+			x = hi // without the rounding
+		}
+		c.Seconds[i], c.CDF[i] = x.Seconds(), d.CDF(x)
+	}
+	return c
+}
