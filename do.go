@@ -137,7 +137,7 @@ func Wrap[Req, Resp any](p Policy, h func(context.Context, Req) (Resp, error)) f
 func (p *Policy) tellSuccess(ctx context.Context, began time.Duration) {
 	elapsed := time.Since(epoch) - began
 	outcome := &Outcome{Policy: p.Name, Status: Succeeded, Attempts: 1, Elapsed: elapsed}
-	p.Observe(ctx, Event{Policy: p.Name, Decision: Decision{Status: Succeeded}, Outcome: outcome})
+	p.Observe(ctx, Event{Policy: p.Name, Elapsed: elapsed, Decision: Decision{Status: Succeeded}, Outcome: outcome})
 }
 
 // refusal says what of a call is missing, with what the policy has wrong.
@@ -338,7 +338,9 @@ func (c *call) tooNear(delay time.Duration) bool {
 
 // tell tells Observe of the attempt that was noted last and what was decided about it.
 func (c *call) tell(p *Policy, d Decision) {
-	p.Observe(c.ctx, Event{Policy: p.Name, Attempt: c.history.last(c.start()), Decision: d})
+	began := c.start()
+	a := c.history.last(began)
+	p.Observe(c.ctx, Event{Policy: p.Name, Elapsed: a.Start.Add(a.Duration).Sub(began), Attempt: a, Decision: d})
 	c.tick()
 }
 
@@ -370,7 +372,7 @@ func (c *call) end(p *Policy, d Decision) error {
 func (c *call) tellEnd(p *Policy, d Decision, failed *Error) {
 	told := *failed
 	told.History = slices.Clone(failed.History)
-	event := Event{Policy: p.Name, Decision: d, Outcome: &told.Outcome}
+	event := Event{Policy: p.Name, Elapsed: told.Elapsed, Decision: d, Outcome: &told.Outcome}
 	if d.Status != Succeeded {
 		event.Err = &told
 	}

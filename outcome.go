@@ -42,6 +42,8 @@ func (o Outcome) String() string {
 type Event struct {
 	// Policy is Policy.Name.
 	Policy string
+	// Elapsed is the time from the start of the run to the end of Attempt; in the final event it is that of Outcome.
+	Elapsed time.Duration
 	// Attempt is the attempt that failed. It is zero in the final event.
 	Attempt Attempt
 	// Decision is what was decided about that attempt; in the final event it is how the run ended. Where it is

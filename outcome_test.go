@@ -264,7 +264,7 @@ func TestObserve(t *testing.T) {
 		p := retry.Policy{Name: "named"}
 		events := told(&p)
 		require.NoError(t, retry.Do(t.Context(), p, func(context.Context) error { spend(sec); return nil }))
-		require.Equal(t, []retry.Event{{Policy: "named", Decision: succeeded,
+		require.Equal(t, []retry.Event{{Policy: "named", Elapsed: sec, Decision: succeeded,
 			Outcome: &retry.Outcome{Policy: "named", Status: retry.Succeeded, Attempts: 1, Elapsed: sec}}}, *events)
 	})
 	inBubble(t, "each failed attempt is told before its wait, and the end once", func(t *testing.T) {
@@ -279,10 +279,17 @@ func TestObserve(t *testing.T) {
 		require.Equal(t, []time.Duration{0, sec, 2 * sec, 2 * sec}, when)
 		require.Equal(t, []retry.Event{
 			{Attempt: failed.History[0], Decision: waiting(sec)},
-			{Attempt: failed.History[1], Decision: waiting(sec)},
-			{Attempt: failed.History[2], Decision: exhausted},
-			{Decision: exhausted, Outcome: &failed.Outcome, Err: failed},
+			{Elapsed: sec, Attempt: failed.History[1], Decision: waiting(sec)},
+			{Elapsed: 2 * sec, Attempt: failed.History[2], Decision: exhausted},
+			{Elapsed: 2 * sec, Decision: exhausted, Outcome: &failed.Outcome, Err: failed},
 		}, *events)
+	})
+	inBubble(t, "Elapsed ends with the attempt, whatever time its judge takes", func(t *testing.T) {
+		p := retry.Policy{MaxAttempts: 1, Classify: func(error) retry.Class { spend(sec); return retry.Unknown }}
+		events := told(&p)
+		requireEnd(t, retry.Do(t.Context(), p, func(context.Context) error { spend(ms); return errFlaky }), exhausted, 1)
+		require.Equal(t, ms, (*events)[0].Elapsed)
+		require.Equal(t, (*events)[1].Outcome.Elapsed, (*events)[1].Elapsed)
 	})
 	inBubble(t, "a retry that something forbids is never announced", func(t *testing.T) {
 		deadline, cancel := context.WithTimeout(t.Context(), sec)

@@ -140,11 +140,12 @@ func TestObserveIsToldClassAndTimes(t *testing.T) {
 	first := retry.Attempt{Number: 1, Start: epoch, Duration: 2 * sec, Class: retry.Retryable, Err: errFlaky, Delay: 3 * sec}
 	second := retry.Attempt{Number: 2, Start: epoch.Add(5 * sec), Duration: sec, Class: retry.Terminal, Err: permanent}
 	require.Len(t, events, 3)
-	require.Equal(t, retry.Event{Policy: "mail", Attempt: first, Decision: retry.Decision{Status: retry.Waiting, Delay: 3 * sec}}, events[0])
+	require.Equal(t, retry.Event{Policy: "mail", Elapsed: 2 * sec, Attempt: first, Decision: retry.Decision{Status: retry.Waiting, Delay: 3 * sec}}, events[0])
 	end := retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError}
-	require.Equal(t, retry.Event{Policy: "mail", Attempt: second, Decision: end}, events[1])
+	require.Equal(t, retry.Event{Policy: "mail", Elapsed: 6 * sec, Attempt: second, Decision: end}, events[1])
 	outcome := events[2].Outcome
 	require.Equal(t, 6*sec, outcome.Elapsed)
+	require.Equal(t, 6*sec, events[2].Elapsed)
 	require.Equal(t, "mail", outcome.Policy)
 	require.EqualError(t, outcome.History[0].Err, "flaky", "of earlier errors the text is left")
 	outcome.History[0].Err = errFlaky

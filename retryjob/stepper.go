@@ -312,7 +312,12 @@ func (s *step) tell(ctx context.Context, run *Run, d retry.Decision, err error) 
 	if s.policy.Observe != nil && err != nil {
 		a := run.attempt(err)
 		a.Delay = d.Delay
-		s.policy.Observe(ctx, retry.Event{Policy: s.policy.Name, Attempt: a, Decision: d})
+		s.policy.Observe(ctx, retry.Event{
+			Policy:   s.policy.Name,
+			Elapsed:  a.Start.Add(a.Duration).Sub(s.rec.First),
+			Attempt:  a,
+			Decision: d,
+		})
 	}
 }
 
@@ -322,7 +327,7 @@ func (s *step) tellEnd(ctx context.Context, d retry.Decision, now time.Time, err
 		return
 	}
 	event := retry.Event{Policy: s.policy.Name, Decision: d, Outcome: s.rec.outcome(d, now, err)}
-	event.Outcome.Policy = s.policy.Name
+	event.Outcome.Policy, event.Elapsed = s.policy.Name, event.Outcome.Elapsed
 	if d.Status != retry.Succeeded {
 		if err == nil && len(event.Outcome.History) > 0 {
 			err = event.Outcome.History[len(event.Outcome.History)-1].Err
