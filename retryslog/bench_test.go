@@ -1,0 +1,58 @@
+package retryslog_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryslog"
+)
+
+func BenchmarkObserve(b *testing.B) {
+	var off, on slog.LevelVar
+	off.Set(slog.LevelError + 1)
+	on.Set(slog.LevelDebug)
+	for _, row := range []struct {
+		name  string
+		level *slog.LevelVar
+		group string
+		event retry.Event
+	}{
+		{"off/retry", &off, "", retried},
+		{"off/end", &off, "", failed},
+		{"untold", &on, "", firstTry},
+		{"on/retry", &on, "", retried},
+		{"on/end", &on, "", failed},
+		{"on/group", &on, "retry", failed},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			logger := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: row.level}))
+			observe := retryslog.Observe(logger, retryslog.Options{Group: row.group})
+			ctx := context.Background()
+			b.ReportAllocs()
+			for b.Loop() {
+				observe(ctx, row.event)
+			}
+		})
+	}
+}
+
+// BenchmarkFirstTry is a call that succeeds at once: what an observer costs that has nothing to write.
+func BenchmarkFirstTry(b *testing.B) {
+	quiet := retryslog.Observe(slog.New(slog.DiscardHandler), retryslog.Options{})
+	for _, row := range []struct {
+		name    string
+		observe func(context.Context, retry.Event)
+	}{{"unobserved", nil}, {"observed", quiet}} {
+		b.Run(row.name, func(b *testing.B) {
+			p := retry.Policy{Observe: row.observe}
+			ctx := context.Background()
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = retry.Do(ctx, p, func(context.Context) error { return nil })
+			}
+		})
+	}
+}

@@ -1,0 +1,109 @@
+package retryslog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+	"github.com/retrygo/retry/retryslog"
+)
+
+// onlyWhatIsTheSame leaves out the times, which differ from run to run.
+func onlyWhatIsTheSame(_ []string, a slog.Attr) slog.Attr {
+	switch a.Key {
+	case slog.TimeKey, retryslog.KeyDuration, retryslog.KeyElapsed:
+		return slog.Attr{}
+	}
+	return a
+}
+
+func ExampleObserve() {
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: onlyWhatIsTheSame}))
+	policy := retry.Policy{
+		Name:        "charge",
+		MaxAttempts: 3,
+		Backoff:     retry.Backoff{Base: 10 * time.Millisecond},
+		Observe:     retryslog.Observe(logger, retryslog.Options{}),
+	}
+	_ = retry.Do(context.Background(), policy, func(context.Context) error {
+		return errors.New("503 Service Unavailable")
+	})
+	// Output:
+	// level=WARN msg="retry: attempt failed" policy=charge attempt=1 status=waiting_retry delay=10ms error="503 Service Unavailable"
+	// level=WARN msg="retry: attempt failed" policy=charge attempt=2 status=waiting_retry delay=20ms error="503 Service Unavailable"
+	// level=ERROR msg="retry: gave up" policy=charge attempt=3 status=dead_letter reason=attempts_exhausted error="503 Service Unavailable"
+}
+
+// Retries are details here and successes are told, until somebody looks closer.
+func ExampleOptions() {
+	var level slog.LevelVar // Info
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{Level: &level, ReplaceAttr: onlyWhatIsTheSame}))
+	policy := retry.Policy{
+		Name:    "charge",
+		Backoff: retry.Backoff{Base: 10 * time.Millisecond},
+		Observe: retryslog.Observe(logger, retryslog.Options{Retry: slog.LevelDebug, Recovery: slog.LevelInfo}),
+	}
+	charge := func(ctx context.Context) error {
+		if retry.AttemptNumber(ctx) == 1 {
+			return errors.New("503 Service Unavailable")
+		}
+		return nil
+	}
+	_ = retry.Do(context.Background(), policy, charge)
+	level.Set(slog.LevelDebug)
+	_ = retry.Do(context.Background(), policy, charge)
+	// Output:
+	// level=INFO msg="retry: succeeded" policy=charge attempt=2 status=succeeded
+	// level=DEBUG msg="retry: attempt failed" policy=charge attempt=1 status=waiting_retry delay=10ms error="503 Service Unavailable"
+	// level=INFO msg="retry: succeeded" policy=charge attempt=2 status=succeeded
+}
+
+type tenantKey struct{}
+
+// The attributes in a group of their own, with one from the caller's context beside it.
+func ExampleOptions_group() {
+	logger := slog.New(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: onlyWhatIsTheSame}))
+	policy := retry.Policy{Name: "charge", MaxAttempts: 1}
+	policy.Observe = retryslog.Observe(logger, retryslog.Options{
+		Group: "retry",
+		Attrs: func(ctx context.Context) []slog.Attr {
+			return []slog.Attr{slog.Any("tenant", ctx.Value(tenantKey{}))}
+		},
+	})
+	ctx := context.WithValue(context.Background(), tenantKey{}, "acme")
+	_ = retry.Do(ctx, policy, func(context.Context) error { return errors.New("card declined") })
+	// Output:
+	// {"level":"ERROR","msg":"retry: gave up","retry":{"policy":"charge","attempt":1,"status":"dead_letter","reason":"attempts_exhausted","error":"card declined"},"tenant":"acme"}
+}
+
+// Jobs are told as calls are; their IDs come from the context.
+func ExampleOptions_jobs() {
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: onlyWhatIsTheSame}))
+	policy := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 10 * time.Millisecond}}
+	policy.Observe = retryslog.Observe(logger, retryslog.Options{Attrs: func(ctx context.Context) []slog.Attr {
+		run, _ := retryjob.RunFrom(ctx)
+		return []slog.Attr{slog.String("job", run.JobID)}
+	}})
+	engine, err := retryjob.New(retryjob.Config{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"mail": policy}),
+		Handlers: map[string]retryjob.Handler{
+			"welcome": func(context.Context, retryjob.Job) error { return errors.New("mail server is busy") },
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	job, _ := engine.Enqueue(ctx, retryjob.Job{ID: "welcome-7", Kind: "welcome", Policy: "mail"})
+	_, _ = job.Wait(ctx)
+	_, _ = engine.Shutdown(ctx)
+	// Output:
+	// level=WARN msg="retry: attempt failed" policy=mail attempt=1 status=waiting_retry delay=10ms error="mail server is busy" job=welcome-7
+	// level=ERROR msg="retry: gave up" policy=mail attempt=2 status=dead_letter reason=attempts_exhausted error="mail server is busy" job=welcome-7
+}

@@ -1,0 +1,80 @@
+package retryslog_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+	"github.com/retrygo/retry/retryslog"
+)
+
+// ofJob is an Options.Attrs that names the job.
+func ofJob(ctx context.Context) []slog.Attr {
+	if run, ok := retryjob.RunFrom(ctx); ok {
+		return []slog.Attr{slog.String("job", run.JobID)}
+	}
+	return nil
+}
+
+// TestJobs holds that the observer serves jobs as it serves calls, although no goroutine waits for them.
+func TestJobs(t *testing.T) {
+	hourly := retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Hour}}
+	for _, row := range []struct {
+		name string
+		fn   func(context.Context) error
+		want string
+	}{
+		{"a success at once", failTimes(0, nil), ``},
+		{"a success after a retry", failTimes(1, errDown), `
+level=WARN msg="retry: attempt failed" policy=hourly attempt=1 status=waiting_retry delay=1h0m0s duration=100ms elapsed=100ms error=503 job=order-7
+level=DEBUG msg="retry: succeeded" policy=hourly attempt=2 status=succeeded elapsed=1h0m0.2s job=order-7`},
+		{"a dead letter", failTimes(9, errDown), `
+level=WARN msg="retry: attempt failed" policy=hourly attempt=1 status=waiting_retry delay=1h0m0s duration=100ms elapsed=100ms error=503 job=order-7
+level=WARN msg="retry: attempt failed" policy=hourly attempt=2 status=waiting_retry delay=1h0m0s duration=100ms elapsed=1h0m0.2s error=503 job=order-7
+level=ERROR msg="retry: gave up" policy=hourly attempt=3 status=dead_letter reason=attempts_exhausted elapsed=2h0m0.3s error=503 job=order-7`},
+		{"a handler that panics", func(context.Context) error { panic("boom") }, `
+level=WARN msg="retry: attempt failed" policy=hourly attempt=1 status=waiting_retry delay=1h0m0s duration=0s elapsed=0s error="retryjob: the handler panicked: boom" job=order-7
+level=WARN msg="retry: attempt failed" policy=hourly attempt=2 status=waiting_retry delay=1h0m0s duration=0s elapsed=1h0m0s error="retryjob: the handler panicked: boom" job=order-7
+level=ERROR msg="retry: gave up" policy=hourly attempt=3 status=dead_letter reason=attempts_exhausted elapsed=2h0m0s error="retryjob: the handler panicked: boom" job=order-7`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var b bytes.Buffer
+				p := hourly
+				p.Observe = retryslog.Observe(textTo(&b), retryslog.Options{Attrs: ofJob})
+				e, err := retryjob.New(retryjob.Config{
+					Policies: retryjob.FromMap(map[string]retry.Policy{"hourly": p}),
+					Handlers: map[string]retryjob.Handler{"order": func(ctx context.Context, _ retryjob.Job) error { return row.fn(ctx) }},
+				})
+				require.NoError(t, err)
+				h, err := e.Enqueue(t.Context(), retryjob.Job{ID: "order-7", Kind: "order", Policy: "hourly"})
+				require.NoError(t, err)
+				_, err = h.Wait(t.Context())
+				require.NoError(t, err)
+				_, err = e.Shutdown(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, strings.TrimPrefix(row.want, "\n"), strings.TrimSuffix(b.String(), "\n"))
+			})
+		})
+	}
+}
+
+// A job whose TTL was over before its first attempt has no error to tell of.
+func TestAJobThatWasNeverAttempted(t *testing.T) {
+	var b bytes.Buffer
+	p := retry.Policy{TTL: time.Second, Observe: retryslog.Observe(textTo(&b), retryslog.Options{Attrs: ofJob})}
+	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"p": p}), Now: func() time.Time { return first.Add(time.Minute) }}
+	rec := retryjob.NewRecord(&retryjob.Job{ID: "order-7", Kind: "order", Policy: "p"}, first)
+	_, err := s.Step(t.Context(), &rec, 1, func(context.Context) error { panic("attempted") })
+	require.NoError(t, err)
+	require.Equal(t, `level=ERROR msg="retry: gave up" policy=p attempt=0 status=expired reason=ttl_elapsed elapsed=1m0s job=order-7`+"\n", b.String())
+}

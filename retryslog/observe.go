@@ -1,0 +1,97 @@
+package retryslog
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/retrygo/retry"
+)
+
+// Options says what is written and how. The zero Options is ready to use.
+//
+// A level is asked for at each event, so that a slog.LevelVar changes it while calls are running. One that the logger does
+// not write costs no allocation here.
+type Options struct {
+	// Retry is the level of failed attempts that a retry follows. Nil means Warn: nobody has failed yet, but a peer is in
+	// trouble, and retries that nobody sees hide it. Use Debug where an outage would write more than anybody reads.
+	Retry slog.Leveler
+	// Failure is the level of runs that failed, whatever the reason, but for those that the caller cancelled. Nil means
+	// Error.
+	Failure slog.Leveler
+	// Canceled is the level of runs that the caller cancelled: nobody failed. A caller whose deadline is over has failed.
+	// Nil means that of Retry.
+	Canceled slog.Leveler
+	// Recovery is the level of runs that succeeded after a retry. Nil means Debug: each of their retries was told already.
+	Recovery slog.Leveler
+	// FirstTry is the level of runs that succeeded at the first attempt. Nil means that they are not told.
+	FirstTry slog.Leveler
+	// Group is the name of a group that holds the attributes of this package. Those of Attrs stay outside, beside it.
+	// Empty means no group.
+	Group string
+	// Attrs returns more attributes for a record, from the context that was given to Do, or that of a job. It is asked only
+	// where a record is written, in the goroutine that retries, and must be safe for concurrent use. The slice is not kept.
+	// Keys that are used here already come twice, unless Group keeps them apart. Nil means none.
+	Attrs func(context.Context) []slog.Attr
+	// MaxErrorText is the length in bytes beyond which the text of an error is cut; "... (5000 bytes)" then follows, with
+	// the length of the whole. Zero means 1024. Unlimited (and any negative number) means no limit.
+	MaxErrorText int
+}
+
+// Observe returns an observer for Policy.Observe that writes to logger; it serves any number of policies, also those of
+// retryjob, and is safe for concurrent use as far as the logger's handler and Options.Attrs are. A nil logger means
+// slog.Default(), as it is at each event.
+//
+// The handler gets the caller's context, with its trace. It is called in the goroutine that retries, which waits for it;
+// an error of it is lost, as it is with a slog.Logger, and a panic of it ends the run as any panic of an observer does.
+func Observe(logger *slog.Logger, o Options) func(context.Context, retry.Event) {
+	o.Retry = either(o.Retry, slog.LevelWarn)
+	o.Failure = either(o.Failure, slog.LevelError)
+	o.Canceled = either(o.Canceled, o.Retry)
+	o.Recovery = either(o.Recovery, slog.LevelDebug)
+	o.FirstTry = either(o.FirstTry, nil)
+	if o.MaxErrorText == 0 {
+		o.MaxErrorText = 1024
+	}
+	return func(ctx context.Context, e retry.Event) {
+		message, leveler := o.kind(&e)
+		if leveler == nil {
+			return
+		}
+		to, level := logger, leveler.Level()
+		if to == nil {
+			to = slog.Default()
+		}
+		if ctx == nil {
+			ctx = context.Background()
+		}
+		if to.Enabled(ctx, level) {
+			o.write(ctx, to.Handler(), level, message, &e)
+		}
+	}
+}
+
+// kind returns the message for an event and what gives its level: nil where the event is not told.
+func (o *Options) kind(e *retry.Event) (string, slog.Leveler) {
+	switch {
+	case e.Outcome == nil && e.Decision.Status == retry.Waiting:
+		return "retry: attempt failed", o.Retry
+	case e.Outcome == nil:
+		return "", nil // the event of the end follows and tells it
+	case e.Outcome.Status == retry.Succeeded && e.Outcome.Attempts > 1:
+		return "retry: succeeded", o.Recovery
+	case e.Outcome.Status == retry.Succeeded:
+		return "retry: succeeded", o.FirstTry
+	case e.Outcome.Status == retry.Canceled:
+		return "retry: canceled", o.Canceled
+	default:
+		return "retry: gave up", o.Failure
+	}
+}
+
+// either returns l, or the default where l is nil or a nil *slog.LevelVar, which has no level to tell.
+func either(l, byDefault slog.Leveler) slog.Leveler {
+	if v, ok := l.(*slog.LevelVar); l == nil || ok && v == nil {
+		return byDefault
+	}
+	return l
+}

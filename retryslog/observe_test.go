@@ -1,0 +1,252 @@
+package retryslog_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryslog"
+)
+
+var errDown = errors.New("503")
+
+// withoutTime leaves out when a record was written.
+func withoutTime(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
+}
+
+// textTo returns a logger that writes everything as text, without the time.
+func textTo(b *bytes.Buffer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutTime}))
+}
+
+// failTimes fails the first n calls. Each takes 100ms.
+func failTimes(n int, err error) func(context.Context) error {
+	return func(context.Context) error {
+		<-time.After(100 * time.Millisecond)
+		if n--; n >= 0 {
+			return err
+		}
+		return nil
+	}
+}
+
+func TestRunsAndTheirRecords(t *testing.T) {
+	fixed := retry.Policy{Name: "p", MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Second}}
+	with := func(change func(*retry.Policy)) retry.Policy {
+		p := fixed
+		change(&p)
+		return p
+	}
+	alive := func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithCancel(ctx) }
+	for _, row := range []struct {
+		name   string
+		policy retry.Policy
+		ctx    func(context.Context) (context.Context, context.CancelFunc)
+		fn     func(context.Context) error
+		want   string
+	}{
+		{"a success at the first try is not told", fixed, alive, failTimes(0, nil), ``},
+		{"a success after retries is told after them", fixed, alive, failTimes(2, errDown), `
+level=WARN msg="retry: attempt failed" policy=p attempt=1 status=waiting_retry delay=1s duration=100ms elapsed=100ms error=503
+level=WARN msg="retry: attempt failed" policy=p attempt=2 status=waiting_retry delay=1s duration=100ms elapsed=1.2s error=503
+level=DEBUG msg="retry: succeeded" policy=p attempt=3 status=succeeded elapsed=2.3s`},
+		{"the failure that ends a run is told once", fixed, alive, failTimes(9, errDown), `
+level=WARN msg="retry: attempt failed" policy=p attempt=1 status=waiting_retry delay=1s duration=100ms elapsed=100ms error=503
+level=WARN msg="retry: attempt failed" policy=p attempt=2 status=waiting_retry delay=1s duration=100ms elapsed=1.2s error=503
+level=ERROR msg="retry: gave up" policy=p attempt=3 status=dead_letter reason=attempts_exhausted elapsed=2.3s error=503`},
+		{"a policy without a name has no key for it", with(func(p *retry.Policy) { p.Name, p.MaxAttempts = "", 1 }), alive, failTimes(9, errDown), `
+level=ERROR msg="retry: gave up" attempt=1 status=dead_letter reason=attempts_exhausted elapsed=100ms error=503`},
+		{"a terminal error", fixed, alive, failTimes(9, retry.Permanent(errDown)), `
+level=ERROR msg="retry: gave up" policy=p attempt=1 status=dead_letter reason=terminal_error elapsed=100ms error=503`},
+		{"no budget", with(func(p *retry.Policy) { p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: -1}) }), alive, failTimes(9, errDown), `
+level=ERROR msg="retry: gave up" policy=p attempt=1 status=dead_letter reason=budget_exhausted elapsed=100ms error=503`},
+		{"the TTL", with(func(p *retry.Policy) { p.TTL = time.Second }), alive, failTimes(9, errDown), `
+level=ERROR msg="retry: gave up" policy=p attempt=1 status=expired reason=ttl_elapsed elapsed=100ms error=503`},
+		{"a deadline that is too near", fixed, deadlineIn(time.Second), failTimes(9, errDown), `
+level=ERROR msg="retry: gave up" policy=p attempt=1 status=expired reason=deadline_too_near elapsed=100ms error=503`},
+		{"a deadline that has passed", fixed, deadlineIn(50 * time.Millisecond), failTimes(9, errDown), `
+level=ERROR msg="retry: gave up" policy=p attempt=1 status=expired reason=deadline_passed elapsed=100ms error=503`},
+		{"a deadline that had passed before", fixed, deadlineIn(0), failTimes(9, errDown), `
+level=ERROR msg="retry: gave up" policy=p attempt=0 status=expired reason=deadline_passed elapsed=0s error="context deadline exceeded"`},
+		{"a hint that is too long", fixed, alive, failTimes(9, retry.After(2*time.Hour, errDown)), `
+level=ERROR msg="retry: gave up" policy=p attempt=1 status=expired reason=hint_too_long elapsed=100ms error=503`},
+		{"a disabled policy", with(func(p *retry.Policy) { p.Disabled = true }), alive, failTimes(9, errDown), `
+level=ERROR msg="retry: gave up" policy=p attempt=1 status=failed_no_retries reason=retries_disabled elapsed=100ms error=503`},
+		{"a caller who cancelled before", fixed, canceledIn(0, nil), failTimes(9, errDown), `
+level=WARN msg="retry: canceled" policy=p attempt=0 status=canceled reason=caller_canceled elapsed=0s error="context canceled"`},
+		{"a caller who cancels a wait", fixed, canceledIn(600*time.Millisecond, nil), failTimes(9, errDown), `
+level=WARN msg="retry: attempt failed" policy=p attempt=1 status=waiting_retry delay=1s duration=100ms elapsed=100ms error=503
+level=WARN msg="retry: canceled" policy=p attempt=1 status=canceled reason=caller_canceled elapsed=600ms error=503`},
+		{"a caller who says why", fixed, canceledIn(600*time.Millisecond, errors.New("shutting down")), failTimes(9, errDown), `
+level=WARN msg="retry: attempt failed" policy=p attempt=1 status=waiting_retry delay=1s duration=100ms elapsed=100ms error=503
+level=WARN msg="retry: canceled" policy=p attempt=1 status=canceled reason=caller_canceled elapsed=600ms error=503 cause="shutting down"`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var b bytes.Buffer
+				row.policy.Observe = retryslog.Observe(textTo(&b), retryslog.Options{})
+				ctx, cancel := row.ctx(t.Context())
+				defer cancel()
+				_ = retry.Do(ctx, row.policy, row.fn)
+				require.Equal(t, strings.TrimPrefix(row.want, "\n"), strings.TrimSuffix(b.String(), "\n"))
+			})
+		})
+	}
+}
+
+func deadlineIn(d time.Duration) func(context.Context) (context.Context, context.CancelFunc) {
+	return func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
+}
+
+// canceledIn cancels the context after d, at once where that is 0.
+func canceledIn(d time.Duration, cause error) func(context.Context) (context.Context, context.CancelFunc) {
+	return func(ctx context.Context) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		if d == 0 {
+			cancel(cause)
+		} else {
+			time.AfterFunc(d, func() { cancel(cause) })
+		}
+		return ctx, func() { cancel(nil) }
+	}
+}
+
+// The events of one kind each, as an Observe gets them.
+var (
+	retried  = retry.Event{Policy: "p", Attempt: retry.Attempt{Number: 1, Err: errDown, Delay: time.Second}, Decision: retry.Decision{Status: retry.Waiting, Delay: time.Second}}
+	lastTry  = retry.Event{Policy: "p", Attempt: retry.Attempt{Number: 2, Err: errDown}, Decision: retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted}}
+	failed   = ended(retry.DeadLettered, retry.AttemptsExhausted, 2)
+	canceled = ended(retry.Canceled, retry.CallerCanceled, 2)
+	expired  = ended(retry.Expired, retry.DeadlinePassed, 2)
+	recovery = ended(retry.Succeeded, 0, 2)
+	firstTry = ended(retry.Succeeded, 0, 1)
+)
+
+// ended is the event of an end after that many attempts.
+func ended(s retry.Status, r retry.Reason, attempts int) retry.Event {
+	o := retry.Outcome{Policy: "p", Status: s, Reason: r, Attempts: attempts, Elapsed: time.Second}
+	e := retry.Event{Policy: "p", Decision: retry.Decision{Status: s, Reason: r}, Outcome: &o}
+	if s != retry.Succeeded {
+		e.Err = &retry.Error{Outcome: o, Last: errDown}
+	}
+	return e
+}
+
+func TestLevels(t *testing.T) {
+	var never *slog.LevelVar
+	debug := slog.LevelDebug
+	for _, row := range []struct {
+		name    string
+		options retryslog.Options
+		event   retry.Event
+		want    string // the level, empty where there is no record
+	}{
+		{"a retry is a warning", retryslog.Options{}, retried, "WARN"},
+		{"the attempt that ends a run is left to the end", retryslog.Options{Retry: debug, Failure: debug}, lastTry, ""},
+		{"a failure is an error", retryslog.Options{}, failed, "ERROR"},
+		{"so is a deadline", retryslog.Options{}, expired, "ERROR"},
+		{"a cancelled run is nobody's failure", retryslog.Options{}, canceled, "WARN"},
+		{"a success after retries is a detail", retryslog.Options{}, recovery, "DEBUG"},
+		{"a success at the first try is nothing", retryslog.Options{}, firstTry, ""},
+		{"retries at a level of their own", retryslog.Options{Retry: slog.LevelInfo}, retried, "INFO"},
+		{"a cancelled run is told as retries are", retryslog.Options{Retry: slog.LevelInfo}, canceled, "INFO"},
+		{"a cancelled run at a level of its own", retryslog.Options{Retry: slog.LevelInfo, Canceled: debug}, canceled, "DEBUG"},
+		{"failures at a level of their own", retryslog.Options{Failure: slog.LevelError + 4}, failed, "ERROR+4"},
+		{"a success after retries at a level of its own", retryslog.Options{Recovery: slog.LevelInfo}, recovery, "INFO"},
+		{"a success at the first try where asked", retryslog.Options{FirstTry: debug}, firstTry, "DEBUG"},
+		{"that does not change the others", retryslog.Options{FirstTry: slog.LevelError}, recovery, "DEBUG"},
+		{"a nil level variable is none, of retries", retryslog.Options{Retry: never}, retried, "WARN"},
+		{"a nil level variable is none, of failures", retryslog.Options{Failure: never}, failed, "ERROR"},
+		{"a nil level variable is none, of canceled runs", retryslog.Options{Canceled: never}, canceled, "WARN"},
+		{"a nil level variable is none, of successes", retryslog.Options{Recovery: never, FirstTry: never}, firstTry, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var b bytes.Buffer
+			retryslog.Observe(textTo(&b), row.options)(t.Context(), row.event)
+			want := row.want
+			if want != "" {
+				want = "level=" + want + " "
+				require.Equal(t, 1, strings.Count(b.String(), "\n"))
+			}
+			require.True(t, strings.HasPrefix(b.String(), want), b.String())
+			require.Equal(t, want == "", b.Len() == 0, b.String())
+		})
+	}
+}
+
+func TestLevelsChangeAtRunTime(t *testing.T) {
+	var b bytes.Buffer
+	var threshold, ofRetries slog.LevelVar
+	logger := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: &threshold}))
+	observe := retryslog.Observe(logger, retryslog.Options{Retry: &ofRetries})
+	written := func() bool {
+		b.Reset()
+		observe(t.Context(), retried)
+		return b.Len() > 0
+	}
+	require.True(t, written())
+	threshold.Set(slog.LevelWarn)
+	require.False(t, written())
+	ofRetries.Set(slog.LevelError)
+	require.True(t, written())
+}
+
+func TestANilLoggerIsTheDefaultOfTheMoment(t *testing.T) {
+	before, writer, flags := slog.Default(), log.Writer(), log.Flags()
+	t.Cleanup(func() {
+		slog.SetDefault(before)
+		log.SetOutput(writer)
+		log.SetFlags(flags)
+	})
+	observe := retryslog.Observe(nil, retryslog.Options{})
+	for range 2 {
+		var b bytes.Buffer
+		slog.SetDefault(textTo(&b))
+		observe(t.Context(), failed)
+		require.Contains(t, b.String(), "retry: gave up")
+	}
+}
+
+func TestANilContextIsABackground(t *testing.T) {
+	var b bytes.Buffer
+	observe := retryslog.Observe(textTo(&b), retryslog.Options{Attrs: func(ctx context.Context) []slog.Attr {
+		return []slog.Attr{slog.Any("ended", ctx.Err())}
+	}})
+	var none context.Context
+	observe(none, failed)
+	require.Contains(t, b.String(), "retry: gave up")
+}
+
+// Nothing is allocated for a record that is not written, whoever forbids it.
+func TestNoAllocationsWhereTheLevelIsOff(t *testing.T) {
+	var b bytes.Buffer
+	var threshold slog.LevelVar
+	threshold.Set(slog.LevelError + 1)
+	off := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: &threshold}))
+	options := retryslog.Options{Group: "retry", Attrs: func(context.Context) []slog.Attr { return []slog.Attr{slog.Int("a", 1)} }}
+	observe := retryslog.Observe(off, options)
+	ctx := t.Context()
+	for _, e := range []retry.Event{retried, lastTry, failed, canceled, recovery, firstTry} {
+		require.Zero(t, testing.AllocsPerRun(100, func() { observe(ctx, e) }), e.Decision)
+	}
+	threshold.Set(slog.LevelWarn)
+	require.Positive(t, testing.AllocsPerRun(100, func() { observe(ctx, failed) }), "on, it is not free: the test can fail")
+	threshold.Set(slog.LevelError + 1)
+	require.Zero(t, testing.AllocsPerRun(100, func() { observe(ctx, failed) }))
+
+	discard := retryslog.Observe(slog.New(slog.DiscardHandler), options)
+	require.Zero(t, testing.AllocsPerRun(100, func() { discard(ctx, failed) }))
+}

@@ -1,0 +1,131 @@
+package retryslog_test
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryslog"
+)
+
+type panics struct{ with any }
+
+func (p panics) Error() string { panic(p.with) }
+
+type loses struct{ _ int }
+
+func (*loses) Error() string { panic("lost") }
+
+type spent struct{ text string }
+
+func (s *spent) Error() string { return s.text } // a nil one panics
+
+// speaks counts how often it is asked.
+type speaks struct{ times int }
+
+func (s *speaks) Error() string {
+	s.times++
+	return "once"
+}
+
+// failing is a retry after err.
+func failing(err error) retry.Event {
+	e := retried
+	e.Attempt.Err = err
+	return e
+}
+
+// errorText returns what a handler gets as the text of err.
+func errorText(t *testing.T, err error, limit int) string {
+	var k kept
+	retryslog.Observe(slog.New(&k), retryslog.Options{MaxErrorText: limit})(t.Context(), failing(err))
+	list := k.attrs(t)
+	a := list[len(list)-1]
+	require.Equal(t, retryslog.KeyError, a.Key)
+	return a.Value.Any().(error).Error()
+}
+
+func TestErrorTexts(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	for _, row := range []struct {
+		name  string
+		err   error
+		limit int
+		want  string
+	}{
+		{"short", errDown, 0, "503"},
+		{"empty", errors.New(""), 0, ""},
+		{"marks do not show", retry.Permanent(errDown), 0, "503"},
+		{"joined errors become one line", errors.Join(errDown, errors.New("504")), 0, "503; 504"},
+		{"every kind of line break", errors.New("a\r\nb\rc\nd"), 0, "a; b; c; d"},
+		{"exactly the default length", errors.New(long[:1024]), 0, long[:1024]},
+		{"one more", errors.New(long[:1025]), 0, long[:1024] + "... (1025 bytes)"},
+		{"long", errors.New(long), 0, long[:1024] + "... (5000 bytes)"},
+		{"a length of one's own", errors.New(long), 3, "xxx... (5000 bytes)"},
+		{"exactly that", errors.New("abc"), 3, "abc"},
+		{"no limit", errors.New(long), retry.Unlimited, long},
+		{"no limit by any negative number", errors.New(long), -5, long},
+		{"line breaks can push the end out", errors.New("a\nbc"), 4, "a; b... (4 bytes)"},
+		{"a character is not cut in two", errors.New("aé"), 2, "a... (3 bytes)"},
+		{"nor is a wide one", errors.New("ab🙂c"), 5, "ab... (7 bytes)"},
+		{"one that just fits stays", errors.New("a🙂bc"), 5, "a🙂... (7 bytes)"},
+		{"not even where nothing else is left", errors.New("🙂🙂"), 1, "... (8 bytes)"},
+		{"bytes that are no text are cut where they must", errors.New(strings.Repeat("\x80", 20)), 9, strings.Repeat("\x80", 6) + "... (20 bytes)"},
+		{"an Error method that panics", panics{"boom"}, 0, "!PANIC: boom"},
+		{"the panic's text is cut too", panics{"boom\nboom"}, 10, "!PANIC: bo... (17 bytes)"},
+		{"one of a pointer that is not nil", &loses{}, 0, "!PANIC: lost"},
+		{"a nil pointer in an error", (*spent)(nil), 0, "<nil>"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			require.Equal(t, row.want, errorText(t, row.err, row.limit))
+		})
+	}
+}
+
+func TestAnErrorMethodThatPanicsDoesNotEndTheRun(t *testing.T) {
+	for _, err := range []error{panics{errors.New("boom")}, (*spent)(nil)} {
+		for _, e := range []retry.Event{failing(err), {Outcome: &retry.Outcome{Status: retry.Failed}, Err: &retry.Error{Last: err, Cause: err}}} {
+			var b bytes.Buffer
+			observe := retryslog.Observe(slog.New(slog.NewJSONHandler(&b, nil)), retryslog.Options{})
+			require.NotPanics(t, func() { observe(t.Context(), e) })
+			require.Equal(t, 1, strings.Count(b.String(), "\n"))
+		}
+	}
+}
+
+func TestTheErrorIsReachedByReplaceAttr(t *testing.T) {
+	var b bytes.Buffer
+	var path string
+	logger := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		var at *fs.PathError
+		if err, ok := a.Value.Any().(error); ok && errors.As(err, &at) {
+			path = at.Path
+			return slog.String(a.Key, "withheld")
+		}
+		return a
+	}}))
+	observe := retryslog.Observe(logger, retryslog.Options{})
+	observe(t.Context(), failing(&fs.PathError{Op: "open", Path: "/secret", Err: fs.ErrPermission}))
+	require.Equal(t, "/secret", path)
+	require.Contains(t, b.String(), " error=withheld\n")
+	require.NotContains(t, b.String(), "/secret")
+}
+
+func TestAnErrorIsAskedForItsTextOnce(t *testing.T) {
+	var err speaks
+	var k kept
+	retryslog.Observe(slog.New(&k), retryslog.Options{})(t.Context(), failing(&err))
+	var a, b bytes.Buffer
+	for _, h := range []slog.Handler{textTo(&a).Handler(), slog.NewJSONHandler(&b, nil)} { // later, as asynchronous handlers do
+		require.NoError(t, h.Handle(t.Context(), k.records[0]))
+	}
+	require.Contains(t, a.String(), "error=once")
+	require.Contains(t, b.String(), `"error":"once"`)
+	require.Equal(t, 1, err.times)
+}
