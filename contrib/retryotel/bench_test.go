@@ -1,0 +1,114 @@
+package retryotel_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"testing"
+
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/propagation"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryotel"
+	"github.com/retrygo/retry/retryhttp"
+)
+
+func succeed(context.Context) error { return nil }
+
+// What a run costs that succeeds at once: without Observe, with it and no SDK, with the SDK, and with a recording span.
+func BenchmarkObserve(b *testing.B) {
+	sdk := retryotel.Options{
+		MeterProvider:  sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())),
+		TracerProvider: sdktrace.NewTracerProvider(),
+	}
+	recording, span := sdk.TracerProvider.Tracer("").Start(b.Context(), "caller")
+	defer span.End()
+	for _, row := range []struct {
+		name string
+		ctx  context.Context
+		o    *retryotel.Options
+	}{
+		{"none", b.Context(), nil},
+		{"api", b.Context(), &retryotel.Options{MeterProvider: metricnoop.NewMeterProvider()}},
+		{"sdk", b.Context(), &sdk},
+		{"span", recording, &sdk},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			p := retry.Policy{Name: "charge"}
+			if row.o != nil {
+				observe, err := retryotel.Observe(*row.o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				p.Observe = observe
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = retry.Do(row.ctx, p, succeed)
+			}
+		})
+	}
+}
+
+// All cores record for 100 known policies at once.
+func BenchmarkObserveParallel(b *testing.B) {
+	observe, err := retryotel.Observe(retryotel.Options{MeterProvider: metricnoop.NewMeterProvider()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var events [100]retry.Event
+	for i := range events {
+		events[i] = retry.Event{Policy: "policy-" + strconv.Itoa(i), Outcome: &retry.Outcome{Status: retry.Succeeded, Attempts: 1}}
+	}
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for i := 0; pb.Next(); i++ {
+			observe(context.Background(), events[i%len(events)])
+		}
+	})
+}
+
+func BenchmarkDo(b *testing.B) {
+	for name, sampler := range map[string]sdktrace.Sampler{"sampled": sdktrace.AlwaysSample(), "unsampled": sdktrace.NeverSample()} {
+		b.Run(name, func(b *testing.B) {
+			o := retryotel.Options{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler))}
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = retryotel.Do(b.Context(), retry.Policy{Name: "charge"}, o, succeed)
+			}
+		})
+	}
+}
+
+// One send without a network, by a retryhttp.Transport alone and with its span.
+func BenchmarkHTTP(b *testing.B) {
+	transport := &retryhttp.Transport{Base: transportFunc(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Body: http.NoBody, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}, nil
+	})}
+	o := retryotel.Options{TracerProvider: sdktrace.NewTracerProvider(), Propagator: propagation.TraceContext{}}
+	traced, err := retryotel.HTTP(transport, o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, rt := range map[string]http.RoundTripper{"plain": transport, "traced": traced} {
+		b.Run(name, func(b *testing.B) {
+			req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, "http://example.test/orders/7", nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				resp, err := rt.RoundTrip(req)
+				if err != nil {
+					b.Fatal(err)
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			}
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package retryotel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/retrygo/retry"
+)
+
+// ObserveBudgets makes the tokens of each budget visible as the gauge retry.budget.tokens, with the name as
+// retry.budget: one series for each name. The map is copied. Unregister of the result ends the observation; until then
+// the budgets are kept.
+//
+// A nil Budget is refused: it has no tokens that could be told. A name is to be given once among all that are
+// registered, since of two budgets with one name only one is seen. No budgets give a registration of nothing.
+func ObserveBudgets(o Options, budgets map[string]*retry.Budget) (metric.Registration, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	type named struct {
+		budget *retry.Budget
+		option []metric.ObserveOption
+	}
+	list := make([]named, 0, len(budgets))
+	for name, budget := range budgets {
+		if budget == nil {
+			return nil, fmt.Errorf("retryotel: budgets[%q] <nil> has no tokens to observe", name)
+		}
+		list = append(list, named{budget, budgetOption(name)})
+	}
+	meter := o.meter()
+	tokens, err := meter.Float64ObservableGauge("retry.budget.tokens",
+		metric.WithUnit("{token}"),
+		metric.WithDescription("Retries that a budget can pay for now."))
+	if err != nil {
+		return nil, refused(err)
+	}
+	registration, err := meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
+		for _, n := range list {
+			to.ObserveFloat64(tokens, n.budget.Tokens(), n.option...)
+		}
+		return nil
+	}, tokens)
+	return registration, refused(err)
+}
+
+// ObserveBudgetSet makes visible how many keys a set of budgets holds (retry.budget.keys) and how many budgets it has
+// forgotten although they were not full (retry.budget.forgotten), with the name as retry.budget. The tokens of each are not
+// told: the number of keys, which may be tenants, has no place in a metric. Unregister of the result ends it. A nil set is
+// refused.
+func ObserveBudgetSet(o Options, name string, set *retry.Budgets) (metric.Registration, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if set == nil {
+		return nil, errors.New("retryotel: set <nil> has no budgets to observe")
+	}
+	meter, option := o.meter(), budgetOption(name)
+	keys, keysErr := meter.Int64ObservableUpDownCounter("retry.budget.keys",
+		metric.WithUnit("{key}"),
+		metric.WithDescription("Keys that a set of budgets holds."))
+	forgotten, forgottenErr := meter.Int64ObservableCounter("retry.budget.forgotten",
+		metric.WithUnit("{budget}"),
+		metric.WithDescription("Budgets that a set has forgotten although they were not full."))
+	if err := refused(keysErr, forgottenErr); err != nil {
+		return nil, err
+	}
+	registration, err := meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
+		to.ObserveInt64(keys, int64(set.Len()), option...)
+		to.ObserveInt64(forgotten, int64(set.Forgotten()), option...)
+		return nil
+	}, keys, forgotten)
+	return registration, refused(err)
+}
+
+func budgetOption(name string) []metric.ObserveOption {
+	return []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(keyBudget.String(valid(name))))}
+}

@@ -1,0 +1,58 @@
+package retryotel
+
+import (
+	"context"
+	"reflect"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// chain is the row of spans of one run, each linked to the one before it. It belongs to one call of Do or RoundTrip,
+// whose attempts follow each other, so that no two runs can meet in it.
+type chain struct {
+	tracer   trace.Tracer
+	previous trace.SpanContext // invalid before the first
+}
+
+// start begins the next span, below that of ctx.
+func (c *chain) start(ctx context.Context, name string, kind trace.SpanKind, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
+	opts := []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithAttributes(attributes...), nil}
+	if c.previous.IsValid() {
+		opts[2] = trace.WithLinks(trace.Link{SpanContext: c.previous})
+	} else {
+		opts = opts[:2]
+	}
+	ctx, span := c.tracer.Start(ctx, name, opts...)
+	c.previous = span.SpanContext()
+	return ctx, span
+}
+
+// fail marks the recording span of an attempt that failed.
+func fail(span trace.Span, errorType string, err error) {
+	text := valid(err.Error())
+	span.SetAttributes(semconv.ErrorTypeKey.String(errorType))
+	span.SetStatus(codes.Error, text)
+	// What RecordError would add, but in UTF-8 whatever a peer has put into its error.
+	span.AddEvent("exception", trace.WithAttributes(
+		attribute.String("exception.type", goType(err)),
+		attribute.String("exception.message", text)))
+}
+
+// abort marks the span of an attempt that ends without a result. Which of the two it was cannot be asked without
+// stopping a panic.
+func abort(span trace.Span) {
+	span.SetAttributes(semconv.ErrorTypeKey.String(other))
+	span.SetStatus(codes.Error, "panic or runtime.Goexit")
+}
+
+// goType returns the Go type of err, as RecordError writes it.
+func goType(err error) string {
+	t := reflect.TypeOf(err)
+	if t.PkgPath() == "" && t.Name() == "" {
+		return t.String()
+	}
+	return t.PkgPath() + "." + t.Name()
+}

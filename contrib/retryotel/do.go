@@ -1,0 +1,101 @@
+package retryotel
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/retrygo/retry"
+)
+
+// Do is retry.Do with a span for each attempt: "retry.attempt" with retry.attempt and, where the policy has a name,
+// retry.policy. It is a child of ctx's span, linked to the span of the attempt before it, and current in the context that
+// fn gets. A failure sets error.type and the status Error and records the error with its text; where AttemptTimeout ended the
+// attempt, error.type is "timeout" whatever fn made of it. A panic and runtime.Goexit pass through and end the span as an Error.
+//
+// There is no span for the run: that is the caller's, and Policy.Observe with Observe adds to it how the run ended.
+//
+// It returns what retry.Do returns, and an error of o before any attempt.
+//
+// There is no form that wraps fn alone. A wrapped fn may serve several runs at once and is not told which one calls it, so
+// that it would link attempts of different runs; what makes the run keeps the links.
+func Do(ctx context.Context, p retry.Policy, o Options, fn func(context.Context) error) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	return do(ctx, p, o.tracer(), fn)
+}
+
+// DoValue is Do for an fn that returns a value as well: retry.DoValue with a span for each attempt.
+func DoValue[T any](ctx context.Context, p retry.Policy, o Options, fn func(context.Context) (T, error)) (T, error) {
+	var none T
+	if err := o.check(); err != nil {
+		return none, err
+	}
+	return doValue(ctx, p, o.tracer(), fn)
+}
+
+// Wrap returns h with retries and a span for each attempt, as retry.Wrap does without the spans. Each call of the result is
+// a run of its own with links of its own, so that it may be shared. A nil h and bad options are refused at each call.
+func Wrap[Req, Resp any](
+	p retry.Policy, o Options, h func(context.Context, Req) (Resp, error),
+) func(context.Context, Req) (Resp, error) {
+	refused, tracer := o.check(), o.tracer()
+	return func(ctx context.Context, req Req) (Resp, error) {
+		if refused != nil {
+			var none Resp
+			return none, refused
+		}
+		if h == nil {
+			return doValue[Resp](ctx, p, tracer, nil)
+		}
+		return doValue(ctx, p, tracer, func(ctx context.Context) (Resp, error) { return h(ctx, req) })
+	}
+}
+
+func doValue[T any](ctx context.Context, p retry.Policy, tracer trace.Tracer, fn func(context.Context) (T, error)) (T, error) {
+	var value T
+	if fn == nil {
+		return value, retry.Do(ctx, p, nil)
+	}
+	err := do(ctx, p, tracer, func(ctx context.Context) (err error) {
+		value, err = fn(ctx)
+		return err
+	})
+	return value, err
+}
+
+func do(ctx context.Context, p retry.Policy, tracer trace.Tracer, fn func(context.Context) error) error {
+	if fn == nil {
+		return retry.Do(ctx, p, nil)
+	}
+	c := &chain{tracer: tracer}
+	return retry.Do(ctx, p, func(ctx context.Context) error { return c.attempt(ctx, p.Name, fn) })
+}
+
+// attempt is one call of fn in a span.
+func (c *chain) attempt(ctx context.Context, policy string, fn func(context.Context) error) error {
+	attributes := []attribute.KeyValue{keyAttempt.Int(retry.AttemptNumber(ctx))}
+	if policy != "" {
+		attributes = append(attributes, policyAttribute(policy))
+	}
+	inner, span := c.start(ctx, "retry.attempt", trace.SpanKindInternal, attributes...)
+	returned := false
+	defer func() {
+		if !returned {
+			abort(span)
+		}
+		span.End()
+	}()
+	err := fn(inner)
+	returned = true
+	if err != nil && span.IsRecording() {
+		cause := errorType(err)
+		if context.Cause(ctx) == retry.ErrAttemptTimeout {
+			cause = "timeout"
+		}
+		fail(span, cause, err)
+	}
+	return err
+}

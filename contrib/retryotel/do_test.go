@@ -1,0 +1,254 @@
+package retryotel_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryotel"
+)
+
+// linked requires that the spans follow each other below one parent, each linked to the one before.
+func linked(t *testing.T, parent trace.SpanContext, spans []tracetest.SpanStub) {
+	t.Helper()
+	for i, span := range spans {
+		require.Equal(t, parent, span.Parent)
+		if i == 0 {
+			require.Empty(t, span.Links)
+			continue
+		}
+		require.Len(t, span.Links, 1)
+		require.Equal(t, spans[i-1].SpanContext, span.Links[0].SpanContext)
+	}
+}
+
+func TestEachAttemptHasASpan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSDK(t)
+		ctx, caller := s.traces.Tracer("").Start(t.Context(), "caller")
+		fn := failing(2)
+		began := time.Now()
+		err := retryotel.Do(ctx, retry.Policy{Name: "charge"}, s.Options, func(ctx context.Context) error {
+			_, inside := s.traces.Tracer("").Start(ctx, "inside")
+			defer inside.End()
+			return fn(ctx)
+		})
+		require.NoError(t, err)
+		caller.End()
+
+		spans := s.named("retry.attempt")
+		require.Len(t, spans, 3)
+		linked(t, caller.SpanContext(), spans)
+		for i, span := range spans {
+			require.Equal(t, trace.SpanKindInternal, span.SpanKind)
+			require.Equal(t, "github.com/retrygo/retry/contrib/retryotel", span.InstrumentationScope.Name)
+			require.Equal(t, span.SpanContext, s.named("inside")[i].Parent)
+			want := map[string]any{"retry.attempt": int64(i + 1), "retry.policy": "charge"}
+			status := sdktrace.Status{}
+			if i < 2 {
+				want["error.type"] = "*errors.errorString"
+				status = sdktrace.Status{Code: codes.Error, Description: "down"}
+				require.Len(t, span.Events, 1)
+				require.Equal(t, "exception", span.Events[0].Name)
+				require.Equal(t, map[string]any{"exception.type": "*errors.errorString", "exception.message": "down"}, set(span.Events[0].Attributes))
+			} else {
+				require.Empty(t, span.Events)
+			}
+			require.Equal(t, want, set(span.Attributes))
+			require.Equal(t, status, span.Status)
+			require.Equal(t, time.Second, span.EndTime.Sub(span.StartTime)) // the wait is in no span
+		}
+		require.Equal(t, began.Add(18*time.Second), spans[2].EndTime)
+	})
+}
+
+// AttemptTimeout ends the attempt, whatever fn makes of it.
+func TestAnAttemptTimeoutIsSeenInTheSpan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSDK(t)
+		p := retry.Policy{MaxAttempts: 1, AttemptTimeout: time.Second}
+		err := retryotel.Do(t.Context(), p, s.Options, func(ctx context.Context) error {
+			<-ctx.Done()
+			return errDown
+		})
+		require.ErrorIs(t, err, errDown)
+		span := s.span("retry.attempt")
+		require.Equal(t, map[string]any{"retry.attempt": int64(1), "error.type": "timeout"}, set(span.Attributes))
+		require.Equal(t, "down", span.Status.Description)
+	})
+}
+
+// Runs at the same time, of one wrapped function too, never link to each other.
+func TestChainsOfConcurrentRunsDoNotMeet(t *testing.T) {
+	s := newSDK(t)
+	type key struct{}
+	p := retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}}
+	wrapped := retryotel.Wrap(p, s.Options, func(ctx context.Context, run int) (int, error) {
+		runtime.Gosched()
+		trace.SpanFromContext(ctx).SetAttributes(attribute.Int("run", run))
+		return run, errDown
+	})
+	const runs = 40
+	var all sync.WaitGroup
+	parents := make([]trace.SpanContext, runs)
+	for run := range runs {
+		all.Go(func() {
+			ctx, caller := s.traces.Tracer("").Start(t.Context(), "caller")
+			defer caller.End()
+			parents[run] = caller.SpanContext()
+			value, err := wrapped(context.WithValue(ctx, key{}, run), run)
+			if value != run || !errors.Is(err, retry.AttemptsExhausted) {
+				t.Errorf("run %d: %d, %v", run, value, err)
+			}
+		})
+	}
+	all.Wait()
+	byRun := map[int64][]tracetest.SpanStub{}
+	for _, span := range s.named("retry.attempt") {
+		run := set(span.Attributes)["run"].(int64)
+		byRun[run] = append(byRun[run], span)
+	}
+	require.Len(t, byRun, runs)
+	for run, spans := range byRun {
+		require.Len(t, spans, 4)
+		linked(t, parents[run], spans)
+	}
+}
+
+func TestDoValueReturnsTheLastValue(t *testing.T) {
+	s := newSDK(t)
+	p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}}
+	value, err := retryotel.DoValue(t.Context(), p, s.Options, func(ctx context.Context) (int, error) {
+		return retry.AttemptNumber(ctx), errDown
+	})
+	require.ErrorIs(t, err, retry.AttemptsExhausted)
+	require.Equal(t, 2, value)
+	require.Len(t, s.named("retry.attempt"), 2)
+}
+
+func TestANilFunctionIsRefusedAsRetryDoes(t *testing.T) {
+	s := newSDK(t)
+	want := retry.Do(t.Context(), retry.Policy{}, nil).Error()
+	require.EqualError(t, retryotel.Do(t.Context(), retry.Policy{}, s.Options, nil), want)
+	_, err := retryotel.DoValue[int](t.Context(), retry.Policy{}, s.Options, nil)
+	require.EqualError(t, err, want)
+	_, err = retryotel.Wrap[int, int](retry.Policy{}, s.Options, nil)(t.Context(), 0)
+	require.EqualError(t, err, want)
+	//lint:ignore SA1012 the nil is the point
+	err = retryotel.Do(nil, retry.Policy{}, s.Options, func(context.Context) error { return nil }) //nolint:staticcheck
+	require.ErrorContains(t, err, "ctx")
+	require.Empty(t, s.spans.GetSpans())
+}
+
+func TestAPanicEndsItsSpanAndPassesThrough(t *testing.T) {
+	s := newSDK(t)
+	require.PanicsWithValue(t, "boom", func() {
+		_ = retryotel.Do(t.Context(), retry.Policy{}, s.Options, func(context.Context) error { panic("boom") })
+	})
+	aborted(t, s.span("retry.attempt"))
+}
+
+func TestGoexitEndsItsSpan(t *testing.T) {
+	s := newSDK(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = retryotel.Do(t.Context(), retry.Policy{}, s.Options, func(context.Context) error { runtime.Goexit(); return nil })
+	}()
+	<-done
+	aborted(t, s.span("retry.attempt"))
+}
+
+func aborted(t *testing.T, span tracetest.SpanStub) {
+	require.Equal(t, sdktrace.Status{Code: codes.Error, Description: "panic or runtime.Goexit"}, span.Status)
+	require.Equal(t, "_OTHER", set(span.Attributes)["error.type"])
+	require.False(t, span.EndTime.IsZero())
+}
+
+// mute is an error whose text costs: nobody is to ask for it where no span is recording.
+type mute struct{ t *testing.T }
+
+func (m mute) Error() string     { m.t.Error("asked for the text"); return "" }
+func (m mute) ErrorType() string { m.t.Error("asked for the type"); return "" }
+func (mute) Unwrap() error       { return nil }
+
+// With sampling off, without an SDK and without any span, runs do the same and nothing is made of errors.
+func TestWithoutARecordingSpanNothingIsMade(t *testing.T) {
+	for name, provider := range map[string]trace.TracerProvider{
+		"sampling off": sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())),
+		"no SDK":       tracenoop.NewTracerProvider(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSDK(t)
+			observe, err := retryotel.Observe(s.Options)
+			require.NoError(t, err)
+			ctx, caller := provider.Tracer("").Start(t.Context(), "caller")
+			defer caller.End()
+			p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}, Observe: observe}
+			calls := 0
+			err = retryotel.Do(ctx, p, retryotel.Options{TracerProvider: provider}, func(context.Context) error {
+				calls++
+				return mute{t}
+			})
+			if !errors.Is(err, retry.AttemptsExhausted) {
+				t.Error("not exhausted") // require.ErrorIs would ask for the text
+			}
+			require.Equal(t, 2, calls)
+			require.Equal(t, map[string]recorded{"retry.kind=failed_with_retry": {1, 2}}, s.histogram("retry.run.attempts"))
+		})
+	}
+}
+
+// A run that is nested in another's attempt stands below that attempt's span.
+func TestANestedRunIsBelowItsAttempt(t *testing.T) {
+	s := newSDK(t)
+	quick := func(name string) retry.Policy {
+		return retry.Policy{Name: name, MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}}
+	}
+	_ = retryotel.Do(t.Context(), quick("outer"), s.Options, func(ctx context.Context) error {
+		return retryotel.Do(ctx, quick("inner"), s.Options, func(context.Context) error { return errDown })
+	})
+	byPolicy := map[string][]tracetest.SpanStub{}
+	for _, span := range s.named("retry.attempt") {
+		values := set(span.Attributes)
+		byPolicy[values["retry.policy"].(string)] = append(byPolicy[values["retry.policy"].(string)], span)
+	}
+	require.Len(t, byPolicy["outer"], 2)
+	require.Len(t, byPolicy["inner"], 4)
+	linked(t, trace.SpanContext{}, byPolicy["outer"])
+	linked(t, byPolicy["outer"][0].SpanContext, byPolicy["inner"][:2])
+	linked(t, byPolicy["outer"][1].SpanContext, byPolicy["inner"][2:])
+	require.Equal(t, int64(1), set(byPolicy["inner"][2].Attributes)["retry.attempt"])
+}
+
+// Marks and fmt.Errorf say nothing of what is wrong, and a nil in them is not followed.
+func TestErrorTypesBelowWrappers(t *testing.T) {
+	for _, row := range []struct {
+		err  error
+		want string
+	}{
+		{retry.After(time.Hour*2, fmt.Errorf("a: %w", retry.Transient(fmt.Errorf("b: %w", timeoutOfServer{nil})))), "server_slow"},
+		{retry.Permanent(fmt.Errorf("a: %w", fmt.Errorf("b: %w", errDown))), "*errors.errorString"},
+		{fmt.Errorf("a: %w", error(nil)), "*fmt.wrapError"},
+		{fmt.Errorf("wait: %w", retry.ErrAttemptTimeout), "timeout"},
+		{&retry.FieldError{}, "*retry.FieldError"},
+	} {
+		s := newSDK(t)
+		_ = retryotel.Do(t.Context(), retry.Policy{Disabled: true}, s.Options, func(context.Context) error { return row.err })
+		require.Equal(t, row.want, set(s.span("retry.attempt").Attributes)["error.type"])
+	}
+}

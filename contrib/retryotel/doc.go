@@ -1,0 +1,27 @@
+// Package retryotel shows runs of package retry to OpenTelemetry. Observe, in Policy.Observe, gives metrics and tells the
+// current span what happened; Do, DoValue and Wrap give each attempt a span, and HTTP each send of a retryhttp.Transport.
+// It imports OpenTelemetry's API only: without an SDK all of it does nothing.
+//
+// The metrics, in the scope github.com/retrygo/retry/contrib/retryotel:
+//
+//	name                    instrument       unit       attributes
+//	retry.runs              counter          {run}      retry.policy, retry.status, retry.reason, retry.kind
+//	retry.run.attempts      histogram        {attempt}  retry.policy, retry.kind
+//	retry.run.duration      histogram        s          retry.policy, retry.kind
+//	retry.delay             histogram        s          retry.policy
+//	retry.budget.tokens     gauge            {token}    retry.budget
+//	retry.budget.keys       up-down counter  {key}      retry.budget
+//	retry.budget.forgotten  counter          {budget}   retry.budget
+//
+// retry.status and retry.reason have the texts of retry.Status and retry.Reason; in metrics a success has no retry.reason,
+// and a run of a policy without a name no retry.policy. retry.kind is succeeded_without_retry, succeeded_with_retry,
+// failed_without_retry or failed_with_retry; a run whose caller was done before it began is the third. The buckets of the
+// histograms reach from 1ms to a day and from 0 to 100 attempts; a View of the SDK says otherwise.
+//
+// The number of series is bounded: statuses, reasons and kinds are enumerations, and Options.MaxPolicies bounds the policy
+// names. Errors have no part in metrics.
+//
+// In spans error.type is what an ErrorType method in the error's chain says; of an HTTP attempt its status ("503") or
+// retryhttp's Reason ("conn_refused"); "timeout"; "canceled"; else the Go type below the marks of retry and fmt.Errorf.
+// Names and errors that are not UTF-8 are made so, since OTLP would refuse the whole export for one of them.
+package retryotel

@@ -1,0 +1,69 @@
+package retryotel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp"
+)
+
+// The types that say nothing of what is wrong: a mark of retry, and what fmt.Errorf makes of one %w.
+var (
+	markType = reflect.TypeOf(retry.Permanent(errors.ErrUnsupported))
+	wrapType = reflect.TypeOf(fmt.Errorf("%w", errors.ErrUnsupported))
+)
+
+// errorType returns error.type for what an attempt failed with: what an ErrorType method in err's chain says; of an HTTP
+// attempt the status, "503", or retryhttp's Reason, "conn_refused"; "timeout"; "canceled"; else the Go type below marks
+// and fmt.Errorf. Nil, which only an Event made by hand has, is "_OTHER".
+func errorType(err error) string {
+	if err == nil {
+		return other
+	}
+	if typed, ok := errors.AsType[interface {
+		error
+		ErrorType() string
+	}](err); ok {
+		if text := typed.ErrorType(); text != "" {
+			return valid(text)
+		}
+	}
+	if failed, ok := errors.AsType[*retryhttp.AttemptError](err); ok && failed != nil {
+		if failed.StatusCode != 0 {
+			return strconv.Itoa(failed.StatusCode)
+		}
+		return string(failed.Reason)
+	}
+	switch {
+	case timedOut(err):
+		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	default:
+		return semconv.ErrorType(bare(err)).Value.AsString()
+	}
+}
+
+// timedOut reports whether err says that a deadline has passed; retry.ErrAttemptTimeout and net timeouts do.
+func timedOut(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
+
+// bare returns err without marks and what fmt.Errorf put around it.
+func bare(err error) error {
+	for {
+		t := reflect.TypeOf(err)
+		if t != markType && t != wrapType {
+			return err
+		}
+		inner := errors.Unwrap(err)
+		if inner == nil { // fmt.Errorf of a nil
+			return err
+		}
+		err = inner
+	}
+}

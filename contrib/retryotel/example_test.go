@@ -1,0 +1,197 @@
+package retryotel_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"go.opentelemetry.io/otel/propagation"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryotel"
+	"github.com/retrygo/retry/retryhttp"
+)
+
+// quick retries at once, so that the examples do not wait.
+var quick = retry.Policy{Name: "charge", MaxAttempts: 4, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Microsecond}}
+
+// Metrics of all runs, events on the caller's span and a span for each attempt, by the global providers.
+func Example() {
+	observe, err := retryotel.Observe(retryotel.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p := retry.Policy{Name: "charge", MaxAttempts: 4, Observe: observe}
+	err = retryotel.Do(context.Background(), p, retryotel.Options{}, func(context.Context) error {
+		return nil // charge
+	})
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleObserve() {
+	reader := sdkmetric.NewManualReader()
+	observe, err := retryotel.Observe(retryotel.Options{
+		MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p := quick
+	p.Observe = observe
+	_ = retry.Do(context.Background(), p, func(context.Context) error { return errors.New("no route") })
+
+	var all metricdata.ResourceMetrics
+	_ = reader.Collect(context.Background(), &all)
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		if runs, ok := m.Data.(metricdata.Sum[int64]); ok {
+			for _, label := range runs.DataPoints[0].Attributes.ToSlice() {
+				fmt.Println(label.Key, label.Value.AsString())
+			}
+			fmt.Println(m.Name, runs.DataPoints[0].Value, m.Unit)
+		}
+	}
+	// Output:
+	// retry.kind failed_with_retry
+	// retry.policy charge
+	// retry.reason attempts_exhausted
+	// retry.status dead_letter
+	// retry.runs 1 {run}
+}
+
+func ExampleObserveBudgets() {
+	reader := sdkmetric.NewManualReader()
+	o := retryotel.Options{MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}
+	budget := retry.NewBudget(retry.BudgetConfig{Initial: 5})
+	registration, err := retryotel.ObserveBudgets(o, map[string]*retry.Budget{"payments": budget})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = registration.Unregister() }()
+
+	budget.Withdraw(time.Now())
+	var all metricdata.ResourceMetrics
+	_ = reader.Collect(context.Background(), &all)
+	m := all.ScopeMetrics[0].Metrics[0]
+	fmt.Println(m.Name, m.Data.(metricdata.Gauge[float64]).DataPoints[0].Value, m.Unit)
+	// Output: retry.budget.tokens 4 {token}
+}
+
+func ExampleObserveBudgetSet() {
+	reader := sdkmetric.NewManualReader()
+	o := retryotel.Options{MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}
+	tenants := retry.NewBudgets(retry.BudgetConfig{}, 1000)
+	registration, err := retryotel.ObserveBudgetSet(o, "tenants", tenants)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = registration.Unregister() }()
+
+	tenants.For("acme")
+	var all metricdata.ResourceMetrics
+	_ = reader.Collect(context.Background(), &all)
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		fmt.Println(m.Name, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value, m.Unit)
+	}
+	// Output:
+	// retry.budget.keys 1 {key}
+	// retry.budget.forgotten 0 {budget}
+}
+
+// show prints spans in the order in which they ended.
+func show(spans *tracetest.InMemoryExporter) {
+	for _, span := range spans.GetSpans() {
+		fmt.Println(span.Name, set(span.Attributes)["retry.attempt"], span.Status.Code, span.Status.Description, "links:", len(span.Links))
+	}
+}
+
+func ExampleDo() {
+	spans := tracetest.NewInMemoryExporter()
+	o := retryotel.Options{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))}
+	err := retryotel.Do(context.Background(), quick, o, func(ctx context.Context) error {
+		if retry.AttemptNumber(ctx) < 3 {
+			return errors.New("no route")
+		}
+		return nil
+	})
+	fmt.Println(err)
+	show(spans)
+	// Output:
+	// <nil>
+	// retry.attempt 1 Error no route links: 0
+	// retry.attempt 2 Error no route links: 1
+	// retry.attempt 3 Unset  links: 1
+}
+
+func ExampleDoValue() {
+	spans := tracetest.NewInMemoryExporter()
+	o := retryotel.Options{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))}
+	receipt, err := retryotel.DoValue(context.Background(), quick, o, func(context.Context) (string, error) { return "receipt 7", nil })
+	fmt.Println(receipt, err)
+	show(spans)
+	// Output:
+	// receipt 7 <nil>
+	// retry.attempt 1 Unset  links: 0
+}
+
+func ExampleWrap() {
+	spans := tracetest.NewInMemoryExporter()
+	o := retryotel.Options{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))}
+	charge := retryotel.Wrap(quick, o, func(ctx context.Context, order int) (string, error) {
+		if retry.AttemptNumber(ctx) == 1 {
+			return "", errors.New("no route")
+		}
+		return fmt.Sprintf("receipt %d", order), nil
+	})
+	fmt.Println(charge(context.Background(), 7))
+	show(spans)
+	// Output:
+	// receipt 7 <nil>
+	// retry.attempt 1 Error no route links: 0
+	// retry.attempt 2 Unset  links: 1
+}
+
+func ExampleHTTP() {
+	calls := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if calls++; calls == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer server.Close()
+
+	spans := tracetest.NewInMemoryExporter()
+	rt, err := retryotel.HTTP(&retryhttp.Transport{Policy: quick}, retryotel.Options{
+		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)),
+		Propagator:     propagation.TraceContext{},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client := &http.Client{Transport: rt}
+	resp, err := client.Get(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_ = resp.Body.Close()
+	for _, span := range spans.GetSpans() {
+		values := set(span.Attributes)
+		fmt.Println(span.Name, values["http.response.status_code"], "resends:", values["http.request.resend_count"])
+	}
+	// Output:
+	// GET 503 resends: <nil>
+	// GET 200 resends: 1
+}

@@ -1,0 +1,200 @@
+package retryotel
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp"
+)
+
+// HTTP returns a RoundTripper that does what t does, with a client span for each send. t is copied and not changed; what
+// is set on it later does not count. A nil t and bad options are refused; a t that does not validate is refused by each
+// RoundTrip, as t does it.
+//
+// The spans follow the stable HTTP conventions. Their name is the method, their attributes are http.request.method, url.full,
+// server.address, server.port, http.response.status_code, network.protocol.version and error.type; on all sends of one
+// RoundTrip but the first http.request.resend_count, with a link to the send before; and retry.attempt, and retry.policy
+// where Policy has a name. In url.full the credentials and the values of the query are replaced by REDACTED; the path is
+// shown. A status from 400 on is an Error, also where Transport.Accept takes it for a success. A span begins before Base is
+// called and ends with the response's headers or the failure, because a body may be read late, partly or never.
+//
+// Each send carries its own trace context in its headers, in place of the request's, through Options.Propagator. The
+// request is not changed, and the response, its body and errors pass as they are.
+//
+// A redirect that an http.Client follows is another RoundTrip, whose count begins anew. What net/http sends again by itself
+// on a new connection is in one span. With otelhttp, put its Transport outside: otelhttp.NewTransport(rt) makes the
+// run's span, above those of the sends; as t.Base it would make a second span of each send.
+func HTTP(t *retryhttp.Transport, o Options) (http.RoundTripper, error) {
+	if t == nil {
+		return nil, errors.New("retryotel: HTTP: Transport is nil")
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	return &roundTripper{*t, o.tracer(), o.propagator()}, nil
+}
+
+type roundTripper struct {
+	transport  retryhttp.Transport
+	tracer     trace.Tracer
+	propagator propagation.TextMapPropagator
+}
+
+// RoundTrip gives each run a Transport of its own, and so the links their place.
+func (h *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	s := &sends{transport: h.transport, chain: chain{tracer: h.tracer}, base: h.transport.Base, propagator: h.propagator}
+	if s.base == nil {
+		s.base = http.DefaultTransport
+	}
+	s.transport.Base = s
+	return s.transport.RoundTrip(req)
+}
+
+// CloseIdleConnections calls the method of Transport.Base, if it has one.
+func (h *roundTripper) CloseIdleConnections() { h.transport.CloseIdleConnections() }
+
+// sends is the Base of one run.
+type sends struct {
+	transport  retryhttp.Transport
+	chain      chain
+	base       http.RoundTripper
+	propagator propagation.TextMapPropagator
+	made       int
+}
+
+// RoundTrip makes one send.
+func (s *sends) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, span := s.start(req)
+	returned := false
+	defer func() {
+		if !returned {
+			abort(span)
+		}
+		span.End()
+	}()
+	out := req.WithContext(ctx)
+	out.Header = req.Header.Clone()
+	if out.Header == nil {
+		out.Header = http.Header{}
+	}
+	s.propagator.Inject(ctx, propagation.HeaderCarrier(out.Header))
+	resp, err := s.base.RoundTrip(out)
+	returned = true
+	if span.IsRecording() {
+		finish(span, resp, err)
+	}
+	return resp, err
+}
+
+func (s *sends) start(req *http.Request) (context.Context, trace.Span) {
+	ctx := req.Context()
+	name, attributes := describe(req)
+	attributes = append(attributes, keyAttempt.Int(retry.AttemptNumber(ctx)))
+	if policy := s.transport.Policy.Name; policy != "" {
+		attributes = append(attributes, policyAttribute(policy))
+	}
+	if s.made > 0 {
+		attributes = append(attributes, semconv.HTTPRequestResendCount(s.made))
+	}
+	s.made++
+	return s.chain.start(ctx, name, trace.SpanKindClient, attributes...)
+}
+
+// describe returns the name of a request's span and what is known of it before it is sent.
+func describe(req *http.Request) (name string, attributes []attribute.KeyValue) {
+	attributes = make([]attribute.KeyValue, 0, 8)
+	switch method := req.Method; method {
+	case "":
+		name = http.MethodGet // net/http sends it
+	case http.MethodConnect, http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPatch,
+		http.MethodPost, http.MethodPut, http.MethodTrace:
+		name = method
+	default: // names are bounded by the conventions
+		name = "HTTP"
+		attributes = append(attributes, semconv.HTTPRequestMethodOther, semconv.HTTPRequestMethodOriginal(valid(method)))
+	}
+	if name != "HTTP" {
+		attributes = append(attributes, semconv.HTTPRequestMethodKey.String(name))
+	}
+	return name, append(attributes,
+		semconv.URLFull(redacted(req.URL)),
+		semconv.ServerAddress(valid(req.URL.Hostname())),
+		semconv.ServerPort(port(req.URL)))
+}
+
+// port returns the port that u names or its scheme implies.
+func port(u *url.URL) int {
+	if number, err := strconv.Atoi(u.Port()); err == nil {
+		return number
+	}
+	if u.Scheme == "https" {
+		return 443
+	}
+	return 80
+}
+
+// redacted returns u without what may be secret in it.
+func redacted(u *url.URL) string {
+	const gone = "REDACTED"
+	shown := *u
+	if shown.User != nil {
+		shown.User = url.UserPassword(gone, gone)
+	}
+	shown.Fragment, shown.RawFragment = "", "" // not sent either
+	if shown.RawQuery != "" {
+		pairs := strings.Split(shown.RawQuery, "&")
+		for i, pair := range pairs {
+			pairs[i] = gone
+			if key, _, ok := strings.Cut(pair, "="); ok { // else it may be a value as well
+				pairs[i] = key + "=" + gone
+			}
+		}
+		shown.RawQuery = strings.Join(pairs, "&")
+	}
+	return valid(shown.String())
+}
+
+// finish adds what a send ended with.
+func finish(span trace.Span, resp *http.Response, err error) {
+	switch {
+	case err != nil:
+		fail(span, sendErrorType(err), err)
+	case resp == nil: // against the rules of http.RoundTripper
+		abort(span)
+	default:
+		span.SetAttributes(
+			semconv.HTTPResponseStatusCode(resp.StatusCode),
+			semconv.NetworkProtocolVersion(protocol(resp)))
+		if resp.StatusCode >= http.StatusBadRequest {
+			span.SetAttributes(semconv.ErrorTypeKey.String(strconv.Itoa(resp.StatusCode)))
+			span.SetStatus(codes.Error, "") // the status code says it
+		}
+	}
+}
+
+// sendErrorType returns retryhttp's word for err, and the Go type where it has none.
+func sendErrorType(err error) string {
+	if reason := retryhttp.ReasonOf(err); reason != "" && reason != retryhttp.TransportError {
+		return string(reason)
+	}
+	return errorType(err)
+}
+
+// protocol returns "1.1" or "2".
+func protocol(resp *http.Response) string {
+	if resp.ProtoMajor >= 2 {
+		return strconv.Itoa(resp.ProtoMajor)
+	}
+	return strconv.Itoa(resp.ProtoMajor) + "." + strconv.Itoa(resp.ProtoMinor)
+}

@@ -1,0 +1,140 @@
+package retryotel_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/retrygo/retry/contrib/retryotel"
+	"github.com/retrygo/retry/retryhttp"
+)
+
+// What Base owes a Transport arrives: httptrace, errors as they are, the response's own body, one that can be written to
+// included, and CloseIdleConnections.
+func TestBaseKeepsItsPromises(t *testing.T) {
+	s := newSDK(t)
+	server, _ := answers(t, 200)
+	connected := 0
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected++ }})
+	rt, err := retryotel.HTTP(&retryhttp.Transport{}, s.Options)
+	require.NoError(t, err)
+	get(t, ctx, rt, server.URL, 200)
+	require.Equal(t, 1, connected)
+
+	own := struct{ io.ReadWriteCloser }{}
+	base := &closer{transportFunc: func(req *http.Request) (*http.Response, error) {
+		if req.Method == http.MethodPut {
+			return nil, errDown
+		}
+		return &http.Response{StatusCode: 101, Body: own}, nil
+	}}
+	rt, err = retryotel.HTTP(&retryhttp.Transport{Base: base, Policy: quickly(1)}, s.Options)
+	require.NoError(t, err)
+	rt.(interface{ CloseIdleConnections() }).CloseIdleConnections()
+	require.Equal(t, 1, base.closed)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	require.NoError(t, err)
+	resp, err := rt.RoundTrip(req) //nolint:bodyclose // it cannot
+	require.NoError(t, err)
+	require.Equal(t, io.ReadCloser(own), resp.Body)
+	req.Method = http.MethodPut
+	_, err = rt.RoundTrip(req) //nolint:bodyclose // there is none
+	var failed *retryhttp.AttemptError
+	require.ErrorAs(t, err, &failed)
+	require.Same(t, errDown, failed.Err)
+}
+
+type closer struct {
+	transportFunc
+	closed int
+}
+
+func (c *closer) CloseIdleConnections() { c.closed++ }
+
+// A span ends with the headers: the body may be read late or never.
+func TestASpanEndsWithTheHeaders(t *testing.T) {
+	s := newSDK(t)
+	held := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.(http.Flusher).Flush()
+		<-held
+		_, _ = io.WriteString(w, "late")
+	}))
+	t.Cleanup(server.Close)
+	rt, err := retryotel.HTTP(&retryhttp.Transport{}, s.Options)
+	require.NoError(t, err)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	require.NoError(t, err)
+	resp, err := rt.RoundTrip(req)
+	require.NoError(t, err)
+	require.Len(t, s.named("GET"), 1)
+	close(held)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, "late", string(body))
+	require.NoError(t, resp.Body.Close())
+}
+
+func TestAPanicInBaseEndsItsSpan(t *testing.T) {
+	s := newSDK(t)
+	rt, err := retryotel.HTTP(&retryhttp.Transport{Base: transportFunc(func(*http.Request) (*http.Response, error) { panic("boom") })}, s.Options)
+	require.NoError(t, err)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://example.test", nil)
+	require.NoError(t, err)
+	require.PanicsWithValue(t, "boom", func() { _, _ = rt.RoundTrip(req) }) //nolint:bodyclose // there is none
+	aborted(t, s.span("GET"))
+}
+
+// Requests at the same time through one RoundTripper are runs of their own, below the spans of their callers.
+func TestConcurrentRequestsDoNotMeet(t *testing.T) {
+	s := newSDK(t)
+	s.Propagator = propagation.TraceContext{}
+	base := transportFunc(func(req *http.Request) (*http.Response, error) {
+		status := 503
+		if req.Header.Get("Retry-Attempt") == "3" {
+			status = 200
+		}
+		return &http.Response{StatusCode: status, Body: io.NopCloser(bytes.NewReader(nil)), Header: http.Header{}}, nil
+	})
+	transport := &retryhttp.Transport{Base: base, Policy: quickly(3), AttemptHeader: retryhttp.AttemptHeader}
+	rt, err := retryotel.HTTP(transport, s.Options)
+	require.NoError(t, err)
+	transport.Base = nil // it was copied
+	var all sync.WaitGroup
+	parents := make([]trace.SpanContext, 30)
+	for i := range parents {
+		all.Go(func() {
+			ctx, caller := s.traces.Tracer("").Start(t.Context(), "caller")
+			defer caller.End()
+			parents[i] = caller.SpanContext()
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://example.test", nil)
+			if err == nil {
+				var resp *http.Response
+				if resp, err = rt.RoundTrip(req); err == nil {
+					err = resp.Body.Close()
+				}
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	byParent := map[trace.SpanID][]tracetest.SpanStub{}
+	for _, span := range s.named("GET") {
+		byParent[span.Parent.SpanID()] = append(byParent[span.Parent.SpanID()], span)
+	}
+	for _, parent := range parents {
+		require.Len(t, byParent[parent.SpanID()], 3)
+		linked(t, parent, byParent[parent.SpanID()])
+	}
+}

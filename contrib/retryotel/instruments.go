@@ -1,0 +1,56 @@
+package retryotel
+
+import (
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/otel/metric"
+)
+
+// secondsBounds reach from an immediate retry to a day. From 10s on they are the waits of the published schedules
+// (retry.Aggressive, Standard, Patient, Cautious), so that each of these falls exactly on a bound.
+func secondsBounds() []float64 {
+	return []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+		60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600}
+}
+
+// attemptBounds tell the numbers apart that policies have. 0 is a run whose caller was done before it began.
+func attemptBounds() []float64 {
+	return []float64{0, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 50, 100}
+}
+
+// instruments are what Observe records with.
+type instruments struct {
+	runs     metric.Int64Counter
+	attempts metric.Int64Histogram
+	duration metric.Float64Histogram
+	delay    metric.Float64Histogram
+}
+
+func newInstruments(m metric.Meter) (i instruments, err error) {
+	var errs [4]error
+	i.runs, errs[0] = m.Int64Counter("retry.runs",
+		metric.WithUnit("{run}"),
+		metric.WithDescription("Runs that ended, by how they ended."))
+	i.attempts, errs[1] = m.Int64Histogram("retry.run.attempts",
+		metric.WithUnit("{attempt}"),
+		metric.WithDescription("Attempts that a run made, the first one included."),
+		metric.WithExplicitBucketBoundaries(attemptBounds()...))
+	i.duration, errs[2] = m.Float64Histogram("retry.run.duration",
+		metric.WithUnit("s"),
+		metric.WithDescription("Time from the beginning of a run to its end, waits included."),
+		metric.WithExplicitBucketBoundaries(secondsBounds()...))
+	i.delay, errs[3] = m.Float64Histogram("retry.delay",
+		metric.WithUnit("s"),
+		metric.WithDescription("Wait decided before a retry."),
+		metric.WithExplicitBucketBoundaries(secondsBounds()...))
+	return i, refused(errs[:]...)
+}
+
+// refused wraps what a MeterProvider said of our instruments, nil where it said nothing.
+func refused(errs ...error) error {
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("retryotel: Options.MeterProvider: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package retryotel
+
+import (
+	"cmp"
+	"fmt"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// scope is the name of the instrumentation scope.
+const scope = "github.com/retrygo/retry/contrib/retryotel"
+
+// A policy's runs end in 19 ways: 2 of success, and 17 of failure by reason and by whether there was a retry. 100 names,
+// the runs without a name and those beyond the 100 make 1,938 series of retry.runs. The SDK folds what is beyond 2,000 per
+// instrument into one series (sdk/metric, WithCardinalityLimit).
+const defaultMaxPolicies = 100
+
+// Options say where measurements and spans go. The zero Options use OpenTelemetry's globals, which may be set later.
+type Options struct {
+	// MeterProvider makes the instruments of Observe, ObserveBudgets and ObserveBudgetSet. Nil means the global one.
+	MeterProvider metric.MeterProvider
+	// TracerProvider makes the spans of Do, DoValue, Wrap and HTTP. Observe makes none: it adds to the span that is
+	// current. Nil means the global one.
+	TracerProvider trace.TracerProvider
+	// Propagator writes the trace context into the headers of what HTTP sends. Nil means the global one, which writes
+	// nothing before it is set.
+	Propagator propagation.TextMapPropagator
+	// MaxPolicies is how many distinct policy names the metrics of one Observe tell apart; first come, first served.
+	// Runs of further names count under "_OTHER". Runs without a name are not counted among them. Negative is refused.
+	// Zero means 100.
+	MaxPolicies int
+}
+
+func (o *Options) check() error {
+	if o.MaxPolicies < 0 {
+		return fmt.Errorf("retryotel: Options.MaxPolicies %d is negative", o.MaxPolicies)
+	}
+	return nil
+}
+
+func (o *Options) maxPolicies() int { return cmp.Or(o.MaxPolicies, defaultMaxPolicies) }
+
+func (o *Options) meter() metric.Meter {
+	provider := o.MeterProvider
+	if provider == nil {
+		provider = otel.GetMeterProvider()
+	}
+	return provider.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
+}
+
+func (o *Options) tracer() trace.Tracer {
+	provider := o.TracerProvider
+	if provider == nil {
+		provider = otel.GetTracerProvider()
+	}
+	return provider.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL))
+}
+
+func (o *Options) propagator() propagation.TextMapPropagator {
+	if o.Propagator == nil {
+		return otel.GetTextMapPropagator()
+	}
+	return o.Propagator
+}

@@ -1,0 +1,187 @@
+package retryotel
+
+import (
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/retrygo/retry"
+)
+
+// The keys of our attributes. Those of the conventions come from semconv.
+const (
+	keyPolicy  = attribute.Key("retry.policy")
+	keyStatus  = attribute.Key("retry.status")
+	keyReason  = attribute.Key("retry.reason")
+	keyKind    = attribute.Key("retry.kind")
+	keyAttempt = attribute.Key("retry.attempt")
+	keyClass   = attribute.Key("retry.class")
+	keyDelay   = attribute.Key("retry.delay")
+	keyMade    = attribute.Key("retry.attempts")
+	keyBudget  = attribute.Key("retry.budget")
+)
+
+// other stands for what is not told apart, as in error.type of the conventions.
+const other = "_OTHER"
+
+// kind is what became of a run, in the four words of resilience4j's retry calls.
+type kind uint8
+
+const (
+	succeededWithoutRetry kind = iota
+	succeededWithRetry
+	failedWithoutRetry
+	failedWithRetry
+	kinds
+)
+
+func kindOf(o *retry.Outcome) kind {
+	k := succeededWithoutRetry
+	if o.Status != retry.Succeeded {
+		k = failedWithoutRetry
+	}
+	if o.Attempts > 1 {
+		k++
+	}
+	return k
+}
+
+func (k kind) String() string {
+	return [...]string{"succeeded_without_retry", "succeeded_with_retry", "failed_without_retry", "failed_with_retry"}[k]
+}
+
+// The numbers of statuses and reasons, zero included.
+const (
+	statuses = int(retry.Canceled) + 1
+	reasons  = int(retry.CallerCanceled) + 1
+)
+
+// ending is how a run ended, as retry.runs tells it.
+type ending struct {
+	status retry.Status
+	reason retry.Reason
+	kind   kind
+}
+
+// endingOf returns the ending of a run. What is not a status or reason of a run is zero, whatever an Event made by hand
+// says: attributes are enumerations.
+func endingOf(o *retry.Outcome) ending {
+	e := ending{o.Status, o.Reason, kindOf(o)}
+	if int(e.status) >= statuses {
+		e.status = 0
+	}
+	if int(e.reason) >= reasons {
+		e.reason = 0
+	}
+	return e
+}
+
+func (e ending) index() int {
+	return (int(e.status)*reasons+int(e.reason))*int(kinds) + int(e.kind)
+}
+
+// attributes are retry.status, and retry.reason where there is one.
+func (e ending) attributes() []attribute.KeyValue {
+	list := []attribute.KeyValue{keyStatus.String(e.statusText())}
+	if e.reason != 0 {
+		list = append(list, keyReason.String(e.reason.Error()))
+	}
+	return list
+}
+
+func (e ending) statusText() string {
+	if e.status == 0 {
+		return other
+	}
+	return e.status.String()
+}
+
+// series are the attribute sets of one policy, each made once.
+type series struct {
+	policy []attribute.KeyValue // retry.policy; none without a name
+	delay  []metric.RecordOption
+	kinds  [kinds][]metric.RecordOption
+	runs   [statuses * reasons * int(kinds)]atomic.Pointer[[]metric.AddOption] // by ending.index; nil before the first
+}
+
+func newSeries(policy ...attribute.KeyValue) *series {
+	s := &series{policy: policy}
+	s.delay = []metric.RecordOption{s.option()}
+	for k := range kinds {
+		s.kinds[k] = []metric.RecordOption{s.option(keyKind.String(k.String()))}
+	}
+	return s
+}
+
+// option returns the policy's attributes and more.
+func (s *series) option(more ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(append(more, s.policy...)...))
+}
+
+func (s *series) ended(e ending) []metric.AddOption {
+	at := &s.runs[e.index()]
+	found := at.Load()
+	if found == nil { // two who come at once make the same
+		found = &[]metric.AddOption{s.option(append(e.attributes(), keyKind.String(e.kind.String()))...)}
+		at.Store(found)
+	}
+	return *found
+}
+
+// policies are the series of a bounded number of policies. A known one costs a map look-up and no lock.
+type policies struct {
+	most    int
+	unnamed *series
+	other   *series
+
+	mu    sync.Mutex // guards the change of named
+	named atomic.Pointer[map[string]*series]
+}
+
+func newPolicies(most int) *policies {
+	p := &policies{most: most, unnamed: newSeries(), other: newSeries(keyPolicy.String(other))}
+	p.named.Store(&map[string]*series{})
+	return p
+}
+
+// of returns the series of the policy with that name.
+func (p *policies) of(name string) *series {
+	if name == "" {
+		return p.unnamed
+	}
+	named := *p.named.Load()
+	if s := named[name]; s != nil {
+		return s
+	}
+	if len(named) >= p.most {
+		return p.other
+	}
+	return p.add(name)
+}
+
+func (p *policies) add(name string) *series {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	named := *p.named.Load()
+	if s := named[name]; s != nil { // another goroutine was faster
+		return s
+	}
+	if len(named) >= p.most {
+		return p.other
+	}
+	s := newSeries(policyAttribute(name))
+	more := maps.Clone(named)
+	more[strings.Clone(name)] = s // not what it may be a part of
+	p.named.Store(&more)
+	return s
+}
+
+// policyAttribute returns retry.policy.
+func policyAttribute(name string) attribute.KeyValue { return keyPolicy.String(valid(name)) }
+
+// valid returns text as UTF-8. OTLP has no other strings: a single bad one is an error of the whole export.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
