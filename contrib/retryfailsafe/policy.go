@@ -1,0 +1,134 @@
+// Package retryfailsafe makes a retry.Policy a policy of failsafe-go, so that one schedule serves both: failsafe-go composes
+// it with its circuit breaker, bulkhead, hedge, timeout and fallback, and the waits, classifiers, marks, hints, budget, gate
+// and observer are those of retry.Do.
+package retryfailsafe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/failsafe-go/failsafe-go"
+	"github.com/failsafe-go/failsafe-go/common"
+	"github.com/failsafe-go/failsafe-go/policy"
+	"github.com/failsafe-go/failsafe-go/retrypolicy"
+
+	"github.com/retrygo/retry"
+)
+
+// Policy returns p as a retry policy of failsafe-go for executions with the result type R, and what of p differs there.
+// Each execution is one retry.Do under p around the policies that are composed inside, with the execution's context, so
+// every field but those in lost means what it means in Do. The result is safe for concurrent use and keeps nothing between
+// executions.
+//
+// lost has one entry for each field of p that failsafe-go cannot carry in full, beginning with the field's name; nil says that
+// there is none. Today that is AttemptTimeout, since failsafe-go's contexts have neither a deadline nor a cause of a policy's
+// own. err is what p.Validate returns, and then there is no policy.
+//
+// A failed execution returns the last attempt's result and a *retry.Error, which errors.As finds. Where the run ended although
+// its last error was one to retry (AttemptsExhausted, BudgetExhausted, TTLElapsed, DeadlineTooNear, HintTooLong), it is the
+// LastError of a retrypolicy.ExceededError, as policies outside expect; after TerminalError, RetriesDisabled, DeadlinePassed and
+// CallerCanceled it is returned as it is.
+//
+// What an attempt is, is up to the order of composition. A policy inside refuses an attempt with an error of its own, such as
+// circuitbreaker.ErrOpen, which is retried like any other unless p.Classify says otherwise. Policies outside see one execution.
+// A hedge outside makes each of its executions a run of its own. What a timeout outside allows is not known to the run, since
+// it is no deadline of the context: a wait is begun, and cut short.
+//
+// A result is never judged: where an answer such as HTTP's 503 comes without an error, it is a success. failsafe-go hands its
+// own contexts to fn, so that retry.AttemptNumber does not see the number: it is Retries()+1 of the Execution.
+func Policy[R any](p retry.Policy) (rp retrypolicy.RetryPolicy[R], lost []string, err error) {
+	if err := p.Validate(); err != nil {
+		return nil, nil, err
+	}
+	if p.AttemptTimeout > 0 {
+		lost = append(lost, fmt.Sprintf("AttemptTimeout %v: the attempt's context is canceled then, but without a Deadline "+
+			"that fn could read and with context.Canceled as its error and cause; the run is told retry.ErrAttemptTimeout",
+			p.AttemptTimeout))
+	}
+	return &retryPolicy[R]{p}, lost, nil
+}
+
+// retryPolicy is a policy of failsafe-go, and the executor of all its executions: it has no state of theirs.
+type retryPolicy[R any] struct{ policy retry.Policy }
+
+// execute is what failsafe-go composes: a function that makes an execution.
+type execute[R any] = func(failsafe.Execution[R]) *common.PolicyResult[R]
+
+// ToExecutor is for failsafe-go.
+func (r *retryPolicy[R]) ToExecutor(R) any { return r }
+
+// Apply is for failsafe-go. One result of it can be called at once by several goroutines, as a hedge outside does.
+func (r *retryPolicy[R]) Apply(inner execute[R]) execute[R] {
+	return func(exec failsafe.Execution[R]) *common.PolicyResult[R] {
+		shared := exec.(policy.ExecutionInternal[R]) // as every policy of failsafe-go does
+		var last *common.PolicyResult[R]
+		err := retry.Do(exec.Context(), r.policy, func(ctx context.Context) error {
+			if last != nil {
+				// Do has just looked at the context: of a cancellation since then the attempt hears by its own.
+				shared.InitializeRetry()
+			}
+			last = r.attempt(ctx, shared, inner)
+			if last.Error != nil {
+				shared.RecordResult(last) // for Execution.LastError of the next attempt
+			}
+			return last.Error
+		})
+		if err == nil {
+			return last.WithDone(true, true)
+		}
+		failed := &common.PolicyResult[R]{Error: err, Done: true}
+		if last != nil {
+			failed.Result = last.Result
+		}
+		if exceeded(err) {
+			failed.Error = retrypolicy.ExceededError{LastResult: failed.Result, LastError: err}
+		}
+		return failed
+	}
+}
+
+// attempt makes one attempt. Where it has a timeout, ctx ends with that, and then so does the execution's own context.
+func (r *retryPolicy[R]) attempt(ctx context.Context, exec policy.ExecutionInternal[R], inner execute[R]) *common.PolicyResult[R] {
+	if r.policy.AttemptTimeout == 0 {
+		return inner(exec)
+	}
+	child := exec.CopyForCancellable().(policy.ExecutionInternal[R])
+	stop := context.AfterFunc(ctx, func() {
+		if context.Cause(ctx) == retry.ErrAttemptTimeout {
+			// Not Cancel(nil), which an execution may have put off until its result has been read.
+			child.Cancel(&common.PolicyResult[R]{Error: retry.ErrAttemptTimeout, Done: true})
+		}
+	})
+	defer func() {
+		stop()
+		child.Cancel(nil)
+	}()
+	result := inner(child)
+	if context.Cause(ctx) == retry.ErrAttemptTimeout && errors.Is(result.Error, context.Canceled) {
+		result = result.WithFailure()
+		result.Error = timedOut{result.Error}
+	}
+	return result
+}
+
+// timedOut is what an attempt ended with after its timeout. It has no context.Canceled inside, which would say that
+// somebody has given the work up.
+type timedOut struct{ err error }
+
+func (t timedOut) Error() string { return retry.ErrAttemptTimeout.Error() + ": " + t.err.Error() }
+func (t timedOut) Unwrap() error { return retry.ErrAttemptTimeout }
+
+// exceeded reports whether a run ended although its last error was one to retry.
+func exceeded(err error) bool {
+	var gaveUp *retry.Error
+	if !errors.As(err, &gaveUp) {
+		return false
+	}
+	switch gaveUp.Reason {
+	case retry.AttemptsExhausted, retry.BudgetExhausted, retry.TTLElapsed, retry.DeadlineTooNear, retry.HintTooLong:
+		return true
+	default:
+		return false
+	}
+}
