@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+)
+
+// gobreakerGate returns a circuit breaker with the given settings and the gate that waits while it is open. Each attempt is
+// to go through Execute, inside the function that is retried, so that the breaker counts attempts and not runs.
+//
+// The trap: the breaker does not tell how long it stays open, so this notes when it opened. It tells of that under its own
+// lock, where none of its methods may be called; and it is still open at the very instant at which Timeout has passed.
+func gobreakerGate[T any](s gobreaker.Settings) (*gobreaker.CircuitBreaker[T], func(context.Context) time.Duration) {
+	if s.Timeout <= 0 {
+		s.Timeout = time.Minute // the breaker's own default
+	}
+	var until atomic.Pointer[time.Time]
+	until.Store(new(time.Time))
+	told := s.OnStateChange
+	s.OnStateChange = func(name string, from, to gobreaker.State) {
+		if to == gobreaker.StateOpen {
+			halfOpen := time.Now().Add(s.Timeout + time.Nanosecond)
+			until.Store(&halfOpen)
+		}
+		if told != nil {
+			told(name, from, to)
+		}
+	}
+	gate := func(context.Context) time.Duration { return time.Until(*until.Load()) } // 0 or less means go
+	return gobreaker.NewCircuitBreaker[T](s), gate
+}
