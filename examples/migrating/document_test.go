@@ -1,0 +1,56 @@
+package migrating_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const document = "../../docs/migrating.md"
+
+func TestTheCodeOfTheDocumentIsCompiledHere(t *testing.T) {
+	text := read(t, document)
+	paths, err := filepath.Glob("*_test.go")
+	require.NoError(t, err)
+	var sources strings.Builder
+	for _, path := range paths {
+		sources.WriteString(read(t, path))
+	}
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text, -1)
+	require.NotEmpty(t, blocks)
+	for _, block := range blocks {
+		require.Contains(t, sources.String(), "\n"+block[1], "the block stands here word for word")
+		require.True(t, strings.HasPrefix(block[1], "func ") && strings.HasSuffix(block[1], "\n}\n"), "whole functions only")
+	}
+	for _, name := range regexp.MustCompile("`(Test[A-Z]\\w*)`").FindAllStringSubmatch(text, -1) {
+		require.Contains(t, sources.String(), "\nfunc "+name[1]+"(", "a test that the document names exists")
+	}
+}
+
+func TestTheLinksOfTheDocumentLeadSomewhere(t *testing.T) {
+	links := regexp.MustCompile(`\]\((\.\./[^)]+)\)`).FindAllStringSubmatch(read(t, document), -1)
+	require.NotEmpty(t, links)
+	for _, link := range links {
+		require.DirExists(t, filepath.Join(filepath.Dir(document), filepath.FromSlash(link[1])))
+	}
+}
+
+func TestTheVersionsOfTheDocumentAreThoseThatRun(t *testing.T) {
+	text, module := read(t, document), read(t, "go.mod")
+	versions := regexp.MustCompile("`(github.com/[^` ]+ v[0-9.]+)`").FindAllStringSubmatch(text, -1)
+	require.Len(t, versions, 9)
+	for _, version := range versions {
+		require.Contains(t, module, "\t"+version[1]+"\n")
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return strings.ReplaceAll(string(b), "\r", "")
+}
