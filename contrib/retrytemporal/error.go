@@ -1,0 +1,190 @@
+package retrytemporal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"reflect"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/retrygo/retry"
+)
+
+// Error returns what an activity whose attempt ended with err returns to Temporal, so that p decides what follows:
+//
+//	func Charge(ctx context.Context, order Order) error {
+//		return retrytemporal.Error(ctx, policy, charge(ctx, order))
+//	}
+//
+// It asks p.Decide with the attempt's number and the time since the activity was scheduled, and then p.Budget; what the
+// result is, ErrorAt says. That time is what the worker's clock says, and so it is as good as the clocks of worker and server
+// agree. p.Budget is funded where err is nil.
+//
+// The number that chooses the jitter is p.Rand's. Where that is not set it follows from the identities of workflow and
+// activity and from the attempt, and so DecorrelatedJitter, which needs the wait before, finds it again on any worker. With
+// p.Rand that wait is drawn anew. Beyond 1,000 attempts only the last 1,000 are followed.
+//
+// These pass through as they are: nil, activity.ErrResultPending, and a context.Canceled or temporal.CanceledError once ctx is
+// cancelled, so that Temporal sees the activity as cancelled. A ctx that is not an activity's and a policy that does not
+// validate are told in an error that wraps err; Temporal's own rules hold for that, so that a new deployment can mend it.
+//
+// Gate and Observe are not asked, and AttemptTimeout does not end ctx: see PolicyForErrors, whose RetryPolicy the activity needs.
+func Error(ctx context.Context, p retry.Policy, err error) error {
+	if err == nil {
+		p.Budget.Deposit()
+		return nil
+	}
+	if ctx == nil || !activity.IsActivity(ctx) {
+		return fmt.Errorf("retrytemporal: Error: ctx is not the context of an activity: %w", err)
+	}
+	if err == activity.ErrResultPending || canceled(ctx, err) { // as the SDK compares it
+		return err
+	}
+	if bad := p.Validate(); bad != nil {
+		return fmt.Errorf("retrytemporal: Error: %w: %w", bad, err)
+	}
+	info := activity.GetInfo(ctx)
+	pr, u := progress(&p, &info, time.Now())
+	d := decide(p, pr, err, u)
+	if d.Status == retry.Waiting && !p.Budget.Withdraw(time.Now()) {
+		d = retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted}
+	}
+	return carry(&p, pr, err, d)
+}
+
+// ErrorAt is Error for a Progress and a number u in [0,1) of the caller's, as a workflow has that is retried itself: it
+// reads no clock, draws nothing and is deterministic. It does not ask p.Budget, and it does not validate p. ErrorAt of a nil
+// err is nil.
+//
+// The result is a *temporal.ApplicationError with err as its cause. Where p waits, its next delay is the wait, and 1ns where
+// there is none, as Temporal takes 0 for none told. Where the run is over it is non-retryable, and its message tells the
+// Reason: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted)".
+//
+// Of an application error in err it keeps type, category and details, and else the type that Temporal would see. Where that is
+// non-retryable, it counts as terminal unless a mark says otherwise; its own next delay counts as a hint.
+func ErrorAt(p retry.Policy, pr retry.Progress, err error, u float64) error {
+	if err == nil {
+		return nil
+	}
+	return carry(&p, pr, err, decide(p, pr, err, u))
+}
+
+// canceled reports whether Temporal is to see the activity as cancelled.
+func canceled(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || temporal.IsCanceledError(err))
+}
+
+// followed is how many attempts DecorrelatedJitter is followed back.
+const followed = 1000
+
+// progress returns how far the activity has come, and the number for the jitter.
+func progress(p *retry.Policy, info *activity.Info, now time.Time) (retry.Progress, float64) {
+	// A worker whose clock is behind the server's would count less than the server has seen already.
+	if now.Before(info.StartedTime) {
+		now = info.StartedTime
+	}
+	pr := retry.Progress{Attempt: int(info.Attempt), Elapsed: now.Sub(info.ScheduledTime)}
+	if p.Jitter == retry.NoJitter {
+		return pr, 0
+	}
+	draw := drawer(p, info)
+	if p.Jitter == retry.DecorrelatedJitter {
+		for n := max(pr.Attempt-followed, 1); n < pr.Attempt; n++ {
+			pr.Prev = p.Jittered(n, pr.Prev, draw(n))
+		}
+	}
+	return pr, draw(pr.Attempt)
+}
+
+// drawer returns the number of each attempt.
+func drawer(p *retry.Policy, info *activity.Info) func(attempt int) float64 {
+	if p.Rand != nil {
+		return func(int) float64 { return p.Rand() }
+	}
+	hash := fnv.New64a()
+	for _, id := range []string{
+		info.Namespace, info.WorkflowExecution.ID, info.WorkflowExecution.RunID, info.ActivityID, info.ActivityRunID,
+	} {
+		fmt.Fprintf(hash, "%q", id)
+	}
+	seed := hash.Sum64()
+	return func(attempt int) float64 { return rand.New(rand.NewPCG(seed, uint64(attempt))).Float64() }
+}
+
+// decide is p.Decide, with what an application error says of itself.
+func decide(p retry.Policy, pr retry.Progress, err error, u float64) retry.Decision {
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) {
+		if app.NonRetryable() {
+			p.Classify = retry.Otherwise(retry.Terminal)
+		}
+		err = retry.After(app.NextRetryDelay(), err)
+	}
+	return p.Decide(pr, err, u)
+}
+
+// carry returns the application error that makes Temporal do what was decided.
+func carry(p *retry.Policy, pr retry.Progress, err error, d retry.Decision) error {
+	for reflect.TypeOf(err) == markType {
+		err = errors.Unwrap(err) // it has been obeyed, and would be a type of its own to Temporal
+	}
+	o := temporal.ApplicationErrorOptions{Cause: err, NonRetryable: d.Status != retry.Waiting}
+	text := fmt.Sprintf("gave up after %d attempts in %v (%v)", max(pr.Attempt, 1), max(pr.Elapsed, 0), d.Reason)
+	if pr.Attempt <= 1 {
+		text = fmt.Sprintf("gave up after 1 attempt in %v (%v)", max(pr.Elapsed, 0), d.Reason)
+	}
+	if d.Status == retry.Waiting {
+		o.NextRetryDelay = max(d.Delay, time.Nanosecond)
+		text = fmt.Sprintf("attempt %d failed, the next is due in %v", max(pr.Attempt, 1), d.Delay)
+	}
+	if p.Name != "" {
+		text = p.Name + ": " + text
+	}
+	kind := kindOf(err)
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) {
+		kind, o.Category, o.Details = app.Type(), app.Category(), detailsOf(app)
+	}
+	return temporal.NewApplicationErrorWithOptions("retry: "+text, kind, o)
+}
+
+var markType = reflect.TypeOf(retry.Permanent(errors.New("")))
+
+// kindOf returns the type that the SDK would tell the server: the name of err's Go type, none for that of errors.New.
+func kindOf(err error) string {
+	t := reflect.TypeOf(err)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Name() == "errorString" {
+		return ""
+	}
+	return t.Name()
+}
+
+// detailsOf returns the details of an application error, which does not tell how many there are: 64 at most, and none where
+// only their own type can read them. The cause has them all.
+func detailsOf(app *temporal.ApplicationError) (details []any) {
+	if !app.HasDetails() {
+		return nil
+	}
+	const most = 64
+	type unset struct{}
+	for n := 1; n <= most; n++ {
+		values, targets := make([]any, n), make([]any, n)
+		for i := range values {
+			values[i], targets[i] = unset{}, &values[i]
+		}
+		// Of values that came over the wire too many can be asked for without an error.
+		if app.Details(targets...) != nil || values[n-1] == any(unset{}) {
+			break
+		}
+		details = values
+	}
+	return details
+}

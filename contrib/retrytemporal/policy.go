@@ -1,0 +1,99 @@
+package retrytemporal
+
+import (
+	"math"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/retrygo/retry"
+)
+
+// Policy returns p as a temporal.RetryPolicy, for activities, local activities, child workflows and workflows whose errors do
+// not go through Error. MaximumAttempts is MaxAttempts, and 0 for Unlimited. The waits are
+// min(InitialInterval·BackoffCoefficient^(n−1), MaximumInterval) without jitter, which are p's waits where those are of that
+// form; elsewhere the first one is p's, and the others are a geometric series up to p's longest, as lost says with figures.
+// NonRetryableErrorTypes is not set.
+//
+// lost names what a temporal.RetryPolicy cannot express: one line for each field of Policy, in their order, with the field,
+// its value and what happens instead. The lines are the same for the same p. It is empty for a policy that Temporal expresses
+// entirely. Marks such as retry.Permanent and hints such as retry.After are not known to Temporal, nor is the rule that
+// context.Canceled is terminal; lost does not repeat that.
+//
+// The error is that of p.Validate.
+func Policy(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, err error) {
+	if err := p.Validate(); err != nil {
+		return nil, nil, err
+	}
+	x := newExport(p)
+	return x.retryPolicy(x.series.top), x.lost(), nil
+}
+
+// PolicyForErrors returns the temporal.RetryPolicy for activities whose every error goes through Error. It is that of Policy,
+// but MaximumInterval is the longest wait that Error asks for, MaxHint included, because the server cuts what is above it.
+// The formula counts only where there is no error to carry a delay: after a timeout, a panic or the loss of a worker.
+//
+// lost names what is still not as in retry.Do, as that of Policy does. The error is that of p.Validate.
+func PolicyForErrors(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, err error) {
+	if err := p.Validate(); err != nil {
+		return nil, nil, err
+	}
+	x := newExport(p)
+	top := max(x.series.top, maxHint(&p))
+	for n := 1; n <= compared(&p.Backoff, x.attempts-1); n++ {
+		_, hi := p.Bounds(n) // where a list has no Cap, jitter goes beyond its longest entry
+		top = max(top, hi)
+	}
+	return x.retryPolicy(top), x.lostBesideErrors(top), nil
+}
+
+// export is a policy on its way to Temporal.
+type export struct {
+	policy   retry.Policy
+	attempts int // of the policy; math.MaxInt for no limit
+	series   series
+	exact    bool // whether series gives the policy's own delays
+}
+
+func newExport(p retry.Policy) *export {
+	x := &export{policy: p, attempts: attempts(&p)}
+	x.series, x.exact = seriesOf(&p.Backoff, x.attempts-1)
+	return x
+}
+
+func (x *export) retryPolicy(top time.Duration) *temporal.RetryPolicy {
+	most := int32(min(x.attempts, math.MaxInt32))
+	if x.attempts == math.MaxInt {
+		most = 0
+	}
+	return &temporal.RetryPolicy{
+		InitialInterval:    min(x.series.first, top),
+		BackoffCoefficient: x.series.factor,
+		MaximumInterval:    top,
+		MaximumAttempts:    most,
+	}
+}
+
+// attempts returns how many attempts p makes.
+func attempts(p *retry.Policy) int {
+	switch {
+	case p.Disabled:
+		return 1
+	case p.MaxAttempts == retry.Unlimited:
+		return math.MaxInt
+	case p.MaxAttempts > 0:
+		return p.MaxAttempts
+	case len(p.Delays) > 0:
+		return len(p.Delays) + 1
+	default:
+		return 8 // Policy.MaxAttempts: "Zero means 8"
+	}
+}
+
+// maxHint returns the MaxHint in force.
+func maxHint(p *retry.Policy) time.Duration {
+	if p.MaxHint > 0 {
+		return p.MaxHint
+	}
+	return time.Hour // Policy.MaxHint: "Zero means 1h"
+}

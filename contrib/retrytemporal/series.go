@@ -1,0 +1,90 @@
+package retrytemporal
+
+import (
+	"math"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// looked is how many waits of a formula are compared: with any factor that tells, the rest are the cap's.
+const looked = 100
+
+// compared returns how many of the waits are looked at: all entries of a list, and one at least.
+func compared(b *retry.Backoff, waits int) int { return max(min(waits, max(looked, len(b.Delays))), 1) }
+
+// series are Temporal's waits: min(first·factor^(n−1), top) after attempt n.
+type series struct {
+	first, top time.Duration
+	factor     float64
+}
+
+// seriesOf returns the series for the given number of waits, and whether it gives the waits of b, but for a nanosecond and a
+// billionth. A factor below 1 is none to Temporal.
+func seriesOf(b *retry.Backoff, waits int) (s series, exact bool) {
+	near := compared(b, waits)
+	first, last, top := max(b.Delay(1), 1), max(b.Delay(near), 1), max(b.Delay(waits), 1)
+	for n := 1; n <= near; n++ {
+		top = max(top, b.Delay(n))
+	}
+	switch modeOf(b) {
+	case retry.Exponential:
+		factor := b.Factor
+		if factor == 0 {
+			factor = 2 // Backoff.Factor: "Zero means 2"
+		}
+		return agrees(b, series{first, ceiling(b), factor}, near)
+	case retry.Fixed:
+		return agrees(b, series{first, first, 1}, near)
+	}
+	if near > 1 {
+		// A list can be an exponential that has reached its cap.
+		if s, exact = agrees(b, series{first, top, quotient(b.Delay(2), first)}, near); exact {
+			return s, true
+		}
+		return agrees(b, series{first, top, math.Pow(quotient(last, first), 1/float64(near-1))}, near)
+	}
+	return agrees(b, series{first, top, 1}, near)
+}
+
+// agrees returns s with a factor that Temporal takes, and whether it gives the waits of b.
+func agrees(b *retry.Backoff, s series, waits int) (series, bool) {
+	s.factor = max(s.factor, 1)
+	for n := 1; n <= waits; n++ {
+		if math.Abs(float64(s.wait(n))-float64(b.Delay(n))) > 1+float64(b.Delay(n))*1e-9 {
+			return s, false
+		}
+	}
+	return s, true
+}
+
+// wait returns the wait after attempt n.
+func (s series) wait(n int) time.Duration {
+	// Compared before it is converted, which Temporal does after: beyond the largest Duration it waits for top as well.
+	if d := float64(s.first) * math.Pow(s.factor, float64(n-1)); d < float64(s.top) {
+		return time.Duration(d)
+	}
+	return s.top
+}
+
+// modeOf returns the formula in force.
+func modeOf(b *retry.Backoff) retry.Mode {
+	switch {
+	case b.Mode != 0:
+		return b.Mode
+	case len(b.Delays) > 0:
+		return retry.List
+	default:
+		return retry.Exponential
+	}
+}
+
+// ceiling returns the Cap in force of a formula.
+func ceiling(b *retry.Backoff) time.Duration {
+	if b.Cap > 0 {
+		return b.Cap
+	}
+	return max(time.Hour, b.Base) // Backoff.Cap: "Zero means 1h"
+}
+
+func quotient(x, y time.Duration) float64 { return float64(max(x, 1)) / float64(y) }
