@@ -1,0 +1,246 @@
+package retrygrpc
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/retrygo/retry"
+)
+
+// attemptsKey is the header that tells a server how many attempts came before (gRFC A6, "Exposed Retry Metadata"). It is
+// on retries only.
+const attemptsKey = "grpc-previous-rpc-attempts"
+
+// layer is what the calls of an interceptor have in common.
+type layer struct {
+	policy  retry.Policy
+	options Options
+}
+
+func newLayer(p retry.Policy, o Options) (*layer, error) {
+	o.RetryCodes = slices.Clone(o.RetryCodes) // the caller may reuse the slice
+	l := &layer{p, o}
+	var bad []error
+	for _, err := range []error{l.check(p), o.Validate()} {
+		if err != nil {
+			bad = append(bad, err)
+		}
+	}
+	return l, join(bad)
+}
+
+// call is one call that is made with retries.
+type call struct {
+	layer      *layer
+	ctx        context.Context // the caller's
+	cc         *grpc.ClientConn
+	method     string
+	policy     retry.Policy // of the run; its Classify is verdict
+	classify   retry.Classifier
+	idempotent bool
+	turnstile  *retry.Budget // of this run alone, through which Throttle ends it; nil without one
+
+	opts     []grpc.CallOption // for the attempts
+	reports  []grpc.CallOption // what the caller wants to know of the last attempt
+	onFinish []func(error)
+	attempts int // begun
+}
+
+// begin returns the call, nil where it is to pass through.
+func (l *layer) begin(ctx context.Context, method string, cc *grpc.ClientConn, opts []grpc.CallOption) (*call, error) {
+	s := l.settings(method, opts)
+	if s.off || Marked(ctx) || l.options.YieldToServiceConfig && repeatedByGRPC(cc, method) {
+		return nil, nil
+	}
+	p, err := l.policyOf(s)
+	if err != nil {
+		return nil, returned(err)
+	}
+	c := &call{layer: l, ctx: ctx, cc: cc, method: method, policy: p, classify: p.Classify, idempotent: s.idempotent}
+	c.policy.Classify = verdict
+	if l.options.Throttle != nil {
+		c.turnstile = retry.NewBudget(retry.BudgetConfig{Burst: 1, Initial: 1})
+		c.policy.Budget = c.turnstile
+	}
+	c.opts = make([]grpc.CallOption, 0, len(opts)+2)
+	for _, o := range opts {
+		if finish, ok := o.(grpc.OnFinishCallOption); ok {
+			c.onFinish = append(c.onFinish, finish.OnFinish) // once for the call, not for each attempt
+			continue
+		}
+		if reported(o) {
+			c.reports = append(c.reports, o)
+		}
+		c.opts = append(c.opts, o)
+	}
+	return c, nil
+}
+
+// reported reports whether the option asks for something of the attempt.
+func reported(o grpc.CallOption) bool {
+	switch o.(type) {
+	case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:
+		return true
+	default:
+		return false
+	}
+}
+
+// repeatedByGRPC reports whether the service config of the channel makes grpc-go repeat the method's calls. It cannot
+// know of grpc.WithDisableRetry, nor of a config before the channel's name was resolved for the first time.
+func repeatedByGRPC(cc *grpc.ClientConn, method string) bool {
+	if cc == nil {
+		return false
+	}
+	p := cc.GetMethodConfig(method).RetryPolicy
+	return p != nil && p.MaxAttempts > 1
+}
+
+// next begins another attempt and returns its options.
+func (c *call) next(more ...grpc.CallOption) []grpc.CallOption {
+	c.attempts++
+	opts := append(slices.Clip(c.opts), more...)
+	if repeatedByGRPC(c.cc, c.method) {
+		// Without room to keep the request grpc-go holds the attempt for committed once the request is sent, so that
+		// it repeats nothing that a server has seen in full.
+		opts = append(opts, grpc.MaxRetryRPCBufferSize(0))
+	}
+	return opts
+}
+
+// mark returns an attempt's context with the mark of the layer and, for a retry, the number of attempts before it.
+func (c *call) mark(ctx context.Context) context.Context {
+	ctx = Mark(ctx)
+	if c.attempts < 2 {
+		return ctx
+	}
+	md, ok := metadata.FromOutgoingContext(ctx) // a copy
+	if !ok {
+		md = metadata.MD{}
+	}
+	md.Set(attemptsKey, strconv.Itoa(c.attempts-1)) // in place of what a proxy may have passed on
+	return metadata.NewOutgoingContext(ctx, md)
+}
+
+// failed returns the error of an attempt that has ended with err, marked as the server wants.
+func (c *call) failed(attempt context.Context, err error, trailer metadata.MD, veto Veto) error {
+	st := status.Convert(err)
+	says := adviceOf(trailer, st)
+	e := &AttemptError{
+		Method: c.method, Code: st.Code(), Origin: c.origin(st.Code(), attempt), Idempotent: c.idempotent,
+		Hint: max(says.delay, 0), Veto: veto, Err: err, given: says.given,
+	}
+	if says.stop && veto == 0 {
+		e.Veto = Pushback
+	}
+	e.class = c.judge(e)
+	marked := retry.After(e.Hint, error(e))
+	if e.Veto != 0 {
+		marked = retry.Permanent(marked)
+	}
+	c.throttle(marked, e)
+	return marked
+}
+
+// origin says whose a failure is. The caller's context goes first, since an attempt's ends with it.
+func (c *call) origin(code codes.Code, attempt context.Context) Origin {
+	switch {
+	case code != codes.DeadlineExceeded && code != codes.Canceled:
+		return Remote
+	case c.ctx.Err() != nil:
+		return Caller
+	case context.Cause(attempt) == retry.ErrAttemptTimeout:
+		return AttemptTimeout
+	default:
+		return Remote
+	}
+}
+
+// judge asks the policy's Classify, and then the rules.
+func (c *call) judge(e *AttemptError) retry.Class {
+	if c.classify != nil {
+		if class := c.classify(e); class == retry.Retryable || class == retry.Terminal {
+			return class
+		}
+	}
+	return judge(e, c.layer.options.RetryCodes)
+}
+
+// verdict is the Classify of every run: an attempt's error knows its class.
+func verdict(err error) retry.Class {
+	var e *AttemptError
+	if !errors.As(err, &e) {
+		return retry.Terminal
+	}
+	return e.class
+}
+
+// throttle tells Throttle of a failure, and shuts the turnstile where no retry may follow.
+func (c *call) throttle(marked error, e *AttemptError) {
+	if c.turnstile == nil {
+		return
+	}
+	asked := retry.Policy{MaxAttempts: retry.Unlimited, Classify: verdict}
+	terminal := asked.Decide(retry.Progress{}, marked, 0).Reason == retry.TerminalError
+	if terminal && e.Veto != Pushback {
+		return
+	}
+	if c.layer.options.Throttle.fail(c.target()) {
+		c.turnstile.Refund() // of the retry before this one
+		return
+	}
+	for c.turnstile.Withdraw(time.Time{}) {
+	}
+}
+
+// succeeded tells Throttle of a success.
+func (c *call) succeeded() { c.layer.options.Throttle.succeed(c.target()) }
+
+func (c *call) target() string {
+	if c.cc == nil {
+		return ""
+	}
+	return c.cc.Target()
+}
+
+// finish calls the caller's OnFinish functions.
+func (c *call) finish(err error) {
+	for _, f := range c.onFinish {
+		f(err)
+	}
+}
+
+// forget clears what the caller's options have got from an attempt before, which the next one may not set.
+func (c *call) forget() {
+	c.report(nil, nil, &peer.Peer{})
+}
+
+// report gives the caller's options what they asked for. A nil peer is not known.
+func (c *call) report(header, trailer metadata.MD, from *peer.Peer) {
+	for _, o := range c.reports {
+		switch o := o.(type) {
+		case grpc.HeaderCallOption:
+			*o.HeaderAddr = header
+		case grpc.TrailerCallOption:
+			*o.TrailerAddr = trailer
+		case grpc.PeerCallOption:
+			if from != nil {
+				*o.PeerAddr = *from
+			}
+		}
+	}
+}
+
+// timedOut is the error of a stream's attempt whose header has not come within the AttemptTimeout.
+func timedOut(after time.Duration) error {
+	return status.Errorf(codes.DeadlineExceeded, "no header within %v", after)
+}

@@ -1,0 +1,78 @@
+package retrygrpc
+
+import (
+	"errors"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/retrygo/retry"
+)
+
+// Default is the classifier of the interceptors with the zero Options, and one for any other policy: it judges an
+// *AttemptError and any error with a gRPC status.
+//
+//   - Retryable: UNAVAILABLE; RESOURCE_EXHAUSTED where the server says when to come back; DEADLINE_EXCEEDED of an
+//     *AttemptError whose call is idempotent and whose caller still waits.
+//   - Terminal: every other code, and an *AttemptError with a Veto.
+//   - Unknown: an error without a status that is no *AttemptError, so that the next classifier or the default rules
+//     judge it.
+func Default(err error) retry.Class { return judge(err, nil) }
+
+// OnCode returns a classifier that answers class for an error whose gRPC status has one of the codes, else Unknown. An
+// error without a status has none. In Policy.Classify it goes before the rules of the interceptor:
+//
+//	retry.Policy{Classify: retrygrpc.OnCode(retry.Retryable, codes.NotFound)}
+//
+// Such an answer holds for methods that are not idempotent, too.
+func OnCode(class retry.Class, of ...codes.Code) retry.Classifier {
+	of = slices.Clone(of) // the caller may reuse the slice
+	return func(err error) retry.Class {
+		if st, ok := status.FromError(err); ok && err != nil && slices.Contains(of, st.Code()) {
+			return class
+		}
+		return retry.Unknown
+	}
+}
+
+// judge is Default with the opted-in codes.
+func judge(err error, optedIn []codes.Code) retry.Class {
+	if err == nil {
+		return retry.Unknown
+	}
+	var e *AttemptError
+	if !errors.As(err, &e) {
+		st, ok := status.FromError(err)
+		if !ok {
+			return retry.Unknown
+		}
+		e = &AttemptError{Code: st.Code(), Err: err, Origin: Remote, given: adviceOf(nil, st).given}
+	}
+	if e != nil && e.repeatable(optedIn) {
+		return retry.Retryable
+	}
+	return retry.Terminal
+}
+
+// repeatable reports whether the code allows another attempt.
+func (e *AttemptError) repeatable(optedIn []codes.Code) bool {
+	if e.Veto != 0 || e.Origin == Caller {
+		return false
+	}
+	opted := slices.Contains(optedIn, e.Code)
+	switch e.Code {
+	case codes.Unavailable: // AIP-194: the one code for automatic retries
+		return true
+	case codes.ResourceExhausted: // a quota, as often as not, that retries only use up
+		return e.given || opted
+	case codes.DeadlineExceeded: // it may have taken effect, by whose clock ever
+		return e.Idempotent
+	case codes.Internal, codes.Unknown, codes.DataLoss: // so may these
+		return e.Idempotent && opted
+	case codes.Canceled, codes.FailedPrecondition:
+		return false
+	default:
+		return opted
+	}
+}

@@ -1,0 +1,66 @@
+// Package retrygrpc repeats gRPC calls. Its interceptors put retry.Do around unary calls and around server streams up to
+// the moment when the server begins to answer:
+//
+//	opts, err := retrygrpc.DialOptions(policy, retrygrpc.Options{})
+//	...
+//	conn, err := grpc.NewClient(target, append(opts, creds)...)
+//
+// ServiceConfig writes a policy down for grpc-go's own retry layer instead, and says what that cannot do.
+//
+// # What is repeated
+//
+//	code                       repeated                                    why
+//	UNAVAILABLE                yes                                         the one code for automatic retries (AIP-194)
+//	RESOURCE_EXHAUSTED         with RetryInfo or pushback, or by opt-in    often a quota, which retries only use up
+//	ABORTED                    by opt-in                                   to be repeated at a higher level: the whole transaction
+//	DEADLINE_EXCEEDED          the caller's: never
+//	                           the attempt's, the server's: if idempotent  it may have taken effect
+//	CANCELED                   never                                       given up, or the channel is closing
+//	INTERNAL, UNKNOWN,
+//	DATA_LOSS                  by opt-in, if idempotent                    they may have taken effect; a handler's plain error is UNKNOWN
+//	FAILED_PRECONDITION        never                                       the state has to be fixed first
+//	every other                by opt-in                                   the same request gets the same answer
+//
+// Opt-in is by Options.RetryCodes, or by Policy.Classify, which is asked first and may say anything. Idempotent is what
+// Options.Idempotent says of a method or Idempotent of one call. Default is the table without opt-ins, for other policies.
+//
+// DEADLINE_EXCEEDED has three origins and one code. The caller's context is looked at first, then the attempt's; what is
+// left is the server's. AttemptError.Origin tells. An error of gRPC never matches context.DeadlineExceeded; a run whose
+// caller's deadline has passed does.
+//
+// # What a server says
+//
+// The trailer grpc-retry-pushback-ms and the status detail RetryInfo are hints in the sense of retry.After: the next attempt
+// starts no earlier, jitter goes upwards, and beyond Policy.MaxHint the run ends. gRPC's own retry layer waits for exactly
+// the pushback and begins its backoff anew; here a pushback below the backoff's delay, 0 included, does not shorten it, and
+// the backoff goes on. Of several hints the longest wins. A pushback that is negative, not a number or there more than once
+// ends the run, whatever the rules say.
+//
+// A retry carries grpc-previous-rpc-attempts, 1 for the second attempt, as grpc-go's own do. First attempts carry none.
+//
+// # One layer
+//
+// grpc-go repeats calls by itself: always those that no server has seen, once, and others where the channel's service config,
+// which name resolution may bring, has a retryPolicy. That would multiply. grpc.WithDisableRetry, which DialOptions
+// contains, turns the second kind off. Where it was not given, the interceptors see the retryPolicy and keep grpc-go from
+// repeating what was sent in full (by grpc.MaxRetryRPCBufferSize(0)), so that their own attempts are all that a server
+// sees; what fails to get a connection is still repeated by both, which costs time but no load, and so may be a stream
+// that is refused before its request is sent. Calls before the first name resolution do not know of the retryPolicy.
+// With Options.YieldToServiceConfig the interceptors leave such methods to grpc-go.
+//
+// Layers of this package know each other by a mark in the context: the outermost repeats, and those under it pass through.
+// Mark puts it there for a layer of your own.
+//
+// # Readiness
+//
+// While a channel has no connection, calls fail at once with UNAVAILABLE, and a channel tries again only after its own
+// backoff, from 1s to 2m. Retries that are quicker than that are used up without any connection having been tried: set
+// grpc.WithConnectParams, or make calls with grpc.WaitForReady(true). Such a call waits for the connection up to its
+// deadline, or Policy.AttemptTimeout, and then fails with DEADLINE_EXCEEDED, which is repeated for idempotent methods only,
+// because it cannot be told from a call that was sent.
+//
+// # Limits
+//
+// Client and bidirectional streams pass through unrepeated. A unary call is repeated also where a header has come, since its
+// caller has seen nothing yet; grpc-go's own layer is not. Hedging is not offered: it makes load of latency.
+package retrygrpc

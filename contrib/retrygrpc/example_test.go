@@ -1,0 +1,251 @@
+package retrygrpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrygrpc"
+)
+
+// connect returns a client of a server in memory that runs the service.
+func connect(service testgrpc.TestServiceServer, opts ...grpc.DialOption) (client testgrpc.TestServiceClient, stop func()) {
+	listener := bufconn.Listen(1 << 16)
+	server := grpc.NewServer()
+	testgrpc.RegisterTestServiceServer(server, service)
+	go func() { _ = server.Serve(listener) }()
+	conn, err := grpc.NewClient("passthrough:///memory", append(opts,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))...)
+	if err != nil {
+		panic(err)
+	}
+	return testgrpc.NewTestServiceClient(conn), func() {
+		_ = conn.Close()
+		server.Stop()
+	}
+}
+
+// A policy for calls that somebody waits for.
+var callPolicy = retry.Policy{
+	MaxAttempts:    4,
+	Backoff:        retry.Backoff{Base: time.Millisecond, Cap: time.Second, Jitter: retry.FullJitter},
+	AttemptTimeout: 2 * time.Second,
+}
+
+// A channel whose calls are repeated: the server is not available twice.
+func ExampleDialOptions() {
+	opts, err := retrygrpc.DialOptions(callPolicy, retrygrpc.Options{Idempotent: retrygrpc.DeclaredIdempotent})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client, stop := connect(failTwice(codes.Unavailable), opts...)
+	defer stop()
+	reply, err := client.UnaryCall(context.Background(), &testgrpc.SimpleRequest{})
+	fmt.Println(reply.GetUsername(), err)
+	// Output: call 3 <nil>
+}
+
+// The error has the status of the last attempt and the record of the run.
+func ExampleUnaryClientInterceptor() {
+	intercept, err := retrygrpc.UnaryClientInterceptor(retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: time.Millisecond}}, retrygrpc.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client, stop := connect(failTwice(codes.Unavailable), grpc.WithChainUnaryInterceptor(intercept), grpc.WithDisableRetry())
+	defer stop()
+	_, err = client.UnaryCall(context.Background(), &testgrpc.SimpleRequest{})
+	fmt.Println(status.Convert(err).Code(), status.Convert(err).Message())
+	var run *retry.Error
+	if errors.As(err, &run) {
+		fmt.Println(run.Attempts, run.Reason)
+	}
+	// Output:
+	// Unavailable call 2
+	// 2 attempts_exhausted
+}
+
+// A server stream is repeated until the server begins to answer.
+func ExampleStreamClientInterceptor() {
+	service := &scripted{output: func(call int, s testgrpc.TestService_StreamingOutputCallServer) error {
+		if call == 1 {
+			return status.Error(codes.Unavailable, "not yet")
+		}
+		return sends(s, status.Error(codes.Unavailable, "in its midst"), "a", "b")
+	}}
+	intercept, err := retrygrpc.StreamClientInterceptor(callPolicy, retrygrpc.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client, stop := connect(service, grpc.WithChainStreamInterceptor(intercept), grpc.WithDisableRetry())
+	defer stop()
+	stream, err := client.StreamingOutputCall(context.Background(), &testgrpc.StreamingOutputCallRequest{})
+	for err == nil {
+		var m *testgrpc.StreamingOutputCallResponse
+		if m, err = stream.Recv(); err == nil {
+			fmt.Println(string(m.GetPayload().GetBody()))
+		}
+	}
+	fmt.Println(err != io.EOF, err)
+	// Output:
+	// a
+	// b
+	// true rpc error: code = Unavailable desc = in its midst
+}
+
+// One channel stops to retry while too much of what it does fails.
+func ExampleNewThrottle() {
+	throttle, err := retrygrpc.NewThrottle(4, 0.1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	opts, err := retrygrpc.DialOptions(callPolicy, retrygrpc.Options{Throttle: throttle})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client, stop := connect(failTwice(codes.Unavailable), opts...)
+	defer stop()
+	_, err = client.UnaryCall(context.Background(), &testgrpc.SimpleRequest{})
+	fmt.Println(errors.Is(err, retry.BudgetExhausted), throttle.Tokens("passthrough:///memory"))
+	_, err = retrygrpc.NewThrottle(0, 0.1)
+	fmt.Println(err)
+	// Output:
+	// true 2
+	// retrygrpc: maxTokens 0 is not in 1 to 1000
+}
+
+// One call knows better than the channel.
+func ExampleWithPolicy() {
+	opts, err := retrygrpc.DialOptions(callPolicy, retrygrpc.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	for _, o := range []grpc.CallOption{
+		retrygrpc.WithPolicy(retry.Policy{MaxAttempts: 2}), retrygrpc.NoRetry(), retrygrpc.Idempotent(), retrygrpc.NotIdempotent(),
+	} {
+		service := failTwice(codes.DeadlineExceeded)
+		client, stop := connect(service, opts...)
+		_, err = client.UnaryCall(ctx, &testgrpc.SimpleRequest{}, o)
+		fmt.Println(service.calls.Load(), status.Code(err))
+		stop()
+	}
+	// Output:
+	// 1 DeadlineExceeded
+	// 1 DeadlineExceeded
+	// 3 OK
+	// 1 DeadlineExceeded
+}
+
+// The rules, for a policy of other calls.
+func ExampleDefault() {
+	fmt.Println(retrygrpc.Default(status.Error(codes.Unavailable, "")))
+	fmt.Println(retrygrpc.Default(status.Error(codes.NotFound, "")))
+	fmt.Println(retrygrpc.Default(errors.New("no status")))
+	// Output:
+	// retryable
+	// terminal
+	// unknown
+}
+
+// Reads that run ahead of the writes that they depend on.
+func ExampleOnCode() {
+	p := callPolicy
+	p.Classify = retrygrpc.OnCode(retry.Retryable, codes.NotFound)
+	opts, err := retrygrpc.DialOptions(p, retrygrpc.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client, stop := connect(failTwice(codes.NotFound), opts...)
+	defer stop()
+	reply, err := client.UnaryCall(context.Background(), &testgrpc.SimpleRequest{})
+	fmt.Println(reply.GetUsername(), err)
+	// Output: call 3 <nil>
+}
+
+// An outer run repeats two calls as one, and the channel's interceptor does not multiply it.
+func ExampleMark() {
+	opts, err := retrygrpc.DialOptions(callPolicy, retrygrpc.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	service := failTwice(codes.Unavailable)
+	client, stop := connect(service, opts...)
+	defer stop()
+	runs := 0
+	err = retry.Do(context.Background(), callPolicy, func(ctx context.Context) error {
+		runs++
+		ctx = retrygrpc.Mark(ctx)
+		if _, err := client.UnaryCall(ctx, &testgrpc.SimpleRequest{}); err != nil {
+			return err
+		}
+		_, err := client.UnaryCall(ctx, &testgrpc.SimpleRequest{})
+		return err
+	})
+	fmt.Println(runs, service.calls.Load(), err)
+	fmt.Println(retrygrpc.Marked(context.Background()))
+	// Output:
+	// 3 4 <nil>
+	// false
+}
+
+// What one attempt has failed with, for logs and metrics.
+func ExampleAttemptError() {
+	p := callPolicy
+	p.MaxAttempts = 2
+	p.AttemptTimeout = 50 * time.Millisecond
+	p.Observe = func(_ context.Context, e retry.Event) {
+		var failed *retrygrpc.AttemptError
+		if e.Outcome == nil && errors.As(e.Attempt.Err, &failed) {
+			fmt.Println(failed.Method, failed.Code, failed.Origin, failed.Veto == retrygrpc.Pushback)
+		}
+	}
+	opts, err := retrygrpc.DialOptions(p, retrygrpc.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	service := &scripted{unary: func(ctx context.Context, _ int) (*testgrpc.SimpleResponse, error) {
+		<-ctx.Done()
+		<-time.After(50 * time.Millisecond) // the client's clock is first
+		return nil, ctx.Err()
+	}}
+	client, stop := connect(service, opts...)
+	defer stop()
+	_, err = client.UnaryCall(context.Background(), &testgrpc.SimpleRequest{})
+	fmt.Println(errors.Is(err, retry.TerminalError))
+	// Output:
+	// /grpc.testing.TestService/UnaryCall DeadlineExceeded attempt_timeout false
+	// true
+}
+
+// Options are checked, every value at once.
+func ExampleOptions_Validate() {
+	fmt.Println(retrygrpc.Options{RetryCodes: []codes.Code{codes.Aborted, codes.OK, codes.FailedPrecondition}}.Validate())
+	// Output: retrygrpc: Options.RetryCodes[1] OK is a success; retrygrpc: Options.RetryCodes[2] FailedPrecondition must not be repeated until the state has been fixed
+}
+
+// Methods whose .proto says so may take effect twice. The interop service's do not say.
+func ExampleDeclaredIdempotent() {
+	fmt.Println(retrygrpc.DeclaredIdempotent("/grpc.testing.TestService/UnaryCall"))
+	// Output: false
+}

@@ -1,0 +1,285 @@
+package retrygrpc_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrygrpc"
+)
+
+// answer is what a fake server says to one attempt.
+type answer struct {
+	err      error
+	pushback []string
+}
+
+// invoke makes a call with the interceptor, whose attempts get the answers in turn, the last one again and again.
+func invoke(t *testing.T, ctx context.Context, p retry.Policy, o retrygrpc.Options, answers []answer, opts ...grpc.CallOption) (calls int, err error) {
+	t.Helper()
+	unary, err := retrygrpc.UnaryClientInterceptor(p, o)
+	require.NoError(t, err)
+	err = unary(ctx, "/test.Service/Method", nil, nil, nil, func(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
+		says := answers[min(calls, len(answers)-1)]
+		calls++
+		for _, o := range opts {
+			if trailer, ok := o.(grpc.TrailerCallOption); ok && says.pushback != nil {
+				*trailer.TrailerAddr = metadata.MD{"grpc-retry-pushback-ms": says.pushback}
+			}
+		}
+		return says.err
+	}, opts...)
+	return calls, err
+}
+
+// withRetryInfo is a status whose details say when to come back.
+func withRetryInfo(t *testing.T, code codes.Code, delay time.Duration) error {
+	t.Helper()
+	st, err := status.New(code, "busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
+	require.NoError(t, err)
+	return st.Err()
+}
+
+func TestWhichCodesAreRepeated(t *testing.T) {
+	type rule struct{ plain, optedIn, idempotent, both bool }
+	no, optIn, needsBoth := rule{}, rule{optedIn: true, both: true}, rule{both: true}
+	for code, want := range map[codes.Code]rule{
+		codes.Unavailable:        {true, true, true, true},
+		codes.ResourceExhausted:  optIn,
+		codes.Aborted:            optIn,
+		codes.DeadlineExceeded:   {idempotent: true, both: true},
+		codes.Internal:           needsBoth,
+		codes.Unknown:            needsBoth,
+		codes.DataLoss:           needsBoth,
+		codes.NotFound:           optIn,
+		codes.InvalidArgument:    optIn,
+		codes.AlreadyExists:      optIn,
+		codes.PermissionDenied:   optIn,
+		codes.Unauthenticated:    optIn,
+		codes.OutOfRange:         optIn,
+		codes.Unimplemented:      optIn,
+		codes.Canceled:           no,
+		codes.FailedPrecondition: no,
+	} {
+		t.Run(code.String(), func(t *testing.T) {
+			fails := []answer{{err: status.Error(code, "no")}}
+			chosen := []codes.Code{code}
+			if want == no {
+				chosen = nil // Options refuse it
+			}
+			for _, row := range []struct {
+				name string
+				o    retrygrpc.Options
+				want bool
+			}{
+				{"plain", retrygrpc.Options{}, want.plain},
+				{"opted in", retrygrpc.Options{RetryCodes: chosen}, want.optedIn},
+				{"idempotent", retrygrpc.Options{Idempotent: always}, want.idempotent},
+				{"both", retrygrpc.Options{Idempotent: always, RetryCodes: chosen}, want.both},
+			} {
+				calls, err := invoke(t, t.Context(), upTo(3), row.o, fails)
+				require.Equal(t, code, status.Code(err), row.name)
+				if row.want {
+					require.Equal(t, 3, calls, row.name)
+					require.ErrorIs(t, err, retry.AttemptsExhausted)
+				} else {
+					require.Equal(t, 1, calls, row.name)
+					require.ErrorIs(t, err, retry.TerminalError)
+				}
+			}
+			p := upTo(3)
+			p.Classify = retrygrpc.OnCode(retry.Retryable, code)
+			calls, _ := invoke(t, t.Context(), p, retrygrpc.Options{}, fails)
+			require.Equal(t, 3, calls, "Policy.Classify goes before the rules")
+		})
+	}
+	t.Run("an error without a status is UNKNOWN", func(t *testing.T) {
+		plain := errors.New("plain")
+		calls, err := invoke(t, t.Context(), upTo(3), retrygrpc.Options{Idempotent: always}, []answer{{err: plain}})
+		require.Equal(t, 1, calls)
+		require.ErrorIs(t, err, plain)
+		require.Equal(t, codes.Unknown, status.Code(err))
+		require.Equal(t, retry.Unknown, retrygrpc.Default(plain), "outside an interceptor others judge it")
+	})
+	t.Run("a mark of an interceptor inside goes before the rules", func(t *testing.T) {
+		calls, _ := invoke(t, t.Context(), upTo(3), retrygrpc.Options{}, []answer{{err: retry.Permanent(status.Error(codes.Unavailable, ""))}})
+		require.Equal(t, 1, calls)
+	})
+	t.Run("Default agrees", func(t *testing.T) {
+		require.Equal(t, retry.Retryable, retrygrpc.Default(status.Error(codes.Unavailable, "")))
+		require.Equal(t, retry.Terminal, retrygrpc.Default(status.Error(codes.ResourceExhausted, "")))
+		require.Equal(t, retry.Retryable, retrygrpc.Default(withRetryInfo(t, codes.ResourceExhausted, 0)))
+		require.Equal(t, retry.Terminal, retrygrpc.Default(status.Error(codes.DeadlineExceeded, "")))
+		require.Equal(t, retry.Retryable, retrygrpc.Default(&retrygrpc.AttemptError{Code: codes.DeadlineExceeded, Idempotent: true}))
+		require.Equal(t, retry.Terminal, retrygrpc.Default(&retrygrpc.AttemptError{Code: codes.DeadlineExceeded, Idempotent: true, Origin: retrygrpc.Caller}))
+		require.Equal(t, retry.Unknown, retrygrpc.Default(nil))
+		require.Equal(t, retry.Unknown, retrygrpc.OnCode(retry.Terminal, codes.OK)(nil))
+		require.Equal(t, retry.Unknown, retrygrpc.OnCode(retry.Retryable, codes.Unknown)(errors.New("plain")))
+	})
+}
+
+func TestWhatTheServerSaysOfRetries(t *testing.T) {
+	unavailable, exhausted := status.Error(codes.Unavailable, "no"), status.Error(codes.ResourceExhausted, "no")
+	const base = 100 * time.Millisecond
+	for _, row := range []struct {
+		name  string
+		first answer
+		waits time.Duration // before the second attempt, which succeeds
+		stops bool
+	}{
+		{name: "nothing", first: answer{err: unavailable}, waits: base},
+		{name: "a pushback above the backoff is waited for", first: answer{unavailable, []string{"2500"}}, waits: 2500 * time.Millisecond},
+		{name: "a pushback below the backoff is a floor", first: answer{unavailable, []string{"1"}}, waits: base},
+		{name: "a pushback of 0", first: answer{unavailable, []string{"0"}}, waits: base},
+		{name: "a negative pushback", first: answer{unavailable, []string{"-1"}}, stops: true},
+		{name: "a pushback that is no number", first: answer{unavailable, []string{"soon"}}, stops: true},
+		{name: "an empty pushback", first: answer{unavailable, []string{""}}, stops: true},
+		{name: "a pushback beyond 32 bits", first: answer{unavailable, []string{"2147483648"}}, stops: true},
+		{name: "two pushbacks", first: answer{unavailable, []string{"10", "10"}}, stops: true},
+		{name: "a pushback does not make a code retryable", first: answer{status.Error(codes.NotFound, ""), []string{"10"}}, stops: true},
+		{name: "RESOURCE_EXHAUSTED with a pushback", first: answer{exhausted, []string{"300"}}, waits: 300 * time.Millisecond},
+		{name: "RESOURCE_EXHAUSTED with a pushback of 0", first: answer{exhausted, []string{"0"}}, waits: base},
+		{name: "RetryInfo", first: answer{err: withRetryInfo(t, codes.Unavailable, 500*time.Millisecond)}, waits: 500 * time.Millisecond},
+		{name: "RetryInfo below the backoff", first: answer{err: withRetryInfo(t, codes.Unavailable, time.Millisecond)}, waits: base},
+		{name: "RetryInfo makes RESOURCE_EXHAUSTED retryable", first: answer{err: withRetryInfo(t, codes.ResourceExhausted, time.Second)}, waits: time.Second},
+		{name: "RetryInfo and a pushback: the longer one", first: answer{withRetryInfo(t, codes.Unavailable, time.Second), []string{"200"}}, waits: time.Second},
+		{name: "RetryInfo and a pushback that forbids", first: answer{withRetryInfo(t, codes.Unavailable, time.Second), []string{"-1"}}, stops: true},
+		{name: "a negative RetryInfo", first: answer{err: withRetryInfo(t, codes.Unavailable, -time.Second)}, waits: base},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				p := retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: base}}
+				calls, err := invoke(t, t.Context(), p, retrygrpc.Options{}, []answer{row.first, {}})
+				if row.stops {
+					require.ErrorIs(t, err, retry.TerminalError)
+					require.Equal(t, 1, calls)
+					row.waits = 0
+				} else {
+					require.NoError(t, err)
+					require.Equal(t, 2, calls)
+				}
+				require.Equal(t, row.waits, time.Since(start))
+			})
+		})
+	}
+	t.Run("a pushback that forbids goes before Policy.Classify", func(t *testing.T) {
+		p := upTo(3)
+		p.Classify = retry.Otherwise(retry.Retryable)
+		calls, err := invoke(t, t.Context(), p, retrygrpc.Options{}, []answer{{unavailable, []string{"-1"}}})
+		require.Equal(t, 1, calls)
+		var failed *retrygrpc.AttemptError
+		require.ErrorAs(t, err, &failed)
+		require.Equal(t, retrygrpc.Pushback, failed.Veto)
+		require.Contains(t, failed.Error(), "(not repeated: pushback)")
+	})
+	t.Run("beyond MaxHint the run ends", func(t *testing.T) {
+		p := upTo(3)
+		p.MaxHint = time.Second
+		_, err := invoke(t, t.Context(), p, retrygrpc.Options{}, []answer{{unavailable, []string{"1001"}}})
+		require.ErrorIs(t, err, retry.HintTooLong)
+		require.Equal(t, codes.Unavailable, status.Code(err))
+	})
+	t.Run("backoff goes on after a pushback, and does not begin anew", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var waits []time.Duration
+			p := retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: base}, Observe: delays(&waits)}
+			_, _ = invoke(t, t.Context(), p, retrygrpc.Options{}, []answer{{err: unavailable}, {unavailable, []string{"700"}}, {err: unavailable}})
+			require.Equal(t, []time.Duration{base, 700 * time.Millisecond, 4 * base}, waits)
+		})
+	})
+}
+
+func TestWhoseDeadlineItWas(t *testing.T) {
+	// hangs is an attempt that ends with its context, as grpc-go's do.
+	hangs := func(ctx context.Context) error {
+		<-ctx.Done()
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	serverSays := func(context.Context) error { return status.Error(codes.DeadlineExceeded, "mine") }
+	for _, row := range []struct {
+		name       string
+		invoke     func(context.Context) error
+		callers    time.Duration // 0: no deadline
+		attempts   time.Duration
+		idempotent bool
+		calls      int
+		origin     retrygrpc.Origin
+		reason     retry.Reason
+		elapsed    time.Duration
+	}{
+		{name: "the caller's", invoke: hangs, callers: time.Second, idempotent: true, calls: 1, origin: retrygrpc.Caller, reason: retry.DeadlinePassed, elapsed: time.Second},
+		{name: "the caller's before the attempt's", invoke: hangs, callers: time.Second, attempts: 2 * time.Second, idempotent: true, calls: 1, origin: retrygrpc.Caller, reason: retry.DeadlinePassed, elapsed: time.Second},
+		{name: "the attempt's", invoke: hangs, attempts: time.Second, calls: 1, origin: retrygrpc.AttemptTimeout, reason: retry.TerminalError, elapsed: time.Second},
+		{name: "the attempt's, idempotent", invoke: hangs, attempts: time.Second, idempotent: true, calls: 3, origin: retrygrpc.AttemptTimeout, reason: retry.AttemptsExhausted, elapsed: 3*time.Second + 2},
+		{name: "the attempt's, and then the caller's", invoke: hangs, attempts: time.Second, callers: 1500 * time.Millisecond, idempotent: true, calls: 2, origin: retrygrpc.Caller, reason: retry.DeadlinePassed, elapsed: 1500 * time.Millisecond},
+		{name: "the server's", invoke: serverSays, calls: 1, origin: retrygrpc.Remote, reason: retry.TerminalError},
+		{name: "the server's, idempotent", invoke: serverSays, idempotent: true, calls: 3, origin: retrygrpc.Remote, reason: retry.AttemptsExhausted, elapsed: 2},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := upTo(3)
+				p.AttemptTimeout = row.attempts
+				unary, err := retrygrpc.UnaryClientInterceptor(p, retrygrpc.Options{Idempotent: func(string) bool { return row.idempotent }})
+				require.NoError(t, err)
+				ctx := t.Context()
+				if row.callers > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, row.callers)
+					defer cancel()
+				}
+				start, calls := time.Now(), 0
+				err = unary(ctx, "/s/m", nil, nil, nil, func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+					calls++
+					return row.invoke(ctx)
+				})
+				require.Equal(t, row.elapsed, time.Since(start))
+				require.Equal(t, row.calls, calls)
+				require.ErrorIs(t, err, row.reason)
+				require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+				var failed *retrygrpc.AttemptError
+				require.ErrorAs(t, err, &failed)
+				require.Equal(t, row.origin, failed.Origin)
+				require.True(t, failed.Timeout())
+			})
+		})
+	}
+	t.Run("a caller who goes during a wait gets CANCELED", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			_, err := invoke(t, ctx, retry.Policy{}, retrygrpc.Options{}, []answer{{err: status.Error(codes.Unavailable, "gone")}})
+			require.Equal(t, codes.Canceled, status.Code(err))
+			require.ErrorIs(t, err, retry.CallerCanceled)
+			require.ErrorIs(t, err, context.Canceled)
+			var run *retry.Error
+			require.ErrorAs(t, err, &run)
+			require.Equal(t, codes.Unavailable, status.Code(run.Last))
+		})
+	})
+	t.Run("a caller who has gone before gets CANCELED", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		calls, err := invoke(t, ctx, retry.Policy{}, retrygrpc.Options{}, []answer{{}})
+		require.Zero(t, calls)
+		require.Equal(t, codes.Canceled, status.Code(err))
+	})
+	t.Run("a gate that puts the call off for too long is UNAVAILABLE", func(t *testing.T) {
+		p := retry.Policy{TTL: time.Second, Gate: func(context.Context) time.Duration { return time.Minute }}
+		calls, err := invoke(t, t.Context(), p, retrygrpc.Options{}, []answer{{}})
+		require.Zero(t, calls)
+		require.ErrorIs(t, err, retry.TTLElapsed)
+		require.Equal(t, codes.Unavailable, status.Code(err))
+	})
+}

@@ -1,0 +1,52 @@
+package retrygrpc
+
+import (
+	"reflect"
+	"strconv"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// pushbackKey is the trailer by which a server says when to come back, or not to (gRFC A6, "Pushback").
+const pushbackKey = "grpc-retry-pushback-ms"
+
+// advice is what a server says of retries along with its status.
+type advice struct {
+	given bool          // it says when
+	delay time.Duration // at least so long
+	stop  bool          // not at all
+}
+
+// adviceOf reads the pushback of a trailer and the RetryInfo of a status. The longer delay wins.
+func adviceOf(trailer metadata.MD, st *status.Status) advice {
+	a := pushback(trailer.Get(pushbackKey))
+	for _, detail := range st.Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok && info.GetRetryDelay() != nil {
+			a.given = true
+			a.delay = max(a.delay, info.GetRetryDelay().AsDuration())
+		}
+	}
+	return a
+}
+
+// pushback reads the values of the trailer: one, of the whole milliseconds to wait, or else no retry.
+func pushback(values []string) advice {
+	if len(values) == 0 {
+		return advice{}
+	}
+	ms, err := strconv.ParseInt(values[0], 10, 32) // gRFC A6: a signed 32-bit integer
+	if len(values) > 1 || err != nil || ms < 0 {
+		return advice{stop: true}
+	}
+	return advice{given: true, delay: time.Duration(ms) * time.Millisecond}
+}
+
+// zero clears what a pointer that is no protobuf message points to.
+func zero(message any) {
+	if p := reflect.ValueOf(message); p.Kind() == reflect.Pointer && !p.IsNil() {
+		p.Elem().SetZero()
+	}
+}

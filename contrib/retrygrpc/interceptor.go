@@ -1,0 +1,107 @@
+package retrygrpc
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/retrygo/retry"
+)
+
+// UnaryClientInterceptor returns an interceptor that makes unary calls as p says. The zero Policy's waits are long for a
+// caller who waits: set one. p and o are checked here; an error names every bad field.
+//
+// Policy.Classify is asked about each *AttemptError before the rules of this package. Policy.AttemptTimeout is the
+// deadline of one attempt, which the server sees as its own; an attempt that it ends may have taken effect, and is
+// repeated for idempotent methods only.
+//
+// A call that fails returns an error whose status, by status.FromError, is that of the last attempt, unchanged; errors.As
+// finds the *retry.Error and the *AttemptError. The text of a failure that is not to be repeated is that of gRPC alone.
+// Where the caller was cancelled or its deadline has passed, also during a
+// wait, the status is CANCELED or DEADLINE_EXCEEDED.
+//
+// The reply is cleared before each retry. The caller's grpc.Header, grpc.Trailer and grpc.Peer options get what the last
+// attempt has got, and grpc.OnFinish is called once. Interceptors further down the chain see every attempt.
+func UnaryClientInterceptor(p retry.Policy, o Options) (grpc.UnaryClientInterceptor, error) {
+	l, err := newLayer(p, o)
+	if err != nil {
+		return nil, err
+	}
+	return l.unary, nil
+}
+
+// StreamClientInterceptor returns an interceptor that makes server streams, of one request and many answers, as p says,
+// up to the moment when the server begins to answer: once its header has arrived, which is never later than the first
+// message, nothing is repeated, and its end is the caller's to judge. Client and bidirectional streams pass through: their
+// messages cannot be sent again without keeping them all. p and o are checked as by UnaryClientInterceptor.
+//
+// The first attempt begins when the stream is made; with a Policy.Gate, when it is first read. The run, whose TTL, Elapsed
+// and events count from then on, is made by the first RecvMsg or Header, and what fails before is known there. It succeeds
+// with the first message, an empty stream's end, or, where Header is called first, with the header. Waits are waited there,
+// too.
+//
+// Policy.AttemptTimeout covers an attempt up to its header, as far as somebody waits for it, and never cuts a stream that
+// has begun; the server does not learn of it. Attempts that have failed are cancelled. As with any stream of gRPC, the
+// caller must read to the end or cancel its context.
+func StreamClientInterceptor(p retry.Policy, o Options) (grpc.StreamClientInterceptor, error) {
+	l, err := newLayer(p, o)
+	if err != nil {
+		return nil, err
+	}
+	return l.stream, nil
+}
+
+// DialOptions returns what a channel needs for calls with retries: both interceptors, inside those that were given
+// before, and grpc.WithDisableRetry, so that a service config does not multiply them. grpc-go still repeats by itself what
+// no server has seen.
+func DialOptions(p retry.Policy, o Options) ([]grpc.DialOption, error) {
+	l, err := newLayer(p, o)
+	if err != nil {
+		return nil, err
+	}
+	return []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(l.unary),
+		grpc.WithChainStreamInterceptor(l.stream),
+		grpc.WithDisableRetry(),
+	}, nil
+}
+
+func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	c, err := l.begin(ctx, method, cc, opts)
+	switch {
+	case err != nil:
+		return err
+	case c == nil:
+		return invoker(ctx, method, req, reply, cc, opts...)
+	}
+	err = returned(retry.Do(ctx, c.policy, func(ctx context.Context) error {
+		if c.attempts > 0 {
+			reset(reply)
+			c.forget()
+		}
+		var trailer metadata.MD
+		opts := c.next(grpc.Trailer(&trailer))
+		if err := invoker(c.mark(ctx), method, req, reply, cc, opts...); err != nil {
+			return c.failed(ctx, err, trailer, 0)
+		}
+		c.succeeded()
+		return nil
+	}))
+	c.finish(err)
+	return err
+}
+
+func (l *layer) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	if desc.ClientStreams || !desc.ServerStreams {
+		return streamer(ctx, desc, cc, method, opts...)
+	}
+	c, err := l.begin(ctx, method, cc, opts)
+	switch {
+	case err != nil:
+		return nil, err
+	case c == nil:
+		return streamer(ctx, desc, cc, method, opts...)
+	}
+	return newServerStream(c, desc, streamer), nil
+}

@@ -1,0 +1,210 @@
+package retrygrpc_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrygrpc"
+)
+
+// dialNowhere returns a channel whose connections are all refused.
+func dialNowhere(t *testing.T, opts ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///nowhere", append(opts,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, errors.New("refused") }))...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	return conn
+}
+
+// serviceConfig makes grpc-go repeat the given codes up to five times.
+func serviceConfig(names string) grpc.DialOption {
+	return grpc.WithDefaultServiceConfig(`{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 5,
+		"initialBackoff": "0.001s", "maxBackoff": "0.001s", "backoffMultiplier": 1, "retryableStatusCodes": [` + names + `]}}]}`)
+}
+
+func TestLayersDoNotMultiply(t *testing.T) {
+	fails := func() *scripted {
+		return &scripted{
+			unary: func(context.Context, int) (*testgrpc.SimpleResponse, error) {
+				return nil, status.Error(codes.Unavailable, "no")
+			},
+			output: func(int, testgrpc.TestService_StreamingOutputCallServer) error {
+				return status.Error(codes.Unavailable, "no")
+			},
+		}
+	}
+	// reach makes a call of each kind and returns how many arrived.
+	reach := func(t *testing.T, ctx context.Context, service *scripted, client testgrpc.TestServiceClient) (unary, stream int64) {
+		t.Helper()
+		_, err := client.UnaryCall(ctx, &testgrpc.SimpleRequest{})
+		require.Equal(t, codes.Unavailable, status.Code(err))
+		unary = service.calls.Swap(0)
+		s, err := client.StreamingOutputCall(ctx, &testgrpc.StreamingOutputCallRequest{})
+		require.NoError(t, err)
+		_, err = s.Recv()
+		require.Equal(t, codes.Unavailable, status.Code(err))
+		return unary, service.calls.Swap(0)
+	}
+	// ready makes the channel know its service config.
+	ready := func(t *testing.T, service *scripted, client testgrpc.TestServiceClient) {
+		t.Helper()
+		_, err := client.EmptyCall(bounded(t), &testgrpc.Empty{}, grpc.WaitForReady(true))
+		require.Equal(t, codes.Unimplemented, status.Code(err))
+		service.calls.Store(0)
+	}
+	for _, row := range []struct {
+		name string
+		o    retrygrpc.Options
+		more []grpc.DialOption
+		mark bool
+		want int64
+	}{
+		{name: "alone", want: 3},
+		{name: "under a mark", mark: true, want: 1},
+		{name: "with grpc-go's own retries", more: []grpc.DialOption{serviceConfig(`"UNAVAILABLE"`)}, want: 3},
+		{name: "with grpc-go's own retries disabled", more: []grpc.DialOption{serviceConfig(`"UNAVAILABLE"`), grpc.WithDisableRetry()}, want: 3},
+		{name: "leaving them to grpc-go", o: retrygrpc.Options{YieldToServiceConfig: true}, more: []grpc.DialOption{serviceConfig(`"UNAVAILABLE"`)}, want: 5},
+		{name: "with nothing to leave to grpc-go", o: retrygrpc.Options{YieldToServiceConfig: true}, want: 3},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			service := fails()
+			client := serve(t, service, upTo(3), row.o, row.more...)
+			ready(t, service, client)
+			ctx := bounded(t)
+			if row.mark {
+				ctx = retrygrpc.Mark(ctx)
+			}
+			unary, stream := reach(t, ctx, service, client)
+			require.Equal(t, row.want, unary, "unary")
+			require.Equal(t, row.want, stream, "stream")
+		})
+	}
+	t.Run("two interceptors: the outer one repeats", func(t *testing.T) {
+		service := fails()
+		inner, err := retrygrpc.UnaryClientInterceptor(upTo(7), retrygrpc.Options{})
+		require.NoError(t, err)
+		innerStream, err := retrygrpc.StreamClientInterceptor(upTo(7), retrygrpc.Options{})
+		require.NoError(t, err)
+		client := serve(t, service, upTo(2), retrygrpc.Options{}, grpc.WithChainUnaryInterceptor(inner), grpc.WithChainStreamInterceptor(innerStream))
+		unary, stream := reach(t, bounded(t), service, client)
+		require.Equal(t, int64(2), unary)
+		require.Equal(t, int64(2), stream)
+	})
+	t.Run("DialOptions turns grpc-go's own retries off, for calls that pass through as well", func(t *testing.T) {
+		service := fails()
+		service.duplex = func(int, testgrpc.TestService_FullDuplexCallServer) error {
+			return status.Error(codes.Unavailable, "no")
+		}
+		opts, err := retrygrpc.DialOptions(upTo(2), retrygrpc.Options{})
+		require.NoError(t, err)
+		client, stop := connect(service, append(opts, serviceConfig(`"UNAVAILABLE"`))...)
+		defer stop()
+		ready(t, service, client)
+		duplex, err := client.FullDuplexCall(bounded(t))
+		require.NoError(t, err)
+		_, err = duplex.Recv()
+		require.Equal(t, codes.Unavailable, status.Code(err))
+		require.Equal(t, int64(1), service.calls.Load())
+	})
+	t.Run("a caller's context is not marked", func(t *testing.T) {
+		require.False(t, retrygrpc.Marked(t.Context()))
+		require.True(t, retrygrpc.Marked(retrygrpc.Mark(t.Context())))
+	})
+}
+
+// grpc-go's own retries are the second opinion on what a failing server gets: the same codes, the same pushbacks.
+func TestAgreesWithGRPC(t *testing.T) {
+	names := map[codes.Code]string{
+		codes.Unavailable: "UNAVAILABLE", codes.ResourceExhausted: "RESOURCE_EXHAUSTED", codes.Aborted: "ABORTED",
+		codes.Internal: "INTERNAL", codes.Unknown: "UNKNOWN", codes.DataLoss: "DATA_LOSS", codes.NotFound: "NOT_FOUND",
+		codes.InvalidArgument: "INVALID_ARGUMENT", codes.DeadlineExceeded: "DEADLINE_EXCEEDED", codes.Unauthenticated: "UNAUTHENTICATED",
+	}
+	chosen := []codes.Code{codes.Unavailable, codes.Aborted, codes.Internal, codes.DeadlineExceeded}
+	list := ""
+	for i, code := range chosen {
+		if i > 0 {
+			list += ", "
+		}
+		list += `"` + names[code] + `"`
+	}
+	var code codes.Code
+	var pushback []string
+	service := &scripted{
+		unary: func(ctx context.Context, _ int) (*testgrpc.SimpleResponse, error) {
+			if pushback != nil {
+				if err := grpc.SetTrailer(ctx, metadata.MD{"grpc-retry-pushback-ms": pushback}); err != nil {
+					return nil, err
+				}
+			}
+			return nil, status.Error(code, "no")
+		},
+		output: func(_ int, s testgrpc.TestService_StreamingOutputCallServer) error {
+			if pushback != nil {
+				s.SetTrailer(metadata.MD{"grpc-retry-pushback-ms": pushback})
+			}
+			return status.Error(code, "no")
+		},
+	}
+	o := retrygrpc.Options{Idempotent: always, RetryCodes: chosen}
+	ours := serve(t, service, upTo(5), o)
+	theirs := serve(t, service, upTo(5), retrygrpc.Options{YieldToServiceConfig: true}, serviceConfig(list))
+	ask := func(client testgrpc.TestServiceClient) (calls [2]int64) {
+		_, err := client.UnaryCall(bounded(t), &testgrpc.SimpleRequest{}, grpc.WaitForReady(true))
+		require.Equal(t, code, status.Code(err))
+		calls[0] = service.calls.Swap(0)
+		s, err := client.StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{}, grpc.WaitForReady(true))
+		require.NoError(t, err)
+		_, err = s.Recv()
+		require.Equal(t, code, status.Code(err))
+		calls[1] = service.calls.Swap(0)
+		return calls
+	}
+	for _, client := range []testgrpc.TestServiceClient{ours, theirs} { // so that both know their service config
+		_, err := client.EmptyCall(bounded(t), &testgrpc.Empty{}, grpc.WaitForReady(true))
+		require.Equal(t, codes.Unimplemented, status.Code(err))
+	}
+	for code = range names {
+		want := [2]int64{1, 1}
+		if slices.Contains(chosen, code) {
+			want = [2]int64{5, 5}
+		}
+		pushback = nil
+		require.Equal(t, want, ask(theirs), "theirs %v", code)
+		require.Equal(t, want, ask(ours), "ours %v", code)
+	}
+	code = codes.Unavailable
+	for _, pushback = range [][]string{{"0"}, {"3"}, {"-1"}, {""}, {"many"}, {"1", "1"}} {
+		require.Equal(t, ask(theirs), ask(ours), pushback)
+	}
+}
+
+func TestWaitForReadyIsBoundByTheAttemptsTimeout(t *testing.T) {
+	p := upTo(3)
+	p.AttemptTimeout = 20 * time.Millisecond
+	opts, err := retrygrpc.DialOptions(p, retrygrpc.Options{Idempotent: always})
+	require.NoError(t, err)
+	client := testgrpc.NewTestServiceClient(dialNowhere(t, opts...))
+	_, err = client.UnaryCall(bounded(t), &testgrpc.SimpleRequest{}, grpc.WaitForReady(true))
+	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+	require.ErrorIs(t, err, retry.AttemptsExhausted)
+	s, err := client.StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{}, grpc.WaitForReady(true))
+	require.NoError(t, err)
+	_, err = s.Recv()
+	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+	require.ErrorIs(t, err, retry.AttemptsExhausted)
+}

@@ -1,0 +1,177 @@
+package retrygrpc
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/retrygo/retry"
+)
+
+// Options are those of an interceptor. The zero Options repeat what gRPC's codes alone allow: UNAVAILABLE, and
+// RESOURCE_EXHAUSTED where the server says when to come back.
+type Options struct {
+	// Idempotent reports whether a method, "/package.Service/Method", may take effect twice. Only then is repeated
+	// what may have taken effect: an attempt that ran out of time, and INTERNAL, UNKNOWN and DATA_LOSS where
+	// RetryCodes names them. It must be safe for concurrent use. DeclaredIdempotent is ready-made. Nil means that no
+	// method may.
+	Idempotent func(method string) bool
+
+	// RetryCodes are codes that are repeated beside the default ones. INTERNAL, UNKNOWN, DATA_LOSS and
+	// DEADLINE_EXCEEDED are so for idempotent methods only. OK, CANCELED, FAILED_PRECONDITION and numbers that are no
+	// code are refused. Nil means none.
+	RetryCodes []codes.Code
+
+	// Throttle stops retries to a target of whose calls too many fail, by gRPC's arithmetic. It takes the place of
+	// Policy.Budget, and both together are refused. Share one between the interceptors of a channel. Nil means none.
+	Throttle *Throttle
+
+	// YieldToServiceConfig leaves a method to grpc-go where the channel's service config has a retryPolicy for it: its
+	// calls pass through. Do not set it on a channel with grpc.WithDisableRetry, which would leave them without any
+	// retries. Zero means that the interceptor repeats them and keeps grpc-go from doing so as well.
+	YieldToServiceConfig bool
+}
+
+// Validate returns nil or an error that names every bad value of RetryCodes. The interceptors' constructors refuse such
+// Options.
+func (o Options) Validate() error {
+	var bad []error
+	for i, code := range o.RetryCodes {
+		rule := ""
+		switch {
+		case code > codes.Unauthenticated:
+			rule = "is not a code"
+		case code == codes.OK:
+			rule = "is a success"
+		case code == codes.Canceled:
+			rule = "means that the call was given up"
+		case code == codes.FailedPrecondition:
+			rule = "must not be repeated until the state has been fixed"
+		default:
+			continue
+		}
+		bad = append(bad, fmt.Errorf("retrygrpc: Options.RetryCodes[%d] %v %s", i, code, rule))
+	}
+	return join(bad)
+}
+
+// join returns all errors as one with its text on one line, nil where there are none.
+func join(all []error) error {
+	if len(all) == 0 {
+		return nil
+	}
+	return joined(all)
+}
+
+type joined []error
+
+// Error returns one line: "retry: Policy.TTL -1s is negative; retrygrpc: Options.RetryCodes[0] OK is a success".
+func (j joined) Error() string {
+	texts := make([]string, len(j))
+	for i, err := range j {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns each of the errors.
+func (j joined) Unwrap() []error { return j }
+
+// DeclaredIdempotent reports whether the service's .proto declares the method, "/package.Service/Method", with option
+// idempotency_level = NO_SIDE_EFFECTS or IDEMPOTENT. It is an Options.Idempotent, and knows the services whose generated
+// code is linked into the program; of others it says false.
+func DeclaredIdempotent(method string) bool {
+	name := strings.Replace(strings.TrimPrefix(method, "/"), "/", ".", 1)
+	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
+	if err != nil {
+		return false
+	}
+	options, ok := found.Options().(*descriptorpb.MethodOptions)
+	return ok && options.GetIdempotencyLevel() != descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN
+}
+
+// Idempotent returns an option for one call, or with grpc.WithDefaultCallOptions for all of a channel: the method may
+// take effect twice, whatever Options.Idempotent says. It has no effect where no interceptor of this package is.
+func Idempotent() grpc.CallOption {
+	return callOption{apply: func(s *settings) { s.idempotent = true }}
+}
+
+// NotIdempotent returns an option for one call: it must not take effect twice, whatever Options.Idempotent says.
+func NotIdempotent() grpc.CallOption {
+	return callOption{apply: func(s *settings) { s.idempotent = false }}
+}
+
+// NoRetry returns an option for one call: it passes through, and is neither repeated nor observed.
+func NoRetry() grpc.CallOption {
+	return callOption{apply: func(s *settings) { s.off = true }}
+}
+
+// WithPolicy returns an option for one call: the fields that p sets go before those of the interceptor's policy, as
+// retry.Policy.Or combines them. A policy that does not validate fails the call with INTERNAL before any attempt. Of
+// several such options the last one counts.
+func WithPolicy(p retry.Policy) grpc.CallOption {
+	return callOption{apply: func(s *settings) { s.policy = &p }}
+}
+
+// callOption is an option that grpc-go passes over and the interceptors read.
+type callOption struct {
+	grpc.EmptyCallOption
+	apply func(*settings)
+}
+
+// settings are what the options of one call say.
+type settings struct {
+	policy     *retry.Policy // nil: the interceptor's
+	idempotent bool
+	off        bool
+}
+
+func (l *layer) settings(method string, opts []grpc.CallOption) settings {
+	s := settings{idempotent: l.options.Idempotent != nil && l.options.Idempotent(method)}
+	for _, o := range opts {
+		if own, ok := o.(callOption); ok {
+			own.apply(&s)
+		}
+	}
+	return s
+}
+
+// policyOf returns the policy of a call, and an error where its own one is refused.
+func (l *layer) policyOf(s settings) (retry.Policy, error) {
+	if s.policy == nil {
+		return l.policy, nil
+	}
+	p := s.policy.Or(l.policy)
+	return p, l.check(p)
+}
+
+// check returns what is wrong with a policy for the layer's options.
+func (l *layer) check(p retry.Policy) error {
+	var bad []error
+	if err := p.Validate(); err != nil {
+		bad = append(bad, err)
+	}
+	if p.Budget != nil && l.options.Throttle != nil {
+		bad = append(bad, errors.New("retrygrpc: Options.Throttle is set beside Policy.Budget"))
+	}
+	return join(bad)
+}
+
+// reset makes a message as it was before an attempt has filled it, so that a reply never has parts of two.
+func reset(message any) {
+	switch m := message.(type) {
+	case proto.Message:
+		proto.Reset(m)
+	case interface{ Reset() }:
+		m.Reset()
+	default:
+		zero(message)
+	}
+}

@@ -1,0 +1,188 @@
+package retrygrpc_test
+
+import (
+	"context"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrygrpc"
+)
+
+// fakeStream is a stream of a server whose header comes once a request was sent.
+type fakeStream struct {
+	ctx    context.Context
+	header metadata.MD
+	err    error // of RecvMsg
+	reply  string
+	sent   chan struct{} // closed once it was
+	closed int
+}
+
+func (f *fakeStream) Header() (metadata.MD, error) {
+	select {
+	case <-f.sent:
+		return f.header, nil
+	case <-f.ctx.Done():
+		return nil, nil
+	}
+}
+func (f *fakeStream) Trailer() metadata.MD     { return metadata.Pairs("t", "1") }
+func (f *fakeStream) CloseSend() error         { f.closed++; return nil }
+func (f *fakeStream) Context() context.Context { return f.ctx }
+func (f *fakeStream) SendMsg(any) error {
+	close(f.sent)
+	if f.err != nil {
+		return io.EOF // as a stream that is over
+	}
+	return nil
+}
+
+func (f *fakeStream) RecvMsg(m any) error {
+	if text, ok := m.(*string); ok {
+		*text += f.reply
+	}
+	if f.ctx.Err() != nil {
+		return status.FromContextError(f.ctx.Err()).Err()
+	}
+	return f.err
+}
+
+// open makes a server stream through the interceptor, whose attempts are the fakes in turn.
+func open(t *testing.T, ctx context.Context, p retry.Policy, fakes ...*fakeStream) grpc.ClientStream {
+	t.Helper()
+	intercept, err := retrygrpc.StreamClientInterceptor(p, retrygrpc.Options{})
+	require.NoError(t, err)
+	s, err := intercept(ctx, &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m", func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+		f := fakes[0]
+		fakes = fakes[1:]
+		f.ctx, f.sent = ctx, make(chan struct{})
+		return f, nil
+	})
+	require.NoError(t, err)
+	return s
+}
+
+func TestStreamWithoutGeneratedCode(t *testing.T) {
+	unavailable := status.Error(codes.Unavailable, "no")
+	t.Run("a message has nothing of an attempt before", func(t *testing.T) {
+		first, second := &fakeStream{err: unavailable, reply: "a"}, &fakeStream{header: metadata.MD{}, reply: "b"}
+		s := open(t, t.Context(), upTo(2), first, second)
+		require.NoError(t, s.SendMsg("request"))
+		require.NoError(t, s.CloseSend())
+		var reply string
+		require.NoError(t, s.RecvMsg(&reply))
+		require.Equal(t, "b", reply)
+		require.ErrorIs(t, first.ctx.Err(), context.Canceled, "a failed attempt is cancelled")
+		require.NoError(t, second.ctx.Err())
+		require.Equal(t, second.ctx, s.Context())
+		require.Equal(t, []int{1, 1}, []int{first.closed, second.closed})
+	})
+	t.Run("reading, the header and sending may be concurrent", func(t *testing.T) {
+		for range 50 {
+			fakes := []*fakeStream{{err: unavailable}, {err: unavailable}, {header: metadata.Pairs("h", "1"), reply: "a"}}
+			s := open(t, bounded(t), upTo(3), fakes...)
+			read, header := make(chan error, 1), make(chan metadata.MD, 1)
+			var reply string
+			go func() { read <- s.RecvMsg(&reply) }()
+			go func() {
+				md, _ := s.Header()
+				header <- md
+			}()
+			require.NoError(t, s.SendMsg("request"))
+			require.NoError(t, s.CloseSend())
+			require.NoError(t, <-read)
+			require.Equal(t, "a", reply)
+			require.NotNil(t, <-header)
+		}
+	})
+	t.Run("a second request is refused", func(t *testing.T) {
+		p := upTo(2)
+		p.Gate = func(context.Context) time.Duration { return 0 }
+		s := open(t, t.Context(), p)
+		require.NoError(t, s.SendMsg("request"))
+		require.Equal(t, codes.Internal, status.Code(s.SendMsg("another")))
+	})
+	t.Run("a caller who has gone before the first read gets CANCELED, and the attempt is cancelled", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		fake := &fakeStream{header: metadata.MD{}}
+		s := open(t, ctx, upTo(2), fake)
+		require.NoError(t, s.SendMsg("request"))
+		cancel()
+		require.Equal(t, codes.Canceled, status.Code(s.RecvMsg(nil)))
+		require.Error(t, fake.ctx.Err())
+		require.Equal(t, codes.Canceled, status.Code(s.RecvMsg(nil)))
+	})
+	t.Run("an attempt that was read to its end is cancelled, and no option of the caller's is left to it", func(t *testing.T) {
+		fake := &fakeStream{header: metadata.MD{}}
+		var trailer metadata.MD
+		s := open(t, t.Context(), upTo(2), fake)
+		require.NoError(t, s.SendMsg("request"))
+		require.NoError(t, s.RecvMsg(nil))
+		require.NoError(t, fake.ctx.Err())
+		fake.err = io.EOF
+		require.Equal(t, io.EOF, s.RecvMsg(nil))
+		require.Error(t, fake.ctx.Err())
+
+		intercept, err := retrygrpc.StreamClientInterceptor(upTo(1), retrygrpc.Options{})
+		require.NoError(t, err)
+		_, err = intercept(t.Context(), &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m", func(_ context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			require.Equal(t, []grpc.CallOption{grpc.WaitForReady(true)}, opts, "grpc-go would write the trailer when a cancelled attempt is over")
+			return fake, nil
+		}, grpc.Trailer(&trailer), grpc.WaitForReady(true))
+		require.NoError(t, err)
+	})
+	t.Run("the attempt's timeout covers the connection and the header together", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := upTo(1)
+			p.AttemptTimeout = 100 * time.Millisecond
+			intercept, err := retrygrpc.StreamClientInterceptor(p, retrygrpc.Options{})
+			require.NoError(t, err)
+			start := time.Now()
+			fake := &fakeStream{sent: make(chan struct{})}
+			s, err := intercept(t.Context(), &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m", func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+				<-time.After(60 * time.Millisecond)
+				fake.ctx = ctx
+				return fake, nil
+			})
+			require.NoError(t, err)
+			require.Equal(t, codes.DeadlineExceeded, status.Code(s.RecvMsg(nil)))
+			require.Equal(t, p.AttemptTimeout, time.Since(start))
+		})
+	})
+	t.Run("the run's record is right", func(t *testing.T) {
+		var events []retry.Event
+		p := upTo(3)
+		p.Observe = func(_ context.Context, e retry.Event) { events = append(events, e) }
+		s := open(t, t.Context(), p, &fakeStream{err: unavailable}, &fakeStream{header: metadata.MD{}, err: unavailable})
+		require.NoError(t, s.SendMsg("request"))
+		err := s.RecvMsg(nil)
+		var failed *retrygrpc.AttemptError
+		require.ErrorAs(t, err, &failed)
+		require.Equal(t, retrygrpc.AnswerBegun, failed.Veto)
+		require.Len(t, events, 3)
+		require.Equal(t, 2, events[2].Outcome.Attempts)
+		require.Equal(t, retry.TerminalError, events[2].Outcome.Reason)
+		require.Equal(t, metadata.Pairs("t", "1"), s.Trailer())
+	})
+}
+
+func TestSendsWithoutAServer(t *testing.T) {
+	// What the client itself refuses, such as a message that cannot be marshalled, is told at once.
+	service := &scripted{output: func(int, testgrpc.TestService_StreamingOutputCallServer) error { return nil }}
+	client := serve(t, service, upTo(3), retrygrpc.Options{})
+	_, err := client.StreamingOutputCall(bounded(t), nil, grpc.MaxCallSendMsgSize(1))
+	require.NoError(t, err, "an empty message is short enough")
+	request := &testgrpc.StreamingOutputCallRequest{Payload: &testgrpc.Payload{Body: make([]byte, 100)}}
+	_, err = client.StreamingOutputCall(bounded(t), request, grpc.MaxCallSendMsgSize(1))
+	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+}

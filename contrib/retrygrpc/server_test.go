@@ -1,0 +1,100 @@
+package retrygrpc_test
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrygrpc"
+)
+
+// scripted is the interop test service with scripts in place of what a test needs; each gets the number of the call.
+type scripted struct {
+	testgrpc.UnimplementedTestServiceServer
+	unary  func(ctx context.Context, call int) (*testgrpc.SimpleResponse, error)
+	output func(call int, stream testgrpc.TestService_StreamingOutputCallServer) error
+	duplex func(call int, stream testgrpc.TestService_FullDuplexCallServer) error
+	input  func(call int, stream testgrpc.TestService_StreamingInputCallServer) error
+
+	calls atomic.Int64
+}
+
+func (s *scripted) next() int { return int(s.calls.Add(1)) }
+
+func (s *scripted) UnaryCall(ctx context.Context, _ *testgrpc.SimpleRequest) (*testgrpc.SimpleResponse, error) {
+	return s.unary(ctx, s.next())
+}
+
+func (s *scripted) StreamingOutputCall(_ *testgrpc.StreamingOutputCallRequest, stream testgrpc.TestService_StreamingOutputCallServer) error {
+	return s.output(s.next(), stream)
+}
+
+func (s *scripted) FullDuplexCall(stream testgrpc.TestService_FullDuplexCallServer) error {
+	return s.duplex(s.next(), stream)
+}
+
+func (s *scripted) StreamingInputCall(stream testgrpc.TestService_StreamingInputCallServer) error {
+	return s.input(s.next(), stream)
+}
+
+// serve runs the service in memory and returns a channel to it with the interceptors.
+func serve(t *testing.T, service testgrpc.TestServiceServer, p retry.Policy, o retrygrpc.Options, more ...grpc.DialOption) testgrpc.TestServiceClient {
+	t.Helper()
+	listener := bufconn.Listen(1 << 16)
+	server := grpc.NewServer()
+	testgrpc.RegisterTestServiceServer(server, service)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	unary, err := retrygrpc.UnaryClientInterceptor(p, o)
+	require.NoError(t, err)
+	stream, err := retrygrpc.StreamClientInterceptor(p, o)
+	require.NoError(t, err)
+	conn, err := grpc.NewClient("passthrough:///"+t.Name(), append([]grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
+		grpc.WithChainUnaryInterceptor(unary), grpc.WithChainStreamInterceptor(stream),
+		quickConnect,
+	}, more...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	return testgrpc.NewTestServiceClient(conn)
+}
+
+// quickConnect lets a channel look for its server every few milliseconds.
+var quickConnect = grpc.WithConnectParams(grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1, MaxDelay: 5 * time.Millisecond},
+	MinConnectTimeout: time.Second,
+})
+
+// attempts is a policy of so many attempts without waits.
+func upTo(attempts int) retry.Policy {
+	return retry.Policy{MaxAttempts: attempts, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Nanosecond}}
+}
+
+// bounded is a context for what must not hang.
+func bounded(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// delays is an Observe that notes the waits that were decided on.
+func delays(into *[]time.Duration) func(context.Context, retry.Event) {
+	return func(_ context.Context, e retry.Event) {
+		if e.Decision.Status == retry.Waiting {
+			*into = append(*into, e.Decision.Delay)
+		}
+	}
+}
+
+func always(string) bool { return true }

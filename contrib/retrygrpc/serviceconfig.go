@@ -1,0 +1,282 @@
+package retrygrpc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/retrygo/retry"
+)
+
+// ServiceConfigOptions says what a retry.Policy does not know of a gRPC service config. Its zero value is for all methods
+// of a client, with UNAVAILABLE as the one code that is retried.
+type ServiceConfigOptions struct {
+	// Methods are the methods that the config is for, each as "/package.Service/Method", which is the form of the generated
+	// FullMethodName constants, or "/package.Service/" for all methods of a service. Nil means all methods of the client.
+	Methods []string
+	// Codes are the status codes that are retried; none may be OK. Nil means UNAVAILABLE, and where the policy has a
+	// Classify, what that says of a bare status of each code: Retryable adds the code, Terminal removes it.
+	Codes []codes.Code
+	// Timeout is the deadline of a whole call, all its attempts and waits included; a shorter one of the caller's wins.
+	// Zero means none.
+	Timeout time.Duration
+	// Budget becomes retryThrottling, which all methods of the client share. Nil means none.
+	Budget *retry.BudgetConfig
+	// MaxCallAttempts is what the client is given by grpc.WithMaxCallAttempts, from 2 to 1000. Zero means 5, which is what
+	// grpc-go takes by itself.
+	MaxCallAttempts int
+}
+
+const (
+	// Of a client without grpc.WithMaxCallAttempts: gRFC A6 treats a larger maxAttempts as 5.
+	defaultMaxCallAttempts = 5
+	mostCallAttempts       = 1000 // grpc-go sets no bound; every wait is looked at here
+	// gRFC A6, "Exponential Backoff": random(0.8, 1.2) after the bound.
+	jitterRatio = 0.2
+	// grpc-go converts 1.2·maxBackoff to an integer unchecked, so that beyond 243 years a wait would turn negative.
+	longestBackoff = 200 * 365 * 24 * time.Hour
+	// gRFC A6, "Throttling Retry Attempts and Hedged RPCs": maxTokens is in (0, 1000].
+	mostTokens = 1000
+)
+
+// ServiceConfig returns p as a gRPC service config in JSON, for grpc.WithDefaultServiceConfig or a name resolver, so that
+// grpc-go or another gRPC client retries by itself. Use it instead of the interceptors, not beside them: two layers multiply.
+//
+// lost names what a service config cannot express: one line for each field, in the order of the fields of Policy and then
+// of BudgetConfig, with the field, its value and what happens instead. The lines are the same for the same arguments. It is
+// never empty where a wait or the number of attempts may differ from p's. It tells what grpc-go 1.85 does; clients of other
+// languages and older ones can have another jitter.
+//
+// The waits are min(initialBackoff·backoffMultiplier^(n−1), maxBackoff) with gRPC's own jitter. Where p's waits are not of
+// that form, the first and the last wait are p's and those between are a geometric series, as lost says with figures.
+//
+// What gRPC does under every service config, and lost does not repeat: it retries only until response headers arrive; it
+// sends a call again at once, beside maxAttempts, that the server has not processed; it obeys a server's pushback exactly,
+// however long, starts the backoff anew after it and stops at a negative one; it reads no RetryInfo; errors are its own, not
+// *retry.Error; marks such as retry.Permanent do not cross the wire.
+//
+// Errors are those of p.Validate, and for each bad option one that names the field, the value and the rule.
+func ServiceConfig(p retry.Policy, o ServiceConfigOptions) (config string, lost []string, err error) {
+	names, err := o.check()
+	if err = errors.Join(p.Validate(), err); err != nil {
+		return "", nil, err
+	}
+	x := newExport(p, o)
+	method := methodConfig{Name: names, RetryPolicy: x.retryPolicy()}
+	if o.Timeout > 0 {
+		method.Timeout = seconds(o.Timeout)
+	}
+	text, err := json.Marshal(serviceConfig{MethodConfig: []methodConfig{method}, RetryThrottling: x.throttling()})
+	if err != nil {
+		return "", nil, fmt.Errorf("retrygrpc: ServiceConfig: %w", err)
+	}
+	return string(text), x.lost(), nil
+}
+
+// The wire form: service_config.proto in the JSON of protocol buffers.
+type (
+	serviceConfig struct {
+		MethodConfig    []methodConfig   `json:"methodConfig"`
+		RetryThrottling *retryThrottling `json:"retryThrottling,omitempty"`
+	}
+	methodConfig struct {
+		Name        []methodName `json:"name"`
+		Timeout     string       `json:"timeout,omitempty"`
+		RetryPolicy *retryPolicy `json:"retryPolicy,omitempty"`
+	}
+	methodName struct {
+		Service string `json:"service,omitempty"`
+		Method  string `json:"method,omitempty"`
+	}
+	retryPolicy struct {
+		MaxAttempts          int      `json:"maxAttempts"`
+		InitialBackoff       string   `json:"initialBackoff"`
+		MaxBackoff           string   `json:"maxBackoff"`
+		BackoffMultiplier    float64  `json:"backoffMultiplier"`
+		RetryableStatusCodes []string `json:"retryableStatusCodes"`
+	}
+	retryThrottling struct {
+		MaxTokens  int     `json:"maxTokens"`
+		TokenRatio float64 `json:"tokenRatio"`
+	}
+)
+
+// check returns the names of the methods, or what is wrong with o.
+func (o *ServiceConfigOptions) check() (names []methodName, err error) {
+	var faults []error
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf("retrygrpc: ServiceConfigOptions."+format, args...))
+	}
+	for i, full := range o.Methods {
+		service, method, ok := strings.Cut(strings.TrimPrefix(full, "/"), "/")
+		if !ok || !strings.HasPrefix(full, "/") || service == "" || strings.Contains(method, "/") {
+			fault("Methods[%d] %q is not of the form /package.Service/Method or /package.Service/", i, full)
+			continue
+		}
+		name := methodName{service, method}
+		if slices.Contains(names, name) {
+			fault("Methods[%d] %q is named twice", i, full)
+		}
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		names = []methodName{{}}
+	}
+	for i, code := range o.Codes {
+		if code == codes.OK || code > codes.Unauthenticated {
+			fault("Codes[%d] %v is not the code of an error", i, code)
+		}
+	}
+	if o.Timeout < 0 {
+		fault("Timeout %v is negative", o.Timeout)
+	}
+	if o.MaxCallAttempts != 0 && (o.MaxCallAttempts < 2 || o.MaxCallAttempts > mostCallAttempts) {
+		fault("MaxCallAttempts %d is outside 2 to %d", o.MaxCallAttempts, mostCallAttempts)
+	}
+	return names, errors.Join(faults...)
+}
+
+// export is a policy on its way into a service config.
+type export struct {
+	policy   retry.Policy
+	options  ServiceConfigOptions
+	attempts int // that gRPC makes; 1 where there is no retryPolicy
+	codes    []codes.Code
+	series   series
+	exact    bool // whether series gives the policy's own delays
+}
+
+func newExport(p retry.Policy, o ServiceConfigOptions) *export {
+	if o.MaxCallAttempts == 0 {
+		o.MaxCallAttempts = defaultMaxCallAttempts
+	}
+	x := &export{policy: p, options: o, attempts: min(attempts(&p), o.MaxCallAttempts), codes: retried(p.Classify, o.Codes)}
+	if len(x.codes) == 0 {
+		x.attempts = 1 // a retryPolicy has one code at least
+	}
+	if x.attempts > 1 {
+		x.series, x.exact = seriesOf(&p.Backoff, x.attempts-1)
+	}
+	return x
+}
+
+// attempts returns how many attempts p makes.
+func attempts(p *retry.Policy) int {
+	switch {
+	case p.Disabled:
+		return 1
+	case p.MaxAttempts == retry.Unlimited:
+		return math.MaxInt
+	case p.MaxAttempts > 0:
+		return p.MaxAttempts
+	case len(p.Delays) > 0:
+		return len(p.Delays) + 1
+	default:
+		return 8 // Policy.MaxAttempts: "Zero means 8"
+	}
+}
+
+// retried returns the codes that are retried, in the order of their numbers.
+func retried(classify retry.Classifier, chosen []codes.Code) []codes.Code {
+	if len(chosen) > 0 {
+		sorted := slices.Clone(chosen)
+		slices.Sort(sorted)
+		return slices.Compact(sorted)
+	}
+	var all []codes.Code
+	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+		class := retry.Unknown
+		if classify != nil {
+			class = classify(status.Error(code, ""))
+		}
+		// UNAVAILABLE is the one code that AIP-194 lets a client retry unasked.
+		if class == retry.Retryable || class != retry.Terminal && code == codes.Unavailable {
+			all = append(all, code)
+		}
+	}
+	return all
+}
+
+// retryPolicy returns nil where there is one attempt: maxAttempts must be above 1.
+func (x *export) retryPolicy() *retryPolicy {
+	if x.attempts == 1 {
+		return nil
+	}
+	return &retryPolicy{
+		MaxAttempts:          x.attempts,
+		InitialBackoff:       seconds(x.series.first),
+		MaxBackoff:           seconds(x.series.top),
+		BackoffMultiplier:    x.series.factor,
+		RetryableStatusCodes: codeNames(x.codes),
+	}
+}
+
+// throttling returns the bucket that allows Burst retries in a row when it is full. gRPC retries while more than half of
+// maxTokens is left after the failure was paid for, and so maxTokens is 2·(Burst+1).
+func (x *export) throttling() *retryThrottling {
+	if x.options.Budget == nil {
+		return nil
+	}
+	_, thousandths := ratio(x.options.Budget)
+	return &retryThrottling{MaxTokens: 2 * (throttledBurst(x.options.Budget) + 1), TokenRatio: float64(thousandths) / 1000}
+}
+
+// burst returns the Burst in force.
+func burst(c *retry.BudgetConfig) int {
+	if c.Burst == 0 {
+		return 10 // BudgetConfig.Burst: "Zero means 10"
+	}
+	return min(max(c.Burst, 1), 1_000_000_000)
+}
+
+func throttledBurst(c *retry.BudgetConfig) int { return min(burst(c), mostTokens/2-1) }
+
+// ratio returns the Ratio in force, and as gRPC takes it: in thousandths, one at least, a full bucket at most.
+func ratio(c *retry.BudgetConfig) (own float64, thousandths int) {
+	own = c.Ratio
+	switch {
+	case own == 0:
+		own = 0.1 // BudgetConfig.Ratio: "Zero means 0.1"
+	case !(own > 0):
+		own = 0
+	}
+	own = min(own, float64(burst(c)))
+	full := 2000 * float64(throttledBurst(c)+1)
+	return own, int(math.Round(max(min(own*1000, full), 1)))
+}
+
+// seconds returns d as protocol buffers write it in JSON: "0.05s".
+func seconds(d time.Duration) string {
+	text := strconv.FormatInt(int64(d/time.Second), 10)
+	if rest := d % time.Second; rest > 0 {
+		text += strings.TrimRight(fmt.Sprintf(".%09d", int64(rest)), "0")
+	}
+	return text + "s"
+}
+
+// codeNames returns the codes as protocol buffers name them: "UNAVAILABLE".
+func codeNames(of []codes.Code) (names []string) {
+	for _, code := range of {
+		if code == codes.Canceled {
+			names = append(names, "CANCELLED") // the one that Go spells otherwise
+			continue
+		}
+		var name strings.Builder
+		for i, r := range code.String() {
+			if i > 0 && 'A' <= r && r <= 'Z' {
+				name.WriteByte('_')
+			}
+			name.WriteRune(r)
+		}
+		names = append(names, strings.ToUpper(name.String()))
+	}
+	return names
+}

@@ -1,0 +1,363 @@
+package retrygrpc
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/retrygo/retry"
+)
+
+// serverStream is a grpc.ClientStream with one request that is made anew until the server begins to answer. RecvMsg and
+// Header make the run; whichever comes first, the other waits for it.
+type serverStream struct {
+	*call
+	desc     *grpc.StreamDesc
+	streamer grpc.Streamer
+	timeout  time.Duration // of an attempt
+
+	begun    atomic.Pointer[streamAttempt] // the one whose answer the caller reads; nil before
+	finished sync.Once
+
+	running sync.Mutex     // guards what follows
+	last    *streamAttempt // of a run that has failed
+	ended   error          // how that was
+
+	mu        sync.Mutex // guards what follows; held while a message is sent, not while one is received
+	request   any
+	requested bool
+	closed    bool
+	current   *streamAttempt // the newest one; nil before the first
+}
+
+// streamAttempt is one attempt of a serverStream.
+type streamAttempt struct {
+	grpc.ClientStream // nil where it could not be made
+	ctx               context.Context
+	cancel            context.CancelCauseFunc
+	err               error // why it could not
+	sent, closed      bool
+	timer             *time.Timer // cancels with retry.ErrAttemptTimeout; nil without a timeout
+	left              time.Duration
+	settled           bool // RecvMsg has said how it ended
+
+	mu    sync.Mutex // guards what follows, of which OnFinish hears, maybe from grpc-go's goroutine
+	taken bool       // the caller reads it
+	over  bool
+	how   error
+}
+
+func newServerStream(c *call, desc *grpc.StreamDesc, streamer grpc.Streamer) *serverStream {
+	s := &serverStream{call: c, desc: desc, streamer: streamer, timeout: c.policy.AttemptTimeout}
+	c.policy.AttemptTimeout = 0 // it covers the header only, which Do cannot know
+	// grpc-go writes these when a stream is over, which may be at any time for one that is cancelled.
+	c.opts = slices.DeleteFunc(c.opts, reported)
+	if c.policy.Gate == nil {
+		s.current = s.open(c.ctx)
+	}
+	return s
+}
+
+// open begins an attempt. What it ends with is found in the attempt.
+func (s *serverStream) open(ctx context.Context) *streamAttempt {
+	a := &streamAttempt{left: s.timeout}
+	opts := s.next()
+	if len(s.onFinish) > 0 {
+		opts = append(opts, grpc.OnFinish(func(err error) { s.attemptOver(a, err) }))
+	}
+	a.ctx, a.cancel = context.WithCancelCause(s.mark(ctx))
+	if s.timeout > 0 {
+		a.timer = time.AfterFunc(s.timeout, func() { a.cancel(retry.ErrAttemptTimeout) })
+	}
+	began := time.Now()
+	a.ClientStream, a.err = s.streamer(a.ctx, s.desc, s.cc, s.method, opts...)
+	if !a.disarm() {
+		a.err = timedOut(s.timeout)
+	}
+	a.left -= time.Since(began)
+	return a
+}
+
+// arm lets the rest of the attempt's timeout run, while somebody waits for the header.
+func (a *streamAttempt) arm() {
+	if a.timer != nil {
+		a.timer.Reset(max(a.left, 0))
+	}
+}
+
+// disarm stops it and reports whether it was in time.
+func (a *streamAttempt) disarm() bool { return a.timer == nil || a.timer.Stop() }
+
+// SendMsg keeps the request for attempts to come and sends it with the one that there is.
+func (s *serverStream) SendMsg(m any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.requested {
+		if s.current != nil && s.current.ClientStream != nil {
+			return s.current.SendMsg(m) // which refuses a second one
+		}
+		return status.Error(codes.Internal, "retrygrpc: SendMsg of a second request")
+	}
+	s.requested = true
+	if s.begun.Load() == nil {
+		s.request = m
+	}
+	if s.current == nil {
+		return nil
+	}
+	s.current.sent = true
+	return s.current.send(m)
+}
+
+// CloseSend is grpc.ClientStream.CloseSend.
+func (s *serverStream) CloseSend() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.current == nil {
+		return nil
+	}
+	return s.current.close()
+}
+
+// send sends the request. A stream that is over is no failure here: its status is for RecvMsg to tell.
+func (a *streamAttempt) send(m any) error {
+	if a.ClientStream == nil {
+		return nil
+	}
+	if err := a.ClientStream.SendMsg(m); err != io.EOF {
+		return err
+	}
+	return nil
+}
+
+func (a *streamAttempt) close() error {
+	if a.closed || a.ClientStream == nil {
+		return nil
+	}
+	a.closed = true
+	return a.ClientStream.CloseSend()
+}
+
+// replay gives the attempt, which becomes the current one, what the caller has sent so far.
+func (s *serverStream) replay(a *streamAttempt) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current = a
+	if s.requested && !a.sent {
+		a.sent = true
+		if err := a.send(s.request); err != nil {
+			return err
+		}
+	}
+	if s.closed {
+		return a.close()
+	}
+	return nil
+}
+
+// RecvMsg makes the run, if there was none yet, and receives a message.
+func (s *serverStream) RecvMsg(m any) error {
+	if a := s.begun.Load(); a != nil {
+		return s.receive(a, m)
+	}
+	s.running.Lock()
+	defer s.running.Unlock()
+	if a := s.begun.Load(); a != nil { // Header was faster
+		return s.receive(a, m)
+	}
+	if s.ended != nil {
+		return s.ended
+	}
+	eof := false
+	err := s.run(func(a *streamAttempt, number int) error {
+		if number > 1 {
+			reset(m)
+		}
+		err := a.RecvMsg(m)
+		eof = err == io.EOF
+		if eof {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if eof {
+		return s.over(s.begun.Load(), io.EOF)
+	}
+	return nil
+}
+
+// Header makes the run, if there was none yet, and returns the header. It is nil without an error where the stream ended
+// without one; RecvMsg tells how.
+func (s *serverStream) Header() (metadata.MD, error) {
+	if a := s.begun.Load(); a != nil {
+		return a.Header()
+	}
+	s.running.Lock()
+	defer s.running.Unlock()
+	if s.begun.Load() == nil && s.ended == nil {
+		_ = s.run(nil)
+	}
+	if a := cmp.Or(s.begun.Load(), s.last); a != nil && a.ClientStream != nil {
+		return a.Header()
+	}
+	return nil, nil
+}
+
+// run makes attempts until the server begins to answer. receive gets the first message; nil where the header is enough.
+func (s *serverStream) run(receive func(a *streamAttempt, number int) error) error {
+	err := returned(retry.Do(s.ctx, s.policy, func(ctx context.Context) error {
+		s.mu.Lock()
+		a := s.current
+		s.mu.Unlock()
+		if a == nil || a.settled {
+			a = s.open(ctx)
+		}
+		s.last = a
+		err := s.attempt(a, receive)
+		a.settled = true
+		return err
+	}))
+	if err == nil {
+		return nil
+	}
+	s.ended = err
+	s.settle(s.last)
+	s.finishOnce(err)
+	return err
+}
+
+// attempt waits for the attempt's header or end, and lets receive get the first message.
+func (s *serverStream) attempt(a *streamAttempt, receive func(*streamAttempt, int) error) error {
+	if a.err != nil {
+		return s.giveUp(a, a.err, 0)
+	}
+	if err := s.replay(a); err != nil {
+		return s.giveUp(a, err, 0)
+	}
+	a.arm()
+	header, _ := a.Header() // an error is told by RecvMsg, too
+	if !a.disarm() {
+		return s.giveUp(a, timedOut(s.timeout), 0)
+	}
+	if header != nil && receive == nil {
+		s.take(a)
+		return nil
+	}
+	var err error
+	if receive != nil {
+		err = receive(a, s.attempts)
+	} else if err = a.RecvMsg(new(struct{})); err == io.EOF { // there is none: this only gets the status
+		err = nil
+	}
+	switch {
+	case err == nil:
+		s.take(a)
+		return nil
+	case header != nil:
+		return s.giveUp(a, err, AnswerBegun)
+	default:
+		return s.giveUp(a, err, 0)
+	}
+}
+
+// giveUp ends an attempt that has failed.
+func (s *serverStream) giveUp(a *streamAttempt, err error, veto Veto) error {
+	var trailer metadata.MD
+	if a.ClientStream != nil && a.ctx.Err() == nil {
+		trailer = a.Trailer()
+	}
+	failed := s.failed(a.ctx, err, trailer, veto)
+	a.cancel(nil)
+	return failed
+}
+
+// take makes the attempt the one that the caller reads.
+func (s *serverStream) take(a *streamAttempt) {
+	s.succeeded()
+	s.mu.Lock()
+	s.request = nil
+	s.mu.Unlock()
+	a.mu.Lock()
+	a.taken = true
+	over, how := a.over, a.how
+	a.mu.Unlock()
+	s.begun.Store(a)
+	if over {
+		s.finishOnce(how)
+	}
+}
+
+// receive is RecvMsg once the server has begun to answer.
+func (s *serverStream) receive(a *streamAttempt, m any) error {
+	err := a.RecvMsg(m)
+	if err != nil {
+		return s.over(a, err)
+	}
+	return nil
+}
+
+// over ends the attempt that the caller has read to its end.
+func (s *serverStream) over(a *streamAttempt, err error) error {
+	s.settle(a)
+	a.cancel(nil)
+	return err
+}
+
+// settle gives the caller's options what they asked of the attempt.
+func (s *serverStream) settle(a *streamAttempt) {
+	if len(s.reports) == 0 || a == nil || a.ClientStream == nil {
+		return
+	}
+	header, _ := a.Header()
+	from, _ := peer.FromContext(a.ClientStream.Context())
+	s.report(header, a.Trailer(), from)
+}
+
+// attemptOver is told by grpc-go that an attempt is over.
+func (s *serverStream) attemptOver(a *streamAttempt, err error) {
+	a.mu.Lock()
+	a.over, a.how = true, err
+	taken := a.taken
+	a.mu.Unlock()
+	if taken || s.ctx.Err() != nil { // of a caller who has gone nothing more may be heard
+		s.finishOnce(err)
+	}
+}
+
+func (s *serverStream) finishOnce(err error) { s.finished.Do(func() { s.finish(err) }) }
+
+// Trailer returns the trailer of the attempt that was read, or of the last one of a run that has failed.
+func (s *serverStream) Trailer() metadata.MD {
+	a := s.begun.Load()
+	if a == nil {
+		s.running.Lock()
+		defer s.running.Unlock()
+		a = s.last
+	}
+	if a == nil || a.ClientStream == nil {
+		return nil
+	}
+	return a.Trailer()
+}
+
+// Context returns the context of the attempt that is read, and the caller's before the server has begun to answer.
+func (s *serverStream) Context() context.Context {
+	if a := s.begun.Load(); a != nil {
+		return a.ClientStream.Context()
+	}
+	return s.ctx
+}

@@ -1,0 +1,373 @@
+package retrygrpc_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrygrpc"
+)
+
+func part(text string) *testgrpc.StreamingOutputCallResponse {
+	return &testgrpc.StreamingOutputCallResponse{Payload: &testgrpc.Payload{Body: []byte(text)}}
+}
+
+// sends answers a stream with the texts and then err.
+func sends(stream testgrpc.TestService_StreamingOutputCallServer, err error, texts ...string) error {
+	for _, text := range texts {
+		if failed := stream.Send(part(text)); failed != nil {
+			return failed
+		}
+	}
+	return err
+}
+
+// readAll reads a stream to its end, which is nil for io.EOF.
+func readAll(stream testgrpc.TestService_StreamingOutputCallClient) (string, error) {
+	var all strings.Builder
+	for {
+		m, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return all.String(), nil
+		case err != nil:
+			return all.String(), err
+		}
+		all.Write(m.GetPayload().GetBody())
+	}
+}
+
+func TestServerStream(t *testing.T) {
+	unavailable := status.Error(codes.Unavailable, "no")
+	type stream = testgrpc.TestService_StreamingOutputCallServer
+	for _, row := range []struct {
+		name   string
+		script func(call int, s stream) error
+		calls  int64
+		read   string
+		code   codes.Code
+		reason retry.Reason // zero: the error, if any, is gRPC's own
+	}{
+		{name: "is repeated before anything has come", calls: 3, read: "abc", script: func(call int, s stream) error {
+			if call <= 2 {
+				return unavailable
+			}
+			return sends(s, nil, "a", "b", "c")
+		}},
+		{name: "is not repeated after a message", calls: 1, read: "ab", code: codes.Unavailable, script: func(_ int, s stream) error {
+			return sends(s, unavailable, "a", "b")
+		}},
+		{name: "is not repeated after a header", calls: 1, code: codes.Unavailable, reason: retry.TerminalError, script: func(_ int, s stream) error {
+			return errors.Join(s.SendHeader(metadata.Pairs("h", "1")), unavailable)
+		}},
+		{name: "is repeated while it is empty", calls: 2, script: func(call int, _ stream) error {
+			if call == 1 {
+				return unavailable
+			}
+			return nil
+		}},
+		{name: "that is empty succeeds", calls: 1, script: func(int, stream) error { return nil }},
+		{name: "is given up when no attempt is left", calls: 4, code: codes.Unavailable, reason: retry.AttemptsExhausted, script: func(int, stream) error { return unavailable }},
+		{name: "is not repeated for another code", calls: 1, code: codes.NotFound, reason: retry.TerminalError, script: func(int, stream) error { return status.Error(codes.NotFound, "") }},
+		{name: "is not repeated where a pushback forbids it", calls: 1, code: codes.Unavailable, reason: retry.TerminalError, script: func(_ int, s stream) error {
+			s.SetTrailer(metadata.Pairs("grpc-retry-pushback-ms", "-1"))
+			return unavailable
+		}},
+	} {
+		for _, headerFirst := range []bool{false, true} {
+			name := row.name
+			if headerFirst {
+				name += ", with Header called first"
+			}
+			t.Run(name, func(t *testing.T) {
+				service := &scripted{output: func(call int, s stream) error {
+					err := row.script(call, s)
+					if errors.Is(err, unavailable) {
+						return unavailable
+					}
+					return err
+				}}
+				client := serve(t, service, upTo(4), retrygrpc.Options{})
+				s, err := client.StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
+				require.NoError(t, err)
+				if headerFirst {
+					_, err := s.Header()
+					require.NoError(t, err)
+				}
+				read, err := readAll(s)
+				require.Equal(t, row.read, read)
+				require.Equal(t, row.code, status.Code(err))
+				require.Equal(t, row.calls, service.calls.Load())
+				if row.reason != 0 && !(headerFirst && strings.Contains(row.name, "after a header")) {
+					require.ErrorIs(t, err, row.reason)
+				}
+				_, again := s.Recv()
+				if err == nil {
+					require.Equal(t, io.EOF, again)
+				} else {
+					require.Equal(t, row.code, status.Code(again))
+				}
+				require.Equal(t, row.calls, service.calls.Load(), "an end is an end")
+			})
+		}
+	}
+	t.Run("sends its request again, with the number of attempts", func(t *testing.T) {
+		service := &echo{failures: 2}
+		client := serve(t, service, upTo(3), retrygrpc.Options{})
+		request := &testgrpc.StreamingOutputCallRequest{Payload: &testgrpc.Payload{Body: bytes.Repeat([]byte("x"), 200_000)}}
+		s, err := client.StreamingOutputCall(bounded(t), request)
+		require.NoError(t, err)
+		read, err := readAll(s)
+		require.NoError(t, err)
+		require.Equal(t, string(request.GetPayload().GetBody()), read)
+		require.Equal(t, [][]string{nil, {"1"}, {"2"}}, service.previous)
+	})
+	t.Run("is begun by the call, and with a gate when it is read", func(t *testing.T) {
+		started := make(chan struct{}, 1)
+		service := &scripted{output: func(int, stream) error { started <- struct{}{}; return nil }}
+		s, err := serve(t, service, upTo(2), retrygrpc.Options{}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
+		require.NoError(t, err)
+		<-started
+		_, err = readAll(s)
+		require.NoError(t, err)
+
+		p, asked := upTo(2), 0
+		p.Gate = func(context.Context) time.Duration { asked++; return 0 }
+		s, err = serve(t, service, p, retrygrpc.Options{}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
+		require.NoError(t, err)
+		require.Zero(t, asked)
+		require.Empty(t, started)
+		_, err = readAll(s)
+		require.NoError(t, err)
+		require.Equal(t, 1, asked)
+	})
+	t.Run("is repeated where it cannot be made", func(t *testing.T) {
+		// The channel has no server to connect to.
+		l, err := retrygrpc.DialOptions(upTo(3), retrygrpc.Options{})
+		require.NoError(t, err)
+		conn := dialNowhere(t, l...)
+		s, err := testgrpc.NewTestServiceClient(conn).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
+		require.NoError(t, err)
+		_, err = s.Recv()
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.Equal(t, codes.Unavailable, status.Code(err))
+		require.Nil(t, s.Trailer())
+		require.NotNil(t, s.Context())
+	})
+	t.Run("that is empty ends once", func(t *testing.T) {
+		service := &scripted{output: func(int, stream) error { return nil }}
+		var ends []error
+		s, err := serve(t, service, upTo(2), retrygrpc.Options{}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{},
+			grpc.OnFinish(func(err error) { ends = append(ends, err) }))
+		require.NoError(t, err)
+		_, err = readAll(s)
+		require.NoError(t, err)
+		require.Equal(t, []error{nil}, ends)
+	})
+	t.Run("gives the caller's options what the last attempt got, and ends once", func(t *testing.T) {
+		for _, row := range []struct {
+			succeedsAt int
+			err        codes.Code
+			want       string
+		}{{3, codes.OK, "3"}, {9, codes.Unavailable, "4"}} {
+			service := &scripted{output: func(call int, s stream) error {
+				s.SetTrailer(metadata.Pairs("t", string(rune('0'+call))))
+				if call < row.succeedsAt {
+					return unavailable
+				}
+				return errors.Join(s.SendHeader(metadata.Pairs("h", string(rune('0'+call)))), s.Send(part("a")))
+			}}
+			var header, trailer metadata.MD
+			var from peer.Peer
+			var ends atomic.Int64
+			s, err := serve(t, service, upTo(4), retrygrpc.Options{}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{},
+				grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&from), grpc.OnFinish(func(err error) {
+					ends.Add(1)
+					if status.Code(err) != row.err {
+						t.Errorf("OnFinish got %v", err)
+					}
+				}))
+			require.NoError(t, err)
+			_, err = readAll(s)
+			require.Equal(t, row.err, status.Code(err))
+			require.Equal(t, []string{row.want}, trailer.Get("t"))
+			require.Equal(t, []string{row.want}, s.Trailer().Get("t"))
+			require.NotNil(t, from.Addr)
+			if row.err == codes.OK {
+				require.Equal(t, []string{row.want}, header.Get("h"))
+			}
+			require.Equal(t, int64(1), ends.Load())
+		}
+	})
+}
+
+// echo answers with the request's payload after so many failures.
+type echo struct {
+	testgrpc.UnimplementedTestServiceServer
+	failures int
+	previous [][]string
+}
+
+func (e *echo) StreamingOutputCall(request *testgrpc.StreamingOutputCallRequest, s testgrpc.TestService_StreamingOutputCallServer) error {
+	md, _ := metadata.FromIncomingContext(s.Context())
+	e.previous = append(e.previous, md.Get("grpc-previous-rpc-attempts"))
+	if len(e.previous) <= e.failures {
+		return status.Error(codes.Unavailable, "no")
+	}
+	return s.Send(part(string(request.GetPayload().GetBody())))
+}
+
+func TestAttemptTimeoutOfAStream(t *testing.T) {
+	type stream = testgrpc.TestService_StreamingOutputCallServer
+	p := upTo(2)
+	p.AttemptTimeout = 150 * time.Millisecond
+	t.Run("ends an attempt without a header", func(t *testing.T) {
+		for _, idempotent := range []bool{false, true} {
+			ended := make(chan struct{}, 2)
+			service := &scripted{output: func(call int, s stream) error {
+				if call == 1 {
+					<-s.Context().Done()
+					ended <- struct{}{}
+					return s.Context().Err()
+				}
+				return sends(s, nil, "a")
+			}}
+			s, err := serve(t, service, p, retrygrpc.Options{Idempotent: func(string) bool { return idempotent }}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
+			require.NoError(t, err)
+			read, err := readAll(s)
+			<-ended
+			if idempotent {
+				require.NoError(t, err)
+				require.Equal(t, "a", read)
+				continue
+			}
+			require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+			var failed *retrygrpc.AttemptError
+			require.ErrorAs(t, err, &failed)
+			require.Equal(t, retrygrpc.AttemptTimeout, failed.Origin)
+		}
+	})
+	t.Run("does not cut a stream that has begun, nor one that nobody has read yet", func(t *testing.T) {
+		for _, first := range []string{"read", "header", "unread"} {
+			proceed := make(chan struct{})
+			service := &scripted{output: func(call int, s stream) error {
+				if call == 1 && first != "unread" {
+					return status.Error(codes.Unavailable, "no")
+				}
+				if err := s.SendHeader(nil); err != nil {
+					return err
+				}
+				select {
+				case <-proceed:
+				case <-s.Context().Done():
+					return s.Context().Err()
+				}
+				return sends(s, nil, "a")
+			}}
+			s, err := serve(t, service, p, retrygrpc.Options{}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
+			require.NoError(t, err)
+			if first == "header" {
+				_, err = s.Header()
+				require.NoError(t, err)
+			}
+			time.AfterFunc(3*p.AttemptTimeout, func() { close(proceed) })
+			if first == "unread" {
+				<-proceed
+			}
+			read, err := readAll(s)
+			require.NoError(t, err, first)
+			require.Equal(t, "a", read)
+		}
+	})
+}
+
+func TestOtherStreamsPassThrough(t *testing.T) {
+	unavailable := status.Error(codes.Unavailable, "no")
+	service := &scripted{
+		input:  func(int, testgrpc.TestService_StreamingInputCallServer) error { return unavailable },
+		duplex: func(int, testgrpc.TestService_FullDuplexCallServer) error { return unavailable },
+	}
+	p := upTo(3)
+	p.Observe = func(context.Context, retry.Event) { t.Error("a run") }
+	client := serve(t, service, p, retrygrpc.Options{})
+	in, err := client.StreamingInputCall(bounded(t))
+	require.NoError(t, err)
+	_, err = in.CloseAndRecv()
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.NotErrorIs(t, err, retry.TerminalError)
+	duplex, err := client.FullDuplexCall(bounded(t))
+	require.NoError(t, err)
+	_, err = duplex.Recv()
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.Equal(t, int64(2), service.calls.Load())
+}
+
+func TestStreamsLeaveNothingBehind(t *testing.T) {
+	hang := make(chan struct{})
+	service := &scripted{output: func(call int, s testgrpc.TestService_StreamingOutputCallServer) error {
+		if call%2 == 1 {
+			return status.Error(codes.Unavailable, "no")
+		}
+		if err := sends(s, nil, "a"); err != nil {
+			return err
+		}
+		select {
+		case <-s.Context().Done():
+		case <-hang:
+		}
+		return s.Context().Err()
+	}}
+	p := upTo(2)
+	p.AttemptTimeout = time.Minute // so that there are timers
+	client := serve(t, service, p, retrygrpc.Options{})
+	round := func() {
+		ctx, cancel := context.WithCancel(bounded(t))
+		defer cancel()
+		var ends atomic.Int64
+		s, err := client.StreamingOutputCall(ctx, &testgrpc.StreamingOutputCallRequest{}, grpc.OnFinish(func(error) { ends.Add(1) }))
+		require.NoError(t, err)
+		_, err = s.Recv()
+		require.NoError(t, err)
+		cancel()
+		require.Eventually(t, func() bool { return ends.Load() == 1 }, 10*time.Second, time.Millisecond, "OnFinish hears of a caller who has gone")
+	}
+	round()
+	before := runtime.NumGoroutine()
+	for range 50 {
+		round()
+	}
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+2 }, 20*time.Second, 5*time.Millisecond)
+}
+
+func TestCallerOfAStreamGoes(t *testing.T) {
+	service := &scripted{output: func(int, testgrpc.TestService_StreamingOutputCallServer) error {
+		return status.Error(codes.Unavailable, "no")
+	}}
+	ctx, cancel := context.WithCancel(bounded(t))
+	p := retry.Policy{Backoff: retry.Backoff{Base: 10 * time.Second}, Observe: func(_ context.Context, e retry.Event) {
+		if e.Outcome == nil {
+			cancel()
+		}
+	}}
+	s, err := serve(t, service, p, retrygrpc.Options{}).StreamingOutputCall(ctx, &testgrpc.StreamingOutputCallRequest{})
+	require.NoError(t, err)
+	_, err = s.Recv()
+	require.Equal(t, codes.Canceled, status.Code(err))
+	require.ErrorIs(t, err, retry.CallerCanceled)
+	require.Equal(t, int64(1), service.calls.Load())
+}

@@ -1,0 +1,118 @@
+package retrygrpc
+
+import (
+	"fmt"
+	"math"
+	"sync"
+)
+
+const (
+	mostTokensOfThrottle = 1000 // gRFC A6: maxTokens is in (0, 1000]
+	mostTargets          = 1024
+)
+
+// Throttle bounds retries by the arithmetic of gRPC's service config (gRFC A6, "Throttling Retry Attempts and Hedged
+// RPCs"), for each target apart:
+//
+//   - a target begins with maxTokens tokens and never has more;
+//   - a failure that is retryable takes one, also where no attempt is left, and so does a pushback that forbids the
+//     retry; there are never less than none;
+//   - a call that succeeds adds tokenRatio;
+//   - a retry is made only where more than half of maxTokens are left after that. Else the run ends as
+//     DeadLettered(BudgetExhausted).
+//
+// So it is not a budget of retries, as a retry.Budget is, but a switch: retries go on freely until the share of failed
+// attempts stays above tokenRatio/(1+tokenRatio), and then stop. Attempts that grpc-go repeats by itself because no server
+// has seen them do not count, nor do calls that pass through.
+//
+// A Throttle is safe for concurrent use. The zero Throttle refuses every retry: use NewThrottle.
+type Throttle struct {
+	most, ratio int64 // thousandths of a token
+
+	mu       sync.Mutex
+	targets  map[string]*tokens
+	overflow *tokens // of all targets beyond mostTargets
+}
+
+// tokens are those of one target, in thousandths.
+type tokens struct{ level int64 }
+
+// NewThrottle returns a Throttle with maxTokens, from 1 to 1000, and tokenRatio, above 0 and kept to three decimals, as
+// gRPC does. Anything else is an error. gRFC A6's example is 10 and 0.1.
+func NewThrottle(maxTokens int, tokenRatio float64) (*Throttle, error) {
+	var bad []error
+	if maxTokens < 1 || maxTokens > mostTokensOfThrottle {
+		bad = append(bad, fmt.Errorf("retrygrpc: maxTokens %d is not in 1 to %d", maxTokens, mostTokensOfThrottle))
+	}
+	if !(tokenRatio >= 0.001) || math.IsInf(tokenRatio, 1) {
+		bad = append(bad, fmt.Errorf("retrygrpc: tokenRatio %v is not a number of at least 0.001", tokenRatio))
+	}
+	if err := join(bad); err != nil {
+		return nil, err
+	}
+	most := int64(maxTokens) * 1000
+	ratio := most // one success fills it
+	if tokenRatio < float64(maxTokens) {
+		ratio = int64(tokenRatio*1000 + 1e-6) // cut off, as gRFC A6 says, but not 0.29 to 0.289
+	}
+	return &Throttle{most: most, ratio: ratio}, nil
+}
+
+// Tokens returns how many tokens the target has, from 0 to maxTokens. The target is that of the channel, as
+// grpc.ClientConn.Target gives it.
+func (t *Throttle) Tokens(target string) float64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return float64(t.of(target).level) / 1000
+}
+
+// fail takes a token for a failure and reports whether a retry may follow.
+func (t *Throttle) fail(target string) bool {
+	if t == nil {
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	found := t.of(target)
+	found.level = max(found.level-1000, 0)
+	return 2*found.level > t.most
+}
+
+// succeed adds what a success is worth.
+func (t *Throttle) succeed(target string) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	found := t.of(target)
+	found.level = min(found.level+t.ratio, t.most)
+}
+
+// of returns the tokens of a target. Beyond mostTargets those that are full are forgotten, which loses nothing, and where
+// none is, new targets share one.
+func (t *Throttle) of(target string) *tokens {
+	found, ok := t.targets[target]
+	if ok {
+		return found
+	}
+	if len(t.targets) >= mostTargets {
+		for key, other := range t.targets {
+			if other.level == t.most {
+				delete(t.targets, key)
+			}
+		}
+	}
+	if len(t.targets) >= mostTargets {
+		if t.overflow == nil {
+			t.overflow = &tokens{t.most}
+		}
+		return t.overflow
+	}
+	if t.targets == nil {
+		t.targets = make(map[string]*tokens)
+	}
+	found = &tokens{t.most}
+	t.targets[target] = found
+	return found
+}

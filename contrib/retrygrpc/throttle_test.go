@@ -1,0 +1,135 @@
+package retrygrpc_test
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrygrpc"
+)
+
+func newThrottle(t *testing.T, most int, ratio float64) *retrygrpc.Throttle {
+	t.Helper()
+	throttle, err := retrygrpc.NewThrottle(most, ratio)
+	require.NoError(t, err)
+	return throttle
+}
+
+// The vectors are those of gRFC A6 for maxTokens 10 and tokenRatio 0.1.
+func TestThrottleCountsAsGRPCDoes(t *testing.T) {
+	failure, success := answer{err: status.Error(codes.Unavailable, "")}, answer{}
+	throttle := newThrottle(t, 10, 0.1)
+	o := retrygrpc.Options{Throttle: throttle}
+	// step makes a call of one attempt, or of two where the first fails and a retry is allowed; both fail then.
+	single := func(says answer) {
+		_, _ = invoke(t, t.Context(), upTo(1), o, []answer{says})
+	}
+	for i, want := range []float64{9, 8, 7, 6, 5} {
+		single(failure)
+		require.Equal(t, want, throttle.Tokens(""), i)
+	}
+	refused := func(want float64) {
+		t.Helper()
+		calls, err := invoke(t, t.Context(), upTo(2), o, []answer{failure})
+		require.Equal(t, 1, calls)
+		require.ErrorIs(t, err, retry.BudgetExhausted)
+		require.Equal(t, codes.Unavailable, status.Code(err))
+		require.Equal(t, want, throttle.Tokens(""))
+	}
+	single(success)
+	require.Equal(t, 5.1, throttle.Tokens(""))
+	refused(4.1)
+	for range 9 {
+		single(success)
+	}
+	require.Equal(t, 5.0, throttle.Tokens(""))
+	for range 11 {
+		single(success)
+	}
+	require.Equal(t, 6.1, throttle.Tokens(""))
+	calls, err := invoke(t, t.Context(), upTo(2), o, []answer{failure, success})
+	require.NoError(t, err, "5.1 are more than half")
+	require.Equal(t, 2, calls)
+	require.Equal(t, 5.2, throttle.Tokens(""))
+	for range 100 {
+		single(success)
+	}
+	require.Equal(t, 10.0, throttle.Tokens(""), "never more")
+	for range 20 {
+		single(failure)
+	}
+	require.Equal(t, 0.0, throttle.Tokens(""), "never less than none")
+	refused(0)
+}
+
+func TestThrottle(t *testing.T) {
+	failure := status.Error(codes.Unavailable, "")
+	t.Run("ends a run in its midst", func(t *testing.T) {
+		throttle := newThrottle(t, 6, 1)
+		calls, err := invoke(t, t.Context(), upTo(9), retrygrpc.Options{Throttle: throttle}, []answer{{err: failure}})
+		require.Equal(t, 3, calls, "6: 5 and 4 are above 3, and 3 is not")
+		require.ErrorIs(t, err, retry.BudgetExhausted)
+	})
+	for _, row := range []struct {
+		name string
+		says answer
+		want float64
+	}{
+		{"a failure that is not retryable costs nothing", answer{err: status.Error(codes.NotFound, "")}, 10},
+		{"a pushback that forbids costs one", answer{failure, []string{"-1"}}, 9},
+		{"so it does where the code is not retryable", answer{status.Error(codes.NotFound, ""), []string{"-1"}}, 9},
+		{"a mark inside costs nothing", answer{err: retry.Permanent(failure)}, 10},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			throttle := newThrottle(t, 10, 1)
+			_, _ = invoke(t, t.Context(), upTo(1), retrygrpc.Options{Throttle: throttle}, []answer{row.says})
+			require.Equal(t, row.want, throttle.Tokens(""))
+		})
+	}
+	t.Run("keeps three decimals of the ratio", func(t *testing.T) {
+		for ratio, want := range map[float64]float64{0.001: 7.001, 1.001: 8.001, 0.1239: 7.123, 0.0019999: 7.001, 5: 10, 1e300: 10} {
+			throttle := newThrottle(t, 10, ratio)
+			o := retrygrpc.Options{Throttle: throttle}
+			for range 3 {
+				_, _ = invoke(t, t.Context(), upTo(1), o, []answer{{err: failure}})
+			}
+			_, _ = invoke(t, t.Context(), upTo(1), o, []answer{{}})
+			require.Equal(t, want, throttle.Tokens(""), ratio)
+		}
+	})
+	t.Run("refuses what gRPC refuses", func(t *testing.T) {
+		_, err := retrygrpc.NewThrottle(0, 0)
+		require.EqualError(t, err, "retrygrpc: maxTokens 0 is not in 1 to 1000; retrygrpc: tokenRatio 0 is not a number of at least 0.001")
+		for _, ratio := range []float64{-1, math.NaN(), math.Inf(1), 0.0009} {
+			_, err = retrygrpc.NewThrottle(1000, ratio)
+			require.Error(t, err, ratio)
+		}
+		_, err = retrygrpc.NewThrottle(1001, 1)
+		require.Error(t, err)
+	})
+	t.Run("that is zero refuses every retry", func(t *testing.T) {
+		calls, err := invoke(t, t.Context(), upTo(3), retrygrpc.Options{Throttle: new(retrygrpc.Throttle)}, []answer{{err: failure}})
+		require.Equal(t, 1, calls)
+		require.ErrorIs(t, err, retry.BudgetExhausted)
+	})
+	t.Run("holds a bounded number of targets, and is safe for concurrent use", func(t *testing.T) {
+		throttle := newThrottle(t, 10, 0.1)
+		var all sync.WaitGroup
+		for worker := range 4 {
+			all.Go(func() {
+				for i := range 1000 {
+					if throttle.Tokens(fmt.Sprint(worker, "/", i)) != 10 {
+						t.Error("not full")
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
+}

@@ -1,0 +1,267 @@
+package retrygrpc_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrygrpc"
+)
+
+// failTwice fails calls 1 and 2 and then answers.
+func failTwice(code codes.Code) *scripted {
+	return &scripted{unary: func(_ context.Context, call int) (*testgrpc.SimpleResponse, error) {
+		if call <= 2 {
+			return nil, status.Errorf(code, "call %d", call)
+		}
+		return &testgrpc.SimpleResponse{Username: fmt.Sprint("call ", call)}, nil
+	}}
+}
+
+func TestUnaryCall(t *testing.T) {
+	t.Run("is repeated until it succeeds, and the server is told how often", func(t *testing.T) {
+		service := failTwice(codes.Unavailable)
+		answers := service.unary
+		var previous [][]string
+		var others []string
+		var numbers []int
+		service.unary = func(ctx context.Context, call int) (*testgrpc.SimpleResponse, error) {
+			md, _ := metadata.FromIncomingContext(ctx)
+			previous = append(previous, md.Get("grpc-previous-rpc-attempts"))
+			others = append(others, md.Get("other")...)
+			return answers(ctx, call)
+		}
+		client := serve(t, service, upTo(3), retrygrpc.Options{}, grpc.WithChainUnaryInterceptor(
+			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+				numbers = append(numbers, retry.AttemptNumber(ctx))
+				require.True(t, retrygrpc.Marked(ctx))
+				return invoker(ctx, method, req, reply, cc, opts...)
+			}))
+		ctx := metadata.AppendToOutgoingContext(bounded(t), "other", "kept")
+		reply, err := client.UnaryCall(ctx, &testgrpc.SimpleRequest{})
+		require.NoError(t, err)
+		require.Equal(t, "call 3", reply.GetUsername())
+		require.Equal(t, [][]string{nil, {"1"}, {"2"}}, previous)
+		require.Equal(t, []string{"kept", "kept", "kept"}, others)
+		require.Equal(t, []int{1, 2, 3}, numbers)
+	})
+	t.Run("that fails returns the last status, unchanged, and the run", func(t *testing.T) {
+		service := &scripted{unary: func(_ context.Context, call int) (*testgrpc.SimpleResponse, error) {
+			st, err := status.Newf(codes.Unavailable, "call %d", call).WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Nanosecond)})
+			if err != nil {
+				return nil, err
+			}
+			return nil, st.Err()
+		}}
+		_, err := serve(t, service, upTo(2), retrygrpc.Options{}).UnaryCall(bounded(t), &testgrpc.SimpleRequest{})
+		st, ok := status.FromError(err)
+		require.True(t, ok)
+		require.Equal(t, codes.Unavailable, st.Code())
+		require.Equal(t, "call 2", st.Message())
+		require.Len(t, st.Details(), 1)
+		require.Equal(t, codes.Unavailable, status.Code(fmt.Errorf("more: %w", err)))
+		var run *retry.Error
+		require.ErrorAs(t, err, &run)
+		require.Equal(t, 2, run.Attempts)
+		require.Equal(t, retry.AttemptsExhausted, run.Reason)
+		var attempt *retrygrpc.AttemptError
+		require.ErrorAs(t, err, &attempt)
+		require.Equal(t, "/grpc.testing.TestService/UnaryCall", attempt.Method)
+		require.Contains(t, err.Error(), "retry: gave up after 2 attempts")
+	})
+	t.Run("that must not be repeated has the server's text alone", func(t *testing.T) {
+		_, err := serve(t, failTwice(codes.NotFound), upTo(3), retrygrpc.Options{}).UnaryCall(bounded(t), &testgrpc.SimpleRequest{})
+		require.EqualError(t, err, "rpc error: code = NotFound desc = call 1")
+		require.ErrorIs(t, err, retry.TerminalError)
+	})
+	t.Run("obeys a pushback on the wire", func(t *testing.T) {
+		for _, row := range []struct {
+			values []string
+			calls  int64
+			waits  []time.Duration
+		}{
+			{[]string{"20"}, 2, []time.Duration{20 * time.Millisecond}},
+			{[]string{"-1"}, 1, nil},
+			{[]string{"x"}, 1, nil},
+			{[]string{"1", "2"}, 1, nil},
+		} {
+			service := &scripted{unary: func(ctx context.Context, _ int) (*testgrpc.SimpleResponse, error) {
+				md := metadata.MD{"grpc-retry-pushback-ms": row.values}
+				if err := grpc.SetTrailer(ctx, md); err != nil {
+					return nil, err
+				}
+				return nil, status.Error(codes.Unavailable, "busy")
+			}}
+			var waits []time.Duration
+			p := upTo(2)
+			p.Observe = delays(&waits)
+			_, err := serve(t, service, p, retrygrpc.Options{}).UnaryCall(bounded(t), &testgrpc.SimpleRequest{})
+			require.Error(t, err)
+			require.Equal(t, row.calls, service.calls.Load(), row.values)
+			require.Equal(t, row.waits, waits, row.values)
+		}
+	})
+	t.Run("whose attempt runs out of time is cancelled on the server, and repeated where it is idempotent", func(t *testing.T) {
+		var cut atomic.Int64
+		service := &scripted{unary: func(ctx context.Context, call int) (*testgrpc.SimpleResponse, error) {
+			if call == 1 {
+				<-ctx.Done()
+				cut.Add(1)
+				return nil, ctx.Err()
+			}
+			return &testgrpc.SimpleResponse{}, nil
+		}}
+		p := upTo(2)
+		p.AttemptTimeout = 200 * time.Millisecond
+		_, err := serve(t, service, p, retrygrpc.Options{}).UnaryCall(bounded(t), &testgrpc.SimpleRequest{}, retrygrpc.Idempotent())
+		require.NoError(t, err)
+		require.Equal(t, int64(2), service.calls.Load())
+		require.Eventually(t, func() bool { return cut.Load() == 1 }, 10*time.Second, time.Millisecond)
+	})
+	t.Run("gives the caller's options what the last attempt got, and ends once", func(t *testing.T) {
+		service := &scripted{unary: func(ctx context.Context, call int) (*testgrpc.SimpleResponse, error) {
+			n := fmt.Sprint(call)
+			if err := grpc.SetHeader(ctx, metadata.Pairs("h", n)); err != nil {
+				return nil, err
+			}
+			if err := grpc.SetTrailer(ctx, metadata.Pairs("t", n)); err != nil {
+				return nil, err
+			}
+			if call == 1 {
+				return nil, status.Error(codes.Unavailable, "")
+			}
+			return &testgrpc.SimpleResponse{}, nil
+		}}
+		var header, trailer metadata.MD
+		var from peer.Peer
+		var ends []error
+		_, err := serve(t, service, upTo(3), retrygrpc.Options{}).UnaryCall(bounded(t), &testgrpc.SimpleRequest{},
+			grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&from), grpc.OnFinish(func(err error) { ends = append(ends, err) }))
+		require.NoError(t, err)
+		require.Equal(t, []string{"2"}, header.Get("h"))
+		require.Equal(t, []string{"2"}, trailer.Get("t"))
+		require.NotNil(t, from.Addr)
+		require.Equal(t, []error{nil}, ends)
+	})
+}
+
+func TestNothingOfAnAttemptBeforeIsLeft(t *testing.T) {
+	unary, err := retrygrpc.UnaryClientInterceptor(upTo(2), retrygrpc.Options{})
+	require.NoError(t, err)
+	var header, trailer metadata.MD
+	var from peer.Peer
+	opts := []grpc.CallOption{grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&from)}
+	type plain struct{ Texts []string }
+	for name, row := range map[string]struct {
+		reply any
+		fill  func(any)
+		want  any
+	}{
+		"of a protobuf message":   {&testgrpc.SimpleResponse{}, func(m any) { m.(*testgrpc.SimpleResponse).Username += "x" }, "x"},
+		"of a struct":             {&plain{}, func(m any) { p := m.(*plain); p.Texts = append(p.Texts, "x") }, &plain{[]string{"x"}}},
+		"of a message with Reset": {&resettable{}, func(m any) { m.(*resettable).text += "x" }, &resettable{text: "x", resets: 1}},
+		"of nothing":              {nil, func(any) {}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := 0
+			_ = unary(t.Context(), "/s/m", nil, row.reply, nil, func(_ context.Context, _ string, _, reply any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
+				calls++
+				row.fill(reply) // as a message that came before a failing status
+				if calls == 1 {
+					header, trailer, from = metadata.Pairs("h", "1"), metadata.Pairs("t", "1"), peer.Peer{LocalAddr: &address{}}
+				}
+				return status.Error(codes.Unavailable, "")
+			}, opts...)
+			if message, ok := row.reply.(*testgrpc.SimpleResponse); ok {
+				require.Equal(t, row.want, message.GetUsername())
+			} else {
+				require.Equal(t, row.want, row.reply)
+			}
+			require.Empty(t, header)
+			require.Empty(t, trailer)
+			require.Zero(t, from)
+		})
+	}
+}
+
+type resettable struct {
+	text   string
+	resets int
+}
+
+func (r *resettable) Reset() { *r = resettable{resets: r.resets + 1} }
+
+type address struct{}
+
+func (*address) Network() string { return "" }
+func (*address) String() string  { return "" }
+
+func TestOptionsOfOneCall(t *testing.T) {
+	fails := []answer{{err: status.Error(codes.Unavailable, "")}}
+	timesOut := []answer{{err: status.Error(codes.DeadlineExceeded, "")}}
+	for _, row := range []struct {
+		name    string
+		answers []answer
+		o       retrygrpc.Options
+		opts    []grpc.CallOption
+		calls   int
+		code    codes.Code
+	}{
+		{"WithPolicy goes before the interceptor's", fails, retrygrpc.Options{}, []grpc.CallOption{retrygrpc.WithPolicy(retry.Policy{MaxAttempts: 2})}, 2, codes.Unavailable},
+		{"WithPolicy leaves the rest to it", fails, retrygrpc.Options{}, []grpc.CallOption{retrygrpc.WithPolicy(retry.Policy{Name: "named"})}, 3, codes.Unavailable},
+		{"the last WithPolicy counts", fails, retrygrpc.Options{}, []grpc.CallOption{retrygrpc.WithPolicy(upTo(7)), retrygrpc.WithPolicy(retry.Policy{MaxAttempts: 2})}, 2, codes.Unavailable},
+		{"a bad WithPolicy", fails, retrygrpc.Options{}, []grpc.CallOption{retrygrpc.WithPolicy(retry.Policy{TTL: -1})}, 0, codes.Internal},
+		{"NoRetry", fails, retrygrpc.Options{}, []grpc.CallOption{retrygrpc.NoRetry()}, 1, codes.Unavailable},
+		{"Idempotent", timesOut, retrygrpc.Options{}, []grpc.CallOption{retrygrpc.Idempotent()}, 3, codes.DeadlineExceeded},
+		{"NotIdempotent", timesOut, retrygrpc.Options{Idempotent: always}, []grpc.CallOption{retrygrpc.NotIdempotent()}, 1, codes.DeadlineExceeded},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			calls, err := invoke(t, t.Context(), upTo(3), row.o, row.answers, row.opts...)
+			require.Equal(t, row.calls, calls)
+			require.Equal(t, row.code, status.Code(err))
+		})
+	}
+	t.Run("NoRetry changes nothing", func(t *testing.T) {
+		_, err := invoke(t, t.Context(), upTo(3), retrygrpc.Options{}, fails, retrygrpc.NoRetry())
+		require.Equal(t, fails[0].err, err)
+	})
+}
+
+func TestBadConfigurations(t *testing.T) {
+	throttle, err := retrygrpc.NewThrottle(10, 0.1)
+	require.NoError(t, err)
+	for want, row := range map[string]struct {
+		p retry.Policy
+		o retrygrpc.Options
+	}{
+		"retry: Policy.TTL -1ns is negative": {p: retry.Policy{TTL: -1}},
+		"retrygrpc: Options.RetryCodes[0] OK is a success; retrygrpc: Options.RetryCodes[1] Canceled means that the call was given up": {o: retrygrpc.Options{RetryCodes: []codes.Code{codes.OK, codes.Canceled}}},
+		"retrygrpc: Options.RetryCodes[1] FailedPrecondition must not be repeated until the state has been fixed":                      {o: retrygrpc.Options{RetryCodes: []codes.Code{codes.Aborted, codes.FailedPrecondition}}},
+		"retry: Policy.TTL -1ns is negative; retrygrpc: Options.RetryCodes[0] Code(17) is not a code":                                  {retry.Policy{TTL: -1}, retrygrpc.Options{RetryCodes: []codes.Code{17}}},
+		"retrygrpc: Options.Throttle is set beside Policy.Budget":                                                                      {retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{})}, retrygrpc.Options{Throttle: throttle}},
+	} {
+		_, unary := retrygrpc.UnaryClientInterceptor(row.p, row.o)
+		_, stream := retrygrpc.StreamClientInterceptor(row.p, row.o)
+		_, both := retrygrpc.DialOptions(row.p, row.o)
+		for _, err := range []error{unary, stream, both} {
+			require.EqualError(t, err, want)
+		}
+	}
+	var field *retry.FieldError
+	_, err = retrygrpc.UnaryClientInterceptor(retry.Policy{TTL: -1}, retrygrpc.Options{})
+	require.ErrorAs(t, err, &field)
+	require.Equal(t, "Policy.TTL", field.Field)
+}
