@@ -151,18 +151,25 @@ func (c *call) failed(attempt context.Context, err error, trailer metadata.MD, v
 	return marked
 }
 
-// origin says whose a failure is. The caller's context goes first, since an attempt's ends with it.
+// origin says whose a failure is. The caller's context goes first, since an attempt's ends with it. A server that was told
+// of the deadline can be quicker to say that it has passed than the context's own timer, so that the clock counts as well.
 func (c *call) origin(code codes.Code, attempt context.Context) Origin {
 	switch {
 	case code != codes.DeadlineExceeded && code != codes.Canceled:
 		return Remote
-	case c.ctx.Err() != nil:
+	case c.ctx.Err() != nil || code == codes.DeadlineExceeded && overdue(c.ctx):
 		return Caller
-	case context.Cause(attempt) == retry.ErrAttemptTimeout:
+	case context.Cause(attempt) == retry.ErrAttemptTimeout || code == codes.DeadlineExceeded && overdue(attempt):
 		return AttemptTimeout
 	default:
 		return Remote
 	}
+}
+
+// overdue reports whether the deadline of ctx has passed by the clock.
+func overdue(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && !time.Now().Before(deadline)
 }
 
 // judge asks the policy's Classify, and then the rules.

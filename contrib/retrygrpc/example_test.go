@@ -226,7 +226,6 @@ func ExampleAttemptError() {
 	}
 	service := &scripted{unary: func(ctx context.Context, _ int) (*testgrpc.SimpleResponse, error) {
 		<-ctx.Done()
-		<-time.After(50 * time.Millisecond) // the client's clock is first
 		return nil, ctx.Err()
 	}}
 	client, stop := connect(service, opts...)

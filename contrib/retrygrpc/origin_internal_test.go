@@ -1,0 +1,38 @@
+package retrygrpc
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+)
+
+// late is a context whose deadline has passed and whose timer has not fired yet.
+type late struct{ context.Context }
+
+func (late) Deadline() (time.Time, bool) { return time.Now().Add(-time.Nanosecond), true }
+
+func TestTheClockIsAskedWhereATimerIsLate(t *testing.T) {
+	alive := context.Background()
+	soon, cancel := context.WithTimeout(alive, time.Hour)
+	defer cancel()
+	for _, row := range []struct {
+		name            string
+		code            codes.Code
+		caller, attempt context.Context
+		want            Origin
+	}{
+		{"the caller's deadline", codes.DeadlineExceeded, late{alive}, late{alive}, Caller},
+		{"the attempt's", codes.DeadlineExceeded, alive, late{alive}, AttemptTimeout},
+		{"the attempt's before the caller's", codes.DeadlineExceeded, soon, late{alive}, AttemptTimeout},
+		{"neither", codes.DeadlineExceeded, soon, soon, Remote},
+		{"a cancellation by the server", codes.Canceled, alive, late{alive}, Remote},
+		{"another failure", codes.Unavailable, late{alive}, late{alive}, Remote},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			require.Equal(t, row.want, (&call{ctx: row.caller}).origin(row.code, row.attempt))
+		})
+	}
+}
