@@ -252,7 +252,8 @@ func cut(values []float64, rows, n int) [][]float64 {
 	return out
 }
 
-// cut leaves out the sums that are not before limit, and the far end where there is next to nothing.
+// cut leaves out the sums that are not before limit, and moves what there is beyond all but edgeMass, on either side, to the
+// edge there.
 func (c *chain) cut() {
 	total := make([]float64, c.n)
 	for _, row := range c.rows {
@@ -260,17 +261,9 @@ func (c *chain) cut() {
 			total[i] += v
 		}
 	}
-	c.sum = total
 	m := measure{origin: c.origin, step: c.step}
-	n, rest := c.n, 0.
-	for n > 1 {
-		rest += total[n-1]
-		if rest > edgeMass && m.shareBefore(n-1, c.limit) > 0 {
-			break
-		}
-		if m.shareBefore(n-1, c.limit) <= 0 {
-			rest = 0
-		}
+	n := c.n
+	for n > 1 && m.shareBefore(n-1, c.limit) <= 0 {
 		n--
 	}
 	for i := n - 1; i >= 0; i-- {
@@ -283,43 +276,29 @@ func (c *chain) cut() {
 		}
 		total[i] *= share
 	}
-	for i := range c.rows {
-		c.rows[i] = c.rows[i][:n]
+	end, rest := n, 0.
+	for end > 1 && rest+total[end-1] <= edgeMass {
+		end--
+		rest += total[end]
 	}
-	c.n, c.sum = n, total[:n]
+	total[end-1] += rest
+	begin := 0
+	rest = 0
+	for begin < end-1 && rest+total[begin] <= edgeMass {
+		rest += total[begin]
+		begin++
+	}
+	total[begin] += rest
+	for i, row := range c.rows {
+		row[end-1] += massOf(row[end:n])
+		row[begin] += massOf(row[:begin])
+		c.rows[i] = row[begin:end]
+	}
+	c.origin += time.Duration(begin) * c.step
+	c.n, c.sum = end-begin, total[begin:end]
 }
 
 // sums returns the distribution of the sum of the waits so far.
 func (c *chain) sums() measure {
 	return measure{origin: c.origin, step: c.step, cells: c.sum}
-}
-
-// soon returns the probability that the last wait was below limit − w, given that the sum of the waits before it was w. It needs
-// keep.
-func (c *chain) soon(limit float64) func(w float64) float64 {
-	b := c.bins
-	if len(c.leaving) == 0 {
-		return func(float64) float64 { return 0 }
-	}
-	n := len(c.leaving[0])
-	shares := make([]float64, n)
-	for i := range shares {
-		left := limit - 0.5 - (float64(c.leavingOrigin) + float64(i)*float64(c.leavingStep))
-		var all, soon float64
-		for m, row := range c.leaving {
-			all += row[i]
-			soon += row[i] * min(max((left-b.edges[m])/b.width(m), 0), 1)
-		}
-		if all > 0 {
-			shares[i] = soon / all
-		}
-	}
-	return func(w float64) float64 {
-		x := min(max((w-float64(c.leavingOrigin))/float64(c.leavingStep), 0), float64(n-1))
-		i := int(x)
-		if i == n-1 {
-			return shares[i]
-		}
-		return shares[i] + float64((x-float64(i))*(shares[i+1]-shares[i]))
-	}
 }

@@ -93,11 +93,12 @@ func (d Dist) CDF(x time.Duration) float64 {
 		return 1
 	}
 	// What is drawn is cut to whole nanoseconds: x stands for all below x+1ns.
-	return d.below(float64(x) + 1)
+	return d.below(float64(x-d.Min()) + 1)
 }
 
-// below returns the probability that the duration, before it is cut to whole nanoseconds, is less than x > 0, for a d that
-// is not fixed.
+// below returns the probability that the duration, before it is cut to whole nanoseconds, is less than Min + x, for a d that
+// is not fixed. For one whose Min is 0, x is above 0. It counts from Min since a float64 does not tell nanoseconds apart beyond
+// 2^53 of them.
 func (d Dist) below(x float64) float64 {
 	a, b := float64(d.a), float64(d.b)
 	switch d.shape {
@@ -107,21 +108,23 @@ func (d Dist) below(x float64) float64 {
 		// Φ((x−a)/b) − Φ((−x−a)/b)
 		return (math.Erf((x-a)/(b*math.Sqrt2)) + math.Erf((x+a)/(b*math.Sqrt2))) / 2
 	case uniform:
-		return min(max((x-a)/(b-a), 0), 1)
+		return min(max(x/float64(d.b-d.a), 0), 1)
 	default:
 		return math.Erfc(-math.Log(x/a)/(d.sigma*math.Sqrt2)) / 2
 	}
 }
 
-// partial returns the mean of the durations below c times their probability, of a d that is not fixed.
+// partial returns the mean of what the durations below Min + c exceed Min by, times their probability, of a d that is not
+// fixed.
 func (d Dist) partial(c float64) float64 {
 	a, b := float64(d.a), float64(d.b)
 	switch d.shape {
 	case exponential:
 		return -a*math.Expm1(-c/a) - c*math.Exp(-c/a)
 	case uniform:
-		c = min(max(c, a), b)
-		return (c - a) * ((c + a) / 2 / (b - a))
+		width := float64(d.b - d.a)
+		c = min(max(c, 0), width)
+		return c * (c / 2 / width)
 	case normal:
 		// The integrals of x·φ((x∓a)/b)/b over [0, c] are ±a·ΔΦ − b·Δφ each.
 		cdf := func(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }

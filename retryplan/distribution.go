@@ -12,7 +12,7 @@ type Distribution struct {
 	atoms    []atom // by time
 	grids    []grid
 	min, max time.Duration
-	mean     float64
+	mean     float64 // from min on
 	levels   []level // by below
 }
 
@@ -75,7 +75,7 @@ func (d *Distribution) mass(x time.Duration) (p float64) {
 
 // cdf returns the probability of x or less. The whole nanosecond x stands for [x−½, x+½).
 func (g *grid) cdf(x time.Duration) float64 {
-	position := (float64(x)-float64(g.origin)+0.5)/g.step + 0.5
+	position := (nanos(x, g.origin)+0.5)/g.step + 0.5
 	last := len(g.below) - 1
 	switch {
 	case position <= 0:
@@ -112,7 +112,7 @@ func (d Distribution) Mean() time.Duration {
 	if len(d.atoms) == 1 && len(d.grids) == 0 {
 		return d.atoms[0].at
 	}
-	return min(max(whole(max(math.Round(d.mean), 0)), d.min), d.max)
+	return min(saturatingAdd(d.min, whole(max(math.Round(d.mean), 0))), d.max)
 }
 
 // Min and Max bound what can happen: no probability lies outside [Min, Max]. They are not computed from the density but from
@@ -208,7 +208,7 @@ func (d *Distribution) finish(lo, hi time.Duration) {
 			g.below[i] /= total
 		}
 	}
-	d.mean = float64(lo) + mean/total
+	d.mean = mean / total
 }
 
 // refine makes the CDF below a time that of the given parts. Times are refined from the latest to the earliest.
@@ -225,6 +225,19 @@ func (d *Distribution) refinements() (times []time.Duration) {
 		times = append([]time.Duration{d.min + time.Duration(near)}, times...)
 	}
 	return times
+}
+
+// roughness estimates by how much the CDF below a time can be wrong because of the steps of grids: between nodes it is straight,
+// which for a mass m over n steps is wrong by about m/n².
+func (d *Distribution) roughness(below time.Duration) (total float64) {
+	for i := range d.grids {
+		g := &d.grids[i]
+		if steps := nanos(below, g.origin) / g.step; steps > 0 {
+			steps = max(steps, 1)
+			total += g.cdf(below) / (steps * steps)
+		}
+	}
+	return total
 }
 
 // addPart adds the part that one of so many attempts contributes. Where there are many, each is told with fewer steps.

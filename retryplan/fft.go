@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"math/cmplx"
+	"sync"
 )
 
 // convolve returns the sums Σ x[j]·y[i−j] for non-negative x and y.
@@ -12,7 +13,8 @@ func convolve(x, y []float64) []float64 {
 		x, y = y, x
 	}
 	out := make([]float64, len(x)+len(y)-1)
-	if len(y) <= 48 { // where the plain sum is the faster one
+	n := 1 << bits.Len(uint(len(out)-1))
+	if len(x)*len(y) <= 3*n*bits.Len(uint(n)) { // where the plain sum is the faster one
 		for j, weight := range y {
 			for i, value := range x {
 				out[i+j] += float64(weight * value)
@@ -22,7 +24,6 @@ func convolve(x, y []float64) []float64 {
 	}
 	// Both in one transform: x as the real part and y as the imaginary one. With Z the transform of x + iy, that of the
 	// convolution is X·Y = (Z[k]² − conj(Z[n−k])²) / 4i.
-	n := 1 << bits.Len(uint(len(out)-1))
 	z := make([]complex128, n)
 	for i, v := range x {
 		z[i] = complex(v, 0)
@@ -30,22 +31,26 @@ func convolve(x, y []float64) []float64 {
 	for i, v := range y {
 		z[i] += complex(0, v)
 	}
-	roots := rootsOfUnity(n)
-	transform(z, roots)
+	transform(z)
 	product := make([]complex128, n)
 	for k := range z {
 		a, b := z[k], cmplx.Conj(z[(n-k)&(n-1)])
 		p := (a*a - b*b) * complex(0, -0.25)
 		product[k] = cmplx.Conj(p) // so that the forward transform is the inverse
 	}
-	transform(product, roots)
+	transform(product)
 	for i := range out {
 		out[i] = max(real(product[i])/float64(n), 0) // below 0 by rounding only
 	}
 	return out
 }
 
-// rootsOfUnity returns e^(−2πik/n) for k below n/2.
+// rootCount is the longest transform that roots serves: more than grids need.
+const rootCount = 1 << 14
+
+// roots returns e^(−2πik/rootCount) for k below rootCount/2.
+var roots = sync.OnceValue(func() []complex128 { return rootsOfUnity(rootCount) })
+
 func rootsOfUnity(n int) []complex128 {
 	roots := make([]complex128, n/2)
 	for k := range roots {
@@ -57,8 +62,12 @@ func rootsOfUnity(n int) []complex128 {
 
 // transform replaces z, whose length is a power of two, by its discrete Fourier transform: Cooley and Tukey, "An Algorithm
 // for the Machine Calculation of Complex Fourier Series" (1965), in place.
-func transform(z, roots []complex128) {
+func transform(z []complex128) {
 	n := len(z)
+	roots, known := roots(), rootCount
+	if n > known {
+		roots, known = rootsOfUnity(n), n
+	}
 	shift := 64 - bits.Len(uint(n-1))
 	for i := range z {
 		if j := int(bits.Reverse64(uint64(i)) >> shift); i < j {
@@ -66,7 +75,7 @@ func transform(z, roots []complex128) {
 		}
 	}
 	for half := 1; half < n; half *= 2 {
-		stride := n / (2 * half)
+		stride := known / (2 * half)
 		for start := 0; start < n; start += 2 * half {
 			low, high := z[start:start+half], z[start+half:start+2*half]
 			for k := range low {

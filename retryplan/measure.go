@@ -293,33 +293,30 @@ const farCell = 1 << 30
 // most. d is not fixed.
 func (m measure) taking(d Dist, limit time.Duration, cells int) measure {
 	mass := m.mass()
-	most := min(float64(limit), quantileBound(d))
-	least := float64(d.Min())
+	if mass <= 0 || limit <= d.Min() {
+		return measure{}
+	}
+	within := float64(limit - d.Min()) // all times from here on are counted from the shortest duration
+	most := min(within, quantileBound(d))
 	chance := d.below(most)
 	switch {
 	case limit == maxDuration: // where longer ones are cut to
 		chance = 1
-	case most < float64(limit): // the far tail is counted at its edge
-		chance = min(d.below(float64(limit)), 1)
+	case most < within: // the far tail is counted at its edge
+		chance = min(d.below(within), 1)
 	}
-	if chance <= 0 || mass <= 0 || most <= least {
+	if chance <= 0 || most <= 0 {
 		return measure{}
 	}
-	m = m.dissolved(cells, most-least)
+	m = m.dissolved(cells, most)
 	step := float64(m.step)
-	n := int((most-least)/step) + 2
+	n := int(most/step) + 2
 	weights := make([]float64, n)
 	var center, total float64
 	last := 0.
 	for i := range weights {
-		edge := least + (float64(i)+0.5)*step
-		if m.step == 1 {
-			edge = least + float64(i) + 1 // the whole nanosecond i stands for [i, i+1)
-		}
-		below := 0.
-		if edge > 0 {
-			below = d.below(min(edge, most))
-		}
+		// A cell is the step that begins where it stands, so that none reaches below the shortest; the mean moves them all by half.
+		below := d.below(min(float64(i+1)*step, most))
 		weights[i] = max(below-last, 0)
 		last = max(below, last)
 		total += weights[i]
@@ -333,7 +330,7 @@ func (m measure) taking(d Dist, limit time.Duration, cells int) measure {
 		return m.scaled(chance)
 	}
 	if m.step > 1 {
-		mean := d.partial(most)/d.below(most) - least - 0.5
+		mean := d.partial(most)/d.below(most) - 0.5
 		m.origin += time.Duration(math.Round(mean - center/total))
 	}
 	if got := massOf(m.cells); got > 0 {
@@ -344,9 +341,27 @@ func (m measure) taking(d Dist, limit time.Duration, cells int) measure {
 	return m.trimmed()
 }
 
-// quantileBound returns a duration that d exceeds in one of ten million cases only.
+// quantileBound returns by how much d exceeds its Min in one of ten million cases only.
 func quantileBound(d Dist) float64 {
-	return min(float64(d.At(1-1e-7))+1, float64(d.Max()))
+	return min(float64(d.At(1-1e-7)-d.Min())+1, float64(d.Max()-d.Min()))
+}
+
+// time returns the time of cell i.
+func (m *measure) time(i int) time.Duration {
+	past := whole(float64(i) * float64(m.step))
+	if m.origin < 0 {
+		return past + m.origin
+	}
+	return saturatingAdd(m.origin, past)
+}
+
+// nanos returns x − y in nanoseconds, for an x of 0 or more: exact where they are near each other, which float64(x) −
+// float64(y) is not beyond 2^53.
+func nanos(x, y time.Duration) float64 {
+	if y < 0 { // by a cell or so, and their difference need not be a Duration
+		return float64(x) - float64(y)
+	}
+	return float64(x - y)
 }
 
 // saturatingAdd returns x+y for y ≥ 0, and the largest Duration where that overflows.
@@ -358,31 +373,18 @@ func saturatingAdd(x, y time.Duration) time.Duration {
 }
 
 // weighted returns m with each mass times the weight of its time.
-func (m measure) weighted(weight func(at float64) float64) measure {
+func (m measure) weighted(weight func(at time.Duration) float64) measure {
 	if m.atom > 0 {
-		m.atom *= weight(float64(m.at))
+		m.atom *= weight(m.at)
 	}
 	cells := make([]float64, len(m.cells))
 	for i, v := range m.cells {
-		cells[i] = v * weight(float64(m.origin)+float64(i)*float64(m.step))
+		cells[i] = v * weight(m.time(i))
 	}
 	if m.cells != nil {
 		m.cells = cells
 	}
 	return m
-}
-
-// meanTime returns the mean time, 0 of nothing.
-func (m *measure) meanTime() float64 {
-	total, mean := m.atom, m.atom*float64(m.at)
-	for i, v := range m.cells {
-		total += v
-		mean += v * (float64(m.origin) + float64(i)*float64(m.step))
-	}
-	if total == 0 {
-		return 0
-	}
-	return mean / total
 }
 
 // convolved returns the distribution of the sum of independent times of m, which has no atom, and o, with so many cells at

@@ -30,7 +30,7 @@ func planSamples(few int) int {
 
 // planTolerance is the distance that the CDF of so many samples keeps from the true one but once in a million cases, by the
 // Dvoretzky–Kiefer–Wolfowitz inequality, plus what the plan may be wrong by.
-func planTolerance(n int) float64 { return 2.7/math.Sqrt(float64(n)) + 2e-4 }
+func planTolerance(n int) float64 { return 2.7/math.Sqrt(float64(n)) + 5e-4 }
 
 // supDistance returns the largest distance between the CDF of d and that of the samples, which it sorts, on either side of each
 // step.
@@ -185,6 +185,46 @@ var wholeRuns = []struct {
 		retryplan.Model{Failure: []float64{0.9}, Duration: retryplan.Exponential(millis(30)), Deadline: millis(1900)},
 	},
 	{
+		"decorrelated, TTL, durations longer than the waits",
+		retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: millis(10), Cap: millis(2000), Jitter: retry.DecorrelatedJitter}, TTL: millis(1000)},
+		retryplan.Model{Failure: []float64{1}, Duration: retryplan.Uniform(0, millis(1500))},
+	},
+	{
+		"decorrelated, deadline before the TTL, durations as long as the waits",
+		retry.Policy{MaxAttempts: 6, Backoff: retry.Backoff{Base: millis(100), Cap: millis(5000), Jitter: retry.DecorrelatedJitter}, TTL: millis(1500)},
+		retryplan.Model{Failure: []float64{1}, Duration: retryplan.Exponential(millis(300)), Deadline: millis(1000)},
+	},
+	{
+		"decorrelated, TTL, timeout, two kinds of durations",
+		retry.Policy{MaxAttempts: 8, Backoff: retry.Backoff{Base: millis(50), Cap: millis(5000), Jitter: retry.DecorrelatedJitter}, TTL: millis(3000), AttemptTimeout: millis(400)},
+		retryplan.Model{Failure: []float64{0.9}, Duration: retryplan.LogNormal(millis(20), millis(4000))},
+	},
+	{
+		"decorrelated, TTL after many attempts",
+		retry.Policy{MaxAttempts: 60, Backoff: retry.Backoff{Base: millis(100), Cap: millis(10_000), Jitter: retry.DecorrelatedJitter}, TTL: 3 * time.Minute},
+		retryplan.Model{Failure: []float64{1}, Duration: retryplan.LogNormal(millis(20), millis(200))},
+	},
+	{
+		"decorrelated, a TTL that never acts",
+		retry.Policy{MaxAttempts: 12, Backoff: retry.Backoff{Base: millis(10), Jitter: retry.DecorrelatedJitter}, TTL: 24 * time.Hour},
+		retryplan.Model{Failure: []float64{1}},
+	},
+	{
+		"decorrelated, a TTL that hardly ever acts",
+		retry.Policy{MaxAttempts: 12, Backoff: retry.Backoff{Base: millis(10), Jitter: retry.DecorrelatedJitter}, TTL: 30 * time.Minute},
+		retryplan.Model{Failure: []float64{1}},
+	},
+	{
+		"decorrelated, a TTL that seldom acts, random durations",
+		retry.Policy{MaxAttempts: 12, Backoff: retry.Backoff{Base: millis(10), Jitter: retry.DecorrelatedJitter}, TTL: 2 * time.Minute},
+		retryplan.Model{Failure: []float64{0.9}, Duration: retryplan.Exponential(millis(5))},
+	},
+	{
+		"decorrelated, a TTL that acts early and late",
+		retry.Policy{MaxAttempts: 12, Backoff: retry.Backoff{Base: millis(10), Cap: time.Hour, Jitter: retry.DecorrelatedJitter}, TTL: 10 * time.Second},
+		retryplan.Model{Failure: []float64{0.5}, Duration: retryplan.Constant(millis(1))},
+	},
+	{
 		"disabled",
 		retry.Policy{Disabled: true, AttemptTimeout: millis(50)},
 		retryplan.Model{Failure: []float64{0.4}, Duration: retryplan.Exponential(millis(30))},
@@ -199,6 +239,57 @@ var wholeRuns = []struct {
 		retry.Policy{MaxAttempts: 5, Backoff: retry.Backoff{Mode: retry.Fixed, Base: millis(100)}},
 		retryplan.Model{Failure: []float64{0.5}, Duration: retryplan.Constant(millis(10)), Deadline: millis(330)},
 	},
+}
+
+// nearDistance is supDistance where times may be wrong by the given one.
+func nearDistance(d retryplan.Distribution, seen []time.Duration, off time.Duration) (most float64) {
+	slices.Sort(seen)
+	n := float64(len(seen))
+	for i := 0; i < len(seen); i += max(len(seen)/100_000, 1) {
+		x := seen[i]
+		up, _ := slices.BinarySearch(seen, x+1)
+		low, _ := slices.BinarySearch(seen, x)
+		most = max(most, d.CDF(x-1-off)-float64(low)/n, float64(up)/n-d.CDF(x+off))
+	}
+	return most
+}
+
+func TestNarrowJitterIsTolerablyPlaced(t *testing.T) {
+	n := planSamples(60_000)
+	for i, row := range []struct {
+		name   string
+		policy retry.Policy
+		model  retryplan.Model
+	}{
+		{
+			"waits of a few steps after durations that are seldom long",
+			retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: millis(10), Jitter: retry.RatioJitter, JitterRatio: 0.01}, AttemptTimeout: 2 * time.Second},
+			retryplan.Model{Failure: []float64{1}, Duration: retryplan.LogNormal(millis(1), 5*time.Second)},
+		},
+		{
+			"decorrelated just above the base",
+			retry.Policy{MaxAttempts: 5, Backoff: retry.Backoff{Base: millis(100), Cap: millis(100) + 1000, Jitter: retry.DecorrelatedJitter}, TTL: millis(350)},
+			retryplan.Model{Failure: []float64{0.5}, Duration: retryplan.Uniform(0, millis(40))},
+		},
+		{
+			"ends that the TTL brings together",
+			retry.Policy{MaxAttempts: 10, Backoff: retry.Backoff{Base: millis(10), Jitter: retry.RatioJitter, JitterRatio: 0.001}, TTL: millis(2000)},
+			retryplan.Model{Failure: []float64{0.9}, Duration: retryplan.Exponential(1000)},
+		},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			plan := planned(t, row.policy, row.model)
+			rnd := rand.New(rand.NewPCG(uint64(i), 10))
+			seen := make([]time.Duration, n)
+			for j := range seen {
+				seen[j] = sampledRun(row.policy, row.model, rnd).elapsed
+			}
+			off := (plan.Elapsed.Quantile(0.9999) - plan.Elapsed.Min()) / 1000
+			far := nearDistance(plan.Elapsed, seen, off)
+			t.Logf("distance %.2e within %v, %.2e without, of %d samples", far, off, supDistance(plan.Elapsed, seen), n)
+			require.Less(t, far, planTolerance(n))
+		})
+	}
 }
 
 func TestWholeRunsAgreeWithSamplesOfDecide(t *testing.T) {

@@ -224,6 +224,41 @@ func TestEndingsThatCannotHappenAreNotTold(t *testing.T) {
 	}
 }
 
+func TestLimitsThatAreNeverMetChangeNothing(t *testing.T) {
+	for _, duration := range []retryplan.Dist{{}, retryplan.Uniform(0, 20*time.Millisecond)} {
+		for _, jitter := range []retry.JitterMode{retry.NoJitter, retry.FullJitter, retry.DecorrelatedJitter} {
+			p := retry.Policy{MaxAttempts: 6, Backoff: retry.Backoff{Base: 10 * time.Millisecond, Cap: time.Minute, Jitter: jitter}}
+			m := retryplan.Model{Failure: []float64{0.5}, Duration: duration}
+			want := planned(t, p, m)
+			p.TTL = 24 * time.Hour
+			require.Equal(t, want, planned(t, p, m))
+			m.Deadline = 48 * time.Hour
+			got := planned(t, p, m)
+			require.Equal(t, want.Endings, got.Endings)
+			for q := 0.; q <= 1; q += 0.01 {
+				require.InDelta(t, float64(want.Elapsed.Quantile(q)), float64(got.Elapsed.Quantile(q)), 1e3)
+			}
+		}
+	}
+}
+
+func TestUniformDurationsFarFromZeroAreExact(t *testing.T) {
+	const far = 5000 * time.Hour
+	for _, width := range []time.Duration{1, 2, 100, 1000} {
+		d := retryplan.Uniform(far, far+width)
+		plan := planned(t, retry.Policy{MaxAttempts: 1}, retryplan.Model{Duration: d, Failure: []float64{0.25}})
+		require.Len(t, plan.Endings, 2)
+		require.InDelta(t, 0.75, plan.Endings[0], 1e-12)
+		require.InDelta(t, 0.25, plan.Endings[retry.AttemptsExhausted], 1e-12)
+		for i := range width {
+			want := float64(i+1) / float64(width)
+			require.InDelta(t, want, d.CDF(far+i), 1e-12)
+			require.InDelta(t, want, plan.Elapsed.CDF(far+i), 1e-9, "%d of %d", i, width)
+		}
+		require.InDelta(t, float64(width-1)/2, float64(plan.Elapsed.Mean()-far), 0.51)
+	}
+}
+
 func TestUnlimitedPoliciesAreLookedAtUpToTheHorizon(t *testing.T) {
 	p := retry.Policy{MaxAttempts: retry.Unlimited}
 	require.Len(t, planned(t, p, retryplan.Model{}).Attempts, 100)

@@ -38,3 +38,15 @@ func (pl *planner) dependentWaits() []Wait {
 
 // clamped returns f nanoseconds within the bounds of w.
 func clamped(f float64, w Wait) time.Duration { return min(max(whole(math.Round(f)), w.Lo), w.Hi) }
+
+// evenSoon returns the probability that a wait that is even over the whole numbers of [lo, hi), or lo where they are equal, is
+// below left.
+func evenSoon(left float64, lo, hi time.Duration) float64 {
+	if hi <= lo {
+		if left > float64(lo) {
+			return 1
+		}
+		return 0
+	}
+	return min(max((left-float64(lo))/float64(hi-lo), 0), 1)
+}

@@ -19,10 +19,14 @@ type planner struct {
 	attempts int
 	lo, hi   []time.Duration // of the wait after attempt i+1
 	bins     *bins           // of waits that depend on the one before; else nil
-	sums     []measure       // of the first waits, one, two, ...; where they depend on each other
-	startBy  time.Duration   // retries start before this time; 0 means at any time
-	early    bool            // whether only what is before startBy is asked for
-	firstEnd int             // the first attempt after which a run ended
+	// Where waits depend on each other: the sums of the first ones, one, two, ..., that are before a limit, and those of what the
+	// first attempts took. They are computed once.
+	sums     map[time.Duration][]measure
+	taken    []measure
+	startBy  time.Duration // retries start before this time; 0 means that none can be too late
+	below    time.Duration // only what is before this time is asked for; 0 means all
+	stopped  []bool        // whether runs ended after attempt i+1 since the next would not start by startBy
+	firstEnd int           // the first attempt after which a run ended
 	out      Plan
 }
 
@@ -49,6 +53,7 @@ func newPlanner(p retry.Policy, m Model) *planner {
 	if p.Jitter == retry.DecorrelatedJitter {
 		base, _ := p.Bounds(1)
 		_, limit := p.Bounds(math.MaxInt)
+		pl.sums = make(map[time.Duration][]measure)
 		if base < limit && pl.attempts > 1 {
 			pl.bins = newBins(base, limit, pl.attempts-1, pl.perTriple())
 		}
@@ -59,28 +64,52 @@ func newPlanner(p retry.Policy, m Model) *planner {
 	if m.Deadline > 0 && (pl.startBy == 0 || m.Deadline < pl.startBy) {
 		pl.startBy = m.Deadline
 	}
+	if latest := pl.latestStart(); latest < maxDuration && latest < pl.startBy {
+		pl.startBy = 0
+	}
+	pl.stopped = make([]bool, pl.attempts)
 	return pl
+}
+
+// latestStart returns a bound for the start of the last attempt, TTL and deadline left out.
+func (pl *planner) latestStart() (latest time.Duration) {
+	longest := pl.model.Duration.Max()
+	if timeout := pl.policy.AttemptTimeout; timeout > 0 {
+		longest = min(longest, timeout)
+	}
+	for _, hi := range pl.hi {
+		latest = saturatingAdd(saturatingAdd(latest, longest), hi)
+	}
+	return latest
 }
 
 // perTriple returns how fine the bins of decorrelated jitter are. Long runs are smooth, and are told with fewer.
 func (pl *planner) perTriple() int {
-	if pl.attempts > 40 {
+	if pl.attempts > manyAttempts {
 		return 20
 	}
-	return 30
+	return 24
 }
 
 // The numbers of cells: of plain sums of waits, of sums with random durations and of a row of a chain.
 const (
 	waitCells     = 4096
 	durationCells = 4096
-	chainCells    = 1024
+	firstCells    = 8192 // of the same where there is nothing to convolve with
+	dependCells   = 2048 // of the same where rows of a chain are among them
+	chainCells    = 768
 	lateCells     = 1024 // of the parts of Elapsed, in plans of many attempts
 	manyAttempts  = 40
 )
 
-// rounding is more than what is left over where probabilities that should be equal are subtracted.
-const rounding = 1e-12
+// rounding is more than what is left over where probabilities that should be equal are subtracted. Where retries could be too
+// late but a share of no more than unlikely is, none is.
+const (
+	rounding = 1e-12
+	unlikely = 1e-9
+	smooth   = 2e-5 // the roughness that a CDF may have
+	unseen   = 1e-7 // what adds less to a CDF is left out where it is computed anew
+)
 
 func (pl *planner) plan() *Plan {
 	pl.schedule()
@@ -95,79 +124,6 @@ func (pl *planner) plan() *Plan {
 		}
 	}
 	return &pl.out
-}
-
-// schedule fills in what is known of each attempt without probabilities.
-func (pl *planner) schedule() {
-	p, d := &pl.policy, pl.model.Duration
-	shortest, longest := d.Min(), d.Max()
-	if p.AttemptTimeout > 0 {
-		shortest, longest = min(shortest, p.AttemptTimeout), min(longest, p.AttemptTimeout)
-	}
-	var waits []Wait
-	if pl.bins != nil {
-		waits = pl.dependentWaits()
-	}
-	var earliest, latest time.Duration
-	var never retry.Reason
-	possible := true // that the attempts before have failed
-	for n := 1; n <= pl.attempts; n++ {
-		a := PlannedAttempt{Number: n}
-		if n > 1 {
-			lo, hi := pl.lo[n-2], pl.hi[n-2]
-			if waits != nil {
-				a.Wait = waits[n-2]
-			} else {
-				a.Wait = evenWait(lo, hi)
-			}
-			earliest, latest = saturatingAdd(earliest, shortest), saturatingAdd(latest, longest)
-			if never == 0 {
-				never = pl.never(earliest, lo)
-			}
-			earliest, latest = saturatingAdd(earliest, lo), saturatingAdd(latest, hi)
-		}
-		a.Earliest, a.Latest, a.Never = earliest, latest, never
-		if never == 0 {
-			if n > 1 && pl.startBy > 0 {
-				a.Latest = min(latest, pl.startBy-1)
-			}
-			pl.out.Effective = n
-			if possible {
-				pl.out.WorstCase = saturatingAdd(a.Latest, longest)
-				if pl.model.Deadline > 0 {
-					pl.out.WorstCase = min(pl.out.WorstCase, pl.model.Deadline)
-				}
-			}
-		}
-		possible = possible && (pl.model.failure(n) > 0 || pl.timeout() > 0)
-		pl.out.Attempts = append(pl.out.Attempts, a)
-	}
-}
-
-// never returns why no retry can follow an attempt that ended as early as it can and the shortest wait: in the order in which
-// endings go before each other.
-func (pl *planner) never(ended, wait time.Duration) retry.Reason {
-	deadline := pl.model.Deadline
-	switch {
-	case deadline > 0 && ended >= deadline:
-		return retry.DeadlinePassed
-	case pl.policy.Disabled:
-		return retry.RetriesDisabled
-	case pl.policy.TTL > 0 && wait > pl.policy.TTL-ended:
-		return retry.TTLElapsed
-	case deadline > 0 && wait >= deadline-ended:
-		return retry.DeadlineTooNear
-	default:
-		return 0
-	}
-}
-
-// timeout returns the probability that an attempt takes longer than AttemptTimeout.
-func (pl *planner) timeout() float64 {
-	if pl.policy.AttemptTimeout == 0 {
-		return 0
-	}
-	return 1 - pl.model.Duration.CDF(pl.policy.AttemptTimeout)
 }
 
 // totalWait computes Plan.TotalWait.
@@ -201,23 +157,43 @@ func (pl *planner) totalWait() {
 // dependentTotal returns the distribution of those sums of all waits that are before limit.
 func (pl *planner) dependentTotal(limit time.Duration) measure {
 	c := newChain(pl.bins, limit, chainCells)
+	var sums []measure
 	for range pl.lo {
 		c.next()
-		if limit == maxDuration {
-			pl.sums = append(pl.sums, c.sums())
-		}
+		sums = append(sums, c.sums())
 	}
+	pl.sums[limit] = sums
 	return c.sums()
+}
+
+// limit returns the time that the starts in question are before.
+func (pl *planner) limit() time.Duration {
+	limit := maxDuration
+	if pl.startBy > 0 {
+		limit = pl.startBy
+	}
+	if pl.below > 0 {
+		limit = min(limit, pl.below)
+	}
+	return limit
 }
 
 // refine computes the early part of Plan.Elapsed anew, with finer grids: times only grow, so that it depends on nothing later.
 func (pl *planner) refine() {
-	if pl.bins == nil || pl.startBy != 0 || pl.policy.Disabled {
+	if pl.bins == nil || pl.policy.Disabled {
 		return
 	}
 	for _, below := range pl.out.Elapsed.refinements() {
+		if pl.out.Elapsed.roughness(below) < smooth {
+			continue
+		}
+		for limit := range pl.sums { // those that are there already serve as well
+			if limit < maxDuration && float64(limit) < 2.4*float64(below) && float64(below) < 2.4*float64(limit) {
+				below = limit
+			}
+		}
 		early := *pl
-		early.startBy, early.early = below, true
+		early.below = below
 		early.out = Plan{Attempts: slices.Clone(pl.out.Attempts), Endings: make(map[retry.Reason]float64)}
 		early.run()
 		pl.out.Elapsed.refine(below, early.out.Elapsed)
@@ -231,14 +207,13 @@ func (pl *planner) run() {
 	start := atomAt(0, 1)
 	// With waits that depend on each other, the sum of the waits is kept apart from that of the durations.
 	var c *chain
+	var sums []measure
 	durations := atomAt(0, 1)
 	if pl.bins != nil && !pl.policy.Disabled {
-		limit := maxDuration
-		if pl.startBy > 0 {
-			limit = pl.startBy
+		c = newChain(pl.bins, pl.limit(), chainCells)
+		if !slices.Contains(pl.stopped, true) && (pl.startBy == 0 || pl.below > 0) { // and no wait has to be told apart
+			sums = pl.sums[c.limit]
 		}
-		c = newChain(pl.bins, limit, chainCells)
-		c.keep = pl.startBy > 0 && !pl.early
 	}
 	for n := 1; n <= pl.attempts; n++ {
 		a := &out.Attempts[n-1]
@@ -261,7 +236,7 @@ func (pl *planner) run() {
 		if len(out.Endings) > 0 && pl.firstEnd == 0 {
 			pl.firstEnd = n
 		}
-		if going <= 0 {
+		if going <= 0 || pl.below > 0 && going < unseen {
 			break
 		}
 		if pl.policy.Disabled {
@@ -272,28 +247,29 @@ func (pl *planner) run() {
 			pl.end(retry.AttemptsExhausted, failed, going)
 			break
 		}
-		var soon func(limit time.Duration) func(ended float64) float64
+		var soon func(limit time.Duration) func(ended time.Duration) float64
 		if c == nil {
 			lo, hi := pl.lo[n-1], pl.hi[n-1]
 			start = failed.waited(lo, hi, waitCells)
-			soon = func(limit time.Duration) func(float64) float64 {
-				return func(ended float64) float64 { return evenSoon(float64(limit)-ended, float64(lo), float64(hi)) }
+			soon = func(limit time.Duration) func(time.Duration) float64 {
+				return func(ended time.Duration) float64 { return evenSoon(nanos(limit, ended), lo, hi) }
 			}
 		} else {
-			_, durations = pl.attempt(durations, n)
+			if len(pl.taken) < n {
+				_, durations = pl.attempt(durations, n)
+				pl.taken = append(pl.taken, durations)
+			}
+			durations = pl.taken[n-1]
 			var waited measure
-			if pl.startBy == 0 {
-				waited = pl.sums[n-1]
+			if sums != nil {
+				waited = sums[n-1]
 			} else {
+				c.keep = pl.startBy > 0 && (pl.below == 0 || pl.stopped[n-1])
 				c.next()
 				waited = c.sums()
 			}
-			start = waited.convolved(durations, durationCells)
-			mean := durations.meanTime()
-			soon = func(limit time.Duration) func(float64) float64 {
-				soon := c.soon(float64(limit) - mean)
-				return func(ended float64) float64 { return soon(ended - mean) }
-			}
+			start = waited.convolved(durations, dependCells)
+			soon = func(limit time.Duration) func(time.Duration) float64 { return c.soon(limit, durations) }
 		}
 		pl.split(failed, &start, going, n, soon)
 		if len(out.Endings) > 0 && pl.firstEnd == 0 {
@@ -338,7 +314,17 @@ func (pl *planner) attempt(start measure, n int) (done, failed measure) {
 	if timeout > 0 {
 		limit = saturatingAdd(timeout, 1)
 	}
-	ended := start.taking(d, limit, durationCells)
+	if deadline := pl.model.Deadline; deadline > 0 {
+		limit = min(limit, saturatingAdd(deadline, 1)) // what takes longer passes it, and is what is missing
+	}
+	cells := durationCells
+	switch {
+	case start.cells == nil:
+		cells = firstCells
+	case pl.bins != nil:
+		cells = dependCells
+	}
+	ended := start.taking(d, limit, cells)
 	done, failed = ended.scaled(1-f), ended.scaled(f)
 	if late := pl.timeout(); late > 0 {
 		failed = failed.plus(start.shifted(timeout).scaled(late), durationCells)
@@ -348,26 +334,32 @@ func (pl *planner) attempt(start measure, n int) (done, failed measure) {
 
 // split ends the runs whose failed attempt, the n-th, is not followed by another, and leaves the others in start. soon returns
 // the probability of a start before limit after an attempt that ended at the given time.
-func (pl *planner) split(failed measure, start *measure, going float64, n int, soon func(limit time.Duration) func(ended float64) float64) {
-	if pl.startBy == 0 {
-		if mass := start.mass(); mass > 0 {
+func (pl *planner) split(failed measure, start *measure, going float64, n int, soon func(limit time.Duration) func(ended time.Duration) float64) {
+	if limit := pl.limit(); limit < maxDuration {
+		*start = start.before(limit)
+	}
+	if pl.startBy > 0 && pl.out.Attempts[n].Never != 0 {
+		*start = measure{}
+	}
+	mass := start.mass()
+	if pl.below > 0 {
+		if mass > going { // by rounding
 			*start = start.scaled(going / mass)
+		}
+		if pl.stopped[n-1] {
+			inTime := soon(pl.startBy)
+			pl.out.Elapsed.addPart(failed.weighted(func(at time.Duration) float64 { return 1 - inTime(at) }), pl.attempts)
 		}
 		return
 	}
-	*start = start.before(pl.startBy)
-	if pl.out.Attempts[n].Never != 0 {
-		*start = measure{}
-	}
-	if mass := start.mass(); mass > going { // by rounding
+	ended := going - mass
+	if mass > 0 && (pl.startBy == 0 || ended <= unlikely*going) {
 		*start = start.scaled(going / mass)
-	}
-	ended := going - start.mass()
-	if ended <= 0 || pl.early {
 		return
 	}
+	pl.stopped[n-1] = true
 	inTime := soon(pl.startBy)
-	stayed := failed.weighted(func(at float64) float64 { return 1 - inTime(at) })
+	stayed := failed.weighted(func(at time.Duration) float64 { return 1 - inTime(at) })
 	if mass := stayed.mass(); mass > 0 {
 		stayed = stayed.scaled(ended / mass)
 	} else {
@@ -392,18 +384,6 @@ func (pl *planner) split(failed measure, start *measure, going float64, n int, s
 	if rest := ended - tooNear; rest > 0 {
 		pl.out.Endings[retry.TTLElapsed] += rest
 	}
-}
-
-// evenSoon returns the probability that a wait that is even over the whole numbers of [lo, hi), or lo where they are equal, is
-// below left.
-func evenSoon(left, lo, hi float64) float64 {
-	if hi <= lo {
-		if left > lo {
-			return 1
-		}
-		return 0
-	}
-	return min(max((left-lo)/(hi-lo), 0), 1)
 }
 
 // end notes runs that ended for the given reason.
