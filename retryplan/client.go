@@ -51,6 +51,7 @@ const (
 func (s *simulation) begin(client uint32) {
 	s.result.Runs++
 	s.point.Offered++
+	s.recovery.began(s.events.now)
 	i := s.runs.take()
 	r := s.runs.at(i)
 	*r = simRun{began: s.events.now, client: client, gen: r.gen, serial: r.serial, number: 1}
@@ -286,11 +287,11 @@ func (s *simulation) end(i uint32, reason retry.Reason) {
 		s.clients.tokens += millionths(s.clients.of(r.client).budget) - before
 	}
 	s.endings[reason]++
+	s.recovery.ended(r.began, now, reason == 0)
 	if reason == 0 {
 		s.point.Goodput++
 		s.result.Latency.add(time.Duration(now - r.began))
 		s.result.Finished.add(time.Duration(now))
-		s.recovery.succeeded(now)
 	} else {
 		s.point.Failed++
 	}

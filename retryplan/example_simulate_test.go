@@ -46,3 +46,9 @@ func ExampleDurations() {
 	// <nil> 10 55ms
 	// 10ms 100ms
 }
+
+func ExampleTrigger_End() {
+	t := retryplan.Trigger{Kind: retryplan.Stall, From: 60 * time.Second, For: 10 * time.Second}
+	fmt.Println(t.End())
+	// Output: 1m10s
+}

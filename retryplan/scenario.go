@@ -20,8 +20,8 @@ type Scenario struct {
 	// given, and a hint is its floor, without jitter above it. Nil means the policy's own.
 	Delay func(attempt int, prev time.Duration, u float64) time.Duration
 
-	// Clients is the number of clients, 1 or more. A client has its own budget, breaker and throttle unless they are shared.
-	// Zero means 1.
+	// Clients is the number of clients, up to 100,000,000, or 10,000,000 where each has a run of its own: with Closed and with
+	// AtOnce. A client has its own budget, breaker and throttle unless they are shared. Zero means 1.
 	Clients int
 	// Arrivals says when runs begin.
 	Arrivals Arrivals
@@ -132,6 +132,9 @@ type Trigger struct {
 	// Factor is how much: see the kinds. Stall and Outage do not use it.
 	Factor float64
 }
+
+// End returns when t ends: From+For, the largest Duration where that is beyond it.
+func (t Trigger) End() time.Duration { return time.Duration(t.end()) }
 
 // TriggerKind says what a Trigger does.
 type TriggerKind uint8

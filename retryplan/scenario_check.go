@@ -16,6 +16,7 @@ const (
 
 	maxSteps   = 1_000_000     // 100 MB of points
 	maxClients = 100_000_000   // 3 GB where each keeps a budget
+	maxAtOnce  = 10_000_000    // clients with a run each: 3 GB of runs, attempts and events
 	maxRuns    = 1_000_000_000 // some hours
 	maxDrain   = 1_000         // Durations
 	lookUp     = 1 << 16       // events between two looks at the context
@@ -39,6 +40,8 @@ func (s *Scenario) check(ctx context.Context) error {
 		bad.add("Scenario.Clients", s.Clients, "is negative")
 	case s.Clients > maxClients:
 		bad.add("Scenario.Clients", s.Clients, fmt.Sprint("is above ", maxClients))
+	case s.Clients > maxAtOnce && (s.Arrivals.Closed || s.Arrivals.AtOnce):
+		bad.add("Scenario.Clients", s.Clients, fmt.Sprintf("is above %d, which Closed and AtOnce allow: each client has a run of its own", maxAtOnce))
 	case s.Clients == 0:
 		s.Clients = 1
 	}

@@ -34,10 +34,16 @@ type Result struct {
 	// Peak is the largest number of attempts that reached the server in one Step, and PeakAt the start of that step.
 	Peak   int
 	PeakAt time.Duration
-	// Recovered says whether the fleet came back after the last trigger: from Recovery after its end on, the mean goodput of
-	// every 5 s was at least 0.9 of Arrivals.Rate, for 20 s. Both are zero without a trigger or without an open loop.
+	// Recovered says whether the fleet came back after the last trigger: from Recovery after its end on, the goodput of every
+	// 5 s was at least 0.9 of what Arrivals.Rate begins in 5 s on average, or where fewer were due, 0.9 of the runs that ended
+	// in these 5 s or were 2 s old and did not; and that for 20 s, with a success at least. What comes later is not looked at:
+	// retries that wait for longer than that can bring the trouble back, as Series then shows. Both are zero without a trigger
+	// or without an open loop.
 	Recovered bool
 	Recovery  time.Duration
+	// Judged says whether there was time to see that: an open loop, and 20 s or more from the end of the last trigger to
+	// Scenario.Duration or to where the simulation was stopped. Where it is false, Recovered says nothing.
+	Judged bool
 	// Latency is the distribution of the time from a run's start to its success. The quantiles of a Durations are exact to 0.1 %.
 	Latency Durations
 	// Finished is the distribution of when, since the start of the simulation, runs ended with success.
@@ -282,7 +288,9 @@ func (s *simulation) finish() {
 			r.Peak, r.PeakAt = p.Arrived, p.Start
 		}
 	}
-	s.recovery.reach(int64(min(r.Simulated, s.Duration)))
+	seen := int64(min(r.Simulated, s.Duration))
+	s.recovery.reach(seen)
+	r.Judged = s.recovery.judges(seen)
 	if s.recovery.found {
 		r.Recovered, r.Recovery = true, time.Duration(s.recovery.at*second)
 	}

@@ -1,0 +1,161 @@
+package retryplan_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan"
+)
+
+// TestSimulateRecoveryOfSlowFleets has fleets whose arrivals alone are below 0.9 of their mean within most 5 s.
+func TestSimulateRecoveryOfSlowFleets(t *testing.T) {
+	outage := retryplan.Trigger{Kind: retryplan.Outage, From: time.Minute, For: time.Millisecond}
+	policy := retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: 100 * ms, Jitter: retry.FullJitter}}
+	for _, rate := range []float64{0.1, 1, 5, 20} {
+		for _, took := range []time.Duration{10 * ms, 900 * ms, 1900 * ms} {
+			for seed := range uint64(5) {
+				name := fmt.Sprintf("%v/s, %v, seed %d", rate, took, seed)
+				s := retryplan.Scenario{
+					Policy: policy, Arrivals: retryplan.Arrivals{Rate: rate}, Server: retryplan.Server{Service: retryplan.Constant(took)},
+					Triggers: []retryplan.Trigger{outage}, Duration: 5 * time.Minute, Step: time.Second, Seed: seed,
+				}
+				r := simulated(t, s)
+				require.True(t, r.Judged && r.Recovered, name)
+				if took < time.Second { // all runs succeed, and each is due when it does
+					require.Zero(t, r.Recovery, name)
+				}
+
+				s.Triggers = append(s.Triggers[:1:1], retryplan.Trigger{Kind: retryplan.Failing, From: time.Hour, For: 1, Factor: 1})
+				require.False(t, simulated(t, s).Judged, name)
+			}
+		}
+	}
+}
+
+// TestSimulateRecoveryIsNotFooled has fleets that are ill, each in a way that a count of ended or begun runs alone takes for
+// health.
+func TestSimulateRecoveryIsNotFooled(t *testing.T) {
+	blip := []retryplan.Trigger{{Kind: retryplan.Outage, From: 10 * time.Second, For: ms}}
+	for _, row := range []struct {
+		name   string
+		change func(*retryplan.Scenario)
+	}{
+		{"all runs fail, one in 5 s", func(s *retryplan.Scenario) { s.Arrivals.Rate, s.Server.FailureRate = 0.2, 1 }},
+		{"all runs fail, 100 in 1 s", func(s *retryplan.Scenario) { s.Server.FailureRate = 1 }},
+		{"a fifth of the runs fail", func(s *retryplan.Scenario) { s.Server.FailureRate = 0.2 }},
+		{"no run ends", func(s *retryplan.Scenario) {
+			s.Policy, s.Server.FailureRate = retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Base: ms}}, 1
+		}},
+		{"overload: runs take ever longer, and all succeed", func(s *retryplan.Scenario) {
+			s.Server = retryplan.Server{Workers: 1, Service: retryplan.Constant(12 * ms)}
+		}},
+		{"overload, with the newest first", func(s *retryplan.Scenario) {
+			s.Server = retryplan.Server{Workers: 1, Service: retryplan.Constant(12 * ms), LIFO: true}
+		}},
+		{"no runs at all", func(s *retryplan.Scenario) { s.Arrivals.Rate = 1e-6 }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := retryplan.Scenario{Policy: waits(), Arrivals: retryplan.Arrivals{Rate: 100}, Triggers: blip, Duration: 2 * time.Minute, Step: time.Second}
+			row.change(&s)
+			r := simulated(t, s)
+			require.True(t, r.Judged)
+			require.False(t, r.Recovered, "after %v", r.Recovery)
+		})
+	}
+}
+
+// TestSimulateRecoveryByAnotherCount counts begins and ends of runs outside of the simulation, in a fleet of one attempt a run and
+// a queue in which they end in their order, and looks for the second by the sentence at Result.Recovered.
+func TestSimulateRecoveryByAnotherCount(t *testing.T) {
+	later := map[bool]int{}
+	for seed := range uint64(40) {
+		seen := &watch{}
+		s := retryplan.Scenario{
+			Policy:   retry.Policy{MaxAttempts: 1, AttemptTimeout: []time.Duration{ms * 900, 3 * time.Second}[seed%2]},
+			Arrivals: retryplan.Arrivals{Rate: []float64{3, 12, 30}[seed%3]},
+			Server:   retryplan.Server{Workers: 1, Service: retryplan.Exponential(30 * ms)},
+			Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: 5 * time.Second, For: 4*time.Second + 300*ms}},
+			Shared:   true, Throttle: func() retryplan.Throttle { return seen },
+			Duration: 100 * time.Second, Step: time.Second, Seed: seed,
+		}
+		r := simulated(t, s)
+		at, ok := seen.recovery(s)
+		require.Equal(t, ok, r.Recovered, "seed %d", seed)
+		require.Equal(t, at, r.Recovery, "seed %d", seed)
+		later[at > 0]++
+	}
+	require.Greater(t, later[true], 5)
+	require.Greater(t, later[false], 5)
+}
+
+// watch is a throttle that holds nothing back and notes when runs of one attempt begin and end.
+type watch struct {
+	begun []time.Duration
+	ended []time.Duration
+	well  []bool
+}
+
+func (w *watch) Send(now time.Duration, _ int) (time.Duration, bool) {
+	w.begun = append(w.begun, now)
+	return 0, true
+}
+func (w *watch) Done(now time.Duration, _ int, ok bool) {
+	w.ended, w.well = append(w.ended, now), append(w.well, ok)
+}
+func (w *watch) Retry(time.Duration, int) bool { return true }
+
+func (w *watch) recovery(s retryplan.Scenario) (time.Duration, bool) {
+	end := s.Triggers[0].End()
+	for at := time.Duration(0); end+at+20*time.Second <= s.Duration; at += time.Second {
+		successes, ill := 0, false
+		for from := end + at; from+5*time.Second <= end+at+20*time.Second; from += time.Second {
+			due, well := 0, 0
+			within := func(t time.Duration) bool { return t >= from && t < from+5*time.Second }
+			for i, began := range w.begun {
+				turns := began + 2*time.Second
+				if i < len(w.ended) {
+					turns = min(turns, w.ended[i])
+					if within(w.ended[i]) && w.well[i] {
+						well++
+					}
+				}
+				if within(turns) {
+					due++
+				}
+			}
+			successes += well
+			ill = ill || float64(well) < 0.9*min(5*s.Arrivals.Rate, float64(due))
+		}
+		if !ill && successes > 0 {
+			return at, true
+		}
+	}
+	return 0, false
+}
+
+// TestSimulateSaysWhereItCouldNotJudge has triggers that end too late for 20 s of health.
+func TestSimulateSaysWhereItCouldNotJudge(t *testing.T) {
+	s := retryplan.Scenario{Policy: waits(), Arrivals: retryplan.Arrivals{Rate: 10}, Duration: time.Minute, Step: time.Second}
+	for _, row := range []struct {
+		triggers []retryplan.Trigger
+		judged   bool
+	}{
+		{nil, false},
+		{[]retryplan.Trigger{{Kind: retryplan.Stall, From: 30 * time.Second, For: 10 * time.Second}}, true},
+		{[]retryplan.Trigger{{Kind: retryplan.Stall, From: 30 * time.Second, For: 10*time.Second + 1}}, false},
+		{[]retryplan.Trigger{{Kind: retryplan.Stall, For: 1}, {Kind: retryplan.Stall, From: time.Hour, For: 1}}, false},
+		{[]retryplan.Trigger{{Kind: retryplan.Stall, From: math.MaxInt64, For: math.MaxInt64}}, false},
+	} {
+		s.Triggers = row.triggers
+		r := simulated(t, s)
+		require.Equal(t, row.judged, r.Judged, "%v", row.triggers)
+		require.Equal(t, row.judged, r.Recovered, "%v", row.triggers)
+	}
+	s.Arrivals, s.Triggers = retryplan.Arrivals{AtOnce: true}, []retryplan.Trigger{{Kind: retryplan.Stall, For: 1}}
+	require.False(t, simulated(t, s).Judged, "there is nothing to compare successes with")
+}
