@@ -165,7 +165,7 @@ func invalid(err error) (found []Finding) {
 		var bad *retry.FieldError
 		if errors.As(err, &bad) {
 			field := strings.TrimPrefix(bad.Field, "Policy.")
-			f.Text = field + " " + bad.Value + " " + bad.Rule + ", and Do refuses the policy."
+			f.Text = worded(field+" "+bad.Value+" "+bad.Rule) + ", and Do refuses the policy."
 			f.Change = "Set " + zeroed(field) + "."
 		}
 		found = append(found, f)

@@ -23,7 +23,7 @@ func (l *linter) unreachableAttempts() Finding {
 		f.Level = Severe
 	}
 	f.Text = fmt.Sprintf("Only %d of %d attempts can start: the %s would start %s after the first one at the earliest, too late for the %s of %s.",
-		can, l.attempts, ordinal(can+1), roughly(late), name, plainly(bound))
+		can, l.attempts, ordinal(can+1), past(late, bound), name, plainly(bound))
 	f.Change = fmt.Sprintf("Set MaxAttempts to %d, or make the waits shorter.", can)
 	if can == 1 {
 		f.Change = "Set MaxAttempts to 1, or make the waits shorter."
@@ -43,7 +43,7 @@ func (l *linter) longEnough(u float64, spent time.Duration) (time.Duration, bool
 	longer := *l
 	longer.p.TTL = ttl
 	n, _ := longer.startable(u, spent)
-	return ttl, n == l.attempts
+	return raised(ttl), n == l.attempts
 }
 
 func (l *linter) unlikelyAttempts() Finding {
@@ -57,7 +57,7 @@ func (l *linter) unlikelyAttempts() Finding {
 		"attempts": float64(l.attempts), "can_start": float64(can), "likely_start": float64(likely), name2key(name): bound.Seconds(),
 	}}
 	f.Text = fmt.Sprintf("%d of %d attempts can start, but only %d where waits are of mean length: the %s would then start %s after the first one, too late for the %s of %s.",
-		can, l.attempts, likely, ordinal(likely+1), roughly(late), name, plainly(bound))
+		can, l.attempts, likely, ordinal(likely+1), past(late, bound), name, plainly(bound))
 	f.Change = fmt.Sprintf("Set MaxAttempts to %d, or make the waits shorter.", likely)
 	if likely == 1 {
 		if ttl, ok := l.longEnough(0.5, l.usual()); ok {
@@ -85,7 +85,7 @@ func (l *linter) deadlineBeforeFirstRetry() Finding {
 	lo, _ := l.p.Bounds(1)
 	f := Finding{Level: Severe, Figures: map[string]float64{"deadline": l.s.Deadline.Seconds(), "wait": lo.Seconds()}}
 	f.Text = fmt.Sprintf("The first retry comes %s after the first attempt at the earliest, and the deadline is %s: no retry can start.",
-		roughly(sum(lo, l.fastest())), plainly(l.s.Deadline))
+		past(sum(lo, l.fastest()), l.s.Deadline), plainly(l.s.Deadline))
 	switch room := rounded(max(l.s.Deadline-l.fastest(), 0) / 8); { // three doublings fit
 	case room == 0:
 		f.Change = "Set MaxAttempts to 1, since no wait is short enough."
@@ -160,12 +160,12 @@ func (l *linter) timeoutBelowDuration() Finding {
 	if share > half {
 		f.Level = Severe
 	}
-	f.Text = fmt.Sprintf("An AttemptTimeout of %s cuts off %s %% of the attempts of a healthy backend, whose duration is %v.",
-		plainly(timeout), figure(share*100), l.s.Duration)
-	longer := l.s.Duration.At(0.999)
+	f.Text = fmt.Sprintf("An AttemptTimeout of %s cuts off %s %% of the attempts of a healthy backend, whose duration is %s.",
+		plainly(timeout), figure(share*100), worded(l.s.Duration.String()))
+	longer := raised(l.s.Duration.At(0.999))
 	f.Change = fmt.Sprintf("Set AttemptTimeout to %s.", plainly(longer))
 	if l.p.TTL > 0 && l.p.TTL < longer {
-		f.Change = fmt.Sprintf("Set AttemptTimeout to %s and TTL to %s.", plainly(longer), plainly(product(4, longer)))
+		f.Change = fmt.Sprintf("Set AttemptTimeout to %s and TTL to %s.", plainly(longer), plainly(raised(product(4, longer))))
 	}
 	return f
 }
@@ -174,17 +174,21 @@ func (l *linter) noAttemptTimeout() Finding {
 	if l.p.AttemptTimeout > 0 {
 		return Finding{}
 	}
-	f := Finding{Level: Note, Text: "An attempt that hangs is waited for without end, and no retry ever follows it."}
+	end := "."
+	if l.retries {
+		end = ", and no retry ever follows it."
+	}
+	f := Finding{Level: Note, Text: "An attempt that hangs is waited for without end" + end}
 	value := 30 * time.Second
 	if l.s.Inline {
 		f.Level, value = Warning, 2*time.Second
 	}
 	if l.s.Deadline > 0 {
 		f.Level = Note
-		f.Text = fmt.Sprintf("An attempt that hangs uses up all of the deadline of %s, and no retry follows it.", plainly(l.s.Deadline))
+		f.Text = fmt.Sprintf("An attempt that hangs uses up all of the deadline of %s", plainly(l.s.Deadline)) + end
 	}
 	if usual := l.s.Duration.At(0.999); usual > 0 {
-		value = usual
+		value = raised(usual)
 	}
 	if bound, _ := l.bound(); bound > 0 {
 		value = max(min(value, rounded(bound/4)), 1)

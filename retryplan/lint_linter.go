@@ -179,6 +179,18 @@ func roughly(d time.Duration) string {
 	return plainly(d.Round(unit))
 }
 
+// past prints a time that is not below bound, to three digits if that does not look as if it were below it.
+func past(d, bound time.Duration) string {
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	if d == math.MaxInt64 || d.Round(unit) < bound {
+		return plainly(d)
+	}
+	return roughly(d)
+}
+
 // rounded returns d cut to two digits, never above d and above 0 where d is.
 func rounded(d time.Duration) time.Duration {
 	unit := time.Duration(1)
@@ -186,6 +198,29 @@ func rounded(d time.Duration) time.Duration {
 		unit *= 10
 	}
 	return d - d%unit
+}
+
+// raised returns d raised to two digits, the largest Duration where that overflows.
+func raised(d time.Duration) time.Duration {
+	if cut := rounded(d); cut != d {
+		unit := time.Duration(1)
+		for d/unit >= 100 {
+			unit *= 10
+		}
+		return sum(cut, unit)
+	}
+	return d
+}
+
+// worded returns text, a distribution or a rule, with its durations as plainly prints them.
+func worded(text string) string {
+	words := strings.Fields(text)
+	for i, word := range words {
+		if d, err := time.ParseDuration(word); err == nil {
+			words[i] = plainly(d)
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // listed prints the delays as one word: "1s,5s,30s".

@@ -71,7 +71,7 @@ func (l *linter) narrowJitter() Finding {
 	if l.s.Clients >= herd {
 		f.Level = Warning
 	}
-	f.Text = fmt.Sprintf("A JitterRatio of %v returns a herd%s within %s of each other after the %s attempt; when 1,000 clients came back to a server, a window of 0.2 of the wait left 786 rejections, full jitter 18.",
+	f.Text = fmt.Sprintf("A JitterRatio of %v returns a herd%s within %s of each other after the %s attempt; in a simulation of 1,000 clients whose server is away for 10s and then takes 200 attempts a second, waits spread over a fifth of their length had 786 attempts rejected after its return, and full jitter 18.",
 		ratio, rate, roughly(hi-lo), ordinal(first))
 	return f
 }
@@ -84,7 +84,7 @@ func (l *linter) capNeverReached() Finding {
 	return Finding{
 		Level:   Note,
 		Text:    fmt.Sprintf("Cap is %s, but no wait is longer than %s, so that it never acts.", plainly(l.p.Cap), roughly(l.longest)),
-		Change:  fmt.Sprintf("Set Cap to %s, or make the waits grow until they reach it.", plainly(l.longest)),
+		Change:  fmt.Sprintf("Set Cap to %s, or make the waits grow until they reach it.", plainly(raised(l.longest))),
 		Figures: map[string]float64{"cap": l.p.Cap.Seconds(), "longest_wait": l.longest.Seconds()},
 	}
 }
@@ -106,7 +106,7 @@ func (l *linter) capStopsGrowth() Finding {
 		f.Change = fmt.Sprintf("Set Base to %s, or Mode to retry.Fixed if that is what is meant.", plainly(rounded(first/room)))
 	case l.p.Cap == 0 && first >= time.Hour && first < math.MaxInt64:
 		f.Text = fmt.Sprintf("Every wait is Base, %s, since a Base of 1h or more raises the default Cap to itself only.", plainly(first))
-		f.Change = fmt.Sprintf("Set Cap to %s, or Mode to retry.Fixed if that is what is meant.", plainly(product(room, first)))
+		f.Change = fmt.Sprintf("Set Cap to %s, or Mode to retry.Fixed if that is what is meant.", plainly(raised(product(room, first))))
 	default:
 		return Finding{}
 	}
@@ -126,7 +126,7 @@ func (l *linter) decorrelatedWithoutCap() Finding {
 		Level: Note,
 		Text: fmt.Sprintf("Decorrelated jitter can triple each wait, which comes to %s from a Base of %s, while the means grow by half only and Cap is not set.",
 			roughly(l.longest), plainly(base)),
-		Change:  fmt.Sprintf("Set Cap to %s, or to the longest wait that is of use.", plainly(product(most, base))),
+		Change:  fmt.Sprintf("Set Cap to %s, or to the longest wait that is of use.", plainly(raised(product(most, base)))),
 		Figures: map[string]float64{"base": base.Seconds(), "longest_wait": l.longest.Seconds()},
 	}
 }
@@ -138,11 +138,18 @@ func (l *linter) listShorter() Finding {
 		return Finding{}
 	}
 	last := l.p.Delay(len(l.p.Delays))
+	const few = 20 // that anybody would list
+	more := count(repeats, "time") + " more"
+	change := fmt.Sprintf("Set MaxAttempts to %d, or list %s.", len(l.p.Delays)+1, count(repeats, "more delay"))
+	if repeats > few {
+		more = "for all of the others"
+		change = fmt.Sprintf("Set MaxAttempts to %d, or to retry.Unlimited if the last wait is meant to repeat.", len(l.p.Delays)+1)
+	}
 	return Finding{
 		Level: Note,
-		Text: fmt.Sprintf("Delays has %s for the %d that %d attempts need, so that the last one, %s, is used %d times more.",
-			count(len(l.p.Delays), "wait"), l.waits(), l.attempts, plainly(last), repeats),
-		Change:  fmt.Sprintf("Set MaxAttempts to %d, or list %d more delays.", len(l.p.Delays)+1, repeats),
+		Text: fmt.Sprintf("Delays has %s for the %d that %d attempts need, so that the last one, %s, is used %s.",
+			count(len(l.p.Delays), "wait"), l.waits(), l.attempts, plainly(last), more),
+		Change:  change,
 		Figures: map[string]float64{"listed": float64(len(l.p.Delays)), "needed": float64(l.waits()), "repeats": float64(repeats)},
 	}
 }
@@ -187,12 +194,21 @@ func (l *linter) zeroDelay() Finding {
 	switch {
 	case l.attempts == retry.Unlimited && l.p.Delays[used-1] == 0:
 		f.Level = Severe
-		f.Text = fmt.Sprintf("The last of %s is 0 and repeats without limit: a busy loop against a backend that fails at once.", count(used, "listed delay"))
+		f.Text = fmt.Sprintf("The last of %d listed delays is 0 and repeats without limit: a busy loop against a backend that fails at once.", used)
+		if used == 1 {
+			f.Text = "The listed delay is 0 and repeats without limit: a busy loop against a backend that fails at once."
+		}
 	case zeros == 1 && used > 1 && l.p.Delays[0] == 0:
 		f.Level = Note
 		f.Text = "The first retry follows at once, at the moment when what made the first attempt fail is most likely still there."
+	case used == 1:
+		f.Text = "The listed delay is 0: retries follow at once, and those of all clients together."
+	case zeros == 1:
+		f.Text = fmt.Sprintf("1 of the %d listed delays is 0: that retry follows at once, and those of all clients together.", used)
+	case zeros == used:
+		f.Text = fmt.Sprintf("All %d listed delays are 0: these retries follow at once, and those of all clients together.", used)
 	default:
-		f.Text = fmt.Sprintf("%d of the %s are 0: these retries follow at once, and together.", zeros, count(used, "listed delay"))
+		f.Text = fmt.Sprintf("%d of the %d listed delays are 0: these retries follow at once, and those of all clients together.", zeros, used)
 	}
 	return f
 }
