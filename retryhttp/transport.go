@@ -67,8 +67,8 @@ type Transport struct {
 	// host share a budget. Nil means ByHost.
 	BudgetKey func(*http.Request) string
 
-	// Gate is asked before every attempt, beside Policy.Gate, how long to stay away; the longer wins. 0 or less means
-	// go. Nil means no gate.
+	// Gate is asked before every attempt how long to stay away, and Policy.Gate where it says go, so that Policy.Gate,
+	// which may be a limiter that takes a token, has the last word. 0 or less means go. Nil means no gate.
 	Gate func(*http.Request) time.Duration
 
 	// AttemptHeader is the name of a request header that carries the attempt's number, "1" for the first, in place of
@@ -243,12 +243,13 @@ func observe(ctx context.Context, e retry.Event) {
 // gate is the Gate of every run that has one.
 func gate(ctx context.Context) time.Duration {
 	c := ctx.(runContext).call
-	var delay time.Duration
-	if ask := c.transport.Policy.Gate; ask != nil {
-		delay = ask(c.Context)
-	}
 	if ask := c.transport.Gate; ask != nil {
-		delay = max(delay, ask(c.req))
+		if delay := ask(c.req); delay > 0 {
+			return delay // after which both are asked again
+		}
 	}
-	return delay
+	if ask := c.transport.Policy.Gate; ask != nil {
+		return ask(c.Context)
+	}
+	return 0
 }

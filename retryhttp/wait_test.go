@@ -243,7 +243,7 @@ func TestBudgetsAndGates(t *testing.T) {
 		require.ErrorIs(t, err, retry.BudgetExhausted)
 		require.Equal(t, 1, o.Attempts)
 	})
-	inBubble(t, "both gates are asked, and the longer wins", func(t *testing.T) {
+	inBubble(t, "the policy's gate is asked where the transport's says go", func(t *testing.T) {
 		asked := map[time.Time]string{}
 		req := get(t.Context())
 		p := three
@@ -252,17 +252,21 @@ func TestBudgetsAndGates(t *testing.T) {
 		p.Gate = func(ctx context.Context) time.Duration {
 			asked[time.Now()] += "policy "
 			require.NotNil(t, ctx.Done())
-			return until(time.Second)
+			return until(4 * time.Second)
 		}
 		tr := &retryhttp.Transport{Base: script(200), Policy: p, Gate: func(r *http.Request) time.Duration {
-			asked[time.Now()] += "transport"
+			asked[time.Now()] += "transport "
 			require.Equal(t, req.URL, r.URL)
 			return until(3 * time.Second)
 		}}
 		_, _, err := run(t, tr, req)
 		require.NoError(t, err)
-		require.Equal(t, 3*time.Second, time.Since(start))
-		require.Equal(t, map[time.Time]string{start: "policy transport", start.Add(3 * time.Second): "policy transport"}, asked)
+		require.Equal(t, 4*time.Second, time.Since(start))
+		require.Equal(t, map[time.Time]string{
+			start:                      "transport ",
+			start.Add(3 * time.Second): "transport policy ",
+			start.Add(4 * time.Second): "transport policy ",
+		}, asked)
 	})
 	inBubble(t, "a gate that would pass the TTL ends the run before anything is sent", func(t *testing.T) {
 		p := three
