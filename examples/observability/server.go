@@ -1,0 +1,24 @@
+package main
+
+import (
+	"net/http"
+
+	"github.com/retrygo/retry/retryhttp"
+)
+
+// misbehave is the server. It fails in a way of its own on each path.
+func misbehave(w http.ResponseWriter, req *http.Request) {
+	switch req.URL.Path {
+	case "/steady":
+	case "/flaky": // works at the third attempt
+		if retryhttp.AttemptFromRequest(req, "") < 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	case "/down":
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case "/stuck": // answers nobody, until the client has gone
+		<-req.Context().Done()
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}

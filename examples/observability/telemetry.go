@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/otlptranslator"
+	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/propagation"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryotel"
+	"github.com/retrygo/retry/retryslog"
+)
+
+// telemetry is what a service sets up once.
+type telemetry struct {
+	registry *prometheus.Registry
+	meters   *sdkmetric.MeterProvider
+	tracers  *sdktrace.TracerProvider
+	tracer   trace.Tracer // of the spans around the calls, which are the service's own
+	spans    *tracetest.InMemoryExporter
+	log      *bytes.Buffer
+	options  retryotel.Options
+	observe  func(context.Context, retry.Event) // for Policy.Observe
+}
+
+func newTelemetry() (*telemetry, error) {
+	t := &telemetry{
+		registry: prometheus.NewRegistry(), // not the default one, which has the metrics of the Go runtime as well
+		spans:    tracetest.NewInMemoryExporter(),
+		log:      &bytes.Buffer{},
+	}
+	exporter, err := otelprometheus.New(
+		otelprometheus.WithRegisterer(t.registry),
+		// retry.runs becomes retry_runs_total and retry.policy retry_policy, which dashboard.json and alerts.yaml count on. The
+		// exporter's own default can be another: it keeps the dots, in names that a query has to quote.
+		otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes),
+		otelprometheus.WithoutScopeInfo(),  // three labels on each line that are always the same
+		otelprometheus.WithoutTargetInfo()) // a service keeps it
+	if err != nil {
+		return nil, err
+	}
+	t.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
+	t.tracers = sdktrace.NewTracerProvider(
+		sdktrace.WithSyncer(t.spans),                 // a service has WithBatcher and an OTLP exporter
+		sdktrace.WithIDGenerator(new(numberedSpans))) // for the same output each time; a service keeps the random IDs
+	t.tracer = t.tracers.Tracer("example")
+	t.options = retryotel.Options{
+		MeterProvider:  t.meters,
+		TracerProvider: t.tracers,
+		Propagator:     propagation.TraceContext{},
+	}
+
+	measure, err := retryotel.Observe(t.options)
+	if err != nil {
+		return nil, err
+	}
+	write := retryslog.Observe(slog.New(slog.NewTextHandler(t.log, &slog.HandlerOptions{ReplaceAttr: withoutTimes})),
+		retryslog.Options{Recovery: slog.LevelInfo, Attrs: traceID})
+	t.observe = func(ctx context.Context, e retry.Event) {
+		measure(ctx, e)
+		write(ctx, e)
+	}
+	return t, nil
+}
+
+// close ends the providers. Their errors are those of exporters, of which there is none here that could fail.
+func (t *telemetry) close() {
+	ctx := context.Background()
+	_ = errors.Join(t.tracers.Shutdown(ctx), t.meters.Shutdown(ctx))
+}
+
+// traceID leads from a line of the log to its trace.
+func traceID(ctx context.Context) []slog.Attr {
+	return []slog.Attr{slog.String("trace_id", trace.SpanContextFromContext(ctx).TraceID().String())}
+}
+
+// withoutTimes leaves out what differs from run to run.
+func withoutTimes(_ []string, a slog.Attr) slog.Attr {
+	switch a.Key {
+	case slog.TimeKey, retryslog.KeyDuration, retryslog.KeyElapsed:
+		return slog.Attr{}
+	}
+	return a
+}
