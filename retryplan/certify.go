@@ -19,19 +19,24 @@ type Certificate struct {
 	// fleet with a lower Rate is safe.
 	HiddenCapacity float64
 	// Recovery is the predicted time from the end of the trigger until all runs succeed again, or to be exact until the last
-	// attempt that fails has been sent. It is 0 where none fails after the trigger, and negative where failing never ends.
+	// attempt that fails has been sent. It is 0 where none fails after the trigger, and negative where failing never ends. Where
+	// stored tokens can carry a storm for a while and chance decides whether one begins, it is told for the storm. It saturates
+	// at the largest Duration.
 	Recovery time.Duration
 	// Tipping is how long the trigger would have to last to make the fleet metastable; for a fleet without a trigger it is told
-	// for a Stall. It is negative where no length does, and where it would be above 5,000 timeouts.
+	// for a Stall. It is 0 where none is needed since random arrivals do that alone, and negative where no length does, where it
+	// would be above 5,000 timeouts, and where it would take too long to tell.
 	Tipping time.Duration
 	// Margin is how far the fleet is from the boundary of another verdict, as a share of that boundary: 0.05 means that 5 % more
 	// or less of Rate, Capacity or the trigger would change the verdict. It is at most 1, and less than the distance where
-	// random arrivals blur the boundary: within the blur, where chance decides, it is 0.
+	// random arrivals blur the boundary: within the blur, where chance decides, it is 0. It is 0 also where it would take too long
+	// to tell, as where waits are many thousands of timeouts long.
 	Margin float64
 }
 
 // Certify returns the certificate of f with p. It is computed by law and by a deterministic model, without a simulation,
-// within a tenth of a second or so, and within seconds where waits are thousands of timeouts long.
+// within a tenth of a second or so, and within a second or two where waits are thousands of timeouts long: then it gives up
+// Margin and Tipping rather than take longer.
 //
 // Every run is taken to begin on its own, every attempt to reach the backend at once, and a budget to be full, as after a long
 // calm (or to hold Initial where successes do not fund it). The trigger is the only trouble; the calm before it and after it
@@ -44,14 +49,18 @@ func Certify(p retry.Policy, f Fleet) (Certificate, error) {
 	if err := f.check(p); err != nil {
 		return Certificate{}, err
 	}
-	c := certifier{fleet: f, storm: newStorm(p, f.Deadline)}
-	return c.certificate(), nil
+	return newCertifier(p, f).certificate(), nil
 }
 
 // certifier is a fleet with what its policy does in a storm.
 type certifier struct {
 	fleet Fleet
 	storm storm
+	work  int // of fluids that is left
+}
+
+func newCertifier(p retry.Policy, f Fleet) *certifier {
+	return &certifier{fleet: f, storm: newStorm(p, f.Deadline), work: allWork}
 }
 
 // finding is a verdict before it is told.
@@ -72,14 +81,14 @@ func (c *certifier) certificate() Certificate {
 		HiddenCapacity: c.fleet.Capacity / worst,
 		Recovery:       -1,
 		Tipping:        -1,
-		Margin:         c.margin(found),
 	}
 	if found.verdict.Survives() {
 		cert.Recovery = seconds(found.recovery)
 	}
 	if found.verdict == Vulnerable || found.verdict == Metastable {
-		cert.Tipping = c.tipping()
+		cert.Tipping = c.tipping(found)
 	}
+	cert.Margin = c.margin(found)
 	return cert
 }
 
@@ -98,7 +107,7 @@ func (c *certifier) find(ch change) finding {
 	switch {
 	case rate >= f.Capacity:
 		return finding{verdict: Overloaded, law: Overload, decided: true}
-	case service > c.storm.timeout:
+	case service >= c.storm.timeout: // an answer at the moment of the timeout is late
 		return finding{verdict: Overloaded, law: SlowService, decided: true}
 	case math.IsInf(c.storm.timeout, 1):
 		return finding{verdict: Safe, law: NoTimeout, decided: true}
@@ -114,7 +123,7 @@ func (c *certifier) find(ch change) finding {
 	case safe && rate*c.storm.attempts < f.Capacity:
 		return finding{Safe, HiddenCapacity, flow.recovery, true}
 	case safe:
-		return finding{Safe, SuccessFunded, flow.recovery, true}
+		return finding{Safe, SuccessFunded, c.carried(ch, trouble, flow), true}
 	case !flow.recovers:
 		return finding{Metastable, HiddenCapacity, 0, flow.decided}
 	case c.excursions(rate) > tooMany:
@@ -124,6 +133,21 @@ func (c *certifier) find(ch change) finding {
 	default:
 		return finding{Vulnerable, Fluid, flow.recovery, flow.decided}
 	}
+}
+
+// carried returns the recovery of a fleet whose stored tokens can carry a storm until they are spent: where there is one only if
+// chance will, that of the storm.
+func (c *certifier) carried(ch change, t trouble, calm flow) float64 {
+	ch.chance = blur
+	if stormy := c.flow(ch, t); stormy.recovery > 2*calm.recovery {
+		return stormy.recovery
+	}
+	rate := c.fleet.Rate * ch.rate
+	if c.excursions(rate) <= tooFew {
+		return calm.recovery
+	}
+	stored := newPurse(c.fleet.Budget, c.fleet.clients(), c.fleet.Shared).stored()
+	return max(calm.recovery, stored/(c.fleet.Capacity-rate*c.attempts(ch.rate)))
 }
 
 // flow computes the fluid of the fleet with a change and a trouble.
@@ -137,6 +161,7 @@ func (c *certifier) flow(ch change, t trouble) flow {
 		trouble:  t,
 		purse:    newPurse(f.Budget, f.clients(), f.Shared),
 		attempts: c.attempts(ch.rate),
+		work:     &c.work,
 	}
 	if c.fleet.bears(fl.rate, c.storm.timeout) {
 		fl.trouble.lasts = min(t.lasts, t.job+100*c.storm.timeout) // the longer it lasts, the more of the same
@@ -155,7 +180,15 @@ func (c *certifier) flow(ch change, t trouble) flow {
 }
 
 // tipping returns the shortest trigger that makes the fleet metastable.
-func (c *certifier) tipping() time.Duration {
+func (c *certifier) tipping(found finding) time.Duration {
+	if c.excursions(c.fleet.Rate) > tooMany {
+		return 0
+	}
+	most := math.Inf(1) // a length that is known to tip
+	if found.verdict == Metastable && found.decided {
+		most = c.fleet.Trigger.For.Seconds()
+	}
+	enough := c.work / 2 // the rest is for the margin
 	tips := func(lasts float64) bool {
 		t := c.fleet.trouble()
 		if c.fleet.Trigger.Kind == 0 {
@@ -167,14 +200,18 @@ func (c *certifier) tipping() time.Duration {
 	if c.fleet.Trigger.Kind != 0 && c.fleet.bears(c.fleet.Rate, c.storm.timeout) {
 		return -1
 	}
-	lo, hi := 0.0, c.storm.timeout
-	for !tips(hi) {
-		if lo, hi = hi, hi*2; hi > 5000*c.storm.timeout {
+	lo, hi := 0.0, min(c.storm.timeout, most)
+	for hi < most && !tips(hi) {
+		lo, hi = hi, min(hi*2, most)
+		if hi < most && (hi > 5000*c.storm.timeout || c.work < enough) {
+			if most < math.Inf(1) {
+				return seconds(most)
+			}
 			return -1
 		}
 	}
 	for range 20 { // a bound, since lo stays 0 where any length tips
-		if hi-lo <= hi/256 {
+		if hi-lo <= hi/256 || c.work < enough {
 			break
 		}
 		if mid := (lo + hi) / 2; tips(mid) {
@@ -215,8 +252,8 @@ func (c *certifier) attempts(factor float64) float64 {
 	return c.storm.attemptsAt(lo)
 }
 
-// service returns how long the backend works on one attempt, in seconds.
-func (c *certifier) service() float64 { return float64(c.fleet.workers()) / c.fleet.Capacity }
+// service returns how long the backend works on one attempt, in seconds: whole nanoseconds, as timeouts are.
+func (c *certifier) service() float64 { return c.fleet.service().Seconds() }
 
 // seconds returns s as a Duration. Fluids are no better than a microsecond.
 func seconds(s float64) time.Duration {

@@ -199,6 +199,91 @@ func TestScenarioBeginsAfterALongCalm(t *testing.T) {
 	require.Empty(t, f.Scenario(immediate(4), 7).Triggers)
 }
 
+// A deadline of 600ms leaves the second attempt less time than the backend takes for one. Once no run is there any more, the
+// first attempts alone say when the fleet is well.
+func TestCertifyRecoveryDespiteHopelessAttempts(t *testing.T) {
+	p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 10 * time.Millisecond, Jitter: retry.FullJitter}, AttemptTimeout: 500 * time.Millisecond}
+	f := retryplan.Fleet{Rate: 30, Capacity: 100, Workers: 20, Deadline: 600 * time.Millisecond, Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: time.Second}}
+	c := certify(t, p, f)
+	require.Equal(t, retryplan.Safe, c.Verdict)
+	require.InDelta(t, 0.9, c.Recovery.Seconds(), 0.3)
+	require.Greater(t, c.Margin, 0.2)
+}
+
+// An answer at the moment of the timeout is late, in a simulation as in any client.
+func TestCertifyServiceAsLongAsTheTimeout(t *testing.T) {
+	p, f := immediate(1), canonical()
+	f.Rate, f.Capacity = 0.5, 1
+	c := certify(t, p, f)
+	require.Equal(t, retryplan.Overloaded, c.Verdict)
+	require.Equal(t, retryplan.SlowService, c.Law)
+	r, err := retryplan.Simulate(context.Background(), f.Scenario(p, 1))
+	require.NoError(t, err)
+	require.Zero(t, r.Endings[0])
+
+	p.AttemptTimeout += time.Nanosecond
+	require.NotEqual(t, retryplan.SlowService, certify(t, p, f).Law)
+}
+
+// 100,000 stored tokens carry a storm for hours, should chance start one.
+func TestCertifyTellsOfTheStormThatTokensCanCarry(t *testing.T) {
+	p, f := immediate(4), canonical()
+	f.Rate, f.Clients, f.Budget, f.Trigger.For = 90, 1000, &retry.BudgetConfig{Burst: 100}, 900*time.Millisecond
+	c := certify(t, p, f)
+	require.Equal(t, retryplan.SuccessFunded, c.Law)
+	require.Greater(t, c.Recovery, time.Hour)
+	require.Less(t, c.Recovery, 6*time.Hour, "(λ·D + S − μ·T)/(μ − λ) is below 3h")
+
+	f.Trigger.For = 10 * time.Millisecond
+	require.Zero(t, certify(t, p, f).Recovery, "chance does not reach that far")
+
+	f.Clients, f.Budget.Burst, f.Trigger.For = 1e9, 1e9, 10*time.Second
+	require.Equal(t, time.Duration(math.MaxInt64), certify(t, p, f).Recovery)
+}
+
+func TestCertifyTippingIsNoLongerThanWhatTips(t *testing.T) {
+	p, f := immediate(4), canonical()
+	p.AttemptTimeout, f.Rate, f.Trigger.For = 50*time.Millisecond, 90, time.Millisecond
+	c := certify(t, p, f)
+	require.Equal(t, retryplan.RandomArrivals, c.Law)
+	require.Zero(t, c.Tipping, "none is needed")
+
+	for _, stall := range []time.Duration{1200 * time.Millisecond, 1300 * time.Millisecond, 3 * time.Hour} {
+		f = canonical()
+		f.Trigger.For = stall
+		c = certify(t, immediate(4), f)
+		require.Equal(t, retryplan.Metastable, c.Verdict)
+		require.LessOrEqual(t, c.Tipping, stall)
+		require.Positive(t, c.Tipping)
+	}
+}
+
+// Waits of thousands of timeouts cannot be stepped through for every margin.
+func TestCertifyGivesUpWhatTakesTooLong(t *testing.T) {
+	f := retryplan.Fleet{Rate: 900, Capacity: 1100, Deadline: 100_000 * time.Hour, Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: time.Hour}}
+	c := certify(t, slowest(), f)
+	require.Equal(t, retryplan.Metastable, c.Verdict)
+	require.Zero(t, c.Margin)
+}
+
+func slowest() retry.Policy {
+	return retry.Policy{MaxAttempts: retry.Unlimited, AttemptTimeout: time.Millisecond,
+		Backoff: retry.Backoff{Base: 24 * time.Hour, Cap: 2400 * time.Hour, Jitter: retry.DecorrelatedJitter}}
+}
+
+// The victims of a trigger come again when their waits end, and together.
+func TestScenarioLastsUntilTheEcho(t *testing.T) {
+	p := retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Delays: []time.Duration{time.Minute, 5 * time.Minute}}, AttemptTimeout: time.Second}
+	f := canonical()
+	f.Rate, f.Trigger.For = 20, 2*time.Second
+	s := f.Scenario(p, 1)
+	require.GreaterOrEqual(t, s.Duration-s.Triggers[0].End(), 6*time.Minute+3*time.Second)
+
+	p.Delays = []time.Duration{24 * time.Hour}
+	s = f.Scenario(p, 1)
+	require.LessOrEqual(t, s.Duration, 2*time.Hour, "nobody waits for that")
+}
+
 func TestCertifyTellsEveryBadField(t *testing.T) {
 	p := immediate(4)
 	p.Gate = func(context.Context) time.Duration { return 0 }
@@ -215,18 +300,22 @@ func TestCertifyTellsEveryBadField(t *testing.T) {
 		"retryplan: Fleet.Workers -1 is negative",
 		"retryplan: Fleet.Clients -2 is negative",
 		"retryplan: Fleet.Deadline -1ns is negative",
-		"retryplan: Fleet.Trigger.Factor +Inf is not above 1, which Slowdown needs",
+		"retryplan: Fleet.Trigger.Factor +Inf is not a finite number",
 		"retryplan: Fleet.Trigger.For -1ns is negative",
 	} {
 		require.ErrorContains(t, err, text)
 	}
 	for _, trigger := range []retryplan.Trigger{{Kind: retryplan.Outage}, {Kind: retryplan.Failing}, {Kind: 77},
-		{Kind: retryplan.CapacityCut, Factor: 1}, {Kind: retryplan.Surge}, {Kind: retryplan.Surge, Factor: math.NaN()}} {
+		{Kind: retryplan.CapacityCut, Factor: 1}, {Kind: retryplan.Surge}, {Kind: retryplan.Surge, Factor: math.NaN()},
+		{Kind: retryplan.Surge, Factor: math.Inf(1)}} {
 		f := canonical()
 		f.Trigger = trigger
 		_, err := retryplan.Certify(immediate(4), f)
 		var bad *retryplan.FieldError
 		require.ErrorAs(t, err, &bad, "%+v", trigger)
+		if math.IsInf(trigger.Factor, 1) {
+			require.Equal(t, "is not a finite number", bad.Rule)
+		}
 	}
 }
 
@@ -264,7 +353,15 @@ func FuzzCertify(f *testing.F) {
 }
 
 func BenchmarkCertify(b *testing.B) {
-	for b.Loop() {
-		_, _ = retryplan.Certify(immediate(4), canonical())
-	}
+	b.Run("canonical", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = retryplan.Certify(immediate(4), canonical())
+		}
+	})
+	b.Run("waits of days", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = retryplan.Certify(slowest(), retryplan.Fleet{Rate: 900, Capacity: 1100, Deadline: 100_000 * time.Hour,
+				Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: time.Hour}})
+		}
+	})
 }

@@ -38,7 +38,7 @@ func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 		Deadline: f.Deadline,
 		Clients:  f.Clients,
 		Arrivals: Arrivals{Rate: f.Rate},
-		Server:   Server{Workers: f.workers(), Service: Constant(inNanoseconds(float64(f.workers()) / f.Capacity))},
+		Server:   Server{Workers: f.workers(), Service: Constant(f.service())},
 		Shared:   f.Shared,
 		Seed:     seed,
 	}
@@ -66,24 +66,33 @@ func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 }
 
 // aftermath returns how long to look at a fleet after its trigger: one and a half minutes, three times the predicted recovery,
-// and the time in which all stored tokens are spent and worked off, should chance start a storm; where no recovery is
-// predicted, until the last retry of the trigger's victims.
+// the time in which all stored tokens are spent and worked off, should chance start a storm, and until the last retry of the
+// trigger's victims, which may come as a herd; where no recovery is predicted, until that last retry. That is looked at for an
+// hour or a million runs at most.
 func (f *Fleet) aftermath(p retry.Policy) time.Duration {
-	const least, most = 90 * time.Second, 24 * time.Hour
-	c := certifier{fleet: *f, storm: newStorm(p, f.Deadline)}
+	const least, most, herd, victims = 90 * time.Second, 24 * time.Hour, time.Hour, 1e6
+	c := newCertifier(p, *f)
+	echo := time.Duration(0)
+	if !math.IsInf(c.storm.timeout, 1) {
+		echo = min(seconds(c.storm.feeds(math.Inf(1))+5*c.storm.timeout), seconds(victims/f.Rate), herd)
+	}
 	if found := c.find(change{rate: 1, trigger: 1}); found.verdict.Survives() {
 		recovery := seconds(found.recovery)
 		spare := f.Capacity - f.Rate*c.attempts(1)
 		if budget := newPurse(f.Budget, f.clients(), f.Shared); budget != nil && spare > 0 {
 			recovery = saturatingAdd(recovery, seconds(budget.stored()/spare)/2)
 		}
-		return saturatingAdd(least, saturatingAdd(recovery, min(saturatingAdd(recovery, recovery), most)))
+		after := max(saturatingAdd(recovery, min(saturatingAdd(recovery, recovery), most)), echo)
+		return saturatingAdd(least, after)
 	}
 	if math.IsInf(c.storm.timeout, 1) {
 		return least
 	}
 	return least + seconds(min(2*c.storm.feeds(f.Capacity/f.Rate), most.Seconds()))
 }
+
+// service returns how long the backend works on one attempt.
+func (f *Fleet) service() time.Duration { return inNanoseconds(float64(f.workers()) / f.Capacity) }
 
 func (f *Fleet) workers() int { return max(f.Workers, 1) }
 
@@ -111,7 +120,7 @@ func (f *Fleet) trouble() trouble {
 // bears reports whether the trigger leaves the backend capacity to spare at a rate, however long it lasts.
 func (f *Fleet) bears(rate, timeout float64) bool {
 	t := f.trouble()
-	return rate*t.arrive < f.Capacity*t.work && float64(f.workers())/f.Capacity*t.service < timeout
+	return rate*t.arrive < f.Capacity*t.work && f.service().Seconds()*t.service < timeout
 }
 
 // check returns every bad field of f and p.
@@ -154,7 +163,10 @@ func (f *Fleet) check(p retry.Policy) error {
 func (f *Fleet) checkTrigger(bad *faults) {
 	t := f.Trigger
 	factor := func(ok bool, rule string) {
-		if !ok || math.IsInf(t.Factor, 0) { // not the opposite, so that NaN is refused too
+		switch {
+		case math.IsNaN(t.Factor) || math.IsInf(t.Factor, 0):
+			bad.add("Fleet.Trigger.Factor", t.Factor, "is not a finite number")
+		case !ok:
 			bad.add("Fleet.Trigger.Factor", t.Factor, rule)
 		}
 	}

@@ -7,6 +7,10 @@ const (
 	fewestSteps     = 20      // steps in a timeout, where the waits are so long that stepsPerTimeout would be too many
 	longestRing     = 50_000  // steps that a wait may take
 	maxFluidSteps   = 300_000 // of one computation
+	// allWork is how much all computations of a certificate may do, and oneWork each of them: in steps times the attempts of a
+	// run that a step goes through. It is a second or so.
+	allWork = 60_000_000
+	oneWork = allWork / 5
 )
 
 // fluid computes what becomes of a fleet when its runs flow: λ·dt of them begin in every step of dt, and those that are
@@ -20,6 +24,7 @@ type fluid struct {
 	purse          *purse
 	gust           gust
 	attempts       float64 // of a run while all fail and the budgets hold nothing: a storm feeds itself iff rate·attempts > capacity
+	work           *int    // that is left
 }
 
 // trouble is a trigger in the terms of the fluid. It begins at second 0.
@@ -47,7 +52,7 @@ type gust struct{ size, lasts float64 }
 // flow is what the fluid comes to.
 type flow struct {
 	recovers bool
-	decided  bool    // false where the steps did not suffice
+	decided  bool    // false where the work that is allowed did not suffice
 	recovery float64 // seconds from the trouble's end until the last attempt that failed was sent
 	longest  float64 // the longest time, in seconds, from the sending of an attempt to its end at the server
 	failed   bool    // some attempt failed
@@ -68,12 +73,10 @@ func (f fluid) run() flow {
 	}
 	r := &running{fluid: f, dt: dt, stages: f.storm.stages}
 	r.ring = 2 + int(math.Ceil(timeout/dt)) + int(min(math.Ceil(longestWait/dt), longestRing))
-	r.slopes = make([][]float64, len(r.stages))
-	r.failing = make([][]float64, len(r.stages))
-	for i := range r.stages {
-		r.slopes[i] = make([]float64, r.ring)
-		r.failing[i] = make([]float64, r.ring)
-	}
+	r.slopes = make([]float64, r.ring*len(r.stages))
+	r.failing = make([]float64, r.ring*len(r.stages))
+	r.waits = r.onRing()
+	*r.work -= r.ring * len(r.stages) / 4 // to make and to clear all this
 	r.levels = make([]float64, len(r.stages))
 	r.successes = make([]float64, int(math.Ceil(timeout/dt))+2)
 	r.whole = f.storm.feeds(math.Inf(1))
@@ -91,21 +94,25 @@ type running struct {
 	dt        float64
 	stages    []stage
 	ring      int
-	slopes    [][]float64 // by stage and step: the change of the rate at which retries arrive
-	levels    []float64   // by stage: that rate, in attempts a step
-	failing   [][]float64 // by stage and step: attempts whose client gives up
-	successes []float64   // by step
-	queue     float64     // attempts
-	doomed    float64     // attempts that will be given up
-	forever   float64     // a storm of so many seconds without one success cannot end by itself
-	whole     float64     // seconds from the first attempt of a run to its last
-	ends      bool        // no storm feeds itself
+	slopes    []float64     // by step and stage: the change of the rate at which retries arrive
+	levels    []float64     // by stage: that rate, in attempts a step
+	waits     [][]ringPiece // by stage
+	failing   []float64     // by step and stage: attempts whose client gives up
+	successes []float64     // by step
+	queue     float64       // attempts
+	doomed    float64       // attempts that will be given up
+	forever   float64       // a storm of so many seconds without one success cannot end by itself
+	whole     float64       // seconds from the first attempt of a run to its last
+	ends      bool          // no storm feeds itself
 }
 
 func (r *running) through() flow {
 	var out flow
 	lastFailure, lastSuccess, looked := math.Inf(-1), 0.0, math.Inf(-1)
-	for step := 0; step < maxFluidSteps; step++ {
+	often := max(r.storm.timeout, float64(r.ring)*r.dt/4) // to look ahead costs as much as the ring is long
+	step, steps := 0, r.steps()
+	defer func() { r.spare(steps - step) }()
+	for ; step < steps; step++ {
 		now := float64(step) * r.dt
 		r.shorten(now, lastSuccess)
 		r.purse.at(now)
@@ -123,7 +130,7 @@ func (r *running) through() flow {
 			}
 			out.failed = true
 			lastFailure = now
-			r.failing[i][(step+max(int(r.stages[i].timeout/r.dt), 1))%r.ring] += mass
+			r.failing[(step+max(int(r.stages[i].timeout/r.dt), 1))%r.ring*len(r.stages)+i] += mass
 			r.doomed += mass
 		}
 		if sent {
@@ -136,7 +143,7 @@ func (r *running) through() flow {
 		r.queue = max(r.queue+arriving-float64(r.capacityAt(now)*r.dt), 0)
 
 		calm := now >= r.trouble.ends() && now >= r.gust.lasts
-		if calm && r.doomed < 1e-6*r.rate*r.dt && (looked < lastFailure || now-looked > r.storm.timeout) {
+		if calm && r.doomed < 1e-6*r.rate*r.dt && now-looked > often {
 			looked = now
 			if r.settled(step) {
 				out.recovers, out.decided = true, true
@@ -160,18 +167,46 @@ func (r *running) through() flow {
 		}
 	}
 	// The steps did not suffice. What is left is told by law: the queue drains in a straight line once the tokens are spent.
-	now := float64(maxFluidSteps) * r.dt
-	out.recovers = r.ends || r.queue < r.storm.timeout*r.capacity
-	if load := r.rate * r.attempts; r.ends {
-		if r.purse != nil {
-			r.queue += r.purse.stored()
+	now := float64(step) * r.dt
+	left := max(r.trouble.lasts-now, 0)
+	growth := float64(r.rate*r.trouble.arrive*r.attempts) - float64(r.capacity*r.trouble.work)
+	queue := r.queue + max(growth, 0)*left
+	out.recovers = r.ends || queue < r.storm.timeout*r.capacity
+	if left == 0 && r.doomed < 1e-6*r.rate*r.dt { // nothing fails now, and perhaps nothing will
+		if out.failed {
+			out.recovery = max(lastFailure+r.dt-r.trouble.lasts, 0)
 		}
-		left := max(r.trouble.lasts-now, 0)
-		growth := float64(r.rate*r.trouble.arrive*r.attempts) - float64(r.capacity*r.trouble.work)
-		r.queue += max(growth, 0) * left
-		out.recovery = max(now+left-r.trouble.lasts, 0) + max(r.queue-r.storm.timeout*r.capacity, 0)/(r.capacity-load)
+		return out
+	}
+	if r.ends {
+		if r.purse != nil {
+			queue += r.purse.stored()
+		}
+		load := r.rate * r.attempts
+		out.recovery = max(now+left-r.trouble.lasts, 0) + max(queue-r.storm.timeout*r.capacity, 0)/(r.capacity-load)
 	}
 	return out
+}
+
+// steps returns how many steps may be made, and takes their work from what is left.
+func (r *running) steps() int {
+	steps := min(maxFluidSteps, max(min(*r.work, oneWork), 0)/r.perStep())
+	*r.work -= steps * r.perStep()
+	return steps
+}
+
+// spare gives the work of steps back that were not needed.
+func (r *running) spare(steps int) { *r.work += steps * r.perStep() }
+
+func (r *running) perStep() int {
+	each := len(r.stages) + 2
+	for _, pieces := range r.waits {
+		each += len(pieces) / 4
+	}
+	if r.purse != nil {
+		each += len(r.purse.levels) / 4
+	}
+	return each
 }
 
 // shorten takes the part of a long trouble out in which nothing happens but that the queue grows.
@@ -196,10 +231,10 @@ func (r *running) arrivals(step int, now float64) float64 {
 	}
 	r.levels[0] = r.rate * r.dt * factor
 	all := r.levels[0]
-	at := step % r.ring
+	at := step % r.ring * len(r.stages)
 	for i := 1; i < len(r.levels); i++ {
-		r.levels[i] += r.slopes[i][at]
-		r.slopes[i][at] = 0
+		r.levels[i] += r.slopes[at+i]
+		r.slopes[at+i] = 0
 		if r.levels[i] < 1e-12*r.levels[0] { // what rounding has left
 			r.levels[i] = 0
 		}
@@ -235,53 +270,85 @@ func (r *running) capacityAt(now float64) float64 {
 
 // giveUp lets the clients whose timeout is over ask for a retry.
 func (r *running) giveUp(step int) {
-	at := step % r.ring
+	at := step % r.ring * len(r.stages)
 	wanted := 0.0
 	for i := range r.stages {
-		if mass := r.failing[i][at]; mass > 0 {
+		if mass := r.failing[at+i]; mass > 0 {
 			r.doomed -= mass
 			wanted += mass * r.stages[i].goes
 		}
 	}
 	if wanted == 0 {
 		for i := range r.stages {
-			r.failing[i][at] = 0
+			r.failing[at+i] = 0
 		}
 		return
 	}
 	share := r.purse.withdraw(wanted) / wanted
 	for i, g := range r.stages {
-		mass := r.failing[i][at] * g.goes * share
-		r.failing[i][at] = 0
+		mass := r.failing[at+i] * g.goes * share
+		r.failing[at+i] = 0
 		if mass == 0 {
 			continue
 		}
 		to := min(i+1, len(r.stages)-1)
-		for _, w := range g.waits {
-			from := 1 + int(w.lo/r.dt)
-			until := max(1+int(w.hi/r.dt), from+1)
-			from, until = min(from, r.ring-2), min(until, r.ring-1)
-			slope := mass * w.share / float64(until-from)
-			r.slopes[to][(step+from)%r.ring] += slope
-			r.slopes[to][(step+until)%r.ring] -= slope
+		for _, w := range r.waits[i] {
+			from, until := at+w.from, at+w.until
+			if from >= len(r.slopes) {
+				from -= len(r.slopes)
+			}
+			if until >= len(r.slopes) {
+				until -= len(r.slopes)
+			}
+			slope := mass * w.slope
+			r.slopes[from+to] += slope
+			r.slopes[until+to] -= slope
 		}
 	}
 }
 
+// ringPiece is a piece of a wait as the ring has it: places from now on, and what a mass of 1 makes retries rise by there.
+type ringPiece struct {
+	from, until int
+	slope       float64
+}
+
+// onRing returns the waits after each stage. What is beyond the ring is taken for its end.
+func (r *running) onRing() [][]ringPiece {
+	all := make([][]ringPiece, len(r.stages))
+	for i, g := range r.stages {
+		for _, w := range g.waits {
+			from, until := min(w.lo/r.dt, float64(r.ring-3)), min(w.hi/r.dt, float64(r.ring-2))
+			p := ringPiece{from: 1 + int(from), until: 1 + int(until)}
+			p.until = max(p.until, p.from+1)
+			p.slope = w.share / float64(p.until-p.from)
+			p.from, p.until = p.from*len(r.stages), p.until*len(r.stages)
+			if last := len(all[i]) - 1; last >= 0 && all[i][last].from == p.from && all[i][last].until == p.until {
+				all[i][last].slope += p.slope
+				continue
+			}
+			all[i] = append(all[i], p)
+		}
+	}
+	return all
+}
+
 // settled reports whether none of the retries to come will fail: nothing does until they make a queue that is too long.
 func (r *running) settled(step int) bool {
-	shortest := math.Inf(1)
-	for _, g := range r.stages {
-		shortest = min(shortest, g.timeout)
+	shortest := r.stages[0].timeout
+	for i, g := range r.stages {
+		if i > 0 && r.comes(i) {
+			shortest = min(shortest, g.timeout)
+		}
 	}
 	queue, coming := r.queue, 0.0
 	for _, level := range r.levels {
 		coming += level
 	}
 	for ahead := 1; ahead < r.ring; ahead++ {
-		at := (step + ahead) % r.ring
-		for i := 1; i < len(r.slopes); i++ {
-			coming += r.slopes[i][at]
+		at := (step + ahead) % r.ring * len(r.stages)
+		for _, slope := range r.slopes[at+1 : at+len(r.stages)] {
+			coming += slope
 		}
 		queue = max(queue+coming-float64(r.capacity*r.dt), 0)
 		if (queue+coming)/r.capacity+r.service > shortest {
@@ -289,6 +356,20 @@ func (r *running) settled(step int) bool {
 		}
 	}
 	return true
+}
+
+// comes reports whether there is a retry of a stage to come. What rounding has left is none: a deadline may leave a late attempt
+// less time than the backend takes, and it would never be settled.
+func (r *running) comes(stage int) bool {
+	if r.levels[stage] > 0 {
+		return true
+	}
+	for at := stage; at < len(r.slopes); at += len(r.stages) {
+		if r.slopes[at] > 1e-12*r.levels[0] {
+			return true
+		}
+	}
+	return false
 }
 
 // steady reports whether all attempts have failed for so long that their number no longer changes, and the budgets hold nothing

@@ -12,7 +12,7 @@ type Law uint8
 const (
 	// Overload: λ ≥ μ. The runs alone are more than the backend completes, so that its queue never drains.
 	Overload Law = iota + 1
-	// SlowService: one attempt takes the backend longer than T, so that none ever succeeds.
+	// SlowService: one attempt takes the backend T or longer, so that none ever succeeds.
 	SlowService
 	// NoTimeout: no client ever gives up, so that no work is wasted and nothing is retried; the queue drains whenever λ < μ.
 	NoTimeout
@@ -20,7 +20,7 @@ const (
 	// μ/A. Below it a fleet is Safe; above it a trigger that is large enough makes it Metastable. (HotOS 2021, section 2.)
 	HiddenCapacity
 	// SuccessFunded: a budget that only successes fund pays for no retries in a storm but those stored, S, and the Trickle's.
-	// Then A is 1 plus Trickle's share, and the fleet recovers after (λ·D + S − μ·T)/(μ − λ) from a stall.
+	// Then A is 1 plus Trickle's share, and the fleet recovers once S is spent: after (λ·D + S − μ·T)/(μ − λ) from a stall.
 	SuccessFunded
 	// TriggerBelowTimeout: at its longest the queue that the trigger leaves makes attempts wait for less than T. None fails, so
 	// that nothing is retried.

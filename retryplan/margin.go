@@ -48,7 +48,7 @@ func (c *certifier) distance(found finding, worse float64, by func(float64) chan
 	same := func(x float64) bool {
 		ch := by(x)
 		ch.chance = worse * blur
-		if c.chancy(found, ch.rate) {
+		if c.chancy(found, ch.rate) || c.work <= 0 {
 			return false
 		}
 		got := c.find(ch)
@@ -61,7 +61,7 @@ func (c *certifier) distance(found finding, worse float64, by func(float64) chan
 	if worse < 0 {
 		hi = 1 - 1e-3
 	}
-	if same(hi) {
+	if same(hi) && c.work > 0 {
 		return 1
 	}
 	for hi-lo > 1./64 {
@@ -70,6 +70,9 @@ func (c *certifier) distance(found finding, worse float64, by func(float64) chan
 		} else {
 			hi = mid
 		}
+	}
+	if c.work <= 0 {
+		return 0
 	}
 	if worse < 0 {
 		return lo
@@ -104,10 +107,23 @@ func (c *certifier) excursions(rate float64) float64 {
 // tail returns the share of attempts that wait for the timeout though there is no trigger. It is about exp(−θt) in the M/D/c
 // queue, where λ·(exp(θ/μ) − 1) = θ.
 func (c *certifier) tail(rate float64) float64 {
-	load := rate / c.fleet.Capacity
-	if load >= 1 {
+	if rate >= c.fleet.Capacity {
 		return 1
 	}
+	wait := max(c.storm.timeout-c.service(), 0)
+	return exp(-c.decay(rate) * wait)
+}
+
+// quiet returns how many seconds attempts may wait, at a rate below Capacity, without random arrivals alone making them wait for
+// longer more often than tooFew times while they are watched.
+func (c *certifier) quiet(rate float64) float64 {
+	idle := 1 - rate/c.fleet.Capacity
+	return max(math.Log(watched*c.fleet.Capacity*idle*idle/tooFew), 0) / c.decay(rate)
+}
+
+// decay returns θ at a rate below Capacity.
+func (c *certifier) decay(rate float64) float64 {
+	load := rate / c.fleet.Capacity
 	lo, hi := 0.0, 700.0 // load·(exp(x) − 1) − x is negative from 0 to the root
 	for range 60 {
 		if mid := (lo + hi) / 2; load*(exp(mid)-1) < mid {
@@ -116,6 +132,5 @@ func (c *certifier) tail(rate float64) float64 {
 			hi = mid
 		}
 	}
-	wait := max(c.storm.timeout-c.service(), 0)
-	return exp(-lo * c.fleet.Capacity * wait)
+	return max(lo, 1e-15) * c.fleet.Capacity
 }

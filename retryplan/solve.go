@@ -2,6 +2,7 @@ package retryplan
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -22,13 +23,15 @@ type Requirements struct {
 	Success float64
 	// P99 is the most that the 99th percentile of a run's time may be. Zero means not required.
 	P99 time.Duration
-	// WorstCase is the most that any run may take. Zero means not required.
+	// WorstCase is the most that any run may take; with an Outage that is one whose attempts all fail, also where Failure is 0.
+	// Zero means not required.
 	WorstCase time.Duration
 	// Load is the most attempts a run may make on average at Failure, 1 or more. Zero means not required.
 	Load float64
 	// Fleet and its trigger have to be survived: the certificate must be Safe or Vulnerable, and the backend must bear the
-	// load of Failure. Its Budget, if any, is kept and must pay for the retries at Failure; without one Solve may add one. Nil
-	// means not required.
+	// load of Failure. Its Budget, if any, is kept and must pay for the retries at Failure and a tenth more; without one Solve
+	// may add one. Its Deadline is that of the runs: a success counts until then, no run is longer, and the attempt after an
+	// Outage has to begin before it, however long the waits turn out. Nil means not required.
 	Fleet *Fleet
 }
 
@@ -40,43 +43,72 @@ type Solution struct {
 	Policy retry.Policy
 	// Budget is what the policy needs beside it; nil where none is needed.
 	Budget *retry.BudgetConfig
-	// Binding is the requirement that is met with the least to spare: loosening it would allow a better policy.
+	// Binding is the requirement that is met with the least to spare: loosening it would allow a better policy. A Fleet whose
+	// margin no policy changes, as where it is only Capacity above Rate, does not bind; where nothing else is required Binding
+	// is empty.
 	Binding Requirement
-	// Plan is the policy's plan at Requirements.Failure.
+	// Plan is the policy's plan at Requirements.Failure, within the Fleet's Deadline.
 	Plan *Plan
 	// Certificate and Simulation are the policy's with Requirements.Fleet; nil without one.
 	Certificate *Certificate
 	Simulation  *Result
 }
 
-// Solve returns a policy that meets r, checked by New and, where a Fleet is required, by Certify and Simulate. Where there is
-// none it returns an *InfeasibleError. Other errors are *FieldError, and ctx's cause when ctx ends before Simulate does.
+// Solve returns a policy that meets r, checked by New and, where a Fleet is required, by Certify and Simulate. A simulation
+// overrules a certificate whose Margin is below 0.05, where chance may decide, and any where the fleet it shows is in a storm at
+// its end. Where there is no policy it returns an *InfeasibleError. Other errors are *FieldError, and ctx's cause when ctx ends
+// first.
 //
 // It looks among policies that a reader understands at a glance: up to 64 attempts, exponential waits that double, from a
 // round Base of 1ms to 24h, with full jitter, or where an Outage has to be bridged with equal or ratio jitter, whose waits have
 // a floor; an AttemptTimeout with one or two digits or none; a Cap where there are many attempts; and a TTL where WorstCase
 // cannot be met otherwise. "None exists" is said of these. Of those that do it prefers few attempts and room to spare in
-// every requirement.
+// every requirement, and with a Fleet an AttemptTimeout, of three times the 99th percentile of Duration and of what random
+// arrivals make attempts wait: clients that never give up are safe, but hang.
 //
-// Solve takes well under a second, and the time of the simulation where a Fleet is required.
+// Solve takes a fraction of a second, and up to three or so where P99, a Deadline or a Fleet make it look at hundreds of
+// policies one by one; then it may give up before it has looked at all, which the InfeasibleError says. Simulations where a Fleet
+// is required come on top.
 func Solve(ctx context.Context, r Requirements) (Solution, error) {
 	if err := r.check(); err != nil {
 		return Solution{}, err
 	}
 	s := newSolver(ctx, r)
-	for _, o := range s.search(s.all) {
-		solution, ok, err := s.prove(o)
+	var first *refusal
+	for i, o := range s.search(s.all) {
+		if i == mostProofs {
+			break
+		}
+		solution, refused, err := s.prove(o)
 		if err != nil {
 			return Solution{}, err
 		}
-		if ok {
+		if refused == nil {
 			return solution, nil
 		}
+		if first == nil {
+			first = refused
+		}
+	}
+	var infeasible *InfeasibleError
+	if first != nil {
+		infeasible = &InfeasibleError{A: first.by, Why: "policies were found that should meet all that is required, but none passes its proof: " + first.text}
+	} else {
+		infeasible = s.conflict()
 	}
 	if err := context.Cause(ctx); err != nil {
 		return Solution{}, err
 	}
-	return Solution{}, s.conflict()
+	return Solution{}, infeasible
+}
+
+// mostProofs is how many options are tried: what ten simulations refuse is none.
+const mostProofs = 10
+
+// refusal says which requirement is not met, and why.
+type refusal struct {
+	by   Requirement
+	text string
 }
 
 // check returns every bad field of r.
@@ -111,41 +143,72 @@ func (r *Requirements) check() error {
 }
 
 // prove checks an option by what the package says of it, rather than by the formulas that found it.
-func (s *solver) prove(o *option) (Solution, bool, error) {
-	plan, err := New(o.policy, s.model())
-	if err != nil {
-		return Solution{}, false, err
+func (s *solver) prove(o *option) (Solution, *refusal, error) {
+	if s.ctx.Err() != nil {
+		return Solution{}, nil, context.Cause(s.ctx)
 	}
-	f := figures{success: plan.Success, load: plan.Load, worst: plan.WorstCase, outage: o.outage, p99: plan.Elapsed.Quantile(0.99)}
-	const rounding = 1e-9
-	f.success += rounding
-	f.load -= rounding
-	if !s.meets(f, s.all&^needFleet) {
-		return Solution{}, false, nil
+	plan, err := New(o.policy, s.model(s.all))
+	if err != nil {
+		return Solution{}, nil, err
+	}
+	f := planned(plan)
+	if f.outage = o.outage; s.all&needOutage != 0 {
+		f.worst = max(f.worst, o.worst)
+	}
+	const slip = 1e-9
+	f.success += slip
+	f.load -= slip
+	for _, n := range namedNeeds {
+		if !s.meets(f, s.all&n.need) {
+			return Solution{}, &refusal{n.name, fmt.Sprintf("the plan of %v does not meet %s", o.policy, s.required(n.need))}, nil
+		}
 	}
 	solution := Solution{Policy: o.policy, Budget: o.budget, Binding: s.binding(o), Plan: plan}
 	if s.all&needFleet == 0 {
-		return solution, true, nil
+		return solution, nil, nil
 	}
 	target := *s.r.Fleet
 	target.Budget = o.budget
 	certificate, err := Certify(o.policy, target)
-	if err != nil || !certificate.Verdict.Survives() {
-		return Solution{}, false, err
+	if err != nil {
+		return Solution{}, nil, err
+	}
+	if !certificate.Verdict.Survives() {
+		return Solution{}, &refusal{"Fleet", fmt.Sprintf("with %v, it is %v", o.policy, certificate.Verdict)}, nil
 	}
 	solution.Certificate = &certificate
 	result, err := Simulate(s.ctx, target.Scenario(o.policy, 1))
 	if err != nil {
-		return Solution{}, false, err
+		return Solution{}, nil, err
 	}
 	solution.Simulation = &result
-	return solution, result.Recovered || target.Trigger.Kind == 0, nil
+	switch {
+	case storms(&result, target.Rate):
+	case certificate.Margin >= 0.05 || result.Recovered || target.Trigger.Kind == 0:
+		return solution, nil, nil
+	}
+	return Solution{}, &refusal{"Fleet", fmt.Sprintf("with %v, it does not recover in a simulation", o.policy)}, nil
+}
+
+// storms reports whether a simulated fleet hardly succeeds at its end: in the last 20 s, or where few runs begin, while the last
+// 50 did.
+func storms(r *Result, rate float64) bool {
+	from := r.Simulated - max(20*time.Second, seconds(50/rate))
+	offered, goodput := 0, 0
+	for _, p := range r.Series {
+		if p.Start >= from {
+			offered += p.Offered
+			goodput += p.Goodput
+		}
+	}
+	return offered >= 20 && float64(goodput) < 0.1*float64(offered)
 }
 
 // InfeasibleError says that no policy meets the requirements.
 type InfeasibleError struct {
-	// A and B conflict: there is a policy for either of them, but none for both. B is empty where no policy meets A alone.
-	// Where there is a policy for any two requirements, but none for all, A and B are two of which either had to be given up.
+	// A and B conflict: there is a policy for either of them, but none for both. B is empty where no policy meets A alone, and
+	// where policies were found that should meet all requirements, but A was not proven of any. Where there is a policy for any
+	// two requirements, but none for all, A and B are two of those that conflict.
 	A, B Requirement
 	// Why says so with figures, in one sentence.
 	Why string

@@ -1,6 +1,7 @@
 package retryplan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -29,6 +30,7 @@ type option struct {
 	budget *retry.BudgetConfig
 	figures
 	margin float64 // of the certificate
+	binds  bool    // retries make it less, as far as margins are exact, than Capacity above Rate leaves to any policy
 	score  float64
 }
 
@@ -36,6 +38,13 @@ type option struct {
 type figures struct {
 	success, load      float64
 	p99, worst, outage time.Duration
+	// cut says that a deadline may end runs, so that success and load are bounds from above, and a Plan knows better.
+	cut bool
+}
+
+// planned returns the figures that a plan has, all but outage.
+func planned(p *Plan) figures {
+	return figures{success: p.InTime, load: p.Load, worst: p.WorstCase, p99: p.Elapsed.Quantile(0.99)}
 }
 
 // member returns the policy of the family with so many attempts. Waits that would go on doubling are capped: from the sixth
@@ -55,14 +64,19 @@ func member(attempts int, base, timeout time.Duration, jitter retry.JitterMode) 
 	return p
 }
 
-// closed returns the figures that have a closed form for a policy without TTL, all but p99. With φ = 1 − (1−f)·P(D ≤ T), the
-// probability that an attempt fails or is cut off, n attempts succeed with 1 − φⁿ and are (1−φⁿ)/(1−φ) on average
-// (a geometric distribution cut off at n).
-func (s *solver) closed(p retry.Policy) figures {
+// closed returns the figures that have a closed form for a policy without TTL, all but p99, within the deadline of the set. With
+// φ = 1 − (1−f)·P(D ≤ T), the probability that an attempt fails or is cut off, n attempts succeed with 1 − φⁿ and are
+// (1−φⁿ)/(1−φ) on average (a geometric distribution cut off at n).
+func (s *solver) closed(p retry.Policy, set needs) figures {
 	good, longest := 1-s.r.Failure, s.r.Duration.Max()
-	if p.AttemptTimeout > 0 {
-		good *= s.r.Duration.CDF(p.AttemptTimeout)
-		longest = min(longest, p.AttemptTimeout)
+	deadline := s.deadline(set)
+	timeout := p.AttemptTimeout
+	if deadline > 0 && (timeout == 0 || deadline < timeout) {
+		timeout = deadline
+	}
+	if timeout > 0 {
+		good *= s.r.Duration.CDF(timeout)
+		longest = min(longest, timeout)
 	}
 	n := p.MaxAttempts
 	f := figures{load: float64(n)}
@@ -75,14 +89,29 @@ func (s *solver) closed(p retry.Policy) figures {
 	for range n {
 		f.worst = saturatingAdd(f.worst, longest)
 	}
+	if deadline > 0 {
+		f.cut = f.worst >= deadline
+		f.worst = min(f.worst, deadline)
+		if hi >= deadline {
+			// No history steps over what is left after the longest wait.
+			longestWait := time.Duration(0)
+			for i := 1; i < p.MaxAttempts; i++ {
+				_, wait := p.Bounds(i)
+				longestWait = max(longestWait, wait)
+			}
+			f.outage = max(min(f.outage, deadline-longestWait), 0)
+		}
+	}
 	return f
 }
 
-// timeouts returns the AttemptTimeouts of the family, the longest first: none, and round ones from where one attempt in ten is
-// in time to where all but one in a million are, as well as what WorstCase leaves each of n attempts.
-func (s *solver) timeouts() []time.Duration {
+// timeouts returns the AttemptTimeouts of the family: none, and round ones from where one attempt in ten is in time to where
+// all but one in a million are, as well as what WorstCase or a deadline leaves each of n attempts. The longest are first, but
+// with a fleet those are that are nearest to what is sensible there, and none is last.
+func (s *solver) timeouts(set needs) []time.Duration {
 	d := s.r.Duration
 	var all []time.Duration
+	fleet := set&needFleet != 0
 	if longest := d.Max(); longest > 0 {
 		from, to := d.At(0.1), d.At(1-1e-6)
 		for unit := time.Millisecond; unit <= 100*time.Hour; unit *= 10 {
@@ -105,14 +134,50 @@ func (s *solver) timeouts() []time.Duration {
 			}
 		}
 	}
-	if f := s.r.Fleet; f != nil {
-		// A timeout below what the backend takes for one attempt lets none succeed.
-		service := inNanoseconds(float64(f.workers()) / f.Capacity)
-		all = slices.DeleteFunc(all, func(t time.Duration) bool { return t < service })
+	if fleet {
+		deadline := s.deadline(set)
+		for n := range 4 {
+			if t := cutOff(deadline/time.Duration(n+1)-1, 1); t > 0 {
+				all = append(all, t)
+			}
+		}
+		all = append(all, s.usualTimeout, 2*s.usualTimeout, 5*s.usualTimeout, cutOff(s.usualTimeout/2, 1), cutOff(s.usualTimeout/5, 1))
+		// A timeout up to what the backend takes for one attempt lets none succeed.
+		service := s.r.Fleet.service()
+		all = slices.DeleteFunc(all, func(t time.Duration) bool { return t <= service || deadline > 0 && t >= deadline })
 	}
-	slices.SortFunc(all, func(x, y time.Duration) int { return int(min(max(y-x, -1), 1)) })
-	return append([]time.Duration{0}, slices.Compact(all)...)
+	slices.SortFunc(all, func(x, y time.Duration) int { return cmp.Compare(y, x) })
+	all = slices.Compact(all)
+	if !fleet {
+		return append([]time.Duration{0}, all...)
+	}
+	slices.SortStableFunc(all, func(x, y time.Duration) int { return cmp.Compare(apart(x, s.usualTimeout), apart(y, s.usualTimeout)) })
+	return append(all, 0)
 }
+
+// fleetTimeout returns a timeout that suits a fleet: three times what 99 % of the attempts take, or where that is more, long
+// enough that random arrivals at a tenth more than Rate hardly ever make one wait for it, to one digit.
+func (s *solver) fleetTimeout() time.Duration {
+	f := s.r.Fleet
+	t := saturatingAdd(s.r.Duration.At(0.99), 0)
+	t = saturatingAdd(t, saturatingAdd(t, t))
+	if f.Rate < f.Capacity {
+		c := &certifier{fleet: *f}
+		t = max(t, saturatingAdd(seconds(c.quiet(min(1.1*f.Rate, (f.Rate+f.Capacity)/2))), f.service()))
+	}
+	t = min(max(t, time.Millisecond), time.Hour)
+	if short := cutOff(t, 1); short < t {
+		unit := time.Duration(1)
+		for short/unit >= 10 {
+			unit *= 10
+		}
+		t = short + unit
+	}
+	return t
+}
+
+// apart returns how many decades two durations above 0 are apart.
+func apart(x, y time.Duration) float64 { return math.Abs(math.Log10(float64(x) / float64(y))) }
 
 // cutOff returns d cut off after so many digits.
 func cutOff(d time.Duration, n int) time.Duration {

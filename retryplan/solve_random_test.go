@@ -196,9 +196,19 @@ func FuzzSolve(f *testing.F) {
 }
 
 func BenchmarkSolve(b *testing.B) {
-	r := retryplan.Requirements{Failure: 0.1, Duration: retryplan.LogNormal(30*time.Millisecond, 200*time.Millisecond), Success: 0.999,
-		P99: time.Second, WorstCase: 2 * time.Second}
-	for b.Loop() {
-		_, _ = retryplan.Solve(context.Background(), r)
+	slow := retryplan.LogNormal(20*time.Millisecond, 200*time.Millisecond)
+	stall := retryplan.Trigger{Kind: retryplan.Stall, For: 10 * time.Second}
+	for name, r := range map[string]retryplan.Requirements{
+		"solved":            {Failure: 0.1, Duration: slow, Success: 0.999, P99: time.Second, WorstCase: 2 * time.Second},
+		"fleet":             {Failure: 0.1, Success: 0.999, Fleet: &retryplan.Fleet{Rate: 70, Capacity: 100, Deadline: 2 * time.Second, Trigger: stall}},
+		"outage and P99":    {Failure: 0.3, Outage: 123 * time.Second, P99: 7 * time.Second, WorstCase: 200 * time.Second, Duration: slow},
+		"deadline":          {Failure: 0.3, Success: 0.9999, P99: time.Second, Duration: slow, Fleet: &retryplan.Fleet{Rate: 70, Capacity: 110, Deadline: 2 * time.Second, Trigger: stall}},
+		"outage in a fleet": {Failure: 0.2, Success: 0.99, Outage: 3 * time.Second, Fleet: &retryplan.Fleet{Rate: 100, Capacity: 200, Deadline: 5 * time.Second, Trigger: stall}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				_, _ = retryplan.Solve(context.Background(), r)
+			}
+		})
 	}
 }

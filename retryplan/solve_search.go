@@ -1,6 +1,7 @@
 package retryplan
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -40,14 +41,28 @@ func (r *Requirements) needs() (all needs) {
 // enoughPlans is how many plans a search makes before it is content with what it has found.
 const enoughPlans = 100
 
+// How much a search and what explains its failure may look at, in plans of one attempt: a millisecond or so each.
+const (
+	searchEffort   = 1200
+	conflictEffort = 1200
+	eachEffort     = 300 // of these, one search
+	bestEffort     = 200
+	workPerEffort  = 100_000 // of fluids
+)
+
 // solver searches the family. It remembers what was expensive to know.
 type solver struct {
-	ctx       context.Context
-	r         Requirements
-	all       needs
-	choices   []time.Duration // of AttemptTimeout
-	quantiles map[memberKey]time.Duration
-	fleets    map[memberKey]verdictOf
+	ctx          context.Context
+	r            Requirements
+	all          needs
+	choices      map[bool][]time.Duration // of AttemptTimeout, without and with a fleet
+	usualTimeout time.Duration            // with a fleet
+	plans        map[planKey]figures
+	fleets       map[memberKey]verdictOf
+	effort       int       // that is left
+	short        bool      // effort did not suffice
+	unsure       bool      // nor did that of the last search of conflict that found nothing
+	refused      shortfall // of the search: how near the fleet came
 }
 
 type memberKey struct {
@@ -56,21 +71,39 @@ type memberKey struct {
 	jitter             retry.JitterMode
 }
 
-// verdictOf is how the fleet fares with a policy.
-type verdictOf struct {
-	budget *retry.BudgetConfig
-	margin float64
-	ok     bool
+type planKey struct {
+	memberKey
+	deadline time.Duration
 }
 
 func newSolver(ctx context.Context, r Requirements) *solver {
-	s := &solver{ctx: ctx, r: r, all: r.needs(), quantiles: map[memberKey]time.Duration{}, fleets: map[memberKey]verdictOf{}}
-	s.choices = s.timeouts()
+	s := &solver{ctx: ctx, r: r, all: r.needs(), plans: map[planKey]figures{}, fleets: map[memberKey]verdictOf{}, effort: searchEffort}
+	s.choices = map[bool][]time.Duration{false: s.timeouts(0)}
+	if r.Fleet != nil {
+		s.usualTimeout = s.fleetTimeout()
+		s.choices[true] = s.timeouts(needFleet)
+	}
 	return s
 }
 
-func (s *solver) model() Model {
-	return Model{Failure: []float64{s.r.Failure}, Duration: s.r.Duration, Horizon: mostSolved}
+// deadline returns that of the fleet where a set has it, else 0.
+func (s *solver) deadline(set needs) time.Duration {
+	if set&needFleet == 0 {
+		return 0
+	}
+	return s.r.Fleet.Deadline
+}
+
+func (s *solver) model(set needs) Model {
+	return Model{Failure: []float64{s.r.Failure}, Duration: s.r.Duration, Deadline: s.deadline(set), Horizon: mostSolved}
+}
+
+// over reports whether nobody waits any more, or nothing more may be looked at.
+func (s *solver) over() bool {
+	if s.effort <= 0 {
+		s.short = true
+	}
+	return s.short || s.ctx.Err() != nil
 }
 
 func keyOf(p retry.Policy) memberKey {
@@ -79,35 +112,24 @@ func keyOf(p retry.Policy) memberKey {
 
 // search returns the options that meet a set of requirements, the best first, and none where there is none.
 func (s *solver) search(set needs) []*option {
+	s.refused = shortfall{}
 	jitters := []retry.JitterMode{retry.FullJitter}
 	if set&needOutage != 0 {
 		jitters = []retry.JitterMode{retry.EqualJitter, retry.RatioJitter}
 	}
 	var found []*option
 	for _, jitter := range jitters {
-		for _, timeout := range s.choices {
+		for _, timeout := range s.choices[set&needFleet != 0] {
 			found = append(found, s.attemptsFor(set, timeout, jitter)...)
-			if s.ctx.Err() != nil {
-				return nil
-			}
-			if slices.ContainsFunc(found, (*option).ample) || len(found) > 0 && len(s.quantiles) > enoughPlans {
-				break // shorter timeouts are no simpler
+			if s.over() || slices.ContainsFunc(found, (*option).ample) || len(found) > 0 && len(s.plans) > enoughPlans {
+				break // other timeouts are no simpler
 			}
 		}
 	}
 	if len(found) == 0 && set&needWorst != 0 && set&needOutage == 0 {
 		found = s.bounded(set)
 	}
-	slices.SortStableFunc(found, func(x, y *option) int {
-		switch {
-		case x.score > y.score:
-			return -1
-		case x.score < y.score:
-			return 1
-		default:
-			return 0
-		}
-	})
+	slices.SortStableFunc(found, func(x, y *option) int { return cmp.Compare(y.score, x.score) })
 	return found
 }
 
@@ -121,10 +143,10 @@ func (s *solver) attemptsFor(set needs, timeout time.Duration, jitter retry.Jitt
 	case set&needP99 != 0:
 		most = 2 // each costs a few plans
 	}
-	for n := 1; n <= mostSolved && more < most; n++ {
-		f := s.closed(member(n, roundBases[0], timeout, jitter))
+	for n := 1; n <= mostSolved && more < most && !s.over(); n++ {
+		f := s.closed(member(n, roundBases[0], timeout, jitter), set)
 		switch {
-		case set&needLoad != 0 && f.load > s.r.Load:
+		case set&needLoad != 0 && f.load > s.r.Load && !f.cut:
 			return found
 		case set&needSuccess != 0 && f.success < s.r.Success:
 			continue
@@ -149,86 +171,97 @@ func (s *solver) attemptsFor(set needs, timeout time.Duration, jitter retry.Jitt
 // too long for P99.
 func (s *solver) baseFor(set needs, n int, timeout time.Duration, jitter retry.JitterMode) (o *option, late bool) {
 	var policies []retry.Policy
+	cut := false
 	for _, base := range s.bases(n, jitter) {
 		p := member(n, base, timeout, jitter)
-		if f := s.closed(p); s.meets(f, set&^(needP99|needFleet)) {
+		f := s.closed(p, set)
+		if f.cut {
+			f.load = 1
+		}
+		if s.meets(f, set&^(needP99|needFleet)) {
 			policies = append(policies, p)
+			cut = cut || f.cut
 		}
 		if n == 1 {
 			break
 		}
 	}
-	if set&needP99 != 0 && len(policies) > 0 {
-		if s.quantile(policies[0]) > s.r.P99 {
-			return nil, true
+	exact := set&needP99 != 0 || cut
+	if exact && len(policies) > 0 {
+		if policies, late = s.early(set, policies, cut); len(policies) == 0 {
+			return nil, late
 		}
-		early := func(among []retry.Policy, limit time.Duration) []retry.Policy {
-			return among[:sort.Search(len(among), func(i int) bool { return s.quantile(among[i]) > limit })]
-		}
-		// Longer waits than usual are not looked at where the usual ones are early enough.
-		usual := policies
-		if i := slices.IndexFunc(policies, func(p retry.Policy) bool { return p.Base > usualBase }); i > 0 {
-			usual = policies[:i]
-		}
-		if roomy := early(usual, s.r.P99/5*4); len(roomy) > 0 {
-			policies = roomy
-		} else {
-			policies = early(usual, s.r.P99)
-		}
-		policies = policies[len(policies)-1:]
 	}
 	// Of what is allowed the usual Base, or what is nearest to it with a fifth to spare in WorstCase and Outage.
 	var best *option
 	for _, p := range policies {
-		o := &option{policy: p, figures: s.closed(p)}
-		if set&needP99 != 0 {
-			o.p99 = s.quantile(p)
+		o := &option{policy: p, figures: s.closed(p, set)}
+		if exact {
+			outage := o.outage
+			o.figures = s.plan(p, set)
+			o.outage = outage
 		}
 		s.rate(o, set)
 		if best == nil || o.score > best.score {
 			best = o
 		}
 	}
-	if best != nil && set&needFleet != 0 {
-		v := s.survives(best)
-		if !v.ok {
-			return nil, false
-		}
-		best.budget, best.margin = v.budget, v.margin
-		s.rate(best, set)
+	if best != nil && set&needFleet != 0 && !s.survives(best, set) {
+		return nil, false
 	}
 	return best, false
 }
 
+// early returns those of some policies, whose Base ascends, that plans find to be early and successful enough: the one with the
+// longest waits, since with longer waits runs end later and a deadline cuts more of them off; or where a deadline has to keep
+// Load low, all. late is baseFor's.
+func (s *solver) early(set needs, policies []retry.Policy, cut bool) (_ []retry.Policy, late bool) {
+	good := func(p retry.Policy, limit time.Duration) bool {
+		f := s.plan(p, set)
+		return (set&needP99 == 0 || f.p99 <= limit) && (set&needSuccess == 0 || f.success >= s.r.Success)
+	}
+	// Longer waits than usual are not looked at where the usual ones are early enough.
+	usual := policies
+	if i := slices.IndexFunc(policies, func(p retry.Policy) bool { return p.Base > usualBase }); i > 0 {
+		usual = policies[:i]
+	}
+	if cut && set&needLoad != 0 {
+		return slices.DeleteFunc(slices.Clone(usual), func(p retry.Policy) bool { return !s.meets(s.plan(p, set), set&(needP99|needSuccess|needLoad)) }), false
+	}
+	if !good(policies[0], s.r.P99) {
+		return nil, set&needP99 != 0 && s.plan(policies[0], set).p99 > s.r.P99
+	}
+	among := func(limit time.Duration) []retry.Policy {
+		return usual[:sort.Search(len(usual), func(i int) bool { return !good(usual[i], limit) })]
+	}
+	found := among(s.r.P99 / 5 * 4)
+	if len(found) == 0 {
+		found = among(s.r.P99)
+	}
+	if len(found) == 0 { // the search met a plan that was not made for lack of time
+		return nil, false
+	}
+	return found[len(found)-1:], false
+}
+
 // bounded returns options with a TTL, which bounds the worst case of many attempts that are mostly short.
 func (s *solver) bounded(set needs) (found []*option) {
-	for _, timeout := range s.choices {
+	for _, timeout := range s.choices[set&needFleet != 0] {
 		ttl := cutOff(s.r.WorstCase-timeout, 2)
-		if timeout == 0 || ttl < timeout || s.ctx.Err() != nil {
+		if timeout == 0 || ttl < timeout {
 			continue
 		}
 		extra := 0
-		for n := 2; n <= 16 && extra < 3; n++ {
+		for n := 2; n <= 16 && extra < 3 && !s.over(); n++ {
 			p := member(n, roundBases[0], timeout, retry.FullJitter)
-			if f := s.closed(p); set&needSuccess != 0 && f.success < s.r.Success {
+			if f := s.closed(p, set); set&needSuccess != 0 && f.success < s.r.Success {
 				continue // a TTL only takes attempts away
 			}
 			extra++
 			p.TTL = ttl
-			plan, err := New(p, s.model())
-			if err != nil {
+			o := &option{policy: p, figures: s.plan(p, set)}
+			if !s.meets(o.figures, set&^needFleet) || set&needFleet != 0 && !s.survives(o, set) {
 				continue
-			}
-			o := &option{policy: p, figures: figures{success: plan.Success, load: plan.Load, worst: plan.WorstCase, p99: plan.Elapsed.Quantile(0.99)}}
-			if !s.meets(o.figures, set&^needFleet) {
-				continue
-			}
-			if set&needFleet != 0 {
-				v := s.survives(o)
-				if !v.ok {
-					continue
-				}
-				o.budget, o.margin = v.budget, v.margin
 			}
 			s.rate(o, set)
 			found = append(found, o)
@@ -237,68 +270,22 @@ func (s *solver) bounded(set needs) (found []*option) {
 	return found
 }
 
-// quantile returns the 99th percentile of a run's time.
-func (s *solver) quantile(p retry.Policy) time.Duration {
-	if q, ok := s.quantiles[keyOf(p)]; ok {
-		return q
+// plan returns the figures of a policy's plan, all but outage, and such that nothing meets where there is no time to make it.
+func (s *solver) plan(p retry.Policy, set needs) figures {
+	key := planKey{keyOf(p), s.deadline(set)}
+	if f, ok := s.plans[key]; ok {
+		return f
 	}
-	q := time.Duration(math.MaxInt64)
-	if plan, err := New(p, s.model()); err == nil {
-		q = plan.Elapsed.Quantile(0.99)
+	f := figures{load: math.Inf(1), p99: maxDuration, worst: maxDuration}
+	if s.over() {
+		return f
 	}
-	s.quantiles[keyOf(p)] = q
-	return q
-}
-
-// survives says how the fleet fares: with its own budget, or without one, or where that does not do with one that pays for the
-// retries at Failure and a tenth more.
-func (s *solver) survives(o *option) verdictOf {
-	k := keyOf(o.policy)
-	if v, ok := s.fleets[k]; ok {
-		return v
+	s.effort -= p.MaxAttempts
+	if plan, err := New(p, s.model(set)); err == nil {
+		f = planned(plan)
 	}
-	var v verdictOf
-	target := *s.r.Fleet
-	if target.Rate*o.load < target.Capacity {
-		try := func(b *retry.BudgetConfig) bool {
-			target.Budget = b
-			c := certifier{fleet: target, storm: newStorm(o.policy, target.Deadline)}
-			if found := c.find(change{rate: 1, trigger: 1}); found.verdict.Survives() && s.pays(b, o) {
-				v = verdictOf{budget: b, margin: c.margin(found), ok: true}
-			}
-			return v.ok && v.margin >= 0.05 // otherwise chance may decide
-		}
-		if own := s.r.Fleet.Budget; own != nil || o.policy.MaxAttempts == 1 {
-			try(own)
-		} else if !try(nil) {
-			for _, ratio := range []float64{0.1, 0.2, 0.5, 1, 2, 5, 10} {
-				b := &retry.BudgetConfig{Ratio: ratio}
-				if s.pays(b, o) {
-					try(b)
-					break
-				}
-			}
-		}
-	}
-	s.fleets[k] = v
-	return v
-}
-
-// pays reports whether a budget pays for the retries of runs outside a storm: ratio·success ≥ 1.1·(load − 1).
-func (s *solver) pays(b *retry.BudgetConfig, o *option) bool {
-	if b == nil {
-		return true
-	}
-	ratio, _, _ := budgetFigures(*b)
-	income := ratio * o.success
-	if b.Trickle > 0 {
-		purses := 1.0
-		if !s.r.Fleet.Shared {
-			purses = float64(s.r.Fleet.clients())
-		}
-		income += purses / b.Trickle.Seconds() / s.r.Fleet.Rate
-	}
-	return income >= 1.1*(o.load-1)-1e-12
+	s.plans[key] = f
+	return f
 }
 
 // meets reports whether figures meet the requirements of a set, but for the fleet's.
@@ -334,6 +321,9 @@ func (s *solver) slack(o *option, need needs) float64 {
 	case needOutage:
 		return share(float64(s.r.Outage), float64(o.outage))
 	default:
+		if !o.binds {
+			return math.Inf(1)
+		}
 		return o.margin
 	}
 }
@@ -349,8 +339,19 @@ func (s *solver) rate(o *option, set needs) {
 	}
 	p := &o.policy
 	o.score -= 0.01 * float64(p.MaxAttempts)
-	if p.AttemptTimeout > 0 {
+	switch fleet := set&needFleet != 0; {
+	case fleet && p.AttemptTimeout == 0:
+		o.score -= 0.1
+	case fleet:
+		o.score -= 0.02 * apart(p.AttemptTimeout, s.usualTimeout)
+		if o.margin < 0.05 {
+			o.score -= 0.05 // chance may decide
+		}
+	case p.AttemptTimeout > 0:
 		o.score -= 0.01
+	}
+	if p.AttemptTimeout > 0 {
+		o.score -= 0.25 * (1 - s.r.Duration.CDF(p.AttemptTimeout)) // attempts that it cuts off
 	}
 	if p.AttemptTimeout != cutOff(p.AttemptTimeout, 1) {
 		o.score -= 0.01

@@ -12,7 +12,9 @@ const (
 	// Metastable fleets do not come back from this trigger by themselves: the retries keep the backend busy with work that
 	// nobody waits for.
 	Metastable
-	// Overloaded fleets do not come back since the runs alone are more than the backend can do; retries are not the cause.
+	// Overloaded fleets do not come back, and retries are not the cause. Under the law Overload the runs alone are more than the
+	// backend can do, and no policy mends that; under SlowService no attempt is answered while its client waits, which a longer
+	// AttemptTimeout or Deadline mends.
 	Overloaded
 )
 
