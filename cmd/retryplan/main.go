@@ -20,7 +20,7 @@
 //	retryplan show --preset standard
 //
 // With --json every command prints JSON. Durations that are given are text, "1m30s"; those that come out are seconds,
-// under keys that end in _seconds. What never happens is null.
+// under keys that end in _seconds. What never happens is null, and so is a duration without a bound.
 //
 // --plot out.svg (or .png) draws what show, plan, simulate and compare print; on a terminal they draw in characters as well.
 //

@@ -34,7 +34,8 @@ attempts a second, in the order of their arrival and without noticing that a cli
   safe         it comes back from any trigger
   vulnerable   it comes back from this one, but a larger one would tip it
   metastable   it does not come back: the retries keep the backend busy with work that nobody waits for
-  overloaded   it does not come back: the runs alone are more than the backend can do
+  overloaded   it does not come back: the runs alone are more than the backend can do, or one attempt takes it longer than
+               a client waits
 
 For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 		Example: `  retryplan certify --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 10s"
@@ -122,9 +123,12 @@ func (a *app) certificate(c *retryplan.Certificate, f retryplan.Fleet) {
 	} else {
 		g.row("recovery", "never by itself")
 	}
-	if c.Tipping >= 0 {
+	switch {
+	case c.Tipping == 0:
+		g.row("tipping point", "none needed: chance is enough")
+	case c.Tipping > 0:
 		g.row("tipping point", fmt.Sprintf("%s of this trigger", span(c.Tipping)))
-	} else {
+	default:
 		g.row("tipping point", "no length of this trigger changes the verdict")
 	}
 	g.row("margin", percent(c.Margin)+" from the boundary of another verdict")
@@ -136,6 +140,9 @@ func (a *app) certificate(c *retryplan.Certificate, f retryplan.Fleet) {
 func verdictText(c *retryplan.Certificate, f retryplan.Fleet) string {
 	switch c.Verdict {
 	case retryplan.Safe:
+		if c.Law == retryplan.SuccessFunded {
+			return "The fleet comes back from any trigger once the stored tokens are spent: even if every attempt then fails, the backend has capacity to spare."
+		}
 		return "The fleet comes back from any trigger: even if every attempt fails, the backend has capacity to spare."
 	case retryplan.Vulnerable:
 		return fmt.Sprintf("The fleet comes back from this trigger. A larger one tips it into a storm that feeds itself: if all attempts fail, %s runs/s become %s attempts/s, and the backend does %s.",
@@ -143,6 +150,9 @@ func verdictText(c *retryplan.Certificate, f retryplan.Fleet) string {
 	case retryplan.Metastable:
 		return fmt.Sprintf("The fleet does not come back from this trigger: %s runs/s become %s attempts/s, and the backend, which does %s, is busy with work that nobody waits for. Only less load or fewer retries end it.",
 			number(f.Rate), number(f.Rate*c.Attempts), number(f.Capacity))
+	}
+	if c.Law == retryplan.SlowService {
+		return "No attempt succeeds: one takes the backend as long as its client waits or longer, with or without retries. A longer attempt timeout, or a deadline that leaves time for it, mends that."
 	}
 	return "The fleet is more than the backend can do, with or without retries: no policy mends that."
 }
@@ -153,7 +163,7 @@ func lawText(l retryplan.Law) string {
 	case retryplan.Overload:
 		return "runs/s at or above capacity"
 	case retryplan.SlowService:
-		return "one attempt takes the backend longer than its client waits"
+		return "one attempt takes the backend as long as its client waits or longer"
 	case retryplan.NoTimeout:
 		return "no client gives up, so nothing is retried in vain"
 	case retryplan.HiddenCapacity:

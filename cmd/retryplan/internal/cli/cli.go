@@ -104,7 +104,7 @@ func (a *app) root() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &misuse{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		a.showCommand(), a.planCommand(), a.simulateCommand(), a.certifyCommand(), a.solveCommand(), a.compareCommand(),
@@ -143,7 +143,7 @@ func blame(err error) error {
 	}
 	var lines []error
 	for _, field := range wire.NewError(err).Fields {
-		lines = append(lines, fmt.Errorf("%s %s %s", flagOf(field.Field), field.Value, field.Rule))
+		lines = append(lines, errors.New(told(field)))
 	}
 	return &misuse{errors.Join(lines...)}
 }
@@ -161,7 +161,8 @@ What a program defines beneath a catalog is not known here: what the document do
 Durations are written 250ms, 30s, 1m30s, 2h. Distributions are written "10ms", "exponential 10ms", "normal 10ms 2ms"
 (mean, standard deviation), "uniform 5ms 20ms" and "lognormal 20ms 200ms" (median, 99th percentile).
 
-With --json, durations that are given are text and durations that come out are seconds, under keys that end in _seconds.
+With --json, durations that are given are text and durations that come out are seconds, under keys that end in _seconds;
+null is one that never comes, or that has no bound.
 
 Exit status: 0 done; 1 it could not be done, or findings at or above --fail-on; 2 the command line is wrong;
 130 interrupted, with what there was so far printed.`

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -49,9 +50,14 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 		Example: `  retryplan compare policy.json preset:standard
   retryplan compare email@policies.json search@policies.json --failure 0.3
   retryplan compare policies.json --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 10s"`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("give two policies or more, or a catalog: there is nothing to compare")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := graph.check(); err != nil {
+			if err := checked(graph.check(), checkSetting(setting)); err != nil {
 				return err
 			}
 			found, err := a.policies(cmd, &flags, args)
@@ -231,6 +237,8 @@ func certificates(triggered bool, row func(string, func(comparison) string)) {
 			return "no trigger"
 		case r.Recovered:
 			return span(r.Recovery)
+		case !r.Judged:
+			return "not known"
 		}
 		return "never"
 	})

@@ -42,8 +42,15 @@ func (g *guard) err() error {
 	if len(g.caught) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s at or above %s: %s", plural(len(g.caught), "finding"), g.level.String(), strings.Join(g.caught, ", "))
+	told := strings.Join(g.caught[:min(len(g.caught), mostCaught)], ", ")
+	if more := len(g.caught) - mostCaught; more > 0 {
+		told += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Errorf("%s at or above %s: %s", plural(len(g.caught), "finding"), g.level.String(), told)
 }
+
+// mostCaught is how many findings an error names, since it is one line.
+const mostCaught = 10
 
 func (g *guard) set(text string) error {
 	if text == "none" {

@@ -2,7 +2,10 @@ package cli
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
+	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -71,8 +75,33 @@ func settingFlags(flags *pflag.FlagSet, s *wire.Setting) {
 	distVar(flags, &s.Duration, "duration", "how long an attempt takes")
 }
 
+// checkSetting refuses what no place has where a policy is used.
+func checkSetting(s wire.Setting) error {
+	var bad []error
+	if s.Deadline < 0 {
+		bad = append(bad, fmt.Errorf("--deadline %v is negative", s.Deadline))
+	}
+	if s.Layers < 0 {
+		bad = append(bad, fmt.Errorf("--layers %d is negative", s.Layers))
+	}
+	if s.Clients < 0 {
+		bad = append(bad, fmt.Errorf("--clients %d is negative", s.Clients))
+	}
+	return asMisuse(bad)
+}
+
+// checked returns the errors that there are as one of the command line.
+func checked(errs ...error) error { return asMisuse(errs) }
+
+func asMisuse(errs []error) error {
+	if err := errors.Join(errs...); err != nil {
+		return &misuse{err}
+	}
+	return nil
+}
+
 // budgetFlags add --budget and its details. What is chosen is in the returned function, nil for none.
-func budgetFlags(flags *pflag.FlagSet) func(*cobra.Command) *wire.Budget {
+func budgetFlags(flags *pflag.FlagSet) func(*cobra.Command) (*wire.Budget, error) {
 	var b wire.Budget
 	var on bool
 	flags.BoolVar(&on, "budget", false, "give each client a retry budget; the details below do as well")
@@ -80,12 +109,31 @@ func budgetFlags(flags *pflag.FlagSet) func(*cobra.Command) *wire.Budget {
 	flags.IntVar(&b.Burst, "budget-burst", 0, "tokens at most (default 10)")
 	flags.IntVar(&b.Initial, "budget-initial", 0, "tokens at first, -1 for none (default 1)")
 	durationVar(flags, &b.Trickle, "budget-trickle", "grant an empty budget a token each such period")
-	return func(cmd *cobra.Command) *wire.Budget {
-		if given(cmd, &on, "budget") {
-			return &b
+	return func(cmd *cobra.Command) (*wire.Budget, error) {
+		if err := checkBudget(cmd, b); err != nil || !given(cmd, &on, "budget") {
+			return nil, err
 		}
-		return nil
+		return &b, nil
 	}
+}
+
+// checkBudget refuses what retry.BudgetConfig takes for something else, since nobody would see it.
+func checkBudget(cmd *cobra.Command, b wire.Budget) error {
+	const most = 1_000_000_000
+	var bad []error
+	if math.IsNaN(b.Ratio) || math.IsInf(b.Ratio, 0) {
+		bad = append(bad, fmt.Errorf("--budget-ratio %v is not a finite number", b.Ratio))
+	}
+	if cmd.Flags().Changed("budget-burst") && (b.Burst < 1 || b.Burst > most) {
+		bad = append(bad, fmt.Errorf("--budget-burst %d is outside [1,%d]", b.Burst, most))
+	}
+	if b.Initial < -1 {
+		bad = append(bad, fmt.Errorf("--budget-initial %d is below -1, which means none", b.Initial))
+	}
+	if b.Trickle < 0 {
+		bad = append(bad, fmt.Errorf("--budget-trickle %v is negative", b.Trickle))
+	}
+	return asMisuse(bad)
 }
 
 // given reports whether a feature is on: its flag says so, or is not given and one of its details is.
@@ -101,7 +149,7 @@ func given(cmd *cobra.Command, on *bool, prefix string) bool {
 // fleetFlags are the flags of a fleet.
 type fleetFlags struct {
 	fleet  wire.Fleet
-	budget func(*cobra.Command) *wire.Budget
+	budget func(*cobra.Command) (*wire.Budget, error)
 }
 
 func (f *fleetFlags) add(flags *pflag.FlagSet) {
@@ -127,7 +175,13 @@ func (f *fleetFlags) get(cmd *cobra.Command) (retryplan.Fleet, error) {
 			return retryplan.Fleet{}, misusef("--%s is required: a fleet is --rate runs a second against a backend of --capacity attempts a second", name)
 		}
 	}
-	f.fleet.Budget = f.budget(cmd)
+	var err error
+	if f.fleet.Budget, err = f.budget(cmd); err != nil {
+		return retryplan.Fleet{}, err
+	}
+	if f.fleet.Shared && f.fleet.Budget == nil {
+		return retryplan.Fleet{}, misusef("--shared shares a budget, and there is none: give --budget as well")
+	}
 	return f.fleet.Fleet()
 }
 
@@ -164,6 +218,12 @@ func (f *triggerFlag) String() string {
 // "Scenario.Arrivals.Rate", "--trigger 2: From" for "Scenario.Triggers[1].From".
 func flagOf(field string) string {
 	name := field
+	if of, ok := strings.CutPrefix(field, "Policy."); ok {
+		of, _, _ = strings.Cut(of, "[")
+		if flag, ok := policyFlagNames[of]; ok {
+			return "--" + flag
+		}
+	}
 	for _, prefix := range []string{"Scenario.", "Requirements.", "Fleet."} {
 		if rest := strings.TrimPrefix(name, prefix); strings.ContainsAny(rest, ".[") {
 			name = rest
@@ -172,9 +232,9 @@ func flagOf(field string) string {
 	if rest, ok := strings.CutPrefix(name, "Trigger"); ok {
 		index, of, _ := strings.Cut(strings.TrimPrefix(rest, "s"), ".")
 		if n, err := strconv.Atoi(strings.Trim(index, "[]")); err == nil {
-			return fmt.Sprintf("--trigger %d: %s", n+1, of)
+			return fmt.Sprintf("--trigger %d: %s", n+1, strings.ToLower(of))
 		}
-		return strings.TrimSuffix("--trigger: "+of, ": ")
+		return strings.TrimSuffix("--trigger: "+strings.ToLower(of), ": ")
 	}
 	plain, _, _ := strings.Cut(name, "[")
 	if flag, ok := flagNames[plain]; ok {
@@ -195,4 +255,69 @@ var flagNames = map[string]string{
 	"Fleet.Rate": "rate", "Fleet.Capacity": "capacity", "Fleet.Workers": "workers", "Fleet.Clients": "clients", "Fleet.Deadline": "deadline",
 	"Requirements.Failure": "failure", "Requirements.Duration": "duration", "Requirements.Outage": "outage", "Requirements.Success": "success",
 	"Requirements.P99": "p99", "Requirements.WorstCase": "worst-case", "Requirements.Load": "load",
+}
+
+// policyFlagNames has the flags of the fields of a policy.
+var policyFlagNames = map[string]string{
+	"MaxAttempts": "attempts", "Mode": "mode", "Base": "base", "Factor": "factor", "Cap": "cap", "Delays": "delays", "Jitter": "jitter",
+	"JitterRatio": "jitter-ratio", "AttemptTimeout": "attempt-timeout", "TTL": "ttl", "MaxHint": "max-hint", "Disabled": "disabled",
+}
+
+// ruleNames has what the rules of retryplan name that has another name here.
+var ruleNames = map[string]string{
+	"Rate": "--rate", "Arrivals.Rate": "--rate", "Closed": "--closed", "AtOnce": "--at-once", "Workers": "--workers", "RateLimit": "--rate-limit",
+	"RetryAfter": "--retry-after", "Server.Conflict": "--conflict", "Duration": "--duration", "Unlimited": "unlimited", "Fleet.Budget": "--budget",
+	"Stall": "stall", "Outage": "outage", "Slowdown": "slowdown", "CapacityCut": "capacity_cut", "Surge": "surge", "Failing": "failing",
+	"Exponential": "exponential", "Linear": "linear", "Fixed": "fixed", "List": "list",
+}
+
+var goName = regexp.MustCompile(`\b[A-Z][A-Za-z]+(?:\.[A-Z][A-Za-z]+)?\b`)
+
+// ruleOf returns a rule in terms of flags, with durations as this command writes them.
+func ruleOf(rule string) string {
+	rule = strings.Replace(rule, "a field other than", "a flag of the server other than", 1)
+	return literal.Compact(goName.ReplaceAllStringFunc(rule, func(name string) string {
+		if flag, ok := ruleNames[name]; ok {
+			return flag
+		}
+		if flag, ok := policyFlagNames[name]; ok {
+			return "--" + flag
+		}
+		return name
+	}))
+}
+
+// told returns one bad field as its flag.
+func told(f wire.Field) string {
+	switch {
+	case f.Field == "Scenario.Arrivals": // --rate is given, as scenario sees to, and zero is none
+		return "--rate 0 is not above 0"
+	case f.Rule == "is required":
+		return flagOf(f.Field) + " " + literal.Compact(f.Value) + " is not above 0"
+	case f.Value == "(set)" || f.Value == "true":
+		return flagOf(f.Field) + " " + ruleOf(f.Rule)
+	}
+	return flagOf(f.Field) + " " + literal.Compact(f.Value) + " " + ruleOf(f.Rule)
+}
+
+var rawError = regexp.MustCompile(`strconv\.Parse(\w+): parsing ("(?:[^"\\]|\\.)*"): (invalid syntax|value out of range)`)
+
+// flagError returns an error of pflag without the names of Go's functions.
+func flagError(err error) error {
+	text := rawError.ReplaceAllStringFunc(err.Error(), func(raw string) string {
+		m := rawError.FindStringSubmatch(raw)
+		kind, value := m[1], m[2]
+		switch {
+		case m[3] == "value out of range":
+			return value + " is out of range"
+		case kind == "Bool":
+			return value + " is neither true nor false"
+		case kind == "Float":
+			return value + " is not a number"
+		case kind == "Uint":
+			return value + " is not a whole number of 0 or more"
+		}
+		return value + " is not a whole number"
+	})
+	return &misuse{errors.New(text)}
 }

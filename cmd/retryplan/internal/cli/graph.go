@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -16,7 +17,16 @@ type graph struct {
 }
 
 func (g *graph) add(flags *pflag.FlagSet) {
-	flags.StringVar(&g.file, "plot", "", "draw a picture into this `file`: .svg or .png")
+	flags.Var(&funcFlag{set: func(text string) error {
+		if text == "" {
+			return errors.New("give a file that ends in .svg or .png")
+		}
+		if g.file != "" {
+			return fmt.Errorf("%s is given already, and one picture is drawn", g.file)
+		}
+		g.file = text
+		return nil
+	}, kind: "file"}, "plot", "draw a picture into this `file`: .svg or .png")
 	flags.BoolVar(&g.text, "graph", false, "draw a picture in characters (on a terminal: the default, --graph=false is without)")
 }
 

@@ -39,8 +39,8 @@ func TestJSONAgreesWithTheTable(t *testing.T) {
 		}
 		return table.Out, got.Policies
 	}
-	span := func(seconds float64) string {
-		return wire.Duration(time.Duration(seconds * float64(time.Second)).Round(time.Millisecond)).String()
+	span := func(seconds wire.Number) string {
+		return wire.Duration(time.Duration(float64(seconds) * float64(time.Second)).Round(time.Millisecond)).String()
 	}
 
 	table, found := both("show policies.json")
@@ -61,9 +61,9 @@ func TestJSONAgreesWithTheTable(t *testing.T) {
 	r := found[0].Result
 	require.Regexp(t, fmt.Sprintf(`(?m)^runs +%d$`, r.Runs), table)
 	require.Regexp(t, fmt.Sprintf(`(?m)^attempts +%d, `, r.Attempts), table)
-	require.Regexp(t, fmt.Sprintf(`(?m)^recovery +%s after`, span(*r.RecoverySeconds)), table)
+	require.Regexp(t, fmt.Sprintf(`(?m)^recovery +%s after`, span(wire.Number(*r.RecoverySeconds))), table)
 	for i := range r.Series.StartSeconds {
-		require.Regexp(t, fmt.Sprintf(`(?m)^ *%s +%d +%d +%d +%d +%d +%d +`, span(r.Series.StartSeconds[i]), r.Series.Offered[i], r.Series.Attempts[i],
+		require.Regexp(t, fmt.Sprintf(`(?m)^ *%s +%d +%d +%d +%d +%d +%d +`, span(wire.Number(r.Series.StartSeconds[i])), r.Series.Offered[i], r.Series.Attempts[i],
 			r.Series.Goodput[i], r.Series.Failed[i], r.Series.TimedOut[i], r.Series.Queue[i]), table)
 	}
 

@@ -14,6 +14,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 )
 
@@ -117,7 +118,7 @@ func (a *app) printJSON(v any) error {
 	if err := encoder.Encode(v); err != nil {
 		return err
 	}
-	for _, r := range b.String() {
+	for _, r := range literal.CompactJSON(b.String()) {
 		switch {
 		case r == '\n' || unicode.IsPrint(r):
 			a.out.WriteRune(r)
@@ -196,6 +197,14 @@ func number(x float64) string {
 		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
 	}
 	return s
+}
+
+// policiesText returns "1 policy", "2 policies".
+func policiesText(n int) string {
+	if n == 1 {
+		return "1 policy"
+	}
+	return fmt.Sprintf("%d policies", n)
 }
 
 // plural returns "1 run", "2 runs".

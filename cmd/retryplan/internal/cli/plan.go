@@ -35,7 +35,7 @@ shown.
   retryplan plan email@policies.json --failure 0.2 --json`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := graph.check(); err != nil {
+			if err := checked(graph.check(), checkSetting(setting)); err != nil {
 				return err
 			}
 			found, err := a.policies(cmd, &flags, args)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ import (
 type named struct {
 	name   string
 	policy retry.Policy
+	entry  bool   // of a catalog
+	from   string // what would be given to mean this policy alone: "email@policies.json"
 }
 
 // policyFlags are the flags that choose and change a policy.
@@ -63,7 +66,7 @@ func (a *app) policies(cmd *cobra.Command, f *policyFlags, args []string) ([]nam
 		}
 		args = []string{presetPrefix + f.preset}
 	}
-	found := []named{{"policy", retry.Policy{}}}
+	found := []named{{name: "policy"}}
 	if len(args) > 0 {
 		found = nil
 	} else if !f.changed(cmd) {
@@ -79,6 +82,7 @@ func (a *app) policies(cmd *cobra.Command, f *policyFlags, args []string) ([]nam
 		}
 		found = append(found, some...)
 	}
+	tellApart(found)
 	for i := range found {
 		changed, err := f.apply(cmd, found[i].policy)
 		if err != nil {
@@ -88,6 +92,22 @@ func (a *app) policies(cmd *cobra.Command, f *policyFlags, args []string) ([]nam
 		found[i].name = wire.OneLine(found[i].name) // it is shown, and looked up no more
 	}
 	return found, nil
+}
+
+// tellApart gives policies of the same name that come from different places the names of these.
+func tellApart(found []named) {
+	from := map[string]map[string]bool{}
+	for _, n := range found {
+		if from[n.name] == nil {
+			from[n.name] = map[string]bool{}
+		}
+		from[n.name][n.from] = true
+	}
+	for i, n := range found {
+		if len(from[n.name]) > 1 {
+			found[i].name = n.from
+		}
+	}
 }
 
 // presetPrefix begins an argument that is a preset, since a file can have any name.
@@ -103,13 +123,22 @@ func (a *app) read(arg string) ([]named, error) {
 		if p.Name == "" {
 			p.Name = preset
 		}
-		return []named{{preset, p}}, nil
+		return []named{{name: preset, policy: p, from: arg}}, nil
 	}
 	file, name := arg, ""
 	data, err := a.contents(file)
-	if before, after, ok := strings.Cut(arg, "@"); ok && errors.Is(err, os.ErrNotExist) {
-		name, file = before, after
-		data, err = a.contents(file)
+	missing := err
+	for i := 0; i < len(arg) && errors.Is(err, os.ErrNotExist); i++ { // both names and files can have an @
+		if arg[i] != '@' {
+			continue
+		}
+		if data, err = a.contents(arg[i+1:]); name == "" {
+			missing = err
+		}
+		name, file = arg[:i], arg[i+1:]
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, missing
 	}
 	if err != nil {
 		return nil, err
@@ -117,6 +146,12 @@ func (a *app) read(arg string) ([]named, error) {
 	found, err := parse(data, label(file))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", source(file), err)
+	}
+	for i := range found {
+		found[i].from = file
+		if found[i].entry {
+			found[i].from = found[i].name + "@" + file
+		}
 	}
 	if name == "" {
 		return found, nil
@@ -144,13 +179,13 @@ func (a *app) contents(file string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit))
-	return data, err
+	return io.ReadAll(io.LimitReader(f, limit))
 }
 
 // parse reads a document of retryconf: a catalog where it has the keys of one, else one policy, which is called name
 // where it has none itself.
 func parse(data []byte, name string) ([]named, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // the mark with which some editors begin UTF-8
 	if len(strings.TrimSpace(string(data))) == 0 {
 		return nil, errors.New("the document is empty")
 	}
@@ -172,13 +207,16 @@ func parse(data []byte, name string) ([]named, error) {
 	if p.Name != "" {
 		name = p.Name
 	}
-	return []named{{name, p}}, nil
+	return []named{{name: name, policy: p}}, nil
 }
 
 // parseCatalog defines each policy that the document names, since what a program defines is not known here.
 func parseCatalog(data []byte, policies json.RawMessage) ([]named, error) {
 	var entries map[string]json.RawMessage
 	_ = json.Unmarshal(policies, &entries) // Load says what is wrong with it
+	if _, ok := entries[""]; ok {
+		return nil, errors.New(`policies has an entry whose name is "": a policy of a catalog needs a name`)
+	}
 	var catalog retryconf.Catalog
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		catalog.Define(name, retry.Policy{})
@@ -188,7 +226,7 @@ func parseCatalog(data []byte, policies json.RawMessage) ([]named, error) {
 	}
 	var found []named
 	for _, entry := range catalog.All() {
-		found = append(found, named{entry.Name, entry.Policy})
+		found = append(found, named{name: entry.Name, policy: entry.Policy, entry: true})
 	}
 	if len(found) == 0 {
 		return nil, errors.New("the catalog has no policies")
@@ -253,7 +291,11 @@ func (f *policyFlags) apply(cmd *cobra.Command, p retry.Policy) (retry.Policy, e
 		p.Disabled = f.off
 	}
 	if err := p.Validate(); err != nil {
-		return p, &misuse{fmt.Errorf("the flags make a policy that is not valid: %w", err)}
+		var bad []string
+		for _, field := range wire.NewError(err).Fields {
+			bad = append(bad, told(field))
+		}
+		return p, misusef("the flags make a policy that is not valid: %s", strings.Join(bad, "; "))
 	}
 	return p, nil
 }

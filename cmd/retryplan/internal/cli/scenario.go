@@ -12,7 +12,7 @@ import (
 // scenarioFlags are the flags of a scenario.
 type scenarioFlags struct {
 	s       wire.Scenario
-	budget  func(*cobra.Command) *wire.Budget
+	budget  func(*cobra.Command) (*wire.Budget, error)
 	breaker wire.Breaker
 	broken  bool
 }
@@ -72,9 +72,15 @@ func (f *scenarioFlags) scenario(cmd *cobra.Command) (wire.Scenario, error) {
 	if modes != 1 {
 		return wire.Scenario{}, misusef("give one of --rate, --closed and --at-once: when do runs begin?")
 	}
-	f.s.Budget = f.budget(cmd)
+	var err error
+	if f.s.Budget, err = f.budget(cmd); err != nil {
+		return wire.Scenario{}, err
+	}
 	if given(cmd, &f.broken, "breaker") {
 		f.s.Breaker = &f.breaker
+	}
+	if f.s.Shared && f.s.Budget == nil && f.s.Breaker == nil {
+		return wire.Scenario{}, misusef("--shared shares budget and breaker, and there is none: give --budget or --breaker as well")
 	}
 	return f.s, nil
 }

@@ -46,20 +46,29 @@ func (a *app) summary(r *retryplan.Result, s *retryplan.Scenario) {
 		g.row("success takes", quantiles(r.Latency))
 	}
 	if len(s.Triggers) > 0 && s.Arrivals.Rate > 0 {
-		end := time.Duration(0)
-		for _, t := range s.Triggers {
-			end = max(end, t.From+t.For)
-		}
-		switch {
-		case r.Recovered:
-			g.row("recovery", span(r.Recovery)+" after the trigger's end")
-		case r.Simulated < end:
-			g.row("recovery", "not known: the trigger lasts until "+span(end))
-		default:
-			g.row("recovery", "none in the "+span(r.Simulated-end)+" after the trigger's end")
-		}
+		g.row("recovery", recovery(r, s))
 	}
 	a.print(g)
+}
+
+// recovery says whether the fleet came back from its triggers.
+func recovery(r *retryplan.Result, s *retryplan.Scenario) string {
+	const health = 20 * time.Second // as retryplan.Result.Recovered has it
+	end := time.Duration(0)
+	for _, t := range s.Triggers {
+		end = max(end, t.End())
+	}
+	switch {
+	case r.Recovered:
+		return span(r.Recovery) + " after the trigger's end"
+	case r.Judged:
+		return "none in the " + span(min(r.Simulated, s.Duration)-end) + " after the trigger's end"
+	case end > math.MaxInt64-health:
+		return "not known: the trigger has no end"
+	case s.Duration < end+health:
+		return fmt.Sprintf("not known: %s after the trigger's end are needed; give --duration %v", span(health), wire.Duration(end+health))
+	}
+	return fmt.Sprintf("not known: %s after the trigger's end are needed", span(health)) // interrupted before
 }
 
 // quantiles returns the figures of d on one line.
@@ -133,7 +142,7 @@ func tidy(per int, step time.Duration) int {
 func during(triggers []retryplan.Trigger, from, to time.Duration) string {
 	var there []string
 	for _, t := range triggers {
-		if t.From < to && t.From+t.For > from {
+		if t.From < to && t.End() > from {
 			there = append(there, t.Kind.String())
 		}
 	}

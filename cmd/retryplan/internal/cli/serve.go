@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/retrygo/retry"
@@ -19,7 +21,12 @@ fleet, and gives the policy as Go and as JSON to copy. It listens on a loopback 
 interrupted. The page opens with POLICY.`,
 		Example: `  retryplan serve
   retryplan serve policy.json --addr 127.0.0.1:8080`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("the page opens with one policy, not %d", len(args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var p retry.Policy
 			if len(args) > 0 || flags.preset != "" || flags.changed(cmd) {

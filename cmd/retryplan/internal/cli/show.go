@@ -44,7 +44,7 @@ Say where the policy is used (--inline, --deadline, --layers, --clients, --durat
   retryplan show policies.json --fail-on warning`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := graph.check(); err != nil {
+			if err := checked(graph.check(), checkSetting(setting)); err != nil {
 				return err
 			}
 			found, err := a.policies(cmd, &flags, args)

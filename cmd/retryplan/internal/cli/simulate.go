@@ -51,7 +51,7 @@ others; one without answers everything. A trigger is its kind, when it begins an
   failing 60s 10s 0.5        half of the attempts fail
 
 Interrupted, it prints what it has seen. A fleet that does not come back from its triggers is a severe finding for
---fail-on.`,
+--fail-on; whether it does is known where --duration goes on for 20s after the last trigger's end.`,
 		Example: `  retryplan simulate --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 60s 10s" --duration 4m
   retryplan simulate policy.json --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m --budget
   retryplan simulate policy.json --at-once --clients 100 --rate-limit 20 --rate-window 100ms --trigger "outage 0s 10s" --duration 60s --drain`,
@@ -89,7 +89,7 @@ Interrupted, it prints what it has seen. A fleet that does not come back from it
 				}
 				stopped = err
 				runs = append(runs, plots.Run{Name: n.name, Result: result, Triggers: s.Triggers})
-				if stopped == nil && len(s.Triggers) > 0 && w.Arrivals.Rate > 0 && !result.Recovered {
+				if stopped == nil && result.Judged && !result.Recovered {
 					guard.note(retryplan.Severe, n.name+" did not recover")
 				}
 				if a.json {

@@ -31,7 +31,12 @@ status 1.`,
 		Example: `  retryplan solve --failure 0.1 --success 0.9999 --worst-case 10s --duration 50ms
   retryplan solve --failure 0.3 --success 0.99 --load 1.5 --p99 5s
   retryplan solve --failure 0.1 --success 0.999 --rate 70 --capacity 100 --deadline 2s --trigger "stall 10s"`,
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("solve finds a policy and takes none: %q", args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			asked := false
 			for _, name := range []string{"outage", "success", "p99", "worst-case", "load"} {
@@ -91,7 +96,7 @@ func (a *app) solution(s *retryplan.Solution, r *retryplan.Requirements, w wire.
 	if err != nil {
 		return err
 	}
-	a.title(named{"policy", s.Policy})
+	a.title(named{name: "policy", policy: s.Policy})
 	if s.Binding != "" {
 		a.line("binding requirement: %s; to loosen it would allow a better policy", s.Binding)
 	}
@@ -122,6 +127,8 @@ func outcome(r *retryplan.Result, f *retryplan.Fleet) string {
 		return text
 	case r.Recovered:
 		return text + ", recovery after " + span(r.Recovery)
+	case !r.Judged:
+		return text + ", recovery not known"
 	}
 	return text + ", no recovery in " + span(r.Simulated)
 }

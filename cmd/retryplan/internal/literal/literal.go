@@ -91,7 +91,7 @@ func Document(p retry.Policy) (string, error) {
 		return "", err
 	}
 	text, err := json.MarshalIndent(spec, "", "  ")
-	return string(text), err
+	return CompactJSON(string(text)), err
 }
 
 // fields are the fields of a composite literal, as "Name: value".

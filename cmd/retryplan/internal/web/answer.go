@@ -67,9 +67,11 @@ type curve struct {
 // errLimit is why a simulation ended before its time.
 var errLimit = errors.New("web: the simulation took too long")
 
-// answer computes everything, the simulation for as long as limit. What of q the packages refuse comes back as faults of the
-// page's fields. When ctx ends, the answer is worth nothing.
+// answer computes everything, and ends the simulation once it all has taken as long as limit. What of q the packages refuse
+// comes back as faults of the page's fields. When ctx ends, the answer is worth nothing.
 func (q question) answer(ctx context.Context, limit time.Duration) (*answer, []fault) {
+	limited, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
+	defer cancel()
 	plan, err := retryplan.New(q.policy, q.model)
 	if err != nil {
 		return nil, faultsOf(err)
@@ -95,11 +97,14 @@ func (q question) answer(ctx context.Context, limit time.Duration) (*answer, []f
 	if a.Policy, err = q.text(); err != nil {
 		return nil, faultsOf(err)
 	}
+	scenario, note, bad := q.scenario() // first, since there is no need to certify what is refused
+	if bad != nil {
+		return nil, bad
+	}
 	if a.Verdict, err = q.verdict(); err != nil {
 		return nil, faultsOf(err)
 	}
-	var bad []fault
-	if a.Simulation, bad = q.simulation(ctx, limit); bad != nil {
+	if a.Simulation, bad = simulated(limited, scenario, note); bad != nil {
 		return nil, bad
 	}
 	return a, nil

@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,9 +24,9 @@ var assets embed.FS
 const (
 	// maxBody is the longest state that is read. The page's own are below 1 kB, but for long lists of delays.
 	maxBody = 64 << 10
-	// simulationLimit is how long a simulation may take before it answers with what it has: as long as somebody who moves a
-	// slider may be left without a picture.
-	simulationLimit = 3 * time.Second
+	// evaluationLimit is how long an evaluation may take before its simulation answers with what it has: as long as somebody who
+	// moves a slider may be left without a picture.
+	evaluationLimit = 3 * time.Second
 	// policy allows what the binary itself serves. Neither the page nor uPlot has inline script or style attributes.
 	contentPolicy = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"
 )
@@ -32,15 +34,21 @@ const (
 // handler answers the page's requests.
 type handler struct {
 	start start
-	limit time.Duration // of a simulation
+	files fs.FS
+	limit time.Duration // of an evaluation
+	slots chan struct{} // has one for each evaluation under way; what overtakes another waits for it
 }
 
 // newHandler returns the handler of a page that opens with p.
 func newHandler(p retry.Policy) (http.Handler, error) {
-	return newLimitedHandler(p, simulationLimit)
+	h, err := newLimited(p, evaluationLimit)
+	if err != nil {
+		return nil, err
+	}
+	return h.routes(), nil
 }
 
-func newLimitedHandler(p retry.Policy, limit time.Duration) (http.Handler, error) {
+func newLimited(p retry.Policy, limit time.Duration) (*handler, error) {
 	first, err := startWith(p)
 	if err != nil {
 		return nil, err
@@ -49,16 +57,44 @@ func newLimitedHandler(p retry.Policy, limit time.Duration) (http.Handler, error
 	if err != nil {
 		return nil, err
 	}
-	h := &handler{start: first, limit: limit}
+	return &handler{start: first, files: files, limit: limit, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}, nil
+}
+
+// routes returns what answers each path.
+func (h *handler) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /", http.FileServerFS(files))
-	mux.HandleFunc("GET /api/start", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, h.start) })
-	mux.HandleFunc("POST /api/evaluate", h.evaluate)
-	mux.HandleFunc("GET /api/evaluate", func(w http.ResponseWriter, _ *http.Request) { // else "GET /" would look for such a file
-		w.Header().Set("Allow", http.MethodPost)
-		refuse(w, http.StatusMethodNotAllowed, "an evaluation is asked for by POST")
+	mux.Handle("/", by(filesOnly(http.FileServerFS(h.files)), http.MethodGet, http.MethodHead))
+	mux.Handle("/api/start", by(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, h.start) }),
+		http.MethodGet, http.MethodHead))
+	mux.Handle("/api/evaluate", by(http.HandlerFunc(h.evaluate), http.MethodPost))
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, http.StatusForbidden, "a page of another origin asked this")
+	}))
+	return guarded(protection.Handler(mux))
+}
+
+// by refuses other methods than those given as everything else is refused here, which a pattern's method would not.
+func by(next http.Handler, methods ...string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !slices.Contains(methods, r.Method) {
+			w.Header().Set("Allow", strings.Join(methods, ", "))
+			refuse(w, http.StatusMethodNotAllowed, "this is asked for by "+methods[0])
+			return
+		}
+		next.ServeHTTP(w, r)
 	})
-	return guarded(http.NewCrossOriginProtection().Handler(mux)), nil
+}
+
+// filesOnly answers for directories as for what does not exist: FileServer would list them.
+func filesOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" && strings.HasSuffix(r.URL.Path, "/") {
+			refuse(w, http.StatusNotFound, "there is no such file")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // guarded lets pass what was asked of this machine by name, and says what a browser may do with the answer.
@@ -89,7 +125,8 @@ func local(host string) bool {
 	} else {
 		host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]") // IPv6 at port 80
 	}
-	if host == "localhost" {
+	host = strings.TrimSuffix(host, ".") // "localhost." is the same name, and names have no case
+	if strings.EqualFold(host, "localhost") {
 		return true
 	}
 	ip, err := netip.ParseAddr(host)
@@ -121,6 +158,12 @@ func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
 	question, bad := s.question()
 	if bad != nil {
 		reply(w, http.StatusUnprocessableEntity, refusal{Errors: bad})
+		return
+	}
+	select {
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	case <-r.Context().Done():
 		return
 	}
 	answer, bad := question.answer(r.Context(), h.limit)

@@ -86,6 +86,9 @@ func TestRequestsThatAreRefused(t *testing.T) {
 			r.Body = io.NopCloser(strings.NewReader(`{"delays":"` + strings.Repeat("1s,", 64<<10) + `"}`))
 		}, http.StatusRequestEntityTooLarge},
 		"another method":                    {func(r *http.Request) { r.Method = http.MethodGet }, http.StatusMethodNotAllowed},
+		"a change of the page":              {func(r *http.Request) { r.Method, r.URL.Path = http.MethodDelete, "/" }, http.StatusMethodNotAllowed},
+		"a post to what is read":            {func(r *http.Request) { r.URL.Path = "/api/start" }, http.StatusMethodNotAllowed},
+		"a directory":                       {func(r *http.Request) { r.Method, r.URL.Path = http.MethodGet, "/vendor/" }, http.StatusNotFound},
 		"a file that does not exist":        {func(r *http.Request) { r.Method, r.URL.Path = http.MethodGet, "/go.mod" }, http.StatusNotFound},
 		"a form, which any page could send": {func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, http.StatusUnsupportedMediaType},
 		"another name (DNS rebinding)":      {func(r *http.Request) { r.Host = "evil.example:8080" }, http.StatusForbidden},
@@ -103,13 +106,23 @@ func TestRequestsThatAreRefused(t *testing.T) {
 			w := httptest.NewRecorder()
 			handler(t, time.Minute).ServeHTTP(w, r)
 			require.Equal(t, c.status, w.Code, "%s", w.Body)
+			require.NotContains(t, w.Body.String(), "<a href", "a listing")
+			if r.URL.Path != "/go.mod" {
+				var a answer
+				require.NoError(t, json.Unmarshal(w.Body.Bytes(), &a), "every refusal is of one kind")
+				require.NotEmpty(t, a.Errors)
+			}
+			if c.status == http.StatusMethodNotAllowed {
+				require.NotEmpty(t, w.Header().Get("Allow"))
+			}
 			require.Empty(t, w.Header().Get("Access-Control-Allow-Origin"))
 		})
 	}
 }
 
 func TestNamesOfThisMachine(t *testing.T) {
-	for _, host := range []string{"localhost", "localhost:8080", "127.0.0.1:8080", "127.8.9.1", "[::1]:8080", "[::1]"} {
+	for _, host := range []string{"localhost", "localhost:8080", "127.0.0.1:8080", "127.8.9.1", "[::1]:8080", "[::1]",
+		"LocalHost:8080", "localhost.", "localhost.:8080"} {
 		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/", nil)
 		r.Host = host
 		w := httptest.NewRecorder()

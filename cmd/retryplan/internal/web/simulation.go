@@ -36,15 +36,14 @@ type simulation struct {
 	Table    table      `json:"table"`
 }
 
-// simulation runs the certificate's own scenario, with the failure rate of the page, for as long as limit.
-func (q question) simulation(ctx context.Context, limit time.Duration) (simulation, []fault) {
-	s := q.fleet.Scenario(q.policy, 1)
+// scenario returns the certificate's own scenario, with the failure rate of the page, and what is to be said of it.
+func (q question) scenario() (s retryplan.Scenario, note string, bad []fault) {
+	s = q.fleet.Scenario(q.policy, 1)
 	s.Server.FailureRate = q.failure
-	var note string
 	if runs := q.fleet.Rate * s.Duration.Seconds(); runs > maxRuns {
 		short := time.Duration(maxRuns / q.fleet.Rate * float64(time.Second))
 		if short < end(s.Triggers)+end(s.Triggers)/10 {
-			return simulation{}, []fault{{"rate", fmt.Sprintf(
+			return s, "", []fault{{"rate", fmt.Sprintf(
 				"%s runs a second for %s are more than the %d runs that this page simulates; retryplan simulate has no such limit",
 				number(q.fleet.Rate), span(s.Duration), maxRuns)}}
 		}
@@ -52,9 +51,12 @@ func (q question) simulation(ctx context.Context, limit time.Duration) (simulati
 		s.Duration = short
 	}
 	s.Step = step(s.Duration)
-	limited, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
-	defer cancel()
-	result, err := retryplan.Simulate(limited, s)
+	return s, note, nil
+}
+
+// simulated runs a scenario until ctx ends.
+func simulated(ctx context.Context, s retryplan.Scenario, note string) (simulation, []fault) {
+	result, err := retryplan.Simulate(ctx, s)
 	partial := errors.Is(err, errLimit)
 	switch {
 	case partial:
@@ -70,7 +72,7 @@ func (q question) simulation(ctx context.Context, limit time.Duration) (simulati
 // end returns the end of the last trigger.
 func end(triggers []retryplan.Trigger) (last time.Duration) {
 	for _, t := range triggers {
-		last = max(last, t.From+t.For)
+		last = max(last, t.End())
 	}
 	return last
 }
@@ -93,7 +95,7 @@ func drawn(r retryplan.Result, s retryplan.Scenario) simulation {
 		Table: table{Head: []string{"From", "Offered /s", "Attempts /s", "Goodput /s", "Queue"}, Rows: [][]string{}},
 	}
 	for _, t := range s.Triggers {
-		d.Trigger = [2]float64{t.From.Seconds(), (t.From + t.For).Seconds()}
+		d.Trigger = [2]float64{t.From.Seconds(), t.End().Seconds()}
 	}
 	perSecond := func(n int) float64 { return float64(n) / r.Step.Seconds() }
 	peak := 0
@@ -135,10 +137,13 @@ func drawn(r retryplan.Result, s retryplan.Scenario) simulation {
 }
 
 func recovery(r retryplan.Result) string {
-	if !r.Recovered {
-		return "not within the simulation"
+	switch {
+	case r.Recovered:
+		return "after " + span(r.Recovery)
+	case !r.Judged:
+		return "not known: the simulation ends before 20s of health can be seen"
 	}
-	return "after " + span(r.Recovery)
+	return "not within the simulation"
 }
 
 // tableRow returns the mean rates of intervals [from, to) and the queue at their end.

@@ -41,12 +41,18 @@ func title(c retryplan.Certificate, t retryplan.Trigger) string {
 	}
 	switch c.Verdict {
 	case retryplan.Safe:
+		if c.Law == retryplan.SuccessFunded {
+			return "Safe: the fleet comes back from any trigger, once the stored tokens are spent."
+		}
 		return "Safe: the fleet comes back from any trigger."
 	case retryplan.Vulnerable:
 		return "Vulnerable: the fleet comes back from " + trouble + ", but larger trouble tips it."
 	case retryplan.Metastable:
 		return "Metastable: the fleet does not come back from " + trouble + " by itself."
 	default:
+		if c.Law == retryplan.SlowService {
+			return "Overloaded: no attempt is answered while its client waits."
+		}
 		return "Overloaded: the runs alone are more than the backend can do."
 	}
 }
@@ -58,7 +64,10 @@ func why(c retryplan.Certificate, q question) string {
 	if text, ok := laws[c.Law]; ok {
 		storm = text + " " + storm
 	}
-	if c.Verdict == retryplan.Overloaded && c.Law == retryplan.Overload {
+	switch c.Law {
+	case retryplan.SlowService:
+		storm = laws[c.Law]
+	case retryplan.Overload:
 		storm = fmt.Sprintf("The fleet begins %s runs a second and the backend does %s attempts a second; retries are not the cause.",
 			number(q.fleet.Rate), number(q.fleet.Capacity))
 	}
@@ -82,11 +91,15 @@ func certificateFacts(c retryplan.Certificate) []fact {
 		}
 		return span(d)
 	}
+	tipping := never(c.Tipping, "no length")
+	if c.Tipping == 0 {
+		tipping = "none needed: chance is enough"
+	}
 	return []fact{
 		{"Attempts per run in a storm", number(c.Attempts)},
 		{"Hidden capacity", number(c.HiddenCapacity) + " runs/s"},
 		{"Predicted recovery", never(c.Recovery, "never")},
-		{"Tips at a trigger of", never(c.Tipping, "no length")},
+		{"Tips at a trigger of", tipping},
 		{"Margin", share(c.Margin)},
 		{"Law", c.Law.String()},
 	}
@@ -94,7 +107,7 @@ func certificateFacts(c retryplan.Certificate) []fact {
 
 // laws are the laws in words, but for that of hidden capacity, which the figures say.
 var laws = map[retryplan.Law]string{
-	retryplan.SlowService:         "One attempt takes the backend longer than its client waits, so that none succeeds.",
+	retryplan.SlowService:         "One attempt takes the backend as long as its client waits or longer, so that none succeeds. A longer timeout mends that.",
 	retryplan.NoTimeout:           "No client gives up an attempt, so that no work is wasted, and the queue drains.",
 	retryplan.SuccessFunded:       "The budget pays for no retry in a storm but those that it has stored.",
 	retryplan.TriggerBelowTimeout: "The queue that the trigger leaves makes no attempt wait as long as its timeout, so that none fails.",

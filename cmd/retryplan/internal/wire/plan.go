@@ -29,7 +29,7 @@ type Plan struct {
 	Success          float64            `json:"success"`
 	InTime           float64            `json:"in_time"`
 	Load             float64            `json:"load"`
-	WorstCaseSeconds float64            `json:"worst_case_seconds"`
+	WorstCaseSeconds Number             `json:"worst_case_seconds"`
 	Endings          map[string]float64 `json:"endings"` // by reason
 }
 
@@ -39,29 +39,29 @@ type Attempt struct {
 	Wait            *Wait   `json:"wait,omitempty"` // before it; none for the first
 	Starts          float64 `json:"starts"`         // a probability
 	Succeeds        float64 `json:"succeeds"`       // a probability
-	EarliestSeconds float64 `json:"earliest_seconds"`
-	LatestSeconds   float64 `json:"latest_seconds"`
+	EarliestSeconds Number  `json:"earliest_seconds"`
+	LatestSeconds   Number  `json:"latest_seconds"`
 	Never           string  `json:"never,omitempty"` // the reason for which it can never start
 }
 
 // Wait is the wait before an attempt.
 type Wait struct {
-	LoSeconds   float64 `json:"lo_seconds"`
-	MeanSeconds float64 `json:"mean_seconds"`
-	HiSeconds   float64 `json:"hi_seconds"`
-	P50Seconds  float64 `json:"p50_seconds"`
-	P90Seconds  float64 `json:"p90_seconds"`
-	P99Seconds  float64 `json:"p99_seconds"`
+	LoSeconds   Number `json:"lo_seconds"`
+	MeanSeconds Number `json:"mean_seconds"`
+	HiSeconds   Number `json:"hi_seconds"`
+	P50Seconds  Number `json:"p50_seconds"`
+	P90Seconds  Number `json:"p90_seconds"`
+	P99Seconds  Number `json:"p99_seconds"`
 }
 
 // Distribution is a distribution of durations in figures.
 type Distribution struct {
-	MinSeconds  float64 `json:"min_seconds"`
-	MeanSeconds float64 `json:"mean_seconds"`
-	P50Seconds  float64 `json:"p50_seconds"`
-	P90Seconds  float64 `json:"p90_seconds"`
-	P99Seconds  float64 `json:"p99_seconds"`
-	MaxSeconds  float64 `json:"max_seconds"`
+	MinSeconds  Number `json:"min_seconds"`
+	MeanSeconds Number `json:"mean_seconds"`
+	P50Seconds  Number `json:"p50_seconds"`
+	P90Seconds  Number `json:"p90_seconds"`
+	P99Seconds  Number `json:"p99_seconds"`
+	MaxSeconds  Number `json:"max_seconds"`
 }
 
 // Curve is a distribution as a line to draw: at Seconds[i] the probability of that time or less is CDF[i].
@@ -74,18 +74,18 @@ type Curve struct {
 func NewPlan(p *retryplan.Plan) Plan {
 	plan := Plan{
 		Truncated: p.Truncated, Effective: p.Effective, TotalWait: NewDistribution(p.TotalWait), Elapsed: NewDistribution(p.Elapsed),
-		Success: p.Success, InTime: p.InTime, Load: p.Load, WorstCaseSeconds: p.WorstCase.Seconds(), Endings: byName(p.Endings),
+		Success: p.Success, InTime: p.InTime, Load: p.Load, WorstCaseSeconds: inSeconds(p.WorstCase), Endings: byName(p.Endings),
 		Attempts: make([]Attempt, len(p.Attempts)),
 	}
 	for i, a := range p.Attempts {
 		plan.Attempts[i] = Attempt{
 			Number: a.Number, Starts: a.Starts, Succeeds: a.Succeeds,
-			EarliestSeconds: a.Earliest.Seconds(), LatestSeconds: a.Latest.Seconds(),
+			EarliestSeconds: inSeconds(a.Earliest), LatestSeconds: inSeconds(a.Latest),
 		}
 		if a.Number > 1 {
 			w := a.Wait
 			plan.Attempts[i].Wait = &Wait{
-				w.Lo.Seconds(), w.Mean.Seconds(), w.Hi.Seconds(), w.P50.Seconds(), w.P90.Seconds(), w.P99.Seconds(),
+				inSeconds(w.Lo), inSeconds(w.Mean), inSeconds(w.Hi), inSeconds(w.P50), inSeconds(w.P90), inSeconds(w.P99),
 			}
 		}
 		if a.Never != 0 {
@@ -98,7 +98,7 @@ func NewPlan(p *retryplan.Plan) Plan {
 // NewDistribution returns the figures of d.
 func NewDistribution(d retryplan.Distribution) Distribution {
 	return Distribution{
-		d.Min().Seconds(), d.Mean().Seconds(), d.Quantile(.5).Seconds(), d.Quantile(.9).Seconds(), d.Quantile(.99).Seconds(), d.Max().Seconds(),
+		inSeconds(d.Min()), inSeconds(d.Mean()), inSeconds(d.Quantile(.5)), inSeconds(d.Quantile(.9)), inSeconds(d.Quantile(.99)), inSeconds(d.Max()),
 	}
 }
 

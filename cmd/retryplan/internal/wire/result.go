@@ -16,7 +16,7 @@ type Result struct {
 	Failed           float64        `json:"failed"`
 	Peak             int            `json:"peak"`
 	PeakAtSeconds    float64        `json:"peak_at_seconds"`
-	Recovered        bool           `json:"recovered"`
+	Recovered        *bool          `json:"recovered"`        // null where there was no time, or nothing, to judge it by
 	RecoverySeconds  *float64       `json:"recovery_seconds"` // null where it did not recover
 	Latency          Durations      `json:"latency"`
 	Finished         Durations      `json:"finished"`
@@ -58,8 +58,11 @@ func NewResult(r *retryplan.Result) Result {
 	result := Result{
 		SimulatedSeconds: r.Simulated.Seconds(), Events: r.Events, Runs: r.Runs, Attempts: r.Attempts, Rejected: r.Rejected, Wasted: r.Wasted,
 		Endings: byName(r.Endings), Unfinished: r.Unfinished, Amplification: r.Amplification, Failed: r.Failed,
-		Peak: r.Peak, PeakAtSeconds: r.PeakAt.Seconds(), Recovered: r.Recovered,
+		Peak: r.Peak, PeakAtSeconds: r.PeakAt.Seconds(),
 		Latency: NewDurations(r.Latency), Finished: NewDurations(r.Finished), Series: NewSeries(r),
+	}
+	if r.Judged {
+		result.Recovered = &r.Recovered
 	}
 	if r.Recovered {
 		result.RecoverySeconds = never(r.Recovery)

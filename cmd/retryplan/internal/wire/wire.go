@@ -3,7 +3,7 @@
 //
 // What goes in is text, as in documents of retryconf: durations such as "1m30s", distributions such as "exponential 10ms".
 // What comes out is numbers: durations are float64 seconds under keys that end in _seconds, probabilities and shares are
-// in [0,1]. A time that never comes is null. Whatever has a name (a reason, a level, a verdict) is told by its name;
+// in [0,1]. A time that never comes is null, and so is one without a bound. Whatever has a name (a reason, a level, a verdict) is told by its name;
 // success, which has no reason, is "succeeded".
 package wire
 
@@ -56,6 +56,14 @@ func (n Number) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return json.Marshal(float64(n))
+}
+
+// inSeconds returns the seconds of d, infinitely many of the largest Duration, which stands for one that has no bound.
+func inSeconds(d time.Duration) Number {
+	if d == math.MaxInt64 {
+		return Number(math.Inf(1))
+	}
+	return Number(d.Seconds())
 }
 
 // never returns the seconds of d, nil for a negative one, which stands for what never happens.

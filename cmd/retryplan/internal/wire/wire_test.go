@@ -247,6 +247,18 @@ func TestPlanSaysWhatThePlanIs(t *testing.T) {
 	require.Equal(t, []float64{.5, .5, 1}, curve.CDF)
 }
 
+// TestWhatHasNoBound holds that the largest Duration, which stands for any beyond it, is no figure.
+func TestWhatHasNoBound(t *testing.T) {
+	p, err := retryplan.New(retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: 200 * 365 * 24 * time.Hour, Cap: 200 * 365 * 24 * time.Hour}}, retryplan.Model{})
+	require.NoError(t, err)
+	data, err := json.Marshal(wire.NewPlan(p))
+	require.NoError(t, err)
+	require.Contains(t, string(data), `"worst_case_seconds":null`)
+	require.Contains(t, string(data), `"latest_seconds":null`)
+	require.Contains(t, string(data), `"max_seconds":null`)
+	require.NotContains(t, string(data), "9223372036")
+}
+
 func nonzero(of map[string]float64) map[string]float64 {
 	kept := map[string]float64{}
 	for k, v := range of {
@@ -265,20 +277,23 @@ func TestResultSaysWhatTheResultIs(t *testing.T) {
 	r := retryplan.Result{
 		Simulated: 3 * time.Second, Events: 4, Step: 500 * time.Millisecond, Series: []retryplan.Point{{}, point}, Runs: 5, Attempts: 6, Rejected: 7, Wasted: 8,
 		Endings: map[retry.Reason]int{0: 3, retry.AttemptsExhausted: 2}, Unfinished: 9, Amplification: 1.2, Failed: .4, Peak: 10, PeakAt: time.Second,
-		Recovered: true, Recovery: 2 * time.Second,
+		Recovered: true, Recovery: 2 * time.Second, Judged: true,
 	}
 	w := wire.NewResult(&r)
-	two := 2.0
+	two, yes, no := 2.0, true, false
 	require.Equal(t, wire.Result{
 		SimulatedSeconds: 3, Events: 4, Runs: 5, Attempts: 6, Rejected: 7, Wasted: 8, Endings: map[string]int{"succeeded": 3, "attempts_exhausted": 2},
-		Unfinished: 9, Amplification: 1.2, Failed: .4, Peak: 10, PeakAtSeconds: 1, Recovered: true, RecoverySeconds: &two,
+		Unfinished: 9, Amplification: 1.2, Failed: .4, Peak: 10, PeakAtSeconds: 1, Recovered: &yes, RecoverySeconds: &two,
 		Series: wire.Series{
 			StepSeconds: .5, StartSeconds: []float64{0, 2}, Offered: []int{0, 1}, Attempts: []int{0, 2}, Arrived: []int{0, 3}, Rejected: []int{0, 4}, TimedOut: []int{0, 5},
 			Goodput: []int{0, 6}, Failed: []int{0, 7}, Queue: []int{0, 8}, Busy: []int{0, 9}, Waiting: []int{0, 10}, Tokens: []float64{0, 11.5}, Open: []int{0, 12},
 		},
 	}, w)
 	r.Recovered = false
+	require.Equal(t, &no, wire.NewResult(&r).Recovered)
 	require.Nil(t, wire.NewResult(&r).RecoverySeconds)
+	r.Judged = false
+	require.Nil(t, wire.NewResult(&r).Recovered)
 }
 
 // FuzzOneLine holds that no text, of a policy's name or an error, reaches a terminal as anything but one line of text.

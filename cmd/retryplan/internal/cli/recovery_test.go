@@ -1,0 +1,45 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
+)
+
+// TestRecovery tells what is said of a fleet after its triggers: by words, by JSON and by the guard.
+func TestRecovery(t *testing.T) {
+	const storm = `policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --fail-on severe --duration 1m `
+	for _, row := range []struct {
+		line string
+		want string // after the word recovery
+		json string
+		exit int
+	}{
+		{`--attempts 4 --base 100ms --jitter full --rate 1 --service 10ms --trigger "outage 60s 1ms" --duration 4m --fail-on severe`, "0s after the trigger's end", "true", cli.Done},
+		{storm + `--trigger "stall 20s 5s"`, "none in the 35s after the trigger's end", "false", cli.Failed},
+		{storm + `--trigger "stall 20s 21s"`, "not known: 20s after the trigger's end are needed; give --duration 1m1s", "null", cli.Done},
+		{storm + `--trigger "stall 2m 5s"`, "not known: 20s after the trigger's end are needed; give --duration 2m25s", "null", cli.Done},
+		{storm + `--trigger "stall 1s 2s" --trigger "stall 2562047h 2562047h"`, "not known: the trigger has no end", "null", cli.Done},
+		{storm, "", "null", cli.Done},
+	} {
+		got := run(t, "simulate "+row.line)
+		require.Equal(t, row.exit, got.Exit, got.Err)
+		if row.want == "" {
+			require.NotContains(t, got.Out, "\nrecovery ")
+		} else {
+			require.Regexp(t, "\nrecovery +"+row.want+"\n", got.Out)
+		}
+		got = run(t, "simulate --json "+row.line)
+		require.Equal(t, row.exit, got.Exit, got.Err)
+		var all struct {
+			Policies []struct {
+				Result struct{ Recovered json.RawMessage }
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(got.Out), &all))
+		require.Equal(t, row.json, string(all.Policies[0].Result.Recovered), row.line)
+	}
+}
