@@ -86,8 +86,8 @@ type Veto uint8
 
 // The vetoes.
 const (
-	Pushback    Veto = iota + 1 // the server's grpc-retry-pushback-ms is negative, not a number, or there are several
-	AnswerBegun                 // a stream's header has arrived: the caller may have seen a part of the answer
+	Pushback    Veto = iota + 1 // the server's grpc-retry-pushback-ms is negative, no 32-bit number, or there are several
+	AnswerBegun                 // a unary call that is not idempotent has got a header: the server has worked on it
 )
 
 // String returns "pushback" or "answer_begun", and "" for the zero Veto.
@@ -113,7 +113,7 @@ type callError struct {
 }
 
 // Error returns the text of the run: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted): rpc error: ...". A
-// failure that was not to be repeated is the server's answer, and has the text of that alone.
+// failure that was not to be repeated is the server's answer, and has the text of its AttemptError alone.
 func (e *callError) Error() string {
 	if run, ok := e.err.(*retry.Error); ok && run.Reason == retry.TerminalError {
 		return run.Last.Error()

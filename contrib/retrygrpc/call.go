@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
@@ -55,15 +56,15 @@ type call struct {
 	attempts int // begun
 }
 
-// begin returns the call, nil where it is to pass through.
-func (l *layer) begin(ctx context.Context, method string, cc *grpc.ClientConn, opts []grpc.CallOption) (*call, error) {
+// begin returns the call, nil where it is to pass through, with the options that it then has.
+func (l *layer) begin(ctx context.Context, method string, cc *grpc.ClientConn, opts []grpc.CallOption) (*call, []grpc.CallOption, error) {
 	s := l.settings(method, opts)
 	if s.off || Marked(ctx) || l.options.YieldToServiceConfig && repeatedByGRPC(cc, method) {
-		return nil, nil
+		return nil, l.passing(ctx, method, cc, opts, s), nil
 	}
 	p, err := l.policyOf(s)
 	if err != nil {
-		return nil, returned(err)
+		return nil, nil, returned(err)
 	}
 	c := &call{layer: l, ctx: ctx, cc: cc, method: method, policy: p, classify: p.Classify, idempotent: s.idempotent}
 	c.policy.Classify = verdict
@@ -82,7 +83,26 @@ func (l *layer) begin(ctx context.Context, method string, cc *grpc.ClientConn, o
 		}
 		c.opts = append(c.opts, o)
 	}
-	return c, nil
+	return c, nil, nil
+}
+
+// passing returns the options of a call that passes through. Where it is to be made once, grpc-go is kept from repeating
+// it.
+func (l *layer) passing(ctx context.Context, method string, cc *grpc.ClientConn, opts []grpc.CallOption, s settings) []grpc.CallOption {
+	if s.off || Marked(ctx) && !l.options.YieldToServiceConfig {
+		return once(cc, method, opts)
+	}
+	return opts
+}
+
+// once returns options with which grpc-go does not repeat what was sent: without room to keep the request it holds the
+// attempt for committed once the request is sent, so that it repeats nothing that a server has seen in full. A channel that
+// is not ready may not know its service config yet.
+func once(cc *grpc.ClientConn, method string, opts []grpc.CallOption) []grpc.CallOption {
+	if cc == nil || cc.GetState() == connectivity.Ready && !repeatedByGRPC(cc, method) {
+		return opts
+	}
+	return append(slices.Clip(opts), grpc.MaxRetryRPCBufferSize(0))
 }
 
 // reported reports whether the option asks for something of the attempt.
@@ -108,26 +128,24 @@ func repeatedByGRPC(cc *grpc.ClientConn, method string) bool {
 // next begins another attempt and returns its options.
 func (c *call) next(more ...grpc.CallOption) []grpc.CallOption {
 	c.attempts++
-	opts := append(slices.Clip(c.opts), more...)
-	if repeatedByGRPC(c.cc, c.method) {
-		// Without room to keep the request grpc-go holds the attempt for committed once the request is sent, so that
-		// it repeats nothing that a server has seen in full.
-		opts = append(opts, grpc.MaxRetryRPCBufferSize(0))
-	}
-	return opts
+	return once(c.cc, c.method, append(slices.Clip(c.opts), more...))
 }
 
-// mark returns an attempt's context with the mark of the layer and, for a retry, the number of attempts before it.
+// mark returns an attempt's context with the mark of the layer and, for a retry, the number of attempts before it, in place
+// of what a proxy may have passed on.
 func (c *call) mark(ctx context.Context) context.Context {
 	ctx = Mark(ctx)
-	if c.attempts < 2 {
+	md, ok := metadata.FromOutgoingContext(ctx) // a copy
+	switch {
+	case c.attempts > 1 && !ok:
+		md = metadata.Pairs(attemptsKey, strconv.Itoa(c.attempts-1))
+	case c.attempts > 1:
+		md.Set(attemptsKey, strconv.Itoa(c.attempts-1))
+	case len(md.Get(attemptsKey)) > 0:
+		md.Delete(attemptsKey)
+	default:
 		return ctx
 	}
-	md, ok := metadata.FromOutgoingContext(ctx) // a copy
-	if !ok {
-		md = metadata.MD{}
-	}
-	md.Set(attemptsKey, strconv.Itoa(c.attempts-1)) // in place of what a proxy may have passed on
 	return metadata.NewOutgoingContext(ctx, md)
 }
 

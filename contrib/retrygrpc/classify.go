@@ -25,7 +25,11 @@ func Default(err error) retry.Class { return judge(err, nil) }
 //
 //	retry.Policy{Classify: retrygrpc.OnCode(retry.Retryable, codes.NotFound)}
 //
-// Such an answer holds for methods that are not idempotent, too.
+// Such an answer holds for methods that are not idempotent, too, but not against an AttemptError.Veto.
+//
+//	retry.Policy{Classify: retrygrpc.OnCode(retry.Terminal, codes.Unavailable)}
+//
+// repeats nothing that may have taken effect, and gives up the retries of calls that did not get a connection.
 func OnCode(class retry.Class, of ...codes.Code) retry.Classifier {
 	of = slices.Clone(of) // the caller may reuse the slice
 	return func(err error) retry.Class {

@@ -10,7 +10,7 @@
 // # What is repeated
 //
 //	code                       repeated                                    why
-//	UNAVAILABLE                yes                                         the one code for automatic retries (AIP-194)
+//	UNAVAILABLE                yes, also if not idempotent                 the one code for automatic retries (AIP-194)
 //	RESOURCE_EXHAUSTED         with RetryInfo or pushback, or by opt-in    often a quota, which retries only use up
 //	ABORTED                    by opt-in                                   to be repeated at a higher level: the whole transaction
 //	DEADLINE_EXCEEDED          the caller's: never
@@ -21,7 +21,13 @@
 //	FAILED_PRECONDITION        never                                       the state has to be fixed first
 //	every other                by opt-in                                   the same request gets the same answer
 //
-// Opt-in is by Options.RetryCodes, or by Policy.Classify, which is asked first and may say anything. Idempotent is what
+// A connection that is lost in the midst of a call is UNAVAILABLE, too, and the call may have taken effect: it is repeated
+// even for a method that is not idempotent. Where that must not be, set Policy.Classify to
+// OnCode(retry.Terminal, codes.Unavailable), or give the call NoRetry. Whatever its code, a unary call that is not
+// idempotent is not repeated once a header has come (AnswerBegun), since the server has then worked on it, and neither is
+// any stream. A failure that servers send without a header, gRPC's Trailers-Only, is what handlers give that set none.
+//
+// Opt-in is by Options.RetryCodes, or by Policy.Classify, which is asked first and may say anything but against a Veto. Idempotent is what
 // Options.Idempotent says of a method or Idempotent of one call. Default is the table without opt-ins, for other policies.
 //
 // DEADLINE_EXCEEDED has three origins and one code. The caller's context is looked at first, then the attempt's; what is
@@ -33,10 +39,11 @@
 // The trailer grpc-retry-pushback-ms and the status detail RetryInfo are hints in the sense of retry.After: the next attempt
 // starts no earlier, jitter goes upwards, and beyond Policy.MaxHint the run ends. gRPC's own retry layer waits for exactly
 // the pushback and begins its backoff anew; here a pushback below the backoff's delay, 0 included, does not shorten it, and
-// the backoff goes on. Of several hints the longest wins. A pushback that is negative, not a number or there more than once
-// ends the run, whatever the rules say.
+// the backoff goes on. Of several hints the longest wins, and a negative RetryInfo is none. A pushback that is negative, not
+// a number, beyond 32 bits (2147483647, or 24 days) or there more than once ends the run, whatever the rules say.
 //
-// A retry carries grpc-previous-rpc-attempts, 1 for the second attempt, as grpc-go's own do. First attempts carry none.
+// A retry carries grpc-previous-rpc-attempts, 1 for the second attempt, as grpc-go's own do. First attempts carry none, also
+// where the caller's outgoing metadata, such as a proxy passes on, has one.
 //
 // # One layer
 //
@@ -45,11 +52,13 @@
 // contains, turns the second kind off. Where it was not given, the interceptors see the retryPolicy and keep grpc-go from
 // repeating what was sent in full (by grpc.MaxRetryRPCBufferSize(0)), so that their own attempts are all that a server
 // sees; what fails to get a connection is still repeated by both, which costs time but no load, and so may be a stream
-// that is refused before its request is sent. Calls before the first name resolution do not know of the retryPolicy.
-// With Options.YieldToServiceConfig the interceptors leave such methods to grpc-go.
+// that is refused before its request is sent. Calls that are begun while the channel has no connection are kept so in any
+// case, since its service config may not be known yet. With Options.YieldToServiceConfig the interceptors leave methods
+// with a retryPolicy to grpc-go, but for calls before the first name resolution.
 //
 // Layers of this package know each other by a mark in the context: the outermost repeats, and those under it pass through.
-// Mark puts it there for a layer of your own.
+// Mark puts it there for a layer of your own. What passes through under a mark, and calls with NoRetry, are kept from
+// grpc-go's repeating in the same way.
 //
 // # Readiness
 //
@@ -61,6 +70,8 @@
 //
 // # Limits
 //
-// Client and bidirectional streams pass through unrepeated. A unary call is repeated also where a header has come, since its
-// caller has seen nothing yet; grpc-go's own layer is not. Hedging is not offered: it makes load of latency.
+// Client and bidirectional streams pass through: these interceptors do not repeat them, and a retryPolicy of the channel
+// does unless there is grpc.WithDisableRetry, a mark or NoRetry. A unary call that is idempotent is repeated also where a
+// header has come, since its caller has seen nothing yet; in grpc-go's own layer none is. Hedging is not offered: it makes
+// load of latency.
 package retrygrpc

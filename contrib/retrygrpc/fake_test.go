@@ -156,6 +156,7 @@ func TestWhatTheServerSaysOfRetries(t *testing.T) {
 		{name: "RetryInfo and a pushback: the longer one", first: answer{withRetryInfo(t, codes.Unavailable, time.Second), []string{"200"}}, waits: time.Second},
 		{name: "RetryInfo and a pushback that forbids", first: answer{withRetryInfo(t, codes.Unavailable, time.Second), []string{"-1"}}, stops: true},
 		{name: "a negative RetryInfo", first: answer{err: withRetryInfo(t, codes.Unavailable, -time.Second)}, waits: base},
+		{name: "RESOURCE_EXHAUSTED with a negative RetryInfo", first: answer{err: withRetryInfo(t, codes.ResourceExhausted, -time.Second)}, stops: true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

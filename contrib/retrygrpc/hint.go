@@ -20,13 +20,18 @@ type advice struct {
 	stop  bool          // not at all
 }
 
-// adviceOf reads the pushback of a trailer and the RetryInfo of a status. The longer delay wins.
+// adviceOf reads the pushback of a trailer and the RetryInfo of a status. The longer delay wins. A negative RetryInfo says
+// nothing: it has no meaning of its own, as a negative pushback has.
 func adviceOf(trailer metadata.MD, st *status.Status) advice {
 	a := pushback(trailer.Get(pushbackKey))
 	for _, detail := range st.Details() {
-		if info, ok := detail.(*errdetails.RetryInfo); ok && info.GetRetryDelay() != nil {
+		info, ok := detail.(*errdetails.RetryInfo)
+		if !ok || info.GetRetryDelay() == nil {
+			continue
+		}
+		if delay := info.GetRetryDelay().AsDuration(); delay >= 0 {
 			a.given = true
-			a.delay = max(a.delay, info.GetRetryDelay().AsDuration())
+			a.delay = max(a.delay, delay)
 		}
 	}
 	return a

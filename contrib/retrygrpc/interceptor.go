@@ -17,9 +17,13 @@ import (
 // repeated for idempotent methods only.
 //
 // A call that fails returns an error whose status, by status.FromError, is that of the last attempt, unchanged; errors.As
-// finds the *retry.Error and the *AttemptError. The text of a failure that is not to be repeated is that of gRPC alone.
-// Where the caller was cancelled or its deadline has passed, also during a
-// wait, the status is CANCELED or DEADLINE_EXCEEDED.
+// finds the *retry.Error and the *AttemptError. The text of a failure that is not to be repeated, also after retries, is
+// gRPC's for the last attempt, with "(attempt timeout)" or "(not repeated: pushback)" behind it where that applies; for
+// every other end, the text of the run goes before that. Where the caller was cancelled or its deadline has passed, also
+// during a wait, the status is CANCELED or DEADLINE_EXCEEDED.
+//
+// A call that is not idempotent is not repeated once a header has come; one whose connection was lost is. See
+// Options.Idempotent.
 //
 // The reply is cleared before each retry. The caller's grpc.Header, grpc.Trailer and grpc.Peer options get what the last
 // attempt has got, and grpc.OnFinish is called once. Interceptors further down the chain see every attempt.
@@ -33,13 +37,16 @@ func UnaryClientInterceptor(p retry.Policy, o Options) (grpc.UnaryClientIntercep
 
 // StreamClientInterceptor returns an interceptor that makes server streams, of one request and many answers, as p says,
 // up to the moment when the server begins to answer: once its header has arrived, which is never later than the first
-// message, nothing is repeated, and its end is the caller's to judge. Client and bidirectional streams pass through: their
-// messages cannot be sent again without keeping them all. p and o are checked as by UnaryClientInterceptor.
+// message, nothing is repeated, and its end is gRPC's own error, the caller's to judge. Client and bidirectional streams
+// pass through: their messages cannot be sent again without keeping them all. p and o are checked as by
+// UnaryClientInterceptor.
 //
 // The first attempt begins when the stream is made; with a Policy.Gate, when it is first read. The run, whose TTL, Elapsed
 // and events count from then on, is made by the first RecvMsg or Header, and what fails before is known there. It succeeds
-// with the first message, an empty stream's end, or, where Header is called first, with the header. Waits are waited there,
-// too.
+// with the header, which the first message implies, or with an empty stream's end. Waits are waited there, too. Where the
+// caller has gone before, the error tells of the attempt that was begun; the events do not.
+//
+// Context is that of the attempt which is read; it is neither marked nor numbered by this package.
 //
 // Policy.AttemptTimeout covers an attempt up to its header, as far as somebody waits for it, and never cuts a stream that
 // has begun; the server does not learn of it. Attempts that have failed are cancelled. As with any stream of gRPC, the
@@ -68,22 +75,26 @@ func DialOptions(p retry.Policy, o Options) ([]grpc.DialOption, error) {
 }
 
 func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	c, err := l.begin(ctx, method, cc, opts)
+	c, passing, err := l.begin(ctx, method, cc, opts)
 	switch {
 	case err != nil:
 		return err
 	case c == nil:
-		return invoker(ctx, method, req, reply, cc, opts...)
+		return invoker(ctx, method, req, reply, cc, passing...)
 	}
 	err = returned(retry.Do(ctx, c.policy, func(ctx context.Context) error {
 		if c.attempts > 0 {
 			reset(reply)
 			c.forget()
 		}
-		var trailer metadata.MD
-		opts := c.next(grpc.Trailer(&trailer))
+		var header, trailer metadata.MD
+		opts := c.next(grpc.Header(&header), grpc.Trailer(&trailer))
 		if err := invoker(c.mark(ctx), method, req, reply, cc, opts...); err != nil {
-			return c.failed(ctx, err, trailer, 0)
+			var veto Veto
+			if header != nil && !c.idempotent { // nil for an answer of trailers alone: gRPC's Trailers-Only
+				veto = AnswerBegun
+			}
+			return c.failed(ctx, err, trailer, veto)
 		}
 		c.succeeded()
 		return nil
@@ -94,14 +105,14 @@ func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *gr
 
 func (l *layer) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if desc.ClientStreams || !desc.ServerStreams {
-		return streamer(ctx, desc, cc, method, opts...)
+		return streamer(ctx, desc, cc, method, l.passing(ctx, method, cc, opts, l.settings(method, opts))...)
 	}
-	c, err := l.begin(ctx, method, cc, opts)
+	c, passing, err := l.begin(ctx, method, cc, opts)
 	switch {
 	case err != nil:
 		return nil, err
 	case c == nil:
-		return streamer(ctx, desc, cc, method, opts...)
+		return streamer(ctx, desc, cc, method, passing...)
 	}
 	return newServerStream(c, desc, streamer), nil
 }

@@ -121,6 +121,61 @@ func TestLayersDoNotMultiply(t *testing.T) {
 		require.Equal(t, codes.Unavailable, status.Code(err))
 		require.Equal(t, int64(1), service.calls.Load())
 	})
+	t.Run("what is made once is not repeated by grpc-go's own layer", func(t *testing.T) {
+		for _, row := range []struct {
+			name         string
+			o            retrygrpc.Options
+			mark         bool
+			opts         []grpc.CallOption
+			want, duplex int64
+		}{
+			{name: "under a mark", mark: true, want: 1, duplex: 1},
+			{name: "under a mark, left to grpc-go", mark: true, o: retrygrpc.Options{YieldToServiceConfig: true}, want: 5, duplex: 5},
+			{name: "NoRetry", opts: []grpc.CallOption{retrygrpc.NoRetry()}, want: 1, duplex: 1},
+			{name: "NoRetry, left to grpc-go", o: retrygrpc.Options{YieldToServiceConfig: true}, opts: []grpc.CallOption{retrygrpc.NoRetry()}, want: 1, duplex: 1},
+			{name: "a bidirectional stream is grpc-go's", want: 3, duplex: 5},
+		} {
+			service := fails()
+			service.duplex = func(_ int, s testgrpc.TestService_FullDuplexCallServer) error {
+				if _, err := s.Recv(); err != nil {
+					return err
+				}
+				return status.Error(codes.Unavailable, "no")
+			}
+			client := serve(t, service, upTo(3), row.o, serviceConfig(`"UNAVAILABLE"`), grpc.WithDefaultCallOptions(row.opts...))
+			ready(t, service, client)
+			ctx := bounded(t)
+			if row.mark {
+				ctx = retrygrpc.Mark(ctx)
+			}
+			unary, stream := reach(t, ctx, service, client)
+			require.Equal(t, row.want, unary, row.name)
+			require.Equal(t, row.want, stream, row.name)
+			duplex, err := client.FullDuplexCall(ctx)
+			require.NoError(t, err)
+			require.NoError(t, duplex.Send(&testgrpc.StreamingOutputCallRequest{Payload: &testgrpc.Payload{Body: []byte("x")}}))
+			_, err = duplex.Recv()
+			require.Equal(t, codes.Unavailable, status.Code(err))
+			require.Equal(t, row.duplex, service.calls.Load(), row.name)
+		}
+	})
+	t.Run("the first call of a channel does not multiply either", func(t *testing.T) {
+		for _, row := range []struct {
+			opts []grpc.CallOption
+			want int64
+		}{{nil, 3}, {[]grpc.CallOption{retrygrpc.NoRetry()}, 1}} {
+			service := fails()
+			client := serve(t, service, upTo(3), retrygrpc.Options{}, serviceConfig(`"UNAVAILABLE"`))
+			_, err := client.UnaryCall(bounded(t), &testgrpc.SimpleRequest{}, append(row.opts, grpc.WaitForReady(true))...)
+			require.Equal(t, codes.Unavailable, status.Code(err))
+			require.Equal(t, row.want, service.calls.Load())
+		}
+	})
+	t.Run("a nil context is not marked, and can be", func(t *testing.T) {
+		var none context.Context
+		require.False(t, retrygrpc.Marked(none))
+		require.True(t, retrygrpc.Marked(retrygrpc.Mark(none)))
+	})
 	t.Run("a caller's context is not marked", func(t *testing.T) {
 		require.False(t, retrygrpc.Marked(t.Context()))
 		require.True(t, retrygrpc.Marked(retrygrpc.Mark(t.Context())))

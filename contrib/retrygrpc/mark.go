@@ -10,10 +10,17 @@ import "context"
 //
 //	retry.Do(ctx, p, func(ctx context.Context) error { return both(retrygrpc.Mark(ctx)) })
 //
-// A retry.Do does not mark by itself: a deferred retry, hours later, may well want quick retries inside.
-func Mark(ctx context.Context) context.Context { return context.WithValue(ctx, markKey{}, true) }
+// A retry.Do does not mark by itself: a deferred retry, hours later, may well want quick retries inside. A nil ctx counts
+// as context.Background().
+func Mark(ctx context.Context) context.Context {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return context.WithValue(ctx, markKey{}, true)
+}
 
-// Marked reports whether ctx is, or descends from, a context that Mark has returned: some layer above repeats already.
-func Marked(ctx context.Context) bool { return ctx.Value(markKey{}) != nil }
+// Marked reports whether ctx is, or descends from, a context that Mark has returned: some layer above repeats already. A
+// nil ctx is not marked.
+func Marked(ctx context.Context) bool { return ctx != nil && ctx.Value(markKey{}) != nil }
 
 type markKey struct{}

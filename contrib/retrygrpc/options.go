@@ -18,10 +18,12 @@ import (
 // Options are those of an interceptor. The zero Options repeat what gRPC's codes alone allow: UNAVAILABLE, and
 // RESOURCE_EXHAUSTED where the server says when to come back.
 type Options struct {
-	// Idempotent reports whether a method, "/package.Service/Method", may take effect twice. Only then is repeated
-	// what may have taken effect: an attempt that ran out of time, and INTERNAL, UNKNOWN and DATA_LOSS where
-	// RetryCodes names them. It must be safe for concurrent use. DeclaredIdempotent is ready-made. Nil means that no
-	// method may.
+	// Idempotent reports whether a method, "/package.Service/Method", may take effect twice. Only then is repeated an
+	// attempt that ran out of time, a unary call that has got a header, and INTERNAL, UNKNOWN and DATA_LOSS where
+	// RetryCodes names them. UNAVAILABLE without a header is repeated for other methods, too, although it is also what
+	// a call ends with whose connection was lost after it has taken effect; where that must not be, set
+	// Policy.Classify to OnCode(retry.Terminal, codes.Unavailable), or give the call NoRetry. It must be safe for
+	// concurrent use. DeclaredIdempotent is ready-made. Nil means that no method may.
 	Idempotent func(method string) bool
 
 	// RetryCodes are codes that are repeated beside the default ones. INTERNAL, UNKNOWN, DATA_LOSS and
@@ -35,7 +37,8 @@ type Options struct {
 
 	// YieldToServiceConfig leaves a method to grpc-go where the channel's service config has a retryPolicy for it: its
 	// calls pass through. Do not set it on a channel with grpc.WithDisableRetry, which would leave them without any
-	// retries. Zero means that the interceptor repeats them and keeps grpc-go from doing so as well.
+	// retries. Zero means that the interceptor repeats them and keeps grpc-go from doing so as well. Under a context that
+	// Mark has marked, both levels then repeat.
 	YieldToServiceConfig bool
 }
 
@@ -103,12 +106,16 @@ func Idempotent() grpc.CallOption {
 	return callOption{apply: func(s *settings) { s.idempotent = true }}
 }
 
-// NotIdempotent returns an option for one call: it must not take effect twice, whatever Options.Idempotent says.
+// NotIdempotent returns an option for one call: it is not known that it may take effect twice, whatever Options.Idempotent
+// says. UNAVAILABLE is repeated all the same, also where the connection was lost after the call was sent and it may have
+// taken effect: where it must never take effect twice, give it NoRetry, or WithPolicy with a Classify of
+// OnCode(retry.Terminal, codes.Unavailable).
 func NotIdempotent() grpc.CallOption {
 	return callOption{apply: func(s *settings) { s.idempotent = false }}
 }
 
-// NoRetry returns an option for one call: it passes through, and is neither repeated nor observed.
+// NoRetry returns an option for one call: it passes through, and is neither repeated nor observed. A retryPolicy of the
+// channel does not repeat it either, once its first message was sent; what no server has seen grpc-go still sends again.
 func NoRetry() grpc.CallOption {
 	return callOption{apply: func(s *settings) { s.off = true }}
 }

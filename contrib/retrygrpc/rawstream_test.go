@@ -84,7 +84,7 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 		require.Equal(t, "b", reply)
 		require.ErrorIs(t, first.ctx.Err(), context.Canceled, "a failed attempt is cancelled")
 		require.NoError(t, second.ctx.Err())
-		require.Equal(t, second.ctx, s.Context())
+		require.Equal(t, second.ctx.Done(), s.Context().Done())
 		require.Equal(t, []int{1, 1}, []int{first.closed, second.closed})
 	})
 	t.Run("reading, the header and sending may be concurrent", func(t *testing.T) {
@@ -163,16 +163,65 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 		var events []retry.Event
 		p := upTo(3)
 		p.Observe = func(_ context.Context, e retry.Event) { events = append(events, e) }
-		s := open(t, t.Context(), p, &fakeStream{err: unavailable}, &fakeStream{header: metadata.MD{}, err: unavailable})
+		s := open(t, t.Context(), p, &fakeStream{err: unavailable}, &fakeStream{err: status.Error(codes.NotFound, "")})
 		require.NoError(t, s.SendMsg("request"))
 		err := s.RecvMsg(nil)
 		var failed *retrygrpc.AttemptError
 		require.ErrorAs(t, err, &failed)
-		require.Equal(t, retrygrpc.AnswerBegun, failed.Veto)
+		require.Equal(t, codes.NotFound, failed.Code)
 		require.Len(t, events, 3)
 		require.Equal(t, 2, events[2].Outcome.Attempts)
 		require.Equal(t, retry.TerminalError, events[2].Outcome.Reason)
 		require.Equal(t, metadata.Pairs("t", "1"), s.Trailer())
+	})
+	t.Run("the error of a caller who has gone before the first read tells of the attempt that was begun", func(t *testing.T) {
+		for reason, gone := range map[retry.Reason]func(context.Context) (context.Context, context.CancelFunc){
+			retry.CallerCanceled: context.WithCancel,
+			retry.DeadlinePassed: func(ctx context.Context) (context.Context, context.CancelFunc) {
+				return context.WithTimeout(ctx, time.Second)
+			},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := gone(t.Context())
+				fake := &fakeStream{header: metadata.MD{}}
+				s := open(t, ctx, upTo(2), fake)
+				require.NoError(t, s.SendMsg("request"))
+				if reason == retry.CallerCanceled {
+					cancel()
+				} else {
+					<-ctx.Done()
+					defer cancel()
+				}
+				err := s.RecvMsg(nil)
+				var run *retry.Error
+				require.ErrorAs(t, err, &run)
+				require.Equal(t, reason, run.Reason)
+				require.Equal(t, 1, run.Attempts)
+				require.Len(t, run.History, 1)
+				var failed *retrygrpc.AttemptError
+				require.ErrorAs(t, err, &failed)
+				require.Equal(t, retrygrpc.Caller, failed.Origin)
+				require.Equal(t, status.Code(err), failed.Code)
+				require.ErrorIs(t, err, ctx.Err())
+				require.Contains(t, err.Error(), "1 attempt")
+			})
+		}
+	})
+	t.Run("its context, once it is read, is no attempt's", func(t *testing.T) {
+		type key struct{}
+		ctx := context.WithValue(t.Context(), key{}, "value")
+		second := &fakeStream{header: metadata.MD{}}
+		s := open(t, ctx, upTo(2), &fakeStream{err: unavailable}, second)
+		require.NoError(t, s.SendMsg("request"))
+		require.NoError(t, s.RecvMsg(nil))
+		require.True(t, retrygrpc.Marked(second.ctx))
+		require.Equal(t, 2, retry.AttemptNumber(second.ctx))
+		require.False(t, retrygrpc.Marked(s.Context()))
+		require.Equal(t, 1, retry.AttemptNumber(s.Context()))
+		require.Equal(t, "value", s.Context().Value(key{}))
+
+		s = open(t, retrygrpc.Mark(ctx), upTo(2), &fakeStream{header: metadata.MD{}})
+		require.True(t, retrygrpc.Marked(s.Context()), "the caller's own mark stays")
 	})
 }
 

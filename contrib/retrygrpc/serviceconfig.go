@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -20,7 +21,7 @@ import (
 // of a client, with UNAVAILABLE as the one code that is retried.
 type ServiceConfigOptions struct {
 	// Methods are the methods that the config is for, each as "/package.Service/Method", which is the form of the generated
-	// FullMethodName constants, or "/package.Service/" for all methods of a service. Nil means all methods of the client.
+	// FullMethodName constants, or "/package.Service/" for all methods of a service, in valid UTF-8. Nil means all methods of the client.
 	Methods []string
 	// Codes are the status codes that are retried; none may be OK. Nil means UNAVAILABLE, and where the policy has a
 	// Classify, what that says of a bare status of each code: Retryable adds the code, Terminal removes it.
@@ -116,6 +117,10 @@ func (o *ServiceConfigOptions) check() (names []methodName, err error) {
 		faults = append(faults, fmt.Errorf("retrygrpc: ServiceConfigOptions."+format, args...))
 	}
 	for i, full := range o.Methods {
+		if !utf8.ValidString(full) { // JSON would name another method
+			fault("Methods[%d] %q is not valid UTF-8", i, full)
+			continue
+		}
 		service, method, ok := strings.Cut(strings.TrimPrefix(full, "/"), "/")
 		if !ok || !strings.HasPrefix(full, "/") || service == "" || strings.Contains(method, "/") {
 			fault("Methods[%d] %q is not of the form /package.Service/Method or /package.Service/", i, full)

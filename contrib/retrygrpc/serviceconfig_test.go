@@ -139,7 +139,7 @@ func TestServiceConfigLoses(t *testing.T) {
 
 func TestServiceConfigRefuses(t *testing.T) {
 	_, _, err := retrygrpc.ServiceConfig(retry.Policy{MaxAttempts: -2}, retrygrpc.ServiceConfigOptions{
-		Methods:         []string{"a.B/C", "/a.B", "//C", "/a.B/C/D", "", "/a.B/C", "/a.B/C"},
+		Methods:         []string{"a.B/C", "/a.B", "//C", "/a.B/C/D", "", "/a.B/C", "/a.B/C", "/a.B/\xff"},
 		Codes:           []codes.Code{codes.OK, codes.Unavailable, 17},
 		Timeout:         -time.Second,
 		MaxCallAttempts: 1,
@@ -151,6 +151,7 @@ retrygrpc: ServiceConfigOptions.Methods[2] "//C" is not of the form /package.Ser
 retrygrpc: ServiceConfigOptions.Methods[3] "/a.B/C/D" is not of the form /package.Service/Method or /package.Service/
 retrygrpc: ServiceConfigOptions.Methods[4] "" is not of the form /package.Service/Method or /package.Service/
 retrygrpc: ServiceConfigOptions.Methods[6] "/a.B/C" is named twice
+retrygrpc: ServiceConfigOptions.Methods[7] "/a.B/\xff" is not valid UTF-8
 retrygrpc: ServiceConfigOptions.Codes[0] OK is not the code of an error
 retrygrpc: ServiceConfigOptions.Codes[2] Code(17) is not the code of an error
 retrygrpc: ServiceConfigOptions.Timeout -1s is negative

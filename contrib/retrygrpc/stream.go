@@ -28,6 +28,7 @@ type serverStream struct {
 
 	begun    atomic.Pointer[streamAttempt] // the one whose answer the caller reads; nil before
 	finished sync.Once
+	credited sync.Once // Throttle has heard of the success
 
 	running sync.Mutex     // guards what follows
 	last    *streamAttempt // of a run that has failed
@@ -46,6 +47,7 @@ type streamAttempt struct {
 	ctx               context.Context
 	cancel            context.CancelCauseFunc
 	err               error // why it could not
+	began             time.Time
 	sent, closed      bool
 	timer             *time.Timer // cancels with retry.ErrAttemptTimeout; nil without a timeout
 	left              time.Duration
@@ -70,7 +72,7 @@ func newServerStream(c *call, desc *grpc.StreamDesc, streamer grpc.Streamer) *se
 
 // open begins an attempt. What it ends with is found in the attempt.
 func (s *serverStream) open(ctx context.Context) *streamAttempt {
-	a := &streamAttempt{left: s.timeout}
+	a := &streamAttempt{left: s.timeout, began: time.Now()}
 	opts := s.next()
 	if len(s.onFinish) > 0 {
 		opts = append(opts, grpc.OnFinish(func(err error) { s.attemptOver(a, err) }))
@@ -79,12 +81,11 @@ func (s *serverStream) open(ctx context.Context) *streamAttempt {
 	if s.timeout > 0 {
 		a.timer = time.AfterFunc(s.timeout, func() { a.cancel(retry.ErrAttemptTimeout) })
 	}
-	began := time.Now()
 	a.ClientStream, a.err = s.streamer(a.ctx, s.desc, s.cc, s.method, opts...)
 	if !a.disarm() {
 		a.err = timedOut(s.timeout)
 	}
-	a.left -= time.Since(began)
+	a.left -= time.Since(a.began)
 	return a
 }
 
@@ -179,25 +180,18 @@ func (s *serverStream) RecvMsg(m any) error {
 	if s.ended != nil {
 		return s.ended
 	}
-	eof := false
+	var end error
 	err := s.run(func(a *streamAttempt, number int) error {
 		if number > 1 {
 			reset(m)
 		}
-		err := a.RecvMsg(m)
-		eof = err == io.EOF
-		if eof {
-			return nil
-		}
-		return err
+		end = a.RecvMsg(m)
+		return end
 	})
 	if err != nil {
 		return err
 	}
-	if eof {
-		return s.over(s.begun.Load(), io.EOF)
-	}
-	return nil
+	return s.received(s.begun.Load(), end)
 }
 
 // Header makes the run, if there was none yet, and returns the header. It is nil without an error where the stream ended
@@ -219,7 +213,7 @@ func (s *serverStream) Header() (metadata.MD, error) {
 
 // run makes attempts until the server begins to answer. receive gets the first message; nil where the header is enough.
 func (s *serverStream) run(receive func(a *streamAttempt, number int) error) error {
-	err := returned(retry.Do(s.ctx, s.policy, func(ctx context.Context) error {
+	err := returned(s.tellBegun(retry.Do(s.ctx, s.policy, func(ctx context.Context) error {
 		s.mu.Lock()
 		a := s.current
 		s.mu.Unlock()
@@ -230,7 +224,7 @@ func (s *serverStream) run(receive func(a *streamAttempt, number int) error) err
 		err := s.attempt(a, receive)
 		a.settled = true
 		return err
-	}))
+	})))
 	if err == nil {
 		return nil
 	}
@@ -238,6 +232,32 @@ func (s *serverStream) run(receive func(a *streamAttempt, number int) error) err
 	s.settle(s.last)
 	s.finishOnce(err)
 	return err
+}
+
+// tellBegun adds to the error of a run that has ended before its first attempt the one that was begun before the run: the
+// server may have served it.
+func (s *serverStream) tellBegun(err error) error {
+	s.mu.Lock()
+	a := s.current
+	s.mu.Unlock()
+	run, ok := err.(*retry.Error)
+	if !ok || run.Attempts > 0 || a == nil {
+		return err
+	}
+	cause := a.err
+	switch {
+	case cause != nil:
+	case run.Reason == retry.CallerCanceled:
+		cause = status.FromContextError(context.Canceled).Err()
+	default: // the context itself may not know yet that its deadline has passed
+		cause = status.FromContextError(context.DeadlineExceeded).Err()
+	}
+	run.Attempts = 1
+	run.Last = s.giveUp(a, cause, 0)
+	run.History = append(run.History, retry.Attempt{
+		Number: 1, Start: a.began, Duration: time.Since(a.began), Class: verdict(run.Last), Err: run.Last,
+	})
+	return run
 }
 
 // attempt waits for the attempt's header or end, and lets receive get the first message.
@@ -260,18 +280,17 @@ func (s *serverStream) attempt(a *streamAttempt, receive func(*streamAttempt, in
 	var err error
 	if receive != nil {
 		err = receive(a, s.attempts)
-	} else if err = a.RecvMsg(new(struct{})); err == io.EOF { // there is none: this only gets the status
-		err = nil
+	} else { // there is no message: this only gets the status
+		err = a.RecvMsg(new(struct{}))
 	}
-	switch {
-	case err == nil:
-		s.take(a)
-		return nil
-	case header != nil:
-		return s.giveUp(a, err, AnswerBegun)
-	default:
+	if header == nil && err != nil && err != io.EOF {
 		return s.giveUp(a, err, 0)
 	}
+	s.take(a)
+	if receive == nil {
+		_ = s.received(a, err)
+	}
+	return nil
 }
 
 // giveUp ends an attempt that has failed.
@@ -287,7 +306,6 @@ func (s *serverStream) giveUp(a *streamAttempt, err error, veto Veto) error {
 
 // take makes the attempt the one that the caller reads.
 func (s *serverStream) take(a *streamAttempt) {
-	s.succeeded()
 	s.mu.Lock()
 	s.request = nil
 	s.mu.Unlock()
@@ -303,7 +321,14 @@ func (s *serverStream) take(a *streamAttempt) {
 
 // receive is RecvMsg once the server has begun to answer.
 func (s *serverStream) receive(a *streamAttempt, m any) error {
-	err := a.RecvMsg(m)
+	return s.received(a, a.RecvMsg(m))
+}
+
+// received looks at what RecvMsg has said of the attempt that the caller reads.
+func (s *serverStream) received(a *streamAttempt, err error) error {
+	if err == nil || err == io.EOF {
+		s.credited.Do(s.succeeded)
+	}
 	if err != nil {
 		return s.over(a, err)
 	}
@@ -354,10 +379,11 @@ func (s *serverStream) Trailer() metadata.MD {
 	return a.Trailer()
 }
 
-// Context returns the context of the attempt that is read, and the caller's before the server has begun to answer.
+// Context returns the context of the attempt that is read, without what this package has put there for the attempt, and the
+// caller's before the server has begun to answer.
 func (s *serverStream) Context() context.Context {
 	if a := s.begun.Load(); a != nil {
-		return a.ClientStream.Context()
+		return readContext{a.ClientStream.Context(), s.ctx}
 	}
 	return s.ctx
 }

@@ -25,7 +25,9 @@ const (
 // attempts stays above tokenRatio/(1+tokenRatio), and then stop. Attempts that grpc-go repeats by itself because no server
 // has seen them do not count, nor do calls that pass through.
 //
-// A Throttle is safe for concurrent use. The zero Throttle refuses every retry: use NewThrottle.
+// It holds the tokens of up to 1024 targets that have less than maxTokens; those beyond share the tokens of one.
+//
+// A Throttle is safe for concurrent use. The zero Throttle refuses every retry: use NewThrottle. A nil one bounds nothing.
 type Throttle struct {
 	most, ratio int64 // thousandths of a token
 
@@ -59,8 +61,11 @@ func NewThrottle(maxTokens int, tokenRatio float64) (*Throttle, error) {
 }
 
 // Tokens returns how many tokens the target has, from 0 to maxTokens. The target is that of the channel, as
-// grpc.ClientConn.Target gives it.
+// grpc.ClientConn.Target gives it. A nil Throttle has +Inf.
 func (t *Throttle) Tokens(target string) float64 {
+	if t == nil {
+		return math.Inf(1)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return float64(t.of(target).level) / 1000

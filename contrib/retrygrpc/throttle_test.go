@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/status"
 
 	"github.com/retrygo/retry"
@@ -117,6 +119,39 @@ func TestThrottle(t *testing.T) {
 		calls, err := invoke(t, t.Context(), upTo(3), retrygrpc.Options{Throttle: new(retrygrpc.Throttle)}, []answer{{err: failure}})
 		require.Equal(t, 1, calls)
 		require.ErrorIs(t, err, retry.BudgetExhausted)
+	})
+	t.Run("that is nil bounds nothing", func(t *testing.T) {
+		require.Equal(t, math.Inf(1), (*retrygrpc.Throttle)(nil).Tokens("any"))
+	})
+	t.Run("counts a stream that has begun when it succeeds, whichever of Header and RecvMsg comes first", func(t *testing.T) {
+		for _, headerFirst := range []bool{false, true} {
+			throttle := newThrottle(t, 10, 0.5)
+			service := &scripted{output: func(call int, s testgrpc.TestService_StreamingOutputCallServer) error {
+				switch call {
+				case 1: // takes a token
+					return status.Error(codes.Unavailable, "")
+				case 2, 3:
+					if err := s.SendHeader(nil); err != nil {
+						return err
+					}
+				}
+				if call == 2 { // takes and gives nothing
+					return status.Error(codes.Unavailable, "")
+				}
+				return sends(s, nil, "a", "b") // gives half a token
+			}}
+			client := serve(t, service, upTo(1), retrygrpc.Options{Throttle: throttle})
+			for i, want := range []float64{9, 9, 9.5} {
+				s, err := client.StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{}, grpc.WaitForReady(true))
+				require.NoError(t, err)
+				if headerFirst {
+					_, err = s.Header()
+					require.NoError(t, err)
+				}
+				_, _ = readAll(s)
+				require.Equal(t, want, throttle.Tokens("passthrough:///"+t.Name()), "stream %d, Header first %v", i+1, headerFirst)
+			}
+		}
 	})
 	t.Run("holds a bounded number of targets, and is safe for concurrent use", func(t *testing.T) {
 		throttle := newThrottle(t, 10, 0.1)

@@ -50,7 +50,7 @@ func TestUnaryCall(t *testing.T) {
 				require.True(t, retrygrpc.Marked(ctx))
 				return invoker(ctx, method, req, reply, cc, opts...)
 			}))
-		ctx := metadata.AppendToOutgoingContext(bounded(t), "other", "kept")
+		ctx := metadata.AppendToOutgoingContext(bounded(t), "other", "kept", "grpc-previous-rpc-attempts", "7")
 		reply, err := client.UnaryCall(ctx, &testgrpc.SimpleRequest{})
 		require.NoError(t, err)
 		require.Equal(t, "call 3", reply.GetUsername())
@@ -149,13 +149,52 @@ func TestUnaryCall(t *testing.T) {
 		var from peer.Peer
 		var ends []error
 		_, err := serve(t, service, upTo(3), retrygrpc.Options{}).UnaryCall(bounded(t), &testgrpc.SimpleRequest{},
-			grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&from), grpc.OnFinish(func(err error) { ends = append(ends, err) }))
+			retrygrpc.Idempotent(), grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&from), grpc.OnFinish(func(err error) { ends = append(ends, err) }))
 		require.NoError(t, err)
 		require.Equal(t, []string{"2"}, header.Get("h"))
 		require.Equal(t, []string{"2"}, trailer.Get("t"))
 		require.NotNil(t, from.Addr)
 		require.Equal(t, []error{nil}, ends)
 	})
+}
+
+// What grpc-go says of a header tells an answer that has begun from one of trailers alone.
+func TestUnaryCallThatIsNotIdempotentIsNotRepeatedAfterAHeader(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		answer func(ctx context.Context) error // before it fails
+		header bool
+	}{
+		{name: "nothing", answer: func(context.Context) error { return nil }},
+		{name: "a trailer", answer: func(ctx context.Context) error { return grpc.SetTrailer(ctx, metadata.Pairs("t", "1")) }},
+		{name: "an empty header", header: true, answer: func(ctx context.Context) error { return grpc.SendHeader(ctx, nil) }},
+		{name: "a header", header: true, answer: func(ctx context.Context) error { return grpc.SendHeader(ctx, metadata.Pairs("h", "1")) }},
+		{name: "a header that waits for the answer", header: true, answer: func(ctx context.Context) error { return grpc.SetHeader(ctx, metadata.Pairs("h", "1")) }},
+	} {
+		for _, idempotent := range []bool{false, true} {
+			t.Run(fmt.Sprint(row.name, ", idempotent ", idempotent), func(t *testing.T) {
+				service := &scripted{unary: func(ctx context.Context, _ int) (*testgrpc.SimpleResponse, error) {
+					if err := row.answer(ctx); err != nil {
+						return nil, err
+					}
+					return nil, status.Error(codes.Unavailable, "no")
+				}}
+				o := retrygrpc.Options{Idempotent: func(string) bool { return idempotent }}
+				_, err := serve(t, service, upTo(3), o).UnaryCall(bounded(t), &testgrpc.SimpleRequest{})
+				require.Equal(t, codes.Unavailable, status.Code(err))
+				var failed *retrygrpc.AttemptError
+				require.ErrorAs(t, err, &failed)
+				if row.header && !idempotent {
+					require.Equal(t, int64(1), service.calls.Load())
+					require.Equal(t, retrygrpc.AnswerBegun, failed.Veto)
+					require.EqualError(t, err, "rpc error: code = Unavailable desc = no (not repeated: answer_begun)")
+				} else {
+					require.Equal(t, int64(3), service.calls.Load())
+					require.Zero(t, failed.Veto)
+				}
+			})
+		}
+	}
 }
 
 func TestNothingOfAnAttemptBeforeIsLeft(t *testing.T) {
