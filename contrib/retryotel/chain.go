@@ -32,10 +32,10 @@ func (c *chain) start(ctx context.Context, name string, kind trace.SpanKind, att
 
 // fail marks the recording span of an attempt that failed.
 func fail(span trace.Span, errorType string, err error) {
-	text := valid(err.Error())
+	text := textOf(err)
 	span.SetAttributes(semconv.ErrorTypeKey.String(errorType))
 	span.SetStatus(codes.Error, text)
-	// What RecordError would add, but in UTF-8 whatever a peer has put into its error.
+	// What RecordError would add, but short and in UTF-8, whatever a peer has put into its error.
 	span.AddEvent("exception", trace.WithAttributes(
 		attribute.String("exception.type", goType(err)),
 		attribute.String("exception.message", text)))

@@ -11,8 +11,9 @@ import (
 
 // Do is retry.Do with a span for each attempt: "retry.attempt" with retry.attempt and, where the policy has a name,
 // retry.policy. It is a child of ctx's span, linked to the span of the attempt before it, and current in the context that
-// fn gets. A failure sets error.type and the status Error and records the error with its text; where AttemptTimeout ended the
-// attempt, error.type is "timeout" whatever fn made of it. A panic and runtime.Goexit pass through and end the span as an Error.
+// fn gets. A failure sets error.type and the status Error and records the error with its text, of which 1024 bytes are kept;
+// where AttemptTimeout ended the attempt, error.type is "timeout" whatever fn made of it. A panic and runtime.Goexit pass
+// through and end the span as an Error.
 //
 // There is no span for the run: that is the caller's, and Policy.Observe with Observe adds to it how the run ended.
 //
@@ -89,7 +90,6 @@ func (c *chain) attempt(ctx context.Context, policy string, fn func(context.Cont
 		span.End()
 	}()
 	err := fn(inner)
-	returned = true
 	if err != nil && span.IsRecording() {
 		cause := errorType(err)
 		if context.Cause(ctx) == retry.ErrAttemptTimeout {
@@ -97,5 +97,6 @@ func (c *chain) attempt(ctx context.Context, policy string, fn func(context.Cont
 		}
 		fail(span, cause, err)
 	}
+	returned = true
 	return err
 }

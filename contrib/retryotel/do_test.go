@@ -1,10 +1,13 @@
 package retryotel_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,6 +23,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryotel"
+	"github.com/retrygo/retry/retryhttp"
 )
 
 // linked requires that the spans follow each other below one parent, each linked to the one before.
@@ -233,6 +237,115 @@ func TestANestedRunIsBelowItsAttempt(t *testing.T) {
 	linked(t, byPolicy["outer"][0].SpanContext, byPolicy["inner"][:2])
 	linked(t, byPolicy["outer"][1].SpanContext, byPolicy["inner"][2:])
 	require.Equal(t, int64(1), set(byPolicy["inner"][2].Attributes)["retry.attempt"])
+}
+
+// The attempt's span keeps its own policy and number where a run inside it tells that span how it ended.
+func TestARunInsideDoesNotOverwriteItsAttempt(t *testing.T) {
+	for _, name := range []string{"inner", ""} {
+		s := newSDK(t)
+		observe, err := retryotel.Observe(s.Options)
+		require.NoError(t, err)
+		err = retryotel.Do(t.Context(), retry.Policy{Name: "outer"}, s.Options, func(ctx context.Context) error {
+			return retry.Do(ctx, retry.Policy{Name: name, Observe: observe}, func(context.Context) error { return nil })
+		})
+		require.NoError(t, err)
+		require.Equal(t, map[string]any{"retry.attempt": int64(1), "retry.policy": "outer", "retry.run.policy": name,
+			"retry.status": "succeeded", "retry.reason": "", "retry.attempts": int64(1)}, set(s.span("retry.attempt").Attributes))
+	}
+}
+
+// panics is an error that cannot be asked for what it is.
+type panics struct{ text, kind, is bool }
+
+func (p panics) Error() string {
+	if p.text {
+		panic("boom")
+	}
+	return "down"
+}
+
+func (p panics) ErrorType() string {
+	if p.kind {
+		panic("boom")
+	}
+	return ""
+}
+
+func (p panics) Is(target error) bool {
+	if p.is && target == context.DeadlineExceeded { // retry itself asks for context.Canceled
+		panic("boom")
+	}
+	return false
+}
+
+type spent struct{ text string }
+
+func (s *spent) Error() string { return s.text } // a nil one panics
+
+// An error that panics when it is looked at is returned as retry.Do returns it, whoever looks.
+func TestErrorsThatPanicDoNotTouchTheRun(t *testing.T) {
+	const own = "github.com/retrygo/retry/contrib/retryotel_test.panics"
+	for _, row := range []struct {
+		err             error
+		text, errorType string
+	}{
+		{panics{text: true}, "!PANIC: boom", own},
+		{panics{kind: true}, "down", own},
+		{panics{is: true}, "down", own},
+		{(*spent)(nil), "<nil>", "*retryotel_test.spent"},
+	} {
+		t.Run(row.errorType+" "+row.text, func(t *testing.T) {
+			s := newSDK(t)
+			observe, err := retryotel.Observe(s.Options)
+			require.NoError(t, err)
+			p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}, Observe: observe}
+			ctx, caller := s.traces.Tracer("").Start(t.Context(), "caller")
+			var gaveUp *retry.Error
+			require.True(t, errors.As(retryotel.Do(ctx, p, s.Options, func(context.Context) error { return row.err }), &gaveUp))
+			require.Equal(t, retry.AttemptsExhausted, gaveUp.Reason)
+			base := transportFunc(func(*http.Request) (*http.Response, error) { return nil, row.err })
+			rt, err := retryotel.HTTP(&retryhttp.Transport{Base: base, Policy: quickly(1)}, s.Options)
+			require.NoError(t, err)
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://example.test", nil)
+			require.NoError(t, err)
+			end := func(rt http.RoundTripper) (end any) {
+				defer func() { end = cmp.Or(recover(), end) }()
+				_, err := rt.RoundTrip(req) //nolint:bodyclose // there is none
+				return errors.As(err, &gaveUp)
+			}
+			require.Equal(t, end(&retryhttp.Transport{Base: base, Policy: quickly(1)}), end(rt)) // a Transport reads texts itself
+			caller.End()
+			spans := append(s.named("retry.attempt"), s.span("GET"))
+			require.Len(t, spans, 3)
+			for _, span := range spans {
+				require.Equal(t, sdktrace.Status{Code: codes.Error, Description: row.text}, span.Status)
+				require.Equal(t, row.errorType, set(span.Attributes)["error.type"])
+				require.Equal(t, row.text, set(span.Events[0].Attributes)["exception.message"])
+			}
+			events := s.span("caller").Events
+			require.Len(t, events, 2)
+			require.Equal(t, row.errorType, set(events[0].Attributes)["error.type"])
+		})
+	}
+}
+
+// A span has an error's text twice, and each is cut, to UTF-8.
+func TestLongTextsAreCut(t *testing.T) {
+	x := strings.Repeat("x", 1024)
+	for text, want := range map[string]string{
+		x:                             x,
+		x + "x":                       x + "... (1025 bytes)",
+		x[:1023] + "é":                x[:1023] + "... (1025 bytes)",
+		x[:1021] + "🙂":                x[:1021] + "... (1025 bytes)",
+		strings.Repeat("a\xff", 512):  strings.Repeat("a\uFFFD", 256) + "... (1024 bytes)",
+		strings.Repeat("🙂\n", 10<<10): strings.Repeat("🙂\n", 204) + "🙂... (51200 bytes)",
+	} {
+		s := newSDK(t)
+		_ = retryotel.Do(t.Context(), retry.Policy{Disabled: true}, s.Options, func(context.Context) error { return errors.New(text) })
+		span := s.span("retry.attempt")
+		require.Equal(t, want, span.Status.Description)
+		require.Equal(t, want, set(span.Events[0].Attributes)["exception.message"])
+	}
 }
 
 // Marks and fmt.Errorf say nothing of what is wrong, and a nil in them is not followed.

@@ -21,7 +21,12 @@
 // The number of series is bounded: statuses, reasons and kinds are enumerations, and Options.MaxPolicies bounds the policy
 // names. Errors have no part in metrics.
 //
-// In spans error.type is what an ErrorType method in the error's chain says; of an HTTP attempt its status ("503") or
+// In spans retry.policy and retry.attempt tell of the attempt whose span or event it is; retry.run.policy, retry.status,
+// retry.reason and retry.attempts tell of the last run that ended below the span.
+//
+// error.type is what an ErrorType method in the error's chain says; of an HTTP attempt its status ("503") or
 // retryhttp's Reason ("conn_refused"); "timeout"; "canceled"; else the Go type below the marks of retry and fmt.Errorf.
-// Names and errors that are not UTF-8 are made so, since OTLP would refuse the whole export for one of them.
+// Names and errors that are not UTF-8 are made so, since OTLP would refuse the whole export for one of them. Of an error's
+// text 1024 bytes are kept. An error whose methods panic is told by its Go type and "!PANIC", or "<nil>" for a nil pointer;
+// the run is not touched by it.
 package retryotel

@@ -26,6 +26,21 @@ func errorType(err error) string {
 	if err == nil {
 		return other
 	}
+	return answered(err, typeOf)
+}
+
+// answered returns what ask says of err, and err's Go type where a method of err panics: that must not end a run that is
+// only looked at.
+func answered(err error, ask func(error) string) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = goType(err)
+		}
+	}()
+	return ask(err)
+}
+
+func typeOf(err error) string {
 	if typed, ok := errors.AsType[interface {
 		error
 		ErrorType() string
@@ -41,7 +56,7 @@ func errorType(err error) string {
 		return string(failed.Reason)
 	}
 	switch {
-	case timedOut(err):
+	case errors.Is(err, context.DeadlineExceeded):
 		return "timeout"
 	case errors.Is(err, context.Canceled):
 		return "canceled"
@@ -51,7 +66,10 @@ func errorType(err error) string {
 }
 
 // timedOut reports whether err says that a deadline has passed; retry.ErrAttemptTimeout and net timeouts do.
-func timedOut(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
+func timedOut(err error) (yes bool) {
+	defer func() { _ = recover() }() // as in answered; who panics has said nothing
+	return errors.Is(err, context.DeadlineExceeded)
+}
 
 // bare returns err without marks and what fmt.Errorf put around it.
 func bare(err error) error {

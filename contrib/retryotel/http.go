@@ -1,8 +1,10 @@
 package retryotel
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -26,14 +28,19 @@ import (
 // server.address, server.port, http.response.status_code, network.protocol.version and error.type; on all sends of one
 // RoundTrip but the first http.request.resend_count, with a link to the send before; and retry.attempt, and retry.policy
 // where Policy has a name. In url.full the credentials and the values of the query are replaced by REDACTED; the path is
-// shown. A status from 400 on is an Error, also where Transport.Accept takes it for a success. A span begins before Base is
+// shown. A status from 400 on is an Error, also where Transport.Accept takes it for a success; so is, as "attempt_timeout",
+// whatever comes after Policy.AttemptTimeout, since the run does not take it. A span begins before Base is
 // called and ends with the response's headers or the failure, because a body may be read late, partly or never.
 //
-// Each send carries its own trace context in its headers, in place of the request's, through Options.Propagator. The
-// request is not changed, and the response, its body and errors pass as they are.
+// Each send carries its own context in its headers, through Options.Propagator: all of its Fields that the request has
+// are removed first, in any spelling, baggage included, as the specification of propagators asks for a header that is used
+// again. Baggage is sent from the context (baggage.ContextWithBaggage), not from the request. Without a trace, as without
+// an SDK, nothing is removed. The request is not changed, and the response, its body and errors pass as they are.
 //
-// A redirect that an http.Client follows is another RoundTrip, whose count begins anew. What net/http sends again by itself
-// on a new connection is in one span. With otelhttp, put its Transport outside: otelhttp.NewTransport(rt) makes the
+// A redirect that an http.Client follows is another RoundTrip, whose count begins anew. To Observe the hop before it is a run
+// that ended with an answer that is no success, dead_letter with terminal_error, because Transport.Accept takes 2xx and 101
+// by default; where redirects are followed, let it take 3xx too. What net/http sends again by itself on a new connection is
+// in one span. With otelhttp, put its Transport outside: otelhttp.NewTransport(rt) makes the
 // run's span, above those of the sends; as t.Base it would make a second span of each send.
 func HTTP(t *retryhttp.Transport, o Options) (http.RoundTripper, error) {
 	if t == nil {
@@ -54,6 +61,9 @@ type roundTripper struct {
 // RoundTrip gives each run a Transport of its own, and so the links their place.
 func (h *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	s := &sends{transport: h.transport, chain: chain{tracer: h.tracer}, base: h.transport.Base, propagator: h.propagator}
+	if req != nil { // else Transport says so
+		s.caller = req.Context()
+	}
 	if s.base == nil {
 		s.base = http.DefaultTransport
 	}
@@ -66,6 +76,7 @@ func (h *roundTripper) CloseIdleConnections() { h.transport.CloseIdleConnections
 
 // sends is the Base of one run.
 type sends struct {
+	caller     context.Context
 	transport  retryhttp.Transport
 	chain      chain
 	base       http.RoundTripper
@@ -84,17 +95,31 @@ func (s *sends) RoundTrip(req *http.Request) (*http.Response, error) {
 		span.End()
 	}()
 	out := req.WithContext(ctx)
-	out.Header = req.Header.Clone()
-	if out.Header == nil {
-		out.Header = http.Header{}
-	}
-	s.propagator.Inject(ctx, propagation.HeaderCarrier(out.Header))
+	out.Header = s.header(ctx, req.Header)
 	resp, err := s.base.RoundTrip(out)
-	returned = true
 	if span.IsRecording() {
-		finish(span, resp, err)
+		// An outer run's timeout is the caller's deadline here.
+		late := context.Cause(ctx) == retry.ErrAttemptTimeout && s.caller.Err() == nil
+		finish(span, resp, err, late)
 	}
+	returned = true
 	return resp, err
+}
+
+// header returns a copy of a request's header with the context of one send in place of what it had of another. A key that
+// net/http would not write so, such as "traceparent", is sent as well.
+func (s *sends) header(ctx context.Context, given http.Header) http.Header {
+	header := given.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	if trace.SpanContextFromContext(ctx).IsValid() { // else it would take what somebody passes on by hand, and give nothing
+		for _, field := range s.propagator.Fields() {
+			maps.DeleteFunc(header, func(key string, _ []string) bool { return strings.EqualFold(key, field) })
+		}
+	}
+	s.propagator.Inject(ctx, propagation.HeaderCarrier(header))
+	return header
 }
 
 func (s *sends) start(req *http.Request) (context.Context, trace.Span) {
@@ -165,17 +190,24 @@ func redacted(u *url.URL) string {
 	return valid(shown.String())
 }
 
-// finish adds what a send ended with.
-func finish(span trace.Span, resp *http.Response, err error) {
-	switch {
-	case err != nil:
-		fail(span, sendErrorType(err), err)
-	case resp == nil: // against the rules of http.RoundTripper
-		abort(span)
-	default:
+// errNoResponse is what a Base against the rules of http.RoundTripper comes to.
+var errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")
+
+// finish adds what a send ended with, and whether that came after AttemptTimeout.
+func finish(span trace.Span, resp *http.Response, err error, late bool) {
+	if resp != nil && err == nil {
 		span.SetAttributes(
 			semconv.HTTPResponseStatusCode(resp.StatusCode),
 			semconv.NetworkProtocolVersion(protocol(resp)))
+	}
+	switch {
+	case late:
+		fail(span, string(retryhttp.AttemptTimeout), cmp.Or(err, retry.ErrAttemptTimeout)) // the run does not take it either
+	case err != nil:
+		fail(span, answered(err, sendErrorType), err)
+	case resp == nil:
+		fail(span, other, errNoResponse)
+	default:
 		if resp.StatusCode >= http.StatusBadRequest {
 			span.SetAttributes(semconv.ErrorTypeKey.String(strconv.Itoa(resp.StatusCode)))
 			span.SetStatus(codes.Error, "") // the status code says it

@@ -2,18 +2,25 @@ package retryotel_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryotel"
 	"github.com/retrygo/retry/retryhttp"
 )
@@ -136,5 +143,94 @@ func TestConcurrentRequestsDoNotMeet(t *testing.T) {
 	for _, parent := range parents {
 		require.Len(t, byParent[parent.SpanID()], 3)
 		linked(t, parent, byParent[parent.SpanID()])
+	}
+}
+
+// A hop that a client follows is an answer that is no success, unless Accept takes it.
+func TestRedirectsAreRunsOfTheirOwn(t *testing.T) {
+	for name, row := range map[string]struct {
+		accept func(*http.Response) bool
+		want   map[string]int64
+	}{
+		"by default": {nil, map[string]int64{
+			"retry.kind=failed_without_retry,retry.reason=terminal_error,retry.status=dead_letter": 1,
+			"retry.kind=succeeded_without_retry,retry.status=succeeded":                            1,
+		}},
+		"accepted": {func(resp *http.Response) bool { return resp.StatusCode < 400 }, map[string]int64{
+			"retry.kind=succeeded_without_retry,retry.status=succeeded": 2,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSDK(t)
+			observe, err := retryotel.Observe(s.Options)
+			require.NoError(t, err)
+			base := transportFunc(func(req *http.Request) (*http.Response, error) {
+				if req.URL.Path == "/old" {
+					return &http.Response{StatusCode: 302, Header: http.Header{"Location": {"/new"}}, Body: http.NoBody}, nil
+				}
+				return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
+			})
+			rt, err := retryotel.HTTP(&retryhttp.Transport{Base: base, Policy: retry.Policy{Observe: observe}, Accept: row.accept}, s.Options)
+			require.NoError(t, err)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://example.test/old", nil)
+			require.NoError(t, err)
+			resp, err := (&http.Client{Transport: rt}).Do(req)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, 200, resp.StatusCode)
+			require.Equal(t, row.want, s.sums("retry.runs"))
+			require.Len(t, s.named("GET"), 2)
+		})
+	}
+}
+
+// A response that comes after AttemptTimeout is a failure, of the span as of the run. The timeout of a run around it is the
+// caller's deadline.
+func TestAResponseThatComesTooLate(t *testing.T) {
+	for _, row := range []struct {
+		name          string
+		inner, outer  time.Duration
+		status        sdktrace.Status
+		errorType     any
+		wantExhausted bool
+	}{
+		{"of its own timeout", time.Second, 0, sdktrace.Status{Code: codes.Error, Description: "retry: attempt timeout"}, "attempt_timeout", true},
+		{"of an outer run's", 0, time.Second, sdktrace.Status{}, nil, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSDK(t)
+				observe, err := retryotel.Observe(s.Options)
+				require.NoError(t, err)
+				base := transportFunc(func(req *http.Request) (*http.Response, error) {
+					<-req.Context().Done()
+					return &http.Response{StatusCode: 200, ProtoMajor: 2, Body: http.NoBody}, nil
+				})
+				p := retry.Policy{MaxAttempts: 1, AttemptTimeout: row.inner, Observe: observe}
+				rt, err := retryotel.HTTP(&retryhttp.Transport{Base: base, Policy: p}, s.Options)
+				require.NoError(t, err)
+				err = retry.Do(t.Context(), retry.Policy{MaxAttempts: 1, AttemptTimeout: row.outer}, func(ctx context.Context) error {
+					ctx, caller := s.traces.Tracer("").Start(ctx, "caller")
+					defer caller.End()
+					req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://example.test", nil)
+					require.NoError(t, err)
+					resp, err := rt.RoundTrip(req)
+					if err == nil {
+						require.NoError(t, resp.Body.Close())
+					}
+					return err
+				})
+				require.Equal(t, row.wantExhausted, errors.Is(err, retry.AttemptsExhausted))
+				span := s.span("GET")
+				require.Equal(t, row.status, span.Status)
+				require.Equal(t, row.errorType, set(span.Attributes)["error.type"])
+				require.Equal(t, int64(200), set(span.Attributes)["http.response.status_code"])
+				for _, e := range s.span("caller").Events { // both tell the same of one attempt
+					if e.Name == "retry.attempt.failed" {
+						require.Equal(t, row.errorType, set(e.Attributes)["error.type"])
+					}
+				}
+			})
+		})
 	}
 }

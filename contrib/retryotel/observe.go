@@ -19,8 +19,10 @@ import (
 // It tells the current span of the caller's context, if that is recording, of each failed attempt by the event
 // "retry.attempt.failed"; of an attempt whose time ran out, as errors.Is(err, context.DeadlineExceeded) tells where it
 // was not the caller's, by "retry.attempt.timeout" before that; and at the end of the run sets retry.status, retry.attempts,
-// retry.reason and retry.policy, the last two empty where there is none. Of several runs under one span it is the last to
-// end that these tell of. The span's status is left to whom it belongs.
+// retry.reason and retry.run.policy, the last two empty where there is none. Of several runs under one span it is the last
+// to end that these tell of. They are keys of their own: where that span is one of an attempt of Do or HTTP, as it is for a
+// run inside an attempt, its retry.policy and retry.attempt stay those of the attempt. The span's status is left to whom it
+// belongs.
 //
 // The function is safe for concurrent use. Where the span is not recording it allocates nothing of its own.
 func Observe(o Options) (func(context.Context, retry.Event), error) {
@@ -61,7 +63,7 @@ func tell(span trace.Span, e *retry.Event) {
 	if e.Outcome != nil {
 		// All four, since an attribute that an earlier run has set cannot be taken away.
 		end := endingOf(e.Outcome)
-		span.SetAttributes(policyAttribute(e.Policy), keyStatus.String(end.statusText()),
+		span.SetAttributes(keyOfRun.String(valid(e.Policy)), keyStatus.String(end.statusText()),
 			keyReason.String(end.reason.Error()), keyMade.Int(e.Outcome.Attempts))
 		return
 	}

@@ -138,7 +138,7 @@ func TestEveryEnding(t *testing.T) {
 						shown = fmt.Sprintf("retry.reason=%s,%s", got["retry.reason"], shown)
 					}
 					require.Equal(t, row.runs, shown)
-					require.Equal(t, name, got["retry.policy"])
+					require.Equal(t, name, got["retry.run.policy"])
 				})
 			})
 		}

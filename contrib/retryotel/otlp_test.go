@@ -177,7 +177,7 @@ func TestTracesAsACollectorGetsThem(t *testing.T) {
 	require.Equal(t, []string{http.MethodGet, http.MethodGet}, sent.methods())
 
 	span := byName["caller"][0]
-	require.Equal(t, map[string]any{"retry.policy": "charge", "retry.status": "succeeded", "retry.reason": "",
+	require.Equal(t, map[string]any{"retry.run.policy": "charge", "retry.status": "succeeded", "retry.reason": "",
 		"retry.attempts": int64(2)}, plain(span.Attributes))
 	var events []string
 	for _, e := range span.Events {

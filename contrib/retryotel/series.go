@@ -15,6 +15,7 @@ import (
 // The keys of our attributes. Those of the conventions come from semconv.
 const (
 	keyPolicy  = attribute.Key("retry.policy")
+	keyOfRun   = attribute.Key("retry.run.policy")
 	keyStatus  = attribute.Key("retry.status")
 	keyReason  = attribute.Key("retry.reason")
 	keyKind    = attribute.Key("retry.kind")
@@ -182,6 +183,3 @@ func (p *policies) add(name string) *series {
 
 // policyAttribute returns retry.policy.
 func policyAttribute(name string) attribute.KeyValue { return keyPolicy.String(valid(name)) }
-
-// valid returns text as UTF-8. OTLP has no other strings: a single bad one is an error of the whole export.
-func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

@@ -15,7 +15,7 @@ import (
 // shown are the attributes that are printed, in this order. URLs, ports and the texts of errors are not among them.
 var shown = []attribute.Key{
 	"retry.policy", "retry.attempt", "http.request.resend_count", "http.response.status_code", "error.type",
-	"retry.class", "retry.delay", "retry.status", "retry.reason", "retry.attempts",
+	"retry.class", "retry.delay", "retry.run.policy", "retry.status", "retry.reason", "retry.attempts",
 }
 
 // tree returns the spans in the order in which they started, each below its parent. A star is an event.
