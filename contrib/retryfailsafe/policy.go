@@ -28,7 +28,13 @@ import (
 // A failed execution returns the last attempt's result and a *retry.Error, which errors.As finds. Where the run ended although
 // its last error was one to retry (AttemptsExhausted, BudgetExhausted, TTLElapsed, DeadlineTooNear, HintTooLong), it is the
 // LastError of a retrypolicy.ExceededError, as policies outside expect; after TerminalError, RetriesDisabled, DeadlinePassed and
-// CallerCanceled it is returned as it is.
+// CallerCanceled it is returned as it is. That is what this policy hands to the one outside it: a fallback, a hedge and a
+// retry policy of failsafe-go's own put the bare error of the execution's context in its place once that context has ended,
+// also where the run ended before it; the *retry.Error is then seen by p.Observe only.
+//
+// After AttemptTimeout an error that is a context.Canceled, which is all that the context can say there, becomes one that is
+// retry.ErrAttemptTimeout and no context.Canceled. Its text, its marks and hints, and everything else that errors.Is and
+// errors.As find in it, stay as they are.
 //
 // What an attempt is, is up to the order of composition. A policy inside refuses an attempt with an error of its own, such as
 // circuitbreaker.ErrOpen, which is retried like any other unless p.Classify says otherwise. Policies outside see one execution.
@@ -94,30 +100,37 @@ func (r *retryPolicy[R]) attempt(ctx context.Context, exec policy.ExecutionInter
 		return inner(exec)
 	}
 	child := exec.CopyForCancellable().(policy.ExecutionInternal[R])
+	cut := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
+		defer close(cut)
 		if context.Cause(ctx) == retry.ErrAttemptTimeout {
-			// Not Cancel(nil), which an execution may have put off until its result has been read.
-			child.Cancel(&common.PolicyResult[R]{Error: retry.ErrAttemptTimeout, Done: true})
+			end(child)
 		}
 	})
 	defer func() {
-		stop()
+		if !stop() {
+			<-cut // or it could meddle with the next attempt
+		}
 		child.Cancel(nil)
 	}()
 	result := inner(child)
 	if context.Cause(ctx) == retry.ErrAttemptTimeout && errors.Is(result.Error, context.Canceled) {
 		result = result.WithFailure()
-		result.Error = timedOut{result.Error}
+		result.Error = remarked(timedOut{result.Error}, result.Error)
 	}
 	return result
 }
 
-// timedOut is what an attempt ended with after its timeout. It has no context.Canceled inside, which would say that
-// somebody has given the work up.
-type timedOut struct{ err error }
-
-func (t timedOut) Error() string { return retry.ErrAttemptTimeout.Error() + ": " + t.err.Error() }
-func (t timedOut) Unwrap() error { return retry.ErrAttemptTimeout }
+// end cancels the context of one attempt. It hands over no result: all attempts share one place for that, and failsafe-go
+// would take what lies there for the ending of a run that is cancelled later.
+func end[R any](attempt policy.ExecutionInternal[R]) {
+	attempt.Cancel(nil)
+	if attempt.Context().Err() == nil {
+		// The execution has put that off until its result has been read. Taken back, it cancels; then it stands as before.
+		attempt.DeferCancel()()
+		attempt.DeferCancel()
+	}
+}
 
 // exceeded reports whether a run ended although its last error was one to retry.
 func exceeded(err error) bool {
