@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -27,7 +28,7 @@ import (
 //
 // The number that chooses the jitter is p.Rand's. Where that is not set it follows from the identities of workflow and
 // activity and from the attempt, and so DecorrelatedJitter, which needs the wait before, finds it again on any worker. With
-// p.Rand that wait is drawn anew. Beyond 1,000 attempts only the last 1,000 are followed.
+// p.Rand that wait is drawn anew. Beyond 1,001 attempts only the last 1,000 are followed.
 //
 // These pass through as they are: nil, activity.ErrResultPending, and a context.Canceled or temporal.CanceledError once ctx is
 // cancelled, so that Temporal sees the activity as cancelled. A ctx that is not an activity's and a policy that does not
@@ -39,6 +40,7 @@ func Error(ctx context.Context, p retry.Policy, err error) error {
 		p.Budget.Deposit()
 		return nil
 	}
+	err = told(err)
 	if ctx == nil || !activity.IsActivity(ctx) {
 		return fmt.Errorf("retrytemporal: Error: ctx is not the context of an activity: %w", err)
 	}
@@ -66,11 +68,15 @@ func Error(ctx context.Context, p retry.Policy, err error) error {
 // Reason: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted)".
 //
 // Of an application error in err it keeps type, category and details, and else the type that Temporal would see. Where that is
-// non-retryable, it counts as terminal unless a mark says otherwise; its own next delay counts as a hint.
+// non-retryable, it counts as terminal unless a mark says otherwise; its own next delay counts as a hint. A
+// temporal.CanceledError that neither a mark nor p.Classify has judged is terminal, as context.Canceled is: somebody has given
+// the work up. A nil *temporal.ApplicationError in err, which can be asked for nothing, makes err one of no
+// type and no mark.
 func ErrorAt(p retry.Policy, pr retry.Progress, err error, u float64) error {
 	if err == nil {
 		return nil
 	}
+	err = told(err)
 	return carry(&p, pr, err, decide(p, pr, err, u))
 }
 
@@ -125,7 +131,41 @@ func decide(p retry.Policy, pr retry.Progress, err error, u float64) retry.Decis
 		}
 		err = retry.After(app.NextRetryDelay(), err)
 	}
+	p.Classify = retry.FirstOf(p.Classify, retry.StopIf(givenUp))
 	return p.Decide(pr, err, u)
+}
+
+// givenUp reports whether a temporal.CanceledError is in err.
+func givenUp(err error) bool {
+	return find(err, func(err error) bool { _, ok := err.(*temporal.CanceledError); return ok })
+}
+
+// told returns err, or what stands for it where a nil *temporal.ApplicationError is in it, whose methods panic.
+func told(err error) error {
+	if !find(err, func(err error) bool { app, ok := err.(*temporal.ApplicationError); return ok && app == nil }) {
+		return err
+	}
+	return fmt.Errorf("a nil *temporal.ApplicationError: %v", err) // fmt writes a nil as <nil>
+}
+
+// find reports whether is holds for err or one that it wraps. A run inside is closed, as it is for context.Canceled.
+func find(err error, is func(error) bool) bool {
+	if err == nil {
+		return false
+	}
+	if is(err) {
+		return true
+	}
+	switch e := err.(type) {
+	case *retry.Error:
+		return false
+	case interface{ Unwrap() error }:
+		return find(e.Unwrap(), is)
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), func(err error) bool { return find(err, is) })
+	default:
+		return false
+	}
 }
 
 // carry returns the application error that makes Temporal do what was decided.

@@ -51,6 +51,18 @@ func TestErrorAtIs(t *testing.T) {
 			"retry: gave up after 1 attempt in 0s (terminal_error)", "Card", true, 0},
 		{"unless a mark says otherwise", retry.Policy{}, retry.Progress{Attempt: 1}, retry.Transient(final),
 			"retry: attempt 1 failed, the next is due in 5s", "Card", false, 5 * time.Second},
+		{"cancelled work that nobody marks is given up", retry.Policy{Classify: retry.RetryOn(io.EOF)}, retry.Progress{Attempt: 1}, fmt.Errorf("child: %w", temporal.NewCanceledError()),
+			"retry: gave up after 1 attempt in 0s (terminal_error)", "wrapError", true, 0},
+		{"as it is with context.Canceled", retry.Policy{}, retry.Progress{Attempt: 1}, fmt.Errorf("child: %w", context.Canceled),
+			"retry: gave up after 1 attempt in 0s (terminal_error)", "wrapError", true, 0},
+		{"one of several", retry.Policy{}, retry.Progress{Attempt: 1}, errors.Join(errDown, temporal.NewCanceledError()),
+			"retry: gave up after 1 attempt in 0s (terminal_error)", "joinError", true, 0},
+		{"unless a mark says otherwise of it", retry.Policy{}, retry.Progress{Attempt: 1}, retry.Transient(temporal.NewCanceledError()),
+			"retry: attempt 1 failed, the next is due in 5s", "CanceledError", false, 5 * time.Second},
+		{"or a classifier", retry.Policy{Classify: retry.RetryIf(temporal.IsCanceledError)}, retry.Progress{Attempt: 1}, temporal.NewCanceledError(),
+			"retry: attempt 1 failed, the next is due in 5s", "CanceledError", false, 5 * time.Second},
+		{"or it was a run inside that was cancelled", retry.Policy{}, retry.Progress{Attempt: 1}, &retry.Error{Last: temporal.NewCanceledError()},
+			"retry: attempt 1 failed, the next is due in 5s", "Error", false, 5 * time.Second},
 		{"jitter", retry.Policy{Backoff: retry.Backoff{Jitter: retry.FullJitter}}, retry.Progress{Attempt: 1}, errDown,
 			"retry: attempt 1 failed, the next is due in 1.25s", "", false, 1250 * time.Millisecond},
 	} {
@@ -69,6 +81,19 @@ func TestErrorAtIs(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a nil application error is an error, and no panic", func(t *testing.T) {
+		none := (*temporal.ApplicationError)(nil)
+		for _, err := range []error{none, fmt.Errorf("charge: %w", none), errors.Join(final, none), retry.Permanent(none), retry.Permanent(fmt.Errorf("charge: %w", none))} {
+			var app *temporal.ApplicationError
+			require.ErrorAs(t, retrytemporal.ErrorAt(retry.Policy{}, retry.Progress{Attempt: 1}, err, 0), &app)
+			require.Equal(t, "retry: attempt 1 failed, the next is due in 5s", app.Message())
+			require.ErrorContains(t, app.Unwrap(), "a nil *temporal.ApplicationError")
+			require.False(t, app.NonRetryable())
+			inActivity(t, func(ctx context.Context) {
+				require.ErrorAs(t, retrytemporal.Error(ctx, retry.Policy{}, err), &app)
+			})
+		}
+	})
 	t.Run("details and category are kept", func(t *testing.T) {
 		var app *temporal.ApplicationError
 		require.ErrorAs(t, retrytemporal.ErrorAt(retry.Policy{}, retry.Progress{}, theirs, 0), &app)

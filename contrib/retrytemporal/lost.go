@@ -52,6 +52,9 @@ func (x *export) lostBesideErrors(top time.Duration) (lines []string) {
 	p := &x.policy
 	x.lostAttempts(line)
 	x.lostWaits(unseen, line)
+	if p.Jitter == retry.DecorrelatedJitter && x.attempts-2 > followed {
+		line("Policy.Jitter decorrelated: from attempt %d on a wait follows from the last %d attempts alone", followed+2, followed)
+	}
 	x.lostTimeout(line)
 	if p.TTL > 0 && x.attempts > 1 {
 		line("Policy.TTL %s: it counts from the scheduling of the activity, and %sit is not looked at", short(p.TTL), unseen)
@@ -70,11 +73,14 @@ func (x *export) lostBesideErrors(top time.Duration) (lines []string) {
 		}
 	}
 	x.lostHooks(line)
+	if p.Rand != nil && p.Jitter == retry.DecorrelatedJitter && x.attempts > 2 {
+		line("Policy.Rand is set: the wait before, which the next is drawn from, is drawn anew and is not the one that was waited")
+	}
 	return lines
 }
 
 func (x *export) lostAttempts(line func(string, ...any)) {
-	if x.attempts > math.MaxInt32 && x.attempts != math.MaxInt {
+	if x.attempts > math.MaxInt32 && !x.unlimited() {
 		line("Policy.MaxAttempts %d: MaximumAttempts is %d", x.attempts, math.MaxInt32)
 	}
 }

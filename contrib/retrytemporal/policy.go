@@ -63,7 +63,7 @@ func newExport(p retry.Policy) *export {
 
 func (x *export) retryPolicy(top time.Duration) *temporal.RetryPolicy {
 	most := int32(min(x.attempts, math.MaxInt32))
-	if x.attempts == math.MaxInt {
+	if x.unlimited() {
 		most = 0
 	}
 	return &temporal.RetryPolicy{
@@ -72,6 +72,11 @@ func (x *export) retryPolicy(top time.Duration) *temporal.RetryPolicy {
 		MaximumInterval:    top,
 		MaximumAttempts:    most,
 	}
+}
+
+// unlimited reports whether there is no limit, which attempts cannot say: math.MaxInt can be one.
+func (x *export) unlimited() bool {
+	return x.policy.MaxAttempts == retry.Unlimited && !x.policy.Disabled
 }
 
 // attempts returns how many attempts p makes.

@@ -42,6 +42,12 @@ func TestPolicyIs(t *testing.T) {
 		{"a very long list", retry.Policy{Backoff: retry.Backoff{Delays: append(make([]time.Duration, 150), 3*time.Hour, time.Second)}}, temporal.RetryPolicy{
 			InitialInterval: 1, BackoffCoefficient: 1.1470, MaximumInterval: 3 * time.Hour, MaximumAttempts: 153,
 		}, 3 * time.Hour},
+		{"more attempts than Temporal counts", retry.Policy{MaxAttempts: math.MaxInt}, temporal.RetryPolicy{
+			InitialInterval: 5 * time.Second, BackoffCoefficient: 2, MaximumInterval: time.Hour, MaximumAttempts: math.MaxInt32,
+		}, time.Hour},
+		{"disabled without a limit", retry.Policy{Disabled: true, MaxAttempts: retry.Unlimited}, temporal.RetryPolicy{
+			InitialInterval: 5 * time.Second, BackoffCoefficient: 2, MaximumInterval: time.Hour, MaximumAttempts: 1,
+		}, time.Hour},
 		{"disabled", retry.Policy{Disabled: true, MaxAttempts: 5}, temporal.RetryPolicy{
 			InitialInterval: 5 * time.Second, BackoffCoefficient: 2, MaximumInterval: time.Hour, MaximumAttempts: 1,
 		}, time.Hour},
@@ -73,6 +79,8 @@ func TestPolicyLoses(t *testing.T) {
 		{"the name, which Error keeps", func(p *policy) { p.Name = "orders" }, []string{`Policy.Name "orders": a temporal.RetryPolicy has no place for it`}, nil},
 		{"attempts beyond 32 bits", func(p *policy) { p.MaxAttempts = 1 << 40 }, []string{"Policy.MaxAttempts 1099511627776: MaximumAttempts is 2147483647"},
 			[]string{"Policy.MaxAttempts 1099511627776: MaximumAttempts is 2147483647"}},
+		{"the largest number of attempts, which is a limit", func(p *policy) { p.MaxAttempts = math.MaxInt }, []string{"Policy.MaxAttempts 9223372036854775807: MaximumAttempts is 2147483647"},
+			[]string{"Policy.MaxAttempts 9223372036854775807: MaximumAttempts is 2147483647"}},
 		{"not that there is no limit", func(p *policy) { p.MaxAttempts = retry.Unlimited }, nil, nil},
 		{"a cap below MaxHint that is reached", func(p *policy) { p.Cap = 10 * time.Second }, nil,
 			[]string{"Policy.MaxHint 1h: MaximumInterval is 1h so that nothing is cut, and after a timeout, a panic or the loss of a worker a wait grows beyond 10s"}},
@@ -122,6 +130,26 @@ func TestPolicyLoses(t *testing.T) {
 			"Policy.Jitter equal: after a timeout, a panic or the loss of a worker there is none: 1s instead of 500ms to 1s after attempt 1",
 			"Policy.Gate is set: it is not asked", "Policy.Observe is set: it is not told",
 		}},
+		{"the wait before, where a Rand draws it", func(p *policy) {
+			p.Rand = func() float64 { return 0 }
+			p.Jitter, p.MaxAttempts = retry.DecorrelatedJitter, 3
+		}, []string{
+			"Policy.Jitter decorrelated: there is none: 1s instead of 1s to 3s after attempt 1, 2s instead of 1s to 9s after attempt 2",
+			"Policy.Rand is set: there is no jitter to draw",
+		}, []string{
+			"Policy.Jitter decorrelated: after a timeout, a panic or the loss of a worker there is none: 1s instead of 1s to 3s after attempt 1, 2s instead of 1s to 9s after attempt 2",
+			"Policy.Rand is set: the wait before, which the next is drawn from, is drawn anew and is not the one that was waited",
+		}},
+		{"not the wait before where there is none", func(p *policy) {
+			p.Rand = func() float64 { return 0 }
+			p.Jitter, p.MaxAttempts = retry.DecorrelatedJitter, 2
+		}, []string{"Policy.Jitter decorrelated: there is none: 1s instead of 1s to 3s after attempt 1", "Policy.Rand is set: there is no jitter to draw"}, []string{"Policy.Jitter decorrelated: after a timeout, a panic or the loss of a worker there is none: 1s instead of 1s to 3s after attempt 1"}},
+		{"what lies too far back", func(p *policy) { p.Jitter, p.MaxAttempts = retry.DecorrelatedJitter, 1003 },
+			[]string{"Policy.Jitter decorrelated: there is none: 1s instead of 1s to 3s after attempt 1, 1h instead of 1s to 1h after attempt 100"},
+			[]string{"Policy.Jitter decorrelated: after a timeout, a panic or the loss of a worker there is none: 1s instead of 1s to 3s after attempt 1, 1h instead of 1s to 1h after attempt 100", "Policy.Jitter decorrelated: from attempt 1002 on a wait follows from the last 1000 attempts alone"}},
+		{"not what is just followed", func(p *policy) { p.Jitter, p.MaxAttempts = retry.DecorrelatedJitter, 1002 },
+			[]string{"Policy.Jitter decorrelated: there is none: 1s instead of 1s to 3s after attempt 1, 1h instead of 1s to 1h after attempt 100"},
+			[]string{"Policy.Jitter decorrelated: after a timeout, a panic or the loss of a worker there is none: 1s instead of 1s to 3s after attempt 1, 1h instead of 1s to 1h after attempt 100"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := retry.Policy{Backoff: retry.Backoff{Base: time.Second}}
