@@ -77,14 +77,15 @@ func TestLimitsAtTheEdge(t *testing.T) {
 		require.Equal(t, time.Duration(math.MaxInt64), rateGate(rate.NewLimiter(0, 0))(t.Context()))
 		require.Equal(t, time.Duration(math.MaxInt64), rateGate(rate.NewLimiter(rate.Every(time.Duration(math.MaxInt64)), 0))(t.Context()))
 		require.Equal(t, time.Duration(math.MaxInt64), rateGate(rate.NewLimiter(-1, 0))(t.Context()))
-		require.Equal(t, 50*ms, rateGate(rate.NewLimiter(20, 0))(t.Context())) // a burst of 0 can be raised by then
-		require.Equal(t, time.Duration(1), rateGate(rate.NewLimiter(1e10, 0))(t.Context()))
-		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		_, err := sends(ctx, retry.Policy{Gate: rateGate(rate.NewLimiter(0, 0))})
-		require.ErrorIs(t, err, retry.DeadlineTooNear)
-		require.Zero(t, time.Since(start))
+		for _, never := range []*rate.Limiter{rate.NewLimiter(0, 0), rate.NewLimiter(20, 0), rate.NewLimiter(20, -1)} {
+			start, asked, gate := time.Now(), 0, rateGate(never)
+			_, err := sends(ctx, retry.Policy{Gate: func(ctx context.Context) time.Duration { asked++; return gate(ctx) }})
+			require.ErrorIs(t, err, retry.DeadlineTooNear)
+			require.Zero(t, time.Since(start))
+			require.Equal(t, 1, asked)
+		}
 	})
 }
 
@@ -137,6 +138,24 @@ func TestReservationsThatCrossLoseAToken(t *testing.T) {
 		first.Cancel()
 		second.Cancel()
 		require.Equal(t, -1.0, limiter.Tokens())
+	})
+}
+
+// A gate of several asks the limiter last, so that what another gate refuses takes no token.
+func TestALimiterIsAskedAfterOtherGates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := rate.NewLimiter(rate.Every(time.Hour), 1)
+		start, limited := time.Now(), rateGate(limiter)
+		p := retry.Policy{MaxAttempts: 1, Gate: func(ctx context.Context) time.Duration {
+			if closed := 50*ms - time.Since(start); closed > 0 {
+				require.Equal(t, 1.0, limiter.Tokens())
+				return closed
+			}
+			return limited(ctx)
+		}}
+		sent, err := sends(t.Context(), p)
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.Equal(t, []time.Duration{50 * ms}, sent)
 	})
 }
 
