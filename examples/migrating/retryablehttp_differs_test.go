@@ -171,6 +171,45 @@ func TestHTTPDefaults(t *testing.T) {
 		require.Len(t, send(t, plainBefore, http.MethodGet, ages, status(code)).at, attempts[0], code)
 		require.Len(t, send(t, plainAfter, http.MethodGet, ages, status(code)).at, attempts[1], code)
 	}
+	strict := func(base http.RoundTripper) *http.Client {
+		p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: time.Second}, Classify: retryhttp.Strict}
+		return &http.Client{Transport: &retryhttp.Transport{Base: base, Policy: p}}
+	}
+	for code, attempts := range map[int]int{408: 2, 500: 2, 501: 1, 505: 1, 506: 1, 508: 1, 510: 1, 511: 1} {
+		require.Len(t, send(t, strict, http.MethodGet, ages, status(code)).at, attempts, code)
+	}
+}
+
+// How the run behind an answer ended is on record where the request's context asks for it.
+func TestHTTPOutcomeOfAnAnswer(t *testing.T) {
+	for _, recorded := range []bool{false, true} {
+		send(t, func(base http.RoundTripper) *http.Client {
+			return &http.Client{Transport: asking{t, plainAfter(base).Transport, recorded}}
+		}, http.MethodGet, ages, status(503))
+	}
+}
+
+// asking is an http.RoundTripper that asks for the outcome of each request.
+type asking struct {
+	t        *testing.T
+	base     http.RoundTripper
+	recorded bool
+}
+
+func (a asking) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx := req.Context()
+	if a.recorded {
+		ctx = retryhttp.RecordOutcome(ctx)
+	}
+	resp, err := a.base.RoundTrip(req.WithContext(ctx))
+	require.NoError(a.t, err)
+	outcome, ok := retryhttp.OutcomeOf(resp, err)
+	require.Equal(a.t, a.recorded, ok)
+	if ok {
+		require.Equal(a.t, retry.AttemptsExhausted, outcome.Reason)
+		require.Equal(a.t, 5, outcome.Attempts)
+	}
+	return resp, nil
 }
 
 func TestHTTPRetryAfter(t *testing.T) {

@@ -69,6 +69,8 @@ func TestRetryGoAttemptsZero(t *testing.T) {
 	}
 	fixed := retry.Backoff{Mode: retry.Fixed, Base: time.Minute}
 	require.Len(t, watchUntil(t, hour-1, with(retry.Policy{Backoff: fixed}), always(errBusy)).at, 8)
+	list := retry.Backoff{Delays: []time.Duration{time.Minute, time.Minute}}
+	require.Len(t, watchUntil(t, hour-1, with(retry.Policy{Backoff: list}), always(errBusy)).at, 3)
 	r := watchUntil(t, hour-1, with(retry.Policy{Backoff: fixed, MaxAttempts: retry.Unlimited}), always(errBusy))
 	require.Len(t, r.at, 60)
 	require.ErrorIs(t, r.err, errBusy)
