@@ -30,8 +30,9 @@
 // # Errors
 //
 // The value of error and cause is an error: a ReplaceAttr reaches what the attempt returned by errors.As and errors.Is.
-// Its text is taken when the record is made and is one line of bounded length, see Options.MaxErrorText; line breaks
-// become "; ". Where no attempt was made, error is what ended the caller's context, if anything did.
+// Its text is taken when the record is made and is one line of bounded length, see Options.MaxErrorText; line breaks,
+// those of Unicode included, become "; ", and what is not UTF-8 becomes U+FFFD. The policy's name is cleaned alike, and not
+// cut. Where no attempt was made, error is what ended the caller's context, if anything did.
 //
 // # Source
 //

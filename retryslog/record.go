@@ -75,7 +75,7 @@ func (o *Options) ofEnd(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 // common appends what all records have.
 func common(attrs []slog.Attr, policy string, attempt int, d retry.Decision) []slog.Attr {
 	if policy != "" {
-		attrs = append(attrs, slog.String(KeyPolicy, policy))
+		attrs = append(attrs, slog.String(KeyPolicy, oneLine(policy)))
 	}
 	attrs = append(attrs, slog.Int(KeyAttempt, attempt), slog.String(KeyStatus, d.Status.String()))
 	if d.Reason != 0 {

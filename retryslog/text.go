@@ -55,10 +55,16 @@ func cut(s string, limit int) string {
 	return s[:end]
 }
 
-// oneLine puts "; " for each line break, as the errors of package retry do.
+// breaks are the ends of lines that Unicode knows: LF, VT, FF, CR, NEL, LS and PS (UAX 14, classes BK, CR, LF and NL).
+const breaks = "\n\v\f\r\u0085\u2028\u2029"
+
+// oneLine puts "; " for each line break, as the errors of package retry do, and U+FFFD for what is not UTF-8, so that a
+// record is the same whatever a handler would make of it.
 func oneLine(s string) string {
-	if !strings.ContainsAny(s, "\r\n") {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if !strings.ContainsAny(s, breaks) {
 		return s
 	}
-	return strings.NewReplacer("\r\n", "; ", "\n", "; ", "\r", "; ").Replace(s)
+	return strings.NewReplacer("\r\n", "; ", "\n", "; ", "\v", "; ", "\f", "; ", "\r", "; ",
+		"\u0085", "; ", "\u2028", "; ", "\u2029", "; ").Replace(s)
 }

@@ -64,6 +64,9 @@ func TestErrorTexts(t *testing.T) {
 		{"marks do not show", retry.Permanent(errDown), 0, "503"},
 		{"joined errors become one line", errors.Join(errDown, errors.New("504")), 0, "503; 504"},
 		{"every kind of line break", errors.New("a\r\nb\rc\nd"), 0, "a; b; c; d"},
+		{"those of Unicode too", errors.New("a\u2028b\u2029c\u0085d\ve\ff"), 0, "a; b; c; d; e; f"},
+		{"bytes that are no text", errors.New("a\xff\xfeb\xc3"), 0, "a\uFFFDb\uFFFD"},
+		{"they can push the end out", errors.New("a\xffb\xff"), 6, "a\uFFFDb... (4 bytes)"},
 		{"exactly the default length", errors.New(long[:1024]), 0, long[:1024]},
 		{"one more", errors.New(long[:1025]), 0, long[:1024] + "... (1025 bytes)"},
 		{"long", errors.New(long), 0, long[:1024] + "... (5000 bytes)"},
@@ -76,7 +79,7 @@ func TestErrorTexts(t *testing.T) {
 		{"nor is a wide one", errors.New("ab🙂c"), 5, "ab... (7 bytes)"},
 		{"one that just fits stays", errors.New("a🙂bc"), 5, "a🙂... (7 bytes)"},
 		{"not even where nothing else is left", errors.New("🙂🙂"), 1, "... (8 bytes)"},
-		{"bytes that are no text are cut where they must", errors.New(strings.Repeat("\x80", 20)), 9, strings.Repeat("\x80", 6) + "... (20 bytes)"},
+		{"bytes that are no text are cut where they must", errors.New(strings.Repeat("\x80", 20)), 9, "\uFFFD... (20 bytes)"},
 		{"an Error method that panics", panics{"boom"}, 0, "!PANIC: boom"},
 		{"the panic's text is cut too", panics{"boom\nboom"}, 10, "!PANIC: bo... (17 bytes)"},
 		{"one of a pointer that is not nil", &loses{}, 0, "!PANIC: lost"},
@@ -86,6 +89,14 @@ func TestErrorTexts(t *testing.T) {
 			require.Equal(t, row.want, errorText(t, row.err, row.limit))
 		})
 	}
+}
+
+func TestAPolicysNameIsOneLine(t *testing.T) {
+	var k kept
+	e := retried
+	e.Policy = "a\nb\u2028c\xffd"
+	retryslog.Observe(slog.New(&k), retryslog.Options{})(t.Context(), e)
+	require.Equal(t, slog.String(retryslog.KeyPolicy, "a; b; c\uFFFDd"), k.attrs(t)[0])
 }
 
 func TestAnErrorMethodThatPanicsDoesNotEndTheRun(t *testing.T) {
