@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/show"
 )
 
 const (
@@ -158,17 +159,8 @@ func product(n int64, d time.Duration) time.Duration {
 	return time.Duration(n) * d
 }
 
-// plainly prints d exactly and without the zero units that Duration.String ends with: "1h" for "1h0m0s".
-func plainly(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = s[:len(s)-len("0s")]
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = s[:len(s)-len("0m")]
-	}
-	return s
-}
+// plainly prints d exactly: "1h".
+func plainly(d time.Duration) string { return show.Duration(d) }
 
 // roughly prints d to three digits.
 func roughly(d time.Duration) string {
@@ -186,7 +178,7 @@ func past(d, bound time.Duration) string {
 		unit *= 10
 	}
 	if d == math.MaxInt64 || d.Round(unit) < bound {
-		return plainly(d)
+		return show.Duration(d)
 	}
 	return roughly(d)
 }
@@ -217,7 +209,7 @@ func worded(text string) string {
 	words := strings.Fields(text)
 	for i, word := range words {
 		if d, err := time.ParseDuration(word); err == nil {
-			words[i] = plainly(d)
+			words[i] = show.Duration(d)
 		}
 	}
 	return strings.Join(words, " ")
@@ -227,7 +219,7 @@ func worded(text string) string {
 func listed(delays []time.Duration) string {
 	words := make([]string, len(delays))
 	for i, d := range delays {
-		words[i] = plainly(d)
+		words[i] = show.Duration(d)
 	}
 	return strings.Join(words, ",")
 }

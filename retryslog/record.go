@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/show"
 )
 
 // The keys of the attributes, for a ReplaceAttr and for queries. The package documentation says which record has which.
@@ -89,5 +90,5 @@ func (o *Options) withError(attrs []slog.Attr, key string, err error) []slog.Att
 	if err == nil {
 		return attrs
 	}
-	return append(attrs, slog.Any(key, &told{text(err, o.MaxErrorText), err}))
+	return append(attrs, slog.Any(key, &told{show.Error(err, o.MaxErrorText, oneLine), err}))
 }

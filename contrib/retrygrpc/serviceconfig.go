@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/inforce"
 )
 
 // ServiceConfigOptions says what a retry.Policy does not know of a gRPC service config. Its zero value is for all methods
@@ -163,7 +164,7 @@ func newExport(p retry.Policy, o ServiceConfigOptions) *export {
 	if o.MaxCallAttempts == 0 {
 		o.MaxCallAttempts = defaultMaxCallAttempts
 	}
-	x := &export{policy: p, options: o, attempts: min(attempts(&p), o.MaxCallAttempts), codes: retried(p.Classify, o.Codes)}
+	x := &export{policy: p, options: o, attempts: min(inforce.Attempts(&p), o.MaxCallAttempts), codes: retried(p.Classify, o.Codes)}
 	if len(x.codes) == 0 {
 		x.attempts = 1 // a retryPolicy has one code at least
 	}
@@ -171,22 +172,6 @@ func newExport(p retry.Policy, o ServiceConfigOptions) *export {
 		x.series, x.exact = seriesOf(&p.Backoff, x.attempts-1)
 	}
 	return x
-}
-
-// attempts returns how many attempts p makes.
-func attempts(p *retry.Policy) int {
-	switch {
-	case p.Disabled:
-		return 1
-	case p.MaxAttempts == retry.Unlimited:
-		return math.MaxInt
-	case p.MaxAttempts > 0:
-		return p.MaxAttempts
-	case len(p.Delays) > 0:
-		return len(p.Delays) + 1
-	default:
-		return 8 // Policy.MaxAttempts: "Zero means 8"
-	}
 }
 
 // retried returns the codes that are retried, in the order of their numbers.

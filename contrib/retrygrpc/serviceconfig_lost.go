@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/inforce"
+	"github.com/retrygo/retry/internal/show"
 )
 
 // lost returns a line for each thing that the config does not express.
@@ -22,14 +24,14 @@ func (x *export) lost() (lines []string) {
 		x.lostWaits(line)
 	}
 	if p.AttemptTimeout > 0 {
-		line("Policy.AttemptTimeout %s: an attempt has no timeout of its own, it lasts until the deadline of the call", short(p.AttemptTimeout))
+		line("Policy.AttemptTimeout %s: an attempt has no timeout of its own, it lasts until the deadline of the call", show.Short(p.AttemptTimeout))
 	}
 	if x.attempts > 1 {
 		if p.TTL > 0 {
-			line("Policy.TTL %s: an attempt starts at any time before the deadline of the call", short(p.TTL))
+			line("Policy.TTL %s: an attempt starts at any time before the deadline of the call", show.Short(p.TTL))
 		}
 		if p.MaxHint > 0 {
-			line("Policy.MaxHint %s: a server's pushback is obeyed, however long", short(p.MaxHint))
+			line("Policy.MaxHint %s: a server's pushback is obeyed, however long", show.Short(p.MaxHint))
 		}
 	}
 	if p.Disabled {
@@ -62,7 +64,7 @@ func (x *export) lost() (lines []string) {
 // lostAttempts tells where gRPC makes another number of attempts.
 func (x *export) lostAttempts(line func(string, ...any)) {
 	p := &x.policy
-	switch own := attempts(p); {
+	switch own := inforce.Attempts(p); {
 	case p.Disabled:
 		// told where the field stands
 	case own == 1:
@@ -87,19 +89,19 @@ func (x *export) lostWaits(line func(string, ...any)) {
 	var own, theirs []string
 	over := 0 // the first attempt after which gRPC may wait longer than Cap
 	limit := time.Duration(math.MaxInt64)
-	if mode := modeOf(&p.Backoff); mode != retry.List || p.Cap > 0 {
-		limit = ceiling(&p.Backoff)
+	if mode := inforce.Mode(&p.Backoff); mode != retry.List || p.Cap > 0 {
+		limit = inforce.Cap(&p.Backoff)
 	}
 	for n := 1; n <= waits; n++ {
 		if n <= shown {
-			own, theirs = append(own, short(p.Delay(n))), append(theirs, short(x.series.wait(n)))
+			own, theirs = append(own, show.Short(p.Delay(n))), append(theirs, show.Short(x.series.wait(n)))
 		}
 		if _, hi := x.series.window(n); hi > limit && over == 0 {
 			over = n
 		}
 	}
 	if !x.exact {
-		what := fmt.Sprintf("Mode %s", modeOf(&p.Backoff))
+		what := fmt.Sprintf("Mode %s", inforce.Mode(&p.Backoff))
 		if len(p.Delays) > 0 {
 			what = fmt.Sprintf("Delays of %d entries", len(p.Delays))
 		}
@@ -107,7 +109,7 @@ func (x *export) lostWaits(line func(string, ...any)) {
 	}
 	if over > 0 {
 		_, hi := x.series.window(over)
-		line("Policy.Cap %s: it bounds a wait before its jitter, and so the wait after attempt %d is up to %s", short(limit), over, short(hi))
+		line("Policy.Cap %s: it bounds a wait before its jitter, and so the wait after attempt %d is up to %s", show.Short(limit), over, show.Short(hi))
 	}
 	name := fmt.Sprintf("Jitter %s", p.Jitter)
 	if p.Jitter == retry.RatioJitter {
@@ -127,11 +129,11 @@ func (x *export) lostWaits(line func(string, ...any)) {
 func (x *export) windows(n int) string {
 	lo, hi := x.series.window(n)
 	least, most := x.policy.Bounds(n)
-	own := short(least) + " to " + short(most)
+	own := show.Short(least) + " to " + show.Short(most)
 	if least == most {
-		own = short(least)
+		own = show.Short(least)
 	}
-	return fmt.Sprintf("%s to %s instead of %s after attempt %d", short(lo), short(hi), own, n)
+	return fmt.Sprintf("%s to %s instead of %s after attempt %d", show.Short(lo), show.Short(hi), own, n)
 }
 
 func (x *export) lostClassify(line func(string, ...any)) {
@@ -160,7 +162,7 @@ func lostBudget(c *retry.BudgetConfig, line func(string, ...any)) {
 		line("BudgetConfig.Initial %d: the bucket is full at first, which is retries in a row: %d", initial, held)
 	}
 	if c.Trickle > 0 {
-		line("BudgetConfig.Trickle %s: only successes fund the bucket", short(c.Trickle))
+		line("BudgetConfig.Trickle %s: only successes fund the bucket", show.Short(c.Trickle))
 	}
 	// Each call that fails for good pays for its last attempt too. From 0, the retry after one more failure needs more than
 	// half of maxTokens = 2·(held+1) left.
@@ -176,19 +178,4 @@ func listed(texts []string, waits int) string {
 		texts = append(texts, "...")
 	}
 	return strings.Join(texts, " ")
-}
-
-// short returns d to four digits, without zero units: "1m20s", "1.587s", "2h".
-func short(d time.Duration) string {
-	unit := time.Duration(1)
-	for d/unit >= 10_000 && unit < time.Second {
-		unit *= 10
-	}
-	text := d.Round(unit).String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-2]
-		}
-	}
-	return text
 }

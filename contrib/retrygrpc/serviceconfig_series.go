@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/inforce"
 )
 
 // series are the waits of a retryPolicy before jitter: min(first·factor^(n−1), top) after attempt n.
@@ -20,13 +21,9 @@ func seriesOf(b *retry.Backoff, waits int) (s series, exact bool) {
 	for n := 1; n <= waits; n++ {
 		top = max(top, b.Delay(n))
 	}
-	switch modeOf(b) {
+	switch inforce.Mode(b) {
 	case retry.Exponential:
-		factor := b.Factor
-		if factor == 0 {
-			factor = 2 // Backoff.Factor: "Zero means 2"
-		}
-		return bounded(b, series{first, ceiling(b), factor}, waits)
+		return bounded(b, series{first, inforce.Cap(b), inforce.Factor(b)}, waits)
 	case retry.Fixed:
 		return bounded(b, series{first, top, 1}, waits)
 	}
@@ -61,26 +58,6 @@ func (s series) wait(n int) time.Duration {
 func (s series) window(n int) (lo, hi time.Duration) {
 	d := float64(s.wait(n))
 	return time.Duration(d * (1 - jitterRatio)), time.Duration(d * (1 + jitterRatio))
-}
-
-// modeOf returns the formula in force.
-func modeOf(b *retry.Backoff) retry.Mode {
-	switch {
-	case b.Mode != 0:
-		return b.Mode
-	case len(b.Delays) > 0:
-		return retry.List
-	default:
-		return retry.Exponential
-	}
-}
-
-// ceiling returns the Cap in force of a formula.
-func ceiling(b *retry.Backoff) time.Duration {
-	if b.Cap > 0 {
-		return b.Cap
-	}
-	return max(time.Hour, b.Base) // Backoff.Cap: "Zero means 1h"
 }
 
 func quotient(x, y time.Duration) float64 { return float64(max(x, 1)) / float64(y) }

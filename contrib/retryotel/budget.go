@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/show"
 )
 
 // ObserveBudgets makes the tokens of each budget visible as the gauge retry.budget.tokens, with the name as
@@ -78,5 +79,5 @@ func ObserveBudgetSet(o Options, name string, set *retry.Budgets) (metric.Regist
 }
 
 func budgetOption(name string) []metric.ObserveOption {
-	return []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(keyBudget.String(valid(name))))}
+	return []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(keyBudget.String(show.UTF8(name))))}
 }

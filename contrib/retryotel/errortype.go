@@ -10,6 +10,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/show"
 	"github.com/retrygo/retry/retryhttp"
 )
 
@@ -46,7 +47,7 @@ func typeOf(err error) string {
 		ErrorType() string
 	}](err); ok {
 		if text := typed.ErrorType(); text != "" {
-			return valid(text)
+			return show.UTF8(text)
 		}
 	}
 	if failed, ok := errors.AsType[*retryhttp.AttemptError](err); ok && failed != nil {

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/show"
 	"github.com/retrygo/retry/retryhttp"
 )
 
@@ -147,14 +148,14 @@ func describe(req *http.Request) (name string, attributes []attribute.KeyValue) 
 		name = method
 	default: // names are bounded by the conventions
 		name = "HTTP"
-		attributes = append(attributes, semconv.HTTPRequestMethodOther, semconv.HTTPRequestMethodOriginal(valid(method)))
+		attributes = append(attributes, semconv.HTTPRequestMethodOther, semconv.HTTPRequestMethodOriginal(show.UTF8(method)))
 	}
 	if name != "HTTP" {
 		attributes = append(attributes, semconv.HTTPRequestMethodKey.String(name))
 	}
 	return name, append(attributes,
 		semconv.URLFull(redacted(req.URL)),
-		semconv.ServerAddress(valid(req.URL.Hostname())),
+		semconv.ServerAddress(show.UTF8(req.URL.Hostname())),
 		semconv.ServerPort(port(req.URL)))
 }
 
@@ -187,7 +188,7 @@ func redacted(u *url.URL) string {
 		}
 		shown.RawQuery = strings.Join(pairs, "&")
 	}
-	return valid(shown.String())
+	return show.UTF8(shown.String())
 }
 
 // errNoResponse is what a Base against the rules of http.RoundTripper comes to.

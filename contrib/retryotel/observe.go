@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/show"
 )
 
 // Observe returns a function for Policy.Observe, also of any number of policies and of a retryhttp.Transport's. Its
@@ -63,7 +64,7 @@ func tell(span trace.Span, e *retry.Event) {
 	if e.Outcome != nil {
 		// All four, since an attribute that an earlier run has set cannot be taken away.
 		end := endingOf(e.Outcome)
-		span.SetAttributes(keyOfRun.String(valid(e.Policy)), keyStatus.String(end.statusText()),
+		span.SetAttributes(keyOfRun.String(show.UTF8(e.Policy)), keyStatus.String(end.statusText()),
 			keyReason.String(end.reason.Error()), keyMade.Int(e.Outcome.Attempts))
 		return
 	}

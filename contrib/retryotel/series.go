@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/show"
 )
 
 // The keys of our attributes. Those of the conventions come from semconv.
@@ -182,4 +183,4 @@ func (p *policies) add(name string) *series {
 }
 
 // policyAttribute returns retry.policy.
-func policyAttribute(name string) attribute.KeyValue { return keyPolicy.String(valid(name)) }
+func policyAttribute(name string) attribute.KeyValue { return keyPolicy.String(show.UTF8(name)) }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/inforce"
+	"github.com/retrygo/retry/internal/show"
 )
 
 // lost returns a line for each thing that a temporal.RetryPolicy alone does not express.
@@ -21,10 +23,10 @@ func (x *export) lost() (lines []string) {
 	x.lostTimeout(line)
 	if x.attempts > 1 {
 		if p.TTL > 0 {
-			line("Policy.TTL %s: ActivityOptions.ScheduleToCloseTimeout can take its place, and ends an attempt under way, too", short(p.TTL))
+			line("Policy.TTL %s: ActivityOptions.ScheduleToCloseTimeout can take its place, and ends an attempt under way, too", show.Short(p.TTL))
 		}
 		if p.MaxHint > 0 {
-			line("Policy.MaxHint %s: an error's next delay is cut to MaximumInterval, %s, and ends nothing", short(p.MaxHint), short(x.series.top))
+			line("Policy.MaxHint %s: an error's next delay is cut to MaximumInterval, %s, and ends nothing", show.Short(p.MaxHint), show.Short(x.series.top))
 		}
 	}
 	x.lostDisabled(line)
@@ -57,11 +59,11 @@ func (x *export) lostBesideErrors(top time.Duration) (lines []string) {
 	}
 	x.lostTimeout(line)
 	if p.TTL > 0 && x.attempts > 1 {
-		line("Policy.TTL %s: it counts from the scheduling of the activity, and %sit is not looked at", short(p.TTL), unseen)
+		line("Policy.TTL %s: it counts from the scheduling of the activity, and %sit is not looked at", show.Short(p.TTL), unseen)
 	}
 	if free := (series{x.series.first, top, x.series.factor}); free.wait(x.attempts-1) > x.series.top {
 		line("Policy.MaxHint %s: MaximumInterval is %s so that nothing is cut, and %sa wait grows beyond %s",
-			short(maxHint(p)), short(top), unseen, short(x.series.top))
+			show.Short(inforce.MaxHint(p)), show.Short(top), unseen, show.Short(x.series.top))
 	}
 	x.lostDisabled(line)
 	if x.attempts > 1 {
@@ -92,7 +94,7 @@ func (x *export) lostWaits(when string, line func(string, ...any)) {
 		return
 	}
 	if !x.exact {
-		what := fmt.Sprintf("Mode %s", modeOf(&p.Backoff))
+		what := fmt.Sprintf("Mode %s", inforce.Mode(&p.Backoff))
 		if len(p.Delays) > 0 {
 			what = fmt.Sprintf("Delays of %d entries", len(p.Delays))
 		}
@@ -111,12 +113,12 @@ func (x *export) lostWaits(when string, line func(string, ...any)) {
 
 func (x *export) window(n int) string {
 	lo, hi := x.policy.Bounds(n)
-	return fmt.Sprintf("%s instead of %s to %s after attempt %d", short(x.series.wait(n)), short(lo), short(hi), n)
+	return fmt.Sprintf("%s instead of %s to %s after attempt %d", show.Short(x.series.wait(n)), show.Short(lo), show.Short(hi), n)
 }
 
 func (x *export) lostTimeout(line func(string, ...any)) {
 	if d := x.policy.AttemptTimeout; d > 0 {
-		line("Policy.AttemptTimeout %s: ActivityOptions.StartToCloseTimeout takes its place", short(d))
+		line("Policy.AttemptTimeout %s: ActivityOptions.StartToCloseTimeout takes its place", show.Short(d))
 	}
 }
 
@@ -140,25 +142,10 @@ func listed(wait func(int) time.Duration, waits int) string {
 	const shown = 12
 	var texts []string
 	for n := 1; n <= min(waits, shown); n++ {
-		texts = append(texts, short(wait(n)))
+		texts = append(texts, show.Short(wait(n)))
 	}
 	if waits > shown {
 		texts = append(texts, "...")
 	}
 	return strings.Join(texts, " ")
-}
-
-// short returns d to four digits, without zero units: "1m20s", "1.587s", "2h".
-func short(d time.Duration) string {
-	unit := time.Duration(1)
-	for d/unit >= 10_000 && unit < time.Second {
-		unit *= 10
-	}
-	text := d.Round(unit).String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-2]
-		}
-	}
-	return text
 }

@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/inforce"
 )
 
 // Policy returns p as a temporal.RetryPolicy, for activities, local activities, child workflows and workflows whose errors do
@@ -39,7 +40,7 @@ func PolicyForErrors(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, e
 		return nil, nil, err
 	}
 	x := newExport(p)
-	top := max(x.series.top, maxHint(&p))
+	top := max(x.series.top, inforce.MaxHint(&p))
 	for n := 1; n <= compared(&p.Backoff, x.attempts-1); n++ {
 		_, hi := p.Bounds(n) // where a list has no Cap, jitter goes beyond its longest entry
 		top = max(top, hi)
@@ -56,7 +57,7 @@ type export struct {
 }
 
 func newExport(p retry.Policy) *export {
-	x := &export{policy: p, attempts: attempts(&p)}
+	x := &export{policy: p, attempts: inforce.Attempts(&p)}
 	x.series, x.exact = seriesOf(&p.Backoff, x.attempts-1)
 	return x
 }
@@ -77,28 +78,4 @@ func (x *export) retryPolicy(top time.Duration) *temporal.RetryPolicy {
 // unlimited reports whether there is no limit, which attempts cannot say: math.MaxInt can be one.
 func (x *export) unlimited() bool {
 	return x.policy.MaxAttempts == retry.Unlimited && !x.policy.Disabled
-}
-
-// attempts returns how many attempts p makes.
-func attempts(p *retry.Policy) int {
-	switch {
-	case p.Disabled:
-		return 1
-	case p.MaxAttempts == retry.Unlimited:
-		return math.MaxInt
-	case p.MaxAttempts > 0:
-		return p.MaxAttempts
-	case len(p.Delays) > 0:
-		return len(p.Delays) + 1
-	default:
-		return 8 // Policy.MaxAttempts: "Zero means 8"
-	}
-}
-
-// maxHint returns the MaxHint in force.
-func maxHint(p *retry.Policy) time.Duration {
-	if p.MaxHint > 0 {
-		return p.MaxHint
-	}
-	return time.Hour // Policy.MaxHint: "Zero means 1h"
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/inforce"
 )
 
 // looked is how many waits of a formula are compared: with any factor that tells, the rest are the cap's.
@@ -27,13 +28,9 @@ func seriesOf(b *retry.Backoff, waits int) (s series, exact bool) {
 	for n := 1; n <= near; n++ {
 		top = max(top, b.Delay(n))
 	}
-	switch modeOf(b) {
+	switch inforce.Mode(b) {
 	case retry.Exponential:
-		factor := b.Factor
-		if factor == 0 {
-			factor = 2 // Backoff.Factor: "Zero means 2"
-		}
-		return agrees(b, series{first, ceiling(b), factor}, near)
+		return agrees(b, series{first, inforce.Cap(b), inforce.Factor(b)}, near)
 	case retry.Fixed:
 		return agrees(b, series{first, first, 1}, near)
 	}
@@ -65,26 +62,6 @@ func (s series) wait(n int) time.Duration {
 		return time.Duration(d)
 	}
 	return s.top
-}
-
-// modeOf returns the formula in force.
-func modeOf(b *retry.Backoff) retry.Mode {
-	switch {
-	case b.Mode != 0:
-		return b.Mode
-	case len(b.Delays) > 0:
-		return retry.List
-	default:
-		return retry.Exponential
-	}
-}
-
-// ceiling returns the Cap in force of a formula.
-func ceiling(b *retry.Backoff) time.Duration {
-	if b.Cap > 0 {
-		return b.Cap
-	}
-	return max(time.Hour, b.Base) // Backoff.Cap: "Zero means 1h"
 }
 
 func quotient(x, y time.Duration) float64 { return float64(max(x, 1)) / float64(y) }

@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/show"
 )
 
 // Duration is a length of time that reads and writes itself as text: "1m30s". Unlike that of retryconf it may be "0s",
@@ -37,14 +38,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 // String returns the duration as text, without zero units at its end: "1h".
 func (d Duration) String() string {
-	s := time.Duration(d).String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+	return show.Duration(time.Duration(d))
 }
 
 // Number is a number that is null where it is not finite, which JSON cannot tell.

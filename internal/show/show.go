@@ -1,0 +1,72 @@
+// Package show makes texts for people: durations, and errors of bounded length.
+package show
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Duration prints d exactly and without the zero units that Duration.String ends with: "1h" for "1h0m0s".
+func Duration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = s[:len(s)-len("0s")]
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = s[:len(s)-len("0m")]
+	}
+	return s
+}
+
+// Short prints a d of 0 or more to four digits, or to the second where that is more, like Duration: "1m20s", "1.587s", "2h".
+func Short(d time.Duration) string {
+	unit := time.Duration(1)
+	for d/unit >= 10_000 && unit < time.Second {
+		unit *= 10
+	}
+	return Duration(d.Round(unit))
+}
+
+// Error returns err's text as clean makes it, cut after limit bytes at the most; "... (5000 bytes)" then follows, with the length
+// of the whole. A negative limit is none. Where the Error method panics, the text is the one that log/slog writes for such a value:
+// an error that is only looked at must not end a run.
+func Error(err error, limit int, clean func(string) string) string {
+	whole := spoken(err)
+	start := cut(whole, limit) // before anything copies a huge text
+	text := clean(start)       // can be longer
+	if shown := cut(text, limit); len(shown) < len(text) || len(start) < len(whole) {
+		return fmt.Sprintf("%s... (%d bytes)", shown, len(whole))
+	}
+	return text
+}
+
+func spoken(err error) (s string) {
+	defer func() {
+		if r := recover(); r != nil {
+			if v := reflect.ValueOf(err); v.Kind() == reflect.Pointer && v.IsNil() {
+				s = "<nil>"
+			} else {
+				s = fmt.Sprintf("!PANIC: %v", r)
+			}
+		}
+	}()
+	return err.Error()
+}
+
+// cut returns the first limit bytes of s at the most, without half of a character at their end.
+func cut(s string, limit int) string {
+	if limit < 0 || len(s) <= limit {
+		return s
+	}
+	end := limit
+	for end > 0 && limit-end < utf8.UTFMax-1 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
+}
+
+// UTF8 returns text as UTF-8, with U+FFFD for what is not.
+func UTF8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

@@ -1,0 +1,60 @@
+package show_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/internal/show"
+)
+
+func TestDurations(t *testing.T) {
+	for d, want := range map[time.Duration][2]string{
+		0:                            {"0s", "0s"},
+		1:                            {"1ns", "1ns"},
+		30 * time.Second:             {"30s", "30s"},
+		5 * time.Minute:              {"5m", "5m"},
+		2 * time.Hour:                {"2h", "2h"},
+		time.Hour + time.Second:      {"1h0m1s", "1h0m1s"},
+		1_587_345_678:                {"1.587345678s", "1.587s"},
+		time.Hour + time.Millisecond: {"1h0m0.001s", "1h"},
+		math.MaxInt64:                {"2562047h47m16.854775807s", "2562047h47m16.854775807s"},
+	} {
+		require.Equal(t, want, [2]string{show.Duration(d), show.Short(d)})
+	}
+	require.Equal(t, "-1m", show.Duration(-time.Minute))
+}
+
+type broken struct{}
+
+func (*broken) Error() string { panic("no text") }
+
+type typed struct{ text string }
+
+func (t *typed) Error() string { return t.text }
+
+func TestErrors(t *testing.T) {
+	same := func(s string) string { return s }
+	for name, row := range map[string]struct {
+		err   error
+		limit int
+		clean func(string) string
+		want  string
+	}{
+		"a text that fits":                    {errors.New("abc"), 3, same, "abc"},
+		"a longer one":                        {errors.New("abcd"), 3, same, "abc... (4 bytes)"},
+		"no limit":                            {errors.New("abcd"), -1, same, "abcd"},
+		"a character is not cut":              {errors.New("aé"), 2, same, "a... (3 bytes)"},
+		"what is cleaned may be longer":       {errors.New("a\xffb"), 3, show.UTF8, "a... (3 bytes)"},
+		"and may fit":                         {errors.New("a\xff"), 9, show.UTF8, "a\uFFFD"},
+		"what is left over is not cleaned":    {errors.New("ab" + strings.Repeat("\xff", 9)), 2, show.UTF8, "ab... (11 bytes)"},
+		"a method that panics":                {&broken{}, -1, same, "!PANIC: no text"},
+		"a nil pointer whose method needs it": {(*typed)(nil), -1, same, "<nil>"},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, row.want, show.Error(row.err, row.limit, row.clean)) })
+	}
+}
