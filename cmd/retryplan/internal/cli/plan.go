@@ -50,31 +50,9 @@ shown.
 			if err != nil {
 				return blame(err)
 			}
-			var all []shown
-			for i, n := range found {
-				findings := retryplan.Lint(n.policy, setting.Setting())
-				guard.findings(n.name, findings)
-				if a.json {
-					one, err := newShown(n, planned[i].Plan, findings)
-					if err != nil {
-						return err
-					}
-					all = append(all, one)
-					continue
-				}
-				if i > 0 {
-					a.line("")
-				}
-				a.title(n)
-				a.line("")
-				a.outlook(planned[i].Plan, model)
-				a.line("")
-				a.showFindings(findings)
-			}
-			if a.json {
-				if err := a.printJSON(policiesJSON[shown]{all}); err != nil {
-					return err
-				}
+			outlook := func(p *retryplan.Plan) { a.outlook(p, model) }
+			if err := a.showAll(found, planned, setting, &guard, outlook); err != nil {
+				return err
 			}
 			if err := a.drawPlans(cmd, &graph, planned); err != nil {
 				return err

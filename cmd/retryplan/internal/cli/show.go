@@ -67,31 +67,8 @@ Say where the policy is used (--inline, --deadline, --layers, --clients, --durat
 				}
 				planned = append(planned, some...)
 			}
-			var all []shown
-			for i, n := range found {
-				findings := retryplan.Lint(n.policy, setting.Setting())
-				guard.findings(n.name, findings)
-				if a.json {
-					one, err := newShown(n, planned[i].Plan, findings)
-					if err != nil {
-						return err
-					}
-					all = append(all, one)
-					continue
-				}
-				if i > 0 {
-					a.line("")
-				}
-				a.title(n)
-				a.line("")
-				a.schedule(planned[i].Plan)
-				a.line("")
-				a.showFindings(findings)
-			}
-			if a.json {
-				if err := a.printJSON(policiesJSON[shown]{all}); err != nil {
-					return err
-				}
+			if err := a.showAll(found, planned, setting, &guard, a.schedule); err != nil {
+				return err
 			}
 			if err := a.drawPlans(cmd, &graph, planned); err != nil {
 				return err
@@ -108,6 +85,35 @@ Say where the policy is used (--inline, --deadline, --layers, --clients, --durat
 
 // horizon is how many attempts show prints of a policy that has no last one: by then its waits have reached their cap.
 const horizon = 20
+
+// showAll prints each policy with what body tells of its plan and its findings, or all of them as JSON.
+func (a *app) showAll(found []named, planned []plots.Plan, setting wire.Setting, g *guard, body func(*retryplan.Plan)) error {
+	var all []shown
+	for i, n := range found {
+		findings := retryplan.Lint(n.policy, setting.Setting())
+		g.findings(n.name, findings)
+		if a.json {
+			one, err := newShown(n, planned[i].Plan, findings)
+			if err != nil {
+				return err
+			}
+			all = append(all, one)
+			continue
+		}
+		if i > 0 {
+			a.line("")
+		}
+		a.title(n)
+		a.line("")
+		body(planned[i].Plan)
+		a.line("")
+		a.showFindings(findings)
+	}
+	if a.json {
+		return a.printJSON(policiesJSON[shown]{all})
+	}
+	return nil
+}
 
 func newShown(n named, p *retryplan.Plan, findings []retryplan.Finding) (shown, error) {
 	policy, err := wire.NewPolicy(n.policy)
