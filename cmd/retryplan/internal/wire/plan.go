@@ -64,12 +64,6 @@ type Distribution struct {
 	MaxSeconds  Number `json:"max_seconds"`
 }
 
-// Curve is a distribution as a line to draw: at Seconds[i] the probability of that time or less is CDF[i].
-type Curve struct {
-	Seconds []float64 `json:"seconds"`
-	CDF     []float64 `json:"cdf"`
-}
-
 // NewPlan returns p as data.
 func NewPlan(p *retryplan.Plan) Plan {
 	plan := Plan{
@@ -100,23 +94,4 @@ func NewDistribution(d retryplan.Distribution) Distribution {
 	return Distribution{
 		inSeconds(d.Min()), inSeconds(d.Mean()), inSeconds(d.Quantile(.5)), inSeconds(d.Quantile(.9)), inSeconds(d.Quantile(.99)), inSeconds(d.Max()),
 	}
-}
-
-// NewCurve returns d at n points, 2 or more, evenly from its least to its greatest time; one that is wider than a thousand
-// times its 99.9th percentile ends there.
-func NewCurve(d retryplan.Distribution, n int) Curve {
-	n = max(n, 2)
-	lo, hi := d.Min(), d.Max()
-	if p := d.Quantile(.999); hi/1000 > p {
-		hi = p
-	}
-	c := Curve{make([]float64, n), make([]float64, n)}
-	for i := range n {
-		x := lo + time.Duration(float64(hi-lo)*(float64(i)/float64(n-1)))
-		if i == n-1 {
-			x = hi // without the rounding
-		}
-		c.Seconds[i], c.CDF[i] = x.Seconds(), d.CDF(x)
-	}
-	return c
 }

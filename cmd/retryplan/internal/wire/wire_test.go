@@ -241,10 +241,6 @@ func TestPlanSaysWhatThePlanIs(t *testing.T) {
 	require.Equal(t, .75, w.InTime)
 	require.Equal(t, 1.5, w.Load)
 	require.Equal(t, 2, w.Effective)
-
-	curve := wire.NewCurve(p.Elapsed, 3)
-	require.Equal(t, []float64{0, .5, 1}, curve.Seconds)
-	require.Equal(t, []float64{.5, .5, 1}, curve.CDF)
 }
 
 // TestWhatHasNoBound holds that the largest Duration, which stands for any beyond it, is no figure.
