@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"sync"
 	"testing"
@@ -15,9 +14,6 @@ import (
 	"github.com/retrygo/retry/retryplan"
 	"github.com/stretchr/testify/require"
 )
-
-// full reports whether the full forms of tests are asked for: RETRYPLAN_FULL=1.
-func full() bool { return os.Getenv("RETRYPLAN_FULL") != "" }
 
 // between returns an even point of [lo, hi].
 func between(rnd *rand.Rand, lo, hi float64) float64 { return lo + rnd.Float64()*(hi-lo) }
@@ -31,8 +27,7 @@ func inSeconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(time.Millisecond)
 }
 
-// randomFleet returns the fleet of a row. Rates begin at 40/s, since Result.Recovered asks for 0.9 of Rate within every 5 s:
-// below that, random arrivals alone break the rule.
+// randomFleet returns the fleet of a row.
 func randomFleet(row uint64) (retry.Policy, retryplan.Fleet) {
 	rnd := rand.New(rand.NewPCG(row, 8))
 	f := retryplan.Fleet{Rate: math.Round(spread(rnd, 40, 400))}
@@ -84,7 +79,7 @@ func randomFleet(row uint64) (retry.Policy, retryplan.Fleet) {
 // The short form has 60 rows, RETRYPLAN_FULL=1 has 1,000.
 func TestCertificatesAgreeWithSimulations(t *testing.T) {
 	rows := 60
-	if full() {
+	if fullForm {
 		rows = 1000
 	}
 	type outcome struct {

@@ -109,7 +109,7 @@ func unsolvable(row uint64) (r retryplan.Requirements, a, b retryplan.Requiremen
 }
 
 func rowsOf(short int) uint64 {
-	if full() {
+	if fullForm {
 		return 200
 	}
 	return uint64(short)

@@ -57,14 +57,8 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checked(graph.check(), checkSetting(setting)); err != nil {
-				return err
-			}
-			found, err := a.policies(cmd, &flags, args)
+			found, err := a.chosen(cmd, &flags, args, setting, &graph)
 			if err != nil {
-				return err
-			}
-			if err := a.fits(&graph, len(found)); err != nil {
 				return err
 			}
 			if len(found) < 2 {

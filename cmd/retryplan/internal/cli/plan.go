@@ -35,14 +35,8 @@ shown.
   retryplan plan email@policies.json --failure 0.2 --json`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checked(graph.check(), checkSetting(setting)); err != nil {
-				return err
-			}
-			found, err := a.policies(cmd, &flags, args)
+			found, err := a.chosen(cmd, &flags, args, setting, &graph)
 			if err != nil {
-				return err
-			}
-			if err := a.fits(&graph, len(found)); err != nil {
 				return err
 			}
 			model.Duration, model.Deadline = setting.Duration, setting.Deadline

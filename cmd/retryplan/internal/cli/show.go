@@ -44,14 +44,8 @@ Say where the policy is used (--inline, --deadline, --layers, --clients, --durat
   retryplan show policies.json --fail-on warning`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checked(graph.check(), checkSetting(setting)); err != nil {
-				return err
-			}
-			found, err := a.policies(cmd, &flags, args)
+			found, err := a.chosen(cmd, &flags, args, setting, &graph)
 			if err != nil {
-				return err
-			}
-			if err := a.fits(&graph, len(found)); err != nil {
 				return err
 			}
 			// Where the deadline cuts the schedule is a matter of plan; here it is the policy's own.
@@ -85,6 +79,18 @@ Say where the policy is used (--inline, --deadline, --layers, --clients, --durat
 
 // horizon is how many attempts show prints of a policy that has no last one: by then its waits have reached their cap.
 const horizon = 20
+
+// chosen returns the policies that a command is about, once its setting is checked and its picture has room for them.
+func (a *app) chosen(cmd *cobra.Command, flags *policyFlags, args []string, setting wire.Setting, g *graph) ([]named, error) {
+	if err := checked(g.check(), checkSetting(setting)); err != nil {
+		return nil, err
+	}
+	found, err := a.policies(cmd, flags, args)
+	if err != nil {
+		return nil, err
+	}
+	return found, a.fits(g, len(found))
+}
 
 // showAll prints each policy with what body tells of its plan and its findings, or all of them as JSON.
 func (a *app) showAll(found []named, planned []plots.Plan, setting wire.Setting, g *guard, body func(*retryplan.Plan)) error {
