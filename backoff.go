@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"fmt"
 	"iter"
 	"math"
 	"math/bits"
@@ -8,7 +9,7 @@ import (
 )
 
 // Defaults of a Backoff. 5s ×2 capped at 1h is the delivery schedule that Policy{} publishes: it gives a failing
-// peer ten and a half minutes over 8 attempts, and no single wait is longer than an operator's patience.
+// peer ten and a half minutes over 8 attempts.
 const (
 	defaultBase        = 5 * time.Second
 	defaultCap         = time.Hour
@@ -18,7 +19,7 @@ const (
 	maxFractionalSteps = 1000 // see fractional
 )
 
-// Mode says which formula gives the delay. The zero Mode is List where Delays is set, else Exponential.
+// Mode is the formula of a Backoff. The zero Mode is List if Delays is set, otherwise Exponential.
 type Mode uint8
 
 // The modes, for the attempt n that just failed, counted from 1.
@@ -42,7 +43,7 @@ func (m Mode) String() string {
 // itself counts as unset, a negative entry of Delays as 0; of two that conflict Cap bounds Base, and a Mode other than
 // List is obeyed before Delays.
 type Backoff struct {
-	// Mode is the formula. Zero means List where Delays is set, else Exponential.
+	// Mode is the formula. Zero means List if Delays is set, otherwise Exponential.
 	Mode Mode
 	// Base is the first delay and the unit of the others. List does not use it. Zero means 5s.
 	Base time.Duration
@@ -62,48 +63,14 @@ type Backoff struct {
 }
 
 // Delay returns the wait after the given failed attempt, without jitter: min(formula, Cap), in [0, Cap].
-// attempt counts from 1; anything below counts as 1. Where the formula overflows the delay is Cap.
+// attempt counts from 1; anything below counts as 1. If the formula overflows, the delay is Cap.
 //
 // Whole-number factors are computed in integers. Other factors are computed in float64 steps, each rounded once, and
 // truncated to the nanosecond.
-func (b Backoff) Delay(attempt int) time.Duration {
-	if b.doubles() {
-		return b.doubled(attempt)
-	}
-	return b.formula(attempt)
-}
+func (b Backoff) Delay(attempt int) time.Duration { return b.delay(attempt) }
 
 // delay is Delay, without a copy of b.
 func (b *Backoff) delay(attempt int) time.Duration {
-	if b.doubles() {
-		return b.doubled(attempt)
-	}
-	return b.formula(attempt)
-}
-
-// doubles reports whether the formula is Base·2^(n−1): the default, the commonest, and a shift.
-func (b *Backoff) doubles() bool {
-	return b.Mode <= Exponential && len(b.Delays) == 0 && (b.Factor == 0 || b.Factor == 2)
-}
-
-// doubled returns min(Base·2^(n−1), Cap), both as base and limit give them.
-func (b *Backoff) doubled(attempt int) time.Duration {
-	base, limit := b.Base, b.Cap
-	if limit <= 0 {
-		limit = max(defaultCap, base)
-	}
-	if base <= 0 {
-		base = min(defaultBase, limit)
-	}
-	grown := uint(max(attempt, 1) - 1)
-	if base > limit>>grown {
-		return limit
-	}
-	return base << grown
-}
-
-// formula returns the delay of any Backoff.
-func (b *Backoff) formula(attempt int) time.Duration {
 	grown := max(attempt, 1) - 1 // how often the first delay has grown
 	limit := b.limit()
 	switch b.mode() {
@@ -130,7 +97,7 @@ func (b Backoff) Jittered(attempt int, prev time.Duration, u float64) time.Durat
 }
 
 // Bounds returns the smallest delay that Jittered can give after the given attempt and the supremum of them: hi itself
-// is reached only where lo == hi. For DecorrelatedJitter it covers all histories that start with the first attempt.
+// is reached only if lo == hi. For DecorrelatedJitter it covers all histories that start with the first attempt.
 func (b Backoff) Bounds(attempt int) (lo, hi time.Duration) {
 	var prev time.Duration
 	if b.jitter() == DecorrelatedJitter {
@@ -141,15 +108,20 @@ func (b Backoff) Bounds(attempt int) (lo, hi time.Duration) {
 }
 
 // Schedule returns the endless sequence of attempts and the wait after each: (1, delay), (2, delay), ... It never
-// sleeps. rnd gives a number in [0,1) for each delay, and is not called where there is no jitter; a nil rnd means no
+// sleeps. rnd returns a number in [0,1) for each delay and is not called if there is no jitter; a nil rnd means no
 // jitter. Each range over the sequence starts anew at attempt 1.
 func (b Backoff) Schedule(rnd func() float64) iter.Seq2[int, time.Duration] {
+	return b.schedule(rnd, func(int) bool { return true })
+}
+
+// schedule is Schedule as long as more reports that a wait follows the attempt.
+func (b Backoff) schedule(rnd func() float64, more func(attempt int) bool) iter.Seq2[int, time.Duration] {
 	if rnd == nil {
 		b.Jitter = NoJitter
 	}
 	return func(yield func(int, time.Duration) bool) {
 		var prev time.Duration
-		for attempt := 1; ; attempt = next(attempt) {
+		for attempt := 1; more(attempt); attempt = next(attempt) {
 			var u float64
 			if b.jitter() != NoJitter {
 				u = rnd()
@@ -162,31 +134,32 @@ func (b Backoff) Schedule(rnd func() float64) iter.Seq2[int, time.Duration] {
 	}
 }
 
-// Validate returns nil or an error that names every bad field with its value and the rule it breaks. It unwraps to one
-// *FieldError for each; errors.As finds the first.
-func (b Backoff) Validate() error {
-	return b.check("Backoff").err()
-}
+// Validate returns nil or FieldErrors: every bad field with its value and the rule it breaks.
+func (b Backoff) Validate() error { return b.check("Backoff").Err() }
 
 // check is Validate for a Backoff that is shown to the user as the given type.
-func (b *Backoff) check(owner string) (bad fieldErrors) {
+func (b *Backoff) check(owner string) (bad FieldErrors) {
 	if b.Mode > List {
-		bad.add(owner, "Mode", uint8(b.Mode), "is not one of Exponential, Linear, Fixed and List")
+		bad.Add("", owner+".Mode", uint8(b.Mode), "is not one of Exponential, Linear, Fixed and List")
 	}
-	if b.Base < 0 {
-		bad.add(owner, "Base", b.Base, "is negative")
-	}
-	if b.Cap < 0 {
-		bad.add(owner, "Cap", b.Cap, "is negative")
-	}
-	if b.Factor != 0 {
-		bad = b.checkFactor(owner, bad)
+	bad.negative(owner, "Base", b.Base)
+	bad.negative(owner, "Cap", b.Cap)
+	switch {
+	case b.Factor == 0:
+	case math.IsNaN(b.Factor) || math.IsInf(b.Factor, 0):
+		bad.Add("", owner+".Factor", b.Factor, "is not a finite number")
+	case b.Factor < 0:
+		bad.Add("", owner+".Factor", b.Factor, "is negative")
+	case b.Factor < 1 && b.mode() == Exponential:
+		bad.Add("", owner+".Factor", b.Factor, "is below 1, which Exponential needs")
 	}
 	if b.Cap > 0 && b.Base > b.Cap {
-		bad.add(owner, "Cap", b.Cap, "is below Base", b.Base)
+		bad.Add("", owner+".Cap", b.Cap, "is below Base", b.Base)
 	}
-	if b.Mode == List || b.Delays != nil {
+	if len(b.Delays) > 0 {
 		bad = b.checkList(owner, bad)
+	} else if b.Mode == List {
+		bad.Add("", owner+".Delays", "[]", "is empty, and Mode List needs one delay at least")
 	}
 	if b.Jitter != NoJitter || b.JitterRatio != 0 {
 		bad = b.checkJitter(owner, bad)
@@ -194,43 +167,23 @@ func (b *Backoff) check(owner string) (bad fieldErrors) {
 	return bad
 }
 
-func (b *Backoff) checkFactor(owner string, bad fieldErrors) fieldErrors {
-	switch {
-	case math.IsNaN(b.Factor) || math.IsInf(b.Factor, 0):
-		bad.add(owner, "Factor", b.Factor, "is not a finite number")
-	case b.Factor < 0:
-		bad.add(owner, "Factor", b.Factor, "is negative")
-	case b.Factor < 1 && b.mode() == Exponential:
-		bad.add(owner, "Factor", b.Factor, "is below 1, which Exponential needs")
-	}
-	return bad
-}
-
-func (b *Backoff) checkList(owner string, bad fieldErrors) fieldErrors {
-	if len(b.Delays) == 0 {
-		if b.Mode == List {
-			bad.add(owner, "Delays", "[]", "is empty, and Mode List needs one delay at least")
-		}
-		return bad
-	}
+func (b *Backoff) checkList(owner string, bad FieldErrors) FieldErrors {
 	if b.Mode != 0 && b.Mode != List {
-		bad.add(owner, "Mode", b.Mode, "is set together with Delays, which need Mode List or none")
+		bad.Add("", owner+".Mode", b.Mode, "is set together with Delays, which need Mode List or none")
 	}
 	if b.Base != 0 {
-		bad.add(owner, "Base", b.Base, "is set together with Delays")
+		bad.Add("", owner+".Base", b.Base, "is set together with Delays")
 	}
 	if b.Factor != 0 {
-		bad.add(owner, "Factor", b.Factor, "is set together with Delays")
+		bad.Add("", owner+".Factor", b.Factor, "is set together with Delays")
 	}
 	for i, d := range b.Delays {
-		if d >= 0 {
-			continue
-		}
-		if len(bad) > 10 {
-			bad.add(owner, indexed("Delays", i), d, "is negative, and later ones are not looked at")
+		if d < 0 && len(bad) > 10 {
+			bad.Add("", fmt.Sprintf("%s.Delays[%d]", owner, i), d, "is negative, and later ones are not looked at")
 			break
+		} else if d < 0 {
+			bad.Add("", fmt.Sprintf("%s.Delays[%d]", owner, i), d, "is negative")
 		}
-		bad.add(owner, indexed("Delays", i), d, "is negative")
 	}
 	return bad
 }
@@ -291,32 +244,31 @@ func (b *Backoff) slope() float64 {
 func exponential(base time.Duration, factor float64, grown int, limit time.Duration) time.Duration {
 	whole, ok := wholeNumber(factor)
 	switch {
-	case grown == 0 || whole == 1 && ok: // also where base is no float64, or the factor no uint64
+	case grown == 0 || whole == 1 && ok: // also for a base that is no float64, or a factor that is no uint64
 		return min(base, limit)
 	case !ok:
 		return fractional(base, factor, grown, limit)
+	case whole == 2 && base > limit>>uint(grown): // a shift for the commonest factor: BenchmarkDelay
+		return limit
+	case whole == 2:
+		return base << uint(grown)
 	}
-	delay := uint64(base)
-	for ; grown > 0 && delay <= uint64(limit); grown-- { // 63 times at most
-		high, low := bits.Mul64(delay, whole)
-		if high != 0 {
-			return limit
-		}
-		delay = low
+	delay := min(base, limit)
+	for ; grown > 0 && delay < limit; grown-- { // 63 times at most
+		delay = times(delay, whole, limit)
 	}
-	return time.Duration(min(delay, uint64(limit)))
+	return delay
 }
 
 // linear returns min(base·(1+factor·grown), limit) for a positive base and factor and grown ≥ 0.
 func linear(base time.Duration, factor float64, grown int, limit time.Duration) time.Duration {
+	whole, ok := wholeNumber(factor)
 	if grown == 0 {
 		return min(base, limit)
-	}
-	whole, ok := wholeNumber(factor)
-	if !ok {
-		// As base + (base·factor)·grown, whose steps are whole nanoseconds wherever base·factor is one. The
-		// conversions round each step; without them a compiler may fuse a product with the sum
-		// (Go specification, "Floating-point operators").
+	} else if !ok {
+		// As base + (base·factor)·grown, whose steps are whole nanoseconds if base·factor is one. The conversions round
+		// each step; without them a compiler may fuse a product with the sum (Go specification, "Floating-point
+		// operators").
 		step := float64(float64(base) * factor)
 		return truncated(float64(base)+float64(step*float64(grown)), limit)
 	}
@@ -324,7 +276,12 @@ func linear(base time.Duration, factor float64, grown int, limit time.Duration) 
 	if high != 0 || steps == math.MaxUint64 {
 		return limit
 	}
-	high, low := bits.Mul64(uint64(base), steps+1)
+	return times(base, steps+1, limit)
+}
+
+// times returns min(d·n, limit) for d ≥ 0.
+func times(d time.Duration, n uint64, limit time.Duration) time.Duration {
+	high, low := bits.Mul64(uint64(d), n)
 	if high != 0 || low > uint64(limit) {
 		return limit
 	}
@@ -358,7 +315,7 @@ func truncated(f float64, limit time.Duration) time.Duration {
 	return min(time.Duration(f), limit)
 }
 
-// wholeNumber returns f as an integer where it is one that fits.
+// wholeNumber returns f as an integer, if it is one that fits.
 func wholeNumber(f float64) (uint64, bool) {
 	if !(f < 1<<63) {
 		return 0, false
@@ -367,19 +324,5 @@ func wholeNumber(f float64) (uint64, bool) {
 	return whole, float64(whole) == f
 }
 
-func saturatingMul(x, y uint64) uint64 {
-	high, low := bits.Mul64(x, y)
-	if high != 0 {
-		return math.MaxUint64
-	}
-	return low
-}
-
-// next returns attempt+1. It stays at the largest int, where it would turn negative: with 32 bits and no delays a run
-// of unlimited attempts gets there.
-func next(attempt int) int {
-	if attempt == math.MaxInt {
-		return attempt
-	}
-	return attempt + 1
-}
+// next returns attempt+1, and the largest int after itself: with 32 bits and no delays an unlimited run gets there.
+func next(attempt int) int { return attempt + min(1, math.MaxInt-attempt) }

@@ -51,7 +51,7 @@ func TestPublishedSchedules(t *testing.T) {
 			for attempt := 1; ; attempt++ {
 				d := row.policy.Decide(retry.Progress{Attempt: attempt, Elapsed: elapsed}, errFlaky, 0.5)
 				if d.Status != retry.Waiting {
-					require.Equal(t, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted}, d)
+					require.Equal(t, exhausted, d)
 					break
 				}
 				waits = append(waits, d.Delay)
@@ -96,7 +96,7 @@ func TestDelay(t *testing.T) {
 		{"the smallest attempt counts as 1", retry.Backoff{}, math.MinInt, 5 * sec},
 		{"the largest attempt gets the cap", retry.Backoff{}, maxTries, hour},
 
-		{"a whole factor is exact where it just fits", exp(1, 3, longest), 40, 4052555153018976267},
+		{"a whole factor is exact if it just fits", exp(1, 3, longest), 40, 4052555153018976267},
 		{"a whole factor saturates one step later", exp(1, 3, longest), 41, longest},
 		{"doubling reaches the largest power", exp(1, 2, longest), 63, 1 << 62},
 		{"doubling saturates one step later", exp(1, 2, longest), 64, longest},
@@ -151,14 +151,99 @@ func TestDelay(t *testing.T) {
 		{"a negative factor counts as unset for linear", lin(sec, -3, hour), 2, 2 * sec},
 		{"an unknown mode counts as unset", retry.Backoff{Mode: 77}, 2, 10 * sec},
 		{"an unknown mode with delays is a list", retry.Backoff{Mode: 77, Delays: []time.Duration{sec}}, 2, sec},
+		{"a mode goes before delays: exponential", retry.Backoff{Mode: retry.Exponential, Delays: []time.Duration{sec}}, 2, 10 * sec},
+		{"a mode goes before delays: linear", retry.Backoff{Mode: retry.Linear, Delays: []time.Duration{sec}}, 3, 15 * sec},
+		{"a mode goes before delays: fixed", retry.Backoff{Mode: retry.Fixed, Delays: []time.Duration{sec}}, 3, 5 * sec},
 		{"mode List without delays counts as unset", retry.Backoff{Mode: retry.List}, 2, 10 * sec},
 		{"a negative entry of a list counts as 0", list(-sec), 1, 0},
 		{"a base above the cap is cut", exp(hour, 2, minute), 1, minute},
+		{"a base above the cap is cut, and stays so", exp(hour, 2, minute), 2, minute},
+		{"a base 1ns above the cap is cut", exp(minute+1, 2, minute), 1, minute},
+		{"a base above the cap is cut with factor 1", exp(hour, 1, minute), 3, minute},
+		{"a base above the cap is cut with factor 3", exp(hour, 3, minute), 1, minute},
+		{"a base above the cap is cut with factor 3, and stays so", exp(hour, 3, minute), 2, minute},
+		{"a base above the cap is cut with factor 1.5", exp(hour, 1.5, minute), 1, minute},
+		{"a base above the cap is cut with factor 1.5, and stays so", exp(hour, 1.5, minute), 2, minute},
+		{"a base above the cap is cut with a huge factor", exp(hour, math.MaxFloat64, minute), 2, minute},
+		{"a base above the cap is cut for linear", lin(hour, 0, minute), 1, minute},
+		{"a base above the cap is cut for linear, and stays so", lin(hour, 0, minute), 2, minute},
+		{"a base above the cap is cut for linear with a fraction", lin(hour, 0.5, minute), 2, minute},
+		{"a base above the cap is cut for fixed", retry.Backoff{Mode: retry.Fixed, Base: hour, Cap: minute}, 1, minute},
+		{"a set base raises the default cap with factor 1", exp(2*hour, 1, 0), 9, 2 * hour},
+		{"a set base raises the default cap with factor 3", exp(2*hour, 3, 0), 1, 2 * hour},
+		{"a set base raises the default cap with factor 3, which bounds", exp(2*hour, 3, 0), 2, 2 * hour},
+		{"a set base raises the default cap with factor 1.5", exp(2*hour, 1.5, 0), 1, 2 * hour},
+		{"a set base raises the default cap with factor 1.5, which bounds", exp(2*hour, 1.5, 0), 2, 2 * hour},
+		{"a set base raises the default cap for linear", lin(2*hour, 0, 0), 1, 2 * hour},
+		{"a set base raises the default cap for linear, which bounds", lin(2*hour, 0, 0), 2, 2 * hour},
+		{"a set base raises the default cap for fixed", retry.Backoff{Mode: retry.Fixed, Base: 2 * hour}, 9, 2 * hour},
+		{"a set base 1ns above the default cap raises it", lin(hour+1, 0, 0), 1, hour + 1},
+		{"the longest base is its own cap", lin(longest, 0.5, 0), 9, longest},
+
+		{"doubling is exact at the last step below the cap", exp(3*ms, 2, 3*ms<<20), 21, 3 * ms << 20},
+		{"doubling is cut at the first step above the cap", exp(3*ms, 2, 3*ms<<20-1), 21, 3*ms<<20 - 1},
+		{"doubling is not cut a step before", exp(3*ms, 2, 3*ms<<20-1), 20, 3 * ms << 19},
+		{"a shift by 63 of the smallest base", exp(1, 2, longest), 64, longest},
+		{"a shift by 64 of the smallest base", exp(1, 2, longest), 65, longest},
+		{"a shift by 65 of the smallest base, which a machine may take as one by 1", exp(1, 2, longest), 66, longest},
+		{"a shift by 129 of the smallest base", exp(1, 2, longest), 130, longest},
+		{"linear overflows in base times steps", lin(1<<40, 1, longest), 1 << 24, longest},
+		{"linear is exact just below that", lin(1<<40, 1, longest), 1<<23 - 1, 1<<63 - 1<<40},
+		{"linear overflows in factor times attempts", lin(1, 1<<62, longest), 5, longest},
+		{"linear is cut at the first step above the cap", lin(sec, 1, 4*sec-1), 4, 4*sec - 1},
+		{"linear is exact at the cap", lin(sec, 1, 4*sec), 4, 4 * sec},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			require.Equal(t, row.want, row.backoff.Delay(row.attempt))
 		})
 	}
+}
+
+// TestAttemptsBelowOne holds that an attempt below 1 counts as 1 in every mode.
+func TestAttemptsBelowOne(t *testing.T) {
+	for _, b := range []retry.Backoff{{}, {Factor: 1}, {Factor: 3}, {Factor: 1.5}, {Mode: retry.Linear}, {Mode: retry.Linear, Factor: 0.5},
+		{Mode: retry.Fixed}, {Delays: []time.Duration{sec, minute}}} {
+		for jitter := retry.NoJitter; jitter <= retry.DecorrelatedJitter; jitter++ {
+			b.Jitter = jitter
+			lo, hi := b.Bounds(1)
+			for _, attempt := range []int{0, -1, -7, math.MinInt32, math.MinInt} {
+				require.Equal(t, b.Delay(1), b.Delay(attempt))
+				require.Equal(t, b.Jittered(1, 0, 0.5), b.Jittered(attempt, 0, 0.5))
+				atLeast, below := b.Bounds(attempt)
+				require.Equal(t, [2]time.Duration{lo, hi}, [2]time.Duration{atLeast, below})
+				p := retry.Policy{Backoff: b}
+				require.Equal(t, p.Decide(retry.Progress{Attempt: 1}, errFlaky, 0.5), p.Decide(retry.Progress{Attempt: attempt}, errFlaky, 0.5))
+			}
+		}
+	}
+}
+
+// TestFractionalFactorsFarOut holds that the power is right as well if it is taken by squaring.
+func TestFractionalFactorsFarOut(t *testing.T) {
+	for _, attempt := range []int{1000, 1001, 1002, 1003, 1004, 1005, 1500, 2047, 3333, 10_000, 65_536, 123_457} {
+		const factor = 1.0001
+		want := bigOf(ms)
+		power := new(big.Float).SetPrec(2000).SetFloat64(factor)
+		for n := attempt - 1; n > 0; n >>= 1 {
+			if n&1 == 1 {
+				want.Mul(want, power)
+			}
+			power.Mul(power, power)
+		}
+		exact, _ := want.Float64()
+		got := retry.Backoff{Base: ms, Factor: factor, Cap: longest}.Delay(attempt)
+		require.InEpsilon(t, exact, float64(got), 1e-6, "attempt %d", attempt) // a nanosecond of a millisecond
+		require.InDelta(t, exact, float64(got), 1+exact*1e-11, "attempt %d", attempt)
+	}
+}
+
+func TestLinearStepsThatWrapAround(t *testing.T) {
+	if math.MaxInt == math.MaxInt32 {
+		t.Skip("needs attempts beyond 32 bits")
+	}
+	// (2³²+1)·(2³²−1) = 2⁶⁴−1 steps, and one more is 0.
+	attempt := math.MaxInt >> 31
+	require.Equal(t, longest, retry.Backoff{Mode: retry.Linear, Base: 1, Factor: 1<<32 + 1, Cap: longest}.Delay(attempt+1))
 }
 
 func TestModeTexts(t *testing.T) {
@@ -231,7 +316,7 @@ func TestSchedule(t *testing.T) {
 }
 
 // slowDelay is a second implementation of Delay for valid backoffs, from its doc comment, in math/big: whole factors in
-// integers of any size, others in steps of 53 bits. exact is false where a step count beyond 1000 makes the last digits
+// integers of any size, others in steps of 53 bits. exact is false if a step count beyond 1000 makes the last digits
 // a matter of order.
 func slowDelay(b retry.Backoff, attempt int) (delay time.Duration, exact bool) {
 	n := int64(max(attempt, 1) - 1)

@@ -160,7 +160,7 @@ func BenchmarkBudget(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				full.Deposit()
+				fund(full)
 			}
 		})
 	})
@@ -168,14 +168,14 @@ func BenchmarkBudget(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				empty.Withdraw(at)
+				take(empty, at)
 			}
 		})
 	})
 	b.Run("withdraw and refund", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			full.Withdraw(at)
+			take(full, at)
 			full.Refund()
 		}
 	})
@@ -183,7 +183,7 @@ func BenchmarkBudget(b *testing.B) {
 		b.ReportAllocs()
 		budgets := retry.NewBudgets(retry.BudgetConfig{}, 100)
 		for b.Loop() {
-			budgets.For("tenant 1 /orders").Deposit()
+			fund(budgets.For("tenant 1 /orders"))
 		}
 	})
 }

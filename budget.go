@@ -1,7 +1,9 @@
 package retry
 
 import (
+	"cmp"
 	"math"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,93 +34,88 @@ type BudgetConfig struct {
 	Initial int
 	// Trickle is a period, counted from the creation on. At its end a budget with less than one token is granted
 	// one without any success, so that a lone client is never mute. It is given to the next who asks, and lapses
-	// where successes have made a token by then. Zero (and below) means never.
+	// if successes have made a token by then. Zero (and below) means never.
 	Trickle time.Duration
 }
 
-// Budget bounds the retries of all runs that share it: a token bucket that successes fund and each retry takes one
-// token from. A first attempt never pays. A refused retry ends its run at once as DeadLettered(BudgetExhausted):
-// nobody waits for a token, since callers that wait make no successes that would fund one.
+// Budget bounds the retries of all runs that share it: a token bucket that successes fund and each retry takes one token
+// from. A first attempt never pays. A refused retry ends its run at once as DeadLettered(BudgetExhausted): callers do not
+// wait for a token, since callers that wait make no successes that would fund one. Requests do not fund it, because a
+// storm is made of requests.
 //
-// A bucket that requests fund keeps a storm alive, because a storm is made of requests. So successes fund it: the
-// share of retries is bounded by what works.
-//
-// A Budget is safe for concurrent use and lock-free; while it is full and calls succeed it is only read, so that it
-// scales with cores. It lives in one process: nothing is shared between clients, and Initial and Burst count per client.
-// The methods of a nil Budget do nothing and allow everything. The zero Budget has no capacity and refuses every retry:
-// use NewBudget.
+// A Budget is safe for concurrent use and lock-free; while it is full and calls succeed it is only read. It lives in one
+// process, so Initial and Burst count per client. The methods of a nil Budget do nothing and allow everything. The zero
+// Budget has no capacity and refuses every retry: use NewBudget.
 type Budget struct {
 	level   atomic.Int64 // millionths of a token, in [0, burst]
-	emptied atomic.Int64 // Trickle only: when a token was last taken that left less than one; since created, in ns
+	emptied atomic.Int64 // Trickle only: the period in which a token was last taken that left less than one
 	burst   int64
 	gain    int64 // per success
 	trickle time.Duration
 	created time.Time // Trickle only
 }
 
-// NewBudget returns a budget with Initial tokens. Values that BudgetConfig does not allow are clamped as its fields
-// say.
+// NewBudget returns a budget with Initial tokens. Values that BudgetConfig does not allow are clamped as its fields say.
 func NewBudget(c BudgetConfig) *Budget {
 	var created time.Time
 	if c.Trickle > 0 {
-		created = now()
+		created = time.Now()
 	}
 	return NewBudgetAt(c, created)
 }
 
-// NewBudgetAt is NewBudget for a clock of your own, such as that of a simulation: the periods of Trickle are counted
-// from created, and Withdraw takes times of the same clock.
+// NewBudgetAt is NewBudget for a clock of your own, such as that of a simulation: the periods of Trickle are counted from
+// created, and Spend takes times of the same clock.
 func NewBudgetAt(c BudgetConfig, created time.Time) *Budget {
-	b := &Budget{burst: c.burst() * token, trickle: max(c.Trickle, 0), created: created}
+	b := &Budget{trickle: max(c.Trickle, 0), created: created}
+	b.burst = int64(min(max(cmp.Or(c.Burst, defaultBurst), 1), maxBurst)) * token
 	b.gain = c.gain(b.burst)
-	b.level.Store(min(c.initial()*token, b.burst))
+	b.level.Store(min(int64(min(max(cmp.Or(c.Initial, defaultInitial), 0), maxBurst))*token, b.burst))
 	return b
-}
-
-func (c *BudgetConfig) burst() int64 {
-	if c.Burst == 0 {
-		return defaultBurst
-	}
-	return min(max(int64(c.Burst), 1), maxBurst)
-}
-
-func (c *BudgetConfig) initial() int64 {
-	if c.Initial == 0 {
-		return defaultInitial
-	}
-	return min(max(int64(c.Initial), 0), maxBurst)
 }
 
 // gain returns how much a success adds to a bucket of the given capacity.
 func (c *BudgetConfig) gain(burst int64) int64 {
+	ratio := cmp.Or(c.Ratio, defaultRatio)
 	switch {
-	case c.Ratio == 0:
-		return defaultRatio * token
-	case !(c.Ratio > 0):
+	case !(ratio > 0): // NaN too
 		return 0
-	case c.Ratio >= float64(burst)/token:
+	case ratio >= float64(burst)/token:
 		return burst
 	default:
-		return max(int64(math.Round(c.Ratio*token)), 1)
+		return max(int64(math.Round(ratio*token)), 1)
 	}
 }
 
-// Withdraw takes the token for one retry and reports whether there was one. now is the caller's clock; only a budget
-// with Trickle reads it, and a now that is ahead of the clock puts off Trickle until then. Do calls it for each retry
-// before the wait; a shell of your own does the same.
-func (b *Budget) Withdraw(now time.Time) bool {
-	if b == nil {
-		return true
+// Spend takes a token if d is Waiting, or returns the ending BudgetExhausted if there is none; it adds what one success is
+// worth if d is Succeeded. It returns any other d, and any d of a nil Budget, as it is. now is the caller's clock; only a
+// budget with Trickle reads it, and a now that is ahead of the clock delays Trickle until then.
+func (b *Budget) Spend(d Decision, now time.Time) Decision {
+	b.spend(&d, now)
+	return d
+}
+
+func (b *Budget) spend(d *Decision, now time.Time) {
+	switch {
+	case b == nil:
+	case d.Status == Succeeded:
+		b.add(b.gain)
+	case d.Status == Waiting && !b.withdraw(now):
+		d.end(BudgetExhausted)
 	}
+}
+
+// withdraw takes the token for one retry and reports whether there was one.
+func (b *Budget) withdraw(now time.Time) bool {
 	for {
 		level := b.level.Load()
 		if level < token {
 			return b.trickles(now)
 		}
 		if b.trickle > 0 && level < 2*token {
-			// Before the level falls, so that nobody sees an empty bucket with an old time. Who loses the race for
-			// the last token has put the next grant off, by a period at most; none is granted too many.
-			b.emptiedAt(now)
+			// Before the level falls, so that no goroutine sees an empty bucket with an old time. A goroutine that loses
+			// the race for the last token has delayed the next grant, by a period at most; none is granted too many.
+			b.advance(now)
 		}
 		if b.level.CompareAndSwap(level, level-token) {
 			return true
@@ -126,40 +123,37 @@ func (b *Budget) Withdraw(now time.Time) bool {
 	}
 }
 
-// trickles grants a token to an empty bucket, and takes it, where a period has ended since the bucket became empty.
+// trickles grants a token to an empty bucket, and takes it, if a period has ended since the bucket became empty.
 // The periods are counted from the creation; one that ends while there is a token grants nothing.
-func (b *Budget) trickles(now time.Time) bool {
-	if b.trickle == 0 {
-		return false
-	}
-	age := now.Sub(b.created)
+func (b *Budget) trickles(now time.Time) bool { return b.trickle > 0 && b.advance(now) }
+
+// advance notes that the bucket is empty now, and reports whether it was last so in an earlier period. It never goes back
+// in time.
+func (b *Budget) advance(now time.Time) bool {
+	period := b.period(now)
 	for {
 		emptied := b.emptied.Load()
-		if age/b.trickle <= time.Duration(emptied)/b.trickle {
+		if period <= emptied {
 			return false
 		}
-		if b.emptied.CompareAndSwap(emptied, int64(age)) {
+		if b.emptied.CompareAndSwap(emptied, period) {
 			return true
 		}
 	}
 }
 
-// emptiedAt notes that the bucket becomes empty now; it never goes back in time.
-func (b *Budget) emptiedAt(now time.Time) {
-	age := int64(now.Sub(b.created))
-	for {
-		emptied := b.emptied.Load()
-		if age <= emptied || b.emptied.CompareAndSwap(emptied, age) {
-			return
-		}
+// period returns how many periods have ended since the creation, at least 0. time.Time.Sub saturates after 292 years, by
+// which the zero time is away from any clock, so the difference is divided in parts.
+func (b *Budget) period(now time.Time) int64 {
+	age := now.Sub(b.created)
+	if age < maxDelay {
+		return max(int64(age/b.trickle), 0)
 	}
-}
-
-// Deposit adds what one success is worth. Do calls it once for each run that succeeds.
-func (b *Budget) Deposit() {
-	if b != nil {
-		b.add(b.gain)
-	}
+	now = now.Add(-time.Duration(b.created.Nanosecond()))
+	high, low := bits.Mul64(uint64(now.Unix()-b.created.Unix()), uint64(time.Second))
+	low, carry := bits.Add64(low, uint64(now.Nanosecond()), 0)
+	n, _ := bits.Div64((high+carry)%uint64(b.trickle), low, uint64(b.trickle))
+	return int64(min(n, math.MaxInt64))
 }
 
 // Refund gives back the token of a retry that did not start or did not return.
@@ -187,8 +181,6 @@ func (b *Budget) Tokens() float64 {
 	return float64(b.level.Load()) / token
 }
 
-func (b *Budget) full() bool { return b.level.Load() == b.burst }
-
 // Budgets keeps one Budget per key, for example per tenant and endpoint, so that one failing peer does not use up the
 // retries of the others. It holds a bounded number of keys and is safe for concurrent use.
 type Budgets struct {
@@ -198,14 +190,18 @@ type Budgets struct {
 	byKey     sync.Map   // string → *keyed; For of a known key takes no lock and, mostly, writes nothing
 	mu        sync.Mutex // guards what follows
 	kept      []*keyed
+	hand      int // the place in kept that eviction looks at next
 	forgotten int
 }
+
+// maxAsked is how many rounds of eviction a key survives without being asked for.
+const maxAsked = 3
 
 // keyed is a Budget with what eviction needs to know.
 type keyed struct {
 	key    string
 	budget *Budget
-	used   atomic.Bool // since the last eviction
+	asked  atomic.Int32 // how often after the first time, up to maxAsked; each round of eviction takes one off
 }
 
 // NewBudgets returns an empty set of budgets with the same config. maxKeys below 1 means 1.
@@ -213,22 +209,22 @@ func NewBudgets(c BudgetConfig, maxKeys int) *Budgets {
 	return &Budgets{config: c, maxKeys: maxKeys}
 }
 
-// For returns the budget of key, and makes it where there is none. A key beyond maxKeys takes the place of another:
-// of the fullest, and among the equally full of one that was not asked for since the last eviction. So a full budget
-// always goes before a drained one, whose loss would grant its client a fresh Initial. A run that holds an evicted
+// For returns the budget of key, and makes it if there is none. A key beyond maxKeys takes the place of another, one that
+// was not asked for lately; a key that is asked for often outlives one that was asked for once. The new budget starts with
+// no more tokens than its victim had, so that a large number of keys is not a source of credit. A run that holds an evicted
 // budget goes on with it.
 //
-// A known key costs a map look-up. A new one beyond maxKeys costs a scan of all.
+// A known key costs a map look-up, a new one beyond maxKeys a few steps on average.
 func (s *Budgets) For(key string) *Budget {
-	k, ok := s.byKey.Load(key)
+	found, ok := s.byKey.Load(key)
 	if !ok {
-		k = s.insert(key)
+		return s.insert(key)
 	}
-	found := k.(*keyed)
-	if !found.used.Load() {
-		found.used.Store(true)
+	k := found.(*keyed)
+	if n := k.asked.Load(); n < maxAsked {
+		k.asked.Store(n + 1)
 	}
-	return found.budget
+	return k.budget
 }
 
 // Len returns how many keys are held.
@@ -245,34 +241,40 @@ func (s *Budgets) Forgotten() int {
 	return s.forgotten
 }
 
-func (s *Budgets) insert(key string) any {
+func (s *Budgets) insert(key string) *Budget {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k, ok := s.byKey.Load(key); ok { // another goroutine was faster
-		return k
+		return k.(*keyed).budget
 	}
 	k := &keyed{key: key, budget: NewBudget(s.config)}
 	if len(s.kept) < max(s.maxKeys, 1) { // also of the zero Budgets
 		s.kept = append(s.kept, k)
 	} else {
-		s.kept[s.evict()] = k
+		s.replace(k)
 	}
 	s.byKey.Store(key, k)
-	return k
+	return k.budget
 }
 
-// evict forgets one budget and returns its place.
-func (s *Budgets) evict() int {
-	victim, mostLevel, victimUsed := 0, int64(-1), false
-	for i, k := range s.kept {
-		level, used := k.budget.level.Load(), k.used.Swap(false)
-		if level > mostLevel || level == mostLevel && victimUsed && !used {
-			victim, mostLevel, victimUsed = i, level, used
+// replace puts k in the place of another key, by the generalized CLOCK algorithm (Smith, "Sequentiality and Prefetching in
+// Database Systems", ACM TODS 3(3), 1978).
+func (s *Budgets) replace(k *keyed) {
+	for steps := (maxAsked + 1) * len(s.kept); ; steps-- { // callers may ask again meanwhile
+		i := s.hand
+		s.hand = (i + 1) % len(s.kept)
+		victim := s.kept[i]
+		if steps > 0 && victim.asked.Load() > 0 {
+			victim.asked.Add(-1)
+			continue
 		}
+		level := victim.budget.level.Load()
+		if level < victim.budget.burst {
+			s.forgotten++
+		}
+		k.budget.level.Store(min(level, k.budget.level.Load()))
+		s.byKey.Delete(victim.key)
+		s.kept[i] = k
+		return
 	}
-	if !s.kept[victim].budget.full() {
-		s.forgotten++
-	}
-	s.byKey.Delete(s.kept[victim].key)
-	return victim
 }

@@ -255,7 +255,7 @@ func TestBudgetIsAskedLast(t *testing.T) {
 			})
 		}
 	}
-	t.Run("a caller cancelled in the attempt charges nothing", func(t *testing.T) {
+	t.Run("a caller canceled in the attempt charges nothing", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		p := retry.Policy{MaxAttempts: 8, Backoff: noWait, Budget: retry.NewBudget(retry.BudgetConfig{})}
 		s := settle(ctx, p, func(context.Context) error {
@@ -265,7 +265,7 @@ func TestBudgetIsAskedLast(t *testing.T) {
 		s.Elapsed = 0
 		require.Equal(t, settled{Reason: retry.CallerCanceled, Attempts: 1, Tokens: 1}, s)
 	})
-	t.Run("a caller cancelled before the first attempt neither pays nor deposits", func(t *testing.T) {
+	t.Run("a caller canceled before the first attempt neither pays nor deposits", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		p := retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{})}
@@ -280,7 +280,7 @@ func TestBudgetIsAskedLast(t *testing.T) {
 	})
 	t.Run("Decide does not ask the budget", func(t *testing.T) {
 		p := retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Initial: -1})}
-		want := retry.Decision{Status: retry.Waiting, Delay: 5 * time.Second}
+		want := waiting(5 * sec)
 		require.Equal(t, want, p.Decide(retry.Progress{Attempt: 1}, errOutage, 0))
 		p.Budget = retry.NewBudget(retry.BudgetConfig{})
 		require.Equal(t, want, p.Decide(retry.Progress{Attempt: 1}, errOutage, 0))
@@ -323,22 +323,21 @@ func TestBudgetRefusal(t *testing.T) {
 			require.Equal(t, want, settle(t.Context(), p, failsWith(errOutage)))
 		})
 	})
-	t.Run("Observe is told of the refusal and never of a wait that does not follow", func(t *testing.T) {
-		var told []retry.Decision
+	t.Run("Observe sees the refusal and never a wait that does not follow", func(t *testing.T) {
+		var seen []retry.Decision
 		p := retry.Policy{
 			MaxAttempts: 8,
 			Backoff:     noWait,
 			Budget:      retry.NewBudget(retry.BudgetConfig{}),
-			Observe:     func(_ context.Context, e retry.Event) { told = append(told, e.Decision) },
+			Observe:     func(_ context.Context, e retry.Event) { seen = append(seen, e.Decision) },
 		}
 		require.Error(t, retry.Do(t.Context(), p, failsWith(errOutage)))
-		refused := retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted}
-		require.Equal(t, []retry.Decision{{Status: retry.Waiting}, refused, refused}, told)
+		require.Equal(t, []retry.Decision{waiting(0), broke, broke}, seen)
 	})
-	t.Run("nobody waits for a token that a success is about to fund", func(t *testing.T) {
+	t.Run("no run waits for a token that a success is about to fund", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := retry.NewBudget(retry.BudgetConfig{Ratio: 1, Initial: -1})
-			time.AfterFunc(time.Second, b.Deposit)
+			time.AfterFunc(time.Second, func() { fund(b) })
 			p := retry.Policy{Backoff: retry.Backoff{Base: time.Minute}, Budget: b}
 			want := settled{Reason: retry.BudgetExhausted, Attempts: 1}
 			require.Equal(t, want, settle(t.Context(), p, failsWith(errOutage)))
@@ -400,20 +399,20 @@ func TestBudgetTokenIsTakenBeforeTheWait(t *testing.T) {
 			require.Equal(t, []float64{2, 1, 1}, []float64{before, <-during, retrying})
 		})
 	})
-	t.Run("Observe finds it taken when it is told of the wait, and back when it is told of the cancel", func(t *testing.T) {
+	t.Run("Observe finds it taken before the wait, and back after the cancel", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Minute/2, cancel)
 			b := retry.NewBudget(retry.BudgetConfig{Initial: 2})
-			var told []float64
+			var seen []float64
 			p := retry.Policy{
 				Backoff: retry.Backoff{Base: time.Minute},
 				Budget:  b,
-				Observe: func(context.Context, retry.Event) { told = append(told, b.Tokens()) },
+				Observe: func(context.Context, retry.Event) { seen = append(seen, b.Tokens()) },
 			}
 			want := settled{Reason: retry.CallerCanceled, Attempts: 1, Elapsed: time.Minute / 2, Tokens: 2}
 			require.Equal(t, want, settle(ctx, p, failsWith(errOutage)))
-			require.Equal(t, []float64{1, 2}, told)
+			require.Equal(t, []float64{1, 2}, seen)
 		})
 	})
 }
@@ -423,7 +422,7 @@ func TestBudgetIsPaidBack(t *testing.T) {
 		policy retry.Policy
 		fn     func(context.Context) error
 	}
-	// onAttempt fails, and does what it is told on the given attempt.
+	// onAttempt fails, and calls do on the given attempt.
 	onAttempt := func(n int, do func()) func(context.Context) error {
 		return func(ctx context.Context) error {
 			if retry.AttemptNumber(ctx) == n {
@@ -432,16 +431,16 @@ func TestBudgetIsPaidBack(t *testing.T) {
 			return errOutage
 		}
 	}
-	// onEvent does what it is told when the n-th event is told.
+	// onEvent calls do at the n-th event.
 	onEvent := func(n int, do func()) func(context.Context, retry.Event) {
-		told := 0
+		seen := 0
 		return func(context.Context, retry.Event) {
-			if told++; told == n {
+			if seen++; seen == n {
 				do()
 			}
 		}
 	}
-	// onAsk does what it is told when the gate is asked for the n-th time, and lets go.
+	// onAsk calls do when the gate is called for the n-th time, and lets all attempts go.
 	onAsk := func(n int, do func()) func(context.Context) time.Duration {
 		asked := 0
 		return func(context.Context) time.Duration {
@@ -512,7 +511,7 @@ func TestBudgetIsPaidBack(t *testing.T) {
 			want: settled{Reason: retry.CallerCanceled, Attempts: 1, Tokens: 3},
 		},
 		{
-			name:    "a deadline that passes while Observe is told pays back",
+			name:    "a deadline that passes in Observe pays back",
 			timeout: 2 * time.Minute,
 			given: func(context.CancelFunc) run {
 				slow := onEvent(1, func() { <-time.After(3 * time.Minute) })
@@ -521,7 +520,7 @@ func TestBudgetIsPaidBack(t *testing.T) {
 			want: settled{Reason: retry.DeadlinePassed, Attempts: 1, Elapsed: 3 * time.Minute, Tokens: 3},
 		},
 		{
-			name: "a TTL that passes while Observe is told pays back",
+			name: "a TTL that passes in Observe pays back",
 			given: func(context.CancelFunc) run {
 				slow := onEvent(1, func() { <-time.After(time.Minute + 1) })
 				return run{policy: retry.Policy{MaxAttempts: 8, Backoff: noWait, TTL: time.Minute, Observe: slow}}
@@ -671,7 +670,7 @@ func TestBudgetIsPaidBack(t *testing.T) {
 			want: settled{Reason: retry.AttemptsExhausted, Attempts: 2, Tokens: 2},
 		},
 		{
-			name: "a retry in which the caller was cancelled has returned and does not pay back",
+			name: "a retry in which the caller was canceled has returned and does not pay back",
 			given: func(cancel context.CancelFunc) run {
 				return run{policy: retry.Policy{MaxAttempts: 8, Backoff: noWait}, fn: onAttempt(2, cancel)}
 			},
@@ -733,7 +732,7 @@ func TestBudgetSharedByAHundredRuns(t *testing.T) {
 			require.Equal(t, int64(110), attempts.Load())
 		})
 	})
-	t.Run("cancelled while they wait: all is paid back", func(t *testing.T) {
+	t.Run("canceled while they wait: all is paid back", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			p := retry.Policy{Backoff: retry.Backoff{Base: time.Hour}, Budget: retry.NewBudget(retry.BudgetConfig{Initial: 10})}

@@ -27,7 +27,7 @@ var noWait = retry.Backoff{Delays: []time.Duration{0}}
 // takeAll withdraws until there is no token and returns how many there were.
 func takeAll(b *retry.Budget) int {
 	for n := 0; ; n++ {
-		if !b.Withdraw(anyTime) {
+		if !take(b, anyTime) {
 			return n
 		}
 	}
@@ -35,7 +35,7 @@ func takeAll(b *retry.Budget) int {
 
 func depositTimes(b *retry.Budget, n int) {
 	for range n {
-		b.Deposit()
+		fund(b)
 	}
 }
 
@@ -71,11 +71,11 @@ func TestBudgetDefaults(t *testing.T) {
 	})
 	t.Run("Trickle is off", func(t *testing.T) {
 		b := retry.NewBudget(retry.BudgetConfig{Initial: -1})
-		require.False(t, b.Withdraw(time.Now().Add(math.MaxInt64)))
+		require.False(t, take(b, time.Now().Add(math.MaxInt64)))
 	})
 	t.Run("two budgets share nothing", func(t *testing.T) {
 		a, b := retry.NewBudget(retry.BudgetConfig{}), retry.NewBudget(retry.BudgetConfig{})
-		require.True(t, a.Withdraw(anyTime))
+		require.True(t, take(a, anyTime))
 		require.Equal(t, 1.0, b.Tokens())
 	})
 }
@@ -114,7 +114,7 @@ func TestBudgetRatio(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b := retry.NewBudget(retry.BudgetConfig{Ratio: row.ratio, Burst: row.burst, Initial: -1})
-			b.Deposit()
+			fund(b)
 			require.Equal(t, row.want, b.Tokens())
 		})
 	}
@@ -136,12 +136,12 @@ func TestBudgetBurst(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b := retry.NewBudget(retry.BudgetConfig{Ratio: math.Inf(1), Burst: row.burst, Initial: -1})
-			b.Deposit()
+			fund(b)
 			require.Equal(t, row.want, b.Tokens())
-			b.Deposit()
+			fund(b)
 			b.Refund()
 			require.Equal(t, row.want, b.Tokens())
-			require.True(t, b.Withdraw(anyTime))
+			require.True(t, take(b, anyTime))
 			require.Equal(t, row.want-1, b.Tokens())
 		})
 	}
@@ -154,7 +154,7 @@ func TestBudgetInitial(t *testing.T) {
 		want           float64
 	}{
 		{name: "zero means one", initial: 0, want: 1},
-		{name: "zero means one where Burst is one", initial: 0, burst: 1, want: 1},
+		{name: "zero means one if Burst is one", initial: 0, burst: 1, want: 1},
 		{name: "-1 means none", initial: -1, want: 0},
 		{name: "-2 means none", initial: -2, want: 0},
 		{name: "the least int means none", initial: math.MinInt, want: 0},
@@ -168,7 +168,7 @@ func TestBudgetInitial(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			b := retry.NewBudget(retry.BudgetConfig{Initial: row.initial, Burst: row.burst})
 			require.Equal(t, row.want, b.Tokens())
-			require.Equal(t, row.want >= 1, b.Withdraw(anyTime))
+			require.Equal(t, row.want >= 1, take(b, anyTime))
 		})
 	}
 }
@@ -178,29 +178,29 @@ func TestBudgetArithmetic(t *testing.T) {
 		b := retry.NewBudget(retry.BudgetConfig{Ratio: 0.3, Initial: -1})
 		depositTimes(b, 3)
 		require.Equal(t, 0.9, b.Tokens())
-		require.False(t, b.Withdraw(anyTime))
+		require.False(t, take(b, anyTime))
 		require.Equal(t, 0.9, b.Tokens())
-		b.Deposit()
+		fund(b)
 		require.Equal(t, 1.2, b.Tokens())
-		require.True(t, b.Withdraw(anyTime))
+		require.True(t, take(b, anyTime))
 		require.Equal(t, 0.2, b.Tokens())
-		require.False(t, b.Withdraw(anyTime))
+		require.False(t, take(b, anyTime))
 	})
 	t.Run("a million millionths are one token, one less are none", func(t *testing.T) {
 		b := retry.NewBudget(retry.BudgetConfig{Ratio: 1e-6, Initial: -1})
 		depositTimes(b, 999_999)
 		require.Equal(t, 0.999999, b.Tokens())
-		require.False(t, b.Withdraw(anyTime))
-		b.Deposit()
+		require.False(t, take(b, anyTime))
+		fund(b)
 		require.Equal(t, 1.0, b.Tokens())
-		require.True(t, b.Withdraw(anyTime))
+		require.True(t, take(b, anyTime))
 		require.Equal(t, 0.0, b.Tokens())
 	})
 	t.Run("three thirds are a millionth short of a token", func(t *testing.T) {
 		b := retry.NewBudget(retry.BudgetConfig{Ratio: 1.0 / 3, Initial: -1})
 		depositTimes(b, 3)
 		require.Equal(t, 0.999999, b.Tokens())
-		require.False(t, b.Withdraw(anyTime))
+		require.False(t, take(b, anyTime))
 	})
 	t.Run("a hundred thousand tenths are ten thousand tokens without drift", func(t *testing.T) {
 		b := retry.NewBudget(retry.BudgetConfig{Burst: 20_000, Initial: -1})
@@ -211,15 +211,15 @@ func TestBudgetArithmetic(t *testing.T) {
 	})
 	t.Run("a refusal takes nothing, however often", func(t *testing.T) {
 		b := retry.NewBudget(retry.BudgetConfig{Ratio: 0.5, Initial: -1})
-		b.Deposit()
+		fund(b)
 		for range 100 {
-			require.False(t, b.Withdraw(anyTime))
+			require.False(t, take(b, anyTime))
 		}
 		require.Equal(t, 0.5, b.Tokens())
 	})
 	t.Run("a refund is a whole token, whatever the ratio", func(t *testing.T) {
 		b := retry.NewBudget(retry.BudgetConfig{Ratio: -1, Initial: 3})
-		require.True(t, b.Withdraw(anyTime))
+		require.True(t, take(b, anyTime))
 		b.Refund()
 		require.Equal(t, 3.0, b.Tokens())
 	})
@@ -231,8 +231,8 @@ func TestBudgetArithmetic(t *testing.T) {
 	})
 	t.Run("a refund into the last part of a token stops at Burst", func(t *testing.T) {
 		b := retry.NewBudget(retry.BudgetConfig{Burst: 2, Initial: 2})
-		require.True(t, b.Withdraw(anyTime))
-		b.Deposit()
+		require.True(t, take(b, anyTime))
+		fund(b)
 		require.Equal(t, 1.1, b.Tokens())
 		b.Refund()
 		require.Equal(t, 2.0, b.Tokens())
@@ -241,24 +241,24 @@ func TestBudgetArithmetic(t *testing.T) {
 		b := retry.NewBudget(retry.BudgetConfig{Ratio: 0.4, Burst: 2, Initial: 1})
 		depositTimes(b, 2)
 		require.Equal(t, 1.8, b.Tokens())
-		b.Deposit()
+		fund(b)
 		require.Equal(t, 2.0, b.Tokens())
 	})
 	t.Run("without Trickle the time is not read", func(t *testing.T) {
 		b := retry.NewBudget(retry.BudgetConfig{Initial: 2})
-		require.True(t, b.Withdraw(time.Unix(math.MaxInt32, 0)))
-		require.True(t, b.Withdraw(time.Time{}))
-		require.False(t, b.Withdraw(time.Unix(math.MaxInt32, 0)))
+		require.True(t, take(b, time.Unix(math.MaxInt32, 0)))
+		require.True(t, take(b, time.Time{}))
+		require.False(t, take(b, time.Unix(math.MaxInt32, 0)))
 	})
 }
 
 func TestBudgetNil(t *testing.T) {
 	t.Run("a nil budget has endless tokens and its methods do nothing", func(t *testing.T) {
 		var b *retry.Budget
-		b.Deposit()
+		fund(b)
 		b.Refund()
 		for range 100 {
-			require.True(t, b.Withdraw(anyTime))
+			require.True(t, take(b, anyTime))
 		}
 		require.Equal(t, math.Inf(1), b.Tokens())
 	})
@@ -282,8 +282,8 @@ func TestBudgetAllocatesNothing(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b := retry.NewBudget(row.config)
-			require.Equal(t, 0.0, testing.AllocsPerRun(1000, b.Deposit), "Deposit")
-			require.Equal(t, 0.0, testing.AllocsPerRun(1000, func() { b.Withdraw(at) }), "Withdraw")
+			require.Equal(t, 0.0, testing.AllocsPerRun(1000, func() { fund(b) }), "Deposit")
+			require.Equal(t, 0.0, testing.AllocsPerRun(1000, func() { take(b, at) }), "Withdraw")
 			require.Equal(t, 0.0, testing.AllocsPerRun(1000, b.Refund), "Refund")
 			require.Equal(t, 0.0, testing.AllocsPerRun(1000, func() { b.Tokens() }), "Tokens")
 		})
@@ -291,7 +291,7 @@ func TestBudgetAllocatesNothing(t *testing.T) {
 }
 
 func TestBudgetTrickle(t *testing.T) {
-	const T = time.Minute // the period, but where a row has its own
+	const T = time.Minute // the period, unless a row has its own
 	type ask struct {
 		at   time.Duration // since creation
 		want bool
@@ -396,7 +396,7 @@ func TestBudgetTrickle(t *testing.T) {
 				}
 				ask := func(b *retry.Budget, created time.Time) {
 					for i, a := range row.asks {
-						require.Equal(t, a.want, b.Withdraw(created.Add(a.at)), "ask %d, at %v", i+1, a.at)
+						require.Equal(t, a.want, take(b, created.Add(a.at)), "ask %d, at %v", i+1, a.at)
 					}
 					require.Equal(t, 0.0, b.Tokens())
 				}
@@ -409,6 +409,47 @@ func TestBudgetTrickle(t *testing.T) {
 	}
 }
 
+// TestBudgetTrickleFarFromCreation is about budgets whose age is beyond any Duration: today is 2,025 years after the zero time.
+func TestBudgetTrickleFarFromCreation(t *testing.T) {
+	today := time.Date(2026, time.February, 3, 4, 5, 0, 0, time.UTC)
+	for _, row := range []struct {
+		name    string
+		created time.Time
+		trickle time.Duration
+		asks    []time.Duration // since today
+		want    []bool
+	}{
+		{"the zero time: the periods that have ended grant one token", time.Time{}, minute,
+			[]time.Duration{0, 0, minute - 1, minute, minute, 2*minute - 1, 10 * minute, 10 * minute}, []bool{true, false, false, true, false, false, true, false}},
+		{"the zero time with an hour's period", time.Time{}, hour,
+			[]time.Duration{0, 54 * minute, 55 * minute, 114 * minute, 115 * minute}, []bool{true, false, true, false, true}},
+		{"the zero time with a second's period", time.Time{}, sec,
+			[]time.Duration{0, sec - 1, sec, 2*sec - 1, 2 * sec}, []bool{true, false, true, false, true}},
+		{"the zero time with a tenth of a second's period", time.Time{}, 100 * ms,
+			[]time.Duration{0, 100*ms - 1, 100 * ms, 200*ms - 1, 200 * ms}, []bool{true, false, true, false, true}},
+		{"the zero time with the longest period", time.Time{}, longest,
+			[]time.Duration{0, 0, 20 * 365 * 24 * hour, 21 * 365 * 24 * hour}, []bool{true, false, false, true}},
+		{"a time after every clock", today.Add(longest).Add(longest), minute, []time.Duration{0, minute, longest}, []bool{false, false, false}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := retry.NewBudgetAt(retry.BudgetConfig{Initial: -1, Trickle: row.trickle}, row.created)
+			var got []bool
+			for _, at := range row.asks {
+				got = append(got, take(b, today.Add(at)))
+			}
+			require.Equal(t, row.want, got)
+		})
+	}
+	t.Run("the zero time and the clock of this machine", func(t *testing.T) {
+		b := retry.NewBudgetAt(retry.BudgetConfig{Initial: -1, Trickle: minute}, time.Time{})
+		now := time.Now()
+		for n := range 10 {
+			require.True(t, take(b, now.Add(time.Duration(n)*minute)))
+			require.False(t, take(b, now.Add(time.Duration(n)*minute)))
+		}
+	})
+}
+
 func TestBudgetTrickleBesideSuccesses(t *testing.T) {
 	const T = time.Minute
 	for _, row := range []struct {
@@ -417,50 +458,50 @@ func TestBudgetTrickleBesideSuccesses(t *testing.T) {
 	}{
 		{name: "a part of a token stays beside a grant", run: func(t *testing.T, created time.Time, b *retry.Budget) {
 			depositTimes(b, 9)
-			require.False(t, b.Withdraw(created.Add(T-1)))
-			require.True(t, b.Withdraw(created.Add(T)))
+			require.False(t, take(b, created.Add(T-1)))
+			require.True(t, take(b, created.Add(T)))
 			require.Equal(t, 0.9, b.Tokens())
-			require.False(t, b.Withdraw(created.Add(T)))
-			b.Deposit()
-			require.True(t, b.Withdraw(created.Add(T)))
+			require.False(t, take(b, created.Add(T)))
+			fund(b)
+			require.True(t, take(b, created.Add(T)))
 			require.Equal(t, 0.0, b.Tokens())
 		}},
-		{name: "a grant that nobody took is not counted in Tokens", run: func(t *testing.T, created time.Time, b *retry.Budget) {
-			require.False(t, b.Withdraw(created.Add(T-1)))
+		{name: "a grant that was not taken is not counted in Tokens", run: func(t *testing.T, created time.Time, b *retry.Budget) {
+			require.False(t, take(b, created.Add(T-1)))
 			depositTimes(b, 5)
 			require.Equal(t, 0.5, b.Tokens())
-			require.True(t, b.Withdraw(created.Add(7*T)))
+			require.True(t, take(b, created.Add(7*T)))
 			require.Equal(t, 0.5, b.Tokens())
 		}},
-		{name: "a grant that nobody took lapses when successes have made a whole token", run: func(t *testing.T, created time.Time, b *retry.Budget) {
+		{name: "a grant that was not taken lapses when successes have made a whole token", run: func(t *testing.T, created time.Time, b *retry.Budget) {
 			depositTimes(b, 10)
-			require.True(t, b.Withdraw(created.Add(T+1)))
-			require.False(t, b.Withdraw(created.Add(T+2)))
-			require.False(t, b.Withdraw(created.Add(2*T-1)))
-			require.True(t, b.Withdraw(created.Add(2*T)))
+			require.True(t, take(b, created.Add(T+1)))
+			require.False(t, take(b, created.Add(T+2)))
+			require.False(t, take(b, created.Add(2*T-1)))
+			require.True(t, take(b, created.Add(2*T)))
 		}},
 		{name: "a token taken out of one and a half leaves less than one, and the next period grants", run: func(t *testing.T, created time.Time, b *retry.Budget) {
 			depositTimes(b, 15)
-			require.True(t, b.Withdraw(created.Add(T+1)))
+			require.True(t, take(b, created.Add(T+1)))
 			require.Equal(t, 0.5, b.Tokens())
-			require.False(t, b.Withdraw(created.Add(T+2)))
-			require.False(t, b.Withdraw(created.Add(2*T-1)))
-			require.True(t, b.Withdraw(created.Add(2*T)))
+			require.False(t, take(b, created.Add(T+2)))
+			require.False(t, take(b, created.Add(2*T-1)))
+			require.True(t, take(b, created.Add(2*T)))
 			require.Equal(t, 0.5, b.Tokens())
 		}},
 		{name: "a granted token can be paid back and taken again in the same period", run: func(t *testing.T, created time.Time, b *retry.Budget) {
-			require.True(t, b.Withdraw(created.Add(T)))
+			require.True(t, take(b, created.Add(T)))
 			b.Refund()
 			require.Equal(t, 1.0, b.Tokens())
-			require.True(t, b.Withdraw(created.Add(T)))
-			require.False(t, b.Withdraw(created.Add(2*T-1)))
-			require.True(t, b.Withdraw(created.Add(2*T)))
+			require.True(t, take(b, created.Add(T)))
+			require.False(t, take(b, created.Add(2*T-1)))
+			require.True(t, take(b, created.Add(2*T)))
 		}},
 		{name: "a granted token that is paid back late is no second grant", run: func(t *testing.T, created time.Time, b *retry.Budget) {
-			require.True(t, b.Withdraw(created.Add(T)))
+			require.True(t, take(b, created.Add(T)))
 			b.Refund()
-			require.True(t, b.Withdraw(created.Add(5*T)))
-			require.False(t, b.Withdraw(created.Add(5*T)))
+			require.True(t, take(b, created.Add(5*T)))
+			require.False(t, take(b, created.Add(5*T)))
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -563,7 +604,7 @@ func FuzzBudget(f *testing.F) {
 	f.Add(int64(500_000), 0, 2, uint32(80), []byte{withdraw, 24, withdraw, 0xEC, withdraw, 8, deposit, deposit, deposit, withdraw, 20, withdraw, 0})
 	f.Fuzz(func(t *testing.T, millionths int64, burst, initial int, trickle uint32, ops []byte) {
 		period := time.Duration(trickle)
-		synctest.Test(t, func(t *testing.T) { // for the instant of creation, which nothing else tells
+		synctest.Test(t, func(t *testing.T) { // for the instant of creation
 			created := time.Now()
 			b := retry.NewBudget(retry.BudgetConfig{
 				Ratio:   float64(millionths) / 1_000_000,
@@ -578,7 +619,7 @@ func FuzzBudget(f *testing.F) {
 				place := i
 				switch op := ops[i] & 3; op {
 				case deposit:
-					b.Deposit()
+					fund(b)
 					slow.add(slow.ratio)
 				case refund:
 					b.Refund()
@@ -595,7 +636,7 @@ func FuzzBudget(f *testing.F) {
 					case after:
 						asked++
 					}
-					require.Equal(t, slow.withdraw(asked), b.Withdraw(created.Add(asked)), "op %d: Withdraw at %d", place, asked)
+					require.Equal(t, slow.withdraw(asked), take(b, created.Add(asked)), "op %d: Withdraw at %d", place, asked)
 				}
 				require.Equal(t, slow.float(), b.Tokens(), "after op %d", place)
 			}
@@ -630,8 +671,8 @@ func TestBudgetInAHundredGoroutines(t *testing.T) {
 		var granted atomic.Int64
 		crowd(func(int) {
 			for range 1000 {
-				b.Deposit()
-				if b.Withdraw(anyTime) {
+				fund(b)
+				if take(b, anyTime) {
 					granted.Add(1)
 				}
 			}
@@ -647,7 +688,7 @@ func TestBudgetInAHundredGoroutines(t *testing.T) {
 		var beyond atomic.Int64
 		crowd(func(int) {
 			for range 1000 {
-				if b.Withdraw(anyTime) {
+				if take(b, anyTime) {
 					b.Refund()
 				}
 				if tokens := b.Tokens(); tokens < 0 || tokens > 70 {
@@ -665,11 +706,11 @@ func TestBudgetInAHundredGoroutines(t *testing.T) {
 			for range 1000 {
 				switch i % 3 {
 				case 0:
-					b.Deposit()
+					fund(b)
 				case 1:
 					b.Refund()
 				default:
-					b.Withdraw(anyTime)
+					take(b, anyTime)
 				}
 				if b.Tokens() > 3 {
 					above.Add(1)
@@ -695,7 +736,7 @@ func TestBudgetInAHundredGoroutines(t *testing.T) {
 			at := time.Now().Add(time.Hour)
 			crowd(func(int) {
 				for i, b := range budgets {
-					if b.Withdraw(at) {
+					if take(b, at) {
 						granted[i].Add(1)
 					}
 				}
@@ -713,13 +754,13 @@ func TestBudgetInAHundredGoroutines(t *testing.T) {
 			var granted atomic.Int64
 			crowd(func(int) {
 				for range 100 {
-					b.Deposit()
-					if b.Withdraw(at) {
+					fund(b)
+					if take(b, at) {
 						granted.Add(1)
 					}
 				}
 			})
-			for b.Withdraw(at) {
+			for take(b, at) {
 				granted.Add(1)
 			}
 			require.Contains(t, []int64{1000, 1001}, granted.Load())
@@ -733,7 +774,7 @@ func TestBudgetInAHundredGoroutines(t *testing.T) {
 			var granted atomic.Int64
 			crowd(func(i int) {
 				for n := range 10 {
-					if b.Withdraw(created.Add(time.Duration(n+1)*time.Hour + time.Duration(i)*time.Minute/2)) {
+					if take(b, created.Add(time.Duration(n+1)*time.Hour+time.Duration(i)*time.Minute/2)) {
 						granted.Add(1)
 					}
 				}
@@ -782,7 +823,7 @@ func TestBudgetTrickleUnderContention(t *testing.T) {
 			at := time.Now().Add(90 * time.Minute)
 			var granted atomic.Int64
 			lockstep(rounds, func(_, round int) {
-				if list[round].Withdraw(at) {
+				if take(list[round], at) {
 					granted.Add(1)
 				}
 			})
@@ -794,14 +835,22 @@ func TestBudgetTrickleUnderContention(t *testing.T) {
 		at := [2]time.Time{time.Now().Add(30 * time.Minute), time.Now().Add(90 * time.Minute)}
 		var granted atomic.Int64
 		lockstep(rounds, func(i, round int) {
-			if list[round].Withdraw(at[i]) {
+			if take(list[round], at[i]) {
 				granted.Add(1)
 			}
 		})
 		require.GreaterOrEqual(t, granted.Load(), int64(rounds))
 		require.LessOrEqual(t, granted.Load(), int64(2*rounds), "the token and the first period's grant")
 		for _, b := range list {
-			require.False(t, b.Withdraw(at[1]), "nothing is left of that period")
+			require.False(t, take(b, at[1]), "nothing is left of that period")
 		}
 	})
 }
+
+// take takes the token for one retry and reports whether there was one.
+func take(b *retry.Budget, now time.Time) bool {
+	return b.Spend(retry.Decision{Status: retry.Waiting}, now).Status == retry.Waiting
+}
+
+// fund adds what one success is worth.
+func fund(b *retry.Budget) { b.Spend(retry.Decision{Status: retry.Succeeded}, time.Time{}) }

@@ -1,8 +1,10 @@
 package retry
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -19,50 +21,42 @@ const (
 // String returns "unknown", "retryable" or "terminal".
 func (c Class) String() string { return name(int(c), "Class", "unknown", "retryable", "terminal") }
 
-// Classifier judges an error that fn returned. It must be safe for concurrent use. It is asked once for each failed
-// attempt that no mark (Permanent, Transient) has judged; a value other than Retryable and Terminal is no opinion.
+// Classifier judges an error that fn returned. It must be safe for concurrent use. It is called once for each failed
+// attempt that no mark (Permanent, Transient, Ambiguous) has judged. Any value but Retryable and Terminal is no opinion.
 //
-// The default rules follow where it has none: context.Canceled, returned while the caller's context lives, is
-// terminal, because somebody gave the work up; everything else is retryable, an attempt's own timeout included. So is
-// the *Error of a nested run, whatever ended that: StopOn(CallerCanceled, TerminalError) says otherwise.
+// If it has none, context.Canceled, returned while the caller's context lives, is terminal, because the work was abandoned.
+// Everything else is retryable: an attempt's own timeout, and the *Error of a nested run, whatever ended that, unless the
+// classifier is, say, StopOn(CallerCanceled, TerminalError).
 type Classifier func(error) Class
 
 // FirstOf returns a classifier that asks each in turn: the first firm answer wins. A nil classifier is passed over.
 func FirstOf(classifiers ...Classifier) Classifier {
 	return func(err error) Class {
 		for _, classify := range classifiers {
-			if classify == nil {
-				continue
-			}
-			if class := classify(err); class.firm() {
-				return class
+			if classify != nil {
+				if class := classify(err); class.firm() {
+					return class
+				}
 			}
 		}
 		return Unknown
 	}
 }
 
-// RetryOn returns a classifier that answers Retryable for an error that errors.Is one of the targets, else Unknown.
-func RetryOn(targets ...error) Classifier {
-	return RetryIf(func(err error) bool { return isAny(err, targets) })
-}
+// RetryOn returns a classifier: Retryable for an error that errors.Is one of the targets, otherwise Unknown.
+func RetryOn(targets ...error) Classifier { return RetryIf(isAny(targets)) }
 
-// StopOn returns a classifier that answers Terminal for an error that errors.Is one of the targets, else Unknown.
-func StopOn(targets ...error) Classifier {
-	return StopIf(func(err error) bool { return isAny(err, targets) })
-}
+// StopOn returns a classifier: Terminal for an error that errors.Is one of the targets, otherwise Unknown.
+func StopOn(targets ...error) Classifier { return StopIf(isAny(targets)) }
 
-// RetryIf returns a classifier that answers Retryable where match is true, else Unknown. A nil match never is.
+// RetryIf returns a classifier: Retryable if match returns true, otherwise Unknown. A nil match returns false.
 func RetryIf(match func(error) bool) Classifier { return classIf(Retryable, match) }
 
-// StopIf returns a classifier that answers Terminal where match is true, else Unknown. A nil match never is.
+// StopIf returns a classifier: Terminal if match returns true, otherwise Unknown. A nil match returns false.
 func StopIf(match func(error) bool) Classifier { return classIf(Terminal, match) }
 
-// Otherwise returns a classifier that gives every error the class. Last in FirstOf, Otherwise(Terminal) turns
-// "retry unless told" into "stop unless told".
-func Otherwise(class Class) Classifier {
-	return func(error) Class { return class }
-}
+// Otherwise returns a classifier that returns class for every error. Last in FirstOf, it is the default.
+func Otherwise(class Class) Classifier { return func(error) Class { return class } }
 
 func classIf(class Class, match func(error) bool) Classifier {
 	return func(err error) Class {
@@ -73,31 +67,35 @@ func classIf(class Class, match func(error) bool) Classifier {
 	}
 }
 
-func isAny(err error, targets []error) bool {
-	for _, target := range targets {
-		if target != nil && errors.Is(err, target) {
-			return true
-		}
+func isAny(targets []error) func(error) bool {
+	return func(err error) bool {
+		return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 	}
-	return false
 }
 
 func (c Class) firm() bool { return c == Retryable || c == Terminal }
 
-// Permanent marks err as terminal: no classifier is asked and no attempt follows. It keeps err's text, and errors.Is
+// Permanent marks err as terminal: no classifier is called and no attempt follows. It keeps err's text, and errors.Is
 // and errors.As see through it. Permanent(nil) is nil.
 //
-// A mark is found through %w and errors.Join, in the order of errors.As; the first class found, which is the
-// outermost, wins. A mark inside the *Error of a nested run is that run's affair and is not found.
-func Permanent(err error) error { return marked(err, Terminal, 0) }
+// A mark is found through %w and errors.Join, and through the As method of an error that wraps others without Unwrap;
+// the first class found, which is the outermost, wins. A mark inside the *Error of a nested run belongs to that run and is
+// not found.
+func Permanent(err error) error { return marked(err, mark{class: Terminal}) }
 
 // Transient marks err as retryable, whatever classifiers and default rules say. It is found as Permanent is.
 // Transient(nil) is nil.
-func Transient(err error) error { return marked(err, Retryable, 0) }
+func Transient(err error) error { return marked(err, mark{class: Retryable}) }
 
-// After marks err with a hint: the next attempt is to start d after this one has returned at the earliest, as a server's
-// Retry-After asks. It does not classify. Of several hints the longest wins. A d of 0 or less is no hint: err is returned as it
-// is. After(d, nil) is nil.
+// Ambiguous marks err as one after which the work may have taken effect, such as a lost answer to COMMIT. It is terminal,
+// like Permanent, but also for every run around the one that returns it: it is found inside the *Error of a nested run,
+// and before any classifier. Only Transient around err, for work that may be done twice, makes it retryable again.
+// Ambiguous(nil) is nil.
+func Ambiguous(err error) error { return marked(err, mark{class: Terminal, ambiguous: true}) }
+
+// After marks err with a hint: the next attempt may start no earlier than d after this one has returned, as a server's
+// Retry-After asks. It does not classify. Of several hints the longest wins. A d of 0 or less is no hint: After returns err
+// as it is. After(d, nil) is nil.
 //
 // The wait is then the longer of the backoff's delay and d plus the same share of the jitter's width, so that clients
 // with the same hint spread after it, as far as MaxHint leaves room. A hint above Policy.MaxHint ends the run as
@@ -106,68 +104,145 @@ func After(d time.Duration, err error) error {
 	if d <= 0 {
 		return err
 	}
-	return marked(err, Unknown, d)
+	return marked(err, mark{hint: d})
 }
 
 // mark is an error with a class, a hint or both.
 type mark struct {
-	err   error
-	class Class
-	hint  time.Duration
+	err       error
+	class     Class
+	hint      time.Duration
+	ambiguous bool
 }
 
-func marked(err error, class Class, hint time.Duration) error {
+func marked(err error, m mark) error {
 	if err == nil {
 		return nil
 	}
-	return &mark{err, class, hint}
+	m.err = err
+	return &m
 }
 
 func (m *mark) Error() string { return m.err.Error() }
 func (m *mark) Unwrap() error { return m.err }
 
-// finding is what a walk over an error's tree finds.
-type finding struct {
-	class    Class         // of the outermost mark that has one
-	hint     time.Duration // the longest; 0 is none
-	canceled bool          // context.Canceled is among the errors
+// ErrAttemptTimeout is context.Cause of an attempt's context once AttemptTimeout has passed; if the caller's own deadline
+// comes first, or at the same instant, the cause is the caller's. It matches context.DeadlineExceeded, which is what such
+// a context's Err returns.
+var ErrAttemptTimeout error = attemptTimeout{}
+
+type attemptTimeout struct{}
+
+func (attemptTimeout) Error() string        { return "attempt timeout" }
+func (attemptTimeout) Timeout() bool        { return true }
+func (attemptTimeout) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// TimedOut returns err as that of an attempt that its AttemptTimeout has ended. If err matches context.DeadlineExceeded or
+// context.Canceled, the result matches ErrAttemptTimeout and context.DeadlineExceeded, and never context.Canceled; what
+// else is in err is still found. Any other err is returned as it is. Do does this for each attempt; TimedOut is for shells
+// that limit attempts themselves.
+func TimedOut(err error) error {
+	canceled := errors.Is(err, context.Canceled)
+	if errors.Is(err, ErrAttemptTimeout) && !canceled || !errors.Is(err, context.DeadlineExceeded) && !canceled {
+		return err
+	}
+	return &timedOut{err}
 }
 
-// judge returns the class of an error that is not nil, never Unknown, and its hint, 0 for none.
+// timedOut hides context.Canceled, so it has no Unwrap.
+type timedOut struct{ err error }
+
+func (e *timedOut) Error() string      { return ErrAttemptTimeout.Error() + ": " + e.err.Error() }
+func (e *timedOut) Timeout() bool      { return true }
+func (e *timedOut) As(target any) bool { return errors.As(e.err, target) }
+
+func (e *timedOut) Is(target error) bool {
+	return target == ErrAttemptTimeout || target == context.DeadlineExceeded ||
+		target != context.Canceled && errors.Is(e.err, target)
+}
+
+// Judge returns the class of err that Decide acts on, which is never Unknown, and the hint in err; 0 means none. For a nil
+// err it returns Unknown and 0.
+func (p Policy) Judge(err error) (Class, time.Duration) {
+	if err == nil {
+		return Unknown, 0
+	}
+	return p.judge(err)
+}
+
+// judge is Judge for an err that is not nil.
 func (p *Policy) judge(err error) (Class, time.Duration) {
-	var found finding
-	found.walk(err)
-	if found.class != Unknown {
-		return found.class, found.hint
+	var f finding
+	f.walk(err, scope{})
+	switch {
+	case f.ambiguous:
+		return Terminal, f.hint
+	case f.class != Unknown:
+		return f.class, f.hint
 	}
 	if p.Classify != nil {
 		if class := p.Classify(err); class.firm() {
-			return class, found.hint
+			return class, f.hint
 		}
 	}
-	if found.canceled {
-		return Terminal, found.hint
+	if f.canceled {
+		return Terminal, f.hint
 	}
-	return Retryable, found.hint
+	return Retryable, f.hint
 }
 
-// walk visits err's tree in the order of errors.Is. A nested run's *Error is closed to it.
-func (f *finding) walk(err error) {
+// finding is what a walk over an error's tree finds.
+type finding struct {
+	class     Class         // of the outermost mark that has one
+	hint      time.Duration // the longest; 0 is none
+	ambiguous bool          // a mark that says so is not under Transient
+	canceled  bool          // context.Canceled is among the errors
+}
+
+// scope is what surrounds an error in the tree.
+type scope struct {
+	nested    bool // inside the *Error of a nested run: only Ambiguous counts
+	transient bool // under Transient
+	timedOut  bool // the attempt timed out: a context.Canceled is no cancellation
+	hidden    int  // how many errors with an As of their own are around it
+}
+
+// maxHidden bounds a walk, which visits what both As and Unwrap reach twice.
+const maxHidden = 8
+
+// walk visits err's tree in the order of errors.Is.
+func (f *finding) walk(err error, in scope) {
 	for err != nil {
 		switch e := err.(type) {
-		case *Error:
-			return
 		case *mark:
-			if f.class == Unknown {
-				f.class = e.class
+			f.ambiguous = f.ambiguous || e.ambiguous && !in.transient
+			in.transient = in.transient || e.class == Retryable
+			if !in.nested {
+				f.class, f.hint = cmp.Or(f.class, e.class), max(f.hint, e.hint)
 			}
-			f.hint = max(f.hint, e.hint)
 			err = e.err
 			continue
+		case *timedOut:
+			in.timedOut = true
+			err = e.err
+			continue
+		case *Error:
+			if e == nil {
+				return
+			}
+			in.nested = true
+			err = e.Last
+			continue
 		}
-		if err == context.Canceled {
+		ours := false
+		if e, ok := err.(interface{ As(any) bool }); ok && in.hidden < maxHidden {
+			ours = f.hidden(e, in)
+		}
+		if in.nested || in.timedOut {
+			// A cancellation is that run's affair, or the timeout.
+		} else if err == context.Canceled {
 			f.canceled = true
-		} else if e, ok := err.(interface{ Is(error) bool }); ok && e.Is(context.Canceled) {
+		} else if e, ok := err.(interface{ Is(error) bool }); ok && !ours && e.Is(context.Canceled) {
 			f.canceled = true
 		}
 		switch e := err.(type) {
@@ -175,11 +250,37 @@ func (f *finding) walk(err error) {
 			err = e.Unwrap()
 		case interface{ Unwrap() []error }:
 			for _, child := range e.Unwrap() {
-				f.walk(child)
+				f.walk(child, in)
 			}
 			return
 		default:
 			return
 		}
 	}
+}
+
+// own is an error of this package that a walk treats in its own way.
+type own interface {
+	error
+	own()
+}
+
+func (*mark) own()     {}
+func (*timedOut) own() {}
+func (*Error) own()    {}
+
+// hidden visits the first error of our own that only e's As reaches, as in hashicorp/go-multierror, and reports whether
+// there is one.
+func (f *finding) hidden(e interface{ As(any) bool }, in scope) bool {
+	in.hidden++
+	var first own
+	if !e.As(&first) || first == nil {
+		return false
+	}
+	f.walk(first, in)
+	var m *mark // beside a nested run, which hides its own
+	if run, ok := first.(*Error); ok && run != nil && e.As(&m) && m != nil {
+		f.walk(m, in)
+	}
+	return true
 }

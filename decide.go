@@ -1,17 +1,20 @@
 package retry
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
-// Status says where a run stands, and for a run that is over, which of the five endings it had.
+// Status says where a run stands and, if it is over, how it ended.
 type Status uint8
 
-// The statuses. Waiting is the only one after which something follows.
+// The statuses. Another attempt follows Waiting only.
 const (
 	Succeeded    Status = iota + 1 // fn returned nil
 	Waiting                        // another attempt is due after Decision.Delay
 	DeadLettered                   // given up with work undone: TerminalError, AttemptsExhausted or BudgetExhausted
 	Expired                        // out of time: TTLElapsed, DeadlinePassed, DeadlineTooNear or HintTooLong
-	Failed                         // failed under a policy that is Disabled: RetriesDisabled
+	Failed                         // failed without retries: RetriesDisabled
 	Canceled                       // the caller gave up: CallerCanceled
 )
 
@@ -21,23 +24,23 @@ func (s Status) String() string {
 	return name(int(s), "Status", "", "succeeded", "waiting_retry", "dead_letter", "expired", "failed_no_retries", "canceled")
 }
 
-// Reason says why a run ended without success. It is an error, so that errors.Is(err, retry.AttemptsExhausted) asks
-// how the run behind err ended. The zero Reason goes with Succeeded and Waiting.
+// Reason says why a run ended without success. It is an error, so that errors.Is(err, retry.AttemptsExhausted) reports
+// whether the run behind err ended that way. The zero Reason goes with Succeeded and Waiting.
 type Reason uint8
 
-// The reasons, in groups by the Status that they go with.
+// The reasons, grouped by the Status that they go with.
 const (
-	TerminalError     Reason = iota + 1 // DeadLettered: no attempt can succeed
+	TerminalError     Reason = iota + 1 // DeadLettered: repeating the call cannot help or could do harm
 	AttemptsExhausted                   // DeadLettered: MaxAttempts were made
-	BudgetExhausted                     // DeadLettered: the Budget refused a retry
+	BudgetExhausted                     // DeadLettered: the Budget, or Pay, refused a retry
 
 	TTLElapsed      // Expired: the next attempt would start later than TTL
 	DeadlinePassed  // Expired: the caller's deadline is over
 	DeadlineTooNear // Expired: the wait would end at or after the caller's deadline
 	HintTooLong     // Expired: the server asked for more than MaxHint
 
-	RetriesDisabled // Failed: the policy is Disabled
-	CallerCanceled  // Canceled: the caller's context was cancelled
+	RetriesDisabled // Failed: the policy is Disabled, or the context is from OneAttempt
+	CallerCanceled  // Canceled: the caller's context was canceled
 )
 
 // Error returns the reason's text: "terminal_error", "attempts_exhausted", "budget_exhausted", "ttl_elapsed",
@@ -48,22 +51,29 @@ func (r Reason) Error() string {
 		"deadline_passed", "deadline_too_near", "hint_too_long", "retries_disabled", "caller_canceled")
 }
 
-// Progress is how far a run has come: what Decide needs to know of the past.
+// Progress is what a shell knows of a run. Its times count from the start of the run.
 type Progress struct {
-	// Attempt is the attempt that just ended, from 1. Anything below counts as 1.
-	Attempt int
-	// Elapsed is the time since the first attempt started. A negative one counts as 0.
-	Elapsed time.Duration
-	// Prev is the delay that Backoff gave before that attempt, even where a hint made the wait longer. Only
-	// DecorrelatedJitter reads it. Zero means none, as before the first attempt.
-	Prev time.Duration
+	Attempt  int           // the attempt that just ended, from 1; 0 before the first, which Decide takes as 1
+	Since    int           // Decision.Since of the last decision: the attempts that ResetAfter has written off
+	Elapsed  time.Duration // now; negative counts as 0
+	Lasted   time.Duration // how long the attempt took; only ResetAfter reads it
+	Prev     time.Duration // Decision.Backoff of the last decision; only DecorrelatedJitter reads it
+	Deadline time.Duration // the caller's; 0 means none, negative means passed, so pass -1 for a computed 0
+	Caller   Reason        // CallerCanceled or DeadlinePassed if the caller's context has ended; 0 while it lives
+	// Waited means that the wait after the attempt is over already, as it is for an attempt whose worker was lost: TTL
+	// and Deadline are compared with Elapsed alone.
+	Waited bool
 }
 
-// Decision is what to do after an attempt. Decisions are comparable with ==.
+// Decision is what follows an attempt. Decisions are comparable with ==.
 type Decision struct {
-	Status Status
-	Reason Reason        // zero for Succeeded and Waiting
-	Delay  time.Duration // from now to the next attempt; 0 unless Waiting
+	Status  Status
+	Reason  Reason        // zero for Succeeded and Waiting
+	Class   Class         // of the attempt's error, as acted on; Unknown if there was none
+	Since   int           // the next Progress.Since
+	Delay   time.Duration // from now to the next attempt; 0 unless Waiting
+	Backoff time.Duration // the backoff's own delay and the next Progress.Prev; 0 unless Waiting
+	Hint    time.Duration // what the error asked for with After; 0 means nothing
 }
 
 // String returns the status with its reason or delay: "dead_letter (attempts_exhausted)", "waiting_retry 5s".
@@ -78,62 +88,147 @@ func (d Decision) String() string {
 	}
 }
 
+// end makes d the ending for the given reason.
+func (d *Decision) end(r Reason) {
+	switch r {
+	case TerminalError, AttemptsExhausted, BudgetExhausted:
+		d.Status = DeadLettered
+	case RetriesDisabled:
+		d.Status = Failed
+	case CallerCanceled:
+		d.Status = Canceled
+	default:
+		d.Status = Expired
+	}
+	d.Reason, d.Delay, d.Backoff = r, 0, 0
+}
+
 // Decide returns what follows an attempt that ended with err: the one decision that Do and every other shell act on.
 // It is pure and total: the same arguments give the same Decision, and every Policy, Progress, error and u give one.
 // u in [0,1) chooses the jitter and is clamped as Jittered does.
 //
-// Several endings can apply at once; the first of these is given: Succeeded for a nil err, RetriesDisabled,
-// TerminalError, AttemptsExhausted, HintTooLong, TTLElapsed. What Decide cannot know is left to the shell: whether the
-// caller is cancelled or past its deadline (before RetriesDisabled), whether the deadline is too near and the budget
-// refuses (after TTLElapsed).
-//
-// A retry that would start exactly at TTL is allowed.
+// If several endings apply, Decide returns the first of Succeeded (err is nil), CallerCanceled, DeadlinePassed,
+// RetriesDisabled, TerminalError, AttemptsExhausted, HintTooLong, TTLElapsed and DeadlineTooNear. A retry that would start
+// exactly at TTL is allowed; a wait that would end exactly at the deadline is not. The budget comes last: see Spend.
 func (p Policy) Decide(pr Progress, err error, u float64) Decision {
 	if err == nil {
 		return Decision{Status: Succeeded}
 	}
-	class, hint := p.judge(err)
-	if d := p.verdict(pr, class, hint); d.Status != Waiting {
-		return d
+	var d Decision
+	d.Class, d.Hint = p.judge(err)
+	if p.open(&d, &pr); d.Status == Waiting {
+		p.delay(&d, &pr, err, u)
 	}
-	d, _ := p.schedule(pr, hint, u)
 	return d
 }
 
-// verdict returns the ending that needs no delay to be known, or Waiting.
-func (p *Policy) verdict(pr Progress, class Class, hint time.Duration) Decision {
-	switch {
-	case p.Disabled:
-		return Decision{Status: Failed, Reason: RetriesDisabled}
-	case class == Terminal:
-		return Decision{Status: DeadLettered, Reason: TerminalError}
-	case !p.attemptsLeft(pr.Attempt):
-		return Decision{Status: DeadLettered, Reason: AttemptsExhausted}
-	case hint > p.maxHint():
-		return Decision{Status: Expired, Reason: HintTooLong}
-	default:
-		return Decision{Status: Waiting}
+// Admit returns Waiting if an attempt may start wait from now, and otherwise how the run ended. Ask it before an attempt,
+// with a wait of 0, and before a wait that something other than the backoff imposes, such as a gate. It considers the
+// endings of Decide that need no error; before the first attempt, neither RetriesDisabled nor AttemptsExhausted. Since and
+// Backoff of a Waiting decision are those of pr.
+func (p Policy) Admit(pr Progress, wait time.Duration) Decision {
+	var d Decision
+	p.admit(&d, &pr, wait)
+	return d
+}
+
+// Spend pays for the retry that d decided on: it takes a token of Budget and then asks Pay. If either refuses, it returns
+// the ending BudgetExhausted and takes no token. A Succeeded d funds the budget; any other d is returned as it is. ctx is for
+// Pay, and now is as for Budget.Spend. A shell calls Budget.Refund for a retry that was paid for and not made.
+func (p Policy) Spend(ctx context.Context, d Decision, now time.Time) Decision {
+	p.spend(ctx, &d, now)
+	return d
+}
+
+// spend is Spend.
+func (p *Policy) spend(ctx context.Context, d *Decision, now time.Time) {
+	p.Budget.spend(d, now)
+	if d.Status != Waiting || p.Pay == nil {
+		return
+	}
+	paid := false
+	defer func() { // also if Pay panics
+		if !paid {
+			p.Budget.Refund()
+		}
+	}()
+	if paid = p.Pay(ctx, *d); !paid {
+		d.end(BudgetExhausted)
 	}
 }
 
-// schedule returns Waiting with its delay, or TTLElapsed where that would be too late; and the backoff's own delay,
-// which is the next Progress.Prev.
-func (p *Policy) schedule(pr Progress, hint time.Duration, u float64) (Decision, time.Duration) {
-	lo, hi := p.window(pr.Attempt, pr.Prev)
+// open makes d, which has the class and the hint of an error, the first ending that needs no delay to be known, or Waiting.
+func (p *Policy) open(d *Decision, pr *Progress) {
+	attempt := max(pr.Attempt, 1)
+	d.Since = max(pr.Since, 0)
+	if p.reset(pr) {
+		d.Since = attempt - 1
+	}
+	p.over(d, pr, attempt)
+}
+
+// reset reports whether the attempt counts as the first.
+func (p *Policy) reset(pr *Progress) bool { return p.ResetAfter > 0 && pr.Lasted >= p.ResetAfter }
+
+// delay sets the delay of a d that open made Waiting, or makes d the ending that it means.
+func (p *Policy) delay(d *Decision, pr *Progress, err error, u float64) {
+	attempt, prev := max(max(pr.Attempt, 1)-d.Since, 1), pr.Prev
+	if p.reset(pr) {
+		prev = 0
+	}
+	lo, hi := p.window(attempt, prev)
 	spread := within(hi-lo, u)
-	backoff := lo + spread
-	delay := backoff
-	if hint > 0 {
-		// A floor with the window's width above it: jitter only upwards, and MaxHint bounds what the hint adds.
-		delay = max(backoff, min(saturatingAdd(hint, spread), p.maxHint()))
+	d.Backoff = lo + spread
+	d.Delay = d.Backoff
+	if p.Wait != nil {
+		d.Delay = min(max(p.Wait(attempt, err, d.Backoff), 0), p.limit())
 	}
-	if p.late(max(pr.Elapsed, 0), delay) {
-		return Decision{Status: Expired, Reason: TTLElapsed}, backoff
+	if d.Hint > 0 {
+		// A floor with the window's width above it: jitter only adds, and MaxHint bounds what the hint adds.
+		d.Delay = max(d.Delay, min(saturatingAdd(d.Hint, spread), p.maxHint()))
 	}
-	return Decision{Status: Waiting, Delay: delay}, backoff
+	p.late(d, pr)
 }
 
-// late reports whether an attempt that starts delay after elapsed starts beyond the TTL. Both are at least 0.
-func (p *Policy) late(elapsed, delay time.Duration) bool {
-	return p.TTL > 0 && delay > p.TTL-elapsed
+// admit makes d what Admit returns.
+func (p *Policy) admit(d *Decision, pr *Progress, wait time.Duration) {
+	*d = Decision{Since: max(pr.Since, 0), Delay: max(wait, 0), Backoff: pr.Prev}
+	if p.over(d, pr, pr.Attempt); d.Status == Waiting {
+		p.late(d, pr)
+	}
+}
+
+// over makes d the first ending that needs no delay to be known, or Waiting. attempt is the one that just ended; 0 means
+// none.
+func (p *Policy) over(d *Decision, pr *Progress, attempt int) {
+	switch {
+	case pr.Caller != 0 && pr.Caller != DeadlinePassed:
+		d.end(CallerCanceled)
+	case pr.Caller == DeadlinePassed || pr.Deadline != 0 && pr.Deadline <= max(pr.Elapsed, 0):
+		d.end(DeadlinePassed)
+	case attempt > 0 && p.Disabled:
+		d.end(RetriesDisabled)
+	case d.Class == Terminal:
+		d.end(TerminalError)
+	case attempt > 0 && attempt-d.Since > p.retries():
+		d.end(AttemptsExhausted)
+	case d.Hint > p.maxHint():
+		d.end(HintTooLong)
+	default:
+		d.Status = Waiting
+	}
+}
+
+// late makes d an ending if an attempt that starts d.Delay from now, or now if the wait is over, is too late for the TTL or
+// the caller's deadline.
+func (p *Policy) late(d *Decision, pr *Progress) {
+	wait, elapsed := d.Delay, max(pr.Elapsed, 0)
+	if pr.Waited {
+		wait = 0
+	}
+	if p.TTL > 0 && wait > p.TTL-elapsed {
+		d.end(TTLElapsed)
+	} else if pr.Deadline != 0 && wait >= pr.Deadline-elapsed {
+		d.end(DeadlineTooNear)
+	}
 }

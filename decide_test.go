@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -13,21 +14,40 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Decisions, short enough for a row.
+// Decisions, short enough for a row: of an attempt whose error was retryable, and of one whose error was terminal.
 var (
 	succeeded = retry.Decision{Status: retry.Succeeded}
-	terminal  = retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError}
-	exhausted = retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted}
-	broke     = retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted}
-	tooOld    = retry.Decision{Status: retry.Expired, Reason: retry.TTLElapsed}
-	passed    = retry.Decision{Status: retry.Expired, Reason: retry.DeadlinePassed}
-	tooNear   = retry.Decision{Status: retry.Expired, Reason: retry.DeadlineTooNear}
-	tooLong   = retry.Decision{Status: retry.Expired, Reason: retry.HintTooLong}
-	disabled  = retry.Decision{Status: retry.Failed, Reason: retry.RetriesDisabled}
-	canceled  = retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}
+	terminal  = retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError, Class: retry.Terminal}
+	exhausted = retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Class: retry.Retryable}
+	broke     = retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted, Class: retry.Retryable}
+	tooOld    = retry.Decision{Status: retry.Expired, Reason: retry.TTLElapsed, Class: retry.Retryable}
+	passed    = retry.Decision{Status: retry.Expired, Reason: retry.DeadlinePassed, Class: retry.Retryable}
+	tooNear   = retry.Decision{Status: retry.Expired, Reason: retry.DeadlineTooNear, Class: retry.Retryable}
+	tooLong   = retry.Decision{Status: retry.Expired, Reason: retry.HintTooLong, Class: retry.Retryable}
+	disabled  = retry.Decision{Status: retry.Failed, Reason: retry.RetriesDisabled, Class: retry.Retryable}
+	canceled  = retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled, Class: retry.Retryable}
 )
 
-func waiting(d time.Duration) retry.Decision { return retry.Decision{Status: retry.Waiting, Delay: d} }
+// waiting is a wait that the backoff alone has chosen.
+func waiting(d time.Duration) retry.Decision {
+	return retry.Decision{Status: retry.Waiting, Class: retry.Retryable, Delay: d, Backoff: d}
+}
+
+// waitingFor is a wait that is not the backoff's.
+func waitingFor(delay, backoff time.Duration) retry.Decision {
+	d := waiting(backoff)
+	d.Delay = delay
+	return d
+}
+
+// ending is what a decision without an error has of d, and what an Outcome keeps.
+func ending(d retry.Decision) retry.Decision {
+	return retry.Decision{Status: d.Status, Reason: d.Reason}
+}
+
+func hinted(hint time.Duration, d retry.Decision) retry.Decision { d.Hint = hint; return d }
+func since(n int, d retry.Decision) retry.Decision               { d.Since = n; return d }
+func judged(c retry.Class, d retry.Decision) retry.Decision      { d.Class = c; return d }
 
 func TestDecide(t *testing.T) {
 	after := func(d time.Duration) error { return retry.After(d, errFlaky) }
@@ -70,11 +90,13 @@ func TestDecide(t *testing.T) {
 		{name: "an attempt's timeout is retryable", err: retry.ErrAttemptTimeout, want: waiting(5 * sec)},
 
 		{name: "disabled fails", policy: retry.Policy{Disabled: true}, err: errFlaky, want: disabled},
-		{name: "disabled goes before terminal", policy: retry.Policy{Disabled: true}, err: retry.Permanent(errFlaky), want: disabled},
+		{name: "disabled goes before terminal", policy: retry.Policy{Disabled: true}, err: retry.Permanent(errFlaky),
+			want: judged(retry.Terminal, disabled)},
 		{name: "disabled goes before exhausted", policy: retry.Policy{Disabled: true, MaxAttempts: 1}, err: errFlaky, want: disabled},
 		{name: "terminal goes before exhausted", policy: retry.Policy{MaxAttempts: 1}, err: retry.Permanent(errFlaky), want: terminal},
-		{name: "exhausted goes before a hint too long", policy: retry.Policy{MaxAttempts: 1}, err: after(9 * hour), want: exhausted},
-		{name: "a hint too long goes before the TTL", policy: retry.Policy{TTL: sec}, err: after(9 * hour), want: tooLong},
+		{name: "exhausted goes before a hint too long", policy: retry.Policy{MaxAttempts: 1}, err: after(9 * hour),
+			want: hinted(9*hour, exhausted)},
+		{name: "a hint too long goes before the TTL", policy: retry.Policy{TTL: sec}, err: after(9 * hour), want: hinted(9*hour, tooLong)},
 
 		{name: "a retry just before the TTL waits", policy: retry.Policy{Backoff: second, TTL: 10 * sec},
 			progress: retry.Progress{Attempt: 1, Elapsed: 9*sec - 1}, err: errFlaky, want: waiting(sec)},
@@ -84,37 +106,47 @@ func TestDecide(t *testing.T) {
 			progress: retry.Progress{Attempt: 1, Elapsed: 9*sec + 1}, err: errFlaky, want: tooOld},
 		{name: "a retry long after the TTL ends the run", policy: retry.Policy{TTL: 10 * sec},
 			progress: retry.Progress{Attempt: 1, Elapsed: longest}, err: errFlaky, want: tooOld},
-		{name: "a negative elapsed time counts as 0", policy: retry.Policy{Backoff: second, TTL: sec},
-			progress: retry.Progress{Attempt: 1, Elapsed: -hour}, err: errFlaky, want: waiting(sec)},
+		{name: "a negative elapsed time counts as 0 for the TTL", policy: retry.Policy{Backoff: second, TTL: sec - 1},
+			progress: retry.Progress{Attempt: 1, Elapsed: -hour}, err: errFlaky, want: tooOld},
+		{name: "the least elapsed time counts as 0 for the TTL", policy: retry.Policy{Backoff: second, TTL: longest},
+			progress: retry.Progress{Attempt: 1, Elapsed: math.MinInt64}, err: errFlaky, want: waiting(sec)},
+		{name: "a negative elapsed time counts as 0 for the deadline", policy: retry.Policy{Backoff: second},
+			progress: retry.Progress{Attempt: 1, Elapsed: -hour, Deadline: sec}, err: errFlaky, want: tooNear},
 		{name: "a bad TTL counts as unset", policy: retry.Policy{TTL: -1},
 			progress: retry.Progress{Attempt: 1, Elapsed: hour}, err: errFlaky, want: waiting(5 * sec)},
-		{name: "a hint counts for the TTL", policy: retry.Policy{Backoff: second, TTL: 10 * sec}, err: after(11 * sec), want: tooOld},
+		{name: "a hint counts for the TTL", policy: retry.Policy{Backoff: second, TTL: 10 * sec}, err: after(11 * sec),
+			want: hinted(11*sec, tooOld)},
 
-		{name: "a hint is a floor", policy: retry.Policy{Backoff: second}, err: after(30 * sec), want: waiting(30 * sec)},
+		{name: "a hint is a floor", policy: retry.Policy{Backoff: second}, err: after(30 * sec),
+			want: hinted(30*sec, waitingFor(30*sec, sec))},
 		{name: "a hint below the backoff changes nothing", policy: retry.Policy{Backoff: second},
-			progress: retry.Progress{Attempt: 4}, err: after(3 * sec), want: waiting(8 * sec)},
+			progress: retry.Progress{Attempt: 4}, err: after(3 * sec), want: hinted(3*sec, waiting(8*sec))},
 		{name: "a hint does not reset the exponent", policy: retry.Policy{Backoff: second},
 			progress: retry.Progress{Attempt: 3}, err: errFlaky, want: waiting(4 * sec)},
-		{name: "a hint may be longer than the cap", policy: retry.Policy{Backoff: second}, err: after(2 * minute), want: waiting(2 * minute)},
-		{name: "a hint of MaxHint is obeyed", policy: retry.Policy{MaxHint: minute}, err: after(minute), want: waiting(minute)},
-		{name: "a hint beyond MaxHint ends the run", policy: retry.Policy{MaxHint: minute}, err: after(minute + 1), want: tooLong},
-		{name: "MaxHint is 1h by default", err: after(hour), want: waiting(hour)},
-		{name: "a hint beyond the default ends the run", err: after(hour + 1), want: tooLong},
-		{name: "the longest hint ends the run", err: after(longest), want: tooLong},
+		{name: "a hint may be longer than the cap", policy: retry.Policy{Backoff: second}, err: after(2 * minute),
+			want: hinted(2*minute, waitingFor(2*minute, sec))},
+		{name: "a hint of MaxHint is obeyed", policy: retry.Policy{MaxHint: minute}, err: after(minute),
+			want: hinted(minute, waitingFor(minute, 5*sec))},
+		{name: "a hint beyond MaxHint ends the run", policy: retry.Policy{MaxHint: minute}, err: after(minute + 1),
+			want: hinted(minute+1, tooLong)},
+		{name: "MaxHint is 1h by default", err: after(hour), want: hinted(hour, waitingFor(hour, 5*sec))},
+		{name: "a hint beyond the default ends the run", err: after(hour + 1), want: hinted(hour+1, tooLong)},
+		{name: "the longest hint ends the run", err: after(longest), want: hinted(longest, tooLong)},
 		{name: "the longest hint can be allowed", policy: retry.Policy{MaxHint: longest, Backoff: retry.Backoff{Jitter: retry.FullJitter}},
-			err: after(longest), u: 0.9, want: waiting(longest)},
-		{name: "a bad MaxHint counts as unset", policy: retry.Policy{MaxHint: -1}, err: after(hour), want: waiting(hour)},
+			err: after(longest), u: 0.9, want: hinted(longest, waitingFor(longest, 4500*ms))},
+		{name: "a bad MaxHint counts as unset", policy: retry.Policy{MaxHint: -1}, err: after(hour),
+			want: hinted(hour, waitingFor(hour, 5*sec))},
 		{name: "a hint of 0 is none", err: after(0), want: waiting(5 * sec)},
 		{name: "a negative hint is none", err: after(-hour), want: waiting(5 * sec)},
 		{name: "jitter goes upwards from a hint, by its own width",
 			policy: retry.Policy{Backoff: retry.Backoff{Base: 10 * sec, Jitter: retry.EqualJitter}},
-			err:    after(minute), u: 0.5, want: waiting(minute + 2500*ms)},
+			err:    after(minute), u: 0.5, want: hinted(minute, waitingFor(minute+2500*ms, 7500*ms))},
 		{name: "jitter above a hint stops at MaxHint",
 			policy: retry.Policy{Backoff: retry.Backoff{Base: 10 * sec, Jitter: retry.FullJitter}, MaxHint: minute},
-			err:    after(58 * sec), u: 0.5, want: waiting(minute)},
+			err:    after(58 * sec), u: 0.5, want: hinted(58*sec, waitingFor(minute, 5*sec))},
 		{name: "MaxHint does not shorten the backoff",
 			policy:   retry.Policy{Backoff: second, MaxHint: 2 * sec},
-			progress: retry.Progress{Attempt: 4}, err: after(sec), want: waiting(8 * sec)},
+			progress: retry.Progress{Attempt: 4}, err: after(sec), want: hinted(sec, waiting(8*sec))},
 
 		{name: "u chooses the jitter", policy: retry.Policy{Backoff: retry.Backoff{Jitter: retry.FullJitter}},
 			err: errFlaky, u: 0.25, want: waiting(1250 * ms)},
@@ -123,11 +155,263 @@ func TestDecide(t *testing.T) {
 		{name: "the last delay feeds decorrelated jitter",
 			policy:   retry.Policy{Backoff: retry.Backoff{Base: sec, Jitter: retry.DecorrelatedJitter}},
 			progress: retry.Progress{Attempt: 2, Prev: 3 * sec}, err: errFlaky, u: 0.5, want: waiting(5 * sec)},
+
+		{name: "a wait that ends 1ns before the deadline is begun", policy: retry.Policy{Backoff: second},
+			progress: retry.Progress{Attempt: 1, Elapsed: sec, Deadline: 2*sec + 1}, err: errFlaky, want: waiting(sec)},
+		{name: "a wait that ends exactly at the deadline is not begun", policy: retry.Policy{Backoff: second},
+			progress: retry.Progress{Attempt: 1, Elapsed: sec, Deadline: 2 * sec}, err: errFlaky, want: tooNear},
+		{name: "a deadline 1ns away leaves no room", policy: retry.Policy{Backoff: second},
+			progress: retry.Progress{Attempt: 1, Elapsed: sec, Deadline: sec + 1}, err: errFlaky, want: tooNear},
+		{name: "a deadline 1ns away leaves room for no wait at all", policy: atOnce,
+			progress: retry.Progress{Attempt: 1, Elapsed: sec, Deadline: sec + 1}, err: errFlaky, want: waiting(0)},
+		{name: "a deadline that is now has passed", policy: atOnce,
+			progress: retry.Progress{Attempt: 1, Elapsed: sec, Deadline: sec}, err: errFlaky, want: passed},
+		{name: "a negative deadline has passed", progress: retry.Progress{Deadline: -1}, err: errFlaky, want: passed},
+		{name: "the least deadline has passed", progress: retry.Progress{Elapsed: longest, Deadline: math.MinInt64}, err: errFlaky, want: passed},
+		{name: "a deadline of 0 is none", progress: retry.Progress{Elapsed: longest}, err: errFlaky, want: waiting(5 * sec)},
+		{name: "a deadline that has passed has passed for a negative elapsed time", progress: retry.Progress{Elapsed: -hour, Deadline: -1},
+			err: errFlaky, want: passed},
+		{name: "the farthest deadline allows the longest wait", policy: backoff(retry.Backoff{Base: longest - 1}),
+			progress: retry.Progress{Deadline: longest}, err: errFlaky, want: waiting(longest - 1)},
+		{name: "the TTL goes before a deadline too near", policy: retry.Policy{TTL: sec},
+			progress: retry.Progress{Deadline: sec}, err: errFlaky, want: tooOld},
+		{name: "a hint counts for the deadline", policy: retry.Policy{Backoff: second}, progress: retry.Progress{Deadline: 30 * sec},
+			err: after(30 * sec), want: hinted(30*sec, tooNear)},
+
+		{name: "a canceled caller ends the run", progress: retry.Progress{Caller: retry.CallerCanceled}, err: errFlaky, want: canceled},
+		{name: "a passed deadline ends the run", progress: retry.Progress{Caller: retry.DeadlinePassed}, err: errFlaky, want: passed},
+		{name: "canceled goes before a deadline that has passed too", progress: retry.Progress{Caller: retry.CallerCanceled, Deadline: -1},
+			err: errFlaky, want: canceled},
+		{name: "canceled goes before disabled and terminal", policy: retry.Policy{Disabled: true},
+			progress: retry.Progress{Caller: retry.CallerCanceled}, err: retry.Permanent(errFlaky), want: judged(retry.Terminal, canceled)},
+		{name: "a passed deadline goes before disabled and terminal", policy: retry.Policy{Disabled: true},
+			progress: retry.Progress{Caller: retry.DeadlinePassed}, err: retry.Permanent(errFlaky), want: judged(retry.Terminal, passed)},
+		{name: "a deadline that the clock has passed goes before disabled and terminal", policy: retry.Policy{Disabled: true},
+			progress: retry.Progress{Elapsed: sec, Deadline: sec}, err: retry.Permanent(errFlaky), want: judged(retry.Terminal, passed)},
+		{name: "any other reason of the caller's is a cancellation", progress: retry.Progress{Caller: retry.TTLElapsed}, err: errFlaky, want: canceled},
+		{name: "a success is one whatever became of the caller", progress: retry.Progress{Caller: retry.CallerCanceled, Deadline: -1}, want: succeeded},
+
+		{name: "a wait that is over counts neither for the TTL nor for the deadline", policy: retry.Policy{Backoff: second, TTL: 10 * sec},
+			progress: retry.Progress{Attempt: 5, Elapsed: 10 * sec, Deadline: 10*sec + 1, Waited: true}, err: errFlaky, want: waiting(16 * sec)},
+		{name: "a wait that is over is too late 1ns after the TTL", policy: retry.Policy{Backoff: second, TTL: 10 * sec},
+			progress: retry.Progress{Attempt: 5, Elapsed: 10*sec + 1, Waited: true}, err: errFlaky, want: tooOld},
+		{name: "a wait that is over is too late at the deadline", policy: retry.Policy{Backoff: second},
+			progress: retry.Progress{Attempt: 5, Elapsed: 10 * sec, Deadline: 10 * sec, Waited: true}, err: errFlaky, want: passed},
+		{name: "a wait that is over ends with the attempts all the same", policy: everySecond(2),
+			progress: retry.Progress{Attempt: 2, Waited: true}, err: errFlaky, want: exhausted},
+
+		{name: "Since attempts are written off: the delay", policy: retry.Policy{Backoff: second},
+			progress: retry.Progress{Attempt: 9, Since: 6}, err: errFlaky, want: since(6, waiting(4*sec))},
+		{name: "Since attempts are written off: the last but one", policy: everySecond(3),
+			progress: retry.Progress{Attempt: 9, Since: 7}, err: errFlaky, want: since(7, waiting(sec))},
+		{name: "Since attempts are written off: the last", policy: everySecond(3),
+			progress: retry.Progress{Attempt: 9, Since: 6}, err: errFlaky, want: since(6, exhausted)},
+		{name: "a negative Since counts as 0", policy: everySecond(3),
+			progress: retry.Progress{Attempt: 2, Since: math.MinInt}, err: errFlaky, want: waiting(sec)},
+		{name: "a Since of the future leaves a first attempt", policy: retry.Policy{Backoff: second},
+			progress: retry.Progress{Attempt: 2, Since: maxTries}, err: errFlaky, want: since(maxTries, waiting(sec))},
+
+		{name: "an attempt that lasted ResetAfter counts as the first", policy: retry.Policy{Backoff: second, ResetAfter: minute},
+			progress: retry.Progress{Attempt: 5, Since: 1, Lasted: minute}, err: errFlaky, want: since(4, waiting(sec))},
+		{name: "an attempt 1ns shorter does not", policy: retry.Policy{Backoff: second, ResetAfter: minute},
+			progress: retry.Progress{Attempt: 5, Since: 1, Lasted: minute - 1}, err: errFlaky, want: since(1, waiting(8*sec))},
+		{name: "a last attempt that lasted ResetAfter is none", policy: retry.Policy{MaxAttempts: 5, Backoff: second, ResetAfter: minute},
+			progress: retry.Progress{Attempt: 5, Lasted: minute}, err: errFlaky, want: since(4, waiting(sec))},
+		{name: "ResetAfter allows no second attempt to a policy of one", policy: retry.Policy{MaxAttempts: 1, ResetAfter: minute},
+			progress: retry.Progress{Attempt: 1, Lasted: minute}, err: errFlaky, want: exhausted},
+		{name: "ResetAfter forgets the last delay", policy: retry.Policy{ResetAfter: minute,
+			Backoff: retry.Backoff{Base: sec, Jitter: retry.DecorrelatedJitter}},
+			progress: retry.Progress{Attempt: 5, Lasted: minute, Prev: 30 * sec}, err: errFlaky, u: 0.5, want: since(4, waiting(2*sec))},
+		{name: "ResetAfter keeps the last delay after a short attempt", policy: retry.Policy{ResetAfter: minute,
+			Backoff: retry.Backoff{Base: sec, Jitter: retry.DecorrelatedJitter}},
+			progress: retry.Progress{Attempt: 5, Lasted: sec, Prev: 3 * sec}, err: errFlaky, u: 0.5, want: waiting(5 * sec)},
+		{name: "ResetAfter does not stop the TTL", policy: retry.Policy{TTL: hour, ResetAfter: minute, Backoff: second},
+			progress: retry.Progress{Attempt: 5, Elapsed: hour, Lasted: hour}, err: errFlaky, want: since(4, tooOld)},
+		{name: "ResetAfter 0 means never", policy: retry.Policy{Backoff: second},
+			progress: retry.Progress{Attempt: 5, Lasted: longest}, err: errFlaky, want: waiting(16 * sec)},
+		{name: "a bad ResetAfter counts as unset", policy: retry.Policy{Backoff: second, ResetAfter: -1},
+			progress: retry.Progress{Attempt: 5, Lasted: longest}, err: errFlaky, want: waiting(16 * sec)},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			require.Equal(t, row.want, row.policy.Decide(row.progress, row.err, row.u))
 		})
 	}
+}
+
+func TestAdmit(t *testing.T) {
+	// may is an attempt that may start after the given wait.
+	may := func(wait time.Duration) retry.Decision { return retry.Decision{Status: retry.Waiting, Delay: wait} }
+	for _, row := range []struct {
+		name     string
+		policy   retry.Policy
+		progress retry.Progress
+		wait     time.Duration
+		want     retry.Decision
+	}{
+		{name: "a first attempt may start", want: may(0)},
+		{name: "the first attempt of a disabled policy may start", policy: retry.Policy{Disabled: true}, want: may(0)},
+		{name: "the only attempt may start", policy: retry.Policy{MaxAttempts: 1}, want: may(0)},
+		{name: "a second attempt of a disabled policy may not", policy: retry.Policy{Disabled: true},
+			progress: retry.Progress{Attempt: 1}, want: ending(disabled)},
+		{name: "a second attempt of one may not", policy: retry.Policy{MaxAttempts: 1},
+			progress: retry.Progress{Attempt: 1}, want: ending(exhausted)},
+		{name: "the last attempt may start", policy: everySecond(3), progress: retry.Progress{Attempt: 2}, want: may(0)},
+		{name: "an attempt after the last may not", policy: everySecond(3), progress: retry.Progress{Attempt: 3}, want: ending(exhausted)},
+		{name: "an attempt after the largest number may, if there is no limit", policy: everySecond(retry.Unlimited),
+			progress: retry.Progress{Attempt: maxTries}, want: may(0)},
+		{name: "attempts that are written off do not count", policy: everySecond(3),
+			progress: retry.Progress{Attempt: 9, Since: 7}, want: since(7, may(0))},
+		{name: "attempts that are not written off do", policy: everySecond(3),
+			progress: retry.Progress{Attempt: 9, Since: 6}, want: since(6, ending(exhausted))},
+		{name: "a negative Since counts as 0", policy: everySecond(4), progress: retry.Progress{Attempt: 2, Since: -5}, want: may(0)},
+		{name: "the least Since counts as 0", policy: everySecond(2), progress: retry.Progress{Attempt: 2, Since: math.MinInt}, want: ending(exhausted)},
+		{name: "what the next decision needs is passed on", progress: retry.Progress{Attempt: 4, Since: 2, Prev: 7 * sec}, wait: sec,
+			want: retry.Decision{Status: retry.Waiting, Since: 2, Delay: sec, Backoff: 7 * sec}},
+		{name: "an ending has no delay", policy: retry.Policy{TTL: sec}, progress: retry.Progress{Attempt: 4, Prev: 7 * sec}, wait: 2 * sec,
+			want: ending(tooOld)},
+		{name: "a negative wait is none", wait: -hour, want: may(0)},
+		{name: "the longest wait may be made", wait: longest, want: may(longest)},
+		{name: "a wait is not the backoff's, so Cap and MaxHint do not bound it", policy: retry.Policy{MaxHint: sec, Backoff: retry.Backoff{Cap: sec}},
+			wait: hour, want: may(hour)},
+
+		{name: "a wait until exactly the TTL may be made", policy: retry.Policy{TTL: 10 * sec},
+			progress: retry.Progress{Elapsed: sec}, wait: 9 * sec, want: may(9 * sec)},
+		{name: "a wait until 1ns after the TTL may not", policy: retry.Policy{TTL: 10 * sec},
+			progress: retry.Progress{Elapsed: sec}, wait: 9*sec + 1, want: ending(tooOld)},
+		{name: "an attempt exactly at the TTL may start", policy: retry.Policy{TTL: 10 * sec}, progress: retry.Progress{Elapsed: 10 * sec}, want: may(0)},
+		{name: "an attempt 1ns after the TTL may not", policy: retry.Policy{TTL: 10 * sec},
+			progress: retry.Progress{Elapsed: 10*sec + 1}, want: ending(tooOld)},
+		{name: "a negative elapsed time counts as 0", policy: retry.Policy{TTL: sec},
+			progress: retry.Progress{Elapsed: -hour}, wait: sec + 1, want: ending(tooOld)},
+		{name: "a wait until 1ns before the deadline may be made", progress: retry.Progress{Elapsed: sec, Deadline: 10 * sec},
+			wait: 9*sec - 1, want: may(9*sec - 1)},
+		{name: "a wait until the deadline may not", progress: retry.Progress{Elapsed: sec, Deadline: 10 * sec}, wait: 9 * sec, want: ending(tooNear)},
+		{name: "an attempt 1ns before the deadline may start", progress: retry.Progress{Elapsed: 10*sec - 1, Deadline: 10 * sec}, want: may(0)},
+		{name: "an attempt at the deadline may not", progress: retry.Progress{Elapsed: 10 * sec, Deadline: 10 * sec}, want: ending(passed)},
+		{name: "a deadline before the run has passed", progress: retry.Progress{Deadline: -1}, want: ending(passed)},
+		{name: "a wait that is over counts for nothing", policy: retry.Policy{TTL: 10 * sec},
+			progress: retry.Progress{Elapsed: 10 * sec, Deadline: 11 * sec, Waited: true}, wait: hour, want: may(hour)},
+
+		{name: "canceled goes before all", policy: retry.Policy{Disabled: true, MaxAttempts: 1, TTL: 1},
+			progress: retry.Progress{Attempt: 1, Elapsed: 2, Deadline: 1, Caller: retry.CallerCanceled}, wait: 3, want: ending(canceled)},
+		{name: "then a deadline that has passed", policy: retry.Policy{Disabled: true, MaxAttempts: 1, TTL: 1},
+			progress: retry.Progress{Attempt: 1, Elapsed: 2, Deadline: 1}, wait: 3, want: ending(passed)},
+		{name: "also one that only the caller's context knows of", policy: retry.Policy{Disabled: true, MaxAttempts: 1, TTL: 1},
+			progress: retry.Progress{Attempt: 1, Elapsed: 2, Caller: retry.DeadlinePassed}, wait: 3, want: ending(passed)},
+		{name: "then disabled", policy: retry.Policy{Disabled: true, MaxAttempts: 1, TTL: 1},
+			progress: retry.Progress{Attempt: 1, Elapsed: 2, Deadline: 3}, wait: 3, want: ending(disabled)},
+		{name: "then the attempts", policy: retry.Policy{MaxAttempts: 1, TTL: 1},
+			progress: retry.Progress{Attempt: 1, Elapsed: 2, Deadline: 3}, wait: 3, want: ending(exhausted)},
+		{name: "then the TTL", policy: retry.Policy{MaxAttempts: 2, TTL: 1},
+			progress: retry.Progress{Attempt: 1, Elapsed: 2, Deadline: 3}, wait: 3, want: ending(tooOld)},
+		{name: "at last a deadline too near", policy: retry.Policy{MaxAttempts: 2, TTL: 9},
+			progress: retry.Progress{Attempt: 1, Elapsed: 2, Deadline: 3}, wait: 3, want: ending(tooNear)},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			require.Equal(t, row.want, row.policy.Admit(row.progress, row.wait))
+		})
+	}
+}
+
+// TestAdmitAgreesWithDecide holds that the two sisters agree: what Decide waits for, Admit admits, after the wait and, for
+// the same wait, before it; and each ending of Admit is one of Decide.
+func TestAdmitAgreesWithDecide(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(14, 31))
+	small := func(n int) time.Duration { return time.Duration(rnd.IntN(n)) }
+	waits := 0
+	for range 100_000 {
+		p := retry.Policy{MaxAttempts: rnd.IntN(5), TTL: small(6), Disabled: rnd.IntN(8) == 0, ResetAfter: small(3),
+			Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1 + small(3)}}
+		pr := retry.Progress{Attempt: 1 + rnd.IntN(4), Since: rnd.IntN(3), Elapsed: small(6), Lasted: small(4), Deadline: small(9) - 1}
+		d := p.Decide(pr, errFlaky, 0)
+		pr.Since = d.Since
+		switch again := p.Admit(pr, d.Delay); {
+		case d.Status == retry.Waiting:
+			waits++
+			pr.Prev = d.Backoff
+			require.Equal(t, judged(retry.Unknown, d), p.Admit(pr, d.Delay), "before the wait: %+v %+v", p, pr)
+			pr.Elapsed += d.Delay
+			require.Equal(t, retry.Waiting, p.Admit(pr, 0).Status, "after the wait: %+v %+v", p, pr)
+		case again.Status != retry.Waiting:
+			require.Equal(t, judged(retry.Unknown, d), again)
+		}
+	}
+	require.Greater(t, waits, 10_000)
+}
+
+func TestSpend(t *testing.T) {
+	ctx := t.Context()
+	newBudget := func(tokens int) *retry.Budget {
+		if tokens == 0 {
+			tokens = -1
+		}
+		return retry.NewBudget(retry.BudgetConfig{Ratio: 0.5, Initial: tokens})
+	}
+	wait := hinted(3*sec, since(2, waitingFor(7*sec, 5*sec)))
+	refused := hinted(3*sec, since(2, broke))
+	for _, row := range []struct {
+		name     string
+		decision retry.Decision
+		tokens   int
+		pays     []bool // what Pay answers; nil is no Pay
+		want     retry.Decision
+		left     float64
+		asked    int // how often Pay was
+	}{
+		{name: "a wait takes a token", decision: wait, tokens: 2, want: wait, left: 1},
+		{name: "a wait takes the last token", decision: wait, tokens: 1, want: wait, left: 0},
+		{name: "without a token a wait ends the run, and class, hint and Since stay", decision: wait, tokens: 0, want: refused, left: 0},
+		{name: "a success funds half a token", decision: succeeded, tokens: 2, want: succeeded, left: 2.5},
+		{name: "any other ending costs nothing", decision: exhausted, tokens: 2, want: exhausted, left: 2},
+		{name: "a cancellation costs nothing", decision: canceled, tokens: 2, want: canceled, left: 2},
+		{name: "a wait that Pay pays for takes a token too", decision: wait, tokens: 2, pays: []bool{true}, want: wait, left: 1, asked: 1},
+		{name: "a wait that Pay refuses takes none", decision: wait, tokens: 2, pays: []bool{false}, want: refused, left: 2, asked: 1},
+		{name: "Pay comes after the budget: not asked without a token", decision: wait, tokens: 0, pays: []bool{true}, want: refused},
+		{name: "Pay is not asked about a success", decision: succeeded, tokens: 2, pays: []bool{false}, want: succeeded, left: 2.5},
+		{name: "Pay is not asked about an ending", decision: terminal, tokens: 2, pays: []bool{false}, want: terminal, left: 2},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := retry.Policy{Budget: newBudget(row.tokens)}
+			asked := 0
+			if row.pays != nil {
+				p.Pay = func(got context.Context, d retry.Decision) bool {
+					asked++
+					require.Equal(t, row.decision, d)
+					require.Same(t, ctx, got)
+					return row.pays[0]
+				}
+			}
+			require.Equal(t, row.want, p.Spend(ctx, row.decision, anyTime))
+			require.Equal(t, row.left, p.Budget.Tokens())
+			require.Equal(t, row.asked, asked)
+			if row.pays == nil {
+				b := newBudget(row.tokens)
+				require.Equal(t, row.want, b.Spend(row.decision, anyTime), "Budget.Spend is the same without Pay")
+				require.Equal(t, row.left, b.Tokens())
+			}
+		})
+	}
+	t.Run("without a budget only Pay can refuse", func(t *testing.T) {
+		require.Equal(t, wait, retry.Policy{}.Spend(ctx, wait, anyTime))
+		for _, yes := range []bool{true, false} {
+			p := retry.Policy{Pay: func(context.Context, retry.Decision) bool { return yes }}
+			require.Equal(t, yes, p.Spend(ctx, wait, anyTime) == wait)
+		}
+		var none *retry.Budget
+		require.Equal(t, wait, none.Spend(wait, anyTime))
+		require.Equal(t, succeeded, none.Spend(succeeded, anyTime))
+		none.Refund()
+	})
+	t.Run("a token that a panic in Pay has cost comes back", func(t *testing.T) {
+		p := retry.Policy{Budget: newBudget(2), Pay: func(context.Context, retry.Decision) bool { panic("boom") }}
+		require.PanicsWithValue(t, "boom", func() { p.Spend(ctx, wait, anyTime) })
+		require.Equal(t, 2.0, p.Budget.Tokens())
+	})
+	t.Run("now is for Trickle", func(t *testing.T) {
+		b := retry.NewBudgetAt(retry.BudgetConfig{Initial: -1, Trickle: minute}, anyTime)
+		require.Equal(t, refused, b.Spend(wait, anyTime.Add(minute-1)))
+		require.Equal(t, wait, retry.Policy{Budget: b}.Spend(ctx, wait, anyTime.Add(minute)))
+	})
 }
 
 func TestStatusAndReasonTexts(t *testing.T) {
@@ -170,14 +454,16 @@ func anyPolicy(mode, jitter uint8, attempts int, base, limit, ttl, maxHint, dela
 }
 
 func FuzzDecide(f *testing.F) {
-	f.Add(uint8(0), uint8(0), 0, int64(0), int64(0), int64(0), int64(0), int64(0), 0.0, false, 1, int64(0), int64(0), uint8(1), int64(0), 0.5)
-	f.Add(uint8(1), uint8(1), 3, int64(sec), int64(minute), int64(minute), int64(hour), int64(0), 2.0, false, 3, int64(sec), int64(sec), uint8(1), int64(sec), 0.5)
-	f.Add(uint8(4), uint8(3), -1, int64(0), int64(0), int64(1), int64(1), int64(sec), 0.0, false, 9, int64(sec), int64(sec), uint8(2), int64(longest), 1.0)
-	f.Add(uint8(9), uint8(4), -9, int64(-1), int64(-1), int64(-1), int64(-1), int64(-1), math.NaN(), true, math.MinInt, int64(math.MinInt64), int64(-1), uint8(3), int64(-1), math.Inf(-1))
+	f.Add(uint8(0), uint8(0), 0, int64(0), int64(0), int64(0), int64(0), int64(0), 0.0, false, 1, 0, int64(0), int64(0), int64(0), int64(0), uint8(0), uint8(1), int64(0), 0.5)
+	f.Add(uint8(1), uint8(1), 3, int64(sec), int64(minute), int64(minute), int64(hour), int64(0), 2.0, false, 3, 1, int64(sec), int64(hour), int64(sec), int64(minute), uint8(0), uint8(1), int64(sec), 0.5)
+	f.Add(uint8(4), uint8(3), -1, int64(0), int64(0), int64(1), int64(1), int64(sec), 0.0, false, 9, 9, int64(sec), int64(1), int64(sec), int64(-1), uint8(9), uint8(2), int64(longest), 1.0)
+	f.Add(uint8(9), uint8(4), -9, int64(-1), int64(-1), int64(-1), int64(-1), int64(-1), math.NaN(), true, math.MinInt, math.MinInt, int64(math.MinInt64), int64(-1), int64(-1), int64(math.MinInt64), uint8(255), uint8(3), int64(-1), math.Inf(-1))
 	f.Fuzz(func(t *testing.T, mode, jitter uint8, attempts int, base, limit, ttl, maxHint, delay int64, factor float64, off bool,
-		attempt int, elapsed, prev int64, kind uint8, hint int64, u float64) {
+		attempt, since int, elapsed, lasted, prev, deadline int64, caller, kind uint8, hint int64, u float64) {
 		p := anyPolicy(mode, jitter, attempts, base, limit, ttl, maxHint, delay, factor, off)
-		pr := retry.Progress{Attempt: attempt, Elapsed: time.Duration(elapsed), Prev: time.Duration(prev)}
+		p.ResetAfter = p.TTL / 2
+		pr := retry.Progress{Attempt: attempt, Since: since, Elapsed: time.Duration(elapsed), Lasted: time.Duration(lasted),
+			Prev: time.Duration(prev), Deadline: time.Duration(deadline), Caller: retry.Reason(caller), Waited: kind > 127}
 		class := []retry.Class{retry.Unknown, retry.Retryable, retry.Terminal}[kind%3]
 		p.Classify = func(error) retry.Class { return class }
 		var err error
@@ -189,35 +475,49 @@ func FuzzDecide(f *testing.F) {
 		require.Equal(t, d, p.Decide(pr, err, u), "Decide is pure")
 		require.Contains(t, reasonsOf[d.Status], d.Reason, "each status has its own reasons")
 		require.Equal(t, err == nil, d.Status == retry.Succeeded, "nil, and only nil, is a success")
+		require.Equal(t, err == nil, d.Class == retry.Unknown, "an error is acted on as retryable or terminal")
+		require.GreaterOrEqual(t, d.Since, 0)
+		if err == nil {
+			return
+		}
+		require.Equal(t, max(time.Duration(hint), 0), d.Hint)
+		late := pr.Deadline != 0 && pr.Deadline <= max(pr.Elapsed, 0)
+		require.Equal(t, pr.Caller != 0 && pr.Caller != retry.DeadlinePassed, d.Reason == retry.CallerCanceled)
+		require.Equal(t, d.Reason != retry.CallerCanceled && (late || pr.Caller == retry.DeadlinePassed), d.Reason == retry.DeadlinePassed)
 		if d.Status != retry.Waiting {
 			require.Zero(t, d.Delay)
-		}
-		if err != nil && p.Disabled {
-			require.Equal(t, disabled, d, "a disabled policy never dead-letters")
-		}
-		if d.Status != retry.Waiting {
+			require.Zero(t, d.Backoff)
 			return
 		}
+		require.False(t, p.Disabled, "a disabled policy never waits")
 		require.NotEqual(t, retry.Terminal, class, "a terminal error never waits")
 		require.GreaterOrEqual(t, d.Delay, time.Duration(0))
-		if p.MaxAttempts > 0 {
-			require.Less(t, max(attempt, 1), p.MaxAttempts, "never Waiting when the attempts are used up")
+		counted, last := max(attempt, 1)-d.Since, pr.Prev
+		if p.ResetAfter > 0 && pr.Lasted >= p.ResetAfter {
+			require.Equal(t, 1, counted, "a long attempt counts as the first")
+			last = 0
 		}
-		if p.TTL > 0 {
+		if p.MaxAttempts > 0 {
+			require.Less(t, max(counted, 1), p.MaxAttempts, "it never waits when the attempts are used up")
+		}
+		if p.TTL > 0 && !pr.Waited {
 			require.LessOrEqual(t, d.Delay, p.TTL-max(pr.Elapsed, 0), "no wait ends past the TTL")
 		}
-		backoff := p.Jittered(pr.Attempt, pr.Prev, u)
+		if pr.Deadline != 0 && !pr.Waited {
+			require.Less(t, d.Delay, pr.Deadline-max(pr.Elapsed, 0), "no wait ends at or after the deadline")
+		}
+		require.Equal(t, p.Jittered(counted, last, u), d.Backoff)
 		if hint <= 0 {
-			require.Equal(t, backoff, d.Delay, "without a hint the wait is the backoff's")
+			require.Equal(t, d.Backoff, d.Delay, "without a hint the wait is the backoff's")
 			return
 		}
-		require.GreaterOrEqual(t, d.Delay, max(backoff, time.Duration(hint)), "a hint is a floor, and so is the backoff")
+		require.GreaterOrEqual(t, d.Delay, max(d.Backoff, time.Duration(hint)), "a hint is a floor, and so is the backoff")
 		most := p.MaxHint
 		if most <= 0 {
 			most = hour
 		}
 		require.LessOrEqual(t, time.Duration(hint), most, "a hint beyond MaxHint is not waited for")
-		require.LessOrEqual(t, d.Delay, max(backoff, most), "a hint adds no more than MaxHint")
+		require.LessOrEqual(t, d.Delay, max(d.Backoff, most), "a hint adds no more than MaxHint")
 	})
 }
 

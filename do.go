@@ -9,44 +9,28 @@ import (
 	"time"
 )
 
-// ErrAttemptTimeout is context.Cause of an attempt's context once AttemptTimeout has passed; where the caller's own
-// deadline comes first, or at the same instant, the cause is the caller's. It matches context.DeadlineExceeded, which
-// is what such a context's Err returns.
-var ErrAttemptTimeout error = attemptTimeout{}
-
-type attemptTimeout struct{}
-
-func (attemptTimeout) Error() string        { return "retry: attempt timeout" }
-func (attemptTimeout) Timeout() bool        { return true }
-func (attemptTimeout) Is(target error) bool { return target == context.DeadlineExceeded }
-
 // epoch is a fixed instant: time.Since of it reads only the monotonic clock, which is cheaper than time.Now.
 var epoch = time.Now()
 
-// now is the clock of a Budget with Trickle.
-func now() time.Time { return time.Now() }
-
-// Do calls fn until it returns nil, p ends the run or ctx is done. It returns nil exactly where fn returned nil, else
-// an *Error with the Outcome, the last error and the cause. A policy that does not validate, a nil fn and a nil ctx
-// are refused before any attempt, with an error that is not an *Error.
+// Do calls fn until it returns nil, p ends the run or ctx is done. It returns nil if and only if fn returned nil;
+// otherwise it returns an *Error with the Outcome, the last error and the cause. A policy that does not validate, a nil fn
+// and a nil ctx are refused before any attempt, with FieldErrors.
 //
-// fn runs in the caller's goroutine. Its context ends with the attempt, if AttemptTimeout is set, and at the latest
-// with ctx; timeouts are cooperative, so an fn that ignores its context is waited for. A result that comes late is a
+// fn runs in the caller's goroutine. Its context ends with the attempt if AttemptTimeout is set, and at the latest
+// with ctx; timeouts are cooperative, so Do waits for an fn that ignores its context. A result that comes late is a
 // result. A panic and runtime.Goexit in fn pass through.
 //
-// Do waits in the caller's goroutine and starts none. It does not wait where the wait would end at or after ctx's
-// deadline or after the TTL. When ctx is cancelled during a wait, Do returns at once. Beyond what the context of
-// an AttemptTimeout does, it asks ctx for Done when a wait begins, and only then.
+// Do waits in the caller's goroutine and starts none. It does not wait if the wait would end at or after ctx's
+// deadline or after the TTL. When ctx is canceled during a wait, Do returns at once.
 func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
-	// The first attempt of the commonest calls is made here. It needs no preparation where there is no gate and the
-	// caller is alive and has no other run's number; where it succeeds, there is nothing to keep either.
-	if ctx == nil || fn == nil || !(p.simple() && (p.simpleFormula() || p.simpleList())) && p.check() != nil {
+	if ctx == nil || fn == nil || !p.plain() && p.check() != nil {
 		return refusal(ctx, &p, fn)
 	}
-	start := time.Since(epoch)
-	if p.Gate != nil || ctx.Err() != nil || nested(ctx) {
-		return goOn(ctx, &p, fn, start, nil)
+	began := time.Since(epoch)
+	if p.Gate != nil || ctx.Err() != nil || ctx.Value(numberKey{}) != nil {
+		return loop(ctx, &p, fn, began, nil)
 	}
+	// A first attempt needs no state: this makes BenchmarkFirstTry free of allocations.
 	var err error
 	if p.AttemptTimeout == 0 {
 		err = fn(ctx)
@@ -54,61 +38,61 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 		err = limited(ctx, p.AttemptTimeout, fn)
 	}
 	if err != nil {
-		return goOn(ctx, &p, fn, start, err)
+		return loop(ctx, &p, fn, began, err)
 	}
 	if p.Budget != nil {
-		p.Budget.Deposit()
+		p.Budget.add(p.Budget.gain)
 	}
 	if p.Observe != nil {
-		p.tellSuccess(ctx, start)
+		o := Outcome{Policy: p.Name, Status: Succeeded, Attempts: 1, Elapsed: time.Since(epoch) - began}
+		tellEnd(ctx, &p, &Decision{Status: Succeeded}, o, nil)
 	}
 	return nil
 }
 
-// goOn takes the run that began at the given time since epoch to its end. err is what its first attempt ended with, nil
-// where that is yet to be made.
+// loop runs attempts until one succeeds or a decision ends the run, which began at the given time since epoch. err is what
+// the first attempt ended with; nil means that it is yet to be made.
+//
+// noinline here and on end keeps the stack of a goroutine that waits in Do within 2 KB (BenchmarkWaiters).
 //
 //go:noinline
-func goOn(ctx context.Context, p *Policy, fn func(context.Context) error, start time.Duration, err error) error {
-	c := newCall(ctx, p, start)
-	defer c.release(p)
-	// A decision holds until the attempt where nothing comes between: no wait and no code of the caller's.
-	holds := p.Observe == nil && p.Gate == nil && p.Rand == nil
-	d, fresh := Decision{Status: Waiting}, false
+func loop(ctx context.Context, p *Policy, fn func(context.Context) error, began time.Duration, err error) error {
+	r := newRun(ctx, p, began)
+	defer r.refund(p)
+	var timer *time.Timer // one for all waits
+	d := Decision{Status: Waiting}
 	if err != nil {
-		d, fresh = c.decide(p, 0, err), holds
+		r.decide(ctx, p, &d, err)
+	} else if c := numberOf(ctx); c != nil && c.one {
+		p.Disabled = true // p is Do's own copy
 	}
 	for d.Status == Waiting {
-		if d.Delay > 0 {
-			if d = c.over(p, d.Delay); d.Status != Waiting {
-				break // Observe took its time
-			}
-			if left := c.left(d.Delay); left > 0 { // not 1ns, which is over before a timer could be set
-				if c.timer == nil { // one for all waits
-					c.timer = time.NewTimer(left)
+		if err == nil || d.Delay > 0 || p.Gate != nil { // otherwise nothing has changed since the decision
+			if left := r.left(d.Delay); left > 0 { // not 1ns, which is over before a timer could be set
+				if timer == nil {
+					timer = time.NewTimer(left)
 				} else {
-					c.timer.Reset(left)
+					timer.Reset(left)
 				}
 				select {
-				case <-c.timer.C:
+				case <-timer.C:
 				case <-ctx.Done():
 				}
-				c.tick()
+				r.tick()
 			}
-			fresh = false
-		}
-		if !fresh {
-			d = c.admit(p)
+			r.admit(ctx, p, &d)
 		}
 		if d.Status == Waiting && d.Delay == 0 {
-			d, fresh = c.attempt(p, fn), holds
+			err = limited(r.context(ctx), p.AttemptTimeout, fn)
+			r.decide(ctx, p, &d, err)
 		}
 	}
-	return c.end(p, d)
+	return r.end(ctx, p, &d)
 }
 
-// DoValue is Do for an fn that returns a value as well. It returns the value of the last attempt, also where that
-// failed, and the zero value where no attempt was made.
+// DoValue is Do for an fn that returns a value as well. It returns the value of the last attempt, also if that failed, and
+// the zero value if no attempt was made. With AttemptTimeout the attempt's context is done when DoValue returns, so a value
+// that is bound to it, such as a response body or sql.Rows, cannot be read any more: use package retryhttp or retrysql.
 func DoValue[T any](ctx context.Context, p Policy, fn func(context.Context) (T, error)) (T, error) {
 	var value T
 	if fn == nil {
@@ -131,301 +115,232 @@ func Wrap[Req, Resp any](p Policy, h func(context.Context, Req) (Resp, error)) f
 	}
 }
 
-// tellSuccess tells Observe of a run that began at the given time since epoch and succeeded at the first attempt.
-//
-//go:noinline
-func (p *Policy) tellSuccess(ctx context.Context, began time.Duration) {
-	elapsed := time.Since(epoch) - began
-	outcome := &Outcome{Policy: p.Name, Status: Succeeded, Attempts: 1, Elapsed: elapsed}
-	p.Observe(ctx, Event{Policy: p.Name, Elapsed: elapsed, Decision: Decision{Status: Succeeded}, Outcome: outcome})
-}
-
-// refusal says what of a call is missing, with what the policy has wrong.
+// refusal returns what is wrong with a call.
 func refusal(ctx context.Context, p *Policy, fn func(context.Context) error) error {
 	bad := p.check()
 	if ctx == nil {
-		bad.add("Do", "ctx", "<nil>", "is not a context")
+		bad.Add("", "Do.ctx", nil, "is not a context")
 	}
 	if fn == nil {
-		bad.add("Do", "fn", "<nil>", "is not a function")
+		bad.Add("", "Do.fn", nil, "is not a function")
 	}
 	return bad
 }
 
-// limited calls fn with a context that ends with the attempt, and after timeout at the latest; with ctx itself where
-// there is no timeout.
+// limited calls fn with a context that ends with the attempt, and after timeout at the latest. A timeout of 0 means none.
 func limited(ctx context.Context, timeout time.Duration, fn func(context.Context) error) error {
 	if timeout == 0 {
 		return fn(ctx)
 	}
 	deadline := time.Now().Add(timeout)
-	var cancel context.CancelFunc
 	if callers, ok := ctx.Deadline(); ok && !deadline.Before(callers) {
-		ctx, cancel = context.WithCancel(ctx)
-	} else {
-		ctx, cancel = context.WithDeadlineCause(ctx, deadline, ErrAttemptTimeout)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		return fn(ctx)
 	}
+	own, cancel := context.WithDeadlineCause(ctx, deadline, ErrAttemptTimeout)
 	defer cancel()
-	return fn(ctx)
+	err := fn(own)
+	if err != nil && context.Cause(own) == ErrAttemptTimeout && !time.Now().Before(deadline) { // and not the caller's own alone
+		err = TimedOut(err)
+	}
+	return err
 }
 
-// call is the state of a run that is more than one attempt. A goroutine that waits in Do must not outgrow its first
-// 2 kB of stack, so the state is on the heap and small, and the policy stays where the caller has put it.
-type call struct {
-	ctx      context.Context // the caller's
-	began    time.Duration   // since epoch
-	deadline time.Duration   // of the caller, since began; the largest Duration where there is none
-	elapsed  time.Duration   // since began, as last read
-	prev     time.Duration   // the backoff's last delay
-	history  history
-	timer    *time.Timer
-	paid     bool // a token was taken for a retry that has not returned yet
+// run is the state of a run that is more than one attempt. It is small and on the heap, and policy, context and timer are
+// not in it, for the sake of BenchmarkWaiters.
+type run struct {
+	Progress
+	began   time.Duration // since epoch
+	history history
+	paid    bool // a token was taken for a retry that has not returned yet
+	gated   bool // the gate's deferral has ended the run
 }
 
-// newCall allocates the call that began at the given time since epoch; where the policy retries at once, in one piece
-// with its retries.
-func newCall(ctx context.Context, p *Policy, began time.Duration) *call {
-	var c *call
-	if _, wait := p.window(1, 0); wait > 0 {
-		c = new(call)
+// newRun allocates a run; if the policy retries at once, in one piece with its retries (BenchmarkRetries).
+func newRun(ctx context.Context, p *Policy, began time.Duration) *run {
+	var r *run
+	if len(p.Delays) == 0 || p.Delays[0] > 0 {
+		r = new(run)
 	} else {
 		both := new(struct {
-			call
+			run
 			retries
 		})
-		c, both.history.retries = &both.call, &both.retries
+		r, both.history.retries = &both.run, &both.retries
 	}
-	c.ctx, c.began, c.deadline = ctx, began, maxDelay
-	c.tick()
+	r.began = began
 	if deadline, ok := ctx.Deadline(); ok {
-		c.deadline = c.elapsed + min(time.Until(deadline), maxDelay-c.elapsed)
+		elapsed := time.Since(epoch) - began
+		r.Deadline = cmp.Or(elapsed+min(time.Until(deadline), maxDelay-elapsed), -1)
 	}
-	return c
+	return r
 }
 
 // tick reads the clock.
-func (c *call) tick() { c.elapsed = time.Since(epoch) - c.began }
+func (r *run) tick() { r.Elapsed = time.Since(epoch) - r.began }
 
-// release stops the timer and settles with the budget by whatever way the run ends: a decision, a panic or
-// runtime.Goexit.
-func (c *call) release(p *Policy) {
-	if c.timer != nil {
-		c.timer.Stop()
+// ask asks the caller's context whether it has ended.
+func (r *run) ask(ctx context.Context) {
+	switch err := ctx.Err(); {
+	case err == nil:
+		r.Caller = 0
+	case errors.Is(err, context.DeadlineExceeded):
+		r.Caller = DeadlinePassed
+	default:
+		r.Caller = CallerCanceled
 	}
-	c.refund(p)
 }
 
 // refund pays back the token of a retry that did not start or did not return.
-func (c *call) refund(p *Policy) {
-	if c.paid {
-		c.paid = false
+func (r *run) refund(p *Policy) {
+	if r.paid {
+		r.paid = false
 		p.Budget.Refund()
 	}
 }
 
 // left reads the clock and returns what is left of a wait that began when it was read last.
-func (c *call) left(wait time.Duration) time.Duration {
-	since := c.elapsed
-	c.tick()
-	return wait - (c.elapsed - since)
+func (r *run) left(wait time.Duration) time.Duration {
+	since := r.Elapsed
+	r.tick()
+	return wait - (r.Elapsed - since)
 }
 
-// admit returns Waiting without a Delay when the next attempt is to start, Waiting with one when the gate defers it,
-// after which it is to be asked again, and else how the run ended.
-func (c *call) admit(p *Policy) Decision {
-	d := c.over(p, 0)
+// admit makes d Waiting without a Delay if the next attempt may start, Waiting with one if the gate defers it, and otherwise
+// the run's ending.
+func (r *run) admit(ctx context.Context, p *Policy, d *Decision) {
+	r.ask(ctx)
+	p.admit(d, &r.Progress, 0)
 	if p.Gate == nil || d.Status != Waiting {
-		return d
+		return
 	}
-	delay := max(p.Gate(c.ctx), 0)
-	c.tick()
-	return c.over(p, delay)
-}
-
-// over returns how the run is ended by what can change during a wait, for an attempt that would start delay from now:
-// the caller, the TTL and, for a wait that is yet to begin, the caller's deadline. Otherwise it returns Waiting with the
-// delay.
-func (c *call) over(p *Policy, delay time.Duration) Decision {
-	d := c.callerDone()
-	switch {
-	case d.Status != Waiting:
-		return d
-	case p.late(c.elapsed, delay):
-		return Decision{Status: Expired, Reason: TTLElapsed}
-	case delay > 0 && c.tooNear(delay):
-		return Decision{Status: Expired, Reason: DeadlineTooNear}
-	default:
-		return Decision{Status: Waiting, Delay: delay}
+	wait := p.Gate(ctx)
+	if r.again(ctx, p, d); d.Status == Waiting {
+		p.admit(d, &r.Progress, wait)
+		r.gated = d.Status != Waiting
 	}
 }
 
-// attempt makes the next attempt and decides what follows it.
-func (c *call) attempt(p *Policy, fn func(context.Context) error) Decision {
-	started := c.elapsed
-	err := limited(c.attemptContext(), p.AttemptTimeout, fn)
-	if err != nil || p.Observe != nil { // else nobody asks
-		c.tick()
+// again makes a Waiting d the run's ending if a function of the caller's took so long that it is too late now.
+func (r *run) again(ctx context.Context, p *Policy, d *Decision) {
+	r.tick()
+	r.ask(ctx)
+	var now Decision
+	if p.admit(&now, &r.Progress, d.Delay); d.Status == Waiting && now.Status != Waiting {
+		d.end(now.Reason)
 	}
-	return c.decide(p, started, err)
 }
 
-// decide judges the attempt that started at the given time of the run and has just ended with err, records it and
-// tells Observe.
-func (c *call) decide(p *Policy, started time.Duration, err error) Decision {
-	c.paid = false
+// decide makes d what follows the attempt that has just ended with err: it asks the policy, pays, records the attempt and
+// calls Observe. After each function of the caller's it reads the clock again.
+func (r *run) decide(ctx context.Context, p *Policy, d *Decision, err error) {
+	started := r.Elapsed
+	r.paid = false
+	r.Attempt = next(r.Attempt)
 	if err == nil {
-		return Decision{Status: Succeeded}
+		*d = Decision{Status: Succeeded}
+		return
 	}
-	duration := c.elapsed - started
-	class, hint := p.judge(err)
-	d := c.settle(p, class, hint)
-	*c.history.note() = failure{started, duration, d.Delay, err, class}
-	if p.Observe != nil {
-		c.tell(p, d)
+	r.tick()
+	ended := r.Elapsed
+	r.Lasted = ended - started
+	*d = Decision{}
+	if d.Class, d.Hint = p.judge(err); p.Classify != nil {
+		r.tick()
 	}
-	return d
-}
-
-// settle asks the policy, and in the order in which endings go before each other also the caller, the deadline and
-// the budget. The budget is last, so that nothing is charged for a retry that something else forbids.
-func (c *call) settle(p *Policy, class Class, hint time.Duration) Decision {
-	pr := Progress{Attempt: c.number(), Prev: c.prev}
-	d := c.callerDone()
-	if d.Status == Waiting {
-		d = p.verdict(pr, class, hint)
-	}
-	if d.Status == Waiting {
+	r.ask(ctx)
+	if p.open(d, &r.Progress); d.Status == Waiting {
 		u := p.draw()
-		if p.Classify != nil || p.Rand != nil { // which may take their time
-			c.tick()
-		}
 		if p.Rand != nil {
-			if d = c.callerDone(); d.Status != Waiting {
-				return d
-			}
+			r.tick()
+			r.ask(ctx)
+			p.open(d, &r.Progress)
 		}
-		pr.Elapsed = c.elapsed
-		d, c.prev = p.schedule(pr, hint, u)
-	}
-	if d.Status == Waiting && c.tooNear(d.Delay) {
-		return Decision{Status: Expired, Reason: DeadlineTooNear}
-	}
-	if d.Status == Waiting && p.Budget != nil {
-		if c.paid = p.Budget.Withdraw(epoch.Add(c.began + c.elapsed)); !c.paid {
-			return Decision{Status: DeadLettered, Reason: BudgetExhausted}
+		if d.Status == Waiting {
+			p.delay(d, &r.Progress, err, u)
 		}
 	}
-	return d
-}
-
-// callerDone returns the ending of a caller that is cancelled or past its deadline, else Waiting. The clock counts as
-// well as the context, whose own timer may fire a moment late.
-func (c *call) callerDone() Decision {
-	switch err := c.ctx.Err(); {
-	case err == nil && !c.tooNear(0):
-		return Decision{Status: Waiting}
-	case err == nil || errors.Is(err, context.DeadlineExceeded):
-		return Decision{Status: Expired, Reason: DeadlinePassed}
-	default:
-		return Decision{Status: Canceled, Reason: CallerCanceled}
+	if d.Status == Waiting && (p.Budget != nil || p.Pay != nil) {
+		p.spend(ctx, d, epoch.Add(r.began+r.Elapsed))
+		r.paid = d.Status == Waiting
+	}
+	r.Prev, r.Since = d.Backoff, d.Since
+	if p.Pay != nil {
+		r.again(ctx, p, d)
+	}
+	f := failure{started, ended - started, d.Delay, err, d.Class}
+	r.history.note(r.Attempt, f)
+	if p.Observe != nil {
+		p.Observe(ctx, Event{Policy: p.Name, Elapsed: ended, Attempt: f.attempt(r.Attempt, r.start()), Decision: *d})
+		r.again(ctx, p, d)
 	}
 }
 
-// tooNear reports whether a wait from now would end at or after the caller's deadline.
-func (c *call) tooNear(delay time.Duration) bool {
-	return c.deadline < maxDelay && delay >= c.deadline-c.elapsed
-}
-
-// tell tells Observe of the attempt that was noted last and what was decided about it.
-func (c *call) tell(p *Policy, d Decision) {
-	began := c.start()
-	a := c.history.last(began)
-	p.Observe(c.ctx, Event{Policy: p.Name, Elapsed: a.Start.Add(a.Duration).Sub(began), Attempt: a, Decision: d})
-	c.tick()
-}
-
-// end settles with the budget, tells Observe how the run ended, and returns what Do returns. What a cancelled waiter needs
-// of its stack on the way out stays within the first 2 kB too: what is large has a function of its own.
+// end returns what Do returns for the ending d. It does the money and tells Observe.
 //
 //go:noinline
-func (c *call) end(p *Policy, d Decision) error {
-	c.refund(p)
+func (r *run) end(ctx context.Context, p *Policy, d *Decision) error {
+	r.refund(p)
+	failed := r.Attempt
 	if d.Status == Succeeded {
-		p.Budget.Deposit()
+		p.Budget.spend(d, time.Time{})
 		if p.Observe == nil {
 			return nil
 		}
+		failed--
+		r.tick()
 	}
-	failed := c.failed(p, d)
+	o := Outcome{Policy: p.Name, Status: d.Status, Reason: d.Reason, Attempts: r.Attempt, Elapsed: r.Elapsed, Gated: r.gated}
+	var last, err error
+	if failed > 0 {
+		o.History = r.history.attempts(failed, r.start())
+		last = o.History[len(o.History)-1].Err
+	}
+	if d.Status != Succeeded {
+		err = newError(ctx, p, o, last)
+	}
 	if p.Observe != nil {
-		c.tellEnd(p, d, failed)
+		tellEnd(ctx, p, d, o, err)
 	}
-	if d.Status == Succeeded {
-		return nil
-	}
-	return failed
+	return err
 }
 
 // tellEnd tells Observe how the run ended, with a copy of what Do returns.
 //
 //go:noinline
-func (c *call) tellEnd(p *Policy, d Decision, failed *Error) {
-	told := *failed
-	told.History = slices.Clone(failed.History)
-	event := Event{Policy: p.Name, Elapsed: told.Elapsed, Decision: d, Outcome: &told.Outcome}
-	if d.Status != Succeeded {
-		event.Err = &told
+func tellEnd(ctx context.Context, p *Policy, d *Decision, o Outcome, err error) {
+	o.History = slices.Clone(o.History)
+	e := Event{Policy: p.Name, Elapsed: o.Elapsed, Decision: *d, Outcome: &o}
+	if failed, ok := err.(*Error); ok {
+		told := *failed
+		told.Outcome = o
+		e.Outcome, e.Err = &told.Outcome, &told
 	}
-	p.Observe(c.ctx, event)
+	p.Observe(ctx, e)
 }
-
-// failed returns the *Error for the ending d. For a success it is but the Outcome.
-func (c *call) failed(p *Policy, d Decision) *Error {
-	e := new(Error)
-	e.Policy, e.Status, e.Reason = p.Name, d.Status, d.Reason
-	e.Attempts, e.Elapsed = c.history.noted, c.elapsed
-	if c.history.noted > 0 {
-		e.History = c.history.attempts(c.start())
-		e.Last = c.history.at(c.history.noted).err
-	}
-	switch {
-	case d.Status == Succeeded:
-		e.Attempts = c.number()
-	case d.Reason == CallerCanceled:
-		e.Cause = context.Cause(c.ctx)
-	case d.Reason == DeadlinePassed:
-		// The context may not have noticed yet.
-		e.Cause = cmp.Or(context.Cause(c.ctx), context.DeadlineExceeded)
-	}
-	return e
-}
-
-// number returns the number of the attempt that is under way or next.
-func (c *call) number() int { return next(c.history.noted) }
 
 // start returns when the run began by today's wall clock, which may have been set since epoch.
-func (c *call) start() time.Time {
+func (r *run) start() time.Time {
 	now := time.Now()
-	return now.Add(c.began - now.Sub(epoch))
+	return now.Add(r.began - now.Sub(epoch))
 }
 
-// attemptContext returns the caller's context with the number of the attempt that is to start. An unmarked one says 1
-// already.
-func (c *call) attemptContext() context.Context {
-	number := c.number()
-	if number == 1 {
-		if nested(c.ctx) {
-			return &numbered{c.ctx, number}
+// context returns the caller's context with the number of the next attempt. An unmarked one says 1 already.
+func (r *run) context(ctx context.Context) context.Context {
+	if r.Attempt == 0 {
+		if c := numberOf(ctx); c != nil {
+			return &numbered{ctx, 1, c.one}
 		}
-		return c.ctx
+		return ctx
 	}
-	if c.history.retries == nil {
-		c.history.retries = new(retries)
+	if r.history.retries == nil {
+		r.history.retries = new(retries)
 	}
-	return c.history.retries.context(c.ctx, number)
+	return r.history.retries.context(ctx, next(r.Attempt))
 }
 
-// draw returns the u of one delay: chance, where there is jitter.
+// draw returns the u of one delay: a random number if there is jitter.
 func (p *Policy) draw() float64 {
 	switch {
 	case p.jitter() == NoJitter:

@@ -56,7 +56,7 @@ func requireEnd(t *testing.T, err error, want retry.Decision, attempts int) *ret
 	var failed *retry.Error
 	require.ErrorAs(t, err, &failed)
 	require.Same(t, failed, err, "the *Error itself, not wrapped")
-	require.Equal(t, want, retry.Decision{Status: failed.Status, Reason: failed.Reason})
+	require.Equal(t, ending(want), retry.Decision{Status: failed.Status, Reason: failed.Reason})
 	require.Equal(t, attempts, failed.Attempts)
 	require.ErrorIs(t, err, failed.Reason)
 	return failed
@@ -72,6 +72,12 @@ func TestDoSucceeds(t *testing.T) {
 		start := time.Now()
 		require.NoError(t, retry.Do(t.Context(), retry.Policy{}, failTimes(2)))
 		require.Equal(t, 15*sec, time.Since(start))
+	})
+	inBubble(t, "after waits of 1ns, which are waits", func(t *testing.T) {
+		start := time.Now()
+		p := retry.Policy{MaxAttempts: 5, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}}
+		require.NoError(t, retry.Do(t.Context(), p, failTimes(4)))
+		require.Equal(t, 4*time.Nanosecond, time.Since(start))
 	})
 	inBubble(t, "with the last attempt", func(t *testing.T) {
 		start := time.Now()
@@ -105,7 +111,7 @@ func TestDoGivesUp(t *testing.T) {
 		failed := requireEnd(t, err, exhausted, 3)
 		require.Equal(t, 2*sec, time.Since(start), "no wait after the last attempt")
 		require.EqualError(t, failed.Last, "try 3")
-		require.NoError(t, failed.Cause)
+		require.NoError(t, failed.Cause())
 		require.EqualError(t, err, "retry: gave up after 3 attempts in 2s (attempts_exhausted): try 3")
 	})
 	inBubble(t, "at once on a terminal error, whatever attempts are left", func(t *testing.T) {
@@ -142,7 +148,7 @@ func untilDone(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// noContext is what a caller passes who forgot it.
+// noContext is what a caller passes that forgot it.
 var noContext context.Context
 
 func TestDoRefuses(t *testing.T) {
@@ -168,8 +174,8 @@ func TestDoRefuses(t *testing.T) {
 		refused(t, retry.Do(noContext, retry.Policy{TTL: -1}, nil),
 			"retry: Policy.TTL -1ns is negative; Do.ctx <nil> is not a context; Do.fn <nil> is not a function")
 	})
-	t.Run("a policy that does not validate, and does not tell Observe", func(t *testing.T) {
-		p := retry.Policy{TTL: -1, Observe: func(context.Context, retry.Event) { t.Error("told") }}
+	t.Run("a policy that does not validate, and Observe is not called", func(t *testing.T) {
+		p := retry.Policy{TTL: -1, Observe: func(context.Context, retry.Event) { t.Error("observed") }}
 		refused(t, retry.Do(t.Context(), p, failing), "retry: Policy.TTL -1ns is negative")
 	})
 }
@@ -183,7 +189,7 @@ func TestDeadline(t *testing.T) {
 		failed := requireEnd(t, err, tooNear, 1)
 		require.Zero(t, time.Since(start))
 		require.Same(t, errFlaky, failed.Last)
-		require.NoError(t, failed.Cause)
+		require.NoError(t, failed.Cause())
 		require.NotErrorIs(t, err, context.DeadlineExceeded, "the deadline has not passed")
 	})
 	for _, row := range []struct {
@@ -219,7 +225,7 @@ func TestDeadline(t *testing.T) {
 		defer cancel()
 		err := retry.Do(ctx, retry.Policy{}, func(ctx context.Context) error { <-ctx.Done(); return errFlaky })
 		failed := requireEnd(t, err, passed, 1)
-		require.Same(t, why, failed.Cause)
+		require.Same(t, why, failed.Cause())
 		require.ErrorIs(t, err, why)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, errFlaky)
@@ -237,9 +243,9 @@ func TestDeadline(t *testing.T) {
 		ctx := lateContext{t.Context(), time.Now().Add(sec)}
 		err := retry.Do(ctx, atOnce, func(context.Context) error { spend(sec); return errFlaky })
 		failed := requireEnd(t, err, passed, 1)
-		require.Equal(t, context.DeadlineExceeded, failed.Cause)
+		require.Equal(t, context.DeadlineExceeded, failed.Cause())
 	})
-	inBubble(t, "a deadline that no Deadline method tells cuts the wait all the same", func(t *testing.T) {
+	inBubble(t, "a deadline that no Deadline method returns cuts the wait all the same", func(t *testing.T) {
 		inner, cancel := context.WithTimeout(t.Context(), 3*sec/2)
 		defer cancel()
 		start := time.Now()
@@ -272,7 +278,7 @@ func TestCancel(t *testing.T) {
 		failed := requireEnd(t, err, canceled, 1)
 		require.Equal(t, 1234*ms, time.Since(start))
 		require.Equal(t, 1234*ms, failed.Elapsed)
-		require.Same(t, why, failed.Cause)
+		require.Same(t, why, failed.Cause())
 		require.Same(t, errFlaky, failed.Last)
 		require.ErrorIs(t, err, why)
 		require.ErrorIs(t, err, errFlaky)
@@ -313,7 +319,7 @@ func TestCancel(t *testing.T) {
 		}
 	})
 	inBubble(t, "it beats a timer that fires with it", func(t *testing.T) {
-		ctx := silentContext{t.Context(), time.Now().Add(sec)} // cancelled when the timer fires, which wins the select
+		ctx := silentContext{t.Context(), time.Now().Add(sec)} // canceled when the timer fires, which wins the select
 		requireEnd(t, retry.Do(ctx, everySecond(9), failing), canceled, 1)
 	})
 	inBubble(t, "between attempts without a wait it ends the run too", func(t *testing.T) {
@@ -322,13 +328,13 @@ func TestCancel(t *testing.T) {
 		p.Observe = func(context.Context, retry.Event) { cancel() }
 		requireEnd(t, retry.Do(ctx, p, failing), canceled, 1)
 	})
-	inBubble(t, "a context that ends with an error of its own is a cancelled one", func(t *testing.T) {
+	inBubble(t, "a context that ends with an error of its own is a canceled one", func(t *testing.T) {
 		ctx := brokenContext{t.Context()}
 		requireEnd(t, retry.Do(ctx, retry.Policy{}, failing), canceled, 0)
 	})
 }
 
-// silentContext is cancelled at an instant, but does not close Done.
+// silentContext is canceled at an instant, but does not close Done.
 type silentContext struct {
 	context.Context
 	end time.Time
@@ -381,15 +387,29 @@ func TestTTL(t *testing.T) {
 		requireEnd(t, err, tooOld, 1)
 		require.Equal(t, minute, time.Since(start))
 	})
+	inBubble(t, "retries without a wait end with it too", func(t *testing.T) {
+		p := atOnce
+		p.TTL = 5 * sec
+		start := time.Now()
+		requireEnd(t, retry.Do(t.Context(), p, lasting(2*sec, 3*sec, 0, 1)), tooOld, 4)
+		require.Equal(t, 5*sec+1, time.Since(start))
+		p.MaxAttempts = retry.Unlimited
+		start = time.Now()
+		requireEnd(t, retry.Do(t.Context(), p, lasting(6*sec)), tooOld, 1)
+		require.Equal(t, 6*sec, time.Since(start))
+	})
 	inBubble(t, "it counts from the call, what Observe takes included", func(t *testing.T) {
 		p := everySecond(9)
 		p.TTL = 2 * sec
 		p.Observe = func(context.Context, retry.Event) { spend(sec + 1) }
 		start := time.Now()
 		requireEnd(t, retry.Do(t.Context(), p, failing), tooOld, 1)
-		require.Equal(t, 2*sec+2, time.Since(start), "told, found it too late, told: the wait is not begun")
+		require.Equal(t, 2*sec+2, time.Since(start), "observed, found too late, observed: the wait is not begun")
 	})
 	for name, slow := range map[string]func(*retry.Policy, func()){
+		"Pay": func(p *retry.Policy, f func()) {
+			p.Pay = func(context.Context, retry.Decision) bool { f(); return true }
+		},
 		"Classify": func(p *retry.Policy, f func()) { p.Classify = func(error) retry.Class { f(); return retry.Unknown } },
 		"Rand":     func(p *retry.Policy, f func()) { p.Rand = func() float64 { f(); return 0.5 } },
 		"Observe":  func(p *retry.Policy, f func()) { p.Observe = func(context.Context, retry.Event) { f() } },
@@ -555,7 +575,7 @@ func TestGate(t *testing.T) {
 		p.Gate = func(context.Context) time.Duration { cancel(); return 0 }
 		requireEnd(t, retry.Do(ctx, p, failing), canceled, 0)
 	})
-	inBubble(t, "is not asked for a caller who is done", func(t *testing.T) {
+	inBubble(t, "is not asked for a caller that is done", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		p := everySecond(3)
@@ -583,142 +603,6 @@ func TestGate(t *testing.T) {
 		requireEnd(t, retry.Do(context.WithValue(t.Context(), key{}, "v"), p, failing), disabled, 1)
 		require.Equal(t, 1, asked)
 	})
-}
-
-func TestAttemptContext(t *testing.T) {
-	timeout := func(d time.Duration) retry.Policy {
-		p := everySecond(2)
-		p.AttemptTimeout = d
-		return p
-	}
-	inBubble(t, "has the attempt's deadline and its cause", func(t *testing.T) {
-		err := retry.Do(t.Context(), timeout(3*sec), func(ctx context.Context) error {
-			deadline, ok := ctx.Deadline()
-			require.True(t, ok)
-			require.Equal(t, 3*sec, time.Until(deadline))
-			<-ctx.Done()
-			require.Zero(t, time.Until(deadline))
-			require.Equal(t, context.DeadlineExceeded, ctx.Err())
-			require.Equal(t, retry.ErrAttemptTimeout, context.Cause(ctx))
-			return context.Cause(ctx)
-		})
-		requireEnd(t, err, exhausted, 2)
-		require.ErrorIs(t, err, retry.ErrAttemptTimeout)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.EqualError(t, err, "retry: gave up after 2 attempts in 7s (attempts_exhausted): retry: attempt timeout")
-	})
-	inBubble(t, "has the caller's deadline where that is earlier, and its cause", func(t *testing.T) {
-		why := errors.New("enough")
-		for _, callers := range []time.Duration{sec, 3 * sec} { // earlier, and at the same instant
-			ctx, cancel := context.WithTimeoutCause(t.Context(), callers, why)
-			defer cancel()
-			start := time.Now()
-			err := retry.Do(ctx, timeout(3*sec), func(ctx context.Context) error {
-				<-ctx.Done()
-				require.Same(t, why, context.Cause(ctx))
-				return ctx.Err()
-			})
-			requireEnd(t, err, passed, 1)
-			require.Equal(t, callers, time.Since(start))
-		}
-	})
-	inBubble(t, "is cancelled when its attempt ends", func(t *testing.T) {
-		for _, callers := range []time.Duration{hour, sec} {
-			ctx, cancel := context.WithTimeout(t.Context(), callers)
-			defer cancel()
-			var kept context.Context
-			require.NoError(t, retry.Do(ctx, timeout(minute), func(ctx context.Context) error { kept = ctx; return nil }))
-			require.Equal(t, context.Canceled, kept.Err())
-			require.NoError(t, ctx.Err())
-		}
-	})
-	inBubble(t, "is the caller's own for a first attempt without a timeout", func(t *testing.T) {
-		require.NoError(t, retry.Do(t.Context(), retry.Policy{}, func(ctx context.Context) error {
-			require.Same(t, t.Context(), ctx)
-			return nil
-		}))
-	})
-	inBubble(t, "is alive for a retry without a timeout, and passes on values", func(t *testing.T) {
-		type key struct{}
-		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
-		defer cancel()
-		var kept context.Context
-		require.NoError(t, retry.Do(ctx, atOnce, func(ctx context.Context) error {
-			kept = ctx
-			if retry.AttemptNumber(ctx) < 3 {
-				return errFlaky
-			}
-			return nil
-		}))
-		require.NoError(t, kept.Err())
-		require.Equal(t, "v", kept.Value(key{}))
-		child, stop := context.WithCancel(kept)
-		defer stop()
-		cancel()
-		require.Error(t, child.Err())
-	})
-	inBubble(t, "a timeout is cooperative: an fn that ignores it is waited for", func(t *testing.T) {
-		start := time.Now()
-		require.NoError(t, retry.Do(t.Context(), timeout(sec), func(context.Context) error { spend(hour); return nil }))
-		require.Equal(t, hour, time.Since(start))
-	})
-	inBubble(t, "the longest timeout does not overflow", func(t *testing.T) {
-		require.NoError(t, retry.Do(t.Context(), timeout(longest), func(ctx context.Context) error { return ctx.Err() }))
-	})
-	inBubble(t, "a timeout applies to a disabled policy", func(t *testing.T) {
-		p := retry.Policy{Disabled: true, AttemptTimeout: sec}
-		start := time.Now()
-		requireEnd(t, retry.Do(t.Context(), p, untilDone), disabled, 1)
-		require.Equal(t, sec, time.Since(start))
-	})
-	t.Run("ErrAttemptTimeout is a timeout by every convention", func(t *testing.T) {
-		require.ErrorIs(t, retry.ErrAttemptTimeout, context.DeadlineExceeded)
-		var timeout interface{ Timeout() bool }
-		require.ErrorAs(t, retry.ErrAttemptTimeout, &timeout)
-		require.True(t, timeout.Timeout())
-		require.NotErrorIs(t, retry.ErrAttemptTimeout, context.Canceled)
-	})
-}
-
-func TestAttemptNumber(t *testing.T) {
-	t.Run("is 1 where no run has marked the context", func(t *testing.T) {
-		require.Equal(t, 1, retry.AttemptNumber(t.Context()))
-		require.Equal(t, 1, retry.AttemptNumber(noContext))
-	})
-	for _, timeout := range []time.Duration{0, sec} {
-		inBubble(t, fmt.Sprintf("counts from 1, with an attempt timeout of %v", timeout), func(t *testing.T) {
-			p := atOnce
-			p.AttemptTimeout = timeout
-			p.MaxAttempts = 12
-			var numbers []int
-			var contexts []context.Context
-			_ = retry.Do(t.Context(), p, func(ctx context.Context) error {
-				child, cancel := context.WithCancel(ctx)
-				defer cancel()
-				require.Equal(t, retry.AttemptNumber(ctx), retry.AttemptNumber(child))
-				numbers = append(numbers, retry.AttemptNumber(ctx))
-				contexts = append(contexts, ctx)
-				return errFlaky
-			})
-			require.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, numbers)
-			for i, ctx := range contexts {
-				require.Equal(t, i+1, retry.AttemptNumber(ctx), "a context that was kept keeps its number")
-			}
-		})
-		inBubble(t, fmt.Sprintf("a nested run counts from 1 again, with an attempt timeout of %v", timeout), func(t *testing.T) {
-			inner, outer := atOnce, atOnce
-			inner.MaxAttempts, outer.MaxAttempts = 2, 3
-			inner.AttemptTimeout = timeout
-			var numbers [][2]int
-			_ = retry.Do(t.Context(), outer, func(octx context.Context) error {
-				return retry.Do(octx, inner, func(ictx context.Context) error {
-					numbers = append(numbers, [2]int{retry.AttemptNumber(octx), retry.AttemptNumber(ictx)})
-					return errFlaky
-				})
-			})
-			require.Equal(t, [][2]int{{1, 1}, {1, 2}, {2, 1}, {2, 2}, {3, 1}, {3, 2}}, numbers)
-		})
-	}
 }
 
 func TestNestedRuns(t *testing.T) {
@@ -784,7 +668,7 @@ func TestDoValue(t *testing.T) {
 		requireEnd(t, err, exhausted, 5)
 		require.Equal(t, 5, value)
 	})
-	inBubble(t, "returns the zero value where nothing was attempted", func(t *testing.T) {
+	inBubble(t, "returns the zero value if nothing was attempted", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		value, err := retry.DoValue(ctx, atOnce, func(context.Context) (int, error) { return 7, nil })
@@ -814,10 +698,10 @@ func TestWrap(t *testing.T) {
 func TestPanicAndGoexitPassThrough(t *testing.T) {
 	inBubble(t, "a panic in any attempt is the caller's", func(t *testing.T) {
 		for n := 1; n <= 5; n++ {
-			told := 0
+			seen := 0
 			p := everySecond(9)
 			p.Observe = func(_ context.Context, e retry.Event) {
-				told++
+				seen++
 				require.Nil(t, e.Outcome, "nothing is reported as an end")
 			}
 			require.PanicsWithValue(t, "boom", func() {
@@ -828,7 +712,7 @@ func TestPanicAndGoexitPassThrough(t *testing.T) {
 					return errFlaky
 				})
 			})
-			require.Equal(t, n-1, told)
+			require.Equal(t, n-1, seen)
 		}
 	})
 	inBubble(t, "a panic ends the attempt's context", func(t *testing.T) {
@@ -1024,7 +908,7 @@ func FuzzDo(f *testing.F) {
 		for i, e := range events[:failures] {
 			require.Nil(t, e.Outcome)
 			require.Equal(t, i+1, e.Attempt.Number)
-			require.Equal(t, i < failures-1 || err == nil, e.Decision.Status == retry.Waiting, "a retry is announced exactly where one follows")
+			require.Equal(t, i < failures-1 || err == nil, e.Decision.Status == retry.Waiting, "a retry is announced if and only if one follows")
 		}
 		require.Len(t, last.Outcome.History, min(failures, 64))
 		if err == nil {
@@ -1033,7 +917,7 @@ func FuzzDo(f *testing.F) {
 			failed := requireEnd(t, err, last.Decision, calls)
 			require.Equal(t, *last.Outcome, failed.Outcome)
 			require.Equal(t, failed, last.Err)
-			require.Equal(t, stopped, failed.Status == retry.Canceled, "a cancelled caller is Canceled and never dead-lettered")
+			require.Equal(t, stopped, failed.Status == retry.Canceled, "a canceled caller is Canceled and never dead-lettered")
 			require.Equal(t, off && !stopped, failed.Status == retry.Failed, "a disabled policy fails and never dead-letters")
 			if p.MaxAttempts > 0 {
 				require.LessOrEqual(t, calls, p.MaxAttempts)
@@ -1047,36 +931,4 @@ func FuzzDo(f *testing.F) {
 			require.InDelta(t, min(before-float64(calls-1)+gained, 100), p.Budget.Tokens(), 1e-9, "each retry cost one token")
 		}
 	})
-}
-
-// asked is a context that counts how often it was asked for Done.
-type asked struct {
-	context.Context
-	times int
-}
-
-func (a *asked) Done() <-chan struct{} {
-	a.times++
-	return a.Context.Done()
-}
-
-func TestDoneIsAskedForOnceAWait(t *testing.T) {
-	for _, row := range []struct {
-		name   string
-		policy retry.Policy
-		want   int
-	}{
-		{"two waits", retry.Policy{MaxAttempts: 3}, 2},
-		{"no waits", retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{0, 0}}}, 0},
-		{"one of two", retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{time.Second, 0}}}, 1},
-		{"one attempt", retry.Policy{MaxAttempts: 1}, 0},
-		{"a wait that the TTL forbids", retry.Policy{TTL: time.Second}, 0},
-		{"a wait that the budget forbids", retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Initial: -1})}, 0},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			ctx := &asked{Context: t.Context()}
-			require.Error(t, retry.Do(ctx, row.policy, func(context.Context) error { return errFlaky }), row.name)
-			require.Equal(t, row.want, ctx.times, row.name)
-		})
-	}
 }

@@ -1,75 +1,51 @@
-// Package retry tries again: it decides whether a failed call is worth another attempt, how long to wait before it, and
-// when to stop, and it records how each run ended.
+// Package retry decides whether a failed call is worth another attempt, how long to wait before it and when to stop, and
+// records how each run ended.
 //
-//	err := retry.Do(ctx, retry.Policy{}, func(ctx context.Context) error {
+//	err := retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
 //		return charge(ctx, card)
 //	})
 //
 // # One decision
 //
-// A [Policy] is plain data. [Policy.Decide] is a pure function of it: given the attempt that just ended, its error and a
-// number u in [0,1) for the jitter, it returns a [Decision]: wait that long, or end with this [Status] for this [Reason].
-// [Do] is a thin shell around it that calls, decides and waits in the caller's goroutine. Delays come from [Backoff],
-// which is pure as well, so they can be tested without a clock, and what Do does in time can be tested to the
-// nanosecond with testing/synctest.
+// A [Policy] is plain data. [Policy.Decide] is a pure function of it: given the progress of a run, the error of an attempt
+// and a number u in [0,1) for the jitter, it returns a [Decision]: wait that long, or end with this [Status] for this
+// [Reason]. [Do] is a thin shell that calls, decides and waits in the caller's goroutine. Delays come from [Backoff], which
+// is pure as well, so both can be tested without a clock, and Do to the nanosecond with testing/synctest.
 //
-// The zero Policy makes 8 attempts with waits of 5s, 10s, 20s, 40s, 1m20s, 2m40s and 5m20s between them. That is a
-// schedule for deliveries; a call that somebody waits for wants a shorter one:
-//
-//	retry.Policy{
-//		MaxAttempts:    4,
-//		Backoff:        retry.Backoff{Base: 50 * time.Millisecond, Cap: time.Second, Jitter: retry.FullJitter},
-//		AttemptTimeout: 2 * time.Second,
-//		TTL:            10 * time.Second,
-//	}
+// [Inline] is for a call that a caller waits for: 4 attempts within a second. The zero Policy is a schedule for deliveries:
+// 8 attempts with waits of 5s, 10s, 20s, 40s, 1m20s, 2m40s and 5m20s between them.
 //
 // # What is retried
 //
-// Every error is, but for context.Canceled while the caller's context lives: somebody gave the work up. An attempt's own
-// timeout is retried like any error, and so is the failure of a nested run. A panic is not caught. To say otherwise, in the order of precedence:
+// Every error is, except context.Canceled while the caller's context lives: the work was abandoned. An attempt's own timeout
+// is retried like any error, and so is the failure of a nested run. A panic is not caught. To change this, in the order of
+// precedence:
 //
-//   - mark an error where it arises: [Permanent], [Transient], [After];
-//   - classify errors in the policy: Policy.Classify, with [RetryOn], [StopOn], [RetryIf], [StopIf], [FirstOf], and
-//     [Otherwise] to turn "retry unless told" into "stop unless told".
+//   - mark an error where it arises: [Permanent], [Transient], [After], [Ambiguous];
+//   - classify errors in the policy: Policy.Classify, with [RetryOn], [StopOn], [RetryIf], [StopIf], [FirstOf] and
+//     [Otherwise].
 //
-// A value is never judged: a result that is not an error is a result.
+// Only errors are judged: a value is a result, whatever it says.
 //
 // # How a run ends
 //
-// A run ends in exactly one way. Do returns nil exactly where fn returned nil, and otherwise one [*Error], whose
-// [Outcome] says which. What errors.Is says of it:
+// Do returns nil if and only if fn returned nil; otherwise it returns one [*Error], whose [Outcome] has one of these
+// endings. If several apply, it is the first in the order CallerCanceled, DeadlinePassed, RetriesDisabled, TerminalError,
+// AttemptsExhausted, HintTooLong, TTLElapsed, DeadlineTooNear, BudgetExhausted.
 //
-//	Status        Reason              errors.Is(err, Reason)   context.Canceled   context.DeadlineExceeded
-//	DeadLettered  TerminalError       yes                      if Last does       if Last does
-//	DeadLettered  AttemptsExhausted   yes                      if Last does       if Last does
-//	DeadLettered  BudgetExhausted     yes                      if Last does       if Last does
-//	Expired       TTLElapsed          yes                      if Last does       if Last does
-//	Expired       DeadlinePassed      yes                      if Last/Cause do   yes
-//	Expired       DeadlineTooNear     yes                      if Last does       if Last does
-//	Expired       HintTooLong         yes                      if Last does       if Last does
-//	Failed        RetriesDisabled     yes                      if Last does       if Last does
-//	Canceled      CallerCanceled      yes                      yes                if Last/Cause do
+//	Status        Reason              context.Canceled   context.DeadlineExceeded
+//	DeadLettered  TerminalError       if Last does       if Last does
+//	DeadLettered  AttemptsExhausted   if Last does       if Last does
+//	DeadLettered  BudgetExhausted     if Last does       if Last does
+//	Expired       TTLElapsed          if Last does       if Last does
+//	Expired       DeadlinePassed      if Last/Cause do   yes
+//	Expired       DeadlineTooNear     if Last does       if Last does
+//	Expired       HintTooLong         if Last does       if Last does
+//	Failed        RetriesDisabled     if Last does       if Last does
+//	Canceled      CallerCanceled      yes                if Last/Cause do
 //
-// For every ending errors.Is and errors.As reach the last error, Error.Last. For CallerCanceled and DeadlinePassed they
-// reach context.Cause of the caller's context as well, Error.Cause. No other Reason matches, not even one inside the
-// error of a nested run.
+// The last two columns are what errors.Is reports. It also matches the Reason, and no other, not even one in the error of a
+// nested run. errors.Is and errors.As reach Error.Last, and Error.Cause for CallerCanceled and DeadlinePassed.
 //
-// Several endings can apply at once. The first of these is reported: success, CallerCanceled, DeadlinePassed,
-// RetriesDisabled, TerminalError, AttemptsExhausted, HintTooLong, TTLElapsed, DeadlineTooNear, BudgetExhausted.
-//
-// # Time
-//
-// Do never waits for what it knows to be too late: a wait that would end at or after the caller's deadline is not begun,
-// nor one after which the TTL forbids the attempt. The TTL bounds when an attempt may start; it cuts none that is under
-// way. AttemptTimeout ends an attempt's context, which is cooperative: an fn that ignores its context is waited for.
-//
-// # Storms
-//
-// A [Budget] bounds the share of calls that are retries, over all runs that share it, and a Gate keeps attempts away from
-// a peer that is known to be down. Neither ever delays a caller for a token: a refused retry ends the run at once.
-//
-// # Beyond this package
-//
-// The package imports the standard library only, starts no goroutine, logs nothing and has no state but that of a
-// Budget. Policy.Observe is told of every failed attempt and every end.
+// The package imports the standard library only, starts no goroutine, logs nothing and has no state but that of a Budget.
 package retry

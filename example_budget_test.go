@@ -36,91 +36,59 @@ func ExampleNewBudget() {
 // With Trickle a client whose calls all fail may still try again now and then, so that it sees the service come back.
 func ExampleNewBudget_trickle() {
 	budget := retry.NewBudget(retry.BudgetConfig{Initial: -1, Trickle: time.Minute})
+	retryNow := retry.Decision{Status: retry.Waiting}
 	now := time.Now()
-	fmt.Println("at first:", budget.Withdraw(now))
+	fmt.Println("at first:", budget.Spend(retryNow, now))
 	later := now.Add(10 * time.Minute)
-	fmt.Println("ten minutes later:", budget.Withdraw(later))
-	fmt.Println("and once more:", budget.Withdraw(later)) // idle periods are not saved
+	fmt.Println("ten minutes later:", budget.Spend(retryNow, later))
+	fmt.Println("and once more:", budget.Spend(retryNow, later)) // idle periods are not saved
 	// Output:
-	// at first: false
-	// ten minutes later: true
-	// and once more: false
+	// at first: dead_letter (budget_exhausted)
+	// ten minutes later: waiting_retry 0s
+	// and once more: dead_letter (budget_exhausted)
 }
 
-// A simulation brings its own clock: created and the times of Withdraw are its own, and nothing else tells the time.
+// A simulation has its own clock: created and the times that Spend takes are times of that clock, and no other is read.
 func ExampleNewBudgetAt() {
 	start := time.Unix(0, 0)
 	budget := retry.NewBudgetAt(retry.BudgetConfig{Initial: -1, Trickle: time.Minute}, start)
-	fmt.Println("after 59s:", budget.Withdraw(start.Add(59*time.Second)))
-	fmt.Println("after 60s:", budget.Withdraw(start.Add(60*time.Second)))
+	retryNow := retry.Decision{Status: retry.Waiting}
+	fmt.Println("after 59s:", budget.Spend(retryNow, start.Add(59*time.Second)))
+	fmt.Println("after 60s:", budget.Spend(retryNow, start.Add(60*time.Second)))
 	// Output:
-	// after 59s: false
-	// after 60s: true
+	// after 59s: dead_letter (budget_exhausted)
+	// after 60s: waiting_retry 0s
 }
 
-// A shell of one's own settles with a budget as Do does: it takes a token for each retry, before the wait; gives it
-// back where the retry does not happen; and deposits once where the call succeeds. Here it retries what a queue sends
-// again.
-func ExampleBudget_Withdraw() {
-	budget := retry.NewBudget(retry.BudgetConfig{Initial: 2})
-	deliver := func(send func() error, stopping bool) string {
-		if send() == nil {
-			budget.Deposit()
-			return "delivered"
-		}
-		if !budget.Withdraw(time.Now()) {
-			return "given up"
-		}
-		if stopping { // while it waits for the retry
-			budget.Refund()
-			return "left to the next process"
-		}
-		if send() == nil {
-			budget.Deposit()
-			return "delivered by a retry"
-		}
-		return "failed twice"
-	}
-	up := func() error { return nil }
-	down := func() error { return errors.New("connection refused") }
-	for _, message := range []struct {
-		send     func() error
-		stopping bool
-	}{{up, false}, {down, true}, {down, false}, {down, false}, {down, false}} {
-		fmt.Printf("%s, %.1f tokens\n", deliver(message.send, message.stopping), budget.Tokens())
-	}
-	// Output:
-	// delivered, 2.1 tokens
-	// left to the next process, 2.1 tokens
-	// failed twice, 1.1 tokens
-	// failed twice, 0.1 tokens
-	// given up, 0.1 tokens
-}
-
-// Ten successes pay for one retry.
-func ExampleBudget_Deposit() {
+// A shell of your own calls Spend with each decision before it waits, as Do does. Ten successes pay for one retry.
+func ExampleBudget_Spend() {
 	budget := retry.NewBudget(retry.BudgetConfig{Initial: -1})
+	success, wait := retry.Decision{Status: retry.Succeeded}, retry.Decision{Status: retry.Waiting, Delay: time.Second}
 	for range 9 {
-		budget.Deposit()
+		budget.Spend(success, time.Now())
 	}
-	fmt.Println(budget.Tokens(), budget.Withdraw(time.Now()))
-	budget.Deposit()
-	fmt.Println(budget.Tokens(), budget.Withdraw(time.Now()))
+	fmt.Println(budget.Tokens(), budget.Spend(wait, time.Now()))
+	budget.Spend(success, time.Now())
+	fmt.Println(budget.Tokens(), budget.Spend(wait, time.Now()))
 	// Output:
-	// 0.9 false
-	// 1 true
+	// 0.9 dead_letter (budget_exhausted)
+	// 1 waiting_retry 1s
 }
 
 // A retry that was paid for and did not happen is paid back.
 func ExampleBudget_Refund() {
 	budget := retry.NewBudget(retry.BudgetConfig{Initial: 3})
 	ctx, cancel := context.WithCancel(context.Background())
+	d := budget.Spend(retry.Decision{Status: retry.Waiting, Delay: time.Minute}, time.Now())
+	fmt.Println(d, "with", budget.Tokens(), "tokens left")
 	cancel() // the caller gives up while the retry waits
-	if budget.Withdraw(time.Now()) && ctx.Err() != nil {
+	if ctx.Err() != nil {
 		budget.Refund()
 	}
 	fmt.Println(budget.Tokens())
-	// Output: 3
+	// Output:
+	// waiting_retry 1m with 2 tokens left
+	// 3
 }
 
 // Tokens is a gauge for dashboards and alerts: a budget that stays near 0 belongs to a service that is down.
@@ -163,18 +131,17 @@ func ExampleBudgets_For() {
 	// 0 2
 }
 
-// With maxKeys 2 a third key takes a place. A budget that is full goes without a loss; Forgotten counts the others,
-// and if it grows, maxKeys is too small.
+// With maxKeys 2 a third key takes the place of one that was not asked for lately. Forgotten counts the evicted budgets
+// that were not full. If it grows, maxKeys is too small.
 func ExampleBudgets_Forgotten() {
 	budgets := retry.NewBudgets(retry.BudgetConfig{Burst: 5, Initial: 5}, 2)
-	budgets.For("a").Withdraw(time.Now())
-	budgets.For("b")
-	budgets.For("c") // b is full and goes
+	budgets.For("a")
+	budgets.For("b").Spend(retry.Decision{Status: retry.Waiting}, time.Now())
+	budgets.For("c") // takes the place of a, which was full
 	fmt.Println(budgets.Len(), "keys,", budgets.Forgotten(), "forgotten")
-	budgets.For("c").Withdraw(time.Now())
-	budgets.For("d") // none is full
-	fmt.Println(budgets.Len(), "keys,", budgets.Forgotten(), "forgotten")
+	budgets.For("d") // takes the place of b
+	fmt.Println(budgets.Len(), "keys,", budgets.Forgotten(), "forgotten;", budgets.For("d").Tokens(), "tokens, as b had")
 	// Output:
 	// 2 keys, 0 forgotten
-	// 2 keys, 1 forgotten
+	// 2 keys, 1 forgotten; 4 tokens, as b had
 }

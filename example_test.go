@@ -114,7 +114,7 @@ func ExamplePermanent() {
 
 func ExampleTransient() {
 	p := quick
-	p.Classify = retry.Otherwise(retry.Terminal) // stop unless told
+	p.Classify = retry.Otherwise(retry.Terminal) // stop unless marked
 	err := retry.Do(context.Background(), p, func(ctx context.Context) error {
 		fmt.Println("attempt", retry.AttemptNumber(ctx))
 		return retry.Transient(errors.New("leader changed"))
@@ -129,11 +129,42 @@ func ExampleTransient() {
 
 func ExampleAfter() {
 	busy := retry.After(30*time.Second, errors.New("429 Too Many Requests")) // as its Retry-After says
-	fmt.Println(retry.Policy{}.Decide(retry.Progress{Attempt: 1}, busy, 0).Delay)
-	fmt.Println(retry.Policy{MaxHint: 10 * time.Second}.Decide(retry.Progress{Attempt: 1}, busy, 0).Reason)
+	fmt.Println(retry.Policy{}.Decide(retry.Progress{Attempt: 1}, busy, 0))
+	fmt.Println(retry.Policy{MaxHint: 10 * time.Second}.Decide(retry.Progress{Attempt: 1}, busy, 0))
 	// Output:
-	// 30s
-	// hint_too_long
+	// waiting_retry 30s
+	// expired (hint_too_long)
+}
+
+// An answer to COMMIT is lost: the transaction may have taken effect, so that no run around it may repeat it.
+func ExampleAmbiguous() {
+	transfer := func(ctx context.Context) error {
+		return retry.Do(ctx, quick, func(context.Context) error {
+			fmt.Println("transfer")
+			return retry.Ambiguous(errors.New("commit: connection reset"))
+		})
+	}
+	err := retry.Do(context.Background(), quick, transfer)
+	fmt.Println(errors.Is(err, retry.TerminalError), err)
+	// Output:
+	// transfer
+	// true commit: connection reset
+}
+
+// A shell that limits attempts itself says so as Do does.
+func ExampleTimedOut() {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Millisecond, retry.ErrAttemptTimeout)
+	defer cancel()
+	<-ctx.Done()
+	err := fmt.Errorf("read: %w", ctx.Err())
+	if context.Cause(ctx) == retry.ErrAttemptTimeout {
+		err = retry.TimedOut(err)
+	}
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, retry.ErrAttemptTimeout), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled))
+	// Output:
+	// attempt timeout: read: context deadline exceeded
+	// true true false
 }
 
 func ExampleFirstOf() {
@@ -144,12 +175,13 @@ func ExampleFirstOf() {
 		retry.Otherwise(retry.Terminal),
 	)}
 	for _, err := range []error{fmt.Errorf("order 7: %w", errInvalid), &net.DNSError{IsTimeout: true}, errors.New("?")} {
-		fmt.Println(p.Decide(retry.Progress{Attempt: 1}, err, 0).Status)
+		class, _ := p.Judge(err)
+		fmt.Println(class)
 	}
 	// Output:
-	// dead_letter
-	// waiting_retry
-	// dead_letter
+	// terminal
+	// retryable
+	// terminal
 }
 
 func ExampleRetryOn() {
@@ -185,14 +217,117 @@ func ExampleOtherwise() {
 func ExamplePolicy_Decide() {
 	p := retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Second}, TTL: time.Minute}
 	failure := errors.New("busy")
-	fmt.Println(p.Decide(retry.Progress{Attempt: 2, Elapsed: 5 * time.Second}, failure, 0) ==
-		retry.Decision{Status: retry.Waiting, Delay: 2 * time.Second})
-	fmt.Println(p.Decide(retry.Progress{Attempt: 2, Elapsed: time.Minute}, failure, 0).Reason)
-	fmt.Println(p.Decide(retry.Progress{Attempt: 3}, failure, 0).Reason)
+	fmt.Println(p.Decide(retry.Progress{Attempt: 2, Elapsed: 5 * time.Second}, failure, 0))
+	fmt.Println(p.Decide(retry.Progress{Attempt: 2, Elapsed: time.Minute}, failure, 0))
+	fmt.Println(p.Decide(retry.Progress{Attempt: 3}, failure, 0))
 	// Output:
-	// true
-	// ttl_elapsed
-	// attempts_exhausted
+	// waiting_retry 2s
+	// expired (ttl_elapsed)
+	// dead_letter (attempts_exhausted)
+}
+
+// Judge is the question whether an error is worth another attempt, without a run.
+func ExamplePolicy_Judge() {
+	p := retry.Policy{Classify: retry.StopOn(io.ErrClosedPipe)}
+	fmt.Println(p.Judge(fmt.Errorf("write: %w", io.ErrClosedPipe)))
+	fmt.Println(p.Judge(retry.After(30*time.Second, errors.New("503"))))
+	fmt.Println(p.Judge(nil))
+	// Output:
+	// terminal 0s
+	// retryable 30s
+	// unknown 0s
+}
+
+// Spend is the last question before a wait: may this retry be made at all?
+func ExamplePolicy_Spend() {
+	p := retry.Policy{
+		Budget: retry.NewBudget(retry.BudgetConfig{Initial: 1}),
+		Pay:    func(context.Context, retry.Decision) bool { fmt.Println("close the failed response"); return true },
+	}
+	for range 2 {
+		d := p.Decide(retry.Progress{Attempt: 1}, errors.New("503"), 0)
+		fmt.Println(p.Spend(context.Background(), d, time.Now()))
+	}
+	// Output:
+	// close the failed response
+	// waiting_retry 5s
+	// dead_letter (budget_exhausted)
+}
+
+func ExamplePolicy_Effective() {
+	p := retry.Policy{Backoff: retry.Backoff{Jitter: retry.RatioJitter}}.Effective()
+	fmt.Println(p.MaxAttempts, p.Mode, p.Base, p.Factor, p.Cap, p.JitterRatio, p.MaxHint)
+	// Output: 8 exponential 5s 2 1h0m0s 0.2 1h0m0s
+}
+
+// A client whose callers wait has a schedule of its own for a policy that names none.
+func ExamplePolicy_OrSchedule() {
+	fmt.Println(retry.Policy{Name: "search", TTL: time.Second}.OrSchedule(retry.Inline()))
+	fmt.Println(retry.Policy{Name: "report", MaxAttempts: 3}.OrSchedule(retry.Inline()))
+	// Output:
+	// search: 4 attempts, exponential 50ms ×2, cap 1s, full jitter, TTL 1s: 50ms 100ms 200ms (0s to 350ms in all)
+	// report: 3 attempts, exponential 5s ×2, cap 1h: 5s 10s (15s in all)
+}
+
+func ExamplePolicy_Schedule() {
+	for attempt, delay := range retry.Standard().Schedule(nil) {
+		fmt.Println(attempt, delay)
+	}
+	// Output:
+	// 1 1m0s
+	// 2 30m0s
+	// 3 3h0m0s
+}
+
+// A delay that no formula says: at once after a reset, otherwise what the backoff says.
+func ExamplePolicy_wait() {
+	errReset := errors.New("connection reset")
+	p := retry.Policy{Wait: func(attempt int, err error, computed time.Duration) time.Duration {
+		if attempt == 1 && errors.Is(err, errReset) {
+			return 0
+		}
+		return computed
+	}}
+	fmt.Println(p.Decide(retry.Progress{Attempt: 1}, errReset, 0))
+	fmt.Println(p.Decide(retry.Progress{Attempt: 2}, errReset, 0))
+	fmt.Println(p.Decide(retry.Progress{Attempt: 1}, errors.New("no route to host"), 0))
+	// Output:
+	// waiting_retry 0s
+	// waiting_retry 10s
+	// waiting_retry 5s
+}
+
+// A loop that keeps a connection up: what was up for a minute starts attempts and delays anew.
+func ExamplePolicy_resetAfter() {
+	p := retry.Policy{MaxAttempts: 3, ResetAfter: time.Minute}
+	lost := errors.New("connection lost")
+	short := p.Decide(retry.Progress{Attempt: 3, Lasted: time.Second}, lost, 0)
+	long := p.Decide(retry.Progress{Attempt: 3, Lasted: time.Hour}, lost, 0)
+	fmt.Println(short)
+	fmt.Println(long)
+	// Output:
+	// dead_letter (attempts_exhausted)
+	// waiting_retry 5s
+}
+
+// A shell other than Do returns the same errors.
+func ExampleNewError() {
+	o := retry.Outcome{Policy: "orders", Status: retry.Expired, Reason: retry.HintTooLong, Attempts: 2, Elapsed: time.Second}
+	err := retry.NewError(context.Background(), retry.Policy{}, o, retry.After(2*time.Hour, errors.New("503")))
+	fmt.Println(err)
+	fmt.Println("come back in", err.Hint())
+	// Output:
+	// retry: orders: gave up after 2 attempts in 1s (hint_too_long: 2h is above MaxHint 1h): 503
+	// come back in 2h0m0s
+}
+
+// A type with a policy of its own reports its bad fields and the policy's alike.
+func ExampleFieldErrors() {
+	var bad retry.FieldErrors
+	bad.Add("mailer", "Options.Workers", -1, "is negative")
+	bad.Append(retry.Policy{TTL: -time.Second}.Validate())
+	fmt.Println(bad.Err())
+	// Output: mailer: Options.Workers -1 is negative; retry: Policy.TTL -1s is negative
 }
 
 func ExamplePolicy_Validate() {
@@ -234,24 +369,29 @@ func ExamplePolicy_String() {
 	// 12 attempts, exponential 10s ×2, cap 30m: 10s 20s 40s 1m20s 2m40s 5m20s 10m40s 21m20s 30m 30m 30m (2h12m30s in all)
 }
 
+func ExampleInline() {
+	fmt.Println(retry.Inline())
+	// Output: inline: 4 attempts, exponential 50ms ×2, cap 1s, full jitter: 50ms 100ms 200ms (0s to 350ms in all)
+}
+
 func ExampleAggressive() {
 	fmt.Println(retry.Aggressive())
-	// Output: 4 attempts, list: 10s 1m 5m (6m10s in all)
+	// Output: aggressive: 4 attempts, list: 10s 1m 5m (6m10s in all)
 }
 
 func ExampleStandard() {
 	fmt.Println(retry.Standard())
-	// Output: 4 attempts, list: 1m 30m 3h (3h31m in all)
+	// Output: standard: 4 attempts, list: 1m 30m 3h (3h31m in all)
 }
 
 func ExamplePatient() {
 	fmt.Println(retry.Patient())
-	// Output: 4 attempts, list: 5m 1h 6h (7h5m in all)
+	// Output: patient: 4 attempts, list: 5m 1h 6h (7h5m in all)
 }
 
 func ExampleCautious() {
 	fmt.Println(retry.Cautious())
-	// Output: 6 attempts, list: 1m 10m 1h 4h 12h (17h11m in all)
+	// Output: cautious: 6 attempts, list: 1m 10m 1h 4h 12h (17h11m in all)
 }
 
 func ExampleBackoff_Delay() {
@@ -331,8 +471,8 @@ func ExampleEvent() {
 	// profile succeeded after 3 attempts
 }
 
-// A circuit breaker as a gate: while it is open, attempts stay away; where that would take longer than the TTL allows,
-// the run ends at once.
+// A circuit breaker as a gate: while it is open, attempts stay away. If that would take longer than the TTL allows, the run
+// ends at once.
 func ExamplePolicy_gate() {
 	openFor := time.Hour
 	p := quick

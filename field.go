@@ -1,52 +1,86 @@
 package retry
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 )
 
-// FieldError is one bad field of a Policy or Backoff: what Validate found, in parts. Find it with errors.As.
+// FieldError is one bad field: what the Validate of a type of this module has found, in parts. Find it with errors.As.
 type FieldError struct {
-	Field string // with its type: "Policy.Cap"
-	Value string // as the user would write it: "1s"
-	Rule  string // the rule that it breaks: "is below Base 5s"
+	Package string // of the type; empty means "retry"
+	Field   string // with its type: "Policy.Cap"
+	Value   string // as the user would write it: "1s"
+	Rule    string // the rule that it breaks: "is below Base 5s"
 }
 
 // Error returns "retry: Policy.Cap 1s is below Base 5s".
-func (e *FieldError) Error() string { return "retry: " + e.text() }
+func (e *FieldError) Error() string {
+	return oneLine(cmp.Or(e.Package, "retry") + ": " + e.Field + " " + e.Value + " " + e.Rule)
+}
 
-func (e *FieldError) text() string { return e.Field + " " + e.Value + " " + e.Rule }
+// FieldErrors collects all bad fields of one value, each of them a *FieldError. It is for Validate methods.
+type FieldErrors []error
 
-// fieldErrors are all bad fields of one value; it is an error where there is one at least.
-type fieldErrors []error
-
-// add notes a bad field. Each item of rule after the first is a value that the rule names.
-func (bad *fieldErrors) add(owner, field string, value any, rule string, named ...any) {
+// Add notes that a field of a type of package pkg breaks rule. field begins with the type, as in "Transport.Base". named
+// are values that complete the rule: Add(pkg, field, v, "is above", limit). Durations are printed as the user would write
+// them.
+func (bad *FieldErrors) Add(pkg, field string, value any, rule string, named ...any) {
 	for _, v := range named {
 		rule += " " + printed(v)
 	}
-	*bad = append(*bad, &FieldError{Field: owner + "." + field, Value: printed(value), Rule: rule})
+	*bad = append(*bad, &FieldError{Package: pkg, Field: field, Value: printed(value), Rule: rule})
 }
 
-func (bad fieldErrors) err() error {
+// negative notes that a field of package retry is negative, if it is.
+func (bad *FieldErrors) negative(owner, field string, d time.Duration) {
+	if d < 0 {
+		bad.Add("", owner+"."+field, d, "is negative")
+	}
+}
+
+// Append adds the bad fields in err, which another Validate returned. Append(nil) does nothing.
+func (bad *FieldErrors) Append(err error) {
+	switch e := err.(type) {
+	case nil:
+	case FieldErrors:
+		*bad = append(*bad, e...)
+	default:
+		*bad = append(*bad, err)
+	}
+}
+
+// Err returns bad, or nil if it is empty.
+func (bad FieldErrors) Err() error {
 	if len(bad) == 0 {
 		return nil
 	}
 	return bad
 }
 
-// Error returns one line: "retry: Policy.MaxAttempts -2 is below -1; Policy.Cap 1s is below Base 5s".
-func (bad fieldErrors) Error() string {
-	texts := make([]string, len(bad))
+// Error returns one line: "retry: Policy.MaxAttempts -2 is below -1, which is Unlimited; Policy.TTL -1s is negative".
+// The package is repeated only if it changes.
+func (bad FieldErrors) Error() string {
+	texts, last := make([]string, len(bad)), ""
 	for i, err := range bad {
-		texts[i] = err.(*FieldError).text()
+		texts[i] = oneLine(err.Error())
+		var e *FieldError
+		pkg := ""
+		if errors.As(err, &e) {
+			pkg = cmp.Or(e.Package, "retry") + ": "
+		}
+		if pkg == last {
+			texts[i] = strings.TrimPrefix(texts[i], pkg)
+		}
+		last = pkg
 	}
-	return "retry: " + strings.Join(texts, "; ")
+	return strings.Join(texts, "; ")
 }
 
-// Unwrap returns each FieldError.
-func (bad fieldErrors) Unwrap() []error { return bad }
+// Unwrap returns each bad field.
+func (bad FieldErrors) Unwrap() []error { return bad }
 
 func printed(v any) string {
 	if d, ok := v.(time.Duration); ok {
@@ -54,5 +88,3 @@ func printed(v any) string {
 	}
 	return fmt.Sprint(v)
 }
-
-func indexed(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }

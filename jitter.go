@@ -28,18 +28,18 @@ func (j JitterMode) String() string {
 	return name(int(j), "JitterMode", "none", "full", "equal", "ratio", "decorrelated")
 }
 
-func (b *Backoff) checkJitter(owner string, bad fieldErrors) fieldErrors {
+func (b *Backoff) checkJitter(owner string, bad FieldErrors) FieldErrors {
 	switch {
 	case b.Jitter > DecorrelatedJitter:
-		bad.add(owner, "Jitter", uint8(b.Jitter), "is not one of NoJitter, FullJitter, EqualJitter, RatioJitter and DecorrelatedJitter")
+		bad.Add("", owner+".Jitter", uint8(b.Jitter), "is not one of NoJitter, FullJitter, EqualJitter, RatioJitter and DecorrelatedJitter")
 	case b.Jitter == DecorrelatedJitter && b.mode() != Exponential:
-		bad.add(owner, "Jitter", b.Jitter, "goes with Exponential only, not with", b.mode())
+		bad.Add("", owner+".Jitter", b.Jitter, "goes with Exponential only, not with", b.mode())
 	}
 	if b.JitterRatio != 0 && b.Jitter != RatioJitter {
-		bad.add(owner, "JitterRatio", b.JitterRatio, "is set without RatioJitter")
+		bad.Add("", owner+".JitterRatio", b.JitterRatio, "is set without RatioJitter")
 	}
 	if b.JitterRatio != 0 && !(b.JitterRatio > 0 && b.JitterRatio <= 1) { // so that NaN is refused too
-		bad.add(owner, "JitterRatio", b.JitterRatio, "is outside (0,1]")
+		bad.Add("", owner+".JitterRatio", b.JitterRatio, "is outside (0,1]")
 	}
 	return bad
 }
@@ -78,18 +78,10 @@ func (b *Backoff) window(attempt int, prev time.Duration) (lo, hi time.Duration)
 		if prev <= 0 {
 			prev = base
 		}
-		return base, max(base, tripled(prev, limit))
+		return base, max(base, times(prev, 3, limit))
 	default:
 		return delay, delay
 	}
-}
-
-// tripled returns min(3·d, limit) for a positive d.
-func tripled(d, limit time.Duration) time.Duration {
-	if d > limit/3 {
-		return limit
-	}
-	return 3 * d
 }
 
 // within returns the point u of a range of the given width ≥ 0: u·width, truncated. It is below width wherever width

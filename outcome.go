@@ -3,8 +3,7 @@ package retry
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
+	"strconv"
 	"time"
 )
 
@@ -15,15 +14,31 @@ type Attempt struct {
 	Duration time.Duration
 	Class    Class         // the class that was acted on: Retryable or Terminal
 	Err      error         // what fn returned
-	Delay    time.Duration // the wait decided on after it, even if that was cut short; 0 where none was, or by jitter
+	Delay    time.Duration // the wait decided on after it, even if that was cut short; 0 if none was
 }
+
+// String returns one line: "attempt 1 failed after 50ms (retryable): dial tcp ...; wait 100ms".
+func (a Attempt) String() string {
+	s := "attempt " + strconv.Itoa(a.Number) + " failed after " + rounded(a.Duration).String() + " (" + a.Class.String() + ")"
+	if a.Err != nil {
+		s += ": " + a.Err.Error()
+	}
+	if a.Delay > 0 {
+		s += "; wait " + compact(a.Delay)
+	}
+	return oneLine(s)
+}
+
+// MarshalText returns the text of String, so that a log as JSON shows the error.
+func (a Attempt) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // Outcome is the record of a run: how it ended, after how many attempts, and which of them failed.
 type Outcome struct {
 	Policy   string // Policy.Name
 	Status   Status // any but Waiting
-	Reason   Reason // zero where Status is Succeeded
-	Attempts int    // attempts made, a successful last one included; 0 where none was
+	Reason   Reason // zero if Status is Succeeded
+	Gated    bool   // a deferral of Policy.Gate ended the run
+	Attempts int    // attempts made, a successful last one included; 0 if there was none
 	Elapsed  time.Duration
 	// History holds the failed attempts in order: the first one and the newest 63, so that a run of any length
 	// holds bounded memory. It is the receiver's own copy.
@@ -36,60 +51,113 @@ func (o Outcome) String() string {
 	return d.String() + " after " + counted(o.Attempts) + " in " + rounded(o.Elapsed).String()
 }
 
-// Event is what Policy.Observe is told: N failed attempts and the end of their run make N+1 events. An attempt that
-// succeeds is told by the final event alone. The last failure of a run is told twice, as an attempt and as the end; an
-// Outcome that is not nil marks the end.
+// Event is what Policy.Observe is called with: N failed attempts and the end of their run make N+1 events. An attempt that
+// succeeds appears in the final event alone, and the last failure of a run as an attempt and as the end.
 type Event struct {
-	// Policy is Policy.Name.
-	Policy string
-	// Elapsed is the time from the start of the run to the end of Attempt; in the final event it is that of Outcome.
-	Elapsed time.Duration
-	// Attempt is the attempt that failed. It is zero in the final event.
-	Attempt Attempt
-	// Decision is what was decided about that attempt; in the final event it is how the run ended. Where it is
-	// Waiting, nothing then known forbade the retry: only a cancelled caller, the clock or a gate can still end
-	// the run during the wait.
+	Policy  string        // Policy.Name
+	Elapsed time.Duration // from the start of the run to the end of Attempt; in the final event that of Outcome
+	Attempt Attempt       // the attempt that failed; zero in the final event
+	// Decision is what was decided about the attempt; in the final event it is how the run ended. If it is Waiting,
+	// nothing then known forbade the retry: only a canceled caller, the clock or a gate can still end the run during
+	// the wait.
 	Decision Decision
-	// Outcome is the record of the run in the final event, and nil before it.
-	Outcome *Outcome
-	// Err is in the final event what Do returns, in a copy: an *Error, or nil after a success.
-	Err error
+	Outcome  *Outcome // the record of the run in the final event, and nil before it
+	Err      error    // in the final event what Do returns, in a copy: an *Error, or nil after a success
 }
 
 // Error is what Do returns on every failure of a run. errors.Is and errors.As reach its Reason, the last error and
 // the cause; the table in the package documentation says which answers hold for which ending.
 type Error struct {
 	Outcome
-	// Last is what fn returned last, marks and wrapping included. Nil where no attempt was made.
+	// Last is what fn returned last, marks and wrapping included. Nil if no attempt was made.
 	Last error
-	// Cause is context.Cause of the caller's context for CallerCanceled and DeadlinePassed, else nil.
-	Cause error
+
+	ctx     context.Context // the caller's, if it has ended, for Cause
+	maxHint time.Duration   // the policy's, for HintTooLong
+}
+
+// NewError returns the *Error of a run under p that ended with outcome o, last being the error of its last attempt. It is
+// for shells other than Do. ctx is the caller's context.
+func NewError(ctx context.Context, p Policy, o Outcome, last error) *Error {
+	return newError(ctx, &p, o, last)
+}
+
+func newError(ctx context.Context, p *Policy, o Outcome, last error) *Error {
+	e := &Error{Outcome: o, Last: last}
+	switch {
+	case o.Reason == CallerCanceled, o.Reason == DeadlinePassed && ctx.Err() != nil: // which may lag behind the clock
+		e.ctx = ctx
+	case o.Reason == HintTooLong:
+		e.maxHint = p.maxHint()
+	}
+	return e
+}
+
+// Cause returns context.Cause of the caller's context for CallerCanceled and DeadlinePassed, and nil for any other
+// ending.
+func (e *Error) Cause() error {
+	var cause error
+	switch {
+	case e == nil || e.Reason != CallerCanceled && e.Reason != DeadlinePassed:
+		return nil
+	case e.ctx != nil:
+		cause = context.Cause(e.ctx)
+	}
+	if cause == nil && e.Reason == DeadlinePassed {
+		cause = context.DeadlineExceeded
+	}
+	return cause
+}
+
+// Hint returns how long the last error asked to wait (see After), for a caller that comes back later by itself, as after
+// HintTooLong. 0 means that it did not ask.
+func (e *Error) Hint() time.Duration {
+	if e == nil || e.Last == nil {
+		return 0
+	}
+	var f finding
+	f.walk(e.Last, scope{})
+	return f.hint
 }
 
 // Error returns one line: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted): dial tcp ...". The policy's
-// name, where it has one, follows "retry: "; the cause stands in for the last error where there is none.
+// name, if it has one, follows "retry: "; the cause stands in for the last error if there is none. A terminal error of a
+// first attempt was not given up, so the text is its own.
 func (e *Error) Error() string {
 	if e == nil {
 		return "<nil>"
 	}
-	var b strings.Builder
-	b.WriteString("retry: ")
+	last := e.Last
+	if last == nil {
+		last = e.Cause()
+	}
+	if e.Reason == TerminalError && e.Attempts == 1 && last != nil {
+		return oneLine(last.Error())
+	}
+	s := "retry: "
 	if e.Policy != "" {
-		b.WriteString(e.Policy + ": ")
+		s += e.Policy + ": "
 	}
-	b.WriteString("gave up after " + counted(e.Attempts) + " in " + rounded(e.Elapsed).String() + " (" + e.Reason.Error() + ")")
-	switch {
-	case e.Last != nil:
-		b.WriteString(": " + e.Last.Error())
-	case e.Cause != nil:
-		b.WriteString(": " + e.Cause.Error())
+	s += "gave up after " + counted(e.Attempts) + " in " + rounded(e.Elapsed).String() + " (" + e.Reason.Error()
+	if hint := e.Hint(); e.Reason == HintTooLong && hint > 0 {
+		s += ": " + compact(hint) + " is above MaxHint " + compact(e.maxHint)
 	}
-	return oneLine(b.String())
+	if e.Gated {
+		s += ", deferred by Gate"
+	}
+	s += ")"
+	if last != nil {
+		s += ": " + last.Error()
+	}
+	return oneLine(s)
 }
 
-// Unwrap returns the Reason, Last and Cause, as far as they are set. For a Last or Cause that carries a Reason of its own,
-// as a nested run's *Error does, it returns a stand-in that answers errors.Is and errors.As for all of it but that: a
-// Reason is asked about this run only.
+// MarshalText returns the text of Error.
+func (e *Error) MarshalText() ([]byte, error) { return []byte(e.Error()), nil }
+
+// Unwrap returns the Reason, Last and Cause, as far as they are set. If Last or Cause holds a Reason or a mark of its own,
+// as a nested run's *Error does, a stand-in answers errors.Is and errors.As for everything in it but those: a Reason is
+// asked about this run only, and a mark belongs to its run.
 func (e *Error) Unwrap() []error {
 	if e == nil {
 		return nil
@@ -98,7 +166,7 @@ func (e *Error) Unwrap() []error {
 	if e.Reason != 0 {
 		parts = append(parts, e.Reason)
 	}
-	for _, err := range []error{e.Last, e.Cause} {
+	for _, err := range [...]error{e.Last, e.Cause()} {
 		if err != nil {
 			parts = append(parts, shielded(err))
 		}
@@ -106,7 +174,7 @@ func (e *Error) Unwrap() []error {
 	return parts
 }
 
-// Is reports that CallerCanceled is a context.Canceled and DeadlinePassed a context.DeadlineExceeded, also where the
+// Is reports that CallerCanceled is a context.Canceled and DeadlinePassed a context.DeadlineExceeded, also if the
 // caller's context has a cause of its own.
 func (e *Error) Is(target error) bool {
 	switch {
@@ -119,9 +187,8 @@ func (e *Error) Is(target error) bool {
 	}
 }
 
-// Timeout reports whether the run ended because time ran out: the caller's deadline has passed, or the last error says of
-// itself that it is a timeout, as a net.Error does. So the Timeout of a *url.Error around e gives what it gives without
-// retries.
+// Timeout reports whether the run ended because time ran out: the caller's deadline has passed, or the last error is a
+// timeout, as that of a net.Error. So the Timeout of a *url.Error around e is what it would be without retries.
 func (e *Error) Timeout() bool {
 	if e == nil {
 		return false
@@ -130,16 +197,17 @@ func (e *Error) Timeout() bool {
 	return e.Reason == DeadlinePassed || errors.As(e.Last, &last) && last.Timeout()
 }
 
-// shielded returns err, behind a shield where it carries a Reason.
+// shielded returns err, behind a shield if it carries a Reason or a mark.
 func shielded(err error) error {
 	var reason Reason
-	if errors.As(err, &reason) {
+	var m *mark
+	if errors.As(err, &reason) || errors.As(err, &m) {
 		return shield{err}
 	}
 	return err
 }
 
-// shield answers for an error inside without showing its Reasons. It has no Unwrap on purpose.
+// shield answers for an error inside without its Reasons and marks. It has no Unwrap on purpose.
 type shield struct{ inside error }
 
 func (s shield) Error() string { return s.inside.Error() }
@@ -152,119 +220,9 @@ func (s shield) Is(target error) bool {
 }
 
 func (s shield) As(target any) bool {
-	if _, ok := target.(*Reason); ok {
+	switch target.(type) {
+	case *Reason, **mark, *own:
 		return false
 	}
 	return errors.As(s.inside, target)
-}
-
-// rounded drops the digits that nobody reads: below a millisecond from 1s on, below a microsecond from 1ms on.
-func rounded(d time.Duration) time.Duration {
-	switch {
-	case d >= time.Second:
-		return d.Round(time.Millisecond)
-	case d >= time.Millisecond:
-		return d.Round(time.Microsecond)
-	default:
-		return d
-	}
-}
-
-// kept is how many failed attempts a history holds: the first and the newest 63.
-const (
-	kept      = 64
-	maxNewest = kept - 1
-)
-
-// failure is an Attempt without what its place in the history tells.
-type failure struct {
-	start    time.Duration // since the run began
-	duration time.Duration
-	delay    time.Duration
-	err      error
-	class    Class
-}
-
-// fill makes a the attempt with the given number, of a run that began at the given time.
-func (f *failure) fill(a *Attempt, number int, began time.Time) {
-	a.Number, a.Start, a.Duration = number, began.Add(f.start), f.duration
-	a.Class, a.Err, a.Delay = f.class, f.err, f.delay
-}
-
-// history is what is kept of the failures of one run.
-type history struct {
-	noted   int // how many there were
-	first   failure
-	retries *retries // nil before the first retry
-}
-
-// retries is what a run needs from its first retry on, with room for three: most runs that succeed at all need no
-// more.
-type retries struct {
-	contexts [3]numbered
-	more     *[8]numbered // for those who do: the contexts of eight retries, anew for the next eight
-	failures [3]failure
-	newest   []failure // a ring of the failures from the second on, 63 at most; begins as failures
-}
-
-// context returns ctx with the number of an attempt, which is 2 at first and then one more each time.
-func (r *retries) context(ctx context.Context, number int) context.Context {
-	i := number - 2
-	if i < len(r.contexts) {
-		r.contexts[i] = numbered{ctx, number}
-		return &r.contexts[i]
-	}
-	if i = (i - len(r.contexts)) % len(r.more); i == 0 {
-		r.more = new([8]numbered)
-	}
-	r.more[i] = numbered{ctx, number}
-	return &r.more[i]
-}
-
-// note returns the place of one more failure.
-func (h *history) note() *failure {
-	h.noted = next(h.noted)
-	if h.noted == 1 {
-		return &h.first
-	}
-	r := h.retries
-	switch have := len(r.newest); {
-	case h.noted == 2:
-		r.newest = r.failures[:1]
-	case have == maxNewest:
-		// The oldest makes room.
-	case have == cap(r.newest):
-		r.newest = slices.Grow(r.newest, min(2*have, maxNewest-have))[:have+1]
-	default:
-		r.newest = r.newest[:have+1]
-	}
-	return r.at(h.noted)
-}
-
-// at returns the failure with the given number, from 2, which must be kept still.
-func (r *retries) at(number int) *failure { return &r.newest[(number-2)%maxNewest] }
-
-// at returns the failure with the given number, from 1, which must be kept still.
-func (h *history) at(number int) *failure {
-	if number == 1 {
-		return &h.first
-	}
-	return h.retries.at(number)
-}
-
-// last returns the last failure as an Attempt of a run that began at the given time.
-func (h *history) last(began time.Time) (a Attempt) {
-	h.at(h.noted).fill(&a, h.noted, began)
-	return a
-}
-
-// attempts returns all kept failures in order, of which there is one at least.
-func (h *history) attempts(began time.Time) []Attempt {
-	list := make([]Attempt, min(h.noted, kept))
-	h.first.fill(&list[0], 1, began)
-	for i := 1; i < len(list); i++ {
-		number := h.noted - len(list) + 1 + i
-		h.retries.at(number).fill(&list[i], number, began)
-	}
-	return list
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +32,7 @@ func TestErrorsIs(t *testing.T) {
 		cause            bool // errors.Is(err, context.Cause(ctx))
 	}{
 		{name: "TerminalError", fn: func(context.Context) error { return retry.Permanent(errFlaky) }, want: terminal},
-		{name: "TerminalError after a cancelled call", fn: func(context.Context) error { return context.Canceled }, want: terminal, canceled: true},
+		{name: "TerminalError after a canceled call", fn: func(context.Context) error { return context.Canceled }, want: terminal, canceled: true},
 		{name: "AttemptsExhausted", policy: everySecond(2), fn: failing, want: exhausted},
 		{name: "AttemptsExhausted after an attempt timeout", policy: retry.Policy{MaxAttempts: 1, AttemptTimeout: sec}, fn: timedOut,
 			want: exhausted, deadlineExceeded: true},
@@ -78,7 +80,7 @@ func TestErrorsIs(t *testing.T) {
 			require.Equal(t, row.deadlineExceeded, errors.Is(err, context.DeadlineExceeded))
 			require.Equal(t, row.deadlineExceeded, failed.Timeout())
 			require.Equal(t, row.cause, errors.Is(err, why))
-			require.Equal(t, row.cause, failed.Cause != nil)
+			require.Equal(t, row.cause, failed.Cause() != nil)
 		})
 	}
 }
@@ -105,16 +107,38 @@ func TestErrorText(t *testing.T) {
 			"retry: gave up after 3 attempts in 1.2s (attempts_exhausted): dial tcp: refused"},
 		{retry.Error{Outcome: outcome(1, 0, retry.RetriesDisabled), Last: io.EOF}, "retry: gave up after 1 attempt in 0s (retries_disabled): EOF"},
 		{retry.Error{Outcome: named, Last: io.EOF}, "retry: invoice-email: gave up after 2 attempts in 1s (terminal_error): EOF"},
-		{retry.Error{Outcome: outcome(0, 0, retry.CallerCanceled), Cause: io.EOF}, "retry: gave up after 0 attempts in 0s (caller_canceled): EOF"},
+		{*retry.NewError(canceledBy(io.EOF), retry.Policy{}, outcome(0, 0, retry.CallerCanceled), nil), "retry: gave up after 0 attempts in 0s (caller_canceled): EOF"},
 		{retry.Error{Outcome: outcome(0, 0, retry.TTLElapsed)}, "retry: gave up after 0 attempts in 0s (ttl_elapsed)"},
 		{retry.Error{Outcome: outcome(1, 0, retry.TerminalError), Last: errors.Join(io.EOF, errors.New("a\r\nb\rc"))},
-			"retry: gave up after 1 attempt in 0s (terminal_error): EOF; a; b; c"},
-		{retry.Error{Outcome: outcome(1, 1234567891*time.Nanosecond, retry.TerminalError), Last: io.EOF},
-			"retry: gave up after 1 attempt in 1.235s (terminal_error): EOF"},
-		{retry.Error{Outcome: outcome(1, 1234567*time.Nanosecond, retry.TerminalError), Last: io.EOF},
-			"retry: gave up after 1 attempt in 1.235ms (terminal_error): EOF"},
-		{retry.Error{Outcome: outcome(1, 123456*time.Nanosecond, retry.TerminalError), Last: io.EOF},
-			"retry: gave up after 1 attempt in 123.456µs (terminal_error): EOF"},
+			"EOF; a; b; c"},
+		{retry.Error{Outcome: named, Last: errors.New("a\u2028b\u2029c\u0085d\ve\ff\r\n\n\u2028g")},
+			"retry: invoice-email: gave up after 2 attempts in 1s (terminal_error): a; b; c; d; e; f; g"},
+		{retry.Error{Outcome: named, Last: errors.New("NUL \x00, red \x1b[31m, DEL \x7f, CSI \u009b31m, BEL \a, \ttab")},
+			"retry: invoice-email: gave up after 2 attempts in 1s (terminal_error): NUL \uFFFD, red \uFFFD[31m, DEL \uFFFD, CSI \uFFFD31m, BEL \uFFFD, \ttab"},
+		{retry.Error{Outcome: named, Last: errors.New("bad \xff UTF-8, 'quotes', \\x1b as text, é €")},
+			"retry: invoice-email: gave up after 2 attempts in 1s (terminal_error): bad \uFFFD UTF-8, 'quotes', \\x1b as text, é €"},
+		{retry.Error{Outcome: retry.Outcome{Policy: "a\nb", Attempts: 2, Reason: retry.TTLElapsed}, Last: errors.New("\nx\n")},
+			"retry: a; b: gave up after 2 attempts in 0s (ttl_elapsed): ; x"},
+		{retry.Error{Outcome: outcome(1, 0, retry.TerminalError), Last: errors.New("\x1b]0;title\a")}, "\uFFFD]0;title\uFFFD"},
+		{retry.Error{Outcome: outcome(1, 0, retry.TerminalError)}, "retry: gave up after 1 attempt in 0s (terminal_error)"},
+		{retry.Error{Outcome: outcome(2, sec, retry.TerminalError), Last: io.EOF}, "retry: gave up after 2 attempts in 1s (terminal_error): EOF"},
+		{retry.Error{Outcome: retry.Outcome{Policy: "orders", Attempts: 1, Reason: retry.TerminalError}, Last: io.EOF}, "EOF"},
+		{*retry.NewError(context.Background(), retry.Policy{}, outcome(1, 0, retry.HintTooLong), retry.After(2*hour, io.EOF)),
+			"retry: gave up after 1 attempt in 0s (hint_too_long: 2h is above MaxHint 1h): EOF"},
+		{*retry.NewError(context.Background(), retry.Policy{MaxHint: 90 * sec}, outcome(2, sec, retry.HintTooLong), fmt.Errorf("x: %w", retry.After(minute+hour, io.EOF))),
+			"retry: gave up after 2 attempts in 1s (hint_too_long: 1h1m is above MaxHint 1m30s): x: EOF"},
+		{*retry.NewError(context.Background(), retry.Policy{}, outcome(2, sec, retry.TTLElapsed), retry.After(2*hour, io.EOF)),
+			"retry: gave up after 2 attempts in 1s (ttl_elapsed): EOF"},
+		{*retry.NewError(context.Background(), retry.Policy{}, gated(outcome(0, 0, retry.TTLElapsed)), nil),
+			"retry: gave up after 0 attempts in 0s (ttl_elapsed, deferred by Gate)"},
+		{*retry.NewError(context.Background(), retry.Policy{}, gated(outcome(2, sec, retry.DeadlineTooNear)), io.EOF),
+			"retry: gave up after 2 attempts in 1s (deadline_too_near, deferred by Gate): EOF"},
+		{retry.Error{Outcome: outcome(1, 1234567891, retry.RetriesDisabled), Last: io.EOF},
+			"retry: gave up after 1 attempt in 1.235s (retries_disabled): EOF"},
+		{retry.Error{Outcome: outcome(1, 1234567, retry.RetriesDisabled), Last: io.EOF},
+			"retry: gave up after 1 attempt in 1.235ms (retries_disabled): EOF"},
+		{retry.Error{Outcome: outcome(1, 123456, retry.RetriesDisabled), Last: io.EOF},
+			"retry: gave up after 1 attempt in 123.456µs (retries_disabled): EOF"},
 	} {
 		t.Run(row.want, func(t *testing.T) { require.EqualError(t, &row.err, row.want) })
 	}
@@ -122,8 +146,183 @@ func TestErrorText(t *testing.T) {
 		err := retry.Do(t.Context(), retry.Policy{}, func(context.Context) error {
 			return fmt.Errorf("charge card 7: %w", retry.Permanent(errors.New("expired")))
 		})
-		require.Contains(t, err.Error(), "(terminal_error): charge card 7: expired")
+		require.EqualError(t, err, "charge card 7: expired")
 	})
+}
+
+func gated(o retry.Outcome) retry.Outcome { o.Gated = true; return o }
+
+func TestAttemptText(t *testing.T) {
+	for _, row := range []struct {
+		attempt retry.Attempt
+		want    string
+	}{
+		{retry.Attempt{Number: 1, Duration: 50 * ms, Class: retry.Retryable, Err: errors.New("dial tcp: refused"), Delay: 100 * ms},
+			"attempt 1 failed after 50ms (retryable): dial tcp: refused; wait 100ms"},
+		{retry.Attempt{Number: 9, Duration: 1234567891, Class: retry.Terminal, Err: errors.New("a\nb\x1b"), Delay: 0},
+			"attempt 9 failed after 1.235s (terminal): a; b\uFFFD"},
+		{retry.Attempt{Number: 2, Class: retry.Retryable, Delay: hour}, "attempt 2 failed after 0s (retryable); wait 1h"},
+	} {
+		require.Equal(t, row.want, row.attempt.String())
+		text, err := row.attempt.MarshalText()
+		require.NoError(t, err)
+		require.Equal(t, row.want, string(text))
+	}
+}
+
+func TestHintOfAnEnding(t *testing.T) {
+	inBubble(t, "HintTooLong says the hint and MaxHint, and lets a caller read the hint", func(t *testing.T) {
+		p := retry.Policy{MaxHint: minute}
+		err := retry.Do(t.Context(), p, func(context.Context) error { return fmt.Errorf("busy: %w", retry.After(2*hour, io.EOF)) })
+		failed := requireEnd(t, err, tooLong, 1)
+		require.Equal(t, 2*hour, failed.Hint())
+		require.EqualError(t, err, "retry: gave up after 1 attempt in 0s (hint_too_long: 2h is above MaxHint 1m): busy: EOF")
+	})
+	inBubble(t, "any ending lets a caller read the hint", func(t *testing.T) {
+		err := retry.Do(t.Context(), everySecond(1), failsWith(retry.After(7*sec, io.EOF)))
+		require.Equal(t, 7*sec, requireEnd(t, err, exhausted, 1).Hint())
+	})
+	require.Equal(t, 9*sec, (&retry.Error{Last: multi{io.EOF, retry.After(9*sec, io.EOF)}}).Hint(), "as Judge finds it")
+	require.Zero(t, (&retry.Error{Last: io.EOF}).Hint())
+	require.Zero(t, (&retry.Error{Last: runOf(retry.After(9*sec, io.EOF))}).Hint(), "a nested run's hint is not this one's")
+	require.Zero(t, (&retry.Error{}).Hint())
+	require.Zero(t, (*retry.Error)(nil).Hint())
+}
+
+func TestGatedEndings(t *testing.T) {
+	defers := func(after int, d time.Duration) func(context.Context) time.Duration {
+		asked := 0
+		return func(context.Context) time.Duration {
+			if asked++; asked > after {
+				return d
+			}
+			return 0
+		}
+	}
+	for _, row := range []struct {
+		name     string
+		policy   retry.Policy
+		deadline time.Duration
+		want     retry.Decision
+		attempts int
+		gated    bool
+	}{
+		{"a deferral past the TTL, before the first attempt", retry.Policy{TTL: minute, Gate: defers(0, hour)}, 0, tooOld, 0, true},
+		{"a deferral past the deadline, before the first attempt", retry.Policy{Gate: defers(0, hour)}, minute, tooNear, 0, true},
+		{"a deferral past the TTL, before a retry", retry.Policy{TTL: minute, Gate: defers(1, hour)}, 0, tooOld, 1, true},
+		{"a second deferral past the TTL", retry.Policy{TTL: minute, Gate: defers(0, 40*sec)}, 0, tooOld, 0, true},
+		{"a TTL that the next wait does not fit in", retry.Policy{TTL: sec, Gate: defers(9, 0)}, 0, tooOld, 1, false},
+		{"a gate that itself takes longer than the TTL", retry.Policy{TTL: sec,
+			Gate: func(context.Context) time.Duration { spend(minute); return 0 }}, 0, tooOld, 0, false},
+		{"a gate that itself takes longer than the TTL, and defers", retry.Policy{TTL: sec,
+			Gate: func(context.Context) time.Duration { spend(minute); return hour }}, 0, tooOld, 0, false},
+		{"a gate in which the deadline passes", retry.Policy{
+			Gate: func(context.Context) time.Duration { spend(minute); return hour }}, minute, passed, 0, false},
+		{"a gate that lets all pass", retry.Policy{MaxAttempts: 1, Gate: defers(9, 0)}, 0, exhausted, 1, false},
+	} {
+		inBubble(t, row.name, func(t *testing.T) {
+			ctx := t.Context()
+			if row.deadline > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, row.deadline)
+				defer cancel()
+			}
+			var last retry.Outcome
+			row.policy.Observe = func(_ context.Context, e retry.Event) {
+				if e.Outcome != nil {
+					last = *e.Outcome
+				}
+			}
+			failed := requireEnd(t, retry.Do(ctx, row.policy, failing), row.want, row.attempts)
+			require.Equal(t, row.gated, failed.Gated)
+			require.Equal(t, row.gated, last.Gated)
+			require.Equal(t, row.gated, strings.Contains(failed.Error(), ", deferred by Gate)"))
+		})
+	}
+	inBubble(t, "a caller that gives up during a deferral", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(sec, cancel)
+		require.False(t, requireEnd(t, retry.Do(ctx, retry.Policy{Gate: defers(0, hour)}, failing), canceled, 0).Gated)
+	})
+	inBubble(t, "a success after a deferral", func(t *testing.T) {
+		var last retry.Outcome
+		p := retry.Policy{Gate: defers(0, 0), Observe: func(_ context.Context, e retry.Event) { last = *e.Outcome }}
+		asked := 0
+		p.Gate = func(context.Context) time.Duration {
+			if asked++; asked == 1 {
+				return minute
+			}
+			return 0
+		}
+		require.NoError(t, retry.Do(t.Context(), p, failTimes(0)))
+		require.Equal(t, retry.Outcome{Status: retry.Succeeded, Attempts: 1, Elapsed: minute}, last)
+	})
+}
+
+func TestNewError(t *testing.T) {
+	ended := func(status retry.Status, reason retry.Reason) retry.Outcome {
+		return retry.Outcome{Status: status, Reason: reason, Attempts: 2, Elapsed: sec, History: []retry.Attempt{{Number: 1, Err: io.EOF}}}
+	}
+	t.Run("it is what Do returns", func(t *testing.T) {
+		for _, p := range []retry.Policy{everySecond(2), {MaxAttempts: 2, MaxHint: minute, Name: "named"}} {
+			for _, fail := range []error{errFlaky, retry.Permanent(errFlaky), retry.After(2*minute, errFlaky), retry.After(2*hour, errFlaky)} {
+				inBubble(t, fail.Error(), func(t *testing.T) {
+					failed := must[*retry.Error](t, retry.Do(t.Context(), p, failsWith(fail)))
+					require.Equal(t, failed, retry.NewError(t.Context(), p, failed.Outcome, failed.Last))
+				})
+			}
+		}
+	})
+	t.Run("it keeps outcome and last error", func(t *testing.T) {
+		e := retry.NewError(t.Context(), retry.Policy{}, ended(retry.DeadLettered, retry.AttemptsExhausted), io.EOF)
+		require.Equal(t, ended(retry.DeadLettered, retry.AttemptsExhausted), e.Outcome)
+		require.Equal(t, io.EOF, e.Last)
+	})
+	t.Run("the cause is the caller's, for the two endings that are", func(t *testing.T) {
+		why := errors.New("why")
+		for reason := retry.TerminalError; reason <= retry.CallerCanceled; reason++ {
+			e := retry.NewError(canceledBy(why), retry.Policy{}, ended(statusOf(reason), reason), io.EOF)
+			want := reason == retry.CallerCanceled || reason == retry.DeadlinePassed
+			require.Equal(t, want, e.Cause() == why, reason)
+			require.Equal(t, want, errors.Is(e, why), reason)
+		}
+	})
+	t.Run("a deadline that the context has not noticed has the usual cause", func(t *testing.T) {
+		e := retry.NewError(t.Context(), retry.Policy{}, ended(retry.Expired, retry.DeadlinePassed), io.EOF)
+		require.Equal(t, context.DeadlineExceeded, e.Cause())
+		require.True(t, e.Timeout())
+	})
+	t.Run("without the caller's context a cancellation has no cause, and is one all the same", func(t *testing.T) {
+		e := &retry.Error{Outcome: ended(retry.Canceled, retry.CallerCanceled)}
+		require.NoError(t, e.Cause())
+		require.ErrorIs(t, e, context.Canceled)
+	})
+	t.Run("the cause of a nil *Error is nil", func(t *testing.T) { require.NoError(t, (*retry.Error)(nil).Cause()) })
+}
+
+func TestTimeout(t *testing.T) {
+	last := func(err error) *retry.Error {
+		return &retry.Error{Outcome: retry.Outcome{Reason: retry.AttemptsExhausted}, Last: err}
+	}
+	for _, row := range []struct {
+		name string
+		err  *retry.Error
+		want bool
+	}{
+		{"a net.Error that is a timeout", last(&net.DNSError{IsTimeout: true}), true},
+		{"a net.Error that is none", last(&net.DNSError{IsNotFound: true}), false},
+		{"a wrapped net.Error that is a timeout", last(fmt.Errorf("dial: %w", &net.OpError{Op: "dial", Err: &net.DNSError{IsTimeout: true}})), true},
+		{"a wrapped net.Error that is none", last(fmt.Errorf("dial: %w", &net.OpError{Op: "dial", Err: io.EOF})), false},
+		{"an attempt's timeout", last(retry.TimedOut(context.Canceled)), true},
+		{"any other error", last(io.EOF), false},
+		{"no error", last(nil), false},
+		{"a nested run that timed out", last(last(context.DeadlineExceeded)), true},
+		{"a nested run that did not", last(last(io.EOF)), false},
+		{"a deadline that has passed, whatever came last", &retry.Error{Outcome: retry.Outcome{Reason: retry.DeadlinePassed}, Last: io.EOF}, true},
+		{"a deadline too near", &retry.Error{Outcome: retry.Outcome{Reason: retry.DeadlineTooNear}, Last: io.EOF}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, row.err.Timeout()) })
+	}
 }
 
 func TestOutcomeText(t *testing.T) {
@@ -135,7 +334,7 @@ func TestOutcomeText(t *testing.T) {
 func TestErrorParts(t *testing.T) {
 	notFound := &fs.PathError{Op: "open", Path: "/x", Err: fs.ErrNotExist}
 	t.Run("Unwrap gives Reason, Last and Cause, as far as they are set", func(t *testing.T) {
-		e := &retry.Error{Outcome: retry.Outcome{Reason: retry.CallerCanceled}, Last: notFound, Cause: io.EOF}
+		e := retry.NewError(canceledBy(io.EOF), retry.Policy{}, retry.Outcome{Reason: retry.CallerCanceled}, notFound)
 		require.Equal(t, []error{retry.CallerCanceled, notFound, io.EOF}, e.Unwrap())
 		require.Equal(t, []error{retry.TTLElapsed}, (&retry.Error{Outcome: retry.Outcome{Reason: retry.TTLElapsed}}).Unwrap())
 		require.Empty(t, (&retry.Error{}).Unwrap())
@@ -149,7 +348,7 @@ func TestErrorParts(t *testing.T) {
 	})
 	t.Run("a nested run's last error is reached, its Reason is not", func(t *testing.T) {
 		inner := &retry.Error{Outcome: retry.Outcome{Reason: retry.TerminalError}, Last: notFound}
-		outer := &retry.Error{Outcome: retry.Outcome{Reason: retry.CallerCanceled}, Last: fmt.Errorf("x: %w", inner), Cause: inner}
+		outer := retry.NewError(canceledBy(inner), retry.Policy{}, retry.Outcome{Reason: retry.CallerCanceled}, fmt.Errorf("x: %w", inner))
 		require.Same(t, notFound, must[*fs.PathError](t, outer))
 		require.ErrorIs(t, outer, fs.ErrNotExist)
 		require.NotErrorIs(t, outer, retry.TerminalError)
@@ -254,24 +453,24 @@ func heap() uint64 {
 }
 
 func TestObserve(t *testing.T) {
-	// told collects the events of one run.
-	told := func(p *retry.Policy) *[]retry.Event {
+	// collect collects the events of one run.
+	collect := func(p *retry.Policy) *[]retry.Event {
 		events := new([]retry.Event)
 		p.Observe = func(_ context.Context, e retry.Event) { *events = append(*events, e) }
 		return events
 	}
 	inBubble(t, "a first-try success is one final event", func(t *testing.T) {
 		p := retry.Policy{Name: "named"}
-		events := told(&p)
+		events := collect(&p)
 		require.NoError(t, retry.Do(t.Context(), p, func(context.Context) error { spend(sec); return nil }))
 		require.Equal(t, []retry.Event{{Policy: "named", Elapsed: sec, Decision: succeeded,
 			Outcome: &retry.Outcome{Policy: "named", Status: retry.Succeeded, Attempts: 1, Elapsed: sec}}}, *events)
 	})
-	inBubble(t, "each failed attempt is told before its wait, and the end once", func(t *testing.T) {
+	inBubble(t, "each failed attempt is observed before its wait, and the end once", func(t *testing.T) {
 		start := time.Now()
 		var when []time.Duration
 		p := everySecond(3)
-		events := told(&p)
+		events := collect(&p)
 		tell := p.Observe
 		p.Observe = func(ctx context.Context, e retry.Event) { when = append(when, time.Since(start)); tell(ctx, e) }
 		err := retry.Do(t.Context(), p, failing)
@@ -286,10 +485,31 @@ func TestObserve(t *testing.T) {
 	})
 	inBubble(t, "Elapsed ends with the attempt, whatever time its judge takes", func(t *testing.T) {
 		p := retry.Policy{MaxAttempts: 1, Classify: func(error) retry.Class { spend(sec); return retry.Unknown }}
-		events := told(&p)
+		events := collect(&p)
 		requireEnd(t, retry.Do(t.Context(), p, func(context.Context) error { spend(ms); return errFlaky }), exhausted, 1)
 		require.Equal(t, ms, (*events)[0].Elapsed)
 		require.Equal(t, (*events)[1].Outcome.Elapsed, (*events)[1].Elapsed)
+	})
+	inBubble(t, "Elapsed of the outcome is to the end of the run, whatever its judge took", func(t *testing.T) {
+		for _, judge := range []func(error) retry.Class{
+			func(error) retry.Class { spend(sec); return retry.Unknown },
+			func(error) retry.Class { spend(sec); return retry.Terminal },
+		} {
+			p := retry.Policy{MaxAttempts: 1, Classify: judge}
+			events := collect(&p)
+			failed := must[*retry.Error](t, retry.Do(t.Context(), p, func(context.Context) error { spend(ms); return errFlaky }))
+			require.Equal(t, sec+ms, failed.Elapsed)
+			require.Equal(t, sec+ms, (*events)[1].Outcome.Elapsed)
+			require.Equal(t, ms, failed.History[0].Duration)
+		}
+	})
+	inBubble(t, "Elapsed of a success includes its last attempt", func(t *testing.T) {
+		p := everySecond(9)
+		events := collect(&p)
+		fails := failTimes(2)
+		require.NoError(t, retry.Do(t.Context(), p, func(ctx context.Context) error { spend(minute); return fails(ctx) }))
+		require.Equal(t, 3*minute+2*sec, (*events)[2].Outcome.Elapsed)
+		require.Equal(t, 3*minute+2*sec, (*events)[2].Elapsed)
 	})
 	inBubble(t, "a retry that something forbids is never announced", func(t *testing.T) {
 		deadline, cancel := context.WithTimeout(t.Context(), sec)
@@ -301,20 +521,20 @@ func TestObserve(t *testing.T) {
 			tooOld:   {TTL: ms},
 			disabled: {Disabled: true},
 		} {
-			events := told(&p)
+			events := collect(&p)
 			requireEnd(t, retry.Do(deadline, p, failing), want, 1)
 			require.Len(t, *events, 2)
 			require.Equal(t, want, (*events)[0].Decision)
 			require.Equal(t, want, (*events)[1].Decision)
 		}
 	})
-	inBubble(t, "a run without an attempt is told too", func(t *testing.T) {
+	inBubble(t, "a run without an attempt is observed too", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		p := retry.Policy{}
-		events := told(&p)
+		events := collect(&p)
 		failed := requireEnd(t, retry.Do(ctx, p, failing), canceled, 0)
-		require.Equal(t, []retry.Event{{Decision: canceled, Outcome: &failed.Outcome, Err: failed}}, *events)
+		require.Equal(t, []retry.Event{{Decision: ending(canceled), Outcome: &failed.Outcome, Err: failed}}, *events)
 	})
 	inBubble(t, "it gets the caller's context", func(t *testing.T) {
 		p := everySecond(2)
@@ -335,7 +555,7 @@ func TestObserve(t *testing.T) {
 	})
 	inBubble(t, "a success after failures has them in its history", func(t *testing.T) {
 		p := everySecond(9)
-		events := told(&p)
+		events := collect(&p)
 		require.NoError(t, retry.Do(t.Context(), p, failTimes(2)))
 		end := (*events)[2].Outcome
 		require.Equal(t, []retry.Attempt{(*events)[0].Attempt, (*events)[1].Attempt}, end.History)
@@ -343,4 +563,11 @@ func TestObserve(t *testing.T) {
 		require.Equal(t, retry.Succeeded, end.Status)
 		require.Equal(t, 2*sec, end.Elapsed)
 	})
+}
+
+// canceledBy returns a context that was canceled with the given cause.
+func canceledBy(cause error) context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(cause)
+	return ctx
 }

@@ -1,8 +1,10 @@
 package retry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"strings"
 	"time"
@@ -14,13 +16,15 @@ const Unlimited = -1
 const (
 	// With the default Backoff 8 attempts are the published delivery schedule: 7 waits, 10m35s in all.
 	defaultMaxAttempts = 8
-	// An hour is as long as the default Cap: whoever trusts us with the longer wait gets the better of the two.
+	// As long as the default Cap: a server may ask for the longest wait that the backoff itself would choose.
 	defaultMaxHint = time.Hour
 )
 
-// Policy says how often, how long and for which errors a call is tried again. It is a value: copy it, share it among
-// any number of goroutines, use it for ever. The library never writes to it. The zero Policy makes 8 attempts with
-// waits of 5s, 10s, 20s, 40s, 1m20s, 2m40s and 5m20s between them.
+// Policy says how often, how long and for which errors a call is retried. It is a value: copy it, share it among any
+// number of goroutines, reuse it for ever. The library never writes to it. The zero Policy makes 8 attempts with waits of
+// 5s, 10s, 20s, 40s, 1m20s, 2m40s and 5m20s between them; see Inline for a call that a caller waits for.
+//
+// The functions in a Policy must be safe for concurrent use.
 type Policy struct {
 	// Name is a label for errors and events. Empty means none.
 	Name string
@@ -29,47 +33,59 @@ type Policy struct {
 	MaxAttempts int
 	// Backoff says how long to wait between attempts. Zero means 5s ×2, at most 1h.
 	Backoff
-	// AttemptTimeout is how long one attempt's context lives. It is cooperative: an fn that ignores its context is
-	// not cut off. Zero means none.
+	// AttemptTimeout is how long the context of one attempt lives. It is cooperative: an fn that ignores its context
+	// is not cut off. The context also ends with the attempt, so what is bound to it must not outlive fn: a response body
+	// or sql.Rows that fn returns cannot be read (see packages retryhttp and retrysql). Zero means none.
 	AttemptTimeout time.Duration
-	// TTL bounds when an attempt may start: not later than TTL after the call of Do. An attempt under way is not
-	// cut by it. Zero means no limit.
+	// TTL bounds when an attempt may start: at most TTL after the call of Do. It does not cut an attempt that is under
+	// way. Zero means no limit.
 	TTL time.Duration
 	// MaxHint is the longest hint (see After) that is obeyed; a longer one ends the run. Zero means 1h.
 	MaxHint time.Duration
-	// Disabled allows one attempt only; its failure ends as Failed, not as DeadLettered. Zero means retries.
+	// ResetAfter lets a long attempt start attempts and delays anew: if one that lasted at least ResetAfter fails, it
+	// counts as the first. It is for loops that reconnect. TTL goes on. Zero means never.
+	ResetAfter time.Duration
+	// Disabled allows one attempt only; its failure ends the run as Failed, not as DeadLettered. Zero means retries.
 	Disabled bool
 	// Classify judges errors before the default rules do. Nil means the default rules alone.
-	Classify Classifier
+	Classify Classifier `json:"-"`
+	// Wait returns a delay of your own in place of the computed one, for what no formula says ("at once after a reset,
+	// otherwise 1s"). attempt counts from 1, anew after ResetAfter. The result is clipped to [0, Cap]; a hint is
+	// still a floor. Wait must be pure. Nil means the computed delay.
+	Wait func(attempt int, err error, computed time.Duration) time.Duration `json:"-"`
 	// Budget pays for retries, so that they cannot become a storm. Nil means that they are free.
-	Budget *Budget
-	// Gate is asked before every attempt, the first included, how long to stay away, as an open circuit breaker
-	// does. It is asked again after that wait. 0 or less means go. It must be safe for concurrent use. Nil means
-	// no gate.
-	Gate func(context.Context) time.Duration
-	// Observe is told of each failed attempt, before the wait that follows it begins, and of the end of each run; a
-	// panic ends a run without being told. It is called in the goroutine of Do, with the caller's context, and must
-	// be safe for concurrent use. Nil means nobody is told.
-	Observe func(context.Context, Event)
-	// Rand gives a number in [0,1) for each delay that has jitter. It must be safe for concurrent use, which the
-	// methods of a rand.Rand are not. Nil means math/rand/v2.
-	Rand func() float64
+	Budget *Budget `json:"-"`
+	// Pay is called once a retry has been decided on and Budget has paid for it; false ends the run as BudgetExhausted.
+	// Use it for a currency of your own, or to release what the failed attempt holds. Nil means yes.
+	Pay func(context.Context, Decision) bool `json:"-"`
+	// Gate is called before every attempt, the first included, and returns how long to stay away, as an open circuit
+	// breaker does. It is called again after that wait. 0 or less means go. Nil means no gate.
+	Gate func(context.Context) time.Duration `json:"-"`
+	// Observe is called with each failed attempt, before the wait that follows it, and with the end of each run, unless
+	// a panic ends it. It is called in the goroutine of Do, with the caller's context. Nil means no observer.
+	Observe func(context.Context, Event) `json:"-"`
+	// Rand returns a number in [0,1) for each delay that has jitter. The methods of a rand.Rand are not safe for
+	// concurrent use. Nil means math/rand/v2.
+	Rand func() float64 `json:"-"`
+}
+
+// Inline returns a policy for a call that a caller waits for: 4 attempts with waits below 50ms, 100ms and 200ms, full
+// jitter, and hints of at most 10s.
+func Inline() Policy {
+	return Policy{
+		Name: "inline", MaxAttempts: 4, MaxHint: 10 * time.Second,
+		Backoff: Backoff{Base: 50 * time.Millisecond, Cap: time.Second, Jitter: FullJitter},
+	}
 }
 
 // Aggressive returns the List 10s, 1m, 5m: 4 attempts within 6m10s, for work that is stale soon.
-func Aggressive() Policy {
-	return listed("aggressive", 10*time.Second, time.Minute, 5*time.Minute)
-}
+func Aggressive() Policy { return listed("aggressive", 10*time.Second, time.Minute, 5*time.Minute) }
 
 // Standard returns the List 1m, 30m, 3h: 4 attempts within 3h31m, long enough for a deploy or an incident to pass.
-func Standard() Policy {
-	return listed("standard", time.Minute, 30*time.Minute, 3*time.Hour)
-}
+func Standard() Policy { return listed("standard", time.Minute, 30*time.Minute, 3*time.Hour) }
 
-// Patient returns the List 5m, 1h, 6h: 4 attempts within 7h5m, for a peer that is mended in office hours.
-func Patient() Policy {
-	return listed("patient", 5*time.Minute, time.Hour, 6*time.Hour)
-}
+// Patient returns the List 5m, 1h, 6h: 4 attempts within 7h5m, for a peer that is repaired in office hours.
+func Patient() Policy { return listed("patient", 5*time.Minute, time.Hour, 6*time.Hour) }
 
 // Cautious returns the List 1m, 10m, 1h, 4h, 12h: 6 attempts within 17h11m, for work that must not be lost overnight.
 func Cautious() Policy {
@@ -80,130 +96,145 @@ func listed(name string, delays ...time.Duration) Policy {
 	return Policy{Name: name, Backoff: Backoff{Delays: delays}}
 }
 
-// Validate returns nil or an error that names every bad field with its value and the rule it breaks. It unwraps to one
-// *FieldError for each; errors.As finds the first. Do refuses a policy that Validate refuses.
+// Validate returns nil or FieldErrors: every bad field with its value and the rule it breaks. Do refuses a policy that
+// Validate refuses.
 //
 // Refused are: a negative duration; MaxAttempts below -1; a Factor that is negative, not finite or, for Exponential,
 // below 1; a JitterRatio outside (0,1]; an unknown Mode or Jitter; and these combinations: Base above Cap, Delays with
-// Base, Factor or a Mode but List, List without Delays, JitterRatio without RatioJitter, DecorrelatedJitter without
-// Exponential, AttemptTimeout above TTL.
-func (p Policy) Validate() error { return p.check().err() }
+// Base, Factor or a Mode other than List, List without Delays, JitterRatio without RatioJitter, DecorrelatedJitter without
+// Exponential.
+func (p Policy) Validate() error { return p.check().Err() }
 
-// simple, and of the Backoff simpleFormula and simpleList, let pass what has nothing set that could be wrong in itself, as
-// cheaply as can be, because every call of Do asks: no field is negative, none of the rarer ones is set, and no two
-// conflict. Each is small enough to be inlined, but for the list. A limit of 0, minus 1, is the largest uint64.
-func (p *Policy) simple() bool {
-	signs := p.AttemptTimeout | p.TTL | p.MaxHint | time.Duration(p.MaxAttempts+1)
-	return signs >= 0 && uint64(p.AttemptTimeout) <= uint64(p.TTL-1)
-}
-
-func (b *Backoff) simpleFormula() bool {
-	rarer := math.Float64bits(b.Factor) | math.Float64bits(b.JitterRatio) | uint64(len(b.Delays))
-	return b.Base|b.Cap >= 0 && rarer == 0 && b.Mode < List && b.Jitter < RatioJitter && uint64(b.Base) <= uint64(b.Cap-1)
-}
-
-func (b *Backoff) simpleList() bool {
-	rarer := math.Float64bits(b.Factor) | math.Float64bits(b.JitterRatio) | uint64(b.Base)
-	signs := b.Cap
-	for _, d := range b.Delays {
-		signs |= d
-	}
-	return signs >= 0 && rarer == 0 && len(b.Delays) > 0 && b.Mode == 0 && b.Jitter < RatioJitter
+// plain reports whether p is valid at a glance, as the commonest policies with a formula are. It is inlined into Do
+// (BenchmarkFirstTry).
+func (p *Policy) plain() bool {
+	signs := p.AttemptTimeout | p.TTL | p.MaxHint | p.ResetAfter | p.Base | p.Cap | time.Duration(p.MaxAttempts+1)
+	return signs >= 0 && p.Factor == 0 && p.JitterRatio == 0 && p.Jitter < RatioJitter && p.Mode < List && p.Delays == nil &&
+		(p.Base <= p.Cap || p.Cap == 0)
 }
 
 // check is Validate.
-func (p *Policy) check() fieldErrors {
+func (p *Policy) check() FieldErrors {
 	bad := p.Backoff.check("Policy")
 	if p.MaxAttempts < Unlimited {
-		bad.add("Policy", "MaxAttempts", p.MaxAttempts, "is below -1, which is Unlimited")
+		bad.Add("", "Policy.MaxAttempts", p.MaxAttempts, "is below -1, which is Unlimited")
 	}
-	if p.AttemptTimeout < 0 {
-		bad.add("Policy", "AttemptTimeout", p.AttemptTimeout, "is negative")
-	}
-	if p.TTL < 0 {
-		bad.add("Policy", "TTL", p.TTL, "is negative")
-	}
-	if p.MaxHint < 0 {
-		bad.add("Policy", "MaxHint", p.MaxHint, "is negative")
-	}
-	if p.TTL > 0 && p.AttemptTimeout > p.TTL {
-		bad.add("Policy", "AttemptTimeout", p.AttemptTimeout, "is above TTL", p.TTL)
-	}
+	bad.negative("Policy", "AttemptTimeout", p.AttemptTimeout)
+	bad.negative("Policy", "TTL", p.TTL)
+	bad.negative("Policy", "MaxHint", p.MaxHint)
+	bad.negative("Policy", "ResetAfter", p.ResetAfter)
 	return bad
 }
 
-// Or returns p with each unset field taken from defaults. The fields that make up a formula stay together: if p sets
-// Mode, Base, Factor or Delays, none of these four comes from defaults, and JitterRatio comes along only where the
-// result has RatioJitter. A zero value cannot override: p cannot turn off what defaults turn on. The result can
-// combine two values that conflict; Validate says so.
+// Or returns p with each unset field taken from defaults. A zero value cannot override: p cannot turn off what defaults
+// turn on. The result can combine two values that conflict; Validate says so.
+//
+// In the formula, Mode and Base are taken one by one, and Factor only if the resulting mode is that of defaults. A list
+// stands alone: if p sets Delays, nothing of the formula is taken, and if p sets Base, Factor or a Mode other than List,
+// no Delays are. JitterRatio is taken only if the result has RatioJitter.
 func (p Policy) Or(defaults Policy) Policy {
-	if p.Name == "" {
-		p.Name = defaults.Name
-	}
-	if p.MaxAttempts == 0 {
-		p.MaxAttempts = defaults.MaxAttempts
-	}
+	p.Name = cmp.Or(p.Name, defaults.Name)
+	p.MaxAttempts = cmp.Or(p.MaxAttempts, defaults.MaxAttempts)
 	p.Backoff = p.Backoff.or(defaults.Backoff)
-	if p.AttemptTimeout == 0 {
-		p.AttemptTimeout = defaults.AttemptTimeout
-	}
-	if p.TTL == 0 {
-		p.TTL = defaults.TTL
-	}
-	if p.MaxHint == 0 {
-		p.MaxHint = defaults.MaxHint
-	}
-	p.Disabled = p.Disabled || defaults.Disabled
-	if p.Classify == nil {
-		p.Classify = defaults.Classify
-	}
-	if p.Budget == nil {
-		p.Budget = defaults.Budget
-	}
-	if p.Gate == nil {
-		p.Gate = defaults.Gate
-	}
-	if p.Observe == nil {
-		p.Observe = defaults.Observe
-	}
-	if p.Rand == nil {
-		p.Rand = defaults.Rand
-	}
+	p.AttemptTimeout = cmp.Or(p.AttemptTimeout, defaults.AttemptTimeout)
+	p.TTL = cmp.Or(p.TTL, defaults.TTL)
+	p.MaxHint = cmp.Or(p.MaxHint, defaults.MaxHint)
+	p.ResetAfter = cmp.Or(p.ResetAfter, defaults.ResetAfter)
+	p.Disabled = cmp.Or(p.Disabled, defaults.Disabled)
+	p.Budget = cmp.Or(p.Budget, defaults.Budget)
+	p.Classify = pick(p.Classify != nil, p.Classify, defaults.Classify)
+	p.Wait = pick(p.Wait != nil, p.Wait, defaults.Wait)
+	p.Pay = pick(p.Pay != nil, p.Pay, defaults.Pay)
+	p.Gate = pick(p.Gate != nil, p.Gate, defaults.Gate)
+	p.Observe = pick(p.Observe != nil, p.Observe, defaults.Observe)
+	p.Rand = pick(p.Rand != nil, p.Rand, defaults.Rand)
 	return p
 }
 
+// pick returns own if it is set, and otherwise the default.
+func pick[T any](set bool, own, otherwise T) T {
+	if set {
+		return own
+	}
+	return otherwise
+}
+
 func (b Backoff) or(defaults Backoff) Backoff {
-	if b.Mode == 0 && b.Base == 0 && b.Factor == 0 && len(b.Delays) == 0 {
+	formula := b.Base != 0 || b.Factor != 0 || b.Mode != 0 && b.Mode != List
+	switch {
+	case len(b.Delays) > 0:
+	case !formula && (b.Mode == 0 || defaults.mode() == List):
 		b.Mode, b.Base, b.Factor, b.Delays = defaults.Mode, defaults.Base, defaults.Factor, defaults.Delays
+	case defaults.mode() != List && b.Mode != List:
+		b.Mode = cmp.Or(b.Mode, defaults.Mode)
+		b.Base = cmp.Or(b.Base, defaults.Base)
+		if b.mode() == defaults.mode() {
+			b.Factor = cmp.Or(b.Factor, defaults.Factor)
+		}
 	}
-	if b.Cap == 0 {
-		b.Cap = defaults.Cap
-	}
-	if b.Jitter == NoJitter {
-		b.Jitter = defaults.Jitter
-	}
-	if b.JitterRatio == 0 && b.Jitter == RatioJitter {
-		b.JitterRatio = defaults.JitterRatio
+	b.Cap = cmp.Or(b.Cap, defaults.Cap)
+	b.Jitter = cmp.Or(b.Jitter, defaults.Jitter)
+	if b.Jitter == RatioJitter {
+		b.JitterRatio = cmp.Or(b.JitterRatio, defaults.JitterRatio)
 	}
 	return b
 }
 
-// attemptsLeft reports whether an attempt may follow the given one. The rule is attempt < MaxAttempts.
-func (p *Policy) attemptsLeft(attempt int) bool {
-	return p.MaxAttempts == Unlimited || max(attempt, 1) < p.maxAttempts()
+// OrSchedule returns p with the schedule of defaults if p has none of its own: MaxAttempts, Backoff and, if unset,
+// MaxHint are taken if MaxAttempts, Mode, Base, Factor, Cap, Delays and Jitter are all unset. It is for shells that have a
+// better default than the zero Policy; taken one by one, these fields would mix two schedules.
+func (p Policy) OrSchedule(defaults Policy) Policy {
+	if p.MaxAttempts == 0 && p.Mode == 0 && p.Base == 0 && p.Factor == 0 && p.Cap == 0 && p.Delays == nil && p.Jitter == 0 {
+		p.MaxAttempts, p.Backoff = defaults.MaxAttempts, defaults.Backoff
+		p.MaxHint = cmp.Or(p.MaxHint, defaults.MaxHint)
+	}
+	return p
 }
 
-// maxAttempts returns the MaxAttempts in force of a policy that is not Unlimited.
-func (p *Policy) maxAttempts() int {
+// Effective returns p with every default that is in force written out: MaxAttempts, MaxHint and the fields of Backoff that
+// the mode uses. Cap stays 0 for a List without a cap. The result does the same as p, and is its own Effective.
+func (p Policy) Effective() Policy {
+	if p.MaxAttempts != Unlimited {
+		p.MaxAttempts = p.retries() + 1
+	}
+	p.MaxHint, p.Jitter, p.Mode = p.maxHint(), p.jitter(), p.mode()
+	if p.Mode != List {
+		p.Base, p.Cap = p.base(), p.limit()
+	}
+	switch p.Mode {
+	case Exponential:
+		p.Factor = p.factor()
+	case Linear:
+		p.Factor = p.slope()
+	}
+	if p.Jitter == RatioJitter {
+		p.JitterRatio = p.ratio()
+	}
+	return p
+}
+
+// Schedule returns the waits of a run that never succeeds: (1, delay), (2, delay), ... until MaxAttempts are used up. It
+// is otherwise as Backoff.Schedule, and ignores TTL, hints and Wait.
+func (p Policy) Schedule(rnd func() float64) iter.Seq2[int, time.Duration] {
+	return p.Backoff.schedule(rnd, p.mayRetry)
+}
+
+// retries returns how many retries MaxAttempts allows, the largest int if it is Unlimited.
+func (p *Policy) retries() int {
 	switch {
+	case p.MaxAttempts == Unlimited:
+		return math.MaxInt
 	case p.MaxAttempts > 0:
-		return p.MaxAttempts
+		return p.MaxAttempts - 1
 	case p.mode() == List:
-		return len(p.Delays) + 1
+		return len(p.Delays)
 	default:
-		return defaultMaxAttempts
+		return defaultMaxAttempts - 1
 	}
 }
+
+// mayRetry reports whether a retry may follow the given attempt.
+func (p *Policy) mayRetry(attempt int) bool { return !p.Disabled && attempt <= p.retries() }
 
 func (p *Policy) maxHint() time.Duration {
 	if p.MaxHint > 0 {
@@ -215,70 +246,75 @@ func (p *Policy) maxHint() time.Duration {
 // exactWaits is how many waits TotalWait adds one by one before it brackets the rest.
 const exactWaits = 10_000
 
-// TotalWait returns the least and the supremum of the sum of all waits of a run that never succeeds. It ignores TTL
-// and hints, is 0 for a Disabled policy, and saturates at the largest Duration, which is what an Unlimited policy with
-// waits gives.
+// TotalWait returns the least and the supremum of the sum of all waits of a run that never succeeds. It ignores TTL,
+// hints and ResetAfter, is 0 for a Disabled policy, and saturates at the largest Duration, which is what an Unlimited
+// policy with waits gives. With Wait each wait counts as between 0 and Cap.
 //
-// It is exact up to 10,000 waits, and beyond them where the delay has stopped growing; elsewhere the remaining waits
-// are counted with the bounds of the first and the last of them, so that the sum is still between lo and hi.
+// It is exact up to 10,000 waits, and beyond them if the delay has stopped growing; otherwise the remaining waits are
+// counted with the bounds of the first and the last of them, so that the sum is still between lo and hi.
 func (p Policy) TotalWait() (lo, hi time.Duration) {
 	if p.Disabled {
 		return 0, 0
 	}
-	attempt := 1
-	for ; p.attemptsLeft(attempt); attempt++ {
-		if attempt > exactWaits && attempt > len(p.Delays) {
-			break
-		}
-		least, most := p.Bounds(attempt)
+	exact := min(p.retries(), max(exactWaits, len(p.Delays)))
+	for attempt := 1; attempt <= exact; attempt++ {
+		least, most := p.waitBounds(attempt)
 		lo, hi = saturatingAdd(lo, least), saturatingAdd(hi, most)
 	}
-	if !p.attemptsLeft(attempt) {
-		return lo, hi
+	if rest := uint64(p.retries() - exact); rest > 0 {
+		least, _ := p.waitBounds(exact + 1)
+		_, most := p.waitBounds(p.retries())
+		lo, hi = saturatingAdd(lo, times(least, rest, maxDelay)), saturatingAdd(hi, times(most, rest, maxDelay))
 	}
-	last, rest := math.MaxInt, uint64(math.MaxUint64)
-	if p.MaxAttempts != Unlimited {
-		last, rest = p.maxAttempts()-1, uint64(p.maxAttempts()-attempt)
-	}
-	least, _ := p.Bounds(attempt)
-	_, most := p.Bounds(last)
-	return addTimes(lo, least, rest), addTimes(hi, most, rest)
+	return lo, hi
 }
 
-// addTimes returns sum + n·d, saturated.
-func addTimes(sum, d time.Duration, n uint64) time.Duration {
-	product := saturatingMul(uint64(d), n)
-	return saturatingAdd(sum, time.Duration(min(product, math.MaxInt64)))
+// waitBounds is Bounds, also of a wait that Wait chooses.
+func (p *Policy) waitBounds(attempt int) (lo, hi time.Duration) {
+	if p.Wait != nil {
+		return 0, p.limit()
+	}
+	return p.Bounds(attempt)
 }
 
 // shownWaits is how many waits String lists: all of the longest published schedule.
 const shownWaits = 12
 
-// String returns one line that shows the schedule:
+// String returns one line that shows the schedule, after the name if there is one:
 //
 //	8 attempts, exponential 5s ×2, cap 1h: 5s 10s 20s 40s 1m20s 2m40s 5m20s (10m35s in all)
 //
-// The waits, 12 at most and then "...", are those without jitter; the sum is a range where there is jitter: "(0s to 10m35s
-// in all)". It does not show Name, MaxHint and the fields that are code.
+// The waits, at most 12 and then "...", are those without jitter; the sum is a range if there is jitter: "(0s to 10m35s in
+// all)". Waits that depend on the one before (DecorrelatedJitter) or on the error (Wait) are not listed. It does not show
+// MaxHint and the other fields that are code.
 func (p Policy) String() string {
 	parts := []string{p.attemptsText(), p.modeText()}
 	if mode := p.mode(); p.Cap > 0 || mode == Exponential || mode == Linear {
 		parts = append(parts, "cap "+compact(p.limit()))
 	}
 	switch jitter := p.jitter(); jitter {
-	case NoJitter:
+	case NoJitter, DecorrelatedJitter:
 	case RatioJitter:
 		parts = append(parts, fmt.Sprintf("ratio jitter %v", p.ratio()))
 	default:
 		parts = append(parts, jitter.String()+" jitter")
 	}
-	if p.AttemptTimeout > 0 {
-		parts = append(parts, "attempt timeout "+compact(p.AttemptTimeout))
+	if p.Wait != nil {
+		parts = append(parts, "own waits")
 	}
-	if p.TTL > 0 {
-		parts = append(parts, "TTL "+compact(p.TTL))
+	for _, f := range [...]struct {
+		name  string
+		value time.Duration
+	}{{"attempt timeout", p.AttemptTimeout}, {"TTL", p.TTL}, {"reset after", p.ResetAfter}} {
+		if f.value > 0 {
+			parts = append(parts, f.name+" "+compact(f.value))
+		}
 	}
-	return strings.Join(parts, ", ") + p.waitsText()
+	text := strings.Join(parts, ", ") + p.waitsText()
+	if p.Name != "" {
+		text = p.Name + ": " + text
+	}
+	return oneLine(text)
 }
 
 func (p *Policy) attemptsText() string {
@@ -288,16 +324,8 @@ func (p *Policy) attemptsText() string {
 	case p.MaxAttempts == Unlimited:
 		return "unlimited attempts"
 	default:
-		return counted(p.maxAttempts())
+		return counted(p.retries() + 1)
 	}
-}
-
-// counted returns "1 attempt", "2 attempts", ...
-func counted(attempts int) string {
-	if attempts == 1 {
-		return "1 attempt"
-	}
-	return fmt.Sprintf("%d attempts", attempts)
 }
 
 func (p *Policy) modeText() string {
@@ -310,33 +338,37 @@ func (p *Policy) modeText() string {
 	case Linear:
 		step := linear(p.base(), p.slope(), 1, maxDelay) - p.base()
 		return "linear " + base + " +" + compact(step)
-	default:
-		return fmt.Sprintf("exponential %s ×%v", base, p.factor())
 	}
+	if p.jitter() == DecorrelatedJitter {
+		return "decorrelated " + base + " to 3×last"
+	}
+	return fmt.Sprintf("exponential %s ×%v", base, p.factor())
 }
 
-// waitsText returns ": 5s 10s (15s in all)", or nothing where there is no wait.
+// waitsText returns ": 5s 10s (15s in all)", or nothing if there is no wait.
 func (p *Policy) waitsText() string {
-	if p.Disabled || !p.attemptsLeft(1) {
+	if !p.mayRetry(1) {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteByte(':')
-	attempt := 1
-	for ; attempt <= shownWaits && p.attemptsLeft(attempt); attempt++ {
-		b.WriteString(" " + compact(p.Delay(attempt)))
-	}
-	if p.attemptsLeft(attempt) {
-		b.WriteString(" ...")
+	if p.Wait == nil && p.jitter() != DecorrelatedJitter {
+		b.WriteByte(':')
+		attempt := 1
+		for ; attempt <= min(shownWaits, p.retries()); attempt++ {
+			b.WriteString(" " + compact(p.Delay(attempt)))
+		}
+		if attempt <= p.retries() {
+			b.WriteString(" ...")
+		}
 	}
 	if p.MaxAttempts == Unlimited {
 		return b.String()
 	}
 	lo, hi := p.TotalWait()
+	b.WriteString(" (")
 	if lo < hi {
-		b.WriteString(" (" + compact(lo) + " to " + compact(hi) + " in all)")
-	} else {
-		b.WriteString(" (" + compact(lo) + " in all)")
+		b.WriteString(compact(lo) + " to ")
 	}
+	b.WriteString(compact(hi) + " in all)")
 	return b.String()
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,9 +18,29 @@ import (
 func TestTheZeroPolicyIsValid(t *testing.T) {
 	require.NoError(t, retry.Policy{}.Validate())
 	require.NoError(t, retry.Backoff{}.Validate())
-	for _, p := range []retry.Policy{retry.Aggressive(), retry.Standard(), retry.Patient(), retry.Cautious()} {
-		require.NoError(t, p.Validate())
+}
+
+func TestPresets(t *testing.T) {
+	for _, row := range []struct {
+		preset retry.Policy
+		name   string
+		want   string
+	}{
+		{retry.Inline(), "inline", "inline: 4 attempts, exponential 50ms ×2, cap 1s, full jitter: 50ms 100ms 200ms (0s to 350ms in all)"},
+		{retry.Aggressive(), "aggressive", "aggressive: 4 attempts, list: 10s 1m 5m (6m10s in all)"},
+		{retry.Standard(), "standard", "standard: 4 attempts, list: 1m 30m 3h (3h31m in all)"},
+		{retry.Patient(), "patient", "patient: 4 attempts, list: 5m 1h 6h (7h5m in all)"},
+		{retry.Cautious(), "cautious", "cautious: 6 attempts, list: 1m 10m 1h 4h 12h (17h11m in all)"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			require.NoError(t, row.preset.Validate())
+			require.Equal(t, row.name, row.preset.Name)
+			require.Equal(t, row.want, row.preset.String())
+			require.Equal(t, row.want, fmt.Sprintf("%+v", row.preset), "the name is not hidden")
+		})
 	}
+	require.Equal(t, retry.Policy{Name: "inline", MaxAttempts: 4, MaxHint: 10 * sec,
+		Backoff: retry.Backoff{Base: 50 * ms, Cap: sec, Jitter: retry.FullJitter}}, retry.Inline())
 }
 
 func TestPresetsAreNewEachTime(t *testing.T) {
@@ -36,11 +58,12 @@ func TestValidateNamesFieldValueAndRule(t *testing.T) {
 		{retry.Policy{AttemptTimeout: -sec}, "Policy.AttemptTimeout -1s is negative"},
 		{retry.Policy{TTL: -sec}, "Policy.TTL -1s is negative"},
 		{retry.Policy{MaxHint: -sec}, "Policy.MaxHint -1s is negative"},
-		{retry.Policy{AttemptTimeout: 2 * minute, TTL: minute}, "Policy.AttemptTimeout 2m is above TTL 1m"},
+		{retry.Policy{ResetAfter: -sec}, "Policy.ResetAfter -1s is negative"},
 		{backoff(retry.Backoff{Mode: 5}), "Policy.Mode 5 is not one of Exponential, Linear, Fixed and List"},
 		{backoff(retry.Backoff{Base: -1}), "Policy.Base -1ns is negative"},
 		{backoff(retry.Backoff{Cap: -1}), "Policy.Cap -1ns is negative"},
 		{backoff(retry.Backoff{Base: 5 * sec, Cap: sec}), "Policy.Cap 1s is below Base 5s"},
+		{backoff(retry.Backoff{Base: sec + 1, Cap: sec}), "Policy.Cap 1s is below Base 1.000000001s"},
 		{backoff(retry.Backoff{Factor: math.NaN()}), "Policy.Factor NaN is not a finite number"},
 		{backoff(retry.Backoff{Factor: math.Inf(1)}), "Policy.Factor +Inf is not a finite number"},
 		{backoff(retry.Backoff{Factor: -2}), "Policy.Factor -2 is negative"},
@@ -95,6 +118,12 @@ func TestValidateNamesFieldValueAndRule(t *testing.T) {
 		require.Equal(t, []string{
 			"retry: Policy.MaxAttempts -3 is below -1, which is Unlimited", "retry: Policy.TTL -1ns is negative"}, texts)
 	})
+	t.Run("a delay of 0 is good after any number of bad ones", func(t *testing.T) {
+		bad := slices.Repeat([]time.Duration{-1}, 20)
+		require.Len(t, retry.Backoff{Delays: append(bad[:11:11], 0)}.Validate(), 11)
+		require.Len(t, retry.Backoff{Delays: append(bad[:11:11], 0, 0, -1)}.Validate(), 12)
+		require.Len(t, retry.Backoff{Delays: bad}.Validate(), 12)
+	})
 	t.Run("a Backoff speaks of itself", func(t *testing.T) {
 		require.EqualError(t, retry.Backoff{Base: -1}.Validate(), "retry: Backoff.Base -1ns is negative")
 	})
@@ -118,7 +147,7 @@ func TestValidateAllows(t *testing.T) {
 		"exponential with factor 1":             backoff(retry.Backoff{Factor: 1}),
 		"ratio jitter of 1":                     backoff(retry.Backoff{Jitter: retry.RatioJitter, JitterRatio: 1}),
 		"decorrelated jitter without a mode":    backoff(retry.Backoff{Jitter: retry.DecorrelatedJitter}),
-		"an attempt timeout equal to the TTL":   {AttemptTimeout: sec, TTL: sec},
+		"an attempt timeout above the TTL":      {AttemptTimeout: hour, TTL: sec},
 		"an attempt timeout without a TTL":      {AttemptTimeout: hour},
 		"the largest of everything":             {MaxAttempts: math.MaxInt, TTL: longest, MaxHint: longest, AttemptTimeout: longest},
 		"a disabled policy with everything set": {Disabled: true, MaxAttempts: 9, TTL: hour},
@@ -144,18 +173,11 @@ func TestOr(t *testing.T) {
 	t.Run("the zero defaults give nothing", func(t *testing.T) {
 		require.Equal(t, full, full.Or(retry.Policy{}))
 	})
-	for name, own := range map[string]retry.Backoff{
-		"Mode":   {Mode: retry.Fixed},
-		"Base":   {Base: 2 * sec},
-		"Factor": {Factor: 2},
-		"Delays": {Delays: list},
-	} {
-		t.Run(name+" alone keeps the formula's other three", func(t *testing.T) {
-			got := retry.Policy{Backoff: own}.Or(full).Backoff
-			own.Cap, own.Jitter, own.JitterRatio = minute, retry.RatioJitter, 0.3
-			require.Equal(t, own, got)
-		})
-	}
+	t.Run("what a policy gained later is taken too", func(t *testing.T) {
+		d := retry.Policy{ResetAfter: hour}
+		require.Equal(t, hour, retry.Policy{}.Or(d).ResetAfter)
+		require.Equal(t, minute, retry.Policy{ResetAfter: minute}.Or(d).ResetAfter)
+	})
 	t.Run("a ratio does not come to another jitter", func(t *testing.T) {
 		p := backoff(retry.Backoff{Jitter: retry.FullJitter}).Or(full)
 		require.NoError(t, p.Validate())
@@ -177,25 +199,27 @@ func TestOr(t *testing.T) {
 	})
 	t.Run("what is code is taken and kept", func(t *testing.T) {
 		budget, other := retry.NewBudget(retry.BudgetConfig{}), retry.NewBudget(retry.BudgetConfig{})
-		told := ""
+		called := ""
 		code := func(name string, b *retry.Budget) retry.Policy {
 			return retry.Policy{
-				Classify: func(error) retry.Class { told += name + ".Classify "; return retry.Terminal },
+				Backoff:  retry.Backoff{Jitter: retry.FullJitter},
+				Classify: func(error) retry.Class { called += name + ".Classify "; return retry.Unknown },
 				Budget:   b,
-				Gate:     func(context.Context) time.Duration { told += name + ".Gate "; return 0 },
-				Observe:  func(context.Context, retry.Event) { told += name + ".Observe " },
-				Rand:     func() float64 { return 0 },
+				Gate:     func(context.Context) time.Duration { called += name + ".Gate "; return 0 },
+				Observe:  func(context.Context, retry.Event) { called += name + ".Observe " },
+				Rand:     func() float64 { called += name + ".Rand "; return 0 },
+				Wait:     func(int, error, time.Duration) time.Duration { called += name + ".Wait "; return 0 },
+				Pay:      func(context.Context, retry.Decision) bool { called += name + ".Pay "; return false },
 			}
 		}
 		for _, p := range []retry.Policy{retry.Policy{}.Or(code("a", budget)), code("a", budget).Or(code("b", other))} {
-			told = ""
+			called = ""
 			require.Same(t, budget, p.Budget)
-			require.NotNil(t, p.Rand)
-			require.ErrorIs(t, retry.Do(context.Background(), p, failing), retry.TerminalError)
-			require.Equal(t, "a.Gate a.Classify a.Observe a.Observe ", told)
+			require.ErrorIs(t, retry.Do(context.Background(), p, failing), retry.BudgetExhausted)
+			require.Equal(t, "a.Gate a.Classify a.Rand a.Wait a.Pay a.Observe a.Observe ", called)
 		}
 	})
-	t.Run("two set values that conflict are kept for Validate to tell", func(t *testing.T) {
+	t.Run("two set values that conflict are kept for Validate", func(t *testing.T) {
 		p := backoff(retry.Backoff{Base: hour}).Or(backoff(retry.Backoff{Cap: minute}))
 		require.EqualError(t, p.Validate(), "retry: Policy.Cap 1m is below Base 1h")
 	})
@@ -204,6 +228,242 @@ func TestOr(t *testing.T) {
 		p.Or(d)
 		require.Equal(t, retry.Policy{}, p)
 		require.Equal(t, full, d)
+	})
+}
+
+// TestOrOfSchedules is rule 36 in full: each way to set a part of a schedule, over each kind of defaults.
+func TestOrOfSchedules(t *testing.T) {
+	const (
+		exp = retry.Exponential
+		lin = retry.Linear
+		fix = retry.Fixed
+	)
+	formula := func(m retry.Mode, base time.Duration, factor float64) retry.Backoff {
+		return retry.Backoff{Mode: m, Base: base, Factor: factor}
+	}
+	listed := func(m retry.Mode, d ...time.Duration) retry.Backoff { return retry.Backoff{Mode: m, Delays: d} }
+	defaults := [...]retry.Backoff{
+		formula(0, 7*sec, 3),      // exponential, although it does not say so
+		formula(lin, 7*sec, 3),    //
+		formula(fix, 7*sec, 0),    //
+		listed(0, 7*sec),          // a list, although it does not say so
+		listed(retry.List, 7*sec), //
+		formula(0, 0, 0),          // nothing
+		formula(exp, 0, 0),        // the mode alone
+		formula(0, 0, 3),          // the factor alone
+	}
+	for _, row := range []struct {
+		name string
+		own  retry.Backoff
+		want [len(defaults)]retry.Backoff // over each of defaults
+	}{
+		{"nothing", formula(0, 0, 0), defaults},
+		{"an empty list", listed(0, []time.Duration{}...), defaults},
+		{"Mode Exponential", formula(exp, 0, 0), [...]retry.Backoff{
+			formula(exp, 7*sec, 3), formula(exp, 7*sec, 0), formula(exp, 7*sec, 0), formula(exp, 0, 0), formula(exp, 0, 0),
+			formula(exp, 0, 0), formula(exp, 0, 0), formula(exp, 0, 3)}},
+		{"Mode Linear", formula(lin, 0, 0), [...]retry.Backoff{
+			formula(lin, 7*sec, 0), formula(lin, 7*sec, 3), formula(lin, 7*sec, 0), formula(lin, 0, 0), formula(lin, 0, 0),
+			formula(lin, 0, 0), formula(lin, 0, 0), formula(lin, 0, 0)}},
+		{"Mode Fixed", formula(fix, 0, 0), [...]retry.Backoff{
+			formula(fix, 7*sec, 0), formula(fix, 7*sec, 0), formula(fix, 7*sec, 0), formula(fix, 0, 0), formula(fix, 0, 0),
+			formula(fix, 0, 0), formula(fix, 0, 0), formula(fix, 0, 0)}},
+		{"Mode List", formula(retry.List, 0, 0), [...]retry.Backoff{ // which is no mode without Delays
+			formula(retry.List, 0, 0), formula(retry.List, 0, 0), formula(retry.List, 0, 0), listed(0, 7*sec), listed(retry.List, 7*sec),
+			formula(retry.List, 0, 0), formula(retry.List, 0, 0), formula(retry.List, 0, 0)}},
+		{"Base", formula(0, sec, 0), [...]retry.Backoff{
+			formula(0, sec, 3), formula(lin, sec, 3), formula(fix, sec, 0), formula(0, sec, 0), formula(0, sec, 0),
+			formula(0, sec, 0), formula(exp, sec, 0), formula(0, sec, 3)}},
+		{"Factor", formula(0, 0, 1.5), [...]retry.Backoff{
+			formula(0, 7*sec, 1.5), formula(lin, 7*sec, 1.5), formula(fix, 7*sec, 1.5), formula(0, 0, 1.5), formula(0, 0, 1.5),
+			formula(0, 0, 1.5), formula(exp, 0, 1.5), formula(0, 0, 1.5)}},
+		{"Mode and Base", formula(lin, sec, 0), [...]retry.Backoff{
+			formula(lin, sec, 0), formula(lin, sec, 3), formula(lin, sec, 0), formula(lin, sec, 0), formula(lin, sec, 0),
+			formula(lin, sec, 0), formula(lin, sec, 0), formula(lin, sec, 0)}},
+		{"Mode and Factor", formula(lin, 0, 1.5), [...]retry.Backoff{
+			formula(lin, 7*sec, 1.5), formula(lin, 7*sec, 1.5), formula(lin, 7*sec, 1.5), formula(lin, 0, 1.5), formula(lin, 0, 1.5),
+			formula(lin, 0, 1.5), formula(lin, 0, 1.5), formula(lin, 0, 1.5)}},
+		{"Base and Factor", formula(0, sec, 1.5), [...]retry.Backoff{
+			formula(0, sec, 1.5), formula(lin, sec, 1.5), formula(fix, sec, 1.5), formula(0, sec, 1.5), formula(0, sec, 1.5),
+			formula(0, sec, 1.5), formula(exp, sec, 1.5), formula(0, sec, 1.5)}},
+		{"all of a formula", formula(exp, sec, 1.5), everywhere(formula(exp, sec, 1.5))},
+		{"Delays", listed(0, sec), everywhere(listed(0, sec))},
+		{"Delays and Mode List", listed(retry.List, sec), everywhere(listed(retry.List, sec))},
+	} {
+		for i, d := range defaults {
+			t.Run(fmt.Sprintf("%s over %+v", row.name, d), func(t *testing.T) {
+				got := retry.Policy{Backoff: row.own}.Or(retry.Policy{Backoff: d}).Backoff
+				if len(got.Delays) == 0 {
+					got.Delays = nil // an empty list is none
+				}
+				require.Equal(t, row.want[i], got)
+				if row.own.Validate() == nil {
+					require.NoError(t, got.Validate(), "two valid schedules make a valid one")
+				}
+			})
+		}
+	}
+}
+
+func everywhere(b retry.Backoff) (same [8]retry.Backoff) {
+	for i := range same {
+		same[i] = b
+	}
+	return same
+}
+
+func TestOrSchedule(t *testing.T) {
+	inline := retry.Inline()
+	t.Run("a policy that says nothing of a schedule takes it as a whole", func(t *testing.T) {
+		p := retry.Policy{Name: "own", AttemptTimeout: sec, TTL: minute, ResetAfter: hour, Disabled: true}
+		want := p
+		want.MaxAttempts, want.Backoff, want.MaxHint = inline.MaxAttempts, inline.Backoff, inline.MaxHint
+		require.Equal(t, want, p.OrSchedule(inline))
+	})
+	t.Run("an own MaxHint stays", func(t *testing.T) {
+		p := retry.Policy{MaxHint: minute}.OrSchedule(inline)
+		require.Equal(t, retry.Policy{MaxHint: minute, MaxAttempts: inline.MaxAttempts, Backoff: inline.Backoff}, p)
+	})
+	for name, p := range map[string]retry.Policy{
+		"MaxAttempts": {MaxAttempts: 2},
+		"Unlimited":   {MaxAttempts: retry.Unlimited},
+		"Mode":        backoff(retry.Backoff{Mode: retry.Exponential}),
+		"Base":        backoff(retry.Backoff{Base: sec}),
+		"Factor":      backoff(retry.Backoff{Factor: 2}),
+		"Cap":         backoff(retry.Backoff{Cap: sec}),
+		"Delays":      backoff(retry.Backoff{Delays: list}),
+		"Jitter":      backoff(retry.Backoff{Jitter: retry.EqualJitter}),
+		"a preset":    retry.Standard(),
+	} {
+		t.Run(name+" alone keeps the whole schedule, MaxHint included", func(t *testing.T) {
+			require.Equal(t, p, p.OrSchedule(inline))
+		})
+	}
+	t.Run("only the schedule is taken", func(t *testing.T) {
+		d := inline
+		d.TTL, d.AttemptTimeout, d.Disabled = sec, sec, true
+		require.Equal(t, retry.Policy{}.OrSchedule(inline), retry.Policy{}.OrSchedule(d))
+	})
+}
+
+// anySchedule makes a policy out of small numbers, valid or not, so that rows meet.
+func anySchedule(r *rand.Rand) retry.Policy {
+	durations := []time.Duration{0, 0, 0, -1, 1, ms, sec, 3 * sec, minute, hour, 2 * hour, longest}
+	factors := []float64{0, 0, 0, 0.5, 1, 1.5, 2, 3, -1, math.NaN(), math.Inf(1), 1e300}
+	pick := func() time.Duration { return durations[r.IntN(len(durations))] }
+	p := retry.Policy{
+		MaxAttempts: r.IntN(13) - 2,
+		Backoff: retry.Backoff{Mode: retry.Mode(r.IntN(6)), Base: pick(), Factor: factors[r.IntN(len(factors))], Cap: pick(),
+			Jitter: retry.JitterMode(r.IntN(6)), JitterRatio: []float64{0, 0.5, 1, 2, -1}[r.IntN(5)]},
+		TTL: pick(), MaxHint: pick(), ResetAfter: pick(), Disabled: r.IntN(10) == 0,
+	}
+	for range r.IntN(4) * r.IntN(2) {
+		p.Delays = append(p.Delays, pick())
+	}
+	if r.IntN(10) == 0 {
+		p.Wait = func(_ int, _ error, computed time.Duration) time.Duration { return computed / 2 }
+	}
+	return p
+}
+
+func TestEffective(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		own  retry.Policy
+		want retry.Policy
+	}{
+		{"the zero policy", retry.Policy{}, retry.Policy{MaxAttempts: 8, MaxHint: hour,
+			Backoff: retry.Backoff{Mode: retry.Exponential, Base: 5 * sec, Factor: 2, Cap: hour}}},
+		{"a list", retry.Standard(), retry.Policy{Name: "standard", MaxAttempts: 4, MaxHint: hour,
+			Backoff: retry.Backoff{Mode: retry.List, Delays: retry.Standard().Delays}}},
+		{"linear", backoff(retry.Backoff{Mode: retry.Linear}), retry.Policy{MaxAttempts: 8, MaxHint: hour,
+			Backoff: retry.Backoff{Mode: retry.Linear, Base: 5 * sec, Factor: 1, Cap: hour}}},
+		{"a base above the default cap", backoff(retry.Backoff{Base: 2 * hour}), retry.Policy{MaxAttempts: 8, MaxHint: hour,
+			Backoff: retry.Backoff{Mode: retry.Exponential, Base: 2 * hour, Factor: 2, Cap: 2 * hour}}},
+		{"a cap below the default base", backoff(retry.Backoff{Cap: sec}), retry.Policy{MaxAttempts: 8, MaxHint: hour,
+			Backoff: retry.Backoff{Mode: retry.Exponential, Base: sec, Factor: 2, Cap: sec}}},
+		{"ratio jitter", backoff(retry.Backoff{Jitter: retry.RatioJitter}), retry.Policy{MaxAttempts: 8, MaxHint: hour,
+			Backoff: retry.Backoff{Mode: retry.Exponential, Base: 5 * sec, Factor: 2, Cap: hour, Jitter: retry.RatioJitter, JitterRatio: 0.2}}},
+		{"what is set and has no default", retry.Policy{Name: "n", MaxAttempts: retry.Unlimited, AttemptTimeout: sec, TTL: sec, MaxHint: sec,
+			ResetAfter: sec, Disabled: true},
+			retry.Policy{Name: "n", MaxAttempts: retry.Unlimited, AttemptTimeout: sec, TTL: sec, MaxHint: sec, ResetAfter: sec, Disabled: true,
+				Backoff: retry.Backoff{Mode: retry.Exponential, Base: 5 * sec, Factor: 2, Cap: hour}}},
+	} {
+		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, row.own.Effective()) })
+	}
+	t.Run("it does nothing else than p, for any p, and is its own Effective", func(t *testing.T) {
+		r := rand.New(rand.NewPCG(14, 36))
+		for range 10_000 {
+			p := anySchedule(r)
+			e := p.Effective()
+			require.Equal(t, fmt.Sprintf("%+v", e.Effective()), fmt.Sprintf("%+v", e), "%#v", p)
+			if e.Mode != retry.Fixed { // whose String shows a Cap only if it is set
+				require.Equal(t, p.String(), e.String(), "%#v", p.Backoff)
+			}
+			if p.Validate() == nil {
+				require.NoError(t, e.Validate(), "%#v", p.Backoff)
+			}
+			for attempt := range 12 {
+				prev := time.Duration(r.IntN(10)) * sec
+				pr := retry.Progress{Attempt: attempt, Elapsed: time.Duration(r.IntN(10)) * sec, Lasted: time.Duration(r.IntN(2)) * sec, Prev: prev}
+				u := r.Float64()
+				require.Equal(t, p.Delay(attempt), e.Delay(attempt), "%#v", p.Backoff)
+				require.Equal(t, p.Jittered(attempt, prev, u), e.Jittered(attempt, prev, u), "%#v", p.Backoff)
+				err := retry.After(time.Duration(r.IntN(3))*45*minute, errFlaky)
+				require.Equal(t, p.Decide(pr, err, u), e.Decide(pr, err, u), "%#v", p.Backoff)
+			}
+			lo, hi := p.TotalWait()
+			elo, ehi := e.TotalWait()
+			require.Equal(t, [2]time.Duration{lo, hi}, [2]time.Duration{elo, ehi}, "%#v", p.Backoff)
+		}
+	})
+	t.Run("p stays as it is", func(t *testing.T) {
+		p := retry.Standard()
+		p.Effective()
+		require.Equal(t, retry.Standard(), p)
+	})
+}
+
+func TestPolicySchedule(t *testing.T) {
+	waits := func(p retry.Policy, rnd func() float64) (list []time.Duration) {
+		want := 1
+		for attempt, delay := range p.Schedule(rnd) {
+			require.Equal(t, want, attempt)
+			list = append(list, delay)
+			if want++; want > 20 {
+				break
+			}
+		}
+		return list
+	}
+	for _, row := range []struct {
+		name   string
+		policy retry.Policy
+		want   []time.Duration
+	}{
+		{"the zero policy: 7 waits", retry.Policy{}, []time.Duration{5 * sec, 10 * sec, 20 * sec, 40 * sec, 80 * sec, 160 * sec, 320 * sec}},
+		{"a list: all of it", retry.Standard(), []time.Duration{minute, 30 * minute, 3 * hour}},
+		{"three attempts: two waits", everySecond(3), []time.Duration{sec, sec}},
+		{"one attempt: none", everySecond(1), nil},
+		{"disabled: none", retry.Policy{Disabled: true}, nil},
+		{"TTL is ignored", retry.Policy{MaxAttempts: 3, TTL: 1}, []time.Duration{5 * sec, 10 * sec}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			require.Equal(t, row.want, waits(row.policy, nil))
+			lo, _ := row.policy.TotalWait()
+			var sum time.Duration
+			for _, d := range row.want {
+				sum += d
+			}
+			require.Equal(t, lo, sum)
+		})
+	}
+	t.Run("unlimited attempts: no end", func(t *testing.T) { require.Len(t, waits(everySecond(retry.Unlimited), nil), 20) })
+	t.Run("rnd is called once for each wait", func(t *testing.T) {
+		calls := 0
+		p := retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: sec, Jitter: retry.FullJitter}}
+		require.Equal(t, []time.Duration{sec / 2, sec}, waits(p, func() float64 { calls++; return 0.5 }))
+		require.Equal(t, 2, calls)
 	})
 }
 
@@ -232,6 +492,12 @@ func TestTotalWait(t *testing.T) {
 		{"a list longer than its attempts is cut", retry.Policy{MaxAttempts: 2, Backoff: retry.Standard().Backoff}, minute, minute},
 		{"a growing delay beyond 10,000 waits is bracketed", retry.Policy{MaxAttempts: 10_003, Backoff: retry.Backoff{Mode: retry.Linear, Base: 1}},
 			10_000*10_001/2 + 2*10_001, 10_000*10_001/2 + 2*10_002},
+		{"a list longer than 10,000 is added up", retry.Policy{Backoff: retry.Backoff{Delays: slices.Repeat([]time.Duration{1, 2}, 10_000)}}, 30_000, 30_000},
+		{"own waits are between 0 and Cap", retry.Policy{MaxAttempts: 4, Wait: ownWait, Backoff: retry.Backoff{Cap: 2 * sec}}, 0, 6 * sec},
+		{"own waits of a List without a cap have no bound", retry.Policy{Wait: ownWait, Backoff: retry.Backoff{Delays: list}}, 0, longest},
+		{"10,001 waits of a growing delay", retry.Policy{MaxAttempts: 10_002, Backoff: retry.Backoff{Mode: retry.Linear, Base: 1}},
+			10_001 * 10_002 / 2, 10_001 * 10_002 / 2},
+		{"ResetAfter is ignored", retry.Policy{MaxAttempts: 2, ResetAfter: 1}, 5 * sec, 5 * sec},
 		{"TTL and MaxHint are ignored", retry.Policy{MaxAttempts: 2, TTL: 1, MaxHint: 1}, 5 * sec, 5 * sec},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -249,7 +515,7 @@ func TestPolicyString(t *testing.T) {
 		{retry.Policy{}, "8 attempts, exponential 5s ×2, cap 1h: 5s 10s 20s 40s 1m20s 2m40s 5m20s (10m35s in all)"},
 		{retry.Policy{MaxAttempts: 12, Backoff: retry.Backoff{Base: 10 * sec, Factor: 2, Cap: 30 * minute}},
 			"12 attempts, exponential 10s ×2, cap 30m: 10s 20s 40s 1m20s 2m40s 5m20s 10m40s 21m20s 30m 30m 30m (2h12m30s in all)"},
-		{retry.Standard(), "4 attempts, list: 1m 30m 3h (3h31m in all)"},
+		{retry.Standard(), "standard: 4 attempts, list: 1m 30m 3h (3h31m in all)"},
 		{retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 5 * sec}}, "3 attempts, fixed 5s: 5s 5s (10s in all)"},
 		{retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Mode: retry.Linear, Base: sec, Factor: 0.5}},
 			"4 attempts, linear 1s +500ms, cap 1h: 1s 1.5s 2s (4.5s in all)"},
@@ -262,7 +528,19 @@ func TestPolicyString(t *testing.T) {
 		{retry.Policy{MaxAttempts: 20, Backoff: retry.Backoff{Mode: retry.Fixed, Cap: sec, Jitter: retry.RatioJitter}},
 			"20 attempts, fixed 1s, cap 1s, ratio jitter 0.2: 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s ... (15.2s to 19s in all)"},
 		{retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Jitter: retry.DecorrelatedJitter}},
-			"2 attempts, exponential 5s ×2, cap 1h, decorrelated jitter: 5s (5s to 15s in all)"},
+			"2 attempts, decorrelated 5s to 3×last, cap 1h (5s to 15s in all)"},
+		{retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Jitter: retry.DecorrelatedJitter}},
+			"unlimited attempts, decorrelated 5s to 3×last, cap 1h"},
+		{retry.Policy{Name: "reconnect", MaxAttempts: 4, ResetAfter: hour, Wait: ownWait},
+			"reconnect: 4 attempts, exponential 5s ×2, cap 1h, own waits, reset after 1h (0s to 3h in all)"},
+		{retry.Policy{MaxAttempts: retry.Unlimited, Wait: ownWait, Backoff: retry.Backoff{Mode: retry.Fixed, Base: sec, Cap: sec}},
+			"unlimited attempts, fixed 1s, cap 1s, own waits"},
+		{retry.Policy{MaxAttempts: 1, Wait: ownWait}, "1 attempt, exponential 5s ×2, cap 1h, own waits"},
+		{retry.Policy{Name: "two\nlines", MaxAttempts: 1}, "two; lines: 1 attempt, exponential 5s ×2, cap 1h"},
+		{retry.Policy{MaxAttempts: 14, Backoff: retry.Backoff{Mode: retry.Fixed, Base: sec}},
+			"14 attempts, fixed 1s: 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s ... (13s in all)"},
+		{retry.Policy{MaxAttempts: 13, Backoff: retry.Backoff{Mode: retry.Fixed, Base: sec}},
+			"13 attempts, fixed 1s: 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s (12s in all)"},
 	} {
 		t.Run(row.want, func(t *testing.T) {
 			require.Equal(t, row.want, row.policy.String())
@@ -270,6 +548,8 @@ func TestPolicyString(t *testing.T) {
 		})
 	}
 }
+
+func ownWait(int, error, time.Duration) time.Duration { return sec }
 
 // FuzzPolicy holds for any policy, valid or not: nothing panics, nothing takes long, and what Do trusts is what Validate
 // says.

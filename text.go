@@ -2,8 +2,10 @@ package retry
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // name returns the text of the value i of an enumeration whose texts start at 0, or "Type(9)" beyond them.
@@ -12,6 +14,46 @@ func name(i int, typ string, texts ...string) string {
 		return texts[i]
 	}
 	return fmt.Sprintf("%s(%d)", typ, i)
+}
+
+// MarshalText and UnmarshalText of the enumerations use the texts of String and Error. What has no text is an error, for
+// UnmarshalText a *FieldError.
+
+func (s Status) MarshalText() ([]byte, error)  { return marshalText(s, Canceled, Status.String) }
+func (s *Status) UnmarshalText(b []byte) error { return unmarshalText(s, b, Canceled, Status.String) }
+func (r Reason) MarshalText() ([]byte, error)  { return marshalText(r, CallerCanceled, Reason.Error) }
+func (r *Reason) UnmarshalText(b []byte) error {
+	return unmarshalText(r, b, CallerCanceled, Reason.Error)
+}
+func (c Class) MarshalText() ([]byte, error)  { return marshalText(c, Terminal, Class.String) }
+func (c *Class) UnmarshalText(b []byte) error { return unmarshalText(c, b, Terminal, Class.String) }
+func (m Mode) MarshalText() ([]byte, error)   { return marshalText(m, List, Mode.String) }
+func (m *Mode) UnmarshalText(b []byte) error  { return unmarshalText(m, b, List, Mode.String) }
+func (j JitterMode) MarshalText() ([]byte, error) {
+	return marshalText(j, DecorrelatedJitter, JitterMode.String)
+}
+func (j *JitterMode) UnmarshalText(b []byte) error {
+	return unmarshalText(j, b, DecorrelatedJitter, JitterMode.String)
+}
+
+// marshalText returns the text of v, whose type has values up to last.
+func marshalText[T ~uint8](v, last T, text func(T) string) ([]byte, error) {
+	if v > last {
+		return nil, fmt.Errorf("retry: %s has no text", text(v))
+	}
+	return []byte(text(v)), nil
+}
+
+// unmarshalText sets v to the value, up to last, that has the text b.
+func unmarshalText[T ~uint8](v *T, b []byte, last T, text func(T) string) error {
+	for c := T(0); c <= last; c++ {
+		if text(c) == string(b) {
+			*v = c
+			return nil
+		}
+	}
+	_, typ, _ := strings.Cut(fmt.Sprintf("%T", *v), ".")
+	return &FieldError{Field: typ, Value: strconv.Quote(string(b)), Rule: "is not the text of one"}
 }
 
 // compact prints d without the zero units that Duration.String ends with: "1h" for "1h0m0s", "5m" for "5m0s".
@@ -26,10 +68,38 @@ func compact(d time.Duration) string {
 	return s
 }
 
-// oneLine puts "; " for each line break, so that one error is one line of a log.
+// rounded returns d without the digits below a millisecond from 1s on, and below a microsecond from 1ms on.
+func rounded(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Second:
+		return d.Round(time.Millisecond)
+	case d >= time.Millisecond:
+		return d.Round(time.Microsecond)
+	default:
+		return d
+	}
+}
+
+// counted returns "1 attempt", "2 attempts", ...
+func counted(attempts int) string {
+	if attempts == 1 {
+		return "1 attempt"
+	}
+	return strconv.Itoa(attempts) + " attempts"
+}
+
+// oneLine returns s as one line of valid UTF-8 that is safe in a log and on a terminal: "; " stands for line breaks, and
+// U+FFFD for control characters other than a tab. Line breaks are those of the Unicode Standard, section 5.8.
 func oneLine(s string) string {
-	if !strings.ContainsAny(s, "\r\n") {
+	broken := func(r rune) bool { return r >= '\n' && r <= '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029' }
+	unsafe := func(r rune) bool { return unicode.IsControl(r) && r != '\t' || broken(r) }
+	if s = strings.ToValidUTF8(s, "\uFFFD"); !strings.ContainsFunc(s, unsafe) {
 		return s
 	}
-	return strings.NewReplacer("\r\n", "; ", "\n", "; ", "\r", "; ").Replace(s)
+	return strings.Map(func(r rune) rune {
+		if unsafe(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, strings.Join(strings.FieldsFunc(s, broken), "; "))
 }

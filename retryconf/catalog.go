@@ -10,12 +10,12 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Catalog holds policies under names. Code defines them, a document overrides them, and whoever uses one asks its Ref,
-// at any time and from any goroutine. The zero Catalog is empty and ready; it must not be copied.
+// Catalog holds policies under names. Code defines them, a document overrides them, and callers get the one in force from
+// its Ref, at any time and from any goroutine. The zero Catalog is empty and ready; it must not be copied.
 type Catalog struct {
-	mu   sync.Mutex // guards what follows; a Ref's Policy does not take it
+	mu   sync.Mutex // guards the fields below; Ref.Policy does not take it
 	refs map[string]*Ref
-	bad  fieldErrors // mistakes in definitions
+	bad  retry.FieldErrors // mistakes in definitions
 }
 
 // Ref is a reference to one policy of a Catalog.
@@ -25,7 +25,7 @@ type Ref struct {
 	current atomic.Pointer[effective]
 }
 
-// effective is what a Ref stands for at present.
+// effective is the policy of a Ref that is in force.
 type effective struct {
 	policy retry.Policy
 	source Source
@@ -51,16 +51,15 @@ func (s Source) String() string {
 // Name returns the name under which the policy was defined.
 func (r *Ref) Name() string { return r.name }
 
-// Policy returns the policy that is in force now. It waits for nobody and allocates nothing. Its Delays are shared:
-// do not write to them.
+// Policy returns the policy that is in force now. It does not block or allocate. Its Delays are shared: do not write to
+// them.
 func (r *Ref) Policy() retry.Policy { return r.current.Load().policy }
 
-// Define adds a policy under a name and returns the reference to it. Where p has no Name, it is labelled with the
-// catalog's name for it. Define before you Load: a later definition is in force as it is until the next Load.
+// Define adds a policy under a name and returns the reference to it. If p has no Name, it is labeled with name. Call
+// Define before Load: a later definition is in force as it is until the next Load.
 //
-// A name that is empty, defined already or that of a preset, and a policy that does not validate, are mistakes that Err
-// and every Load report. The Ref that is returned works all the same, with p as it is, so that Do refuses what is not
-// valid.
+// It is a mistake if name is empty, defined already or that of a preset, or if p does not validate. Err and every Load
+// report it. The Ref then stands for p as it is, so that Do refuses a policy that is not valid.
 func (c *Catalog) Define(name string, p retry.Policy) *Ref {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,16 +72,18 @@ func (c *Catalog) Define(name string, p retry.Policy) *Ref {
 	path := under("policies", name)
 	_, isPreset := presets()[name]
 	_, err := FromPolicy(p)
-	var bad fieldErrors
+	var bad retry.FieldErrors
 	switch {
 	case name == "" || !utf8.ValidString(name):
-		c.bad.add("policies", quoted(name), "is no name to define a policy under")
+		add(&c.bad, "policies", quoted(name), "is no name to define a policy under")
 	case isPreset:
-		c.bad.add(path, "", "is defined, but is the name of a preset")
+		add(&c.bad, path, "", "is defined, but is the name of a preset")
 	case c.refs[name] != nil:
-		c.bad.add(path, "", "is defined twice")
+		add(&c.bad, path, "", "is defined twice")
 	case errors.As(err, &bad):
-		c.bad = append(c.bad, bad.below(path)...)
+		for _, err := range bad {
+			c.bad.Append(at(under(path, pathOf(err)), err))
+		}
 	default:
 		if c.refs == nil {
 			c.refs = map[string]*Ref{}
@@ -96,10 +97,10 @@ func (c *Catalog) Define(name string, p retry.Policy) *Ref {
 func (c *Catalog) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.bad).err()
+	return slices.Clone(c.bad).Err()
 }
 
-// Lookup returns the reference to the policy of that name, and whether there is one.
+// Lookup returns the reference to the policy with the given name and reports whether there is one.
 func (c *Catalog) Lookup(name string) (*Ref, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -83,7 +83,13 @@ func TestWhatComesFromWhere(t *testing.T) {
 		{"an entry stands before the definition", `{"policies":{"invoice-email":{"max_attempts":9}}}`, with(func(p *retry.Policy) { p.MaxAttempts = 9 })},
 		{"the definition stands before the defaults", `{"defaults":{"max_attempts":9,"jitter":"equal"}}`, email},
 		{"the defaults fill what is left", `{"defaults":{"attempt_timeout":"1s"}}`, with(func(p *retry.Policy) { p.AttemptTimeout = sec })},
-		{"a formula stays together", `{"policies":{"invoice-email":{"base":"2s"}}}`, with(func(p *retry.Policy) { p.Base, p.Factor = 2*sec, 0 })},
+		{"a base keeps the definition's factor", `{"policies":{"invoice-email":{"base":"2s"}}}`, with(func(p *retry.Policy) { p.Base = 2 * sec })},
+		{"a factor keeps the definition's base", `{"defaults":{"factor":4},"policies":{"invoice-email":{"factor":5}}}`, with(func(p *retry.Policy) { p.Factor = 5 })},
+		{"another mode keeps the base, but not the factor", `{"policies":{"invoice-email":{"mode":"linear"}}}`,
+			with(func(p *retry.Policy) { p.Mode, p.Factor = retry.Linear, 0 })},
+		{"the defaults give the factor of their mode", `{"defaults":{"mode":"linear","factor":5},"policies":{"invoice-email":{"mode":"linear"}}}`,
+			with(func(p *retry.Policy) { p.Mode, p.Factor = retry.Linear, 5 })},
+		{"the defaults' delays do not join a formula", `{"defaults":{"delays":["1s"]}}`, email},
 		{"delays take the place of a formula", `{"policies":{"invoice-email":{"delays":["1s"]}}}`,
 			with(func(p *retry.Policy) { p.Base, p.Factor, p.Delays = 0, 0, []time.Duration{sec} })},
 		{"jitter none overrides", `{"policies":{"invoice-email":{"jitter":"none"}}}`, with(func(p *retry.Policy) { p.Jitter = retry.NoJitter })},
@@ -113,11 +119,12 @@ func TestRetriesEnabledOverridesADisabledDefinition(t *testing.T) {
 }
 
 func TestAnExtendedPresetIsItsPublishedSchedule(t *testing.T) {
-	for name, want := range map[string]retry.Policy{"standard": retry.Standard(), "delivery": {}} {
+	for name, want := range map[string]retry.Policy{"standard": retry.Standard(), "inline": retry.Inline(), "delivery": {}} {
 		t.Run(name+" over a definition with attempts and cap", func(t *testing.T) {
 			var c retryconf.Catalog
 			ref := c.Define("x", retry.Policy{MaxAttempts: 12, Backoff: retry.Backoff{Base: 10 * sec, Cap: 30 * sec}})
 			require.NoError(t, load(&c, `{"policies":{"x":{"extends":"`+name+`"}}}`))
+			want.Name = "x"
 			require.Equal(t, want.String(), ref.Policy().String())
 		})
 	}
@@ -163,9 +170,9 @@ func TestAFaultLeavesEverythingAsItWas(t *testing.T) {
 		{"a circle of two", `{"policies":{"search":{"extends":"webhook"},"webhook":{"extends":"search"}}}`,
 			`policies.webhook.extends "search" goes in a circle: search → webhook → search`},
 		{"an unknown extends", `{"policies":{"search":{"extends":"webhok"}}}`,
-			`policies.search.extends "webhok" is neither a policy nor a preset: "aggressive", "standard", "patient", "cautious" and "delivery"; did you mean "webhook"?`},
+			`policies.search.extends "webhok" is neither a policy nor a preset: "inline", "aggressive", "standard", "patient", "cautious" and "delivery"; did you mean "webhook"?`},
 		{"what is extended by two, once", `{"policies":{"search":{"extends":"x"},"webhook":{"extends":"search"}}}`,
-			`policies.search.extends "x" is neither a policy nor a preset: "aggressive", "standard", "patient", "cautious" and "delivery"`},
+			`policies.search.extends "x" is neither a policy nor a preset: "inline", "aggressive", "standard", "patient", "cautious" and "delivery"`},
 		{"a megabyte", strings.Repeat(" ", 2<<20), "the document is larger than the 1048576 bytes that are read"},
 	} {
 		t.Run(row.name+" is refused", func(t *testing.T) {
@@ -207,11 +214,13 @@ func TestPartsThatAreCodeSurviveAReload(t *testing.T) {
 	var c retryconf.Catalog
 	budget := retry.NewBudget(retry.BudgetConfig{})
 	ref := c.Define("x", retry.Policy{Budget: budget, Classify: retry.Otherwise(retry.Terminal), Rand: func() float64 { return 0.5 },
-		Gate: func(context.Context) time.Duration { return 7 }, Observe: func(context.Context, retry.Event) {}})
+		Gate: func(context.Context) time.Duration { return 7 }, Observe: func(context.Context, retry.Event) {},
+		Wait: func(int, error, time.Duration) time.Duration { return 8 }, Pay: func(context.Context, retry.Decision) bool { return true }})
 	require.NoError(t, load(&c, `{"policies":{"x":{"extends":"patient"}}}`))
 	p := ref.Policy()
 	require.Same(t, budget, p.Budget)
-	require.Equal(t, []any{retry.Terminal, 0.5, time.Duration(7)}, []any{p.Classify(nil), p.Rand(), p.Gate(nil)})
+	require.Equal(t, []any{retry.Terminal, 0.5, time.Duration(7), time.Duration(8), true},
+		[]any{p.Classify(nil), p.Rand(), p.Gate(nil), p.Wait(1, nil, 0), p.Pay(nil, retry.Decision{})})
 	require.NotNil(t, p.Observe)
 	require.Equal(t, retry.Patient().Delays, p.Delays)
 }

@@ -14,12 +14,12 @@ func TestFromEnvironReadsEveryKey(t *testing.T) {
 	s, err := retryconf.FromEnviron("RETRY_", []string{
 		"PATH=/bin", "=C:=C:\\", "RETRY_NAME=a=b", "RETRY_EXTENDS=standard", "RETRY_MAX_ATTEMPTS=unlimited", "RETRY_MODE=constant", "RETRY_BASE=10s",
 		"RETRY_FACTOR=2.5", "RETRY_CAP=1m", "RETRY_MAX=2m", "RETRY_DELAYS=1m, 30m", "RETRY_JITTER=none", "RETRY_JITTER_RATIO=0.5",
-		"RETRY_ATTEMPT_TIMEOUT=3s", "RETRY_TTL=1h", "RETRY_MAX_HINT=2h", "RETRY_RETRIES_ENABLED=false", "OTHER_RETRY_BASE=bad",
+		"RETRY_ATTEMPT_TIMEOUT=3s", "RETRY_TTL=1h", "RETRY_MAX_HINT=2h", "RETRY_RESET_AFTER=3h", "RETRY_RETRIES_ENABLED=false", "OTHER_RETRY_BASE=bad",
 	})
 	require.NoError(t, err)
 	require.Equal(t, retryconf.Spec{Name: "a=b", Extends: "standard", MaxAttempts: retry.Unlimited, Mode: 3, Base: seconds(10), Factor: 2.5,
 		Cap: seconds(60), Max: seconds(120), Delays: []retryconf.Delay{retryconf.Delay(minute), retryconf.Delay(30 * minute)}, Jitter: 1,
-		JitterRatio: 0.5, AttemptTimeout: seconds(3), TTL: seconds(3600), MaxHint: seconds(7200), RetriesEnabled: retryconf.Off}, s)
+		JitterRatio: 0.5, AttemptTimeout: seconds(3), TTL: seconds(3600), MaxHint: seconds(7200), ResetAfter: seconds(10800), RetriesEnabled: retryconf.Off}, s)
 }
 
 func TestFromEnvironRefusesAllThatIsWrong(t *testing.T) {

@@ -5,111 +5,74 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/retrygo/retry"
 )
 
-// FieldError is one thing that is wrong with a document, a Spec or a definition. Find the first with errors.As, and all of
-// them with FieldErrors.
+// FieldError is one fault in a document, a Spec or a definition. Find the first with errors.As, and all of them with
+// FieldErrors. errors.As finds it as a *retry.FieldError too, as it finds the bad fields of any package.
 type FieldError struct {
-	Path  string // the key, with its place in the document: "policies.invoice-email.factor"; "" where it is not known
-	Value string // as it was given or as it prints, shortened where it is long; "" where there is none
-	Rule  string // what is wrong with it
+	Path  string // the key, with its place in the document: "policies.invoice-email.factor"; "" if it is not known
+	Value string // as it was given or as it prints, shortened if it is long; "" if there is none
+	Rule  string // the rule that it breaks
 }
 
 // Error returns one line: `retryconf: base "30" has no unit; write it as a string such as "30s"`.
-func (e *FieldError) Error() string { return "retryconf: " + e.text() }
+func (e *FieldError) Error() string {
+	parts := slices.DeleteFunc([]string{e.Path, e.Value, e.Rule}, func(part string) bool { return part == "" })
+	return "retryconf: " + strings.Join(parts, " ")
+}
 
-func (e *FieldError) text() string {
-	var parts []string
-	for _, part := range []string{e.Path, e.Value, e.Rule} {
-		if part != "" {
-			parts = append(parts, part)
+// Unwrap returns e as a *retry.FieldError of package "retryconf".
+func (e *FieldError) Unwrap() error {
+	return &retry.FieldError{Package: "retryconf", Field: e.Path, Value: e.Value, Rule: e.Rule}
+}
+
+// FieldErrors returns every fault that an error of this package names, in order, and nil if it names none.
+func FieldErrors(err error) (all []*FieldError) {
+	var bad retry.FieldErrors
+	if !errors.As(err, &bad) {
+		bad = retry.FieldErrors{err}
+	}
+	for _, err := range bad {
+		var e *FieldError
+		if errors.As(err, &e) {
+			all = append(all, e)
 		}
 	}
-	return strings.Join(parts, " ")
+	return all
 }
 
-// fieldErrors are all that is wrong, an error where there is one at least.
-type fieldErrors []error
-
-func (bad *fieldErrors) add(path, value, rule string) {
-	*bad = append(*bad, &FieldError{path, value, rule})
+// add notes a fault.
+func add(bad *retry.FieldErrors, path, value, rule string) {
+	bad.Append(&FieldError{path, value, rule})
 }
 
-// at adds what err says of the field at path.
-func (bad *fieldErrors) at(path string, err error) {
+// at returns a *FieldError with the given path in place of its own.
+func at(path string, err error) error {
 	e := *err.(*FieldError)
 	e.Path = path
-	*bad = append(*bad, &e)
+	return &e
 }
 
-// FieldErrors returns everything that an error of this package names, nil where it names nothing.
-func FieldErrors(err error) []*FieldError {
-	var all fieldErrors
-	if errors.As(err, &all) {
-		list := make([]*FieldError, len(all))
-		for i, err := range all {
-			list[i] = err.(*FieldError)
-		}
-		return list
-	}
-	var one *FieldError
-	if errors.As(err, &one) {
-		return []*FieldError{one}
-	}
-	return nil
-}
+// pathOf returns the path of a *FieldError.
+func pathOf(err error) string { return err.(*FieldError).Path }
 
-// names reports whether something is wrong with the field at path itself.
-func (bad fieldErrors) names(path string) bool {
-	return slices.ContainsFunc(bad, func(err error) bool { return err.(*FieldError).Path == path })
-}
-
-// below returns what is wrong with each path put below the given one.
-func (bad fieldErrors) below(path string) fieldErrors {
-	moved := make(fieldErrors, 0, len(bad))
-	for _, err := range bad {
-		e := *err.(*FieldError)
-		moved.at(under(path, e.Path), &e)
-	}
-	return moved
-}
-
-// sorted returns what is wrong in the order of paths, each thing once: a fault is found again wherever it is extended.
-// It lists no more than can be mended at once.
-func (bad fieldErrors) sorted() fieldErrors {
-	slices.SortStableFunc(bad, func(a, b error) int {
-		return strings.Compare(a.(*FieldError).Path, b.(*FieldError).Path)
-	})
+// sorted returns the faults in the order of their paths, each of them once: a fault is found again by every policy that
+// extends it. It lists at most maxFaults.
+func sorted(bad retry.FieldErrors) retry.FieldErrors {
+	slices.SortStableFunc(bad, func(a, b error) int { return strings.Compare(pathOf(a), pathOf(b)) })
 	bad = slices.CompactFunc(bad, func(a, b error) bool { return *a.(*FieldError) == *b.(*FieldError) })
 	if len(bad) > maxFaults {
-		bad = append(bad[:maxFaults:maxFaults], &FieldError{Rule: "there are more faults than are listed"})
+		bad = append(bad[:maxFaults:maxFaults], &FieldError{Rule: moreFaults})
 	}
 	return bad
 }
 
-func (bad fieldErrors) err() error {
-	if len(bad) == 0 {
-		return nil
-	}
-	return bad
-}
-
-// Error returns one line with all that is wrong, each part after a "; ".
-func (bad fieldErrors) Error() string {
-	texts := make([]string, len(bad))
-	for i, err := range bad {
-		texts[i] = err.(*FieldError).text()
-	}
-	return "retryconf: " + strings.Join(texts, "; ")
-}
-
-// Unwrap returns each FieldError.
-func (bad fieldErrors) Unwrap() []error { return bad }
-
-// valueError is what is wrong with a text whose key the caller knows.
+// valueError is a fault of a text whose key the caller knows.
 func valueError(text, rule string) error { return &FieldError{Value: quoted(text), Rule: rule} }
 
-// shownText is how much of a value an error shows.
+// shownText is how many bytes of a value an error shows.
 const shownText = 40
 
 // quoted returns text in quotes, shortened.

@@ -31,7 +31,7 @@ func TestEveryErrorTextIsShown(t *testing.T) {
 		`{"mode": "cubic"}`, `{"mode": 1}`, `{"jitter": "some"}`, `{"jitter_ratio": 2, "jitter": "ratio"}`, `{"jitter_ratio": 0.5}`, `{"retries_enabled": "yes"}`,
 		`{"retries_enabled": 1}`, `{"name": 1}`, `{"delays": []}`, `{"delays": [60, "0", "-1s"]}`, `{"extends": "nobody"}`, `{"cap": "1m", "max": "1m"}`,
 		`{"base": "1s", "base": "2s"}`, `{"max_atempts": 3}`, `{"timeout": "3s"}`, `{"base": "5s", "cap": "1s"}`, `{"factor": 0.5}`, `{"mode": "list"}`,
-		`{"mode": "fixed", "base": "1s", "factor": 2, "delays": ["1s"]}`, `{"mode": "linear", "jitter": "decorrelated"}`, `{"attempt_timeout": "2m", "ttl": "1m"}`,
+		`{"mode": "fixed", "base": "1s", "factor": 2, "delays": ["1s"]}`, `{"mode": "linear", "jitter": "decorrelated"}`, `{"reset_after": "0s"}`,
 	} {
 		_, err := retryconf.Parse([]byte(document), noLimits)
 		show("Parse "+document, err)
@@ -39,7 +39,7 @@ func TestEveryErrorTextIsShown(t *testing.T) {
 	_, err := retryconf.Parse(make([]byte, 1<<20), noLimits)
 	show("Parse of a megabyte", err)
 	tight := retryconf.Limits{MaxAttempts: 3, MinFactor: 3, MaxFactor: 4, MaxDelay: sec, MaxTotalWait: sec, MaxTTL: hour, MaxAttemptTimeout: minute}
-	for _, document := range []string{`{}`, `{"max_attempts": "unlimited", "factor": 5, "ttl": "2h", "attempt_timeout": "2m"}`, `{"delays": ["1m"]}`} {
+	for _, document := range []string{`{}`, `{"max_attempts": "unlimited", "factor": 5, "ttl": "2h", "attempt_timeout": "2m", "reset_after": "1m"}`, `{"delays": ["1m"]}`} {
 		_, err := retryconf.Parse([]byte(document), tight)
 		show("Parse with limits "+document, err)
 	}
@@ -51,7 +51,7 @@ func TestEveryErrorTextIsShown(t *testing.T) {
 	}{{new(retryconf.Number), "NaN"}, {new(retryconf.Attempts), "-1"}, {new(retryconf.Delay), "0"}, {new(retryconf.Switch), "yes"}} {
 		show("UnmarshalText "+text.text, text.to.UnmarshalText([]byte(text.text)))
 	}
-	_, err = retryconf.Spec{Mode: 9, Base: -1, Cap: -1, Factor: -1, MaxAttempts: -2, AttemptTimeout: -1, TTL: -1, MaxHint: -1}.Policy()
+	_, err = retryconf.Spec{Mode: 9, Base: -1, Cap: -1, Factor: -1, MaxAttempts: -2, AttemptTimeout: -1, TTL: -1, MaxHint: -1, ResetAfter: -1}.Policy()
 	show("Spec.Policy of values that no text gives", err)
 	_, err = retryconf.FromPolicy(retry.Policy{Name: "\xff", MaxAttempts: -2})
 	show("FromPolicy of a bad policy", err)
@@ -90,4 +90,27 @@ func TestAFieldErrorSaysWhereWhatAndWhy(t *testing.T) {
 	require.ErrorAs(t, err, &field)
 	require.Equal(t, retryconf.FieldError{Path: "max_attempts", Value: "51", Rule: "is outside 1 to 50"}, *field)
 	require.EqualError(t, field, "retryconf: max_attempts 51 is outside 1 to 50")
+}
+
+func TestAFaultIsABadFieldLikeThoseOfOtherPackages(t *testing.T) {
+	_, parsed := retryconf.Parse([]byte(`{"ttl": 5, "bass": "1s"}`), noLimits)
+	_, read := retryconf.FromEnviron("R_", []string{"R_TTL=5"})
+	var d retryconf.Duration
+	for name, row := range map[string]struct {
+		err  error
+		want retry.FieldError
+	}{
+		"of a document":  {parsed, retry.FieldError{Package: "retryconf", Field: "ttl", Value: "5", Rule: `is a number; write it as a string with its unit, such as "30s"`}},
+		"of a variable":  {read, retry.FieldError{Package: "retryconf", Field: "R_TTL", Value: `"5"`, Rule: `has no unit; write it as a string such as "5s"`}},
+		"of a text":      {d.UnmarshalText([]byte("-1s")), retry.FieldError{Package: "retryconf", Value: `"-1s"`, Rule: "is negative"}},
+		"of a policy":    {retryconf.ServiceLimits.Validate(retry.Policy{MaxAttempts: 51}), retry.FieldError{Package: "retryconf", Field: "max_attempts", Value: "51", Rule: "is outside 1 to 50"}},
+		"of a catalog":   {load(defined(), `{"a":1}`), retry.FieldError{Package: "retryconf", Field: "a", Rule: "is not a known key"}},
+		"of a list item": {new(retryconf.Spec).SetDelays("1s,2"), retry.FieldError{Package: "retryconf", Field: "delays[1]", Value: `"2"`, Rule: `has no unit; write it as a string such as "2s"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got *retry.FieldError
+			require.ErrorAs(t, row.err, &got)
+			require.Equal(t, row.want, *got)
+		})
+	}
 }

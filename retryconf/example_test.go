@@ -56,7 +56,7 @@ func ExampleSpec_Or() {
 	p, _ := mine.Or(team).Policy()
 	fmt.Println(p)
 	// Output:
-	// 5 attempts, exponential 2s ×2, cap 1h: 2s 4s 8s 16s (30s in all)
+	// 5 attempts, exponential 2s ×3, cap 1h: 2s 6s 18s 54s (1m20s in all)
 }
 
 func ExampleFromEnviron() {
@@ -92,9 +92,9 @@ func ExampleSpec_SetDelays() {
 	// 4 attempts, list: 1m 30m 3h (3h31m in all) <nil>
 }
 
-func ExampleLimits_Check() {
+func ExampleLimits_Validate() {
 	limits := retryconf.Limits{MaxAttempts: 5, MaxDelay: time.Minute}
-	fmt.Println(limits.Check(retry.Policy{}))
+	fmt.Println(limits.Validate(retry.Policy{}))
 	// Output:
 	// retryconf: max_attempts 8 (the default) is outside 1 to 5; cap 5m20s is the longest wait, above the 1m0s allowed
 }
@@ -112,8 +112,8 @@ func ExampleCatalog() {
 	err = catalog.Load(strings.NewReader(`{"policies": {"invoice-email": {"factor": "2"}, "invoice-mail": {}}}`))
 	fmt.Println(err)
 	// Output:
-	// 5 attempts, exponential 5s ×2, cap 1h: 5s 10s 20s 40s (1m15s in all)
-	// 5 attempts, exponential 1s ×2, cap 4s, attempt timeout 10s: 1s 2s 4s 4s (11s in all) <nil>
+	// invoice-email: 5 attempts, exponential 5s ×2, cap 1h: 5s 10s 20s 40s (1m15s in all)
+	// invoice-email: 5 attempts, exponential 1s ×2, cap 4s, attempt timeout 10s: 1s 2s 4s 4s (11s in all) <nil>
 	// retryconf: policies.invoice-email.factor "2" is not a number; policies.invoice-mail is not defined in the code; did you mean "invoice-email"?
 }
 
@@ -127,7 +127,7 @@ func ExampleCatalog_Load_extends() {
 	}}`))
 	fmt.Println(reminder.Policy(), err)
 	// Output:
-	// 3 attempts, list, TTL 4h: 1m 30m (31m in all) <nil>
+	// reminder: 3 attempts, list, TTL 4h: 1m 30m (31m in all) <nil>
 }
 
 func ExampleCatalog_WriteTo() {
@@ -150,14 +150,14 @@ func ExampleCatalog_WriteTo() {
 func ExampleCatalog_All() {
 	var catalog retryconf.Catalog
 	catalog.Define("search", retry.Policy{MaxAttempts: 3})
-	catalog.Define("email", retry.Standard())
+	catalog.Define("email", retry.Policy{Backoff: retry.Standard().Backoff})
 	_ = catalog.Load(strings.NewReader(`{"policies": {"search": {"base": "20ms"}}}`))
 	for _, e := range catalog.All() {
-		fmt.Printf("%s (%v): %v\n", e.Name, e.Source, e.Policy)
+		fmt.Printf("from %v: %v\n", e.Source, e.Policy)
 	}
 	// Output:
-	// email (code): 4 attempts, list: 1m 30m 3h (3h31m in all)
-	// search (file): 3 attempts, exponential 20ms ×2, cap 1h: 20ms 40ms (60ms in all)
+	// from code: email: 4 attempts, list: 1m 30m 3h (3h31m in all)
+	// from file: search: 3 attempts, exponential 20ms ×2, cap 1h: 20ms 40ms (60ms in all)
 }
 
 func ExampleCatalog_Lookup() {

@@ -34,6 +34,7 @@ func TestFieldErrorsListsWhatAnErrorNames(t *testing.T) {
 	}{
 		{"nothing of nil", nil, 0},
 		{"nothing of another error", errors.New("other"), 0},
+		{"nothing of another package's bad fields", retry.Policy{TTL: -1, MaxAttempts: -2}.Validate(), 0},
 		{"one of a value's error", one, 1},
 		{"one of a wrapped one", fmt.Errorf("read config: %w", one), 1},
 		{"all of a document's error, wrapped", fmt.Errorf("read config: %w", new(retryconf.Catalog).Load(strings.NewReader(`{"a":1,"b":2}`))), 2},
@@ -111,7 +112,7 @@ func TestAHintIsLimitedToo(t *testing.T) {
 func TestAnUnknownPresetHidesNothingAndInventsNothing(t *testing.T) {
 	limits := retryconf.Limits{MaxAttempts: 50, MaxTTL: hour}
 	_, err := retryconf.Parse([]byte(`{"extends": "foo", "max_attempts": 51, "ttl": "30m"}`), limits)
-	require.EqualError(t, err, `retryconf: extends "foo" is not a preset: "aggressive", "standard", "patient", "cautious" and "delivery"; `+
+	require.EqualError(t, err, `retryconf: extends "foo" is not a preset: "inline", "aggressive", "standard", "patient", "cautious" and "delivery"; `+
 		`max_attempts 51 is outside 1 to 50`)
 	var c retryconf.Catalog
 	c.Define("a", retry.Policy{})

@@ -38,6 +38,8 @@ func TestEachLimitRefusesWithWhatIsAllowed(t *testing.T) {
 		{"no TTL", `{}`, limits{MaxTTL: hour}, "ttl (none) is outside 0s to 1h0m0s"},
 		{"an attempt timeout above", `{"attempt_timeout": "2m"}`, limits{MaxAttemptTimeout: minute}, "attempt_timeout 2m0s is outside 0s to 1m0s"},
 		{"no attempt timeout", `{}`, limits{MaxAttemptTimeout: minute}, "attempt_timeout (none) is outside 0s to 1m0s"},
+		{"a reset of attempts that are limited", `{"reset_after": "1ns"}`, retryconf.ServiceLimits, "reset_after 1ns allows any number of attempts, which are limited here"},
+		{"a reset of waits that are limited", `{"reset_after": "1h"}`, limits{MaxTotalWait: hour}, "reset_after 1h0m0s allows any number of attempts, which are limited here"},
 		{"every violation at once", `{"max_attempts": 1000, "factor": 1000, "attempt_timeout": "1h"}`,
 			limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxDelay: minute, MaxTotalWait: hour, MaxTTL: hour, MaxAttemptTimeout: minute},
 			"max_attempts 1000 is outside 1 to 50; factor 1000 is outside 1 to 100; cap 1h0m0s is the longest wait, above the 1m0s allowed; " +
@@ -74,6 +76,8 @@ func TestWhatIsAtALimitIsAllowed(t *testing.T) {
 		{"a delay that is never waited for", `{"max_attempts": 2, "delays": ["1s", "9h"]}`, limits{MaxDelay: sec}},
 		{"a cap that the attempts never reach", `{"max_attempts": 3}`, limits{MaxDelay: 10 * sec}},
 		{"a disabled policy waits for nothing", `{"retries_enabled": false, "base": "9h"}`, limits{MaxDelay: sec, MaxTotalWait: sec, MaxAttempts: 1}},
+		{"a reset where attempts are not limited", `{"reset_after": "1s"}`, limits{MaxDelay: hour, MaxHint: hour}},
+		{"a reset without a retry", `{"reset_after": "1s", "retries_enabled": false}`, retryconf.ServiceLimits},
 		{"times at their limits", `{"ttl": "1h", "attempt_timeout": "1m"}`, limits{MaxTTL: hour, MaxAttemptTimeout: minute}},
 	} {
 		t.Run(row.name+" is allowed", func(t *testing.T) {
@@ -83,7 +87,7 @@ func TestWhatIsAtALimitIsAllowed(t *testing.T) {
 	}
 }
 
-func TestCheckDoesNotValidate(t *testing.T) {
-	require.NoError(t, retryconf.ServiceLimits.Check(retry.Policy{TTL: -1}))
+func TestLimitsDoNotValidateThePolicyItself(t *testing.T) {
+	require.NoError(t, retryconf.ServiceLimits.Validate(retry.Policy{TTL: -1}))
 	require.Equal(t, retryconf.Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100}, retryconf.ServiceLimits)
 }

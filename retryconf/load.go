@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/retrygo/retry"
 )
 
 // document is what a Catalog loads: a JSON object with the sections defaults and policies.
@@ -28,15 +30,16 @@ type document struct {
 //	}
 //
 // What an entry does not give comes from what it extends, then from the policy's definition in code, then from defaults,
-// in the way of Spec.Or. Extends names any policy of the catalog, and stands for its entry, what that extends and its
-// definition, without the defaults; or it names a preset. Where that is reached, by way of other policies too, attempts,
-// formula and cap come from neither definition nor defaults. Parts that are code stay as they are defined. A policy without an entry has its definition and the
-// defaults. Each Load starts from the definitions: what an earlier document said is forgotten.
+// in the way of Spec.Or. Extends names a preset or any policy of the catalog; the latter stands for its entry, what that
+// extends and its definition, without the defaults. If an entry extends a preset, directly or through other policies,
+// attempts, formula and cap come from neither definition nor defaults. Parts that are code stay as they are defined. A
+// policy without an entry has its definition and the defaults. Each Load starts from the definitions and ignores earlier
+// documents.
 //
 // Loading is all or nothing. A document above 1 MiB, a fault of syntax, an unknown or repeated key, a policy that is not
 // defined, a bad value, a policy that does not validate, a cycle of extends and a mistake in the definitions leave
-// everything as it was. The error names everything that is wrong at once, up to a hundred faults, each with its path, such
-// as policies.invoice-email.factor; FieldErrors lists them.
+// everything as it was. The error names every fault, up to a hundred, each with its path, such as
+// policies.invoice-email.factor; FieldErrors lists them.
 func (c *Catalog) Load(r io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(r, maxDocumentBytes+1))
 	if err != nil {
@@ -53,7 +56,7 @@ func (c *Catalog) Load(r io.Reader) error {
 	loading.bad = append(slices.Clone(c.bad), bad...)
 	for _, name := range slices.Sorted(maps.Keys(doc.policies)) {
 		if len(loading.bad) < maxFaults && c.refs[name] == nil {
-			loading.bad.add(under("policies", name), "", "is not defined in the code"+c.meant(name))
+			add(&loading.bad, under("policies", name), "", "is not defined in the code"+c.meant(name))
 		}
 	}
 	loaded := make(map[*Ref]*effective, len(c.refs))
@@ -61,7 +64,7 @@ func (c *Catalog) Load(r io.Reader) error {
 		loaded[c.refs[name]] = loading.effective(name)
 	}
 	if loading.bad != nil {
-		return loading.bad.sorted()
+		return sorted(loading.bad)
 	}
 	for ref, e := range loaded {
 		ref.current.Store(e)
@@ -83,14 +86,14 @@ func (c *Catalog) LoadFile(path string) error {
 }
 
 // WriteTo writes the policies in force as a document that loads back to the same, with the same definitions in code. It
-// writes nothing and returns an error where that document would be larger than the 1 MiB that Load reads.
+// writes nothing and returns an error if that document is larger than the 1 MiB that Load reads.
 func (c *Catalog) WriteTo(w io.Writer) (int64, error) {
 	c.mu.Lock()
 	policies := map[string]Spec{}
 	for name, ref := range c.refs {
 		p := ref.Policy()
 		s := specOf(p)
-		// Outright, because nothing given would leave what the definition says.
+		// Given outright: otherwise the definition's would be in force.
 		s.Jitter = jitterOf(p.Jitter)
 		s.RetriesEnabled = On
 		if p.Disabled {
@@ -101,7 +104,7 @@ func (c *Catalog) WriteTo(w io.Writer) (int64, error) {
 		}
 		loaded := s.Or(specOf(ref.defined))
 		loaded.Name = s.Name
-		if !reflect.DeepEqual(loaded, s) { // a preset keeps the definition's schedule out, so a preset is needed again
+		if !reflect.DeepEqual(loaded, s) { // only a preset keeps the definition's schedule out
 			s.Extends = "delivery"
 		}
 		policies[name] = s
@@ -118,34 +121,34 @@ func (c *Catalog) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-func readDocument(data []byte) (document, fieldErrors) {
+func readDocument(data []byte) (document, retry.FieldErrors) {
 	doc := document{policies: map[string]Spec{}}
-	bad := readObject(data, "", func(section string, value json.RawMessage) (bad fieldErrors) {
+	bad := readObject(data, "", func(section string, value json.RawMessage) (bad retry.FieldErrors) {
 		switch section {
 		case "defaults":
 			doc.defaults, bad = readSpec(value, section)
 			if doc.defaults.Name != "" {
-				bad.add("defaults.name", quoted(doc.defaults.Name), "is a label for all policies; give each its own")
+				add(&bad, "defaults.name", quoted(doc.defaults.Name), "is a label for all policies; give each its own")
 			}
 			if doc.defaults.Extends != "" {
-				bad.add("defaults.extends", quoted(doc.defaults.Extends), "is not for defaults; let each policy extend")
+				add(&bad, "defaults.extends", quoted(doc.defaults.Extends), "is not for defaults; let each policy extend")
 				doc.defaults.Extends = ""
 			}
 		case "policies":
-			bad = readObject(value, section, func(name string, value json.RawMessage) fieldErrors {
+			bad = readObject(value, section, func(name string, value json.RawMessage) retry.FieldErrors {
 				s, bad := readSpec(value, under(section, name))
 				doc.policies[name] = s
 				return bad
 			})
 		default:
-			bad.add(under("", section), "", unknownKey(section, []field{{key: "defaults"}, {key: "policies"}}))
+			add(&bad, under("", section), "", unknownKey(section, []field{{key: "defaults"}, {key: "policies"}}))
 		}
 		return bad
 	})
 	return doc, bad
 }
 
-// meant suggests the name that may be meant by one that is not defined.
+// meant suggests a defined name that is close to one that is not.
 func (c *Catalog) meant(name string) string {
 	var fields []field
 	for _, known := range c.names() {
@@ -159,18 +162,18 @@ type loading struct {
 	catalog *Catalog
 	doc     document
 	presets map[string]Spec
-	layers  map[string]layer // of the policies looked at so far
-	stack   []string         // the names whose extends have led to where we are
-	bad     fieldErrors
+	layers  map[string]layer // of the policies resolved so far
+	stack   []string         // the names that are being resolved, each extended by the one before
+	bad     retry.FieldErrors
 }
 
 // layer is the entry of a policy over what it extends over its definition.
 type layer struct {
 	spec   Spec
-	preset bool // it extends a preset in the end
+	preset bool // it extends a preset, directly or through other policies
 }
 
-// effective returns what the policy of that name is under the document, and notes what is wrong with it.
+// effective returns the policy of that name under the document and notes its faults.
 func (l *loading) effective(name string) *effective {
 	defined := l.catalog.refs[name].defined
 	found := l.layer(name)
@@ -178,9 +181,8 @@ func (l *loading) effective(name string) *effective {
 	if found.preset {
 		defaults = defaults.unscheduled()
 	}
-	p, bad := found.spec.Or(defaults).policy(under("policies", name))
+	p, bad := found.spec.Or(defaults).policy(under("policies", name), defined)
 	l.bad = append(l.bad, bad...)
-	p.Classify, p.Budget, p.Gate, p.Observe, p.Rand = defined.Classify, defined.Budget, defined.Gate, defined.Observe, defined.Rand
 	e := &effective{policy: p}
 	if _, given := l.doc.policies[name]; given || !reflect.DeepEqual(specOf(p), specOf(defined)) {
 		e.source = FromFile
@@ -205,9 +207,9 @@ func (l *loading) layer(name string) layer {
 	case isPreset:
 		found.spec, found.preset = found.spec.Or(preset), true
 	case slices.Contains(l.stack, extends):
-		l.bad.add(path, quoted(extends), "goes in a circle: "+circle(l.stack[slices.Index(l.stack, extends):]))
+		add(&l.bad, path, quoted(extends), "goes in a circle: "+circle(l.stack[slices.Index(l.stack, extends):]))
 	case l.catalog.refs[extends] == nil:
-		l.bad.add(path, quoted(extends), "is neither a policy nor a preset: "+presetNames+l.catalog.meant(extends))
+		add(&l.bad, path, quoted(extends), "is neither a policy nor a preset: "+presetNames+l.catalog.meant(extends))
 	default:
 		base := l.layer(extends)
 		base.spec.Name = "" // a label is not inherited
@@ -223,7 +225,7 @@ func (l *loading) layer(name string) layer {
 	return found
 }
 
-// circle returns "a → b → a", and of a long one the beginning.
+// circle returns "a → b → a", and the beginning of a long one.
 func circle(names []string) string {
 	var b strings.Builder
 	for i, name := range names {
@@ -236,7 +238,7 @@ func circle(names []string) string {
 	return b.String() + shortened(names[0])
 }
 
-// unscheduled returns s without what a preset stands for as a whole: attempts, formula and cap.
+// unscheduled returns s without what a preset gives as a whole: attempts, formula and cap.
 func (s Spec) unscheduled() Spec {
 	s.MaxAttempts, s.Mode, s.Base, s.Factor, s.Cap, s.Max, s.Delays = 0, 0, 0, 0, 0, 0, nil
 	return s

@@ -9,34 +9,40 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/retrygo/retry"
 )
 
 const (
-	// A policy from outside fits in far less than 64 KiB, and a catalog of a thousand policies in 1 MiB; what is
-	// larger is refused unread.
+	// A policy from outside fits in far less than 64 KiB, and a catalog of a thousand policies in 1 MiB. Larger input
+	// is refused without parsing.
 	maxPolicyBytes   = 64 << 10
 	maxDocumentBytes = 1 << 20
-	// A hundred faults are enough to mend at once.
-	maxFaults = 100
+	// A hundred faults are enough to fix at once.
+	maxFaults  = 100
+	moreFaults = "there are more faults than are listed"
 )
 
-// Parse reads a policy from a JSON object that an outsider gave, and refuses it unless it is valid and within limits.
-// The error names everything that is wrong at once, up to a hundred faults, each with its key, its value and what is
-// allowed; FieldErrors lists them. Data above 64 KiB is refused unread. Extends can name a preset.
+// Parse reads a policy from a JSON object of an outsider and refuses it unless it is valid and within limits. The error
+// names every fault, up to a hundred, each with its key, its value and what is allowed; FieldErrors lists them. Data above
+// 64 KiB is refused without parsing. Extends can name a preset.
 func Parse(data []byte, limits Limits) (Spec, error) {
 	if len(data) > maxPolicyBytes {
 		return Spec{}, tooLarge(maxPolicyBytes)
 	}
 	s, bad := readSpec(data, "")
-	p, faults := s.policy("")
-	all := bad
+	unread := map[string]bool{} // the keys whose values could not be read, so that there is nothing to judge
+	for _, err := range bad {
+		unread[pathOf(err)] = true
+	}
+	p, faults := s.policy("", retry.Policy{})
 	for _, err := range append(faults, limits.check(p)...) {
-		if !bad.names(err.(*FieldError).Path) { // what could not be read has no value to judge
-			all = append(all, err)
+		if !unread[pathOf(err)] {
+			bad.Append(err)
 		}
 	}
-	if all != nil {
-		return Spec{}, all
+	if bad != nil {
+		return Spec{}, bad
 	}
 	return s, nil
 }
@@ -55,43 +61,43 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readSpec reads the Spec that stands at path.
-func readSpec(data []byte, path string) (Spec, fieldErrors) {
+// readSpec reads the Spec at path.
+func readSpec(data []byte, path string) (Spec, retry.FieldErrors) {
 	var s Spec
 	fields := s.fields()
 	keys := map[string]any{}
 	for _, f := range fields {
 		keys[f.key] = f.to
 	}
-	bad := readObject(data, path, func(key string, value json.RawMessage) fieldErrors {
-		var bad fieldErrors
+	bad := readObject(data, path, func(key string, value json.RawMessage) retry.FieldErrors {
+		var bad retry.FieldErrors
 		to, known := keys[key]
 		if !known {
-			bad.add(under(path, key), "", unknownKey(key, fields))
+			add(&bad, under(path, key), "", unknownKey(key, fields))
 		} else if list, ok := to.(*[]Delay); ok {
 			*list, bad = readDelays(value, under(path, key))
 		} else if err := readValue(to, value); err != nil {
-			bad.at(under(path, key), err)
+			bad.Append(at(under(path, key), err))
 		}
 		return bad
 	})
 	if s.Cap != 0 && s.Max != 0 {
-		bad.add(under(path, "max"), s.Max.String(), maxBesideCap)
+		add(&bad, under(path, "max"), s.Max.String(), maxBesideCap)
 	}
 	return s.oneCap(), bad
 }
 
-// readObject calls read for each key of a JSON object that stands at path. It refuses what is no object, a key that is
-// given twice, and what follows the object; it stops at a fault of syntax.
-func readObject(data []byte, path string, read func(key string, value json.RawMessage) fieldErrors) (bad fieldErrors) {
+// readObject calls read for each key of the JSON object at path. It refuses any other value, a key that is given twice and
+// data after the object; it stops at a fault of syntax.
+func readObject(data []byte, path string, read func(key string, value json.RawMessage) retry.FieldErrors) (bad retry.FieldErrors) {
 	if !utf8.Valid(data) {
-		bad.add(path, "", "the document is not valid UTF-8")
+		add(&bad, path, "", "the document is not valid UTF-8")
 		return bad
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	opening, err := decoder.Token()
 	if err == nil && opening != json.Delim('{') {
-		bad.add(path, shownJSON(data), "is not a JSON object")
+		add(&bad, path, shownJSON(data), "is not a JSON object")
 		return bad
 	}
 	seen := map[string]bool{}
@@ -106,14 +112,14 @@ func readObject(data []byte, path string, read func(key string, value json.RawMe
 		}
 		name := key.(string) // the decoder lets no other token stand for a key
 		if seen[name] {
-			bad.add(under(path, name), "", "is given twice")
+			add(&bad, under(path, name), "", "is given twice")
 			continue
 		}
 		seen[name] = true
 		bad = append(bad, read(name, value)...)
 	}
 	if len(bad) >= maxFaults {
-		bad.add(path, "", "there are more faults than are listed")
+		add(&bad, path, "", moreFaults)
 		return bad
 	}
 	if err == nil {
@@ -121,16 +127,16 @@ func readObject(data []byte, path string, read func(key string, value json.RawMe
 	}
 	if err == nil {
 		if _, end := decoder.Token(); end != io.EOF {
-			bad.add(path, "", "the document goes on after its closing brace")
+			add(&bad, path, "", "the document goes on after its closing brace")
 		}
 	}
 	if err != nil {
-		bad.add(path, "", "the document is not valid JSON: "+syntax(err))
+		add(&bad, path, "", "the document is not valid JSON: "+syntax(err))
 	}
 	return bad
 }
 
-// syntax says in one line what encoding/json found.
+// syntax returns one line about an error of encoding/json.
 func syntax(err error) string {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return "it ends too early"
@@ -143,7 +149,7 @@ func syntax(err error) string {
 	return text
 }
 
-// readValue sets a field from a JSON value of the type that the field is written as.
+// readValue sets a field from a JSON value.
 func readValue(to any, value json.RawMessage) error {
 	name, ok := to.(*string)
 	if !ok {
@@ -157,17 +163,17 @@ func readValue(to any, value json.RawMessage) error {
 	return nil
 }
 
-// readDelays reads a JSON array of durations that stands at path.
-func readDelays(value json.RawMessage, path string) (delays []Delay, bad fieldErrors) {
+// readDelays reads the JSON array of durations at path.
+func readDelays(value json.RawMessage, path string) (delays []Delay, bad retry.FieldErrors) {
 	var list []json.RawMessage
 	if err := json.Unmarshal(value, &list); err != nil || len(list) == 0 {
-		bad.add(path, shownJSON(value), `is not a list of durations such as ["1m", "30m"]`)
+		add(&bad, path, shownJSON(value), `is not a list of durations such as ["1m", "30m"]`)
 		return nil, bad
 	}
 	delays = make([]Delay, len(list))
 	for i, value := range list {
 		if err := delays[i].UnmarshalJSON(value); err != nil {
-			bad.at(fmt.Sprintf("%s[%d]", path, i), err)
+			bad.Append(at(fmt.Sprintf("%s[%d]", path, i), err))
 		}
 		if len(bad) >= maxFaults {
 			break
@@ -181,7 +187,7 @@ func shownJSON(value []byte) string {
 	return shortened(strings.Join(strings.Fields(string(value)), " "))
 }
 
-// shortened returns s where it is short and prints as it is, else it in quotes, cut.
+// shortened returns s if it is short and printable, otherwise quoted(s).
 func shortened(s string) string {
 	if len(s) > shownText || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return quoted(s)
@@ -189,10 +195,10 @@ func shortened(s string) string {
 	return s
 }
 
-// unknownKey says that a key is none, and which one may be meant.
+// unknownKey returns the rule that an unknown key breaks, with a suggestion if another key is close.
 func unknownKey(key string, fields []field) string {
 	rule := "is not a known key"
-	nearest, least := "", min(3, max(len(key), 1)) // two slips of the finger at most, and not every letter
+	nearest, least := "", min(3, max(len(key), 1)) // at most two slips of the finger, and not every letter
 	for _, f := range fields {
 		if d := distance(strings.ToLower(key), strings.ToLower(f.key)); d < least {
 			nearest, least = f.key, d
@@ -204,8 +210,8 @@ func unknownKey(key string, fields []field) string {
 	return rule
 }
 
-// distance returns how many letters must be put in, left out or changed to make b of a (Levenshtein's distance), and a
-// large number where the lengths alone say that it is above 2.
+// distance returns how many letters must be inserted, deleted or changed to make b of a (Levenshtein's distance), and a
+// large number if the lengths alone put it above 2.
 func distance(a, b string) int {
 	if len(a) > len(b)+2 || len(b) > len(a)+2 {
 		return len(a) + len(b)

@@ -150,7 +150,7 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"max_attempts": 12, "base": "10s", "factor": 2, "max": "30m"}`, `{"extends":"standard","jitter":"full"}`,
 		`{"delays":["1s","0s"],"name":"n"}`, `{"max_attempts":"unlimited","retries_enabled":false}`, `{"mode":"linear","factor":1.5,"jitter":"ratio","jitter_ratio":1}`,
-		`{"base":5,"base":null}`, `[[[[`, `{"attempt_timeout":"1s","ttl":"2s","max_hint":"1h"}`,
+		`{"base":5,"base":null}`, `[[[[`, `{"attempt_timeout":"1s","ttl":"2s","max_hint":"1h","reset_after":"1m"}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -167,7 +167,7 @@ func FuzzParse(f *testing.F) {
 		p, err := s.Policy()
 		require.NoError(t, err)
 		require.NoError(t, p.Validate())
-		require.NoError(t, limits.Check(p))
+		require.NoError(t, limits.Validate(p))
 		text, err := json.Marshal(s)
 		require.NoError(t, err)
 		if len(text) > 64<<10 {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -59,9 +60,12 @@ func TestASpecIsThePolicyItDescribes(t *testing.T) {
 		{"a preset gives what is not given", `{"extends": "standard", "max_attempts": 3}`,
 			retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Delays: []time.Duration{minute, 30 * minute, 3 * hour}}}},
 		{"a base takes the place of a preset's delays", `{"extends": "standard", "base": "1s"}`, retry.Policy{Backoff: retry.Backoff{Base: sec}}},
+		{"inline is a whole", `{"extends": "inline"}`, retry.Policy{MaxAttempts: 4, MaxHint: 10 * sec,
+			Backoff: retry.Backoff{Base: 50 * time.Millisecond, Cap: sec, Jitter: retry.FullJitter}}},
+		{"a timeout may be above the TTL, which bounds starts", `{"attempt_timeout": "2m", "ttl": "1m"}`, retry.Policy{AttemptTimeout: 2 * minute, TTL: minute}},
 		{"every field arrives", `{"name": "n", "max_attempts": 5, "mode": "linear", "base": "2s", "factor": 0.5, "cap": "9s",
-			"jitter": "ratio", "jitter_ratio": 0.3, "attempt_timeout": "4s", "ttl": "1h", "max_hint": "2h", "retries_enabled": false}`,
-			retry.Policy{Name: "n", MaxAttempts: 5, AttemptTimeout: 4 * sec, TTL: hour, MaxHint: 2 * hour, Disabled: true,
+			"jitter": "ratio", "jitter_ratio": 0.3, "attempt_timeout": "4s", "ttl": "1h", "max_hint": "2h", "reset_after": "3h", "retries_enabled": false}`,
+			retry.Policy{Name: "n", MaxAttempts: 5, AttemptTimeout: 4 * sec, TTL: hour, MaxHint: 2 * hour, ResetAfter: 3 * hour, Disabled: true,
 				Backoff: retry.Backoff{Mode: retry.Linear, Base: 2 * sec, Factor: 0.5, Cap: 9 * sec, Jitter: retry.RatioJitter, JitterRatio: 0.3}}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -78,9 +82,10 @@ func TestASpecIsThePolicyItDescribes(t *testing.T) {
 func TestPresetsAreThePublishedSchedules(t *testing.T) {
 	for name, want := range map[string]retry.Policy{
 		"aggressive": retry.Aggressive(), "standard": retry.Standard(), "patient": retry.Patient(), "cautious": retry.Cautious(),
-		"delivery": {},
+		"inline": retry.Inline(), "delivery": {},
 	} {
 		t.Run(name+" has its schedule", func(t *testing.T) {
+			want.Name = "" // a label is not inherited
 			require.Equal(t, want.String(), policyOf(t, `{"extends": "`+name+`"}`).String())
 		})
 	}
@@ -90,12 +95,38 @@ func TestFromPolicyListsEveryPartThatIsCode(t *testing.T) {
 	s, err := retryconf.FromPolicy(retry.Policy{
 		Name: "all", MaxAttempts: 3, Classify: retry.Otherwise(retry.Terminal), Budget: retry.NewBudget(retry.BudgetConfig{}),
 		Gate: func(context.Context) time.Duration { return 0 }, Observe: func(context.Context, retry.Event) {}, Rand: func() float64 { return 0 },
+		Wait: func(int, error, time.Duration) time.Duration { return 0 }, Pay: func(context.Context, retry.Decision) bool { return true },
 	})
-	require.EqualError(t, err, "retryconf: Classify, Budget, Gate, Observe, Rand cannot be expressed as data")
+	require.EqualError(t, err, "retryconf: Classify, Wait, Budget, Pay, Gate, Observe, Rand cannot be expressed as data")
 	var code *retryconf.CodeError
 	require.ErrorAs(t, err, &code)
-	require.Equal(t, []string{"Classify", "Budget", "Gate", "Observe", "Rand"}, code.Fields)
+	require.Equal(t, []string{"Classify", "Wait", "Budget", "Pay", "Gate", "Observe", "Rand"}, code.Fields)
 	require.Equal(t, retryconf.Spec{Name: "all", MaxAttempts: 3}, s, "the rest is still given")
+}
+
+func TestEveryFieldOfAPolicyIsDataOrCode(t *testing.T) {
+	values := map[reflect.Kind]any{reflect.String: "n", reflect.Bool: true, reflect.Int: 1, reflect.Int64: hour}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[retry.Policy]()) {
+		if len(field.Index) > 1 || field.Anonymous { // a Backoff's depend on each other: FuzzRoundTrip has them
+			continue
+		}
+		t.Run(field.Name, func(t *testing.T) {
+			var p retry.Policy
+			to := reflect.ValueOf(&p).Elem().FieldByIndex(field.Index)
+			switch field.Type.Kind() {
+			case reflect.Func:
+				to.Set(reflect.MakeFunc(field.Type, nil))
+			case reflect.Pointer:
+				to.Set(reflect.New(field.Type.Elem()))
+			default:
+				to.Set(reflect.ValueOf(values[field.Type.Kind()]))
+				requireRoundTrip(t, p)
+				return
+			}
+			_, err := retryconf.FromPolicy(p)
+			require.Equal(t, &retryconf.CodeError{Fields: []string{field.Name}}, err)
+		})
+	}
 }
 
 func TestFromPolicyRefusesWhatDoesNotValidate(t *testing.T) {
@@ -111,7 +142,7 @@ func TestAPolicyComesBackTheSame(t *testing.T) {
 	}{
 		{"the zero policy", retry.Policy{}},
 		{"a preset", retry.Cautious()},
-		{"the largest values", retry.Policy{MaxAttempts: math.MaxInt, TTL: math.MaxInt64, MaxHint: math.MaxInt64,
+		{"the largest values", retry.Policy{MaxAttempts: math.MaxInt, TTL: math.MaxInt64, MaxHint: math.MaxInt64, ResetAfter: math.MaxInt64,
 			Backoff: retry.Backoff{Factor: math.MaxFloat64, Base: math.MaxInt64, Cap: math.MaxInt64}}},
 		{"the smallest values", retry.Policy{MaxAttempts: 1, Backoff: retry.Backoff{Mode: retry.Linear, Base: 1, Cap: 1, Factor: math.SmallestNonzeroFloat64}}},
 		{"a factor of minus zero", retry.Policy{Backoff: retry.Backoff{Factor: math.Copysign(0, -1)}}},
@@ -162,13 +193,13 @@ func environOf(t *testing.T, text []byte) (environ []string) {
 }
 
 func FuzzRoundTrip(f *testing.F) {
-	f.Add("", 0, uint8(0), int64(0), 0.0, int64(0), uint8(0), 0.0, int64(0), int64(0), int64(0), false, []byte(nil))
-	f.Add("n", 12, uint8(1), int64(10*sec), 2.0, int64(30*minute), uint8(3), 0.5, int64(sec), int64(hour), int64(1), true, []byte(nil))
-	f.Add("l", -1, uint8(4), int64(0), 0.0, int64(hour), uint8(1), 0.0, int64(0), int64(0), int64(0), false, []byte{0, 1, 200, 7})
+	f.Add("", 0, uint8(0), int64(0), 0.0, int64(0), uint8(0), 0.0, int64(0), int64(0), int64(0), int64(0), false, []byte(nil))
+	f.Add("n", 12, uint8(1), int64(10*sec), 2.0, int64(30*minute), uint8(3), 0.5, int64(sec), int64(hour), int64(1), int64(2), true, []byte(nil))
+	f.Add("l", -1, uint8(4), int64(0), 0.0, int64(hour), uint8(1), 0.0, int64(0), int64(0), int64(0), int64(0), false, []byte{0, 1, 200, 7})
 	f.Fuzz(func(t *testing.T, name string, attempts int, mode uint8, base int64, factor float64, most int64, jitter uint8, ratio float64,
-		timeout, ttl, hint int64, disabled bool, delays []byte) {
+		timeout, ttl, hint, reset int64, disabled bool, delays []byte) {
 		p := retry.Policy{Name: name, MaxAttempts: attempts, AttemptTimeout: time.Duration(timeout), TTL: time.Duration(ttl),
-			MaxHint: time.Duration(hint), Disabled: disabled,
+			MaxHint: time.Duration(hint), ResetAfter: time.Duration(reset), Disabled: disabled,
 			Backoff: retry.Backoff{Mode: retry.Mode(mode), Base: time.Duration(base), Factor: factor, Cap: time.Duration(most),
 				Jitter: retry.JitterMode(jitter), JitterRatio: ratio}}
 		for i, b := range delays[:min(len(delays), 1000)] {
@@ -193,7 +224,11 @@ func TestOrTakesWhatIsNotGiven(t *testing.T) {
 		name              string
 		s, defaults, want retryconf.Spec
 	}{
-		{"a formula stays together", retryconf.Spec{Base: seconds(1)}, retryconf.Spec{Factor: 3, Mode: 2, MaxAttempts: 4}, retryconf.Spec{Base: seconds(1), MaxAttempts: 4}},
+		{"a base takes mode and factor", retryconf.Spec{Base: seconds(1)}, retryconf.Spec{Factor: 3, Mode: 2, MaxAttempts: 4}, retryconf.Spec{Base: seconds(1), Factor: 3, Mode: 2, MaxAttempts: 4}},
+		{"another mode takes the base alone", retryconf.Spec{Mode: 2}, retryconf.Spec{Base: seconds(1), Factor: 3}, retryconf.Spec{Mode: 2, Base: seconds(1)}},
+		{"a lone factor stands", retryconf.Spec{Factor: 4}, retryconf.Spec{Factor: 3, Base: seconds(1)}, retryconf.Spec{Factor: 4, Base: seconds(1)}},
+		{"a factor takes no delays", retryconf.Spec{Factor: 4}, retryconf.Spec{Delays: []retryconf.Delay{0}, TTL: 1}, retryconf.Spec{Factor: 4, TTL: 1}},
+		{"mode list takes delays", retryconf.Spec{Mode: 4}, retryconf.Spec{Delays: []retryconf.Delay{0}, MaxAttempts: 4}, retryconf.Spec{Delays: []retryconf.Delay{0}, MaxAttempts: 4}},
 		{"delays are a formula", retryconf.Spec{Delays: []retryconf.Delay{0}}, retryconf.Spec{Base: 1}, retryconf.Spec{Delays: []retryconf.Delay{0}}},
 		{"a whole formula is taken", retryconf.Spec{TTL: 1}, retryconf.Spec{Base: 1, Factor: 2, Mode: 1}, retryconf.Spec{TTL: 1, Base: 1, Factor: 2, Mode: 1}},
 		{"jitter none stands", retryconf.Spec{Jitter: none}, retryconf.Spec{Jitter: full}, retryconf.Spec{Jitter: none}},
@@ -202,9 +237,34 @@ func TestOrTakesWhatIsNotGiven(t *testing.T) {
 		{"a ratio does not come along to full jitter", retryconf.Spec{Jitter: full}, retryconf.Spec{Jitter: 4, JitterRatio: 0.5}, retryconf.Spec{Jitter: full}},
 		{"max stands against cap", retryconf.Spec{Max: 1}, retryconf.Spec{Cap: 2}, retryconf.Spec{Cap: 1}},
 		{"the defaults' max is their cap", retryconf.Spec{}, retryconf.Spec{Max: 2}, retryconf.Spec{Cap: 2}},
-		{"the rest comes along", retryconf.Spec{}, retryconf.Spec{Name: "n", Extends: "e", AttemptTimeout: 1, TTL: 2, MaxHint: 3}, retryconf.Spec{Name: "n", Extends: "e", AttemptTimeout: 1, TTL: 2, MaxHint: 3}},
+		{"the rest comes along", retryconf.Spec{}, retryconf.Spec{Name: "n", Extends: "e", AttemptTimeout: 1, TTL: 2, MaxHint: 3, ResetAfter: 4}, retryconf.Spec{Name: "n", Extends: "e", AttemptTimeout: 1, TTL: 2, MaxHint: 3, ResetAfter: 4}},
 	} {
 		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, row.s.Or(row.defaults)) })
+	}
+}
+
+func TestOrIsThatOfAPolicy(t *testing.T) {
+	var policies []retry.Policy
+	for _, b := range []retry.Backoff{
+		{}, {Base: sec}, {Factor: 3}, {Cap: hour}, {Base: 2 * sec, Factor: 1.5}, {Mode: retry.Exponential}, {Mode: retry.Linear}, {Mode: retry.Linear, Factor: 0.5},
+		{Mode: retry.Fixed, Base: minute}, {Delays: []time.Duration{sec}}, {Mode: retry.List, Delays: []time.Duration{0, minute}}, {Jitter: retry.FullJitter},
+		{Jitter: retry.RatioJitter}, {Jitter: retry.RatioJitter, JitterRatio: 0.5},
+	} {
+		policies = append(policies, retry.Policy{Backoff: b}, retry.Policy{Name: "n", MaxAttempts: 3, ResetAfter: sec, Disabled: true, Backoff: b})
+	}
+	for _, p := range policies {
+		for _, q := range policies {
+			s, err := retryconf.FromPolicy(p)
+			require.NoError(t, err)
+			defaults, err := retryconf.FromPolicy(q)
+			require.NoError(t, err)
+			merged, err := s.Or(defaults).Policy()
+			want := p.Or(q)
+			require.Equal(t, want.Validate() == nil, err == nil)
+			if err == nil {
+				require.Equal(t, want, merged, "%+v or %+v", p, q)
+			}
+		}
 	}
 }
 
@@ -215,7 +275,7 @@ func TestPolicyNamesEveryBadField(t *testing.T) {
 	}{
 		{retryconf.Spec{Base: seconds(5), Cap: seconds(1), MaxAttempts: -2}, "cap 1s is below base 5s; max_attempts -2 is below -1, which is unlimited"},
 		{retryconf.Spec{Cap: seconds(2), Max: seconds(1)}, "max 1s is given together with cap; the two are the same"},
-		{retryconf.Spec{Extends: "standart"}, `extends "standart" is not a preset: "aggressive", "standard", "patient", "cautious" and "delivery"`},
+		{retryconf.Spec{Extends: "standart"}, `extends "standart" is not a preset: "inline", "aggressive", "standard", "patient", "cautious" and "delivery"`},
 		{retryconf.Spec{Mode: 9}, "mode 9 is not one of exponential, linear, fixed and list"},
 		{retryconf.Spec{Jitter: 9}, "jitter 9 is not one of none, full, equal, ratio and decorrelated"},
 		{retryconf.Spec{RetriesEnabled: 9}, "retries_enabled 9 is neither true nor false"},
@@ -226,7 +286,7 @@ func TestPolicyNamesEveryBadField(t *testing.T) {
 		{retryconf.Spec{JitterRatio: 0.5}, "jitter_ratio 0.5 is set without ratio jitter"},
 		{retryconf.Spec{Jitter: 4, JitterRatio: 2}, "jitter_ratio 2 is outside (0,1]"},
 		{retryconf.Spec{Jitter: 5, Mode: 2}, "jitter decorrelated goes with exponential only, not with linear"},
-		{retryconf.Spec{AttemptTimeout: seconds(2), TTL: seconds(1)}, "attempt_timeout 2s is above ttl 1s"},
+		{retryconf.Spec{ResetAfter: -1}, "reset_after -1ns is negative"},
 	} {
 		t.Run("it says "+row.want, func(t *testing.T) {
 			p, err := row.spec.Policy()
@@ -251,12 +311,13 @@ func TestEachTextFieldIsAFlag(t *testing.T) {
 	flags.TextVar(&s.AttemptTimeout, "timeout", s.AttemptTimeout, "")
 	flags.TextVar(&s.TTL, "ttl", s.TTL, "")
 	flags.TextVar(&s.MaxHint, "hint", s.MaxHint, "")
+	flags.TextVar(&s.ResetAfter, "reset", s.ResetAfter, "")
 	flags.TextVar(&s.RetriesEnabled, "enabled", s.RetriesEnabled, "")
 	flags.Func("delays", "", s.SetDelays)
 	require.NoError(t, flags.Parse(strings.Fields(
-		"-attempts unlimited -mode list -base 1s -factor 2 -cap 3s -max 4s -jitter ratio -ratio 0.5 -timeout 6s -ttl 7s -hint 8s -enabled false -delays 1m,0s")))
+		"-attempts unlimited -mode list -base 1s -factor 2 -cap 3s -max 4s -jitter ratio -ratio 0.5 -timeout 6s -ttl 7s -hint 8s -reset 9s -enabled false -delays 1m,0s")))
 	require.Equal(t, retryconf.Spec{MaxAttempts: retry.Unlimited, Mode: 4, Base: seconds(1), Factor: 2, Cap: seconds(3), Max: seconds(4), Jitter: 4,
-		JitterRatio: 0.5, AttemptTimeout: seconds(6), TTL: seconds(7), MaxHint: seconds(8), RetriesEnabled: retryconf.Off,
+		JitterRatio: 0.5, AttemptTimeout: seconds(6), TTL: seconds(7), MaxHint: seconds(8), ResetAfter: seconds(9), RetriesEnabled: retryconf.Off,
 		Delays: []retryconf.Delay{retryconf.Delay(minute), 0}}, s)
 	require.ErrorContains(t, flags.Parse([]string{"-base", "30"}), `has no unit; write it as a string such as "30s"`)
 	require.NotPanics(t, flags.PrintDefaults)

@@ -11,12 +11,12 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// The types of a Spec's fields read and write themselves as text, so that every decoder that knows
+// The types of a Spec's fields read and write themselves as text, so that every decoder that uses
 // encoding.TextUnmarshaler reads them alike: gopkg.in/yaml.v3, BurntSushi/toml, flag.TextVar. In JSON each is a string, a
-// number or a bool, and no other. The zero value of each but Delay means "not given"; a text that would give it is
-// refused, so that nobody writes 0 and gets a default.
+// number or a bool, and nothing else. The zero value of each but Delay means "not given". A text that means zero is
+// refused: a user who writes 0 would get the default.
 
-// longestText is the longest text that is looked at: every legal value is far shorter.
+// longestText is the longest text that is parsed: every legal value is far shorter.
 const longestText = 64
 
 // Duration is a length of time above 0, written like "30s" or "1h30m". Zero means not given.
@@ -178,7 +178,7 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 	return unquoted(n.UnmarshalText(data), data)
 }
 
-// UnmarshalTOML reads a number as BurntSushi/toml gives it, which hands UnmarshalText no more than six decimals.
+// UnmarshalTOML reads a number of BurntSushi/toml, which passes at most six decimals to UnmarshalText.
 func (n *Number) UnmarshalTOML(value any) error { return n.UnmarshalText([]byte(fmt.Sprint(value))) }
 
 // String returns the number as text, "" for zero.
@@ -188,21 +188,18 @@ func (n Number) String() string { return textOf(n) }
 type Mode retry.Mode
 
 // MarshalText returns the mode's name, nothing for zero.
-func (m Mode) MarshalText() ([]byte, error) { return []byte(retry.Mode(m).String()), nil }
+func (m Mode) MarshalText() ([]byte, error) { return retry.Mode(m).MarshalText() }
 
 // UnmarshalText reads a mode's name.
 func (m *Mode) UnmarshalText(text []byte) error {
-	name := string(text)
-	if name == "constant" {
-		name = retry.Fixed.String()
+	var mode retry.Mode
+	if string(text) == "constant" {
+		mode = retry.Fixed
+	} else if err := mode.UnmarshalText(text); err != nil || mode == 0 {
+		return valueError(string(text), `is not one of "exponential", "linear", "fixed" and "list"`)
 	}
-	for known := retry.Exponential; known <= retry.List; known++ {
-		if name == known.String() {
-			*m = Mode(known)
-			return nil
-		}
-	}
-	return valueError(string(text), `is not one of "exponential", "linear", "fixed" and "list"`)
+	*m = Mode(mode)
+	return nil
 }
 
 // UnmarshalJSON reads a JSON string as UnmarshalText does.
@@ -212,13 +209,13 @@ func (m *Mode) UnmarshalJSON(data []byte) error { return fromJSON(data, m.Unmars
 func (m Mode) String() string { return textOf(m) }
 
 // Jitter is a jitter: "none", "full", "equal", "ratio" or "decorrelated". Zero means not given, which is not the same
-// as "none": a given "none" takes the place of the jitter that a policy would otherwise have.
+// as "none": a given "none" replaces the jitter that a policy would otherwise have.
 type Jitter uint8
 
-// jitterOf returns the Jitter that says j outright.
+// jitterOf returns the Jitter that gives j outright.
 func jitterOf(j retry.JitterMode) Jitter { return Jitter(j) + 1 }
 
-// mode returns the jitter that is meant, NoJitter where none is given.
+// mode returns the jitter that is meant, NoJitter if none is given.
 func (j Jitter) mode() retry.JitterMode {
 	if j == 0 {
 		return retry.NoJitter
@@ -231,18 +228,17 @@ func (j Jitter) MarshalText() ([]byte, error) {
 	if j == 0 {
 		return nil, nil
 	}
-	return []byte(j.mode().String()), nil
+	return j.mode().MarshalText()
 }
 
 // UnmarshalText reads a jitter's name.
 func (j *Jitter) UnmarshalText(text []byte) error {
-	for known := retry.NoJitter; known <= retry.DecorrelatedJitter; known++ {
-		if string(text) == known.String() {
-			*j = jitterOf(known)
-			return nil
-		}
+	var mode retry.JitterMode
+	if err := mode.UnmarshalText(text); err != nil {
+		return valueError(string(text), `is not one of "none", "full", "equal", "ratio" and "decorrelated"`)
 	}
-	return valueError(string(text), `is not one of "none", "full", "equal", "ratio" and "decorrelated"`)
+	*j = jitterOf(mode)
+	return nil
 }
 
 // UnmarshalJSON reads a JSON string as UnmarshalText does.
@@ -304,7 +300,7 @@ func (s *Switch) UnmarshalJSON(data []byte) error {
 // String returns "true" or "false", "" for zero.
 func (s Switch) String() string { return textOf(s) }
 
-// durationJSON reads a JSON string with the given UnmarshalText, and shows the string form for all else.
+// durationJSON reads a JSON string with the given UnmarshalText. The error for any other value shows the string form.
 func durationJSON(data []byte, unmarshalText func([]byte) error) error {
 	if isNumber(data) {
 		return &FieldError{Value: shownJSON(data), Rule: `is a number; write it as a string with its unit, such as "30s"`}
@@ -324,7 +320,7 @@ func fromJSON(data []byte, unmarshalText func([]byte) error) error {
 	return unmarshalText([]byte(text))
 }
 
-// unquoted returns what is wrong with a JSON number, which the error then shows as it is written.
+// unquoted returns the error of a text for a JSON number, which is shown without quotes.
 func unquoted(err error, data []byte) error {
 	if err == nil {
 		return nil
@@ -332,7 +328,7 @@ func unquoted(err error, data []byte) error {
 	return &FieldError{Value: shownJSON(data), Rule: err.(*FieldError).Rule}
 }
 
-// jsonString returns the string that a JSON value is, if it is one.
+// jsonString returns the string that a JSON value holds, and whether it is a string.
 func jsonString(value []byte) (string, bool) {
 	var text string
 	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &text) != nil {
@@ -345,7 +341,7 @@ func isNumber(value []byte) bool {
 	return len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9')
 }
 
-// textOf returns what MarshalText, which never fails here, returns.
+// textOf returns the text of v, "" if it has none.
 func textOf(v interface{ MarshalText() ([]byte, error) }) string {
 	text, _ := v.MarshalText()
 	return string(text)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/retrygo/retry"
 )
@@ -18,31 +19,37 @@ type AttemptError struct {
 	// Header is the response's header. Nil means that there was no response.
 	Header http.Header
 	// Unsent reports that no server can have acted on the request: no connection was obtained for it, or an HTTP/2
-	// server refused its stream. Such an attempt can be repeated whatever the method is.
+	// server refused its stream. Such an attempt can be repeated whatever the method is. Zero means that one may have.
 	Unsent bool
 	// Veto says why the request was not to be repeated, whatever the rules say of Reason: NotIdempotent,
-	// BodyConsumed, BodyInUse, or Reason itself where the request was refused. Empty means that it could be.
+	// BodyConsumed, BodyInUse, or Reason itself if the request was refused. Empty means that it could be.
 	Veto Reason
-	// Err is what the transport returned. Nil where there was a response.
+	// Err is what the transport returned. Nil means that there was a response.
 	Err error
 
 	transport *Transport  // whose policy judges; nil outside a Transport
-	judged    retry.Class // what it said; Unknown before it was asked
+	judged    retry.Class // what that said; Unknown before it was asked
 }
 
 // Error returns "retryhttp: 503 Service Unavailable" for a status and "retryhttp: conn_refused: dial tcp ..." for a
-// fault, with "(not repeated: not_idempotent)" where there is a veto beside the reason.
+// fault, without the reason if Err's text begins with the same words, as in "retryhttp: attempt timeout", and with
+// "(not repeated: not_idempotent)" if there is a veto beside the reason.
 func (e *AttemptError) Error() string {
 	if e == nil {
 		return "<nil>"
 	}
-	text := "retryhttp: " + string(e.Reason)
+	text := string(e.Reason)
 	switch {
 	case e.Err != nil:
-		text += ": " + e.Err.Error()
+		cause := e.Err.Error()
+		if !strings.HasPrefix(cause, strings.ReplaceAll(text, "_", " ")) {
+			cause = text + ": " + cause
+		}
+		text = cause
 	case e.StatusCode != 0:
-		text = "retryhttp: " + statusText(e.StatusCode)
+		text = statusText(e.StatusCode)
 	}
+	text = "retryhttp: " + text
 	if e.Veto != "" && e.Veto != e.Reason {
 		text += fmt.Sprintf(" (not repeated: %s)", e.Veto)
 	}
@@ -60,24 +67,15 @@ func (e *AttemptError) Unwrap() error {
 // Timeout reports whether the attempt failed because it took too long.
 func (e *AttemptError) Timeout() bool { return e != nil && isTimeout(e.Err) }
 
-// class is the verdict of the policy that the attempt was made under, which is asked once, or else of Default.
+// class returns what the policy that the attempt was made under says, which is asked once, or otherwise Classify.
 func (e *AttemptError) class() retry.Class {
 	if e.judged == retry.Unknown {
-		e.judged = e.judge()
+		e.judged = retry.FirstOf(e.transport.Policy.Classify, Classify)(e)
 	}
 	return e.judged
 }
 
-func (e *AttemptError) judge() retry.Class {
-	if e.transport != nil && e.transport.Policy.Classify != nil {
-		if class := e.transport.Policy.Classify(e); class == retry.Retryable || class == retry.Terminal {
-			return class
-		}
-	}
-	return Default(e)
-}
-
-// attemptError returns the outermost AttemptError in err, nil where there is none.
+// attemptError returns the outermost AttemptError in err, nil if there is none.
 func attemptError(err error) *AttemptError {
 	if failed, ok := err.(*AttemptError); ok {
 		return failed
@@ -94,11 +92,8 @@ func findAttemptError(err error) *AttemptError {
 
 // worthRepeating reports whether marks and rules call for another attempt.
 func (e *AttemptError) worthRepeating() bool {
-	if e.Err == nil { // marks are in an error only
-		return e.class() == retry.Retryable
-	}
-	p := retry.Policy{MaxAttempts: retry.Unlimited, Classify: classify}
-	return p.Decide(retry.Progress{}, e, 0).Reason != retry.TerminalError
+	class, _ := retry.Policy{Classify: classOf}.Judge(e)
+	return class == retry.Retryable
 }
 
 func statusText(code int) string {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -432,6 +433,33 @@ func TestAttemptTimeout(t *testing.T) {
 		require.ErrorIs(t, err, retry.ErrAttemptTimeout)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.True(t, err.(interface{ Timeout() bool }).Timeout())
+		require.ErrorContains(t, err, ": retry: gave up after 3 attempts in 5s (attempts_exhausted): retryhttp: attempt timeout")
+		require.Equal(t, 1, strings.Count(err.Error(), "timeout"), "said once")
+	})
+	inBubble(t, "is no cancellation, although its context says so", func(t *testing.T) {
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			<-req.Context().Done()
+			return nil, req.Context().Err()
+		})
+		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: limited}, get(t.Context()))
+		require.Len(t, o.History, 3)
+		for _, a := range append(o.History, retry.Attempt{Err: err}) {
+			require.ErrorIs(t, a.Err, retry.ErrAttemptTimeout)
+			require.ErrorIs(t, a.Err, context.DeadlineExceeded)
+			require.NotErrorIs(t, a.Err, context.Canceled)
+		}
+	})
+	inBubble(t, "is not what ended an attempt whose caller had gone before", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second/2, cancel)
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			spend(2 * time.Second)
+			return nil, req.Context().Err()
+		})
+		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: limited}, get(ctx))
+		require.Equal(t, []string{"canceled"}, reasons(o))
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, retry.ErrAttemptTimeout)
 	})
 	inBubble(t, "a response that comes too late is closed and retried", func(t *testing.T) {
 		late := &closes{Reader: strings.NewReader("")}
@@ -676,12 +704,12 @@ func TestDiscard(t *testing.T) {
 				require.LessOrEqual(t, body.read, row.read+8<<10)
 				require.GreaterOrEqual(t, body.read, row.read)
 				require.Equal(t, 1, body.closed)
-				require.Equal(t, start.Add(time.Duration(i)*three.Base), body.closedAt, "as the wait begins")
+				require.Equal(t, start.Add(time.Duration(i)*three.Base), body.closedAt, "before the wait")
 			}
 		})
 	}
-	for delay, want := range map[time.Duration]time.Duration{time.Second: time.Second, 10 * time.Millisecond: 100 * time.Millisecond} {
-		inBubble(t, "a body that stalls is read for 100ms of a wait of "+delay.String(), func(t *testing.T) {
+	for _, delay := range []time.Duration{0, 10 * time.Millisecond, time.Second} {
+		inBubble(t, "a body that stalls is read for 100ms before a wait of "+delay.String(), func(t *testing.T) {
 			n := 0
 			base := roundTripper(func(req *http.Request) (*http.Response, error) {
 				resp := answer(req, 503)
@@ -690,40 +718,44 @@ func TestDiscard(t *testing.T) {
 				}
 				return resp, nil
 			})
-			p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: delay}}
+			p := retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{delay}}}
 			start := time.Now()
 			_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, get(t.Context()))
 			require.NoError(t, err)
-			require.Equal(t, want, time.Since(start))
+			require.Equal(t, delay+100*time.Millisecond, time.Since(start))
 		})
 	}
-	for name, bound := range map[string]func(*retry.Policy, *context.Context) context.CancelFunc{
-		"deadline": func(_ *retry.Policy, ctx *context.Context) (cancel context.CancelFunc) {
-			*ctx, cancel = context.WithTimeout(*ctx, 1050*time.Millisecond)
+	for name, bound := range map[string]func(time.Duration, *retry.Policy, *context.Context) context.CancelFunc{
+		"deadline": func(d time.Duration, _ *retry.Policy, ctx *context.Context) (cancel context.CancelFunc) {
+			*ctx, cancel = context.WithTimeout(*ctx, d)
 			return cancel
 		},
-		"TTL": func(p *retry.Policy, _ *context.Context) context.CancelFunc {
-			p.TTL = 1050 * time.Millisecond
+		"TTL": func(d time.Duration, p *retry.Policy, _ *context.Context) context.CancelFunc {
+			p.TTL = d
 			return func() {}
 		},
 	} {
-		inBubble(t, "a body is closed at once where reading it would make the wait too late for the "+name, func(t *testing.T) {
-			n := 0
-			base := roundTripper(func(req *http.Request) (*http.Response, error) {
-				resp := answer(req, 503)
-				if n++; n == 1 {
-					resp.ContentLength, resp.Body = -1, slowly(time.Hour, 1)
-				}
-				return resp, nil
+		for retries, most := range map[int]time.Duration{1: 1050 * time.Millisecond, 2: 2150 * time.Millisecond} {
+			inBubble(t, fmt.Sprintf("a body is closed at once if reading it would make retry %d too late for the %s", retries, name), func(t *testing.T) {
+				n := 0
+				base := roundTripper(func(req *http.Request) (*http.Response, error) {
+					resp := answer(req, 503)
+					if n++; n <= retries {
+						resp.ContentLength, resp.Body = -1, slowly(time.Hour, 1)
+					}
+					return resp, nil
+				})
+				p, ctx := three, t.Context()
+				p.MaxAttempts, p.Mode = retries+1, retry.Fixed
+				defer bound(most, &p, &ctx)()
+				start := time.Now()
+				o, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, get(ctx))
+				require.NoError(t, err)
+				require.Equal(t, 503, resp.StatusCode)
+				require.Equal(t, retry.AttemptsExhausted, o.Reason)
+				require.Equal(t, time.Duration(retries)*time.Second+time.Duration(retries-1)*100*time.Millisecond, time.Since(start))
 			})
-			p, ctx := three, t.Context()
-			p.MaxAttempts = 2
-			defer bound(&p, &ctx)()
-			o, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, get(ctx))
-			require.NoError(t, err)
-			require.Equal(t, 503, resp.StatusCode)
-			require.Equal(t, retry.AttemptsExhausted, o.Reason)
-		})
+		}
 	}
 }
 

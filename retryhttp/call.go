@@ -1,6 +1,7 @@
 package retryhttp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,15 +13,16 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// call is one RoundTrip. It is also a context, which heeds Request.Cancel. The attempts get the request's own.
+// call is one RoundTrip. It is also the context of the run, which heeds Request.Cancel and in which the hooks of the policy
+// find the call without a closure of their own. The attempts get the request's own.
 type call struct {
 	context.Context // the request's
 
 	transport *Transport
 	req       *http.Request  // the caller's
-	records   *records       // nil where the caller asks for none
-	refused   *RequestError  // nil where the request can be sent
-	latest    time.Time      // when an attempt may start at the latest, for the TTL; zero without one
+	records   *records       // nil if the caller asks for none
+	refused   *RequestError  // nil if the request can be sent
+	began     time.Time      // zero without a TTL, which alone counts from it
 	resp      *http.Response // the last one, until it is given up or returned
 	returned  bool           // a response was returned
 	inBase    bool           // still set in finish: Base has panicked
@@ -32,7 +34,7 @@ type call struct {
 
 	limit    *limit        // of the attempt under way
 	spare    *limit        // for the first attempt
-	canceled chan struct{} // closed with Request.Cancel or the context; nil before somebody waits for it
+	canceled chan struct{} // closed with Request.Cancel or the context; nil until something waits for it
 	finished chan struct{} // ends the goroutine that waits for these
 }
 
@@ -51,16 +53,6 @@ func newCall(t *Transport, req *http.Request) *call {
 	c.Context, c.transport, c.req = req.Context(), t, req
 	c.records = recordsOf(c.Context)
 	return c
-}
-
-// runContext is the context that Do gets, so that the hooks of the policy find the call without a closure of their own.
-// Do asks for Done where a wait begins, its timer already running: that is when a response is given up, and not before,
-// since the run may end without a wait and return it. What else has to wait asks the call.
-type runContext struct{ *call }
-
-func (r runContext) Done() <-chan struct{} {
-	r.giveUp()
-	return r.call.Done()
 }
 
 // Done returns a channel that ends with the context and with Request.Cancel, which http.Client sets for its Timeout.
@@ -84,7 +76,7 @@ func (c *call) Done() <-chan struct{} {
 	return c.canceled
 }
 
-// Err is the context's. A closed Request.Cancel counts as cancelled, or as the deadline where that has passed: with
+// Err is the context's. A closed Request.Cancel counts as canceled, or as the deadline if that has passed: with
 // http.Client.Timeout both come at the same time, in any order.
 func (c *call) Err() error {
 	err, cancel := c.Context.Err(), c.cancel()
@@ -102,13 +94,44 @@ func (c *call) Err() error {
 	}
 }
 
-// gone is Err, but heeds the clock as well, as Do does: the context's own timer may fire a moment late.
-func (c *call) gone() error {
-	err := c.Err()
-	if deadline, ok := c.Deadline(); err == nil && ok && !time.Now().Before(deadline) {
-		err = context.DeadlineExceeded
+// progress is what the core has to know of the run now, but for its attempts.
+func (c *call) progress() retry.Progress {
+	now, began := time.Now(), c.began
+	if began.IsZero() {
+		began = now
 	}
-	return err
+	pr := retry.Progress{Elapsed: now.Sub(began)}
+	if deadline, ok := c.Deadline(); ok {
+		pr.Deadline = cmp.Or(deadline.Sub(began), -1)
+	}
+	switch err := c.Err(); {
+	case err == nil:
+	case errors.Is(err, context.DeadlineExceeded):
+		pr.Caller = retry.DeadlinePassed
+	default:
+		pr.Caller = retry.CallerCanceled
+	}
+	return pr
+}
+
+// gone returns the Reason of an attempt that failed because its caller waits no longer, "" if the caller waits.
+func (c *call) gone() Reason {
+	switch c.transport.Policy.Admit(c.progress(), 0).Reason {
+	case retry.CallerCanceled:
+		return Canceled
+	case retry.DeadlinePassed:
+		return DeadlinePassed
+	default:
+		return ""
+	}
+}
+
+// detached returns failed with its Cause of now in place of c, which would be asked for it later: c holds the request, and
+// its Err is another one if a deadline follows upon a Request.Cancel.
+func (c *call) detached(failed *retry.Error) error {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(failed.Cause())
+	return retry.NewError(ctx, c.transport.Policy, failed.Outcome, failed.Last)
 }
 
 func (c *call) cancel() <-chan struct{} {
@@ -159,12 +182,11 @@ func (c *call) prepare() *AttemptError {
 func (c *call) attempt(ctx context.Context) error {
 	if !c.ready {
 		if failed := c.prepare(); failed != nil {
-			return c.verdict(failed, 0)
+			return c.marked(failed, 0)
 		}
 	}
-	c.giveUp() // where there was no wait
-	var own context.Context = c.Context
-	if ctx != context.Context(runContext{c}) {
+	own := c.Context
+	if ctx != context.Context(c) {
 		own = &attemptContext{own, ctx}
 	}
 	var conn *connTrace
@@ -177,12 +199,12 @@ func (c *call) attempt(ctx context.Context) error {
 	}
 	out, err := c.outgoing(own)
 	if err != nil {
-		return c.verdict(&AttemptError{Reason: BodyNotReplayable, Veto: BodyNotReplayable, Unsent: true, Err: err}, 0)
+		return c.marked(&AttemptError{Reason: BodyNotReplayable, Veto: BodyNotReplayable, Unsent: true, Err: err}, 0)
 	}
 	c.inBase = true
 	resp, err := c.transport.base().RoundTrip(out)
 	c.inBase = false
-	return c.judge(resp, err, conn)
+	return c.result(resp, err, conn)
 }
 
 // endsWithin reports whether the caller's deadline comes before the timeout is over, or with it: that ends the attempt then.
@@ -201,7 +223,7 @@ func (c *call) newLimit() *limit {
 	return l
 }
 
-// outgoing returns the request of one attempt: the caller's own where nothing has to differ, else a copy.
+// outgoing returns the request of one attempt: the caller's own if nothing has to differ, otherwise a copy.
 func (c *call) outgoing(ctx context.Context) (*http.Request, error) {
 	body, getBody, err := c.payload.next()
 	if err != nil {
@@ -221,7 +243,7 @@ func (c *call) outgoing(ctx context.Context) (*http.Request, error) {
 	return out, nil
 }
 
-// header returns the header of an attempt, nil where it is the caller's. Each attempt has its own, because a transport
+// header returns the header of an attempt, nil if it is the caller's. Each attempt has its own, because a transport
 // may read it after it has returned.
 func (c *call) header(ctx context.Context) http.Header {
 	if c.key == "" && c.transport.AttemptHeader == "" {
@@ -242,8 +264,8 @@ func (c *call) header(ctx context.Context) http.Header {
 
 var errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")
 
-// judge returns nil for a success, else the error that Do decides about.
-func (c *call) judge(resp *http.Response, err error, conn *connTrace) error {
+// result returns nil for a success, otherwise the error that Do decides about.
+func (c *call) result(resp *http.Response, err error, conn *connTrace) error {
 	limit := c.limit
 	c.limit = nil
 	expired := limit != nil && !limit.stop()
@@ -255,15 +277,15 @@ func (c *call) judge(resp *http.Response, err error, conn *connTrace) error {
 	}
 	if err != nil {
 		if resp != nil {
-			closeBody(resp) // came too late: its context is cancelled
+			closeBody(resp) // came too late: its context is canceled
 		}
 		if limit != nil {
 			limit.release()
 		}
-		if expired && c.gone() == nil && !errors.Is(err, retry.ErrAttemptTimeout) {
-			err = fmt.Errorf("%w: %w", retry.ErrAttemptTimeout, err) // whatever the transport made of it
+		if expired && c.gone() == "" {
+			err = timedOut(err)
 		}
-		return c.verdict(c.fault(err, conn), 0)
+		return c.marked(c.fault(err, conn), 0)
 	}
 	if resp.Request != c.req {
 		resp.Request = c.req
@@ -274,7 +296,15 @@ func (c *call) judge(resp *http.Response, err error, conn *connTrace) error {
 		return nil
 	}
 	failed := &AttemptError{Reason: statusReason(resp.StatusCode), StatusCode: resp.StatusCode, Header: resp.Header}
-	return c.verdict(failed, c.hint(resp))
+	return c.marked(failed, c.hint(resp))
+}
+
+// timedOut returns err as that of an attempt whose timeout has passed, whatever the transport made of that.
+func timedOut(err error) error {
+	if err = retry.TimedOut(err); !errors.Is(err, retry.ErrAttemptTimeout) {
+		err = fmt.Errorf("%w: %w", retry.ErrAttemptTimeout, err)
+	}
+	return err
 }
 
 func (c *call) accepts(resp *http.Response) bool {
@@ -309,13 +339,8 @@ func (c *call) fault(err error, conn *connTrace) *AttemptError {
 		failed.Unsent = true
 	}
 	failed.Unsent = failed.Unsent && !sentWithin(err)
-	switch gone := c.gone(); {
-	case gone == nil:
-	case errors.Is(gone, context.DeadlineExceeded):
-		failed.Reason = DeadlinePassed
-		return failed
-	default:
-		failed.Reason = Canceled
+	if gone := c.gone(); gone != "" {
+		failed.Reason = gone
 		return failed
 	}
 	if reason := c.payload.failure(); reason != "" {
@@ -338,9 +363,9 @@ func sentWithin(err error) bool {
 	return len(run.History) < run.Attempts
 }
 
-// verdict returns the error that Do decides about: what failed, with its hint, and marked where the request is not to be
-// repeated whatever the rules say.
-func (c *call) verdict(failed *AttemptError, hint time.Duration) error {
+// marked returns the error that Do decides about: what failed, with its hint, and marked permanent if the request is not to
+// be repeated whatever the rules say.
+func (c *call) marked(failed *AttemptError, hint time.Duration) error {
 	failed.transport = c.transport
 	if failed.Veto == "" && failed.worthRepeating() {
 		if failed.Unsent || c.repeatable {
@@ -355,19 +380,19 @@ func (c *call) verdict(failed *AttemptError, hint time.Duration) error {
 	return retry.After(hint, failed)
 }
 
-// giveUp lets go of the last response: a retry follows. It takes no time where that could make the retry too late.
-func (c *call) giveUp() {
+// giveUp lets go of the last response, since a retry follows after delay. It takes no time that could make the retry too
+// late.
+func (c *call) giveUp(delay time.Duration) {
 	resp := c.resp
 	if resp == nil {
 		return
 	}
 	c.resp = nil
-	if deadline, ok := c.Deadline(); ok && time.Until(deadline) <= drainTime ||
-		!c.latest.IsZero() && time.Until(c.latest) < drainTime {
+	if c.transport.Policy.Admit(c.progress(), delay+drainTime).Status == retry.Waiting {
+		discard(resp)
+	} else {
 		closeBody(resp)
-		return
 	}
-	discard(resp)
 }
 
 // attemptContext is the context of a retry: the request's, with the number that Do has given.

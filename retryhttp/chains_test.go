@@ -348,7 +348,7 @@ func TestChains(t *testing.T) {
 			err := row.fail(s)
 			require.Error(t, err)
 			reason, certain := fault(err)
-			got := chainAnswer{chainOf(err), s.gotConn.Load(), ReasonOf(err), certain, Default(err), Strict(err)}
+			got := chainAnswer{chainOf(err), s.gotConn.Load(), ReasonOf(err), certain, Classify(err), ClassifyStrict(err)}
 			var attempt *AttemptError
 			if !errors.As(err, &attempt) {
 				require.Equal(t, reason, got.reason)
@@ -363,7 +363,7 @@ func TestChains(t *testing.T) {
 			}
 			require.Contains(t, want, got, "%v", err)
 			wrapped := &AttemptError{Reason: reason, Err: err}
-			require.NotEqual(t, retry.Unknown, Default(wrapped), "an attempt's error gets a firm answer")
+			require.NotEqual(t, retry.Unknown, Classify(wrapped), "an attempt's error gets a firm answer")
 		})
 	}
 }

@@ -29,13 +29,13 @@ func ExampleReasonOf() {
 	// transport_error
 }
 
-func ExampleDefault() {
+func ExampleClassify() {
 	for _, code := range []int{404, 429, 501, 503} {
 		err := &retryhttp.AttemptError{StatusCode: code}
-		fmt.Println(code, retryhttp.Default(err))
+		fmt.Println(code, retryhttp.Classify(err))
 	}
 	unknownHost := &net.DNSError{Err: "no such host", Name: "example.invalid", IsNotFound: true}
-	fmt.Println(retryhttp.ReasonOf(unknownHost), retryhttp.Default(unknownHost))
+	fmt.Println(retryhttp.ReasonOf(unknownHost), retryhttp.Classify(unknownHost))
 	// Output:
 	// 404 terminal
 	// 429 retryable
@@ -44,13 +44,13 @@ func ExampleDefault() {
 	// dns_not_found retryable
 }
 
-func ExampleStrict() {
+func ExampleClassifyStrict() {
 	for _, code := range []int{404, 429, 501, 503} {
 		err := &retryhttp.AttemptError{StatusCode: code}
-		fmt.Println(code, retryhttp.Strict(err))
+		fmt.Println(code, retryhttp.ClassifyStrict(err))
 	}
 	unknownHost := &net.DNSError{Err: "no such host", Name: "example.invalid", IsNotFound: true}
-	fmt.Println(retryhttp.ReasonOf(unknownHost), retryhttp.Strict(unknownHost))
+	fmt.Println(retryhttp.ReasonOf(unknownHost), retryhttp.ClassifyStrict(unknownHost))
 	// Output:
 	// 404 terminal
 	// 429 retryable
@@ -61,8 +61,8 @@ func ExampleStrict() {
 
 func ExampleOnStatus() {
 	p := retry.Policy{
-		// 423 Locked passes; the rest is as Strict says.
-		Classify: retry.FirstOf(retryhttp.OnStatus(retry.Retryable, 409, 423), retryhttp.Strict),
+		// 423 Locked passes; the rest is as ClassifyStrict says.
+		Classify: retry.FirstOf(retryhttp.OnStatus(retry.Retryable, 409, 423), retryhttp.ClassifyStrict),
 	}
 	for _, code := range []int{409, 422, 423} {
 		err := &retryhttp.AttemptError{StatusCode: code}

@@ -76,7 +76,7 @@ func ExampleTransport_classify() {
 			return errors.As(err, &failed) && failed.Header.Get("X-Should-Retry") == "false"
 		}),
 		retryhttp.OnStatus(retry.Retryable, http.StatusConflict, http.StatusLocked),
-		retryhttp.Strict,
+		retryhttp.ClassifyStrict,
 	)}
 	for _, status := range []int{http.StatusConflict, http.StatusNotImplemented, http.StatusBadGateway} {
 		err := &retryhttp.AttemptError{StatusCode: status}

@@ -17,8 +17,8 @@ var ErrBlockedAddress = errors.New("retryhttp: address is blocked")
 
 // BlockedAddressError says which address a Guard refused, and why. Find it with errors.As.
 type BlockedAddressError struct {
-	// Address is what was refused: an IP address with port from Control, without port from Check. It is not to be
-	// shown to whoever gave the URL: it tells them what a name inside the network resolves to.
+	// Address is what was refused: an IP address with port from Control, without port from Check. Do not show it to the user who gave the
+	// URL: it is what a name inside the network resolves to.
 	Address string
 	// Rule is the word for the reason: "loopback", "private", "link-local", "cloud-metadata"; "zone" for an IPv6
 	// address with a zone, "not-tcp" for another network, "not-an-ip" for what is no IP address with a port.
@@ -71,7 +71,7 @@ func (g Guard) Transport() *http.Transport {
 	}
 }
 
-// Control returns nil where the connection may be made, otherwise a *BlockedAddressError. It is meant for the Control
+// Control returns nil if the connection may be made, otherwise a *BlockedAddressError. It is meant for the Control
 // field of a net.Dialer, which calls it for each address after resolution and before the connection; a ControlContext
 // in the same dialer switches it off. It does not touch the connection. Networks other than TCP are refused: HTTP needs
 // none, and a unix socket has no address to judge.
@@ -90,7 +90,7 @@ func (g Guard) Control(network, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// Check returns nil where addr may be connected to, otherwise a *BlockedAddressError. The zero Addr is refused. Use it
+// Check returns nil if addr may be connected to, otherwise a *BlockedAddressError. The zero Addr is refused. Use it
 // to reject a literal address early; for a name it is no protection, as the next resolution may say something else.
 func (g Guard) Check(addr netip.Addr) error {
 	if rule := g.refusal(addr); rule != "" {
@@ -115,7 +115,7 @@ func (g Guard) refusal(addr netip.Addr) string {
 		return rule
 	}
 	if addr.Zone() != "" {
-		// A public address needs no zone: whoever writes one picks the interface.
+		// A public address needs no zone: one that is written picks the interface.
 		return "zone"
 	}
 	return ""

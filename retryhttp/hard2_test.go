@@ -774,7 +774,7 @@ func TestH14OpaqueErrors(t *testing.T) {
 		base := hardTransport(t)
 		base.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy.URL) }
 		p := atOnce
-		p.Classify = retryhttp.Strict
+		p.Classify = retryhttp.ClassifyStrict
 		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, hardTo(t.Context(), "GET", "https://service.example", nil))
 		require.ErrorIs(t, err, retry.TerminalError)
 		require.Equal(t, []string{"proxy_auth"}, reasons(o))

@@ -9,7 +9,7 @@ import (
 
 // RateLimitReset returns how long the rate limit headers of resp ask to stay away: 0 for not at all, as for a nil resp,
 // never negative. It is ready-made for Transport.Hint, which takes the longer of it and Retry-After. The current time
-// counts only where resp has no Date.
+// counts only if resp has no Date.
 //
 // It reads these headers, and of several values the longest wait:
 //
@@ -24,9 +24,9 @@ import (
 // milliseconds, measured against the response's Date. Numbers too large for a Duration give the largest one. Junk,
 // negative numbers and times that are over give no wait.
 //
-// Services send the reset with every response, GitHub also with a 502, where it says nothing about when to come back.
-// So a reset counts where it goes with a remaining count of 0; where none does, and the status is 429, one that goes
-// with no count; and where there is none of these either, and no Retry-After, one whose count is above 0. The items of
+// Services send the reset with every response, GitHub also with a 502, which says nothing about when to come back.
+// So a reset counts if it goes with a remaining count of 0; if none does, and the status is 429, one that goes
+// with no count; and if there is none of these either, and no Retry-After, one whose count is above 0. The items of
 // a RateLimit list that have something left never count: of several limits, those did not refuse. The two headers in
 // milliseconds always count, since they ask for a wait and not for a reset.
 //
@@ -50,7 +50,7 @@ func rateLimitReset(resp *http.Response, now time.Time) time.Duration {
 
 // retryAfter returns how long h asks to stay away by Retry-After: 0 for no hint, never negative. The value is a number
 // of seconds or an HTTP date (RFC 9110 section 10.2.3); a date is measured against the response's own Date, so that the
-// two clocks need not agree, and against now where Date is absent or unreadable. Optional whitespace around a value is
+// two clocks need not agree, and against now if Date is absent or unreadable. Optional whitespace around a value is
 // ignored. Digits too many for a Duration give the largest Duration, never an immediate retry. Zero, negative numbers,
 // times that are over and junk, which "+5", "1e9", "5,5" and "5s" are, give no hint. Of several values the longest wins.
 //
@@ -106,11 +106,11 @@ func (r *resets) wait(status int, h http.Header, now time.Time) time.Duration {
 	case r.usedUp > 0:
 		return r.usedUp
 	case status != http.StatusTooManyRequests:
-		return 0 // something else failed, whatever the limits are
+		return 0 // another thing failed, whatever the limits are
 	case r.notSaid > 0:
 		return r.notSaid
 	case retryAfter(h, now) > 0:
-		return 0 // refused by another limit than the one told of, as by GitHub's secondary limits
+		return 0 // refused by a limit other than the one sent, as by GitHub's secondary limits
 	default:
 		return r.someLeft
 	}
@@ -239,7 +239,7 @@ func latest(values []string, h http.Header, now time.Time) time.Duration {
 // Rocket.Chat sends (RocketChat/docs-old#1358); as seconds it would be the year 33658.
 const unixTimes = 1e9 * time.Second
 
-// untilReset returns the time until the reset that value tells, 0 where there is none or it is over. Only a Unix time
+// untilReset returns the time until the reset in value, 0 if there is none or it is over. Only a Unix time
 // needs to know when that is counted from: the Date of h, or now.
 func untilReset(value string, h http.Header, now time.Time) time.Duration {
 	d, _ := decimal(value, time.Second)
@@ -255,7 +255,7 @@ func untilReset(value string, h http.Header, now time.Time) time.Duration {
 	return max(0, time.Unix(0, 0).Add(d).Sub(serverTime(h, now)))
 }
 
-// serverTime returns when the response was made: its Date, or now where Date is absent or unreadable.
+// serverTime returns when the response was made: its Date, or now if Date is absent or unreadable.
 func serverTime(h http.Header, now time.Time) time.Time {
 	if date := h["Date"]; len(date) > 0 {
 		if t, ok := httpDate(date[0], now); ok {

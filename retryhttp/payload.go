@@ -26,8 +26,8 @@ type payload struct {
 	plain   bool                          // in memory, so that reading it cannot fail
 	given   bool                          // an attempt has it, and closes it
 
-	last   *handle // what the attempt under way reads, nil where it is plain
-	stream *stream // nil where there is getBody
+	last   *handle // what the attempt under way reads, nil if it is plain
+	stream *stream // nil if there is getBody
 }
 
 // open takes over the body of req and reads one of up to limit bytes into memory, if it has no GetBody. An error comes
@@ -89,7 +89,7 @@ type spilled struct {
 	io.Closer
 }
 
-// inMemory returns the buffer of a body that http.NewRequest has made of one, else nil. net/http asks the same, for
+// inMemory returns the buffer of a body that http.NewRequest has made of one, otherwise nil. net/http asks the same, for
 // other reasons.
 func inMemory(body io.ReadCloser) interface{ Len() int } {
 	switch reflect.TypeOf(body) {
@@ -114,7 +114,7 @@ func inMemory(body io.ReadCloser) interface{ Len() int } {
 
 var errConsumed = errors.New("the body is a stream and has been read")
 
-// next returns the body of the next attempt and its GetBody, both nil where the request has what is right.
+// next returns the body of the next attempt and its GetBody, both nil if the request has what is right.
 func (p *payload) next() (io.ReadCloser, func() (io.ReadCloser, error), error) {
 	switch first := !p.given; {
 	case p.stream != nil:
@@ -156,7 +156,7 @@ func (p *payload) watch(h *handle) *handle {
 	return h
 }
 
-// failure returns what was wrong with the body of the last attempt, "" where nothing was: an error that reading it ended
+// failure returns what was wrong with the body of the last attempt, "" if nothing was: an error that reading it ended
 // with, if it was not the transport that ended it, or a length other than the request's.
 func (p *payload) failure() Reason {
 	if p.last == nil {
@@ -167,7 +167,7 @@ func (p *payload) failure() Reason {
 	return p.last.failed
 }
 
-// veto returns why the body cannot be sent again, "" where it can.
+// veto returns why the body cannot be sent again, "" if it can.
 func (p *payload) veto(ctx context.Context) Reason {
 	if p.stream == nil || p.last == nil {
 		return ""
@@ -175,7 +175,7 @@ func (p *payload) veto(ctx context.Context) Reason {
 	return p.stream.letGo(ctx, p.last)
 }
 
-// finish closes the body, if no attempt does. Where no response is returned, none needs it any longer.
+// finish closes the body, if no attempt does. If no response is returned, none needs it any longer.
 func (p *payload) finish(body io.Closer, returned bool) {
 	switch {
 	case p.stream != nil:
@@ -206,7 +206,7 @@ func (s *stream) lend() (*handle, error) {
 	return &handle{source: s.source, stream: s, done: make(chan struct{})}, nil
 }
 
-// letGo waits until the borrower has closed h, and returns why the stream cannot be lent again, "" where it can.
+// letGo waits until the borrower has closed h, and returns why the stream cannot be lent again, "" if it can.
 func (s *stream) letGo(ctx context.Context, h *handle) Reason {
 	if s.wasRead() {
 		return BodyConsumed
@@ -262,13 +262,13 @@ func (s *stream) close() error {
 // may be with another attempt then.
 type handle struct {
 	source io.ReadCloser
-	stream *stream       // nil where the source is this attempt's alone
+	stream *stream       // nil if the source is this attempt's alone
 	done   chan struct{} // closed by Close; nil without a stream
 
 	mu      sync.Mutex
 	closed  bool
 	reading bool
-	left    int64 // of the ContentLength; -1 where that is not known
+	left    int64 // of the ContentLength; -1 if that is not known
 	failed  Reason
 }
 
@@ -314,7 +314,7 @@ func (h *handle) taken() {
 	}
 }
 
-// Close closes the source of this attempt alone. A stream it closes only where no other attempt can need it.
+// Close closes the source of this attempt alone. It closes a stream only if no other attempt can need it.
 func (h *handle) Close() error {
 	h.mu.Lock()
 	if h.closed {

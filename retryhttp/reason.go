@@ -18,7 +18,7 @@ import (
 )
 
 // Reason is the machine-readable word for why an attempt failed, for logs, metrics and rules. It is one of the
-// constants or, where there was a response, "status_" and its code. Words are only ever added.
+// constants or, if there was a response, "status_" and its code. Words are only ever added.
 type Reason string
 
 // The way to the server failed: nothing was sent.
@@ -38,7 +38,7 @@ const (
 
 // The connection failed, before the request or after it.
 const (
-	ConnRefused    Reason = "conn_refused"    // nobody listens on the port
+	ConnRefused    Reason = "conn_refused"    // no server listens on the port
 	NetUnreachable Reason = "net_unreachable" // there is no route to the network or the host
 	ConnReset      Reason = "conn_reset"      // the connection was reset or aborted
 	ConnClosed     Reason = "conn_closed"     // the connection was closed before the response: EOF, idle, a broken pipe
@@ -75,12 +75,12 @@ const (
 	BodyInUse         Reason = "body_in_use"         // the transport has not let go of the request's body
 	NotIdempotent     Reason = "not_idempotent"      // to repeat the request could do its work twice
 	Redirect          Reason = "redirect"            // http.Client did not follow a redirect
-	Canceled          Reason = "canceled"            // somebody gave the request up
+	Canceled          Reason = "canceled"            // the request was given up
 	DeadlinePassed    Reason = "deadline_passed"     // the deadline of the request's context has passed
 )
 
 // ReasonOf returns why an attempt failed: "" for nil and for a run that made none, the Reason of the outermost *AttemptError that errors.As finds,
-// in the *retry.Error of a run too, and else what err's chain says, TransportError where it says nothing. It takes any
+// in the *retry.Error of a run too, and otherwise what err's chain says, TransportError if it says nothing. It takes any
 // error of an http.RoundTripper, an http.Client or a response's body.
 //
 // A chain does not say everything: the same EOF ends a TLS handshake and a response, a refused proxy CONNECT is
@@ -90,7 +90,7 @@ func ReasonOf(err error) Reason {
 		return attempt.Reason
 	}
 	var run *retry.Error
-	if errors.As(err, &run) && run.Last == nil && run.Cause == nil {
+	if errors.As(err, &run) && run.Last == nil && run.Cause() == nil {
 		return ""
 	}
 	reason, _ := fault(err)
@@ -129,7 +129,7 @@ func fault(err error) (reason Reason, unsent bool) {
 	case errors.As(err, &record):
 		return TLSNotSpoken, record.Conn != nil // crypto/tls sets it before the handshake only
 	case errors.Is(err, http.ErrSchemeMismatch):
-		return TLSNotSpoken, false // http.Client has dropped the record that told
+		return TLSNotSpoken, false // http.Client has dropped the record that said so
 	case errors.As(err, &stream):
 		return streamReason(stream.Code)
 	case errors.As(err, &op):
@@ -148,7 +148,7 @@ func fault(err error) (reason Reason, unsent bool) {
 	return kindReason(err), false
 }
 
-// opReason returns the reason of a *net.OpError that stands for a step on the way to the server or for an alert, else "".
+// opReason returns the reason of a *net.OpError that stands for a step on the way to the server or for an alert, otherwise "".
 func opReason(op *net.OpError) (reason Reason, unsent bool) {
 	var dns *net.DNSError
 	switch {
@@ -225,7 +225,7 @@ type saying struct {
 }
 
 // sayings are the errors of net/http that have no type, from Go 1.25 and 1.26: transport.go, transfer.go, request.go,
-// client.go, response.go, h2_bundle.go and internal/httpcommon. TestChains fails where another Go says it otherwise.
+// client.go, response.go, h2_bundle.go and internal/httpcommon. TestChains fails if another Go says it otherwise.
 var sayings = []saying{
 	{"unsupported protocol scheme ", BadScheme, true},
 	{"http2: unsupported scheme", BadScheme, true},
@@ -286,7 +286,7 @@ var sayings = []saying{
 	{"tls: ", TLSFailed, false},
 }
 
-// textReason returns the reason of the deepest error whose text is known, else "".
+// textReason returns the reason of the deepest error whose text is known, otherwise "".
 func textReason(err error) (reason Reason, unsent bool) {
 	deepest(err, func(err error) bool {
 		reason, unsent = said(err.Error())
@@ -295,7 +295,7 @@ func textReason(err error) (reason Reason, unsent bool) {
 	return reason, unsent
 }
 
-// said returns the reason that a text is known to mean, else "".
+// said returns the reason that a text is known to mean, otherwise "".
 func said(text string) (reason Reason, unsent bool) {
 	switch {
 	case strings.Contains(text, "(Client.Timeout "): // http.Client puts it behind any text
@@ -315,7 +315,7 @@ func said(text string) (reason Reason, unsent bool) {
 			return s.reason, s.unsent
 		}
 	}
-	// A proxy's answer to CONNECT other than 200 is an error of its status text and nothing else.
+	// A proxy's answer to CONNECT other than 200 is an error of its status text alone.
 	for code := http.StatusBadRequest; code < 600; code++ {
 		if text != "" && text == http.StatusText(code) {
 			return ProxyConnect, false
@@ -349,7 +349,7 @@ func kindReason(err error) Reason {
 	}
 }
 
-// errnoReason returns the reason of a socket's error, else "". The numbers are Windows's WSAE codes, which are not the
+// errnoReason returns the reason of a socket's error, otherwise "". The numbers are Windows's WSAE codes, which are not the
 // syscall constants there, and which no other system has.
 func errnoReason(errno syscall.Errno) Reason {
 	switch errno {

@@ -10,7 +10,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// maxRecords bounds what one context keeps, if somebody puts it at the root of a program.
+// maxRecords bounds what one context keeps, if it is at the root of a program.
 const maxRecords = 64
 
 // RecordOutcome returns a context whose requests leave a record of their runs, for OutcomeOf. It keeps the
@@ -20,7 +20,7 @@ func RecordOutcome(ctx context.Context) context.Context {
 }
 
 // OutcomeOf returns the record of the run that ended with resp and err, what a RoundTrip or an http.Client returned: that
-// of OutcomeFromResponse, or the one in the *retry.Error. It reports false where there is neither, as in the error that a
+// of OutcomeFromResponse, or the one in the *retry.Error. It reports false if there is neither, as in the error that a
 // client whose own Timeout is over makes of ours.
 func OutcomeOf(resp *http.Response, err error) (retry.Outcome, bool) {
 	var failed *retry.Error
@@ -31,7 +31,7 @@ func OutcomeOf(resp *http.Response, err error) (retry.Outcome, bool) {
 }
 
 // OutcomeFromResponse returns the record of the run that resp came from: how it ended, after how many attempts, and each
-// that failed, with its wait and an *AttemptError for its status or fault. It reports false where the request's
+// that failed, with its wait and an *AttemptError for its status or fault. It reports false if the request's
 // context does not come from RecordOutcome, or resp not from a Transport.
 func OutcomeFromResponse(resp *http.Response) (retry.Outcome, bool) {
 	if resp == nil || resp.Request == nil {

@@ -14,7 +14,7 @@ import (
 // X-Idempotency-Key, or its context comes from MarkIdempotent. As in net/http an entry without values counts, and is
 // not sent.
 //
-// A request that is not repeatable is repeated only where it is certain that nothing was sent.
+// A request that is not repeatable is repeated only if it is certain that nothing was sent.
 func Repeatable(req *http.Request) bool {
 	return idempotentMethod(req.Method) || hasKey(req.Header) || req.Context().Value(idempotentKey{}) != nil
 }
@@ -64,7 +64,7 @@ func (c *connTrace) obtained() bool { return c != nil && c.got.Load() }
 // know, and its silence proves nothing.
 func (c *connTrace) sought() bool { return c != nil && c.wanted.Load() }
 
-// traceConn returns a context whose attempt tells the connTrace.
+// traceConn returns a context whose attempt informs the connTrace.
 func traceConn(ctx context.Context) (context.Context, *connTrace) {
 	c := new(connTrace)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{

@@ -26,7 +26,7 @@ func (e *RequestError) Error() string {
 	return e.Field + " " + strconv.Quote(shortened(e.Value)) + " " + e.Rule
 }
 
-// refusal returns what forbids to send req, nil where nothing does.
+// refusal returns what forbids to send req, nil if nothing does.
 func refusal(req *http.Request) *RequestError {
 	switch {
 	case !validMethod(req.Method):
@@ -145,7 +145,7 @@ func validMethod(method string) bool { return method == "" || isToken(method) }
 // isToken reports whether s is a token (RFC 9110, section 5.6.2), which method and field names are.
 func isToken(s string) bool { return s != "" && badTokenByte(s) < 0 }
 
-// badTokenByte returns the index of a byte that no token has, -1 where there is none.
+// badTokenByte returns the index of a byte that no token has, -1 if there is none.
 func badTokenByte(s string) int {
 	for i := range len(s) {
 		if !tokenBytes[s[i]] {
@@ -169,7 +169,7 @@ func byteSet(listed string, others func(byte) bool) (set [256]bool) {
 	return set
 }
 
-// badValueByte returns the index of a byte that a field value must not have, -1 where there is none: any control but the
+// badValueByte returns the index of a byte that a field value must not have, -1 if there is none: any control but the
 // tab (RFC 9110, section 5.5).
 func badValueByte(s string) int {
 	for i := range len(s) {
@@ -180,7 +180,7 @@ func badValueByte(s string) int {
 	return -1
 }
 
-// badTargetByte returns the index of a byte that a request's target must not have, -1 where there is none: a control or
+// badTargetByte returns the index of a byte that a request's target must not have, -1 if there is none: a control or
 // a space (RFC 9112, section 3.2).
 func badTargetByte(s string) int {
 	for i := range len(s) {
@@ -191,7 +191,7 @@ func badTargetByte(s string) int {
 	return -1
 }
 
-// badHostByte returns the index of a byte that no host can have, -1 where there is none.
+// badHostByte returns the index of a byte that no host can have, -1 if there is none.
 func badHostByte(s string) int {
 	for i := range len(s) {
 		if nonHostBytes[s[i]] {
@@ -201,7 +201,7 @@ func badHostByte(s string) int {
 	return -1
 }
 
-// shortened keeps an error readable where a value is not.
+// shortened keeps an error readable if a value is not.
 func shortened(s string) string {
 	const most = 100
 	if len(s) <= most {

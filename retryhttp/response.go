@@ -18,7 +18,7 @@ const (
 	drainTime  = 100 * time.Millisecond
 )
 
-// discard reads a response that nobody wants to its end, within limits, and closes it.
+// discard reads a response that is not wanted to its end, within limits, and closes it.
 func discard(resp *http.Response) {
 	body := resp.Body
 	if body == nil || body == http.NoBody {

@@ -9,28 +9,28 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Default is the classifier of a Transport, and one for any other policy: it judges an *AttemptError and any error of
+// Classify is the classifier of a Transport, and one for any other policy: it judges an *AttemptError and any error of
 // an http.RoundTripper, an http.Client or a response's body, by what ReasonOf says.
 //
 //   - Retryable: 408, 429, every 5xx, and a status outside 100 to 599, which RFC 9110, section 15, treats as a 5xx; a
-//     2xx or 101, which is an *AttemptError only where Transport.Accept has refused it; every fault on the way to the
+//     2xx or 101, which is an *AttemptError only if Transport.Accept has refused it; every fault on the way to the
 //     server and back, a certificate that does not verify and a host without address included.
 //   - Terminal: every 3xx and every other 4xx; a blocked address; a request that cannot be sent, or not again, as it is;
 //     a redirect that was not followed; a request that was given up.
 //   - Unknown: an error that is no *AttemptError and about which ReasonOf has no word, and context.Canceled, so that
 //     the next classifier or the default rules judge it.
 //
-// It judges the last failure in the error of a run inside, and what was terminal there is terminal here: where that run
+// It judges the last failure in the error of a nested run, and what was terminal there is terminal here: if that run
 // ended as retry.TerminalError, or its last attempt has a Veto, another run would do what was not to be done.
-func Default(err error) retry.Class { return see(err).class() }
+func Classify(err error) retry.Class { return see(err).class() }
 
-// Strict is Default, but terminal too where another attempt is known to be no use: 501, 505, 506, 508, 510 and 511; a
-// certificate that does not verify, a TLS alert, a port without TLS; a host without address; a proxy that wants
-// credentials.
+// ClassifyStrict is Classify, but also treats as terminal what another attempt is known not to change: 501, 505, 506, 508,
+// 510 and 511; a certificate that does not verify, a TLS alert, a port without TLS; a host without address; a proxy that
+// wants credentials.
 //
-// Default repeats these because one bad server among several behind a name, and DNS that lags behind a deployment,
+// Classify repeats these because one bad server among several behind a name, and DNS that lags behind a deployment,
 // look the same.
-func Strict(err error) retry.Class {
+func ClassifyStrict(err error) retry.Class {
 	s := see(err)
 	if s.permanent() {
 		return retry.Terminal
@@ -39,9 +39,9 @@ func Strict(err error) retry.Class {
 }
 
 // OnStatus returns a classifier that answers class for an *AttemptError, which errors.As finds, with one of the status
-// codes, else Unknown. It goes before Default or Strict in retry.FirstOf:
+// codes, otherwise Unknown. It goes before Classify or ClassifyStrict in retry.FirstOf:
 //
-//	retry.FirstOf(retryhttp.OnStatus(retry.Retryable, 409, 423), retryhttp.Strict)
+//	retry.FirstOf(retryhttp.OnStatus(retry.Retryable, 409, 423), retryhttp.ClassifyStrict)
 //
 // The code 0 matches nothing.
 func OnStatus(class retry.Class, codes ...int) retry.Classifier {
@@ -56,8 +56,8 @@ func OnStatus(class retry.Class, codes ...int) retry.Classifier {
 
 // sight is what the rules see of an error.
 type sight struct {
-	status int    // 0 where there was no response
-	reason Reason // where there was none
+	status int    // 0 if there was no response
+	reason Reason // if there was none
 	firm   bool   // an answer is due
 	vetoed bool   // it is Terminal
 }
@@ -76,7 +76,7 @@ func see(err error) sight {
 	return sight{0, reason, known, errors.Is(err, retry.TerminalError)}
 }
 
-// class returns Default's answer.
+// class returns Classify's answer.
 func (s sight) class() retry.Class {
 	switch {
 	case s.vetoed:
@@ -113,7 +113,7 @@ func reasonClass(reason Reason) retry.Class {
 	}
 }
 
-// permanent reports whether Strict knows that another attempt is no use.
+// permanent reports whether only ClassifyStrict treats it as terminal.
 func (s sight) permanent() bool {
 	switch s.status {
 	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusVariantAlsoNegotiates,

@@ -52,8 +52,8 @@ func TestRulesByStatus(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			for _, code := range row.codes {
-				require.Equal(t, row.class, retryhttp.Default(answered(code)), "Default of %d", code)
-				require.Equal(t, row.strict, retryhttp.Strict(answered(code)), "Strict of %d", code)
+				require.Equal(t, row.class, retryhttp.Classify(answered(code)), "Classify of %d", code)
+				require.Equal(t, row.strict, retryhttp.ClassifyStrict(answered(code)), "ClassifyStrict of %d", code)
 			}
 		})
 	}
@@ -74,8 +74,8 @@ func TestRulesByStatus(t *testing.T) {
 			if strings.Contains(" 501 505 506 508 510 511 ", " "+text+" ") {
 				strict = retry.Terminal
 			}
-			require.Equal(t, class, retryhttp.Default(answered(code)), "Default of %d", code)
-			require.Equal(t, strict, retryhttp.Strict(answered(code)), "Strict of %d", code)
+			require.Equal(t, class, retryhttp.Classify(answered(code)), "Classify of %d", code)
+			require.Equal(t, strict, retryhttp.ClassifyStrict(answered(code)), "ClassifyStrict of %d", code)
 		}
 	})
 }
@@ -100,7 +100,7 @@ func TestRulesByReason(t *testing.T) {
 		{"what the caller has ended is terminal", []retryhttp.Reason{
 			retryhttp.Redirect, retryhttp.Canceled, retryhttp.DeadlinePassed,
 		}, terminal, terminal},
-		{"what a deployment or another server behind the name may mend is terminal for Strict alone", []retryhttp.Reason{
+		{"what a deployment or another server behind the name may mend is terminal for ClassifyStrict alone", []retryhttp.Reason{
 			retryhttp.TLSCertificate, retryhttp.TLSAlert, retryhttp.TLSNotSpoken, retryhttp.DNSNotFound, retryhttp.ProxyAuth,
 		}, retryable, terminal},
 		{"every other fault is retryable", []retryhttp.Reason{
@@ -115,12 +115,14 @@ func TestRulesByReason(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			for _, reason := range row.reasons {
-				require.Equal(t, row.class, retryhttp.Default(failed(reason)), "Default of %s", reason)
-				require.Equal(t, row.strict, retryhttp.Strict(failed(reason)), "Strict of %s", reason)
+				require.Equal(t, row.class, retryhttp.Classify(failed(reason)), "Classify of %s", reason)
+				require.Equal(t, row.strict, retryhttp.ClassifyStrict(failed(reason)), "ClassifyStrict of %s", reason)
 			}
 		})
 	}
 
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
 	raw := []struct {
 		name   string
 		err    error
@@ -140,15 +142,15 @@ func TestRulesByReason(t *testing.T) {
 		{"nor what a run inside found terminal", &retry.Error{Outcome: retry.Outcome{Reason: retry.TerminalError}, Last: answered(503)}, terminal, terminal},
 		{"a marked error is judged as if it was not", retry.Transient(answered(404)), terminal, terminal},
 		{"what was terminal in a run inside is terminal", &retry.Error{Last: answered(404)}, terminal, terminal},
-		{"so it is where that run's cause is one more", fmt.Errorf("order: %w", &retry.Error{Last: fmt.Errorf("get: %w", failed(retryhttp.DNSNotFound)), Cause: context.DeadlineExceeded}), retryable, terminal},
-		{"a run inside that was cancelled is left to the default rules", &retry.Error{Outcome: retry.Outcome{Reason: retry.CallerCanceled}, Cause: context.Canceled}, unknown, unknown},
+		{"so it is where that run's cause is one more", fmt.Errorf("order: %w", retry.NewError(t.Context(), retry.Policy{}, retry.Outcome{Reason: retry.DeadlinePassed}, fmt.Errorf("get: %w", failed(retryhttp.DNSNotFound)))), retryable, terminal},
+		{"a run inside that was cancelled is left to the default rules", retry.NewError(gone, retry.Policy{}, retry.Outcome{Reason: retry.CallerCanceled}, nil), unknown, unknown},
 		{"a run inside that failed otherwise is left to others", &retry.Error{Last: errors.New("out of stock")}, unknown, unknown},
 		{"a look-up that failed without a dial is judged", &net.DNSError{Err: "no such host", IsNotFound: true}, retryable, terminal},
 	}
 	for _, row := range raw {
 		t.Run(row.name, func(t *testing.T) {
-			require.Equal(t, row.class, retryhttp.Default(row.err), "Default")
-			require.Equal(t, row.strict, retryhttp.Strict(row.err), "Strict")
+			require.Equal(t, row.class, retryhttp.Classify(row.err), "Classify")
+			require.Equal(t, row.strict, retryhttp.ClassifyStrict(row.err), "ClassifyStrict")
 		})
 	}
 }
@@ -167,7 +169,7 @@ func TestOnStatus(t *testing.T) {
 	require.Equal(t, retry.Unknown, onStatus((*retryhttp.AttemptError)(nil)))
 	require.Equal(t, retry.Unknown, retryhttp.OnStatus(retry.Terminal)(answered(409)), "no codes")
 
-	both := retry.FirstOf(retryhttp.OnStatus(retry.Terminal, 503), retryhttp.Default)
+	both := retry.FirstOf(retryhttp.OnStatus(retry.Terminal, 503), retryhttp.Classify)
 	require.Equal(t, retry.Terminal, both(answered(503)))
 	require.Equal(t, retry.Retryable, both(answered(502)))
 }

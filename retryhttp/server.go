@@ -12,13 +12,13 @@ import (
 // (msgraph-sdk-design, middleware/RetryHandler.md).
 const AttemptHeader = "Retry-Attempt"
 
-// AttemptFromRequest returns the attempt's number that the client sent in the header of that name, where "" means
-// AttemptHeader: from 1 to 2147483647. A larger number gives 2147483647 on every platform. It is 1 where the header is
-// absent, not a plain decimal number or 0, and where it is repeated with different numbers, since none of them is then
+// AttemptFromRequest returns the attempt's number that the client sent in the header of that name; "" means
+// AttemptHeader: from 1 to 2147483647. A larger number gives 2147483647 on every platform. It is 1 if the header is
+// absent, not a plain decimal number or 0, and if it is repeated with different numbers, since none of them is then
 // to be believed more than another.
 //
 // The number is the client's word: good for logs, metrics and shedding retries first, nothing that must be correct can
-// rest on it. Whether a request was served before is what an idempotency key tells.
+// rest on it. An idempotency key says whether a request was served before.
 func AttemptFromRequest(r *http.Request, header string) int {
 	if header == "" {
 		header = AttemptHeader
@@ -42,7 +42,7 @@ func attemptNumber(value string) int {
 	if !digits(value) {
 		return 1 // a sign, for one, which ParseInt would accept
 	}
-	number, _ := strconv.ParseInt(value, 10, 32) // the largest int32 where value is out of range
+	number, _ := strconv.ParseInt(value, 10, 32) // the largest int32 if value is out of range
 	return max(1, int(number))
 }
 
@@ -50,7 +50,7 @@ func attemptNumber(value string) int {
 // it never comes earlier than d. A d of 0 or below removes the header, since "Retry-After: 0" would ask for an immediate
 // retry. It must be called before WriteHeader and sets no status: 503 and 429 are the usual ones.
 //
-// Clients that fail together come back together, jitter or not, where all are told the same time: spread d.
+// Clients that fail together come back together, jitter or not, if all get the same time: spread d.
 func SetRetryAfter(w http.ResponseWriter, d time.Duration) {
 	if d <= 0 {
 		w.Header().Del("Retry-After")
@@ -82,7 +82,7 @@ func Handler(next http.Handler) http.Handler {
 }
 
 // ClientAttempt returns the attempt's number that Handler found in the request whose context ctx is or descends from: 1
-// on a first attempt and where there was no Handler. AttemptFromRequest says how far to trust it. It is not the number
+// on a first attempt and if there was no Handler. AttemptFromRequest says how far to trust it. It is not the number
 // of a run of this process, which retry.AttemptNumber returns.
 func ClientAttempt(ctx context.Context) int {
 	if ctx != nil {

@@ -3,7 +3,6 @@ package retryhttp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,7 +13,7 @@ import (
 )
 
 // Transport is an http.RoundTripper that repeats requests as its Policy says, through another one. The zero Transport
-// repeats what may be repeated with the zero Policy's waits, which are long for a caller who waits: set a Policy.
+// repeats what may be repeated with the schedule of retry.Inline.
 //
 // A Transport is safe for concurrent use. Its fields must not be changed once it is in use. It does not follow
 // redirects: that is for the http.Client around it.
@@ -28,14 +27,16 @@ type Transport struct {
 	// http.DefaultTransport.
 	Base http.RoundTripper
 
-	// Policy says how often, how long and for which failures a request is repeated. Its Classify judges each
-	// *AttemptError before Default does. Its AttemptTimeout covers an attempt up to the response's headers and never
-	// cuts a body that is being read; a response that comes later is closed. Its Observe and Gate get the request's context; the final event of a run that
-	// did not succeed has an Err also where RoundTrip returns the last response without one.
+	// Policy says how often, how long and for which failures a request is repeated. If it sets nothing of a schedule
+	// (see retry.Policy.OrSchedule), that of retry.Inline is used. Its Classify judges each *AttemptError before the
+	// classifier of this package does. Its AttemptTimeout covers an attempt up to the response's headers and never cuts
+	// a body that is being read; a response that comes later is closed. Its Observe, Gate and Pay get the request's
+	// context; the final event of a run that did not succeed has an Err even if RoundTrip returns the last response
+	// without one.
 	Policy retry.Policy
 
 	// Accept reports whether a response is a success, as a 304 or a 404 can be for some callers. A response that is not
-	// is an AttemptError with its status, also where that is 200, and the rules judge it. Nil means 2xx and 101.
+	// is an AttemptError with its status, even if that is 200, and the rules judge it. Nil means 2xx and 101.
 	Accept func(*http.Response) bool
 
 	// Hint reads from a failed response how long to stay away, beside Retry-After: the longer wins. RateLimitReset is
@@ -67,7 +68,7 @@ type Transport struct {
 	// host share a budget. Nil means ByHost.
 	BudgetKey func(*http.Request) string
 
-	// Gate is asked before every attempt how long to stay away, and Policy.Gate where it says go, so that Policy.Gate,
+	// Gate is asked before every attempt how long to stay away, and Policy.Gate if it says go, so that Policy.Gate,
 	// which may be a limiter that takes a token, has the last word. 0 or less means go. Nil means no gate.
 	Gate func(*http.Request) time.Duration
 
@@ -89,53 +90,30 @@ func (t *Transport) Client() *http.Client {
 	}
 }
 
-// Validate returns nil or an error that names every bad field: those of Policy as retry.Policy.Validate does, a
-// negative BufferBody or StallTimeout, and an AttemptHeader that is no field name. RoundTrip refuses such a Transport.
+// Validate returns nil or retry.FieldErrors with every bad field: those of Policy, a negative BufferBody or StallTimeout,
+// and an AttemptHeader that is no field name. RoundTrip refuses such a Transport.
 func (t *Transport) Validate() error {
-	var bad fieldErrors
-	if err := t.Policy.Validate(); err != nil {
-		bad = append(bad, err)
-	}
+	const pkg = "retryhttp"
+	var bad retry.FieldErrors
+	bad.Append(t.Policy.Validate())
 	if t.BufferBody < 0 {
-		bad.add("BufferBody", t.BufferBody, "is negative")
+		bad.Add(pkg, "Transport.BufferBody", t.BufferBody, "is negative")
 	}
 	if t.StallTimeout < 0 {
-		bad.add("StallTimeout", t.StallTimeout, "is negative")
+		bad.Add(pkg, "Transport.StallTimeout", t.StallTimeout, "is negative")
 	}
 	switch name := http.CanonicalHeaderKey(t.AttemptHeader); {
 	case name != "" && !isToken(name):
-		bad.add("AttemptHeader", strconv.Quote(name), "is not a field name")
+		bad.Add(pkg, "Transport.AttemptHeader", strconv.Quote(name), "is not a field name")
 	case slices.Contains(takenNames, name):
-		bad.add("AttemptHeader", strconv.Quote(name), "has a meaning of its own")
+		bad.Add(pkg, "Transport.AttemptHeader", strconv.Quote(name), "has a meaning of its own")
 	}
-	if bad == nil {
-		return nil
-	}
-	return bad
+	return bad.Err()
 }
 
 // takenNames are headers that change what a request is.
 var takenNames = []string{"Authorization", "Connection", "Content-Length", "Content-Type", "Expect", "Host", "Idempotency-Key",
 	"Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key"}
-
-// fieldErrors are all bad fields of one Transport.
-type fieldErrors []error
-
-func (bad *fieldErrors) add(field string, value any, rule string) {
-	*bad = append(*bad, fmt.Errorf("retryhttp: Transport.%s %v %s", field, value, rule))
-}
-
-// Error returns one line: "retry: Policy.TTL -1s is negative; retryhttp: Transport.BufferBody -1 is negative".
-func (bad fieldErrors) Error() string {
-	texts := make([]string, len(bad))
-	for i, err := range bad {
-		texts[i] = err.Error()
-	}
-	return strings.Join(texts, "; ")
-}
-
-// Unwrap returns the error of the Policy and one for each field.
-func (bad fieldErrors) Unwrap() []error { return bad }
 
 // check is Validate, as far as Do does not do the same for every call.
 func (t *Transport) check() error {
@@ -147,12 +125,15 @@ func (t *Transport) check() error {
 
 // RoundTrip makes attempts until one succeeds or the policy ends the run.
 //
-// It returns a nil error with the last response, readable in full, where the run ended because of that response: it
+// It returns a nil error with the last response, readable in full, if the run ended because of that response: it
 // succeeded, is terminal, asks for too long a wait, or nothing was left to repeat it with (attempts, budget, TTL, the
 // time to the caller's deadline). OutcomeOf says which. Otherwise it returns the *retry.Error, whose Last
 // holds the *AttemptError of the last attempt, if there was one; a Transport that does not validate and a nil request are
-// refused with other errors. A response is given up when the wait for its successor begins: it is read for up to 64 KiB
-// and 100ms, so that its connection can be used again, and no longer returned.
+// refused with other errors.
+//
+// A response is given up once its retry has been decided on and paid for: it is read for up to 64 KiB and 100ms, so that
+// its connection can be used again, and closed. If the run ends after that, because of a slow Observe or a gate, RoundTrip
+// returns the *retry.Error.
 //
 // The request is not changed, its body is closed in every case, and the response's Request is the caller's.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -164,15 +145,15 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	p := t.Policy
+	p := t.Policy.OrSchedule(retry.Inline())
 	p.AttemptTimeout = 0 // it covers the headers only, which Do cannot know
-	p.Classify, p.Observe, p.Gate = classify, nil, nil
+	p.Classify, p.Pay, p.Observe, p.Gate = classOf, pay, nil, nil
 	if t.Policy.Observe != nil || c.records != nil {
 		p.Observe = observe
 	}
 	if c.refused = refusal(req); c.refused == nil {
 		if p.TTL > 0 {
-			c.latest = time.Now().Add(p.TTL)
+			c.began = time.Now()
 		}
 		if t.Policy.Gate != nil || t.Gate != nil {
 			p.Gate = gate
@@ -181,8 +162,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			p.Budget = t.Budgets.For(t.budgetKey(req))
 		}
 	}
-	err := retry.Do(runContext{c}, p, func(ctx context.Context) error { return c.attempt(ctx) })
-	if err != nil && (c.resp == nil || !endedByResponse(err)) {
+	err := retry.Do(c, p, func(ctx context.Context) error { return c.attempt(ctx) })
+	if failed, ok := err.(*retry.Error); ok && failed.Cause() != nil {
+		return nil, c.detached(failed) // the caller has gone and reads no response
+	}
+	if err != nil && c.resp == nil {
 		return nil, err
 	}
 	resp := c.resp
@@ -212,7 +196,7 @@ func (t *Transport) budgetKey(req *http.Request) string {
 	return ByHost(req)
 }
 
-// ByHost returns the host of the request's URL, with its port where that is given, in lower case.
+// ByHost returns the host of the request's URL, with its port if that is given, in lower case.
 func ByHost(req *http.Request) string {
 	if req.URL == nil {
 		return ""
@@ -220,18 +204,22 @@ func ByHost(req *http.Request) string {
 	return strings.ToLower(req.URL.Host)
 }
 
-// endedByResponse reports whether err ended a run whose caller is still there to read the last response.
-func endedByResponse(err error) bool {
-	failed, ok := err.(*retry.Error)
-	return ok && failed.Reason != retry.CallerCanceled && failed.Reason != retry.DeadlinePassed
+// classOf is the Classify of every run, whose attempts fail with an AttemptError each: that knows whose rules to ask.
+func classOf(err error) retry.Class { return attemptError(err).class() }
+
+// pay is the Pay of every run. The last response is given up here, since nothing but time can prevent the retry now.
+func pay(ctx context.Context, d retry.Decision) bool {
+	c := ctx.(*call)
+	if own := c.transport.Policy.Pay; own != nil && !own(c.Context, d) {
+		return false
+	}
+	c.giveUp(d.Delay)
+	return true
 }
 
-// classify is the Classify of every run, whose attempts fail with an AttemptError each: that knows whose rules to ask.
-func classify(err error) retry.Class { return attemptError(err).class() }
-
-// observe is the Observe of every run that somebody asks about.
+// observe is the Observe of every run that is observed or recorded.
 func observe(ctx context.Context, e retry.Event) {
-	c := ctx.(runContext).call
+	c := ctx.(*call)
 	if e.Outcome != nil && c.records != nil {
 		c.records.add(c.req, e.Outcome)
 	}
@@ -242,7 +230,7 @@ func observe(ctx context.Context, e retry.Event) {
 
 // gate is the Gate of every run that has one.
 func gate(ctx context.Context) time.Duration {
-	c := ctx.(runContext).call
+	c := ctx.(*call)
 	if ask := c.transport.Gate; ask != nil {
 		if delay := ask(c.req); delay > 0 {
 			return delay // after which both are asked again

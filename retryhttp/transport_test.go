@@ -270,9 +270,9 @@ func TestRules(t *testing.T) {
 		{"the other rules stay", retryhttp.Transport{Policy: with(retryhttp.OnStatus(retry.Retryable, 409))}, 503, 3},
 		{"a status can be taken away", retryhttp.Transport{Policy: with(retryhttp.OnStatus(retry.Terminal, 503))}, 503, 1},
 		{"501 is retryable", retryhttp.Transport{Policy: atOnce}, 501, 3},
-		{"Strict stops at 501", retryhttp.Transport{Policy: with(retryhttp.Strict)}, 501, 1},
-		{"Strict repeats 503", retryhttp.Transport{Policy: with(retryhttp.Strict)}, 503, 3},
-		{"Strict with a status", retryhttp.Transport{Policy: with(retry.FirstOf(retryhttp.OnStatus(retry.Retryable, 501), retryhttp.Strict))}, 501, 3},
+		{"ClassifyStrict stops at 501", retryhttp.Transport{Policy: with(retryhttp.ClassifyStrict)}, 501, 1},
+		{"ClassifyStrict repeats 503", retryhttp.Transport{Policy: with(retryhttp.ClassifyStrict)}, 503, 3},
+		{"ClassifyStrict with a status", retryhttp.Transport{Policy: with(retry.FirstOf(retryhttp.OnStatus(retry.Retryable, 501), retryhttp.ClassifyStrict))}, 501, 3},
 		{"a function sees the header", retryhttp.Transport{Policy: with(func(err error) retry.Class {
 			var failed *retryhttp.AttemptError
 			if errors.As(err, &failed) && failed.Header.Get("X-Should-Retry") == "false" {
@@ -331,13 +331,20 @@ func TestValidate(t *testing.T) {
 	t.Run("every bad field is named", func(t *testing.T) {
 		tr := &retryhttp.Transport{Policy: retry.Policy{TTL: -1}, BufferBody: -1, StallTimeout: -2, AttemptHeader: "a b"}
 		err := tr.Validate()
-		for _, text := range []string{
-			"retry: Policy.TTL -1ns is negative", "retryhttp: Transport.BufferBody -1 is negative",
-			"retryhttp: Transport.StallTimeout -2ns is negative", `retryhttp: Transport.AttemptHeader "a b" is not a field name`,
-		} {
-			require.ErrorContains(t, err, text)
+		require.EqualError(t, err, `retry: Policy.TTL -1ns is negative; retryhttp: Transport.BufferBody -1 is negative; `+
+			`Transport.StallTimeout -2ns is negative; Transport.AttemptHeader "a b" is not a field name`)
+		var fields []retry.FieldError
+		for _, bad := range err.(retry.FieldErrors) {
+			var field *retry.FieldError
+			require.ErrorAs(t, bad, &field)
+			fields = append(fields, *field)
 		}
-		require.NotContains(t, err.Error(), "\n")
+		require.Equal(t, []retry.FieldError{
+			{Field: "Policy.TTL", Value: "-1ns", Rule: "is negative"},
+			{Package: "retryhttp", Field: "Transport.BufferBody", Value: "-1", Rule: "is negative"},
+			{Package: "retryhttp", Field: "Transport.StallTimeout", Value: "-2ns", Rule: "is negative"},
+			{Package: "retryhttp", Field: "Transport.AttemptHeader", Value: `"a b"`, Rule: "is not a field name"},
+		}, fields)
 	})
 	t.Run("a name with a meaning of its own is refused", func(t *testing.T) {
 		tr := &retryhttp.Transport{AttemptHeader: "content-length"}
@@ -346,7 +353,6 @@ func TestValidate(t *testing.T) {
 	for name, tr := range map[string]*retryhttp.Transport{
 		"a negative BufferBody":                   {BufferBody: -1},
 		"a bad policy":                            {Policy: retry.Policy{TTL: -1}},
-		"an attempt timeout above the TTL":        {Policy: retry.Policy{TTL: 1, AttemptTimeout: 2}},
 		"a negative attempt timeout":              {Policy: retry.Policy{AttemptTimeout: -1}},
 		"a bad name for the header of an attempt": {AttemptHeader: "a\nb"},
 	} {
@@ -369,7 +375,7 @@ func TestRunsInside(t *testing.T) {
 	t.Run("an outer run does not repeat what was not to be repeated", func(t *testing.T) {
 		n := 0
 		client := (&retryhttp.Transport{Base: counted(&n, script(0)), Policy: atOnce}).Client()
-		for _, classify := range []retry.Classifier{retryhttp.Default, retryhttp.Strict} {
+		for _, classify := range []retry.Classifier{retryhttp.Classify, retryhttp.ClassifyStrict} {
 			n = 0
 			p := atOnce
 			p.Classify = classify
@@ -424,6 +430,19 @@ func TestAttemptError(t *testing.T) {
 	require.False(t, new(retryhttp.AttemptError).Timeout())
 	require.EqualError(t, &retryhttp.AttemptError{StatusCode: 999}, "retryhttp: status 999")
 	require.EqualError(t, &retryhttp.AttemptError{StatusCode: 404}, "retryhttp: 404 Not Found")
+	for _, row := range []struct {
+		reason retryhttp.Reason
+		err    error
+		want   string
+	}{
+		{retryhttp.ConnClosed, io.EOF, "retryhttp: conn_closed: EOF"},
+		{retryhttp.AttemptTimeout, retry.ErrAttemptTimeout, "retryhttp: attempt timeout"},
+		{retryhttp.AttemptTimeout, retry.TimedOut(context.Canceled), "retryhttp: attempt timeout: context canceled"},
+		{"", io.EOF, "retryhttp: EOF"},
+		{retryhttp.NotIdempotent, nil, "retryhttp: not_idempotent"},
+	} {
+		require.EqualError(t, &retryhttp.AttemptError{Reason: row.reason, Err: row.err}, row.want)
+	}
 	timeout := &retryhttp.AttemptError{Err: &url.Error{Op: "Get", Err: retry.Permanent(context.DeadlineExceeded)}}
 	require.True(t, timeout.Timeout(), "whatever is wrapped around it")
 }

@@ -188,6 +188,19 @@ func TestCancelDuringAWait(t *testing.T) {
 		_, _, err := run(t, &retryhttp.Transport{Base: busy, Policy: three}, req)
 		require.ErrorIs(t, err, why)
 	})
+	inBubble(t, "by Request.Cancel: a deadline that passes later is not the cause", func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+		defer stop()
+		cancel := make(chan struct{})
+		time.AfterFunc(1500*time.Millisecond, func() { close(cancel) })
+		req := get(ctx)
+		//lint:ignore SA1019 it still has to work
+		req.Cancel = cancel
+		_, _, err := run(t, &retryhttp.Transport{Base: busy, Policy: three}, req)
+		spend(time.Hour)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+	})
 	inBubble(t, "a Request.Cancel that stays open leaves no goroutine", func(t *testing.T) {
 		req := get(t.Context())
 		//lint:ignore SA1019 it still has to work
@@ -217,7 +230,7 @@ func TestBudgetsAndGates(t *testing.T) {
 	none := retry.BudgetConfig{Initial: -1, Ratio: 1}
 	t.Run("each host has a budget of its own", func(t *testing.T) {
 		budgets := retry.NewBudgets(none, 10)
-		budgets.For("good.example").Deposit()
+		budgets.For("good.example").Spend(retry.Decision{Status: retry.Succeeded}, time.Time{})
 		tr := &retryhttp.Transport{Base: script(503), Policy: atOnce, Budgets: budgets}
 		o, _, err := run(t, tr, to(t.Context(), "http://GOOD.example/"))
 		require.NoError(t, err)
@@ -277,7 +290,7 @@ func TestBudgetsAndGates(t *testing.T) {
 		require.ErrorIs(t, err, retry.TTLElapsed)
 		require.Equal(t, int32(1), body.n.Load())
 	})
-	inBubble(t, "a gate that ends the run after a wait: the response has been given up, the error tells of it", func(t *testing.T) {
+	inBubble(t, "a gate that ends the run before a retry: the response has been given up, the error has its status", func(t *testing.T) {
 		p := three
 		p.TTL = time.Minute
 		n := 0
@@ -289,6 +302,17 @@ func TestBudgetsAndGates(t *testing.T) {
 		require.ErrorIs(t, err, retry.TTLElapsed)
 		require.Equal(t, []string{"status_503"}, reasons(o))
 	})
+	inBubble(t, "so is one that ends the run before an immediate retry", func(t *testing.T) {
+		p := retry.Policy{TTL: time.Minute, Backoff: retry.Backoff{Delays: []time.Duration{0}}}
+		n := 0
+		tr := &retryhttp.Transport{Base: script(503), Policy: p, Gate: func(*http.Request) time.Duration {
+			n++
+			return time.Duration(n-1) * time.Hour
+		}}
+		o, _, err := run(t, tr, get(t.Context()))
+		require.ErrorIs(t, err, retry.TTLElapsed)
+		require.True(t, o.Gated)
+	})
 	t.Run("neither is asked about a request that is refused", func(t *testing.T) {
 		req := get(t.Context())
 		req.URL = nil
@@ -298,6 +322,93 @@ func TestBudgetsAndGates(t *testing.T) {
 		require.ErrorIs(t, err, retry.TerminalError)
 		require.Equal(t, "", retryhttp.ByHost(req))
 	})
+}
+
+// busyBodies returns a Base that answers 503 with a body, and those bodies.
+func busyBodies() (http.RoundTripper, *[]*closes) {
+	all := new([]*closes)
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		resp := answer(req, 503)
+		*all = append(*all, &closes{Reader: strings.NewReader("busy")})
+		resp.Body = (*all)[len(*all)-1]
+		return resp, nil
+	}), all
+}
+
+func TestPay(t *testing.T) {
+	type key struct{}
+	t.Run("is asked after the budget and before the response is given up", func(t *testing.T) {
+		base, bodies := busyBodies()
+		p := atOnce
+		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 2})
+		var asked []float64
+		p.Pay = func(ctx context.Context, d retry.Decision) bool {
+			require.Equal(t, "value", ctx.Value(key{}), "with the request's context")
+			require.Equal(t, retry.Decision{Status: retry.Waiting, Class: retry.Retryable, Delay: 1, Backoff: 1}, d)
+			require.Zero(t, (*bodies)[len(*bodies)-1].n.Load())
+			asked = append(asked, p.Budget.Tokens())
+			return len(asked) < 2
+		}
+		o, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, get(context.WithValue(t.Context(), key{}, "value")))
+		require.NoError(t, err)
+		require.Equal(t, retry.BudgetExhausted, o.Reason)
+		require.Equal(t, []float64{1, 0}, asked)
+		require.Equal(t, 1.0, p.Budget.Tokens(), "a refusal takes no token")
+		require.Equal(t, int32(1), (*bodies)[0].n.Load())
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.Equal(t, "busy", string(body), "the response of a retry that was refused is the caller's")
+	})
+	inBubble(t, "a slow observer ends the run after that: the response has been given up", func(t *testing.T) {
+		base, bodies := busyBodies()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		p := three
+		p.Observe = func(context.Context, retry.Event) { spend(1500 * time.Millisecond) }
+		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, get(ctx))
+		require.ErrorIs(t, err, retry.DeadlineTooNear)
+		require.Equal(t, []string{"status_503"}, reasons(o))
+		require.Equal(t, int32(1), (*bodies)[0].n.Load())
+	})
+}
+
+func TestOneAttempt(t *testing.T) {
+	o, resp, err := run(t, &retryhttp.Transport{Base: script(503), Policy: three}, get(retry.OneAttempt(t.Context())))
+	require.NoError(t, err)
+	require.Equal(t, 503, resp.StatusCode)
+	require.Equal(t, retry.RetriesDisabled, o.Reason)
+}
+
+func TestTheScheduleOfAPolicyThatSetsNone(t *testing.T) {
+	half := func() float64 { return 0.5 }
+	for _, row := range []struct {
+		name  string
+		p     retry.Policy
+		after string // Retry-After
+		want  []time.Duration
+	}{
+		{"is that of retry.Inline", retry.Policy{}, "", []time.Duration{25e6, 50e6, 100e6, 0}},
+		{"also where other fields are set", retry.Policy{TTL: time.Hour, AttemptTimeout: time.Minute, Classify: retryhttp.Classify}, "", []time.Duration{25e6, 50e6, 100e6, 0}},
+		{"with its MaxHint", retry.Policy{}, "11", []time.Duration{0}},
+		{"unless the policy has one", retry.Policy{MaxHint: 10500 * time.Millisecond}, "10.5", []time.Duration{10500e6, 10500e6, 10500e6, 0}},
+		{"but nothing of it comes to a policy that sets attempts", retry.Policy{MaxAttempts: 3}, "", []time.Duration{5e9, 10e9, 0}},
+		{"nor to one that sets a base", retry.Policy{Backoff: retry.Backoff{Base: time.Second}, MaxAttempts: 3}, "", []time.Duration{1e9, 2e9, 0}},
+		{"nor to a list", retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{time.Minute}}}, "11", []time.Duration{60e9, 0}},
+	} {
+		inBubble(t, row.name, func(t *testing.T) {
+			row.p.Rand = half
+			base := roundTripper(func(req *http.Request) (*http.Response, error) {
+				return answer(req, 503, "Retry-After", row.after), nil
+			})
+			o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: row.p}, get(t.Context()))
+			require.NoError(t, err)
+			var waits []time.Duration
+			for _, a := range o.History {
+				waits = append(waits, a.Delay)
+			}
+			require.Equal(t, row.want, waits)
+		})
+	}
 }
 
 func TestObserve(t *testing.T) {

@@ -18,23 +18,23 @@ type Info struct {
 }
 
 // Admin looks at the jobs of an engine and changes them, the same for each engine. Its methods are safe for concurrent
-// use. A job that ends or moves while a list is walked may be told of as it was or as it is, and once at most.
+// use. A list shows a job that changes while the list is read as it was or as it is, and at most once.
 type Admin interface {
-	// Get returns the job with the given ID. An unknown one gives ErrUnknownJob; an engine that can tell gives ErrAgedOut or
-	// ErrNeverKnown.
+	// Get returns the job with the given ID, or ErrUnknownJob; an engine that knows more returns ErrAgedOut or ErrNeverKnown,
+	// which match it.
 	Get(ctx context.Context, id string) (Info, error)
 	// List returns the jobs that f selects, the one that changed last first. The sequence reads as it goes, page by page;
 	// an error ends it.
 	List(ctx context.Context, f Filter) iter.Seq2[Info, error]
 	// DeadLetters is List of those that are DeadLettered, whatever f.Statuses says.
 	DeadLetters(ctx context.Context, f Filter) iter.Seq2[Info, error]
-	// Replay makes a job Pending again, due at once, with the same ID, a fresh first fire time and no attempts. Only
-	// DeadLettered, Expired and Failed jobs are taken; others give ErrNotReplayable. Of two that ask at once, one succeeds.
+	// Replay makes a job Pending again, due at once, with the same ID, a fresh first fire time and no attempts. It
+	// returns ErrNotReplayable unless the job is DeadLettered, Expired or Failed. Of two calls at once, one succeeds.
 	Replay(ctx context.Context, id string) error
 	// ReplayAll replays what f selects of those, and returns how many. An error comes with the number done until then.
 	ReplayAll(ctx context.Context, f Filter) (int, error)
 	// Cancel makes a job that is not final Canceled; the context of an attempt under way ends with ErrCanceled as its
-	// cause. What is final already gives an error.
+	// cause. A final job is an error.
 	Cancel(ctx context.Context, id string) error
 	// Purge removes what f selects of the final jobs, and returns how many. An error comes with the number done until then.
 	Purge(ctx context.Context, f Filter) (int, error)
@@ -55,7 +55,7 @@ type Filter struct {
 // Selects reports whether the filter selects the job. It does not look at Limit.
 func (f *Filter) Selects(i *Info) bool {
 	changed := i.Changed()
-	return oneOf(f.Statuses, i.Status) && oneOf(f.Reasons, i.Reason.Reason) && oneOf(f.Policies, i.Policy) && oneOf(f.Kinds, i.Kind) &&
+	return oneOf(f.Statuses, i.Status) && oneOf(f.Reasons, i.Reason) && oneOf(f.Policies, i.Policy) && oneOf(f.Kinds, i.Kind) &&
 		(f.Since.IsZero() || !changed.Before(f.Since)) && (f.Until.IsZero() || changed.Before(f.Until))
 }
 

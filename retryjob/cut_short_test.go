@@ -23,8 +23,8 @@ func TestStepOfAnAttemptThatDoesNotReturn(t *testing.T) {
 		r := record(c)
 		v, err := s.Step(t.Context(), &r, 1, func(context.Context) error { panic("boom") })
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Verdict{Status: retryjob.WaitingRetry, Due: epoch.Add(5 * sec)}, v)
-		require.Equal(t, "retryjob: the handler panicked: boom", r.Runs[0].Err)
+		require.Equal(t, retryjob.Next{Status: retryjob.WaitingRetry, Due: epoch.Add(5 * sec)}, v)
+		require.Equal(t, "retryjob: the handler panicked: boom", r.History[0].Err)
 		var p *retryjob.PanicError
 		require.ErrorAs(t, seen, &p)
 		require.Equal(t, "boom", p.Value)
@@ -43,7 +43,7 @@ func TestStepOfAnAttemptThatDoesNotReturn(t *testing.T) {
 		v, err := stepper(retry.Policy{}, c).Step(t.Context(), &r, 1, func(context.Context) error { panic(nil) })
 		require.NoError(t, err)
 		require.Equal(t, retryjob.WaitingRetry, v.Status)
-		require.Contains(t, r.Runs[0].Err, "retryjob: the handler panicked: panic called with nil")
+		require.Contains(t, r.History[0].Err, "retryjob: the handler panicked: panic called with nil")
 	})
 	t.Run("no handler at all is one", func(t *testing.T) {
 		c := &clock{epoch}
@@ -63,7 +63,7 @@ func TestStepOfAnAttemptThatDoesNotReturn(t *testing.T) {
 		}()
 		got := <-done
 		require.Equal(t, retryjob.WaitingRetry, got.Status)
-		require.Equal(t, "retryjob: the handler ended its goroutine", got.Runs[0].Err)
+		require.Equal(t, "retryjob: the handler ended its goroutine", got.History[0].Err)
 		require.Equal(t, epoch.Add(5*sec), got.Due)
 	})
 }
@@ -73,16 +73,16 @@ func TestStepWhoseContextEnds(t *testing.T) {
 		name  string
 		cause error
 		err   error // what the handler makes of it; nil is a success
-		want  retryjob.Verdict
+		want  retryjob.Next
 		runs  int
 	}{
-		{"a shutdown does not count the attempt", retryjob.ErrShutdown, context.Canceled, retryjob.Verdict{Status: retryjob.Pending, Due: epoch.Add(sec), Deferred: true}, 0},
-		{"a wrapped ErrShutdown neither", fmt.Errorf("bye: %w", retryjob.ErrShutdown), errFlaky, retryjob.Verdict{Status: retryjob.Pending, Due: epoch.Add(sec), Deferred: true}, 0},
-		{"a success is one, also in a shutdown", retryjob.ErrShutdown, nil, retryjob.Verdict{Status: retryjob.Succeeded}, 1},
-		{"ErrCanceled cancels the job", retryjob.ErrCanceled, context.Canceled, retryjob.Verdict{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
-		{"so does any other cause", errors.New("fed up"), errFlaky, retryjob.Verdict{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
-		{"and none", nil, context.Canceled, retryjob.Verdict{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
-		{"a success is one, also of a canceled job", retryjob.ErrCanceled, nil, retryjob.Verdict{Status: retryjob.Succeeded}, 1},
+		{"a shutdown does not count the attempt", retryjob.ErrShutdown, context.Canceled, retryjob.Next{Status: retryjob.Pending, Due: epoch.Add(sec), Deferred: true}, 0},
+		{"a wrapped ErrShutdown neither", fmt.Errorf("bye: %w", retryjob.ErrShutdown), errFlaky, retryjob.Next{Status: retryjob.Pending, Due: epoch.Add(sec), Deferred: true}, 0},
+		{"a success is one, also in a shutdown", retryjob.ErrShutdown, nil, retryjob.Next{Status: retryjob.Succeeded}, 1},
+		{"ErrCanceled cancels the job", retryjob.ErrCanceled, context.Canceled, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
+		{"so does any other cause", errors.New("fed up"), errFlaky, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
+		{"and none", nil, context.Canceled, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
+		{"a success is one, also of a canceled job", retryjob.ErrCanceled, nil, retryjob.Next{Status: retryjob.Succeeded}, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			c := &clock{epoch}
@@ -97,11 +97,11 @@ func TestStepWhoseContextEnds(t *testing.T) {
 			require.Equal(t, row.want, v)
 			require.Equal(t, row.want.Status, r.Status)
 			require.Equal(t, row.runs, r.Attempts)
-			require.Len(t, r.Runs, row.runs)
-			require.NoError(t, r.Check())
+			require.Len(t, r.History, row.runs)
+			require.NoError(t, r.Validate())
 			if row.runs > 0 {
-				require.Equal(t, row.want.Status, r.Runs[0].Status)
-				require.Equal(t, row.want.Reason, r.Runs[0].Reason.Reason)
+				require.Equal(t, row.want.Status, r.History[0].Status)
+				require.Equal(t, row.want.Reason, r.History[0].Reason)
 				require.Equal(t, epoch.Add(sec), r.Ended)
 			}
 		})
@@ -116,7 +116,7 @@ func TestStepWhoseContextEnds(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		v, err := s.Step(ctx, &r, 2, func(context.Context) error { cancel(retryjob.ErrShutdown); panic("cut off") })
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Verdict{Status: retryjob.WaitingRetry, Due: c.now, Deferred: true}, v)
+		require.Equal(t, retryjob.Next{Status: retryjob.WaitingRetry, Due: c.now, Deferred: true}, v)
 		require.Equal(t, 1, r.Attempts)
 		_, err = s.Step(t.Context(), &r, 2, ending(nil))
 		require.NoError(t, err)
@@ -148,7 +148,57 @@ func TestStepWhoseContextEnds(t *testing.T) {
 			require.Equal(t, 7*sec, time.Since(began))
 			require.Equal(t, retryjob.WaitingRetry, v.Status)
 			require.Equal(t, 12*sec, v.Due.Sub(began), "the zero Now is time.Now")
-			require.Equal(t, 7*sec, r.Runs[0].End.Sub(r.Runs[0].Start))
+			require.Equal(t, 7*sec, r.History[0].End.Sub(r.History[0].Start))
+		})
+	})
+	t.Run("an attempt that timed out says so in record, events and classifier, and others do not", func(t *testing.T) {
+		for name, row := range map[string]struct {
+			err  func(ctx context.Context) error
+			says bool
+			text string
+		}{
+			"its context's error":    {context.Context.Err, true, "attempt timeout: context deadline exceeded"},
+			"a cancellation":         {func(context.Context) error { return context.Canceled }, true, "attempt timeout: context canceled"},
+			"the cause":              {context.Cause, true, "attempt timeout"},
+			"a panic with that":      {func(ctx context.Context) error { panic(ctx.Err()) }, true, "attempt timeout: retryjob: the handler panicked: context deadline exceeded"},
+			"an error of its own":    {func(context.Context) error { return errFlaky }, false, "flaky"},
+			"a panic with something": {func(context.Context) error { panic("boom") }, false, "retryjob: the handler panicked: boom"},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				var events told
+				var judged error
+				s := &retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"p": {
+					AttemptTimeout: 7 * sec, MaxAttempts: 1, Observe: events.observe,
+					Classify: func(err error) retry.Class { judged = err; return retry.Unknown },
+				}})}
+				r := record(&clock{time.Now()})
+				_, err := s.Step(t.Context(), &r, 1, func(ctx context.Context) error {
+					<-ctx.Done()
+					return row.err(ctx)
+				})
+				require.NoError(t, err, name)
+				require.Equal(t, row.text, r.History[0].Err, name)
+				require.Equal(t, retry.AttemptsExhausted, r.Reason, name)
+				for _, err := range []error{judged, events[0].Attempt.Err, events[1].Outcome.History[0].Err, events[1].Err} {
+					require.Equal(t, row.says, errors.Is(err, retry.ErrAttemptTimeout), "%s: %v", name, err)
+					require.NotErrorIs(t, err, context.Canceled, name)
+				}
+			})
+		}
+	})
+	t.Run("a cancellation that comes first is no timeout", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"p": {AttemptTimeout: 7 * sec}})}
+			r := record(&clock{time.Now()})
+			ctx, cancel := context.WithCancelCause(t.Context())
+			_, err := s.Step(ctx, &r, 1, func(ctx context.Context) error {
+				cancel(retryjob.ErrCanceled)
+				<-time.After(time.Minute)
+				return ctx.Err()
+			})
+			require.NoError(t, err)
+			require.Equal(t, retryjob.Canceled, r.Status)
+			require.Equal(t, "context canceled", r.History[0].Err)
 		})
 	})
 	t.Run("its context is over when the attempt is", func(t *testing.T) {
@@ -165,11 +215,11 @@ func TestStepWhoseContextEnds(t *testing.T) {
 func TestStepUnderAContextThatHasEnded(t *testing.T) {
 	for name, row := range map[string]struct {
 		cause error
-		want  retryjob.Verdict
+		want  retryjob.Next
 	}{
-		"a shutdown defers the attempt": {retryjob.ErrShutdown, retryjob.Verdict{Status: retryjob.Pending, Due: epoch.Add(sec), Deferred: true}},
-		"a cancel cancels the job":      {retryjob.ErrCanceled, retryjob.Verdict{Status: retryjob.Canceled, Reason: retry.CallerCanceled}},
-		"and so does any other cause":   {errFlaky, retryjob.Verdict{Status: retryjob.Canceled, Reason: retry.CallerCanceled}},
+		"a shutdown defers the attempt": {retryjob.ErrShutdown, retryjob.Next{Status: retryjob.Pending, Due: epoch.Add(sec), Deferred: true}},
+		"a cancel cancels the job":      {retryjob.ErrCanceled, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}},
+		"and so does any other cause":   {errFlaky, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
@@ -185,8 +235,8 @@ func TestStepUnderAContextThatHasEnded(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, row.want, v)
 			require.Zero(t, r.Attempts)
-			require.Empty(t, r.Runs)
-			require.NoError(t, r.Check())
+			require.Empty(t, r.History)
+			require.NoError(t, r.Validate())
 		})
 	}
 	t.Run("a cancel goes before the TTL", func(t *testing.T) {
@@ -197,6 +247,6 @@ func TestStepUnderAContextThatHasEnded(t *testing.T) {
 		c.pass(sec)
 		v, err := stepper(retry.Policy{TTL: 1}, c).Step(ctx, &r, 1, never(t))
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Verdict{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, v)
+		require.Equal(t, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, v)
 	})
 }

@@ -135,11 +135,13 @@ func closed(t *testing.T) *retryjob.Engine {
 func TestDeadLetterToRefusesWhatIsNotSet(t *testing.T) {
 	failed := func(context.Context, retryjob.Job, error) {}
 	_, err := retryjob.DeadLetterTo(nil, handed, failed)
-	require.EqualError(t, err, "retryjob: DeadLetterTo: q nil must be set")
+	require.EqualError(t, err, "retryjob: DeadLetterTo.q <nil> must be set")
 	_, err = retryjob.DeadLetterTo(&taken{}, nil, failed)
-	require.EqualError(t, err, "retryjob: DeadLetterTo: job nil must be set")
+	require.EqualError(t, err, "retryjob: DeadLetterTo.job <nil> must be set")
 	_, err = retryjob.DeadLetterTo(&taken{}, handed, nil)
-	require.EqualError(t, err, "retryjob: DeadLetterTo: failed nil must be set: it is where a job goes that is not taken")
+	require.EqualError(t, err, "retryjob: DeadLetterTo.failed <nil> must be set: it gets the jobs that q refuses")
+	_, err = retryjob.DeadLetterTo(nil, nil, failed)
+	require.EqualError(t, err, "retryjob: DeadLetterTo.q <nil> must be set; DeadLetterTo.job <nil> must be set", "all at once")
 }
 
 // toDeadLetters is DeadLetterTo for a queue that takes everything.

@@ -4,5 +4,5 @@
 //
 // Engine, in this package, keeps its jobs in memory: it needs nothing, and what it holds is gone with its process.
 // Module contrib/retryriver keeps them in SQLite or PostgreSQL. Both run a job at least once: an attempt whose worker dies
-// is made again, so handlers must be idempotent. ID and Attempt in RunFrom are what to deduplicate by.
+// is made again, so handlers must be idempotent. ID and Attempt in AttemptFrom are what to deduplicate by.
 package retryjob

@@ -2,19 +2,15 @@ package retryjob
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/retrygo/retry"
 )
 
 const (
@@ -33,18 +29,18 @@ const (
 // their due times, those that are due together in the order in which they were enqueued. An engine with nothing under way
 // holds no goroutine and one timer at most. How many jobs it takes is bounded by memory only.
 //
-// An ID that the engine makes up tells later what it was: Get gives ErrAgedOut where the job has been removed and
-// ErrNeverKnown where there never was one. An ID that the caller chose, or another engine made up, gives ErrUnknownJob and
-// nothing more; it is free again once its job is removed.
+// For an ID that the engine has generated, Get returns ErrAgedOut if the job has been removed, and ErrNeverKnown if there
+// never was one. For an ID of the caller or of another engine it returns ErrUnknownJob; such an ID is free again once its job
+// is removed.
 //
-// Jobs that are DeadLettered, Expired or Failed are removed Config.Retention after they ended. Those that are Succeeded or
-// Canceled are removed then too, and earlier where 10,000 of them have ended since: Wait for a job before that
-// many others are done, or be told by the policy's Observe.
+// Jobs that are DeadLettered, Expired or Failed are removed Options.Retention after they ended. Those that are Succeeded or
+// Canceled are removed then too, or as soon as 10,000 others of them have ended: Wait for a job before that, or use the
+// policy's Observe.
 //
 // A handler that panics or ends its goroutine has failed that attempt; the engine lives on. What is beside the handler is
-// treated alike: where Classify, Gate or Config.Code panics before the attempt is decided about, or the job's policy is not
-// to be found any more, the job is DeadLettered with TerminalError and the error in its last Run. A panic of Observe comes
-// after the decision and is added to the text of that Run.
+// treated alike: if Classify, Gate or Options.Code panics before the attempt is decided about, or the job's policy can no
+// longer be found, the job is DeadLettered with TerminalError and the error in its last Attempt. A panic of Observe comes
+// after the decision and is added to the text of that Attempt.
 //
 // An Engine is safe for concurrent use. Policies, handlers and Observe may call its methods, but not Shutdown, which waits
 // for them.
@@ -67,7 +63,7 @@ type Engine struct {
 	workers int          // goroutines that make attempts, at most concurrency
 	coming  atomic.Int32 // those that are about to ask for an attempt; it is read and written without the lock
 	timer   *time.Timer
-	armed   instant // when the timer fires; 0 where it is not to
+	armed   instant // when the timer fires; 0 means that it is not set
 
 	stopping bool
 	stopped  chan struct{} // closed when stopping and the last worker has left
@@ -77,19 +73,17 @@ type Engine struct {
 
 var _ Queue = (*Engine)(nil)
 
-// New returns an engine that is ready, or an error that names every bad field of c with its value and the rule it breaks:
-// Policies that are not set, a kind in Handlers that no job can have, a nil Handler, a negative Concurrency or Retention.
-// Nothing runs before the first job. An engine that is not needed any more is shut down, or dropped once it holds no job
-// that is not final.
-func New(c Config) (*Engine, error) {
-	if err := c.check(); err != nil {
+// New returns an engine that is ready, or the error of o.Validate. Nothing runs before the first job. Shut an engine down when
+// it is no longer needed, or drop it once all its jobs are final.
+func New(o Options) (*Engine, error) {
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	e := &Engine{
-		stepper:     Stepper{Policies: c.Policies, Code: c.Code},
-		handlers:    maps.Clone(c.Handlers),
-		concurrency: c.Concurrency,
-		retention:   c.Retention,
+		stepper:     Stepper{Policies: o.Policies, Code: o.Code},
+		handlers:    maps.Clone(o.Handlers),
+		concurrency: o.Concurrency,
+		retention:   o.Retention,
 		clock:       clock{time.Now().Add(-time.Second)},
 		prefix:      madeUp + NewID()[:nameLength] + "-",
 		jobs:        map[string]*job{},
@@ -104,42 +98,14 @@ func New(c Config) (*Engine, error) {
 	return e, nil
 }
 
-func (c *Config) check() error {
-	var bad []string
-	if c.Policies == nil {
-		bad = append(bad, "Config.Policies nil must be set")
-	}
-	for _, kind := range slices.Sorted(maps.Keys(c.Handlers)) {
-		j := Job{Kind: kind, Policy: "any"}
-		if j.Check(anyPolicy) != nil {
-			bad = append(bad, fmt.Sprintf("Config.Handlers kind %.40q is no Job.Kind", kind))
-		}
-		if c.Handlers[kind] == nil {
-			bad = append(bad, fmt.Sprintf("Config.Handlers[%.40q] nil must be set", kind))
-		}
-	}
-	if c.Concurrency < 0 {
-		bad = append(bad, fmt.Sprintf("Config.Concurrency %d is negative", c.Concurrency))
-	}
-	if c.Retention < 0 {
-		bad = append(bad, fmt.Sprintf("Config.Retention %v is negative", c.Retention))
-	}
-	if len(bad) > 0 {
-		return errors.New("retryjob: " + strings.Join(bad, "; "))
-	}
-	return nil
-}
-
-func anyPolicy(string) (retry.Policy, bool) { return retry.Policy{}, true }
-
-// Enqueue keeps the job and returns its handle. Beyond what Job.Check refuses it gives ErrUnknownKind, ErrDuplicate while
+// Enqueue keeps the job and returns its handle. Beyond what Job.Validate refuses it returns ErrUnknownKind, ErrDuplicate while
 // a job with that ID is there, also a final one, and ErrShutdown; a Due more than 200 years ahead and an ID that this
 // engine may yet make up are refused too. It takes a copy of the Payload. It never waits for room.
 func (e *Engine) Enqueue(ctx context.Context, job Job) (Handle, error) {
 	if err := ctx.Err(); err != nil {
 		return Handle{}, err
 	}
-	if err := job.Check(e.stepper.Policies); err != nil {
+	if err := job.Validate(e.stepper.Policies); err != nil {
 		return Handle{}, err
 	}
 	if e.handlers[job.Kind] == nil {
@@ -171,7 +137,7 @@ func (e *Engine) Enqueue(ctx context.Context, job Job) (Handle, error) {
 	return Handle{j.id, e}, nil
 }
 
-// add takes in a job that is due then, or at once where due is 0.
+// add takes in a job that is due then, or at once if due is 0.
 func (e *Engine) add(j *job, due instant) error {
 	now := e.clock.now()
 	e.sweep(now)
@@ -196,7 +162,7 @@ func (e *Engine) add(j *job, due instant) error {
 	return nil
 }
 
-// Get returns the job with the given ID. One that is not there gives ErrAgedOut, ErrNeverKnown or ErrUnknownJob.
+// Get returns the job with the given ID, or ErrAgedOut, ErrNeverKnown or ErrUnknownJob.
 func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
 	if err := ctx.Err(); err != nil {
 		return Info{}, err
@@ -215,9 +181,9 @@ func (e *Engine) Inspect(id string) (Info, error) {
 	return e.info(j), nil
 }
 
-// Wait returns the job once its Status is final, also where it has been replayed or removed by then. Where ctx ends first,
-// it returns the job as it is then, with ctx's error; where the engine is shut down and the job left, with ErrShutdown. A
-// job that is not there gives the error that Get gives.
+// Wait returns the job as it was when its Status became final, even if it has been replayed or removed since. If ctx ends
+// first, Wait returns the job as it is then, with ctx's error; if the engine is shut down and the job left, with ErrShutdown.
+// For a job that is not there it returns the error of Get.
 func (e *Engine) Wait(ctx context.Context, id string) (Info, error) {
 	e.mu.Lock()
 	j, err := e.find(id)
@@ -306,7 +272,7 @@ func (c clock) time(i instant) time.Time {
 	return c.epoch.Add(time.Duration(i))
 }
 
-// after returns i + d, and the last instant where there is none so late.
+// after returns i + d, or the last instant if that is too late.
 func (i instant) after(d time.Duration) instant {
 	if d > math.MaxInt64-time.Duration(i) {
 		return math.MaxInt64

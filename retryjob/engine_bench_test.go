@@ -71,12 +71,12 @@ func BenchmarkEngineStart(b *testing.B) {
 func BenchmarkEngineMillion(b *testing.B) {
 	const jobs = 1_000_000
 	for b.Loop() {
-		e, err := retryjob.New(retryjob.Config{
+		e, err := retryjob.New(retryjob.Options{
 			Policies: retryjob.FromMap(map[string]retry.Policy{
 				"p": {MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 20 * time.Second}},
 			}),
 			Handlers: map[string]retryjob.Handler{"fail-once": func(ctx context.Context, _ retryjob.Job) error {
-				if run, _ := retryjob.RunFrom(ctx); run.Attempt == 1 {
+				if a, _ := retryjob.AttemptFrom(ctx); a.Number == 1 {
 					return errBench
 				}
 				return nil
@@ -111,7 +111,7 @@ func BenchmarkEngineMillion(b *testing.B) {
 var errBench = errors.New("dial tcp: connection refused")
 
 func benchEngine(b *testing.B, p retry.Policy, h retryjob.Handler) *retryjob.Engine {
-	e, err := retryjob.New(retryjob.Config{
+	e, err := retryjob.New(retryjob.Options{
 		Policies: retryjob.FromMap(map[string]retry.Policy{"p": p}),
 		Handlers: map[string]retryjob.Handler{"no-op": h},
 	})

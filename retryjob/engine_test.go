@@ -23,8 +23,8 @@ import (
 var errDown = errors.New("the peer is down")
 
 // open returns an engine with one policy "p" and one handler "work".
-func open(t testing.TB, p retry.Policy, h retryjob.Handler, set ...func(*retryjob.Config)) *retryjob.Engine {
-	c := retryjob.Config{
+func open(t testing.TB, p retry.Policy, h retryjob.Handler, set ...func(*retryjob.Options)) *retryjob.Engine {
+	c := retryjob.Options{
 		Policies: retryjob.FromMap(map[string]retry.Policy{"p": p}),
 		Handlers: map[string]retryjob.Handler{"work": h},
 	}
@@ -62,11 +62,11 @@ func succeed(context.Context, retryjob.Job) error { return nil }
 func fail(context.Context, retryjob.Job) error    { return errDown }
 
 func TestNewNamesEveryBadField(t *testing.T) {
-	_, err := retryjob.New(retryjob.Config{
+	_, err := retryjob.New(retryjob.Options{
 		Handlers: map[string]retryjob.Handler{"x": succeed, "nothing": nil}, Concurrency: -1, Retention: -time.Second,
 	})
-	require.EqualError(t, err, `retryjob: Config.Policies nil must be set; Config.Handlers["nothing"] nil must be set; `+
-		`Config.Handlers kind "x" is no Job.Kind; Config.Concurrency -1 is negative; Config.Retention -1s is negative`)
+	require.EqualError(t, err, `retryjob: Options.Policies <nil> must be set; Options.Handlers["nothing"] <nil> must be set; `+
+		`Options.Handlers kind "x" is not a Job.Kind; Options.Concurrency -1 is negative; Options.Retention -1s is negative`)
 }
 
 func TestAJobSucceedsAfterTwoFailuresAtExactTimes(t *testing.T) {
@@ -86,11 +86,11 @@ func TestAJobSucceedsAfterTwoFailuresAtExactTimes(t *testing.T) {
 		require.Equal(t, retryjob.Succeeded, i.Status)
 		require.Equal(t, start.Add(time.Second), i.First)
 		require.Equal(t, start.Add(16*time.Second), i.Ended)
-		require.Len(t, i.Runs, 3)
-		require.Equal(t, retryjob.Run{
-			ID: h.ID() + ".0.2", Attempt: 2, Start: start.Add(6 * time.Second), End: start.Add(6 * time.Second),
+		require.Len(t, i.History, 3)
+		require.Equal(t, retryjob.Attempt{
+			ID: h.ID() + ".0.2", Number: 2, Start: start.Add(6 * time.Second), End: start.Add(6 * time.Second),
 			Due: start.Add(16 * time.Second), Status: retryjob.WaitingRetry, Err: "the peer is down",
-		}, i.Runs[1])
+		}, i.History[1])
 		require.Empty(t, shutdown(t, e))
 	})
 }
@@ -110,7 +110,7 @@ func TestEnqueueRefuses(t *testing.T) {
 		}{
 			"an ended context":      {done, retryjob.Job{Kind: "work", Policy: "p"}, "context canceled"},
 			"an unknown kind":       {t.Context(), retryjob.Job{Kind: "other", Policy: "p"}, `retryjob: Job.Kind "other": retryjob: unknown kind`},
-			"an unknown policy":     {t.Context(), retryjob.Job{Kind: "work", Policy: "q"}, `retryjob: Job.Policy "q": retryjob: unknown policy`},
+			"an unknown policy":     {t.Context(), retryjob.Job{Kind: "work", Policy: "q"}, `retryjob: Job.Policy "q" is not the name of a valid policy`},
 			"an ID that is there":   {t.Context(), retryjob.Job{ID: "mine", Kind: "work", Policy: "p"}, `retryjob: a job with that ID is there already: "mine"`},
 			"the ID of a final job": {t.Context(), retryjob.Job{ID: made, Kind: "work", Policy: "p"}, fmt.Sprintf("retryjob: a job with that ID is there already: %q", made)},
 			"an ID yet to be made up": {t.Context(), retryjob.Job{ID: prefix + "2", Kind: "work", Policy: "p"},
@@ -181,7 +181,7 @@ func TestJobsStartInDueOrderAndTiesInTheOrderOfEnqueuing(t *testing.T) {
 		e := open(t, fixed(1, time.Hour), func(_ context.Context, j retryjob.Job) error {
 			got = append(got, j.ID)
 			return nil
-		}, func(c *retryjob.Config) { c.Concurrency = 1 })
+		}, func(c *retryjob.Options) { c.Concurrency = 1 })
 		for n := range 5000 {
 			in := time.Duration(rand.N(100)) * time.Millisecond
 			id := fmt.Sprint(n)
@@ -213,7 +213,7 @@ func TestConcurrencyIsReleasedWhileAJobWaits(t *testing.T) {
 			<-time.After(time.Second)
 			now.Add(-1)
 			return errDown
-		}, func(c *retryjob.Config) { c.Concurrency = 3 })
+		}, func(c *retryjob.Options) { c.Concurrency = 3 })
 		start := time.Now()
 		for range 9 {
 			put(t, e, "", 0)
@@ -223,7 +223,7 @@ func TestConcurrencyIsReleasedWhileAJobWaits(t *testing.T) {
 		var waiting int
 		for i, err := range e.List(t.Context(), retryjob.Filter{Statuses: []retryjob.Status{retryjob.WaitingRetry}}) {
 			require.NoError(t, err)
-			require.Equal(t, i.Runs[0].End.Add(time.Hour), i.Due)
+			require.Equal(t, i.History[0].End.Add(time.Hour), i.Due)
 			waiting++
 		}
 		require.Equal(t, 9, waiting)
@@ -247,7 +247,7 @@ func TestPanicsAndGoexitAreFailuresAndTheWorkerLivesOn(t *testing.T) {
 				runtime.Goexit()
 			}
 			return nil
-		}, func(c *retryjob.Config) { c.Concurrency = 1 })
+		}, func(c *retryjob.Options) { c.Concurrency = 1 })
 		for id, want := range map[string]string{
 			"panic": "retryjob: the handler panicked: boom", "error": "retryjob: the handler panicked: the peer is down",
 			"goexit": "retryjob: the handler ended its goroutine", "panic nil": "retryjob: the handler panicked: panic called with nil argument",
@@ -257,7 +257,7 @@ func TestPanicsAndGoexitAreFailuresAndTheWorkerLivesOn(t *testing.T) {
 			i, err := h.Wait(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, retryjob.DeadLettered, i.Status)
-			require.Equal(t, retry.AttemptsExhausted, i.Reason.Reason)
+			require.Equal(t, retry.AttemptsExhausted, i.Reason)
 			require.Equal(t, want, i.Last().Err)
 			i, err = ok.Wait(t.Context())
 			require.NoError(t, err)
@@ -283,7 +283,7 @@ func TestCodeOfAPolicyThatPanicsLosesNoJob(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := fixed(2, time.Hour)
 				c.policy(&p)
-				e := open(t, p, fail, func(c *retryjob.Config) { c.Concurrency = 1 })
+				e := open(t, p, fail, func(c *retryjob.Options) { c.Concurrency = 1 })
 				put(t, e, "a", 0)
 				put(t, e, "b", 0)
 				synctest.Wait()
@@ -291,7 +291,7 @@ func TestCodeOfAPolicyThatPanicsLosesNoJob(t *testing.T) {
 					i := get(t, e, id)
 					require.Equal(t, c.status, i.Status)
 					require.Equal(t, c.text, i.Last().Err)
-					require.NoError(t, i.Check())
+					require.NoError(t, i.Validate())
 				}
 				shutdown(t, e)
 			})
@@ -302,7 +302,7 @@ func TestCodeOfAPolicyThatPanicsLosesNoJob(t *testing.T) {
 func TestAJobWhosePolicyIsGoneIsADeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var gone atomic.Bool
-		e := open(t, retry.Policy{}, fail, func(c *retryjob.Config) {
+		e := open(t, retry.Policy{}, fail, func(c *retryjob.Options) {
 			c.Policies = func(string) (retry.Policy, bool) { return fixed(3, time.Hour), !gone.Load() }
 		})
 		h := put(t, e, "a", 0)

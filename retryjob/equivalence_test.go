@@ -14,6 +14,8 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
+// TestStepperDecidesWhatDoDecides: a job's attempts come to what the attempts of one retry.Do come to, which waits in
+// virtual time with the same jitter.
 func TestStepperDecidesWhatDoDecides(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -75,20 +77,17 @@ func TestStepperDecidesWhatDoDecides(t *testing.T) {
 	}
 }
 
+// plain takes from events what differs between a live error and its text, and between clocks.
 func plain(events told, began time.Time) (list told) {
-	attempt := func(a retry.Attempt, disabled bool) retry.Attempt {
+	attempt := func(a retry.Attempt) retry.Attempt {
 		if a.Err != nil {
 			a.Err = errors.New(a.Err.Error())
 			a.Start = epoch.Add(a.Start.Sub(began))
 		}
-		if disabled {
-			a.Class = 0 // nothing was asked of it
-		}
 		return a
 	}
 	for _, e := range events {
-		disabled := e.Decision.Reason == retry.RetriesDisabled
-		e.Attempt = attempt(e.Attempt, disabled)
+		e.Attempt = attempt(e.Attempt)
 		if e.Err != nil {
 			e.Err = errors.New(e.Err.Error())
 		}
@@ -96,7 +95,7 @@ func plain(events told, began time.Time) (list told) {
 			o := *e.Outcome
 			o.History = nil
 			for _, a := range e.Outcome.History {
-				o.History = append(o.History, attempt(a, disabled))
+				o.History = append(o.History, attempt(a))
 			}
 			e.Outcome = &o
 		}

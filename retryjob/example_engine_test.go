@@ -13,13 +13,13 @@ import (
 
 func ExampleEngine() {
 	ctx := context.Background()
-	e, err := retryjob.New(retryjob.Config{
+	e, err := retryjob.New(retryjob.Options{
 		Policies: retryjob.FromMap(map[string]retry.Policy{
 			"mail": {MaxAttempts: 3, Backoff: retry.Backoff{Base: 10 * time.Millisecond}},
 		}),
 		Handlers: map[string]retryjob.Handler{
 			"welcome": func(ctx context.Context, job retryjob.Job) error {
-				if run, _ := retryjob.RunFrom(ctx); run.Attempt < 3 {
+				if a, _ := retryjob.AttemptFrom(ctx); a.Number < 3 {
 					return errors.New("mail server is busy")
 				}
 				fmt.Printf("sent to %s\n", job.Payload)
@@ -49,7 +49,7 @@ func ExampleEngine() {
 func ExampleEngine_Replay() {
 	ctx := context.Background()
 	down := true
-	e, err := retryjob.New(retryjob.Config{
+	e, err := retryjob.New(retryjob.Options{
 		Policies: retryjob.FromMap(map[string]retry.Policy{"once": {MaxAttempts: 1}}),
 		Handlers: map[string]retryjob.Handler{
 			"deliver": func(context.Context, retryjob.Job) error {
@@ -85,7 +85,7 @@ func ExampleEngine_Replay() {
 type orderKey struct{}
 
 func ExampleDeadLetterTo() {
-	e, err := retryjob.New(retryjob.Config{
+	e, err := retryjob.New(retryjob.Options{
 		Policies: retryjob.FromMap(map[string]retry.Policy{"later": {}}),
 		Handlers: map[string]retryjob.Handler{
 			"charge": func(_ context.Context, job retryjob.Job) error {

@@ -59,11 +59,11 @@ func ExampleStepper_Lost() {
 }
 
 // What a handler does twice must not count twice: the job's ID is the key.
-func ExampleRunFrom() {
+func ExampleAttemptFrom() {
 	handler := func(ctx context.Context) error {
-		run, _ := retryjob.RunFrom(ctx)
-		fmt.Println("Idempotency-Key:", run.JobID)
-		fmt.Println("attempt", run.Attempt, "is", run.RunID)
+		a, _ := retryjob.AttemptFrom(ctx)
+		fmt.Println("Idempotency-Key:", a.JobID)
+		fmt.Println("attempt", a.Number, "is", a.AttemptID)
 		return nil
 	}
 	stepper := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"p": {}})}
@@ -90,8 +90,8 @@ func ExampleFromCatalog() {
 	policy, _ = policies("outbound")
 	fmt.Println(policy)
 	// Output:
-	// 4 attempts, list: 1m 30m 3h (3h31m in all)
-	// 3 attempts, list: 10s 1m (1m10s in all)
+	// standard: 4 attempts, list: 1m 30m 3h (3h31m in all)
+	// standard: 3 attempts, list: 10s 1m (1m10s in all)
 }
 
 func ExampleFromMap() {
@@ -123,18 +123,18 @@ func ExampleRecord_Replay() {
 	// {"v":1,"job":"order-7","policy":"once","first":"2026-11-02T10:00:00Z","replays":1,"status":"pending","due":"2026-11-02T10:00:00Z","attempts":0} <nil>
 }
 
-func ExampleJob_Check() {
+func ExampleJob_Validate() {
 	policies := retryjob.FromMap(map[string]retry.Policy{"delivery": retry.Standard()})
 	for _, job := range []retryjob.Job{
 		{Kind: "webhook", Policy: "delivery", Payload: []byte(`{"to": "https://example.org"}`)},
 		{Kind: "webhook", Policy: "pickup"},
 		{Kind: "webhook", Policy: "delivery", Payload: []byte(`{"to":`)},
 	} {
-		fmt.Println(job.Check(policies))
+		fmt.Println(job.Validate(policies))
 	}
 	// Output:
 	// <nil>
-	// retryjob: Job.Policy "pickup": retryjob: unknown policy
+	// retryjob: Job.Policy "pickup" is not the name of a valid policy
 	// retryjob: Job.Payload of 6 bytes is not JSON
 }
 

@@ -14,7 +14,7 @@ func TestFilterSelects(t *testing.T) {
 	ended := epoch.Add(time.Hour)
 	dead := retryjob.Info{Kind: "mail", Record: retryjob.Record{
 		Version: 1, JobID: "j", Policy: "p", First: epoch, Status: retryjob.DeadLettered,
-		Reason: retryjob.Reason{Reason: retry.AttemptsExhausted}, Ended: ended,
+		Reason: retry.AttemptsExhausted, Ended: ended,
 	}}
 	for _, row := range []struct {
 		name   string

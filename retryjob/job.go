@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -37,7 +38,7 @@ type Job struct {
 }
 
 // Handler works on the jobs of one kind. ctx ends after the policy's AttemptTimeout, and when the engine is shut down or
-// the job canceled; RunFrom(ctx) tells which attempt it is. A panic counts as a failure with a *PanicError.
+// the job canceled; AttemptFrom(ctx) returns which attempt it is. A panic counts as a failure with a *PanicError.
 type Handler func(ctx context.Context, job Job) error
 
 const (
@@ -45,41 +46,56 @@ const (
 	longestText = 1 << 10 // bytes of an error's text in a Record
 )
 
-// Check returns nil or an error that names what is wrong with j and the rule it breaks: an ID, Kind, Policy or
-// Correlation that is too long or not printable, a Kind that is none, a Policy that policies does not know, a Payload that
-// is not JSON, a Due that JSON cannot hold. Every engine asks it before it takes a job.
-func (j *Job) Check(policies Policies) error {
-	for _, f := range []struct {
+// Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. Refused are: an ID, Kind,
+// Policy or Correlation that is too short, too long or not printable, a Kind with other characters than Kind allows, a Policy
+// that policies does not know (ErrUnknownPolicy), a Payload that is not JSON, and a Due that JSON cannot hold. Every engine
+// validates a job before it takes it.
+func (j *Job) Validate(policies Policies) error {
+	var bad retry.FieldErrors
+	for _, f := range [...]struct {
 		name, value string
 		least       int
-	}{{"ID", j.ID, 0}, {"Kind", j.Kind, 2}, {"Policy", j.Policy, 1}, {"Correlation", j.Correlation, 0}} {
+	}{{"Job.ID", j.ID, 0}, {"Job.Kind", j.Kind, 2}, {"Job.Policy", j.Policy, 1}, {"Job.Correlation", j.Correlation, 0}} {
 		switch {
 		case len(f.value) < f.least:
-			return fmt.Errorf("retryjob: Job.%s %q is shorter than %d bytes", f.name, f.value, f.least)
+			bad.Add("retryjob", f.name, strconv.Quote(f.value), fmt.Sprintf("is shorter than %d bytes", f.least))
 		case len(f.value) > longestName:
-			return fmt.Errorf("retryjob: Job.%s %.40q... is longer than %d bytes", f.name, f.value, longestName)
+			bad.Add("retryjob", f.name, strconv.Quote(f.value[:40])+"...", fmt.Sprintf("is longer than %d bytes", longestName))
 		case !utf8.ValidString(f.value) || strings.ContainsFunc(f.value, isControl):
-			return fmt.Errorf("retryjob: Job.%s %q has bytes that are not text", f.name, f.value)
+			bad.Add("retryjob", f.name, strconv.Quote(f.value), "has bytes that are not text")
+		case f.name == "Job.Kind" && !isKind(f.value):
+			bad.Add("retryjob", f.name, strconv.Quote(f.value), "is not of letters, digits and _-./:+[]<>, after a letter, digit or underscore")
+		case f.name == "Job.Policy":
+			if _, ok := policies.lookup(f.value); !ok {
+				bad.Append(unknownPolicy{&retry.FieldError{
+					Package: "retryjob", Field: f.name, Value: strconv.Quote(f.value), Rule: "is not the name of a valid policy",
+				}})
+			}
 		}
 	}
-	if i := strings.IndexFunc(j.Kind, notOfKind); i >= 0 || strings.IndexByte("-./:+[]<>", j.Kind[0]) >= 0 {
-		return fmt.Errorf("retryjob: Job.Kind %q is not of letters, digits and _-./:+[]<>, after a letter, digit or underscore", j.Kind)
-	}
 	if j.Due.UTC().Year() > 9998 {
-		return fmt.Errorf("retryjob: Job.Due %v is after the year 9998", j.Due)
-	}
-	if _, ok := policies.lookup(j.Policy); !ok {
-		return fmt.Errorf("retryjob: Job.Policy %q: %w", j.Policy, ErrUnknownPolicy)
+		bad.Add("retryjob", "Job.Due", j.Due, "is after the year 9998")
 	}
 	if len(j.Payload) > 0 && !(json.Valid(j.Payload) && utf8.Valid(j.Payload)) {
-		return fmt.Errorf("retryjob: Job.Payload of %d bytes is not JSON", len(j.Payload))
+		bad.Add("retryjob", "Job.Payload", fmt.Sprintf("of %d bytes", len(j.Payload)), "is not JSON")
 	}
-	return nil
+	return bad.Err()
 }
+
+// unknownPolicy is a bad field that matches ErrUnknownPolicy.
+type unknownPolicy struct{ *retry.FieldError }
+
+func (unknownPolicy) Is(target error) bool { return target == ErrUnknownPolicy }
+func (e unknownPolicy) Unwrap() error      { return e.FieldError }
 
 func isControl(r rune) bool { return unicode.IsControl(r) }
 
-// notOfKind reports whether r is no character of a Kind. River allows the same, and the middle dot.
+// isKind reports whether s has the characters of a Kind.
+func isKind(s string) bool {
+	return !strings.ContainsFunc(s, notOfKind) && strings.IndexByte("-./:+[]<>", s[0]) < 0
+}
+
+// notOfKind reports whether no Kind has r. River allows the same, and the middle dot.
 func notOfKind(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:+[]<>", r))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-func TestJobCheck(t *testing.T) {
+func TestJobValidate(t *testing.T) {
 	known := retryjob.FromMap(map[string]retry.Policy{"p": {}, "bad": {MaxAttempts: -7}, strings.Repeat("p", 256): {}})
 	long := strings.Repeat("x", 256)
 	good := func(change func(*retryjob.Job)) retryjob.Job {
@@ -59,15 +59,18 @@ func TestJobCheck(t *testing.T) {
 		{"no kind", good(func(j *retryjob.Job) { j.Kind = "" }), `retryjob: Job.Kind "" is shorter than 2 bytes`},
 		{"a kind of one byte", good(func(j *retryjob.Job) { j.Kind = "m" }), `retryjob: Job.Kind "m" is shorter than 2 bytes`},
 		{"no policy", good(func(j *retryjob.Job) { j.Policy = "" }), `retryjob: Job.Policy "" is shorter than 1 bytes`},
-		{"an unknown policy", good(func(j *retryjob.Job) { j.Policy = "q" }), `retryjob: Job.Policy "q": retryjob: unknown policy`},
-		{"a policy that does not validate", good(func(j *retryjob.Job) { j.Policy = "bad" }), `retryjob: Job.Policy "bad": retryjob: unknown policy`},
+		{"an unknown policy", good(func(j *retryjob.Job) { j.Policy = "q" }), `retryjob: Job.Policy "q" is not the name of a valid policy`},
+		{"a policy that does not validate", good(func(j *retryjob.Job) { j.Policy = "bad" }), `retryjob: Job.Policy "bad" is not the name of a valid policy`},
 		{"a payload that is cut off", good(func(j *retryjob.Job) { j.Payload = json.RawMessage(`{"a":`) }), "retryjob: Job.Payload of 5 bytes is not JSON"},
+		{"several bad fields", retryjob.Job{ID: "a\n", Kind: "m", Policy: "q", Payload: json.RawMessage(`{`)},
+			`retryjob: Job.ID "a\n" has bytes that are not text; Job.Kind "m" is shorter than 2 bytes; ` +
+				`Job.Policy "q" is not the name of a valid policy; Job.Payload of 1 bytes is not JSON`},
 		{"a payload of two values", good(func(j *retryjob.Job) { j.Payload = json.RawMessage(`1 2`) }), "Job.Payload"},
 		{"a payload that is not UTF-8", good(func(j *retryjob.Job) { j.Payload = json.RawMessage("\"\xff\"") }), "Job.Payload"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			before := row.job
-			err := row.job.Check(known)
+			err := row.job.Validate(known)
 			require.Equal(t, before, row.job)
 			if row.want == "" {
 				require.NoError(t, err)
@@ -75,12 +78,15 @@ func TestJobCheck(t *testing.T) {
 			}
 			require.ErrorContains(t, err, row.want)
 			require.NotContains(t, err.Error(), "\n")
+			var field *retry.FieldError
+			require.ErrorAs(t, err, &field)
+			require.Equal(t, "retryjob", field.Package)
 		})
 	}
 	t.Run("an unknown policy is found by errors.Is", func(t *testing.T) {
 		for _, policies := range []retryjob.Policies{nil, retryjob.FromMap(nil), known} {
 			j := retryjob.Job{Kind: "mail", Policy: "bad"}
-			require.ErrorIs(t, j.Check(policies), retryjob.ErrUnknownPolicy)
+			require.ErrorIs(t, j.Validate(policies), retryjob.ErrUnknownPolicy)
 		}
 	})
 }

@@ -15,7 +15,7 @@ func TestStepOfALeasedRecord(t *testing.T) {
 	leased := func(c *clock) retryjob.Record {
 		r := record(c)
 		r.Status, r.Attempts, r.Due = retryjob.Leased, 1, time.Time{}
-		r.Runs = []retryjob.Run{{ID: "j.0.1", Attempt: 1, Start: c.now, Status: retryjob.Leased}}
+		r.History = []retryjob.Attempt{{ID: "j.0.1", Number: 1, Start: c.now, Status: retryjob.Leased}}
 		return r
 	}
 	t.Run("makes the attempt that it is leased for", func(t *testing.T) {
@@ -25,8 +25,8 @@ func TestStepOfALeasedRecord(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, retryjob.WaitingRetry, v.Status)
 		require.Equal(t, 1, r.Attempts)
-		require.Len(t, r.Runs, 1)
-		require.Equal(t, "flaky", r.Runs[0].Err)
+		require.Len(t, r.History, 1)
+		require.Equal(t, "flaky", r.History[0].Err)
 	})
 	t.Run("records the attempt that it is leased for as lost before the next", func(t *testing.T) {
 		c := &clock{epoch}
@@ -35,8 +35,8 @@ func TestStepOfALeasedRecord(t *testing.T) {
 		v, err := stepper(evenly(3, sec), c).Step(t.Context(), &r, 2, ending(nil))
 		require.NoError(t, err)
 		require.Equal(t, retryjob.Succeeded, v.Status)
-		require.Len(t, r.Runs, 2)
-		lost := r.Runs[0]
+		require.Len(t, r.History, 2)
+		lost := r.History[0]
 		require.Equal(t, retryjob.ErrLost.Error(), lost.Err)
 		require.Equal(t, epoch, lost.Start)
 		require.True(t, lost.End.IsZero())
@@ -47,9 +47,9 @@ func TestStepOfALeasedRecord(t *testing.T) {
 		r := leased(c)
 		v, err := stepper(evenly(3, sec), c).Lost(t.Context(), &r, 1)
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Verdict{Status: retryjob.WaitingRetry, Due: epoch.Add(sec)}, v)
-		require.Len(t, r.Runs, 1)
-		require.NoError(t, r.Check())
+		require.Equal(t, retryjob.Next{Status: retryjob.WaitingRetry, Due: epoch.Add(sec)}, v)
+		require.Len(t, r.History, 1)
+		require.NoError(t, r.Validate())
 	})
 	t.Run("a gate takes the lease back: the attempt does not count", func(t *testing.T) {
 		c := &clock{epoch}
@@ -65,9 +65,9 @@ func TestStepOfALeasedRecord(t *testing.T) {
 		r := leased(c)
 		v, err := s.Step(t.Context(), &r, 1, never(t))
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Verdict{Status: retryjob.Pending, Due: epoch.Add(sec), Deferred: true}, v)
+		require.Equal(t, retryjob.Next{Status: retryjob.Pending, Due: epoch.Add(sec), Deferred: true}, v)
 		require.Zero(t, r.Attempts)
-		require.Empty(t, r.Runs)
+		require.Empty(t, r.History)
 		shut, c.now = false, v.Due
 		v, err = s.Step(t.Context(), &r, 1, ending(nil))
 		require.NoError(t, err)
@@ -80,7 +80,7 @@ func TestStepOfALeasedRecord(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		v, err := s.Step(ctx, &r, 1, func(ctx context.Context) error { cancel(retryjob.ErrShutdown); return ctx.Err() })
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Verdict{Status: retryjob.Pending, Due: epoch, Deferred: true}, v)
+		require.Equal(t, retryjob.Next{Status: retryjob.Pending, Due: epoch, Deferred: true}, v)
 		_, err = s.Step(t.Context(), &r, 1, ending(nil))
 		require.NoError(t, err)
 	})
@@ -92,7 +92,7 @@ func TestStepOfALeasedRecord(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, retry.TTLElapsed, v.Reason)
 		require.Zero(t, r.Attempts)
-		require.Empty(t, r.Runs)
+		require.Empty(t, r.History)
 	})
 }
 
@@ -102,29 +102,29 @@ func TestLostAttempts(t *testing.T) {
 		r := record(c)
 		v, err := stepper(evenly(4, sec), c).Step(t.Context(), &r, 3, func(ctx context.Context) error {
 			require.Equal(t, 2, r.Attempts)
-			info, _ := retryjob.RunFrom(ctx)
-			require.Equal(t, 3, info.Attempt)
+			info, _ := retryjob.AttemptFrom(ctx)
+			require.Equal(t, 3, info.Number)
 			return errFlaky
 		})
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Verdict{Status: retryjob.WaitingRetry, Due: epoch.Add(sec)}, v)
+		require.Equal(t, retryjob.Next{Status: retryjob.WaitingRetry, Due: epoch.Add(sec)}, v)
 		require.Equal(t, 3, r.Attempts)
-		require.Len(t, r.Runs, 3)
-		for n, run := range r.Runs[:2] {
-			require.Equal(t, r.RunID(n+1), run.ID)
-			require.Equal(t, n+1, run.Attempt)
-			require.Equal(t, retryjob.WaitingRetry, run.Status)
-			require.Equal(t, retryjob.ErrLost.Error(), run.Err)
-			require.True(t, run.End.IsZero())
-			require.False(t, run.Due.IsZero(), "another attempt followed")
+		require.Len(t, r.History, 3)
+		for n, a := range r.History[:2] {
+			require.Equal(t, r.AttemptID(n+1), a.ID)
+			require.Equal(t, n+1, a.Number)
+			require.Equal(t, retryjob.WaitingRetry, a.Status)
+			require.Equal(t, retryjob.ErrLost.Error(), a.Err)
+			require.True(t, a.End.IsZero())
+			require.False(t, a.Due.IsZero(), "another attempt followed")
 		}
 	})
 	t.Run("the last one is a dead letter", func(t *testing.T) {
-		for name, step := range map[string]func(*retryjob.Stepper, *retryjob.Record) (retryjob.Verdict, error){
-			"Step": func(s *retryjob.Stepper, r *retryjob.Record) (retryjob.Verdict, error) {
+		for name, step := range map[string]func(*retryjob.Stepper, *retryjob.Record) (retryjob.Next, error){
+			"Step": func(s *retryjob.Stepper, r *retryjob.Record) (retryjob.Next, error) {
 				return s.Step(t.Context(), r, 4, never(t))
 			},
-			"Lost": func(s *retryjob.Stepper, r *retryjob.Record) (retryjob.Verdict, error) {
+			"Lost": func(s *retryjob.Stepper, r *retryjob.Record) (retryjob.Next, error) {
 				return s.Lost(t.Context(), r, 3)
 			},
 		} {
@@ -132,14 +132,14 @@ func TestLostAttempts(t *testing.T) {
 			r := record(c)
 			v, err := step(stepper(evenly(3, sec), c), &r)
 			require.NoError(t, err, name)
-			require.Equal(t, retryjob.Verdict{Status: retryjob.DeadLettered, Reason: retry.AttemptsExhausted}, v, name)
+			require.Equal(t, retryjob.Next{Status: retryjob.DeadLettered, Reason: retry.AttemptsExhausted}, v, name)
 			require.Equal(t, 3, r.Attempts, name)
-			require.Len(t, r.Runs, 3, name)
+			require.Len(t, r.History, 3, name)
 			require.Equal(t, retryjob.DeadLettered, r.Last().Status, name)
-			require.Equal(t, retry.AttemptsExhausted, r.Last().Reason.Reason, name)
+			require.Equal(t, retry.AttemptsExhausted, r.Last().Reason, name)
 			require.True(t, r.Last().Due.IsZero(), name)
 			require.Equal(t, epoch, r.Ended, name)
-			require.NoError(t, r.Check(), name)
+			require.NoError(t, r.Validate(), name)
 		}
 	})
 	t.Run("no more are recorded than the policy allows", func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestLostAttempts(t *testing.T) {
 		r := record(c)
 		v, err := stepper(p, c).Step(t.Context(), &r, 2, never(t))
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Verdict{Status: retryjob.DeadLettered, Reason: retry.TerminalError}, v)
+		require.Equal(t, retryjob.Next{Status: retryjob.DeadLettered, Reason: retry.TerminalError}, v)
 		r = record(c)
 		v, err = stepper(p, c).Lost(t.Context(), &r, 1)
 		require.NoError(t, err)
@@ -167,7 +167,7 @@ func TestLostAttempts(t *testing.T) {
 		r := record(c)
 		v, err := stepper(retry.Policy{Disabled: true}, c).Step(t.Context(), &r, 2, never(t))
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Verdict{Status: retryjob.Failed, Reason: retry.RetriesDisabled}, v)
+		require.Equal(t, retryjob.Next{Status: retryjob.Failed, Reason: retry.RetriesDisabled}, v)
 	})
 	t.Run("Lost gives the delay that a failure would have had", func(t *testing.T) {
 		c := &clock{epoch}
@@ -179,10 +179,10 @@ func TestLostAttempts(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, w, v)
 		require.Equal(t, v.Due, lost.Due)
-		require.Equal(t, v.Due, lost.Runs[0].Due, "a run knows when the attempt after it is due")
+		require.Equal(t, v.Due, lost.History[0].Due, "an attempt records when the attempt after it is due")
 	})
 	t.Run("Lost expires what the TTL forbids to wait for", func(t *testing.T) {
-		for delay, want := range map[time.Duration]retryjob.Verdict{
+		for delay, want := range map[time.Duration]retryjob.Next{
 			3 * sec:   {Status: retryjob.WaitingRetry, Due: epoch.Add(5 * sec)},
 			3*sec + 1: {Status: retryjob.Expired, Reason: retry.TTLElapsed},
 		} {
@@ -213,7 +213,7 @@ func TestLostAttempts(t *testing.T) {
 		c.pass(5*sec + 1)
 		v, err = s.Step(t.Context(), &r, 2, never(t))
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Verdict{Status: retryjob.Expired, Reason: retry.TTLElapsed}, v)
+		require.Equal(t, retryjob.Next{Status: retryjob.Expired, Reason: retry.TTLElapsed}, v)
 		require.InDelta(t, 0.1, p.Budget.Tokens(), 1e-9, "nothing is charged for what the TTL forbids")
 	})
 	t.Run("a budget without tokens makes a dead letter of them", func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestLostAttempts(t *testing.T) {
 		r := record(c)
 		v, err := stepper(p, c).Step(t.Context(), &r, 7, never(t))
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Verdict{Status: retryjob.DeadLettered, Reason: retry.BudgetExhausted}, v)
+		require.Equal(t, retryjob.Next{Status: retryjob.DeadLettered, Reason: retry.BudgetExhausted}, v)
 		require.Equal(t, 3, r.Attempts)
 	})
 	t.Run("a lost attempt and a shut gate: it is recorded once", func(t *testing.T) {
@@ -236,11 +236,11 @@ func TestLostAttempts(t *testing.T) {
 		r := record(c)
 		v, err := s.Step(t.Context(), &r, 2, never(t))
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Verdict{Status: retryjob.WaitingRetry, Due: epoch.Add(9 * sec), Deferred: true}, v)
+		require.Equal(t, retryjob.Next{Status: retryjob.WaitingRetry, Due: epoch.Add(9 * sec), Deferred: true}, v)
 		wait, c.now = 0, v.Due
 		v, err = s.Step(t.Context(), &r, 2, ending(nil))
 		require.NoError(t, err)
 		require.Equal(t, retryjob.Succeeded, v.Status)
-		require.Len(t, r.Runs, 2)
+		require.Len(t, r.History, 2)
 	})
 }

@@ -20,7 +20,7 @@ func (e *Engine) DeadLetters(ctx context.Context, f Filter) iter.Seq2[Info, erro
 }
 
 // Replay makes a job that is DeadLettered, Expired or Failed Pending again, due at once, with the same ID, a fresh first
-// fire time and no attempts. It gives ErrNotReplayable for another, also to the later of two that ask at once, and
+// fire time and no attempts. It returns ErrNotReplayable for another, also to the later of two calls at once, and
 // ErrShutdown.
 func (e *Engine) Replay(ctx context.Context, id string) error {
 	return e.change(ctx, id, func(j *job, now instant) error {
@@ -31,15 +31,15 @@ func (e *Engine) Replay(ctx context.Context, id string) error {
 		if err := rec.Replay(e.clock.time(now)); err != nil {
 			return err
 		}
-		e.settle(j, &rec)
+		e.store(j, &rec)
 		e.drive(now)
 		return nil
 	})
 }
 
 // Cancel makes a job that is not final Canceled. The context of an attempt under way ends with ErrCanceled as its cause;
-// what the attempt comes to is recorded as the last Run, and the job stays Canceled. Observe is told of the end by that attempt;
-// where none is under way, it is not told. A final job gives an error.
+// what the attempt comes to is recorded as the last Attempt, and the job stays Canceled. That attempt calls Observe with the
+// end; if none is under way, Observe is not called. Cancel returns an error for a final job.
 func (e *Engine) Cancel(ctx context.Context, id string) error {
 	return e.change(ctx, id, func(j *job, now instant) error {
 		rec := j.record(e.clock, nil)
@@ -52,7 +52,7 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 			cancel = j.live.cancel
 		}
 		waited := j.waits()
-		j.reason, j.at = rec.Reason.Reason, e.clock.instant(rec.Ended) // not what an attempt under way reads
+		j.reason, j.at = rec.Reason, e.clock.instant(rec.Ended) // not what an attempt under way reads
 		e.move(j, Canceled, waited)
 		cancel(ErrCanceled)
 		if !e.stopping {
@@ -96,8 +96,8 @@ func (e *Engine) Purge(ctx context.Context, f Filter) (int, error) {
 	})
 }
 
-// each does something with the jobs that f selects among those with an allowed status, and counts. A job that somebody
-// else was quicker with is passed over.
+// each does something with the jobs that f selects among those with an allowed status, and counts. A job that
+// another call has changed meanwhile is skipped.
 func (e *Engine) each(ctx context.Context, f Filter, allowed func(Status) bool, do func(id string) error) (int, error) {
 	done, limit := 0, f.Limit
 	f.Limit = 0
@@ -193,7 +193,7 @@ func (e *Engine) page(all *cursors, f *Filter) ([]Info, bool) {
 	return page, true
 }
 
-// newest returns the cursor before the job that changed last, nil where all is read.
+// newest returns the cursor before the job that changed last, or nil if all is read.
 func (all *cursors) newest() *cursor {
 	var newest *cursor
 	for _, c := range all {

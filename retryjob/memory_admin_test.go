@@ -82,7 +82,7 @@ func TestReplayAllCountsWhatItReplays(t *testing.T) {
 
 func TestTheNewestTenThousandOfTheDoneAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := open(t, fixed(1, time.Hour), succeed, func(c *retryjob.Config) { c.Concurrency = 1 })
+		e := open(t, fixed(1, time.Hour), succeed, func(c *retryjob.Options) { c.Concurrency = 1 })
 		first := put(t, e, "", 0).ID()
 		put(t, e, "canceled", time.Hour)
 		synctest.Wait()

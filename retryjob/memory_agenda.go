@@ -1,7 +1,7 @@
 package retryjob
 
 // agenda holds the jobs that wait, in the order in which they are to start: by due time, and by the order of enqueuing
-// where that is the same. Jobs that were due when they came stand in a line, which is in that order by itself; the others
+// if that is the same. Jobs that were due when they came stand in a line, which is in that order by itself; the others
 // in a heap. A job that is canceled stays here until its turn comes or such jobs are the most.
 type agenda struct {
 	line  []*job // from head on; nil before
@@ -35,7 +35,7 @@ func (a *agenda) wait(j *job) {
 	a.up(len(a.heap) - 1)
 }
 
-// next returns the job that is to start first, and nil where none waits.
+// next returns the job that is to start first, or nil if none waits.
 func (a *agenda) next() *job {
 	for a.head < len(a.line) && !a.line[a.head].waits() {
 		a.leave()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +14,7 @@ import (
 
 // job is a Job with its Record as an Engine holds it: small, since a million of them may wait. Its order of fields leaves
 // no gaps, and 160 bytes are a size class of the allocator. The engine's mutex guards it. While an attempt is under way, its
-// worker alone writes what the Record of the attempt is made of: first, prev, replays, attempts and runs.
+// worker alone writes what the Record of the attempt is made of: first, prev, replays, attempts, since and history.
 type job struct {
 	id          string
 	route       unique.Handle[route]
@@ -26,33 +25,34 @@ type job struct {
 	first       instant
 	at          instant // when it is due, was leased or has ended, as its status is
 	prev        time.Duration
-	attempts    int // that have ended
+	attempts    uint32 // that have ended
+	since       uint32
 	replays     int32
 	status      Status
 	reason      retry.Reason
-	runs        []run
+	history     []ended
 	newer       *job // on its shelf
 	older       *job
-	live        *live // nil unless an attempt is under way or somebody waits
+	live        *live // nil unless an attempt is under way or Wait is called
 }
 
 // route is where a job goes. Few routes serve many jobs, so that each is kept once.
 type route struct{ kind, policy string }
 
-// run is a Run in short.
-type run struct {
+// ended is an Attempt in short.
+type ended struct {
 	start, end, due instant
 	err, code       string
-	attempt         uint32
+	number          uint32
 	status          Status
 	reason          retry.Reason
 }
 
 // live is what a job has only while something happens about it.
 type live struct {
-	cancel context.CancelCauseFunc // of the attempt under way; nil where there is none
+	cancel context.CancelCauseFunc // of the attempt under way; nil if there is none
 	start  instant                 // of that attempt
-	watch  *watch                  // what Wait waits for; nil where nobody does
+	watch  *watch                  // what Wait waits for; nil if it is not called
 }
 
 // newJob returns a copy of j, whose ID it takes as it is, without a status yet.
@@ -89,29 +89,29 @@ func (j *job) payloadCopy() json.RawMessage {
 }
 
 // record returns the Record of j as far as no attempt under way and no Cancel changes it: without Status, Reason, Due and
-// Ended. The runs are put where runs has room.
-func (j *job) record(c clock, runs []Run) Record {
+// Ended. Its History is appended to history.
+func (j *job) record(c clock, history []Attempt) Record {
 	rec := Record{
 		Version: RecordVersion, JobID: j.id, Policy: j.route.Value().policy, Correlation: j.correlation,
-		First: c.time(j.first), Replays: int(j.replays), Attempts: j.attempts, Prev: j.prev,
+		First: c.time(j.first), Replays: int(j.replays), Attempts: int(j.attempts), Since: int(j.since), Prev: j.prev,
 	}
-	if len(j.runs) > 0 {
-		runs = slices.Grow(runs, len(j.runs)+1)
+	if len(j.history) > 0 {
+		history = slices.Grow(history, len(j.history)+1)
 	}
-	for _, r := range j.runs {
-		runs = append(runs, Run{
-			ID: rec.RunID(int(r.attempt)), Attempt: int(r.attempt), Start: c.time(r.start), End: c.time(r.end), Due: c.time(r.due),
-			Status: r.status, Reason: Reason{r.reason}, Err: r.err, Code: r.code,
+	for _, a := range j.history {
+		history = append(history, Attempt{
+			ID: rec.AttemptID(int(a.number)), Number: int(a.number), Start: c.time(a.start), End: c.time(a.end), Due: c.time(a.due),
+			Status: a.status, Reason: a.reason, Err: a.err, Code: a.code,
 		})
 	}
-	rec.Runs = runs
+	rec.History = history
 	return rec
 }
 
 // snapshot returns the whole Record of j, with the attempt under way.
 func (j *job) snapshot(c clock) Record {
 	rec := j.record(c, nil)
-	rec.Status, rec.Reason = j.status, Reason{j.reason}
+	rec.Status, rec.Reason = j.status, j.reason
 	switch {
 	case j.status.Final():
 		rec.Ended = c.time(j.at)
@@ -119,17 +119,18 @@ func (j *job) snapshot(c clock) Record {
 		rec.Due = c.time(j.at)
 	}
 	if j.underWay() {
-		n := j.attempts + 1
-		rec.note(Run{ID: rec.RunID(n), Attempt: n, Start: c.time(j.live.start), Status: Leased})
+		n := rec.Attempts + 1
+		rec.note(Attempt{ID: rec.AttemptID(n), Number: n, Start: c.time(j.live.start), Status: Leased})
 	}
 	return rec
 }
 
 // keep takes over what rec says, but for the status.
 func (j *job) keep(rec *Record, c clock) {
-	j.first, j.replays, j.prev, j.reason = c.instant(rec.First), int32(rec.Replays), rec.Prev, rec.Reason.Reason
+	j.first, j.replays, j.prev, j.reason = c.instant(rec.First), int32(rec.Replays), rec.Prev, rec.Reason
+	j.since = uint32(rec.Since)
 	if rec.Attempts == 0 {
-		j.attempts, j.runs = 0, nil
+		j.attempts, j.history = 0, nil
 	}
 	j.note(rec, c)
 	switch {
@@ -140,20 +141,20 @@ func (j *job) keep(rec *Record, c clock) {
 	}
 }
 
-// note takes over the last run of rec, if it is new. It keeps as many runs as Record.note does.
+// note takes over the last attempt of rec, if it is new. It keeps as many attempts as Record.note does.
 func (j *job) note(rec *Record, c clock) {
-	r := rec.Last()
-	if r.Attempt <= j.attempts {
+	a := rec.Last()
+	if a.Number <= int(j.attempts) {
 		return
 	}
-	j.attempts = rec.Attempts
-	if len(j.runs) == keptRuns {
-		j.runs = slices.Delete(j.runs, 1, 2)
+	j.attempts = uint32(rec.Attempts)
+	if len(j.history) == keptAttempts {
+		j.history = slices.Delete(j.history, 1, 2)
 	}
-	j.runs = append(j.runs, run{
-		start: c.instant(r.Start), end: c.instant(r.End), due: c.instant(r.Due),
-		err: strings.Clone(r.Err), code: r.Code, // an error's text may be a part of something big
-		attempt: uint32(min(uint64(r.Attempt), math.MaxUint32)), status: r.Status, reason: r.Reason.Reason,
+	j.history = append(j.history, ended{
+		start: c.instant(a.Start), end: c.instant(a.End), due: c.instant(a.Due),
+		err: strings.Clone(a.Err), code: a.Code, // an error's text may be a part of something big
+		number: uint32(a.Number), status: a.Status, reason: a.Reason,
 	})
 }
 
@@ -179,7 +180,7 @@ func (j *job) waitedFor() *watch {
 	return j.live.watch
 }
 
-// leave ends the wait of one who has not got its end.
+// leave ends a call of Wait that did not see the end of the job.
 func (j *job) leave(w *watch) {
 	if w.callers--; w.callers == 0 {
 		j.live.watch = nil

@@ -34,7 +34,7 @@ func TestThousandsOfGoroutinesAtOnce(t *testing.T) {
 			return errDown
 		}
 		return nil
-	}, func(c *retryjob.Config) { c.Concurrency = 8 })
+	}, func(c *retryjob.Options) { c.Concurrency = 8 })
 	var wg sync.WaitGroup
 	var replayed atomic.Int64
 	for n := range 3000 {
@@ -114,7 +114,7 @@ func TestAWaitingJobIsSmall(t *testing.T) {
 			return nil
 		}
 		return errors.New("dial tcp: connection refused")
-	}, func(c *retryjob.Config) { c.Concurrency = 1 })
+	}, func(c *retryjob.Options) { c.Concurrency = 1 })
 	before := liveHeap()
 	for n := range jobs {
 		put(t, e, fmt.Sprintf("customer-order-%011d", n), 0)
@@ -128,7 +128,7 @@ func TestAWaitingJobIsSmall(t *testing.T) {
 	require.Less(t, each, 400.0)
 	n := 0
 	for i := range e.List(ctx, retryjob.Filter{Statuses: []retryjob.Status{retryjob.WaitingRetry}}) {
-		require.Len(t, i.Runs, 1)
+		require.Len(t, i.History, 1)
 		n++
 	}
 	require.Equal(t, jobs, n)
@@ -143,7 +143,7 @@ func TestCanceledJobsLeaveTheAgenda(t *testing.T) {
 		e := open(t, fixed(1, time.Hour), func(_ context.Context, j retryjob.Job) error {
 			got = append(got, j.ID)
 			return nil
-		}, func(c *retryjob.Config) { c.Concurrency = 1 })
+		}, func(c *retryjob.Options) { c.Concurrency = 1 })
 		var want []string
 		order := rand.Perm(5000)
 		for _, n := range order {

@@ -74,12 +74,12 @@ func TestTheEngineDoesWhatItsModelDoes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 7))
 			e := open(t, fixed(3, modelWait), func(ctx context.Context, j retryjob.Job) error {
-				run, _ := retryjob.RunFrom(ctx)
-				if run.Attempt == succeedsAt(j.ID)-2*run.Replays {
+				run, _ := retryjob.AttemptFrom(ctx)
+				if run.Number == succeedsAt(j.ID)-2*run.Replays {
 					return nil
 				}
 				return errDown
-			}, func(c *retryjob.Config) { c.Concurrency, c.Retention = 1+int(seed%3), modelKeep })
+			}, func(c *retryjob.Options) { c.Concurrency, c.Retention = 1+int(seed%3), modelKeep })
 			m := &engineModel{jobs: map[string]*engineModelJob{}}
 			anyID := func() string { return fmt.Sprintf("%d-%d", 1+rnd.IntN(6), rnd.IntN(12)) }
 			for range 300 {
@@ -158,7 +158,7 @@ func agree(t *testing.T, e *retryjob.Engine, m *engineModel, page int) {
 	for i, err := range e.List(t.Context(), retryjob.Filter{PageSize: page}) {
 		require.NoError(t, err)
 		require.NotContains(t, listed, i.JobID)
-		require.NoError(t, i.Check())
+		require.NoError(t, i.Validate())
 		listed[i.JobID] = i
 	}
 	require.Len(t, listed, len(m.jobs))
@@ -169,6 +169,6 @@ func agree(t *testing.T, e *retryjob.Engine, m *engineModel, page int) {
 		if i.Status.Final() {
 			at = i.Ended
 		}
-		require.Equal(t, *want, engineModelJob{i.Status, i.Attempts, i.Replays, len(i.Runs), at}, id)
+		require.Equal(t, *want, engineModelJob{i.Status, i.Attempts, i.Replays, len(i.History), at}, id)
 	}
 }

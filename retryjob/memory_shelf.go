@@ -9,7 +9,7 @@ type shelf struct {
 	cursors        []*cursor
 }
 
-// cursor is a place on a shelf from which somebody reads on towards older jobs. It stays right while jobs come and go.
+// cursor is a place on a shelf from which a list is read, towards older jobs. It stays right while jobs come and go.
 type cursor struct{ next *job }
 
 // put adds j as the newest.
@@ -24,7 +24,7 @@ func (s *shelf) put(j *job) {
 	s.jobs++
 }
 
-// take removes j. Who was to read it next reads on after it.
+// take removes j. A cursor before it moves on to the next.
 func (s *shelf) take(j *job) {
 	for _, c := range s.cursors {
 		if c.next == j {
@@ -45,8 +45,8 @@ func (s *shelf) take(j *job) {
 	s.jobs--
 }
 
-// become gives j a status. It is the one place that does, and is called for what may begin an attempt (lease), for what a
-// Stepper or a method of Record has decided (settle), and for a new job.
+// become gives j a status. It is the one place that does, and is called for a job that begins an attempt (lease), for what a
+// Stepper or a method of Record has decided (store), and for a new job.
 func (e *Engine) become(j *job, s Status) {
 	if j.status != 0 {
 		e.shelves[j.status].take(j)
@@ -57,8 +57,8 @@ func (e *Engine) become(j *job, s Status) {
 	e.shelves[s].put(j)
 }
 
-// settle makes j what rec says, which Stepper or a method of Record has changed.
-func (e *Engine) settle(j *job, rec *Record) {
+// store makes j what rec says, which Stepper or a method of Record has changed.
+func (e *Engine) store(j *job, rec *Record) {
 	waited := j.waits()
 	j.keep(rec, e.clock)
 	e.move(j, rec.Status, waited)
@@ -105,7 +105,7 @@ func (e *Engine) limit() {
 	}
 }
 
-// sweep removes the final jobs whose time is over. It does so many at once only that nobody waits long for the lock.
+// sweep removes the final jobs whose time is over. It does so many at once only that callers do not wait long for the lock.
 func (e *Engine) sweep(now instant) {
 	left := 1000
 	for s := Succeeded; s <= Canceled; s++ {

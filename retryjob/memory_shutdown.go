@@ -10,8 +10,8 @@ import (
 // contexts end with ErrShutdown as the cause; they are waited for still, so that a handler that ignores its context holds
 // Shutdown up, and those that fail then count as not made.
 //
-// It returns all jobs that are not final, in the order in which they were due, for the caller to keep elsewhere or to
-// mourn, and ctx's error where ctx ended attempts. Who waits for one of them gets ErrShutdown. A second Shutdown waits for
+// It returns all jobs that are not final, in the order in which they were due, for the caller to persist or discard, and
+// ctx's error if ctx ended attempts. Wait returns ErrShutdown for each of them. A second Shutdown waits for
 // the first one's end, can cut it short by its own ctx, and returns the same. The engine's other methods go on working on
 // what it held; nothing ages out any more but by their calls.
 func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {

@@ -35,7 +35,7 @@ func TestCancelDuringAnAttempt(t *testing.T) {
 				require.Equal(t, retryjob.Leased, i.Status)
 				require.Equal(t, 1, i.Attempts)
 				require.Equal(t, retryjob.Leased, i.Last().Status)
-				require.NoError(t, i.Check())
+				require.NoError(t, i.Validate())
 				require.NoError(t, e.Cancel(t.Context(), "a"))
 				i, err := h.Wait(t.Context())
 				require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestTheIDOfACanceledAndPurgedJobIsFreeWhileItsAttemptGoesOn(t *testing.T) {
 		i, err := h.Wait(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, retryjob.DeadLettered, i.Status)
-		require.Len(t, i.Runs, 1)
+		require.Len(t, i.History, 1)
 		shutdown(t, e)
 	})
 }
@@ -160,9 +160,9 @@ func TestAHandlerIsNotStartedOnceItsJobIsCanceledOrTheEngineShutDown(t *testing.
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := fixed(3, time.Hour)
-				var seen []retryjob.RunInfo
+				var seen []retryjob.AttemptInfo
 				p.Gate = func(ctx context.Context) time.Duration {
-					info, _ := retryjob.RunFrom(ctx)
+					info, _ := retryjob.AttemptFrom(ctx)
 					seen = append(seen, info)
 					<-time.After(time.Minute)
 					return 0
@@ -176,10 +176,10 @@ func TestAHandlerIsNotStartedOnceItsJobIsCanceledOrTheEngineShutDown(t *testing.
 				end.of(t, e)
 				i := get(t, e, "a")
 				require.Equal(t, end.want, i.Status)
-				require.Empty(t, i.Runs)
+				require.Empty(t, i.History)
 				require.Zero(t, i.Attempts)
 				require.Len(t, seen, 1)
-				require.Equal(t, "a.0.1", seen[0].RunID, "a gate can ask whose it is")
+				require.Equal(t, "a.0.1", seen[0].AttemptID, "a gate can ask whose it is")
 				shutdownAll(e)
 			})
 		})
@@ -203,7 +203,7 @@ func TestAHandlerThatEndsItsGoroutineInShutdownCountsAsNotMade(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Len(t, left, 1)
 		require.Equal(t, retryjob.Pending, left[0].Status)
-		require.Empty(t, left[0].Runs)
+		require.Empty(t, left[0].History)
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// attempt is one attempt of a job, from its lease until the job is settled. A worker uses one for all that it makes.
+// attempt is one attempt of a job, from its lease until the job is stored. A worker uses one for all that it makes.
 type attempt struct {
 	live
 	job    *job
@@ -18,7 +18,7 @@ type attempt struct {
 	status Status  // of the job before the lease
 	due    instant // and when it was due
 	ctx    context.Context
-	rec    Record // the worker's own; the job's as soon as it is settled
+	rec    Record // the worker's own; the job's once it is stored
 }
 
 // drive sees to it that what is due is started, now or when a worker is free, and that the timer is set for what is not.
@@ -40,7 +40,7 @@ func (e *Engine) drive(now instant) {
 	e.arm(now)
 }
 
-// work makes attempts until none is due. It begins by settling a, if that has a job.
+// work makes attempts until none is due. It begins by concluding a, if that has a job.
 func (e *Engine) work(a *attempt) {
 	defer func() {
 		if a.job != nil { // runtime.Goexit in a handler ends this goroutine: another one takes its place
@@ -52,7 +52,7 @@ func (e *Engine) work(a *attempt) {
 	}
 }
 
-// next settles the attempt that was made, if there was one, and leases the next. It reports false, and a has no job, where
+// next concludes the attempt that was made, if there was one, and leases the next. It reports false, and a has no job, if
 // the worker is to leave.
 func (e *Engine) next(a *attempt) bool {
 	ctx, cancel := context.WithCancelCause(context.Background()) // here, since the lock is what all wait for
@@ -85,7 +85,7 @@ func (e *Engine) next(a *attempt) bool {
 // lease begins an attempt of j, which is the next to start.
 func (e *Engine) lease(j *job, a *attempt, now instant) {
 	e.agenda.take(j)
-	a.job, a.number, a.status, a.due, a.start, a.watch = j, j.attempts+1, j.status, j.at, now, nil
+	a.job, a.number, a.status, a.due, a.start, a.watch = j, int(j.attempts)+1, j.status, j.at, now, nil
 	if j.live != nil {
 		a.watch = j.live.watch
 	}
@@ -94,7 +94,7 @@ func (e *Engine) lease(j *job, a *attempt, now instant) {
 	e.become(j, Leased)
 }
 
-// conclude settles the job of an attempt that was made.
+// conclude stores what came of an attempt that was made.
 func (e *Engine) conclude(a *attempt) {
 	j := a.job
 	a.job, j.live = nil, nil
@@ -102,16 +102,16 @@ func (e *Engine) conclude(a *attempt) {
 		j.live = &live{watch: a.watch} // the attempt is needed for the next job
 	}
 	if j.status == Leased {
-		e.settle(j, &a.rec)
+		e.store(j, &a.rec)
 	} else {
-		j.note(&a.rec, e.clock) // canceled meanwhile: what came of the attempt is told, and changes nothing
+		j.note(&a.rec, e.clock) // canceled meanwhile: the attempt is recorded, and the status stays
 	}
 }
 
 // make makes an attempt, so that a.rec says what came of it however the handler ends.
 func (e *Engine) make(a *attempt) {
-	clear(a.rec.Runs)
-	a.rec = a.job.record(e.clock, a.rec.Runs[:0])
+	clear(a.rec.History)
+	a.rec = a.job.record(e.clock, a.rec.History[:0])
 	a.rec.Status, a.rec.Due = a.status, e.clock.time(a.due)
 	returned := false
 	var err error
@@ -136,16 +136,16 @@ func (e *Engine) make(a *attempt) {
 // abandon records an attempt that was ended by something other than its handler: its policy is unknown, or code of the
 // policy has panicked. If nothing was decided, trying again would come to the same.
 func (a *attempt) abandon(err error, panicked bool) {
-	switch n := len(a.rec.Runs); {
+	switch n := len(a.rec.History); {
 	case a.rec.Attempts < a.number && !a.rec.Status.Final():
 		now := time.Now()
-		a.rec.note(Run{
-			ID: a.rec.RunID(a.number), Attempt: a.number, Start: now, End: now,
-			Status: DeadLettered, Reason: Reason{retry.TerminalError}, Err: text(err),
+		a.rec.note(Attempt{
+			ID: a.rec.AttemptID(a.number), Number: a.number, Start: now, End: now,
+			Status: DeadLettered, Reason: retry.TerminalError, Err: text(err),
 		})
 		a.rec.end(DeadLettered, retry.TerminalError, now)
 	case panicked && n > 0 && a.rec.Attempts == a.number:
-		last := &a.rec.Runs[n-1]
+		last := &a.rec.History[n-1]
 		if last.Err != "" {
 			last.Err += "; "
 		}
@@ -154,7 +154,7 @@ func (a *attempt) abandon(err error, panicked bool) {
 }
 
 // lock locks the engine for producers and workers. It is held for about a microsecond, and to be put to sleep and woken takes
-// several, so one who finds it locked lets others run and tries again, and sleeps where that does not help.
+// several, so a goroutine that finds it locked yields and tries again, and sleeps if that does not help.
 func (e *Engine) lock() {
 	for range 30 { // found by measuring
 		if e.mu.TryLock() {

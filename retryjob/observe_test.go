@@ -39,19 +39,19 @@ func TestObserveIsToldOfEachFailureAndOnceOfTheEnd(t *testing.T) {
 		{"exhausted", evenly(2, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
 			step(t, s, r, c, 1, ending(errors.New("first")))
 			step(t, s, r, c, 2, ending(errFlaky))
-		}, []int{1, 2}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted}, errFlaky},
+		}, []int{1, 2}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Class: retry.Retryable}, errFlaky},
 		{"lost before a success", evenly(5, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
 			step(t, s, r, c, 3, ending(nil))
 		}, []int{1, 2}, retry.Decision{Status: retry.Succeeded}, nil},
 		{"lost to the last", evenly(2, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
 			step(t, s, r, c, 3, never(t))
-		}, []int{1, 2}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted}, retryjob.ErrLost},
+		}, []int{1, 2}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Class: retry.Retryable}, retryjob.ErrLost},
 		{"Lost, then Lost to the last", evenly(2, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
 			for attempt := 1; attempt <= 2; attempt++ {
 				_, err := s.Lost(t.Context(), r, attempt)
 				require.NoError(t, err)
 			}
-		}, []int{1, 2}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted}, retryjob.ErrLost},
+		}, []int{1, 2}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Class: retry.Retryable}, retryjob.ErrLost},
 		{"expired unattempted", retry.Policy{TTL: sec}, func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
 			c.pass(2 * sec)
 			step(t, s, r, c, 1, never(t))
@@ -60,7 +60,7 @@ func TestObserveIsToldOfEachFailureAndOnceOfTheEnd(t *testing.T) {
 			canceled, cancel := context.WithCancelCause(t.Context())
 			_, err := s.Step(canceled, r, 1, func(ctx ctx) error { cancel(retryjob.ErrCanceled); return ctx.Err() })
 			require.NoError(t, err)
-		}, []int{1}, retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}, retryjob.ErrCanceled},
+		}, []int{1}, retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled, Class: retry.Terminal}, retryjob.ErrCanceled},
 		{"a shutdown is not told", evenly(3, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
 			down, cancel := context.WithCancelCause(t.Context())
 			_, err := s.Step(down, r, 1, func(ctx ctx) error { cancel(retryjob.ErrShutdown); return ctx.Err() })
@@ -69,10 +69,10 @@ func TestObserveIsToldOfEachFailureAndOnceOfTheEnd(t *testing.T) {
 		}, nil, retry.Decision{Status: retry.Succeeded}, nil},
 		{"a panic", evenly(1, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
 			step(t, s, r, c, 1, func(ctx) error { panic(errFlaky) })
-		}, []int{1}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted}, errFlaky},
+		}, []int{1}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Class: retry.Retryable}, errFlaky},
 		{"a budget", retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Initial: -1})}, func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
 			step(t, s, r, c, 1, ending(errFlaky))
-		}, []int{1}, retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted}, errFlaky},
+		}, []int{1}, retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted, Class: retry.Retryable}, errFlaky},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			c := &clock{epoch}
@@ -140,8 +140,8 @@ func TestObserveIsToldClassAndTimes(t *testing.T) {
 	first := retry.Attempt{Number: 1, Start: epoch, Duration: 2 * sec, Class: retry.Retryable, Err: errFlaky, Delay: 3 * sec}
 	second := retry.Attempt{Number: 2, Start: epoch.Add(5 * sec), Duration: sec, Class: retry.Terminal, Err: permanent}
 	require.Len(t, events, 3)
-	require.Equal(t, retry.Event{Policy: "mail", Elapsed: 2 * sec, Attempt: first, Decision: retry.Decision{Status: retry.Waiting, Delay: 3 * sec}}, events[0])
-	end := retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError}
+	require.Equal(t, retry.Event{Policy: "mail", Elapsed: 2 * sec, Attempt: first, Decision: retry.Decision{Status: retry.Waiting, Class: retry.Retryable, Delay: 3 * sec, Backoff: 3 * sec}}, events[0])
+	end := retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError, Class: retry.Terminal}
 	require.Equal(t, retry.Event{Policy: "mail", Elapsed: 6 * sec, Attempt: second, Decision: end}, events[1])
 	outcome := events[2].Outcome
 	require.Equal(t, 6*sec, outcome.Elapsed)

@@ -2,11 +2,16 @@ package retryjob
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
+
+	"github.com/retrygo/retry"
 )
 
-// Config is what every engine needs to run jobs.
-type Config struct {
+// Options are what every engine needs to run jobs.
+type Options struct {
 	// Policies finds the policies that jobs name: FromCatalog or FromMap. It must be set.
 	Policies Policies
 	// Handlers do the work, by Job.Kind. A job of another kind is refused.
@@ -16,8 +21,34 @@ type Config struct {
 	Concurrency int
 	// Retention is how long DeadLettered, Expired and Failed jobs are kept for Admin. Zero means 14 days.
 	Retention time.Duration
-	// Code returns a short code for an error, such as an HTTP status, for Run.Code. Nil means none.
+	// Code returns a short code for an error, such as an HTTP status, for Attempt.Code. Nil means none.
 	Code func(error) string
+}
+
+// Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. Refused are nil Policies,
+// a kind in Handlers that no job can have, a nil Handler, and a negative Concurrency or Retention. Every engine validates
+// the Options that it is given.
+func (o Options) Validate() error {
+	var bad retry.FieldErrors
+	if o.Policies == nil {
+		bad.Add("retryjob", "Options.Policies", "<nil>", "must be set")
+	}
+	for _, kind := range slices.Sorted(maps.Keys(o.Handlers)) {
+		j := Job{Kind: kind, Policy: "any"}
+		if j.Validate(func(string) (retry.Policy, bool) { return retry.Policy{}, true }) != nil {
+			bad.Add("retryjob", "Options.Handlers", fmt.Sprintf("kind %.40q", kind), "is not a Job.Kind")
+		}
+		if o.Handlers[kind] == nil {
+			bad.Add("retryjob", fmt.Sprintf("Options.Handlers[%.40q]", kind), "<nil>", "must be set")
+		}
+	}
+	if o.Concurrency < 0 {
+		bad.Add("retryjob", "Options.Concurrency", o.Concurrency, "is negative")
+	}
+	if o.Retention < 0 {
+		bad.Add("retryjob", "Options.Retention", o.Retention, "is negative")
+	}
+	return bad.Err()
 }
 
 // Queue is an engine, as its users see it: what changes when a program moves from one to another is the line that makes
@@ -28,13 +59,13 @@ type Queue interface {
 	// Shutdown takes no more jobs, starts no more attempts and waits for those under way. When ctx ends, their contexts end
 	// with ErrShutdown as the cause, they are waited for still, and they count as not made unless they succeed. It returns what this process
 	// alone has known of and is gone with it: all jobs that are not final of an engine in memory, none of a durable one; and
-	// ctx's error where that ended attempts.
+	// ctx's error if that ended attempts.
 	Shutdown(ctx context.Context) (left []Info, err error)
 }
 
 // Enqueuer takes jobs.
 type Enqueuer interface {
-	// Enqueue keeps the job, after Job.Check, and returns its handle. ctx bounds the enqueuing, not the job.
+	// Enqueue keeps the job, after Job.Validate, and returns its handle. ctx bounds the enqueuing, not the job.
 	Enqueue(ctx context.Context, job Job) (Handle, error)
 }
 
@@ -47,7 +78,7 @@ type Handle struct {
 // waiter is what a Handle needs of its engine.
 type waiter interface {
 	Get(ctx context.Context, id string) (Info, error)
-	// Wait returns the job once its Status is final, or with the error of ctx as it then is; with ErrShutdown where the
+	// Wait returns the job once its Status is final, or with the error of ctx as it then is; with ErrShutdown if the
 	// engine was shut down and will not run it.
 	Wait(ctx context.Context, id string) (Info, error)
 }
@@ -63,8 +94,8 @@ func NewHandle(id string, engine interface {
 // ID returns the job's ID.
 func (h Handle) ID() string { return h.id }
 
-// Inspect returns the job as it is now: where it waits, with its next due time.
+// Inspect returns the job as it is now: if it waits, with its next due time.
 func (h Handle) Inspect(ctx context.Context) (Info, error) { return h.queue.Get(ctx, h.id) }
 
-// Wait returns the job once its Status is final. Where ctx ends first, it returns ctx's error.
+// Wait returns the job once its Status is final. If ctx ends first, it returns ctx's error.
 func (h Handle) Wait(ctx context.Context) (Info, error) { return h.queue.Wait(ctx, h.id) }

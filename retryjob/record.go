@@ -13,9 +13,9 @@ import (
 // RecordVersion is the Version of the records that this package writes. It reads no other.
 const RecordVersion = 1
 
-// Record is what is known of a job: where it stands and what its attempts came to. It is data, for engines to keep beside
-// the job. Only Stepper, Replay and Cancel change a Record, and no other way from one Status to the next exists, but that an
-// engine may mark a record as Leased while an attempt is under way, which it then counts in Attempts.
+// Record is what an engine keeps of a job beside the Job itself: where it stands and what its attempts came to. Only Stepper,
+// Replay and Cancel change a Record, except that an engine may mark it as Leased while an attempt is under way, and then
+// counts that attempt in Attempts.
 type Record struct {
 	Version     int    `json:"v"`
 	JobID       string `json:"job"`
@@ -26,34 +26,38 @@ type Record struct {
 	// Replays is how often the job was replayed.
 	Replays int    `json:"replays,omitempty"`
 	Status  Status `json:"status"`
-	// Reason is why the job ended without success; none otherwise.
-	Reason Reason `json:"reason,omitzero"`
-	// Due is when the next attempt is to start at the earliest; zero where none is to.
+	// Reason is why the job ended without success. Zero means that it did not.
+	Reason retry.Reason `json:"reason,omitzero"`
+	// Due is when the next attempt is to start at the earliest. Zero means that none is to.
 	Due time.Time `json:"due,omitzero"`
-	// Ended is when the Status became final; zero until then.
+	// Ended is when the Status became final. Zero means that it is not.
 	Ended time.Time `json:"ended,omitzero"`
 	// Attempts is how many attempts have begun since First, lost ones included.
 	Attempts int `json:"attempts"`
-	// Prev is the backoff's own last delay, for DecorrelatedJitter.
+	// Since is retry.Decision.Since of the last decision: how many of Attempts the policy's ResetAfter has written off.
+	Since int `json:"since,omitempty"`
+	// Prev is retry.Decision.Backoff of the last decision, kept for DecorrelatedJitter only.
 	Prev time.Duration `json:"prev_ns,omitempty"`
-	// Runs holds the attempts since First: the first one and the newest 63.
-	Runs []Run `json:"runs,omitempty"`
+	// History holds the attempts since First: the first one and the newest 63.
+	History []Attempt `json:"runs,omitempty"`
 }
 
-// Run is the record of one attempt.
-type Run struct {
-	ID      string    `json:"id"`      // no other attempt has it, unless the job's ID is used again for another job
-	Attempt int       `json:"attempt"` // from 1
-	Start   time.Time `json:"start,omitzero"`
-	End     time.Time `json:"end,omitzero"`    // zero for one that is under way and one that was lost with its worker
-	Due     time.Time `json:"due,omitzero"`    // of the attempt after it; zero where none follows
-	Status  Status    `json:"status"`          // what the attempt made of the job
-	Reason  Reason    `json:"reason,omitzero"` // why, where Status is final and not Succeeded
-	Err     string    `json:"err,omitempty"`   // the error's text, up to 1 KiB
-	Code    string    `json:"code,omitempty"`  // what Stepper.Code has found, such as "503"
+// Attempt is the record of one attempt.
+type Attempt struct {
+	// ID is that of no other attempt, unless the job's ID is used again for another job. It is what the design of deferred
+	// retries calls RunID.
+	ID     string       `json:"id"`
+	Number int          `json:"attempt"` // from 1
+	Start  time.Time    `json:"start,omitzero"`
+	End    time.Time    `json:"end,omitzero"`    // zero for one that is under way and one that was lost with its worker
+	Due    time.Time    `json:"due,omitzero"`    // of the attempt after it; zero if none follows
+	Status Status       `json:"status"`          // what the attempt made of the job
+	Reason retry.Reason `json:"reason,omitzero"` // why, if Status is final and not Succeeded
+	Err    string       `json:"err,omitempty"`   // the error's text, up to 1 KiB
+	Code   string       `json:"code,omitempty"`  // what Stepper.Code returned, such as "503"
 }
 
-// NewRecord returns the record of a job that was taken at now.
+// NewRecord returns the record of a job that was enqueued at now.
 func NewRecord(j *Job, now time.Time) Record {
 	first := now
 	if j.Due.After(now) {
@@ -65,37 +69,38 @@ func NewRecord(j *Job, now time.Time) Record {
 	}
 }
 
-// RunID returns the ID of an attempt: the job's with the number of its replays and the attempt's.
-func (r *Record) RunID(attempt int) string {
+// AttemptID returns the ID of an attempt, which the design of deferred retries calls RunID: the job's ID with the number
+// of its replays and the attempt's.
+func (r *Record) AttemptID(attempt int) string {
 	return r.JobID + "." + strconv.Itoa(r.Replays) + "." + strconv.Itoa(attempt)
 }
 
-// Last returns the newest run, the zero Run where there is none.
-func (r *Record) Last() Run {
-	if len(r.Runs) == 0 {
-		return Run{}
+// Last returns the newest attempt, or the zero Attempt if there is none.
+func (r *Record) Last() Attempt {
+	if len(r.History) == 0 {
+		return Attempt{}
 	}
-	return r.Runs[len(r.Runs)-1]
+	return r.History[len(r.History)-1]
 }
 
-// Changed returns when the job last came to its Status, as far as the record tells. A Pending job gives its First, which can lie
-// ahead.
+// Changed returns when the job last came to its Status, as far as the record shows. For a Pending job that is First, which
+// can be in the future.
 func (r *Record) Changed() time.Time {
 	if !r.Ended.IsZero() {
 		return r.Ended
 	}
-	for i := len(r.Runs) - 1; i >= 0; i-- {
-		if run := &r.Runs[i]; !run.End.IsZero() {
-			return run.End
-		} else if !run.Start.IsZero() {
-			return run.Start
+	for i := len(r.History) - 1; i >= 0; i-- {
+		if a := &r.History[i]; !a.End.IsZero() {
+			return a.End
+		} else if !a.Start.IsZero() {
+			return a.Start
 		}
 	}
 	return r.First
 }
 
-// Replay makes a job that ended without success pending again: as it was enqueued first, with the same ID. Other jobs are
-// refused with ErrNotReplayable.
+// Replay makes a job that ended without success Pending again, as it was when it was enqueued, with the same ID. It refuses
+// other jobs with ErrNotReplayable.
 func (r *Record) Replay(now time.Time) error {
 	if !r.Status.Replayable() {
 		return fmt.Errorf("%w: job %s is %s", ErrNotReplayable, r.JobID, r.Status)
@@ -116,48 +121,63 @@ func (r *Record) Cancel(now time.Time) error {
 	return nil
 }
 
-// Check returns nil or what is wrong with r: a Version or Status that this package does not know, no JobID, counts that are
-// negative, a Due or Ended that does not go with the Status, Runs that are too many, out of order or beyond Attempts. Stepper asks it of each record that it is given.
-func (r *Record) Check() error {
-	switch {
-	case r.Version != RecordVersion:
-		return r.refuse("Version", r.Version, "is not 1")
-	case r.Status < Pending || r.Status > Canceled:
-		return r.refuse("Status", r.Status, "is not a status")
-	case r.Attempts < 0:
-		return r.refuse("Attempts", r.Attempts, "is negative")
-	case r.Replays < 0:
-		return r.refuse("Replays", r.Replays, "is negative")
-	case r.JobID == "":
-		return r.refuse("JobID", `""`, "is empty")
-	case r.Prev < 0:
-		return r.refuse("Prev", r.Prev, "is negative")
-	case len(r.Runs) > keptRuns:
-		return r.refuse("Runs", len(r.Runs), "are more than 64")
-	case r.First.IsZero():
-		return r.refuse("First", r.First, "is not set")
-	case r.Status.Final() == r.Ended.IsZero():
-		return r.refuse("Ended", r.Ended, "does not go with "+r.Status.String())
-	case (r.Status == Pending || r.Status == WaitingRetry) == r.Due.IsZero():
-		return r.refuse("Due", r.Due, "does not go with "+r.Status.String())
+// Validate returns nil or retry.FieldErrors. Refused are: a Version or Status that this package does not know, an empty
+// JobID, negative counts, a Due or Ended that does not go with the Status, and a History that is too long, out of order or
+// beyond Attempts. Stepper validates each record that it is given.
+func (r *Record) Validate() error {
+	var bad retry.FieldErrors
+	refuse := func(field string, value any, rule string) {
+		bad.Add("retryjob", "Record."+field, value, fmt.Sprintf("of job %q %s", r.JobID, rule))
+	}
+	if r.Version != RecordVersion {
+		refuse("Version", r.Version, "is not 1")
+		return bad // its fields may mean something else
+	}
+	if r.JobID == "" {
+		refuse("JobID", `""`, "is empty")
+	}
+	if r.First.IsZero() {
+		refuse("First", r.First, "is not set")
+	}
+	if r.Status < Pending || r.Status > Canceled {
+		refuse("Status", r.Status, "is not a status")
+	} else {
+		if r.Status.Final() == r.Ended.IsZero() {
+			refuse("Ended", r.Ended, "does not go with "+r.Status.String())
+		}
+		if (r.Status == Pending || r.Status == WaitingRetry) == r.Due.IsZero() {
+			refuse("Due", r.Due, "does not go with "+r.Status.String())
+		}
+	}
+	for _, f := range [...]struct {
+		field string
+		value int
+	}{{"Attempts", r.Attempts}, {"Replays", r.Replays}, {"Since", r.Since}} {
+		if f.value < 0 {
+			refuse(f.field, f.value, "is negative")
+		}
+	}
+	if r.Prev < 0 {
+		refuse("Prev", r.Prev, "is negative")
+	}
+	if len(r.History) > keptAttempts {
+		refuse("History", len(r.History), "has more than 64 attempts")
 	}
 	before := 0
-	for _, run := range r.Runs {
-		if run.Attempt <= before || run.Attempt > r.Attempts {
-			return r.refuse("Runs", run.Attempt, "is not the next attempt, or beyond Attempts")
+	for i := range r.History {
+		n := r.History[i].Number
+		if n <= before || n > r.Attempts {
+			refuse("History", n, "is not the number of the next attempt, or is beyond Attempts")
+			break
 		}
-		before = run.Attempt
+		before = n
 	}
-	return nil
-}
-
-func (r *Record) refuse(field string, value any, rule string) error {
-	return fmt.Errorf("retryjob: Record.%s %v of job %q %s", field, value, r.JobID, rule)
+	return bad.Err()
 }
 
 // end makes the status final.
 func (r *Record) end(s Status, reason retry.Reason, now time.Time) {
-	r.Status, r.Reason, r.Due, r.Ended = s, Reason{reason}, time.Time{}, now
+	r.Status, r.Reason, r.Due, r.Ended = s, reason, time.Time{}, now
 }
 
 // wait makes the job wait for its next attempt.
@@ -171,63 +191,41 @@ func (r *Record) wait(due time.Time) {
 // release takes back the lease of an attempt that was not made.
 func (r *Record) release(attempt int) {
 	r.Attempts = min(r.Attempts, attempt-1)
-	if n := len(r.Runs); n > 0 && r.Runs[n-1].Attempt >= attempt {
-		r.Runs = r.Runs[:n-1]
+	if n := len(r.History); n > 0 && r.History[n-1].Number >= attempt {
+		r.History = r.History[:n-1]
 	}
 }
 
-// keptRuns is how many runs a record holds: the first and the newest 63, as Outcome.History does.
-const keptRuns = 64
+// keptAttempts is how many attempts a record holds: the first and the newest 63, as Outcome.History does.
+const keptAttempts = 64
 
-// note adds a run, or completes the one that is there for its attempt.
-func (r *Record) note(run Run) {
-	r.Attempts = max(r.Attempts, run.Attempt)
-	if n := len(r.Runs); n > 0 && r.Runs[n-1].Attempt == run.Attempt {
-		r.Runs[n-1] = run
+// note adds an attempt, or completes the one that is there with its number.
+func (r *Record) note(a Attempt) {
+	r.Attempts = max(r.Attempts, a.Number)
+	if n := len(r.History); n > 0 && r.History[n-1].Number == a.Number {
+		r.History[n-1] = a
 		return
 	}
-	if len(r.Runs) == keptRuns {
-		copy(r.Runs[1:], r.Runs[2:])
-		r.Runs = r.Runs[:keptRuns-1]
+	if len(r.History) == keptAttempts {
+		copy(r.History[1:], r.History[2:])
+		r.History = r.History[:keptAttempts-1]
 	}
-	r.Runs = append(r.Runs, run)
+	r.History = append(r.History, a)
 }
 
-// outcome returns the record as the Outcome of a run of retry. last is the last attempt's error; of the others the text
-// is left.
-func (r *Record) outcome(d retry.Decision, now time.Time, last error) *retry.Outcome {
-	o := &retry.Outcome{
-		Policy: r.Policy, Status: d.Status, Reason: d.Reason, Attempts: r.Attempts, Elapsed: max(now.Sub(r.First), 0),
-	}
-	for i, run := range r.Runs {
-		if run.Status == Succeeded {
-			continue
+// failed returns a as the core records an attempt that failed with err.
+func (a *Attempt) failed(class retry.Class, err error) retry.Attempt {
+	f := retry.Attempt{Number: a.Number, Start: a.Start, Class: class, Err: err}
+	if !a.End.IsZero() {
+		f.Duration = max(a.End.Sub(a.Start), 0)
+		if !a.Due.IsZero() {
+			f.Delay = max(a.Due.Sub(a.End), 0)
 		}
-		err := error(recorded(run.Err))
-		if i == len(r.Runs)-1 && last != nil {
-			err = last
-		}
-		o.History = append(o.History, run.attempt(err))
 	}
-	return o
+	return f
 }
 
-// attempt returns the run as an Attempt that failed with err.
-func (run *Run) attempt(err error) retry.Attempt {
-	a := retry.Attempt{Number: run.Attempt, Start: run.Start, Class: retry.Retryable, Err: err}
-	if !run.End.IsZero() {
-		a.Duration = max(run.End.Sub(run.Start), 0)
-	}
-	if run.Reason.Reason == retry.TerminalError {
-		a.Class = retry.Terminal
-	}
-	if !run.Due.IsZero() && !run.End.IsZero() {
-		a.Delay = max(run.Due.Sub(run.End), 0)
-	}
-	return a
-}
-
-// recorded is the text that is left of an error.
+// recorded is an error of which the record kept the text.
 type recorded string
 
 func (e recorded) Error() string { return string(e) }
@@ -238,15 +236,15 @@ func text(err error) string { return clean(err.Error()) }
 func clean(s string) string {
 	s = strings.ReplaceAll(s, "\x00", "�")
 	if len(s) > longestText {
-		s = strings.Clone(s[:longestText]) // lest what is cut off is kept
+		s = strings.Clone(s[:longestText]) // so that the rest can be collected
 	}
 	return strings.ToValidUTF8(s, "")
 }
 
-// PanicError is the error of an attempt whose handler has panicked, or ended its goroutine by runtime.Goexit.
+// PanicError is the error of an attempt whose handler panicked or called runtime.Goexit.
 type PanicError struct {
-	Value any    // what was panicked with, nil for runtime.Goexit
-	Stack []byte // where, as debug.Stack gives it
+	Value any    // of the panic; nil for runtime.Goexit
+	Stack []byte // from debug.Stack
 }
 
 // Error returns "retryjob: the handler panicked: value", without the stack.
@@ -263,5 +261,5 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// errRecorded is what Step returns for an attempt that the record has already.
+// errRecorded is the error of Step for an attempt that is in the record already.
 var errRecorded = errors.New("is recorded already")

@@ -22,8 +22,6 @@ var (
 	errFlaky = errors.New("flaky")
 )
 
-func reason(r retry.Reason) retryjob.Reason { return retryjob.Reason{Reason: r} }
-
 func TestNewRecord(t *testing.T) {
 	job := retryjob.Job{ID: "j", Kind: "mail", Policy: "p", Correlation: "c"}
 	for _, row := range []struct {
@@ -42,7 +40,7 @@ func TestNewRecord(t *testing.T) {
 				Version: retryjob.RecordVersion, JobID: "j", Policy: "p", Correlation: "c",
 				First: row.first, Status: retryjob.Pending, Due: row.first,
 			}, r)
-			require.NoError(t, r.Check())
+			require.NoError(t, r.Validate())
 		})
 	}
 }
@@ -51,9 +49,9 @@ func TestRecordIsDataThatComesBack(t *testing.T) {
 	r := retryjob.Record{
 		Version: 1, JobID: "j", Policy: "p", Correlation: "c", First: epoch, Replays: 2,
 		Status: retryjob.WaitingRetry, Due: epoch.Add(9 * sec), Attempts: 2, Prev: 7 * sec,
-		Runs: []retryjob.Run{
-			{ID: "j.2.1", Attempt: 1, Status: retryjob.WaitingRetry, Err: "lost"},
-			{ID: "j.2.2", Attempt: 2, Start: epoch.Add(sec), End: epoch.Add(2 * sec), Due: epoch.Add(9 * sec), Status: retryjob.WaitingRetry, Err: "flaky", Code: "503"},
+		History: []retryjob.Attempt{
+			{ID: "j.2.1", Number: 1, Status: retryjob.WaitingRetry, Err: "lost"},
+			{ID: "j.2.2", Number: 2, Start: epoch.Add(sec), End: epoch.Add(2 * sec), Due: epoch.Add(9 * sec), Status: retryjob.WaitingRetry, Err: "flaky", Code: "503"},
 		},
 	}
 	text, err := json.Marshal(r)
@@ -70,20 +68,20 @@ func TestRecordIsDataThatComesBack(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &back))
 	require.Equal(t, r, back)
 
-	ended := retryjob.Record{Version: 1, JobID: "j", Policy: "p", First: epoch, Status: retryjob.Expired, Reason: reason(retry.TTLElapsed), Ended: epoch.Add(sec)}
+	ended := retryjob.Record{Version: 1, JobID: "j", Policy: "p", First: epoch, Status: retryjob.Expired, Reason: retry.TTLElapsed, Ended: epoch.Add(sec)}
 	text, err = json.Marshal(ended)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"v": 1, "job": "j", "policy": "p", "first": "2026-11-02T09:00:00Z", "status": "expired",
 		"reason": "ttl_elapsed", "ended": "2026-11-02T09:00:01Z", "attempts": 0}`, string(text))
 }
 
-func TestRunIDsNeverRepeat(t *testing.T) {
+func TestAttemptIDsNeverRepeat(t *testing.T) {
 	seen := map[string]bool{}
 	for _, id := range []string{"", "j", "j.0", "j.0.1", "j.1", ".", "1", "1.1"} {
 		for replays := range 12 {
 			r := retryjob.Record{JobID: id, Replays: replays}
 			for attempt := 1; attempt <= 12; attempt++ {
-				seen[r.RunID(attempt)] = true
+				seen[r.AttemptID(attempt)] = true
 			}
 		}
 	}
@@ -92,9 +90,9 @@ func TestRunIDsNeverRepeat(t *testing.T) {
 
 func TestRecordLast(t *testing.T) {
 	var r retryjob.Record
-	require.Equal(t, retryjob.Run{}, r.Last())
-	r.Runs = []retryjob.Run{{Attempt: 1}, {Attempt: 2}}
-	require.Equal(t, 2, r.Last().Attempt)
+	require.Equal(t, retryjob.Attempt{}, r.Last())
+	r.History = []retryjob.Attempt{{Number: 1}, {Number: 2}}
+	require.Equal(t, 2, r.Last().Number)
 }
 
 func TestRecordChanged(t *testing.T) {
@@ -105,10 +103,10 @@ func TestRecordChanged(t *testing.T) {
 		want   time.Time
 	}{
 		{"a pending job has changed when it was first due", retryjob.Record{First: at(0), Status: retryjob.Pending, Due: at(0)}, at(0)},
-		{"an ended job when it ended", retryjob.Record{First: at(0), Ended: at(9), Runs: []retryjob.Run{{Start: at(1), End: at(2)}}}, at(9)},
-		{"a waiting job when its last attempt ended", retryjob.Record{First: at(0), Runs: []retryjob.Run{{Start: at(1), End: at(2)}, {Start: at(5), End: at(6)}}}, at(6)},
-		{"a leased job when its attempt started", retryjob.Record{First: at(0), Status: retryjob.Leased, Runs: []retryjob.Run{{Start: at(1), End: at(2)}, {Start: at(5)}}}, at(5)},
-		{"a lost attempt without times takes nothing back", retryjob.Record{First: at(0), Status: retryjob.WaitingRetry, Runs: []retryjob.Run{{Start: at(1), End: at(2)}, {Attempt: 2}}}, at(2)},
+		{"an ended job when it ended", retryjob.Record{First: at(0), Ended: at(9), History: []retryjob.Attempt{{Start: at(1), End: at(2)}}}, at(9)},
+		{"a waiting job when its last attempt ended", retryjob.Record{First: at(0), History: []retryjob.Attempt{{Start: at(1), End: at(2)}, {Start: at(5), End: at(6)}}}, at(6)},
+		{"a leased job when its attempt started", retryjob.Record{First: at(0), Status: retryjob.Leased, History: []retryjob.Attempt{{Start: at(1), End: at(2)}, {Start: at(5)}}}, at(5)},
+		{"a lost attempt without times takes nothing back", retryjob.Record{First: at(0), Status: retryjob.WaitingRetry, History: []retryjob.Attempt{{Start: at(1), End: at(2)}, {Number: 2}}}, at(2)},
 	} {
 		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, row.record.Changed()) })
 	}
@@ -119,10 +117,10 @@ func TestRecordReplay(t *testing.T) {
 		t.Run(status.String(), func(t *testing.T) {
 			r := retryjob.Record{
 				Version: 1, JobID: "j", Policy: "p", Correlation: "c", First: epoch, Replays: 3, Status: status,
-				Attempts: 2, Prev: sec, Runs: []retryjob.Run{{Attempt: 1}, {Attempt: 2}},
+				Attempts: 2, Prev: sec, History: []retryjob.Attempt{{Number: 1}, {Number: 2}},
 			}
 			if status.Final() {
-				r.Ended, r.Reason = epoch.Add(sec), reason(retry.AttemptsExhausted)
+				r.Ended, r.Reason = epoch.Add(sec), retry.AttemptsExhausted
 			}
 			before, now := r, epoch.Add(time.Hour)
 			err := r.Replay(now)
@@ -132,7 +130,7 @@ func TestRecordReplay(t *testing.T) {
 				require.Equal(t, retryjob.Record{
 					Version: 1, JobID: "j", Policy: "p", Correlation: "c", First: now, Replays: 4, Status: retryjob.Pending, Due: now,
 				}, r)
-				require.NoError(t, r.Check())
+				require.NoError(t, r.Validate())
 			default:
 				require.ErrorIs(t, err, retryjob.ErrNotReplayable)
 				require.ErrorContains(t, err, "job j is "+status.String())
@@ -145,7 +143,7 @@ func TestRecordReplay(t *testing.T) {
 func TestRecordCancel(t *testing.T) {
 	for _, status := range retryjob.Statuses() {
 		t.Run(status.String(), func(t *testing.T) {
-			r := retryjob.Record{Version: 1, JobID: "j", First: epoch, Status: status, Attempts: 1, Runs: []retryjob.Run{{Attempt: 1}}}
+			r := retryjob.Record{Version: 1, JobID: "j", First: epoch, Status: status, Attempts: 1, History: []retryjob.Attempt{{Number: 1}}}
 			if status.Final() {
 				r.Ended = epoch.Add(sec)
 			} else if status != retryjob.Leased {
@@ -159,14 +157,14 @@ func TestRecordCancel(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			before.Status, before.Reason, before.Due, before.Ended = retryjob.Canceled, reason(retry.CallerCanceled), time.Time{}, now
+			before.Status, before.Reason, before.Due, before.Ended = retryjob.Canceled, retry.CallerCanceled, time.Time{}, now
 			require.Equal(t, before, r)
-			require.NoError(t, r.Check())
+			require.NoError(t, r.Validate())
 		})
 	}
 }
 
-func TestRecordCheck(t *testing.T) {
+func TestRecordValidate(t *testing.T) {
 	good := func(change func(*retryjob.Record)) retryjob.Record {
 		r := retryjob.Record{Version: 1, JobID: "j", Policy: "p", First: epoch, Status: retryjob.Pending, Due: epoch}
 		change(&r)
@@ -195,24 +193,30 @@ func TestRecordCheck(t *testing.T) {
 		{"final with a due time", good(func(r *retryjob.Record) { r.Status, r.Ended = retryjob.Expired, epoch }), "Record.Due"},
 		{"final without an end", good(func(r *retryjob.Record) { r.Status, r.Due = retryjob.Canceled, time.Time{} }), "Record.Ended"},
 		{"no job", good(func(r *retryjob.Record) { r.JobID = "" }), "Record.JobID"},
+		{"a negative number of attempts written off", good(func(r *retryjob.Record) { r.Since = -1 }), "Record.Since -1"},
+		{"several bad fields", good(func(r *retryjob.Record) { r.JobID, r.Replays, r.Prev = "", -1, -1 }),
+			`retryjob: Record.JobID "" of job "" is empty; Record.Replays -1 of job "" is negative; Record.Prev -1ns of job "" is negative`},
 		{"a negative delay", good(func(r *retryjob.Record) { r.Prev = -1 }), "Record.Prev -1ns"},
-		{"more than 64 runs", good(func(r *retryjob.Record) { r.Attempts, r.Runs = 65, make([]retryjob.Run, 65) }), "Record.Runs 65"},
-		{"a run beyond the attempts", good(func(r *retryjob.Record) { r.Runs = []retryjob.Run{{Attempt: 1}} }), "Record.Runs 1"},
-		{"runs out of order", good(func(r *retryjob.Record) { r.Attempts, r.Runs = 2, []retryjob.Run{{Attempt: 2}, {Attempt: 1}} }), "Record.Runs 1"},
+		{"more than 64 attempts", good(func(r *retryjob.Record) { r.Attempts, r.History = 65, make([]retryjob.Attempt, 65) }), "Record.History 65"},
+		{"an attempt beyond Attempts", good(func(r *retryjob.Record) { r.History = []retryjob.Attempt{{Number: 1}} }), "Record.History 1"},
+		{"attempts out of order", good(func(r *retryjob.Record) { r.Attempts, r.History = 2, []retryjob.Attempt{{Number: 2}, {Number: 1}} }), "Record.History 1"},
 		{"waiting with an end", good(func(r *retryjob.Record) { r.Ended = epoch }), "Record.Ended"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			err := row.record.Check()
+			err := row.record.Validate()
 			if row.want == "" {
 				require.NoError(t, err)
 				return
 			}
 			require.ErrorContains(t, err, row.want)
+			var field *retry.FieldError
+			require.ErrorAs(t, err, &field)
+			require.Equal(t, "retryjob", field.Package)
 		})
 	}
 }
 
-func TestRunsAreTheFirstAndTheNewest63(t *testing.T) {
+func TestHistoryIsTheFirstAndTheNewest63(t *testing.T) {
 	c := &clock{epoch}
 	s := stepper(retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Mode: retry.Fixed, Base: sec}}, c)
 	r := record(c)
@@ -224,9 +228,9 @@ func TestRunsAreTheFirstAndTheNewest63(t *testing.T) {
 			want = append(want, n)
 		}
 		var have []int
-		for _, run := range r.Runs {
-			have = append(have, run.Attempt)
-			require.Equal(t, r.RunID(run.Attempt), run.ID)
+		for _, a := range r.History {
+			have = append(have, a.Number)
+			require.Equal(t, r.AttemptID(a.Number), a.ID)
 		}
 		require.Equal(t, want, have)
 		require.Equal(t, attempt, r.Attempts)
@@ -235,10 +239,10 @@ func TestRunsAreTheFirstAndTheNewest63(t *testing.T) {
 	t.Run("lost ones too", func(t *testing.T) {
 		_, err := s.Step(t.Context(), &r, 301, ending(nil))
 		require.NoError(t, err)
-		require.Len(t, r.Runs, 64)
-		require.Equal(t, 1, r.Runs[0].Attempt)
-		require.Equal(t, 239, r.Runs[1].Attempt)
-		require.Equal(t, retryjob.ErrLost.Error(), r.Runs[62].Err)
+		require.Len(t, r.History, 64)
+		require.Equal(t, 1, r.History[0].Number)
+		require.Equal(t, 239, r.History[1].Number)
+		require.Equal(t, retryjob.ErrLost.Error(), r.History[62].Err)
 		require.Equal(t, 301, r.Attempts)
 	})
 }
@@ -263,14 +267,14 @@ func TestErrorTextsAreKeptAsText(t *testing.T) {
 			r := record(c)
 			_, err := s.Step(t.Context(), &r, 1, ending(errors.New(row.text)))
 			require.NoError(t, err)
-			require.Equal(t, row.want, r.Runs[0].Err)
+			require.Equal(t, row.want, r.History[0].Err)
 			text, err := json.Marshal(r)
 			require.NoError(t, err)
 			var back retryjob.Record
 			require.NoError(t, json.Unmarshal(text, &back))
-			require.Equal(t, r.Runs[0].Err, back.Runs[0].Err)
+			require.Equal(t, r.History[0].Err, back.History[0].Err)
 			t.Run("and so is a code", func(t *testing.T) {
-				code := r.Runs[0].Code
+				code := r.History[0].Code
 				require.LessOrEqual(t, len(code), 1024)
 				require.True(t, utf8.ValidString(code))
 				require.False(t, strings.Contains(code, "\x00"), "there is NUL in it")
@@ -292,8 +296,8 @@ func FuzzRecord(f *testing.F) {
 		if json.Unmarshal(text, &r) != nil {
 			return
 		}
-		broken := r.Check()
-		_, _, _ = r.Last(), r.Changed(), r.RunID(r.Attempts)
+		broken := r.Validate()
+		_, _, _ = r.Last(), r.Changed(), r.AttemptID(r.Attempts)
 		selects(&r)
 		if broken == nil {
 			require.Equal(t, retryjob.RecordVersion, r.Version)
@@ -318,7 +322,7 @@ func FuzzRecord(f *testing.F) {
 		default:
 			require.NoError(t, err)
 			require.True(t, r.Status.Final())
-			require.Equal(t, broken == nil, r.Check() == nil && broken == nil)
+			require.Equal(t, broken == nil, r.Validate() == nil && broken == nil)
 		}
 		r = before
 		switch err := r.Replay(now); {
@@ -327,7 +331,7 @@ func FuzzRecord(f *testing.F) {
 			require.Equal(t, before.JobID, r.JobID)
 			require.Equal(t, 0, r.Attempts)
 			if broken == nil && before.Replays < 1<<31-1 {
-				require.NoError(t, r.Check())
+				require.NoError(t, r.Validate())
 			}
 		default:
 			require.ErrorIs(t, err, retryjob.ErrNotReplayable)
@@ -363,24 +367,24 @@ func steps(t *testing.T, r retryjob.Record, broken error) {
 	}
 	if err != nil {
 		require.False(t, called)
-		require.Equal(t, retryjob.Verdict{}, v)
+		require.Equal(t, retryjob.Next{}, v)
 		require.Equal(t, before, r)
 		return
 	}
-	require.NoError(t, r.Check())
+	require.NoError(t, r.Validate())
 	require.Equal(t, v.Status, r.Status)
-	require.Equal(t, v.Reason, r.Reason.Reason)
+	require.Equal(t, v.Reason, r.Reason)
 	require.Equal(t, v.Due, r.Due)
 }
 
-// wellFormed reports whether all that JSON cannot hold is absent: runs without a status, times beyond its years.
+// wellFormed reports whether all that JSON cannot hold is absent: attempts without a status, times beyond its years.
 func wellFormed(r *retryjob.Record) bool {
 	times := []time.Time{r.First, r.Due, r.Ended}
-	for _, run := range r.Runs {
-		if run.Status == 0 {
+	for _, a := range r.History {
+		if a.Status == 0 {
 			return false
 		}
-		times = append(times, run.Start, run.End, run.Due)
+		times = append(times, a.Start, a.End, a.Due)
 	}
 	for _, at := range times {
 		if y := at.Year(); y < 0 || y > 9999 {

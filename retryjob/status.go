@@ -3,6 +3,8 @@ package retryjob
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/retrygo/retry"
 )
@@ -26,11 +28,13 @@ const (
 	DeadLettered                   // given up with work undone: see the Reason
 	Expired                        // out of time: see the Reason
 	Failed                         // failed under a policy that is Disabled; not a dead letter
-	Canceled                       // somebody gave it up
+	Canceled                       // its caller or an Admin canceled it
 )
 
-var statusTexts = [...]string{
-	"", "pending", "leased", "waiting_retry", "succeeded", "dead_letter", "expired", "failed_no_retries", "canceled",
+// decided has the core's status for each status that a decision gives a job.
+var decided = [...]retry.Status{
+	WaitingRetry: retry.Waiting, Succeeded: retry.Succeeded, DeadLettered: retry.DeadLettered, Expired: retry.Expired,
+	Failed: retry.Failed, Canceled: retry.Canceled,
 }
 
 // Statuses returns all statuses in the order of a job's life.
@@ -41,29 +45,43 @@ func Statuses() []Status {
 // String returns "pending", "leased", "waiting_retry", "succeeded", "dead_letter", "expired", "failed_no_retries" or
 // "canceled", and "" for the zero Status.
 func (s Status) String() string {
-	if int(s) < len(statusTexts) {
-		return statusTexts[s]
+	switch {
+	case s == Pending:
+		return "pending"
+	case s == Leased:
+		return "leased"
+	case s > Canceled:
+		return fmt.Sprintf("Status(%d)", uint8(s))
+	default:
+		return decided[s].String()
 	}
-	return fmt.Sprintf("Status(%d)", uint8(s))
 }
 
-// MarshalText returns the String of a status that is one.
+// MarshalText returns the text of String, or an error if s is not a status.
 func (s Status) MarshalText() ([]byte, error) {
-	if s == 0 || int(s) >= len(statusTexts) {
-		return nil, fmt.Errorf("retryjob: Status %d is not one of %q", uint8(s), statusTexts[1:])
+	if s < Pending || s > Canceled {
+		return nil, s.unknown(strconv.Itoa(int(s)))
 	}
-	return []byte(statusTexts[s]), nil
+	return []byte(s.String()), nil
 }
 
-// UnmarshalText accepts what MarshalText returns.
+// UnmarshalText sets s to the status with the given text, or returns a *retry.FieldError if there is none.
 func (s *Status) UnmarshalText(text []byte) error {
-	for i, known := range statusTexts {
-		if i > 0 && known == string(text) {
-			*s = Status(i)
+	for _, known := range Statuses() {
+		if known.String() == string(text) {
+			*s = known
 			return nil
 		}
 	}
-	return fmt.Errorf("retryjob: Status %q is not one of %q", text, statusTexts[1:])
+	return s.unknown(strconv.Quote(string(text)))
+}
+
+func (Status) unknown(value string) error {
+	var texts []string
+	for _, known := range Statuses() {
+		texts = append(texts, known.String())
+	}
+	return &retry.FieldError{Package: "retryjob", Field: "Status", Value: value, Rule: "is not one of " + strings.Join(texts, ", ")}
 }
 
 // Final reports whether nothing more happens to a job with this status, unless it is replayed.
@@ -73,55 +91,13 @@ func (s Status) Final() bool { return s >= Succeeded && s <= Canceled }
 func (s Status) Replayable() bool { return s == DeadLettered || s == Expired || s == Failed }
 
 // of returns the status of a job about which d was decided.
-func of(d retry.Decision) Status {
-	switch d.Status {
-	case retry.Succeeded:
-		return Succeeded
-	case retry.Waiting:
-		return WaitingRetry
-	case retry.DeadLettered:
-		return DeadLettered
-	case retry.Expired:
-		return Expired
-	case retry.Failed:
-		return Failed
-	default:
-		return Canceled
-	}
-}
-
-// Reason is a retry.Reason with a text form, for JSON and flags. The zero Reason is none.
-type Reason struct{ retry.Reason }
-
-var reasons = []retry.Reason{
-	retry.TerminalError, retry.AttemptsExhausted, retry.BudgetExhausted,
-	retry.TTLElapsed, retry.DeadlinePassed, retry.DeadlineTooNear, retry.HintTooLong,
-	retry.RetriesDisabled, retry.CallerCanceled,
-}
+func of(d retry.Decision) Status { return Status(slices.Index(decided[:], d.Status)) }
 
 // Reasons returns all reasons.
-func Reasons() []retry.Reason { return slices.Clone(reasons) }
-
-// String returns the text of the reason, "" for none.
-func (r Reason) String() string { return r.Reason.Error() }
-
-// IsZero reports whether there is none.
-func (r Reason) IsZero() bool { return r.Reason == 0 }
-
-// MarshalText returns the String.
-func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// UnmarshalText accepts the texts of retry.Reason, and "" for none.
-func (r *Reason) UnmarshalText(text []byte) error {
-	if len(text) == 0 {
-		r.Reason = 0
-		return nil
+func Reasons() []retry.Reason {
+	var all []retry.Reason
+	for r := retry.TerminalError; r <= retry.CallerCanceled; r++ {
+		all = append(all, r)
 	}
-	for _, known := range reasons {
-		if known.Error() == string(text) {
-			r.Reason = known
-			return nil
-		}
-	}
-	return fmt.Errorf("retryjob: Reason %q is not one of %q", text, reasons)
+	return all
 }

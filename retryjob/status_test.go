@@ -55,7 +55,7 @@ func TestStatus(t *testing.T) {
 		require.False(t, zero.Final())
 		require.False(t, zero.Replayable())
 		_, err := zero.MarshalText()
-		require.EqualError(t, err, `retryjob: Status 0 is not one of ["pending" "leased" "waiting_retry" "succeeded" "dead_letter" "expired" "failed_no_retries" "canceled"]`)
+		require.EqualError(t, err, `retryjob: Status 0 is not one of pending, leased, waiting_retry, succeeded, dead_letter, expired, failed_no_retries, canceled`)
 	})
 	t.Run("a number beyond them is not a status", func(t *testing.T) {
 		for _, unknown := range []retryjob.Status{9, 255} {
@@ -83,25 +83,12 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-func TestReason(t *testing.T) {
+func TestReasons(t *testing.T) {
+	var all []retry.Reason
 	for reason := retry.TerminalError; reason <= retry.CallerCanceled; reason++ {
-		t.Run(reason.Error(), func(t *testing.T) {
-			ours := retryjob.Reason{Reason: reason}
-			require.Equal(t, reason.Error(), ours.String())
-			require.False(t, ours.IsZero())
-			text, err := ours.MarshalText()
-			require.NoError(t, err)
-			require.Equal(t, reason.Error(), string(text))
-			var back retryjob.Reason
-			require.NoError(t, back.UnmarshalText(text))
-			require.Equal(t, ours, back)
-		})
+		all = append(all, reason)
 	}
-	t.Run("Reasons are all, in their order, and the caller's own", func(t *testing.T) {
-		var all []retry.Reason
-		for reason := retry.TerminalError; reason <= retry.CallerCanceled; reason++ {
-			all = append(all, reason)
-		}
+	t.Run("are all, in their order, and the caller's own", func(t *testing.T) {
 		require.Equal(t, all, retryjob.Reasons())
 		clear(retryjob.Reasons())
 		require.Equal(t, all, retryjob.Reasons())
@@ -109,22 +96,25 @@ func TestReason(t *testing.T) {
 	t.Run("retry has no other", func(t *testing.T) {
 		require.Equal(t, "Reason(10)", (retry.CallerCanceled + 1).Error())
 	})
-	t.Run("the zero Reason is none and has no text", func(t *testing.T) {
-		var zero retryjob.Reason
-		require.True(t, zero.IsZero())
-		require.Empty(t, zero.String())
-		text, err := zero.MarshalText()
-		require.NoError(t, err)
-		require.Empty(t, text)
-		some := retryjob.Reason{Reason: retry.TTLElapsed}
-		require.NoError(t, some.UnmarshalText(nil))
-		require.Equal(t, zero, some)
+	t.Run("a record keeps their texts, and none for none", func(t *testing.T) {
+		for _, reason := range append(all, 0) {
+			text, err := json.Marshal(retryjob.Record{Status: retryjob.Expired, Reason: reason})
+			require.NoError(t, err)
+			if reason != 0 {
+				require.Contains(t, string(text), `"reason":"`+reason.Error()+`"`)
+			} else {
+				require.NotContains(t, string(text), "reason")
+			}
+			back := retryjob.Record{Reason: reason}
+			require.NoError(t, json.Unmarshal(text, &back))
+			require.Equal(t, reason, back.Reason)
+		}
 	})
 	t.Run("a text that is none is refused and changes nothing", func(t *testing.T) {
 		for _, text := range []string{"bored", "Reason(10)", "terminal_error "} {
-			some := retryjob.Reason{Reason: retry.TTLElapsed}
-			require.ErrorContains(t, some.UnmarshalText([]byte(text)), fmt.Sprintf("retryjob: Reason %q is not one of", text))
-			require.Equal(t, retry.TTLElapsed, some.Reason)
+			r := retryjob.Record{Reason: retry.TTLElapsed}
+			require.ErrorContains(t, json.Unmarshal([]byte(`{"reason":"`+text+`"}`), &r), "retry: Reason ")
+			require.Equal(t, retry.TTLElapsed, r.Reason)
 		}
 	})
 }

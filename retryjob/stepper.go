@@ -10,109 +10,105 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Stepper is what all engines share: it makes one attempt of a job, decides what follows and records it. It neither
-// sleeps nor stores, so that an engine does nothing but that. The zero Stepper but for Policies is ready; a Stepper is safe
-// for concurrent use as far as its functions are.
+// Stepper is what all engines share: it makes one attempt of a job, asks the policy what follows and records it. It neither
+// sleeps nor stores; that is the engine's part. Only Policies is required. A Stepper is as safe for concurrent use as its
+// functions are.
 //
-// Jitter is no chance here: the same attempt of the same job gets the same delay whoever decides, and Policy.Rand is not
-// asked. A token of the Budget is taken when a retry is decided on, in the process that decides, and is not paid back where
-// that retry is not made. Gate, Observe and the handler get a context from which RunFrom tells the job.
+// Jitter is deterministic: the same attempt of the same job gets the same delay in every process, and Policy.Rand is not
+// called. The Budget is charged when a retry is decided on, in the process that decides, and is not refunded if that retry is
+// not made. AttemptFrom returns the job in the contexts of Gate, Observe, Pay and the handler.
 type Stepper struct {
 	// Policies finds a record's policy. It must be set.
 	Policies Policies
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Code returns a short code for an error, such as an HTTP status, for Run.Code. Nil means none.
+	// Code returns a short code for an error, such as an HTTP status, for Attempt.Code. Nil means none.
 	Code func(error) string
 }
 
-// Verdict is what an engine does with a job after a step.
-type Verdict struct {
+// Next is what an engine does next with a job.
+type Next struct {
 	Status Status
-	Reason retry.Reason // zero where Status is not final, and for Succeeded
-	Due    time.Time    // of the next attempt; zero where Status is final
-	// Deferred: the attempt was not made and does not count. A gate wants it later, or the engine is being shut down.
+	Reason retry.Reason // zero if Status is not final, and for Succeeded
+	Due    time.Time    // of the next attempt; zero if Status is final
+	// Deferred means that the attempt was not made and does not count: a gate defers it, or the engine is shutting down.
 	Deferred bool
 }
 
-// mostLost is how many attempts can have left nothing in a record. More are no crashes but a wrong number.
+// mostLost is how many attempts can have left nothing in a record. More are not crashes but a wrong number.
 const mostLost = 10_000
 
 // ErrCanceled is the cause with which an engine ends the context of a job that is canceled while it runs.
 var ErrCanceled = errors.New("retryjob: the job was canceled")
 
-// Step makes the given attempt of the job that rec tells of: it runs fn under the policy's AttemptTimeout, decides and
-// changes rec accordingly. attempt counts from 1 as the engine does, also where an earlier attempt has left nothing in rec:
-// that one is then recorded as lost, with ErrLost, and decided about before fn is called. fn is not called where the policy
-// forbids another attempt, where the TTL is over, where a gate wants the job later and where ctx has ended already: that
-// defers the attempt, or cancels the job, as below.
+// Step makes the given attempt of the job of rec: it calls fn under the policy's AttemptTimeout, decides what follows and
+// changes rec accordingly. attempt counts from 1, as the engine counts. Each earlier attempt that left nothing in rec is
+// first recorded as lost, with ErrLost, and decided about. fn is not called if the policy forbids another attempt, if the
+// TTL is over, if a gate defers the attempt, or if ctx has ended, which defers the attempt or cancels the job as below.
 //
-// A panic in fn is its failure, with a *PanicError. runtime.Goexit is too: rec is up to date when the goroutine's deferred
-// functions run. Where ctx ends while fn runs, its cause decides: with ErrShutdown the attempt does not count and is due
-// again at once, else the job is Canceled; a deadline is an ordinary failure.
+// A panic in fn is a failure with a *PanicError. So is runtime.Goexit; rec is then up to date when the goroutine's deferred
+// functions run. If ctx ends while fn runs, its cause decides: with ErrShutdown the attempt does not count and is due again
+// at once; after any other cancellation the job is Canceled; a deadline is an ordinary failure.
 //
-// The error is not nil where nothing was done and rec is unchanged: an unknown policy (ErrUnknownPolicy), a record that
-// Check refuses, a job that is final, an attempt that rec has already or that is more than 10,000 after the last it has.
-func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(context.Context) error) (Verdict, error) {
-	p, err := s.open(rec, attempt)
+// If the error is not nil, nothing was done and rec is unchanged: the policy is unknown (ErrUnknownPolicy), Record.Validate
+// refuses rec, the job is final, or attempt is in rec already or more than 10,000 after the last attempt in it.
+func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(context.Context) error) (Next, error) {
+	st, ctx, err := s.open(ctx, rec, attempt)
 	if err != nil {
-		return Verdict{}, err
+		return Next{}, err
 	}
-	st := step{stepper: s, policy: &p, rec: rec, attempt: attempt}
-	ctx = st.mark(ctx)
-	if d := st.settle(ctx, false); d.Status != retry.Waiting {
+	if d := st.recordLost(ctx, attempt-1); d.Status != retry.Waiting {
 		return st.refuse(ctx, d, ErrLost), nil
 	}
-	d, now := st.admit(ctx)
-	if now {
-		return st.run(ctx, fn), nil
+	switch d := st.admit(ctx); {
+	case d.Status != retry.Waiting:
+		rec.release(attempt)
+		return st.refuse(ctx, d, nil), nil
+	case d.Delay > 0 || ctx.Err() != nil:
+		return st.postpone(st.now().Add(d.Delay)), nil
+	default:
+		return st.make(ctx, fn), nil
 	}
-	rec.release(attempt)
-	if d.Status == retry.Waiting {
-		rec.wait(s.now().Add(d.Delay))
-		return Verdict{Status: rec.Status, Due: rec.Due, Deferred: true}, nil
-	}
-	return st.refuse(ctx, d, nil), nil
 }
 
-// Lost decides about the given attempt, whose worker has died, and records it: a failure with ErrLost, which a
-// Classifier may call terminal so that nothing is ever done twice. It is for engines that notice a death before another
-// attempt begins. An error is not nil as with Step.
-func (s *Stepper) Lost(ctx context.Context, rec *Record, attempt int) (Verdict, error) {
-	p, err := s.open(rec, attempt)
+// Lost decides what follows the given attempt, whose worker has died, and records it: a failure with ErrLost, which a
+// Classifier may call terminal so that no work is done twice. It is for engines that notice a death before the next
+// attempt begins. The errors are those of Step.
+func (s *Stepper) Lost(ctx context.Context, rec *Record, attempt int) (Next, error) {
+	st, ctx, err := s.open(ctx, rec, attempt)
 	if err != nil {
-		return Verdict{}, err
+		return Next{}, err
 	}
-	st := step{stepper: s, policy: &p, rec: rec, attempt: attempt}
-	ctx = st.mark(ctx)
-	st.attempt++
-	d := st.settle(ctx, true)
-	if d.Status != retry.Waiting {
+	if d := st.recordLost(ctx, attempt); d.Status != retry.Waiting {
 		return st.refuse(ctx, d, ErrLost), nil
 	}
 	rec.wait(rec.Last().Due)
-	return Verdict{Status: rec.Status, Due: rec.Due}, nil
+	return Next{Status: rec.Status, Due: rec.Due}, nil
 }
 
-// open returns the policy of a record whose given attempt may be made.
-func (s *Stepper) open(rec *Record, attempt int) (retry.Policy, error) {
-	if err := rec.Check(); err != nil {
-		return retry.Policy{}, err
+// open returns the step that makes the given attempt, and its context.
+func (s *Stepper) open(ctx context.Context, rec *Record, attempt int) (*step, context.Context, error) {
+	if err := rec.Validate(); err != nil {
+		return nil, nil, err
 	}
 	p, ok := s.Policies.lookup(rec.Policy)
 	switch {
 	case !ok:
-		return p, fmt.Errorf("retryjob: job %s: policy %q: %w", rec.JobID, rec.Policy, ErrUnknownPolicy)
+		return nil, nil, fmt.Errorf("retryjob: job %s: policy %q: %w", rec.JobID, rec.Policy, ErrUnknownPolicy)
 	case rec.Status.Final():
-		return p, fmt.Errorf("retryjob: job %s is %s already", rec.JobID, rec.Status)
+		return nil, nil, fmt.Errorf("retryjob: job %s is %s already", rec.JobID, rec.Status)
 	case attempt < 1:
-		return p, fmt.Errorf("retryjob: attempt %d of job %s is below 1", attempt, rec.JobID)
+		return nil, nil, fmt.Errorf("retryjob: attempt %d of job %s is below 1", attempt, rec.JobID)
 	case attempt > rec.Attempts+mostLost:
-		return p, fmt.Errorf("retryjob: attempt %d of job %s is more than %d after attempt %d, the last in its record", attempt, rec.JobID, mostLost, rec.Attempts)
+		return nil, nil, fmt.Errorf("retryjob: attempt %d of job %s is more than %d after attempt %d, the last in its record", attempt, rec.JobID, mostLost, rec.Attempts)
 	case attempt <= rec.Attempts && !(rec.Status == Leased && attempt == rec.Attempts):
-		return p, fmt.Errorf("retryjob: attempt %d of job %s %w", attempt, rec.JobID, errRecorded)
+		return nil, nil, fmt.Errorf("retryjob: attempt %d of job %s %w", attempt, rec.JobID, errRecorded)
 	}
-	return p, nil
+	info := &AttemptInfo{
+		JobID: rec.JobID, AttemptID: rec.AttemptID(attempt), Correlation: rec.Correlation,
+		Number: attempt, Replays: rec.Replays, First: rec.First,
+	}
+	return &step{Stepper: s, policy: p, rec: rec, info: info}, context.WithValue(ctx, infoKey{}, info), nil
 }
 
 func (s *Stepper) now() time.Time {
@@ -122,227 +118,204 @@ func (s *Stepper) now() time.Time {
 	return time.Now()
 }
 
-// step is one call of Step.
+// step is one call of Step or Lost.
 type step struct {
-	stepper *Stepper
-	policy  *retry.Policy
-	rec     *Record
-	attempt int
-	runID   string
-	start   time.Time
+	*Stepper
+	policy retry.Policy
+	rec    *Record
+	info   *AttemptInfo
+	gated  bool // the gate's deferral has ended the job
 }
 
-// mark returns ctx with what RunFrom tells.
-func (s *step) mark(ctx context.Context) context.Context {
-	s.runID = s.rec.RunID(s.attempt)
-	return context.WithValue(ctx, runKey{}, &RunInfo{
-		JobID: s.rec.JobID, RunID: s.runID, Correlation: s.rec.Correlation,
-		Attempt: s.attempt, Replays: s.rec.Replays, First: s.rec.First,
-	})
+// progress returns what is known of the job at now, after the given attempt. Attempt 0 means before the first one.
+func (s *step) progress(attempt int, now time.Time) retry.Progress {
+	return retry.Progress{Attempt: attempt, Since: s.rec.Since, Prev: s.rec.Prev, Elapsed: now.Sub(s.rec.First)}
 }
 
-// canceled reports whether a ctx that has ended cancels the job: not with the engine's shutdown, nor with a deadline.
-func (s *step) canceled(ctx context.Context) bool {
-	return errors.Is(ctx.Err(), context.Canceled) && !errors.Is(context.Cause(ctx), ErrShutdown)
-}
-
-// settle records the attempts before this one of which the record knows nothing, or not how they ended. It returns the
-// ending that one of them means, else Waiting with the delay after the last of them. That delay is yet to come where the
-// attempt waits for it, and over where it is about to be made.
-func (s *step) settle(ctx context.Context, waits bool) retry.Decision {
-	d := retry.Decision{Status: retry.Waiting}
-	first := s.rec.Attempts + 1
-	if s.rec.Status == Leased && s.rec.Attempts > 0 {
-		first-- // begun, and left so
+// caller returns CallerCanceled if ctx has ended and that cancels the job. A shutdown of the engine and a deadline do not.
+func caller(ctx context.Context) retry.Reason {
+	if errors.Is(ctx.Err(), context.Canceled) && !errors.Is(context.Cause(ctx), ErrShutdown) {
+		return retry.CallerCanceled
 	}
-	for n := first; n < s.attempt; n++ {
-		run := Run{ID: s.rec.RunID(n), Attempt: n, Status: WaitingRetry, Err: text(ErrLost)}
-		if last := s.rec.Last(); last.Attempt == n {
-			run.Start = last.Start
+	return 0
+}
+
+// recordLost records the attempts up to last of which the record knows nothing, or not how they ended. It returns the
+// ending that one of them means, or Waiting.
+func (s *step) recordLost(ctx context.Context, last int) retry.Decision {
+	d := retry.Decision{Status: retry.Waiting}
+	n := s.rec.Attempts + 1
+	if s.rec.Status == Leased && s.rec.Attempts > 0 {
+		n-- // begun, and left so
+	}
+	for ; n <= last && d.Status == retry.Waiting; n++ {
+		now := s.now()
+		pr := s.progress(n, now)
+		pr.Waited = n < s.info.Number // since the next attempt has begun, or is about to
+		d = s.decide(ctx, pr, now, ErrLost)
+		a := Attempt{ID: s.rec.AttemptID(n), Number: n, Status: of(d), Reason: d.Reason, Err: text(ErrLost)}
+		if begun := s.rec.Last(); begun.Number == n {
+			a.Start = begun.Start
 		}
-		now, ttl := s.stepper.now(), s.policy.TTL
-		if !waits && !s.late(0) {
-			s.policy.TTL = 0 // the delay is over, and the TTL is not
+		switch {
+		case d.Status != retry.Waiting:
+		case pr.Waited:
+			a.Due = now
+		default:
+			a.Due = now.Add(d.Delay)
 		}
-		d = s.decide(n, ErrLost)
-		s.policy.TTL = ttl
-		run.Status, run.Reason = of(d), Reason{d.Reason}
-		if d.Status == retry.Waiting {
-			run.Due = now
-			if waits && n == s.attempt-1 {
-				run.Due = now.Add(d.Delay)
-			}
-		}
-		s.rec.note(run)
-		s.tell(ctx, &run, d, ErrLost)
-		if d.Status != retry.Waiting {
-			return d
-		}
+		s.rec.note(a)
+		s.tell(ctx, &a, d, ErrLost)
 	}
 	return d
 }
 
-// admit reports whether the attempt may start now. Where it may not, d is Waiting with the delay after which it may, and else
-// how the job ends.
-func (s *step) admit(ctx context.Context) (d retry.Decision, now bool) {
-	if s.attempt > 1 { // the policy may have changed since the last attempt
-		p := *s.policy
-		p.TTL = 0
-		d = p.Decide(retry.Progress{Attempt: s.attempt - 1}, retry.Transient(ErrLost), 0)
-		if d.Status != retry.Waiting {
-			return d, false
-		}
+// admit returns Waiting without a Delay if the attempt may start now, Waiting with one if the gate defers it, and otherwise
+// how the job ended.
+func (s *step) admit(ctx context.Context) retry.Decision {
+	pr := s.progress(s.info.Number-1, s.now())
+	pr.Caller = caller(ctx)
+	d := s.policy.Admit(pr, 0)
+	if s.policy.Gate == nil || d.Status != retry.Waiting || ctx.Err() != nil {
+		return d
 	}
-	var delay time.Duration
-	if s.policy.Gate != nil && ctx.Err() == nil && !s.late(0) {
-		delay = max(s.policy.Gate(ctx), 0)
-	}
-	switch {
-	case s.canceled(ctx): // first, as Do does
-		return retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}, false
-	case s.late(delay):
-		return retry.Decision{Status: retry.Expired, Reason: retry.TTLElapsed}, false
-	default:
-		return retry.Decision{Status: retry.Waiting, Delay: delay}, delay == 0 && ctx.Err() == nil
-	}
+	wait := s.policy.Gate(ctx)
+	pr = s.progress(pr.Attempt, s.now())
+	pr.Caller = caller(ctx)
+	d = s.policy.Admit(pr, wait)
+	s.gated = d.Status != retry.Waiting && s.policy.Admit(pr, 0).Status == retry.Waiting
+	return d
 }
 
-// late reports whether an attempt that starts delay from now starts beyond the TTL.
-func (s *step) late(delay time.Duration) bool {
-	elapsed := max(s.stepper.now().Sub(s.rec.First), 0)
-	return s.policy.TTL > 0 && delay > s.policy.TTL-elapsed
+// postpone makes the job wait until due for the attempt that was not made.
+func (s *step) postpone(due time.Time) Next {
+	s.rec.release(s.info.Number)
+	s.rec.wait(due)
+	return Next{Status: s.rec.Status, Due: due, Deferred: true}
 }
 
-// refuse ends the job without the attempt.
-func (s *step) refuse(ctx context.Context, d retry.Decision, last error) Verdict {
-	now := s.stepper.now()
+// refuse ends the job without the attempt. last is the error of the attempt before it, if d is about that one.
+func (s *step) refuse(ctx context.Context, d retry.Decision, last error) Next {
+	now := s.now()
 	s.rec.end(of(d), d.Reason, now)
 	s.tellEnd(ctx, d, now, last)
-	return Verdict{Status: s.rec.Status, Reason: d.Reason}
+	return Next{Status: s.rec.Status, Reason: d.Reason}
 }
 
-// run makes the attempt.
-func (s *step) run(ctx context.Context, fn func(context.Context) error) (v Verdict) {
-	s.start = s.stepper.now()
+// make makes the attempt.
+func (s *step) make(ctx context.Context, fn func(context.Context) error) (next Next) {
+	start := s.now()
+	own, cancel := ctx, context.CancelFunc(func() {})
+	if timeout := s.policy.AttemptTimeout; timeout > 0 {
+		own, cancel = context.WithTimeoutCause(ctx, timeout, retry.ErrAttemptTimeout)
+	}
 	var err error
-	finished := false
+	returned := false
 	defer func() {
 		switch value := recover(); {
 		case value != nil:
 			err = &PanicError{Value: value, Stack: debug.Stack()}
-		case !finished:
+		case !returned:
 			err = &PanicError{Stack: debug.Stack()}
 		}
-		v = s.finish(ctx, err)
+		if err != nil && context.Cause(own) == retry.ErrAttemptTimeout && context.Cause(ctx) != retry.ErrAttemptTimeout {
+			err = retry.TimedOut(err)
+		}
+		cancel()
+		next = s.finish(ctx, start, err)
 	}()
-	err = s.call(ctx, fn)
-	finished = true
+	err = fn(own)
+	returned = true
 	return
 }
 
-// call calls fn with the context of the attempt.
-func (s *step) call(ctx context.Context, fn func(context.Context) error) error {
-	if timeout := s.policy.AttemptTimeout; timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, timeout, retry.ErrAttemptTimeout)
-		defer cancel()
-	}
-	return fn(ctx)
-}
-
 // finish decides about the attempt that ended with err and records it.
-func (s *step) finish(ctx context.Context, err error) Verdict {
-	now := s.stepper.now()
+func (s *step) finish(ctx context.Context, start time.Time, err error) Next {
+	now := s.now()
 	if err != nil && errors.Is(context.Cause(ctx), ErrShutdown) {
-		s.rec.release(s.attempt)
-		s.rec.wait(now)
-		return Verdict{Status: s.rec.Status, Due: now, Deferred: true}
+		return s.postpone(now)
 	}
-	run := Run{ID: s.runID, Attempt: s.attempt, Start: s.start, End: now}
-	d := retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}
-	if err == nil || !s.canceled(ctx) {
-		d = s.decide(s.attempt, err)
-	}
-	if d.Status == retry.Waiting {
-		run.Due = now.Add(d.Delay)
-	}
-	run.Status, run.Reason = of(d), Reason{d.Reason}
+	pr := s.progress(s.info.Number, now)
+	pr.Lasted, pr.Caller = now.Sub(start), caller(ctx)
+	d := s.decide(ctx, pr, now, err)
+	a := Attempt{ID: s.info.AttemptID, Number: s.info.Number, Start: start, End: now, Status: of(d), Reason: d.Reason}
 	if err != nil {
-		run.Err = text(err)
-		if s.stepper.Code != nil {
-			run.Code = clean(s.stepper.Code(err))
+		a.Err = text(err)
+		if s.Code != nil {
+			a.Code = clean(s.Code(err))
 		}
 	}
-	s.rec.note(run)
 	if d.Status == retry.Waiting {
-		s.rec.wait(run.Due)
+		a.Due = now.Add(d.Delay)
+		s.rec.note(a)
+		s.rec.wait(a.Due)
+		s.tell(ctx, &a, d, err)
 	} else {
-		s.rec.end(run.Status, d.Reason, now)
-	}
-	s.tell(ctx, &run, d, err)
-	if d.Status != retry.Waiting {
+		s.rec.note(a)
+		s.rec.end(a.Status, d.Reason, now)
+		s.tell(ctx, &a, d, err)
 		s.tellEnd(ctx, d, now, err)
 	}
-	return Verdict{Status: run.Status, Reason: d.Reason, Due: run.Due}
+	return Next{Status: a.Status, Reason: d.Reason, Due: a.Due}
 }
 
-// decide asks the policy about an attempt that has just ended with err, and the budget last.
-func (s *step) decide(attempt int, err error) retry.Decision {
-	now := s.stepper.now()
-	if err == nil {
-		s.policy.Budget.Deposit()
-		return retry.Decision{Status: retry.Succeeded}
+// decide asks the policy what follows an attempt that ended with err, the budget last.
+func (s *step) decide(ctx context.Context, pr retry.Progress, now time.Time, err error) retry.Decision {
+	d := s.policy.Decide(pr, err, spread(s.rec.JobID, s.rec.Replays, pr.Attempt))
+	if d.Status == retry.Waiting {
+		s.rec.Since = d.Since
+		if s.policy.Jitter == retry.DecorrelatedJitter {
+			s.rec.Prev = d.Backoff
+		}
 	}
-	u := spread(s.rec.JobID, s.rec.Replays, attempt)
-	d := s.policy.Decide(retry.Progress{Attempt: attempt, Elapsed: now.Sub(s.rec.First), Prev: s.rec.Prev}, err, u)
-	if d.Status != retry.Waiting {
-		return d
-	}
-	if s.policy.Jitter == retry.DecorrelatedJitter {
-		s.rec.Prev = s.policy.Jittered(attempt, s.rec.Prev, u)
-	}
-	if !s.policy.Budget.Withdraw(now) {
-		return retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted}
-	}
-	return d
+	return s.policy.Spend(ctx, d, now)
 }
 
-// tell tells the policy's Observe of an attempt that failed.
-func (s *step) tell(ctx context.Context, run *Run, d retry.Decision, err error) {
-	if s.policy.Observe != nil && err != nil {
-		a := run.attempt(err)
-		a.Delay = d.Delay
-		s.policy.Observe(ctx, retry.Event{
-			Policy:   s.policy.Name,
-			Elapsed:  a.Start.Add(a.Duration).Sub(s.rec.First),
-			Attempt:  a,
-			Decision: d,
-		})
+// tell calls the policy's Observe with an attempt that failed.
+func (s *step) tell(ctx context.Context, a *Attempt, d retry.Decision, err error) {
+	if s.policy.Observe == nil || err == nil {
+		return
 	}
+	failed := a.failed(d.Class, err)
+	failed.Delay = d.Delay
+	s.policy.Observe(ctx, retry.Event{
+		Policy: s.policy.Name, Elapsed: failed.Start.Add(failed.Duration).Sub(s.rec.First), Attempt: failed, Decision: d,
+	})
 }
 
-// tellEnd tells it of the end of the job.
-func (s *step) tellEnd(ctx context.Context, d retry.Decision, now time.Time, err error) {
+// tellEnd calls the policy's Observe with the end of the job. last is the error of the attempt that d is about, nil if d is
+// about none.
+func (s *step) tellEnd(ctx context.Context, d retry.Decision, now time.Time, last error) {
 	if s.policy.Observe == nil {
 		return
 	}
-	event := retry.Event{Policy: s.policy.Name, Decision: d, Outcome: s.rec.outcome(d, now, err)}
-	event.Outcome.Policy, event.Elapsed = s.policy.Name, event.Outcome.Elapsed
-	if d.Status != retry.Succeeded {
-		if err == nil && len(event.Outcome.History) > 0 {
-			err = event.Outcome.History[len(event.Outcome.History)-1].Err
-		}
-		failed := &retry.Error{Outcome: *event.Outcome, Last: err}
-		if d.Reason == retry.CallerCanceled {
-			failed.Cause = context.Cause(ctx)
-		}
-		event.Err = failed
+	o := retry.Outcome{
+		Policy: s.policy.Name, Status: d.Status, Reason: d.Reason, Attempts: s.rec.Attempts,
+		Elapsed: max(now.Sub(s.rec.First), 0), Gated: s.gated,
 	}
-	s.policy.Observe(ctx, event)
+	for i := range s.rec.History {
+		a := &s.rec.History[i]
+		if a.Status == Succeeded {
+			continue
+		}
+		failed := a.failed(retry.Retryable, recorded(a.Err)) // another attempt followed
+		if last != nil && i == len(s.rec.History)-1 {
+			failed.Class, failed.Err = d.Class, last
+		}
+		o.History = append(o.History, failed)
+	}
+	e := retry.Event{Policy: s.policy.Name, Elapsed: o.Elapsed, Decision: d, Outcome: &o}
+	if d.Status != retry.Succeeded {
+		if last == nil && len(o.History) > 0 {
+			last = o.History[len(o.History)-1].Err
+		}
+		e.Err = retry.NewError(ctx, s.policy, o, last)
+	}
+	s.policy.Observe(ctx, e)
 }
 
-// spread returns the u in [0,1) of the wait after an attempt: the same whoever asks, so that a worker that takes over from
-// one that died comes to the same delay. It is FNV-1a (64 bits) of the job's ID with SplitMix64's finalizer over the
+// spread returns the u in [0,1) of the wait after an attempt: the same for each caller, so that a worker that takes over
+// from one that died computes the same delay. It is FNV-1a (64 bits) of the job's ID with SplitMix64's finalizer over the
 // counts, of which the upper 53 bits make a float64.
 func spread(jobID string, replays, attempt int) float64 {
 	h := uint64(14695981039346656037)
@@ -358,23 +331,23 @@ func spread(jobID string, replays, attempt int) float64 {
 	return float64(h>>11) / (1 << 53)
 }
 
-// RunInfo tells a handler which attempt of which job it makes.
-type RunInfo struct {
-	JobID       string // the same over all attempts and replays: what an idempotency key is made of
-	RunID       string // of this attempt alone
+// AttemptInfo says which attempt of which job a handler makes.
+type AttemptInfo struct {
+	JobID       string // the same for all attempts and replays: use it for an idempotency key
+	AttemptID   string // of this attempt alone; the design of deferred retries calls it RunID
 	Correlation string
-	Attempt     int // from 1
+	Number      int // from 1
 	Replays     int
 	First       time.Time
 }
 
-type runKey struct{}
+type infoKey struct{}
 
-// RunFrom returns the attempt that ctx belongs to: that of a handler, and of a policy's Gate and Observe. It reports false where
-// ctx does not come from a Stepper.
-func RunFrom(ctx context.Context) (RunInfo, bool) {
-	if info, ok := ctx.Value(runKey{}).(*RunInfo); ok {
+// AttemptFrom returns the attempt that ctx belongs to: that of a handler, and of a policy's Gate, Pay and Observe. It
+// reports false if ctx does not come from a Stepper.
+func AttemptFrom(ctx context.Context) (AttemptInfo, bool) {
+	if info, ok := ctx.Value(infoKey{}).(*AttemptInfo); ok {
 		return *info, true
 	}
-	return RunInfo{}, false
+	return AttemptInfo{}, false
 }

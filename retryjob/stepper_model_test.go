@@ -142,10 +142,10 @@ func (m *model) wait(delay time.Duration) {
 	}
 }
 
-// lose settles the attempts up to the given one. waits says whether the wait after the last of them is yet to come.
+// lose records the attempts up to the given one as lost. waits says whether the wait after the last of them is yet to come.
 func (m *model) lose(upTo int, waits bool) bool {
 	for n := m.attempts + 1; n <= upTo; n++ {
-		s, r, delay := m.decide(n, loses, waits || m.over(0))
+		s, r, delay := m.decide(n, loses, waits && n == upTo || m.over(0))
 		m.attempts, m.told = n, m.told+1
 		m.runs = append(m.runs, s)
 		if s != retryjob.WaitingRetry {
@@ -238,7 +238,7 @@ func walk(t *testing.T, policy int, script []byte) {
 		before, was := clone(r), m.status
 		next := m.attempts + 1 + int(arg>>6)
 		took := time.Duration(arg&3) * sec
-		var v retryjob.Verdict
+		var v retryjob.Next
 		var err error
 		decided := false
 		switch move % 8 {
@@ -307,7 +307,7 @@ func walk(t *testing.T, policy int, script []byte) {
 		case decided:
 			require.NoError(t, err)
 			if move%8 < 4 {
-				require.Equal(t, retryjob.Verdict{Status: m.status, Reason: m.reason, Due: m.due, Deferred: v.Deferred}, v)
+				require.Equal(t, retryjob.Next{Status: m.status, Reason: m.reason, Due: m.due, Deferred: v.Deferred}, v)
 			}
 		case err != nil || move%8 < 4:
 			require.Error(t, err)
@@ -326,24 +326,24 @@ func walk(t *testing.T, policy int, script []byte) {
 
 // compare holds a record to the model.
 func compare(t *testing.T, m *model, r *retryjob.Record) {
-	require.NoError(t, r.Check())
+	require.NoError(t, r.Validate())
 	want := retryjob.Record{
 		Version: 1, JobID: "j", Policy: "p", Correlation: "trace", First: m.first, Replays: m.replays, Status: m.status,
-		Reason: reason(m.reason), Due: m.due, Ended: m.ended, Attempts: m.attempts, Prev: m.prev, Runs: r.Runs,
+		Reason: m.reason, Due: m.due, Ended: m.ended, Attempts: m.attempts, Prev: m.prev, History: r.History,
 	}
 	require.Equal(t, want, *r)
-	require.Len(t, r.Runs, min(m.attempts, 64))
-	for i, run := range r.Runs {
+	require.Len(t, r.History, min(m.attempts, 64))
+	for i, a := range r.History {
 		n := i + 1
 		if i > 0 {
-			n = m.attempts - len(r.Runs) + 1 + i
+			n = m.attempts - len(r.History) + 1 + i
 		}
-		require.Equal(t, n, run.Attempt)
-		require.Equal(t, r.RunID(n), run.ID)
-		require.Equal(t, m.runs[n-1], run.Status)
-		require.Equal(t, run.Status != retryjob.WaitingRetry, run.Due.IsZero())
-		require.Equal(t, run.Status.Final() && run.Status != retryjob.Succeeded, !run.Reason.IsZero())
-		require.False(t, run.Status.Final() && n < m.attempts)
+		require.Equal(t, n, a.Number)
+		require.Equal(t, r.AttemptID(n), a.ID)
+		require.Equal(t, m.runs[n-1], a.Status)
+		require.Equal(t, a.Status != retryjob.WaitingRetry, a.Due.IsZero())
+		require.Equal(t, a.Status.Final() && a.Status != retryjob.Succeeded, a.Reason != 0)
+		require.False(t, a.Status.Final() && n < m.attempts)
 	}
 }
 
@@ -357,7 +357,7 @@ func TestStepperAgreesWithTheModel(t *testing.T) {
 		}
 		walk(t, n, script)
 	}
-	t.Run("also over more runs than a record keeps", func(t *testing.T) {
+	t.Run("also over more attempts than a record keeps", func(t *testing.T) {
 		for policy := range modelPolicies {
 			walk(t, policy, slices.Repeat([]byte{0, byte(fails) << 2, 7, 255, 5, 0}, 150))
 		}
@@ -377,7 +377,3 @@ func FuzzStepper(f *testing.F) {
 		walk(t, policy, script)
 	})
 }
-
-// TestStepperDecidesWhatDoDecides: a job's attempts come to what the attempts of one retry.Do come to, which waits in
-// virtual time with the same jitter.
-// plain takes from events what differs between a live error and its text, and between clocks.

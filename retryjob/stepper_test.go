@@ -31,7 +31,7 @@ func record(c *clock) retryjob.Record {
 }
 
 func clone(r retryjob.Record) retryjob.Record {
-	r.Runs = slices.Clone(r.Runs)
+	r.History = slices.Clone(r.History)
 	return r
 }
 
@@ -88,24 +88,24 @@ func TestStepDecidesAsThePolicyDoes(t *testing.T) {
 			})
 			require.NoError(t, err)
 			ended := epoch.Add(row.took)
-			run := retryjob.Run{ID: "j.0.1", Attempt: 1, Start: epoch, End: ended, Status: map[retry.Status]retryjob.Status{
+			a := retryjob.Attempt{ID: "j.0.1", Number: 1, Start: epoch, End: ended, Status: map[retry.Status]retryjob.Status{
 				retry.Succeeded: retryjob.Succeeded, retry.Waiting: retryjob.WaitingRetry, retry.DeadLettered: retryjob.DeadLettered,
 				retry.Expired: retryjob.Expired, retry.Failed: retryjob.Failed,
-			}[row.want.Status], Reason: reason(row.want.Reason)}
-			want.Status, want.Reason, want.Attempts = run.Status, run.Reason, 1
+			}[row.want.Status], Reason: row.want.Reason}
+			want.Status, want.Reason, want.Attempts = a.Status, a.Reason, 1
 			if want.Due = (time.Time{}); row.want.Status == retry.Waiting {
-				run.Due = ended.Add(row.want.Delay)
-				want.Due = run.Due
+				a.Due = ended.Add(row.want.Delay)
+				want.Due = a.Due
 			} else {
 				want.Ended = ended
 			}
 			if row.err != nil {
-				run.Err, run.Code = row.err.Error(), "503"
+				a.Err, a.Code = row.err.Error(), "503"
 			}
-			want.Runs = []retryjob.Run{run}
+			want.History = []retryjob.Attempt{a}
 			require.Equal(t, want, r)
-			require.Equal(t, retryjob.Verdict{Status: run.Status, Reason: row.want.Reason, Due: run.Due}, v)
-			require.NoError(t, r.Check())
+			require.Equal(t, retryjob.Next{Status: a.Status, Reason: row.want.Reason, Due: a.Due}, v)
+			require.NoError(t, r.Validate())
 		})
 	}
 }
@@ -150,11 +150,11 @@ func TestStepRefuses(t *testing.T) {
 			s.Policies = retryjob.FromMap(map[string]retry.Policy{"p": {Observe: func(context.Context, retry.Event) {
 				require.FailNow(t, "somebody was told")
 			}}, "bad": {MaxAttempts: -9}})
-			for what, step := range map[string]func(*retryjob.Record) (retryjob.Verdict, error){
-				"Step": func(r *retryjob.Record) (retryjob.Verdict, error) {
+			for what, step := range map[string]func(*retryjob.Record) (retryjob.Next, error){
+				"Step": func(r *retryjob.Record) (retryjob.Next, error) {
 					return s.Step(t.Context(), r, row.attempt, never(t))
 				},
-				"Lost": func(r *retryjob.Record) (retryjob.Verdict, error) { return s.Lost(t.Context(), r, row.attempt) },
+				"Lost": func(r *retryjob.Record) (retryjob.Next, error) { return s.Lost(t.Context(), r, row.attempt) },
 			} {
 				r := clone(row.record)
 				v, err := step(&r)
@@ -162,7 +162,7 @@ func TestStepRefuses(t *testing.T) {
 				if row.is != nil {
 					require.ErrorIs(t, err, row.is, what)
 				}
-				require.Equal(t, retryjob.Verdict{}, v, what)
+				require.Equal(t, retryjob.Next{}, v, what)
 				require.Equal(t, row.record, r, what)
 			}
 		})
@@ -182,13 +182,13 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		c.pass(5*sec + 1)
 		v, err := s.Step(t.Context(), &r, 1, never(t))
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Verdict{Status: retryjob.Expired, Reason: retry.TTLElapsed}, v)
+		require.Equal(t, retryjob.Next{Status: retryjob.Expired, Reason: retry.TTLElapsed}, v)
 		require.Equal(t, retryjob.Expired, r.Status)
-		require.Equal(t, retry.TTLElapsed, r.Reason.Reason)
+		require.Equal(t, retry.TTLElapsed, r.Reason)
 		require.Equal(t, c.now, r.Ended)
 		require.Zero(t, r.Attempts)
-		require.Empty(t, r.Runs)
-		require.NoError(t, r.Check())
+		require.Empty(t, r.History)
+		require.NoError(t, r.Validate())
 	})
 	t.Run("but exactly at the TTL it does", func(t *testing.T) {
 		c := &clock{epoch}
@@ -197,15 +197,15 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		c.pass(5 * sec)
 		v, err := s.Step(t.Context(), &r, 1, ending(nil))
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Verdict{Status: retryjob.Succeeded}, v)
+		require.Equal(t, retryjob.Next{Status: retryjob.Succeeded}, v)
 	})
 	t.Run("where the policy has come to forbid it", func(t *testing.T) {
 		for name, row := range map[string]struct {
 			now  retry.Policy
-			want retryjob.Verdict
+			want retryjob.Next
 		}{
-			"fewer attempts": {retry.Policy{MaxAttempts: 2}, retryjob.Verdict{Status: retryjob.DeadLettered, Reason: retry.AttemptsExhausted}},
-			"disabled":       {retry.Policy{Disabled: true}, retryjob.Verdict{Status: retryjob.Failed, Reason: retry.RetriesDisabled}},
+			"fewer attempts": {retry.Policy{MaxAttempts: 2}, retryjob.Next{Status: retryjob.DeadLettered, Reason: retry.AttemptsExhausted}},
+			"disabled":       {retry.Policy{Disabled: true}, retryjob.Next{Status: retryjob.Failed, Reason: retry.RetriesDisabled}},
 		} {
 			t.Run(name, func(t *testing.T) {
 				c := &clock{epoch}
@@ -219,9 +219,9 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, row.want, v)
 				require.Equal(t, 3, r.Attempts)
-				require.Len(t, r.Runs, 3)
+				require.Len(t, r.History, 3)
 				require.Equal(t, c.now, r.Ended)
-				require.NoError(t, r.Check())
+				require.NoError(t, r.Validate())
 			})
 		}
 	})
@@ -237,7 +237,7 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		want.Due = epoch.Add(3 * sec)
 		v, err := s.Step(t.Context(), &r, 1, never(t))
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Verdict{Status: retryjob.Pending, Due: epoch.Add(3 * sec), Deferred: true}, v)
+		require.Equal(t, retryjob.Next{Status: retryjob.Pending, Due: epoch.Add(3 * sec), Deferred: true}, v)
 		require.Equal(t, want, r)
 
 		wait = 0
@@ -247,14 +247,26 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		require.Equal(t, retryjob.Succeeded, v.Status)
 		require.Equal(t, 2, asked)
 	})
-	t.Run("where a gate is shut for longer than the TTL", func(t *testing.T) {
+	t.Run("where a gate is shut for longer than the TTL, and the outcome says so", func(t *testing.T) {
 		c := &clock{epoch}
-		s := stepper(retry.Policy{TTL: 3 * sec, Gate: func(context.Context) time.Duration { return 3*sec + 1 }}, c)
+		var events told
+		s := stepper(retry.Policy{TTL: 3 * sec, Gate: func(context.Context) time.Duration { return 3*sec + 1 }, Observe: events.observe}, c)
 		r := record(c)
 		v, err := s.Step(t.Context(), &r, 1, never(t))
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Verdict{Status: retryjob.Expired, Reason: retry.TTLElapsed}, v)
+		require.Equal(t, retryjob.Next{Status: retryjob.Expired, Reason: retry.TTLElapsed}, v)
 		require.Zero(t, r.Attempts)
+		require.True(t, events[0].Outcome.Gated)
+		require.EqualError(t, events[0].Err, "retry: p: gave up after 0 attempts in 0s (ttl_elapsed, deferred by Gate)")
+	})
+	t.Run("beyond the TTL no gate is to blame", func(t *testing.T) {
+		c := &clock{epoch}
+		var events told
+		s := stepper(retry.Policy{TTL: sec, Gate: func(context.Context) time.Duration { c.pass(2 * sec); return 5 * sec }, Observe: events.observe}, c)
+		r := record(c)
+		_, err := s.Step(t.Context(), &r, 1, never(t))
+		require.NoError(t, err)
+		require.False(t, events[0].Outcome.Gated)
 	})
 	t.Run("and a gate is not asked once the TTL is over", func(t *testing.T) {
 		c := &clock{epoch}
@@ -295,13 +307,75 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		c.now, shut = r.Due, true
 		v, err := s.Step(t.Context(), &r, 2, never(t))
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Verdict{Status: retryjob.WaitingRetry, Due: c.now.Add(9 * sec), Deferred: true}, v)
+		require.Equal(t, retryjob.Next{Status: retryjob.WaitingRetry, Due: c.now.Add(9 * sec), Deferred: true}, v)
 		require.Equal(t, 1, r.Attempts)
 		shut, c.now = false, v.Due
 		v, err = s.Step(t.Context(), &r, 2, ending(errFlaky))
 		require.NoError(t, err)
 		require.Equal(t, retry.AttemptsExhausted, v.Reason)
 	})
+}
+
+func TestALongAttemptStartsAttemptsAndDelaysAnew(t *testing.T) {
+	c := &clock{epoch}
+	s := stepper(retry.Policy{MaxAttempts: 3, ResetAfter: time.Minute, Backoff: retry.Backoff{Base: sec}}, c)
+	r := record(c)
+	for attempt, row := range []struct {
+		took  time.Duration
+		since int
+		want  retryjob.Next
+	}{
+		{0, 0, retryjob.Next{Status: retryjob.WaitingRetry, Due: epoch.Add(sec)}},
+		{0, 0, retryjob.Next{Status: retryjob.WaitingRetry, Due: epoch.Add(3 * sec)}},
+		{time.Minute, 2, retryjob.Next{Status: retryjob.WaitingRetry, Due: epoch.Add(64 * sec)}},
+		{time.Minute - 1, 2, retryjob.Next{Status: retryjob.WaitingRetry, Due: epoch.Add(126*sec - 1)}},
+		{0, 2, retryjob.Next{Status: retryjob.DeadLettered, Reason: retry.AttemptsExhausted}},
+	} {
+		next, err := s.Step(t.Context(), &r, attempt+1, func(context.Context) error { c.pass(row.took); return errFlaky })
+		require.NoError(t, err)
+		require.Equal(t, row.want, next)
+		require.Equal(t, row.since, r.Since)
+		require.NoError(t, r.Validate())
+		c.now = next.Due
+	}
+}
+
+// TestWhatALostAttemptsWaitIsHeldAgainst: of several attempts that were lost, only the last one's wait is yet to come.
+func TestWhatALostAttemptsWaitIsHeldAgainst(t *testing.T) {
+	c := &clock{epoch}
+	p := retry.Policy{TTL: 10 * sec, Backoff: retry.Backoff{Delays: []time.Duration{time.Hour, sec, time.Hour}}}
+	r := record(c)
+	next, err := stepper(p, c).Lost(t.Context(), &r, 2)
+	require.NoError(t, err)
+	require.Equal(t, retryjob.Next{Status: retryjob.WaitingRetry, Due: epoch.Add(sec)}, next)
+	next, err = stepper(p, c).Lost(t.Context(), &r, 3)
+	require.NoError(t, err)
+	require.Equal(t, retryjob.Next{Status: retryjob.Expired, Reason: retry.TTLElapsed}, next)
+	require.Equal(t, 3, r.Attempts)
+}
+
+func TestPayIsAskedOfEveryRetry(t *testing.T) {
+	c := &clock{epoch}
+	var asked []string
+	p := evenly(9, sec)
+	p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 9})
+	p.Pay = func(ctx context.Context, d retry.Decision) bool {
+		info, ok := retryjob.AttemptFrom(ctx)
+		require.True(t, ok)
+		asked = append(asked, info.AttemptID)
+		return len(asked) < 3
+	}
+	s := stepper(p, c)
+	r := record(c)
+	_, err := s.Step(t.Context(), &r, 1, ending(errFlaky))
+	require.NoError(t, err)
+	_, err = s.Lost(t.Context(), &r, 2)
+	require.NoError(t, err)
+	next, err := s.Step(t.Context(), &r, 3, ending(errFlaky))
+	require.NoError(t, err)
+	require.Equal(t, retryjob.Next{Status: retryjob.DeadLettered, Reason: retry.BudgetExhausted}, next)
+	require.Equal(t, []string{"j.0.1", "j.0.2", "j.0.3"}, asked)
+	require.InDelta(t, 7, p.Budget.Tokens(), 1e-9, "what Pay refused is refunded")
 }
 
 func TestBudgetIsFundedBySuccesses(t *testing.T) {
@@ -328,25 +402,25 @@ func TestBudgetIsFundedBySuccesses(t *testing.T) {
 	require.Zero(t, b.Tokens())
 }
 
-func TestRunFrom(t *testing.T) {
+func TestAttemptFrom(t *testing.T) {
 	c := &clock{epoch}
 	s := stepper(retry.Policy{}, c)
 	r := record(c)
 	r.Replays = 2
 	c.pass(sec)
 	_, err := s.Step(t.Context(), &r, 1, func(ctx context.Context) error {
-		info, ok := retryjob.RunFrom(ctx)
+		info, ok := retryjob.AttemptFrom(ctx)
 		require.True(t, ok)
-		require.Equal(t, retryjob.RunInfo{JobID: "j", RunID: "j.2.1", Correlation: "trace", Attempt: 1, Replays: 2, First: epoch}, info)
+		require.Equal(t, retryjob.AttemptInfo{JobID: "j", AttemptID: "j.2.1", Correlation: "trace", Number: 1, Replays: 2, First: epoch}, info)
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
-		again, ok := retryjob.RunFrom(inner)
+		again, ok := retryjob.AttemptFrom(inner)
 		require.True(t, ok)
 		require.Equal(t, info, again)
 		return nil
 	})
 	require.NoError(t, err)
-	info, ok := retryjob.RunFrom(t.Context())
+	info, ok := retryjob.AttemptFrom(t.Context())
 	require.False(t, ok)
-	require.Equal(t, retryjob.RunInfo{}, info)
+	require.Equal(t, retryjob.AttemptInfo{}, info)
 }

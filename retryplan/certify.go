@@ -9,8 +9,9 @@ import (
 
 // Certificate says whether a fleet survives its trigger, and why.
 type Certificate struct {
-	Verdict Verdict
-	// Law names what the verdict follows from.
+	// Stability says whether the fleet comes back from its trigger.
+	Stability Stability
+	// Law names what Stability follows from.
 	Law Law
 	// Attempts is how many attempts a run makes on average during a storm, when all of them fail and the budgets hold nothing
 	// but what Trickle grants: load amplification at its worst. At most 1,000 are counted, also where the policy has no limit.
@@ -27,8 +28,8 @@ type Certificate struct {
 	// for a Stall. It is 0 where none is needed since random arrivals do that alone, and negative where no length does, where it
 	// would be above 5,000 timeouts, and where it would take too long to tell.
 	Tipping time.Duration
-	// Margin is how far the fleet is from the boundary of another verdict, as a share of that boundary: 0.05 means that 5 % more
-	// or less of Rate, Capacity or the trigger would change the verdict. It is at most 1, and less than the distance where
+	// Margin is how far the fleet is from the boundary of another stability, as a share of that boundary: 0.05 means that 5 % more
+	// or less of Rate, Capacity or the trigger would change it. Margin is at most 1, and less than the distance where
 	// random arrivals blur the boundary: within the blur, where chance decides, it is 0. It is 0 also where it would take too long
 	// to tell, as where waits are many thousands of timeouts long.
 	Margin float64
@@ -42,11 +43,11 @@ type Certificate struct {
 // calm (or to hold Initial where successes do not fund it). The trigger is the only trouble; the calm before it and after it
 // has no failures but timeouts.
 //
-// Errors are *FieldError, one for each field that is out of its range, and that of Policy.Validate. A policy with a Budget or a
-// Gate is refused: these are state of a running program. Outage and Failing are refused as triggers, since what becomes of
+// Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included. A policy with a Budget,
+// a Gate or Pay is refused: these are state of a running program. Outage and Failing are refused as triggers, since what becomes of
 // rejected attempts depends on more than a Fleet says. A trigger without a Kind is none.
 func Certify(p retry.Policy, f Fleet) (Certificate, error) {
-	if err := f.check(p); err != nil {
+	if err := f.validate(p); err != nil {
 		return Certificate{}, err
 	}
 	return newCertifier(p, f).certificate(), nil
@@ -63,29 +64,29 @@ func newCertifier(p retry.Policy, f Fleet) *certifier {
 	return &certifier{fleet: f, storm: newStorm(p, f.Deadline), work: allWork}
 }
 
-// finding is a verdict before it is told.
+// finding is what a Certificate says, in short.
 type finding struct {
-	verdict  Verdict
-	law      Law
-	recovery float64 // seconds
-	decided  bool
+	stability Stability
+	law       Law
+	recovery  float64 // seconds
+	decided   bool
 }
 
 func (c *certifier) certificate() Certificate {
 	worst := c.attempts(1)
 	found := c.find(change{rate: 1, trigger: 1})
 	cert := Certificate{
-		Verdict:        found.verdict,
+		Stability:      found.stability,
 		Law:            found.law,
 		Attempts:       worst,
 		HiddenCapacity: c.fleet.Capacity / worst,
 		Recovery:       -1,
 		Tipping:        -1,
 	}
-	if found.verdict.Survives() {
+	if found.stability.Survives() {
 		cert.Recovery = seconds(found.recovery)
 	}
-	if found.verdict == Vulnerable || found.verdict == Metastable {
+	if found.stability == Vulnerable || found.stability == Metastable {
 		cert.Tipping = c.tipping(found)
 	}
 	cert.Margin = c.margin(found)
@@ -99,22 +100,22 @@ type change struct {
 	chance  float64 // standard deviations of the arrivals that come in excess
 }
 
-// find returns the verdict on the fleet with a change.
+// find returns the stability of the fleet with a change.
 func (c *certifier) find(ch change) finding {
 	f := &c.fleet
 	rate, service := f.Rate*ch.rate, c.service()
 	attempts := c.attempts(ch.rate)
 	switch {
 	case rate >= f.Capacity:
-		return finding{verdict: Overloaded, law: Overload, decided: true}
+		return finding{stability: Overloaded, law: Overload, decided: true}
 	case service >= c.storm.timeout: // an answer at the moment of the timeout is late
-		return finding{verdict: Overloaded, law: SlowService, decided: true}
+		return finding{stability: Overloaded, law: SlowService, decided: true}
 	case math.IsInf(c.storm.timeout, 1):
-		return finding{verdict: Safe, law: NoTimeout, decided: true}
+		return finding{stability: Safe, law: NoTimeout, decided: true}
 	}
 	safe := rate*attempts < f.Capacity
 	if safe && ch.chance != 0 {
-		return finding{verdict: Safe, decided: true} // for a margin, which asks for no more
+		return finding{stability: Safe, decided: true} // for a margin, which asks for no more
 	}
 	trouble := f.trouble()
 	trouble.lasts *= ch.trigger
@@ -185,7 +186,7 @@ func (c *certifier) tipping(found finding) time.Duration {
 		return 0
 	}
 	most := math.Inf(1) // a length that is known to tip
-	if found.verdict == Metastable && found.decided {
+	if found.stability == Metastable && found.decided {
 		most = c.fleet.Trigger.For.Seconds()
 	}
 	enough := c.work / 2 // the rest is for the margin

@@ -119,8 +119,8 @@ func TestCertificatesAgreeWithSimulations(t *testing.T) {
 			continue
 		}
 		judged++
-		verdicts[fmt.Sprintf("%v (%v)", o.certificate.Verdict, o.certificate.Law)]++
-		if o.certificate.Verdict.Survives() == o.result.Recovered {
+		verdicts[fmt.Sprintf("%v (%v)", o.certificate.Stability, o.certificate.Law)]++
+		if o.certificate.Stability.Survives() == o.result.Recovered {
 			agreed++
 			continue
 		}

@@ -156,16 +156,16 @@ func (c *chain) next() {
 	}
 	last := b.len() - 1
 	from := len(c.rows) - 1
-	settled := false // whether cumulated is that of density, and no row is left to be added
+	final := false // whether cumulated is that of density, and no row is left to be added
 	for to := reach - 1; to >= 0; to-- {
 		source, factor := density, b.width(to)
 		if c.waits == 0 {
 			source, factor = c.rows[0], b.width(to)/(b.edges[reach]-b.base)
-			if !settled {
+			if !final {
 				cumulate(source)
-				settled = true
+				final = true
 			}
-		} else if !settled {
+		} else if !final {
 			for ; from >= 0 && min(from+b.perTriple, last) > to; from-- {
 				weight := b.inverse[from]
 				for i, v := range c.rows[from] {
@@ -174,7 +174,7 @@ func (c *chain) next() {
 			}
 			if from < 0 {
 				cumulate(density)
-				settled = true
+				final = true
 			} else {
 				for i, v := range density {
 					arriving[i] = factor * v

@@ -20,7 +20,7 @@ var (
 // simRun is a run that is under way.
 type simRun struct {
 	began   int64
-	prev    int64 // the backoff's last delay
+	prev    int64 // Decision.Backoff of the last wait
 	client  uint32
 	gen     uint32 // of the attempt; changes when it ends
 	serial  uint32 // of the run, among those that had its place
@@ -28,6 +28,12 @@ type simRun struct {
 	number  int32  // of the attempt that is under way or next
 	sent    bool   // an attempt is under way
 	paid    bool   // a token was taken for a retry that has not returned yet
+}
+
+// simReset is what Policy.ResetAfter needs of a run beside simRun.
+type simReset struct {
+	started int64 // when the last attempt began
+	since   int   // Decision.Since of the last decision
 }
 
 // simAttempt is an attempt on its way to the server, there, or on its way back. It outlives its run where the server is slow.
@@ -60,7 +66,7 @@ func (s *simulation) begin(client uint32) {
 		s.events.plan(later(s.events.now, int64(s.Deadline)), deadlinePasses, i, r.serial)
 		s.sweep(deadlinePasses)
 	}
-	s.admit(i)
+	s.start(i)
 }
 
 // sweep forgets the timeouts, or the deadlines, of what has ended, where these have become most of them.
@@ -75,12 +81,12 @@ func (s *simulation) sweep(kind eventKind) {
 	}
 }
 
-// admit sends the next attempt of a run, or makes it wait, or ends the run: what Do looks at before each attempt, in its order.
-func (s *simulation) admit(i uint32) {
+// start sends the next attempt of a run, or holds it back. That it may start was decided before the wait for it, which took as
+// long as it was to take.
+func (s *simulation) start(i uint32) {
 	r := s.runs.at(i)
-	if reason := s.over(r, 0); reason != 0 {
-		s.end(i, reason)
-		return
+	if s.resets != nil {
+		s.resets[i] = simReset{s.events.now, s.resets[i].since}
 	}
 	k := s.clients.of(r.client)
 	if k == nil {
@@ -92,18 +98,40 @@ func (s *simulation) admit(i uint32) {
 	case !ok:
 		r.paid = false
 		s.failed(i, ErrHeldBack)
-	case wait <= 0:
+	case wait > 0:
+		d := s.clients.policy.Admit(s.progress(i, r.number-1), time.Duration(wait))
+		if d.Status != retry.Waiting {
+			s.end(i, d.Reason)
+			return
+		}
+		s.wait(i, wait)
+	default:
 		if k.breaker != nil {
 			r.breaker = k.breaker.send()
 		}
 		s.send(i)
-	default:
-		if reason := s.over(r, wait); reason != 0 {
-			s.end(i, reason)
-			return
-		}
-		s.wait(i, wait)
 	}
+}
+
+// progress returns what is known of a run after the given number of attempts.
+func (s *simulation) progress(i uint32, attempts int32) retry.Progress {
+	r, reset := s.runs.at(i), s.reset(i)
+	return retry.Progress{
+		Attempt:  int(attempts),
+		Since:    reset.since,
+		Elapsed:  time.Duration(s.events.now - r.began),
+		Lasted:   time.Duration(s.events.now - reset.started),
+		Prev:     time.Duration(r.prev),
+		Deadline: s.Deadline,
+	}
+}
+
+// reset returns what ResetAfter needs; without it nothing does.
+func (s *simulation) reset(i uint32) (r simReset) {
+	if s.resets != nil {
+		r = s.resets[i]
+	}
+	return r
 }
 
 // holdBack asks breaker and throttle how long an attempt has to wait, and whether it may be sent at all.
@@ -121,26 +149,6 @@ func (s *simulation) holdBack(k *simClient, r *simRun) (wait int64, ok bool) {
 	return 0, true
 }
 
-// over returns what ends a run whose next attempt would start after a wait, 0 where nothing does.
-func (s *simulation) over(r *simRun, wait int64) retry.Reason {
-	elapsed := s.events.now - r.began
-	switch {
-	case s.Deadline > 0 && elapsed >= int64(s.Deadline):
-		return retry.DeadlinePassed
-	case s.Policy.TTL > 0 && wait > int64(s.Policy.TTL)-elapsed:
-		return retry.TTLElapsed
-	case wait > 0 && s.tooNear(r, wait):
-		return retry.DeadlineTooNear
-	default:
-		return 0
-	}
-}
-
-// tooNear reports whether a wait from now would end at or after the caller's deadline.
-func (s *simulation) tooNear(r *simRun, wait int64) bool {
-	return s.Deadline > 0 && wait >= int64(s.Deadline)-(s.events.now-r.began)
-}
-
 func (s *simulation) wait(i uint32, d int64) {
 	s.waiting++
 	s.events.plan(later(s.events.now, d), waitEnds, i, 0)
@@ -148,7 +156,7 @@ func (s *simulation) wait(i uint32, d int64) {
 
 func (s *simulation) waitEnded(i uint32) {
 	s.waiting--
-	s.admit(i)
+	s.start(i)
 }
 
 // send sends an attempt.
@@ -200,11 +208,18 @@ func (s *simulation) answered(a uint32) {
 	s.failed(i, err)
 }
 
-// timedOut ends an attempt, or with the deadline its run, that its client waits for in vain.
+// timedOut ends an attempt that its client waits for in vain.
 func (s *simulation) timedOut(i uint32) {
 	s.point.TimedOut++
 	s.attemptEnded(i, false)
 	s.failed(i, retry.ErrAttemptTimeout)
+}
+
+// deadlinePassed ends an attempt that is under way at the deadline, and its run, whatever the attempt's error is.
+func (s *simulation) deadlinePassed(i uint32) {
+	s.point.TimedOut++
+	s.attemptEnded(i, false)
+	s.end(i, s.clients.policy.Admit(s.progress(i, s.runs.at(i).number), 0).Reason)
 }
 
 // attemptEnded notes that an attempt that was sent has ended for its client.
@@ -228,53 +243,46 @@ func (s *simulation) attemptEnded(i uint32, ok bool) {
 
 func (s *simulation) succeeded(i uint32) {
 	r := s.runs.at(i)
-	if k := s.clients.of(r.client); k != nil && k.budget != nil {
-		before := millionths(k.budget)
-		k.budget.Deposit()
-		s.clients.tokens += millionths(k.budget) - before
+	if k := s.clients.of(r.client); k != nil {
+		s.spend(k, r, &retry.Decision{Status: retry.Succeeded})
 	}
 	s.end(i, 0)
 }
 
-// failed decides what follows a failed attempt, in the order of Do: the deadline, Decide, the deadline again, and what has to be
-// paid at last.
+// failed decides what follows an attempt that ended with err, and pays for it.
 func (s *simulation) failed(i uint32, err error) {
 	r := s.runs.at(i)
-	if s.Deadline > 0 && s.tooNear(r, 0) {
-		s.end(i, retry.DeadlinePassed)
+	u := s.clients.draw(int(r.number), time.Duration(r.prev))
+	d := s.clients.policy.Decide(s.progress(i, r.number), err, u)
+	if k := s.clients.of(r.client); k != nil && d.Status == retry.Waiting {
+		s.spend(k, r, &d)
+	}
+	if d.Status != retry.Waiting {
+		s.end(i, d.Reason)
 		return
 	}
-	d := s.clients.decide(r, time.Duration(s.events.now-r.began), err)
-	switch {
-	case d.Status != retry.Waiting:
-		s.end(i, d.Reason)
-	case s.tooNear(r, int64(d.Delay)):
-		s.end(i, retry.DeadlineTooNear)
-	case !s.pays(r):
-		s.end(i, retry.BudgetExhausted)
-	default:
-		r.number = min(r.number, math.MaxInt32-1) + 1
-		s.wait(i, int64(d.Delay))
+	if s.resets != nil {
+		s.resets[i] = simReset{since: d.Since}
 	}
+	r.prev = int64(d.Backoff)
+	r.number = min(r.number, math.MaxInt32-1) + 1
+	s.wait(i, int64(d.Delay))
 }
 
-// pays asks throttle and budget for the retry of a run.
-func (s *simulation) pays(r *simRun) bool {
-	k := s.clients.of(r.client)
-	if k == nil {
-		return true
-	}
+// spend does the money of a decision: a retry is paid with the throttle, and last with the budget.
+func (s *simulation) spend(k *simClient, r *simRun, d *retry.Decision) {
 	now := time.Duration(s.events.now)
-	if k.throttle != nil && !k.throttle.Retry(now, int(r.number)) {
-		return false
+	if k.throttle != nil && d.Status == retry.Waiting && !k.throttle.Retry(now, int(r.number)) {
+		*d = retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted}
+		return
 	}
 	if k.budget == nil {
-		return true
+		return
 	}
 	before := millionths(k.budget)
-	r.paid = k.budget.Withdraw(simulationStart.Add(now))
+	*d = k.budget.Spend(*d, simulationStart.Add(now))
 	s.clients.tokens += millionths(k.budget) - before
-	return r.paid
+	r.paid = d.Status == retry.Waiting
 }
 
 // end ends a run, with success where there is no reason.
@@ -282,9 +290,10 @@ func (s *simulation) end(i uint32, reason retry.Reason) {
 	r := s.runs.at(i)
 	now := s.events.now
 	if r.paid { // for a retry that did not start
-		before := millionths(s.clients.of(r.client).budget)
-		s.clients.of(r.client).budget.Refund()
-		s.clients.tokens += millionths(s.clients.of(r.client).budget) - before
+		budget := s.clients.of(r.client).budget
+		before := millionths(budget)
+		budget.Refund()
+		s.clients.tokens += millionths(budget) - before
 	}
 	s.endings[reason]++
 	s.recovery.ended(r.began, now, reason == 0)
@@ -301,6 +310,7 @@ func (s *simulation) end(i uint32, reason retry.Reason) {
 	r.serial++
 	client := r.client
 	s.runs.release(i)
+	delete(s.resets, i)
 	if s.Arrivals.Closed {
 		s.plansRun(client)
 	}

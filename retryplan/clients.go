@@ -36,9 +36,7 @@ func newClients(s *Scenario) *clients {
 	c.policy.Rand, c.policy.Observe = nil, nil
 	c.draws = s.Policy.Jitter != retry.NoJitter || s.Delay != nil
 	if s.Delay != nil {
-		if c.policy.MaxAttempts == 0 {
-			c.policy.MaxAttempts = attemptsOf(&s.Policy)
-		}
+		c.policy.MaxAttempts = s.Policy.Effective().MaxAttempts
 		c.policy.Backoff = retry.Backoff{Mode: retry.List, Delays: c.delay[:]}
 	}
 	if s.Breaker != nil {
@@ -60,15 +58,6 @@ var simulationStart = time.Unix(0, 0).UTC()
 
 // millionths returns the tokens of a budget in the unit in which it counts.
 func millionths(b *retry.Budget) int64 { return int64(math.Round(b.Tokens() * 1e6)) }
-
-// attemptsOf returns the MaxAttempts in force of a policy that sets none.
-func attemptsOf(p *retry.Policy) int {
-	attempt := 1
-	for p.Decide(retry.Progress{Attempt: attempt}, retry.Transient(ErrWorkFailed), 0).Reason != retry.AttemptsExhausted {
-		attempt++
-	}
-	return attempt
-}
 
 // of returns what a client keeps, nil where that is nothing.
 func (c *clients) of(client uint32) *simClient {
@@ -110,21 +99,13 @@ func (c *clients) openBreakers(now int64) int {
 	return c.closings.n
 }
 
-// decide asks the policy about an attempt that has just failed.
-func (c *clients) decide(r *simRun, elapsed time.Duration, err error) retry.Decision {
-	pr := retry.Progress{Attempt: int(r.number), Elapsed: elapsed, Prev: time.Duration(r.prev)}
-	var u float64
+// draw returns the random number for the delay after an attempt that has just failed, and lets Delay compute that.
+func (c *clients) draw(attempt int, prev time.Duration) (u float64) {
 	if c.draws {
 		u = c.jitter.Float64()
 	}
 	if c.Delay != nil {
-		c.delay[0] = c.Delay(pr.Attempt, pr.Prev, u)
-		r.prev = int64(c.delay[0])
+		c.delay[0] = c.Delay(attempt, prev, u)
 	}
-	d := c.policy.Decide(pr, err, u)
-	if c.policy.Jitter == retry.DecorrelatedJitter {
-		// The backoff's own delay, which a hint hides in the decision.
-		r.prev = int64(c.policy.Jittered(pr.Attempt, pr.Prev, u))
-	}
-	return d
+	return u
 }

@@ -3,13 +3,13 @@
 //   - New computes the schedule of one run: the waits with their spread, the exact distribution of the total wait, the
 //     chance to succeed and to finish in time, the attempts that can never start, the load that it multiplies.
 //   - Lint finds what is wrong with a policy where it is used, and says what to change.
-//   - Simulate runs a fleet of clients against a model of a server, event by event, with the policy's own Decide, Jittered
+//   - Simulate runs a fleet of clients against a model of a server, event by event, with the policy's own Decide, Admit
 //     and Budget: what an outage, a stall or a surge does, and whether the fleet comes back from it.
 //   - Certify answers the same by law: safe, vulnerable or metastable, and the trigger that would tip it.
 //   - Solve goes the other way, from what is required to a policy, or to the two requirements that cannot be met
 //     together.
 //
 // Everything is a function of its arguments: no clock is read, nothing is sent, and the same seed gives the same numbers
-// on every platform. The policy's Rand and Observe are never called; its Gate and Budget are state of a running program and
-// are refused, since a scenario has its own (see Scenario.Budget and Scenario.Breaker).
+// on every platform. The policy's Rand and Observe are never called; its Gate, Budget and Pay are state of a running
+// program and are refused, since a scenario has its own (see Scenario.Breaker, Scenario.Budget and Scenario.Throttle).
 package retryplan

@@ -27,7 +27,7 @@ func ExampleCertify() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("%v by %v: serves %v runs/s in a storm, tipped by a stall of %v\n", c.Verdict, c.Law, c.HiddenCapacity, c.Tipping.Round(100*time.Millisecond))
+	fmt.Printf("%v by %v: serves %v runs/s in a storm, tipped by a stall of %v\n", c.Stability, c.Law, c.HiddenCapacity, c.Tipping.Round(100*time.Millisecond))
 
 	f.Budget = &retry.BudgetConfig{}
 	c, err = retryplan.Certify(p, f)
@@ -35,7 +35,7 @@ func ExampleCertify() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("%v by %v: back after %v\n", c.Verdict, c.Law, c.Recovery.Round(time.Second))
+	fmt.Printf("%v by %v: back after %v\n", c.Stability, c.Law, c.Recovery.Round(time.Second))
 	// Output:
 	// metastable by hidden-capacity: serves 25 runs/s in a storm, tipped by a stall of 1.2s
 	// safe by success-funded-budget: back after 20s
@@ -62,7 +62,7 @@ func ExampleFleet_Scenario() {
 	// with a budget: true - recovered: true
 }
 
-func ExampleVerdict_Survives() {
+func ExampleStability_Survives() {
 	fmt.Println(retryplan.Vulnerable, retryplan.Vulnerable.Survives())
 	fmt.Println(retryplan.Metastable, retryplan.Metastable.Survives())
 	// Output:

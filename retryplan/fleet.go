@@ -52,7 +52,7 @@ func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 	// Queues in a calm forget within some timeouts, and arrivals are told by Result.Recovered's 5 s.
 	warm := 10*time.Second + min(10*p.AttemptTimeout, time.Minute)
 	after := 2 * time.Minute
-	if f.check(p) == nil {
+	if f.validate(p) == nil {
 		after = f.aftermath(p)
 	}
 	s.Duration = saturatingAdd(warm, after)
@@ -76,7 +76,7 @@ func (f *Fleet) aftermath(p retry.Policy) time.Duration {
 	if !math.IsInf(c.storm.timeout, 1) {
 		echo = min(seconds(c.storm.feeds(math.Inf(1))+5*c.storm.timeout), seconds(victims/f.Rate), herd)
 	}
-	if found := c.find(change{rate: 1, trigger: 1}); found.verdict.Survives() {
+	if found := c.find(change{rate: 1, trigger: 1}); found.stability.Survives() {
 		recovery := seconds(found.recovery)
 		spare := f.Capacity - f.Rate*c.attempts(1)
 		if budget := newPurse(f.Budget, f.clients(), f.Shared); budget != nil && spare > 0 {
@@ -123,51 +123,52 @@ func (f *Fleet) bears(rate, timeout float64) bool {
 	return rate*t.arrive < f.Capacity*t.work && f.service().Seconds()*t.service < timeout
 }
 
-// check returns every bad field of f and p.
-func (f *Fleet) check(p retry.Policy) error {
-	var bad faults
-	if err := p.Validate(); err != nil {
-		bad = append(bad, err)
-	}
+// validate returns every bad field of f and p.
+func (f *Fleet) validate(p retry.Policy) error {
+	var bad retry.FieldErrors
+	bad.Append(p.Validate())
 	if p.Budget != nil {
-		bad.add("Policy.Budget", "*retry.Budget", "is state of a running program; set Fleet.Budget")
+		bad.Add(pkg, "Policy.Budget", "*retry.Budget", "is state of a running program; set Fleet.Budget")
 	}
 	if p.Gate != nil {
-		bad.add("Policy.Gate", "func", "is state of a running program")
+		bad.Add(pkg, "Policy.Gate", "func", "is state of a running program")
+	}
+	if p.Pay != nil {
+		bad.Add(pkg, "Policy.Pay", "func", "is state of a running program")
 	}
 	positive := func(field string, x float64) {
 		switch {
 		case math.IsNaN(x) || math.IsInf(x, 0):
-			bad.add(field, x, "is not a finite number")
+			bad.Add(pkg, field, x, "is not a finite number")
 		case x <= 0:
-			bad.add(field, x, "is not above 0")
+			bad.Add(pkg, field, x, "is not above 0")
 		case x > 1e9 || x < 1e-9:
-			bad.add(field, x, "is outside [1e-9, 1e9]")
+			bad.Add(pkg, field, x, "is outside [1e-9, 1e9]")
 		}
 	}
 	positive("Fleet.Rate", f.Rate)
 	positive("Fleet.Capacity", f.Capacity)
 	if f.Workers < 0 {
-		bad.add("Fleet.Workers", f.Workers, "is negative")
+		bad.Add(pkg, "Fleet.Workers", f.Workers, "is negative")
 	}
 	if f.Clients < 0 {
-		bad.add("Fleet.Clients", f.Clients, "is negative")
+		bad.Add(pkg, "Fleet.Clients", f.Clients, "is negative")
 	}
 	if f.Deadline < 0 {
-		bad.add("Fleet.Deadline", f.Deadline, "is negative")
+		bad.Add(pkg, "Fleet.Deadline", f.Deadline, "is negative")
 	}
-	f.checkTrigger(&bad)
-	return bad.err()
+	f.validateTrigger(&bad)
+	return bad.Err()
 }
 
-func (f *Fleet) checkTrigger(bad *faults) {
+func (f *Fleet) validateTrigger(bad *retry.FieldErrors) {
 	t := f.Trigger
 	factor := func(ok bool, rule string) {
 		switch {
 		case math.IsNaN(t.Factor) || math.IsInf(t.Factor, 0):
-			bad.add("Fleet.Trigger.Factor", t.Factor, "is not a finite number")
+			bad.Add(pkg, "Fleet.Trigger.Factor", t.Factor, "is not a finite number")
 		case !ok:
-			bad.add("Fleet.Trigger.Factor", t.Factor, rule)
+			bad.Add(pkg, "Fleet.Trigger.Factor", t.Factor, rule)
 		}
 	}
 	switch t.Kind {
@@ -179,12 +180,12 @@ func (f *Fleet) checkTrigger(bad *faults) {
 	case Surge:
 		factor(t.Factor > 0, "is not above 0, which Surge needs")
 	case Outage, Failing:
-		bad.add("Fleet.Trigger.Kind", t.Kind, "is one that is simulated, but not certified")
+		bad.Add(pkg, "Fleet.Trigger.Kind", t.Kind, "is one that is simulated, but not certified")
 	default:
-		bad.add("Fleet.Trigger.Kind", uint8(t.Kind), "is not one of Stall, Slowdown, CapacityCut and Surge")
+		bad.Add(pkg, "Fleet.Trigger.Kind", uint8(t.Kind), "is not one of Stall, Slowdown, CapacityCut and Surge")
 	}
 	if t.For < 0 {
-		bad.add("Fleet.Trigger.For", t.For, "is negative")
+		bad.Add(pkg, "Fleet.Trigger.For", t.For, "is negative")
 	}
 }
 

@@ -145,7 +145,7 @@ func (r *running) through() flow {
 		calm := now >= r.trouble.ends() && now >= r.gust.lasts
 		if calm && r.doomed < 1e-6*r.rate*r.dt && now-looked > often {
 			looked = now
-			if r.settled(step) {
+			if r.calmAhead(step) {
 				out.recovers, out.decided = true, true
 				if out.failed {
 					out.recovery = max(lastFailure+r.dt-r.trouble.lasts, 0)
@@ -333,8 +333,8 @@ func (r *running) onRing() [][]ringPiece {
 	return all
 }
 
-// settled reports whether none of the retries to come will fail: nothing does until they make a queue that is too long.
-func (r *running) settled(step int) bool {
+// calmAhead reports whether none of the retries to come will fail: nothing does until they make a queue that is too long.
+func (r *running) calmAhead(step int) bool {
 	shortest := r.stages[0].timeout
 	for i, g := range r.stages {
 		if i > 0 && r.comes(i) {
@@ -359,7 +359,7 @@ func (r *running) settled(step int) bool {
 }
 
 // comes reports whether there is a retry of a stage to come. What rounding has left is none: a deadline may leave a late attempt
-// less time than the backend takes, and it would never be settled.
+// less time than the backend takes, and the storm would never be over.
 func (r *running) comes(stage int) bool {
 	if r.levels[stage] > 0 {
 		return true

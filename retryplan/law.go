@@ -1,6 +1,6 @@
 package retryplan
 
-// Law names a law of storms: what a Certificate's verdict follows from.
+// Law names a law of storms: what a Certificate's Stability follows from.
 //
 // In the formulas λ is Fleet.Rate, μ Fleet.Capacity, A Certificate.Attempts, T the client's timeout (Policy.AttemptTimeout, or
 // Fleet.Deadline where that is shorter), D the length of the trigger and S the tokens stored in all budgets of the fleet. They

@@ -57,7 +57,8 @@ type Setting struct {
 // Lint returns what is to be said about p in the given setting, the gravest first and then by code, and nil where there is
 // nothing. A policy that does not validate has one finding of code "invalid" for each bad field, and no others.
 //
-// It asks the policy's own Validate, Decide, Bounds and TotalWait, calls none of its functions and does not touch its Budget.
+// It asks the policy's own Validate, Effective, Decide, Admit, Bounds and TotalWait, calls none of its functions and does not touch
+// its Budget. Waits that Policy.Wait chooses are taken for ones of any length up to Cap.
 // Where a run can have more than 10,000 attempts, those beyond are taken for ones that can start.
 //
 //	code                         level            found where
@@ -156,19 +157,17 @@ func lintRules() []lintRule {
 
 // invalid returns a finding for each field that Validate named.
 func invalid(err error) (found []Finding) {
-	errs := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		errs = joined.Unwrap()
-	}
-	for _, err := range errs {
-		f := Finding{Code: codeInvalid, Level: Severe, Text: err.Error() + "."}
+	var all retry.FieldErrors
+	errors.As(err, &all)
+	for _, err := range all {
 		var bad *retry.FieldError
-		if errors.As(err, &bad) {
-			field := strings.TrimPrefix(bad.Field, "Policy.")
-			f.Text = worded(field+" "+bad.Value+" "+bad.Rule) + ", and Do refuses the policy."
-			f.Change = "Set " + zeroed(field) + "."
-		}
-		found = append(found, f)
+		errors.As(err, &bad)
+		field := strings.TrimPrefix(bad.Field, "Policy.")
+		found = append(found, Finding{
+			Code: codeInvalid, Level: Severe,
+			Text:   field + " " + bad.Value + " " + bad.Rule + ", and Do refuses the policy.",
+			Change: "Set " + zeroed(field) + ".",
+		})
 	}
 	return found
 }

@@ -49,7 +49,7 @@ func (l *linter) longEnough(u float64, spent time.Duration) (time.Duration, bool
 func (l *linter) unlikelyAttempts() Finding {
 	can, _ := l.startable(0, l.fastest())
 	likely, late := l.startable(0.5, l.usual())
-	if l.attempts == retry.Unlimited || likely >= can {
+	if l.attempts == retry.Unlimited || likely >= can || l.set.Wait != nil {
 		return Finding{}
 	}
 	bound, name := l.bound()
@@ -128,6 +128,12 @@ func (l *linter) timeoutEatsTTL() Finding {
 	}
 	f.Text = fmt.Sprintf("An AttemptTimeout of %s within a %s of %s leaves room for %s once an attempt has hung, where %s could start otherwise.",
 		plainly(timeout), name, plainly(bound), room, attemptsText(well))
+	if timeout > bound && name == "TTL" {
+		longest := sum(bound, timeout)
+		f.Figures["longest_run"] = longest.Seconds()
+		f.Text = fmt.Sprintf("An AttemptTimeout of %s is above the TTL of %s, which bounds starts only: once an attempt has hung no other follows, where %s could start otherwise, and a run can take %s.",
+			plainly(timeout), plainly(bound), attemptsText(well), plainly(longest))
+	}
 	f.Change = fmt.Sprintf("Set AttemptTimeout to %s.", plainly(shorter.p.AttemptTimeout))
 	return f
 }
@@ -269,10 +275,7 @@ func (l *linter) hintBeyondTTL() Finding {
 }
 
 func (l *linter) longHintInline() Finding {
-	wait := l.p.MaxHint
-	if wait == 0 {
-		wait = time.Hour // retry.Policy.MaxHint
-	}
+	wait := l.inForce.MaxHint
 	if bound, _ := l.bound(); bound > 0 {
 		wait = min(wait, bound)
 	}
@@ -303,7 +306,7 @@ func (l *linter) disabled() Finding {
 
 func (l *linter) singleAttempt() Finding {
 	unread := l.unread()
-	if l.p.Disabled || l.p.MaxAttempts != 1 || len(unread) <= 1 { // MaxAttempts itself
+	if l.p.Disabled || l.set.MaxAttempts != 1 || len(unread) <= 1 { // MaxAttempts itself
 		return Finding{}
 	}
 	return Finding{
@@ -315,15 +318,16 @@ func (l *linter) singleAttempt() Finding {
 }
 
 // unread lists the fields that are set and matter to retries only. Budget is not among them, since successes fund it, nor
-// Classify, whose verdict is told to Observe; and a Gate's wait is bounded by TTL.
+// Classify, whose answer Observe sees; and a Gate's wait is bounded by TTL.
 func (l *linter) unread() (names []string) {
+	p := &l.set
 	for _, field := range []struct {
 		name string
 		set  bool
 	}{
-		{"MaxAttempts", l.p.MaxAttempts != 0}, {"Mode", l.p.Mode != 0}, {"Base", l.p.Base != 0}, {"Factor", l.p.Factor != 0},
-		{"Cap", l.p.Cap != 0}, {"Delays", len(l.p.Delays) > 0}, {"Jitter", l.p.Jitter != 0}, {"TTL", l.p.TTL != 0 && l.p.Gate == nil},
-		{"MaxHint", l.p.MaxHint != 0},
+		{"MaxAttempts", p.MaxAttempts != 0}, {"Mode", p.Mode != 0}, {"Base", p.Base != 0}, {"Factor", p.Factor != 0},
+		{"Cap", p.Cap != 0}, {"Delays", len(p.Delays) > 0}, {"Jitter", p.Jitter != 0}, {"TTL", p.TTL != 0 && p.Gate == nil},
+		{"MaxHint", p.MaxHint != 0}, {"ResetAfter", p.ResetAfter != 0}, {"Wait", p.Wait != nil}, {"Pay", p.Pay != nil},
 	} {
 		if field.set {
 			names = append(names, field.name)

@@ -1,6 +1,7 @@
 package retryplan
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"strconv"
@@ -8,7 +9,6 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/internal/show"
 )
 
 const (
@@ -28,48 +28,38 @@ const (
 
 // linter is a valid policy in its setting, with what most rules ask about it.
 type linter struct {
-	p        retry.Policy
+	p        retry.Policy // if Wait is set, with a Backoff of waits of any length up to Cap
+	set      retry.Policy // as it was given
+	inForce  retry.Policy // Effective of p
 	s        Setting
-	mode     retry.Mode
+	mode     retry.Mode    // in force
 	attempts int           // in force: retry.Unlimited, or 1 and more
 	retries  bool          // whether a second attempt is allowed at all
 	longest  time.Duration // the supremum of every wait
 	lo, hi   time.Duration // the sum of all waits
 }
 
-// errLint is a failure that any policy retries: a mark beats classifiers.
-var errLint = retry.Transient(errors.New("failed"))
+// errLint is the failure of every attempt. A policy of startable has no classifier.
+var errLint = errors.New("failed")
 
 func newLinter(p retry.Policy, s Setting) *linter {
 	s.Deadline, s.Layers, s.Clients = max(s.Deadline, 0), max(s.Layers, 1), max(s.Clients, 0)
-	l := &linter{p: p, s: s, mode: p.Mode}
-	switch {
-	case len(p.Delays) > 0:
-		l.mode = retry.List
-	case l.mode == 0:
-		l.mode = retry.Exponential
-	}
-	l.attempts = attemptsInForce(p)
-	l.retries = l.attempts != 1
+	l := &linter{p: p, set: p, s: s}
 	l.lo, l.hi = p.TotalWait()
+	if p.Wait != nil {
+		inForce := p.Effective()
+		limit := cmp.Or(inForce.Cap, math.MaxInt64)
+		l.p.MaxAttempts = inForce.MaxAttempts
+		l.p.Backoff = retry.Backoff{Mode: retry.Fixed, Base: limit, Cap: limit, Jitter: retry.FullJitter}
+	}
+	l.inForce = l.p.Effective()
+	l.mode, l.attempts = l.inForce.Mode, l.inForce.MaxAttempts
+	if p.Disabled {
+		l.attempts = 1
+	}
+	l.retries = l.attempts != 1
 	l.longest = l.longestWait()
 	return l
-}
-
-// attemptsInForce asks Decide, so that the defaults stand in one place.
-func attemptsInForce(p retry.Policy) int {
-	switch {
-	case p.Disabled:
-		return 1
-	case p.MaxAttempts != 0:
-		return p.MaxAttempts
-	}
-	q := retry.Policy{Backoff: retry.Backoff{Mode: p.Mode, Delays: p.Delays}}
-	n := 1
-	for q.Decide(retry.Progress{Attempt: n}, errLint, 0).Status == retry.Waiting {
-		n++
-	}
-	return n
 }
 
 // waits is how many waits a run that never succeeds has; the largest int where there is no end.
@@ -104,24 +94,28 @@ func (l *linter) bound() (time.Duration, string) {
 }
 
 // startable returns how many attempts can start if each takes spent and each wait is at the point u of its window; the
-// next one, which cannot, would start at late if there were no limits. It asks Decide and adds what the shell knows of the
-// deadline: a wait that would end at it is not begun.
+// next one, which cannot, would start at late if there were no limits.
 func (l *linter) startable(u float64, spent time.Duration) (n int, late time.Duration) {
-	q := retry.Policy{MaxAttempts: l.attempts, Backoff: l.p.Backoff, TTL: l.p.TTL}
-	var now, prev time.Duration
-	for n = 1; n != l.attempts; n++ {
-		if n == lintHorizon {
-			return max(l.attempts, n), 0
+	free := retry.Policy{MaxAttempts: l.attempts, Backoff: l.p.Backoff}
+	limited := free
+	limited.TTL = l.p.TTL
+	var pr retry.Progress
+	for pr.Attempt = 1; ; pr.Attempt++ {
+		if pr.Attempt == lintHorizon && l.attempts != lintHorizon {
+			return max(l.attempts, lintHorizon), 0
 		}
-		now = sum(now, spent)
-		d := q.Decide(retry.Progress{Attempt: n, Elapsed: now, Prev: prev}, errLint, u)
-		prev = l.p.Jittered(n, prev, u)
-		now = sum(now, prev)
-		if d.Status != retry.Waiting || l.s.Deadline > 0 && now >= l.s.Deadline {
-			return n, now
+		pr.Elapsed, pr.Deadline = sum(pr.Elapsed, spent), 0
+		d := free.Decide(pr, errLint, u)
+		if d.Status != retry.Waiting { // it was the last one
+			return pr.Attempt, late
 		}
+		late = sum(pr.Elapsed, d.Delay)
+		pr.Deadline = l.s.Deadline
+		if limited.Admit(pr, d.Delay).Status != retry.Waiting {
+			return pr.Attempt, late
+		}
+		pr.Elapsed, pr.Prev = late, d.Backoff
 	}
-	return n, now
 }
 
 // lastStart returns when the last attempt starts where nothing forbids it, and whether that is known.
@@ -159,8 +153,16 @@ func product(n int64, d time.Duration) time.Duration {
 	return time.Duration(n) * d
 }
 
-// plainly prints d exactly: "1h".
-func plainly(d time.Duration) string { return show.Duration(d) }
+// plainly prints d exactly, without the zero units that Duration.String ends with: "1h".
+func plainly(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-len("0s")]
+		}
+	}
+	return text
+}
 
 // roughly prints d to three digits.
 func roughly(d time.Duration) string {
@@ -178,7 +180,7 @@ func past(d, bound time.Duration) string {
 		unit *= 10
 	}
 	if d == math.MaxInt64 || d.Round(unit) < bound {
-		return show.Duration(d)
+		return plainly(d)
 	}
 	return roughly(d)
 }
@@ -209,7 +211,7 @@ func worded(text string) string {
 	words := strings.Fields(text)
 	for i, word := range words {
 		if d, err := time.ParseDuration(word); err == nil {
-			words[i] = show.Duration(d)
+			words[i] = plainly(d)
 		}
 	}
 	return strings.Join(words, " ")
@@ -219,7 +221,7 @@ func worded(text string) string {
 func listed(delays []time.Duration) string {
 	words := make([]string, len(delays))
 	for i, d := range delays {
-		words[i] = show.Duration(d)
+		words[i] = plainly(d)
 	}
 	return strings.Join(words, ",")
 }

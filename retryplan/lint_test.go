@@ -151,9 +151,14 @@ func lintRows() []lintRow {
 		{code: "missing-unit", level: retryplan.Severe, p: sensibleWith(func(p *P) { p.AttemptTimeout = 2 }),
 			figures: map[string]float64{"fields": 1},
 			near:    func(p *P, _ *S) { p.AttemptTimeout = time.Microsecond }},
+		{name: "several, with a list", code: "missing-unit", level: retryplan.Severe,
+			p: P{AttemptTimeout: 500, TTL: 2 * time.Microsecond, MaxHint: 3, ResetAfter: 1, Backoff: list(1, 5, 30, s)},
+			near: func(p *P, _ *S) {
+				*p = P{AttemptTimeout: 1000, TTL: 1000, MaxHint: 1000, ResetAfter: 1000, Backoff: list(0, s)}
+			}},
 		{name: "several, whose seconds conflict", code: "missing-unit", level: retryplan.Severe,
-			p:    P{AttemptTimeout: 500, TTL: 2 * time.Microsecond, MaxHint: 3, Backoff: list(1, 5, 30, s)},
-			near: func(p *P, _ *S) { *p = P{AttemptTimeout: 1000, TTL: 1000, MaxHint: 1000, Backoff: list(0, s)} }},
+			p:    P{AttemptTimeout: 500, Backoff: exp(1, 2*time.Microsecond, retry.FullJitter)},
+			near: func(p *P, _ *S) { p.AttemptTimeout, p.Base = 1000, 1000 }},
 		{code: "narrow-jitter", level: retryplan.Note, p: sensibleWith(func(p *P) { p.Jitter = retry.RatioJitter }),
 			figures: map[string]float64{"ratio": 0.2, "window": 0.02},
 			near:    func(p *P, _ *S) { p.JitterRatio = 0.5 }},
@@ -200,6 +205,9 @@ func lintRows() []lintRow {
 		{code: "timeout-eats-ttl", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.AttemptTimeout = 9976 * ms }),
 			figures: map[string]float64{"attempt_timeout": 9.976, "ttl": 10, "start_if_hung": 1},
 			near:    func(p *P, _ *S) { p.AttemptTimeout = 4 * s }},
+		{name: "above TTL", code: "timeout-eats-ttl", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.AttemptTimeout = 11 * s }),
+			figures: map[string]float64{"attempt_timeout": 11, "ttl": 10, "start_if_hung": 1, "longest_run": 21},
+			near:    func(p *P, _ *S) { p.TTL = 0 }},
 		{name: "room for one more", code: "timeout-eats-ttl", level: retryplan.Note, p: sensibleWith(func(p *P) { p.AttemptTimeout = 4963 * ms }),
 			figures: map[string]float64{"start_if_hung": 2},
 			near:    func(p *P, _ *S) { p.AttemptTimeout = 4962 * ms }},
@@ -297,11 +305,11 @@ func TestReachableAttemptsAreThoseOfThePlan(t *testing.T) {
 			found := retryplan.Lint(p, s)
 			switch f, ok := findingOf(found, "unreachable-attempts"); {
 			case ok:
-				require.Equal(t, float64(plan.Effective), f.Figures["can_start"], "%v %v", jitter, limit)
+				require.Equal(t, float64(plan.CanStart), f.Figures["can_start"], "%v %v", jitter, limit)
 			case slices.Contains(codesOf(found), "deadline-before-first-retry"):
-				require.Equal(t, 1, plan.Effective, "%v %v", jitter, limit)
+				require.Equal(t, 1, plan.CanStart, "%v %v", jitter, limit)
 			default:
-				require.Equal(t, 8, plan.Effective, "%v %v", jitter, limit)
+				require.Equal(t, 8, plan.CanStart, "%v %v", jitter, limit)
 			}
 		}
 	}
@@ -323,8 +331,25 @@ func TestLintCallsNothingOfThePolicy(t *testing.T) {
 	p.Gate = func(context.Context) time.Duration { panic("Gate") }
 	p.Observe = func(context.Context, retry.Event) { panic("Observe") }
 	p.Rand = func() float64 { panic("Rand") }
+	p.Pay = func(context.Context, retry.Decision) bool { panic("Pay") }
+	p.Wait = func(int, error, time.Duration) time.Duration { panic("Wait") }
 	require.Nil(t, retryplan.Lint(p, retryplan.Setting{}))
-	require.True(t, p.Budget.Withdraw(time.Time{}), "the one token that a new budget has")
+	require.Equal(t, 1., p.Budget.Tokens(), "the one token that a new budget has")
+}
+
+func TestWaitsOfOnesOwnAreTakenForAnyUpToCap(t *testing.T) {
+	p := retry.Policy{MaxAttempts: 4, AttemptTimeout: time.Second, TTL: 10 * time.Second, Budget: retry.NewBudget(retry.BudgetConfig{}),
+		Backoff: retry.Backoff{Base: time.Minute, Cap: time.Minute}}
+	setting := retryplan.Setting{Inline: true, Clients: 1000}
+	require.Equal(t, []string{"no-jitter", "unreachable-attempts", "cap-stops-growth"}, codesOf(retryplan.Lint(p, setting)))
+
+	p.Wait = func(int, error, time.Duration) time.Duration { return time.Second }
+	require.Nil(t, retryplan.Lint(p, setting))
+
+	p.Disabled = true
+	f, ok := findingOf(retryplan.Lint(p, setting), "disabled")
+	require.True(t, ok)
+	require.Equal(t, "Disabled allows one attempt, and nothing reads MaxAttempts, Base, Cap, TTL, Wait.", f.Text)
 }
 
 func TestFindingsComeByLevelAndThenByCode(t *testing.T) {
@@ -365,7 +390,7 @@ func requireCleared(t *testing.T, p retry.Policy, s retryplan.Setting, f retrypl
 }
 
 // changePattern matches "MaxAttempts to 3" and "Delays[2] to 0s" in a Change.
-var changePattern = regexp.MustCompile(`\b(MaxAttempts|Mode|Base|Factor|Cap|Delays|Jitter|JitterRatio|AttemptTimeout|TTL|MaxHint|Disabled|Budget)(?:\[(\d+)\])? to (\S+)`)
+var changePattern = regexp.MustCompile(`\b(MaxAttempts|Mode|Base|Factor|Cap|Delays|Jitter|JitterRatio|AttemptTimeout|TTL|MaxHint|ResetAfter|Disabled|Budget)(?:\[(\d+)\])? to (\S+)`)
 
 // changed does to p what the text says up to its first alternative.
 func changed(p retry.Policy, text string) (retry.Policy, error) {
@@ -376,7 +401,7 @@ func changed(p retry.Policy, text string) (retry.Policy, error) {
 	}
 	for _, m := range found {
 		value := strings.TrimRight(m[3], ".,")
-		durations := map[string]*time.Duration{"Base": &p.Base, "Cap": &p.Cap, "AttemptTimeout": &p.AttemptTimeout, "TTL": &p.TTL, "MaxHint": &p.MaxHint}
+		durations := map[string]*time.Duration{"Base": &p.Base, "Cap": &p.Cap, "AttemptTimeout": &p.AttemptTimeout, "TTL": &p.TTL, "MaxHint": &p.MaxHint, "ResetAfter": &p.ResetAfter}
 		var err error
 		switch field := m[1]; field {
 		case "MaxAttempts":

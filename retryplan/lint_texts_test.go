@@ -49,6 +49,10 @@ func TestFindingsSay(t *testing.T) {
 			text: "The first retry comes 10.004s after the first attempt at the earliest, and the deadline is 10.001s: no retry can start."},
 		{code: "unreachable-attempts", p: P{MaxAttempts: 2, TTL: 10*s + 1*ms, Backoff: retry.Backoff{Base: 10*s + 4*ms}},
 			text: "Only 1 of 2 attempts can start: the 2nd would start 10.004s after the first one at the earliest, too late for the TTL of 10.001s."},
+		{code: "timeout-eats-ttl", p: P{MaxAttempts: 4, AttemptTimeout: 20 * s, TTL: 10 * s, Backoff: retry.Backoff{Base: s, Cap: s}}, change: "Set AttemptTimeout to 2.5s.",
+			text: "An AttemptTimeout of 20s is above the TTL of 10s, which bounds starts only: once an attempt has hung no other follows, where 4 attempts could start otherwise, and a run can take 30s."},
+		{code: "timeout-eats-ttl", p: P{MaxAttempts: 4, AttemptTimeout: 10 * s, TTL: 10 * s, Backoff: retry.Backoff{Base: s, Cap: s}},
+			text: "An AttemptTimeout of 10s within a TTL of 10s leaves room for no other once an attempt has hung, where 4 attempts could start otherwise."},
 	} {
 		f, ok := findingOf(retryplan.Lint(row.p, row.s), row.code)
 		require.True(t, ok, "%s: %v", row.code, row.p)

@@ -55,10 +55,7 @@ func (l *linter) narrowJitter() Finding {
 	// and 1,483.
 	const enough = 0.5
 	first, lo, hi := l.firstWait()
-	ratio := l.p.JitterRatio
-	if ratio == 0 {
-		ratio = 0.2
-	}
+	ratio := l.inForce.JitterRatio
 	if first == 0 || l.p.Jitter != retry.RatioJitter || ratio >= enough || l.s.Clients == 1 {
 		return Finding{}
 	}
@@ -104,7 +101,7 @@ func (l *linter) capStopsGrowth() Finding {
 	case l.p.Cap == first && first >= room:
 		f.Text = fmt.Sprintf("Every wait is Cap, %s, from the first one on, so that nothing grows.", plainly(first))
 		f.Change = fmt.Sprintf("Set Base to %s, or Mode to retry.Fixed if that is what is meant.", plainly(rounded(first/room)))
-	case l.p.Cap == 0 && first >= time.Hour && first < math.MaxInt64:
+	case l.p.Cap == 0 && first == l.inForce.Cap && first < math.MaxInt64:
 		f.Text = fmt.Sprintf("Every wait is Base, %s, since a Base of 1h or more raises the default Cap to itself only.", plainly(first))
 		f.Change = fmt.Sprintf("Set Cap to %s, or Mode to retry.Fixed if that is what is meant.", plainly(raised(product(room, first))))
 	default:
@@ -215,11 +212,12 @@ func (l *linter) zeroDelay() Finding {
 
 func (l *linter) missingUnit() Finding {
 	var names []string
-	q := l.p
+	q := l.set
 	fields := []struct {
 		name string
 		of   *time.Duration
-	}{{"Base", &q.Base}, {"Cap", &q.Cap}, {"AttemptTimeout", &q.AttemptTimeout}, {"TTL", &q.TTL}, {"MaxHint", &q.MaxHint}}
+	}{{"Base", &q.Base}, {"Cap", &q.Cap}, {"AttemptTimeout", &q.AttemptTimeout}, {"TTL", &q.TTL}, {"MaxHint", &q.MaxHint},
+		{"ResetAfter", &q.ResetAfter}}
 	was := map[*time.Duration]time.Duration{}
 	for _, field := range fields {
 		if tiny(*field.of) {
@@ -238,7 +236,7 @@ func (l *linter) missingUnit() Finding {
 		for of, d := range was {
 			*of = max(d*unit, time.Microsecond)
 		}
-		q.Delays = slices.Clone(l.p.Delays)
+		q.Delays = slices.Clone(l.set.Delays)
 		for i, d := range q.Delays {
 			if tiny(d) {
 				q.Delays[i] = max(d*unit, time.Microsecond)

@@ -14,7 +14,7 @@ const (
 	tooLong = 0.01
 )
 
-// margin returns how far the fleet is from another verdict.
+// margin returns how far the fleet is from another stability.
 func (c *certifier) margin(found finding) float64 {
 	f := &c.fleet
 	load := f.Rate / f.Capacity
@@ -29,9 +29,9 @@ func (c *certifier) margin(found finding) float64 {
 		return 1 - load
 	}
 	nearest := min(1-load, max(1-c.service()/c.storm.timeout, 0))
-	if survives := found.verdict.Survives(); survives {
+	if survives := found.stability.Survives(); survives {
 		nearest = min(nearest, c.distance(found, +1, func(by float64) change { return change{1 + by, 1, 0} }, 1))
-		if found.verdict == Vulnerable {
+		if found.stability == Vulnerable {
 			nearest = min(nearest, c.distance(found, +1, func(by float64) change { return change{1, 1 + by, 0} }, 1))
 			nearest = min(nearest, load*c.attempts(1)-1) // to Safe
 		}
@@ -52,7 +52,7 @@ func (c *certifier) distance(found finding, worse float64, by func(float64) chan
 			return false
 		}
 		got := c.find(ch)
-		return got.verdict.Survives() == found.verdict.Survives() && (found.verdict != Safe || got.verdict == Safe)
+		return got.stability.Survives() == found.stability.Survives() && (found.stability != Safe || got.stability == Safe)
 	}
 	if !same(0) {
 		return 0
@@ -84,7 +84,7 @@ func (c *certifier) distance(found finding, worse float64, by func(float64) chan
 // tipping it without a trigger, or, where nothing can, by failing attempts all the time.
 func (c *certifier) chancy(found finding, factor float64) bool {
 	rate := c.fleet.Rate * factor
-	switch found.verdict {
+	switch found.stability {
 	case Vulnerable:
 		return c.excursions(rate) > tooFew
 	case Safe:

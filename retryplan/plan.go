@@ -1,7 +1,6 @@
 package retryplan
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -29,8 +28,8 @@ type Plan struct {
 	// Truncated says that the policy allows more attempts than were looked at. What is said of the whole run then holds for a
 	// run that is given up after the last attempt looked at.
 	Truncated bool
-	// Effective is how many attempts can start at all: neither TTL nor deadline nor AttemptTimeout makes them impossible.
-	Effective int
+	// CanStart is how many attempts can start at all: neither TTL nor deadline nor AttemptTimeout makes them impossible.
+	CanStart int
 	// TotalWait is the distribution of the sum of all waits of a run that never succeeds, by the policy alone: TTL,
 	// Deadline and Duration do not shorten it. It is what Policy.TotalWait bounds.
 	TotalWait Distribution
@@ -80,10 +79,10 @@ const (
 	maxHorizon     = 1000
 )
 
-// New returns the plan of p under m. It returns an error, that of Policy.Validate or a *FieldError, for a policy that does
-// not validate and for a Model field that is out of its range. A p.Budget or p.Gate is not looked at: a single run is
+// New returns the plan of p under m. It returns an error on one line, retry.FieldErrors, for a policy that does not
+// validate and for a Model field that is out of its range. A p.Budget, p.Pay or p.Gate is not looked at: a single run is
 // planned as if it had a token and an open gate. Nor is p.Classify, which is code: every failure of the Model counts as
-// retryable.
+// retryable. A policy with Wait is refused, and one with a ResetAfter that an attempt can reach: no distribution follows these.
 //
 // Probabilities are computed, not sampled. Where neither jitter nor duration is random they are exact to the nanosecond.
 // Elsewhere times are kept on grids of some thousand steps, and the CDFs of TotalWait and Elapsed are within 10⁻³ of the
@@ -92,29 +91,46 @@ const (
 // more than 50 attempts and Durations whose 99th percentile is more than ten times their median, and, to 10⁻², more than 200
 // random waits.
 func New(p retry.Policy, m Model) (*Plan, error) {
-	if err := errors.Join(p.Validate(), m.check()); err != nil {
+	if err := m.validate(p); err != nil {
 		return nil, err
 	}
 	return newPlanner(p, m).plan(), nil
 }
 
-func (m *Model) check() error {
-	var bad faults
+// validate returns every bad field of m and p.
+func (m *Model) validate(p retry.Policy) error {
+	var bad retry.FieldErrors
+	bad.Append(p.Validate())
+	if p.Wait != nil {
+		bad.Add(pkg, "Policy.Wait", "(set)", "is code, whose waits have no distribution to compute with")
+	}
+	if _, longest := m.attempt(&p); p.ResetAfter > 0 && longest >= p.ResetAfter {
+		bad.Add(pkg, "Policy.ResetAfter", p.ResetAfter, "can be reached by an attempt, and a plan counts attempts without resets")
+	}
 	for i, f := range m.Failure {
 		if !(f >= 0 && f <= 1) {
-			bad.add(indexedField("Model.Failure", i), f, "is outside [0,1]")
+			bad.Add(pkg, indexedField("Model.Failure", i), f, "is outside [0,1]")
 		}
 	}
 	if m.Deadline < 0 {
-		bad.add("Model.Deadline", m.Deadline, "is negative")
+		bad.Add(pkg, "Model.Deadline", m.Deadline, "is negative")
 	}
 	if m.Horizon < 0 || m.Horizon > maxHorizon {
-		bad.add("Model.Horizon", m.Horizon, "is outside [0,1000]")
+		bad.Add(pkg, "Model.Horizon", m.Horizon, "is outside [0,1000]")
 	}
-	return bad.err()
+	return bad.Err()
 }
 
 func indexedField(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }
+
+// attempt returns the least and the most that an attempt under p takes.
+func (m *Model) attempt(p *retry.Policy) (shortest, longest time.Duration) {
+	shortest, longest = m.Duration.Min(), m.Duration.Max()
+	if p.AttemptTimeout > 0 {
+		shortest, longest = min(shortest, p.AttemptTimeout), min(longest, p.AttemptTimeout)
+	}
+	return shortest, longest
+}
 
 // failure returns the probability that the given attempt fails.
 func (m *Model) failure(attempt int) float64 {

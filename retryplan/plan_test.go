@@ -1,7 +1,6 @@
 package retryplan_test
 
 import (
-	"errors"
 	"math"
 	"testing"
 	"time"
@@ -22,7 +21,7 @@ func planned(t testing.TB, p retry.Policy, m retryplan.Model) *retryplan.Plan {
 func TestTheZeroPolicyHasExactlyThePublishedSchedule(t *testing.T) {
 	plan := planned(t, retry.Policy{}, retryplan.Model{})
 	require.Len(t, plan.Attempts, 8)
-	require.Equal(t, 8, plan.Effective)
+	require.Equal(t, 8, plan.CanStart)
 	require.False(t, plan.Truncated)
 	var at time.Duration
 	for i, wait := range []time.Duration{0, 5, 10, 20, 40, 80, 160, 320} {
@@ -201,7 +200,7 @@ func TestLimitsAreMetToTheNanosecond(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			plan := planned(t, row.policy, row.model)
-			require.Equal(t, row.effective, plan.Effective)
+			require.Equal(t, row.effective, plan.CanStart)
 			require.Equal(t, row.never, plan.Attempts[len(plan.Attempts)-1].Never)
 			require.Equal(t, row.endings, plan.Endings)
 			require.Equal(t, row.worst, plan.WorstCase)
@@ -280,12 +279,25 @@ func TestClassifyGateAndRandAreNotCalled(t *testing.T) {
 
 func TestBadModelsAreRefusedFieldByField(t *testing.T) {
 	_, err := retryplan.New(retry.Policy{MaxAttempts: -2}, retryplan.Model{Failure: []float64{0.5, math.NaN(), 2}, Deadline: -1, Horizon: 1001})
-	require.EqualError(t, err, "retry: Policy.MaxAttempts -2 is below -1, which is Unlimited\n"+
-		"retryplan: Model.Failure[1] NaN is outside [0,1]\nretryplan: Model.Failure[2] 2 is outside [0,1]\n"+
-		"retryplan: Model.Deadline -1ns is negative\nretryplan: Model.Horizon 1001 is outside [0,1000]")
-	var bad *retryplan.FieldError
-	require.True(t, errors.As(err, &bad))
-	require.Equal(t, "Model.Failure[1]", bad.Field)
+	require.EqualError(t, err, "retry: Policy.MaxAttempts -2 is below -1, which is Unlimited; "+
+		"retryplan: Model.Failure[1] NaN is outside [0,1]; Model.Failure[2] 2 is outside [0,1]; "+
+		"Model.Deadline -1ns is negative; Model.Horizon 1001 is outside [0,1000]")
+	var bad *retry.FieldError
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, retry.FieldError{Field: "Policy.MaxAttempts", Value: "-2", Rule: "is below -1, which is Unlimited"}, *bad)
+}
+
+func TestWhatNoPlanFollowsIsRefused(t *testing.T) {
+	p := retry.Policy{Wait: func(int, error, time.Duration) time.Duration { panic("asked") }}
+	_, err := retryplan.New(p, retryplan.Model{})
+	require.EqualError(t, err, "retryplan: Policy.Wait (set) is code, whose waits have no distribution to compute with")
+
+	p = retry.Policy{ResetAfter: time.Minute}
+	m := retryplan.Model{Duration: retryplan.Exponential(time.Second)}
+	_, err = retryplan.New(p, m)
+	require.EqualError(t, err, "retryplan: Policy.ResetAfter 1m can be reached by an attempt, and a plan counts attempts without resets")
+	p.AttemptTimeout = time.Minute - 1
+	require.Equal(t, planned(t, retry.Policy{AttemptTimeout: p.AttemptTimeout}, m), planned(t, p, m))
 }
 
 func TestHugeDurationsSaturate(t *testing.T) {

@@ -1,16 +1,12 @@
 package retryplan
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/retrygo/retry"
 )
-
-// errPlanned is the failure of every planned attempt.
-var errPlanned = errors.New("planned failure")
 
 // planner takes one run through its attempts, all histories at once.
 type planner struct {
@@ -23,10 +19,12 @@ type planner struct {
 	// first attempts took. They are computed once.
 	sums     map[time.Duration][]measure
 	taken    []measure
-	startBy  time.Duration // retries start before this time; 0 means that none can be too late
-	below    time.Duration // only what is before this time is asked for; 0 means all
-	stopped  []bool        // whether runs ended after attempt i+1 since the next would not start by startBy
-	firstEnd int           // the first attempt after which a run ended
+	startBy  time.Duration            // retries start before this time; 0 means that none can be too late
+	later    time.Duration            // the second limit, where one that would start even later can end for another reason; 0 means none
+	below    time.Duration            // only what is before this time is asked for; 0 means all
+	stopped  []bool                   // whether runs ended after attempt i+1 since the next would not start by startBy
+	firstEnd int                      // the first attempt after which a run ended
+	late     map[retry.Reason]float64 // endings for lack of time
 	out      Plan
 }
 
@@ -36,20 +34,18 @@ func newPlanner(p retry.Policy, m Model) *planner {
 	if horizon == 0 {
 		horizon = defaultHorizon
 	}
-	// What the policy would do without time running out.
-	asked := p
-	asked.Disabled, asked.TTL, asked.Classify = false, 0, nil
-	allows := func(attempt int) bool {
-		return asked.Decide(retry.Progress{Attempt: attempt}, errPlanned, 0).Status == retry.Waiting
+	allowed := p.Effective().MaxAttempts
+	pl.attempts = horizon
+	if allowed != retry.Unlimited {
+		pl.attempts = min(allowed, horizon)
 	}
-	pl.attempts = 1
-	for pl.attempts < horizon && allows(pl.attempts) {
-		lo, hi := p.Bounds(pl.attempts)
+	for n := 1; n < pl.attempts; n++ {
+		lo, hi := p.Bounds(n)
 		pl.lo, pl.hi = append(pl.lo, lo), append(pl.hi, hi)
-		pl.attempts++
 	}
-	pl.out.Truncated = !p.Disabled && allows(pl.attempts)
-	pl.out.Endings = make(map[retry.Reason]float64)
+	pl.out.Truncated = !p.Disabled && allowed != pl.attempts
+	pl.policy.MaxAttempts = pl.attempts // a run is given up after the last attempt looked at
+	pl.out.Endings, pl.late = map[retry.Reason]float64{}, map[retry.Reason]float64{}
 	if p.Jitter == retry.DecorrelatedJitter {
 		base, _ := p.Bounds(1)
 		_, limit := p.Bounds(math.MaxInt)
@@ -58,11 +54,14 @@ func newPlanner(p retry.Policy, m Model) *planner {
 			pl.bins = newBins(base, limit, pl.attempts-1, pl.perTriple())
 		}
 	}
-	if p.TTL > 0 {
-		pl.startBy = saturatingAdd(p.TTL, 1)
+	if p.TTL > 0 && p.TTL < maxDuration {
+		pl.startBy = p.TTL + 1
 	}
-	if m.Deadline > 0 && (pl.startBy == 0 || m.Deadline < pl.startBy) {
-		pl.startBy = m.Deadline
+	if m.Deadline > 0 {
+		pl.startBy, pl.later = m.Deadline, pl.startBy
+		if pl.later > 0 && pl.later < pl.startBy {
+			pl.startBy, pl.later = pl.later, pl.startBy
+		}
 	}
 	if latest := pl.latestStart(); latest < maxDuration && latest < pl.startBy {
 		pl.startBy = 0
@@ -73,10 +72,7 @@ func newPlanner(p retry.Policy, m Model) *planner {
 
 // latestStart returns a bound for the start of the last attempt, TTL and deadline left out.
 func (pl *planner) latestStart() (latest time.Duration) {
-	longest := pl.model.Duration.Max()
-	if timeout := pl.policy.AttemptTimeout; timeout > 0 {
-		longest = min(longest, timeout)
-	}
+	_, longest := pl.model.attempt(&pl.policy)
 	for _, hi := range pl.hi {
 		latest = saturatingAdd(saturatingAdd(latest, longest), hi)
 	}
@@ -118,9 +114,9 @@ func (pl *planner) plan() *Plan {
 	pl.out.InTime = pl.out.Success
 	pl.out.Elapsed.finish(pl.shortest(), pl.out.WorstCase)
 	pl.refine()
-	for _, limit := range []retry.Reason{retry.TTLElapsed, retry.DeadlineTooNear, retry.DeadlinePassed} {
-		if pl.out.Endings[limit] < rounding {
-			delete(pl.out.Endings, limit)
+	for reason, mass := range pl.late {
+		if mass >= rounding {
+			pl.out.Endings[reason] = mass
 		}
 	}
 	return &pl.out
@@ -194,7 +190,8 @@ func (pl *planner) refine() {
 		}
 		early := *pl
 		early.below = below
-		early.out = Plan{Attempts: slices.Clone(pl.out.Attempts), Endings: make(map[retry.Reason]float64)}
+		early.out = Plan{Attempts: slices.Clone(pl.out.Attempts), Endings: map[retry.Reason]float64{}}
+		early.late = map[retry.Reason]float64{}
 		early.run()
 		pl.out.Elapsed.refine(below, early.out.Elapsed)
 	}
@@ -228,23 +225,17 @@ func (pl *planner) run() {
 		}
 		a.Succeeds = done.mass()
 		out.Success += a.Succeeds
-		pl.end(0, done, a.Succeeds)
+		pl.end(out.Endings, 0, done, a.Succeeds)
 		going := failed.mass()
 		if passed := a.Starts - a.Succeeds - going; deadline > 0 && passed > 0 {
-			pl.end(retry.DeadlinePassed, atomAt(deadline, passed), passed)
+			pl.end(pl.late, pl.ending(n, deadline, 0), atomAt(deadline, passed), passed)
 		}
-		if len(out.Endings) > 0 && pl.firstEnd == 0 {
-			pl.firstEnd = n
-		}
+		pl.noteEnd(n)
 		if going <= 0 || pl.below > 0 && going < unseen {
 			break
 		}
-		if pl.policy.Disabled {
-			pl.end(retry.RetriesDisabled, failed, going)
-			break
-		}
-		if n == pl.attempts {
-			pl.end(retry.AttemptsExhausted, failed, going)
+		if pl.policy.Disabled || n == pl.attempts {
+			pl.end(out.Endings, pl.ending(n, pl.endsFirst(n), 0), failed, going)
 			break
 		}
 		var soon func(limit time.Duration) func(ended time.Duration) float64
@@ -272,9 +263,7 @@ func (pl *planner) run() {
 			soon = func(limit time.Duration) func(time.Duration) float64 { return c.soon(limit, durations) }
 		}
 		pl.split(failed, &start, going, n, soon)
-		if len(out.Endings) > 0 && pl.firstEnd == 0 {
-			pl.firstEnd = n
-		}
+		pl.noteEnd(n)
 	}
 	if pl.firstEnd == 0 { // with the last
 		pl.firstEnd = pl.attempts
@@ -289,10 +278,7 @@ func (pl *planner) shortest() time.Duration {
 			first = a
 		}
 	}
-	d := pl.model.Duration.Min()
-	if pl.policy.AttemptTimeout > 0 {
-		d = min(d, pl.policy.AttemptTimeout)
-	}
+	d, _ := pl.model.attempt(&pl.policy)
 	d = saturatingAdd(first.Earliest, d)
 	if pl.model.Deadline > 0 {
 		d = min(d, pl.model.Deadline)
@@ -366,31 +352,45 @@ func (pl *planner) split(failed measure, start *measure, going float64, n int, s
 		stayed = failed.scaled(ended / going)
 	}
 	pl.out.Elapsed.addPart(stayed, pl.attempts)
-	deadline, ttl := pl.model.Deadline, pl.policy.TTL
-	tooNear := 0.
-	switch {
-	case ttl == 0:
-		tooNear = ended
-	case deadline > 0 && deadline <= ttl:
-		within := failed.weighted(soon(saturatingAdd(ttl, 1)))
-		tooNear = min(max(within.mass()-start.mass(), 0), ended)
-		if pl.out.Attempts[n].Never == retry.TTLElapsed {
-			tooNear = 0
-		}
+	// Those that would start soonest after the limit, and those that would start latest of all.
+	ends := pl.endsFirst(n)
+	first := pl.out.Attempts[n].Never
+	if first == 0 {
+		first = pl.ending(n, ends, pl.startBy-ends)
 	}
-	if tooNear > 0 {
-		pl.out.Endings[retry.DeadlineTooNear] += tooNear
+	last := pl.ending(n, ends, maxDuration)
+	if first != last {
+		within := failed.weighted(soon(pl.later))
+		mass := min(max(within.mass()-start.mass(), 0), ended)
+		pl.late[first] += mass
+		ended -= mass
 	}
-	if rest := ended - tooNear; rest > 0 {
-		pl.out.Endings[retry.TTLElapsed] += rest
-	}
+	pl.late[last] += ended
+}
+
+// ending returns how a run ends whose attempt n failed at the given time, if the next would start a wait later.
+func (pl *planner) ending(n int, at, wait time.Duration) retry.Reason {
+	return pl.policy.Admit(retry.Progress{Attempt: n, Elapsed: at, Deadline: pl.model.Deadline}, wait).Reason
+}
+
+// endsFirst returns when attempt n ends in the shortest run that makes it.
+func (pl *planner) endsFirst(n int) time.Duration {
+	shortest, _ := pl.model.attempt(&pl.policy)
+	return saturatingAdd(pl.out.Attempts[n-1].Earliest, shortest)
 }
 
 // end notes runs that ended for the given reason.
-func (pl *planner) end(r retry.Reason, m measure, mass float64) {
+func (pl *planner) end(endings map[retry.Reason]float64, r retry.Reason, m measure, mass float64) {
 	if mass <= 0 {
 		return
 	}
-	pl.out.Endings[r] += mass
+	endings[r] += mass
 	pl.out.Elapsed.addPart(m, pl.attempts)
+}
+
+// noteEnd notes that runs ended after attempt n, if any did.
+func (pl *planner) noteEnd(n int) {
+	if pl.firstEnd == 0 && len(pl.out.Endings)+len(pl.late) > 0 {
+		pl.firstEnd = n
+	}
 }

@@ -11,13 +11,14 @@ import (
 // Progress. The zero Scenario has no arrivals and is refused.
 type Scenario struct {
 	// Policy is the policy of every run. Its AttemptTimeout is the clients' timeout: the client stops listening, the server
-	// does not know. Its Budget and Gate must be nil; Rand and Observe are not called. Classify is asked about
-	// retry.ErrAttemptTimeout and about errors of the simulation, which say in their text what happened.
+	// does not know. Its Budget, Gate and Pay must be nil; Rand and Observe are not called. Classify and Wait are
+	// given retry.ErrAttemptTimeout and errors of the simulation, which say in their text what happened.
 	Policy retry.Policy
 	// Deadline is the caller's, counted from the start of each run. Zero means none.
 	Deadline time.Duration
 	// Delay replaces what Policy.Backoff computes, for schedules of other libraries: it is given what Backoff.Jittered is
-	// given, and a hint is its floor, without jitter above it. Nil means the policy's own.
+	// given, and a hint is its floor, without jitter above it. It cannot be combined with Policy.ResetAfter. Nil means the
+	// policy's own.
 	Delay func(attempt int, prev time.Duration, u float64) time.Duration
 
 	// Clients is the number of clients, up to 100,000,000, or 10,000,000 where each has a run of its own: with Closed and with

@@ -3,7 +3,6 @@ package retryplan
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -67,18 +66,18 @@ type Point struct {
 	Open     int     // breakers that were open at its end
 }
 
-// Simulate runs s to its end, one event after the other. It calls the policy's own Decide and Classify, and a real Budget,
+// Simulate runs s to its end, one event after the other. It calls the policy's own Decide, Admit, Classify and Wait, and a real Budget,
 // with the simulation's time as their argument. The same Scenario gives the same Result.
 //
-// Errors are *FieldError, one for each field that is out of its range, and that of Policy.Validate. When ctx ends, Simulate
-// returns what it has seen so far together with ctx's cause. It does the same with a *FieldError where time stands still: where
+// Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included. When ctx ends, Simulate
+// returns what it has seen so far together with ctx's cause. It does the same with a *retry.FieldError where time stands still: where
 // events go on without end at one moment, as in a closed loop in which nothing takes any time. Then it gives up after a million
 // events at that moment, and 10,000 more for each client.
 //
 // What happens at the same time happens in the order in which it was planned. So an answer that arrives at the very moment of a
 // timeout is late, and a trigger is on from its first moment until before its last.
 func Simulate(ctx context.Context, s Scenario) (Result, error) {
-	if err := s.check(ctx); err != nil {
+	if err := s.validate(ctx); err != nil {
 		return Result{}, err
 	}
 	sim := newSimulation(&s)
@@ -100,6 +99,7 @@ type simulation struct {
 	server   *simServer
 	clients  *clients
 	runs     slab[simRun]
+	resets   map[uint32]simReset // by run; nil without Policy.ResetAfter, so that simRun stays small (BenchmarkSimulate)
 	attempts slab[simAttempt]
 	live     int   // runs that are under way
 	waiting  int   // of them, for their next attempt
@@ -128,6 +128,9 @@ func newSimulation(s *Scenario) *simulation {
 	sim.mayFail = s.Server.FailureRate > 0
 	sim.server = newSimServer(s)
 	sim.clients = newClients(s)
+	if s.Policy.ResetAfter > 0 {
+		sim.resets = map[uint32]simReset{}
+	}
 	sim.recovery = newRecovery(s)
 	sim.series = make([]Point, 1, min(int64(s.Duration/step)+1, 4096))
 	sim.point = &sim.series[0]
@@ -201,7 +204,8 @@ func (s *simulation) play(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		if still > s.patience() {
-			return &FieldError{"Scenario.Duration", s.Duration.String(), fmt.Sprintf("is never reached: at %v events go on without end and take no time", time.Duration(e.at))}
+			return &retry.FieldError{Package: pkg, Field: "Scenario.Duration", Value: plainly(s.Duration),
+				Rule: "is never reached: at " + plainly(time.Duration(e.at)) + " events go on without end and take no time"}
 		}
 		if s.Progress != nil {
 			s.Progress(Progress{time.Duration(e.at), s.result.Events})
@@ -235,9 +239,9 @@ func (s *simulation) happen(e *simEvent) {
 			s.timedOut(e.ref)
 		}
 	case deadlinePasses:
-		// A run that waits has ended already where its wait would reach the deadline.
+		// No run waits: one whose wait would reach the deadline has ended already.
 		if r := s.runs.at(e.ref); r.serial == e.gen && r.sent {
-			s.timedOut(e.ref)
+			s.deadlinePassed(e.ref)
 		}
 	case waitEnds:
 		s.waitEnded(e.ref)

@@ -14,9 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// trace is what one run did: when each attempt was sent and ended, since its start, and how the run ended.
+// trace is what one run did: when each attempt was sent and ended, since its start, how many were not sent, and how the run
+// ended.
 type trace struct {
 	Sent, Ended []time.Duration
+	Refused     int
 	Reason      retry.Reason
 }
 
@@ -24,10 +26,15 @@ type trace struct {
 type recorder struct {
 	trace
 	closed, open time.Duration
+	refuses      bool // rather than keep away
 }
 
 func (r *recorder) Send(now time.Duration, _ int) (time.Duration, bool) {
 	if now >= r.closed && now < r.open {
+		if r.refuses {
+			r.Refused++
+			return 0, false
+		}
 		return r.open - now, true
 	}
 	r.Sent = append(r.Sent, now)
@@ -53,6 +60,8 @@ type lone struct {
 	outage       time.Duration
 	hint         time.Duration
 	closed, open time.Duration
+	refuses      bool // while closed; otherwise attempts wait
+	fails        bool // every attempt that is worked on
 	budget       *retry.BudgetConfig
 	seed         uint64
 }
@@ -91,10 +100,10 @@ func randomLone(rng *rand.Rand) lone {
 	return l
 }
 
-// draws returns the random numbers that the simulation draws for the delays of a lone client.
-func (l lone) draws(t *testing.T) (u []float64) {
+// draws returns the first n random numbers that the simulation draws for the delays of a lone client.
+func (l lone) draws(t *testing.T, n int) (u []float64) {
 	_, err := retryplan.Simulate(t.Context(), retryplan.Scenario{
-		Policy:   retry.Policy{MaxAttempts: 20},
+		Policy:   retry.Policy{MaxAttempts: n},
 		Delay:    func(_ int, _ time.Duration, drawn float64) time.Duration { u = append(u, drawn); return 0 },
 		Arrivals: retryplan.Arrivals{AtOnce: true},
 		Server:   retryplan.Server{FailureRate: 1},
@@ -102,13 +111,13 @@ func (l lone) draws(t *testing.T) (u []float64) {
 		Seed:     l.seed,
 	})
 	require.NoError(t, err)
-	require.Len(t, u, 20)
+	require.Len(t, u, n)
 	return u
 }
 
 // simulated returns what the simulation makes of it, with the policy's backoff as it is or handed over as a Delay.
 func (l lone) simulated(t *testing.T, byDelay bool) trace {
-	record := &recorder{closed: l.closed, open: l.open}
+	record := &recorder{closed: l.closed, open: l.open, refuses: l.refuses}
 	s := retryplan.Scenario{
 		Policy:   l.policy,
 		Deadline: l.deadline,
@@ -119,8 +128,12 @@ func (l lone) simulated(t *testing.T, byDelay bool) trace {
 		Budget:   l.budget,
 		Throttle: func() retryplan.Throttle { return record },
 		Duration: time.Hour,
+		Step:     time.Hour,
 		Drain:    true,
 		Seed:     l.seed,
+	}
+	if l.fails {
+		s.Server.FailureRate = 1
 	}
 	if byDelay {
 		s.Delay = l.policy.Jittered
@@ -209,7 +222,7 @@ func TestSimulateDoesWhatDoDoes(t *testing.T) {
 		}
 		what := fmt.Sprintf("case %d: %+v", i, l)
 		want := l.simulated(t, false)
-		require.Equal(t, want, l.done(t, l.draws(t)), what)
+		require.Equal(t, want, l.done(t, l.draws(t, 20)), what)
 		if l.hint == 0 { // jitter above a hint is not known to a Delay
 			require.Equal(t, want, l.simulated(t, true), "%s, by Delay", what)
 		}

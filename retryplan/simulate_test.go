@@ -302,6 +302,6 @@ func TestSimulateGivesUpWhereTimeStandsStill(t *testing.T) {
 	s.Policy = retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Delays: []time.Duration{0}}}
 	s.Server.FailureRate = 1
 	_, err = retryplan.Simulate(t.Context(), s)
-	var field *retryplan.FieldError
+	var field *retry.FieldError
 	require.ErrorAs(t, err, &field)
 }

@@ -56,7 +56,7 @@ type Solution struct {
 
 // Solve returns a policy that meets r, checked by New and, where a Fleet is required, by Certify and Simulate. A simulation
 // overrules a certificate whose Margin is below 0.05, where chance may decide, and any where the fleet it shows is in a storm at
-// its end. Where there is no policy it returns an *InfeasibleError. Other errors are *FieldError, and ctx's cause when ctx ends
+// its end. Where there is no policy it returns an *InfeasibleError. Other errors are retry.FieldErrors, and ctx's cause when ctx ends
 // first.
 //
 // It looks among policies that a reader understands at a glance: up to 64 attempts, exponential waits that double, from a
@@ -70,7 +70,7 @@ type Solution struct {
 // policies one by one; then it may give up before it has looked at all, which the InfeasibleError says. Simulations where a Fleet
 // is required come on top.
 func Solve(ctx context.Context, r Requirements) (Solution, error) {
-	if err := r.check(); err != nil {
+	if err := r.validate(); err != nil {
 		return Solution{}, err
 	}
 	s := newSolver(ctx, r)
@@ -111,35 +111,33 @@ type refusal struct {
 	text string
 }
 
-// check returns every bad field of r.
-func (r *Requirements) check() error {
-	var bad faults
+// validate returns every bad field of r.
+func (r *Requirements) validate() error {
+	var bad retry.FieldErrors
 	if !(r.Failure >= 0 && r.Failure < 1) {
-		bad.add("Requirements.Failure", r.Failure, "is outside [0,1)")
+		bad.Add(pkg, "Requirements.Failure", r.Failure, "is outside [0,1)")
 	}
 	if r.Success != 0 && !(r.Success > 0 && r.Success < 1) {
-		bad.add("Requirements.Success", r.Success, "is outside (0,1)")
+		bad.Add(pkg, "Requirements.Success", r.Success, "is outside (0,1)")
 	}
 	if r.Load != 0 && !(r.Load >= 1 && r.Load <= math.MaxFloat64) {
-		bad.add("Requirements.Load", r.Load, "is not 1 or more; every run makes one attempt")
+		bad.Add(pkg, "Requirements.Load", r.Load, "is not 1 or more; every run makes one attempt")
 	}
 	for _, field := range []struct {
 		name string
 		d    time.Duration
 	}{{"Outage", r.Outage}, {"P99", r.P99}, {"WorstCase", r.WorstCase}} {
 		if field.d < 0 {
-			bad.add("Requirements."+field.name, field.d, "is negative")
+			bad.Add(pkg, "Requirements."+field.name, field.d, "is negative")
 		}
 	}
 	if r.Fleet != nil {
-		if err := r.Fleet.check(retry.Policy{}); err != nil {
-			bad = append(bad, err)
-		}
+		bad.Append(r.Fleet.validate(retry.Policy{}))
 	}
 	if len(bad) == 0 && r.needs() == 0 {
-		bad.add("Requirements", "", "require nothing")
+		bad.Add(pkg, "Requirements", "", "require nothing")
 	}
-	return bad.err()
+	return bad.Err()
 }
 
 // prove checks an option by what the package says of it, rather than by the formulas that found it.
@@ -173,8 +171,8 @@ func (s *solver) prove(o *option) (Solution, *refusal, error) {
 	if err != nil {
 		return Solution{}, nil, err
 	}
-	if !certificate.Verdict.Survives() {
-		return Solution{}, &refusal{"Fleet", fmt.Sprintf("with %v, it is %v", o.policy, certificate.Verdict)}, nil
+	if !certificate.Stability.Survives() {
+		return Solution{}, &refusal{"Fleet", fmt.Sprintf("with %v, it is %v", o.policy, certificate.Stability)}, nil
 	}
 	solution.Certificate = &certificate
 	result, err := Simulate(s.ctx, target.Scenario(o.policy, 1))

@@ -6,8 +6,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// verdictOf is how the fleet fares with a policy.
-type verdictOf struct {
+// fleetFit is how the fleet fares with a policy.
+type fleetFit struct {
 	budget *retry.BudgetConfig
 	margin float64
 	binds  bool
@@ -16,10 +16,10 @@ type verdictOf struct {
 
 // shortfall says how near a policy came for the fleet.
 type shortfall struct {
-	refused  howFar
-	load     float64 // attempts a run at Failure
-	verdict  Verdict
-	attempts float64
+	refused   howFar
+	load      float64 // attempts a run at Failure
+	stability Stability
+	attempts  float64
 }
 
 // howFar is what a policy failed by, the later the nearer to what is required.
@@ -28,7 +28,7 @@ type howFar uint8
 const (
 	refusedUnseen howFar = iota
 	refusedLoad          // the backend does not bear the attempts at Failure
-	refusedVerdict
+	refusedStability
 	refusedBudget // the fleet's own does not pay for the retries at Failure
 	accepted
 )
@@ -42,7 +42,7 @@ func (s *solver) survives(o *option, set needs) bool {
 		if s.over() {
 			return false
 		}
-		v = s.verdictOn(o)
+		v = s.fits(o)
 		s.fleets[k] = v
 	}
 	if v.why.refused != accepted {
@@ -56,7 +56,7 @@ func (s *solver) survives(o *option, set needs) bool {
 	return true
 }
 
-func (s *solver) verdictOn(o *option) (v verdictOf) {
+func (s *solver) fits(o *option) (v fleetFit) {
 	target := *s.r.Fleet
 	v.why = shortfall{refused: refusedLoad, load: o.load}
 	if target.Rate*o.load >= target.Capacity {
@@ -70,15 +70,15 @@ func (s *solver) verdictOn(o *option) (v verdictOf) {
 		defer func() { s.effort -= 1 + (given-c.work)/workPerEffort }()
 		found := c.find(change{rate: 1, trigger: 1})
 		switch {
-		case !found.verdict.Survives():
-			if v.why.refused < refusedVerdict {
-				v.why.refused, v.why.verdict, v.why.attempts = refusedVerdict, found.verdict, c.attempts(1)
+		case !found.stability.Survives():
+			if v.why.refused < refusedStability {
+				v.why.refused, v.why.stability, v.why.attempts = refusedStability, found.stability, c.attempts(1)
 			}
 		case !s.pays(b, o):
 			v.why.refused = max(v.why.refused, refusedBudget)
 		default:
 			margin := c.margin(found)
-			v = verdictOf{budget: b, margin: margin, binds: o.policy.MaxAttempts > 1 && found.law != NoTimeout && margin < 1-target.Rate/target.Capacity-1./32, why: shortfall{refused: accepted}}
+			v = fleetFit{budget: b, margin: margin, binds: o.policy.MaxAttempts > 1 && found.law != NoTimeout && margin < 1-target.Rate/target.Capacity-1./32, why: shortfall{refused: accepted}}
 		}
 		return v.why.refused == accepted && v.margin >= 0.05 // otherwise chance may decide
 	}
@@ -135,9 +135,9 @@ func (s *solver) refusedFleet() string {
 	case refusedBudget:
 		return fmt.Sprintf("its Budget gives %s tokens a run and does not pay for the %s retries that runs make at Failure %s, with a tenth to spare",
 			plainNumber(s.income(f.Budget, 1)), shortNumber(why.load-1), plainNumber(s.r.Failure))
-	case refusedVerdict:
+	case refusedStability:
 		return fmt.Sprintf("it is %v: if all attempts fail, runs make %s attempts, and %s runs a second are more than a Capacity of %s serves then",
-			why.verdict, shortNumber(why.attempts), plainNumber(f.Rate), plainNumber(f.Capacity))
+			why.stability, shortNumber(why.attempts), plainNumber(f.Rate), plainNumber(f.Capacity))
 	case refusedLoad:
 		return fmt.Sprintf("at Failure %s runs make %s attempts, and its Capacity of %s does not bear %s runs a second of them",
 			plainNumber(s.r.Failure), shortNumber(why.load), plainNumber(f.Capacity), plainNumber(f.Rate))

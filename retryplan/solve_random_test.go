@@ -140,10 +140,10 @@ func TestSolveMeetsWhatCanBeMet(t *testing.T) {
 			if r.Outage > 0 {
 				at, err := retryplan.New(s.Policy, retryplan.Model{})
 				require.NoError(t, err)
-				require.GreaterOrEqual(t, at.Attempts[at.Effective-1].Earliest, r.Outage)
+				require.GreaterOrEqual(t, at.Attempts[at.CanStart-1].Earliest, r.Outage)
 			}
 			if r.Fleet != nil {
-				require.True(t, s.Certificate.Verdict.Survives())
+				require.True(t, s.Certificate.Stability.Survives())
 				require.True(t, s.Simulation.Recovered)
 			}
 		})
@@ -174,7 +174,7 @@ func FuzzSolve(f *testing.F) {
 			Outage: time.Duration(outage), Duration: retryplan.LogNormal(time.Duration(median), time.Duration(slow))}
 		s, err := retryplan.Solve(context.Background(), r)
 		var (
-			bad        *retryplan.FieldError
+			bad        *retry.FieldError
 			infeasible *retryplan.InfeasibleError
 		)
 		switch {

@@ -58,7 +58,7 @@ type solver struct {
 	choices      map[bool][]time.Duration // of AttemptTimeout, without and with a fleet
 	usualTimeout time.Duration            // with a fleet
 	plans        map[planKey]figures
-	fleets       map[memberKey]verdictOf
+	fleets       map[memberKey]fleetFit
 	effort       int       // that is left
 	short        bool      // effort did not suffice
 	unsure       bool      // nor did that of the last search of conflict that found nothing
@@ -77,7 +77,7 @@ type planKey struct {
 }
 
 func newSolver(ctx context.Context, r Requirements) *solver {
-	s := &solver{ctx: ctx, r: r, all: r.needs(), plans: map[planKey]figures{}, fleets: map[memberKey]verdictOf{}, effort: searchEffort}
+	s := &solver{ctx: ctx, r: r, all: r.needs(), plans: map[planKey]figures{}, fleets: map[memberKey]fleetFit{}, effort: searchEffort}
 	s.choices = map[bool][]time.Duration{false: s.timeouts(0)}
 	if r.Fleet != nil {
 		s.usualTimeout = s.fleetTimeout()

@@ -15,19 +15,17 @@ import (
 func TestSolveTellsEveryBadField(t *testing.T) {
 	_, err := retryplan.Solve(context.Background(), retryplan.Requirements{Failure: 1, Success: math.NaN(), Load: 0.5, Outage: -1, P99: -2, WorstCase: -3,
 		Fleet: &retryplan.Fleet{Rate: 1}})
-	for _, text := range []string{
-		"retryplan: Requirements.Failure 1 is outside [0,1)",
-		"retryplan: Requirements.Success NaN is outside (0,1)",
-		"retryplan: Requirements.Load 0.5 is not 1 or more; every run makes one attempt",
-		"retryplan: Requirements.Outage -1ns is negative",
-		"retryplan: Requirements.P99 -2ns is negative",
-		"retryplan: Requirements.WorstCase -3ns is negative",
-		"retryplan: Fleet.Capacity 0 is not above 0",
-	} {
-		require.ErrorContains(t, err, text)
-	}
+	require.Equal(t, []string{
+		"Requirements.Failure 1 is outside [0,1)",
+		"Requirements.Success NaN is outside (0,1)",
+		"Requirements.Load 0.5 is not 1 or more; every run makes one attempt",
+		"Requirements.Outage -1ns is negative",
+		"Requirements.P99 -2ns is negative",
+		"Requirements.WorstCase -3ns is negative",
+		"Fleet.Capacity 0 is not above 0",
+	}, fieldTexts(t, err))
 	_, err = retryplan.Solve(context.Background(), retryplan.Requirements{})
-	var bad *retryplan.FieldError
+	var bad *retry.FieldError
 	require.ErrorAs(t, err, &bad)
 	_, err = retryplan.Solve(context.Background(), retryplan.Requirements{Failure: math.NaN()})
 	require.ErrorAs(t, err, &bad)
@@ -62,7 +60,7 @@ func TestSolveAddsABudgetWhereAFleetNeedsOne(t *testing.T) {
 	s, err := retryplan.Solve(context.Background(), r)
 	require.NoError(t, err)
 	require.Equal(t, &retry.BudgetConfig{Ratio: 0.1}, s.Budget)
-	require.Equal(t, retryplan.Safe, s.Certificate.Verdict)
+	require.Equal(t, retryplan.Safe, s.Certificate.Stability)
 	require.True(t, s.Simulation.Recovered)
 	require.Nil(t, f.Budget, "the caller's fleet is not changed")
 
@@ -94,7 +92,7 @@ func TestSolveForSlowFleets(t *testing.T) {
 		r.Fleet.Trigger = retryplan.Trigger{Kind: retryplan.Stall, For: 10 * time.Second}
 		s, err := retryplan.Solve(context.Background(), r)
 		require.NoError(t, err, "%+v", r.Fleet)
-		require.True(t, s.Certificate.Verdict.Survives())
+		require.True(t, s.Certificate.Stability.Survives())
 		require.GreaterOrEqual(t, s.Certificate.Margin, 0.05)
 	}
 }

@@ -36,18 +36,15 @@ type stage struct {
 // piece is a part of a wait's distribution: even over [lo, hi) seconds.
 type piece struct{ lo, hi, share float64 }
 
-// newStorm returns the schedule of p in a storm. A run of p is played through with the policy's own Decide, and an attempt
-// that times out is told to it as it would be to Do.
+// newStorm returns the schedule of p in a storm. Runs of p are played through with the policy's own Decide, in each of which
+// every attempt times out.
 func newStorm(p retry.Policy, deadline time.Duration) storm {
-	timeout := p.AttemptTimeout
-	if deadline > 0 && (timeout == 0 || deadline < timeout) {
-		timeout = deadline
-	}
-	if timeout == 0 {
+	timeout := attemptEnds(&p, deadline, 0)
+	if timeout == maxDuration {
 		return storm{attempts: 1, stages: []stage{{timeout: math.Inf(1)}}, timeout: math.Inf(1)}
 	}
 	var s storm
-	if p.TTL == 0 && deadline == 0 && p.Jitter != retry.DecorrelatedJitter {
+	if p.TTL == 0 && deadline == 0 && p.Jitter != retry.DecorrelatedJitter && p.Wait == nil {
 		s = evenStorm(p)
 	} else {
 		s = playedStorm(p, deadline)
@@ -56,24 +53,49 @@ func newStorm(p retry.Policy, deadline time.Duration) storm {
 	return s
 }
 
+// attemptEnds returns when a client gives up an attempt that begins at the given time; the largest Duration means never.
+func attemptEnds(p *retry.Policy, deadline, begins time.Duration) time.Duration {
+	ends := maxDuration
+	if p.AttemptTimeout > 0 {
+		ends = saturatingAdd(begins, p.AttemptTimeout)
+	}
+	if deadline > 0 {
+		ends = min(ends, deadline)
+	}
+	return ends
+}
+
+// play plays one run through and calls visit after each attempt with how long it took and with what was decided.
+func play(p *retry.Policy, deadline time.Duration, u func() float64, visit func(pr *retry.Progress, d retry.Decision)) {
+	pr := retry.Progress{Deadline: deadline}
+	for pr.Attempt < maxStormAttempts {
+		pr.Attempt++
+		begins := pr.Elapsed
+		pr.Elapsed = attemptEnds(p, deadline, begins)
+		pr.Lasted = pr.Elapsed - begins
+		d := p.Decide(pr, retry.ErrAttemptTimeout, u())
+		visit(&pr, d)
+		if d.Status != retry.Waiting {
+			return
+		}
+		pr.Elapsed, pr.Prev, pr.Since = saturatingAdd(pr.Elapsed, d.Delay), d.Backoff, d.Since
+	}
+}
+
 // evenStorm returns the schedule of a policy whose waits are even over their bounds and do not depend on one another.
 func evenStorm(p retry.Policy) storm {
 	var s storm
-	for attempt := 1; ; attempt++ {
+	play(&p, 0, func() float64 { return 0 }, func(pr *retry.Progress, d retry.Decision) {
 		g := stage{timeout: p.AttemptTimeout.Seconds()}
-		d := p.Decide(retry.Progress{Attempt: attempt}, retry.ErrAttemptTimeout, 0)
-		if d.Status == retry.Waiting && attempt < maxStormAttempts {
-			lo, hi := p.Bounds(attempt)
+		if d.Status == retry.Waiting && pr.Attempt < maxStormAttempts {
+			lo, hi := p.Bounds(pr.Attempt - d.Since)
 			g.goes, g.waits = 1, []piece{{lo.Seconds(), hi.Seconds(), 1}}
 		}
 		s.attempts++
 		if len(s.stages) < maxStages {
 			s.stages = append(s.stages, g)
 		}
-		if g.goes == 0 {
-			break
-		}
-	}
+	})
 	s.fold()
 	return s
 }
@@ -88,30 +110,18 @@ func playedStorm(p retry.Policy, deadline time.Duration) storm {
 		attempts int
 	)
 	for range stormRuns {
-		var elapsed, prev time.Duration
-		for attempt := 1; ; attempt++ {
-			timeout := p.AttemptTimeout
-			if left := deadline - elapsed; deadline > 0 && (timeout == 0 || left < timeout) {
-				timeout = left
-			}
+		play(&p, deadline, rnd.Float64, func(pr *retry.Progress, d retry.Decision) {
 			attempts++
-			if attempt <= maxStages {
-				started[attempt-1]++
-				timeouts[attempt-1] += timeout.Seconds()
+			if pr.Attempt > maxStages {
+				return
 			}
-			elapsed = saturatingAdd(elapsed, timeout)
-			u := rnd.Float64()
-			d := p.Decide(retry.Progress{Attempt: attempt, Elapsed: elapsed, Prev: prev}, retry.ErrAttemptTimeout, u)
-			start := saturatingAdd(elapsed, d.Delay)
-			if d.Status != retry.Waiting || deadline > 0 && start >= deadline || attempt == maxStormAttempts {
-				break
+			i := pr.Attempt - 1
+			started[i]++
+			timeouts[i] += pr.Lasted.Seconds()
+			if d.Status == retry.Waiting {
+				waits[i] = append(waits[i], d.Delay.Seconds())
 			}
-			if attempt <= maxStages {
-				waits[attempt-1] = append(waits[attempt-1], d.Delay.Seconds())
-			}
-			prev = p.Jittered(attempt, prev, u)
-			elapsed = start
-		}
+		})
 	}
 	s := storm{attempts: float64(attempts) / stormRuns}
 	for i, n := range started {

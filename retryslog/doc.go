@@ -10,33 +10,34 @@
 //	what happened                message                  level
 //	a retry is due after delay   retry: attempt failed    Options.Retry, Warn by default
 //	a run failed                 retry: gave up           Options.Failure, Error by default
-//	the caller cancelled a run   retry: canceled          Options.Canceled, that of retries by default
+//	the caller canceled a run    retry: canceled          Options.Canceled, that of retries by default
 //	success after retries        retry: succeeded         Options.Recovery, Debug by default
 //	success at the first try     retry: succeeded         Options.FirstTry, no record by default
 //
 // Messages and keys are stable: they do not change within a major version. The keys are constants too, in this order:
 //
 //	key        kind       where               what
-//	policy     string     everywhere          Policy.Name; absent where it is empty
+//	policy     string     everywhere          Policy.Name; absent if it is empty
 //	attempt    int64      everywhere          the attempt that failed; at the end of a run how many were made
 //	status     string     everywhere          retry.Status: waiting_retry, or how the run ended
 //	reason     string     gave up, canceled   retry.Reason
+//	gated      bool       gave up             true if a deferral of Policy.Gate ended the run; otherwise absent
 //	delay      duration   attempt failed      the wait until the next attempt
 //	duration   duration   attempt failed      how long the attempt took
 //	elapsed    duration   everywhere          how long the run has taken, waits included, up to the end of the attempt
 //	error      error      not after success   what the attempt, or the last one of the run, failed with
-//	cause      error      gave up, canceled   context.Cause of the caller's context, where that says more than reason
+//	cause      error      gave up, canceled   context.Cause of the caller's context, if that says more than reason
 //
 // # Errors
 //
 // The value of error and cause is an error: a ReplaceAttr reaches what the attempt returned by errors.As and errors.Is.
 // Its text is taken when the record is made and is one line of bounded length, see Options.MaxErrorText; line breaks,
 // those of Unicode included, become "; ", and what is not UTF-8 becomes U+FFFD. The policy's name is cleaned alike, and not
-// cut. Where no attempt was made, error is what ended the caller's context, if anything did.
+// cut. If no attempt was made, error is what ended the caller's context, if anything did.
 //
 // # Source
 //
 // The records have no source position, also with slog.HandlerOptions.AddSource. The only one at hand is a line of this
-// package, which helps nobody, and the call that retries cannot be found reliably: a job has none, and between a client
+// package, which does not help, and the call that retries cannot be found reliably: a job has none, and between a client
 // and its transport are frames of others. Name the policy after the call instead, or say more by Options.Attrs.
 package retryslog

@@ -86,10 +86,10 @@ func ExampleOptions_jobs() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: onlyWhatIsTheSame}))
 	policy := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 10 * time.Millisecond}}
 	policy.Observe = retryslog.Observe(logger, retryslog.Options{Attrs: func(ctx context.Context) []slog.Attr {
-		run, _ := retryjob.RunFrom(ctx)
-		return []slog.Attr{slog.String("job", run.JobID)}
+		attempt, _ := retryjob.AttemptFrom(ctx)
+		return []slog.Attr{slog.String("job", attempt.JobID)}
 	}})
-	engine, err := retryjob.New(retryjob.Config{
+	engine, err := retryjob.New(retryjob.Options{
 		Policies: retryjob.FromMap(map[string]retry.Policy{"mail": policy}),
 		Handlers: map[string]retryjob.Handler{
 			"welcome": func(context.Context, retryjob.Job) error { return errors.New("mail server is busy") },

@@ -18,8 +18,8 @@ import (
 
 // ofJob is an Options.Attrs that names the job.
 func ofJob(ctx context.Context) []slog.Attr {
-	if run, ok := retryjob.RunFrom(ctx); ok {
-		return []slog.Attr{slog.String("job", run.JobID)}
+	if attempt, ok := retryjob.AttemptFrom(ctx); ok {
+		return []slog.Attr{slog.String("job", attempt.JobID)}
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ level=ERROR msg="retry: gave up" policy=hourly attempt=3 status=dead_letter reas
 				var b bytes.Buffer
 				p := hourly
 				p.Observe = retryslog.Observe(textTo(&b), retryslog.Options{Attrs: ofJob})
-				e, err := retryjob.New(retryjob.Config{
+				e, err := retryjob.New(retryjob.Options{
 					Policies: retryjob.FromMap(map[string]retry.Policy{"hourly": p}),
 					Handlers: map[string]retryjob.Handler{"order": func(ctx context.Context, _ retryjob.Job) error { return row.fn(ctx) }},
 				})

@@ -12,24 +12,24 @@ import (
 // A level is asked for at each event, so that a slog.LevelVar changes it while calls are running. One that the logger does
 // not write costs no allocation here.
 type Options struct {
-	// Retry is the level of failed attempts that a retry follows. Nil means Warn: nobody has failed yet, but a peer is in
-	// trouble, and retries that nobody sees hide it. Use Debug where an outage would write more than anybody reads.
+	// Retry is the level of failed attempts that a retry follows. Nil means Warn: no caller has failed yet, but a peer is
+	// in trouble, and unobserved retries hide it. Use Debug if an outage would write too many records.
 	Retry slog.Leveler
-	// Failure is the level of runs that failed, whatever the reason, but for those that the caller cancelled. Nil means
+	// Failure is the level of runs that failed, whatever the reason, but for those that the caller canceled. Nil means
 	// Error.
 	Failure slog.Leveler
-	// Canceled is the level of runs that the caller cancelled: nobody failed. A caller whose deadline is over has failed.
+	// Canceled is the level of runs that the caller canceled, which is no failure. A deadline that is over is one.
 	// Nil means that of Retry.
 	Canceled slog.Leveler
-	// Recovery is the level of runs that succeeded after a retry. Nil means Debug: each of their retries was told already.
+	// Recovery is the level of runs that succeeded after a retry. Nil means Debug: each of their retries has a record already.
 	Recovery slog.Leveler
-	// FirstTry is the level of runs that succeeded at the first attempt. Nil means that they are not told.
+	// FirstTry is the level of runs that succeeded at the first attempt. Nil means that they have no record.
 	FirstTry slog.Leveler
 	// Group is the name of a group that holds the attributes of this package. Those of Attrs stay outside, beside it.
 	// Empty means no group.
 	Group string
 	// Attrs returns more attributes for a record, from the context that was given to Do, or that of a job. It is asked only
-	// where a record is written, in the goroutine that retries, and must be safe for concurrent use. The slice is not kept.
+	// if a record is written, in the goroutine that retries, and must be safe for concurrent use. The slice is not kept.
 	// Keys that are used here already come twice, unless Group keeps them apart. Nil means none.
 	Attrs func(context.Context) []slog.Attr
 	// MaxErrorText is the length in bytes beyond which the text of an error is cut; "... (5000 bytes)" then follows, with
@@ -70,13 +70,13 @@ func Observe(logger *slog.Logger, o Options) func(context.Context, retry.Event) 
 	}
 }
 
-// kind returns the message for an event and what gives its level: nil where the event is not told.
+// kind returns the message for an event and what gives its level: nil if the event has no record.
 func (o *Options) kind(e *retry.Event) (string, slog.Leveler) {
 	switch {
 	case e.Outcome == nil && e.Decision.Status == retry.Waiting:
 		return "retry: attempt failed", o.Retry
 	case e.Outcome == nil:
-		return "", nil // the event of the end follows and tells it
+		return "", nil // the event of the end follows
 	case e.Outcome.Status == retry.Succeeded && e.Outcome.Attempts > 1:
 		return "retry: succeeded", o.Recovery
 	case e.Outcome.Status == retry.Succeeded:
@@ -88,7 +88,7 @@ func (o *Options) kind(e *retry.Event) (string, slog.Leveler) {
 	}
 }
 
-// either returns l, or the default where l is nil or a nil *slog.LevelVar, which has no level to tell.
+// either returns l, or the default if l is nil or a nil *slog.LevelVar, which has no level.
 func either(l, byDefault slog.Leveler) slog.Leveler {
 	if v, ok := l.(*slog.LevelVar); l == nil || ok && v == nil {
 		return byDefault

@@ -75,6 +75,10 @@ level=ERROR msg="retry: gave up" policy=p attempt=1 status=dead_letter reason=te
 level=ERROR msg="retry: gave up" policy=p attempt=1 status=dead_letter reason=budget_exhausted elapsed=100ms error=503`},
 		{"the TTL", with(func(p *retry.Policy) { p.TTL = time.Second }), alive, failTimes(9, errDown), `
 level=ERROR msg="retry: gave up" policy=p attempt=1 status=expired reason=ttl_elapsed elapsed=100ms error=503`},
+		{"a gate that stays shut", with(func(p *retry.Policy) {
+			p.TTL, p.Gate = time.Second, func(context.Context) time.Duration { return time.Minute }
+		}), alive, failTimes(0, nil), `
+level=ERROR msg="retry: gave up" policy=p attempt=0 status=expired reason=ttl_elapsed gated=true elapsed=0s`},
 		{"a deadline that is too near", fixed, deadlineIn(time.Second), failTimes(9, errDown), `
 level=ERROR msg="retry: gave up" policy=p attempt=1 status=expired reason=deadline_too_near elapsed=100ms error=503`},
 		{"a deadline that has passed", fixed, deadlineIn(50 * time.Millisecond), failTimes(9, errDown), `

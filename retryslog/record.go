@@ -16,6 +16,7 @@ const (
 	KeyAttempt  = "attempt"
 	KeyStatus   = "status"
 	KeyReason   = "reason"
+	KeyGated    = "gated"
 	KeyDelay    = "delay"
 	KeyDuration = "duration"
 	KeyElapsed  = "elapsed"
@@ -29,7 +30,7 @@ const (
 //go:noinline
 func (o *Options) write(ctx context.Context, to slog.Handler, level slog.Level, message string, e *retry.Event) {
 	record := slog.NewRecord(time.Now(), level, message, 0)
-	var room [9]slog.Attr // one for each key
+	var room [10]slog.Attr // one for each key
 	attrs := room[:0]
 	if e.Outcome == nil {
 		attrs = o.ofRetry(attrs, e)
@@ -44,7 +45,7 @@ func (o *Options) write(ctx context.Context, to slog.Handler, level slog.Level, 
 	if o.Attrs != nil {
 		record.AddAttrs(o.Attrs(ctx)...)
 	}
-	_ = to.Handle(ctx, record) // an observer has nobody to tell
+	_ = to.Handle(ctx, record) // an observer cannot return it
 }
 
 // ofRetry appends the attributes of an attempt that a retry follows.
@@ -58,19 +59,23 @@ func (o *Options) ofRetry(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 // ofEnd appends the attributes of the end of a run.
 func (o *Options) ofEnd(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 	attrs = common(attrs, e.Policy, e.Outcome.Attempts, retry.Decision{Status: e.Outcome.Status, Reason: e.Outcome.Reason})
+	if e.Outcome.Gated {
+		attrs = append(attrs, slog.Bool(KeyGated, true))
+	}
 	attrs = append(attrs, slog.Duration(KeyElapsed, e.Outcome.Elapsed))
 	failed, ok := e.Err.(*retry.Error)
-	switch {
-	case !ok || failed == nil:
-		return o.withError(attrs, KeyError, e.Err) // a shell of somebody's own, or a success
-	case failed.Last == nil:
-		return o.withError(attrs, KeyError, failed.Cause)
+	if !ok || failed == nil {
+		return o.withError(attrs, KeyError, e.Err) // of another shell, or a success
+	}
+	cause := failed.Cause()
+	if failed.Last == nil {
+		return o.withError(attrs, KeyError, cause)
 	}
 	attrs = o.withError(attrs, KeyError, failed.Last)
-	if failed.Cause == context.Canceled || failed.Cause == context.DeadlineExceeded {
+	if cause == context.Canceled || cause == context.DeadlineExceeded {
 		return attrs // the reason says that already
 	}
-	return o.withError(attrs, KeyCause, failed.Cause)
+	return o.withError(attrs, KeyCause, cause)
 }
 
 // common appends what all records have.
@@ -90,5 +95,5 @@ func (o *Options) withError(attrs []slog.Attr, key string, err error) []slog.Att
 	if err == nil {
 		return attrs
 	}
-	return append(attrs, slog.Any(key, &told{show.Error(err, o.MaxErrorText, oneLine), err}))
+	return append(attrs, slog.Any(key, &textError{show.Error(err, o.MaxErrorText, oneLine), err}))
 }

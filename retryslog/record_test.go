@@ -56,13 +56,20 @@ func TestKeysOrderAndKinds(t *testing.T) {
 	}
 	require.Equal(t, []string{"policy String p", "attempt Int64 1", "status String waiting_retry", "delay Duration 1s",
 		"duration Duration 3s", "elapsed Duration 4s", "error Any 503"}, shown(slow))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("stop"))
 	stopped := ended(retry.Canceled, retry.CallerCanceled, 2)
-	stopped.Err.(*retry.Error).Cause = errors.New("stop")
+	stopped.Err = retry.NewError(ctx, retry.Policy{}, *stopped.Outcome, errDown)
 	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String canceled", "reason String caller_canceled",
 		"elapsed Duration 1s", "error Any 503", "cause Any stop"}, shown(stopped))
 
-	require.Equal(t, "policy attempt status reason delay duration elapsed error cause", strings.Join([]string{
-		retryslog.KeyPolicy, retryslog.KeyAttempt, retryslog.KeyStatus, retryslog.KeyReason, retryslog.KeyDelay,
+	gated := ended(retry.Expired, retry.TTLElapsed, 2)
+	gated.Outcome.Gated = true
+	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String expired", "reason String ttl_elapsed", "gated Bool true",
+		"elapsed Duration 1s", "error Any 503"}, shown(gated))
+
+	require.Equal(t, "policy attempt status reason gated delay duration elapsed error cause", strings.Join([]string{
+		retryslog.KeyPolicy, retryslog.KeyAttempt, retryslog.KeyStatus, retryslog.KeyReason, retryslog.KeyGated, retryslog.KeyDelay,
 		retryslog.KeyDuration, retryslog.KeyElapsed, retryslog.KeyError, retryslog.KeyCause}, " "))
 }
 

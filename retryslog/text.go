@@ -6,15 +6,15 @@ import (
 	"github.com/retrygo/retry/internal/show"
 )
 
-// told is an error with the text that the log gets. The text is made once: a handler that writes later, or several that
+// textError is an error with the text that the log gets. The text is made once: a handler that writes later, or several that
 // write the same record, ask the error itself no more.
-type told struct {
+type textError struct {
 	text string
 	err  error
 }
 
-func (t *told) Error() string { return t.text }
-func (t *told) Unwrap() error { return t.err }
+func (t *textError) Error() string { return t.text }
+func (t *textError) Unwrap() error { return t.err }
 
 // breaks are the ends of lines that Unicode knows: LF, VT, FF, CR, NEL, LS and PS (UAX 14, classes BK, CR, LF and NL).
 const breaks = "\n\v\f\r\u0085\u2028\u2029"

@@ -2,6 +2,7 @@ package retryslog_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -101,7 +102,10 @@ func TestAPolicysNameIsOneLine(t *testing.T) {
 
 func TestAnErrorMethodThatPanicsDoesNotEndTheRun(t *testing.T) {
 	for _, err := range []error{panics{errors.New("boom")}, (*spent)(nil)} {
-		for _, e := range []retry.Event{failing(err), {Outcome: &retry.Outcome{Status: retry.Failed}, Err: &retry.Error{Last: err, Cause: err}}} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(err)
+		o := retry.Outcome{Status: retry.Canceled, Reason: retry.CallerCanceled}
+		for _, e := range []retry.Event{failing(err), {Outcome: &o, Err: retry.NewError(ctx, retry.Policy{}, o, err)}} {
 			var b bytes.Buffer
 			observe := retryslog.Observe(slog.New(slog.NewJSONHandler(&b, nil)), retryslog.Options{})
 			require.NotPanics(t, func() { observe(t.Context(), e) })

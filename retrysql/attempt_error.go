@@ -8,51 +8,55 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// ErrCommitAmbiguous is in the error of a run whose commit has failed in such a way that it may have taken effect: the
-// connection was lost, the driver gave up, the server did not say. Nobody can tell without looking. errors.As finds the
-// driver's error beside it.
+// ErrCommitAmbiguous is in the error of a run whose commit failed in such a way that it may have taken effect: the
+// connection was lost, the driver gave up, or the server did not say. Only looking at the data can tell. errors.As finds
+// the driver's error beside it.
+//
+// Such an error carries the mark of retry.Ambiguous, unless the transaction is read-only or declared idempotent: it ends
+// each run of package retry around it too, unless fn of that run returns it under retry.Transient.
 var ErrCommitAmbiguous = errors.New("retrysql: the transaction may or may not be committed")
 
-// ErrAmbiguous is in the error of a run of Do that has failed in such a way that its statement may have taken effect.
+// ErrAmbiguous is in the error of a run of Do that failed in such a way that its statement may have taken effect. It is
+// marked as an error with ErrCommitAmbiguous is.
 var ErrAmbiguous = errors.New("retrysql: the statement may or may not have taken effect")
 
-// ErrTransactionEnded is in the error of a run whose fn has committed or rolled back the transaction by itself, and whether
-// that took effect is for fn to know; or has tried to with a statement that was refused, and then it did not.
-var ErrTransactionEnded = errors.New("retrysql: to begin and end the transaction is for Tx, not for fn")
+// ErrTransactionEnded is in the error of a run whose fn committed or rolled back the transaction itself, so that only fn
+// knows whether that took effect; or tried to with a statement that was refused, which had no effect.
+var ErrTransactionEnded = errors.New("retrysql: fn must not begin or end the transaction")
 
 // AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history. Find it with errors.As.
 type AttemptError struct {
-	Step    Step // at which it failed
-	Verdict      // what was made of it
-	// Err is what failed: fn's error, or that of begin or commit. Nil where fn returned nil although a statement in it
+	Phase   Phase // in which it failed
+	Verdict       // what was decided about it
+	// Err is what failed: fn's error, or that of begin or commit. Nil if fn returned nil although a statement in it
 	// had failed.
 	Err error
-	// Swallowed is a statement's error that is not in Err, though it undid the transaction. Nil means none.
+	// Swallowed is a statement's error that is not in Err although it undid the transaction. Nil means none.
 	Swallowed error
-	// RollbackErr is what the rollback failed with. Nil means that it did not.
+	// RollbackErr is the error of the rollback. Nil means none.
 	RollbackErr error
-	// ProbeErr is what Options.Committed failed with. Nil means that it did not, or was not asked.
+	// ProbeErr is the error of Options.Committed. Nil means that there was none, or that it was not called.
 	ProbeErr error
 }
 
-// failure returns the AttemptError for an error of one step. ctx is the attempt's: where its own timeout has ended it, an
-// error that comes of that is one, whatever the driver makes of it.
-func failure(ctx context.Context, step Step, err error) *AttemptError {
-	failed := &AttemptError{Step: step, Verdict: Judge(step, err), Err: err}
-	if step != Commit && context.Cause(ctx) == retry.ErrAttemptTimeout && failed.interrupted() {
+// failure returns the AttemptError for an error of one phase. ctx is the attempt's. Drivers report a context that has
+// ended in ways that retry.TimedOut does not know, so an error that can come of the attempt's own timeout counts as one.
+func failure(ctx context.Context, phase Phase, err error) *AttemptError {
+	failed := &AttemptError{Phase: phase, Verdict: Judge(phase, err), Err: err}
+	if phase != Commit && context.Cause(ctx) == retry.ErrAttemptTimeout && failed.interrupted() {
 		failed.Verdict = Verdict{Class: retry.Retryable, Reason: AttemptTimeout, Code: failed.Code}
 	}
 	return failed
 }
 
-// blame names the error that undid the transaction, where e says only that one has.
+// blame names the error that undid the transaction, if e says only that one did.
 func (e *AttemptError) blame(first error) {
 	if e.Reason == TransactionAborted && first != nil && !errors.Is(e.Err, first) {
 		e.Class, e.Swallowed = Judge(Statement, first).Class, first
 	}
 }
 
-// interrupted reports whether the error can come of a context that is done.
+// interrupted reports whether the error can come of a context that has ended.
 func (e *AttemptError) interrupted() bool {
 	switch e.Reason {
 	case ConnectionLost, QueryCanceled, Canceled, Timeout, TransactionDone:
@@ -68,7 +72,7 @@ func (e *AttemptError) Error() string {
 		return "<nil>"
 	}
 	var b strings.Builder
-	b.WriteString("retrysql: " + e.Step.String())
+	b.WriteString("retrysql: " + e.Phase.String())
 	if e.Reason != "" {
 		b.WriteString(": " + string(e.Reason))
 	}
@@ -93,21 +97,22 @@ func (e *AttemptError) Error() string {
 	return b.String()
 }
 
-// ambiguity returns the sentinel for what is not known, nil where all is.
+// ambiguity returns the sentinel for an outcome that is not known, or nil.
 func (e *AttemptError) ambiguity() error {
 	switch {
 	case e.Reason == TransactionEnded:
 		return ErrTransactionEnded
 	case !e.Ambiguous:
 		return nil
-	case e.Step == Commit:
+	case e.Phase == Commit:
 		return ErrCommitAmbiguous
 	default:
 		return ErrAmbiguous
 	}
 }
 
-// Unwrap returns what there is of Err, Swallowed, the sentinel for what is not known, ProbeErr and RollbackErr.
+// Unwrap returns Err, Swallowed, the sentinel for an outcome that is not known, ProbeErr and RollbackErr, as far as they
+// are set.
 func (e *AttemptError) Unwrap() []error {
 	if e == nil {
 		return nil

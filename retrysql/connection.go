@@ -13,8 +13,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// seeConnection knows the errors that come from no server: of database/sql, the network, the context, and those of
-// drivers that have no type.
+// seeConnection knows the errors that come from no server: those of database/sql, the network, the context, and drivers'
+// errors without a type.
 func seeConnection(err error) (finding, bool) {
 	for _, s := range sentinels {
 		if is(err, s.target) {
@@ -55,8 +55,8 @@ var sentinels = []sentinel{
 	{sql.ErrNoRows, meaning{NoRows, futile}},
 }
 
-// sayings are errors without a type: pgx 5, lib/pq 1.12, go-sql-driver/mysql 1.10, go-mssqldb 1.11. The nested module drivers checks that
-// they are still said.
+// sayings are the texts of errors without a type: of pgx 5, lib/pq 1.12, go-sql-driver/mysql 1.10, go-mssqldb 1.11. The
+// module drivers checks them.
 var sayings = map[string]meaning{
 	"conn closed":        {ConnectionLost, lost}, // pgconn.ErrConnClosed
 	"invalid connection": {ConnectionLost, lost}, // mysql.ErrInvalidConn
@@ -80,7 +80,7 @@ type opening struct {
 
 var openings = []opening{
 	{"Invalid TDS stream: ", meaning{ConnectionLost, lost}},              // mssql.StreamError
-	{"tls: failed to verify certificate: ", meaning{TLSRefused, futile}}, // crypto/tls, without a need to link it
+	{"tls: failed to verify certificate: ", meaning{TLSRefused, futile}}, // crypto/tls, without linking it
 	{"tls: first record does not look like a TLS handshake", meaning{TLSRefused, futile}},
 }
 
@@ -91,7 +91,7 @@ func seeNetwork(err error) (meaning, bool) {
 		switch {
 		case errors.Is(e, context.Canceled):
 			return meaning{Canceled, interrupted}, true
-		case e.Op == "dial": // also where it took too long, which need not be the caller's deadline
+		case e.Op == "dial": // even if it took too long, which need not be the caller's deadline
 			return meaning{CannotConnect, unreached}, true
 		default:
 			return meaning{ConnectionLost, lost}, true
@@ -101,7 +101,7 @@ func seeNetwork(err error) (meaning, bool) {
 			return meaning{Canceled, interrupted}, true
 		}
 		return meaning{CannotConnect, unreached}, true
-	case syscall.Errno: // it is a net.Error also where it is a file's
+	case syscall.Errno: // also a net.Error if it is a file's
 		return seeErrno(e)
 	}
 	// After the above, whose timeouts are also deadlines exceeded.
@@ -114,7 +114,7 @@ func seeNetwork(err error) (meaning, bool) {
 	return meaning{}, false
 }
 
-// seeErrno knows the errors of a socket. The numbers are Windows's WSAE codes, which are not the syscall constants there,
+// seeErrno knows the errors of a socket. The numbers are the WSAE codes of Windows, which differ from its syscall constants
 // and which no other system has.
 func seeErrno(errno syscall.Errno) (meaning, bool) {
 	switch errno {
@@ -129,7 +129,7 @@ func seeErrno(errno syscall.Errno) (meaning, bool) {
 	}
 }
 
-// seeTimeout knows an error that calls itself a network's timeout, where nothing inside it is known.
+// seeTimeout knows an error that calls itself a network's timeout. It is asked if nothing inside the error is known.
 func seeTimeout(err error) (finding, bool) {
 	if _, ok := err.(syscall.Errno); ok {
 		return finding{}, false
@@ -140,7 +140,7 @@ func seeTimeout(err error) (finding, bool) {
 	return finding{}, false
 }
 
-// is reports whether err itself is target, without what it wraps.
+// is reports whether err itself is target, or says so by its Is method, but not what Unwrap leads to.
 func is(err, target error) bool {
 	if err == target { // no target is of a type that cannot be compared
 		return true

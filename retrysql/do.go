@@ -11,16 +11,18 @@ import (
 )
 
 // Do runs fn, which executes a single statement outside a transaction, until it succeeds or p ends the run. Each attempt
-// has a connection of its own, which is given back before a wait; database/sql then repeats nothing by itself, as it does
-// for a sql.DB where a driver says driver.ErrBadConn.
+// has a connection of its own, which is returned before a wait; so database/sql repeats nothing by itself, as a sql.DB
+// does if a driver returns driver.ErrBadConn.
 //
-// A statement that reads is repeated after a lost connection too. One that writes is repeated only where the server says
-// that it did nothing: otherwise the run ends, and errors.Is finds ErrAmbiguous where it may have taken effect. A context
-// of MarkIdempotent declares that a write may be repeated as a read is. A statement reads if its text begins with SELECT,
-// without INTO, or with SHOW, VALUES, TABLE or DESCRIBE, and has nothing in it that needs a closer look: a SELECT that
-// calls a function with an effect is for Tx. Where fn executes several statements, none is repeated after a write that succeeded: that is for Tx as well.
+// A statement that reads is repeated after a lost connection too. One that writes is repeated only if the server says
+// that it did nothing. Otherwise the run ends, and errors.Is finds ErrAmbiguous if the write may have taken effect. A
+// context of MarkIdempotent declares that a write may be repeated as a read is.
 //
-// The rest is as with Tx: p.Classify and DefaultPolicy, the *retry.Error, errors that fn makes up.
+// A statement reads if its text begins with SELECT, without INTO, or with SHOW, VALUES, TABLE or DESCRIBE, and is simple
+// enough to be sure. Use Tx for a SELECT with side effects, and for several statements: after a write that succeeded
+// nothing is repeated.
+//
+// Everything else is as for Tx: p.Classify and DefaultPolicy, the *retry.Error, and other errors of fn.
 func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context, *Conn) error) error {
 	switch {
 	case db == nil:
@@ -28,7 +30,7 @@ func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context
 	case fn == nil:
 		return errors.New("retrysql: fn is nil")
 	}
-	var unsure error // of a write before the attempt that may have taken effect, and was allowed to be repeated
+	var unsure error // of an earlier write that may have taken effect and was repeated
 	return retry.Do(ctx, prepared(p), func(ctx context.Context) error {
 		unknown, err := one(ctx, db, fn)
 		if err != nil && unsure != nil {
@@ -39,7 +41,7 @@ func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context
 	})
 }
 
-// one makes one attempt, and returns also the error of a write that may have taken effect.
+// one makes one attempt. It returns the error of a write that may have taken effect as well.
 func one(ctx context.Context, db *sql.DB, fn func(context.Context, *Conn) error) (unknown, err error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -56,7 +58,7 @@ func one(ctx context.Context, db *sql.DB, fn func(context.Context, *Conn) error)
 
 type idempotentKey struct{}
 
-// MarkIdempotent returns a context under which Do may repeat a write whose outcome is not known, and Tx a transaction.
+// MarkIdempotent returns a context under which Do may repeat a write, and Tx a transaction, whose outcome is not known.
 func MarkIdempotent(ctx context.Context) context.Context {
 	return context.WithValue(ctx, idempotentKey{}, true)
 }
@@ -66,11 +68,11 @@ func isIdempotent(ctx context.Context) bool { return ctx.Value(idempotentKey{}) 
 // Conn is the connection of one attempt of Do.
 type Conn struct {
 	conn       *sql.Conn
-	repeatable bool // whatever is executed
+	repeatable bool // MarkIdempotent
 	open       []*Rows
 
 	log     failures
-	writes  []*Rows // of writes that return rows, and may fail while these are read
+	writes  []*Rows // of writes, which may fail while these are read
 	unknown error   // of a write that may have taken effect
 	written bool    // a write succeeded
 }
@@ -107,7 +109,7 @@ func (c *Conn) QueryRow(ctx context.Context, query string, args ...any) *Row {
 	return row(c.Query(ctx, query, args...))
 }
 
-// wrote notes how a write has ended.
+// wrote notes how a write ended.
 func (c *Conn) wrote(err error) {
 	if err == nil {
 		c.written = true
@@ -116,7 +118,7 @@ func (c *Conn) wrote(err error) {
 	}
 }
 
-// failure returns the AttemptError for what fn has returned.
+// failure returns the AttemptError for the error that fn returned.
 func (c *Conn) failure(ctx context.Context, err error) error {
 	failed := failure(ctx, Statement, err)
 	for _, rows := range c.writes {
@@ -125,26 +127,26 @@ func (c *Conn) failure(ctx context.Context, err error) error {
 	}
 	switch {
 	case c.repeatable:
-		if c.unknown != nil { // it may be repeated, and yet be the last attempt
-			failed.Step, failed.Ambiguous = Autocommit, true
+		if c.unknown != nil { // this may be the last attempt
+			failed.Phase, failed.Ambiguous = Autocommit, true
 		}
 		return failed
 	case c.unknown != nil:
-		failed.Step, failed.Verdict = Autocommit, Judge(Autocommit, c.unknown)
+		failed.Phase, failed.Verdict = Autocommit, Judge(Autocommit, c.unknown)
 		if !errors.Is(err, c.unknown) {
 			failed.Swallowed = c.unknown
 		}
-		return retry.Permanent(failed)
+		return retry.Ambiguous(failed)
 	case c.written:
 		failed.Class, failed.Reason = retry.Terminal, PartlyDone
 		return retry.Permanent(failed)
 	default:
-		failed.Step = Autocommit
+		failed.Phase = Autocommit
 		return failed
 	}
 }
 
-// close gives the connection back. It waits for rows that are open, so these are closed before it.
+// close returns the connection, after closing its rows, which it would wait for.
 func (c *Conn) close() {
 	for _, rows := range c.open {
 		_ = rows.Close()

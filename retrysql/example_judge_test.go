@@ -17,9 +17,9 @@ func (r refusal) SQLState() string { return r.state }
 
 func ExampleJudge() {
 	for _, err := range []error{refusal{"40001"}, refusal{"23505"}, driver.ErrBadConn} {
-		for _, step := range []retrysql.Step{retrysql.Statement, retrysql.Commit} {
-			v := retrysql.Judge(step, err)
-			fmt.Printf("%-9v %v: %v, ambiguous: %v\n", step, v.Reason, v.Class, v.Ambiguous)
+		for _, phase := range []retrysql.Phase{retrysql.Statement, retrysql.Commit} {
+			v := retrysql.Judge(phase, err)
+			fmt.Printf("%-9v %v: %v, ambiguous: %v\n", phase, v.Reason, v.Class, v.Ambiguous)
 		}
 	}
 	// Output:

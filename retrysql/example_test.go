@@ -101,20 +101,22 @@ func ExampleMarkIdempotent() {
 
 func ExampleDefaultPolicy() {
 	fmt.Println(retrysql.DefaultPolicy())
-	// Output: 5 attempts, exponential 10ms ×2, cap 1s, full jitter: 10ms 20ms 40ms 80ms (0s to 150ms in all)
+	// Output: sql: 5 attempts, exponential 10ms ×2, cap 1s, full jitter: 10ms 20ms 40ms 80ms (0s to 150ms in all)
 }
 
 func ExampleAttemptError() {
 	db := sql.OpenDB(&fake{exec: func(string) error { return conflict }})
 	defer db.Close()
 
-	err := retrysql.Tx(context.Background(), db, retry.Policy{MaxAttempts: 2}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+	p := retrysql.DefaultPolicy()
+	p.MaxAttempts = 2
+	err := retrysql.Tx(context.Background(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 		_, err := tx.Exec(ctx, "UPDATE account SET balance = 0")
 		return err
 	})
 	var failed *retrysql.AttemptError
 	if errors.As(err, &failed) {
-		fmt.Println(failed.Step, failed.Reason, failed.Code, errors.Is(err, retry.AttemptsExhausted))
+		fmt.Println(failed.Phase, failed.Reason, failed.Code, errors.Is(err, retry.AttemptsExhausted))
 	}
 	// Output: statement serialization_failure 40001 true
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -41,6 +42,13 @@ func (f *fake) do(what string, err error) error {
 	}
 	f.log = append(f.log, what)
 	return err
+}
+
+// seen returns the log. database/sql may still be rolling back, in a goroutine of its own.
+func (f *fake) seen() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.log)
 }
 
 func call(f func() error) error {

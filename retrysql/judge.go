@@ -8,89 +8,83 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Step is where an error came from: the same error means something else at another step. The zero Step is none.
-type Step uint8
+// Phase is when an error came: the same error means something else in another phase. The zero Phase is none.
+type Phase uint8
 
-// The steps.
+// The phases.
 const (
-	Connect    Step = iota + 1 // making a connection or beginning a transaction: none of the work has been sent
-	Statement                  // a statement inside a transaction: nothing takes effect before the commit
-	Commit                     // the commit
-	Autocommit                 // a single statement outside a transaction, which commits itself
+	Connect    Phase = iota + 1 // making a connection or beginning a transaction: none of the work has been sent
+	Statement                   // a statement inside a transaction: nothing takes effect before the commit
+	Commit                      // the commit
+	Autocommit                  // a single statement outside a transaction, which commits itself
 )
 
 // String returns "connect", "statement", "commit" or "autocommit".
-func (s Step) String() string {
-	switch s {
-	case Connect:
-		return "connect"
-	case Statement:
-		return "statement"
-	case Commit:
-		return "commit"
-	case Autocommit:
-		return "autocommit"
-	default:
-		return fmt.Sprintf("Step(%d)", uint8(s))
+func (p Phase) String() string {
+	texts := [...]string{Connect: "connect", Statement: "statement", Commit: "commit", Autocommit: "autocommit"}
+	if p == 0 || int(p) >= len(texts) {
+		return fmt.Sprintf("Phase(%d)", uint8(p))
 	}
+	return texts[p]
 }
 
-// Verdict is what is made of an error at a step. The zero Verdict is that of no error.
+// Verdict is what an error means in its phase. The zero Verdict is that of a nil error.
 type Verdict struct {
-	// Class is Retryable where the work, all of it from the transaction's beginning, may be done again; Terminal where
-	// that is no use or no good; Unknown where the error says neither.
+	// Class is Retryable if all of the work, from the beginning of the transaction, may be repeated; Terminal if
+	// repeating it cannot help or could do harm; Unknown if the error says neither.
 	Class retry.Class
-	// Reason is why. It does not depend on the step. Empty means that nothing is known of the error.
+	// Reason is why. It does not depend on the phase. Empty means that the error is not known.
 	Reason Reason
 	// Code is the server's own: a SQLSTATE ("40001"), or a number ("1213", SQLite's extended "517"). Empty means that
 	// the server has sent none.
 	Code string
-	// Ambiguous means that the work may have taken effect: to do it again could do it twice. Class is then Terminal.
+	// Ambiguous means that the work may have taken effect, so that repeating it could do it twice. Class is then
+	// Terminal.
 	Ambiguous bool
-	// Definite means, at Commit only, that the server itself said that the transaction is not committed.
+	// Definite means that the server itself said that the transaction is not committed. It is set for Commit only.
 	Definite bool
 	// Unsent means that the server has certainly not seen the work.
 	Unsent bool
 }
 
-// Judge returns what is to be made of an error of database/sql, a driver or this package at a step. For nil it is the zero
-// Verdict. It knows PostgreSQL and its kin, MySQL and MariaDB, SQLite and SQL Server by what their drivers' errors look
-// like and imports no driver. Of several errors joined, the first one known counts, in the order of errors.As; of a
-// run inside it is the last failure; an error that this package calls ambiguous stays so.
+// Judge returns what an error of database/sql, a driver or this package means in a phase, and the zero Verdict for nil. It
+// knows PostgreSQL and its kin, MySQL and MariaDB, SQLite and SQL Server by the form of their drivers' errors and imports
+// no driver. Of several errors joined, the first known one counts, in the order of errors.As; of a nested run, its last
+// failure. An error that this package calls ambiguous remains ambiguous.
 //
-//   - At Connect an error of the connection, or of a server that is busy, is Retryable. Every error is Unsent but one that
-//     says of itself that it is Ambiguous.
-//   - At Statement an error is Retryable where a new transaction may succeed, a lost connection included.
-//   - At Commit only a server's code for a rollback is believed, and Definite. Every other error is Ambiguous, and
-//     so Terminal: a lost connection, driver.ErrBadConn, a driver's "safe to retry" and the context's errors too. It is
-//     Terminal without being Ambiguous for sql.ErrTxDone, which comes before anything is sent.
-//   - At Autocommit an error is Retryable where the server says that it has done nothing, or was not reached. A lost
-//     connection is Ambiguous, and so is what would be at Commit because of what the code means.
+//   - At Connect an error of the connection, or of a server that is busy, is Retryable. Every error is Unsent, unless it
+//     calls itself ambiguous.
+//   - At Statement an error is Retryable if a new transaction may succeed, as after a lost connection.
+//   - At Commit only a server's code for a rollback counts as a rollback, and is Definite. Every other error is Ambiguous:
+//     a lost connection, driver.ErrBadConn, a driver's "safe to retry", an error of the context. The exception is
+//     sql.ErrTxDone, which is returned before anything is sent: it is Terminal and not Ambiguous.
+//   - At Autocommit an error is Retryable if the server says that it did nothing, or was not reached. A lost connection
+//     is Ambiguous, and so is a code that leaves the outcome open.
 //
-// What the caller's context has to do with it is for the caller to look at: its errors, and the code of a server that was
-// told to cancel, do not say who gave up, and are Unknown, where they are not Ambiguous. A Step that is none is judged as Commit.
-func Judge(step Step, err error) Verdict {
+// An error of the context, or the code of a server that was asked to cancel, does not say which context ended. It is
+// Unknown unless it is Ambiguous, and the caller compares it with its own context. Any other Phase is judged as Commit.
+func Judge(phase Phase, err error) Verdict {
 	if err == nil {
 		return Verdict{}
 	}
 	f := find(err)
-	v := f.effect.at(step)
+	v := f.effect.at(phase)
 	v.Reason, v.Code = f.reason, f.code
 	return v
 }
 
 // Classify is a retry.Classifier for the errors of statements in a transaction: the Class that Judge returns at Statement.
-// It is for work that nothing else commits: outside a transaction a lost connection is no reason to repeat a write.
+// Do not use it outside a transaction, since it calls a write whose connection was lost Retryable.
 func Classify(err error) retry.Class { return Judge(Statement, err).Class }
 
-// finding is what an error is, whatever the step.
+// finding is what an error is, in any phase.
 type finding struct {
 	reason Reason
 	effect effect
 	code   string
 }
 
-// effect is what an error tells about the work. It decides what an error means at each step.
+// effect is what an error says about the work. It decides what the error means in each phase.
 type effect uint8
 
 const (
@@ -98,7 +92,7 @@ const (
 	undone                    // the server has rolled the transaction back, and a new one may succeed
 	refused                   // the server has not executed the statement, and may later
 	unreached                 // there was no session yet
-	lost                      // the connection, or the server's mind, is gone
+	lost                      // the connection is gone, or the server failed without saying how
 	uncertain                 // the server says that it does not know, in a transaction too
 	rejected                  // the server will never accept the transaction
 	futile                    // the statement has failed, and would again
@@ -108,14 +102,14 @@ const (
 	over                      // the transaction was over before
 )
 
-// at returns what an effect means at a step. It is the tables of the package in one.
-func (e effect) at(step Step) Verdict {
+// at returns what an effect means in a phase.
+func (e effect) at(phase Phase) Verdict {
 	var (
 		again     = Verdict{Class: retry.Retryable}
 		never     = Verdict{Class: retry.Terminal}
 		ambiguous = Verdict{Class: retry.Terminal, Ambiguous: true}
 	)
-	switch step {
+	switch phase {
 	case Connect:
 		switch e {
 		case undone, refused, unreached, lost:
@@ -148,7 +142,7 @@ func (e effect) at(step Step) Verdict {
 			return ambiguous
 		case aborted:
 			return Verdict{}
-		default: // an error that is not known may be anything, so that to repeat a write is not for it to allow
+		default: // an unknown error may be anything, so it does not allow a write to be repeated
 			return never
 		}
 	default: // Commit
@@ -173,7 +167,7 @@ func find(err error) finding {
 		return f
 	}
 	var f finding
-	for _, look := range []func(error) (finding, bool){see, seeTimeout} { // the latter only where nothing inside is known
+	for _, look := range []func(error) (finding, bool){see, seeTimeout} { // seeTimeout only if nothing inside is known
 		if each(err, func(err error) (ok bool) { f, ok = look(err); return ok }) {
 			break
 		}
@@ -193,21 +187,22 @@ func find(err error) finding {
 	return f
 }
 
-// findOwn returns what this package has made of an error already, wherever that is: beside it is the driver's error, which
-// says less.
+// findOwn returns what this package has already made of an error, which counts for more than the driver's error beside it.
+// It asks the As and Is of each error, since retry.TimedOut hides what it wraps from Unwrap.
 func findOwn(err error) (f finding, ok bool) {
 	ok = each(err, func(err error) bool {
-		switch e, _ := err.(*AttemptError); {
-		case e != nil && !(e.Class == retry.Terminal && e.Ambiguous):
-			f = e.finding()
-		case e != nil:
-			f.code = e.Code
-			return false // its sentinel follows
-		case err == ErrCommitAmbiguous:
+		failed, own := as[*AttemptError](err)
+		if own && failed.Class == retry.Terminal && failed.Ambiguous { // its sentinel follows
+			f.code, own = failed.Code, false
+		}
+		switch {
+		case own:
+			f = failed.finding()
+		case is(err, ErrCommitAmbiguous):
 			f.reason, f.effect = CommitAmbiguous, uncertain
-		case err == ErrAmbiguous:
+		case is(err, ErrAmbiguous):
 			f.reason, f.effect = StatementAmbiguous, uncertain
-		case err == ErrTransactionEnded:
+		case is(err, ErrTransactionEnded):
 			f.reason, f.effect = TransactionEnded, futile
 		default:
 			return false
@@ -217,7 +212,7 @@ func findOwn(err error) (f finding, ok bool) {
 	return f, ok
 }
 
-// finding returns what was made of an attempt, which may have depended on its options.
+// finding returns what e was decided to be, which may have depended on Options.
 func (e *AttemptError) finding() finding {
 	switch e.Class {
 	case retry.Retryable:
@@ -229,8 +224,9 @@ func (e *AttemptError) finding() finding {
 	}
 }
 
-// each calls visit for the errors of err's tree, in the order of errors.As, until one call is true, and reports whether one
-// was. It passes over nil pointers, whose methods may panic, and over the Reason of a *retry.Error, which is about its run.
+// each calls visit for the errors of err's tree, in the order of errors.As, until a call returns true, and reports whether
+// one did. errors.As cannot do this: drivers' errors are recognized by text and shape as well as by type, a nil pointer may
+// panic, and of a nested run the Reason must not count, nor a mark stop the walk, as they do for its Unwrap.
 func each(err error, visit func(error) bool) bool {
 	switch {
 	case err == nil, isNil(err):
@@ -240,7 +236,7 @@ func each(err error, visit func(error) bool) bool {
 	}
 	switch e := err.(type) {
 	case *retry.Error:
-		return each(e.Last, visit) || each(e.Cause, visit)
+		return each(e.Last, visit)
 	case interface{ Unwrap() error }:
 		return each(e.Unwrap(), visit)
 	case interface{ Unwrap() []error }:
@@ -253,7 +249,7 @@ func each(err error, visit func(error) bool) bool {
 	return false
 }
 
-// isNil reports whether err is a nil pointer in an interface, whose methods would panic.
+// isNil reports whether err is a nil pointer of any type, whose methods may panic. Only reflection sees that.
 func isNil(err any) bool {
 	v := reflect.ValueOf(err)
 	return v.Kind() == reflect.Pointer && v.IsNil()
@@ -278,12 +274,12 @@ type meaning struct {
 	effect effect
 }
 
-// finding returns m as what an error with a code is, or one without, whose code is empty.
+// finding returns m as the finding of an error with the given code, which may be empty.
 func (m meaning) finding(code string) (finding, bool) {
 	return finding{m.reason, m.effect, code}, true
 }
 
-// as returns err itself as a T, or what its As method gives, without what it wraps.
+// as returns err itself as a T, or what its As method finds, but nothing that Unwrap leads to.
 func as[T any](err error) (T, bool) {
 	if e, ok := err.(T); ok {
 		return e, true
@@ -294,7 +290,7 @@ func as[T any](err error) (T, bool) {
 	return found, ok
 }
 
-// textOf returns what err says, "" for several errors joined, which say only what each does.
+// textOf returns the text of err, or "" for several errors joined, whose text is that of each.
 func textOf(err error) string {
 	if _, ok := err.(interface{ Unwrap() []error }); ok {
 		return ""

@@ -99,7 +99,7 @@ func my(number uint16, state string) error {
 	return e
 }
 
-var steps = []retrysql.Step{retrysql.Connect, retrysql.Statement, retrysql.Commit, retrysql.Autocommit}
+var phases = []retrysql.Phase{retrysql.Connect, retrysql.Statement, retrysql.Commit, retrysql.Autocommit}
 
 // letters are the verdicts of the tables below.
 var letters = map[byte]retrysql.Verdict{
@@ -140,11 +140,13 @@ func agree(t *testing.T, err error, reason retrysql.Reason, code, want string) {
 		errors.Join(errors.New("insert"), err),
 		&retry.Error{Last: fmt.Errorf("inside: %w", err), Outcome: retry.Outcome{Reason: retry.AttemptsExhausted}},
 		errors.Join(err, pg("42601"), driver.ErrBadConn),
+		&retry.Error{Last: retry.Permanent(err)},
+		retry.Ambiguous(err),
 	} {
-		for i, step := range steps {
+		for i, phase := range phases {
 			verdict := letters[want[i]]
 			verdict.Reason, verdict.Code = reason, code
-			require.Equal(t, verdict, retrysql.Judge(step, err), "%v: %v", step, err)
+			require.Equal(t, verdict, retrysql.Judge(phase, err), "%v: %v", phase, err)
 		}
 		require.Equal(t, letters[want[1]].Class, retrysql.Classify(err))
 		require.Equal(t, reason, retrysql.ReasonOf(err))
@@ -508,33 +510,33 @@ func TestUnknown(t *testing.T) {
 		errors.Join((*pgError)(nil), (*mysqlError)(nil)),
 		hiddenError{(*pgError)(nil)},
 	} {
-		for i, step := range steps {
-			require.Equal(t, letters[ifUnknown[i]], retrysql.Judge(step, err), "%v: %T", step, err)
+		for i, phase := range phases {
+			require.Equal(t, letters[ifUnknown[i]], retrysql.Judge(phase, err), "%v: %T", phase, err)
 		}
 	}
 }
 
 func TestNoErrorHasNoVerdict(t *testing.T) {
-	for _, step := range append(steps, 0, 9) {
-		require.Equal(t, retrysql.Verdict{}, retrysql.Judge(step, nil))
+	for _, phase := range append(phases, 0, 9) {
+		require.Equal(t, retrysql.Verdict{}, retrysql.Judge(phase, nil))
 	}
 	require.Equal(t, retry.Unknown, retrysql.Classify(nil))
 	require.Empty(t, retrysql.ReasonOf(nil))
 }
 
-func TestAStepThatIsNoneIsACommit(t *testing.T) {
+func TestAPhaseThatIsNoneIsACommit(t *testing.T) {
 	for _, err := range sampled {
 		require.Equal(t, retrysql.Judge(retrysql.Commit, err), retrysql.Judge(0, err))
 		require.Equal(t, retrysql.Judge(retrysql.Commit, err), retrysql.Judge(9, err))
 	}
 }
 
-func TestStepText(t *testing.T) {
+func TestPhaseText(t *testing.T) {
 	var texts []string
-	for step := range retrysql.Step(6) {
-		texts = append(texts, step.String())
+	for phase := range retrysql.Phase(6) {
+		texts = append(texts, phase.String())
 	}
-	require.Equal(t, []string{"Step(0)", "connect", "statement", "commit", "autocommit", "Step(5)"}, texts)
+	require.Equal(t, []string{"Phase(0)", "connect", "statement", "commit", "autocommit", "Phase(5)"}, texts)
 }
 
 func TestTheOutermostErrorCounts(t *testing.T) {
@@ -563,8 +565,11 @@ func TestACancelBesideItsContextsErrorIsTheContexts(t *testing.T) {
 }
 
 func TestANestedRunsVerdictStands(t *testing.T) {
-	attempt := func(step retrysql.Step, v retrysql.Verdict, err error) error {
-		return &retry.Error{Last: fmt.Errorf("inner: %w", &retrysql.AttemptError{Step: step, Verdict: v, Err: err})}
+	attempt := func(phase retrysql.Phase, v retrysql.Verdict, err error) error {
+		return &retry.Error{Last: fmt.Errorf("inner: %w", &retrysql.AttemptError{Phase: phase, Verdict: v, Err: err})}
+	}
+	timedOut := func(phase retrysql.Phase, v retrysql.Verdict) error {
+		return &retry.Error{Last: retry.TimedOut(&retrysql.AttemptError{Phase: phase, Verdict: v, Err: context.Canceled})}
 	}
 	for _, row := range []struct {
 		name string
@@ -582,6 +587,10 @@ func TestANestedRunsVerdictStands(t *testing.T) {
 		{"a conflict", attempt(retrysql.Commit, retrysql.Judge(retrysql.Commit, pg("40001")), pg("40001")),
 			retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.SerializationFailure, Code: "40001"}},
 		{"nothing known", attempt(retrysql.Statement, retrysql.Verdict{}, errors.New("no")), retrysql.Verdict{}},
+		{"an ambiguous commit of an attempt that timed out", timedOut(retrysql.Commit, retrysql.Judge(retrysql.Commit, context.Canceled)),
+			retrysql.Verdict{Class: retry.Terminal, Reason: retrysql.CommitAmbiguous, Ambiguous: true}},
+		{"a terminal statement of an attempt that timed out", timedOut(retrysql.Statement, retrysql.Verdict{Class: retry.Terminal, Reason: retrysql.NoRows}),
+			retrysql.Verdict{Class: retry.Terminal, Reason: retrysql.NoRows}},
 	} {
 		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, retrysql.Judge(retrysql.Statement, row.err)) })
 	}
@@ -592,8 +601,11 @@ func TestATimeoutOfAnUnknownErrorIsALostConnection(t *testing.T) {
 	require.Equal(t, retrysql.Deadlock, retrysql.ReasonOf(timeoutError{pg("40P01")}))
 }
 
-func TestACauseIsJudgedWhereThereIsNoLastFailure(t *testing.T) {
-	require.Equal(t, retrysql.Deadlock, retrysql.ReasonOf(&retry.Error{Cause: pg("40P01")}))
+func TestARunThatItsCallerEndedIsCanceledWhateverTheCause(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(pg("40P01"))
+	err := retry.NewError(ctx, retry.Policy{}, retry.Outcome{Reason: retry.CallerCanceled}, nil)
+	require.Equal(t, retrysql.Canceled, retrysql.ReasonOf(err))
 }
 
 func TestOnReason(t *testing.T) {
@@ -621,23 +633,23 @@ func TestOnCode(t *testing.T) {
 }
 
 // keeps holds the promises of Verdict.
-func keeps(t *testing.T, step retrysql.Step, err error) {
-	v := retrysql.Judge(step, err)
+func keeps(t *testing.T, phase retrysql.Phase, err error) {
+	v := retrysql.Judge(phase, err)
 	if v.Ambiguous {
-		require.Equal(t, retry.Terminal, v.Class, "ambiguous, yet not terminal: %v %v", step, err)
+		require.Equal(t, retry.Terminal, v.Class, "ambiguous, yet not terminal: %v %v", phase, err)
 	}
 	if v.Definite {
-		require.Equal(t, retrysql.Commit, step, "definite: %v", err)
+		require.Equal(t, retrysql.Commit, phase, "definite: %v", err)
 		require.False(t, v.Ambiguous, "definite and ambiguous: %v", err)
 	}
 	if v.Unsent {
-		require.False(t, v.Ambiguous, "unsent and ambiguous: %v %v", step, err)
-		require.Contains(t, []retrysql.Step{retrysql.Connect, retrysql.Autocommit}, step, "unsent: %v", err)
+		require.False(t, v.Ambiguous, "unsent and ambiguous: %v %v", phase, err)
+		require.Contains(t, []retrysql.Phase{retrysql.Connect, retrysql.Autocommit}, phase, "unsent: %v", err)
 	}
-	if step == retrysql.Commit && v.Class == retry.Retryable {
+	if phase == retrysql.Commit && v.Class == retry.Retryable {
 		require.True(t, v.Definite, "a commit that is not definite is repeated: %v", err)
 	}
-	if step == retrysql.Commit && !v.Definite && v.Reason != retrysql.TransactionDone {
+	if phase == retrysql.Commit && !v.Definite && v.Reason != retrysql.TransactionDone {
 		require.True(t, v.Ambiguous, "a commit without verdict: %v", err)
 	}
 	require.Equal(t, retrysql.ReasonOf(err), v.Reason)
@@ -645,26 +657,26 @@ func keeps(t *testing.T, step retrysql.Step, err error) {
 
 func TestPromises(t *testing.T) {
 	const alphabet = "0123456789PXAC"
-	for _, step := range steps {
+	for _, phase := range phases {
 		for _, class := range []string{"08", "0A", "22", "23", "25", "28", "3D", "40", "42", "53", "55", "57", "58", "P0", "XX", "CR", "99"} {
 			for _, a := range alphabet {
 				for n := range 100 {
-					keeps(t, step, pg(class+string(a)+fmt.Sprintf("%02d", n)))
+					keeps(t, phase, pg(class+string(a)+fmt.Sprintf("%02d", n)))
 				}
 			}
 		}
 		for number := range 1 << 16 {
-			keeps(t, step, my(uint16(number), "HY000"))
+			keeps(t, phase, my(uint16(number), "HY000"))
 		}
 		for number := range int32(4096) {
-			keeps(t, step, &sqliteError{int(number)})
-			keeps(t, step, mssqlError{Number: number - 3})
+			keeps(t, phase, &sqliteError{int(number)})
+			keeps(t, phase, mssqlError{Number: number - 3})
 		}
 		for _, number := range []int32{10053, 10054, 10060, 10928, 40143, 40197, 40501, 40540, 40613, 41301, 41302, 41839, 42108, 49920} {
-			keeps(t, step, mssqlError{Number: number})
+			keeps(t, phase, mssqlError{Number: number})
 		}
 		for _, err := range sampled {
-			keeps(t, step, err)
+			keeps(t, phase, err)
 		}
 	}
 }
@@ -682,7 +694,7 @@ func FuzzJudge(f *testing.F) {
 	f.Add(uint8(2), uint8(1), int32(517), "HY000", "0A000 cached plan must not change result type")
 	f.Add(uint8(1), uint8(5), int32(-2), "", "conn closed")
 	f.Add(uint8(4), uint8(6), int32(40197), "\x00", "Invalid TDS stream: ")
-	f.Fuzz(func(t *testing.T, step, shape uint8, number int32, state, text string) {
+	f.Fuzz(func(t *testing.T, phase, shape uint8, number int32, state, text string) {
 		var err error
 		switch shape % 8 {
 		case 0:
@@ -702,7 +714,7 @@ func FuzzJudge(f *testing.F) {
 		case 7:
 			err = &net.OpError{Op: text, Err: errors.New(state)}
 		}
-		at := steps[int(step)%len(steps)]
+		at := phases[int(phase)%len(phases)]
 		keeps(t, at, err)
 		require.Equal(t, retrysql.Judge(at, err), retrysql.Judge(at, fmt.Errorf("wrapped: %w", err)))
 		// An error that is not known hides nothing behind it.

@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// seeMySQL knows the errors of github.com/go-sql-driver/mysql, which have no methods, by their shape:
+// seeMySQL knows the errors of github.com/go-sql-driver/mysql. They have no methods, so without importing the driver only
+// reflection recognizes them, by their shape:
 //
 //	type MySQLError struct {
 //		Number   uint16
@@ -40,7 +41,7 @@ func seeMySQL(err error) (finding, bool) {
 // MariaDB's "Error Codes", TiDB's "Error Codes and Troubleshooting".
 var mysqlCodes = map[uint16]meaning{
 	1213: {Deadlock, undone}, // of the whole transaction; Galera says it at the commit too
-	// Undoes the statement only, unless innodb_rollback_on_timeout is set: a new transaction is to roll back first.
+	// Undoes the statement only, unless innodb_rollback_on_timeout is set: so roll back first.
 	1205: {LockTimeout, refused},
 	3572: {LockTimeout, refused},          // NOWAIT
 	1020: {SerializationFailure, refused}, // MariaDB's innodb_snapshot_isolation: the row has changed
@@ -74,7 +75,7 @@ var mysqlCodes = map[uint16]meaning{
 	1064: {SyntaxOrAccess, rejected},
 	1406: {InvalidData, rejected}, // too long
 
-	// KILL QUERY, and max_execution_time. That both undo the statement makes them no use to repeat, but certain.
+	// KILL QUERY, and max_execution_time. Both undo the statement: its outcome is certain, and repeating it does not help.
 	1317: {QueryCanceled, futile},
 	3024: {StatementTimeout, futile},
 

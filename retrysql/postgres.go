@@ -2,10 +2,10 @@ package retrysql
 
 import "strings"
 
-// sqlStater is an error with a SQLSTATE: those of pgx and lib/pq.
+// sqlStater is an error with a SQLSTATE, as those of pgx and lib/pq are.
 type sqlStater interface{ SQLState() string }
 
-// seePostgres knows the errors of PostgreSQL, and of CockroachDB, YugabyteDB and Spanner, which speak as it does.
+// seePostgres knows the errors of PostgreSQL, and of CockroachDB, YugabyteDB and Spanner, which use its protocol.
 func seePostgres(err error) (finding, bool) {
 	var state string
 	if e, ok := as[sqlStater](err); ok {
@@ -36,12 +36,12 @@ var postgresCodes = map[string]meaning{
 	"CR000": {SerializationFailure, undone}, // CockroachDB's before it took 40001
 	"40002": {ConstraintViolation, rejected},
 	"40003": {CompletionUnknown, uncertain}, // CockroachDB: the result of the commit is ambiguous
-	"08007": {CompletionUnknown, uncertain}, // it says "transaction resolution unknown", whatever libraries make of it
+	"08007": {CompletionUnknown, uncertain}, // "transaction resolution unknown"; some libraries call it transient
 
 	"55P03": {LockTimeout, refused}, // NOWAIT and lock_timeout
 	"55006": {ObjectInUse, futile},  // DROP DATABASE and the like
 
-	"53100": {DiskFull, futile}, // waiting milliseconds for a disk is no use
+	"53100": {DiskFull, futile}, // waiting milliseconds for a disk does not help
 	"53200": {OutOfMemory, refused},
 	"53300": {TooManyConnections, unreached},
 	"53400": {TooManyConnections, refused}, // a configured limit, which also is one of a running statement

@@ -6,25 +6,25 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Reason is the machine-readable word for why something failed, for logs, metrics and rules. Words are only ever added.
+// Reason is a machine-readable word for why something failed, for logs, metrics and rules. Words are only added.
 type Reason string
 
 // The transaction met another one. A new one may succeed.
 const (
 	SerializationFailure Reason = "serialization_failure" // it cannot be put in order with the others
 	Deadlock             Reason = "deadlock"              // two wait for each other, and this one was chosen to fail
-	LockTimeout          Reason = "lock_timeout"          // a lock was not had in time, or at once
+	LockTimeout          Reason = "lock_timeout"          // a lock was not free in time, or at once
 	Busy                 Reason = "busy"                  // SQLite: another connection has the lock
-	BusySnapshot         Reason = "busy_snapshot"         // SQLite: what was read has changed, so that to wait is no use
-	TransactionRollback  Reason = "transaction_rollback"  // the server has rolled back, for a reason without a word
+	BusySnapshot         Reason = "busy_snapshot"         // SQLite: what was read has changed, so waiting does not help
+	TransactionRollback  Reason = "transaction_rollback"  // the server rolled back, for a reason without a word
 	CachedPlan           Reason = "cached_plan"           // PostgreSQL: the table of a prepared statement has changed
 	SchemaChanged        Reason = "schema_changed"        // the tables have changed during the transaction
 )
 
 // The server cannot serve now.
 const (
-	TooManyConnections Reason = "too_many_connections" // it has no connection left, for anybody or for this user
-	CannotConnectNow   Reason = "cannot_connect_now"   // it starts, stops or fails over
+	TooManyConnections Reason = "too_many_connections" // it has no connection left, at all or for this user
+	CannotConnectNow   Reason = "cannot_connect_now"   // it is starting, stopping or failing over
 	CannotConnect      Reason = "cannot_connect"       // it was not reached
 	Overloaded         Reason = "overloaded"           // it has too much to do
 	OutOfMemory        Reason = "out_of_memory"        // it has no memory left
@@ -32,7 +32,7 @@ const (
 
 // The connection is gone, and its transaction with it.
 const (
-	ConnectionLost Reason = "connection_lost" // it broke, or the driver gave it up
+	ConnectionLost Reason = "connection_lost" // it broke, or the driver closed it
 	AdminShutdown  Reason = "admin_shutdown"  // the server ended it: an administrator, a shutdown, a crash, a limit
 	ServerFault    Reason = "server_fault"    // the server failed in a way that it does not describe
 )
@@ -46,7 +46,7 @@ const (
 
 // The work was ended from outside.
 const (
-	QueryCanceled     Reason = "query_canceled"      // PostgreSQL's statement_timeout or anybody's cancel, which look the same
+	QueryCanceled     Reason = "query_canceled"      // PostgreSQL's statement_timeout or a cancel request, which look the same
 	StatementTimeout  Reason = "statement_timeout"   // the server's limit for a statement
 	IdleInTransaction Reason = "idle_in_transaction" // the server's limit for a pause in a transaction: fn is too slow
 	TransactionTime   Reason = "transaction_timeout" // the server's limit for a transaction: fn is too slow
@@ -57,16 +57,16 @@ const (
 
 // The work cannot succeed as it is.
 const (
-	UniqueViolation     Reason = "unique_violation"     // a key exists; PostgreSQL may say so of what is a conflict
+	UniqueViolation     Reason = "unique_violation"     // a key exists; PostgreSQL may report a conflict so
 	ConstraintViolation Reason = "constraint_violation" // another constraint does not hold
 	InvalidData         Reason = "invalid_data"         // a value is too long, out of range or of another type
-	SyntaxOrAccess      Reason = "syntax_or_access"     // the statement is wrong, names what there is not, or is not allowed
+	SyntaxOrAccess      Reason = "syntax_or_access"     // the statement is wrong, names what does not exist, or is not allowed
 	RaisedException     Reason = "raised_exception"     // PostgreSQL: a function or trigger raised it
-	AuthFailed          Reason = "auth_failed"          // the user or password is not accepted
+	AuthFailed          Reason = "auth_failed"          // the user or password was refused
 	UnknownDatabase     Reason = "unknown_database"     // there is no such database
 	TLSRefused          Reason = "tls_refused"          // one side does not speak TLS, or does not trust the other
-	ObjectInUse         Reason = "object_in_use"        // something else uses it
-	ReadOnlyServer      Reason = "read_only_server"     // the server only reads: a replica, perhaps since a failover
+	ObjectInUse         Reason = "object_in_use"        // it is in use
+	ReadOnlyServer      Reason = "read_only_server"     // the server is read-only: a replica, perhaps since a failover
 	DiskFull            Reason = "disk_full"            // the server's disk is full
 	StorageFault        Reason = "storage_fault"        // the server's disk fails, or the file cannot be opened or trusted
 	InternalError       Reason = "internal_error"       // the server has a bug, or corrupt data
@@ -76,26 +76,26 @@ const (
 
 // The transaction cannot go on.
 const (
-	TransactionAborted Reason = "transaction_aborted" // an earlier error has undone it
+	TransactionAborted Reason = "transaction_aborted" // an earlier error undid it
 	TransactionDone    Reason = "transaction_done"    // sql.ErrTxDone: it was committed or rolled back before
 	TransactionEnded   Reason = "transaction_ended"   // ErrTransactionEnded
-	PartlyDone         Reason = "partly_done"         // Do: a write before the one that failed has succeeded
+	PartlyDone         Reason = "partly_done"         // Do: an earlier write succeeded
 )
 
-// ReasonOf returns why something failed, "" for nil and for an error of which nothing is known. It is the Reason that
-// Judge returns, which is the same at each step.
+// ReasonOf returns why something failed, or "" for nil and for an unknown error. It is the Reason that Judge returns, which
+// is the same in each phase.
 func ReasonOf(err error) Reason { return Judge(Statement, err).Reason }
 
-// OnReason returns a classifier that answers class for an error with one of the reasons, else Unknown. It is how to
-// repeat what is Terminal by default because that helps some and harms others:
+// OnReason returns a classifier that answers class for an error with one of the reasons, and otherwise Unknown. Use it to
+// repeat what is Terminal by default because repeating it helps some users and harms others:
 //
 //	retry.Policy{Classify: retrysql.OnReason(retry.Retryable, retrysql.ReadOnlyServer)}
 //
-// ReadOnlyServer: after a failover, if the pool makes a new connection. UniqueViolation: where two transactions look for
-// a row and both insert it. ObjectInUse, DiskFull: where somebody sees to it. IdleInTransaction: where the pause was an
-// accident. The empty Reason matches nothing.
+// ReadOnlyServer: after a failover, if the pool makes a new connection. UniqueViolation: if two transactions look for a row
+// and both insert it. ObjectInUse, DiskFull: if an operator corrects it. IdleInTransaction: if the pause was an accident.
+// The empty Reason matches nothing.
 //
-// A Retryable does not make an error of a commit repeatable that may have taken effect.
+// Retryable does not make a commit repeatable that may have taken effect.
 func OnReason(class retry.Class, reasons ...Reason) retry.Classifier {
 	reasons = slices.Clone(reasons) // the caller may reuse the slice
 	return func(err error) retry.Class {
@@ -106,9 +106,9 @@ func OnReason(class retry.Class, reasons ...Reason) retry.Classifier {
 	}
 }
 
-// OnCode returns a classifier that answers class for an error with one of the server's codes as in Verdict.Code, else
-// Unknown: "40001" of PostgreSQL, "1213" of MySQL, "517" of SQLite, where "5" is not "517". Two makes of server can use
-// one number. The empty code matches nothing.
+// OnCode returns a classifier that answers class for an error with one of the server's codes as in Verdict.Code, and
+// otherwise Unknown: "40001" of PostgreSQL, "1213" of MySQL, "517" of SQLite, which "5" does not match. Servers of two
+// makes can use the same number. The empty code matches nothing.
 func OnCode(class retry.Class, codes ...string) retry.Classifier {
 	codes = slices.Clone(codes) // the caller may reuse the slice
 	return func(err error) retry.Class {

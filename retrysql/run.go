@@ -1,6 +1,7 @@
 package retrysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -10,13 +11,16 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// DefaultPolicy returns what Tx, Run and Do take for the fields that a policy leaves unset:
+// DefaultPolicy returns the policy of Tx, Run and Do for a policy that sets nothing of a schedule:
 //
-//	5 attempts, exponential 10ms ×2, cap 1s, full jitter: 10ms 20ms 40ms 80ms (0s to 150ms in all)
+//	sql: 5 attempts, exponential 10ms ×2, cap 1s, full jitter: 10ms 20ms 40ms 80ms (0s to 150ms in all)
 //
-// A conflict is over when the other transaction is, which takes milliseconds, and somebody waits: so the waits are short.
-// Jitter is full, because transactions that have met once and wait alike meet again. Five attempts are enough for the
-// conflicts of a healthy database; where they are not, the work contends too much for more attempts to help.
+// Its schedule is taken as a whole (see Policy.OrSchedule): to change one field of it, begin with DefaultPolicy. A
+// retry.Policy{MaxAttempts: 3} waits 5s and 10s.
+//
+// A conflict is over when the other transaction is, which takes milliseconds, and a caller waits: so the waits are short.
+// Jitter is full, because transactions that met once and wait alike meet again. Five attempts are enough for the conflicts
+// of a healthy database; if they are not, the work contends too much for more attempts to help.
 func DefaultPolicy() retry.Policy {
 	return retry.Policy{
 		Name:        "sql",
@@ -29,53 +33,61 @@ func DefaultPolicy() retry.Policy {
 type Options struct {
 	// Isolation is the level to begin with. Zero means the database's default.
 	Isolation sql.IsolationLevel
-	// ReadOnly begins a transaction that cannot write. It has no effect that could be taken twice, so that a commit
-	// whose outcome is not known is repeated. Zero means that it may write.
+	// ReadOnly begins a transaction that cannot write. Its commit has no effect that could be taken twice, so one whose
+	// outcome is not known is repeated. Zero means that it may write.
 	ReadOnly bool
-	// Idempotent declares that the transaction may take effect twice, so that a commit whose outcome is not known is
+	// Idempotent declares that the transaction may take effect twice, so a commit whose outcome is not known is
 	// repeated. Zero means that it must not.
 	Idempotent bool
-	// Committed is asked after a commit whose outcome is not known whether it took effect: by a row that the
-	// transaction has written, or by its id. True is a success, false repeats the transaction, an error leaves the
-	// outcome unknown. It must return an error where the commit may still be under way. Its context lives for
-	// RollbackTimeout, also where the caller has gone. Nil means that nobody knows.
+	// Committed is called after a commit whose outcome is not known. It reports whether the commit took effect, by a row
+	// that the transaction wrote or by its id. True is a success, false repeats the transaction, an error leaves the
+	// outcome unknown. It must return an error if the commit may still be under way. Its context lives for
+	// RollbackTimeout, even if the caller's has ended. Nil means that the outcome cannot be found out.
 	Committed func(context.Context) (bool, error)
-	// RollbackTimeout is how long a rollback is waited for, a commit once the attempt's time is over, and how long
-	// Committed may take. Without a deadline and AttemptTimeout a commit is waited for as long as the driver does.
-	// Zero means 5s.
+	// RollbackTimeout is how long to wait for a rollback, for Committed, and for a commit once the attempt's context has
+	// ended. Without a deadline and AttemptTimeout a commit may take as long as the driver lets it. Zero means 5s.
 	RollbackTimeout time.Duration
+}
+
+// Validate returns nil or retry.FieldErrors. Refused is a negative RollbackTimeout. Tx and Run refuse options that
+// Validate refuses.
+func (o Options) Validate() error {
+	var bad retry.FieldErrors
+	if o.RollbackTimeout < 0 {
+		bad.Add("retrysql", "Options.RollbackTimeout", o.RollbackTimeout, "is negative")
+	}
+	return bad.Err()
 }
 
 // Long enough for a server under load to answer, short enough for a caller whose network is gone.
 const defaultRollbackTimeout = 5 * time.Second
 
-// Transaction is what Run needs of a driver's transaction. Both of its endings return an error that is sql.ErrTxDone where
-// it was over already.
+// Transaction is what Run needs of a driver's transaction. Commit and Rollback return an error that is sql.ErrTxDone if
+// it was over before.
 type Transaction interface {
 	Commit(context.Context) error
 	Rollback(context.Context) error
-	// Failures returns the first error that a statement has ended with, and the first one that calls for a retry.
-	// Both are nil where there was none. After the second nothing may be sent: MySQL would commit it by itself.
+	// Failures returns the first error that a statement ended with, and the first one that calls for a retry, or nil.
+	// After the second nothing may be sent: MySQL would commit it by itself.
 	Failures() (first, retryable error)
 }
 
-// Run is Tx for the transactions of any driver: begin begins one, fn works in it. The rest is as Tx says.
+// Run is Tx for the transactions of any driver: begin begins one, fn works in it. Everything else is as for Tx.
 func Run[T Transaction](ctx context.Context, p retry.Policy, opts *Options, begin func(context.Context) (T, error), fn func(context.Context, T) error) error {
 	r := runner[T]{begin: begin, fn: fn}
 	if opts != nil {
 		r.Options = *opts
 	}
-	switch {
+	switch err := r.Validate(); {
 	case begin == nil:
 		return errors.New("retrysql: begin is nil")
 	case fn == nil:
 		return errors.New("retrysql: fn is nil")
-	case r.RollbackTimeout < 0:
-		return fmt.Errorf("retrysql: Options.RollbackTimeout %v is negative", r.RollbackTimeout)
-	case r.RollbackTimeout == 0:
-		r.RollbackTimeout = defaultRollbackTimeout
+	case err != nil:
+		return err
 	}
-	var unsure error // of the first commit that may have taken effect, and was allowed to be repeated
+	r.RollbackTimeout = cmp.Or(r.RollbackTimeout, defaultRollbackTimeout)
+	var unsure error // of the first commit that may have taken effect and was repeated
 	return retry.Do(ctx, prepared(p), func(ctx context.Context) error {
 		err := r.attempt(ctx)
 		if err == nil {
@@ -84,26 +96,26 @@ func Run[T Transaction](ctx context.Context, p retry.Policy, opts *Options, begi
 		if unsure != nil {
 			return fmt.Errorf("%w; an attempt before: %w", err, unsure)
 		}
-		if errors.Is(err, ErrCommitAmbiguous) {
+		var failed *AttemptError
+		if errors.As(err, &failed) && failed.Phase == Commit && failed.Ambiguous {
 			unsure = err
 		}
 		return err
 	})
 }
 
-// prepared returns p with the defaults of this package, and its rules behind those of p.
+// prepared returns p with the schedule and name of DefaultPolicy, as far as it has none, and with the rules of this package
+// behind its own.
 func prepared(p retry.Policy) retry.Policy {
-	p = p.Or(DefaultPolicy())
-	if p.Classify == nil {
-		p.Classify = classifyAttempt
-	} else {
-		p.Classify = retry.FirstOf(p.Classify, classifyAttempt)
-	}
+	defaults := DefaultPolicy()
+	p = p.OrSchedule(defaults)
+	p.Name = cmp.Or(p.Name, defaults.Name)
+	p.Classify = retry.FirstOf(p.Classify, classifyAttempt)
 	return p
 }
 
-// classifyAttempt is the class of an attempt's error. What nobody has an opinion on, as an error that fn has made up, is no
-// use to repeat.
+// classifyAttempt returns the class of an attempt's error. An error that is not known, such as one that fn made up, is
+// terminal.
 func classifyAttempt(err error) retry.Class {
 	var failed *AttemptError
 	if errors.As(err, &failed) && failed.Class == retry.Retryable {
@@ -119,19 +131,19 @@ type runner[T Transaction] struct {
 	fn    func(context.Context, T) error
 }
 
-// attempt runs fn in a transaction of its own. Whatever happens, that is over when it returns.
+// attempt runs fn in a transaction of its own, which is over when attempt returns.
 func (r *runner[T]) attempt(ctx context.Context) error {
 	tx, err := r.begin(ctx)
 	if err != nil {
 		failed := failure(ctx, Connect, err)
 		if errors.Is(err, sql.ErrConnDone) {
-			failed.Class = retry.Terminal // db is a connection, and gone
+			failed.Class = retry.Terminal // db is a *sql.Conn, which does not come back
 		}
 		return failed
 	}
 	returned := false
 	defer func() {
-		if !returned { // a panic or runtime.Goexit, which goes on
+		if !returned { // a panic or runtime.Goexit
 			_ = r.rollback(ctx, tx)
 		}
 	}()
@@ -146,7 +158,7 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 	}
 	failed := failure(ctx, Statement, err)
 	if retryable != nil && !errors.Is(err, retryable) {
-		// The server has undone the transaction. What fn has made of that, or met later, says nothing more.
+		// The server has undone the transaction, so fn's own error says nothing more.
 		failed.Verdict = Judge(Statement, retryable)
 		failed.Swallowed = retryable
 	}
@@ -154,35 +166,35 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 	switch failed.RollbackErr = r.rollback(ctx, tx); {
 	case wasOver(failed.RollbackErr):
 		failed.RollbackErr = nil
-		if bounded(ctx) || ctx.Err() == nil { // else it was database/sql that has rolled back
+		if bounded(ctx) || ctx.Err() == nil { // otherwise database/sql rolled back
 			return ended(failed)
 		}
 	case retryable == nil && refuses(failed.RollbackErr):
-		// The server had nothing to roll back, as after INSERT OR ROLLBACK of SQLite. What fn did then was committed
-		// by itself; only after an error that calls for a retry nothing was done.
+		// The server had nothing to roll back, as after INSERT OR ROLLBACK of SQLite, and committed what followed by
+		// itself. After an error that calls for a retry nothing followed.
 		return ended(failed)
 	case failed.Ambiguous:
-		return r.unknown(ctx, failed) // of a run in fn, or the server says so
+		return r.unknown(ctx, failed) // the server says so, or a run in fn
 	}
 	return failed
 }
 
-// wasOver reports whether err says that the transaction was over before: sql.ErrTxDone and its like.
+// wasOver reports whether err says that the transaction was over before, as sql.ErrTxDone does.
 func wasOver(err error) bool { return Judge(Statement, err).Reason == TransactionDone }
 
-// refuses reports whether err is a server's no, and not the end of a connection.
+// refuses reports whether err is a server's refusal, rather than a lost connection.
 func refuses(err error) bool {
 	v := Judge(Statement, err)
 	return v.Code != "" && v.Class == retry.Terminal
 }
 
-// ended returns the error for a transaction that fn has ended by itself.
+// ended returns the error for a transaction that fn ended itself.
 func ended(failed *AttemptError) error {
 	failed.Verdict = Verdict{Class: retry.Terminal, Reason: TransactionEnded, Ambiguous: true}
-	return retry.Permanent(failed)
+	return retry.Ambiguous(failed)
 }
 
-// commit ends the transaction, and finds out how that ended.
+// commit commits the transaction, or returns what is known of a commit that failed.
 func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
 	var err error
 	returned := true
@@ -195,11 +207,11 @@ func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
 		return nil
 	}
 	failed := failure(ctx, Commit, err)
-	if !returned { // so that the transaction is not to be touched
-		return r.settle(ctx, failed, true)
+	if !returned { // so the transaction must not be touched
+		return r.probe(ctx, failed, true)
 	}
 	if wasOver(err) {
-		if ctx.Err() != nil { // it was database/sql that has rolled back
+		if ctx.Err() != nil { // database/sql rolled back
 			return failure(ctx, Statement, context.Cause(ctx))
 		}
 		return ended(failed)
@@ -211,12 +223,12 @@ func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
 		failed.blame(first)
 		return failed
 	}
-	return r.settle(ctx, failed, false)
+	return r.probe(ctx, failed, false)
 }
 
-// settle asks the probe, if there is one, about a commit whose outcome is not known. Of one that is under way a no is not
-// believed: it may take effect still.
-func (r *runner[T]) settle(ctx context.Context, failed *AttemptError, underWay bool) error {
+// probe calls Committed, if it is set, for a commit whose outcome is not known. If the commit is under way, false does not
+// count, since it may still take effect.
+func (r *runner[T]) probe(ctx context.Context, failed *AttemptError, underWay bool) error {
 	if r.Committed == nil {
 		return r.unknown(ctx, failed)
 	}
@@ -227,7 +239,7 @@ func (r *runner[T]) settle(ctx context.Context, failed *AttemptError, underWay b
 		failed.ProbeErr = err
 	case committed:
 		return nil
-	case alive.Err() != nil: // it may have given up
+	case alive.Err() != nil: // false may mean that it gave up
 		failed.ProbeErr = alive.Err()
 	case !underWay:
 		failed.Class, failed.Ambiguous = retry.Retryable, false
@@ -236,15 +248,15 @@ func (r *runner[T]) settle(ctx context.Context, failed *AttemptError, underWay b
 	return r.unknown(ctx, failed)
 }
 
-// bounded reports whether the attempt has to be over some time, so that it is worth a goroutine and contexts of the
-// transaction's own, which take longer than a short transaction of SQLite does.
+// bounded reports whether the attempt has a deadline. If it has none, the goroutine and the context that a deadline needs
+// are saved: they take longer than a short transaction of SQLite does.
 func bounded(ctx context.Context) bool {
 	_, ok := ctx.Deadline()
 	return ok
 }
 
-// wait calls a commit and reports whether it has returned: once the attempt's time is over, it is waited for no longer than
-// RollbackTimeout. That of database/sql has no context, and its driver may wait for a network that is gone.
+// wait calls Commit and reports whether it returned within RollbackTimeout of the end of ctx. The Commit of database/sql
+// has no context, and a driver may wait for a network that is gone.
 func (r *runner[T]) wait(ctx context.Context, tx T) (err error, returned bool) {
 	done := make(chan error, 1)
 	go func() { done <- tx.Commit(ctx) }()
@@ -263,17 +275,24 @@ func (r *runner[T]) wait(ctx context.Context, tx T) (err error, returned bool) {
 	}
 }
 
-// unknown ends the run where it is not known whether the transaction took effect, unless it may take it twice.
+// unknown returns the error for a transaction that may have taken effect: the run ends, and every run around it, unless
+// the transaction may take effect twice or fn's error is under retry.Transient. The transaction of a run in fn is another
+// one, so its mark wins over these options.
 func (r *runner[T]) unknown(ctx context.Context, failed *AttemptError) error {
+	unmarked := retry.Terminal
 	if r.ReadOnly || r.Idempotent || isIdempotent(ctx) {
+		unmarked = retry.Retryable
+	}
+	marks := retry.Policy{Classify: retry.Otherwise(unmarked)}
+	if class, _ := marks.Judge(failed.Err); class == retry.Retryable {
 		failed.Class = retry.Retryable
 		return failed
 	}
-	return retry.Permanent(failed)
+	return retry.Ambiguous(failed)
 }
 
-// rollback undoes the transaction and waits for it no longer than RollbackTimeout: the database/sql call has no context
-// and its driver may wait for a network that is gone.
+// rollback undoes the transaction and waits no longer than RollbackTimeout for that. The Rollback of database/sql has no
+// context, and a driver may wait for a network that is gone.
 func (r *runner[T]) rollback(ctx context.Context, tx T) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.RollbackTimeout)
 	defer cancel()

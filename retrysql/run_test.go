@@ -122,13 +122,13 @@ func swallows(errs ...error) func(context.Context, *tx) error {
 // atOnce is the default policy without a wait that anybody would notice.
 var atOnce = retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}}
 
-// reasons returns the steps and reasons of a history.
+// reasons returns the phases and reasons of a history.
 func reasons(t *testing.T, o retry.Outcome) []string {
 	var list []string
 	for _, a := range o.History {
 		var failed *retrysql.AttemptError
 		require.ErrorAs(t, a.Err, &failed)
-		list = append(list, failed.Step.String()+" "+string(failed.Reason))
+		list = append(list, failed.Phase.String()+" "+string(failed.Reason))
 	}
 	return list
 }
@@ -464,10 +464,12 @@ func TestRunAndTheCaller(t *testing.T) {
 	})
 	t.Run("arguments that are missing or wrong are refused before anything is done", func(t *testing.T) {
 		var d db
+		bad := retrysql.Run(t.Context(), atOnce, &retrysql.Options{RollbackTimeout: -1}, d.begin, statements())
+		require.EqualError(t, bad, "retrysql: Options.RollbackTimeout -1ns is negative")
+		require.ErrorAs(t, bad, new(*retry.FieldError))
 		for _, err := range []error{
 			retrysql.Run(t.Context(), atOnce, nil, nil, statements()),
 			retrysql.Run[*tx](t.Context(), atOnce, nil, d.begin, nil),
-			retrysql.Run(t.Context(), atOnce, &retrysql.Options{RollbackTimeout: -1}, d.begin, statements()),
 			retrysql.Run(t.Context(), retry.Policy{TTL: -1}, nil, d.begin, statements()),
 			retrysql.Tx(t.Context(), nil, atOnce, nil, nil),
 			retrysql.Do(t.Context(), nil, atOnce, nil),

@@ -7,8 +7,8 @@ import (
 )
 
 // seeSQLite knows the errors of two drivers: modernc.org/sqlite, whose Code method returns the extended code, and
-// github.com/mattn/go-sqlite3, whose value type has fields. Either shape could be something else's, so that the name of
-// the type, with its package, must hold "sqlite".
+// github.com/mattn/go-sqlite3, whose type has only fields, so that without importing the driver only reflection reads
+// them. Other packages may have errors like these, so the name of the type, with its package, must contain "sqlite".
 func seeSQLite(err error) (finding, bool) {
 	v := reflect.ValueOf(err)
 	if !strings.Contains(strings.ToLower(v.Type().String()), "sqlite") {
@@ -70,5 +70,5 @@ var sqliteCodes = map[int64]meaning{
 	1:    {SyntaxOrAccess, futile},    // ERROR: the general one, of the SQL as a rule
 	8:    {SyntaxOrAccess, futile},    // READONLY
 	21:   {SyntaxOrAccess, futile},    // MISUSE: of the library, by the driver
-	23:   {SyntaxOrAccess, futile},    // AUTH: an authorizer's no
+	23:   {SyntaxOrAccess, futile},    // AUTH: an authorizer's refusal
 }

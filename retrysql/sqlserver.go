@@ -21,12 +21,12 @@ func seeSQLServer(err error) (finding, bool) {
 // Server's "Database Engine events and errors" those that are none of its.
 var sqlServerCodes = map[int32]meaning{
 	1205:  {Deadlock, undone},
-	3960:  {SerializationFailure, undone}, // snapshot isolation: somebody else has updated the row
+	3960:  {SerializationFailure, undone}, // snapshot isolation: another transaction updated the row
 	3966:  {SerializationFailure, undone}, // the row's version is gone
 	3947:  {TransactionRollback, undone},  // a secondary did not catch up
 	3948:  {TransactionRollback, undone},  // a secondary has changed its role, or is cleaned up
 	41301: {SerializationFailure, undone}, // memory-optimized tables, checked at the commit: a transaction that this one read from has failed
-	41302: {SerializationFailure, undone}, // somebody else has updated the row
+	41302: {SerializationFailure, undone}, // another transaction updated the row
 	41305: {SerializationFailure, undone}, // repeatable read does not hold
 	41325: {SerializationFailure, undone}, // serializable does not hold
 	41339: {SchemaChanged, undone},
@@ -44,7 +44,7 @@ var sqlServerCodes = map[int32]meaning{
 	40613: {CannotConnectNow, refused}, // the database is not available
 	42108: {CannotConnectNow, refused}, // a Synapse pool is paused
 	42109: {CannotConnectNow, refused}, // ... or warms up
-	// "An error processing your request" is how a failover ends what was under way: how far it was, is not said.
+	// "An error processing your request" is how a failover ends what was under way: the server does not say how far it was.
 	40197: {ServerFault, lost},
 	40540: {ServerFault, lost},
 	40143: {ServerFault, lost},

@@ -2,9 +2,9 @@ package retrysql
 
 import "strings"
 
-// control returns the keyword of a statement that begins or ends a transaction, "" for a text that has none. It looks at
-// how each statement of the text begins, but where the first one defines or is a block, whose own statements are none of
-// the transaction's. Savepoints are not its business, and what a procedure does it does not see.
+// control returns the keyword of a statement that begins or ends a transaction, or "" if the text has none. It looks at how
+// each statement of the text begins, unless the first one defines or is a block, whose statements are its own. It passes
+// over savepoints and does not see what a procedure does.
 func control(query string) string {
 	statement, rest := cut(query)
 	if keyword := controls(statement); keyword != "" {
@@ -54,9 +54,8 @@ func controls(query string) string {
 	return ""
 }
 
-// isRead reports whether a text reads only, by how it begins: one that does not begin as a read does counts as a write,
-// WITH too, which can hold one, and so do a SELECT with INTO, several statements, and whatever is quoted in a way that
-// only one make of database knows.
+// isRead reports whether a text only reads, by how it begins. Any other text counts as a write: one that begins with WITH,
+// which can contain a write; a SELECT with INTO; several statements; and quotes that only one make of database knows.
 func isRead(query string) bool {
 	statement, rest := cut(query)
 	if more, _ := word(rest); more != "" || strings.Contains(query, "/*!") || strings.ContainsAny(query, "[\\") || dollarQuoted(query) {
@@ -78,7 +77,7 @@ func isRead(query string) bool {
 	}
 }
 
-// dollarQuoted reports whether the text has a $ that is not of a parameter, as $1 is.
+// dollarQuoted reports whether the text has a $ that does not begin a parameter such as $1.
 func dollarQuoted(query string) bool {
 	for _, after := range strings.Split(query, "$")[1:] {
 		if after == "" || after[0] < '0' || after[0] > '9' {
@@ -128,8 +127,8 @@ func skip(query string) int {
 	}
 }
 
-// word returns the first word of a text in upper case, and what follows it. It passes over space, comments, numbers and
-// whatever else is no word.
+// word returns the first word of a text in upper case, and what follows it. It passes over everything that is
+// not a word: space, comments, numbers.
 func word(query string) (first, rest string) {
 	query = strings.TrimPrefix(query, "\ufeff") // a byte order mark
 	for query != "" {

@@ -11,22 +11,23 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Beginner begins transactions: a *sql.DB, or a *sql.Conn, which is then held also while Tx waits.
+// Beginner begins transactions: a *sql.DB, or a *sql.Conn, which is then held while Tx waits, too.
 type Beginner interface {
 	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
 }
 
-// Tx runs fn in a transaction and commits it. Where the database undoes the transaction, because of a conflict or a lost
-// connection, Tx rolls back, waits outside any transaction, and runs all of fn again in a new one. It returns nil exactly
-// where a commit has succeeded, or Options.Committed says so; else a *retry.Error with an *AttemptError for each attempt.
+// Tx runs fn in a transaction and commits it. If the database undoes the transaction, because of a conflict or a lost
+// connection, Tx rolls back, waits outside any transaction, and runs all of fn again in a new one. It returns nil if and
+// only if a commit succeeded, or Options.Committed says so; otherwise it returns a *retry.Error with an *AttemptError for
+// each attempt.
 //
-// fn must have no effects but those in the transaction, since it can run several times. It uses its context, and the
-// Txn in one goroutine at a time. An error that fn makes up ends the run, unless it is marked with retry.Transient;
-// p.Classify is asked before the rules of Classify. What p leaves unset comes from DefaultPolicy.
+// fn must have no effects other than those in the transaction, since it can run several times. It must use its context, and
+// the Txn in one goroutine at a time. An error of its own ends the run, unless that is marked with retry.Transient.
+// p.Classify is called before the rules of Classify. If p sets nothing of a schedule, that of DefaultPolicy is used.
 //
-// A commit is believed to have failed only where the server said so. After any other error of it errors.Is finds
-// ErrCommitAmbiguous, and the transaction is not run again, unless the options allow it. With a cancelled caller too an
-// error without ErrCommitAmbiguous means that the transaction was rolled back.
+// Only the server can say that a commit failed. After any other error of a commit errors.Is finds ErrCommitAmbiguous, and
+// the transaction is not run again, not even by a run around Tx, unless the options allow it. An error without
+// ErrCommitAmbiguous means that the transaction was rolled back, even if the caller was canceled.
 //
 // A panic in fn rolls back and passes through.
 func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func(context.Context, *Txn) error) error {
@@ -46,8 +47,8 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	})
 }
 
-// TxValue is Tx for an fn that returns a value as well. The value is that of the attempt that was committed, and the zero
-// value with any error.
+// TxValue is Tx for an fn that returns a value as well. It returns the value of the attempt that was committed, and the
+// zero value with any error.
 func TxValue[T any](ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func(context.Context, *Txn) (T, error)) (T, error) {
 	var value, none T
 	var work func(context.Context, *Txn) error
@@ -63,10 +64,10 @@ func TxValue[T any](ctx context.Context, db Beginner, p retry.Policy, opts *Opti
 	return value, nil
 }
 
-// Txn is the transaction that fn works in. It notes the errors of its statements, also those that fn passes over: after one
+// Txn is the transaction that fn works in. It notes the errors of its statements, even those that fn ignores: after one
 // that calls for a new transaction no statement is sent and nothing is committed. It has no Commit and no Rollback, which
-// are for Tx, and it refuses statements that would do the same, by how they begin; what a procedure or trigger does it does
-// not see. Code that means to go on after a lock that it has not got, by a savepoint, uses Unwrap.
+// are for Tx, and it refuses statements that begin as these do; it does not see what a procedure or trigger does. Use
+// Unwrap to go on after a lock that was not free, by a savepoint.
 type Txn struct {
 	tx  *sql.Tx
 	log failures
@@ -107,18 +108,18 @@ func (t *Txn) Prepare(ctx context.Context, query string) (*Stmt, error) {
 	return &Stmt{stmt, &t.log}, nil
 }
 
-// Unwrap returns the transaction itself, for code that needs one. The errors of what is done with it are not noted: fn
-// must return them, and send nothing after them. It must not be committed or rolled back.
+// Unwrap returns the transaction itself, for code that needs a *sql.Tx. Its errors are not noted: fn must return them, and
+// send nothing after them. It must not be committed or rolled back.
 func (t *Txn) Unwrap() *sql.Tx { return t.tx }
 
 // txn is a Txn with what only Run may do.
 type txn struct {
 	*Txn
-	cancel context.CancelFunc // of a context of the transaction's own; nil where it has none
+	cancel context.CancelFunc // of the transaction's own context; nil if it has none
 }
 
-// begin begins a transaction. Where the attempt has to be over some time, its context is not the attempt's: when that is
-// done, database/sql would roll back in a goroutine of its own, and the next attempt could not wait for it.
+// begin begins a transaction. If the attempt has a deadline, the transaction gets a context of its own: at the end of the
+// attempt's, database/sql would roll back in a goroutine of its own, for which the next attempt could not wait.
 func begin(ctx context.Context, db Beginner, opts *sql.TxOptions) (txn, error) {
 	if !bounded(ctx) {
 		tx, err := db.BeginTx(ctx, opts)
@@ -139,7 +140,7 @@ func begin(ctx context.Context, db Beginner, opts *sql.TxOptions) (txn, error) {
 	return txn{&Txn{tx: tx}, cancel}, nil
 }
 
-// Commit ends with ctx where the driver heeds the context that it was begun with.
+// Commit ends with ctx if the driver honors the context that the transaction was begun with.
 func (t txn) Commit(ctx context.Context) error {
 	if t.cancel != nil {
 		defer t.cancel()
@@ -226,7 +227,7 @@ type Row struct {
 
 func row(rows *Rows, err error) *Row { return &Row{rows, err} }
 
-// Scan is sql.Row.Scan: sql.ErrNoRows where there is no row, and the first row where there are more.
+// Scan is sql.Row.Scan: it returns sql.ErrNoRows if there is no row, and reads the first row if there are more.
 func (r *Row) Scan(dest ...any) error {
 	if r.err != nil {
 		return r.err
@@ -249,11 +250,11 @@ func (r *Row) Scan(dest ...any) error {
 	return r.rows.Close()
 }
 
-// Err is sql.Row.Err: what the query failed with, without reading the row.
+// Err is sql.Row.Err: the error of the query, without reading the row.
 func (r *Row) Err() error { return r.err }
 
-// failures are the errors of the statements of one transaction. fn should use a transaction in one goroutine, and a
-// mistake there is not to be one here.
+// failures are the errors of the statements of one transaction. The mutex is for an fn that uses the transaction in several
+// goroutines, which it should not.
 type failures struct {
 	mu               sync.Mutex
 	first, retryable error
@@ -283,8 +284,8 @@ func (f *failures) rows(rows *sql.Rows, err error) (*Rows, error) {
 	return &Rows{rows, f}, nil
 }
 
-// conclude returns what the attempt is to end with where fn has returned err. An fn that has tried to end the transaction
-// believes that it has, so that nothing is committed and nothing repeated.
+// conclude returns the error of an attempt whose fn returned err. An fn that tried to end the transaction believes that it
+// did, so nothing is committed and nothing repeated.
 func (f *failures) conclude(err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -294,7 +295,7 @@ func (f *failures) conclude(err error) error {
 	case err == nil || errors.Is(err, f.refused):
 		return retry.Permanent(cmp.Or(err, f.refused))
 	default:
-		return retry.Permanent(fmt.Errorf("%w; fn has returned: %w", f.refused, err))
+		return retry.Permanent(fmt.Errorf("%w; fn returned: %w", f.refused, err))
 	}
 }
 
@@ -304,14 +305,14 @@ func (f *failures) both() (first, retryable error) {
 	return f.first, f.retryable
 }
 
-// forbid returns the error for a statement that is not to be sent: one that would begin or end a transaction, and any
-// after an error that calls for a new transaction. MySQL has left the transaction after a deadlock, and would commit
-// what follows by itself.
+// forbid returns the error for a statement that must not be sent: one that would begin or end a transaction, and any after
+// an error that calls for a new transaction. MySQL leaves the transaction at a deadlock, and would commit what follows by
+// itself.
 func (f *failures) forbid(query string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.retryable != nil {
-		return fmt.Errorf("retrysql: the transaction is to be begun again: %w", f.retryable)
+		return fmt.Errorf("retrysql: the transaction must begin again: %w", f.retryable)
 	}
 	if keyword := control(query); keyword != "" {
 		f.refused = fmt.Errorf("%w: %s", ErrTransactionEnded, keyword)

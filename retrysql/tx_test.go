@@ -244,8 +244,8 @@ func TestTx(t *testing.T) {
 		f := &fake{begin: func() error { cancel(); return nil }}
 		err := retrysql.Tx(ctx, openFake(t, f), atOnce, nil, func(context.Context, *retrysql.Txn) error { panic("not run") })
 		require.ErrorIs(t, err, retry.CallerCanceled)
-		require.Equal(t, "begin", f.log[0])
-		require.NotContains(t, f.log, "commit")
+		require.Equal(t, "begin", f.seen()[0])
+		require.NotContains(t, f.seen(), "commit")
 	})
 	t.Run("a hundred goroutines share a database and a policy", func(t *testing.T) {
 		var group sync.WaitGroup
@@ -415,20 +415,20 @@ func TestAttemptErrorText(t *testing.T) {
 	require.Nil(t, none.Unwrap())
 	for want, e := range map[string]retrysql.AttemptError{
 		"retrysql: statement: serialization_failure (40001): ERROR 40001": {
-			Step: retrysql.Statement, Verdict: retrysql.Judge(retrysql.Statement, conflict), Err: conflict},
+			Phase: retrysql.Statement, Verdict: retrysql.Judge(retrysql.Statement, conflict), Err: conflict},
 		"retrysql: commit: connection_lost: driver: bad connection; the transaction may or may not be committed; the probe failed: ERROR 40001; the rollback failed: ERROR 23505": {
-			Step: retrysql.Commit, Verdict: retrysql.Judge(retrysql.Commit, driver.ErrBadConn), Err: driver.ErrBadConn, ProbeErr: conflict, RollbackErr: duplicate},
+			Phase: retrysql.Commit, Verdict: retrysql.Judge(retrysql.Commit, driver.ErrBadConn), Err: driver.ErrBadConn, ProbeErr: conflict, RollbackErr: duplicate},
 		"retrysql: statement: insufficient funds; fn passed over: ERROR 40001": {
-			Step: retrysql.Statement, Err: errBusiness, Swallowed: conflict},
+			Phase: retrysql.Statement, Err: errBusiness, Swallowed: conflict},
 		"retrysql: autocommit: connection_lost: driver: bad connection; the statement may or may not have taken effect": {
-			Step: retrysql.Autocommit, Verdict: retrysql.Judge(retrysql.Autocommit, driver.ErrBadConn), Err: driver.ErrBadConn},
+			Phase: retrysql.Autocommit, Verdict: retrysql.Judge(retrysql.Autocommit, driver.ErrBadConn), Err: driver.ErrBadConn},
 	} {
 		require.EqualError(t, &e, want)
 	}
 }
 
 func TestDefaultPolicy(t *testing.T) {
-	require.Equal(t, "5 attempts, exponential 10ms ×2, cap 1s, full jitter: 10ms 20ms 40ms 80ms (0s to 150ms in all)",
+	require.Equal(t, "sql: 5 attempts, exponential 10ms ×2, cap 1s, full jitter: 10ms 20ms 40ms 80ms (0s to 150ms in all)",
 		retrysql.DefaultPolicy().String())
 	require.NoError(t, retrysql.DefaultPolicy().Validate())
 }

@@ -29,14 +29,14 @@
 // list prints the jobs, the one that changed last first. show prints all that is known of one job, with the timeline of its
 // attempts since it was enqueued or replayed. replay makes jobs that were given up (dead_letter, expired,
 // failed_no_retries) due again, with the same ID and no attempts made; it names each job that could not be. purge removes
-// jobs that have ended. Both change many jobs only where a filter says which, or --yes that all are meant; nobody is
-// asked, so scripts do what they do by hand. stats counts.
+// jobs that have ended. Both change many jobs only if a filter says which, or --yes that all are meant; there is no
+// prompt, so a script does what the same command does by hand. stats counts.
 //
 // Times are UTC. With --json, list prints a line for each job and the others print one, show and list with the field names
 // of retryjob.Info; control characters are escaped, and in tables as well, so that the error text of a job can do a
 // terminal no harm.
 //
-// The exit status is 0 where all was done, 1 where something failed, and 2 where the command line is wrong.
+// The exit status is 0 if all was done, 1 if something failed, and 2 if the command line is wrong.
 package main
 
 import (
@@ -53,7 +53,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(cli.Run(ctx, cli.Config{Open: open, Now: time.Now, Getenv: os.Getenv}, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(cli.Run(ctx, cli.Options{Open: open, Now: time.Now, Getenv: os.Getenv}, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // open opens the database that is meant.

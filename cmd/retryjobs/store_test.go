@@ -26,21 +26,21 @@ import (
 // database is a real one, with what works on its jobs.
 type database struct {
 	name string
-	work func(ctx context.Context, c retryjob.Config) (*retryriver.Queue, error)
+	work func(ctx context.Context, c retryjob.Options) (*retryriver.Queue, error)
 }
 
 // run runs a command on a database in this process.
 func run(t *testing.T, database string, args ...string) ran {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	c := cli.Config{Open: open, Now: time.Now, Getenv: func(string) string { return database }}
+	c := cli.Options{Open: open, Now: time.Now, Getenv: func(string) string { return database }}
 	exit := cli.Run(patience(t), c, args, &stdout, &stderr)
 	return ran{exit, stdout.String(), stderr.String()}
 }
 
 func TestSQLite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "jobs.db")
-	life(t, database{"sqlite:" + file, func(ctx context.Context, c retryjob.Config) (*retryriver.Queue, error) {
+	life(t, database{"sqlite:" + file, func(ctx context.Context, c retryjob.Options) (*retryriver.Queue, error) {
 		return retryriver.NewSQLite(ctx, file, c)
 	}})
 }
@@ -59,7 +59,7 @@ func TestPostgreSQL(t *testing.T) {
 	require.Contains(t, got.Err, `database "nothing" does not exist`)
 
 	require.NoError(t, retryriver.MigratePostgres(t.Context(), pool))
-	life(t, database{server.DSN(), func(ctx context.Context, c retryjob.Config) (*retryriver.Queue, error) {
+	life(t, database{server.DSN(), func(ctx context.Context, c retryjob.Options) (*retryriver.Queue, error) {
 		return retryriver.NewPostgres(ctx, pool, c)
 	}})
 }
@@ -81,7 +81,7 @@ func life(t *testing.T, db database) {
 		<-finish
 		return nil
 	}
-	config := retryjob.Config{
+	config := retryjob.Options{
 		Policies: policies,
 		Handlers: map[string]retryjob.Handler{"refused": refuse, "accepted": accept, "long": block},
 		Code:     func(error) string { return "503" },
@@ -114,7 +114,7 @@ func life(t *testing.T, db database) {
 	got := run(t, db.name, "show", "busy")
 	close(finish)
 	require.Equal(t, cli.Done, got.Exit, got.Err)
-	require.Regexp(t, `(?m)^1    \S+ +\S+( so far)? +leased  -     -     -$`, got.Out)
+	require.Regexp(t, `(?m)^1        \S+ +\S+( so far)? +leased  -     -     -$`, got.Out)
 	_, err = busy.Wait(ctx)
 	require.NoError(t, err)
 	require.NoError(t, queue.Close())
@@ -170,8 +170,8 @@ ended        2\S+Z \(\d+s ago\)
 replays      0
 attempts     1
 
-RUN  START +DURATION +STATUS +WAIT +CODE +ERROR
-1    2\S+Z  \S+ +dead_letter  -     503   \\u001b\[31m503\\u001b\[0m from the receiver
+ATTEMPT  START +DURATION +STATUS +WAIT +CODE +ERROR
+1        2\S+Z  \S+ +dead_letter  -     503   \\u001b\[31m503\\u001b\[0m from the receiver
 
 total: 1 attempt in \S+: \S+ running, \S+ waiting
 payload:

@@ -45,7 +45,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(cli.Run(ctx, cli.Config{
+	os.Exit(cli.Run(ctx, cli.Options{
 		Stdin:    os.Stdin,
 		Width:    width(os.Stdout),
 		Progress: term.IsTerminal(int(os.Stderr.Fd())),
@@ -54,7 +54,7 @@ func main() {
 }
 
 func serve(ctx context.Context, addr string, p retry.Policy, ready func(url string)) error {
-	return web.Serve(ctx, web.Config{Addr: addr, Policy: p, Ready: ready})
+	return web.Serve(ctx, web.Options{Addr: addr, Policy: p, Ready: ready})
 }
 
 // width returns how many columns a terminal has, 0 for what is none.

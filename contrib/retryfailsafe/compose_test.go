@@ -130,7 +130,7 @@ func TestTimeouts(t *testing.T) {
 			require.NotErrorIs(t, err, context.Canceled)
 			require.Equal(t, 32*time.Second, time.Since(start))
 			require.Len(t, failures, 4)
-			require.EqualError(t, failures[0], "retry: attempt timeout: reading: context canceled")
+			require.EqualError(t, failures[0], "attempt timeout: reading: context canceled")
 		})
 	})
 	t.Run("AttemptTimeout is told by a policy inside too", func(t *testing.T) {

@@ -25,23 +25,22 @@ import (
 // there is none. Today that is AttemptTimeout, since failsafe-go's contexts have neither a deadline nor a cause of a policy's
 // own. err is what p.Validate returns, and then there is no policy.
 //
-// A failed execution returns the last attempt's result and a *retry.Error, which errors.As finds. Where the run ended although
+// A failed execution returns the last attempt's result and a *retry.Error, which errors.As finds. If the run ended although
 // its last error was one to retry (AttemptsExhausted, BudgetExhausted, TTLElapsed, DeadlineTooNear, HintTooLong), it is the
 // LastError of a retrypolicy.ExceededError, as policies outside expect; after TerminalError, RetriesDisabled, DeadlinePassed and
 // CallerCanceled it is returned as it is. That is what this policy hands to the one outside it: a fallback, a hedge and a
 // retry policy of failsafe-go's own put the bare error of the execution's context in its place once that context has ended,
-// also where the run ended before it; the *retry.Error is then seen by p.Observe only.
+// also if the run ended before it; only p.Observe then sees the *retry.Error.
 //
-// After AttemptTimeout an error that is a context.Canceled, which is all that the context can say there, becomes one that is
-// retry.ErrAttemptTimeout and no context.Canceled. Its text, its marks and hints, and everything else that errors.Is and
-// errors.As find in it, stay as they are.
+// After AttemptTimeout the error of an attempt is what retry.TimedOut makes of it, also if it is a context.Canceled, which is
+// all that failsafe-go's context can say.
 //
 // What an attempt is, is up to the order of composition. A policy inside refuses an attempt with an error of its own, such as
 // circuitbreaker.ErrOpen, which is retried like any other unless p.Classify says otherwise. Policies outside see one execution.
 // A hedge outside makes each of its executions a run of its own. What a timeout outside allows is not known to the run, since
 // it is no deadline of the context: a wait is begun, and cut short.
 //
-// A result is never judged: where an answer such as HTTP's 503 comes without an error, it is a success. failsafe-go hands its
+// A result is never judged: an answer such as HTTP's 503 that comes without an error is a success. failsafe-go hands its
 // own contexts to fn, so that retry.AttemptNumber does not see the number: it is Retries()+1 of the Execution.
 func Policy[R any](p retry.Policy) (rp retrypolicy.RetryPolicy[R], lost []string, err error) {
 	if err := p.Validate(); err != nil {
@@ -94,7 +93,7 @@ func (r *retryPolicy[R]) Apply(inner execute[R]) execute[R] {
 	}
 }
 
-// attempt makes one attempt. Where it has a timeout, ctx ends with that, and then so does the execution's own context.
+// attempt makes one attempt. If it has a timeout, ctx ends with that, and then so does the execution's own context.
 func (r *retryPolicy[R]) attempt(ctx context.Context, exec policy.ExecutionInternal[R], inner execute[R]) *common.PolicyResult[R] {
 	if r.policy.AttemptTimeout == 0 {
 		return inner(exec)
@@ -114,15 +113,15 @@ func (r *retryPolicy[R]) attempt(ctx context.Context, exec policy.ExecutionInter
 		child.Cancel(nil)
 	}()
 	result := inner(child)
-	if context.Cause(ctx) == retry.ErrAttemptTimeout && errors.Is(result.Error, context.Canceled) {
-		result = result.WithFailure()
-		result.Error = remarked(timedOut{result.Error}, result.Error)
+	if context.Cause(ctx) == retry.ErrAttemptTimeout && result.Error != nil {
+		result = result.WithFailure() // a copy
+		result.Error = retry.TimedOut(result.Error)
 	}
 	return result
 }
 
 // end cancels the context of one attempt. It hands over no result: all attempts share one place for that, and failsafe-go
-// would take what lies there for the ending of a run that is cancelled later.
+// would take what lies there for the ending of a run that is canceled later.
 func end[R any](attempt policy.ExecutionInternal[R]) {
 	attempt.Cancel(nil)
 	if attempt.Context().Err() == nil {

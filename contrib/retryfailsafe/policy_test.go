@@ -47,7 +47,7 @@ func delays(p retry.Policy, fail func(attempt int) error) (waits []time.Duration
 		}
 		waits = append(waits, d.Delay)
 		pr.Elapsed += d.Delay
-		pr.Prev = p.Jittered(pr.Attempt, pr.Prev, u)
+		pr.Prev = d.Backoff
 	}
 }
 

@@ -34,7 +34,7 @@ type AttemptError struct {
 	class retry.Class // what was decided; Unknown before
 }
 
-// Error returns the text of Err, with "(attempt timeout)" or "(not repeated: pushback)" where that applies.
+// Error returns the text of Err, with "(attempt timeout)" or "(not repeated: pushback)" if that applies.
 func (e *AttemptError) Error() string {
 	if e == nil || e.Err == nil {
 		return "<nil>"
@@ -57,6 +57,11 @@ func (e *AttemptError) Unwrap() error {
 	return e.Err
 }
 
+// Is reports that an attempt that Policy.AttemptTimeout ended is a retry.ErrAttemptTimeout.
+func (e *AttemptError) Is(target error) bool {
+	return target == retry.ErrAttemptTimeout && e != nil && e.Origin == AttemptTimeout
+}
+
 // GRPCStatus returns the status of Err as it came, so that status.FromError and status.Code see it through e.
 func (e *AttemptError) GRPCStatus() *status.Status {
 	if e == nil {
@@ -65,17 +70,17 @@ func (e *AttemptError) GRPCStatus() *status.Status {
 	return status.Convert(e.Err)
 }
 
-// Timeout reports whether the attempt failed because it took too long, by whose clock ever.
+// Timeout reports whether the attempt failed because it took too long, on either side's clock.
 func (e *AttemptError) Timeout() bool { return e != nil && e.Code == codes.DeadlineExceeded }
 
 // Origin says whose a failure is.
 type Origin uint8
 
-// The origins. The caller's context is looked at first, and then the attempt's: the code alone cannot tell.
+// The origins. The caller's context is asked first, and then the attempt's: the code alone does not say.
 const (
 	Remote         Origin = iota + 1 // the server's, the connection's, or grpc-go's own
 	AttemptTimeout                   // Policy.AttemptTimeout has passed
-	Caller                           // the caller has cancelled, or its deadline has passed
+	Caller                           // the caller has canceled, or its deadline has passed
 )
 
 // String returns "remote", "attempt_timeout" or "caller", and "" for the zero Origin.
@@ -147,7 +152,7 @@ func returned(err error) error {
 			return &callError{err, lastStatus(run.Last)}
 		}
 	}
-	// In a wait grpc-go itself would end so, too; where the attempt under way has ended so, its words are kept.
+	// grpc-go itself ends a wait so, too. If the attempt under way has ended so, its text is kept.
 	if run.Last != nil {
 		if st := lastStatus(run.Last); st.Code() == code {
 			return &callError{err, st}

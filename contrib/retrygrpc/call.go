@@ -17,26 +17,23 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// attemptsKey is the header that tells a server how many attempts came before (gRFC A6, "Exposed Retry Metadata"). It is
+// attemptsKey is the header with the number of attempts before this one (gRFC A6, "Exposed Retry Metadata"). It is
 // on retries only.
 const attemptsKey = "grpc-previous-rpc-attempts"
 
 // layer is what the calls of an interceptor have in common.
 type layer struct {
-	policy  retry.Policy
+	policy  retry.Policy // of a call without WithPolicy
+	given   retry.Policy // what the interceptor was made with, for calls with WithPolicy
 	options Options
 }
 
 func newLayer(p retry.Policy, o Options) (*layer, error) {
+	var bad retry.FieldErrors
+	bad.Append(p.Validate())
+	bad.Append(o.Validate())
 	o.RetryCodes = slices.Clone(o.RetryCodes) // the caller may reuse the slice
-	l := &layer{p, o}
-	var bad []error
-	for _, err := range []error{l.check(p), o.Validate()} {
-		if err != nil {
-			bad = append(bad, err)
-		}
-	}
-	return l, join(bad)
+	return &layer{p.OrSchedule(retry.Inline()), p, o}, bad.Err()
 }
 
 // call is one call that is made with retries.
@@ -45,10 +42,10 @@ type call struct {
 	ctx        context.Context // the caller's
 	cc         *grpc.ClientConn
 	method     string
-	policy     retry.Policy // of the run; its Classify is verdict
+	policy     retry.Policy // of the run; its Classify is classOf
 	classify   retry.Classifier
 	idempotent bool
-	turnstile  *retry.Budget // of this run alone, through which Throttle ends it; nil without one
+	throttled  bool // Throttle forbids the retry
 
 	opts     []grpc.CallOption // for the attempts
 	reports  []grpc.CallOption // what the caller wants to know of the last attempt
@@ -56,23 +53,32 @@ type call struct {
 	attempts int // begun
 }
 
-// begin returns the call, nil where it is to pass through, with the options that it then has.
+// repeated is among the options of each attempt. Interceptors of this package that find it pass the call through, so that
+// layers do not multiply.
+var repeated grpc.CallOption = callOption{apply: func(s *settings) { s.repeated = true }}
+
+// begin returns the call, or nil if it is to pass through, with the options that it then has.
 func (l *layer) begin(ctx context.Context, method string, cc *grpc.ClientConn, opts []grpc.CallOption) (*call, []grpc.CallOption, error) {
 	s := l.settings(method, opts)
-	if s.off || Marked(ctx) || l.options.YieldToServiceConfig && repeatedByGRPC(cc, method) {
-		return nil, l.passing(ctx, method, cc, opts, s), nil
+	switch {
+	case s.off:
+		return nil, once(cc, method, opts), nil
+	case s.repeated || l.options.YieldToServiceConfig && repeatedByGRPC(cc, method):
+		return nil, opts, nil
 	}
 	p, err := l.policyOf(s)
 	if err != nil {
 		return nil, nil, returned(err)
 	}
 	c := &call{layer: l, ctx: ctx, cc: cc, method: method, policy: p, classify: p.Classify, idempotent: s.idempotent}
-	c.policy.Classify = verdict
+	c.policy.Classify = classOf
 	if l.options.Throttle != nil {
-		c.turnstile = retry.NewBudget(retry.BudgetConfig{Burst: 1, Initial: 1})
-		c.policy.Budget = c.turnstile
+		pay := p.Pay
+		c.policy.Pay = func(ctx context.Context, d retry.Decision) bool {
+			return (pay == nil || pay(ctx, d)) && !c.throttled
+		}
 	}
-	c.opts = make([]grpc.CallOption, 0, len(opts)+2)
+	c.opts = append(make([]grpc.CallOption, 0, len(opts)+1), repeated)
 	for _, o := range opts {
 		if finish, ok := o.(grpc.OnFinishCallOption); ok {
 			c.onFinish = append(c.onFinish, finish.OnFinish) // once for the call, not for each attempt
@@ -86,23 +92,20 @@ func (l *layer) begin(ctx context.Context, method string, cc *grpc.ClientConn, o
 	return c, nil, nil
 }
 
-// passing returns the options of a call that passes through. Where it is to be made once, grpc-go is kept from repeating
-// it.
-func (l *layer) passing(ctx context.Context, method string, cc *grpc.ClientConn, opts []grpc.CallOption, s settings) []grpc.CallOption {
-	if s.off || Marked(ctx) && !l.options.YieldToServiceConfig {
-		return once(cc, method, opts)
-	}
-	return opts
-}
-
-// once returns options with which grpc-go does not repeat what was sent: without room to keep the request it holds the
-// attempt for committed once the request is sent, so that it repeats nothing that a server has seen in full. A channel that
-// is not ready may not know its service config yet.
+// once returns options with which grpc-go does not repeat what was sent: without room to keep the request, it commits the
+// attempt once the request is sent and repeats nothing that a server has seen in full. A channel that is not ready may not
+// know its service config yet.
 func once(cc *grpc.ClientConn, method string, opts []grpc.CallOption) []grpc.CallOption {
 	if cc == nil || cc.GetState() == connectivity.Ready && !repeatedByGRPC(cc, method) {
 		return opts
 	}
 	return append(slices.Clip(opts), grpc.MaxRetryRPCBufferSize(0))
+}
+
+// oneAttempt reports whether ctx is from retry.OneAttempt. Only a run can tell, so this makes one that fails.
+func oneAttempt(ctx context.Context) bool {
+	err := retry.Do(ctx, retry.Policy{MaxAttempts: 1}, func(context.Context) error { return retry.TerminalError })
+	return errors.Is(err, retry.RetriesDisabled)
 }
 
 // reported reports whether the option asks for something of the attempt.
@@ -131,10 +134,9 @@ func (c *call) next(more ...grpc.CallOption) []grpc.CallOption {
 	return once(c.cc, c.method, append(slices.Clip(c.opts), more...))
 }
 
-// mark returns an attempt's context with the mark of the layer and, for a retry, the number of attempts before it, in place
-// of what a proxy may have passed on.
-func (c *call) mark(ctx context.Context) context.Context {
-	ctx = Mark(ctx)
+// numbered returns an attempt's context with the number of attempts before it, if any, in place of what a proxy may have
+// passed on.
+func (c *call) numbered(ctx context.Context) context.Context {
 	md, ok := metadata.FromOutgoingContext(ctx) // a copy
 	switch {
 	case c.attempts > 1 && !ok:
@@ -165,12 +167,12 @@ func (c *call) failed(attempt context.Context, err error, trailer metadata.MD, v
 	if e.Veto != 0 {
 		marked = retry.Permanent(marked)
 	}
-	c.throttle(marked, e)
+	c.throttle(marked, e.Veto)
 	return marked
 }
 
-// origin says whose a failure is. The caller's context goes first, since an attempt's ends with it. A server that was told
-// of the deadline can be quicker to say that it has passed than the context's own timer, so that the clock counts as well.
+// origin says whose a failure is. The caller's context goes first, since an attempt's ends with it. A server that
+// knows the deadline can be quicker to say that it has passed than the context's own timer, so the clock counts as well.
 func (c *call) origin(code codes.Code, attempt context.Context) Origin {
 	switch {
 	case code != codes.DeadlineExceeded && code != codes.Canceled:
@@ -200,8 +202,8 @@ func (c *call) judge(e *AttemptError) retry.Class {
 	return judge(e, c.layer.options.RetryCodes)
 }
 
-// verdict is the Classify of every run: an attempt's error knows its class.
-func verdict(err error) retry.Class {
+// classOf is the Classify of every run: an attempt's error knows its class.
+func classOf(err error) retry.Class {
 	var e *AttemptError
 	if !errors.As(err, &e) {
 		return retry.Terminal
@@ -209,25 +211,17 @@ func verdict(err error) retry.Class {
 	return e.class
 }
 
-// throttle tells Throttle of a failure, and shuts the turnstile where no retry may follow.
-func (c *call) throttle(marked error, e *AttemptError) {
-	if c.turnstile == nil {
+// throttle makes a failure that could be repeated, or that a pushback forbids to repeat, take a token of Throttle.
+func (c *call) throttle(failed error, veto Veto) {
+	if c.layer.options.Throttle == nil {
 		return
 	}
-	asked := retry.Policy{MaxAttempts: retry.Unlimited, Classify: verdict}
-	terminal := asked.Decide(retry.Progress{}, marked, 0).Reason == retry.TerminalError
-	if terminal && e.Veto != Pushback {
-		return
-	}
-	if c.layer.options.Throttle.fail(c.target()) {
-		c.turnstile.Refund() // of the retry before this one
-		return
-	}
-	for c.turnstile.Withdraw(time.Time{}) {
+	if class, _ := c.policy.Judge(failed); class == retry.Retryable || veto == Pushback {
+		c.throttled = !c.layer.options.Throttle.fail(c.target())
 	}
 }
 
-// succeeded tells Throttle of a success.
+// succeeded adds to Throttle what a success is worth.
 func (c *call) succeeded() { c.layer.options.Throttle.succeed(c.target()) }
 
 func (c *call) target() string {
@@ -244,12 +238,12 @@ func (c *call) finish(err error) {
 	}
 }
 
-// forget clears what the caller's options have got from an attempt before, which the next one may not set.
+// forget clears what an earlier attempt has put into the caller's options, because the next one may not set it.
 func (c *call) forget() {
 	c.report(nil, nil, &peer.Peer{})
 }
 
-// report gives the caller's options what they asked for. A nil peer is not known.
+// report sets what the caller's options ask for. A nil peer is not known.
 func (c *call) report(header, trailer metadata.MD, from *peer.Peer) {
 	for _, o := range c.reports {
 		switch o := o.(type) {

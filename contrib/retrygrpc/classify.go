@@ -10,15 +10,15 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Default is the classifier of the interceptors with the zero Options, and one for any other policy: it judges an
+// Classify is the classifier of the interceptors with the zero Options, and one for any other policy: it judges an
 // *AttemptError and any error with a gRPC status.
 //
-//   - Retryable: UNAVAILABLE; RESOURCE_EXHAUSTED where the server says when to come back; DEADLINE_EXCEEDED of an
+//   - Retryable: UNAVAILABLE; RESOURCE_EXHAUSTED if the server says when to come back; DEADLINE_EXCEEDED of an
 //     *AttemptError whose call is idempotent and whose caller still waits.
 //   - Terminal: every other code, and an *AttemptError with a Veto.
 //   - Unknown: an error without a status that is no *AttemptError, so that the next classifier or the default rules
 //     judge it.
-func Default(err error) retry.Class { return judge(err, nil) }
+func Classify(err error) retry.Class { return judge(err, nil) }
 
 // OnCode returns a classifier that answers class for an error whose gRPC status has one of the codes, else Unknown. An
 // error without a status has none. In Policy.Classify it goes before the rules of the interceptor:
@@ -40,7 +40,7 @@ func OnCode(class retry.Class, of ...codes.Code) retry.Classifier {
 	}
 }
 
-// judge is Default with the opted-in codes.
+// judge is Classify with the opted-in codes.
 func judge(err error, optedIn []codes.Code) retry.Class {
 	if err == nil {
 		return retry.Unknown
@@ -68,9 +68,9 @@ func (e *AttemptError) repeatable(optedIn []codes.Code) bool {
 	switch e.Code {
 	case codes.Unavailable: // AIP-194: the one code for automatic retries
 		return true
-	case codes.ResourceExhausted: // a quota, as often as not, that retries only use up
+	case codes.ResourceExhausted: // often a quota, which retries only use up
 		return e.given || opted
-	case codes.DeadlineExceeded: // it may have taken effect, by whose clock ever
+	case codes.DeadlineExceeded: // it may have taken effect, on either side's clock
 		return e.Idempotent
 	case codes.Internal, codes.Unknown, codes.DataLoss: // so may these
 		return e.Idempotent && opted

@@ -22,16 +22,16 @@
 //	every other                by opt-in                                   the same request gets the same answer
 //
 // A connection that is lost in the midst of a call is UNAVAILABLE, too, and the call may have taken effect: it is repeated
-// even for a method that is not idempotent. Where that must not be, set Policy.Classify to
+// even for a method that is not idempotent. If that must not happen, set Policy.Classify to
 // OnCode(retry.Terminal, codes.Unavailable), or give the call NoRetry. Whatever its code, a unary call that is not
 // idempotent is not repeated once a header has come (AnswerBegun), since the server has then worked on it, and neither is
 // any stream. A failure that servers send without a header, gRPC's Trailers-Only, is what handlers give that set none.
 //
 // Opt-in is by Options.RetryCodes, or by Policy.Classify, which is asked first and may say anything but against a Veto. Idempotent is what
-// Options.Idempotent says of a method or Idempotent of one call. Default is the table without opt-ins, for other policies.
+// Options.Idempotent says of a method or Idempotent of one call. Classify is the table without opt-ins, for other policies.
 //
 // DEADLINE_EXCEEDED has three origins and one code. The caller's context is looked at first, then the attempt's; what is
-// left is the server's. AttemptError.Origin tells. An error of gRPC never matches context.DeadlineExceeded; a run whose
+// left is the server's. AttemptError.Origin says which. An error of gRPC never matches context.DeadlineExceeded; a run whose
 // caller's deadline has passed does.
 //
 // # What a server says
@@ -43,22 +43,22 @@
 // a number, beyond 32 bits (2147483647, or 24 days) or there more than once ends the run, whatever the rules say.
 //
 // A retry carries grpc-previous-rpc-attempts, 1 for the second attempt, as grpc-go's own do. First attempts carry none, also
-// where the caller's outgoing metadata, such as a proxy passes on, has one.
+// if the caller's outgoing metadata, which a proxy may pass on, has one.
 //
 // # One layer
 //
-// grpc-go repeats calls by itself: always those that no server has seen, once, and others where the channel's service config,
+// grpc-go repeats calls by itself: always those that no server has seen, once, and others if the channel's service config,
 // which name resolution may bring, has a retryPolicy. That would multiply. grpc.WithDisableRetry, which DialOptions
-// contains, turns the second kind off. Where it was not given, the interceptors see the retryPolicy and keep grpc-go from
+// contains, turns the second kind off. If it was not given, the interceptors see the retryPolicy and keep grpc-go from
 // repeating what was sent in full (by grpc.MaxRetryRPCBufferSize(0)), so that their own attempts are all that a server
 // sees; what fails to get a connection is still repeated by both, which costs time but no load, and so may be a stream
 // that is refused before its request is sent. Calls that are begun while the channel has no connection are kept so in any
 // case, since its service config may not be known yet. With Options.YieldToServiceConfig the interceptors leave methods
 // with a retryPolicy to grpc-go, but for calls before the first name resolution.
 //
-// Layers of this package know each other by a mark in the context: the outermost repeats, and those under it pass through.
-// Mark puts it there for a layer of your own. What passes through under a mark, and calls with NoRetry, are kept from
-// grpc-go's repeating in the same way.
+// If a channel has several interceptors of this package, the outermost repeats and the others pass its attempts through. If
+// a retry.Do of your own is to repeat, use retry.OneAttempt: every call under it makes one attempt. Streams under it that
+// pass through, and calls with NoRetry, are kept from grpc-go's repeating in the same way.
 //
 // # Readiness
 //
@@ -71,7 +71,7 @@
 // # Limits
 //
 // Client and bidirectional streams pass through: these interceptors do not repeat them, and a retryPolicy of the channel
-// does unless there is grpc.WithDisableRetry, a mark or NoRetry. A unary call that is idempotent is repeated also where a
+// does unless there is grpc.WithDisableRetry, retry.OneAttempt or NoRetry. A unary call that is idempotent is repeated also if a
 // header has come, since its caller has seen nothing yet; in grpc-go's own layer none is. Hedging is not offered: it makes
 // load of latency.
 package retrygrpc

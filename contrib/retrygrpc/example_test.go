@@ -155,10 +155,10 @@ func ExampleWithPolicy() {
 }
 
 // The rules, for a policy of other calls.
-func ExampleDefault() {
-	fmt.Println(retrygrpc.Default(status.Error(codes.Unavailable, "")))
-	fmt.Println(retrygrpc.Default(status.Error(codes.NotFound, "")))
-	fmt.Println(retrygrpc.Default(errors.New("no status")))
+func ExampleClassify() {
+	fmt.Println(retrygrpc.Classify(status.Error(codes.Unavailable, "")))
+	fmt.Println(retrygrpc.Classify(status.Error(codes.NotFound, "")))
+	fmt.Println(retrygrpc.Classify(errors.New("no status")))
 	// Output:
 	// retryable
 	// terminal
@@ -182,7 +182,7 @@ func ExampleOnCode() {
 }
 
 // An outer run repeats two calls as one, and the channel's interceptor does not multiply it.
-func ExampleMark() {
+func ExampleDialOptions_oneAttempt() {
 	opts, err := retrygrpc.DialOptions(callPolicy, retrygrpc.Options{})
 	if err != nil {
 		fmt.Println(err)
@@ -194,7 +194,7 @@ func ExampleMark() {
 	runs := 0
 	err = retry.Do(context.Background(), callPolicy, func(ctx context.Context) error {
 		runs++
-		ctx = retrygrpc.Mark(ctx)
+		ctx = retry.OneAttempt(ctx)
 		if _, err := client.UnaryCall(ctx, &testgrpc.SimpleRequest{}); err != nil {
 			return err
 		}
@@ -202,10 +202,7 @@ func ExampleMark() {
 		return err
 	})
 	fmt.Println(runs, service.calls.Load(), err)
-	fmt.Println(retrygrpc.Marked(context.Background()))
-	// Output:
-	// 3 4 <nil>
-	// false
+	// Output: 3 4 <nil>
 }
 
 // What one attempt has failed with, for logs and metrics.
@@ -240,7 +237,7 @@ func ExampleAttemptError() {
 // Options are checked, every value at once.
 func ExampleOptions_Validate() {
 	fmt.Println(retrygrpc.Options{RetryCodes: []codes.Code{codes.Aborted, codes.OK, codes.FailedPrecondition}}.Validate())
-	// Output: retrygrpc: Options.RetryCodes[1] OK is a success; retrygrpc: Options.RetryCodes[2] FailedPrecondition must not be repeated until the state has been fixed
+	// Output: retrygrpc: Options.RetryCodes[1] OK is a success; Options.RetryCodes[2] FailedPrecondition must not be repeated until the state has been fixed
 }
 
 // Methods whose .proto says so may take effect twice. The interop service's do not say.

@@ -110,20 +110,20 @@ func TestWhichCodesAreRepeated(t *testing.T) {
 		require.Equal(t, 1, calls)
 		require.ErrorIs(t, err, plain)
 		require.Equal(t, codes.Unknown, status.Code(err))
-		require.Equal(t, retry.Unknown, retrygrpc.Default(plain), "outside an interceptor others judge it")
+		require.Equal(t, retry.Unknown, retrygrpc.Classify(plain), "outside an interceptor others judge it")
 	})
 	t.Run("a mark of an interceptor inside goes before the rules", func(t *testing.T) {
 		calls, _ := invoke(t, t.Context(), upTo(3), retrygrpc.Options{}, []answer{{err: retry.Permanent(status.Error(codes.Unavailable, ""))}})
 		require.Equal(t, 1, calls)
 	})
-	t.Run("Default agrees", func(t *testing.T) {
-		require.Equal(t, retry.Retryable, retrygrpc.Default(status.Error(codes.Unavailable, "")))
-		require.Equal(t, retry.Terminal, retrygrpc.Default(status.Error(codes.ResourceExhausted, "")))
-		require.Equal(t, retry.Retryable, retrygrpc.Default(withRetryInfo(t, codes.ResourceExhausted, 0)))
-		require.Equal(t, retry.Terminal, retrygrpc.Default(status.Error(codes.DeadlineExceeded, "")))
-		require.Equal(t, retry.Retryable, retrygrpc.Default(&retrygrpc.AttemptError{Code: codes.DeadlineExceeded, Idempotent: true}))
-		require.Equal(t, retry.Terminal, retrygrpc.Default(&retrygrpc.AttemptError{Code: codes.DeadlineExceeded, Idempotent: true, Origin: retrygrpc.Caller}))
-		require.Equal(t, retry.Unknown, retrygrpc.Default(nil))
+	t.Run("Classify agrees", func(t *testing.T) {
+		require.Equal(t, retry.Retryable, retrygrpc.Classify(status.Error(codes.Unavailable, "")))
+		require.Equal(t, retry.Terminal, retrygrpc.Classify(status.Error(codes.ResourceExhausted, "")))
+		require.Equal(t, retry.Retryable, retrygrpc.Classify(withRetryInfo(t, codes.ResourceExhausted, 0)))
+		require.Equal(t, retry.Terminal, retrygrpc.Classify(status.Error(codes.DeadlineExceeded, "")))
+		require.Equal(t, retry.Retryable, retrygrpc.Classify(&retrygrpc.AttemptError{Code: codes.DeadlineExceeded, Idempotent: true}))
+		require.Equal(t, retry.Terminal, retrygrpc.Classify(&retrygrpc.AttemptError{Code: codes.DeadlineExceeded, Idempotent: true, Origin: retrygrpc.Caller}))
+		require.Equal(t, retry.Unknown, retrygrpc.Classify(nil))
 		require.Equal(t, retry.Unknown, retrygrpc.OnCode(retry.Terminal, codes.OK)(nil))
 		require.Equal(t, retry.Unknown, retrygrpc.OnCode(retry.Retryable, codes.Unknown)(errors.New("plain")))
 	})
@@ -253,6 +253,7 @@ func TestWhoseDeadlineItWas(t *testing.T) {
 				require.ErrorAs(t, err, &failed)
 				require.Equal(t, row.origin, failed.Origin)
 				require.True(t, failed.Timeout())
+				require.Equal(t, row.origin == retrygrpc.AttemptTimeout, errors.Is(failed, retry.ErrAttemptTimeout))
 			})
 		})
 	}
@@ -260,7 +261,8 @@ func TestWhoseDeadlineItWas(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)
-			_, err := invoke(t, ctx, retry.Policy{}, retrygrpc.Options{}, []answer{{err: status.Error(codes.Unavailable, "gone")}})
+			p := retry.Policy{Backoff: retry.Backoff{Base: 5 * time.Second}}
+			_, err := invoke(t, ctx, p, retrygrpc.Options{}, []answer{{err: status.Error(codes.Unavailable, "gone")}})
 			require.Equal(t, codes.Canceled, status.Code(err))
 			require.ErrorIs(t, err, retry.CallerCanceled)
 			require.ErrorIs(t, err, context.Canceled)

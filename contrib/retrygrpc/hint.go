@@ -1,7 +1,6 @@
 package retrygrpc
 
 import (
-	"reflect"
 	"strconv"
 	"time"
 
@@ -47,11 +46,4 @@ func pushback(values []string) advice {
 		return advice{stop: true}
 	}
 	return advice{given: true, delay: time.Duration(ms) * time.Millisecond}
-}
-
-// zero clears what a pointer that is no protobuf message points to.
-func zero(message any) {
-	if p := reflect.ValueOf(message); p.Kind() == reflect.Pointer && !p.IsNil() {
-		p.Elem().SetZero()
-	}
 }

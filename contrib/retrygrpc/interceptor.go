@@ -9,8 +9,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// UnaryClientInterceptor returns an interceptor that makes unary calls as p says. The zero Policy's waits are long for a
-// caller who waits: set one. p and o are checked here; an error names every bad field.
+// UnaryClientInterceptor returns an interceptor that makes unary calls as p says. If p sets nothing of a schedule, it takes
+// that of retry.Inline: see retry.Policy.OrSchedule. p and o are validated here; an error names every bad field.
 //
 // Policy.Classify is asked about each *AttemptError before the rules of this package. Policy.AttemptTimeout is the
 // deadline of one attempt, which the server sees as its own; an attempt that it ends may have taken effect, and is
@@ -18,8 +18,8 @@ import (
 //
 // A call that fails returns an error whose status, by status.FromError, is that of the last attempt, unchanged; errors.As
 // finds the *retry.Error and the *AttemptError. The text of a failure that is not to be repeated, also after retries, is
-// gRPC's for the last attempt, with "(attempt timeout)" or "(not repeated: pushback)" behind it where that applies; for
-// every other end, the text of the run goes before that. Where the caller was cancelled or its deadline has passed, also
+// gRPC's for the last attempt, with "(attempt timeout)" or "(not repeated: pushback)" behind it if that applies; for
+// every other end, the text of the run goes before that. If the caller was canceled or its deadline has passed, also
 // during a wait, the status is CANCELED or DEADLINE_EXCEEDED.
 //
 // A call that is not idempotent is not repeated once a header has come; one whose connection was lost is. See
@@ -38,18 +38,18 @@ func UnaryClientInterceptor(p retry.Policy, o Options) (grpc.UnaryClientIntercep
 // StreamClientInterceptor returns an interceptor that makes server streams, of one request and many answers, as p says,
 // up to the moment when the server begins to answer: once its header has arrived, which is never later than the first
 // message, nothing is repeated, and its end is gRPC's own error, the caller's to judge. Client and bidirectional streams
-// pass through: their messages cannot be sent again without keeping them all. p and o are checked as by
+// pass through: their messages cannot be sent again without keeping them all. p and o are taken as by
 // UnaryClientInterceptor.
 //
 // The first attempt begins when the stream is made; with a Policy.Gate, when it is first read. The run, whose TTL, Elapsed
 // and events count from then on, is made by the first RecvMsg or Header, and what fails before is known there. It succeeds
-// with the header, which the first message implies, or with an empty stream's end. Waits are waited there, too. Where the
-// caller has gone before, the error tells of the attempt that was begun; the events do not.
+// with the header, which the first message implies, or with an empty stream's end. The run waits there, too. If the
+// caller has gone before, the error has the attempt that was begun; the events do not.
 //
-// Context is that of the attempt which is read; it is neither marked nor numbered by this package.
+// Context is that of the attempt that is read, without the attempt's number.
 //
-// Policy.AttemptTimeout covers an attempt up to its header, as far as somebody waits for it, and never cuts a stream that
-// has begun; the server does not learn of it. Attempts that have failed are cancelled. As with any stream of gRPC, the
+// Policy.AttemptTimeout covers an attempt up to its header, while the caller waits for it, and never cuts a stream that
+// has begun; the server does not learn of it. Attempts that have failed are canceled. As with any stream of gRPC, the
 // caller must read to the end or cancel its context.
 func StreamClientInterceptor(p retry.Policy, o Options) (grpc.StreamClientInterceptor, error) {
 	l, err := newLayer(p, o)
@@ -89,7 +89,7 @@ func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *gr
 		}
 		var header, trailer metadata.MD
 		opts := c.next(grpc.Header(&header), grpc.Trailer(&trailer))
-		if err := invoker(c.mark(ctx), method, req, reply, cc, opts...); err != nil {
+		if err := invoker(c.numbered(ctx), method, req, reply, cc, opts...); err != nil {
 			var veto Veto
 			if header != nil && !c.idempotent { // nil for an answer of trailers alone: gRPC's Trailers-Only
 				veto = AnswerBegun
@@ -105,7 +105,10 @@ func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *gr
 
 func (l *layer) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if desc.ClientStreams || !desc.ServerStreams {
-		return streamer(ctx, desc, cc, method, l.passing(ctx, method, cc, opts, l.settings(method, opts))...)
+		if l.settings(method, opts).off || !l.options.YieldToServiceConfig && oneAttempt(ctx) {
+			opts = once(cc, method, opts)
+		}
+		return streamer(ctx, desc, cc, method, opts...)
 	}
 	c, passing, err := l.begin(ctx, method, cc, opts)
 	switch {

@@ -71,11 +71,11 @@ func TestLayersDoNotMultiply(t *testing.T) {
 		name string
 		o    retrygrpc.Options
 		more []grpc.DialOption
-		mark bool
+		once bool
 		want int64
 	}{
 		{name: "alone", want: 3},
-		{name: "under a mark", mark: true, want: 1},
+		{name: "under OneAttempt", once: true, want: 1},
 		{name: "with grpc-go's own retries", more: []grpc.DialOption{serviceConfig(`"UNAVAILABLE"`)}, want: 3},
 		{name: "with grpc-go's own retries disabled", more: []grpc.DialOption{serviceConfig(`"UNAVAILABLE"`), grpc.WithDisableRetry()}, want: 3},
 		{name: "leaving them to grpc-go", o: retrygrpc.Options{YieldToServiceConfig: true}, more: []grpc.DialOption{serviceConfig(`"UNAVAILABLE"`)}, want: 5},
@@ -86,16 +86,23 @@ func TestLayersDoNotMultiply(t *testing.T) {
 			client := serve(t, service, upTo(3), row.o, row.more...)
 			ready(t, service, client)
 			ctx := bounded(t)
-			if row.mark {
-				ctx = retrygrpc.Mark(ctx)
+			if row.once {
+				ctx = retry.OneAttempt(ctx)
 			}
 			unary, stream := reach(t, ctx, service, client)
 			require.Equal(t, row.want, unary, "unary")
 			require.Equal(t, row.want, stream, "stream")
 		})
 	}
-	t.Run("two interceptors: the outer one repeats", func(t *testing.T) {
+	t.Run("two interceptors: the outer one repeats, and tells the server", func(t *testing.T) {
 		service := fails()
+		var previous [][]string
+		fail := service.unary
+		service.unary = func(ctx context.Context, call int) (*testgrpc.SimpleResponse, error) {
+			md, _ := metadata.FromIncomingContext(ctx)
+			previous = append(previous, md.Get("grpc-previous-rpc-attempts"))
+			return fail(ctx, call)
+		}
 		inner, err := retrygrpc.UnaryClientInterceptor(upTo(7), retrygrpc.Options{})
 		require.NoError(t, err)
 		innerStream, err := retrygrpc.StreamClientInterceptor(upTo(7), retrygrpc.Options{})
@@ -104,6 +111,7 @@ func TestLayersDoNotMultiply(t *testing.T) {
 		unary, stream := reach(t, bounded(t), service, client)
 		require.Equal(t, int64(2), unary)
 		require.Equal(t, int64(2), stream)
+		require.Equal(t, [][]string{nil, {"1"}}, previous)
 	})
 	t.Run("DialOptions turns grpc-go's own retries off, for calls that pass through as well", func(t *testing.T) {
 		service := fails()
@@ -125,12 +133,12 @@ func TestLayersDoNotMultiply(t *testing.T) {
 		for _, row := range []struct {
 			name         string
 			o            retrygrpc.Options
-			mark         bool
+			once         bool
 			opts         []grpc.CallOption
 			want, duplex int64
 		}{
-			{name: "under a mark", mark: true, want: 1, duplex: 1},
-			{name: "under a mark, left to grpc-go", mark: true, o: retrygrpc.Options{YieldToServiceConfig: true}, want: 5, duplex: 5},
+			{name: "under OneAttempt", once: true, want: 1, duplex: 1},
+			{name: "under OneAttempt, left to grpc-go", once: true, o: retrygrpc.Options{YieldToServiceConfig: true}, want: 5, duplex: 5},
 			{name: "NoRetry", opts: []grpc.CallOption{retrygrpc.NoRetry()}, want: 1, duplex: 1},
 			{name: "NoRetry, left to grpc-go", o: retrygrpc.Options{YieldToServiceConfig: true}, opts: []grpc.CallOption{retrygrpc.NoRetry()}, want: 1, duplex: 1},
 			{name: "a bidirectional stream is grpc-go's", want: 3, duplex: 5},
@@ -145,8 +153,8 @@ func TestLayersDoNotMultiply(t *testing.T) {
 			client := serve(t, service, upTo(3), row.o, serviceConfig(`"UNAVAILABLE"`), grpc.WithDefaultCallOptions(row.opts...))
 			ready(t, service, client)
 			ctx := bounded(t)
-			if row.mark {
-				ctx = retrygrpc.Mark(ctx)
+			if row.once {
+				ctx = retry.OneAttempt(ctx)
 			}
 			unary, stream := reach(t, ctx, service, client)
 			require.Equal(t, row.want, unary, row.name)
@@ -170,15 +178,6 @@ func TestLayersDoNotMultiply(t *testing.T) {
 			require.Equal(t, codes.Unavailable, status.Code(err))
 			require.Equal(t, row.want, service.calls.Load())
 		}
-	})
-	t.Run("a nil context is not marked, and can be", func(t *testing.T) {
-		var none context.Context
-		require.False(t, retrygrpc.Marked(none))
-		require.True(t, retrygrpc.Marked(retrygrpc.Mark(none)))
-	})
-	t.Run("a caller's context is not marked", func(t *testing.T) {
-		require.False(t, retrygrpc.Marked(t.Context()))
-		require.True(t, retrygrpc.Marked(retrygrpc.Mark(t.Context())))
 	})
 }
 

@@ -1,13 +1,11 @@
 package retrygrpc
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
@@ -16,12 +14,12 @@ import (
 )
 
 // Options are those of an interceptor. The zero Options repeat what gRPC's codes alone allow: UNAVAILABLE, and
-// RESOURCE_EXHAUSTED where the server says when to come back.
+// RESOURCE_EXHAUSTED if the server says when to come back.
 type Options struct {
 	// Idempotent reports whether a method, "/package.Service/Method", may take effect twice. Only then is repeated an
-	// attempt that ran out of time, a unary call that has got a header, and INTERNAL, UNKNOWN and DATA_LOSS where
+	// attempt that ran out of time, a unary call that has got a header, and INTERNAL, UNKNOWN and DATA_LOSS if
 	// RetryCodes names them. UNAVAILABLE without a header is repeated for other methods, too, although it is also what
-	// a call ends with whose connection was lost after it has taken effect; where that must not be, set
+	// a call ends with whose connection was lost after it has taken effect; if that must not happen, set
 	// Policy.Classify to OnCode(retry.Terminal, codes.Unavailable), or give the call NoRetry. It must be safe for
 	// concurrent use. DeclaredIdempotent is ready-made. Nil means that no method may.
 	Idempotent func(method string) bool
@@ -31,21 +29,20 @@ type Options struct {
 	// code are refused. Nil means none.
 	RetryCodes []codes.Code
 
-	// Throttle stops retries to a target of whose calls too many fail, by gRPC's arithmetic. It takes the place of
-	// Policy.Budget, and both together are refused. Share one between the interceptors of a channel. Nil means none.
+	// Throttle stops retries to a target if too many of its calls fail, by gRPC's arithmetic. It is asked after
+	// Policy.Budget and Policy.Pay. Share one between the interceptors of a channel. Nil means none.
 	Throttle *Throttle
 
-	// YieldToServiceConfig leaves a method to grpc-go where the channel's service config has a retryPolicy for it: its
-	// calls pass through. Do not set it on a channel with grpc.WithDisableRetry, which would leave them without any
-	// retries. Zero means that the interceptor repeats them and keeps grpc-go from doing so as well. Under a context that
-	// Mark has marked, both levels then repeat.
+	// YieldToServiceConfig leaves a method to grpc-go if the channel's service config has a retryPolicy for it: its
+	// calls pass through, also under retry.OneAttempt. Do not set it on a channel with grpc.WithDisableRetry, which would
+	// leave them without any retries. Zero means that the interceptor repeats them and keeps grpc-go from doing so as well.
 	YieldToServiceConfig bool
 }
 
-// Validate returns nil or an error that names every bad value of RetryCodes. The interceptors' constructors refuse such
+// Validate returns nil or retry.FieldErrors with every bad value of RetryCodes. The interceptors' constructors refuse such
 // Options.
 func (o Options) Validate() error {
-	var bad []error
+	var bad retry.FieldErrors
 	for i, code := range o.RetryCodes {
 		rule := ""
 		switch {
@@ -60,32 +57,10 @@ func (o Options) Validate() error {
 		default:
 			continue
 		}
-		bad = append(bad, fmt.Errorf("retrygrpc: Options.RetryCodes[%d] %v %s", i, code, rule))
+		bad.Add("retrygrpc", fmt.Sprintf("Options.RetryCodes[%d]", i), code, rule)
 	}
-	return join(bad)
+	return bad.Err()
 }
-
-// join returns all errors as one with its text on one line, nil where there are none.
-func join(all []error) error {
-	if len(all) == 0 {
-		return nil
-	}
-	return joined(all)
-}
-
-type joined []error
-
-// Error returns one line: "retry: Policy.TTL -1s is negative; retrygrpc: Options.RetryCodes[0] OK is a success".
-func (j joined) Error() string {
-	texts := make([]string, len(j))
-	for i, err := range j {
-		texts[i] = err.Error()
-	}
-	return strings.Join(texts, "; ")
-}
-
-// Unwrap returns each of the errors.
-func (j joined) Unwrap() []error { return j }
 
 // DeclaredIdempotent reports whether the service's .proto declares the method, "/package.Service/Method", with option
 // idempotency_level = NO_SIDE_EFFECTS or IDEMPOTENT. It is an Options.Idempotent, and knows the services whose generated
@@ -101,14 +76,14 @@ func DeclaredIdempotent(method string) bool {
 }
 
 // Idempotent returns an option for one call, or with grpc.WithDefaultCallOptions for all of a channel: the method may
-// take effect twice, whatever Options.Idempotent says. It has no effect where no interceptor of this package is.
+// take effect twice, whatever Options.Idempotent says. It has no effect without an interceptor of this package.
 func Idempotent() grpc.CallOption {
 	return callOption{apply: func(s *settings) { s.idempotent = true }}
 }
 
 // NotIdempotent returns an option for one call: it is not known that it may take effect twice, whatever Options.Idempotent
-// says. UNAVAILABLE is repeated all the same, also where the connection was lost after the call was sent and it may have
-// taken effect: where it must never take effect twice, give it NoRetry, or WithPolicy with a Classify of
+// says. UNAVAILABLE is repeated all the same, also if the connection was lost after the call was sent and it may have
+// taken effect: if it must never take effect twice, give it NoRetry, or WithPolicy with a Classify of
 // OnCode(retry.Terminal, codes.Unavailable).
 func NotIdempotent() grpc.CallOption {
 	return callOption{apply: func(s *settings) { s.idempotent = false }}
@@ -121,8 +96,8 @@ func NoRetry() grpc.CallOption {
 }
 
 // WithPolicy returns an option for one call: the fields that p sets go before those of the interceptor's policy, as
-// retry.Policy.Or combines them. A policy that does not validate fails the call with INTERNAL before any attempt. Of
-// several such options the last one counts.
+// retry.Policy.Or combines them. If neither sets anything of a schedule, that of retry.Inline is taken. A policy that does
+// not validate fails the call with INTERNAL before any attempt. Of several such options the last one counts.
 func WithPolicy(p retry.Policy) grpc.CallOption {
 	return callOption{apply: func(s *settings) { s.policy = &p }}
 }
@@ -138,6 +113,7 @@ type settings struct {
 	policy     *retry.Policy // nil: the interceptor's
 	idempotent bool
 	off        bool
+	repeated   bool // an interceptor of this package above repeats the call
 }
 
 func (l *layer) settings(method string, opts []grpc.CallOption) settings {
@@ -150,35 +126,11 @@ func (l *layer) settings(method string, opts []grpc.CallOption) settings {
 	return s
 }
 
-// policyOf returns the policy of a call, and an error where its own one is refused.
+// policyOf returns the policy of a call, or what is wrong with the one that the call sets.
 func (l *layer) policyOf(s settings) (retry.Policy, error) {
 	if s.policy == nil {
 		return l.policy, nil
 	}
-	p := s.policy.Or(l.policy)
-	return p, l.check(p)
-}
-
-// check returns what is wrong with a policy for the layer's options.
-func (l *layer) check(p retry.Policy) error {
-	var bad []error
-	if err := p.Validate(); err != nil {
-		bad = append(bad, err)
-	}
-	if p.Budget != nil && l.options.Throttle != nil {
-		bad = append(bad, errors.New("retrygrpc: Options.Throttle is set beside Policy.Budget"))
-	}
-	return join(bad)
-}
-
-// reset makes a message as it was before an attempt has filled it, so that a reply never has parts of two.
-func reset(message any) {
-	switch m := message.(type) {
-	case proto.Message:
-		proto.Reset(m)
-	case interface{ Reset() }:
-		m.Reset()
-	default:
-		zero(message)
-	}
+	p := s.policy.Or(l.given).OrSchedule(retry.Inline())
+	return p, p.Validate()
 }

@@ -136,7 +136,9 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 		intercept, err := retrygrpc.StreamClientInterceptor(upTo(1), retrygrpc.Options{})
 		require.NoError(t, err)
 		_, err = intercept(t.Context(), &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m", func(_ context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-			require.Equal(t, []grpc.CallOption{grpc.WaitForReady(true)}, opts, "grpc-go would write the trailer when a cancelled attempt is over")
+			require.Len(t, opts, 2)
+			require.Contains(t, opts, grpc.WaitForReady(true))
+			require.NotContains(t, opts, grpc.Trailer(&trailer), "grpc-go would write the trailer when a canceled attempt is over")
 			return fake, nil
 		}, grpc.Trailer(&trailer), grpc.WaitForReady(true))
 		require.NoError(t, err)
@@ -214,15 +216,28 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 		s := open(t, ctx, upTo(2), &fakeStream{err: unavailable}, second)
 		require.NoError(t, s.SendMsg("request"))
 		require.NoError(t, s.RecvMsg(nil))
-		require.True(t, retrygrpc.Marked(second.ctx))
 		require.Equal(t, 2, retry.AttemptNumber(second.ctx))
-		require.False(t, retrygrpc.Marked(s.Context()))
 		require.Equal(t, 1, retry.AttemptNumber(s.Context()))
+		require.NoError(t, retry.Do(s.Context(), upTo(2), failOnce()), "a run under it makes its own attempts")
 		require.Equal(t, "value", s.Context().Value(key{}))
 
-		s = open(t, retrygrpc.Mark(ctx), upTo(2), &fakeStream{header: metadata.MD{}})
-		require.True(t, retrygrpc.Marked(s.Context()), "the caller's own mark stays")
+		s = open(t, retry.OneAttempt(ctx), upTo(2), &fakeStream{header: metadata.MD{}})
+		require.NoError(t, s.SendMsg("request"))
+		require.NoError(t, s.RecvMsg(nil))
+		require.ErrorIs(t, retry.Do(s.Context(), upTo(2), failOnce()), retry.RetriesDisabled, "the caller's OneAttempt stays")
 	})
+}
+
+// failOnce returns an fn whose first attempt fails.
+func failOnce() func(context.Context) error {
+	failed := false
+	return func(context.Context) error {
+		if !failed {
+			failed = true
+			return io.ErrUnexpectedEOF
+		}
+		return nil
+	}
 }
 
 func TestSendsWithoutAServer(t *testing.T) {

@@ -7,16 +7,16 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// readContext is the context of an attempt as the caller of the stream sees it: the attempt's, but the caller's in what
-// tells that it is one. Calls that the caller makes under it are no part of the attempt.
+// readContext is the context of an attempt as the caller of the stream sees it: the attempt's, without the number of
+// the attempt. Calls that the caller makes under it are no part of the attempt.
 type readContext struct {
 	context.Context
 	caller context.Context
 }
 
-// Value answers for the mark and the attempt's number from the caller's context.
+// Value answers for the attempt's number from the caller's context.
 func (c readContext) Value(key any) any {
-	if key == (markKey{}) || slices.Contains(numberKeys, key) {
+	if slices.Contains(numberKeys, key) {
 		return c.caller.Value(key)
 	}
 	return c.Context.Value(key)

@@ -2,7 +2,6 @@ package retrygrpc
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/internal/inforce"
 )
 
 // ServiceConfigOptions says what a retry.Policy does not know of a gRPC service config. Its zero value is for all methods
@@ -24,7 +22,7 @@ type ServiceConfigOptions struct {
 	// Methods are the methods that the config is for, each as "/package.Service/Method", which is the form of the generated
 	// FullMethodName constants, or "/package.Service/" for all methods of a service, in valid UTF-8. Nil means all methods of the client.
 	Methods []string
-	// Codes are the status codes that are retried; none may be OK. Nil means UNAVAILABLE, and where the policy has a
+	// Codes are the status codes that are retried; none may be OK. Nil means UNAVAILABLE, and if the policy has a
 	// Classify, what that says of a bare status of each code: Retryable adds the code, Terminal removes it.
 	Codes []codes.Code
 	// Timeout is the deadline of a whole call, all its attempts and waits included; a shorter one of the caller's wins.
@@ -45,8 +43,6 @@ const (
 	jitterRatio = 0.2
 	// grpc-go converts 1.2·maxBackoff to an integer unchecked, so that beyond 243 years a wait would turn negative.
 	longestBackoff = 200 * 365 * 24 * time.Hour
-	// gRFC A6, "Throttling Retry Attempts and Hedged RPCs": maxTokens is in (0, 1000].
-	mostTokens = 1000
 )
 
 // ServiceConfig returns p as a gRPC service config in JSON, for grpc.WithDefaultServiceConfig or a name resolver, so that
@@ -54,10 +50,10 @@ const (
 //
 // lost names what a service config cannot express: one line for each field, in the order of the fields of Policy and then
 // of BudgetConfig, with the field, its value and what happens instead. The lines are the same for the same arguments. It is
-// never empty where a wait or the number of attempts may differ from p's. It tells what grpc-go 1.85 does; clients of other
+// never empty if a wait or the number of attempts may differ from p's. It says what grpc-go 1.85 does; clients of other
 // languages and older ones can have another jitter.
 //
-// The waits are min(initialBackoff·backoffMultiplier^(n−1), maxBackoff) with gRPC's own jitter. Where p's waits are not of
+// The waits are min(initialBackoff·backoffMultiplier^(n−1), maxBackoff) with gRPC's own jitter. If p's waits are not of
 // that form, the first and the last wait are p's and those between are a geometric series, as lost says with figures.
 //
 // What gRPC does under every service config, and lost does not repeat: it retries only until response headers arrive; it
@@ -65,14 +61,19 @@ const (
 // however long, starts the backoff anew after it and stops at a negative one; it reads no RetryInfo; errors are its own, not
 // *retry.Error; marks such as retry.Permanent do not cross the wire.
 //
-// Errors are those of p.Validate, and for each bad option one that names the field, the value and the rule.
+// The zero Policy is that of retry.Do, 5s and more between attempts, and not the schedule that the interceptors have in its
+// place: give retry.Inline() for that.
+//
+// Errors are those of p.Validate and o.Validate.
 func ServiceConfig(p retry.Policy, o ServiceConfigOptions) (config string, lost []string, err error) {
-	names, err := o.check()
-	if err = errors.Join(p.Validate(), err); err != nil {
+	var bad retry.FieldErrors
+	bad.Append(p.Validate())
+	bad.Append(o.Validate())
+	if err := bad.Err(); err != nil {
 		return "", nil, err
 	}
 	x := newExport(p, o)
-	method := methodConfig{Name: names, RetryPolicy: x.retryPolicy()}
+	method := methodConfig{Name: o.names(), RetryPolicy: x.retryPolicy()}
 	if o.Timeout > 0 {
 		method.Timeout = seconds(o.Timeout)
 	}
@@ -111,50 +112,66 @@ type (
 	}
 )
 
-// check returns the names of the methods, or what is wrong with o.
-func (o *ServiceConfigOptions) check() (names []methodName, err error) {
-	var faults []error
-	fault := func(format string, args ...any) {
-		faults = append(faults, fmt.Errorf("retrygrpc: ServiceConfigOptions."+format, args...))
+// Validate returns nil or retry.FieldErrors with every bad field.
+func (o ServiceConfigOptions) Validate() error {
+	var bad retry.FieldErrors
+	add := func(field string, value any, rule string) {
+		bad.Add("retrygrpc", "ServiceConfigOptions."+field, value, rule)
 	}
+	named := make(map[methodName]bool)
 	for i, full := range o.Methods {
-		if !utf8.ValidString(full) { // JSON would name another method
-			fault("Methods[%d] %q is not valid UTF-8", i, full)
+		rule := ""
+		switch name, ok := nameOf(full); {
+		case !utf8.ValidString(full): // JSON would name another method
+			rule = "is not valid UTF-8"
+		case !ok:
+			rule = "is not of the form /package.Service/Method or /package.Service/"
+		case named[name]:
+			rule = "is named twice"
+		default:
+			named[name] = true
 			continue
 		}
-		service, method, ok := strings.Cut(strings.TrimPrefix(full, "/"), "/")
-		if !ok || !strings.HasPrefix(full, "/") || service == "" || strings.Contains(method, "/") {
-			fault("Methods[%d] %q is not of the form /package.Service/Method or /package.Service/", i, full)
-			continue
-		}
-		name := methodName{service, method}
-		if slices.Contains(names, name) {
-			fault("Methods[%d] %q is named twice", i, full)
-		}
-		names = append(names, name)
-	}
-	if len(names) == 0 {
-		names = []methodName{{}}
+		add(fmt.Sprintf("Methods[%d]", i), strconv.Quote(full), rule)
 	}
 	for i, code := range o.Codes {
 		if code == codes.OK || code > codes.Unauthenticated {
-			fault("Codes[%d] %v is not the code of an error", i, code)
+			add(fmt.Sprintf("Codes[%d]", i), code, "is not the code of an error")
 		}
 	}
 	if o.Timeout < 0 {
-		fault("Timeout %v is negative", o.Timeout)
+		add("Timeout", o.Timeout, "is negative")
 	}
 	if o.MaxCallAttempts != 0 && (o.MaxCallAttempts < 2 || o.MaxCallAttempts > mostCallAttempts) {
-		fault("MaxCallAttempts %d is outside 2 to %d", o.MaxCallAttempts, mostCallAttempts)
+		add("MaxCallAttempts", o.MaxCallAttempts, fmt.Sprintf("is outside 2 to %d", mostCallAttempts))
 	}
-	return names, errors.Join(faults...)
+	return bad.Err()
+}
+
+// names returns the methods, or the empty name, which means all of them.
+func (o *ServiceConfigOptions) names() []methodName {
+	if len(o.Methods) == 0 {
+		return []methodName{{}}
+	}
+	names := make([]methodName, len(o.Methods))
+	for i, full := range o.Methods {
+		names[i], _ = nameOf(full)
+	}
+	return names
+}
+
+// nameOf splits "/package.Service/Method", and reports whether that is the form of full. A service alone has no method.
+func nameOf(full string) (methodName, bool) {
+	service, method, ok := strings.Cut(strings.TrimPrefix(full, "/"), "/")
+	return methodName{service, method}, ok && strings.HasPrefix(full, "/") && service != "" && !strings.Contains(method, "/")
 }
 
 // export is a policy on its way into a service config.
 type export struct {
 	policy   retry.Policy
+	inForce  retry.Policy // policy with its defaults written out
 	options  ServiceConfigOptions
-	attempts int // that gRPC makes; 1 where there is no retryPolicy
+	attempts int // that gRPC makes; 1 if there is no retryPolicy
 	codes    []codes.Code
 	series   series
 	exact    bool // whether series gives the policy's own delays
@@ -164,14 +181,27 @@ func newExport(p retry.Policy, o ServiceConfigOptions) *export {
 	if o.MaxCallAttempts == 0 {
 		o.MaxCallAttempts = defaultMaxCallAttempts
 	}
-	x := &export{policy: p, options: o, attempts: min(inforce.Attempts(&p), o.MaxCallAttempts), codes: retried(p.Classify, o.Codes)}
+	x := &export{policy: p, inForce: p.Effective(), options: o, codes: retried(p.Classify, o.Codes)}
+	x.attempts = min(x.own(), o.MaxCallAttempts)
 	if len(x.codes) == 0 {
 		x.attempts = 1 // a retryPolicy has one code at least
 	}
 	if x.attempts > 1 {
-		x.series, x.exact = seriesOf(&p.Backoff, x.attempts-1)
+		x.series, x.exact = seriesOf(&x.inForce.Backoff, x.attempts-1)
 	}
 	return x
+}
+
+// own returns how many attempts the policy makes, and math.MaxInt if there is no limit.
+func (x *export) own() int {
+	switch {
+	case x.inForce.Disabled:
+		return 1
+	case x.inForce.MaxAttempts == retry.Unlimited:
+		return math.MaxInt
+	default:
+		return x.inForce.MaxAttempts
+	}
 }
 
 // retried returns the codes that are retried, in the order of their numbers.
@@ -195,7 +225,7 @@ func retried(classify retry.Classifier, chosen []codes.Code) []codes.Code {
 	return all
 }
 
-// retryPolicy returns nil where there is one attempt: maxAttempts must be above 1.
+// retryPolicy returns nil if there is one attempt: maxAttempts must be above 1.
 func (x *export) retryPolicy() *retryPolicy {
 	if x.attempts == 1 {
 		return nil

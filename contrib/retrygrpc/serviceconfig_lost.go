@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/internal/inforce"
-	"github.com/retrygo/retry/internal/show"
 )
 
 // lost returns a line for each thing that the config does not express.
@@ -24,14 +22,17 @@ func (x *export) lost() (lines []string) {
 		x.lostWaits(line)
 	}
 	if p.AttemptTimeout > 0 {
-		line("Policy.AttemptTimeout %s: an attempt has no timeout of its own, it lasts until the deadline of the call", show.Short(p.AttemptTimeout))
+		line("Policy.AttemptTimeout %s: an attempt has no timeout of its own, it lasts until the deadline of the call", short(p.AttemptTimeout))
 	}
 	if x.attempts > 1 {
 		if p.TTL > 0 {
-			line("Policy.TTL %s: an attempt starts at any time before the deadline of the call", show.Short(p.TTL))
+			line("Policy.TTL %s: an attempt starts at any time before the deadline of the call", short(p.TTL))
 		}
 		if p.MaxHint > 0 {
-			line("Policy.MaxHint %s: a server's pushback is obeyed, however long", show.Short(p.MaxHint))
+			line("Policy.MaxHint %s: a server's pushback is obeyed, however long", short(p.MaxHint))
+		}
+		if p.ResetAfter > 0 {
+			line("Policy.ResetAfter %s: a long attempt counts like any other", short(p.ResetAfter))
 		}
 	}
 	if p.Disabled {
@@ -40,11 +41,17 @@ func (x *export) lost() (lines []string) {
 	if p.Classify != nil && !p.Disabled && p.MaxAttempts != 1 {
 		x.lostClassify(line)
 	}
+	if p.Wait != nil && x.attempts > 1 {
+		line("Policy.Wait is set: it is not asked")
+	}
 	if p.Budget != nil && x.options.Budget == nil && x.attempts > 1 {
 		line("Policy.Budget is set: it does not tell its figures, and so retries are free without ServiceConfigOptions.Budget")
 	}
 	if p.Budget != nil && x.options.Budget != nil {
 		line("Policy.Budget is set: gRPC keeps a bucket of its own for each client, which nothing else shares")
+	}
+	if p.Pay != nil && x.attempts > 1 {
+		line("Policy.Pay is set: it is not asked")
 	}
 	if p.Gate != nil {
 		line("Policy.Gate is set: it is not asked")
@@ -61,12 +68,12 @@ func (x *export) lost() (lines []string) {
 	return lines
 }
 
-// lostAttempts tells where gRPC makes another number of attempts.
+// lostAttempts adds a line if gRPC makes another number of attempts.
 func (x *export) lostAttempts(line func(string, ...any)) {
 	p := &x.policy
-	switch own := inforce.Attempts(p); {
+	switch own := x.own(); {
 	case p.Disabled:
-		// told where the field stands
+		// lost says so in the field's place
 	case own == 1:
 		line("Policy.MaxAttempts 1: there is no retryPolicy, as it needs 2, but a call that the server has not processed is still sent again")
 	case len(x.codes) == 0:
@@ -83,25 +90,21 @@ func number(attempts int) string {
 	return strconv.Itoa(attempts)
 }
 
-// lostWaits tells of the formula, the cap and the jitter.
+// lostWaits adds lines for the formula, the cap and the jitter.
 func (x *export) lostWaits(line func(string, ...any)) {
-	p, waits := &x.policy, x.attempts-1
+	p, waits := &x.inForce, x.attempts-1
 	var own, theirs []string
 	over := 0 // the first attempt after which gRPC may wait longer than Cap
-	limit := time.Duration(math.MaxInt64)
-	if mode := inforce.Mode(&p.Backoff); mode != retry.List || p.Cap > 0 {
-		limit = inforce.Cap(&p.Backoff)
-	}
 	for n := 1; n <= waits; n++ {
 		if n <= shown {
-			own, theirs = append(own, show.Short(p.Delay(n))), append(theirs, show.Short(x.series.wait(n)))
+			own, theirs = append(own, short(p.Delay(n))), append(theirs, short(x.series.wait(n)))
 		}
-		if _, hi := x.series.window(n); hi > limit && over == 0 {
+		if _, hi := x.series.window(n); p.Cap > 0 && hi > p.Cap && over == 0 {
 			over = n
 		}
 	}
 	if !x.exact {
-		what := fmt.Sprintf("Mode %s", inforce.Mode(&p.Backoff))
+		what := fmt.Sprintf("Mode %s", p.Mode)
 		if len(p.Delays) > 0 {
 			what = fmt.Sprintf("Delays of %d entries", len(p.Delays))
 		}
@@ -109,11 +112,11 @@ func (x *export) lostWaits(line func(string, ...any)) {
 	}
 	if over > 0 {
 		_, hi := x.series.window(over)
-		line("Policy.Cap %s: it bounds a wait before its jitter, and so the wait after attempt %d is up to %s", show.Short(limit), over, show.Short(hi))
+		line("Policy.Cap %s: it bounds a wait before its jitter, and so the wait after attempt %d is up to %s", short(p.Cap), over, short(hi))
 	}
 	name := fmt.Sprintf("Jitter %s", p.Jitter)
 	if p.Jitter == retry.RatioJitter {
-		if p.JitterRatio == 0 || p.JitterRatio == jitterRatio {
+		if p.JitterRatio == jitterRatio {
 			return
 		}
 		name = fmt.Sprintf("JitterRatio %v", p.JitterRatio)
@@ -125,15 +128,15 @@ func (x *export) lostWaits(line func(string, ...any)) {
 	line("Policy.%s: each wait is spread evenly by ±20 %%: %s", name, text)
 }
 
-// windows tells the two windows after attempt n.
+// windows returns the text of the two windows after attempt n.
 func (x *export) windows(n int) string {
 	lo, hi := x.series.window(n)
 	least, most := x.policy.Bounds(n)
-	own := show.Short(least) + " to " + show.Short(most)
+	own := short(least) + " to " + short(most)
 	if least == most {
-		own = show.Short(least)
+		own = short(least)
 	}
-	return fmt.Sprintf("%s to %s instead of %s after attempt %d", show.Short(lo), show.Short(hi), own, n)
+	return fmt.Sprintf("%s to %s instead of %s after attempt %d", short(lo), short(hi), own, n)
 }
 
 func (x *export) lostClassify(line func(string, ...any)) {
@@ -144,7 +147,7 @@ func (x *export) lostClassify(line func(string, ...any)) {
 	line("Policy.Classify is set: gRPC judges by the code alone, and retries %s", names)
 }
 
-// lostBudget tells how gRPC's bucket differs.
+// lostBudget adds lines for how gRPC's bucket differs.
 func lostBudget(c *retry.BudgetConfig, line func(string, ...any)) {
 	own, thousandths := ratio(c)
 	held := throttledBurst(c)
@@ -162,7 +165,7 @@ func lostBudget(c *retry.BudgetConfig, line func(string, ...any)) {
 		line("BudgetConfig.Initial %d: the bucket is full at first, which is retries in a row: %d", initial, held)
 	}
 	if c.Trickle > 0 {
-		line("BudgetConfig.Trickle %s: only successes fund the bucket", show.Short(c.Trickle))
+		line("BudgetConfig.Trickle %s: only successes fund the bucket", short(c.Trickle))
 	}
 	// Each call that fails for good pays for its last attempt too. From 0, the retry after one more failure needs more than
 	// half of maxTokens = 2·(held+1) left.
@@ -178,4 +181,20 @@ func listed(texts []string, waits int) string {
 		texts = append(texts, "...")
 	}
 	return strings.Join(texts, " ")
+}
+
+// short prints a d of 0 or more to four digits, or to the second if that is more: "1m20s", "1.587s", "2h".
+func short(d time.Duration) string {
+	unit := time.Duration(1)
+	for d/unit >= 10_000 && unit < time.Second {
+		unit *= 10
+	}
+	s := d.Round(unit).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }

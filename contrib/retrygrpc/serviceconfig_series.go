@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/internal/inforce"
 )
 
 // series are the waits of a retryPolicy before jitter: min(first·factor^(n−1), top) after attempt n.
@@ -15,15 +14,15 @@ type series struct {
 }
 
 // seriesOf returns the series for the given number of waits, 1 at least, and whether it is the waits of b, but for a
-// nanosecond and a billionth.
+// nanosecond and a billionth. The defaults of b are written out.
 func seriesOf(b *retry.Backoff, waits int) (s series, exact bool) {
 	first, last, top := max(b.Delay(1), 1), max(b.Delay(waits), 1), time.Duration(1)
 	for n := 1; n <= waits; n++ {
 		top = max(top, b.Delay(n))
 	}
-	switch inforce.Mode(b) {
+	switch b.Mode {
 	case retry.Exponential:
-		return bounded(b, series{first, inforce.Cap(b), inforce.Factor(b)}, waits)
+		return bounded(b, series{first, b.Cap, b.Factor}, waits)
 	case retry.Fixed:
 		return bounded(b, series{first, top, 1}, waits)
 	}

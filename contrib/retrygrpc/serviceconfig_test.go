@@ -93,6 +93,12 @@ func TestServiceConfigLoses(t *testing.T) {
 			[]string{"Policy.AttemptTimeout 2s: an attempt has no timeout of its own, it lasts until the deadline of the call"}},
 		{"the TTL", func(p *policy, _ *options) { p.TTL = 10 * time.Second },
 			[]string{"Policy.TTL 10s: an attempt starts at any time before the deadline of the call"}},
+		{"a reset", func(p *policy, _ *options) { p.ResetAfter = time.Hour },
+			[]string{"Policy.ResetAfter 1h: a long attempt counts like any other"}},
+		{"own waits and an own currency", func(p *policy, _ *options) {
+			p.Wait = func(int, error, time.Duration) time.Duration { return 0 }
+			p.Pay = func(context.Context, retry.Decision) bool { return true }
+		}, []string{"Policy.Wait is set: it is not asked", "Policy.Pay is set: it is not asked"}},
 		{"the longest hint", func(p *policy, _ *options) { p.MaxHint = 90 * time.Second },
 			[]string{"Policy.MaxHint 1m30s: a server's pushback is obeyed, however long"}},
 		{"that it is disabled, and nothing of waits", func(p *policy, _ *options) { *p = policy{Disabled: true, TTL: time.Second} },
@@ -144,20 +150,11 @@ func TestServiceConfigRefuses(t *testing.T) {
 		Timeout:         -time.Second,
 		MaxCallAttempts: 1,
 	})
-	require.EqualError(t, err, `retry: Policy.MaxAttempts -2 is below -1, which is Unlimited
-retrygrpc: ServiceConfigOptions.Methods[0] "a.B/C" is not of the form /package.Service/Method or /package.Service/
-retrygrpc: ServiceConfigOptions.Methods[1] "/a.B" is not of the form /package.Service/Method or /package.Service/
-retrygrpc: ServiceConfigOptions.Methods[2] "//C" is not of the form /package.Service/Method or /package.Service/
-retrygrpc: ServiceConfigOptions.Methods[3] "/a.B/C/D" is not of the form /package.Service/Method or /package.Service/
-retrygrpc: ServiceConfigOptions.Methods[4] "" is not of the form /package.Service/Method or /package.Service/
-retrygrpc: ServiceConfigOptions.Methods[6] "/a.B/C" is named twice
-retrygrpc: ServiceConfigOptions.Methods[7] "/a.B/\xff" is not valid UTF-8
-retrygrpc: ServiceConfigOptions.Codes[0] OK is not the code of an error
-retrygrpc: ServiceConfigOptions.Codes[2] Code(17) is not the code of an error
-retrygrpc: ServiceConfigOptions.Timeout -1s is negative
-retrygrpc: ServiceConfigOptions.MaxCallAttempts 1 is outside 2 to 1000`)
+	require.EqualError(t, err, `retry: Policy.MaxAttempts -2 is below -1, which is Unlimited; retrygrpc: ServiceConfigOptions.Methods[0] "a.B/C" is not of the form /package.Service/Method or /package.Service/; ServiceConfigOptions.Methods[1] "/a.B" is not of the form /package.Service/Method or /package.Service/; ServiceConfigOptions.Methods[2] "//C" is not of the form /package.Service/Method or /package.Service/; ServiceConfigOptions.Methods[3] "/a.B/C/D" is not of the form /package.Service/Method or /package.Service/; ServiceConfigOptions.Methods[4] "" is not of the form /package.Service/Method or /package.Service/; ServiceConfigOptions.Methods[6] "/a.B/C" is named twice; ServiceConfigOptions.Methods[7] "/a.B/\xff" is not valid UTF-8; ServiceConfigOptions.Codes[0] OK is not the code of an error; ServiceConfigOptions.Codes[2] Code(17) is not the code of an error; ServiceConfigOptions.Timeout -1s is negative; ServiceConfigOptions.MaxCallAttempts 1 is outside 2 to 1000`)
 	var field *retry.FieldError
 	require.ErrorAs(t, err, &field)
+	require.ErrorAs(t, retrygrpc.ServiceConfigOptions{Timeout: -1}.Validate(), &field)
+	require.Equal(t, "ServiceConfigOptions.Timeout", field.Field)
 }
 
 // accepted returns what grpc-go says of a service config, without a connection.

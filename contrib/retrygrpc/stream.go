@@ -28,7 +28,7 @@ type serverStream struct {
 
 	begun    atomic.Pointer[streamAttempt] // the one whose answer the caller reads; nil before
 	finished sync.Once
-	credited sync.Once // Throttle has heard of the success
+	credited sync.Once // Throttle has counted the success
 
 	running sync.Mutex     // guards what follows
 	last    *streamAttempt // of a run that has failed
@@ -43,7 +43,7 @@ type serverStream struct {
 
 // streamAttempt is one attempt of a serverStream.
 type streamAttempt struct {
-	grpc.ClientStream // nil where it could not be made
+	grpc.ClientStream // nil if it could not be made
 	ctx               context.Context
 	cancel            context.CancelCauseFunc
 	err               error // why it could not
@@ -51,9 +51,9 @@ type streamAttempt struct {
 	sent, closed      bool
 	timer             *time.Timer // cancels with retry.ErrAttemptTimeout; nil without a timeout
 	left              time.Duration
-	settled           bool // RecvMsg has said how it ended
+	done              bool // RecvMsg has said how it ended
 
-	mu    sync.Mutex // guards what follows, of which OnFinish hears, maybe from grpc-go's goroutine
+	mu    sync.Mutex // guards what follows, which OnFinish sets, maybe in grpc-go's goroutine
 	taken bool       // the caller reads it
 	over  bool
 	how   error
@@ -62,7 +62,7 @@ type streamAttempt struct {
 func newServerStream(c *call, desc *grpc.StreamDesc, streamer grpc.Streamer) *serverStream {
 	s := &serverStream{call: c, desc: desc, streamer: streamer, timeout: c.policy.AttemptTimeout}
 	c.policy.AttemptTimeout = 0 // it covers the header only, which Do cannot know
-	// grpc-go writes these when a stream is over, which may be at any time for one that is cancelled.
+	// grpc-go writes these when a stream is over, which may be at any time for one that is canceled.
 	c.opts = slices.DeleteFunc(c.opts, reported)
 	if c.policy.Gate == nil {
 		s.current = s.open(c.ctx)
@@ -77,7 +77,7 @@ func (s *serverStream) open(ctx context.Context) *streamAttempt {
 	if len(s.onFinish) > 0 {
 		opts = append(opts, grpc.OnFinish(func(err error) { s.attemptOver(a, err) }))
 	}
-	a.ctx, a.cancel = context.WithCancelCause(s.mark(ctx))
+	a.ctx, a.cancel = context.WithCancelCause(s.numbered(ctx))
 	if s.timeout > 0 {
 		a.timer = time.AfterFunc(s.timeout, func() { a.cancel(retry.ErrAttemptTimeout) })
 	}
@@ -89,7 +89,7 @@ func (s *serverStream) open(ctx context.Context) *streamAttempt {
 	return a
 }
 
-// arm lets the rest of the attempt's timeout run, while somebody waits for the header.
+// arm lets the rest of the attempt's timeout run while the caller waits for the header.
 func (a *streamAttempt) arm() {
 	if a.timer != nil {
 		a.timer.Reset(max(a.left, 0))
@@ -131,7 +131,7 @@ func (s *serverStream) CloseSend() error {
 	return s.current.close()
 }
 
-// send sends the request. A stream that is over is no failure here: its status is for RecvMsg to tell.
+// send sends the request. A stream that is over is no failure here: RecvMsg returns its status.
 func (a *streamAttempt) send(m any) error {
 	if a.ClientStream == nil {
 		return nil
@@ -194,8 +194,8 @@ func (s *serverStream) RecvMsg(m any) error {
 	return s.received(s.begun.Load(), end)
 }
 
-// Header makes the run, if there was none yet, and returns the header. It is nil without an error where the stream ended
-// without one; RecvMsg tells how.
+// Header makes the run, if there was none yet, and returns the header. It is nil without an error if the stream ended
+// without one; RecvMsg returns how.
 func (s *serverStream) Header() (metadata.MD, error) {
 	if a := s.begun.Load(); a != nil {
 		return a.Header()
@@ -211,25 +211,25 @@ func (s *serverStream) Header() (metadata.MD, error) {
 	return nil, nil
 }
 
-// run makes attempts until the server begins to answer. receive gets the first message; nil where the header is enough.
+// run makes attempts until the server begins to answer. receive gets the first message; nil if the header is enough.
 func (s *serverStream) run(receive func(a *streamAttempt, number int) error) error {
 	err := returned(s.tellBegun(retry.Do(s.ctx, s.policy, func(ctx context.Context) error {
 		s.mu.Lock()
 		a := s.current
 		s.mu.Unlock()
-		if a == nil || a.settled {
+		if a == nil || a.done {
 			a = s.open(ctx)
 		}
 		s.last = a
 		err := s.attempt(a, receive)
-		a.settled = true
+		a.done = true
 		return err
 	})))
 	if err == nil {
 		return nil
 	}
 	s.ended = err
-	s.settle(s.last)
+	s.reportOn(s.last)
 	s.finishOnce(err)
 	return err
 }
@@ -254,9 +254,8 @@ func (s *serverStream) tellBegun(err error) error {
 	}
 	run.Attempts = 1
 	run.Last = s.giveUp(a, cause, 0)
-	run.History = append(run.History, retry.Attempt{
-		Number: 1, Start: a.began, Duration: time.Since(a.began), Class: verdict(run.Last), Err: run.Last,
-	})
+	class, _ := s.policy.Judge(run.Last)
+	run.History = []retry.Attempt{{Number: 1, Start: a.began, Duration: time.Since(a.began), Class: class, Err: run.Last}}
 	return run
 }
 
@@ -269,7 +268,7 @@ func (s *serverStream) attempt(a *streamAttempt, receive func(*streamAttempt, in
 		return s.giveUp(a, err, 0)
 	}
 	a.arm()
-	header, _ := a.Header() // an error is told by RecvMsg, too
+	header, _ := a.Header() // RecvMsg returns the error, too
 	if !a.disarm() {
 		return s.giveUp(a, timedOut(s.timeout), 0)
 	}
@@ -337,13 +336,13 @@ func (s *serverStream) received(a *streamAttempt, err error) error {
 
 // over ends the attempt that the caller has read to its end.
 func (s *serverStream) over(a *streamAttempt, err error) error {
-	s.settle(a)
+	s.reportOn(a)
 	a.cancel(nil)
 	return err
 }
 
-// settle gives the caller's options what they asked of the attempt.
-func (s *serverStream) settle(a *streamAttempt) {
+// reportOn gives the caller's options what they asked of the attempt.
+func (s *serverStream) reportOn(a *streamAttempt) {
 	if len(s.reports) == 0 || a == nil || a.ClientStream == nil {
 		return
 	}
@@ -352,13 +351,13 @@ func (s *serverStream) settle(a *streamAttempt) {
 	s.report(header, a.Trailer(), from)
 }
 
-// attemptOver is told by grpc-go that an attempt is over.
+// attemptOver is called by grpc-go when an attempt is over.
 func (s *serverStream) attemptOver(a *streamAttempt, err error) {
 	a.mu.Lock()
 	a.over, a.how = true, err
 	taken := a.taken
 	a.mu.Unlock()
-	if taken || s.ctx.Err() != nil { // of a caller who has gone nothing more may be heard
+	if taken || s.ctx.Err() != nil { // after a caller has gone nothing more may come
 		s.finishOnce(err)
 	}
 }

@@ -1,24 +1,25 @@
 package retrygrpc
 
 import (
-	"fmt"
 	"math"
 	"sync"
+
+	"github.com/retrygo/retry"
 )
 
 const (
-	mostTokensOfThrottle = 1000 // gRFC A6: maxTokens is in (0, 1000]
-	mostTargets          = 1024
+	mostTokens  = 1000 // gRFC A6: maxTokens is in (0, 1000]
+	mostTargets = 1024
 )
 
 // Throttle bounds retries by the arithmetic of gRPC's service config (gRFC A6, "Throttling Retry Attempts and Hedged
 // RPCs"), for each target apart:
 //
 //   - a target begins with maxTokens tokens and never has more;
-//   - a failure that is retryable takes one, also where no attempt is left, and so does a pushback that forbids the
+//   - a failure that is retryable takes one, also if no attempt is left, and so does a pushback that forbids the
 //     retry; there are never less than none;
 //   - a call that succeeds adds tokenRatio;
-//   - a retry is made only where more than half of maxTokens are left after that. Else the run ends as
+//   - a retry is made only if more than half of maxTokens are left after that. Otherwise the run ends as
 //     DeadLettered(BudgetExhausted).
 //
 // So it is not a budget of retries, as a retry.Budget is, but a switch: retries go on freely until the share of failed
@@ -42,14 +43,14 @@ type tokens struct{ level int64 }
 // NewThrottle returns a Throttle with maxTokens, from 1 to 1000, and tokenRatio, above 0 and kept to three decimals, as
 // gRPC does. Anything else is an error. gRFC A6's example is 10 and 0.1.
 func NewThrottle(maxTokens int, tokenRatio float64) (*Throttle, error) {
-	var bad []error
-	if maxTokens < 1 || maxTokens > mostTokensOfThrottle {
-		bad = append(bad, fmt.Errorf("retrygrpc: maxTokens %d is not in 1 to %d", maxTokens, mostTokensOfThrottle))
+	var bad retry.FieldErrors
+	if maxTokens < 1 || maxTokens > mostTokens {
+		bad.Add("retrygrpc", "maxTokens", maxTokens, "is not in 1 to", mostTokens)
 	}
 	if !(tokenRatio >= 0.001) || math.IsInf(tokenRatio, 1) {
-		bad = append(bad, fmt.Errorf("retrygrpc: tokenRatio %v is not a number of at least 0.001", tokenRatio))
+		bad.Add("retrygrpc", "tokenRatio", tokenRatio, "is not a number of at least 0.001")
 	}
-	if err := join(bad); err != nil {
+	if err := bad.Err(); err != nil {
 		return nil, err
 	}
 	most := int64(maxTokens) * 1000
@@ -94,7 +95,7 @@ func (t *Throttle) succeed(target string) {
 	found.level = min(found.level+t.ratio, t.most)
 }
 
-// of returns the tokens of a target. Beyond mostTargets those that are full are forgotten, which loses nothing, and where
+// of returns the tokens of a target. Beyond mostTargets those that are full are forgotten, which loses nothing. If
 // none is, new targets share one.
 func (t *Throttle) of(target string) *tokens {
 	found, ok := t.targets[target]

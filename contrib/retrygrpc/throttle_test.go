@@ -1,6 +1,7 @@
 package retrygrpc_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"sync"
@@ -107,7 +108,7 @@ func TestThrottle(t *testing.T) {
 	})
 	t.Run("refuses what gRPC refuses", func(t *testing.T) {
 		_, err := retrygrpc.NewThrottle(0, 0)
-		require.EqualError(t, err, "retrygrpc: maxTokens 0 is not in 1 to 1000; retrygrpc: tokenRatio 0 is not a number of at least 0.001")
+		require.EqualError(t, err, "retrygrpc: maxTokens 0 is not in 1 to 1000; tokenRatio 0 is not a number of at least 0.001")
 		for _, ratio := range []float64{-1, math.NaN(), math.Inf(1), 0.0009} {
 			_, err = retrygrpc.NewThrottle(1000, ratio)
 			require.Error(t, err, ratio)
@@ -119,6 +120,39 @@ func TestThrottle(t *testing.T) {
 		calls, err := invoke(t, t.Context(), upTo(3), retrygrpc.Options{Throttle: new(retrygrpc.Throttle)}, []answer{{err: failure}})
 		require.Equal(t, 1, calls)
 		require.ErrorIs(t, err, retry.BudgetExhausted)
+	})
+	t.Run("is asked after Budget and Pay, and a refusal gives the Budget its token back", func(t *testing.T) {
+		throttle := newThrottle(t, 6, 1)
+		p, paid := upTo(9), 0
+		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 5, Ratio: -1})
+		p.Pay = func(context.Context, retry.Decision) bool { paid++; return true }
+		calls, err := invoke(t, t.Context(), p, retrygrpc.Options{Throttle: throttle}, []answer{{err: failure}})
+		require.Equal(t, 3, calls, "6: 5 and 4 are above 3, and 3 is not")
+		require.ErrorIs(t, err, retry.BudgetExhausted)
+		require.Equal(t, 3, paid)
+		require.Equal(t, 3.0, p.Budget.Tokens())
+
+		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: -1})
+		calls, _ = invoke(t, t.Context(), p, retrygrpc.Options{Throttle: newThrottle(t, 6, 1)}, []answer{{err: failure}})
+		require.Equal(t, 1, calls)
+		require.Equal(t, 3, paid, "Budget goes first")
+
+		p.Budget, p.Pay = nil, func(context.Context, retry.Decision) bool { return false }
+		calls, err = invoke(t, t.Context(), p, retrygrpc.Options{Throttle: newThrottle(t, 6, 1)}, []answer{{err: failure}})
+		require.Equal(t, 1, calls, "Pay can refuse as well")
+		require.ErrorIs(t, err, retry.BudgetExhausted)
+	})
+	t.Run("counts a call of two interceptors once", func(t *testing.T) {
+		throttle := newThrottle(t, 10, 1)
+		service := &scripted{unary: func(context.Context, int) (*testgrpc.SimpleResponse, error) { return nil, failure }}
+		o := retrygrpc.Options{Throttle: throttle}
+		p := upTo(1)
+		p.Observe = func(context.Context, retry.Event) { t.Error("a run of the inner one") }
+		inner, err := retrygrpc.UnaryClientInterceptor(p, o)
+		require.NoError(t, err)
+		_, err = serve(t, service, upTo(2), o, grpc.WithChainUnaryInterceptor(inner)).UnaryCall(bounded(t), &testgrpc.SimpleRequest{})
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.Equal(t, 8.0, throttle.Tokens("passthrough:///"+t.Name()))
 	})
 	t.Run("that is nil bounds nothing", func(t *testing.T) {
 		require.Equal(t, math.Inf(1), (*retrygrpc.Throttle)(nil).Tokens("any"))

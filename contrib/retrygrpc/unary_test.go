@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -47,7 +48,6 @@ func TestUnaryCall(t *testing.T) {
 		client := serve(t, service, upTo(3), retrygrpc.Options{}, grpc.WithChainUnaryInterceptor(
 			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 				numbers = append(numbers, retry.AttemptNumber(ctx))
-				require.True(t, retrygrpc.Marked(ctx))
 				return invoker(ctx, method, req, reply, cc, opts...)
 			}))
 		ctx := metadata.AppendToOutgoingContext(bounded(t), "other", "kept", "grpc-previous-rpc-attempts", "7")
@@ -280,17 +280,14 @@ func TestOptionsOfOneCall(t *testing.T) {
 }
 
 func TestBadConfigurations(t *testing.T) {
-	throttle, err := retrygrpc.NewThrottle(10, 0.1)
-	require.NoError(t, err)
 	for want, row := range map[string]struct {
 		p retry.Policy
 		o retrygrpc.Options
 	}{
 		"retry: Policy.TTL -1ns is negative": {p: retry.Policy{TTL: -1}},
-		"retrygrpc: Options.RetryCodes[0] OK is a success; retrygrpc: Options.RetryCodes[1] Canceled means that the call was given up": {o: retrygrpc.Options{RetryCodes: []codes.Code{codes.OK, codes.Canceled}}},
-		"retrygrpc: Options.RetryCodes[1] FailedPrecondition must not be repeated until the state has been fixed":                      {o: retrygrpc.Options{RetryCodes: []codes.Code{codes.Aborted, codes.FailedPrecondition}}},
-		"retry: Policy.TTL -1ns is negative; retrygrpc: Options.RetryCodes[0] Code(17) is not a code":                                  {retry.Policy{TTL: -1}, retrygrpc.Options{RetryCodes: []codes.Code{17}}},
-		"retrygrpc: Options.Throttle is set beside Policy.Budget":                                                                      {retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{})}, retrygrpc.Options{Throttle: throttle}},
+		"retrygrpc: Options.RetryCodes[0] OK is a success; Options.RetryCodes[1] Canceled means that the call was given up": {o: retrygrpc.Options{RetryCodes: []codes.Code{codes.OK, codes.Canceled}}},
+		"retrygrpc: Options.RetryCodes[1] FailedPrecondition must not be repeated until the state has been fixed":           {o: retrygrpc.Options{RetryCodes: []codes.Code{codes.Aborted, codes.FailedPrecondition}}},
+		"retry: Policy.TTL -1ns is negative; retrygrpc: Options.RetryCodes[0] Code(17) is not a code":                       {retry.Policy{TTL: -1}, retrygrpc.Options{RetryCodes: []codes.Code{17}}},
 	} {
 		_, unary := retrygrpc.UnaryClientInterceptor(row.p, row.o)
 		_, stream := retrygrpc.StreamClientInterceptor(row.p, row.o)
@@ -299,8 +296,47 @@ func TestBadConfigurations(t *testing.T) {
 			require.EqualError(t, err, want)
 		}
 	}
-	var field *retry.FieldError
-	_, err = retrygrpc.UnaryClientInterceptor(retry.Policy{TTL: -1}, retrygrpc.Options{})
-	require.ErrorAs(t, err, &field)
-	require.Equal(t, "Policy.TTL", field.Field)
+	for want, o := range map[string]retrygrpc.Options{"Policy.TTL": {}, "Options.RetryCodes[0]": {RetryCodes: []codes.Code{codes.OK}}} {
+		p := retry.Policy{}
+		if len(o.RetryCodes) == 0 {
+			p.TTL = -1
+		}
+		var field *retry.FieldError
+		_, err := retrygrpc.UnaryClientInterceptor(p, o)
+		require.ErrorAs(t, err, &field)
+		require.Equal(t, want, field.Field)
+	}
+}
+
+func TestThePolicyThatSetsNoSchedule(t *testing.T) {
+	unavailable := []answer{{err: status.Error(codes.Unavailable, "no")}}
+	inline := []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}
+	highest := func() float64 { return 1 }
+	for _, row := range []struct {
+		name string
+		p    retry.Policy
+		opts []grpc.CallOption
+		want []time.Duration
+	}{
+		{"takes that of Inline", retry.Policy{AttemptTimeout: time.Minute}, nil, inline},
+		{"also if a call sets another field", retry.Policy{}, []grpc.CallOption{retrygrpc.WithPolicy(retry.Policy{TTL: time.Hour})}, inline},
+		{"mixes nothing with what is set", retry.Policy{MaxAttempts: 3}, nil, []time.Duration{5 * time.Second, 10 * time.Second}},
+		{"mixes nothing with what a call sets", retry.Policy{}, []grpc.CallOption{retrygrpc.WithPolicy(retry.Standard())},
+			[]time.Duration{time.Minute, 30 * time.Minute, 3 * time.Hour}},
+		{"leaves a call the interceptor's", retry.Policy{MaxAttempts: 3}, []grpc.CallOption{retrygrpc.WithPolicy(retry.Policy{Name: "named"})},
+			[]time.Duration{5 * time.Second, 10 * time.Second}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var waits []time.Duration
+				row.p.Rand, row.p.Observe = highest, delays(&waits)
+				_, err := invoke(t, t.Context(), row.p, retrygrpc.Options{}, unavailable, row.opts...)
+				require.ErrorIs(t, err, retry.AttemptsExhausted)
+				for i := range waits {
+					waits[i] = waits[i].Round(time.Microsecond) // jitter is below its bound
+				}
+				require.Equal(t, row.want, waits)
+			})
+		})
+	}
 }

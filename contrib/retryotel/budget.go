@@ -2,36 +2,40 @@ package retryotel
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/internal/show"
 )
 
 // ObserveBudgets makes the tokens of each budget visible as the gauge retry.budget.tokens, with the name as
 // retry.budget: one series for each name. The map is copied. Unregister of the result ends the observation; until then
 // the budgets are kept.
 //
-// A nil Budget is refused: it has no tokens that could be told. A name is to be given once among all that are
+// A nil Budget is refused: it has no tokens to observe. A name is to be given once among all that are
 // registered, since of two budgets with one name only one is seen. No budgets give a registration of nothing.
 func ObserveBudgets(o Options, budgets map[string]*retry.Budget) (metric.Registration, error) {
-	if err := o.check(); err != nil {
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	type named struct {
 		budget *retry.Budget
 		option []metric.ObserveOption
 	}
+	var bad retry.FieldErrors
 	list := make([]named, 0, len(budgets))
-	for name, budget := range budgets {
-		if budget == nil {
-			return nil, fmt.Errorf("retryotel: budgets[%q] <nil> has no tokens to observe", name)
+	for _, name := range slices.Sorted(maps.Keys(budgets)) {
+		if budgets[name] == nil {
+			bad.Add("retryotel", fmt.Sprintf("budgets[%q]", name), "<nil>", "has no tokens to observe")
 		}
-		list = append(list, named{budget, budgetOption(name)})
+		list = append(list, named{budgets[name], budgetOption(name)})
+	}
+	if err := bad.Err(); err != nil {
+		return nil, err
 	}
 	meter := o.meter()
 	tokens, err := meter.Float64ObservableGauge("retry.budget.tokens",
@@ -51,14 +55,14 @@ func ObserveBudgets(o Options, budgets map[string]*retry.Budget) (metric.Registr
 
 // ObserveBudgetSet makes visible how many keys a set of budgets holds (retry.budget.keys) and how many budgets it has
 // forgotten although they were not full (retry.budget.forgotten), with the name as retry.budget. The tokens of each are not
-// told: the number of keys, which may be tenants, has no place in a metric. Unregister of the result ends it. A nil set is
+// shown: the number of keys, which may be tenants, has no place in a metric. Unregister of the result ends it. A nil set is
 // refused.
 func ObserveBudgetSet(o Options, name string, set *retry.Budgets) (metric.Registration, error) {
-	if err := o.check(); err != nil {
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	if set == nil {
-		return nil, errors.New("retryotel: set <nil> has no budgets to observe")
+		return nil, &retry.FieldError{Package: "retryotel", Field: "set", Value: "<nil>", Rule: "has no budgets to observe"}
 	}
 	meter, option := o.meter(), budgetOption(name)
 	keys, keysErr := meter.Int64ObservableUpDownCounter("retry.budget.keys",
@@ -79,5 +83,5 @@ func ObserveBudgetSet(o Options, name string, set *retry.Budgets) (metric.Regist
 }
 
 func budgetOption(name string) []metric.ObserveOption {
-	return []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(keyBudget.String(show.UTF8(name))))}
+	return []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(keyBudget.String(valid(name))))}
 }

@@ -21,8 +21,9 @@ func TestBudgetsAreGaugesUntilUnregistered(t *testing.T) {
 	require.NoError(t, err)
 
 	require.Equal(t, map[string]float64{"retry.budget=payments": 3, "retry.budget=mail": 10, "retry.budget=search": 0}, s.gauge("retry.budget.tokens"))
-	require.True(t, payments.Withdraw(time.Time{}))
-	payments.Deposit()
+	for _, s := range []retry.Status{retry.Waiting, retry.Succeeded} {
+		require.Equal(t, s, payments.Spend(retry.Decision{Status: s}, time.Time{}).Status)
+	}
 	require.Equal(t, map[string]float64{"retry.budget=payments": 2.1, "retry.budget=mail": 10, "retry.budget=search": 0}, s.gauge("retry.budget.tokens"))
 
 	require.NoError(t, registration.Unregister())
@@ -50,10 +51,12 @@ func TestABudgetSetIsCounted(t *testing.T) {
 
 func TestBudgetsThatAreRefused(t *testing.T) {
 	s := newSDK(t)
-	_, err := retryotel.ObserveBudgets(s.Options, map[string]*retry.Budget{"mail": nil})
-	require.EqualError(t, err, `retryotel: budgets["mail"] <nil> has no tokens to observe`)
+	_, err := retryotel.ObserveBudgets(s.Options, map[string]*retry.Budget{"mail": nil, "good": retry.NewBudget(retry.BudgetConfig{}), "card": nil})
+	require.EqualError(t, err, `retryotel: budgets["card"] <nil> has no tokens to observe; budgets["mail"] <nil> has no tokens to observe`)
+	require.ErrorAs(t, err, new(*retry.FieldError))
 	_, err = retryotel.ObserveBudgetSet(s.Options, "tenants", nil)
 	require.EqualError(t, err, "retryotel: set <nil> has no budgets to observe")
+	require.ErrorAs(t, err, new(*retry.FieldError))
 	registration, err := retryotel.ObserveBudgets(s.Options, nil)
 	require.NoError(t, err)
 	require.Empty(t, s.gauge("retry.budget.tokens"))

@@ -9,20 +9,20 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Do is retry.Do with a span for each attempt: "retry.attempt" with retry.attempt and, where the policy has a name,
+// Do is retry.Do with a span for each attempt: "retry.attempt" with retry.attempt and, if the policy has a name,
 // retry.policy. It is a child of ctx's span, linked to the span of the attempt before it, and current in the context that
 // fn gets. A failure sets error.type and the status Error and records the error with its text, of which 1024 bytes are kept;
-// where AttemptTimeout ended the attempt, error.type is "timeout" whatever fn made of it. A panic and runtime.Goexit pass
+// if AttemptTimeout ended the attempt, error.type is "timeout" whatever fn made of it. A panic and runtime.Goexit pass
 // through and end the span as an Error.
 //
 // There is no span for the run: that is the caller's, and Policy.Observe with Observe adds to it how the run ended.
 //
 // It returns what retry.Do returns, and an error of o before any attempt.
 //
-// There is no form that wraps fn alone. A wrapped fn may serve several runs at once and is not told which one calls it, so
+// There is no form that wraps fn alone. A wrapped fn may serve several runs at once and does not know which one calls it, so
 // that it would link attempts of different runs; what makes the run keeps the links.
 func Do(ctx context.Context, p retry.Policy, o Options, fn func(context.Context) error) error {
-	if err := o.check(); err != nil {
+	if err := o.Validate(); err != nil {
 		return err
 	}
 	return do(ctx, p, o.tracer(), fn)
@@ -31,7 +31,7 @@ func Do(ctx context.Context, p retry.Policy, o Options, fn func(context.Context)
 // DoValue is Do for an fn that returns a value as well: retry.DoValue with a span for each attempt.
 func DoValue[T any](ctx context.Context, p retry.Policy, o Options, fn func(context.Context) (T, error)) (T, error) {
 	var none T
-	if err := o.check(); err != nil {
+	if err := o.Validate(); err != nil {
 		return none, err
 	}
 	return doValue(ctx, p, o.tracer(), fn)
@@ -42,7 +42,7 @@ func DoValue[T any](ctx context.Context, p retry.Policy, o Options, fn func(cont
 func Wrap[Req, Resp any](
 	p retry.Policy, o Options, h func(context.Context, Req) (Resp, error),
 ) func(context.Context, Req) (Resp, error) {
-	refused, tracer := o.check(), o.tracer()
+	refused, tracer := o.Validate(), o.tracer()
 	return func(ctx context.Context, req Req) (Resp, error) {
 		if refused != nil {
 			var none Resp

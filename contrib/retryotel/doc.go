@@ -1,4 +1,4 @@
-// Package retryotel shows runs of package retry to OpenTelemetry. Observe, in Policy.Observe, gives metrics and tells the
+// Package retryotel shows runs of package retry to OpenTelemetry. Observe, in Policy.Observe, gives metrics and adds to the
 // current span what happened; Do, DoValue and Wrap give each attempt a span, and HTTP each send of a retryhttp.Transport.
 // It imports OpenTelemetry's API only: without an SDK all of it does nothing.
 //
@@ -25,8 +25,8 @@
 // retry.reason and retry.attempts tell of the last run that ended below the span.
 //
 // error.type is what an ErrorType method in the error's chain says; of an HTTP attempt its status ("503") or
-// retryhttp's Reason ("conn_refused"); "timeout"; "canceled"; else the Go type below the marks of retry and fmt.Errorf.
+// retryhttp's Reason ("conn_refused"); "timeout"; "canceled"; otherwise the Go type below the marks of retry and fmt.Errorf.
 // Names and errors that are not UTF-8 are made so, since OTLP would refuse the whole export for one of them. Of an error's
-// text 1024 bytes are kept. An error whose methods panic is told by its Go type and "!PANIC", or "<nil>" for a nil pointer;
+// text 1024 bytes are kept. An error whose methods panic is shown by its Go type and "!PANIC", or "<nil>" for a nil pointer;
 // the run is not touched by it.
 package retryotel

@@ -10,7 +10,6 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/internal/show"
 	"github.com/retrygo/retry/retryhttp"
 )
 
@@ -21,7 +20,7 @@ var (
 )
 
 // errorType returns error.type for what an attempt failed with: what an ErrorType method in err's chain says; of an HTTP
-// attempt the status, "503", or retryhttp's Reason, "conn_refused"; "timeout"; "canceled"; else the Go type below marks
+// attempt the status, "503", or retryhttp's Reason, "conn_refused"; "timeout"; "canceled"; otherwise the Go type below marks
 // and fmt.Errorf. Nil, which only an Event made by hand has, is "_OTHER".
 func errorType(err error) string {
 	if err == nil {
@@ -30,7 +29,7 @@ func errorType(err error) string {
 	return answered(err, typeOf)
 }
 
-// answered returns what ask says of err, and err's Go type where a method of err panics: that must not end a run that is
+// answered returns what ask says of err, and err's Go type if a method of err panics: that must not end a run that is
 // only looked at.
 func answered(err error, ask func(error) string) (text string) {
 	defer func() {
@@ -47,7 +46,7 @@ func typeOf(err error) string {
 		ErrorType() string
 	}](err); ok {
 		if text := typed.ErrorType(); text != "" {
-			return show.UTF8(text)
+			return valid(text)
 		}
 	}
 	if failed, ok := errors.AsType[*retryhttp.AttemptError](err); ok && failed != nil {

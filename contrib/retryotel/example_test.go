@@ -79,7 +79,7 @@ func ExampleObserveBudgets() {
 	}
 	defer func() { _ = registration.Unregister() }()
 
-	budget.Withdraw(time.Now())
+	budget.Spend(retry.Decision{Status: retry.Waiting}, time.Now()) // what each retry does
 	var all metricdata.ResourceMetrics
 	_ = reader.Collect(context.Background(), &all)
 	m := all.ScopeMetrics[0].Metrics[0]

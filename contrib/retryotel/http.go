@@ -17,7 +17,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/internal/show"
 	"github.com/retrygo/retry/retryhttp"
 )
 
@@ -28,8 +27,8 @@ import (
 // The spans follow the stable HTTP conventions. Their name is the method, their attributes are http.request.method, url.full,
 // server.address, server.port, http.response.status_code, network.protocol.version and error.type; on all sends of one
 // RoundTrip but the first http.request.resend_count, with a link to the send before; and retry.attempt, and retry.policy
-// where Policy has a name. In url.full the credentials and the values of the query are replaced by REDACTED; the path is
-// shown. A status from 400 on is an Error, also where Transport.Accept takes it for a success; so is, as "attempt_timeout",
+// if Policy has a name. In url.full the credentials and the values of the query are replaced by REDACTED; the path is
+// shown. A status from 400 on is an Error, even if Transport.Accept takes it for a success; so is, as "attempt_timeout",
 // whatever comes after Policy.AttemptTimeout, since the run does not take it. A span begins before Base is
 // called and ends with the response's headers or the failure, because a body may be read late, partly or never.
 //
@@ -40,14 +39,14 @@ import (
 //
 // A redirect that an http.Client follows is another RoundTrip, whose count begins anew. To Observe the hop before it is a run
 // that ended with an answer that is no success, dead_letter with terminal_error, because Transport.Accept takes 2xx and 101
-// by default; where redirects are followed, let it take 3xx too. What net/http sends again by itself on a new connection is
+// by default; if redirects are followed, let it take 3xx too. What net/http sends again by itself on a new connection is
 // in one span. With otelhttp, put its Transport outside: otelhttp.NewTransport(rt) makes the
 // run's span, above those of the sends; as t.Base it would make a second span of each send.
 func HTTP(t *retryhttp.Transport, o Options) (http.RoundTripper, error) {
 	if t == nil {
 		return nil, errors.New("retryotel: HTTP: Transport is nil")
 	}
-	if err := o.check(); err != nil {
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	return &roundTripper{*t, o.tracer(), o.propagator()}, nil
@@ -62,7 +61,7 @@ type roundTripper struct {
 // RoundTrip gives each run a Transport of its own, and so the links their place.
 func (h *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	s := &sends{transport: h.transport, chain: chain{tracer: h.tracer}, base: h.transport.Base, propagator: h.propagator}
-	if req != nil { // else Transport says so
+	if req != nil { // otherwise Transport says so
 		s.caller = req.Context()
 	}
 	if s.base == nil {
@@ -114,7 +113,7 @@ func (s *sends) header(ctx context.Context, given http.Header) http.Header {
 	if header == nil {
 		header = http.Header{}
 	}
-	if trace.SpanContextFromContext(ctx).IsValid() { // else it would take what somebody passes on by hand, and give nothing
+	if trace.SpanContextFromContext(ctx).IsValid() { // otherwise it would remove what was set by hand, and add nothing
 		for _, field := range s.propagator.Fields() {
 			maps.DeleteFunc(header, func(key string, _ []string) bool { return strings.EqualFold(key, field) })
 		}
@@ -148,14 +147,14 @@ func describe(req *http.Request) (name string, attributes []attribute.KeyValue) 
 		name = method
 	default: // names are bounded by the conventions
 		name = "HTTP"
-		attributes = append(attributes, semconv.HTTPRequestMethodOther, semconv.HTTPRequestMethodOriginal(show.UTF8(method)))
+		attributes = append(attributes, semconv.HTTPRequestMethodOther, semconv.HTTPRequestMethodOriginal(valid(method)))
 	}
 	if name != "HTTP" {
 		attributes = append(attributes, semconv.HTTPRequestMethodKey.String(name))
 	}
 	return name, append(attributes,
 		semconv.URLFull(redacted(req.URL)),
-		semconv.ServerAddress(show.UTF8(req.URL.Hostname())),
+		semconv.ServerAddress(valid(req.URL.Hostname())),
 		semconv.ServerPort(port(req.URL)))
 }
 
@@ -182,13 +181,13 @@ func redacted(u *url.URL) string {
 		pairs := strings.Split(shown.RawQuery, "&")
 		for i, pair := range pairs {
 			pairs[i] = gone
-			if key, _, ok := strings.Cut(pair, "="); ok { // else it may be a value as well
+			if key, _, ok := strings.Cut(pair, "="); ok { // otherwise it may be a value as well
 				pairs[i] = key + "=" + gone
 			}
 		}
 		shown.RawQuery = strings.Join(pairs, "&")
 	}
-	return show.UTF8(shown.String())
+	return valid(shown.String())
 }
 
 // errNoResponse is what a Base against the rules of http.RoundTripper comes to.
@@ -216,7 +215,7 @@ func finish(span trace.Span, resp *http.Response, err error, late bool) {
 	}
 }
 
-// sendErrorType returns retryhttp's word for err, and the Go type where it has none.
+// sendErrorType returns retryhttp's word for err, and the Go type if it has none.
 func sendErrorType(err error) string {
 	if reason := retryhttp.ReasonOf(err); reason != "" && reason != retryhttp.TransportError {
 		return string(reason)

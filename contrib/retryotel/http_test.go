@@ -222,7 +222,7 @@ func TestFailuresWithoutAResponse(t *testing.T) {
 		text      string
 	}{
 		{name: "nobody listens", errorType: "conn_refused", text: "refused"},
-		{name: "the attempt's time runs out", timeout: time.Millisecond, errorType: "attempt_timeout", text: "retry: attempt timeout",
+		{name: "the attempt's time runs out", timeout: time.Millisecond, errorType: "attempt_timeout", text: "attempt timeout",
 			base: transportFunc(func(req *http.Request) (*http.Response, error) {
 				<-req.Context().Done()
 				return nil, context.Cause(req.Context())

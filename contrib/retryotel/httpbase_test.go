@@ -194,7 +194,7 @@ func TestAResponseThatComesTooLate(t *testing.T) {
 		errorType     any
 		wantExhausted bool
 	}{
-		{"of its own timeout", time.Second, 0, sdktrace.Status{Code: codes.Error, Description: "retry: attempt timeout"}, "attempt_timeout", true},
+		{"of its own timeout", time.Second, 0, sdktrace.Status{Code: codes.Error, Description: "attempt timeout"}, "attempt_timeout", true},
 		{"of an outer run's", 0, time.Second, sdktrace.Status{}, nil, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {

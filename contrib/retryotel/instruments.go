@@ -1,10 +1,11 @@
 package retryotel
 
 import (
-	"errors"
 	"fmt"
 
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/retrygo/retry"
 )
 
 // secondsBounds reach from an immediate retry to a day. From 10s on they are the waits of the published schedules
@@ -47,10 +48,13 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 	return i, refused(errs[:]...)
 }
 
-// refused wraps what a MeterProvider said of our instruments, nil where it said nothing.
+// refused returns the errors of a MeterProvider about our instruments as one, on one line; nil if there is none.
 func refused(errs ...error) error {
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("retryotel: Options.MeterProvider: %w", err)
+	var bad retry.FieldErrors
+	for _, err := range errs {
+		if err != nil {
+			bad.Append(fmt.Errorf("retryotel: Options.MeterProvider: %w", err))
+		}
 	}
-	return nil
+	return bad.Err()
 }

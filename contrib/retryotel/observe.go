@@ -8,26 +8,25 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/internal/show"
 )
 
 // Observe returns a function for Policy.Observe, also of any number of policies and of a retryhttp.Transport's. Its
 // error is one of o or of the MeterProvider.
 //
 // It records the metrics that the package documentation lists. retry.delay is recorded when a wait is decided, before
-// it begins: its count is that of the retries decided, those included that a cancelled caller or a gate still prevents.
+// it begins: its count is that of the retries decided, those included that a canceled caller or a gate still prevents.
 //
-// It tells the current span of the caller's context, if that is recording, of each failed attempt by the event
-// "retry.attempt.failed"; of an attempt whose time ran out, as errors.Is(err, context.DeadlineExceeded) tells where it
-// was not the caller's, by "retry.attempt.timeout" before that; and at the end of the run sets retry.status, retry.attempts,
-// retry.reason and retry.run.policy, the last two empty where there is none. Of several runs under one span it is the last
-// to end that these tell of. They are keys of their own: where that span is one of an attempt of Do or HTTP, as it is for a
+// It adds to the current span of the caller's context, if that is recording, for each failed attempt the event
+// "retry.attempt.failed"; for an attempt whose time ran out, as errors.Is(err, context.DeadlineExceeded) says if it
+// was not the caller's, "retry.attempt.timeout" before that; and at the end of the run sets retry.status, retry.attempts,
+// retry.reason and retry.run.policy, the last two empty if there is none. Of several runs under one span they are those of
+// the last to end. They are keys of their own: if that span is one of an attempt of Do or HTTP, as it is for a
 // run inside an attempt, its retry.policy and retry.attempt stay those of the attempt. The span's status is left to whom it
 // belongs.
 //
-// The function is safe for concurrent use. Where the span is not recording it allocates nothing of its own.
+// The function is safe for concurrent use. If the span is not recording it allocates nothing of its own.
 func Observe(o Options) (func(context.Context, retry.Event), error) {
-	if err := o.check(); err != nil {
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	made, err := newInstruments(o.meter())
@@ -64,7 +63,7 @@ func tell(span trace.Span, e *retry.Event) {
 	if e.Outcome != nil {
 		// All four, since an attribute that an earlier run has set cannot be taken away.
 		end := endingOf(e.Outcome)
-		span.SetAttributes(keyOfRun.String(show.UTF8(e.Policy)), keyStatus.String(end.statusText()),
+		span.SetAttributes(keyOfRun.String(valid(e.Policy)), keyStatus.String(end.statusText()),
 			keyReason.String(end.reason.Error()), keyMade.Int(e.Outcome.Attempts))
 		return
 	}

@@ -2,13 +2,14 @@ package retryotel
 
 import (
 	"cmp"
-	"fmt"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/retrygo/retry"
 )
 
 // scope is the name of the instrumentation scope.
@@ -29,17 +30,19 @@ type Options struct {
 	// Propagator writes the trace context into the headers of what HTTP sends. Nil means the global one, which writes
 	// nothing before it is set.
 	Propagator propagation.TextMapPropagator
-	// MaxPolicies is how many distinct policy names the metrics of one Observe tell apart; first come, first served.
+	// MaxPolicies is how many distinct policy names the metrics of one Observe distinguish; first come, first served.
 	// Runs of further names count under "_OTHER". Runs without a name are not counted among them. Negative is refused.
 	// Zero means 100.
 	MaxPolicies int
 }
 
-func (o *Options) check() error {
+// Validate returns nil or retry.FieldErrors: a negative MaxPolicies is refused.
+func (o Options) Validate() error {
+	var bad retry.FieldErrors
 	if o.MaxPolicies < 0 {
-		return fmt.Errorf("retryotel: Options.MaxPolicies %d is negative", o.MaxPolicies)
+		bad.Add("retryotel", "Options.MaxPolicies", o.MaxPolicies, "is negative")
 	}
-	return nil
+	return bad.Err()
 }
 
 func (o *Options) maxPolicies() int { return cmp.Or(o.MaxPolicies, defaultMaxPolicies) }

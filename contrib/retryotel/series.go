@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/internal/show"
 )
 
 // The keys of our attributes. Those of the conventions come from semconv.
@@ -27,7 +26,7 @@ const (
 	keyBudget  = attribute.Key("retry.budget")
 )
 
-// other stands for what is not told apart, as in error.type of the conventions.
+// other stands for what is not distinguished, as in error.type of the conventions.
 const other = "_OTHER"
 
 // kind is what became of a run, in the four words of resilience4j's retry calls.
@@ -62,7 +61,7 @@ const (
 	reasons  = int(retry.CallerCanceled) + 1
 )
 
-// ending is how a run ended, as retry.runs tells it.
+// ending is how a run ended, as retry.runs counts it.
 type ending struct {
 	status retry.Status
 	reason retry.Reason
@@ -86,7 +85,7 @@ func (e ending) index() int {
 	return (int(e.status)*reasons+int(e.reason))*int(kinds) + int(e.kind)
 }
 
-// attributes are retry.status, and retry.reason where there is one.
+// attributes are retry.status, and retry.reason if there is one.
 func (e ending) attributes() []attribute.KeyValue {
 	list := []attribute.KeyValue{keyStatus.String(e.statusText())}
 	if e.reason != 0 {
@@ -183,4 +182,4 @@ func (p *policies) add(name string) *series {
 }
 
 // policyAttribute returns retry.policy.
-func policyAttribute(name string) attribute.KeyValue { return keyPolicy.String(show.UTF8(name)) }
+func policyAttribute(name string) attribute.KeyValue { return keyPolicy.String(valid(name)) }

@@ -38,6 +38,16 @@ func testCommit(t *testing.T, server *testpg.Server) {
 		require.Equal(t, []string{"commit connection_lost"}, r.failures)
 		require.Equal(t, 1, db.total(t))
 	})
+	t.Run("is ambiguous to a run around it, too", func(t *testing.T) {
+		db := newDatabase(t, server)
+		behind := openPool(t, server, newProxy(t, server.Addr(), once(loseReply)))
+		p := quick(3)
+		p.Classify = retry.Otherwise(retry.Retryable)
+		err := retry.Do(t.Context(), p, func(ctx context.Context) error { return behind.attempt(ctx, nil, work).err })
+		returned(t, behind.Pool)
+		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+		require.Equal(t, 1, db.total(t))
+	})
 	t.Run("is repeated where the transaction is idempotent", func(t *testing.T) {
 		for _, opts := range []*retrypgx.Options{{Idempotent: true}, {TxOptions: pgx.TxOptions{AccessMode: pgx.ReadOnly}}} {
 			behind := openPool(t, server, newProxy(t, server.Addr(), once(loseReply)))

@@ -89,6 +89,27 @@ func testEnded(t *testing.T, server *testpg.Server) {
 		require.ErrorIs(t, r.err, retrysql.ErrTransactionEnded)
 		require.Equal(t, 0, db.total(t))
 	})
+	for name, row := range map[string]struct {
+		end      func(context.Context, pgx.Tx) error
+		attempts int
+	}{
+		"a run around it does not repeat what may have taken effect": {func(ctx context.Context, tx pgx.Tx) error { return execute(ctx, tx, "commit") }, 1},
+		"a run around it repeats what was refused":                   {func(ctx context.Context, tx pgx.Tx) error { return tx.Commit(ctx) }, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := newDatabase(t, server)
+			attempts := 0
+			err := retry.Do(t.Context(), quick(3), func(ctx context.Context) error {
+				return retrypgx.Tx(ctx, db, quick(3), nil, func(ctx context.Context, tx pgx.Tx) error {
+					attempts++
+					return errors.Join(execute(ctx, tx, increment), row.end(ctx, tx))
+				})
+			})
+			require.ErrorIs(t, err, retrysql.ErrTransactionEnded)
+			require.Equal(t, row.attempts, attempts)
+			require.LessOrEqual(t, db.total(t), 1)
+		})
+	}
 	t.Run("a policy cannot have it repeated", func(t *testing.T) {
 		db := newDatabase(t, server)
 		p := quick(3)

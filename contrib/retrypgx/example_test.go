@@ -10,7 +10,7 @@ import (
 	"github.com/retrygo/retry/contrib/retrypgx"
 )
 
-// A transfer under SERIALIZABLE, which is run again where it meets another one.
+// A transfer under SERIALIZABLE, which is run again if it meets another one.
 func ExampleTx() {
 	transfer := func(ctx context.Context, pool *pgxpool.Pool, from, to int64, cents int64) error {
 		opts := &retrypgx.Options{TxOptions: pgx.TxOptions{IsoLevel: pgx.Serializable}}

@@ -14,14 +14,15 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// journal is what has happened in one transaction. fn should use that in one goroutine, and a mistake there is not to be
-// one here.
+// journal is what has happened in one transaction. The mutex is for an fn that uses the transaction in several goroutines,
+// which it should not.
 type journal struct {
 	tx pgx.Tx
 
 	mu               sync.Mutex
 	first, retryable error // of the statements since the server last said that the transaction is alive
 	ended            error // fn has ended the transaction, or has tried to
+	gone             bool  // the server says that the transaction has ended
 }
 
 // The server's word on the transaction, after each statement: ReadyForQuery in "Message Formats" of PostgreSQL's manual.
@@ -30,8 +31,8 @@ const (
 	alive = 'T' // it can go on and be committed
 )
 
-// status returns the server's last word. It returns 0 where that does not count: the connection is gone, or in the middle
-// of a result.
+// status returns the server's last word, or 0 if that does not count because the connection is gone or in the middle of a
+// result.
 func (j *journal) status() byte {
 	conn := j.tx.Conn()
 	if conn == nil || conn.IsClosed() || conn.PgConn().IsBusy() {
@@ -40,26 +41,25 @@ func (j *journal) status() byte {
 	return conn.PgConn().TxStatus()
 }
 
-// controls are what the server answers to statements that begin and end a transaction, also where another one has begun by
-// then, as with COMMIT AND CHAIN. ROLLBACK is not among them, since it is the answer to ROLLBACK TO SAVEPOINT as well.
+// controls are the server's answers to statements that begin and end a transaction, even if another one has begun by then,
+// as after COMMIT AND CHAIN. ROLLBACK is not among them, since it is the answer to ROLLBACK TO SAVEPOINT, too.
 var controls = []string{"COMMIT", "PREPARE TRANSACTION", "BEGIN", "START TRANSACTION"}
 
-// note notes the error that something has ended with, and returns it.
+// note notes an error and returns it.
 func (j *journal) note(err error) error { return j.executed(pgconn.CommandTag{}, err) }
 
-// executed is note for what the server answers with a tag. It returns an error also where the statement has succeeded and
-// ended the transaction.
+// executed is note for what the server answers with a tag. It returns an error for a statement that succeeded and ended the
+// transaction, too.
 func (j *journal) executed(tag pgconn.CommandTag, err error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	status := j.status()
 	if answer := tag.String(); status == none || slices.Contains(controls, answer) {
-		ended := j.end("the server has answered " + cmp.Or(answer, "that there is none any more"))
-		err = cmp.Or(err, ended)
+		err = cmp.Or(err, j.answered(answer))
 	}
 	switch {
 	case status == alive:
-		j.first, j.retryable = nil, nil // a savepoint has undone what failed, or it was not the server that failed
+		j.first, j.retryable = nil, nil // a savepoint has undone what failed, or the server did not fail
 	case err == nil, errors.Is(err, pgx.ErrNoRows), errors.Is(err, pgx.ErrTxClosed): // a savepoint's, as by a deferred Rollback
 	default:
 		if j.first == nil {
@@ -79,12 +79,18 @@ func (j *journal) rows(found pgx.Rows, err error) (pgx.Rows, error) {
 	return &rows{Rows: found, log: j}, nil
 }
 
-// end notes how fn has ended the transaction, or tried to, and returns the error for it.
+// end notes how fn ended the transaction, or tried to, and returns the error for it.
 func (j *journal) end(how string) error {
 	if j.ended == nil {
 		j.ended = fmt.Errorf("%w: %s", retrysql.ErrTransactionEnded, how)
 	}
 	return j.ended
+}
+
+// answered is end for a transaction that has ended by the server's answer; an empty one means by its status.
+func (j *journal) answered(answer string) error {
+	j.gone = true
+	return j.end("the server has answered " + cmp.Or(answer, "that there is none any more"))
 }
 
 // refuse is the answer to fn's own Commit or Rollback.
@@ -94,7 +100,7 @@ func (j *journal) refuse(method string) error {
 	return j.end(method + " is refused")
 }
 
-// over returns the error for what fn does after it has ended the transaction: it would be done outside any.
+// over returns the error for what fn does after it has ended the transaction, since that would be outside any.
 func (j *journal) over() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -109,28 +115,31 @@ func (j *journal) failures() (first, retryable error) {
 
 var errOpen = errors.New("retrypgx: fn has left rows, a row or a batch open")
 
-// conclude returns what the attempt is to end with where fn has returned err. Nil means that there is something to commit.
+// conclude returns the error of an attempt whose fn returned err. Nil means that there is something to commit.
 func (j *journal) conclude(err error) error {
 	conn := j.tx.Conn()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.status() == none {
-		_ = j.end("the server has answered that there is none any more")
+		_ = j.answered("")
 	}
 	if j.ended != nil {
 		switch {
 		case err == nil:
 			err = j.ended
 		case !errors.Is(err, j.ended):
-			err = fmt.Errorf("%w; fn has returned: %w", j.ended, err)
+			err = fmt.Errorf("%w; fn returned: %w", j.ended, err)
 		}
-		return retry.Permanent(err) // a part of the work may have taken effect, whatever the policy says
+		if j.gone { // a part of the work may have taken effect
+			return retry.Ambiguous(err)
+		}
+		return retry.Permanent(err)
 	}
 	switch {
 	case err != nil || conn == nil:
 		return err
 	case conn.IsClosed(): // a commit that cannot be sent is not ambiguous
-		return fmt.Errorf("retrypgx: fn has returned nil, but the connection is gone: %w", pgconn.ErrConnClosed)
+		return fmt.Errorf("retrypgx: fn returned nil, but the connection is gone: %w", pgconn.ErrConnClosed)
 	case conn.PgConn().IsBusy():
 		return errOpen
 	default:

@@ -23,11 +23,11 @@ import (
 //		}
 //		...
 //
-// It costs a round trip for each attempt, and needs PostgreSQL 13 or later; CockroachDB and its like do not have it. It
-// gives no answer where the server was restarted, has crashed or has been replaced since Track: a server that has lost what
-// it did last gives the number of a transaction that it lost to another one.
+// It costs a round trip for each attempt, and needs PostgreSQL 13 or later, not CockroachDB or its like. It has no answer if
+// the server was restarted, has crashed or was replaced since Track: a server that has lost its last transactions uses their
+// numbers again.
 type Probe struct {
-	// Pool is where to ask: at the server of the transaction. It needs a connection besides that one.
+	// Pool connects to the server of the transaction. It needs a connection besides that of the transaction.
 	Pool *pgxpool.Pool
 
 	xid, life string // of the transaction, and of the server
@@ -45,8 +45,8 @@ func (p *Probe) Track(ctx context.Context, tx pgx.Tx) error {
 	return tx.QueryRow(ctx, "select pg_current_xact_id()::text, "+life).Scan(&p.xid, &p.life)
 }
 
-// patience is how Committed waits for a transaction that is still under way, or for a server that cannot be asked: as long
-// as its context lives. A server takes milliseconds to see that its client is gone.
+// patience is how Committed waits for a transaction that is under way, or for a server that cannot be asked: as long as its
+// context lives. A server takes milliseconds to see that its client is gone.
 var patience = retry.Policy{
 	Name:        "probe",
 	MaxAttempts: retry.Unlimited,
@@ -54,9 +54,9 @@ var patience = retry.Policy{
 	Classify:    retry.FirstOf(retrysql.Classify, retry.Otherwise(retry.Terminal)),
 }
 
-// Committed reports whether the transaction that was tracked last is committed. It asks again while that is under way and
-// while the server cannot be asked, until ctx ends. It returns an error where the server does not know, or cannot know:
-// it is another one, or has been restarted.
+// Committed reports whether the transaction that was tracked last is committed. While that is under way, or the server
+// cannot be asked, it asks again until ctx ends. It returns an error if the server does not know, or cannot know because it
+// is another one or was restarted.
 func (p *Probe) Committed(ctx context.Context) (bool, error) {
 	if p.xid == "" || p.attempt != retry.AttemptNumber(ctx) {
 		return false, errors.New("retrypgx: fn has not called Probe.Track in this attempt")

@@ -93,7 +93,7 @@ const (
 type run struct {
 	err      error
 	attempts int      // how often fn has run
-	failures []string // step, reason and code of each attempt that failed
+	failures []string // phase, reason and code of each attempt that failed
 }
 
 // attempt makes the run with three attempts at most, whose fn is told the number of the attempt.
@@ -117,7 +117,7 @@ func describe(err error) string {
 	if !ok {
 		return err.Error()
 	}
-	return strings.TrimSpace(failed.Step.String() + " " + string(failed.Reason) + " " + failed.Code)
+	return strings.TrimSpace(failed.Phase.String() + " " + string(failed.Reason) + " " + failed.Code)
 }
 
 // quick is a policy with waits that nobody would notice.

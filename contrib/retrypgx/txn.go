@@ -2,13 +2,12 @@ package retrypgx
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// txn is the pgx.Tx that fn works in. It embeds none: a method that pgx adds is not to be passed on unseen.
+// txn is the pgx.Tx that fn works in. It embeds none, so that a method that pgx adds does not pass through unnoticed.
 type txn struct {
 	tx  pgx.Tx
 	log *journal
@@ -65,7 +64,7 @@ func (t *txn) Exec(ctx context.Context, sql string, args ...any) (pgconn.Command
 	return tag, t.log.executed(tag, err)
 }
 
-// Query returns rows also with an error, as pgx does, since fn may leave that to them.
+// Query returns rows with an error, too, as pgx does, since fn may leave the error to them.
 func (t *txn) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	if err := t.log.over(); err != nil {
 		return pgx.FailedBatchResults(&pgx.Batch{}, err).Query()
@@ -103,15 +102,8 @@ func (s *savepoint) Rollback(ctx context.Context) error {
 // transaction is a txn with what only Run may do.
 type transaction struct{ *txn }
 
-func (t transaction) Commit(ctx context.Context) error { return t.tx.Commit(ctx) }
-
-func (t transaction) Rollback(ctx context.Context) error {
-	err := t.tx.Rollback(ctx)
-	if errors.Is(err, pgx.ErrTxClosed) {
-		return nil // by a commit that failed
-	}
-	return err
-}
+func (t transaction) Commit(ctx context.Context) error   { return t.tx.Commit(ctx) }
+func (t transaction) Rollback(ctx context.Context) error { return t.tx.Rollback(ctx) }
 
 func (t transaction) Failures() (first, retryable error) { return t.log.failures() }
 
@@ -145,7 +137,7 @@ type rows struct {
 	pgx.Rows
 	log   *journal
 	noted bool
-	err   error // what noting made of it
+	err   error // that noting it returned
 }
 
 func (r *rows) Next() bool {
@@ -156,7 +148,7 @@ func (r *rows) Next() bool {
 	return more
 }
 
-// Scan is pgx.Rows.Scan, which closes them where it fails.
+// Scan is pgx.Rows.Scan, which closes them if it fails.
 func (r *rows) Scan(dest ...any) error {
 	err := r.Rows.Scan(dest...)
 	if err != nil {
@@ -165,7 +157,7 @@ func (r *rows) Scan(dest ...any) error {
 	return err
 }
 
-// Values is pgx.Rows.Values, which closes them where it fails.
+// Values is pgx.Rows.Values, which closes them if it fails.
 func (r *rows) Values() ([]any, error) {
 	values, err := r.Rows.Values()
 	if err != nil {

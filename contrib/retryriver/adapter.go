@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// Options says how an Adapter decides.
+// Options say how an Adapter decides.
 type Options struct {
 	// Policies finds the policies that jobs name: retryjob.FromCatalog or retryjob.FromMap. It must be set.
 	Policies retryjob.Policies
@@ -24,7 +25,7 @@ type Options struct {
 	PolicyOf map[string]string
 	// Retention is how long jobs that ended without success are kept for Admin. Zero means 14 days.
 	Retention time.Duration
-	// Code returns a short code for an error, such as an HTTP status, for retryjob.Run.Code. Nil means none.
+	// Code returns a short code for an error, such as an HTTP status, for retryjob.Attempt.Code. Nil means none.
 	Code func(error) string
 }
 
@@ -39,36 +40,41 @@ const (
 type Adapter struct {
 	options Options
 	stepper retryjob.Stepper
-	judge   retryjob.Stepper // decides as stepper does, without a budget's tokens being spent or anybody being told
-	due     sync.Map         // attemptKey → time.Time: what Work has decided for NextRetry to tell
+	judge   retryjob.Stepper // decides as stepper does, but does not pay and calls no Observe
+	due     sync.Map         // attemptKey → time.Time: what Work has decided, for NextRetry
 	logger  *slog.Logger
 	rescue  time.Duration // RescueStuckJobsAfter: what takes longer may be taken for lost
 }
 
-// New returns an adapter, or an error that names everything that is wrong with o: Policies that is not set, a name in
-// PolicyOf that it does not find or whose policy does not validate, a Retention below zero.
-func New(o Options) (*Adapter, error) {
-	var faults []error
-	fault := func(format string, args ...any) {
-		faults = append(faults, fmt.Errorf("retryriver: Options."+format, args...))
-	}
+// Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. Refused are nil Policies, a
+// name in PolicyOf that Policies does not find (retryjob.ErrUnknownPolicy) or whose policy does not validate, and a negative
+// Retention.
+func (o Options) Validate() error {
+	var bad retry.FieldErrors
 	if o.Policies == nil {
-		fault("Policies is not set")
+		bad.Add("retryriver", "Options.Policies", "<nil>", "must be set")
 	} else {
 		for _, kind := range slices.Sorted(maps.Keys(o.PolicyOf)) {
-			name := o.PolicyOf[kind]
-			if p, ok := o.Policies(name); !ok {
-				fault("PolicyOf[%q] is %q: %w", kind, name, retryjob.ErrUnknownPolicy)
+			refused := retry.FieldError{
+				Package: "retryriver", Field: fmt.Sprintf("Options.PolicyOf[%q]", kind), Value: strconv.Quote(o.PolicyOf[kind]), Rule: "is not a valid policy",
+			}
+			if p, ok := o.Policies(o.PolicyOf[kind]); !ok {
+				bad.Append(fmt.Errorf("%w: %w", &refused, retryjob.ErrUnknownPolicy))
 			} else if err := p.Validate(); err != nil {
-				fault("PolicyOf[%q] is %q: %w", kind, name, err)
+				bad.Append(fmt.Errorf("%w: %w", &refused, err))
 			}
 		}
 	}
 	if o.Retention < 0 {
-		fault("Retention %v is below 0", o.Retention)
+		bad.Add("retryriver", "Options.Retention", o.Retention, "is negative")
 	}
-	if len(faults) > 0 {
-		return nil, errors.Join(faults...)
+	return bad.Err()
+}
+
+// New returns an adapter, or the error of o.Validate.
+func New(o Options) (*Adapter, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
 	}
 	if o.Retention == 0 {
 		o.Retention = defaultRetention
@@ -79,7 +85,7 @@ func New(o Options) (*Adapter, error) {
 	a.stepper = retryjob.Stepper{Policies: o.Policies, Now: now, Code: o.Code}
 	a.judge = retryjob.Stepper{Now: now, Policies: func(name string) (retry.Policy, bool) {
 		p, ok := o.Policies(name)
-		p.Budget, p.Observe = nil, nil
+		p.Budget, p.Pay, p.Observe = nil, nil, nil
 		return p, ok
 	}}
 	return a, nil
@@ -89,15 +95,15 @@ func New(o Options) (*Adapter, error) {
 // there, and sets
 //   - RetryPolicy,
 //   - CancelledJobRetentionPeriod and DiscardedJobRetentionPeriod to Options.Retention,
-//   - CompletedJobRetentionPeriod to 24 hours, where it is not set,
+//   - CompletedJobRetentionPeriod to 24 hours, if it is not set,
 //   - JobTimeout to a minute, or to ten seconds more than the longest AttemptTimeout of Options.PolicyOf if that is longer,
-//     where it is not set,
-//   - RescueStuckJobsAfter to a minute more than JobTimeout, where it is not set.
+//     if it is not set,
+//   - RescueStuckJobsAfter to a minute more than JobTimeout, if it is not set.
 //
-// It refuses what would lose jobs or leave them leased for ever, with an error that names every such setting, its value
-// and the value it needs, and changes nothing then: a JobTimeout below zero or below an AttemptTimeout, a
-// RescueStuckJobsAfter not above JobTimeout, retention without end, which SQLite takes for none at all, a retention
-// other than Options.Retention, a RetryPolicy or MaxAttempts beside those of the policies.
+// It refuses what would lose jobs or leave them leased forever, with retry.FieldErrors, and then changes nothing: a
+// JobTimeout that is negative or below an AttemptTimeout, a RescueStuckJobsAfter not above JobTimeout, a negative
+// CompletedJobRetentionPeriod, which River takes for no end and SQLite for none at all, a retention other than
+// Options.Retention, and a RetryPolicy or MaxAttempts beside those of the policies.
 func (a *Adapter) Install(cfg *river.Config) error {
 	if cfg == nil {
 		return errors.New("retryriver: Install: river.Config is nil")
@@ -113,38 +119,38 @@ func (a *Adapter) Install(cfg *river.Config) error {
 	if set.CompletedJobRetentionPeriod == 0 {
 		set.CompletedJobRetentionPeriod = keptSuccesses
 	}
-	var faults []error
-	fault := func(format string, args ...any) {
-		faults = append(faults, fmt.Errorf("retryriver: river.Config."+format, args...))
+	var bad retry.FieldErrors
+	refuse := func(field string, value any, rule string, named ...any) {
+		bad.Add("retryriver", "river.Config."+field, value, rule, named...)
 	}
 	switch {
 	case set.JobTimeout < 0:
-		fault("JobTimeout is %d, with which a lost job is never found: it must be above 0", set.JobTimeout)
+		refuse("JobTimeout", set.JobTimeout, "is negative, with which a lost job is never found")
 	case set.JobTimeout < longest:
-		fault("JobTimeout is %v: it must be at least %v, the AttemptTimeout of policy %q", set.JobTimeout, longest, by)
+		refuse("JobTimeout", set.JobTimeout, fmt.Sprintf("is below the AttemptTimeout of policy %q,", by), longest)
 	case set.RescueStuckJobsAfter <= set.JobTimeout:
-		fault("RescueStuckJobsAfter is %v: it must be above JobTimeout, which is %v", set.RescueStuckJobsAfter, set.JobTimeout)
+		refuse("RescueStuckJobsAfter", set.RescueStuckJobsAfter, "is not above JobTimeout", set.JobTimeout)
 	}
 	if set.CompletedJobRetentionPeriod < 0 {
-		fault("CompletedJobRetentionPeriod is %d, which SQLite takes for no time at all: it must be above 0", set.CompletedJobRetentionPeriod)
+		refuse("CompletedJobRetentionPeriod", set.CompletedJobRetentionPeriod, "is negative, which SQLite takes for no time at all")
 	}
 	for _, retention := range []struct {
 		name  string
 		field *time.Duration
 	}{{"CancelledJobRetentionPeriod", &set.CancelledJobRetentionPeriod}, {"DiscardedJobRetentionPeriod", &set.DiscardedJobRetentionPeriod}} {
 		if v := *retention.field; v != 0 && v != a.options.Retention {
-			fault("%s is %v: it must not be set, or be Options.Retention, %v", retention.name, v, a.options.Retention)
+			refuse(retention.name, v, "is not Options.Retention", a.options.Retention)
 		}
 		*retention.field = a.options.Retention
 	}
 	if set.RetryPolicy != nil {
-		fault("RetryPolicy is a %T: it must not be set, as the policies decide", set.RetryPolicy)
+		refuse("RetryPolicy", fmt.Sprintf("%T", set.RetryPolicy), "must not be set, as the policies decide")
 	}
 	if set.MaxAttempts != 0 {
-		fault("MaxAttempts is %d: it must not be set, as the policies have it", set.MaxAttempts)
+		refuse("MaxAttempts", set.MaxAttempts, "must not be set, as the policies have it")
 	}
-	if len(faults) > 0 {
-		return errors.Join(faults...)
+	if err := bad.Err(); err != nil {
+		return err
 	}
 	p := &plugin{adapter: a}
 	set.RetryPolicy = p
@@ -168,7 +174,7 @@ func (a *Adapter) longestAttempt() (longest time.Duration, by string) {
 	return longest, by
 }
 
-// policyOf returns the name of the policy of plain jobs of a kind, "" for none.
+// policyOf returns the name of the policy of plain jobs of a kind, or "" if there is none.
 func (a *Adapter) policyOf(kind string) string {
 	if name, ok := a.options.PolicyOf[kind]; ok {
 		return name

@@ -17,9 +17,9 @@ import (
 // Admin looks at the jobs of a River database and changes them, as retryjob.Admin says, and enqueues them. It shows plain
 // River jobs too. It is safe for concurrent use, also by several processes.
 //
-// Of a job that is not there it says retryjob.ErrUnknownJob: a database that removes rows cannot tell which ones it had.
+// For a job that is not there it returns retryjob.ErrUnknownJob: a database that removes rows does not know which ones it had.
 //
-// A page of List reads every job in the states that the filter needs; where PageSize is not set, pages get longer as the
+// A page of List reads every job in the states that the filter needs; if PageSize is not set, pages get longer as the
 // list goes on.
 type Admin[TTx any] struct {
 	adapter *Adapter
@@ -202,7 +202,7 @@ func (m *Admin[TTx]) Purge(ctx context.Context, f retryjob.Filter) (done int, er
 }
 
 // remove deletes the rows with these numbers, but for those that have left their final state, and returns what was deleted.
-// JobDelete would not do on PostgreSQL: it returns a row also where somebody else has deleted it just now.
+// JobDelete would not do on PostgreSQL: it returns a row even if another client has just deleted it.
 func (m *Admin[TTx]) remove(ctx context.Context, tx TTx, numbers []int64) ([]*rivertype.JobRow, error) {
 	result, err := m.client.JobDeleteManyTx(ctx, tx, river.NewJobDeleteManyParams().IDs(numbers...).States(endStates...).First(len(numbers)))
 	if err != nil {
@@ -213,7 +213,7 @@ func (m *Admin[TTx]) remove(ctx context.Context, tx TTx, numbers []int64) ([]*ri
 
 var endStates = []rivertype.JobState{rivertype.JobStateCancelled, rivertype.JobStateCompleted, rivertype.JobStateDiscarded}
 
-// only returns those of the statuses, or of all where there are none, that ok takes.
+// only returns those of the statuses, or of all if there are none, that ok takes.
 func only(statuses []retryjob.Status, ok func(retryjob.Status) bool) (chosen []retryjob.Status) {
 	if len(statuses) == 0 {
 		statuses = retryjob.Statuses()

@@ -35,18 +35,18 @@ func TestMain(m *testing.M) {
 type lives struct {
 	mu    sync.Mutex
 	of    map[retryjob.Queue]life
-	reach func(t *testing.T, place string, c retryjob.Config) (q *retryriver.Queue, cut func(), err error)
+	reach func(t *testing.T, place string, c retryjob.Options) (q *retryriver.Queue, cut func(), err error)
 }
 
 // life is the place of an engine's data, and what takes it away.
 type life struct {
 	place  string
-	config retryjob.Config
+	config retryjob.Options
 	cut    func()
 }
 
 // open opens an engine.
-func (l *lives) open(t *testing.T, place string, c retryjob.Config) retryjob.Queue {
+func (l *lives) open(t *testing.T, place string, c retryjob.Options) retryjob.Queue {
 	q, cut, err := l.reach(t, place, c)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close() })
@@ -74,12 +74,12 @@ func TestConformanceSQLite(t *testing.T) {
 		t.Skip("the race detector is too slow for real time")
 	}
 	t.Parallel()
-	l := lives{reach: func(t *testing.T, path string, c retryjob.Config) (*retryriver.Queue, func(), error) {
+	l := lives{reach: func(t *testing.T, path string, c retryjob.Options) (*retryriver.Queue, func(), error) {
 		return retryriver.NewMortalSQLite(t.Context(), path, c)
 	}}
 	jobtest.Run(t, jobtest.Harness{
 		Unit: time.Second, Late: 10 * time.Second, Parallel: true, Crash: l.crash,
-		New: func(t *testing.T, c retryjob.Config) retryjob.Queue {
+		New: func(t *testing.T, c retryjob.Options) retryjob.Queue {
 			return l.open(t, filepath.Join(t.TempDir(), "jobs.db"), c)
 		},
 	})
@@ -91,7 +91,7 @@ func TestConformancePostgres(t *testing.T) {
 	}
 	t.Parallel()
 	server := testpg.Start(t, "max_connections=500")
-	l := lives{reach: func(t *testing.T, dsn string, c retryjob.Config) (*retryriver.Queue, func(), error) {
+	l := lives{reach: func(t *testing.T, dsn string, c retryjob.Options) (*retryriver.Queue, func(), error) {
 		config, err := pgxpool.ParseConfig(dsn)
 		require.NoError(t, err)
 		w := &wires{}
@@ -105,7 +105,7 @@ func TestConformancePostgres(t *testing.T) {
 	var databases atomic.Int64
 	jobtest.Run(t, jobtest.Harness{
 		Unit: time.Second, Late: 10 * time.Second, Parallel: true, Crash: l.crash,
-		New: func(t *testing.T, c retryjob.Config) retryjob.Queue {
+		New: func(t *testing.T, c retryjob.Options) retryjob.Queue {
 			return l.open(t, database(t, server, databases.Add(1)), c)
 		},
 	})

@@ -7,15 +7,15 @@
 // # What is promised
 //
 // A job runs at least once. A completion that was not yet written when its process died is made again; handlers must be
-// idempotent, and retryjob.RunFrom gives them what to deduplicate by. An attempt whose process died counts as one that
-// failed with retryjob.ErrLost, and where it was the last one, the job is DeadLettered with AttemptsExhausted.
+// idempotent, and retryjob.AttemptFrom returns what to deduplicate by. An attempt whose process died counts as one that
+// failed with retryjob.ErrLost, and if it was the last one, the job is DeadLettered with AttemptsExhausted.
 //
 // A due time is a lower bound; attempts start late by up to the poll interval: 100 ms with NewSQLite and NewPostgres. With
 // River's own settings (1 s) half of them are 0.5 s late, the slowest 1.1 s, on both databases. Delays under some 300 ms
 // mean little, since River writes results in batches: retry.Do is for those.
 //
 // After the death of a process its jobs run again once they are out of time, the AttemptTimeout and ten seconds more, and
-// River's leader makes its round: every 30 s; where the leader was what died, another one steps in within 20 s.
+// River's leader makes its round: every 30 s; if the leader died, another one steps in within 20 s.
 //
 // # What River makes its users do
 //

@@ -33,7 +33,7 @@ func (m *Admin[TTx]) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Ha
 }
 
 // InsertTx enqueues a job in the caller's own transaction, for the outbox pattern: the job is there once tx commits, and never
-// where it does not. a must have been installed on the river.Config of c. The errors are those of Admin.Enqueue; after one
+// if it does not. a must have been installed on the river.Config of c. The errors are those of Admin.Enqueue; after one
 // that is none of retryjob's, PostgreSQL takes no more in this transaction. The handle finds the job once tx has committed.
 func InsertTx[TTx any](ctx context.Context, a *Adapter, c *river.Client[TTx], tx TTx, job retryjob.Job) (retryjob.Handle, error) {
 	m := NewAdmin(a, c)
@@ -49,9 +49,9 @@ func InsertTx[TTx any](ctx context.Context, a *Adapter, c *river.Client[TTx], tx
 	return m.enqueued(&job, result, err)
 }
 
-// prepare checks a job, gives it an ID where it has none, and returns what River inserts.
+// prepare checks a job, gives it an ID if it has none, and returns what River inserts.
 func (m *Admin[TTx]) prepare(j *retryjob.Job) (*jobArgs, *river.InsertOpts, error) {
-	if err := j.Check(m.adapter.options.Policies); err != nil {
+	if err := j.Validate(m.adapter.options.Policies); err != nil {
 		return nil, nil, err
 	}
 	if len(j.Kind) > longestKind {
@@ -141,7 +141,7 @@ func (m *Admin[TTx]) insertAgain(ctx context.Context, tx TTx, gone *rivertype.Jo
 // errTwin is why a job that was inserted with river.UniqueOpts cannot be replayed.
 var errTwin = errors.New("another job has its unique key in River now")
 
-// ReplayAll replays what f selects of the jobs that can be, each in a transaction of its own. What somebody else has replayed
+// ReplayAll replays what f selects of the jobs that can be, each in a transaction of its own. What another client has replayed
 // meanwhile does not count. A job whose river.UniqueOpts another job has taken meanwhile is passed over, and is in the error.
 func (m *Admin[TTx]) ReplayAll(ctx context.Context, f retryjob.Filter) (done int, err error) {
 	if f.Statuses = only(f.Statuses, retryjob.Status.Replayable); len(f.Statuses) == 0 {

@@ -21,10 +21,10 @@ func ExampleNewSQLite() {
 	dir, _ := os.MkdirTemp("", "example")
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
-	q, err := retryriver.NewSQLite(ctx, filepath.Join(dir, "jobs.db"), retryjob.Config{
+	q, err := retryriver.NewSQLite(ctx, filepath.Join(dir, "jobs.db"), retryjob.Options{
 		Policies: retryjob.FromMap(map[string]retry.Policy{"webhooks": {MaxAttempts: 2, Backoff: retry.Backoff{Base: time.Millisecond}}}),
 		Handlers: map[string]retryjob.Handler{"webhook": func(ctx context.Context, job retryjob.Job) error {
-			if run, _ := retryjob.RunFrom(ctx); run.Attempt == 1 {
+			if a, _ := retryjob.AttemptFrom(ctx); a.Number == 1 {
 				return errors.New("503 from the receiver")
 			}
 			return nil
@@ -42,8 +42,8 @@ func ExampleNewSQLite() {
 	}
 	job, err := handle.Wait(ctx)
 	fmt.Println(job.Status, err)
-	for _, run := range job.Runs {
-		fmt.Println(run.Attempt, run.Status, run.Err)
+	for _, a := range job.History {
+		fmt.Println(a.Number, a.Status, a.Err)
 	}
 	// Output:
 	// succeeded <nil>
@@ -96,7 +96,7 @@ func ExampleAdapter_Install() {
 	// Output: dead_letter terminal_error <nil>
 }
 
-// What is wrong with an installation is told all at once.
+// The error names everything that is wrong with an installation.
 func ExampleAdapter_Install_refused() {
 	adapter, err := retryriver.New(retryriver.Options{Policies: retryjob.FromMap(nil)})
 	if err != nil {
@@ -105,6 +105,5 @@ func ExampleAdapter_Install_refused() {
 	}
 	fmt.Println(adapter.Install(&river.Config{JobTimeout: -1, MaxAttempts: 3}))
 	// Output:
-	// retryriver: river.Config.JobTimeout is -1, with which a lost job is never found: it must be above 0
-	// retryriver: river.Config.MaxAttempts is 3: it must not be set, as the policies have it
+	// retryriver: river.Config.JobTimeout -1ns is negative, with which a lost job is never found; river.Config.MaxAttempts 3 must not be set, as the policies have it
 }

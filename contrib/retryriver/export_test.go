@@ -18,7 +18,7 @@ import (
 var hasty = pace{poll: 10 * time.Millisecond, cooldown: 2 * time.Millisecond, unlimited: 2 * time.Second, rescue: time.Second, hasty: true}
 
 // NewMortalSQLite is NewSQLite for tests. cut takes the database away from it.
-func NewMortalSQLite(ctx context.Context, path string, c retryjob.Config) (q *Queue, cut func(), err error) {
+func NewMortalSQLite(ctx context.Context, path string, o retryjob.Options) (q *Queue, cut func(), err error) {
 	db, err := OpenSQLite(ctx, path)
 	if err != nil {
 		return nil, nil, err
@@ -29,7 +29,7 @@ func NewMortalSQLite(ctx context.Context, path string, c retryjob.Config) (q *Qu
 	}
 	db = sql.OpenDB(line)
 	db.SetMaxOpenConns(1)
-	q, err = start[*sql.Tx](ctx, riversqlite.New(db), c, hasty, db.Close)
+	q, err = start[*sql.Tx](ctx, riversqlite.New(db), o, hasty, db.Close)
 	return q, func() { line.cut.Store(true); db.SetMaxIdleConns(-1) }, err
 }
 
@@ -76,8 +76,8 @@ func (c *lineConn) ResetSession(context.Context) error {
 }
 
 // NewHastyPostgres is NewPostgres for tests.
-func NewHastyPostgres(ctx context.Context, pool *pgxpool.Pool, c retryjob.Config) (*Queue, error) {
-	return start(ctx, riverpgxv5.New(pool), c, hasty, func() error { return nil })
+func NewHastyPostgres(ctx context.Context, pool *pgxpool.Pool, o retryjob.Options) (*Queue, error) {
+	return start(ctx, riverpgxv5.New(pool), o, hasty, func() error { return nil })
 }
 
 // Abandon lets what is left of a queue end in its own time.

@@ -18,7 +18,7 @@ import (
 // plain River jobs; NewSQLite and NewPostgres do it by themselves. An attempt is given up as lost, by its context and by
 // River's rescuer, ten seconds after the AttemptTimeout of its policy; without one, after river.Config.JobTimeout.
 //
-// A nil handler, a kind that River would not take and a kind that has a worker already give an error.
+// A nil handler, a kind that River would not take and a kind that has a worker already are errors.
 func (a *Adapter) AddHandler(workers *river.Workers, kind string, h retryjob.Handler) error {
 	return a.addHandler(workers, kind, h, 0)
 }
@@ -131,7 +131,7 @@ func (a *jobArgs) MarshalJSON() ([]byte, error) {
 // wrapperKey is the only key of the object that a payload is wrapped into.
 const wrapperKey = "retryjob"
 
-// payloadOf returns the payload that args keep: nothing where it is null.
+// payloadOf returns the payload that args keep: nothing if it is null.
 func payloadOf(args []byte) json.RawMessage {
 	if payload, ok := unwrap(args); ok {
 		args = payload
@@ -142,7 +142,7 @@ func payloadOf(args []byte) json.RawMessage {
 	return json.RawMessage(args)
 }
 
-// unwrap returns what an object has under wrapperKey, where it has nothing else.
+// unwrap returns what an object has under wrapperKey, if it has nothing else.
 func unwrap(args []byte) (json.RawMessage, bool) {
 	if len(args) == 0 || args[0] != '{' || !bytes.Contains(args, []byte(wrapperKey)) && !bytes.Contains(args, []byte(`\u`)) {
 		return nil, false

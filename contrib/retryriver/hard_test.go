@@ -19,7 +19,7 @@ import (
 )
 
 // both runs f with an engine on each database.
-func both(t *testing.T, c retryjob.Config, f func(t *testing.T, q *retryriver.Queue)) {
+func both(t *testing.T, c retryjob.Options, f func(t *testing.T, q *retryriver.Queue)) {
 	t.Run("SQLite", func(t *testing.T) {
 		q, err := retryriver.NewSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), c)
 		require.NoError(t, err)
@@ -49,7 +49,7 @@ func enqueue(t *testing.T, q retryjob.Enqueuer, kind string) retryjob.Handle {
 // TestNothingInAnErrorKeepsOthersFromBeingRecorded is for PostgreSQL, whose JSON takes no NUL: River writes the results of
 // many jobs at once.
 func TestNothingInAnErrorKeepsOthersFromBeingRecorded(t *testing.T) {
-	both(t, retryjob.Config{Policies: once, Handlers: map[string]retryjob.Handler{
+	both(t, retryjob.Options{Policies: once, Handlers: map[string]retryjob.Handler{
 		"error": func(context.Context, retryjob.Job) error { return errors.New("a\x00b\xff") },
 		"panic": func(context.Context, retryjob.Job) error { panic("a\x00b\xff") },
 		"fine":  func(context.Context, retryjob.Job) error { return nil },
@@ -68,7 +68,7 @@ func TestNothingInAnErrorKeepsOthersFromBeingRecorded(t *testing.T) {
 }
 
 func TestAHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {
-	both(t, retryjob.Config{Policies: once, Concurrency: 1, Handlers: map[string]retryjob.Handler{
+	both(t, retryjob.Options{Policies: once, Concurrency: 1, Handlers: map[string]retryjob.Handler{
 		"goexit": func(context.Context, retryjob.Job) error { runtime.Goexit(); return nil },
 		"fine":   func(context.Context, retryjob.Job) error { return nil },
 	}}, func(t *testing.T, q *retryriver.Queue) {
@@ -84,7 +84,7 @@ func TestAHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {
 
 func TestASecondShutdownCutsTheFirstShort(t *testing.T) {
 	started := make(chan struct{})
-	q, err := retryriver.NewSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), retryjob.Config{
+	q, err := retryriver.NewSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), retryjob.Options{
 		Policies: once, Handlers: map[string]retryjob.Handler{"waits": func(ctx context.Context, _ retryjob.Job) error {
 			close(started)
 			<-ctx.Done()

@@ -83,10 +83,10 @@ var errFull = errors.New("the mailbox is full")
 func TestPlainWorkersAreRetriedByPolicy(t *testing.T) {
 	var attempts []int
 	o := newOffice(t, "quick", func(ctx context.Context, job *river.Job[mail]) error {
-		info, ok := retryjob.RunFrom(ctx)
+		info, ok := retryjob.AttemptFrom(ctx)
 		require.True(t, ok)
 		require.Equal(t, retryriver.JobID(job.JobRow), info.JobID)
-		if attempts = append(attempts, info.Attempt); len(attempts) < 3 {
+		if attempts = append(attempts, info.Number); len(attempts) < 3 {
 			return errFull
 		}
 		return nil
@@ -102,8 +102,8 @@ func TestPlainWorkersAreRetriedByPolicy(t *testing.T) {
 }
 
 func statuses(i retryjob.Info) (list []retryjob.Status) {
-	for _, run := range i.Runs {
-		list = append(list, run.Status)
+	for _, a := range i.History {
+		list = append(list, a.Status)
 	}
 	return list
 }
@@ -121,7 +121,7 @@ func TestPlainWorkersKeepRiversErrors(t *testing.T) {
 	_, id := o.send(nil)
 	i := o.ended(id)
 	require.Equal(t, retryjob.DeadLettered, i.Status, "River's cancel is a terminal error")
-	require.Equal(t, retry.TerminalError, i.Reason.Reason)
+	require.Equal(t, retry.TerminalError, i.Reason)
 	require.Equal(t, 1, i.Attempts, "a snooze does not count")
 	require.Equal(t, "JobCancelError: the mailbox is full", i.Last().Err)
 }
@@ -206,15 +206,15 @@ func TestALostAttemptIsRecordedBeforeTheNextOne(t *testing.T) {
 	o.open()
 	i := o.ended(id)
 	require.Equal(t, retryjob.DeadLettered, i.Status)
-	require.Equal(t, retry.AttemptsExhausted, i.Reason.Reason)
-	require.Len(t, i.Runs, 3)
-	require.Equal(t, retryjob.ErrLost.Error(), i.Runs[1].Err)
-	require.Equal(t, errFull.Error(), i.Runs[2].Err)
+	require.Equal(t, retry.AttemptsExhausted, i.Reason)
+	require.Len(t, i.History, 3)
+	require.Equal(t, retryjob.ErrLost.Error(), i.History[1].Err)
+	require.Equal(t, errFull.Error(), i.History[2].Err)
 }
 
 func TestRiversCountOfAttemptsStopsAtAHundred(t *testing.T) {
 	o := newOffice(t, "endless", func(ctx context.Context, job *river.Job[mail]) error {
-		if info, _ := retryjob.RunFrom(ctx); info.Attempt == 105 {
+		if info, _ := retryjob.AttemptFrom(ctx); info.Number == 105 {
 			return nil
 		}
 		return errFull

@@ -14,7 +14,7 @@ import (
 const migrationLock = 0x72657472796a6f62
 
 // MigratePostgres brings River's tables in the first schema of the search path up to date. Of several processes that call it
-// at once, one does it and the others wait, where the pool may have two connections.
+// at once, one does it and the others wait, if the pool may have two connections.
 func MigratePostgres(ctx context.Context, pool *pgxpool.Pool) error {
 	if pool == nil {
 		return errors.New("retryriver: MigratePostgres: the pool is nil")
@@ -40,7 +40,7 @@ func MigratePostgres(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// checkPostgres returns nil where the server answers and has River's tables.
+// checkPostgres returns nil if the server answers and has River's tables.
 func checkPostgres(ctx context.Context, pool *pgxpool.Pool) error {
 	if pool == nil {
 		return errors.New("retryriver: the pool is nil")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/riverqueue/river/riverdriver"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -18,7 +19,7 @@ type dialect struct {
 	status   string // the text of Info.Status
 	reason   string // the text of Info.Reason, '' for none
 	policy   string // NULL for a job without a record
-	holds    string // the condition that metadata has the record of @job; "" where there is no index for it
+	holds    string // the condition that metadata has the record of @job; "" if there is no index for it
 	keyIndex string // what a condition must have to use the index of unique keys
 	jobID    string
 	snoozes  string // how River's count of snoozes is got at
@@ -90,10 +91,10 @@ func newDialect(field, number, micros func(string) string, d dialect) dialect {
 var finals = texts(only(nil, retryjob.Status.Final))
 
 // texts returns constants of retryjob as a list of SQL.
-func texts[T fmt.Stringer](values []T) string {
+func texts[T retryjob.Status | retry.Reason](values []T) string {
 	quoted := make([]string, len(values))
 	for i, v := range values {
-		quoted[i] = "'" + v.String() + "'"
+		quoted[i] = fmt.Sprintf("'%v'", v)
 	}
 	return strings.Join(quoted, ", ")
 }
@@ -122,11 +123,7 @@ func (d *dialect) where(f *retryjob.Filter, after position) condition {
 		parts = append(parts, d.status+" IN ("+texts(f.Statuses)+")")
 	}
 	if len(f.Reasons) > 0 {
-		reasons := make([]retryjob.Reason, len(f.Reasons))
-		for i, r := range f.Reasons {
-			reasons[i].Reason = r
-		}
-		parts = append(parts, d.reason+" IN ("+texts(reasons)+")")
+		parts = append(parts, d.reason+" IN ("+texts(f.Reasons)+")")
 	}
 	for _, list := range []struct {
 		column, name string

@@ -19,11 +19,12 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 )
 
 // Queue is a complete engine: a retryjob.Queue that keeps its jobs in a database, where other processes can work on them too
-// if they have the same Config. It has the methods of Admin, and Wait. After Shutdown those that only look still work, until
+// if they have the same Options. It has the methods of Admin, and Wait. After Shutdown those that only look still work, until
 // Close.
 type Queue struct {
 	engine
@@ -67,45 +68,50 @@ const mostWorkers = 10_000
 
 // NewSQLite returns an engine on the SQLite database in the file at path, as OpenSQLite opens it, which works on jobs until
 // Shutdown. A policy without an AttemptTimeout has an hour for an attempt, after which its worker counts as lost. ctx bounds
-// the opening. Besides Config's own rules, a Concurrency above 10,000 is refused.
-func NewSQLite(ctx context.Context, path string, c retryjob.Config) (*Queue, error) {
+// the opening. Besides what o.Validate refuses, a Concurrency above 10,000 is refused.
+func NewSQLite(ctx context.Context, path string, o retryjob.Options) (*Queue, error) {
 	db, err := OpenSQLite(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	q, err := start[*sql.Tx](ctx, riversqlite.New(db), c, usual, db.Close)
+	q, err := start[*sql.Tx](ctx, riversqlite.New(db), o, usual, db.Close)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return q, nil
 }
 
-// NewPostgres returns an engine on a PostgreSQL database that MigratePostgres has migrated; else it gives ErrNotMigrated or
+// NewPostgres returns an engine on a PostgreSQL database that MigratePostgres has migrated; otherwise it returns ErrNotMigrated or
 // ErrUnreachable. The pool stays the caller's, and has to have a connection more than the program needs, which listens. The
 // rest is as with NewSQLite.
-func NewPostgres(ctx context.Context, pool *pgxpool.Pool, c retryjob.Config) (*Queue, error) {
+func NewPostgres(ctx context.Context, pool *pgxpool.Pool, o retryjob.Options) (*Queue, error) {
 	if err := checkPostgres(ctx, pool); err != nil {
 		return nil, err
 	}
-	return start(ctx, riverpgxv5.New(pool), c, usual, func() error { return nil })
+	return start(ctx, riverpgxv5.New(pool), o, usual, func() error { return nil })
 }
 
 // start makes the client and lets it work.
-func start[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], c retryjob.Config, p pace, release func() error) (*Queue, error) {
-	a, err := New(Options{Policies: c.Policies, Retention: c.Retention, Code: c.Code})
+func start[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], o retryjob.Options, p pace, release func() error) (*Queue, error) {
+	var bad retry.FieldErrors
+	bad.Append(o.Validate())
+	if o.Concurrency > mostWorkers {
+		bad.Add("retryriver", "Options.Concurrency", o.Concurrency, "is above", mostWorkers)
+	}
+	if err := bad.Err(); err != nil {
+		return nil, err
+	}
+	a, err := New(Options{Policies: o.Policies, Retention: o.Retention, Code: o.Code})
 	if err != nil {
 		return nil, err
 	}
-	concurrency := c.Concurrency
-	switch {
-	case concurrency < 0 || concurrency > mostWorkers:
-		return nil, fmt.Errorf("retryriver: Config.Concurrency %d is not from 0 to %d", concurrency, mostWorkers)
-	case concurrency == 0:
+	concurrency := o.Concurrency
+	if concurrency == 0 {
 		concurrency = 16 * runtime.GOMAXPROCS(0)
 	}
 	workers := river.NewWorkers()
-	for _, kind := range slices.Sorted(maps.Keys(c.Handlers)) {
-		if err := a.addHandler(workers, kind, c.Handlers[kind], p.unlimited); err != nil {
+	for _, kind := range slices.Sorted(maps.Keys(o.Handlers)) {
+		if err := a.addHandler(workers, kind, o.Handlers[kind], p.unlimited); err != nil {
 			return nil, err
 		}
 	}
@@ -128,7 +134,7 @@ func start[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], c retry
 	return &Queue{engine: NewAdmin(a, client), client: client, stopped: make(chan struct{}), release: release}, nil
 }
 
-// Enqueue is that of retryjob.Enqueuer. After Shutdown it gives retryjob.ErrShutdown.
+// Enqueue is that of retryjob.Enqueuer. After Shutdown it returns retryjob.ErrShutdown.
 func (q *Queue) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Handle, error) {
 	if q.down.Load() {
 		return retryjob.Handle{}, retryjob.ErrShutdown
@@ -137,8 +143,8 @@ func (q *Queue) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Handle,
 }
 
 // Shutdown is that of retryjob.Queue: it takes no more jobs, starts no more attempts and waits for those under way; when ctx
-// ends, it ends them and waits for them still. left is nil, for the database has what is not done. The error is nil where
-// no attempt had to be ended, else that of ctx. A second call waits like the first one, can cut it short by its own ctx, and
+// ends, it ends them and waits for them still. left is nil, for the database has what is not done. The error is nil if
+// no attempt had to be ended, otherwise that of ctx. A second call waits like the first one, can cut it short by its own ctx, and
 // returns the same.
 func (q *Queue) Shutdown(ctx context.Context) (left []retryjob.Info, err error) {
 	q.down.Store(true)

@@ -21,7 +21,7 @@ import (
 // WAL too, which OpenSQLite sets and the file keeps.
 const sqliteSettings = "_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
 
-// OpenSQLite opens the SQLite database in the file at path, which it makes where there is none, and brings River's tables up
+// OpenSQLite opens the SQLite database in the file at path, which it makes if there is none, and brings River's tables up
 // to date. The settings are those that were measured to be safe: WAL, full synchronisation, an immediate write lock that is
 // waited for, and one connection. The database is ready for riversqlite.New, by any number of processes of one machine; the
 // file must not be on a network. The caller closes it.
@@ -94,7 +94,7 @@ func existingSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	return db, nil
 }
 
-// checkFile returns nil where path is a SQLite database that has been written to.
+// checkFile returns nil if path is a SQLite database that has been written to.
 func checkFile(path string) error {
 	file, err := os.Open(path)
 	switch {
@@ -114,7 +114,7 @@ func checkFile(path string) error {
 	return nil
 }
 
-// checkMigrated returns nil where a database has River's tables as this version of it needs them.
+// checkMigrated returns nil if a database has River's tables as this version of it needs them.
 func checkMigrated[TTx any](ctx context.Context, driver riverdriver.Driver[TTx]) error {
 	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: quiet()})
 	if err != nil {

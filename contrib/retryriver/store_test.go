@@ -58,7 +58,7 @@ func TestOpenStoreSaysWhatIsWrongWithAServer(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), server.DSN())
 	require.NoError(t, err)
 	defer pool.Close()
-	_, err = retryriver.NewPostgres(t.Context(), pool, retryjob.Config{Policies: catalog})
+	_, err = retryriver.NewPostgres(t.Context(), pool, retryjob.Options{Policies: catalog})
 	require.ErrorIs(t, err, retryriver.ErrNotMigrated)
 	both := make(chan error, 2)
 	for range 2 {
@@ -98,7 +98,7 @@ func TestManyOpenTheSameFileAtOnce(t *testing.T) {
 func TestStoreReplaysWithoutPoliciesOrWorkers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "with space? and #%.db")
 	var mended atomic.Bool
-	q, _, err := retryriver.NewMortalSQLite(t.Context(), path, retryjob.Config{
+	q, _, err := retryriver.NewMortalSQLite(t.Context(), path, retryjob.Options{
 		Policies: catalog, Handlers: map[string]retryjob.Handler{"mail": func(context.Context, retryjob.Job) error {
 			if mended.Load() {
 				return nil

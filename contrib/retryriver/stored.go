@@ -74,7 +74,7 @@ func (a *Adapter) load(row *rivertype.JobRow) (stored, error) {
 	return stored{Record: retryjob.NewRecord(&j, first.UTC())}, nil
 }
 
-// JobID returns the ID of the retryjob.Job that a River job is, "" where its metadata cannot be read. That of a plain job has
+// JobID returns the ID of the retryjob.Job that a River job is, or "" if its metadata cannot be read. That of a plain job has
 // its number and when it was created, since SQLite gives a number again.
 func JobID(row *rivertype.JobRow) string {
 	s, err := (&Adapter{}).load(row)
@@ -104,8 +104,8 @@ func (s *stored) attempt(row *rivertype.JobRow) int {
 	return s.Attempts + max(row.Attempt-s.Seen, 1)
 }
 
-// info returns the job as it is. The row's state says where it stands, the record why: it is behind where an attempt is
-// under way or was lost, and where somebody else has ended the job.
+// info returns the job as it is. The row's state says where it stands, the record why: it is behind if an attempt is
+// under way or was lost, and if River or another program has ended the job.
 func (a *Adapter) info(row *rivertype.JobRow) (retryjob.Info, error) {
 	s, err := a.load(row)
 	if err != nil {
@@ -130,16 +130,16 @@ func (a *Adapter) info(row *rivertype.JobRow) (retryjob.Info, error) {
 	case rivertype.JobStateRunning:
 		s.lost(&i.Record, row, row.Attempt-1)
 		n := s.attempt(row)
-		i.Runs = append(i.Runs, retryjob.Run{ID: i.RunID(n), Attempt: n, Start: attemptedAt(row), Status: retryjob.Leased})
-		i.Status, i.Reason, i.Attempts = retryjob.Leased, retryjob.Reason{}, n
+		i.History = append(i.History, retryjob.Attempt{ID: i.AttemptID(n), Number: n, Start: attemptedAt(row), Status: retryjob.Leased})
+		i.Status, i.Reason, i.Attempts = retryjob.Leased, 0, n
 		i.Due, i.Ended = time.Time{}, time.Time{}
 	default: // available, scheduled, retryable, pending
 		s.lost(&i.Record, row, row.Attempt)
-		i.Status, i.Reason, i.Ended = retryjob.WaitingRetry, retryjob.Reason{}, time.Time{}
+		i.Status, i.Reason, i.Ended = retryjob.WaitingRetry, 0, time.Time{}
 		if i.Attempts == 0 {
 			i.Status = retryjob.Pending
 		}
-		// What was decided differs from what River was told by its rounding only, unless somebody has changed the row.
+		// What was decided differs from what River was told by its rounding only, unless another program has changed the row.
 		if off := row.ScheduledAt.Sub(i.Due); off < -rounding || off > rounding {
 			i.Due = row.ScheduledAt.UTC()
 		}
@@ -151,7 +151,7 @@ const rounding = 10 * time.Millisecond
 
 // finalize makes the record one that has ended as the row says.
 func finalize(r *retryjob.Record, status retryjob.Status, reason retry.Reason, row *rivertype.JobRow) {
-	r.Status, r.Reason, r.Due, r.Ended = status, retryjob.Reason{Reason: reason}, time.Time{}, r.First
+	r.Status, r.Reason, r.Due, r.Ended = status, reason, time.Time{}, r.First
 	if row.FinalizedAt != nil {
 		r.Ended = row.FinalizedAt.UTC()
 	}
@@ -173,7 +173,7 @@ func (s *stored) succeed(r *retryjob.Record, row *rivertype.JobRow) {
 	if start.After(end) {
 		start = end
 	}
-	r.Runs = append(r.Runs, retryjob.Run{ID: r.RunID(r.Attempts), Attempt: r.Attempts, Start: start, End: end, Status: retryjob.Succeeded})
+	r.History = append(r.History, retryjob.Attempt{ID: r.AttemptID(r.Attempts), Number: r.Attempts, Start: start, End: end, Status: retryjob.Succeeded})
 }
 
 // lost adds the attempts up to River's count to r of which the record does not know: the newest one at least began when
@@ -185,11 +185,11 @@ func (s *stored) lost(r *retryjob.Record, row *rivertype.JobRow, count int) {
 	}
 	for ; n > 0; n-- {
 		r.Attempts++
-		run := retryjob.Run{ID: r.RunID(r.Attempts), Attempt: r.Attempts, Status: retryjob.WaitingRetry, Err: retryjob.ErrLost.Error()}
+		a := retryjob.Attempt{ID: r.AttemptID(r.Attempts), Number: r.Attempts, Status: retryjob.WaitingRetry, Err: retryjob.ErrLost.Error()}
 		if n == 1 && count == row.Attempt {
-			run.Start = attemptedAt(row)
+			a.Start = attemptedAt(row)
 		}
-		r.Runs = append(r.Runs, run)
+		r.History = append(r.History, a)
 	}
 }
 

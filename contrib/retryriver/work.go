@@ -24,7 +24,7 @@ const (
 	// soon is River's interval between looks for scheduled jobs that are due: what is due earlier is made available at once,
 	// as River does with retries.
 	soon = 5 * time.Second
-	// putOff is how long a job waits that nobody here can decide about.
+	// putOff is how long a job waits that cannot be decided about here.
 	putOff = time.Minute
 )
 
@@ -102,7 +102,7 @@ func withKey(object []byte, key string, value any) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// Work makes an attempt. It is called around everything else that River does for one.
+// Work makes an attempt. River calls it around everything else that it does for one.
 func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(context.Context) error) error {
 	a := p.adapter
 	s, err := a.load(row)
@@ -117,7 +117,7 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 	inside, end := within(ctx)
 	defer end(nil)
 	var result error // of the worker
-	verdict, err := a.step(inside, &s.Record, attempt, func(ctx context.Context) error {
+	next, err := a.step(inside, &s.Record, attempt, func(ctx context.Context) error {
 		result = inner(context.WithValue(ctx, recordKey{}, &s.Record))
 		var snooze *rivertype.JobSnoozeError
 		var cancel *rivertype.JobCancelError
@@ -132,11 +132,11 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 	if err != nil {
 		return a.wait(row, err)
 	}
-	if verdict.Status == retryjob.Succeeded && lost == 0 && time.Since(begun) < a.rescue {
+	if next.Status == retryjob.Succeeded && lost == 0 && time.Since(begun) < a.rescue {
 		return nil // the row tells all of it
 	}
 	s.Seen = row.Attempt
-	answer := p.answer(ctx, row, &s, verdict, result)
+	answer := p.answer(ctx, row, &s, next, result)
 	if err := river.MetadataSet(ctx, metadataKey, s.array()); err != nil {
 		return fmt.Errorf("retryriver: the record of River's job %d: %w", row.ID, err)
 	}
@@ -145,13 +145,13 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 
 // step is Stepper.Step in a goroutine of its own: runtime.Goexit in a handler would end River's, and take its place among
 // the workers with it. A panic of the policy's functions passes through.
-func (a *Adapter) step(ctx context.Context, rec *retryjob.Record, attempt int, fn func(context.Context) error) (v retryjob.Verdict, err error) {
+func (a *Adapter) step(ctx context.Context, rec *retryjob.Record, attempt int, fn func(context.Context) error) (next retryjob.Next, err error) {
 	var panicked any
 	returned, done := false, make(chan struct{})
 	go func() {
 		defer close(done)
 		defer func() { panicked = recover() }()
-		v, err = a.stepper.Step(ctx, rec, attempt, fn)
+		next, err = a.stepper.Step(ctx, rec, attempt, fn)
 		returned = true
 	}()
 	<-done
@@ -160,9 +160,9 @@ func (a *Adapter) step(ctx context.Context, rec *retryjob.Record, attempt int, f
 		panic(panicked)
 	case !returned: // Step has recorded it
 		final := rec.Status.Final()
-		v = retryjob.Verdict{Status: rec.Status, Reason: rec.Reason.Reason, Due: rec.Due, Deferred: !final && rec.Attempts < attempt}
+		next = retryjob.Next{Status: rec.Status, Reason: rec.Reason, Due: rec.Due, Deferred: !final && rec.Attempts < attempt}
 	}
-	return v, err
+	return next, err
 }
 
 // told is an error with a text that every database can keep, as the record has it: a NUL among a batch of results keeps
@@ -176,26 +176,26 @@ func (t told) Error() string { return t.text }
 func (t told) Unwrap() error { return t.error }
 
 // answer returns what River is told.
-func (p *plugin) answer(ctx context.Context, row *rivertype.JobRow, s *stored, v retryjob.Verdict, result error) error {
+func (p *plugin) answer(ctx context.Context, row *rivertype.JobRow, s *stored, next retryjob.Next, result error) error {
 	var snooze *rivertype.JobSnoozeError
 	switch {
-	case v.Deferred:
+	case next.Deferred:
 		s.Seen = row.Attempt - 1 // River takes it back
 		if errors.As(result, &snooze) {
 			s.Due = time.Now().UTC().Add(snooze.Duration)
 			return result
 		}
-		return snoozeUntil(v.Due)
-	case v.Status == retryjob.Succeeded:
+		return snoozeUntil(next.Due)
+	case next.Status == retryjob.Succeeded:
 		return nil
-	case v.Status != retryjob.WaitingRetry:
+	case next.Status != retryjob.WaitingRetry:
 		return ended(&s.Record, result)
 	case row.Attempt >= min(snoozed, row.MaxAttempts):
 		s.Seen = row.Attempt - 1
-		return snoozeUntil(v.Due)
+		return snoozeUntil(next.Due)
 	}
 	key := attemptKey{row.ID, row.Attempt}
-	p.adapter.due.Store(key, v.Due)
+	p.adapter.due.Store(key, next.Due)
 	context.AfterFunc(ctx, func() { p.adapter.due.Delete(key) }) // River ends ctx when it is done with the attempt
 	return told{result, s.Last().Err}
 }
@@ -219,7 +219,7 @@ func ended(r *retryjob.Record, result error) error {
 	if last := r.Last(); last.Status == r.Status && last.Err != "" {
 		return river.JobCancel(told{result, last.Err})
 	}
-	return river.JobCancel(errors.New(r.Status.String() + " (" + r.Reason.String() + ")"))
+	return river.JobCancel(errors.New(r.Status.String() + " (" + r.Reason.Error() + ")"))
 }
 
 // again returns what River is told of a job that had ended already, but was leased: by JobRetry, or by a rescuer that was
@@ -276,11 +276,11 @@ func (a *Adapter) afterLoss(row *rivertype.JobRow) time.Time {
 	if err != nil || s.Status.Final() {
 		return time.Time{}
 	}
-	v, err := a.judge.Lost(context.Background(), &s.Record, s.attempt(row))
+	next, err := a.judge.Lost(context.Background(), &s.Record, s.attempt(row))
 	if err != nil && errors.Is(err, retryjob.ErrUnknownPolicy) {
 		return time.Now().Add(putOff)
 	}
-	return v.Due
+	return next.Due
 }
 
 // kept reports whether a key of a job's metadata is its inserter's, and not about the attempts that it had.

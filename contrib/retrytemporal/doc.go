@@ -19,11 +19,11 @@
 //   - The server cuts a next delay to MaximumInterval; the suite and the SDK's local activities do not. PolicyForErrors sets
 //     a MaximumInterval that cuts none.
 //   - A server older than 1.24.2 ignores the next delay and waits by the RetryPolicy.
-//   - The suite makes at most 10 attempts where MaximumAttempts is 0, which means no limit.
+//   - The suite makes at most 10 attempts if MaximumAttempts is 0, which means no limit.
 //   - The suite takes MaximumInterval 0 for InitialInterval, the server for 100 times that. It is always set here.
 //   - Activities in the suite see the real clock in activity.GetInfo, not the virtual one, and so Error finds that hardly any
-//     time has passed. A test of the TTL calls [ErrorAt] with the time that its environment tells.
-//   - The suite tells no RetryState; from the server ActivityError.RetryState is NonRetryableFailure where Error ended the run.
+//     time has passed. A test of the TTL calls [ErrorAt] with the time of its environment.
+//   - The suite sets no RetryState; from the server ActivityError.RetryState is NonRetryableFailure if Error ended the run.
 //   - The server adds its own latency: a delay is the earliest time at which the next attempt is given to a worker. It keeps
 //     a minimum between two runs of a workflow that is retried.
 package retrytemporal

@@ -22,25 +22,26 @@ import (
 //		return retrytemporal.Error(ctx, policy, charge(ctx, order))
 //	}
 //
-// It asks p.Decide with the attempt's number and the time since the activity was scheduled, and then p.Budget; what the
-// result is, ErrorAt says. That time is what the worker's clock says, and so it is as good as the clocks of worker and server
-// agree. p.Budget is funded where err is nil.
+// It asks p.Decide with the attempt's number and the time since the activity was scheduled, and then p.Spend; ErrorAt says
+// what the result is. That time is what the worker's clock says, so it is as good as the clocks of worker and server agree.
+// p.Budget is funded if err is nil.
 //
-// The number that chooses the jitter is p.Rand's. Where that is not set it follows from the identities of workflow and
+// The number that chooses the jitter is p.Rand's. If that is not set it follows from the identities of workflow and
 // activity and from the attempt, and so DecorrelatedJitter, which needs the wait before, finds it again on any worker. With
 // p.Rand that wait is drawn anew. Beyond 1,001 attempts only the last 1,000 are followed.
 //
 // These pass through as they are: nil, activity.ErrResultPending, and a context.Canceled or temporal.CanceledError once ctx is
-// cancelled, so that Temporal sees the activity as cancelled. A ctx that is not an activity's and a policy that does not
-// validate are told in an error that wraps err; Temporal's own rules hold for that, so that a new deployment can mend it.
+// canceled, so that Temporal sees the activity as canceled. For a ctx that is not an activity's and for a policy that does
+// not validate, Error returns an error that wraps err; Temporal's own rules hold for that, so a new deployment can mend it.
 //
-// Gate and Observe are not asked, and AttemptTimeout does not end ctx: see PolicyForErrors, whose RetryPolicy the activity needs.
+// Gate and Observe are not called, ResetAfter does nothing, and AttemptTimeout does not end ctx: see PolicyForErrors, whose
+// RetryPolicy the activity needs.
 func Error(ctx context.Context, p retry.Policy, err error) error {
 	if err == nil {
-		p.Budget.Deposit()
+		p.Spend(ctx, retry.Decision{Status: retry.Succeeded}, time.Now())
 		return nil
 	}
-	err = told(err)
+	err = usable(err)
 	if ctx == nil || !activity.IsActivity(ctx) {
 		return fmt.Errorf("retrytemporal: Error: ctx is not the context of an activity: %w", err)
 	}
@@ -52,35 +53,31 @@ func Error(ctx context.Context, p retry.Policy, err error) error {
 	}
 	info := activity.GetInfo(ctx)
 	pr, u := progress(&p, &info, time.Now())
-	d := decide(p, pr, err, u)
-	if d.Status == retry.Waiting && !p.Budget.Withdraw(time.Now()) {
-		d = retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted}
-	}
-	return carry(&p, pr, err, d)
+	return carry(&p, pr, err, p.Spend(ctx, decide(p, pr, err, u), time.Now()))
 }
 
 // ErrorAt is Error for a Progress and a number u in [0,1) of the caller's, as a workflow has that is retried itself: it
-// reads no clock, draws nothing and is deterministic. It does not ask p.Budget, and it does not validate p. ErrorAt of a nil
-// err is nil.
+// reads no clock, draws nothing and is deterministic. It does not ask p.Budget and p.Pay, and it does not validate p. ErrorAt
+// of a nil err is nil.
 //
-// The result is a *temporal.ApplicationError with err as its cause. Where p waits, its next delay is the wait, and 1ns where
-// there is none, as Temporal takes 0 for none told. Where the run is over it is non-retryable, and its message tells the
+// The result is a *temporal.ApplicationError with err as its cause. If p waits, its next delay is the wait, or 1ns if
+// that is 0, which to Temporal means no next delay. If the run is over it is non-retryable, and its message has the
 // Reason: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted)".
 //
-// Of an application error in err it keeps type, category and details, and else the type that Temporal would see. Where that is
+// Of an application error in err it keeps type, category and details, and otherwise the type that Temporal would see. If that is
 // non-retryable, it counts as terminal unless a mark says otherwise; its own next delay counts as a hint. A
-// temporal.CanceledError that neither a mark nor p.Classify has judged is terminal, as context.Canceled is: somebody has given
-// the work up. A nil *temporal.ApplicationError in err, which can be asked for nothing, makes err one of no
+// temporal.CanceledError that neither a mark nor p.Classify has judged is terminal, as context.Canceled is: the work was
+// abandoned. A nil *temporal.ApplicationError in err, which can be asked for nothing, makes err one of no
 // type and no mark.
 func ErrorAt(p retry.Policy, pr retry.Progress, err error, u float64) error {
 	if err == nil {
 		return nil
 	}
-	err = told(err)
+	err = usable(err)
 	return carry(&p, pr, err, decide(p, pr, err, u))
 }
 
-// canceled reports whether Temporal is to see the activity as cancelled.
+// canceled reports whether Temporal is to see the activity as canceled.
 func canceled(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || temporal.IsCanceledError(err))
 }
@@ -140,8 +137,8 @@ func givenUp(err error) bool {
 	return find(err, func(err error) bool { _, ok := err.(*temporal.CanceledError); return ok })
 }
 
-// told returns err, or what stands for it where a nil *temporal.ApplicationError is in it, whose methods panic.
-func told(err error) error {
+// usable returns err, or what stands for it if a nil *temporal.ApplicationError is in it, whose methods panic.
+func usable(err error) error {
 	if !find(err, func(err error) bool { app, ok := err.(*temporal.ApplicationError); return ok && app == nil }) {
 		return err
 	}
@@ -174,28 +171,29 @@ func carry(p *retry.Policy, pr retry.Progress, err error, d retry.Decision) erro
 		err = errors.Unwrap(err) // it has been obeyed, and would be a type of its own to Temporal
 	}
 	o := temporal.ApplicationErrorOptions{Cause: err, NonRetryable: d.Status != retry.Waiting}
-	text := fmt.Sprintf("gave up after %d attempts in %v (%v)", max(pr.Attempt, 1), max(pr.Elapsed, 0), d.Reason)
-	if pr.Attempt <= 1 {
-		text = fmt.Sprintf("gave up after 1 attempt in %v (%v)", max(pr.Elapsed, 0), d.Reason)
-	}
+	attempts := max(pr.Attempt, 1)
+	text := retry.NewError(context.Background(), *p, retry.Outcome{
+		Policy: p.Name, Status: d.Status, Reason: d.Reason, Attempts: attempts, Elapsed: max(pr.Elapsed, 0),
+	}, nil).Error()
 	if d.Status == retry.Waiting {
 		o.NextRetryDelay = max(d.Delay, time.Nanosecond)
-		text = fmt.Sprintf("attempt %d failed, the next is due in %v", max(pr.Attempt, 1), d.Delay)
-	}
-	if p.Name != "" {
-		text = p.Name + ": " + text
+		text = "retry: "
+		if p.Name != "" {
+			text += p.Name + ": "
+		}
+		text += fmt.Sprintf("attempt %d failed, the next is due in %v", attempts, d.Delay)
 	}
 	kind := kindOf(err)
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) {
 		kind, o.Category, o.Details = app.Type(), app.Category(), detailsOf(app)
 	}
-	return temporal.NewApplicationErrorWithOptions("retry: "+text, kind, o)
+	return temporal.NewApplicationErrorWithOptions(text, kind, o)
 }
 
 var markType = reflect.TypeOf(retry.Permanent(errors.New("")))
 
-// kindOf returns the type that the SDK would tell the server: the name of err's Go type, none for that of errors.New.
+// kindOf returns the type that the SDK would send to the server: the name of err's Go type, none for that of errors.New.
 func kindOf(err error) string {
 	t := reflect.TypeOf(err)
 	for t.Kind() == reflect.Pointer {
@@ -207,7 +205,7 @@ func kindOf(err error) string {
 	return t.Name()
 }
 
-// detailsOf returns the details of an application error, which does not tell how many there are: 64 at most, and none where
+// detailsOf returns the details of an application error, which does not say how many there are: 64 at most, and none if
 // only their own type can read them. The cause has them all.
 func detailsOf(app *temporal.ApplicationError) (details []any) {
 	if !app.HasDetails() {

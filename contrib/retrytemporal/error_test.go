@@ -187,5 +187,11 @@ func TestErrorAsksTheBudget(t *testing.T) {
 			require.NoError(t, retrytemporal.Error(ctx, p, nil))
 		}
 		require.False(t, nonRetryable(errDown))
+		for range 2 {
+			require.NoError(t, retrytemporal.Error(ctx, p, nil))
+		}
+		p.Pay = func(context.Context, retry.Decision) bool { return false }
+		require.ErrorContains(t, retrytemporal.Error(ctx, p, errDown), "(budget_exhausted)")
+		require.Equal(t, 1.0, p.Budget.Tokens(), "what Pay refuses is paid back")
 	})
 }

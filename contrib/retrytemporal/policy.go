@@ -7,13 +7,12 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/internal/inforce"
 )
 
 // Policy returns p as a temporal.RetryPolicy, for activities, local activities, child workflows and workflows whose errors do
 // not go through Error. MaximumAttempts is MaxAttempts, and 0 for Unlimited. The waits are
-// min(InitialInterval·BackoffCoefficient^(n−1), MaximumInterval) without jitter, which are p's waits where those are of that
-// form; elsewhere the first one is p's, and the others are a geometric series up to p's longest, as lost says with figures.
+// min(InitialInterval·BackoffCoefficient^(n−1), MaximumInterval) without jitter, which are p's waits if those are of that
+// form; otherwise the first one is p's, and the others are a geometric series up to p's longest, as lost says with figures.
 // NonRetryableErrorTypes is not set.
 //
 // lost names what a temporal.RetryPolicy cannot express: one line for each field of Policy, in their order, with the field,
@@ -27,12 +26,12 @@ func Policy(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, err error)
 		return nil, nil, err
 	}
 	x := newExport(p)
-	return x.retryPolicy(x.series.top), x.lost(), nil
+	return x.retryPolicy(x.series.top), x.lost(x.series.top, false), nil
 }
 
 // PolicyForErrors returns the temporal.RetryPolicy for activities whose every error goes through Error. It is that of Policy,
 // but MaximumInterval is the longest wait that Error asks for, MaxHint included, because the server cuts what is above it.
-// The formula counts only where there is no error to carry a delay: after a timeout, a panic or the loss of a worker.
+// The formula counts only if there is no error to carry a delay: after a timeout, a panic or the loss of a worker.
 //
 // lost names what is still not as in retry.Do, as that of Policy does. The error is that of p.Validate.
 func PolicyForErrors(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, err error) {
@@ -40,25 +39,39 @@ func PolicyForErrors(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, e
 		return nil, nil, err
 	}
 	x := newExport(p)
-	top := max(x.series.top, inforce.MaxHint(&p))
+	top := max(x.series.top, x.inForce.MaxHint)
+	if p.Wait != nil {
+		if top = max(top, x.inForce.Cap); x.inForce.Cap == 0 {
+			top = math.MaxInt64 // a list without a cap
+		}
+	}
 	for n := 1; n <= compared(&p.Backoff, x.attempts-1); n++ {
-		_, hi := p.Bounds(n) // where a list has no Cap, jitter goes beyond its longest entry
+		_, hi := p.Bounds(n) // if a list has no Cap, jitter goes beyond its longest entry
 		top = max(top, hi)
 	}
-	return x.retryPolicy(top), x.lostBesideErrors(top), nil
+	return x.retryPolicy(top), x.lost(top, true), nil
 }
 
 // export is a policy on its way to Temporal.
 type export struct {
 	policy   retry.Policy
-	attempts int // of the policy; math.MaxInt for no limit
+	inForce  retry.Policy // policy with its defaults written out
+	attempts int          // of the policy; math.MaxInt for no limit
 	series   series
 	exact    bool // whether series gives the policy's own delays
 }
 
 func newExport(p retry.Policy) *export {
-	x := &export{policy: p, attempts: inforce.Attempts(&p)}
-	x.series, x.exact = seriesOf(&p.Backoff, x.attempts-1)
+	x := &export{policy: p, inForce: p.Effective()}
+	switch {
+	case p.Disabled:
+		x.attempts = 1
+	case x.unlimited():
+		x.attempts = math.MaxInt
+	default:
+		x.attempts = x.inForce.MaxAttempts
+	}
+	x.series, x.exact = seriesOf(&x.inForce.Backoff, x.attempts-1)
 	return x
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/retrygo/retry/contrib/retrytemporal"
 )
 
+func ownWait(int, error, time.Duration) time.Duration { return 0 }
+
 func TestPolicyIs(t *testing.T) {
 	for _, row := range []struct {
 		name      string
@@ -42,6 +44,12 @@ func TestPolicyIs(t *testing.T) {
 		{"a very long list", retry.Policy{Backoff: retry.Backoff{Delays: append(make([]time.Duration, 150), 3*time.Hour, time.Second)}}, temporal.RetryPolicy{
 			InitialInterval: 1, BackoffCoefficient: 1.1470, MaximumInterval: 3 * time.Hour, MaximumAttempts: 153,
 		}, 3 * time.Hour},
+		{"own waits up to the cap", retry.Policy{Backoff: retry.Backoff{Cap: 9 * time.Hour}, Wait: ownWait}, temporal.RetryPolicy{
+			InitialInterval: 5 * time.Second, BackoffCoefficient: 2, MaximumInterval: 9 * time.Hour, MaximumAttempts: 8,
+		}, 9 * time.Hour},
+		{"own waits without a cap", retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{time.Second}}, Wait: ownWait}, temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 1, MaximumInterval: time.Second, MaximumAttempts: 2,
+		}, math.MaxInt64},
 		{"more attempts than Temporal counts", retry.Policy{MaxAttempts: math.MaxInt}, temporal.RetryPolicy{
 			InitialInterval: 5 * time.Second, BackoffCoefficient: 2, MaximumInterval: time.Hour, MaximumAttempts: math.MaxInt32,
 		}, time.Hour},
@@ -115,6 +123,14 @@ func TestPolicyLoses(t *testing.T) {
 		{"the classifier", func(p *policy) { p.Classify = retry.StopOn(context.Canceled) },
 			[]string{"Policy.Classify is set: it is not asked, and only non-retryable application errors end a run"},
 			[]string{"Policy.Classify is set: after a timeout, a panic or the loss of a worker it is not asked"}},
+		{"a reset", func(p *policy) { p.ResetAfter = time.Hour },
+			[]string{"Policy.ResetAfter 1h: a long attempt counts like any other"},
+			[]string{"Policy.ResetAfter 1h: a long attempt counts like any other"}},
+		{"own waits and an own currency, which Error asks", func(p *policy) {
+			p.Wait = ownWait
+			p.Pay = func(context.Context, retry.Decision) bool { return true }
+		}, []string{"Policy.Wait is set: it is not asked", "Policy.Pay is set: it is not asked"},
+			[]string{"Policy.Wait is set: after a timeout, a panic or the loss of a worker it is not asked"}},
 		{"the budget", func(p *policy) { p.Budget = retry.NewBudget(retry.BudgetConfig{}) },
 			[]string{"Policy.Budget is set: it is not asked, and retries are free"},
 			[]string{"Policy.Budget is set: it is that of one worker process, and is not paid back where the retry does not come"}},

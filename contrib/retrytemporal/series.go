@@ -5,10 +5,9 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/internal/inforce"
 )
 
-// looked is how many waits of a formula are compared: with any factor that tells, the rest are the cap's.
+// looked is how many waits of a formula are compared: with any factor that matters, the rest are the cap's.
 const looked = 100
 
 // compared returns how many of the waits are looked at: all entries of a list, and one at least.
@@ -21,16 +20,16 @@ type series struct {
 }
 
 // seriesOf returns the series for the given number of waits, and whether it gives the waits of b, but for a nanosecond and a
-// billionth. A factor below 1 is none to Temporal.
+// billionth. The defaults of b are written out. A factor below 1 is none to Temporal.
 func seriesOf(b *retry.Backoff, waits int) (s series, exact bool) {
 	near := compared(b, waits)
 	first, last, top := max(b.Delay(1), 1), max(b.Delay(near), 1), max(b.Delay(waits), 1)
 	for n := 1; n <= near; n++ {
 		top = max(top, b.Delay(n))
 	}
-	switch inforce.Mode(b) {
+	switch b.Mode {
 	case retry.Exponential:
-		return agrees(b, series{first, inforce.Cap(b), inforce.Factor(b)}, near)
+		return agrees(b, series{first, b.Cap, b.Factor}, near)
 	case retry.Fixed:
 		return agrees(b, series{first, first, 1}, near)
 	}

@@ -102,11 +102,11 @@ func run(w io.Writer) error {
 	return nil
 }
 
-// show writes a line for each policy in force that was not so before: its name, its source and its schedule.
+// show writes a line for each policy in force that has changed: its source, its name and its schedule.
 func show(w io.Writer, before []string) (lines []string) {
 	same := 0
 	for i, e := range catalog.All() {
-		lines = append(lines, fmt.Sprintf("  %-13s  %v  %v", e.Name, e.Source, e.Policy))
+		lines = append(lines, fmt.Sprintf("  from %v  %v", e.Source, e.Policy))
 		if before != nil && lines[i] == before[i] {
 			same++
 		} else {
@@ -127,8 +127,8 @@ func showCall(w io.Writer, gaveUp <-chan int) {
 	fmt.Fprintf(w, "A call of search gave up after %d attempts.\n", attempts)
 }
 
-// callForever calls a server that is down, again and again until ctx ends, and tells who listens after how many
-// attempts each call gave up.
+// callForever calls a server that is down, again and again until ctx ends, and sends the number of attempts of each call
+// if gaveUp has a receiver.
 func callForever(ctx context.Context, ref *retryconf.Ref, gaveUp chan<- int) {
 	for ctx.Err() == nil {
 		err := retry.Do(ctx, ref.Policy(), func(context.Context) error {
@@ -138,14 +138,14 @@ func callForever(ctx context.Context, ref *retryconf.Ref, gaveUp chan<- int) {
 		if errors.As(err, &e) && ctx.Err() == nil {
 			select {
 			case gaveUp <- e.Attempts:
-			default: // nobody listens
+			default: // no receiver
 			}
 		}
 	}
 }
 
-// watch loads the file each time that its contents are not the last ones, until ctx ends, and reports what came of it.
-// How to watch is the program's choice: to poll works on every file system; a signal or a notification does as well.
+// watch loads the file each time that its contents have changed, until ctx ends, and reports each result. How to watch is
+// the program's choice: polling works on every file system; a signal or a notification does as well.
 func watch(ctx context.Context, path string, last []byte, report func(error)) {
 	ticker := time.NewTicker(10 * time.Millisecond) // seconds, for a service
 	defer ticker.Stop()
@@ -157,14 +157,14 @@ func watch(ctx context.Context, path string, last []byte, report func(error)) {
 		}
 		data, err := os.ReadFile(path)
 		if err != nil || bytes.Equal(data, last) {
-			continue // what cannot be read changes nothing
+			continue // a file that cannot be read changes nothing
 		}
 		last = data // a bad document is refused once, not at each tick
 		report(catalog.Load(bytes.NewReader(data)))
 	}
 }
 
-// replace gives the file new contents all at once, so that nobody reads half of them.
+// replace gives the file new contents all at once, so that no reader sees half of them.
 func replace(path string, data []byte) error {
 	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
 		return err

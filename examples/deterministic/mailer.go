@@ -21,7 +21,7 @@ type Message struct {
 type Mailer struct {
 	// Deliver makes one attempt to hand m to the relay. attempt counts from 1 and is meant for logs.
 	Deliver func(ctx context.Context, m Message, attempt int) error
-	// Policy takes the place of Delivery where a field is set. Zero means Delivery as it is.
+	// Policy overrides the fields of Delivery that it sets. Zero means Delivery as it is.
 	Policy retry.Policy
 }
 
@@ -36,14 +36,14 @@ func Delivery() retry.Policy {
 	}
 }
 
-// Send delivers m, and tries again where the relay may answer better later. On failure it returns an *retry.Error.
+// Send delivers m and tries again if the relay may accept it later. On failure it returns an *retry.Error.
 func (m Mailer) Send(ctx context.Context, message Message) error {
 	return retry.Do(ctx, m.Policy.Or(Delivery()), func(ctx context.Context) error {
 		return m.Deliver(ctx, message, retry.AttemptNumber(ctx))
 	})
 }
 
-// refused reports whether the relay said no for good: a reply of 5yz (RFC 5321, section 4.2.1), as net/smtp returns it.
+// refused reports whether the relay refused the mail for good: a reply of 5yz (RFC 5321, section 4.2.1), as net/smtp returns it.
 func refused(err error) bool {
 	var reply *textproto.Error
 	return errors.As(err, &reply) && reply.Code >= 500

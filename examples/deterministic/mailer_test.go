@@ -30,7 +30,7 @@ func TestDelivery(t *testing.T) {
 		require.NoError(t, policy.Validate())
 	})
 	t.Run("shows its schedule in one line", func(t *testing.T) {
-		require.Equal(t, "6 attempts, exponential 5s ×2, cap 1m, ratio jitter 0.2, attempt timeout 30s: "+
+		require.Equal(t, "delivery: 6 attempts, exponential 5s ×2, cap 1m, ratio jitter 0.2, attempt timeout 30s: "+
 			"5s 10s 20s 40s 1m (1m48s to 2m30s in all)", policy.String())
 	})
 	t.Run("waits from 1m48s to 2m30s in all", func(t *testing.T) {
@@ -76,15 +76,20 @@ func TestDecisions(t *testing.T) {
 		want    retry.Decision
 	}{
 		{claim: "no error is a success", attempt: 1, err: nil, want: retry.Decision{Status: retry.Succeeded}},
-		{claim: "a busy mailbox is tried again", attempt: 1, err: busy, want: retry.Decision{Status: retry.Waiting, Delay: 5 * time.Second}},
-		{claim: "a broken connection is tried again", attempt: 2, err: io.EOF, want: retry.Decision{Status: retry.Waiting, Delay: 10 * time.Second}},
-		{claim: "an unknown mailbox ends the run", attempt: 1, err: unknown, want: retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError}},
-		{claim: "the sixth failure ends it too", attempt: 6, err: busy, want: retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted}},
+		{claim: "a busy mailbox is tried again", attempt: 1, err: busy, want: waiting(5 * time.Second)},
+		{claim: "a broken connection is tried again", attempt: 2, err: io.EOF, want: waiting(10 * time.Second)},
+		{claim: "an unknown mailbox ends the run", attempt: 1, err: unknown, want: retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError, Class: retry.Terminal}},
+		{claim: "the sixth failure ends it too", attempt: 6, err: busy, want: retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Class: retry.Retryable}},
 	} {
 		t.Run(row.claim, func(t *testing.T) {
 			require.Equal(t, row.want, mailer.Delivery().Decide(retry.Progress{Attempt: row.attempt}, row.err, 0.5))
 		})
 	}
+}
+
+// waiting returns the decision to wait for d, all of which the backoff computed.
+func waiting(d time.Duration) retry.Decision {
+	return retry.Decision{Status: retry.Waiting, Class: retry.Retryable, Delay: d, Backoff: d}
 }
 
 // Send itself runs in a synctest bubble: time.Now is virtual there and jumps to the end of each wait.
@@ -142,7 +147,7 @@ func TestSend(t *testing.T) {
 	})
 }
 
-// middle takes chance out: jitter draws the middle of its window, which is the plain delay up to where the cap cuts in.
+// middle removes chance: jitter draws the middle of its window, which is the plain delay unless the cap cuts the window.
 var middle = retry.Policy{Rand: func() float64 { return 0.5 }}
 
 // replies returns a relay that gives one reply to each attempt, in this order. One attempt more is a panic.

@@ -172,7 +172,7 @@ func TestHTTPDefaults(t *testing.T) {
 		require.Len(t, send(t, plainAfter, http.MethodGet, ages, status(code)).at, attempts[1], code)
 	}
 	strict := func(base http.RoundTripper) *http.Client {
-		p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: time.Second}, Classify: retryhttp.Strict}
+		p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: time.Second}, Classify: retryhttp.ClassifyStrict}
 		return &http.Client{Transport: &retryhttp.Transport{Base: base, Policy: p}}
 	}
 	for code, attempts := range map[int]int{408: 2, 500: 2, 501: 1, 505: 1, 506: 1, 508: 1, 510: 1, 511: 1} {

@@ -12,7 +12,7 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// makeCalls makes calls that end in every way. How each ended is told by t alone.
+// makeCalls makes calls that end in every way. Only t shows how each ended.
 func makeCalls(ctx context.Context, t *telemetry) error {
 	server := httptest.NewServer(http.HandlerFunc(misbehave))
 	defer server.Close()
@@ -80,11 +80,11 @@ func (t *telemetry) policy(name string) retry.Policy {
 	}
 }
 
-// call calls fn within a span of the service, which is where a run tells how it ended.
+// call calls fn within a span of the service, to which a run adds how it ended.
 func (t *telemetry) call(ctx context.Context, name string, fn func(context.Context) error) {
 	ctx, span := t.tracer.Start(ctx, name)
 	defer span.End()
-	_ = fn(ctx) // told to t.observe
+	_ = fn(ctx) // t.observe has seen it
 }
 
 // observeBudgets makes the budgets visible for as long as the meters live.

@@ -16,7 +16,7 @@ func misbehave(w http.ResponseWriter, req *http.Request) {
 		}
 	case "/down":
 		w.WriteHeader(http.StatusServiceUnavailable)
-	case "/stuck": // answers nobody, until the client has gone
+	case "/stuck": // does not answer until the client has gone
 		<-req.Context().Done()
 	default:
 		w.WriteHeader(http.StatusNotFound)

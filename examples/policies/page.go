@@ -80,7 +80,9 @@ func (e *entry) printf(format string, args ...any) { fmt.Fprintf(e.w, format, ar
 
 // describe writes what the policy is and why.
 func (e *entry) describe() {
-	e.printf("\n## %s\n\n%s\n\n```\n%v\n```\n\n| key | value | why |\n|---|---|---|\n", e.name, e.purpose, e.loaded)
+	schedule := e.loaded
+	schedule.Name = "" // it is the heading
+	e.printf("\n## %s\n\n%s\n\n```\n%v\n```\n\n| key | value | why |\n|---|---|---|\n", e.name, e.purpose, schedule)
 	for _, y := range e.why {
 		e.printf("| %s | %v | %s |\n", y.key, e.keys[y.key], y.reason)
 	}
@@ -180,13 +182,13 @@ func (e *entry) certificate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Verdict != retryplan.Safe && (c.Verdict != retryplan.Vulnerable || f.Budget == nil) {
-		return fmt.Errorf("the fleet is %v (%v): %+v", c.Verdict, c.Law, c)
+	if c.Stability != retryplan.Safe && (c.Stability != retryplan.Vulnerable || f.Budget == nil) {
+		return fmt.Errorf("the fleet is %v (%v): %+v", c.Stability, c.Law, c)
 	}
 	e.printf("\n%s %d clients begin %v runs a second in all; the backend completes %v attempts a second, %d at a time, and is %s %% busy. Trigger: %s.\n",
 		e.told, f.Clients, f.Rate, f.Capacity, f.Workers, short(100*f.Rate/f.Capacity), triggerText(f.Trigger))
 	e.printf("\n| certificate | |\n|---|---|\n")
-	e.printf("| verdict | %v (%v) |\n", c.Verdict, c.Law)
+	e.printf("| verdict | %v (%v) |\n", c.Stability, c.Law)
 	e.printf("| attempts a run in a storm | %s |\n", short(c.Attempts))
 	e.printf("| hidden capacity | %s runs a second |\n", short(c.HiddenCapacity))
 	e.printf("| recovery after the trigger | %s |\n", lasting(c.Recovery, "never"))
@@ -199,7 +201,7 @@ func (e *entry) certificate(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.printf("| without the budget | %v (%v): %s attempts a run in a storm |\n", without.Verdict, without.Law, short(without.Attempts))
+		e.printf("| without the budget | %v (%v): %s attempts a run in a storm |\n", without.Stability, without.Law, short(without.Attempts))
 	}
 
 	e.printf("\n| simulation | recovered after | attempts a run | runs that failed | peak attempts a second |\n|---|---|---|---|---|\n")

@@ -29,7 +29,7 @@ var policy = retry.Policy{
 	AttemptTimeout: 500 * time.Millisecond,
 }
 
-// get fetches url, as often as p allows. Where it gives up it returns an *retry.Error, which says why.
+// get fetches url, as often as p allows. If it gives up it returns an *retry.Error, which says why.
 func get(ctx context.Context, p retry.Policy, url string) error {
 	return retry.Do(ctx, p, func(ctx context.Context) error {
 		return fetch(ctx, url)
@@ -70,7 +70,7 @@ func main() {
 func run(w io.Writer) error {
 	server := httptest.NewServer(unreliable())
 	defer server.Close()
-	// Our end of a connection is an address where nobody listens, and where nobody else can while it is open.
+	// Our end of a connection is an address on which no server listens, and none can while it is open.
 	caller, err := net.Dial("tcp", server.Listener.Addr().String())
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func what(err error) string {
 	}
 }
 
-// unreliable returns a server's handler that fails in a way of its own on each path.
+// unreliable returns a server's handler that fails in a different way on each path.
 func unreliable() http.Handler {
 	var flaky, slow atomic.Int32
 	mux := http.NewServeMux()

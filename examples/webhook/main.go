@@ -25,10 +25,10 @@ import (
 // maxAttempts is for one delivery.
 const maxAttempts = 3
 
-// idKey is where a delivery's context has its id.
+// idKey is the context key of a delivery's id.
 type idKey struct{}
 
-// newClient returns a client that delivers to public addresses and those in allow, and tells outcome how that ended.
+// newClient returns a client that delivers to public addresses and those in allow, and calls outcome with how that ended.
 func newClient(outcome func(context.Context, retry.Event), allow ...netip.Prefix) *http.Client {
 	transport := &retryhttp.Transport{
 		// Refuses the addresses of the network it runs in, after each look-up of a name.
@@ -37,7 +37,7 @@ func newClient(outcome func(context.Context, retry.Event), allow ...netip.Prefix
 			MaxAttempts:    maxAttempts,
 			Backoff:        retry.Backoff{Base: 5 * time.Millisecond, Jitter: retry.FullJitter}, // minutes, for a service
 			AttemptTimeout: 2 * time.Second,
-			TTL:            10 * time.Second, // nobody wants the event later
+			TTL:            10 * time.Second, // the event is stale after that
 			Observe:        outcome,
 		},
 		// The delivery's id, so that it is the same key even after a restart between two attempts.
@@ -50,7 +50,7 @@ func newClient(outcome func(context.Context, retry.Event), allow ...netip.Prefix
 	return transport.Client() // follows no redirect: only the user's own URL gets the event
 }
 
-// deliver sends one event. Observe is told how that ended; an error is a mistake in the program or in the URL's form.
+// deliver sends one event. Observe gets how that ended; an error is a mistake in the program or in the URL's form.
 func deliver(client *http.Client, id, url string) error {
 	ctx := context.WithValue(context.Background(), idKey{}, id)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(`{"type": "order.placed"}`))
@@ -64,7 +64,7 @@ func deliver(client *http.Client, id, url string) error {
 		_ = resp.Body.Close() // the status is all that counts
 		return nil
 	case errors.As(err, &gaveUp):
-		return nil // without a response, but told
+		return nil // without a response; Observe has seen it
 	default:
 		return err // nothing ran
 	}

@@ -193,25 +193,25 @@ func (s *story) tell(ctx context.Context, ids ...string) error {
 // line writes where an event stands, and what its attempts came to.
 func (s *story) line(info retryjob.Info) {
 	fmt.Fprintf(s.w, "  %s  %-7s  %s", info.JobID, s.target(info), info.Status)
-	if !info.Reason.IsZero() {
+	if info.Reason != 0 {
 		fmt.Fprintf(s.w, " (%s)", info.Reason)
 	}
 	separator := ": "
-	for _, run := range info.Runs {
-		fmt.Fprintf(s.w, "%s%d %s", separator, run.Attempt, result(run))
+	for _, a := range info.History {
+		fmt.Fprintf(s.w, "%s%d %s", separator, a.Number, result(a))
 		separator = ", "
 	}
 	fmt.Fprintln(s.w)
 }
 
 // result is what an attempt came to, in a word.
-func result(run retryjob.Run) string {
+func result(a retryjob.Attempt) string {
 	switch {
-	case run.Code != "":
-		return run.Code
-	case run.Err == retryjob.ErrLost.Error():
+	case a.Code != "":
+		return a.Code
+	case a.Err == retryjob.ErrLost.Error():
 		return "lost"
-	case run.Status == retryjob.Leased:
+	case a.Status == retryjob.Leased:
 		return "under way"
 	default:
 		return "ok"

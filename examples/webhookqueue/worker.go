@@ -35,7 +35,7 @@ var policies = retryjob.FromMap(map[string]retry.Policy{
 		MaxAttempts:    3,
 		Backoff:        retry.Backoff{Base: 300 * time.Millisecond, Jitter: retry.RatioJitter}, // minutes, for a service
 		AttemptTimeout: 5 * time.Second,
-		Classify:       retryhttp.Default,
+		Classify:       retryhttp.Classify,
 	},
 })
 
@@ -115,9 +115,9 @@ func (d *deliverer) deliver(ctx context.Context, job retryjob.Job) error {
 	if err != nil {
 		return retry.Permanent(err)
 	}
-	run, _ := retryjob.RunFrom(ctx)
-	req.Header.Set("Idempotency-Key", strconv.Quote(run.JobID))
-	req.Header.Set(retryhttp.AttemptHeader, strconv.Itoa(run.Attempt))
+	a, _ := retryjob.AttemptFrom(ctx)
+	req.Header.Set("Idempotency-Key", strconv.Quote(a.JobID))
+	req.Header.Set(retryhttp.AttemptHeader, strconv.Itoa(a.Number))
 	resp, err := d.client.Do(req)
 	if err != nil {
 		return err

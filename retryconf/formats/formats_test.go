@@ -56,6 +56,7 @@ func parseFlags(args []string) (s retryconf.Spec, err error) {
 	flags.TextVar(&s.AttemptTimeout, "attempt_timeout", s.AttemptTimeout, "longest attempt")
 	flags.TextVar(&s.TTL, "ttl", s.TTL, "when the last attempt may start")
 	flags.TextVar(&s.MaxHint, "max_hint", s.MaxHint, "longest hint that is obeyed")
+	flags.TextVar(&s.ResetAfter, "reset_after", s.ResetAfter, "an attempt that starts attempts anew")
 	flags.TextVar(&s.RetriesEnabled, "retries_enabled", s.RetriesEnabled, "whether to retry at all")
 	err = flags.Parse(args)
 	return s, err
@@ -105,23 +106,23 @@ var rows = []struct {
 		name: "every key of a formula",
 		document: document{
 			yaml: "name: search\nmax_attempts: 5\nmode: exponential\nbase: 20ms\nfactor: 1.5\ncap: 1s\njitter: full\n" +
-				"attempt_timeout: 500ms\nttl: 1m\nmax_hint: 10s\nretries_enabled: true",
+				"attempt_timeout: 500ms\nttl: 1m\nmax_hint: 10s\nreset_after: 1h\nretries_enabled: true",
 			toml: "name = 'search'\nmax_attempts = 5\nmode = 'exponential'\nbase = '20ms'\nfactor = 1.5\ncap = '1s'\n" +
-				"jitter = 'full'\nattempt_timeout = '500ms'\nttl = '1m'\nmax_hint = '10s'\nretries_enabled = true",
+				"jitter = 'full'\nattempt_timeout = '500ms'\nttl = '1m'\nmax_hint = '10s'\nreset_after = '1h'\nretries_enabled = true",
 			json: `{"name": "search", "max_attempts": 5, "mode": "exponential", "base": "20ms", "factor": 1.5, "cap": "1s",
-				"jitter": "full", "attempt_timeout": "500ms", "ttl": "1m", "max_hint": "10s", "retries_enabled": true}`,
+				"jitter": "full", "attempt_timeout": "500ms", "ttl": "1m", "max_hint": "10s", "reset_after": "1h", "retries_enabled": true}`,
 			environ: []string{"RETRY_NAME=search", "RETRY_MAX_ATTEMPTS=5", "RETRY_MODE=exponential", "RETRY_BASE=20ms",
 				"RETRY_FACTOR=1.5", "RETRY_CAP=1s", "RETRY_JITTER=full", "RETRY_ATTEMPT_TIMEOUT=500ms", "RETRY_TTL=1m",
-				"RETRY_MAX_HINT=10s", "RETRY_RETRIES_ENABLED=true"},
+				"RETRY_MAX_HINT=10s", "RETRY_RESET_AFTER=1h", "RETRY_RETRIES_ENABLED=true"},
 			flags: []string{"-name=search", "-max_attempts=5", "-mode=exponential", "-base=20ms", "-factor=1.5", "-cap=1s",
-				"-jitter=full", "-attempt_timeout=500ms", "-ttl=1m", "-max_hint=10s", "-retries_enabled=true"},
+				"-jitter=full", "-attempt_timeout=500ms", "-ttl=1m", "-max_hint=10s", "-reset_after=1h", "-retries_enabled=true"},
 		},
 		want: retry.Policy{
 			Name: "search", MaxAttempts: 5,
 			Backoff: retry.Backoff{
 				Mode: retry.Exponential, Base: 20 * time.Millisecond, Factor: 1.5, Cap: time.Second, Jitter: retry.FullJitter,
 			},
-			AttemptTimeout: 500 * time.Millisecond, TTL: time.Minute, MaxHint: 10 * time.Second,
+			AttemptTimeout: 500 * time.Millisecond, TTL: time.Minute, MaxHint: 10 * time.Second, ResetAfter: time.Hour,
 		},
 	},
 	{

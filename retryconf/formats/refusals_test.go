@@ -135,7 +135,7 @@ func TestEveryFormatRefuses(t *testing.T) {
 
 func TestAnExplicitZeroNeverBecomesADefault(t *testing.T) {
 	numbers := []string{"max_attempts", "factor", "jitter_ratio"}
-	durations := []string{"base", "cap", "max", "attempt_timeout", "ttl", "max_hint"}
+	durations := []string{"base", "cap", "max", "attempt_timeout", "ttl", "max_hint", "reset_after"}
 	words := []string{"mode", "jitter", "retries_enabled"}
 	for _, key := range append(append(numbers, durations...), words...) {
 		for _, zero := range []string{"0", "-0", "0.0", "0e0", "0s", "0h0m0s", "-0s", "0ns", ""} {

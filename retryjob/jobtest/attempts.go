@@ -23,19 +23,19 @@ var attempts = []scenario{
 		s.open(policies{"p": fixed(3, short)}, d.script(errFlaky, errFlaky))
 		s.put(retryjob.Job{ID: "counted", Kind: kind, Policy: "p", Correlation: "trace-7"})
 		i := s.final("counted")
-		runs := d.all()
-		require.Len(s.t, runs, 3)
-		for n, run := range runs {
-			require.Equal(s.t, n+1, run.Attempt)
-			require.Equal(s.t, "counted", run.JobID)
-			require.Equal(s.t, i.RunID(n+1), run.RunID)
-			require.Equal(s.t, "trace-7", run.Correlation)
-			require.Equal(s.t, 0, run.Replays)
-			require.True(s.t, run.First.Equal(i.First), "%v is not %v", run.First, i.First)
-			require.Equal(s.t, "counted", run.job.ID)
-			require.Equal(s.t, kind, run.job.Kind)
-			require.Equal(s.t, "p", run.job.Policy)
-			require.Equal(s.t, "trace-7", run.job.Correlation)
+		all := d.all()
+		require.Len(s.t, all, 3)
+		for n, a := range all {
+			require.Equal(s.t, n+1, a.Number)
+			require.Equal(s.t, "counted", a.JobID)
+			require.Equal(s.t, i.AttemptID(n+1), a.AttemptID)
+			require.Equal(s.t, "trace-7", a.Correlation)
+			require.Equal(s.t, 0, a.Replays)
+			require.True(s.t, a.First.Equal(i.First), "%v is not %v", a.First, i.First)
+			require.Equal(s.t, "counted", a.job.ID)
+			require.Equal(s.t, kind, a.job.Kind)
+			require.Equal(s.t, "p", a.job.Policy)
+			require.Equal(s.t, "trace-7", a.job.Correlation)
 		}
 		require.Equal(s.t, retryjob.Succeeded, i.Status)
 		require.Equal(s.t, 3, i.Attempts)
@@ -49,9 +49,9 @@ var attempts = []scenario{
 			s.enqueue(policy+"-job", policy)
 			i := s.final(policy + "-job")
 			require.Equal(s.t, retryjob.DeadLettered, i.Status)
-			require.Equal(s.t, retry.AttemptsExhausted, i.Reason.Reason)
+			require.Equal(s.t, retry.AttemptsExhausted, i.Reason)
 			require.Equal(s.t, want, i.Attempts)
-			require.Len(s.t, i.Runs, want)
+			require.Len(s.t, i.History, want)
 		}
 		require.Len(s.t, d.all(), 5)
 	}},
@@ -71,9 +71,9 @@ var attempts = []scenario{
 			s.enqueue(id, "p")
 			i := s.final(id)
 			require.Equal(s.t, retryjob.DeadLettered, i.Status)
-			require.Equal(s.t, retry.TerminalError, i.Reason.Reason)
-			require.Len(s.t, i.Runs, 1)
-			require.Equal(s.t, retry.TerminalError, i.Last().Reason.Reason)
+			require.Equal(s.t, retry.TerminalError, i.Reason)
+			require.Len(s.t, i.History, 1)
+			require.Equal(s.t, retry.TerminalError, i.Last().Reason)
 		}
 		require.Len(s.t, d.all(), 2)
 	}},
@@ -84,7 +84,7 @@ var attempts = []scenario{
 		s.enqueue("off", "p")
 		i := s.final("off")
 		require.Equal(s.t, retryjob.Failed, i.Status)
-		require.Equal(s.t, retry.RetriesDisabled, i.Reason.Reason)
+		require.Equal(s.t, retry.RetriesDisabled, i.Reason)
 		require.Len(s.t, d.all(), 1)
 		require.Empty(s.t, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{})))
 		require.Equal(s.t, []string{"off"}, ids(s, s.q.List(s.t.Context(), retryjob.Filter{Statuses: []retryjob.Status{retryjob.Failed}})))
@@ -93,7 +93,7 @@ var attempts = []scenario{
 	{claim: "a panic is the failure of its attempt", play: func(s *stage) {
 		var d diary
 		s.open(policies{"p": fixed(3, short)}, func(ctx context.Context, job retryjob.Job) error {
-			switch d.note(ctx, job).Attempt {
+			switch d.note(ctx, job).Number {
 			case 1:
 				panic("out of cheese")
 			case 2:
@@ -104,55 +104,55 @@ var attempts = []scenario{
 		s.enqueue("loud", "p")
 		i := s.final("loud")
 		require.Equal(s.t, retryjob.Succeeded, i.Status)
-		require.Len(s.t, i.Runs, 3)
-		require.Equal(s.t, "retryjob: the handler panicked: out of cheese", i.Runs[0].Err)
-		require.Equal(s.t, "retryjob: the handler panicked: the peer is down", i.Runs[1].Err)
+		require.Len(s.t, i.History, 3)
+		require.Equal(s.t, "retryjob: the handler panicked: out of cheese", i.History[0].Err)
+		require.Equal(s.t, "retryjob: the handler panicked: the peer is down", i.History[1].Err)
 	}},
 
 	{claim: "the history tells what each attempt came to", play: func(s *stage) {
 		var d diary
-		s.openWith(retryjob.Config{
+		s.openWith(retryjob.Options{
 			Policies: retryjob.FromMap(policies{"p": fixed(3, s.unit/10)}),
 			Handlers: map[string]retryjob.Handler{kind: d.always(errFlaky)},
 			Code:     func(err error) string { return "503" },
 		})
 		s.enqueue("told", "p")
 		i := s.final("told")
-		require.Len(s.t, i.Runs, 3)
+		require.Len(s.t, i.History, 3)
 		seen := map[string]bool{}
-		for n, run := range i.Runs {
-			seen[run.ID] = true
-			require.Equal(s.t, n+1, run.Attempt)
-			require.False(s.t, run.Start.Before(i.First), "the attempt started before the job was due")
-			require.False(s.t, run.End.Before(run.Start))
-			require.Equal(s.t, errFlaky.Error(), run.Err)
-			require.Equal(s.t, "503", run.Code)
+		for n, a := range i.History {
+			seen[a.ID] = true
+			require.Equal(s.t, n+1, a.Number)
+			require.False(s.t, a.Start.Before(i.First), "the attempt started before the job was due")
+			require.False(s.t, a.End.Before(a.Start))
+			require.Equal(s.t, errFlaky.Error(), a.Err)
+			require.Equal(s.t, "503", a.Code)
 			if n < 2 {
-				require.Equal(s.t, retryjob.WaitingRetry, run.Status)
-				require.Zero(s.t, run.Reason)
-				require.Equal(s.t, s.unit/10, run.Due.Sub(run.End))
-				require.False(s.t, i.Runs[n+1].Start.Before(run.End))
+				require.Equal(s.t, retryjob.WaitingRetry, a.Status)
+				require.Zero(s.t, a.Reason)
+				require.Equal(s.t, s.unit/10, a.Due.Sub(a.End))
+				require.False(s.t, i.History[n+1].Start.Before(a.End))
 			}
 		}
-		require.Len(s.t, seen, 3, "run ids repeat")
+		require.Len(s.t, seen, 3, "attempt IDs repeat")
 		last := i.Last()
 		require.Equal(s.t, retryjob.DeadLettered, last.Status)
-		require.Equal(s.t, retry.AttemptsExhausted, last.Reason.Reason)
+		require.Equal(s.t, retry.AttemptsExhausted, last.Reason)
 		require.True(s.t, last.Due.IsZero())
 		require.True(s.t, i.Due.IsZero())
 		require.True(s.t, i.Ended.Equal(last.End), "%v is not %v", i.Ended, last.End)
 	}},
 
-	{claim: "a success leaves its run, without an error", play: func(s *stage) {
+	{claim: "a success leaves its attempt, without an error", play: func(s *stage) {
 		var d diary
 		s.open(policies{"p": {}}, d.script())
 		s.enqueue("well", "p")
 		i := s.final("well")
 		require.Equal(s.t, retryjob.Succeeded, i.Status)
-		require.True(s.t, i.Reason.IsZero())
-		require.Len(s.t, i.Runs, 1)
-		require.Equal(s.t, retryjob.Succeeded, i.Runs[0].Status)
-		require.Empty(s.t, i.Runs[0].Err)
+		require.True(s.t, i.Reason == 0)
+		require.Len(s.t, i.History, 1)
+		require.Equal(s.t, retryjob.Succeeded, i.History[0].Status)
+		require.Empty(s.t, i.History[0].Err)
 		require.False(s.t, i.Ended.IsZero())
 		require.True(s.t, i.Due.IsZero())
 	}},
@@ -177,26 +177,26 @@ var attempts = []scenario{
 			require.Equal(s.t, "Ωmega/"+id, i.Correlation)
 			sameJSON(s, payload, i.Payload)
 		}
-		runs := d.all()
-		require.Len(s.t, runs, len(payloads))
-		for _, run := range runs {
-			require.Equal(s.t, "Ωmega/"+run.job.ID, run.job.Correlation)
-			require.Equal(s.t, "Ωmega/"+run.job.ID, run.Correlation)
-			sameJSON(s, payloads[run.job.ID], run.job.Payload)
+		all := d.all()
+		require.Len(s.t, all, len(payloads))
+		for _, a := range all {
+			require.Equal(s.t, "Ωmega/"+a.job.ID, a.job.Correlation)
+			require.Equal(s.t, "Ωmega/"+a.job.ID, a.Correlation)
+			sameJSON(s, payloads[a.job.ID], a.job.Payload)
 		}
 	}},
 
-	{claim: "a long run keeps its first attempt and the newest 63", needs: virtualTime, play: func(s *stage) {
+	{claim: "a job with many attempts keeps the first one and the newest 63", needs: virtualTime, play: func(s *stage) {
 		var d diary
 		s.open(policies{"p": fixed(80, s.unit)}, d.always(errFlaky))
 		s.enqueue("long", "p")
 		s.poll(ages, "the job is done", func() bool { return s.get("long").Status.Final() })
 		i := s.get("long")
 		require.Equal(s.t, 80, i.Attempts)
-		require.Len(s.t, i.Runs, 64)
-		require.Equal(s.t, 1, i.Runs[0].Attempt)
-		require.Equal(s.t, 18, i.Runs[1].Attempt)
-		require.Equal(s.t, 80, i.Runs[63].Attempt)
+		require.Len(s.t, i.History, 64)
+		require.Equal(s.t, 1, i.History[0].Number)
+		require.Equal(s.t, 18, i.History[1].Number)
+		require.Equal(s.t, 80, i.History[63].Number)
 	}},
 }
 

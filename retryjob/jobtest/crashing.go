@@ -32,11 +32,11 @@ var crashing = []scenario{
 		s.crash()
 		require.Equal(s.t, asJSON(s, dead), asJSON(s, s.get("dead")))
 		for id, attempts := range map[string]int{"waiting": 2, "pending": 1} {
-			i := s.settled(id)
+			i := s.endAfterCrash(id)
 			require.Equal(s.t, retryjob.Succeeded, i.Status, id)
 			require.Equal(s.t, attempts, i.Attempts, id)
 		}
-		require.Equal(s.t, asJSON(s, waiting.Runs[0]), asJSON(s, s.get("waiting").Runs[0]))
+		require.Equal(s.t, asJSON(s, waiting.History[0]), asJSON(s, s.get("waiting").History[0]))
 		i := s.get("pending")
 		require.Equal(s.t, "trace", i.Correlation)
 		sameJSON(s, `{"a": 1}`, i.Payload)
@@ -46,24 +46,24 @@ var crashing = []scenario{
 
 	{claim: "an attempt that was under way in a crash counts as lost, and the next one is made", needs: aCrash, play: func(s *stage) {
 		made := s.dieIn("under way", fixed(3, short))
-		i := s.settled("under way")
+		i := s.endAfterCrash("under way")
 		require.Equal(s.t, retryjob.Succeeded, i.Status)
 		require.Equal(s.t, 2, i.Attempts)
-		require.Len(s.t, i.Runs, 2)
-		lost := i.Runs[0]
-		require.Equal(s.t, 1, lost.Attempt)
+		require.Len(s.t, i.History, 2)
+		lost := i.History[0]
+		require.Equal(s.t, 1, lost.Number)
 		require.Equal(s.t, retryjob.WaitingRetry, lost.Status)
 		require.Equal(s.t, retryjob.ErrLost.Error(), lost.Err)
 		require.True(s.t, lost.End.IsZero())
-		require.NotEqual(s.t, lost.ID, i.Runs[1].ID)
+		require.NotEqual(s.t, lost.ID, i.History[1].ID)
 		require.Equal(s.t, []int{1, 2}, made())
 	}},
 
 	{claim: "a crash in the last attempt is a dead letter: attempts_exhausted", needs: aCrash, play: func(s *stage) {
 		made := s.dieIn("last", fixed(1, short))
-		i := s.settled("last")
+		i := s.endAfterCrash("last")
 		require.Equal(s.t, retryjob.DeadLettered, i.Status)
-		require.Equal(s.t, retry.AttemptsExhausted, i.Reason.Reason)
+		require.Equal(s.t, retry.AttemptsExhausted, i.Reason)
 		require.Equal(s.t, 1, i.Attempts)
 		require.Equal(s.t, retryjob.ErrLost.Error(), i.Last().Err)
 		require.Equal(s.t, []int{1}, made())
@@ -75,9 +75,9 @@ var crashing = []scenario{
 
 	{claim: "a crash under a disabled policy is failed_no_retries", needs: aCrash, play: func(s *stage) {
 		made := s.dieIn("off", retry.Policy{Disabled: true})
-		i := s.settled("off")
+		i := s.endAfterCrash("off")
 		require.Equal(s.t, retryjob.Failed, i.Status)
-		require.Equal(s.t, retry.RetriesDisabled, i.Reason.Reason)
+		require.Equal(s.t, retry.RetriesDisabled, i.Reason)
 		require.Equal(s.t, []int{1}, made())
 		require.Empty(s.t, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{})))
 	}},
@@ -86,9 +86,9 @@ var crashing = []scenario{
 		p := fixed(3, short)
 		p.Classify = retry.StopOn(retryjob.ErrLost)
 		made := s.dieIn("once", p)
-		i := s.settled("once")
+		i := s.endAfterCrash("once")
 		require.Equal(s.t, retryjob.DeadLettered, i.Status)
-		require.Equal(s.t, retry.TerminalError, i.Reason.Reason)
+		require.Equal(s.t, retry.TerminalError, i.Reason)
 		require.Equal(s.t, []int{1}, made())
 	}},
 
@@ -96,9 +96,9 @@ var crashing = []scenario{
 		p := fixed(3, short)
 		p.TTL = s.unit
 		made := s.dieIn("stale", p)
-		i := s.settled("stale")
+		i := s.endAfterCrash("stale")
 		require.Equal(s.t, retryjob.Expired, i.Status)
-		require.Equal(s.t, retry.TTLElapsed, i.Reason.Reason)
+		require.Equal(s.t, retry.TTLElapsed, i.Reason)
 		require.Equal(s.t, 1, i.Attempts)
 		require.Equal(s.t, []int{1}, made())
 	}},
@@ -126,15 +126,15 @@ func (s *stage) dieIn(id string, p retry.Policy) (made func() []int) {
 	crashed.Store(true)
 	s.crash()
 	return func() (numbers []int) {
-		for _, run := range d.all() {
-			numbers = append(numbers, run.Attempt)
+		for _, a := range d.all() {
+			numbers = append(numbers, a.Number)
 		}
 		return numbers
 	}
 }
 
-// settled waits for a job to end that nobody looks after until the crash is noticed.
-func (s *stage) settled(id string) retryjob.Info {
+// endAfterCrash waits for the end of a job that no worker has until the crash is noticed.
+func (s *stage) endAfterCrash(id string) retryjob.Info {
 	s.t.Helper()
 	return s.until(ages, id, "is final", func(i retryjob.Info) bool { return i.Status.Final() })
 }

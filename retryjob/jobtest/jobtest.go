@@ -16,7 +16,7 @@ import (
 // Harness says how to get at an engine. New and Unit must be set.
 type Harness struct {
 	// New returns a fresh engine without jobs. Run shuts it down when the scenario is over.
-	New func(t *testing.T, c retryjob.Config) retryjob.Queue
+	New func(t *testing.T, c retryjob.Options) retryjob.Queue
 	// Bubble runs one scenario: synctest.Test for an engine that can live in virtual time. Nil means a plain call.
 	Bubble func(t *testing.T, f func(t *testing.T))
 	// Unit is the unit of the suite's time: delays and TTLs are multiples of it, up to ten. An hour in virtual time, else as
@@ -97,11 +97,11 @@ type policies = map[string]retry.Policy
 
 // open makes the engine for jobs of one kind.
 func (s *stage) open(p policies, h retryjob.Handler) {
-	s.openWith(retryjob.Config{Policies: retryjob.FromMap(p), Handlers: map[string]retryjob.Handler{kind: h}})
+	s.openWith(retryjob.Options{Policies: retryjob.FromMap(p), Handlers: map[string]retryjob.Handler{kind: h}})
 }
 
 // openWith makes the engine.
-func (s *stage) openWith(c retryjob.Config) {
+func (s *stage) openWith(c retryjob.Options) {
 	if s.q == nil {
 		s.t.Cleanup(s.close)
 	}
@@ -217,21 +217,21 @@ func (s *stage) onTime(due, start time.Time) {
 
 // made is an attempt as its handler has seen it.
 type made struct {
-	retryjob.RunInfo
+	retryjob.AttemptInfo
 	job retryjob.Job
 	at  time.Time
 }
 
 // diary is what handlers write down.
 type diary struct {
-	mu   sync.Mutex
-	runs []made
+	mu       sync.Mutex
+	attempts []made
 }
 
 // script returns a handler that ends attempt n of a job with errs[n-1], and an attempt beyond them with nil.
 func (d *diary) script(errs ...error) retryjob.Handler {
 	return func(ctx context.Context, job retryjob.Job) error {
-		if n := d.note(ctx, job).Attempt; n <= len(errs) {
+		if n := d.note(ctx, job).Number; n <= len(errs) {
 			return errs[n-1]
 		}
 		return nil
@@ -247,11 +247,11 @@ func (d *diary) always(err error) retryjob.Handler {
 }
 
 // note writes an attempt down.
-func (d *diary) note(ctx context.Context, job retryjob.Job) retryjob.RunInfo {
-	info, _ := retryjob.RunFrom(ctx)
+func (d *diary) note(ctx context.Context, job retryjob.Job) retryjob.AttemptInfo {
+	info, _ := retryjob.AttemptFrom(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.runs = append(d.runs, made{info, job, time.Now()})
+	d.attempts = append(d.attempts, made{info, job, time.Now()})
 	return info
 }
 
@@ -259,7 +259,7 @@ func (d *diary) note(ctx context.Context, job retryjob.Job) retryjob.RunInfo {
 func (d *diary) all() []made {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return append([]made(nil), d.runs...)
+	return append([]made(nil), d.attempts...)
 }
 
 // fixed returns a policy of so many attempts with the same delay between them.

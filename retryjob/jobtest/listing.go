@@ -113,11 +113,11 @@ var listing = []scenario{
 		before := asJSON(s, s.get("exhausted"))
 		for i, err := range s.q.List(s.t.Context(), retryjob.Filter{}) {
 			require.NoError(s.t, err)
-			clear(i.Runs)
+			clear(i.History)
 			clear(i.Payload)
 		}
 		i := s.get("exhausted")
-		clear(i.Runs)
+		clear(i.History)
 		clear(i.Payload)
 		require.Equal(s.t, before, asJSON(s, s.get("exhausted")))
 	}},
@@ -156,16 +156,16 @@ func (s *stage) zoo() []string {
 	brief.TTL = s.unit
 	h := func(wanted error) retryjob.Handler {
 		return func(ctx context.Context, job retryjob.Job) error {
-			run := d.note(ctx, job)
+			a := d.note(ctx, job)
 			switch {
-			case run.Replays > 0 || job.ID == "succeeded" || job.ID == "waiting" && run.Attempt > 1:
+			case a.Replays > 0 || job.ID == "succeeded" || job.ID == "waiting" && a.Number > 1:
 				return nil
 			default:
 				return wanted
 			}
 		}
 	}
-	s.openWith(retryjob.Config{
+	s.openWith(retryjob.Options{
 		Policies: retryjob.FromMap(policies{
 			"two": fixed(2, short), "slow": fixed(2, 9*s.unit), "brief": brief, "off": {Disabled: true},
 		}),

@@ -83,7 +83,7 @@ var lives = []scenario{
 		again, err := handle.Wait(ctx)
 		require.NoError(s.t, err, "of a job that has ended long since")
 		require.Equal(s.t, i.Status, again.Status)
-		require.Len(s.t, again.Runs, 2)
+		require.Len(s.t, again.History, 2)
 	}},
 
 	{claim: "Wait gives up with its context, and the job goes on", play: func(s *stage) {
@@ -111,7 +111,7 @@ var lives = []scenario{
 			require.NoError(s.t, s.q.Cancel(s.t.Context(), id))
 			i := s.final(id)
 			require.Equal(s.t, retryjob.Canceled, i.Status)
-			require.Equal(s.t, retry.CallerCanceled, i.Reason.Reason)
+			require.Equal(s.t, retry.CallerCanceled, i.Reason)
 			require.Equal(s.t, attempts, i.Attempts)
 			require.True(s.t, i.Due.IsZero())
 			require.False(s.t, i.Ended.IsZero())
@@ -142,7 +142,7 @@ var lives = []scenario{
 		i, err := handle.Wait(ctx)
 		require.NoError(s.t, err)
 		require.Equal(s.t, retryjob.Canceled, i.Status)
-		require.Equal(s.t, retry.CallerCanceled, i.Reason.Reason)
+		require.Equal(s.t, retry.CallerCanceled, i.Reason)
 	}},
 
 	{claim: "what is final is not canceled", play: func(s *stage) {
@@ -169,9 +169,9 @@ var enqueuing = []scenario{
 			require.Equal(s.t, handle.ID(), i.JobID)
 		}
 		require.Len(s.t, seen, 5)
-		for _, run := range d.all() {
-			require.True(s.t, seen[run.JobID])
-			require.Equal(s.t, run.JobID, run.job.ID)
+		for _, a := range d.all() {
+			require.True(s.t, seen[a.JobID])
+			require.Equal(s.t, a.JobID, a.job.ID)
 		}
 	}},
 
@@ -188,7 +188,7 @@ var enqueuing = []scenario{
 		require.Len(s.t, d.all(), 1)
 	}},
 
-	{claim: "what Job.Check refuses and what has no handler is refused, and leaves nothing", play: func(s *stage) {
+	{claim: "what Job.Validate refuses and what has no handler is refused, and leaves nothing", play: func(s *stage) {
 		var d diary
 		s.open(policies{"p": {}, "bad": {MaxAttempts: -7}}, d.script())
 		for _, refused := range []struct {
@@ -259,14 +259,14 @@ func send[T any](s *stage, to chan<- T, v T) {
 	}
 }
 
-// finished returns the runs that have ended.
-func finished(i retryjob.Info) (runs []retryjob.Run) {
-	for _, run := range i.Runs {
-		if run.Status != retryjob.Leased {
-			runs = append(runs, run)
+// finished returns the attempts that have ended.
+func finished(i retryjob.Info) (ended []retryjob.Attempt) {
+	for _, a := range i.History {
+		if a.Status != retryjob.Leased {
+			ended = append(ended, a)
 		}
 	}
-	return runs
+	return ended
 }
 
 // ids returns the IDs of a list.

@@ -13,7 +13,7 @@ import (
 
 func TestMemory(t *testing.T) {
 	jobtest.Run(t, jobtest.Harness{
-		New: func(t *testing.T, c retryjob.Config) retryjob.Queue {
+		New: func(t *testing.T, c retryjob.Options) retryjob.Queue {
 			engine, err := retryjob.New(c)
 			require.NoError(t, err)
 			return engine

@@ -20,7 +20,7 @@ import (
 // themselves tested in virtual time.
 func TestPaper(t *testing.T) {
 	jobtest.Run(t, jobtest.Harness{
-		New: func(_ *testing.T, c retryjob.Config) retryjob.Queue {
+		New: func(_ *testing.T, c retryjob.Options) retryjob.Queue {
 			return newClerk(c, &paper{sheets: map[string][]byte{}, leased: map[string]bool{}})
 		},
 		Bubble: synctest.Test,
@@ -44,7 +44,7 @@ type paper struct {
 // clerk is an engine that goes through all sheets whenever anything has changed.
 type clerk struct {
 	retryjob.Stepper
-	config  retryjob.Config
+	config  retryjob.Options
 	paper   *paper
 	mu      sync.Mutex
 	changed chan struct{}
@@ -55,7 +55,7 @@ type clerk struct {
 	idle    sync.Cond
 }
 
-func newClerk(c retryjob.Config, on *paper) *clerk {
+func newClerk(c retryjob.Options, on *paper) *clerk {
 	e := &clerk{
 		Stepper: retryjob.Stepper{Policies: c.Policies, Code: c.Code}, config: c, paper: on,
 		changed: make(chan struct{}, 1), gone: make(chan struct{}), running: map[string]context.CancelCauseFunc{},
@@ -172,8 +172,8 @@ func (e *clerk) Enqueue(ctx context.Context, j retryjob.Job) (retryjob.Handle, e
 		return retryjob.Handle{}, retryjob.ErrShutdown
 	case ctx.Err() != nil:
 		return retryjob.Handle{}, ctx.Err()
-	case j.Check(e.Policies) != nil:
-		return retryjob.Handle{}, j.Check(e.Policies)
+	case j.Validate(e.Policies) != nil:
+		return retryjob.Handle{}, j.Validate(e.Policies)
 	case !known:
 		return retryjob.Handle{}, retryjob.ErrUnknownKind
 	case e.paper.sheets[j.ID] != nil:

@@ -40,27 +40,27 @@ var replaying = []scenario{
 			require.Equal(s.t, "trace", i.Correlation)
 			sameJSON(s, `{"a": [1]}`, i.Payload)
 			require.False(s.t, i.First.Before(before.Truncate(time.Millisecond)), "First is the old one")
-			require.Len(s.t, i.Runs, 3-replays)
+			require.Len(s.t, i.History, 3-replays)
 			require.Equal(s.t, 3-replays, i.Attempts)
-			require.Equal(s.t, 1, i.Runs[0].Attempt)
-			for _, run := range i.Runs {
-				for _, before := range old.Runs {
-					require.NotEqual(s.t, before.ID, run.ID)
+			require.Equal(s.t, 1, i.History[0].Number)
+			for _, a := range i.History {
+				for _, before := range old.History {
+					require.NotEqual(s.t, before.ID, a.ID)
 				}
 			}
-			s.onTime(i.First, i.Runs[0].Start)
-			old.Runs = append(old.Runs, i.Runs...)
+			s.onTime(i.First, i.History[0].Start)
+			old.History = append(old.History, i.History...)
 		}
 		require.Equal(s.t, retryjob.Succeeded, s.get("again").Status)
 
 		var attempts, replays []int
 		seen := map[string]bool{}
-		for _, run := range d.all() {
-			attempts, replays = append(attempts, run.Attempt), append(replays, run.Replays)
-			seen[run.RunID] = true
-			require.Equal(s.t, "again", run.JobID)
-			require.Equal(s.t, "trace", run.Correlation)
-			sameJSON(s, `{"a": [1]}`, run.job.Payload)
+		for _, a := range d.all() {
+			attempts, replays = append(attempts, a.Number), append(replays, a.Replays)
+			seen[a.AttemptID] = true
+			require.Equal(s.t, "again", a.JobID)
+			require.Equal(s.t, "trace", a.Correlation)
+			sameJSON(s, `{"a": [1]}`, a.job.Payload)
 		}
 		require.Equal(s.t, []int{1, 2, 1, 2, 1}, attempts)
 		require.Equal(s.t, []int{0, 0, 1, 1, 2}, replays)
@@ -74,7 +74,7 @@ var replaying = []scenario{
 			require.NoError(s.t, s.q.Replay(s.t.Context(), id))
 			i := s.until(soon, id, "is final again", func(i retryjob.Info) bool { return i.Status.Final() && i.Replays == 1 })
 			require.Equal(s.t, retryjob.Succeeded, i.Status, id)
-			require.True(s.t, i.Reason.IsZero(), id)
+			require.True(s.t, i.Reason == 0, id)
 			require.Equal(s.t, 1, i.Attempts, id)
 		}
 		require.Empty(s.t, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{})))
@@ -103,7 +103,7 @@ var replaying = []scenario{
 		begun, release := make(chan struct{}), make(chan struct{})
 		again := wait(begun, release)
 		s.open(policies{"p": {}}, func(ctx context.Context, job retryjob.Job) error {
-			if run, _ := retryjob.RunFrom(ctx); run.Replays > 0 {
+			if a, _ := retryjob.AttemptFrom(ctx); a.Replays > 0 {
 				return again(ctx, job)
 			}
 			return retry.Permanent(errFlaky)
@@ -222,7 +222,7 @@ var purging = []scenario{
 		expiring := fixed(2, 9*s.unit)
 		expiring.TTL = s.unit
 		keep := 2 * s.unit
-		s.openWith(retryjob.Config{
+		s.openWith(retryjob.Options{
 			Policies:  retryjob.FromMap(policies{"dead": fixed(1, short), "expired": expiring, "failed": {Disabled: true}}),
 			Handlers:  map[string]retryjob.Handler{kind: d.always(errFlaky)},
 			Retention: keep,

@@ -16,7 +16,7 @@ var sharing = []scenario{
 		var running, most atomic.Int64
 		begun, release := make(chan struct{}), make(chan struct{})
 		hold := wait(begun, release)
-		s.openWith(retryjob.Config{
+		s.openWith(retryjob.Options{
 			Policies: retryjob.FromMap(policies{"p": {}}),
 			Handlers: map[string]retryjob.Handler{kind: func(ctx context.Context, job retryjob.Job) error {
 				now := running.Add(1)
@@ -47,7 +47,7 @@ var sharing = []scenario{
 
 	{claim: "a job that waits holds no worker", play: func(s *stage) {
 		var d diary
-		s.openWith(retryjob.Config{
+		s.openWith(retryjob.Options{
 			Policies:    retryjob.FromMap(policies{"p": fixed(2, 3*s.unit)}),
 			Handlers:    map[string]retryjob.Handler{kind: d.script(errFlaky), "other": d.script()},
 			Concurrency: 1,
@@ -68,7 +68,7 @@ var sharing = []scenario{
 	{claim: "jobs that wait for a worker get one in the order of their due times", play: func(s *stage) {
 		var d diary
 		begun, release := make(chan struct{}), make(chan struct{})
-		s.openWith(retryjob.Config{
+		s.openWith(retryjob.Options{
 			Policies:    retryjob.FromMap(policies{"p": {}}),
 			Handlers:    map[string]retryjob.Handler{kind: d.script(), "busy": wait(begun, release)},
 			Concurrency: 1,
@@ -83,8 +83,8 @@ var sharing = []scenario{
 		close(release)
 		s.final("5")
 		var order []string
-		for _, run := range d.all() {
-			order = append(order, run.JobID)
+		for _, a := range d.all() {
+			order = append(order, a.JobID)
 		}
 		require.Equal(s.t, []string{"1", "2", "3", "4", "5"}, order)
 	}},
@@ -134,7 +134,7 @@ var stopping = []scenario{
 	{claim: "while Shutdown waits, what comes due is not started and not lost", play: func(s *stage) {
 		var d diary
 		begun, release := make(chan struct{}), make(chan struct{})
-		s.openWith(retryjob.Config{
+		s.openWith(retryjob.Options{
 			Policies: retryjob.FromMap(policies{"p": {}}),
 			Handlers: map[string]retryjob.Handler{kind: d.script(), "busy": wait(begun, release)},
 		})
@@ -186,8 +186,8 @@ var stopping = []scenario{
 		fail.Store(false)
 		i := s.kept(was.jobs, "failing")
 		require.Equal(s.t, 1, i.Attempts)
-		require.Equal(s.t, errFlaky.Error(), i.Runs[0].Err)
-		require.Equal(s.t, s.unit, i.Runs[0].Due.Sub(i.Runs[0].End))
+		require.Equal(s.t, errFlaky.Error(), i.History[0].Err)
+		require.Equal(s.t, s.unit, i.History[0].Due.Sub(i.History[0].End))
 		if s.h.Crash != nil {
 			i = s.final("failing")
 			require.Equal(s.t, retryjob.Succeeded, i.Status)
@@ -239,11 +239,11 @@ func (s *stage) interrupt(failed int, status retryjob.Status) {
 	begun, causes := make(chan struct{}, 1), make(chan error, 1)
 	var reopened, returned atomic.Bool
 	s.open(policies{"p": fixed(2, short)}, func(ctx context.Context, job retryjob.Job) error {
-		run := d.note(ctx, job)
+		a := d.note(ctx, job)
 		switch {
 		case reopened.Load():
 			return nil
-		case run.Attempt <= failed:
+		case a.Number <= failed:
 			return errFlaky
 		}
 		begun <- struct{}{}
@@ -265,17 +265,17 @@ func (s *stage) interrupt(failed int, status retryjob.Status) {
 	if s.h.Crash == nil {
 		require.Equal(s.t, status, i.Status)
 		require.Equal(s.t, failed, i.Attempts)
-		require.Len(s.t, i.Runs, failed)
+		require.Len(s.t, i.History, failed)
 		require.False(s.t, i.Due.IsZero())
 		return
 	}
 	i = s.final("cut")
 	require.Equal(s.t, retryjob.Succeeded, i.Status)
 	require.Equal(s.t, failed+1, i.Attempts)
-	require.Len(s.t, i.Runs, failed+1)
-	runs := d.all()
-	require.Len(s.t, runs, failed+2, "begun")
-	require.Equal(s.t, failed+1, runs[failed+1].Attempt)
+	require.Len(s.t, i.History, failed+1)
+	all := d.all()
+	require.Len(s.t, all, failed+2, "begun")
+	require.Equal(s.t, failed+1, all[failed+1].Number)
 }
 
 // stopped is what Shutdown has returned.

@@ -19,15 +19,15 @@ var timing = []scenario{
 		s.open(policies{"p": {Backoff: retry.Backoff{Delays: delays}}}, d.always(errFlaky))
 		s.enqueue("listed", "p")
 		i := s.final("listed")
-		runs := d.all()
-		require.Len(s.t, runs, 4)
-		require.Len(s.t, i.Runs, 4)
-		s.onTime(i.First, runs[0].at)
+		all := d.all()
+		require.Len(s.t, all, 4)
+		require.Len(s.t, i.History, 4)
+		s.onTime(i.First, all[0].at)
 		for n, delay := range delays {
-			require.Equal(s.t, delay, i.Runs[n].Due.Sub(i.Runs[n].End), "the wait after attempt %d", n+1)
-			s.onTime(i.Runs[n].Due, runs[n+1].at)
+			require.Equal(s.t, delay, i.History[n].Due.Sub(i.History[n].End), "the wait after attempt %d", n+1)
+			s.onTime(i.History[n].Due, all[n+1].at)
 		}
-		require.Equal(s.t, retry.AttemptsExhausted, i.Reason.Reason)
+		require.Equal(s.t, retry.AttemptsExhausted, i.Reason)
 	}},
 
 	{claim: "a new job starts at once", play: func(s *stage) {
@@ -75,14 +75,14 @@ var timing = []scenario{
 			s.open(policies{"p": p}, d.always(errFlaky))
 			s.enqueue("spread", "p")
 			i := s.final("spread")
-			require.Len(s.t, i.Runs, 5)
-			for n, run := range i.Runs[:4] {
-				wait := run.Due.Sub(run.End)
+			require.Len(s.t, i.History, 5)
+			for n, a := range i.History[:4] {
+				wait := a.Due.Sub(a.End)
 				lo, hi := p.Bounds(n + 1)
 				require.GreaterOrEqual(s.t, wait, lo)
 				require.Less(s.t, wait, hi)
 				waits[try] = append(waits[try], wait)
-				s.onTime(run.Due, d.all()[n+1].at)
+				s.onTime(a.Due, d.all()[n+1].at)
 			}
 		}
 		require.Equal(s.t, waits[0], waits[1])
@@ -95,10 +95,10 @@ var timing = []scenario{
 		s.open(policies{"p": p}, d.always(errFlaky))
 		s.enqueue("grown", "p")
 		i := s.final("grown")
-		require.Len(s.t, i.Runs, 5)
+		require.Len(s.t, i.History, 5)
 		prev := p.Base
-		for _, run := range i.Runs[:4] {
-			wait := run.Due.Sub(run.End)
+		for _, a := range i.History[:4] {
+			wait := a.Due.Sub(a.End)
 			require.GreaterOrEqual(s.t, wait, p.Base)
 			require.LessOrEqual(s.t, wait, min(3*prev, p.Cap))
 			prev = wait
@@ -112,12 +112,12 @@ var timing = []scenario{
 		s.open(policies{"p": p}, d.script(retry.After(2*s.unit, errFlaky)))
 		s.enqueue("asked", "p")
 		i := s.final("asked")
-		require.Len(s.t, i.Runs, 2)
-		require.Equal(s.t, 2*s.unit, i.Runs[0].Due.Sub(i.Runs[0].End))
-		s.onTime(i.Runs[0].Due, d.all()[1].at)
+		require.Len(s.t, i.History, 2)
+		require.Equal(s.t, 2*s.unit, i.History[0].Due.Sub(i.History[0].End))
+		s.onTime(i.History[0].Due, d.all()[1].at)
 	}},
 
-	{claim: "an attempt's context ends after AttemptTimeout with ErrAttemptTimeout as its cause", play: func(s *stage) {
+	{claim: "an attempt's context ends after AttemptTimeout with ErrAttemptTimeout as its cause, and its record says so", play: func(s *stage) {
 		var d diary
 		causes := make(chan error, 2)
 		p := fixed(2, short)
@@ -130,12 +130,12 @@ var timing = []scenario{
 		})
 		s.enqueue("slow", "p")
 		i := s.final("slow")
-		require.Equal(s.t, retry.AttemptsExhausted, i.Reason.Reason, "an attempt's own timeout is retried")
-		require.Len(s.t, i.Runs, 2)
-		for n, run := range i.Runs {
+		require.Equal(s.t, retry.AttemptsExhausted, i.Reason, "an attempt's own timeout is retried")
+		require.Len(s.t, i.History, 2)
+		for n, a := range i.History {
 			require.ErrorIs(s.t, receive(s, causes, "the cause"), retry.ErrAttemptTimeout)
-			require.Equal(s.t, context.DeadlineExceeded.Error(), run.Err)
-			s.onTime(d.all()[n].at.Add(s.unit), run.End)
+			require.Equal(s.t, "attempt timeout: context deadline exceeded", a.Err)
+			s.onTime(d.all()[n].at.Add(s.unit), a.End)
 		}
 	}},
 
@@ -173,14 +173,14 @@ var timing = []scenario{
 		})
 		require.Equal(s.t, retryjob.Pending, i.Status)
 		require.Equal(s.t, 0, i.Attempts)
-		require.Empty(s.t, i.Runs)
+		require.Empty(s.t, i.History)
 		i = s.final("shut out")
 		require.Equal(s.t, retryjob.Succeeded, i.Status, "one attempt was allowed, and made")
 		require.Equal(s.t, 1, i.Attempts)
-		runs := d.all()
-		require.Len(s.t, runs, 1)
-		require.Equal(s.t, 1, runs[0].Attempt)
-		require.False(s.t, runs[0].at.Before(at.Add(-time.Millisecond)), "the attempt was early")
+		all := d.all()
+		require.Len(s.t, all, 1)
+		require.Equal(s.t, 1, all[0].Number)
+		require.False(s.t, all[0].at.Before(at.Add(-time.Millisecond)), "the attempt was early")
 	}},
 
 	{claim: "a gate between two attempts defers the second, which is still the second", play: func(s *stage) {
@@ -204,10 +204,10 @@ var timing = []scenario{
 		i := s.final("between")
 		require.Equal(s.t, retryjob.Succeeded, i.Status)
 		require.Equal(s.t, 2, i.Attempts)
-		runs := d.all()
-		require.Len(s.t, runs, 2)
-		require.Equal(s.t, 2, runs[1].Attempt)
-		require.GreaterOrEqual(s.t, runs[1].at.Sub(i.Runs[0].End), s.unit-time.Millisecond)
+		all := d.all()
+		require.Len(s.t, all, 2)
+		require.Equal(s.t, 2, all[1].Number)
+		require.GreaterOrEqual(s.t, all[1].at.Sub(i.History[0].End), s.unit-time.Millisecond)
 	}},
 }
 
@@ -221,9 +221,9 @@ var endings = []scenario{
 		s.enqueue("stale", "p")
 		i := s.final("stale")
 		require.Equal(s.t, retryjob.Expired, i.Status)
-		require.Equal(s.t, retry.TTLElapsed, i.Reason.Reason)
-		require.Len(s.t, i.Runs, 1)
-		require.True(s.t, i.Ended.Equal(i.Runs[0].End), "it waited for what it knew to be too late")
+		require.Equal(s.t, retry.TTLElapsed, i.Reason)
+		require.Len(s.t, i.History, 1)
+		require.True(s.t, i.Ended.Equal(i.History[0].End), "it waited for what it knew to be too late")
 		require.Len(s.t, d.all(), 1)
 		require.Empty(s.t, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{})))
 	}},
@@ -235,7 +235,7 @@ var endings = []scenario{
 		s.open(policies{"p": p}, d.always(errFlaky))
 		s.enqueue("just", "p")
 		i := s.final("just")
-		require.Equal(s.t, retry.TTLElapsed, i.Reason.Reason)
+		require.Equal(s.t, retry.TTLElapsed, i.Reason)
 		require.Len(s.t, d.all(), 3)
 		require.Equal(s.t, 2*s.unit, i.Last().Start.Sub(i.First))
 		require.Equal(s.t, 2*s.unit, i.Ended.Sub(i.First))
@@ -244,7 +244,7 @@ var endings = []scenario{
 	{claim: "a job whose TTL is over before a worker is free expires unattempted", play: func(s *stage) {
 		var d diary
 		begun, release := make(chan struct{}), make(chan struct{})
-		s.openWith(retryjob.Config{
+		s.openWith(retryjob.Options{
 			Policies: retryjob.FromMap(policies{"p": {}, "brief": {TTL: s.unit}}),
 			Handlers: map[string]retryjob.Handler{"busy": wait(begun, release), kind: d.script()}, Concurrency: 1,
 		})
@@ -257,9 +257,9 @@ var endings = []scenario{
 		close(release)
 		i = s.final("crowded out")
 		require.Equal(s.t, retryjob.Expired, i.Status)
-		require.Equal(s.t, retry.TTLElapsed, i.Reason.Reason)
+		require.Equal(s.t, retry.TTLElapsed, i.Reason)
 		require.Equal(s.t, 0, i.Attempts)
-		require.Empty(s.t, i.Runs)
+		require.Empty(s.t, i.History)
 		require.Empty(s.t, d.all())
 	}},
 
@@ -271,7 +271,7 @@ var endings = []scenario{
 		s.enqueue("put off", "p")
 		i := s.final("put off")
 		require.Equal(s.t, retryjob.Expired, i.Status)
-		require.Equal(s.t, retry.HintTooLong, i.Reason.Reason)
+		require.Equal(s.t, retry.HintTooLong, i.Reason)
 		require.Len(s.t, d.all(), 1)
 	}},
 
@@ -281,7 +281,7 @@ var endings = []scenario{
 		s.enqueue("locked", "p")
 		i := s.final("locked")
 		require.Equal(s.t, retryjob.Expired, i.Status)
-		require.Equal(s.t, retry.TTLElapsed, i.Reason.Reason)
+		require.Equal(s.t, retry.TTLElapsed, i.Reason)
 		require.Equal(s.t, 0, i.Attempts)
 		require.Empty(s.t, d.all())
 	}},
@@ -294,7 +294,7 @@ var endings = []scenario{
 		s.enqueue("poor", "p")
 		i := s.final("poor")
 		require.Equal(s.t, retryjob.DeadLettered, i.Status)
-		require.Equal(s.t, retry.BudgetExhausted, i.Reason.Reason)
+		require.Equal(s.t, retry.BudgetExhausted, i.Reason)
 		require.Len(s.t, d.all(), 2, "the first attempt is free, and one retry was paid for")
 		require.Equal(s.t, errFlaky.Error(), i.Last().Err)
 	}},

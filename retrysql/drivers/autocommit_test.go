@@ -47,7 +47,7 @@ func TestAnInsertWhoseReplyIsLostIsAmbiguousAndNotRepeated(t *testing.T) {
 		require.ErrorIs(t, err, retrysql.ErrAmbiguous)
 		require.Equal(t, run{
 			Status: retry.DeadLettered, Attempts: 1,
-			Failures: []failure{{Step: retrysql.Autocommit, Reason: retrysql.ConnectionLost}},
+			Failures: []failure{{Phase: retrysql.Autocommit, Reason: retrysql.ConnectionLost}},
 		}, *last)
 		require.Equal(t, 1, number(t, direct, entries))
 	})

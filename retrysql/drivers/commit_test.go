@@ -47,14 +47,19 @@ func withLostCommits(t *testing.T, test func(t *testing.T, c lostCommit, b *bank
 }
 
 // transferEach makes four transfers, one after the other, and returns what became of them, and the failed attempts of all.
+// Each is inside another run, which repeats whatever it may.
 func transferEach(t *testing.T, b *bank, db *sql.DB, options func(id int) *retrysql.Options) ([]error, []failure) {
 	t.Helper()
 	outcomes := make([]error, 4)
 	var failures []failure
 	for id := range outcomes {
 		p, last := observed(4, nil)
-		outcomes[id] = retrysql.Tx(t.Context(), db, p, options(id), func(ctx context.Context, tx *retrysql.Txn) error {
-			return b.apply(ctx, tx, transfer{id, id, id + 1, 10})
+		eager, _ := observed(4, nil)
+		eager.Observe, eager.Classify = nil, retry.Otherwise(retry.Retryable)
+		outcomes[id] = retry.Do(t.Context(), eager, func(ctx context.Context) error {
+			return retrysql.Tx(ctx, db, p, options(id), func(ctx context.Context, tx *retrysql.Txn) error {
+				return b.apply(ctx, tx, transfer{id, id, id + 1, 10})
+			})
 		})
 		failures = append(failures, last.Failures...)
 	}
@@ -76,7 +81,7 @@ func TestACommitThatIsLostIsAmbiguousAndNotRepeated(t *testing.T) {
 		ambiguous, applied := requireExactlyOnce(t, b.direct, "ledger", outcomes)
 		require.Equal(t, 2, ambiguous)
 		require.Equal(t, 2*c.applied, applied)
-		lost := failure{Step: retrysql.Commit, Reason: retrysql.ConnectionLost}
+		lost := failure{Phase: retrysql.Commit, Reason: retrysql.ConnectionLost}
 		require.Equal(t, []failure{lost, lost}, failures)
 	})
 }
@@ -119,7 +124,7 @@ func TestACommitThatIsLostIsRepeatedWhereTheCallerAllowsIt(t *testing.T) {
 	})
 }
 
-// TestTheDriversErrorOfALostCommit is why none of them is believed at that step.
+// TestTheDriversErrorOfALostCommit is why none of them is believed at that phase.
 func TestWhatDriversSayOfALostCommitDoesNotTellThatItWasApplied(t *testing.T) {
 	t.Parallel()
 	for _, d := range serverDrivers {

@@ -34,7 +34,7 @@ var counter = []string{"create table counter (n integer not null)", "insert into
 // contended is a policy for transactions that meet each other often.
 var contended = retry.Policy{
 	MaxAttempts: 100,
-	Backoff:     retry.Backoff{Base: time.Millisecond, Cap: 50 * time.Millisecond},
+	Backoff:     retry.Backoff{Base: time.Millisecond, Cap: 50 * time.Millisecond, Jitter: retry.FullJitter},
 }
 
 // TestWriteSkewLeavesOneDoctorOnCall: each of many goes off call if another one is on. All look before any of them goes,
@@ -221,7 +221,7 @@ func TestAnAbortThatNobodyNotedIsNoSuccess(t *testing.T) {
 		require.NotErrorIs(t, err, retrysql.ErrCommitAmbiguous)
 		require.Equal(t, run{
 			Status: retry.DeadLettered, Attempts: 1,
-			Failures: []failure{{Step: retrysql.Commit, Reason: retrysql.TransactionAborted}},
+			Failures: []failure{{Phase: retrysql.Commit, Reason: retrysql.TransactionAborted}},
 		}, *last)
 		require.Equal(t, 0, number(t, db, "select n from counter"))
 	})

@@ -23,7 +23,7 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// effects is what an error means at each step.
+// effects is what an error means at each phase.
 type effects struct {
 	connect, statement, commit, autocommit retrysql.Verdict
 }
@@ -69,12 +69,12 @@ func mysqlError(number uint16, state string) error {
 	return &mysql.MySQLError{Number: number, SQLState: [5]byte([]byte(state)), Message: "made by hand"}
 }
 
-// requireJudged requires what Judge makes of an error at each step.
+// requireJudged requires what Judge makes of an error at each phase.
 func requireJudged(t *testing.T, err error, at effects, reason retrysql.Reason, code string) {
 	t.Helper()
 	for _, row := range []struct {
-		step retrysql.Step
-		want retrysql.Verdict
+		phase retrysql.Phase
+		want  retrysql.Verdict
 	}{
 		{retrysql.Connect, at.connect},
 		{retrysql.Statement, at.statement},
@@ -82,7 +82,7 @@ func requireJudged(t *testing.T, err error, at effects, reason retrysql.Reason, 
 		{retrysql.Autocommit, at.autocommit},
 	} {
 		row.want.Reason, row.want.Code = reason, code
-		require.Equal(t, row.want, retrysql.Judge(row.step, err), "%v at %v", err, row.step)
+		require.Equal(t, row.want, retrysql.Judge(row.phase, err), "%v at %v", err, row.phase)
 	}
 	require.Equal(t, at.statement.Class, retrysql.Classify(err))
 	require.Equal(t, reason, retrysql.ReasonOf(err))

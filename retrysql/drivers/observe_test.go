@@ -23,7 +23,7 @@ type run struct {
 
 // failure is an attempt that failed.
 type failure struct {
-	Step   retrysql.Step
+	Phase  retrysql.Phase
 	Reason retrysql.Reason
 	Code   string
 }
@@ -54,7 +54,7 @@ func failureOf(err error) failure {
 	if !ok {
 		return failure{}
 	}
-	return failure{failed.Step, failed.Reason, failed.Code}
+	return failure{failed.Phase, failed.Reason, failed.Code}
 }
 
 // tally counts the attempts of many runs that failed, by what they failed with.
@@ -81,7 +81,7 @@ func counted(p retry.Policy) (retry.Policy, *tally) {
 	return p, count
 }
 
-// reasons returns how many failures there were whose step and reason match.
+// reasons returns how many failures there were whose phase and reason match.
 func (c *tally) of(match func(failure) bool) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +101,7 @@ func (c *tally) String() string {
 	parts := []string{fmt.Sprintf("%d runs of %d attempts", c.runs, c.attempts)}
 	var kinds []string
 	for _, f := range slices.Collect(maps.Keys(c.failures)) {
-		kinds = append(kinds, fmt.Sprintf("%v %s: %d", f.Step, strings.TrimSpace(string(f.Reason)+" "+f.Code), c.failures[f]))
+		kinds = append(kinds, fmt.Sprintf("%v %s: %d", f.Phase, strings.TrimSpace(string(f.Reason)+" "+f.Code), c.failures[f]))
 	}
 	slices.Sort(kinds)
 	return strings.Join(append(parts, kinds...), "; ")

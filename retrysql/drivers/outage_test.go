@@ -34,7 +34,7 @@ func TestATransactionThatTheAdministratorEndsIsRetried(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, retry.Succeeded, last.Status)
 		require.Len(t, last.Failures, 1)
-		require.Equal(t, retrysql.Statement, last.Failures[0].Step)
+		require.Equal(t, retrysql.Statement, last.Failures[0].Phase)
 		require.Contains(t, gone, last.Failures[0].Reason)
 		require.Equal(t, 1, number(t, db, "select n from counter"))
 	})
@@ -54,7 +54,7 @@ func TestACommitToAConnectionThatTheAdministratorEndedIsAmbiguous(t *testing.T) 
 
 		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
 		require.Equal(t, 1, last.Attempts)
-		require.Equal(t, retrysql.Commit, last.Failures[0].Step)
+		require.Equal(t, retrysql.Commit, last.Failures[0].Phase)
 		require.Contains(t, gone, last.Failures[0].Reason)
 		require.Equal(t, 0, number(t, db, "select n from counter"))
 	})
@@ -98,7 +98,7 @@ func TestATransactionOutlivesARestartOfTheServer(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, retry.Succeeded, last.Status)
 				require.NotEmpty(t, last.Failures)
-				require.Equal(t, retrysql.Statement, last.Failures[0].Step)
+				require.Equal(t, retrysql.Statement, last.Failures[0].Phase)
 				for _, failed := range last.Failures {
 					require.Contains(t, gone, failed.Reason)
 				}
@@ -149,7 +149,7 @@ func TestATransactionWaitsForAServerThatIsDown(t *testing.T) {
 			require.Equal(t, retry.Succeeded, last.Status)
 			require.Equal(t, 4, last.Attempts)
 			require.Contains(t, gone, last.Failures[0].Reason)
-			refused := failure{Step: retrysql.Connect, Reason: retrysql.CannotConnect}
+			refused := failure{Phase: retrysql.Connect, Reason: retrysql.CannotConnect}
 			require.Equal(t, []failure{refused, refused}, last.Failures[1:])
 			require.Equal(t, 1, number(t, db, "select n from counter"))
 		})
@@ -168,7 +168,7 @@ func TestACrashOfTheServerUnderLoadAppliesEachAcknowledgedTransactionOnce(t *tes
 			exec1(t, db, "create table ledger (id integer not null)")
 			p, count := counted(retry.Policy{
 				MaxAttempts: retry.Unlimited,
-				Backoff:     retry.Backoff{Base: 10 * time.Millisecond, Cap: 50 * time.Millisecond},
+				Backoff:     retry.Backoff{Base: 10 * time.Millisecond, Cap: 50 * time.Millisecond, Jitter: retry.FullJitter},
 			})
 			outcomes := inParallel(workers, transactions, func(id int) error {
 				if signal, crash := crashes[id]; crash { // in one worker, while the others go on

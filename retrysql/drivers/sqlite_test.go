@@ -129,7 +129,7 @@ func TestParallelSQLiteWritersLoseNoIncrement(t *testing.T) {
 	t.Parallel()
 	const writers, increments = 8, 50
 	db := newSQLite(t, "wal")
-	p := retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Base: time.Millisecond, Cap: 20 * time.Millisecond}}
+	p := retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Base: time.Millisecond, Cap: 20 * time.Millisecond, Jitter: retry.FullJitter}}
 	p, count := counted(p)
 
 	var all sync.WaitGroup

@@ -101,9 +101,10 @@ func loadFull() func(int) {
 
 func depositIntoFull() func(int) {
 	b := retry.NewBudget(retry.BudgetConfig{Burst: 10, Initial: 10})
+	at := time.Now()
 	return func(n int) {
 		for range n {
-			b.Deposit()
+			b.Spend(retry.Decision{Status: retry.Succeeded}, at)
 		}
 		if b.Tokens() != 10 {
 			panic(notTaken)
@@ -175,7 +176,7 @@ func withdrawAndRefund() func(int) {
 	at := time.Now()
 	return func(n int) {
 		for range n {
-			if !b.Withdraw(at) {
+			if b.Spend(retry.Decision{Status: retry.Waiting}, at).Status != retry.Waiting {
 				panic(refused)
 			}
 			b.Refund()
@@ -246,7 +247,7 @@ func withdrawFromEmpty() func(int) {
 	at := time.Now()
 	return func(n int) {
 		for range n {
-			if b.Withdraw(at) {
+			if b.Spend(retry.Decision{Status: retry.Waiting}, at).Status == retry.Waiting {
 				panic(allowed)
 			}
 		}

@@ -22,15 +22,15 @@ func TestTheAuditSeesWhatIsWrong(t *testing.T) {
 		{"a status that is not final", func(info *retryjob.Info, _ *[]effect) { info.Status = retryjob.Leased }, "not final"},
 		{"another ending", func(info *retryjob.Info, _ *[]effect) { info.Status = retryjob.Canceled }, "it ended as"},
 		{"a record that does not check", func(info *retryjob.Info, _ *[]effect) { info.Ended = time.Time{} }, "does not go with"},
-		{"a last run of another status", func(info *retryjob.Info, _ *[]effect) { info.Runs[1].Status = retryjob.DeadLettered }, "ended otherwise"},
-		{"a first run that was the end", func(info *retryjob.Info, _ *[]effect) { info.Runs[0].Status = retryjob.Succeeded }, "was not the last"},
-		{"a gap", func(info *retryjob.Info, _ *[]effect) { info.Runs = info.Runs[1:] }, "run 1 is attempt 2"},
-		{"a run of another job", func(info *retryjob.Info, _ *[]effect) { info.Runs[0].ID = "else.0.1" }, "not its own"},
-		{"more attempts than runs", func(info *retryjob.Info, _ *[]effect) { info.Attempts = 3 }, "not the last"},
+		{"a last attempt of another status", func(info *retryjob.Info, _ *[]effect) { info.History[1].Status = retryjob.DeadLettered }, "ended otherwise"},
+		{"a first attempt that was the end", func(info *retryjob.Info, _ *[]effect) { info.History[0].Status = retryjob.Succeeded }, "was not the last"},
+		{"a gap", func(info *retryjob.Info, _ *[]effect) { info.History = info.History[1:] }, "entry 1 is attempt 2"},
+		{"an attempt of another job", func(info *retryjob.Info, _ *[]effect) { info.History[0].ID = "else.0.1" }, "not its own"},
+		{"more attempts than entries", func(info *retryjob.Info, _ *[]effect) { info.Attempts = 3 }, "not the last"},
 		{"more attempts than allowed", func(info *retryjob.Info, _ *[]effect) { info.Attempts = 9 }, "more attempts"},
-		{"a start too early", func(info *retryjob.Info, _ *[]effect) { info.Runs[1].Start = info.Runs[0].End }, "before it was due"},
-		{"an end before the start", func(info *retryjob.Info, _ *[]effect) { info.Runs[1].End = info.Runs[0].Start }, "ended before it started"},
-		{"an effect of nobody", func(_ *retryjob.Info, e *[]effect) { *e = append(*e, effect{Run: "else.0.1"}) }, "no record tells"},
+		{"a start too early", func(info *retryjob.Info, _ *[]effect) { info.History[1].Start = info.History[0].End }, "before it was due"},
+		{"an end before the start", func(info *retryjob.Info, _ *[]effect) { info.History[1].End = info.History[0].Start }, "ended before it started"},
+		{"an effect of nobody", func(_ *retryjob.Info, e *[]effect) { *e = append(*e, effect{ID: "else.0.1"}) }, "no record tells"},
 		{"no effect", func(_ *retryjob.Info, e *[]effect) { *e = (*e)[1:] }, "attempt 1 left []"},
 		{"an attempt made twice", func(_ *retryjob.Info, e *[]effect) { *e = append(*e, (*e)[1]) }, "attempt 2 left"},
 		{"another effect", func(_ *retryjob.Info, e *[]effect) { (*e)[0].Did = done }, "attempt 1 left"},
@@ -62,7 +62,7 @@ func rightJob(t *testing.T) (retryjob.Info, []effect) {
 		require.NoError(t, err)
 	}
 	return retryjob.Info{Record: record, Kind: job.Kind}, []effect{
-		{Job: "job", Run: record.RunID(1), Attempt: 1, Did: failed},
-		{Job: "job", Run: record.RunID(2), Attempt: 2, Did: done},
+		{Job: "job", ID: record.AttemptID(1), Number: 1, Did: failed},
+		{Job: "job", ID: record.AttemptID(2), Number: 2, Did: done},
 	}
 }

@@ -14,14 +14,14 @@ import (
 // audit compares what the database says of the jobs with what their attempts have done.
 type audit struct {
 	infos   []retryjob.Info
-	effects map[string][]effect // by run
-	found   map[string]bool     // the runs of which a record tells
+	effects map[string][]effect // by attempt
+	found   map[string]bool     // the attempts that are in a record
 }
 
 func newAudit(infos []retryjob.Info, effects []effect) *audit {
 	a := &audit{infos, map[string][]effect{}, map[string]bool{}}
 	for _, e := range effects {
-		a.effects[e.Run] = append(a.effects[e.Run], e)
+		a.effects[e.ID] = append(a.effects[e.ID], e)
 	}
 	return a
 }
@@ -57,7 +57,7 @@ func (a *audit) faults(jobs map[string]string) (faults []string) {
 	}
 	for id, effects := range a.effects {
 		if !a.found[id] {
-			faults = append(faults, fmt.Sprintf("no record tells of run %s, which left %v", id, effects))
+			faults = append(faults, fmt.Sprintf("no record tells of attempt %s, which left %v", id, effects))
 		}
 	}
 	return faults
@@ -66,28 +66,28 @@ func (a *audit) faults(jobs map[string]string) (faults []string) {
 // endFaults looks at how the job has ended.
 func (a *audit) endFaults(info *retryjob.Info, kind string) (wrong []string) {
 	b, last := behaviours[kind], info.Last()
-	if err := info.Check(); err != nil {
+	if err := info.Validate(); err != nil {
 		wrong = append(wrong, err.Error())
 	}
 	if !info.Status.Final() || info.Kind != kind {
 		wrong = append(wrong, "it is not final, or of another kind")
 	}
-	ended := ending{info.Status, info.Reason.Reason}
+	ended := ending{info.Status, info.Reason}
 	unlucky := lost(last) && ended == ending{retryjob.DeadLettered, retry.AttemptsExhausted} && info.Attempts == b.policy.MaxAttempts
 	if ended != (ending{b.status, b.reason}) && !unlucky {
 		wrong = append(wrong, fmt.Sprintf("it ended as %v", ended))
 	}
 	switch {
-	case last.Status.Final() && ended != (ending{last.Status, last.Reason.Reason}):
-		wrong = append(wrong, "its last run ended otherwise")
+	case last.Status.Final() && ended != (ending{last.Status, last.Reason}):
+		wrong = append(wrong, "its last attempt ended otherwise")
 	case !last.Status.Final() && ended != (ending{retryjob.Expired, retry.TTLElapsed}): // before the attempt that was due
-		wrong = append(wrong, "its last run has not ended it")
+		wrong = append(wrong, "its last attempt has not ended it")
 	}
 	if b.policy.MaxAttempts > 0 && info.Attempts > b.policy.MaxAttempts || b.policy.Disabled && info.Attempts > 1 {
 		wrong = append(wrong, "it has more attempts than its policy allows")
 	}
-	if info.Attempts != last.Attempt || info.Ended.Before(last.End) {
-		wrong = append(wrong, "its last run is not the last")
+	if info.Attempts != last.Number || info.Ended.Before(last.End) {
+		wrong = append(wrong, "its last attempt is not the last")
 	}
 	return wrong
 }
@@ -97,38 +97,38 @@ type ending struct {
 	reason retry.Reason
 }
 
-// lost reports whether the run was lost with its worker.
-func lost(run retryjob.Run) bool { return run.Err == retryjob.ErrLost.Error() }
+// lost reports whether the attempt was lost with its worker.
+func lost(attempt retryjob.Attempt) bool { return attempt.Err == retryjob.ErrLost.Error() }
 
 // runFaults looks at the history by itself.
 func (a *audit) runFaults(info *retryjob.Info) (wrong []string) {
 	var now time.Time // how far the history has come
-	for i, run := range info.Runs {
-		if a.found[run.ID] || run.ID != info.RunID(run.Attempt) {
-			wrong = append(wrong, fmt.Sprintf("run %q is not its own", run.ID))
+	for i, attempt := range info.History {
+		if a.found[attempt.ID] || attempt.ID != info.AttemptID(attempt.Number) {
+			wrong = append(wrong, fmt.Sprintf("attempt %q is not its own", attempt.ID))
 		}
-		a.found[run.ID] = true
-		if run.Attempt != i+1 {
-			wrong = append(wrong, fmt.Sprintf("run %d is attempt %d", i+1, run.Attempt))
+		a.found[attempt.ID] = true
+		if attempt.Number != i+1 {
+			wrong = append(wrong, fmt.Sprintf("entry %d is attempt %d", i+1, attempt.Number))
 		}
-		if i < len(info.Runs)-1 && run.Status != retryjob.WaitingRetry {
-			wrong = append(wrong, fmt.Sprintf("attempt %d ended it, and was not the last", run.Attempt))
+		if i < len(info.History)-1 && attempt.Status != retryjob.WaitingRetry {
+			wrong = append(wrong, fmt.Sprintf("attempt %d ended it, and was not the last", attempt.Number))
 		}
 		switch {
-		case lost(run) && !run.End.IsZero():
-			wrong = append(wrong, fmt.Sprintf("attempt %d was lost, and has an end", run.Attempt))
-		case lost(run) && run.Start.IsZero():
+		case lost(attempt) && !attempt.End.IsZero():
+			wrong = append(wrong, fmt.Sprintf("attempt %d was lost, and has an end", attempt.Number))
+		case lost(attempt) && attempt.Start.IsZero():
 			continue
-		case run.Start.Before(now):
-			wrong = append(wrong, fmt.Sprintf("attempt %d started before it was due, or the one before it had ended", run.Attempt))
-		case !lost(run) && (run.End.IsZero() || run.End.Before(run.Start)):
-			wrong = append(wrong, fmt.Sprintf("attempt %d ended before it started", run.Attempt))
+		case attempt.Start.Before(now):
+			wrong = append(wrong, fmt.Sprintf("attempt %d started before it was due, or the one before it had ended", attempt.Number))
+		case !lost(attempt) && (attempt.End.IsZero() || attempt.End.Before(attempt.Start)):
+			wrong = append(wrong, fmt.Sprintf("attempt %d ended before it started", attempt.Number))
 		}
-		now = run.Start
-		if !lost(run) {
-			now = run.End
+		now = attempt.Start
+		if !lost(attempt) {
+			now = attempt.End
 		}
-		if due := run.Due.Truncate(time.Millisecond); due.After(now) { // what SQLite keeps of it
+		if due := attempt.Due.Truncate(time.Millisecond); due.After(now) { // what SQLite keeps of it
 			now = due
 		}
 	}
@@ -137,21 +137,21 @@ func (a *audit) runFaults(info *retryjob.Info) (wrong []string) {
 
 // effectFaults compares the history with what was done.
 func (a *audit) effectFaults(info *retryjob.Info) (wrong []string) {
-	for _, run := range info.Runs {
-		effects := a.effects[run.ID]
-		if len(effects) == 0 && lost(run) {
+	for _, attempt := range info.History {
+		effects := a.effects[attempt.ID]
+		if len(effects) == 0 && lost(attempt) {
 			continue
 		}
-		if len(effects) != 1 || effects[0].Job != info.JobID || effects[0].Attempt != run.Attempt {
-			wrong = append(wrong, fmt.Sprintf("attempt %d left %v", run.Attempt, effects))
+		if len(effects) != 1 || effects[0].Job != info.JobID || effects[0].Number != attempt.Number {
+			wrong = append(wrong, fmt.Sprintf("attempt %d left %v", attempt.Number, effects))
 			continue
 		}
 		text := "" // of what it returned
 		if err := errOf[effects[0].Did]; err != nil {
 			text = err.Error()
 		}
-		if !lost(run) && (run.Err != text || (run.Status == retryjob.Succeeded) != (effects[0].Did == done)) {
-			wrong = append(wrong, fmt.Sprintf("attempt %d left %v", run.Attempt, effects))
+		if !lost(attempt) && (attempt.Err != text || (attempt.Status == retryjob.Succeeded) != (effects[0].Did == done)) {
+			wrong = append(wrong, fmt.Sprintf("attempt %d left %v", attempt.Number, effects))
 		}
 	}
 	return wrong
@@ -159,22 +159,22 @@ func (a *audit) effectFaults(info *retryjob.Info) (wrong []string) {
 
 // report counts and explains what is not as it would be without kills.
 func (a *audit) report() string {
-	var runs, silent, unrecorded, twice, spare, inVain int
+	var all, silent, unrecorded, twice, spare, inVain int
 	endings := map[string]int{}
 	for i := range a.infos {
 		info := &a.infos[i]
-		endings[strings.TrimSpace(info.Status.String()+" "+info.Reason.String())]++
-		runs += len(info.Runs)
+		endings[strings.TrimSpace(info.Status.String()+" "+info.Reason.Error())]++
+		all += len(info.History)
 		successes := 0
-		for _, run := range info.Runs {
-			effects := a.effects[run.ID]
+		for _, attempt := range info.History {
+			effects := a.effects[attempt.ID]
 			if len(effects) > 0 && effects[0].Did == done {
 				successes++
 			}
 			switch {
-			case lost(run) && len(effects) == 0:
+			case lost(attempt) && len(effects) == 0:
 				silent++
-			case lost(run):
+			case lost(attempt):
 				unrecorded++
 			}
 		}
@@ -190,7 +190,7 @@ func (a *audit) report() string {
 	for _, ending := range slices.Sorted(maps.Keys(endings)) {
 		fmt.Fprintf(&b, "  %4d %s\n", endings[ending], ending)
 	}
-	fmt.Fprintf(&b, "%d attempts, of which %d were lost with their workers:\n", runs, silent+unrecorded)
+	fmt.Fprintf(&b, "%d attempts, of which %d were lost with their workers:\n", all, silent+unrecorded)
 	fmt.Fprintf(&b, "  %d were killed before their effect: each was made again, unless it was the last that the policy allows\n", silent)
 	fmt.Fprintf(&b, "  %d were killed after it: the completion had not reached the database\n", unrecorded)
 	fmt.Fprintf(&b, "duplicates: %d jobs succeeded more than once, %d times in excess: the completion of a success was lost each time\n", twice, spare)

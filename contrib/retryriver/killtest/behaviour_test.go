@@ -75,10 +75,10 @@ func upTo(rnd *rand.Rand, limit time.Duration) time.Duration {
 
 // effect is the line that an attempt leaves in the file.
 type effect struct {
-	Job     string `json:"job"`
-	Run     string `json:"run"`
-	Attempt int    `json:"attempt"`
-	Did     deed   `json:"did"`
+	Job    string `json:"job"`
+	ID     string `json:"id"` // of the attempt
+	Number int    `json:"number"`
+	Did    deed   `json:"did"`
 }
 
 type deed string
@@ -99,14 +99,14 @@ var errOf = map[deed]error{
 
 // attempt makes one attempt, which appends to effects.
 func (b behaviour) attempt(ctx context.Context, took times, effects *os.File) error {
-	run, _ := retryjob.RunFrom(ctx)
-	e := effect{Job: run.JobID, Run: run.RunID, Attempt: run.Attempt, Did: done}
+	attempt, _ := retryjob.AttemptFrom(ctx)
+	e := effect{Job: attempt.JobID, ID: attempt.AttemptID, Number: attempt.Number, Did: done}
 	switch {
 	case !pause(ctx, took.Work):
 		e.Did = cut
-	case run.Attempt <= b.failures && b.terminal:
+	case attempt.Number <= b.failures && b.terminal:
 		e.Did = refused
-	case run.Attempt <= b.failures:
+	case attempt.Number <= b.failures:
 		e.Did = failed
 	}
 	line, err := json.Marshal(e)

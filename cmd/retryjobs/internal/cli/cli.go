@@ -14,8 +14,8 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// Config is what the commands take from the process that they run in. All of it must be set.
-type Config struct {
+// Options are what the commands take from the process that they run in. All must be set.
+type Options struct {
 	// Open opens the database of a name that is not empty. ctx bounds the opening.
 	Open func(ctx context.Context, database string) (Store, error)
 	// Now is the clock: for times ago, and for jobs that are not final.
@@ -44,8 +44,8 @@ const openTimeout = 10 * time.Second
 // Run runs the command that args give, the program's name not among them, and returns the exit status. What is asked for
 // goes to stdout; errors and remarks go to stderr, each on one line that begins with "retryjobs: ". When ctx ends, so
 // does the command: what it has done until then stays done.
-func Run(ctx context.Context, c Config, args []string, stdout, stderr io.Writer) int {
-	a := &app{Config: c}
+func Run(ctx context.Context, o Options, args []string, stdout, stderr io.Writer) int {
+	a := &app{Options: o}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -71,9 +71,9 @@ type failure struct{ error }
 
 func (f *failure) Unwrap() error { return f.error }
 
-// app is one run of the program.
+// app is one call of the program.
 type app struct {
-	Config
+	Options
 	database string
 	json     bool
 	secrets  []string // parts of database that no text may show

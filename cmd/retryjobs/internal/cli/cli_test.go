@@ -97,7 +97,7 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 func TestOutputThatIsNotWritten(t *testing.T) {
 	for _, args := range []string{"list", "list --json", "show dead-1", "show dead-1 --json", "stats", "stats --json", "purge --yes", "replay dead-1"} {
 		var err strings.Builder
-		c := cli.Config{
+		c := cli.Options{
 			Open:   func(context.Context, string) (cli.Store, error) { return newFake(jobs()...), nil },
 			Now:    func() time.Time { return now },
 			Getenv: func(string) string { return "jobs.db" },
@@ -109,7 +109,7 @@ func TestOutputThatIsNotWritten(t *testing.T) {
 
 func TestAnInterruptedCommandSaysSo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	got := runIn(ctx, cli.Config{
+	got := runIn(ctx, cli.Options{
 		Open: func(ctx context.Context, _ string) (cli.Store, error) {
 			cancel()
 			<-ctx.Done()
@@ -124,7 +124,7 @@ func TestAnInterruptedCommandSaysSo(t *testing.T) {
 func TestADatabaseThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		got := runIn(t.Context(), cli.Config{
+		got := runIn(t.Context(), cli.Options{
 			Open: func(ctx context.Context, _ string) (cli.Store, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
@@ -168,7 +168,7 @@ func TestWhichDatabase(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var opened string
-			exit := cli.Run(t.Context(), cli.Config{
+			exit := cli.Run(t.Context(), cli.Options{
 				Open: func(_ context.Context, database string) (cli.Store, error) {
 					opened = database
 					return newFake(), nil

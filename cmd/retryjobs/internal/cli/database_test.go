@@ -13,7 +13,7 @@ import (
 
 // openIn runs a command on a database that does not open, with err as the reason.
 func openIn(t *testing.T, database string, err error, args ...string) ran {
-	return runIn(t.Context(), cli.Config{
+	return runIn(t.Context(), cli.Options{
 		Open:   func(context.Context, string) (cli.Store, error) { return nil, err },
 		Now:    func() time.Time { return now },
 		Getenv: func(string) string { return database },

@@ -126,7 +126,7 @@ type ran struct {
 // run runs a command on the store, for which jobs.db stands.
 func run(t *testing.T, store cli.Store, args ...string) ran {
 	t.Helper()
-	return runIn(t.Context(), cli.Config{
+	return runIn(t.Context(), cli.Options{
 		Open: func(_ context.Context, database string) (cli.Store, error) {
 			require.Equal(t, "jobs.db", database)
 			return store, nil
@@ -136,7 +136,7 @@ func run(t *testing.T, store cli.Store, args ...string) ran {
 	}, args...)
 }
 
-func runIn(ctx context.Context, c cli.Config, args ...string) ran {
+func runIn(ctx context.Context, c cli.Options, args ...string) ran {
 	var out, err bytes.Buffer
 	exit := cli.Run(ctx, c, args, &out, &err)
 	return ran{exit, out.String(), err.String()}
@@ -148,7 +148,7 @@ var errBroken = errors.New("the connection broke")
 func jobs() []retryjob.Info {
 	record := func(id string, status retryjob.Status, reason retry.Reason) retryjob.Record {
 		return retryjob.Record{
-			Version: 1, JobID: id, Policy: "standard", First: at(3 * time.Hour), Status: status, Reason: retryjob.Reason{Reason: reason},
+			Version: 1, JobID: id, Policy: "standard", First: at(3 * time.Hour), Status: status, Reason: reason,
 		}
 	}
 	pending := record("pending-1", retryjob.Pending, 0)
@@ -156,30 +156,30 @@ func jobs() []retryjob.Info {
 
 	leased := record("leased-1", retryjob.Leased, 0)
 	leased.Attempts = 2
-	leased.Runs = []retryjob.Run{
-		{ID: "leased-1.0.1", Attempt: 1, Start: at(time.Hour), End: at(time.Hour - 250*time.Millisecond), Due: at(59 * time.Minute), Status: retryjob.WaitingRetry, Err: "503 Service Unavailable", Code: "503"},
-		{ID: "leased-1.0.2", Attempt: 2, Start: at(4 * time.Second), Status: retryjob.Leased},
+	leased.History = []retryjob.Attempt{
+		{ID: "leased-1.0.1", Number: 1, Start: at(time.Hour), End: at(time.Hour - 250*time.Millisecond), Due: at(59 * time.Minute), Status: retryjob.WaitingRetry, Err: "503 Service Unavailable", Code: "503"},
+		{ID: "leased-1.0.2", Number: 2, Start: at(4 * time.Second), Status: retryjob.Leased},
 	}
 
 	waiting := record("waiting-1", retryjob.WaitingRetry, 0)
 	waiting.Attempts, waiting.Due, waiting.Correlation = 3, at(-10*time.Minute), "trace-7"
-	waiting.Runs = []retryjob.Run{
-		{ID: "waiting-1.0.1", Attempt: 1, Start: at(3 * time.Hour), Status: retryjob.WaitingRetry, Err: retryjob.ErrLost.Error()},
-		{ID: "waiting-1.0.2", Attempt: 2, Start: at(2 * time.Hour), End: at(2*time.Hour - 1500*time.Millisecond), Due: at(90 * time.Minute), Status: retryjob.WaitingRetry, Err: "dial tcp:\n\x1b[31mrefused\u009b2J\tby a firewall that has a very long story to tell about it", Code: "ECONNREFUSED"},
-		{ID: "waiting-1.0.3", Attempt: 3, Start: at(90 * time.Minute), End: at(90*time.Minute - 1250*time.Microsecond), Due: at(-10 * time.Minute), Status: retryjob.WaitingRetry, Err: "429 Too Many Requests", Code: "429"},
+	waiting.History = []retryjob.Attempt{
+		{ID: "waiting-1.0.1", Number: 1, Start: at(3 * time.Hour), Status: retryjob.WaitingRetry, Err: retryjob.ErrLost.Error()},
+		{ID: "waiting-1.0.2", Number: 2, Start: at(2 * time.Hour), End: at(2*time.Hour - 1500*time.Millisecond), Due: at(90 * time.Minute), Status: retryjob.WaitingRetry, Err: "dial tcp:\n\x1b[31mrefused\u009b2J\tby a firewall that has a very long story to tell about it", Code: "ECONNREFUSED"},
+		{ID: "waiting-1.0.3", Number: 3, Start: at(90 * time.Minute), End: at(90*time.Minute - 1250*time.Microsecond), Due: at(-10 * time.Minute), Status: retryjob.WaitingRetry, Err: "429 Too Many Requests", Code: "429"},
 	}
 
 	succeeded := record("succeeded-1", retryjob.Succeeded, 0)
 	succeeded.Policy, succeeded.Attempts, succeeded.Ended = "patient", 2, at(30*time.Minute)
-	succeeded.Runs = []retryjob.Run{
-		{ID: "succeeded-1.0.1", Attempt: 1, Start: at(3 * time.Hour), End: at(3 * time.Hour), Due: at(30 * time.Minute), Status: retryjob.WaitingRetry, Err: "once"},
-		{ID: "succeeded-1.0.2", Attempt: 2, Start: at(30 * time.Minute), End: at(30 * time.Minute), Status: retryjob.Succeeded},
+	succeeded.History = []retryjob.Attempt{
+		{ID: "succeeded-1.0.1", Number: 1, Start: at(3 * time.Hour), End: at(3 * time.Hour), Due: at(30 * time.Minute), Status: retryjob.WaitingRetry, Err: "once"},
+		{ID: "succeeded-1.0.2", Number: 2, Start: at(30 * time.Minute), End: at(30 * time.Minute), Status: retryjob.Succeeded},
 	}
 
 	dead := record("dead-1", retryjob.DeadLettered, retry.AttemptsExhausted)
 	dead.Attempts, dead.Ended, dead.Replays = 1, at(26*time.Hour), 1
 	dead.First = at(27 * time.Hour)
-	dead.Runs = []retryjob.Run{{ID: "dead-1.1.1", Attempt: 1, Start: at(27 * time.Hour), End: at(26 * time.Hour), Status: retryjob.DeadLettered, Reason: dead.Reason, Err: "no such account"}}
+	dead.History = []retryjob.Attempt{{ID: "dead-1.1.1", Number: 1, Start: at(27 * time.Hour), End: at(26 * time.Hour), Status: retryjob.DeadLettered, Reason: dead.Reason, Err: "no such account"}}
 
 	dead2 := record("dead-2", retryjob.DeadLettered, retry.TerminalError)
 	dead2.Policy, dead2.Attempts, dead2.Ended = "patient", 1, at(25*time.Hour)

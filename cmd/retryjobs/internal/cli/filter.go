@@ -12,15 +12,6 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// reasonTexts returns the reasons as what prints.
-func reasonTexts() []retryjob.Reason {
-	var all []retryjob.Reason
-	for _, reason := range retryjob.Reasons() {
-		all = append(all, retryjob.Reason{Reason: reason})
-	}
-	return all
-}
-
 // selection is the flags that select jobs.
 type selection struct {
 	able                               []retryjob.Status // the statuses that the command is about
@@ -36,7 +27,7 @@ var selectionFlags = []string{"status", "reason", "policy", "kind", "since", "un
 func (s *selection) add(cmd *cobra.Command, limit int) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&s.statuses, "status", nil, "only jobs of this `status`: "+listed(s.able))
-	flags.StringSliceVar(&s.reasons, "reason", nil, "only jobs that ended for this `reason`: "+listed(reasonTexts()))
+	flags.StringSliceVar(&s.reasons, "reason", nil, "only jobs that ended for this `reason`: "+listed(retryjob.Reasons()))
 	flags.StringSliceVar(&s.policies, "policy", nil, "only jobs of the policy with this `name`")
 	flags.StringSliceVar(&s.kinds, "kind", nil, "only jobs of this `kind`")
 	flags.StringVar(&s.since, "since", "", "only jobs that changed since this `time`: 24h or 7d ago, or RFC 3339")
@@ -62,12 +53,8 @@ func (s *selection) filter(cmd *cobra.Command, now time.Time) (retryjob.Filter, 
 	if f.Statuses, err = chosen("status", s.statuses, s.able); err != nil {
 		return f, err
 	}
-	ended, err := chosen("reason", s.reasons, reasonTexts())
-	if err != nil {
+	if f.Reasons, err = chosen("reason", s.reasons, retryjob.Reasons()); err != nil {
 		return f, err
-	}
-	for _, reason := range ended {
-		f.Reasons = append(f.Reasons, reason.Reason)
 	}
 	for _, bound := range []struct {
 		name, value string
@@ -103,10 +90,10 @@ func (s *selection) change(cmd *cobra.Command, now time.Time, yes bool) (retryjo
 }
 
 // chosen returns those of all whose texts the flag was given.
-func chosen[T fmt.Stringer](flag string, given []string, all []T) ([]T, error) {
+func chosen[T any](flag string, given []string, all []T) ([]T, error) {
 	var found []T
 	for _, text := range given {
-		i := slices.IndexFunc(all, func(v T) bool { return v.String() == text })
+		i := slices.IndexFunc(all, func(v T) bool { return fmt.Sprint(v) == text })
 		if i < 0 {
 			return nil, fmt.Errorf("--%s %q is not one of %s", flag, text, listed(all))
 		}
@@ -115,10 +102,10 @@ func chosen[T fmt.Stringer](flag string, given []string, all []T) ([]T, error) {
 	return found, nil
 }
 
-func listed[T fmt.Stringer](all []T) string {
+func listed[T any](all []T) string {
 	texts := make([]string, len(all))
 	for i, v := range all {
-		texts[i] = v.String()
+		texts[i] = fmt.Sprint(v)
 	}
 	return strings.Join(texts, ", ")
 }

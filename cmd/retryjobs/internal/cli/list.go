@@ -63,7 +63,7 @@ func (s *session) list(ctx context.Context, f retryjob.Filter) error {
 		if t == nil {
 			t = newTable(s.out, "ID", "KIND", "POLICY", "STATUS", "REASON", "ATTEMPTS", "DUE OR ENDED", "LAST ERROR")
 		}
-		t.line(info.JobID, info.Kind, info.Policy, info.Status.String(), info.Reason.String(),
+		t.line(info.JobID, info.Kind, info.Policy, info.Status.String(), info.Reason.Error(),
 			strconv.Itoa(info.Attempts), stamp(dueOrEnded(&info.Record)), shorten(printable(lastError(&info.Record)), errorWidth))
 	}
 	switch {

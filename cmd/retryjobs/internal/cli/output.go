@@ -120,10 +120,10 @@ func (s *session) printJSON(v any) error {
 func (s *session) printInfo(info *retryjob.Info) error {
 	shown := *info
 	shown.First, shown.Due, shown.Ended = info.First.UTC(), info.Due.UTC(), info.Ended.UTC()
-	shown.Runs = slices.Clone(info.Runs)
-	for i := range shown.Runs {
-		run := &shown.Runs[i]
-		run.Start, run.End, run.Due = run.Start.UTC(), run.End.UTC(), run.Due.UTC()
+	shown.History = slices.Clone(info.History)
+	for i := range shown.History {
+		a := &shown.History[i]
+		a.Start, a.End, a.Due = a.Start.UTC(), a.End.UTC(), a.Due.UTC()
 	}
 	return s.printJSON(shown)
 }

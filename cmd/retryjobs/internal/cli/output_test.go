@@ -23,7 +23,7 @@ func FuzzOutput(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		job := jobs()[2]
-		job.Correlation, job.Kind, job.Runs[2].Err, job.Runs[2].Code = text, text, text, text
+		job.Correlation, job.Kind, job.History[2].Err, job.History[2].Code = text, text, text, text
 		store := newFake(job)
 		for command, lines := range map[string]int{"list": 2, "show waiting-1 --payload=false": 18, "list --json": 1, "show waiting-1 --json": 1} {
 			got := run(t, store, strings.Fields(command)...)

@@ -65,7 +65,7 @@ func (s *session) show(info *retryjob.Info) {
 		{"policy", info.Policy},
 		{"correlation", info.Correlation},
 		{"status", info.Status.String()},
-		{"reason", info.Reason.String()},
+		{"reason", info.Reason.Error()},
 		{"first due", fineStamp(info.First)},
 		{"next due", relative(fineStamp(info.Due), info.Due, s.now)},
 		{"ended", relative(fineStamp(info.Ended), info.Ended, s.now)},
@@ -75,7 +75,7 @@ func (s *session) show(info *retryjob.Info) {
 		t.line(field[0], field[1])
 	}
 	t.flush()
-	line := newTable(s.out, "RUN", "START", "DURATION", "STATUS", "WAIT", "CODE", "ERROR")
+	line := newTable(s.out, "ATTEMPT", "START", "DURATION", "STATUS", "WAIT", "CODE", "ERROR")
 	rows := timeline(&info.Record, s.now)
 	if len(rows) > 0 {
 		fmt.Fprintln(s.out)
@@ -125,9 +125,9 @@ func lastError(rec *retryjob.Record) string {
 	if rec.Status == retryjob.Succeeded {
 		return ""
 	}
-	for i := len(rec.Runs) - 1; i >= 0; i-- {
-		if rec.Runs[i].Err != "" {
-			return rec.Runs[i].Err
+	for i := len(rec.History) - 1; i >= 0; i-- {
+		if rec.History[i].Err != "" {
+			return rec.History[i].Err
 		}
 	}
 	return ""

@@ -27,10 +27,10 @@ ended        -
 replays      0
 attempts     3
 
-RUN  START                     DURATION      STATUS         WAIT          CODE          ERROR
-1    2026-11-21T09:00:00.000Z  lost, 1h0m0s  waiting_retry  -             -             retryjob: the worker was lost
-2    2026-11-21T10:00:00.000Z  1.5s          waiting_retry  29m58.5s      ECONNREFUSED  dial tcp: \u001b[31mrefused\u009b2J by a firewall that has a very long story to tell about it
-3    2026-11-21T10:30:00.000Z  1ms           waiting_retry  1h39m59.999s  429           429 Too Many Requests
+ATTEMPT  START                     DURATION      STATUS         WAIT          CODE          ERROR
+1        2026-11-21T09:00:00.000Z  lost, 1h0m0s  waiting_retry  -             -             retryjob: the worker was lost
+2        2026-11-21T10:00:00.000Z  1.5s          waiting_retry  29m58.5s      ECONNREFUSED  dial tcp: \u001b[31mrefused\u009b2J by a firewall that has a very long story to tell about it
+3        2026-11-21T10:30:00.000Z  1ms           waiting_retry  1h39m59.999s  429           429 Too Many Requests
 
 total: 3 attempts in 3h0m0s so far: 1.501s running, 1h0m0s lost, 1h59m58.499s waiting
 payload:
@@ -56,8 +56,8 @@ ended        2026-11-20T10:00:00.000Z (26h0m0s ago)
 replays      1
 attempts     1
 
-RUN  START                     DURATION  STATUS       WAIT  CODE  ERROR
-1    2026-11-20T09:00:00.000Z  1h0m0s    dead_letter  -     -     no such account
+ATTEMPT  START                     DURATION  STATUS       WAIT  CODE  ERROR
+1        2026-11-20T09:00:00.000Z  1h0m0s    dead_letter  -     -     no such account
 
 total: 1 attempt in 1h0m0s: 1h0m0s running, 0s waiting
 `
@@ -113,62 +113,62 @@ func TestAPayloadDoesATerminalNoHarm(t *testing.T) {
 
 // TestTimeline shows the rows of records that are unlike each other: what is between the empty line and the total.
 func TestTimeline(t *testing.T) {
-	run1 := retryjob.Run{Attempt: 1, Start: at(time.Hour), End: at(time.Hour - time.Second), Due: at(50 * time.Minute), Status: retryjob.WaitingRetry, Err: "no"}
-	lost := func(attempt int, start time.Time) retryjob.Run {
-		return retryjob.Run{Attempt: attempt, Start: start, Status: retryjob.WaitingRetry, Err: "lost"}
+	run1 := retryjob.Attempt{Number: 1, Start: at(time.Hour), End: at(time.Hour - time.Second), Due: at(50 * time.Minute), Status: retryjob.WaitingRetry, Err: "no"}
+	lost := func(attempt int, start time.Time) retryjob.Attempt {
+		return retryjob.Attempt{Number: attempt, Start: start, Status: retryjob.WaitingRetry, Err: "lost"}
 	}
-	many := []retryjob.Run{run1}
+	many := []retryjob.Attempt{run1}
 	for n := 8; n <= 70; n++ {
-		many = append(many, retryjob.Run{Attempt: n, Start: at(time.Minute), End: at(time.Minute), Due: at(time.Minute), Status: retryjob.WaitingRetry})
+		many = append(many, retryjob.Attempt{Number: n, Start: at(time.Minute), End: at(time.Minute), Due: at(time.Minute), Status: retryjob.WaitingRetry})
 	}
 	for _, row := range []struct {
 		name     string
 		status   retryjob.Status
 		attempts int
-		runs     []retryjob.Run
+		history  []retryjob.Attempt
 		rows     string // all of the table, or how it begins where the record is long
 		total    string
 	}{
-		{"an attempt that has just begun and is not in the record is under way", retryjob.Leased, 2, []retryjob.Run{run1}, `
-RUN  START                     DURATION  STATUS         WAIT   CODE  ERROR
-1    2026-11-21T11:00:00.000Z  1s        waiting_retry  9m59s  -     no
-2    -                         -         leased         -      -     -
+		{"an attempt that has just begun and is not in the record is under way", retryjob.Leased, 2, []retryjob.Attempt{run1}, `
+ATTEMPT  START                     DURATION  STATUS         WAIT   CODE  ERROR
+1        2026-11-21T11:00:00.000Z  1s        waiting_retry  9m59s  -     no
+2        -                         -         leased         -      -     -
 `, "2 attempts in 1h0m0s so far"},
-		{"attempts before it that nobody recorded are lost", retryjob.Leased, 4, []retryjob.Run{run1}, `
-RUN  START                     DURATION  STATUS         WAIT   CODE  ERROR
-1    2026-11-21T11:00:00.000Z  1s        waiting_retry  9m59s  -     no
-2-3  -                         -         -              -      -     not in the record: the worker was lost
-4    -                         -         leased         -      -     -
+		{"attempts before it that nobody recorded are lost", retryjob.Leased, 4, []retryjob.Attempt{run1}, `
+ATTEMPT  START                     DURATION  STATUS         WAIT   CODE  ERROR
+1        2026-11-21T11:00:00.000Z  1s        waiting_retry  9m59s  -     no
+2-3      -                         -         -              -      -     not in the record: the worker was lost
+4        -                         -         leased         -      -     -
 `, "4 attempts in 1h0m0s so far"},
 		{"the first attempt is lost and nothing is known of it", retryjob.DeadLettered, 1, nil, `
-RUN  START  DURATION  STATUS  WAIT  CODE  ERROR
-1    -      -         -       -     -     not in the record: the worker was lost
+ATTEMPT  START  DURATION  STATUS  WAIT  CODE  ERROR
+1        -      -         -       -     -     not in the record: the worker was lost
 `, "1 attempt in 1h0m0s"},
 		{"the start of a lost attempt is known, and of the next one is not", retryjob.WaitingRetry, 3,
-			[]retryjob.Run{lost(1, at(time.Hour)), lost(2, time.Time{}), lost(3, at(time.Minute))}, `
-RUN  START                     DURATION  STATUS         WAIT  CODE  ERROR
-1    2026-11-21T11:00:00.000Z  lost      waiting_retry  -     -     lost
-2    -                         lost      waiting_retry  -     -     lost
-3    2026-11-21T11:59:00.000Z  lost      waiting_retry  -     -     lost
+			[]retryjob.Attempt{lost(1, at(time.Hour)), lost(2, time.Time{}), lost(3, at(time.Minute))}, `
+ATTEMPT  START                     DURATION  STATUS         WAIT  CODE  ERROR
+1        2026-11-21T11:00:00.000Z  lost      waiting_retry  -     -     lost
+2        -                         lost      waiting_retry  -     -     lost
+3        2026-11-21T11:59:00.000Z  lost      waiting_retry  -     -     lost
 `, "3 attempts in 1h0m0s so far"},
 		{"a clock that went back makes nothing negative", retryjob.WaitingRetry, 1,
-			[]retryjob.Run{{Attempt: 1, Start: at(0), End: at(time.Minute), Due: at(time.Hour), Status: retryjob.WaitingRetry}}, `
-RUN  START                     DURATION  STATUS         WAIT  CODE  ERROR
-1    2026-11-21T12:00:00.000Z  0s        waiting_retry  0s    -     -
+			[]retryjob.Attempt{{Number: 1, Start: at(0), End: at(time.Minute), Due: at(time.Hour), Status: retryjob.WaitingRetry}}, `
+ATTEMPT  START                     DURATION  STATUS         WAIT  CODE  ERROR
+1        2026-11-21T12:00:00.000Z  0s        waiting_retry  0s    -     -
 `, "1 attempt in 1h0m0s so far: 0s running, 1h0m0s waiting"},
 		{"a long record keeps its first and its newest attempts", retryjob.WaitingRetry, 70, many, `
-RUN  START                     DURATION  STATUS         WAIT   CODE  ERROR
-1    2026-11-21T11:00:00.000Z  1s        waiting_retry  9m59s  -     no
-2-7  -                         -         -              -      -     no longer in the record
-8    2026-11-21T11:59:00.000Z  0s        waiting_retry  0s     -     -
+ATTEMPT  START                     DURATION  STATUS         WAIT   CODE  ERROR
+1        2026-11-21T11:00:00.000Z  1s        waiting_retry  9m59s  -     no
+2-7      -                         -         -              -      -     no longer in the record
+8        2026-11-21T11:59:00.000Z  0s        waiting_retry  0s     -     -
 `, "70 attempts in 1h0m0s so far"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			job := retryjob.Info{Record: retryjob.Record{
-				Version: 1, JobID: "a", Policy: "p", First: at(time.Hour), Status: row.status, Attempts: row.attempts, Runs: row.runs,
+				Version: 1, JobID: "a", Policy: "p", First: at(time.Hour), Status: row.status, Attempts: row.attempts, History: row.history,
 			}}
 			if row.status.Final() {
-				job.Ended, job.Reason = now, retryjob.Reason{Reason: retry.AttemptsExhausted}
+				job.Ended, job.Reason = now, retry.AttemptsExhausted
 			}
 			got := run(t, newFake(job), "show", "a", "--payload=false")
 			require.Equal(t, cli.Done, got.Exit, got.Err)

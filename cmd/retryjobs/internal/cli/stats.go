@@ -72,8 +72,8 @@ func (st *stats) add(rec *retryjob.Record) {
 	if !rec.Status.Final() {
 		return
 	}
-	if !rec.Reason.IsZero() {
-		st.ByReason[rec.Reason.String()]++
+	if rec.Reason != 0 {
+		st.ByReason[rec.Reason.Error()]++
 	}
 	if st.ByPolicy[rec.Policy] == nil {
 		st.ByPolicy[rec.Policy] = map[string]int{}
@@ -94,9 +94,9 @@ func (s *session) showStats(st *stats) {
 	if len(st.ByReason) > 0 {
 		fmt.Fprintln(s.out)
 		t = newTable(s.out, "REASON", "JOBS")
-		for _, reason := range reasonTexts() {
-			if n := st.ByReason[reason.String()]; n > 0 {
-				t.line(reason.String(), strconv.Itoa(n))
+		for _, reason := range retryjob.Reasons() {
+			if n := st.ByReason[reason.Error()]; n > 0 {
+				t.line(reason.Error(), strconv.Itoa(n))
 			}
 		}
 		t.flush()

@@ -19,19 +19,19 @@ type row [7]string
 func timeline(rec *retryjob.Record, now time.Time) []row {
 	var rows []row
 	next := 1
-	for i := range rec.Runs {
-		run := &rec.Runs[i]
-		rows = append(rows, gap(rec, next, run.Attempt-1)...)
-		next = run.Attempt + 1
-		r := row{strconv.Itoa(run.Attempt), fineStamp(run.Start), "", run.Status.String(), "", run.Code, run.Err}
-		switch end := run.End; {
+	for i := range rec.History {
+		a := &rec.History[i]
+		rows = append(rows, gap(rec, next, a.Number-1)...)
+		next = a.Number + 1
+		r := row{strconv.Itoa(a.Number), fineStamp(a.Start), "", a.Status.String(), "", a.Code, a.Err}
+		switch end := a.End; {
 		case !end.IsZero():
-			r[2] = span(max(end.Sub(run.Start), 0))
-			if !run.Due.IsZero() {
-				r[4] = span(max(run.Due.Sub(end), 0))
+			r[2] = span(max(end.Sub(a.Start), 0))
+			if !a.Due.IsZero() {
+				r[4] = span(max(a.Due.Sub(end), 0))
 			}
-		case underway(rec, run):
-			r[2] = span(max(now.Sub(run.Start), 0)) + " so far"
+		case underway(rec, a):
+			r[2] = span(max(now.Sub(a.Start), 0)) + " so far"
 		default:
 			r[2] = "lost"
 			if gone, ok := lost(rec, i); ok {
@@ -59,27 +59,27 @@ func gap(rec *retryjob.Record, first, last int) []row {
 	}
 	r := row{numbers}
 	r[6] = "not in the record: the worker was lost"
-	if len(rec.Runs) >= keptRuns && last < rec.Attempts {
+	if len(rec.History) >= keptAttempts && last < rec.Attempts {
 		r[6] = "no longer in the record"
 	}
 	return []row{r}
 }
 
-// keptRuns is from how many runs on a record drops the second one for a new one.
-const keptRuns = 64
+// keptAttempts is from how many attempts on a record drops the second one for a new one.
+const keptAttempts = 64
 
-// underway reports whether the run is the one for which the job is leased.
-func underway(rec *retryjob.Record, run *retryjob.Run) bool {
-	return rec.Status == retryjob.Leased && run.Attempt == rec.Attempts && run.End.IsZero() && !run.Start.IsZero()
+// underway reports whether a is the attempt for which the job is leased.
+func underway(rec *retryjob.Record, a *retryjob.Attempt) bool {
+	return rec.Status == retryjob.Leased && a.Number == rec.Attempts && a.End.IsZero() && !a.Start.IsZero()
 }
 
-// lost returns the time from the start of run i, of which no end is known, to the start of the next; false where either
+// lost returns the time from the start of attempt i, of which no end is known, to the start of the next; false if either
 // is not known.
 func lost(rec *retryjob.Record, i int) (time.Duration, bool) {
-	if i+1 >= len(rec.Runs) || rec.Runs[i+1].Attempt != rec.Runs[i].Attempt+1 {
+	if i+1 >= len(rec.History) || rec.History[i+1].Number != rec.History[i].Number+1 {
 		return 0, false
 	}
-	start, next := rec.Runs[i].Start, rec.Runs[i+1].Start
+	start, next := rec.History[i].Start, rec.History[i+1].Start
 	if start.IsZero() || next.IsZero() {
 		return 0, false
 	}
@@ -95,16 +95,16 @@ func total(rec *retryjob.Record, now time.Time) string {
 	}
 	elapsed := max(end.Sub(rec.First), 0)
 	text := fmt.Sprintf("%s in %s%s", plural(rec.Attempts, "attempt"), span(elapsed), suffix)
-	if rec.Attempts == 0 || len(rec.Runs) != rec.Attempts {
+	if rec.Attempts == 0 || len(rec.History) != rec.Attempts {
 		return text
 	}
 	var running, gone time.Duration
-	for i := range rec.Runs {
-		switch run := &rec.Runs[i]; {
-		case !run.End.IsZero():
-			running += max(run.End.Sub(run.Start), 0)
-		case underway(rec, run):
-			running += max(now.Sub(run.Start), 0)
+	for i := range rec.History {
+		switch a := &rec.History[i]; {
+		case !a.End.IsZero():
+			running += max(a.End.Sub(a.Start), 0)
+		case underway(rec, a):
+			running += max(now.Sub(a.Start), 0)
 		default:
 			d, ok := lost(rec, i)
 			if !ok {

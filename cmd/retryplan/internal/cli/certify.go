@@ -59,7 +59,7 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 				}
 				findings := retryplan.Lint(funded(n.policy, f.Budget), retryplan.Setting{Deadline: f.Deadline, Clients: f.Clients})
 				guard.findings(n.name, findings)
-				guard.verdict(n.name, c.Verdict)
+				guard.stability(n.name, c.Stability)
 				if a.json {
 					policy, err := wire.NewPolicy(n.policy)
 					if err != nil {
@@ -100,19 +100,19 @@ func funded(p retry.Policy, c *retry.BudgetConfig) retry.Policy {
 	return p
 }
 
-// verdict notes a verdict that is no good news.
-func (g *guard) verdict(name string, v retryplan.Verdict) {
-	switch v {
+// stability notes a stability that is no good news.
+func (g *guard) stability(name string, s retryplan.Stability) {
+	switch s {
 	case retryplan.Vulnerable:
 		g.note(retryplan.Note, name+" is vulnerable")
 	case retryplan.Metastable, retryplan.Overloaded:
-		g.note(retryplan.Severe, fmt.Sprintf("%s is %v", name, v))
+		g.note(retryplan.Severe, fmt.Sprintf("%s is %v", name, s))
 	}
 }
 
 // certificate prints c in words.
 func (a *app) certificate(c *retryplan.Certificate, f retryplan.Fleet) {
-	a.wrapped(fmt.Sprintf("%v: ", c.Verdict), verdictText(c, f))
+	a.wrapped(fmt.Sprintf("%v: ", c.Stability), stabilityText(c, f))
 	a.line("")
 	g := newGrid("", "").words(0, 1)
 	g.row("trigger", triggerText(f.Trigger))
@@ -136,9 +136,9 @@ func (a *app) certificate(c *retryplan.Certificate, f retryplan.Fleet) {
 	a.print(g)
 }
 
-// verdictText says what a verdict means for a fleet.
-func verdictText(c *retryplan.Certificate, f retryplan.Fleet) string {
-	switch c.Verdict {
+// stabilityText says what the stability in c means for a fleet.
+func stabilityText(c *retryplan.Certificate, f retryplan.Fleet) string {
+	switch c.Stability {
 	case retryplan.Safe:
 		if c.Law == retryplan.SuccessFunded {
 			return "The fleet comes back from any trigger once the stored tokens are spent: even if every attempt then fails, the backend has capacity to spare."

@@ -13,11 +13,10 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
-	"github.com/retrygo/retry/retryplan"
 )
 
-// Config is what the commands take from the process that they run in.
-type Config struct {
+// Options are what the commands take from the process that they run in.
+type Options struct {
 	// Stdin is read where a policy is named "-".
 	Stdin io.Reader
 	// Width is the width of the terminal that stdout is, in columns. Zero means that it is none.
@@ -39,8 +38,8 @@ const (
 // Run runs the command that args give, the program's name not among them, and returns the exit status. What is asked for
 // goes to stdout; errors and remarks go to stderr, each on one line that begins with "retryplan: ". When ctx ends, a
 // simulation stops and what it has seen is printed.
-func Run(ctx context.Context, c Config, args []string, stdout, stderr io.Writer) int {
-	a := &app{Config: c, ctx: ctx, out: bufio.NewWriter(stdout), err: stderr}
+func Run(ctx context.Context, o Options, args []string, stdout, stderr io.Writer) int {
+	a := &app{Options: o, ctx: ctx, out: bufio.NewWriter(stdout), err: stderr}
 	root := a.root()
 	root.SetArgs(append([]string{}, args...)) // not nil, for which cobra takes those of the process
 	root.SetOut(a.out)
@@ -75,7 +74,7 @@ func misusef(format string, args ...any) error { return &misuse{fmt.Errorf(forma
 
 // app is one run of the program.
 type app struct {
-	Config
+	Options
 	ctx  context.Context
 	out  *bufio.Writer
 	err  io.Writer
@@ -138,7 +137,7 @@ func (a *app) remark(format string, args ...any) {
 // blame returns an error of a function of retryplan: that of the command line where it names fields, since all of them
 // come from flags.
 func blame(err error) error {
-	if _, ok := errors.AsType[*retryplan.FieldError](err); !ok {
+	if _, ok := errors.AsType[*retry.FieldError](err); !ok {
 		return err
 	}
 	var lines []error
@@ -154,7 +153,7 @@ load on the backend, and whether a storm of retries can become permanent. Nothin
 A POLICY is any of these; without one it is the default policy, as the flags change it:
   policy.json          a document of retryconf: one policy, or a catalog, all of whose policies are meant
   email@policies.json  the policy "email" of a catalog
-  preset:standard      aggressive, standard, patient, cautious or delivery; --preset standard is the same
+  preset:standard      inline, aggressive, standard, patient, cautious or delivery; --preset standard is the same
   -                    a document on standard input
 What a program defines beneath a catalog is not known here: what the document does not give has its default.
 

@@ -28,10 +28,10 @@ type ran struct {
 // run runs a command line in testdata, without the word retryplan.
 func run(t *testing.T, line string) ran {
 	t.Helper()
-	return runIn(t, t.Context(), cli.Config{Stdin: strings.NewReader("")}, line)
+	return runIn(t, t.Context(), cli.Options{Stdin: strings.NewReader("")}, line)
 }
 
-func runIn(t *testing.T, ctx context.Context, c cli.Config, line string) ran {
+func runIn(t *testing.T, ctx context.Context, c cli.Options, line string) ran {
 	t.Helper()
 	if _, err := os.Stat("policy.json"); err != nil {
 		t.Chdir("testdata")
@@ -132,7 +132,7 @@ func TestExamplesInHelp(t *testing.T) {
 			n++
 			t.Run(line, func(t *testing.T) {
 				require.True(t, strings.HasPrefix(line, command+" ") || line == command)
-				c := cli.Config{Serve: func(_ context.Context, _ string, _ retry.Policy, ready func(string)) error {
+				c := cli.Options{Serve: func(_ context.Context, _ string, _ retry.Policy, ready func(string)) error {
 					ready("http://127.0.0.1:1/")
 					return nil
 				}}

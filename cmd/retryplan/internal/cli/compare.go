@@ -91,7 +91,7 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 					return blame(err)
 				}
 				all[i].certificate = &c
-				guard.verdict(n.name, c.Verdict)
+				guard.stability(n.name, c.Stability)
 				r, err := a.simulate(cmd.Context(), n.name, f.Scenario(n.policy, seed))
 				if err != nil && cmd.Context().Err() == nil {
 					return blame(err)
@@ -150,8 +150,8 @@ func (a *app) sideBySide(all []comparison, m wire.Model, f *retryplan.Fleet) {
 		switch n := len(c.plan.Attempts); {
 		case c.plan.Truncated:
 			return strconv.Itoa(n) + " and more"
-		case c.plan.Effective < n:
-			return fmt.Sprintf("%d, %d can start", n, c.plan.Effective)
+		case c.plan.CanStart < n:
+			return fmt.Sprintf("%d, %d can start", n, c.plan.CanStart)
 		default:
 			return strconv.Itoa(n)
 		}
@@ -170,6 +170,7 @@ func (a *app) sideBySide(all []comparison, m wire.Model, f *retryplan.Fleet) {
 	limit("attempt timeout", func(p retry.Policy) time.Duration { return p.AttemptTimeout })
 	limit("TTL", func(p retry.Policy) time.Duration { return p.TTL })
 	limit("longest hint", func(p retry.Policy) time.Duration { return p.MaxHint })
+	limit("reset after", func(p retry.Policy) time.Duration { return p.ResetAfter })
 	for i := 1; i <= min(waits, mostWaits); i++ {
 		row("wait "+strconv.Itoa(i), func(c comparison) string {
 			if i >= len(c.plan.Attempts) {
@@ -219,7 +220,7 @@ func certificates(triggered bool, row func(string, func(comparison) string)) {
 			return text(c.certificate, c.result)
 		})
 	}
-	of("verdict", func(c *retryplan.Certificate, _ *retryplan.Result) string { return c.Verdict.String() })
+	of("verdict", func(c *retryplan.Certificate, _ *retryplan.Result) string { return c.Stability.String() })
 	of("hidden capacity", func(c *retryplan.Certificate, _ *retryplan.Result) string { return number(c.HiddenCapacity) + "/s" })
 	of("tipping point", func(c *retryplan.Certificate, _ *retryplan.Result) string { return orNever(c.Tipping) })
 	of("recovery by law", func(c *retryplan.Certificate, _ *retryplan.Result) string { return orNever(c.Recovery) })

@@ -260,7 +260,8 @@ var flagNames = map[string]string{
 // policyFlagNames has the flags of the fields of a policy.
 var policyFlagNames = map[string]string{
 	"MaxAttempts": "attempts", "Mode": "mode", "Base": "base", "Factor": "factor", "Cap": "cap", "Delays": "delays", "Jitter": "jitter",
-	"JitterRatio": "jitter-ratio", "AttemptTimeout": "attempt-timeout", "TTL": "ttl", "MaxHint": "max-hint", "Disabled": "disabled",
+	"JitterRatio": "jitter-ratio", "AttemptTimeout": "attempt-timeout", "TTL": "ttl", "MaxHint": "max-hint",
+	"ResetAfter": "reset-after", "Disabled": "disabled",
 }
 
 // ruleNames has what the rules of retryplan name that has another name here.

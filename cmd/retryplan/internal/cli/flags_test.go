@@ -44,7 +44,7 @@ var flagLine = regexp.MustCompile(`(?m)^ +(?:-h, )?--([a-z0-9-]+)`)
 func TestEveryFlagIsRead(t *testing.T) {
 	policy := map[string]string{
 		"attempts": "3", "mode": "fixed", "base": "300ms", "factor": "3", "cap": "150ms", "delays": "1s,5s", "jitter": "equal", "jitter-ratio": "0.4 --jitter ratio",
-		"attempt-timeout": "7ms", "ttl": "150ms", "max-hint": "7s", "disabled": "", "preset": "aggressive",
+		"attempt-timeout": "7ms", "ttl": "150ms", "max-hint": "7s", "reset-after": "50ms", "disabled": "", "preset": "aggressive",
 	}
 	setting := map[string]string{"inline": "", "deadline": "250ms", "layers": "4", "clients": "5000", "duration": `"uniform 1s 5s"`}
 	guard := map[string]string{"fail-on": "note"}
@@ -66,7 +66,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 	}{
 		{"show", "", join(policy, setting, guard, picture)},
 		{"plan", "--failure 0.5", join(policy, setting, guard, picture, map[string]string{"failure": "0.3", "horizon": "2"})},
-		{"lint", "policy.json --fail-on none", join(policy, setting, map[string]string{"fail-on": "note", "jitter": "none", "clients": "5000 --jitter none", "factor": "30", "max-hint": "2m --inline", "attempt-timeout": "5ms --duration 10ms"})},
+		{"lint", "policy.json --fail-on none", join(policy, setting, map[string]string{"fail-on": "note", "jitter": "none", "clients": "5000 --jitter none", "factor": "30", "max-hint": "2m --inline", "reset-after": "1ns", "attempt-timeout": "5ms --duration 10ms"})},
 		{"simulate", storm, join(policy, guard, picture, budget, map[string]string{
 			"clients": "1 --budget", "rate": "60", "closed": "", "think": "1s", "at-once": "", "deadline": "150ms", "network": "9ms", "workers": "2", "service": "11ms",
 			"crowding": "1ms", "queue": "2", "lifo": "", "shed": "hopeless", "failure-rate": "0.2", "rate-limit": "50", "rate-window": "500ms --rate-limit 20",
@@ -86,7 +86,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 		})},
 	} {
 		t.Run(row.command, func(t *testing.T) {
-			c := cli.Config{Serve: func(_ context.Context, addr string, p retry.Policy, ready func(string)) error {
+			c := cli.Options{Serve: func(_ context.Context, addr string, p retry.Policy, ready func(string)) error {
 				ready(addr + literal.Go(p))
 				return nil
 			}}

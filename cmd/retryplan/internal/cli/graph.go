@@ -33,8 +33,8 @@ func (g *graph) add(flags *pflag.FlagSet) {
 // graphWidth is how wide a picture in characters is where there is no terminal.
 const graphWidth = 100
 
-// check refuses a file that cannot be drawn into, before anything is computed.
-func (g *graph) check() error {
+// validate refuses a file that cannot be drawn into, before anything is computed.
+func (g *graph) validate() error {
 	if g.file == "" {
 		return nil
 	}

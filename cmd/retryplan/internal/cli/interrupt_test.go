@@ -24,7 +24,7 @@ func TestOutputThatIsNotWritten(t *testing.T) {
 		"", "show", "show --json", "plan policy.json", "simulate --rate 5 --duration 2s", "certify --rate 1 --capacity 9", "compare policies.json", "lint policies.json",
 	} {
 		var err bytes.Buffer
-		require.Equal(t, cli.Failed, cli.Run(t.Context(), cli.Config{}, split(line), closed{}, &err), "%s: %s", line, &err)
+		require.Equal(t, cli.Failed, cli.Run(t.Context(), cli.Options{}, split(line), closed{}, &err), "%s: %s", line, &err)
 		require.Equal(t, "retryplan: the pipe is; closed\n", err.String(), line)
 	}
 }
@@ -46,7 +46,7 @@ func TestAnInterruptedSimulationPrintsWhatItHasSeen(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var out, err bytes.Buffer
-		exit := cli.Run(ctx, cli.Config{Progress: true}, split("simulate policies.json --rate 1000 --duration 24h"+format), &out, stopper{&err, cancel})
+		exit := cli.Run(ctx, cli.Options{Progress: true}, split("simulate policies.json --rate 1000 --duration 24h"+format), &out, stopper{&err, cancel})
 		require.Equal(t, cli.Interrupted, exit)
 		text := err.String()
 		require.Regexp(t, `retryplan: interrupted: email after [0-9a-z.]+ of 24h: context canceled\n$`, text)
@@ -73,7 +73,7 @@ func TestAnInterruptedSimulationPrintsWhatItHasSeen(t *testing.T) {
 func TestInterruptedBeforeAnything(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	got := runIn(t, ctx, cli.Config{}, "simulate policies.json --rate 10 --duration 1h")
+	got := runIn(t, ctx, cli.Options{}, "simulate policies.json --rate 10 --duration 1h")
 	require.Equal(t, cli.Interrupted, got.Exit)
 	require.Regexp(t, `^retryplan: interrupted: [^\n]+\n$`, got.Err)
 }

@@ -68,18 +68,18 @@ func TestJSONAgreesWithTheTable(t *testing.T) {
 	}
 
 	table, found = both("certify policy.json --attempt-timeout 1s --rate 70 --capacity 100")
-	require.Contains(t, table, "\n"+found[0].Certificate.Verdict+": ")
+	require.Contains(t, table, "\n"+found[0].Certificate.Stability+": ")
 	require.Regexp(t, fmt.Sprintf(`(?m)^hidden capacity +%v runs/s;`, found[0].Certificate.HiddenCapacity), table)
 	require.Nil(t, found[0].Certificate.RecoverySeconds)
 	require.Contains(t, table, "never by itself")
 
 	table, found = both("compare policy.json preset:aggressive --attempt-timeout 1s --rate 40 --capacity 100")
-	require.Regexp(t, fmt.Sprintf(`(?m)^verdict +%s +%s$`, found[0].Certificate.Verdict, found[1].Certificate.Verdict), table)
+	require.Regexp(t, fmt.Sprintf(`(?m)^verdict +%s +%s$`, found[0].Certificate.Stability, found[1].Certificate.Stability), table)
 	require.Regexp(t, fmt.Sprintf(`(?m)^attempts per run simulated +%.4g +%.4g$`, found[0].Simulation.Amplification, found[1].Simulation.Amplification), table)
 
 	// What --json prints of a policy is a document that gives the same again.
 	data, err := json.Marshal(found[0].Policy.Document)
 	require.NoError(t, err)
-	again := runIn(t, t.Context(), cli.Config{Stdin: bytes.NewReader(data)}, "show -")
+	again := runIn(t, t.Context(), cli.Options{Stdin: bytes.NewReader(data)}, "show -")
 	require.Contains(t, again.Out, found[0].Policy.Text)
 }

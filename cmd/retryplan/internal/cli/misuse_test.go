@@ -14,8 +14,8 @@ func TestAWrongCommandLine(t *testing.T) {
 	for _, row := range []struct{ line, err string }{
 		{"shwo", `unknown command "shwo"; did you mean show?`},
 		{"show --jiter full", `unknown flag: --jiter`},
-		{"show --preset standad", `preset "standad" is not one of aggressive, standard, patient, cautious, delivery`},
-		{"show preset:", `preset "" is not one of aggressive, standard, patient, cautious, delivery`},
+		{"show --preset standad", `preset "standad" is not one of inline, aggressive, standard, patient, cautious, delivery`},
+		{"show preset:", `preset "" is not one of inline, aggressive, standard, patient, cautious, delivery`},
 		{"show policy.json --preset standard", `--preset standard and policy.json are two policies; give one, or compare them`},
 		{"show --base 0", `invalid argument "0" for "--base" flag: retryconf: "0" is not above 0; leave it out for the default`},
 		{"show --base 5", `invalid argument "5" for "--base" flag: retryconf: "5" has no unit; write it as a string such as "5s"`},
@@ -117,7 +117,7 @@ func TestWhatCannotBeDone(t *testing.T) {
 		{"show policy.json --plot nowhere/out.svg", "", ``},
 	} {
 		t.Run(row.line+" "+row.stdin[:min(len(row.stdin), 40)], func(t *testing.T) {
-			got := runIn(t, t.Context(), cli.Config{Stdin: strings.NewReader(row.stdin)}, row.line)
+			got := runIn(t, t.Context(), cli.Options{Stdin: strings.NewReader(row.stdin)}, row.line)
 			require.Equal(t, cli.Failed, got.Exit)
 			require.Regexp(t, `^retryplan: [^\n]+\n$`, got.Err)
 			if row.err != "" {

@@ -87,7 +87,7 @@ func (a *app) outlook(p *retryplan.Plan, m wire.Model) {
 		s.row("success in time", percent(p.InTime)+" by "+m.Deadline.String())
 	}
 	s.row("load", number(p.Load)+" attempts per run")
-	s.row("attempts that can start", fmt.Sprintf("%d of %d", p.Effective, len(p.Attempts)))
+	s.row("attempts that can start", fmt.Sprintf("%d of %d", p.CanStart, len(p.Attempts)))
 	s.row("total wait, all fail", distribution(p.TotalWait))
 	s.row("a run takes", distribution(p.Elapsed))
 	s.row("takes at most", span(p.WorstCase))

@@ -37,7 +37,7 @@ type policyFlags struct {
 }
 
 func (f *policyFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.preset, "preset", "", "start from aggressive, standard, patient, cautious or delivery")
+	flags.StringVar(&f.preset, "preset", "", "start from inline, aggressive, standard, patient, cautious or delivery")
 	f.change(flags)
 }
 
@@ -55,6 +55,7 @@ func (f *policyFlags) change(flags *pflag.FlagSet) {
 	flags.Var(&textFlag{to: &s.AttemptTimeout, kind: "duration"}, "attempt-timeout", "the longest that an attempt may take")
 	flags.Var(&textFlag{to: &s.TTL, kind: "duration"}, "ttl", "attempts start within it of the first one")
 	flags.Var(&textFlag{to: &s.MaxHint, kind: "duration"}, "max-hint", "the longest Retry-After that is obeyed")
+	flags.Var(&textFlag{to: &s.ResetAfter, kind: "duration"}, "reset-after", "an attempt that lasts so long starts attempts and waits anew")
 	flags.BoolVar(&f.off, "disabled", false, "one attempt, no retries")
 }
 
@@ -118,7 +119,7 @@ func (a *app) read(arg string) ([]named, error) {
 	if preset, ok := strings.CutPrefix(arg, presetPrefix); ok {
 		p, err := retryconf.Spec{Extends: preset}.Policy()
 		if err != nil || preset == "" {
-			return nil, misusef("preset %q is not one of aggressive, standard, patient, cautious, delivery", preset)
+			return nil, misusef("preset %q is not one of inline, aggressive, standard, patient, cautious, delivery", preset)
 		}
 		if p.Name == "" {
 			p.Name = preset
@@ -236,7 +237,7 @@ func parseCatalog(data []byte, policies json.RawMessage) ([]named, error) {
 
 // changed reports whether any flag changes the policy.
 func (f *policyFlags) changed(cmd *cobra.Command) bool {
-	for _, name := range []string{"attempts", "mode", "base", "factor", "cap", "delays", "jitter", "jitter-ratio", "attempt-timeout", "ttl", "max-hint", "disabled"} {
+	for _, name := range []string{"attempts", "mode", "base", "factor", "cap", "delays", "jitter", "jitter-ratio", "attempt-timeout", "ttl", "max-hint", "reset-after", "disabled"} {
 		if cmd.Flags().Changed(name) {
 			return true
 		}
@@ -260,7 +261,7 @@ func (f *policyFlags) apply(cmd *cobra.Command, p retry.Policy) (retry.Policy, e
 			p.MaxAttempts = 0
 		}
 		if isList && s.Delays == nil {
-			p.MaxAttempts = attempts(before) // the number stays although the waits go
+			p.MaxAttempts = before.Effective().MaxAttempts // the number stays although the waits go
 		}
 	case other:
 		p.Factor, p.Delays = 0, nil // the base has the same meaning in every formula, the factor has not
@@ -287,6 +288,7 @@ func (f *policyFlags) apply(cmd *cobra.Command, p retry.Policy) (retry.Policy, e
 	set(&p.AttemptTimeout, time.Duration(s.AttemptTimeout))
 	set(&p.TTL, time.Duration(s.TTL))
 	set(&p.MaxHint, time.Duration(s.MaxHint))
+	set(&p.ResetAfter, time.Duration(s.ResetAfter))
 	if cmd.Flags().Changed("disabled") {
 		p.Disabled = f.off
 	}
@@ -305,14 +307,6 @@ func set[T comparable](to *T, value T) {
 	if value != unset {
 		*to = value
 	}
-}
-
-// attempts returns how many attempts p allows, as a number that MaxAttempts can have.
-func attempts(p retry.Policy) int {
-	if p.MaxAttempts == 0 && p.Delays != nil {
-		return len(p.Delays) + 1
-	}
-	return p.MaxAttempts
 }
 
 // source returns what a document is called in errors.

@@ -16,9 +16,9 @@ func TestAPolicyFromStandardInput(t *testing.T) {
 	data, err := os.ReadFile("testdata/policies.json")
 	require.NoError(t, err)
 	want := run(t, "show email@policies.json")
-	got := runIn(t, t.Context(), cli.Config{Stdin: bytes.NewReader(data)}, "show email@-")
+	got := runIn(t, t.Context(), cli.Options{Stdin: bytes.NewReader(data)}, "show email@-")
 	require.Equal(t, want, got)
-	got = runIn(t, t.Context(), cli.Config{Stdin: strings.NewReader("\ufeff" + `{"base": "1s", "max_attempts": 2}`)}, "show -")
+	got = runIn(t, t.Context(), cli.Options{Stdin: strings.NewReader("\ufeff" + `{"base": "1s", "max_attempts": 2}`)}, "show -")
 	require.Equal(t, "standard input: 2 attempts, exponential 1s ×2, cap 1h: 1s (1s in all)", strings.Split(got.Out, "\n")[0])
 }
 
@@ -34,7 +34,7 @@ func TestNamesWithAnAt(t *testing.T) {
 		require.Equal(t, cli.Done, got.Exit, got.Err)
 		require.Contains(t, got.Out, "exponential "+row.base)
 	}
-	got := runIn(t, t.Context(), cli.Config{Stdin: bytes.NewReader(catalog)}, "show a@b@-")
+	got := runIn(t, t.Context(), cli.Options{Stdin: bytes.NewReader(catalog)}, "show a@b@-")
 	require.Contains(t, got.Out, "a@b: 8 attempts, exponential 1s")
 }
 
@@ -63,14 +63,14 @@ func TestManyFindingsOnOneLine(t *testing.T) {
 	for i := range 200 {
 		many = append(many, fmt.Sprintf(`"p%03d": {"base": "1s"}`, i))
 	}
-	got := runIn(t, t.Context(), cli.Config{Stdin: strings.NewReader(`{"policies": {` + strings.Join(many, ", ") + `}}`)}, "lint -")
+	got := runIn(t, t.Context(), cli.Options{Stdin: strings.NewReader(`{"policies": {` + strings.Join(many, ", ") + `}}`)}, "lint -")
 	require.Equal(t, cli.Failed, got.Exit)
 	require.Equal(t, "retryplan: 200 findings at or above warning: p000 no-jitter, p001 no-jitter, p002 no-jitter, p003 no-jitter, p004 no-jitter, "+
 		"p005 no-jitter, p006 no-jitter, p007 no-jitter, p008 no-jitter, p009 no-jitter and 190 more\n", got.Err)
 
 	quiet := `{"policies": {"a": {"max_attempts": 1, "attempt_timeout": "1s"}, "b": {"max_attempts": 1, "attempt_timeout": "1s"}}}`
-	got = runIn(t, t.Context(), cli.Config{Stdin: strings.NewReader(quiet)}, "lint -")
+	got = runIn(t, t.Context(), cli.Options{Stdin: strings.NewReader(quiet)}, "lint -")
 	require.Equal(t, ran{Out: "no findings in 2 policies\n"}, got)
-	got = runIn(t, t.Context(), cli.Config{Stdin: strings.NewReader(quiet)}, "lint a@-")
+	got = runIn(t, t.Context(), cli.Options{Stdin: strings.NewReader(quiet)}, "lint a@-")
 	require.Equal(t, ran{Out: "no findings in 1 policy\n"}, got)
 }

@@ -26,7 +26,7 @@ func TestServe(t *testing.T) {
 	} {
 		t.Run(row.line, func(t *testing.T) {
 			var out, err bytes.Buffer
-			exit := cli.Run(t.Context(), cli.Config{Serve: func(_ context.Context, addr string, p retry.Policy, ready func(string)) error {
+			exit := cli.Run(t.Context(), cli.Options{Serve: func(_ context.Context, addr string, p retry.Policy, ready func(string)) error {
 				require.Equal(t, row.addr, addr)
 				require.Equal(t, row.p, p)
 				ready("http://there/")

@@ -82,7 +82,7 @@ const horizon = 20
 
 // chosen returns the policies that a command is about, once its setting is checked and its picture has room for them.
 func (a *app) chosen(cmd *cobra.Command, flags *policyFlags, args []string, setting wire.Setting, g *graph) ([]named, error) {
-	if err := checked(g.check(), checkSetting(setting)); err != nil {
+	if err := checked(g.validate(), checkSetting(setting)); err != nil {
 		return nil, err
 	}
 	found, err := a.policies(cmd, flags, args)
@@ -157,11 +157,9 @@ func (a *app) drawPlans(cmd *cobra.Command, g *graph, planned []plots.Plan) erro
 
 // title prints the policy on one line.
 func (a *app) title(n named) {
-	p := n.policy
-	p.Name = "" // it is said once
-	a.line("%s", wire.OneLine(n.name+": "+p.String()))
-	if p.MaxHint > 0 {
-		a.line("longest hint that is obeyed: %s", span(p.MaxHint))
+	a.line("%s", wire.OneLine(n.name+": "+wire.Schedule(n.policy)))
+	if hint := n.policy.MaxHint; hint > 0 {
+		a.line("longest hint that is obeyed: %s", span(hint))
 	}
 }
 

@@ -57,7 +57,7 @@ Interrupted, it prints what it has seen. A fleet that does not come back from it
   retryplan simulate policy.json --at-once --clients 100 --rate-limit 20 --rate-window 100ms --trigger "outage 0s 10s" --duration 60s --drain`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := graph.check(); err != nil {
+			if err := graph.validate(); err != nil {
 				return err
 			}
 			if rows < 0 {

@@ -28,7 +28,7 @@ func TestATerminalIsDrawnOn(t *testing.T) {
 		{"compare policies.json", width, true},
 	} {
 		t.Run(row.line, func(t *testing.T) {
-			got := runIn(t, t.Context(), cli.Config{Width: row.width}, row.line)
+			got := runIn(t, t.Context(), cli.Options{Width: row.width}, row.line)
 			require.Equal(t, cli.Done, got.Exit)
 			_, picture, drawn := strings.Cut(got.Out, "Wait before each attempt")
 			require.Equal(t, row.drawn, drawn)
@@ -48,7 +48,7 @@ func TestATerminalIsDrawnOn(t *testing.T) {
 func TestMorePoliciesThanAPictureShows(t *testing.T) {
 	many := strings.TrimSpace(strings.Repeat("policies.json ", 5))
 	for _, command := range []string{"show", "plan", "compare", "simulate --rate 5 --duration 2s"} {
-		got := runIn(t, t.Context(), cli.Config{Width: 90}, command+" "+many)
+		got := runIn(t, t.Context(), cli.Options{Width: 90}, command+" "+many)
 		require.Equal(t, ran{Out: got.Out}, got, command)
 		require.NotContains(t, got.Out, "Wait before each attempt")
 		require.NotContains(t, got.Out, "Simulation of")
@@ -62,7 +62,7 @@ func TestMorePoliciesThanAPictureShows(t *testing.T) {
 
 // TestFindingsFitTheTerminal has sentences that are longer than a narrow terminal.
 func TestFindingsFitTheTerminal(t *testing.T) {
-	got := runIn(t, t.Context(), cli.Config{Width: 60}, "show --preset standard --graph=false")
+	got := runIn(t, t.Context(), cli.Options{Width: 60}, "show --preset standard --graph=false")
 	_, findings, ok := strings.Cut(got.Out, " findings\n")
 	require.True(t, ok)
 	for line := range strings.Lines(findings) {
@@ -71,14 +71,14 @@ func TestFindingsFitTheTerminal(t *testing.T) {
 }
 
 func TestAClosedStandardInput(t *testing.T) {
-	require.Equal(t, ran{cli.Failed, "", "retryplan: standard input is closed\n"}, runIn(t, t.Context(), cli.Config{}, "show -"))
+	require.Equal(t, ran{cli.Failed, "", "retryplan: standard input is closed\n"}, runIn(t, t.Context(), cli.Options{}, "show -"))
 }
 
 // TestAHostileName holds that a policy's name cannot speak to the terminal.
 func TestAHostileName(t *testing.T) {
 	for _, line := range []string{"show -", "plan -", "lint -", "simulate - --rate 5 --duration 2s", "certify - --rate 1 --capacity 9", "compare - preset:standard", "show - --fail-on note", "show - --graph", "show - --json"} {
 		var out, err bytes.Buffer
-		cli.Run(t.Context(), cli.Config{Stdin: strings.NewReader(`{"name": "a\u001b[2J\nb\u202e", "base": "1s"}`)}, split(line), &out, &err)
+		cli.Run(t.Context(), cli.Options{Stdin: strings.NewReader(`{"name": "a\u001b[2J\nb\u202e", "base": "1s"}`)}, split(line), &out, &err)
 		for _, text := range []string{out.String(), err.String()} {
 			require.NotContains(t, text, "\x1b", line)
 			require.NotContains(t, text, "\u202e", line)

@@ -18,5 +18,5 @@ var (
 	zeroSeconds = regexp.MustCompile(`\b((?:\d+h)?\d+m)0s\b`)
 	zeroMinutes = regexp.MustCompile(`\b(\d+h)0m\b`)
 	// A quote within a JSON string is escaped, so that none of these can be a part of one.
-	durations = regexp.MustCompile(`"(?:base|cap|attempt_timeout|ttl|max_hint|duration|network|service|think|retry_after)":\s*"[^"\\]*"|"delays":\s*\[[^]]*\]`)
+	durations = regexp.MustCompile(`"(?:base|cap|attempt_timeout|ttl|max_hint|reset_after|duration|network|service|think|retry_after)":\s*"[^"\\]*"|"delays":\s*\[[^]]*\]`)
 )

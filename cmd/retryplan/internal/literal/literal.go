@@ -16,7 +16,7 @@ import (
 )
 
 // Go returns p as a Go expression that compiles where the packages retry and time are imported, formatted as gofmt does
-// it. Fields that are zero are left out. What is code in p (Classify, Budget, Gate, Observe, Rand) cannot be told and is
+// it. Fields that are zero are left out. What is code in p (Classify, Wait, Budget, Pay, Gate, Observe, Rand) cannot be told and is
 // left out as well.
 func Go(p retry.Policy) string {
 	var outer, inner fields
@@ -46,6 +46,7 @@ func Go(p retry.Policy) string {
 	outer.duration("AttemptTimeout", p.AttemptTimeout)
 	outer.duration("TTL", p.TTL)
 	outer.duration("MaxHint", p.MaxHint)
+	outer.duration("ResetAfter", p.ResetAfter)
 	if p.Disabled {
 		outer.add("Disabled", "true")
 	}

@@ -49,6 +49,7 @@ func TestGo(t *testing.T) {
 	AttemptTimeout: 1500 * time.Millisecond,
 	TTL:            24 * time.Hour,
 	MaxHint:        time.Nanosecond,
+	ResetAfter:     time.Hour,
 	Disabled:       true,
 }`},
 	} {
@@ -60,7 +61,7 @@ func TestGo(t *testing.T) {
 
 // every has a value in every field that is data.
 var every = retry.Policy{
-	Name: `a "name"`, MaxAttempts: retry.Unlimited, AttemptTimeout: 1500 * time.Millisecond, TTL: 24 * time.Hour, MaxHint: 1, Disabled: true,
+	Name: `a "name"`, MaxAttempts: retry.Unlimited, AttemptTimeout: 1500 * time.Millisecond, TTL: 24 * time.Hour, MaxHint: 1, ResetAfter: time.Hour, Disabled: true,
 	Backoff: retry.Backoff{Mode: retry.Linear, Base: 90 * time.Second, Factor: 1.5, Cap: time.Hour, Jitter: retry.RatioJitter, JitterRatio: .25},
 }
 

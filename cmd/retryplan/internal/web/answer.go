@@ -125,14 +125,14 @@ func (q question) text() (policyText, error) {
 	if q.fleet.Budget != nil {
 		code += "\npolicy.Budget = retry.NewBudget(" + literal.Budget(*q.fleet.Budget) + ")"
 	}
-	return policyText{Line: q.policy.String(), Go: code, JSON: document}, err
+	return policyText{Line: wire.Schedule(q.policy), Go: code, JSON: document}, err
 }
 
 func planFacts(p *retryplan.Plan, m retryplan.Model, worst time.Duration) []fact {
 	facts := []fact{
 		{"A run succeeds", share(p.Success)},
 		{"Attempts per run", number(p.Load)},
-		{"Attempts that can start", fmt.Sprintf("%d of %d", p.Effective, len(p.Attempts))},
+		{"Attempts that can start", fmt.Sprintf("%d of %d", p.CanStart, len(p.Attempts))},
 		{"Half of the runs end within", span(p.Elapsed.Quantile(.5))},
 		{"99 % of the runs end within", span(p.Elapsed.Quantile(.99))},
 		{"Worst case, all attempts failing", span(worst)},
@@ -245,7 +245,8 @@ var keyOf = map[string]string{
 	"Policy.MaxAttempts": "max_attempts", "Policy.Base": "base", "Policy.Factor": "factor", "Policy.Cap": "cap",
 	"Policy.Delays": "delays", "Policy.Jitter": "jitter", "Policy.JitterRatio": "jitter_ratio", "Policy.Mode": "mode",
 	"Policy.AttemptTimeout": "attempt_timeout", "Policy.TTL": "ttl", "Policy.MaxHint": "max_hint",
-	"Model.Failure": "failure", "Model.Duration": "duration", "Model.Deadline": "deadline",
+	"Policy.ResetAfter": "reset_after",
+	"Model.Failure":     "failure", "Model.Duration": "duration", "Model.Deadline": "deadline",
 	"Fleet.Rate": "rate", "Fleet.Capacity": "capacity", "Fleet.Workers": "capacity", "Fleet.Clients": "clients",
 	"Fleet.Deadline": "deadline", "Fleet.Trigger": "trigger", "Fleet.Trigger.Kind": "trigger",
 	"Fleet.Trigger.For": "trigger_length", "Fleet.Trigger.Factor": "trigger_factor", "Fleet.Budget": "budget",

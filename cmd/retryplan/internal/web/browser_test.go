@@ -48,7 +48,7 @@ func open(t *testing.T, fragment string) *page {
 	serving, stop := context.WithCancel(t.Context())
 	address, served := make(chan string, 1), make(chan error, 1)
 	go func() {
-		served <- web.Serve(serving, web.Config{Ready: func(url string) { address <- url }})
+		served <- web.Serve(serving, web.Options{Ready: func(url string) { address <- url }})
 	}()
 	t.Cleanup(func() {
 		stop()

@@ -177,6 +177,19 @@ func TestAnswer(t *testing.T) {
 	require.Equal(t, 10.0, s.Trigger[1]-s.Trigger[0])
 }
 
+func TestATimeoutAboveTheTTLIsAFinding(t *testing.T) {
+	status, a := evaluate(t, time.Minute, map[string]string{"attempt_timeout": "10s", "ttl": "5s"})
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, a.Findings, struct{ Code string }{"timeout-eats-ttl"})
+}
+
+func TestTheLineDoesNotRepeatTheName(t *testing.T) {
+	status, a := evaluate(t, time.Minute, map[string]string{"name": "mail"})
+	require.Equal(t, http.StatusOK, status)
+	require.NotContains(t, a.Policy.Line, "mail")
+	require.Contains(t, a.Policy.JSON, "mail")
+}
+
 func TestFaultsNameTheirFields(t *testing.T) {
 	for name, c := range map[string]struct {
 		changes map[string]string
@@ -194,8 +207,8 @@ func TestFaultsNameTheirFields(t *testing.T) {
 		"an endless trigger":           {map[string]string{"trigger_length": "2h"}, []string{"trigger_length"}},
 		"a trigger that is none":       {map[string]string{"trigger": "fire"}, []string{"trigger"}},
 		"a share above 1":              {map[string]string{"trigger": "failing", "trigger_factor": "1.5"}, []string{"trigger_factor"}},
+		"a reset that a plan meets":    {map[string]string{"reset_after": "40ms"}, []string{"reset_after"}},
 		"decorrelated without growth":  {map[string]string{"mode": "linear", "jitter": "decorrelated"}, []string{"jitter"}},
-		"a timeout above the TTL":      {map[string]string{"attempt_timeout": "10s", "ttl": "5s"}, []string{"attempt_timeout"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, a := evaluate(t, time.Minute, c.changes)
@@ -286,7 +299,7 @@ func TestStartHasThePolicyGiven(t *testing.T) {
 		"a formula":    {retry.Policy{MaxAttempts: 6, Backoff: retry.Backoff{Base: 1500 * time.Millisecond}}, map[string]string{"max_attempts": "6", "base": "1.5s", "mode": "exponential", "cap": "", "jitter": "none"}},
 		"a list":       {retry.Standard(), map[string]string{"mode": "list", "delays": "1m, 30m, 3h", "max_attempts": "4", "inline": "no", "deadline": ""}},
 		"unlimited":    {retry.Policy{MaxAttempts: retry.Unlimited}, map[string]string{"max_attempts": "unlimited"}},
-		"all the rest": {retry.Policy{Name: "mail", TTL: time.Hour, MaxHint: time.Minute, Backoff: retry.Backoff{Jitter: retry.RatioJitter, JitterRatio: 0.5}}, map[string]string{"name": "mail", "ttl": "1h", "max_hint": "1m", "jitter": "ratio", "jitter_ratio": "0.5"}},
+		"all the rest": {retry.Policy{Name: "mail", TTL: time.Hour, MaxHint: time.Minute, ResetAfter: time.Hour, Backoff: retry.Backoff{Jitter: retry.RatioJitter, JitterRatio: 0.5}}, map[string]string{"name": "mail", "ttl": "1h", "max_hint": "1m", "reset_after": "1h", "jitter": "ratio", "jitter_ratio": "0.5"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, err := web.NewHandler(c.policy, time.Minute)
@@ -308,16 +321,16 @@ func TestStartHasThePolicyGiven(t *testing.T) {
 
 func TestServeIsForThisMachineOnly(t *testing.T) {
 	for _, addr := range []string{":8080", "0.0.0.0:0", "[::]:0", "192.168.0.1:0", "example.com:0", "localhost", "127.0.0.1:x", "127.0.0.1:70000"} {
-		err := web.Serve(t.Context(), web.Config{Addr: addr, Ready: func(string) { require.Fail(t, "listens", addr) }})
+		err := web.Serve(t.Context(), web.Options{Addr: addr, Ready: func(string) { require.Fail(t, "listens", addr) }})
 		require.Error(t, err, addr)
 	}
 	for _, addr := range []string{"", "localhost:0", "127.0.0.1:0"} {
 		ctx, stop := context.WithCancel(t.Context())
 		var url string
-		require.NoError(t, web.Serve(ctx, web.Config{Addr: addr, Ready: func(u string) { url = u; stop() }}))
+		require.NoError(t, web.Serve(ctx, web.Options{Addr: addr, Ready: func(u string) { url = u; stop() }}))
 		require.Regexp(t, regexp.MustCompile(`^http://127\.0\.0\.1:[1-9]\d*/$`), url)
 	}
-	require.Error(t, web.Serve(t.Context(), web.Config{Policy: retry.Policy{MaxAttempts: -2}}))
+	require.Error(t, web.Serve(t.Context(), web.Options{Policy: retry.Policy{MaxAttempts: -2}}))
 }
 
 // The page must work without a network, and under its own Content-Security-Policy.

@@ -14,8 +14,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Config says where Serve listens and what the page opens with. The zero Config is a free port of 127.0.0.1.
-type Config struct {
+// Options say where Serve listens and what the page opens with. The zero Options are a free port of 127.0.0.1.
+type Options struct {
 	// Addr is host:port. The host is "localhost", which means 127.0.0.1, or a loopback address; anything else, ":8080" too,
 	// is refused. Port 0 is a free one. Empty means "127.0.0.1:0".
 	Addr string
@@ -29,12 +29,12 @@ type Config struct {
 // Serve serves the page until ctx ends, and then returns nil; evaluations under way are cancelled. Errors are those of an
 // Addr that is not loopback or cannot be listened on, and of a Policy that is Disabled or does not
 // validate.
-func Serve(ctx context.Context, c Config) error {
-	addr, err := loopback(c.Addr)
+func Serve(ctx context.Context, o Options) error {
+	addr, err := loopback(o.Addr)
 	if err != nil {
 		return err
 	}
-	handler, err := newHandler(c.Policy)
+	handler, err := newHandler(o.Policy)
 	if err != nil {
 		return err
 	}
@@ -52,8 +52,8 @@ func Serve(ctx context.Context, c Config) error {
 	// Requests are children of ctx and end with it, so there is nothing to wait for that Close would cut off.
 	stop := context.AfterFunc(ctx, func() { server.Close() })
 	defer stop()
-	if c.Ready != nil {
-		c.Ready("http://" + listener.Addr().String() + "/")
+	if o.Ready != nil {
+		o.Ready("http://" + listener.Addr().String() + "/")
 	}
 	if err := server.Serve(listener); ctx.Err() == nil || !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("web: %w", err)

@@ -26,7 +26,7 @@ type preset struct {
 
 // defaults are all of a state's keys with what the page opens with: an inline call in a fleet of a hundred clients.
 var defaults = state{
-	"name": "", "max_hint": "",
+	"name": "", "max_hint": "", "reset_after": "",
 	"max_attempts": "4", "mode": "exponential", "base": "100ms", "factor": "2", "cap": "300ms", "delays": "1m, 30m, 3h",
 	"jitter": "full", "jitter_ratio": "0.2", "attempt_timeout": "1s", "ttl": "", "inline": "yes", "deadline": "5s",
 	"failure": "0.1", "duration": "50ms",
@@ -102,6 +102,7 @@ func ofSpec(spec retryconf.Spec) state {
 		"max_attempts": spec.MaxAttempts.String(), "base": short(spec.Base), "cap": short(spec.Cap), "factor": spec.Factor.String(),
 		"jitter": spec.Jitter.String(), "jitter_ratio": spec.JitterRatio.String(),
 		"attempt_timeout": short(spec.AttemptTimeout), "ttl": short(spec.TTL), "max_hint": short(spec.MaxHint),
+		"reset_after": short(spec.ResetAfter),
 	}
 	given := spec.Name != "" || retry.Mode(spec.Mode) != 0 || len(spec.Delays) > 0
 	for _, text := range s {

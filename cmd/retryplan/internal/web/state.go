@@ -83,6 +83,7 @@ func (f *form) policy() retry.Policy {
 	f.text("attempt_timeout", &spec.AttemptTimeout)
 	f.text("ttl", &spec.TTL)
 	f.text("max_hint", &spec.MaxHint)
+	f.text("reset_after", &spec.ResetAfter)
 	if f.values["jitter"] == "ratio" {
 		f.text("jitter_ratio", &spec.JitterRatio)
 	}

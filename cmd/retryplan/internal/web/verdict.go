@@ -31,7 +31,7 @@ func (q question) verdict() (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	return verdict{Kind: c.Verdict.String(), Title: title(c, trigger), Text: why(c, q), Facts: certificateFacts(c)}, nil
+	return verdict{Kind: c.Stability.String(), Title: title(c, trigger), Text: why(c, q), Facts: certificateFacts(c)}, nil
 }
 
 func title(c retryplan.Certificate, t retryplan.Trigger) string {
@@ -39,7 +39,7 @@ func title(c retryplan.Certificate, t retryplan.Trigger) string {
 	if t.Kind != 0 {
 		trouble = "this " + strings.ReplaceAll(t.Kind.String(), "_", " ") + " of " + span(t.For)
 	}
-	switch c.Verdict {
+	switch c.Stability {
 	case retryplan.Safe:
 		if c.Law == retryplan.SuccessFunded {
 			return "Safe: the fleet comes back from any trigger, once the stored tokens are spent."

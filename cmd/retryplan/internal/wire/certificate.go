@@ -33,7 +33,7 @@ func (f Fleet) Fleet() (retryplan.Fleet, error) {
 
 // Certificate says whether a fleet survives its trigger.
 type Certificate struct {
-	Verdict         string   `json:"verdict"` // safe, vulnerable, metastable, overloaded
+	Stability       string   `json:"verdict"` // safe, vulnerable, metastable, overloaded
 	Law             string   `json:"law"`
 	Attempts        Number   `json:"attempts"` // null: without bound
 	HiddenCapacity  Number   `json:"hidden_capacity"`
@@ -45,7 +45,7 @@ type Certificate struct {
 // NewCertificate returns c as data.
 func NewCertificate(c *retryplan.Certificate) Certificate {
 	return Certificate{
-		c.Verdict.String(), c.Law.String(), Number(c.Attempts), Number(c.HiddenCapacity), never(c.Recovery), never(c.Tipping), Number(c.Margin),
+		c.Stability.String(), c.Law.String(), Number(c.Attempts), Number(c.HiddenCapacity), never(c.Recovery), never(c.Tipping), Number(c.Margin),
 	}
 }
 

@@ -2,8 +2,6 @@ package wire
 
 import (
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryconf"
-	"github.com/retrygo/retry/retryplan"
 )
 
 // NewError returns err as data: its text on one line, and every bad field that it names.
@@ -16,10 +14,6 @@ func fieldsOf(err error) []Field {
 	switch e := err.(type) {
 	case *retry.FieldError:
 		return []Field{{e.Field, e.Value, e.Rule}}
-	case *retryplan.FieldError:
-		return []Field{{e.Field, e.Value, e.Rule}}
-	case *retryconf.FieldError:
-		return []Field{{e.Path, e.Value, e.Rule}}
 	case interface{ Unwrap() []error }:
 		var found []Field
 		for _, inner := range e.Unwrap() {

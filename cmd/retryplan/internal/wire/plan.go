@@ -23,7 +23,7 @@ func (m Model) Model() retryplan.Model {
 type Plan struct {
 	Attempts         []Attempt          `json:"attempts"`
 	Truncated        bool               `json:"truncated"`
-	Effective        int                `json:"effective"`
+	CanStart         int                `json:"effective"`
 	TotalWait        Distribution       `json:"total_wait"`
 	Elapsed          Distribution       `json:"elapsed"`
 	Success          float64            `json:"success"`
@@ -67,7 +67,7 @@ type Distribution struct {
 // NewPlan returns p as data.
 func NewPlan(p *retryplan.Plan) Plan {
 	plan := Plan{
-		Truncated: p.Truncated, Effective: p.Effective, TotalWait: NewDistribution(p.TotalWait), Elapsed: NewDistribution(p.Elapsed),
+		Truncated: p.Truncated, CanStart: p.CanStart, TotalWait: NewDistribution(p.TotalWait), Elapsed: NewDistribution(p.Elapsed),
 		Success: p.Success, InTime: p.InTime, Load: p.Load, WorstCaseSeconds: inSeconds(p.WorstCase), Endings: byName(p.Endings),
 		Attempts: make([]Attempt, len(p.Attempts)),
 	}

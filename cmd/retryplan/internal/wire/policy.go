@@ -13,7 +13,7 @@ import (
 // Policy is a policy in every form in which it can be copied.
 type Policy struct {
 	Name     string         `json:"name,omitempty"`
-	Text     string         `json:"text"`     // the schedule on one line, as Policy.String
+	Text     string         `json:"text"`     // the schedule on one line, as Policy.String without the name
 	Go       string         `json:"go"`       // an expression
 	Document retryconf.Spec `json:"document"` // what retryconf reads
 }
@@ -24,7 +24,13 @@ func NewPolicy(p retry.Policy) (Policy, error) {
 	if _, code := errors.AsType[*retryconf.CodeError](err); err != nil && !code {
 		return Policy{}, err
 	}
-	return Policy{p.Name, p.String(), literal.Go(p), spec}, nil
+	return Policy{p.Name, Schedule(p), literal.Go(p), spec}, nil
+}
+
+// Schedule returns p on one line without its name, which stands elsewhere.
+func Schedule(p retry.Policy) string {
+	p.Name = ""
+	return p.String()
 }
 
 // Finding is one finding of lint.

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -82,12 +81,12 @@ type Breaker struct {
 // Scenario returns s as retryplan has it. The error names every text that is none of those allowed, and what is wrong
 // with the policy.
 func (s Scenario) Scenario() (retryplan.Scenario, error) {
-	var faults []error
+	var bad retry.FieldErrors
 	p, err := s.Policy.Policy()
-	faults = append(faults, err)
+	bad.Append(err)
 	shed, err := ParseShed(s.Server.Shed)
 	if err != nil {
-		faults = append(faults, &retryplan.FieldError{Field: "Server.Shed", Value: strconv.Quote(s.Server.Shed), Rule: oneOf(sheds)})
+		bad.Add("retryplan", "Server.Shed", strconv.Quote(s.Server.Shed), oneOf(sheds))
 	}
 	scenario := retryplan.Scenario{
 		Policy: p, Deadline: time.Duration(s.Deadline), Clients: s.Clients,
@@ -103,7 +102,7 @@ func (s Scenario) Scenario() (retryplan.Scenario, error) {
 	}
 	for _, t := range s.Triggers {
 		trigger, err := t.Trigger()
-		faults = append(faults, err)
+		bad.Append(err)
 		scenario.Triggers = append(scenario.Triggers, trigger)
 	}
 	if b := s.Breaker; b != nil {
@@ -111,7 +110,7 @@ func (s Scenario) Scenario() (retryplan.Scenario, error) {
 			Failures: b.Failures, MinSamples: b.MinSamples, Window: time.Duration(b.Window), Open: time.Duration(b.Open), Probes: b.Probes, Defer: b.Defer,
 		}
 	}
-	return scenario, errors.Join(faults...)
+	return scenario, bad.Err()
 }
 
 // Config returns b as retry has it, nil for nil.
@@ -134,7 +133,7 @@ func NewBudget(c *retry.BudgetConfig) *Budget {
 func (t Trigger) Trigger() (retryplan.Trigger, error) {
 	kind, err := ParseKind(t.Kind)
 	if err != nil {
-		err = &retryplan.FieldError{Field: "Trigger.Kind", Value: strconv.Quote(t.Kind), Rule: oneOf(kinds)}
+		err = &retry.FieldError{Package: "retryplan", Field: "Trigger.Kind", Value: strconv.Quote(t.Kind), Rule: oneOf(kinds)}
 	}
 	return retryplan.Trigger{Kind: kind, From: time.Duration(t.From), For: time.Duration(t.For), Factor: t.Factor}, err
 }

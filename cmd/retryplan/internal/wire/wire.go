@@ -16,7 +16,6 @@ import (
 	"unicode"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/internal/show"
 )
 
 // Duration is a length of time that reads and writes itself as text: "1m30s". Unlike that of retryconf it may be "0s",
@@ -38,7 +37,13 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 // String returns the duration as text, without zero units at its end: "1h".
 func (d Duration) String() string {
-	return show.Duration(time.Duration(d))
+	text := time.Duration(d).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-len("0s")]
+		}
+	}
+	return text
 }
 
 // Number is a number that is null where it is not finite, which JSON cannot tell.

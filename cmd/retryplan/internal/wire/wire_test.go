@@ -137,6 +137,13 @@ func TestInputsKeepEveryField(t *testing.T) {
 	require.Equal(t, numbersOf(model), numbersOf(again(model).(wire.Model).Model()))
 }
 
+func TestTheTextOfAPolicyDoesNotRepeatItsName(t *testing.T) {
+	p, err := wire.NewPolicy(retry.Standard())
+	require.NoError(t, err)
+	require.Equal(t, "standard", p.Name)
+	require.Equal(t, "4 attempts, list: 1m 30m 3h (3h31m in all)", p.Text)
+}
+
 func TestBadInputs(t *testing.T) {
 	_, err := wire.Scenario{
 		Policy: retryconf.Spec{Base: retryconf.Duration(time.Hour), Cap: retryconf.Duration(time.Second)}, Server: wire.Server{Shed: "all"},
@@ -214,7 +221,7 @@ func TestNamesReadBack(t *testing.T) {
 
 // TestWhatIsNotFinite holds that a figure that JSON cannot tell does not lose all the others.
 func TestWhatIsNotFinite(t *testing.T) {
-	data, err := json.Marshal(wire.NewCertificate(&retryplan.Certificate{Verdict: retryplan.Safe, Attempts: math.Inf(1), Margin: math.NaN(), Recovery: -1, Tipping: time.Second}))
+	data, err := json.Marshal(wire.NewCertificate(&retryplan.Certificate{Stability: retryplan.Safe, Attempts: math.Inf(1), Margin: math.NaN(), Recovery: -1, Tipping: time.Second}))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"verdict":"safe","law":"","attempts":null,"hidden_capacity":0,"recovery_seconds":null,"tipping_seconds":1,"margin":null}`, string(data))
 	data, err = json.Marshal(wire.NewFindings([]retryplan.Finding{{Code: "x", Level: retryplan.Note, Figures: map[string]float64{"a": math.Inf(-1), "b": 1.5}}}))
@@ -240,7 +247,7 @@ func TestPlanSaysWhatThePlanIs(t *testing.T) {
 	require.Equal(t, .75, w.Success)
 	require.Equal(t, .75, w.InTime)
 	require.Equal(t, 1.5, w.Load)
-	require.Equal(t, 2, w.Effective)
+	require.Equal(t, 2, w.CanStart)
 }
 
 // TestWhatHasNoBound holds that the largest Duration, which stands for any beyond it, is no figure.

@@ -52,6 +52,7 @@ export const policyFields = [
   { key: "attempt_timeout", label: "Attempt timeout", empty: "none", stops: between("10ms", "10m", true) },
   { key: "ttl", label: "TTL", unit: "no attempt starts later", empty: "none", stops: between("100ms", "168h", true) },
   { key: "max_hint", label: "Longest hint", unit: "of a server, that is obeyed", empty: "1h", stops: between("1s", "168h") },
+  { key: "reset_after", label: "Reset after", unit: "an attempt that lasts so long", empty: "never", stops: between("1s", "24h", true) },
   { key: "inline", label: "A caller waits for it", options: { yes: "yes", no: "no, a queue" } },
   { key: "deadline", label: "Deadline", unit: "of the caller", empty: "none", stops: between("100ms", "1h", true) },
 ];

@@ -1,0 +1,493 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+)
+
+// multi is hashicorp/go-multierror's Error, as of v1.1.1. What it holds is reached through its chain's Is and As: the first
+// error of a chain has no Unwrap that leads to it.
+type multi []error
+
+func (m multi) Error() string { return fmt.Sprintf("%d errors occurred", len(m)) }
+
+func (m multi) Unwrap() error {
+	switch len(m) {
+	case 0:
+		return nil
+	case 1:
+		return m[0]
+	}
+	return chain(m)
+}
+
+type chain []error
+
+func (e chain) Error() string        { return e[0].Error() }
+func (e chain) As(target any) bool   { return errors.As(e[0], target) }
+func (e chain) Is(target error) bool { return errors.Is(e[0], target) }
+
+func (e chain) Unwrap() error {
+	if len(e) == 1 {
+		return nil
+	}
+	return e[1:]
+}
+
+// opaque is an error that others reach by Is and As alone.
+type opaque struct{ err error }
+
+func (o opaque) Error() string        { return o.err.Error() }
+func (o opaque) As(target any) bool   { return errors.As(o.err, target) }
+func (o opaque) Is(target error) bool { return errors.Is(o.err, target) }
+
+// runOf is the error of a nested run that ended with last.
+func runOf(last error) error {
+	return &retry.Error{Outcome: retry.Outcome{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Attempts: 2}, Last: last}
+}
+
+func TestMarks(t *testing.T) {
+	inner := &retry.Error{Last: retry.Permanent(context.Canceled), Outcome: retry.Outcome{Reason: retry.TerminalError}}
+	for _, row := range []struct {
+		name string
+		err  error
+		want retry.Class
+	}{
+		{"Permanent is terminal", retry.Permanent(errFlaky), retry.Terminal},
+		{"Permanent is found through %w", fmt.Errorf("send: %w", retry.Permanent(errFlaky)), retry.Terminal},
+		{"Permanent is found through errors.Join", errors.Join(io.EOF, retry.Permanent(errFlaky)), retry.Terminal},
+		{"Permanent is found through %w of two", fmt.Errorf("%w and %w", io.EOF, retry.Permanent(errFlaky)), retry.Terminal},
+		{"Transient is retryable, whatever it marks", retry.Transient(context.Canceled), retry.Retryable},
+		{"the outermost class wins", retry.Transient(fmt.Errorf("again: %w", retry.Permanent(errFlaky))), retry.Retryable},
+		{"the outermost class wins, the other way round", retry.Permanent(retry.Transient(errFlaky)), retry.Terminal},
+		{"the first of joined classes wins", errors.Join(retry.Transient(io.EOF), retry.Permanent(errFlaky)), retry.Retryable},
+		{"After does not classify", retry.After(sec, context.Canceled), retry.Terminal},
+		{"After leaves the class inside it", retry.After(sec, retry.Permanent(errFlaky)), retry.Terminal},
+		{"a nested run's mark does not leak", inner, retry.Retryable},
+		{"a nested run's mark does not leak through %w", fmt.Errorf("outer: %w", inner), retry.Retryable},
+		{"a mark beside a nested run is found", errors.Join(inner, retry.Permanent(io.EOF)), retry.Terminal},
+		{"a mark around a nested run is found", retry.Permanent(inner), retry.Terminal},
+		{"a nested run's cancellation does not leak", &retry.Error{Last: context.Canceled}, retry.Retryable},
+		{"a nested run whose caller was canceled is retryable", retry.NewError(canceledBy(io.EOF), retry.Policy{},
+			retry.Outcome{Status: retry.Canceled, Reason: retry.CallerCanceled}, context.Canceled), retry.Retryable},
+		{"a cancellation beside a nested run is terminal", errors.Join(inner, context.Canceled), retry.Terminal},
+	} {
+		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, classOf(nil, row.err)) })
+	}
+
+	t.Run("marks beat classifiers", func(t *testing.T) {
+		require.Equal(t, retry.Terminal, classOf(retry.Otherwise(retry.Retryable), retry.Permanent(errFlaky)))
+		require.Equal(t, retry.Retryable, classOf(retry.Otherwise(retry.Terminal), retry.Transient(errFlaky)))
+	})
+	t.Run("a marked error is not shown to classifiers", func(t *testing.T) {
+		classOf(func(error) retry.Class { t.Error("asked"); return retry.Unknown }, retry.Permanent(errFlaky))
+	})
+	t.Run("a mark keeps the text and what errors.Is finds", func(t *testing.T) {
+		for _, err := range []error{
+			retry.Permanent(fmt.Errorf("disk: %w", io.EOF)),
+			retry.Transient(fmt.Errorf("disk: %w", io.EOF)),
+			retry.Ambiguous(fmt.Errorf("disk: %w", io.EOF)),
+			retry.After(sec, fmt.Errorf("disk: %w", io.EOF)),
+		} {
+			require.EqualError(t, err, "disk: EOF")
+			require.ErrorIs(t, err, io.EOF)
+		}
+	})
+	t.Run("a mark of nil is nil", func(t *testing.T) {
+		require.NoError(t, retry.Permanent(nil))
+		require.NoError(t, retry.Transient(nil))
+		require.NoError(t, retry.Ambiguous(nil))
+		require.NoError(t, retry.After(sec, nil))
+		require.NoError(t, retry.After(0, nil))
+	})
+	t.Run("a hint of 0 or less returns the error as it is", func(t *testing.T) {
+		require.Same(t, errFlaky, retry.After(0, errFlaky))
+		require.Same(t, errFlaky, retry.After(-sec, errFlaky))
+	})
+	t.Run("the longest hint wins, wherever it is", func(t *testing.T) {
+		for _, err := range []error{
+			retry.After(30*sec, retry.After(sec, errFlaky)),
+			retry.After(sec, retry.After(30*sec, errFlaky)),
+			errors.Join(retry.After(sec, io.EOF), fmt.Errorf("busy: %w", retry.After(30*sec, errFlaky))),
+			retry.Transient(retry.After(30*sec, errFlaky)),
+		} {
+			require.Equal(t, 30*sec, hintOf(err))
+		}
+	})
+	t.Run("a nested run's hint does not leak", func(t *testing.T) {
+		err := &retry.Error{Last: retry.After(30*sec, errFlaky), Outcome: retry.Outcome{Reason: retry.AttemptsExhausted}}
+		require.Zero(t, hintOf(err))
+	})
+}
+
+// TestHiddenMarks is about marks that only an error's own As reaches.
+func TestHiddenMarks(t *testing.T) {
+	permanent, transient, ambiguous := retry.Permanent(errFlaky), retry.Transient(errFlaky), retry.Ambiguous(errFlaky)
+	busy := func(d time.Duration) error { return retry.After(d, errFlaky) }
+	for _, row := range []struct {
+		name string
+		err  error
+		want retry.Class
+		hint time.Duration
+	}{
+		{"Permanent, first of two", multi{permanent, io.EOF}, retry.Terminal, 0},
+		{"Permanent, second of two", multi{io.EOF, permanent}, retry.Terminal, 0},
+		{"Permanent, last of four", multi{io.EOF, io.EOF, io.EOF, permanent}, retry.Terminal, 0},
+		{"Permanent alone", multi{permanent}, retry.Terminal, 0},
+		{"Permanent in a list in a list", multi{multi{io.EOF, permanent}, io.EOF}, retry.Terminal, 0},
+		{"Permanent in a list under %w in a list", multi{io.EOF, fmt.Errorf("x: %w", multi{permanent, io.EOF})}, retry.Terminal, 0},
+		{"Permanent in a join in a list", multi{errors.Join(io.EOF, permanent), io.EOF}, retry.Terminal, 0},
+		{"Permanent under an opaque error", opaque{permanent}, retry.Terminal, 0},
+		{"Permanent under two opaque errors", opaque{opaque{permanent}}, retry.Terminal, 0},
+		{"the first class wins", multi{transient, permanent}, retry.Retryable, 0},
+		{"the first class wins, the other way round", multi{permanent, transient}, retry.Terminal, 0},
+		{"a hint", multi{io.EOF, busy(9 * sec)}, retry.Retryable, 9 * sec},
+		{"the longest hint", multi{busy(9 * sec), busy(sec), busy(10 * sec)}, retry.Retryable, 10 * sec},
+		{"a hint in a hint", multi{retry.After(sec, busy(9*sec)), io.EOF}, retry.Retryable, 9 * sec},
+		{"a mark around the list", retry.Transient(multi{permanent, io.EOF}), retry.Retryable, 0},
+		{"a list without a mark", multi{io.EOF, errFlaky}, retry.Retryable, 0},
+		{"an empty list", multi{}, retry.Retryable, 0},
+
+		{"a cancellation", multi{io.EOF, context.Canceled}, retry.Terminal, 0},
+		{"a cancellation, first", multi{context.Canceled, io.EOF}, retry.Terminal, 0},
+		{"a cancellation under Transient", multi{io.EOF, retry.Transient(context.Canceled)}, retry.Retryable, 0},
+		{"a timeout that looks like a cancellation", multi{retry.TimedOut(context.Canceled), io.EOF}, retry.Retryable, 0},
+		{"a timeout that looks like a cancellation, around a hint", multi{retry.TimedOut(retry.After(sec, context.Canceled)), io.EOF}, retry.Retryable, sec},
+
+		{"a nested run's mark does not leak", multi{runOf(permanent), io.EOF}, retry.Retryable, 0},
+		{"a nested run's mark does not leak, second", multi{io.EOF, runOf(permanent)}, retry.Retryable, 0},
+		{"a nested run's mark does not leak under %w", multi{fmt.Errorf("x: %w", runOf(permanent)), io.EOF}, retry.Retryable, 0},
+		{"a nested run's hint does not leak", multi{runOf(busy(sec)), io.EOF}, retry.Retryable, 0},
+		{"a nested run's cancellation does not leak", multi{runOf(context.Canceled), io.EOF}, retry.Retryable, 0},
+		{"a nested run's cancellation does not leak, second", multi{io.EOF, runOf(context.Canceled)}, retry.Retryable, 0},
+		{"a nested run's list does not leak", runOf(multi{permanent, busy(sec), context.Canceled}), retry.Retryable, 0},
+		{"a nested run's list does not leak through a list", multi{runOf(multi{permanent, io.EOF}), runOf(opaque{permanent})}, retry.Retryable, 0},
+		{"a nested run that was canceled does not leak", multi{retry.NewError(canceledBy(context.Canceled), retry.Policy{},
+			retry.Outcome{Status: retry.Canceled, Reason: retry.CallerCanceled}, errFlaky), io.EOF}, retry.Retryable, 0},
+		{"a mark beside a nested run is found", multi{runOf(permanent), permanent}, retry.Terminal, 0},
+		{"a mark around a nested run is found", multi{retry.Permanent(runOf(errFlaky)), io.EOF}, retry.Terminal, 0},
+		{"a cancellation beside a nested run is found", multi{runOf(errFlaky), context.Canceled}, retry.Terminal, 0},
+
+		{"Ambiguous", multi{io.EOF, ambiguous}, retry.Terminal, 0},
+		{"Ambiguous of a nested run", multi{io.EOF, runOf(ambiguous)}, retry.Terminal, 0},
+		{"Ambiguous of a nested run, first", multi{runOf(ambiguous), io.EOF}, retry.Terminal, 0},
+		{"Ambiguous of a nested run's list", runOf(multi{io.EOF, ambiguous}), retry.Terminal, 0},
+		{"Ambiguous of a nested run's list in a list", multi{runOf(multi{ambiguous, io.EOF}), io.EOF}, retry.Terminal, 0},
+		{"Ambiguous of a run in a run, hidden twice", opaque{runOf(opaque{runOf(ambiguous)})}, retry.Terminal, 0},
+		{"Transient around Ambiguous", multi{retry.Transient(ambiguous), io.EOF}, retry.Retryable, 0},
+		{"Transient around Ambiguous of a nested run", multi{retry.Transient(runOf(ambiguous)), io.EOF}, retry.Retryable, 0},
+		{"Transient around a list with Ambiguous", retry.Transient(multi{io.EOF, ambiguous}), retry.Retryable, 0},
+		{"Transient around a list with Ambiguous of a nested run", retry.Transient(multi{runOf(ambiguous), io.EOF}), retry.Retryable, 0},
+		{"Transient around %w around Ambiguous of a nested run", opaque{retry.Transient(fmt.Errorf("x: %w", runOf(ambiguous)))}, retry.Retryable, 0},
+		{"Transient around a run, and Ambiguous of another", opaque{errors.Join(runOf(ambiguous), retry.Transient(runOf(errFlaky)))}, retry.Terminal, 0},
+		{"Transient beside Ambiguous", multi{transient, ambiguous}, retry.Terminal, 0},
+
+		// The limits: As finds the first mark and the first run, and Is does not say whose the cancellation is.
+		{"limit: a class after a hint in one element is not found", multi{errors.Join(busy(sec), permanent), io.EOF}, retry.Retryable, sec},
+		{"limit: a hint after a class in one element is not found", multi{errors.Join(transient, busy(sec)), io.EOF}, retry.Retryable, 0},
+		{"limit: a second run in one element is not found", multi{errors.Join(runOf(errFlaky), runOf(ambiguous)), io.EOF}, retry.Retryable, 0},
+		{"limit: a cancellation beside a run in one element is taken for the run's", multi{errors.Join(runOf(errFlaky), context.Canceled), io.EOF}, retry.Retryable, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			class, hint := retry.Policy{}.Judge(row.err)
+			require.Equal(t, row.want, class)
+			require.Equal(t, row.hint, hint)
+		})
+	}
+	inBubble(t, "Do acts on them", func(t *testing.T) {
+		err := retry.Do(t.Context(), retry.Policy{}, func(context.Context) error { return multi{io.EOF, permanent} })
+		requireEnd(t, err, terminal, 1)
+		require.EqualError(t, err, "2 errors occurred")
+	})
+	t.Run("a mark of an outer Do is not found in a nested one's error by errors.As", func(t *testing.T) {
+		require.ErrorIs(t, runOf(multi{io.EOF, permanent}), errFlaky)
+		require.Equal(t, retry.Retryable, classOf(nil, fmt.Errorf("x: %w", runOf(multi{io.EOF, permanent}))))
+	})
+}
+
+// countingLeaf counts how often it is asked.
+type countingLeaf struct{ asked *int }
+
+func (countingLeaf) Error() string   { return "leaf" }
+func (l countingLeaf) As(any) bool   { *l.asked++; return false }
+func (l countingLeaf) Is(error) bool { *l.asked++; return false }
+func (l countingLeaf) Unwrap() error { *l.asked++; return nil }
+func (l countingLeaf) Timeout() bool { *l.asked++; return false }
+
+// TestJudgeTakesNoLongerThanATreeIsBig holds that the time of Judge, of errors.Is and of Error does not double with each
+// level of a deep tree.
+func TestJudgeTakesNoLongerThanATreeIsBig(t *testing.T) {
+	kinds := map[string]func(error) error{
+		"mark":   retry.Permanent,
+		"hint":   func(err error) error { return retry.After(sec, err) },
+		"run":    runOf,
+		"list":   func(err error) error { return multi{err, io.EOF} },
+		"last":   func(err error) error { return multi{io.EOF, err} },
+		"opaque": func(err error) error { return opaque{err} },
+		"join":   func(err error) error { return errors.Join(io.EOF, err) },
+		"late":   retry.TimedOut,
+		"wrap":   func(err error) error { return fmt.Errorf("x: %w", err) },
+	}
+	const levels = 60
+	for _, row := range []string{
+		"mark", "run", "list", "last", "opaque", "late",
+		"list mark", "list run", "opaque mark", "opaque run", "run mark", "list opaque run mark", "last list mark run",
+		"opaque late run", "join list run mark hint", "wrap list join opaque run late mark hint last",
+	} {
+		t.Run(row, func(t *testing.T) {
+			asked := 0
+			var err error = countingLeaf{&asked}
+			names := strings.Fields(row)
+			for i := range levels {
+				err = kinds[names[(levels-1-i)%len(names)]](err)
+			}
+			asked = 0
+			retry.Policy{}.Judge(err)
+			require.Less(t, asked, 100*levels*levels, "Judge")
+			asked = 0
+			_ = errors.Is(runOf(err), io.ErrNoProgress)
+			require.Less(t, asked, 100*levels*levels, "errors.Is")
+			asked = 0
+			_ = runOf(err).Error()
+			require.Less(t, asked, 100*levels*levels, "Error")
+		})
+	}
+}
+
+func TestAmbiguous(t *testing.T) {
+	doubt := retry.Ambiguous(errFlaky)
+	for _, row := range []struct {
+		name string
+		err  error
+		want retry.Class
+	}{
+		{"it is terminal", doubt, retry.Terminal},
+		{"through %w", fmt.Errorf("commit: %w", doubt), retry.Terminal},
+		{"in a join", errors.Join(io.EOF, doubt), retry.Terminal},
+		{"around Transient", retry.Ambiguous(retry.Transient(errFlaky)), retry.Terminal},
+		{"under Transient it is retryable", retry.Transient(doubt), retry.Retryable},
+		{"under Transient and %w it is retryable", retry.Transient(fmt.Errorf("commit: %w", doubt)), retry.Retryable},
+		{"under Permanent and Transient it is terminal, as Permanent says", retry.Permanent(retry.Transient(doubt)), retry.Terminal},
+		{"under Transient and Permanent it is retryable", retry.Transient(retry.Permanent(doubt)), retry.Retryable},
+		{"beside Transient it is terminal", errors.Join(retry.Transient(io.EOF), doubt), retry.Terminal},
+		{"beside Transient, before it, it is terminal", errors.Join(doubt, retry.Transient(io.EOF)), retry.Terminal},
+		{"a join under Transient is retryable", retry.Transient(errors.Join(io.EOF, doubt)), retry.Retryable},
+		{"of a nested run it is terminal", runOf(doubt), retry.Terminal},
+		{"of a nested run under %w it is terminal", fmt.Errorf("tx: %w", runOf(fmt.Errorf("commit: %w", doubt))), retry.Terminal},
+		{"of a nested run in a join it is terminal", errors.Join(io.EOF, runOf(errors.Join(io.EOF, doubt))), retry.Terminal},
+		{"of a run in a run in a run it is terminal", runOf(runOf(runOf(doubt))), retry.Terminal},
+		{"of a nested run under Transient it is retryable", retry.Transient(runOf(doubt)), retry.Retryable},
+		{"of a nested run in which it is under Transient it is retryable", runOf(retry.Transient(doubt)), retry.Retryable},
+		{"Transient of an outer run holds for a run in a run", retry.Transient(runOf(runOf(doubt))), retry.Retryable},
+		{"Transient beside a nested run does not undo it", errors.Join(retry.Transient(io.EOF), runOf(doubt)), retry.Terminal},
+		{"After does not undo it", retry.After(sec, runOf(doubt)), retry.Terminal},
+		{"it is no cancellation that a timeout hides", retry.TimedOut(retry.Ambiguous(context.DeadlineExceeded)), retry.Terminal},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			asked := false
+			require.Equal(t, row.want, classOf(func(error) retry.Class { asked = true; return retry.Retryable }, row.err))
+			require.Equal(t, row.want == retry.Retryable && classOf(nil, row.err) == retry.Retryable && strings.HasPrefix(row.name, "of a nested run in which"), asked,
+				"Classify is not asked: a mark has judged, except that a nested run's marks do not")
+		})
+	}
+	inBubble(t, "it ends every run around the one that met it, whatever their Classify says", func(t *testing.T) {
+		again := retry.Policy{MaxAttempts: 3, Classify: retry.Otherwise(retry.Retryable)}
+		calls := 0
+		err := retry.Do(t.Context(), again, func(ctx context.Context) error {
+			return retry.Do(ctx, again, func(ctx context.Context) error {
+				return fmt.Errorf("middle: %w", retry.Do(ctx, again, func(context.Context) error { calls++; return doubt }))
+			})
+		})
+		requireEnd(t, err, terminal, 1)
+		require.Equal(t, 1, calls)
+		require.ErrorIs(t, err, errFlaky)
+		require.EqualError(t, err, "middle: flaky")
+	})
+	inBubble(t, "an outer run for work that may be done twice says Transient", func(t *testing.T) {
+		calls := 0
+		err := retry.Do(t.Context(), everySecond(3), func(ctx context.Context) error {
+			return retry.Transient(retry.Do(ctx, retry.Policy{}, func(context.Context) error { calls++; return doubt }))
+		})
+		requireEnd(t, err, exhausted, 3)
+		require.Equal(t, 3, calls)
+	})
+}
+
+func TestTimedOut(t *testing.T) {
+	own := errors.New("own")
+	for _, row := range []struct {
+		name string
+		err  error
+		want bool // that it becomes a timeout
+	}{
+		{"nil", nil, false},
+		{"an error of its own", own, false},
+		{"context.DeadlineExceeded", context.DeadlineExceeded, true},
+		{"context.Canceled", context.Canceled, true},
+		{"both", errors.Join(context.Canceled, context.DeadlineExceeded), true},
+		{"wrapped", fmt.Errorf("read: %w", context.Canceled), true},
+		{"what calls itself canceled", isCanceled{}, true},
+		{"a list with it", multi{io.EOF, context.DeadlineExceeded}, true},
+		{"a nested run that was canceled", retry.NewError(canceledBy(io.EOF), retry.Policy{}, retry.Outcome{Reason: retry.CallerCanceled}, own), true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got := retry.TimedOut(row.err)
+			require.Equal(t, row.want, errors.Is(got, retry.ErrAttemptTimeout))
+			if !row.want {
+				require.Equal(t, row.err, got, "as it is")
+				return
+			}
+			require.ErrorIs(t, got, context.DeadlineExceeded)
+			require.NotErrorIs(t, got, context.Canceled)
+			require.EqualError(t, got, "attempt timeout: "+row.err.Error())
+			var timeout interface{ Timeout() bool }
+			require.ErrorAs(t, got, &timeout)
+			require.True(t, timeout.Timeout())
+			require.Equal(t, retry.Retryable, classOf(nil, got))
+			require.Equal(t, got, retry.TimedOut(got), "twice is once")
+			require.Equal(t, retry.Retryable, classOf(nil, fmt.Errorf("x: %w", got)), "under %w too")
+		})
+	}
+	t.Run("the cause of an attempt's context is a timeout already", func(t *testing.T) {
+		require.Equal(t, retry.ErrAttemptTimeout, retry.TimedOut(retry.ErrAttemptTimeout))
+		wrapped := fmt.Errorf("read: %w", retry.ErrAttemptTimeout)
+		require.Same(t, wrapped, retry.TimedOut(wrapped))
+	})
+	t.Run("but not with a cancellation beside it", func(t *testing.T) {
+		got := retry.TimedOut(errors.Join(retry.ErrAttemptTimeout, context.Canceled))
+		require.NotErrorIs(t, got, context.Canceled)
+		require.ErrorIs(t, got, retry.ErrAttemptTimeout)
+	})
+	t.Run("everything else in the error is found", func(t *testing.T) {
+		got := retry.TimedOut(errors.Join(isCanceled{}, own, retry.After(7*sec, runOf(io.EOF))))
+		require.ErrorIs(t, got, own)
+		require.ErrorIs(t, got, io.EOF)
+		require.Equal(t, isCanceled{}, must[isCanceled](t, got))
+		require.Equal(t, 7*sec, hintOf(got))
+		require.Same(t, io.EOF, must[*retry.Error](t, got).Last)
+	})
+	t.Run("marks in it are found", func(t *testing.T) {
+		require.Equal(t, retry.Terminal, classOf(nil, retry.TimedOut(retry.Permanent(context.Canceled))))
+		require.Equal(t, retry.Retryable, classOf(retry.Otherwise(retry.Terminal), retry.TimedOut(retry.Transient(context.Canceled))))
+	})
+	t.Run("a classifier sees a timeout and no cancellation", func(t *testing.T) {
+		require.Equal(t, retry.Retryable, classOf(retry.StopOn(context.Canceled), retry.TimedOut(context.Canceled)))
+		require.Equal(t, retry.Terminal, classOf(retry.StopOn(retry.ErrAttemptTimeout), retry.TimedOut(context.Canceled)))
+	})
+}
+
+// FuzzMarks builds a tree of errors from bytes, together with what the docs say of it.
+func FuzzMarks(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 3, 4, 5, 6})
+	f.Add([]byte{5, 1, 0, 5, 3, 0, 2, 0})
+	f.Add([]byte{6, 1, 0})
+	f.Add([]byte{9, 3, 6, 8, 0, 1})
+	f.Add([]byte{9, 5, 3, 0, 8, 0, 6, 1})
+	f.Add([]byte{10, 5, 6, 0, 2, 0})
+	f.Add([]byte{9, 11, 4, 1})
+	f.Fuzz(func(t *testing.T, tree []byte) {
+		want, err := build(&tree, 0)
+		class := retry.Retryable
+		switch {
+		case want.ambiguous:
+			class = retry.Terminal
+		case want.class != retry.Unknown:
+			class = want.class
+		case want.canceled:
+			class = retry.Terminal
+		}
+		got, hint := retry.Policy{}.Judge(err)
+		if !want.unclear {
+			require.Equal(t, class, got)
+			require.Equal(t, want.hint, hint)
+		}
+	})
+}
+
+// marksIn is what is to be found in an error's tree.
+type marksIn struct {
+	class     retry.Class
+	hint      time.Duration
+	canceled  bool
+	ambiguous bool
+	marks     int  // that are under no other mark
+	runs      int  // nested runs
+	unclear   bool // what there is is beyond what As and Is can show: see hidden
+}
+
+// and adds what is found after m.
+func (m marksIn) and(n marksIn) marksIn {
+	if m.class == retry.Unknown {
+		m.class = n.class
+	}
+	return marksIn{m.class, max(m.hint, n.hint), m.canceled || n.canceled, m.ambiguous || n.ambiguous, m.marks + n.marks, m.runs + n.runs,
+		m.unclear || n.unclear}
+}
+
+// hidden is m if only Is and As see it: As shows the first mark and the first run, and Is shows no scope.
+func (m marksIn) hidden() marksIn {
+	m.unclear = m.unclear || m.marks > 1 || m.runs > 1 || m.runs > 0 && m.canceled
+	return m
+}
+
+func build(tree *[]byte, depth int) (marksIn, error) {
+	if len(*tree) == 0 || depth > 7 {
+		return marksIn{}, errFlaky
+	}
+	kind := (*tree)[0]
+	*tree = (*tree)[1:]
+	child := func() (marksIn, error) { return build(tree, depth+1) }
+	switch kind % 12 {
+	case 1:
+		return marksIn{canceled: true}, context.Canceled
+	case 2:
+		m, err := child()
+		m.class, m.marks = retry.Terminal, 1
+		return m, retry.Permanent(err)
+	case 3:
+		m, err := child()
+		m.class, m.ambiguous, m.marks = retry.Retryable, false, 1
+		return m, retry.Transient(err)
+	case 4:
+		m, err := child()
+		hint := time.Duration(kind) * sec
+		m.hint, m.marks = max(m.hint, hint), 1
+		return m, retry.After(hint, err)
+	case 5:
+		m, left := child()
+		n, right := child()
+		return m.and(n), errors.Join(left, right)
+	case 6:
+		m, err := child()
+		return marksIn{ambiguous: m.ambiguous, runs: 1, unclear: m.unclear}, runOf(err)
+	case 7:
+		m, err := child()
+		return m, fmt.Errorf("while testing: %w", err)
+	case 8:
+		m, err := child()
+		m.class, m.ambiguous, m.marks = retry.Terminal, true, 1
+		return m, retry.Ambiguous(err)
+	case 9:
+		m, left := child()
+		n, right := child()
+		return m.hidden().and(n.hidden()), multi{left, right}
+	case 10:
+		m, err := child()
+		return m.hidden(), opaque{err}
+	case 11:
+		m, err := child()
+		m.canceled = false
+		return m, retry.TimedOut(err)
+	default:
+		return marksIn{}, errFlaky
+	}
+}

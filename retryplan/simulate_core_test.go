@@ -1,0 +1,135 @@
+package retryplan_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan"
+	"github.com/stretchr/testify/require"
+)
+
+// anyLone is randomLone with what retry.Do is not compared in: attempts that fail at the server or are refused by their own
+// client, errors that are terminal, waits of one's own, and attempts that are long enough to start anew.
+func anyLone(rng *rand.Rand) lone {
+	l := randomLone(rng)
+	l.hop += 20 * time.Millisecond // bounds the number of attempts
+	l.fails = rng.IntN(3) == 0
+	l.refuses = rng.IntN(2) == 0
+	p := &l.policy
+	errs := []error{retryplan.ErrWorkFailed, retryplan.ErrRejected, retryplan.ErrHeldBack, retry.ErrAttemptTimeout}
+	if rng.IntN(5) == 0 {
+		p.Classify = retry.StopOn(errs[rng.IntN(len(errs))])
+	}
+	if rng.IntN(5) == 0 {
+		p.Wait = func(attempt int, err error, computed time.Duration) time.Duration {
+			if err == retryplan.ErrHeldBack {
+				return time.Duration(attempt) * 101 * time.Millisecond
+			}
+			return computed/2 + 1
+		}
+	}
+	if rng.IntN(5) == 0 {
+		p.ResetAfter = l.hop + time.Duration(rng.Int64N(int64(2*time.Second)))
+	}
+	if rng.IntN(8) == 0 {
+		p.MaxAttempts = retry.Unlimited
+	}
+	if p.TTL == 0 && l.deadline == 0 && (p.ResetAfter > 0 || p.MaxAttempts == retry.Unlimited) {
+		l.deadline = time.Minute + time.Duration(rng.IntN(1000))
+	}
+	return l
+}
+
+// decided returns what the core decides of l, asked in virtual time as anybody would ask it: Admit before each attempt and before
+// each wait of the gate, Decide after it, and the budget last.
+func (l lone) decided(draws []float64) (got trace) {
+	p, pr := l.policy, retry.Progress{Deadline: l.deadline}
+	epoch := time.Unix(0, 0)
+	if l.budget != nil {
+		p.Budget = retry.NewBudgetAt(*l.budget, epoch)
+	}
+	closed := func() bool { return pr.Elapsed >= l.closed && pr.Elapsed < l.open }
+	admit := func() retry.Decision {
+		d := p.Admit(pr, 0)
+		for d.Status == retry.Waiting && closed() && !l.refuses {
+			if d = p.Admit(pr, l.open-pr.Elapsed); d.Status == retry.Waiting {
+				pr.Elapsed += d.Delay
+				d = p.Admit(pr, 0)
+			}
+		}
+		return d
+	}
+	d := admit()
+	for d.Status == retry.Waiting {
+		began, err := pr.Elapsed, retryplan.ErrHeldBack
+		if closed() {
+			got.Refused++
+		} else {
+			got.Sent = append(got.Sent, began)
+			pr.Elapsed, pr.Caller, err = l.meets(began)
+			got.Ended = append(got.Ended, pr.Elapsed)
+		}
+		pr.Attempt++
+		pr.Lasted = pr.Elapsed - began
+		var u float64
+		if err != nil && p.Jitter != retry.NoJitter && pr.Caller == 0 {
+			u, draws = draws[0], draws[1:]
+		}
+		d = p.Budget.Spend(p.Decide(pr, err, u), epoch.Add(pr.Elapsed))
+		if d.Status != retry.Waiting {
+			break
+		}
+		pr.Elapsed, pr.Prev, pr.Since = pr.Elapsed+d.Delay, d.Backoff, d.Since
+		if d = admit(); d.Status != retry.Waiting {
+			p.Budget.Refund()
+		}
+	}
+	got.Reason = d.Reason
+	return got
+}
+
+// meets returns when an attempt that is sent at the given time ends for its client, whether that is because the deadline has passed,
+// and with what error.
+func (l lone) meets(sent time.Duration) (ended time.Duration, caller retry.Reason, err error) {
+	arrives := sent + l.hop
+	switch {
+	case arrives < l.outage:
+		ended, err = arrives+l.hop, retry.After(l.hint, retryplan.ErrRejected)
+	case l.fails:
+		ended, err = arrives+l.service+l.hop, retryplan.ErrWorkFailed
+	default:
+		ended = arrives + l.service + l.hop
+	}
+	if timeout := l.policy.AttemptTimeout; timeout > 0 && ended >= sent+timeout {
+		ended, err = sent+timeout, retry.ErrAttemptTimeout
+	}
+	if l.deadline > 0 && ended >= l.deadline {
+		return l.deadline, retry.DeadlinePassed, retry.ErrAttemptTimeout
+	}
+	return ended, 0, err
+}
+
+func TestSimulateDecidesAsTheCoreDoes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	endings := map[retry.Reason]int{}
+	attempts, cases := 0, 10_000
+	for i := range cases {
+		l := anyLone(rng)
+		if l.policy.Validate() != nil {
+			continue
+		}
+		want := l.simulated(t, false)
+		draws := l.draws(t, len(want.Sent)+want.Refused+1)
+		require.Equal(t, want, l.decided(draws), "case %d: %+v", i, l)
+		endings[want.Reason]++
+		attempts += len(want.Sent)
+	}
+	t.Log(endings, attempts)
+	require.Greater(t, attempts, 2*cases)
+	for _, reason := range []retry.Reason{0, retry.TerminalError, retry.AttemptsExhausted, retry.BudgetExhausted, retry.TTLElapsed, retry.DeadlinePassed,
+		retry.DeadlineTooNear, retry.HintTooLong, retry.RetriesDisabled} {
+		require.Greater(t, endings[reason], cases/200, "%d", reason)
+	}
+}

@@ -1,0 +1,167 @@
+package retrysql_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql"
+)
+
+// TestDoubtOutlivesItsRun: a transaction whose answer to COMMIT is lost may be committed, so no run around it repeats it.
+func TestDoubtOutlivesItsRun(t *testing.T) {
+	type (
+		call  func(context.Context) error
+		layer func(*testing.T, call) call // what is around a call
+	)
+	once := retry.Policy{MaxAttempts: 1}
+	insert := func(ctx context.Context, tx *retrysql.Txn) error {
+		_, err := tx.Exec(ctx, "insert")
+		return err
+	}
+	// tx returns a run of Tx that repeats nothing itself.
+	tx := func(t *testing.T, f *fake, opts *retrysql.Options) call {
+		db := openFake(t, f)
+		return func(ctx context.Context) error { return retrysql.Tx(ctx, db, once, opts, insert) }
+	}
+	do := func(_ *testing.T, inner call) call {
+		return func(ctx context.Context) error { return retry.Do(ctx, atOnce, inner) }
+	}
+	doEagerly := func(t *testing.T, inner call) call {
+		p := atOnce
+		p.Classify = func(error) retry.Class { t.Error("Classify was called"); return retry.Retryable }
+		return func(ctx context.Context) error { return retry.Do(ctx, p, inner) }
+	}
+	under := func(wrap func(error) error) layer {
+		return func(_ *testing.T, inner call) call {
+			return func(ctx context.Context) error {
+				if err := inner(ctx); err != nil {
+					return wrap(err)
+				}
+				return nil
+			}
+		}
+	}
+	wrapped := under(func(err error) error { return fmt.Errorf("pay: %w", err) })
+	transient, permanent := under(retry.Transient), under(retry.Permanent)
+	// inTx is a run of Tx on another database.
+	inTx := func(opts *retrysql.Options) layer {
+		return func(t *testing.T, inner call) call {
+			db, p := openFake(t, &fake{}), atOnce
+			p.Classify = retry.Otherwise(retry.Retryable)
+			return func(ctx context.Context) error {
+				return retrysql.Tx(ctx, db, p, opts, func(ctx context.Context, _ *retrysql.Txn) error { return inner(ctx) })
+			}
+		}
+	}
+
+	for _, row := range []struct {
+		name     string
+		opts     *retrysql.Options
+		mark     bool    // MarkIdempotent
+		outer    []layer // from the inside out
+		repeated bool
+	}{
+		{name: "Do", outer: []layer{do}},
+		{name: "Do whose Classify says Retryable, which is not called", outer: []layer{doEagerly}},
+		{name: "Do, through fmt.Errorf", outer: []layer{wrapped, do}},
+		{name: "Do, through a nested Do", outer: []layer{do, do}},
+		{name: "Do, through a nested Do and fmt.Errorf twice", outer: []layer{wrapped, do, wrapped, doEagerly}},
+		{name: "Do, through Permanent, which is of its own run only", outer: []layer{permanent, do, do}},
+		{name: "Do whose fn returns it under Transient", outer: []layer{transient, do}, repeated: true},
+		{name: "Do whose fn returns it under Transient and fmt.Errorf", outer: []layer{wrapped, transient, wrapped, do}, repeated: true},
+		{name: "Do whose fn returns it under Transient, through a nested Do", outer: []layer{do, transient, do}, repeated: true},
+		{name: "Tx", outer: []layer{inTx(nil)}},
+		{name: "Tx and Do", outer: []layer{inTx(nil), do}},
+		{name: "Tx whose own transaction is read-only", outer: []layer{inTx(&retrysql.Options{ReadOnly: true})}},
+		{name: "Tx whose own transaction is idempotent", outer: []layer{inTx(&retrysql.Options{Idempotent: true})}},
+		{name: "Tx whose fn returns it under Transient", outer: []layer{transient, inTx(nil)}, repeated: true},
+		{name: "Do, of a transaction declared idempotent", opts: &retrysql.Options{Idempotent: true}, outer: []layer{do}, repeated: true},
+		{name: "Do, of a read-only transaction", opts: &retrysql.Options{ReadOnly: true}, outer: []layer{do}, repeated: true},
+		{name: "Do, under MarkIdempotent", mark: true, outer: []layer{do}, repeated: true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			ctx := t.Context()
+			if row.mark {
+				ctx = retrysql.MarkIdempotent(ctx)
+			}
+			f := &fake{commit: times(1, driver.ErrBadConn)}
+			run := tx(t, f, row.opts)
+			for _, outer := range row.outer {
+				run = outer(t, run)
+			}
+			err := run(ctx)
+			commits := strings.Count(strings.Join(f.log, " "), "commit")
+			if row.repeated {
+				require.NoError(t, err)
+				require.Equal(t, 2, commits)
+				return
+			}
+			require.ErrorIs(t, err, retry.TerminalError)
+			require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+			require.ErrorIs(t, err, driver.ErrBadConn)
+			require.Equal(t, 1, commits)
+		})
+	}
+	t.Run("of a write of Do", func(t *testing.T) {
+		f := &fake{exec: on("INSERT", 1, driver.ErrBadConn)}
+		db := openFake(t, f)
+		err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error {
+			return retrysql.Do(ctx, db, once, func(ctx context.Context, c *retrysql.Conn) error {
+				_, err := c.Exec(ctx, "INSERT")
+				return err
+			})
+		})
+		require.ErrorIs(t, err, retrysql.ErrAmbiguous)
+		require.Equal(t, []string{"INSERT!"}, f.log)
+	})
+	t.Run("of a transaction that fn committed itself", func(t *testing.T) {
+		f := &fake{}
+		db := openFake(t, f)
+		err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error {
+			return retrysql.Tx(ctx, db, once, nil, func(_ context.Context, tx *retrysql.Txn) error { return tx.Unwrap().Commit() })
+		})
+		require.ErrorIs(t, err, retrysql.ErrTransactionEnded)
+		require.Equal(t, []string{"begin", "commit"}, f.log)
+	})
+	t.Run("whatever mark the probe's error has", func(t *testing.T) {
+		opts := &retrysql.Options{Committed: func(context.Context) (bool, error) { return false, retry.Transient(errors.New("no answer")) }}
+		f := &fake{commit: times(1, driver.ErrBadConn)}
+		require.ErrorIs(t, do(t, tx(t, f, opts))(t.Context()), retrysql.ErrCommitAmbiguous)
+		require.Equal(t, []string{"begin", "insert", "commit!"}, f.log)
+	})
+	for name, outer := range map[string]layer{"Do": do, "Tx": inTx(nil)} {
+		inBubble(t, "of a commit that the attempt's timeout has cut, in "+name, func(t *testing.T) {
+			f := &fake{commit: func() error { time.Sleep(2 * time.Second); return context.DeadlineExceeded }}
+			db, p := openFake(t, f), once
+			p.AttemptTimeout = time.Second
+			err := outer(t, func(ctx context.Context) error { return retrysql.Tx(ctx, db, p, nil, insert) })(t.Context())
+			require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+			require.ErrorIs(t, err, retry.ErrAttemptTimeout)
+			require.Equal(t, retrysql.CommitAmbiguous, retrysql.ReasonOf(err))
+			require.Equal(t, []string{"begin", "insert", "commit!"}, f.log)
+		})
+	}
+}
+
+// TestADoubtThatWasRepeatedLeavesNoMark: what fn returned under Transient in one attempt does not decide about the next.
+func TestADoubtThatWasRepeatedLeavesNoMark(t *testing.T) {
+	var inner, outer db
+	inner.commits = []error{driver.ErrBadConn}
+	err := retrysql.Run(t.Context(), atOnce, &retrysql.Options{Idempotent: true}, outer.begin, func(ctx context.Context, tx *tx) error {
+		if err := retrysql.Run(ctx, atOnce, nil, inner.begin, statements()); err != nil {
+			return retry.Transient(err)
+		}
+		return tx.exec(duplicate)
+	})
+	require.ErrorIs(t, err, retry.TerminalError)
+	require.ErrorIs(t, err, duplicate)
+	require.Equal(t, []string{"begin", "rollback", "begin", "rollback"}, outer.log)
+}
