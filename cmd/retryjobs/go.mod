@@ -4,8 +4,9 @@ go 1.26.0
 
 require (
 	github.com/jackc/pgx/v5 v5.12.0
-	github.com/retrygo/retry v0.0.0
-	github.com/retrygo/retry/contrib/retryriver v0.0.0
+	github.com/retrygo/retry v0.1.0
+	github.com/retrygo/retry/contrib/retrypgx v0.1.0
+	github.com/retrygo/retry/contrib/retryriver v0.1.0
 	github.com/spf13/cobra v1.10.2
 	github.com/stretchr/testify v1.12.1
 )
@@ -39,9 +40,4 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 	modernc.org/sqlite v1.60.0 // indirect
-)
-
-replace (
-	github.com/retrygo/retry => ../..
-	github.com/retrygo/retry/contrib/retryriver => ../../contrib/retryriver
 )

@@ -36,6 +36,8 @@
 // of retryjob.Info; control characters are escaped, and in tables as well, so that the error text of a job can do a
 // terminal no harm.
 //
+// --version prints the version.
+//
 // The exit status is 0 if all was done, 1 if something failed, and 2 if the command line is wrong.
 package main
 
@@ -43,6 +45,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -53,7 +56,15 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(cli.Run(ctx, cli.Options{Open: open, Now: time.Now, Getenv: os.Getenv}, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(cli.Run(ctx, cli.Options{Open: open, Now: time.Now, Getenv: os.Getenv, Version: version()}, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// version returns the version of this module, and "(devel)" for a build from a checkout.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "(devel)"
 }
 
 // open opens the database that is meant.

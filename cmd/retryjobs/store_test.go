@@ -18,8 +18,8 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryjobs/internal/cli"
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/contrib/retryriver"
-	"github.com/retrygo/retry/internal/testpg"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -46,7 +46,7 @@ func TestSQLite(t *testing.T) {
 }
 
 func TestPostgreSQL(t *testing.T) {
-	server := testpg.Start(t)
+	server := pgtest.Start(t)
 	pool, err := pgxpool.New(t.Context(), server.DSN())
 	require.NoError(t, err)
 	defer pool.Close()

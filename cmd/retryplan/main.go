@@ -22,6 +22,8 @@
 // With --json every command prints JSON. Durations that are given are text, "1m30s"; those that come out are seconds,
 // under keys that end in _seconds. What never happens is null, and so is a duration without a bound.
 //
+// --version prints the version.
+//
 // --plot out.svg (or .png) draws what show, plan, simulate and compare print; on a terminal they draw in characters as well.
 //
 // The exit status is 0 where all was done; 1 where something failed, requirements cannot be met, or findings are at or above
@@ -33,6 +35,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"golang.org/x/term"
@@ -50,7 +53,16 @@ func main() {
 		Width:    width(os.Stdout),
 		Progress: term.IsTerminal(int(os.Stderr.Fd())),
 		Serve:    serve,
+		Version:  version(),
 	}, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// version returns the version of this module, and "(devel)" for a build from a checkout.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "(devel)"
 }
 
 func serve(ctx context.Context, addr string, p retry.Policy, ready func(url string)) error {

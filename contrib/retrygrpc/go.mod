@@ -3,7 +3,7 @@ module github.com/retrygo/retry/contrib/retrygrpc
 go 1.26.0
 
 require (
-	github.com/retrygo/retry v0.0.0
+	github.com/retrygo/retry v0.1.0
 	github.com/stretchr/testify v1.12.1
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b
 	google.golang.org/grpc v1.85.0

@@ -3,7 +3,7 @@ module github.com/retrygo/retry/contrib/retryotel
 go 1.26.0
 
 require (
-	github.com/retrygo/retry v0.0.0
+	github.com/retrygo/retry v0.1.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp v1.47.0

@@ -14,11 +14,11 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrypgx"
-	"github.com/retrygo/retry/internal/testpg"
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/retrysql"
 )
 
-func testCaller(t *testing.T, server *testpg.Server) {
+func testCaller(t *testing.T, server *pgtest.Server) {
 	why := errors.New("why")
 	for _, row := range []struct {
 		name  string

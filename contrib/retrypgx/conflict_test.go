@@ -13,11 +13,11 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrypgx"
-	"github.com/retrygo/retry/internal/testpg"
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/retrysql"
 )
 
-func testConflicts(t *testing.T, server *testpg.Server) {
+func testConflicts(t *testing.T, server *pgtest.Server) {
 	serializable := &retrypgx.Options{TxOptions: pgx.TxOptions{IsoLevel: pgx.Serializable}}
 	t.Run("write skew fails at the commit and is repeated", func(t *testing.T) {
 		db := newDatabase(t, server)
@@ -101,7 +101,7 @@ func testConflicts(t *testing.T, server *testpg.Server) {
 	})
 }
 
-func testSavepoints(t *testing.T, server *testpg.Server) {
+func testSavepoints(t *testing.T, server *pgtest.Server) {
 	for name, query := range map[string]string{
 		"a violation": duplicate,
 		"a conflict":  conflict,

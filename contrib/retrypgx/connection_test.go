@@ -12,11 +12,11 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrypgx"
-	"github.com/retrygo/retry/internal/testpg"
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/retrysql"
 )
 
-func testCommit(t *testing.T, server *testpg.Server) {
+func testCommit(t *testing.T, server *pgtest.Server) {
 	// once meets the first COMMIT with a fault.
 	once := func(found fault) func(string) fault {
 		var seen atomic.Bool
@@ -96,7 +96,7 @@ func testCommit(t *testing.T, server *testpg.Server) {
 	})
 }
 
-func testConnections(t *testing.T, server *testpg.Server) {
+func testConnections(t *testing.T, server *pgtest.Server) {
 	for name, end := range map[string]func(t *testing.T){
 		"killed": func(t *testing.T) {
 			server.Kill()

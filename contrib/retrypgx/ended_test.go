@@ -10,11 +10,11 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrypgx"
-	"github.com/retrygo/retry/internal/testpg"
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/retrysql"
 )
 
-func testEnded(t *testing.T, server *testpg.Server) {
+func testEnded(t *testing.T, server *pgtest.Server) {
 	for _, row := range []struct {
 		name string
 		fn   func(context.Context, pgx.Tx) error

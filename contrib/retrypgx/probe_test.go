@@ -12,11 +12,11 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrypgx"
-	"github.com/retrygo/retry/internal/testpg"
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/retrysql"
 )
 
-func testProbe(t *testing.T, server *testpg.Server) {
+func testProbe(t *testing.T, server *pgtest.Server) {
 	// tracked returns a probe for a transaction that has ended as fn has.
 	tracked := func(t *testing.T, db database, err error) *retrypgx.Probe {
 		t.Helper()

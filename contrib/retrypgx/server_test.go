@@ -15,28 +15,28 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrypgx"
-	"github.com/retrygo/retry/internal/testpg"
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/retrysql"
 )
 
 // database is a pool and the table test(id int primary key, n int) with the rows 1 and 2, whose n is 0.
 type database struct {
 	*pgxpool.Pool
-	server *testpg.Server
+	server *pgtest.Server
 }
 
 // newDatabase makes the table anew and returns a pool of its own, which ends with the test. It checks that no connection
 // has been left acquired.
-func newDatabase(t *testing.T, server *testpg.Server) database {
+func newDatabase(t *testing.T, server *pgtest.Server) database {
 	t.Helper()
 	db := openPool(t, server, server.Addr())
 	db.exec(t, "drop table if exists test", "create table test (id int primary key, n int not null)", "insert into test values (1, 0), (2, 0)")
 	return db
 }
 
-func openPool(t *testing.T, server *testpg.Server, addr string, configure ...func(*pgxpool.Config)) database {
+func openPool(t *testing.T, server *pgtest.Server, addr string, configure ...func(*pgxpool.Config)) database {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(testpg.DSN(addr) + "&pool_max_conns=16")
+	config, err := pgxpool.ParseConfig(pgtest.DSN(addr) + "&pool_max_conns=16")
 	require.NoError(t, err)
 	for _, f := range configure {
 		f(config)

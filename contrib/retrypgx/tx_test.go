@@ -12,7 +12,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrypgx"
-	"github.com/retrygo/retry/internal/testpg"
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/retrysql"
 )
 
@@ -26,10 +26,10 @@ func find[T error](err error) (T, bool) {
 
 // TestPostgres is what the package does with a real server.
 func TestPostgres(t *testing.T) {
-	server := testpg.Start(t, "deadlock_timeout=10ms")
+	server := pgtest.Start(t, "deadlock_timeout=10ms")
 	for _, part := range []struct {
 		name string
-		test func(*testing.T, *testpg.Server)
+		test func(*testing.T, *pgtest.Server)
 	}{
 		{"outcomes", testOutcomes},
 		{"conflicts", testConflicts},
@@ -54,7 +54,7 @@ func execute(ctx context.Context, tx pgx.Tx, queries ...string) error {
 	return nil
 }
 
-func testOutcomes(t *testing.T, server *testpg.Server) {
+func testOutcomes(t *testing.T, server *pgtest.Server) {
 	for _, row := range []struct {
 		name     string
 		fn       func(ctx context.Context, tx pgx.Tx, attempt int) error

@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/contrib/retryriver"
-	"github.com/retrygo/retry/internal/testpg"
 	"github.com/retrygo/retry/retryjob"
 	"github.com/retrygo/retry/retryjob/jobtest"
 )
@@ -90,7 +90,7 @@ func TestConformancePostgres(t *testing.T) {
 		t.Skip("the race detector is too slow for real time")
 	}
 	t.Parallel()
-	server := testpg.Start(t, "max_connections=500")
+	server := pgtest.Start(t, "max_connections=500")
 	l := lives{reach: func(t *testing.T, dsn string, c retryjob.Options) (*retryriver.Queue, func(), error) {
 		config, err := pgxpool.ParseConfig(dsn)
 		require.NoError(t, err)

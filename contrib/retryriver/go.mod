@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/jackc/pgx/v5 v5.12.0
-	github.com/retrygo/retry v0.0.0
+	github.com/retrygo/retry v0.1.0
 	github.com/riverqueue/river v0.47.0
 	github.com/riverqueue/river/riverdriver v0.47.0
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.47.0
@@ -23,6 +23,8 @@ require (
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	github.com/retrygo/retry/contrib/retrypgx v0.1.0
+	github.com/retrygo/retry/retryjob/jobtest v0.1.0
 	github.com/riverqueue/river/rivershared v0.47.0 // indirect
 	github.com/tidwall/gjson v1.19.0 // indirect
 	github.com/tidwall/match v1.2.0 // indirect
@@ -38,3 +40,7 @@ require (
 )
 
 replace github.com/retrygo/retry => ../..
+
+replace github.com/retrygo/retry/retryjob/jobtest => ../../retryjob/jobtest
+
+replace github.com/retrygo/retry/contrib/retrypgx => ../retrypgx

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/contrib/retryriver"
-	"github.com/retrygo/retry/internal/testpg"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -27,7 +27,7 @@ func both(t *testing.T, c retryjob.Options, f func(t *testing.T, q *retryriver.Q
 		require.NoError(t, q.Close())
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
-		pool, err := pgxpool.New(t.Context(), testpg.Start(t).DSN())
+		pool, err := pgxpool.New(t.Context(), pgtest.Start(t).DSN())
 		require.NoError(t, err)
 		defer pool.Close()
 		require.NoError(t, retryriver.MigratePostgres(t.Context(), pool))

@@ -12,12 +12,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/contrib/retryriver"
-	"github.com/retrygo/retry/internal/testpg"
 )
 
 // database makes a migrated database of its own and returns its URL.
-func database(t testing.TB, server *testpg.Server, n int64) string {
+func database(t testing.TB, server *pgtest.Server, n int64) string {
 	t.Helper()
 	name := fmt.Sprintf("test%d", n)
 	conn, err := pgx.Connect(t.Context(), server.DSN())

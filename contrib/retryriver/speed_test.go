@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/contrib/retryriver"
-	"github.com/retrygo/retry/internal/testpg"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -45,7 +45,7 @@ func BenchmarkOverhead(b *testing.B) {
 		}})
 	})
 	b.Run("PostgreSQL", func(b *testing.B) {
-		pool, err := pgxpool.New(b.Context(), testpg.Start(b).DSN())
+		pool, err := pgxpool.New(b.Context(), pgtest.Start(b).DSN())
 		require.NoError(b, err)
 		defer pool.Close()
 		require.NoError(b, retryriver.MigratePostgres(b.Context(), pool))

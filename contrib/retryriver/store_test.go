@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/contrib/retryriver"
-	"github.com/retrygo/retry/internal/testpg"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -48,7 +48,7 @@ func TestOpenStoreSaysWhatIsWrongWithAFile(t *testing.T) {
 }
 
 func TestOpenStoreSaysWhatIsWrongWithAServer(t *testing.T) {
-	server := testpg.Start(t)
+	server := pgtest.Start(t)
 	_, err := retryriver.OpenStore(t.Context(), server.DSN())
 	require.ErrorIs(t, err, retryriver.ErrNotMigrated)
 	_, err = retryriver.OpenStore(t.Context(), "postgres://postgres@"+server.Addr()+"/none?sslmode=disable")

@@ -3,7 +3,7 @@ module github.com/retrygo/retry/contrib/retrytemporal
 go 1.26.0
 
 require (
-	github.com/retrygo/retry v0.0.0
+	github.com/retrygo/retry v0.1.0
 	github.com/stretchr/testify v1.12.1
 	go.temporal.io/sdk v1.50.0
 )

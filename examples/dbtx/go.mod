@@ -3,7 +3,7 @@ module github.com/retrygo/retry/examples/dbtx
 go 1.25.0
 
 require (
-	github.com/retrygo/retry v0.0.0
+	github.com/retrygo/retry v0.1.0
 	github.com/stretchr/testify v1.12.1
 	modernc.org/sqlite v1.59.0
 )

@@ -8,8 +8,8 @@ require (
 	github.com/prometheus/common v0.72.0
 	github.com/prometheus/otlptranslator v1.0.0
 	github.com/prometheus/prometheus v0.315.0
-	github.com/retrygo/retry v0.0.0
-	github.com/retrygo/retry/contrib/retryotel v0.0.0
+	github.com/retrygo/retry v0.1.0
+	github.com/retrygo/retry/contrib/retryotel v0.1.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/exporters/prometheus v0.69.0

@@ -3,8 +3,8 @@ module github.com/retrygo/retry/examples/webhookqueue
 go 1.26.0
 
 require (
-	github.com/retrygo/retry v0.0.0
-	github.com/retrygo/retry/contrib/retryriver v0.0.0
+	github.com/retrygo/retry v0.1.0
+	github.com/retrygo/retry/contrib/retryriver v0.1.0
 	github.com/riverqueue/river v0.47.0
 	github.com/riverqueue/river/riverdriver/riversqlite v0.47.0
 	github.com/stretchr/testify v1.12.1
@@ -42,3 +42,7 @@ replace (
 	github.com/retrygo/retry => ../..
 	github.com/retrygo/retry/contrib/retryriver => ../../contrib/retryriver
 )
+
+replace github.com/retrygo/retry/retryjob/jobtest => ../../retryjob/jobtest
+
+replace github.com/retrygo/retry/contrib/retrypgx => ../../contrib/retrypgx

@@ -4,7 +4,7 @@ go 1.25.0
 
 require (
 	github.com/Shopify/toxiproxy/v2 v2.12.0
-	github.com/retrygo/retry v0.0.0
+	github.com/retrygo/retry v0.1.0
 	github.com/rs/zerolog v1.33.0
 	github.com/stretchr/testify v1.12.1
 )

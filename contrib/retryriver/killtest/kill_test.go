@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/contrib/retryriver"
-	"github.com/retrygo/retry/internal/testpg"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -37,7 +37,7 @@ func TestNoJobIsLostOverSQLite(t *testing.T) {
 
 func TestNoJobIsLostOverPostgreSQL(t *testing.T) {
 	t.Parallel()
-	run(t, testpg.Start(t).DSN())
+	run(t, pgtest.Start(t).DSN())
 }
 
 // run enqueues jobs while workers are killed, awaits the end of all, and looks at what is left.

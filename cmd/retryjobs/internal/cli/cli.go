@@ -14,7 +14,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// Options are what the commands take from the process that they run in. All must be set.
+// Options are what the commands take from the process that they run in. All but Version must be set.
 type Options struct {
 	// Open opens the database of a name that is not empty. ctx bounds the opening.
 	Open func(ctx context.Context, database string) (Store, error)
@@ -22,6 +22,8 @@ type Options struct {
 	Now func() time.Time
 	// Getenv returns a variable of the environment, "" for one that is not set.
 	Getenv func(name string) string
+	// Version is what --version prints. Empty means that there is no such flag.
+	Version string
 }
 
 // Store is an open database.
@@ -82,6 +84,7 @@ type app struct {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "retryjobs",
+		Version:       a.Version,
 		Short:         "Look at the jobs of a retryriver database, and change them",
 		SilenceErrors: true,
 		SilenceUsage:  true,

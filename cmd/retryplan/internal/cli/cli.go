@@ -25,6 +25,8 @@ type Options struct {
 	Progress bool
 	// Serve serves the page of retryplan serve until ctx ends, which is no error, and calls ready with its address.
 	Serve func(ctx context.Context, addr string, p retry.Policy, ready func(url string)) error
+	// Version is what --version prints. Empty means that there is no such flag.
+	Version string
 }
 
 // The exit statuses of Run.
@@ -84,6 +86,7 @@ type app struct {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "retryplan",
+		Version:       a.Version,
 		Short:         "See what a retry policy will do before it ships",
 		Long:          overview,
 		SilenceErrors: true,

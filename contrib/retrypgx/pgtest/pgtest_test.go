@@ -1,4 +1,4 @@
-package testpg_test
+package pgtest_test
 
 import (
 	"net"
@@ -6,13 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/retrygo/retry/internal/testpg"
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 )
 
 func TestServer(t *testing.T) {
 	var addr string
 	t.Run("it accepts connections while it is up", func(t *testing.T) {
-		s := testpg.Start(t)
+		s := pgtest.Start(t)
 		addr = s.Addr()
 		require.Equal(t, "postgres://postgres@"+addr+"/postgres?sslmode=disable", s.DSN())
 		dial(t, addr)

@@ -1,5 +1,5 @@
-// Package testpg starts a PostgreSQL server for the tests of this repository.
-package testpg
+// Package pgtest starts a PostgreSQL server for the tests of this repository.
+package pgtest
 
 import (
 	"bufio"
@@ -31,28 +31,28 @@ func Start(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
 	bin, err := folder()
 	if err != nil {
-		tb.Skipf("testpg: skipped: %v", err)
+		tb.Skipf("pgtest: skipped: %v", err)
 	}
 	as, err := account()
 	if err != nil {
-		tb.Skipf("testpg: skipped: %v", err)
+		tb.Skipf("pgtest: skipped: %v", err)
 	}
-	dir, err := os.MkdirTemp("", "testpg")
+	dir, err := os.MkdirTemp("", "pgtest")
 	if err != nil {
-		tb.Fatalf("testpg: %v", err)
+		tb.Fatalf("pgtest: %v", err)
 	}
 	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	if err := as.own(dir); err != nil {
-		tb.Fatalf("testpg: %v", err)
+		tb.Fatalf("pgtest: %v", err)
 	}
 	s := &Server{}
 	if s.host, s.port, err = freeAddress(); err != nil {
-		tb.Fatalf("testpg: %v", err)
+		tb.Fatalf("pgtest: %v", err)
 	}
 	data := filepath.Join(dir, "data")
 	made := as.command(dir, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 	if out, err := made.CombinedOutput(); err != nil {
-		tb.Fatalf("testpg: initdb: %v\n%s", err, out)
+		tb.Fatalf("pgtest: initdb: %v\n%s", err, out)
 	}
 	args := []string{"-D", data, "-h", s.host, "-p", s.port}
 	for _, setting := range append([]string{"unix_socket_directories=", "fsync=off", "full_page_writes=off", "shared_buffers=32MB"}, settings...) {
@@ -90,7 +90,7 @@ func (s *Server) Up(tb testing.TB) {
 	}
 	var err error
 	if s.running, err = start(s.command()); err != nil {
-		tb.Fatalf("testpg: %v", err)
+		tb.Fatalf("pgtest: %v", err)
 	}
 }
 

@@ -1,0 +1,104 @@
+// Release prepares a release of this repository's modules, whose versions to come are in versions.txt.
+//
+//	go run ./internal/release              prints what a release would change, and the tags in the order to push them
+//	go run ./internal/release -write       runs .ci/run, sets the versions in every go.mod and dates the changelog
+//	go run ./internal/release -pack DIR    packs every module into DIR, to be served as GOPROXY=file://DIR
+//	go run ./internal/release -api         lists the exported API
+//	go run ./internal/release -tags        lists the tags alone
+//
+// It uses no network and no secret, and neither commits nor tags.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+func main() {
+	var o options
+	flag.BoolVar(&o.write, "write", false, "run .ci/run and change the files")
+	flag.BoolVar(&o.api, "api", false, "list the exported API")
+	flag.BoolVar(&o.tags, "tags", false, "list the tags")
+	flag.StringVar(&o.pack, "pack", "", "pack every module into this folder")
+	flag.BoolVar(&o.nextPatch, "next-patch", false, "with -pack: pack the root module alone, one patch newer")
+	flag.Parse()
+	if err := run(os.Stdout, o); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	write, api, tags bool
+	pack             string
+	nextPatch        bool
+}
+
+func run(out io.Writer, o options) error {
+	root, err := git("rev-parse", "--show-toplevel")
+	if err != nil {
+		return err
+	}
+	modules, err := readModules(root)
+	switch {
+	case err != nil:
+		return err
+	case o.api:
+		return writeAPI(out, modules)
+	case o.tags:
+		for _, m := range modules {
+			fmt.Fprintln(out, m.tag())
+		}
+		return nil
+	case o.pack != "" && o.nextPatch:
+		return packNextPatch(modules[0], o.pack)
+	case o.pack != "":
+		return packAll(modules, o.pack)
+	default:
+		return prepare(out, root, modules, o.write)
+	}
+}
+
+// prepare changes the files for a release, or prints what it would change, and prints the tags.
+func prepare(out io.Writer, root string, modules []*released, write bool) error {
+	if dirty, err := git("status", "--porcelain"); err != nil || dirty != "" {
+		return errors.Join(err, fmt.Errorf("the tree is not clean:\n%s", dirty))
+	}
+	if !write {
+		fmt.Fprintln(out, "Nothing is changed without -write, which runs .ci/run first.")
+	} else if err := ci(out, root); err != nil {
+		return fmt.Errorf(".ci/run is not green: %w", err)
+	}
+	if err := setVersions(out, modules, write); err != nil {
+		return err
+	}
+	if err := dateChangelog(out, filepath.Join(root, "CHANGELOG.md"), modules[0].version, time.Now(), write); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "\nCommit this, then tag that commit and push the tags in this order:")
+	for _, m := range modules {
+		fmt.Fprintf(out, "git tag %[1]s && git push origin %[1]s\n", m.tag())
+	}
+	return nil
+}
+
+func ci(out io.Writer, root string) error {
+	cmd := exec.Command("bash", filepath.Join(root, ".ci", "run"))
+	cmd.Stdout, cmd.Stderr = out, out
+	return cmd.Run()
+}
+
+func git(args ...string) (string, error) {
+	out, err := exec.Command("git", args...).Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

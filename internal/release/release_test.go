@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/modfile"
+)
+
+// TestNoModuleImportsTheInternalsOfAnother holds that a published module builds with every later version of the others.
+func TestNoModuleImportsTheInternalsOfAnother(t *testing.T) {
+	var modules []string
+	for line := range strings.Lines(command(t, "../..", "go", "list", "-m", "-f", "{{.Path}} {{.Dir}}")) {
+		modules = append(modules, strings.TrimSpace(line))
+	}
+	require.Greater(t, len(modules), 10)
+	owner := func(pkg string) (longest string) {
+		for _, m := range modules {
+			path, _, _ := strings.Cut(m, " ")
+			if (pkg == path || strings.HasPrefix(pkg, path+"/")) && len(path) > len(longest) {
+				longest = path
+			}
+		}
+		return longest
+	}
+	for _, m := range modules {
+		path, dir, _ := strings.Cut(m, " ")
+		const format = `{{$p := .ImportPath}}{{range .Imports}}{{$p}} {{.}}{{"\n"}}{{end}}` +
+			`{{range .TestImports}}{{$p}} {{.}}{{"\n"}}{{end}}{{range .XTestImports}}{{$p}} {{.}}{{"\n"}}{{end}}`
+		for line := range strings.Lines(command(t, dir, "go", "list", "-f", format, "./...")) {
+			pkg, imported, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if ours(imported) && strings.Contains(imported+"/", "/internal/") {
+				require.Equal(t, path, owner(imported), "%s imports %s", pkg, imported)
+			}
+		}
+	}
+}
+
+func command(t *testing.T, dir, name string, args ...string) string {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+	return string(out)
+}
+
+func TestTheListOfModules(t *testing.T) {
+	list, err := readModules("../..")
+	require.NoError(t, err)
+	require.Equal(t, ".", list[0].folder)
+	architecture, err := os.ReadFile("../../ARCHITECTURE.md")
+	require.NoError(t, err)
+	for _, m := range list {
+		for _, r := range m.mod.Require {
+			if ours(r.Mod.Path) {
+				require.Equal(t, versionOf(list, r.Mod.Path), r.Mod.Version, "%s requires %s", m.folder, r.Mod.Path)
+			}
+		}
+		name := strings.Replace(m.folder, ".", "retry", 1)
+		row := fmt.Sprintf("| `%s` | %s | %s |", name, m.version, strings.TrimSuffix(m.mod.Go.Version, ".0"))
+		require.Contains(t, string(architecture), row+"\n", "the table in ARCHITECTURE.md")
+		replaced := len(m.mod.Replace) > 0
+		require.False(t, replaced && strings.HasPrefix(m.folder, "cmd/"), "%s has a replace, so that go install refuses it", m.folder)
+	}
+}
+
+func TestSetVersions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "go.mod")
+	mod, err := modfile.Parse(file, []byte("module github.com/retrygo/retry/x\n\nrequire github.com/retrygo/retry v0.1.0\n\nreplace github.com/retrygo/retry => ..\n"), nil)
+	require.NoError(t, err)
+	root, err := modfile.Parse("go.mod", []byte("module github.com/retrygo/retry\n"), nil)
+	require.NoError(t, err)
+	list := []*released{{".", "v0.2.0", "", root}, {"x", "v0.2.0", file, mod}}
+	require.Equal(t, []string{"v0.2.0", "x/v0.2.0"}, []string{list[0].tag(), list[1].tag()})
+
+	var out strings.Builder
+	require.NoError(t, setVersions(&out, list, true))
+	require.Equal(t, "x: github.com/retrygo/retry v0.1.0 -> v0.2.0\n", out.String())
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "module github.com/retrygo/retry/x\n\nrequire github.com/retrygo/retry v0.2.0\n\nreplace github.com/retrygo/retry => ..\n", string(data))
+
+	out.Reset()
+	require.NoError(t, setVersions(&out, list, true))
+	require.Empty(t, out.String(), "nothing to do")
+}
+
+func TestDateChangelog(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "CHANGELOG.md")
+	day := time.Date(2026, 12, 24, 0, 0, 0, 0, time.UTC)
+	before := "# Changelog\n\n## [Unreleased]\n\n- new\n"
+	require.NoError(t, os.WriteFile(file, []byte(before), 0o600))
+	text := func() string {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		return string(data)
+	}
+	var out strings.Builder
+	require.NoError(t, dateChangelog(&out, file, "v0.1.0", day, false))
+	require.Equal(t, before, text(), "a dry run changes nothing")
+	require.NoError(t, dateChangelog(&out, file, "v0.1.0", day, true))
+	require.Equal(t, "# Changelog\n\n## [Unreleased]\n\n## [0.1.0] - 2026-12-24\n\n- new\n", text())
+	require.ErrorContains(t, dateChangelog(&out, file, "v0.1.0", day, true), "has a section for v0.1.0 already")
+}
