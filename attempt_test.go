@@ -214,14 +214,20 @@ func TestAttemptTimeoutIsRecorded(t *testing.T) {
 			require.NotErrorIs(t, err, retry.ErrAttemptTimeout)
 		}
 	})
-	inBubble(t, "a caller that cancels first is none", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(sec, cancel)
-		p := everySecond(2)
-		p.AttemptTimeout = minute
-		err := retry.Do(ctx, p, untilDone)
-		requireEnd(t, err, canceled, 1)
-		require.NotErrorIs(t, err, retry.ErrAttemptTimeout)
+	inBubble(t, "a caller that cancels first is none, however long the attempt goes on", func(t *testing.T) {
+		for _, more := range []time.Duration{0, hour} {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(sec, cancel)
+			p := everySecond(2)
+			p.AttemptTimeout = minute
+			err := retry.Do(ctx, p, func(ctx context.Context) error {
+				<-ctx.Done()
+				spend(more)
+				return ctx.Err()
+			})
+			requireEnd(t, err, canceled, 1)
+			require.NotErrorIs(t, err, retry.ErrAttemptTimeout)
+		}
 	})
 
 	nested := func(ctx context.Context, outer, inner time.Duration, fn func(context.Context) error) (outerErr, innerErr *retry.Error) {

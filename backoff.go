@@ -79,7 +79,7 @@ func (b *Backoff) delay(attempt int) time.Duration {
 	case Fixed:
 		return min(b.base(), limit)
 	case Linear:
-		return linear(b.base(), b.slope(), grown, limit)
+		return linear(b.base(), b.factor(), grown, limit)
 	default:
 		return exponential(b.base(), b.factor(), grown, limit)
 	}
@@ -111,17 +111,17 @@ func (b Backoff) Bounds(attempt int) (lo, hi time.Duration) {
 // sleeps. rnd returns a number in [0,1) for each delay and is not called if there is no jitter; a nil rnd means no
 // jitter. Each range over the sequence starts anew at attempt 1.
 func (b Backoff) Schedule(rnd func() float64) iter.Seq2[int, time.Duration] {
-	return b.schedule(rnd, func(int) bool { return true })
+	return b.schedule(rnd, math.MaxInt)
 }
 
-// schedule is Schedule as long as more reports that a wait follows the attempt.
-func (b Backoff) schedule(rnd func() float64, more func(attempt int) bool) iter.Seq2[int, time.Duration] {
+// schedule is Schedule for so many waits; the largest int means that it is endless.
+func (b Backoff) schedule(rnd func() float64, waits int) iter.Seq2[int, time.Duration] {
 	if rnd == nil {
 		b.Jitter = NoJitter
 	}
 	return func(yield func(int, time.Duration) bool) {
 		var prev time.Duration
-		for attempt := 1; more(attempt); attempt = next(attempt) {
+		for attempt := 1; attempt <= waits; attempt = next(attempt) {
 			var u float64
 			if b.jitter() != NoJitter {
 				u = rnd()
@@ -139,44 +139,22 @@ func (b Backoff) Validate() error { return b.check("Backoff").Err() }
 
 // check is Validate for a Backoff that is shown to the user as the given type.
 func (b *Backoff) check(owner string) (bad FieldErrors) {
-	if b.Mode > List {
-		bad.Add("", owner+".Mode", uint8(b.Mode), "is not one of Exponential, Linear, Fixed and List")
-	}
-	bad.negative(owner, "Base", b.Base)
-	bad.negative(owner, "Cap", b.Cap)
-	switch {
-	case b.Factor == 0:
-	case math.IsNaN(b.Factor) || math.IsInf(b.Factor, 0):
-		bad.Add("", owner+".Factor", b.Factor, "is not a finite number")
-	case b.Factor < 0:
-		bad.Add("", owner+".Factor", b.Factor, "is negative")
-	case b.Factor < 1 && b.mode() == Exponential:
-		bad.Add("", owner+".Factor", b.Factor, "is below 1, which Exponential needs")
-	}
+	list, finite := len(b.Delays) > 0, !math.IsNaN(b.Factor) && !math.IsInf(b.Factor, 0)
+	refuse(&bad, b.Mode > List, owner, "Mode", uint8(b.Mode), "is not one of Exponential, Linear, Fixed and List")
+	refuse(&bad, b.Base < 0, owner, "Base", b.Base, "is negative")
+	refuse(&bad, b.Cap < 0, owner, "Cap", b.Cap, "is negative")
+	refuse(&bad, !finite, owner, "Factor", b.Factor, "is not a finite number")
+	refuse(&bad, finite && b.Factor < 0, owner, "Factor", b.Factor, "is negative")
+	refuse(&bad, b.Factor > 0 && b.Factor < 1 && b.mode() == Exponential, owner, "Factor", b.Factor,
+		"is below 1, which Exponential needs")
 	if b.Cap > 0 && b.Base > b.Cap {
 		bad.Add("", owner+".Cap", b.Cap, "is below Base", b.Base)
 	}
-	if len(b.Delays) > 0 {
-		bad = b.checkList(owner, bad)
-	} else if b.Mode == List {
-		bad.Add("", owner+".Delays", "[]", "is empty, and Mode List needs one delay at least")
-	}
-	if b.Jitter != NoJitter || b.JitterRatio != 0 {
-		bad = b.checkJitter(owner, bad)
-	}
-	return bad
-}
-
-func (b *Backoff) checkList(owner string, bad FieldErrors) FieldErrors {
-	if b.Mode != 0 && b.Mode != List {
-		bad.Add("", owner+".Mode", b.Mode, "is set together with Delays, which need Mode List or none")
-	}
-	if b.Base != 0 {
-		bad.Add("", owner+".Base", b.Base, "is set together with Delays")
-	}
-	if b.Factor != 0 {
-		bad.Add("", owner+".Factor", b.Factor, "is set together with Delays")
-	}
+	refuse(&bad, b.Mode == List && !list, owner, "Delays", "[]", "is empty, and Mode List needs one delay at least")
+	refuse(&bad, list && b.Mode != 0 && b.Mode != List, owner, "Mode", b.Mode,
+		"is set together with Delays, which need Mode List or none")
+	refuse(&bad, list && b.Base != 0, owner, "Base", b.Base, "is set together with Delays")
+	refuse(&bad, list && b.Factor != 0, owner, "Factor", b.Factor, "is set together with Delays")
 	for i, d := range b.Delays {
 		if d < 0 && len(bad) > 10 {
 			bad.Add("", fmt.Sprintf("%s.Delays[%d]", owner, i), d, "is negative, and later ones are not looked at")
@@ -185,6 +163,15 @@ func (b *Backoff) checkList(owner string, bad FieldErrors) FieldErrors {
 			bad.Add("", fmt.Sprintf("%s.Delays[%d]", owner, i), d, "is negative")
 		}
 	}
+	refuse(&bad, b.Jitter > DecorrelatedJitter, owner, "Jitter", uint8(b.Jitter),
+		"is not one of NoJitter, FullJitter, EqualJitter, RatioJitter and DecorrelatedJitter")
+	if b.Jitter == DecorrelatedJitter && b.mode() != Exponential {
+		bad.Add("", owner+".Jitter", b.Jitter, "goes with Exponential only, not with", b.mode())
+	}
+	refuse(&bad, b.JitterRatio != 0 && b.Jitter != RatioJitter, owner, "JitterRatio", b.JitterRatio,
+		"is set without RatioJitter")
+	refuse(&bad, b.JitterRatio != 0 && !(b.JitterRatio > 0 && b.JitterRatio <= 1), owner, "JitterRatio", b.JitterRatio,
+		"is outside (0,1]") // NaN too
 	return bad
 }
 
@@ -224,20 +211,16 @@ func (b *Backoff) base() time.Duration {
 	}
 }
 
-// factor returns Exponential's Factor in force. NaN fails both comparisons.
+// factor returns the Factor in force of Exponential or Linear. NaN fails every comparison.
 func (b *Backoff) factor() float64 {
-	if b.Factor >= 1 && b.Factor <= math.MaxFloat64 {
+	switch linear := b.Mode == Linear; {
+	case b.Factor <= math.MaxFloat64 && (b.Factor >= 1 || linear && b.Factor > 0):
 		return b.Factor
+	case linear:
+		return defaultSlope
+	default:
+		return defaultFactor
 	}
-	return defaultFactor
-}
-
-// slope returns Linear's Factor in force.
-func (b *Backoff) slope() float64 {
-	if b.Factor > 0 && b.Factor <= math.MaxFloat64 {
-		return b.Factor
-	}
-	return defaultSlope
 }
 
 // exponential returns min(base·factor^grown, limit) for a positive base, a factor of at least 1 and grown ≥ 0.

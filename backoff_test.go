@@ -190,6 +190,8 @@ func TestDelay(t *testing.T) {
 		{"linear overflows in base times steps", lin(1<<40, 1, longest), 1 << 24, longest},
 		{"linear is exact just below that", lin(1<<40, 1, longest), 1<<23 - 1, 1<<63 - 1<<40},
 		{"linear overflows in factor times attempts", lin(1, 1<<62, longest), 5, longest},
+		{"linear is cut if it comes to 2^63 exactly", lin(1<<62, 0.5, longest), 3, longest},
+		{"a fraction is cut if it comes to 2^63 exactly", exp(3<<60, 8.0/3, longest), 2, longest},
 		{"linear is cut at the first step above the cap", lin(sec, 1, 4*sec-1), 4, 4*sec - 1},
 		{"linear is exact at the cap", lin(sec, 1, 4*sec), 4, 4 * sec},
 	} {

@@ -110,7 +110,7 @@ func (b *Budget) withdraw(now time.Time) bool {
 	for {
 		level := b.level.Load()
 		if level < token {
-			return b.trickles(now)
+			return b.trickle > 0 && b.advance(now) // a token for the period that has ended
 		}
 		if b.trickle > 0 && level < 2*token {
 			// Before the level falls, so that no goroutine sees an empty bucket with an old time. A goroutine that loses
@@ -122,10 +122,6 @@ func (b *Budget) withdraw(now time.Time) bool {
 		}
 	}
 }
-
-// trickles grants a token to an empty bucket, and takes it, if a period has ended since the bucket became empty.
-// The periods are counted from the creation; one that ends while there is a token grants nothing.
-func (b *Budget) trickles(now time.Time) bool { return b.trickle > 0 && b.advance(now) }
 
 // advance notes that the bucket is empty now, and reports whether it was last so in an earlier period. It never goes back
 // in time.
@@ -160,6 +156,13 @@ func (b *Budget) period(now time.Time) int64 {
 func (b *Budget) Refund() {
 	if b != nil {
 		b.add(token)
+	}
+}
+
+// refundUnless is Refund unless kept. Deferred, it pays back also if a function of the caller's panics.
+func (b *Budget) refundUnless(kept *bool) {
+	if !*kept {
+		b.Refund()
 	}
 }
 

@@ -143,7 +143,7 @@ func (attemptTimeout) Is(target error) bool { return target == context.DeadlineE
 // that limit attempts themselves.
 func TimedOut(err error) error {
 	canceled := errors.Is(err, context.Canceled)
-	if errors.Is(err, ErrAttemptTimeout) && !canceled || !errors.Is(err, context.DeadlineExceeded) && !canceled {
+	if !canceled && (errors.Is(err, ErrAttemptTimeout) || !errors.Is(err, context.DeadlineExceeded)) {
 		return err
 	}
 	return &timedOut{err}
@@ -163,32 +163,28 @@ func (e *timedOut) Is(target error) bool {
 
 // Judge returns the class of err that Decide acts on, which is never Unknown, and the hint in err; 0 means none. For a nil
 // err it returns Unknown and 0.
-func (p Policy) Judge(err error) (Class, time.Duration) {
+func (p Policy) Judge(err error) (Class, time.Duration) { return p.judge(err) }
+
+func (p *Policy) judge(err error) (Class, time.Duration) {
 	if err == nil {
 		return Unknown, 0
 	}
-	return p.judge(err)
-}
-
-// judge is Judge for an err that is not nil.
-func (p *Policy) judge(err error) (Class, time.Duration) {
 	var f finding
 	f.walk(err, scope{})
+	class := f.class
+	if f.ambiguous {
+		class = Terminal
+	} else if class == Unknown && p.Classify != nil {
+		class = p.Classify(err)
+	}
 	switch {
-	case f.ambiguous:
+	case class.firm():
+		return class, f.hint
+	case f.canceled:
 		return Terminal, f.hint
-	case f.class != Unknown:
-		return f.class, f.hint
+	default:
+		return Retryable, f.hint
 	}
-	if p.Classify != nil {
-		if class := p.Classify(err); class.firm() {
-			return class, f.hint
-		}
-	}
-	if f.canceled {
-		return Terminal, f.hint
-	}
-	return Retryable, f.hint
 }
 
 // finding is what a walk over an error's tree finds.
@@ -197,6 +193,7 @@ type finding struct {
 	hint      time.Duration // the longest; 0 is none
 	ambiguous bool          // a mark that says so is not under Transient
 	canceled  bool          // context.Canceled is among the errors
+	seen      []error       // found by As, so that what Unwrap reaches too is visited once
 }
 
 // scope is what surrounds an error in the tree.
@@ -204,15 +201,11 @@ type scope struct {
 	nested    bool // inside the *Error of a nested run: only Ambiguous counts
 	transient bool // under Transient
 	timedOut  bool // the attempt timed out: a context.Canceled is no cancellation
-	hidden    int  // how many errors with an As of their own are around it
 }
-
-// maxHidden bounds a walk, which visits what both As and Unwrap reach twice.
-const maxHidden = 8
 
 // walk visits err's tree in the order of errors.Is.
 func (f *finding) walk(err error, in scope) {
-	for err != nil {
+	for err != nil && !slices.Contains(f.seen, err) {
 		switch e := err.(type) {
 		case *mark:
 			f.ambiguous = f.ambiguous || e.ambiguous && !in.transient
@@ -234,16 +227,17 @@ func (f *finding) walk(err error, in scope) {
 			err = e.Last
 			continue
 		}
-		ours := false
-		if e, ok := err.(interface{ As(any) bool }); ok && in.hidden < maxHidden {
-			ours = f.hidden(e, in)
+		switch err.(type) {
+		case interface{ As(any) bool }, interface{ Is(error) bool }, interface{ Unwrap() error }, interface{ Unwrap() []error }:
+		default: // a leaf, as most errors are: BenchmarkRetries
+			f.canceled = f.canceled || err == context.Canceled && !in.nested && !in.timedOut
+			return
 		}
-		if in.nested || in.timedOut {
-			// A cancellation is that run's affair, or the timeout.
-		} else if err == context.Canceled {
-			f.canceled = true
-		} else if e, ok := err.(interface{ Is(error) bool }); ok && !ours && e.Is(context.Canceled) {
-			f.canceled = true
+		as, ok := err.(interface{ As(any) bool })
+		ours := ok && f.hidden(as, in)
+		if !in.nested && !in.timedOut { // otherwise a cancellation is the nested run's, or the timeout
+			is, ok := err.(interface{ Is(error) bool })
+			f.canceled = f.canceled || err == context.Canceled || ok && !ours && is.Is(context.Canceled)
 		}
 		switch e := err.(type) {
 		case interface{ Unwrap() error }:
@@ -272,15 +266,16 @@ func (*Error) own()    {}
 // hidden visits the first error of our own that only e's As reaches, as in hashicorp/go-multierror, and reports whether
 // there is one.
 func (f *finding) hidden(e interface{ As(any) bool }, in scope) bool {
-	in.hidden++
 	var first own
 	if !e.As(&first) || first == nil {
 		return false
 	}
 	f.walk(first, in)
+	f.seen = append(f.seen, first)
 	var m *mark // beside a nested run, which hides its own
 	if run, ok := first.(*Error); ok && run != nil && e.As(&m) && m != nil {
 		f.walk(m, in)
+		f.seen = append(f.seen, m)
 	}
 	return true
 }

@@ -108,24 +108,24 @@ func (d *Decision) end(r Reason) {
 // u in [0,1) chooses the jitter and is clamped as Jittered does.
 //
 // If several endings apply, Decide returns the first of Succeeded (err is nil), CallerCanceled, DeadlinePassed,
-// RetriesDisabled, TerminalError, AttemptsExhausted, HintTooLong, TTLElapsed and DeadlineTooNear. A retry that would start
-// exactly at TTL is allowed; a wait that would end exactly at the deadline is not. The budget comes last: see Spend.
+// RetriesDisabled, TerminalError, AttemptsExhausted, HintTooLong, TTLElapsed and DeadlineTooNear. A retry that would
+// start exactly at TTL is allowed; a wait that would end exactly at the deadline is not. The budget comes last: see Spend.
 func (p Policy) Decide(pr Progress, err error, u float64) Decision {
 	if err == nil {
 		return Decision{Status: Succeeded}
 	}
+	pr.Attempt, pr.Since = max(pr.Attempt, 1), max(pr.Since, 0)
+	p.reset(&pr)
 	var d Decision
 	d.Class, d.Hint = p.judge(err)
-	if p.open(&d, &pr); d.Status == Waiting {
-		p.delay(&d, &pr, err, u)
-	}
+	p.decide(&d, &pr, err, u)
 	return d
 }
 
 // Admit returns Waiting if an attempt may start wait from now, and otherwise how the run ended. Ask it before an attempt,
 // with a wait of 0, and before a wait that something other than the backoff imposes, such as a gate. It considers the
-// endings of Decide that need no error; before the first attempt, neither RetriesDisabled nor AttemptsExhausted. Since and
-// Backoff of a Waiting decision are those of pr.
+// endings of Decide that need no error; before the first attempt, neither RetriesDisabled nor AttemptsExhausted. Since
+// and Backoff of a Waiting decision are those of pr.
 func (p Policy) Admit(pr Progress, wait time.Duration) Decision {
 	var d Decision
 	p.admit(&d, &pr, wait)
@@ -133,102 +133,84 @@ func (p Policy) Admit(pr Progress, wait time.Duration) Decision {
 }
 
 // Spend pays for the retry that d decided on: it takes a token of Budget and then asks Pay. If either refuses, it returns
-// the ending BudgetExhausted and takes no token. A Succeeded d funds the budget; any other d is returned as it is. ctx is for
-// Pay, and now is as for Budget.Spend. A shell calls Budget.Refund for a retry that was paid for and not made.
+// the ending BudgetExhausted and takes no token. A Succeeded d funds the budget; any other d is returned as it is. ctx is
+// for Pay, and now is as for Budget.Spend. A shell calls Budget.Refund for a retry that was paid for and not made.
 func (p Policy) Spend(ctx context.Context, d Decision, now time.Time) Decision {
 	p.spend(ctx, &d, now)
 	return d
 }
 
-// spend is Spend.
 func (p *Policy) spend(ctx context.Context, d *Decision, now time.Time) {
 	p.Budget.spend(d, now)
 	if d.Status != Waiting || p.Pay == nil {
 		return
 	}
 	paid := false
-	defer func() { // also if Pay panics
-		if !paid {
-			p.Budget.Refund()
-		}
-	}()
+	defer p.Budget.refundUnless(&paid) // also if Pay panics
 	if paid = p.Pay(ctx, *d); !paid {
 		d.end(BudgetExhausted)
 	}
 }
 
-// open makes d, which has the class and the hint of an error, the first ending that needs no delay to be known, or Waiting.
-func (p *Policy) open(d *Decision, pr *Progress) {
-	attempt := max(pr.Attempt, 1)
-	d.Since = max(pr.Since, 0)
-	if p.reset(pr) {
-		d.Since = attempt - 1
+// reset makes a failed attempt that lasted ResetAfter count as the first.
+func (p *Policy) reset(pr *Progress) {
+	if p.ResetAfter > 0 && pr.Lasted >= p.ResetAfter {
+		pr.Since, pr.Prev = pr.Attempt-1, 0
 	}
-	p.over(d, pr, attempt)
 }
 
-// reset reports whether the attempt counts as the first.
-func (p *Policy) reset(pr *Progress) bool { return p.ResetAfter > 0 && pr.Lasted >= p.ResetAfter }
-
-// delay sets the delay of a d that open made Waiting, or makes d the ending that it means.
-func (p *Policy) delay(d *Decision, pr *Progress, err error, u float64) {
-	attempt, prev := max(max(pr.Attempt, 1)-d.Since, 1), pr.Prev
-	if p.reset(pr) {
-		prev = 0
-	}
-	lo, hi := p.window(attempt, prev)
+// decide is Decide for a d that has the class and the hint of err.
+func (p *Policy) decide(d *Decision, pr *Progress, err error, u float64) {
+	attempt := max(pr.Attempt-pr.Since, 1)
+	lo, hi := p.window(attempt, pr.Prev)
 	spread := within(hi-lo, u)
 	d.Backoff = lo + spread
 	d.Delay = d.Backoff
 	if p.Wait != nil {
+		if p.settle(d, pr, 0); d.Status != Waiting {
+			return // Wait need not know about attempts that are not made
+		}
 		d.Delay = min(max(p.Wait(attempt, err, d.Backoff), 0), p.limit())
 	}
 	if d.Hint > 0 {
 		// A floor with the window's width above it: jitter only adds, and MaxHint bounds what the hint adds.
-		d.Delay = max(d.Delay, min(saturatingAdd(d.Hint, spread), p.maxHint()))
+		d.Delay = max(d.Delay, d.Hint+min(spread, p.maxHint()-d.Hint))
 	}
-	p.late(d, pr)
+	p.settle(d, pr, d.Delay)
 }
 
 // admit makes d what Admit returns.
 func (p *Policy) admit(d *Decision, pr *Progress, wait time.Duration) {
-	*d = Decision{Since: max(pr.Since, 0), Delay: max(wait, 0), Backoff: pr.Prev}
-	if p.over(d, pr, pr.Attempt); d.Status == Waiting {
-		p.late(d, pr)
-	}
+	*d = Decision{}
+	d.Delay, d.Backoff = max(wait, 0), pr.Prev
+	p.settle(d, pr, d.Delay)
 }
 
-// over makes d the first ending that needs no delay to be known, or Waiting. attempt is the one that just ended; 0 means
-// none.
-func (p *Policy) over(d *Decision, pr *Progress, attempt int) {
-	switch {
-	case pr.Caller != 0 && pr.Caller != DeadlinePassed:
-		d.end(CallerCanceled)
-	case pr.Caller == DeadlinePassed || pr.Deadline != 0 && pr.Deadline <= max(pr.Elapsed, 0):
-		d.end(DeadlinePassed)
-	case attempt > 0 && p.Disabled:
-		d.end(RetriesDisabled)
-	case d.Class == Terminal:
-		d.end(TerminalError)
-	case attempt > 0 && attempt-d.Since > p.retries():
-		d.end(AttemptsExhausted)
-	case d.Hint > p.maxHint():
-		d.end(HintTooLong)
-	default:
-		d.Status = Waiting
-	}
-}
-
-// late makes d an ending if an attempt that starts d.Delay from now, or now if the wait is over, is too late for the TTL or
-// the caller's deadline.
-func (p *Policy) late(d *Decision, pr *Progress) {
-	wait, elapsed := d.Delay, max(pr.Elapsed, 0)
+// settle makes d the first ending that applies if the next attempt starts wait from now, and otherwise Waiting.
+func (p *Policy) settle(d *Decision, pr *Progress, wait time.Duration) {
+	d.Since = max(pr.Since, 0)
+	elapsed := max(pr.Elapsed, 0)
 	if pr.Waited {
 		wait = 0
 	}
-	if p.TTL > 0 && wait > p.TTL-elapsed {
+	switch {
+	case pr.Caller != 0 && pr.Caller != DeadlinePassed:
+		d.end(CallerCanceled)
+	case pr.Caller == DeadlinePassed || pr.Deadline != 0 && pr.Deadline <= elapsed:
+		d.end(DeadlinePassed)
+	case pr.Attempt > 0 && p.Disabled:
+		d.end(RetriesDisabled)
+	case d.Class == Terminal:
+		d.end(TerminalError)
+	case pr.Attempt > 0 && pr.Attempt-d.Since > p.retries():
+		d.end(AttemptsExhausted)
+	case d.Hint > p.maxHint():
+		d.end(HintTooLong)
+	case p.TTL > 0 && wait > p.TTL-elapsed:
 		d.end(TTLElapsed)
-	} else if pr.Deadline != 0 && wait >= pr.Deadline-elapsed {
+	case pr.Deadline != 0 && wait >= pr.Deadline-elapsed:
 		d.end(DeadlineTooNear)
+	default:
+		d.Status = Waiting
 	}
 }

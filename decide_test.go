@@ -208,6 +208,8 @@ func TestDecide(t *testing.T) {
 			progress: retry.Progress{Attempt: 9, Since: 6}, err: errFlaky, want: since(6, exhausted)},
 		{name: "a negative Since counts as 0", policy: everySecond(3),
 			progress: retry.Progress{Attempt: 2, Since: math.MinInt}, err: errFlaky, want: waiting(sec)},
+		{name: "the least attempt counts as 1 for Since too", policy: retry.Policy{Backoff: second},
+			progress: retry.Progress{Attempt: math.MinInt, Since: 5}, err: errFlaky, want: since(5, waiting(sec))},
 		{name: "a Since of the future leaves a first attempt", policy: retry.Policy{Backoff: second},
 			progress: retry.Progress{Attempt: 2, Since: maxTries}, err: errFlaky, want: since(maxTries, waiting(sec))},
 

@@ -23,8 +23,10 @@ var epoch = time.Now()
 // Do waits in the caller's goroutine and starts none. It does not wait if the wait would end at or after ctx's
 // deadline or after the TTL. When ctx is canceled during a wait, Do returns at once.
 func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
-	if ctx == nil || fn == nil || !p.plain() && p.check() != nil {
-		return refusal(ctx, &p, fn)
+	if ctx == nil || fn == nil || !p.plain() {
+		if err := refused(ctx, &p, fn); err != nil {
+			return err
+		}
 	}
 	began := time.Since(epoch)
 	if p.Gate != nil || ctx.Err() != nil || ctx.Value(numberKey{}) != nil {
@@ -44,47 +46,40 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 		p.Budget.add(p.Budget.gain)
 	}
 	if p.Observe != nil {
-		o := Outcome{Policy: p.Name, Status: Succeeded, Attempts: 1, Elapsed: time.Since(epoch) - began}
-		tellEnd(ctx, &p, &Decision{Status: Succeeded}, o, nil)
+		tellSuccess(ctx, &p, 1, time.Since(epoch)-began, nil)
 	}
 	return nil
 }
 
-// loop runs attempts until one succeeds or a decision ends the run, which began at the given time since epoch. err is what
-// the first attempt ended with; nil means that it is yet to be made.
+// loop runs attempts until one succeeds or a decision ends the run, which began at the given time since epoch. err is
+// what the first attempt ended with; nil means that it is yet to be made.
 //
-// noinline here and on end keeps the stack of a goroutine that waits in Do within 2 KB (BenchmarkWaiters).
-//
-//go:noinline
+// A goroutine that waits here fits in 2 KB of stack (BenchmarkWaiters): what needs more is in functions of its own.
 func loop(ctx context.Context, p *Policy, fn func(context.Context) error, began time.Duration, err error) error {
-	r := newRun(ctx, p, began)
-	defer r.refund(p)
-	var timer *time.Timer // one for all waits
-	d := Decision{Status: Waiting}
+	r, d := newRun(ctx, p, began), Decision{Status: Waiting}
 	if err != nil {
-		r.decide(ctx, p, &d, err)
+		f := r.decide(ctx, p, &d, err)
+		r.spend(ctx, p, &d, f)
 	} else if c := numberOf(ctx); c != nil && c.one {
 		p.Disabled = true // p is Do's own copy
 	}
+	var timer *time.Timer // one for all waits
 	for d.Status == Waiting {
-		if err == nil || d.Delay > 0 || p.Gate != nil { // otherwise nothing has changed since the decision
-			if left := r.left(d.Delay); left > 0 { // not 1ns, which is over before a timer could be set
-				if timer == nil {
-					timer = time.NewTimer(left)
-				} else {
-					timer.Reset(left)
-				}
-				select {
-				case <-timer.C:
-				case <-ctx.Done():
-				}
-				r.tick()
+		if left := r.left(d.Delay); left > 0 {
+			if timer == nil {
+				timer = time.NewTimer(left)
+			} else {
+				timer.Reset(left)
 			}
-			r.admit(ctx, p, &d)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+			r.tick()
 		}
-		if d.Status == Waiting && d.Delay == 0 {
-			err = limited(r.context(ctx), p.AttemptTimeout, fn)
-			r.decide(ctx, p, &d, err)
+		if made, err := r.attempt(ctx, p, fn, &d); made {
+			f := r.decide(ctx, p, &d, err)
+			r.spend(ctx, p, &d, f)
 		}
 	}
 	return r.end(ctx, p, &d)
@@ -115,16 +110,12 @@ func Wrap[Req, Resp any](p Policy, h func(context.Context, Req) (Resp, error)) f
 	}
 }
 
-// refusal returns what is wrong with a call.
-func refusal(ctx context.Context, p *Policy, fn func(context.Context) error) error {
+// refused returns what is wrong with a call, or nil.
+func refused(ctx context.Context, p *Policy, fn func(context.Context) error) error {
 	bad := p.check()
-	if ctx == nil {
-		bad.Add("", "Do.ctx", nil, "is not a context")
-	}
-	if fn == nil {
-		bad.Add("", "Do.fn", nil, "is not a function")
-	}
-	return bad
+	refuse(&bad, ctx == nil, "Do", "ctx", ctx, "is not a context")
+	refuse(&bad, fn == nil, "Do", "fn", any(nil), "is not a function")
+	return bad.Err()
 }
 
 // limited calls fn with a context that ends with the attempt, and after timeout at the latest. A timeout of 0 means none.
@@ -138,22 +129,21 @@ func limited(ctx context.Context, timeout time.Duration, fn func(context.Context
 		defer cancel()
 		return fn(ctx)
 	}
-	own, cancel := context.WithDeadlineCause(ctx, deadline, ErrAttemptTimeout)
+	ctx, cancel := context.WithDeadlineCause(ctx, deadline, ErrAttemptTimeout)
 	defer cancel()
-	err := fn(own)
-	if err != nil && context.Cause(own) == ErrAttemptTimeout && !time.Now().Before(deadline) { // and not the caller's own alone
+	err := fn(ctx)
+	if context.Cause(ctx) == ErrAttemptTimeout && !time.Now().Before(deadline) { // not the caller's alone
 		err = TimedOut(err)
 	}
 	return err
 }
 
-// run is the state of a run that is more than one attempt. It is small and on the heap, and policy, context and timer are
-// not in it, for the sake of BenchmarkWaiters.
+// run is the state of a run of more than one attempt. For BenchmarkWaiters it is small and on the heap, and does not hold
+// what loop has anyway: the context, the policy and the timer.
 type run struct {
 	Progress
 	began   time.Duration // since epoch
 	history history
-	paid    bool // a token was taken for a retry that has not returned yet
 	gated   bool // the gate's deferral has ended the run
 }
 
@@ -171,8 +161,7 @@ func newRun(ctx context.Context, p *Policy, began time.Duration) *run {
 	}
 	r.began = began
 	if deadline, ok := ctx.Deadline(); ok {
-		elapsed := time.Since(epoch) - began
-		r.Deadline = cmp.Or(elapsed+min(time.Until(deadline), maxDelay-elapsed), -1)
+		r.Deadline = cmp.Or(sum(time.Since(epoch)-began, time.Until(deadline)), -1)
 	}
 	return r
 }
@@ -192,27 +181,40 @@ func (r *run) ask(ctx context.Context) {
 	}
 }
 
-// refund pays back the token of a retry that did not start or did not return.
-func (r *run) refund(p *Policy) {
-	if r.paid {
-		r.paid = false
-		p.Budget.Refund()
-	}
-}
-
-// left reads the clock and returns what is left of a wait that began when it was read last.
+// left returns what is left of a wait that began when the clock was read last. 1ns is over before a timer could be set.
 func (r *run) left(wait time.Duration) time.Duration {
+	if wait == 0 {
+		return 0
+	}
 	since := r.Elapsed
 	r.tick()
 	return wait - (r.Elapsed - since)
 }
 
-// admit makes d Waiting without a Delay if the next attempt may start, Waiting with one if the gate defers it, and otherwise
-// the run's ending.
+// attempt makes the next attempt, if it may start now, and reports whether it did. Otherwise d is the run's ending, or
+// Waiting for as long as the gate asks. A retry that cannot start or does not return is paid back.
+func (r *run) attempt(ctx context.Context, p *Policy, fn func(context.Context) error, d *Decision) (made bool, err error) {
+	kept := r.Attempt == 0
+	if p.Budget != nil {
+		defer p.Budget.refundUnless(&kept)
+	}
+	if d.Delay > 0 || p.Gate != nil || r.Attempt == 0 { // otherwise d still holds: BenchmarkRetries
+		r.admit(ctx, p, d)
+	}
+	if d.Status == Waiting {
+		if made = d.Delay == 0; made {
+			err = limited(r.history.context(ctx, next(r.Attempt)), p.AttemptTimeout, fn)
+		}
+		kept = true
+	}
+	return made, err
+}
+
+// admit makes d Waiting without a Delay if the next attempt may start, Waiting with one if the gate defers it, and
+// otherwise the run's ending.
 func (r *run) admit(ctx context.Context, p *Policy, d *Decision) {
 	r.ask(ctx)
-	p.admit(d, &r.Progress, 0)
-	if p.Gate == nil || d.Status != Waiting {
+	if p.admit(d, &r.Progress, 0); p.Gate == nil || d.Status != Waiting {
 		return
 	}
 	wait := p.Gate(ctx)
@@ -232,122 +234,107 @@ func (r *run) again(ctx context.Context, p *Policy, d *Decision) {
 	}
 }
 
-// decide makes d what follows the attempt that has just ended with err: it asks the policy, pays, records the attempt and
-// calls Observe. After each function of the caller's it reads the clock again.
-func (r *run) decide(ctx context.Context, p *Policy, d *Decision, err error) {
-	started := r.Elapsed
-	r.paid = false
+// decide makes d what follows the attempt that has just ended with err, and notes a failure. It reads the clock again after
+// each function of the caller's, which may be slow.
+func (r *run) decide(ctx context.Context, p *Policy, d *Decision, err error) *failure {
 	r.Attempt = next(r.Attempt)
 	if err == nil {
 		*d = Decision{Status: Succeeded}
-		return
+		return nil
 	}
+	f := r.history.note(r.Attempt)
+	f.start, f.err = r.Elapsed, err
 	r.tick()
-	ended := r.Elapsed
-	r.Lasted = ended - started
+	f.duration = r.Elapsed - f.start
+	r.Lasted = f.duration
+	p.reset(&r.Progress)
 	*d = Decision{}
 	if d.Class, d.Hint = p.judge(err); p.Classify != nil {
 		r.tick()
 	}
 	r.ask(ctx)
-	if p.open(d, &r.Progress); d.Status == Waiting {
-		u := p.draw()
-		if p.Rand != nil {
+	var u float64
+	if p.jitter() != NoJitter {
+		if p.settle(d, &r.Progress, 0); d.Status != Waiting {
+			return f
+		}
+		if p.Rand == nil {
+			u = rand.Float64()
+		} else {
+			u = p.Rand()
 			r.tick()
 			r.ask(ctx)
-			p.open(d, &r.Progress)
-		}
-		if d.Status == Waiting {
-			p.delay(d, &r.Progress, err, u)
 		}
 	}
-	if d.Status == Waiting && (p.Budget != nil || p.Pay != nil) {
-		p.spend(ctx, d, epoch.Add(r.began+r.Elapsed))
-		r.paid = d.Status == Waiting
-	}
+	p.decide(d, &r.Progress, err, u)
 	r.Prev, r.Since = d.Backoff, d.Since
+	return f
+}
+
+// spend pays for the retry that d decided on, completes the failure f and tells Observe. If it is too late for the retry by
+// then, it is paid back. After a success, which has no f, spend funds the budget.
+func (r *run) spend(ctx context.Context, p *Policy, d *Decision, f *failure) {
+	if p.Budget != nil || p.Pay != nil { // otherwise epoch.Add alone takes a tenth of BenchmarkRetries
+		p.spend(ctx, d, epoch.Add(r.began+r.Elapsed))
+	}
+	if f == nil {
+		return
+	}
+	paid := d.Status == Waiting
 	if p.Pay != nil {
 		r.again(ctx, p, d)
 	}
-	f := failure{started, ended - started, d.Delay, err, d.Class}
-	r.history.note(r.Attempt, f)
+	f.class, f.delay = d.Class, d.Delay
 	if p.Observe != nil {
-		p.Observe(ctx, Event{Policy: p.Name, Elapsed: ended, Attempt: f.attempt(r.Attempt, r.start()), Decision: *d})
-		r.again(ctx, p, d)
+		r.tell(ctx, p, d, f)
+	}
+	if paid && d.Status != Waiting {
+		p.Budget.Refund()
 	}
 }
 
-// end returns what Do returns for the ending d. It does the money and tells Observe.
-//
-//go:noinline
+// tell tells Observe of a failed attempt and what follows it.
+func (r *run) tell(ctx context.Context, p *Policy, d *Decision, f *failure) {
+	kept := d.Status != Waiting
+	defer p.Budget.refundUnless(&kept)
+	a := f.attempt(r.Attempt, r.start())
+	p.Observe(ctx, Event{Policy: p.Name, Elapsed: f.start + f.duration, Attempt: a, Decision: *d})
+	kept = true
+	r.again(ctx, p, d)
+}
+
+// end returns what Do returns for the ending d, and tells Observe.
 func (r *run) end(ctx context.Context, p *Policy, d *Decision) error {
-	r.refund(p)
-	failed := r.Attempt
 	if d.Status == Succeeded {
-		p.Budget.spend(d, time.Time{})
-		if p.Observe == nil {
-			return nil
+		if p.Observe != nil {
+			r.tick()
+			tellSuccess(ctx, p, r.Attempt, r.Elapsed, r.history.attempts(r.Attempt-1, r.start()))
 		}
-		failed--
-		r.tick()
+		return nil
 	}
-	o := Outcome{Policy: p.Name, Status: d.Status, Reason: d.Reason, Attempts: r.Attempt, Elapsed: r.Elapsed, Gated: r.gated}
-	var last, err error
-	if failed > 0 {
-		o.History = r.history.attempts(failed, r.start())
-		last = o.History[len(o.History)-1].Err
+	failures := r.history.attempts(r.Attempt, r.start())
+	o := Outcome{p.Name, d.Status, d.Reason, r.gated, r.Attempt, r.Elapsed, failures}
+	var last error
+	if n := len(failures); n > 0 {
+		last = failures[n-1].Err
 	}
-	if d.Status != Succeeded {
-		err = newError(ctx, p, o, last)
-	}
+	e := NewError(ctx, *p, o, last)
 	if p.Observe != nil {
-		tellEnd(ctx, p, d, o, err)
+		told := *e
+		told.History = slices.Clone(e.History)
+		p.Observe(ctx, Event{Policy: p.Name, Elapsed: e.Elapsed, Decision: *d, Outcome: &told.Outcome, Err: &told})
 	}
-	return err
+	return e
 }
 
-// tellEnd tells Observe how the run ended, with a copy of what Do returns.
-//
-//go:noinline
-func tellEnd(ctx context.Context, p *Policy, d *Decision, o Outcome, err error) {
-	o.History = slices.Clone(o.History)
-	e := Event{Policy: p.Name, Elapsed: o.Elapsed, Decision: *d, Outcome: &o}
-	if failed, ok := err.(*Error); ok {
-		told := *failed
-		told.Outcome = o
-		e.Outcome, e.Err = &told.Outcome, &told
-	}
-	p.Observe(ctx, e)
+// tellSuccess tells Observe of a run that succeeded.
+func tellSuccess(ctx context.Context, p *Policy, attempts int, elapsed time.Duration, failures []Attempt) {
+	o := Outcome{Policy: p.Name, Status: Succeeded, Attempts: attempts, Elapsed: elapsed, History: failures}
+	p.Observe(ctx, Event{Policy: p.Name, Elapsed: elapsed, Decision: Decision{Status: Succeeded}, Outcome: &o})
 }
 
 // start returns when the run began by today's wall clock, which may have been set since epoch.
 func (r *run) start() time.Time {
 	now := time.Now()
 	return now.Add(r.began - now.Sub(epoch))
-}
-
-// context returns the caller's context with the number of the next attempt. An unmarked one says 1 already.
-func (r *run) context(ctx context.Context) context.Context {
-	if r.Attempt == 0 {
-		if c := numberOf(ctx); c != nil {
-			return &numbered{ctx, 1, c.one}
-		}
-		return ctx
-	}
-	if r.history.retries == nil {
-		r.history.retries = new(retries)
-	}
-	return r.history.retries.context(ctx, next(r.Attempt))
-}
-
-// draw returns the u of one delay: a random number if there is jitter.
-func (p *Policy) draw() float64 {
-	switch {
-	case p.jitter() == NoJitter:
-		return 0
-	case p.Rand != nil:
-		return p.Rand()
-	default:
-		return rand.Float64()
-	}
 }

@@ -231,6 +231,13 @@ func TestDeadline(t *testing.T) {
 		require.ErrorIs(t, err, errFlaky)
 		require.NotErrorIs(t, err, context.Canceled)
 	})
+	inBubble(t, "a deadline later than the longest Duration is far away", func(t *testing.T) {
+		ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(longest).Add(hour))
+		defer cancel()
+		start := time.Now()
+		requireEnd(t, retry.Do(ctx, everySecond(3), lasting(sec, sec, sec)), exhausted, 3)
+		require.Equal(t, 5*sec, time.Since(start))
+	})
 	inBubble(t, "passed before the call, there is no attempt", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
@@ -405,6 +412,16 @@ func TestTTL(t *testing.T) {
 		start := time.Now()
 		requireEnd(t, retry.Do(t.Context(), p, failing), tooOld, 1)
 		require.Equal(t, 2*sec+2, time.Since(start), "observed, found too late, observed: the wait is not begun")
+	})
+	inBubble(t, "no wait is begun that is too late because Classify took its time, and nothing else did", func(t *testing.T) {
+		p := everySecond(9)
+		p.TTL = 10 * sec
+		p.Classify = func(error) retry.Class { spend(6 * sec); return retry.Unknown }
+		start := time.Now()
+		failed := requireEnd(t, retry.Do(t.Context(), p, failing), tooOld, 2) // at 0s, and at 6s + 1s; 13s is too late
+		require.Equal(t, 13*sec, time.Since(start))
+		require.Equal(t, 13*sec, failed.Elapsed)
+		require.Zero(t, failed.History[1].Duration)
 	})
 	for name, slow := range map[string]func(*retry.Policy, func()){
 		"Pay": func(p *retry.Policy, f func()) {

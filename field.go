@@ -34,10 +34,10 @@ func (bad *FieldErrors) Add(pkg, field string, value any, rule string, named ...
 	*bad = append(*bad, &FieldError{Package: pkg, Field: field, Value: printed(value), Rule: rule})
 }
 
-// negative notes that a field of package retry is negative, if it is.
-func (bad *FieldErrors) negative(owner, field string, d time.Duration) {
-	if d < 0 {
-		bad.Add("", owner+"."+field, d, "is negative")
+// refuse adds a bad field of package retry if it is bad. It is generic so that a good one is not boxed.
+func refuse[T any](bad *FieldErrors, is bool, owner, field string, value T, rule string) {
+	if is {
+		bad.Add("", owner+"."+field, value, rule)
 	}
 }
 

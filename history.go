@@ -32,50 +32,62 @@ type history struct {
 // retries is what a run needs from its first retry on, with room for three retries: most runs that succeed at all need no
 // more (BenchmarkRetries).
 type retries struct {
-	contexts []numbered // of the last retries; what is handed out stays in its place
-	newest   []failure  // from the second on, at most maxNewest
-
-	firstContexts [3]numbered
-	firstFailures [3]failure
+	contexts      [3]numbered
+	more          *[8]numbered // the contexts of eight more retries, and then of eight others
+	newest        []failure    // from the second on, at most maxNewest
+	firstFailures [2]failure   // the first place of newest
 }
 
-// context returns ctx with the number of an attempt, which is 2 at first and then one more each time.
-func (r *retries) context(ctx context.Context, number int) context.Context {
-	switch {
-	case number == 2:
-		r.contexts = r.firstContexts[:0]
-	case len(r.contexts) == cap(r.contexts):
-		r.contexts = make([]numbered, 0, 8)
-	}
-	r.contexts = append(r.contexts, numbered{ctx, number, false})
-	return &r.contexts[len(r.contexts)-1]
-}
-
-// note records the failure with the given number, which is 1 at first and then one more each time.
-func (h *history) note(number int, f failure) {
+// context returns the caller's context with the number of an attempt, which is 1 at first and then one more each time. An
+// unmarked one says 1 already.
+func (h *history) context(ctx context.Context, number int) context.Context {
 	if number == 1 {
-		h.first = f
-		return
+		if c := numberOf(ctx); c != nil {
+			return &numbered{ctx, 1, c.one}
+		}
+		return ctx
+	}
+	if h.retries == nil {
+		h.retries = new(retries)
+	}
+	r, i := h.retries, number-2
+	if i < len(r.contexts) {
+		r.contexts[i] = numbered{ctx, number, false}
+		return &r.contexts[i]
+	}
+	if i = (i - len(r.contexts)) % len(r.more); i == 0 {
+		r.more = new([8]numbered)
+	}
+	r.more[i] = numbered{ctx, number, false}
+	return &r.more[i]
+}
+
+// note returns the place of the failure with the given number, which is 1 at first and then one more each time.
+func (h *history) note(number int) *failure {
+	if number == 1 {
+		return &h.first
 	}
 	r := h.retries
 	if number == 2 {
 		r.newest = r.firstFailures[:0]
 	} else if len(r.newest) == maxNewest {
-		copy(r.newest, r.newest[1:])
-		r.newest = r.newest[:maxNewest-1]
+		r.newest = slices.Delete(r.newest, 0, 1)
+	} else if len(r.newest) == cap(r.newest) {
+		r.newest = slices.Grow(r.newest, 7)
 	}
-	r.newest = append(r.newest, f)
+	r.newest = append(r.newest, failure{})
+	return &r.newest[len(r.newest)-1]
 }
 
-// attempts returns all kept failures in order. There were n, at least one, in a run that began at the given time.
+// attempts returns all kept failures of n, in a run that began at the given time.
 func (h *history) attempts(n int, began time.Time) []Attempt {
-	list := []Attempt{h.first.attempt(1, began)}
-	if n > 1 {
-		newest := h.retries.newest
-		list = slices.Grow(list, len(newest))
-		for i := range newest {
-			list = append(list, newest[i].attempt(n-len(newest)+1+i, began))
-		}
+	if n == 0 {
+		return nil
+	}
+	list := make([]Attempt, min(n, 1+maxNewest))
+	list[0] = h.first.attempt(1, began)
+	for i := 1; i < len(list); i++ {
+		list[i] = h.retries.newest[i-1].attempt(n-len(list)+1+i, began)
 	}
 	return list
 }

@@ -1,9 +1,6 @@
 package retry
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 const defaultJitterRatio = 0.2 // as gRPC's retries do (gRFC A6, "Exponential Backoff")
 
@@ -26,22 +23,6 @@ const (
 // String returns "none", "full", "equal", "ratio" or "decorrelated".
 func (j JitterMode) String() string {
 	return name(int(j), "JitterMode", "none", "full", "equal", "ratio", "decorrelated")
-}
-
-func (b *Backoff) checkJitter(owner string, bad FieldErrors) FieldErrors {
-	switch {
-	case b.Jitter > DecorrelatedJitter:
-		bad.Add("", owner+".Jitter", uint8(b.Jitter), "is not one of NoJitter, FullJitter, EqualJitter, RatioJitter and DecorrelatedJitter")
-	case b.Jitter == DecorrelatedJitter && b.mode() != Exponential:
-		bad.Add("", owner+".Jitter", b.Jitter, "goes with Exponential only, not with", b.mode())
-	}
-	if b.JitterRatio != 0 && b.Jitter != RatioJitter {
-		bad.Add("", owner+".JitterRatio", b.JitterRatio, "is set without RatioJitter")
-	}
-	if b.JitterRatio != 0 && !(b.JitterRatio > 0 && b.JitterRatio <= 1) { // so that NaN is refused too
-		bad.Add("", owner+".JitterRatio", b.JitterRatio, "is outside (0,1]")
-	}
-	return bad
 }
 
 // jitter returns the Jitter in force.
@@ -84,28 +65,14 @@ func (b *Backoff) window(attempt int, prev time.Duration) (lo, hi time.Duration)
 	}
 }
 
-// within returns the point u of a range of the given width ≥ 0: u·width, truncated. It is below width wherever width
-// is above 0: the largest u below 1 takes off at least as much as rounding width to a float64 can have added.
+// within returns the point u of a range of the given width ≥ 0: u·width, truncated. It is below width if width is above
+// 0: the largest u below 1 takes off at least as much as rounding width to a float64 can have added.
 func within(width time.Duration, u float64) time.Duration {
-	return time.Duration(unit(u) * float64(width))
-}
-
-// unit returns u clamped to [0,1); NaN gives 0.
-func unit(u float64) float64 {
-	switch {
-	case u >= 1:
-		return 1 - 0x1p-53
-	case u > 0:
-		return u
-	default:
+	if !(u > 0) { // NaN too
 		return 0
 	}
+	return time.Duration(min(u, 1-0x1p-53) * float64(width))
 }
 
-// saturatingAdd returns x+y for x, y ≥ 0, and the largest Duration where that overflows.
-func saturatingAdd(x, y time.Duration) time.Duration {
-	if x > math.MaxInt64-y {
-		return maxDelay
-	}
-	return x + y
-}
+// sum returns x+y for x, y ≥ 0, and the largest Duration if that overflows.
+func sum(x, y time.Duration) time.Duration { return x + min(y, maxDelay-x) }

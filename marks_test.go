@@ -50,6 +50,19 @@ func (o opaque) Error() string        { return o.err.Error() }
 func (o opaque) As(target any) bool   { return errors.As(o.err, target) }
 func (o opaque) Is(target error) bool { return errors.Is(o.err, target) }
 
+// both is an error that leads to another one by As and by Unwrap.
+type both struct{ err error }
+
+func (b both) Error() string      { return b.err.Error() }
+func (b both) As(target any) bool { return errors.As(b.err, target) }
+func (b both) Unwrap() error      { return b.err }
+
+// yes is an error with a bad As.
+type yes struct{}
+
+func (yes) Error() string { return "yes" }
+func (yes) As(any) bool   { return true }
+
 // runOf is the error of a nested run that ended with last.
 func runOf(last error) error {
 	return &retry.Error{Outcome: retry.Outcome{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Attempts: 2}, Last: last}
@@ -156,6 +169,10 @@ func TestHiddenMarks(t *testing.T) {
 		{"a mark around the list", retry.Transient(multi{permanent, io.EOF}), retry.Retryable, 0},
 		{"a list without a mark", multi{io.EOF, errFlaky}, retry.Retryable, 0},
 		{"an empty list", multi{}, retry.Retryable, 0},
+		{"a nil *Error", opaque{(*retry.Error)(nil)}, retry.Retryable, 0},
+		{"what As and Unwrap both lead to", both{fmt.Errorf("x: %w", retry.After(sec, both{permanent}))}, retry.Terminal, sec},
+		{"an As that says yes to everything and sets nothing", yes{}, retry.Retryable, 0},
+		{"an As that says yes to everything and sets nothing, in a list", multi{io.EOF, yes{}, permanent}, retry.Terminal, 0},
 
 		{"a cancellation", multi{io.EOF, context.Canceled}, retry.Terminal, 0},
 		{"a cancellation, first", multi{context.Canceled, io.EOF}, retry.Terminal, 0},
@@ -235,13 +252,14 @@ func TestJudgeTakesNoLongerThanATreeIsBig(t *testing.T) {
 		"opaque": func(err error) error { return opaque{err} },
 		"join":   func(err error) error { return errors.Join(io.EOF, err) },
 		"late":   retry.TimedOut,
+		"both":   func(err error) error { return both{err} },
 		"wrap":   func(err error) error { return fmt.Errorf("x: %w", err) },
 	}
 	const levels = 60
 	for _, row := range []string{
 		"mark", "run", "list", "last", "opaque", "late",
 		"list mark", "list run", "opaque mark", "opaque run", "run mark", "list opaque run mark", "last list mark run",
-		"opaque late run", "join list run mark hint", "wrap list join opaque run late mark hint last",
+		"both mark", "both run mark", "opaque late run", "join list run mark hint", "wrap list join opaque run late mark hint last",
 	} {
 		t.Run(row, func(t *testing.T) {
 			asked := 0
@@ -253,6 +271,9 @@ func TestJudgeTakesNoLongerThanATreeIsBig(t *testing.T) {
 			asked = 0
 			retry.Policy{}.Judge(err)
 			require.Less(t, asked, 100*levels*levels, "Judge")
+			if strings.Contains(row, "both") {
+				return // errors.As itself doubles its way with each level
+			}
 			asked = 0
 			_ = errors.Is(runOf(err), io.ErrNoProgress)
 			require.Less(t, asked, 100*levels*levels, "errors.Is")
@@ -419,8 +440,8 @@ type marksIn struct {
 	hint      time.Duration
 	canceled  bool
 	ambiguous bool
-	marks     int  // that are under no other mark
-	runs      int  // nested runs
+	outermost int  // marks, timeouts and nested runs that are under no other
+	bare      bool // there is a cancellation that is under none of them
 	unclear   bool // what there is is beyond what As and Is can show: see hidden
 }
 
@@ -429,13 +450,19 @@ func (m marksIn) and(n marksIn) marksIn {
 	if m.class == retry.Unknown {
 		m.class = n.class
 	}
-	return marksIn{m.class, max(m.hint, n.hint), m.canceled || n.canceled, m.ambiguous || n.ambiguous, m.marks + n.marks, m.runs + n.runs,
-		m.unclear || n.unclear}
+	return marksIn{m.class, max(m.hint, n.hint), m.canceled || n.canceled, m.ambiguous || n.ambiguous, m.outermost + n.outermost,
+		m.bare || n.bare, m.unclear || n.unclear}
 }
 
-// hidden is m if only Is and As see it: As shows the first mark and the first run, and Is shows no scope.
+// hidden is m if only Is and As see it: As shows the first of ours, and Is shows no scope.
 func (m marksIn) hidden() marksIn {
-	m.unclear = m.unclear || m.marks > 1 || m.runs > 1 || m.runs > 0 && m.canceled
+	m.unclear = m.unclear || m.outermost > 1 || m.outermost > 0 && m.bare
+	return m
+}
+
+// under is m under a mark, a timeout or a nested run.
+func (m marksIn) under() marksIn {
+	m.outermost, m.bare = 1, false
 	return m
 }
 
@@ -448,34 +475,34 @@ func build(tree *[]byte, depth int) (marksIn, error) {
 	child := func() (marksIn, error) { return build(tree, depth+1) }
 	switch kind % 12 {
 	case 1:
-		return marksIn{canceled: true}, context.Canceled
+		return marksIn{canceled: true, bare: true}, context.Canceled
 	case 2:
 		m, err := child()
-		m.class, m.marks = retry.Terminal, 1
-		return m, retry.Permanent(err)
+		m.class = retry.Terminal
+		return m.under(), retry.Permanent(err)
 	case 3:
 		m, err := child()
-		m.class, m.ambiguous, m.marks = retry.Retryable, false, 1
-		return m, retry.Transient(err)
+		m.class, m.ambiguous = retry.Retryable, false
+		return m.under(), retry.Transient(err)
 	case 4:
 		m, err := child()
 		hint := time.Duration(kind) * sec
-		m.hint, m.marks = max(m.hint, hint), 1
-		return m, retry.After(hint, err)
+		m.hint = max(m.hint, hint)
+		return m.under(), retry.After(hint, err)
 	case 5:
 		m, left := child()
 		n, right := child()
 		return m.and(n), errors.Join(left, right)
 	case 6:
 		m, err := child()
-		return marksIn{ambiguous: m.ambiguous, runs: 1, unclear: m.unclear}, runOf(err)
+		return marksIn{ambiguous: m.ambiguous, unclear: m.unclear}.under(), runOf(err)
 	case 7:
 		m, err := child()
 		return m, fmt.Errorf("while testing: %w", err)
 	case 8:
 		m, err := child()
-		m.class, m.ambiguous, m.marks = retry.Terminal, true, 1
-		return m, retry.Ambiguous(err)
+		m.class, m.ambiguous = retry.Terminal, true
+		return m.under(), retry.Ambiguous(err)
 	case 9:
 		m, left := child()
 		n, right := child()
@@ -485,8 +512,12 @@ func build(tree *[]byte, depth int) (marksIn, error) {
 		return m.hidden(), opaque{err}
 	case 11:
 		m, err := child()
+		canceled := errors.Is(err, context.Canceled)
+		if !canceled && (!errors.Is(err, context.DeadlineExceeded) || errors.Is(err, retry.ErrAttemptTimeout)) {
+			return m, retry.TimedOut(err) // err as it is
+		}
 		m.canceled = false
-		return m, retry.TimedOut(err)
+		return m.under(), retry.TimedOut(err)
 	default:
 		return marksIn{}, errFlaky
 	}

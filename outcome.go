@@ -79,10 +79,6 @@ type Error struct {
 // NewError returns the *Error of a run under p that ended with outcome o, last being the error of its last attempt. It is
 // for shells other than Do. ctx is the caller's context.
 func NewError(ctx context.Context, p Policy, o Outcome, last error) *Error {
-	return newError(ctx, &p, o, last)
-}
-
-func newError(ctx context.Context, p *Policy, o Outcome, last error) *Error {
 	e := &Error{Outcome: o, Last: last}
 	switch {
 	case o.Reason == CallerCanceled, o.Reason == DeadlinePassed && ctx.Err() != nil: // which may lag behind the clock
@@ -96,23 +92,22 @@ func newError(ctx context.Context, p *Policy, o Outcome, last error) *Error {
 // Cause returns context.Cause of the caller's context for CallerCanceled and DeadlinePassed, and nil for any other
 // ending.
 func (e *Error) Cause() error {
-	var cause error
 	switch {
-	case e == nil || e.Reason != CallerCanceled && e.Reason != DeadlinePassed:
+	case e == nil:
 		return nil
 	case e.ctx != nil:
-		cause = context.Cause(e.ctx)
+		return context.Cause(e.ctx)
+	case e.Reason == DeadlinePassed:
+		return context.DeadlineExceeded
+	default:
+		return nil
 	}
-	if cause == nil && e.Reason == DeadlinePassed {
-		cause = context.DeadlineExceeded
-	}
-	return cause
 }
 
 // Hint returns how long the last error asked to wait (see After), for a caller that comes back later by itself, as after
 // HintTooLong. 0 means that it did not ask.
 func (e *Error) Hint() time.Duration {
-	if e == nil || e.Last == nil {
+	if e == nil {
 		return 0
 	}
 	var f finding

@@ -127,6 +127,9 @@ func TestErrorText(t *testing.T) {
 			"retry: gave up after 1 attempt in 0s (hint_too_long: 2h is above MaxHint 1h): EOF"},
 		{*retry.NewError(context.Background(), retry.Policy{MaxHint: 90 * sec}, outcome(2, sec, retry.HintTooLong), fmt.Errorf("x: %w", retry.After(minute+hour, io.EOF))),
 			"retry: gave up after 2 attempts in 1s (hint_too_long: 1h1m is above MaxHint 1m30s): x: EOF"},
+		{*retry.NewError(canceledBy(io.EOF), retry.Policy{}, outcome(1, 0, retry.HintTooLong), retry.After(2*hour, io.EOF)),
+			"retry: gave up after 1 attempt in 0s (hint_too_long: 2h is above MaxHint 1h): EOF"},
+		{retry.Error{Outcome: outcome(1, 0, retry.HintTooLong), Last: io.EOF}, "retry: gave up after 1 attempt in 0s (hint_too_long): EOF"},
 		{*retry.NewError(context.Background(), retry.Policy{}, outcome(2, sec, retry.TTLElapsed), retry.After(2*hour, io.EOF)),
 			"retry: gave up after 2 attempts in 1s (ttl_elapsed): EOF"},
 		{*retry.NewError(context.Background(), retry.Policy{}, gated(outcome(0, 0, retry.TTLElapsed)), nil),
@@ -503,6 +506,24 @@ func TestObserve(t *testing.T) {
 			require.Equal(t, ms, failed.History[0].Duration)
 		}
 	})
+	for name, cancelIn := range map[string]func(*retry.Policy, func()){
+		"Classify": func(p *retry.Policy, f func()) { p.Classify = func(error) retry.Class { f(); return retry.Unknown } },
+		"Rand":     func(p *retry.Policy, f func()) { p.Rand = func() float64 { f(); return 0 } },
+		"Pay": func(p *retry.Policy, f func()) {
+			p.Pay = func(context.Context, retry.Decision) bool { f(); return true }
+		},
+	} {
+		inBubble(t, "a retry that is forbidden by a cancel in "+name+" is never announced", func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			p := everySecond(3)
+			p.Jitter = retry.FullJitter
+			cancelIn(&p, cancel)
+			events := collect(&p)
+			requireEnd(t, retry.Do(ctx, p, failing), canceled, 1)
+			require.Len(t, *events, 2)
+			require.Equal(t, ending(canceled), ending((*events)[0].Decision))
+		})
+	}
 	inBubble(t, "Elapsed of a success includes its last attempt", func(t *testing.T) {
 		p := everySecond(9)
 		events := collect(&p)

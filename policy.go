@@ -116,13 +116,11 @@ func (p *Policy) plain() bool {
 // check is Validate.
 func (p *Policy) check() FieldErrors {
 	bad := p.Backoff.check("Policy")
-	if p.MaxAttempts < Unlimited {
-		bad.Add("", "Policy.MaxAttempts", p.MaxAttempts, "is below -1, which is Unlimited")
-	}
-	bad.negative("Policy", "AttemptTimeout", p.AttemptTimeout)
-	bad.negative("Policy", "TTL", p.TTL)
-	bad.negative("Policy", "MaxHint", p.MaxHint)
-	bad.negative("Policy", "ResetAfter", p.ResetAfter)
+	refuse(&bad, p.MaxAttempts < Unlimited, "Policy", "MaxAttempts", p.MaxAttempts, "is below -1, which is Unlimited")
+	refuse(&bad, p.AttemptTimeout < 0, "Policy", "AttemptTimeout", p.AttemptTimeout, "is negative")
+	refuse(&bad, p.TTL < 0, "Policy", "TTL", p.TTL, "is negative")
+	refuse(&bad, p.MaxHint < 0, "Policy", "MaxHint", p.MaxHint, "is negative")
+	refuse(&bad, p.ResetAfter < 0, "Policy", "ResetAfter", p.ResetAfter, "is negative")
 	return bad
 }
 
@@ -201,11 +199,8 @@ func (p Policy) Effective() Policy {
 	if p.Mode != List {
 		p.Base, p.Cap = p.base(), p.limit()
 	}
-	switch p.Mode {
-	case Exponential:
+	if p.Mode <= Linear {
 		p.Factor = p.factor()
-	case Linear:
-		p.Factor = p.slope()
 	}
 	if p.Jitter == RatioJitter {
 		p.JitterRatio = p.ratio()
@@ -216,7 +211,7 @@ func (p Policy) Effective() Policy {
 // Schedule returns the waits of a run that never succeeds: (1, delay), (2, delay), ... until MaxAttempts are used up. It
 // is otherwise as Backoff.Schedule, and ignores TTL, hints and Wait.
 func (p Policy) Schedule(rnd func() float64) iter.Seq2[int, time.Duration] {
-	return p.Backoff.schedule(rnd, p.mayRetry)
+	return p.Backoff.schedule(rnd, p.waits())
 }
 
 // retries returns how many retries MaxAttempts allows, the largest int if it is Unlimited.
@@ -233,8 +228,13 @@ func (p *Policy) retries() int {
 	}
 }
 
-// mayRetry reports whether a retry may follow the given attempt.
-func (p *Policy) mayRetry(attempt int) bool { return !p.Disabled && attempt <= p.retries() }
+// waits returns how many waits a run has that never succeeds.
+func (p *Policy) waits() int {
+	if p.Disabled {
+		return 0
+	}
+	return p.retries()
+}
 
 func (p *Policy) maxHint() time.Duration {
 	if p.MaxHint > 0 {
@@ -253,18 +253,16 @@ const exactWaits = 10_000
 // It is exact up to 10,000 waits, and beyond them if the delay has stopped growing; otherwise the remaining waits are
 // counted with the bounds of the first and the last of them, so that the sum is still between lo and hi.
 func (p Policy) TotalWait() (lo, hi time.Duration) {
-	if p.Disabled {
-		return 0, 0
-	}
-	exact := min(p.retries(), max(exactWaits, len(p.Delays)))
+	waits := p.waits()
+	exact := min(waits, max(exactWaits, len(p.Delays)))
 	for attempt := 1; attempt <= exact; attempt++ {
 		least, most := p.waitBounds(attempt)
-		lo, hi = saturatingAdd(lo, least), saturatingAdd(hi, most)
+		lo, hi = sum(lo, least), sum(hi, most)
 	}
-	if rest := uint64(p.retries() - exact); rest > 0 {
+	if rest := uint64(waits - exact); rest > 0 {
 		least, _ := p.waitBounds(exact + 1)
-		_, most := p.waitBounds(p.retries())
-		lo, hi = saturatingAdd(lo, times(least, rest, maxDelay)), saturatingAdd(hi, times(most, rest, maxDelay))
+		_, most := p.waitBounds(waits)
+		lo, hi = sum(lo, times(least, rest, maxDelay)), sum(hi, times(most, rest, maxDelay))
 	}
 	return lo, hi
 }
@@ -288,87 +286,43 @@ const shownWaits = 12
 // all)". Waits that depend on the one before (DecorrelatedJitter) or on the error (Wait) are not listed. It does not show
 // MaxHint and the other fields that are code.
 func (p Policy) String() string {
-	parts := []string{p.attemptsText(), p.modeText()}
-	if mode := p.mode(); p.Cap > 0 || mode == Exponential || mode == Linear {
-		parts = append(parts, "cap "+compact(p.limit()))
-	}
-	switch jitter := p.jitter(); jitter {
-	case NoJitter, DecorrelatedJitter:
-	case RatioJitter:
-		parts = append(parts, fmt.Sprintf("ratio jitter %v", p.ratio()))
-	default:
-		parts = append(parts, jitter.String()+" jitter")
-	}
-	if p.Wait != nil {
-		parts = append(parts, "own waits")
-	}
-	for _, f := range [...]struct {
-		name  string
-		value time.Duration
-	}{{"attempt timeout", p.AttemptTimeout}, {"TTL", p.TTL}, {"reset after", p.ResetAfter}} {
-		if f.value > 0 {
-			parts = append(parts, f.name+" "+compact(f.value))
+	var text strings.Builder
+	say := func(shown bool, format string, values ...any) {
+		if shown {
+			fmt.Fprintf(&text, format, values...)
 		}
 	}
-	text := strings.Join(parts, ", ") + p.waitsText()
-	if p.Name != "" {
-		text = p.Name + ": " + text
-	}
-	return oneLine(text)
-}
+	say(p.Name != "", "%s: ", p.Name)
+	unlimited := p.MaxAttempts == Unlimited
+	say(p.Disabled, "retries disabled")
+	say(!p.Disabled && unlimited, "unlimited attempts")
+	say(!p.Disabled && !unlimited, "%s", counted(p.retries()+1))
 
-func (p *Policy) attemptsText() string {
-	switch {
-	case p.Disabled:
-		return "retries disabled"
-	case p.MaxAttempts == Unlimited:
-		return "unlimited attempts"
-	default:
-		return counted(p.retries() + 1)
-	}
-}
+	mode, jitter, base := p.mode(), p.jitter(), p.base()
+	say(mode == List, ", list")
+	say(mode == Fixed, ", fixed %s", compact(base))
+	say(mode == Linear, ", linear %s +%s", compact(base), compact(linear(base, p.factor(), 1, maxDelay)-base))
+	say(mode == Exponential && jitter != DecorrelatedJitter, ", exponential %s ×%v", compact(base), p.factor())
+	say(jitter == DecorrelatedJitter, ", decorrelated %s to 3×last", compact(base))
+	say(p.Cap > 0 || mode <= Linear, ", cap %s", compact(p.limit()))
+	say(jitter == FullJitter || jitter == EqualJitter, ", %v jitter", jitter)
+	say(jitter == RatioJitter, ", ratio jitter %v", p.ratio())
+	say(p.Wait != nil, ", own waits")
+	say(p.AttemptTimeout > 0, ", attempt timeout %s", compact(p.AttemptTimeout))
+	say(p.TTL > 0, ", TTL %s", compact(p.TTL))
+	say(p.ResetAfter > 0, ", reset after %s", compact(p.ResetAfter))
 
-func (p *Policy) modeText() string {
-	base := compact(p.base())
-	switch p.mode() {
-	case List:
-		return "list"
-	case Fixed:
-		return "fixed " + base
-	case Linear:
-		step := linear(p.base(), p.slope(), 1, maxDelay) - p.base()
-		return "linear " + base + " +" + compact(step)
+	waits := p.waits()
+	listed := waits > 0 && p.Wait == nil && jitter != DecorrelatedJitter
+	say(listed, ":")
+	for attempt := 1; listed && attempt <= min(waits, shownWaits); attempt++ {
+		say(true, " %s", compact(p.Delay(attempt)))
 	}
-	if p.jitter() == DecorrelatedJitter {
-		return "decorrelated " + base + " to 3×last"
+	say(listed && waits > shownWaits, " ...")
+	if waits > 0 && !unlimited {
+		lo, hi := p.TotalWait()
+		say(lo < hi, " (%s to %s in all)", compact(lo), compact(hi))
+		say(lo == hi, " (%s in all)", compact(hi))
 	}
-	return fmt.Sprintf("exponential %s ×%v", base, p.factor())
-}
-
-// waitsText returns ": 5s 10s (15s in all)", or nothing if there is no wait.
-func (p *Policy) waitsText() string {
-	if !p.mayRetry(1) {
-		return ""
-	}
-	var b strings.Builder
-	if p.Wait == nil && p.jitter() != DecorrelatedJitter {
-		b.WriteByte(':')
-		attempt := 1
-		for ; attempt <= min(shownWaits, p.retries()); attempt++ {
-			b.WriteString(" " + compact(p.Delay(attempt)))
-		}
-		if attempt <= p.retries() {
-			b.WriteString(" ...")
-		}
-	}
-	if p.MaxAttempts == Unlimited {
-		return b.String()
-	}
-	lo, hi := p.TotalWait()
-	b.WriteString(" (")
-	if lo < hi {
-		b.WriteString(compact(lo) + " to ")
-	}
-	b.WriteString(compact(hi) + " in all)")
-	return b.String()
+	return oneLine(text.String())
 }

@@ -26,6 +26,7 @@ func TestWait(t *testing.T) {
 	}{
 		{name: "it takes the place of the computed delay", backoff: capped, own: 7 * sec, want: waitingFor(7*sec, sec)},
 		{name: "0 means at once", backoff: capped, own: 0, want: waitingFor(0, sec)},
+		{name: "0 means at once, whatever the jitter", backoff: retry.Backoff{Base: 2 * sec, Jitter: retry.FullJitter}, own: 0, u: 0.5, want: waitingFor(0, sec)},
 		{name: "a negative one is 0", backoff: capped, own: -1, want: waitingFor(0, sec)},
 		{name: "the least one is 0", backoff: capped, own: -longest - 1, want: waitingFor(0, sec)},
 		{name: "Cap may be waited", backoff: capped, own: 10 * sec, want: waitingFor(10*sec, sec)},
