@@ -62,7 +62,7 @@ func TestREADME(t *testing.T) {
 		}
 		return err
 	}))
-	for _, name := range []string{"README.md", "ARCHITECTURE.md"} {
+	for _, name := range []string{"README.md", "ARCHITECTURE.md", "docs/testing.md"} {
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
 		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(strings.ReplaceAll(string(text), "\r", ""), -1)

@@ -1,0 +1,117 @@
+package retrytest
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"testing"
+)
+
+// Chaos makes calls fail at random, for soak tests. What happens to the n-th call depends only on Seed, Rate, the mix and
+// n: the same seed replays the same faults, as far as the calls come in the same order. The seed is logged.
+//
+// A mix is rows as in a script, of which each failing call gets one; all are equally likely, and their Times does not count.
+// A nil mix is one of ordinary faults, none of which hangs.
+type Chaos struct {
+	// Seed chooses the faults. Zero means a random seed.
+	Seed uint64
+	// Rate is the share of the calls that fail, from 0 to 1. Zero means none.
+	Rate float64
+}
+
+// Func returns fn with the given failures: a call that fails does what a Step says, and does not call fn.
+func (c Chaos) Func(tb testing.TB, fn func(context.Context) error, mix []Step) func(context.Context) error {
+	tb.Helper()
+	if mix == nil {
+		mix = []Step{{Err: errors.New("retrytest: chaos")}}
+	}
+	d := newDice(tb, c)
+	return func(ctx context.Context) error {
+		if i, ok := d.roll(len(mix)); ok {
+			_, err := mix[i].perform(ctx)
+			return err
+		}
+		return fn(ctx)
+	}
+}
+
+// RoundTripper returns base with the given failures: a request that fails reaches a Server in memory in place of base,
+// so RoundTripper works inside a synctest bubble if base does.
+func (c Chaos) RoundTripper(tb testing.TB, base http.RoundTripper, mix []Answer) http.RoundTripper {
+	tb.Helper()
+	if mix == nil {
+		mix = []Answer{{Status: 503}, {Status: 500}, {Status: 429}, {Fault: ResetUnread}, {Fault: ResetRead}, {Fault: Truncate}, {Fault: Garbage}}
+	}
+	t := &chaosTransport{base: base, dice: newDice(tb, c)}
+	for _, a := range mix {
+		a.Times = Forever
+		t.servers = append(t.servers, NewPipeServer(tb, []Answer{a}))
+	}
+	return t
+}
+
+type chaosTransport struct {
+	base    http.RoundTripper
+	dice    *dice
+	servers []*Server // one for each row of the mix
+}
+
+func (t *chaosTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if i, ok := t.dice.roll(len(t.servers)); ok {
+		return t.servers[i].RoundTrip(req)
+	}
+	return t.base.RoundTrip(req)
+}
+
+// Connector returns base with the given failures, as NewConnector does with those of a script. A call is here an operation
+// that a row of the mix matches.
+func (c Chaos) Connector(tb testing.TB, base driver.Connector, mix []SQLFault) *Connector {
+	tb.Helper()
+	if mix == nil {
+		mix = []SQLFault{
+			{Err: ErrSerialization}, {Err: ErrDeadlock}, {Lost: true}, {On: Connect, Lost: true}, {On: Reuse, Lost: true},
+			{On: Begin, Lost: true}, {On: Commit, Err: ErrSerialization}, {On: Commit, Lost: true}, {On: Commit, Lost: true, Late: true},
+		}
+	}
+	d := newDice(tb, c)
+	return newConnector(tb, base, func(op Op, query string) SQLFault {
+		fitting := slices.DeleteFunc(slices.Clone(mix), func(f SQLFault) bool { return !f.matches(op, query) })
+		if i, ok := d.roll(len(fitting)); ok {
+			return fitting[i]
+		}
+		return SQLFault{}
+	})
+}
+
+// dice chooses what happens to the calls of one Chaos.
+type dice struct {
+	seed  uint64
+	rate  float64
+	calls atomic.Uint64
+}
+
+func newDice(tb testing.TB, c Chaos) *dice {
+	tb.Helper()
+	for c.Seed == 0 {
+		c.Seed = rand.Uint64()
+	}
+	tb.Logf("retrytest: %#v", c)
+	return &dice{seed: c.Seed, rate: c.Rate}
+}
+
+// roll returns which of n faults the next call gets, and false if it does not fail; if n is 0, that is not a call. Each call
+// has a generator of its own, so that what it gets does not depend on how many numbers the others have drawn.
+func (d *dice) roll(n int) (int, bool) {
+	if n == 0 {
+		return 0, false
+	}
+	r := rand.New(rand.NewPCG(d.seed, d.calls.Add(1)))
+	if r.Float64() >= d.rate {
+		return 0, false
+	}
+	return r.IntN(n), true
+}

@@ -1,0 +1,348 @@
+package retrytest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Answer is what a Server does with one request. The zero Answer is 200 OK without a body.
+type Answer struct {
+	// Status is the status code. 101 switches protocols: the connection then carries Body and after it what the client
+	// sends. Zero means 200.
+	Status int
+	// Header is sent beside Date and Content-Length. Nil means none.
+	Header http.Header
+	// Body is sent with its length. Empty means no body.
+	Body string
+	// RetryAfter is sent as the Retry-After header in whole seconds, rounded up. Zero means none. Use Header for a value
+	// that is malformed or in another unit.
+	RetryAfter time.Duration
+	// RetryDate is sent as the Retry-After header in the form of a date: this long after the answer, rounded up to a
+	// second. Zero means none.
+	RetryDate time.Duration
+	// Wait is how long the server waits, after it has read the request, before it answers or fails. Zero means no time.
+	Wait time.Duration
+	// Pause is how long the server waits between the headers and the body. Zero means no time.
+	Pause time.Duration
+	// Handler answers in place of Status, Header and Body, after Wait. It gets the request with its body read already. Nil
+	// means none.
+	Handler http.Handler
+	// Fault is what goes wrong. Empty means nothing.
+	Fault HTTPFault
+	// Times is for how many requests the row is used. Zero means 1. Forever means all that follow.
+	Times int
+}
+
+func (a Answer) times() int { return a.Times }
+
+// HTTPFault is what goes wrong with a request.
+type HTTPFault string
+
+// The faults of HTTP/1.1 and HTTP/2.
+const (
+	ResetUnread HTTPFault = "reset unread" // the connection is reset before the request is read; its record is empty
+	ResetRead   HTTPFault = "reset read"   // the connection is reset after the request was read: the server may have acted
+	HangHeaders HTTPFault = "hang headers" // the server reads the request and does not answer
+	HangBody    HTTPFault = "hang body"    // the headers and half of the body arrive, and then nothing
+	Truncate    HTTPFault = "truncate"     // the headers and half of the body arrive, and the connection ends
+	Garbage     HTTPFault = "garbage"      // what arrives is not HTTP
+)
+
+// The faults of HTTP/2 alone. Both say that the server has not processed the request, so net/http repeats it by itself,
+// without an error, if it has no body or a GetBody.
+const (
+	RefuseStream HTTPFault = "refuse stream" // RST_STREAM with REFUSED_STREAM
+	GoAway       HTTPFault = "goaway"        // GOAWAY with a LastStreamID of 0, and the connection ends
+)
+
+func (f HTTPFault) isReset() bool { return f == ResetUnread || f == ResetRead }
+func (f HTTPFault) isHTTP2() bool { return f == RefuseStream || f == GoAway }
+
+// Request is what arrived at a Server.
+type Request struct {
+	At     time.Duration // since the server was made
+	Conn   int           // the connection, from 1
+	Proto  string        // "HTTP/1.1"
+	Method string
+	Host   string
+	URL    string // path and query, as sent
+	Header http.Header
+	Body   string // as far as it arrived
+}
+
+// Server is an HTTP server that answers by a script, and the http.RoundTripper by which every request reaches it,
+// whatever host the URL names. Requests fail as they do over a network, since the client is an http.Transport that
+// reads bytes from a connection.
+//
+// The server speaks HTTP/1.1, and HTTP/2 without TLS. Its own Transport uses HTTP/2 if the script has a fault of HTTP/2. An
+// https URL reaches the server too, without TLS.
+//
+// net/http repeats a GET by itself if a kept connection is reset. So that such a reset is seen by the caller, the answer
+// before it closes its connection.
+type Server struct {
+	URL string // "http://127.0.0.1:41234"
+	// Transport is what RoundTrip uses. Its fields may be changed before the first request.
+	Transport *http.Transport
+
+	script *script[Answer]
+	ctx    context.Context // ends with the test
+	began  time.Time
+	active sync.WaitGroup // connections and handlers
+
+	mu       sync.Mutex
+	conns    int
+	requests []Request
+	bodies   []*clientBody // of responses, not closed yet
+}
+
+// NewServer returns a server on the loopback interface. A request beyond the last answer fails the test and gets a 400.
+func NewServer(tb testing.TB, answers []Answer) *Server {
+	tb.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatalf("retrytest: %v", err)
+	}
+	address := listener.Addr().String()
+	return serve(tb, answers, listener, "http://"+address, func(ctx context.Context) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", address)
+	})
+}
+
+// NewPipeServer returns a server in memory, which needs no network and works inside a synctest bubble: its connections are
+// those of net.Pipe. HTTP/2 inside a bubble needs Go 1.26. Only its RoundTrip and its Transport reach the server. It is
+// otherwise as NewServer.
+func NewPipeServer(tb testing.TB, answers []Answer) *Server {
+	listener := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+	return serve(tb, answers, listener, "http://server.test", listener.dial)
+}
+
+// Statuses is NewPipeServer for answers that have a status only.
+func Statuses(tb testing.TB, codes ...int) *Server {
+	answers := make([]Answer, len(codes))
+	for i, code := range codes {
+		answers[i].Status = code
+	}
+	return NewPipeServer(tb, answers)
+}
+
+func serve(tb testing.TB, answers []Answer, l net.Listener, url string, dial func(context.Context) (net.Conn, error)) *Server {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Server{URL: url, script: newScript(tb, answers), ctx: ctx, began: time.Now()}
+	dialAny := func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }
+	s.Transport = &http.Transport{DialContext: dialAny, DialTLSContext: dialAny, DisableCompression: true, Protocols: new(http.Protocols)}
+	s.Transport.Protocols.SetHTTP1(true)
+	if slices.ContainsFunc(answers, func(a Answer) bool { return a.Fault.isHTTP2() }) {
+		s.Transport.Protocols.SetHTTP1(false)
+		s.Transport.Protocols.SetUnencryptedHTTP2(true)
+	}
+	server := &http.Server{
+		Handler:     http.HandlerFunc(s.answer),
+		Protocols:   new(http.Protocols),
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if c, ok := c.(*conn); ok && (state == http.StateClosed || state == http.StateHijacked) {
+				c.left()
+			}
+		},
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
+	s.active.Go(func() { _ = server.Serve(&listener{l, s}) })
+	tb.Cleanup(func() {
+		for _, b := range s.unclosed() {
+			s.script.errorf("the body of the response to %s is not closed", b.request)
+			_ = b.Close()
+		}
+		cancel()
+		_ = server.Close()
+		s.Transport.CloseIdleConnections()
+		s.active.Wait()
+	})
+	return s
+}
+
+// RoundTrip sends req to the server. A response whose body is not closed at the test's end fails the test.
+func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := s.Transport.RoundTrip(req)
+	if err != nil || resp.Body == http.NoBody {
+		return resp, err
+	}
+	body := &clientBody{ReadCloser: resp.Body, server: s, request: fmt.Sprintf("%s %s", req.Method, req.URL)}
+	s.mu.Lock()
+	s.bodies = append(s.bodies, body)
+	s.mu.Unlock()
+	if conn, ok := resp.Body.(io.Writer); ok {
+		resp.Body = struct {
+			*clientBody
+			io.Writer
+		}{body, conn}
+	} else {
+		resp.Body = body
+	}
+	return resp, nil
+}
+
+// clientBody is the body of a response.
+type clientBody struct {
+	io.ReadCloser
+	server  *Server
+	request string
+}
+
+func (b *clientBody) Close() error {
+	b.server.mu.Lock()
+	b.server.bodies = slices.DeleteFunc(b.server.bodies, func(other *clientBody) bool { return other == b })
+	b.server.mu.Unlock()
+	return b.ReadCloser.Close()
+}
+
+func (s *Server) unclosed() []*clientBody {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.bodies)
+}
+
+// Requests returns what has arrived, in the order of the answers.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// record records a request if take returns an answer to it.
+func (s *Server) record(r Request, take func() (Answer, bool)) (Answer, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, ok := take()
+	if ok {
+		r.At = time.Since(s.began)
+		s.requests = append(s.requests, r)
+	}
+	return a, ok
+}
+
+// answer is the handler.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	s.active.Add(1)
+	defer s.active.Done()
+	ctx, c := r.Context(), r.Context().Value(connKey{}).(*conn)
+	body, _ := io.ReadAll(r.Body)
+	got := Request{Conn: c.number, Proto: r.Proto, Method: r.Method, Host: r.Host, URL: r.RequestURI, Header: r.Header.Clone(), Body: string(body)}
+	a, _ := s.record(got, func() (Answer, bool) {
+		a, err := s.script.next()
+		if err != nil {
+			a = Answer{Status: http.StatusBadRequest, Body: err.Error()}
+		}
+		return a, true
+	})
+	if sleep(ctx, a.Wait) != nil {
+		panic(http.ErrAbortHandler)
+	}
+	switch a.Fault {
+	case "":
+	case HangBody, Truncate:
+		a.Body = cmp.Or(a.Body, "a body that does not arrive whole")
+	case ResetUnread, ResetRead:
+		c.reset()
+	case HangHeaders:
+		<-ctx.Done()
+	case Garbage:
+		_, _ = io.WriteString(c.Conn, "garbage\r\n\r\n")
+		_ = c.Close()
+	case RefuseStream, GoAway:
+		if r.ProtoMajor < 2 {
+			s.script.errorf("%s %s came by %s, which has no fault %q", r.Method, r.URL, r.Proto, a.Fault)
+		}
+		c.replaceReset(a.Fault)
+	default:
+		s.script.errorf("there is no HTTPFault %q", a.Fault)
+	}
+	if a.Fault != "" && a.Fault != HangBody && a.Fault != Truncate {
+		panic(http.ErrAbortHandler)
+	}
+	if r.ProtoMajor == 1 && s.script.due(func(a Answer) bool { return a.Fault.isReset() }) {
+		w.Header().Set("Connection", "close")
+	}
+	c.answered()
+	if a.Handler != nil && a.Fault == "" {
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		a.Handler.ServeHTTP(w, r)
+		return
+	}
+	a.header(w.Header())
+	if a.Status == http.StatusSwitchingProtocols {
+		a.switchProtocols(ctx, w)
+		return
+	}
+	a.send(ctx, w)
+}
+
+// header sets what a sends as headers.
+func (a *Answer) header(h http.Header) {
+	h["Content-Type"] = nil // otherwise net/http adds one
+	maps.Copy(h, a.Header)
+	if a.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64((a.RetryAfter+time.Second-1)/time.Second), 10))
+	}
+	if a.RetryDate > 0 {
+		h.Set("Retry-After", time.Now().Add(a.RetryDate+time.Second-1).UTC().Format(http.TimeFormat))
+	}
+	if a.Body != "" {
+		h.Set("Content-Length", strconv.Itoa(len(a.Body)))
+	}
+}
+
+// send sends the headers and the body, or as much of it as Fault says.
+func (a *Answer) send(ctx context.Context, w http.ResponseWriter) {
+	w.WriteHeader(cmp.Or(a.Status, http.StatusOK))
+	flush := http.NewResponseController(w).Flush
+	if a.Pause > 0 {
+		_ = flush()
+		if sleep(ctx, a.Pause) != nil {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	if a.Fault == "" {
+		_, _ = io.WriteString(w, a.Body)
+		return
+	}
+	_, _ = io.WriteString(w, a.Body[:len(a.Body)/2])
+	_ = flush()
+	if a.Fault == HangBody {
+		<-ctx.Done()
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// switchProtocols sends Body and then what the client sends, until the client or the test ends.
+func (a *Answer) switchProtocols(ctx context.Context, w http.ResponseWriter) {
+	conn, from, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler) // HTTP/2 has no 101
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	defer func() { _ = conn.Close() }()
+	h := w.Header()
+	h.Del("Content-Length")
+	h.Set("Connection", "Upgrade")
+	h.Set("Upgrade", cmp.Or(h.Get("Upgrade"), "echo"))
+	_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\n")
+	_ = h.Write(conn)
+	_, _ = io.WriteString(conn, "\r\n"+a.Body)
+	_, _ = io.Copy(conn, from)
+}

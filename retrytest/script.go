@@ -1,0 +1,216 @@
+package retrytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// Forever is the Times of a last row that is used for all calls that follow, none included.
+const Forever = -1
+
+// Step is what one attempt of a Script does. The zero Step succeeds at once.
+type Step struct {
+	// Err is what the attempt returns. Nil means success.
+	Err error
+	// Value is what the attempt of a ScriptValue returns beside Err. Nil means the zero value.
+	Value any
+	// Takes is how long the attempt takes. If its context ends before, it returns the context's error. Zero means no
+	// time.
+	Takes time.Duration
+	// Hang makes the attempt last until its context ends. It then returns Err, or the context's error if Err is nil.
+	Hang bool
+	// Deaf makes the attempt ignore its context during Takes. Hang does not ignore it.
+	Deaf bool
+	// Panic is what the attempt panics with, after Takes. Nil means no panic.
+	Panic any
+	// Times is for how many attempts the row is used. Zero means 1. Forever means all that follow.
+	Times int
+}
+
+// Script returns a function for retry.Do that does what steps say, attempt by attempt. An attempt beyond the last step
+// fails the test and returns a permanent error, so that the run ends.
+func Script(tb testing.TB, steps []Step) func(context.Context) error {
+	s := newScript(tb, steps)
+	return func(ctx context.Context) error {
+		_, err := perform(ctx, s)
+		return err
+	}
+}
+
+// ScriptValue is Script for retry.DoValue. A Value that is not a T fails the test at once.
+func ScriptValue[T any](tb testing.TB, steps []Step) func(context.Context) (T, error) {
+	s := newScript(tb, steps)
+	for i, step := range steps {
+		if _, ok := step.Value.(T); !ok && step.Value != nil {
+			s.errorf("the Value of row %d is a %T, want %v", i+1, step.Value, reflect.TypeFor[T]())
+		}
+	}
+	return func(ctx context.Context) (T, error) {
+		value, err := perform(ctx, s)
+		v, _ := value.(T)
+		return v, err
+	}
+}
+
+// Errors is Script for attempts that return these errors at once. A nil one is a success.
+func Errors(tb testing.TB, errs ...error) func(context.Context) error {
+	steps := make([]Step, len(errs))
+	for i, err := range errs {
+		steps[i].Err = err
+	}
+	return Script(tb, steps)
+}
+
+// perform makes one attempt.
+func perform(ctx context.Context, s *script[Step]) (any, error) {
+	step, err := s.next()
+	if err != nil {
+		return nil, err
+	}
+	value, err := step.perform(ctx)
+	if err == errEndless {
+		s.errorf("an attempt hangs, and its context never ends")
+	}
+	return value, err
+}
+
+// errEndless is returned in place of a hang that nothing would end.
+var errEndless = retry.Permanent(errors.New("retrytest: the attempt hangs, and its context never ends"))
+
+func (s *Step) perform(ctx context.Context) (any, error) {
+	switch {
+	case s.Hang && ctx.Done() == nil:
+		return nil, errEndless
+	case s.Hang:
+		<-ctx.Done()
+		if s.Err == nil {
+			return s.Value, ctx.Err()
+		}
+		return s.Value, s.Err
+	case s.Deaf:
+		time.Sleep(s.Takes)
+	default:
+		if err := sleep(ctx, s.Takes); err != nil {
+			return nil, err
+		}
+	}
+	if s.Panic != nil {
+		panic(s.Panic)
+	}
+	return s.Value, s.Err
+}
+
+func (s Step) times() int { return s.Times }
+
+// sleep returns nil after d, or the context's error if that ends before. At the same instant it returns nil, so that the
+// result does not depend on which timer is served first.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	began := time.Now()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		if time.Since(began) < d {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// row is one row of a script.
+type row interface{ times() int }
+
+// script hands out the rows of a test, each as often as it says.
+type script[R row] struct {
+	tb    testing.TB
+	where string // file and line of the test
+	rows  []R
+
+	mu   sync.Mutex
+	at   int // the row that is due
+	used int // how often it was used
+	all  int // how many were handed out
+}
+
+// newScript returns a script that must be used up at the test's end.
+func newScript[R row](tb testing.TB, rows []R) *script[R] {
+	s := &script[R]{tb: tb, where: caller(), rows: slices.Clone(rows)}
+	tb.Cleanup(func() {
+		if s.mu.Lock(); s.at < len(s.rows) && (s.rows[s.at].times() >= 0 || s.at+1 < len(s.rows)) && !tb.Failed() {
+			s.errorf("row %d of %d is left at the test's end, after %d calls", s.at+1, len(s.rows), s.all)
+		}
+		s.mu.Unlock()
+	})
+	return s
+}
+
+// caller returns the file and line that called this package.
+func caller() string {
+	ours := reflect.TypeFor[Step]().PkgPath() + "."
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		frame, more := frames.Next()
+		if !more || !strings.HasPrefix(frame.Function, ours) {
+			return fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
+		}
+	}
+}
+
+// errorf fails the test, with the line of the script.
+func (s *script[R]) errorf(format string, args ...any) {
+	s.tb.Errorf("retrytest: %s: %s", s.where, fmt.Sprintf(format, args...))
+}
+
+// take returns the row that is due and uses it up, if match returns true for it.
+func (s *script[R]) take(match func(R) bool) (R, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at == len(s.rows) || !match(s.rows[s.at]) {
+		var none R
+		return none, false
+	}
+	row := s.rows[s.at]
+	s.all++
+	s.used++
+	if times := row.times(); times >= 0 && s.used >= max(times, 1) {
+		s.at, s.used = s.at+1, 0
+	}
+	return row, true
+}
+
+// next returns the row that is due and uses it up. If there is none, it fails the test and returns a permanent error.
+func (s *script[R]) next() (R, error) {
+	row, ok := s.take(func(R) bool { return true })
+	if ok {
+		return row, nil
+	}
+	s.mu.Lock()
+	s.all++
+	calls := s.all
+	s.mu.Unlock()
+	s.errorf("call %d, and the script has %d rows", calls, len(s.rows))
+	return row, retry.Permanent(fmt.Errorf("retrytest: %s: the script has ended", s.where))
+}
+
+// due reports whether match returns true for the row that is due.
+func (s *script[R]) due(match func(R) bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at < len(s.rows) && match(s.rows[s.at])
+}

@@ -1,0 +1,226 @@
+package retrytest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrytest"
+)
+
+// recorder is a test that goes on when it fails.
+type recorder struct {
+	testing.TB
+	mu       sync.Mutex
+	messages []string
+	cleanups []func()
+}
+
+func (r *recorder) Helper()                   {}
+func (r *recorder) Cleanup(f func())          { r.cleanups = append(r.cleanups, f) }
+func (r *recorder) Logf(f string, a ...any)   { r.say("log: " + fmt.Sprintf(f, a...)) }
+func (r *recorder) Error(a ...any)            { r.say(fmt.Sprint(a...)) }
+func (r *recorder) Errorf(f string, a ...any) { r.say(fmt.Sprintf(f, a...)) }
+func (r *recorder) Fatalf(f string, a ...any) {
+	r.say("fatal: " + fmt.Sprintf(f, a...))
+	runtime.Goexit()
+}
+func (r *recorder) Failed() bool { return len(r.messages) > 0 }
+func (r *recorder) say(message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.messages = append(r.messages, message)
+}
+
+// ended ends the test and returns what it said.
+func (r *recorder) ended() []string {
+	for i := len(r.cleanups) - 1; i >= 0; i-- {
+		r.cleanups[i]()
+	}
+	return r.messages
+}
+
+// here returns the file and the line that is so many lines above its caller's.
+func here(above int) string {
+	_, _, line, _ := runtime.Caller(1)
+	return fmt.Sprintf("script_test.go:%d", line-above)
+}
+
+var errDown = errors.New("down")
+
+// bubble runs f as a subtest in virtual time.
+func bubble(t *testing.T, name string, f func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
+
+func TestStep(t *testing.T) {
+	limited := func(d time.Duration) func() (context.Context, context.CancelFunc) {
+		return func() (context.Context, context.CancelFunc) { return context.WithTimeout(context.Background(), d) }
+	}
+	for _, row := range []struct {
+		name  string
+		step  retrytest.Step
+		ctx   func() (context.Context, context.CancelFunc)
+		want  error
+		panic any
+		took  time.Duration
+	}{
+		{"the zero Step succeeds at once", retrytest.Step{}, limited(time.Second), nil, nil, 0},
+		{"also under a context that has ended", retrytest.Step{}, limited(0), nil, nil, 0},
+		{"an error", retrytest.Step{Err: errDown}, limited(time.Second), errDown, nil, 0},
+		{"an error after a while", retrytest.Step{Err: errDown, Takes: time.Minute}, limited(time.Hour), errDown, nil, time.Minute},
+		{"a success after a while", retrytest.Step{Takes: time.Minute}, limited(time.Hour), nil, nil, time.Minute},
+		{"a context that ends before", retrytest.Step{Err: errDown, Takes: time.Hour}, limited(time.Minute), context.DeadlineExceeded, nil, time.Minute},
+		{"a context that ends at the same time comes late", retrytest.Step{Err: errDown, Takes: time.Minute}, limited(time.Minute), errDown, nil, time.Minute},
+		{"a deaf one goes on", retrytest.Step{Err: errDown, Takes: time.Hour, Deaf: true}, limited(time.Minute), errDown, nil, time.Hour},
+		{"a hang", retrytest.Step{Hang: true}, limited(time.Minute), context.DeadlineExceeded, nil, time.Minute},
+		{"a hang with an error", retrytest.Step{Hang: true, Err: errDown}, limited(time.Minute), errDown, nil, time.Minute},
+		{"a panic", retrytest.Step{Panic: "boom"}, limited(time.Minute), nil, "boom", 0},
+		{"a panic after a while", retrytest.Step{Panic: "boom", Takes: time.Second}, limited(time.Minute), nil, "boom", time.Second},
+	} {
+		bubble(t, row.name, func(t *testing.T) {
+			fn := retrytest.Script(t, []retrytest.Step{row.step})
+			ctx, cancel := row.ctx()
+			defer cancel()
+			began := time.Now()
+			var err error
+			panicked := func() (value any) {
+				defer func() { value = recover() }()
+				err = fn(ctx)
+				return nil
+			}()
+			require.Equal(t, row.want, err)
+			require.Equal(t, row.panic, panicked)
+			require.Equal(t, row.took, time.Since(began))
+		})
+	}
+}
+
+func TestScript(t *testing.T) {
+	atOnce := retry.Policy{MaxAttempts: 9, Backoff: retry.Backoff{Delays: []time.Duration{0}}}
+	for _, row := range []struct {
+		name  string
+		steps []retrytest.Step
+		calls int
+		want  string // after the line of the script; empty means that the test passes
+	}{
+		{"used up", []retrytest.Step{{Err: errDown}, {}}, 2, ""},
+		{"an empty script and no call", nil, 0, ""},
+		{"a call too many", []retrytest.Step{{Err: errDown}, {}}, 3, "call 3, and the script has 2 rows"},
+		{"a call of an empty script", nil, 1, "call 1, and the script has 0 rows"},
+		{"a row left", []retrytest.Step{{Err: errDown}, {}}, 1, "row 2 of 2 is left at the test's end, after 1 calls"},
+		{"a row used in part", []retrytest.Step{{Times: 3}}, 2, "row 1 of 1 is left at the test's end, after 2 calls"},
+		{"a row used three times", []retrytest.Step{{Times: 3}, {}}, 4, ""},
+		{"a row for ever, not reached", []retrytest.Step{{}, {Times: retrytest.Forever}}, 1, ""},
+		{"a row for ever, reached often", []retrytest.Step{{}, {Times: retrytest.Forever}}, 100, ""},
+		{"a row for ever, not the last", []retrytest.Step{{Times: retrytest.Forever}, {}}, 100, "row 1 of 2 is left at the test's end, after 100 calls"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var r recorder
+			fn := retrytest.Script(&r, row.steps)
+			line := here(1)
+			for range row.calls {
+				_ = fn(t.Context())
+			}
+			var want []string
+			if row.want != "" {
+				want = []string{"retrytest: " + line + ": " + row.want}
+			}
+			require.Equal(t, want, r.ended())
+		})
+	}
+	t.Run("a call too many ends the run", func(t *testing.T) {
+		var r recorder
+		err := retry.Do(t.Context(), atOnce, retrytest.Errors(&r, errDown))
+		require.ErrorIs(t, err, retry.TerminalError)
+		require.ErrorContains(t, err, "retrytest: "+here(2)+": the script has ended")
+		require.Len(t, r.ended(), 1)
+	})
+	t.Run("a test that has failed says nothing of the rest", func(t *testing.T) {
+		var r recorder
+		retrytest.Errors(&r, errDown)
+		r.Errorf("first")
+		require.Equal(t, []string{"first"}, r.ended())
+	})
+	t.Run("a hang that nothing would end", func(t *testing.T) {
+		var r recorder
+		fn := retrytest.Script(&r, []retrytest.Step{{Hang: true}})
+		require.EqualError(t, fn(context.Background()), "retrytest: the attempt hangs, and its context never ends")
+		require.Equal(t, []string{"retrytest: " + here(2) + ": an attempt hangs, and its context never ends"}, r.ended())
+	})
+	t.Run("the caller's rows are not kept", func(t *testing.T) {
+		steps := []retrytest.Step{{Err: errDown}}
+		fn := retrytest.Script(t, steps)
+		steps[0].Err = nil
+		require.Equal(t, errDown, fn(t.Context()))
+	})
+	t.Run("many at once use each row as often as it says", func(t *testing.T) {
+		fn := retrytest.Script(t, []retrytest.Step{{Err: errDown, Times: 30}, {Times: 70}})
+		var all sync.WaitGroup
+		failed := make(chan struct{}, 100)
+		for range 100 {
+			all.Go(func() {
+				if fn(t.Context()) != nil {
+					failed <- struct{}{}
+				}
+			})
+		}
+		all.Wait()
+		require.Len(t, failed, 30)
+	})
+}
+
+func TestScriptValue(t *testing.T) {
+	t.Run("values, with errors too", func(t *testing.T) {
+		fn := retrytest.ScriptValue[int](t, []retrytest.Step{{Value: 1, Err: errDown}, {}, {Value: 3}})
+		var got []string
+		for range 3 {
+			got = append(got, fmt.Sprint(fn(t.Context())))
+		}
+		require.Equal(t, []string{"1 down", "0 <nil>", "3 <nil>"}, got)
+	})
+	t.Run("an interface", func(t *testing.T) {
+		fn := retrytest.ScriptValue[error](t, []retrytest.Step{{Value: errDown}, {}})
+		v, err := fn(t.Context())
+		require.Equal(t, []error{errDown, nil}, []error{v, err})
+		v, err = fn(t.Context())
+		require.Equal(t, []error{nil, nil}, []error{v, err})
+	})
+	t.Run("a wrong type fails at once", func(t *testing.T) {
+		var r recorder
+		retrytest.ScriptValue[int](&r, []retrytest.Step{{}, {Value: "one"}})
+		require.Equal(t, []string{"retrytest: " + here(1) + ": the Value of row 2 is a string, want int"}, r.messages)
+	})
+}
+
+// Each line of a failure names a file of the test, not one of this package.
+func TestCaller(t *testing.T) {
+	for name, make := range map[string]func(testing.TB){
+		"Script":        func(tb testing.TB) { retrytest.Script(tb, []retrytest.Step{{}}) },
+		"ScriptValue":   func(tb testing.TB) { retrytest.ScriptValue[int](tb, []retrytest.Step{{}}) },
+		"Errors":        func(tb testing.TB) { retrytest.Errors(tb, nil) },
+		"NewServer":     func(tb testing.TB) { retrytest.NewServer(tb, []retrytest.Answer{{}}) },
+		"NewPipeServer": func(tb testing.TB) { retrytest.NewPipeServer(tb, []retrytest.Answer{{}}) },
+		"Statuses":      func(tb testing.TB) { retrytest.Statuses(tb, 503) },
+		"NewConnector":  func(tb testing.TB) { retrytest.NewConnector(tb, nil, []retrytest.SQLFault{{}}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r recorder
+			make(&r)
+			messages := r.ended()
+			require.Len(t, messages, 1)
+			require.Regexp(t, regexp.MustCompile(`^retrytest: script_test\.go:\d+: row 1 of 1 is left`), messages[0])
+			require.False(t, strings.Contains(messages[0], "\n"))
+		})
+	}
+}

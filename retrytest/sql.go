@@ -1,0 +1,479 @@
+package retrytest
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Op is an operation of a database driver.
+type Op string
+
+// The operations.
+const (
+	Connect  Op = "connect"
+	Reuse    Op = "reuse" // the pool hands a connection out again; a fault means that it has gone bad meanwhile
+	Begin    Op = "begin"
+	Exec     Op = "exec"
+	Query    Op = "query"
+	Commit   Op = "commit"
+	Rollback Op = "rollback"
+)
+
+// SQLFault is what goes wrong with the next operation that On and Query match; operations before it that do not match
+// succeed. Err, Lost and Late say how it ends. A row with none of Err, Lost and Takes lets an operation pass: it is for
+// faults of the second and later ones.
+type SQLFault struct {
+	// On is the operation. Empty means Exec or Query.
+	On Op
+	// Query is a part of the statement's text. Empty means any, and On other than Exec and Query.
+	Query string
+	// Err is what the driver returns: one of this package's, or that of a driver. Nil means success, unless Lost is set.
+	// An Err with an SQLState method leaves a transaction aborted, as in PostgreSQL.
+	Err error
+	// Lost means that the connection is lost: a transaction is rolled back unless Late has committed it. The driver
+	// returns Err, or a connection reset if Err is nil.
+	Lost bool
+	// Late means that the database does its part first: what is lost is the answer.
+	Late bool
+	// Takes is how long the operation takes. A context that ends before ends the operation with its error, undone. A
+	// commit and a rollback have no context. Zero means no time.
+	Takes time.Duration
+	// Times is for how many operations the row is used. Zero means 1. Forever means all that follow.
+	Times int
+}
+
+func (f SQLFault) times() int { return f.Times }
+
+// fails reports whether the operation ends with an error.
+func (f *SQLFault) fails() bool { return f.Err != nil || f.Lost }
+
+func (f *SQLFault) matches(op Op, query string) bool {
+	statement := op == Exec || op == Query
+	return (f.On == op || f.On == "" && statement) && (f.Query == "" || statement && strings.Contains(query, f.Query))
+}
+
+// Errors of servers, for SQLFault.Err. Package retrysql recognizes them as it does those of drivers: the first three by
+// their SQLState method, ErrBusy as an SQLite driver's.
+var (
+	ErrSerialization error = &stateError{"40001", "could not serialize access"}
+	ErrDeadlock      error = &stateError{"40P01", "deadlock detected"}
+	ErrReadOnly      error = &stateError{"25006", "cannot execute in a read-only transaction"}
+	ErrBusy          error = &sqliteError{5, "database is locked"}
+)
+
+type stateError struct{ state, text string }
+
+func (e *stateError) Error() string    { return e.text + " (SQLSTATE " + e.state + ")" }
+func (e *stateError) SQLState() string { return e.state }
+
+type sqliteError struct {
+	code int
+	text string
+}
+
+func (e *sqliteError) Error() string { return e.text + " (SQLITE_BUSY)" }
+func (e *sqliteError) Code() int     { return e.code }
+
+// What PostgreSQL says in a transaction that an error has aborted, and pgx of its COMMIT.
+var (
+	errAborted          = &stateError{"25P02", "current transaction is aborted"}
+	errCommitRolledBack = errors.New("commit unexpectedly resulted in rollback")
+)
+
+// SQLCall is what a driver was asked for.
+type SQLCall struct {
+	Conn  int    // the connection, from 1; 0 if it was not made
+	Op    Op     // a Reuse is recorded only if it fails
+	Query string // the statement; of a Begin its options, such as "read only serializable"
+	Args  []any  // of the statement
+	Done  bool   // the database has done it, also if Err is set
+	Err   error  // what the driver returned
+}
+
+// Connector is a driver that injects faults into another one and records what it was asked for.
+type Connector struct {
+	base driver.Connector
+	pick func(Op, string) SQLFault // the zero SQLFault for an operation that passes
+	tb   testing.TB
+
+	mu    sync.Mutex
+	conns int
+	calls []SQLCall
+}
+
+// NewConnector returns a connector to the databases of base with the given faults, in order. If base is nil, the database
+// is one that accepts every statement, keeps nothing and returns no rows. A fault that did not happen fails the test. A
+// connection whose fault is Lost is closed, and a database in memory that lives in its one connection is gone with it.
+func NewConnector(tb testing.TB, base driver.Connector, faults []SQLFault) *Connector {
+	s := newScript(tb, faults)
+	return newConnector(tb, base, func(op Op, query string) SQLFault {
+		f, _ := s.take(func(f SQLFault) bool { return f.matches(op, query) })
+		return f
+	})
+}
+
+func newConnector(tb testing.TB, base driver.Connector, pick func(Op, string) SQLFault) *Connector {
+	if base == nil {
+		base = DSN(nowhere{}, "")
+	}
+	return &Connector{base: base, pick: pick, tb: tb}
+}
+
+// OpenDB returns a database over c, which is closed at the test's end. A connection that is then in use, because rows or a
+// transaction were not closed, fails the test.
+func (c *Connector) OpenDB() *sql.DB {
+	db := sql.OpenDB(c)
+	c.tb.Cleanup(func() {
+		if n := db.Stats().InUse; n > 0 {
+			c.tb.Errorf("retrytest: %d connections are in use at the test's end: rows or a transaction are not closed", n)
+		}
+		_ = db.Close()
+	})
+	return db
+}
+
+// Connect implements driver.Connector.
+func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
+	out := &faultyConn{connector: c}
+	err := out.do(ctx, SQLCall{Op: Connect}, func() (err error) {
+		if out.Conn, err = c.base.Connect(ctx); err == nil {
+			c.mu.Lock()
+			c.conns++
+			out.number = c.conns
+			c.mu.Unlock()
+		}
+		return err
+	})
+	if err != nil {
+		if out.Conn != nil {
+			_ = out.Close()
+		}
+		return nil, err
+	}
+	return out, nil
+}
+
+// Driver implements driver.Connector.
+func (c *Connector) Driver() driver.Driver { return c.base.Driver() }
+
+// Calls returns what the driver was asked for, in order.
+func (c *Connector) Calls() []SQLCall {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.calls)
+}
+
+// Committed returns the statements that have taken effect, in the order in which they did: outside a transaction at once,
+// in one with its commit, whatever the driver returned for it. Queries are among them.
+func (c *Connector) Committed() []string {
+	var committed []string
+	open := map[int][]string{} // not nil: in a transaction
+	for _, call := range c.Calls() {
+		pending := open[call.Conn]
+		switch {
+		case call.Op == Begin && call.Err == nil:
+			open[call.Conn] = []string{}
+		case call.Op == Commit && call.Done:
+			committed = append(committed, pending...)
+			delete(open, call.Conn)
+		case call.Op == Commit, call.Op == Rollback:
+			delete(open, call.Conn)
+		case call.Op != Exec && call.Op != Query || !call.Done:
+		case pending != nil:
+			open[call.Conn] = append(pending, call.Query)
+		default:
+			committed = append(committed, call.Query)
+		}
+	}
+	return committed
+}
+
+// DSN returns a connector that opens connections of d by name: for a driver without connectors of its own.
+func DSN(d driver.Driver, name string) driver.Connector { return dsn{d, name} }
+
+type dsn struct {
+	driver driver.Driver
+	name   string
+}
+
+func (d dsn) Connect(context.Context) (driver.Conn, error) { return d.driver.Open(d.name) }
+func (d dsn) Driver() driver.Driver                        { return d.driver }
+
+// faultyConn is a connection of a Connector. database/sql uses it in one goroutine at a time.
+type faultyConn struct {
+	driver.Conn // of the base
+	connector   *Connector
+	number      int
+
+	tx      driver.Tx // of the base; nil if none is open
+	aborted bool      // tx is
+	lost    bool
+	held    *SQLFault // of a statement that the base wants prepared first
+}
+
+// do does one operation of the base, or what the script says in its place, and records it.
+func (c *faultyConn) do(ctx context.Context, call SQLCall, run func() error) error {
+	if c.lost {
+		return driver.ErrBadConn
+	}
+	var f SQLFault
+	if c.held != nil {
+		f, c.held = *c.held, nil
+	} else {
+		f = c.connector.pick(call.Op, call.Query)
+	}
+	inTx := c.tx != nil
+	err := sleep(ctx, f.Takes)
+	if statement := call.Op == Exec || call.Op == Query; err == nil && statement && c.aborted {
+		err = errAborted
+	}
+	if err == nil && (f.Late || !f.fails()) {
+		err = run()
+		if errors.Is(err, driver.ErrSkip) {
+			f.Takes, c.held = 0, &f
+			return err
+		}
+		call.Done = err == nil
+	}
+	if err == nil && f.fails() {
+		if err = f.Err; err == nil {
+			err = reset("read")
+		}
+		c.undo(f, call.Op, inTx)
+	}
+	call.Conn, call.Err = c.number, err
+	c.connector.mu.Lock()
+	defer c.connector.mu.Unlock()
+	if call.Op != Reuse || err != nil {
+		c.connector.calls = append(c.connector.calls, call)
+	}
+	return err
+}
+
+// undo does to the transaction what a server would.
+func (c *faultyConn) undo(f SQLFault, op Op, inTx bool) {
+	var server interface{ SQLState() string }
+	switch {
+	case f.Lost: // database/sql closes the connection, once its rows and statements are closed
+		c.lost = true
+		c.rollback()
+	case op == Begin, op == Commit, op == Rollback:
+		c.rollback()
+	case inTx && errors.As(f.Err, &server):
+		c.aborted = true
+	}
+}
+
+// rollback rolls the base's transaction back, if one is open.
+func (c *faultyConn) rollback() {
+	if c.tx != nil {
+		_ = c.tx.Rollback()
+		c.tx = nil
+	}
+	c.aborted = false
+}
+
+func (c *faultyConn) ResetSession(ctx context.Context) error {
+	err := c.do(ctx, SQLCall{Op: Reuse}, func() error {
+		if r, ok := c.Conn.(driver.SessionResetter); ok {
+			return r.ResetSession(ctx)
+		}
+		return nil
+	})
+	if err != nil {
+		return driver.ErrBadConn // database/sql takes any other error for none
+	}
+	return nil
+}
+
+func (c *faultyConn) IsValid() bool {
+	v, ok := c.Conn.(driver.Validator)
+	return !c.lost && (!ok || v.IsValid())
+}
+
+func (c *faultyConn) Ping(ctx context.Context) error {
+	p, ok := c.Conn.(driver.Pinger)
+	switch {
+	case c.lost:
+		return driver.ErrBadConn
+	case ok:
+		return p.Ping(ctx)
+	default:
+		return nil
+	}
+}
+
+func (c *faultyConn) CheckNamedValue(v *driver.NamedValue) error {
+	if checker, ok := c.Conn.(driver.NamedValueChecker); ok {
+		return checker.CheckNamedValue(v)
+	}
+	return driver.ErrSkip
+}
+
+func (c *faultyConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	var options []string
+	if opts.ReadOnly {
+		options = append(options, "read only")
+	}
+	if opts.Isolation != 0 {
+		options = append(options, strings.ToLower(sql.IsolationLevel(opts.Isolation).String()))
+	}
+	err := c.do(ctx, SQLCall{Op: Begin, Query: strings.Join(options, " ")}, func() (err error) {
+		if b, ok := c.Conn.(driver.ConnBeginTx); ok {
+			c.tx, err = b.BeginTx(ctx, opts)
+		} else if len(options) > 0 {
+			err = errors.New("retrytest: the driver has no transactions with options")
+		} else {
+			//lint:ignore SA1019 it is all that an old driver has
+			c.tx, err = c.Conn.Begin()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return faultyTx{c}, nil
+}
+
+type faultyTx struct{ conn *faultyConn }
+
+func (t faultyTx) Commit() error {
+	c := t.conn
+	return c.do(context.Background(), SQLCall{Op: Commit}, func() error {
+		if c.aborted {
+			c.rollback()
+			return errCommitRolledBack
+		}
+		tx := c.tx
+		c.tx = nil
+		return tx.Commit()
+	})
+}
+
+func (t faultyTx) Rollback() error {
+	c := t.conn
+	return c.do(context.Background(), SQLCall{Op: Rollback}, func() error {
+		tx := c.tx
+		c.tx, c.aborted = nil, false
+		return tx.Rollback()
+	})
+}
+
+func (c *faultyConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	e, ok := c.Conn.(driver.ExecerContext)
+	if !ok {
+		return nil, driver.ErrSkip
+	}
+	return statement(ctx, c, Exec, query, args, func() (driver.Result, error) { return e.ExecContext(ctx, query, args) })
+}
+
+func (c *faultyConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	q, ok := c.Conn.(driver.QueryerContext)
+	if !ok {
+		return nil, driver.ErrSkip
+	}
+	return statement(ctx, c, Query, query, args, func() (driver.Rows, error) { return q.QueryContext(ctx, query, args) })
+}
+
+// statement does one statement and returns what run does.
+func statement[T any](ctx context.Context, c *faultyConn, op Op, query string, args []driver.NamedValue, run func() (T, error)) (T, error) {
+	call := SQLCall{Op: op, Query: query}
+	for _, a := range args {
+		call.Args = append(call.Args, a.Value)
+	}
+	var out, none T
+	err := c.do(ctx, call, func() (err error) {
+		out, err = run()
+		return err
+	})
+	if err == nil {
+		return out, nil
+	}
+	if rows, ok := any(out).(driver.Rows); ok {
+		_ = rows.Close()
+	}
+	return none, err
+}
+
+func (c *faultyConn) PrepareContext(ctx context.Context, query string) (stmt driver.Stmt, err error) {
+	if c.lost {
+		return nil, driver.ErrBadConn
+	}
+	if p, ok := c.Conn.(driver.ConnPrepareContext); ok {
+		stmt, err = p.PrepareContext(ctx, query)
+	} else {
+		stmt, err = c.Conn.Prepare(query)
+	}
+	if err != nil {
+		c.held = nil
+		return nil, err
+	}
+	return &faultyStmt{stmt, c, query}, nil
+}
+
+type faultyStmt struct {
+	driver.Stmt
+	conn  *faultyConn
+	query string
+}
+
+func (s *faultyStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	return statement(ctx, s.conn, Exec, s.query, args, func() (driver.Result, error) {
+		if e, ok := s.Stmt.(driver.StmtExecContext); ok {
+			return e.ExecContext(ctx, args)
+		}
+		//lint:ignore SA1019 it is all that an old driver has
+		return s.Stmt.Exec(unnamed(args))
+	})
+}
+
+func (s *faultyStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	return statement(ctx, s.conn, Query, s.query, args, func() (driver.Rows, error) {
+		if q, ok := s.Stmt.(driver.StmtQueryContext); ok {
+			return q.QueryContext(ctx, args)
+		}
+		//lint:ignore SA1019 it is all that an old driver has
+		return s.Stmt.Query(unnamed(args))
+	})
+}
+
+func (s *faultyStmt) CheckNamedValue(v *driver.NamedValue) error {
+	if checker, ok := s.Stmt.(driver.NamedValueChecker); ok {
+		return checker.CheckNamedValue(v)
+	}
+	return s.conn.CheckNamedValue(v)
+}
+
+func unnamed(args []driver.NamedValue) []driver.Value {
+	values := make([]driver.Value, len(args))
+	for i, a := range args {
+		values[i] = a.Value
+	}
+	return values
+}
+
+// nowhere is a driver that accepts every statement, its connections, transactions, statements and rows, of which there are
+// none. Rows that a script could give it are left out on purpose: a test of what statements return needs a database, such
+// as SQLite in memory.
+type nowhere struct{}
+
+func (nowhere) Open(string) (driver.Conn, error)                             { return nowhere{}, nil }
+func (nowhere) Begin() (driver.Tx, error)                                    { return nowhere{}, nil }
+func (nowhere) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) { return nowhere{}, nil }
+func (nowhere) Commit() error                                                { return nil }
+func (nowhere) Rollback() error                                              { return nil }
+func (nowhere) Prepare(string) (driver.Stmt, error)                          { return nowhere{}, nil }
+func (nowhere) NumInput() int                                                { return -1 }
+func (nowhere) Exec([]driver.Value) (driver.Result, error)                   { return driver.RowsAffected(1), nil }
+func (nowhere) Query([]driver.Value) (driver.Rows, error)                    { return nowhere{}, nil }
+func (nowhere) Columns() []string                                            { return nil }
+func (nowhere) Next([]driver.Value) error                                    { return io.EOF }
+func (nowhere) Close() error                                                 { return nil }

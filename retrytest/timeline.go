@@ -1,0 +1,196 @@
+package retrytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// Timeline records runs as text, for comparison with what a test expects. The zero Timeline is ready to use:
+//
+//	var runs retrytest.Timeline
+//	p.Observe = runs.Observe
+type Timeline struct {
+	mu    sync.Mutex
+	lines []line
+}
+
+// Observe is for retry.Policy.Observe.
+func (t *Timeline) Observe(_ context.Context, e retry.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e.Outcome == nil {
+		t.lines = append(t.lines, line{
+			at: e.Elapsed, who: attempt(e.Attempt.Number), what: text(e.Attempt.Err),
+			note: note(e.Attempt.Duration, e.Decision.Delay, e.Decision.Status == retry.Waiting),
+		})
+		return
+	}
+	if e.Decision.Status == retry.Succeeded {
+		t.lines = append(t.lines, line{at: e.Elapsed, who: attempt(e.Outcome.Attempts), what: "ok"})
+	}
+	t.lines = append(t.lines, line{at: e.Elapsed, who: after(*e.Outcome)})
+}
+
+// String returns a line for each attempt, at the time of its end since its run began, and one for the end of each run:
+//
+//	0s      attempt 1  503 Service Unavailable   wait 50ms
+//	50ms    attempt 2  connection reset          wait 87ms
+//	137ms   attempt 3  ok
+//	137ms   succeeded after 3 attempts
+//
+// An attempt that took time has "took 2s" before its wait. So that the text is the same everywhere, errors appear without
+// the prefix of their package and without the addresses of a connection. Lines of runs at the same time come in the order
+// in which they happened.
+func (t *Timeline) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return format(t.lines)
+}
+
+// JobTimeline returns the attempts of a job as Timeline.String does, in times since the job was first due.
+func JobTimeline(r retryjob.Record) string {
+	var lines []line
+	for _, a := range r.History {
+		l := line{at: a.End.Sub(r.First), who: attempt(a.Number), what: "ok"}
+		if a.End.IsZero() { // its worker was lost
+			a.End, l.at = a.Start, a.Start.Sub(r.First)
+		}
+		if a.Err != "" {
+			l.what = clean(a.Err)
+		}
+		l.note = note(a.End.Sub(a.Start), a.Due.Sub(a.End), !a.Due.IsZero())
+		lines = append(lines, l)
+	}
+	end := retry.Outcome{Attempts: r.Attempts}
+	ended := r.Status.String()
+	if r.Reason != 0 {
+		ended += " (" + r.Reason.Error() + ")"
+	}
+	return format(append(lines, line{at: r.Changed().Sub(r.First), who: ended + after(end)}))
+}
+
+// after returns " after 3 attempts", behind the status if o has one.
+func after(o retry.Outcome) string {
+	s := o.String()
+	return s[:strings.LastIndex(s, " in ")]
+}
+
+// Schedule fails the test unless p, if every attempt fails at once, waits as waits say. Jitter, TTL and Wait do not
+// count. If p is Unlimited, only the given waits are compared.
+func Schedule(tb testing.TB, p retry.Policy, waits ...time.Duration) {
+	tb.Helper()
+	var got []time.Duration
+	for _, wait := range p.Schedule(nil) {
+		if len(got) > len(waits) || len(got) == len(waits) && p.MaxAttempts == retry.Unlimited {
+			break
+		}
+		got = append(got, wait)
+	}
+	if slices.Equal(got, waits) {
+		return
+	}
+	diff := fmt.Sprintf("retrytest: the schedule of %s differs:\n              want      got", p)
+	for i := range max(len(got), len(waits)) {
+		want, have, mark := nth(waits, i), nth(got, i), ""
+		if want != have {
+			mark = "   <--"
+		}
+		diff += fmt.Sprintf("\n  wait %-6d  %-8s  %s%s", i+1, want, have, mark)
+	}
+	tb.Error(diff)
+}
+
+func nth(waits []time.Duration, i int) string {
+	if i < len(waits) {
+		return compact(waits[i])
+	}
+	return "none"
+}
+
+// line is one line of a timeline.
+type line struct {
+	at         time.Duration
+	who        string
+	what, note string // empty at the end of a run
+}
+
+// format returns lines in columns.
+func format(lines []line) string {
+	var at, who, what int
+	for _, l := range lines {
+		at = max(at, len(compact(l.at)))
+		if l.what != "" {
+			who, what = max(who, len(l.who)), max(what, utf8.RuneCountInString(l.what))
+		}
+	}
+	var b strings.Builder
+	for _, l := range lines {
+		s := fmt.Sprintf("%-*s   %-*s  %-*s   %s", at, compact(l.at), who, l.who, what, l.what, l.note)
+		b.WriteString(strings.TrimRight(s, " ") + "\n")
+	}
+	return b.String()
+}
+
+func attempt(number int) string { return fmt.Sprintf("attempt %d", number) }
+
+func note(took, wait time.Duration, waits bool) string {
+	var parts []string
+	if took > 0 {
+		parts = append(parts, "took "+compact(took))
+	}
+	if waits {
+		parts = append(parts, "wait "+compact(wait))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// packagePrefix is how the errors of this library's packages begin.
+var packagePrefix = regexp.MustCompile(`^retry[a-z]*: `)
+
+// text returns the text of an error without what differs from one machine to another.
+func text(err error) string {
+	switch {
+	case err == nil:
+		return "no error"
+	case errors.Is(err, syscall.ECONNRESET):
+		return "connection reset"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	}
+	s := err.Error()
+	var op *net.OpError
+	if errors.As(err, &op) && op.Err != nil {
+		s = strings.Replace(s, op.Error(), op.Err.Error(), 1)
+	}
+	return clean(s)
+}
+
+// clean returns s as one line, without the prefix of a package.
+func clean(s string) string {
+	return strings.ReplaceAll(packagePrefix.ReplaceAllString(s, ""), "\n", "; ")
+}
+
+// compact prints d without the zero units that Duration.String ends with: "1h" for "1h0m0s".
+func compact(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

@@ -1,0 +1,241 @@
+package retrytest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+	"github.com/retrygo/retry/retrytest"
+)
+
+// lines returns its arguments as lines.
+func lines(text ...string) string { return strings.Join(text, "\n") + "\n" }
+
+func TestTimeline(t *testing.T) {
+	fixed := retry.Backoff{Mode: retry.Fixed, Base: time.Minute}
+	tcp := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 41234}
+	broken := &net.OpError{Op: "write", Net: "tcp", Source: tcp, Addr: tcp, Err: os.NewSyscallError("write", syscall.EPIPE)}
+	for _, row := range []struct {
+		name   string
+		policy retry.Policy
+		steps  []retrytest.Step
+		want   string
+	}{
+		{"a success at once", retry.Policy{}, []retrytest.Step{{}}, lines(
+			"0s   attempt 1  ok",
+			"0s   succeeded after 1 attempt",
+		)},
+		{"exhaustion", retry.Policy{MaxAttempts: 2, Backoff: fixed}, []retrytest.Step{{Err: errDown}, {Err: errDown, Takes: 90 * time.Minute}}, lines(
+			"0s      attempt 1  down   wait 1m",
+			"1h31m   attempt 2  down   took 1h30m",
+			"1h31m   dead_letter (attempts_exhausted) after 2 attempts",
+		)},
+		{"ten attempts, and no wait", retry.Policy{MaxAttempts: 10, Backoff: retry.Backoff{Delays: []time.Duration{0}}}, []retrytest.Step{{Err: errDown, Times: 9}, {}}, lines(
+			"0s   attempt 1   down   wait 0s",
+			"0s   attempt 2   down   wait 0s",
+			"0s   attempt 3   down   wait 0s",
+			"0s   attempt 4   down   wait 0s",
+			"0s   attempt 5   down   wait 0s",
+			"0s   attempt 6   down   wait 0s",
+			"0s   attempt 7   down   wait 0s",
+			"0s   attempt 8   down   wait 0s",
+			"0s   attempt 9   down   wait 0s",
+			"0s   attempt 10  ok",
+			"0s   succeeded after 10 attempts",
+		)},
+		{"texts of errors", retry.Policy{Backoff: fixed}, []retrytest.Step{
+			{Err: errors.New("retryhttp: 503 Service Unavailable")},
+			{Err: fmt.Errorf("get: %w", broken)},
+			{Err: fmt.Errorf("get: %w", syscall.ECONNRESET)},
+			{Err: syscall.ECONNREFUSED},
+			{Err: errors.New("größer\nals 1")},
+			{},
+		}, lines(
+			"0s   attempt 1  503 Service Unavailable   wait 1m",
+			"1m   attempt 2  get: write: broken pipe   wait 1m",
+			"2m   attempt 3  connection reset          wait 1m",
+			"3m   attempt 4  connection refused        wait 1m",
+			"4m   attempt 5  größer; als 1             wait 1m",
+			"5m   attempt 6  ok",
+			"5m   succeeded after 6 attempts",
+		)},
+	} {
+		bubble(t, row.name, func(t *testing.T) {
+			var runs retrytest.Timeline
+			row.policy.Observe = runs.Observe
+			_ = retry.Do(t.Context(), row.policy, retrytest.Script(t, row.steps))
+			require.Equal(t, row.want, runs.String())
+		})
+	}
+	bubble(t, "several runs, one of which its caller cancels before it begins", func(t *testing.T) {
+		var runs retrytest.Timeline
+		p := retry.Policy{Observe: runs.Observe}
+		require.NoError(t, retry.Do(t.Context(), p, retrytest.Errors(t, nil)))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.Error(t, retry.Do(ctx, p, retrytest.Errors(t)))
+		require.Equal(t, lines(
+			"0s   attempt 1  ok",
+			"0s   succeeded after 1 attempt",
+			"0s   canceled (caller_canceled) after 0 attempts",
+		), runs.String())
+	})
+	t.Run("the zero Timeline is empty", func(t *testing.T) { require.Empty(t, new(retrytest.Timeline).String()) })
+}
+
+func TestJobs(t *testing.T) {
+	options := func(handle retryjob.Handler, p retry.Policy) retryjob.Options {
+		return retryjob.Options{
+			Policies: retryjob.FromMap(map[string]retry.Policy{"p": p}),
+			Handlers: map[string]retryjob.Handler{"work": handle},
+		}
+	}
+	job := retryjob.Job{ID: "order-7", Kind: "work", Policy: "p"}
+	for _, row := range []struct {
+		name   string
+		policy retry.Policy
+		steps  []retrytest.Step
+		want   string
+	}{
+		{"a success", retry.Policy{}, []retrytest.Step{{}}, lines(
+			"0s   attempt 1  ok",
+			"0s   succeeded after 1 attempt",
+		)},
+		{"a dead letter", retry.Patient(), []retrytest.Step{{Err: errDown}, {Err: errDown, Takes: time.Minute}, {Err: errDown, Times: 2}}, lines(
+			"0s     attempt 1  down   wait 5m",
+			"6m     attempt 2  down   took 1m, wait 1h",
+			"1h6m   attempt 3  down   wait 6h",
+			"7h6m   attempt 4  down",
+			"7h6m   dead_letter (attempts_exhausted) after 4 attempts",
+		)},
+	} {
+		bubble(t, row.name, func(t *testing.T) {
+			fn := retrytest.Script(t, row.steps)
+			jobs := retrytest.NewJobs(t, options(func(ctx context.Context, _ retryjob.Job) error { return fn(ctx) }, row.policy))
+			time.Sleep(time.Hour)
+			require.Equal(t, row.want, retrytest.JobTimeline(jobs.Run(job)[0].Record))
+		})
+	}
+	bubble(t, "Run waits for the jobs that handlers enqueue", func(t *testing.T) {
+		var jobs *retrytest.Jobs
+		began := time.Now()
+		jobs = retrytest.NewJobs(t, options(func(ctx context.Context, j retryjob.Job) error {
+			if j.ID == "order-7" {
+				_, err := jobs.Enqueue(ctx, retryjob.Job{ID: "next", Kind: "work", Policy: "p", Due: time.Now().Add(time.Hour)})
+				return err
+			}
+			return nil
+		}, retry.Policy{}))
+		ended := jobs.Run(job, retryjob.Job{ID: "later", Kind: "work", Policy: "p", Due: began.Add(time.Minute)})
+		require.Equal(t, []string{"order-7", "later"}, []string{ended[0].JobID, ended[1].JobID})
+		require.Equal(t, time.Hour, time.Since(began))
+		next, err := jobs.Inspect("next")
+		require.NoError(t, err)
+		require.Equal(t, retryjob.Succeeded, next.Status)
+	})
+	bubble(t, "the test's end ends attempts and leaves no goroutine", func(t *testing.T) {
+		jobs := retrytest.NewJobs(t, options(func(ctx context.Context, _ retryjob.Job) error { <-ctx.Done(); return ctx.Err() }, retry.Policy{}))
+		_, err := jobs.Enqueue(t.Context(), job)
+		require.NoError(t, err)
+		synctest.Wait()
+	})
+	t.Run("an attempt that was lost with its worker", func(t *testing.T) {
+		first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		r := retryjob.Record{First: first, Status: retryjob.Succeeded, Attempts: 2, Ended: first.Add(time.Hour), History: []retryjob.Attempt{
+			{Number: 1, Start: first, Due: first.Add(time.Hour), Err: "retryjob: the worker was lost"},
+			{Number: 2, Start: first.Add(time.Hour), End: first.Add(time.Hour)},
+		}}
+		require.Equal(t, lines(
+			"0s   attempt 1  the worker was lost   wait 1h",
+			"1h   attempt 2  ok",
+			"1h   succeeded after 2 attempts",
+		), retrytest.JobTimeline(r))
+	})
+	t.Run("what ends the test", func(t *testing.T) {
+		for _, row := range []struct {
+			want string
+			run  func(*recorder)
+		}{
+			{"fatal: retrytest: retryjob: Options.Policies", func(r *recorder) { retrytest.NewJobs(r, retryjob.Options{}) }},
+			{"fatal: retrytest: retryjob: Job.Kind", func(r *recorder) {
+				retrytest.NewJobs(r, options(func(context.Context, retryjob.Job) error { return nil }, retry.Policy{})).Run(retryjob.Job{})
+			}},
+			{"fatal: retrytest: retryjob: the engine is shut down", func(r *recorder) {
+				j := retrytest.NewJobs(r, options(func(ctx context.Context, _ retryjob.Job) error { <-ctx.Done(); return ctx.Err() }, retry.Policy{}))
+				go func() {
+					ctx, cancel := context.WithCancel(context.Background())
+					cancel()
+					_, _ = j.Shutdown(ctx)
+				}()
+				j.Run(job)
+			}},
+		} {
+			var r recorder
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				row.run(&r)
+			}()
+			<-ended
+			require.Len(t, r.messages, 1)
+			require.Contains(t, r.messages[0], row.want)
+		}
+	})
+}
+
+func TestSchedule(t *testing.T) {
+	p := retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: time.Second, Jitter: retry.FullJitter}}
+	unlimited := p
+	unlimited.MaxAttempts = retry.Unlimited
+	for _, row := range []struct {
+		name   string
+		policy retry.Policy
+		waits  []time.Duration
+		want   string
+	}{
+		{"as it is", p, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}, ""},
+		{"disabled", retry.Policy{Disabled: true}, nil, ""},
+		{"the beginning of an endless one", unlimited, []time.Duration{time.Second, 2 * time.Second}, ""},
+		{"another wait", p, []time.Duration{time.Second, time.Minute, 4 * time.Second}, "\n" +
+			"              want      got\n" +
+			"  wait 1       1s        1s\n" +
+			"  wait 2       1m        2s   <--\n" +
+			"  wait 3       4s        4s",
+		},
+		{"a wait too few", p, []time.Duration{time.Second, 2 * time.Second}, "\n" +
+			"              want      got\n" +
+			"  wait 1       1s        1s\n" +
+			"  wait 2       2s        2s\n" +
+			"  wait 3       none      4s   <--",
+		},
+		{"a wait too many", p, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 0}, "\n" +
+			"              want      got\n" +
+			"  wait 1       1s        1s\n" +
+			"  wait 2       2s        2s\n" +
+			"  wait 3       4s        4s\n" +
+			"  wait 4       0s        none   <--",
+		},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var r recorder
+			retrytest.Schedule(&r, row.policy, row.waits...)
+			if row.want == "" {
+				require.Empty(t, r.messages)
+				return
+			}
+			require.Len(t, r.messages, 1)
+			require.Equal(t, "retrytest: the schedule of "+row.policy.String()+" differs:"+row.want, r.messages[0])
+		})
+	}
+}
