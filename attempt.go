@@ -13,11 +13,17 @@ func AttemptNumber(ctx context.Context) int {
 	return 1
 }
 
-// OneAttempt returns a context under which every run makes one attempt, whatever its policy says, because something else
-// repeats the work: a failure ends the run as Failed(RetriesDisabled), and no budget is asked. Everything that descends from
-// the context inherits this, context.WithoutCancel included.
+// OneAttempt returns a context under which every run makes one attempt, whatever its policy says, because something
+// else repeats the work: a failure ends the run as Failed(RetriesDisabled), and no budget is asked. Everything that
+// descends from the context inherits this, context.WithoutCancel included.
 func OneAttempt(ctx context.Context) context.Context {
 	return &numbered{ctx, AttemptNumber(ctx), true}
+}
+
+// IsOneAttempt reports whether ctx is from OneAttempt or descends from it, for shells that repeat without Do.
+func IsOneAttempt(ctx context.Context) bool {
+	c := numberOf(ctx)
+	return c != nil && c.one
 }
 
 // numberKey is the context key of the number of an attempt.

@@ -427,3 +427,22 @@ func ExampleOneAttempt() {
 	// load
 	// true
 }
+
+func TestIsOneAttempt(t *testing.T) {
+	ctx := retry.OneAttempt(t.Context())
+	require.False(t, retry.IsOneAttempt(t.Context()))
+	require.True(t, retry.IsOneAttempt(ctx))
+	require.True(t, retry.IsOneAttempt(context.WithoutCancel(ctx)), "detached work inherits it")
+	for _, row := range []struct {
+		ctx  context.Context
+		want bool
+	}{{t.Context(), false}, {ctx, true}} {
+		calls := 0
+		_ = retry.Do(row.ctx, atOnce, func(ctx context.Context) error { // an attempt has what its caller has
+			calls++
+			require.Equal(t, row.want, retry.IsOneAttempt(ctx))
+			return errFlaky
+		})
+		require.Equal(t, row.want, calls == 1)
+	}
+}

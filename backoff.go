@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Defaults of a Backoff. 5s ×2 capped at 1h is the delivery schedule that Policy{} publishes: it gives a failing
-// peer ten and a half minutes over 8 attempts.
+// Defaults of a Backoff. 5s ×2 up to 1h is the delivery schedule that Policy{} publishes: 10m35s over 8 attempts.
 const (
 	defaultBase        = 5 * time.Second
 	defaultCap         = time.Hour
@@ -40,33 +39,30 @@ func (m Mode) String() string {
 //
 // A default gives way to a value that was set: a set Base above the default Cap raises that Cap to itself, a set Cap
 // below the default Base lowers that Base. Every method answers for every Backoff: a value that Validate refuses by
-// itself counts as unset, a negative entry of Delays as 0; of two that conflict Cap bounds Base, and a Mode other than
-// List is obeyed before Delays.
+// itself counts as unset, a negative entry of Delays as 0; Cap bounds Base; a Mode other than List goes before Delays.
 type Backoff struct {
 	// Mode is the formula. Zero means List if Delays is set, otherwise Exponential.
 	Mode Mode
 	// Base is the first delay and the unit of the others. List does not use it. Zero means 5s.
 	Base time.Duration
-	// Factor is the growth per attempt: at least 1 for Exponential, above 0 for Linear. Fixed and List do not
-	// use it. Zero means 2 for Exponential and 1 for Linear.
+	// Factor is the growth per attempt: at least 1 for Exponential, above 0 for Linear. Fixed and List do not use it.
+	// Zero means 2 for Exponential and 1 for Linear.
 	Factor float64
-	// Cap bounds every delay that is computed, jitter included; a hint (see After) can ask for more. Reaching it
-	// never ends a run. Zero means 1h, and no cap for List.
+	// Cap bounds every delay that is computed, jitter included; a hint (see After) can ask for more. Reaching it never
+	// ends a run. Zero means 1h, and no cap for List.
 	Cap time.Duration
 	// Delays are the waits after attempt 1, 2, ... of a List; the last one repeats. Nil means no list.
 	Delays []time.Duration
 	// Jitter says how a delay is spread at random. Zero means none.
 	Jitter JitterMode
-	// JitterRatio is the half-width of RatioJitter's window as a share of the delay, in (0,1]. Only RatioJitter
-	// uses it. Zero means 0.2.
+	// JitterRatio is the half-width of RatioJitter's window as a share of the delay, in (0,1]. Zero means 0.2.
 	JitterRatio float64
 }
 
-// Delay returns the wait after the given failed attempt, without jitter: min(formula, Cap), in [0, Cap].
-// attempt counts from 1; anything below counts as 1. If the formula overflows, the delay is Cap.
+// Delay returns the wait after the given failed attempt, without jitter: min(formula, Cap), in [0, Cap]. attempt counts
+// from 1; anything below counts as 1. If the formula overflows, the delay is Cap.
 //
-// Whole-number factors are computed in integers. Other factors are computed in float64 steps, each rounded once, and
-// truncated to the nanosecond.
+// Whole-number factors are computed in integers, others in float64 steps, each rounded once, and truncated at last.
 func (b Backoff) Delay(attempt int) time.Duration { return b.delay(attempt) }
 
 // delay is Delay, without a copy of b.
@@ -85,12 +81,12 @@ func (b *Backoff) delay(attempt int) time.Duration {
 	}
 }
 
-// Jittered returns the wait after the given failed attempt, spread by Jitter, in [0, Cap]. u in [0,1) chooses the
-// point of the window; a u below 0 or NaN counts as 0, one of 1 or more as the largest float64 below 1.
-// prev is the delay that Jittered gave for the attempt before, 0 for the first; only DecorrelatedJitter uses it.
+// Jittered returns the wait after the given failed attempt, spread by Jitter, in [0, Cap]. u in [0,1) chooses the point
+// of the window; a u below 0 or NaN counts as 0, one of 1 or more as the largest float64 below 1. prev is the delay
+// that Jittered gave for the attempt before, 0 for the first; only DecorrelatedJitter uses it.
 //
-// The order is formula, cap, jitter, cap: the window is clipped to [0, Cap] before the point is chosen, so that
-// delays which have reached the cap still spread and never pile up on it.
+// The order is formula, cap, jitter, cap: the window is clipped to [0, Cap] before the point is chosen, so that delays
+// which have reached the cap still spread and never pile up on it.
 func (b Backoff) Jittered(attempt int, prev time.Duration, u float64) time.Duration {
 	lo, hi := b.window(attempt, prev)
 	return lo + within(hi-lo, u)
@@ -249,9 +245,8 @@ func linear(base time.Duration, factor float64, grown int, limit time.Duration) 
 	if grown == 0 {
 		return min(base, limit)
 	} else if !ok {
-		// As base + (base·factor)·grown, whose steps are whole nanoseconds if base·factor is one. The conversions round
-		// each step; without them a compiler may fuse a product with the sum (Go specification, "Floating-point
-		// operators").
+		// As base + (base·factor)·grown, in whole nanoseconds if base·factor is one. The conversions round each step;
+		// without them a compiler may fuse product and sum (Go specification, "Floating-point operators").
 		step := float64(float64(base) * factor)
 		return truncated(float64(base)+float64(step*float64(grown)), limit)
 	}
@@ -289,8 +284,7 @@ func fractional(base time.Duration, factor float64, grown int, limit time.Durati
 	return truncated(delay, limit)
 }
 
-// truncated returns min(f, limit) for an f ≥ 0, NaN or +Inf. It compares before it converts: a conversion that does
-// not fit is implementation-defined.
+// truncated returns min(f, limit) for f ≥ 0, NaN or +Inf. It compares first: only what fits may be converted.
 func truncated(f float64, limit time.Duration) time.Duration {
 	if !(f < 1<<63) {
 		return limit

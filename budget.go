@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// A tenth of a token a success: at most 10% of calls are retries in the long run, the client-wide bound of
-	// Google's "Site Reliability Engineering", chapter 21, "Deciding to Retry".
+	// A tenth of a token a success: at most 10% of calls are retries in the long run, the client-wide bound of Google's
+	// "Site Reliability Engineering", chapter 21, "Deciding to Retry".
 	defaultRatio = 0.1
 	defaultBurst = 10
 	// One retry of credit. Initial credit is multiplied by the fleet: with 10 tokens each, 1,000 fresh clients are
@@ -22,30 +22,28 @@ const (
 	maxBurst = 1_000_000_000
 )
 
-// BudgetConfig says how a Budget is funded. The zero BudgetConfig allows one retry at once and one more for every ten
-// successes, up to ten saved.
+// BudgetConfig says how a Budget is funded. Its zero value allows one retry at once, and one more for ten successes.
 type BudgetConfig struct {
-	// Ratio is how much of a token each successful run adds, kept to a millionth; a smaller positive one counts as
-	// a millionth, a negative one or NaN as no funding. Zero means 0.1.
+	// Ratio is how much of a token each successful run adds, kept to a millionth; a smaller positive one counts as a
+	// millionth, a negative one or NaN as no funding. Zero means 0.1.
 	Ratio float64
 	// Burst is the capacity in tokens, from 1 to 10⁹; anything beyond is clamped. Zero means 10.
 	Burst int
 	// Initial is how many tokens there are at first, at most Burst. -1 (and below) means none. Zero means 1.
 	Initial int
-	// Trickle is a period, counted from the creation on. At its end a budget with less than one token is granted
-	// one without any success, so that a lone client is never mute. It is given to the next who asks, and lapses
-	// if successes have made a token by then. Zero (and below) means never.
+	// Trickle is a period, counted from the creation on. At its end a budget with less than one token is granted one
+	// without any success, so that a lone client is never mute. It is given to the next who asks, and lapses if
+	// successes have made a token by then. Zero (and below) means never.
 	Trickle time.Duration
 }
 
-// Budget bounds the retries of all runs that share it: a token bucket that successes fund and each retry takes one token
-// from. A first attempt never pays. A refused retry ends its run at once as DeadLettered(BudgetExhausted): callers do not
-// wait for a token, since callers that wait make no successes that would fund one. Requests do not fund it, because a
-// storm is made of requests.
+// Budget bounds the retries of all runs that share it: a token bucket that successes fund and each retry takes one
+// token from. A first attempt never pays. A refused retry ends its run at once as DeadLettered(BudgetExhausted):
+// callers that wait for a token make no successes to fund one. Requests fund none: storms are made of them.
 //
-// A Budget is safe for concurrent use and lock-free; while it is full and calls succeed it is only read. It lives in one
-// process, so Initial and Burst count per client. The methods of a nil Budget do nothing and allow everything. The zero
-// Budget has no capacity and refuses every retry: use NewBudget.
+// A Budget is safe for concurrent use and lock-free; while it is full and calls succeed it is only read. It lives in
+// one process, so Initial and Burst count per client. The methods of a nil Budget do nothing and allow everything. The
+// zero Budget has no capacity and refuses every retry: use NewBudget.
 type Budget struct {
 	level   atomic.Int64 // millionths of a token, in [0, burst]
 	emptied atomic.Int64 // Trickle only: the period in which a token was last taken that left less than one
@@ -55,41 +53,23 @@ type Budget struct {
 	created time.Time // Trickle only
 }
 
-// NewBudget returns a budget with Initial tokens. Values that BudgetConfig does not allow are clamped as its fields say.
-func NewBudget(c BudgetConfig) *Budget {
-	var created time.Time
-	if c.Trickle > 0 {
-		created = time.Now()
-	}
-	return NewBudgetAt(c, created)
-}
+// NewBudget returns a budget with Initial tokens. BudgetConfig says how values out of range are clamped.
+func NewBudget(c BudgetConfig) *Budget { return NewBudgetAt(c, time.Now()) }
 
-// NewBudgetAt is NewBudget for a clock of your own, such as that of a simulation: the periods of Trickle are counted from
-// created, and Spend takes times of the same clock.
+// NewBudgetAt is NewBudget for a clock of your own: Trickle counts from created, and Spend takes times of that clock.
 func NewBudgetAt(c BudgetConfig, created time.Time) *Budget {
 	b := &Budget{trickle: max(c.Trickle, 0), created: created}
 	b.burst = int64(min(max(cmp.Or(c.Burst, defaultBurst), 1), maxBurst)) * token
-	b.gain = c.gain(b.burst)
+	if ratio := cmp.Or(c.Ratio, defaultRatio); ratio > 0 { // not NaN
+		b.gain = max(int64(math.Round(min(ratio*token, float64(b.burst)))), 1)
+	}
 	b.level.Store(min(int64(min(max(cmp.Or(c.Initial, defaultInitial), 0), maxBurst))*token, b.burst))
 	return b
 }
 
-// gain returns how much a success adds to a bucket of the given capacity.
-func (c *BudgetConfig) gain(burst int64) int64 {
-	ratio := cmp.Or(c.Ratio, defaultRatio)
-	switch {
-	case !(ratio > 0): // NaN too
-		return 0
-	case ratio >= float64(burst)/token:
-		return burst
-	default:
-		return max(int64(math.Round(ratio*token)), 1)
-	}
-}
-
-// Spend takes a token if d is Waiting, or returns the ending BudgetExhausted if there is none; it adds what one success is
-// worth if d is Succeeded. It returns any other d, and any d of a nil Budget, as it is. now is the caller's clock; only a
-// budget with Trickle reads it, and a now that is ahead of the clock delays Trickle until then.
+// Spend takes a token if d is Waiting, or returns the ending BudgetExhausted if there is none; it adds what one success
+// is worth if d is Succeeded. It returns any other d, and any d of a nil Budget, as it is. now is the caller's clock;
+// only a budget with Trickle reads it, and a now that is ahead of the clock delays Trickle until then.
 func (b *Budget) Spend(d Decision, now time.Time) Decision {
 	b.spend(&d, now)
 	return d
@@ -113,8 +93,8 @@ func (b *Budget) withdraw(now time.Time) bool {
 			return b.trickle > 0 && b.advance(now) // a token for the period that has ended
 		}
 		if b.trickle > 0 && level < 2*token {
-			// Before the level falls, so that no goroutine sees an empty bucket with an old time. A goroutine that loses
-			// the race for the last token has delayed the next grant, by a period at most; none is granted too many.
+			// Before the level falls, so that no goroutine sees an empty bucket with an old time. A goroutine that
+			// loses the race for the last token has delayed the next grant, by a period at most.
 			b.advance(now)
 		}
 		if b.level.CompareAndSwap(level, level-token) {
@@ -123,11 +103,9 @@ func (b *Budget) withdraw(now time.Time) bool {
 	}
 }
 
-// advance notes that the bucket is empty now, and reports whether it was last so in an earlier period. It never goes back
-// in time.
+// advance notes that the bucket is empty now, and reports whether it was last so in an earlier period.
 func (b *Budget) advance(now time.Time) bool {
-	period := b.period(now)
-	for {
+	for period := b.period(now); ; {
 		emptied := b.emptied.Load()
 		if period <= emptied {
 			return false
@@ -138,8 +116,8 @@ func (b *Budget) advance(now time.Time) bool {
 	}
 }
 
-// period returns how many periods have ended since the creation, at least 0. time.Time.Sub saturates after 292 years, by
-// which the zero time is away from any clock, so the difference is divided in parts.
+// period returns how many periods have ended since the creation, at least 0. time.Time.Sub saturates after 292 years,
+// by which the zero time is away from any clock, so the difference is divided in parts.
 func (b *Budget) period(now time.Time) int64 {
 	age := now.Sub(b.created)
 	if age < maxDelay {
@@ -153,11 +131,7 @@ func (b *Budget) period(now time.Time) int64 {
 }
 
 // Refund gives back the token of a retry that did not start or did not return.
-func (b *Budget) Refund() {
-	if b != nil {
-		b.add(token)
-	}
-}
+func (b *Budget) Refund() { b.add(token) }
 
 // refundUnless is Refund unless kept. Deferred, it pays back also if a function of the caller's panics.
 func (b *Budget) refundUnless(kept *bool) {
@@ -167,7 +141,7 @@ func (b *Budget) refundUnless(kept *bool) {
 }
 
 func (b *Budget) add(amount int64) {
-	for {
+	for b != nil {
 		level := b.level.Load()
 		if level == b.burst || b.level.CompareAndSwap(level, min(level+amount, b.burst)) {
 			return
@@ -175,8 +149,7 @@ func (b *Budget) add(amount int64) {
 	}
 }
 
-// Tokens returns how many tokens there are, in [0, Burst], and +Inf for a nil Budget. A token that Trickle would
-// grant is not counted.
+// Tokens returns how many tokens there are, in [0, Burst], not counting Trickle, and +Inf for a nil Budget.
 func (b *Budget) Tokens() float64 {
 	if b == nil {
 		return math.Inf(1)
@@ -212,10 +185,9 @@ func NewBudgets(c BudgetConfig, maxKeys int) *Budgets {
 	return &Budgets{config: c, maxKeys: maxKeys}
 }
 
-// For returns the budget of key, and makes it if there is none. A key beyond maxKeys takes the place of another, one that
-// was not asked for lately; a key that is asked for often outlives one that was asked for once. The new budget starts with
-// no more tokens than its victim had, so that a large number of keys is not a source of credit. A run that holds an evicted
-// budget goes on with it.
+// For returns the budget of key, and makes it if there is none. A key beyond maxKeys takes the place of another that
+// was not asked for lately; a key that is asked for often outlives one that was asked for once. The new budget starts
+// with no more tokens than its victim had, so that many keys are no source of credit. Runs keep an evicted budget.
 //
 // A known key costs a map look-up, a new one beyond maxKeys a few steps on average.
 func (s *Budgets) For(key string) *Budget {
@@ -260,8 +232,7 @@ func (s *Budgets) insert(key string) *Budget {
 	return k.budget
 }
 
-// replace puts k in the place of another key, by the generalized CLOCK algorithm (Smith, "Sequentiality and Prefetching in
-// Database Systems", ACM TODS 3(3), 1978).
+// replace puts k in the place of another key: generalized CLOCK (Smith, ACM TODS 3(3), 1978).
 func (s *Budgets) replace(k *keyed) {
 	for steps := (maxAsked + 1) * len(s.kept); ; steps-- { // callers may ask again meanwhile
 		i := s.hand

@@ -22,11 +22,11 @@ const (
 func (c Class) String() string { return name(int(c), "Class", "unknown", "retryable", "terminal") }
 
 // Classifier judges an error that fn returned. It must be safe for concurrent use. It is called once for each failed
-// attempt that no mark (Permanent, Transient, Ambiguous) has judged. Any value but Retryable and Terminal is no opinion.
+// attempt that no mark (Permanent, Transient, Ambiguous) has judged. Only Retryable and Terminal are opinions.
 //
-// If it has none, context.Canceled, returned while the caller's context lives, is terminal, because the work was abandoned.
-// Everything else is retryable: an attempt's own timeout, and the *Error of a nested run, whatever ended that, unless the
-// classifier is, say, StopOn(CallerCanceled, TerminalError).
+// If it has none, context.Canceled, returned while the caller's context lives, is terminal, because the work was
+// abandoned. Everything else is retryable: an attempt's own timeout, and the *Error of a nested run, whatever ended
+// that, unless the classifier is, say, StopOn(CallerCanceled, TerminalError).
 type Classifier func(error) Class
 
 // FirstOf returns a classifier that asks each in turn: the first firm answer wins. A nil classifier is passed over.
@@ -75,31 +75,26 @@ func isAny(targets []error) func(error) bool {
 
 func (c Class) firm() bool { return c == Retryable || c == Terminal }
 
-// Permanent marks err as terminal: no classifier is called and no attempt follows. It keeps err's text, and errors.Is
-// and errors.As see through it. Permanent(nil) is nil.
+// Permanent marks err as terminal: no classifier is called and no attempt follows. It keeps err's text and all that
+// errors.Is and errors.As find. Permanent(nil) is nil.
 //
 // A mark is found through %w and errors.Join, and through the As method of an error that wraps others without Unwrap;
-// the first class found, which is the outermost, wins. A mark inside the *Error of a nested run belongs to that run and is
-// not found.
+// the first class found, which is the outermost, wins. A mark inside the *Error of a nested run is not found.
 func Permanent(err error) error { return marked(err, mark{class: Terminal}) }
 
-// Transient marks err as retryable, whatever classifiers and default rules say. It is found as Permanent is.
-// Transient(nil) is nil.
+// Transient marks err as retryable, before any classifier and rule. It is found as Permanent is. Transient(nil) is nil.
 func Transient(err error) error { return marked(err, mark{class: Retryable}) }
 
-// Ambiguous marks err as one after which the work may have taken effect, such as a lost answer to COMMIT. It is terminal,
-// like Permanent, but also for every run around the one that returns it: it is found inside the *Error of a nested run,
-// and before any classifier. Only Transient around err, for work that may be done twice, makes it retryable again.
-// Ambiguous(nil) is nil.
+// Ambiguous marks err as one after which the work may have taken effect, such as a lost answer to COMMIT. It is
+// terminal, like Permanent, but to every run around it as well: it is found inside the *Error of a nested run, before
+// any classifier. Only Transient around err, for work that may be done twice, undoes it. Ambiguous(nil) is nil.
 func Ambiguous(err error) error { return marked(err, mark{class: Terminal, ambiguous: true}) }
 
 // After marks err with a hint: the next attempt may start no earlier than d after this one has returned, as a server's
-// Retry-After asks. It does not classify. Of several hints the longest wins. A d of 0 or less is no hint: After returns err
-// as it is. After(d, nil) is nil.
+// Retry-After asks. It does not classify. The longest hint wins. If d ≤ 0 or err is nil, After returns err.
 //
-// The wait is then the longer of the backoff's delay and d plus the same share of the jitter's width, so that clients
-// with the same hint spread after it, as far as MaxHint leaves room. A hint above Policy.MaxHint ends the run as
-// Expired(HintTooLong).
+// The wait is then the longer of the backoff's delay and d plus the same share of the jitter's width, as far as MaxHint
+// allows: clients with the same hint spread after it. A hint above MaxHint ends the run as Expired(HintTooLong).
 func After(d time.Duration, err error) error {
 	if d <= 0 {
 		return err
@@ -126,9 +121,8 @@ func marked(err error, m mark) error {
 func (m *mark) Error() string { return m.err.Error() }
 func (m *mark) Unwrap() error { return m.err }
 
-// ErrAttemptTimeout is context.Cause of an attempt's context once AttemptTimeout has passed; if the caller's own deadline
-// comes first, or at the same instant, the cause is the caller's. It matches context.DeadlineExceeded, which is what such
-// a context's Err returns.
+// ErrAttemptTimeout is context.Cause of an attempt's context once AttemptTimeout has passed, unless the caller's own
+// deadline came first or at the same instant. It matches context.DeadlineExceeded, which such a context's Err returns.
 var ErrAttemptTimeout error = attemptTimeout{}
 
 type attemptTimeout struct{}
@@ -137,10 +131,9 @@ func (attemptTimeout) Error() string        { return "attempt timeout" }
 func (attemptTimeout) Timeout() bool        { return true }
 func (attemptTimeout) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// TimedOut returns err as that of an attempt that its AttemptTimeout has ended. If err matches context.DeadlineExceeded or
-// context.Canceled, the result matches ErrAttemptTimeout and context.DeadlineExceeded, and never context.Canceled; what
-// else is in err is still found. Any other err is returned as it is. Do does this for each attempt; TimedOut is for shells
-// that limit attempts themselves.
+// TimedOut returns err as that of an attempt that its AttemptTimeout has ended. If err matches context.DeadlineExceeded
+// or context.Canceled, the result matches ErrAttemptTimeout and context.DeadlineExceeded, never context.Canceled, and
+// what else err does. Any other err is returned as it is. TimedOut is for shells that limit attempts themselves.
 func TimedOut(err error) error {
 	canceled := errors.Is(err, context.Canceled)
 	if !canceled && (errors.Is(err, ErrAttemptTimeout) || !errors.Is(err, context.DeadlineExceeded)) {
@@ -161,8 +154,7 @@ func (e *timedOut) Is(target error) bool {
 		target != context.Canceled && errors.Is(e.err, target)
 }
 
-// Judge returns the class of err that Decide acts on, which is never Unknown, and the hint in err; 0 means none. For a nil
-// err it returns Unknown and 0.
+// Judge returns the class of err that Decide acts on, Unknown only if err is nil, and the hint in err; 0 means none.
 func (p Policy) Judge(err error) (Class, time.Duration) { return p.judge(err) }
 
 func (p *Policy) judge(err error) (Class, time.Duration) {
@@ -205,7 +197,17 @@ type scope struct {
 
 // walk visits err's tree in the order of errors.Is.
 func (f *finding) walk(err error, in scope) {
-	for err != nil && !slices.Contains(f.seen, err) {
+	for err != nil {
+		switch err.(type) {
+		case interface{ As(any) bool }, interface{ Is(error) bool },
+			interface{ Unwrap() error }, interface{ Unwrap() []error }:
+		default: // a leaf, as most errors are: BenchmarkRetries
+			f.canceled = f.canceled || err == context.Canceled && !in.nested && !in.timedOut
+			return
+		}
+		if slices.Contains(f.seen, err) {
+			return
+		}
 		switch e := err.(type) {
 		case *mark:
 			f.ambiguous = f.ambiguous || e.ambiguous && !in.transient
@@ -216,22 +218,14 @@ func (f *finding) walk(err error, in scope) {
 			err = e.err
 			continue
 		case *timedOut:
-			in.timedOut = true
-			err = e.err
+			in.timedOut, err = true, e.err
 			continue
 		case *Error:
 			if e == nil {
 				return
 			}
-			in.nested = true
-			err = e.Last
+			in.nested, err = true, e.Last
 			continue
-		}
-		switch err.(type) {
-		case interface{ As(any) bool }, interface{ Is(error) bool }, interface{ Unwrap() error }, interface{ Unwrap() []error }:
-		default: // a leaf, as most errors are: BenchmarkRetries
-			f.canceled = f.canceled || err == context.Canceled && !in.nested && !in.timedOut
-			return
 		}
 		as, ok := err.(interface{ As(any) bool })
 		ours := ok && f.hidden(as, in)
@@ -263,8 +257,7 @@ func (*mark) own()     {}
 func (*timedOut) own() {}
 func (*Error) own()    {}
 
-// hidden visits the first error of our own that only e's As reaches, as in hashicorp/go-multierror, and reports whether
-// there is one.
+// hidden visits the first of our errors that only e's As reaches (hashicorp/go-multierror). It reports if there is one.
 func (f *finding) hidden(e interface{ As(any) bool }, in scope) bool {
 	var first own
 	if !e.As(&first) || first == nil {

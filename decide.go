@@ -2,6 +2,7 @@ package retry
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -18,10 +19,10 @@ const (
 	Canceled                       // the caller gave up: CallerCanceled
 )
 
-// String returns "succeeded", "waiting_retry", "dead_letter", "expired", "failed_no_retries" or "canceled", and "" for
-// the zero Status.
+// String returns "succeeded", "waiting_retry", "dead_letter", "expired", "failed_no_retries" or "canceled"; "" for 0.
 func (s Status) String() string {
-	return name(int(s), "Status", "", "succeeded", "waiting_retry", "dead_letter", "expired", "failed_no_retries", "canceled")
+	return name(int(s), "Status",
+		"", "succeeded", "waiting_retry", "dead_letter", "expired", "failed_no_retries", "canceled")
 }
 
 // Reason says why a run ended without success. It is an error, so that errors.Is(err, retry.AttemptsExhausted) reports
@@ -43,9 +44,8 @@ const (
 	CallerCanceled  // Canceled: the caller's context was canceled
 )
 
-// Error returns the reason's text: "terminal_error", "attempts_exhausted", "budget_exhausted", "ttl_elapsed",
-// "deadline_passed", "deadline_too_near", "hint_too_long", "retries_disabled" or "caller_canceled", and "" for the
-// zero Reason.
+// Error returns "terminal_error", "attempts_exhausted", "budget_exhausted", "ttl_elapsed", "deadline_passed",
+// "deadline_too_near", "hint_too_long", "retries_disabled" or "caller_canceled", and "" for the zero Reason.
 func (r Reason) Error() string {
 	return name(int(r), "Reason", "", "terminal_error", "attempts_exhausted", "budget_exhausted", "ttl_elapsed",
 		"deadline_passed", "deadline_too_near", "hint_too_long", "retries_disabled", "caller_canceled")
@@ -65,6 +65,18 @@ type Progress struct {
 	Waited bool
 }
 
+// ask asks the caller's context whether it has ended.
+func (pr *Progress) ask(ctx context.Context) {
+	switch err := ctx.Err(); {
+	case err == nil:
+		pr.Caller = 0
+	case errors.Is(err, context.DeadlineExceeded):
+		pr.Caller = DeadlinePassed
+	default:
+		pr.Caller = CallerCanceled
+	}
+}
+
 // Decision is what follows an attempt. Decisions are comparable with ==.
 type Decision struct {
 	Status  Status
@@ -78,14 +90,13 @@ type Decision struct {
 
 // String returns the status with its reason or delay: "dead_letter (attempts_exhausted)", "waiting_retry 5s".
 func (d Decision) String() string {
-	switch {
-	case d.Reason != 0:
-		return d.Status.String() + " (" + d.Reason.Error() + ")"
-	case d.Status == Waiting:
-		return d.Status.String() + " " + compact(d.Delay)
-	default:
-		return d.Status.String()
+	s := d.Status.String()
+	if d.Reason != 0 {
+		s += " (" + d.Reason.Error() + ")"
+	} else if d.Status == Waiting {
+		s += " " + compact(d.Delay)
 	}
+	return s
 }
 
 // end makes d the ending for the given reason.
@@ -103,13 +114,13 @@ func (d *Decision) end(r Reason) {
 	d.Reason, d.Delay, d.Backoff = r, 0, 0
 }
 
-// Decide returns what follows an attempt that ended with err: the one decision that Do and every other shell act on.
-// It is pure and total: the same arguments give the same Decision, and every Policy, Progress, error and u give one.
-// u in [0,1) chooses the jitter and is clamped as Jittered does.
+// Decide returns what follows an attempt that ended with err: the one decision that Do and every other shell act on. It
+// is pure and total: the same arguments give the same Decision, and every Policy, Progress, error and u give one. u in
+// [0,1) chooses the jitter and is clamped as Jittered does.
 //
 // If several endings apply, Decide returns the first of Succeeded (err is nil), CallerCanceled, DeadlinePassed,
-// RetriesDisabled, TerminalError, AttemptsExhausted, HintTooLong, TTLElapsed and DeadlineTooNear. A retry that would
-// start exactly at TTL is allowed; a wait that would end exactly at the deadline is not. The budget comes last: see Spend.
+// RetriesDisabled, TerminalError, AttemptsExhausted, HintTooLong, TTLElapsed and DeadlineTooNear; the budget comes last
+// (Spend). A retry that would start exactly at TTL is allowed; a wait that would end exactly at the deadline is not.
 func (p Policy) Decide(pr Progress, err error, u float64) Decision {
 	if err == nil {
 		return Decision{Status: Succeeded}
@@ -122,19 +133,19 @@ func (p Policy) Decide(pr Progress, err error, u float64) Decision {
 	return d
 }
 
-// Admit returns Waiting if an attempt may start wait from now, and otherwise how the run ended. Ask it before an attempt,
-// with a wait of 0, and before a wait that something other than the backoff imposes, such as a gate. It considers the
-// endings of Decide that need no error; before the first attempt, neither RetriesDisabled nor AttemptsExhausted. Since
-// and Backoff of a Waiting decision are those of pr.
+// Admit returns Waiting if an attempt may start wait from now, and otherwise how the run ended. Ask it before an
+// attempt, with a wait of 0, and before a wait that something other than the backoff imposes, such as a gate. It
+// considers the endings of Decide that need no error; before the first attempt, neither RetriesDisabled nor
+// AttemptsExhausted. Since and Backoff of a Waiting decision are those of pr.
 func (p Policy) Admit(pr Progress, wait time.Duration) Decision {
 	var d Decision
 	p.admit(&d, &pr, wait)
 	return d
 }
 
-// Spend pays for the retry that d decided on: it takes a token of Budget and then asks Pay. If either refuses, it returns
-// the ending BudgetExhausted and takes no token. A Succeeded d funds the budget; any other d is returned as it is. ctx is
-// for Pay, and now is as for Budget.Spend. A shell calls Budget.Refund for a retry that was paid for and not made.
+// Spend pays for the retry that d decided on: it takes a token of Budget and then asks Pay. If either refuses, it
+// returns the ending BudgetExhausted and takes no token. A Succeeded d funds the budget; any other d is returned as it
+// is. ctx is for Pay, now as for Budget.Spend. A shell calls Budget.Refund for a paid retry that it does not make.
 func (p Policy) Spend(ctx context.Context, d Decision, now time.Time) Decision {
 	p.spend(ctx, &d, now)
 	return d

@@ -212,6 +212,8 @@ func TestDecide(t *testing.T) {
 			progress: retry.Progress{Attempt: math.MinInt, Since: 5}, err: errFlaky, want: since(5, waiting(sec))},
 		{name: "a Since of the future leaves a first attempt", policy: retry.Policy{Backoff: second},
 			progress: retry.Progress{Attempt: 2, Since: maxTries}, err: errFlaky, want: since(maxTries, waiting(sec))},
+		{name: "a Since of the future leaves a first attempt, which is the last of one", policy: everySecond(1),
+			progress: retry.Progress{Attempt: 1, Since: 37}, err: errFlaky, want: since(37, exhausted)},
 
 		{name: "an attempt that lasted ResetAfter counts as the first", policy: retry.Policy{Backoff: second, ResetAfter: minute},
 			progress: retry.Progress{Attempt: 5, Since: 1, Lasted: minute}, err: errFlaky, want: since(4, waiting(sec))},
@@ -265,6 +267,8 @@ func TestAdmit(t *testing.T) {
 			progress: retry.Progress{Attempt: 9, Since: 7}, want: since(7, may(0))},
 		{name: "attempts that are not written off do", policy: everySecond(3),
 			progress: retry.Progress{Attempt: 9, Since: 6}, want: since(6, ending(exhausted))},
+		{name: "a Since of the future leaves a first attempt, which is the last of one", policy: everySecond(1),
+			progress: retry.Progress{Attempt: 1, Since: 37}, want: since(37, ending(exhausted))},
 		{name: "a negative Since counts as 0", policy: everySecond(4), progress: retry.Progress{Attempt: 2, Since: -5}, want: may(0)},
 		{name: "the least Since counts as 0", policy: everySecond(2), progress: retry.Progress{Attempt: 2, Since: math.MinInt}, want: ending(exhausted)},
 		{name: "what the next decision needs is passed on", progress: retry.Progress{Attempt: 4, Since: 2, Prev: 7 * sec}, wait: sec,

@@ -3,7 +3,6 @@ package retry
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -13,15 +12,15 @@ import (
 var epoch = time.Now()
 
 // Do calls fn until it returns nil, p ends the run or ctx is done. It returns nil if and only if fn returned nil;
-// otherwise it returns an *Error with the Outcome, the last error and the cause. A policy that does not validate, a nil fn
-// and a nil ctx are refused before any attempt, with FieldErrors.
+// otherwise it returns an *Error with the Outcome, the last error and the cause. A policy that does not validate, a nil
+// fn and a nil ctx are refused before any attempt, with FieldErrors.
 //
-// fn runs in the caller's goroutine. Its context ends with the attempt if AttemptTimeout is set, and at the latest
-// with ctx; timeouts are cooperative, so Do waits for an fn that ignores its context. A result that comes late is a
-// result. A panic and runtime.Goexit in fn pass through.
+// fn runs in the caller's goroutine. Its context ends with the attempt if AttemptTimeout is set, and at the latest with
+// ctx; timeouts are cooperative, so Do waits for an fn that ignores its context. A result that comes late is a result.
+// A panic and runtime.Goexit in fn pass through.
 //
-// Do waits in the caller's goroutine and starts none. It does not wait if the wait would end at or after ctx's
-// deadline or after the TTL. When ctx is canceled during a wait, Do returns at once.
+// Do waits in the caller's goroutine and starts none. It does not wait if the wait would end at or after ctx's deadline
+// or after the TTL. When ctx is canceled during a wait, Do returns at once.
 func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 	if ctx == nil || fn == nil || !p.plain() {
 		if err := refused(ctx, &p, fn); err != nil {
@@ -46,7 +45,7 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 		p.Budget.add(p.Budget.gain)
 	}
 	if p.Observe != nil {
-		tellSuccess(ctx, &p, 1, time.Since(epoch)-began, nil)
+		tellSuccess(ctx, &p, &Outcome{Attempts: 1, Elapsed: time.Since(epoch) - began})
 	}
 	return nil
 }
@@ -60,24 +59,26 @@ func loop(ctx context.Context, p *Policy, fn func(context.Context) error, began 
 	if err != nil {
 		f := r.decide(ctx, p, &d, err)
 		r.spend(ctx, p, &d, f)
-	} else if c := numberOf(ctx); c != nil && c.one {
+	} else if IsOneAttempt(ctx) {
 		p.Disabled = true // p is Do's own copy
 	}
 	var timer *time.Timer // one for all waits
 	for d.Status == Waiting {
-		if left := r.left(d.Delay); left > 0 {
-			if timer == nil {
-				timer = time.NewTimer(left)
-			} else {
-				timer.Reset(left)
+		if d.Delay > 0 {
+			if left := d.Delay - r.tick(); left > 0 { // 1ns is over by now
+				if timer == nil {
+					timer = time.NewTimer(left)
+				} else {
+					timer.Reset(left)
+				}
+				select {
+				case <-ctx.Done():
+				case <-timer.C:
+				}
+				r.tick()
 			}
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-			}
-			r.tick()
 		}
-		if made, err := r.attempt(ctx, p, fn, &d); made {
+		if err := r.attempt(ctx, p, fn, &d); d.Status == Waiting && d.Delay == 0 { // it was made
 			f := r.decide(ctx, p, &d, err)
 			r.spend(ctx, p, &d, f)
 		}
@@ -85,9 +86,9 @@ func loop(ctx context.Context, p *Policy, fn func(context.Context) error, began 
 	return r.end(ctx, p, &d)
 }
 
-// DoValue is Do for an fn that returns a value as well. It returns the value of the last attempt, also if that failed, and
-// the zero value if no attempt was made. With AttemptTimeout the attempt's context is done when DoValue returns, so a value
-// that is bound to it, such as a response body or sql.Rows, cannot be read any more: use package retryhttp or retrysql.
+// DoValue is Do for an fn that returns a value as well. It returns the value of the last attempt, also if that failed,
+// and the zero value if no attempt was made. With AttemptTimeout the attempt's context is done when DoValue returns, so
+// a value bound to it, such as a response body or sql.Rows, cannot be read: use package retryhttp or retrysql.
 func DoValue[T any](ctx context.Context, p Policy, fn func(context.Context) (T, error)) (T, error) {
 	var value T
 	if fn == nil {
@@ -101,7 +102,9 @@ func DoValue[T any](ctx context.Context, p Policy, fn func(context.Context) (T, 
 }
 
 // Wrap returns h with retries: each call of the result is one DoValue of its own. A nil h is refused at each call.
-func Wrap[Req, Resp any](p Policy, h func(context.Context, Req) (Resp, error)) func(context.Context, Req) (Resp, error) {
+func Wrap[Req, Resp any](
+	p Policy, h func(context.Context, Req) (Resp, error),
+) func(context.Context, Req) (Resp, error) {
 	return func(ctx context.Context, req Req) (Resp, error) {
 		if h == nil {
 			return DoValue[Resp](ctx, p, nil)
@@ -110,15 +113,7 @@ func Wrap[Req, Resp any](p Policy, h func(context.Context, Req) (Resp, error)) f
 	}
 }
 
-// refused returns what is wrong with a call, or nil.
-func refused(ctx context.Context, p *Policy, fn func(context.Context) error) error {
-	bad := p.check()
-	refuse(&bad, ctx == nil, "Do", "ctx", ctx, "is not a context")
-	refuse(&bad, fn == nil, "Do", "fn", any(nil), "is not a function")
-	return bad.Err()
-}
-
-// limited calls fn with a context that ends with the attempt, and after timeout at the latest. A timeout of 0 means none.
+// limited calls fn with a context that ends with the attempt, and after timeout at the latest; 0 means no timeout.
 func limited(ctx context.Context, timeout time.Duration, fn func(context.Context) error) error {
 	if timeout == 0 {
 		return fn(ctx)
@@ -138,8 +133,8 @@ func limited(ctx context.Context, timeout time.Duration, fn func(context.Context
 	return err
 }
 
-// run is the state of a run of more than one attempt. For BenchmarkWaiters it is small and on the heap, and does not hold
-// what loop has anyway: the context, the policy and the timer.
+// run is the state of a run of more than one attempt. For BenchmarkWaiters it is small and on the heap, and does not
+// hold what loop has anyway: the context, the policy and the timer.
 type run struct {
 	Progress
 	began   time.Duration // since epoch
@@ -166,52 +161,33 @@ func newRun(ctx context.Context, p *Policy, began time.Duration) *run {
 	return r
 }
 
-// tick reads the clock.
-func (r *run) tick() { r.Elapsed = time.Since(epoch) - r.began }
-
-// ask asks the caller's context whether it has ended.
-func (r *run) ask(ctx context.Context) {
-	switch err := ctx.Err(); {
-	case err == nil:
-		r.Caller = 0
-	case errors.Is(err, context.DeadlineExceeded):
-		r.Caller = DeadlinePassed
-	default:
-		r.Caller = CallerCanceled
-	}
+// tick reads the clock and returns how much time has passed since it was last read. It is not inlined for loop's stack.
+//
+//go:noinline
+func (r *run) tick() time.Duration {
+	last := r.Elapsed
+	r.Elapsed = time.Since(epoch) - r.began
+	return r.Elapsed - last
 }
 
-// left returns what is left of a wait that began when the clock was read last. 1ns is over before a timer could be set.
-func (r *run) left(wait time.Duration) time.Duration {
-	if wait == 0 {
-		return 0
-	}
-	since := r.Elapsed
-	r.tick()
-	return wait - (r.Elapsed - since)
-}
-
-// attempt makes the next attempt, if it may start now, and reports whether it did. Otherwise d is the run's ending, or
-// Waiting for as long as the gate asks. A retry that cannot start or does not return is paid back.
-func (r *run) attempt(ctx context.Context, p *Policy, fn func(context.Context) error, d *Decision) (made bool, err error) {
+// attempt makes the next attempt, if it may start now; otherwise it makes d the run's ending, or Waiting with a Delay
+// if the gate defers the attempt. A retry that cannot start or does not return is paid back.
+func (r *run) attempt(ctx context.Context, p *Policy, fn func(context.Context) error, d *Decision) (err error) {
 	kept := r.Attempt == 0
-	if p.Budget != nil {
-		defer p.Budget.refundUnless(&kept)
-	}
+	defer p.Budget.refundUnless(&kept)
 	if d.Delay > 0 || p.Gate != nil || r.Attempt == 0 { // otherwise d still holds: BenchmarkRetries
 		r.admit(ctx, p, d)
 	}
 	if d.Status == Waiting {
-		if made = d.Delay == 0; made {
+		if d.Delay == 0 {
 			err = limited(r.history.context(ctx, next(r.Attempt)), p.AttemptTimeout, fn)
 		}
 		kept = true
 	}
-	return made, err
+	return err
 }
 
-// admit makes d Waiting without a Delay if the next attempt may start, Waiting with one if the gate defers it, and
-// otherwise the run's ending.
+// admit makes d Waiting, with a Delay if the gate defers the attempt, or the ending if no attempt may start.
 func (r *run) admit(ctx context.Context, p *Policy, d *Decision) {
 	r.ask(ctx)
 	if p.admit(d, &r.Progress, 0); p.Gate == nil || d.Status != Waiting {
@@ -234,8 +210,8 @@ func (r *run) again(ctx context.Context, p *Policy, d *Decision) {
 	}
 }
 
-// decide makes d what follows the attempt that has just ended with err, and notes a failure. It reads the clock again after
-// each function of the caller's, which may be slow.
+// decide makes d what follows the attempt that has just ended with err, and notes a failure. It reads the clock again
+// after a function of the caller's.
 func (r *run) decide(ctx context.Context, p *Policy, d *Decision, err error) *failure {
 	r.Attempt = next(r.Attempt)
 	if err == nil {
@@ -244,9 +220,8 @@ func (r *run) decide(ctx context.Context, p *Policy, d *Decision, err error) *fa
 	}
 	f := r.history.note(r.Attempt)
 	f.start, f.err = r.Elapsed, err
-	r.tick()
-	f.duration = r.Elapsed - f.start
-	r.Lasted = f.duration
+	r.Lasted = r.tick()
+	f.duration = r.Lasted
 	p.reset(&r.Progress)
 	*d = Decision{}
 	if d.Class, d.Hint = p.judge(err); p.Classify != nil {
@@ -271,8 +246,8 @@ func (r *run) decide(ctx context.Context, p *Policy, d *Decision, err error) *fa
 	return f
 }
 
-// spend pays for the retry that d decided on, completes the failure f and tells Observe. If it is too late for the retry by
-// then, it is paid back. After a success, which has no f, spend funds the budget.
+// spend pays for the retry that d decided on, completes the failure f and tells Observe. If it is too late for the
+// retry by then, it is paid back. After a success, which has no f, spend funds the budget.
 func (r *run) spend(ctx context.Context, p *Policy, d *Decision, f *failure) {
 	if p.Budget != nil || p.Pay != nil { // otherwise epoch.Add alone takes a tenth of BenchmarkRetries
 		p.spend(ctx, d, epoch.Add(r.began+r.Elapsed))
@@ -308,7 +283,8 @@ func (r *run) end(ctx context.Context, p *Policy, d *Decision) error {
 	if d.Status == Succeeded {
 		if p.Observe != nil {
 			r.tick()
-			tellSuccess(ctx, p, r.Attempt, r.Elapsed, r.history.attempts(r.Attempt-1, r.start()))
+			failures := r.history.attempts(r.Attempt-1, r.start())
+			tellSuccess(ctx, p, &Outcome{Attempts: r.Attempt, Elapsed: r.Elapsed, History: failures})
 		}
 		return nil
 	}
@@ -327,10 +303,10 @@ func (r *run) end(ctx context.Context, p *Policy, d *Decision) error {
 	return e
 }
 
-// tellSuccess tells Observe of a run that succeeded.
-func tellSuccess(ctx context.Context, p *Policy, attempts int, elapsed time.Duration, failures []Attempt) {
-	o := Outcome{Policy: p.Name, Status: Succeeded, Attempts: attempts, Elapsed: elapsed, History: failures}
-	p.Observe(ctx, Event{Policy: p.Name, Elapsed: elapsed, Decision: Decision{Status: Succeeded}, Outcome: &o})
+// tellSuccess tells Observe of a run that succeeded with the outcome o.
+func tellSuccess(ctx context.Context, p *Policy, o *Outcome) {
+	o.Policy, o.Status = p.Name, Succeeded
+	p.Observe(ctx, Event{Policy: p.Name, Elapsed: o.Elapsed, Decision: Decision{Status: Succeeded}, Outcome: o})
 }
 
 // start returns when the run began by today's wall clock, which may have been set since epoch.

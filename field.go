@@ -24,9 +24,8 @@ func (e *FieldError) Error() string {
 // FieldErrors collects all bad fields of one value, each of them a *FieldError. It is for Validate methods.
 type FieldErrors []error
 
-// Add notes that a field of a type of package pkg breaks rule. field begins with the type, as in "Transport.Base". named
-// are values that complete the rule: Add(pkg, field, v, "is above", limit). Durations are printed as the user would write
-// them.
+// Add notes that a field of a type of package pkg breaks rule. field begins with the type: "Transport.Base". named are
+// values that complete the rule: Add(pkg, field, v, "is above", limit). Durations are printed in short: "1h".
 func (bad *FieldErrors) Add(pkg, field string, value any, rule string, named ...any) {
 	for _, v := range named {
 		rule += " " + printed(v)
@@ -60,18 +59,15 @@ func (bad FieldErrors) Err() error {
 	return bad
 }
 
-// Error returns one line: "retry: Policy.MaxAttempts -2 is below -1, which is Unlimited; Policy.TTL -1s is negative".
-// The package is repeated only if it changes.
+// Error returns one line: "retry: Policy.TTL -1s is negative; Policy.MaxHint -1s is negative". A package is named once.
 func (bad FieldErrors) Error() string {
 	texts, last := make([]string, len(bad)), ""
 	for i, err := range bad {
-		texts[i] = oneLine(err.Error())
-		var e *FieldError
 		pkg := ""
-		if errors.As(err, &e) {
+		if e := new(FieldError); errors.As(err, &e) {
 			pkg = cmp.Or(e.Package, "retry") + ": "
 		}
-		if pkg == last {
+		if texts[i] = oneLine(err.Error()); pkg == last {
 			texts[i] = strings.TrimPrefix(texts[i], pkg)
 		}
 		last = pkg

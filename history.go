@@ -29,8 +29,7 @@ type history struct {
 	retries *retries // nil before the first retry
 }
 
-// retries is what a run needs from its first retry on, with room for three retries: most runs that succeed at all need no
-// more (BenchmarkRetries).
+// retries is what a run needs from its first retry on, with room for three retries (BenchmarkRetries): few need more.
 type retries struct {
 	contexts      [3]numbered
 	more          *[8]numbered // the contexts of eight more retries, and then of eight others
@@ -38,8 +37,7 @@ type retries struct {
 	firstFailures [2]failure   // the first place of newest
 }
 
-// context returns the caller's context with the number of an attempt, which is 1 at first and then one more each time. An
-// unmarked one says 1 already.
+// context returns ctx with the number of an attempt, from 1 and one more each time. An unmarked ctx says 1 already.
 func (h *history) context(ctx context.Context, number int) context.Context {
 	if number == 1 {
 		if c := numberOf(ctx); c != nil {
@@ -73,7 +71,7 @@ func (h *history) note(number int) *failure {
 	} else if len(r.newest) == maxNewest {
 		r.newest = slices.Delete(r.newest, 0, 1)
 	} else if len(r.newest) == cap(r.newest) {
-		r.newest = slices.Grow(r.newest, 7)
+		r.newest = append(make([]failure, 0, 3*len(r.newest)), r.newest...) // ten in all at first: BenchmarkRetries
 	}
 	r.newest = append(r.newest, failure{})
 	return &r.newest[len(r.newest)-1]

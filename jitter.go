@@ -5,19 +5,18 @@ import "time"
 const defaultJitterRatio = 0.2 // as gRPC's retries do (gRFC A6, "Exponential Backoff")
 
 // JitterMode says how a delay is spread at random, so that clients which failed together do not return together.
-// The zero JitterMode is NoJitter.
 type JitterMode uint8
 
-// The jitters, for a delay d that the formula gave and Cap bounded. Full, equal and decorrelated jitter are as
-// Brooker, "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015) defines them.
+// The jitters, for a delay d that the formula gave and Cap bounded. Full, equal and decorrelated jitter are as Brooker,
+// "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015) defines them.
 //
 // There is no additive jitter ("d plus up to j"): it vanishes beside long delays and leaves none at the cap.
 const (
-	NoJitter           JitterMode = iota // d
+	NoJitter           JitterMode = iota // d; the zero JitterMode
 	FullJitter                           // [0, d): spreads a herd best; a wait can be near 0
 	EqualJitter                          // [d/2, d): half of the delay is kept
 	RatioJitter                          // [d·(1−JitterRatio), min(d·(1+JitterRatio), Cap)]: around the delay
-	DecorrelatedJitter                   // [Base, min(3·prev, Cap)): grows from the last delay; Exponential only, needs Base below Cap
+	DecorrelatedJitter                   // [Base, min(3·prev, Cap)): grows with the last; Exponential only, Base below Cap
 )
 
 // String returns "none", "full", "equal", "ratio" or "decorrelated".

@@ -191,6 +191,8 @@ func TestHiddenMarks(t *testing.T) {
 		{"a nested run that was canceled does not leak", multi{retry.NewError(canceledBy(context.Canceled), retry.Policy{},
 			retry.Outcome{Status: retry.Canceled, Reason: retry.CallerCanceled}, errFlaky), io.EOF}, retry.Retryable, 0},
 		{"a mark beside a nested run is found", multi{runOf(permanent), permanent}, retry.Terminal, 0},
+		{"a mark beside a nested run in one element is found", multi{errors.Join(runOf(permanent), permanent), io.EOF}, retry.Terminal, 0},
+		{"a mark beside a nested run in one element is found, before it", multi{errors.Join(permanent, runOf(transient)), io.EOF}, retry.Terminal, 0},
 		{"a mark around a nested run is found", multi{retry.Permanent(runOf(errFlaky)), io.EOF}, retry.Terminal, 0},
 		{"a cancellation beside a nested run is found", multi{runOf(errFlaky), context.Canceled}, retry.Terminal, 0},
 

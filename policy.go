@@ -18,27 +18,28 @@ const (
 	defaultMaxAttempts = 8
 	// As long as the default Cap: a server may ask for the longest wait that the backoff itself would choose.
 	defaultMaxHint = time.Hour
+
+	exactWaits = 10_000 // how many waits TotalWait adds one by one before it brackets the rest
+	shownWaits = 12     // how many waits String lists: all of the longest published schedule
 )
 
 // Policy says how often, how long and for which errors a call is retried. It is a value: copy it, share it among any
-// number of goroutines, reuse it for ever. The library never writes to it. The zero Policy makes 8 attempts with waits of
-// 5s, 10s, 20s, 40s, 1m20s, 2m40s and 5m20s between them; see Inline for a call that a caller waits for.
+// number of goroutines, reuse it for ever. The library never writes to it. The zero Policy makes 8 attempts with waits
+// of 5s, 10s, 20s, 40s, 1m20s, 2m40s and 5m20s between them; see Inline for a call that a caller waits for.
 //
 // The functions in a Policy must be safe for concurrent use.
 type Policy struct {
 	// Name is a label for errors and events. Empty means none.
 	Name string
-	// MaxAttempts is the total number of attempts, the first one included. Zero means 8, or len(Delays)+1 for a
-	// List. Unlimited means no limit.
+	// MaxAttempts is the total number of attempts, at least 1, or Unlimited. Zero means 8, or len(Delays)+1 for a List.
 	MaxAttempts int
 	// Backoff says how long to wait between attempts. Zero means 5s ×2, at most 1h.
 	Backoff
-	// AttemptTimeout is how long the context of one attempt lives. It is cooperative: an fn that ignores its context
-	// is not cut off. The context also ends with the attempt, so what is bound to it must not outlive fn: a response body
+	// AttemptTimeout is how long the context of one attempt lives. It is cooperative: an fn that ignores its context is
+	// not cut off. The context also ends with the attempt, so what is bound to it must not outlive fn: a response body
 	// or sql.Rows that fn returns cannot be read (see packages retryhttp and retrysql). Zero means none.
 	AttemptTimeout time.Duration
-	// TTL bounds when an attempt may start: at most TTL after the call of Do. It does not cut an attempt that is under
-	// way. Zero means no limit.
+	// TTL bounds when an attempt may start, from the call of Do; one under way goes on. Zero means no limit.
 	TTL time.Duration
 	// MaxHint is the longest hint (see After) that is obeyed; a longer one ends the run. Zero means 1h.
 	MaxHint time.Duration
@@ -50,8 +51,8 @@ type Policy struct {
 	// Classify judges errors before the default rules do. Nil means the default rules alone.
 	Classify Classifier `json:"-"`
 	// Wait returns a delay of your own in place of the computed one, for what no formula says ("at once after a reset,
-	// otherwise 1s"). attempt counts from 1, anew after ResetAfter. The result is clipped to [0, Cap]; a hint is
-	// still a floor. Wait must be pure. Nil means the computed delay.
+	// otherwise 1s"). attempt counts from 1, anew after ResetAfter. The result is clipped to [0, Cap]; a hint is still
+	// a floor. Wait must be pure. Nil means the computed delay.
 	Wait func(attempt int, err error, computed time.Duration) time.Duration `json:"-"`
 	// Budget pays for retries, so that they cannot become a storm. Nil means that they are free.
 	Budget *Budget `json:"-"`
@@ -64,13 +65,11 @@ type Policy struct {
 	// Observe is called with each failed attempt, before the wait that follows it, and with the end of each run, unless
 	// a panic ends it. It is called in the goroutine of Do, with the caller's context. Nil means no observer.
 	Observe func(context.Context, Event) `json:"-"`
-	// Rand returns a number in [0,1) for each delay that has jitter. The methods of a rand.Rand are not safe for
-	// concurrent use. Nil means math/rand/v2.
+	// Rand returns a number in [0,1) for each delay with jitter (a rand.Rand needs a lock). Nil means math/rand/v2.
 	Rand func() float64 `json:"-"`
 }
 
-// Inline returns a policy for a call that a caller waits for: 4 attempts with waits below 50ms, 100ms and 200ms, full
-// jitter, and hints of at most 10s.
+// Inline returns a policy for a call that a caller waits for: 4 attempts, 50ms ×2, full jitter, hints up to 10s.
 func Inline() Policy {
 	return Policy{
 		Name: "inline", MaxAttempts: 4, MaxHint: 10 * time.Second,
@@ -96,21 +95,18 @@ func listed(name string, delays ...time.Duration) Policy {
 	return Policy{Name: name, Backoff: Backoff{Delays: delays}}
 }
 
-// Validate returns nil or FieldErrors: every bad field with its value and the rule it breaks. Do refuses a policy that
-// Validate refuses.
+// Validate returns nil or FieldErrors: every bad field with its value and the rule it breaks. Do refuses such a policy.
 //
 // Refused are: a negative duration; MaxAttempts below -1; a Factor that is negative, not finite or, for Exponential,
-// below 1; a JitterRatio outside (0,1]; an unknown Mode or Jitter; and these combinations: Base above Cap, Delays with
-// Base, Factor or a Mode other than List, List without Delays, JitterRatio without RatioJitter, DecorrelatedJitter without
-// Exponential.
+// below 1; a JitterRatio outside (0,1]; an unknown Mode or Jitter; Base above Cap; Delays with Base, Factor or a Mode
+// other than List; List without Delays; JitterRatio without RatioJitter; DecorrelatedJitter without Exponential.
 func (p Policy) Validate() error { return p.check().Err() }
 
-// plain reports whether p is valid at a glance, as the commonest policies with a formula are. It is inlined into Do
-// (BenchmarkFirstTry).
+// plain reports whether p is valid at a glance, as common policies are. It is inlined into Do (BenchmarkFirstTry).
 func (p *Policy) plain() bool {
 	signs := p.AttemptTimeout | p.TTL | p.MaxHint | p.ResetAfter | p.Base | p.Cap | time.Duration(p.MaxAttempts+1)
-	return signs >= 0 && p.Factor == 0 && p.JitterRatio == 0 && p.Jitter < RatioJitter && p.Mode < List && p.Delays == nil &&
-		(p.Base <= p.Cap || p.Cap == 0)
+	return signs >= 0 && p.Factor == 0 && p.JitterRatio == 0 && p.Jitter < RatioJitter && p.Mode < List &&
+		p.Delays == nil && (p.Base <= p.Cap || p.Cap == 0)
 }
 
 // check is Validate.
@@ -124,12 +120,20 @@ func (p *Policy) check() FieldErrors {
 	return bad
 }
 
+// refused returns what is wrong with a call of Do, or nil.
+func refused(ctx context.Context, p *Policy, fn func(context.Context) error) error {
+	bad := p.check()
+	refuse(&bad, ctx == nil, "Do", "ctx", ctx, "is not a context")
+	refuse(&bad, fn == nil, "Do", "fn", any(nil), "is not a function")
+	return bad.Err()
+}
+
 // Or returns p with each unset field taken from defaults. A zero value cannot override: p cannot turn off what defaults
 // turn on. The result can combine two values that conflict; Validate says so.
 //
 // In the formula, Mode and Base are taken one by one, and Factor only if the resulting mode is that of defaults. A list
-// stands alone: if p sets Delays, nothing of the formula is taken, and if p sets Base, Factor or a Mode other than List,
-// no Delays are. JitterRatio is taken only if the result has RatioJitter.
+// stands alone: if p sets Delays, nothing of the formula is taken, and if p sets Base, Factor or a Mode other than
+// List, no Delays are. JitterRatio is taken only if the result has RatioJitter.
 func (p Policy) Or(defaults Policy) Policy {
 	p.Name = cmp.Or(p.Name, defaults.Name)
 	p.MaxAttempts = cmp.Or(p.MaxAttempts, defaults.MaxAttempts)
@@ -179,18 +183,19 @@ func (b Backoff) or(defaults Backoff) Backoff {
 }
 
 // OrSchedule returns p with the schedule of defaults if p has none of its own: MaxAttempts, Backoff and, if unset,
-// MaxHint are taken if MaxAttempts, Mode, Base, Factor, Cap, Delays and Jitter are all unset. It is for shells that have a
-// better default than the zero Policy; taken one by one, these fields would mix two schedules.
+// MaxHint are taken if MaxAttempts, Mode, Base, Factor, Cap, Delays and Jitter are all unset. It is for shells that
+// have a better default than the zero Policy; taken one by one, these fields would mix two schedules.
 func (p Policy) OrSchedule(defaults Policy) Policy {
-	if p.MaxAttempts == 0 && p.Mode == 0 && p.Base == 0 && p.Factor == 0 && p.Cap == 0 && p.Delays == nil && p.Jitter == 0 {
+	if p.MaxAttempts == 0 && p.Base == 0 && p.Factor == 0 && p.Cap == 0 && p.Delays == nil &&
+		p.Mode == 0 && p.Jitter == 0 {
 		p.MaxAttempts, p.Backoff = defaults.MaxAttempts, defaults.Backoff
 		p.MaxHint = cmp.Or(p.MaxHint, defaults.MaxHint)
 	}
 	return p
 }
 
-// Effective returns p with every default that is in force written out: MaxAttempts, MaxHint and the fields of Backoff that
-// the mode uses. Cap stays 0 for a List without a cap. The result does the same as p, and is its own Effective.
+// Effective returns p with every default that is in force written out: MaxAttempts, MaxHint and the fields of Backoff
+// that the mode uses. Cap stays 0 for a List without a cap. The result does the same as p, and is its own Effective.
 func (p Policy) Effective() Policy {
 	if p.MaxAttempts != Unlimited {
 		p.MaxAttempts = p.retries() + 1
@@ -208,8 +213,8 @@ func (p Policy) Effective() Policy {
 	return p
 }
 
-// Schedule returns the waits of a run that never succeeds: (1, delay), (2, delay), ... until MaxAttempts are used up. It
-// is otherwise as Backoff.Schedule, and ignores TTL, hints and Wait.
+// Schedule returns the waits of a run that never succeeds: (1, delay), (2, delay), ... until MaxAttempts are used up.
+// It is otherwise as Backoff.Schedule, and ignores TTL, hints and Wait.
 func (p Policy) Schedule(rnd func() float64) iter.Seq2[int, time.Duration] {
 	return p.Backoff.schedule(rnd, p.waits())
 }
@@ -243,9 +248,6 @@ func (p *Policy) maxHint() time.Duration {
 	return defaultMaxHint
 }
 
-// exactWaits is how many waits TotalWait adds one by one before it brackets the rest.
-const exactWaits = 10_000
-
 // TotalWait returns the least and the supremum of the sum of all waits of a run that never succeeds. It ignores TTL,
 // hints and ResetAfter, is 0 for a Disabled policy, and saturates at the largest Duration, which is what an Unlimited
 // policy with waits gives. With Wait each wait counts as between 0 and Cap.
@@ -254,37 +256,29 @@ const exactWaits = 10_000
 // counted with the bounds of the first and the last of them, so that the sum is still between lo and hi.
 func (p Policy) TotalWait() (lo, hi time.Duration) {
 	waits := p.waits()
+	if p.Wait != nil {
+		return 0, times(p.limit(), uint64(waits), maxDelay)
+	}
 	exact := min(waits, max(exactWaits, len(p.Delays)))
 	for attempt := 1; attempt <= exact; attempt++ {
-		least, most := p.waitBounds(attempt)
+		least, most := p.Bounds(attempt)
 		lo, hi = sum(lo, least), sum(hi, most)
 	}
 	if rest := uint64(waits - exact); rest > 0 {
-		least, _ := p.waitBounds(exact + 1)
-		_, most := p.waitBounds(waits)
+		least, _ := p.Bounds(exact + 1)
+		_, most := p.Bounds(waits)
 		lo, hi = sum(lo, times(least, rest, maxDelay)), sum(hi, times(most, rest, maxDelay))
 	}
 	return lo, hi
 }
 
-// waitBounds is Bounds, also of a wait that Wait chooses.
-func (p *Policy) waitBounds(attempt int) (lo, hi time.Duration) {
-	if p.Wait != nil {
-		return 0, p.limit()
-	}
-	return p.Bounds(attempt)
-}
-
-// shownWaits is how many waits String lists: all of the longest published schedule.
-const shownWaits = 12
-
 // String returns one line that shows the schedule, after the name if there is one:
 //
 //	8 attempts, exponential 5s ×2, cap 1h: 5s 10s 20s 40s 1m20s 2m40s 5m20s (10m35s in all)
 //
-// The waits, at most 12 and then "...", are those without jitter; the sum is a range if there is jitter: "(0s to 10m35s in
-// all)". Waits that depend on the one before (DecorrelatedJitter) or on the error (Wait) are not listed. It does not show
-// MaxHint and the other fields that are code.
+// The waits, at most 12 and then "...", are those without jitter; the sum is a range if there is jitter: "(0s to 10m35s
+// in all)". Waits that depend on the one before (DecorrelatedJitter) or on the error (Wait) are not listed. It does not
+// show MaxHint and the other fields that are code.
 func (p Policy) String() string {
 	var text strings.Builder
 	say := func(shown bool, format string, values ...any) {

@@ -16,8 +16,7 @@ func name(i int, typ string, texts ...string) string {
 	return fmt.Sprintf("%s(%d)", typ, i)
 }
 
-// MarshalText and UnmarshalText of the enumerations use the texts of String and Error. What has no text is an error, for
-// UnmarshalText a *FieldError.
+// MarshalText and UnmarshalText of the enumerations use the texts of String and Error. What has no text is an error.
 
 func (s Status) MarshalText() ([]byte, error)  { return marshalText(s, Canceled, Status.String) }
 func (s *Status) UnmarshalText(b []byte) error { return unmarshalText(s, b, Canceled, Status.String) }
@@ -88,18 +87,16 @@ func counted(attempts int) string {
 	return strconv.Itoa(attempts) + " attempts"
 }
 
-// oneLine returns s as one line of valid UTF-8 that is safe in a log and on a terminal: "; " stands for line breaks, and
-// U+FFFD for control characters other than a tab. Line breaks are those of the Unicode Standard, section 5.8.
+// oneLine returns s as one line of valid UTF-8 that is safe in a log and on a terminal: "; " stands for line breaks,
+// and U+FFFD for control characters other than a tab. Line breaks are those of the Unicode Standard, section 5.8.
 func oneLine(s string) string {
-	broken := func(r rune) bool { return r >= '\n' && r <= '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029' }
-	unsafe := func(r rune) bool { return unicode.IsControl(r) && r != '\t' || broken(r) }
-	if s = strings.ToValidUTF8(s, "\uFFFD"); !strings.ContainsFunc(s, unsafe) {
-		return s
-	}
+	lines := strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool {
+		return r >= '\n' && r <= '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029'
+	})
 	return strings.Map(func(r rune) rune {
-		if unsafe(r) {
+		if unicode.IsControl(r) && r != '\t' {
 			return unicode.ReplacementChar
 		}
 		return r
-	}, strings.Join(strings.FieldsFunc(s, broken), "; "))
+	}, strings.Join(lines, "; "))
 }

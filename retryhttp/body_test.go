@@ -19,6 +19,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retrytest"
 )
 
 // put returns a PUT whose body is a stream: it has no GetBody.
@@ -88,7 +89,10 @@ func TestReplay(t *testing.T) {
 	t.Run("a stream longer than the buffer is not read before it is sent", func(t *testing.T) {
 		req := put(t.Context(), iotest.ErrReader(errFault))
 		req.ContentLength = 101
-		tr := &retryhttp.Transport{Policy: atOnce, BufferBody: 100, Base: script(503)}
+		tr := &retryhttp.Transport{Policy: atOnce, BufferBody: 100, Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+			_, _ = io.Copy(io.Discard, req.Body)
+			return answer(req, 503), req.Body.Close()
+		})}
 		o, _, err := run(t, tr, req)
 		require.NoError(t, err)
 		require.Equal(t, 3, o.Attempts)
@@ -182,7 +186,8 @@ func TestBodyFaults(t *testing.T) {
 			}
 			req.ContentLength = row.length
 			n := 0
-			row.tr.Policy, row.tr.Base = atOnce, counted(&n, func(req *http.Request) (*http.Response, error) {
+			row.tr.Policy, row.tr.Base = atOnce, roundTripper(func(req *http.Request) (*http.Response, error) {
+				n++
 				_, _ = io.Copy(io.Discard, req.Body)
 				_ = req.Body.Close()
 				return nil, net.ErrClosed // which is what net/http may make of it
@@ -205,7 +210,7 @@ func TestBodyFaults(t *testing.T) {
 		} {
 			req := put(t.Context(), strings.NewReader("x"))
 			req.GetBody = getBody
-			o, _, err := run(t, &retryhttp.Transport{Base: script(503), Policy: atOnce}, req)
+			o, _, err := run(t, &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: atOnce}, req)
 			require.ErrorIs(t, err, retry.TerminalError)
 			require.Equal(t, []string{"status_503", "body_not_replayable/body_not_replayable"}, reasons(o))
 		}
@@ -764,7 +769,7 @@ func TestTheCallersRequestIsNotChanged(t *testing.T) {
 	req.Header.Set("Accept", "text/plain")
 	before := *req
 	header := req.Header.Clone()
-	tr := &retryhttp.Transport{Base: script(503, 200), Policy: atOnce, IdempotencyKey: retryhttp.RandomKey,
+	tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503, 200), Policy: atOnce, IdempotencyKey: retryhttp.RandomKey,
 		AttemptHeader: retryhttp.AttemptHeader, BufferBody: 10}
 	resp, err := tr.RoundTrip(req)
 	require.NoError(t, err)

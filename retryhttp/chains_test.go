@@ -32,6 +32,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrytest"
 )
 
 // chainAnswer is what a situation ends in and what is made of it.
@@ -113,7 +114,7 @@ func TestChains(t *testing.T) {
 		{"TLS handshake timeout", handshakeTimeout, answers{{
 			`http.tlsHandshakeTimeoutError`, noConn, TLSHandshakeTimeout, unsent, retryable, retryable,
 		}}},
-		{"reset/EOF in handshake: reset", handshake(reset), answers{{
+		{"reset/EOF in handshake: reset", answered("https", retrytest.Answer{Fault: retrytest.ResetUnread}), answers{{
 			`*net.OpError(read) > *os.SyscallError > syscall.Errno(connection reset by peer)`, noConn, ConnReset, maybeSent, retryable, retryable,
 		}}},
 		{"reset/EOF in handshake: EOF", handshake(halfClose), answers{{
@@ -143,10 +144,10 @@ func TestChains(t *testing.T) {
 		{"TLS failed on our side", noCurve, answers{{
 			`*errors.errorString(tls: no supported elliptic curves for ECDHE)`, noConn, TLSFailed, maybeSent, retryable, retryable,
 		}}},
-		{"HTTPS to plain port", handshake(plainAnswer), answers{{
+		{"HTTPS to plain port", answered("https"), answers{{
 			`tls.RecordHeaderError`, noConn, TLSNotSpoken, unsent, retryable, terminal,
 		}}},
-		{"HTTPS to plain port: via Client", viaClient(handshake(plainAnswer)), answers{{
+		{"HTTPS to plain port: via Client", viaClient(answered("https")), answers{{
 			`*url.Error(Get) > *errors.errorString(http: server gave HTTP response to HTTPS client)`, noConn, TLSNotSpoken, maybeSent, retryable, terminal,
 		}}},
 		{"proxy refused", proxyRefused, answers{{
@@ -169,10 +170,10 @@ func TestChains(t *testing.T) {
 		}}},
 
 		// After the connection.
-		{"reset before response", afterRequest(reset), answers{{
+		{"reset before response", answered("http", retrytest.Answer{Fault: retrytest.ResetRead}), answers{{
 			`*net.OpError(read) > *os.SyscallError > syscall.Errno(connection reset by peer)`, conn, ConnReset, maybeSent, retryable, retryable,
 		}}},
-		{"closed before response", afterRequest(closed), answers{{
+		{"closed before response", answered("http", hangUp), answers{{
 			`io.EOF`, conn, ConnClosed, maybeSent, retryable, retryable,
 		}}},
 		{"closed before response: idle", closedIdle, answers{{
@@ -190,7 +191,7 @@ func TestChains(t *testing.T) {
 		}, { // the writer was first
 			`http.nothingWrittenError > *net.OpError(write) > poll.errNetClosing`, conn, ConnClosed, maybeSent, retryable, retryable,
 		}}},
-		{"garbage / partial headers: garbage", afterRequest(says("garbage\r\n\r\n")), answers{{
+		{"garbage / partial headers: garbage", answered("http", retrytest.Answer{Fault: retrytest.Garbage}), answers{{
 			`*fmt.wrapError(net/http: HTTP/1.x transport connection broken) > *errors.errorString(malformed HTTP response "garbage")`, conn, MalformedResponse, maybeSent, retryable, retryable,
 		}}},
 		{"garbage / partial headers: bad header", afterRequest(says("HTTP/1.1 200 OK\r\n: none\r\n\r\n")), answers{{
@@ -242,7 +243,7 @@ func TestChains(t *testing.T) {
 		{"h2 INTERNAL_ERROR / CANCEL from peer: CANCEL", h2(streamReset(8), nil), answers{{
 			`http.http2StreamError`, conn, StreamReset, maybeSent, retryable, retryable,
 		}}},
-		{"truncated body after 2xx headers", afterRequest(says("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")), answers{{
+		{"truncated body after 2xx headers", answered("http", retrytest.Answer{Fault: retrytest.Truncate}), answers{{
 			`io.ErrUnexpectedEOF`, conn, BodyTruncated, maybeSent, retryable, retryable,
 		}}},
 		{"truncated body after 2xx headers: chunked", afterRequest(says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf")), answers{{
@@ -296,7 +297,7 @@ func TestChains(t *testing.T) {
 		{"stopped after N redirects", viaClient(redirects), answers{{
 			`*url.Error(Get) > *errors.errorString(stopped after 10 redirects)`, conn, Redirect, maybeSent, terminal, terminal,
 		}}},
-		{"stopped after N redirects: unparsable Location", viaClient(afterRequest(says("HTTP/1.1 302 Found\r\nLocation: http://[\r\n\r\n"))), answers{{
+		{"stopped after N redirects: unparsable Location", viaClient(answered("http", retrytest.Answer{Status: 302, Header: http.Header{"Location": {"http://["}}})), answers{{
 			`*url.Error(Get) > *errors.errorString(failed to parse Location header "http://[": parse "http://[": missing ']' in host)`, conn, Redirect, maybeSent, terminal, terminal,
 		}}},
 		{"CheckRedirect error", checkRedirect(errors.New("not there")), answers{{
@@ -480,18 +481,20 @@ func (s *scene) serve(handle func(*net.TCPConn)) string {
 
 // What a server does with a connection.
 
-func reset(c *net.TCPConn)     { _ = c.SetLinger(0) }
-func closed(*net.TCPConn)      {}
 func drain(c *net.TCPConn)     { _, _ = io.Copy(io.Discard, c) }
 func halfClose(c *net.TCPConn) { _ = c.CloseWrite(); drain(c) }
 
-func plainAnswer(c *net.TCPConn) {
-	_, _ = io.WriteString(c, "HTTP/1.0 400 Bad Request\r\n\r\n")
-	drain(c)
-}
-
 func says(text string) func(*net.TCPConn) {
 	return func(c *net.TCPConn) { _, _ = io.WriteString(c, text) }
+}
+
+var hangUp = retrytest.Answer{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })}
+
+// answered sends a GET to a server without TLS that answers so.
+func answered(scheme string, answers ...retrytest.Answer) func(*scene) error {
+	return func(s *scene) error {
+		return s.get(scheme + strings.TrimPrefix(retrytest.NewServer(s.t, answers).URL, "http"))
+	}
 }
 
 // afterRequest serves plain HTTP: a request is read, and then answered by handle.
@@ -542,15 +545,17 @@ func deadlineBefore(s *scene) error {
 	return s.do(req)
 }
 
+// meanwhile returns the URL of a server that calls f once a request has arrived, and does not answer it.
+func (s *scene) meanwhile(f func()) string {
+	return retrytest.NewServer(s.t, []retrytest.Answer{{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		f()
+		<-r.Context().Done()
+	})}}).URL
+}
+
 func legacyCancel(s *scene) error {
 	cancel := make(chan struct{})
-	addr := s.serve(func(c *net.TCPConn) {
-		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-			close(cancel)
-			drain(c)
-		}
-	})
-	req, err := http.NewRequest("GET", "http://"+addr, nil)
+	req, err := http.NewRequest("GET", s.meanwhile(func() { close(cancel) }), nil)
 	require.NoError(s.t, err)
 	//lint:ignore SA1019 http.Client still uses it
 	req.Cancel = cancel
@@ -560,13 +565,7 @@ func legacyCancel(s *scene) error {
 func canceledWaiting(cause error) func(*scene) error {
 	return func(s *scene) error {
 		ctx, cancel := context.WithCancelCause(s.t.Context())
-		addr := s.serve(func(c *net.TCPConn) {
-			if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-				cancel(cause)
-				drain(c)
-			}
-		})
-		req, err := http.NewRequestWithContext(ctx, "GET", "http://"+addr, nil)
+		req, err := http.NewRequestWithContext(ctx, "GET", s.meanwhile(func() { cancel(cause) }), nil)
 		require.NoError(s.t, err)
 		return s.do(req)
 	}
@@ -780,14 +779,9 @@ func socksRefused(s *scene) error {
 
 // closedIdle meets a server that answers once and closes the connection when the second request is on its way.
 func closedIdle(s *scene) error {
-	addr := s.serve(func(c *net.TCPConn) {
-		r := bufio.NewReader(c)
-		_, _ = http.ReadRequest(r)
-		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-		_, _ = http.ReadRequest(r)
-	})
-	require.NoError(s.t, s.get("http://"+addr))
-	req, err := http.NewRequest("PUT", "http://"+addr, http.NoBody)
+	url := retrytest.NewServer(s.t, []retrytest.Answer{{}, hangUp}).URL
+	require.NoError(s.t, s.get(url))
+	req, err := http.NewRequest("PUT", url, http.NoBody)
 	require.NoError(s.t, err)
 	return s.do(req)
 }
@@ -827,12 +821,12 @@ func endlessHeaders(s *scene) error {
 
 func headerTimeout(s *scene) error {
 	s.transport.ResponseHeaderTimeout = time.Millisecond
-	return afterRequest(drain)(s)
+	return answered("http", retrytest.Answer{Fault: retrytest.HangHeaders, Times: retrytest.Forever})(s)
 }
 
 func clientTimeout(s *scene) error {
 	s.timeout = 20 * time.Millisecond
-	return viaClient(afterRequest(drain))(s)
+	return viaClient(answered("http", retrytest.Answer{Fault: retrytest.HangHeaders, Times: retrytest.Forever}))(s)
 }
 
 // http2Peer is the server's side of an HTTP/2 connection, frames by hand (RFC 9113, section 4.1).
@@ -987,7 +981,7 @@ type failingReader struct{ err error }
 func (r failingReader) Read([]byte) (int, error) { return 0, r.err }
 
 func redirects(s *scene) error {
-	return afterRequest(says("HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"))(s)
+	return answered("http", retrytest.Answer{Status: 302, Header: http.Header{"Location": {"/"}}, Times: retrytest.Forever})(s)
 }
 
 func checkRedirect(err error) func(*scene) error {

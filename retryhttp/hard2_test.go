@@ -28,6 +28,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retrytest"
 )
 
 func TestH7Idempotency(t *testing.T) {
@@ -109,55 +110,37 @@ func TestH7Idempotency(t *testing.T) {
 	})
 	for _, method := range []string{"PUT", "DELETE"} {
 		t.Run("a "+method+" on a kept connection that the server closes is repeated, which net/http does not do", func(t *testing.T) {
-			var got hardLog
-			url := hardRaw(t, func(number int, c *net.TCPConn) {
-				from := bufio.NewReader(c)
-				for turn := 1; ; turn++ {
-					req, err := http.ReadRequest(from)
-					if err != nil {
-						return
-					}
-					body, _ := io.ReadAll(req.Body)
-					got.add(string(body))
-					if number == 1 && turn == 2 {
-						return
-					}
-					_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-				}
-			})
-			send := func(rt http.RoundTripper, text string) error {
-				resp, err := rt.RoundTrip(hardTo(t.Context(), method, url, strings.NewReader(text)))
-				if err == nil {
-					require.Equal(t, "ok", hardRead(t, resp))
-				}
-				return err
+			server := retrytest.NewServer(t, []retrytest.Answer{{Body: "ok"}, {Handler: hardSays("")}, {Body: "ok"}})
+			tr := &retryhttp.Transport{Base: server, Policy: atOnce}
+			for _, text := range []string{"first", "second"} {
+				resp, err := tr.RoundTrip(hardTo(t.Context(), method, server.URL, strings.NewReader(text)))
+				require.NoError(t, err)
+				require.Equal(t, "ok", hardRead(t, resp))
 			}
-			base := hardTransport(t)
-			tr := &retryhttp.Transport{Base: base, Policy: atOnce}
-			require.NoError(t, send(tr, "first"))
-			require.NoError(t, send(tr, "second"))
-			require.Equal(t, []string{"first", "second", "second"}, got.all())
+			for i, want := range []retrytest.Request{{Conn: 1, Body: "first"}, {Conn: 1, Body: "second"}, {Conn: 2, Body: "second"}} {
+				got := server.Requests()[i]
+				require.Equal(t, want, retrytest.Request{Conn: got.Conn, Body: got.Body})
+			}
 		})
 	}
 }
 
 func TestH8Draining(t *testing.T) {
 	const limit = 64 << 10
-	busy := func(n *atomic.Int32, body func(http.ResponseWriter, *http.Request)) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			if n.Add(1) < 3 {
-				w.Header().Set("Content-Type", "text/plain")
-				w.WriteHeader(503)
-				body(w, r)
-			}
-		}
+	busy := func(body http.HandlerFunc, header http.Header) []retrytest.Answer {
+		return []retrytest.Answer{{Times: 2, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+			maps.Copy(w.Header(), header)
+			w.WriteHeader(503)
+			body(w, r)
+		})}, {}}
 	}
-	write := func(size int) func(http.ResponseWriter, *http.Request) {
+	write := func(size int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, size)) }
 	}
 	type body struct {
 		name   string
-		handle func(http.ResponseWriter, *http.Request)
+		handle http.HandlerFunc
 		length int  // Content-Length, 0 for chunked
 		most   int  // bytes that are read
 		keeps  bool // the connection
@@ -184,23 +167,21 @@ func TestH8Draining(t *testing.T) {
 		{"that stalls, of known length, is closed after a while", stall, 10, limit, false},
 	} {
 		t.Run("a discarded response "+row.name, func(t *testing.T) {
-			var n atomic.Int32
-			peer := hardServer(t, false, func(w http.ResponseWriter, r *http.Request) {
-				if row.length > 0 && n.Load() < 2 {
-					w.Header().Set("Content-Length", strconv.Itoa(row.length))
-				}
-				busy(&n, row.handle)(w, r)
-			})
+			header := http.Header{}
+			if row.length > 0 {
+				header.Set("Content-Length", strconv.Itoa(row.length))
+			}
+			server := retrytest.NewServer(t, busy(row.handle, header))
 			var discarded []*trackedBody
 			base := roundTripper(func(req *http.Request) (*http.Response, error) {
-				resp, err := peer.base.RoundTrip(req)
+				resp, err := server.RoundTrip(req)
 				if err == nil && resp.StatusCode == 503 {
 					discarded = append(discarded, &trackedBody{ReadCloser: resp.Body})
 					resp.Body = discarded[len(discarded)-1]
 				}
 				return resp, err
 			})
-			_, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, peer.request(t.Context(), "GET", nil))
+			_, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, hardTo(t.Context(), "GET", server.URL, nil))
 			require.NoError(t, err)
 			require.Equal(t, 200, resp.StatusCode)
 			require.Equal(t, "", hardRead(t, resp))
@@ -209,49 +190,45 @@ func TestH8Draining(t *testing.T) {
 				require.LessOrEqual(t, int(body.read.Load()), row.most)
 				require.Positive(t, body.closes.Load())
 			}
-			require.Equal(t, map[bool]int32{true: 1, false: 3}[row.keeps], peer.conns.Load())
+			require.Equal(t, map[bool]int{true: 1, false: 3}[row.keeps], server.Requests()[2].Conn)
 		})
 	}
 	t.Run("a discarded response that net/http unpacks and that stalls is closed after a while", func(t *testing.T) {
-		var n atomic.Int32
-		peer := hardServer(t, false, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Encoding", "gzip")
-			busy(&n, func(w http.ResponseWriter, r *http.Request) {
-				packer := gzip.NewWriter(w)
-				_, _ = io.WriteString(packer, "half")
-				_ = packer.Flush()
-				stall(w, r)
-			})(w, r)
-		})
-		_, resp, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: atOnce}, peer.request(t.Context(), "GET", nil))
+		server := retrytest.NewServer(t, busy(func(w http.ResponseWriter, r *http.Request) {
+			packer := gzip.NewWriter(w)
+			_, _ = io.WriteString(packer, "half")
+			_ = packer.Flush()
+			stall(w, r)
+		}, http.Header{"Content-Encoding": {"gzip"}}))
+		server.Transport.DisableCompression = false
+		_, resp, err := run(t, &retryhttp.Transport{Base: server, Policy: atOnce}, hardTo(t.Context(), "GET", server.URL, nil))
 		require.NoError(t, err)
 		require.Equal(t, 200, resp.StatusCode)
 		require.NoError(t, resp.Body.Close())
 	})
 	for _, timeout := range []time.Duration{0, time.Minute} {
 		t.Run("the connection is back in the pool during the wait", func(t *testing.T) {
-			var n atomic.Int32
-			peer := hardServer(t, false, busy(&n, write(5<<10)))
+			server := retrytest.NewServer(t, busy(write(5<<10), nil))
 			p := retry.Policy{Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Millisecond}, AttemptTimeout: timeout}
 			reused := 0
 			p.Gate = func(ctx context.Context) time.Duration {
-				if n.Load() == 0 {
+				if len(server.Requests()) == 0 {
 					return 0
 				}
 				ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 					require.True(t, info.Reused)
 					reused++
 				}})
-				resp, err := peer.base.RoundTrip(peer.request(ctx, "GET", nil))
+				resp, err := server.RoundTrip(hardTo(ctx, "GET", server.URL, nil))
 				require.NoError(t, err)
 				hardRead(t, resp)
 				return 0
 			}
-			_, resp, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: p}, peer.request(t.Context(), "GET", nil))
+			_, resp, err := run(t, &retryhttp.Transport{Base: server, Policy: p}, hardTo(t.Context(), "GET", server.URL, nil))
 			require.NoError(t, err)
 			require.NoError(t, resp.Body.Close())
 			require.Positive(t, reused)
-			require.Equal(t, int32(1), peer.conns.Load())
+			require.Equal(t, 1, server.Requests()[2].Conn)
 		})
 	}
 	t.Run("HTTP/2 keeps its connection, whatever is left unread", func(t *testing.T) {
@@ -301,8 +278,7 @@ func TestH9Ownership(t *testing.T) {
 		require.Equal(t, before, *req)
 		body.requireClosed(t)
 	})
-	peer := hardServer(t, false, func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
+	server := retrytest.NewServer(t, []retrytest.Answer{{Times: retrytest.Forever, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/404":
 			w.WriteHeader(404)
@@ -311,7 +287,7 @@ func TestH9Ownership(t *testing.T) {
 		case "/reset":
 			panic(http.ErrAbortHandler)
 		}
-	})
+	})}})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	blocked := roundTripper(func(*http.Request) (*http.Response, error) { panic("boom") })
@@ -360,14 +336,14 @@ func TestH9Ownership(t *testing.T) {
 			t.Run(name+" is closed, once: "+row.name, func(t *testing.T) {
 				tr := row.tr
 				if tr.Base == nil {
-					tr.Base = peer.base
+					tr.Base = server
 				}
 				if tr.Policy.MaxAttempts == 0 && tr.Policy.TTL == 0 {
 					tr.Policy = atOnce
 				}
 				body := newHardStream("body")
 				var later []*hardStream
-				req := hardTo(t.Context(), "PUT", peer.URL+row.path, body)
+				req := hardTo(t.Context(), "PUT", server.URL+row.path, body)
 				req.ContentLength = 4
 				if getBody {
 					req.GetBody = func() (io.ReadCloser, error) {
@@ -406,23 +382,23 @@ func TestH10Upgrade(t *testing.T) {
 		{"with both", retryhttp.Transport{Policy: hardUntil(timeout), StallTimeout: time.Millisecond}},
 	} {
 		t.Run("the body of a 101 is the connection, "+row.name, func(t *testing.T) {
-			url := hardRaw(t, func(_ int, c *net.TCPConn) {
-				from := bufio.NewReader(c)
-				if _, err := http.ReadRequest(from); err != nil {
+			base := retrytest.NewServer(t, []retrytest.Answer{{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				c, from, err := http.NewResponseController(w).Hijack()
+				if err != nil {
 					return
 				}
+				defer func() { _ = c.Close() }()
 				_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
 				<-time.After(timeout) // silent for longer than any of the timeouts
 				_, _ = io.Copy(c, from)
-			})
-			base := hardTransport(t)
+			})}})
 			var attempt context.Context
 			row.tr.Base = roundTripper(func(req *http.Request) (*http.Response, error) {
 				attempt = req.Context()
 				return base.RoundTrip(req)
 			})
 			client := http.Client{Transport: &row.tr}
-			req := hardTo(t.Context(), "GET", url, nil)
+			req := hardTo(t.Context(), "GET", base.URL, nil)
 			req.Header.Set("Connection", "Upgrade")
 			req.Header.Set("Upgrade", "echo")
 			resp, err := client.Do(req)
@@ -510,32 +486,30 @@ func TestH11FaultsOfTheBody(t *testing.T) {
 }
 
 func TestH12GuardVeto(t *testing.T) {
-	var conns atomic.Int32
-	target := hardRaw(t, func(_ int, _ *net.TCPConn) { conns.Add(1) })
+	target := hardServer(t, false, nil)
 	for _, method := range []string{"GET", "POST"} {
 		t.Run("is terminal although it looks like a failed dial: "+method, func(t *testing.T) {
 			base := retryhttp.Guard{}.Transport()
 			defer base.CloseIdleConnections()
 			always := atOnce
 			client := http.Client{Transport: &retryhttp.Transport{Base: base, Policy: always}}
-			_, err := client.Do(hardTo(t.Context(), method, target, strings.NewReader("order")))
+			_, err := client.Do(target.request(t.Context(), method, strings.NewReader("order")))
 			require.ErrorIs(t, err, retryhttp.ErrBlockedAddress)
 			require.ErrorIs(t, err, retry.TerminalError)
 			var failed *retry.Error
 			require.ErrorAs(t, err, &failed)
 			require.Equal(t, 1, failed.Attempts)
 			require.Equal(t, retryhttp.AddressBlocked, retryhttp.ReasonOf(err))
-			require.Zero(t, conns.Load())
+			require.Zero(t, target.conns.Load())
 		})
 	}
 	t.Run("an address that is allowed is reached", func(t *testing.T) {
-		var n atomic.Int32
-		peer := hardServer(t, false, hardAnswers(&n, 503, 200))
+		server := retrytest.NewServer(t, []retrytest.Answer{{Status: 503}, {Body: "reached"}})
 		base := retryhttp.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}.Transport()
 		defer base.CloseIdleConnections()
-		_, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, peer.request(t.Context(), "GET", nil))
+		_, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, hardTo(t.Context(), "GET", server.URL, nil))
 		require.NoError(t, err)
-		require.Equal(t, "xx", hardRead(t, resp))
+		require.Equal(t, "reached", hardRead(t, resp))
 	})
 }
 
@@ -757,20 +731,15 @@ func hardHTTP2(t *testing.T, name string, answer func(f *hardFrames, stream uint
 
 func TestH14OpaqueErrors(t *testing.T) {
 	t.Run("a proxy's refusal, which is its status text and nothing else, is repeated: a POST", func(t *testing.T) {
-		var n atomic.Int32
-		proxy := hardServer(t, false, func(w http.ResponseWriter, _ *http.Request) {
-			n.Add(1)
-			w.WriteHeader(503)
-		})
+		proxy := retrytest.NewServer(t, []retrytest.Answer{{Status: 503, Times: 3}})
 		base := hardTransport(t)
 		base.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy.URL) }
 		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, hardTo(t.Context(), "POST", "https://service.example", strings.NewReader("order")))
 		require.ErrorContains(t, err, "Service Unavailable")
 		require.Equal(t, []string{"proxy_connect", "proxy_connect", "proxy_connect"}, reasons(o))
-		require.Equal(t, int32(3), n.Load())
 	})
 	t.Run("a proxy that wants credentials is told from one that does not connect", func(t *testing.T) {
-		proxy := hardServer(t, false, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(407) })
+		proxy := retrytest.NewServer(t, []retrytest.Answer{{Status: 407}})
 		base := hardTransport(t)
 		base.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy.URL) }
 		p := atOnce
@@ -780,26 +749,16 @@ func TestH14OpaqueErrors(t *testing.T) {
 		require.Equal(t, []string{"proxy_auth"}, reasons(o))
 	})
 	t.Run("a kept connection that was closed: a DELETE is repeated, a POST is not", func(t *testing.T) {
-		for method, want := range map[string]int{"DELETE": 3, "POST": 2} {
-			var n atomic.Int32
-			url := hardRaw(t, func(number int, c *net.TCPConn) {
-				from := bufio.NewReader(c)
-				for turn := 1; number > 1 || turn < 3; turn++ {
-					if _, err := http.ReadRequest(from); err != nil {
-						return
-					}
-					n.Add(1)
-					if number > 1 || turn == 1 {
-						_, _ = io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n")
-					}
-				}
-			})
-			base := hardTransport(t)
-			tr := &retryhttp.Transport{Base: base, Policy: atOnce}
-			_, _, err := run(t, tr, hardTo(t.Context(), "GET", url, nil))
+		for method, conns := range map[string][]int{"DELETE": {1, 1, 2}, "POST": {1, 1}} {
+			answers := []retrytest.Answer{{Status: 204}, {Handler: hardSays("")}, {Status: 204}}
+			server := retrytest.NewServer(t, answers[:len(conns)])
+			tr := &retryhttp.Transport{Base: server, Policy: atOnce}
+			_, _, err := run(t, tr, hardTo(t.Context(), "GET", server.URL, nil))
 			require.NoError(t, err)
-			o, _, err := run(t, tr, hardTo(t.Context(), method, url, nil))
-			require.Equal(t, want, int(n.Load()))
+			o, _, err := run(t, tr, hardTo(t.Context(), method, server.URL, nil))
+			for i, conn := range conns {
+				require.Equal(t, conn, server.Requests()[i].Conn)
+			}
 			if method == "POST" {
 				require.ErrorIs(t, err, retry.TerminalError)
 				require.Equal(t, []string{"conn_closed/not_idempotent"}, reasons(o))
@@ -894,7 +853,7 @@ func TestAHundredGoroutinesShareOneTransport(t *testing.T) {
 			}
 		}
 	}
-	crowd := func(t *testing.T, base *http.Transport, url string) {
+	crowd := func(t *testing.T, base http.RoundTripper, url string) {
 		var ends, successes, statuses, faults atomic.Int32
 		p := hardUntil(time.Minute)
 		p.MaxAttempts = 4
@@ -968,7 +927,7 @@ func TestAHundredGoroutinesShareOneTransport(t *testing.T) {
 	})
 	for _, h2 := range []bool{false, true} {
 		var n atomic.Int32
-		hardBubble(t, "no goroutine is left", h2, flaky(&n), func(t *testing.T, base *http.Transport) {
+		hardBubble(t, "no goroutine is left", h2, []retrytest.Answer{{Handler: flaky(&n), Times: retrytest.Forever}}, func(t *testing.T, base *retrytest.Server) {
 			crowd(t, base, "http://service.example")
 			synctest.Wait()
 		})

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retrytest"
 )
 
 // roundTripper makes a RoundTripper of a function.
@@ -33,32 +35,18 @@ func answer(req *http.Request, status int, header ...string) *http.Response {
 	return resp
 }
 
-// script reads the request's body and answers with one status after the other; the last one repeats. 0 is a fault.
-func script(statuses ...int) roundTripper {
+// faults returns errFault for the calls with these numbers, from 1, and leaves the others to base.
+func faults(base http.RoundTripper, numbers ...int) roundTripper {
 	n := 0
 	return func(req *http.Request) (*http.Response, error) {
-		if req.Body != nil {
-			_, _ = io.Copy(io.Discard, req.Body)
-			_ = req.Body.Close()
-		}
-		status := statuses[min(n, len(statuses)-1)]
-		n++
-		if status == 0 {
+		if n++; slices.Contains(numbers, n) {
 			return nil, errFault
 		}
-		return answer(req, status), nil
+		return base.RoundTrip(req)
 	}
 }
 
 var errFault = errors.New("fault")
-
-// counted makes rt count its calls.
-func counted(n *int, rt roundTripper) roundTripper {
-	return func(req *http.Request) (*http.Response, error) {
-		*n++
-		return rt(req)
-	}
-}
 
 func get(ctx context.Context) *http.Request { return request(ctx, http.MethodGet, nil) }
 
@@ -147,7 +135,7 @@ func TestStatuses(t *testing.T) {
 func TestEndings(t *testing.T) {
 	inBubble(t, "a success after failures is one run of its attempts, waits and reasons", func(t *testing.T) {
 		start := time.Now()
-		o, resp, err := run(t, &retryhttp.Transport{Base: script(503, 0, 200), Policy: three}, get(t.Context()))
+		o, resp, err := run(t, &retryhttp.Transport{Base: faults(retrytest.Statuses(t, 503, 200), 2), Policy: three}, get(t.Context()))
 		require.NoError(t, err)
 		require.Equal(t, 200, resp.StatusCode)
 		require.Equal(t, 2*time.Second, time.Since(start))
@@ -159,14 +147,14 @@ func TestEndings(t *testing.T) {
 		require.EqualError(t, o.History[1].Err, "retryhttp: transport_error: fault")
 	})
 	t.Run("a run that a fault ends is the *retry.Error", func(t *testing.T) {
-		o, _, err := run(t, &retryhttp.Transport{Base: script(503, 0), Policy: atOnce}, get(t.Context()))
+		o, _, err := run(t, &retryhttp.Transport{Base: faults(retrytest.Statuses(t, 503), 2, 3), Policy: atOnce}, get(t.Context()))
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.ErrorIs(t, err, errFault)
 		require.Equal(t, retryhttp.TransportError, retryhttp.ReasonOf(err))
 		require.Equal(t, []string{"status_503", "transport_error", "transport_error"}, reasons(o))
 	})
 	t.Run("through a client too, below its *url.Error", func(t *testing.T) {
-		client := http.Client{Transport: &retryhttp.Transport{Base: script(0), Policy: atOnce}}
+		client := http.Client{Transport: &retryhttp.Transport{Base: faults(nil, 1, 2, 3), Policy: atOnce}}
 		_, err := client.Do(get(t.Context()))
 		var outer *url.Error
 		require.ErrorAs(t, err, &outer)
@@ -176,14 +164,14 @@ func TestEndings(t *testing.T) {
 	t.Run("a disabled policy returns its one response", func(t *testing.T) {
 		p := three
 		p.Disabled = true
-		o, resp, err := run(t, &retryhttp.Transport{Base: script(503), Policy: p}, get(t.Context()))
+		o, resp, err := run(t, &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: p}, get(t.Context()))
 		require.NoError(t, err)
 		require.Equal(t, 503, resp.StatusCode)
 		require.Equal(t, retry.RetriesDisabled, o.Reason)
 	})
 	t.Run("the policy's name is in the error", func(t *testing.T) {
 		p := retry.Policy{Name: "orders", MaxAttempts: 1}
-		_, _, err := run(t, &retryhttp.Transport{Base: script(0), Policy: p}, get(t.Context()))
+		_, _, err := run(t, &retryhttp.Transport{Base: faults(nil, 1), Policy: p}, get(t.Context()))
 		require.ErrorContains(t, err, "retry: orders: gave up after 1 attempt in ")
 	})
 	t.Run("a RoundTripper that returns nothing has failed", func(t *testing.T) {
@@ -285,19 +273,17 @@ func TestRules(t *testing.T) {
 		{"a 404 that is not accepted is terminal", retryhttp.Transport{Policy: atOnce, Accept: func(r *http.Response) bool { return r.StatusCode == 200 }}, 404, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			n := 0
-			row.tr.Base = counted(&n, func(req *http.Request) (*http.Response, error) {
-				return answer(req, row.status, "X-Should-Retry", "false"), nil
+			row.tr.Base = retrytest.NewPipeServer(t, []retrytest.Answer{
+				{Status: row.status, Header: http.Header{"X-Should-Retry": {"false"}}, Times: row.want},
 			})
 			_, resp, err := run(t, &row.tr, get(t.Context()))
 			require.NoError(t, err)
 			require.Equal(t, row.status, resp.StatusCode)
-			require.Equal(t, row.want, n)
 		})
 	}
 	t.Run("Classify is asked once for each failed attempt", func(t *testing.T) {
 		n := 0
-		tr := &retryhttp.Transport{Base: script(503), Policy: with(func(error) retry.Class { n++; return retry.Unknown })}
+		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503, 503, 503, 503), Policy: with(func(error) retry.Class { n++; return retry.Unknown })}
 		_, _, err := run(t, tr, request(t.Context(), http.MethodPut, io.LimitReader(strings.NewReader("x"), 1)))
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
@@ -373,10 +359,8 @@ func TestValidate(t *testing.T) {
 
 func TestRunsInside(t *testing.T) {
 	t.Run("an outer run does not repeat what was not to be repeated", func(t *testing.T) {
-		n := 0
-		client := (&retryhttp.Transport{Base: counted(&n, script(0)), Policy: atOnce}).Client()
 		for _, classify := range []retry.Classifier{retryhttp.Classify, retryhttp.ClassifyStrict} {
-			n = 0
+			client := (&retryhttp.Transport{Base: faults(nil, 1), Policy: atOnce}).Client()
 			p := atOnce
 			p.Classify = classify
 			err := retry.Do(t.Context(), p, func(ctx context.Context) error {
@@ -384,17 +368,14 @@ func TestRunsInside(t *testing.T) {
 				return err
 			})
 			require.ErrorIs(t, err, errFault)
-			require.Equal(t, 1, n)
 		}
 	})
 	t.Run("nor does an outer Transport, where the inner one found it terminal", func(t *testing.T) {
-		n := 0
 		p := atOnce
 		p.Classify = retry.Otherwise(retry.Terminal)
-		inner := &retryhttp.Transport{Base: counted(&n, script(0)), Policy: p}
+		inner := &retryhttp.Transport{Base: faults(nil, 1), Policy: p}
 		_, _, err := run(t, &retryhttp.Transport{Base: inner, Policy: atOnce}, get(t.Context()))
 		require.Error(t, err)
-		require.Equal(t, 1, n)
 	})
 	t.Run("and one attempt inside that was sent is enough not to repeat a POST", func(t *testing.T) {
 		n := 0
@@ -452,7 +433,7 @@ func TestCloseIdleConnections(t *testing.T) {
 	(&http.Client{Transport: &retryhttp.Transport{Base: idle}}).CloseIdleConnections()
 	require.Equal(t, 1, idle.n, "it is forwarded")
 	new(retryhttp.Transport).CloseIdleConnections()
-	(&retryhttp.Transport{Base: script(200)}).CloseIdleConnections()
+	(&retryhttp.Transport{Base: roundTripper(nil)}).CloseIdleConnections()
 	_, _, err := run(t, &retryhttp.Transport{Base: idle, Policy: atOnce}, get(t.Context()))
 	require.Error(t, err)
 	require.Equal(t, 1, idle.n, "a failure does not empty the pool")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retrytest"
 )
 
 func TestHints(t *testing.T) {
@@ -83,7 +84,7 @@ func TestDeadlines(t *testing.T) {
 	inBubble(t, "or the last error", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, _, err := run(t, &retryhttp.Transport{Base: script(0), Policy: three}, get(ctx))
+		_, _, err := run(t, &retryhttp.Transport{Base: faults(nil, 1), Policy: three}, get(ctx))
 		require.ErrorIs(t, err, retry.DeadlineTooNear)
 		require.ErrorIs(t, err, errFault)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
@@ -231,7 +232,7 @@ func TestBudgetsAndGates(t *testing.T) {
 	t.Run("each host has a budget of its own", func(t *testing.T) {
 		budgets := retry.NewBudgets(none, 10)
 		budgets.For("good.example").Spend(retry.Decision{Status: retry.Succeeded}, time.Time{})
-		tr := &retryhttp.Transport{Base: script(503), Policy: atOnce, Budgets: budgets}
+		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503, 503, 503), Policy: atOnce, Budgets: budgets}
 		o, _, err := run(t, tr, to(t.Context(), "http://GOOD.example/"))
 		require.NoError(t, err)
 		require.Equal(t, retry.BudgetExhausted, o.Reason)
@@ -244,7 +245,7 @@ func TestBudgetsAndGates(t *testing.T) {
 	})
 	t.Run("or each key that is given", func(t *testing.T) {
 		budgets := retry.NewBudgets(none, 10)
-		tr := &retryhttp.Transport{Base: script(200), Budgets: budgets, BudgetKey: func(r *http.Request) string { return r.URL.Path }}
+		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 200), Budgets: budgets, BudgetKey: func(r *http.Request) string { return r.URL.Path }}
 		_, _, err := run(t, tr, to(t.Context(), "http://example.com/tenant"))
 		require.NoError(t, err)
 		require.Equal(t, 1.0, budgets.For("/tenant").Tokens())
@@ -252,7 +253,7 @@ func TestBudgetsAndGates(t *testing.T) {
 	t.Run("without Budgets it is the policy's", func(t *testing.T) {
 		p := atOnce
 		p.Budget = retry.NewBudget(none)
-		o, _, err := run(t, &retryhttp.Transport{Base: script(0), Policy: p}, get(t.Context()))
+		o, _, err := run(t, &retryhttp.Transport{Base: faults(nil, 1), Policy: p}, get(t.Context()))
 		require.ErrorIs(t, err, retry.BudgetExhausted)
 		require.Equal(t, 1, o.Attempts)
 	})
@@ -267,7 +268,7 @@ func TestBudgetsAndGates(t *testing.T) {
 			require.NotNil(t, ctx.Done())
 			return until(4 * time.Second)
 		}
-		tr := &retryhttp.Transport{Base: script(200), Policy: p, Gate: func(r *http.Request) time.Duration {
+		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 200), Policy: p, Gate: func(r *http.Request) time.Duration {
 			asked[time.Now()] += "transport "
 			require.Equal(t, req.URL, r.URL)
 			return until(3 * time.Second)
@@ -294,7 +295,7 @@ func TestBudgetsAndGates(t *testing.T) {
 		p := three
 		p.TTL = time.Minute
 		n := 0
-		tr := &retryhttp.Transport{Base: script(503), Policy: p, Gate: func(*http.Request) time.Duration {
+		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: p, Gate: func(*http.Request) time.Duration {
 			n++
 			return time.Duration(n-1) * time.Hour
 		}}
@@ -305,7 +306,7 @@ func TestBudgetsAndGates(t *testing.T) {
 	inBubble(t, "so is one that ends the run before an immediate retry", func(t *testing.T) {
 		p := retry.Policy{TTL: time.Minute, Backoff: retry.Backoff{Delays: []time.Duration{0}}}
 		n := 0
-		tr := &retryhttp.Transport{Base: script(503), Policy: p, Gate: func(*http.Request) time.Duration {
+		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: p, Gate: func(*http.Request) time.Duration {
 			n++
 			return time.Duration(n-1) * time.Hour
 		}}
@@ -373,7 +374,7 @@ func TestPay(t *testing.T) {
 }
 
 func TestOneAttempt(t *testing.T) {
-	o, resp, err := run(t, &retryhttp.Transport{Base: script(503), Policy: three}, get(retry.OneAttempt(t.Context())))
+	o, resp, err := run(t, &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: three}, get(retry.OneAttempt(t.Context())))
 	require.NoError(t, err)
 	require.Equal(t, 503, resp.StatusCode)
 	require.Equal(t, retry.RetriesDisabled, o.Reason)
@@ -420,7 +421,7 @@ func TestObserve(t *testing.T) {
 		require.Equal(t, "value", ctx.Value(key{}))
 		events = append(events, e)
 	}
-	resp, err := (&retryhttp.Transport{Base: script(503, 200), Policy: p}).RoundTrip(get(ctx))
+	resp, err := (&retryhttp.Transport{Base: retrytest.Statuses(t, 503, 200), Policy: p}).RoundTrip(get(ctx))
 	require.NoError(t, err)
 	require.Equal(t, 200, resp.StatusCode)
 	require.Len(t, events, 2)

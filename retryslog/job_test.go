@@ -14,6 +14,7 @@ import (
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 	"github.com/retrygo/retry/retryslog"
+	"github.com/retrygo/retry/retrytest"
 )
 
 // ofJob is an Options.Attrs that names the job.
@@ -28,19 +29,19 @@ func ofJob(ctx context.Context) []slog.Attr {
 func TestJobs(t *testing.T) {
 	hourly := retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Hour}}
 	for _, row := range []struct {
-		name string
-		fn   func(context.Context) error
-		want string
+		name  string
+		steps steps
+		want  string
 	}{
-		{"a success at once", failTimes(0, nil), ``},
-		{"a success after a retry", failTimes(1, errDown), `
+		{"a success at once", steps{try(nil)}, ``},
+		{"a success after a retry", steps{try(errDown), try(nil)}, `
 level=WARN msg="retry: attempt failed" policy=hourly attempt=1 status=waiting_retry delay=1h0m0s duration=100ms elapsed=100ms error=503 job=order-7
 level=DEBUG msg="retry: succeeded" policy=hourly attempt=2 status=succeeded elapsed=1h0m0.2s job=order-7`},
-		{"a dead letter", failTimes(9, errDown), `
+		{"a dead letter", steps{try(errDown), try(errDown), try(errDown)}, `
 level=WARN msg="retry: attempt failed" policy=hourly attempt=1 status=waiting_retry delay=1h0m0s duration=100ms elapsed=100ms error=503 job=order-7
 level=WARN msg="retry: attempt failed" policy=hourly attempt=2 status=waiting_retry delay=1h0m0s duration=100ms elapsed=1h0m0.2s error=503 job=order-7
 level=ERROR msg="retry: gave up" policy=hourly attempt=3 status=dead_letter reason=attempts_exhausted elapsed=2h0m0.3s error=503 job=order-7`},
-		{"a handler that panics", func(context.Context) error { panic("boom") }, `
+		{"a handler that panics", steps{{Panic: "boom", Times: 3}}, `
 level=WARN msg="retry: attempt failed" policy=hourly attempt=1 status=waiting_retry delay=1h0m0s duration=0s elapsed=0s error="retryjob: the handler panicked: boom" job=order-7
 level=WARN msg="retry: attempt failed" policy=hourly attempt=2 status=waiting_retry delay=1h0m0s duration=0s elapsed=1h0m0s error="retryjob: the handler panicked: boom" job=order-7
 level=ERROR msg="retry: gave up" policy=hourly attempt=3 status=dead_letter reason=attempts_exhausted elapsed=2h0m0s error="retryjob: the handler panicked: boom" job=order-7`},
@@ -48,11 +49,11 @@ level=ERROR msg="retry: gave up" policy=hourly attempt=3 status=dead_letter reas
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var b bytes.Buffer
-				p := hourly
+				p, fn := hourly, retrytest.Script(t, row.steps)
 				p.Observe = retryslog.Observe(textTo(&b), retryslog.Options{Attrs: ofJob})
 				e, err := retryjob.New(retryjob.Options{
 					Policies: retryjob.FromMap(map[string]retry.Policy{"hourly": p}),
-					Handlers: map[string]retryjob.Handler{"order": func(ctx context.Context, _ retryjob.Job) error { return row.fn(ctx) }},
+					Handlers: map[string]retryjob.Handler{"order": func(ctx context.Context, _ retryjob.Job) error { return fn(ctx) }},
 				})
 				require.NoError(t, err)
 				h, err := e.Enqueue(t.Context(), retryjob.Job{ID: "order-7", Kind: "order", Policy: "hourly"})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryslog"
+	"github.com/retrygo/retry/retrytest"
 )
 
 var errDown = errors.New("503")
@@ -32,15 +33,11 @@ func textTo(b *bytes.Buffer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutTime}))
 }
 
-// failTimes fails the first n calls. Each takes 100ms.
-func failTimes(n int, err error) func(context.Context) error {
-	return func(context.Context) error {
-		<-time.After(100 * time.Millisecond)
-		if n--; n >= 0 {
-			return err
-		}
-		return nil
-	}
+type steps = []retrytest.Step
+
+// try is an attempt that takes 100ms.
+func try(err error) retrytest.Step {
+	return retrytest.Step{Err: err, Takes: 100 * time.Millisecond, Deaf: true}
 }
 
 func TestRunsAndTheirRecords(t *testing.T) {
@@ -55,46 +52,46 @@ func TestRunsAndTheirRecords(t *testing.T) {
 		name   string
 		policy retry.Policy
 		ctx    func(context.Context) (context.Context, context.CancelFunc)
-		fn     func(context.Context) error
+		steps  steps
 		want   string
 	}{
-		{"a success at the first try is not told", fixed, alive, failTimes(0, nil), ``},
-		{"a success after retries is told after them", fixed, alive, failTimes(2, errDown), `
+		{"a success at the first try is not told", fixed, alive, steps{try(nil)}, ``},
+		{"a success after retries is told after them", fixed, alive, steps{try(errDown), try(errDown), try(nil)}, `
 level=WARN msg="retry: attempt failed" policy=p attempt=1 status=waiting_retry delay=1s duration=100ms elapsed=100ms error=503
 level=WARN msg="retry: attempt failed" policy=p attempt=2 status=waiting_retry delay=1s duration=100ms elapsed=1.2s error=503
 level=DEBUG msg="retry: succeeded" policy=p attempt=3 status=succeeded elapsed=2.3s`},
-		{"the failure that ends a run is told once", fixed, alive, failTimes(9, errDown), `
+		{"the failure that ends a run is told once", fixed, alive, steps{try(errDown), try(errDown), try(errDown)}, `
 level=WARN msg="retry: attempt failed" policy=p attempt=1 status=waiting_retry delay=1s duration=100ms elapsed=100ms error=503
 level=WARN msg="retry: attempt failed" policy=p attempt=2 status=waiting_retry delay=1s duration=100ms elapsed=1.2s error=503
 level=ERROR msg="retry: gave up" policy=p attempt=3 status=dead_letter reason=attempts_exhausted elapsed=2.3s error=503`},
-		{"a policy without a name has no key for it", with(func(p *retry.Policy) { p.Name, p.MaxAttempts = "", 1 }), alive, failTimes(9, errDown), `
+		{"a policy without a name has no key for it", with(func(p *retry.Policy) { p.Name, p.MaxAttempts = "", 1 }), alive, steps{try(errDown)}, `
 level=ERROR msg="retry: gave up" attempt=1 status=dead_letter reason=attempts_exhausted elapsed=100ms error=503`},
-		{"a terminal error", fixed, alive, failTimes(9, retry.Permanent(errDown)), `
+		{"a terminal error", fixed, alive, steps{try(retry.Permanent(errDown))}, `
 level=ERROR msg="retry: gave up" policy=p attempt=1 status=dead_letter reason=terminal_error elapsed=100ms error=503`},
-		{"no budget", with(func(p *retry.Policy) { p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: -1}) }), alive, failTimes(9, errDown), `
+		{"no budget", with(func(p *retry.Policy) { p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: -1}) }), alive, steps{try(errDown)}, `
 level=ERROR msg="retry: gave up" policy=p attempt=1 status=dead_letter reason=budget_exhausted elapsed=100ms error=503`},
-		{"the TTL", with(func(p *retry.Policy) { p.TTL = time.Second }), alive, failTimes(9, errDown), `
+		{"the TTL", with(func(p *retry.Policy) { p.TTL = time.Second }), alive, steps{try(errDown)}, `
 level=ERROR msg="retry: gave up" policy=p attempt=1 status=expired reason=ttl_elapsed elapsed=100ms error=503`},
 		{"a gate that stays shut", with(func(p *retry.Policy) {
 			p.TTL, p.Gate = time.Second, func(context.Context) time.Duration { return time.Minute }
-		}), alive, failTimes(0, nil), `
+		}), alive, nil, `
 level=ERROR msg="retry: gave up" policy=p attempt=0 status=expired reason=ttl_elapsed gated=true elapsed=0s`},
-		{"a deadline that is too near", fixed, deadlineIn(time.Second), failTimes(9, errDown), `
+		{"a deadline that is too near", fixed, deadlineIn(time.Second), steps{try(errDown)}, `
 level=ERROR msg="retry: gave up" policy=p attempt=1 status=expired reason=deadline_too_near elapsed=100ms error=503`},
-		{"a deadline that has passed", fixed, deadlineIn(50 * time.Millisecond), failTimes(9, errDown), `
+		{"a deadline that has passed", fixed, deadlineIn(50 * time.Millisecond), steps{try(errDown)}, `
 level=ERROR msg="retry: gave up" policy=p attempt=1 status=expired reason=deadline_passed elapsed=100ms error=503`},
-		{"a deadline that had passed before", fixed, deadlineIn(0), failTimes(9, errDown), `
+		{"a deadline that had passed before", fixed, deadlineIn(0), nil, `
 level=ERROR msg="retry: gave up" policy=p attempt=0 status=expired reason=deadline_passed elapsed=0s error="context deadline exceeded"`},
-		{"a hint that is too long", fixed, alive, failTimes(9, retry.After(2*time.Hour, errDown)), `
+		{"a hint that is too long", fixed, alive, steps{try(retry.After(2*time.Hour, errDown))}, `
 level=ERROR msg="retry: gave up" policy=p attempt=1 status=expired reason=hint_too_long elapsed=100ms error=503`},
-		{"a disabled policy", with(func(p *retry.Policy) { p.Disabled = true }), alive, failTimes(9, errDown), `
+		{"a disabled policy", with(func(p *retry.Policy) { p.Disabled = true }), alive, steps{try(errDown)}, `
 level=ERROR msg="retry: gave up" policy=p attempt=1 status=failed_no_retries reason=retries_disabled elapsed=100ms error=503`},
-		{"a caller who cancelled before", fixed, canceledIn(0, nil), failTimes(9, errDown), `
+		{"a caller who cancelled before", fixed, canceledIn(0, nil), nil, `
 level=WARN msg="retry: canceled" policy=p attempt=0 status=canceled reason=caller_canceled elapsed=0s error="context canceled"`},
-		{"a caller who cancels a wait", fixed, canceledIn(600*time.Millisecond, nil), failTimes(9, errDown), `
+		{"a caller who cancels a wait", fixed, canceledIn(600*time.Millisecond, nil), steps{try(errDown)}, `
 level=WARN msg="retry: attempt failed" policy=p attempt=1 status=waiting_retry delay=1s duration=100ms elapsed=100ms error=503
 level=WARN msg="retry: canceled" policy=p attempt=1 status=canceled reason=caller_canceled elapsed=600ms error=503`},
-		{"a caller who says why", fixed, canceledIn(600*time.Millisecond, errors.New("shutting down")), failTimes(9, errDown), `
+		{"a caller who says why", fixed, canceledIn(600*time.Millisecond, errors.New("shutting down")), steps{try(errDown)}, `
 level=WARN msg="retry: attempt failed" policy=p attempt=1 status=waiting_retry delay=1s duration=100ms elapsed=100ms error=503
 level=WARN msg="retry: canceled" policy=p attempt=1 status=canceled reason=caller_canceled elapsed=600ms error=503 cause="shutting down"`},
 	} {
@@ -104,7 +101,7 @@ level=WARN msg="retry: canceled" policy=p attempt=1 status=canceled reason=calle
 				row.policy.Observe = retryslog.Observe(textTo(&b), retryslog.Options{})
 				ctx, cancel := row.ctx(t.Context())
 				defer cancel()
-				_ = retry.Do(ctx, row.policy, row.fn)
+				_ = retry.Do(ctx, row.policy, retrytest.Script(t, row.steps))
 				require.Equal(t, strings.TrimPrefix(row.want, "\n"), strings.TrimSuffix(b.String(), "\n"))
 			})
 		})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retrysql"
+	"github.com/retrygo/retry/retrytest"
 )
 
 // TestDoubtOutlivesItsRun: a transaction whose answer to COMMIT is lost may be committed, so no run around it repeats it.
@@ -26,10 +27,10 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 		_, err := tx.Exec(ctx, "insert")
 		return err
 	}
-	// tx returns a run of Tx that repeats nothing itself.
-	tx := func(t *testing.T, f *fake, opts *retrysql.Options) call {
-		db := openFake(t, f)
-		return func(ctx context.Context) error { return retrysql.Tx(ctx, db, once, opts, insert) }
+	// tx returns a run of Tx that repeats nothing itself and whose first commit gets no answer, and its log.
+	tx := func(t *testing.T, opts *retrysql.Options) (call, func() string) {
+		db, log := openDB(t, &base{}, faults{{On: retrytest.Commit, Err: driver.ErrBadConn}})
+		return func(ctx context.Context) error { return retrysql.Tx(ctx, db, once, opts, insert) }, log
 	}
 	do := func(_ *testing.T, inner call) call {
 		return func(ctx context.Context) error { return retry.Do(ctx, atOnce, inner) }
@@ -54,7 +55,8 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 	// inTx is a run of Tx on another database.
 	inTx := func(opts *retrysql.Options) layer {
 		return func(t *testing.T, inner call) call {
-			db, p := openFake(t, &fake{}), atOnce
+			db, _ := openDB(t, &base{}, nil)
+			p := atOnce
 			p.Classify = retry.Otherwise(retry.Retryable)
 			return func(ctx context.Context) error {
 				return retrysql.Tx(ctx, db, p, opts, func(ctx context.Context, _ *retrysql.Txn) error { return inner(ctx) })
@@ -92,13 +94,12 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 			if row.mark {
 				ctx = retrysql.MarkIdempotent(ctx)
 			}
-			f := &fake{commit: times(1, driver.ErrBadConn)}
-			run := tx(t, f, row.opts)
+			run, log := tx(t, row.opts)
 			for _, outer := range row.outer {
 				run = outer(t, run)
 			}
 			err := run(ctx)
-			commits := strings.Count(strings.Join(f.log, " "), "commit")
+			commits := strings.Count(log(), "commit")
 			if row.repeated {
 				require.NoError(t, err)
 				require.Equal(t, 2, commits)
@@ -111,8 +112,7 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 		})
 	}
 	t.Run("of a write of Do", func(t *testing.T) {
-		f := &fake{exec: on("INSERT", 1, driver.ErrBadConn)}
-		db := openFake(t, f)
+		db, log := openDB(t, &base{}, faults{{Query: "INSERT", Err: driver.ErrBadConn}})
 		err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error {
 			return retrysql.Do(ctx, db, once, func(ctx context.Context, c *retrysql.Conn) error {
 				_, err := c.Exec(ctx, "INSERT")
@@ -120,33 +120,32 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 			})
 		})
 		require.ErrorIs(t, err, retrysql.ErrAmbiguous)
-		require.Equal(t, []string{"INSERT!"}, f.log)
+		require.Equal(t, "INSERT!", log())
 	})
 	t.Run("of a transaction that fn committed itself", func(t *testing.T) {
-		f := &fake{}
-		db := openFake(t, f)
+		db, log := openDB(t, &base{}, nil)
 		err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error {
 			return retrysql.Tx(ctx, db, once, nil, func(_ context.Context, tx *retrysql.Txn) error { return tx.Unwrap().Commit() })
 		})
 		require.ErrorIs(t, err, retrysql.ErrTransactionEnded)
-		require.Equal(t, []string{"begin", "commit"}, f.log)
+		require.Equal(t, "begin commit", log())
 	})
 	t.Run("whatever mark the probe's error has", func(t *testing.T) {
 		opts := &retrysql.Options{Committed: func(context.Context) (bool, error) { return false, retry.Transient(errors.New("no answer")) }}
-		f := &fake{commit: times(1, driver.ErrBadConn)}
-		require.ErrorIs(t, do(t, tx(t, f, opts))(t.Context()), retrysql.ErrCommitAmbiguous)
-		require.Equal(t, []string{"begin", "insert", "commit!"}, f.log)
+		run, log := tx(t, opts)
+		require.ErrorIs(t, do(t, run)(t.Context()), retrysql.ErrCommitAmbiguous)
+		require.Equal(t, "begin insert commit!", log())
 	})
 	for name, outer := range map[string]layer{"Do": do, "Tx": inTx(nil)} {
 		inBubble(t, "of a commit that the attempt's timeout has cut, in "+name, func(t *testing.T) {
-			f := &fake{commit: func() error { time.Sleep(2 * time.Second); return context.DeadlineExceeded }}
-			db, p := openFake(t, f), once
+			db, log := openDB(t, &base{}, faults{{On: retrytest.Commit, Takes: 2 * time.Second, Err: context.DeadlineExceeded}})
+			p := once
 			p.AttemptTimeout = time.Second
 			err := outer(t, func(ctx context.Context) error { return retrysql.Tx(ctx, db, p, nil, insert) })(t.Context())
 			require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
 			require.ErrorIs(t, err, retry.ErrAttemptTimeout)
 			require.Equal(t, retrysql.CommitAmbiguous, retrysql.ReasonOf(err))
-			require.Equal(t, []string{"begin", "insert", "commit!"}, f.log)
+			require.Equal(t, "begin insert commit!", log())
 		})
 	}
 }

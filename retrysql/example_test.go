@@ -3,18 +3,21 @@ package retrysql_test
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"testing"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retrysql"
+	"github.com/retrygo/retry/retrytest"
 )
 
-// The databases of the examples are fakes that answer as PostgreSQL does.
+// An example has no test of its own. In a test, t is its argument.
+var t = new(testing.T)
 
 func ExampleTx() {
-	db := sql.OpenDB(&fake{exec: on("UPDATE account SET balance = balance - 60 WHERE name = 'alice'", 1, conflict)})
+	db := sql.OpenDB(retrytest.NewConnector(t, nil, []retrytest.SQLFault{{Query: "'alice'", Err: retrytest.ErrSerialization}}))
 	defer db.Close()
 
 	attempts := 0
@@ -32,7 +35,7 @@ func ExampleTx() {
 }
 
 func ExampleTx_ambiguous() {
-	db := sql.OpenDB(&fake{commit: times(1, driver.ErrBadConn)}) // the connection breaks during the commit
+	db := sql.OpenDB(retrytest.NewConnector(t, nil, []retrytest.SQLFault{{On: retrytest.Commit, Lost: true}}))
 	defer db.Close()
 
 	err := retrysql.Tx(context.Background(), db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
@@ -44,7 +47,7 @@ func ExampleTx_ambiguous() {
 }
 
 func ExampleOptions_committed() {
-	db := sql.OpenDB(&fake{commit: times(1, driver.ErrBadConn), rows: func(string) ([]int64, error) { return []int64{1}, nil }})
+	db := sql.OpenDB(retrytest.NewConnector(t, &base{answers: one}, []retrytest.SQLFault{{On: retrytest.Commit, Lost: true, Late: true}}))
 	defer db.Close()
 
 	// The row that the transaction writes tells whether it is there.
@@ -62,7 +65,7 @@ func ExampleOptions_committed() {
 }
 
 func ExampleTxValue() {
-	db := sql.OpenDB(&fake{rows: func(string) ([]int64, error) { return []int64{40}, nil }})
+	db := sql.OpenDB(&base{answers: []answer{{[]int64{40}, io.EOF, 0}}})
 	defer db.Close()
 
 	balance, err := retrysql.TxValue(context.Background(), db, retry.Policy{}, &retrysql.Options{Isolation: sql.LevelSerializable},
@@ -75,7 +78,7 @@ func ExampleTxValue() {
 }
 
 func ExampleDo() {
-	db := sql.OpenDB(&fake{exec: on("INSERT INTO log VALUES ('started')", 1, driver.ErrBadConn)})
+	db := sql.OpenDB(retrytest.NewConnector(t, nil, []retrytest.SQLFault{{Query: "INSERT", Lost: true}}))
 	defer db.Close()
 
 	insert := func(ctx context.Context, c *retrysql.Conn) error {
@@ -88,7 +91,7 @@ func ExampleDo() {
 }
 
 func ExampleMarkIdempotent() {
-	db := sql.OpenDB(&fake{exec: on("UPDATE job SET state = 'done' WHERE id = 7", 1, driver.ErrBadConn)})
+	db := sql.OpenDB(retrytest.NewConnector(t, nil, []retrytest.SQLFault{{Query: "UPDATE job", Lost: true}}))
 	defer db.Close()
 
 	ctx := retrysql.MarkIdempotent(context.Background()) // twice is as good as once
@@ -105,7 +108,7 @@ func ExampleDefaultPolicy() {
 }
 
 func ExampleAttemptError() {
-	db := sql.OpenDB(&fake{exec: func(string) error { return conflict }})
+	db := sql.OpenDB(retrytest.NewConnector(t, nil, []retrytest.SQLFault{{Err: retrytest.ErrSerialization, Times: retrytest.Forever}}))
 	defer db.Close()
 
 	p := retrysql.DefaultPolicy()

@@ -102,12 +102,6 @@ func once(cc *grpc.ClientConn, method string, opts []grpc.CallOption) []grpc.Cal
 	return append(slices.Clip(opts), grpc.MaxRetryRPCBufferSize(0))
 }
 
-// oneAttempt reports whether ctx is from retry.OneAttempt. Only a run can tell, so this makes one that fails.
-func oneAttempt(ctx context.Context) bool {
-	err := retry.Do(ctx, retry.Policy{MaxAttempts: 1}, func(context.Context) error { return retry.TerminalError })
-	return errors.Is(err, retry.RetriesDisabled)
-}
-
 // reported reports whether the option asks for something of the attempt.
 func reported(o grpc.CallOption) bool {
 	switch o.(type) {

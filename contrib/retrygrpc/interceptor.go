@@ -105,7 +105,7 @@ func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *gr
 
 func (l *layer) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if desc.ClientStreams || !desc.ServerStreams {
-		if l.settings(method, opts).off || !l.options.YieldToServiceConfig && oneAttempt(ctx) {
+		if l.settings(method, opts).off || !l.options.YieldToServiceConfig && retry.IsOneAttempt(ctx) {
 			opts = once(cc, method, opts)
 		}
 		return streamer(ctx, desc, cc, method, opts...)

@@ -24,6 +24,7 @@ import (
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryotel"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retrytest"
 )
 
 // linked requires that the spans follow each other below one parent, each linked to the one before.
@@ -44,7 +45,7 @@ func TestEachAttemptHasASpan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSDK(t)
 		ctx, caller := s.traces.Tracer("").Start(t.Context(), "caller")
-		fn := failing(2)
+		fn := retrytest.Script(t, steps{try(errDown), try(errDown), try(nil)})
 		began := time.Now()
 		err := retryotel.Do(ctx, retry.Policy{Name: "charge"}, s.Options, func(ctx context.Context) error {
 			_, inside := s.traces.Tracer("").Start(ctx, "inside")

@@ -17,31 +17,24 @@ import (
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryotel"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retrytest"
 )
 
 var errDown = errors.New("down")
 
-// failing returns an fn that takes a second each time and fails the given number of times.
-func failing(times int) func(context.Context) error {
-	return func(context.Context) error {
-		<-time.After(time.Second)
-		if times--; times >= 0 {
-			return errDown
-		}
-		return nil
-	}
-}
+type steps = []retrytest.Step
+
+// try is an attempt that takes a second.
+func try(err error) retrytest.Step { return retrytest.Step{Err: err, Takes: time.Second, Deaf: true} }
 
 // TestEveryEnding runs each way in which a run can end, in virtual time, and reads all metrics of it.
 func TestEveryEnding(t *testing.T) {
 	empty := retry.NewBudget(retry.BudgetConfig{Initial: -1})
 	one := func() *retry.Budget { return retry.NewBudget(retry.BudgetConfig{Initial: 1}) }
-	always := 1 << 30
 	for _, row := range []struct {
 		name   string
 		policy retry.Policy
-		fails  int
-		err    error         // what fn returns; nil means errDown
+		tries  steps
 		within time.Duration // of the caller; 0 means no deadline
 		cancel time.Duration // of the caller; 0 means never, below 0 before the run
 
@@ -51,29 +44,29 @@ func TestEveryEnding(t *testing.T) {
 		duration float64
 		delays   recorded
 	}{
-		{name: "a first success", runs: "retry.status=succeeded", kind: "succeeded_without_retry", attempts: 1, duration: 1},
-		{name: "a later success", fails: 2, runs: "retry.status=succeeded", kind: "succeeded_with_retry", attempts: 3, duration: 3 + 15, delays: recorded{2, 15}},
-		{name: "terminal at once", fails: always, err: retry.Permanent(errDown),
+		{name: "a first success", tries: steps{try(nil)}, runs: "retry.status=succeeded", kind: "succeeded_without_retry", attempts: 1, duration: 1},
+		{name: "a later success", tries: steps{try(errDown), try(errDown), try(nil)}, runs: "retry.status=succeeded", kind: "succeeded_with_retry", attempts: 3, duration: 3 + 15, delays: recorded{2, 15}},
+		{name: "terminal at once", tries: steps{try(retry.Permanent(errDown))},
 			runs: "retry.reason=terminal_error,retry.status=dead_letter", kind: "failed_without_retry", attempts: 1, duration: 1},
-		{name: "attempts used up", policy: retry.Policy{MaxAttempts: 3}, fails: always,
+		{name: "attempts used up", policy: retry.Policy{MaxAttempts: 3}, tries: steps{try(errDown), try(errDown), try(errDown)},
 			runs: "retry.reason=attempts_exhausted,retry.status=dead_letter", kind: "failed_with_retry", attempts: 3, duration: 3 + 15, delays: recorded{2, 15}},
-		{name: "one attempt allowed", policy: retry.Policy{MaxAttempts: 1}, fails: always,
+		{name: "one attempt allowed", policy: retry.Policy{MaxAttempts: 1}, tries: steps{try(errDown)},
 			runs: "retry.reason=attempts_exhausted,retry.status=dead_letter", kind: "failed_without_retry", attempts: 1, duration: 1},
-		{name: "no budget", policy: retry.Policy{Budget: empty}, fails: always,
+		{name: "no budget", policy: retry.Policy{Budget: empty}, tries: steps{try(errDown)},
 			runs: "retry.reason=budget_exhausted,retry.status=dead_letter", kind: "failed_without_retry", attempts: 1, duration: 1},
-		{name: "budget for one retry", policy: retry.Policy{Budget: one()}, fails: always,
+		{name: "budget for one retry", policy: retry.Policy{Budget: one()}, tries: steps{try(errDown), try(errDown)},
 			runs: "retry.reason=budget_exhausted,retry.status=dead_letter", kind: "failed_with_retry", attempts: 2, duration: 2 + 5, delays: recorded{1, 5}},
-		{name: "TTL", policy: retry.Policy{TTL: 10 * time.Second}, fails: always,
+		{name: "TTL", policy: retry.Policy{TTL: 10 * time.Second}, tries: steps{try(errDown), try(errDown)},
 			runs: "retry.reason=ttl_elapsed,retry.status=expired", kind: "failed_with_retry", attempts: 2, duration: 2 + 5, delays: recorded{1, 5}},
-		{name: "deadline passed", fails: always, within: 1 * time.Second,
+		{name: "deadline passed", tries: steps{try(errDown)}, within: 1 * time.Second,
 			runs: "retry.reason=deadline_passed,retry.status=expired", kind: "failed_without_retry", attempts: 1, duration: 1},
-		{name: "deadline too near", fails: always, within: 3 * time.Second,
+		{name: "deadline too near", tries: steps{try(errDown)}, within: 3 * time.Second,
 			runs: "retry.reason=deadline_too_near,retry.status=expired", kind: "failed_without_retry", attempts: 1, duration: 1},
-		{name: "hint too long", fails: always, err: retry.After(2*time.Hour, errDown),
+		{name: "hint too long", tries: steps{try(retry.After(2*time.Hour, errDown))},
 			runs: "retry.reason=hint_too_long,retry.status=expired", kind: "failed_without_retry", attempts: 1, duration: 1},
-		{name: "retries disabled", policy: retry.Policy{Disabled: true}, fails: always,
+		{name: "retries disabled", policy: retry.Policy{Disabled: true}, tries: steps{try(errDown)},
 			runs: "retry.reason=retries_disabled,retry.status=failed_no_retries", kind: "failed_without_retry", attempts: 1, duration: 1},
-		{name: "cancelled in a wait", fails: always, cancel: 3 * time.Second,
+		{name: "cancelled in a wait", tries: steps{try(errDown)}, cancel: 3 * time.Second,
 			runs: "retry.reason=caller_canceled,retry.status=canceled", kind: "failed_without_retry", attempts: 1, duration: 3, delays: recorded{1, 5}},
 		{name: "cancelled before", cancel: -1,
 			runs: "retry.reason=caller_canceled,retry.status=canceled", kind: "failed_without_retry"},
@@ -102,14 +95,7 @@ func TestEveryEnding(t *testing.T) {
 						time.AfterFunc(row.cancel, cancel)
 					}
 					ctx, span := s.traces.Tracer("").Start(ctx, "caller")
-					fn := failing(row.fails)
-					_ = retry.Do(ctx, p, func(ctx context.Context) error {
-						err := fn(ctx)
-						if err != nil && row.err != nil {
-							return row.err
-						}
-						return err
-					})
+					_ = retry.Do(ctx, p, retrytest.Script(t, row.tries))
 					span.End()
 
 					policy, before := "", ""
