@@ -178,7 +178,7 @@ func (p *Policy) decide(d *Decision, pr *Progress, err error, u float64) {
 	d.Backoff = lo + spread
 	d.Delay = d.Backoff
 	if p.Wait != nil {
-		if p.settle(d, pr, 0); d.Status != Waiting {
+		if p.conclude(d, pr, 0); d.Status != Waiting {
 			return // Wait need not know about attempts that are not made
 		}
 		d.Delay = min(max(p.Wait(attempt, err, d.Backoff), 0), p.limit())
@@ -187,18 +187,18 @@ func (p *Policy) decide(d *Decision, pr *Progress, err error, u float64) {
 		// A floor with the window's width above it: jitter only adds, and MaxHint bounds what the hint adds.
 		d.Delay = max(d.Delay, d.Hint+min(spread, p.maxHint()-d.Hint))
 	}
-	p.settle(d, pr, d.Delay)
+	p.conclude(d, pr, d.Delay)
 }
 
 // admit makes d what Admit returns.
 func (p *Policy) admit(d *Decision, pr *Progress, wait time.Duration) {
 	*d = Decision{}
 	d.Delay, d.Backoff = max(wait, 0), pr.Prev
-	p.settle(d, pr, d.Delay)
+	p.conclude(d, pr, d.Delay)
 }
 
-// settle makes d the first ending that applies if the next attempt starts wait from now, and otherwise Waiting.
-func (p *Policy) settle(d *Decision, pr *Progress, wait time.Duration) {
+// conclude makes d the first ending that applies if the next attempt starts wait from now, and otherwise Waiting.
+func (p *Policy) conclude(d *Decision, pr *Progress, wait time.Duration) {
 	d.Since = max(pr.Since, 0)
 	elapsed := max(pr.Elapsed, 0)
 	if pr.Waited {
@@ -213,7 +213,7 @@ func (p *Policy) settle(d *Decision, pr *Progress, wait time.Duration) {
 		d.end(RetriesDisabled)
 	case d.Class == Terminal:
 		d.end(TerminalError)
-	case pr.Attempt > 0 && pr.Attempt-d.Since > p.retries():
+	case pr.Attempt > 0 && max(pr.Attempt-d.Since, 1) > p.retries():
 		d.end(AttemptsExhausted)
 	case d.Hint > p.maxHint():
 		d.end(HintTooLong)

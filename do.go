@@ -230,7 +230,7 @@ func (r *run) decide(ctx context.Context, p *Policy, d *Decision, err error) *fa
 	r.ask(ctx)
 	var u float64
 	if p.jitter() != NoJitter {
-		if p.settle(d, &r.Progress, 0); d.Status != Waiting {
+		if p.conclude(d, &r.Progress, 0); d.Status != Waiting {
 			return f
 		}
 		if p.Rand == nil {
@@ -256,8 +256,12 @@ func (r *run) spend(ctx context.Context, p *Policy, d *Decision, f *failure) {
 		return
 	}
 	paid := d.Status == Waiting
-	if p.Pay != nil {
-		r.again(ctx, p, d)
+	if p.Pay != nil { // a caller who has gone meanwhile goes before a refusal
+		waiting := *d
+		waiting.Status = Waiting
+		if r.again(ctx, p, &waiting); waiting.Status != Waiting && (paid || d.Reason == BudgetExhausted) {
+			*d = waiting
+		}
 	}
 	f.class, f.delay = d.Class, d.Delay
 	if p.Observe != nil {

@@ -80,7 +80,7 @@ type Error struct {
 func NewError(ctx context.Context, p Policy, o Outcome, last error) *Error {
 	e := &Error{Outcome: o, Last: last}
 	switch {
-	case o.Reason == CallerCanceled, o.Reason == DeadlinePassed && ctx.Err() != nil: // which may lag behind the clock
+	case o.Reason == CallerCanceled, o.Reason == DeadlinePassed && ctx != nil && ctx.Err() != nil: // which may lag behind the clock
 		e.ctx = ctx
 	case o.Reason == HintTooLong:
 		e.maxHint = p.maxHint()

@@ -335,3 +335,23 @@ func TestPay(t *testing.T) {
 		require.Equal(t, 3.0, p.Budget.Tokens())
 	})
 }
+
+func TestACallerWhoGoesDuringPayGoesBeforeItsRefusal(t *testing.T) {
+	inBubble(t, "canceled", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		p := everySecond(9)
+		p.Pay = func(context.Context, retry.Decision) bool { cancel(); return false }
+		requireEnd(t, retry.Do(ctx, p, failing), canceled, 1)
+	})
+	inBubble(t, "out of time", func(t *testing.T) {
+		p := everySecond(9)
+		p.TTL = 20 * sec
+		p.Pay = func(context.Context, retry.Decision) bool { spend(minute); return false }
+		requireEnd(t, retry.Do(t.Context(), p, failing), tooOld, 1)
+	})
+	inBubble(t, "otherwise it is the refusal", func(t *testing.T) {
+		p := everySecond(9)
+		p.Pay = func(context.Context, retry.Decision) bool { return false }
+		requireEnd(t, retry.Do(t.Context(), p, failing), broke, 1)
+	})
+}
