@@ -78,8 +78,8 @@ func (c Class) firm() bool { return c == Retryable || c == Terminal }
 // Permanent marks err as terminal: no classifier is called and no attempt follows. It keeps err's text and all that
 // errors.Is and errors.As find. Permanent(nil) is nil.
 //
-// A mark is found through %w and errors.Join; behind the As method of an error that wraps others without Unwrap, the first
-// one is. The first class found, which is the outermost, wins. A mark inside the *Error of a nested run is not found.
+// A mark is found through %w and errors.Join; behind the As method of an error that wraps others without Unwrap, the
+// first one is. The class found first, the outermost, wins. A mark inside the *Error of a nested run is not found.
 func Permanent(err error) error { return marked(err, mark{class: Terminal}) }
 
 // Transient marks err as retryable, before any classifier and rule. It is found as Permanent is. Transient(nil) is nil.

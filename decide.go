@@ -115,8 +115,8 @@ func (d *Decision) end(r Reason) {
 }
 
 // Decide returns what follows an attempt that ended with err: the one decision that Do and every other shell act on. It
-// is pure and total: the same arguments give the same Decision, and every Policy, Progress, error and u give one. u in
-// [0,1) chooses the jitter and is clamped as Jittered does.
+// is pure and total: the same arguments give the same Decision, and all give one. u chooses the jitter, as for
+// Jittered.
 //
 // If several endings apply, Decide returns the first of Succeeded (err is nil), CallerCanceled, DeadlinePassed,
 // RetriesDisabled, TerminalError, AttemptsExhausted, HintTooLong, TTLElapsed and DeadlineTooNear; the budget comes last

@@ -16,7 +16,7 @@ const (
 	FullJitter                           // [0, d): spreads a herd best; a wait can be near 0
 	EqualJitter                          // [d/2, d): half of the delay is kept
 	RatioJitter                          // [d·(1−JitterRatio), min(d·(1+JitterRatio), Cap)]: around the delay
-	DecorrelatedJitter                   // [Base, min(3·prev, Cap)): grows with the last; Exponential only, Base below Cap
+	DecorrelatedJitter                   // [Base, min(3·prev, Cap)): grows with prev; Exponential only, Base < Cap
 )
 
 // String returns "none", "full", "equal", "ratio" or "decorrelated".

@@ -41,8 +41,7 @@ type Outcome struct {
 	Gated    bool   // a deferral of Policy.Gate ended the run
 	Attempts int    // attempts made, a successful last one included; 0 if there was none
 	Elapsed  time.Duration
-	// History holds the failed attempts in order: the first one and the newest 63, so that a run of any length holds
-	// bounded memory. It is the receiver's own copy.
+	// History holds the failed attempts in order, the first and the newest 63 at most. It is the receiver's own copy.
 	History []Attempt
 }
 
@@ -80,7 +79,7 @@ type Error struct {
 func NewError(ctx context.Context, p Policy, o Outcome, last error) *Error {
 	e := &Error{Outcome: o, Last: last}
 	switch {
-	case o.Reason == CallerCanceled, o.Reason == DeadlinePassed && ctx != nil && ctx.Err() != nil: // which may lag behind the clock
+	case o.Reason == CallerCanceled, o.Reason == DeadlinePassed && ctx != nil && ctx.Err() != nil: // it may lag
 		e.ctx = ctx
 	case o.Reason == HintTooLong:
 		e.maxHint = p.maxHint()
@@ -98,8 +97,7 @@ func (e *Error) Cause() error {
 	return nil
 }
 
-// Hint returns how long the last error asked to wait (see After), for a caller that comes back later; 0 means not at
-// all.
+// Hint returns how long the last error asked to wait (see After), for a caller that comes back later; 0 means no hint.
 func (e *Error) Hint() time.Duration {
 	var f finding
 	if e != nil {
