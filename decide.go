@@ -115,8 +115,7 @@ func (d *Decision) end(r Reason) {
 }
 
 // Decide returns what follows an attempt that ended with err: the one decision that Do and every other shell act on. It
-// is pure and total: the same arguments give the same Decision, and all give one. u chooses the jitter, as for
-// Jittered.
+// is pure and total: the same arguments give the same Decision, and all give one. u is as for Jittered.
 //
 // If several endings apply, Decide returns the first of Succeeded (err is nil), CallerCanceled, DeadlinePassed,
 // RetriesDisabled, TerminalError, AttemptsExhausted, HintTooLong, TTLElapsed and DeadlineTooNear; the budget comes last

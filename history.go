@@ -71,7 +71,7 @@ func (h *history) note(number int) *failure {
 	} else if len(r.newest) == maxNewest {
 		r.newest = slices.Delete(r.newest, 0, 1)
 	} else if len(r.newest) == cap(r.newest) {
-		r.newest = append(make([]failure, 0, 3*len(r.newest)), r.newest...) // ten in all at first: BenchmarkRetries
+		r.newest = append(make([]failure, 0, max(9, 3*len(r.newest))), r.newest...) // at first ten in all: BenchmarkRetries
 	}
 	r.newest = append(r.newest, failure{})
 	return &r.newest[len(r.newest)-1]
