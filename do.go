@@ -45,7 +45,7 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 		p.Budget.add(p.Budget.gain)
 	}
 	if p.Observe != nil {
-		tellSuccess(ctx, &p, &Outcome{Attempts: 1, Elapsed: time.Since(epoch) - began})
+		observeSuccess(ctx, &p, &Outcome{Attempts: 1, Elapsed: time.Since(epoch) - began})
 	}
 	return nil
 }
@@ -246,7 +246,7 @@ func (r *run) decide(ctx context.Context, p *Policy, d *Decision, err error) *fa
 	return f
 }
 
-// spend pays for the retry that d decided on, completes the failure f and tells Observe. If it is too late for the
+// spend pays for the retry that d decided on, completes the failure f and calls Observe. If it is too late for the
 // retry by then, it is paid back. After a success, which has no f, spend funds the budget.
 func (r *run) spend(ctx context.Context, p *Policy, d *Decision, f *failure) {
 	if p.Budget != nil || p.Pay != nil { // otherwise epoch.Add alone takes a tenth of BenchmarkRetries
@@ -265,15 +265,15 @@ func (r *run) spend(ctx context.Context, p *Policy, d *Decision, f *failure) {
 	}
 	f.class, f.delay = d.Class, d.Delay
 	if p.Observe != nil {
-		r.tell(ctx, p, d, f)
+		r.observe(ctx, p, d, f)
 	}
 	if paid && d.Status != Waiting {
 		p.Budget.Refund()
 	}
 }
 
-// tell tells Observe of a failed attempt and what follows it.
-func (r *run) tell(ctx context.Context, p *Policy, d *Decision, f *failure) {
+// observe calls Observe for a failed attempt.
+func (r *run) observe(ctx context.Context, p *Policy, d *Decision, f *failure) {
 	kept := d.Status != Waiting
 	defer p.Budget.refundUnless(&kept)
 	a := f.attempt(r.Attempt, r.start())
@@ -282,13 +282,13 @@ func (r *run) tell(ctx context.Context, p *Policy, d *Decision, f *failure) {
 	r.again(ctx, p, d)
 }
 
-// end returns what Do returns for the ending d, and tells Observe.
+// end returns what Do returns for the ending d, and calls Observe.
 func (r *run) end(ctx context.Context, p *Policy, d *Decision) error {
 	if d.Status == Succeeded {
 		if p.Observe != nil {
 			r.tick()
 			failures := r.history.attempts(r.Attempt-1, r.start())
-			tellSuccess(ctx, p, &Outcome{Attempts: r.Attempt, Elapsed: r.Elapsed, History: failures})
+			observeSuccess(ctx, p, &Outcome{Attempts: r.Attempt, Elapsed: r.Elapsed, History: failures})
 		}
 		return nil
 	}
@@ -300,15 +300,15 @@ func (r *run) end(ctx context.Context, p *Policy, d *Decision) error {
 	}
 	e := NewError(ctx, *p, o, last)
 	if p.Observe != nil {
-		told := *e
-		told.History = slices.Clone(e.History)
-		p.Observe(ctx, Event{Policy: p.Name, Elapsed: e.Elapsed, Decision: *d, Outcome: &told.Outcome, Err: &told})
+		copied := *e
+		copied.History = slices.Clone(e.History)
+		p.Observe(ctx, Event{Policy: p.Name, Elapsed: e.Elapsed, Decision: *d, Outcome: &copied.Outcome, Err: &copied})
 	}
 	return e
 }
 
-// tellSuccess tells Observe of a run that succeeded with the outcome o.
-func tellSuccess(ctx context.Context, p *Policy, o *Outcome) {
+// observeSuccess calls Observe for a run that succeeded with the outcome o.
+func observeSuccess(ctx context.Context, p *Policy, o *Outcome) {
 	o.Policy, o.Status = p.Name, Succeeded
 	p.Observe(ctx, Event{Policy: p.Name, Elapsed: o.Elapsed, Decision: Decision{Status: Succeeded}, Outcome: o})
 }
