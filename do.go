@@ -105,11 +105,25 @@ func DoValue[T any](ctx context.Context, p Policy, fn func(context.Context) (T, 
 func Wrap[Req, Resp any](
 	p Policy, h func(context.Context, Req) (Resp, error),
 ) func(context.Context, Req) (Resp, error) {
-	return func(ctx context.Context, req Req) (Resp, error) {
-		if h == nil {
-			return DoValue[Resp](ctx, p, nil)
+	return WrapFunc(func() Policy { return p }, h)
+}
+
+// WrapFunc is Wrap with a policy that may change: it asks policy once for each call, before the first attempt. The Policy
+// method of a retryconf.Ref fits, so that a reloaded document reaches calls that are wrapped already. A nil policy is
+// refused at each call.
+func WrapFunc[Req, Resp any](
+	policy func() Policy, h func(context.Context, Req) (Resp, error),
+) func(context.Context, Req) (Resp, error) {
+	return func(ctx context.Context, req Req) (resp Resp, err error) {
+		switch {
+		case policy == nil:
+			var bad FieldErrors
+			bad.Add("retry", "WrapFunc.policy", nil, "is not a function")
+			return resp, bad.Err()
+		case h == nil:
+			return DoValue[Resp](ctx, policy(), nil)
 		}
-		return DoValue(ctx, p, func(ctx context.Context) (Resp, error) { return h(ctx, req) })
+		return DoValue(ctx, policy(), func(ctx context.Context) (Resp, error) { return h(ctx, req) })
 	}
 }
 

@@ -79,6 +79,25 @@ func ExampleWrap() {
 	// Output: 11 <nil>
 }
 
+// A policy that is loaded again reaches a function that is wrapped already.
+func ExampleWrapFunc() {
+	inForce := retry.Policy{MaxAttempts: 1}
+	lookUp := retry.WrapFunc(func() retry.Policy { return inForce }, func(ctx context.Context, host string) (int, error) {
+		if retry.AttemptNumber(ctx) == 1 {
+			return 0, errors.New("server misbehaving")
+		}
+		return len(host), nil
+	})
+	_, err := lookUp(context.Background(), "example.org")
+	fmt.Println(errors.Is(err, retry.AttemptsExhausted))
+	inForce = quick
+	n, err := lookUp(context.Background(), "example.org")
+	fmt.Println(n, err)
+	// Output:
+	// true
+	// 11 <nil>
+}
+
 func ExampleAttemptNumber() {
 	_ = retry.Do(context.Background(), quick, func(ctx context.Context) error {
 		fmt.Printf("GET /orders attempt=%d\n", retry.AttemptNumber(ctx))
