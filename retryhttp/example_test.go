@@ -130,7 +130,11 @@ func ExampleOutcomeOf() {
 	if err == nil {
 		defer resp.Body.Close()
 	}
-	outcome, _ := retryhttp.OutcomeOf(resp, err)
+	outcome, err := retryhttp.OutcomeOf(resp, err)
+	if err != nil {
+		fmt.Println(err) // there is no record
+		return
+	}
 	fmt.Println(outcome.Status, outcome.Reason)
 	for _, attempt := range outcome.History {
 		fmt.Println(attempt.Number, retryhttp.ReasonOf(attempt.Err), attempt.Delay)
@@ -139,27 +143,6 @@ func ExampleOutcomeOf() {
 	// dead_letter attempts_exhausted
 	// 1 status_503 1ms
 	// 2 status_503 0s
-}
-
-func ExampleOutcomeFromResponse() {
-	server := unstable()
-	defer server.Close()
-
-	client := retryhttp.NewClient(retry.Policy{Backoff: retry.Backoff{Base: time.Millisecond}})
-	req, err := http.NewRequestWithContext(retryhttp.RecordOutcome(context.Background()), http.MethodGet, server.URL, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer resp.Body.Close()
-	outcome, ok := retryhttp.OutcomeFromResponse(resp)
-	fmt.Println(outcome.Status, outcome.Attempts, ok)
-	// Output: succeeded 3 true
 }
 
 func ExampleMarkIdempotent() {

@@ -3,6 +3,7 @@ package retryhttp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -19,28 +20,30 @@ func RecordOutcome(ctx context.Context) context.Context {
 	return context.WithValue(ctx, recordsKey{}, new(records))
 }
 
-// OutcomeOf returns the record of the run that ended with resp and err, what a RoundTrip or an http.Client returned: that
-// of OutcomeFromResponse, or the one in the *retry.Error. It reports false if there is neither, as in the error that a
-// client whose own Timeout is over makes of ours.
-func OutcomeOf(resp *http.Response, err error) (retry.Outcome, bool) {
+// OutcomeOf returns the record of the run that ended with resp and err, what a RoundTrip or an http.Client returned: how
+// it ended, after how many attempts, and each that failed, with its wait and an *AttemptError for its status or fault. The
+// *retry.Error in err has one always, a response only if its request's context comes from RecordOutcome. If there is no
+// record, the error says what is missing, and wraps err.
+func OutcomeOf(resp *http.Response, err error) (retry.Outcome, error) {
 	var failed *retry.Error
 	if errors.As(err, &failed) {
-		return failed.Outcome, true
+		return failed.Outcome, nil
 	}
-	return OutcomeFromResponse(resp)
-}
-
-// OutcomeFromResponse returns the record of the run that resp came from: how it ended, after how many attempts, and each
-// that failed, with its wait and an *AttemptError for its status or fault. It reports false if the request's
-// context does not come from RecordOutcome, or resp not from a Transport.
-func OutcomeFromResponse(resp *http.Response) (retry.Outcome, bool) {
 	if resp == nil || resp.Request == nil {
-		return retry.Outcome{}, false
+		if err == nil {
+			return retry.Outcome{}, errors.New("retryhttp: OutcomeOf: neither a response to a request nor an error")
+		}
+		return retry.Outcome{}, fmt.Errorf("retryhttp: OutcomeOf: the error is not of a run: %w", err)
 	}
-	if r := recordsOf(resp.Request.Context()); r != nil {
-		return r.of(resp.Request)
+	r := recordsOf(resp.Request.Context())
+	if r == nil {
+		return retry.Outcome{}, errors.New("retryhttp: OutcomeOf: the request's context is not from RecordOutcome")
 	}
-	return retry.Outcome{}, false
+	o, ok := r.of(resp.Request)
+	if !ok {
+		return o, fmt.Errorf("retryhttp: OutcomeOf: the response is not of a Transport, or of none of its context's newest %d runs", maxRecords)
+	}
+	return o, nil
 }
 
 type recordsKey struct{}

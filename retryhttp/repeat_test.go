@@ -257,25 +257,39 @@ func TestRecord(t *testing.T) {
 	t.Run("without RecordOutcome there is none", func(t *testing.T) {
 		resp, err := (&retryhttp.Transport{Base: retrytest.Statuses(t, 200)}).RoundTrip(get(t.Context()))
 		require.NoError(t, err)
-		_, ok := retryhttp.OutcomeFromResponse(resp)
-		require.False(t, ok)
+		_, err = retryhttp.OutcomeOf(resp, nil)
+		require.EqualError(t, err, "retryhttp: OutcomeOf: the request's context is not from RecordOutcome")
 	})
 	t.Run("OutcomeOf finds it for either ending", func(t *testing.T) {
 		for _, base := range []http.RoundTripper{retrytest.Statuses(t, 503, 503, 503), faults(nil, 1, 2, 3)} {
 			client := (&retryhttp.Transport{Base: base, Policy: atOnce}).Client()
-			o, ok := retryhttp.OutcomeOf(client.Do(get(retryhttp.RecordOutcome(t.Context()))))
-			require.True(t, ok)
+			o, err := retryhttp.OutcomeOf(client.Do(get(retryhttp.RecordOutcome(t.Context()))))
+			require.NoError(t, err)
 			require.Equal(t, retry.AttemptsExhausted, o.Reason)
 		}
-		_, ok := retryhttp.OutcomeOf(nil, io.EOF)
-		require.False(t, ok)
 	})
-	t.Run("a response from elsewhere has none", func(t *testing.T) {
-		for _, resp := range []*http.Response{nil, {}, answer(get(t.Context()), 200), answer(get(retryhttp.RecordOutcome(t.Context())), 200)} {
-			_, ok := retryhttp.OutcomeFromResponse(resp)
-			require.False(t, ok)
-		}
-	})
+	recorded := get(retryhttp.RecordOutcome(t.Context()))
+	for _, row := range []struct {
+		name string
+		resp *http.Response
+		err  error
+		want string
+	}{
+		{"an error from elsewhere has none", nil, io.EOF, "the error is not of a run: EOF"},
+		{"nor has nothing at all", nil, nil, "neither a response to a request nor an error"},
+		{"nor a response to no request", new(http.Response), nil, "neither a response to a request nor an error"},
+		{"nor one to a request that was not to be recorded", answer(get(t.Context()), 200), nil, "the request's context is not from RecordOutcome"},
+		{"nor one from elsewhere", answer(recorded, 200), nil, "the response is not of a Transport, or of none of its context's newest 64 runs"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			o, err := retryhttp.OutcomeOf(row.resp, row.err)
+			require.EqualError(t, err, "retryhttp: OutcomeOf: "+row.want)
+			require.Zero(t, o)
+			if row.err != nil {
+				require.ErrorIs(t, err, row.err)
+			}
+		})
+	}
 	t.Run("requests that share a context keep apart, up to 64", func(t *testing.T) {
 		ctx := retryhttp.RecordOutcome(t.Context())
 		base := retrytest.NewPipeServer(t, []retrytest.Answer{{Times: 65}})
@@ -287,19 +301,21 @@ func TestRecord(t *testing.T) {
 			all = append(all, resp)
 		}
 		for i, resp := range all {
-			o, ok := retryhttp.OutcomeFromResponse(resp)
-			require.Equal(t, i > 0, ok)
-			if ok {
-				require.Equal(t, strconv.Itoa(i), o.Policy)
+			o, err := retryhttp.OutcomeOf(resp, nil)
+			if i == 0 {
+				require.ErrorContains(t, err, "newest 64 runs")
+				continue
 			}
+			require.NoError(t, err)
+			require.Equal(t, strconv.Itoa(i), o.Policy)
 		}
 	})
 	t.Run("it is the receiver's own", func(t *testing.T) {
 		_, resp, err := run(t, &retryhttp.Transport{Base: retrytest.Statuses(t, 503, 200), Policy: atOnce}, get(t.Context()))
 		require.NoError(t, err)
-		o, _ := retryhttp.OutcomeFromResponse(resp)
+		o, _ := retryhttp.OutcomeOf(resp, nil)
 		o.History[0].Err = io.EOF
-		again, _ := retryhttp.OutcomeFromResponse(resp)
+		again, _ := retryhttp.OutcomeOf(resp, nil)
 		require.NotEqual(t, io.EOF, again.History[0].Err)
 	})
 }

@@ -79,8 +79,8 @@ func run(t *testing.T, rt http.RoundTripper, req *http.Request) (retry.Outcome, 
 		require.ErrorAs(t, err, &failed)
 		return failed.Outcome, nil, err
 	}
-	o, ok := retryhttp.OutcomeFromResponse(resp)
-	require.True(t, ok)
+	o, err := retryhttp.OutcomeOf(resp, nil)
+	require.NoError(t, err)
 	return o, resp, nil
 }
 
@@ -227,8 +227,8 @@ func TestRedirects(t *testing.T) {
 		resp, err := client.Do(get(retryhttp.RecordOutcome(t.Context())))
 		require.NoError(t, err)
 		require.Equal(t, 200, resp.StatusCode)
-		o, ok := retryhttp.OutcomeFromResponse(resp)
-		require.True(t, ok)
+		o, err := retryhttp.OutcomeOf(resp, nil)
+		require.NoError(t, err)
 		require.Equal(t, retry.Succeeded, o.Status, "the record is that of the response, not of the redirect")
 	})
 	t.Run("NewClient returns the 3xx", func(t *testing.T) {

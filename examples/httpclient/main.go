@@ -78,7 +78,10 @@ func call(w io.Writer, client *http.Client, req *http.Request) error {
 	if err != nil {
 		return err
 	}
-	outcome, _ := retryhttp.OutcomeOf(resp, err)
+	outcome, err := retryhttp.OutcomeOf(resp, err)
+	if err != nil {
+		return err
+	}
 	for _, a := range outcome.History {
 		next := "give up"
 		var failed *retryhttp.AttemptError
