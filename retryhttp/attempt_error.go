@@ -1,39 +1,102 @@
 package retryhttp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/retrygo/retry"
 )
 
-// AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history. Find it with errors.As.
+// AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history. Find it with errors.As. The
+// size of what it keeps of a response does not depend on the server.
 type AttemptError struct {
 	// Reason is the machine-readable word for the failure: "status_503", "conn_refused", "attempt_timeout".
 	Reason Reason
 	// StatusCode is the response's status. Zero means that there was no response.
 	StatusCode int
-	// Header is the response's header. Nil means that there was no response.
+	// Header is the response's whole header while Policy.Classify and Transport.Repeat judge the failure. After that it
+	// holds the fields that say whether and when to come back, Content-Type, Date and the ID of the request: of each the
+	// first value, up to 256 bytes. Nil means that there was no response.
 	Header http.Header
+	// Request is the caller's request, of which no text says more than LogValue. Nil means that it is not known.
+	Request *http.Request `json:"-"`
 	// Unsent reports that no server can have acted on the request: no connection was obtained for it, or an HTTP/2
 	// server refused its stream. Such an attempt can be repeated whatever the method is. Zero means that one may have.
 	Unsent bool
-	// Veto says why the request was not to be repeated, whatever the rules say of Reason: NotIdempotent,
+	// Veto says why the request was not to be repeated, whatever the rules say of Reason: NotIdempotent, DoNotRetry,
 	// BodyConsumed, BodyInUse, or Reason itself if the request was refused. Empty means that it could be.
 	Veto Reason
-	// Err is what the transport returned. Nil means that there was a response.
+	// Err is what the transport returned. Nil means that there was a response. If its text is longer than 1 KiB because
+	// a server or a proxy has sent so much, it is replaced by an error with the beginning of that text.
 	Err error
 
-	transport *Transport  // whose policy judges; nil outside a Transport
-	judged    retry.Class // what that said; Unknown before it was asked
+	after    error            // carries the hint of a response; nil without one
+	classify retry.Classifier // that of the policy; nil outside a Transport
+	judged   retry.Class      // what that said; Unknown before it was asked
+}
+
+// CheckResponse returns nil if resp is a success, 2xx or 101, and otherwise an *AttemptError whose Retry-After every
+// policy obeys, as after retry.After. It is for an fn of retry.Do or the handler of a job that makes one attempt itself;
+// a Transport needs none. Another hint goes around the error, with retry.After. CheckResponse does not close the body.
+func CheckResponse(resp *http.Response) error {
+	if resp == nil {
+		return &AttemptError{Reason: TransportError, Err: errNoResponse}
+	}
+	if succeeded(resp.StatusCode) {
+		return nil
+	}
+	failed := statusError(resp, ParseRetryAfter(resp.Header, time.Now()))
+	failed.Header = kept(resp.Header)
+	return failed
+}
+
+// statusError returns the failure that resp stands for, with its whole header.
+func statusError(resp *http.Response, hint time.Duration) *AttemptError {
+	failed := &AttemptError{
+		Reason: statusReason(resp.StatusCode), StatusCode: resp.StatusCode, Header: resp.Header, Request: resp.Request,
+	}
+	if hint > 0 {
+		failed.after = retry.After(hint, hintOnly{})
+	}
+	if doNotRetry(resp.Header) {
+		failed.Veto = DoNotRetry
+	}
+	return failed
+}
+
+// hintOnly is what retry.After marks for a response, which has no error of its own.
+type hintOnly struct{}
+
+func (hintOnly) Error() string { return "the response asks for a later retry" }
+
+// keptFields are the fields of a response's header that an AttemptError keeps.
+var keptFields = []string{"Content-Type", "Date", "Finagle-Http-Nonretryable-Nack", "Ratelimit", "Ratelimit-Remaining",
+	"Ratelimit-Reset", "Request-Id", "Retry-After", "Retry-After-Ms", "Stripe-Should-Retry", "X-Envoy-Overloaded",
+	"X-Ms-Retry-After-Ms", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Request-Id", "X-Should-Retry"}
+
+// kept returns what an AttemptError keeps of h. It shares no memory with h.
+func kept(h http.Header) http.Header {
+	small := http.Header{}
+	for _, name := range keptFields {
+		if values := h[name]; len(values) > 0 {
+			small[name] = []string{strings.Clone(values[0][:min(len(values[0]), 256)])}
+		}
+	}
+	return small
 }
 
 // Error returns "retryhttp: 503 Service Unavailable" for a status and "retryhttp: conn_refused: dial tcp ..." for a
 // fault, without the reason if Err's text begins with the same words, as in "retryhttp: attempt timeout", and with
-// "(not repeated: not_idempotent)" if there is a veto beside the reason.
+// "(not repeated: not_idempotent)" if there is a veto beside the reason. Of Err's text it has the first 1 KiB, as one line
+// without control characters.
 func (e *AttemptError) Error() string {
 	if e == nil {
 		return "<nil>"
@@ -41,7 +104,7 @@ func (e *AttemptError) Error() string {
 	text := string(e.Reason)
 	switch {
 	case e.Err != nil:
-		cause := e.Err.Error()
+		cause := printable(e.Err.Error(), longestText)
 		if !strings.HasPrefix(cause, strings.ReplaceAll(text, "_", " ")) {
 			cause = text + ": " + cause
 		}
@@ -56,21 +119,105 @@ func (e *AttemptError) Error() string {
 	return text
 }
 
-// Unwrap returns Err.
+// Unwrap returns Err or, after a response with a hint, an error by which a policy finds it (see retry.After).
 func (e *AttemptError) Unwrap() error {
 	if e == nil {
 		return nil
 	}
-	return e.Err
+	return cmp.Or(e.Err, e.after)
 }
 
 // Timeout reports whether the attempt failed because it took too long.
 func (e *AttemptError) Timeout() bool { return e != nil && isTimeout(e.Err) }
 
+// HTTPStatus returns StatusCode.
+func (e *AttemptError) HTTPStatus() int {
+	if e == nil {
+		return 0
+	}
+	return e.StatusCode
+}
+
+// ErrorType returns a word of low cardinality for metrics, as OpenTelemetry's error.type asks for it: the status, "503",
+// or Reason if there was no response.
+func (e *AttemptError) ErrorType() string {
+	switch {
+	case e == nil:
+		return ""
+	case e.StatusCode != 0:
+		return strconv.Itoa(e.StatusCode)
+	default:
+		return string(e.Reason)
+	}
+}
+
+// LogValue returns a group for a log line: method, host and path of Request, and status or, if there was no response,
+// reason. The path is that of the request's Pattern if it has one; a path can hold a secret, as the URLs of some webhooks
+// do. There is no query, fragment, user or password. Each value is one line of at most 256 bytes.
+func (e *AttemptError) LogValue() slog.Value {
+	if e == nil {
+		return slog.Value{}
+	}
+	attrs := make([]slog.Attr, 0, 4)
+	if req := e.Request; req != nil {
+		attrs = append(attrs, slog.String("method", printable(cmp.Or(req.Method, http.MethodGet), longestValue)))
+		path := ""
+		if req.URL != nil {
+			attrs = append(attrs, slog.String("host", printable(req.URL.Host, longestValue)))
+			path = req.URL.EscapedPath()
+		}
+		if i := strings.IndexByte(req.Pattern, '/'); i >= 0 { // "[METHOD ][HOST]/[PATH]"
+			path = req.Pattern[i:]
+		}
+		attrs = append(attrs, slog.String("path", printable(path, longestValue)))
+	}
+	if e.StatusCode != 0 {
+		attrs = append(attrs, slog.Int("status", e.StatusCode))
+	} else {
+		attrs = append(attrs, slog.String("reason", string(e.Reason)))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+const (
+	longestText  = 1 << 10 // of an error: several lines of a log
+	longestValue = 256     // of an attribute
+)
+
+// printable returns the first limit bytes of s as one line that is safe in a log and on a terminal.
+func printable(s string, limit int) string {
+	if len(s) > limit {
+		const cut = "..."
+		s = strings.ToValidUTF8(s[:limit-len(cut)], "") + cut
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		default:
+			return unicode.ReplacementChar
+		}
+	}, strings.ReplaceAll(s, "\n", "; "))
+}
+
+// bounded returns err, or an error with the beginning of its text if a peer has made that long: a response that is not
+// HTTP, or a proxy's answer to CONNECT, whose status text is all there is of the error.
+func bounded(err error, reason Reason) error {
+	if reason != MalformedResponse && reflect.TypeOf(err) != reflect.TypeOf(errNoResponse) {
+		return err
+	}
+	if text := err.Error(); len(text) > longestText {
+		return errors.New(printable(text, longestText))
+	}
+	return err
+}
+
 // class returns what the policy that the attempt was made under says, which is asked once, or otherwise Classify.
 func (e *AttemptError) class() retry.Class {
 	if e.judged == retry.Unknown {
-		e.judged = retry.FirstOf(e.transport.Policy.Classify, Classify)(e)
+		e.judged = retry.FirstOf(e.classify, Classify)(e)
 	}
 	return e.judged
 }
@@ -94,6 +241,12 @@ func findAttemptError(err error) *AttemptError {
 func (e *AttemptError) worthRepeating() bool {
 	class, _ := retry.Policy{Classify: classOf}.Judge(e)
 	return class == retry.Retryable
+}
+
+// isAnswer reports whether the response is what the caller asked for and not a failure to answer: the rules do not repeat
+// it, and its status does not stand for a refusal.
+func (e *AttemptError) isAnswer() bool {
+	return (succeeded(e.StatusCode) || statusClass(e.StatusCode) == retry.Terminal) && !e.worthRepeating()
 }
 
 func statusText(code int) string {

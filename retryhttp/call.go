@@ -19,6 +19,7 @@ type call struct {
 	context.Context // the request's
 
 	transport *Transport
+	policy    *retry.Policy  // the Transport's, or of this request alone
 	req       *http.Request  // the caller's
 	records   *records       // nil if the caller asks for none
 	refused   *RequestError  // nil if the request can be sent
@@ -41,7 +42,8 @@ type call struct {
 // newCall returns the call for req; in one piece with a limit, if it needs one.
 func newCall(t *Transport, req *http.Request) *call {
 	var c *call
-	if t.Policy.AttemptTimeout == 0 {
+	policy := t.policyFor(req)
+	if policy.AttemptTimeout == 0 {
 		c = new(call)
 	} else {
 		both := new(struct {
@@ -50,7 +52,7 @@ func newCall(t *Transport, req *http.Request) *call {
 		})
 		c, both.call.spare = &both.call, &both.limit
 	}
-	c.Context, c.transport, c.req = req.Context(), t, req
+	c.Context, c.transport, c.policy, c.req = req.Context(), t, policy, req
 	c.records = recordsOf(c.Context)
 	return c
 }
@@ -116,7 +118,7 @@ func (c *call) progress() retry.Progress {
 
 // gone returns the Reason of an attempt that failed because its caller waits no longer, "" if the caller waits.
 func (c *call) gone() Reason {
-	switch c.transport.Policy.Admit(c.progress(), 0).Reason {
+	switch c.policy.Admit(c.progress(), 0).Reason {
 	case retry.CallerCanceled:
 		return Canceled
 	case retry.DeadlinePassed:
@@ -131,7 +133,7 @@ func (c *call) gone() Reason {
 func (c *call) detached(failed *retry.Error) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(failed.Cause())
-	return retry.NewError(ctx, c.transport.Policy, failed.Outcome, failed.Last)
+	return retry.NewError(ctx, *c.policy, failed.Outcome, failed.Last)
 }
 
 func (c *call) cancel() <-chan struct{} {
@@ -182,7 +184,7 @@ func (c *call) prepare() *AttemptError {
 func (c *call) attempt(ctx context.Context) error {
 	if !c.ready {
 		if failed := c.prepare(); failed != nil {
-			return c.marked(failed, 0)
+			return c.marked(failed)
 		}
 	}
 	own := c.Context
@@ -193,13 +195,13 @@ func (c *call) attempt(ctx context.Context) error {
 	if !c.repeatable {
 		own, conn = traceConn(own)
 	}
-	if timeout := c.transport.Policy.AttemptTimeout; timeout > 0 && !c.endsWithin(timeout) {
+	if timeout := c.policy.AttemptTimeout; timeout > 0 && !c.endsWithin(timeout) {
 		c.limit = c.newLimit().start(own, timeout)
 		own = c.limit.ctx
 	}
 	out, err := c.outgoing(own)
 	if err != nil {
-		return c.marked(&AttemptError{Reason: BodyNotReplayable, Veto: BodyNotReplayable, Unsent: true, Err: err}, 0)
+		return c.marked(&AttemptError{Reason: BodyNotReplayable, Veto: BodyNotReplayable, Unsent: true, Err: err})
 	}
 	c.inBase = true
 	resp, err := c.transport.base().RoundTrip(out)
@@ -285,7 +287,7 @@ func (c *call) result(resp *http.Response, err error, conn *connTrace) error {
 		if expired && c.gone() == "" {
 			err = timedOut(err)
 		}
-		return c.marked(c.fault(err, conn), 0)
+		return c.marked(c.fault(err, conn))
 	}
 	if resp.Request != c.req {
 		resp.Request = c.req
@@ -295,8 +297,14 @@ func (c *call) result(resp *http.Response, err error, conn *connTrace) error {
 	if c.accepts(resp) {
 		return nil
 	}
-	failed := &AttemptError{Reason: statusReason(resp.StatusCode), StatusCode: resp.StatusCode, Header: resp.Header}
-	return c.marked(failed, c.hint(resp))
+	failed := statusError(resp, c.hint(resp))
+	failed.classify = c.policy.Classify
+	if !c.transport.Delivery && failed.isAnswer() {
+		return nil
+	}
+	err = c.marked(failed)
+	failed.Header = kept(resp.Header)
+	return err
 }
 
 // timedOut returns err as that of an attempt whose timeout has passed, whatever the transport made of that.
@@ -319,7 +327,7 @@ func succeeded(status int) bool {
 }
 
 func (c *call) hint(resp *http.Response) time.Duration {
-	hint := retryAfter(resp.Header, time.Now())
+	hint := ParseRetryAfter(resp.Header, time.Now())
 	if c.transport.Hint != nil {
 		hint = max(hint, c.transport.Hint(resp))
 	}
@@ -328,8 +336,9 @@ func (c *call) hint(resp *http.Response) time.Duration {
 
 // fault returns the failure of an attempt without a response.
 func (c *call) fault(err error, conn *connTrace) *AttemptError {
-	failed := &AttemptError{Err: err}
+	failed := new(AttemptError)
 	failed.Reason, failed.Unsent = fault(err)
+	failed.Err = bounded(err, failed.Reason)
 	switch {
 	case conn.obtained():
 		// Whatever the error looks like, a connection was there to send on. Only an HTTP/2 server can say that it
@@ -363,12 +372,12 @@ func sentWithin(err error) bool {
 	return len(run.History) < run.Attempts
 }
 
-// marked returns the error that Do decides about: what failed, with its hint, and marked permanent if the request is not to
-// be repeated whatever the rules say.
-func (c *call) marked(failed *AttemptError, hint time.Duration) error {
-	failed.transport = c.transport
+// marked returns the error that Do decides about: what failed, marked permanent if the request is not to be repeated
+// whatever the rules say.
+func (c *call) marked(failed *AttemptError) error {
+	failed.Request, failed.classify = c.req, c.policy.Classify
 	if failed.Veto == "" && failed.worthRepeating() {
-		if failed.Unsent || c.repeatable {
+		if failed.Unsent || c.repeatable || c.transport.Repeat != nil && c.transport.Repeat(failed) {
 			failed.Veto = c.payload.veto(c)
 		} else {
 			failed.Veto = NotIdempotent
@@ -377,7 +386,7 @@ func (c *call) marked(failed *AttemptError, hint time.Duration) error {
 	if failed.Veto != "" {
 		return retry.Permanent(failed)
 	}
-	return retry.After(hint, failed)
+	return failed
 }
 
 // giveUp lets go of the last response, since a retry follows after delay. It takes no time that could make the retry too
@@ -388,7 +397,7 @@ func (c *call) giveUp(delay time.Duration) {
 		return
 	}
 	c.resp = nil
-	if c.transport.Policy.Admit(c.progress(), delay+drainTime).Status == retry.Waiting {
+	if c.policy.Admit(c.progress(), delay+drainTime).Status == retry.Waiting {
 		discard(resp)
 	} else {
 		closeBody(resp)

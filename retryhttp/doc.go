@@ -2,4 +2,18 @@
 // such a client needs beyond a loop: it knows which requests may be sent twice, sends their bodies again only if that
 // is safe, lets a body be read for as long as it takes, obeys Retry-After, and gives the caller the last response or
 // error instead of one of its own.
+//
+// # What ends a run
+//
+// An answer is not a failure, and the caller gets the last response whatever it is. How the run ended counts for the
+// budget, for Observe and for OutcomeOf:
+//
+//   - 2xx and 101: a success.
+//   - 3xx and 4xx but for 408 and 429: an answer, and so a success. With Transport.Delivery: a dead letter (TerminalError).
+//   - 408, 429, 5xx, a status outside 100 to 599, a fault: repeated; a failure once the policy ends the run.
+//   - one of these after which the request must not be repeated, or is not by the caller's rules or the server's word
+//     (X-Should-Retry or Stripe-Should-Retry: false, X-Envoy-Overloaded, Finagle-Http-Nonretryable-Nack): a dead letter
+//     at once (TerminalError).
+//
+// A status that the caller's rules would repeat, such as a 409 by OnStatus, is a failure like a 503.
 package retryhttp

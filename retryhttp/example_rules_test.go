@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"syscall"
+	"time"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
@@ -72,4 +73,29 @@ func ExampleOnStatus() {
 	// 409 retryable
 	// 422 terminal
 	// 423 retryable
+}
+
+func ExampleShouldRetry() {
+	// The server knows whether a 409 is a conflict or a lock that will be free.
+	classify := retry.FirstOf(retryhttp.ShouldRetry, retryhttp.Classify)
+	for _, word := range []string{"true", "false", ""} {
+		err := &retryhttp.AttemptError{StatusCode: http.StatusConflict, Header: http.Header{"X-Should-Retry": {word}}}
+		fmt.Println(word, classify(err))
+	}
+	// Output:
+	// true retryable
+	// false terminal
+	//  terminal
+}
+
+func ExampleParseRetryAfter() {
+	now := time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC)
+	for _, value := range []string{"120", "1.5", "Sun, 22 Nov 2026 12:00:30 GMT", "soon"} {
+		fmt.Println(retryhttp.ParseRetryAfter(http.Header{"Retry-After": {value}}, now))
+	}
+	// Output:
+	// 2m0s
+	// 1.5s
+	// 30s
+	// 0s
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"time"
 
@@ -69,11 +71,11 @@ func ExampleTransport() {
 }
 
 func ExampleTransport_classify() {
-	// Stop at what is permanent, but wait for a lock to be free, and believe a server that says no.
+	// Stop at what is permanent, but wait for a lock to be free.
 	policy := retry.Policy{Classify: retry.FirstOf(
 		retry.StopIf(func(err error) bool {
 			var failed *retryhttp.AttemptError
-			return errors.As(err, &failed) && failed.Header.Get("X-Should-Retry") == "false"
+			return errors.As(err, &failed) && failed.Header.Get("X-Error-Code") == "quota_spent"
 		}),
 		retryhttp.OnStatus(retry.Retryable, http.StatusConflict, http.StatusLocked),
 		retryhttp.ClassifyStrict,
@@ -86,6 +88,83 @@ func ExampleTransport_classify() {
 	// 409 waiting_retry 5s
 	// 501 dead_letter (terminal_error)
 	// 502 waiting_retry 5s
+}
+
+func ExampleTransport_delivery() {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+
+	for _, delivery := range []bool{false, true} {
+		t := &retryhttp.Transport{Delivery: delivery, Policy: retry.Policy{
+			Observe: func(_ context.Context, e retry.Event) {
+				if e.Outcome != nil {
+					fmt.Println(e.Decision)
+				}
+			},
+		}}
+		resp, err := t.Client().Get(server.URL)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(resp.Status)
+		_ = resp.Body.Close()
+	}
+	// Output:
+	// succeeded
+	// 404 Not Found
+	// dead_letter (terminal_error)
+	// 404 Not Found
+}
+
+func ExampleTransport_repeat() {
+	server := unstable()
+	defer server.Close()
+
+	t := &retryhttp.Transport{
+		Policy: retry.Policy{Backoff: retry.Backoff{Base: time.Millisecond}},
+		// A 503 of this server means that it has not looked at the order.
+		Repeat: func(failed *retryhttp.AttemptError) bool {
+			return failed.Request.URL.Path == "/orders" && failed.StatusCode == http.StatusServiceUnavailable
+		},
+	}
+	for _, path := range []string{"/orders", "/payments"} {
+		resp, err := t.Client().Post(server.URL+path, "text/plain", strings.NewReader("7"))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(path, resp.Status)
+		_ = resp.Body.Close()
+	}
+	// Output:
+	// /orders 200 OK
+	// /payments 503 Service Unavailable
+}
+
+func ExampleTransport_policyFor() {
+	server := unstable()
+	defer server.Close()
+
+	t := &retryhttp.Transport{PolicyFor: func(r *http.Request) retry.Policy {
+		p := retry.Policy{Backoff: retry.Backoff{Base: time.Millisecond}}
+		if strings.HasPrefix(r.URL.Path, "/suggest") {
+			p.MaxAttempts = 2 // not worth more
+		}
+		return p
+	}}
+	for _, path := range []string{"/orders", "/suggest"} {
+		resp, err := t.Client().Get(server.URL + path)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(path, resp.Status)
+		_ = resp.Body.Close()
+	}
+	// Output:
+	// /orders 200 OK
+	// /suggest 503 Service Unavailable
 }
 
 func ExampleTransport_Validate() {
@@ -181,6 +260,52 @@ func ExampleAttemptError() {
 		fmt.Println(failed.Reason, failed.Unsent)
 	}
 	// Output: conn_refused true
+}
+
+func ExampleAttemptError_LogValue() {
+	req, _ := http.NewRequest(http.MethodGet, "https://alice:secret@example.com/orders/7?token=secret", nil)
+	req.Pattern = "/orders/{id}"
+	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	log.Warn("slow", "request", &retryhttp.AttemptError{Request: req, Reason: retryhttp.AttemptTimeout})
+	// Output: level=WARN msg=slow request.method=GET request.host=example.com request.path=/orders/{id} request.reason=attempt_timeout
+}
+
+func ExampleAttemptError_ErrorType() {
+	fmt.Println((&retryhttp.AttemptError{Reason: "status_503", StatusCode: 503}).ErrorType())
+	fmt.Println((&retryhttp.AttemptError{Reason: retryhttp.ConnRefused}).ErrorType())
+	// Output:
+	// 503
+	// conn_refused
+}
+
+func ExampleCheckResponse() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		retryhttp.SetRetryAfter(w, 30*time.Second)
+		http.Error(w, "busy", http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+
+	// The handler of a job, or fn of a retry.Do of one's own.
+	deliver := func() error {
+		resp, err := http.Post(server.URL, "text/plain", nil)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		return retryhttp.CheckResponse(resp)
+	}
+	err := deliver()
+	fmt.Println(err)
+	p := retry.Policy{Classify: retryhttp.Classify}
+	fmt.Println(p.Decide(retry.Progress{Attempt: 1}, err, 0))
+	// Output:
+	// retryhttp: 503 Service Unavailable
+	// waiting_retry 30s
 }
 
 func ExampleRequestError() {

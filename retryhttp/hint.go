@@ -48,7 +48,7 @@ func rateLimitReset(resp *http.Response, now time.Time) time.Duration {
 	return max(r.wait(resp.StatusCode, h, now), retryAfterMs(h))
 }
 
-// retryAfter returns how long h asks to stay away by Retry-After: 0 for no hint, never negative. The value is a number
+// ParseRetryAfter returns how long h asks to stay away by Retry-After: 0 for no hint, never negative. The value is a number
 // of seconds or an HTTP date (RFC 9110 section 10.2.3); a date is measured against the response's own Date, so that the
 // two clocks need not agree, and against now if Date is absent or unreadable. Optional whitespace around a value is
 // ignored. Digits too many for a Duration give the largest Duration, never an immediate retry. Zero, negative numbers,
@@ -56,7 +56,7 @@ func rateLimitReset(resp *http.Response, now time.Time) time.Duration {
 //
 // A decimal fraction such as "299.997" is against the grammar and accepted, rounded up to the nanosecond: Microsoft
 // Graph, Shopify and others send it (microsoft/dotnet#955, wojtekmach/req#507), and to pass it over is to come early.
-func retryAfter(h http.Header, now time.Time) time.Duration {
+func ParseRetryAfter(h http.Header, now time.Time) time.Duration {
 	var wait time.Duration
 	for _, value := range h["Retry-After"] {
 		if d, ok := decimal(value, time.Second); ok {
@@ -109,7 +109,7 @@ func (r *resets) wait(status int, h http.Header, now time.Time) time.Duration {
 		return 0 // another thing failed, whatever the limits are
 	case r.notSaid > 0:
 		return r.notSaid
-	case retryAfter(h, now) > 0:
+	case ParseRetryAfter(h, now) > 0:
 		return 0 // refused by a limit other than the one sent, as by GitHub's secondary limits
 	default:
 		return r.someLeft

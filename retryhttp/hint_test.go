@@ -1,4 +1,4 @@
-// Inside the package on purpose: retryAfter and rateLimitReset take the time that the exported forms fill in.
+// Inside the package on purpose: rateLimitReset takes the time that RateLimitReset fills in.
 package retryhttp
 
 import (
@@ -101,13 +101,13 @@ func TestRetryAfter(t *testing.T) {
 		{name: "junk does not hide a value", header: []string{"Retry-After: soon", "Retry-After: 5", "Retry-After: -1"}, want: 5 * time.Second},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			require.Equal(t, row.want, retryAfter(fields(row.header...), hintNow))
+			require.Equal(t, row.want, ParseRetryAfter(fields(row.header...), hintNow))
 		})
 	}
 }
 
 func TestRetryAfterOfANilHeaderIsNoHint(t *testing.T) {
-	require.Zero(t, retryAfter(nil, hintNow))
+	require.Zero(t, ParseRetryAfter(nil, hintNow))
 }
 
 func TestTwoDigitYearsTurnWithTheCentury(t *testing.T) {
@@ -310,12 +310,12 @@ func FuzzRetryAfter(f *testing.F) {
 			}
 		}
 		h := http.Header{"Retry-After": {value, second}, "Date": {date}}
-		require.Equal(t, want, retryAfter(h, hintNow))
+		require.Equal(t, want, ParseRetryAfter(h, hintNow))
 		require.GreaterOrEqual(t, want, time.Duration(0))
 
 		w := httptest.NewRecorder()
 		SetRetryAfter(w, time.Duration(d))
-		got := retryAfter(w.Header(), hintNow)
+		got := ParseRetryAfter(w.Header(), hintNow)
 		if d <= 0 {
 			require.Zero(t, got)
 			return
@@ -384,7 +384,7 @@ func BenchmarkRetryAfter(b *testing.B) {
 		b.Run(row.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				retryAfter(row.header, hintNow)
+				ParseRetryAfter(row.header, hintNow)
 			}
 		})
 	}
@@ -412,6 +412,6 @@ func BenchmarkRateLimitReset(b *testing.B) {
 func TestHintsInNumbersAllocateNothing(t *testing.T) {
 	h := fields("Retry-After: 120", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 1790000630", `RateLimit: "a";r=0;t=30`, "Date: "+hintDate)
 	resp := &http.Response{StatusCode: 429, Header: h}
-	require.Zero(t, testing.AllocsPerRun(100, func() { retryAfter(h, hintNow) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { ParseRetryAfter(h, hintNow) }))
 	require.Zero(t, testing.AllocsPerRun(100, func() { rateLimitReset(resp, hintNow) }))
 }

@@ -74,6 +74,7 @@ const (
 	BodyConsumed      Reason = "body_consumed"       // the request's body has been read and has no GetBody
 	BodyInUse         Reason = "body_in_use"         // the transport has not let go of the request's body
 	NotIdempotent     Reason = "not_idempotent"      // to repeat the request could do its work twice
+	DoNotRetry        Reason = "do_not_retry"        // the response says that the request is not to be repeated
 	Redirect          Reason = "redirect"            // http.Client did not follow a redirect
 	Canceled          Reason = "canceled"            // the request was given up
 	DeadlinePassed    Reason = "deadline_passed"     // the deadline of the request's context has passed

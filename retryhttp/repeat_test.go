@@ -77,7 +77,8 @@ func TestWhichRequestsAreRepeated(t *testing.T) {
 		})
 	}
 	t.Run("what the rules end needs no veto", func(t *testing.T) {
-		o, _, err := run(t, &retryhttp.Transport{Base: retrytest.Statuses(t, 404), Policy: atOnce}, request(t.Context(), "POST", nil))
+		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 404), Policy: atOnce, Delivery: true}
+		o, _, err := run(t, tr, request(t.Context(), "POST", nil))
 		require.NoError(t, err)
 		require.Equal(t, []string{"status_404"}, reasons(o))
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/retrygo/retry"
 )
@@ -15,8 +16,9 @@ import (
 //   - Retryable: 408, 429, every 5xx, and a status outside 100 to 599, which RFC 9110, section 15, treats as a 5xx; a
 //     2xx or 101, which is an *AttemptError only if Transport.Accept has refused it; every fault on the way to the
 //     server and back, a certificate that does not verify and a host without address included.
-//   - Terminal: every 3xx and every other 4xx; a blocked address; a request that cannot be sent, or not again, as it is;
-//     a redirect that was not followed; a request that was given up.
+//   - Terminal: every 3xx and every other 4xx; a response with X-Should-Retry or Stripe-Should-Retry: false, with
+//     X-Envoy-Overloaded or with Finagle-Http-Nonretryable-Nack; a blocked address; a request that cannot be sent, or
+//     not again, as it is; a redirect that was not followed; a request that was given up.
 //   - Unknown: an error that is no *AttemptError and about which ReasonOf has no word, and context.Canceled, so that
 //     the next classifier or the default rules judge it.
 //
@@ -54,6 +56,29 @@ func OnStatus(class retry.Class, codes ...int) retry.Classifier {
 	}
 }
 
+// ShouldRetry is a classifier: Retryable for an *AttemptError, which errors.As finds, whose response says X-Should-Retry
+// or Stripe-Should-Retry: true, otherwise Unknown. It goes before Classify in retry.FirstOf, for a server that knows better
+// than its status, such as a 409 after a lock timeout. A server that says false is obeyed without it.
+func ShouldRetry(err error) retry.Class {
+	if attempt := attemptError(err); attempt != nil && shouldRetry(attempt.Header, "true") {
+		return retry.Retryable
+	}
+	return retry.Unknown
+}
+
+// doNotRetry reports whether the header of a response says that the request is not to be repeated. The last two fields
+// say so by being there: Envoy's router and Finagle's HttpNackFilter look at no value either.
+func doNotRetry(h http.Header) bool {
+	return shouldRetry(h, "false") || h["X-Envoy-Overloaded"] != nil || h["Finagle-Http-Nonretryable-Nack"] != nil
+}
+
+// shouldRetry reports whether h has a should-retry field of the given value. Stripe's clients read both names, those of
+// OpenAI and Anthropic the first.
+func shouldRetry(h http.Header, value string) bool {
+	is := func(v string) bool { return strings.EqualFold(trim(v), value) }
+	return slices.ContainsFunc(h["X-Should-Retry"], is) || slices.ContainsFunc(h["Stripe-Should-Retry"], is)
+}
+
 // sight is what the rules see of an error.
 type sight struct {
 	status int    // 0 if there was no response
@@ -68,7 +93,7 @@ func see(err error) sight {
 		if attempt == nil {
 			return sight{}
 		}
-		vetoed := attempt.Veto != "" || errors.Is(err, retry.TerminalError)
+		vetoed := attempt.Veto != "" || doNotRetry(attempt.Header) || errors.Is(err, retry.TerminalError)
 		return sight{attempt.StatusCode, attempt.Reason, true, vetoed}
 	}
 	reason, _ := fault(err)
@@ -105,7 +130,7 @@ func reasonClass(reason Reason) retry.Class {
 	switch reason {
 	case AddressBlocked,
 		BadURL, BadScheme, EmptyHost, BadHost, BadMethod, BadHeader, BadTrailer,
-		BodyReadFailed, BodyLength, BodyNotReplayable, BodyConsumed, BodyInUse, NotIdempotent,
+		BodyReadFailed, BodyLength, BodyNotReplayable, BodyConsumed, BodyInUse, NotIdempotent, DoNotRetry,
 		Redirect, Canceled, DeadlinePassed:
 		return retry.Terminal
 	default:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -139,6 +140,7 @@ func TestRulesByReason(t *testing.T) {
 		{"the outermost of two *AttemptErrors counts", &retryhttp.AttemptError{StatusCode: 503, Err: answered(404)}, retryable, retryable},
 		{"a status counts more than the error beside it", &retryhttp.AttemptError{StatusCode: 404, Err: io.EOF}, terminal, terminal},
 		{"what was not to be repeated is not repeated further out", &retryhttp.AttemptError{StatusCode: 503, Veto: retryhttp.NotIdempotent}, terminal, terminal},
+		{"nor what the server says is not to be", &retryhttp.AttemptError{StatusCode: 503, Header: http.Header{"X-Should-Retry": {"false"}}}, terminal, terminal},
 		{"nor what a run inside found terminal", &retry.Error{Outcome: retry.Outcome{Reason: retry.TerminalError}, Last: answered(503)}, terminal, terminal},
 		{"a marked error is judged as if it was not", retry.Transient(answered(404)), terminal, terminal},
 		{"what was terminal in a run inside is terminal", &retry.Error{Last: answered(404)}, terminal, terminal},

@@ -35,9 +35,21 @@ type Transport struct {
 	// without one.
 	Policy retry.Policy
 
-	// Accept reports whether a response is a success, as a 304 or a 404 can be for some callers. A response that is not
-	// is an AttemptError with its status, even if that is 200, and the rules judge it. Nil means 2xx and 101.
+	// PolicyFunc returns the policy of a run in place of Policy, such as the Policy method of a Ref of package retryconf,
+	// so that a reload reaches a Transport in use. It is called once for each RoundTrip. Nil means Policy.
+	PolicyFunc func() retry.Policy
+
+	// PolicyFor is PolicyFunc by request, for example by host or route, and goes before it. Nil means PolicyFunc.
+	PolicyFor func(*http.Request) retry.Policy
+
+	// Accept reports whether a response is a success whatever its status and the rules are. A response that it does not
+	// accept is judged by the rules, even a 200. Nil means 2xx and 101.
 	Accept func(*http.Response) bool
+
+	// Delivery declares that only what Accept accepts is a success, as it is for a webhook. A response that is neither
+	// accepted nor repeated, such as a 3xx or a 404, then ends the run as a dead letter. Zero means that such a response
+	// is an answer: the run has succeeded.
+	Delivery bool
 
 	// Hint reads from a failed response how long to stay away, beside Retry-After: the longer wins. RateLimitReset is
 	// ready-made. 0 or less is no hint. Nil means Retry-After alone.
@@ -46,6 +58,10 @@ type Transport struct {
 	// Idempotent declares that every request on this Transport may be repeated, whatever its method is, as deliveries
 	// to webhooks may. Zero means that Repeatable decides.
 	Idempotent bool
+
+	// Repeat reports whether a request that is not repeatable otherwise may be sent again after this failure, of which
+	// the rules say that another attempt may succeed: as a POST may after a 429, for example. Nil means no.
+	Repeat func(*AttemptError) bool
 
 	// IdempotencyKey gives the value of the Idempotency-Key header for a request whose method is not idempotent and
 	// that has none; the request may then be repeated. It is called once for each RoundTrip, and every attempt
@@ -92,10 +108,12 @@ func (t *Transport) Client() *http.Client {
 
 // Validate returns nil or retry.FieldErrors with every bad field: those of Policy, a negative BufferBody or StallTimeout,
 // and an AttemptHeader that is no field name. RoundTrip refuses such a Transport.
-func (t *Transport) Validate() error {
+func (t *Transport) Validate() error { return t.validate(&t.Policy) }
+
+func (t *Transport) validate(p *retry.Policy) error {
 	const pkg = "retryhttp"
 	var bad retry.FieldErrors
-	bad.Append(t.Policy.Validate())
+	bad.Append(p.Validate())
 	if t.BufferBody < 0 {
 		bad.Add(pkg, "Transport.BufferBody", t.BufferBody, "is negative")
 	}
@@ -115,19 +133,33 @@ func (t *Transport) Validate() error {
 var takenNames = []string{"Authorization", "Connection", "Content-Length", "Content-Type", "Expect", "Host", "Idempotency-Key",
 	"Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key"}
 
-// check is Validate, as far as Do does not do the same for every call.
-func (t *Transport) check() error {
-	if t.Policy.AttemptTimeout != 0 || t.BufferBody != 0 || t.StallTimeout != 0 || t.AttemptHeader != "" {
-		return t.Validate()
+// check is Validate for a run under p, as far as Do does not do the same for every call.
+func (t *Transport) check(p *retry.Policy) error {
+	if p.AttemptTimeout != 0 || t.BufferBody != 0 || t.StallTimeout != 0 || t.AttemptHeader != "" {
+		return t.validate(p)
 	}
 	return nil
 }
 
+// policyFor returns the policy for one RoundTrip.
+func (t *Transport) policyFor(req *http.Request) *retry.Policy {
+	switch {
+	case t.PolicyFor != nil:
+		p := t.PolicyFor(req)
+		return &p
+	case t.PolicyFunc != nil:
+		p := t.PolicyFunc()
+		return &p
+	default:
+		return &t.Policy
+	}
+}
+
 // RoundTrip makes attempts until one succeeds or the policy ends the run.
 //
-// It returns a nil error with the last response, readable in full, if the run ended because of that response: it
-// succeeded, is terminal, asks for too long a wait, or nothing was left to repeat it with (attempts, budget, TTL, the
-// time to the caller's deadline). OutcomeOf says which. Otherwise it returns the *retry.Error, whose Last
+// It returns a nil error with the last response, readable in full, if the run ended because of that response: it is
+// a success or an answer, is not to be repeated, asks for too long a wait, or nothing was left to repeat it with
+// (attempts, budget, TTL, the time to the caller's deadline). OutcomeOf says which. Otherwise it returns the *retry.Error, whose Last
 // holds the *AttemptError of the last attempt, if there was one; a Transport that does not validate and a nil request are
 // refused with other errors.
 //
@@ -142,20 +174,20 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	c := newCall(t, req)
 	defer c.finish()
-	if err := t.check(); err != nil {
+	if err := t.check(c.policy); err != nil {
 		return nil, err
 	}
-	p := t.Policy.OrSchedule(retry.Inline())
+	p := c.policy.OrSchedule(retry.Inline())
 	p.AttemptTimeout = 0 // it covers the headers only, which Do cannot know
 	p.Classify, p.Pay, p.Observe, p.Gate = classOf, pay, nil, nil
-	if t.Policy.Observe != nil || c.records != nil {
+	if c.policy.Observe != nil || c.records != nil {
 		p.Observe = observe
 	}
 	if c.refused = refusal(req); c.refused == nil {
 		if p.TTL > 0 {
 			c.began = time.Now()
 		}
-		if t.Policy.Gate != nil || t.Gate != nil {
+		if c.policy.Gate != nil || t.Gate != nil {
 			p.Gate = gate
 		}
 		if t.Budgets != nil {
@@ -210,7 +242,7 @@ func classOf(err error) retry.Class { return attemptError(err).class() }
 // pay is the Pay of every run. The last response is given up here, since nothing but time can prevent the retry now.
 func pay(ctx context.Context, d retry.Decision) bool {
 	c := ctx.(*call)
-	if own := c.transport.Policy.Pay; own != nil && !own(c.Context, d) {
+	if own := c.policy.Pay; own != nil && !own(c.Context, d) {
 		return false
 	}
 	c.giveUp(d.Delay)
@@ -223,7 +255,7 @@ func observe(ctx context.Context, e retry.Event) {
 	if e.Outcome != nil && c.records != nil {
 		c.records.add(c.req, e.Outcome)
 	}
-	if tell := c.transport.Policy.Observe; tell != nil {
+	if tell := c.policy.Observe; tell != nil {
 		tell(c.Context, e)
 	}
 }
@@ -236,7 +268,7 @@ func gate(ctx context.Context) time.Duration {
 			return delay // after which both are asked again
 		}
 	}
-	if ask := c.transport.Policy.Gate; ask != nil {
+	if ask := c.policy.Gate; ask != nil {
 		return ask(c.Context)
 	}
 	return 0

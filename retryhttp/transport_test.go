@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -103,18 +104,19 @@ func reasons(o retry.Outcome) []string {
 }
 
 func TestStatuses(t *testing.T) {
+	const exhausted, terminal = retry.AttemptsExhausted, retry.TerminalError
 	for _, row := range []struct {
 		status, attempts int
-		want             retry.Reason
+		want, delivery   retry.Reason
 	}{
-		{101, 1, 0}, {200, 1, 0}, {204, 1, 0}, {206, 1, 0}, {299, 1, 0},
-		{300, 1, retry.TerminalError}, {301, 1, retry.TerminalError}, {304, 1, retry.TerminalError}, {307, 1, retry.TerminalError},
-		{400, 1, retry.TerminalError}, {404, 1, retry.TerminalError}, {409, 1, retry.TerminalError}, {425, 1, retry.TerminalError},
-		{408, 3, retry.AttemptsExhausted}, {429, 3, retry.AttemptsExhausted},
-		{500, 3, retry.AttemptsExhausted}, {501, 3, retry.AttemptsExhausted}, {503, 3, retry.AttemptsExhausted}, {599, 3, retry.AttemptsExhausted},
-		{0, 3, retry.AttemptsExhausted}, {99, 3, retry.AttemptsExhausted}, {600, 3, retry.AttemptsExhausted}, {999, 3, retry.AttemptsExhausted},
+		{101, 1, 0, 0}, {200, 1, 0, 0}, {204, 1, 0, 0}, {206, 1, 0, 0}, {299, 1, 0, 0},
+		{300, 1, 0, terminal}, {301, 1, 0, terminal}, {304, 1, 0, terminal}, {307, 1, 0, terminal},
+		{400, 1, 0, terminal}, {404, 1, 0, terminal}, {409, 1, 0, terminal}, {425, 1, 0, terminal}, {499, 1, 0, terminal},
+		{408, 3, exhausted, exhausted}, {429, 3, exhausted, exhausted},
+		{500, 3, exhausted, exhausted}, {501, 3, exhausted, exhausted}, {503, 3, exhausted, exhausted}, {599, 3, exhausted, exhausted},
+		{0, 3, exhausted, exhausted}, {99, 3, exhausted, exhausted}, {600, 3, exhausted, exhausted}, {999, 3, exhausted, exhausted},
 	} {
-		t.Run(http.StatusText(row.status), func(t *testing.T) {
+		t.Run(strconv.Itoa(row.status), func(t *testing.T) {
 			base := roundTripper(func(req *http.Request) (*http.Response, error) {
 				resp := answer(req, row.status)
 				resp.Body = io.NopCloser(strings.NewReader("the last one"))
@@ -128,6 +130,11 @@ func TestStatuses(t *testing.T) {
 			require.Equal(t, "the last one", string(body))
 			require.Equal(t, row.attempts, o.Attempts)
 			require.Equal(t, row.want, o.Reason)
+			o, resp, err = run(t, &retryhttp.Transport{Base: base, Policy: atOnce, Delivery: true}, get(t.Context()))
+			require.NoError(t, err)
+			require.Equal(t, row.status, resp.StatusCode)
+			require.Equal(t, row.attempts, o.Attempts)
+			require.Equal(t, row.delivery, o.Reason, "of a delivery")
 		})
 	}
 }
@@ -263,7 +270,7 @@ func TestRules(t *testing.T) {
 		{"ClassifyStrict with a status", retryhttp.Transport{Policy: with(retry.FirstOf(retryhttp.OnStatus(retry.Retryable, 501), retryhttp.ClassifyStrict))}, 501, 3},
 		{"a function sees the header", retryhttp.Transport{Policy: with(func(err error) retry.Class {
 			var failed *retryhttp.AttemptError
-			if errors.As(err, &failed) && failed.Header.Get("X-Should-Retry") == "false" {
+			if errors.As(err, &failed) && failed.Header.Get("X-Hopeless") != "" {
 				return retry.Terminal
 			}
 			return retry.Unknown
@@ -274,7 +281,7 @@ func TestRules(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			row.tr.Base = retrytest.NewPipeServer(t, []retrytest.Answer{
-				{Status: row.status, Header: http.Header{"X-Should-Retry": {"false"}}, Times: row.want},
+				{Status: row.status, Header: http.Header{"X-Hopeless": {"yes"}}, Times: row.want},
 			})
 			_, resp, err := run(t, &row.tr, get(t.Context()))
 			require.NoError(t, err)

@@ -27,8 +27,7 @@ GET  /slow     hangs once
   200 OK: well again
 
 GET  /missing  answers 404
-  attempt 1  status_404       give up
-  dead_letter (terminal_error) after 1 attempt in …
+  succeeded after 1 attempt in …
   404 Not Found: 404 page not found
 
 GET  /busy     answers 429, with a Retry-After of an hour

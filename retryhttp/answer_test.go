@@ -1,0 +1,215 @@
+package retryhttp_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp"
+)
+
+func TestAnAnswerIsNotAFailure(t *testing.T) {
+	t.Run("it funds the budget as a 200 does", func(t *testing.T) {
+		for _, status := range []int{200, 302, 304, 404} {
+			budget := retry.NewBudget(retry.BudgetConfig{Initial: -1})
+			p := atOnce
+			p.Budget = budget
+			for range 1000 {
+				_, _, err := run(t, &retryhttp.Transport{Base: always(status), Policy: p}, get(t.Context()))
+				require.NoError(t, err)
+			}
+			retries := 0
+			for range 100 {
+				o, _, err := run(t, &retryhttp.Transport{Base: always(503), Policy: p}, get(t.Context()))
+				require.NoError(t, err)
+				retries += o.Attempts - 1
+			}
+			require.Equal(t, 10, retries, "after %d", status)
+		}
+	})
+	t.Run("Observe sees one success and no failure", func(t *testing.T) {
+		var events []retry.Event
+		p := atOnce
+		p.Observe = func(_ context.Context, e retry.Event) { events = append(events, e) }
+		resp, err := (&retryhttp.Transport{Base: always(404), Policy: p}).RoundTrip(get(t.Context()))
+		require.NoError(t, err)
+		require.Equal(t, 404, resp.StatusCode)
+		require.Len(t, events, 1)
+		require.NoError(t, events[0].Err)
+		require.Equal(t, retry.Succeeded, events[0].Outcome.Status)
+	})
+	t.Run("also after a retry, with one attempt only, and if it is not accepted", func(t *testing.T) {
+		disabled := atOnce
+		disabled.Disabled = true
+		for name, tr := range map[string]*retryhttp.Transport{
+			"after a retry":   {Base: faults(always(404), 1), Policy: atOnce},
+			"one attempt":     {Base: always(404), Policy: disabled},
+			"is not accepted": {Base: always(404), Policy: atOnce, Accept: func(r *http.Response) bool { return r.StatusCode == 200 }},
+		} {
+			o, resp, err := run(t, tr, get(t.Context()))
+			require.NoError(t, err, name)
+			require.Equal(t, 404, resp.StatusCode, name)
+			require.Equal(t, retry.Succeeded, o.Status, name)
+		}
+	})
+
+	// What stays a failure, and funds nothing.
+	stop := func(codes ...int) retry.Policy {
+		p := atOnce
+		p.Classify = retryhttp.OnStatus(retry.Terminal, codes...)
+		return p
+	}
+	again := atOnce
+	again.Classify = retryhttp.OnStatus(retry.Retryable, 409)
+	for _, row := range []struct {
+		name string
+		tr   retryhttp.Transport
+		req  *http.Request
+		want string // of the one failure
+	}{
+		{"a 503 that no rule repeats", retryhttp.Transport{Base: always(503), Policy: stop(503)}, get(t.Context()), "status_503"},
+		{"a 429 that no rule repeats", retryhttp.Transport{Base: always(429), Policy: stop(429)}, get(t.Context()), "status_429"},
+		{"a 408 that no rule repeats", retryhttp.Transport{Base: always(408), Policy: stop(408)}, get(t.Context()), "status_408"},
+		{"a status beyond 599 that no rule repeats", retryhttp.Transport{Base: always(999), Policy: stop(999)}, get(t.Context()), "status_999"},
+		{"a POST that must not be repeated", retryhttp.Transport{Base: always(503), Policy: atOnce}, request(t.Context(), "POST", nil), "status_503/not_idempotent"},
+		{"a 409 that the caller would have repeated", retryhttp.Transport{Base: always(409), Policy: again}, request(t.Context(), "POST", nil), "status_409/not_idempotent"},
+		{"a 503 with X-Should-Retry: false", retryhttp.Transport{Base: always(503, "X-Should-Retry", "false"), Policy: atOnce}, get(t.Context()), "status_503/do_not_retry"},
+		{"a 404 of a delivery", retryhttp.Transport{Base: always(404), Policy: atOnce, Delivery: true}, get(t.Context()), "status_404"},
+	} {
+		t.Run("but not "+row.name, func(t *testing.T) {
+			budget := retry.NewBudget(retry.BudgetConfig{Initial: -1, Ratio: 1})
+			row.tr.Policy.Budget = budget
+			o, _, err := run(t, &row.tr, row.req)
+			require.NoError(t, err)
+			require.Equal(t, retry.TerminalError, o.Reason)
+			require.Equal(t, []string{row.want}, reasons(o))
+			requireEmpty(t, budget)
+		})
+	}
+}
+
+// requireEmpty requires that no retry can be paid from b.
+func requireEmpty(t *testing.T, b *retry.Budget) {
+	t.Helper()
+	p := atOnce
+	p.Budget = b
+	o, _, err := run(t, &retryhttp.Transport{Base: always(503), Policy: p}, get(t.Context()))
+	require.NoError(t, err)
+	require.Equal(t, retry.BudgetExhausted, o.Reason)
+}
+
+func TestDoNotRetryIsObeyed(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		header []string
+		want   int // attempts
+	}{
+		{"X-Should-Retry: false", []string{"X-Should-Retry", "false"}, 1},
+		{"Stripe-Should-Retry: false", []string{"Stripe-Should-Retry", "false"}, 1},
+		{"in other letters, with spaces", []string{"X-Should-Retry", " False "}, 1},
+		{"false in one of several", []string{"X-Should-Retry", "true", "X-Should-Retry", "false"}, 1},
+		{"false by one name, true by the other", []string{"X-Should-Retry", "true", "Stripe-Should-Retry", "false"}, 1},
+		{"x-envoy-overloaded", []string{"x-envoy-overloaded", "true"}, 1},
+		{"x-envoy-overloaded with any value", []string{"x-envoy-overloaded", ""}, 1},
+		{"finagle-http-nonretryable-nack", []string{"finagle-http-nonretryable-nack", "true"}, 1},
+		{"finagle's retryable nack is another", []string{"finagle-http-retryable-nack", "true"}, 3},
+		{"X-Should-Retry: true", []string{"X-Should-Retry", "true"}, 3},
+		{"junk", []string{"X-Should-Retry", "0", "Stripe-Should-Retry", "no"}, 3},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := atOnce
+			p.Classify = retryhttp.OnStatus(retry.Retryable, 409)
+			for _, status := range []int{409, 500, 503} {
+				o, resp, err := run(t, &retryhttp.Transport{Base: always(status, row.header...), Policy: p}, get(t.Context()))
+				require.NoError(t, err)
+				require.Equal(t, status, resp.StatusCode)
+				require.Equal(t, row.want, o.Attempts, "after %d", status)
+				require.Equal(t, retry.DeadLettered, o.Status)
+			}
+			o, _, err := run(t, &retryhttp.Transport{Base: always(200, row.header...), Policy: p}, get(t.Context()))
+			require.NoError(t, err)
+			require.Equal(t, retry.Succeeded, o.Status, "a success stays one")
+			o, _, err = run(t, &retryhttp.Transport{Base: always(402, row.header...), Policy: p}, get(t.Context()))
+			require.NoError(t, err)
+			require.Equal(t, retry.Succeeded, o.Status, "and so does an answer, with which Stripe sends false too")
+		})
+	}
+	t.Run("by a handler of jobs too", func(t *testing.T) {
+		err := retryhttp.CheckResponse(answer(get(t.Context()), 503, "X-Should-Retry", "false"))
+		require.EqualError(t, err, "retryhttp: 503 Service Unavailable (not repeated: do_not_retry)")
+		require.Equal(t, retry.Terminal, retryhttp.Classify(err))
+		require.Equal(t, retry.Terminal, retryhttp.ClassifyStrict(err))
+	})
+}
+
+func TestShouldRetryTrueIsAnOption(t *testing.T) {
+	believing := atOnce
+	believing.Classify = retryhttp.ShouldRetry
+	base := always(409, "Stripe-Should-Retry", "true")
+	for _, row := range []struct {
+		name   string
+		method string
+		policy retry.Policy
+		want   int
+		reason retry.Reason
+	}{
+		{"without it a 409 is an answer", "GET", atOnce, 1, 0},
+		{"with it it is repeated", "GET", believing, 3, retry.AttemptsExhausted},
+		{"but no request that must not be repeated", "POST", believing, 1, retry.TerminalError},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: row.policy}, request(t.Context(), row.method, nil))
+			require.NoError(t, err)
+			require.Equal(t, row.want, o.Attempts)
+			require.Equal(t, row.reason, o.Reason)
+		})
+	}
+	require.Equal(t, retry.Unknown, retryhttp.ShouldRetry(errors.New("true")))
+	require.Equal(t, retry.Unknown, retryhttp.ShouldRetry(answered(503)))
+	require.Equal(t, retry.Unknown, retryhttp.ShouldRetry((*retryhttp.AttemptError)(nil)))
+}
+
+func TestTheCallerSaysWhatMayBeRepeated(t *testing.T) {
+	on429 := func(failed *retryhttp.AttemptError) bool {
+		return failed.Request.Method == http.MethodPost && failed.StatusCode == http.StatusTooManyRequests
+	}
+	on503 := func(failed *retryhttp.AttemptError) bool {
+		return failed.StatusCode == http.StatusServiceUnavailable && failed.Header.Get("Retry-After") != ""
+	}
+	for _, row := range []struct {
+		name   string
+		repeat func(*retryhttp.AttemptError) bool
+		method string
+		base   roundTripper
+		want   int
+	}{
+		{"POST on 429 only: 429", on429, "POST", always(429), 3},
+		{"POST on 429 only: 503", on429, "POST", always(503), 1},
+		{"POST on 429 only: a fault", on429, "POST", traced(true, true, errFault), 1},
+		{"POST on 429 only: PATCH", on429, "PATCH", always(429), 1},
+		{"POST on 429 only: GET stays repeatable", on429, "GET", always(503), 3},
+		{"POST on 503 with Retry-After", on503, "POST", always(503, "Retry-After", "0.000000001"), 3},
+		{"POST on 503 without Retry-After", on503, "POST", always(503), 1},
+		{"what the rules end it cannot repeat", func(*retryhttp.AttemptError) bool { return true }, "POST", always(404), 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			o, _, _ := run(t, &retryhttp.Transport{Base: row.base, Policy: atOnce, Repeat: row.repeat}, request(t.Context(), row.method, nil))
+			require.Equal(t, row.want, o.Attempts)
+		})
+	}
+	t.Run("this call never: retry.OneAttempt", func(t *testing.T) {
+		ctx := retry.OneAttempt(t.Context())
+		o, resp, err := run(t, &retryhttp.Transport{Base: always(503), Policy: atOnce}, get(ctx))
+		require.NoError(t, err)
+		require.Equal(t, 503, resp.StatusCode)
+		require.Equal(t, 1, o.Attempts)
+		require.Equal(t, retry.RetriesDisabled, o.Reason)
+		o, _, err = run(t, &retryhttp.Transport{Base: always(404), Policy: atOnce}, get(ctx))
+		require.NoError(t, err)
+		require.Equal(t, retry.Succeeded, o.Status)
+	})
+}

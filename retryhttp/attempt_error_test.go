@@ -1,0 +1,254 @@
+package retryhttp_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp"
+)
+
+// attrs returns the attributes of a group as text.
+func attrs(e *retryhttp.AttemptError) string {
+	var list []string
+	for _, a := range e.LogValue().Group() {
+		list = append(list, a.String())
+	}
+	return strings.Join(list, " ")
+}
+
+func TestAttemptErrorSaysWhichRequestFailed(t *testing.T) {
+	req := request(t.Context(), "POST", nil)
+	req.URL, _ = url.Parse("https://alice:hunter2@api.example.com:8443/v1/orders/7?token=hunter2#hunter2")
+	req.Header.Set("Authorization", "Bearer hunter2")
+	var failures []*retryhttp.AttemptError
+	p := atOnce
+	p.Classify = func(err error) retry.Class {
+		failures = append(failures, err.(*retryhttp.AttemptError))
+		return retry.Unknown
+	}
+	tr := &retryhttp.Transport{Base: faults(always(503), 1), Policy: p, Idempotent: true}
+	o, resp, err := run(t, tr, req)
+	require.NoError(t, err)
+	require.Len(t, failures, 3)
+	for i, a := range o.History {
+		require.Same(t, failures[i], a.Err, "what Classify has seen is what is recorded")
+		require.Same(t, resp.Request, failures[i].Request)
+	}
+
+	t.Run("in the attributes of a log line", func(t *testing.T) {
+		require.Equal(t, "method=POST host=api.example.com:8443 path=/v1/orders/7 reason=transport_error", attrs(failures[0]))
+		require.Equal(t, "method=POST host=api.example.com:8443 path=/v1/orders/7 status=503", attrs(failures[1]))
+	})
+	t.Run("and in no text with a secret", func(t *testing.T) {
+		var b bytes.Buffer
+		slog.New(slog.NewJSONHandler(&b, nil)).Error("x", "err", failures[1], "outcome", o, "wrapped", retry.Permanent(failures[1]))
+		slog.New(slog.NewTextHandler(&b, nil)).Error("x", "err", failures[1], "outcome", o)
+		text, err := json.Marshal([]any{o, failures})
+		require.NoError(t, err)
+		b.Write(text)
+		fmt.Fprintf(&b, "%v %+v %s %q %v", failures[1], failures[1], failures[1], failures[1], o.History)
+		require.NotContains(t, b.String(), "hunter2")
+		require.Contains(t, b.String(), `"path":"/v1/orders/7"`)
+	})
+	t.Run("by its pattern, if it has one", func(t *testing.T) {
+		for pattern, want := range map[string]string{
+			"/v1/orders/{id}":                      "/v1/orders/{id}",
+			"POST /v1/orders/{id}":                 "/v1/orders/{id}",
+			"POST api.example.com/v1/orders/{id}/": "/v1/orders/{id}/",
+			"":                                     "/v1/orders/7",
+		} {
+			req := req.Clone(t.Context())
+			req.Pattern = pattern
+			require.Equal(t, "method=POST host=api.example.com:8443 path="+want+" reason=eof", attrs(&retryhttp.AttemptError{Request: req, Reason: "eof"}))
+		}
+	})
+	t.Run("as one line of bounded length, whatever is in it", func(t *testing.T) {
+		req := get(t.Context())
+		req.Method = "GET\x1b[31m"
+		req.URL = &url.URL{Host: "h\r\nost", Path: "/" + strings.Repeat("\x1b\u202e\n", 1000)}
+		text := attrs(&retryhttp.AttemptError{Request: req})
+		require.Less(t, len(text), 600)
+		require.NotContains(t, text, "\x1b")
+		require.NotContains(t, text, "\n")
+		req.Pattern = "/\u202e\x1b\nx"
+		require.Contains(t, attrs(&retryhttp.AttemptError{Request: req}), "path=/\ufffd\ufffd; x")
+	})
+	t.Run("as far as it is known", func(t *testing.T) {
+		var none *retryhttp.AttemptError
+		require.Equal(t, slog.Value{}, none.LogValue())
+		require.Equal(t, "status=503", attrs(&retryhttp.AttemptError{StatusCode: 503}))
+		require.Equal(t, "method=GET path= reason=bad_url", attrs(&retryhttp.AttemptError{Request: new(http.Request), Reason: retryhttp.BadURL}))
+	})
+}
+
+func TestAttemptErrorInAWord(t *testing.T) {
+	var none *retryhttp.AttemptError
+	for _, row := range []struct {
+		err    *retryhttp.AttemptError
+		word   string
+		status int
+	}{
+		{none, "", 0},
+		{&retryhttp.AttemptError{Reason: "status_503", StatusCode: 503}, "503", 503},
+		{&retryhttp.AttemptError{Reason: retryhttp.ConnRefused, Err: errFault}, "conn_refused", 0},
+	} {
+		require.Equal(t, row.word, row.err.ErrorType())
+		require.Equal(t, row.status, row.err.HTTPStatus())
+	}
+}
+
+func TestAttemptErrorCarriesItsHint(t *testing.T) {
+	resp := answer(get(t.Context()), 503, "Retry-After", "30")
+	err := retryhttp.CheckResponse(resp)
+	class, hint := retry.Policy{}.Judge(fmt.Errorf("deliver: %w", err))
+	require.Equal(t, retry.Retryable, class)
+	require.Equal(t, 30*time.Second, hint)
+	_, hint = retry.Policy{}.Judge(retryhttp.CheckResponse(answer(get(t.Context()), 503)))
+	require.Zero(t, hint)
+	require.Same(t, resp.Request, err.(*retryhttp.AttemptError).Request)
+	require.Equal(t, http.Header{"Retry-After": {"30"}}, err.(*retryhttp.AttemptError).Header)
+	require.NoError(t, retryhttp.CheckResponse(answer(get(t.Context()), 204)))
+	require.NoError(t, retryhttp.CheckResponse(answer(get(t.Context()), 101)))
+	require.EqualError(t, retryhttp.CheckResponse(nil), "retryhttp: transport_error: the RoundTripper returned neither a response nor an error")
+	require.EqualError(t, retryhttp.CheckResponse(answer(get(t.Context()), 302)), "retryhttp: 302 Found")
+
+	t.Run("from Transport.Hint too, and to a caller who comes back later", func(t *testing.T) {
+		tr := &retryhttp.Transport{Base: always(503), Policy: atOnce, Hint: func(*http.Response) time.Duration { return 2 * time.Hour }}
+		o, _, err := run(t, tr, get(t.Context()))
+		require.NoError(t, err)
+		require.Equal(t, retry.HintTooLong, o.Reason)
+		_, hint := retry.Policy{}.Judge(o.History[0].Err)
+		require.Equal(t, 2*time.Hour, hint)
+		outer := retry.NewError(t.Context(), tr.Policy, o, o.History[0].Err)
+		require.Equal(t, 2*time.Hour, outer.Hint())
+	})
+}
+
+// hugeHeader returns a header of 9 MiB.
+func hugeHeader() http.Header {
+	h := http.Header{"Retry-After": {"0"}}
+	for i := range 9 << 10 {
+		h[fmt.Sprintf("X-%d", i)] = []string{strings.Repeat("x", 1<<10)}
+	}
+	h["X-Request-Id"] = []string{strings.Repeat("i", 1<<20)}
+	return h
+}
+
+// retained returns how many bytes are in use beyond before.
+func retained(before uint64) int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what the first has finalized
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) - int64(before)
+}
+
+func TestWhatARunKeepsOfItsResponsesIsBounded(t *testing.T) {
+	long := strings.Repeat("\x1b[31m\r", 4<<20/6)
+	for _, row := range []struct {
+		name string
+		base roundTripper
+	}{
+		{"503s with 9 MiB of header", func(req *http.Request) (*http.Response, error) {
+			resp := answer(req, 503)
+			resp.Status, resp.Header = "503 "+strings.Clone(long), hugeHeader()
+			return resp, nil
+		}},
+		{"a proxy's answer to CONNECT of 4 MiB", func(*http.Request) (*http.Response, error) { return nil, errors.New(strings.Clone(long)) }},
+		{"4 MiB that are not HTTP", func(*http.Request) (*http.Response, error) {
+			return nil, fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", errors.New("malformed HTTP response "+strings.Clone(long)))
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var kept int64
+			var o retry.Outcome
+			before := uint64(retained(0))
+			p := retry.Policy{MaxAttempts: 64, Backoff: atOnce.Backoff, Observe: func(_ context.Context, e retry.Event) {
+				switch {
+				case e.Attempt.Number == 63:
+					kept = retained(before) // through the last wait
+				case e.Outcome != nil:
+					o = *e.Outcome
+				}
+			}}
+			_, err := (&retryhttp.Transport{Base: row.base, Policy: p}).RoundTrip(get(t.Context()))
+			require.Len(t, o.History, 64)
+			t.Logf("63 attempts hold %d KiB", kept>>10)
+			require.Less(t, kept, int64(1<<20))
+			for _, a := range o.History {
+				require.Less(t, len(a.String()), 2<<10)
+				require.NotContains(t, a.String(), "\x1b")
+			}
+			require.NotContains(t, fmt.Sprint(err), "\x1b")
+			if failed := o.History[0].Err.(*retryhttp.AttemptError); failed.StatusCode != 0 {
+				require.Equal(t, http.Header{"Retry-After": {"0"}, "X-Request-Id": {strings.Repeat("i", 256)}}, failed.Header)
+			}
+		})
+	}
+	t.Run("an error with a chain, and a short one, stays what it is", func(t *testing.T) {
+		chained := fmt.Errorf("%w: %s", errFault, long)
+		for _, want := range []error{chained, errFault, retry.Permanent(chained)} {
+			base := roundTripper(func(*http.Request) (*http.Response, error) { return nil, want })
+			_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: retry.Policy{MaxAttempts: 1}}, get(t.Context()))
+			require.ErrorIs(t, err, errFault)
+			require.Less(t, len(err.Error()), 2<<10)
+		}
+	})
+}
+
+func TestALongStatusTextIsOneSafeLine(t *testing.T) {
+	line := "HTTP/1.1 503 " + strings.Repeat("\x1b[31mhello ", 4<<20/11) + "\r\nContent-Length: 0\r\n\r\n"
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+					_, _ = io.WriteString(conn, line)
+				}
+			}()
+		}
+	}()
+	proxy := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: listener.Addr().String()})}
+	defer proxy.CloseIdleConnections()
+	p := atOnce
+	for name, target := range map[string]string{
+		"of the server":                  "http://" + listener.Addr().String(),
+		"of a proxy's answer to CONNECT": "https://example.com",
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := get(t.Context())
+			req.URL, _ = url.Parse(target)
+			o, _, _ := run(t, &retryhttp.Transport{Base: proxy, Policy: p}, req)
+			require.Len(t, o.History, 3)
+			for _, a := range o.History {
+				text := a.Err.Error()
+				require.Less(t, len(text), 2<<10)
+				require.NotContains(t, text, "\x1b")
+				require.NotContains(t, text, "\n")
+			}
+		})
+	}
+}
