@@ -33,9 +33,14 @@ type call struct {
 	key        string // the Idempotency-Key to add
 	payload    payload
 
-	limit    *limit        // of the attempt under way
-	spare    *limit        // for the first attempt
-	canceled chan struct{} // closed with Request.Cancel or the context; nil until something waits for it
+	limit *limit // of the attempt under way
+	spare *limit // for the first attempt
+	done  *done  // nil until something waits for Request.Cancel
+}
+
+// done is what a call with a Request.Cancel is waited for with.
+type done struct {
+	canceled chan struct{} // closed with Request.Cancel or the context
 	finished chan struct{} // ends the goroutine that waits for these
 }
 
@@ -63,19 +68,20 @@ func (c *call) Done() <-chan struct{} {
 	if cancel == nil {
 		return c.Context.Done()
 	}
-	if c.canceled == nil {
-		c.canceled, c.finished = make(chan struct{}), make(chan struct{})
+	if c.done == nil {
+		d := &done{make(chan struct{}), make(chan struct{})}
+		c.done = d
 		go func() {
 			select {
 			case <-cancel:
 			case <-c.Context.Done():
-			case <-c.finished:
+			case <-d.finished:
 				return
 			}
-			close(c.canceled)
+			close(d.canceled)
 		}()
 	}
-	return c.canceled
+	return c.done.canceled
 }
 
 // Err is the context's. A closed Request.Cancel counts as canceled, or as the deadline if that has passed: with
@@ -143,8 +149,8 @@ func (c *call) cancel() <-chan struct{} {
 
 // finish lets go of everything that was not returned, by whatever way the call ends.
 func (c *call) finish() {
-	if c.finished != nil {
-		close(c.finished)
+	if c.done != nil {
+		close(c.done.finished)
 	}
 	if c.limit != nil {
 		c.limit.release()
