@@ -1,5 +1,5 @@
-// Webhook delivers events to URLs that users have given, and prints for each delivery how it ended. It needs no network:
-// the receiver is its own, on the loopback interface.
+// Webhook delivers events of several tenants to URLs that users have given, and prints what each attempt and each
+// delivery came to. It needs no network: the receiver is its own, on the loopback interface.
 //
 //	go run ./examples/webhook
 package main
@@ -22,70 +22,103 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// maxAttempts is for one delivery.
-const maxAttempts = 3
+// delivery is an event on its way.
+type delivery struct {
+	id, tenant, url string
+}
 
-// idKey is the context key of a delivery's id.
-type idKey struct{}
+// deliveryKey is the context key of the delivery that a request belongs to.
+type deliveryKey struct{}
 
-// newClient returns a client that delivers to public addresses and those in allow, and calls outcome with how that ended.
-func newClient(outcome func(context.Context, retry.Event), allow ...netip.Prefix) *http.Client {
+func deliveryOf(ctx context.Context) delivery { return ctx.Value(deliveryKey{}).(delivery) }
+
+// service delivers events.
+type service struct {
+	client   *http.Client
+	breakers breakers
+	w        io.Writer // gets a line for each attempt, deferral and delivery
+}
+
+// newService returns a service that delivers to public addresses and those in allow.
+func newService(w io.Writer, allow ...netip.Prefix) (*service, error) {
+	s := &service{w: w}
 	transport := &retryhttp.Transport{
 		// Refuses the addresses of the network it runs in, after each look-up of a name.
 		Base: retryhttp.Guard{Allow: allow}.Transport(),
 		Policy: retry.Policy{
-			MaxAttempts:    maxAttempts,
+			MaxAttempts:    3,
 			Backoff:        retry.Backoff{Base: 5 * time.Millisecond, Jitter: retry.FullJitter}, // minutes, for a service
 			AttemptTimeout: 2 * time.Second,
 			TTL:            10 * time.Second, // the event is stale after that
-			Observe:        outcome,
+			Observe:        s.observe,
 		},
+		Delivery: true, // only a 2xx says that the event has arrived
 		// The delivery's id, so that it is the same key even after a restart between two attempts.
-		IdempotencyKey: func(r *http.Request) string { return strconv.Quote(r.Context().Value(idKey{}).(string)) },
-		// For each endpoint three retries at once, and one more for ten events that have arrived.
-		Budgets:       retry.NewBudgets(retry.BudgetConfig{Initial: 3}, 1000),
-		BudgetKey:     func(r *http.Request) string { return r.URL.String() },
+		IdempotencyKey: func(r *http.Request) string { return strconv.Quote(deliveryOf(r.Context()).id) },
+		// For each tenant and endpoint three retries at once, and one more for ten events that have arrived: no tenant
+		// spends the retries of another one with the same endpoint.
+		Budgets: retry.NewBudgets(retry.BudgetConfig{Initial: 3}, 1000),
+		BudgetKey: func(r *http.Request) string {
+			d := deliveryOf(r.Context())
+			return d.tenant + " " + d.url
+		},
+		Gate:          s.gate,
 		AttemptHeader: retryhttp.AttemptHeader,
 	}
-	return transport.Client() // follows no redirect: only the user's own URL gets the event
+	s.client = transport.Client() // follows no redirect: only the user's own URL gets the event
+	return s, transport.Validate()
 }
 
-// deliver sends one event. Observe gets how that ended; an error is a mistake in the program or in the URL's form.
-func deliver(client *http.Client, id, url string) error {
-	ctx := context.WithValue(context.Background(), idKey{}, id)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(`{"type": "order.placed"}`))
+// deliver sends one event. Whatever the user has given as a URL, it ends no other delivery.
+func (s *service) deliver(d delivery) {
+	fmt.Fprintf(s.w, "%s for %s to %q\n", d.id, d.tenant, d.url)
+	ctx := context.WithValue(context.Background(), deliveryKey{}, d)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url, strings.NewReader(`{"type": "order.placed"}`))
 	if err != nil {
-		return err
+		fmt.Fprintf(s.w, "  refused: %s, nothing sent\n", retryhttp.ReasonOf(err))
+		return
 	}
-	resp, err := client.Do(req)
-	var gaveUp *retry.Error
+	resp, err := s.client.Do(req)
+	var ended *retry.Error
 	switch {
 	case err == nil:
-		_ = resp.Body.Close() // the status is all that counts
-		return nil
-	case errors.As(err, &gaveUp):
-		return nil // without a response; Observe has seen it
-	default:
-		return err // nothing ran
+		_ = resp.Body.Close() // the status is all that counts, and observe has seen it
+	case !errors.As(err, &ended): // observe has not seen it
+		fmt.Fprintf(s.w, "  refused: %s, nothing sent\n", retryhttp.ReasonOf(err))
 	}
 }
 
-// outcomes returns an observer that writes one line for each delivery.
-func outcomes(w io.Writer) func(context.Context, retry.Event) {
-	return func(ctx context.Context, e retry.Event) {
-		if e.Outcome == nil {
-			return // an attempt failed: not the end
+// observe writes what an attempt or a delivery came to, and informs the breaker of the endpoint.
+func (s *service) observe(ctx context.Context, e retry.Event) {
+	endpoint := s.breakers.of(deliveryOf(ctx).url)
+	if e.Outcome != nil {
+		fmt.Fprintf(s.w, "  %v\n", e.Outcome)
+		if e.Outcome.Status == retry.Succeeded {
+			endpoint.succeeded()
 		}
-		fmt.Fprintf(w, "%v  %v after %d of %d attempts", ctx.Value(idKey{}), e.Decision, e.Outcome.Attempts, maxAttempts)
-		var failed *retryhttp.AttemptError
-		if errors.As(e.Err, &failed) {
-			fmt.Fprintf(w, ": %s", failed.Reason)
-			if failed.Unsent {
-				fmt.Fprint(w, ", nothing sent")
-			}
-		}
-		fmt.Fprintln(w)
+		return
 	}
+	fmt.Fprintf(s.w, "  attempt %d after %v: %s", e.Attempt.Number, e.Elapsed.Round(time.Microsecond), retryhttp.ReasonOf(e.Attempt.Err))
+	var failed *retryhttp.AttemptError
+	if errors.As(e.Attempt.Err, &failed) && failed.Unsent {
+		fmt.Fprint(s.w, ", nothing sent")
+	}
+	if e.Decision.Status == retry.Waiting {
+		fmt.Fprintf(s.w, ", wait %v", e.Decision.Delay.Round(time.Microsecond))
+	}
+	fmt.Fprintln(s.w)
+	if e.Attempt.Class == retry.Retryable { // otherwise the endpoint is well, and the URL is not
+		endpoint.failed()
+	}
+}
+
+// gate asks the breaker of the endpoint.
+func (s *service) gate(r *http.Request) time.Duration {
+	wait := s.breakers.of(deliveryOf(r.Context()).url).wait(time.Now())
+	if wait > 0 {
+		fmt.Fprintf(s.w, "  deferred %v by the endpoint's breaker\n", wait)
+	}
+	return wait
 }
 
 func main() {
@@ -94,28 +127,30 @@ func main() {
 	}
 }
 
-// run makes nine deliveries and writes to w how each ended, then what the receiver did with the one that got through.
+// run makes ten deliveries and writes to w how each went, then what the receiver did with the one that got through.
 func run(w io.Writer) error {
 	receiver := &receiver{done: map[string]bool{}}
 	server := httptest.NewServer(receiver)
 	defer server.Close()
-	client := newClient(outcomes(w), netip.MustParsePrefix("127.0.0.1/32")) // the receiver; a service allows none
-	defer client.CloseIdleConnections()
-	for i, url := range []string{
-		server.URL + "/down", // takes two retries of three from the endpoint's budget
-		server.URL + "/down", // takes the third
-		server.URL + "/down",
-		server.URL + "/flaky", // has a budget of its own
-		server.URL + "/busy",
-		server.URL + "/gone",
-		server.URL + "/moved",
-		"http://169.254.169.254/",
-		"http://10.0.0.1/",
+	s, err := newService(w, netip.MustParsePrefix("127.0.0.1/32")) // the receiver; a service allows none
+	if err != nil {
+		return err
+	}
+	defer s.client.CloseIdleConnections()
+	for i, d := range []delivery{
+		{tenant: "acme", url: server.URL + "/down"}, // takes two retries of three from the tenant's budget for the endpoint
+		{tenant: "acme", url: server.URL + "/down"}, // takes the third
+		{tenant: "globex", url: server.URL + "/down"},
+		{tenant: "acme", url: server.URL + "/flaky"},
+		{tenant: "acme", url: server.URL + "/busy"},
+		{tenant: "acme", url: server.URL + "/gone"},
+		{tenant: "acme", url: server.URL + "/moved"},
+		{tenant: "mallory", url: server.URL + "/\r\nX-Admin: yes"},
+		{tenant: "mallory", url: "http://169.254.169.254/"},
+		{tenant: "mallory", url: "http://10.0.0.1/"},
 	} {
-		fmt.Fprintf(w, "%-23s  ", strings.TrimPrefix(url, server.URL))
-		if err := deliver(client, fmt.Sprintf("evt_%d", i+1), url); err != nil {
-			return err
-		}
+		d.id = fmt.Sprintf("evt_%d", i+1)
+		s.deliver(d)
 	}
 	fmt.Fprint(w, receiver.report())
 	return nil
