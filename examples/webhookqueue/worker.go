@@ -122,13 +122,8 @@ func (d *deliverer) deliver(ctx context.Context, job retryjob.Job) error {
 	if err != nil {
 		return err
 	}
-	_ = resp.Body.Close() // the status is all that counts
-	if resp.StatusCode/100 != 2 {
-		return &retryhttp.AttemptError{
-			Reason: retryhttp.Reason(fmt.Sprintf("status_%d", resp.StatusCode)), StatusCode: resp.StatusCode, Header: resp.Header,
-		}
-	}
-	return nil
+	_ = resp.Body.Close() // the status is all that counts, and Retry-After
+	return retryhttp.CheckResponse(resp)
 }
 
 // workerVariable has the path of the database, in the environment of a worker.
