@@ -50,6 +50,7 @@ func TestWhichRequestsAreRepeated(t *testing.T) {
 		{name: "POST that its context marks", method: "POST", marked: true, repeats: true},
 		{name: "POST on an idempotent Transport", method: "POST", tr: retryhttp.Transport{Idempotent: true}, repeats: true},
 		{name: "POST with a generated key", method: "POST", tr: retryhttp.Transport{IdempotencyKey: retryhttp.RandomKey}, repeats: true},
+		{name: "POST on an idempotent Transport for which no key is generated", method: "POST", tr: retryhttp.Transport{Idempotent: true, IdempotencyKey: constant("")}, repeats: true},
 		{name: "not POST for which no key is generated", method: "POST", tr: retryhttp.Transport{IdempotencyKey: constant("")}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -136,6 +136,7 @@ func TestRulesByReason(t *testing.T) {
 		{"a nil *AttemptError is left to others", (*retryhttp.AttemptError)(nil), unknown, unknown},
 		{"a fault is judged without an *AttemptError", io.ErrUnexpectedEOF, retryable, retryable},
 		{"a fault is judged below *url.Error and %w", fmt.Errorf("get: %w", &url.Error{Op: "Get", URL: "/", Err: x509.HostnameError{Certificate: &x509.Certificate{}}}), retryable, terminal},
+		{"a body that is not as long as the request says is terminal", &url.Error{Op: "Put", URL: "/", Err: errors.New("http: ContentLength=10 with Body length 3")}, terminal, terminal},
 		{"a fault is judged in a join", errors.Join(errors.New("first"), retryhttp.ErrBlockedAddress), terminal, terminal},
 		{"the outermost of two *AttemptErrors counts", &retryhttp.AttemptError{StatusCode: 503, Err: answered(404)}, retryable, retryable},
 		{"a status counts more than the error beside it", &retryhttp.AttemptError{StatusCode: 404, Err: io.EOF}, terminal, terminal},

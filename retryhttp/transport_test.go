@@ -326,6 +326,9 @@ func TestValidate(t *testing.T) {
 		err := tr.Validate()
 		require.EqualError(t, err, `retry: Policy.TTL -1ns is negative; retryhttp: Transport.BufferBody -1 is negative; `+
 			`Transport.StallTimeout -2ns is negative; Transport.AttemptHeader "a b" is not a field name`)
+		var first *retry.FieldError
+		require.ErrorAs(t, err, &first, "without a look into the list")
+		require.Equal(t, "Policy.TTL", first.Field)
 		var fields []retry.FieldError
 		for _, bad := range err.(retry.FieldErrors) {
 			var field *retry.FieldError
@@ -340,8 +343,11 @@ func TestValidate(t *testing.T) {
 		}, fields)
 	})
 	t.Run("a name with a meaning of its own is refused", func(t *testing.T) {
-		tr := &retryhttp.Transport{AttemptHeader: "content-length"}
-		require.EqualError(t, tr.Validate(), `retryhttp: Transport.AttemptHeader "Content-Length" has a meaning of its own`)
+		for _, name := range []string{"Authorization", "Connection", "Content-Length", "Content-Type", "Expect", "Host", "Idempotency-Key",
+			"Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key"} {
+			tr := &retryhttp.Transport{AttemptHeader: strings.ToLower(name)}
+			require.EqualError(t, tr.Validate(), `retryhttp: Transport.AttemptHeader "`+name+`" has a meaning of its own`)
+		}
 	})
 	for name, tr := range map[string]*retryhttp.Transport{
 		"a negative BufferBody":                   {BufferBody: -1},
