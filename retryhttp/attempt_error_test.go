@@ -97,6 +97,17 @@ func TestAttemptErrorSaysWhichRequestFailed(t *testing.T) {
 	})
 }
 
+func TestARunThatCouldNotBeRepeatedHasTheTextOfItsFailure(t *testing.T) {
+	refused := errors.New("tls: no")
+	tr := &retryhttp.Transport{Policy: atOnce, Base: roundTripper(func(*http.Request) (*http.Response, error) { return nil, refused })}
+	_, _, err := run(t, tr, request(t.Context(), "POST", nil))
+	require.EqualError(t, err, "retryhttp: tls_failed: tls: no (not repeated: not_idempotent)")
+	require.ErrorIs(t, err, retry.TerminalError)
+	require.ErrorIs(t, err, refused)
+	_, _, err = run(t, tr, get(t.Context()))
+	require.ErrorContains(t, err, "retry: gave up after 3 attempts in ")
+}
+
 func TestAttemptErrorInAWord(t *testing.T) {
 	var none *retryhttp.AttemptError
 	for _, row := range []struct {

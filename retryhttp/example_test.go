@@ -283,6 +283,15 @@ func ExampleAttemptError_ErrorType() {
 	// conn_refused
 }
 
+func ExampleAttemptError_HTTPStatus() {
+	err := fmt.Errorf("deliver: %w", &retryhttp.AttemptError{Reason: "status_503", StatusCode: 503})
+	var status interface{ HTTPStatus() int } // no import of this package
+	if errors.As(err, &status) {
+		fmt.Println(status.HTTPStatus())
+	}
+	// Output: 503
+}
+
 func ExampleCheckResponse() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		retryhttp.SetRetryAfter(w, 30*time.Second)

@@ -56,11 +56,12 @@ type Transport struct {
 	Hint func(*http.Response) time.Duration
 
 	// Idempotent declares that every request on this Transport may be repeated, whatever its method is, as deliveries
-	// to webhooks may. Zero means that Repeatable decides.
+	// to webhooks may. Zero means that the function Repeatable decides, and Repeat.
 	Idempotent bool
 
-	// Repeat reports whether a request that is not repeatable otherwise may be sent again after this failure, of which
-	// the rules say that another attempt may succeed: as a POST may after a 429, for example. Nil means no.
+	// Repeat reports whether a request that is not repeatable otherwise may be sent again after this failure, as a POST
+	// may after a 429. It is asked if a server may have acted on the request and the rules call for another attempt. For
+	// a call that must not be repeated at all there is retry.OneAttempt. Nil means no.
 	Repeat func(*AttemptError) bool
 
 	// IdempotencyKey gives the value of the Idempotency-Key header for a request whose method is not idempotent and
