@@ -135,7 +135,8 @@ func TestDoNotRetryIsObeyed(t *testing.T) {
 			require.Equal(t, retry.Succeeded, o.Status, "a success stays one")
 			o, _, err = run(t, &retryhttp.Transport{Base: always(402, row.header...), Policy: p}, get(t.Context()))
 			require.NoError(t, err)
-			require.Equal(t, retry.Succeeded, o.Status, "and so does an answer, with which Stripe sends false too")
+			ended := map[int]retry.Status{1: retry.DeadLettered, 3: retry.Succeeded}[row.want]
+			require.Equal(t, ended, o.Status, "a refusal is a failure whatever its status, and an answer without one is none")
 		})
 	}
 	t.Run("by a handler of jobs too", func(t *testing.T) {

@@ -244,9 +244,9 @@ func (e *AttemptError) worthRepeating() bool {
 }
 
 // isAnswer reports whether the response is what the caller asked for and not a failure to answer: the rules do not repeat
-// it, and its status does not stand for a refusal.
+// it, and neither its status nor a field of its header refuses to be asked again.
 func (e *AttemptError) isAnswer() bool {
-	return (succeeded(e.StatusCode) || statusClass(e.StatusCode) == retry.Terminal) && !e.worthRepeating()
+	return e.Veto == "" && (succeeded(e.StatusCode) || statusClass(e.StatusCode) == retry.Terminal) && !e.worthRepeating()
 }
 
 func statusText(code int) string {
