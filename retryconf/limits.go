@@ -1,6 +1,7 @@
 package retryconf
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -9,8 +10,9 @@ import (
 )
 
 // Limits bound what an outsider may ask for. They hold for what a policy does, whether a value was given or is a
-// default. A field of zero or below means no limit.
+// default. A field of zero or below means no limit, but for MaxName.
 type Limits struct {
+	MaxName           int           // the bytes of a name, which every log line of a run repeats; 0 means 128, negative no limit
 	MaxAttempts       int           // attempts in all; unlimited is above any, and so is a reset_after
 	MinFactor         float64       // of exponential and linear
 	MaxFactor         float64       // of exponential and linear
@@ -21,7 +23,10 @@ type Limits struct {
 	MaxAttemptTimeout time.Duration // a policy without one is above any
 }
 
-// ServiceLimits are the limits of a delivery service: 1 to 50 attempts, a factor of 1 to 100.
+// defaultMaxName leaves room for a tenant, a service and a task: a Kubernetes label, which names one thing, has up to 63.
+const defaultMaxName = 128
+
+// ServiceLimits are the limits of a delivery service: 1 to 50 attempts, a factor of 1 to 100, a name of 128 bytes.
 var ServiceLimits = Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100}
 
 // Validate returns nil or an error that names each limit that p exceeds, with its key, its value and what is allowed;
@@ -36,6 +41,9 @@ func (l Limits) check(p retry.Policy) (bad retry.FieldErrors) {
 		waits, attempts = 0, "1"
 	case e.MaxAttempts == retry.Unlimited:
 		waits, attempts = math.MaxInt, unlimited
+	}
+	if most := cmp.Or(l.MaxName, defaultMaxName); most > 0 && len(p.Name) > most {
+		add(&bad, "name", quoted(p.Name), fmt.Sprintf("has %d bytes, above the %d allowed", len(p.Name), most))
 	}
 	attempts = given(attempts, p.MaxAttempts != 0)
 	if l.MaxAttempts > 0 && waits >= l.MaxAttempts {

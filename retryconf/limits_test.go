@@ -1,6 +1,7 @@
 package retryconf_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,6 +35,9 @@ func TestEachLimitRefusesWithWhatIsAllowed(t *testing.T) {
 		{"waits in all", `{}`, limits{MaxTotalWait: 10 * minute}, "max_attempts 8 (the default) makes waits of up to 10m35s in all, above the 10m0s allowed"},
 		{"waits of unlimited attempts", `{"max_attempts": "unlimited"}`, limits{MaxTotalWait: hour},
 			"max_attempts unlimited makes waits of up to 2562047h47m16.854775807s in all, above the 1h0m0s allowed"},
+		{"a name above", `{"name": "` + strings.Repeat("n", 51) + `"}`, limits{MaxName: 50}, `name "` + strings.Repeat("n", 40) + `"... has 51 bytes, above the 50 allowed`},
+		{"a name above the default", `{"name": "` + strings.Repeat("n", 60_000) + `"}`, limits{}, `name "` + strings.Repeat("n", 40) + `"... has 60000 bytes, above the 128 allowed`},
+		{"a short name above, with an escape sequence", `{"name": "\u001b[1m"}`, limits{MaxName: 3}, `name "\x1b[1m" has 4 bytes, above the 3 allowed`},
 		{"a TTL above", `{"ttl": "2h"}`, limits{MaxTTL: hour}, "ttl 2h0m0s is outside 0s to 1h0m0s"},
 		{"no TTL", `{}`, limits{MaxTTL: hour}, "ttl (none) is outside 0s to 1h0m0s"},
 		{"an attempt timeout above", `{"attempt_timeout": "2m"}`, limits{MaxAttemptTimeout: minute}, "attempt_timeout 2m0s is outside 0s to 1m0s"},
@@ -67,6 +71,9 @@ func TestWhatIsAtALimitIsAllowed(t *testing.T) {
 	}{
 		{"nothing is bounded by no limits", `{"max_attempts": "unlimited", "factor": 1e300, "cap": "2000000h"}`, limits{}},
 		{"the most attempts", `{"max_attempts": 50}`, retryconf.ServiceLimits},
+		{"the longest name", `{"name": "abc"}`, limits{MaxName: 3}},
+		{"the longest name by default", `{"name": "` + strings.Repeat("n", 128) + `"}`, limits{}},
+		{"a name without a limit", `{"name": "` + strings.Repeat("n", 60_000) + `"}`, limits{MaxName: -1}},
 		{"one attempt", `{"max_attempts": 1}`, limits{MaxAttempts: 1, MaxDelay: 1, MaxTotalWait: 1}},
 		{"the least and the most factor", `{"factor": 1}`, retryconf.ServiceLimits},
 		{"the most factor", `{"factor": 100}`, retryconf.ServiceLimits},

@@ -18,7 +18,7 @@ import (
 	"github.com/retrygo/retry/retryconf"
 )
 
-var noLimits = retryconf.Limits{}
+var noLimits = retryconf.Limits{MaxName: -1}
 
 // waits returns the waits of a run without jitter.
 func waits(p retry.Policy, n int) (delays []time.Duration) {
