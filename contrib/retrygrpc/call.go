@@ -3,6 +3,7 @@ package retrygrpc
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -32,6 +33,13 @@ func newLayer(p retry.Policy, o Options) (*layer, error) {
 	var bad retry.FieldErrors
 	bad.Append(p.Validate())
 	bad.Append(o.Validate())
+	switch {
+	case reflect.ValueOf(p).IsZero():
+	case o.PolicyFunc != nil:
+		bad.Add("retrygrpc", "Options.PolicyFunc", "func", "is set beside a policy")
+	case o.PolicyFor != nil:
+		bad.Add("retrygrpc", "Options.PolicyFor", "func", "is set beside a policy")
+	}
 	o.RetryCodes = slices.Clone(o.RetryCodes) // the caller may reuse the slice
 	return &layer{p.OrSchedule(retry.Inline()), p, o}, bad.Err()
 }
@@ -66,7 +74,7 @@ func (l *layer) begin(ctx context.Context, method string, cc *grpc.ClientConn, o
 	case s.repeated || l.options.YieldToServiceConfig && repeatedByGRPC(cc, method):
 		return nil, opts, nil
 	}
-	p, err := l.policyOf(s)
+	p, err := l.policyOf(method, s)
 	if err != nil {
 		return nil, nil, returned(err)
 	}

@@ -240,6 +240,28 @@ func ExampleOptions_Validate() {
 	// Output: retrygrpc: Options.RetryCodes[1] OK is a success; Options.RetryCodes[2] FailedPrecondition must not be repeated until the state has been fixed
 }
 
+// A catalog, such as retryconf's, can change the policy of a channel that exists.
+func ExampleOptions_policyFunc() {
+	current := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: time.Millisecond}} // a Ref's Policy method in a program
+	opts, err := retrygrpc.DialOptions(retry.Policy{}, retrygrpc.Options{PolicyFunc: func() retry.Policy { return current }})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	service := &scripted{unary: func(context.Context, int) (*testgrpc.SimpleResponse, error) {
+		return nil, status.Error(codes.Unavailable, "no")
+	}}
+	client, stop := connect(service, opts...)
+	defer stop()
+	for current.MaxAttempts = 2; current.MaxAttempts <= 3; current.MaxAttempts++ {
+		_, err = client.UnaryCall(context.Background(), &testgrpc.SimpleRequest{})
+		fmt.Println(status.Code(err), service.calls.Swap(0))
+	}
+	// Output:
+	// Unavailable 2
+	// Unavailable 3
+}
+
 // Methods whose .proto says so may take effect twice. The interop service's do not say.
 func ExampleDeclaredIdempotent() {
 	fmt.Println(retrygrpc.DeclaredIdempotent("/grpc.testing.TestService/UnaryCall"))

@@ -16,6 +16,15 @@ import (
 // Options are those of an interceptor. The zero Options repeat what gRPC's codes alone allow: UNAVAILABLE, and
 // RESOURCE_EXHAUSTED if the server says when to come back.
 type Options struct {
+	// PolicyFunc returns the policy of a call, in place of the interceptor's. It is asked once for each call, so that a
+	// policy that is loaded anew reaches channels that exist: the Policy method of retryconf's Ref fits. A policy that
+	// does not validate fails the call with INTERNAL before any attempt. It must be safe for concurrent use and is set
+	// alone: with a policy that is not the zero one, or with PolicyFor, it is refused. Nil means the interceptor's policy.
+	PolicyFunc func() retry.Policy
+
+	// PolicyFor is PolicyFunc for policies that differ from method to method, "/package.Service/Method".
+	PolicyFor func(method string) retry.Policy
+
 	// Idempotent reports whether a method, "/package.Service/Method", may take effect twice. Only then is repeated an
 	// attempt that ran out of time, a unary call that has got a header, and INTERNAL, UNKNOWN and DATA_LOSS if
 	// RetryCodes names them. UNAVAILABLE without a header is repeated for other methods, too, although it is also what
@@ -39,10 +48,12 @@ type Options struct {
 	YieldToServiceConfig bool
 }
 
-// Validate returns nil or retry.FieldErrors with every bad value of RetryCodes. The interceptors' constructors refuse such
-// Options.
+// Validate returns nil or retry.FieldErrors with every bad field. The interceptors' constructors refuse such Options.
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
+	if o.PolicyFunc != nil && o.PolicyFor != nil {
+		bad.Add("retrygrpc", "Options.PolicyFor", "func", "is set beside PolicyFunc")
+	}
 	for i, code := range o.RetryCodes {
 		rule := ""
 		switch {
@@ -126,11 +137,20 @@ func (l *layer) settings(method string, opts []grpc.CallOption) settings {
 	return s
 }
 
-// policyOf returns the policy of a call, or what is wrong with the one that the call sets.
-func (l *layer) policyOf(s settings) (retry.Policy, error) {
-	if s.policy == nil {
+// policyOf returns the policy of a call, or what is wrong with it.
+func (l *layer) policyOf(method string, s settings) (retry.Policy, error) {
+	given := l.given
+	switch {
+	case l.options.PolicyFor != nil:
+		given = l.options.PolicyFor(method)
+	case l.options.PolicyFunc != nil:
+		given = l.options.PolicyFunc()
+	case s.policy == nil:
 		return l.policy, nil
 	}
-	p := s.policy.Or(l.given).OrSchedule(retry.Inline())
+	if s.policy != nil {
+		given = s.policy.Or(given)
+	}
+	p := given.OrSchedule(retry.Inline())
 	return p, p.Validate()
 }

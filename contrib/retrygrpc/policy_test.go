@@ -1,0 +1,95 @@
+package retrygrpc_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrygrpc"
+)
+
+func TestPolicyOfEachCall(t *testing.T) {
+	fails := []answer{{err: status.Error(codes.Unavailable, "")}}
+	attempts := func(t *testing.T, o retrygrpc.Options, opts ...grpc.CallOption) int {
+		calls, err := invoke(t, t.Context(), retry.Policy{}, o, fails, opts...)
+		require.Equal(t, codes.Unavailable, status.Code(err))
+		return calls
+	}
+	t.Run("PolicyFunc is asked once for each call", func(t *testing.T) {
+		asked := 0
+		o := retrygrpc.Options{PolicyFunc: func() retry.Policy {
+			asked++
+			return upTo(asked + 1)
+		}}
+		unary, err := retrygrpc.UnaryClientInterceptor(retry.Policy{}, o)
+		require.NoError(t, err)
+		for want := 2; want <= 4; want++ {
+			calls := 0
+			require.Error(t, unary(t.Context(), "/s/m", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+				calls++
+				return fails[0].err
+			}))
+			require.Equal(t, want, calls)
+		}
+		require.Equal(t, 3, asked)
+	})
+	t.Run("PolicyFor is asked with the method", func(t *testing.T) {
+		require.Equal(t, 2, attempts(t, retrygrpc.Options{PolicyFor: func(method string) retry.Policy {
+			require.Equal(t, "/test.Service/Method", method)
+			return upTo(2)
+		}}))
+	})
+	t.Run("one that sets no schedule has that of Inline", func(t *testing.T) {
+		require.Equal(t, retry.Inline().MaxAttempts, attempts(t, retrygrpc.Options{PolicyFunc: func() retry.Policy { return retry.Policy{Rand: func() float64 { return 0 }} }}))
+	})
+	t.Run("WithPolicy goes before it", func(t *testing.T) {
+		o := retrygrpc.Options{PolicyFunc: func() retry.Policy { return upTo(9) }}
+		require.Equal(t, 2, attempts(t, o, retrygrpc.WithPolicy(retry.Policy{MaxAttempts: 2})))
+	})
+	t.Run("a stream has it, too", func(t *testing.T) {
+		intercept, err := retrygrpc.StreamClientInterceptor(retry.Policy{}, retrygrpc.Options{PolicyFunc: func() retry.Policy { return upTo(2) }})
+		require.NoError(t, err)
+		calls := 0
+		s, err := intercept(t.Context(), &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m",
+			func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+				calls++
+				return nil, fails[0].err
+			})
+		require.NoError(t, err)
+		require.ErrorIs(t, s.RecvMsg(nil), retry.AttemptsExhausted)
+		require.Equal(t, 2, calls)
+	})
+	t.Run("one that does not validate fails the call before any attempt", func(t *testing.T) {
+		bad := retrygrpc.Options{PolicyFunc: func() retry.Policy { return retry.Policy{TTL: -1} }}
+		calls, err := invoke(t, t.Context(), retry.Policy{}, bad, fails)
+		require.Zero(t, calls)
+		require.Equal(t, codes.Internal, status.Code(err))
+		require.EqualError(t, err, "retry: Policy.TTL -1ns is negative")
+
+		intercept, err := retrygrpc.StreamClientInterceptor(retry.Policy{}, bad)
+		require.NoError(t, err)
+		s, err := intercept(t.Context(), &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m", nil)
+		require.Nil(t, s)
+		require.Equal(t, codes.Internal, status.Code(err))
+	})
+	t.Run("OneAttempt makes one of it", func(t *testing.T) {
+		o := retrygrpc.Options{PolicyFunc: func() retry.Policy { return upTo(9) }}
+		calls, err := invoke(t, retry.OneAttempt(t.Context()), retry.Policy{}, o, fails)
+		require.Equal(t, 1, calls)
+		require.ErrorIs(t, err, retry.RetriesDisabled)
+	})
+	t.Run("there is one source of it", func(t *testing.T) {
+		o := retrygrpc.Options{PolicyFunc: func() retry.Policy { return upTo(2) }, PolicyFor: func(string) retry.Policy { return upTo(2) }}
+		require.EqualError(t, o.Validate(), "retrygrpc: Options.PolicyFor func is set beside PolicyFunc")
+		for name, o := range map[string]retrygrpc.Options{"PolicyFunc": {PolicyFunc: o.PolicyFunc}, "PolicyFor": {PolicyFor: o.PolicyFor}} {
+			require.NoError(t, o.Validate())
+			_, err := retrygrpc.DialOptions(upTo(2), o)
+			require.EqualError(t, err, "retrygrpc: Options."+name+" func is set beside a policy")
+		}
+	})
+}
