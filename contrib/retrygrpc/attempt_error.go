@@ -12,7 +12,7 @@ import (
 )
 
 // AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history, and what Policy.Classify is
-// asked about. Find it with errors.As. status.FromError gives the status of the attempt.
+// asked about, also for what is then an answer and no failure. Find it with errors.As. status.FromError gives the status of the attempt.
 type AttemptError struct {
 	// Method is the full name: "/package.Service/Method".
 	Method string
@@ -132,11 +132,16 @@ func (e *callError) Unwrap() error { return e.err }
 // GRPCStatus returns the status of the last attempt, with its details, or that of the caller who has gone.
 func (e *callError) GRPCStatus() *status.Status { return e.st }
 
-// returned turns what a run has ended with into what its caller gets.
-func returned(err error) error {
+// returned turns what the run has ended with into what its caller gets.
+func (c *call) returned(err error) error {
 	if err == nil {
-		return nil
+		return c.answer
 	}
+	return refused(err)
+}
+
+// refused is returned for a run that has failed, or that was not made.
+func refused(err error) error {
 	run, ok := err.(*retry.Error)
 	if !ok { // refused before any attempt
 		return &callError{err, status.New(codes.Internal, err.Error())}

@@ -58,7 +58,8 @@ type call struct {
 	opts     []grpc.CallOption // for the attempts
 	reports  []grpc.CallOption // what the caller wants to know of the last attempt
 	onFinish []func(error)
-	attempts int // begun
+	attempts int   // begun
+	answer   error // what the call ends with if that is no failure of the run
 }
 
 // repeated is among the options of each attempt. Interceptors of this package that find it pass the call through, so that
@@ -76,7 +77,7 @@ func (l *layer) begin(ctx context.Context, method string, cc *grpc.ClientConn, o
 	}
 	p, err := l.policyOf(method, s)
 	if err != nil {
-		return nil, nil, returned(err)
+		return nil, nil, refused(err)
 	}
 	c := &call{layer: l, ctx: ctx, cc: cc, method: method, policy: p, classify: p.Classify, idempotent: s.idempotent}
 	c.policy.Classify = classOf
@@ -153,24 +154,47 @@ func (c *call) numbered(ctx context.Context) context.Context {
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
-// failed returns the error of an attempt that has ended with err, marked as the server wants.
-func (c *call) failed(attempt context.Context, err error, trailer metadata.MD, veto Veto) error {
+// failed returns the error of an attempt that has ended with err, marked as the server wants. If err is an answer, it sets
+// c.answer, and the attempt is a success. begun means that a call that is not idempotent has got a header.
+func (c *call) failed(attempt context.Context, err error, trailer metadata.MD, begun bool) error {
 	st := status.Convert(err)
-	says := adviceOf(trailer, st)
+	details := st.Details()
+	says := adviceOf(trailer, details)
 	e := &AttemptError{
 		Method: c.method, Code: st.Code(), Origin: c.origin(st.Code(), attempt), Idempotent: c.idempotent,
-		Hint: max(says.delay, 0), Veto: veto, Err: err, given: says.given,
+		Hint: max(says.delay, 0), Err: err, given: says.given,
 	}
-	if says.stop && veto == 0 {
+	if says.stop {
 		e.Veto = Pushback
 	}
 	e.class = c.judge(e)
-	marked := retry.After(e.Hint, error(e))
+	var hint time.Duration
+	e.class, hint = c.policy.Judge(retry.After(e.Hint, error(e))) // marks inside err count, too
+	switch {
+	case e.Veto == Pushback, e.class == retry.Retryable && !begun:
+		c.throttled = !c.layer.options.Throttle.fail(c.target())
+	case e.class == retry.Retryable:
+		e.Veto = AnswerBegun
+	case isAnswer(e.Code):
+		c.answer = err
+	}
+	marked := retry.After(hint, error(e))
 	if e.Veto != 0 {
 		marked = retry.Permanent(marked)
 	}
-	c.throttle(marked, e.Veto)
 	return marked
+}
+
+// isAnswer reports whether the code is what a server that works as it should says of a call. The others are what
+// OpenTelemetry's conventions for gRPC count as errors of the server, and RESOURCE_EXHAUSTED and CANCELED.
+func isAnswer(code codes.Code) bool {
+	switch code {
+	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied, codes.Unauthenticated,
+		codes.FailedPrecondition, codes.Aborted, codes.OutOfRange:
+		return true
+	default:
+		return false
+	}
 }
 
 // origin says whose a failure is. The caller's context goes first, since an attempt's ends with it. A server that
@@ -211,16 +235,6 @@ func classOf(err error) retry.Class {
 		return retry.Terminal
 	}
 	return e.class
-}
-
-// throttle makes a failure that could be repeated, or that a pushback forbids to repeat, take a token of Throttle.
-func (c *call) throttle(failed error, veto Veto) {
-	if c.layer.options.Throttle == nil {
-		return
-	}
-	if class, _ := c.policy.Judge(failed); class == retry.Retryable || veto == Pushback {
-		c.throttled = !c.layer.options.Throttle.fail(c.target())
-	}
 }
 
 // succeeded adds to Throttle what a success is worth.

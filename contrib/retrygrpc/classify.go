@@ -51,7 +51,7 @@ func judge(err error, optedIn []codes.Code) retry.Class {
 		if !ok {
 			return retry.Unknown
 		}
-		e = &AttemptError{Code: st.Code(), Err: err, Origin: Remote, given: adviceOf(nil, st).given}
+		e = &AttemptError{Code: st.Code(), Err: err, Origin: Remote, given: adviceOf(nil, st.Details()).given}
 	}
 	if e != nil && e.repeatable(optedIn) {
 		return retry.Retryable

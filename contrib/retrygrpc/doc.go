@@ -27,12 +27,20 @@
 // idempotent is not repeated once a header has come (AnswerBegun), since the server has then worked on it, and neither is
 // any stream. A failure that servers send without a header, gRPC's Trailers-Only, is what handlers give that set none.
 //
-// Opt-in is by Options.RetryCodes, or by Policy.Classify, which is asked first and may say anything but against a Veto. Idempotent is what
-// Options.Idempotent says of a method or Idempotent of one call. Classify is the table without opt-ins, for other policies.
+// Opt-in is by Options.RetryCodes, or by Policy.Classify, which is asked first and may say anything but against a Veto.
+// Idempotent is what Options.Idempotent says of a method or Idempotent of one call. Classify is the table without opt-ins,
+// for other policies.
 //
 // DEADLINE_EXCEEDED has three origins and one code. The caller's context is looked at first, then the attempt's; what is
 // left is the server's. AttemptError.Origin says which. An error of gRPC never matches context.DeadlineExceeded; a run whose
 // caller's deadline has passed does.
+//
+// # What is a failure
+//
+// A server that works as it should answers some calls with INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED,
+// UNAUTHENTICATED, FAILED_PRECONDITION, ABORTED or OUT_OF_RANGE. Unless one of these is to be repeated or comes with a
+// pushback that forbids it, it is an answer and not a failure: the call returns gRPC's own error, and its run has succeeded,
+// funds Policy.Budget and is a success to Policy.Observe. Any other code is a failure whether it is repeated or not.
 //
 // # What a server says
 //

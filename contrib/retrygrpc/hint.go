@@ -6,7 +6,6 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 )
 
 // pushbackKey is the trailer by which a server says when to come back, or not to (gRFC A6, "Pushback").
@@ -19,11 +18,11 @@ type advice struct {
 	stop  bool          // not at all
 }
 
-// adviceOf reads the pushback of a trailer and the RetryInfo of a status. The longer delay wins. A negative RetryInfo says
+// adviceOf reads the pushback of a trailer and the RetryInfo among the details of a status. The longer delay wins. A negative RetryInfo says
 // nothing: it has no meaning of its own, as a negative pushback has.
-func adviceOf(trailer metadata.MD, st *status.Status) advice {
+func adviceOf(trailer metadata.MD, details []any) advice {
 	a := pushback(trailer.Get(pushbackKey))
-	for _, detail := range st.Details() {
+	for _, detail := range details {
 		info, ok := detail.(*errdetails.RetryInfo)
 		if !ok || info.GetRetryDelay() == nil {
 			continue

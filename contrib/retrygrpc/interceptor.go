@@ -16,7 +16,10 @@ import (
 // deadline of one attempt, which the server sees as its own; an attempt that it ends may have taken effect, and is
 // repeated for idempotent methods only.
 //
-// A call that fails returns an error whose status, by status.FromError, is that of the last attempt, unchanged; errors.As
+// A status such as NOT_FOUND that is not repeated is the server's answer: the call returns gRPC's own error, and the run has
+// succeeded. The package documentation lists these codes.
+//
+// A run that fails returns an error whose status, by status.FromError, is that of the last attempt, unchanged; errors.As
 // finds the *retry.Error and the *AttemptError. The text of a failure that is not to be repeated, also after retries, is
 // gRPC's for the last attempt, with "(attempt timeout)" or "(not repeated: pushback)" behind it if that applies; for
 // every other end, the text of the run goes before that. If the caller was canceled or its deadline has passed, also
@@ -43,7 +46,8 @@ func UnaryClientInterceptor(p retry.Policy, o Options) (grpc.UnaryClientIntercep
 //
 // The first attempt begins when the stream is made; with a Policy.Gate, when it is first read. The run, whose TTL, Elapsed
 // and events count from then on, is made by the first RecvMsg or Header, and what fails before is known there. It succeeds
-// with the header, which the first message implies, or with an empty stream's end. The run waits there, too. If the
+// with the header, which the first message implies, with an empty stream's end, or with an answer as of a unary call. The
+// run waits there, too. If the
 // caller has gone before, the error has the attempt that was begun; the events do not.
 //
 // Context is that of the attempt that is read, without the attempt's number.
@@ -82,7 +86,7 @@ func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *gr
 	case c == nil:
 		return invoker(ctx, method, req, reply, cc, passing...)
 	}
-	err = returned(retry.Do(ctx, c.policy, func(ctx context.Context) error {
+	err = c.returned(retry.Do(ctx, c.policy, func(ctx context.Context) error {
 		if c.attempts > 0 {
 			reset(reply)
 			c.forget()
@@ -90,11 +94,11 @@ func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *gr
 		var header, trailer metadata.MD
 		opts := c.next(grpc.Header(&header), grpc.Trailer(&trailer))
 		if err := invoker(c.numbered(ctx), method, req, reply, cc, opts...); err != nil {
-			var veto Veto
-			if header != nil && !c.idempotent { // nil for an answer of trailers alone: gRPC's Trailers-Only
-				veto = AnswerBegun
+			// The header is nil for an answer of trailers alone: gRPC's Trailers-Only.
+			if err = c.failed(ctx, err, trailer, header != nil && !c.idempotent); c.answer != nil {
+				return nil
 			}
-			return c.failed(ctx, err, trailer, veto)
+			return err
 		}
 		c.succeeded()
 		return nil

@@ -165,12 +165,12 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 		var events []retry.Event
 		p := upTo(3)
 		p.Observe = func(_ context.Context, e retry.Event) { events = append(events, e) }
-		s := open(t, t.Context(), p, &fakeStream{err: unavailable}, &fakeStream{err: status.Error(codes.NotFound, "")})
+		s := open(t, t.Context(), p, &fakeStream{err: unavailable}, &fakeStream{err: status.Error(codes.Internal, "")})
 		require.NoError(t, s.SendMsg("request"))
 		err := s.RecvMsg(nil)
 		var failed *retrygrpc.AttemptError
 		require.ErrorAs(t, err, &failed)
-		require.Equal(t, codes.NotFound, failed.Code)
+		require.Equal(t, codes.Internal, failed.Code)
 		require.Len(t, events, 3)
 		require.Equal(t, 2, events[2].Outcome.Attempts)
 		require.Equal(t, retry.TerminalError, events[2].Outcome.Reason)

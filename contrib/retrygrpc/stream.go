@@ -31,7 +31,7 @@ type serverStream struct {
 	credited sync.Once // Throttle has counted the success
 
 	running sync.Mutex     // guards what follows
-	last    *streamAttempt // of a run that has failed
+	last    *streamAttempt // of a run that no message follows
 	ended   error          // how that was
 
 	mu        sync.Mutex // guards what follows; held while a message is sent, not while one is received
@@ -211,9 +211,10 @@ func (s *serverStream) Header() (metadata.MD, error) {
 	return nil, nil
 }
 
-// run makes attempts until the server begins to answer. receive gets the first message; nil if the header is enough.
+// run makes attempts until the server begins to answer, and returns the end of a stream that has no messages. receive gets
+// the first message; nil if the header is enough.
 func (s *serverStream) run(receive func(a *streamAttempt, number int) error) error {
-	err := returned(s.tellBegun(retry.Do(s.ctx, s.policy, func(ctx context.Context) error {
+	err := s.returned(s.tellBegun(retry.Do(s.ctx, s.policy, func(ctx context.Context) error {
 		s.mu.Lock()
 		a := s.current
 		s.mu.Unlock()
@@ -223,6 +224,9 @@ func (s *serverStream) run(receive func(a *streamAttempt, number int) error) err
 		s.last = a
 		err := s.attempt(a, receive)
 		a.done = true
+		if s.answer != nil {
+			return nil
+		}
 		return err
 	})))
 	if err == nil {
@@ -253,7 +257,7 @@ func (s *serverStream) tellBegun(err error) error {
 		cause = status.FromContextError(context.DeadlineExceeded).Err()
 	}
 	run.Attempts = 1
-	run.Last = s.giveUp(a, cause, 0)
+	run.Last = s.giveUp(a, cause)
 	class, _ := s.policy.Judge(run.Last)
 	run.History = []retry.Attempt{{Number: 1, Start: a.began, Duration: time.Since(a.began), Class: class, Err: run.Last}}
 	return run
@@ -262,15 +266,15 @@ func (s *serverStream) tellBegun(err error) error {
 // attempt waits for the attempt's header or end, and lets receive get the first message.
 func (s *serverStream) attempt(a *streamAttempt, receive func(*streamAttempt, int) error) error {
 	if a.err != nil {
-		return s.giveUp(a, a.err, 0)
+		return s.giveUp(a, a.err)
 	}
 	if err := s.replay(a); err != nil {
-		return s.giveUp(a, err, 0)
+		return s.giveUp(a, err)
 	}
 	a.arm()
 	header, _ := a.Header() // RecvMsg returns the error, too
 	if !a.disarm() {
-		return s.giveUp(a, timedOut(s.timeout), 0)
+		return s.giveUp(a, timedOut(s.timeout))
 	}
 	if header != nil && receive == nil {
 		s.take(a)
@@ -283,7 +287,7 @@ func (s *serverStream) attempt(a *streamAttempt, receive func(*streamAttempt, in
 		err = a.RecvMsg(new(struct{}))
 	}
 	if header == nil && err != nil && err != io.EOF {
-		return s.giveUp(a, err, 0)
+		return s.giveUp(a, err)
 	}
 	s.take(a)
 	if receive == nil {
@@ -293,12 +297,12 @@ func (s *serverStream) attempt(a *streamAttempt, receive func(*streamAttempt, in
 }
 
 // giveUp ends an attempt that has failed.
-func (s *serverStream) giveUp(a *streamAttempt, err error, veto Veto) error {
+func (s *serverStream) giveUp(a *streamAttempt, err error) error {
 	var trailer metadata.MD
 	if a.ClientStream != nil && a.ctx.Err() == nil {
 		trailer = a.Trailer()
 	}
-	failed := s.failed(a.ctx, err, trailer, veto)
+	failed := s.failed(a.ctx, err, trailer, false)
 	a.cancel(nil)
 	return failed
 }

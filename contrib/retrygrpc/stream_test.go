@@ -83,7 +83,8 @@ func TestServerStream(t *testing.T) {
 		}},
 		{name: "that is empty succeeds", calls: 1, script: func(int, stream) error { return nil }},
 		{name: "is given up when no attempt is left", calls: 4, code: codes.Unavailable, reason: retry.AttemptsExhausted, script: func(int, stream) error { return unavailable }},
-		{name: "is not repeated for another code", calls: 1, code: codes.NotFound, reason: retry.TerminalError, script: func(int, stream) error { return status.Error(codes.NotFound, "") }},
+		{name: "is not repeated for another code", calls: 1, code: codes.Internal, reason: retry.TerminalError, script: func(int, stream) error { return status.Error(codes.Internal, "") }},
+		{name: "is not repeated after an answer", calls: 1, code: codes.NotFound, script: func(int, stream) error { return status.Error(codes.NotFound, "") }},
 		{name: "is not repeated where a pushback forbids it", calls: 1, code: codes.Unavailable, reason: retry.TerminalError, script: func(_ int, s stream) error {
 			s.SetTrailer(metadata.Pairs("grpc-retry-pushback-ms", "-1"))
 			return unavailable

@@ -18,7 +18,7 @@ const (
 //   - a target begins with maxTokens tokens and never has more;
 //   - a failure that is retryable takes one, also if no attempt is left, and so does a pushback that forbids the
 //     retry; there are never less than none;
-//   - a call that succeeds adds tokenRatio;
+//   - a call that succeeds adds tokenRatio, and one that ends with a code that is not retryable changes nothing;
 //   - a retry is made only if more than half of maxTokens are left after that. Otherwise the run ends as
 //     DeadLettered(BudgetExhausted).
 //

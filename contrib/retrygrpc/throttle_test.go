@@ -3,6 +3,7 @@ package retrygrpc_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"sync"
 	"testing"
@@ -84,9 +85,10 @@ func TestThrottle(t *testing.T) {
 		says answer
 		want float64
 	}{
-		{"a failure that is not retryable costs nothing", answer{err: status.Error(codes.NotFound, "")}, 10},
-		{"a pushback that forbids costs one", answer{failure, []string{"-1"}}, 9},
-		{"so it does where the code is not retryable", answer{status.Error(codes.NotFound, ""), []string{"-1"}}, 9},
+		{"a failure that is not retryable costs nothing", answer{err: status.Error(codes.Internal, "")}, 10},
+		{"an answer costs nothing", answer{err: status.Error(codes.NotFound, "")}, 10},
+		{"a pushback that forbids costs one", answer{err: failure, pushback: []string{"-1"}}, 9},
+		{"so it does where the code is not retryable", answer{err: status.Error(codes.NotFound, ""), pushback: []string{"-1"}}, 9},
 		{"a mark inside costs nothing", answer{err: retry.Permanent(failure)}, 10},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -186,6 +188,25 @@ func TestThrottle(t *testing.T) {
 				require.Equal(t, want, throttle.Tokens("passthrough:///"+t.Name()), "stream %d, Header first %v", i+1, headerFirst)
 			}
 		}
+	})
+	t.Run("counts a stream with its first message, and once", func(t *testing.T) {
+		throttle := newThrottle(t, 10, 0.5)
+		service := &scripted{output: func(call int, s testgrpc.TestService_StreamingOutputCallServer) error {
+			if call == 1 {
+				return status.Error(codes.Unavailable, "")
+			}
+			return sends(s, nil, "a", "b")
+		}}
+		s, err := serve(t, service, upTo(2), retrygrpc.Options{Throttle: throttle}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
+		require.NoError(t, err)
+		for range 2 {
+			_, err = s.Recv()
+			require.NoError(t, err)
+			require.Equal(t, 9.5, throttle.Tokens("passthrough:///"+t.Name()))
+		}
+		_, err = s.Recv()
+		require.Equal(t, io.EOF, err)
+		require.Equal(t, 9.5, throttle.Tokens("passthrough:///"+t.Name()))
 	})
 	t.Run("holds a bounded number of targets, and is safe for concurrent use", func(t *testing.T) {
 		throttle := newThrottle(t, 10, 0.1)

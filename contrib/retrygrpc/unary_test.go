@@ -83,8 +83,8 @@ func TestUnaryCall(t *testing.T) {
 		require.Contains(t, err.Error(), "retry: gave up after 2 attempts")
 	})
 	t.Run("that must not be repeated has the server's text alone", func(t *testing.T) {
-		_, err := serve(t, failTwice(codes.NotFound), upTo(3), retrygrpc.Options{}).UnaryCall(bounded(t), &testgrpc.SimpleRequest{})
-		require.EqualError(t, err, "rpc error: code = NotFound desc = call 1")
+		_, err := serve(t, failTwice(codes.Internal), upTo(3), retrygrpc.Options{}).UnaryCall(bounded(t), &testgrpc.SimpleRequest{})
+		require.EqualError(t, err, "rpc error: code = Internal desc = call 1")
 		require.ErrorIs(t, err, retry.TerminalError)
 	})
 	t.Run("obeys a pushback on the wire", func(t *testing.T) {

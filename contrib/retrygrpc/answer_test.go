@@ -1,0 +1,151 @@
+package retrygrpc_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrygrpc"
+)
+
+// answers are the codes that are no failure of a run.
+var answers = []codes.Code{
+	codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied, codes.FailedPrecondition,
+	codes.Aborted, codes.OutOfRange, codes.Unauthenticated,
+}
+
+// funded is a policy of so many attempts with a budget of 5 tokens that a success adds one to.
+func funded(attempts int, events *[]retry.Event) retry.Policy {
+	p := upTo(attempts)
+	p.Budget = retry.NewBudget(retry.BudgetConfig{Ratio: 1, Initial: 5})
+	p.Observe = func(_ context.Context, e retry.Event) { *events = append(*events, e) }
+	return p
+}
+
+func TestAnAnswerIsNoFailureOfTheRun(t *testing.T) {
+	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+		t.Run(code.String(), func(t *testing.T) {
+			said := status.Error(code, "no")
+			var events []retry.Event
+			p := funded(1, &events)
+			_, err := invoke(t, t.Context(), p, retrygrpc.Options{}, []answer{{err: said}})
+			if !slices.Contains(answers, code) {
+				require.ErrorAs(t, err, new(*retry.Error))
+				require.Equal(t, 5.0, p.Budget.Tokens(), "a failure funds nothing")
+				require.Len(t, events, 2)
+				return
+			}
+			require.Same(t, said, err, "the caller gets what gRPC has returned")
+			require.Equal(t, 6.0, p.Budget.Tokens())
+			require.Len(t, events, 1)
+			require.Equal(t, retry.Succeeded, events[0].Outcome.Status)
+			require.NoError(t, events[0].Err)
+		})
+	}
+	notFound, unavailable := status.Error(codes.NotFound, "no"), status.Error(codes.Unavailable, "no")
+	terminal := func(p *retry.Policy) {
+		p.Classify = retrygrpc.OnCode(retry.Terminal, codes.Unavailable, codes.NotFound)
+	}
+	for _, row := range []struct {
+		name    string
+		set     func(*retry.Policy)
+		o       retrygrpc.Options
+		says    []answer
+		calls   int
+		failure error // zero: the answer, after which there is one token more
+		tokens  float64
+	}{
+		{name: "after a retry", says: []answer{{err: unavailable}, {err: notFound}}, calls: 2, tokens: 5},
+		{name: "that Classify calls terminal", set: terminal, says: []answer{{err: notFound}}, calls: 1, tokens: 6},
+		{name: "with a header, without which it would not be repeated either", says: []answer{{err: notFound, header: true}}, calls: 1, tokens: 6},
+		{name: "but not one that is repeated by opt-in", o: retrygrpc.Options{RetryCodes: []codes.Code{codes.NotFound}},
+			says: []answer{{err: notFound}}, calls: 2, failure: retry.AttemptsExhausted, tokens: 4},
+		{name: "nor one that a header keeps from being repeated", o: retrygrpc.Options{RetryCodes: []codes.Code{codes.NotFound}},
+			says: []answer{{err: notFound, header: true}}, calls: 1, failure: retry.TerminalError, tokens: 5},
+		{name: "nor one that a mark inside makes retryable", says: []answer{{err: retry.Transient(notFound)}}, calls: 2, failure: retry.AttemptsExhausted, tokens: 4},
+		{name: "nor one with a pushback that forbids the retry", says: []answer{{err: notFound, pushback: []string{"-1"}}}, calls: 1, failure: retry.TerminalError, tokens: 5},
+		{name: "nor UNAVAILABLE with such a pushback", says: []answer{{err: unavailable, pushback: []string{"-1"}}}, calls: 1, failure: retry.TerminalError, tokens: 5},
+		{name: "nor UNAVAILABLE that Classify calls terminal", set: terminal, says: []answer{{err: unavailable}}, calls: 1, failure: retry.TerminalError, tokens: 5},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var events []retry.Event
+			p := funded(2, &events)
+			if row.set != nil {
+				row.set(&p)
+			}
+			var ends []error
+			calls, err := invoke(t, t.Context(), p, row.o, row.says, grpc.OnFinish(func(err error) { ends = append(ends, err) }))
+			require.Equal(t, row.calls, calls)
+			require.Equal(t, row.tokens, p.Budget.Tokens())
+			require.Equal(t, []error{err}, ends)
+			outcome := events[len(events)-1].Outcome
+			require.Equal(t, row.calls, outcome.Attempts)
+			if row.failure == nil {
+				require.Same(t, notFound, err)
+				require.Equal(t, retry.Succeeded, outcome.Status)
+			} else {
+				require.ErrorIs(t, err, row.failure)
+			}
+		})
+	}
+}
+
+func TestAnAnswerIsNoFailureOfAStream(t *testing.T) {
+	for _, headerFirst := range []bool{false, true} {
+		var events []retry.Event
+		p := funded(2, &events)
+		service := &scripted{output: func(call int, s testgrpc.TestService_StreamingOutputCallServer) error {
+			if call == 1 {
+				return status.Error(codes.Unavailable, "no")
+			}
+			s.SetTrailer(metadata.Pairs("t", "2"))
+			return status.Error(codes.NotFound, "none")
+		}}
+		var ends []error
+		var trailer metadata.MD
+		s, err := serve(t, service, p, retrygrpc.Options{}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{},
+			grpc.Trailer(&trailer), grpc.OnFinish(func(err error) { ends = append(ends, err) }))
+		require.NoError(t, err)
+		if headerFirst {
+			header, err := s.Header()
+			require.NoError(t, err)
+			require.Nil(t, header)
+		}
+		for range 2 {
+			_, err = s.Recv()
+			require.EqualError(t, err, "rpc error: code = NotFound desc = none")
+			require.False(t, errors.As(err, new(*retry.Error)))
+		}
+		require.Equal(t, 5.0, p.Budget.Tokens(), "a retry and a success")
+		require.Len(t, events, 2)
+		require.Equal(t, retry.Succeeded, events[1].Outcome.Status)
+		require.Equal(t, []error{err}, ends)
+		require.Equal(t, []string{"2"}, trailer.Get("t"))
+		require.Equal(t, []string{"2"}, s.Trailer().Get("t"))
+	}
+	t.Run("that could not be made", func(t *testing.T) {
+		refused := status.Error(codes.Unauthenticated, "no token")
+		var events []retry.Event
+		intercept, err := retrygrpc.StreamClientInterceptor(funded(2, &events), retrygrpc.Options{})
+		require.NoError(t, err)
+		s, err := intercept(t.Context(), &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m",
+			func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+				return nil, refused
+			})
+		require.NoError(t, err)
+		require.NoError(t, s.SendMsg("request"))
+		require.Same(t, refused, s.RecvMsg(nil))
+		require.Nil(t, s.Trailer())
+		require.Len(t, events, 1)
+		require.Equal(t, retry.Succeeded, events[0].Outcome.Status)
+	})
+}
