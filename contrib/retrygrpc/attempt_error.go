@@ -1,9 +1,13 @@
 package retrygrpc
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"time"
+	"unicode"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -27,19 +31,24 @@ type AttemptError struct {
 	Hint time.Duration
 	// Veto says why the attempt was not to be repeated, whatever the rules say of Code. Zero means that it could be.
 	Veto Veto
-	// Err is what gRPC returned.
+	// Err is what gRPC returned. In a run's history, a status of more than 4 KiB is cut to its code and the first KiB of
+	// its message; Policy.Classify and the caller of the call get it whole.
 	Err error
 
 	given bool        // the server has said when to come back, be it 0
 	class retry.Class // what was decided; Unknown before
 }
 
-// Error returns the text of Err, with "(attempt timeout)" or "(not repeated: pushback)" if that applies.
+// Error returns the text of Err, with "(attempt timeout)" or "(not repeated: pushback)" if that applies. A text of more than
+// 1 KiB is cut to one line of that length.
 func (e *AttemptError) Error() string {
 	if e == nil || e.Err == nil {
 		return "<nil>"
 	}
 	text := e.Err.Error()
+	if len(text) > maxText {
+		text = line(text)
+	}
 	if e.Origin == AttemptTimeout {
 		text += " (attempt timeout)"
 	}
@@ -57,9 +66,10 @@ func (e *AttemptError) Unwrap() error {
 	return e.Err
 }
 
-// Is reports that an attempt that Policy.AttemptTimeout ended is a retry.ErrAttemptTimeout.
+// Is reports that an attempt that Policy.AttemptTimeout ended is a retry.ErrAttemptTimeout and so a
+// context.DeadlineExceeded.
 func (e *AttemptError) Is(target error) bool {
-	return target == retry.ErrAttemptTimeout && e != nil && e.Origin == AttemptTimeout
+	return e != nil && e.Origin == AttemptTimeout && (target == retry.ErrAttemptTimeout || target == context.DeadlineExceeded)
 }
 
 // GRPCStatus returns the status of Err as it came, so that status.FromError and status.Code see it through e.
@@ -72,6 +82,59 @@ func (e *AttemptError) GRPCStatus() *status.Status {
 
 // Timeout reports whether the attempt failed because it took too long, on either side's clock.
 func (e *AttemptError) Timeout() bool { return e != nil && e.Code == codes.DeadlineExceeded }
+
+// ErrorType returns the code as gRPC spells it, "UNAVAILABLE", for OpenTelemetry's error.type; "UNKNOWN" for a number that
+// is no code.
+func (e *AttemptError) ErrorType() string {
+	if e == nil {
+		return ""
+	}
+	return codeName(e.Code)
+}
+
+// LogValue returns a group of method and code for log/slog: what failed, without the text of the error.
+func (e *AttemptError) LogValue() slog.Value {
+	if e == nil {
+		return slog.GroupValue()
+	}
+	return slog.GroupValue(slog.String("method", line(e.Method)), slog.String("code", e.ErrorType()))
+}
+
+// codeName returns the code as protocol buffers name it: "UNAVAILABLE". A client takes a number that is no code as UNKNOWN.
+func codeName(code codes.Code) string {
+	if int(code) >= len(codeNames) {
+		code = codes.Unknown
+	}
+	return codeNames[code]
+}
+
+var codeNames = [...]string{
+	codes.OK: "OK", codes.Canceled: "CANCELLED", codes.Unknown: "UNKNOWN", codes.InvalidArgument: "INVALID_ARGUMENT",
+	codes.DeadlineExceeded: "DEADLINE_EXCEEDED", codes.NotFound: "NOT_FOUND", codes.AlreadyExists: "ALREADY_EXISTS",
+	codes.PermissionDenied: "PERMISSION_DENIED", codes.ResourceExhausted: "RESOURCE_EXHAUSTED",
+	codes.FailedPrecondition: "FAILED_PRECONDITION", codes.Aborted: "ABORTED", codes.OutOfRange: "OUT_OF_RANGE",
+	codes.Unimplemented: "UNIMPLEMENTED", codes.Internal: "INTERNAL", codes.Unavailable: "UNAVAILABLE",
+	codes.DataLoss: "DATA_LOSS", codes.Unauthenticated: "UNAUTHENTICATED",
+}
+
+const (
+	maxText = 1 << 10 // of a peer's text in a log line
+	// A status with a few details, such as RetryInfo and ErrorInfo, is far smaller. gRPC lets a server send 16 MiB.
+	maxStatus = 4 << 10
+)
+
+// line returns s as one line of valid UTF-8 without control characters, shortened. It does not hold on to a long s.
+func line(s string) string {
+	if len(s) > maxText {
+		s = s[:maxText] + "..."
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
 
 // Origin says whose a failure is.
 type Origin uint8
@@ -118,7 +181,7 @@ type callError struct {
 }
 
 // Error returns the text of the run: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted): rpc error: ...". A
-// failure that was not to be repeated is the server's answer, and has the text of its AttemptError alone.
+// failure that is not repeatable has the text of its AttemptError alone, as without this package.
 func (e *callError) Error() string {
 	if run, ok := e.err.(*retry.Error); ok && run.Reason == retry.TerminalError {
 		return run.Last.Error()
@@ -136,6 +199,9 @@ func (e *callError) GRPCStatus() *status.Status { return e.st }
 func (c *call) returned(err error) error {
 	if err == nil {
 		return c.answer
+	}
+	if run, ok := err.(*retry.Error); ok && run.Last != nil && c.whole != nil {
+		run.Last = c.whole
 	}
 	return refused(err)
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/retrygo/retry"
 )
@@ -60,6 +61,7 @@ type call struct {
 	onFinish []func(error)
 	attempts int   // begun
 	answer   error // what the call ends with if that is no failure of the run
+	whole    error // of the last attempt, if it was cut
 }
 
 // repeated is among the options of each attempt. Interceptors of this package that find it pass the call through, so that
@@ -178,11 +180,22 @@ func (c *call) failed(attempt context.Context, err error, trailer metadata.MD, b
 	case isAnswer(e.Code):
 		c.answer = err
 	}
-	marked := retry.After(hint, error(e))
-	if e.Veto != 0 {
-		marked = retry.Permanent(marked)
+	c.whole = nil
+	if len(st.Message()) > maxStatus || len(details) > 0 && proto.Size(st.Proto()) > maxStatus {
+		c.whole = marked(e, hint)
+		cut := *e
+		cut.Err = status.Error(e.Code, line(st.Message()))
+		e = &cut
 	}
-	return marked
+	return marked(e, hint)
+}
+
+func marked(e *AttemptError, hint time.Duration) error {
+	err := retry.After(hint, error(e))
+	if e.Veto != 0 {
+		return retry.Permanent(err)
+	}
+	return err
 }
 
 // isAnswer reports whether the code is what a server that works as it should says of a call. The others are what

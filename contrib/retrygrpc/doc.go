@@ -33,7 +33,7 @@
 //
 // DEADLINE_EXCEEDED has three origins and one code. The caller's context is looked at first, then the attempt's; what is
 // left is the server's. AttemptError.Origin says which. An error of gRPC never matches context.DeadlineExceeded; a run whose
-// caller's deadline has passed does.
+// caller's deadline has passed and an attempt that AttemptTimeout has ended do.
 //
 // # What is a failure
 //

@@ -262,6 +262,16 @@ func ExampleOptions_policyFunc() {
 	// Unavailable 3
 }
 
+// What failed, for a log and for a metric.
+func ExampleAttemptError_LogValue() {
+	failed := &retrygrpc.AttemptError{Method: "/shop.Orders/Get", Code: codes.Unavailable}
+	fmt.Println(failed.LogValue())
+	fmt.Println(failed.ErrorType())
+	// Output:
+	// [method=/shop.Orders/Get code=UNAVAILABLE]
+	// UNAVAILABLE
+}
+
 // Methods whose .proto says so may take effect twice. The interop service's do not say.
 func ExampleDeclaredIdempotent() {
 	fmt.Println(retrygrpc.DeclaredIdempotent("/grpc.testing.TestService/UnaryCall"))

@@ -235,7 +235,7 @@ func (x *export) retryPolicy() *retryPolicy {
 		InitialBackoff:       seconds(x.series.first),
 		MaxBackoff:           seconds(x.series.top),
 		BackoffMultiplier:    x.series.factor,
-		RetryableStatusCodes: codeNames(x.codes),
+		RetryableStatusCodes: namesOf(x.codes),
 	}
 }
 
@@ -282,21 +282,10 @@ func seconds(d time.Duration) string {
 	return text + "s"
 }
 
-// codeNames returns the codes as protocol buffers name them: "UNAVAILABLE".
-func codeNames(of []codes.Code) (names []string) {
-	for _, code := range of {
-		if code == codes.Canceled {
-			names = append(names, "CANCELLED") // the one that Go spells otherwise
-			continue
-		}
-		var name strings.Builder
-		for i, r := range code.String() {
-			if i > 0 && 'A' <= r && r <= 'Z' {
-				name.WriteByte('_')
-			}
-			name.WriteRune(r)
-		}
-		names = append(names, strings.ToUpper(name.String()))
+// namesOf returns the codes as protocol buffers name them.
+func namesOf(codes []codes.Code) (names []string) {
+	for _, code := range codes {
+		names = append(names, codeName(code))
 	}
 	return names
 }

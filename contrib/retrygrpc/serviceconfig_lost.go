@@ -142,7 +142,7 @@ func (x *export) windows(n int) string {
 func (x *export) lostClassify(line func(string, ...any)) {
 	names := "no code"
 	if len(x.codes) > 0 {
-		names = strings.Join(codeNames(x.codes), " ")
+		names = strings.Join(namesOf(x.codes), " ")
 	}
 	line("Policy.Classify is set: gRPC judges by the code alone, and retries %s", names)
 }
