@@ -173,6 +173,7 @@ func TestAFaultLeavesEverythingAsItWas(t *testing.T) {
 			`policies.search.extends "webhok" is neither a policy nor a preset: "inline", "aggressive", "standard", "patient", "cautious" and "delivery"; did you mean "webhook"?`},
 		{"what is extended by two, once", `{"policies":{"search":{"extends":"x"},"webhook":{"extends":"search"}}}`,
 			`policies.search.extends "x" is neither a policy nor a preset: "inline", "aggressive", "standard", "patient", "cautious" and "delivery"`},
+		{"cap and max of an entry, once", `{"policies":{"search":{"cap":"2s","max":"1s"}}}`, "policies.search.max 1s is given together with cap; the two are the same"},
 		{"a megabyte", strings.Repeat(" ", 2<<20), "the document is larger than the 1048576 bytes that are read"},
 	} {
 		t.Run(row.name+" is refused", func(t *testing.T) {
@@ -187,6 +188,12 @@ func TestAFaultLeavesEverythingAsItWas(t *testing.T) {
 	}
 }
 
+func TestOneLetterIsNoSlipForAnother(t *testing.T) {
+	var c retryconf.Catalog
+	c.Define("a", retry.Policy{})
+	require.EqualError(t, load(&c, `{"policies":{"b":{}}}`), "retryconf: policies.b is not defined in the code")
+}
+
 func TestADocumentOfUnknownPoliciesIsRefusedInAFewWords(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"policies":{"a":{}`)
@@ -195,7 +202,9 @@ func TestADocumentOfUnknownPoliciesIsRefusedInAFewWords(t *testing.T) {
 	}
 	b.WriteString("}}")
 	err := load(defined(), b.String())
-	require.Error(t, err)
+	faults := retryconf.FieldErrors(err)
+	require.Len(t, faults, 101)
+	require.Equal(t, "there are more faults than are listed", faults[100].Rule)
 	require.Less(t, len(err.Error()), 200_000)
 }
 

@@ -36,6 +36,7 @@ func TestEachLimitRefusesWithWhatIsAllowed(t *testing.T) {
 		{"waits of unlimited attempts", `{"max_attempts": "unlimited"}`, limits{MaxTotalWait: hour},
 			"max_attempts unlimited makes waits of up to 2562047h47m16.854775807s in all, above the 1h0m0s allowed"},
 		{"a name above", `{"name": "` + strings.Repeat("n", 51) + `"}`, limits{MaxName: 50}, `name "` + strings.Repeat("n", 40) + `"... has 51 bytes, above the 50 allowed`},
+		{"a name that is just shown whole", `{"name": "` + strings.Repeat("n", 40) + `"}`, limits{MaxName: 1}, `name "` + strings.Repeat("n", 40) + `" has 40 bytes, above the 1 allowed`},
 		{"a name above the default", `{"name": "` + strings.Repeat("n", 60_000) + `"}`, limits{}, `name "` + strings.Repeat("n", 40) + `"... has 60000 bytes, above the 128 allowed`},
 		{"a short name above, with an escape sequence", `{"name": "\u001b[1m"}`, limits{MaxName: 3}, `name "\x1b[1m" has 4 bytes, above the 3 allowed`},
 		{"a TTL above", `{"ttl": "2h"}`, limits{MaxTTL: hour}, "ttl 2h0m0s is outside 0s to 1h0m0s"},
@@ -44,6 +45,13 @@ func TestEachLimitRefusesWithWhatIsAllowed(t *testing.T) {
 		{"no attempt timeout", `{}`, limits{MaxAttemptTimeout: minute}, "attempt_timeout (none) is outside 0s to 1m0s"},
 		{"a reset of attempts that are limited", `{"reset_after": "1ns"}`, retryconf.ServiceLimits, "reset_after 1ns allows any number of attempts, which are limited here"},
 		{"a reset of waits that are limited", `{"reset_after": "1h"}`, limits{MaxTotalWait: hour}, "reset_after 1h0m0s allows any number of attempts, which are limited here"},
+		{"what is above a limit of 1ns", `{"ttl": "1s", "attempt_timeout": "1s"}`, limits{MaxDelay: 1, MaxTotalWait: 1, MaxHint: 1, MaxTTL: 1, MaxAttemptTimeout: 1},
+			"cap 5m20s is the longest wait, above the 1ns allowed; max_attempts 8 (the default) makes waits of up to 10m35s in all, above the 1ns allowed; " +
+				"max_hint 1h0m0s (the default) is outside 0s to 1ns; ttl 1s is outside 0s to 1ns; attempt_timeout 1s is outside 0s to 1ns"},
+		{"two attempts and a reset above one attempt", `{"max_attempts": 2, "reset_after": "1ns"}`, limits{MaxAttempts: 1},
+			"max_attempts 2 is outside 1 to 1; reset_after 1ns allows any number of attempts, which are limited here"},
+		{"a reset above a wait of 1ns", `{"delays": ["0s"], "reset_after": "1ns"}`, limits{MaxTotalWait: 1},
+			"reset_after 1ns allows any number of attempts, which are limited here"},
 		{"every violation at once", `{"max_attempts": 1000, "factor": 1000, "attempt_timeout": "1h"}`,
 			limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxDelay: minute, MaxTotalWait: hour, MaxTTL: hour, MaxAttemptTimeout: minute},
 			"max_attempts 1000 is outside 1 to 50; factor 1000 is outside 1 to 100; cap 1h0m0s is the longest wait, above the 1m0s allowed; " +

@@ -55,7 +55,7 @@ func (c *Catalog) Load(r io.Reader) error {
 	loading := loading{catalog: c, doc: doc, presets: presets(), layers: map[string]layer{}}
 	loading.bad = append(slices.Clone(c.bad), bad...)
 	for _, name := range slices.Sorted(maps.Keys(doc.policies)) {
-		if len(loading.bad) < maxFaults && c.refs[name] == nil {
+		if len(loading.bad) <= maxFaults && c.refs[name] == nil {
 			add(&loading.bad, under("policies", name), "", "is not defined in the code"+c.meant(name))
 		}
 	}

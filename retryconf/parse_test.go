@@ -53,6 +53,11 @@ func TestParseRefusesWhatIsNoSpec(t *testing.T) {
 		{`{"base": "1s", "b\u0061se": "2s"}`, "base is given twice"},
 		{`{"max_atempts": 3}`, `max_atempts is not a known key; did you mean "max_attempts"?`},
 		{`{"maxAttempts": 3}`, `maxAttempts is not a known key; did you mean "max_attempts"?`},
+		{`{"max_attemps_": 3}`, `max_attemps_ is not a known key; did you mean "max_attempts"?`},
+		{`{"max_attem": 3}`, `max_attem is not a known key`},
+		{`{"xxbase": "1s"}`, `xxbase is not a known key; did you mean "base"?`},
+		{`{"max_attemp": 3}`, `max_attemp is not a known key; did you mean "max_attempts"?`},
+		{`{"yyy_attempts": 3}`, `yyy_attempts is not a known key`},
 		{`{"BASE": "1s"}`, `BASE is not a known key; did you mean "base"?`},
 		{`{"timeout": "3s"}`, `timeout is not a known key`},
 		{`{"base": 5, "x": 1, "factor": "2"}`, `base 5 is a number; write it as a string with its unit, such as "30s"; x is not a known key; factor "2" is not a number`},
@@ -134,7 +139,19 @@ func TestHostileInputIsRefusedInAFewWords(t *testing.T) {
 			require.False(t, strings.ContainsAny(text, lineBreaks), "%.200q", text)
 			require.True(t, utf8.ValidString(text), "%.200q", text)
 			require.Less(t, len(text), 200_000)
+			if row.name == "unknown keys by the thousand" {
+				faults := retryconf.FieldErrors(err)
+				require.Len(t, faults, 101)
+				require.Equal(t, "there are more faults than are listed", faults[100].Rule)
+			}
 		})
+	}
+}
+
+func TestNoDataIsNoValue(t *testing.T) {
+	for _, to := range []json.Unmarshaler{new(retryconf.Duration), new(retryconf.Delay), new(retryconf.Attempts), new(retryconf.Number),
+		new(retryconf.Mode), new(retryconf.Jitter), new(retryconf.Switch), new(retryconf.Spec)} {
+		require.Error(t, to.UnmarshalJSON(nil), "%T", to)
 	}
 }
 
