@@ -135,16 +135,18 @@ func TestAnAnswerIsNoFailureOfAStream(t *testing.T) {
 	t.Run("that could not be made", func(t *testing.T) {
 		refused := status.Error(codes.Unauthenticated, "no token")
 		var events []retry.Event
+		var trailer metadata.MD
 		intercept, err := retrygrpc.StreamClientInterceptor(funded(2, &events), retrygrpc.Options{})
 		require.NoError(t, err)
 		s, err := intercept(t.Context(), &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m",
 			func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
 				return nil, refused
-			})
+			}, grpc.Trailer(&trailer))
 		require.NoError(t, err)
 		require.NoError(t, s.SendMsg("request"))
 		require.Same(t, refused, s.RecvMsg(nil))
 		require.Nil(t, s.Trailer())
+		require.Nil(t, trailer)
 		require.Len(t, events, 1)
 		require.Equal(t, retry.Succeeded, events[0].Outcome.Status)
 	})

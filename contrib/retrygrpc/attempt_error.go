@@ -197,11 +197,14 @@ func (e *callError) GRPCStatus() *status.Status { return e.st }
 
 // returned turns what the run has ended with into what its caller gets.
 func (c *call) returned(err error) error {
-	if err == nil {
-		return c.answer
-	}
-	if run, ok := err.(*retry.Error); ok && run.Last != nil && c.whole != nil {
-		run.Last = c.whole
+	run, ok := err.(*retry.Error)
+	switch {
+	case err == nil && c.answered:
+		return c.last
+	case err == nil:
+		return nil
+	case ok && run.Last != nil && c.last != nil && !c.answered:
+		run.Last = c.last
 	}
 	return refused(err)
 }
@@ -234,8 +237,7 @@ func refused(err error) error {
 
 // lastStatus returns the status of an attempt without what marks have put around it.
 func lastStatus(err error) *status.Status {
-	var failed *AttemptError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*AttemptError](err); ok {
 		return failed.GRPCStatus()
 	}
 	return status.Convert(err)

@@ -55,13 +55,13 @@ type call struct {
 	classify   retry.Classifier
 	idempotent bool
 	throttled  bool // Throttle forbids the retry
+	answered   bool // the last attempt has ended with an answer
 
 	opts     []grpc.CallOption // for the attempts
 	reports  []grpc.CallOption // what the caller wants to know of the last attempt
 	onFinish []func(error)
 	attempts int   // begun
-	answer   error // what the call ends with if that is no failure of the run
-	whole    error // of the last attempt, if it was cut
+	last     error // the answer, or the whole of a failure that was cut
 }
 
 // repeated is among the options of each attempt. Interceptors of this package that find it pass the call through, so that
@@ -77,14 +77,17 @@ func (l *layer) begin(ctx context.Context, method string, cc *grpc.ClientConn, o
 	case s.repeated || l.options.YieldToServiceConfig && repeatedByGRPC(cc, method):
 		return nil, opts, nil
 	}
-	p, err := l.policyOf(method, s)
-	if err != nil {
-		return nil, nil, refused(err)
+	c := &call{layer: l, ctx: ctx, cc: cc, method: method, policy: l.policy, idempotent: s.idempotent}
+	if s.policy != nil || l.options.PolicyFunc != nil || l.options.PolicyFor != nil {
+		var err error
+		if c.policy, err = l.policyOf(method, s.policy); err != nil {
+			return nil, nil, refused(err)
+		}
 	}
-	c := &call{layer: l, ctx: ctx, cc: cc, method: method, policy: p, classify: p.Classify, idempotent: s.idempotent}
+	c.classify = c.policy.Classify
 	c.policy.Classify = classOf
 	if l.options.Throttle != nil {
-		pay := p.Pay
+		pay := c.policy.Pay
 		c.policy.Pay = func(ctx context.Context, d retry.Decision) bool {
 			return (pay == nil || pay(ctx, d)) && !c.throttled
 		}
@@ -157,7 +160,7 @@ func (c *call) numbered(ctx context.Context) context.Context {
 }
 
 // failed returns the error of an attempt that has ended with err, marked as the server wants. If err is an answer, it sets
-// c.answer, and the attempt is a success. begun means that a call that is not idempotent has got a header.
+// c.answered, and the attempt is a success. begun means that a call that is not idempotent has got a header.
 func (c *call) failed(attempt context.Context, err error, trailer metadata.MD, begun bool) error {
 	st := status.Convert(err)
 	details := st.Details()
@@ -172,17 +175,19 @@ func (c *call) failed(attempt context.Context, err error, trailer metadata.MD, b
 	e.class = c.judge(e)
 	var hint time.Duration
 	e.class, hint = c.policy.Judge(retry.After(e.Hint, error(e))) // marks inside err count, too
+	c.last = nil
 	switch {
 	case e.Veto == Pushback, e.class == retry.Retryable && !begun:
 		c.throttled = !c.layer.options.Throttle.fail(c.target())
 	case e.class == retry.Retryable:
 		e.Veto = AnswerBegun
 	case isAnswer(e.Code):
-		c.answer = err
+		c.last, c.answered = err, true
 	}
-	c.whole = nil
 	if len(st.Message()) > maxStatus || len(details) > 0 && proto.Size(st.Proto()) > maxStatus {
-		c.whole = marked(e, hint)
+		if !c.answered {
+			c.last = marked(e, hint)
+		}
 		cut := *e
 		cut.Err = status.Error(e.Code, line(st.Message()))
 		e = &cut
@@ -243,8 +248,8 @@ func (c *call) judge(e *AttemptError) retry.Class {
 
 // classOf is the Classify of every run: an attempt's error knows its class.
 func classOf(err error) retry.Class {
-	var e *AttemptError
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*AttemptError](err)
+	if !ok {
 		return retry.Terminal
 	}
 	return e.class

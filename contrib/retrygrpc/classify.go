@@ -45,8 +45,8 @@ func judge(err error, optedIn []codes.Code) retry.Class {
 	if err == nil {
 		return retry.Unknown
 	}
-	var e *AttemptError
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*AttemptError](err)
+	if !ok {
 		st, ok := status.FromError(err)
 		if !ok {
 			return retry.Unknown

@@ -121,6 +121,22 @@ func TestWhichCodesAreRepeated(t *testing.T) {
 		calls, _ := invoke(t, t.Context(), upTo(3), retrygrpc.Options{}, []answer{{err: retry.Permanent(status.Error(codes.Unavailable, ""))}})
 		require.Equal(t, 1, calls)
 	})
+	t.Run("the caller may reuse a list of codes", func(t *testing.T) {
+		list := []codes.Code{codes.NotFound}
+		p := upTo(2)
+		p.Classify = retrygrpc.OnCode(retry.Retryable, list...)
+		require.Equal(t, retry.Unknown, p.Classify(status.Error(codes.Aborted, "")))
+		unary, err := retrygrpc.UnaryClientInterceptor(upTo(2), retrygrpc.Options{RetryCodes: list})
+		require.NoError(t, err)
+		list[0] = codes.Aborted
+		require.Equal(t, retry.Retryable, p.Classify(status.Error(codes.NotFound, "")))
+		calls := 0
+		_ = unary(t.Context(), "/s/m", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+			calls++
+			return status.Error(codes.NotFound, "")
+		})
+		require.Equal(t, 2, calls)
+	})
 	t.Run("Classify agrees", func(t *testing.T) {
 		require.Equal(t, retry.Retryable, retrygrpc.Classify(status.Error(codes.Unavailable, "")))
 		require.Equal(t, retry.Terminal, retrygrpc.Classify(status.Error(codes.ResourceExhausted, "")))

@@ -95,7 +95,7 @@ func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *gr
 		opts := c.next(grpc.Header(&header), grpc.Trailer(&trailer))
 		if err := invoker(c.numbered(ctx), method, req, reply, cc, opts...); err != nil {
 			// The header is nil for an answer of trailers alone: gRPC's Trailers-Only.
-			if err = c.failed(ctx, err, trailer, header != nil && !c.idempotent); c.answer != nil {
+			if err = c.failed(ctx, err, trailer, header != nil && !c.idempotent); c.answered {
 				return nil
 			}
 			return err

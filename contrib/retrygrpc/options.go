@@ -22,7 +22,8 @@ type Options struct {
 	// alone: with a policy that is not the zero one, or with PolicyFor, it is refused. Nil means the interceptor's policy.
 	PolicyFunc func() retry.Policy
 
-	// PolicyFor is PolicyFunc for policies that differ from method to method, "/package.Service/Method".
+	// PolicyFor is PolicyFunc for policies that differ from method to method, "/package.Service/Method". Nil means that all
+	// methods have the same policy.
 	PolicyFor func(method string) retry.Policy
 
 	// Idempotent reports whether a method, "/package.Service/Method", may take effect twice. Only then is repeated an
@@ -106,9 +107,9 @@ func NoRetry() grpc.CallOption {
 	return callOption{apply: func(s *settings) { s.off = true }}
 }
 
-// WithPolicy returns an option for one call: the fields that p sets go before those of the interceptor's policy, as
-// retry.Policy.Or combines them. If neither sets anything of a schedule, that of retry.Inline is taken. A policy that does
-// not validate fails the call with INTERNAL before any attempt. Of several such options the last one counts.
+// WithPolicy returns an option for one call: the fields that p sets go before those of the policy that the call has
+// otherwise, as retry.Policy.Or combines them. If neither sets anything of a schedule, that of retry.Inline is taken. A policy
+// that does not validate fails the call with INTERNAL before any attempt. Of several such options the last one counts.
 func WithPolicy(p retry.Policy) grpc.CallOption {
 	return callOption{apply: func(s *settings) { s.policy = &p }}
 }
@@ -138,19 +139,16 @@ func (l *layer) settings(method string, opts []grpc.CallOption) settings {
 }
 
 // policyOf returns the policy of a call, or what is wrong with it.
-func (l *layer) policyOf(method string, s settings) (retry.Policy, error) {
-	given := l.given
-	switch {
-	case l.options.PolicyFor != nil:
-		given = l.options.PolicyFor(method)
-	case l.options.PolicyFunc != nil:
-		given = l.options.PolicyFunc()
-	case s.policy == nil:
-		return l.policy, nil
+func (l *layer) policyOf(method string, own *retry.Policy) (retry.Policy, error) {
+	p := l.given
+	if l.options.PolicyFor != nil {
+		p = l.options.PolicyFor(method)
+	} else if l.options.PolicyFunc != nil {
+		p = l.options.PolicyFunc()
 	}
-	if s.policy != nil {
-		given = s.policy.Or(given)
+	if own != nil {
+		p = own.Or(p)
 	}
-	p := given.OrSchedule(retry.Inline())
+	p = p.OrSchedule(retry.Inline())
 	return p, p.Validate()
 }

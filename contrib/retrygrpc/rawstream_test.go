@@ -200,6 +200,8 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 				require.Equal(t, reason, run.Reason)
 				require.Equal(t, 1, run.Attempts)
 				require.Len(t, run.History, 1)
+				require.Equal(t, 1, run.History[0].Number)
+				require.Equal(t, retry.Terminal, run.History[0].Class)
 				var failed *retrygrpc.AttemptError
 				require.ErrorAs(t, err, &failed)
 				require.Equal(t, retrygrpc.Caller, failed.Origin)
@@ -208,6 +210,34 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 				require.Contains(t, err.Error(), "1 attempt")
 			})
 		}
+	})
+	t.Run("also if that attempt could not be made", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		intercept, err := retrygrpc.StreamClientInterceptor(upTo(2), retrygrpc.Options{})
+		require.NoError(t, err)
+		s, err := intercept(ctx, &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m",
+			func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+				return nil, status.Error(codes.NotFound, "none")
+			})
+		require.NoError(t, err)
+		cancel()
+		err = s.RecvMsg(nil)
+		require.Equal(t, codes.Canceled, status.Code(err))
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		var failed *retrygrpc.AttemptError
+		require.ErrorAs(t, err, &failed)
+		require.Equal(t, codes.NotFound, failed.Code)
+	})
+	t.Run("a gate that puts it off for too long leaves nothing to report", func(t *testing.T) {
+		var trailer metadata.MD
+		p := retry.Policy{TTL: time.Second, Gate: func(context.Context) time.Duration { return time.Minute }}
+		intercept, err := retrygrpc.StreamClientInterceptor(p, retrygrpc.Options{})
+		require.NoError(t, err)
+		s, err := intercept(t.Context(), &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m", nil, grpc.Trailer(&trailer))
+		require.NoError(t, err)
+		require.ErrorIs(t, s.RecvMsg(nil), retry.TTLElapsed)
+		require.Nil(t, trailer)
+		require.Nil(t, s.Trailer())
 	})
 	t.Run("its context, once it is read, is no attempt's", func(t *testing.T) {
 		type key struct{}

@@ -150,6 +150,8 @@ func TestARecordIsBoundedWhateverAServerSends(t *testing.T) {
 		})
 	}
 	t.Run("what is small stays as it came", func(t *testing.T) {
+		oneDetail, err := status.New(codes.Unavailable, "").WithDetails(&errdetails.DebugInfo{Detail: strings.Repeat("d", 4096)})
+		require.NoError(t, err)
 		for name, row := range map[string]struct {
 			err  error
 			kept bool
@@ -158,6 +160,7 @@ func TestARecordIsBoundedWhateverAServerSends(t *testing.T) {
 			"a message above it":        {status.Error(codes.Unavailable, strings.Repeat("m", 4097)), false},
 			"details":                   {withDetails("m", 3000), true},
 			"details above it":          {withDetails("m", 4096), false},
+			"one detail above it":       {oneDetail.Err(), false},
 			"a message and details":     {withDetails(strings.Repeat("m", 2200), 2000), false},
 			"an error without a status": {errors.New("plain"), true},
 		} {
@@ -167,6 +170,21 @@ func TestARecordIsBoundedWhateverAServerSends(t *testing.T) {
 			require.Equal(t, row.kept, errors.Is(run.History[0].Err, row.err), name)
 			require.ErrorIs(t, err, row.err)
 		}
+	})
+	t.Run("a text at the limit stays as it came", func(t *testing.T) {
+		atLimit := "\n" + strings.Repeat("m", 1023)
+		require.Equal(t, atLimit, (&retrygrpc.AttemptError{Err: errors.New(atLimit)}).Error())
+		require.Equal(t, " "+strings.Repeat("m", 1023)+"...", (&retrygrpc.AttemptError{Err: errors.New(atLimit + "m")}).Error())
+		require.Equal(t, " "+strings.Repeat("m", 1023), (&retrygrpc.AttemptError{Method: atLimit}).LogValue().Group()[0].Value.String())
+		require.Equal(t, "a\uFFFD b c d", (&retrygrpc.AttemptError{Method: "a\xff\u2028b\u2029c\u0085d"}).LogValue().Group()[0].Value.String())
+	})
+	t.Run("an answer stays as it came, too", func(t *testing.T) {
+		said := withDetails("m", 5000)
+		st := status.Convert(said).Proto()
+		st.Code = int32(codes.NotFound)
+		said = status.FromProto(st).Err()
+		_, err := invoke(t, t.Context(), upTo(2), retrygrpc.Options{}, []answer{{err: said}})
+		require.Same(t, said, err)
 	})
 	t.Run("marks in what is cut count", func(t *testing.T) {
 		long := status.Error(codes.Unavailable, strings.Repeat("m", 5000))

@@ -156,7 +156,6 @@ func (s *serverStream) replay(a *streamAttempt) error {
 	defer s.mu.Unlock()
 	s.current = a
 	if s.requested && !a.sent {
-		a.sent = true
 		if err := a.send(s.request); err != nil {
 			return err
 		}
@@ -224,7 +223,7 @@ func (s *serverStream) run(receive func(a *streamAttempt, number int) error) err
 		s.last = a
 		err := s.attempt(a, receive)
 		a.done = true
-		if s.answer != nil {
+		if s.answered {
 			return nil
 		}
 		return err

@@ -125,6 +125,8 @@ func TestServerStream(t *testing.T) {
 				} else {
 					require.Equal(t, row.code, status.Code(again))
 				}
+				_, err = s.Header()
+				require.NoError(t, err)
 				require.Equal(t, row.calls, service.calls.Load(), "an end is an end")
 			})
 		}

@@ -208,6 +208,20 @@ func TestThrottle(t *testing.T) {
 		require.Equal(t, io.EOF, err)
 		require.Equal(t, 9.5, throttle.Tokens("passthrough:///"+t.Name()))
 	})
+	t.Run("counts a stream that is empty with its header", func(t *testing.T) {
+		throttle := newThrottle(t, 10, 0.5)
+		service := &scripted{output: func(call int, _ testgrpc.TestService_StreamingOutputCallServer) error {
+			if call == 1 {
+				return status.Error(codes.Unavailable, "")
+			}
+			return nil
+		}}
+		s, err := serve(t, service, upTo(2), retrygrpc.Options{Throttle: throttle}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
+		require.NoError(t, err)
+		_, err = s.Header()
+		require.NoError(t, err)
+		require.Equal(t, 9.5, throttle.Tokens("passthrough:///"+t.Name()))
+	})
 	t.Run("holds a bounded number of targets, and is safe for concurrent use", func(t *testing.T) {
 		throttle := newThrottle(t, 10, 0.1)
 		var all sync.WaitGroup
