@@ -299,7 +299,7 @@ func TestScenarioLastsUntilTheEcho(t *testing.T) {
 
 	p.Delays = []time.Duration{24 * time.Hour}
 	s = f.Scenario(p, 1)
-	require.LessOrEqual(t, s.Duration, 2*time.Hour, "nobody waits for that")
+	require.LessOrEqual(t, s.Duration, 28*time.Hour, "two million runs are enough")
 }
 
 func TestCertifyTellsEveryBadField(t *testing.T) {

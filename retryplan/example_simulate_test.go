@@ -29,7 +29,7 @@ func ExampleSimulate() {
 		fmt.Printf("recovered: %v; amplification %.2f; %.0f %% failed\n", r.Recovered, r.Amplification, 100*r.Failed)
 	}
 	// Output:
-	// recovered: false; amplification 3.24; 75 % failed
+	// recovered: false; amplification 3.24; 76 % failed
 	// recovered: true; amplification 1.00; 13 % failed
 }
 

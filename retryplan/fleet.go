@@ -53,7 +53,7 @@ func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 	warm := 10*time.Second + min(10*p.AttemptTimeout, time.Minute)
 	after := 2 * time.Minute
 	if f.validate(p) == nil {
-		after = f.aftermath(p)
+		after = f.aftermath(p, &s)
 	}
 	s.Duration = saturatingAdd(warm, after)
 	if t := f.Trigger; t.Kind != 0 {
@@ -67,14 +67,15 @@ func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 
 // aftermath returns how long to look at a fleet after its trigger: one and a half minutes, three times the predicted recovery,
 // the time in which all stored tokens are spent and worked off, should chance start a storm, and until the last retry of the
-// trigger's victims, which may come as a herd; where no recovery is predicted, until that last retry. That is looked at for an
-// hour or a million runs at most.
-func (f *Fleet) aftermath(p retry.Policy) time.Duration {
-	const least, most, herd, victims = 90 * time.Second, 24 * time.Hour, time.Hour, 1e6
+// trigger's victims, which may come as a herd (Scenario.Horizon), for mostRuns runs at most; if no recovery is predicted, until
+// all attempts that can fail have.
+func (f *Fleet) aftermath(p retry.Policy, s *Scenario) time.Duration {
+	const least, most = 90 * time.Second, 24 * time.Hour
+	const mostRuns = 2e6 // about half a minute
 	c := newCertifier(p, *f)
-	echo := time.Duration(0)
-	if !math.IsInf(c.storm.timeout, 1) {
-		echo = min(seconds(c.storm.feeds(math.Inf(1))+5*c.storm.timeout), seconds(victims/f.Rate), herd)
+	var echo time.Duration
+	if f.Trigger.Kind != 0 {
+		echo = min(time.Duration(later(s.echo(), healthyWhile*second)), seconds(mostRuns/f.Rate))
 	}
 	if found := c.find(change{rate: 1, trigger: 1}); found.stability.Survives() {
 		recovery := seconds(found.recovery)

@@ -28,20 +28,22 @@ type Result struct {
 	Unfinished int
 	// Amplification is Attempts per run, 0 where there was none.
 	Amplification float64
-	// Failed is the share of ended runs that did not succeed, in [0,1].
+	// Failed is the share of Runs that did not succeed, Unfinished ones included, in [0,1].
 	Failed float64
 	// Peak is the largest number of attempts that reached the server in one Step, and PeakAt the start of that step.
 	Peak   int
 	PeakAt time.Duration
-	// Recovered says whether the fleet came back after the last trigger: from Recovery after its end on, the goodput of every
-	// 5 s was at least 0.9 of what Arrivals.Rate begins in 5 s on average, or where fewer were due, 0.9 of the runs that ended
-	// in these 5 s or were 2 s old and did not; and that for 20 s, with a success at least. What comes later is not looked at:
-	// retries that wait for longer than that can bring the trouble back, as Series then shows. Both are zero without a trigger
-	// or without an open loop.
+	// Recovered reports whether the fleet came back after the last trigger and stayed well: from Recovery after its end on, the
+	// goodput of every 5 s was at least 0.9 of what Arrivals.Rate begins in 5 s on average, or of the runs that were due in these
+	// 5 s if they were fewer. A run is due when it ends, and at the latest 2 s after its begin, or after the time within which
+	// all but one in a million attempts end in a calm if that is longer. This held for 20 s, or for 10 of these times, with a
+	// success among it, and no longer span after it fell below 0.9 by more than chance, to the end of the simulation. Both are zero without a
+	// trigger or without an open loop.
 	Recovered bool
 	Recovery  time.Duration
-	// Judged says whether there was time to see that: an open loop, and 20 s or more from the end of the last trigger to
-	// Scenario.Duration or to where the simulation was stopped. Where it is false, Recovered says nothing.
+	// Judged reports whether there was time to see that: an open loop, and either a fleet that was not well at the end, 20 s or
+	// more after the last trigger, or one that was for as long as the policy's retries of what the trigger hit can go on. If it
+	// is false, Recovered says nothing yet. Scenario.Horizon returns how long a simulation has to be for it.
 	Judged bool
 	// Latency is the distribution of the time from a run's start to its success. The quantiles of a Durations are exact to 0.1 %.
 	Latency Durations
@@ -273,19 +275,15 @@ func (s *simulation) finish() {
 	s.closePoint(int64(r.Simulated))
 	r.Series = s.series
 	r.Endings = map[retry.Reason]int{}
-	over := 0
 	for reason, n := range s.endings {
 		if n > 0 {
 			r.Endings[retry.Reason(reason)] = n
-			over += n
 		}
 	}
 	r.Unfinished = s.live
 	if r.Runs > 0 {
 		r.Amplification = float64(r.Attempts) / float64(r.Runs)
-	}
-	if over > 0 {
-		r.Failed = float64(over-s.endings[0]) / float64(over)
+		r.Failed = float64(r.Runs-s.endings[0]) / float64(r.Runs)
 	}
 	for i := range r.Series {
 		if p := &r.Series[i]; p.Arrived > r.Peak {

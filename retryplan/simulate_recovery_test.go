@@ -37,6 +37,96 @@ func TestSimulateRecoveryOfSlowFleets(t *testing.T) {
 	}
 }
 
+// TestSimulateRecoveryOfLongWork has a healthy fleet whose attempts take longer than a window: it is well all the time.
+func TestSimulateRecoveryOfLongWork(t *testing.T) {
+	for _, took := range []retryplan.Dist{retryplan.Constant(3 * time.Second), retryplan.Exponential(2 * time.Second)} {
+		for seed := range uint64(20) {
+			s := retryplan.Scenario{
+				Policy: retry.Policy{MaxAttempts: 1}, Arrivals: retryplan.Arrivals{Rate: 1 + float64(seed%2)}, Server: retryplan.Server{Service: took},
+				Triggers: []retryplan.Trigger{{Kind: retryplan.Surge, From: 30 * time.Second, For: time.Second, Factor: 1}}, Step: time.Second, Seed: seed,
+			}
+			s.Duration = max(s.Horizon(), 4*time.Minute)
+			r := simulated(t, s)
+			require.True(t, r.Judged && r.Recovered, "%v, seed %d", took, seed)
+		}
+	}
+}
+
+// TestSimulateRecoveryHasToLast has a fleet that is well for half a minute after its trigger, until the retries of what that hit
+// come: one attempt a run takes a second of the server's time.
+func TestSimulateRecoveryHasToLast(t *testing.T) {
+	s := retryplan.Scenario{
+		Policy: retry.Policy{
+			MaxAttempts: 4, AttemptTimeout: time.Second, Backoff: retry.Backoff{Delays: []time.Duration{time.Minute, 30 * time.Minute, 3 * time.Hour}},
+		},
+		Arrivals: retryplan.Arrivals{Rate: 70}, Server: retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * ms)},
+		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: time.Minute, For: 10 * time.Second}}, Step: time.Second,
+	}
+	require.Equal(t, 70*time.Second+(3*time.Hour+31*time.Minute+4*time.Second)+20*time.Second, s.Horizon())
+	for _, row := range []struct {
+		lasts             time.Duration
+		judged, recovered bool
+	}{
+		{115 * time.Second, false, true},
+		{4 * time.Minute, true, false},
+		{time.Hour, true, false},
+	} {
+		s.Duration = row.lasts
+		r := simulated(t, s)
+		require.Equal(t, row.judged, r.Judged, row.lasts)
+		require.Equal(t, row.recovered, r.Recovered, row.lasts)
+		require.Equal(t, r.Runs, r.Unfinished+endedRuns(r))
+		require.InDelta(t, float64(r.Runs-r.Endings[0])/float64(r.Runs), r.Failed, 1e-12)
+	}
+}
+
+func endedRuns(r retryplan.Result) (n int) {
+	for _, of := range r.Endings {
+		n += of
+	}
+	return n
+}
+
+// TestHorizon checks when the last retry of a run that the trigger hit can end, and 20 s of health after it.
+func TestHorizon(t *testing.T) {
+	const second, health = time.Second, 20 * time.Second
+	for _, row := range []struct {
+		name   string
+		change func(*retryplan.Scenario)
+		want   time.Duration
+	}{
+		{"waits and no time for attempts", func(*retryplan.Scenario) {}, 7 * second},
+		{"attempts up to their timeout", func(s *retryplan.Scenario) { s.Policy.AttemptTimeout = second }, 11 * second},
+		{"attempts as the server takes them", func(s *retryplan.Scenario) { s.Server.Service = retryplan.Constant(500 * ms) }, 9 * second},
+		{"a TTL bounds starts", func(s *retryplan.Scenario) { s.Policy.TTL, s.Policy.AttemptTimeout = 5*second, second }, 6 * second},
+		{"a deadline bounds all", func(s *retryplan.Scenario) { s.Deadline = 3 * second }, 3 * second},
+		{"hints are waits", func(s *retryplan.Scenario) { s.Server.RetryAfter = retryplan.Constant(10 * second) }, 30 * second},
+		{"no hint beyond MaxHint", func(s *retryplan.Scenario) {
+			s.Policy.MaxHint, s.Server.RetryAfter = 3*second, retryplan.Constant(10*second)
+		}, 10 * second},
+		{"one attempt", func(s *retryplan.Scenario) { s.Policy.MaxAttempts = 1 }, 0},
+		{"disabled", func(s *retryplan.Scenario) { s.Policy.Disabled = true }, 0},
+		{"unlimited", func(s *retryplan.Scenario) { s.Policy.MaxAttempts, s.Policy.Cap = retry.Unlimited, 8*second }, 16 * second},
+		{"a million attempts", func(s *retryplan.Scenario) { s.Policy.MaxAttempts, s.Policy.Cap = 1_000_000, second }, 999_999 * second},
+		{"a Delay of one's own", func(s *retryplan.Scenario) {
+			s.Delay = func(attempt int, _ time.Duration, _ float64) time.Duration { return time.Duration(attempt) * second }
+		}, 6 * second},
+		{"a Wait of the policy", func(s *retryplan.Scenario) {
+			s.Policy.Cap, s.Policy.Wait = 9*second, func(int, error, time.Duration) time.Duration { return 0 }
+		}, 27 * second},
+		{"decorrelated", func(s *retryplan.Scenario) { s.Policy.Jitter, s.Policy.Cap = retry.DecorrelatedJitter, 4*second }, 3*second + 4*second + 4*second},
+	} {
+		s := retryplan.Scenario{
+			Policy:   retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: second}},
+			Arrivals: retryplan.Arrivals{Rate: 1}, Triggers: []retryplan.Trigger{{Kind: retryplan.Outage, From: second, For: second}},
+		}
+		row.change(&s)
+		require.Equal(t, 2*second+row.want+health, s.Horizon(), row.name)
+	}
+	require.Zero(t, retryplan.Scenario{Arrivals: retryplan.Arrivals{Rate: 1}}.Horizon())
+	require.Zero(t, retryplan.Scenario{Arrivals: retryplan.Arrivals{AtOnce: true}, Triggers: []retryplan.Trigger{{Kind: retryplan.Outage}}}.Horizon())
+}
+
 // TestSimulateRecoveryIsNotFooled has fleets that are ill, each in a way that a count of ended or begun runs alone takes for
 // health.
 func TestSimulateRecoveryIsNotFooled(t *testing.T) {

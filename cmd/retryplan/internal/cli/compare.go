@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -79,7 +80,7 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 				return blame(err)
 			}
 			all := make([]comparison, len(found))
-			var stopped error
+			var stopped, disagree error
 			for i, n := range found {
 				all[i] = comparison{named: n, plan: planned[i].Plan, findings: retryplan.Lint(funded(n.policy, fleet.fleet.Budget.Config()), setting.Setting())}
 				guard.findings(n.name, all[i].findings)
@@ -98,6 +99,7 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 				}
 				if stopped = err; err == nil {
 					all[i].result = &r
+					disagree = cmp.Or(disagree, contradiction(n.name, &c, &r, f))
 				}
 			}
 			if a.json {
@@ -113,7 +115,7 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 			if err := a.drawPlans(cmd, &graph, planned); err != nil {
 				return err
 			}
-			return guard.err()
+			return cmp.Or(guard.err(), disagree)
 		},
 	}
 	cmd.Flags().Float64SliceVar(&model.Failure, "failure", model.Failure, "probability that an attempt fails: one, or one for each attempt")
@@ -125,6 +127,15 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 	guard.add(cmd.Flags(), "")
 	graph.add(cmd.Flags())
 	return cmd
+}
+
+// contradiction returns an error if certificate and simulation do not agree whether the fleet comes back.
+func contradiction(name string, c *retryplan.Certificate, r *retryplan.Result, f *retryplan.Fleet) error {
+	if f.Trigger.Kind == 0 || !r.Judged || c.Stability.Survives() == r.Recovered {
+		return nil
+	}
+	return fmt.Errorf("%s: certificate and simulation disagree: the certificate says %s, the simulation %s; trust neither, and try other seeds and rates",
+		name, c.Stability, outcome(r, f))
 }
 
 // mostWaits is how many waits are set side by side; the rest shows in the total.
@@ -230,10 +241,10 @@ func certificates(triggered bool, row func(string, func(comparison) string)) {
 			return "?"
 		case !triggered:
 			return "no trigger"
-		case r.Recovered:
-			return span(r.Recovery)
 		case !r.Judged:
 			return "not known"
+		case r.Recovered:
+			return span(r.Recovery)
 		}
 		return "never"
 	})

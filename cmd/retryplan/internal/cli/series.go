@@ -27,19 +27,15 @@ func (a *app) summary(r *retryplan.Result, s *retryplan.Scenario) {
 	if r.Wasted > 0 {
 		g.row("wasted", fmt.Sprintf("%s, %s of the attempts: worked on for nobody", count(r.Wasted), percent(ratio(r.Wasted, r.Attempts))))
 	}
-	ended := 0
 	shares := map[retry.Reason]float64{}
-	for _, n := range r.Endings {
-		ended += n
-	}
 	for reason, n := range r.Endings {
-		shares[reason] = ratio(n, ended)
+		shares[reason] = ratio(n, r.Runs)
 	}
-	if ended > 0 {
+	if len(shares) > 0 {
 		g.row("runs ended as", endings(shares))
 	}
 	if r.Unfinished > 0 {
-		g.row("unfinished", count(r.Unfinished)+" runs were under way at the end")
+		g.row("unfinished", fmt.Sprintf("%s, %s of the runs", count(r.Unfinished), percent(ratio(r.Unfinished, r.Runs))))
 	}
 	g.row("peak", fmt.Sprintf("%s attempts in the %s from %s on", count(r.Peak), span(r.Step), span(r.PeakAt)))
 	if r.Latency.Count() > 0 {
@@ -53,23 +49,25 @@ func (a *app) summary(r *retryplan.Result, s *retryplan.Scenario) {
 
 // recovery says whether the fleet came back from its triggers.
 func recovery(r *retryplan.Result, s *retryplan.Scenario) string {
-	const health = 20 * time.Second // as retryplan.Result.Recovered has it
 	end := time.Duration(0)
 	for _, t := range s.Triggers {
 		end = max(end, t.End())
 	}
-	switch {
-	case r.Recovered:
+	switch needed := s.Horizon(); {
+	case r.Judged && r.Recovered:
 		return span(r.Recovery) + " after the trigger's end"
 	case r.Judged:
 		return "none in the " + span(min(r.Simulated, s.Duration)-end) + " after the trigger's end"
-	case end > math.MaxInt64-health:
+	case end == math.MaxInt64 || needed == math.MaxInt64:
 		return "not known: the trigger has no end"
-	case s.Duration < end+health:
-		return fmt.Sprintf("not known: %s after the trigger's end are needed; give --duration %v", span(health), wire.Duration(end+health))
+	case s.Duration < needed:
+		return fmt.Sprintf("not known: the last retries of what the trigger hit come later; give --duration %v", wire.Duration(seconds(needed)))
 	}
-	return fmt.Sprintf("not known: %s after the trigger's end are needed", span(health)) // interrupted before
+	return "not known: it was interrupted before the last retries of what the trigger hit"
 }
+
+// seconds rounds d up to whole seconds.
+func seconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
 // quantiles returns the figures of d on one line.
 func quantiles(d retryplan.Durations) string {

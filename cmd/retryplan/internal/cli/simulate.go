@@ -51,7 +51,8 @@ others; one without answers everything. A trigger is its kind, when it begins an
   failing 60s 10s 0.5        half of the attempts fail
 
 Interrupted, it prints what it has seen. A fleet that does not come back from its triggers is a severe finding for
---fail-on; whether it does is known where --duration goes on for 20s after the last trigger's end.`,
+--fail-on. Without --duration the simulation goes on until the last retries of what the triggers hit are over, and for 4m at
+least: before that, whether a fleet stays well is not known.`,
 		Example: `  retryplan simulate --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 60s 10s" --duration 4m
   retryplan simulate policy.json --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m --budget
   retryplan simulate policy.json --at-once --clients 100 --rate-limit 20 --rate-window 100ms --trigger "outage 0s 10s" --duration 60s --drain`,
@@ -83,6 +84,9 @@ Interrupted, it prints what it has seen. A fleet that does not come back from it
 					return blame(err)
 				}
 				s.Policy = n.policy
+				if !cmd.Flags().Changed("duration") {
+					s.Duration = max(s.Duration, s.Horizon())
+				}
 				result, err := a.simulate(cmd.Context(), n.name, s)
 				if err != nil && (cmd.Context().Err() == nil || result.Simulated <= 0) {
 					return blame(err)

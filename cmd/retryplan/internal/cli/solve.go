@@ -125,10 +125,10 @@ func outcome(r *retryplan.Result, f *retryplan.Fleet) string {
 	switch {
 	case f.Trigger.Kind == 0:
 		return text
-	case r.Recovered:
-		return text + ", recovery after " + span(r.Recovery)
 	case !r.Judged:
 		return text + ", recovery not known"
+	case r.Recovered:
+		return text + ", recovery after " + span(r.Recovery)
 	}
 	return text + ", no recovery in " + span(r.Simulated)
 }

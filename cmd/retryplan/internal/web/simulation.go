@@ -138,10 +138,10 @@ func drawn(r retryplan.Result, s retryplan.Scenario) simulation {
 
 func recovery(r retryplan.Result) string {
 	switch {
+	case !r.Judged:
+		return "not known: the simulation ends before the last retries of what the trigger hit"
 	case r.Recovered:
 		return "after " + span(r.Recovery)
-	case !r.Judged:
-		return "not known: the simulation ends before 20s of health can be seen"
 	}
 	return "not within the simulation"
 }

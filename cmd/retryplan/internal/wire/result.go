@@ -64,7 +64,7 @@ func NewResult(r *retryplan.Result) Result {
 	if r.Judged {
 		result.Recovered = &r.Recovered
 	}
-	if r.Recovered {
+	if r.Judged && r.Recovered {
 		result.RecoverySeconds = never(r.Recovery)
 	}
 	return result
