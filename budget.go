@@ -37,6 +37,20 @@ type BudgetConfig struct {
 	Trickle time.Duration
 }
 
+// Effective returns c with every default written out and every value out of range clamped: -1 is a Ratio without funding and
+// an Initial of none. Effective of it is itself.
+func (c BudgetConfig) Effective() BudgetConfig {
+	c.Burst = min(max(cmp.Or(c.Burst, defaultBurst), 1), maxBurst)
+	c.Initial = min(max(cmp.Or(c.Initial, defaultInitial), -1), c.Burst)
+	c.Trickle = max(c.Trickle, 0)
+	if c.Ratio = cmp.Or(c.Ratio, defaultRatio); c.Ratio > 0 { // not NaN
+		c.Ratio = max(math.Round(min(c.Ratio, float64(c.Burst))*token), 1) / token
+	} else {
+		c.Ratio = -1
+	}
+	return c
+}
+
 // Budget bounds the retries of all runs that share it: a token bucket that successes fund and each retry takes one
 // token from. A first attempt never pays. A refused retry ends its run at once as DeadLettered(BudgetExhausted):
 // callers that wait for a token make no successes to fund one. Requests fund none: storms are made of them.
@@ -58,12 +72,12 @@ func NewBudget(c BudgetConfig) *Budget { return NewBudgetAt(c, time.Now()) }
 
 // NewBudgetAt is NewBudget for a clock of your own: Trickle counts from created, and Spend takes times of that clock.
 func NewBudgetAt(c BudgetConfig, created time.Time) *Budget {
-	b := &Budget{trickle: max(c.Trickle, 0), created: created}
-	b.burst = int64(min(max(cmp.Or(c.Burst, defaultBurst), 1), maxBurst)) * token
-	if ratio := cmp.Or(c.Ratio, defaultRatio); ratio > 0 { // not NaN
-		b.gain = max(int64(math.Round(min(ratio*token, float64(b.burst)))), 1)
+	c = c.Effective()
+	b := &Budget{burst: int64(c.Burst) * token, trickle: c.Trickle, created: created}
+	if c.Ratio > 0 {
+		b.gain = int64(math.Round(c.Ratio * token))
 	}
-	b.level.Store(min(int64(min(max(cmp.Or(c.Initial, defaultInitial), 0), maxBurst))*token, b.burst))
+	b.level.Store(max(int64(c.Initial), 0) * token)
 	return b
 }
 

@@ -860,3 +860,23 @@ func take(b *retry.Budget, now time.Time) bool {
 
 // fund adds what one success is worth.
 func fund(b *retry.Budget) { b.Spend(retry.Decision{Status: retry.Succeeded}, time.Time{}) }
+
+func TestBudgetConfigEffective(t *testing.T) {
+	standard := retry.BudgetConfig{Ratio: 0.1, Burst: 10, Initial: 1}
+	for _, row := range []struct {
+		name        string
+		given, want retry.BudgetConfig
+	}{
+		{"the zero value has the defaults", retry.BudgetConfig{}, standard},
+		{"what is set stays", retry.BudgetConfig{Ratio: 0.25, Burst: 4, Initial: 3, Trickle: time.Second}, retry.BudgetConfig{Ratio: 0.25, Burst: 4, Initial: 3, Trickle: time.Second}},
+		{"no funding and nothing at first", retry.BudgetConfig{Ratio: -3, Initial: -7}, retry.BudgetConfig{Ratio: -1, Burst: 10, Initial: -1}},
+		{"NaN is no funding", retry.BudgetConfig{Ratio: math.NaN()}, retry.BudgetConfig{Ratio: -1, Burst: 10, Initial: 1}},
+		{"below a millionth is one", retry.BudgetConfig{Ratio: 1e-12}, retry.BudgetConfig{Ratio: 1e-6, Burst: 10, Initial: 1}},
+		{"above Burst is Burst", retry.BudgetConfig{Ratio: math.Inf(1), Burst: 2, Initial: 9}, retry.BudgetConfig{Ratio: 2, Burst: 2, Initial: 2}},
+		{"Burst is clamped", retry.BudgetConfig{Burst: -5}, retry.BudgetConfig{Ratio: 0.1, Burst: 1, Initial: 1}},
+		{"a negative Trickle is none", retry.BudgetConfig{Trickle: -1}, standard},
+	} {
+		require.Equal(t, row.want, row.given.Effective(), row.name)
+		require.Equal(t, row.want, row.want.Effective(), row.name)
+	}
+}

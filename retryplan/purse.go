@@ -49,28 +49,10 @@ func newPurse(c *retry.BudgetConfig, clients int, shared bool) *purse {
 	return p
 }
 
-// budgetFigures returns what c comes to once its zero and its impossible values have been read as BudgetConfig says.
+// budgetFigures returns what is in force of c.
 func budgetFigures(c retry.BudgetConfig) (ratio, burst, initial float64) {
-	ratio, burst, initial = c.Ratio, float64(c.Burst), float64(c.Initial)
-	switch {
-	case ratio == 0:
-		ratio = 0.1
-	case !(ratio > 0):
-		ratio = 0
-	}
-	switch {
-	case burst == 0:
-		burst = 10
-	default:
-		burst = min(max(burst, 1), 1e9)
-	}
-	switch {
-	case initial == 0:
-		initial = 1
-	default:
-		initial = max(initial, 0)
-	}
-	return min(ratio, burst), burst, min(initial, burst)
+	c = c.Effective()
+	return max(c.Ratio, 0), float64(c.Burst), float64(max(c.Initial, 0))
 }
 
 // stored returns how many tokens there are in all.

@@ -245,32 +245,17 @@ func (x *export) throttling() *retryThrottling {
 	if x.options.Budget == nil {
 		return nil
 	}
-	_, thousandths := ratio(x.options.Budget)
-	return &retryThrottling{MaxTokens: 2 * (throttledBurst(x.options.Budget) + 1), TokenRatio: float64(thousandths) / 1000}
+	c := x.options.Budget.Effective()
+	return &retryThrottling{MaxTokens: 2 * (throttledBurst(c) + 1), TokenRatio: float64(thousandths(c)) / 1000}
 }
 
-// burst returns the Burst in force.
-func burst(c *retry.BudgetConfig) int {
-	if c.Burst == 0 {
-		return 10 // BudgetConfig.Burst: "Zero means 10"
-	}
-	return min(max(c.Burst, 1), 1_000_000_000)
-}
+// throttledBurst returns how many retries in a row gRPC's bucket can hold for c, which is Effective.
+func throttledBurst(c retry.BudgetConfig) int { return min(c.Burst, mostTokens/2-1) }
 
-func throttledBurst(c *retry.BudgetConfig) int { return min(burst(c), mostTokens/2-1) }
-
-// ratio returns the Ratio in force, and as gRPC takes it: in thousandths, one at least, a full bucket at most.
-func ratio(c *retry.BudgetConfig) (own float64, thousandths int) {
-	own = c.Ratio
-	switch {
-	case own == 0:
-		own = 0.1 // BudgetConfig.Ratio: "Zero means 0.1"
-	case !(own > 0):
-		own = 0
-	}
-	own = min(own, float64(burst(c)))
+// thousandths returns the Ratio of c, which is Effective, as gRPC takes it: one at least, a full bucket at most.
+func thousandths(c retry.BudgetConfig) int {
 	full := 2000 * float64(throttledBurst(c)+1)
-	return own, int(math.Round(max(min(own*1000, full), 1)))
+	return int(math.Round(max(min(c.Ratio*1000, full), 1)))
 }
 
 // seconds returns d as protocol buffers write it in JSON: "0.05s".

@@ -148,28 +148,24 @@ func (x *export) lostClassify(line func(string, ...any)) {
 }
 
 // lostBudget adds lines for how gRPC's bucket differs.
-func lostBudget(c *retry.BudgetConfig, line func(string, ...any)) {
-	own, thousandths := ratio(c)
-	held := throttledBurst(c)
-	if math.Abs(own*1000-float64(thousandths)) > 1e-6 {
-		line("BudgetConfig.Ratio %v: tokenRatio is %v, as it is above 0 and counts in thousandths", c.Ratio, float64(thousandths)/1000)
+func lostBudget(given *retry.BudgetConfig, line func(string, ...any)) {
+	c := given.Effective()
+	tokens, held := thousandths(c), throttledBurst(c)
+	if math.Abs(max(c.Ratio, 0)*1000-float64(tokens)) > 1e-6 {
+		line("BudgetConfig.Ratio %v: tokenRatio is %v, as it is above 0 and counts in thousandths", given.Ratio, float64(tokens)/1000)
 	}
-	if burst(c) > held {
-		line("BudgetConfig.Burst %d: maxTokens is at most %d, which is retries in a row: %d", burst(c), mostTokens, held)
+	if c.Burst > held {
+		line("BudgetConfig.Burst %d: maxTokens is at most %d, which is retries in a row: %d", c.Burst, mostTokens, held)
 	}
-	initial := c.Initial
-	if initial == 0 {
-		initial = 1 // BudgetConfig.Initial: "Zero means 1"
-	}
-	if initial < held {
-		line("BudgetConfig.Initial %d: the bucket is full at first, which is retries in a row: %d", initial, held)
+	if c.Initial < held {
+		line("BudgetConfig.Initial %d: the bucket is full at first, which is retries in a row: %d", c.Initial, held)
 	}
 	if c.Trickle > 0 {
 		line("BudgetConfig.Trickle %s: only successes fund the bucket", short(c.Trickle))
 	}
 	// Each call that fails for good pays for its last attempt too. From 0, the retry after one more failure needs more than
 	// half of maxTokens = 2·(held+1) left.
-	needed := (held+2)*1000/thousandths + 1
+	needed := (held+2)*1000/tokens + 1
 	line("BudgetConfig: every failed attempt takes a token, not every retry, and so an empty bucket allows the next retry after %d successes", needed)
 }
 
