@@ -130,6 +130,9 @@ func (e *AttemptError) Unwrap() error {
 // Timeout reports whether the attempt failed because it took too long.
 func (e *AttemptError) Timeout() bool { return e != nil && isTimeout(e.Err) }
 
+// Temporary is Timeout. It makes e a net.Error and says nothing of whether e is repeated.
+func (e *AttemptError) Temporary() bool { return e.Timeout() }
+
 // HTTPStatus returns StatusCode.
 func (e *AttemptError) HTTPStatus() int {
 	if e == nil {
