@@ -203,7 +203,7 @@ func (c *call) attempt(ctx context.Context) error {
 	}
 	if timeout := c.policy.AttemptTimeout; timeout > 0 && !c.endsWithin(timeout) {
 		c.limit = c.newLimit().start(own, timeout)
-		own = c.limit.ctx
+		own = c.limit
 	}
 	out, err := c.outgoing(own)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,22 +40,46 @@ func closeBody(resp *http.Response) {
 	}
 }
 
-// limit ends an attempt's context after its timeout. It can be stopped, which the deadline of a context cannot, so that
-// the body that follows the headers has all the time it needs.
+// limit is the context of an attempt that has a timeout. It can be stopped, which the deadline of a context cannot, so
+// that the body that follows the headers has all the time it needs. Once the timeout has passed, its Err and that of
+// every context derived from it is context.DeadlineExceeded, and context.Cause retry.ErrAttemptTimeout.
 type limit struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	timer  *time.Timer
-	body   guardedBody // room for it, since most responses have one
+	context.Context // ends with the attempt; has the right Cause, but after the timeout the Err of a cancellation
+	cancel          context.CancelCauseFunc
+	timer           *time.Timer
+	once            sync.Once
+	done            chan struct{}
+	body            guardedBody // room for it, since most responses have one
 }
 
-// start returns l after it has begun, with a context below ctx.
+// start returns l after it has begun, as a context below ctx.
 func (l *limit) start(ctx context.Context, timeout time.Duration) *limit {
 	ctx, cancel := context.WithCancelCause(ctx)
-	l.ctx, l.cancel = ctx, cancel
+	l.Context, l.cancel = ctx, cancel
 	l.timer = time.AfterFunc(timeout, func() { cancel(retry.ErrAttemptTimeout) })
 	return l
 }
+
+// Done returns another channel than that of the Context inside, so that package context does not take the Err of that one
+// for a context derived from l.
+func (l *limit) Done() <-chan struct{} {
+	l.once.Do(func() {
+		l.done = make(chan struct{})
+		context.AfterFunc(l.Context, func() { close(l.done) })
+	})
+	return l.done
+}
+
+func (l *limit) Err() error {
+	err := l.Context.Err()
+	if err != nil && context.Cause(l.Context) == retry.ErrAttemptTimeout {
+		return context.DeadlineExceeded
+	}
+	return err
+}
+
+// AfterFunc spares package context a goroutine for each context derived from l.
+func (l *limit) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(l.Context, f) }
 
 // stop reports whether the timeout was not over yet.
 func (l *limit) stop() bool { return l.timer.Stop() }

@@ -2,6 +2,7 @@ package retryhttp_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retrytest"
 )
 
 func TestAttemptTimeoutIsANetError(t *testing.T) {
@@ -36,4 +38,87 @@ func TestAttemptTimeoutIsANetError(t *testing.T) {
 			require.True(t, timeout.Timeout())
 		})
 	}
+}
+
+func TestAttemptTimeoutIsADeadline(t *testing.T) {
+	limited := three
+	limited.MaxAttempts, limited.AttemptTimeout = 2, time.Second
+	hang := []retrytest.Answer{{Fault: retrytest.HangHeaders, Times: 2}}
+	for _, row := range []struct {
+		name string
+		ctx  func(context.Context) (context.Context, context.CancelFunc) // what a RoundTripper inside makes of its own
+	}{
+		{"its context", func(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} }},
+		{"a context with a value", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithValue(ctx, errFault, 1), func() {}
+		}},
+		{"a context with a cancellation of its own", context.WithCancel},
+		{"a context with a deadline of its own", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Minute)
+		}},
+	} {
+		for name, h2 := range map[string]bool{", HTTP/1.1": false, ", HTTP/2": true} {
+			hardBubble(t, "a breaker inside Base sees it as one in "+row.name+name, h2, hang, func(t *testing.T, base *retrytest.Server) {
+				breaker := roundTripper(func(req *http.Request) (*http.Response, error) {
+					ctx, cancel := row.ctx(req.Context())
+					defer cancel()
+					resp, err := base.RoundTrip(req.WithContext(ctx))
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					require.NotErrorIs(t, err, context.Canceled)
+					require.Equal(t, context.DeadlineExceeded, ctx.Err())
+					require.Equal(t, retry.ErrAttemptTimeout, context.Cause(ctx))
+					return resp, err
+				})
+				o, _, err := run(t, &retryhttp.Transport{Base: breaker, Policy: limited}, get(t.Context()))
+				require.Len(t, o.History, 2)
+				for _, a := range append(o.History, retry.Attempt{Err: err}) {
+					require.ErrorIs(t, a.Err, retry.ErrAttemptTimeout)
+					require.ErrorIs(t, a.Err, context.DeadlineExceeded)
+					require.NotErrorIs(t, a.Err, context.Canceled)
+					var timeout net.Error
+					require.ErrorAs(t, a.Err, &timeout)
+					require.True(t, timeout.Timeout())
+				}
+			})
+		}
+	}
+	inBubble(t, "a caller that cancels is none, in the attempt's context and those derived from it", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("why")
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			derived, end := context.WithCancel(req.Context())
+			defer end()
+			cancel(why)
+			require.Equal(t, context.Canceled, req.Context().Err(), "at once")
+			<-derived.Done()
+			<-req.Context().Done()
+			require.Equal(t, context.Canceled, derived.Err())
+			require.Equal(t, why, context.Cause(derived))
+			require.Equal(t, why, context.Cause(req.Context()))
+			return nil, derived.Err()
+		})
+		_, err := (&retryhttp.Transport{Base: base, Policy: limited}).RoundTrip(get(ctx))
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		require.ErrorIs(t, err, why)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+	})
+	inBubble(t, "a context derived from the attempt's lives as long as the body is read, and no longer", func(t *testing.T) {
+		var derived context.Context
+		var end context.CancelFunc
+		body := slowly(time.Second, 3)
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			derived, end = context.WithCancel(req.Context())
+			resp := answer(req, 200)
+			resp.Body = body
+			return resp, nil
+		})
+		resp, err := (&retryhttp.Transport{Base: base, Policy: limited}).RoundTrip(get(t.Context()))
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		require.NoError(t, derived.Err())
+		require.NoError(t, resp.Body.Close())
+		<-derived.Done()
+		require.Equal(t, context.Canceled, derived.Err())
+		end()
+	})
 }
