@@ -3,12 +3,10 @@ package retryhttp
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
 	"syscall"
-	"time"
 )
 
 // ErrBlockedAddress is what every refusal of a Guard wraps; errors.Is finds it in the error of http.Client too. No
@@ -50,25 +48,14 @@ type Guard struct {
 	Allow []netip.Prefix
 }
 
-// Transport returns a new transport with the values of http.DefaultTransport, guarded and without proxy. Set its fields
-// as you like before its first use, but not Proxy and not the dial functions: a DialContext of your own needs a
-// net.Dialer with the guard's Control.
+// Transport returns NewBase, guarded and without proxy. Set its fields as you like before its first use, but not Proxy
+// and not the dial functions: a DialContext of your own needs a net.Dialer with the guard's Control.
 func (g Guard) Transport() *http.Transport {
 	g.Allow = slices.Clone(g.Allow) // the caller may reuse the slice
-	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: g.Control}
-	// Written out rather than cloned: http.DefaultTransport may be anything, and a clone brings along the dial
-	// functions and the registered protocols (file:) that would pass by the guard.
-	return &http.Transport{
-		// Not ProxyFromEnvironment: with a proxy the guard sees the proxy's address only, so that HTTP_PROXY in the
-		// environment would switch it off.
-		Proxy:                 nil,
-		DialContext:           dialer.DialContext,
-		ForceAttemptHTTP2:     true,
-		MaxIdleConns:          100,
-		IdleConnTimeout:       90 * time.Second,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ExpectContinueTimeout: 1 * time.Second,
-	}
+	base := newBase(g.Control)
+	// With a proxy the guard sees the proxy's address only, so that HTTP_PROXY in the environment would switch it off.
+	base.Proxy = nil
+	return base
 }
 
 // Control returns nil if the connection may be made, otherwise a *BlockedAddressError. It is meant for the Control

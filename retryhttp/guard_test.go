@@ -273,7 +273,9 @@ func TestGuardTransportHasTheDefaultsAndNoProxy(t *testing.T) {
 	require.Equal(t, want.IdleConnTimeout, got.IdleConnTimeout)
 	require.Equal(t, want.TLSHandshakeTimeout, got.TLSHandshakeTimeout)
 	require.Equal(t, want.ExpectContinueTimeout, got.ExpectContinueTimeout)
+	require.Equal(t, retryhttp.NewBase().HTTP2, got.HTTP2)
 	require.NotSame(t, got, retryhttp.Guard{}.Transport())
+	require.NotNil(t, retryhttp.NewBase().Proxy, "which only a guard forbids")
 }
 
 // neverCalled is a RoundTripper that is no *http.Transport.

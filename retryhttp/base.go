@@ -1,0 +1,45 @@
+package retryhttp
+
+import (
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+const (
+	// An HTTP/2 connection that dies without a word (a NAT that forgets it, a host that loses power) is closed after
+	// these two: soon enough for a second attempt after the usual 10s. client-go takes 30s and 15s
+	// (k8s.io/apimachinery/pkg/util/net: readIdleTimeoutSeconds, pingTimeoutSeconds).
+	sendPingTimeout = 5 * time.Second
+	pingTimeout     = 5 * time.Second
+
+	// What Chrome accepts (net/http/http_stream_parser.cc); net/http accepts 10 MiB, for each of the attempts at the same time.
+	maxResponseHeader = 256 << 10
+)
+
+// NewBase returns a new transport with the values of http.DefaultTransport and what repeating needs beside them, for
+// Transport.Base or as the transport of another client. An HTTP/2 connection on which nothing arrives for 5s is asked
+// for a sign of life, and closed if none comes within 5s more: net/http would otherwise send every attempt to the same
+// dead connection, for as long as 15 minutes, since the timeout of an attempt ends its stream only. The headers of a
+// response are limited to 256 KiB. Set its fields as you like before its first use.
+func NewBase() *http.Transport {
+	return newBase(nil)
+}
+
+// newBase is written out rather than cloned: http.DefaultTransport may be anything, and a clone brings along the dial
+// functions and the registered protocols (file:) that would pass by a Guard.
+func newBase(control func(network, address string, c syscall.RawConn) error) *http.Transport {
+	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: control}
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            dialer.DialContext,
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: sendPingTimeout, PingTimeout: pingTimeout},
+		MaxIdleConns:           100,
+		MaxResponseHeaderBytes: maxResponseHeader,
+		IdleConnTimeout:        90 * time.Second,
+		TLSHandshakeTimeout:    10 * time.Second,
+		ExpectContinueTimeout:  1 * time.Second,
+	}
+}
