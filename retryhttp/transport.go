@@ -23,14 +23,17 @@ type Transport struct {
 	// waits, and it must tell the context's httptrace of its connections, or return net/http's errors unchanged: by
 	// these a Transport knows that nothing was sent. A stream that Base has not closed a second after it failed is
 	// not sent again. An http.Transport itself sends a request again, within one attempt, when a connection that was
-	// used before dies under a request that is replayable to it: a GET, or any with an Idempotency-Key. Nil means
-	// http.DefaultTransport.
+	// used before dies under a request that is replayable to it: a GET, or any with an Idempotency-Key. If an HTTP/2
+	// server refuses the stream (REFUSED_STREAM), it sends it up to seven times more, with waits of 63s in all, which
+	// only AttemptTimeout or the caller cuts short. Nil means http.DefaultTransport, which keeps using an HTTP/2
+	// connection that has died without a word: NewBase returns a transport that does not.
 	Base http.RoundTripper
 
 	// Policy says how often, how long and for which failures a request is repeated. If it sets nothing of a schedule
 	// (see retry.Policy.OrSchedule), that of retry.Inline is used. Its Classify judges each *AttemptError before the
 	// classifier of this package does. Its AttemptTimeout covers an attempt up to the response's headers and never cuts
-	// a body that is being read; a response that comes later is closed. Its Observe, Gate and Pay get the request's
+	// a body that is being read; a response that comes later is closed. Over HTTP/2 it ends the attempt's stream and not
+	// the connection, which the retry uses again: see Base. Its Observe, Gate and Pay get the request's
 	// context; the final event of a run that did not succeed has an Err even if RoundTrip returns the last response
 	// without one.
 	Policy retry.Policy
