@@ -1,6 +1,7 @@
 package retryhttp_test
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -9,6 +10,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -663,6 +667,79 @@ func TestWritableBodies(t *testing.T) {
 			require.True(t, c.closed)
 		})
 	}
+}
+
+// halved is a conn whose writing half can be closed alone.
+type halved struct {
+	conn
+	half bool
+}
+
+func (h *halved) CloseWrite() error { h.half = true; return nil }
+
+func TestUpgradedBodyClosesOneHalf(t *testing.T) {
+	upgraded := func(t *testing.T, body io.ReadCloser) io.ReadCloser {
+		_, resp, err := run(t, &retryhttp.Transport{
+			Policy: retry.Policy{AttemptTimeout: time.Second},
+			Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+				resp := answer(req, http.StatusSwitchingProtocols)
+				resp.Body = body
+				return resp, nil
+			}),
+		}, get(t.Context()))
+		require.NoError(t, err)
+		return resp.Body
+	}
+	inBubble(t, "if the transport's can", func(t *testing.T) {
+		c := &halved{conn: conn{Reader: strings.NewReader("")}}
+		body := upgraded(t, c)
+		require.NoError(t, body.(interface{ CloseWrite() error }).CloseWrite())
+		require.True(t, c.half)
+		require.False(t, c.closed)
+		require.NoError(t, body.Close())
+		require.True(t, c.closed)
+	})
+	inBubble(t, "and does not claim to if it cannot", func(t *testing.T) {
+		body := upgraded(t, &conn{Reader: strings.NewReader("")})
+		require.NotImplements(t, (*interface{ CloseWrite() error })(nil), body)
+		require.NoError(t, body.Close())
+	})
+	t.Run("through a reverse proxy, so that the answer after it arrives", func(t *testing.T) {
+		backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			c, from, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				return
+			}
+			defer func() { _ = c.Close() }()
+			_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: sum\r\n\r\n")
+			all, _ := io.ReadAll(from) // until the client has said all
+			_, _ = fmt.Fprintf(c, "%d bytes", len(all))
+		}))
+		defer backend.Close()
+		to, err := url.Parse(backend.URL)
+		require.NoError(t, err)
+		proxy := httptest.NewServer(&httputil.ReverseProxy{
+			Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
+			Transport: &retryhttp.Transport{Policy: retry.Policy{AttemptTimeout: time.Minute}},
+		})
+		defer proxy.Close()
+
+		c, err := net.Dial("tcp", proxy.Listener.Addr().String())
+		require.NoError(t, err)
+		defer func() { _ = c.Close() }()
+		_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: sum\r\n\r\n")
+		require.NoError(t, err)
+		from := bufio.NewReader(c)
+		resp, err := http.ReadResponse(from, nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusSwitchingProtocols, resp.StatusCode)
+		_, err = io.WriteString(c, "1234567")
+		require.NoError(t, err)
+		require.NoError(t, c.(*net.TCPConn).CloseWrite())
+		got, err := io.ReadAll(from)
+		require.NoError(t, err)
+		require.Equal(t, "7 bytes", string(got))
+	})
 }
 
 // endless is a body that never ends.

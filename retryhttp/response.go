@@ -124,7 +124,11 @@ func guard(resp *http.Response, l *limit, stall time.Duration) {
 	case resp.StatusCode != http.StatusSwitchingProtocols:
 		resp.Body = &writableBody{guarded, conn}
 	case l != nil:
-		resp.Body = &upgradedBody{conn, l}
+		upgraded := &upgradedBody{conn, l}
+		resp.Body = upgraded
+		if half, ok := conn.(closeWriter); ok {
+			resp.Body = &halvedBody{upgraded, half}
+		}
 	}
 }
 
@@ -181,7 +185,7 @@ func (b *guardedBody) Close() error {
 	return err
 }
 
-// upgradedBody is the body of a 101: a connection, which may be silent, and of which either half can end before the
+// upgradedBody is the body of a 101: a connection, which may be silent, and either half of which can end before the
 // other.
 type upgradedBody struct {
 	io.ReadWriteCloser
@@ -193,6 +197,14 @@ func (b *upgradedBody) Close() error {
 	b.limit.release()
 	return err
 }
+
+// halvedBody is one whose writing half can be closed alone, as net/http's can: httputil.ReverseProxy passes that on.
+type halvedBody struct {
+	*upgradedBody
+	closeWriter
+}
+
+type closeWriter interface{ CloseWrite() error }
 
 // writableBody is another body that can be written to, as a RoundTripper of one's own may return it.
 type writableBody struct {
