@@ -247,6 +247,7 @@ func (c *call) outgoing(ctx context.Context) (*http.Request, error) {
 	}
 	if body != nil {
 		out.Body, out.GetBody = body, getBody
+		out.ContentLength = cmp.Or(c.payload.length, out.ContentLength)
 	}
 	return out, nil
 }

@@ -24,6 +24,7 @@ type payload struct {
 	req     *http.Request
 	getBody func() (io.ReadCloser, error) // nil for a stream
 	plain   bool                          // in memory, so that reading it cannot fail
+	length  int64                         // of a body that was read into memory, 0 if the request's is right
 	given   bool                          // an attempt has it, and closes it
 
 	last   *handle // what the attempt under way reads, nil if it is plain
@@ -59,8 +60,14 @@ func (p *payload) open(ctx context.Context, req *http.Request, limit int64) (Rea
 		if int64(len(start)) <= limit {
 			p.given = true
 			_ = source.Close()
-			p.getBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(start)), nil }
 			p.plain = true
+			p.getBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(start)), nil }
+			if len(start) == 0 {
+				p.getBody = func() (io.ReadCloser, error) { return http.NoBody, nil }
+			}
+			if len(req.Trailer) == 0 { // which a body with Content-Length cannot have
+				p.length = int64(len(start))
+			}
 			return p.checkLength(int64(len(start)))
 		}
 		source = &spilled{io.MultiReader(bytes.NewReader(start), source), source}

@@ -74,7 +74,8 @@ type Transport struct {
 	IdempotencyKey func(*http.Request) string
 
 	// BufferBody is up to how many bytes of a body without GetBody are read into memory before the first attempt, so
-	// that it can be sent again. A longer body is sent as a stream. The attempt timeout does not cover this, and when
+	// that it can be sent again, with its length in Content-Length unless the request has a Trailer or asks for chunks.
+	// A longer body is sent as a stream. The attempt timeout does not cover this, and when
 	// the caller is done the body is closed, which has to end its Read. Zero means none.
 	BufferBody int64
 
