@@ -3,7 +3,6 @@ package retryhttp
 import (
 	"net"
 	"net/http"
-	"syscall"
 	"time"
 )
 
@@ -24,13 +23,9 @@ const (
 // dead connection, for as long as 15 minutes, since the timeout of an attempt ends its stream only. The headers of a
 // response are limited to 256 KiB. Set its fields as you like before its first use.
 func NewBase() *http.Transport {
-	return newBase(nil)
-}
-
-// newBase is written out rather than cloned: http.DefaultTransport may be anything, and a clone brings along the dial
-// functions and the registered protocols (file:) that would pass by a Guard.
-func newBase(control func(network, address string, c syscall.RawConn) error) *http.Transport {
-	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: control}
+	dialer := newDialer()
+	// Written out rather than cloned: http.DefaultTransport may be anything, and a clone brings along the dial functions
+	// and the registered protocols (file:) that would pass by a Guard.
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            dialer.DialContext,
@@ -42,4 +37,8 @@ func newBase(control func(network, address string, c syscall.RawConn) error) *ht
 		TLSHandshakeTimeout:    10 * time.Second,
 		ExpectContinueTimeout:  1 * time.Second,
 	}
+}
+
+func newDialer() net.Dialer {
+	return net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
 }

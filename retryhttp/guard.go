@@ -1,11 +1,14 @@
 package retryhttp
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -50,12 +53,35 @@ type Guard struct {
 
 // Transport returns NewBase, guarded and without proxy. Set its fields as you like before its first use, but not Proxy
 // and not the dial functions: a DialContext of your own needs a net.Dialer with the guard's Control.
+//
+// If a name has both addresses that are blocked and others, and no connection to the others can be made, the error is
+// not ErrBlockedAddress: another attempt may succeed.
 func (g Guard) Transport() *http.Transport {
 	g.Allow = slices.Clone(g.Allow) // the caller may reuse the slice
-	base := newBase(g.Control)
+	base := NewBase()
 	// With a proxy the guard sees the proxy's address only, so that HTTP_PROXY in the environment would switch it off.
 	base.Proxy = nil
+	base.DialContext = g.dial
 	return base
+}
+
+// dial connects to an address that the guard passes.
+func (g Guard) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	var passed atomic.Bool // for an address; the dialer tries IPv4 and IPv6 at the same time
+	dialer := newDialer()
+	dialer.Control = func(network, address string, c syscall.RawConn) error {
+		err := g.Control(network, address, c)
+		if err == nil {
+			passed.Store(true)
+		}
+		return err
+	}
+	conn, err := dialer.DialContext(ctx, network, addr)
+	if errors.Is(err, ErrBlockedAddress) && passed.Load() {
+		// Of several errors the dialer returns the first.
+		err = &net.OpError{Op: "dial", Net: network, Err: fmt.Errorf("%v, and no other address can be reached", err)}
+	}
+	return conn, err
 }
 
 // Control returns nil if the connection may be made, otherwise a *BlockedAddressError. It is meant for the Control

@@ -478,6 +478,35 @@ func TestGuardJudgesEveryAddressOfAName(t *testing.T) {
 	}
 }
 
+func TestGuardTransportRetriesANameOfWhichOneAddressIsAllowed(t *testing.T) {
+	saved := net.DefaultResolver
+	t.Cleanup(func() { net.DefaultResolver = saved })
+	one := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	for _, row := range []struct {
+		name    string
+		answers []string
+		want    []string
+		blocked bool
+	}{
+		{"and down for a moment", []string{"127.0.0.2", "127.0.0.1"}, []string{"dial_failed", "dial_failed"}, false},
+		{"and asked first", []string{"127.0.0.1", "127.0.0.2"}, []string{"conn_refused", "conn_refused"}, false},
+		{"alone", []string{"127.0.0.1"}, []string{"conn_refused", "conn_refused"}, false},
+		{"but not one of which none is", []string{"127.0.0.2", "127.0.0.3"}, []string{"address_blocked"}, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			net.DefaultResolver = answering(row.answers)
+			req := get(t.Context())
+			req.Method, req.URL.Host, req.Host = http.MethodPost, "some.test.:1", "" // no server listens on port 1
+			p := atOnce
+			p.MaxAttempts = 2
+			tr := &retryhttp.Transport{Base: retryhttp.Guard{Allow: one}.Transport(), Policy: p}
+			o, _, err := run(t, tr, req)
+			require.Equal(t, row.want, reasons(o))
+			require.Equal(t, row.blocked, errors.Is(err, retryhttp.ErrBlockedAddress))
+		})
+	}
+}
+
 // answering returns a resolver that asks a DNS server in this process. It answers the n-th question for IPv4 addresses
 // with the n-th list, from then on with the last, and says of all else that there is none.
 func answering(lists ...[]string) *net.Resolver {
