@@ -30,7 +30,8 @@ type Transport struct {
 	Base http.RoundTripper
 
 	// Policy says how often, how long and for which failures a request is repeated. If it sets nothing of a schedule
-	// (see retry.Policy.OrSchedule), that of retry.Inline is used. Its Classify judges each *AttemptError before the
+	// (see retry.Policy.OrSchedule), that of retry.Inline is used. If it sets neither MaxHint nor TTL, MaxHint is 1m, or
+	// the longest of its Base, Cap and Delays: a caller waits here, for every hint of a run. Its Classify judges each *AttemptError before the
 	// classifier of this package does. Its AttemptTimeout covers an attempt up to the response's headers and never cuts
 	// a body that is being read; a response that comes later is closed. Over HTTP/2 it ends the attempt's stream and not
 	// the connection, which the retry uses again: see Base. Its Observe, Gate and Pay get the request's
@@ -199,6 +200,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			p.Budget = t.Budgets.For(t.budgetKey(req))
 		}
 	}
+	if p.MaxHint == 0 && p.TTL == 0 {
+		p.MaxHint = patience(p)
+	}
 	err := retry.Do(c, p, func(ctx context.Context) error { return c.attempt(ctx) })
 	if failed, ok := err.(*retry.Error); ok && failed.Cause() != nil {
 		return nil, c.detached(failed) // the caller has gone and reads no response
@@ -209,6 +213,16 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp := c.resp
 	c.resp, c.returned = nil, true
 	return resp, nil
+}
+
+// patience returns the MaxHint of a policy that says neither how long a hint nor how long a run may be: the default of
+// package retry, an hour, is made for work that waits in a queue, and a caller of RoundTrip waits for each of the hints.
+func patience(p retry.Policy) time.Duration {
+	longest := max(time.Minute, p.Base, p.Cap)
+	for _, d := range p.Delays {
+		longest = max(longest, d)
+	}
+	return longest
 }
 
 // CloseIdleConnections calls the method of Base, if it has one. A Transport itself never does: a failure does not empty

@@ -34,8 +34,8 @@ func TestHints(t *testing.T) {
 		{"a past one is none", []string{"Retry-After", "Sat, 01 Jan 1994 00:00:09 GMT"}, nil, time.Second},
 		{"junk is none", []string{"Retry-After", "soon"}, nil, time.Second},
 		{"shorter than the backoff's own delay", []string{"Retry-After", "0.5"}, nil, time.Second},
-		{"an hour, the longest that is obeyed", []string{"Retry-After", "3600"}, nil, hour},
-		{"longer than that ends the run", []string{"Retry-After", "3601"}, nil, 0},
+		{"a minute, the longest that is obeyed", []string{"Retry-After", "60"}, nil, time.Minute},
+		{"longer than that ends the run", []string{"Retry-After", "60.1"}, nil, 0},
 		{"an overflow ends the run", []string{"Retry-After", "99999999999999999999"}, nil, 0},
 		{"an option's, where it is longer", []string{"Retry-After", "7"}, func(*http.Response) time.Duration { return 8 * time.Second }, 8 * time.Second},
 		{"an option's, where it is shorter", []string{"Retry-After", "7"}, func(*http.Response) time.Duration { return -1 }, 7 * time.Second},
@@ -395,6 +395,13 @@ func TestTheScheduleOfAPolicyThatSetsNone(t *testing.T) {
 		{"but nothing of it comes to a policy that sets attempts", retry.Policy{MaxAttempts: 3}, "", []time.Duration{5e9, 10e9, 0}},
 		{"nor to one that sets a base", retry.Policy{Backoff: retry.Backoff{Base: time.Second}, MaxAttempts: 3}, "", []time.Duration{1e9, 2e9, 0}},
 		{"nor to a list", retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{time.Minute}}}, "11", []time.Duration{60e9, 0}},
+		{"a hint of an hour ends a run of 8 attempts", retry.Policy{MaxAttempts: 8}, "3600", []time.Duration{0}},
+		{"but not one that has a MaxHint", retry.Policy{MaxAttempts: 3, MaxHint: time.Hour}, "3600", []time.Duration{3600e9, 3600e9, 0}},
+		{"nor one with a TTL, which bounds them all", retry.Policy{MaxAttempts: 3, TTL: 100 * time.Minute}, "3600", []time.Duration{3600e9, 0}},
+		{"a hint as long as its base is obeyed", retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 2 * time.Minute}}, "120", []time.Duration{120e9, 0}},
+		{"one as long as its cap", retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Cap: 2 * time.Minute}}, "120", []time.Duration{120e9, 0}},
+		{"one as long as a delay of its list", retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{2 * time.Minute, time.Second}}}, "120", []time.Duration{120e9, 120e9, 0}},
+		{"one that is longer is not", retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{2 * time.Minute, time.Second}}}, "121", []time.Duration{0}},
 	} {
 		inBubble(t, row.name, func(t *testing.T) {
 			row.p.Rand = half
