@@ -553,6 +553,12 @@ func TestAttemptTimeout(t *testing.T) {
 	})
 }
 
+// lateReader is a body each of whose Reads takes two seconds, whatever Close does.
+type lateReader struct{}
+
+func (*lateReader) Read(b []byte) (int, error) { spend(2 * time.Second); return copy(b, "late"), nil }
+func (*lateReader) Close() error               { return nil }
+
 func TestStallTimeout(t *testing.T) {
 	read := func(t *testing.T, body io.ReadCloser) (int64, error) {
 		base := roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -594,6 +600,23 @@ func TestStallTimeout(t *testing.T) {
 		require.EqualError(t, err, "retryhttp: response body stalled")
 		require.Zero(t, n)
 		require.Equal(t, time.Second, time.Since(start))
+	})
+	inBubble(t, "keeps what a Read returns that Close does not end, and ends the next one", func(t *testing.T) {
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			resp := answer(req, 200)
+			resp.Body = &lateReader{}
+			return resp, nil
+		})
+		_, resp, err := run(t, &retryhttp.Transport{Base: base, StallTimeout: time.Second}, get(t.Context()))
+		require.NoError(t, err)
+		b := make([]byte, 10)
+		n, err := resp.Body.Read(b)
+		require.NoError(t, err)
+		require.Equal(t, "late", string(b[:n]))
+		start := time.Now()
+		_, err = resp.Body.Read(b)
+		require.ErrorIs(t, err, retryhttp.ErrBodyStalled)
+		require.Equal(t, start, time.Now(), "at once")
 	})
 	inBubble(t, "does not count the time between two reads", func(t *testing.T) {
 		n, err := read(t, slowReader{slowly(time.Millisecond, 3)})

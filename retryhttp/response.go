@@ -71,11 +71,10 @@ func (l *limit) Done() <-chan struct{} {
 }
 
 func (l *limit) Err() error {
-	err := l.Context.Err()
-	if err != nil && context.Cause(l.Context) == retry.ErrAttemptTimeout {
+	if context.Cause(l.Context) == retry.ErrAttemptTimeout {
 		return context.DeadlineExceeded
 	}
-	return err
+	return l.Context.Err()
 }
 
 // AfterFunc spares package context a goroutine for each context derived from l.
