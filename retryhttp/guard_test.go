@@ -142,6 +142,8 @@ func TestGuardKnowsTheAddressesThatMatter(t *testing.T) {
 		{name: "ISATAP to a private address", addr: "2606:4700::5efe:10.0.0.1", rule: "private"},
 		{name: "ISATAP with the universal bit to a private address", addr: "2606:4700::200:5efe:10.0.0.1", rule: "private"},
 		{name: "ISATAP to a public address is allowed", addr: "2606:4700::5efe:8.8.8.8"},
+		{name: "an interface identifier that is not quite that of ISATAP, in its first group, is allowed", addr: "2606:4700::1:5efe:10.0.0.1"},
+		{name: "an interface identifier that is not quite that of ISATAP, in its second group, is allowed", addr: "2606:4700::fe:10.0.0.1"},
 		{name: "link-local with a zone", addr: "fe80::1%eth0", rule: "link-local"},
 		{name: "public with a zone", addr: "2606:4700:4700::1111%eth0", rule: "zone"},
 		{name: "PCP anycast among the protocol assignments", addr: "2001:1::1", rule: "protocol-assignment"},

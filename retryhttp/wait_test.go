@@ -18,7 +18,6 @@ import (
 
 func TestHints(t *testing.T) {
 	// The clock of a bubble starts at midnight UTC on 2000-01-01.
-	const hour = time.Hour
 	for _, row := range []struct {
 		name   string
 		header []string
