@@ -297,6 +297,48 @@ func TestUnreadStream(t *testing.T) {
 		require.NoError(t, kept.Close())
 		require.Equal(t, int32(1), body.n.Load())
 	})
+	inBubble(t, "that the transport keeps holds no caller that goes", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(100*time.Millisecond, cancel)
+		start := time.Now()
+		_, _, err := run(t, &retryhttp.Transport{Base: dialKeepsBody, Policy: three}, put(ctx, newSource("whole")))
+		require.Error(t, err)
+		require.Equal(t, 100*time.Millisecond, time.Since(start))
+	})
+	inBubble(t, "that was read is closed as soon as the transport closes it", func(t *testing.T) {
+		body := newSource("whole")
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			_, _ = io.Copy(io.Discard, req.Body)
+			require.Equal(t, int32(0), body.n.Load())
+			require.NoError(t, req.Body.Close())
+			require.Equal(t, int32(1), body.n.Load())
+			return answer(req, 200), nil
+		})
+		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: three}, put(t.Context(), body))
+		require.NoError(t, err)
+	})
+	inBubble(t, "whose Read ends because the transport closes it has not failed", func(t *testing.T) {
+		req := put(t.Context(), strings.NewReader(""))
+		req.GetBody = func() (io.ReadCloser, error) {
+			r, _ := io.Pipe()
+			return r, nil
+		}
+		req.Body, _ = req.GetBody()
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			read := make(chan error)
+			go func() {
+				_, err := req.Body.Read(make([]byte, 1))
+				read <- err
+			}()
+			spend(time.Millisecond)
+			_ = req.Body.Close()
+			require.ErrorIs(t, <-read, io.ErrClosedPipe)
+			return nil, errFault
+		})
+		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: three}, req)
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.Equal(t, []string{"transport_error", "transport_error", "transport_error"}, reasons(o))
+	})
 	inBubble(t, "that the transport keeps although it failed is closed with the run", func(t *testing.T) {
 		body := newSource("whole")
 		base := roundTripper(func(*http.Request) (*http.Response, error) { return nil, errFault })
@@ -691,6 +733,11 @@ func TestWritableBodies(t *testing.T) {
 		})
 	}
 }
+
+// dialKeepsBody is a transport that fails before it sends anything, and does not close the body.
+var dialKeepsBody = roundTripper(func(*http.Request) (*http.Response, error) {
+	return nil, &net.OpError{Op: "dial", Err: errFault}
+})
 
 func TestBufferedBodyHasItsLength(t *testing.T) {
 	for _, row := range []struct {

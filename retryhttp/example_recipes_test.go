@@ -195,8 +195,8 @@ func ExampleTransport_sharedRetryAfter() {
 	client := (&retryhttp.Transport{
 		Policy: quickly,
 		Hint: func(resp *http.Response) time.Duration {
-			wait, _ := time.ParseDuration(resp.Header.Get("Retry-After") + "s")
-			away.Store(resp.Request.URL.Host, time.Now().Add(wait))
+			now := time.Now()
+			away.Store(resp.Request.URL.Host, now.Add(retryhttp.ParseRetryAfter(resp.Header, now)))
 			return 0 // Retry-After is obeyed anyway
 		},
 		Gate: func(req *http.Request) time.Duration {
