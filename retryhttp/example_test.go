@@ -33,7 +33,7 @@ func Example() {
 	server := unstable()
 	defer server.Close()
 
-	client := &http.Client{Transport: &retryhttp.Transport{Policy: retry.Policy{
+	client := &http.Client{Transport: &retryhttp.Transport{Base: retryhttp.NewBase(), Policy: retry.Policy{
 		MaxAttempts:    4,
 		Backoff:        retry.Backoff{Base: 50 * time.Millisecond, Cap: time.Second, Jitter: retry.FullJitter},
 		AttemptTimeout: 2 * time.Second, // up to the headers

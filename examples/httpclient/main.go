@@ -40,8 +40,9 @@ func main() {
 func run(w io.Writer) error {
 	server := httptest.NewServer(&unreliable{calls: map[string]int{}})
 	defer server.Close()
-	client := &http.Client{Transport: &retryhttp.Transport{Policy: policy}}
-	keyed := &http.Client{Transport: &retryhttp.Transport{Policy: policy, IdempotencyKey: retryhttp.RandomKey}}
+	base := retryhttp.NewBase() // http.DefaultTransport keeps using an HTTP/2 connection that has died
+	client := &http.Client{Transport: &retryhttp.Transport{Base: base, Policy: policy}}
+	keyed := &http.Client{Transport: &retryhttp.Transport{Base: base, Policy: policy, IdempotencyKey: retryhttp.RandomKey}}
 	for _, c := range []struct {
 		client                    *http.Client
 		method, path, body, title string
