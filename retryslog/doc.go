@@ -4,36 +4,47 @@
 //
 // # Records
 //
-// There is one record for each retry, written before the wait, and one for each run that ends otherwise than by a success at
-// the first attempt. The failed attempt that ends a run is in the record of the end and has none of its own.
+// There is one record for each retry, written before the wait, and one for the end of each run, unless that is a success or
+// a terminal error at the first attempt. The failed attempt that ends a run is in the record of the end and has none of its
+// own.
 //
-//	what happened                message                  level
-//	a retry is due after delay   retry: attempt failed    Options.Retry, Warn by default
-//	a run failed                 retry: gave up           Options.Failure, Error by default
-//	the caller canceled a run    retry: canceled          Options.Canceled, that of retries by default
-//	success after retries        retry: succeeded         Options.Recovery, Debug by default
-//	success at the first try     retry: succeeded         Options.FirstTry, no record by default
+//	what happened                   message                  level
+//	a retry is due after delay      retry: attempt failed    Options.Retry, Warn by default
+//	a run failed                    retry: gave up           Options.Failure, Error by default
+//	a terminal error at first try   retry: not retried       Options.Terminal, no record by default
+//	the caller canceled a run       retry: canceled          Options.Canceled, that of retries by default
+//	success after retries           retry: succeeded         Options.Recovery, Debug by default
+//	success at first try            retry: succeeded         Options.FirstTry, no record by default
 //
 // Messages and keys are stable: they do not change within a major version. The keys are constants too, in this order:
 //
 //	key        kind       where               what
-//	policy     string     everywhere          Policy.Name; absent if it is empty
+//	policy     string     everywhere          Policy.Name, cut after 128 bytes; absent if it is empty
 //	attempt    int64      everywhere          the attempt that failed; at the end of a run how many were made
 //	status     string     everywhere          retry.Status: waiting_retry, or how the run ended
-//	reason     string     gave up, canceled   retry.Reason
+//	reason     string     every failed run    retry.Reason
 //	gated      bool       gave up             true if a deferral of Policy.Gate ended the run; otherwise absent
 //	delay      duration   attempt failed      the wait until the next attempt
 //	duration   duration   attempt failed      how long the attempt took
 //	elapsed    duration   everywhere          how long the run has taken, waits included, up to the end of the attempt
 //	error      error      not after success   what the attempt, or the last one of the run, failed with
 //	cause      error      gave up, canceled   context.Cause of the caller's context, if that says more than reason
+//	request    group      everywhere          what the error says of the request that failed, see Requests
+//	job        group      everywhere          id and kind of the job, if the run is one of package retryjob
 //
 // # Errors
 //
 // The value of error and cause is an error: a ReplaceAttr reaches what the attempt returned by errors.As and errors.Is.
 // Its text is taken when the record is made and is one line of bounded length, see Options.MaxErrorText; line breaks,
-// those of Unicode included, become "; ", and what is not UTF-8 becomes U+FFFD. The policy's name is cleaned alike, and not
-// cut. If no attempt was made, error is what ended the caller's context, if anything did.
+// those of Unicode included, become "; ", and what is not UTF-8 becomes U+FFFD. The policy's name is cleaned and cut alike.
+// If no attempt was made, error is what ended the caller's context, if anything did.
+//
+// # Requests
+//
+// If an error in the chain of error is a slog.LogValuer whose value is a group, that group is request: with package
+// retryhttp the method, host, path and status, with contrib/retrygrpc the method and code. Give an error of your own a
+// LogValue method for the same. A success after retries has the request of its last failure, without the keys that say
+// how that failed: status, code and reason.
 //
 // # Source
 //

@@ -39,7 +39,7 @@ func ExampleObserve() {
 	// level=ERROR msg="retry: gave up" policy=charge attempt=3 status=dead_letter reason=attempts_exhausted error="503 Service Unavailable"
 }
 
-// Retries are details here and successes are told, until somebody looks closer.
+// Retries are details here and successes are shown, until the level changes.
 func ExampleOptions() {
 	var level slog.LevelVar // Info
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{Level: &level, ReplaceAttr: onlyWhatIsTheSame}))
@@ -63,6 +63,23 @@ func ExampleOptions() {
 	// level=INFO msg="retry: succeeded" policy=charge attempt=2 status=succeeded
 }
 
+// declined is an error that describes its request, as those of package retryhttp do.
+type declined struct{ order string }
+
+func (declined) Error() string          { return "card declined" }
+func (d declined) LogValue() slog.Value { return slog.GroupValue(slog.String("order", d.order)) }
+
+// A terminal error at the first attempt has no record by default, since the caller has it. Here it is an Info.
+func ExampleOptions_terminal() {
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: onlyWhatIsTheSame}))
+	policy := retry.Policy{Name: "charge", Observe: retryslog.Observe(logger, retryslog.Options{Terminal: slog.LevelInfo})}
+	_ = retry.Do(context.Background(), policy, func(context.Context) error {
+		return retry.Permanent(declined{"7"})
+	})
+	// Output:
+	// level=INFO msg="retry: not retried" policy=charge attempt=1 status=dead_letter reason=terminal_error error="card declined" request.order=7
+}
+
 type tenantKey struct{}
 
 // The attributes in a group of their own, with one from the caller's context beside it.
@@ -81,7 +98,7 @@ func ExampleOptions_group() {
 	// {"level":"ERROR","msg":"retry: gave up","retry":{"policy":"charge","attempt":1,"status":"dead_letter","reason":"attempts_exhausted","error":"card declined"},"tenant":"acme"}
 }
 
-// Jobs are told as calls are; their IDs come from the context.
+// Jobs have the records that calls have. The context has more to say about them.
 func ExampleOptions_jobs() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: onlyWhatIsTheSame}))
 	policy := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 10 * time.Millisecond}}

@@ -15,9 +15,12 @@ type Options struct {
 	// Retry is the level of failed attempts that a retry follows. Nil means Warn: no caller has failed yet, but a peer is
 	// in trouble, and unobserved retries hide it. Use Debug if an outage would write too many records.
 	Retry slog.Leveler
-	// Failure is the level of runs that failed, whatever the reason, but for those that the caller canceled. Nil means
+	// Failure is the level of runs that failed, whatever the reason, but for those of Terminal and Canceled. Nil means
 	// Error.
 	Failure slog.Leveler
+	// Terminal is the level of runs that ended with a terminal error at their first attempt: nothing was given up, and the
+	// caller has the error. A job has no caller, so that its level is that of Failure. Nil means that they have no record.
+	Terminal slog.Leveler
 	// Canceled is the level of runs that the caller canceled, which is no failure. A deadline that is over is one.
 	// Nil means that of Retry.
 	Canceled slog.Leveler
@@ -46,6 +49,7 @@ type Options struct {
 func Observe(logger *slog.Logger, o Options) func(context.Context, retry.Event) {
 	o.Retry = either(o.Retry, slog.LevelWarn)
 	o.Failure = either(o.Failure, slog.LevelError)
+	o.Terminal = either(o.Terminal, nil)
 	o.Canceled = either(o.Canceled, o.Retry)
 	o.Recovery = either(o.Recovery, slog.LevelDebug)
 	o.FirstTry = either(o.FirstTry, nil)
@@ -53,16 +57,16 @@ func Observe(logger *slog.Logger, o Options) func(context.Context, retry.Event) 
 		o.MaxErrorText = 1024
 	}
 	return func(ctx context.Context, e retry.Event) {
-		message, leveler := o.kind(&e)
+		if ctx == nil {
+			ctx = context.Background()
+		}
+		message, leveler := o.kind(ctx, &e)
 		if leveler == nil {
 			return
 		}
 		to, level := logger, leveler.Level()
 		if to == nil {
 			to = slog.Default()
-		}
-		if ctx == nil {
-			ctx = context.Background()
 		}
 		if to.Enabled(ctx, level) {
 			o.write(ctx, to.Handler(), level, message, &e)
@@ -71,7 +75,7 @@ func Observe(logger *slog.Logger, o Options) func(context.Context, retry.Event) 
 }
 
 // kind returns the message for an event and what gives its level: nil if the event has no record.
-func (o *Options) kind(e *retry.Event) (string, slog.Leveler) {
+func (o *Options) kind(ctx context.Context, e *retry.Event) (string, slog.Leveler) {
 	switch {
 	case e.Outcome == nil && e.Decision.Status == retry.Waiting:
 		return "retry: attempt failed", o.Retry
@@ -83,6 +87,8 @@ func (o *Options) kind(e *retry.Event) (string, slog.Leveler) {
 		return "retry: succeeded", o.FirstTry
 	case e.Outcome.Status == retry.Canceled:
 		return "retry: canceled", o.Canceled
+	case e.Outcome.Reason == retry.TerminalError && e.Outcome.Attempts == 1 && jobOf(ctx) == nil:
+		return "retry: not retried", o.Terminal
 	default:
 		return "retry: gave up", o.Failure
 	}

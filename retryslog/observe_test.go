@@ -66,8 +66,10 @@ level=WARN msg="retry: attempt failed" policy=p attempt=2 status=waiting_retry d
 level=ERROR msg="retry: gave up" policy=p attempt=3 status=dead_letter reason=attempts_exhausted elapsed=2.3s error=503`},
 		{"a policy without a name has no key for it", with(func(p *retry.Policy) { p.Name, p.MaxAttempts = "", 1 }), alive, steps{try(errDown)}, `
 level=ERROR msg="retry: gave up" attempt=1 status=dead_letter reason=attempts_exhausted elapsed=100ms error=503`},
-		{"a terminal error", fixed, alive, steps{try(retry.Permanent(errDown))}, `
-level=ERROR msg="retry: gave up" policy=p attempt=1 status=dead_letter reason=terminal_error elapsed=100ms error=503`},
+		{"a terminal error at the first attempt is the caller's", fixed, alive, steps{try(retry.Permanent(errDown))}, ``},
+		{"a terminal error after a retry", fixed, alive, steps{try(errDown), try(retry.Permanent(errDown))}, `
+level=WARN msg="retry: attempt failed" policy=p attempt=1 status=waiting_retry delay=1s duration=100ms elapsed=100ms error=503
+level=ERROR msg="retry: gave up" policy=p attempt=2 status=dead_letter reason=terminal_error elapsed=1.2s error=503`},
 		{"no budget", with(func(p *retry.Policy) { p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: -1}) }), alive, steps{try(errDown)}, `
 level=ERROR msg="retry: gave up" policy=p attempt=1 status=dead_letter reason=budget_exhausted elapsed=100ms error=503`},
 		{"the TTL", with(func(p *retry.Policy) { p.TTL = time.Second }), alive, steps{try(errDown)}, `
@@ -132,6 +134,7 @@ var (
 	failed   = ended(retry.DeadLettered, retry.AttemptsExhausted, 2)
 	canceled = ended(retry.Canceled, retry.CallerCanceled, 2)
 	expired  = ended(retry.Expired, retry.DeadlinePassed, 2)
+	terminal = ended(retry.DeadLettered, retry.TerminalError, 1)
 	recovery = ended(retry.Succeeded, 0, 2)
 	firstTry = ended(retry.Succeeded, 0, 1)
 )
@@ -160,6 +163,12 @@ func TestLevels(t *testing.T) {
 		{"a failure is an error", retryslog.Options{}, failed, "ERROR"},
 		{"so is a deadline", retryslog.Options{}, expired, "ERROR"},
 		{"a cancelled run is nobody's failure", retryslog.Options{}, canceled, "WARN"},
+		{"a terminal error at the first attempt is nothing", retryslog.Options{}, terminal, ""},
+		{"a terminal error at a level of its own", retryslog.Options{Terminal: slog.LevelInfo}, terminal, "INFO"},
+		{"that does not change the others", retryslog.Options{Terminal: slog.LevelInfo}, failed, "ERROR"},
+		{"a terminal error after a retry is a failure", retryslog.Options{Terminal: debug}, ended(retry.DeadLettered, retry.TerminalError, 2), "ERROR"},
+		{"so is the last of one attempt", retryslog.Options{Terminal: debug}, ended(retry.DeadLettered, retry.AttemptsExhausted, 1), "ERROR"},
+		{"a nil level variable is none, of terminal errors", retryslog.Options{Terminal: never}, terminal, ""},
 		{"a success after retries is a detail", retryslog.Options{}, recovery, "DEBUG"},
 		{"a success at the first try is nothing", retryslog.Options{}, firstTry, ""},
 		{"retries at a level of their own", retryslog.Options{Retry: slog.LevelInfo}, retried, "INFO"},
@@ -240,7 +249,7 @@ func TestNoAllocationsWhereTheLevelIsOff(t *testing.T) {
 	options := retryslog.Options{Group: "retry", Attrs: func(context.Context) []slog.Attr { return []slog.Attr{slog.Int("a", 1)} }}
 	observe := retryslog.Observe(off, options)
 	ctx := t.Context()
-	for _, e := range []retry.Event{retried, lastTry, failed, canceled, recovery, firstTry} {
+	for _, e := range []retry.Event{retried, lastTry, failed, terminal, canceled, recovery, firstTry} {
 		require.Zero(t, testing.AllocsPerRun(100, func() { observe(ctx, e) }), e.Decision)
 	}
 	threshold.Set(slog.LevelWarn)

@@ -2,12 +2,13 @@ package retryslog
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/internal/show"
+	"github.com/retrygo/retry/internal/jobkey"
 )
 
 // The keys of the attributes, for a ReplaceAttr and for queries. The package documentation says which record has which.
@@ -22,6 +23,8 @@ const (
 	KeyElapsed  = "elapsed"
 	KeyError    = "error"
 	KeyCause    = "cause"
+	KeyRequest  = "request"
+	KeyJob      = "job"
 )
 
 // write makes the record of an event and gives it to the handler. It is apart from the observer so that an event that is
@@ -30,12 +33,15 @@ const (
 //go:noinline
 func (o *Options) write(ctx context.Context, to slog.Handler, level slog.Level, message string, e *retry.Event) {
 	record := slog.NewRecord(time.Now(), level, message, 0)
-	var room [10]slog.Attr // one for each key
+	var room [12]slog.Attr // one for each key
 	attrs := room[:0]
 	if e.Outcome == nil {
 		attrs = o.ofRetry(attrs, e)
 	} else {
 		attrs = o.ofEnd(attrs, e)
+	}
+	if job := jobOf(ctx); job != nil {
+		attrs = withGroup(attrs, KeyJob, job)
 	}
 	if o.Group == "" {
 		record.AddAttrs(attrs...)
@@ -53,7 +59,7 @@ func (o *Options) ofRetry(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 	attrs = common(attrs, e.Policy, e.Attempt.Number, e.Decision)
 	attrs = append(attrs, slog.Duration(KeyDelay, e.Decision.Delay), slog.Duration(KeyDuration, e.Attempt.Duration),
 		slog.Duration(KeyElapsed, e.Elapsed))
-	return o.withError(attrs, KeyError, e.Attempt.Err)
+	return o.withErrors(attrs, e.Attempt.Err, nil)
 }
 
 // ofEnd appends the attributes of the end of a run.
@@ -63,25 +69,26 @@ func (o *Options) ofEnd(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 		attrs = append(attrs, slog.Bool(KeyGated, true))
 	}
 	attrs = append(attrs, slog.Duration(KeyElapsed, e.Outcome.Elapsed))
-	failed, ok := e.Err.(*retry.Error)
-	if !ok || failed == nil {
-		return o.withError(attrs, KeyError, e.Err) // of another shell, or a success
+	if n := len(e.Outcome.History); e.Err == nil && n > 0 { // a success has no error, but one request with its failures
+		return withRequest(attrs, &textError{err: e.Outcome.History[n-1].Err}, "status", "code", "reason")
 	}
-	cause := failed.Cause()
-	if failed.Last == nil {
-		return o.withError(attrs, KeyError, cause)
+	last, cause := e.Err, error(nil) // of another shell
+	if failed, ok := e.Err.(*retry.Error); ok && failed != nil {
+		last, cause = failed.Last, failed.Cause()
 	}
-	attrs = o.withError(attrs, KeyError, failed.Last)
-	if cause == context.Canceled || cause == context.DeadlineExceeded {
-		return attrs // the reason says that already
+	switch {
+	case last == nil: // no attempt was made
+		last, cause = cause, nil
+	case cause == context.Canceled || cause == context.DeadlineExceeded:
+		cause = nil // the reason says that already
 	}
-	return o.withError(attrs, KeyCause, cause)
+	return o.withErrors(attrs, last, cause)
 }
 
 // common appends what all records have.
 func common(attrs []slog.Attr, policy string, attempt int, d retry.Decision) []slog.Attr {
 	if policy != "" {
-		attrs = append(attrs, slog.String(KeyPolicy, oneLine(policy)))
+		attrs = append(attrs, slog.String(KeyPolicy, nameOf(policy)))
 	}
 	attrs = append(attrs, slog.Int(KeyAttempt, attempt), slog.String(KeyStatus, d.Status.String()))
 	if d.Reason != 0 {
@@ -90,10 +97,45 @@ func common(attrs []slog.Attr, policy string, attempt int, d retry.Decision) []s
 	return attrs
 }
 
-// withError appends err, if there is one.
-func (o *Options) withError(attrs []slog.Attr, key string, err error) []slog.Attr {
-	if err == nil {
+// withErrors appends the last error and the cause, if there are any, and what the error says of its request.
+func (o *Options) withErrors(attrs []slog.Attr, last, cause error) []slog.Attr {
+	if last == nil {
 		return attrs
 	}
-	return append(attrs, slog.Any(key, &textError{show.Error(err, o.MaxErrorText, oneLine), err}))
+	text := &textError{text: bounded(last, o.MaxErrorText), err: last}
+	attrs = append(attrs, slog.Any(KeyError, text))
+	if cause != nil {
+		attrs = append(attrs, slog.Any(KeyCause, &textError{text: bounded(cause, o.MaxErrorText), err: cause}))
+	}
+	return withRequest(attrs, text)
+}
+
+// withRequest appends what the error in t says of its request, but for the given keys.
+func withRequest(attrs []slog.Attr, t *textError, but ...string) (more []slog.Attr) {
+	defer func() {
+		if recover() != nil { // in an As method: an error that is only looked at must not end a run
+			more = attrs
+		}
+	}()
+	if !errors.As(t.err, &t.request) {
+		return attrs
+	}
+	return withGroup(attrs, KeyRequest, t.request, but...)
+}
+
+// withGroup appends the group that v's value is, but for the given keys. Any other value, also that of a LogValue
+// method that panics, is left out.
+func withGroup(attrs []slog.Attr, key string, v slog.LogValuer, but ...string) []slog.Attr {
+	value := slog.AnyValue(v).Resolve()
+	if value.Kind() != slog.KindGroup {
+		return attrs
+	}
+	group := slices.DeleteFunc(slices.Clone(value.Group()), func(a slog.Attr) bool { return slices.Contains(but, a.Key) })
+	return append(attrs, slog.Attr{Key: key, Value: slog.GroupValue(group...)})
+}
+
+// jobOf returns the job that ctx belongs to, if Observe is called about one.
+func jobOf(ctx context.Context) slog.LogValuer {
+	job, _ := ctx.Value(jobkey.Key{}).(slog.LogValuer)
+	return job
 }

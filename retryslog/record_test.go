@@ -68,9 +68,9 @@ func TestKeysOrderAndKinds(t *testing.T) {
 	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String expired", "reason String ttl_elapsed", "gated Bool true",
 		"elapsed Duration 1s", "error Any 503"}, shown(gated))
 
-	require.Equal(t, "policy attempt status reason gated delay duration elapsed error cause", strings.Join([]string{
+	require.Equal(t, "policy attempt status reason gated delay duration elapsed error cause request job", strings.Join([]string{
 		retryslog.KeyPolicy, retryslog.KeyAttempt, retryslog.KeyStatus, retryslog.KeyReason, retryslog.KeyGated, retryslog.KeyDelay,
-		retryslog.KeyDuration, retryslog.KeyElapsed, retryslog.KeyError, retryslog.KeyCause}, " "))
+		retryslog.KeyDuration, retryslog.KeyElapsed, retryslog.KeyError, retryslog.KeyCause, retryslog.KeyRequest, retryslog.KeyJob}, " "))
 }
 
 func TestEveryStatusAndReason(t *testing.T) {

@@ -92,12 +92,23 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-func TestAPolicysNameIsOneLine(t *testing.T) {
-	var k kept
-	e := retried
-	e.Policy = "a\nb\u2028c\xffd"
-	retryslog.Observe(slog.New(&k), retryslog.Options{})(t.Context(), e)
-	require.Equal(t, slog.String(retryslog.KeyPolicy, "a; b; c\uFFFDd"), k.attrs(t)[0])
+func TestAPolicysNameIsOneLineOfBoundedLength(t *testing.T) {
+	long := strings.Repeat("x", 60_000)
+	for name, want := range map[string]string{
+		"a\nb\u2028c\xffd":                "a; b; c\uFFFDd",
+		long[:128]:                        long[:128],
+		long[:129]:                        long[:128] + "... (129 bytes)",
+		long:                              long[:128] + "... (60000 bytes)",
+		long[:126] + "é\n":                long[:126] + "é... (129 bytes)",
+		long[:127] + "\n":                 long[:127] + ";... (128 bytes)",
+		strings.Repeat("\xffa", 64)[:127]: strings.Repeat("\uFFFDa", 32) + "... (127 bytes)",
+	} {
+		var k kept
+		e := retried
+		e.Policy = name
+		retryslog.Observe(slog.New(&k), retryslog.Options{MaxErrorText: retry.Unlimited})(t.Context(), e)
+		require.Equal(t, slog.String(retryslog.KeyPolicy, want), k.attrs(t)[0])
+	}
 }
 
 func TestAnErrorMethodThatPanicsDoesNotEndTheRun(t *testing.T) {

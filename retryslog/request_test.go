@@ -1,0 +1,150 @@
+package retryslog_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/jobkey"
+	"github.com/retrygo/retry/retryslog"
+	"github.com/retrygo/retry/retrytest"
+)
+
+// says is an error that describes its request, as those of retryhttp and contrib/retrygrpc do.
+type says struct{ value slog.Value }
+
+func (says) Error() string          { return "503" }
+func (s says) LogValue() slog.Value { return s.value }
+
+var (
+	ofHTTP = says{slog.GroupValue(slog.String("method", "GET"), slog.String("host", "shop.test"), slog.String("path", "/orders/{id}"), slog.Int("status", 503))}
+	unsent = says{slog.GroupValue(slog.String("method", "GET"), slog.String("reason", "conn_refused"))}
+	ofGRPC = says{slog.GroupValue(slog.String("method", "/shop.Orders/Get"), slog.String("code", "UNAVAILABLE"))}
+)
+
+type vague struct{}
+
+func (vague) Error() string        { return "503" }
+func (vague) LogValue() slog.Value { panic("no value") }
+
+type vagueAs struct{}
+
+func (vagueAs) Error() string { return "503" }
+func (vagueAs) As(target any) bool {
+	if _, ok := target.(*slog.LogValuer); ok {
+		panic("no As")
+	}
+	return false
+}
+
+func TestRequests(t *testing.T) {
+	const http, grpc = " request.method=GET request.host=shop.test request.path=/orders/{id}", " request.method=/shop.Orders/Get"
+	nested := retry.NewError(t.Context(), retry.Policy{}, retry.Outcome{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Attempts: 2}, retry.After(time.Second, ofHTTP))
+	for _, row := range []struct {
+		name      string
+		err       error
+		asked     string // of a failure
+		succeeded string // of the success after it
+	}{
+		{"of HTTP", ofHTTP, http + " request.status=503", http},
+		{"of HTTP without a response", unsent, " request.method=GET request.reason=conn_refused", " request.method=GET"},
+		{"of gRPC", ofGRPC, grpc + " request.code=UNAVAILABLE", grpc},
+		{"below a mark and fmt.Errorf", retry.After(time.Second, errors.Join(errDown, ofHTTP)), http + " request.status=503", http},
+		{"of a run within the attempt", retry.After(time.Second, nested), http + " request.status=503", http},
+		{"an error that says nothing", errDown, "", ""},
+		{"a value that is no group", says{slog.StringValue("GET")}, "", ""},
+		{"an empty group", says{slog.GroupValue()}, "", ""},
+		{"a LogValue method that panics", vague{}, "", ""},
+		{"an As method that panics", vagueAs{}, "", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var b bytes.Buffer
+				p := retry.Policy{MaxAttempts: 2, Observe: retryslog.Observe(textTo(&b), retryslog.Options{})}
+				_ = retry.Do(t.Context(), p, retrytest.Script(t, steps{try(row.err), try(row.err)}))
+				_ = retry.Do(t.Context(), p, retrytest.Script(t, steps{try(row.err), try(nil)}))
+				lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+				require.Len(t, lines, 4)
+				for i, want := range []string{row.asked, row.asked, row.asked, row.succeeded} {
+					_, request, found := strings.Cut(lines[i], " request.")
+					require.Equal(t, want != "", found, lines[i])
+					if found {
+						require.Equal(t, want, " request."+request)
+					}
+				}
+			})
+		})
+	}
+}
+
+// The cause is another call's error where an errgroup cancels.
+func TestTheRequestIsThatOfTheLastAttempt(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(ofGRPC)
+	stopped := ended(retry.Canceled, retry.CallerCanceled, 2)
+	for _, row := range []struct {
+		last error
+		want string
+	}{
+		{ofHTTP, "error=503 cause=503 request.method=GET request.host=shop.test request.path=/orders/{id} request.status=503\n"},
+		{errDown, "error=503 cause=503\n"},
+		{nil, "error=503 request.method=/shop.Orders/Get request.code=UNAVAILABLE\n"},
+	} {
+		stopped.Err = retry.NewError(ctx, retry.Policy{}, *stopped.Outcome, row.last)
+		var b bytes.Buffer
+		retryslog.Observe(textTo(&b), retryslog.Options{})(t.Context(), stopped)
+		require.True(t, strings.HasSuffix(b.String(), row.want), b.String())
+	}
+}
+
+// job is what package retryjob puts into the context of Observe.
+var job = says{slog.GroupValue(slog.String("id", "order-7"), slog.String("kind", "order"))}
+
+func TestTheJobOfTheContextIsOnEachOfItsLines(t *testing.T) {
+	ctx := context.WithValue(t.Context(), jobkey.Key{}, job)
+	for _, row := range []struct {
+		event retry.Event
+		group string
+		want  string
+	}{
+		{retried, "", "WARN"},
+		{recovery, "", "DEBUG"},
+		{canceled, "", "WARN"},
+		{failed, "retry", "ERROR"},
+		{terminal, "", "ERROR"}, // it has no caller: the log and the dead letter are all there is
+	} {
+		var b bytes.Buffer
+		retryslog.Observe(textTo(&b), retryslog.Options{Group: row.group})(ctx, row.event)
+		require.True(t, strings.HasPrefix(b.String(), "level="+row.want+" "), b.String())
+		prefix := " "
+		if row.group != "" {
+			prefix += row.group + "."
+		}
+		require.True(t, strings.HasSuffix(b.String(), prefix+"job.id=order-7"+prefix+"job.kind=order\n"), b.String())
+	}
+	for _, job := range []any{"order-7", says{slog.StringValue("order-7")}} {
+		var b bytes.Buffer
+		retryslog.Observe(textTo(&b), retryslog.Options{})(context.WithValue(t.Context(), jobkey.Key{}, job), failed)
+		require.NotContains(t, b.String(), "job")
+	}
+}
+
+// A LogValue method may return a slice that it keeps.
+func TestTheRequestsOwnGroupIsNotChanged(t *testing.T) {
+	err := says{slog.GroupValue(slog.Int("status", 503), slog.String("method", "PUT"))}
+	var k kept
+	e := recovery
+	e.Outcome = &retry.Outcome{Status: retry.Succeeded, Attempts: 2, History: []retry.Attempt{{Err: unsent}, {Err: err}}}
+	retryslog.Observe(slog.New(&k), retryslog.Options{})(t.Context(), e)
+	require.Equal(t, []slog.Attr{slog.Int("status", 503), slog.String("method", "PUT")}, err.value.Group())
+	list := k.attrs(t)
+	require.Equal(t, []slog.Attr{slog.String("method", "PUT")}, list[len(list)-1].Value.Group())
+}
