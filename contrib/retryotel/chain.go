@@ -15,6 +15,7 @@ import (
 type chain struct {
 	tracer   trace.Tracer
 	previous trace.SpanContext // invalid before the first
+	made     int
 }
 
 // start begins the next span, below that of ctx.
@@ -25,6 +26,7 @@ func (c *chain) start(ctx context.Context, name string, kind trace.SpanKind, att
 	} else {
 		opts = opts[:2]
 	}
+	c.made++
 	ctx, span := c.tracer.Start(ctx, name, opts...)
 	c.previous = span.SpanContext()
 	return ctx, span

@@ -3,19 +3,21 @@ package retryotel
 import (
 	"context"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/retrygo/retry"
 )
 
-// Do is retry.Do with a span for each attempt: "retry.attempt" with retry.attempt and, if the policy has a name,
-// retry.policy. It is a child of ctx's span, linked to the span of the attempt before it, and current in the context that
-// fn gets. A failure sets error.type and the status Error and records the error with its text, of which 1024 bytes are kept;
-// if AttemptTimeout ended the attempt, error.type is "timeout" whatever fn made of it. A panic and runtime.Goexit pass
-// through and end the span as an Error.
+// Do is retry.Do with a span for the run and one for each attempt.
 //
-// There is no span for the run: that is the caller's, and Policy.Observe with Observe adds to it how the run ended.
+// The run's span, "retry.run", is a child of ctx's span. It has retry.policy, if the policy has a name, retry.status,
+// retry.attempts and, if the run failed, retry.reason, error.type of the last error and the status Error. Policy.Observe
+// with Observe adds the failed attempts to it.
+//
+// An attempt's span, "retry.attempt", is a child of that, linked to the span of the attempt before it, and current in the
+// context that fn gets. It has retry.attempt and, if the policy has a name, retry.policy. A failure sets error.type and the
+// status Error and records the error with its text, of which 1024 bytes are kept; if AttemptTimeout ended the attempt,
+// error.type is "timeout" whatever fn made of it. A panic and runtime.Goexit pass through and end both spans as Errors.
 //
 // It returns what retry.Do returns, and an error of o before any attempt.
 //
@@ -28,7 +30,7 @@ func Do(ctx context.Context, p retry.Policy, o Options, fn func(context.Context)
 	return do(ctx, p, o.tracer(), fn)
 }
 
-// DoValue is Do for an fn that returns a value as well: retry.DoValue with a span for each attempt.
+// DoValue is Do for an fn that returns a value as well: retry.DoValue with those spans.
 func DoValue[T any](ctx context.Context, p retry.Policy, o Options, fn func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := o.Validate(); err != nil {
@@ -37,7 +39,7 @@ func DoValue[T any](ctx context.Context, p retry.Policy, o Options, fn func(cont
 	return doValue(ctx, p, o.tracer(), fn)
 }
 
-// Wrap returns h with retries and a span for each attempt, as retry.Wrap does without the spans. Each call of the result is
+// Wrap returns h with retries and those spans, as retry.Wrap does without the spans. Each call of the result is
 // a run of its own with links of its own, so that it may be shared. A nil h and bad options are refused at each call.
 func Wrap[Req, Resp any](
 	p retry.Policy, o Options, h func(context.Context, Req) (Resp, error),
@@ -68,20 +70,33 @@ func doValue[T any](ctx context.Context, p retry.Policy, tracer trace.Tracer, fn
 }
 
 func do(ctx context.Context, p retry.Policy, tracer trace.Tracer, fn func(context.Context) error) error {
-	if fn == nil {
-		return retry.Do(ctx, p, nil)
+	if ctx == nil || fn == nil {
+		return retry.Do(ctx, p, fn)
 	}
+	ctx, span := startRun(ctx, tracer, p.Name)
 	c := &chain{tracer: tracer}
-	return retry.Do(ctx, p, func(ctx context.Context) error { return c.attempt(ctx, p.Name, fn) })
+	returned := false
+	defer func() {
+		if !returned {
+			abort(span)
+		}
+		span.End()
+	}()
+	err := retry.Do(ctx, p, func(ctx context.Context) error { return c.attempt(ctx, p.Name, fn) })
+	if run, ok := err.(*retry.Error); ok {
+		ended(span, &run.Outcome, err)
+	} else if err == nil {
+		ended(span, &retry.Outcome{Status: retry.Succeeded, Attempts: c.made}, nil)
+	} else if span.IsRecording() { // a policy that does not validate
+		failed(span, err)
+	}
+	returned = true
+	return err
 }
 
 // attempt is one call of fn in a span.
 func (c *chain) attempt(ctx context.Context, policy string, fn func(context.Context) error) error {
-	attributes := []attribute.KeyValue{keyAttempt.Int(retry.AttemptNumber(ctx))}
-	if policy != "" {
-		attributes = append(attributes, policyAttribute(policy))
-	}
-	inner, span := c.start(ctx, "retry.attempt", trace.SpanKindInternal, attributes...)
+	inner, span := c.start(ctx, "retry.attempt", trace.SpanKindInternal, attemptAttributes(policy, retry.AttemptNumber(ctx))...)
 	returned := false
 	defer func() {
 		if !returned {

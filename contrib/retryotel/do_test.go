@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,6 +42,13 @@ func linked(t *testing.T, parent trace.SpanContext, spans []tracetest.SpanStub) 
 	}
 }
 
+// runBelow returns the span of the run that was made below parent.
+func (s *sdk) runBelow(parent trace.SpanContext) tracetest.SpanStub {
+	runs := slices.DeleteFunc(s.named("retry.run"), func(run tracetest.SpanStub) bool { return !run.Parent.Equal(parent) })
+	require.Len(s.t, runs, 1)
+	return runs[0]
+}
+
 func TestEachAttemptHasASpan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSDK(t)
@@ -57,7 +65,7 @@ func TestEachAttemptHasASpan(t *testing.T) {
 
 		spans := s.named("retry.attempt")
 		require.Len(t, spans, 3)
-		linked(t, caller.SpanContext(), spans)
+		linked(t, s.runBelow(caller.SpanContext()).SpanContext, spans)
 		for i, span := range spans {
 			require.Equal(t, trace.SpanKindInternal, span.SpanKind)
 			require.Equal(t, "github.com/retrygo/retry/contrib/retryotel", span.InstrumentationScope.Name)
@@ -130,7 +138,7 @@ func TestChainsOfConcurrentRunsDoNotMeet(t *testing.T) {
 	require.Len(t, byRun, runs)
 	for run, spans := range byRun {
 		require.Len(t, spans, 4)
-		linked(t, parents[run], spans)
+		linked(t, s.runBelow(parents[run]).SpanContext, spans)
 	}
 }
 
@@ -159,12 +167,13 @@ func TestANilFunctionIsRefusedAsRetryDoes(t *testing.T) {
 	require.Empty(t, s.spans.GetSpans())
 }
 
-func TestAPanicEndsItsSpanAndPassesThrough(t *testing.T) {
+func TestAPanicEndsItsSpansAndPassesThrough(t *testing.T) {
 	s := newSDK(t)
 	require.PanicsWithValue(t, "boom", func() {
 		_ = retryotel.Do(t.Context(), retry.Policy{}, s.Options, func(context.Context) error { panic("boom") })
 	})
 	aborted(t, s.span("retry.attempt"))
+	aborted(t, s.span("retry.run"))
 }
 
 func TestGoexitEndsItsSpan(t *testing.T) {
@@ -176,6 +185,7 @@ func TestGoexitEndsItsSpan(t *testing.T) {
 	}()
 	<-done
 	aborted(t, s.span("retry.attempt"))
+	aborted(t, s.span("retry.run"))
 }
 
 func aborted(t *testing.T, span tracetest.SpanStub) {
@@ -234,9 +244,9 @@ func TestANestedRunIsBelowItsAttempt(t *testing.T) {
 	}
 	require.Len(t, byPolicy["outer"], 2)
 	require.Len(t, byPolicy["inner"], 4)
-	linked(t, trace.SpanContext{}, byPolicy["outer"])
-	linked(t, byPolicy["outer"][0].SpanContext, byPolicy["inner"][:2])
-	linked(t, byPolicy["outer"][1].SpanContext, byPolicy["inner"][2:])
+	linked(t, s.runBelow(trace.SpanContext{}).SpanContext, byPolicy["outer"])
+	linked(t, s.runBelow(byPolicy["outer"][0].SpanContext).SpanContext, byPolicy["inner"][:2])
+	linked(t, s.runBelow(byPolicy["outer"][1].SpanContext).SpanContext, byPolicy["inner"][2:])
 	require.Equal(t, int64(1), set(byPolicy["inner"][2].Attributes)["retry.attempt"])
 }
 
@@ -323,7 +333,10 @@ func TestErrorsThatPanicDoNotTouchTheRun(t *testing.T) {
 				require.Equal(t, row.errorType, set(span.Attributes)["error.type"])
 				require.Equal(t, row.text, set(span.Events[0].Attributes)["exception.message"])
 			}
-			events := s.span("caller").Events
+			runs := s.named("retry.run")
+			require.Len(t, runs, 2)
+			require.Equal(t, row.errorType, set(runs[0].Attributes)["error.type"]) // that of HTTP has retryhttp's word
+			events := runs[0].Events
 			require.Len(t, events, 2)
 			require.Equal(t, row.errorType, set(events[0].Attributes)["error.type"])
 		})

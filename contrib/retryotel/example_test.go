@@ -53,7 +53,7 @@ func ExampleObserve() {
 	var all metricdata.ResourceMetrics
 	_ = reader.Collect(context.Background(), &all)
 	for _, m := range all.ScopeMetrics[0].Metrics {
-		if runs, ok := m.Data.(metricdata.Sum[int64]); ok {
+		if runs, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "retry.runs" {
 			for _, label := range runs.DataPoints[0].Attributes.ToSlice() {
 				fmt.Println(label.Key, label.Value.AsString())
 			}
@@ -112,7 +112,12 @@ func ExampleObserveBudgetSet() {
 // show prints spans in the order in which they ended.
 func show(spans *tracetest.InMemoryExporter) {
 	for _, span := range spans.GetSpans() {
-		fmt.Println(span.Name, set(span.Attributes)["retry.attempt"], span.Status.Code, span.Status.Description, "links:", len(span.Links))
+		values := set(span.Attributes)
+		if span.Name == "retry.run" {
+			fmt.Println(span.Name, values["retry.policy"], values["retry.status"], "attempts:", values["retry.attempts"])
+			continue
+		}
+		fmt.Println(span.Name, values["retry.attempt"], span.Status.Code, span.Status.Description, "links:", len(span.Links))
 	}
 }
 
@@ -132,6 +137,7 @@ func ExampleDo() {
 	// retry.attempt 1 Error no route links: 0
 	// retry.attempt 2 Error no route links: 1
 	// retry.attempt 3 Unset  links: 1
+	// retry.run charge succeeded attempts: 3
 }
 
 func ExampleDoValue() {
@@ -143,6 +149,7 @@ func ExampleDoValue() {
 	// Output:
 	// receipt 7 <nil>
 	// retry.attempt 1 Unset  links: 0
+	// retry.run charge succeeded attempts: 1
 }
 
 func ExampleWrap() {
@@ -160,6 +167,7 @@ func ExampleWrap() {
 	// receipt 7 <nil>
 	// retry.attempt 1 Error no route links: 0
 	// retry.attempt 2 Unset  links: 1
+	// retry.run charge succeeded attempts: 2
 }
 
 func ExampleHTTP() {
@@ -189,9 +197,14 @@ func ExampleHTTP() {
 	_ = resp.Body.Close()
 	for _, span := range spans.GetSpans() {
 		values := set(span.Attributes)
+		if span.Name == "retry.run" {
+			fmt.Println(span.Name, values["retry.policy"], values["retry.status"], "attempts:", values["retry.attempts"])
+			continue
+		}
 		fmt.Println(span.Name, values["http.response.status_code"], "resends:", values["http.request.resend_count"])
 	}
 	// Output:
 	// GET 503 resends: <nil>
 	// GET 200 resends: 1
+	// retry.run charge succeeded attempts: 2
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// HTTP returns a RoundTripper that does what t does, with a client span for each send. t is copied and not changed; what
-// is set on it later does not count. A nil t and bad options are refused; a t that does not validate is refused by each
-// RoundTrip, as t does it.
+// HTTP returns a RoundTripper that does what t does, with a span for each run, as Do has it, and below that a client span
+// for each send. t is copied and not changed; what is set on it later does not count. A nil t and bad options are refused; a
+// t that does not validate is refused by each RoundTrip, as t does it.
 //
-// The spans follow the stable HTTP conventions. Their name is the method, their attributes are http.request.method, url.full,
-// server.address, server.port, http.response.status_code, network.protocol.version and error.type; on all sends of one
-// RoundTrip but the first http.request.resend_count, with a link to the send before; and retry.attempt, and retry.policy
-// if Policy has a name. In url.full the credentials and the values of the query are replaced by REDACTED; the path is
+// The spans of sends follow the stable HTTP conventions. Their name is the method, their attributes are
+// http.request.method, url.full, server.address, server.port, http.response.status_code, network.protocol.version and
+// error.type; on all sends of one RoundTrip but the first http.request.resend_count, with a link to the send before; and
+// retry.attempt, and retry.policy if Policy has a name. In url.full the credentials and the values of the query are replaced by REDACTED; the path is
 // shown. A status from 400 on is an Error, even if Transport.Accept takes it for a success; so is, as "attempt_timeout",
 // whatever comes after Policy.AttemptTimeout, since the run does not take it. A span begins before Base is
 // called and ends with the response's headers or the failure, because a body may be read late, partly or never.
@@ -37,11 +37,9 @@ import (
 // again. Baggage is sent from the context (baggage.ContextWithBaggage), not from the request. Without a trace, as without
 // an SDK, nothing is removed. The request is not changed, and the response, its body and errors pass as they are.
 //
-// A redirect that an http.Client follows is another RoundTrip, whose count begins anew. To Observe the hop before it is a run
-// that ended with an answer that is no success, dead_letter with terminal_error, because Transport.Accept takes 2xx and 101
-// by default; if redirects are followed, let it take 3xx too. What net/http sends again by itself on a new connection is
-// in one span. With otelhttp, put its Transport outside: otelhttp.NewTransport(rt) makes the
-// run's span, above those of the sends; as t.Base it would make a second span of each send.
+// A redirect that an http.Client follows is another RoundTrip, and so another run, whose count begins anew. What net/http
+// sends again by itself on a new connection is in one span. With otelhttp, put its Transport outside:
+// otelhttp.NewTransport(rt) makes a span above the run's; as t.Base it would make a second span of each send.
 func HTTP(t *retryhttp.Transport, o Options) (http.RoundTripper, error) {
 	if t == nil {
 		return nil, errors.New("retryotel: HTTP: Transport is nil")
@@ -60,15 +58,30 @@ type roundTripper struct {
 
 // RoundTrip gives each run a Transport of its own, and so the links their place.
 func (h *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
-	s := &sends{transport: h.transport, chain: chain{tracer: h.tracer}, base: h.transport.Base, propagator: h.propagator}
-	if req != nil { // otherwise Transport says so
-		s.caller = req.Context()
+	if req == nil {
+		return h.transport.RoundTrip(nil)
 	}
+	s := &sends{transport: h.transport, chain: chain{tracer: h.tracer}, base: h.transport.Base, propagator: h.propagator}
+	s.caller = req.Context()
 	if s.base == nil {
 		s.base = http.DefaultTransport
 	}
 	s.transport.Base = s
-	return s.transport.RoundTrip(req)
+	_, s.run = startRun(s.caller, h.tracer, h.transport.Policy.Name)
+	returned := false
+	defer func() {
+		if !returned {
+			abort(s.run)
+		}
+		s.run.End()
+	}()
+	s.observed, s.transport.Policy.Observe = h.transport.Policy.Observe, s.observe
+	resp, err := s.transport.RoundTrip(req)
+	if err != nil && !s.ended && s.run.IsRecording() { // refused
+		failed(s.run, err)
+	}
+	returned = true
+	return resp, err
 }
 
 // CloseIdleConnections calls the method of Transport.Base, if it has one.
@@ -81,7 +94,20 @@ type sends struct {
 	chain      chain
 	base       http.RoundTripper
 	propagator propagation.TextMapPropagator
-	made       int
+	observed   func(context.Context, retry.Event) // Policy.Observe; nil if there is none
+	run        trace.Span
+	ended      bool
+}
+
+// observe is the Policy.Observe of one run: only the final event says how it ended if RoundTrip returns a response.
+func (s *sends) observe(ctx context.Context, e retry.Event) {
+	if s.observed != nil {
+		s.observed(ofRun(ctx, s.run), e)
+	}
+	if e.Outcome != nil {
+		s.ended = true
+		ended(s.run, e.Outcome, e.Err)
+	}
 }
 
 // RoundTrip makes one send.
@@ -123,16 +149,12 @@ func (s *sends) header(ctx context.Context, given http.Header) http.Header {
 }
 
 func (s *sends) start(req *http.Request) (context.Context, trace.Span) {
-	ctx := req.Context()
+	ctx := ofRun(req.Context(), s.run)
 	name, attributes := describe(req)
-	attributes = append(attributes, keyAttempt.Int(retry.AttemptNumber(ctx)))
-	if policy := s.transport.Policy.Name; policy != "" {
-		attributes = append(attributes, policyAttribute(policy))
+	attributes = append(attributes, attemptAttributes(s.transport.Policy.Name, retry.AttemptNumber(ctx))...)
+	if s.chain.made > 0 {
+		attributes = append(attributes, semconv.HTTPRequestResendCount(s.chain.made))
 	}
-	if s.made > 0 {
-		attributes = append(attributes, semconv.HTTPRequestResendCount(s.made))
-	}
-	s.made++
 	return s.chain.start(ctx, name, trace.SpanKindClient, attributes...)
 }
 

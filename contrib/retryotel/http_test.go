@@ -108,7 +108,7 @@ func TestEachSendHasAClientSpan(t *testing.T) {
 
 	spans := s.named("GET")
 	require.Len(t, spans, 3)
-	linked(t, caller.SpanContext(), spans)
+	linked(t, s.runBelow(caller.SpanContext()).SpanContext, spans)
 	for i, span := range spans {
 		require.Equal(t, trace.SpanKindClient, span.SpanKind)
 		status := []int64{503, 429, 200}[i]
@@ -249,7 +249,10 @@ func TestFailuresWithoutAResponse(t *testing.T) {
 			require.ErrorIs(t, err, retry.AttemptsExhausted)
 			spans := s.named("PUT")
 			require.Len(t, spans, 2)
-			linked(t, trace.SpanContext{}, spans)
+			run := s.runBelow(trace.SpanContext{})
+			require.Equal(t, codes.Error, run.Status.Code)
+			require.Equal(t, "attempts_exhausted", set(run.Attributes)["retry.reason"])
+			linked(t, run.SpanContext, spans)
 			for _, span := range spans {
 				require.Equal(t, row.errorType, set(span.Attributes)["error.type"])
 				require.Equal(t, codes.Error, span.Status.Code)
@@ -273,7 +276,7 @@ func TestOnlySendsHaveSpans(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	require.Len(t, seen.all(), 1)
-	require.Len(t, s.spans.GetSpans(), 1)
+	require.Len(t, s.named("POST"), 1)
 
 	bad := req.Clone(t.Context())
 	bad.Method = "GET\n"
@@ -281,7 +284,8 @@ func TestOnlySendsHaveSpans(t *testing.T) {
 	require.ErrorContains(t, err, "Request.Method")
 	_, err = rt.RoundTrip(nil) //nolint:bodyclose,staticcheck // there is none
 	require.EqualError(t, err, "retryhttp: RoundTrip: Request is nil")
-	require.Len(t, s.spans.GetSpans(), 1)
+	require.Len(t, s.named("retry.run"), 2)
+	require.Len(t, s.spans.GetSpans(), 3)
 }
 
 func TestMethodsAndPorts(t *testing.T) {
@@ -293,6 +297,13 @@ func TestMethodsAndPorts(t *testing.T) {
 		name        string
 		want        map[string]any
 	}{
+		{"CONNECT", "http://example.test", "CONNECT", map[string]any{"http.request.method": "CONNECT", "server.address": "example.test", "server.port": int64(80)}},
+		{"DELETE", "http://example.test", "DELETE", map[string]any{"http.request.method": "DELETE", "server.address": "example.test", "server.port": int64(80)}},
+		{"HEAD", "http://example.test", "HEAD", map[string]any{"http.request.method": "HEAD", "server.address": "example.test", "server.port": int64(80)}},
+		{"OPTIONS", "http://example.test", "OPTIONS", map[string]any{"http.request.method": "OPTIONS", "server.address": "example.test", "server.port": int64(80)}},
+		{"POST", "http://example.test", "POST", map[string]any{"http.request.method": "POST", "server.address": "example.test", "server.port": int64(80)}},
+		{"PUT", "http://example.test", "PUT", map[string]any{"http.request.method": "PUT", "server.address": "example.test", "server.port": int64(80)}},
+		{"TRACE", "http://example.test", "TRACE", map[string]any{"http.request.method": "TRACE", "server.address": "example.test", "server.port": int64(80)}},
 		{"", "http://example.test/", "GET", map[string]any{"http.request.method": "GET", "server.address": "example.test", "server.port": int64(80)}},
 		{"PATCH", "https://example.test", "PATCH", map[string]any{"http.request.method": "PATCH", "server.address": "example.test", "server.port": int64(443)}},
 		{"PURGE", "https://[::1]:8443/", "HTTP", map[string]any{"http.request.method": "_OTHER", "http.request.method_original": "PURGE", "server.address": "::1", "server.port": int64(8443)}},
@@ -331,28 +342,42 @@ func TestUnsampledSendsStillCarryTheTrace(t *testing.T) {
 	}
 }
 
-// The request's context, as hooks of the policy see it, is the caller's, so that Observe tells the caller's span, and
-// OutcomeOf finds its record.
-func TestObserveTellsTheCallersSpan(t *testing.T) {
+// Observe adds to the span of the run, which is below the caller's.
+func TestObserveAddsToTheRunsSpan(t *testing.T) {
 	s := newSDK(t)
 	observe, err := retryotel.Observe(s.Options)
 	require.NoError(t, err)
-	server, _ := answers(t, 503, 404)
-	p := quickly(3)
+	server, _ := answers(t, 503, 429)
+	p := quickly(2)
 	p.Name, p.Observe = "orders", observe
 	rt, err := retryotel.HTTP(&retryhttp.Transport{Policy: p}, s.Options)
 	require.NoError(t, err)
 	ctx, caller := s.traces.Tracer("").Start(t.Context(), "caller")
-	get(t, ctx, rt, server.URL, 404)
+	get(t, ctx, rt, server.URL, 429)
 	caller.End()
-	span := s.span("caller")
-	require.Equal(t, map[string]any{"retry.run.policy": "orders", "retry.status": "dead_letter", "retry.reason": "terminal_error", "retry.attempts": int64(2)}, set(span.Attributes))
+	require.Empty(t, s.span("caller").Attributes)
+	span := s.runBelow(caller.SpanContext())
+	require.Equal(t, map[string]any{"retry.policy": "orders", "retry.status": "dead_letter",
+		"retry.reason": "attempts_exhausted", "retry.attempts": int64(2), "error.type": "429"}, set(span.Attributes))
 	var types []any
 	for _, e := range span.Events {
 		types = append(types, set(e.Attributes)["error.type"])
 	}
-	require.Equal(t, []any{"503", "404"}, types)
-	require.Equal(t, map[string]int64{"retry.kind=failed_with_retry,retry.policy=orders,retry.reason=terminal_error,retry.status=dead_letter": 1}, s.sums("retry.runs"))
+	require.Equal(t, []any{"503", "429"}, types)
+	require.Equal(t, map[string]int64{"retry.kind=failed_with_retry,retry.policy=orders,retry.reason=attempts_exhausted,retry.status=dead_letter": 1}, s.sums("retry.runs"))
+}
+
+// The conventions call a 404 an error of the send, whatever the run makes of it.
+func TestASendThatIsAnsweredHasTheStatus(t *testing.T) {
+	s := newSDK(t)
+	server, _ := answers(t, 404)
+	rt, err := retryotel.HTTP(&retryhttp.Transport{}, s.Options)
+	require.NoError(t, err)
+	get(t, t.Context(), rt, server.URL, 404)
+	span := s.span("GET")
+	require.Equal(t, int64(404), set(span.Attributes)["http.response.status_code"])
+	require.Equal(t, "404", set(span.Attributes)["error.type"])
+	require.Equal(t, codes.Error, span.Status.Code)
 }
 
 // A cancelled caller ends the send that is under way.

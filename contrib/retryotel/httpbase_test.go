@@ -99,6 +99,7 @@ func TestAPanicInBaseEndsItsSpan(t *testing.T) {
 	require.NoError(t, err)
 	require.PanicsWithValue(t, "boom", func() { _, _ = rt.RoundTrip(req) }) //nolint:bodyclose // there is none
 	aborted(t, s.span("GET"))
+	aborted(t, s.span("retry.run"))
 }
 
 // Requests at the same time through one RoundTripper are runs of their own, below the spans of their callers.
@@ -141,46 +142,35 @@ func TestConcurrentRequestsDoNotMeet(t *testing.T) {
 		byParent[span.Parent.SpanID()] = append(byParent[span.Parent.SpanID()], span)
 	}
 	for _, parent := range parents {
-		require.Len(t, byParent[parent.SpanID()], 3)
-		linked(t, parent, byParent[parent.SpanID()])
+		run := s.runBelow(parent).SpanContext
+		require.Len(t, byParent[run.SpanID()], 3)
+		linked(t, run, byParent[run.SpanID()])
 	}
 }
 
-// A hop that a client follows is an answer that is no success, unless Accept takes it.
+// A hop that a client follows is a RoundTrip, and so a run.
 func TestRedirectsAreRunsOfTheirOwn(t *testing.T) {
-	for name, row := range map[string]struct {
-		accept func(*http.Response) bool
-		want   map[string]int64
-	}{
-		"by default": {nil, map[string]int64{
-			"retry.kind=failed_without_retry,retry.reason=terminal_error,retry.status=dead_letter": 1,
-			"retry.kind=succeeded_without_retry,retry.status=succeeded":                            1,
-		}},
-		"accepted": {func(resp *http.Response) bool { return resp.StatusCode < 400 }, map[string]int64{
-			"retry.kind=succeeded_without_retry,retry.status=succeeded": 2,
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSDK(t)
-			observe, err := retryotel.Observe(s.Options)
-			require.NoError(t, err)
-			base := transportFunc(func(req *http.Request) (*http.Response, error) {
-				if req.URL.Path == "/old" {
-					return &http.Response{StatusCode: 302, Header: http.Header{"Location": {"/new"}}, Body: http.NoBody}, nil
-				}
-				return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
-			})
-			rt, err := retryotel.HTTP(&retryhttp.Transport{Base: base, Policy: retry.Policy{Observe: observe}, Accept: row.accept}, s.Options)
-			require.NoError(t, err)
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://example.test/old", nil)
-			require.NoError(t, err)
-			resp, err := (&http.Client{Transport: rt}).Do(req)
-			require.NoError(t, err)
-			require.NoError(t, resp.Body.Close())
-			require.Equal(t, 200, resp.StatusCode)
-			require.Equal(t, row.want, s.sums("retry.runs"))
-			require.Len(t, s.named("GET"), 2)
-		})
+	s := newSDK(t)
+	base := transportFunc(func(req *http.Request) (*http.Response, error) {
+		if req.URL.Path == "/old" {
+			return &http.Response{StatusCode: 302, Header: http.Header{"Location": {"/new"}}, Body: http.NoBody}, nil
+		}
+		return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
+	})
+	rt, err := retryotel.HTTP(&retryhttp.Transport{Base: base}, s.Options)
+	require.NoError(t, err)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://example.test/old", nil)
+	require.NoError(t, err)
+	resp, err := (&http.Client{Transport: rt}).Do(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, 200, resp.StatusCode)
+	runs, sends := s.named("retry.run"), s.named("GET")
+	require.Len(t, runs, 2)
+	require.Len(t, sends, 2)
+	for i, send := range sends {
+		require.Equal(t, runs[i].SpanContext, send.Parent)
+		require.Empty(t, send.Links)
 	}
 }
 
@@ -225,7 +215,7 @@ func TestAResponseThatComesTooLate(t *testing.T) {
 				require.Equal(t, row.status, span.Status)
 				require.Equal(t, row.errorType, set(span.Attributes)["error.type"])
 				require.Equal(t, int64(200), set(span.Attributes)["http.response.status_code"])
-				for _, e := range s.span("caller").Events { // both tell the same of one attempt
+				for _, e := range s.span("retry.run").Events { // both say the same of one attempt
 					if e.Name == "retry.attempt.failed" {
 						require.Equal(t, row.errorType, set(e.Attributes)["error.type"])
 					}

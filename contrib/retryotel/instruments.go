@@ -26,10 +26,12 @@ type instruments struct {
 	attempts metric.Int64Histogram
 	duration metric.Float64Histogram
 	delay    metric.Float64Histogram
+	tries    metric.Int64Counter
+	lasted   metric.Float64Histogram
 }
 
 func newInstruments(m metric.Meter) (i instruments, err error) {
-	var errs [4]error
+	var errs [6]error
 	i.runs, errs[0] = m.Int64Counter("retry.runs",
 		metric.WithUnit("{run}"),
 		metric.WithDescription("Runs that ended, by how they ended."))
@@ -44,6 +46,13 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 	i.delay, errs[3] = m.Float64Histogram("retry.delay",
 		metric.WithUnit("s"),
 		metric.WithDescription("Wait decided before a retry."),
+		metric.WithExplicitBucketBoundaries(secondsBounds()...))
+	i.tries, errs[4] = m.Int64Counter("retry.attempts",
+		metric.WithUnit("{attempt}"),
+		metric.WithDescription("Attempts that ended, by their class."))
+	i.lasted, errs[5] = m.Float64Histogram("retry.attempt.duration",
+		metric.WithUnit("s"),
+		metric.WithDescription("Time that an attempt took."),
 		metric.WithExplicitBucketBoundaries(secondsBounds()...))
 	return i, refused(errs[:]...)
 }

@@ -2,12 +2,12 @@ package retryotel
 
 import (
 	"context"
+	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
 )
 
 // Observe returns a function for Policy.Observe, also of any number of policies and of a retryhttp.Transport's. Its
@@ -16,13 +16,16 @@ import (
 // It records the metrics that the package documentation lists. retry.delay is recorded when a wait is decided, before
 // it begins: its count is that of the retries decided, those included that a canceled caller or a gate still prevents.
 //
-// It adds to the current span of the caller's context, if that is recording, for each failed attempt the event
-// "retry.attempt.failed"; for an attempt whose time ran out, as errors.Is(err, context.DeadlineExceeded) says if it
-// was not the caller's, "retry.attempt.timeout" before that; and at the end of the run sets retry.status, retry.attempts,
+// It adds to the current span of the context, if that is recording: in Do and HTTP that is the run's, otherwise the
+// caller's. Each failed attempt is an event "retry.attempt.failed"; one whose error matches retry.ErrAttemptTimeout is
+// an event "retry.attempt.timeout" before that. On a caller's span the end of the run sets retry.status, retry.attempts,
 // retry.reason and retry.run.policy, the last two empty if there is none. Of several runs under one span they are those of
-// the last to end. They are keys of their own: if that span is one of an attempt of Do or HTTP, as it is for a
-// run inside an attempt, its retry.policy and retry.attempt stay those of the attempt. The span's status is left to whom it
-// belongs.
+// the last to end. They have keys of their own: if that span is one of an attempt of Do or HTTP, as it is for a run inside
+// an attempt, its retry.policy and retry.attempt stay those of the attempt. The status of the span is not changed.
+//
+// For a job of package retryjob it makes the span of the run, "retry.run", when the job has ended: it begins when the job
+// was first due, has retry.job, what the run's span of Do has, and an event for each failed attempt. A run within the
+// handler of a job has such a span too, unless Do or HTTP has made one.
 //
 // The function is safe for concurrent use. If the span is not recording it allocates nothing of its own.
 func Observe(o Options) (func(context.Context, retry.Event), error) {
@@ -33,29 +36,56 @@ func Observe(o Options) (func(context.Context, retry.Event), error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &observer{made, newPolicies(o.maxPolicies())}
+	w := &observer{made, o.tracer(), newPolicies(o.maxPolicies())}
 	return w.observe, nil
 }
 
 type observer struct {
 	instruments
+	tracer   trace.Tracer // of the runs of jobs
 	policies *policies
 }
 
 func (w *observer) observe(ctx context.Context, e retry.Event) {
 	s := w.policies.of(e.Policy)
 	switch {
-	case e.Outcome != nil:
+	case e.Outcome == nil:
+		w.attempt(ctx, s, classOf(e.Attempt.Class), e.Attempt.Duration)
+		if e.Decision.Status == retry.Waiting {
+			w.delay.Record(ctx, e.Decision.Delay.Seconds(), s.delay...)
+		}
+	default:
 		end := endingOf(e.Outcome)
 		w.runs.Add(ctx, 1, s.ended(end)...)
 		w.attempts.Record(ctx, int64(e.Outcome.Attempts), s.kinds[end.kind]...)
 		w.duration.Record(ctx, e.Outcome.Elapsed.Seconds(), s.kinds[end.kind]...)
-	case e.Decision.Status == retry.Waiting:
-		w.delay.Record(ctx, e.Decision.Delay.Seconds(), s.delay...)
+		if e.Outcome.Status == retry.Succeeded { // which has no event of its own
+			w.attempt(ctx, s, success, lastOf(e.Outcome))
+		}
+		if job, ok := retryjob.AttemptFrom(ctx); ok && !hasSpan(ctx) {
+			w.job(ctx, job, &e)
+		}
 	}
-	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+	span := trace.SpanFromContext(ctx)
+	if span.IsRecording() && (e.Outcome == nil || !hasSpan(ctx)) { // otherwise Do and HTTP add the outcome
 		tell(span, &e)
 	}
+}
+
+// attempt records one attempt.
+func (w *observer) attempt(ctx context.Context, s *series, c class, lasted time.Duration) {
+	w.tries.Add(ctx, 1, s.classes[c].add...)
+	w.lasted.Record(ctx, lasted.Seconds(), s.classes[c].record...)
+}
+
+// lastOf returns how long the attempt took with which a run succeeded, from when it was due.
+func lastOf(o *retry.Outcome) time.Duration {
+	n := len(o.History)
+	if n == 0 {
+		return o.Elapsed
+	}
+	failed := &o.History[n-1]
+	return min(max(time.Since(failed.Start.Add(failed.Duration+failed.Delay)), 0), o.Elapsed)
 }
 
 // tell adds e to a span.
@@ -63,21 +93,12 @@ func tell(span trace.Span, e *retry.Event) {
 	if e.Outcome != nil {
 		// All four, since an attribute that an earlier run has set cannot be taken away.
 		end := endingOf(e.Outcome)
-		span.SetAttributes(keyOfRun.String(valid(e.Policy)), keyStatus.String(end.statusText()),
+		span.SetAttributes(keyOfRun.String(nameOf(e.Policy)), keyStatus.String(end.statusText()),
 			keyReason.String(end.reason.Error()), keyMade.Int(e.Outcome.Attempts))
 		return
 	}
-	list := make([]attribute.KeyValue, 0, 5)
-	if e.Policy != "" {
-		list = append(list, policyAttribute(e.Policy))
+	if timedOut(e.Attempt.Err) && e.Decision.Reason != retry.DeadlinePassed { // otherwise it is that of an outer run
+		span.AddEvent("retry.attempt.timeout", trace.WithAttributes(attemptAttributes(e.Policy, e.Attempt.Number)...))
 	}
-	list = append(list, keyAttempt.Int(e.Attempt.Number))
-	if timedOut(e.Attempt.Err) && e.Decision.Reason != retry.DeadlinePassed {
-		span.AddEvent("retry.attempt.timeout", trace.WithAttributes(list...))
-	}
-	list = append(list, keyClass.String(e.Attempt.Class.String()), semconv.ErrorTypeKey.String(errorType(e.Attempt.Err)))
-	if e.Decision.Status == retry.Waiting {
-		list = append(list, keyDelay.Float64(e.Decision.Delay.Seconds()))
-	}
-	span.AddEvent("retry.attempt.failed", trace.WithAttributes(list...))
+	tellAttempt(span, e.Policy, &e.Attempt, e.Decision.Status == retry.Waiting)
 }

@@ -24,8 +24,8 @@ const defaultMaxPolicies = 100
 type Options struct {
 	// MeterProvider makes the instruments of Observe, ObserveBudgets and ObserveBudgetSet. Nil means the global one.
 	MeterProvider metric.MeterProvider
-	// TracerProvider makes the spans of Do, DoValue, Wrap and HTTP. Observe makes none: it adds to the span that is
-	// current. Nil means the global one.
+	// TracerProvider makes the spans of Do, DoValue, Wrap and HTTP, and those that Observe makes for jobs. Nil means the
+	// global one.
 	TracerProvider trace.TracerProvider
 	// Propagator writes the trace context into the headers of what HTTP sends. Nil means the global one, which writes
 	// nothing before it is set.

@@ -61,6 +61,8 @@ func TestMetricsAsACollectorGetsThem(t *testing.T) {
 		"retry.run.attempts":     "{attempt}",
 		"retry.run.duration":     "s",
 		"retry.delay":            "s",
+		"retry.attempts":         "{attempt}",
+		"retry.attempt.duration": "s",
 		"retry.budget.tokens":    "{token}",
 		"retry.budget.keys":      "{key}",
 		"retry.budget.forgotten": "{budget}",
@@ -153,15 +155,17 @@ func TestTracesAsACollectorGetsThem(t *testing.T) {
 	for _, span := range r.receivedSpans() {
 		byName[span.Name] = append(byName[span.Name], span)
 	}
-	require.Len(t, byName, 3)
-	for _, name := range []string{"retry.attempt", "GET"} {
+	require.Len(t, byName, 4)
+	runs := byName["retry.run"]
+	require.Len(t, runs, 2)
+	for i, name := range []string{"retry.attempt", "GET"} {
 		spans := byName[name]
 		require.Len(t, spans, 2, name)
 		slices.SortFunc(spans, func(a, b *wire.Span) int {
 			return int(plain(a.Attributes)["retry.attempt"].(int64) - plain(b.Attributes)["retry.attempt"].(int64))
 		})
 		for _, span := range spans {
-			require.Equal(t, byName["caller"][0].SpanId, span.ParentSpanId)
+			require.Equal(t, runs[i].SpanId, span.ParentSpanId)
 			require.Equal(t, byName["caller"][0].TraceId, span.TraceId)
 		}
 		require.Empty(t, spans[0].Links)
@@ -176,16 +180,22 @@ func TestTracesAsACollectorGetsThem(t *testing.T) {
 	require.Equal(t, int64(1), plain(byName["GET"][1].Attributes)["http.request.resend_count"])
 	require.Equal(t, []string{http.MethodGet, http.MethodGet}, sent.methods())
 
-	span := byName["caller"][0]
-	require.Equal(t, map[string]any{"retry.run.policy": "charge", "retry.status": "succeeded", "retry.reason": "",
-		"retry.attempts": int64(2)}, plain(span.Attributes))
+	require.Empty(t, byName["caller"][0].Attributes)
 	var events []string
-	for _, e := range span.Events {
-		values := plain(e.Attributes)
-		require.Equal(t, "charge", values["retry.policy"])
-		events = append(events, strings.TrimPrefix(e.Name, "retry.attempt.")+" "+values["error.type"].(string))
-		if delay, ok := values["retry.delay"]; ok {
-			require.Equal(t, 0.00025, delay)
+	for i, want := range []map[string]any{
+		{"retry.policy": "charge", "retry.status": "dead_letter", "retry.reason": "attempts_exhausted",
+			"retry.attempts": int64(2), "error.type": "*errors.errorString"},
+		{"retry.policy": "charge", "retry.status": "succeeded", "retry.attempts": int64(2)},
+	} {
+		require.Equal(t, byName["caller"][0].SpanId, runs[i].ParentSpanId)
+		require.Equal(t, want, plain(runs[i].Attributes))
+		for _, e := range runs[i].Events {
+			values := plain(e.Attributes)
+			require.Equal(t, "charge", values["retry.policy"])
+			events = append(events, strings.TrimPrefix(e.Name, "retry.attempt.")+" "+values["error.type"].(string))
+			if delay, ok := values["retry.delay"]; ok {
+				require.Equal(t, 0.00025, delay)
+			}
 		}
 	}
 	require.Equal(t, []string{"failed *errors.errorString", "failed *errors.errorString", "failed 503"}, events)

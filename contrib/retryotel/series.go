@@ -24,6 +24,7 @@ const (
 	keyDelay   = attribute.Key("retry.delay")
 	keyMade    = attribute.Key("retry.attempts")
 	keyBudget  = attribute.Key("retry.budget")
+	keyJob     = attribute.Key("retry.job")
 )
 
 // other stands for what is not distinguished, as in error.type of the conventions.
@@ -55,9 +56,13 @@ func (k kind) String() string {
 	return [...]string{"succeeded_without_retry", "succeeded_with_retry", "failed_without_retry", "failed_with_retry"}[k]
 }
 
+// notRetried is the status of a run that ended with a terminal error at its first attempt, an ordinary error that was
+// never going to be retried: it is told apart from a dead letter, which was given up.
+const notRetried = retry.Canceled + 1
+
 // The numbers of statuses and reasons, zero included.
 const (
-	statuses = int(retry.Canceled) + 1
+	statuses = int(notRetried) + 1
 	reasons  = int(retry.CallerCanceled) + 1
 )
 
@@ -72,11 +77,14 @@ type ending struct {
 // says: attributes are enumerations.
 func endingOf(o *retry.Outcome) ending {
 	e := ending{o.Status, o.Reason, kindOf(o)}
-	if int(e.status) >= statuses {
+	if e.status >= notRetried {
 		e.status = 0
 	}
 	if int(e.reason) >= reasons {
 		e.reason = 0
+	}
+	if e.reason == retry.TerminalError && o.Attempts == 1 {
+		e.status = notRetried
 	}
 	return e
 }
@@ -95,18 +103,52 @@ func (e ending) attributes() []attribute.KeyValue {
 }
 
 func (e ending) statusText() string {
-	if e.status == 0 {
+	switch e.status {
+	case 0:
 		return other
+	case notRetried:
+		return "not_retried"
+	default:
+		return e.status.String()
 	}
-	return e.status.String()
+}
+
+// class is what became of an attempt: a retry.Class, where Unknown is what an Event made by hand says, or success.
+type class uint8
+
+const (
+	success = class(retry.Terminal) + 1
+	classes = success + 1
+)
+
+func classOf(c retry.Class) class {
+	if c > retry.Terminal {
+		c = retry.Unknown
+	}
+	return class(c)
+}
+
+func (c class) String() string {
+	switch c {
+	case class(retry.Unknown):
+		return other
+	case success:
+		return retry.Succeeded.String()
+	default:
+		return retry.Class(c).String()
+	}
 }
 
 // series are the attribute sets of one policy, each made once.
 type series struct {
-	policy []attribute.KeyValue // retry.policy; none without a name
-	delay  []metric.RecordOption
-	kinds  [kinds][]metric.RecordOption
-	runs   [statuses * reasons * int(kinds)]atomic.Pointer[[]metric.AddOption] // by ending.index; nil before the first
+	policy  []attribute.KeyValue // retry.policy; none without a name
+	delay   []metric.RecordOption
+	kinds   [kinds][]metric.RecordOption
+	classes [classes]struct {
+		add    []metric.AddOption
+		record []metric.RecordOption
+	}
+	runs [statuses * reasons * int(kinds)]atomic.Pointer[[]metric.AddOption] // by ending.index; nil before the first
 }
 
 func newSeries(policy ...attribute.KeyValue) *series {
@@ -114,6 +156,10 @@ func newSeries(policy ...attribute.KeyValue) *series {
 	s.delay = []metric.RecordOption{s.option()}
 	for k := range kinds {
 		s.kinds[k] = []metric.RecordOption{s.option(keyKind.String(k.String()))}
+	}
+	for c := range classes {
+		option := s.option(keyClass.String(c.String()))
+		s.classes[c].add, s.classes[c].record = []metric.AddOption{option}, []metric.RecordOption{option}
 	}
 	return s
 }
@@ -154,6 +200,7 @@ func (p *policies) of(name string) *series {
 	if name == "" {
 		return p.unnamed
 	}
+	name = nameOf(name)
 	named := *p.named.Load()
 	if s := named[name]; s != nil {
 		return s
@@ -164,6 +211,7 @@ func (p *policies) of(name string) *series {
 	return p.add(name)
 }
 
+// add returns the series of a bounded name.
 func (p *policies) add(name string) *series {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +222,7 @@ func (p *policies) add(name string) *series {
 	if len(named) >= p.most {
 		return p.other
 	}
-	s := newSeries(policyAttribute(name))
+	s := newSeries(keyPolicy.String(name))
 	more := maps.Clone(named)
 	more[strings.Clone(name)] = s // not what it may be a part of
 	p.named.Store(&more)
@@ -182,4 +230,4 @@ func (p *policies) add(name string) *series {
 }
 
 // policyAttribute returns retry.policy.
-func policyAttribute(name string) attribute.KeyValue { return keyPolicy.String(valid(name)) }
+func policyAttribute(name string) attribute.KeyValue { return keyPolicy.String(nameOf(name)) }

@@ -9,14 +9,23 @@ import (
 // answer with megabytes, and a span has the text twice.
 const maxText = 1024
 
+// maxName is the length in bytes beyond which the name of a policy, which a tenant may have given, is cut. Package
+// retryslog has the same. It also bounds what an error says of its own type.
+const maxName = 128
+
 // textOf returns the text of err, at most maxText bytes of it.
-func textOf(err error) string {
-	whole := spoken(err)
+func textOf(err error) string { return bounded(spoken(err), maxText) }
+
+// nameOf returns the name of a policy, at most maxName bytes of it.
+func nameOf(policy string) string { return bounded(policy, maxName) }
+
+// bounded returns whole as UTF-8, cut after limit bytes; the length of the whole then follows.
+func bounded(whole string, limit int) string {
 	text := valid(whole)
-	if len(text) <= maxText {
+	if len(text) <= limit {
 		return text
 	}
-	return fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(text[:maxText], ""), len(whole)) // no half of a character
+	return fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(text[:limit], ""), len(whole)) // no half of a character
 }
 
 // spoken returns what the Error method of err says, also if it panics.
