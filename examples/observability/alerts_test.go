@@ -48,7 +48,8 @@ func TestEachAlertAsksForWhatIsEmittedAndSaysWhatToDo(t *testing.T) {
 const (
 	allFine   = `retry_runs_total{retry_policy="mail",retry_status="succeeded",retry_kind="succeeded_without_retry"}`
 	recovered = `retry_runs_total{retry_policy="mail",retry_status="succeeded",retry_kind="succeeded_with_retry"}`
-	dead      = `retry_runs_total{retry_policy="mail",retry_status="dead_letter",retry_reason="terminal_error",retry_kind="failed_without_retry"}`
+	dead      = `retry_runs_total{retry_policy="mail",retry_status="dead_letter",retry_reason="terminal_error",retry_kind="failed_with_retry"}`
+	ordinary  = `retry_runs_total{retry_policy="mail",retry_status="not_retried",retry_reason="terminal_error",retry_kind="failed_without_retry"}`
 	refused   = `retry_runs_total{retry_policy="mail",retry_status="dead_letter",retry_reason="budget_exhausted",retry_kind="failed_without_retry"}`
 	tooLate   = `retry_runs_total{retry_policy="mail",retry_status="expired",retry_reason="deadline_too_near",retry_kind="failed_without_retry"}`
 	tooPoor   = `retry_budget_tokens{retry_budget="mail"}`
@@ -78,10 +79,16 @@ func TestEachAlertFiresWhenItShould(t *testing.T) {
 		{"RetryDeadLettersGrowing", "a hundred at once", series{dead: once(10, 100)}, nil},
 		{"RetryDeadLettersGrowing", "an outage of a quarter of an hour", series{dead: during(10, 25, 60)}, nil},
 		{"RetryDeadLettersGrowing", "runs that expire", series{tooLate: during(10, 70, 60)}, nil},
+		{"RetryDeadLettersGrowing", "ordinary errors all the time", series{ordinary: during(0, 120, 60)}, nil},
+		{"RetryNotRetriedHigh", "most of many runs", series{allFine: during(0, 120, 40), ordinary: during(0, 120, 60)}, mail},
+		{"RetryNotRetriedHigh", "some of many runs", series{allFine: during(0, 120, 60), ordinary: during(0, 120, 40)}, nil},
+		{"RetryNotRetriedHigh", "all of a few runs", series{ordinary: during(0, 120, 0.5)}, nil},
+		{"RetryNotRetriedHigh", "ten minutes of it", series{allFine: during(0, 120, 30), ordinary: during(20, 21, 900)}, nil},
+		{"RetryNotRetriedHigh", "dead letters", series{dead: during(0, 120, 60)}, nil},
 		{"RetryRatioHigh", "a third of many runs", series{allFine: during(0, 120, 40), recovered: during(0, 120, 20)}, mail},
 		{"RetryRatioHigh", "a tenth of many runs", series{allFine: during(0, 120, 90), recovered: during(0, 120, 10)}, nil},
 		{"RetryRatioHigh", "all of a few runs", series{recovered: during(0, 120, 0.5)}, nil},
-		{"RetryRatioHigh", "failures without a retry", series{allFine: during(0, 120, 60), dead: during(0, 120, 60)}, nil},
+		{"RetryRatioHigh", "failures without a retry", series{allFine: during(0, 120, 60), ordinary: during(0, 120, 60)}, nil},
 		{"RetryRunsExpiring", "a tenth of many runs", series{allFine: during(0, 120, 90), tooLate: during(0, 120, 10)}, mailLate},
 		{"RetryRunsExpiring", "a fiftieth of many runs", series{allFine: during(0, 120, 98), tooLate: during(0, 120, 2)}, nil},
 		{"RetryRunsExpiring", "all of a few runs", series{tooLate: during(0, 120, 0.5)}, nil},

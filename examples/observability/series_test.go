@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,14 +17,13 @@ import (
 )
 
 const (
-	watched    = 2 * time.Hour
 	scrapeStep = 30 * time.Second
 	evalStep   = time.Minute
 )
 
 var begin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// series are counters, as text, with their value at each minute.
+// series are counters, as text, with their value at each minute; NaN means that there is none yet.
 type series map[string]func(minute float64) float64
 
 // during grows by perMinute from one minute to another, in whole steps.
@@ -44,7 +44,7 @@ func once(at, n float64) func(float64) float64 {
 }
 
 // Querier makes series a storage of Prometheus.
-func (s series) Querier(_, _ int64) (storage.Querier, error) {
+func (s series) Querier(_, until int64) (storage.Querier, error) {
 	return &storage.MockQuerier{SelectMockFunction: func(_ bool, _ *storage.SelectHints, by ...*labels.Matcher) storage.SeriesSet {
 		all := found{nil}
 		for text, value := range s {
@@ -55,7 +55,7 @@ func (s series) Querier(_, _ int64) (storage.Querier, error) {
 			if !matches(set, by) {
 				continue
 			}
-			one, err := scraped(set, value)
+			one, err := scraped(set, value, time.UnixMilli(until).Sub(begin))
 			if err != nil {
 				return storage.ErrSeriesSet(err)
 			}
@@ -86,14 +86,16 @@ func matches(set labels.Labels, by []*labels.Matcher) bool {
 	return true
 }
 
-func scraped(set labels.Labels, value func(float64) float64) (storage.Series, error) {
+func scraped(set labels.Labels, value func(float64) float64, until time.Duration) (storage.Series, error) {
 	chunk := chunkenc.NewXORChunk()
 	to, err := chunk.Appender()
 	if err != nil {
 		return nil, err
 	}
-	for at := time.Duration(0); at <= watched; at += scrapeStep {
-		to.Append(0, begin.Add(at).UnixMilli(), value(at.Minutes()))
+	for at := time.Duration(0); at <= until; at += scrapeStep {
+		if v := value(at.Minutes()); !math.IsNaN(v) {
+			to.Append(0, begin.Add(at).UnixMilli(), v)
+		}
 	}
 	return &storage.SeriesEntry{
 		Lset:             set,
@@ -101,10 +103,16 @@ func scraped(set labels.Labels, value func(float64) float64) (storage.Series, er
 	}, nil
 }
 
-// firing returns the labels of the alerts that fire: those for which expr has had a value at each evaluation for so long.
-func firing(t *testing.T, s series, expr string, long time.Duration) (fires []string) {
+// alarm is an alert that fires from one time to another.
+type alarm struct {
+	labels   string
+	from, to time.Duration // since begin
+}
+
+// alarms returns when an alert fires in the given time: when expr has had a value at each evaluation for so long.
+func alarms(t *testing.T, s series, expr string, long, watched time.Duration) (fires []alarm) {
 	engine := promql.NewEngine(promql.EngineOpts{
-		MaxSamples: 1_000_000,
+		MaxSamples: 10_000_000,
 		Timeout:    time.Minute,
 		Parser:     parser.NewParser(parser.Options{}),
 	})
@@ -115,16 +123,28 @@ func firing(t *testing.T, s series, expr string, long time.Duration) (fires []st
 	result, err := q.Exec(context.Background()).Matrix()
 	require.NoError(t, err)
 	for _, alert := range result {
-		active := 0
+		pending := 0 // the point from which on the alert has had a value
 		for i, point := range alert.Floats {
 			if i == 0 || point.T-alert.Floats[i-1].T != evalStep.Milliseconds() {
-				active = i // pending from here on
+				pending = i
 			}
-			if point.T-alert.Floats[active].T >= long.Milliseconds() {
-				fires = append(fires, alert.Metric.String())
-				break
+			active := time.Duration(point.T-alert.Floats[pending].T) * time.Millisecond
+			at := time.UnixMilli(point.T).Sub(begin)
+			switch {
+			case active == long:
+				fires = append(fires, alarm{alert.Metric.String(), at, at})
+			case active > long:
+				fires[len(fires)-1].to = at
 			}
 		}
 	}
 	return fires
+}
+
+// firing returns the labels of the alerts that fire within two hours.
+func firing(t *testing.T, s series, expr string, long time.Duration) (fires []string) {
+	for _, a := range alarms(t, s, expr, long, 2*time.Hour) {
+		fires = append(fires, a.labels)
+	}
+	return slices.Compact(fires)
 }

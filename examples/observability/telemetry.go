@@ -83,11 +83,15 @@ func traceID(ctx context.Context) []slog.Attr {
 	return []slog.Attr{slog.String("trace_id", trace.SpanContextFromContext(ctx).TraceID().String())}
 }
 
-// withoutTimes leaves out what differs from run to run.
-func withoutTimes(_ []string, a slog.Attr) slog.Attr {
+// withoutTimes leaves out what differs from run to run: times, and the port in the host of a request.
+func withoutTimes(groups []string, a slog.Attr) slog.Attr {
 	switch a.Key {
 	case slog.TimeKey, retryslog.KeyDuration, retryslog.KeyElapsed:
 		return slog.Attr{}
+	case "host":
+		if len(groups) == 1 && groups[0] == retryslog.KeyRequest {
+			return slog.Attr{}
+		}
 	}
 	return a
 }
