@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
 
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryhttp"
 )
 
 // The types that say nothing of what is wrong: a mark of retry, and what fmt.Errorf makes of one %w.
@@ -19,9 +17,9 @@ var (
 	wrapType = reflect.TypeOf(fmt.Errorf("%w", errors.ErrUnsupported))
 )
 
-// errorType returns error.type for what an attempt failed with: what an ErrorType method in err's chain says; of an HTTP
-// attempt the status, "503", or retryhttp's Reason, "conn_refused"; of gRPC the code, "UNAVAILABLE"; "timeout"; "canceled";
-// otherwise the Go type below marks and fmt.Errorf. Nil, which only an Event made by hand has, is "_OTHER".
+// errorType returns error.type for what an attempt failed with: what an ErrorType method in err's chain says, as those of
+// retryhttp ("503", "conn_refused") and contrib/retrygrpc have; of a gRPC status the code, "UNAVAILABLE"; "timeout";
+// "canceled"; otherwise the Go type below marks and fmt.Errorf. Nil, which only an Event made by hand has, is "_OTHER".
 func errorType(err error) string {
 	if err == nil {
 		return other
@@ -48,12 +46,6 @@ func typeOf(err error) string {
 		if text := typed.ErrorType(); text != "" {
 			return bounded(text, maxName)
 		}
-	}
-	if failed, ok := errors.AsType[*retryhttp.AttemptError](err); ok && failed != nil {
-		if failed.StatusCode != 0 {
-			return strconv.Itoa(failed.StatusCode)
-		}
-		return string(failed.Reason)
 	}
 	if code := grpcCode(err); code != "" {
 		return code

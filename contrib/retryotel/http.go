@@ -67,7 +67,14 @@ func (h *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		s.base = http.DefaultTransport
 	}
 	s.transport.Base = s
-	_, s.run = startRun(s.caller, h.tracer, h.transport.Policy.Name)
+	switch t := &s.transport; { // once for each run
+	case t.PolicyFor != nil:
+		t.Policy = t.PolicyFor(req)
+	case t.PolicyFunc != nil:
+		t.Policy = t.PolicyFunc()
+	}
+	s.transport.PolicyFor, s.transport.PolicyFunc = nil, nil
+	_, s.run = startRun(s.caller, h.tracer, s.transport.Policy.Name)
 	returned := false
 	defer func() {
 		if !returned {
@@ -75,7 +82,7 @@ func (h *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		s.run.End()
 	}()
-	s.observed, s.transport.Policy.Observe = h.transport.Policy.Observe, s.observe
+	s.observed, s.transport.Policy.Observe = s.transport.Policy.Observe, s.observe
 	resp, err := s.transport.RoundTrip(req)
 	if err != nil && !s.ended && s.run.IsRecording() { // refused
 		failed(s.run, err)

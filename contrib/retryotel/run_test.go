@@ -97,6 +97,39 @@ func TestARunOfHTTPThatReturnsAResponseHasItsOutcome(t *testing.T) {
 	require.Equal(t, sdktrace.Status{Code: codes.Error, Description: err.Error()}, refused.Status)
 }
 
+// The policy is asked for once in each run, and its Observe is kept.
+func TestAPolicyOfEachRequestIsItsRuns(t *testing.T) {
+	for name, transport := range map[string]*retryhttp.Transport{
+		"PolicyFor":  {PolicyFor: func(req *http.Request) retry.Policy { return retry.Policy{Name: req.URL.Path} }},
+		"PolicyFunc": {PolicyFunc: func() retry.Policy { return retry.Policy{Name: "/orders"} }},
+		"both": {PolicyFor: func(req *http.Request) retry.Policy { return retry.Policy{Name: req.URL.Path} },
+			PolicyFunc: func() retry.Policy { panic("asked") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSDK(t)
+			observe, err := retryotel.Observe(s.Options)
+			require.NoError(t, err)
+			asked := 0
+			observed := func(p retry.Policy) retry.Policy { asked++; p.Observe = observe; return p }
+			if by := transport.PolicyFor; by != nil {
+				transport.PolicyFor = func(req *http.Request) retry.Policy { return observed(by(req)) }
+			} else {
+				by := transport.PolicyFunc
+				transport.PolicyFunc = func() retry.Policy { return observed(by()) }
+			}
+			server, _ := answers(t, 200)
+			rt, err := retryotel.HTTP(transport, s.Options)
+			require.NoError(t, err)
+			get(t, t.Context(), rt, server.URL+"/orders", 200)
+			require.Equal(t, 1, asked)
+			for _, name := range []string{"retry.run", "GET"} {
+				require.Equal(t, "/orders", set(s.span(name).Attributes)["retry.policy"])
+			}
+			require.Equal(t, map[string]int64{"retry.kind=succeeded_without_retry,retry.policy=/orders,retry.status=succeeded": 1}, s.sums("retry.runs"))
+		})
+	}
+}
+
 // step makes one attempt of a job, with fn as its handler.
 func step(t *testing.T, p retry.Policy, rec *retryjob.Record, attempt int, fn func(context.Context) error) {
 	_, err := (&retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"mail": p})}).Step(t.Context(), rec, attempt, fn)
