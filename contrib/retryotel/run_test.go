@@ -282,10 +282,10 @@ func TestGRPCsCodesAreErrorTypes(t *testing.T) {
 		{"a code that gRPC does not have", status.Error(17, "no"), "UNKNOWN"},
 		{"the code OK is no error", hasStatus{}, "github.com/retrygo/retry/contrib/retryotel_test.hasStatus"},
 		{"and does not hide one below", hasStatus{down}, "UNAVAILABLE"},
-		{"a method of that name with a parameter", statusOf{errDown}, "github.com/retrygo/retry/contrib/retryotel_test.statusOf"},
-		{"one with two results", statusAnd{errDown}, "github.com/retrygo/retry/contrib/retryotel_test.statusAnd"},
-		{"one whose result has no number", statusText{errDown}, "github.com/retrygo/retry/contrib/retryotel_test.statusText"},
-		{"one whose result has no code", statusOnly{errDown}, "github.com/retrygo/retry/contrib/retryotel_test.statusOnly"},
+		{"a method of that name with a parameter", errors.Join(statusOf{errDown}, down), "UNAVAILABLE"},
+		{"one with two results", errors.Join(statusAnd{errDown}, down), "UNAVAILABLE"},
+		{"one whose result has no number", errors.Join(statusText{errDown}, down), "UNAVAILABLE"},
+		{"one whose result has no code", errors.Join(statusOnly{errDown}, down), "UNAVAILABLE"},
 		{"errors of several without one", errors.Join(errDown, errDown), "*errors.joinError"},
 	} {
 		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, errorType(row.err)) })
