@@ -27,8 +27,8 @@ type Job struct {
 	Kind string `json:"kind"`
 	// Policy names the policy, so that a job that waits is decided about by what that name means when it runs.
 	Policy string `json:"policy"`
-	// Payload is what the handler works on: JSON, as databases want it. Empty means null, and null arrives
-	// as empty.
+	// Payload is what the handler works on: JSON, as databases want it, of 16 MiB and 500 levels at most. Empty means null,
+	// and null arrives as empty.
 	Payload json.RawMessage `json:"payload,omitempty"`
 	// Correlation ties the job to what caused it, such as a trace. Empty means nothing.
 	Correlation string `json:"correlation,omitempty"`
@@ -44,11 +44,14 @@ type Handler func(ctx context.Context, job Job) error
 const (
 	longestName = 255     // bytes of ID, Kind, Policy and Correlation: what an index of a database takes
 	longestText = 1 << 10 // bytes of an error's text in a Record
+
+	// SQLite reads no JSON of more than 1,000 levels, and what an engine adds to a payload counts there.
+	largestPayload, deepestPayload = 16 << 20, 500
 )
 
 // Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. Refused are: an ID, Kind,
 // Policy or Correlation that is too short, too long or not printable, a Kind with other characters than Kind allows, a Policy
-// that policies does not know (ErrUnknownPolicy), a Payload that is not JSON, and a Due that JSON cannot hold. Every engine
+// that policies does not know (ErrUnknownPolicy), a Payload that is not JSON, too long or too deep, and a Due that JSON cannot hold. Every engine
 // validates a job before it takes it.
 func (j *Job) Validate(policies Policies) error {
 	var bad retry.FieldErrors
@@ -76,10 +79,38 @@ func (j *Job) Validate(policies Policies) error {
 	if j.Due.UTC().Year() > 9998 {
 		bad.Add("retryjob", "Job.Due", j.Due, "is after the year 9998")
 	}
-	if len(j.Payload) > 0 && !(json.Valid(j.Payload) && utf8.Valid(j.Payload)) {
-		bad.Add("retryjob", "Job.Payload", fmt.Sprintf("of %d bytes", len(j.Payload)), "is not JSON")
+	refuse := func(rule string, than ...any) {
+		bad.Add("retryjob", "Job.Payload", fmt.Sprintf("of %d bytes", len(j.Payload)), rule, than...)
+	}
+	switch {
+	case len(j.Payload) > largestPayload:
+		refuse("is longer than", largestPayload)
+	case len(j.Payload) > 0 && !(json.Valid(j.Payload) && utf8.Valid(j.Payload)):
+		refuse("is not JSON")
+	case depth(j.Payload) > deepestPayload:
+		refuse("has more levels than", deepestPayload)
 	}
 	return bad.Err()
+}
+
+// depth returns how many arrays and objects are within each other in valid JSON.
+func depth(text []byte) (deepest int) {
+	level, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			level++
+			deepest = max(deepest, level)
+		case c == ']' || c == '}':
+			level--
+		}
+	}
+	return deepest
 }
 
 // unknownPolicy is a bad field that matches ErrUnknownPolicy.

@@ -65,6 +65,12 @@ func TestJobValidate(t *testing.T) {
 		{"several bad fields", retryjob.Job{ID: "a\n", Kind: "m", Policy: "q", Payload: json.RawMessage(`{`)},
 			`retryjob: Job.ID "a\n" has bytes that are not text; Job.Kind "m" is shorter than 2 bytes; ` +
 				`Job.Policy "q" is not the name of a valid policy; Job.Payload of 1 bytes is not JSON`},
+		{"the longest payload", good(func(j *retryjob.Job) { j.Payload = json.RawMessage(`"` + strings.Repeat("x", 16<<20-2) + `"`) }), ""},
+		{"a payload that is longer", good(func(j *retryjob.Job) { j.Payload = json.RawMessage(`"` + strings.Repeat("x", 16<<20-1) + `"`) }), "retryjob: Job.Payload of 16777217 bytes is longer than 16777216"},
+		{"the deepest payload", good(func(j *retryjob.Job) { j.Payload = nested(500) }), ""},
+		{"a payload that is deeper", good(func(j *retryjob.Job) { j.Payload = nested(501) }), "retryjob: Job.Payload of 2511 bytes has more levels than 500"},
+		{"brackets in a text", good(func(j *retryjob.Job) { j.Payload = json.RawMessage(`"\\\"` + strings.Repeat("[{", 501) + `"`) }), ""},
+		{"a payload that is wide", good(func(j *retryjob.Job) { j.Payload = json.RawMessage("[" + strings.Repeat(`{"a":[]},`, 501) + "1]") }), ""},
 		{"a payload of two values", good(func(j *retryjob.Job) { j.Payload = json.RawMessage(`1 2`) }), "Job.Payload"},
 		{"a payload that is not UTF-8", good(func(j *retryjob.Job) { j.Payload = json.RawMessage("\"\xff\"") }), "Job.Payload"},
 	} {
@@ -206,4 +212,17 @@ func TestHandle(t *testing.T) {
 	_, err = h.Wait(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, []string{"get j7", "wait j7", "wait j7"}, e.asked)
+}
+
+// nested returns JSON of so many levels.
+func nested(levels int) json.RawMessage {
+	text := `"]\""`
+	for level := range levels {
+		if level%2 == 0 {
+			text = `{"a":` + text + `}`
+		} else {
+			text = `[1,` + text + `]`
+		}
+	}
+	return json.RawMessage(text)
 }
