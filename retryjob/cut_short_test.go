@@ -172,11 +172,12 @@ func TestStepWhoseContextEnds(t *testing.T) {
 					Classify: func(err error) retry.Class { judged = err; return retry.Unknown },
 				}})}
 				r := record(&clock{time.Now()})
-				_, err := s.Step(t.Context(), &r, 1, func(ctx context.Context) error {
+				next, err := s.Step(t.Context(), &r, 1, func(ctx context.Context) error {
 					<-ctx.Done()
 					return row.err(ctx)
 				})
 				require.NoError(t, err, name)
+				next.Tell()
 				require.Equal(t, row.text, r.History[0].Err, name)
 				require.Equal(t, retry.AttemptsExhausted, r.Reason, name)
 				for _, err := range []error{judged, events[0].Attempt.Err, events[1].Outcome.History[0].Err, events[1].Err} {

@@ -205,6 +205,7 @@ func (s *scene) stepped(t *testing.T) (decisions []retry.Decision, ended bool) {
 			cancel(nil)
 		}
 		require.NoError(t, err)
+		next.Tell()
 		if !next.Due.IsZero() {
 			c.now = next.Due
 		}

@@ -99,7 +99,7 @@ func New(o Options) (*Engine, error) {
 }
 
 // Enqueue keeps the job and returns its handle. Beyond what Job.Validate refuses it returns ErrUnknownKind, ErrDuplicate while
-// a job with that ID is there, also a final one, and ErrShutdown; a Due more than 200 years ahead and an ID that this
+// a job with that ID is there, also a final one or one whose canceled attempt still runs, and ErrShutdown; a Due more than 200 years ahead and an ID that this
 // engine may yet make up are refused too. It takes a copy of the Payload. It never waits for room.
 func (e *Engine) Enqueue(ctx context.Context, job Job) (Handle, error) {
 	if err := ctx.Err(); err != nil {
@@ -149,7 +149,7 @@ func (e *Engine) add(j *job, due instant) error {
 	}
 	e.jobs[j.id] = j
 	e.enqueued++
-	j.seq = e.enqueued
+	j.seq, j.enqueued = e.enqueued, now
 	if due == 0 {
 		j.first, j.at = now, now
 		e.agenda.enqueue(j)
@@ -223,7 +223,7 @@ const (
 // find returns the job with the given ID, or an error that says as much about it as can be known.
 func (e *Engine) find(id string) (*job, error) {
 	e.sweep(e.clock.now())
-	if j := e.jobs[id]; j != nil {
+	if j := e.jobs[id]; j != nil && !(j.underWay() && j.live.removed) {
 		return j, nil
 	}
 	n, ours := e.number(id)

@@ -88,7 +88,7 @@ func TestAJobSucceedsAfterTwoFailuresAtExactTimes(t *testing.T) {
 		require.Equal(t, start.Add(16*time.Second), i.Ended)
 		require.Len(t, i.History, 3)
 		require.Equal(t, retryjob.Attempt{
-			ID: h.ID() + ".0.2", Number: 2, Start: start.Add(6 * time.Second), End: start.Add(6 * time.Second),
+			ID: i.AttemptID(2), Number: 2, Start: start.Add(6 * time.Second), End: start.Add(6 * time.Second),
 			Due: start.Add(16 * time.Second), Status: retryjob.WaitingRetry, Err: "the peer is down",
 		}, i.History[1])
 		require.Empty(t, shutdown(t, e))

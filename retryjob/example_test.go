@@ -67,12 +67,12 @@ func ExampleAttemptFrom() {
 		return nil
 	}
 	stepper := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"p": {}})}
-	rec := retryjob.NewRecord(&retryjob.Job{ID: "order-7", Kind: "charge", Policy: "p"}, time.Now())
+	rec := retryjob.NewRecord(&retryjob.Job{ID: "order-7", Kind: "charge", Policy: "p"}, time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC))
 	_, err := stepper.Step(context.Background(), &rec, 1, handler)
 	fmt.Println(rec.Status, err)
 	// Output:
 	// Idempotency-Key: order-7
-	// attempt 1 is order-7.0.1
+	// attempt 1 is order-7.0.1.dmkloix651c0
 	// succeeded <nil>
 }
 
@@ -143,4 +143,69 @@ func ExampleFilter() {
 	letter := retryjob.Info{Kind: "webhook", Record: retryjob.Record{Status: retryjob.DeadLettered}}
 	fmt.Println(f.Selects(&letter), f.Page())
 	// Output: true 100
+}
+
+// An engine stores what was decided, and calls Observe after that: it finds the job as it is told.
+func ExampleNext_Tell() {
+	stored := retryjob.Status(0)
+	policy := retry.Policy{MaxAttempts: 1, Observe: func(_ context.Context, e retry.Event) {
+		if e.Outcome != nil {
+			fmt.Println(e.Outcome.Status, "and the engine has stored", stored)
+		}
+	}}
+	stepper := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"p": policy})}
+	rec := retryjob.NewRecord(&retryjob.Job{ID: "order-7", Kind: "charge", Policy: "p"}, time.Now())
+	next, err := stepper.Step(context.Background(), &rec, 1, func(context.Context) error { return errors.New("declined") })
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	stored = rec.Status // in the database
+	next.Tell()
+	// Output: dead_letter and the engine has stored dead_letter
+}
+
+// A job that waits is canceled by its record; the Stepper pays its token back and tells the end.
+func ExampleStepper_Canceled() {
+	policy := retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Initial: 3}), Observe: func(_ context.Context, e retry.Event) {
+		if e.Outcome != nil {
+			fmt.Println(e.Err)
+		}
+	}}
+	stepper := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"p": policy})}
+	rec := retryjob.NewRecord(&retryjob.Job{ID: "order-7", Kind: "charge", Policy: "p"}, time.Now())
+	_, err := stepper.Step(context.Background(), &rec, 1, func(context.Context) error { return errors.New("declined") })
+	fmt.Println(rec.Status, policy.Budget.Tokens(), err)
+	if err := rec.Cancel(rec.First); err != nil {
+		fmt.Println(err)
+		return
+	}
+	stepper.Canceled(context.Background(), &rec)
+	fmt.Println(rec.Status, policy.Budget.Tokens())
+	// Output:
+	// waiting_retry 2 <nil>
+	// retry: p: gave up after 1 attempt in 0s (caller_canceled): declined
+	// canceled 3
+}
+
+// A worker that was suspended comes back with a result when its attempt was given up long since.
+func ExampleRecord_Late() {
+	stepper := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"p": {MaxAttempts: 2}})}
+	rec := retryjob.NewRecord(&retryjob.Job{ID: "order-7", Kind: "charge", Policy: "p"}, time.Now())
+	_, err := stepper.Step(context.Background(), &rec, 2, func(context.Context) error { return errors.New("declined") })
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	first := rec.History[0]
+	fmt.Println(first.Number, first.Status, first.Err)
+	fmt.Println(rec.Late(retryjob.Attempt{ID: first.ID, Start: rec.First, End: time.Now()}))
+	first = rec.History[0]
+	fmt.Printf("%d %v %q late: %v\n", first.Number, first.Status, first.Err, first.Late)
+	fmt.Println(rec.Status, rec.Reason)
+	// Output:
+	// 1 waiting_retry retryjob: the worker was lost
+	// true
+	// 1 waiting_retry "" late: true
+	// dead_letter attempts_exhausted
 }

@@ -15,7 +15,7 @@ func TestStepOfALeasedRecord(t *testing.T) {
 	leased := func(c *clock) retryjob.Record {
 		r := record(c)
 		r.Status, r.Attempts, r.Due = retryjob.Leased, 1, time.Time{}
-		r.History = []retryjob.Attempt{{ID: "j.0.1", Number: 1, Start: c.now, Status: retryjob.Leased}}
+		r.History = []retryjob.Attempt{{ID: r.AttemptID(1), Number: 1, Start: c.now, Status: retryjob.Leased}}
 		return r
 	}
 	t.Run("makes the attempt that it is leased for", func(t *testing.T) {

@@ -38,28 +38,37 @@ func (e *Engine) Replay(ctx context.Context, id string) error {
 }
 
 // Cancel makes a job that is not final Canceled. The context of an attempt under way ends with ErrCanceled as its cause;
-// what the attempt comes to is recorded as the last Attempt, and the job stays Canceled. That attempt calls Observe with the
-// end; if none is under way, Observe is not called. Cancel returns an error for a final job.
+// what the attempt comes to is recorded as the last Attempt, and the job stays Canceled. Observe is called with the end: by
+// that attempt, or by Cancel if none is under way. Cancel returns an error for a final job.
 func (e *Engine) Cancel(ctx context.Context, id string) error {
-	return e.change(ctx, id, func(j *job, now instant) error {
-		rec := j.record(e.clock, nil)
+	var rec Record
+	var cancel context.CancelCauseFunc
+	err := e.change(ctx, id, func(j *job, now instant) error {
+		rec = j.record(e.clock, nil)
 		rec.Status = j.status
 		if err := rec.Cancel(e.clock.time(now)); err != nil {
 			return err
 		}
-		cancel := context.CancelCauseFunc(func(error) {})
+		waited := j.waits()
 		if j.underWay() {
 			cancel = j.live.cancel
 		}
-		waited := j.waits()
 		j.reason, j.at = rec.Reason, e.clock.instant(rec.Ended) // not what an attempt under way reads
 		e.move(j, Canceled, waited)
-		cancel(ErrCanceled)
 		if !e.stopping {
 			e.arm(now)
 		}
 		return nil
 	})
+	switch {
+	case err != nil:
+		return err
+	case cancel != nil:
+		cancel(ErrCanceled)
+	default:
+		e.stepper.Canceled(ctx, &rec)
+	}
+	return nil
 }
 
 // change calls f for the job with the given ID.

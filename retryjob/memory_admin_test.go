@@ -3,12 +3,15 @@ package retryjob_test
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -107,4 +110,154 @@ func TestTheNewestTenThousandOfTheDoneAreKept(t *testing.T) {
 		require.ErrorIs(t, err, retryjob.ErrAgedOut)
 		shutdown(t, e)
 	})
+}
+
+// during calls f whenever an engine asks whether the caller is gone, which it does before each job that it changes.
+type during struct {
+	context.Context
+	f func()
+}
+
+func (d during) Err() error {
+	d.f()
+	return d.Context.Err()
+}
+
+func TestPurgeLeavesWhatWasReplayedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, fixed(1, time.Hour), fail)
+		for _, id := range []string{"a", "b"} {
+			put(t, e, id, 0)
+			synctest.Wait()
+			<-time.After(time.Second)
+		}
+		asked := 0
+		n, err := e.Purge(during{t.Context(), func() {
+			if asked++; asked == 2 { // the page is read, and b is to go
+				require.NoError(t, e.Replay(context.Background(), "b"))
+			}
+		}}, retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}})
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		require.Equal(t, 1, get(t, e, "b").Replays)
+		_, err = e.Inspect("a")
+		require.ErrorIs(t, err, retryjob.ErrUnknownJob)
+		shutdown(t, e)
+	})
+}
+
+func TestListOrdersTheStatusesTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, fixed(2, time.Hour), func(_ context.Context, j retryjob.Job) error {
+			switch j.ID[0] {
+			case 'd':
+				return retry.Permanent(errDown)
+			case 'w':
+				return errDown
+			}
+			return nil
+		})
+		want := []string{"d1", "s1", "w1", "p1", "d2", "w2", "s2", "p2", "c1", "d3"}
+		for n, id := range want {
+			var in time.Duration
+			if id[0] == 'p' || id[0] == 'c' {
+				in = time.Duration(99-n) * time.Hour
+			}
+			put(t, e, id, in)
+			if synctest.Wait(); id[0] == 'c' {
+				require.NoError(t, e.Cancel(t.Context(), id))
+			}
+			<-time.After(time.Second)
+		}
+		slices.Reverse(want)
+		for _, size := range []int{0, 1, 3} {
+			var got []string
+			for i := range e.List(t.Context(), retryjob.Filter{PageSize: size}) {
+				got = append(got, i.JobID)
+			}
+			require.Equal(t, want, got)
+		}
+		shutdownAll(e)
+	})
+}
+
+func TestAJobOfManyAttemptsKeepsTheFirstAndTheNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, fixed(150, time.Second), fail)
+		i, err := put(t, e, "long", 0).Wait(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, retryjob.DeadLettered, i.Status)
+		require.Equal(t, retry.AttemptsExhausted, i.Reason)
+		require.Equal(t, 150, i.Attempts)
+		require.Len(t, i.History, 64)
+		require.Equal(t, 1, i.History[0].Number)
+		for n, a := range i.History[1:] {
+			require.Equal(t, 88+n, a.Number)
+		}
+		shutdown(t, e)
+	})
+}
+
+func TestSixteenAttemptsForEachCoreRunAtOnceByDefault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		e := open(t, fixed(1, 0), func(context.Context, retryjob.Job) error { <-release; return nil })
+		most := 16 * runtime.GOMAXPROCS(0)
+		for n := range most + 3 {
+			put(t, e, fmt.Sprint(n), 0)
+		}
+		synctest.Wait()
+		counts := map[retryjob.Status]int{}
+		for i := range e.List(t.Context(), retryjob.Filter{}) {
+			counts[i.Status]++
+		}
+		require.Equal(t, map[retryjob.Status]int{retryjob.Leased: most, retryjob.Pending: 3}, counts)
+		close(release)
+		shutdown(t, e)
+	})
+}
+
+func TestObserveOfAFinalEventHasTheEngineToItself(t *testing.T) {
+	for _, end := range []string{"returns", "panics", "ends its goroutine"} {
+		synctest.Test(t, func(t *testing.T) {
+			var e *retryjob.Engine
+			ends := 0
+			p := fixed(1, 0)
+			p.Observe = func(ctx context.Context, ev retry.Event) {
+				if ev.Outcome == nil {
+					return
+				}
+				ends++
+				require.NoError(t, ctx.Err())
+				info, _ := retryjob.AttemptFrom(ctx)
+				require.Equal(t, retryjob.DeadLettered, get(t, e, info.JobID).Status)
+				if ends == 1 {
+					require.NoError(t, e.Replay(ctx, info.JobID))
+				}
+				switch end {
+				case "panics":
+					panic("observe")
+				case "ends its goroutine":
+					runtime.Goexit()
+				}
+			}
+			e = open(t, p, fail, func(o *retryjob.Options) { o.Concurrency = 1 })
+			put(t, e, "a", 0)
+			put(t, e, "b", time.Second)
+			<-time.After(time.Minute)
+			synctest.Wait()
+			require.Equal(t, 3, ends, end)
+			require.Equal(t, 1, get(t, e, "a").Replays)
+			for _, id := range []string{"a", "b"} {
+				i := get(t, e, id)
+				require.Equal(t, retryjob.DeadLettered, i.Status)
+				want := "the peer is down"
+				if end == "panics" {
+					want += `; after it was decided: retryjob: a function of policy "p" panicked: observe`
+				}
+				require.Equal(t, want, i.Last().Err, end)
+			}
+			shutdown(t, e)
+		})
+	}
 }

@@ -13,15 +13,16 @@ import (
 )
 
 // job is a Job with its Record as an Engine holds it: small, since a million of them may wait. Its order of fields leaves
-// no gaps, and 160 bytes are a size class of the allocator. The engine's mutex guards it. While an attempt is under way, its
+// no gaps, and 176 bytes are a size class of the allocator. The engine's mutex guards it. While an attempt is under way, its
 // worker alone writes what the Record of the attempt is made of: first, prev, replays, attempts, since and history.
 type job struct {
 	id          string
 	route       unique.Handle[route]
 	payload     string
 	correlation string
-	seq         uint64 // its place among the jobs that were enqueued
-	changed     uint64 // its place among the changes of all jobs
+	seq         uint64  // its place among the jobs that were enqueued
+	changed     uint64  // its place among the changes of all jobs
+	enqueued    instant // or replayed
 	first       instant
 	at          instant // when it is due, was leased or has ended, as its status is
 	prev        time.Duration
@@ -50,9 +51,10 @@ type ended struct {
 
 // live is what a job has only while something happens about it.
 type live struct {
-	cancel context.CancelCauseFunc // of the attempt under way; nil if there is none
-	start  instant                 // of that attempt
-	watch  *watch                  // what Wait waits for; nil if it is not called
+	cancel  context.CancelCauseFunc // of the attempt under way; nil if there is none
+	removed bool                    // the job was canceled and removed since that attempt began
+	start   instant                 // of that attempt
+	watch   *watch                  // what Wait waits for; nil if it is not called
 }
 
 // newJob returns a copy of j, whose ID it takes as it is, without a status yet.
@@ -93,7 +95,10 @@ func (j *job) payloadCopy() json.RawMessage {
 func (j *job) record(c clock, history []Attempt) Record {
 	rec := Record{
 		Version: RecordVersion, JobID: j.id, Policy: j.route.Value().policy, Correlation: j.correlation,
-		First: c.time(j.first), Replays: int(j.replays), Attempts: int(j.attempts), Since: int(j.since), Prev: j.prev,
+		First: c.time(j.first), Enqueued: c.time(j.enqueued), Replays: int(j.replays), Attempts: int(j.attempts), Since: int(j.since), Prev: j.prev,
+	}
+	if j.enqueued == j.first {
+		rec.Enqueued = time.Time{}
 	}
 	if len(j.history) > 0 {
 		history = slices.Grow(history, len(j.history)+1)
@@ -127,6 +132,9 @@ func (j *job) snapshot(c clock) Record {
 
 // keep takes over what rec says, but for the status.
 func (j *job) keep(rec *Record, c clock) {
+	if int32(rec.Replays) != j.replays {
+		j.enqueued = c.instant(rec.First)
+	}
 	j.first, j.replays, j.prev, j.reason = c.instant(rec.First), int32(rec.Replays), rec.Prev, rec.Reason
 	j.since = uint32(rec.Since)
 	if rec.Attempts == 0 {

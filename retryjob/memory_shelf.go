@@ -87,9 +87,13 @@ func (e *Engine) info(j *job) Info {
 	return Info{Record: j.snapshot(e.clock), Kind: j.route.Value().kind, Payload: j.payloadCopy()}
 }
 
-// remove forgets j, which is final.
+// remove forgets j, which is final. Its ID is free again when a canceled attempt that still runs has ended.
 func (e *Engine) remove(j *job) {
 	e.shelves[j.status].take(j)
+	if j.underWay() {
+		j.live.removed = true
+		return
+	}
 	delete(e.jobs, j.id)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,20 +53,28 @@ func TestCancelDuringAnAttempt(t *testing.T) {
 	}
 }
 
-func TestTheIDOfACanceledAndPurgedJobIsFreeWhileItsAttemptGoesOn(t *testing.T) {
+func TestTheIDOfACanceledAndPurgedJobIsFreeOnceItsAttemptHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var n atomic.Int32
 		e := open(t, fixed(1, time.Hour), func(context.Context, retryjob.Job) error {
-			<-time.After(time.Duration(n.Add(1)) * time.Minute)
+			<-time.After(time.Minute)
 			return errDown
 		})
 		put(t, e, "a", 0)
 		synctest.Wait()
 		require.NoError(t, e.Cancel(t.Context(), "a"))
-		_, err := e.Purge(t.Context(), retryjob.Filter{})
+		purged, err := e.Purge(t.Context(), retryjob.Filter{})
 		require.NoError(t, err)
+		require.Equal(t, 1, purged)
+		_, err = e.Get(t.Context(), "a")
+		require.ErrorIs(t, err, retryjob.ErrUnknownJob)
+		for i := range e.List(t.Context(), retryjob.Filter{}) {
+			require.Fail(t, "it is listed", "%v", i)
+		}
+		_, err = e.Enqueue(t.Context(), retryjob.Job{ID: "a", Kind: "work", Policy: "p"})
+		require.ErrorIs(t, err, retryjob.ErrDuplicate, "two attempts would have one ID")
+		<-time.After(time.Minute + 1)
 		h := put(t, e, "a", 0)
-		<-time.After(90 * time.Second)
+		synctest.Wait()
 		require.Equal(t, retryjob.Leased, get(t, e, "a").Status)
 		i, err := h.Wait(t.Context())
 		require.NoError(t, err)
@@ -179,7 +186,7 @@ func TestAHandlerIsNotStartedOnceItsJobIsCanceledOrTheEngineShutDown(t *testing.
 				require.Empty(t, i.History)
 				require.Zero(t, i.Attempts)
 				require.Len(t, seen, 1)
-				require.Equal(t, "a.0.1", seen[0].AttemptID, "a gate can ask whose it is")
+				require.Equal(t, i.AttemptID(1), seen[0].AttemptID, "a gate can ask whose it is")
 				shutdownAll(e)
 			})
 		})

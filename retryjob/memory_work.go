@@ -19,6 +19,7 @@ type attempt struct {
 	due    instant // and when it was due
 	ctx    context.Context
 	rec    Record // the worker's own; the job's once it is stored
+	next   Next   // what Step returned
 }
 
 // drive sees to it that what is due is started, now or when a worker is free, and that the timer is set for what is not.
@@ -42,23 +43,27 @@ func (e *Engine) drive(now instant) {
 
 // work makes attempts until none is due. It begins by concluding a, if that has a job.
 func (e *Engine) work(a *attempt) {
+	leaves := false
 	defer func() {
-		if a.job != nil { // runtime.Goexit in a handler ends this goroutine: another one takes its place
+		if !leaves { // runtime.Goexit in a handler or Observe ends this goroutine: another one takes its place
+			e.coming.Add(1)
 			go e.work(a)
 		}
 	}()
 	for e.next(a) {
 		e.make(a)
+		if a.next.end != nil {
+			e.settle(a)
+		}
+		e.coming.Add(1)
 	}
+	leaves = true
 }
 
 // next concludes the attempt that was made, if there was one, and leases the next. It reports false, and a has no job, if
 // the worker is to leave.
 func (e *Engine) next(a *attempt) bool {
 	ctx, cancel := context.WithCancelCause(context.Background()) // here, since the lock is what all wait for
-	if a.job != nil {
-		e.coming.Add(1)
-	}
 	e.lock()
 	defer e.mu.Unlock()
 	e.coming.Add(-1)
@@ -82,6 +87,29 @@ func (e *Engine) next(a *attempt) bool {
 	return true
 }
 
+// settle concludes an attempt with which its job has ended, and calls Observe.
+func (e *Engine) settle(a *attempt) {
+	j, number, cancel := a.job, a.number, a.cancel
+	e.lock()
+	replays := j.replays
+	e.conclude(a)
+	e.drive(e.clock.now())
+	e.mu.Unlock()
+	defer func() {
+		value := recover()
+		cancel(nil)
+		if value == nil {
+			return
+		}
+		e.lock()
+		defer e.mu.Unlock()
+		if n := len(j.history) - 1; n >= 0 && j.replays == replays && int(j.history[n].number) == number {
+			j.history[n].err = afterwards(j.history[n].err, panicked(j.route.Value().policy, value))
+		}
+	}()
+	a.next.Tell()
+}
+
 // lease begins an attempt of j, which is the next to start.
 func (e *Engine) lease(j *job, a *attempt, now instant) {
 	e.agenda.take(j)
@@ -101,9 +129,13 @@ func (e *Engine) conclude(a *attempt) {
 	if a.watch != nil {
 		j.live = &live{watch: a.watch} // the attempt is needed for the next job
 	}
-	if j.status == Leased {
+	switch {
+	case j.status == Leased:
 		e.store(j, &a.rec)
-	} else {
+	case a.removed:
+		a.removed = false
+		delete(e.jobs, j.id)
+	default:
 		j.note(&a.rec, e.clock) // canceled meanwhile: the attempt is recorded, and the status stays
 	}
 }
@@ -113,29 +145,32 @@ func (e *Engine) make(a *attempt) {
 	clear(a.rec.History)
 	a.rec = a.job.record(e.clock, a.rec.History[:0])
 	a.rec.Status, a.rec.Due = a.status, e.clock.time(a.due)
+	a.next = Next{}
 	returned := false
 	var err error
 	defer func() {
 		value := recover()
 		switch {
 		case value != nil:
-			err = fmt.Errorf("retryjob: a function of policy %q panicked: %v", a.rec.Policy, value)
+			err = panicked(a.rec.Policy, value)
 		case !returned && !errors.Is(context.Cause(a.ctx), ErrShutdown): // with it the attempt counts as not made, as Step has seen to
 			err = fmt.Errorf("retryjob: a function of policy %q ended its goroutine", a.rec.Policy)
 		}
 		if err != nil {
 			a.abandon(err, value != nil)
 		}
-		a.cancel(nil)
+		if a.next.end == nil {
+			a.cancel(nil)
+		}
 	}()
 	handler, job := e.handlers[a.job.route.Value().kind], a.job.job(e.clock)
-	_, err = e.stepper.Step(a.ctx, &a.rec, a.number, func(ctx context.Context) error { return handler(ctx, job) })
+	a.next, err = e.stepper.Step(a.ctx, &a.rec, a.number, func(ctx context.Context) error { return handler(ctx, job) })
 	returned = true
 }
 
 // abandon records an attempt that was ended by something other than its handler: its policy is unknown, or code of the
 // policy has panicked. If nothing was decided, trying again would come to the same.
-func (a *attempt) abandon(err error, panicked bool) {
+func (a *attempt) abandon(err error, afterPanic bool) {
 	switch n := len(a.rec.History); {
 	case a.rec.Attempts < a.number && !a.rec.Status.Final():
 		now := time.Now()
@@ -144,13 +179,21 @@ func (a *attempt) abandon(err error, panicked bool) {
 			Status: DeadLettered, Reason: retry.TerminalError, Err: text(err),
 		})
 		a.rec.end(DeadLettered, retry.TerminalError, now)
-	case panicked && n > 0 && a.rec.Attempts == a.number:
-		last := &a.rec.History[n-1]
-		if last.Err != "" {
-			last.Err += "; "
-		}
-		last.Err = text(recorded(fmt.Sprintf("%safter it was decided: %v", last.Err, err)))
+	case afterPanic && n > 0 && a.rec.Attempts == a.number:
+		a.rec.History[n-1].Err = afterwards(a.rec.History[n-1].Err, err)
 	}
+}
+
+func panicked(policy string, value any) error {
+	return fmt.Errorf("retryjob: a function of policy %q panicked: %v", policy, value)
+}
+
+// afterwards adds to the text of an attempt what came after it was decided about.
+func afterwards(attempt string, err error) string {
+	if attempt != "" {
+		attempt += "; "
+	}
+	return text(recorded(fmt.Sprintf("%safter it was decided: %v", attempt, err)))
 }
 
 // lock locks the engine for producers and workers. It is held for about a microsecond, and to be put to sleep and woken takes

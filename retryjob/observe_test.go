@@ -3,6 +3,7 @@ package retryjob_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -48,8 +49,9 @@ func TestObserveIsToldOfEachFailureAndOnceOfTheEnd(t *testing.T) {
 		}, []int{1, 2}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Class: retry.Retryable}, retryjob.ErrLost},
 		{"Lost, then Lost to the last", evenly(2, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
 			for attempt := 1; attempt <= 2; attempt++ {
-				_, err := s.Lost(t.Context(), r, attempt)
+				v, err := s.Lost(t.Context(), r, attempt)
 				require.NoError(t, err)
+				v.Tell()
 			}
 		}, []int{1, 2}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Class: retry.Retryable}, retryjob.ErrLost},
 		{"expired unattempted", retry.Policy{TTL: sec}, func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
@@ -58,9 +60,28 @@ func TestObserveIsToldOfEachFailureAndOnceOfTheEnd(t *testing.T) {
 		}, nil, retry.Decision{Status: retry.Expired, Reason: retry.TTLElapsed}, nil},
 		{"canceled", evenly(3, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
 			canceled, cancel := context.WithCancelCause(t.Context())
-			_, err := s.Step(canceled, r, 1, func(ctx ctx) error { cancel(retryjob.ErrCanceled); return ctx.Err() })
+			v, err := s.Step(canceled, r, 1, func(ctx ctx) error { cancel(retryjob.ErrCanceled); return ctx.Err() })
 			require.NoError(t, err)
+			v.Tell()
 		}, []int{1}, retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled, Class: retry.Terminal}, retryjob.ErrCanceled},
+		{"canceled while it waits", evenly(3, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+			step(t, s, r, c, 1, ending(errFlaky))
+			require.NoError(t, r.Cancel(c.now))
+			s.Canceled(t.Context(), r)
+		}, []int{1}, retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}, nil},
+		{"canceled before its first attempt", evenly(3, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+			c.pass(sec)
+			require.NoError(t, r.Cancel(c.now))
+			s.Canceled(t.Context(), r)
+		}, nil, retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}, nil},
+		{"a handler that ends its goroutine", evenly(1, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_, _ = s.Step(t.Context(), r, 1, func(ctx) error { runtime.Goexit(); return nil })
+			}()
+			<-done
+		}, []int{1}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Class: retry.Retryable}, nil},
 		{"a shutdown is not told", evenly(3, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
 			down, cancel := context.WithCancelCause(t.Context())
 			_, err := s.Step(down, r, 1, func(ctx ctx) error { cancel(retryjob.ErrShutdown); return ctx.Err() })
@@ -117,7 +138,7 @@ func TestObserveIsToldOfEachFailureAndOnceOfTheEnd(t *testing.T) {
 			require.ErrorIs(t, end.Err, row.end.Reason)
 			if row.last != nil {
 				require.ErrorIs(t, end.Err, row.last)
-			} else {
+			} else if len(row.failed) == 0 {
 				require.NoError(t, failed.Last)
 			}
 		})
@@ -135,8 +156,10 @@ func TestObserveIsToldClassAndTimes(t *testing.T) {
 	require.NoError(t, err)
 	c.now = r.Due
 	permanent := retry.Permanent(errFlaky)
-	_, err = s.Step(t.Context(), &r, 2, func(context.Context) error { c.pass(sec); return permanent })
+	next, err := s.Step(t.Context(), &r, 2, func(context.Context) error { c.pass(sec); return permanent })
 	require.NoError(t, err)
+	require.Len(t, events, 2, "the end is for when the record is stored")
+	next.Tell()
 	first := retry.Attempt{Number: 1, Start: epoch, Duration: 2 * sec, Class: retry.Retryable, Err: errFlaky, Delay: 3 * sec}
 	second := retry.Attempt{Number: 2, Start: epoch.Add(5 * sec), Duration: sec, Class: retry.Terminal, Err: permanent}
 	require.Len(t, events, 3)
@@ -152,11 +175,18 @@ func TestObserveIsToldClassAndTimes(t *testing.T) {
 	require.Equal(t, []retry.Attempt{first, second}, outcome.History)
 }
 
+// tell calls Observe with the end, and returns next as it is without it.
+func tell(next retryjob.Next) retryjob.Next {
+	next.Tell()
+	return retryjob.Next{Status: next.Status, Reason: next.Reason, Due: next.Due, Deferred: next.Deferred}
+}
+
 // step makes an attempt and then moves the clock to when the next is due.
 func step(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock, attempt int, fn func(context.Context) error) {
 	t.Helper()
 	v, err := s.Step(t.Context(), r, attempt, fn)
 	require.NoError(t, err)
+	v.Tell()
 	require.Equal(t, v.Status, r.Status)
 	require.True(t, slices.Contains(retryjob.Statuses(), v.Status))
 	if !v.Due.IsZero() {

@@ -3,6 +3,8 @@ package retryjob
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +25,8 @@ type Record struct {
 	Correlation string `json:"correlation,omitempty"`
 	// First is when the job was first due: the TTL counts from it. A replay sets it anew.
 	First time.Time `json:"first"`
+	// Enqueued is when the job was enqueued or replayed, if that was before First. Zero means First.
+	Enqueued time.Time `json:"enqueued,omitzero"`
 	// Replays is how often the job was replayed.
 	Replays int    `json:"replays,omitempty"`
 	Status  Status `json:"status"`
@@ -44,7 +48,7 @@ type Record struct {
 
 // Attempt is the record of one attempt.
 type Attempt struct {
-	// ID is that of no other attempt, unless the job's ID is used again for another job. It is what the design of deferred
+	// ID is that of no other attempt, also if the job's ID is used again for another job. It is what the design of deferred
 	// retries calls RunID.
 	ID     string       `json:"id"`
 	Number int          `json:"attempt"` // from 1
@@ -53,26 +57,32 @@ type Attempt struct {
 	Due    time.Time    `json:"due,omitzero"`    // of the attempt after it; zero if none follows
 	Status Status       `json:"status"`          // what the attempt made of the job
 	Reason retry.Reason `json:"reason,omitzero"` // why, if Status is final and not Succeeded
-	Err    string       `json:"err,omitempty"`   // the error's text, up to 1 KiB
+	Err    string       `json:"err,omitempty"`   // the error's text, up to 1 KiB, without the users and queries of URLs
 	Code   string       `json:"code,omitempty"`  // what Stepper.Code returned, such as "503"
+	// Late means that the attempt ended after it had been given up as lost: Start, End, Err and Code are those of its result,
+	// a success if Err is empty, which changed nothing else.
+	Late bool `json:"late,omitempty"`
 }
 
 // NewRecord returns the record of a job that was enqueued at now.
 func NewRecord(j *Job, now time.Time) Record {
-	first := now
+	r := Record{
+		Version: RecordVersion, JobID: j.ID, Policy: j.Policy, Correlation: j.Correlation, First: now, Status: Pending, Due: now,
+	}
 	if j.Due.After(now) {
-		first = j.Due
+		r.First, r.Due, r.Enqueued = j.Due, j.Due, now
 	}
-	return Record{
-		Version: RecordVersion, JobID: j.ID, Policy: j.Policy, Correlation: j.Correlation,
-		First: first, Status: Pending, Due: first,
-	}
+	return r
 }
 
 // AttemptID returns the ID of an attempt, which the design of deferred retries calls RunID: the job's ID with the number
-// of its replays and the attempt's.
+// of its replays, the attempt's, and First in nanoseconds to base 36, which another job with the same ID does not have.
 func (r *Record) AttemptID(attempt int) string {
-	return r.JobID + "." + strconv.Itoa(r.Replays) + "." + strconv.Itoa(attempt)
+	id := make([]byte, 0, 64)
+	id = append(append(id, r.JobID...), '.')
+	id = append(strconv.AppendInt(id, int64(r.Replays), 10), '.')
+	id = append(strconv.AppendInt(id, int64(attempt), 10), '.')
+	return string(strconv.AppendInt(id, r.First.UnixNano(), 36))
 }
 
 // Last returns the newest attempt, or the zero Attempt if there is none.
@@ -83,18 +93,20 @@ func (r *Record) Last() Attempt {
 	return r.History[len(r.History)-1]
 }
 
-// Changed returns when the job last came to its Status, as far as the record shows. For a Pending job that is First, which
-// can be in the future.
+// Changed returns when the job last came to its Status, as far as the record shows.
 func (r *Record) Changed() time.Time {
 	if !r.Ended.IsZero() {
 		return r.Ended
 	}
 	for i := len(r.History) - 1; i >= 0; i-- {
-		if a := &r.History[i]; !a.End.IsZero() {
+		if a := &r.History[i]; !a.End.IsZero() && !a.Late {
 			return a.End
 		} else if !a.Start.IsZero() {
 			return a.Start
 		}
+	}
+	if !r.Enqueued.IsZero() {
+		return r.Enqueued
 	}
 	return r.First
 }
@@ -112,7 +124,21 @@ func (r *Record) Replay(now time.Time) error {
 	return nil
 }
 
-// Cancel makes a job that is not final Canceled. An attempt that is under way is recorded by its Stepper.
+// Late records the result of an attempt that had been given up as lost and has ended after all: a as its Stepper recorded
+// it elsewhere. It changes that attempt's own line and nothing else. It reports false, and changes nothing, if History
+// has no attempt with that ID, or that attempt has ended.
+func (r *Record) Late(a Attempt) bool {
+	i := slices.IndexFunc(r.History, func(own Attempt) bool { return own.ID == a.ID })
+	if i < 0 || !r.History[i].End.IsZero() || r.History[i].Status == Leased {
+		return false
+	}
+	own := &r.History[i]
+	own.Start, own.End, own.Err, own.Code, own.Late = a.Start, a.End, a.Err, a.Code, true
+	return true
+}
+
+// Cancel makes a job that is not final Canceled. An attempt that is under way is recorded by its Stepper; if none is,
+// Stepper.Canceled is called next.
 func (r *Record) Cancel(now time.Time) error {
 	if r.Status.Final() {
 		return fmt.Errorf("retryjob: job %s is %s already", r.JobID, r.Status)
@@ -230,15 +256,48 @@ type recorded string
 
 func (e recorded) Error() string { return string(e) }
 
-// text returns what a Record keeps of err: up to 1 KiB of UTF-8 without NUL, which PostgreSQL's JSON cannot hold.
-func text(err error) string { return clean(err.Error()) }
+// text returns what a Record keeps of err: up to 1 KiB of UTF-8, without what URLs may have of secrets and without NUL, which
+// PostgreSQL's JSON cannot hold.
+func text(err error) string {
+	s := err.Error()
+	if most := 16 * longestText; len(s) > most {
+		s = s[:most]
+		if i := strings.LastIndexAny(s, " \t\n\""); i >= 0 {
+			s = s[:i] // not a part of a URL
+		}
+	}
+	s = ofURL.ReplaceAllStringFunc(s, bare)
+	return clean(ofQuery.ReplaceAllString(s, ""))
+}
+
+var (
+	ofURL   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*:/[^\s"<>]*`) // a URL in a text, also a malformed one
+	ofQuery = regexp.MustCompile(`\?[\w.~%[\]-]+=[^\s"<>]*`)           // the query of a URL without its scheme
+)
+
+// bare returns a URL without user, password, query and fragment. An @ that may end a password with a slash in it does.
+func bare(url string) string {
+	scheme, rest, _ := strings.Cut(url, ":")
+	if i := strings.IndexAny(rest, "?#"); i >= 0 && !strings.Contains(rest[i:], "@") {
+		rest = rest[:i]
+	}
+	own := strings.TrimLeft(rest, "/")
+	slashes := rest[:len(rest)-len(own)]
+	authority, _, _ := strings.Cut(own, "/")
+	if strings.ContainsAny(authority, ":@?#") {
+		own = own[strings.LastIndexByte(own, '@')+1:]
+	}
+	own, _, _ = strings.Cut(own, "?")
+	own, _, _ = strings.Cut(own, "#")
+	return scheme + ":" + slashes + own
+}
 
 func clean(s string) string {
 	s = strings.ReplaceAll(s, "\x00", "�")
 	if len(s) > longestText {
-		s = strings.Clone(s[:longestText]) // so that the rest can be collected
+		s = s[:longestText]
 	}
-	return strings.ToValidUTF8(s, "")
+	return strings.Clone(strings.ToValidUTF8(s, "")) // so that a longer text can be collected
 }
 
 // PanicError is the error of an attempt whose handler panicked or called runtime.Goexit.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,18 +29,19 @@ func TestNewRecord(t *testing.T) {
 	for _, row := range []struct {
 		name       string
 		due, first time.Time
+		enqueued   time.Time
 	}{
-		{"no due time means at once", time.Time{}, epoch},
-		{"a due time in the past means at once", epoch.Add(-time.Hour), epoch},
-		{"a due time now is now", epoch, epoch},
-		{"a due time in the future is waited for", epoch.Add(time.Hour), epoch.Add(time.Hour)},
+		{"no due time means at once", time.Time{}, epoch, time.Time{}},
+		{"a due time in the past means at once", epoch.Add(-time.Hour), epoch, time.Time{}},
+		{"a due time now is now", epoch, epoch, time.Time{}},
+		{"a due time in the future is waited for", epoch.Add(time.Hour), epoch.Add(time.Hour), epoch},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			job.Due = row.due
 			r := retryjob.NewRecord(&job, epoch)
 			require.Equal(t, retryjob.Record{
 				Version: retryjob.RecordVersion, JobID: "j", Policy: "p", Correlation: "c",
-				First: row.first, Status: retryjob.Pending, Due: row.first,
+				First: row.first, Enqueued: row.enqueued, Status: retryjob.Pending, Due: row.first,
 			}, r)
 			require.NoError(t, r.Validate())
 		})
@@ -104,8 +107,10 @@ func TestRecordChanged(t *testing.T) {
 	}{
 		{"a pending job has changed when it was first due", retryjob.Record{First: at(0), Status: retryjob.Pending, Due: at(0)}, at(0)},
 		{"an ended job when it ended", retryjob.Record{First: at(0), Ended: at(9), History: []retryjob.Attempt{{Start: at(1), End: at(2)}}}, at(9)},
+		{"a job that is due later when it was enqueued", retryjob.Record{First: at(9), Enqueued: at(1), Status: retryjob.Pending, Due: at(9)}, at(1)},
 		{"a waiting job when its last attempt ended", retryjob.Record{First: at(0), History: []retryjob.Attempt{{Start: at(1), End: at(2)}, {Start: at(5), End: at(6)}}}, at(6)},
 		{"a leased job when its attempt started", retryjob.Record{First: at(0), Status: retryjob.Leased, History: []retryjob.Attempt{{Start: at(1), End: at(2)}, {Start: at(5)}}}, at(5)},
+		{"a lost attempt that ended late takes nothing forward", retryjob.Record{First: at(0), Status: retryjob.WaitingRetry, History: []retryjob.Attempt{{Start: at(1), End: at(8), Late: true}}}, at(1)},
 		{"a lost attempt without times takes nothing back", retryjob.Record{First: at(0), Status: retryjob.WaitingRetry, History: []retryjob.Attempt{{Start: at(1), End: at(2)}, {Number: 2}}}, at(2)},
 	} {
 		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, row.record.Changed()) })
@@ -281,6 +286,59 @@ func TestErrorTextsAreKeptAsText(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestErrorTextsHaveNoSecretsOfURLs(t *testing.T) {
+	_, err := http.NewRequest("GET", "https://h:x/p?token=s3cret", nil)
+	for _, row := range []struct{ text, want string }{
+		{`Get "https://example.com/hooks/7?token=s3cret&a=b": dial tcp: refused`, `Get "https://example.com/hooks/7": dial tcp: refused`},
+		{`Get "https://me:s3cret@example.com:8443/hooks#s3cret": EOF`, `Get "https://example.com:8443/hooks": EOF`},
+		{`Get "https://s3cret@example.com": EOF`, `Get "https://example.com": EOF`},
+		{`postgres://me:s3/cr?e#t@h:5432/db is out of reach`, `postgres://h:5432/db is out of reach`},
+		{`cannot parse postgres:/me:s3cret@h/d`, `cannot parse postgres:/h/d`},
+		{`one https://h/a?s3cret=1 and two https://h/b?s3cret=2`, `one https://h/a and two https://h/b`},
+		{`GET /hooks?token=s3cret: 503`, `GET /hooks 503`},
+		{`see https://example.com/@user/page`, `see https://example.com/@user/page`},
+		{`mail to me@example.com failed, what now?`, `mail to me@example.com failed, what now?`},
+		{strings.Repeat("x ", 8188) + `https://me:s3cret@h`, strings.Repeat("x ", 512)},
+		{`https://` + strings.Repeat("s3cret", 5000) + `@h ` + `failed`, ``},
+		{err.Error(), `parse "https://h:x/p": invalid port ":x" after host`},
+	} {
+		c := &clock{epoch}
+		r := record(c)
+		_, err := stepper(retry.Policy{}, c).Step(t.Context(), &r, 1, ending(errors.New(row.text)))
+		require.NoError(t, err)
+		if row.want != "" {
+			require.Equal(t, row.want, r.History[0].Err)
+		}
+		require.LessOrEqual(t, len(r.History[0].Err), 1024)
+	}
+}
+
+func TestALateResultChangesItsOwnLineOnly(t *testing.T) {
+	c := &clock{epoch}
+	r := record(c)
+	s := stepper(evenly(3, sec), c)
+	_, err := s.Step(t.Context(), &r, 2, ending(errFlaky)) // the first attempt was lost
+	require.NoError(t, err)
+	before := slices.Clone(r.History)
+	late := retryjob.Attempt{ID: r.AttemptID(1), Number: 1, Start: epoch, End: epoch.Add(time.Hour), Status: retryjob.DeadLettered, Reason: retry.TerminalError, Err: "no", Code: "404"}
+
+	require.True(t, r.Late(late))
+	want := before[0]
+	want.Start, want.End, want.Err, want.Code, want.Late = late.Start, late.End, "no", "404", true
+	require.Equal(t, []retryjob.Attempt{want, before[1]}, r.History)
+	require.Equal(t, retryjob.WaitingRetry, r.Status)
+	require.Equal(t, epoch.Add(sec), r.Due)
+	require.NoError(t, r.Validate())
+
+	require.False(t, r.Late(late), "it is recorded")
+	other := late
+	other.ID = r.AttemptID(2)
+	require.False(t, r.Late(other), "that attempt was not lost")
+	other.ID = r.AttemptID(3)
+	require.False(t, r.Late(other), "it is not in the record")
+	require.Equal(t, []retryjob.Attempt{want, before[1]}, r.History)
 }
 
 // FuzzRecord: what is read as a Record is written as one that reads the same, and nothing done to it panics. What Check

@@ -15,8 +15,8 @@ import (
 // functions are.
 //
 // Jitter is deterministic: the same attempt of the same job gets the same delay in every process, and Policy.Rand is not
-// called. The Budget is charged when a retry is decided on, in the process that decides, and is not refunded if that retry is
-// not made. AttemptFrom returns the job in the contexts of Gate, Observe, Pay and the handler.
+// called. The Budget is charged when a retry is decided on, in the process that decides, and paid back if the job ends without
+// that retry, in the process that ends it. AttemptFrom returns the job in the contexts of Gate, Observe, Pay and the handler.
 type Stepper struct {
 	// Policies finds a record's policy. It must be set.
 	Policies Policies
@@ -33,6 +33,15 @@ type Next struct {
 	Due    time.Time    // of the next attempt; zero if Status is final
 	// Deferred means that the attempt was not made and does not count: a gate defers it, or the engine is shutting down.
 	Deferred bool
+	end      func() // calls Observe with the end
+}
+
+// Tell calls the policy's Observe with the end of the job, if this is it. An engine calls it once, after it has stored the
+// record and before it ends the attempt's context, so that Observe can replay the job.
+func (n Next) Tell() {
+	if n.end != nil {
+		n.end()
+	}
 }
 
 // mostLost is how many attempts can have left nothing in a record. More are not crashes but a wrong number.
@@ -46,9 +55,9 @@ var ErrCanceled = errors.New("retryjob: the job was canceled")
 // first recorded as lost, with ErrLost, and decided about. fn is not called if the policy forbids another attempt, if the
 // TTL is over, if a gate defers the attempt, or if ctx has ended, which defers the attempt or cancels the job as below.
 //
-// A panic in fn is a failure with a *PanicError. So is runtime.Goexit; rec is then up to date when the goroutine's deferred
-// functions run. If ctx ends while fn runs, its cause decides: with ErrShutdown the attempt does not count and is due again
-// at once; after any other cancellation the job is Canceled; a deadline is an ordinary failure.
+// A panic in fn is a failure with a *PanicError. So is runtime.Goexit; rec is then up to date, and Next.Tell called, when the
+// goroutine's deferred functions run. If ctx ends while fn runs, its cause decides: with ErrShutdown the attempt does not
+// count and is due again at once; after any other cancellation the job is Canceled; a deadline is an ordinary failure.
 //
 // If the error is not nil, nothing was done and rec is unchanged: the policy is unknown (ErrUnknownPolicy), Record.Validate
 // refuses rec, the job is final, or attempt is in rec already or more than 10,000 after the last attempt in it.
@@ -63,6 +72,7 @@ func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(co
 	switch d := st.admit(ctx); {
 	case d.Status != retry.Waiting:
 		rec.release(attempt)
+		st.refund()
 		return st.refuse(ctx, d, nil), nil
 	case d.Delay > 0 || ctx.Err() != nil:
 		return st.postpone(st.now().Add(d.Delay)), nil
@@ -86,6 +96,20 @@ func (s *Stepper) Lost(ctx context.Context, rec *Record, attempt int) (Next, err
 	return Next{Status: rec.Status, Due: rec.Due}, nil
 }
 
+// Canceled is called by an engine after it has stored a record that Record.Cancel has changed while no attempt was under way.
+// It pays the budget's token back for the retry that is not made, and calls Observe with the end of the job. It does
+// nothing if the policy is unknown.
+func (s *Stepper) Canceled(ctx context.Context, rec *Record) {
+	p, ok := s.Policies.lookup(rec.Policy)
+	if !ok {
+		return
+	}
+	st := &step{Stepper: s, policy: p, rec: rec, info: infoOf(rec, rec.Attempts)}
+	st.refund()
+	d := retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}
+	Next{end: st.ending(context.WithValue(ctx, infoKey{}, st.info), d, rec.Ended, nil)}.Tell()
+}
+
 // open returns the step that makes the given attempt, and its context.
 func (s *Stepper) open(ctx context.Context, rec *Record, attempt int) (*step, context.Context, error) {
 	if err := rec.Validate(); err != nil {
@@ -104,10 +128,7 @@ func (s *Stepper) open(ctx context.Context, rec *Record, attempt int) (*step, co
 	case attempt <= rec.Attempts && !(rec.Status == Leased && attempt == rec.Attempts):
 		return nil, nil, fmt.Errorf("retryjob: attempt %d of job %s %w", attempt, rec.JobID, errRecorded)
 	}
-	info := &AttemptInfo{
-		JobID: rec.JobID, AttemptID: rec.AttemptID(attempt), Correlation: rec.Correlation,
-		Number: attempt, Replays: rec.Replays, First: rec.First,
-	}
+	info := infoOf(rec, attempt)
 	return &step{Stepper: s, policy: p, rec: rec, info: info}, context.WithValue(ctx, infoKey{}, info), nil
 }
 
@@ -187,6 +208,13 @@ func (s *step) admit(ctx context.Context) retry.Decision {
 	return d
 }
 
+// refund pays back the token of a retry that is not made.
+func (s *step) refund() {
+	if s.rec.Last().Status == WaitingRetry {
+		s.policy.Budget.Refund()
+	}
+}
+
 // postpone makes the job wait until due for the attempt that was not made.
 func (s *step) postpone(due time.Time) Next {
 	s.rec.release(s.info.Number)
@@ -198,8 +226,7 @@ func (s *step) postpone(due time.Time) Next {
 func (s *step) refuse(ctx context.Context, d retry.Decision, last error) Next {
 	now := s.now()
 	s.rec.end(of(d), d.Reason, now)
-	s.tellEnd(ctx, d, now, last)
-	return Next{Status: s.rec.Status, Reason: d.Reason}
+	return Next{Status: s.rec.Status, Reason: d.Reason, end: s.ending(ctx, d, now, last)}
 }
 
 // make makes the attempt.
@@ -214,7 +241,7 @@ func (s *step) make(ctx context.Context, fn func(context.Context) error) (next N
 	defer func() {
 		switch value := recover(); {
 		case value != nil:
-			err = &PanicError{Value: value, Stack: debug.Stack()}
+			err, returned = &PanicError{Value: value, Stack: debug.Stack()}, true
 		case !returned:
 			err = &PanicError{Stack: debug.Stack()}
 		}
@@ -222,7 +249,9 @@ func (s *step) make(ctx context.Context, fn func(context.Context) error) (next N
 			err = retry.TimedOut(err)
 		}
 		cancel()
-		next = s.finish(ctx, start, err)
+		if next = s.finish(ctx, start, err); !returned {
+			next.Tell() // the engine does not get it
+		}
 	}()
 	err = fn(own)
 	returned = true
@@ -245,18 +274,19 @@ func (s *step) finish(ctx context.Context, start time.Time, err error) Next {
 			a.Code = clean(s.Code(err))
 		}
 	}
+	next := Next{Status: a.Status, Reason: d.Reason}
 	if d.Status == retry.Waiting {
 		a.Due = now.Add(d.Delay)
+		next.Due = a.Due
 		s.rec.note(a)
 		s.rec.wait(a.Due)
-		s.tell(ctx, &a, d, err)
 	} else {
 		s.rec.note(a)
 		s.rec.end(a.Status, d.Reason, now)
-		s.tell(ctx, &a, d, err)
-		s.tellEnd(ctx, d, now, err)
+		next.end = s.ending(ctx, d, now, err)
 	}
-	return Next{Status: a.Status, Reason: d.Reason, Due: a.Due}
+	s.tell(ctx, &a, d, err)
+	return next
 }
 
 // decide asks the policy what follows an attempt that ended with err, the budget last.
@@ -283,11 +313,11 @@ func (s *step) tell(ctx context.Context, a *Attempt, d retry.Decision, err error
 	})
 }
 
-// tellEnd calls the policy's Observe with the end of the job. last is the error of the attempt that d is about, nil if d is
-// about none.
-func (s *step) tellEnd(ctx context.Context, d retry.Decision, now time.Time, last error) {
+// ending returns what calls the policy's Observe with the end of the job, as it is now. last is the error of the attempt that
+// d is about, nil if d is about none.
+func (s *step) ending(ctx context.Context, d retry.Decision, now time.Time, last error) func() {
 	if s.policy.Observe == nil {
-		return
+		return nil
 	}
 	o := retry.Outcome{
 		Policy: s.policy.Name, Status: d.Status, Reason: d.Reason, Attempts: s.rec.Attempts,
@@ -311,7 +341,7 @@ func (s *step) tellEnd(ctx context.Context, d retry.Decision, now time.Time, las
 		}
 		e.Err = retry.NewError(ctx, s.policy, o, last)
 	}
-	s.policy.Observe(ctx, e)
+	return func() { s.policy.Observe(ctx, e) }
 }
 
 // spread returns the u in [0,1) of the wait after an attempt: the same for each caller, so that a worker that takes over
@@ -339,6 +369,14 @@ type AttemptInfo struct {
 	Number      int // from 1
 	Replays     int
 	First       time.Time
+}
+
+// infoOf returns the info of an attempt of the job of rec.
+func infoOf(rec *Record, attempt int) *AttemptInfo {
+	return &AttemptInfo{
+		JobID: rec.JobID, AttemptID: rec.AttemptID(attempt), Correlation: rec.Correlation,
+		Number: attempt, Replays: rec.Replays, First: rec.First,
+	}
 }
 
 type infoKey struct{}

@@ -307,7 +307,7 @@ func walk(t *testing.T, policy int, script []byte) {
 		case decided:
 			require.NoError(t, err)
 			if move%8 < 4 {
-				require.Equal(t, retryjob.Next{Status: m.status, Reason: m.reason, Due: m.due, Deferred: v.Deferred}, v)
+				require.Equal(t, retryjob.Next{Status: m.status, Reason: m.reason, Due: m.due, Deferred: v.Deferred}, tell(v))
 			}
 		case err != nil || move%8 < 4:
 			require.Error(t, err)

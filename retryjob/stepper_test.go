@@ -88,7 +88,7 @@ func TestStepDecidesAsThePolicyDoes(t *testing.T) {
 			})
 			require.NoError(t, err)
 			ended := epoch.Add(row.took)
-			a := retryjob.Attempt{ID: "j.0.1", Number: 1, Start: epoch, End: ended, Status: map[retry.Status]retryjob.Status{
+			a := retryjob.Attempt{ID: r.AttemptID(1), Number: 1, Start: epoch, End: ended, Status: map[retry.Status]retryjob.Status{
 				retry.Succeeded: retryjob.Succeeded, retry.Waiting: retryjob.WaitingRetry, retry.DeadLettered: retryjob.DeadLettered,
 				retry.Expired: retryjob.Expired, retry.Failed: retryjob.Failed,
 			}[row.want.Status], Reason: row.want.Reason}
@@ -254,7 +254,7 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		r := record(c)
 		v, err := s.Step(t.Context(), &r, 1, never(t))
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Next{Status: retryjob.Expired, Reason: retry.TTLElapsed}, v)
+		require.Equal(t, retryjob.Next{Status: retryjob.Expired, Reason: retry.TTLElapsed}, tell(v))
 		require.Zero(t, r.Attempts)
 		require.True(t, events[0].Outcome.Gated)
 		require.EqualError(t, events[0].Err, "retry: p: gave up after 0 attempts in 0s (ttl_elapsed, deferred by Gate)")
@@ -264,8 +264,9 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		var events told
 		s := stepper(retry.Policy{TTL: sec, Gate: func(context.Context) time.Duration { c.pass(2 * sec); return 5 * sec }, Observe: events.observe}, c)
 		r := record(c)
-		_, err := s.Step(t.Context(), &r, 1, never(t))
+		v, err := s.Step(t.Context(), &r, 1, never(t))
 		require.NoError(t, err)
+		v.Tell()
 		require.False(t, events[0].Outcome.Gated)
 	})
 	t.Run("and a gate is not asked once the TTL is over", func(t *testing.T) {
@@ -374,7 +375,7 @@ func TestPayIsAskedOfEveryRetry(t *testing.T) {
 	next, err := s.Step(t.Context(), &r, 3, ending(errFlaky))
 	require.NoError(t, err)
 	require.Equal(t, retryjob.Next{Status: retryjob.DeadLettered, Reason: retry.BudgetExhausted}, next)
-	require.Equal(t, []string{"j.0.1", "j.0.2", "j.0.3"}, asked)
+	require.Equal(t, []string{r.AttemptID(1), r.AttemptID(2), r.AttemptID(3)}, asked)
 	require.InDelta(t, 7, p.Budget.Tokens(), 1e-9, "what Pay refused is refunded")
 }
 
@@ -402,6 +403,40 @@ func TestBudgetIsFundedBySuccesses(t *testing.T) {
 	require.Zero(t, b.Tokens())
 }
 
+func TestARetryThatIsNotMadeIsPaidBack(t *testing.T) {
+	for name, end := range map[string]func(s *retryjob.Stepper, r *retryjob.Record, c *clock){
+		"a job that is canceled while it waits": func(s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+			require.NoError(t, r.Cancel(c.now))
+			s.Canceled(t.Context(), r)
+		},
+		"a job whose TTL is over when its retry is to start": func(s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+			c.pass(time.Hour)
+			v, err := s.Step(t.Context(), r, 2, never(t))
+			require.NoError(t, err)
+			require.Equal(t, retryjob.Expired, v.Status)
+		},
+	} {
+		c := &clock{epoch}
+		p := evenly(9, sec)
+		p.TTL, p.Budget = time.Minute, retry.NewBudget(retry.BudgetConfig{Initial: 3})
+		s, r := stepper(p, c), record(c)
+		_, err := s.Step(t.Context(), &r, 1, ending(errFlaky))
+		require.NoError(t, err)
+		require.InDelta(t, 2, p.Budget.Tokens(), 1e-9, name)
+		end(s, &r, c)
+		require.InDelta(t, 3, p.Budget.Tokens(), 1e-9, name)
+	}
+	c := &clock{epoch}
+	p := evenly(9, sec)
+	p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 3})
+	r := record(c)
+	require.NoError(t, r.Cancel(c.now))
+	stepper(p, c).Canceled(t.Context(), &r)
+	require.InDelta(t, 3, p.Budget.Tokens(), 1e-9, "a first attempt has paid nothing")
+	r.Policy = "unknown"
+	stepper(p, c).Canceled(t.Context(), &r)
+}
+
 func TestAttemptFrom(t *testing.T) {
 	c := &clock{epoch}
 	s := stepper(retry.Policy{}, c)
@@ -411,7 +446,7 @@ func TestAttemptFrom(t *testing.T) {
 	_, err := s.Step(t.Context(), &r, 1, func(ctx context.Context) error {
 		info, ok := retryjob.AttemptFrom(ctx)
 		require.True(t, ok)
-		require.Equal(t, retryjob.AttemptInfo{JobID: "j", AttemptID: "j.2.1", Correlation: "trace", Number: 1, Replays: 2, First: epoch}, info)
+		require.Equal(t, retryjob.AttemptInfo{JobID: "j", AttemptID: r.AttemptID(1), Correlation: "trace", Number: 1, Replays: 2, First: epoch}, info)
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
 		again, ok := retryjob.AttemptFrom(inner)

@@ -1,0 +1,69 @@
+package retryjob
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+)
+
+// dead opens an engine with dead letters of these IDs.
+func dead(t *testing.T, ids ...string) *Engine {
+	e, err := New(Options{
+		Policies:  FromMap(map[string]retry.Policy{"p": {MaxAttempts: 1}}),
+		Handlers:  map[string]Handler{"work": func(context.Context, Job) error { return ErrLost }},
+		Retention: time.Hour,
+	})
+	require.NoError(t, err)
+	for _, id := range ids {
+		_, err := e.Enqueue(t.Context(), Job{ID: id, Kind: "work", Policy: "p"})
+		require.NoError(t, err)
+	}
+	synctest.Wait()
+	return e
+}
+
+func TestAListKeepsNoPlaceOnceItIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := dead(t, "a", "b", "c")
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range e.List(t.Context(), Filter{PageSize: 1}) {
+			break
+		}
+		for range e.List(t.Context(), Filter{Limit: 2}) {
+		}
+		for range e.List(ended, Filter{}) {
+		}
+		for range e.DeadLetters(t.Context(), Filter{}) {
+		}
+		for s := range e.shelves {
+			require.Empty(t, e.shelves[s].cursors)
+		}
+	})
+}
+
+func TestWhatIsTooOldIsRemovedThoughNoCallComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := dead(t, "a")
+		time.Sleep(30 * time.Minute)
+		_, err := e.Enqueue(t.Context(), Job{ID: "b", Kind: "work", Policy: "p"})
+		require.NoError(t, err)
+		count := func() int {
+			synctest.Wait()
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			return len(e.jobs)
+		}
+		time.Sleep(30*time.Minute - 1)
+		require.Equal(t, 2, count())
+		time.Sleep(1)
+		require.Equal(t, 1, count())
+		time.Sleep(30 * time.Minute)
+		require.Equal(t, 0, count())
+	})
+}
