@@ -1,13 +1,14 @@
 package retryriver
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -36,12 +37,15 @@ const (
 	grace            = 10 * time.Second
 )
 
-// Adapter makes River decide by policies. It is safe for concurrent use, and serves one river.Config.
+// Adapter makes River decide by policies. It is safe for concurrent use, and serves one river.Client, that of NewClient.
 type Adapter struct {
 	options Options
 	stepper retryjob.Stepper
 	judge   retryjob.Stepper // decides as stepper does, but does not pay and calls no Observe
 	due     sync.Map         // attemptKey → time.Time: what Work has decided, for NextRetry
+	ends    sync.Map         // attempt ID → ending: what Observe is called with once the end is written
+	telling sync.WaitGroup   // the calls of Observe under way
+	fence   atomic.Pointer[fence]
 	logger  *slog.Logger
 	rescue  time.Duration // RescueStuckJobsAfter: what takes longer may be taken for lost
 }
@@ -91,24 +95,8 @@ func New(o Options) (*Adapter, error) {
 	return a, nil
 }
 
-// Install is what a program with a river.Config adds, before river.NewClient. It adds a plugin, ahead of those that are
-// there, and sets
-//   - RetryPolicy,
-//   - CancelledJobRetentionPeriod and DiscardedJobRetentionPeriod to Options.Retention,
-//   - CompletedJobRetentionPeriod to 24 hours, if it is not set,
-//   - JobTimeout to a minute, or to ten seconds more than the longest AttemptTimeout of Options.PolicyOf if that is longer,
-//     if it is not set,
-//   - RescueStuckJobsAfter to a minute more than JobTimeout, if it is not set.
-//
-// It refuses what would lose jobs or leave them leased forever, with retry.FieldErrors, and then changes nothing: a
-// JobTimeout that is negative or below an AttemptTimeout, a RescueStuckJobsAfter not above JobTimeout, a negative
-// CompletedJobRetentionPeriod, which River takes for no end and SQLite for none at all, a retention other than
-// Options.Retention, and a RetryPolicy or MaxAttempts beside those of the policies.
-func (a *Adapter) Install(cfg *river.Config) error {
-	if cfg == nil {
-		return errors.New("retryriver: Install: river.Config is nil")
-	}
-	set := *cfg
+// configure returns the config of a client, as NewClient describes it.
+func (a *Adapter) configure(set river.Config) (river.Config, error) {
 	longest, by := a.longestAttempt()
 	if set.JobTimeout == 0 {
 		set.JobTimeout = max(defaultTimeout, longest+grace)
@@ -150,7 +138,7 @@ func (a *Adapter) Install(cfg *river.Config) error {
 		refuse("MaxAttempts", set.MaxAttempts, "must not be set, as the policies have it")
 	}
 	if err := bad.Err(); err != nil {
-		return err
+		return set, err
 	}
 	p := &plugin{adapter: a}
 	set.RetryPolicy = p
@@ -159,8 +147,39 @@ func (a *Adapter) Install(cfg *river.Config) error {
 		a.logger = set.Logger
 	}
 	a.rescue = set.RescueStuckJobsAfter
-	*cfg = set
-	return nil
+	return set, nil
+}
+
+// ending is the end of a job that Observe is yet to be called with.
+type ending struct {
+	next retryjob.Next
+	free context.CancelCauseFunc // of the context of Observe
+}
+
+// tell calls Observe with the end of a job, if the attempt has brought it. It does not wait, since Observe may wait for
+// other jobs, whose results are written by the same goroutine.
+func (a *Adapter) tell(attemptID string) {
+	v, ok := a.ends.LoadAndDelete(attemptID)
+	if !ok {
+		return
+	}
+	a.telling.Go(func() {
+		e := v.(ending)
+		defer e.free(nil)
+		defer func() {
+			if value := recover(); value != nil {
+				a.logger.Error("retryriver: Observe panicked", "attempt", attemptID, "value", fmt.Sprint(value))
+			}
+		}()
+		e.next.Tell()
+	})
+}
+
+// forget drops the end of a job that was not written.
+func (a *Adapter) forget(attemptID string) {
+	if v, ok := a.ends.LoadAndDelete(attemptID); ok {
+		v.(ending).free(nil)
+	}
 }
 
 // longestAttempt returns the longest AttemptTimeout of PolicyOf, and the name of its policy.

@@ -2,7 +2,6 @@ package retryriver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -20,7 +19,7 @@ import (
 // For a job that is not there it returns retryjob.ErrUnknownJob: a database that removes rows does not know which ones it had.
 //
 // A page of List reads every job in the states that the filter needs; if PageSize is not set, pages get longer as the
-// list goes on.
+// list goes on. Pages of large payloads are shorter.
 type Admin[TTx any] struct {
 	adapter *Adapter
 	client  *river.Client[TTx]
@@ -29,8 +28,8 @@ type Admin[TTx any] struct {
 
 var _ retryjob.Admin = (*Admin[any])(nil)
 
-// NewAdmin returns the Admin of the database of a client, whose river.Config a was installed on. The client need not be
-// started, nor have workers.
+// NewAdmin returns the Admin of the database of the client that NewClient has returned for a. The client need not be started,
+// nor have workers.
 func NewAdmin[TTx any](a *Adapter, c *river.Client[TTx]) *Admin[TTx] {
 	return &Admin[TTx]{adapter: a, client: c, sql: dialectOf(c.Driver().DatabaseName())}
 }
@@ -75,8 +74,8 @@ func (m *Admin[TTx]) find(ctx context.Context, exec riverdriver.Executor, id str
 			return nil, retryjob.Info{}, err
 		}
 		for _, row := range rows {
-			if i, err := m.adapter.info(row); err != nil || i.JobID == id {
-				return row, i, err
+			if i := m.adapter.info(row); i.JobID == id {
+				return row, i, nil
 			}
 		}
 	}
@@ -87,44 +86,67 @@ func (m *Admin[TTx]) find(ctx context.Context, exec riverdriver.Executor, id str
 func (m *Admin[TTx]) list(ctx context.Context, exec riverdriver.Executor, where condition, limit int) ([]*rivertype.JobRow, error) {
 	return exec.JobList(ctx, &riverdriver.JobListParams{
 		WhereClause: where.sql, NamedArgs: where.args, OrderByClause: m.sql.changed + " DESC, id DESC",
-		Max: int32(min(limit, longestPage)), Schema: m.client.Schema(),
+		Max: int32(limit), Schema: m.client.Schema(),
 	})
 }
 
-// longestPage bounds what is held at once.
-const longestPage = 10_000
+// pages is how long the pages of a list are: as many jobs as the filter says, fewer if they are large.
+type pages struct {
+	size, most int
+	grow       bool // the filter does not say
+}
+
+const (
+	longestPage = 10_000
+	firstPage   = 8
+	heaviest    = 64 << 20 // bytes of payloads in a page, as far as can be foreseen
+)
+
+func pagesOf(f *retryjob.Filter) pages {
+	most := min(f.Page(), longestPage)
+	return pages{size: min(most, firstPage), most: most, grow: f.PageSize <= 0}
+}
+
+// next makes the next page as long as the last one suggests, and reports whether there is one.
+func (p *pages) next(rows []*rivertype.JobRow) bool {
+	if len(rows) < p.size {
+		return false
+	}
+	bytes := 1
+	for _, row := range rows {
+		bytes += len(row.EncodedArgs)
+	}
+	fit := max(heaviest/(bytes/len(rows)+1), 1)
+	if p.size == p.most && p.grow {
+		p.most = min(2*p.most, longestPage)
+	}
+	p.size = min(fit, p.most, max(p.size*16, p.most/16))
+	return true
+}
 
 // List returns the jobs that f selects, the one that changed last first.
 func (m *Admin[TTx]) List(ctx context.Context, f retryjob.Filter) iter.Seq2[retryjob.Info, error] {
 	return func(yield func(retryjob.Info, error) bool) {
-		left, at := f.Limit, newest
-		for size := f.Page(); ; {
-			rows, err := m.list(ctx, m.client.Driver().GetExecutor(), m.sql.where(&f, at), size)
+		left, at, more := f.Limit, newest, true
+		for p := pagesOf(&f); more; {
+			rows, err := m.list(ctx, m.client.Driver().GetExecutor(), m.sql.where(&f, at), p.size)
 			if err != nil {
 				yield(retryjob.Info{}, err)
 				return
 			}
-			for _, row := range rows {
-				i, err := m.adapter.info(row)
-				if err == nil && !f.Selects(&i) {
+			at, more = after(rows, at), p.next(rows)
+			for n, row := range rows {
+				rows[n] = nil // its payload may be large
+				i := m.adapter.info(row)
+				if !f.Selects(&i) {
 					continue
 				}
-				if !yield(i, err) || err != nil {
+				if !yield(i, nil) {
 					return
 				}
 				if left--; left == 0 {
 					return
 				}
-			}
-			if len(rows) < min(size, longestPage) {
-				return
-			}
-			if at, err = m.position(rows[len(rows)-1]); err != nil {
-				yield(retryjob.Info{}, err)
-				return
-			}
-			if f.PageSize <= 0 {
-				size *= 2
 			}
 		}
 	}
@@ -136,56 +158,63 @@ func (m *Admin[TTx]) DeadLetters(ctx context.Context, f retryjob.Filter) iter.Se
 	return m.List(ctx, f)
 }
 
-// position returns where a list is to be taken up after row.
-func (m *Admin[TTx]) position(row *rivertype.JobRow) (position, error) {
-	i, err := m.adapter.info(row)
-	return position{i.Changed().UnixMicro(), row.ID}, err
+// after returns the position of the last of the rows.
+func after(rows []*rivertype.JobRow, at position) position {
+	if len(rows) == 0 {
+		return at
+	}
+	last := rows[len(rows)-1]
+	return position{changedAt(last), last.ID}
 }
 
 // Cancel makes a job that is not final Canceled. The attempt of one that runs learns of it within some 50 ms, and the job is
-// Canceled when it has ended; unless it succeeds all the same.
+// Canceled when it has ended; unless it succeeds all the same. If none runs, Cancel calls the policy's Observe with the end.
 func (m *Admin[TTx]) Cancel(ctx context.Context, id string) error {
-	return m.within(ctx, func(exec riverdriver.Executor, tx TTx) error {
-		row, i, err := m.find(ctx, exec, id)
-		if err != nil {
+	var i retryjob.Info
+	running := false
+	err := m.within(ctx, func(exec riverdriver.Executor, tx TTx) (err error) {
+		row := (*rivertype.JobRow)(nil)
+		if row, i, err = m.find(ctx, exec, id); err != nil {
 			return err
 		}
-		if err := i.Cancel(time.Now()); err != nil {
+		if err := i.Cancel(time.Now().UTC()); err != nil {
 			return err // final already
 		}
-		if row, err = m.client.JobCancelTx(ctx, tx, row.ID); err != nil || row.State != rivertype.JobStateRunning || !m.sql.mute {
+		if row, err = m.client.JobCancelTx(ctx, tx, row.ID); err != nil {
 			return err
+		}
+		if running = row.State == rivertype.JobStateRunning; !running || !m.sql.mute {
+			return nil
 		}
 		return exec.NotifyMany(ctx, &riverdriver.NotifyManyParams{
 			Topic: "river_control", Schema: m.client.Schema(),
 			Payload: []string{fmt.Sprintf(`{"action":"cancel","job_id":%d,"queue":%q}`, row.ID, row.Queue)},
 		})
 	})
+	if err == nil && !running {
+		m.adapter.stepper.Canceled(ctx, &i.Record)
+	}
+	return err
 }
 
 // Purge removes what f selects of the final jobs, each page in a transaction of its own.
 func (m *Admin[TTx]) Purge(ctx context.Context, f retryjob.Filter) (done int, err error) {
 	f.Statuses = only(f.Statuses, retryjob.Status.Final)
+	p := pagesOf(&f)
 	for at, more := newest, len(f.Statuses) > 0; more; {
 		var removed int
 		err := m.within(ctx, func(exec riverdriver.Executor, tx TTx) error {
-			rows, err := m.list(ctx, exec, m.sql.where(&f, at), f.Page())
+			rows, err := m.list(ctx, exec, m.sql.where(&f, at), p.size)
 			if err != nil {
 				return err
 			}
 			var chosen []int64
 			for _, row := range rows {
-				if i, err := m.adapter.info(row); err != nil {
-					return err
-				} else if f.Selects(&i) && (f.Limit <= 0 || done+len(chosen) < f.Limit) {
+				if i := m.adapter.info(row); f.Selects(&i) && (f.Limit <= 0 || done+len(chosen) < f.Limit) {
 					chosen = append(chosen, row.ID)
 				}
 			}
-			if more = len(rows) == min(f.Page(), longestPage) && (f.Limit <= 0 || done+len(chosen) < f.Limit); more {
-				if at, err = m.position(rows[len(rows)-1]); err != nil {
-					return err
-				}
-			}
+			at, more = after(rows, at), p.next(rows) && (f.Limit <= 0 || done+len(chosen) < f.Limit)
 			if len(chosen) == 0 {
 				return nil
 			}
@@ -228,12 +257,7 @@ func only(statuses []retryjob.Status, ok func(retryjob.Status) bool) (chosen []r
 
 // within runs f in a transaction.
 func (m *Admin[TTx]) within(ctx context.Context, f func(exec riverdriver.Executor, tx TTx) error) error {
-	exec, err := m.client.Driver().GetExecutor().Begin(ctx)
-	if err != nil {
-		return err
-	}
-	if err := f(exec, m.client.Driver().UnwrapTx(exec)); err != nil {
-		return errors.Join(err, exec.Rollback(context.WithoutCancel(ctx)))
-	}
-	return exec.Commit(ctx)
+	return within(ctx, m.client.Driver().GetExecutor(), func(exec riverdriver.ExecutorTx) error {
+		return f(exec, m.client.Driver().UnwrapTx(exec))
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 type lives struct {
 	mu    sync.Mutex
 	of    map[retryjob.Queue]life
-	reach func(t *testing.T, place string, c retryjob.Options) (q *retryriver.Queue, cut func(), err error)
+	reach func(t *testing.T, place string, c retryjob.Options, g *gate) (q *retryriver.Queue, cut func(), err error)
 }
 
 // life is the place of an engine's data, and what takes it away.
@@ -43,11 +44,49 @@ type life struct {
 	place  string
 	config retryjob.Options
 	cut    func()
+	gate   *gate
+}
+
+// gate is what an engine passes when it uses its database. While it is shut, the engine waits.
+type gate struct {
+	mu   sync.Mutex
+	shut chan struct{} // nil while it is open
+}
+
+// pass returns when the gate is open.
+func (g *gate) pass(ctx context.Context) error {
+	g.mu.Lock()
+	shut := g.shut
+	g.mu.Unlock()
+	if shut == nil {
+		return nil
+	}
+	select {
+	case <-shut:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// close shuts the gate until open is called.
+func (g *gate) close() (open func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	shut := make(chan struct{})
+	g.shut = shut
+	return sync.OnceFunc(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.shut = nil
+		close(shut)
+	})
 }
 
 // open opens an engine.
 func (l *lives) open(t *testing.T, place string, c retryjob.Options) retryjob.Queue {
-	q, cut, err := l.reach(t, place, c)
+	g := &gate{}
+	q, cut, err := l.reach(t, place, c, g)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close() })
 	l.mu.Lock()
@@ -55,7 +94,7 @@ func (l *lives) open(t *testing.T, place string, c retryjob.Options) retryjob.Qu
 	if l.of == nil {
 		l.of = map[retryjob.Queue]life{}
 	}
-	l.of[q] = life{place, c, cut}
+	l.of[q] = life{place, c, cut, g}
 	return q
 }
 
@@ -69,16 +108,26 @@ func (l *lives) crash(t *testing.T, q retryjob.Queue) retryjob.Queue {
 	return l.open(t, a.place, a.config)
 }
 
+// suspend keeps an engine from its data, and opens another one on it.
+func (l *lives) suspend(t *testing.T, q retryjob.Queue) (retryjob.Queue, func()) {
+	l.mu.Lock()
+	a := l.of[q]
+	l.mu.Unlock()
+	resume := a.gate.close()
+	t.Cleanup(resume)
+	return l.open(t, a.place, a.config), resume
+}
+
 func TestConformanceSQLite(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector is too slow for real time")
 	}
 	t.Parallel()
-	l := lives{reach: func(t *testing.T, path string, c retryjob.Options) (*retryriver.Queue, func(), error) {
-		return retryriver.NewMortalSQLite(t.Context(), path, c)
+	l := lives{reach: func(t *testing.T, path string, c retryjob.Options, g *gate) (*retryriver.Queue, func(), error) {
+		return retryriver.NewMortalSQLite(t.Context(), path, c, g.pass)
 	}}
 	jobtest.Run(t, jobtest.Harness{
-		Unit: time.Second, Late: 10 * time.Second, Parallel: true, Crash: l.crash,
+		Unit: time.Second, Late: 10 * time.Second, Parallel: true, Crash: l.crash, Suspend: l.suspend,
 		New: func(t *testing.T, c retryjob.Options) retryjob.Queue {
 			return l.open(t, filepath.Join(t.TempDir(), "jobs.db"), c)
 		},
@@ -91,11 +140,12 @@ func TestConformancePostgres(t *testing.T) {
 	}
 	t.Parallel()
 	server := pgtest.Start(t, "max_connections=500")
-	l := lives{reach: func(t *testing.T, dsn string, c retryjob.Options) (*retryriver.Queue, func(), error) {
+	l := lives{reach: func(t *testing.T, dsn string, c retryjob.Options, g *gate) (*retryriver.Queue, func(), error) {
 		config, err := pgxpool.ParseConfig(dsn)
 		require.NoError(t, err)
 		w := &wires{}
 		config.ConnConfig.DialFunc = w.dial
+		config.PrepareConn = func(ctx context.Context, _ *pgx.Conn) (bool, error) { return true, g.pass(ctx) }
 		pool, err := pgxpool.NewWithConfig(context.Background(), config)
 		require.NoError(t, err)
 		t.Cleanup(pool.Close)
@@ -104,7 +154,7 @@ func TestConformancePostgres(t *testing.T) {
 	}}
 	var databases atomic.Int64
 	jobtest.Run(t, jobtest.Harness{
-		Unit: time.Second, Late: 10 * time.Second, Parallel: true, Crash: l.crash,
+		Unit: time.Second, Late: 10 * time.Second, Parallel: true, Crash: l.crash, Suspend: l.suspend,
 		New: func(t *testing.T, c retryjob.Options) retryjob.Queue {
 			return l.open(t, database(t, server, databases.Add(1)), c)
 		},

@@ -2,7 +2,7 @@
 // survive every restart. The database is a SQLite file in the process, or PostgreSQL; nothing else differs.
 //
 // There are two ways in. NewSQLite and NewPostgres return a complete retryjob.Queue, so that moving to it from the engine in
-// memory changes one line. A program with plain river.Workers keeps them, and calls Adapter.Install on its river.Config.
+// memory changes one line. A program with plain river.Workers keeps them, and has its client from NewClient.
 //
 // # What is promised
 //
@@ -19,8 +19,9 @@
 //
 // # What River makes its users do
 //
-//   - Handlers must end with their context. Nothing fences an attempt off: one that ignores its context, is given up as lost
-//     and then does return ends the newer attempt of its job.
+//   - Handlers should end with their context. One that ignores it, or whose process is suspended, for longer than its attempt
+//     may take is given up as lost, and its job is attempted again while it goes on. What it returns at last changes nothing
+//     but its own line in the record: retryjob.Attempt.Late.
 //   - Every process must register all kinds. River's leader, which may be any of them, discards a lost job of a kind that it
 //     does not know; Admin shows it as DeadLettered with AttemptsExhausted, and it can be replayed. A process that fetches a job
 //     of a kind it does not know wastes one of its attempts.
@@ -30,10 +31,11 @@
 //   - River and its drivers must have the same version; this module is built and tested with v0.47.0. A program may not
 //     raise one of them alone.
 //   - A worker may not have a NextRetry of its own, which River would ask instead of the policy, nor a Timeout of -1, with
-//     which a lost job is never found. Neither can be seen by Install.
+//     which a lost job is never found. Neither can be seen by NewClient.
 //   - river.Client.JobRetry does not replay: it gives a job one more attempt with its TTL long over, and runs again what was
 //     completed. A job that had ended before is put back to its end. Admin.Replay is what replays.
-//   - River's ErrorHandler hears of failures that are retried only. A policy's Observe hears of all.
+//   - River's ErrorHandler hears of failures that are retried only. A policy's Observe hears of all. Its final event comes once
+//     the end is in the database, so that Observe can replay the job, and not at all if the process dies in between.
 //   - A running job that is canceled learns of it from River's notifications, within some 50 ms; with river.Config.PollOnly, and
 //     where river.Client.JobCancel is called on SQLite, it does not, and is Canceled once its attempt has failed.
 //   - Payloads are kept as the databases keep JSON: by value, not by letter. PostgreSQL refuses \u0000.
@@ -41,7 +43,8 @@
 // # What is in the database
 //
 // There are no tables but River's. The retryjob.Record is the only element of an array under the key "retryjob" of a job's
-// metadata. A plain job has one from its first failure on; and a success is not written there, since the row tells when
+// metadata; attempts that ended late are in another one under the key "retryjob_late". A plain job has a record from its first
+// failure on, and no client of NewClient inserts one that brings such keys along; and a success is not written there, since the row tells when
 // it began and ended, to the millisecond on SQLite. A job that ended as DeadLettered, Expired, Failed or Canceled is a row
 // in River's state "cancelled". River's max_attempts is set out of the way, since the policy as it is when the attempt ends
 // decides. From its hundredth attempt on a job is snoozed by River rather than failed, since each failure makes its row

@@ -15,7 +15,7 @@ import (
 )
 
 // errNotInstalled: the client does not call the Adapter.
-var errNotInstalled = errors.New("the river.Config of the client lacks Adapter.Install")
+var errNotInstalled = errors.New("the client is not from NewClient")
 
 // Enqueue keeps the job in a transaction of its own. Besides what retryjob.Enqueuer says it refuses a kind of more than 127
 // bytes, and with retryjob.ErrUnknownKind one for which the client has workers but not this one.
@@ -33,7 +33,7 @@ func (m *Admin[TTx]) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Ha
 }
 
 // InsertTx enqueues a job in the caller's own transaction, for the outbox pattern: the job is there once tx commits, and never
-// if it does not. a must have been installed on the river.Config of c. The errors are those of Admin.Enqueue; after one
+// if it does not. c must be the client that NewClient has returned for a. The errors are those of Admin.Enqueue; after one
 // that is none of retryjob's, PostgreSQL takes no more in this transaction. The handle finds the job once tx has committed.
 func InsertTx[TTx any](ctx context.Context, a *Adapter, c *river.Client[TTx], tx TTx, job retryjob.Job) (retryjob.Handle, error) {
 	m := NewAdmin(a, c)
@@ -100,10 +100,7 @@ func (m *Admin[TTx]) Replay(ctx context.Context, id string) error {
 			return fmt.Errorf("%w: job %s has changed just now, or is not final", retryjob.ErrNotReplayable, id)
 		}
 		// The row that has gone is what counts: what was found may have changed since.
-		i, err := m.adapter.info(gone[0])
-		if err != nil {
-			return err
-		}
+		i := m.adapter.info(gone[0])
 		if err := i.Replay(time.Now().UTC()); err != nil {
 			return err
 		}

@@ -51,8 +51,8 @@ func ExampleNewSQLite() {
 	// 2 succeeded
 }
 
-// A program with plain River workers adds Install, and has retryjob.Admin.
-func ExampleAdapter_Install() {
+// A program with plain River workers has its client from NewClient, and retryjob.Admin.
+func ExampleNewClient() {
 	dir, _ := os.MkdirTemp("", "example")
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
@@ -71,15 +71,12 @@ func ExampleAdapter_Install() {
 	adapter, err := retryriver.New(retryriver.Options{
 		Policies: retryjob.FromMap(map[string]retry.Policy{"standard": retry.Standard()}), PolicyOf: map[string]string{"": "standard"},
 	})
-	if err == nil {
-		err = adapter.Install(cfg) // the one line
-	}
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 
-	client, err := river.NewClient(riversqlite.New(db), cfg)
+	client, err := retryriver.NewClient(adapter, riversqlite.New(db), cfg) // the one line
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -96,14 +93,15 @@ func ExampleAdapter_Install() {
 	// Output: dead_letter terminal_error <nil>
 }
 
-// The error names everything that is wrong with an installation.
-func ExampleAdapter_Install_refused() {
+// The error names everything that is wrong with a config.
+func ExampleNewClient_refused() {
 	adapter, err := retryriver.New(retryriver.Options{Policies: retryjob.FromMap(nil)})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(adapter.Install(&river.Config{JobTimeout: -1, MaxAttempts: 3}))
+	_, err = retryriver.NewClient(adapter, riversqlite.New(nil), &river.Config{JobTimeout: -1, MaxAttempts: 3})
+	fmt.Println(err)
 	// Output:
 	// retryriver: river.Config.JobTimeout -1ns is negative, with which a lost job is never found; river.Config.MaxAttempts 3 must not be set, as the policies have it
 }

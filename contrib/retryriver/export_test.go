@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 
@@ -17,13 +18,13 @@ import (
 // hasty is for tests: what is lost is found as soon as River's rescuer looks.
 var hasty = pace{poll: 10 * time.Millisecond, cooldown: 2 * time.Millisecond, unlimited: 2 * time.Second, rescue: time.Second, hasty: true}
 
-// NewMortalSQLite is NewSQLite for tests. cut takes the database away from it.
-func NewMortalSQLite(ctx context.Context, path string, o retryjob.Options) (q *Queue, cut func(), err error) {
+// NewMortalSQLite is NewSQLite for tests. cut takes the database away from it; hold, unless nil, is called before each use.
+func NewMortalSQLite(ctx context.Context, path string, o retryjob.Options, hold func(context.Context) error) (q *Queue, cut func(), err error) {
 	db, err := OpenSQLite(ctx, path)
 	if err != nil {
 		return nil, nil, err
 	}
-	line := &line{name: sqliteName(path, "rw"), driver: db.Driver()}
+	line := &line{name: sqliteName(path, "rw"), driver: db.Driver(), hold: hold}
 	if err := db.Close(); err != nil {
 		return nil, nil, err
 	}
@@ -38,6 +39,7 @@ type line struct {
 	name   string
 	driver driver.Driver
 	cut    atomic.Bool
+	hold   func(context.Context) error // returns when the database may be used
 }
 
 func (l *line) Driver() driver.Driver { return l.driver }
@@ -68,7 +70,12 @@ type lineConn struct {
 	line *line
 }
 
-func (c *lineConn) ResetSession(context.Context) error {
+func (c *lineConn) ResetSession(ctx context.Context) error {
+	if c.line.hold != nil {
+		if err := c.line.hold(ctx); err != nil {
+			return err
+		}
+	}
 	if c.line.cut.Load() {
 		return driver.ErrBadConn
 	}
@@ -82,3 +89,6 @@ func NewHastyPostgres(ctx context.Context, pool *pgxpool.Pool, o retryjob.Option
 
 // Abandon lets what is left of a queue end in its own time.
 func (q *Queue) Abandon() { go q.client.StopAndCancel(context.Background()) }
+
+// Configure is what NewClient makes of a config.
+func Configure(a *Adapter, cfg river.Config) (river.Config, error) { return a.configure(cfg) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
@@ -35,11 +36,11 @@ func TestNewNamesEveryFault(t *testing.T) {
 	require.Equal(t, `Options.PolicyOf[""]`, field.Field)
 }
 
-func TestInstallSetsWhatIsNotSet(t *testing.T) {
+func TestNewClientSetsWhatIsNotSet(t *testing.T) {
 	a, err := retryriver.New(retryriver.Options{Policies: catalog, PolicyOf: map[string]string{"mail": "slow", "": "quick"}})
 	require.NoError(t, err)
-	var cfg river.Config
-	require.NoError(t, a.Install(&cfg))
+	cfg, err := retryriver.Configure(a, river.Config{})
+	require.NoError(t, err)
 	require.Equal(t, 130*time.Second, cfg.JobTimeout, "ten seconds more than the longest AttemptTimeout")
 	require.Equal(t, 190*time.Second, cfg.RescueStuckJobsAfter)
 	require.Equal(t, 14*24*time.Hour, cfg.CancelledJobRetentionPeriod)
@@ -49,7 +50,7 @@ func TestInstallSetsWhatIsNotSet(t *testing.T) {
 	require.NotNil(t, cfg.RetryPolicy)
 }
 
-func TestInstallRefusesWhatLosesJobs(t *testing.T) {
+func TestNewClientRefusesWhatLosesJobs(t *testing.T) {
 	day := 24 * time.Hour
 	for _, row := range []struct {
 		name string
@@ -75,17 +76,20 @@ func TestInstallRefusesWhatLosesJobs(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			a, err := retryriver.New(retryriver.Options{Policies: catalog, PolicyOf: map[string]string{"mail": "slow"}})
 			require.NoError(t, err)
-			before := row.cfg
-			require.EqualError(t, a.Install(&row.cfg), strings.Join(row.want, "; "))
-			require.Equal(t, before, row.cfg, "it was changed all the same")
+			_, err = retryriver.NewClient(a, riversqlite.New(nil), &row.cfg)
+			require.EqualError(t, err, strings.Join(row.want, "; "))
 		})
 	}
 	a, err := retryriver.New(retryriver.Options{Policies: catalog})
 	require.NoError(t, err)
-	require.EqualError(t, a.Install(nil), "retryriver: Install: river.Config is nil")
-	var twice river.Config
-	require.NoError(t, a.Install(&twice))
-	require.ErrorContains(t, a.Install(&twice), "river.Config.RetryPolicy *retryriver.plugin")
+	_, err = retryriver.NewClient(a, riversqlite.New(nil), nil)
+	require.EqualError(t, err, "retryriver: NewClient: river.Config is nil")
+	var cfg river.Config
+	_, err = retryriver.NewClient(a, riversqlite.New(nil), &cfg)
+	require.NoError(t, err)
+	require.Equal(t, river.Config{}, cfg, "it is a copy that is changed")
+	_, err = retryriver.NewClient(a, riversqlite.New(nil), &cfg)
+	require.EqualError(t, err, "retryriver: NewClient: the Adapter has a client already")
 }
 
 func TestAddHandlerRefusesWhatRiverWould(t *testing.T) {

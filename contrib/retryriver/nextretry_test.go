@@ -24,14 +24,14 @@ func TestNextRetryOfALostAttemptIsWhatTheStepperDecides(t *testing.T) {
 	})
 	a, err := retryriver.New(retryriver.Options{Policies: policies})
 	require.NoError(t, err)
-	var cfg river.Config
-	require.NoError(t, a.Install(&cfg))
+	cfg, err := retryriver.Configure(a, river.Config{})
+	require.NoError(t, err)
 	first := time.Now().Add(-time.Second).UTC()
 	job := func(policy string) (retryjob.Record, *rivertype.JobRow) {
 		record := retryjob.NewRecord(&retryjob.Job{ID: "lost", Policy: policy}, first)
 		metadata, err := json.Marshal(map[string]any{"retryjob": []retryjob.Record{record}})
 		require.NoError(t, err)
-		return record, &rivertype.JobRow{ID: 7, Attempt: 1, Metadata: metadata, CreatedAt: first, ScheduledAt: first}
+		return record, &rivertype.JobRow{ID: 7, Attempt: 1, UniqueKey: []byte("k"), Metadata: metadata, CreatedAt: first, ScheduledAt: first}
 	}
 	t.Run("jitter is the same each time, and no budget pays", func(t *testing.T) {
 		record, row := job("spread")

@@ -46,8 +46,7 @@ func newOffice(t *testing.T, policy string, send func(ctx context.Context, job *
 		Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 5}},
 		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 10 * time.Millisecond, TestOnly: true,
 	}
-	require.NoError(t, a.Install(cfg))
-	client, err := river.NewClient(riversqlite.New(db), cfg)
+	client, err := retryriver.NewClient(a, riversqlite.New(db), cfg)
 	require.NoError(t, err)
 	return &office{retryriver.NewAdmin(a, client), t, a, db, client}
 }
@@ -130,9 +129,7 @@ func TestAPlainJobWithoutAPolicyIsRefused(t *testing.T) {
 	o := newOffice(t, "quick", func(context.Context, *river.Job[mail]) error { return nil })
 	a, err := retryriver.New(retryriver.Options{Policies: catalog})
 	require.NoError(t, err)
-	var cfg river.Config
-	require.NoError(t, a.Install(&cfg))
-	client, err := river.NewClient(riversqlite.New(o.db), &cfg)
+	client, err := retryriver.NewClient(a, riversqlite.New(o.db), &river.Config{})
 	require.NoError(t, err)
 	_, err = client.Insert(t.Context(), mail{}, nil)
 	require.ErrorIs(t, err, retryjob.ErrUnknownPolicy)

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/rivertype"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
@@ -22,7 +24,7 @@ type dialect struct {
 	holds    string // the condition that metadata has the record of @job; "" if there is no index for it
 	keyIndex string // what a condition must have to use the index of unique keys
 	jobID    string
-	snoozes  string // how River's count of snoozes is got at
+	rows     string // what lock selects, as JSON
 	mute     bool   // the driver does not tell a process that its running job is canceled
 }
 
@@ -35,12 +37,18 @@ func dialectOf(database string) dialect {
 
 var (
 	sqlite = newDialect(
-		func(field string) string { return "(metadata->>'$." + metadataKey + "[0]." + field + "')" },
-		func(number string) string { return number },
+		func(field string) string { return "metadata->>'$." + metadataKey + "[0]." + field + "'" },
+		func(field string) string {
+			path := "'$." + metadataKey + "[0]." + field + "'"
+			return "CASE WHEN json_type(metadata, " + path + ") IN ('integer', 'real')" +
+				" THEN cast(max(min(metadata->>" + path + ", 9e15), -9e15) as integer) END"
+		},
 		func(column string) string {
 			return "cast(round(unixepoch(" + column + ", 'subsec') * 1000) as integer) * 1000"
 		},
-		dialect{snoozes: "$.snoozes", mute: true, keyIndex: `CASE state
+		dialect{mute: true, rows: `json_group_array(json_object('id', id, 'attempt', attempt, 'state', state, 'kind', kind,
+			'key', hex(unique_key), 'created', %s, 'scheduled', %s, 'attempted', %s, 'metadata', json(metadata)))
+			FROM %s WHERE id IN (SELECT value FROM json_each(?))`, keyIndex: `CASE state
 			WHEN 'available' THEN unique_states & (1 << 0)
 			WHEN 'cancelled' THEN unique_states & (1 << 1)
 			WHEN 'completed' THEN unique_states & (1 << 2)
@@ -53,17 +61,30 @@ var (
 			END >= 1`},
 	)
 	postgres = newDialect(
-		func(field string) string { return "(metadata#>>'{" + metadataKey + ",0," + field + "}')" },
-		func(number string) string { return number + "::bigint" },
+		func(field string) string { return "metadata#>>'{" + metadataKey + ",0," + field + "}'" },
+		func(field string) string {
+			path := "'{" + metadataKey + ",0," + field + "}'"
+			return "CASE WHEN jsonb_typeof(metadata#>" + path + ") = 'number'" +
+				" THEN least(greatest((metadata#>>" + path + ")::numeric, -9e15), 9e15)::bigint END"
+		},
 		func(column string) string { return "(extract(epoch from " + column + ") * 1000000)::bigint" },
-		dialect{snoozes: "snoozes", keyIndex: "river_job_state_in_bitmask(unique_states, state)", holds: "metadata @> @job::jsonb"},
+		dialect{rows: `coalesce(json_agg(locked), '[]') FROM (SELECT id, attempt, state, kind,
+			coalesce(encode(unique_key, 'hex'), '') AS key, %s AS created, %s AS scheduled, %s AS attempted, metadata
+			FROM %s WHERE id IN (SELECT value::bigint FROM json_array_elements_text($1::json)) ORDER BY id FOR UPDATE) AS locked`,
+			keyIndex: "river_job_state_in_bitmask(unique_states, state)", holds: "metadata @> @job::jsonb"},
 	)
 )
 
-// newDialect completes a dialect by how it has a field of the record, a number of a text and the microseconds of a time.
-func newDialect(field, number, micros func(string) string, d dialect) dialect {
-	recorded, seen := field("status"), "coalesce("+number(field("seen"))+", 0)"
-	d.policy, d.jobID = field("policy"), field("job")
+// newDialect completes a dialect by how it has a field of the record, one that is a number, and the microseconds of a time. A
+// record may be of anybody's making: none fails.
+func newDialect(text, figure, micros func(string) string, d dialect) dialect {
+	job := text("job")
+	own := func(value string) string { // a record that is not the row's own has no fields
+		return "(CASE WHEN unique_key IS NOT NULL OR " + job + " LIKE '" + rowPrefix + "' || id || '-%' THEN " + value + " END)"
+	}
+	field, number := func(name string) string { return own(text(name)) }, func(name string) string { return own(figure(name)) }
+	recorded, seen := field("status"), "coalesce("+number("seen")+", 0)"
+	d.policy, d.jobID = field("policy"), "("+job+")"
 	d.status = `(CASE
 		WHEN state = 'running' THEN 'leased'
 		WHEN state = 'completed' THEN 'succeeded'
@@ -71,7 +92,7 @@ func newDialect(field, number, micros func(string) string, d dialect) dialect {
 			WHEN coalesce(` + recorded + `, '') IN (` + finals + `) THEN ` + recorded + `
 			WHEN state = 'cancelled' THEN 'canceled'
 			ELSE 'dead_letter' END
-		WHEN coalesce(` + number(field("attempts")) + `, 0) = 0 AND attempt <= ` + seen + ` THEN 'pending'
+		WHEN coalesce(` + number("attempts") + `, 0) = 0 AND attempt <= ` + seen + ` THEN 'pending'
 		ELSE 'waiting_retry' END)`
 	d.reason = `(CASE
 		WHEN state NOT IN ('cancelled', 'discarded') THEN ''
@@ -83,9 +104,56 @@ func newDialect(field, number, micros func(string) string, d dialect) dialect {
 		WHEN state = 'completed' AND coalesce(` + recorded + `, '') <> 'succeeded' THEN ` + micros("finalized_at") + `
 		WHEN state IN ('cancelled', 'discarded') AND coalesce(` + recorded + `, '') NOT IN (` + finals + `) THEN ` + micros("finalized_at") + `
 		WHEN state NOT IN ('completed', 'cancelled', 'discarded') AND attempt > ` + seen + ` AND attempted_at IS NOT NULL THEN ` + micros("attempted_at") + `
-		ELSE coalesce(` + number(field("changed")) + `,
-			CASE WHEN metadata->>'` + d.snoozes + `' IS NULL THEN ` + micros("scheduled_at") + ` ELSE ` + micros("created_at") + ` END) END)`
+		ELSE coalesce(` + number("changed") + `, ` + micros("created_at") + `) END)`
+	d.rows = fmt.Sprintf("SELECT "+d.rows, micros("created_at"), micros("scheduled_at"), "coalesce("+micros("attempted_at")+", 0)", "%s")
 	return d
+}
+
+// lock returns the query that locks the rows whose numbers are in a list of JSON, and returns them as JSON.
+func (d *dialect) lock(table string) string { return fmt.Sprintf(d.rows, table) }
+
+// changedAt returns what d.changed is of a row, also if its record is not its own or cannot be read: the order in which a
+// database has its rows.
+func changedAt(row *rivertype.JobRow) int64 {
+	var metadata, record map[string]json.RawMessage
+	var records []json.RawMessage
+	_ = json.Unmarshal(row.Metadata, &metadata)
+	_ = json.Unmarshal(metadata[metadataKey], &records)
+	if len(records) > 0 {
+		_ = json.Unmarshal(records[0], &record)
+	}
+	var job string
+	if _ = json.Unmarshal(record["job"], &job); len(row.UniqueKey) == 0 && !strings.HasPrefix(job, fmt.Sprintf("%s%d-", rowPrefix, row.ID)) {
+		record = nil
+	}
+	number := func(field string) (int64, bool) {
+		var v float64
+		n, err := strconv.ParseInt(string(record[field]), 10, 64)
+		if err == nil {
+			v = float64(n)
+		} else if record[field] == nil || json.Unmarshal(record[field], &v) != nil || string(record[field]) == "null" {
+			return 0, false
+		}
+		if err != nil || v > 9e15 || v < -9e15 {
+			n = int64(max(min(v, 9e15), -9e15))
+		}
+		return n, true
+	}
+	var status string
+	_ = json.Unmarshal(record["status"], &status)
+	seen, _ := number("seen")
+	ended := row.State == rivertype.JobStateCancelled || row.State == rivertype.JobStateDiscarded
+	open := row.State != rivertype.JobStateCompleted && !ended
+	switch final := slices.ContainsFunc(only(nil, retryjob.Status.Final), func(s retryjob.Status) bool { return s.String() == status }); {
+	case row.State == rivertype.JobStateRunning || open && int64(row.Attempt) > seen && row.AttemptedAt != nil:
+		return attemptedAt(row).UnixMicro()
+	case row.FinalizedAt != nil && (row.State == rivertype.JobStateCompleted && status != retryjob.Succeeded.String() || ended && !final):
+		return row.FinalizedAt.UnixMicro()
+	}
+	if n, ok := number("changed"); ok {
+		return n
+	}
+	return row.CreatedAt.UnixMicro()
 }
 
 var finals = texts(only(nil, retryjob.Status.Final))

@@ -33,6 +33,7 @@ type Queue struct {
 		StopAndCancel(ctx context.Context) error
 		Stopped() <-chan struct{}
 	}
+	told     func() // waits for the calls of Observe under way
 	down     atomic.Bool
 	stopping sync.Once
 	hasten   context.CancelCauseFunc // ends the patience of the one who stops the client
@@ -121,17 +122,14 @@ func start[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], o retry
 		JobTimeout: min(grace, p.rescue/2), RescueStuckJobsAfter: p.rescue, // of ours each has its own
 		Logger: quiet(), TestOnly: p.hasty,
 	}
-	if err := a.Install(cfg); err != nil {
-		return nil, err
-	}
-	client, err := river.NewClient(driver, cfg)
+	client, err := NewClient(a, driver, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("retryriver: %w", err)
 	}
 	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
 		return nil, fmt.Errorf("retryriver: %w", err)
 	}
-	return &Queue{engine: NewAdmin(a, client), client: client, stopped: make(chan struct{}), release: release}, nil
+	return &Queue{engine: NewAdmin(a, client), client: client, told: a.telling.Wait, stopped: make(chan struct{}), release: release}, nil
 }
 
 // Enqueue is that of retryjob.Enqueuer. After Shutdown it returns retryjob.ErrShutdown.
@@ -160,6 +158,7 @@ func (q *Queue) Shutdown(ctx context.Context) (left []retryjob.Info, err error) 
 				}
 			}
 			<-q.client.Stopped()
+			q.told()
 		}()
 	})
 	select {

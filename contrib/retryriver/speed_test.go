@@ -194,11 +194,13 @@ func (track *speedTrack[TTx]) client(b *testing.B, worker *idleWorker, which con
 			worker.note()
 			return nil
 		}))
-		require.NoError(b, adapter.Install(cfg))
+		client, err := retryriver.NewClient(adapter, track.driver, cfg)
+		require.NoError(b, err)
+		return client, adapter
 	}
 	client, err := river.NewClient(track.driver, cfg)
 	require.NoError(b, err)
-	return client, adapter
+	return client, nil
 }
 
 // idleArgs is a job that is no work.

@@ -21,14 +21,17 @@ import (
 // WAL too, which OpenSQLite sets and the file keeps.
 const sqliteSettings = "_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
 
-// OpenSQLite opens the SQLite database in the file at path, which it makes if there is none, and brings River's tables up
-// to date. The settings are those that were measured to be safe: WAL, full synchronisation, an immediate write lock that is
+// OpenSQLite opens the SQLite database in the file at path, which it makes if there is none, for its owner alone (0600), and
+// brings River's tables up to date. The settings are those that were measured to be safe: WAL, full synchronisation, an immediate write lock that is
 // waited for, and one connection. The database is ready for riversqlite.New, by any number of processes of one machine; the
 // file must not be on a network. The caller closes it.
 //
 // One connection means that a rows or transaction that is left open blocks River, and that a handler which uses the database
 // outside of its own transaction waits for that transaction for ever.
 func OpenSQLite(ctx context.Context, path string) (*sql.DB, error) {
+	if err := makeFile(path); err != nil {
+		return nil, err
+	}
 	db, err := openSQLite(path, "rwc")
 	if err != nil {
 		return nil, err
@@ -37,6 +40,21 @@ func OpenSQLite(ctx context.Context, path string) (*sql.DB, error) {
 		return nil, errors.Join(fmt.Errorf("retryriver: %s: %w", path, err), db.Close())
 	}
 	return db, nil
+}
+
+// makeFile makes the file if there is none. SQLite would make it for all to read, and gives those beside it the same mode.
+func makeFile(path string) error {
+	if path == "" || path == ":memory:" {
+		return nil // for openSQLite
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("retryriver: %w", err)
+	}
+	return file.Close()
 }
 
 // openSQLite opens a file in one of SQLite's modes: "rwc" makes it, "rw" does not.
@@ -96,11 +114,17 @@ func existingSQLite(ctx context.Context, path string) (*sql.DB, error) {
 
 // checkFile returns nil if path is a SQLite database that has been written to.
 func checkFile(path string) error {
-	file, err := os.Open(path)
+	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("%w: there is no file %s", ErrNoDatabase, path)
 	case err != nil:
+		return fmt.Errorf("%w: %w", ErrNoDatabase, err)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%w: %s is not a file of its own: its mode is %v", ErrNoDatabase, path, info.Mode()) // a pipe could not be opened without waiting
+	}
+	file, err := os.Open(path)
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNoDatabase, err)
 	}
 	defer file.Close()

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -27,6 +28,9 @@ var (
 	ErrNotMigrated = errors.New("retryriver: the database is not migrated")
 )
 
+// likePassword matches what an error about a path must not show.
+var likePassword = regexp.MustCompile(`(?i):.*@|password|^[^/.]*postgres(ql)?[:/]`)
+
 // Store looks at the jobs of a database and changes them, and runs none: it has the methods of retryjob.Admin. It knows no
 // policies, which Admin does not need. It is for tools.
 type Store struct {
@@ -41,7 +45,11 @@ var _ retryjob.Admin = (*Store)(nil)
 // ErrUnreachable or ErrNotMigrated. ctx bounds the opening.
 func OpenStore(ctx context.Context, database string) (*Store, error) {
 	if !strings.HasPrefix(database, "postgres://") && !strings.HasPrefix(database, "postgresql://") {
-		return OpenAdminSQLite(ctx, strings.TrimPrefix(database, "sqlite:"))
+		path, isPath := strings.CutPrefix(database, "sqlite:")
+		if !isPath && likePassword.MatchString(database) {
+			return nil, fmt.Errorf("%w: what looks like a user with a password is not in a postgres:// URL; write sqlite:PATH for a file with such a name", ErrNoDatabase)
+		}
+		return OpenAdminSQLite(ctx, path)
 	}
 	config, err := pgxpool.ParseConfig(database)
 	if err != nil {
@@ -87,11 +95,7 @@ func openStore[TTx any](driver riverdriver.Driver[TTx], release func() error) (*
 	if err != nil {
 		return nil, err
 	}
-	cfg := &river.Config{Logger: quiet()}
-	if err := a.Install(cfg); err != nil {
-		return nil, err
-	}
-	client, err := river.NewClient(driver, cfg)
+	client, err := NewClient(a, driver, &river.Config{Logger: quiet()})
 	if err != nil {
 		return nil, fmt.Errorf("retryriver: %w", err)
 	}

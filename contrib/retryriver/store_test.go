@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +22,8 @@ func TestOpenStoreSaysWhatIsWrongWithAFile(t *testing.T) {
 	text, empty, foreign := filepath.Join(dir, "text"), filepath.Join(dir, "empty"), filepath.Join(dir, "foreign.db")
 	require.NoError(t, os.WriteFile(text, []byte("no database, but long enough to be one"), 0o600))
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	db, err := retryriver.OpenSQLite(t.Context(), foreign)
 	require.NoError(t, err)
 	_, err = db.ExecContext(t.Context(), "DROP TABLE river_job; DROP TABLE river_migration")
@@ -36,6 +39,7 @@ func TestOpenStoreSaysWhatIsWrongWithAFile(t *testing.T) {
 		{"it is empty", empty, retryriver.ErrNotMigrated},
 		{"it has other tables", "sqlite:" + foreign, retryriver.ErrNotMigrated},
 		{"there is no name", "", retryriver.ErrNoDatabase},
+		{"it is a pipe that nothing writes to", pipe, retryriver.ErrNoDatabase},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, err := retryriver.OpenStore(t.Context(), row.path)
@@ -74,6 +78,42 @@ func TestOpenStoreSaysWhatIsWrongWithAServer(t *testing.T) {
 	require.ErrorIs(t, err, retryriver.ErrUnreachable)
 }
 
+func TestOpenStoreShowsNoPassword(t *testing.T) {
+	for _, database := range []string{
+		"postgres:/me:hush@host/db", "postgres:me:hush@host/db", "postgres//me:hush@host/db", "POSTGRES://me:hush@host/db", "//me:hush@host/db",
+		" postgres://me:hush@host/db", "me:hush@host/db", "host=h password=hush", "mysql://me:hush@host/db", "postgres://me:hush%zz@host/db",
+		"postgres:///db?password=hush&port=x",
+	} {
+		_, err := retryriver.OpenStore(t.Context(), database)
+		require.Error(t, err, database)
+		require.NotContains(t, err.Error(), "hush", database)
+	}
+}
+
+func TestASQLiteFileIsForItsOwnerAlone(t *testing.T) {
+	dir := t.TempDir()
+	defer syscall.Umask(syscall.Umask(0o022))
+	db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(dir, "jobs.db"))
+	require.NoError(t, err)
+	defer db.Close()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 3, "the database, its journal and what they share")
+	for _, entry := range entries {
+		info, err := entry.Info()
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode(), entry.Name())
+	}
+	theirs := filepath.Join(dir, "theirs.db")
+	require.NoError(t, os.WriteFile(theirs, nil, 0o640))
+	other, err := retryriver.OpenSQLite(t.Context(), theirs)
+	require.NoError(t, err)
+	require.NoError(t, other.Close())
+	info, err := os.Stat(theirs)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o640), info.Mode(), "a file that was there stays as it is")
+}
+
 func TestManyOpenTheSameFileAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	const many = 8
@@ -105,7 +145,7 @@ func TestStoreReplaysWithoutPoliciesOrWorkers(t *testing.T) {
 			}
 			return os.ErrClosed
 		}},
-	})
+	}, nil)
 	require.NoError(t, err)
 	defer q.Close()
 	h, err := q.Enqueue(t.Context(), retryjob.Job{ID: "m-1", Kind: "mail", Policy: "quick", Payload: []byte(`[1,{"retryjob":2}]`), Correlation: "c"})

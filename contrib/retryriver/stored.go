@@ -24,14 +24,19 @@ type stored struct {
 	Seen int `json:"seen,omitempty"`
 	// ChangedAt is Record.Changed in microseconds since 1970, for SQL to order by.
 	ChangedAt int64 `json:"changed"`
+
+	late []retryjob.Attempt // what lateKey has
 }
+
+// lateKey is where a job's metadata has the attempts that ended after they had been given up as lost.
+const lateKey = "retryjob_late"
 
 // array returns the value of metadataKey. A job that nothing has happened to yet is told in short, since PostgreSQL has
 // an index entry for each field.
 func (s *stored) array() any {
 	s.ChangedAt = s.Changed().UnixMicro()
 	if s.Status == retryjob.Pending && s.Seen == 0 && s.Due.Equal(s.First) {
-		return []fresh{{s.Version, s.JobID, s.Policy, s.Correlation, s.First, s.Replays, s.ChangedAt}}
+		return []fresh{{s.Version, s.JobID, s.Policy, s.Correlation, s.First, s.Enqueued, s.Replays, s.ChangedAt}}
 	}
 	return []*stored{s}
 }
@@ -43,44 +48,68 @@ type fresh struct {
 	Policy      string    `json:"policy"`
 	Correlation string    `json:"correlation,omitempty"`
 	First       time.Time `json:"first"`
+	Enqueued    time.Time `json:"enqueued,omitzero"`
 	Replays     int       `json:"replays,omitempty"`
 	ChangedAt   int64     `json:"changed"`
 }
 
 // load returns the record of a job as it was written last. A plain job gets one at its first failure; until then it has what
-// its row tells.
+// its row tells. A record that is not this job's own counts for nothing: the metadata of a plain job may be anybody's. If the
+// record is its own and cannot be read, load returns an error, with what the row tells.
 func (a *Adapter) load(row *rivertype.JobRow) (stored, error) {
-	var metadata struct {
-		Records []stored `json:"retryjob"`
-		Snoozes int      `json:"snoozes"`
-	}
+	var metadata map[string]json.RawMessage // unlike the fields of a struct, keys are as they are written
 	if len(row.Metadata) > len("{}") {
-		if err := json.Unmarshal(row.Metadata, &metadata); err != nil {
-			return stored{}, fmt.Errorf("retryriver: metadata of River's job %d: %w", row.ID, err)
-		}
+		_ = json.Unmarshal(row.Metadata, &metadata) // other than an object it has no key of ours
 	}
-	if len(metadata.Records) > 0 {
-		s := metadata.Records[0]
+	var heads []struct {
+		JobID string `json:"job"`
+	}
+	if json.Unmarshal(metadata[metadataKey], &heads) == nil && len(heads) > 0 && owns(row, heads[0].JobID) {
+		var records []stored
+		if err := json.Unmarshal(metadata[metadataKey], &records); err != nil {
+			return a.plain(row, 0), fmt.Errorf("retryriver: metadata of River's job %d: %w", row.ID, err)
+		}
+		s := records[0]
 		if s.Status == 0 {
 			s.Status, s.Due = retryjob.Pending, s.First
 		}
+		s.lateOnes(metadata[lateKey])
 		return s, nil
 	}
-	first := row.ScheduledAt
-	if row.Attempt > 1 || metadata.Snoozes > 0 {
-		first = row.CreatedAt // the schedule is that of a later attempt
-	}
-	j := retryjob.Job{ID: rowID(row), Policy: a.policyOf(row.Kind)}
-	return stored{Record: retryjob.NewRecord(&j, first.UTC())}, nil
+	var snoozes float64
+	_ = json.Unmarshal(metadata["snoozes"], &snoozes)
+	s := a.plain(row, snoozes)
+	s.lateOnes(metadata[lateKey])
+	return s, nil
 }
 
-// JobID returns the ID of the retryjob.Job that a River job is, or "" if its metadata cannot be read. That of a plain job has
-// its number and when it was created, since SQLite gives a number again.
-func JobID(row *rivertype.JobRow) string {
-	s, err := (&Adapter{}).load(row)
-	if err != nil {
-		return ""
+// owns reports whether the row is the job with the given ID: it has the ID's unique key, or its own number in it. A plain job
+// with river.UniqueOpts that was scheduled has neither, but River's key, and an ID that InsertBegin has made up.
+func owns(row *rivertype.JobRow, id string) bool {
+	return id == rowID(row) || len(row.UniqueKey) > 0
+}
+
+// plain returns the record of a job that has none.
+func (a *Adapter) plain(row *rivertype.JobRow, snoozes float64) stored {
+	first := row.ScheduledAt
+	if row.Attempt > 1 || snoozes > 0 || first.Sub(row.CreatedAt).Abs() < time.Second {
+		first = row.CreatedAt // the schedule is that of a later attempt, or none
 	}
+	j := retryjob.Job{ID: rowID(row), Policy: a.policyOf(row.Kind), Due: first.UTC()}
+	return stored{Record: retryjob.NewRecord(&j, row.CreatedAt.UTC())}
+}
+
+// lateOnes takes over what metadata has under lateKey.
+func (s *stored) lateOnes(text json.RawMessage) {
+	if json.Unmarshal(text, &s.late) != nil {
+		s.late = nil
+	}
+}
+
+// JobID returns the ID of the retryjob.Job that a River job is. That of a plain job has its number and when it was created,
+// since SQLite gives a number again.
+func JobID(row *rivertype.JobRow) string {
+	s, _ := (&Adapter{}).load(row)
 	return s.JobID
 }
 
@@ -105,12 +134,9 @@ func (s *stored) attempt(row *rivertype.JobRow) int {
 }
 
 // info returns the job as it is. The row's state says where it stands, the record why: it is behind if an attempt is
-// under way or was lost, and if River or another program has ended the job.
-func (a *Adapter) info(row *rivertype.JobRow) (retryjob.Info, error) {
-	s, err := a.load(row)
-	if err != nil {
-		return retryjob.Info{}, err
-	}
+// under way or was lost, and if River or another program has ended the job. A record that cannot be read is left out.
+func (a *Adapter) info(row *rivertype.JobRow) retryjob.Info {
+	s, _ := a.load(row)
 	i := retryjob.Info{Record: s.Record, Kind: row.Kind, Payload: payloadOf(row.EncodedArgs)}
 	switch row.State {
 	case rivertype.JobStateCompleted:
@@ -120,6 +146,7 @@ func (a *Adapter) info(row *rivertype.JobRow) (retryjob.Info, error) {
 		}
 	case rivertype.JobStateCancelled:
 		if !i.Status.Final() {
+			s.lost(&i.Record, row, row.Attempt)
 			finalize(&i.Record, retryjob.Canceled, retry.CallerCanceled, row)
 		}
 	case rivertype.JobStateDiscarded:
@@ -144,7 +171,10 @@ func (a *Adapter) info(row *rivertype.JobRow) (retryjob.Info, error) {
 			i.Due = row.ScheduledAt.UTC()
 		}
 	}
-	return i, nil
+	for _, attempt := range s.late {
+		i.Late(attempt)
+	}
+	return i
 }
 
 const rounding = 10 * time.Millisecond

@@ -51,8 +51,10 @@ func (p *plugin) InsertBegin(_ context.Context, params *rivertype.JobInsertParam
 		if _, ok := p.adapter.options.Policies(policy); !ok {
 			return fmt.Errorf("retryriver: kind %q: Options.PolicyOf has policy %q for it: %w", params.Kind, policy, retryjob.ErrUnknownPolicy)
 		}
-		if hasKey(params.Metadata, metadataKey) {
-			return fmt.Errorf("retryriver: kind %q: the key %q of the metadata is taken", params.Kind, metadataKey)
+		for _, key := range []string{metadataKey, lateKey, markKey} {
+			if hasKey(params.Metadata, key) {
+				return fmt.Errorf("retryriver: kind %q: the key %q of the metadata is taken", params.Kind, key)
+			}
 		}
 		if params.ScheduledAt != nil {
 			args = newArgs(&retryjob.Job{ID: retryjob.NewID(), Policy: policy, Due: *params.ScheduledAt})
@@ -105,17 +107,30 @@ func withKey(object []byte, key string, value any) ([]byte, error) {
 // Work makes an attempt. River calls it around everything else that it does for one.
 func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(context.Context) error) error {
 	a := p.adapter
+	m := mark{River: row.Attempt, Line: retryjob.Attempt{Status: retryjob.Leased}}
 	s, err := a.load(row)
 	if err != nil {
+		if failed := setMark(ctx, &m); failed != nil {
+			return failed
+		}
 		return a.wait(row, err)
+	}
+	attempt, begun := s.attempt(row), time.Now().Round(0) // on the wall: what is suspended with its machine has no other clock
+	m.Line = retryjob.Attempt{ID: s.AttemptID(attempt), Number: attempt, Start: begun, Status: retryjob.Leased}
+	if err := setMark(ctx, &m); err != nil { // also for a panic, and for river.JobCompleteTx
+		return err
 	}
 	if s.Status.Final() {
 		return again(&s.Record)
 	}
-	attempt, begun := s.attempt(row), time.Now()
 	lost := attempt - s.Attempts - 1
-	inside, end := within(ctx)
-	defer end(nil)
+	inside, leave, end := insideOf(ctx)
+	told := false // Observe is called later, with the same context
+	defer func() {
+		if leave(); !told {
+			end(nil)
+		}
+	}()
 	var result error // of the worker
 	next, err := a.step(inside, &s.Record, attempt, func(ctx context.Context) error {
 		result = inner(context.WithValue(ctx, recordKey{}, &s.Record))
@@ -132,15 +147,42 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 	if err != nil {
 		return a.wait(row, err)
 	}
-	if next.Status == retryjob.Succeeded && lost == 0 && time.Since(begun) < a.rescue {
-		return nil // the row tells all of it
+	if last := s.Last(); last.ID == m.Line.ID {
+		m.Line = last
+	}
+	took := time.Now().Round(0).Sub(begun)
+	if took >= a.rescue {
+		switch late, err := a.fence.Load().overtaken(ctx, row, &m); {
+		case err != nil:
+			a.logger.Warn("retryriver: whether an attempt is late will be seen when it is written", "job_id", row.ID, "error", err.Error())
+		case late:
+			return unreported{fmt.Errorf("retryriver: attempt %s ended after it had been given up as lost", m.Line.ID)}
+		}
 	}
 	s.Seen = row.Attempt
 	answer := p.answer(ctx, row, &s, next, result)
+	if err := setMark(ctx, &m); err != nil {
+		return err
+	}
+	if next.Status.Final() {
+		a.ends.Store(m.Line.ID, ending{next, end})
+		told = true
+	}
+	if next.Status == retryjob.Succeeded && lost == 0 && took < a.rescue {
+		return nil // the row tells all of it
+	}
 	if err := river.MetadataSet(ctx, metadataKey, s.array()); err != nil {
 		return fmt.Errorf("retryriver: the record of River's job %d: %w", row.ID, err)
 	}
 	return answer
+}
+
+// setMark has what River writes about the attempt state which one it is.
+func setMark(ctx context.Context, m *mark) error {
+	if err := river.MetadataSet(ctx, markKey, m); err != nil {
+		return fmt.Errorf("retryriver: %w", err)
+	}
+	return nil
 }
 
 // step is Stepper.Step in a goroutine of its own: runtime.Goexit in a handler would end River's, and take its place among
@@ -200,18 +242,18 @@ func (p *plugin) answer(ctx context.Context, row *rivertype.JobRow, s *stored, n
 	return told{result, s.Last().Err}
 }
 
-// within returns the context of the attempt, which ends with ctx, but with a cause that retryjob knows.
-func within(ctx context.Context) (context.Context, context.CancelCauseFunc) {
-	inside, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
+// insideOf returns the context of the attempt, which ends with ctx until leave is called, but with a cause that retryjob knows.
+func insideOf(ctx context.Context) (inside context.Context, leave func() bool, end context.CancelCauseFunc) {
+	inside, end = context.WithCancelCause(context.WithoutCancel(ctx))
+	leave = context.AfterFunc(ctx, func() {
 		cause := context.Cause(ctx)
 		if errors.Is(cause, rivertype.ErrJobCancelledRemotely) {
-			cancel(fmt.Errorf("%w: %w", retryjob.ErrCanceled, cause))
+			end(fmt.Errorf("%w: %w", retryjob.ErrCanceled, cause))
 		} else {
-			cancel(fmt.Errorf("%w: %w", retryjob.ErrShutdown, cause))
+			end(fmt.Errorf("%w: %w", retryjob.ErrShutdown, cause))
 		}
 	})
-	return inside, func(cause error) { stop(); cancel(cause) }
+	return inside, leave, end
 }
 
 // ended returns the error with which River ends the job for good.
@@ -286,7 +328,7 @@ func (a *Adapter) afterLoss(row *rivertype.JobRow) time.Time {
 // kept reports whether a key of a job's metadata is its inserter's, and not about the attempts that it had.
 func kept(key string) bool {
 	switch key {
-	case metadataKey, "snoozes", "cancel_attempted_at", "output", "unique_key_conflict":
+	case metadataKey, lateKey, markKey, "snoozes", "cancel_attempted_at", "output", "unique_key_conflict":
 		return false
 	}
 	return !strings.HasPrefix(key, "river:")

@@ -70,14 +70,11 @@ func open(ctx context.Context, path string) (*queue, error) {
 		RescueStuckJobsAfter: 7 * time.Second, // more than JobTimeout
 		Logger:               slog.New(slog.DiscardHandler),
 	}
-	if err := adapter.Install(&cfg); err != nil {
-		return nil, err
-	}
 	db, err := retryriver.OpenSQLite(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	client, err := river.NewClient(riversqlite.New(db), &cfg)
+	client, err := retryriver.NewClient(adapter, riversqlite.New(db), &cfg)
 	if err != nil {
 		_ = db.Close()
 		return nil, err

@@ -166,6 +166,7 @@ var attempts = []scenario{
 			"number":  `12345678901234567890.125`,
 			"unicode": `{"größe": "日本語 🚀", "quote": "\"\\\n\t", "line": "\u2028"}`,
 			"nested":  `{"a": [{"b": {"c": [1, 2, {"d": null}]}}, [], {}], "e": true}`,
+			"deep":    strings.Repeat(`[{"a":`, 250) + `1` + strings.Repeat(`}]`, 250),
 			"large":   `"` + strings.Repeat("0123456789", 10_000) + `"`,
 		}
 		for id, payload := range payloads {

@@ -31,6 +31,11 @@ type Harness struct {
 	// q, to open its data anew. Nil means that the engine is not durable: scenarios that need it are skipped, and Shutdown
 	// must return the jobs that are not final.
 	Crash func(t *testing.T, q retryjob.Queue) retryjob.Queue
+	// Suspend suspends q in an attempt, as SIGSTOP does its process, and opens another engine on the same data with the same
+	// Config, which takes what q had under way for lost in its time. Until resume is called, q reads and writes nothing, and
+	// resume lets what it returned meanwhile and later reach the data as q writes it. Nil means that scenarios that need it
+	// are skipped.
+	Suspend func(t *testing.T, q retryjob.Queue) (other retryjob.Queue, resume func())
 	// Parallel runs the scenarios beside each other. Zero means one after the other.
 	Parallel bool
 }
@@ -41,11 +46,14 @@ type Harness struct {
 func Run(t *testing.T, h Harness) {
 	require.NotNil(t, h.New, "jobtest: Harness.New")
 	require.Positive(t, h.Unit, "jobtest: Harness.Unit")
-	for _, list := range [][]scenario{attempts, timing, endings, lives, enqueuing, listing, replaying, purging, sharing, stopping, crashing} {
+	for _, list := range [][]scenario{attempts, timing, endings, lives, enqueuing, listing, replaying, purging, sharing, stopping, crashing, suspending, observing} {
 		for _, sc := range list {
 			t.Run(sc.claim, func(t *testing.T) {
 				if sc.needs == aCrash && h.Crash == nil {
 					t.Skip("the engine is not durable")
+				}
+				if sc.needs == aSuspension && h.Suspend == nil {
+					t.Skip("the engine is not suspended")
 				}
 				if sc.needs == virtualTime && h.Late > 0 {
 					t.Skip("the engine does not live in virtual time")
@@ -71,6 +79,7 @@ const (
 	nothing need = iota
 	virtualTime
 	aCrash
+	aSuspension
 )
 
 // scenario is a claim about engines and the play that shows it.

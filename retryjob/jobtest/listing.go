@@ -24,6 +24,23 @@ var listing = []scenario{
 		}
 	}},
 
+	{claim: "a job that is due in the future has changed when it was enqueued or replayed, not when it is due", play: func(s *stage) {
+		s.deadLetters(2)
+		list := func() []string { return ids(s, s.q.List(s.t.Context(), retryjob.Filter{PageSize: 1})) }
+		s.pass(s.unit / 10)
+		s.put(retryjob.Job{ID: "later", Kind: kind, Policy: "p", Due: time.Now().Add(99 * s.unit)})
+		later := s.get("later")
+		require.False(s.t, later.Changed().After(time.Now()))
+		require.Equal(s.t, "later", list()[0])
+		s.pass(s.unit / 10)
+		s.put(retryjob.Job{ID: "now", Kind: kind, Policy: "p"})
+		s.final("now")
+		require.Equal(s.t, []string{"now", "later", "b-letter", "a-letter"}, list())
+		require.Equal(s.t, []string{"later"}, ids(s, s.q.List(s.t.Context(), retryjob.Filter{
+			Statuses: []retryjob.Status{retryjob.Pending}, Until: time.Now().Add(s.unit),
+		})))
+	}},
+
 	{claim: "Limit bounds a list, and a list can be left early and walked again", play: func(s *stage) {
 		want := s.deadLetters(5)
 		slices.Reverse(want)

@@ -21,7 +21,7 @@ import (
 func TestPaper(t *testing.T) {
 	jobtest.Run(t, jobtest.Harness{
 		New: func(_ *testing.T, c retryjob.Options) retryjob.Queue {
-			return newClerk(c, &paper{sheets: map[string][]byte{}, leased: map[string]bool{}})
+			return newClerk(c, &paper{sheets: map[string][]byte{}, leased: map[string]string{}})
 		},
 		Bubble: synctest.Test,
 		Unit:   time.Hour,
@@ -32,27 +32,36 @@ func TestPaper(t *testing.T) {
 			old.mu.Unlock()
 			return newClerk(old.config, old.paper)
 		},
+		Suspend: func(_ *testing.T, q retryjob.Queue) (retryjob.Queue, func()) {
+			old := q.(*clerk)
+			old.mu.Lock()
+			old.suspended = make(chan struct{})
+			close(old.gone) // it begins nothing any more
+			old.mu.Unlock()
+			return newClerk(old.config, old.paper), func() { close(old.suspended) }
+		},
 	})
 }
 
 // paper is what outlives a clerk.
 type paper struct {
 	sheets map[string][]byte // a job as JSON
-	leased map[string]bool
+	leased map[string]string // the IDs of attempts by job
 }
 
 // clerk is an engine that goes through all sheets whenever anything has changed.
 type clerk struct {
 	retryjob.Stepper
-	config  retryjob.Options
-	paper   *paper
-	mu      sync.Mutex
-	changed chan struct{}
-	gone    chan struct{}
-	fired   bool // what it writes from now on is lost
-	closed  bool
-	running map[string]context.CancelCauseFunc
-	idle    sync.Cond
+	config    retryjob.Options
+	paper     *paper
+	mu        sync.Mutex
+	changed   chan struct{}
+	gone      chan struct{}
+	fired     bool // what it writes from now on is lost
+	closed    bool
+	suspended chan struct{} // nil unless it is or was suspended; closed when it goes on
+	running   map[string]context.CancelCauseFunc
+	idle      sync.Cond
 }
 
 func newClerk(c retryjob.Options, on *paper) *clerk {
@@ -77,7 +86,9 @@ func newClerk(c retryjob.Options, on *paper) *clerk {
 func (e *clerk) fire() {
 	if !e.fired {
 		e.fired = true
-		close(e.gone)
+		if e.suspended == nil {
+			close(e.gone)
+		}
 	}
 }
 
@@ -108,7 +119,7 @@ func (e *clerk) all() (list []retryjob.Info) {
 			delete(e.paper.sheets, id)
 			continue
 		}
-		if e.paper.leased[id] {
+		if e.paper.leased[id] != "" {
 			i.Status, i.Due = retryjob.Leased, time.Time{}
 		}
 		list = append(list, i)
@@ -121,7 +132,7 @@ func (e *clerk) work() {
 	for {
 		next := time.Hour
 		e.mu.Lock()
-		if e.fired {
+		if e.fired || e.suspended != nil {
 			e.mu.Unlock()
 			return
 		}
@@ -134,7 +145,7 @@ func (e *clerk) work() {
 				next = min(next, wait)
 			default:
 				ctx, cancel := context.WithCancelCause(context.Background())
-				e.running[i.JobID], e.paper.leased[i.JobID] = cancel, true
+				e.running[i.JobID], e.paper.leased[i.JobID] = cancel, i.AttemptID(i.Attempts+1)
 				go e.run(ctx, i)
 			}
 		}
@@ -151,16 +162,48 @@ func (e *clerk) work() {
 
 func (e *clerk) run(ctx context.Context, i retryjob.Info) {
 	job := retryjob.Job{ID: i.JobID, Kind: i.Kind, Policy: i.Policy, Payload: i.Payload, Correlation: i.Correlation}
-	_, _ = e.Step(ctx, &i.Record, i.Attempts+1, func(ctx context.Context) error { return e.config.Handlers[i.Kind](ctx, job) })
+	attempt := i.AttemptID(i.Attempts + 1)
+	next, _ := e.Step(ctx, &i.Record, i.Attempts+1, func(ctx context.Context) error { return e.config.Handlers[i.Kind](ctx, job) })
+	e.mu.Lock()
+	suspended := e.suspended
+	e.mu.Unlock()
+	if suspended != nil {
+		<-suspended
+	}
+	e.mu.Lock()
+	cancel := e.running[i.JobID]
+	current := e.conclude(i, attempt)
+	e.mu.Unlock()
+	if current {
+		next.Tell()
+	}
+	cancel(nil)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.running[i.JobID](nil)
+	e.idle.Broadcast()
+}
+
+// conclude writes what came of an attempt, and reports whether it was the job's current one.
+func (e *clerk) conclude(i retryjob.Info, attempt string) bool {
 	delete(e.running, i.JobID)
+	if e.suspended != nil && e.paper.leased[i.JobID] != attempt {
+		if now, err := e.read(i.JobID); err == nil && now.Late(i.Last()) {
+			e.write(now)
+		}
+		return false
+	}
+	if now, err := e.read(i.JobID); err == nil {
+		for _, a := range now.History {
+			if a.Late {
+				i.Late(a)
+			}
+		}
+	}
 	if !e.fired {
 		delete(e.paper.leased, i.JobID)
 	}
 	e.write(i)
-	e.idle.Broadcast()
+	return true
 }
 
 func (e *clerk) Enqueue(ctx context.Context, j retryjob.Job) (retryjob.Handle, error) {
@@ -268,14 +311,20 @@ func (e *clerk) ReplayAll(_ context.Context, f retryjob.Filter) (n int, err erro
 	return n, err
 }
 
-func (e *clerk) Cancel(_ context.Context, id string) error {
+func (e *clerk) Cancel(ctx context.Context, id string) error {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	if cancel := e.running[id]; cancel != nil {
 		cancel(retryjob.ErrCanceled)
+		e.mu.Unlock()
 		return nil
 	}
-	return e.change(id, (*retryjob.Record).Cancel)
+	err := e.change(id, (*retryjob.Record).Cancel)
+	i, _ := e.read(id)
+	e.mu.Unlock()
+	if err == nil {
+		e.Canceled(ctx, &i.Record)
+	}
+	return err
 }
 
 func (e *clerk) Purge(_ context.Context, f retryjob.Filter) (int, error) {

@@ -33,6 +33,8 @@ func TestTheAuditSeesWhatIsWrong(t *testing.T) {
 		{"an effect of nobody", func(_ *retryjob.Info, e *[]effect) { *e = append(*e, effect{ID: "else.0.1"}) }, "no record tells"},
 		{"no effect", func(_ *retryjob.Info, e *[]effect) { *e = (*e)[1:] }, "attempt 1 left []"},
 		{"an attempt made twice", func(_ *retryjob.Info, e *[]effect) { *e = append(*e, (*e)[1]) }, "attempt 2 left"},
+		{"a late attempt without an end", func(info *retryjob.Info, _ *[]effect) { info.History[0].Late, info.History[0].End = true, time.Time{} }, "was lost, and has an end"},
+		{"a late attempt of another effect", func(info *retryjob.Info, e *[]effect) { info.History[0].Late, (*e)[0].Did = true, done }, "attempt 1 left"},
 		{"another effect", func(_ *retryjob.Info, e *[]effect) { (*e)[0].Did = done }, "attempt 1 left"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -86,7 +86,7 @@ func (a *audit) endFaults(info *retryjob.Info, kind string) (wrong []string) {
 	if b.policy.MaxAttempts > 0 && info.Attempts > b.policy.MaxAttempts || b.policy.Disabled && info.Attempts > 1 {
 		wrong = append(wrong, "it has more attempts than its policy allows")
 	}
-	if info.Attempts != last.Number || info.Ended.Before(last.End) {
+	if info.Attempts != last.Number || !last.Late && info.Ended.Before(last.End) {
 		wrong = append(wrong, "its last attempt is not the last")
 	}
 	return wrong
@@ -97,8 +97,10 @@ type ending struct {
 	reason retry.Reason
 }
 
-// lost reports whether the attempt was lost with its worker.
-func lost(attempt retryjob.Attempt) bool { return attempt.Err == retryjob.ErrLost.Error() }
+// lost reports whether the attempt was lost with its worker, or given up as lost.
+func lost(attempt retryjob.Attempt) bool {
+	return attempt.Late || attempt.Err == retryjob.ErrLost.Error()
+}
 
 // runFaults looks at the history by itself.
 func (a *audit) runFaults(info *retryjob.Info) (wrong []string) {
@@ -115,8 +117,8 @@ func (a *audit) runFaults(info *retryjob.Info) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("attempt %d ended it, and was not the last", attempt.Number))
 		}
 		switch {
-		case lost(attempt) && !attempt.End.IsZero():
-			wrong = append(wrong, fmt.Sprintf("attempt %d was lost, and has an end", attempt.Number))
+		case lost(attempt) && attempt.End.IsZero() == attempt.Late:
+			wrong = append(wrong, fmt.Sprintf("attempt %d was lost, and has an end, or is late and has none", attempt.Number))
 		case lost(attempt) && attempt.Start.IsZero():
 			continue
 		case attempt.Start.Before(now):
@@ -150,7 +152,7 @@ func (a *audit) effectFaults(info *retryjob.Info) (wrong []string) {
 		if err := errOf[effects[0].Did]; err != nil {
 			text = err.Error()
 		}
-		if !lost(attempt) && (attempt.Err != text || (attempt.Status == retryjob.Succeeded) != (effects[0].Did == done)) {
+		if (!lost(attempt) || attempt.Late) && attempt.Err != text || !lost(attempt) && ((attempt.Status == retryjob.Succeeded) != (effects[0].Did == done)) {
 			wrong = append(wrong, fmt.Sprintf("attempt %d left %v", attempt.Number, effects))
 		}
 	}
@@ -159,7 +161,7 @@ func (a *audit) effectFaults(info *retryjob.Info) (wrong []string) {
 
 // report counts and explains what is not as it would be without kills.
 func (a *audit) report() string {
-	var all, silent, unrecorded, twice, spare, inVain int
+	var all, silent, unrecorded, late, twice, spare, inVain int
 	endings := map[string]int{}
 	for i := range a.infos {
 		info := &a.infos[i]
@@ -172,6 +174,8 @@ func (a *audit) report() string {
 				successes++
 			}
 			switch {
+			case attempt.Late:
+				late++
 			case lost(attempt) && len(effects) == 0:
 				silent++
 			case lost(attempt):
@@ -190,9 +194,10 @@ func (a *audit) report() string {
 	for _, ending := range slices.Sorted(maps.Keys(endings)) {
 		fmt.Fprintf(&b, "  %4d %s\n", endings[ending], ending)
 	}
-	fmt.Fprintf(&b, "%d attempts, of which %d were lost with their workers:\n", all, silent+unrecorded)
+	fmt.Fprintf(&b, "%d attempts, of which %d were lost with their workers:\n", all, silent+unrecorded+late)
 	fmt.Fprintf(&b, "  %d were killed before their effect: each was made again, unless it was the last that the policy allows\n", silent)
 	fmt.Fprintf(&b, "  %d were killed after it: the completion had not reached the database\n", unrecorded)
+	fmt.Fprintf(&b, "  %d were suspended for so long that they were given up, and are marked as late\n", late)
 	fmt.Fprintf(&b, "duplicates: %d jobs succeeded more than once, %d times in excess: the completion of a success was lost each time\n", twice, spare)
 	fmt.Fprintf(&b, "in vain: %d jobs succeeded and are exhausted: that completion was lost too, and no attempt was left", inVain)
 	return b.String()

@@ -61,11 +61,12 @@ func policies() retryjob.Policies {
 type times struct {
 	Work   time.Duration `json:"work_ns"`
 	Linger time.Duration `json:"linger_ns"`
+	Deaf   bool          `json:"deaf,omitempty"` // an attempt does not look at its context
 }
 
 // newTimes draws them so that a kill meets attempts in each of the two phases, and in neither.
 func newTimes(rnd *rand.Rand) times {
-	return times{upTo(rnd, 400*time.Millisecond), upTo(rnd, 100*time.Millisecond)}
+	return times{upTo(rnd, 400*time.Millisecond), upTo(rnd, 100*time.Millisecond), rnd.IntN(2) == 0}
 }
 
 // upTo draws from [0,limit).
@@ -100,6 +101,9 @@ var errOf = map[deed]error{
 // attempt makes one attempt, which appends to effects.
 func (b behaviour) attempt(ctx context.Context, took times, effects *os.File) error {
 	attempt, _ := retryjob.AttemptFrom(ctx)
+	if took.Deaf {
+		ctx = context.WithoutCancel(ctx)
+	}
 	e := effect{Job: attempt.JobID, ID: attempt.AttemptID, Number: attempt.Number, Did: done}
 	switch {
 	case !pause(ctx, took.Work):

@@ -50,9 +50,6 @@ func open(ctx context.Context, database string, effects *os.File) (*engine, erro
 		JobTimeout:           3 * time.Second,
 		RescueStuckJobsAfter: 5 * time.Second,
 	}
-	if err := adapter.Install(cfg); err != nil {
-		return nil, err
-	}
 	if isPostgres(database) {
 		pool, err := pgxpool.New(ctx, database)
 		if err != nil {
@@ -73,7 +70,7 @@ func open(ctx context.Context, database string, effects *os.File) (*engine, erro
 
 // newEngine returns the engine over a driver, which close ends.
 func newEngine[TTx any](adapter *retryriver.Adapter, driver riverdriver.Driver[TTx], cfg *river.Config, close func()) (*engine, error) {
-	client, err := river.NewClient(driver, cfg)
+	client, err := retryriver.NewClient(adapter, driver, cfg)
 	if err != nil {
 		close()
 		return nil, err

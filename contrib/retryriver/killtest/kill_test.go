@@ -3,15 +3,18 @@ package killtest_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
@@ -23,6 +26,7 @@ var (
 	jobCount     = flag.Int("jobs", 80, "how many jobs there are")
 	processCount = flag.Int("processes", 2, "how many workers there are at any time")
 	killCount    = flag.Int("kills", 4, "how many workers are killed")
+	stopCount    = flag.Int("suspensions", 1, "how many workers are suspended until all jobs have ended")
 	givenSeed    = flag.Uint64("seed", 0, "repeats the jobs, the pauses and the victims; 0 draws a seed")
 )
 
@@ -49,7 +53,7 @@ func run(t *testing.T, database string) {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	t.Logf("seed: -jobs %d -processes %d -kills %d -seed %d", *jobCount, *processCount, *killCount, seed)
+	t.Logf("seed: -jobs %d -processes %d -kills %d -suspensions %d -seed %d", *jobCount, *processCount, *killCount, *stopCount, seed)
 	s := &scene{
 		database: database, effects: filepath.Join(t.TempDir(), "effects"), jobs: map[string]string{}, rnd: rand.New(rand.NewPCG(seed, 0)),
 	}
@@ -87,18 +91,89 @@ func (s *scene) play(t *testing.T) {
 	for _, w := range workers {
 		w.awaitReady(t)
 	}
+	var stopped []*process
 	for kill := range *killCount {
 		s.enqueue(t, e, (kill+1)**jobCount / *killCount)
 		pause(t.Context(), upTo(s.rnd, 1500*time.Millisecond))
 		victim := s.rnd.IntN(len(workers))
+		if len(stopped) < *stopCount && kill%2 == 0 {
+			s.awaitLeased(t, e)
+			workers[victim].suspend(t, s.locked(t))
+			stopped = append(stopped, workers[victim])
+			workers[victim] = start(t, s.database, s.effects)
+			workers[victim].awaitReady(t)
+			victim = s.rnd.IntN(len(workers))
+		}
 		workers[victim].kill(t)
 		workers[victim] = start(t, s.database, s.effects)
 		workers[victim].awaitReady(t)
 	}
 	s.enqueue(t, e, *jobCount) // where nobody is killed
 	awaitEnd(t, e)
-	for _, w := range workers {
+	before := s.collect(t)
+	for _, w := range stopped {
+		w.resume(t)
+	}
+	for _, w := range append(workers, stopped...) {
 		w.finish(t)
+	}
+	require.Equal(t, withoutLate(before), withoutLate(s.collect(t)), "a worker that was suspended has changed what had ended")
+}
+
+// withoutLate returns the jobs as they would be if no lost attempt had ended after all.
+func withoutLate(infos []retryjob.Info) map[string]string {
+	all := map[string]string{}
+	for _, info := range infos {
+		info.History = slices.Clone(info.History)
+		for i := range info.History {
+			if a := &info.History[i]; a.Late || a.Err == retryjob.ErrLost.Error() {
+				*a = retryjob.Attempt{ID: a.ID, Number: a.Number, Due: a.Due, Status: a.Status, Reason: a.Reason}
+			}
+		}
+		text, err := json.Marshal(info)
+		if err != nil {
+			panic(err)
+		}
+		all[info.JobID] = string(text)
+	}
+	return all
+}
+
+// awaitLeased returns when a worker has a job.
+func (s *scene) awaitLeased(t *testing.T, e *engine) {
+	for {
+		counts, err := unfinished(t.Context(), e)
+		require.NoError(t, err)
+		if counts[retryjob.Leased] > 0 {
+			return
+		}
+		pause(t.Context(), time.Millisecond)
+	}
+}
+
+// locked returns what reports whether a process holds a lock in the database though it does nothing.
+func (s *scene) locked(t *testing.T) func() bool {
+	ctx := t.Context()
+	if isPostgres(s.database) {
+		conn, err := pgx.Connect(ctx, s.database)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+		return func() (busy bool) {
+			pause(ctx, 50*time.Millisecond)
+			require.NoError(t, conn.QueryRow(ctx, "SELECT count(*) > 0 FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'").Scan(&busy))
+			return busy
+		}
+	}
+	db, err := sql.Open("sqlite", "file:"+s.database+"?_pragma=busy_timeout(2000)&_txlock=immediate")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	return func() bool {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return true
+		}
+		require.NoError(t, tx.Rollback())
+		return false
 	}
 }
 

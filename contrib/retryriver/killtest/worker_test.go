@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -95,6 +97,24 @@ func (p *process) awaitReady(t *testing.T) {
 	line, err := p.stdout.ReadString('\n')
 	require.NoError(t, err, "the worker ended before it was ready")
 	require.Equal(t, ready+"\n", line)
+}
+
+// suspend stops the worker in the midst of things, as the pause of a container does, unless that is in a transaction, whose
+// locks would stop all the others.
+func (p *process) suspend(t *testing.T, locked func() bool) {
+	for {
+		require.NoError(t, p.command.Process.Signal(syscall.SIGSTOP))
+		if !locked() {
+			return
+		}
+		p.resume(t)
+		pause(t.Context(), 10*time.Millisecond)
+	}
+}
+
+// resume lets the worker go on.
+func (p *process) resume(t *testing.T) {
+	require.NoError(t, p.command.Process.Signal(syscall.SIGCONT))
 }
 
 // kill ends the worker with SIGKILL, in the midst of things.

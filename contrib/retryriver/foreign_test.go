@@ -1,0 +1,115 @@
+package retryriver_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
+	"github.com/retrygo/retry/contrib/retryriver"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// foreign is the metadata of plain jobs that an outsider has chosen, and that a program has inserted without an Adapter.
+var foreign = []string{
+	`{"RetryJob":[{"status":"succeeded"}]}`,
+	`{"retryJob":"x"}`,
+	`{"RETRYJOB":[{"v":1,"job":"j","policy":"quick","first":"2026-01-01T00:00:00Z","status":"canceled","ended":"2026-01-01T00:00:00Z"}]}`,
+	`{"retryjob":[{"v":1,"job":"j","policy":"quick","first":"2026-01-01T00:00:00Z","status":"succeeded","ended":"2026-01-01T00:00:00Z"}]}`,
+	`{"retryjob":"x"}`,
+	`{"retryjob":{"status":1}}`,
+	`{"retryjob":[]}`,
+	`{"retryjob":[1]}`,
+	`{"retryjob":[{"changed":"x","attempts":"y","seen":{},"status":7,"policy":[]}]}`,
+	`{"retryjob":[{"changed":1e300,"attempts":-1.5,"seen":99999999999999999999}]}`,
+	`{"retryjob":null,"retryjob_late":"x","snoozes":"y","retryjob_attempt":7}`,
+	`{"retryjob_late":[{"id":"x","end":"never"}]}`,
+	`{"snoozes":{"a":1}}`,
+	`{"Snoozes":7,"RetryJob_Late":[{}]}`,
+}
+
+// TestForeignMetadataDecidesNothing: a job whose metadata is anybody's runs as a plain job, and keeps no other from being
+// listed, counted or purged.
+func TestForeignMetadataDecidesNothing(t *testing.T) {
+	t.Run("SQLite", func(t *testing.T) {
+		db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
+		require.NoError(t, err)
+		defer db.Close()
+		foreignMetadata(t, riversqlite.New(db))
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		pool, err := pgxpool.New(t.Context(), pgtest.Start(t).DSN())
+		require.NoError(t, err)
+		defer pool.Close()
+		require.NoError(t, retryriver.MigratePostgres(t.Context(), pool))
+		foreignMetadata(t, riverpgxv5.New(pool))
+	})
+}
+
+func foreignMetadata[TTx any](t *testing.T, driver riverdriver.Driver[TTx]) {
+	plain, err := river.NewClient(driver, &river.Config{})
+	require.NoError(t, err)
+	var rows []int64
+	for n, metadata := range foreign {
+		result, err := plain.Insert(t.Context(), mail{To: fmt.Sprint(n)}, &river.InsertOpts{Metadata: []byte(metadata)})
+		require.NoError(t, err, metadata)
+		rows = append(rows, result.Job.ID)
+	}
+	var made atomic.Int64
+	a, err := retryriver.New(retryriver.Options{Policies: catalog, PolicyOf: map[string]string{"mail": "quick"}})
+	require.NoError(t, err)
+	workers := river.NewWorkers()
+	river.AddWorker(workers, river.WorkFunc(func(_ context.Context, job *river.Job[mail]) error {
+		made.Add(1)
+		if job.Args.To[0]%2 == 0 {
+			return errFull
+		}
+		return nil
+	}))
+	client, err := retryriver.NewClient(a, driver, &river.Config{
+		Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 5}}, TestOnly: true,
+		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 10 * time.Millisecond,
+	})
+	require.NoError(t, err)
+	admin := retryriver.NewAdmin(a, client)
+	list := func(f retryjob.Filter) (ids []string) {
+		for i, err := range admin.List(t.Context(), f) {
+			require.NoError(t, err)
+			ids = append(ids, i.JobID)
+		}
+		return ids
+	}
+	for _, size := range []int{0, 1, 3} {
+		before := list(retryjob.Filter{PageSize: size})
+		require.Len(t, before, len(foreign), "in pages of %d", size)
+		require.ElementsMatch(t, before, list(retryjob.Filter{Statuses: []retryjob.Status{retryjob.Pending}}))
+	}
+	require.NoError(t, client.Start(t.Context()))
+	defer client.StopAndCancel(context.Background())
+	for n, row := range rows {
+		job, err := client.JobGet(t.Context(), row)
+		require.NoError(t, err)
+		i, err := admin.Wait(t.Context(), retryriver.JobID(job))
+		require.NoError(t, err)
+		require.Regexp(t, "^river-", i.JobID)
+		require.Contains(t, []retryjob.Status{retryjob.Succeeded, retryjob.DeadLettered}, i.Status, foreign[n])
+		require.NotEmpty(t, i.History, foreign[n])
+	}
+	require.GreaterOrEqual(t, made.Load(), int64(len(foreign)), "each was worked on")
+	for _, size := range []int{0, 1, 3} {
+		require.Len(t, list(retryjob.Filter{PageSize: size}), len(foreign), "in pages of %d", size)
+	}
+	n, err := admin.Purge(t.Context(), retryjob.Filter{})
+	require.NoError(t, err)
+	require.Equal(t, len(foreign), n)
+}

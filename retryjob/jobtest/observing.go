@@ -1,0 +1,111 @@
+package jobtest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// observing is what a policy's Observe and Budget see of a job.
+var observing = []scenario{
+	{claim: "Observe can replay a job from its final event", play: func(s *stage) {
+		var d diary
+		replayed := make(chan error, 1)
+		p := fixed(1, short)
+		p.Observe = func(ctx context.Context, e retry.Event) {
+			if info, _ := retryjob.AttemptFrom(ctx); e.Outcome != nil && e.Outcome.Status == retry.DeadLettered {
+				replayed <- s.q.Replay(ctx, info.JobID)
+			}
+		}
+		s.open(policies{"p": p}, func(ctx context.Context, job retryjob.Job) error {
+			if d.note(ctx, job).Replays > 0 {
+				return nil
+			}
+			return errFlaky
+		})
+		s.enqueue("again", "p")
+		require.NoError(s.t, receive(s, replayed, "the final event"))
+		i := s.until(soon, "again", "is replayed", func(i retryjob.Info) bool { return i.Status.Final() && i.Replays == 1 })
+		require.Equal(s.t, retryjob.Succeeded, i.Status)
+	}},
+
+	{claim: "a waiting job that is canceled gives its end to Observe, and its token back", play: func(s *stage) {
+		var d diary
+		ends := make(chan retry.Event, 2)
+		p := fixed(5, 99*s.unit)
+		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 3})
+		p.Observe = func(_ context.Context, e retry.Event) {
+			if e.Outcome != nil {
+				ends <- e
+			}
+		}
+		s.open(policies{"p": p}, d.always(errFlaky))
+		s.enqueue("waiting", "p")
+		s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "p", Due: time.Now().Add(99 * s.unit)})
+		s.reaches("waiting", retryjob.WaitingRetry)
+		require.InDelta(s.t, 2, p.Budget.Tokens(), 0.01)
+		for attempts, id := range []string{1: "waiting", 0: "pending"} {
+			require.NoError(s.t, s.q.Cancel(s.t.Context(), id))
+			e := receive(s, ends, "the end of "+id)
+			require.Equal(s.t, retry.Canceled, e.Outcome.Status)
+			require.Equal(s.t, retry.CallerCanceled, e.Outcome.Reason)
+			require.Equal(s.t, attempts, e.Outcome.Attempts)
+			require.ErrorIs(s.t, e.Err, retry.CallerCanceled)
+		}
+		require.InDelta(s.t, 3, p.Budget.Tokens(), 0.01)
+		require.Empty(s.t, ends, "each ends once")
+	}},
+
+	{claim: "an ID that is used again while its canceled attempt runs never has two attempts of one AttemptID", play: func(s *stage) {
+		var mu sync.Mutex
+		running := map[string]int{}
+		most := 0
+		begun, release := make(chan struct{}, 9), make(chan struct{})
+		var leave sync.Once
+		free := func() { leave.Do(func() { close(release) }) }
+		s.t.Cleanup(free)
+		p := fixed(3, short)
+		p.AttemptTimeout = s.unit
+		s.open(policies{"p": p}, func(ctx context.Context, _ retryjob.Job) error {
+			info, _ := retryjob.AttemptFrom(ctx)
+			mu.Lock()
+			running[info.AttemptID]++
+			most = max(most, running[info.AttemptID])
+			mu.Unlock()
+			defer func() {
+				mu.Lock()
+				defer mu.Unlock()
+				running[info.AttemptID]--
+			}()
+			begun <- struct{}{}
+			<-release // whatever ctx says
+			return nil
+		})
+		again := retryjob.Job{ID: "again", Kind: kind, Policy: "p"}
+		s.put(again)
+		receive(s, begun, "the attempt")
+		require.NoError(s.t, s.q.Cancel(s.t.Context(), "again"))
+		_, err := s.q.Purge(s.t.Context(), retryjob.Filter{})
+		require.NoError(s.t, err)
+		if _, err = s.q.Enqueue(s.t.Context(), again); err != nil {
+			require.ErrorIs(s.t, err, retryjob.ErrDuplicate)
+		} else {
+			receive(s, begun, "the attempt of the second job")
+		}
+		free()
+		s.poll(soon, "the ID is free again", func() bool {
+			_, _ = s.q.Purge(s.t.Context(), retryjob.Filter{})
+			_, err := s.q.Enqueue(s.t.Context(), again)
+			return err == nil
+		})
+		s.final("again")
+		mu.Lock()
+		defer mu.Unlock()
+		require.Equal(s.t, 1, most)
+	}},
+}
