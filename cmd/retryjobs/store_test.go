@@ -9,7 +9,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -239,6 +241,7 @@ func TestADatabaseThatIsNone(t *testing.T) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	require.NoError(t, os.WriteFile(in("notes.txt"), []byte(strings.Repeat("Dear diary, ", 1000)), 0o600))
 	require.NoError(t, os.WriteFile(in("empty.db"), nil, 0o600))
+	require.NoError(t, syscall.Mkfifo(in("pipe"), 0o600))
 	db, err := sql.Open("sqlite", in("other.db"))
 	require.NoError(t, err)
 	_, err = db.ExecContext(t.Context(), "create table recipes (id integer)")
@@ -248,6 +251,7 @@ func TestADatabaseThatIsNone(t *testing.T) {
 
 	for name, want := range map[string]string{
 		"missing.db":     "no database there",
+		"pipe":           "no database there",
 		"no/such/folder": "no database there",
 		".":              "no database there",
 		"notes.txt":      "no database there",
@@ -281,5 +285,55 @@ func TestAServerOutOfReach(t *testing.T) {
 		require.Equal(t, ran{Exit: cli.Failed, Err: got.Err}, got)
 		require.Contains(t, got.Err, "retryjobs: database postgres://me@"+address+"/jobs: retryriver: the server is out of reach: ")
 		require.NotContains(t, got.Err, "hush")
+	}
+}
+
+// TestAListOfLargeJobsIsBounded: 30 jobs of 8 MB are a quarter of a gigabyte, and were three times that in memory.
+func TestAListOfLargeJobsIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes a quarter of a gigabyte")
+	}
+	file := filepath.Join(t.TempDir(), "jobs.db")
+	q, err := retryriver.NewSQLite(t.Context(), file, retryjob.Options{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"p": {}}),
+		Handlers: map[string]retryjob.Handler{"large": func(context.Context, retryjob.Job) error { return nil }},
+	})
+	require.NoError(t, err)
+	payload := []byte(`{"a":"` + strings.Repeat("x", 8<<20) + `"}`)
+	_, err = q.Enqueue(t.Context(), retryjob.Job{Kind: "large", Policy: "p", Payload: payload, Due: time.Now().Add(time.Hour)})
+	require.NoError(t, err)
+	require.NoError(t, q.Close())
+	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=synchronous(OFF)")
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i+1 FROM n WHERE i < 30)
+		INSERT INTO river_job (args, attempt, created_at, kind, max_attempts, metadata, priority, queue, scheduled_at, state, tags)
+		SELECT args, attempt, created_at, kind, max_attempts, metadata, priority, queue, scheduled_at, state, tags FROM river_job, n`)
+	require.NoError(t, errors.Join(err, db.Close()))
+	for _, args := range [][]string{{"list"}, {"stats"}} {
+		runtime.GC()
+		ended, most := make(chan struct{}), make(chan uint64)
+		go func() { most <- peak(ended) }()
+		got := run(t, file, args...)
+		close(ended)
+		require.Equal(t, cli.Done, got.Exit, got.Err)
+		held := <-most
+		t.Logf("%v: %d MB", args, held>>20)
+		require.Less(t, held, uint64(256<<20), args)
+	}
+}
+
+// peak returns the most that the heap has held until ended.
+func peak(ended <-chan struct{}) (most uint64) {
+	ticker := time.NewTicker(2 * time.Millisecond)
+	defer ticker.Stop()
+	var stats runtime.MemStats
+	for {
+		runtime.ReadMemStats(&stats)
+		most = max(most, stats.HeapInuse)
+		select {
+		case <-ticker.C:
+		case <-ended:
+			return most
+		}
 	}
 }

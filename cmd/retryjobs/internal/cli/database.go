@@ -37,6 +37,8 @@ func secretsOf(database string) ([]string, error) {
 	switch {
 	case !isURL && passwordKey.MatchString(database):
 		return nil, errors.New("the database must be given as a postgres:// URL, not as key=value pairs")
+	case !isURL && !strings.HasPrefix(database, "sqlite:") && nearlyURL.MatchString(database):
+		return nil, errors.New("the database looks like a URL without ://; write sqlite:PATH for a file with such a name")
 	case !isURL || scheme == "sqlite":
 		return nil, nil
 	case scheme != "postgres" && scheme != "postgresql":
@@ -91,9 +93,10 @@ func label(database string) string {
 	return shown.String()
 }
 
-// userPassword and passwordKey find passwords by how they are written, so that one in an argument of which nobody thought
+// nearlyURL matches a database that is given as if it were a URL. userPassword and passwordKey find passwords by how they are written, so that one in an argument of which nobody thought
 // as a database is hidden too.
 var (
+	nearlyURL    = regexp.MustCompile(`(?i):.*@|^\s*postgres(ql)?[:/]`)
 	userPassword = regexp.MustCompile(`(://[^:@/\s]*):\S*@`)
 	passwordKey  = regexp.MustCompile(`(?i)(password\s*=\s*)[^\s&]+`)
 )

@@ -63,6 +63,13 @@ func TestAPasswordIsNeverShown(t *testing.T) {
 		{"in the query, escaped", "postgres://me@host/db?password=%68ush+hush", "hush hush"},
 		{"of a key file", "postgres://me@host/db?sslpassword=hush", "hush"},
 		{"twice", "postgres://me:hushhush@host/db?password=hush", "hushhush"},
+		{"with one slash", "postgres:/me:hush@host/db", "hush"},
+		{"without slashes", "postgres:me:hush@host/db", "hush"},
+		{"without a colon", "postgres//me:hush@host/db", "hush"},
+		{"after a blank", " postgres:/me:hush@host/db", "hush"},
+		{"without a scheme", "//me:hush@host/db", "hush"},
+		{"and nothing else", "me:hush@host", "hush"},
+		{"in capitals", "POSTGRES:/me:hush@host/db", "hush"},
 		{"in key=value pairs", "host=h user=me password=hush", "hush"},
 		{"in key=value pairs, spaced", "host=h user=me PassWord = hush", "hush"},
 	} {

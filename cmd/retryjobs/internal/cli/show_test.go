@@ -177,3 +177,14 @@ ATTEMPT  START                     DURATION  STATUS         WAIT   CODE  ERROR
 		})
 	}
 }
+
+func TestAnAttemptThatEndedLateIsMarked(t *testing.T) {
+	job := jobs()[2]
+	job.JobID = "late-1"
+	job.History = append([]retryjob.Attempt(nil), job.History...)
+	first := &job.History[0]
+	first.End, first.Late, first.Err, first.Due = first.Start.Add(2*time.Hour), true, "", at(2*time.Hour)
+	got := run(t, newFake(job), "show", "late-1")
+	require.Contains(t, got.Out, "\n1        2026-11-21T09:00:00.000Z  2h0m0s, late  waiting_retry  -  ")
+	require.Contains(t, got.Out, "\ntotal: 3 attempts in 3h0m0s so far: 1.501s running, 1h0m0s lost,")
+}

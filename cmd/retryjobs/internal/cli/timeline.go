@@ -15,7 +15,7 @@ type row [7]string
 // record holds.
 //
 // The wait is what was decided at the attempt's end. Of an attempt whose worker was lost no end is known: its wait is in
-// its duration, which is the time from its start to the start of the next one.
+// its duration, which is the time from its start to the start of the next one. One that ended late has had its wait before.
 func timeline(rec *retryjob.Record, now time.Time) []row {
 	var rows []row
 	next := 1
@@ -27,7 +27,9 @@ func timeline(rec *retryjob.Record, now time.Time) []row {
 		switch end := a.End; {
 		case !end.IsZero():
 			r[2] = span(max(end.Sub(a.Start), 0))
-			if !a.Due.IsZero() {
+			if a.Late {
+				r[2] += ", late"
+			} else if !a.Due.IsZero() {
 				r[4] = span(max(a.Due.Sub(end), 0))
 			}
 		case underway(rec, a):
@@ -101,7 +103,7 @@ func total(rec *retryjob.Record, now time.Time) string {
 	var running, gone time.Duration
 	for i := range rec.History {
 		switch a := &rec.History[i]; {
-		case !a.End.IsZero():
+		case !a.End.IsZero() && !a.Late:
 			running += max(a.End.Sub(a.Start), 0)
 		case underway(rec, a):
 			running += max(now.Sub(a.Start), 0)
