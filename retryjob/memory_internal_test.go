@@ -50,7 +50,7 @@ func TestAListKeepsNoPlaceOnceItIsLeft(t *testing.T) {
 func TestWhatIsTooOldIsRemovedThoughNoCallComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := dead(t, "a")
-		time.Sleep(30 * time.Minute)
+		<-time.After(30 * time.Minute)
 		_, err := e.Enqueue(t.Context(), Job{ID: "b", Kind: "work", Policy: "p"})
 		require.NoError(t, err)
 		count := func() int {
@@ -59,11 +59,11 @@ func TestWhatIsTooOldIsRemovedThoughNoCallComes(t *testing.T) {
 			defer e.mu.Unlock()
 			return len(e.jobs)
 		}
-		time.Sleep(30*time.Minute - 1)
+		<-time.After(30*time.Minute - 1)
 		require.Equal(t, 2, count())
-		time.Sleep(1)
+		<-time.After(time.Nanosecond)
 		require.Equal(t, 1, count())
-		time.Sleep(30 * time.Minute)
+		<-time.After(30 * time.Minute)
 		require.Equal(t, 0, count())
 	})
 }
