@@ -93,7 +93,6 @@ func (e *Engine) settle(a *attempt) {
 	e.lock()
 	replays := j.replays
 	e.conclude(a)
-	e.drive(e.clock.now())
 	e.mu.Unlock()
 	defer func() {
 		value := recover()

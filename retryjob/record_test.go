@@ -338,6 +338,8 @@ func TestALateResultChangesItsOwnLineOnly(t *testing.T) {
 	require.False(t, r.Late(other), "that attempt was not lost")
 	other.ID = r.AttemptID(3)
 	require.False(t, r.Late(other), "it is not in the record")
+	leased := retryjob.Record{History: []retryjob.Attempt{{ID: late.ID, Number: 1, Start: epoch, Status: retryjob.Leased}}}
+	require.False(t, leased.Late(late), "it is under way")
 	require.Equal(t, []retryjob.Attempt{want, before[1]}, r.History)
 }
 
