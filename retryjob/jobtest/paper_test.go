@@ -45,6 +45,7 @@ func TestPaper(t *testing.T) {
 
 // paper is what outlives a clerk.
 type paper struct {
+	mu     sync.Mutex
 	sheets map[string][]byte // a job as JSON
 	leased map[string]string // the IDs of attempts by job
 }
@@ -54,7 +55,7 @@ type clerk struct {
 	retryjob.Stepper
 	config    retryjob.Options
 	paper     *paper
-	mu        sync.Mutex
+	mu        *sync.Mutex // the paper\'s
 	changed   chan struct{}
 	gone      chan struct{}
 	fired     bool // what it writes from now on is lost
@@ -69,7 +70,10 @@ func newClerk(c retryjob.Options, on *paper) *clerk {
 		Stepper: retryjob.Stepper{Policies: c.Policies, Code: c.Code}, config: c, paper: on,
 		changed: make(chan struct{}, 1), gone: make(chan struct{}), running: map[string]context.CancelCauseFunc{},
 	}
-	e.idle.L = &e.mu
+	e.mu = &on.mu
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.idle.L = e.mu
 	e.config.Concurrency = cmp.Or(c.Concurrency, 16)
 	e.config.Retention = cmp.Or(c.Retention, 14*24*time.Hour)
 	for id := range on.leased { // whose clerk has died
