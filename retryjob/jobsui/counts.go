@@ -1,0 +1,136 @@
+package jobsui
+
+import (
+	"context"
+	"time"
+
+	"github.com/retrygo/retry/retryjob"
+)
+
+// span is a time over which the page shows counts.
+type span struct {
+	Key, Title string
+	width      time.Duration // of a bucket
+	buckets    int
+}
+
+var spans = []span{
+	{"1h", "1 hour", 2 * time.Minute, 30},
+	{"24h", "24 hours", time.Hour, 24},
+	{"14d", "14 days", 12 * time.Hour, 28},
+}
+
+const (
+	countTime    = time.Second            // for all counts of a page by a Counter
+	listTime     = 250 * time.Millisecond // for counting by listing
+	countedFor   = 5 * time.Second        // how long counts are shown
+	countedBatch = 500                    // jobs that counting reads at once
+)
+
+// counts is numbers of jobs by status. Index 0 has their sum.
+type counts [retryjob.Canceled + 1]int
+
+func (c *counts) add(s retryjob.Status, n int) {
+	if s >= retryjob.Pending && s <= retryjob.Canceled {
+		c[s] += n
+		c[0] += n
+	}
+}
+
+// overview is the counts at a time.
+type overview struct {
+	taken   time.Time
+	total   counts
+	partial bool // there are more jobs than were counted in time
+	err     error
+	begin   time.Time // of the first bucket
+	buckets []counts  // of jobs by when they came to the status that they have
+}
+
+// overview returns the counts, which may be some seconds old. One request counts at a time.
+func (h *handler) overview(ctx context.Context, s *span) *overview {
+	select {
+	case h.counting <- struct{}{}:
+	case <-ctx.Done():
+		return &overview{err: ctx.Err()}
+	}
+	defer func() { <-h.counting }()
+	now := time.Now()
+	if known := h.counted[s.Key]; known != nil && now.Sub(known.taken) < countedFor {
+		return known
+	}
+	o := h.count(ctx, s, now)
+	if o.err == nil {
+		if h.counted == nil {
+			h.counted = map[string]*overview{}
+		}
+		h.counted[s.Key] = o
+	}
+	return o
+}
+
+func (h *handler) count(ctx context.Context, s *span, now time.Time) *overview {
+	o := &overview{taken: now, buckets: make([]counts, s.buckets)}
+	o.begin = now.Truncate(s.width).Add(-time.Duration(s.buckets-1) * s.width)
+	counter, ok := h.Admin.(Counter)
+	if !ok {
+		o.partial, o.err = h.tally(ctx, retryjob.Filter{}, func(i *retryjob.Info) {
+			o.total.add(i.Status, 1)
+			if age := i.Changed().Sub(o.begin); age >= 0 && age < time.Duration(s.buckets)*s.width {
+				o.buckets[age/s.width].add(i.Status, 1)
+			}
+		})
+		return o
+	}
+	ctx, cancel := context.WithTimeout(ctx, countTime)
+	defer cancel()
+	count := func(to *counts, f retryjob.Filter) {
+		if o.err != nil {
+			return
+		}
+		var byStatus map[retryjob.Status]int
+		byStatus, o.err = counter.Count(ctx, f)
+		for status, n := range byStatus {
+			to.add(status, n)
+		}
+	}
+	count(&o.total, retryjob.Filter{})
+	for i := range o.buckets {
+		from := o.begin.Add(time.Duration(i) * s.width)
+		count(&o.buckets[i], retryjob.Filter{Since: from, Until: from.Add(s.width)})
+	}
+	return o
+}
+
+// tally calls f for the jobs that are selected, the newest first, as long as listing may take, and reports whether there are
+// more.
+func (h *handler) tally(ctx context.Context, selected retryjob.Filter, f func(*retryjob.Info)) (partial bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	selected.PageSize = countedBatch
+	for i, err := range h.Admin.List(ctx, selected) {
+		if ctx.Err() == context.DeadlineExceeded {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		f(&i)
+	}
+	return false, nil
+}
+
+// size returns how many jobs f selects, and whether there may be more.
+func (h *handler) size(ctx context.Context, f retryjob.Filter) (n int, partial bool, err error) {
+	if counter, ok := h.Admin.(Counter); ok {
+		ctx, cancel := context.WithTimeout(ctx, countTime)
+		defer cancel()
+		byStatus, err := counter.Count(ctx, f)
+		for _, m := range byStatus {
+			n += m
+		}
+		return n, false, err
+	}
+	partial, err = h.tally(ctx, f, func(*retryjob.Info) { n++ })
+	return n, partial, err
+}

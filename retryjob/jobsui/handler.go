@@ -1,0 +1,145 @@
+package jobsui
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// Options say what the page shows and where it answers.
+type Options struct {
+	// Admin has the jobs. It must be set. If it is a Counter too, the page counts with it.
+	Admin retryjob.Admin
+	// Name says which jobs these are, such as "production". Empty means that the page does not say.
+	Name string
+	// Hosts are the host names, without a port, that the page answers to beside localhost and loopback addresses. A request
+	// for another host is refused, since a foreign page can make its own name resolve to this server.
+	Hosts []string
+	// ErrorText returns how the page shows an error of Admin. Nil means the error's own text.
+	ErrorText func(error) string
+}
+
+// Validate returns nil or retry.FieldErrors: Admin is nil, or an element of Hosts is empty or has a port.
+func (o Options) Validate() error {
+	var bad retry.FieldErrors
+	if o.Admin == nil {
+		bad.Add("jobsui", "Options.Admin", "<nil>", "must be set")
+	}
+	for i, host := range o.Hosts {
+		if name := hostname(host); name == "" || name != strings.ToLower(host) {
+			bad.Add("jobsui", "Options.Hosts["+strconv.Itoa(i)+"]", strconv.Quote(host), "is not a host name without a port")
+		}
+	}
+	return bad.Err()
+}
+
+// Counter counts jobs faster than by listing them. An Admin can implement it.
+type Counter interface {
+	// Count returns how many jobs f selects, by status. It does not look at f.Limit.
+	Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]int, error)
+}
+
+// New returns the page as a handler, or the error of o.Validate. Its addresses are relative: mount it under any path that
+// ends in a slash, with http.StripPrefix. It is safe for concurrent use.
+//
+// The handler refuses requests for a host that Options.Hosts does not allow and requests to change something that come
+// from another origin (http.CrossOriginProtection). A proxy in front must pass the Host header on.
+func New(o Options) (http.Handler, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	h := &handler{Options: o, counting: make(chan struct{}, 1)}
+	if h.ErrorText == nil {
+		h.ErrorText = error.Error
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", h.list)
+	mux.HandleFunc("GET /job", h.job)
+	mux.HandleFunc("POST /confirm", h.confirm)
+	mux.HandleFunc("POST /act", h.act)
+	for name, kind := range map[string]string{
+		"style.css": "text/css; charset=utf-8", "jobs.js": "text/javascript; charset=utf-8", "favicon.svg": "image/svg+xml",
+	} {
+		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
+			data, _ := assets.ReadFile("assets/" + name) // it is embedded
+			w.Header().Set("Content-Type", kind)
+			http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(data))
+		})
+	}
+	return h.guard(http.NewCrossOriginProtection().Handler(mux)), nil
+}
+
+type handler struct {
+	Options
+	counting chan struct{} // holds one token while a request counts
+	counted  map[string]*overview
+}
+
+// contentPolicy allows what the handler itself serves: no inline script, no inline style, nothing of another origin.
+const contentPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// guard refuses foreign hosts, and limits what a browser does with the answers.
+func (h *handler) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy", contentPolicy)
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Referrer-Policy", "same-origin") // "no-referrer" would make the Origin of a form "null"
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("X-Frame-Options", "DENY")
+		header.Set("Cache-Control", "no-store")
+		if !h.answers(r.Host) {
+			http.Error(w, "this page does not answer to this host name", http.StatusForbidden)
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// answers reports whether the page answers to a Host header.
+func (h *handler) answers(host string) bool {
+	name := hostname(host)
+	if ip, err := netip.ParseAddr(name); name == "localhost" || err == nil && ip.IsLoopback() {
+		return true
+	}
+	for _, allowed := range h.Hosts {
+		if hostname(allowed) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// hostname returns a Host header in lower case, without port, brackets and final dot.
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	} else {
+		host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// text returns how the page shows an error.
+func (h *handler) text(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "no answer in time"
+	}
+	return strings.TrimPrefix(h.ErrorText(err), "retryjob: ")
+}

@@ -1,0 +1,407 @@
+package jobsui
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/retrygo/retry/retryjob"
+)
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"stamp":  stamp,
+	"number": number,
+	"reason": reason,
+	"last":   lastError,
+	"job":    jobAddress,
+	"text":   func(v any) string { return fmt.Sprint(v) },
+}).ParseFS(assets, "assets/*.html"))
+
+// frame is what every page has.
+type frame struct {
+	Title, Name   string
+	Flash, Alert  string
+	Live, Stop    string // the address that makes the page live, or stops that; empty on a page that does not change
+	Script        bool
+	now           time.Time
+	Actions       []action
+	RefreshPeriod int // in seconds
+}
+
+func (h *handler) frame() frame {
+	return frame{Name: h.Name, now: time.Now(), Actions: actions, RefreshPeriod: 5}
+}
+
+// Ago returns how far a time is from now.
+func (f frame) Ago(at time.Time) string { return ago(at, f.now) }
+
+// render answers with a page.
+func (h *handler) render(w http.ResponseWriter, status int, name string, data any) {
+	var b bytes.Buffer
+	if err := templates.ExecuteTemplate(&b, name, data); err != nil {
+		http.Error(w, "the page could not be made", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes())
+}
+
+// refuse answers with a page that says why, and leads back.
+func (h *handler) refuse(w http.ResponseWriter, status int, why, back string) {
+	f := h.frame()
+	f.Title, f.Alert = "Not done", why
+	h.render(w, status, "refusal.html", struct {
+		frame
+		Back string
+	}{f, back})
+}
+
+// flash returns what an address says was done, in words of our own.
+func flash(query url.Values) string {
+	n, err := strconv.Atoi(query.Get("n"))
+	if a := actionOf(query.Get("done")); a != nil && err == nil && n >= 0 {
+		return a.Done + " " + plural(n) + "."
+	}
+	return ""
+}
+
+// listData is what list.html shows.
+type listData struct {
+	frame
+	*view
+	Query   string // of the view, encoded
+	Tabs    []tab
+	Spans   []tab
+	Chart   *chart
+	Chosen  map[string]string // the value of each field
+	Others  [][2]string       // further values of the fields
+	Bad     map[string]string
+	Reasons []string
+	Exact   *retryjob.Info // the job whose ID is searched
+	Jobs    []retryjob.Info
+	Looked  int
+	Cut     bool
+	Failed  string // why there is no list
+	Newest  string
+	Newer   string
+	Older   string
+	Clear   string
+	Offered []action // for all that match
+	Known   struct{ Policies, Kinds []string }
+}
+
+// tab is a link of a row of which one is chosen.
+type tab struct {
+	Text, Number, Address string
+	Current               bool
+	Key                   string
+}
+
+// list answers with a page of jobs.
+func (h *handler) list(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	d := listData{frame: h.frame(), Chosen: map[string]string{}}
+	v := parseView(query, d.now)
+	d.view, d.Query, d.Flash, d.Script, d.Title = v, v.values.Encode(), flash(query), true, "Jobs"
+	d.Bad, d.Clear = v.bad, (&view{values: only(v.values, "status", "over", "live")}).with("at")
+	for _, key := range keys[:7] {
+		d.Chosen[key] = v.values.Get(key)
+		for i, value := range v.values[key] {
+			if i > 0 || key == "status" {
+				d.Others = append(d.Others, [2]string{key, value})
+			}
+		}
+	}
+	for _, reason := range retryjob.Reasons() {
+		d.Reasons = append(d.Reasons, reason.Error())
+	}
+	if d.Live = v.with("live", "1"); v.values.Has("live") {
+		d.Live, d.Stop = "", v.with("live")
+	}
+	o := h.overview(r.Context(), v.span)
+	d.Tabs, d.Spans = tabs(v, o), spanTabs(v)
+	if o.err == nil {
+		d.Chart = draw(o, v.span)
+	} else {
+		d.Alert = "The jobs could not be counted: " + h.text(o.err) + "."
+	}
+	status := http.StatusOK
+	if len(v.bad) > 0 {
+		status, d.Failed = http.StatusBadRequest, "The filter is not understood, so no job is shown."
+		h.render(w, status, "list.html", d)
+		return
+	}
+	if v.search != "" {
+		if info, err := h.Admin.Get(r.Context(), v.values.Get("q")); err == nil {
+			d.Exact = &info
+		} else if !errors.Is(err, retryjob.ErrUnknownJob) {
+			d.Failed = "The job could not be looked up: " + h.text(err) + "."
+		}
+	}
+	p, err := h.read(r.Context(), v)
+	if err != nil {
+		status, d.Failed = http.StatusServiceUnavailable, "The jobs could not be listed: "+h.text(err)+"."
+	}
+	d.Jobs, d.Looked, d.Cut = p.jobs, p.looked, p.cut
+	if p.next != nil {
+		d.Older = v.older(*p.next)
+	}
+	if len(v.at) > 0 {
+		d.Newest, d.Newer = v.with("at"), v.back()
+	}
+	for i := range p.jobs {
+		d.Known.Policies = append(d.Known.Policies, p.jobs[i].Policy)
+		d.Known.Kinds = append(d.Known.Kinds, p.jobs[i].Kind)
+	}
+	for _, known := range []*[]string{&d.Known.Policies, &d.Known.Kinds} {
+		slices.Sort(*known)
+		*known = slices.Compact(*known)
+	}
+	if v.search == "" && len(p.jobs) > 0 {
+		d.Offered = slices.DeleteFunc(slices.Clone(actions), func(a action) bool { return len(a.statuses(&v.filter)) == 0 })
+	}
+	h.render(w, status, "list.html", d)
+}
+
+// only returns the values of some keys.
+func only(all url.Values, keys ...string) url.Values {
+	kept := url.Values{}
+	for _, key := range keys {
+		if values, ok := all[key]; ok {
+			kept[key] = values
+		}
+	}
+	return kept
+}
+
+func tabs(v *view, o *overview) []tab {
+	count := func(n int) string {
+		switch {
+		case o.err != nil:
+			return ""
+		case o.partial:
+			return "≥ " + number(n)
+		}
+		return number(n)
+	}
+	all := []tab{{Text: "all", Number: count(o.total[0]), Address: v.with("status"), Current: len(v.filter.Statuses) == 0}}
+	for _, s := range retryjob.Statuses() {
+		all = append(all, tab{
+			s.String(), count(o.total[s]), v.with("status", s.String()), slices.Contains(v.filter.Statuses, s), s.String(),
+		})
+	}
+	return all
+}
+
+func spanTabs(v *view) []tab {
+	var all []tab
+	for i := range spans {
+		all = append(all, tab{Text: spans[i].Title, Address: v.with("over", spans[i].Key), Current: v.span == &spans[i]})
+	}
+	return all
+}
+
+// chart is a column for each bucket, of parts for each status.
+type chart struct {
+	Label    string
+	Columns  []column
+	Height   float64
+	Width    float64
+	Statuses []retryjob.Status // those that occur
+	Most     string
+	Note     string
+}
+
+type column struct {
+	From    time.Time
+	Counts  []string // of chart.Statuses
+	Title   string
+	X, Wide float64
+	Parts   []part
+}
+
+type part struct {
+	Status string
+	Y, H   float64
+}
+
+// draw returns the chart of an overview.
+func draw(o *overview, s *span) *chart {
+	const width, height, gap = 720, 120, 2
+	c := &chart{Width: width, Height: height}
+	most := 0
+	var sum counts
+	for i := range o.buckets {
+		most = max(most, o.buckets[i][0])
+		for status, n := range o.buckets[i] {
+			sum[status] += n
+		}
+	}
+	var words []string
+	for _, status := range retryjob.Statuses() {
+		if sum[status] > 0 {
+			c.Statuses = append(c.Statuses, status)
+			words = append(words, number(sum[status])+" "+status.String())
+		}
+	}
+	c.Most = number(most)
+	c.Label = "Jobs that came to their status in the last " + s.Title + ": "
+	if c.Label += strings.Join(words, ", "); len(words) == 0 {
+		c.Label += "none"
+	}
+	if o.partial {
+		c.Note = "Only the newest " + plural(o.total[0]) + " were counted in time."
+	}
+	step := float64(width) / float64(len(o.buckets))
+	for i := range o.buckets {
+		b := &o.buckets[i]
+		col := column{From: o.begin.Add(time.Duration(i) * s.width), X: float64(i) * step, Wide: step - gap}
+		title := []string{stamp(col.From)}
+		y := float64(height)
+		for _, status := range c.Statuses {
+			n := b[status]
+			col.Counts = append(col.Counts, number(n))
+			if n == 0 {
+				continue
+			}
+			title = append(title, number(n)+" "+status.String())
+			h := max(float64(height)*float64(n)/float64(most), 2)
+			y = max(y-h, 0)
+			col.Parts = append(col.Parts, part{status.String(), y, h})
+		}
+		col.Title = strings.Join(title, "; ")
+		c.Columns = append(c.Columns, col)
+	}
+	return c
+}
+
+// jobData is what job.html shows.
+type jobData struct {
+	frame
+	Info     *retryjob.Info
+	Facts    []fact
+	Attempts []attempt
+	Payload  string
+	Cut      bool // the payload is longer
+	Offered  []action
+}
+
+type fact struct {
+	Name, Text string
+	At         time.Time
+}
+
+// shownPayload is how many bytes of a payload are shown and searched.
+const shownPayload = 64 << 10
+
+// job answers with the page of a job.
+func (h *handler) job(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	id := query.Get("id")
+	info, err := h.Admin.Get(r.Context(), id)
+	switch {
+	case errors.Is(err, retryjob.ErrUnknownJob):
+		h.refuse(w, http.StatusNotFound, "There is no job "+id+": "+h.text(err)+".", "./")
+		return
+	case err != nil:
+		h.refuse(w, http.StatusServiceUnavailable, "The job could not be read: "+h.text(err)+".", "./")
+		return
+	}
+	d := jobData{frame: h.frame(), Info: &info}
+	d.Title, d.Flash, d.Script = "Job "+info.JobID, flash(query), true
+	d.Live = jobAddress(id) + "&live=1"
+	if query.Get("live") != "" {
+		d.Live, d.Stop = "", jobAddress(id)
+	}
+	d.Attempts = timeline(&info.Record, d.now)
+	for _, f := range []fact{
+		{"kind", info.Kind, time.Time{}}, {"policy", info.Policy, time.Time{}}, {"correlation", info.Correlation, time.Time{}},
+		{"reason", reason(info.Reason), time.Time{}}, {"attempts", strconv.Itoa(info.Attempts), time.Time{}},
+		{"replays", strconv.Itoa(info.Replays), time.Time{}},
+		{"first due", "", info.First}, {"next due", "", info.Due}, {"ended", "", info.Ended},
+	} {
+		if f.Text != "" || !f.At.IsZero() {
+			d.Facts = append(d.Facts, f)
+		}
+	}
+	d.Payload, d.Cut = payload(info.Payload)
+	d.Payload = shown(d.Payload)
+	d.Offered = slices.DeleteFunc(slices.Clone(actions), func(a action) bool { return !a.takes(info.Status) })
+	h.render(w, http.StatusOK, "job.html", d)
+}
+
+// payload returns JSON indented, if it is not too long, and whether it is.
+func payload(raw json.RawMessage) (string, bool) {
+	if len(raw) > shownPayload {
+		return strings.ToValidUTF8(string(raw[:shownPayload]), ""), true
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil || b.Len() > 4*shownPayload { // deep JSON grows by its indents
+		return string(raw), false
+	}
+	return b.String(), false
+}
+
+// jobAddress returns the relative address of a job's page.
+func jobAddress(id string) string { return "job?" + url.Values{"id": {id}}.Encode() }
+
+// lastError returns the text of the newest error, "" for a job that has succeeded.
+func lastError(i *retryjob.Info) string {
+	if i.Status == retryjob.Succeeded {
+		return ""
+	}
+	for k := len(i.History) - 1; k >= 0; k-- {
+		if text := i.History[k].Err; text != "" {
+			return shown(text)
+		}
+	}
+	return ""
+}
+
+// shown returns text without control characters, so that copying it into a terminal does no harm.
+func shown(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
+
+// stamp returns a time in UTC to the second.
+func stamp(at time.Time) string { return at.UTC().Format(time.DateTime) + "Z" }
+
+// number returns n with a comma before each thousand.
+func number(n int) string {
+	digits := strconv.Itoa(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// plural returns "1 job", "1,000 jobs".
+func plural(n int) string {
+	if n == 1 {
+		return "1 job"
+	}
+	return number(n) + " jobs"
+}
+
+func texts[T fmt.Stringer](all []T) string {
+	var list []string
+	for _, one := range all {
+		list = append(list, one.String())
+	}
+	return strings.Join(list, ", ")
+}
