@@ -7,8 +7,12 @@
 //	retryjobs [--database DB] [--json] show   [--payload=false] ID
 //	retryjobs [--database DB] [--json] replay ID...
 //	retryjobs [--database DB] [--json] replay --all [filter | --yes]
-//	retryjobs [--database DB] [--json] purge  [--dry-run] [filter | --yes]
+//	retryjobs [--database DB] [--json] cancel ID...
+//	retryjobs [--database DB] [--json] purge  [--yes] ID...
+//	retryjobs [--database DB] [--json] purge  [--yes | --dry-run] [filter | --all]
 //	retryjobs [--database DB] [--json] stats
+//	retryjobs [--database DB] [--json] watch  [--every 2s] [filter]
+//	retryjobs [--database DB] [--json] serve  [--addr 127.0.0.1:0] [--host NAME]
 //
 // DB is a SQLite file, as path or sqlite:path, or a URL postgres://user:password@host/database. Environment variable
 // RETRYJOBS_DATABASE stands in for it, and is the place for a password: the arguments of a process are no secret. An error
@@ -28,9 +32,15 @@
 //
 // list prints the jobs, the one that changed last first. show prints all that is known of one job, with the timeline of its
 // attempts since it was enqueued or replayed. replay makes jobs that were given up (dead_letter, expired,
-// failed_no_retries) due again, with the same ID and no attempts made; it names each job that could not be. purge removes
-// jobs that have ended. Both change many jobs only if a filter says which, or --yes that all are meant; there is no
-// prompt, so a script does what the same command does by hand. stats counts.
+// failed_no_retries) due again, with the same ID and no attempts made; it names each job that could not be. cancel ends jobs
+// that have not ended. purge removes jobs that have. To change many jobs, replay and purge need a filter that says which,
+// or a flag that all are meant. purge says how many jobs it would remove and asks; a script, which has no terminal to
+// answer, gives --yes. stats counts. watch prints a line for each job that changes.
+//
+// serve shows all of this on a page, for this machine alone: see package retryjob/jobsui.
+//
+// On a terminal, statuses have colors and lists fit its width; the variable NO_COLOR turns colors off. "retryjobs help
+// completion" shows how a shell completes commands, flags, statuses, reasons, policies, kinds and IDs.
 //
 // Times are UTC. With --json, list prints a line for each job and the others print one, show and list with the field names
 // of retryjob.Info; control characters are escaped, and in tables as well, so that the error text of a job can do a
@@ -49,6 +59,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/term"
+
 	"github.com/retrygo/retry/cmd/retryjobs/internal/cli"
 	"github.com/retrygo/retry/contrib/retryriver"
 )
@@ -56,7 +68,26 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(cli.Run(ctx, cli.Options{Open: open, Now: time.Now, Getenv: os.Getenv, Version: version()}, os.Args[1:], os.Stdout, os.Stderr))
+	o := cli.Options{Open: open, Now: time.Now, Getenv: os.Getenv, Version: version()}
+	if o.Width = width(os.Stdout); o.Width > 0 {
+		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	}
+	if term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())) {
+		o.Answers = os.Stdin
+	}
+	os.Exit(cli.Run(ctx, o, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// width returns how many columns a terminal has, 0 if f is none.
+func width(f *os.File) int {
+	columns, _, err := term.GetSize(int(f.Fd()))
+	switch {
+	case err != nil:
+		return 0
+	case columns == 0: // a terminal that does not know
+		return 80
+	}
+	return columns
 }
 
 // version returns the version of this module, and "(devel)" for a build from a checkout.

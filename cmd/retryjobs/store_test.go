@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -23,6 +25,7 @@ import (
 	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/contrib/retryriver"
 	"github.com/retrygo/retry/retryjob"
+	"github.com/retrygo/retry/retryjob/jobsui"
 )
 
 // database is a real one, with what works on its jobs.
@@ -206,10 +209,46 @@ payload:
 	})
 	t.Run("purge removes what has ended", func(t *testing.T) {
 		require.Equal(t, ran{Out: "would purge 4 jobs\n"}, run(t, db.name, "purge", "--status", "succeeded", "--dry-run"))
-		require.Equal(t, ran{Out: "purged 4 jobs\n"}, run(t, db.name, "purge", "--status", "succeeded"))
-		require.Equal(t, ran{Out: `{"purged":1}` + "\n"}, run(t, db.name, "purge", "--yes", "--json"))
+		require.Equal(t, ran{Out: "purged 4 jobs\n"}, run(t, db.name, "purge", "--status", "succeeded", "--yes"))
+		require.Equal(t, ran{Out: `{"purged":1}` + "\n"}, run(t, db.name, "purge", "--all", "--yes", "--json"))
 		require.ElementsMatch(t, []string{"waits", "later"}, ids(t, run(t, db.name, "list", "--json").Out))
 	})
+	t.Run("the page shows and changes them", func(t *testing.T) { serves(t, db.name) })
+	t.Run("cancel and purge take IDs", func(t *testing.T) {
+		require.Equal(t, ran{Out: "canceled later\n"}, run(t, db.name, "cancel", "later"))
+		require.Equal(t, ran{Out: "purged later\n"}, run(t, db.name, "purge", "--yes", "later"))
+		require.Empty(t, run(t, db.name, "list", "--json").Out)
+	})
+}
+
+// serves has the page of a database list, search, show, cancel and purge the job "waits".
+func serves(t *testing.T, database string) {
+	store, err := open(t.Context(), database)
+	require.NoError(t, err)
+	defer store.Close()
+	page, err := jobsui.New(jobsui.Options{Admin: store})
+	require.NoError(t, err)
+	ask := func(method, address, form string) (int, string) {
+		r := httptest.NewRequest(method, "http://localhost/"+address, strings.NewReader(form))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		page.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	for _, address := range []string{"", "?status=waiting_retry&kind=refused&policy=slow&since=1h", "?q=from+the+receiver", "?q=waits"} {
+		status, body := ask(http.MethodGet, address, "")
+		require.Equal(t, http.StatusOK, status)
+		require.Contains(t, body, `name="id" value="waits"`, address)
+		require.Contains(t, body, `>waiting_retry <b>1</b>`)
+	}
+	_, body := ask(http.MethodGet, "job?id=waits", "")
+	require.Contains(t, body, "503\ufffd[0m from the receiver")
+	for _, form := range []string{"do=cancel&id=waits", "do=purge&id=waits"} {
+		status, body := ask(http.MethodPost, "act", form)
+		require.Equal(t, http.StatusSeeOther, status, body)
+	}
+	status, _ := ask(http.MethodGet, "job?id=waits", "")
+	require.Equal(t, http.StatusNotFound, status)
 }
 
 // ids returns the IDs in lines of JSON.
@@ -258,7 +297,7 @@ func TestADatabaseThatIsNone(t *testing.T) {
 		"empty.db":       "the database is not migrated",
 		"other.db":       "the database is not migrated",
 	} {
-		for _, args := range [][]string{{"list"}, {"show", "a"}, {"replay", "a"}, {"purge", "--yes"}, {"stats"}} {
+		for _, args := range [][]string{{"list"}, {"show", "a"}, {"replay", "a"}, {"purge", "--all", "--yes"}, {"cancel", "a"}, {"watch"}, {"serve"}, {"stats"}} {
 			got := run(t, in(name), args...)
 			require.Equal(t, ran{Exit: cli.Failed, Err: got.Err}, got)
 			require.Contains(t, got.Err, "retryjobs: database "+in(name)+": ")

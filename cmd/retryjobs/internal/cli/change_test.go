@@ -1,9 +1,13 @@
 package cli_test
 
 import (
+	"context"
+	"io"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -92,15 +96,15 @@ func TestPurgeRemovesWhatHasEnded(t *testing.T) {
 	}{
 		{"by status", []string{"--status", "succeeded,dead_letter"}, "purged 3 jobs\n", 6},
 		{"by age", []string{"--until", "48h"}, "purged 2 jobs\n", 7},
-		{"without a filter, once it is sure", []string{"--yes"}, "purged 6 jobs\n", 3},
-		{"as JSON", []string{"--yes", "--json"}, `{"purged":6}` + "\n", 3},
+		{"without a filter", []string{"--all"}, "purged 6 jobs\n", 3},
+		{"as JSON", []string{"--all", "--json"}, `{"purged":6}` + "\n", 3},
 		{"none, to see how many", []string{"--until", "48h", "--dry-run"}, "would purge 2 jobs\n", 9},
 		{"none, to see how many in all", []string{"--dry-run", "--json"}, `{"would_purge":6}` + "\n", 9},
 		{"what has ended only", []string{"--policy", "standard"}, "purged 4 jobs\n", 5},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			f := newFake(jobs()...)
-			require.Equal(t, ran{Out: row.out}, run(t, f, append([]string{"purge"}, row.args...)...))
+			require.Equal(t, ran{Out: row.out}, run(t, f, append([]string{"purge", "--yes"}, row.args...)...))
 			require.Len(t, slices.Collect(maps.Keys(f.jobs)), row.left)
 		})
 	}
@@ -111,4 +115,82 @@ func TestACountThatBreaksFails(t *testing.T) {
 	f.broken = errBroken
 	require.Equal(t, ran{cli.Failed, "would purge 1 job\n", "retryjobs: the connection broke\n"}, run(t, f, "purge", "--dry-run"))
 	require.Equal(t, ran{cli.Failed, "", "retryjobs: the connection broke\n"}, run(t, f, "stats"))
+}
+
+func TestPurgeTakesIDs(t *testing.T) {
+	f := newFake(jobs()...)
+	require.Equal(t, ran{
+		cli.Failed, "purged dead-1\n",
+		"retryjobs: job waiting-1: it is waiting_retry, and only jobs that have ended are purged\n" +
+			"retryjobs: job nope: retryjob: unknown job: never known here\nretryjobs: 2 of 3 jobs were not purged\n",
+	}, run(t, f, "purge", "--yes", "dead-1", "waiting-1", "nope"))
+	require.Len(t, f.jobs, 8)
+	require.Equal(t, ran{Out: `{"job":"dead-2","purged":true}` + "\n"}, run(t, f, "purge", "--yes", "--json", "dead-2"))
+	require.Len(t, f.jobs, 7)
+}
+
+func TestAPurgedIDTakesNoOtherJobAlong(t *testing.T) {
+	twin := jobs()[4]
+	twin.JobID = "twin"
+	f := newFake(append(jobs(), twin)...)
+	require.Equal(t, ran{cli.Failed, "", "retryjobs: job dead-1: another job ended in the same instant: purge both by a filter\n"},
+		run(t, f, "purge", "--yes", "dead-1"))
+	require.Len(t, f.jobs, 10)
+}
+
+func TestCancelTakesIDs(t *testing.T) {
+	f := newFake(jobs()...)
+	require.Equal(t, ran{
+		cli.Failed, "canceled waiting-1\ncanceled pending-1\n",
+		"retryjobs: job dead-1: retryjob: job dead-1 is dead_letter already\nretryjobs: 1 of 3 jobs were not canceled\n",
+	}, run(t, f, "cancel", "waiting-1", "dead-1", "pending-1"))
+	require.Equal(t, retryjob.Canceled, f.jobs["waiting-1"].Status)
+	require.Equal(t, ran{Out: `{"job":"leased-1","canceled":true}` + "\n"}, run(t, f, "cancel", "leased-1", "--json"))
+}
+
+func TestPurgeAsksOnATerminal(t *testing.T) {
+	for _, row := range []struct {
+		answer string
+		args   []string
+		asked  string
+		out    string
+		left   int
+	}{
+		{"y\n", []string{"--status", "succeeded,dead_letter"}, "remove 3 jobs for good?", "purged 3 jobs\n", 6},
+		{" YES \n", []string{"--all"}, "remove 6 jobs for good?", "purged 6 jobs\n", 3},
+		{"y", []string{"dead-1", "dead-2"}, "remove 2 jobs for good?", "purged dead-1\npurged dead-2\n", 7},
+		{"n\n", []string{"--all"}, "remove 6 jobs for good?", "", 9},
+		{"\n", []string{"dead-1"}, "remove 1 job for good?", "", 9},
+		{"", []string{"--all"}, "remove 6 jobs for good?", "", 9},
+	} {
+		f := newFake(jobs()...)
+		got := runOn(t, f, cli.Options{Answers: strings.NewReader(row.answer)}, append([]string{"purge"}, row.args...)...)
+		require.Equal(t, row.out, got.Out, row.answer)
+		if want := "retryjobs: " + row.asked + " [y/N] "; row.left == 9 {
+			require.Equal(t, ran{cli.Failed, "", want + "retryjobs: nothing is removed\n"}, got)
+		} else {
+			require.Equal(t, want, got.Err)
+		}
+		require.Len(t, f.jobs, row.left)
+	}
+	// What removes nothing asks nothing.
+	for _, args := range [][]string{{"--kind", "fax"}, {"--all", "--dry-run"}, {"--all", "--yes"}} {
+		got := runOn(t, newFake(jobs()...), cli.Options{Answers: strings.NewReader("")}, append([]string{"purge"}, args...)...)
+		require.Equal(t, ran{Out: got.Out}, got)
+	}
+}
+
+func TestAQuestionEndsWithTheCommand(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f := newFake(jobs()...)
+	question, silence := io.Pipe()
+	defer silence.Close()
+	go cancel()
+	got := runIn(ctx, cli.Options{
+		Open: func(context.Context, string) (cli.Store, error) { return f, nil }, Now: func() time.Time { return now },
+		Getenv: func(string) string { return "jobs.db" }, Answers: question,
+	}, "purge", "--all")
+	require.Equal(t, cli.Failed, got.Exit)
+	require.Contains(t, got.Err, "retryjobs: interrupted: context canceled\n")
+	require.Len(t, f.jobs, 9)
 }

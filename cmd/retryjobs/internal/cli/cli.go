@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// Options are what the commands take from the process that they run in. All but Version must be set.
+// Options are what the commands take from the process that they run in. Open, Now and Getenv must be set.
 type Options struct {
 	// Open opens the database of a name that is not empty. ctx bounds the opening.
 	Open func(ctx context.Context, database string) (Store, error)
@@ -22,6 +23,12 @@ type Options struct {
 	Now func() time.Time
 	// Getenv returns a variable of the environment, "" for one that is not set.
 	Getenv func(name string) string
+	// Width is how many columns the terminal of stdout has. Zero means that stdout is no terminal.
+	Width int
+	// Color is whether stdout shows colors.
+	Color bool
+	// Answers is the terminal that answers questions, which go to stderr. Nil means that there is none.
+	Answers io.Reader
 	// Version is what --version prints. Empty means that there is no such flag.
 	Version string
 }
@@ -78,21 +85,35 @@ type app struct {
 	Options
 	database string
 	json     bool
+	chosen   string   // the database that is meant
 	secrets  []string // parts of database that no text may show
 }
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "retryjobs",
-		Version:       a.Version,
-		Short:         "Look at the jobs of a retryriver database, and change them",
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		Use:     "retryjobs",
+		Version: a.Version,
+		Short:   "Look at the jobs of a retryriver database, and change them",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			meant := ""
+			if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+				meant = "; did you mean " + strings.Join(similar, " or ") + "?"
+			}
+			return fmt.Errorf("unknown command %q%s", args[0], meant)
+		},
+		SuggestionsMinimumDistance: 2,
+		SilenceErrors:              true,
+		SilenceUsage:               true,
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.database, "database", "", "SQLite `file` or postgres:// URL (default $"+databaseVariable+")")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(a.listCommand(), a.showCommand(), a.replayCommand(), a.purgeCommand(), a.statsCommand())
+	root.AddCommand(a.listCommand(), a.showCommand(), a.replayCommand(), a.cancelCommand(), a.purgeCommand(), a.statsCommand(),
+		a.watchCommand(), a.serveCommand())
 	return root
 }
 
@@ -111,6 +132,7 @@ func (a *app) work(cmd *cobra.Command, now time.Time, do func(context.Context, *
 	if err != nil {
 		return err
 	}
+	a.chosen = database
 	ctx, cancel := context.WithTimeoutCause(cmd.Context(), openTimeout, fmt.Errorf("no answer within %v", openTimeout))
 	store, err := a.Open(ctx, database)
 	if cause := context.Cause(ctx); err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {

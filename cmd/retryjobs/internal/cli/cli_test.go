@@ -18,9 +18,12 @@ import (
 
 // TestAWrongCommandLine tells what is refused before a database is opened.
 func TestAWrongCommandLine(t *testing.T) {
-	noFilter := "give one (--status, --reason, --policy, --kind, --since, --until), or --yes for all of them; there is no prompt"
+	noFilter := "give one (--status, --reason, --policy, --kind, --since, --until), or --yes for all of them"
+	noTerminal := "purge asks before it removes jobs, and there is no terminal to answer: give --yes"
 	for _, row := range []struct{ args, err string }{
-		{"lists", `unknown command "lists" for "retryjobs"; Did you mean this?; list`},
+		{"lists", `unknown command "lists"; did you mean list?`},
+		{"canel", `unknown command "canel"; did you mean cancel?`},
+		{"frobnicate", `unknown command "frobnicate"`},
 		{"list jobs", `unknown command "jobs" for "retryjobs list"`},
 		{"list --foo", `unknown flag: --foo`},
 		{"list --status running", `--status "running" is not one of pending, leased, waiting_retry, succeeded, dead_letter, expired, failed_no_retries, canceled`},
@@ -48,10 +51,21 @@ func TestAWrongCommandLine(t *testing.T) {
 		{"replay --all --limit 5", `no filter says which jobs to replay: ` + noFilter},
 		{"replay --all --policy=", `--policy has no value`},
 		{"replay --all --status succeeded", `--status "succeeded" is not one of dead_letter, expired, failed_no_retries`},
-		{"purge", `no filter says which jobs to purge: ` + noFilter},
+		{"purge", `no filter says which jobs to purge: ` + strings.Replace(noFilter, "--yes", "--all", 1)},
+		{"purge --yes", `no filter says which jobs to purge: ` + strings.Replace(noFilter, "--yes", "--all", 1)},
+		{"purge --all", noTerminal},
+		{"purge --policy p", noTerminal},
+		{"purge a b", noTerminal},
+		{"purge a --policy p", `purge takes IDs or a filter, not both; --all, --dry-run and --limit go with a filter`},
+		{"purge a --dry-run", `purge takes IDs or a filter, not both; --all, --dry-run and --limit go with a filter`},
+		{"cancel", `requires at least 1 arg(s), only received 0`},
+		{"watch --every 1ms", `--every is below 100ms`},
+		{"watch a", `unknown command "a" for "retryjobs watch"`},
+		{"serve --addr :8080", `--addr ":8080" is not loopback: there is no login; with --host NAME the page answers to that name`},
+		{"serve --addr 0.0.0.0:0", `--addr "0.0.0.0:0" is not loopback: there is no login; with --host NAME the page answers to that name`},
+		{"serve --addr localhost", `--addr "localhost" is not host:port`},
 		{"purge --policy=", `--policy has no value`},
 		{"purge --status leased", `--status "leased" is not one of succeeded, dead_letter, expired, failed_no_retries, canceled`},
-		{"purge job", `unknown command "job" for "retryjobs purge"`},
 		{"stats --status leased", `unknown flag: --status`},
 	} {
 		t.Run(row.args, func(t *testing.T) {
@@ -59,7 +73,7 @@ func TestAWrongCommandLine(t *testing.T) {
 			require.Equal(t, ran{Exit: cli.Usage, Err: got.Err}, got)
 			first, second, _ := strings.Cut(got.Err, "\n")
 			require.Equal(t, "retryjobs: "+row.err, first)
-			require.Regexp(t, `^retryjobs: 'retryjobs( list| show| replay| purge| stats)? --help' tells more\n$`, second)
+			require.Regexp(t, `^retryjobs: 'retryjobs( list| show| replay| cancel| purge| stats| watch| serve)? --help' tells more\n$`, second)
 		})
 	}
 }
@@ -95,7 +109,7 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 func TestOutputThatIsNotWritten(t *testing.T) {
-	for _, args := range []string{"list", "list --json", "show dead-1", "show dead-1 --json", "stats", "stats --json", "purge --yes", "replay dead-1"} {
+	for _, args := range []string{"list", "list --json", "show dead-1", "show dead-1 --json", "stats", "stats --json", "purge --all --yes", "replay dead-1", "cancel waiting-1", "watch", "serve"} {
 		var err strings.Builder
 		c := cli.Options{
 			Open:   func(context.Context, string) (cli.Store, error) { return newFake(jobs()...), nil },

@@ -93,6 +93,13 @@ func (f *fake) Replay(_ context.Context, id string) error {
 	return job.Replay(now)
 }
 
+func (f *fake) Cancel(_ context.Context, id string) error {
+	if f.jobs[id] == nil {
+		return retryjob.ErrNeverKnown
+	}
+	return f.jobs[id].Cancel(now)
+}
+
 func (f *fake) ReplayAll(ctx context.Context, filter retryjob.Filter) (int, error) {
 	n := 0
 	for _, job := range f.selected(filter) {
@@ -126,14 +133,19 @@ type ran struct {
 // run runs a command on the store, for which jobs.db stands.
 func run(t *testing.T, store cli.Store, args ...string) ran {
 	t.Helper()
-	return runIn(t.Context(), cli.Options{
-		Open: func(_ context.Context, database string) (cli.Store, error) {
-			require.Equal(t, "jobs.db", database)
-			return store, nil
-		},
-		Now:    func() time.Time { return now },
-		Getenv: func(string) string { return "jobs.db" },
-	}, args...)
+	return runOn(t, store, cli.Options{}, args...)
+}
+
+// runOn is run with more Options.
+func runOn(t *testing.T, store cli.Store, o cli.Options, args ...string) ran {
+	t.Helper()
+	o.Open = func(_ context.Context, database string) (cli.Store, error) {
+		require.Equal(t, "jobs.db", database)
+		return store, nil
+	}
+	o.Now = func() time.Time { return now }
+	o.Getenv = func(string) string { return "jobs.db" }
+	return runIn(t.Context(), o, args...)
 }
 
 func runIn(ctx context.Context, c cli.Options, args ...string) ran {

@@ -76,12 +76,12 @@ func (s *selection) filter(cmd *cobra.Command, now time.Time) (retryjob.Filter, 
 	return f, nil
 }
 
-// change returns the filter of a command that changes what it selects. It refuses to change all jobs without --yes.
-func (s *selection) change(cmd *cobra.Command, now time.Time, yes bool) (retryjob.Filter, error) {
+// change returns the filter of a command that changes what it selects. It refuses to change all jobs unless a flag says so.
+func (s *selection) change(cmd *cobra.Command, now time.Time, all bool, flag string) (retryjob.Filter, error) {
 	f, err := s.filter(cmd, now)
-	if err == nil && !yes && !s.given(cmd) {
-		err = fmt.Errorf("no filter says which jobs to %s: give one (--%s), or --yes for all of them; there is no prompt",
-			cmd.Name(), strings.Join(selectionFlags, ", --"))
+	if err == nil && !all && !s.given(cmd) {
+		err = fmt.Errorf("no filter says which jobs to %s: give one (--%s), or %s for all of them",
+			cmd.Name(), strings.Join(selectionFlags, ", --"), flag)
 	}
 	if len(f.Statuses) == 0 {
 		f.Statuses = s.able
@@ -102,12 +102,14 @@ func chosen[T any](flag string, given []string, all []T) ([]T, error) {
 	return found, nil
 }
 
-func listed[T any](all []T) string {
+func listed[T any](all []T) string { return strings.Join(texts(all), ", ") }
+
+func texts[T any](all []T) []string {
 	texts := make([]string, len(all))
 	for i, v := range all {
 		texts[i] = fmt.Sprint(v)
 	}
-	return strings.Join(texts, ", ")
+	return texts
 }
 
 // longestAgo is the longest time ago in days: more than a hundred years, less than a Duration holds.

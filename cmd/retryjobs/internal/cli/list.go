@@ -12,15 +12,13 @@ import (
 // listLimit is how many jobs list shows unless it is told: a screen or two.
 const listLimit = 50
 
-// errorWidth is how many characters of an error a line of a table shows.
-const errorWidth = 60
-
 func (a *app) listCommand() *cobra.Command {
 	s := selection{able: retryjob.Statuses()}
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List jobs, the one that changed last first",
-		Args:  cobra.NoArgs,
+		Use:               "list",
+		Short:             "List jobs, the one that changed last first",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			now := a.Now()
 			f, err := s.filter(cmd, now)
@@ -31,6 +29,7 @@ func (a *app) listCommand() *cobra.Command {
 		},
 	}
 	s.add(cmd, listLimit)
+	a.completeSelection(cmd, &s)
 	return cmd
 }
 
@@ -61,10 +60,11 @@ func (s *session) list(ctx context.Context, f retryjob.Filter) error {
 			continue
 		}
 		if t == nil {
-			t = newTable(s.out, "ID", "KIND", "POLICY", "STATUS", "REASON", "ATTEMPTS", "DUE OR ENDED", "LAST ERROR")
+			t = s.newTable("ID", "KIND", "POLICY", "STATUS", "REASON", "ATTEMPTS", "DUE OR ENDED", "LAST ERROR")
+			t.fit = true
 		}
 		t.line(info.JobID, info.Kind, info.Policy, info.Status.String(), info.Reason.Error(),
-			strconv.Itoa(info.Attempts), stamp(dueOrEnded(&info.Record)), shorten(printable(lastError(&info.Record)), errorWidth))
+			strconv.Itoa(info.Attempts), stamp(dueOrEnded(&info.Record)), lastError(&info.Record))
 	}
 	switch {
 	case t != nil:

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf16"
@@ -18,15 +17,21 @@ import (
 
 // table is lines of cells, of which each column is as wide as its widest cell.
 type table struct {
-	w     *tabwriter.Writer
-	lines int
+	w     io.Writer
+	width int  // of the terminal; 0 means none
+	color bool // for statuses
+	fit   bool // shortens the last column, so that a line fits the terminal
+	lines [][]string
 }
 
-// flushed is after how many lines a table is written: its widths are found anew then, and memory is bounded.
-const flushed = 1000
+const (
+	flushed    = 1000 // lines after which a table is written: its widths are found anew then, and memory is bounded
+	errorWidth = 60   // characters of an error in a list, without a terminal
+	leastWidth = 20   // and with one, however narrow
+)
 
-func newTable(w io.Writer, header ...string) *table {
-	t := &table{w: tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)}
+func (s *session) newTable(header ...string) *table {
+	t := &table{w: s.out, width: s.Width, color: s.Color}
 	if len(header) > 0 {
 		t.line(header...)
 	}
@@ -35,22 +40,62 @@ func newTable(w io.Writer, header ...string) *table {
 
 // line adds a line. An empty cell shows as "-".
 func (t *table) line(cells ...string) {
+	line := make([]string, len(cells))
 	for i, cell := range cells {
-		if cell = printable(cell); cell == "" {
-			cell = "-"
+		if line[i] = printable(cell); line[i] == "" {
+			line[i] = "-"
 		}
-		if i > 0 {
-			cell = "\t" + cell
-		}
-		_, _ = io.WriteString(t.w, cell) // the session's bufio.Writer keeps the error
 	}
-	_, _ = io.WriteString(t.w, "\n")
-	if t.lines++; t.lines%flushed == 0 {
+	if t.lines = append(t.lines, line); len(t.lines) == flushed {
 		t.flush()
 	}
 }
 
-func (t *table) flush() { _ = t.w.Flush() }
+func (t *table) flush() {
+	var widths []int // of all columns but the last of a line
+	for _, line := range t.lines {
+		for i, cell := range line[:len(line)-1] {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	last := errorWidth
+	if t.width > 0 {
+		last = t.width
+		for _, width := range widths {
+			last -= width + 2
+		}
+		last = max(last, leastWidth)
+	}
+	var b strings.Builder
+	for _, line := range t.lines {
+		for i, cell := range line {
+			pad := 0
+			if i < len(line)-1 {
+				pad = widths[i] + 2 - utf8.RuneCountInString(cell)
+			} else if t.fit {
+				cell = shorten(cell, last)
+			}
+			if color := colors[cell]; t.color && color != "" {
+				cell = "\x1b[" + color + "m" + cell + "\x1b[0m"
+			}
+			b.WriteString(cell)
+			b.WriteString(strings.Repeat(" ", pad))
+		}
+		b.WriteByte('\n')
+	}
+	_, _ = io.WriteString(t.w, b.String()) // the session's bufio.Writer keeps the error
+	t.lines = t.lines[:0]
+}
+
+// colors are of the statuses, by the terminal's own palette.
+var colors = map[string]string{
+	retryjob.Leased.String(): "34", retryjob.WaitingRetry.String(): "33", retryjob.Succeeded.String(): "32",
+	retryjob.DeadLettered.String(): "31", retryjob.Expired.String(): "31", retryjob.Failed.String(): "31",
+	retryjob.Canceled.String(): "35",
+}
 
 // printable returns s on one line, without what a terminal would obey or show out of order: line breaks become "; ", or a
 // space after a colon; other runs of white space become one space; and what does not print is written as \u001b is.

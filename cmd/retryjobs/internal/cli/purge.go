@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -10,31 +12,59 @@ import (
 
 func (a *app) purgeCommand() *cobra.Command {
 	s := selection{able: statusesThat(retryjob.Status.Final)}
-	var yes, dry bool
+	var all, yes, dry bool
 	cmd := &cobra.Command{
-		Use:   "purge",
-		Short: "Remove jobs that have ended",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Use:               "purge ID... | --all",
+		Short:             "Remove jobs that have ended",
+		ValidArgsFunction: a.completeIDs(0, retryjob.Status.Final),
+		RunE: func(cmd *cobra.Command, args []string) error {
 			now := a.Now()
-			f, err := s.change(cmd, now, yes || dry)
-			if err != nil {
-				return err
+			if len(args) > 0 && (all || dry || s.given(cmd) || cmd.Flags().Changed("limit")) {
+				return errors.New("purge takes IDs or a filter, not both; --all, --dry-run and --limit go with a filter")
 			}
-			return a.work(cmd, now, func(ctx context.Context, s *session) error {
-				if dry {
-					n, err := s.count(ctx, f)
-					return s.counted("would_purge", n, err)
-				}
-				n, err := s.store.Purge(ctx, f)
-				return s.counted("purged", n, err)
-			})
+			f, err := s.change(cmd, now, all || dry || len(args) > 0, "--all")
+			switch {
+			case err != nil:
+				return err
+			case a.Answers == nil && !yes && !dry:
+				return errors.New("purge asks before it removes jobs, and there is no terminal to answer: give --yes")
+			}
+			return a.work(cmd, now, func(ctx context.Context, s *session) error { return s.purge(ctx, args, f, yes, dry) })
 		},
 	}
 	s.add(cmd, 0)
+	a.completeSelection(cmd, &s)
+	cmd.Flags().BoolVar(&all, "all", false, "without a filter: every job that has ended")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "count the jobs, and remove none")
-	cmd.Flags().BoolVar(&yes, "yes", false, "without a filter: yes, every job that has ended")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
+}
+
+// purge removes the jobs with the IDs, or if there are none, those that f selects.
+func (s *session) purge(ctx context.Context, ids []string, f retryjob.Filter, yes, dry bool) error {
+	if !yes || dry {
+		n := len(ids)
+		if n == 0 {
+			var err error
+			if n, err = s.count(ctx, f); err != nil || dry {
+				return s.counted("would_purge", n, err)
+			}
+		}
+		if n > 0 {
+			sure, err := s.confirmed(ctx, fmt.Sprintf("remove %s for good?", plural(n, "job")))
+			switch {
+			case err != nil:
+				return err
+			case !sure:
+				return errors.New("nothing is removed")
+			}
+		}
+	}
+	if len(ids) > 0 {
+		return s.each(ctx, purge, ids)
+	}
+	n, err := s.store.Purge(ctx, f)
+	return s.counted("purged", n, err)
 }
 
 // countPage is how many jobs are read at once where they are only counted: few queries, and some megabytes of payloads.

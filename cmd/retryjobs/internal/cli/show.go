@@ -17,9 +17,10 @@ import (
 func (a *app) showCommand() *cobra.Command {
 	payload := true
 	cmd := &cobra.Command{
-		Use:   "show ID",
-		Short: "Show all that is known of a job, and the timeline of its attempts",
-		Args:  cobra.ExactArgs(1),
+		Use:               "show ID",
+		Short:             "Show all that is known of a job, and the timeline of its attempts",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeIDs(1, func(retryjob.Status) bool { return true }),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error {
 				info, err := s.store.Get(ctx, args[0])
@@ -58,7 +59,7 @@ func about(id string, err error) error {
 
 // show prints the job, then its attempts.
 func (s *session) show(info *retryjob.Info) {
-	t := newTable(s.out)
+	t := s.newTable()
 	for _, field := range [][2]string{
 		{"job", info.JobID},
 		{"kind", info.Kind},
@@ -75,7 +76,7 @@ func (s *session) show(info *retryjob.Info) {
 		t.line(field[0], field[1])
 	}
 	t.flush()
-	line := newTable(s.out, "ATTEMPT", "START", "DURATION", "STATUS", "WAIT", "CODE", "ERROR")
+	line := s.newTable("ATTEMPT", "START", "DURATION", "STATUS", "WAIT", "CODE", "ERROR")
 	rows := timeline(&info.Record, s.now)
 	if len(rows) > 0 {
 		fmt.Fprintln(s.out)

@@ -16,9 +16,10 @@ import (
 
 func (a *app) statsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "stats",
-		Short: "Count jobs by status, and those that have ended by reason and policy",
-		Args:  cobra.NoArgs,
+		Use:               "stats",
+		Short:             "Count jobs by status, and those that have ended by reason and policy",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error {
 				st := newStats()
@@ -85,7 +86,7 @@ func (st *stats) add(rec *retryjob.Record) {
 }
 
 func (s *session) showStats(st *stats) {
-	t := newTable(s.out, "STATUS", "JOBS")
+	t := s.newTable("STATUS", "JOBS")
 	for _, status := range retryjob.Statuses() {
 		t.line(status.String(), strconv.Itoa(st.ByStatus[status.String()]))
 	}
@@ -93,7 +94,7 @@ func (s *session) showStats(st *stats) {
 	t.flush()
 	if len(st.ByReason) > 0 {
 		fmt.Fprintln(s.out)
-		t = newTable(s.out, "REASON", "JOBS")
+		t = s.newTable("REASON", "JOBS")
 		for _, reason := range retryjob.Reasons() {
 			if n := st.ByReason[reason.Error()]; n > 0 {
 				t.line(reason.Error(), strconv.Itoa(n))
@@ -106,7 +107,7 @@ func (s *session) showStats(st *stats) {
 		s.showPolicies(st.ByPolicy)
 	}
 	fmt.Fprintln(s.out)
-	t = newTable(s.out)
+	t = s.newTable()
 	dead := ""
 	if o := st.OldestDeadLetter; o != nil {
 		dead = relative(stamp(o.Ended), o.Ended, s.now) + " " + o.Job
@@ -122,7 +123,7 @@ func (s *session) showPolicies(byPolicy map[string]map[string]int) {
 	for _, status := range final {
 		header = append(header, strings.ToUpper(status.String()))
 	}
-	t := newTable(s.out, header...)
+	t := s.newTable(header...)
 	for _, policy := range slices.Sorted(maps.Keys(byPolicy)) {
 		cells := []string{policy}
 		for _, status := range final {

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrygo/retry/retryjob/jobsui"
+)
+
+func (a *app) serveCommand() *cobra.Command {
+	var addr string
+	var hosts []string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve a page, to this machine alone, to look at jobs and change them",
+		Long: `serve shows the jobs of the database on a local page: counts by status over time, a list with filter and search, the
+timeline of a job, and replay, cancel and purge. It prints the page's address, and ends when it is interrupted.
+
+There is no login: every user of this machine can open the page. To reach it from elsewhere, mount package
+retryjob/jobsui behind a login; or give --host for each name that the page is to answer to, behind a proxy with a login.`,
+		Example: `  retryjobs serve --database jobs.db
+  retryjobs serve --addr 127.0.0.1:8080
+  retryjobs serve --addr :8080 --host jobs.example.org`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			listen, err := listenAddress(addr, len(hosts) > 0)
+			if err != nil {
+				return err
+			}
+			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error { return s.serve(ctx, listen, hosts) })
+		},
+	}
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "`address` to listen on, loopback unless --host is given; port 0 is any that is free")
+	cmd.Flags().StringSliceVar(&hosts, "host", nil, "a `name` that the page answers to, beside localhost and loopback addresses")
+	return cmd
+}
+
+// listenAddress returns the address to listen on. Unless any is allowed, no other machine can reach it.
+func listenAddress(addr string, any bool) (string, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", fmt.Errorf("--addr %q is not host:port", addr)
+	}
+	if host == "localhost" {
+		host = "127.0.0.1" // no resolver is asked
+	}
+	if ip, err := netip.ParseAddr(host); !any && (err != nil || !ip.IsLoopback()) {
+		return "", fmt.Errorf("--addr %q is not loopback: there is no login; with --host NAME the page answers to that name", addr)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// serve serves the page until ctx ends.
+func (s *session) serve(ctx context.Context, addr string, hosts []string) error {
+	page, err := jobsui.New(jobsui.Options{Admin: s.store, Name: printable(label(s.chosen)), Hosts: hosts, ErrorText: s.text})
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	server := &http.Server{
+		Handler:           page,
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      time.Minute,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
+	stopped := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		cancel() // what requests have done stays done
+		patience, done := context.WithTimeout(context.Background(), 5*time.Second)
+		defer done()
+		if server.Shutdown(patience) != nil {
+			_ = server.Close()
+		}
+	})
+	url := "http://" + listener.Addr().String() + "/"
+	if s.json {
+		err = s.printJSON(map[string]string{"url": url})
+	} else {
+		fmt.Fprintln(s.out, url)
+	}
+	if err != nil || s.out.Flush() != nil { // now, since the command goes on; it fails again at the end
+		return errors.Join(err, listener.Close())
+	}
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	<-stopped // requests use the store
+	return nil
+}
