@@ -16,8 +16,8 @@ import (
 // each run of package retry around it too, unless fn of that run returns it under retry.Transient.
 var ErrCommitAmbiguous = errors.New("retrysql: the transaction may or may not be committed")
 
-// ErrAmbiguous is in the error of a run of Do that failed in such a way that its statement may have taken effect. It is
-// marked as an error with ErrCommitAmbiguous is.
+// ErrAmbiguous is in the error of a run of Do that failed in such a way that a statement may have taken effect, or after one
+// that has (PartlyDone). It is marked as an error with ErrCommitAmbiguous is.
 var ErrAmbiguous = errors.New("retrysql: the statement may or may not have taken effect")
 
 // ErrTransactionEnded is in the error of a run whose fn committed or rolled back the transaction itself, so that only fn
@@ -35,7 +35,7 @@ type AttemptError struct {
 	Swallowed error
 	// RollbackErr is the error of the rollback. Nil means none.
 	RollbackErr error
-	// ProbeErr is the error of Options.Committed. Nil means that there was none, or that it was not called.
+	// ProbeErr is the error of Options.Probe or Options.Committed. Nil means none.
 	ProbeErr error
 }
 
@@ -47,6 +47,33 @@ func failure(ctx context.Context, phase Phase, err error) *AttemptError {
 		failed.Verdict = Verdict{Class: retry.Retryable, Reason: AttemptTimeout, Code: failed.Code}
 	}
 	return failed
+}
+
+// answer splits err, in which e is, into an answer, after which the run is a success, and an error of the attempt. An answer
+// is an error that fn made up, no rows, and what a server says to a statement that it will never accept; not what classify
+// would repeat, a timeout, a server that fails, and an error of the transaction itself. ctx is the attempt's.
+func (e *AttemptError) answer(ctx context.Context, classify retry.Classifier, err error) (answer, rest error) {
+	switch e.Reason {
+	case NoRows, UniqueViolation, ConstraintViolation, InvalidData, SyntaxOrAccess, RaisedException:
+	case "":
+		if ctx.Err() != nil {
+			return nil, err
+		}
+	default:
+		return nil, err
+	}
+	if e.Phase == Connect || e.Ambiguous || e.Class == retry.Retryable || e.Swallowed != nil || e.RollbackErr != nil {
+		return nil, err
+	}
+	if class, _ := (retry.Policy{Classify: classify}).Judge(err); class == retry.Retryable {
+		return nil, retry.Transient(err) // so that classify is not called again
+	}
+	return e.Err, nil
+}
+
+// elsewhere reports whether the error can come of what else fn does: a file, or another connection.
+func (e *AttemptError) elsewhere() bool {
+	return e.Code == "" && e.Class == retry.Retryable && (e.Reason == ConnectionLost || e.Reason == CannotConnect)
 }
 
 // blame names the error that undid the transaction, if e says only that one did.
@@ -85,7 +112,7 @@ func (e *AttemptError) Error() string {
 	if e.Swallowed != nil {
 		b.WriteString("; fn passed over: " + e.Swallowed.Error())
 	}
-	if e.ambiguity() != nil && !errors.Is(e.Err, e.ambiguity()) {
+	if e.ambiguity() != nil && e.Reason != PartlyDone && !errors.Is(e.Err, e.ambiguity()) {
 		b.WriteString("; " + strings.TrimPrefix(e.ambiguity().Error(), "retrysql: "))
 	}
 	if e.ProbeErr != nil {

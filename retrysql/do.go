@@ -1,11 +1,9 @@
 package retrysql
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 
 	"github.com/retrygo/retry"
 )
@@ -22,6 +20,9 @@ import (
 // enough to be sure. Use Tx for a SELECT with side effects, and for several statements: after a write that succeeded
 // nothing is repeated.
 //
+// A connection that was not used by Do for a second is pinged first, and replaced if it is dead: a server that was restarted
+// leaves a pool full of dead connections, and some drivers (lib/pq) notice only when a statement is lost on one.
+//
 // Everything else is as for Tx: p.Classify and DefaultPolicy, the *retry.Error, and other errors of fn.
 func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context, *Conn) error) error {
 	switch {
@@ -30,28 +31,42 @@ func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context
 	case fn == nil:
 		return errors.New("retrysql: fn is nil")
 	}
-	var unsure error // of an earlier write that may have taken effect and was repeated
-	return retry.Do(ctx, prepared(p), func(ctx context.Context) error {
-		unknown, err := one(ctx, db, fn)
-		if err != nil && unsure != nil {
-			err = fmt.Errorf("%w; an attempt before: %w: %w", err, ErrAmbiguous, unsure)
+	p = prepared(p)
+	var answer, doubt error // doubt is the error of the first write that may have taken effect and was repeated
+	err := retry.Do(ctx, p, func(ctx context.Context) error {
+		failed, err := one(ctx, db, fn)
+		if err == nil {
+			return nil
 		}
-		unsure = cmp.Or(unsure, unknown)
+		if failed.Phase == Autocommit && failed.Ambiguous && doubt == nil {
+			doubt = failed
+		}
+		if doubt == nil {
+			answer, err = failed.answer(ctx, p.Classify, err)
+		}
 		return err
 	})
+	switch {
+	case err == nil:
+		return answer
+	case doubt != nil:
+		return carry(err, doubt, isIdempotent(ctx))
+	default:
+		return err
+	}
 }
 
-// one makes one attempt. It returns the error of a write that may have taken effect as well.
-func one(ctx context.Context, db *sql.DB, fn func(context.Context, *Conn) error) (unknown, err error) {
-	conn, err := db.Conn(ctx)
+// one makes one attempt. It returns an error, and the AttemptError in it.
+func one(ctx context.Context, db *sql.DB, fn func(context.Context, *Conn) error) (*AttemptError, error) {
+	conn, err := alive(ctx, db)
 	if err != nil {
-		return nil, failure(ctx, Connect, err)
+		failed := failure(ctx, Connect, err)
+		return failed, failed
 	}
 	c := &Conn{conn: conn, repeatable: isIdempotent(ctx)}
 	defer c.close()
 	if err := fn(ctx, c); err != nil {
-		err = c.failure(ctx, err)
-		return c.unknown, err
+		return c.failure(ctx, err)
 	}
 	return nil, nil
 }
@@ -83,7 +98,7 @@ func (c *Conn) Exec(ctx context.Context, query string, args ...any) (sql.Result,
 	if !isRead(query) {
 		c.wrote(err)
 	}
-	return result, err
+	return result, c.log.note(err)
 }
 
 // Query is sql.Conn.QueryContext. The rows are closed when fn returns.
@@ -94,7 +109,7 @@ func (c *Conn) Query(ctx context.Context, query string, args ...any) (*Rows, err
 		if write {
 			c.wrote(err)
 		}
-		return nil, err
+		return nil, c.log.note(err)
 	}
 	rows := &Rows{found, &c.log}
 	c.open = append(c.open, rows)
@@ -118,31 +133,36 @@ func (c *Conn) wrote(err error) {
 	}
 }
 
-// failure returns the AttemptError for the error that fn returned.
-func (c *Conn) failure(ctx context.Context, err error) error {
+// failure returns the AttemptError for the error that fn returned, and that with its mark.
+func (c *Conn) failure(ctx context.Context, err error) (*AttemptError, error) {
 	failed := failure(ctx, Statement, err)
 	for _, rows := range c.writes {
 		_ = rows.Close()
 		c.wrote(rows.Err())
+	}
+	if _, retryable := c.log.both(); retryable == nil && failed.elsewhere() {
+		failed.Verdict = Verdict{}
 	}
 	switch {
 	case c.repeatable:
 		if c.unknown != nil { // this may be the last attempt
 			failed.Phase, failed.Ambiguous = Autocommit, true
 		}
-		return failed
+		return failed, failed
 	case c.unknown != nil:
 		failed.Phase, failed.Verdict = Autocommit, Judge(Autocommit, c.unknown)
 		if !errors.Is(err, c.unknown) {
 			failed.Swallowed = c.unknown
 		}
-		return retry.Ambiguous(failed)
+		return failed, retry.Ambiguous(failed)
 	case c.written:
-		failed.Class, failed.Reason = retry.Terminal, PartlyDone
-		return retry.Permanent(failed)
+		failed.Class, failed.Reason, failed.Ambiguous = retry.Terminal, PartlyDone, true
+		return failed, retry.Ambiguous(failed)
 	default:
-		failed.Phase = Autocommit
-		return failed
+		if !failed.Ambiguous { // otherwise a run in fn is
+			failed.Phase = Autocommit
+		}
+		return failed, failed
 	}
 }
 
@@ -151,5 +171,6 @@ func (c *Conn) close() {
 	for _, rows := range c.open {
 		_ = rows.Close()
 	}
+	used.note(c.conn)
 	_ = c.conn.Close()
 }

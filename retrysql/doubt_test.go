@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
 	"github.com/retrygo/retry/retrysql"
 	"github.com/retrygo/retry/retrytest"
 )
@@ -130,6 +132,55 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 		require.ErrorIs(t, err, retrysql.ErrTransactionEnded)
 		require.Equal(t, "begin commit", log())
 	})
+	t.Run("of a write of Do that has taken effect, after which something failed", func(t *testing.T) {
+		db, log := openDB(t, &base{}, faults{{Query: "SELECT 1", Err: conflict}})
+		err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error {
+			return retrysql.Do(ctx, db, once, func(ctx context.Context, c *retrysql.Conn) error {
+				if _, err := c.Exec(ctx, "INSERT"); err != nil {
+					return err
+				}
+				_, err := c.Query(ctx, "SELECT 1")
+				return err
+			})
+		})
+		require.ErrorIs(t, err, retrysql.ErrAmbiguous)
+		require.ErrorIs(t, err, conflict)
+		require.ErrorContains(t, err, "partly_done (40001): ERROR 40001")
+		require.NotContains(t, err.Error(), "may or may not")
+		require.Equal(t, "INSERT SELECT 1!", log())
+	})
+	t.Run("a job's attempts", func(t *testing.T) {
+		run, log := tx(t, nil)
+		synctest.Test(t, func(t *testing.T) {
+			jobs := retrytest.NewJobs(t, retryjob.Options{
+				Policies: retryjob.FromMap(map[string]retry.Policy{"any": atOnce}),
+				Handlers: map[string]retryjob.Handler{"pay": func(ctx context.Context, _ retryjob.Job) error { return run(ctx) }},
+			})
+			ended := jobs.Run(retryjob.Job{Kind: "pay", Policy: "any"})
+			require.Equal(t, retryjob.DeadLettered, ended[0].Record.Status)
+			require.Equal(t, 1, ended[0].Record.Attempts)
+		})
+		require.Equal(t, "begin insert commit!", log())
+	})
+	for name, failure := range map[string]error{"a key that exists": duplicate, "no connection": state("57P03"), "an error of fn": errBusiness} {
+		t.Run("although Committed has said no, when the next attempt ends with "+name, func(t *testing.T) {
+			d := db{commits: []error{driver.ErrBadConn}}
+			opts := &retrysql.Options{Committed: func(context.Context) (bool, error) { return false, nil }}
+			n := 0
+			err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error {
+				return retrysql.Run(ctx, atOnce, opts, d.begin, func(_ context.Context, work *fake) error {
+					if n++; n == 1 {
+						return nil
+					}
+					return work.exec(failure)
+				})
+			})
+			require.ErrorIs(t, err, failure)
+			require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+			require.ErrorIs(t, err, driver.ErrBadConn)
+			require.LessOrEqual(t, n, 3, "the run around it ends")
+		})
+	}
 	t.Run("whatever mark the probe's error has", func(t *testing.T) {
 		opts := &retrysql.Options{Committed: func(context.Context) (bool, error) { return false, retry.Transient(errors.New("no answer")) }}
 		run, log := tx(t, opts)
@@ -160,7 +211,6 @@ func TestADoubtThatWasRepeatedLeavesNoMark(t *testing.T) {
 		}
 		return tx.exec(duplicate)
 	})
-	require.ErrorIs(t, err, retry.TerminalError)
-	require.ErrorIs(t, err, duplicate)
+	require.Equal(t, duplicate, err)
 	require.Equal(t, []string{"begin", "rollback", "begin", "rollback"}, outer.log)
 }

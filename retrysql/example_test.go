@@ -46,15 +46,18 @@ func ExampleTx_ambiguous() {
 	// Output: true
 }
 
+// On MySQL and MariaDB: the commit may still be under way when its connection is lost, and FOR UPDATE waits for it.
 func ExampleOptions_committed() {
 	db := sql.OpenDB(retrytest.NewConnector(t, &base{answers: one}, []retrytest.SQLFault{{On: retrytest.Commit, Lost: true, Late: true}}))
 	defer db.Close()
 
-	// The row that the transaction writes tells whether it is there.
 	opts := &retrysql.Options{Committed: func(ctx context.Context) (bool, error) {
-		var n int
-		err := db.QueryRowContext(ctx, "SELECT count(*) FROM payment WHERE id = 7").Scan(&n)
-		return n > 0, err
+		var id int
+		err := db.QueryRowContext(ctx, "SELECT id FROM payment WHERE id = 7 FOR UPDATE").Scan(&id)
+		if errors.Is(err, sql.ErrNoRows) {
+			return false, nil
+		}
+		return err == nil, err
 	}}
 	err := retrysql.Tx(context.Background(), db, retry.Policy{}, opts, func(ctx context.Context, tx *retrysql.Txn) error {
 		_, err := tx.Exec(ctx, "INSERT INTO payment (id, amount) VALUES (7, 60)")
@@ -62,6 +65,23 @@ func ExampleOptions_committed() {
 	})
 	fmt.Println(err)
 	// Output: <nil>
+}
+
+// On PostgreSQL: the server is asked by the transaction's id what became of it.
+func ExampleOptions_probe() {
+	pay := func(ctx context.Context, db *sql.DB, order int64) error {
+		opts := &retrysql.Options{Probe: true}
+		return retrysql.Tx(ctx, db, retry.Policy{}, opts, func(ctx context.Context, tx *retrysql.Txn) error {
+			_, err := tx.Exec(ctx, "UPDATE orders SET paid = true WHERE id = $1", order)
+			return err
+		})
+	}
+	_ = pay
+}
+
+func ExampleRestartPolicy() {
+	fmt.Println(retrysql.RestartPolicy())
+	// Output: sql: 16 attempts, exponential 10ms ×2, cap 5s, equal jitter: 10ms 20ms 40ms 80ms 160ms 320ms 640ms 1.28s 2.56s 5s 5s 5s ... (17.555s to 35.11s in all)
 }
 
 func ExampleTxValue() {

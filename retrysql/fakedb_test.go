@@ -43,6 +43,7 @@ func openDB(t testing.TB, b *base, f faults) (*sql.DB, func() string) {
 
 // base is a database without faults. Its queries are for one goroutine.
 type base struct {
+	version string       // answers SELECT VERSION()
 	begin   func()       // is called at each begin; nil does nothing
 	answers []answer     // of the queries, one after another; the last is for all that follow
 	bad     atomic.Int64 // how often "bad" was prepared; the first time it cannot be
@@ -74,7 +75,10 @@ func (c baseConn) Prepare(query string) (driver.Stmt, error) {
 func (c baseConn) ExecContext(context.Context, string, []driver.NamedValue) (driver.Result, error) {
 	return driver.RowsAffected(1), nil
 }
-func (c baseConn) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
+func (c baseConn) QueryContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Rows, error) {
+	if query == "SELECT VERSION()" {
+		return &text{c.base.version}, nil
+	}
 	a := answer{end: io.EOF}
 	if len(c.answers) > 0 {
 		a, c.base.answers = c.answers[0], c.answers[min(1, len(c.answers)-1):]
@@ -112,3 +116,16 @@ func (a *answer) NextResultSet() error   { a.sets++; return a.end }
 
 // one answers every query with a 1.
 var one = []answer{{[]int64{1}, io.EOF, 0}}
+
+// text is the row of a text; an empty one has none.
+type text struct{ text string }
+
+func (v *text) Columns() []string { return []string{"version"} }
+func (v *text) Close() error      { return nil }
+func (v *text) Next(dest []driver.Value) error {
+	if v.text == "" {
+		return io.EOF
+	}
+	dest[0], v.text = v.text, ""
+	return nil
+}

@@ -21,11 +21,26 @@ import (
 // A conflict is over when the other transaction is, which takes milliseconds, and a caller waits: so the waits are short.
 // Jitter is full, because transactions that met once and wait alike meet again. Five attempts are enough for the conflicts
 // of a healthy database; if they are not, the work contends too much for more attempts to help.
+//
+// They are not enough for a server that restarts or fails over, which takes seconds: see RestartPolicy.
 func DefaultPolicy() retry.Policy {
 	return retry.Policy{
 		Name:        "sql",
 		MaxAttempts: 5,
 		Backoff:     retry.Backoff{Base: 10 * time.Millisecond, Cap: time.Second, Jitter: retry.FullJitter},
+	}
+}
+
+// RestartPolicy returns a policy for callers that can wait for a server to restart or fail over:
+//
+//	sql: 16 attempts, exponential 10ms ×2, cap 5s, equal jitter: 10ms 20ms 40ms 80ms 160ms 320ms 640ms 1.28s 2.56s 5s 5s 5s ... (17.555s to 35.11s in all)
+//
+// Its first waits are as short as those of DefaultPolicy. Jitter is equal, so that it waits at least half of that time.
+func RestartPolicy() retry.Policy {
+	return retry.Policy{
+		Name:        "sql",
+		MaxAttempts: 16,
+		Backoff:     retry.Backoff{Base: 10 * time.Millisecond, Cap: 5 * time.Second, Jitter: retry.EqualJitter},
 	}
 }
 
@@ -39,13 +54,24 @@ type Options struct {
 	// Idempotent declares that the transaction may take effect twice, so a commit whose outcome is not known is
 	// repeated. Zero means that it must not.
 	Idempotent bool
-	// Committed is called after a commit whose outcome is not known. It reports whether the commit took effect, by a row
-	// that the transaction wrote or by its id. True is a success, false repeats the transaction, an error leaves the
-	// outcome unknown. It must return an error if the commit may still be under way. Its context lives for
-	// RollbackTimeout, even if the caller's has ended. Nil means that the outcome cannot be found out.
+	// Probe asks PostgreSQL, by the transaction's id, about a commit whose outcome is not known: if it is committed, Tx
+	// returns nil, otherwise the transaction is repeated, and both are certain. It costs a round trip before each commit
+	// and needs PostgreSQL 13 or later, not CockroachDB or its like; on another server the transaction fails before the
+	// commit. PostgreSQL has no answer if it was restarted, has crashed or was replaced since: a server that has lost
+	// its last transactions uses their ids again. Zero means that it is not asked.
+	Probe bool
+	// Committed is called after a commit whose outcome is not known, if Probe is not set or has no answer. It reports
+	// whether the commit took effect, by a row that the transaction wrote. True is a success, false repeats the
+	// transaction, an error leaves the outcome unknown. If the run fails after it has returned false, its error has
+	// ErrCommitAmbiguous, since false may have been wrong. Its context lives for RollbackTimeout, even if the caller's
+	// has ended. Nil means that the outcome cannot be found out.
+	//
+	// The commit may still be under way, and only a statement that waits for it sees what becomes of it. MySQL and
+	// MariaDB wait in a SELECT of the row with FOR UPDATE, SQLite in a transaction of BEGIN IMMEDIATE. PostgreSQL does
+	// not wait in any SELECT: use Probe.
 	Committed func(context.Context) (bool, error)
-	// RollbackTimeout is how long to wait for a rollback, for Committed, and for a commit once the attempt's context has
-	// ended. Without a deadline and AttemptTimeout a commit may take as long as the driver lets it. Zero means 5s.
+	// RollbackTimeout is how long to wait for a rollback, for Probe and Committed, and for a commit once the attempt's
+	// context has ended. Zero means 5s.
 	RollbackTimeout time.Duration
 }
 
@@ -72,7 +98,19 @@ type Transaction interface {
 	Failures() (first, retryable error)
 }
 
+// Recorded is a Transaction of which the server keeps a record, for Options.Probe.
+type Recorded interface {
+	Transaction
+	// Track notes how to find the record. It is called before Commit, in the transaction.
+	Track(context.Context) error
+	// Committed reports whether the record says that the transaction is committed. It is called after a Commit whose
+	// outcome is not known, and waits for one that is under way. An error means that there is no record. False is
+	// certain.
+	Committed(context.Context) (bool, error)
+}
+
 // Run is Tx for the transactions of any driver: begin begins one, fn works in it. Everything else is as for Tx.
+// Options.Probe needs a Transaction that is Recorded.
 func Run[T Transaction](ctx context.Context, p retry.Policy, opts *Options, begin func(context.Context) (T, error), fn func(context.Context, T) error) error {
 	r := runner[T]{begin: begin, fn: fn}
 	if opts != nil {
@@ -86,22 +124,38 @@ func Run[T Transaction](ctx context.Context, p retry.Policy, opts *Options, begi
 	case err != nil:
 		return err
 	}
+	if _, ok := any(*new(T)).(Recorded); r.Probe && !ok {
+		return fmt.Errorf("retrysql: Options.Probe: a %T is not Recorded", *new(T))
+	}
 	r.RollbackTimeout = cmp.Or(r.RollbackTimeout, defaultRollbackTimeout)
-	var unsure error // of the first commit that may have taken effect and was repeated
-	return retry.Do(ctx, prepared(p), func(ctx context.Context) error {
+	p = prepared(p)
+	classify := p.Classify // p itself would go to the heap
+	var (
+		answer error // the caller's, of a run that has succeeded
+		doubt  error // of the first commit that may have taken effect, although Committed may have said no
+	)
+	err := retry.Do(ctx, p, func(ctx context.Context) error {
 		err := r.attempt(ctx)
 		if err == nil {
 			return nil
 		}
-		if unsure != nil {
-			return fmt.Errorf("%w; an attempt before: %w", err, unsure)
+		failed := attemptErrorOf(err)
+		if failed.Phase == Commit && failed.Ambiguous && doubt == nil {
+			doubt = failed
 		}
-		var failed *AttemptError
-		if errors.As(err, &failed) && failed.Phase == Commit && failed.Ambiguous {
-			unsure = err
+		if doubt == nil {
+			answer, err = failed.answer(ctx, classify, err)
 		}
 		return err
 	})
+	switch {
+	case err == nil:
+		return answer
+	case doubt != nil:
+		return carry(err, doubt, r.repeatable(ctx))
+	default:
+		return err
+	}
 }
 
 // prepared returns p with the schedule and name of DefaultPolicy, as far as it has none, and with the rules of this package
@@ -110,18 +164,28 @@ func prepared(p retry.Policy) retry.Policy {
 	defaults := DefaultPolicy()
 	p = p.OrSchedule(defaults)
 	p.Name = cmp.Or(p.Name, defaults.Name)
-	p.Classify = retry.FirstOf(p.Classify, classifyAttempt)
+	if p.Classify == nil {
+		p.Classify = classifyAttempt
+	} else {
+		p.Classify = retry.FirstOf(p.Classify, classifyAttempt)
+	}
 	return p
 }
 
 // classifyAttempt returns the class of an attempt's error. An error that is not known, such as one that fn made up, is
 // terminal.
 func classifyAttempt(err error) retry.Class {
-	var failed *AttemptError
-	if errors.As(err, &failed) && failed.Class == retry.Retryable {
+	if attemptErrorOf(err).Class == retry.Retryable {
 		return retry.Retryable
 	}
 	return retry.Terminal
+}
+
+// attemptErrorOf returns the AttemptError that an attempt ended with.
+func attemptErrorOf(err error) *AttemptError {
+	failed := new(AttemptError)
+	errors.As(err, &failed)
+	return failed
 }
 
 // runner is one call of Run.
@@ -129,6 +193,27 @@ type runner[T Transaction] struct {
 	Options
 	begin func(context.Context) (T, error)
 	fn    func(context.Context, T) error
+}
+
+// carry returns the error of a run, with the doubt about an attempt in it. The mark is for the runs around it; this one may
+// have gone on because Committed has said no.
+func carry(err, doubt error, repeatable bool) error {
+	run, ok := err.(*retry.Error)
+	if !ok {
+		return err
+	}
+	if !errors.Is(run.Last, doubt) {
+		run.Last = fmt.Errorf("%w; an attempt before: %w", run.Last, doubt)
+	}
+	if !repeatable {
+		run.Last = retry.Ambiguous(run.Last)
+	}
+	return run
+}
+
+// repeatable reports whether the transaction may take effect twice.
+func (r *runner[T]) repeatable(ctx context.Context) bool {
+	return r.ReadOnly || r.Idempotent || isIdempotent(ctx)
 }
 
 // attempt runs fn in a transaction of its own, which is over when attempt returns.
@@ -148,6 +233,9 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 		}
 	}()
 	err = r.fn(ctx, tx)
+	if _, conflict := tx.Failures(); err == nil && conflict == nil && ctx.Err() == nil && r.tracks() {
+		err = any(tx).(Recorded).Track(ctx)
+	}
 	returned = true
 	if err == nil {
 		err = ctx.Err() // a commit that is not begun is not ambiguous
@@ -163,7 +251,8 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 		failed.Swallowed = retryable
 	}
 	failed.blame(first)
-	switch failed.RollbackErr = r.rollback(ctx, tx); {
+	failed.RollbackErr = r.rollback(ctx, tx)
+	switch {
 	case wasOver(failed.RollbackErr):
 		failed.RollbackErr = nil
 		if bounded(ctx) || ctx.Err() == nil { // otherwise database/sql rolled back
@@ -175,9 +264,14 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 		return ended(failed)
 	case failed.Ambiguous:
 		return r.unknown(ctx, failed) // the server says so, or a run in fn
+	case retryable == nil && failed.RollbackErr == nil && failed.elsewhere():
+		failed.Verdict = Verdict{} // the rollback shows that this connection is not lost
 	}
 	return failed
 }
+
+// tracks reports whether the server is asked about a commit whose outcome is not known. One that is repeated anyway is not.
+func (r *runner[T]) tracks() bool { return r.Probe && !r.ReadOnly }
 
 // wasOver reports whether err says that the transaction was over before, as sql.ErrTxDone does.
 func wasOver(err error) bool { return Judge(Statement, err).Reason == TransactionDone }
@@ -198,9 +292,9 @@ func ended(failed *AttemptError) error {
 func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
 	var err error
 	returned := true
-	if bounded(ctx) {
+	if ctx.Done() != nil {
 		err, returned = r.wait(ctx, tx)
-	} else {
+	} else { // which saves a goroutine
 		err = tx.Commit(ctx)
 	}
 	if err == nil {
@@ -208,7 +302,7 @@ func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
 	}
 	failed := failure(ctx, Commit, err)
 	if !returned { // so the transaction must not be touched
-		return r.probe(ctx, failed, true)
+		return r.probe(ctx, tx, failed, true)
 	}
 	if wasOver(err) {
 		if ctx.Err() != nil { // database/sql rolled back
@@ -223,33 +317,43 @@ func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
 		failed.blame(first)
 		return failed
 	}
-	return r.probe(ctx, failed, false)
+	return r.probe(ctx, tx, failed, false)
 }
 
-// probe calls Committed, if it is set, for a commit whose outcome is not known. If the commit is under way, false does not
-// count, since it may still take effect.
-func (r *runner[T]) probe(ctx context.Context, failed *AttemptError, underWay bool) error {
+// probe asks the server and then Committed, as far as the options allow it, about a commit whose outcome is not known. If
+// the commit is under way, a Committed that returns false does not count, since the commit may still take effect.
+func (r *runner[T]) probe(ctx context.Context, tx T, failed *AttemptError, underWay bool) error {
+	alive, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.RollbackTimeout)
+	defer cancel()
+	if r.tracks() {
+		switch committed, err := any(tx).(Recorded).Committed(alive); {
+		case err != nil:
+			failed.ProbeErr = err
+		case committed:
+			return nil
+		default:
+			failed.Verdict = Verdict{Class: retry.Retryable, Reason: failed.Reason, Code: failed.Code, Definite: true}
+			return failed
+		}
+	}
 	if r.Committed == nil {
 		return r.unknown(ctx, failed)
 	}
-	alive, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.RollbackTimeout)
-	defer cancel()
 	switch committed, err := r.Committed(alive); {
 	case err != nil:
-		failed.ProbeErr = err
+		failed.ProbeErr = cmp.Or(failed.ProbeErr, err)
 	case committed:
 		return nil
 	case alive.Err() != nil: // false may mean that it gave up
-		failed.ProbeErr = alive.Err()
+		failed.ProbeErr = cmp.Or(failed.ProbeErr, alive.Err())
 	case !underWay:
-		failed.Class, failed.Ambiguous = retry.Retryable, false
+		failed.Class = retry.Retryable
 		return failed
 	}
 	return r.unknown(ctx, failed)
 }
 
-// bounded reports whether the attempt has a deadline. If it has none, the goroutine and the context that a deadline needs
-// are saved: they take longer than a short transaction of SQLite does.
+// bounded reports whether the attempt has a deadline.
 func bounded(ctx context.Context) bool {
 	_, ok := ctx.Deadline()
 	return ok
@@ -258,7 +362,7 @@ func bounded(ctx context.Context) bool {
 // wait calls Commit and reports whether it returned within RollbackTimeout of the end of ctx. The Commit of database/sql
 // has no context, and a driver may wait for a network that is gone.
 func (r *runner[T]) wait(ctx context.Context, tx T) (err error, returned bool) {
-	done := make(chan error, 1)
+	done := make(chan error) // without a buffer, which would be another allocation
 	go func() { done <- tx.Commit(ctx) }()
 	select {
 	case err := <-done:
@@ -271,6 +375,7 @@ func (r *runner[T]) wait(ctx context.Context, tx T) (err error, returned bool) {
 	case err := <-done:
 		return err, true
 	case <-timer.C:
+		go func() { <-done }()
 		return fmt.Errorf("retrysql: commit has not returned within %v of %w", r.RollbackTimeout, context.Cause(ctx)), false
 	}
 }
@@ -280,7 +385,7 @@ func (r *runner[T]) wait(ctx context.Context, tx T) (err error, returned bool) {
 // one, so its mark wins over these options.
 func (r *runner[T]) unknown(ctx context.Context, failed *AttemptError) error {
 	unmarked := retry.Terminal
-	if r.ReadOnly || r.Idempotent || isIdempotent(ctx) {
+	if r.repeatable(ctx) {
 		unmarked = retry.Retryable
 	}
 	marks := retry.Policy{Classify: retry.Otherwise(unmarked)}

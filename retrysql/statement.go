@@ -4,19 +4,24 @@ import "strings"
 
 // control returns the keyword of a statement that begins or ends a transaction, or "" if the text has none. It looks at how
 // each statement of the text begins, unless the first one defines or is a block, whose statements are its own. It passes
-// over savepoints and does not see what a procedure does.
-func control(query string) string {
-	statement, rest := cut(query)
-	if keyword := controls(statement); keyword != "" {
+// over savepoints and does not see what a procedure does. mysql means to read the text as MySQL and MariaDB do: in quotes a
+// backslash escapes, some comments are executed, and many statements commit before they begin.
+func control(query string, mysql bool) string {
+	statement, rest := cut(query, mysql)
+	if keyword := controls(statement, mysql); keyword != "" {
 		return keyword
 	}
-	switch first, _ := word(query); first {
-	case "CREATE", "ALTER", "DO", "DECLARE", "BEGIN":
+	switch first, _ := word(query, mysql); first {
+	case "CREATE", "ALTER", "DECLARE", "BEGIN":
 		return ""
+	case "DO":
+		if !mysql { // where it is an expression
+			return ""
+		}
 	}
 	for rest != "" {
-		statement, rest = cut(rest)
-		if keyword := controls(statement); keyword != "" && keyword != "END" {
+		statement, rest = cut(rest, mysql)
+		if keyword := controls(statement, mysql); keyword != "" && keyword != "END" {
 			return keyword
 		}
 	}
@@ -24,48 +29,86 @@ func control(query string) string {
 }
 
 // controls is control for one statement.
-func controls(query string) string {
-	first, rest := word(query)
-	second, rest := word(rest)
+func controls(query string, mysql bool) string {
+	first, rest := word(query, mysql)
 	switch first {
 	case "COMMIT", "ABORT":
 		return first
 	case "ROLLBACK":
-		third, _ := word(rest)
+		second, rest := word(rest, mysql)
+		third, _ := word(rest, mysql)
 		switch {
 		case second == "TO", second == "WORK" && third == "TO", (second == "TRANSACTION" || second == "TRAN") && third != "":
 			return "" // to a savepoint; the last form is that of SQLite and SQL Server
 		}
 		return first
-	case "START":
-		if second == "TRANSACTION" {
-			return first + " " + second
-		}
-	case "PREPARE":
-		if second == "TRANSACTION" { // which PREPARE name AS is not
+	case "START", "PREPARE": // also START REPLICA, PREPARE name AS
+		if second, _ := word(rest, mysql); second == "TRANSACTION" {
 			return first + " " + second
 		}
 	case "BEGIN", "END": // which also begin and end a block of statements
-		switch second {
+		switch second, _ := word(rest, mysql); second {
 		case "", "TRANSACTION", "TRAN", "WORK", "ISOLATION", "READ", "DEFERRED", "IMMEDIATE", "EXCLUSIVE", "CONCURRENT", "AND":
 			return first
 		}
 	}
+	if mysql && commits(first, rest) {
+		return first
+	}
 	return ""
+}
+
+// commits reports whether MySQL or MariaDB commits because of a statement, by its first word and what follows:
+// "Statements That Cause an Implicit Commit" in the manuals of both.
+func commits(first, rest string) bool {
+	next := func() (second string) {
+		second, rest = word(rest, true)
+		return second
+	}
+	switch first {
+	case "ALTER", "CACHE", "CHANGE", "FLUSH", "GRANT", "INSTALL", "OPTIMIZE", "RENAME", "REPAIR", "RESET", "REVOKE",
+		"START", "STOP", "TRUNCATE", "UNINSTALL", "XA":
+		return true
+	case "CREATE":
+		second := next()
+		if second == "OR" { // REPLACE
+			next()
+			second = next()
+		}
+		return second != "TEMPORARY"
+	case "DROP":
+		second := next()
+		return second != "TEMPORARY" && second != "PREPARE"
+	case "ANALYZE": // ANALYZE SELECT is MariaDB's EXPLAIN
+		second := next()
+		return second == "TABLE" || second == "LOCAL" || second == "NO_WRITE_TO_BINLOG"
+	case "CHECK", "LOCK", "UNLOCK":
+		second := next()
+		return second == "TABLE" || second == "TABLES"
+	case "LOAD":
+		return next() == "INDEX"
+	case "SET":
+		for second := next(); second != ""; second = next() {
+			if second == "AUTOCOMMIT" || second == "PASSWORD" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // isRead reports whether a text only reads, by how it begins. Any other text counts as a write: one that begins with WITH,
 // which can contain a write; a SELECT with INTO; several statements; and quotes that only one make of database knows.
 func isRead(query string) bool {
-	statement, rest := cut(query)
-	if more, _ := word(rest); more != "" || strings.Contains(query, "/*!") || strings.ContainsAny(query, "[\\") || dollarQuoted(query) {
+	statement, rest := cut(query, false)
+	if more, _ := word(rest, false); more != "" || executed(query) || strings.ContainsAny(query, "[\\#") || dollarQuoted(query) {
 		return false
 	}
-	first, rest := word(statement)
+	first, rest := word(statement, false)
 	switch first {
 	case "SELECT":
 		for next := ""; rest != ""; {
-			if next, rest = word(rest); next == "INTO" {
+			if next, rest = word(rest, false); next == "INTO" {
 				return false
 			}
 		}
@@ -87,19 +130,34 @@ func dollarQuoted(query string) bool {
 	return false
 }
 
+// executed reports whether the text has a comment that MySQL or MariaDB executes.
+func executed(query string) bool {
+	return strings.Contains(query, "/*!") || strings.Contains(query, "/*M!")
+}
+
 // cut returns the text up to the first semicolon that is not in quotes or a comment, and what follows it.
-func cut(query string) (statement, rest string) {
+func cut(query string, mysql bool) (statement, rest string) {
 	for i := 0; i < len(query); {
-		if query[i] == ';' {
+		switch c := query[i]; {
+		case c == ';':
 			return query[:i], query[i+1:]
+		case letter(c) && c != '$':
+			start := i
+			for i < len(query) && letter(query[i]) {
+				i++
+			}
+			if i < len(query) && query[i] == '\'' && strings.EqualFold(query[start:i], "E") { // PostgreSQL's E'it\'s'
+				i += quoted(query[i:], true)
+			}
+		default:
+			i += skip(query[i:], mysql)
 		}
-		i += skip(query[i:])
 	}
 	return query, ""
 }
 
 // skip returns the length of what the text begins with: a comment, something in quotes, or one byte.
-func skip(query string) int {
+func skip(query string, mysql bool) int {
 	length := func(opened int, closing string) int {
 		if n := strings.Index(query[opened:], closing); n >= 0 {
 			return opened + n + len(closing)
@@ -107,13 +165,19 @@ func skip(query string) int {
 		return len(query)
 	}
 	switch c := query[0]; {
-	case strings.HasPrefix(query, "--"), c == '#':
+	case strings.HasPrefix(query, "--"), c == '#' && mysql:
 		return length(0, "\n")
+	case mysql && strings.HasPrefix(query, "/*!"): // what is in it is executed
+		return len("/*!")
+	case mysql && strings.HasPrefix(query, "/*M!"):
+		return len("/*M!")
 	case strings.HasPrefix(query, "/*"):
 		return length(2, "*/")
-	case c == '\'', c == '"', c == '`':
-		return length(1, query[:1])
-	case c == '$':
+	case c == '\'', c == '"':
+		return quoted(query, mysql)
+	case c == '`':
+		return quoted(query, false)
+	case c == '$' && !mysql:
 		n := 1
 		for n < len(query) && letter(query[n]) && query[n] != '$' {
 			n++
@@ -127,13 +191,26 @@ func skip(query string) int {
 	}
 }
 
+// quoted returns the length of what the text begins with in quotes, in which a backslash may escape.
+func quoted(query string, escapes bool) int {
+	for i := 1; i < len(query); i++ {
+		switch {
+		case query[i] == query[0]:
+			return i + 1
+		case escapes && query[i] == '\\':
+			i++
+		}
+	}
+	return len(query)
+}
+
 // word returns the first word of a text in upper case, and what follows it. It passes over everything that is
 // not a word: space, comments, numbers.
-func word(query string) (first, rest string) {
+func word(query string, mysql bool) (first, rest string) {
 	query = strings.TrimPrefix(query, "\ufeff") // a byte order mark
 	for query != "" {
 		if c := query[0]; !letter(c) || '0' <= c && c <= '9' || c == '$' {
-			query = query[skip(query):]
+			query = query[skip(query, mysql):]
 			continue
 		}
 		n := 1

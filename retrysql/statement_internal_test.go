@@ -14,7 +14,7 @@ func TestControl(t *testing.T) {
 		{"commit;", "COMMIT"},
 		{"  \n\tCommit Work", "COMMIT"},
 		{"-- done\nCOMMIT", "COMMIT"},
-		{"# done\nCOMMIT", "COMMIT"},
+		{"# done\nCOMMIT", ""}, // of MySQL
 		{"/* done */ COMMIT /* now */", "COMMIT"},
 		{";commit", "COMMIT"},
 		{"COMMIT PREPARED 'x'", "COMMIT"},
@@ -30,17 +30,61 @@ func TestControl(t *testing.T) {
 		{"BEGIN TRANSACTION", "BEGIN"},
 		{"START TRANSACTION READ ONLY", "START TRANSACTION"},
 		{"PREPARE TRANSACTION 'x'", "PREPARE TRANSACTION"},
+		{"BEGIN DEFERRED", "BEGIN"},
+		{"BEGIN IMMEDIATE TRANSACTION", "BEGIN"},
+		{"BEGIN EXCLUSIVE", "BEGIN"},
+		{"BEGIN CONCURRENT", "BEGIN"},
+		{"BEGIN WORK", "BEGIN"},
+		{"BEGIN TRAN", "BEGIN"},
+		{"BEGIN ISOLATION LEVEL SERIALIZABLE", "BEGIN"},
+		{"BEGIN READ ONLY", "BEGIN"},
+		{"END AND CHAIN", "END"},
 
 		{"\ufeffCOMMIT", "COMMIT"},
 		{"INSERT INTO t VALUES (1); COMMIT; BEGIN", "COMMIT"},
 		{"INSERT INTO t VALUES (';'); -- ;\n ROLLBACK", "ROLLBACK"},
 		{"SELECT $$;$$; COMMIT", "COMMIT"},
 		{"SELECT 1; BEGIN", "BEGIN"},
+		{"SELECT ''; COMMIT", "COMMIT"},
+		{"SELECT \"\"; COMMIT", "COMMIT"},
+		{"SELECT ``; COMMIT", "COMMIT"},
+		{"SELECT 'a'; COMMIT", "COMMIT"},
+		{"SELECT 'it''s'; COMMIT", "COMMIT"},
+		{"SELECT 'a\\'; COMMIT; --'", "COMMIT"},
+		{"SELECT E'a'; COMMIT", "COMMIT"},
+		{"SELECT type'a\\'; COMMIT; --'", "COMMIT"},
+		{"/**/COMMIT", "COMMIT"},
+		{"/*/ a */ COMMIT", "COMMIT"},
+		{"SELECT 1 -- a\n; COMMIT", "COMMIT"},
+		{"SELECT a #> b; COMMIT", "COMMIT"},
+		{"SELECT $$a$$; COMMIT", "COMMIT"},
+		{"SELECT $é$;$é$; COMMIT", "COMMIT"},
+		{"SELECT $1$;COMMIT;$1$", "COMMIT"},
+		{"SELECT $; COMMIT", "COMMIT"},
+		{"SELECT a$b; COMMIT; SELECT $b", "COMMIT"},
 
 		{"SELECT 1; SELECT 2", ""},
 		{"SELECT 1; END", ""},
 		{"SELECT ';COMMIT'", ""},
-		{"SELECT $a$;COMMIT$a$", ""},
+		{"SELECT $a$;COMMIT;$a$", ""},
+		{"SELECT $a1$; COMMIT;$a1$", ""},
+		{"SELECT $a$ $b$; COMMIT; $a$", ""},
+		{"SELECT $$ never closed; COMMIT", ""},
+		{"SELECT 'never closed; COMMIT", ""},
+		{"SELECT E'it\\'s; COMMIT; x'", ""},
+		{"SELECT e'it\\'s; COMMIT; x'", ""},
+		{"SELECT `;COMMIT;`", ""},
+		{"SELECT \";COMMIT;\"", ""},
+		{"/*/ COMMIT */", ""},
+		{"SELECT 1 /* ; COMMIT; */", ""},
+		{"SELECT 1 /* ; COMMIT; never closed", ""},
+		{"DECLARE @a int; COMMIT", ""},
+		{"DECLARE c CURSOR FOR SELECT 1", ""},
+		{"ALTER PROCEDURE p AS BEGIN SELECT 1; COMMIT; END", ""},
+		{"/*!40000 commit */", ""}, // of MySQL, as what follows
+		{"TRUNCATE t", ""},
+		{"CREATE TABLE t (a int)", ""},
+		{"ANALYZE t", ""},
 		{"SELECT $1; SELECT $2", ""},
 		{"UPDATE t SET a = 1 -- ;COMMIT", ""},
 		{"CREATE TRIGGER a AFTER INSERT ON t BEGIN UPDATE t SET a = 1; END", ""},
@@ -67,7 +111,79 @@ func TestControl(t *testing.T) {
 		{"BEGIN UPDATE t SET a = 1; END", ""},
 		{"END IF", ""},
 	} {
-		t.Run(row.query, func(t *testing.T) { require.Equal(t, row.want, control(row.query)) })
+		t.Run(row.query, func(t *testing.T) { require.Equal(t, row.want, control(row.query, false)) })
+	}
+}
+
+func TestControlAsMySQLReadsIt(t *testing.T) {
+	for _, row := range []struct{ query, want string }{
+		{"COMMIT", "COMMIT"},
+		{"# done\nCOMMIT", "COMMIT"},
+		{"/*!40000 commit */", "COMMIT"},
+		{"/*! COMMIT */", "COMMIT"},
+		{"/*M!100100 commit */", "COMMIT"},
+		{"SELECT 1; /*!40000 commit */", "COMMIT"},
+		{"SELECT 'a\\\\'; COMMIT", "COMMIT"},
+		{"SELECT $$;COMMIT;$$", "COMMIT"},
+		{"DO 1; COMMIT", "COMMIT"},
+		{"START SLAVE", "START"},
+		{"STOP SLAVE", "STOP"},
+		{"TRUNCATE t", "TRUNCATE"},
+		{"truncate table t", "TRUNCATE"},
+		{"INSERT INTO t VALUES (1); TRUNCATE t", "TRUNCATE"},
+		{"CREATE TABLE t (a int)", "CREATE"},
+		{"CREATE OR REPLACE TABLE t (a int)", "CREATE"},
+		{"CREATE INDEX i ON t (a)", "CREATE"},
+		{"CREATE PROCEDURE p() BEGIN SELECT 1; END", "CREATE"},
+		{"ALTER TABLE t ADD b int", "ALTER"},
+		{"DROP TABLE t", "DROP"},
+		{"RENAME TABLE t TO u", "RENAME"},
+		{"ANALYZE TABLE t", "ANALYZE"},
+		{"ANALYZE LOCAL TABLE t", "ANALYZE"},
+		{"ANALYZE NO_WRITE_TO_BINLOG TABLE t", "ANALYZE"},
+		{"OPTIMIZE TABLE t", "OPTIMIZE"},
+		{"REPAIR TABLE t", "REPAIR"},
+		{"CHECK TABLE t", "CHECK"},
+		{"LOCK TABLES t WRITE", "LOCK"},
+		{"LOCK TABLE t WRITE", "LOCK"},
+		{"UNLOCK TABLES", "UNLOCK"},
+		{"LOAD INDEX INTO CACHE t", "LOAD"},
+		{"CACHE INDEX t IN c", "CACHE"},
+		{"FLUSH TABLES", "FLUSH"},
+		{"RESET MASTER", "RESET"},
+		{"CHANGE MASTER TO MASTER_HOST = 'x'", "CHANGE"},
+		{"GRANT SELECT ON t TO u", "GRANT"},
+		{"REVOKE SELECT ON t FROM u", "REVOKE"},
+		{"INSTALL PLUGIN p SONAME 'x'", "INSTALL"},
+		{"UNINSTALL PLUGIN p", "UNINSTALL"},
+		{"XA COMMIT 'x'", "XA"},
+		{"SET autocommit = 1", "SET"},
+		{"SET @a = 1, @@session.autocommit = 1", "SET"},
+		{"SET PASSWORD = 'x'", "SET"},
+
+		{"INSERT INTO t VALUES ('it\\'s; commit; x')", ""},
+		{"INSERT INTO t VALUES (\"it\\\"s; commit; x\")", ""},
+		{"SELECT 'a\\'; COMMIT; --'", ""},
+		{"SELECT `a\\`, `; COMMIT; `", ""},
+		{"SELECT 1 # ; COMMIT;", ""},
+		{"SELECT 1 /* ; COMMIT; */", ""},
+		{"CREATE TEMPORARY TABLE t (a int)", ""},
+		{"CREATE OR REPLACE TEMPORARY TABLE t (a int)", ""},
+		{"DROP TEMPORARY TABLE t", ""},
+		{"DROP PREPARE s", ""},
+		{"ANALYZE SELECT 1", ""},
+		{"ANALYZE FORMAT=JSON SELECT 1", ""},
+		{"LOAD DATA INFILE 'x' INTO TABLE t", ""},
+		{"LOCK INSTANCE FOR BACKUP", ""},
+		{"CHECK PERMISSION", ""},
+		{"SET @a = 1", ""},
+		{"SET NAMES utf8mb4", ""},
+		{"SAVEPOINT a", ""},
+		{"REPLACE INTO t VALUES (1)", ""},
+		{"SELECT truncate(1, 2)", ""},
+		{"CALL p()", ""},
+	} {
+		t.Run(row.query, func(t *testing.T) { require.Equal(t, row.want, control(row.query, true)) })
 	}
 }
 
@@ -92,6 +208,9 @@ func TestIsRead(t *testing.T) {
 		"SELECT $a$ '$a$ INTO b":             false,
 		"SELECT E'\\'' INTO b, 'x":           false,
 		"SELECT 1 /*! INTO b */":             false,
+		"SELECT 1 /*M! INTO b */":            false,
+		"SELECT a # '\nINTO b -- '":          false,
+		"SELECT a # 1 FROM t":                false,
 		"/*! DELETE FROM t */ SELECT 1":      false,
 		"SELECT a INTO b FROM t":             false,
 		"select * into outfile 'x' from t":   false,
@@ -115,7 +234,7 @@ func FuzzWord(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, query string) {
-		first, rest := word(query)
+		first, rest := word(query, false)
 		require.True(t, strings.HasSuffix(query, rest), "what follows is the end of the query")
 		require.Less(t, len(rest), len(query)+1)
 		if utf8.ValidString(query) && first != "" {
@@ -124,8 +243,8 @@ func FuzzWord(f *testing.F) {
 		if first == "" {
 			require.Empty(t, rest)
 		}
-		statement, after := cut(query)
+		statement, after := cut(query, false)
 		require.LessOrEqual(t, len(statement)+len(after), len(query))
-		_, _ = control(query), isRead(query)
+		_, _, _ = control(query, false), control(query, true), isRead(query)
 	})
 }

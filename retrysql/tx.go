@@ -18,12 +18,15 @@ type Beginner interface {
 
 // Tx runs fn in a transaction and commits it. If the database undoes the transaction, because of a conflict or a lost
 // connection, Tx rolls back, waits outside any transaction, and runs all of fn again in a new one. It returns nil if and
-// only if a commit succeeded, or Options.Committed says so; otherwise it returns a *retry.Error with an *AttemptError for
-// each attempt.
+// only if a commit succeeded, or Options.Probe or Options.Committed says so.
+//
+// An answer is not a failure: sql.ErrNoRows, an error that fn made up, and what the server says to a statement that it will
+// never accept, such as a unique violation. The transaction is rolled back, and Tx returns fn's error as it is; the run is a
+// success for p.Observe and p.Budget. Any other failure is a *retry.Error with an *AttemptError for each attempt.
 //
 // fn must have no effects other than those in the transaction, since it can run several times. It must use its context, and
-// the Txn in one goroutine at a time. An error of its own ends the run, unless that is marked with retry.Transient.
-// p.Classify is called before the rules of Classify. If p sets nothing of a schedule, that of DefaultPolicy is used.
+// the Txn in one goroutine at a time. An error of its own is an answer even if it is one of a lost connection, to another
+// server; under retry.Transient it repeats the transaction. p.Classify is called before the rules of Classify. If p sets nothing of a schedule, that of DefaultPolicy is used.
 //
 // Only the server can say that a commit failed. After any other error of a commit errors.Is finds ErrCommitAmbiguous, and
 // the transaction is not run again, not even by a run around Tx, unless the options allow it. An error without
@@ -38,12 +41,25 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	if opts != nil && (opts.Isolation != 0 || opts.ReadOnly) {
 		o = &sql.TxOptions{Isolation: opts.Isolation, ReadOnly: opts.ReadOnly}
 	}
-	begin := func(ctx context.Context) (txn, error) { return begin(ctx, db, o) }
+	pool, err := askerOf(db, opts)
+	if err != nil {
+		return err
+	}
+	begin := func(ctx context.Context) (txn, error) {
+		t, err := begin(ctx, db, o)
+		if err == nil {
+			t.log.ctx, t.log.tx = ctx, t.tx
+			if pool != nil {
+				t.record = &record{pool: pool}
+			}
+		}
+		return t, err
+	}
 	if fn == nil {
 		return Run[txn](ctx, p, opts, begin, nil)
 	}
 	return Run(ctx, p, opts, begin, func(ctx context.Context, t txn) error {
-		return t.log.conclude(fn(ctx, t.Txn))
+		return t.log.connected(t.log.conclude(fn(ctx, t.Txn)))
 	})
 }
 
@@ -66,7 +82,9 @@ func TxValue[T any](ctx context.Context, db Beginner, p retry.Policy, opts *Opti
 
 // Txn is the transaction that fn works in. It notes the errors of its statements, even those that fn ignores: after one
 // that calls for a new transaction no statement is sent and nothing is committed. It has no Commit and no Rollback, which
-// are for Tx, and it refuses statements that begin as these do; it does not see what a procedure or trigger does. Use
+// are for Tx, and it refuses statements that begin as these do, and on MySQL and MariaDB those that commit by themselves:
+// TRUNCATE, CREATE TABLE, ANALYZE TABLE and their like, for which it asks the server's version once. It does not see what a
+// procedure, EXECUTE or a block does, nor the statements of Unwrap: if they commit, a repetition does that work twice. Use
 // Unwrap to go on after a lock that was not free, by a savepoint.
 type Txn struct {
 	tx  *sql.Tx
@@ -116,6 +134,7 @@ func (t *Txn) Unwrap() *sql.Tx { return t.tx }
 type txn struct {
 	*Txn
 	cancel context.CancelFunc // of the transaction's own context; nil if it has none
+	record *record            // nil without Options.Probe
 }
 
 // begin begins a transaction. If the attempt has a deadline, the transaction gets a context of its own: at the end of the
@@ -123,21 +142,23 @@ type txn struct {
 func begin(ctx context.Context, db Beginner, opts *sql.TxOptions) (txn, error) {
 	if !bounded(ctx) {
 		tx, err := db.BeginTx(ctx, opts)
-		return txn{&Txn{tx: tx}, nil}, err
+		return txn{Txn: &Txn{tx: tx}}, err
 	}
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
 	tx, err := db.BeginTx(own, opts)
 	if err != nil {
-		stop()
 		cancel()
+		if !stop() && errors.Is(err, context.Canceled) {
+			err = ctx.Err() // err is that of own
+		}
 		return txn{}, err
 	}
 	if !stop() {
 		_ = tx.Rollback()
 		return txn{}, ctx.Err()
 	}
-	return txn{&Txn{tx: tx}, cancel}, nil
+	return txn{Txn: &Txn{tx: tx}, cancel: cancel}, nil
 }
 
 // Commit ends with ctx if the driver honors the context that the transaction was begun with.
@@ -259,6 +280,11 @@ type failures struct {
 	mu               sync.Mutex
 	first, retryable error
 	refused          error
+	cut              bool // a context has ended a statement, after which some drivers close the connection
+
+	ctx   context.Context // the attempt's
+	tx    *sql.Tx
+	mysql *bool // whether that is one of MySQL or MariaDB; nil means that it was not asked
 }
 
 // note notes err and returns it.
@@ -271,10 +297,25 @@ func (f *failures) note(err error) error {
 	if f.first == nil {
 		f.first = err
 	}
-	if f.retryable == nil && Judge(Statement, err).Class == retry.Retryable {
+	switch v := Judge(Statement, err); {
+	case f.retryable == nil && v.Class == retry.Retryable:
 		f.retryable = err
+	case v.Reason == Canceled, v.Reason == Timeout:
+		f.cut = true
 	}
 	return err
+}
+
+// connected returns the error of an attempt whose fn returned err. If fn has passed over a statement that a context has
+// ended, it asks whether the connection is still there: a commit that cannot be sent is not ambiguous.
+func (f *failures) connected(err error) error {
+	if err != nil || !f.cut {
+		return err
+	}
+	if _, lost := f.tx.ExecContext(f.ctx, "SELECT 1"); Judge(Statement, lost).Class == retry.Retryable {
+		return f.note(fmt.Errorf("retrysql: fn returned nil, but the connection is gone: %w", lost))
+	}
+	return nil
 }
 
 func (f *failures) rows(rows *sql.Rows, err error) (*Rows, error) {
@@ -314,9 +355,25 @@ func (f *failures) forbid(query string) error {
 	if f.retryable != nil {
 		return fmt.Errorf("retrysql: the transaction must begin again: %w", f.retryable)
 	}
-	if keyword := control(query); keyword != "" {
+	keyword := control(query, false)
+	if read := control(query, true); read != keyword && f.isMySQL() {
+		keyword = read
+	}
+	if keyword != "" {
 		f.refused = fmt.Errorf("%w: %s", ErrTransactionEnded, keyword)
 		return f.refused
 	}
 	return nil
+}
+
+// isMySQL asks the server whether it is MySQL or MariaDB, once. Their versions begin with a number, those of PostgreSQL and
+// its kin with a name, and SQLite and SQL Server have no such function.
+func (f *failures) isMySQL() bool {
+	if f.mysql == nil {
+		var version string
+		err := f.tx.QueryRowContext(f.ctx, "SELECT VERSION()").Scan(&version)
+		is := err == nil && version != "" && '0' <= version[0] && version[0] <= '9'
+		f.mysql = &is
+	}
+	return *f.mysql
 }

@@ -20,10 +20,14 @@ import (
 )
 
 func TestTx(t *testing.T) {
-	exec := func(query string) func(context.Context, *retrysql.Txn) error {
+	exec := func(queries ...string) func(context.Context, *retrysql.Txn) error {
 		return func(ctx context.Context, tx *retrysql.Txn) error {
-			_, err := tx.Exec(ctx, query)
-			return err
+			for _, query := range queries {
+				if _, err := tx.Exec(ctx, query); err != nil {
+					return err
+				}
+			}
+			return nil
 		}
 	}
 	read := func(ctx context.Context, tx *retrysql.Txn) error {
@@ -40,6 +44,7 @@ func TestTx(t *testing.T) {
 		fn      func(context.Context, *retrysql.Txn) error
 		log     string
 		is      []error // none is a success
+		text    string  // of an answer
 	}{
 		{name: "a success", fn: exec("update"), log: "begin update commit"},
 		{name: "the options reach the driver", fn: exec("update"), log: "begin read only serializable update commit",
@@ -116,18 +121,18 @@ func TestTx(t *testing.T) {
 			}
 			var when time.Time
 			return row.Scan(&when)
-		}, log: "begin select rollback", is: []error{retry.TerminalError}},
+		}, log: "begin select rollback", text: "sql: Scan error on column index 0, name \"value\": unsupported Scan, storing driver.Value type int64 into type *time.Time"},
 		{name: "no row is an answer", fn: func(ctx context.Context, tx *retrysql.Txn) error {
 			if err := read(ctx, tx); !errors.Is(err, sql.ErrNoRows) {
 				return errBusiness
 			}
 			return nil
 		}, log: "begin select commit"},
-		{name: "sql.ErrNoRows ends the run", fn: read, log: "begin select rollback", is: []error{sql.ErrNoRows, retry.TerminalError}},
+		{name: "sql.ErrNoRows ends the run", fn: read, log: "begin select rollback", text: "sql: no rows in result set"},
 		{name: "RawBytes are refused as by sql.Row", answers: one, fn: func(ctx context.Context, tx *retrysql.Txn) error {
 			var raw sql.RawBytes
 			return tx.QueryRow(ctx, "select").Scan(&raw)
-		}, log: "begin select rollback", is: []error{retry.TerminalError}},
+		}, log: "begin select rollback", text: "retrysql: RawBytes isn't allowed on Row.Scan"},
 		{name: "a commit whose reply is lost", faults: faults{{On: retrytest.Commit, Err: driver.ErrBadConn}}, fn: exec("update"),
 			log: "begin update commit!", is: []error{retrysql.ErrCommitAmbiguous, driver.ErrBadConn}},
 		{name: "a conflict at the commit", faults: faults{{On: retrytest.Commit, Err: conflict}}, fn: exec("update"),
@@ -145,6 +150,22 @@ func TestTx(t *testing.T) {
 			_, _ = tx.Exec(ctx, "COMMIT")
 			return conflict
 		}, log: "begin rollback", is: []error{retrysql.ErrTransactionEnded, conflict}},
+		{name: "a statement that only MySQL would commit by, on another server", fn: exec("TRUNCATE t"),
+			log: "begin SELECT VERSION() TRUNCATE t commit"},
+		{name: "a timeout of fn's own that it passed over, and the driver has closed the connection",
+			faults: faults{{Query: "update", Err: context.DeadlineExceeded}, {Query: "SELECT 1", Err: driver.ErrBadConn}},
+			fn: func(ctx context.Context, tx *retrysql.Txn) error {
+				_ = exec("update")(ctx, tx)
+				return nil
+			}, log: "begin update! SELECT 1! rollback begin update commit"},
+		{name: "a timeout of fn's own that it passed over, and the connection is alive",
+			faults: faults{{Query: "update", Err: context.Canceled}, {Query: "SELECT 1", Err: errBusiness}},
+			fn: func(ctx context.Context, tx *retrysql.Txn) error {
+				_ = exec("update")(ctx, tx)
+				return nil
+			}, log: "begin update! SELECT 1! commit"},
+		{name: "a timeout of fn's own that it returns", faults: faults{{Query: "update", Err: context.DeadlineExceeded}}, fn: exec("update"),
+			log: "begin update! rollback", is: []error{context.DeadlineExceeded, retry.TerminalError}},
 		{name: "fn that rolls back by a statement is not committed", fn: func(ctx context.Context, tx *retrysql.Txn) error {
 			_, _ = tx.Query(ctx, "rollback")
 			_, _ = tx.Prepare(ctx, "commit")
@@ -155,13 +176,30 @@ func TestTx(t *testing.T) {
 			db, log := openDB(t, &base{answers: row.answers}, row.faults)
 			err := retrysql.Tx(t.Context(), db, atOnce, row.opts, row.fn)
 			require.Equal(t, row.log, log())
-			if row.is == nil {
+			switch {
+			case row.text != "":
+				require.EqualError(t, err, row.text)
+				require.NotErrorAs(t, err, new(*retry.Error))
+			case row.is == nil:
 				require.NoError(t, err)
 			}
 			for _, is := range row.is {
 				require.ErrorIs(t, err, is)
 			}
 			require.Equal(t, len(row.is) > 0 && row.is[0] == retrysql.ErrCommitAmbiguous, errors.Is(err, retrysql.ErrCommitAmbiguous))
+		})
+	}
+	for version, refused := range map[string]bool{
+		"10.11.6-MariaDB": true, "8.0.36": true, "5.7.25-TiDB-v7.5.0": true,
+		"PostgreSQL 15.4": false, "CockroachDB CCL v23": false, "": false,
+	} {
+		t.Run("a statement that commits by itself, of a server of version "+version, func(t *testing.T) {
+			db, log := openDB(t, &base{version: version}, nil)
+			err := retrysql.Tx(t.Context(), db, atOnce, nil, exec("TRUNCATE t", "CREATE TABLE t (a int)"))
+			require.Equal(t, refused, errors.Is(err, retrysql.ErrTransactionEnded))
+			require.Equal(t, !refused, err == nil)
+			require.Equal(t, 1, strings.Count(log(), "VERSION"), "it is asked once")
+			require.Equal(t, !refused, strings.Contains(log(), "TRUNCATE"))
 		})
 	}
 	t.Run("a second result set whose end is passed over", func(t *testing.T) {
@@ -311,7 +349,7 @@ func TestDo(t *testing.T) {
 			log: "INSERT! INSERT"},
 		{name: "a constraint ends the run", faults: faults{{Query: "INSERT", Err: duplicate}}, fn: exec("INSERT"), log: "INSERT!", is: []error{duplicate}},
 		{name: "nothing is repeated after a write that succeeded", faults: faults{{Query: "SELECT 1", Err: conflict}}, fn: exec("INSERT", "SELECT 1"),
-			log: "INSERT SELECT 1!", is: []error{conflict, retry.TerminalError}},
+			log: "INSERT SELECT 1!", is: []error{retrysql.ErrAmbiguous, conflict, retry.TerminalError}},
 		{name: "what was ambiguous stays so, whatever fn makes of it", faults: faults{{Query: "INSERT", Err: driver.ErrBadConn}},
 			fn: func(ctx context.Context, c *retrysql.Conn) error {
 				_, _ = c.Exec(ctx, "INSERT")
