@@ -67,13 +67,7 @@ func testCommit(t *testing.T, server *pgtest.Server) {
 		t.Run(row.name, func(t *testing.T) {
 			db := newDatabase(t, server)
 			behind := openPool(t, server, newProxy(t, server.Addr(), once(row.fault)))
-			probe := retrypgx.Probe{Pool: behind.Pool}
-			r := behind.attempt(t.Context(), &retrypgx.Options{Committed: probe.Committed}, func(ctx context.Context, tx pgx.Tx, _ int) error {
-				if err := probe.Track(ctx, tx); err != nil {
-					return err
-				}
-				return execute(ctx, tx, increment)
-			})
+			r := behind.attempt(t.Context(), &retrypgx.Options{Probe: true}, work)
 			returned(t, behind.Pool)
 			require.NoError(t, r.err)
 			require.Equal(t, row.failures, r.failures)

@@ -37,14 +37,9 @@ func ExampleTxValue() {
 }
 
 // A commit whose answer is lost: PostgreSQL is asked what became of it.
-func ExampleProbe() {
+func ExampleOptions_probe() {
 	pay := func(ctx context.Context, pool *pgxpool.Pool, order int64) error {
-		probe := retrypgx.Probe{Pool: pool}
-		opts := &retrypgx.Options{Committed: probe.Committed}
-		return retrypgx.Tx(ctx, pool, retry.Policy{}, opts, func(ctx context.Context, tx pgx.Tx) error {
-			if err := probe.Track(ctx, tx); err != nil {
-				return err
-			}
+		return retrypgx.Tx(ctx, pool, retry.Policy{}, &retrypgx.Options{Probe: true}, func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, "update orders set paid = true where id = $1", order)
 			return err
 		})

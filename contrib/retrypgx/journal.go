@@ -17,7 +17,8 @@ import (
 // journal is what has happened in one transaction. The mutex is for an fn that uses the transaction in several goroutines,
 // which it should not.
 type journal struct {
-	tx pgx.Tx
+	tx     pgx.Tx
+	copies *copies // of the run
 
 	mu               sync.Mutex
 	first, retryable error // of the statements since the server last said that the transaction is alive

@@ -3,6 +3,8 @@ package retrypgx_test
 import (
 	"context"
 	"os"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,98 +18,203 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-func testProbe(t *testing.T, server *pgtest.Server) {
-	// tracked returns a probe for a transaction that has ended as fn has.
-	tracked := func(t *testing.T, db database, err error) *retrypgx.Probe {
-		t.Helper()
-		probe := &retrypgx.Probe{Pool: db.Pool}
-		require.ErrorIs(t, retrypgx.Tx(t.Context(), db, quick(1), nil, func(ctx context.Context, tx pgx.Tx) error {
-			require.NoError(t, probe.Track(ctx, tx))
-			return err
-		}), err)
-		return probe
+// slowCommit makes a commit that changes the table take the given number of seconds.
+func slowCommit(seconds string) []string {
+	return []string{
+		"create or replace function slow() returns trigger language plpgsql as $$ begin perform pg_sleep(" + seconds + "); return null; end $$",
+		"create constraint trigger slow after update on test deferrable initially deferred for each row execute function slow()",
 	}
-	t.Run("committed", func(t *testing.T) {
-		committed, err := tracked(t, newDatabase(t, server), nil).Committed(t.Context())
-		require.NoError(t, err)
-		require.True(t, committed)
-	})
-	t.Run("rolled back", func(t *testing.T) {
-		committed, err := tracked(t, newDatabase(t, server), errBusiness).Committed(t.Context())
-		require.NoError(t, err)
-		require.False(t, committed)
-	})
-	t.Run("not tracked", func(t *testing.T) {
-		probe := retrypgx.Probe{Pool: newDatabase(t, server).Pool}
-		_, err := probe.Committed(t.Context())
-		require.ErrorContains(t, err, "has not called Probe.Track")
-	})
-	t.Run("tracked in another attempt", func(t *testing.T) {
-		db := newDatabase(t, server)
-		probe := tracked(t, db, errBusiness)
-		_ = retry.Do(t.Context(), quick(2), func(ctx context.Context) error {
-			if _, err := probe.Committed(ctx); retry.AttemptNumber(ctx) == 2 {
-				require.ErrorContains(t, err, "has not called Probe.Track in this attempt")
+}
+
+func testProbe(t *testing.T, server *pgtest.Server) {
+	// behind returns a pool whose first commit meets the fault that judge returns.
+	behind := func(t *testing.T, judge func() fault) database {
+		var seen atomic.Bool
+		return openPool(t, server, newProxy(t, server.Addr(), func(request string) fault {
+			switch {
+			case strings.HasSuffix(request, commitText) && seen.CompareAndSwap(false, true):
+				return judge()
+			case strings.HasPrefix(request, cancelText): // pgx sends it after the connection is lost
+				return loseRequest
+			default:
+				return pass
 			}
-			return errBusiness
+		}))
+	}
+	work := func(ctx context.Context, tx pgx.Tx, _ int) error { return execute(ctx, tx, increment) }
+	cut := func() fault { return cutBoth }
+
+	t.Run("waits for a commit that is under way", func(t *testing.T) {
+		db := newDatabase(t, server)
+		db.exec(t, slowCommit("0.3")...)
+		r := behind(t, cut).attempt(t.Context(), &retrypgx.Options{Probe: true}, work)
+		require.NoError(t, r.err)
+		require.Empty(t, r.failures)
+		require.Equal(t, 1, db.total(t))
+	})
+	t.Run("which a query of the rows does not, so that the work is done twice", func(t *testing.T) {
+		db := newDatabase(t, server)
+		db.exec(t, slowCommit("0.3")...)
+		opts := &retrypgx.Options{Committed: func(ctx context.Context) (bool, error) {
+			var n int
+			err := db.QueryRow(ctx, "select n from test where id = 1").Scan(&n)
+			return n > 0, err
+		}}
+		r := behind(t, cut).attempt(t.Context(), opts, work)
+		require.NoError(t, r.err)
+		require.Equal(t, 2, db.total(t))
+	})
+	t.Run("a doubt that such a query has denied is in the error of what follows", func(t *testing.T) {
+		db := newDatabase(t, server)
+		db.exec(t, slowCommit("0.3")...)
+		opts := &retrypgx.Options{Committed: func(context.Context) (bool, error) { return false, nil }}
+		r := behind(t, cut).attempt(t.Context(), opts, func(ctx context.Context, tx pgx.Tx, attempt int) error {
+			if attempt == 2 {
+				return execute(ctx, tx, duplicate)
+			}
+			return work(ctx, tx, attempt)
 		})
+		require.Equal(t, retrysql.UniqueViolation, retrysql.ReasonOf(r.err.(*retry.Error).History[1].Err))
+		require.ErrorIs(t, r.err, retrysql.ErrCommitAmbiguous)
+		db.exec(t, "update test set n = n where id = 1") // waits for it
+		require.Equal(t, 1, db.total(t))
 	})
-	t.Run("under way until the context ends", func(t *testing.T) {
+	t.Run("gives up with RollbackTimeout", func(t *testing.T) {
 		db := newDatabase(t, server)
-		probe := &retrypgx.Probe{Pool: db.Pool}
-		require.NoError(t, retrypgx.Tx(t.Context(), db, quick(1), nil, func(ctx context.Context, tx pgx.Tx) error {
-			require.NoError(t, probe.Track(ctx, tx))
-			ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
-			defer cancel()
-			_, err := probe.Committed(ctx)
-			failed, ok := find[*retry.Error](err)
-			require.True(t, ok)
-			require.ErrorContains(t, failed.History[0].Err, "is in progress") // the last query may have been cut off
-			return nil
-		}))
+		db.exec(t, slowCommit("60")...)
+		r := behind(t, cut).attempt(t.Context(), &retrypgx.Options{Probe: true, RollbackTimeout: 300 * time.Millisecond}, work)
+		require.ErrorIs(t, r.err, retrysql.ErrCommitAmbiguous)
+		failed, ok := find[*retrysql.AttemptError](r.err)
+		require.True(t, ok)
+		probe, ok := find[*retry.Error](failed.ProbeErr)
+		require.True(t, ok)
+		require.ErrorContains(t, probe.History[0].Err, "is in progress") // the last query may have been cut off
+		db.exec(t, "select pg_terminate_backend(pid) from pg_stat_activity where query = 'commit'")
 	})
-	t.Run("under way until it is committed", func(t *testing.T) {
+	t.Run("is of one transaction, whoever shares the options", func(t *testing.T) {
 		db := newDatabase(t, server)
-		probe := &retrypgx.Probe{Pool: db.Pool}
-		answer := make(chan bool)
-		require.NoError(t, retrypgx.Tx(t.Context(), db, quick(1), nil, func(ctx context.Context, tx pgx.Tx) error {
-			require.NoError(t, probe.Track(ctx, tx))
-			go func() {
-				committed, err := probe.Committed(t.Context())
-				answer <- committed && err == nil
-			}()
-			return nil
-		}))
-		require.True(t, <-answer)
+		opts := &retrypgx.Options{Probe: true}
+		cutOff := behind(t, func() fault { return loseRequest })
+		r := cutOff.attempt(t.Context(), opts, func(ctx context.Context, tx pgx.Tx, attempt int) error {
+			if attempt == 1 { // another one is committed meanwhile
+				require.NoError(t, db.attempt(ctx, opts, func(ctx context.Context, tx pgx.Tx, _ int) error {
+					return execute(ctx, tx, "update test set n = n + 10 where id = 2")
+				}).err)
+			}
+			return work(ctx, tx, attempt)
+		})
+		require.NoError(t, r.err)
+		require.Equal(t, []string{"commit connection_lost"}, r.failures)
+		require.Equal(t, 11, db.total(t))
 	})
-	t.Run("restarted", func(t *testing.T) {
-		db := newDatabase(t, server)
-		probe := tracked(t, db, nil)
-		server.Restart(t)
-		_, err := probe.Committed(t.Context())
-		require.ErrorContains(t, err, "restarted or replaced")
-	})
-	t.Run("crashed, and its number given to others that are committed", func(t *testing.T) {
-		db := newDatabase(t, server)
-		probe := tracked(t, db, errBusiness)
-		server.Kill()
-		server.Up(t)
-		db.Reset()
-		for range 100 {
-			db.exec(t, increment)
-		}
-		_, err := probe.Committed(t.Context())
-		require.ErrorContains(t, err, "restarted or replaced")
-	})
-	t.Run("crashed without the postmaster", func(t *testing.T) {
-		db := newDatabase(t, server)
-		probe := tracked(t, db, nil)
-		db.Reset()
-		crash(t, db)
-		_, err := probe.Committed(t.Context())
-		require.ErrorContains(t, err, "restarted or replaced")
+	for _, row := range []struct {
+		name string
+		then func(t *testing.T, db database) // after the commit has met the fault
+	}{
+		{"restarted", func(t *testing.T, _ database) { server.Restart(t) }},
+		{"crashed, and its number given to others that are committed", func(t *testing.T, db database) {
+			server.Kill()
+			server.Up(t)
+			db.Reset()
+			for range 100 {
+				db.exec(t, increment)
+			}
+		}},
+		{"crashed without the postmaster", func(t *testing.T, db database) {
+			db.Reset()
+			crash(t, db)
+		}},
+	} {
+		t.Run(row.name+": it does not know", func(t *testing.T) {
+			db := newDatabase(t, server)
+			done := make(chan bool)
+			r := behind(t, func() fault {
+				defer close(done)
+				row.then(t, db)
+				return loseRequest
+			}).attempt(t.Context(), &retrypgx.Options{Probe: true}, work)
+			<-done
+			require.ErrorIs(t, r.err, retrysql.ErrCommitAmbiguous)
+			require.ErrorContains(t, r.err, "restarted or replaced")
+		})
+	}
+	t.Run("needs a pool", func(t *testing.T) {
+		conn, err := pgx.Connect(t.Context(), server.DSN())
+		require.NoError(t, err)
+		defer conn.Close(context.Background())
+		err = retrypgx.Tx(t.Context(), conn, quick(1), &retrypgx.Options{Probe: true}, func(context.Context, pgx.Tx) error { return nil })
+		require.EqualError(t, err, "retrypgx: Options.Probe needs a *pgxpool.Pool, not a *pgx.Conn")
 	})
 }
+
+func testCopy(t *testing.T, server *pgtest.Server) {
+	copied := func(ctx context.Context, tx pgx.Tx, src pgx.CopyFromSource) error {
+		_, err := tx.CopyFrom(ctx, pgx.Identifier{"test"}, []string{"id", "n"}, src)
+		return err
+	}
+	rows := func() pgx.CopyFromSource { return pgx.CopyFromRows([][]any{{3, 1}, {4, 1}}) }
+	t.Run("from a source made outside fn, which the first attempt has read", func(t *testing.T) {
+		db, src := newDatabase(t, server), rows()
+		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
+			if err := copied(ctx, tx, src); err != nil {
+				return err
+			}
+			if attempt == 1 {
+				return execute(ctx, tx, conflict)
+			}
+			return nil
+		})
+		require.EqualError(t, r.err, "retrypgx: an attempt before has read this pgx.CopyFromSource: make it in fn")
+		require.Equal(t, 2, r.attempts)
+		require.Equal(t, 0, db.total(t))
+	})
+	t.Run("from one that no attempt has read", func(t *testing.T) {
+		db, src := newDatabase(t, server), rows()
+		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
+			if attempt == 1 {
+				_, err := tx.CopyFrom(ctx, pgx.Identifier{"missing"}, []string{"id"}, src)
+				return retry.Transient(err)
+			}
+			return copied(ctx, tx, src)
+		})
+		require.NoError(t, r.err)
+		require.Equal(t, 2, db.total(t))
+	})
+	t.Run("from one made in fn, and twice in one attempt", func(t *testing.T) {
+		db := newDatabase(t, server)
+		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
+			src := rows()
+			if err := copied(ctx, tx, src); err != nil {
+				return err
+			}
+			if attempt == 1 {
+				return execute(ctx, tx, conflict)
+			}
+			return copied(ctx, tx, src) // no rows are left
+		})
+		require.NoError(t, r.err)
+		require.Equal(t, 2, db.total(t))
+	})
+	t.Run("from sources that cannot be told apart", func(t *testing.T) {
+		db := newDatabase(t, server)
+		for name, src := range map[string]pgx.CopyFromSource{"value": noRows{}, "pointer": &noRows{}} {
+			r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
+				if err := copied(ctx, tx, src); err != nil || attempt == 1 {
+					return retry.Transient(errBusiness)
+				}
+				return nil
+			})
+			require.NoError(t, r.err, name)
+		}
+	})
+}
+
+// noRows is a source without state.
+type noRows struct{}
+
+func (noRows) Next() bool             { return false }
+func (noRows) Values() ([]any, error) { return nil, nil }
+func (noRows) Err() error             { return nil }
 
 // crash has a backend die as by the kernel's hand, and waits until the server has ended all others because of that.
 func crash(t *testing.T, db database) {

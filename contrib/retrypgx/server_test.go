@@ -86,7 +86,8 @@ const (
 	conflict   = "do $$ begin raise exception 'a conflict' using errcode = '40001'; end $$"
 	sleep      = "do $$ begin raise notice 'it has begun'; perform pg_sleep(60); end $$"
 	cutOff     = "select pg_terminate_backend(pg_backend_pid())"
-	commitText = "Q\x00\x00\x00\x0bcommit\x00" // what pgx sends to commit: a simple query, with its length
+	commitText = "Q\x00\x00\x00\x0bcommit\x00"      // what pgx sends to commit: a simple query, with its length
+	cancelText = "\x00\x00\x00\x10\x04\xd2\x16\x2e" // CancelRequest, on a connection of its own
 )
 
 // run is what is known of one run of Tx.
@@ -132,6 +133,7 @@ const (
 	pass        fault = iota
 	loseRequest       // the server does not get it, and both sides are cut
 	loseReply         // both sides are cut when the reply comes
+	cutBoth           // the server gets it, and both sides are cut at once
 )
 
 // newProxy starts a proxy, which ends with the test, in front of a server, and returns its address. judge sees each
@@ -191,7 +193,7 @@ func serve(all *sync.WaitGroup, client net.Conn, addr string, judge func(request
 		if found == loseRequest {
 			return
 		}
-		if _, err := server.Write(buf[:n]); err != nil {
+		if _, err := server.Write(buf[:n]); err != nil || found == cutBoth {
 			return
 		}
 	}

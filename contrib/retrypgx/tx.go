@@ -29,8 +29,11 @@ type Options struct {
 	// Idempotent declares that the transaction may take effect twice, so a commit whose outcome is not known is
 	// repeated. Zero means that it must not.
 	Idempotent bool
-	// Committed is called after a commit whose outcome is not known and reports whether it took effect, as
-	// retrysql.Options.Committed does: Probe.Committed is one. Nil means that the outcome cannot be found out.
+	// Probe is retrysql.Options.Probe: it asks PostgreSQL about a commit whose outcome is not known. It needs a pool, and
+	// a connection besides that of the transaction. Zero means that it is not asked.
+	Probe bool
+	// Committed is retrysql.Options.Committed: it is called after such a commit if Probe is not set or has no answer.
+	// Nil means that the outcome cannot be found out.
 	Committed func(context.Context) (bool, error)
 	// RollbackTimeout is that of retrysql.Options. Zero means 5s.
 	RollbackTimeout time.Duration
@@ -58,6 +61,7 @@ func (o Options) engine() *retrysql.Options {
 	return &retrysql.Options{
 		ReadOnly:        o.AccessMode == pgx.ReadOnly,
 		Idempotent:      o.Idempotent,
+		Probe:           o.Probe,
 		Committed:       o.Committed,
 		RollbackTimeout: o.RollbackTimeout,
 	}
@@ -65,12 +69,13 @@ func (o Options) engine() *retrysql.Options {
 
 // Tx runs fn in a transaction and commits it. If the database undoes the transaction, because of a conflict or a lost
 // connection, Tx rolls back, waits outside any transaction, and runs all of fn again in a new one. It returns nil if and
-// only if a commit succeeded, or Options.Committed says so; otherwise it returns a *retry.Error with a
-// *retrysql.AttemptError for each attempt.
+// only if a commit succeeded, or Options.Probe or Options.Committed says so. An answer, such as pgx.ErrNoRows or a unique
+// violation, is returned as it is, as by retrysql.Tx; any other failure is a *retry.Error with a *retrysql.AttemptError for
+// each attempt.
 //
 // fn must have no effects other than those in the transaction, since it can run several times. It must use its context, and
-// the pgx.Tx in one goroutine at a time. An error of its own ends the run, unless that is marked with retry.Transient.
-// p.Classify is called before the rules of retrysql.Classify. If p sets nothing of a schedule, that of
+// the pgx.Tx in one goroutine at a time. An error of its own is an answer, unless it is marked with retry.Transient. fn must
+// make the pgx.CopyFromSource of a CopyFrom itself: one that an attempt before has read is refused. p.Classify is called before the rules of retrysql.Classify. If p sets nothing of a schedule, that of
 // retrysql.DefaultPolicy is used.
 //
 // The pgx.Tx notes the errors of its statements, even those that fn ignores: a transaction that the server has undone is not
@@ -101,9 +106,18 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	case err != nil:
 		return err
 	}
+	pool, err := askerOf(db, o)
+	if err != nil {
+		return err
+	}
+	var read copies
 	begin := func(ctx context.Context) (transaction, error) {
 		tx, err := db.BeginTx(ctx, o.TxOptions)
-		return transaction{&txn{tx, &journal{tx: tx}}}, err
+		t := transaction{txn: &txn{tx, &journal{tx: tx, copies: &read}}}
+		if pool != nil {
+			t.record = &record{pool: pool}
+		}
+		return t, err
 	}
 	return retrysql.Run(ctx, p, o.engine(), begin, func(ctx context.Context, t transaction) error {
 		return t.log.conclude(fn(ctx, t.txn))

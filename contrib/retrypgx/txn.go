@@ -34,6 +34,10 @@ func (t *txn) CopyFrom(ctx context.Context, table pgx.Identifier, columns []stri
 	if err := t.log.over(); err != nil {
 		return 0, err
 	}
+	src, err := t.log.copies.source(src, t.log)
+	if err != nil {
+		return 0, err
+	}
 	n, err := t.tx.CopyFrom(ctx, table, columns, src)
 	return n, t.log.note(err)
 }
@@ -100,7 +104,10 @@ func (s *savepoint) Rollback(ctx context.Context) error {
 }
 
 // transaction is a txn with what only Run may do.
-type transaction struct{ *txn }
+type transaction struct {
+	*txn
+	record *record // nil without Options.Probe
+}
 
 func (t transaction) Commit(ctx context.Context) error   { return t.tx.Commit(ctx) }
 func (t transaction) Rollback(ctx context.Context) error { return t.tx.Rollback(ctx) }

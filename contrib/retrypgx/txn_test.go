@@ -2,7 +2,6 @@ package retrypgx_test
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -216,11 +215,10 @@ func TestArguments(t *testing.T) {
 		}
 	})
 	t.Run("the zero policy is that of package retrysql", func(t *testing.T) {
-		err := retrypgx.Tx(t.Context(), &fakeDB{}, retry.Policy{}, nil, func(context.Context, pgx.Tx) error { return errBusiness })
+		err := retrypgx.Tx(t.Context(), &fakeDB{}, retry.Policy{}, nil, func(context.Context, pgx.Tx) error { return &pgconn.PgError{Code: "40001"} })
 		failed, ok := find[*retry.Error](err)
 		require.True(t, ok)
 		require.Equal(t, "sql", failed.Policy)
-		require.Equal(t, 1, failed.Attempts)
-		require.True(t, errors.Is(err, errBusiness))
+		require.Equal(t, 5, failed.Attempts)
 	})
 }
