@@ -300,7 +300,7 @@ func (f *failures) note(err error) error {
 	switch v := Judge(Statement, err); {
 	case f.retryable == nil && v.Class == retry.Retryable:
 		f.retryable = err
-	case v.Reason == Canceled, v.Reason == Timeout:
+	case v.Reason == Canceled, v.Reason == Timeout, v.Reason == QueryCanceled:
 		f.cut = true
 	}
 	return err

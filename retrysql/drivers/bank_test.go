@@ -3,12 +3,14 @@ package drivers_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retrysql"
 )
 
@@ -18,6 +20,7 @@ type bank struct {
 	direct   *sql.DB // without a proxy
 	accounts int
 	bind     func(query string) string // puts in a driver's placeholders for "?"
+	lock     string                    // what a SELECT that waits for other transactions ends with
 }
 
 // deposit is what each account begins with.
@@ -27,7 +30,10 @@ const deposit = 1000
 func newBank(t *testing.T, d driver, direct *sql.DB, accounts int) *bank {
 	t.Helper()
 	b := &bank{direct: direct, accounts: accounts, bind: func(query string) string { return query }}
-	if d.name != goMySQL.name {
+	switch d.name {
+	case goMySQL.name:
+		b.lock = " for update" // which waits for a commit that is under way
+	case libpq.name, pgxStdlib.name:
 		b.bind = dollars
 	}
 	exec1(t, direct,
@@ -78,6 +84,21 @@ func (b *bank) applied(id int) func(context.Context) (bool, error) {
 		var n int
 		err := b.direct.QueryRowContext(ctx, b.bind("select count(*) from ledger where id = ?"), id).Scan(&n)
 		return n > 0, err
+	}
+}
+
+// appliedOnceOver is a probe that waits for a commit that is under way. On PostgreSQL no SELECT does.
+func (b *bank) appliedOnceOver(id int) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		p := retry.Policy{MaxAttempts: retry.Unlimited, Backoff: contended.Backoff, Classify: retrysql.Classify}
+		return retry.DoValue(ctx, p, func(ctx context.Context) (bool, error) {
+			var found int
+			err := b.direct.QueryRowContext(ctx, b.bind("select id from ledger where id = ?")+b.lock, id).Scan(&found)
+			if errors.Is(err, sql.ErrNoRows) {
+				return false, nil
+			}
+			return err == nil, err
+		})
 	}
 }
 

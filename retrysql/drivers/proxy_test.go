@@ -18,6 +18,7 @@ const (
 	loseRequest       // the server does not get it: both sides are cut before
 	loseReply         // the client does not get the reply: both sides are cut when it comes
 	tearReply         // the client gets half of the reply
+	cutInFlight       // the server gets it, and both sides are cut at once, while the server is at it
 )
 
 // proxy stands in front of a server and passes on what both sides send, byte for byte, until judge finds a fault.
@@ -114,10 +115,14 @@ func (p *proxy) serve(client net.Conn) {
 			p.cuts.Add(1)
 			reply.Store(uint32(found))
 		}
-		if found == loseRequest {
+		switch found {
+		case loseRequest:
 			return "", false
+		case cutInFlight:
+			return got, false
+		default:
+			return got, true
 		}
-		return got, true
 	})
 }
 

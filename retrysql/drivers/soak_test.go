@@ -3,15 +3,18 @@ package drivers_test
 import (
 	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"math/rand/v2"
+	"path/filepath"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry/retrysql"
+	"github.com/retrygo/retry/retrytest"
 )
 
 // random returns a judge that finds each fault in one of the given number of requests, and else passes them. The same seed
@@ -22,70 +25,103 @@ func random(seed uint64, oneIn int) func(request string) fault {
 	return func(string) fault {
 		mu.Lock()
 		defer mu.Unlock()
-		if drawn := source.IntN(oneIn); drawn < int(tearReply) {
+		if drawn := source.IntN(oneIn); drawn < int(cutInFlight) {
 			return fault(drawn + 1)
 		}
 		return pass
 	}
 }
 
-// TestABankWhoseConnectionsAreKilledAtRandomLosesNothing makes transfers under SERIALIZABLE by many workers, of which half
-// use one driver and half the other, while a proxy cuts connections before a request, before its reply or within that:
-// at the connect, in the middle of a transaction, at the commit.
+// TestABankWhoseConnectionsAreKilledAtRandomLosesNothing makes transfers under SERIALIZABLE by many workers, while a proxy
+// cuts connections before a request, while the server is at it, before its reply or within that: at the connect, in the
+// middle of a transaction, at the commit. SQLite has no connection to cut: its driver loses what a proxy would.
 func TestABankWhoseConnectionsAreKilledAtRandomLosesNothing(t *testing.T) {
-	const workers, accounts, oneIn, seed = 16, 400, 200, 20261121
-	for _, test := range []struct {
-		name      string
-		transfers int
-		probe     bool
-	}{
-		{name: "without a probe", transfers: 5000},
-		{name: "with a probe", transfers: 1000, probe: true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			transfers := test.transfers
-			if testing.Short() {
-				transfers /= 10
-			}
-			s, name := newPostgres(t)
-			direct := libpq.open(t, s.address, name)
-			b := newBank(t, libpq, direct, accounts)
-			// So that a transaction locks the rows that it reads, and not all of a small table.
-			exec1(t, direct, "alter database "+name+" set enable_seqscan = off")
-			p := newProxy(t, s.address, random(seed, oneIn))
-			pools := []*sql.DB{libpq.open(t, p.address, name), pgxStdlib.open(t, p.address, name)}
-			for _, pool := range pools {
+	const workers, accounts, oneIn, seed = 8, 400, 200, 20261121
+	transfers := 5000
+	if testing.Short() {
+		transfers /= 20
+	}
+	for _, d := range append(serverDrivers, modernc) {
+		for name, probe := range map[string]bool{"without a probe": false, "with a probe": true} {
+			t.Run(d.name+"/"+name, func(t *testing.T) {
+				var (
+					direct, pool *sql.DB
+					cuts         func() int
+				)
+				if d.name == modernc.name {
+					direct, pool, cuts = newChaoticSQLite(t, seed)
+				} else {
+					s, name := d.newDatabase(t)
+					direct = d.open(t, s.address, name)
+					if d.name != goMySQL.name {
+						// So that a transaction locks the rows that it reads, and not all of a small table.
+						exec1(t, direct, "alter database "+name+" set enable_seqscan = off")
+					}
+					p := newProxy(t, s.address, random(seed, oneIn))
+					pool, cuts = d.open(t, p.address, name), func() int { return int(p.cuts.Load()) }
+				}
 				pool.SetMaxOpenConns(workers)
 				pool.SetMaxIdleConns(workers)
-			}
-			policy, count := counted(contended)
-			var turn atomic.Int64
+				b := newBank(t, d, direct, accounts)
+				policy, count := counted(contended)
 
-			began := time.Now()
-			outcomes := inParallel(workers, transfers, func(id int) error {
-				draw := rand.New(rand.NewPCG(seed, uint64(id)))
-				source := draw.IntN(accounts)
-				order := transfer{id, source, (source + 1 + draw.IntN(accounts-1)) % accounts, 1 + draw.IntN(100)}
-				opts := &retrysql.Options{Isolation: sql.LevelSerializable}
-				if test.probe {
-					opts.Committed = b.applied(id)
-				}
-				return retrysql.Tx(t.Context(), pools[turn.Add(1)%2], policy, opts, func(ctx context.Context, tx *retrysql.Txn) error {
-					return b.apply(ctx, tx, order)
+				began := time.Now()
+				outcomes := inParallel(workers, transfers, func(id int) error {
+					draw := rand.New(rand.NewPCG(seed, uint64(id)))
+					source := draw.IntN(accounts)
+					order := transfer{id, source, (source + 1 + draw.IntN(accounts-1)) % accounts, 1 + draw.IntN(100)}
+					opts := &retrysql.Options{Isolation: sql.LevelSerializable}
+					if probe {
+						opts.Probe = d.name == libpq.name || d.name == pgxStdlib.name
+						if !opts.Probe {
+							opts.Committed = b.appliedOnceOver(id)
+						}
+					}
+					return retrysql.Tx(t.Context(), pool, policy, opts, func(ctx context.Context, tx *retrysql.Txn) error {
+						return b.apply(ctx, tx, order)
+					})
 				})
-			})
-			took := time.Since(began)
+				took := time.Since(began)
 
-			ambiguous, applied := requireExactlyOnce(t, direct, "ledger", outcomes)
-			b.requireConserved(t)
-			require.Positive(t, p.cuts.Load())
-			if test.probe {
-				require.Zero(t, ambiguous)
-			}
-			conflicts := count.of(func(f failure) bool { return f.Reason == retrysql.SerializationFailure })
-			t.Logf("%d transfers in %v: %d attempts, %d conflicts, %d connections killed, %d ambiguous of which %d applied",
-				transfers, took.Round(time.Millisecond), count.attempts, conflicts, p.cuts.Load(), ambiguous, applied)
-			t.Log(count)
-		})
+				ambiguous, applied := requireExactlyOnce(t, direct, "ledger", outcomes)
+				b.requireConserved(t)
+				require.Positive(t, cuts())
+				if probe {
+					require.Zero(t, ambiguous)
+				}
+				conflicts := count.of(func(f failure) bool { return f.Reason == retrysql.SerializationFailure || f.Reason == retrysql.Deadlock })
+				t.Logf("%d transfers in %v: %d attempts, %d conflicts, %d connections killed, %d ambiguous of which %d applied",
+					transfers, took.Round(time.Millisecond), count.attempts, conflicts, cuts(), ambiguous, applied)
+				t.Log(count)
+			})
+		}
 	}
 }
+
+// modernc is SQLite, for the soak only: it has no server.
+var modernc = driver{name: "sqlite"}
+
+// newChaoticSQLite returns two pools for a new file. The second one loses connections, and what they were at.
+func newChaoticSQLite(t *testing.T, seed uint64) (direct, pool *sql.DB, cuts func() int) {
+	t.Helper()
+	source := "file:" + filepath.ToSlash(filepath.Join(t.TempDir(), "test.db")) +
+		"?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)&_pragma=synchronous(off)"
+	direct, err := sql.Open("sqlite", source)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, direct.Close()) })
+	c := retrytest.Chaos{Seed: seed, Rate: 0.01}.Connector(t, sourceConnector{direct.Driver(), source}, []retrytest.SQLFault{
+		{Err: sqldriver.ErrBadConn, Lost: true}, {On: retrytest.Begin, Lost: true},
+		{On: retrytest.Commit, Lost: true}, {On: retrytest.Commit, Lost: true, Late: true},
+	})
+	pool = c.OpenDB()
+	return direct, pool, func() int { return len(slices.DeleteFunc(c.Calls(), func(call retrytest.SQLCall) bool { return call.Err == nil })) }
+}
+
+// sourceConnector opens connections of a driver that has no connector.
+type sourceConnector struct {
+	driver sqldriver.Driver
+	source string
+}
+
+func (s sourceConnector) Connect(context.Context) (sqldriver.Conn, error) { return s.driver.Open(s.source) }
+func (s sourceConnector) Driver() sqldriver.Driver                        { return s.driver }

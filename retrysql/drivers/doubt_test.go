@@ -1,0 +1,316 @@
+package drivers_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql"
+)
+
+// cancelRequest is what pgx sends to PostgreSQL, on a connection of its own, after the loss of another.
+const cancelRequest = "\x00\x00\x00\x10\x04\xd2\x16\x2e"
+
+// inFlight returns a judge that cuts the connection of the first commit after the server has got it, and loses requests
+// to cancel it. before is called before the server gets it; nil means nothing.
+func inFlight(d driver, before func()) func(request string) fault {
+	var seen atomic.Bool
+	return func(request string) fault {
+		switch {
+		case strings.Contains(request, d.commit) && seen.CompareAndSwap(false, true):
+			if before != nil {
+				before()
+			}
+			return cutInFlight
+		case strings.HasPrefix(request, cancelRequest):
+			return loseRequest
+		default:
+			return pass
+		}
+	}
+}
+
+// slowCommits makes commits that insert into the ledger of PostgreSQL take a while.
+var slowCommits = []string{
+	ledger,
+	"create function slow() returns trigger language plpgsql as $$ begin perform pg_sleep(0.3); return null; end $$",
+	"create constraint trigger slow after insert on ledger deferrable initially deferred for each row execute function slow()",
+}
+
+func enter(ctx context.Context, tx *retrysql.Txn) error {
+	_, err := tx.Exec(ctx, insert)
+	return err
+}
+
+func TestACommitThatIsUnderWayWhenItsConnectionIsLost(t *testing.T) {
+	t.Parallel()
+	for _, d := range []driver{libpq, pgxStdlib} {
+		open := func(t *testing.T) (direct, db *sql.DB) {
+			s, name := newPostgres(t)
+			direct = d.open(t, s.address, name)
+			exec1(t, direct, slowCommits...)
+			return direct, d.open(t, newProxy(t, s.address, inFlight(d, nil)).address, name)
+		}
+		t.Run(d.name+"/is waited for by Options.Probe", func(t *testing.T) {
+			t.Parallel()
+			direct, db := open(t)
+			p, last := observed(4, nil)
+			require.NoError(t, retrysql.Tx(t.Context(), db, p, &retrysql.Options{Probe: true}, enter))
+			require.Equal(t, 1, last.Attempts)
+			require.Equal(t, 1, number(t, direct, entries))
+		})
+		t.Run(d.name+"/is not seen by a query for the row, so that it is done twice", func(t *testing.T) {
+			t.Parallel()
+			direct, db := open(t)
+			p, last := observed(4, nil)
+			opts := &retrysql.Options{Committed: func(context.Context) (bool, error) { return number(t, direct, entries) > 0, nil }}
+			require.NoError(t, retrysql.Tx(t.Context(), db, p, opts, enter))
+			require.Equal(t, 2, last.Attempts)
+			exec1(t, direct, "do $$ begin lock table ledger; end $$") // after both
+			require.Equal(t, 2, number(t, direct, entries))
+		})
+		t.Run(d.name+"/is in the error of an attempt that meets its key", func(t *testing.T) {
+			t.Parallel()
+			direct, db := open(t)
+			exec1(t, direct, "create unique index on ledger (id)")
+			p, _ := observed(4, nil)
+			opts := &retrysql.Options{Committed: func(context.Context) (bool, error) { return number(t, direct, entries) > 0, nil }}
+			outer, _ := observed(4, nil)
+			err := retry.Do(t.Context(), outer, func(ctx context.Context) error { return retrysql.Tx(ctx, db, p, opts, enter) })
+			require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+			require.ErrorContains(t, err, "unique_violation")
+			require.Equal(t, 1, number(t, direct, entries))
+		})
+	}
+	t.Run("mysql/is waited for by FOR UPDATE", func(t *testing.T) {
+		t.Parallel()
+		s, name := newMaria(t)
+		direct := goMySQL.open(t, s.address, name)
+		exec1(t, direct, ledger)
+		holder, err := direct.Conn(t.Context())
+		require.NoError(t, err)
+		defer holder.Close()
+		do := func(query string) {
+			_, err := holder.ExecContext(context.Background(), query)
+			require.NoError(t, err)
+		}
+		db := goMySQL.open(t, newProxy(t, s.address, inFlight(goMySQL, func() {
+			do("backup stage start")
+			do("backup stage block_commit") // so that commits take until its end
+		})).address, name)
+		p, last := observed(4, nil)
+		released := make(chan struct{})
+		opts := &retrysql.Options{Committed: func(ctx context.Context) (bool, error) {
+			go func() {
+				defer close(released)
+				for number(t, direct, "select count(*) from information_schema.processlist where info like 'select id %for update' and time_ms > 100") == 0 {
+					runtime.Gosched()
+				}
+				do("backup stage end")
+			}()
+			var id int
+			err := direct.QueryRowContext(ctx, "select id from ledger where id = 1 for update").Scan(&id)
+			if errors.Is(err, sql.ErrNoRows) {
+				return false, nil
+			}
+			return err == nil, err
+		}}
+		require.NoError(t, retrysql.Tx(t.Context(), db, p, opts, enter))
+		<-released
+		require.Equal(t, 1, last.Attempts)
+		require.Equal(t, 1, number(t, direct, entries))
+	})
+}
+
+// TestOptionsProbeOnAnotherServerFailsBeforeTheCommit: it is for PostgreSQL.
+func TestOptionsProbeOnAnotherServerFailsBeforeTheCommit(t *testing.T) {
+	t.Parallel()
+	s, name := newMaria(t)
+	maria := goMySQL.open(t, s.address, name)
+	for _, db := range []*sql.DB{maria, newSQLite(t, "wal")} {
+		exec1(t, db, ledger)
+		p, _ := observed(4, nil)
+		err := retrysql.Tx(t.Context(), db, p, &retrysql.Options{Probe: true}, enter)
+		require.ErrorContains(t, err, "retrysql: Options.Probe: ")
+		require.Equal(t, retrysql.SyntaxOrAccess, retrysql.ReasonOf(err))
+		require.Equal(t, 0, number(t, db, entries))
+	}
+}
+
+// TestAProbeThatIsSharedAnswersForItsTransaction: another transaction is committed in the middle of the one that is cut.
+func TestAProbeThatIsSharedAnswersForItsTransaction(t *testing.T) {
+	t.Parallel()
+	for _, d := range []driver{libpq, pgxStdlib} {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			s, name := newPostgres(t)
+			direct := d.open(t, s.address, name)
+			exec1(t, direct, ledger)
+			db := d.open(t, newProxy(t, s.address, at(d.commit, loseRequest)).address, name)
+			p, last := observed(4, nil)
+			opts, other := &retrysql.Options{Probe: true}, true
+			require.NoError(t, retrysql.Tx(t.Context(), db, p, opts, func(ctx context.Context, tx *retrysql.Txn) error {
+				if err := enter(ctx, tx); err != nil || !other {
+					return err
+				}
+				other = false
+				return retrysql.Tx(ctx, direct, retry.Policy{}, opts, enter)
+			}))
+			require.Equal(t, 2, last.Attempts)
+			require.Equal(t, 2, number(t, direct, entries))
+		})
+	}
+}
+
+// TestAStatementOfMySQLThatCommitsIsRefused: it would commit what fn did before, which the next attempt would do again.
+func TestAStatementOfMySQLThatCommitsIsRefused(t *testing.T) {
+	t.Parallel()
+	s, name := newMaria(t)
+	db := goMySQL.open(t, s.address, name)
+	exec1(t, db, ledger, "create table other (id integer)")
+	work := func(query string) func(context.Context, *retrysql.Txn) error {
+		conflicts := 1
+		return func(ctx context.Context, tx *retrysql.Txn) error {
+			if err := enter(ctx, tx); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, query); err != nil {
+				return err
+			}
+			if conflicts--; conflicts == 0 {
+				return retry.Transient(errors.New("a conflict"))
+			}
+			return nil
+		}
+	}
+	for _, query := range []string{
+		"TRUNCATE other", "create table another (id integer)", "ANALYZE TABLE other", "/*!40000 commit */", "/*M!100100 commit */",
+		"alter table other add n integer", "drop table other", "lock tables other write", "set autocommit = 1", "create or replace table other (id integer)",
+	} {
+		p, _ := observed(4, nil)
+		err := retrysql.Tx(t.Context(), db, p, nil, work(query))
+		require.ErrorIs(t, err, retrysql.ErrTransactionEnded, query)
+		require.Equal(t, 0, number(t, db, entries), query)
+	}
+	for i, query := range []string{
+		`insert into other (id) select 1 from dual where 'x' in ('it\'s; commit; x')`, "create temporary table if not exists scratch (id integer)",
+		"drop temporary table if exists scratch", "analyze select * from other", "insert into other values (7) # ; commit",
+	} {
+		p, _ := observed(4, nil)
+		require.NoError(t, retrysql.Tx(t.Context(), db, p, nil, work(query)), query)
+		require.Equal(t, i+1, number(t, db, entries), query)
+	}
+}
+
+func TestAStatementThatOnlyMySQLCommitsByIsExecutedElsewhere(t *testing.T) {
+	withPostgres(t, []string{ledger}, func(t *testing.T, _ driver, db *sql.DB) {
+		p, _ := observed(4, nil)
+		first := true
+		require.NoError(t, retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			for _, query := range []string{insert, "truncate ledger", "create table another (id integer)", insert} {
+				if _, err := tx.Exec(ctx, query); err != nil {
+					return err
+				}
+			}
+			if first {
+				first = false
+				return retry.Transient(errors.New("a conflict"))
+			}
+			return nil
+		}))
+		require.Equal(t, 1, number(t, db, entries))
+	})
+}
+
+// TestAStatementsOwnTimeoutThatIsPassedOverIsNoDoubt: the drivers close the connection, so no COMMIT is sent.
+func TestAStatementsOwnTimeoutThatIsPassedOverIsNoDoubt(t *testing.T) {
+	t.Parallel()
+	sleeps := map[string]string{libpq.name: "select pg_sleep(60)", pgxStdlib.name: "select pg_sleep(60)", goMySQL.name: "select sleep(60)"}
+	for _, d := range serverDrivers {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			s, name := d.newDatabase(t)
+			db := d.open(t, s.address, name)
+			exec1(t, db, ledger)
+			p, last := observed(4, nil)
+			first := true
+			err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				if err := enter(ctx, tx); err != nil || !first {
+					return err
+				}
+				first = false
+				ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+				defer cancel()
+				_, err := tx.Exec(ctx, sleeps[d.name])
+				require.Error(t, err)
+				return nil
+			})
+			require.NoError(t, err)
+			require.Equal(t, 2, last.Attempts)
+			require.Equal(t, 1, number(t, db, entries))
+		})
+	}
+}
+
+// TestDoAfterARestartHasNoDoubt: a pool full of dead connections, of which lib/pq finds out only by using them.
+func TestDoAfterARestartHasNoDoubt(t *testing.T) {
+	const connections = 15
+	for _, d := range []driver{libpq, pgxStdlib} {
+		t.Run(d.name, func(t *testing.T) {
+			s, name := newPostgres(t)
+			db := d.open(t, s.address, name)
+			db.SetMaxIdleConns(connections)
+			exec1(t, db, ledger)
+			fill(t, db, connections)
+			require.NoError(t, s.restart(fast))
+			for range connections {
+				p, last := observed(4, nil)
+				require.NoError(t, retrysql.Do(t.Context(), db, p, func(ctx context.Context, c *retrysql.Conn) error {
+					_, err := c.Exec(ctx, insert)
+					return err
+				}))
+				require.Equal(t, 1, last.Attempts)
+			}
+			require.Equal(t, connections, number(t, db, entries))
+		})
+	}
+}
+
+// TestRestartPolicyOutlivesARestart: the default one ends before the server is back.
+func TestRestartPolicyOutlivesARestart(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		policy retry.Policy
+		want   error
+	}{
+		{"the default policy does not", retrysql.DefaultPolicy(), retry.AttemptsExhausted},
+		{"RestartPolicy does", retrysql.RestartPolicy(), nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s, name := newPostgres(t)
+			db := libpq.open(t, s.address, name)
+			exec1(t, db, ledger)
+			s.stop(fast)
+			began, back := time.Now(), false
+			row.policy.Observe = func(_ context.Context, e retry.Event) {
+				if !back && time.Since(began) > time.Second { // the server's restart takes as long
+					back = true
+					require.NoError(t, s.start())
+				}
+			}
+			err := retrysql.Tx(t.Context(), db, row.policy, nil, enter)
+			if !back {
+				require.NoError(t, s.start())
+			}
+			require.ErrorIs(t, err, row.want)
+		})
+	}
+}
