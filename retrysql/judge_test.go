@@ -747,3 +747,78 @@ func BenchmarkJudge(b *testing.B) {
 		})
 	}
 }
+
+// TestReasonWords: logs, metrics and rules of users have them, so they do not change.
+func TestReasonWords(t *testing.T) {
+	require.Equal(t, []retrysql.Reason{
+		"serialization_failure", "deadlock", "lock_timeout", "busy", "busy_snapshot", "transaction_rollback", "cached_plan", "schema_changed",
+		"too_many_connections", "cannot_connect_now", "cannot_connect", "overloaded", "out_of_memory",
+		"connection_lost", "admin_shutdown", "server_fault",
+		"completion_unknown", "commit_ambiguous", "statement_ambiguous",
+		"query_canceled", "statement_timeout", "idle_in_transaction", "transaction_timeout", "attempt_timeout", "canceled", "timeout",
+		"unique_violation", "constraint_violation", "invalid_data", "syntax_or_access", "raised_exception", "auth_failed", "unknown_database",
+		"tls_refused", "object_in_use", "read_only_server", "disk_full", "storage_fault", "internal_error", "server_error", "no_rows",
+		"transaction_aborted", "transaction_done", "transaction_ended", "partly_done",
+	}, []retrysql.Reason{
+		retrysql.SerializationFailure, retrysql.Deadlock, retrysql.LockTimeout, retrysql.Busy, retrysql.BusySnapshot, retrysql.TransactionRollback, retrysql.CachedPlan, retrysql.SchemaChanged,
+		retrysql.TooManyConnections, retrysql.CannotConnectNow, retrysql.CannotConnect, retrysql.Overloaded, retrysql.OutOfMemory,
+		retrysql.ConnectionLost, retrysql.AdminShutdown, retrysql.ServerFault,
+		retrysql.CompletionUnknown, retrysql.CommitAmbiguous, retrysql.StatementAmbiguous,
+		retrysql.QueryCanceled, retrysql.StatementTimeout, retrysql.IdleInTransaction, retrysql.TransactionTime, retrysql.AttemptTimeout, retrysql.Canceled, retrysql.Timeout,
+		retrysql.UniqueViolation, retrysql.ConstraintViolation, retrysql.InvalidData, retrysql.SyntaxOrAccess, retrysql.RaisedException, retrysql.AuthFailed, retrysql.UnknownDatabase,
+		retrysql.TLSRefused, retrysql.ObjectInUse, retrysql.ReadOnlyServer, retrysql.DiskFull, retrysql.StorageFault, retrysql.InternalError, retrysql.ServerError, retrysql.NoRows,
+		retrysql.TransactionAborted, retrysql.TransactionDone, retrysql.TransactionEnded, retrysql.PartlyDone,
+	})
+}
+
+// Errors whose shape resembles that of a driver's.
+type (
+	likeMySQL  struct{ Number, State, Message any }
+	likeNumber struct {
+		Number         uint16
+		State, Message string
+	}
+	likeState struct {
+		Number   uint16
+		SQLState string
+		Message  string
+	}
+	likeMessage struct {
+		Number   uint16
+		SQLState [5]byte
+		Message  int
+	}
+	likeSQLite struct{ Code, ExtendedCode string }
+	halfSQLite struct{ Code int }
+	sqliteWord string
+)
+
+func (likeMySQL) Error() string   { return "like" }
+func (likeNumber) Error() string  { return "like" }
+func (likeState) Error() string   { return "like" }
+func (likeMessage) Error() string { return "like" }
+func (likeSQLite) Error() string  { return "like" }
+func (halfSQLite) Error() string  { return "like" }
+func (sqliteWord) Error() string  { return "like" }
+
+// TestErrorsOfOtherShapesAreNotKnown: reflection on them does not panic.
+func TestErrorsOfOtherShapesAreNotKnown(t *testing.T) {
+	for _, err := range []error{likeMySQL{}, &likeMySQL{}, likeNumber{}, likeState{}, likeMessage{}, likeSQLite{}, &likeSQLite{}, halfSQLite{}, sqliteWord("")} {
+		require.Equal(t, retrysql.Verdict{}, retrysql.Judge(retrysql.Statement, err), "%T", err)
+	}
+}
+
+// TestSocketErrorsOfWindows: these are not the syscall constants of their names, which no call returns there.
+func TestSocketErrorsOfWindows(t *testing.T) {
+	for number, want := range map[syscall.Errno]retrysql.Reason{
+		10050: retrysql.ConnectionLost, 10051: retrysql.ConnectionLost, 10052: retrysql.ConnectionLost, 10053: retrysql.ConnectionLost,
+		10054: retrysql.ConnectionLost, 10057: retrysql.ConnectionLost, 10058: retrysql.ConnectionLost, 10060: retrysql.ConnectionLost,
+		10061: retrysql.CannotConnect, 10065: retrysql.ConnectionLost, 10055: "", 10062: "",
+	} {
+		require.Equal(t, want, retrysql.ReasonOf(number), "%d", uint(number))
+	}
+	for _, errno := range []syscall.Errno{syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT, syscall.ENOTCONN,
+		syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.ENETRESET} {
+		require.Equal(t, retrysql.ConnectionLost, retrysql.ReasonOf(errno), errno)
+	}
+}

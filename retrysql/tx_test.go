@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -425,3 +426,32 @@ func TestDefaultPolicy(t *testing.T) {
 }
 
 func stmtErr[T any](_ T, err error) error { return err }
+
+// watched is a context that counts the functions that wait for its end.
+type watched struct {
+	context.Context
+	waiting atomic.Int64
+}
+
+func (w *watched) AfterFunc(f func()) (stop func() bool) {
+	w.waiting.Add(1)
+	inner := context.AfterFunc(w.Context, f)
+	return func() bool {
+		w.waiting.Add(-1)
+		return inner()
+	}
+}
+
+func TestNothingIsLeftAtTheCallersContext(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	w := &watched{Context: ctx}
+	db, _ := openDB(t, &base{}, faults{{On: retrytest.Begin, Err: state("53300")}, {Query: "update", Err: conflict}, {On: retrytest.Commit, Err: conflict}})
+	p := atOnce
+	p.MaxAttempts = 4
+	require.NoError(t, retrysql.Tx(w, db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		_, err := tx.Exec(ctx, "update")
+		return err
+	}))
+	require.Zero(t, w.waiting.Load())
+}

@@ -11,8 +11,8 @@ const want = `alice pays 60 to bob
   attempt 1: retrysql: statement: busy_snapshot (517): database is locked (517)
   succeeded
 alice pays 60 to bob
-  attempt 1: retrysql: statement: insufficient funds
-  dead_letter (terminal_error)
+  succeeded
+  insufficient funds
 alice  10
 bob    60
 carol  30

@@ -89,7 +89,9 @@ func TestABankWhoseConnectionsAreKilledAtRandomLosesNothing(t *testing.T) {
 				if probe {
 					require.Zero(t, ambiguous)
 				}
-				conflicts := count.of(func(f failure) bool { return f.Reason == retrysql.SerializationFailure || f.Reason == retrysql.Deadlock })
+				conflicts := count.of(func(f failure) bool {
+					return f.Reason == retrysql.SerializationFailure || f.Reason == retrysql.Deadlock
+				})
 				t.Logf("%d transfers in %v: %d attempts, %d conflicts, %d connections killed, %d ambiguous of which %d applied",
 					transfers, took.Round(time.Millisecond), count.attempts, conflicts, cuts(), ambiguous, applied)
 				t.Log(count)
@@ -114,7 +116,9 @@ func newChaoticSQLite(t *testing.T, seed uint64) (direct, pool *sql.DB, cuts fun
 		{On: retrytest.Commit, Lost: true}, {On: retrytest.Commit, Lost: true, Late: true},
 	})
 	pool = c.OpenDB()
-	return direct, pool, func() int { return len(slices.DeleteFunc(c.Calls(), func(call retrytest.SQLCall) bool { return call.Err == nil })) }
+	return direct, pool, func() int {
+		return len(slices.DeleteFunc(c.Calls(), func(call retrytest.SQLCall) bool { return call.Err == nil }))
+	}
 }
 
 // sourceConnector opens connections of a driver that has no connector.
@@ -123,5 +127,7 @@ type sourceConnector struct {
 	source string
 }
 
-func (s sourceConnector) Connect(context.Context) (sqldriver.Conn, error) { return s.driver.Open(s.source) }
-func (s sourceConnector) Driver() sqldriver.Driver                        { return s.driver }
+func (s sourceConnector) Connect(context.Context) (sqldriver.Conn, error) {
+	return s.driver.Open(s.source)
+}
+func (s sourceConnector) Driver() sqldriver.Driver { return s.driver }
