@@ -94,7 +94,8 @@ type Transaction interface {
 	Commit(context.Context) error
 	Rollback(context.Context) error
 	// Failures returns the first error that a statement ended with, and the first one that calls for a retry, or nil.
-	// After the second nothing may be sent: MySQL would commit it by itself.
+	// After the second nothing may be sent: MySQL would commit it by itself. If there is no second and Rollback succeeds,
+	// a lost connection that fn returns is another one.
 	Failures() (first, retryable error)
 }
 
