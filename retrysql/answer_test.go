@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -209,6 +210,41 @@ func TestProbeOfTheServer(t *testing.T) {
 			}
 		})
 	}
+	for _, row := range []struct {
+		name     string
+		statuses [][]driver.Value
+		asked    int
+		repeated bool
+		text     string // of the error
+	}{
+		{name: "committed", statuses: [][]driver.Value{{true, "committed"}}, asked: 1},
+		{name: "aborted", statuses: [][]driver.Value{{true, "aborted"}}, asked: 1, repeated: true},
+		{name: "in progress, then committed", statuses: [][]driver.Value{{true, "in progress"}, {true, "in progress"}, {true, "committed"}}, asked: 3},
+		{name: "another server", statuses: [][]driver.Value{{false, nil}}, asked: 1, text: "restarted or replaced"},
+		{name: "forgotten", statuses: [][]driver.Value{{true, nil}}, asked: 1, text: "the server has forgotten transaction 742"},
+		{name: "no row", statuses: [][]driver.Value{nil}, asked: 1, text: "sql: no rows in result set"},
+	} {
+		inBubble(t, "of PostgreSQL: "+row.name, func(t *testing.T) {
+			db, log := openDB(t, &base{statuses: row.statuses}, faults{{On: retrytest.Commit, Lost: true}})
+			err := retrysql.Tx(t.Context(), db, atOnce, &retrysql.Options{Probe: true}, func(context.Context, *retrysql.Txn) error { return nil })
+			require.Equal(t, row.asked, strings.Count(log(), "pg_xact_status"))
+			require.Equal(t, row.repeated, strings.Count(log(), "begin") == 2)
+			if row.text == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+			require.ErrorContains(t, err, row.text)
+		})
+	}
+	inBubble(t, "of PostgreSQL: in progress until the time is over", func(t *testing.T) {
+		db, _ := openDB(t, &base{statuses: [][]driver.Value{{true, "in progress"}}}, faults{{On: retrytest.Commit, Lost: true}})
+		start := time.Now()
+		err := retrysql.Tx(t.Context(), db, atOnce, &retrysql.Options{Probe: true}, func(context.Context, *retrysql.Txn) error { return nil })
+		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+		require.ErrorContains(t, err, "transaction 742 is in progress")
+		require.LessOrEqual(t, time.Since(start), 5*time.Second)
+	})
 	t.Run("needs a transaction that is Recorded", func(t *testing.T) {
 		var d db
 		err := retrysql.Run(t.Context(), atOnce, &retrysql.Options{Probe: true}, d.begin, statements())

@@ -43,11 +43,12 @@ func openDB(t testing.TB, b *base, f faults) (*sql.DB, func() string) {
 
 // base is a database without faults. Its queries are for one goroutine.
 type base struct {
-	version string       // answers SELECT VERSION()
-	begin   func()       // is called at each begin; nil does nothing
-	answers []answer     // of the queries, one after another; the last is for all that follow
-	bad     atomic.Int64 // how often "bad" was prepared; the first time it cannot be
-	open    atomic.Int64 // connections
+	statuses [][]driver.Value // of PostgreSQL's record: whether the server is the same, and the status; the last is for all that follow
+	version  string           // answers SELECT VERSION()
+	begin    func()           // is called at each begin; nil does nothing
+	answers  []answer         // of the queries, one after another; the last is for all that follow
+	bad      atomic.Int64     // how often "bad" was prepared; the first time it cannot be
+	open     atomic.Int64     // connections
 }
 
 func (b *base) Connect(context.Context) (driver.Conn, error) { b.open.Add(1); return baseConn{b}, nil }
@@ -76,8 +77,15 @@ func (c baseConn) ExecContext(context.Context, string, []driver.NamedValue) (dri
 	return driver.RowsAffected(1), nil
 }
 func (c baseConn) QueryContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Rows, error) {
-	if query == "SELECT VERSION()" {
+	switch {
+	case query == "SELECT VERSION()":
 		return &text{c.base.version}, nil
+	case strings.Contains(query, "pg_current_xact_id"):
+		return &row{[]driver.Value{"742", "life"}}, nil
+	case strings.Contains(query, "pg_xact_status"):
+		values := c.statuses[0]
+		c.base.statuses = c.statuses[min(1, len(c.statuses)-1):]
+		return &row{values}, nil
 	}
 	a := answer{end: io.EOF}
 	if len(c.answers) > 0 {
@@ -127,5 +135,19 @@ func (v *text) Next(dest []driver.Value) error {
 		return io.EOF
 	}
 	dest[0], v.text = v.text, ""
+	return nil
+}
+
+// row is a row of several values.
+type row struct{ values []driver.Value }
+
+func (r *row) Columns() []string { return []string{"first", "second"} }
+func (r *row) Close() error      { return nil }
+func (r *row) Next(dest []driver.Value) error {
+	if r.values == nil {
+		return io.EOF
+	}
+	copy(dest, r.values)
+	r.values = nil
 	return nil
 }

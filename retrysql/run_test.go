@@ -65,7 +65,11 @@ func pop(list *[]error) error {
 	return err
 }
 
-type fake = tx // where a variable has that name
+// The same where a variable has the name.
+type (
+	fake   = tx
+	fakeDB = db
+)
 
 // tx is a transaction of db.
 type tx struct {

@@ -14,10 +14,6 @@ func control(query string, mysql bool) string {
 	switch first, _ := word(query, mysql); first {
 	case "CREATE", "ALTER", "DECLARE", "BEGIN":
 		return ""
-	case "DO":
-		if !mysql { // where it is an expression
-			return ""
-		}
 	}
 	for rest != "" {
 		statement, rest = cut(rest, mysql)

@@ -54,6 +54,7 @@ func TestControl(t *testing.T) {
 		{"SELECT E'a'; COMMIT", "COMMIT"},
 		{"SELECT type'a\\'; COMMIT; --'", "COMMIT"},
 		{"/**/COMMIT", "COMMIT"},
+		{"DO $$ BEGIN NULL; END $$; COMMIT", "COMMIT"},
 		{"/*/ a */ COMMIT", "COMMIT"},
 		{"SELECT 1 -- a\n; COMMIT", "COMMIT"},
 		{"SELECT a #> b; COMMIT", "COMMIT"},

@@ -381,6 +381,25 @@ func TestDo(t *testing.T) {
 			require.Equal(t, len(row.is) > 0 && row.is[0] == retrysql.ErrAmbiguous, errors.Is(err, retrysql.ErrAmbiguous))
 		})
 	}
+	t.Run("its failures are of the phase autocommit", func(t *testing.T) {
+		db, _ := openDB(t, &base{}, faults{{Query: "SELECT 1", Err: driver.ErrBadConn, Times: retrytest.Forever}})
+		err := retrysql.Do(t.Context(), db, atOnce, exec("SELECT 1"))
+		var run *retry.Error
+		require.ErrorAs(t, err, &run)
+		require.Equal(t, []string{"autocommit connection_lost", "autocommit connection_lost", "autocommit connection_lost"}, reasons(t, run.Outcome))
+	})
+	t.Run("but not that of a run in fn that is in doubt", func(t *testing.T) {
+		db, _ := openDB(t, &base{}, nil)
+		inner := fakeDB{commits: []error{driver.ErrBadConn}}
+		err := retrysql.Do(t.Context(), db, atOnce, func(ctx context.Context, _ *retrysql.Conn) error {
+			return retrysql.Run(ctx, atOnce, nil, inner.begin, statements())
+		})
+		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+		require.Equal(t, []string{"begin", "exec", "commit!", "rollback"}, inner.log)
+		var failed *retrysql.AttemptError
+		require.ErrorAs(t, err, &failed)
+		require.Equal(t, retrysql.Statement, failed.Phase)
+	})
 	t.Run("a write declared idempotent that may have taken effect, and cannot be repeated, says so", func(t *testing.T) {
 		db, _ := openDB(t, &base{}, faults{{Query: "INSERT", Err: driver.ErrBadConn}, {Query: "INSERT", Err: duplicate}})
 		err := retrysql.Do(retrysql.MarkIdempotent(t.Context()), db, atOnce, exec("INSERT"))
