@@ -178,7 +178,7 @@ func skip(query string, mysql bool) int {
 		for n < len(query) && letter(query[n]) && query[n] != '$' {
 			n++
 		}
-		if n < len(query) && query[n] == '$' && (n == 1 || query[1] < '0' || query[1] > '9') {
+		if n < len(query) && query[n] == '$' && (query[1] < '0' || query[1] > '9') {
 			return length(n+1, query[:n+1])
 		}
 		return 1
