@@ -45,6 +45,7 @@ func openDB(t testing.TB, b *base, f faults) (*sql.DB, func() string) {
 type base struct {
 	statuses [][]driver.Value // of PostgreSQL's record: whether the server is the same, and the status; the last is for all that follow
 	version  string           // answers SELECT VERSION()
+	began    context.Context  // of the last transaction
 	begin    func()           // is called at each begin; nil does nothing
 	answers  []answer         // of the queries, one after another; the last is for all that follow
 	bad      atomic.Int64     // how often "bad" was prepared; the first time it cannot be
@@ -61,7 +62,8 @@ func (c baseConn) Close() error              { c.open.Add(-1); return nil }
 func (c baseConn) Commit() error             { return nil }
 func (c baseConn) Rollback() error           { return nil }
 func (c baseConn) Begin() (driver.Tx, error) { panic("not without options") }
-func (c baseConn) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
+func (c baseConn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, error) {
+	c.base.began = ctx
 	if c.begin != nil {
 		c.begin()
 	}

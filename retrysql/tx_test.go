@@ -159,6 +159,12 @@ func TestTx(t *testing.T) {
 				_ = exec("update")(ctx, tx)
 				return nil
 			}, log: "begin update! SELECT 1! rollback begin update commit"},
+		{name: "a statement that the server canceled, which fn passed over, and the driver has closed the connection",
+			faults: faults{{Query: "update", Err: my(1317, "70100")}, {Query: "SELECT 1", Err: driver.ErrBadConn}},
+			fn: func(ctx context.Context, tx *retrysql.Txn) error {
+				_ = exec("update")(ctx, tx)
+				return nil
+			}, log: "begin update! SELECT 1! rollback begin update commit"},
 		{name: "a timeout of fn's own that it passed over, and the connection is alive",
 			faults: faults{{Query: "update", Err: context.Canceled}, {Query: "SELECT 1", Err: errBusiness}},
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
@@ -473,4 +479,22 @@ func TestNothingIsLeftAtTheCallersContext(t *testing.T) {
 		return err
 	}))
 	require.Zero(t, w.waiting.Load())
+}
+
+func TestTheContextOfATransactionEndsWithIt(t *testing.T) {
+	for name, answer := range map[string]error{"committed": nil, "rolled back": errBusiness} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			b := &base{}
+			db, _ := openDB(t, b, nil)
+			err := retrysql.Tx(ctx, db, atOnce, nil, func(context.Context, *retrysql.Txn) error {
+				require.NoError(t, b.began.Err())
+				return answer
+			})
+			require.Equal(t, answer, err)
+			require.ErrorIs(t, b.began.Err(), context.Canceled)
+			require.NoError(t, ctx.Err())
+		})
+	}
 }
