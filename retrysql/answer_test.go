@@ -245,6 +245,14 @@ func TestProbeOfTheServer(t *testing.T) {
 		require.ErrorContains(t, err, "transaction 742 is in progress")
 		require.LessOrEqual(t, time.Since(start), 5*time.Second)
 	})
+	t.Run("on another server the transaction fails before the commit", func(t *testing.T) {
+		unknown := my(1305, "42000")
+		db, log := openDB(t, &base{}, faults{{Query: "pg_current_xact_id", Err: unknown}})
+		err := retrysql.Tx(t.Context(), db, atOnce, &retrysql.Options{Probe: true}, func(context.Context, *retrysql.Txn) error { return nil })
+		require.ErrorIs(t, err, unknown)
+		require.ErrorContains(t, err, "retrysql: Options.Probe: ")
+		require.NotContains(t, log(), "commit")
+	})
 	t.Run("needs a transaction that is Recorded", func(t *testing.T) {
 		var d db
 		err := retrysql.Run(t.Context(), atOnce, &retrysql.Options{Probe: true}, d.begin, statements())

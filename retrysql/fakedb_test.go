@@ -43,13 +43,13 @@ func openDB(t testing.TB, b *base, f faults) (*sql.DB, func() string) {
 
 // base is a database without faults. Its queries are for one goroutine.
 type base struct {
-	statuses [][]driver.Value // of PostgreSQL's record: whether the server is the same, and the status; the last is for all that follow
-	version  string           // answers SELECT VERSION()
-	began    context.Context  // of the last transaction
-	begin    func()           // is called at each begin; nil does nothing
-	answers  []answer         // of the queries, one after another; the last is for all that follow
-	bad      atomic.Int64     // how often "bad" was prepared; the first time it cannot be
-	open     atomic.Int64     // connections
+	statuses [][]driver.Value      // of PostgreSQL's record: whether the server is the same, and the status; the last is for all that follow
+	version  string                // answers SELECT VERSION()
+	began    func(context.Context) // is called with the context of each transaction; nil does nothing
+	begin    func()                // is called at each begin; nil does nothing
+	answers  []answer              // of the queries, one after another; the last is for all that follow
+	bad      atomic.Int64          // how often "bad" was prepared; the first time it cannot be
+	open     atomic.Int64          // connections
 }
 
 func (b *base) Connect(context.Context) (driver.Conn, error) { b.open.Add(1); return baseConn{b}, nil }
@@ -63,7 +63,9 @@ func (c baseConn) Commit() error             { return nil }
 func (c baseConn) Rollback() error           { return nil }
 func (c baseConn) Begin() (driver.Tx, error) { panic("not without options") }
 func (c baseConn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, error) {
-	c.base.began = ctx
+	if c.began != nil {
+		c.began(ctx)
+	}
 	if c.begin != nil {
 		c.begin()
 	}

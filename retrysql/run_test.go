@@ -264,6 +264,19 @@ func TestRun(t *testing.T) {
 	}
 }
 
+func TestRollbackOfACommitThatFailed(t *testing.T) {
+	for _, row := range []struct{ rollback, want error }{
+		{nil, nil},
+		{sql.ErrTxDone, nil}, // as database/sql says after any commit
+		{io.ErrClosedPipe, io.ErrClosedPipe},
+	} {
+		d := db{commits: []error{driver.ErrBadConn}, rollback: func(context.Context) error { return row.rollback }}
+		var failed *retrysql.AttemptError
+		require.ErrorAs(t, retrysql.Run(t.Context(), atOnce, nil, d.begin, statements()), &failed)
+		require.Equal(t, row.want, failed.RollbackErr)
+	}
+}
+
 func TestProbe(t *testing.T) {
 	probe := func(committed bool, err error) retrysql.Options {
 		return retrysql.Options{Committed: func(context.Context) (bool, error) { return committed, err }}

@@ -486,14 +486,14 @@ func TestTheContextOfATransactionEndsWithIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
-			b := &base{}
-			db, _ := openDB(t, b, nil)
+			var began context.Context
+			db, _ := openDB(t, &base{began: func(ctx context.Context) { began = ctx }}, nil)
 			err := retrysql.Tx(ctx, db, atOnce, nil, func(context.Context, *retrysql.Txn) error {
-				require.NoError(t, b.began.Err())
+				require.NoError(t, began.Err())
 				return answer
 			})
 			require.Equal(t, answer, err)
-			require.ErrorIs(t, b.began.Err(), context.Canceled)
+			require.ErrorIs(t, began.Err(), context.Canceled)
 			require.NoError(t, ctx.Err())
 		})
 	}
