@@ -151,6 +151,10 @@ func TestTx(t *testing.T) {
 			_, _ = tx.Exec(ctx, "COMMIT")
 			return conflict
 		}, log: "begin rollback", is: []error{retrysql.ErrTransactionEnded, conflict}},
+		{name: "fn that prepares a commit is refused", fn: func(ctx context.Context, tx *retrysql.Txn) error {
+			_, err := tx.Prepare(ctx, "COMMIT")
+			return err
+		}, log: "begin rollback", is: []error{retrysql.ErrTransactionEnded}},
 		{name: "a statement that only MySQL would commit by, on another server", fn: exec("TRUNCATE t"),
 			log: "begin SELECT VERSION() TRUNCATE t commit"},
 		{name: "a timeout of fn's own that it passed over, and the driver has closed the connection",
