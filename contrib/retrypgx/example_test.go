@@ -2,6 +2,7 @@ package retrypgx_test
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -10,12 +11,20 @@ import (
 	"github.com/retrygo/retry/contrib/retrypgx"
 )
 
-// A transfer under SERIALIZABLE, which is run again if it meets another one.
+// A transfer that reads before it writes. At PostgreSQL's default isolation, two of these at once could lose one; under
+// SERIALIZABLE the later one fails, and is run again.
 func ExampleTx() {
-	transfer := func(ctx context.Context, pool *pgxpool.Pool, from, to int64, cents int64) error {
+	transfer := func(ctx context.Context, pool *pgxpool.Pool, from, to, cents int64) error {
 		opts := &retrypgx.Options{TxOptions: pgx.TxOptions{IsoLevel: pgx.Serializable}}
 		return retrypgx.Tx(ctx, pool, retry.Policy{}, opts, func(ctx context.Context, tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "update accounts set cents = cents - $1 where id = $2", cents, from); err != nil {
+			var balance int64
+			if err := tx.QueryRow(ctx, "select cents from accounts where id = $1", from).Scan(&balance); err != nil {
+				return err
+			}
+			if balance < cents {
+				return errors.New("insufficient funds") // an error of our own is not retried
+			}
+			if _, err := tx.Exec(ctx, "update accounts set cents = $1 where id = $2", balance-cents, from); err != nil {
 				return err
 			}
 			_, err := tx.Exec(ctx, "update accounts set cents = cents + $1 where id = $2", cents, to)

@@ -23,6 +23,7 @@ type journal struct {
 	mu               sync.Mutex
 	first, retryable error // of the statements since the server last said that the transaction is alive
 	ended            error // fn has ended the transaction, or has tried to
+	left             bool  // fn has called Rollback, which may be deferred: only what follows shows
 	gone             bool  // the server says that the transaction has ended
 }
 
@@ -101,8 +102,29 @@ func (j *journal) refuse(method string) error {
 	return j.end(method + " is refused")
 }
 
-// over returns the error for what fn does after it has ended the transaction, since that would be outside any.
+// leave is the answer to fn's own Rollback. A deferred one is the last that fn does, and its answer is dropped.
+func (j *journal) leave() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.left = true
+	return cmp.Or(j.ended, errRollback)
+}
+
+var errRollback = fmt.Errorf("%w: to roll back, return an error; Rollback does nothing", retrysql.ErrTransactionEnded)
+
+// over returns the error for what fn does after it has ended the transaction, since that would be outside any, or has called
+// Rollback, since it believes so.
 func (j *journal) over() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.left {
+		return j.end("a statement after Rollback is refused")
+	}
+	return j.ended
+}
+
+// broken is over for what may follow Rollback.
+func (j *journal) broken() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.ended

@@ -1,10 +1,15 @@
 // Package retrypgx repeats transactions of pgx as a whole, and never commits one twice. It is package retrysql, whose rules,
 // errors and default policy these are, for the native interface of pgx: a *pgxpool.Pool, a pgx.Tx, its batches and COPY.
+//
+// PostgreSQL's default isolation, read committed, does not report that two transactions read a value and then wrote what they
+// made of it: one of the two updates is lost, and nothing is repeated. Begin such a transaction with Options.IsoLevel
+// pgx.RepeatableRead or pgx.Serializable, or read with FOR UPDATE.
 package retrypgx
 
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -82,9 +87,10 @@ func (o Options) engine() *retrysql.Options {
 // committed, and is repeated if the error that undid it calls for that. What a savepoint of Begin has undone no longer
 // counts. Not noted are the errors of LargeObjects, of Conn and of the functions of a pgx.Batch; fn must return those.
 //
-// fn must not commit or roll back. Its Commit and Rollback are refused, a deferred Rollback too, and so is any statement
-// after one that ended the transaction: errors.Is finds retrysql.ErrTransactionEnded, and the run ends without a commit. Not
-// seen are ROLLBACK AND CHAIN, and a COMMIT after which the same Exec begins and uses another transaction. Rows, a row or a
+// fn must not commit or roll back: Tx commits if it returns nil, and rolls back if it returns an error. Its Commit is refused,
+// and so is any statement after Rollback or after a statement that ended the transaction: errors.Is finds
+// retrysql.ErrTransactionEnded, and the run ends without a commit. Rollback does nothing but return such an error, so a
+// deferred one is harmless; one that fn calls by itself does not keep Tx from a commit if fn then returns nil. Not seen are ROLLBACK AND CHAIN, and a COMMIT after which the same Exec begins and uses another transaction. Rows, a row or a
 // batch that fn leaves open end the run, too.
 //
 // Only the server can say that a commit failed. After any other error of a commit errors.Is finds
@@ -99,7 +105,7 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 		o = *opts
 	}
 	switch err := o.Validate(); {
-	case db == nil:
+	case db == nil || isNil(db):
 		return errors.New("retrypgx: db is nil")
 	case fn == nil:
 		return errors.New("retrypgx: fn is nil")
@@ -122,6 +128,12 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	return retrysql.Run(ctx, p, o.engine(), begin, func(ctx context.Context, t transaction) error {
 		return t.log.conclude(fn(ctx, t.txn))
 	})
+}
+
+// isNil reports whether db is a nil pointer, such as a *pgxpool.Pool that was never made.
+func isNil(db Beginner) bool {
+	v := reflect.ValueOf(db)
+	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // TxValue is Tx for an fn that returns a value as well. It returns the value of the attempt that was committed, and the

@@ -28,7 +28,7 @@ func (t *txn) Begin(ctx context.Context) (pgx.Tx, error) {
 }
 
 func (t *txn) Commit(context.Context) error   { return t.log.refuse("Commit") }
-func (t *txn) Rollback(context.Context) error { return t.log.refuse("Rollback") }
+func (t *txn) Rollback(context.Context) error { return t.log.leave() }
 
 func (t *txn) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, src pgx.CopyFromSource) (int64, error) {
 	if err := t.log.over(); err != nil {
@@ -97,7 +97,7 @@ func (s *savepoint) Commit(ctx context.Context) error {
 }
 
 func (s *savepoint) Rollback(ctx context.Context) error {
-	if err := s.log.over(); err != nil {
+	if err := s.log.broken(); err != nil {
 		return err
 	}
 	return s.log.note(s.tx.Rollback(ctx))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
@@ -195,6 +196,7 @@ func TestArguments(t *testing.T) {
 			want string
 		}{
 			{retrypgx.Tx(t.Context(), nil, quick(1), nil, fn), "retrypgx: db is nil"},
+			{retrypgx.Tx(t.Context(), (*pgxpool.Pool)(nil), quick(1), nil, fn), "retrypgx: db is nil"},
 			{retrypgx.Tx(t.Context(), &d, quick(1), nil, nil), "retrypgx: fn is nil"},
 			{noFn, "retrypgx: fn is nil"},
 			{retrypgx.Tx(t.Context(), &d, quick(1), &retrypgx.Options{RollbackTimeout: -1}, fn), "retrysql: Options.RollbackTimeout -1ns is negative"},
