@@ -47,7 +47,7 @@ func BenchmarkSQLTx(b *testing.B) {
 					if empty {
 						return nil
 					}
-					_, err := tx.Exec(ctx, deposit)
+					_, err := tx.ExecContext(ctx, deposit)
 					return err
 				}); err != nil {
 					b.Fatal(err)

@@ -140,7 +140,7 @@ func (c *Conn) failure(ctx context.Context, err error) (*AttemptError, error) {
 		_ = rows.Close()
 		c.wrote(rows.Err())
 	}
-	if _, retryable := c.log.both(); retryable == nil && failed.elsewhere() {
+	if c.log.now().undone == nil && failed.elsewhere() {
 		failed.Verdict = Verdict{}
 	}
 	switch {

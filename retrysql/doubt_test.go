@@ -26,7 +26,7 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 	)
 	once := retry.Policy{MaxAttempts: 1}
 	insert := func(ctx context.Context, tx *retrysql.Txn) error {
-		_, err := tx.Exec(ctx, "insert")
+		_, err := tx.ExecContext(ctx, "touch")
 		return err
 	}
 	// tx returns a run of Tx that repeats nothing itself and whose first commit gets no answer, and its log.
@@ -160,7 +160,7 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 			require.Equal(t, retryjob.DeadLettered, ended[0].Record.Status)
 			require.Equal(t, 1, ended[0].Record.Attempts)
 		})
-		require.Equal(t, "begin insert commit!", log())
+		require.Equal(t, "begin touch commit!", log())
 	})
 	for name, failure := range map[string]error{"a key that exists": duplicate, "no connection": state("57P03"), "an error of fn": errBusiness} {
 		t.Run("although Committed has said no, when the next attempt ends with "+name, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 		opts := &retrysql.Options{Committed: func(context.Context) (bool, error) { return false, retry.Transient(errors.New("no answer")) }}
 		run, log := tx(t, opts)
 		require.ErrorIs(t, do(t, run)(t.Context()), retrysql.ErrCommitAmbiguous)
-		require.Equal(t, "begin insert commit!", log())
+		require.Equal(t, "begin touch commit!", log())
 	})
 	for name, outer := range map[string]layer{"Do": do, "Tx": inTx(nil)} {
 		inBubble(t, "of a commit that the attempt's timeout has cut, in "+name, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 			require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
 			require.ErrorIs(t, err, retry.ErrAttemptTimeout)
 			require.Equal(t, retrysql.CommitAmbiguous, retrysql.ReasonOf(err))
-			require.Equal(t, "begin insert commit!", log())
+			require.Equal(t, "begin touch commit!", log())
 		})
 	}
 }

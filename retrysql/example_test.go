@@ -23,15 +23,117 @@ func ExampleTx() {
 	attempts := 0
 	err := retrysql.Tx(context.Background(), db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 		attempts++ // all of fn runs again, so it has no effect but those in the transaction
-		_, err := tx.Exec(ctx, "UPDATE account SET balance = balance - 60 WHERE name = 'alice'")
+		_, err := tx.ExecContext(ctx, "UPDATE account SET balance = balance - 60 WHERE name = 'alice'")
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, "UPDATE account SET balance = balance + 60 WHERE name = 'bob'")
+		_, err = tx.ExecContext(ctx, "UPDATE account SET balance = balance + 60 WHERE name = 'bob'")
 		return err
 	})
 	fmt.Println(attempts, err)
 	// Output: 2 <nil>
+}
+
+// What is read and then written needs an isolation that reports a conflict. At the default one of PostgreSQL or MySQL, one of two
+// such transactions at once would be lost.
+func ExampleTx_readThenWrite() {
+	db := sql.OpenDB(retrytest.NewConnector(t, &base{answers: one}, []retrytest.SQLFault{{Query: "UPDATE", Err: retrytest.ErrSerialization}}))
+	defer db.Close()
+
+	opts := &retrysql.Options{Isolation: sql.LevelSerializable}
+	attempts := 0
+	err := retrysql.Tx(context.Background(), db, retry.Policy{}, opts, func(ctx context.Context, tx *retrysql.Txn) error {
+		attempts++
+		var stock int
+		if err := tx.QueryRowContext(ctx, "SELECT stock FROM item WHERE id = 7").Scan(&stock); err != nil {
+			return err
+		}
+		if stock == 0 {
+			return errors.New("sold out") // an error of our own is not retried
+		}
+		_, err := tx.ExecContext(ctx, "UPDATE item SET stock = $1 WHERE id = 7", stock-1)
+		return err
+	})
+	fmt.Println(attempts, err)
+	// Output: 2 <nil>
+}
+
+// What fn does with Unwrap is noted on a watched database, here a conflict that fn passes over.
+func ExampleWatch() {
+	connector := retrytest.NewConnector(t, nil, []retrytest.SQLFault{{Query: "UPDATE", Err: retrytest.ErrSerialization}})
+	db := sql.OpenDB(retrysql.Watch(connector))
+	defer db.Close()
+
+	attempts := 0
+	err := retrysql.Tx(context.Background(), db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		attempts++
+		_, _ = tx.Unwrap().ExecContext(ctx, "UPDATE item SET stock = stock - 1")
+		return nil
+	})
+	fmt.Println(attempts, err)
+	// Output: 2 <nil>
+}
+
+func ExampleTxn_Savepoint() {
+	db := sql.OpenDB(retrytest.NewConnector(t, nil, []retrytest.SQLFault{{Query: "id = 7", Err: retrytest.ErrBusy}}))
+	defer db.Close()
+
+	err := retrysql.Tx(context.Background(), db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		err := tx.Savepoint(ctx, func(ctx context.Context) error {
+			_, err := tx.ExecContext(ctx, "UPDATE job SET state = 'running' WHERE id = 7")
+			return err
+		})
+		fmt.Println("job 7:", err)
+		_, err = tx.ExecContext(ctx, "UPDATE job SET state = 'running' WHERE id = 8")
+		return err
+	})
+	fmt.Println(err)
+	// Output:
+	// job 7: database is locked (SQLITE_BUSY)
+	// <nil>
+}
+
+func ExampleTxn_AfterCommit() {
+	db := sql.OpenDB(retrytest.NewConnector(t, nil, []retrytest.SQLFault{{On: retrytest.Commit, Err: retrytest.ErrSerialization}}))
+	defer db.Close()
+
+	attempts := 0
+	err := retrysql.Tx(context.Background(), db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		attempts++
+		n := attempts
+		tx.AfterCommit(func(context.Context) { fmt.Println("attempt", n, "is committed") })
+		_, err := tx.ExecContext(ctx, "INSERT INTO payment (id, amount) VALUES (7, 60)")
+		return err
+	})
+	fmt.Println(err)
+	// Output:
+	// attempt 2 is committed
+	// <nil>
+}
+
+// A function that needs a transaction uses the one that its caller is in, and begins one otherwise.
+func ExampleOptions_join() {
+	connector := retrytest.NewConnector(t, nil, nil)
+	db := sql.OpenDB(connector)
+	defer db.Close()
+
+	pay := func(ctx context.Context) error {
+		return retrysql.Tx(ctx, db, retry.Policy{}, &retrysql.Options{Join: true}, func(ctx context.Context, tx *retrysql.Txn) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO payment (id, amount) VALUES (7, 60)")
+			return err
+		})
+	}
+	err := retrysql.Tx(context.Background(), db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO orders (id) VALUES (7)"); err != nil {
+			return err
+		}
+		return pay(ctx)
+	})
+	for _, call := range connector.Calls() {
+		fmt.Print(call.Op, " ")
+	}
+	fmt.Println(err)
+	// Output: connect begin exec exec commit <nil>
 }
 
 func ExampleTx_ambiguous() {
@@ -39,7 +141,7 @@ func ExampleTx_ambiguous() {
 	defer db.Close()
 
 	err := retrysql.Tx(context.Background(), db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		_, err := tx.Exec(ctx, "INSERT INTO payment (id, amount) VALUES (7, 60)")
+		_, err := tx.ExecContext(ctx, "INSERT INTO payment (id, amount) VALUES (7, 60)")
 		return err
 	})
 	fmt.Println(errors.Is(err, retrysql.ErrCommitAmbiguous))
@@ -60,7 +162,7 @@ func ExampleOptions_committed() {
 		return err == nil, err
 	}}
 	err := retrysql.Tx(context.Background(), db, retry.Policy{}, opts, func(ctx context.Context, tx *retrysql.Txn) error {
-		_, err := tx.Exec(ctx, "INSERT INTO payment (id, amount) VALUES (7, 60)")
+		_, err := tx.ExecContext(ctx, "INSERT INTO payment (id, amount) VALUES (7, 60)")
 		return err
 	})
 	fmt.Println(err)
@@ -72,7 +174,7 @@ func ExampleOptions_probe() {
 	pay := func(ctx context.Context, db *sql.DB, order int64) error {
 		opts := &retrysql.Options{Probe: true}
 		return retrysql.Tx(ctx, db, retry.Policy{}, opts, func(ctx context.Context, tx *retrysql.Txn) error {
-			_, err := tx.Exec(ctx, "UPDATE orders SET paid = true WHERE id = $1", order)
+			_, err := tx.ExecContext(ctx, "UPDATE orders SET paid = true WHERE id = $1", order)
 			return err
 		})
 	}
@@ -90,7 +192,7 @@ func ExampleTxValue() {
 
 	balance, err := retrysql.TxValue(context.Background(), db, retry.Policy{}, &retrysql.Options{Isolation: sql.LevelSerializable},
 		func(ctx context.Context, tx *retrysql.Txn) (balance int, err error) {
-			err = tx.QueryRow(ctx, "UPDATE account SET balance = balance - 60 RETURNING balance").Scan(&balance)
+			err = tx.QueryRowContext(ctx, "UPDATE account SET balance = balance - 60 RETURNING balance").Scan(&balance)
 			return balance, err
 		})
 	fmt.Println(balance, err)
@@ -134,7 +236,7 @@ func ExampleAttemptError() {
 	p := retrysql.DefaultPolicy()
 	p.MaxAttempts = 2
 	err := retrysql.Tx(context.Background(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		_, err := tx.Exec(ctx, "UPDATE account SET balance = 0")
+		_, err := tx.ExecContext(ctx, "UPDATE account SET balance = 0")
 		return err
 	})
 	var failed *retrysql.AttemptError

@@ -18,9 +18,21 @@ type faults = []retrytest.SQLFault
 
 // openDB returns a database over b with the given faults, and what tells what the driver was asked for; a failure has "!".
 func openDB(t testing.TB, b *base, f faults) (*sql.DB, func() string) {
+	return openDBWith(t, b, f, plain)
+}
+
+func plain(c driver.Connector) driver.Connector { return c }
+
+// openDBWith is openDB for a connector around that of the faults.
+func openDBWith(t testing.TB, b *base, f faults, around func(driver.Connector) driver.Connector) (*sql.DB, func() string) {
 	t.Cleanup(func() { require.Zero(t, b.open.Load(), "no connection is open") })
 	c := retrytest.NewConnector(t, b, f)
-	return c.OpenDB(), func() string {
+	db := sql.OpenDB(around(c))
+	t.Cleanup(func() {
+		require.Zero(t, db.Stats().InUse, "rows and transactions are closed")
+		require.NoError(t, db.Close())
+	})
+	return db, func() string {
 		var log []string
 		for _, call := range c.Calls() {
 			what := string(call.Op)

@@ -48,12 +48,19 @@ func RestartPolicy() retry.Policy {
 type Options struct {
 	// Isolation is the level to begin with. Zero means the database's default.
 	Isolation sql.IsolationLevel
-	// ReadOnly begins a transaction that cannot write. Its commit has no effect that could be taken twice, so one whose
+	// ReadOnly begins a transaction that cannot write: if the driver ignores it, as those of SQLite do, the Txn refuses
+	// INSERT and its like. Its commit has no effect that could be taken twice, so one whose
 	// outcome is not known is repeated. Zero means that it may write.
 	ReadOnly bool
 	// Idempotent declares that the transaction may take effect twice, so a commit whose outcome is not known is
 	// repeated. Zero means that it must not.
 	Idempotent bool
+	// Join lets Tx run as a part of a transaction of Tx on the same database whose fn's context it gets. That one's policy
+	// and options count; it must have the Isolation that is asked for here, and may be ReadOnly only if this is. After an
+	// error of the joined fn the transaction is not committed, whatever its own fn returns, unless a Txn.Savepoint is
+	// around it. Zero means that a Tx in a Tx on the same database is an error: it could not be undone with the outer one.
+	// To have one all the same, call Tx with a context from outside.
+	Join bool
 	// Probe asks PostgreSQL, by the transaction's id, about a commit whose outcome is not known: if it is committed, Tx
 	// returns nil, otherwise the transaction is repeated, and both are certain. It costs a round trip before each commit
 	// and needs PostgreSQL 13 or later, not CockroachDB or its like; on another server the transaction fails before the

@@ -24,7 +24,7 @@ func TestTx(t *testing.T) {
 	exec := func(queries ...string) func(context.Context, *retrysql.Txn) error {
 		return func(ctx context.Context, tx *retrysql.Txn) error {
 			for _, query := range queries {
-				if _, err := tx.Exec(ctx, query); err != nil {
+				if _, err := tx.ExecContext(ctx, query); err != nil {
 					return err
 				}
 			}
@@ -33,7 +33,7 @@ func TestTx(t *testing.T) {
 	}
 	read := func(ctx context.Context, tx *retrysql.Txn) error {
 		var n int
-		return tx.QueryRow(ctx, "select").Scan(&n)
+		return tx.QueryRowContext(ctx, "select").Scan(&n)
 	}
 	// fails makes the first query fail, after its first row.
 	fails := func(err error) []answer { return append([]answer{{[]int64{1}, err, 0}}, one...) }
@@ -44,11 +44,12 @@ func TestTx(t *testing.T) {
 		opts    *retrysql.Options
 		fn      func(context.Context, *retrysql.Txn) error
 		log     string
-		is      []error // none is a success
+		watched string  // the log with Watch; empty means the same
+		is      []error // none is a success or an answer; of an unwatched run
 		text    string  // of an answer
 	}{
 		{name: "a success", fn: exec("update"), log: "begin update commit"},
-		{name: "the options reach the driver", fn: exec("update"), log: "begin read only serializable update commit",
+		{name: "the options reach the driver", fn: exec("select"), log: "begin read only serializable select commit",
 			opts: &retrysql.Options{Isolation: sql.LevelSerializable, ReadOnly: true}},
 		{name: "too many connections at begin", faults: faults{{On: retrytest.Begin, Err: state("53300")}}, fn: exec("update"),
 			log: "begin! begin update commit"},
@@ -61,12 +62,12 @@ func TestTx(t *testing.T) {
 			}, log: "begin update! rollback begin update commit"},
 		{name: "what follows a conflict is not sent, since MySQL would commit it by itself", faults: faults{{Query: "update", Err: conflict}},
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
-				stmt, err := tx.Prepare(ctx, "insert")
+				stmt, err := tx.PrepareContext(ctx, "insert")
 				if err != nil {
 					return err
 				}
 				if exec("update")(ctx, tx) != nil {
-					for _, err := range []error{exec("insert")(ctx, tx), read(ctx, tx), stmtErr(stmt.Exec(ctx)), stmtErr(stmt.Query(ctx)), stmtErr(tx.Prepare(ctx, "insert"))} {
+					for _, err := range []error{exec("insert")(ctx, tx), read(ctx, tx), stmtErr(stmt.ExecContext(ctx)), stmtErr(stmt.QueryContext(ctx)), stmtErr(tx.PrepareContext(ctx, "insert"))} {
 						if !errors.Is(err, conflict) {
 							return errBusiness
 						}
@@ -78,7 +79,7 @@ func TestTx(t *testing.T) {
 			log: "begin select! rollback begin select commit"},
 		{name: "a conflict after the rows, which is passed over", answers: fails(conflict),
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
-				rows, err := tx.Query(ctx, "select")
+				rows, err := tx.QueryContext(ctx, "select")
 				if err != nil {
 					return err
 				}
@@ -89,34 +90,34 @@ func TestTx(t *testing.T) {
 		{name: "a conflict after the first row of QueryRow, which sql.Row would have passed over too", answers: fails(conflict),
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
 				var n int
-				_ = tx.QueryRow(ctx, "select").Scan(&n)
+				_ = tx.QueryRowContext(ctx, "select").Scan(&n)
 				return nil
 			}, log: "begin select commit"},
 		{name: "a conflict in a prepared statement", faults: faults{{Query: "update", Err: conflict}},
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
-				stmt, err := tx.Prepare(ctx, "update")
+				stmt, err := tx.PrepareContext(ctx, "update")
 				if err != nil {
 					return err
 				}
-				_, _ = stmt.Exec(ctx)
+				_, _ = stmt.ExecContext(ctx)
 				return stmt.Close()
-			}, log: "begin update! rollback begin update commit"},
+			}, log: "begin update! commit!", watched: "begin update! rollback begin update commit", is: []error{retry.TerminalError}},
 		{name: "a conflict in a prepared query", faults: faults{{Query: "select", Err: conflict}}, answers: one,
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
-				stmt, err := tx.Prepare(ctx, "select")
+				stmt, err := tx.PrepareContext(ctx, "select")
 				if err != nil {
 					return err
 				}
 				var n int
-				_ = stmt.QueryRow(ctx).Scan(&n)
+				_ = stmt.QueryRowContext(ctx).Scan(&n)
 				return nil
-			}, log: "begin select! rollback begin select commit"},
+			}, log: "begin select! commit!", watched: "begin select! rollback begin select commit", is: []error{retry.TerminalError}},
 		{name: "a statement that cannot be prepared", fn: func(ctx context.Context, tx *retrysql.Txn) error {
-			_, err := tx.Prepare(ctx, "bad")
+			_, err := tx.PrepareContext(ctx, "bad")
 			return err
 		}, log: "begin rollback", is: []error{duplicate}},
 		{name: "a row that does not fit, and one that is not there", answers: one, fn: func(ctx context.Context, tx *retrysql.Txn) error {
-			row := tx.QueryRow(ctx, "select")
+			row := tx.QueryRowContext(ctx, "select")
 			if err := row.Err(); err != nil {
 				return err
 			}
@@ -132,8 +133,8 @@ func TestTx(t *testing.T) {
 		{name: "sql.ErrNoRows ends the run", fn: read, log: "begin select rollback", text: "sql: no rows in result set"},
 		{name: "RawBytes are refused as by sql.Row", answers: one, fn: func(ctx context.Context, tx *retrysql.Txn) error {
 			var raw sql.RawBytes
-			return tx.QueryRow(ctx, "select").Scan(&raw)
-		}, log: "begin select rollback", text: "retrysql: RawBytes isn't allowed on Row.Scan"},
+			return tx.QueryRowContext(ctx, "select").Scan(&raw)
+		}, log: "begin select rollback", text: "sql: RawBytes isn't allowed on Row.Scan"},
 		{name: "a commit whose reply is lost", faults: faults{{On: retrytest.Commit, Err: driver.ErrBadConn}}, fn: exec("update"),
 			log: "begin update commit!", is: []error{retrysql.ErrCommitAmbiguous, driver.ErrBadConn}},
 		{name: "a conflict at the commit", faults: faults{{On: retrytest.Commit, Err: conflict}}, fn: exec("update"),
@@ -148,11 +149,11 @@ func TestTx(t *testing.T) {
 			log: "begin rollback", is: []error{retrysql.ErrTransactionEnded}},
 		{name: "fn that commits by a statement is refused", fn: exec("COMMIT"), log: "begin rollback", is: []error{retrysql.ErrTransactionEnded}},
 		{name: "or repeated, though it fails with a conflict", fn: func(ctx context.Context, tx *retrysql.Txn) error {
-			_, _ = tx.Exec(ctx, "COMMIT")
+			_, _ = tx.ExecContext(ctx, "COMMIT")
 			return conflict
 		}, log: "begin rollback", is: []error{retrysql.ErrTransactionEnded, conflict}},
 		{name: "fn that prepares a commit is refused", fn: func(ctx context.Context, tx *retrysql.Txn) error {
-			_, err := tx.Prepare(ctx, "COMMIT")
+			_, err := tx.PrepareContext(ctx, "COMMIT")
 			return err
 		}, log: "begin rollback", is: []error{retrysql.ErrTransactionEnded}},
 		{name: "a statement that only MySQL would commit by, on another server", fn: exec("TRUNCATE t"),
@@ -178,27 +179,33 @@ func TestTx(t *testing.T) {
 		{name: "a timeout of fn's own that it returns", faults: faults{{Query: "update", Err: context.DeadlineExceeded}}, fn: exec("update"),
 			log: "begin update! rollback", is: []error{context.DeadlineExceeded, retry.TerminalError}},
 		{name: "fn that rolls back by a statement is not committed", fn: func(ctx context.Context, tx *retrysql.Txn) error {
-			_, _ = tx.Query(ctx, "rollback")
-			_, _ = tx.Prepare(ctx, "commit")
+			_, _ = tx.QueryContext(ctx, "rollback")
+			_, _ = tx.PrepareContext(ctx, "commit")
 			return nil
 		}, log: "begin rollback", is: []error{retrysql.ErrTransactionEnded}},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			db, log := openDB(t, &base{answers: row.answers}, row.faults)
-			err := retrysql.Tx(t.Context(), db, atOnce, row.opts, row.fn)
-			require.Equal(t, row.log, log())
-			switch {
-			case row.text != "":
-				require.EqualError(t, err, row.text)
-				require.NotErrorAs(t, err, new(*retry.Error))
-			case row.is == nil:
-				require.NoError(t, err)
-			}
-			for _, is := range row.is {
-				require.ErrorIs(t, err, is)
-			}
-			require.Equal(t, len(row.is) > 0 && row.is[0] == retrysql.ErrCommitAmbiguous, errors.Is(err, retrysql.ErrCommitAmbiguous))
-		})
+		for name, watch := range map[string]func(driver.Connector) driver.Connector{"": plain, ", watched": retrysql.Watch} {
+			t.Run(row.name+name, func(t *testing.T) {
+				db, log := openDBWith(t, &base{answers: row.answers}, row.faults, watch)
+				row := row
+				if name != "" && row.watched != "" {
+					row.log, row.is, row.text = row.watched, nil, ""
+				}
+				err := retrysql.Tx(t.Context(), db, atOnce, row.opts, row.fn)
+				require.Equal(t, row.log, log())
+				switch {
+				case row.text != "":
+					require.EqualError(t, err, row.text)
+					require.NotErrorAs(t, err, new(*retry.Error))
+				case row.is == nil:
+					require.NoError(t, err)
+				}
+				for _, is := range row.is {
+					require.ErrorIs(t, err, is)
+				}
+				require.Equal(t, len(row.is) > 0 && row.is[0] == retrysql.ErrCommitAmbiguous, errors.Is(err, retrysql.ErrCommitAmbiguous))
+			})
+		}
 	}
 	for version, refused := range map[string]bool{
 		"10.11.6-MariaDB": true, "8.0.36": true, "5.7.25-TiDB-v7.5.0": true,
@@ -216,7 +223,7 @@ func TestTx(t *testing.T) {
 	t.Run("a second result set whose end is passed over", func(t *testing.T) {
 		db, log := openDB(t, &base{answers: []answer{{end: conflict}, {end: io.EOF}}}, nil)
 		err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-			rows, err := tx.Query(ctx, "select")
+			rows, err := tx.QueryContext(ctx, "select")
 			if err != nil {
 				return err
 			}
@@ -238,7 +245,7 @@ func TestTx(t *testing.T) {
 		db, log := openDB(t, &base{}, nil)
 		err := retrysql.Tx(ctx, db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 			cancel()
-			_, err := tx.Exec(ctx, "update")
+			_, err := tx.ExecContext(ctx, "update")
 			return err
 		})
 		require.ErrorIs(t, err, retry.CallerCanceled)
@@ -252,7 +259,7 @@ func TestTx(t *testing.T) {
 		db, log := openDB(t, &base{}, nil)
 		err := retrysql.Tx(ctx, db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 			cancel()
-			_, err := tx.Exec(ctx, "update")
+			_, err := tx.ExecContext(ctx, "update")
 			return err
 		})
 		require.ErrorIs(t, err, retry.CallerCanceled)
@@ -302,7 +309,7 @@ func TestTxValue(t *testing.T) {
 	n := 0
 	value, err := retrysql.TxValue(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) (int, error) {
 		n++
-		_, err := tx.Exec(ctx, "update")
+		_, err := tx.ExecContext(ctx, "update")
 		return n, err
 	})
 	require.NoError(t, err)
@@ -410,6 +417,20 @@ func TestDo(t *testing.T) {
 		require.ErrorAs(t, err, &failed)
 		require.Equal(t, retrysql.Statement, failed.Phase)
 	})
+	t.Run("rows and a row are those of database/sql", func(t *testing.T) {
+		db, _ := openDB(t, &base{answers: one}, nil)
+		require.NoError(t, retrysql.Do(t.Context(), db, atOnce, func(ctx context.Context, c *retrysql.Conn) error {
+			rows, err := c.Query(ctx, "SELECT 1")
+			require.NoError(t, err)
+			require.True(t, rows.Next())
+			require.False(t, rows.NextResultSet())
+			require.NoError(t, rows.Close())
+			row := c.QueryRow(ctx, "SELECT 1")
+			require.NoError(t, row.Err())
+			require.ErrorContains(t, row.Scan(new(sql.RawBytes)), "RawBytes")
+			return nil
+		}))
+	})
 	t.Run("a write declared idempotent that may have taken effect, and cannot be repeated, says so", func(t *testing.T) {
 		db, _ := openDB(t, &base{}, faults{{Query: "INSERT", Err: driver.ErrBadConn}, {Query: "INSERT", Err: duplicate}})
 		err := retrysql.Do(retrysql.MarkIdempotent(t.Context()), db, atOnce, exec("INSERT"))
@@ -479,7 +500,7 @@ func TestNothingIsLeftAtTheCallersContext(t *testing.T) {
 	p := atOnce
 	p.MaxAttempts = 4
 	require.NoError(t, retrysql.Tx(w, db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		_, err := tx.Exec(ctx, "update")
+		_, err := tx.ExecContext(ctx, "update")
 		return err
 	}))
 	require.Zero(t, w.waiting.Load())

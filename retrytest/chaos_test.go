@@ -101,7 +101,7 @@ func TestChaos(t *testing.T) {
 		done, doubt := 0, 0
 		for i := range 300 {
 			err := retrysql.Tx(t.Context(), db, policy, &retrysql.Options{Isolation: sql.LevelSerializable}, func(ctx context.Context, tx *retrysql.Txn) error {
-				_, err := tx.Exec(ctx, fmt.Sprint("INSERT ", i))
+				_, err := tx.ExecContext(ctx, fmt.Sprint("INSERT ", i))
 				return err
 			})
 			switch {

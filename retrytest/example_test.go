@@ -128,7 +128,7 @@ func ExampleNewConnector() {
 			{On: retrytest.Commit, Lost: true, Late: true},
 		})
 		err := retrysql.Tx(t.Context(), c.OpenDB(), retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-			_, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - 1")
+			_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - 1")
 			return err
 		})
 		fmt.Println("ambiguous:", errors.Is(err, retrysql.ErrCommitAmbiguous))
@@ -143,7 +143,7 @@ func ExampleConnector_Calls() {
 	synctest.Test(t, func(t *testing.T) {
 		c := retrytest.NewConnector(t, nil, []retrytest.SQLFault{{Query: "UPDATE", Err: retrytest.ErrDeadlock}})
 		err := retrysql.Tx(t.Context(), c.OpenDB(), retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-			_, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - 1")
+			_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - 1")
 			return err
 		})
 		if err != nil {

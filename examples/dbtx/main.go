@@ -23,20 +23,23 @@ import (
 var errFunds = errors.New("insufficient funds")
 
 // transfer moves an amount from alice to bob. It can run several times, so it does nothing that is not in the
-// transaction. afterRead is where the other connection comes in between.
+// transaction. It reads a balance and writes what it makes of that, so it asks for the isolation that reports a conflict: SQLite
+// has no other, but at PostgreSQL's default one of two such transfers would be lost. afterRead is where the other connection
+// comes in between.
 func transfer(ctx context.Context, db *sql.DB, p retry.Policy, amount int, afterRead func()) error {
-	return retrysql.Tx(ctx, db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+	opts := &retrysql.Options{Isolation: sql.LevelSerializable}
+	return retrysql.Tx(ctx, db, p, opts, func(ctx context.Context, tx *retrysql.Txn) error {
 		var balance int
-		if err := tx.QueryRow(ctx, "SELECT balance FROM account WHERE name = 'alice'").Scan(&balance); err != nil {
+		if err := tx.QueryRowContext(ctx, "SELECT balance FROM account WHERE name = 'alice'").Scan(&balance); err != nil {
 			return err
 		}
 		if afterRead(); balance < amount {
 			return errFunds // an error of our own is not retried
 		}
-		if _, err := tx.Exec(ctx, "UPDATE account SET balance = ? WHERE name = 'alice'", balance-amount); err != nil {
+		if _, err := tx.ExecContext(ctx, "UPDATE account SET balance = ? WHERE name = 'alice'", balance-amount); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, "UPDATE account SET balance = balance + ? WHERE name = 'bob'", amount)
+		_, err := tx.ExecContext(ctx, "UPDATE account SET balance = balance + ? WHERE name = 'bob'", amount)
 		return err
 	})
 }

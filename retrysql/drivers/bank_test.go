@@ -62,16 +62,16 @@ type transfer struct{ id, source, target, amount int }
 
 // apply makes a transfer in a transaction. It reads before it writes, as most do.
 func (b *bank) apply(ctx context.Context, tx *retrysql.Txn, order transfer) error {
-	if _, err := tx.Exec(ctx, b.bind("insert into ledger values (?, ?, ?, ?)"),
+	if _, err := tx.ExecContext(ctx, b.bind("insert into ledger values (?, ?, ?, ?)"),
 		order.id, order.source, order.target, order.amount); err != nil {
 		return err
 	}
 	for _, change := range []struct{ id, amount int }{{order.source, -order.amount}, {order.target, order.amount}} {
 		var balance int
-		if err := tx.QueryRow(ctx, b.bind("select balance from accounts where id = ?"), change.id).Scan(&balance); err != nil {
+		if err := tx.QueryRowContext(ctx, b.bind("select balance from accounts where id = ?"), change.id).Scan(&balance); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, b.bind("update accounts set balance = ? where id = ?"), balance+change.amount, change.id); err != nil {
+		if _, err := tx.ExecContext(ctx, b.bind("update accounts set balance = ? where id = ?"), balance+change.amount, change.id); err != nil {
 			return err
 		}
 	}

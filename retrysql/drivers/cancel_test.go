@@ -102,7 +102,7 @@ func TestAnAttemptThatTimesOutOnALockIsRetried(t *testing.T) {
 			p.AttemptTimeout = 200 * time.Millisecond // enough for an attempt that meets no lock
 
 			err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				_, err := tx.Exec(ctx, "update counter set n = n + 1")
+				_, err := tx.ExecContext(ctx, "update counter set n = n + 1")
 				return err
 			})
 

@@ -3,6 +3,7 @@ package drivers_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -56,7 +57,7 @@ func TestWriteSkewLeavesOneDoctorOnCall(t *testing.T) {
 				opts := &retrysql.Options{Isolation: sql.LevelSerializable}
 				failed[doctor] = retrysql.Tx(t.Context(), db, p, opts, func(ctx context.Context, tx *retrysql.Txn) error {
 					var others int
-					err := tx.QueryRow(ctx, "select count(*) from doctors where on_call and id <> $1", doctor+1).Scan(&others)
+					err := tx.QueryRowContext(ctx, "select count(*) from doctors where on_call and id <> $1", doctor+1).Scan(&others)
 					if err != nil {
 						return err
 					}
@@ -64,7 +65,7 @@ func TestWriteSkewLeavesOneDoctorOnCall(t *testing.T) {
 					if others == 0 {
 						return nil
 					}
-					_, err = tx.Exec(ctx, "update doctors set on_call = false where id = $1", doctor+1)
+					_, err = tx.ExecContext(ctx, "update doctors set on_call = false where id = $1", doctor+1)
 					return err
 				})
 			})
@@ -82,8 +83,8 @@ func TestWriteSkewLeavesOneDoctorOnCall(t *testing.T) {
 
 // deadlock has two transactions write the same two rows in opposite orders, each its first one before the other's second,
 // which the server ends with the code, and requires that both take effect once. The one that is retried can meet the other
-// again. passOver is what fn makes of an error.
-func deadlock(t *testing.T, db *sql.DB, code string, passOver func(error) error) {
+// again. passOver is what fn makes of an error, send is how it sends a statement.
+func deadlock(t *testing.T, db *sql.DB, code string, passOver func(error) error, send way) {
 	t.Helper()
 	p, count := counted(contended)
 	var first, all sync.WaitGroup
@@ -96,15 +97,14 @@ func deadlock(t *testing.T, db *sql.DB, code string, passOver func(error) error)
 		firstOnce := sync.OnceFunc(func() { first.Done(); first.Wait() })
 		all.Go(func() {
 			failed[i] = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				if _, err := tx.Exec(ctx, queries[0]); err != nil {
+				if err := send(ctx, tx, queries[0]); err != nil {
 					return err
 				}
 				firstOnce()
-				if _, err := tx.Exec(ctx, queries[1]); passOver(err) != nil {
+				if err := send(ctx, tx, queries[1]); passOver(err) != nil {
 					return err
 				}
-				_, err := tx.Exec(ctx, "insert into done values (1)")
-				return passOver(err)
+				return passOver(send(ctx, tx, "insert into done values (1)"))
 			})
 		})
 	}
@@ -116,6 +116,77 @@ func deadlock(t *testing.T, db *sql.DB, code string, passOver func(error) error)
 	deadlocks := count.of(func(f failure) bool { return f == failure{retrysql.Statement, retrysql.Deadlock, code} })
 	require.Positive(t, deadlocks)
 	require.Equal(t, count.attempts-2, deadlocks)
+}
+
+// way is a way to send a statement.
+type way func(ctx context.Context, tx *retrysql.Txn, query string) error
+
+func byExec(ctx context.Context, tx *retrysql.Txn, query string) error {
+	_, err := tx.ExecContext(ctx, query)
+	return err
+}
+
+// TestADeadlockThatALayerPassesOverLosesNothing is about ways that only a watched connection sees. MariaDB ends the
+// transaction, so the rest would be committed without its beginning.
+func TestADeadlockThatALayerPassesOverLosesNothing(t *testing.T) {
+	t.Parallel()
+	for name, send := range map[string]way{
+		"by Unwrap": func(ctx context.Context, tx *retrysql.Txn, query string) error {
+			_, err := tx.Unwrap().ExecContext(ctx, query)
+			return err
+		},
+		"by PrepareContext": func(ctx context.Context, tx *retrysql.Txn, query string) error {
+			stmt, err := tx.PrepareContext(ctx, query)
+			if err != nil {
+				return err
+			}
+			_, err = stmt.ExecContext(ctx)
+			return errors.Join(err, stmt.Close())
+		},
+		"by a row's Scan": func(ctx context.Context, tx *retrysql.Txn, query string) error {
+			err := tx.Unwrap().QueryRowContext(ctx, query).Scan()
+			if errors.Is(err, sql.ErrNoRows) {
+				return nil
+			}
+			return err
+		},
+	} {
+		for _, d := range serverDrivers {
+			t.Run(d.name+" "+name, func(t *testing.T) {
+				t.Parallel()
+				s, database := d.newDatabase(t)
+				code := "40P01"
+				if d.name == goMySQL.name {
+					code = "1213"
+				}
+				db := d.watched(t, s.address, database)
+				exec1(t, db, pairs...)
+				deadlock(t, db, code, passed, send)
+			})
+		}
+	}
+}
+
+// TestPostgreSQLsDefaultIsolationLosesAnUpdate, since it does not report that what was read has changed: nothing is retried.
+func TestPostgreSQLsDefaultIsolationLosesAnUpdate(t *testing.T) {
+	withPostgres(t, counter, func(t *testing.T, _ driver, db *sql.DB) {
+		for _, test := range []struct {
+			isolation sql.IsolationLevel
+			want      int
+		}{
+			{sql.LevelDefault, 1},
+			{sql.LevelRepeatableRead, 11},
+			{sql.LevelSerializable, 11},
+		} {
+			exec1(t, db, "update counter set n = 0")
+			meddle := sync.OnceFunc(func() { exec1(t, db, "update counter set n = n + 10") })
+			err := retrysql.Tx(t.Context(), db, contended, &retrysql.Options{Isolation: test.isolation}, func(ctx context.Context, tx *retrysql.Txn) error {
+				return increment(ctx, tx, meddle)
+			})
+			require.NoError(t, err)
+			require.Equal(t, test.want, number(t, db, "select n from counter"), test.isolation)
+		}
+	})
 }
 
 // passed is what fn makes of an error that it does not look at.
@@ -130,11 +201,11 @@ var pairs = []string{
 }
 
 func TestADeadlockIsRetried(t *testing.T) {
-	withPostgres(t, pairs, func(t *testing.T, _ driver, db *sql.DB) { deadlock(t, db, "40P01", returned) })
+	withPostgres(t, pairs, func(t *testing.T, _ driver, db *sql.DB) { deadlock(t, db, "40P01", returned, byExec) })
 }
 
 func TestADeadlockThatFnPassesOverIsRetried(t *testing.T) {
-	withPostgres(t, pairs, func(t *testing.T, _ driver, db *sql.DB) { deadlock(t, db, "40P01", passed) })
+	withPostgres(t, pairs, func(t *testing.T, _ driver, db *sql.DB) { deadlock(t, db, "40P01", passed, byExec) })
 }
 
 func TestALockThatIsNotHadIsRetriedUntilItIs(t *testing.T) {
@@ -160,15 +231,15 @@ func TestALockThatIsNotHadIsRetriedUntilItIs(t *testing.T) {
 
 				err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 					if test.prepare != "" {
-						if _, err := tx.Exec(ctx, test.prepare); err != nil {
+						if _, err := tx.ExecContext(ctx, test.prepare); err != nil {
 							return err
 						}
 					}
 					var n int
-					if err := tx.QueryRow(ctx, test.lock).Scan(&n); err != nil {
+					if err := tx.QueryRowContext(ctx, test.lock).Scan(&n); err != nil {
 						return err
 					}
-					_, err := tx.Exec(ctx, "update counter set n = $1", n+1)
+					_, err := tx.ExecContext(ctx, "update counter set n = $1", n+1)
 					return err
 				})
 
@@ -235,10 +306,10 @@ func TestAStatementTimeoutIsNotRetried(t *testing.T) {
 			if err := increment(ctx, tx, nil); err != nil {
 				return err
 			}
-			if _, err := tx.Exec(ctx, "set local statement_timeout = '10ms'"); err != nil {
+			if _, err := tx.ExecContext(ctx, "set local statement_timeout = '10ms'"); err != nil {
 				return err
 			}
-			_, err := tx.Exec(ctx, "select pg_sleep(3600)")
+			_, err := tx.ExecContext(ctx, "select pg_sleep(3600)")
 			return err
 		})
 

@@ -46,7 +46,7 @@ var slowCommits = []string{
 }
 
 func enter(ctx context.Context, tx *retrysql.Txn) error {
-	_, err := tx.Exec(ctx, insert)
+	_, err := tx.ExecContext(ctx, insert)
 	return err
 }
 
@@ -182,7 +182,7 @@ func TestAStatementOfMySQLThatCommitsIsRefused(t *testing.T) {
 			if err := enter(ctx, tx); err != nil {
 				return err
 			}
-			if _, err := tx.Exec(ctx, query); err != nil {
+			if _, err := tx.ExecContext(ctx, query); err != nil {
 				return err
 			}
 			if conflicts--; conflicts == 0 {
@@ -216,7 +216,7 @@ func TestAStatementThatOnlyMySQLCommitsByIsExecutedElsewhere(t *testing.T) {
 		first := true
 		require.NoError(t, retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 			for _, query := range []string{insert, "truncate ledger", "create table another (id integer)", insert} {
-				if _, err := tx.Exec(ctx, query); err != nil {
+				if _, err := tx.ExecContext(ctx, query); err != nil {
 					return err
 				}
 			}
@@ -249,7 +249,7 @@ func TestAStatementsOwnTimeoutThatIsPassedOverIsNoDoubt(t *testing.T) {
 				first = false
 				ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 				defer cancel()
-				_, err := tx.Exec(ctx, sleeps[d.name])
+				_, err := tx.ExecContext(ctx, sleeps[d.name])
 				require.Error(t, err)
 				return nil
 			})

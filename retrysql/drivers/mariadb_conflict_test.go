@@ -22,17 +22,18 @@ func openMaria(t *testing.T, setup []string) *sql.DB {
 
 func TestAMariaDBDeadlockIsRetried(t *testing.T) {
 	t.Parallel()
-	deadlock(t, openMaria(t, pairs), "1213", returned)
+	deadlock(t, openMaria(t, pairs), "1213", returned, byExec)
 }
 
 // TestAMariaDBDeadlockThatFnPassesOverLosesNothing: the server undoes the whole transaction, and what fn writes after that
 // would be outside any, where a commit comes too late for the rest and a rollback for this.
 func TestAMariaDBDeadlockThatFnPassesOverLosesNothing(t *testing.T) {
 	t.Parallel()
-	deadlock(t, openMaria(t, pairs), "1213", passed)
+	deadlock(t, openMaria(t, pairs), "1213", passed, byExec)
 }
 
-// TestAMariaDBLockWaitIsRetriedAsAWhole: the server undoes the statement only, so that a commit would keep the other.
+// TestAMariaDBLockWaitIsRetriedAsAWhole: the server undoes the statement only, so that a commit would keep the other. It says
+// so where a row would be, so that only Scan and a watched connection see it.
 func TestAMariaDBLockWaitIsRetriedAsAWhole(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -47,22 +48,25 @@ func TestAMariaDBLockWaitIsRetriedAsAWhole(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			db := openMaria(t, append(counter, "create table done (n integer)"))
+			s, name := newMaria(t)
+			db := goMySQL.watched(t, s.address, name)
+			exec1(t, db, append(counter, "create table done (n integer)")...)
 			holder, err := db.Begin()
 			require.NoError(t, err)
+			defer holder.Rollback()
 			_, err = holder.Exec("update counter set n = n + 10")
 			require.NoError(t, err)
 			p, last := observed(4, func(int) { require.NoError(t, holder.Commit()) })
 
 			err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				if _, err := tx.Exec(ctx, "insert into done values (1)"); err != nil {
+				if _, err := tx.ExecContext(ctx, "insert into done values (1)"); err != nil {
 					return err
 				}
 				var n int
-				if err := tx.QueryRow(ctx, test.lock).Scan(&n); err != nil {
+				if err := tx.QueryRowContext(ctx, test.lock).Scan(&n); err != nil {
 					return test.passOver(err)
 				}
-				_, err := tx.Exec(ctx, "update counter set n = ?", n+1)
+				_, err := tx.ExecContext(ctx, "update counter set n = ?", n+1)
 				return err
 			})
 
@@ -85,20 +89,20 @@ func TestAKilledMariaDBConnectionIsRetried(t *testing.T) {
 	killed := false
 
 	err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		if _, err := tx.Exec(ctx, "update counter set n = n + 1"); err != nil {
+		if _, err := tx.ExecContext(ctx, "update counter set n = n + 1"); err != nil {
 			return err
 		}
 		if !killed {
 			killed = true
 			var id int64
-			if err := tx.QueryRow(ctx, "select connection_id()").Scan(&id); err != nil {
+			if err := tx.QueryRowContext(ctx, "select connection_id()").Scan(&id); err != nil {
 				return err
 			}
 			if _, err := db.ExecContext(ctx, "kill ?", id); err != nil {
 				return err
 			}
 		}
-		_, err := tx.Exec(ctx, "update counter set n = n + 10")
+		_, err := tx.ExecContext(ctx, "update counter set n = n + 10")
 		return err
 	})
 

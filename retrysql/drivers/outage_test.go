@@ -64,7 +64,7 @@ func TestACommitToAConnectionThatTheAdministratorEndedIsAmbiguous(t *testing.T) 
 func terminate(t *testing.T, db *sql.DB, tx *retrysql.Txn) {
 	t.Helper()
 	var pid, ended int
-	require.NoError(t, tx.QueryRow(t.Context(), "select pg_backend_pid()").Scan(&pid))
+	require.NoError(t, tx.QueryRowContext(t.Context(), "select pg_backend_pid()").Scan(&pid))
 	require.NoError(t, db.QueryRow("select pg_terminate_backend($1, 60000)::int", pid).Scan(&ended))
 	require.Equal(t, 1, ended)
 }
@@ -177,7 +177,7 @@ func TestACrashOfTheServerUnderLoadAppliesEachAcknowledgedTransactionOnce(t *tes
 					}
 				}
 				return retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-					_, err := tx.Exec(ctx, "insert into ledger values ($1)", id)
+					_, err := tx.ExecContext(ctx, "insert into ledger values ($1)", id)
 					return err
 				})
 			})

@@ -17,6 +17,8 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "github.com/lib/pq"
 	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/retrysql"
 )
 
 // PostgreSQL's ways to stop: "Shutting Down the Server" in its manual.
@@ -128,13 +130,26 @@ func (d driver) open(t *testing.T, address, database string) *sql.DB {
 
 func (d driver) openAs(t *testing.T, user, address, database string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open(d.name, d.source(user, address, database))
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		require.Zero(t, db.Stats().InUse) // what was used was given back
-		require.NoError(t, db.Close())
-	})
-	return db
+	return checked(t)(sql.Open(d.name, d.source(user, address, database)))
+}
+
+// watched is open for a pool of retrysql.Open.
+func (d driver) watched(t *testing.T, address, database string) *sql.DB {
+	t.Helper()
+	return checked(t)(retrysql.Open(d.name, d.source("postgres", address, database)))
+}
+
+// checked returns a pool that is closed with the test, after everything was given back.
+func checked(t *testing.T) func(*sql.DB, error) *sql.DB {
+	return func(db *sql.DB, err error) *sql.DB {
+		t.Helper()
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			require.Zero(t, db.Stats().InUse)
+			require.NoError(t, db.Close())
+		})
+		return db
+	}
 }
 
 // exec1 executes statements that must succeed.

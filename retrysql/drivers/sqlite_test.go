@@ -31,13 +31,13 @@ func newSQLite(t *testing.T, journal string) *sql.DB {
 // increment adds one to the counter after reading it. between is called between the two; nil means nothing.
 func increment(ctx context.Context, tx *retrysql.Txn, between func()) error {
 	var n int
-	if err := tx.QueryRow(ctx, "select n from counter").Scan(&n); err != nil {
+	if err := tx.QueryRowContext(ctx, "select n from counter").Scan(&n); err != nil {
 		return err
 	}
 	if between != nil {
 		between()
 	}
-	_, err := tx.Exec(ctx, "update counter set n = $1", n+1)
+	_, err := tx.ExecContext(ctx, "update counter set n = $1", n+1)
 	return err
 }
 

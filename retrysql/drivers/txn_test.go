@@ -1,0 +1,107 @@
+package drivers_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql"
+)
+
+var errUndo = errors.New("undo this")
+
+// everywhere runs a test on each database, in a table "done" of its own, watched and not.
+func everywhere(t *testing.T, test func(t *testing.T, db *sql.DB)) {
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		db := newSQLite(t, "wal")
+		exec1(t, db, "create table done (n integer unique)")
+		test(t, db)
+	})
+	for _, d := range serverDrivers {
+		for name, open := range map[string]func(driver, *testing.T, string, string) *sql.DB{"": driver.open, ", watched": driver.watched} {
+			t.Run(d.name+name, func(t *testing.T) {
+				t.Parallel()
+				s, database := d.newDatabase(t)
+				db := open(d, t, s.address, database)
+				exec1(t, db, "create table done (n integer unique)")
+				test(t, db)
+			})
+		}
+	}
+}
+
+func TestASavepointUndoesItsPartAlone(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *sql.DB) {
+		insert := func(ctx context.Context, tx *retrysql.Txn, query string) error {
+			_, err := tx.ExecContext(ctx, "insert into done values "+query)
+			return err
+		}
+		err := retrysql.Tx(t.Context(), db, retry.Policy{MaxAttempts: 1}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			if err := insert(ctx, tx, "(1)"); err != nil {
+				return err
+			}
+			require.Equal(t, errUndo, tx.Savepoint(ctx, func(ctx context.Context) error {
+				require.NoError(t, insert(ctx, tx, "(10)"))
+				require.NoError(t, tx.Savepoint(ctx, func(ctx context.Context) error { return insert(ctx, tx, "(20)") }))
+				return errUndo
+			}))
+			require.Error(t, tx.Savepoint(ctx, func(ctx context.Context) error { return insert(ctx, tx, "(1)") }), "a unique violation")
+			return tx.Savepoint(ctx, func(ctx context.Context) error { return insert(ctx, tx, "(100)") })
+		})
+		require.NoError(t, err)
+		require.Equal(t, 101, number(t, db, "select sum(n) from done"))
+	})
+}
+
+func TestReadOnlyWritesNothing(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *sql.DB) {
+		err := retrysql.Tx(t.Context(), db, retry.Policy{MaxAttempts: 1}, &retrysql.Options{ReadOnly: true}, func(ctx context.Context, tx *retrysql.Txn) error {
+			_, err := tx.ExecContext(ctx, "insert into done values (1)")
+			return err
+		})
+		require.Error(t, err)
+		require.Equal(t, 0, number(t, db, "select count(*) from done"))
+	})
+}
+
+func TestAWatchedConnectionHasTheTypesOfTheDriver(t *testing.T) {
+	t.Parallel()
+	describe := func(t *testing.T, db *sql.DB) (all []string) {
+		t.Helper()
+		err := retrysql.Tx(t.Context(), db, retry.Policy{MaxAttempts: 1}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			rows, err := tx.QueryContext(ctx, "select * from kinds")
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			types, err := rows.ColumnTypes()
+			for _, c := range types {
+				length, hasLength := c.Length()
+				nullable, knows := c.Nullable()
+				precision, scale, decimal := c.DecimalSize()
+				all = append(all, fmt.Sprint(c.Name(), c.DatabaseTypeName(), c.ScanType(), length, hasLength, nullable, knows, precision, scale, decimal))
+			}
+			return err
+		})
+		require.NoError(t, err)
+		return all
+	}
+	for _, d := range serverDrivers {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			s, database := d.newDatabase(t)
+			plain := d.open(t, s.address, database)
+			exec1(t, plain, "create table kinds (n integer not null, price decimal(7, 2), name varchar(20))")
+			want := describe(t, plain)
+			require.Len(t, want, 3)
+			require.Equal(t, want, describe(t, d.watched(t, s.address, database)))
+		})
+	}
+}

@@ -1,0 +1,187 @@
+package retrysql
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/retrygo/retry"
+)
+
+// failures are the errors of the statements of one transaction. The mutex is for an fn that uses the transaction in several
+// goroutines, which it should not.
+type failures struct {
+	mu      sync.Mutex
+	failed  failed
+	refused error
+	rows    []*sql.Rows // whose errors are not noted yet
+
+	cut      bool            // a context has ended a statement, after which some drivers close the connection
+	ctx      context.Context // the attempt's
+	tx       *sql.Tx
+	mysql    atomic.Pointer[bool] // whether that is one of MySQL or MariaDB; nil means that it was not asked
+	readOnly bool                 // Options.ReadOnly, which not every driver enforces
+	watched  bool                 // the connection notes errors too, and sends nothing after one that calls for a new transaction
+}
+
+// failed are the first error, and the first one after which the transaction must begin again.
+type failed struct{ first, undone error }
+
+// note notes err and returns it.
+func (f *failures) note(err error) error {
+	if err == nil || errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failed.first == nil {
+		f.failed.first = err
+	}
+	switch v := Judge(Statement, err); {
+	case f.failed.undone == nil && v.Class == retry.Retryable:
+		f.failed.undone = err
+	case v.Reason == Canceled, v.Reason == Timeout, v.Reason == QueryCanceled:
+		f.cut = true
+	}
+	return err
+}
+
+// watch has look note the error of rows.
+func (f *failures) watch(rows *sql.Rows) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rows = append(f.rows, rows)
+}
+
+// look notes the errors of rows that have ended. Columns says whether they have, and with what; Err alone may also return the
+// error of a context that ended after them.
+func (f *failures) look() {
+	f.mu.Lock()
+	rows := f.rows
+	f.rows = nil
+	f.mu.Unlock()
+	open := rows[:0]
+	for _, r := range rows {
+		if _, err := r.Columns(); err == nil {
+			open = append(open, r)
+		} else if errors.Is(err, r.Err()) {
+			_ = f.note(err)
+		}
+	}
+	clear(rows[len(open):])
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rows = append(open, f.rows...)
+}
+
+// doom notes that the transaction must begin again, because of err.
+func (f *failures) doom(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failed = failed{cmp.Or(f.failed.first, err), cmp.Or(f.failed.undone, err)}
+}
+
+// state returns what is noted, with the errors of rows.
+func (f *failures) state() failed {
+	f.look()
+	return f.now()
+}
+
+// reset has what is noted be that of an earlier state.
+func (f *failures) reset(to failed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failed = to
+}
+
+// answered reports whether a server has said that the transaction must begin again, and only the Txn knows that.
+func (f *failures) answered() bool {
+	return !f.watched && Judge(Statement, f.now().undone).Code != ""
+}
+
+// conclude returns the error of an attempt whose fn returned err. An fn that tried to end the transaction believes that it
+// did, so nothing is committed and nothing repeated.
+func (f *failures) conclude(err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.refused == nil:
+		return err
+	case err == nil || errors.Is(err, f.refused):
+		return retry.Permanent(cmp.Or(err, f.refused))
+	default:
+		return retry.Permanent(fmt.Errorf("%w; fn returned: %w", f.refused, err))
+	}
+}
+
+// forbid returns the error for a statement that must not be sent: one that would begin or end a transaction or write in one
+// that is read-only, and any after an error that calls for a new transaction. MySQL leaves the transaction at a deadlock, and
+// would commit what follows by itself.
+// version asks the server for its own.
+func (f *failures) forbid(query string, version func() string) error {
+	if undone := f.now().undone; undone != nil {
+		return fmt.Errorf("retrysql: the transaction must begin again: %w", undone)
+	}
+	if f.readOnly {
+		if keyword := writes(query); keyword != "" {
+			return fmt.Errorf("retrysql: %s in a transaction with Options.ReadOnly", keyword)
+		}
+	}
+	keyword := control(query, false)
+	if read := control(query, true); read != keyword && f.isMySQL(version) {
+		keyword = read
+	}
+	if keyword != "" {
+		return f.refuse(keyword)
+	}
+	return nil
+}
+
+func (f *failures) now() failed {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failed
+}
+
+// refuse notes that fn has tried to end the transaction.
+func (f *failures) refuse(keyword string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refused = fmt.Errorf("%w: %s", ErrTransactionEnded, keyword)
+	return f.refused
+}
+
+// isMySQL asks the server whether it is MySQL or MariaDB, once. Their versions begin with a number, those of PostgreSQL and
+// its kin with a name, and SQLite and SQL Server have no such function.
+func (f *failures) isMySQL(version func() string) bool {
+	if f.mysql.Load() == nil {
+		v := version()
+		is := "0" <= v && v < ":" // which follows "9"
+		f.mysql.Store(&is)
+	}
+	return *f.mysql.Load()
+}
+
+const askVersion = "SELECT VERSION()"
+
+func (f *failures) version() (v string) {
+	_ = f.tx.QueryRowContext(f.ctx, askVersion).Scan(&v)
+	return v
+}
+
+// connected returns the error of an attempt whose fn returned err. If fn has passed over a statement that a context has
+// ended, it asks whether the connection is still there: a commit that cannot be sent is not ambiguous.
+func (f *failures) connected(err error) error {
+	f.look()
+	if err != nil || !f.cut {
+		return err
+	}
+	if _, lost := f.tx.ExecContext(f.ctx, "SELECT 1"); Judge(Statement, lost).Class == retry.Retryable {
+		return f.note(fmt.Errorf("retrysql: fn returned nil, but the connection is gone: %w", lost))
+	}
+	return nil
+}

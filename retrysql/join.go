@@ -1,0 +1,74 @@
+package retrysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+// work is fn's context. It knows the transaction, for a Tx in fn.
+type work struct {
+	context.Context
+	db  Beginner
+	txn *Txn
+}
+
+type workKey struct{}
+
+func (w *work) Value(key any) any {
+	if key == (workKey{}) {
+		return w
+	}
+	return w.Context.Value(key)
+}
+
+// begun is the context that a transaction is begun with. A connection of Watch finds in it where to note errors.
+type begun struct {
+	context.Context
+	log *failures
+}
+
+type begunKey struct{}
+
+func (b *begun) Value(key any) any {
+	if key == (begunKey{}) {
+		return b.log
+	}
+	return b.Context.Value(key)
+}
+
+// around returns the transaction on db that ctx is from, or nil.
+func around(ctx context.Context, db Beginner) *Txn {
+	for w, ok := ctx.Value(workKey{}).(*work); ok; w, ok = w.Context.Value(workKey{}).(*work) {
+		if t := reflect.TypeOf(db); t == reflect.TypeOf(w.db) && t.Comparable() && w.db == db {
+			return w.txn
+		}
+	}
+	return nil
+}
+
+// join runs fn as a part of t. An error of fn dooms all of t, since a part of it would be committed otherwise.
+func (t *Txn) join(ctx context.Context, opts *Options, fn func(context.Context, *Txn) error) error {
+	switch {
+	case opts == nil || !opts.Join:
+		return errors.New("retrysql: Tx is called in the fn of a Tx on the same database, without Options.Join")
+	case opts.Isolation != 0 && opts.Isolation != t.isolation:
+		return fmt.Errorf("retrysql: Options.Isolation %v cannot join a transaction with %v", opts.Isolation, t.isolation)
+	case t.log.readOnly && !opts.ReadOnly:
+		return errors.New("retrysql: a transaction that may write cannot join one with Options.ReadOnly")
+	}
+	returned := false
+	defer func() {
+		if !returned { // a panic that the outer fn may recover from
+			t.log.doom(errors.New("retrysql: the fn of a joined Tx did not return"))
+		}
+	}()
+	err := fn(ctx, t)
+	returned = true
+	if err != nil {
+		t.log.look() // an error before err counts
+		t.log.doom(err)
+	}
+	return err
+}

@@ -1,0 +1,27 @@
+package retrysql
+
+// writes returns the keyword of a statement that writes, or "" if the text has none that it knows: it is for drivers that
+// ignore sql.TxOptions.ReadOnly, as those of SQLite do, and so knows what SQLite does. Other servers see for themselves.
+func writes(query string) string {
+	for query != "" {
+		var statement string
+		statement, query = cut(query, false)
+		keyword, rest := word(statement, false)
+		switch keyword {
+		case "INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "TRUNCATE", "CREATE", "ALTER", "DROP", "REINDEX", "VACUUM":
+			return keyword
+		case "WITH":
+			for rest != "" {
+				switch keyword, rest = word(rest, false); keyword {
+				case "INSERT", "UPDATE", "DELETE":
+					return keyword
+				case "REPLACE": // which is also a function
+					if next, _ := word(rest, false); next == "INTO" {
+						return keyword
+					}
+				}
+			}
+		}
+	}
+	return ""
+}

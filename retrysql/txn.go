@@ -1,0 +1,176 @@
+package retrysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+)
+
+// Txn is the transaction that fn works in. Its methods are those of *sql.Tx, so that it is the DBTX of sqlc and a ConnPool of
+// gorm, and what bun and ent accept. It has no Commit and no Rollback, which are for Tx, and it refuses statements that begin
+// as these do, and on MySQL and MariaDB those that commit by themselves: TRUNCATE, CREATE TABLE, ANALYZE TABLE and their like,
+// for which it asks the server's version once. It does not see what a procedure, EXECUTE or a block does: if that commits, a
+// repetition does that work twice.
+//
+// It notes the errors of its statements, even those that fn ignores: after one that calls for a new transaction no statement
+// is sent and nothing is committed, unless a Savepoint undoes what failed. It notes what database/sql lets it see: each error
+// of ExecContext and QueryContext, of QueryRowContext before Scan, and of *sql.Rows. The errors of a row's Scan, of a
+// *sql.Stmt and of Unwrap are noted only on a database of Open or Watch. On any other, fn must return them.
+type Txn struct {
+	tx  *sql.Tx
+	log failures
+
+	work      work  // fn's context
+	begun     begun // the context that the transaction was begun with
+	isolation sql.IsolationLevel
+	saved     int                     // savepoints
+	hooks     []func(context.Context) // for after the commit
+	shared    bool                    // fn has a *sql.Tx or *sql.Stmt, which can send statements
+
+	undo    sync.Once
+	undoErr error
+}
+
+// ExecContext is sql.Tx.ExecContext.
+func (t *Txn) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if err := t.allow(query); err != nil {
+		return nil, err
+	}
+	result, err := t.tx.ExecContext(ctx, query, args...)
+	return result, t.note(err)
+}
+
+// QueryContext is sql.Tx.QueryContext.
+func (t *Txn) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if err := t.allow(query); err != nil {
+		return nil, err
+	}
+	rows, err := t.tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, t.note(err)
+	}
+	t.log.watch(rows)
+	return rows, nil
+}
+
+// QueryRowContext is sql.Tx.QueryRowContext.
+func (t *Txn) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	if err := t.allow(query); err != nil {
+		return t.tx.QueryRowContext(refusal{ctx, err}, query)
+	}
+	row := t.tx.QueryRowContext(ctx, query, args...)
+	_ = t.note(row.Err())
+	return row
+}
+
+// PrepareContext is sql.Tx.PrepareContext. The statement lives as long as the transaction.
+func (t *Txn) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	if err := t.allow(query); err != nil {
+		return nil, err
+	}
+	t.shared = true
+	stmt, err := t.tx.PrepareContext(ctx, query)
+	return stmt, t.note(err)
+}
+
+// StmtContext is sql.Tx.StmtContext.
+func (t *Txn) StmtContext(ctx context.Context, stmt *sql.Stmt) *sql.Stmt {
+	if err := t.allow(""); err != nil {
+		return t.tx.StmtContext(refusal{ctx, err}, stmt)
+	}
+	t.shared = true
+	return t.tx.StmtContext(ctx, stmt)
+}
+
+// Unwrap returns the transaction itself, for code that needs a *sql.Tx, such as sqlx. It must not be committed or rolled
+// back.
+func (t *Txn) Unwrap() *sql.Tx {
+	t.shared = true
+	t.settle()
+	return t.tx
+}
+
+// Savepoint runs fn in a savepoint of the transaction. If fn returns an error, what it did is undone, the transaction can go
+// on, and Savepoint returns the error: also one that would have called for a new transaction, such as that of a lock that was
+// not free. If that cannot be undone, as after a deadlock in MySQL, the transaction begins again whatever Savepoint's caller
+// makes of the error.
+//
+// It sends SAVEPOINT, and RELEASE or ROLLBACK TO SAVEPOINT, which SQL Server does not know.
+func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) error {
+	t.saved++
+	name := fmt.Sprintf("retrysql_%d", t.saved)
+	if _, err := t.ExecContext(ctx, "SAVEPOINT "+name); err != nil {
+		return err
+	}
+	before, hooks := t.log.state(), len(t.hooks)
+	err := fn(ctx)
+	if err == nil {
+		if _, err = t.ExecContext(ctx, "RELEASE SAVEPOINT "+name); err != nil { // which is not sent after an error that fn passed over
+			t.log.doom(err)
+		}
+		return err
+	}
+	after := t.log.state()
+	t.log.reset(before)
+	for _, query := range []string{"ROLLBACK TO SAVEPOINT " + name, "RELEASE SAVEPOINT " + name} {
+		if _, failed := t.tx.ExecContext(ctx, query); failed != nil {
+			err = fmt.Errorf("%w; and it is not undone: %w", err, failed)
+			t.log.reset(after)
+			t.log.doom(err)
+			return err
+		}
+	}
+	t.hooks = t.hooks[:hooks]
+	return err
+}
+
+// AfterCommit has hook called after the transaction's commit, once Tx is sure of it: it is not called for an attempt that was
+// rolled back, or if the outcome is not known. Hooks are called in order, with the context that Tx was called with, before Tx
+// returns. They cannot fail.
+func (t *Txn) AfterCommit(hook func(context.Context)) { t.hooks = append(t.hooks, hook) }
+
+// allow returns an error for a statement that must not be sent.
+func (t *Txn) allow(query string) error {
+	t.log.look()
+	t.settle()
+	return t.log.forbid(query, t.log.version)
+}
+
+// note notes err and returns it.
+func (t *Txn) note(err error) error {
+	if err != nil {
+		_ = t.log.note(err)
+		t.settle()
+	}
+	return err
+}
+
+// settle rolls the transaction back if it must begin again and fn has something that could send statements past t: MySQL
+// leaves the transaction at a deadlock, and would commit them by themselves.
+func (t *Txn) settle() {
+	if t.shared && t.log.answered() {
+		_ = t.rollback()
+	}
+}
+
+func (t *Txn) rollback() error {
+	t.undo.Do(func() { t.undoErr = t.tx.Rollback() })
+	return t.undoErr
+}
+
+// refusal is a context that has ended with err. database/sql asks it before it sends anything, and hands err on in a *sql.Row
+// or *sql.Stmt, which only database/sql can make.
+type refusal struct {
+	context.Context
+	err error
+}
+
+var closed = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+func (r refusal) Done() <-chan struct{} { return closed }
+func (r refusal) Err() error            { return r.err }
