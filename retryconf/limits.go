@@ -70,13 +70,20 @@ func (l Limits) check(p retry.Policy) (bad retry.FieldErrors) {
 	if l.MaxHint > 0 && e.MaxHint > l.MaxHint {
 		add(&bad, "max_hint", given(e.MaxHint.String(), p.MaxHint != 0), fmt.Sprintf("is outside 0s to %v", l.MaxHint))
 	}
-	if l.MaxTTL > 0 && (p.TTL == 0 || p.TTL > l.MaxTTL) {
-		add(&bad, "ttl", orNone(p.TTL), fmt.Sprintf("is outside 0s to %v", l.MaxTTL))
-	}
-	if l.MaxAttemptTimeout > 0 && (p.AttemptTimeout == 0 || p.AttemptTimeout > l.MaxAttemptTimeout) {
-		add(&bad, "attempt_timeout", orNone(p.AttemptTimeout), fmt.Sprintf("is outside 0s to %v", l.MaxAttemptTimeout))
-	}
+	required(&bad, "ttl", p.TTL, l.MaxTTL)
+	required(&bad, "attempt_timeout", p.AttemptTimeout, l.MaxAttemptTimeout)
 	return bad
+}
+
+// required adds an error if there is a limit and d, whose zero means none, is above it.
+func required(bad *retry.FieldErrors, key string, d, most time.Duration) {
+	switch {
+	case most <= 0:
+	case d == 0:
+		add(bad, key, "(none)", fmt.Sprintf("is refused: it is required, and at most %v", most))
+	case d > most:
+		add(bad, key, d.String(), fmt.Sprintf("is outside 0s to %v", most))
+	}
 }
 
 // longestWait returns the longest wait of a run that makes the given number of them.
@@ -110,11 +117,4 @@ func given(value string, set bool) string {
 		return value
 	}
 	return value + " (the default)"
-}
-
-func orNone(d time.Duration) string {
-	if d == 0 {
-		return "(none)"
-	}
-	return d.String()
 }

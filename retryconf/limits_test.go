@@ -40,9 +40,9 @@ func TestEachLimitRefusesWithWhatIsAllowed(t *testing.T) {
 		{"a name above the default", `{"name": "` + strings.Repeat("n", 60_000) + `"}`, limits{}, `name "` + strings.Repeat("n", 40) + `"... has 60000 bytes, above the 128 allowed`},
 		{"a short name above, with an escape sequence", `{"name": "\u001b[1m"}`, limits{MaxName: 3}, `name "\x1b[1m" has 4 bytes, above the 3 allowed`},
 		{"a TTL above", `{"ttl": "2h"}`, limits{MaxTTL: hour}, "ttl 2h0m0s is outside 0s to 1h0m0s"},
-		{"no TTL", `{}`, limits{MaxTTL: hour}, "ttl (none) is outside 0s to 1h0m0s"},
+		{"no TTL", `{}`, limits{MaxTTL: hour}, "ttl (none) is refused: it is required, and at most 1h0m0s"},
 		{"an attempt timeout above", `{"attempt_timeout": "2m"}`, limits{MaxAttemptTimeout: minute}, "attempt_timeout 2m0s is outside 0s to 1m0s"},
-		{"no attempt timeout", `{}`, limits{MaxAttemptTimeout: minute}, "attempt_timeout (none) is outside 0s to 1m0s"},
+		{"no attempt timeout", `{}`, limits{MaxAttemptTimeout: minute}, "attempt_timeout (none) is refused: it is required, and at most 1m0s"},
 		{"a reset of attempts that are limited", `{"reset_after": "1ns"}`, retryconf.ServiceLimits, "reset_after 1ns allows any number of attempts, which are limited here"},
 		{"a reset of waits that are limited", `{"reset_after": "1h"}`, limits{MaxTotalWait: hour}, "reset_after 1h0m0s allows any number of attempts, which are limited here"},
 		{"what is above a limit of 1ns", `{"ttl": "1s", "attempt_timeout": "1s"}`, limits{MaxDelay: 1, MaxTotalWait: 1, MaxHint: 1, MaxTTL: 1, MaxAttemptTimeout: 1},
@@ -55,7 +55,7 @@ func TestEachLimitRefusesWithWhatIsAllowed(t *testing.T) {
 		{"every violation at once", `{"max_attempts": 1000, "factor": 1000, "attempt_timeout": "1h"}`,
 			limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxDelay: minute, MaxTotalWait: hour, MaxTTL: hour, MaxAttemptTimeout: minute},
 			"max_attempts 1000 is outside 1 to 50; factor 1000 is outside 1 to 100; cap 1h0m0s is the longest wait, above the 1m0s allowed; " +
-				"max_attempts 1000 makes waits of up to 998h0m5s in all, above the 1h0m0s allowed; ttl (none) is outside 0s to 1h0m0s; " +
+				"max_attempts 1000 makes waits of up to 998h0m5s in all, above the 1h0m0s allowed; ttl (none) is refused: it is required, and at most 1h0m0s; " +
 				"attempt_timeout 1h0m0s is outside 0s to 1m0s"},
 		{"a bad field beside a violation", `{"max_attempts": 1000, "ttl": 5}`, retryconf.ServiceLimits,
 			`ttl 5 is a number; write it as a string with its unit, such as "30s"; max_attempts 1000 is outside 1 to 50`},
@@ -105,4 +105,12 @@ func TestWhatIsAtALimitIsAllowed(t *testing.T) {
 func TestLimitsDoNotValidateThePolicyItself(t *testing.T) {
 	require.NoError(t, retryconf.ServiceLimits.Validate(retry.Policy{TTL: -1}))
 	require.Equal(t, retryconf.Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100}, retryconf.ServiceLimits)
+}
+
+// A document that cannot be read has one fault: what it might lack is not known.
+func TestADocumentThatCannotBeReadHasOneFault(t *testing.T) {
+	for _, text := range []string{``, `[]`, `{"max_attempts": 4`, `"patient"`, "\xff"} {
+		_, err := retryconf.Parse([]byte(text), retryconf.Limits{MaxTTL: 1, MaxAttemptTimeout: 1, MaxAttempts: 1})
+		require.Len(t, retryconf.FieldErrors(err), 1, text)
+	}
 }

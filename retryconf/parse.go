@@ -31,13 +31,13 @@ func Parse(data []byte, limits Limits) (Spec, error) {
 		return Spec{}, tooLarge(maxPolicyBytes)
 	}
 	s, bad := readSpec(data, "")
-	unread := map[string]bool{} // the keys whose values could not be read, so that there is nothing to judge
+	unread := map[string]bool{} // the keys whose values could not be read, so that there is nothing to judge; "" for all
 	for _, err := range bad {
 		unread[pathOf(err)] = true
 	}
 	p, faults := s.policy("", retry.Policy{})
 	for _, err := range append(faults, limits.check(p)...) {
-		if !unread[pathOf(err)] {
+		if !unread[""] && !unread[pathOf(err)] {
 			bad.Append(err)
 		}
 	}
