@@ -330,6 +330,8 @@ func TestH9Ownership(t *testing.T) {
 		}},
 		{name: "a panic of the gate", tr: retryhttp.Transport{Gate: func(*http.Request) time.Duration { panic("boom") }}},
 		{name: "a panic of the key", tr: retryhttp.Transport{IdempotencyKey: func(*http.Request) string { panic("boom") }}, change: func(r *http.Request) { r.Method = "POST" }},
+		{name: "a panic of PolicyFor", tr: retryhttp.Transport{PolicyFor: func(*http.Request) retry.Policy { panic("boom") }}},
+		{name: "a panic of PolicyFunc", tr: retryhttp.Transport{PolicyFunc: func() retry.Policy { panic("boom") }}},
 		{name: "a panic of the Base", tr: retryhttp.Transport{Base: blocked}},
 	} {
 		for name, getBody := range map[string]bool{"a stream": false, "a body with GetBody": true} {

@@ -147,18 +147,25 @@ func (t *Transport) check(p *retry.Policy) error {
 	return nil
 }
 
-// policyFor returns the policy for one RoundTrip.
+// policyFor returns the policy for one RoundTrip. If PolicyFor or PolicyFunc panics, it closes the request's body.
 func (t *Transport) policyFor(req *http.Request) *retry.Policy {
-	switch {
-	case t.PolicyFor != nil:
-		p := t.PolicyFor(req)
-		return &p
-	case t.PolicyFunc != nil:
-		p := t.PolicyFunc()
-		return &p
-	default:
+	if t.PolicyFor == nil && t.PolicyFunc == nil {
 		return &t.Policy
 	}
+	returned := false
+	defer func() {
+		if !returned && req.Body != nil {
+			_ = req.Body.Close()
+		}
+	}()
+	var p retry.Policy
+	if t.PolicyFor != nil {
+		p = t.PolicyFor(req)
+	} else {
+		p = t.PolicyFunc()
+	}
+	returned = true
+	return &p
 }
 
 // RoundTrip makes attempts until one succeeds or the policy ends the run.
