@@ -61,29 +61,23 @@ func (h *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req == nil {
 		return h.transport.RoundTrip(nil)
 	}
-	s := &sends{transport: h.transport, chain: chain{tracer: h.tracer}, base: h.transport.Base, propagator: h.propagator}
-	s.caller = req.Context()
+	s := &sends{given: &h.transport, caller: req.Context(), chain: chain{tracer: h.tracer}, base: h.transport.Base, propagator: h.propagator}
 	if s.base == nil {
 		s.base = http.DefaultTransport
 	}
-	s.transport.Base = s
-	switch t := &s.transport; { // once for each run
-	case t.PolicyFor != nil:
-		t.Policy = t.PolicyFor(req)
-	case t.PolicyFunc != nil:
-		t.Policy = t.PolicyFunc()
-	}
-	s.transport.PolicyFor, s.transport.PolicyFunc = nil, nil
-	_, s.run = startRun(s.caller, h.tracer, s.transport.Policy.Name)
 	returned := false
 	defer func() {
+		if s.run == nil {
+			return // the policy's function has panicked
+		}
 		if !returned {
 			abort(s.run)
 		}
 		s.run.End()
 	}()
-	s.observed, s.transport.Policy.Observe = s.transport.Policy.Observe, s.observe
-	resp, err := s.transport.RoundTrip(req)
+	t := h.transport
+	t.Base, t.PolicyFor = s, s.begin
+	resp, err := t.RoundTrip(req)
 	if err != nil && !s.ended && s.run.IsRecording() { // refused
 		failed(s.run, err)
 	}
@@ -96,14 +90,29 @@ func (h *roundTripper) CloseIdleConnections() { h.transport.CloseIdleConnections
 
 // sends is the Base of one run.
 type sends struct {
+	given      *retryhttp.Transport
 	caller     context.Context
-	transport  retryhttp.Transport
 	chain      chain
 	base       http.RoundTripper
 	propagator propagation.TextMapPropagator
+	policy     string                             // its name
 	observed   func(context.Context, retry.Event) // Policy.Observe; nil if there is none
-	run        trace.Span
+	run        trace.Span                         // nil before begin
 	ended      bool
+}
+
+// begin is the PolicyFor of one run: it begins the span of the run, which has the policy's name.
+func (s *sends) begin(req *http.Request) retry.Policy {
+	p := s.given.Policy
+	switch {
+	case s.given.PolicyFor != nil:
+		p = s.given.PolicyFor(req)
+	case s.given.PolicyFunc != nil:
+		p = s.given.PolicyFunc()
+	}
+	s.policy, s.observed, p.Observe = p.Name, p.Observe, s.observe
+	_, s.run = startRun(s.caller, s.chain.tracer, p.Name)
+	return p
 }
 
 // observe is the Policy.Observe of one run: only the final event says how it ended if RoundTrip returns a response.
@@ -158,7 +167,7 @@ func (s *sends) header(ctx context.Context, given http.Header) http.Header {
 func (s *sends) start(req *http.Request) (context.Context, trace.Span) {
 	ctx := ofRun(req.Context(), s.run)
 	name, attributes := describe(req)
-	attributes = append(attributes, attemptAttributes(s.transport.Policy.Name, retry.AttemptNumber(ctx))...)
+	attributes = append(attributes, attemptAttributes(s.policy, retry.AttemptNumber(ctx))...)
 	if s.chain.made > 0 {
 		attributes = append(attributes, semconv.HTTPRequestResendCount(s.chain.made))
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -100,6 +101,39 @@ func TestAPanicInBaseEndsItsSpan(t *testing.T) {
 	require.PanicsWithValue(t, "boom", func() { _, _ = rt.RoundTrip(req) }) //nolint:bodyclose // there is none
 	aborted(t, s.span("GET"))
 	aborted(t, s.span("retry.run"))
+}
+
+// closed counts the calls of its Close.
+type closed struct {
+	io.Reader
+	n int
+}
+
+func (c *closed) Close() error { c.n++; return nil }
+
+func TestAPanicClosesTheBody(t *testing.T) {
+	for name, transport := range map[string]*retryhttp.Transport{
+		"of PolicyFor": {PolicyFor: func(*http.Request) retry.Policy { panic("boom") }},
+		"of Observe":   {Policy: retry.Policy{Observe: func(context.Context, retry.Event) { panic("boom") }}},
+		"of Base":      {Base: transportFunc(func(*http.Request) (*http.Response, error) { panic("boom") })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSDK(t)
+			rt, err := retryotel.HTTP(transport, s.Options)
+			require.NoError(t, err)
+			body := &closed{Reader: strings.NewReader("body")}
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://example.test", body)
+			require.NoError(t, err)
+			if transport.Base == nil {
+				req.Method = "bad method"
+			}
+			require.PanicsWithValue(t, "boom", func() { _, _ = rt.RoundTrip(req) }) //nolint:bodyclose // there is none
+			require.Equal(t, 1, body.n)
+			for _, span := range s.named("retry.run") {
+				aborted(t, span)
+			}
+		})
+	}
 }
 
 // Requests at the same time through one RoundTripper are runs of their own, below the spans of their callers.
