@@ -6,17 +6,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"reflect"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/retrygo/retry"
 )
 
-// AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history. Find it with errors.As. The
-// size of what it keeps of a response does not depend on the server.
+// AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history. Find it with errors.As. Its
+// size does not grow with the response.
 type AttemptError struct {
 	// Reason is the machine-readable word for the failure: "status_503", "conn_refused", "attempt_timeout".
 	Reason Reason
@@ -26,7 +24,8 @@ type AttemptError struct {
 	// holds the fields that say whether and when to come back, Content-Type, Date and the ID of the request: of each the
 	// first value, up to 256 bytes. Nil means that there was no response.
 	Header http.Header
-	// Request is the caller's request, of which no text says more than LogValue. Nil means that it is not known.
+	// Request is the caller's request. Error, LogValue and JSON show no header, body, query or password of it. Nil means
+	// that it is not known.
 	Request *http.Request `json:"-"`
 	// Unsent reports that no server can have acted on the request: no connection was obtained for it, or an HTTP/2
 	// server refused its stream. Such an attempt can be repeated whatever the method is. Zero means that one may have.
@@ -34,8 +33,8 @@ type AttemptError struct {
 	// Veto says why the request was not to be repeated, whatever the rules say of Reason: NotIdempotent, DoNotRetry,
 	// BodyConsumed, BodyInUse, or Reason itself if the request was refused. Empty means that it could be.
 	Veto Reason
-	// Err is what the transport returned. Nil means that there was a response. If its text is longer than 1 KiB because
-	// a server or a proxy has sent so much, it is replaced by an error with the beginning of that text.
+	// Err is the error that the transport returned. Nil means that there was a response. An error that is no more than a
+	// text from a server or a proxy is cut to its first 1 KiB.
 	Err error
 
 	after    error            // carries the hint of a response; nil without one
@@ -43,9 +42,10 @@ type AttemptError struct {
 	judged   retry.Class      // what that said; Unknown before it was asked
 }
 
-// CheckResponse returns nil if resp is a success, 2xx or 101, and otherwise an *AttemptError whose Retry-After every
-// policy obeys, as after retry.After. It is for an fn of retry.Do or the handler of a job that makes one attempt itself;
-// a Transport needs none. Another hint goes around the error, with retry.After. CheckResponse does not close the body.
+// CheckResponse returns nil if resp is a success, 2xx or 101, and otherwise an *AttemptError with the response's
+// Retry-After as its hint (see retry.After). It is for an fn of retry.Do or the handler of a job that sends a request
+// without a Transport. For a hint other than Retry-After, put retry.After around the error. A nil resp is an error.
+// CheckResponse does not close the body.
 func CheckResponse(resp *http.Response) error {
 	if resp == nil {
 		return &AttemptError{Reason: TransportError, Err: errNoResponse}
@@ -64,7 +64,7 @@ func statusError(resp *http.Response, hint time.Duration) *AttemptError {
 		Reason: statusReason(resp.StatusCode), StatusCode: resp.StatusCode, Header: resp.Header, Request: resp.Request,
 	}
 	if hint > 0 {
-		failed.after = retry.After(hint, hintOnly{})
+		failed.after = retry.After(hint, errLater)
 	}
 	if doNotRetry(resp.Header) {
 		failed.Veto = DoNotRetry
@@ -72,12 +72,10 @@ func statusError(resp *http.Response, hint time.Duration) *AttemptError {
 	return failed
 }
 
-// hintOnly is what retry.After marks for a response, which has no error of its own.
-type hintOnly struct{}
+// errLater is the error that retry.After marks for a response, which has none of its own.
+var errLater = errors.New("the response asks for a later retry")
 
-func (hintOnly) Error() string { return "the response asks for a later retry" }
-
-// keptFields are the fields of a response's header that an AttemptError keeps.
+// keptFields are the fields of a response's header that an AttemptError keeps after it has been judged.
 var keptFields = []string{"Content-Type", "Date", "Finagle-Http-Nonretryable-Nack", "Ratelimit", "Ratelimit-Remaining",
 	"Ratelimit-Reset", "Request-Id", "Retry-After", "Retry-After-Ms", "Stripe-Should-Retry", "X-Envoy-Overloaded",
 	"X-Ms-Retry-After-Ms", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Request-Id", "X-Should-Retry"}
@@ -94,9 +92,9 @@ func kept(h http.Header) http.Header {
 }
 
 // Error returns "retryhttp: 503 Service Unavailable" for a status and "retryhttp: conn_refused: dial tcp ..." for a
-// fault, without the reason if Err's text begins with the same words, as in "retryhttp: attempt timeout", and with
-// "(not repeated: not_idempotent)" if there is a veto beside the reason. Of Err's text it has the first 1 KiB, as one line
-// without control characters.
+// fault. The reason is left out if Err's text begins with its words, as in "retryhttp: attempt timeout". A Veto other
+// than Reason follows: "(not repeated: not_idempotent)". Of Err's text it has the first 1 KiB, on one line and without
+// control characters.
 func (e *AttemptError) Error() string {
 	if e == nil {
 		return "<nil>"
@@ -119,7 +117,7 @@ func (e *AttemptError) Error() string {
 	return text
 }
 
-// Unwrap returns Err or, after a response with a hint, an error by which a policy finds it (see retry.After).
+// Unwrap returns Err or, for a response with a hint, an error that carries the hint (see retry.After).
 func (e *AttemptError) Unwrap() error {
 	if e == nil {
 		return nil
@@ -141,8 +139,8 @@ func (e *AttemptError) HTTPStatus() int {
 	return e.StatusCode
 }
 
-// ErrorType returns a word of low cardinality for metrics, as OpenTelemetry's error.type asks for it: the status, "503",
-// or Reason if there was no response.
+// ErrorType returns the status, "503", or Reason if there was no response: a word of low cardinality, for
+// OpenTelemetry's error.type.
 func (e *AttemptError) ErrorType() string {
 	switch {
 	case e == nil:
@@ -155,8 +153,8 @@ func (e *AttemptError) ErrorType() string {
 }
 
 // LogValue returns a group for a log line: method, host and path of Request, and status or, if there was no response,
-// reason. The path is that of the request's Pattern if it has one; a path can hold a secret, as the URLs of some webhooks
-// do. There is no query, fragment, user or password. Each value is one line of at most 256 bytes.
+// reason. It leaves out query, fragment, user and password. The path is that of the request's Pattern if it has one:
+// set it if a path holds a secret, as the URLs of some webhooks do. Each value is one line of at most 256 bytes.
 func (e *AttemptError) LogValue() slog.Value {
 	if e == nil {
 		return slog.Value{}
@@ -182,42 +180,7 @@ func (e *AttemptError) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-const (
-	longestText  = 1 << 10 // of an error: several lines of a log
-	longestValue = 256     // of an attribute
-)
-
-// printable returns the first limit bytes of s as one line that is safe in a log and on a terminal.
-func printable(s string, limit int) string {
-	if len(s) > limit {
-		const cut = "..."
-		s = strings.ToValidUTF8(s[:limit-len(cut)], "") + cut
-	}
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsPrint(r):
-			return r
-		case unicode.IsSpace(r):
-			return ' '
-		default:
-			return unicode.ReplacementChar
-		}
-	}, strings.ReplaceAll(s, "\n", "; "))
-}
-
-// bounded returns err, or an error with the beginning of its text if a peer has made that long: a response that is not
-// HTTP, or a proxy's answer to CONNECT, whose status text is all there is of the error.
-func bounded(err error, reason Reason) error {
-	if reason != MalformedResponse && reflect.TypeOf(err) != reflect.TypeOf(errNoResponse) {
-		return err
-	}
-	if text := err.Error(); len(text) > longestText {
-		return errors.New(printable(text, longestText))
-	}
-	return err
-}
-
-// class returns what the policy that the attempt was made under says, which is asked once, or otherwise Classify.
+// class returns the answer of the policy's classifier, which is asked once, or else that of Classify.
 func (e *AttemptError) class() retry.Class {
 	if e.judged == retry.Unknown {
 		e.judged = retry.FirstOf(e.classify, Classify)(e)
@@ -233,7 +196,7 @@ func attemptError(err error) *AttemptError {
 	return findAttemptError(err)
 }
 
-// findAttemptError is for what attemptError does not see at once. Its variable is on the heap.
+// findAttemptError is apart from attemptError because its variable is on the heap.
 func findAttemptError(err error) *AttemptError {
 	var failed *AttemptError
 	errors.As(err, &failed)
@@ -246,15 +209,8 @@ func (e *AttemptError) worthRepeating() bool {
 	return class == retry.Retryable
 }
 
-// isAnswer reports whether the response is what the caller asked for and not a failure to answer: the rules do not repeat
-// it, and neither its status nor a field of its header refuses to be asked again.
+// isAnswer reports whether the response is an answer and not a failure: neither the rules, its status nor a field of its
+// header ask for a retry or forbid one.
 func (e *AttemptError) isAnswer() bool {
 	return e.Veto == "" && (succeeded(e.StatusCode) || statusClass(e.StatusCode) == retry.Terminal) && !e.worthRepeating()
-}
-
-func statusText(code int) string {
-	if text := http.StatusText(code); text != "" {
-		return strconv.Itoa(code) + " " + text
-	}
-	return "status " + strconv.Itoa(code)
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // RequestError is why a request was refused before anything was sent: the Err of its AttemptError, whose Reason is the
-// same. net/http itself refuses some of these requests for each attempt anew, and rewrites and sends one whose Host has a
-// line break in it.
+// same. net/http itself refuses some of these requests for each attempt anew, and rewrites and sends one whose Host has
+// a line break in it.
 type RequestError struct {
 	Reason Reason // BadURL, BadScheme, EmptyHost, BadHost, BadMethod, BadHeader or BadTrailer
 	Field  string // "Request.Method", `Request.Header["X-Trace"]`
@@ -23,7 +23,7 @@ func (e *RequestError) Error() string {
 	if e.Value == "" {
 		return e.Field + " " + e.Rule
 	}
-	return e.Field + " " + strconv.Quote(shortened(e.Value)) + " " + e.Rule
+	return e.Field + " " + strconv.Quote(shortened(e.Value, longestName)) + " " + e.Rule
 }
 
 // refusal returns what forbids to send req, nil if nothing does.
@@ -112,7 +112,7 @@ func refusedFields(reason Reason, field string, fields http.Header) *RequestErro
 		}
 		for _, value := range values {
 			if i := badValueByte(value); i >= 0 {
-				return refuseByte(reason, fmt.Sprintf("%s[%q]", field, shortened(name)), value, i)
+				return refuseByte(reason, fmt.Sprintf("%s[%q]", field, shortened(name, longestName)), value, i)
 			}
 		}
 	}
@@ -199,13 +199,4 @@ func badHostByte(s string) int {
 		}
 	}
 	return -1
-}
-
-// shortened keeps an error readable if a value is not.
-func shortened(s string) string {
-	const most = 100
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
 }
