@@ -13,15 +13,15 @@ const (
 	sendPingTimeout = 5 * time.Second
 	pingTimeout     = 5 * time.Second
 
-	// What Chrome accepts (net/http/http_stream_parser.cc); net/http accepts 10 MiB, for each of the attempts at the same time.
+	// What Chrome accepts (net/http/http_stream_parser.cc); net/http accepts 10 MiB.
 	maxResponseHeader = 256 << 10
 )
 
-// NewBase returns a new transport with the values of http.DefaultTransport and what repeating needs beside them, for
-// Transport.Base or as the transport of another client. An HTTP/2 connection on which nothing arrives for 5s is asked
-// for a sign of life, and closed if none comes within 5s more: net/http would otherwise send every attempt to the same
-// dead connection, for as long as 15 minutes, since the timeout of an attempt ends its stream only. The headers of a
-// response are limited to 256 KiB. Set its fields as you like before its first use.
+// NewBase returns a new transport with the values of http.DefaultTransport and two limits that repeating needs, for
+// Transport.Base or as the transport of another client. It pings an HTTP/2 connection on which nothing arrives for 5s,
+// and closes it if nothing arrives for 5s more. Otherwise net/http could send every attempt on a dead connection for as
+// long as 15 minutes, because the timeout of an attempt ends only its stream. The headers of a response are limited to
+// 256 KiB. The caller may set the transport's fields before its first use.
 func NewBase() *http.Transport {
 	dialer := newDialer()
 	// Written out rather than cloned: http.DefaultTransport may be anything, and a clone brings along the dial functions

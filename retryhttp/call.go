@@ -13,8 +13,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// call is one RoundTrip. It is also the context of the run, which heeds Request.Cancel and in which the hooks of the policy
-// find the call without a closure of their own. The attempts get the request's own.
+// call is one RoundTrip. It is also the context of the run, which heeds Request.Cancel and in which the hooks of the
+// policy find the call without a closure of their own. The attempts get the request's own.
 type call struct {
 	context.Context // the request's
 
@@ -38,7 +38,7 @@ type call struct {
 	done  *done  // nil until something waits for Request.Cancel
 }
 
-// done is what a call with a Request.Cancel is waited for with.
+// done has the channels of a call with a Request.Cancel.
 type done struct {
 	canceled chan struct{} // closed with Request.Cancel or the context
 	finished chan struct{} // ends the goroutine that waits for these
@@ -122,7 +122,7 @@ func (c *call) progress() retry.Progress {
 	return pr
 }
 
-// gone returns the Reason of an attempt that failed because its caller waits no longer, "" if the caller waits.
+// gone returns the Reason of an attempt whose caller has canceled or whose deadline has passed, otherwise "".
 func (c *call) gone() Reason {
 	switch c.policy.Admit(c.progress(), 0).Reason {
 	case retry.CallerCanceled:
@@ -134,8 +134,8 @@ func (c *call) gone() Reason {
 	}
 }
 
-// detached returns failed with its Cause of now in place of c, which would be asked for it later: c holds the request, and
-// its Err is another one if a deadline follows upon a Request.Cancel.
+// detached returns failed with its Cause of now and without c. The *retry.Error would otherwise hold the request and ask
+// c later, whose Err may change: a deadline can follow a Request.Cancel.
 func (c *call) detached(failed *retry.Error) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(failed.Cause())
@@ -215,7 +215,7 @@ func (c *call) attempt(ctx context.Context) error {
 	return c.result(resp, err, conn)
 }
 
-// endsWithin reports whether the caller's deadline comes before the timeout is over, or with it: that ends the attempt then.
+// endsWithin reports whether the caller's deadline, which then ends the attempt, is not after the end of the timeout.
 func (c *call) endsWithin(timeout time.Duration) bool {
 	deadline, ok := c.Deadline()
 	return ok && time.Until(deadline) <= timeout

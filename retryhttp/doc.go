@@ -9,12 +9,13 @@
 // budget, for Observe and for OutcomeOf:
 //
 //   - 2xx and 101: a success.
-//   - 3xx and 4xx but for 408 and 429: an answer, and so a success. With Transport.Delivery: a dead letter (TerminalError).
+//   - 3xx and 4xx except 408 and 429: an answer, and so a success. With Transport.Delivery: a dead letter
+//     (TerminalError).
 //   - 408, 429, 5xx, a status outside 100 to 599, a fault: repeated; a failure once the policy ends the run.
 //   - one of these after which the request must not be repeated, or is not by the caller's rules: a dead letter at once
 //     (TerminalError).
-//   - any status but a success with which the server refuses to be asked again (X-Should-Retry or Stripe-Should-Retry:
-//     false, X-Envoy-Overloaded, Finagle-Http-Nonretryable-Nack): a dead letter at once.
+//   - any status but a success with a header that forbids a retry (X-Should-Retry or Stripe-Should-Retry: false,
+//     X-Envoy-Overloaded, Finagle-Http-Nonretryable-Nack): a dead letter at once.
 //
-// A status that the caller's rules would repeat, such as a 409 by OnStatus, is a failure like a 503.
+// A status that the caller's rules repeat, such as a 409 by OnStatus, is a failure like a 503.
 package retryhttp

@@ -18,8 +18,8 @@ var ErrBlockedAddress = errors.New("retryhttp: address is blocked")
 
 // BlockedAddressError says which address a Guard refused, and why. Find it with errors.As.
 type BlockedAddressError struct {
-	// Address is what was refused: an IP address with port from Control, without port from Check. Do not show it to the user who gave the
-	// URL: it is what a name inside the network resolves to.
+	// Address is what was refused: an IP address, with a port if it is from Control. Do not show it to the user who gave
+	// the URL: it is what a name inside the network resolves to.
 	Address string
 	// Rule is the word for the reason: "loopback", "private", "link-local", "cloud-metadata"; "zone" for an IPv6
 	// address with a zone, "not-tcp" for another network, "not-an-ip" for what is no IP address with a port.
@@ -54,8 +54,8 @@ type Guard struct {
 // Transport returns NewBase, guarded and without proxy. Set its fields as you like before its first use, but not Proxy
 // and not the dial functions: a DialContext of your own needs a net.Dialer with the guard's Control.
 //
-// If a name has both addresses that are blocked and others, and no connection to the others can be made, the error is
-// not ErrBlockedAddress: another attempt may succeed.
+// If a name has addresses that are blocked and addresses that are not, and none of the latter can be reached, the error
+// does not match ErrBlockedAddress: another attempt may succeed.
 func (g Guard) Transport() *http.Transport {
 	g.Allow = slices.Clone(g.Allow) // the caller may reuse the slice
 	base := NewBase()
@@ -67,7 +67,7 @@ func (g Guard) Transport() *http.Transport {
 
 // dial connects to an address that the guard passes.
 func (g Guard) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	var passed atomic.Bool // for an address; the dialer tries IPv4 and IPv6 at the same time
+	var passed atomic.Bool // an address was; the dialer tries IPv4 and IPv6 at the same time
 	dialer := newDialer()
 	dialer.Control = func(network, address string, c syscall.RawConn) error {
 		err := g.Control(network, address, c)

@@ -48,11 +48,12 @@ func rateLimitReset(resp *http.Response, now time.Time) time.Duration {
 	return max(r.wait(resp.StatusCode, h, now), retryAfterMs(h))
 }
 
-// ParseRetryAfter returns how long h asks to stay away by Retry-After: 0 for no hint, never negative. The value is a number
-// of seconds or an HTTP date (RFC 9110 section 10.2.3); a date is measured against the response's own Date, so that the
-// two clocks need not agree, and against now if Date is absent or unreadable. Optional whitespace around a value is
-// ignored. Digits too many for a Duration give the largest Duration, never an immediate retry. Zero, negative numbers,
-// times that are over and junk, which "+5", "1e9", "5,5" and "5s" are, give no hint. Of several values the longest wins.
+// ParseRetryAfter returns how long h asks to stay away by Retry-After: 0 for no hint, never negative. The value is a
+// number of seconds or an HTTP date (RFC 9110 section 10.2.3); a date is measured against the response's own Date, so
+// that the two clocks need not agree, and against now if Date is absent or unreadable. Optional whitespace around a
+// value is ignored. Digits too many for a Duration give the largest Duration, never an immediate retry. Zero, negative
+// numbers, times that are over and junk, which "+5", "1e9", "5,5" and "5s" are, give no hint. Of several values the
+// longest wins.
 //
 // A decimal fraction such as "299.997" is against the grammar and accepted, rounded up to the nanosecond: Microsoft
 // Graph, Shopify and others send it (microsoft/dotnet#955, wojtekmach/req#507), and to pass it over is to come early.

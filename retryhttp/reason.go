@@ -80,9 +80,9 @@ const (
 	DeadlinePassed    Reason = "deadline_passed"     // the deadline of the request's context has passed
 )
 
-// ReasonOf returns why an attempt failed: "" for nil and for a run that made none, the Reason of the outermost *AttemptError that errors.As finds,
-// in the *retry.Error of a run too, and otherwise what err's chain says, TransportError if it says nothing. It takes any
-// error of an http.RoundTripper, an http.Client or a response's body.
+// ReasonOf returns why an attempt failed: "" for nil and for a run that made none, the Reason of the outermost
+// *AttemptError that errors.As finds, in the *retry.Error of a run too, and otherwise what err's chain says,
+// TransportError if it says nothing. It takes any error of an http.RoundTripper, an http.Client or a response's body.
 //
 // A chain does not say everything: the same EOF ends a TLS handshake and a response, a refused proxy CONNECT is
 // only its status text, and an error of CheckRedirect is only itself.
@@ -149,7 +149,8 @@ func fault(err error) (reason Reason, unsent bool) {
 	return kindReason(err), false
 }
 
-// opReason returns the reason of a *net.OpError that stands for a step on the way to the server or for an alert, otherwise "".
+// opReason returns the reason of a *net.OpError that stands for a step on the way to the server or for an alert,
+// otherwise "".
 func opReason(op *net.OpError) (reason Reason, unsent bool) {
 	var dns *net.DNSError
 	switch {
@@ -350,8 +351,8 @@ func kindReason(err error) Reason {
 	}
 }
 
-// errnoReason returns the reason of a socket's error, otherwise "". The numbers are Windows's WSAE codes, which are not the
-// syscall constants there, and which no other system has.
+// errnoReason returns the reason of a socket's error, otherwise "". The numbers are Windows's WSAE codes, which are not
+// the syscall constants there, and which no other system has.
 func errnoReason(errno syscall.Errno) Reason {
 	switch errno {
 	case syscall.ECONNREFUSED, 10061:

@@ -20,10 +20,10 @@ func RecordOutcome(ctx context.Context) context.Context {
 	return context.WithValue(ctx, recordsKey{}, new(records))
 }
 
-// OutcomeOf returns the record of the run that ended with resp and err, what a RoundTrip or an http.Client returned: how
-// it ended, after how many attempts, and each that failed, with its wait and an *AttemptError for its status or fault. The
-// *retry.Error in err has one always, a response only if its request's context comes from RecordOutcome. If there is no
-// record, the error says what is missing, and wraps err.
+// OutcomeOf returns the outcome of the run that ended with resp and err, which are what a RoundTrip or an http.Client
+// returned: how it ended, after how many attempts, and each attempt that failed, with its wait and an *AttemptError. If
+// err has a *retry.Error, the outcome is in that. Otherwise the context of resp's request must come from RecordOutcome.
+// If there is no outcome, OutcomeOf returns an error that says why and wraps err.
 func OutcomeOf(resp *http.Response, err error) (retry.Outcome, error) {
 	var failed *retry.Error
 	if errors.As(err, &failed) {
@@ -41,7 +41,7 @@ func OutcomeOf(resp *http.Response, err error) (retry.Outcome, error) {
 	}
 	o, ok := r.of(resp.Request)
 	if !ok {
-		return o, fmt.Errorf("retryhttp: OutcomeOf: the response is not of a Transport, or of none of its context's newest %d runs", maxRecords)
+		return o, fmt.Errorf("retryhttp: OutcomeOf: the response is not from one of the newest %d runs of its request's context", maxRecords)
 	}
 	return o, nil
 }

@@ -14,7 +14,8 @@ import (
 // X-Idempotency-Key, or its context comes from MarkIdempotent. As in net/http an entry without values counts, and is
 // not sent.
 //
-// A request that is not repeatable is repeated only if it is certain that nothing was sent, or if Transport.Repeat agrees.
+// A request that is not repeatable is repeated only if it is certain that nothing was sent, or if Transport.Repeat
+// reports true.
 func Repeatable(req *http.Request) bool {
 	return idempotentMethod(req.Method) || hasKey(req.Header) || req.Context().Value(idempotentKey{}) != nil
 }

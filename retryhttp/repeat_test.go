@@ -281,7 +281,7 @@ func TestRecord(t *testing.T) {
 		{"nor has nothing at all", nil, nil, "neither a response to a request nor an error"},
 		{"nor a response to no request", new(http.Response), nil, "neither a response to a request nor an error"},
 		{"nor one to a request that was not to be recorded", answer(get(t.Context()), 200), nil, "the request's context is not from RecordOutcome"},
-		{"nor one from elsewhere", answer(recorded, 200), nil, "the response is not of a Transport, or of none of its context's newest 64 runs"},
+		{"nor one from elsewhere", answer(recorded, 200), nil, "the response is not from one of the newest 64 runs of its request's context"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			o, err := retryhttp.OutcomeOf(row.resp, row.err)

@@ -44,7 +44,7 @@ func closeBody(resp *http.Response) {
 // that the body that follows the headers has all the time it needs. Once the timeout has passed, its Err and that of
 // every context derived from it is context.DeadlineExceeded, and context.Cause retry.ErrAttemptTimeout.
 type limit struct {
-	context.Context // ends with the attempt; has the right Cause, but after the timeout the Err of a cancellation
+	context.Context // ends with the attempt; its Cause is right, but its Err after the timeout is Canceled
 	cancel          context.CancelCauseFunc
 	timer           *time.Timer
 	once            sync.Once
@@ -60,8 +60,8 @@ func (l *limit) start(ctx context.Context, timeout time.Duration) *limit {
 	return l
 }
 
-// Done returns another channel than that of the Context inside, so that package context does not take the Err of that one
-// for a context derived from l.
+// Done returns a channel other than that of l.Context. With the same one, package context would give a context derived
+// from l the Err of l.Context. It is made if asked for.
 func (l *limit) Done() <-chan struct{} {
 	l.once.Do(func() {
 		l.done = make(chan struct{})
@@ -77,10 +77,10 @@ func (l *limit) Err() error {
 	return l.Context.Err()
 }
 
-// AfterFunc spares package context a goroutine for each context derived from l.
+// AfterFunc is found by package context, which would otherwise start a goroutine for each context derived from l.
 func (l *limit) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(l.Context, f) }
 
-// stop reports whether the timeout was not over yet.
+// stop stops the timeout and reports whether it had not passed.
 func (l *limit) stop() bool { return l.timer.Stop() }
 
 // release frees the context. It ends what still runs with it.

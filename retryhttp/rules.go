@@ -26,9 +26,9 @@ import (
 // ended as retry.TerminalError, or its last attempt has a Veto, another run would do what was not to be done.
 func Classify(err error) retry.Class { return see(err).class() }
 
-// ClassifyStrict is Classify, but also treats as terminal what another attempt is known not to change: 501, 505, 506, 508,
-// 510 and 511; a certificate that does not verify, a TLS alert, a port without TLS; a host without address; a proxy that
-// wants credentials.
+// ClassifyStrict is Classify, but also treats as terminal what another attempt is known not to change: 501, 505, 506,
+// 508, 510 and 511; a certificate that does not verify, a TLS alert, a port without TLS; a host without address; a
+// proxy that wants credentials.
 //
 // Classify repeats these because one bad server among several behind a name, and DNS that lags behind a deployment,
 // look the same.
@@ -56,9 +56,10 @@ func OnStatus(class retry.Class, codes ...int) retry.Classifier {
 	}
 }
 
-// ShouldRetry is a classifier: Retryable for an *AttemptError, which errors.As finds, whose response says X-Should-Retry
-// or Stripe-Should-Retry: true, otherwise Unknown. It goes before Classify in retry.FirstOf, for a server that knows better
-// than its status, such as a 409 after a lock timeout. A server that says false is obeyed without it.
+// ShouldRetry is a classifier that returns Retryable for an *AttemptError, which errors.As finds, whose response has
+// X-Should-Retry or Stripe-Should-Retry: true, otherwise Unknown. It goes before Classify in retry.FirstOf, for a server
+// that asks for a retry of a status that is not repeated otherwise, such as a 409 after a lock timeout. The value false
+// is obeyed without it.
 func ShouldRetry(err error) retry.Class {
 	if attempt := attemptError(err); attempt != nil && shouldRetry(attempt.Header, "true") {
 		return retry.Retryable

@@ -12,99 +12,104 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Transport is an http.RoundTripper that repeats requests as its Policy says, through another one. The zero Transport
-// repeats what may be repeated with the schedule of retry.Inline.
+// Transport is an http.RoundTripper that repeats the requests that it sends through another one, as its Policy says. The
+// zero Transport repeats what may be repeated with the schedule of retry.Inline.
 //
 // A Transport is safe for concurrent use. Its fields must not be changed once it is in use. It does not follow
 // redirects: that is for the http.Client around it.
 type Transport struct {
-	// Base makes the attempts. Beyond the rules of http.RoundTripper (do not change the request, close its body, no
-	// response with an error) it must return a response of its own for each call, whose body's Close ends a Read that
-	// waits, and it must tell the context's httptrace of its connections, or return net/http's errors unchanged: by
-	// these a Transport knows that nothing was sent. A stream that Base has not closed a second after it failed is
-	// not sent again. An http.Transport itself sends a request again, within one attempt, when a connection that was
-	// used before dies under a request that is replayable to it: a GET, or any with an Idempotency-Key. If an HTTP/2
-	// server refuses the stream (REFUSED_STREAM), it sends it up to seven times more, with waits of 63s in all, which
-	// only AttemptTimeout or the caller cuts short. Nil means http.DefaultTransport, which keeps using an HTTP/2
-	// connection that has died without a word: NewBase returns a transport that does not.
+	// Base makes the attempts. Nil means http.DefaultTransport, which keeps using an HTTP/2 connection that has died
+	// silently: NewBase returns a transport that does not.
+	//
+	// Beyond the rules of http.RoundTripper, each call of Base must return a response of its own, whose body's Close
+	// ends a Read that waits. Base must call the hooks of the context's httptrace.ClientTrace, or return net/http's
+	// errors unchanged: from these a Transport learns that nothing was sent. A stream that Base has not closed within
+	// a second of a failure is not sent again.
+	//
+	// An http.Transport sends some requests again by itself, within one attempt: a GET, or any request with an
+	// Idempotency-Key, if a connection that was used before dies, and any request whose HTTP/2 stream the server
+	// refuses (REFUSED_STREAM), up to seven times with waits of 63s in all, unless AttemptTimeout or the caller ends
+	// the attempt.
 	Base http.RoundTripper
 
-	// Policy says how often, how long and for which failures a request is repeated. If it sets nothing of a schedule
-	// (see retry.Policy.OrSchedule), that of retry.Inline is used. If it sets neither MaxHint nor TTL, MaxHint is 1m, or
-	// the longest of its Base, Cap and Delays: a caller waits here, for every hint of a run. Its Classify judges each *AttemptError before the
-	// classifier of this package does. Its AttemptTimeout covers an attempt up to the response's headers and never cuts
-	// a body that is being read; a response that comes later is closed. Over HTTP/2 it ends the attempt's stream and not
-	// the connection, which the retry uses again: see Base. Its Observe, Gate and Pay get the request's
-	// context; the final event of a run that did not succeed has an Err even if RoundTrip returns the last response
-	// without one.
+	// Policy says how often, how long and for which failures a request is repeated. If it sets no part of a schedule
+	// (see retry.Policy.OrSchedule), those of retry.Inline and its MaxHint are used. If it sets a schedule but neither
+	// MaxHint nor TTL, MaxHint is 1m, or the longest of Base, Cap and Delays if that is more.
+	//
+	// Classify is asked about each *AttemptError before the classifier of this package. AttemptTimeout covers an
+	// attempt up to the response's headers and never cuts off a body; over HTTP/2 it ends the attempt's stream and not
+	// the connection. Observe, Gate and Pay get the request's context. The final event of a run that did not succeed
+	// has an Err, even if RoundTrip returns the last response without an error.
 	Policy retry.Policy
 
-	// PolicyFunc returns the policy of a run in place of Policy, such as the Policy method of a Ref of package retryconf,
-	// so that a reload reaches a Transport in use. It is called once for each RoundTrip. Nil means Policy.
+	// PolicyFunc returns the policy of one RoundTrip, which calls it once. Policy is then not used. It may be the Policy
+	// method of a retryconf.Ref, so that a reload reaches a Transport in use. Nil means Policy.
 	PolicyFunc func() retry.Policy
 
-	// PolicyFor is PolicyFunc by request, for example by host or route, and goes before it. Nil means PolicyFunc.
+	// PolicyFor is PolicyFunc by request, for example by host or route. PolicyFunc is then not called. Nil means
+	// PolicyFunc.
 	PolicyFor func(*http.Request) retry.Policy
 
 	// Accept reports whether a response is a success whatever its status and the rules are. A response that it does not
 	// accept is judged by the rules, even a 200. Nil means 2xx and 101.
 	Accept func(*http.Response) bool
 
-	// Delivery declares that only what Accept accepts is a success, as it is for a webhook. A response that is neither
-	// accepted nor repeated, such as a 3xx or a 404, then ends the run as a dead letter. Zero means that such a response
-	// is an answer: the run has succeeded.
+	// Delivery declares that only a response that Accept accepts is a success, as for a webhook. Any other that is not
+	// repeated, such as a 3xx or a 404, then ends the run as a dead letter. Zero means that such a response is an
+	// answer: the run has succeeded.
 	Delivery bool
 
-	// Hint reads from a failed response how long to stay away, beside Retry-After: the longer wins. RateLimitReset is
-	// ready-made. 0 or less is no hint. Nil means Retry-After alone.
+	// Hint returns how long a response that is not accepted asks to stay away. The longer of it and Retry-After counts.
+	// 0 or less is no hint. RateLimitReset is ready-made. Nil means Retry-After alone.
 	Hint func(*http.Response) time.Duration
 
 	// Idempotent declares that every request on this Transport may be repeated, whatever its method is, as deliveries
-	// to webhooks may. Zero means that the function Repeatable decides, and Repeat.
+	// to webhooks may. Zero means that the function Repeatable decides, and then Repeat.
 	Idempotent bool
 
-	// Repeat reports whether a request that is not repeatable otherwise may be sent again after this failure, as a POST
-	// may after a 429. It is asked if a server may have acted on the request and the rules call for another attempt. For
-	// a call that must not be repeated at all there is retry.OneAttempt. Nil means no.
+	// Repeat reports whether a request that is not otherwise repeatable may be sent again after this failure, as a POST
+	// may after a 429. It is called if a server may have acted on the request and the rules call for another attempt. Nil
+	// means no. For a call that must not be repeated at all, use retry.OneAttempt.
 	Repeat func(*AttemptError) bool
 
-	// IdempotencyKey gives the value of the Idempotency-Key header for a request whose method is not idempotent and
-	// that has none; the request may then be repeated. It is called once for each RoundTrip, and every attempt
-	// carries the same value; a redirect that a client follows is another RoundTrip. RandomKey is ready-made. ""
-	// means no key for this request. Nil means never.
+	// IdempotencyKey returns the value of the Idempotency-Key header for a request whose method is not idempotent and
+	// that has no such header; the request may then be repeated. It is called once for each RoundTrip, and every
+	// attempt carries the same value; a redirect that a client follows is another RoundTrip. RandomKey is ready-made.
+	// "" means no key for this request. Nil means never.
 	IdempotencyKey func(*http.Request) string
 
-	// BufferBody is up to how many bytes of a body without GetBody are read into memory before the first attempt, so
-	// that it can be sent again, with its length in Content-Length unless the request has a Trailer or asks for chunks.
-	// A longer body is sent as a stream. The attempt timeout does not cover this, and when
-	// the caller is done the body is closed, which has to end its Read. Zero means none.
+	// BufferBody is the maximum number of bytes of a body without GetBody to read into memory before the first attempt,
+	// so that it can be sent again. Content-Length is then its length, unless the request has a Trailer or asks for
+	// chunks. A longer body is sent as a stream. AttemptTimeout does not cover this; when the request's context ends,
+	// the body is closed, which must end its Read. Zero means none.
 	BufferBody int64
 
-	// StallTimeout is how long one Read of a response's body may take. When it is over the body is closed and Read
-	// returns ErrBodyStalled. The body of a 101 is not bound by it. Zero means no limit.
+	// StallTimeout is how long one Read of a response's body may take. After that the body is closed and Read returns
+	// ErrBodyStalled. It does not apply to the body of a 101. Zero means no limit.
 	StallTimeout time.Duration
 
 	// Budgets pays for retries, with one budget for each BudgetKey. Nil means Policy.Budget.
 	Budgets *retry.Budgets
-	// BudgetKey names the budget of a request, for example by tenant and host: with ByHost all tenants that call one
-	// host share a budget. Nil means ByHost.
+	// BudgetKey returns the name of a request's budget, for example its tenant and host. Nil means ByHost, by which all
+	// tenants that call one host share a budget.
 	BudgetKey func(*http.Request) string
 
-	// Gate is asked before every attempt how long to stay away, and Policy.Gate if it says go, so that Policy.Gate,
-	// which may be a limiter that takes a token, has the last word. 0 or less means go. Nil means no gate.
+	// Gate returns how long to wait before an attempt; 0 or less means go. If it says go, Policy.Gate is asked, which
+	// may be a limiter that takes a token. Nil means Policy.Gate alone.
 	Gate func(*http.Request) time.Duration
 
 	// AttemptHeader is the name of a request header that carries the attempt's number, "1" for the first, in place of
-	// what the caller's request has under that name. The constant AttemptHeader is the conventional name. Empty means none.
+	// what the caller's request has under that name. The constant AttemptHeader is a conventional name. Empty means
+	// none.
 	AttemptHeader string
 }
 
-// NewClient returns a client that repeats requests as p says and does not follow redirects: a 3xx is the answer and is
-// returned. It is the Client of a Transport that has a Policy only.
+// NewClient returns a client that repeats requests as p says and does not follow redirects. It is the Client of a
+// Transport that has only a Policy.
 func NewClient(p retry.Policy) *http.Client { return (&Transport{Policy: p}).Client() }
 
-// Client returns a client of t that does not follow redirects, as deliveries to other people's URLs must not. For one that
-// does, put t into an http.Client of your own.
+// Client returns a client of t that does not follow redirects, as deliveries to other people's URLs must not: a 3xx is
+// the answer. For a client that follows them, put t into an http.Client.
 func (t *Transport) Client() *http.Client {
 	return &http.Client{
 		Transport:     t,
@@ -112,8 +117,9 @@ func (t *Transport) Client() *http.Client {
 	}
 }
 
-// Validate returns nil or retry.FieldErrors with every bad field: those of Policy, a negative BufferBody or StallTimeout,
-// and an AttemptHeader that is no field name. RoundTrip refuses such a Transport.
+// Validate returns nil or retry.FieldErrors with every bad field: those of Policy, a negative BufferBody or
+// StallTimeout, and an AttemptHeader that is not a field name or has a meaning of its own, such as Host. RoundTrip
+// returns the same error, for the policy of PolicyFor or PolicyFunc if one is set.
 func (t *Transport) Validate() error { return t.validate(&t.Policy) }
 
 func (t *Transport) validate(p *retry.Policy) error {
@@ -139,7 +145,7 @@ func (t *Transport) validate(p *retry.Policy) error {
 var takenNames = []string{"Authorization", "Connection", "Content-Length", "Content-Type", "Expect", "Host", "Idempotency-Key",
 	"Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key"}
 
-// check is Validate for a run under p, as far as Do does not do the same for every call.
+// check is validate for what retry.Do does not check itself.
 func (t *Transport) check(p *retry.Policy) error {
 	if p.AttemptTimeout != 0 || t.BufferBody != 0 || t.StallTimeout != 0 || t.AttemptHeader != "" {
 		return t.validate(p)
@@ -171,16 +177,17 @@ func (t *Transport) policyFor(req *http.Request) *retry.Policy {
 // RoundTrip makes attempts until one succeeds or the policy ends the run.
 //
 // It returns a nil error with the last response, readable in full, if the run ended because of that response: it is
-// a success or an answer, is not to be repeated, asks for too long a wait, or nothing was left to repeat it with
-// (attempts, budget, TTL, the time to the caller's deadline). OutcomeOf says which. Otherwise it returns the *retry.Error, whose Last
-// holds the *AttemptError of the last attempt, if there was one; a Transport that does not validate and a nil request are
-// refused with other errors.
+// a success or an answer, must not be repeated, asks for too long a wait, or nothing was left to repeat it with
+// (attempts, budget, TTL, the time to the caller's deadline). OutcomeOf returns which. Otherwise the error is the
+// *retry.Error, whose Last holds the *AttemptError of the last attempt, if there was one. For a nil request, or a
+// Transport that does not validate, RoundTrip returns other errors and makes no attempt.
 //
-// A response is given up once its retry has been decided on and paid for: it is read for up to 64 KiB and 100ms, so that
-// its connection can be used again, and closed. If the run ends after that, because of a slow Observe or a gate, RoundTrip
+// Once a retry has been decided on and paid for, the response before it is read for up to 64 KiB and 100ms, so that its
+// connection can be used again, and closed. If the run ends after that, because of a slow Observe or a gate, RoundTrip
 // returns the *retry.Error.
 //
-// The request is not changed, its body is closed in every case, and the response's Request is the caller's.
+// The request is not changed, its body is closed in every case, a panic included, and the response's Request is the
+// caller's.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req == nil {
 		return nil, errors.New("retryhttp: RoundTrip: Request is nil")
@@ -208,7 +215,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	if p.MaxHint == 0 && p.TTL == 0 {
-		p.MaxHint = patience(p)
+		p.MaxHint = maxHint(p)
 	}
 	err := retry.Do(c, p, func(ctx context.Context) error { return c.attempt(ctx) })
 	if failed, ok := err.(*retry.Error); ok && failed.Cause() != nil {
@@ -222,9 +229,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// patience returns the MaxHint of a policy that says neither how long a hint nor how long a run may be: the default of
-// package retry, an hour, is made for work that waits in a queue, and a caller of RoundTrip waits for each of the hints.
-func patience(p retry.Policy) time.Duration {
+// maxHint returns the MaxHint of a policy that limits neither hints nor runs. The default of package retry, an hour, is
+// for work in a queue; a caller of RoundTrip waits for each hint.
+func maxHint(p retry.Policy) time.Duration {
 	longest := max(time.Minute, p.Base, p.Cap)
 	for _, d := range p.Delays {
 		longest = max(longest, d)
@@ -232,8 +239,8 @@ func patience(p retry.Policy) time.Duration {
 	return longest
 }
 
-// CloseIdleConnections calls the method of Base, if it has one. A Transport itself never does: a failure does not empty
-// the pool.
+// CloseIdleConnections calls the method of Base, if it has one. A Transport does not call it by itself: a failure does
+// not empty the pool.
 func (t *Transport) CloseIdleConnections() {
 	if closer, ok := t.base().(interface{ CloseIdleConnections() }); ok {
 		closer.CloseIdleConnections()
@@ -262,10 +269,11 @@ func ByHost(req *http.Request) string {
 	return strings.ToLower(req.URL.Host)
 }
 
-// classOf is the Classify of every run, whose attempts fail with an AttemptError each: that knows whose rules to ask.
+// classOf is the Classify of every run. Each of its failures is an AttemptError, which has the policy's own Classify.
 func classOf(err error) retry.Class { return attemptError(err).class() }
 
-// pay is the Pay of every run. The last response is given up here, since nothing but time can prevent the retry now.
+// pay is the Pay of every run. It gives up the last response, because only a deadline or a gate can prevent the retry
+// now.
 func pay(ctx context.Context, d retry.Decision) bool {
 	c := ctx.(*call)
 	if own := c.policy.Pay; own != nil && !own(c.Context, d) {
@@ -281,21 +289,21 @@ func observe(ctx context.Context, e retry.Event) {
 	if e.Outcome != nil && c.records != nil {
 		c.records.add(c.req, e.Outcome)
 	}
-	if tell := c.policy.Observe; tell != nil {
-		tell(c.Context, e)
+	if own := c.policy.Observe; own != nil {
+		own(c.Context, e)
 	}
 }
 
 // gate is the Gate of every run that has one.
 func gate(ctx context.Context) time.Duration {
 	c := ctx.(*call)
-	if ask := c.transport.Gate; ask != nil {
-		if delay := ask(c.req); delay > 0 {
+	if own := c.transport.Gate; own != nil {
+		if delay := own(c.req); delay > 0 {
 			return delay // after which both are asked again
 		}
 	}
-	if ask := c.policy.Gate; ask != nil {
-		return ask(c.Context)
+	if own := c.policy.Gate; own != nil {
+		return own(c.Context)
 	}
 	return 0
 }
