@@ -4,9 +4,9 @@
 //
 // # Records
 //
-// There is one record for each retry, written before the wait, and one for the end of each run, unless that is a success or
-// a terminal error at the first attempt. The failed attempt that ends a run is in the record of the end and has none of its
-// own.
+// There is one record for each retry, written before the wait, and one for the end of each run, unless that is a
+// success or a terminal error at the first attempt. The failed attempt that ends a run is in the record of the end and
+// has none of its own.
 //
 //	what happened                   message                  level
 //	a retry is due after delay      retry: attempt failed    Options.Retry, Warn by default
@@ -29,22 +29,22 @@
 //	elapsed    duration   everywhere          how long the run has taken, waits included, up to the end of the attempt
 //	error      error      not after success   what the attempt, or the last one of the run, failed with
 //	cause      error      gave up, canceled   context.Cause of the caller's context, if that says more than reason
-//	request    group      everywhere          what the error says of the request that failed, see Requests
+//	request    group      everywhere          the request that failed, if the error has it, see Requests
 //	job        group      everywhere          id and kind of the job, if the run is one of package retryjob
 //
 // # Errors
 //
 // The value of error and cause is an error: a ReplaceAttr reaches what the attempt returned by errors.As and errors.Is.
 // Its text is taken when the record is made and is one line of bounded length, see Options.MaxErrorText; line breaks,
-// those of Unicode included, become "; ", and what is not UTF-8 becomes U+FFFD. The policy's name is cleaned and cut alike.
-// If no attempt was made, error is what ended the caller's context, if anything did.
+// those of Unicode included, become "; ", and what is not UTF-8 becomes U+FFFD. The policy's name is cleaned and cut
+// alike. If no attempt was made, error is what ended the caller's context, if anything did.
 //
 // # Requests
 //
-// If an error in the chain of error is a slog.LogValuer whose value is a group, that group is request: with package
-// retryhttp the method, host, path and status, with contrib/retrygrpc the method and code. Give an error of your own a
-// LogValue method for the same. A success after retries has the request of its last failure, without the keys that say
-// how that failed: status, code and reason.
+// If an error in the chain of error is a slog.LogValuer whose value is a group, that group is request: method, host,
+// path and status with package retryhttp, method and code with contrib/retrygrpc. An error of your own needs a LogValue
+// method for that. A success after retries has the request of its last failure, without the keys status, code and
+// reason.
 //
 // # Source
 //

@@ -9,8 +9,8 @@ import (
 
 // Options says what is written and how. The zero Options is ready to use.
 //
-// A level is asked for at each event, so that a slog.LevelVar changes it while calls are running. One that the logger does
-// not write costs no allocation here.
+// A level is read at each event, so that a slog.LevelVar may change it at any time. An event at a level that the logger
+// does not write costs no allocation.
 type Options struct {
 	// Retry is the level of failed attempts that a retry follows. Nil means Warn: no caller has failed yet, but a peer is
 	// in trouble, and unobserved retries hide it. Use Debug if an outage would write too many records.
@@ -19,21 +19,22 @@ type Options struct {
 	// Error.
 	Failure slog.Leveler
 	// Terminal is the level of runs that ended with a terminal error at their first attempt: nothing was given up, and the
-	// caller has the error. A job has no caller, so that its level is that of Failure. Nil means that they have no record.
+	// caller has the error. The level of a job, which has no caller, is Failure. Nil means that they have no record.
 	Terminal slog.Leveler
 	// Canceled is the level of runs that the caller canceled, which is no failure. A deadline that is over is one.
 	// Nil means that of Retry.
 	Canceled slog.Leveler
-	// Recovery is the level of runs that succeeded after a retry. Nil means Debug: each of their retries has a record already.
+	// Recovery is the level of runs that succeeded after a retry. Nil means Debug: each of their retries has a record
+	// already.
 	Recovery slog.Leveler
 	// FirstTry is the level of runs that succeeded at the first attempt. Nil means that they have no record.
 	FirstTry slog.Leveler
 	// Group is the name of a group that holds the attributes of this package. Those of Attrs stay outside, beside it.
 	// Empty means no group.
 	Group string
-	// Attrs returns more attributes for a record, from the context that was given to Do, or that of a job. It is asked only
-	// if a record is written, in the goroutine that retries, and must be safe for concurrent use. The slice is not kept.
-	// Keys that are used here already come twice, unless Group keeps them apart. Nil means none.
+	// Attrs returns more attributes for a record, from the context that was given to Do, or that of a job. It is called
+	// only if a record is written, in the goroutine that retries, and must be safe for concurrent use. The slice is not
+	// kept. A key that this package uses as well is written twice, unless Group keeps them apart. Nil means none.
 	Attrs func(context.Context) []slog.Attr
 	// MaxErrorText is the length in bytes beyond which the text of an error is cut; "... (5000 bytes)" then follows, with
 	// the length of the whole. Zero means 1024. Unlimited (and any negative number) means no limit.

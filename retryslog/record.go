@@ -69,8 +69,8 @@ func (o *Options) ofEnd(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 		attrs = append(attrs, slog.Bool(KeyGated, true))
 	}
 	attrs = append(attrs, slog.Duration(KeyElapsed, e.Outcome.Elapsed))
-	if n := len(e.Outcome.History); e.Err == nil && n > 0 { // a success has no error, but one request with its failures
-		return withRequest(attrs, &textError{err: e.Outcome.History[n-1].Err}, "status", "code", "reason")
+	if n := len(e.Outcome.History); e.Err == nil && n > 0 { // a success has no error, but its failures have its request
+		return withRequest(attrs, e.Outcome.History[n-1].Err, "status", "code", "reason")
 	}
 	last, cause := e.Err, error(nil) // of another shell
 	if failed, ok := e.Err.(*retry.Error); ok && failed != nil {
@@ -102,39 +102,42 @@ func (o *Options) withErrors(attrs []slog.Attr, last, cause error) []slog.Attr {
 	if last == nil {
 		return attrs
 	}
-	text := &textError{text: bounded(last, o.MaxErrorText), err: last}
-	attrs = append(attrs, slog.Any(KeyError, text))
+	attrs = append(attrs, slog.Any(KeyError, &textError{bounded(last, o.MaxErrorText), last}))
 	if cause != nil {
-		attrs = append(attrs, slog.Any(KeyCause, &textError{text: bounded(cause, o.MaxErrorText), err: cause}))
+		attrs = append(attrs, slog.Any(KeyCause, &textError{bounded(cause, o.MaxErrorText), cause}))
 	}
-	return withRequest(attrs, text)
+	return withRequest(attrs, last)
 }
 
-// withRequest appends what the error in t says of its request, but for the given keys.
-func withRequest(attrs []slog.Attr, t *textError, but ...string) (more []slog.Attr) {
+// withRequest appends the group of the request that err has, without the given keys.
+func withRequest(attrs []slog.Attr, err error, without ...string) (more []slog.Attr) {
 	defer func() {
 		if recover() != nil { // in an As method: an error that is only looked at must not end a run
 			more = attrs
 		}
 	}()
-	if !errors.As(t.err, &t.request) {
+	var request slog.LogValuer
+	if !errors.As(err, &request) {
 		return attrs
 	}
-	return withGroup(attrs, KeyRequest, t.request, but...)
+	return withGroup(attrs, KeyRequest, request, without...)
 }
 
-// withGroup appends the group that v's value is, but for the given keys. Any other value, also that of a LogValue
-// method that panics, is left out.
-func withGroup(attrs []slog.Attr, key string, v slog.LogValuer, but ...string) []slog.Attr {
+// withGroup appends v's value under key, without the given keys. If the value is not a group, as after a panic of v's
+// method, nothing is appended.
+func withGroup(attrs []slog.Attr, key string, v slog.LogValuer, without ...string) []slog.Attr {
 	value := slog.AnyValue(v).Resolve()
 	if value.Kind() != slog.KindGroup {
 		return attrs
 	}
-	group := slices.DeleteFunc(slices.Clone(value.Group()), func(a slog.Attr) bool { return slices.Contains(but, a.Key) })
-	return append(attrs, slog.Attr{Key: key, Value: slog.GroupValue(group...)})
+	if len(without) > 0 {
+		unwanted := func(a slog.Attr) bool { return slices.Contains(without, a.Key) }
+		value = slog.GroupValue(slices.DeleteFunc(slices.Clone(value.Group()), unwanted)...)
+	}
+	return append(attrs, slog.Attr{Key: key, Value: value})
 }
 
-// jobOf returns the job that ctx belongs to, if Observe is called about one.
+// jobOf returns the job that ctx belongs to, or nil.
 func jobOf(ctx context.Context) slog.LogValuer {
 	job, _ := ctx.Value(jobkey.Key{}).(slog.LogValuer)
 	return job

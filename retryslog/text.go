@@ -2,18 +2,16 @@ package retryslog
 
 import (
 	"errors"
-	"log/slog"
 	"strings"
 
 	"github.com/retrygo/retry/internal/show"
 )
 
-// textError is an error with the text that the log gets. The text is made once: a handler that writes later, or several that
-// write the same record, ask the error itself no more.
+// textError is an error with the text that the log gets. The text is made once, so that a handler that writes later, or
+// several that write the same record, do not call the error's own method.
 type textError struct {
-	text    string
-	err     error
-	request slog.LogValuer // found in err: errors.As needs a place on the heap, and here it has one
+	text string
+	err  error
 }
 
 func (t *textError) Error() string { return t.text }
