@@ -15,8 +15,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history, and what Policy.Classify is
-// asked about, also for what is then an answer and no failure. Find it with errors.As. status.FromError gives the status of the attempt.
+// AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history. Find it with errors.As.
+// Policy.Classify gets one for each status but OK, an answer included. status.FromError returns the attempt's status.
 type AttemptError struct {
 	// Method is the full name: "/package.Service/Method".
 	Method string
@@ -24,23 +24,22 @@ type AttemptError struct {
 	Code codes.Code
 	// Origin says whose the failure is: it tells the three kinds of DEADLINE_EXCEEDED apart, whose code is the same.
 	Origin Origin
-	// Idempotent reports that the call may take effect twice, as Options or the call's own options say.
+	// Idempotent reports whether the call may take effect twice, as Options or the call's own options say.
 	Idempotent bool
-	// Hint is for how long the server wants to be left alone, by pushback or RetryInfo. Zero means that it has not
-	// said, or said 0.
+	// Hint is how long the server asks to stay away, by pushback or RetryInfo. Zero means no hint, or one of 0.
 	Hint time.Duration
-	// Veto says why the attempt was not to be repeated, whatever the rules say of Code. Zero means that it could be.
+	// Veto says why the attempt must not be repeated, whatever the rules say of Code. Zero means that it may be.
 	Veto Veto
-	// Err is what gRPC returned. In a run's history, a status of more than 4 KiB is cut to its code and the first KiB of
-	// its message; Policy.Classify and the caller of the call get it whole.
+	// Err is the error that gRPC returned. In a run's history, a status of more than 4 KiB is cut to its code and the
+	// first KiB of its message; Policy.Classify and the caller get all of it.
 	Err error
 
-	given bool        // the server has said when to come back, be it 0
+	given bool        // the server has sent a hint, perhaps of 0
 	class retry.Class // what was decided; Unknown before
 }
 
-// Error returns the text of Err, with "(attempt timeout)" or "(not repeated: pushback)" if that applies. A text of more than
-// 1 KiB is cut to one line of that length.
+// Error returns the text of Err, with "(attempt timeout)" or "(not repeated: pushback)" if that applies. A text of more
+// than 1 KiB is cut to one line of that length.
 func (e *AttemptError) Error() string {
 	if e == nil || e.Err == nil {
 		return "<nil>"
@@ -83,8 +82,8 @@ func (e *AttemptError) GRPCStatus() *status.Status {
 // Timeout reports whether the attempt failed because it took too long, on either side's clock.
 func (e *AttemptError) Timeout() bool { return e != nil && e.Code == codes.DeadlineExceeded }
 
-// ErrorType returns the code as gRPC spells it, "UNAVAILABLE", for OpenTelemetry's error.type; "UNKNOWN" for a number that
-// is no code.
+// ErrorType returns the code as gRPC spells it, "UNAVAILABLE", for OpenTelemetry's error.type. It is "UNKNOWN" for a
+// number that is no code.
 func (e *AttemptError) ErrorType() string {
 	if e == nil {
 		return ""
@@ -92,7 +91,7 @@ func (e *AttemptError) ErrorType() string {
 	return codeName(e.Code)
 }
 
-// LogValue returns a group of method and code for log/slog: what failed, without the text of the error.
+// LogValue returns a group of method and code, for log/slog. The text of the error is not in it.
 func (e *AttemptError) LogValue() slog.Value {
 	if e == nil {
 		return slog.GroupValue()
@@ -100,7 +99,8 @@ func (e *AttemptError) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("method", line(e.Method)), slog.String("code", e.ErrorType()))
 }
 
-// codeName returns the code as protocol buffers name it: "UNAVAILABLE". A client takes a number that is no code as UNKNOWN.
+// codeName returns the code as protocol buffers name it: "UNAVAILABLE". Clients take a number that is no code for
+// UNKNOWN.
 func codeName(code codes.Code) string {
 	if int(code) >= len(codeNames) {
 		code = codes.Unknown

@@ -64,8 +64,8 @@ type call struct {
 	last     error // the answer, or the whole of a failure that was cut
 }
 
-// repeated is among the options of each attempt. Interceptors of this package that find it pass the call through, so that
-// layers do not multiply.
+// repeated is among the options of each attempt. Interceptors of this package that find it pass the call through, so
+// that layers do not multiply.
 var repeated grpc.CallOption = callOption{apply: func(s *settings) { s.repeated = true }}
 
 // begin returns the call, or nil if it is to pass through, with the options that it then has.
@@ -106,9 +106,9 @@ func (l *layer) begin(ctx context.Context, method string, cc *grpc.ClientConn, o
 	return c, nil, nil
 }
 
-// once returns options with which grpc-go does not repeat what was sent: without room to keep the request, it commits the
-// attempt once the request is sent and repeats nothing that a server has seen in full. A channel that is not ready may not
-// know its service config yet.
+// once returns options with which grpc-go does not repeat what was sent: without room to keep the request, it commits
+// the attempt once the request is sent and repeats nothing that a server has seen in full. A channel that is not ready
+// may not know its service config yet.
 func once(cc *grpc.ClientConn, method string, opts []grpc.CallOption) []grpc.CallOption {
 	if cc == nil || cc.GetState() == connectivity.Ready && !repeatedByGRPC(cc, method) {
 		return opts
@@ -159,8 +159,8 @@ func (c *call) numbered(ctx context.Context) context.Context {
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
-// failed returns the error of an attempt that has ended with err, marked as the server wants. If err is an answer, it sets
-// c.answered, and the attempt is a success. begun means that a call that is not idempotent has got a header.
+// failed returns the error of an attempt that has ended with err, marked as the server wants. If err is an answer, it
+// sets c.answered, and the attempt is a success. begun means that a call that is not idempotent has got a header.
 func (c *call) failed(attempt context.Context, err error, trailer metadata.MD, begun bool) error {
 	st := status.Convert(err)
 	details := st.Details()
@@ -203,8 +203,8 @@ func marked(e *AttemptError, hint time.Duration) error {
 	return err
 }
 
-// isAnswer reports whether the code is what a server that works as it should says of a call. The others are what
-// OpenTelemetry's conventions for gRPC count as errors of the server, and RESOURCE_EXHAUSTED and CANCELED.
+// isAnswer reports whether a server that works answers with the code. The others are the codes that OpenTelemetry's
+// conventions for gRPC count as errors of the server, RESOURCE_EXHAUSTED and CANCELED.
 func isAnswer(code codes.Code) bool {
 	switch code {
 	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied, codes.Unauthenticated,
@@ -246,7 +246,7 @@ func (c *call) judge(e *AttemptError) retry.Class {
 	return judge(e, c.layer.options.RetryCodes)
 }
 
-// classOf is the Classify of every run: an attempt's error knows its class.
+// classOf is the Classify of every run: an attempt's error has its class.
 func classOf(err error) retry.Class {
 	e, ok := errors.AsType[*AttemptError](err)
 	if !ok {
@@ -255,7 +255,7 @@ func classOf(err error) retry.Class {
 	return e.class
 }
 
-// succeeded adds to Throttle what a success is worth.
+// succeeded credits Throttle with an OK.
 func (c *call) succeeded() { c.layer.options.Throttle.succeed(c.target()) }
 
 func (c *call) target() string {

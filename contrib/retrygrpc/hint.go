@@ -18,8 +18,8 @@ type advice struct {
 	stop  bool          // not at all
 }
 
-// adviceOf reads the pushback of a trailer and the RetryInfo among the details of a status. The longer delay wins. A negative RetryInfo says
-// nothing: it has no meaning of its own, as a negative pushback has.
+// adviceOf reads the pushback of a trailer and the RetryInfo among the details of a status. The longer delay wins. A
+// negative RetryInfo says nothing: it has no meaning of its own, as a negative pushback has.
 func adviceOf(trailer metadata.MD, details []any) advice {
 	a := pushback(trailer.Get(pushbackKey))
 	for _, detail := range details {

@@ -9,15 +9,15 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// UnaryClientInterceptor returns an interceptor that makes unary calls as p says. If p sets nothing of a schedule, it takes
-// that of retry.Inline: see retry.Policy.OrSchedule. p and o are validated here; an error names every bad field.
+// UnaryClientInterceptor returns an interceptor that makes unary calls as p says. If p sets nothing of a schedule, it
+// takes that of retry.Inline: see retry.Policy.OrSchedule. p and o are validated here; an error names every bad field.
 //
 // Policy.Classify is asked about each *AttemptError before the rules of this package. Policy.AttemptTimeout is the
 // deadline of one attempt, which the server sees as its own; an attempt that it ends may have taken effect, and is
 // repeated for idempotent methods only.
 //
-// A status such as NOT_FOUND that is not repeated is the server's answer: the call returns gRPC's own error, and the run has
-// succeeded. The package documentation lists these codes.
+// A status such as NOT_FOUND that is not repeated is the server's answer: the call returns gRPC's own error, and the
+// run has succeeded. The package documentation lists these codes.
 //
 // A run that fails returns an error whose status, by status.FromError, is that of the last attempt, unchanged; errors.As
 // finds the *retry.Error and the *AttemptError. The text of a failure that is not to be repeated, also after retries, is
@@ -28,8 +28,8 @@ import (
 // A call that is not idempotent is not repeated once a header has come; one whose connection was lost is. See
 // Options.Idempotent.
 //
-// The reply is cleared before each retry. The caller's grpc.Header, grpc.Trailer and grpc.Peer options get what the last
-// attempt has got, and grpc.OnFinish is called once. Interceptors further down the chain see every attempt.
+// The reply is cleared before each retry. The caller's grpc.Header, grpc.Trailer and grpc.Peer options are set by the
+// last attempt, and grpc.OnFinish is called once. Interceptors further down the chain see every attempt.
 func UnaryClientInterceptor(p retry.Policy, o Options) (grpc.UnaryClientInterceptor, error) {
 	l, err := newLayer(p, o)
 	if err != nil {
@@ -44,11 +44,11 @@ func UnaryClientInterceptor(p retry.Policy, o Options) (grpc.UnaryClientIntercep
 // pass through: their messages cannot be sent again without keeping them all. p and o are taken as by
 // UnaryClientInterceptor.
 //
-// The first attempt begins when the stream is made; with a Policy.Gate, when it is first read. The run, whose TTL, Elapsed
-// and events count from then on, is made by the first RecvMsg or Header, and what fails before is known there. It succeeds
-// with the header, which the first message implies, with an empty stream's end, or with an answer as of a unary call. The
-// run waits there, too. If the
-// caller has gone before, the error has the attempt that was begun; the events do not.
+// The first attempt begins when the stream is made or, with a Policy.Gate, when it is first read. The first RecvMsg or
+// Header makes the run, waits included, and returns an earlier failure; TTL, Elapsed and events count from then on. The
+// run succeeds with the header, which the first message implies, with the end of an empty stream, or with an answer, as
+// a unary call does. If the caller's context has ended before, the error has the attempt that was begun; the events do
+// not.
 //
 // Context is that of the attempt that is read, without the attempt's number.
 //
@@ -64,8 +64,8 @@ func StreamClientInterceptor(p retry.Policy, o Options) (grpc.StreamClientInterc
 }
 
 // DialOptions returns what a channel needs for calls with retries: both interceptors, inside those that were given
-// before, and grpc.WithDisableRetry, so that a service config does not multiply them. grpc-go still repeats by itself what
-// no server has seen.
+// before, and grpc.WithDisableRetry, so that a service config does not multiply them. grpc-go still repeats by itself
+// what no server has seen.
 func DialOptions(p retry.Policy, o Options) ([]grpc.DialOption, error) {
 	l, err := newLayer(p, o)
 	if err != nil {

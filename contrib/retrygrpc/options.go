@@ -16,14 +16,13 @@ import (
 // Options are those of an interceptor. The zero Options repeat what gRPC's codes alone allow: UNAVAILABLE, and
 // RESOURCE_EXHAUSTED if the server says when to come back.
 type Options struct {
-	// PolicyFunc returns the policy of a call, in place of the interceptor's. It is asked once for each call, so that a
-	// policy that is loaded anew reaches channels that exist: the Policy method of retryconf's Ref fits. A policy that
-	// does not validate fails the call with INTERNAL before any attempt. It must be safe for concurrent use and is set
-	// alone: with a policy that is not the zero one, or with PolicyFor, it is refused. Nil means the interceptor's policy.
+	// PolicyFunc returns the policy of one call, which calls it once. It may be the Policy method of a retryconf.Ref, so
+	// that a reload reaches a channel in use. A policy that does not validate fails the call with INTERNAL before any
+	// attempt. PolicyFunc must be safe for concurrent use. The interceptors' constructors refuse it beside PolicyFor or
+	// a policy that is not zero. Nil means the interceptor's policy.
 	PolicyFunc func() retry.Policy
 
-	// PolicyFor is PolicyFunc for policies that differ from method to method, "/package.Service/Method". Nil means that all
-	// methods have the same policy.
+	// PolicyFor is PolicyFunc by method, "/package.Service/Method". Nil means that all methods have the same policy.
 	PolicyFor func(method string) retry.Policy
 
 	// Idempotent reports whether a method, "/package.Service/Method", may take effect twice. Only then is repeated an
@@ -93,10 +92,10 @@ func Idempotent() grpc.CallOption {
 	return callOption{apply: func(s *settings) { s.idempotent = true }}
 }
 
-// NotIdempotent returns an option for one call: it is not known that it may take effect twice, whatever Options.Idempotent
-// says. UNAVAILABLE is repeated all the same, also if the connection was lost after the call was sent and it may have
-// taken effect: if it must never take effect twice, give it NoRetry, or WithPolicy with a Classify of
-// OnCode(retry.Terminal, codes.Unavailable).
+// NotIdempotent returns an option for one call: it is not known that it may take effect twice, whatever
+// Options.Idempotent says. UNAVAILABLE is repeated all the same, also if the connection was lost after the call was
+// sent and it may have taken effect: if it must never take effect twice, give it NoRetry, or WithPolicy with a Classify
+// of OnCode(retry.Terminal, codes.Unavailable).
 func NotIdempotent() grpc.CallOption {
 	return callOption{apply: func(s *settings) { s.idempotent = false }}
 }
@@ -108,8 +107,9 @@ func NoRetry() grpc.CallOption {
 }
 
 // WithPolicy returns an option for one call: the fields that p sets go before those of the policy that the call has
-// otherwise, as retry.Policy.Or combines them. If neither sets anything of a schedule, that of retry.Inline is taken. A policy
-// that does not validate fails the call with INTERNAL before any attempt. Of several such options the last one counts.
+// otherwise, as retry.Policy.Or combines them. If neither sets anything of a schedule, that of retry.Inline is taken. A
+// policy that does not validate fails the call with INTERNAL before any attempt. Of several such options the last one
+// counts.
 func WithPolicy(p retry.Policy) grpc.CallOption {
 	return callOption{apply: func(s *settings) { s.policy = &p }}
 }

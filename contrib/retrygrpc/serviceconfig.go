@@ -16,11 +16,12 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// ServiceConfigOptions says what a retry.Policy does not know of a gRPC service config. Its zero value is for all methods
-// of a client, with UNAVAILABLE as the one code that is retried.
+// ServiceConfigOptions says what a retry.Policy does not know of a gRPC service config. Its zero value is for all
+// methods of a client, with UNAVAILABLE as the one code that is retried.
 type ServiceConfigOptions struct {
-	// Methods are the methods that the config is for, each as "/package.Service/Method", which is the form of the generated
-	// FullMethodName constants, or "/package.Service/" for all methods of a service, in valid UTF-8. Nil means all methods of the client.
+	// Methods are the methods that the config is for, each as "/package.Service/Method", which is the form of the
+	// generated FullMethodName constants, or "/package.Service/" for all methods of a service, in valid UTF-8. Nil means
+	// all methods of the client.
 	Methods []string
 	// Codes are the status codes that are retried; none may be OK. Nil means UNAVAILABLE, and if the policy has a
 	// Classify, what that says of a bare status of each code: Retryable adds the code, Terminal removes it.
@@ -45,24 +46,25 @@ const (
 	longestBackoff = 200 * 365 * 24 * time.Hour
 )
 
-// ServiceConfig returns p as a gRPC service config in JSON, for grpc.WithDefaultServiceConfig or a name resolver, so that
-// grpc-go or another gRPC client retries by itself. Use it instead of the interceptors, not beside them: two layers multiply.
+// ServiceConfig returns p as a gRPC service config in JSON, for grpc.WithDefaultServiceConfig or a name resolver, so
+// that grpc-go or another gRPC client retries by itself. Use it instead of the interceptors, not beside them: two
+// layers multiply.
 //
-// lost names what a service config cannot express: one line for each field, in the order of the fields of Policy and then
-// of BudgetConfig, with the field, its value and what happens instead. The lines are the same for the same arguments. It is
-// never empty if a wait or the number of attempts may differ from p's. It says what grpc-go 1.85 does; clients of other
-// languages and older ones can have another jitter.
+// lost names what a service config cannot express: one line for each field, in the order of the fields of Policy and
+// then of BudgetConfig, with the field, its value and what happens instead. The lines are the same for the same
+// arguments. It is never empty if a wait or the number of attempts may differ from p's. It says what grpc-go 1.85 does;
+// clients of other languages and older ones can have another jitter.
 //
 // The waits are min(initialBackoff·backoffMultiplier^(n−1), maxBackoff) with gRPC's own jitter. If p's waits are not of
 // that form, the first and the last wait are p's and those between are a geometric series, as lost says with figures.
 //
-// What gRPC does under every service config, and lost does not repeat: it retries only until response headers arrive; it
-// sends a call again at once, beside maxAttempts, that the server has not processed; it obeys a server's pushback exactly,
-// however long, starts the backoff anew after it and stops at a negative one; it reads no RetryInfo; errors are its own, not
-// *retry.Error; marks such as retry.Permanent do not cross the wire.
+// What gRPC does under every service config, and lost does not repeat: it retries only until response headers arrive;
+// it sends a call again at once, beside maxAttempts, that the server has not processed; it obeys a server's pushback
+// exactly, however long, starts the backoff anew after it and stops at a negative one; it reads no RetryInfo; errors
+// are its own, not *retry.Error; marks such as retry.Permanent do not cross the wire.
 //
-// The zero Policy is that of retry.Do, 5s and more between attempts, and not the schedule that the interceptors have in its
-// place: give retry.Inline() for that.
+// The zero Policy is that of retry.Do, 5s and more between attempts, and not the schedule that the interceptors have in
+// its place: give retry.Inline() for that.
 //
 // Errors are those of p.Validate and o.Validate.
 func ServiceConfig(p retry.Policy, o ServiceConfigOptions) (config string, lost []string, err error) {

@@ -210,8 +210,8 @@ func (s *serverStream) Header() (metadata.MD, error) {
 	return nil, nil
 }
 
-// run makes attempts until the server begins to answer, and returns the end of a stream that has no messages. receive gets
-// the first message; nil if the header is enough.
+// run makes attempts until the server begins to answer, and returns the end of a stream that has no messages. receive
+// gets the first message; nil if the header is enough.
 func (s *serverStream) run(receive func(a *streamAttempt, number int) error) error {
 	err := s.returned(s.tellBegun(retry.Do(s.ctx, s.policy, func(ctx context.Context) error {
 		s.mu.Lock()
@@ -237,8 +237,8 @@ func (s *serverStream) run(receive func(a *streamAttempt, number int) error) err
 	return err
 }
 
-// tellBegun adds to the error of a run that has ended before its first attempt the one that was begun before the run: the
-// server may have served it.
+// tellBegun adds to the error of a run that has ended before its first attempt the one that was begun before the run:
+// the server may have served it.
 func (s *serverStream) tellBegun(err error) error {
 	s.mu.Lock()
 	a := s.current
@@ -381,8 +381,8 @@ func (s *serverStream) Trailer() metadata.MD {
 	return a.Trailer()
 }
 
-// Context returns the context of the attempt that is read, without what this package has put there for the attempt, and the
-// caller's before the server has begun to answer.
+// Context returns the context of the attempt that is read, without what this package has put there for the attempt, and
+// the caller's before the server has begun to answer.
 func (s *serverStream) Context() context.Context {
 	if a := s.begun.Load(); a != nil {
 		return readContext{a.ClientStream.Context(), s.ctx}

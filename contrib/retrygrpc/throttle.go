@@ -18,17 +18,20 @@ const (
 //   - a target begins with maxTokens tokens and never has more;
 //   - a failure that is retryable takes one, also if no attempt is left, and so does a pushback that forbids the
 //     retry; there are never less than none;
-//   - a call that succeeds adds tokenRatio, and one that ends with a code that is not retryable changes nothing;
+//   - a call that ends with OK adds tokenRatio;
+//   - a call that ends with a code that is not retryable changes nothing, as in grpc-go, also if it is an answer such as
+//     NOT_FOUND, which is a success of the run and funds Policy.Budget;
 //   - a retry is made only if more than half of maxTokens are left after that. Otherwise the run ends as
 //     DeadLettered(BudgetExhausted).
 //
-// So it is not a budget of retries, as a retry.Budget is, but a switch: retries go on freely until the share of failed
-// attempts stays above tokenRatio/(1+tokenRatio), and then stop. Attempts that grpc-go repeats by itself because no server
-// has seen them do not count, nor do calls that pass through.
+// Unlike a retry.Budget, it is a switch: retries are free until the share of failed attempts stays above
+// tokenRatio/(1+tokenRatio), and then stop. Attempts that grpc-go repeats by itself because no server has seen them do
+// not count, nor do calls that pass through.
 //
 // It holds the tokens of up to 1024 targets that have less than maxTokens; those beyond share the tokens of one.
 //
-// A Throttle is safe for concurrent use. The zero Throttle refuses every retry: use NewThrottle. A nil one bounds nothing.
+// A Throttle is safe for concurrent use. The zero Throttle refuses every retry: use NewThrottle. A nil one bounds
+// nothing.
 type Throttle struct {
 	most, ratio int64 // thousandths of a token
 
@@ -84,7 +87,7 @@ func (t *Throttle) fail(target string) bool {
 	return 2*found.level > t.most
 }
 
-// succeed adds what a success is worth.
+// succeed adds tokenRatio for an OK.
 func (t *Throttle) succeed(target string) {
 	if t == nil {
 		return

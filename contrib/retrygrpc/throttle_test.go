@@ -85,15 +85,18 @@ func TestThrottle(t *testing.T) {
 		says answer
 		want float64
 	}{
-		{"a failure that is not retryable costs nothing", answer{err: status.Error(codes.Internal, "")}, 10},
-		{"an answer costs nothing", answer{err: status.Error(codes.NotFound, "")}, 10},
-		{"a pushback that forbids costs one", answer{err: failure, pushback: []string{"-1"}}, 9},
-		{"so it does where the code is not retryable", answer{err: status.Error(codes.NotFound, ""), pushback: []string{"-1"}}, 9},
-		{"a mark inside costs nothing", answer{err: retry.Permanent(failure)}, 10},
+		{"a failure that is not retryable costs nothing", answer{err: status.Error(codes.Internal, "")}, 9},
+		{"an answer costs nothing and adds nothing, as in grpc-go", answer{err: status.Error(codes.NotFound, "")}, 9},
+		{"a pushback that forbids costs one", answer{err: failure, pushback: []string{"-1"}}, 8},
+		{"so it does if the code is not retryable", answer{err: status.Error(codes.NotFound, ""), pushback: []string{"-1"}}, 8},
+		{"a mark inside costs nothing", answer{err: retry.Permanent(failure)}, 9},
+		{"a success adds one", answer{}, 10},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			throttle := newThrottle(t, 10, 1)
-			_, _ = invoke(t, t.Context(), upTo(1), retrygrpc.Options{Throttle: throttle}, []answer{row.says})
+			for _, says := range []answer{{err: failure}, row.says} { // 9 after the first
+				_, _ = invoke(t, t.Context(), upTo(1), retrygrpc.Options{Throttle: throttle}, []answer{says})
+			}
 			require.Equal(t, row.want, throttle.Tokens(""))
 		})
 	}
