@@ -54,9 +54,9 @@ func ObserveBudgets(o Options, budgets map[string]*retry.Budget) (metric.Registr
 }
 
 // ObserveBudgetSet makes visible how many keys a set of budgets holds (retry.budget.keys) and how many budgets it has
-// forgotten although they were not full (retry.budget.forgotten), with the name as retry.budget. The tokens of each are not
-// shown: the number of keys, which may be tenants, has no place in a metric. Unregister of the result ends it. A nil set is
-// refused.
+// forgotten although they were not full (retry.budget.forgotten), with the name as retry.budget. The tokens of each are
+// not shown: the number of keys, which may be tenants, has no place in a metric. Unregister of the result ends it. A
+// nil set is refused.
 func ObserveBudgetSet(o Options, name string, set *retry.Budgets) (metric.Registration, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

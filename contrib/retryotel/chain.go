@@ -43,11 +43,14 @@ func fail(span trace.Span, errorType string, err error) {
 		attribute.String("exception.message", text)))
 }
 
-// abort marks the span of an attempt that ends without a result. Which of the two it was cannot be asked without
-// stopping a panic.
-func abort(span trace.Span) {
-	span.SetAttributes(semconv.ErrorTypeKey.String(other))
-	span.SetStatus(codes.Error, "panic or runtime.Goexit")
+// end ends a span. If what it stands for has not returned, the span is an Error; only a recover could tell a panic from
+// runtime.Goexit.
+func end(span trace.Span, returned *bool) {
+	if !*returned {
+		span.SetAttributes(semconv.ErrorTypeKey.String(other))
+		span.SetStatus(codes.Error, "panic or runtime.Goexit")
+	}
+	span.End()
 }
 
 // goType returns the Go type of err, as RecordError writes it.

@@ -11,18 +11,19 @@ import (
 // Do is retry.Do with a span for the run and one for each attempt.
 //
 // The run's span, "retry.run", is a child of ctx's span. It has retry.policy, if the policy has a name, retry.status,
-// retry.attempts and, if the run failed, retry.reason, error.type of the last error and the status Error. Policy.Observe
-// with Observe adds the failed attempts to it.
+// retry.attempts and, if the run failed, retry.reason, error.type of the last error and the status Error. If
+// Policy.Observe is from Observe, it adds the failed attempts to the span.
 //
-// An attempt's span, "retry.attempt", is a child of that, linked to the span of the attempt before it, and current in the
-// context that fn gets. It has retry.attempt and, if the policy has a name, retry.policy. A failure sets error.type and the
-// status Error and records the error with its text, of which 1024 bytes are kept; if AttemptTimeout ended the attempt,
-// error.type is "timeout" whatever fn made of it. A panic and runtime.Goexit pass through and end both spans as Errors.
+// An attempt's span, "retry.attempt", is a child of that, linked to the span of the attempt before it, and current in
+// the context that fn gets. It has retry.attempt and, if the policy has a name, retry.policy. A failure sets error.type
+// and the status Error and records the error with the first 1024 bytes of its text. If AttemptTimeout ended the attempt,
+// error.type is "timeout" whatever error fn returned. A panic and runtime.Goexit pass through and end both spans as
+// Errors.
 //
 // It returns what retry.Do returns, and an error of o before any attempt.
 //
-// There is no form that wraps fn alone. A wrapped fn may serve several runs at once and does not know which one calls it, so
-// that it would link attempts of different runs; what makes the run keeps the links.
+// There is no form that wraps fn alone. A wrapped fn may serve several runs at once and would link attempts of different
+// runs, because it does not know which run calls it.
 func Do(ctx context.Context, p retry.Policy, o Options, fn func(context.Context) error) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -76,12 +77,7 @@ func do(ctx context.Context, p retry.Policy, tracer trace.Tracer, fn func(contex
 	ctx, span := startRun(ctx, tracer, p.Name)
 	c := &chain{tracer: tracer}
 	returned := false
-	defer func() {
-		if !returned {
-			abort(span)
-		}
-		span.End()
-	}()
+	defer end(span, &returned)
 	err := retry.Do(ctx, p, func(ctx context.Context) error { return c.attempt(ctx, p.Name, fn) })
 	if run, ok := err.(*retry.Error); ok {
 		ended(span, &run.Outcome, err)
@@ -98,12 +94,7 @@ func do(ctx context.Context, p retry.Policy, tracer trace.Tracer, fn func(contex
 func (c *chain) attempt(ctx context.Context, policy string, fn func(context.Context) error) error {
 	inner, span := c.start(ctx, "retry.attempt", trace.SpanKindInternal, attemptAttributes(policy, retry.AttemptNumber(ctx))...)
 	returned := false
-	defer func() {
-		if !returned {
-			abort(span)
-		}
-		span.End()
-	}()
+	defer end(span, &returned)
 	err := fn(inner)
 	if err != nil && span.IsRecording() {
 		cause := errorType(err)

@@ -17,9 +17,10 @@ var (
 	wrapType = reflect.TypeOf(fmt.Errorf("%w", errors.ErrUnsupported))
 )
 
-// errorType returns error.type for what an attempt failed with: what an ErrorType method in err's chain says, as those of
-// retryhttp ("503", "conn_refused") and contrib/retrygrpc have; of a gRPC status the code, "UNAVAILABLE"; "timeout";
-// "canceled"; otherwise the Go type below marks and fmt.Errorf. Nil, which only an Event made by hand has, is "_OTHER".
+// errorType returns error.type for the error of an attempt: the result of an ErrorType method in err's chain, as the
+// errors of retryhttp ("503", "conn_refused") and contrib/retrygrpc have; the code of a gRPC status, "UNAVAILABLE";
+// "timeout"; "canceled"; otherwise the Go type below marks and fmt.Errorf. For nil, which only an Event made by hand
+// has, it is "_OTHER".
 func errorType(err error) string {
 	if err == nil {
 		return other
@@ -27,8 +28,8 @@ func errorType(err error) string {
 	return answered(err, typeOf)
 }
 
-// answered returns what ask says of err, and err's Go type if a method of err panics: that must not end a run that is
-// only looked at.
+// answered returns ask(err), or err's Go type if a method of err panics: an error that is only looked at must not end a
+// run.
 func answered(err error, ask func(error) string) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -62,7 +63,7 @@ func typeOf(err error) string {
 
 // timedOut reports whether err is that of an attempt that its AttemptTimeout has ended.
 func timedOut(err error) (yes bool) {
-	defer func() { _ = recover() }() // as in answered; who panics has said nothing
+	defer func() { _ = recover() }() // as in answered
 	return errors.Is(err, retry.ErrAttemptTimeout)
 }
 
@@ -74,9 +75,9 @@ var grpcCodes = [...]string{"CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLIN
 // grpcCode returns the name of the code of the first error in err's tree that has a gRPC status, "UNKNOWN" for a code
 // that gRPC does not have, and "" if there is none.
 //
-// It asks for GRPCStatus() *status.Status by reflection. An interface with that method needs google.golang.org/grpc/status,
-// which adds 39 packages and 2.6 MB to each program with this package, of which most do not speak gRPC. The name is a
-// constant in each call of MethodByName, so that the linker still drops methods that are not used.
+// It calls GRPCStatus() *status.Status by reflection. An interface with that method needs google.golang.org/grpc/status,
+// which adds 39 packages and 2.6 MB to each program that imports this package. MethodByName gets constants, so that the
+// linker still drops methods that are not used.
 func grpcCode(err error) string {
 	for err != nil {
 		if status, ok := result(reflect.ValueOf(err).MethodByName("GRPCStatus")); ok {

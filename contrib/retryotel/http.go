@@ -20,25 +20,27 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// HTTP returns a RoundTripper that does what t does, with a span for each run, as Do has it, and below that a client span
-// for each send. t is copied and not changed; what is set on it later does not count. A nil t and bad options are refused; a
-// t that does not validate is refused by each RoundTrip, as t does it.
+// HTTP returns a RoundTripper that does what t does, with a span for each run, like that of Do, and below that a client
+// span for each send. t is copied: later changes to it have no effect. A nil t and bad options are errors. If t does not
+// validate, each RoundTrip returns t's error.
 //
 // The spans of sends follow the stable HTTP conventions. Their name is the method, their attributes are
 // http.request.method, url.full, server.address, server.port, http.response.status_code, network.protocol.version and
-// error.type; on all sends of one RoundTrip but the first http.request.resend_count, with a link to the send before; and
-// retry.attempt, and retry.policy if Policy has a name. In url.full the credentials and the values of the query are replaced by REDACTED; the path is
-// shown. A status from 400 on is an Error, even if Transport.Accept takes it for a success; so is, as "attempt_timeout",
-// whatever comes after Policy.AttemptTimeout, since the run does not take it. A span begins before Base is
-// called and ends with the response's headers or the failure, because a body may be read late, partly or never.
+// error.type, and retry.attempt and, if Policy has a name, retry.policy. All sends of one RoundTrip but the first have
+// http.request.resend_count and a link to the send before. In url.full the credentials and the values of the query are
+// replaced by REDACTED; the path is not. A status from 400 on is an Error, even if Transport.Accept takes it for a
+// success. A response that comes after Policy.AttemptTimeout is an Error of the type "attempt_timeout", because the run
+// does not take it. A span begins before Base is called and ends with the response's headers or the failure, because a
+// body may be read late, partly or never.
 //
 // Each send carries its own context in its headers, through Options.Propagator: all of its Fields that the request has
-// are removed first, in any spelling, baggage included, as the specification of propagators asks for a header that is used
-// again. Baggage is sent from the context (baggage.ContextWithBaggage), not from the request. Without a trace, as without
-// an SDK, nothing is removed. The request is not changed, and the response, its body and errors pass as they are.
+// are removed first, in any spelling, baggage included, as the specification of propagators asks for a header that is
+// used again. Baggage is sent from the context (baggage.ContextWithBaggage), not from the request. Without a trace, as
+// without an SDK, nothing is removed. The request is not changed, and the response, its body and errors pass as they
+// are.
 //
-// A redirect that an http.Client follows is another RoundTrip, and so another run, whose count begins anew. What net/http
-// sends again by itself on a new connection is in one span. With otelhttp, put its Transport outside:
+// A redirect that an http.Client follows is another RoundTrip, and so another run, whose count begins anew. What
+// net/http sends again by itself on a new connection is in one span. With otelhttp, put its Transport outside:
 // otelhttp.NewTransport(rt) makes a span above the run's; as t.Base it would make a second span of each send.
 func HTTP(t *retryhttp.Transport, o Options) (http.RoundTripper, error) {
 	if t == nil {
@@ -56,28 +58,23 @@ type roundTripper struct {
 	propagator propagation.TextMapPropagator
 }
 
-// RoundTrip gives each run a Transport of its own, and so the links their place.
+// RoundTrip gives each run a Transport and a Base of its own, which has the links between its spans.
 func (h *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req == nil {
 		return h.transport.RoundTrip(nil)
 	}
-	s := &sends{given: &h.transport, caller: req.Context(), chain: chain{tracer: h.tracer}, base: h.transport.Base, propagator: h.propagator}
+	s := &sends{given: h, caller: req.Context(), own: h.transport, chain: chain{tracer: h.tracer}, base: h.transport.Base}
 	if s.base == nil {
 		s.base = http.DefaultTransport
 	}
 	returned := false
 	defer func() {
-		if s.run == nil {
-			return // the policy's function has panicked
+		if s.run != nil { // no panic in begin
+			end(s.run, &returned)
 		}
-		if !returned {
-			abort(s.run)
-		}
-		s.run.End()
 	}()
-	t := h.transport
-	t.Base, t.PolicyFor = s, s.begin
-	resp, err := t.RoundTrip(req)
+	s.own.Base, s.own.PolicyFor = s, s.begin
+	resp, err := s.own.RoundTrip(req)
 	if err != nil && !s.ended && s.run.IsRecording() { // refused
 		failed(s.run, err)
 	}
@@ -90,32 +87,34 @@ func (h *roundTripper) CloseIdleConnections() { h.transport.CloseIdleConnections
 
 // sends is the Base of one run.
 type sends struct {
-	given      *retryhttp.Transport
-	caller     context.Context
-	chain      chain
-	base       http.RoundTripper
-	propagator propagation.TextMapPropagator
-	policy     string                             // its name
-	observed   func(context.Context, retry.Event) // Policy.Observe; nil if there is none
-	run        trace.Span                         // nil before begin
-	ended      bool
+	given    *roundTripper
+	caller   context.Context
+	own      retryhttp.Transport // of this run alone
+	chain    chain
+	base     http.RoundTripper
+	policy   string                             // its name
+	observed func(context.Context, retry.Event) // Policy.Observe; nil if there is none
+	run      trace.Span                         // nil before begin
+	ended    bool
 }
 
 // begin is the PolicyFor of one run: it begins the span of the run, which has the policy's name.
 func (s *sends) begin(req *http.Request) retry.Policy {
-	p := s.given.Policy
+	t := &s.given.transport
+	p := t.Policy
 	switch {
-	case s.given.PolicyFor != nil:
-		p = s.given.PolicyFor(req)
-	case s.given.PolicyFunc != nil:
-		p = s.given.PolicyFunc()
+	case t.PolicyFor != nil:
+		p = t.PolicyFor(req)
+	case t.PolicyFunc != nil:
+		p = t.PolicyFunc()
 	}
 	s.policy, s.observed, p.Observe = p.Name, p.Observe, s.observe
-	_, s.run = startRun(s.caller, s.chain.tracer, p.Name)
+	_, s.run = startRun(s.caller, s.given.tracer, p.Name)
 	return p
 }
 
-// observe is the Policy.Observe of one run: only the final event says how it ended if RoundTrip returns a response.
+// observe is the Policy.Observe of one run. If RoundTrip returns a response, only the final event says how the run
+// ended.
 func (s *sends) observe(ctx context.Context, e retry.Event) {
 	if s.observed != nil {
 		s.observed(ofRun(ctx, s.run), e)
@@ -130,12 +129,7 @@ func (s *sends) observe(ctx context.Context, e retry.Event) {
 func (s *sends) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, span := s.start(req)
 	returned := false
-	defer func() {
-		if !returned {
-			abort(span)
-		}
-		span.End()
-	}()
+	defer end(span, &returned)
 	out := req.WithContext(ctx)
 	out.Header = s.header(ctx, req.Header)
 	resp, err := s.base.RoundTrip(out)
@@ -148,19 +142,19 @@ func (s *sends) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// header returns a copy of a request's header with the context of one send in place of what it had of another. A key that
-// net/http would not write so, such as "traceparent", is sent as well.
+// header returns a copy of a request's header with the context of one send in place of what it had of another. A key
+// that net/http would not write so, such as "traceparent", is sent as well.
 func (s *sends) header(ctx context.Context, given http.Header) http.Header {
 	header := given.Clone()
 	if header == nil {
 		header = http.Header{}
 	}
 	if trace.SpanContextFromContext(ctx).IsValid() { // otherwise it would remove what was set by hand, and add nothing
-		for _, field := range s.propagator.Fields() {
+		for _, field := range s.given.propagator.Fields() {
 			maps.DeleteFunc(header, func(key string, _ []string) bool { return strings.EqualFold(key, field) })
 		}
 	}
-	s.propagator.Inject(ctx, propagation.HeaderCarrier(header))
+	s.given.propagator.Inject(ctx, propagation.HeaderCarrier(header))
 	return header
 }
 
@@ -228,7 +222,7 @@ func redacted(u *url.URL) string {
 	return valid(shown.String())
 }
 
-// errNoResponse is what a Base against the rules of http.RoundTripper comes to.
+// errNoResponse is the error of a Base that breaks the rules of http.RoundTripper.
 var errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")
 
 // finish adds what a send ended with, and whether that came after AttemptTimeout.

@@ -15,19 +15,19 @@ func secondsBounds() []float64 {
 		60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600}
 }
 
-// attemptBounds tell the numbers apart that policies have. 0 is a run whose caller was done before it began.
+// attemptBounds are the usual numbers of attempts. 0 is a run whose caller was done before it began.
 func attemptBounds() []float64 {
 	return []float64{0, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 50, 100}
 }
 
 // instruments are what Observe records with.
 type instruments struct {
-	runs     metric.Int64Counter
-	attempts metric.Int64Histogram
-	duration metric.Float64Histogram
-	delay    metric.Float64Histogram
-	tries    metric.Int64Counter
-	lasted   metric.Float64Histogram
+	runs            metric.Int64Counter
+	runAttempts     metric.Int64Histogram
+	runDuration     metric.Float64Histogram
+	delay           metric.Float64Histogram
+	attempts        metric.Int64Counter
+	attemptDuration metric.Float64Histogram
 }
 
 func newInstruments(m metric.Meter) (i instruments, err error) {
@@ -35,11 +35,11 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 	i.runs, errs[0] = m.Int64Counter("retry.runs",
 		metric.WithUnit("{run}"),
 		metric.WithDescription("Runs that ended, by how they ended."))
-	i.attempts, errs[1] = m.Int64Histogram("retry.run.attempts",
+	i.runAttempts, errs[1] = m.Int64Histogram("retry.run.attempts",
 		metric.WithUnit("{attempt}"),
 		metric.WithDescription("Attempts that a run made, the first one included."),
 		metric.WithExplicitBucketBoundaries(attemptBounds()...))
-	i.duration, errs[2] = m.Float64Histogram("retry.run.duration",
+	i.runDuration, errs[2] = m.Float64Histogram("retry.run.duration",
 		metric.WithUnit("s"),
 		metric.WithDescription("Time from the beginning of a run to its end, waits included."),
 		metric.WithExplicitBucketBoundaries(secondsBounds()...))
@@ -47,10 +47,10 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 		metric.WithUnit("s"),
 		metric.WithDescription("Wait decided before a retry."),
 		metric.WithExplicitBucketBoundaries(secondsBounds()...))
-	i.tries, errs[4] = m.Int64Counter("retry.attempts",
+	i.attempts, errs[4] = m.Int64Counter("retry.attempts",
 		metric.WithUnit("{attempt}"),
 		metric.WithDescription("Attempts that ended, by their class."))
-	i.lasted, errs[5] = m.Float64Histogram("retry.attempt.duration",
+	i.attemptDuration, errs[5] = m.Float64Histogram("retry.attempt.duration",
 		metric.WithUnit("s"),
 		metric.WithDescription("Time that an attempt took."),
 		metric.WithExplicitBucketBoundaries(secondsBounds()...))

@@ -10,22 +10,23 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// Observe returns a function for Policy.Observe, also of any number of policies and of a retryhttp.Transport's. Its
-// error is one of o or of the MeterProvider.
+// Observe returns a function for the Policy.Observe of any number of policies, also that of a retryhttp.Transport. An
+// error is that of o's Validate or of the MeterProvider.
 //
 // It records the metrics that the package documentation lists. retry.delay is recorded when a wait is decided, before
 // it begins: its count is that of the retries decided, those included that a canceled caller or a gate still prevents.
 //
 // It adds to the current span of the context, if that is recording: in Do and HTTP that is the run's, otherwise the
 // caller's. Each failed attempt is an event "retry.attempt.failed"; one whose error matches retry.ErrAttemptTimeout is
-// an event "retry.attempt.timeout" before that. On a caller's span the end of the run sets retry.status, retry.attempts,
-// retry.reason and retry.run.policy, the last two empty if there is none. Of several runs under one span they are those of
-// the last to end. They have keys of their own: if that span is one of an attempt of Do or HTTP, as it is for a run inside
-// an attempt, its retry.policy and retry.attempt stay those of the attempt. The status of the span is not changed.
+// an event "retry.attempt.timeout" before that. On a caller's span the end of the run sets retry.status,
+// retry.attempts, retry.reason and retry.run.policy, the last two empty if there is none. Of several runs under one
+// span they are those of the last to end. They have keys of their own: if that span is one of an attempt of Do or HTTP,
+// as it is for a run inside an attempt, its retry.policy and retry.attempt stay those of the attempt. The status of the
+// span is not changed.
 //
-// For a job of package retryjob it makes the span of the run, "retry.run", when the job has ended: it begins when the job
-// was first due, has retry.job, what the run's span of Do has, and an event for each failed attempt. A run within the
-// handler of a job has such a span too, unless Do or HTTP has made one.
+// For a job of package retryjob it makes the span of the run, "retry.run", when the job has ended. It begins when the
+// job was first due, and has retry.job, the attributes of Do's span and an event for each failed attempt. A run within
+// the handler of a job has such a span too, unless Do or HTTP has made one.
 //
 // The function is safe for concurrent use. If the span is not recording it allocates nothing of its own.
 func Observe(o Options) (func(context.Context, retry.Event), error) {
@@ -48,17 +49,16 @@ type observer struct {
 
 func (w *observer) observe(ctx context.Context, e retry.Event) {
 	s := w.policies.of(e.Policy)
-	switch {
-	case e.Outcome == nil:
+	if e.Outcome == nil {
 		w.attempt(ctx, s, classOf(e.Attempt.Class), e.Attempt.Duration)
 		if e.Decision.Status == retry.Waiting {
 			w.delay.Record(ctx, e.Decision.Delay.Seconds(), s.delay...)
 		}
-	default:
+	} else {
 		end := endingOf(e.Outcome)
 		w.runs.Add(ctx, 1, s.ended(end)...)
-		w.attempts.Record(ctx, int64(e.Outcome.Attempts), s.kinds[end.kind]...)
-		w.duration.Record(ctx, e.Outcome.Elapsed.Seconds(), s.kinds[end.kind]...)
+		w.runAttempts.Record(ctx, int64(e.Outcome.Attempts), s.kinds[end.kind]...)
+		w.runDuration.Record(ctx, e.Outcome.Elapsed.Seconds(), s.kinds[end.kind]...)
 		if e.Outcome.Status == retry.Succeeded { // which has no event of its own
 			w.attempt(ctx, s, success, lastOf(e.Outcome))
 		}
@@ -74,8 +74,8 @@ func (w *observer) observe(ctx context.Context, e retry.Event) {
 
 // attempt records one attempt.
 func (w *observer) attempt(ctx context.Context, s *series, c class, lasted time.Duration) {
-	w.tries.Add(ctx, 1, s.classes[c].add...)
-	w.lasted.Record(ctx, lasted.Seconds(), s.classes[c].record...)
+	w.attempts.Add(ctx, 1, s.classes[c].add...)
+	w.attemptDuration.Record(ctx, lasted.Seconds(), s.classes[c].record...)
 }
 
 // lastOf returns how long the attempt took with which a run succeeded, from when it was due.

@@ -15,9 +15,9 @@ import (
 // scope is the name of the instrumentation scope.
 const scope = "github.com/retrygo/retry/contrib/retryotel"
 
-// A policy's runs end in 19 ways: 2 of success, and 17 of failure by reason and by whether there was a retry. 100 names,
-// the runs without a name and those beyond the 100 make 1,938 series of retry.runs. The SDK folds what is beyond 2,000 per
-// instrument into one series (sdk/metric, WithCardinalityLimit).
+// A policy's runs end in 19 ways: 2 of success, and 17 of failure by reason and by whether there was a retry. 100
+// names, the runs without a name and those beyond the 100 make 1,938 series of retry.runs. The SDK folds what is beyond
+// 2,000 per instrument into one series (sdk/metric, WithCardinalityLimit).
 const defaultMaxPolicies = 100
 
 // Options say where measurements and spans go. The zero Options use OpenTelemetry's globals, which may be set later.

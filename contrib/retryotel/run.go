@@ -57,8 +57,8 @@ func failed(span trace.Span, err error) {
 	span.SetStatus(codes.Error, textOf(err))
 }
 
-// job makes the span of the run of a job, or of a run within its handler that has none. A job is made in steps, perhaps by
-// several processes, so that its span can only be made when it has ended.
+// job makes the span of the run of a job, or of a run within its handler that has none. A job is made in steps, perhaps
+// by several processes, so that its span can only be made when it has ended.
 func (w *observer) job(ctx context.Context, info retryjob.AttemptInfo, e *retry.Event) {
 	now := time.Now()
 	_, span := startRun(ctx, w.tracer, e.Policy, trace.WithTimestamp(now.Add(-e.Outcome.Elapsed)),

@@ -30,7 +30,7 @@ const (
 // other stands for what is not distinguished, as in error.type of the conventions.
 const other = "_OTHER"
 
-// kind is what became of a run, in the four words of resilience4j's retry calls.
+// kind is how a run ended, in the four words of resilience4j's retry calls.
 type kind uint8
 
 const (
@@ -56,8 +56,8 @@ func (k kind) String() string {
 	return [...]string{"succeeded_without_retry", "succeeded_with_retry", "failed_without_retry", "failed_with_retry"}[k]
 }
 
-// notRetried is the status of a run that ended with a terminal error at its first attempt, an ordinary error that was
-// never going to be retried: it is told apart from a dead letter, which was given up.
+// notRetried is the status of a run that ended with a terminal error at its first attempt: an ordinary error, and not a
+// dead letter.
 const notRetried = retry.Canceled + 1
 
 // The numbers of statuses and reasons, zero included.
@@ -113,7 +113,7 @@ func (e ending) statusText() string {
 	}
 }
 
-// class is what became of an attempt: a retry.Class, where Unknown is what an Event made by hand says, or success.
+// class is how an attempt ended: a retry.Class, of which Unknown is only in an Event made by hand, or success.
 type class uint8
 
 const (
@@ -172,7 +172,7 @@ func (s *series) option(more ...attribute.KeyValue) metric.MeasurementOption {
 func (s *series) ended(e ending) []metric.AddOption {
 	at := &s.runs[e.index()]
 	found := at.Load()
-	if found == nil { // two who come at once make the same
+	if found == nil { // two goroutines at once make the same
 		found = &[]metric.AddOption{s.option(append(e.attributes(), keyKind.String(e.kind.String()))...)}
 		at.Store(found)
 	}

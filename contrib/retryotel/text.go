@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// maxText is the length in bytes beyond which the text of an error is cut, as that of retryslog is by default. A server can
-// answer with megabytes, and a span has the text twice.
+// maxText is the length in bytes beyond which the text of an error is cut, as that of retryslog is by default. A server
+// can answer with megabytes, and a span has the text twice.
 const maxText = 1024
 
 // maxName is the length in bytes beyond which the name of a policy, which a tenant may have given, is cut. Package
