@@ -68,14 +68,15 @@ level=ERROR msg="retry: gave up" policy=hourly attempt=3 status=dead_letter reas
 	}
 }
 
-// A job whose TTL was over before its first attempt has no error to tell of.
+// A job whose TTL was over before its first attempt has no error.
 func TestAJobThatWasNeverAttempted(t *testing.T) {
 	var b bytes.Buffer
 	p := retry.Policy{TTL: time.Second, Observe: retryslog.Observe(textTo(&b), retryslog.Options{Attrs: ofJob})}
 	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"p": p}), Now: func() time.Time { return first.Add(time.Minute) }}
 	rec := retryjob.NewRecord(&retryjob.Job{ID: "order-7", Kind: "order", Policy: "p"}, first)
-	_, err := s.Step(t.Context(), &rec, 1, func(context.Context) error { panic("attempted") })
+	next, err := s.Step(t.Context(), &rec, 1, func(context.Context) error { panic("attempted") })
 	require.NoError(t, err)
+	next.Tell()
 	require.Equal(t, `level=ERROR msg="retry: gave up" policy=p attempt=0 status=expired reason=ttl_elapsed elapsed=1m0s job=order-7`+"\n", b.String())
 }

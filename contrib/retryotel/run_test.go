@@ -132,8 +132,9 @@ func TestAPolicyOfEachRequestIsItsRuns(t *testing.T) {
 
 // step makes one attempt of a job, with fn as its handler.
 func step(t *testing.T, p retry.Policy, rec *retryjob.Record, attempt int, fn func(context.Context) error) {
-	_, err := (&retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"mail": p})}).Step(t.Context(), rec, attempt, fn)
+	next, err := (&retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"mail": p})}).Step(t.Context(), rec, attempt, fn)
 	require.NoError(t, err)
+	next.Tell()
 }
 
 func TestAJobsRunHasASpanWhenItHasEnded(t *testing.T) {
@@ -165,7 +166,7 @@ func TestAJobsRunHasASpanWhenItHasEnded(t *testing.T) {
 	})
 }
 
-// What runs in the handler of a job has one span each, whoever makes it.
+// Each run in the handler of a job has one span, made by Do, HTTP or Observe.
 func TestRunsInTheHandlerOfAJobHaveOneSpanEach(t *testing.T) {
 	s := newSDK(t)
 	observe, err := retryotel.Observe(s.Options)
