@@ -9,21 +9,22 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Limits bound what an outsider may ask for. They hold for what a policy does, whether a value was given or is a
-// default. A field of zero or below means no limit, but for MaxName.
+// Limits bound the policies of other people. They apply to what a policy does, whether a value was given or is a
+// default. A field of zero or below means no limit, except MaxName.
 type Limits struct {
-	MaxName           int           // the bytes of a name, which every log line of a run repeats; 0 means 128, negative no limit
+	MaxName           int           // of a name, in bytes; 0 means 128, negative no limit
 	MaxAttempts       int           // attempts in all; unlimited is above any, and so is a reset_after
 	MinFactor         float64       // of exponential and linear
 	MaxFactor         float64       // of exponential and linear
 	MaxDelay          time.Duration // the longest wait of a run, jitter included, but for hints
-	MaxTotalWait      time.Duration // all waits of a run that never succeeds, jitter included, but for hints; a reset_after is above any
+	MaxTotalWait      time.Duration // all waits of a run that never succeeds, likewise; a reset_after is above any
 	MaxHint           time.Duration // the longest hint that is obeyed; a policy without one obeys 1h
 	MaxTTL            time.Duration // a policy without a TTL is above any
 	MaxAttemptTimeout time.Duration // a policy without one is above any
 }
 
-// defaultMaxName leaves room for a tenant, a service and a task: a Kubernetes label, which names one thing, has up to 63.
+// defaultMaxName is two Kubernetes labels of 63 bytes and more: a tenant and a task. Every log line of a run has the
+// name.
 const defaultMaxName = 128
 
 // ServiceLimits are the limits of a delivery service: 1 to 50 attempts, a factor of 1 to 100, a name of 128 bytes.

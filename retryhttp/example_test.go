@@ -254,7 +254,7 @@ func ExampleByHost() {
 
 func ExampleAttemptError() {
 	client := retryhttp.NewClient(retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: time.Millisecond}})
-	_, err := client.Get("http://127.0.0.1:1/") // nobody listens there
+	_, err := client.Get("http://127.0.0.1:1/") // nothing listens there
 	var failed *retryhttp.AttemptError
 	if errors.As(err, &failed) {
 		fmt.Println(failed.Reason, failed.Unsent)

@@ -96,7 +96,7 @@ func TestGuardRefusesEachRangeFromItsFirstToItsLastAddress(t *testing.T) {
 	}
 }
 
-// ruleOf returns the rule by which the zero Guard refuses addr, "" where it does not.
+// ruleOf returns the rule by which the zero Guard refuses addr, "" if it does not.
 func ruleOf(t testing.TB, addr netip.Addr) string {
 	err := retryhttp.Guard{}.Check(addr)
 	if err == nil {
@@ -128,7 +128,7 @@ func TestGuardKnowsTheAddressesThatMatter(t *testing.T) {
 		{name: "mapped metadata", addr: "::ffff:a9fe:a9fe", rule: "link-local"},
 		{name: "mapped public IPv4 is allowed", addr: "::ffff:8.8.8.8"},
 		{name: "compatible loopback", addr: "::127.0.0.1", rule: "ipv4-compatible"},
-		{name: "compatible public IPv4 is reachable by nobody", addr: "::8.8.8.8", rule: "ipv4-compatible"},
+		{name: "compatible public IPv4 cannot be reached", addr: "::8.8.8.8", rule: "ipv4-compatible"},
 		{name: "translated loopback", addr: "::ffff:0:127.0.0.1", rule: "ipv4-translated"},
 		{name: "NAT64 to a private address", addr: "64:ff9b::10.0.0.1", rule: "private"},
 		{name: "NAT64 to metadata", addr: "64:ff9b::169.254.169.254", rule: "link-local"},
@@ -379,7 +379,7 @@ func TestGuardStopsTheSpellingsOfLoopback(t *testing.T) {
 
 			_, err := guardedClient(t, transport).Get(fmt.Sprintf("http://%s:%d/", host, listener.Addr().(*net.TCPAddr).Port))
 			var dnsError *net.DNSError
-			if !errors.As(err, &dnsError) { // Go's resolver asks nobody for a name that is all digits
+			if !errors.As(err, &dnsError) { // Go's resolver does not look up a name that is all digits
 				require.ErrorIs(t, err, retryhttp.ErrBlockedAddress)
 			}
 			requireUntouched(t, listener)

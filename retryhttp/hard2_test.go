@@ -310,7 +310,7 @@ func TestH9Ownership(t *testing.T) {
 		{name: "exhaustion by status", path: "/503"},
 		{name: "exhaustion by fault", path: "/reset"},
 		{name: "a terminal fault", tr: retryhttp.Transport{Base: retryhttp.Guard{}.Transport()}},
-		{name: "nobody to reach", tr: retryhttp.Transport{Base: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errFault }}}},
+		{name: "a server that cannot be reached", tr: retryhttp.Transport{Base: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errFault }}}},
 		{name: "a caller who is gone before", change: func(r *http.Request) { *r = *r.WithContext(gone) }},
 		{name: "a Request.Cancel that is closed before", change: func(r *http.Request) {
 			//lint:ignore SA1019 it still has to work

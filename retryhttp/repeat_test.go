@@ -41,7 +41,7 @@ func TestWhichRequestsAreRepeated(t *testing.T) {
 		{name: "not POST", method: "POST"},
 		{name: "not PATCH", method: "PATCH"},
 		{name: "not CONNECT", method: "CONNECT"},
-		{name: "not a method nobody knows", method: "BREW"},
+		{name: "not an unknown method", method: "BREW"},
 		{name: "not get in lower case, which is another method", method: "get"},
 		{name: "POST with a key", method: "POST", header: key("Idempotency-Key", `"1"`), repeats: true},
 		{name: "POST with a key of the older name", method: "POST", header: key("X-Idempotency-Key", "1"), repeats: true},

@@ -93,7 +93,7 @@ func TestRefusedRequests(t *testing.T) {
 	for name, change := range map[string]func(*http.Request){
 		"no method":                                func(r *http.Request) { r.Method = "" },
 		"no header":                                func(r *http.Request) { r.Header = nil },
-		"a method nobody knows":                    func(r *http.Request) { r.Method = "M-SEARCH" },
+		"an unknown method":                        func(r *http.Request) { r.Method = "M-SEARCH" },
 		"a tab in a value":                         set("X", "a\tb"),
 		"a value beyond ASCII":                     set("X", "ä"),
 		"an empty value":                           set("X", ""),

@@ -114,7 +114,7 @@ func deadlineIn(d time.Duration) func(context.Context) (context.Context, context
 	return func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
 }
 
-// canceledIn cancels the context after d, at once where that is 0.
+// canceledIn cancels the context after d, at once if that is 0.
 func canceledIn(d time.Duration, cause error) func(context.Context) (context.Context, context.CancelFunc) {
 	return func(ctx context.Context) (context.Context, context.CancelFunc) {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -156,7 +156,7 @@ func TestLevels(t *testing.T) {
 		name    string
 		options retryslog.Options
 		event   retry.Event
-		want    string // the level, empty where there is no record
+		want    string // the level, empty if there is no record
 	}{
 		{"a retry is a warning", retryslog.Options{}, retried, "WARN"},
 		{"the attempt that ends a run is left to the end", retryslog.Options{Retry: debug, Failure: debug}, lastTry, ""},
@@ -240,7 +240,7 @@ func TestANilContextIsABackground(t *testing.T) {
 	require.Contains(t, b.String(), "retry: gave up")
 }
 
-// Nothing is allocated for a record that is not written, whoever forbids it.
+// Nothing is allocated for a record that is not written, for any reason.
 func TestNoAllocationsWhereTheLevelIsOff(t *testing.T) {
 	var b bytes.Buffer
 	var threshold slog.LevelVar

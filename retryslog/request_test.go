@@ -85,7 +85,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// The cause is another call's error where an errgroup cancels.
+// If an errgroup cancels, the cause is another call's error.
 func TestTheRequestIsThatOfTheLastAttempt(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(ofGRPC)

@@ -22,7 +22,7 @@ type AttemptError struct {
 	Method string
 	// Code is the status code of Err: UNKNOWN for an error that has no status.
 	Code codes.Code
-	// Origin says whose the failure is: it tells the three kinds of DEADLINE_EXCEEDED apart, whose code is the same.
+	// Origin says on which side the call failed: three kinds of DEADLINE_EXCEEDED have the same code.
 	Origin Origin
 	// Idempotent reports whether the call may take effect twice, as Options or the call's own options say.
 	Idempotent bool
@@ -192,7 +192,8 @@ func (e *callError) Error() string {
 // Unwrap returns the *retry.Error, or what has refused the call.
 func (e *callError) Unwrap() error { return e.err }
 
-// GRPCStatus returns the status of the last attempt, with its details, or that of the caller who has gone.
+// GRPCStatus returns the status of the last attempt, with its details, or CANCELED or DEADLINE_EXCEEDED if the caller's
+// context has ended.
 func (e *callError) GRPCStatus() *status.Status { return e.st }
 
 // returned turns what the run has ended with into what its caller gets.

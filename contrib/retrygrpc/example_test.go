@@ -37,7 +37,7 @@ func connect(service testgrpc.TestServiceServer, opts ...grpc.DialOption) (clien
 	}
 }
 
-// A policy for calls that somebody waits for.
+// A policy for calls whose caller waits.
 var callPolicy = retry.Policy{
 	MaxAttempts:    4,
 	Backoff:        retry.Backoff{Base: time.Millisecond, Cap: time.Second, Jitter: retry.FullJitter},

@@ -194,7 +194,7 @@ func aborted(t *testing.T, span tracetest.SpanStub) {
 	require.False(t, span.EndTime.IsZero())
 }
 
-// mute is an error whose text costs: nobody is to ask for it where no span is recording.
+// mute is an error whose text is expensive: it must not be asked for if no span is recording.
 type mute struct{ t *testing.T }
 
 func (m mute) Error() string     { m.t.Error("asked for the text"); return "" }
@@ -250,7 +250,7 @@ func TestANestedRunIsBelowItsAttempt(t *testing.T) {
 	require.Equal(t, int64(1), set(byPolicy["inner"][2].Attributes)["retry.attempt"])
 }
 
-// The attempt's span keeps its own policy and number where a run inside it tells that span how it ended.
+// The attempt's span keeps its own policy and number if a run inside it adds its outcome to that span.
 func TestARunInsideDoesNotOverwriteItsAttempt(t *testing.T) {
 	for _, name := range []string{"inner", ""} {
 		s := newSDK(t)
@@ -293,7 +293,7 @@ type spent struct{ text string }
 
 func (s *spent) Error() string { return s.text } // a nil one panics
 
-// An error that panics when it is looked at is returned as retry.Do returns it, whoever looks.
+// An error whose methods panic is returned as retry.Do returns it.
 func TestErrorsThatPanicDoNotTouchTheRun(t *testing.T) {
 	const own = "github.com/retrygo/retry/contrib/retryotel_test.panics"
 	for _, row := range []struct {

@@ -30,7 +30,7 @@ func newSDK(t *testing.T, opts ...sdktrace.TracerProviderOption) *sdk {
 	return s
 }
 
-// metric returns what was measured under a name, nil where nothing was.
+// metric returns what was measured under a name, nil if nothing was.
 func (s *sdk) metric(name string) metricdata.Aggregation {
 	var all metricdata.ResourceMetrics
 	require.NoError(s.t, s.reader.Collect(s.t.Context(), &all))
