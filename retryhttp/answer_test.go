@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -144,6 +145,11 @@ func TestDoNotRetryIsObeyed(t *testing.T) {
 		require.EqualError(t, err, "retryhttp: 503 Service Unavailable (not repeated: do_not_retry)")
 		require.Equal(t, retry.Terminal, retryhttp.Classify(err))
 		require.Equal(t, retry.Terminal, retryhttp.ClassifyStrict(err))
+		class, _ := atOnce.Judge(err)
+		require.Equal(t, retry.Terminal, class, "whatever the policy's classifier")
+		class, hint := atOnce.Judge(retryhttp.CheckResponse(answer(get(t.Context()), 503, "Retry-After", "7")))
+		require.Equal(t, retry.Retryable, class)
+		require.Equal(t, 7*time.Second, hint)
 	})
 }
 

@@ -37,15 +37,16 @@ type AttemptError struct {
 	// text from a server or a proxy is cut to its first 1 KiB.
 	Err error
 
-	after    error            // carries the hint of a response; nil without one
+	mark     error            // carries the hint of a response, and by CheckResponse its veto; nil without these
 	classify retry.Classifier // that of the policy; nil outside a Transport
 	judged   retry.Class      // what that said; Unknown before it was asked
 }
 
 // CheckResponse returns nil if resp is a success, 2xx or 101, and otherwise an *AttemptError with the response's
-// Retry-After as its hint (see retry.After). It is for an fn of retry.Do or the handler of a job that sends a request
-// without a Transport. For a hint other than Retry-After, put retry.After around the error. A nil resp is an error.
-// CheckResponse does not close the body.
+// Retry-After as its hint (see retry.After); one that says not to be asked again is marked retry.Permanent. It is for an fn
+// of retry.Do or the handler of a job that sends a request without a Transport. Every policy obeys these two, but only one
+// whose Classify is that of this package ends at a 404. For a hint other than Retry-After, put retry.After around the error.
+// A nil resp is an error. CheckResponse does not close the body.
 func CheckResponse(resp *http.Response) error {
 	if resp == nil {
 		return &AttemptError{Reason: TransportError, Err: errNoResponse}
@@ -55,6 +56,9 @@ func CheckResponse(resp *http.Response) error {
 	}
 	failed := statusError(resp, ParseRetryAfter(resp.Header, time.Now()))
 	failed.Header = kept(resp.Header)
+	if failed.Veto != "" {
+		failed.mark = retry.Permanent(errLater)
+	}
 	return failed
 }
 
@@ -64,7 +68,7 @@ func statusError(resp *http.Response, hint time.Duration) *AttemptError {
 		Reason: statusReason(resp.StatusCode), StatusCode: resp.StatusCode, Header: resp.Header, Request: resp.Request,
 	}
 	if hint > 0 {
-		failed.after = retry.After(hint, errLater)
+		failed.mark = retry.After(hint, errLater)
 	}
 	if doNotRetry(resp.Header) {
 		failed.Veto = DoNotRetry
@@ -72,8 +76,8 @@ func statusError(resp *http.Response, hint time.Duration) *AttemptError {
 	return failed
 }
 
-// errLater is the error that retry.After marks for a response, which has none of its own.
-var errLater = errors.New("the response asks for a later retry")
+// errLater is the error that is marked for a response, which has none of its own.
+var errLater = errors.New("the response says when to retry")
 
 // keptFields are the fields of a response's header that an AttemptError keeps after it has been judged.
 var keptFields = []string{"Content-Type", "Date", "Finagle-Http-Nonretryable-Nack", "Ratelimit", "Ratelimit-Remaining",
@@ -122,7 +126,7 @@ func (e *AttemptError) Unwrap() error {
 	if e == nil {
 		return nil
 	}
-	return cmp.Or(e.Err, e.after)
+	return cmp.Or(e.Err, e.mark)
 }
 
 // Timeout reports whether the attempt failed because it took too long.
@@ -164,7 +168,7 @@ func (e *AttemptError) LogValue() slog.Value {
 		attrs = append(attrs, slog.String("method", printable(cmp.Or(req.Method, http.MethodGet), longestValue)))
 		path := ""
 		if req.URL != nil {
-			attrs = append(attrs, slog.String("host", printable(req.URL.Host, longestValue)))
+			attrs = append(attrs, slog.String("host", printable(bareHost(req.URL.Host), longestValue)))
 			path = req.URL.EscapedPath()
 		}
 		if i := strings.IndexByte(req.Pattern, '/'); i >= 0 { // "[METHOD ][HOST]/[PATH]"
@@ -213,4 +217,12 @@ func (e *AttemptError) worthRepeating() bool {
 // header ask for a retry or forbid one.
 func (e *AttemptError) isAnswer() bool {
 	return e.Veto == "" && (succeeded(e.StatusCode) || statusClass(e.StatusCode) == retry.Terminal) && !e.worthRepeating()
+}
+
+// bareHost returns host without the user, path or query that the Host of a URL can have if it was not parsed.
+func bareHost(host string) string {
+	if i := strings.IndexAny(host, "/?#"); i >= 0 {
+		host = host[:i]
+	}
+	return host[strings.LastIndexByte(host, '@')+1:]
 }

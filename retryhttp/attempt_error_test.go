@@ -89,6 +89,13 @@ func TestAttemptErrorSaysWhichRequestFailed(t *testing.T) {
 		req.Pattern = "/\u202e\x1b\nx"
 		require.Contains(t, attrs(&retryhttp.AttemptError{Request: req}), "path=/\ufffd\ufffd; x")
 	})
+	t.Run("without what a Host that was not parsed may hold", func(t *testing.T) {
+		for _, host := range []string{"alice:hunter2@h:80", "h:80?token=hunter2", "alice:hunter2@h:80/x?token=hunter2", "a@b:hunter2@h:80#hunter2"} {
+			req := get(t.Context())
+			req.URL = &url.URL{Host: host}
+			require.Equal(t, "method=GET host=h:80 path= reason=bad_host", attrs(&retryhttp.AttemptError{Request: req, Reason: retryhttp.BadHost}), host)
+		}
+	})
 	t.Run("as far as it is known", func(t *testing.T) {
 		var none *retryhttp.AttemptError
 		require.Equal(t, slog.Value{}, none.LogValue())

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -266,6 +267,7 @@ func (c *call) header(ctx context.Context) http.Header {
 		header["Idempotency-Key"] = []string{c.key}
 	}
 	if name := c.transport.AttemptHeader; name != "" {
+		maps.DeleteFunc(header, func(key string, _ []string) bool { return strings.EqualFold(key, name) })
 		header.Set(name, strconv.Itoa(retry.AttemptNumber(ctx)))
 	}
 	return header

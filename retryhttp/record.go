@@ -29,11 +29,11 @@ func OutcomeOf(resp *http.Response, err error) (retry.Outcome, error) {
 	if errors.As(err, &failed) {
 		return failed.Outcome, nil
 	}
-	if resp == nil || resp.Request == nil {
-		if err == nil {
-			return retry.Outcome{}, errors.New("retryhttp: OutcomeOf: neither a response to a request nor an error")
-		}
+	switch {
+	case err != nil: // also beside a response, as of a client that does not follow a redirect
 		return retry.Outcome{}, fmt.Errorf("retryhttp: OutcomeOf: the error is not of a run: %w", err)
+	case resp == nil || resp.Request == nil:
+		return retry.Outcome{}, errors.New("retryhttp: OutcomeOf: neither a response to a request nor an error")
 	}
 	r := recordsOf(resp.Request.Context())
 	if r == nil {

@@ -197,10 +197,12 @@ func TestAttemptHeader(t *testing.T) {
 	tr := &retryhttp.Transport{Policy: atOnce, AttemptHeader: retryhttp.AttemptHeader,
 		Base: roundTripper(func(req *http.Request) (*http.Response, error) {
 			sent = append(sent, strconv.Itoa(retryhttp.AttemptFromRequest(req, "")))
+			require.NotContains(t, req.Header, "retry-attempt")
 			return answer(req, 503), nil
 		})}
 	req := get(t.Context())
 	req.Header.Set(retryhttp.AttemptHeader, "7")
+	req.Header["retry-attempt"] = []string{"8"} // net/http would send both
 	_, err := tr.RoundTrip(req)
 	require.NoError(t, err)
 	require.Equal(t, []string{"1", "2", "3"}, sent, "every attempt carries its number, and not that of a request it was made from")
@@ -278,6 +280,7 @@ func TestRecord(t *testing.T) {
 		want string
 	}{
 		{"an error from elsewhere has none", nil, io.EOF, "the error is not of a run: EOF"},
+		{"also beside a response, as of a client that does not follow a redirect", answer(recorded, 302), io.EOF, "the error is not of a run: EOF"},
 		{"nor has nothing at all", nil, nil, "neither a response to a request nor an error"},
 		{"nor a response to no request", new(http.Response), nil, "neither a response to a request nor an error"},
 		{"nor one to a request that was not to be recorded", answer(get(t.Context()), 200), nil, "the request's context is not from RecordOutcome"},

@@ -18,8 +18,9 @@ type Options struct {
 	// Failure is the level of runs that failed, whatever the reason, but for those of Terminal and Canceled. Nil means
 	// Error.
 	Failure slog.Leveler
-	// Terminal is the level of runs that ended with a terminal error at their first attempt: nothing was given up, and the
-	// caller has the error. The level of a job, which has no caller, is Failure. Nil means that they have no record.
+	// Terminal is the level of runs that ended with a terminal error at their first attempt, which the caller has: a mistake
+	// of the caller, but also a POST whose 503 must not be repeated, and a delivery that was refused. Use Warn if the log is
+	// to show an outage of such calls. The level of a job, which has no caller, is Failure. Nil means that they have no record.
 	Terminal slog.Leveler
 	// Canceled is the level of runs that the caller canceled, which is no failure. A deadline that is over is one.
 	// Nil means that of Retry.
