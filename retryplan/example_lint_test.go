@@ -31,6 +31,6 @@ func ExampleCodes() {
 	// Output:
 	// cap-never-reached
 	// cap-stops-growth
-	// deadline-before-first-retry
 	// decorrelated-without-cap
+	// hint-beyond-ttl
 }

@@ -59,34 +59,32 @@ type Setting struct {
 //
 // It asks the policy's own Validate, Effective, Decide, Admit, Bounds and TotalWait, calls none of its functions and does not touch
 // its Budget. Waits that Policy.Wait chooses are taken for ones of any length up to Cap.
+// Doing what the findings say, one after the other and in any order, ends: no change brings an earlier policy back.
 // Where a run can have more than 10,000 attempts, those beyond are taken for ones that can start.
 //
 //	code                         level            found where
 //	cap-never-reached            note             the longest wait is a tenth of Cap or less
 //	cap-stops-growth             note             an exponential or linear backoff is at its cap from the first wait on
-//	deadline-before-first-retry  severe           not even the second attempt can start before the deadline
 //	decorrelated-without-cap     note             DecorrelatedJitter can grow to 243 times Base and more, and Cap is not set
-//	disabled                     note             fields are set that nothing reads while Disabled is
 //	hint-beyond-ttl              note             MaxHint is set above TTL or deadline: such hints are never waited for
 //	inline-wait-too-long         warning, severe  a caller waits more than 10s, or than 60s, between attempts
 //	invalid                      severe           Validate refuses the policy
 //	list-longer-than-attempts    warning          Delays has waits for which there is no attempt
 //	list-shorter-than-attempts   note             the last of Delays is used more than once
-//	load                         warning          an outage multiplies the load by more than 3 within a minute, without a budget
 //	long-hint-inline             note, warning    a caller can be made to wait more than 10s, or than 60s, by a server's hint
 //	many-attempts                note             there are more than 50 attempts
 //	missing-unit                 severe           a duration is below 1µs, as a number without a unit is
 //	narrow-jitter                note, warning    JitterRatio is below 0.5; a warning from 1,000 clients on
 //	nested-amplification         note to severe   layers multiply each other's attempts: severe from 10 times on, a note with a budget
 //	no-attempt-timeout           note, warning    an attempt that hangs is waited for without end; a warning inline
-//	no-budget                    note, warning    nothing bounds the share of retries; a warning inline
+//	no-budget                    note, warning    nothing bounds the share of retries; a warning from 4 attempts on, inline or within a minute
 //	no-jitter                    warning, severe  all clients return together; severe from 1,000 clients on, nothing for one
-//	single-attempt               note             fields are set that nothing reads, since MaxAttempts 1 is no retry
+//	no-retry-can-start           note, severe     not even the second attempt can start before TTL or deadline; a note if only short waits allow it
 //	timeout-below-duration       warning, severe  AttemptTimeout cuts off more than 5 %, or 50 %, of healthy attempts
-//	timeout-eats-ttl             note, warning    after an attempt that hangs, TTL or deadline leaves room for one more, or none
-//	unlikely-attempts            note             some attempts start only where the random waits are shorter than their mean
+//	timeout-eats-ttl             note, warning    if attempts hang, TTL or deadline leave room for fewer than otherwise; a warning for the first alone
 //	unlimited-without-ttl        warning, severe  a run that keeps failing never ends; severe inline
-//	unreachable-attempts         warning, severe  TTL or deadline make attempts impossible; severe if no retry can start
+//	unreachable-attempts         note, warning    TTL or deadline make attempts impossible, or unlikely: a note
+//	unread-fields                note             fields are set that nothing reads, since Disabled or MaxAttempts 1 allow no retry
 //	zero-delay                   note to severe   waits of a List are 0: a note for the first alone, severe for an endless loop
 func Lint(p retry.Policy, s Setting) []Finding {
 	if err := p.Validate(); err != nil {
@@ -129,14 +127,11 @@ func lintRules() []lintRule {
 	return []lintRule{
 		{"cap-never-reached", (*linter).capNeverReached},
 		{"cap-stops-growth", (*linter).capStopsGrowth},
-		{"deadline-before-first-retry", (*linter).deadlineBeforeFirstRetry},
 		{"decorrelated-without-cap", (*linter).decorrelatedWithoutCap},
-		{"disabled", (*linter).disabled},
 		{"hint-beyond-ttl", (*linter).hintBeyondTTL},
 		{"inline-wait-too-long", (*linter).inlineWaitTooLong},
 		{"list-longer-than-attempts", (*linter).listLonger},
 		{"list-shorter-than-attempts", (*linter).listShorter},
-		{"load", (*linter).load},
 		{"long-hint-inline", (*linter).longHintInline},
 		{"many-attempts", (*linter).manyAttempts},
 		{"missing-unit", (*linter).missingUnit},
@@ -145,12 +140,12 @@ func lintRules() []lintRule {
 		{"no-attempt-timeout", (*linter).noAttemptTimeout},
 		{"no-budget", (*linter).noBudget},
 		{"no-jitter", (*linter).noJitter},
-		{"single-attempt", (*linter).singleAttempt},
+		{"no-retry-can-start", (*linter).noRetryCanStart},
 		{"timeout-below-duration", (*linter).timeoutBelowDuration},
 		{"timeout-eats-ttl", (*linter).timeoutEatsTTL},
-		{"unlikely-attempts", (*linter).unlikelyAttempts},
 		{"unlimited-without-ttl", (*linter).unlimitedWithoutTTL},
 		{"unreachable-attempts", (*linter).unreachableAttempts},
+		{"unread-fields", (*linter).unreadFields},
 		{"zero-delay", (*linter).zeroDelay},
 	}
 }

@@ -118,14 +118,6 @@ func (l *linter) startable(u float64, spent time.Duration) (n int, late time.Dur
 	}
 }
 
-// lastStart returns when the last attempt starts where nothing forbids it, and whether that is known.
-func (l *linter) lastStart(u float64, spent time.Duration) (time.Duration, bool) {
-	free := *l
-	free.p.TTL, free.s.Deadline = 0, 0
-	n, at := free.startable(u, spent)
-	return at, n == l.attempts && n < lintHorizon
-}
-
 // fastest is the least that an attempt takes, usual the median; 0 where it is not known.
 func (l *linter) fastest() time.Duration { return l.cut(l.s.Duration.Min()) }
 func (l *linter) usual() time.Duration   { return l.cut(l.s.Duration.At(0.5)) }

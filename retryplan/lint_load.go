@@ -18,33 +18,20 @@ func (l *linter) noBudget() Finding {
 	if !l.retries || l.p.Budget != nil {
 		return Finding{}
 	}
-	f := Finding{Level: Note, Change: "Set Budget to retry.NewBudget(retry.BudgetConfig{}), shared by all calls to one backend."}
-	if l.s.Inline {
-		f.Level = Warning
-	}
-	if l.attempts == retry.Unlimited {
-		f.Text = "No budget bounds the retries: in an outage each run adds attempts without limit, where a budget that successes fund adds next to none."
-		return f
-	}
-	f.Figures = map[string]float64{"attempts": float64(l.attempts)}
-	f.Text = fmt.Sprintf("No budget bounds the retries: in an outage each run adds %d, where a budget that successes fund adds next to none.", l.attempts-1)
-	return f
-}
-
-func (l *linter) load() Finding {
+	f := Finding{Level: Note, Change: "Set Budget to retry.NewBudget(retry.BudgetConfig{}), shared by all calls to one backend"}
 	// Slower schedules leave an outage of a minute alone.
-	quick := l.s.Inline || l.hi <= time.Minute
-	if l.p.Budget != nil || !quick || l.attempts != retry.Unlimited && l.attempts <= perRequest {
-		return Finding{}
+	if quick := l.s.Inline || l.hi <= time.Minute; quick && (l.attempts == retry.Unlimited || l.attempts > perRequest) {
+		f.Level = Warning
+		f.Change += fmt.Sprintf(", or MaxAttempts to %d, the usual limit without one", perRequest)
 	}
-	f := Finding{Level: Warning, Change: fmt.Sprintf("Set MaxAttempts to %d, or give the policy a Budget.", perRequest)}
-	if l.attempts == retry.Unlimited {
-		f.Text = "Every run goes on sending attempts for as long as an outage lasts, and nothing bounds them; 3 a request is the usual limit."
-		return f
+	f.Change += "."
+	more := "lets each run go on for as long as it lasts"
+	if l.attempts != retry.Unlimited {
+		half := amplification(0.5, l.attempts, 1)
+		f.Figures = map[string]float64{"half": half, "outage": float64(l.attempts)}
+		more = fmt.Sprintf("multiplies the load by %d, and attempts that fail half of the time by %s", l.attempts, figure(half))
 	}
-	f.Figures = map[string]float64{"attempts": float64(l.attempts), "half": amplification(0.5, l.attempts, 1), "outage": float64(l.attempts)}
-	f.Text = fmt.Sprintf("An outage multiplies the load by %d, and attempts that fail half the time by %s; 3 attempts a request is the usual limit without a budget.",
-		l.attempts, figure(f.Figures["half"]))
+	f.Text = "No budget bounds the retries: an outage " + more + ", where a budget that successes fund adds next to nothing."
 	return f
 }
 

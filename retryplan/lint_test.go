@@ -97,17 +97,17 @@ func lintRows() []lintRow {
 			near:    func(p *P, _ *S) { p.Cap = s + 1 }},
 		{name: "base above the default cap", code: "cap-stops-growth", level: retryplan.Note, p: P{Backoff: exp(2*time.Hour, 0, retry.FullJitter)},
 			near: func(p *P, _ *S) { p.Base = time.Hour - 1 }},
-		{code: "deadline-before-first-retry", level: retryplan.Severe, p: P{}, s: S{Deadline: 5 * s},
-			figures: map[string]float64{"deadline": 5, "wait": 5},
+		{name: "deadline", code: "no-retry-can-start", level: retryplan.Severe, p: P{}, s: S{Deadline: 5 * s},
+			figures: map[string]float64{"deadline": 5, "first_retry": 5},
 			near:    func(_ *P, s *S) { s.Deadline++ }},
-		{name: "slow attempts", code: "deadline-before-first-retry", level: retryplan.Severe, p: sensible(), s: S{Deadline: s, Duration: retryplan.Constant(s)},
-			near: func(_ *P, s *S) { s.Deadline++ }},
-		{name: "list", code: "deadline-before-first-retry", level: retryplan.Severe, p: retry.Standard(), s: S{Deadline: 30 * s},
+		{name: "slow attempts", code: "no-retry-can-start", level: retryplan.Severe, p: sensible(), s: S{Deadline: s, Duration: retryplan.Constant(s)},
+			near: func(_ *P, s *S) { s.Deadline += 26 * ms }},
+		{name: "list", code: "no-retry-can-start", level: retryplan.Severe, p: retry.Standard(), s: S{Deadline: 30 * s},
 			near: func(p *P, _ *S) { p.Delays[0] = 29 * s }},
 		{code: "decorrelated-without-cap", level: retryplan.Note, p: P{MaxAttempts: 6, Backoff: exp(s, 0, retry.DecorrelatedJitter)},
 			figures: map[string]float64{"base": 1, "longest_wait": 243},
 			near:    func(p *P, _ *S) { p.MaxAttempts = 5 }},
-		{code: "disabled", level: retryplan.Note, p: P{Disabled: true, TTL: s},
+		{name: "disabled", code: "unread-fields", level: retryplan.Note, p: P{Disabled: true, TTL: s},
 			figures: map[string]float64{"unread": 1},
 			near:    func(p *P, _ *S) { p.TTL = 0 }},
 		{code: "hint-beyond-ttl", level: retryplan.Note, p: sensibleWith(func(p *P) { p.MaxHint = 11 * s }),
@@ -135,11 +135,6 @@ func lintRows() []lintRow {
 		{code: "list-shorter-than-attempts", level: retryplan.Note, p: P{MaxAttempts: 6, Backoff: list(s, 2*s, 3*s)},
 			figures: map[string]float64{"listed": 3, "needed": 5, "repeats": 2},
 			near:    func(p *P, _ *S) { p.MaxAttempts = 4 }},
-		{code: "load", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.Budget = nil }),
-			figures: map[string]float64{"attempts": 4, "half": 1.875, "outage": 4},
-			near:    func(p *P, _ *S) { p.MaxAttempts = 3 }},
-		{name: "slower than a minute", code: "load", level: retryplan.Warning, p: P{Backoff: retry.Backoff{Delays: []time.Duration{20 * s, 20 * s, 20 * s}}},
-			near: func(p *P, _ *S) { p.Delays[0]++ }},
 		{code: "long-hint-inline", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.TTL = 0 }), s: S{Inline: true},
 			figures: map[string]float64{"wait": 3600},
 			near:    func(p *P, _ *S) { p.MaxHint = 10 * s }},
@@ -181,9 +176,16 @@ func lintRows() []lintRow {
 			near: func(p *P, _ *S) { p.AttemptTimeout = s }},
 		{name: "known duration", code: "no-attempt-timeout", level: retryplan.Note, p: sensibleWith(func(p *P) { p.AttemptTimeout = 0 }), s: S{Deadline: 5 * s, Duration: retryplan.Constant(s)},
 			near: func(p *P, _ *S) { p.AttemptTimeout = s }},
-		{code: "no-budget", level: retryplan.Note, p: sensibleWith(func(p *P) { p.Budget = nil }),
-			figures: map[string]float64{"attempts": 4},
+		{code: "no-budget", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.Budget = nil }),
+			figures: map[string]float64{"half": 1.875, "outage": 4},
+			near:    func(p *P, _ *S) { p.Budget = sensible().Budget }},
+		{name: "three attempts", code: "no-budget", level: retryplan.Note, p: sensibleWith(func(p *P) { p.MaxAttempts, p.Budget = 3, nil }), s: S{Inline: true},
+			figures: map[string]float64{"half": 1.75, "outage": 3},
 			near:    func(p *P, _ *S) { p.MaxAttempts = 1 }},
+		{name: "a minute", code: "no-budget", level: retryplan.Warning, p: P{Backoff: retry.Backoff{Delays: []time.Duration{20 * s, 20 * s, 20 * s}}},
+			near: func(p *P, _ *S) { p.Disabled = true }},
+		{name: "slower than a minute", code: "no-budget", level: retryplan.Note, p: P{Backoff: retry.Backoff{Delays: []time.Duration{20 * s, 20 * s, 20*s + 1}}},
+			near: func(p *P, _ *S) { p.MaxAttempts = 1 }},
 		{name: "inline", code: "no-budget", level: retryplan.Warning, p: P{MaxAttempts: retry.Unlimited}, s: S{Inline: true},
 			near: func(p *P, _ *S) { p.Disabled = true }},
 		{code: "no-jitter", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.Jitter = 0 }),
@@ -194,7 +196,7 @@ func lintRows() []lintRow {
 			near:    func(p *P, _ *S) { p.Delays = []time.Duration{0} }},
 		{name: "decorrelated without a window", code: "no-jitter", level: retryplan.Warning, p: P{Backoff: exp(s, s, retry.DecorrelatedJitter)},
 			near: func(p *P, _ *S) { p.Cap++ }},
-		{code: "single-attempt", level: retryplan.Note, p: P{MaxAttempts: 1, TTL: s},
+		{code: "unread-fields", level: retryplan.Note, p: P{MaxAttempts: 1, TTL: s},
 			figures: map[string]float64{"unread": 1},
 			near:    func(p *P, _ *S) { p.TTL = 0 }},
 		{code: "timeout-below-duration", level: retryplan.Severe, p: sensible(), s: S{Duration: retryplan.Constant(2*s + 1)},
@@ -204,22 +206,23 @@ func lintRows() []lintRow {
 			near: func(_ *P, s *S) { s.Duration = retryplan.Uniform(time.Second, 2050*time.Millisecond) }},
 		{code: "timeout-eats-ttl", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.AttemptTimeout = 9976 * ms }),
 			figures: map[string]float64{"attempt_timeout": 9.976, "ttl": 10, "start_if_hung": 1},
-			near:    func(p *P, _ *S) { p.AttemptTimeout = 4 * s }},
+			near:    func(p *P, _ *S) { p.AttemptTimeout = 3 * s }},
 		{name: "above TTL", code: "timeout-eats-ttl", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.AttemptTimeout = 11 * s }),
 			figures: map[string]float64{"attempt_timeout": 11, "ttl": 10, "start_if_hung": 1, "longest_run": 21},
 			near:    func(p *P, _ *S) { p.TTL = 0 }},
-		{name: "room for one more", code: "timeout-eats-ttl", level: retryplan.Note, p: sensibleWith(func(p *P) { p.AttemptTimeout = 4963 * ms }),
-			figures: map[string]float64{"start_if_hung": 2},
-			near:    func(p *P, _ *S) { p.AttemptTimeout = 4962 * ms }},
+		{name: "room for three of four", code: "timeout-eats-ttl", level: retryplan.Note,
+			p:       sensibleWith(func(p *P) { p.AttemptTimeout, p.TTL = 10*s, 30*s }),
+			figures: map[string]float64{"start_if_hung": 3},
+			near:    func(p *P, _ *S) { p.TTL = 30*s + 175*ms }},
 		{name: "deadline", code: "timeout-eats-ttl", level: retryplan.Warning, p: sensible(), s: S{Deadline: 2 * s},
 			figures: map[string]float64{"deadline": 2},
-			near:    func(_ *P, s *S) { s.Deadline = 5 * time.Second }},
-		{code: "unlikely-attempts", level: retryplan.Note, p: sensibleWith(func(p *P) { p.TTL, p.AttemptTimeout = 174*ms, 20*ms }),
+			near:    func(_ *P, s *S) { s.Deadline = 7 * time.Second }},
+		{name: "at the mean", code: "unreachable-attempts", level: retryplan.Note, p: sensibleWith(func(p *P) { p.TTL, p.AttemptTimeout = 174*ms, 20*ms }),
 			figures: map[string]float64{"can_start": 4, "likely_start": 3, "ttl": 0.174},
 			near:    func(p *P, _ *S) { p.TTL = 175 * ms }},
-		{name: "first retry", code: "unlikely-attempts", level: retryplan.Note, p: sensibleWith(func(p *P) { p.TTL, p.AttemptTimeout = 24*ms, 20*ms }),
-			figures: map[string]float64{"likely_start": 1},
-			near:    func(p *P, _ *S) { p.MaxAttempts, p.TTL = 2, 25*ms }},
+		{name: "at the mean", code: "no-retry-can-start", level: retryplan.Note, p: sensibleWith(func(p *P) { p.TTL, p.AttemptTimeout = 24*ms, 20*ms }),
+			figures: map[string]float64{"first_retry": 0.025, "ttl": 0.024},
+			near:    func(p *P, _ *S) { p.TTL = 25 * ms }},
 		{code: "unlimited-without-ttl", level: retryplan.Warning, p: P{MaxAttempts: retry.Unlimited},
 			near: func(_ *P, s *S) { s.Deadline = time.Hour }},
 		{name: "inline", code: "unlimited-without-ttl", level: retryplan.Severe, p: P{MaxAttempts: retry.Unlimited, AttemptTimeout: time.Minute}, s: S{Inline: true},
@@ -227,15 +230,17 @@ func lintRows() []lintRow {
 		{code: "unreachable-attempts", level: retryplan.Warning, p: P{TTL: 634 * s}, // 5+10+20+40+80+160+320 is 635
 			figures: map[string]float64{"attempts": 8, "can_start": 7, "earliest": 635, "ttl": 634},
 			near:    func(p *P, _ *S) { p.TTL++; p.TTL = 635 * s }},
-		{name: "no retry", code: "unreachable-attempts", level: retryplan.Severe, p: P{TTL: s},
-			figures: map[string]float64{"can_start": 1, "earliest": 5},
-			near:    func(p *P, _ *S) { p.MaxAttempts = retry.Unlimited }},
+		{name: "TTL", code: "no-retry-can-start", level: retryplan.Severe, p: P{TTL: s},
+			figures: map[string]float64{"first_retry": 5, "ttl": 1},
+			near:    func(p *P, _ *S) { p.TTL = 5 * s }},
+		{name: "unlimited", code: "no-retry-can-start", level: retryplan.Severe, p: P{MaxAttempts: retry.Unlimited, TTL: 5*s - 1},
+			near: func(p *P, _ *S) { p.TTL = 5 * s }},
 		{name: "deadline", code: "unreachable-attempts", level: retryplan.Warning, p: P{}, s: S{Deadline: 635 * s},
 			figures: map[string]float64{"can_start": 7, "deadline": 635},
 			near:    func(_ *P, s *S) { s.Deadline++ }},
 		{name: "slow attempts", code: "unreachable-attempts", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.TTL, p.AttemptTimeout = 2*s, s }), s: S{Duration: retryplan.Uniform(s-1, 2*s)},
 			figures: map[string]float64{"can_start": 3},
-			near:    func(_ *P, s *S) { s.Duration = retryplan.Uniform(600*time.Millisecond, 2*time.Second) }},
+			near:    func(p *P, s *S) { p.TTL = 3300 * time.Millisecond }},
 		{code: "zero-delay", level: retryplan.Warning, p: P{Backoff: list(0, 0)},
 			figures: map[string]float64{"zeros": 2, "waits": 2},
 			near:    func(p *P, _ *S) { p.Delays = []time.Duration{1000, 1000} }},
@@ -303,11 +308,12 @@ func TestReachableAttemptsAreThoseOfThePlan(t *testing.T) {
 			plan, err := retryplan.New(p, retryplan.Model{Duration: s.Duration, Deadline: s.Deadline})
 			require.NoError(t, err)
 			found := retryplan.Lint(p, s)
+			none, never := findingOf(found, "no-retry-can-start")
 			switch f, ok := findingOf(found, "unreachable-attempts"); {
 			case ok:
 				require.Equal(t, float64(plan.CanStart), f.Figures["can_start"], "%v %v", jitter, limit)
-			case slices.Contains(codesOf(found), "deadline-before-first-retry"):
-				require.Equal(t, 1, plan.CanStart, "%v %v", jitter, limit)
+			case never:
+				require.Equal(t, none.Level == retryplan.Severe, plan.CanStart == 1, "%v %v", jitter, limit)
 			default:
 				require.Equal(t, 8, plan.CanStart, "%v %v", jitter, limit)
 			}
@@ -341,13 +347,13 @@ func TestWaitsOfOnesOwnAreTakenForAnyUpToCap(t *testing.T) {
 	p := retry.Policy{MaxAttempts: 4, AttemptTimeout: time.Second, TTL: 10 * time.Second, Budget: retry.NewBudget(retry.BudgetConfig{}),
 		Backoff: retry.Backoff{Base: time.Minute, Cap: time.Minute}}
 	setting := retryplan.Setting{Inline: true, Clients: 1000}
-	require.Equal(t, []string{"no-jitter", "unreachable-attempts", "cap-stops-growth"}, codesOf(retryplan.Lint(p, setting)))
+	require.Equal(t, []string{"no-jitter", "no-retry-can-start", "cap-stops-growth"}, codesOf(retryplan.Lint(p, setting)))
 
 	p.Wait = func(int, error, time.Duration) time.Duration { return time.Second }
 	require.Nil(t, retryplan.Lint(p, setting))
 
 	p.Disabled = true
-	f, ok := findingOf(retryplan.Lint(p, setting), "disabled")
+	f, ok := findingOf(retryplan.Lint(p, setting), "unread-fields")
 	require.True(t, ok)
 	require.Equal(t, "Disabled allows one attempt, and nothing reads MaxAttempts, Base, Cap, TTL, Wait.", f.Text)
 }
@@ -355,7 +361,7 @@ func TestWaitsOfOnesOwnAreTakenForAnyUpToCap(t *testing.T) {
 func TestFindingsComeByLevelAndThenByCode(t *testing.T) {
 	found := retryplan.Lint(retry.Policy{}, retryplan.Setting{Inline: true, Layers: 2, Clients: 1000})
 	require.Equal(t, []string{"inline-wait-too-long", "nested-amplification", "no-jitter", // severe
-		"load", "long-hint-inline", "no-attempt-timeout", "no-budget"}, codesOf(found))
+		"long-hint-inline", "no-attempt-timeout", "no-budget"}, codesOf(found))
 }
 
 func TestANegativeSettingCountsAsNone(t *testing.T) {
@@ -390,7 +396,7 @@ func requireCleared(t *testing.T, p retry.Policy, s retryplan.Setting, f retrypl
 }
 
 // changePattern matches "MaxAttempts to 3" and "Delays[2] to 0s" in a Change.
-var changePattern = regexp.MustCompile(`\b(MaxAttempts|Mode|Base|Factor|Cap|Delays|Jitter|JitterRatio|AttemptTimeout|TTL|MaxHint|ResetAfter|Disabled|Budget)(?:\[(\d+)\])? to (\S+)`)
+var changePattern = regexp.MustCompile(`\b(MaxAttempts|Mode|Base|Factor|Cap|Delays|Jitter|JitterRatio|AttemptTimeout|TTL|MaxHint|ResetAfter|Disabled|Wait|Pay|Budget)(?:\[(\d+)\])? to (\S+)`)
 
 // changed does to p what the text says up to its first alternative.
 func changed(p retry.Policy, text string) (retry.Policy, error) {
@@ -418,6 +424,10 @@ func changed(p retry.Policy, text string) (retry.Policy, error) {
 			p.Disabled, err = strconv.ParseBool(value)
 		case "Budget":
 			p.Budget, err = valueNamed(value, map[string]*retry.Budget{"retry.NewBudget(retry.BudgetConfig{})": retry.NewBudget(retry.BudgetConfig{})})
+		case "Wait":
+			p.Wait = nil
+		case "Pay":
+			p.Pay = nil
 		case "Delays":
 			p.Delays = slices.Clone(p.Delays)
 			if m[2] != "" {
@@ -428,6 +438,9 @@ func changed(p retry.Policy, text string) (retry.Policy, error) {
 				break
 			}
 			p.Delays = nil
+			if value == "nil" {
+				break
+			}
 			for word := range strings.SplitSeq(value, ",") {
 				d, bad := time.ParseDuration(word)
 				p.Delays, err = append(p.Delays, d), cmp.Or(err, bad)

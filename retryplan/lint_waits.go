@@ -98,7 +98,7 @@ func (l *linter) capStopsGrowth() Finding {
 	}
 	f := Finding{Level: Note, Figures: map[string]float64{"wait": first.Seconds()}}
 	switch {
-	case l.p.Cap == first && first >= room:
+	case l.p.Cap == first && first >= room*time.Microsecond:
 		f.Text = fmt.Sprintf("Every wait is Cap, %s, from the first one on, so that nothing grows.", plainly(first))
 		f.Change = fmt.Sprintf("Set Base to %s, or Mode to retry.Fixed if that is what is meant.", plainly(rounded(first/room)))
 	case l.p.Cap == 0 && first == l.inForce.Cap && first < math.MaxInt64:
@@ -160,7 +160,7 @@ func (l *linter) listLonger() Finding {
 		Level: Warning,
 		Text: fmt.Sprintf("Delays has %s, but %d attempts have only %d between them, so that the list's end, %d of them, is never used.",
 			count(len(l.p.Delays), "wait"), l.attempts, l.waits(), unused),
-		Change:  fmt.Sprintf("Set MaxAttempts to %d, which counts the first attempt too.", len(l.p.Delays)+1),
+		Change:  fmt.Sprintf("Set Delays to %s, or MaxAttempts to %d, which counts the first attempt too.", listed(l.p.Delays[:l.waits()]), len(l.p.Delays)+1),
 		Figures: map[string]float64{"listed": float64(len(l.p.Delays)), "used": float64(l.waits()), "unused": float64(unused)},
 	}
 }

@@ -66,7 +66,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 	}{
 		{"show", "", join(policy, setting, guard, picture)},
 		{"plan", "--failure 0.5", join(policy, setting, guard, picture, map[string]string{"failure": "0.3", "horizon": "2"})},
-		{"lint", "policy.json --fail-on none", join(policy, setting, map[string]string{"fail-on": "note", "jitter": "none", "clients": "5000 --jitter none", "factor": "30", "max-hint": "2m --inline", "reset-after": "1ns", "attempt-timeout": "5ms --duration 10ms"})},
+		{"lint", "policy.json --fail-on none", join(policy, setting, map[string]string{"fail-on": "note", "budget": "", "ignore": "no-budget", "jitter": "none", "clients": "5000 --jitter none", "factor": "30", "max-hint": "2m --inline", "reset-after": "1ns", "attempt-timeout": "5ms --duration 10ms"})},
 		{"simulate", storm, join(policy, guard, picture, budget, map[string]string{
 			"clients": "1 --budget", "rate": "60", "closed": "", "think": "1s", "at-once": "", "deadline": "150ms", "network": "9ms", "workers": "2", "service": "11ms",
 			"crowding": "1ms", "queue": "2", "lifo": "", "shed": "hopeless", "failure-rate": "0.2", "rate-limit": "50", "rate-window": "500ms --rate-limit 20",

@@ -29,6 +29,7 @@ func TestAWrongCommandLine(t *testing.T) {
 		{"simulate --rate 5 --duration 0", `--duration 0s is not above 0`},
 		{"show --deadline -1m --layers -1 --clients -1", `--deadline -1m is negative; --layers -1 is negative; --clients -1 is negative`},
 		{"lint --layers -1", `--layers -1 is negative`},
+		{"lint --ignore no-budgets", `--ignore "no-budgets": there is no finding "no-budgets"`},
 		{"plan --clients -2", `--clients -2 is negative`},
 		{"compare policies.json --deadline -1s", `--deadline -1s is negative`},
 		{"show --plot out.gif", ``},

@@ -74,3 +74,21 @@ func TestManyFindingsOnOneLine(t *testing.T) {
 	got = runIn(t, t.Context(), cli.Options{Stdin: strings.NewReader(quiet)}, "lint a@-")
 	require.Equal(t, ran{Out: "no findings in 1 policy\n"}, got)
 }
+
+// TestShippedPoliciesPassTheLinter tells the linter what a document cannot hold, and nothing that is wrong.
+func TestShippedPoliciesPassTheLinter(t *testing.T) {
+	got := run(t, "lint ../../../../../examples/policies/policies.json --budget")
+	require.Equal(t, ran{Out: "no findings in 5 policies\n"}, got)
+	got = run(t, "lint ../../../../../examples/policies/policies.json --ignore no-budget --json")
+	require.Equal(t, cli.Done, got.Exit, got.Err)
+	require.NotContains(t, got.Out, "no-budget")
+
+	presets := "preset:inline preset:aggressive preset:standard preset:patient preset:cautious preset:delivery"
+	got = run(t, "lint "+presets+" --budget --ignore no-jitter")
+	require.Equal(t, cli.Done, got.Exit, got.Err)
+	got = run(t, "lint preset:patient preset:standard --ignore no-attempt-timeout,no-budget,standard:no-jitter")
+	require.Equal(t, cli.Failed, got.Exit)
+	require.Equal(t, "retryplan: 1 finding at or above warning: patient no-jitter\n", got.Err)
+	require.NotContains(t, got.Out, "standard:")
+	require.NotContains(t, got.Out, "no-budget")
+}
