@@ -20,7 +20,7 @@ import (
 func millis(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // planSamples returns how many runs the sampled distributions are made of. RETRYPLAN_SAMPLES asks for more: 10000000 is what the
-// package promises to agree with to 1e-3.
+// README is about, with a tolerance of 1.4e-3.
 func planSamples(few int) int {
 	if n, err := strconv.Atoi(os.Getenv("RETRYPLAN_SAMPLES")); err == nil {
 		return n

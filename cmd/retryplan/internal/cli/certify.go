@@ -112,7 +112,7 @@ func (g *guard) stability(name string, s retryplan.Stability) {
 
 // certificate prints c in words.
 func (a *app) certificate(c *retryplan.Certificate, f retryplan.Fleet) {
-	a.wrapped(fmt.Sprintf("%v: ", c.Stability), stabilityText(c, f))
+	a.wrapped(fmt.Sprintf("%v: ", c.Stability), stabilityText(c, f), 2)
 	a.line("")
 	g := newGrid("", "").words(0, 1)
 	g.row("trigger", triggerText(f.Trigger))

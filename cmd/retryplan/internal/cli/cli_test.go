@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -40,6 +42,17 @@ func runIn(t *testing.T, ctx context.Context, c cli.Options, line string) ran {
 	exit := cli.Run(ctx, c, split(line), &out, &err)
 	return ran{exit, out.String(), err.String()}
 }
+
+// headline returns the lines before the first empty one as one.
+func headline(out string) string {
+	first, _, _ := strings.Cut(out, "\n\n")
+	return unwrapped(first)
+}
+
+var indented = regexp.MustCompile(`\n {2,}`)
+
+// unwrapped appends lines that are indented to the one before.
+func unwrapped(out string) string { return indented.ReplaceAllString(out, " ") }
 
 // split splits a command line at spaces that are not between double quotes.
 func split(line string) []string {
@@ -74,6 +87,7 @@ func TestOutput(t *testing.T) {
 		{"simulate_budget", `simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m --budget`},
 		{"simulate_herd", `simulate --attempts unlimited --base 100ms --cap 10s --jitter full --at-once --clients 200 --network 5ms --rate-limit 20 --rate-window 100ms --trigger "outage 0s 10s" --duration 20s --drain`},
 		{"simulate_closed", `simulate policy.json --closed --clients 20 --think "exponential 1s" --workers 2 --service "exponential 20ms" --failure-rate 0.2 --duration 10s --breaker --graph`},
+		{"simulate_seeds", `simulate --attempts 1 --rate 2 --service 3s --trigger "surge 30s 1s 1" --duration 3m --rows 3 --seeds 20`},
 		{"simulate_json", "simulate policy.json --rate 5 --duration 3s --json"},
 		{"certify_metastable", "certify policy.json --attempt-timeout 1s --rate 70 --capacity 100"},
 		{"certify_budget", "certify policy.json --attempt-timeout 1s --rate 70 --capacity 100 --budget --clients 20"},
@@ -111,6 +125,9 @@ func TestOutput(t *testing.T) {
 			require.Equal(t, string(want), text)
 			for line := range strings.Lines(got.Out) {
 				require.Equal(t, strings.TrimRight(line, " \n")+"\n", line, "a space at the end of a line")
+				if !strings.HasSuffix(row.name, "_json") && !strings.HasPrefix(row.name, "lint") && !strings.HasPrefix(row.name, "help") && line[0] != '\t' {
+					require.LessOrEqual(t, utf8.RuneCountInString(line), 80+1, line)
+				}
 			}
 		})
 	}

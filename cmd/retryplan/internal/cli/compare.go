@@ -118,7 +118,7 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 			return cmp.Or(guard.err(), disagree)
 		},
 	}
-	cmd.Flags().Float64SliceVar(&model.Failure, "failure", model.Failure, "probability that an attempt fails: one, or one for each attempt")
+	failureVar(cmd.Flags(), &model.Failure, "0.1")
 	cmd.Flags().IntVar(&model.Horizon, "horizon", 0, "how many attempts to look at, up to 1000 (default 100)")
 	settingFlags(cmd.Flags(), &setting)
 	fleet.add(cmd.Flags())

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
@@ -84,35 +85,38 @@ func (a *app) showFindings(findings []retryplan.Finding) {
 	}
 	a.line("%s", plural(len(findings), "finding"))
 	for _, f := range findings {
-		a.wrapped(fmt.Sprintf("  %-7s  %s: ", f.Level.String(), f.Code), f.Text)
+		a.wrapped(fmt.Sprintf("  %-7s  %s: ", f.Level.String(), f.Code), f.Text, 11)
 		if f.Change != "" {
-			a.wrapped("           do: ", f.Change)
+			a.wrapped("           do: ", f.Change, 11)
 		}
 	}
 }
 
-// measure is how wide sentences are, where the terminal is not narrower.
-const measure = 110
+// measure is how wide text is, unless the terminal is narrower: what a terminal has that nobody has changed.
+const measure = 80
 
-// wrapped prints a sentence after a label, with its other lines indented as findings are.
-func (a *app) wrapped(label, sentence string) {
-	width := measure
+// width returns how wide text may be.
+func (a *app) width() int {
 	if a.Width > 0 {
-		width = max(min(a.Width, measure), 40)
+		return max(min(a.Width, measure), 40)
 	}
-	const indent = "           "
-	line, empty := label, true
+	return measure
+}
+
+// wrapped prints a sentence after a label, with its other lines indented by so many spaces.
+func (a *app) wrapped(label, sentence string, indent int) {
+	line, columns, empty := label, utf8.RuneCountInString(label), true
 	for word := range strings.FieldsSeq(wire.OneLine(sentence)) {
+		n := utf8.RuneCountInString(word)
 		switch {
 		case empty:
-			line += word
-		case len(line)+1+len(word) > width:
+		case columns+1+n > a.width():
 			a.line("%s", line)
-			line = indent + word
+			line, columns = strings.Repeat(" ", indent), indent
 		default:
-			line += " " + word
+			line, columns = line+" ", columns+1
 		}
-		empty = false
+		line, columns, empty = line+word, columns+n, false
 	}
 	a.line("%s", line)
 }

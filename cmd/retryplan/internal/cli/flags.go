@@ -66,6 +66,24 @@ func (f *funcFlag) Set(text string) error {
 func (f *funcFlag) Type() string   { return f.kind }
 func (f *funcFlag) String() string { return strings.Join(f.all, ", ") }
 
+// failureVar adds the flag of the probabilities that attempts fail.
+func failureVar(flags *pflag.FlagSet, to *[]float64, unset string) {
+	given := false
+	flags.Var(&funcFlag{set: func(text string) error {
+		if !given {
+			*to, given = nil, true
+		}
+		for one := range strings.SplitSeq(text, ",") {
+			p, err := strconv.ParseFloat(strings.TrimSpace(one), 64)
+			if err != nil {
+				return err
+			}
+			*to = append(*to, p)
+		}
+		return nil
+	}, kind: "numbers"}, "failure", "probability that an attempt fails: one, or one for each attempt (default "+unset+")")
+}
+
 // settingFlags are where a policy is used.
 func settingFlags(flags *pflag.FlagSet, s *wire.Setting) {
 	flags.BoolVar(&s.Inline, "inline", false, "somebody waits for the run, as in a request handler")

@@ -32,7 +32,7 @@ func TestFlagsChangeAPolicy(t *testing.T) {
 				return
 			}
 			require.Equal(t, cli.Done, got.Exit, got.Err)
-			require.Equal(t, row.want, strings.Split(got.Out, "\n")[0])
+			require.Equal(t, row.want, headline(got.Out))
 		})
 	}
 }
@@ -71,7 +71,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 			"clients": "1 --budget", "rate": "60", "closed": "", "think": "1s", "at-once": "", "deadline": "150ms", "network": "9ms", "workers": "2", "service": "11ms",
 			"crowding": "1ms", "queue": "2", "lifo": "", "shed": "hopeless", "failure-rate": "0.2", "rate-limit": "50", "rate-window": "500ms --rate-limit 20",
 			"retry-after": "1s --queue 1", "conflict": "", "trigger": `"outage 20s 1s"`, "breaker": "", "breaker-failures": "0.05", "breaker-samples": "2", "breaker-window": "1s",
-			"breaker-open": "1s", "breaker-probes": "1", "breaker-defer": "", "duration": "30s", "drain": "", "step": "500ms", "seed": "2", "rows": "5",
+			"breaker-open": "1s", "breaker-probes": "1", "breaker-defer": "", "duration": "30s", "drain": "", "step": "500ms", "seed": "2", "seeds": "3", "rows": "5",
 		})},
 		{"certify", "--attempt-timeout 1s --rate 70 --capacity 100 --base 100ms", join(policy, guard, budget, map[string]string{
 			"rate": "60", "capacity": "90", "workers": "200", "clients": "10000 --budget", "deadline": "500ms", "trigger": `"surge 10s 2"`,

@@ -30,9 +30,6 @@ func (g *graph) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&g.text, "graph", false, "draw a picture in characters (on a terminal: the default, --graph=false is without)")
 }
 
-// graphWidth is how wide a picture in characters is where there is no terminal.
-const graphWidth = 100
-
 // validate refuses a file that cannot be drawn into, before anything is computed.
 func (g *graph) validate() error {
 	if g.file == "" {
@@ -79,7 +76,7 @@ func (a *app) draw(cmd *cobra.Command, g *graph, picture *plots.Picture, err err
 		return err
 	}
 	if a.inText(cmd, g) {
-		width := graphWidth
+		width := measure
 		if a.Width > 0 {
 			width = a.Width
 		}

@@ -46,7 +46,7 @@ func TestJSONAgreesWithTheTable(t *testing.T) {
 	table, found := both("show policies.json")
 	require.Len(t, found, 2)
 	for _, p := range found {
-		require.Contains(t, table, p.Name+": "+p.Policy.Text+"\n")
+		require.Contains(t, unwrapped(table), p.Name+": "+p.Policy.Text+"\n")
 		for _, at := range p.Plan.Attempts[1:] {
 			require.Regexp(t, fmt.Sprintf(`(?m)^ +%d +0s\.\.%s +0s\.\.%s `, at.Number, span(at.LatestSeconds), span(at.Wait.HiSeconds)), table)
 		}
@@ -81,5 +81,5 @@ func TestJSONAgreesWithTheTable(t *testing.T) {
 	data, err := json.Marshal(found[0].Policy.Document)
 	require.NoError(t, err)
 	again := runIn(t, t.Context(), cli.Options{Stdin: bytes.NewReader(data)}, "show -")
-	require.Contains(t, again.Out, found[0].Policy.Text)
+	require.Contains(t, unwrapped(again.Out), found[0].Policy.Text)
 }

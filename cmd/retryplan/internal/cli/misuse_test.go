@@ -46,6 +46,7 @@ func TestAWrongCommandLine(t *testing.T) {
 		{`plan --failure ""`, `invalid argument "" for "--failure" flag: "" is not a number`},
 		{"simulate --rate 5 --seed -1", `invalid argument "-1" for "--seed" flag: "-1" is not a whole number of 0 or more`},
 		{"simulate --rate 5 --workers x", `invalid argument "x" for "--workers" flag: "x" is not a whole number`},
+		{"simulate --rate 5 --seeds 0", `--seeds 0 is below 1`},
 		{"simulate --rate 0", `--rate 0 is not above 0`},
 		{"simulate --closed --think 1s --clients 100000000", `--clients 100000000 is above 10000000, which --closed and --at-once allow: each client has a run of its own`},
 		{"simulate --rate 5 --think 1s", `--think is set without --closed`},

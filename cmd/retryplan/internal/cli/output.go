@@ -88,6 +88,14 @@ func (a *app) print(g *grid) {
 		header = append(header, g.header[c])
 		titled = titled || g.header[c] != ""
 	}
+	if !titled { // facts: a label, and a sentence that may be long
+		first := 0
+		for _, row := range g.rows {
+			first = max(first, len(row[0]))
+		}
+		configs[len(configs)-1].WidthMax = a.width() - first - 2
+		configs[len(configs)-1].WidthMaxEnforcer = text.WrapSoft
+	}
 	w.SetColumnConfigs(configs)
 	if titled {
 		w.AppendHeader(header)

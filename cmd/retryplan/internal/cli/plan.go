@@ -54,7 +54,7 @@ shown.
 			return guard.err()
 		},
 	}
-	cmd.Flags().Float64SliceVar(&model.Failure, "failure", nil, "probability that an attempt fails: one, or one for each attempt (default 1)")
+	failureVar(cmd.Flags(), &model.Failure, "1")
 	cmd.Flags().IntVar(&model.Horizon, "horizon", 0, "how many attempts to look at, up to 1000 (default 100)")
 	settingFlags(cmd.Flags(), &setting)
 	flags.add(cmd.Flags())

@@ -19,7 +19,7 @@ func TestAPolicyFromStandardInput(t *testing.T) {
 	got := runIn(t, t.Context(), cli.Options{Stdin: bytes.NewReader(data)}, "show email@-")
 	require.Equal(t, want, got)
 	got = runIn(t, t.Context(), cli.Options{Stdin: strings.NewReader("\ufeff" + `{"base": "1s", "max_attempts": 2}`)}, "show -")
-	require.Equal(t, "standard input: 2 attempts, exponential 1s ×2, cap 1h: 1s (1s in all)", strings.Split(got.Out, "\n")[0])
+	require.Equal(t, "standard input: 2 attempts, exponential 1s ×2, cap 1h: 1s (1s in all)", headline(got.Out))
 }
 
 // TestNamesWithAnAt has catalogs and policies whose names have the sign that stands between them.

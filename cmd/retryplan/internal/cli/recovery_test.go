@@ -35,7 +35,7 @@ func TestRecovery(t *testing.T) {
 		if row.want == "" {
 			require.NotContains(t, got.Out, "\nrecovery ")
 		} else {
-			require.Regexp(t, "\nrecovery +"+row.want+"\n", got.Out)
+			require.Regexp(t, "\nrecovery +"+row.want+"\n", unwrapped(got.Out))
 		}
 		got = run(t, "simulate --json "+row.line)
 		require.Equal(t, row.exit, got.Exit, got.Err)

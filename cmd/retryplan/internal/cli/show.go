@@ -157,7 +157,7 @@ func (a *app) drawPlans(cmd *cobra.Command, g *graph, planned []plots.Plan) erro
 
 // title prints the policy on one line.
 func (a *app) title(n named) {
-	a.line("%s", wire.OneLine(n.name+": "+wire.Schedule(n.policy)))
+	a.wrapped("", n.name+": "+wire.Schedule(n.policy), 2)
 	if hint := n.policy.MaxHint; hint > 0 {
 		a.line("longest hint that is obeyed: %s", span(hint))
 	}
@@ -194,10 +194,10 @@ func (a *app) schedule(p *retryplan.Plan) {
 	switch {
 	case p.Truncated:
 		a.line("")
-		a.line("total wait of these  %s", distribution(p.TotalWait))
+		a.wrapped("total wait of these  ", distribution(p.TotalWait), 2)
 	case len(p.Attempts) > 1:
 		a.line("")
-		a.line("total wait  %s", distribution(p.TotalWait))
+		a.wrapped("total wait  ", distribution(p.TotalWait), 2)
 	}
 }
 

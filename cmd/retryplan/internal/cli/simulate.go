@@ -19,7 +19,8 @@ import (
 type simulated struct {
 	Name     string        `json:"name"`
 	Scenario wire.Scenario `json:"scenario"`
-	Result   wire.Result   `json:"result"`
+	Result   wire.Result   `json:"result"`           // with the first seed
+	Spread   *spread       `json:"spread,omitempty"` // with --seeds
 	// Interrupted says that the simulation was stopped: Result is what it had seen.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
@@ -31,13 +32,15 @@ func (a *app) simulateCommand() *cobra.Command {
 		guard guard
 		graph graph
 		rows  int
+		seeds int
 	)
 	cmd := &cobra.Command{
 		Use:   "simulate [POLICY]...",
 		Short: "Run a fleet of clients against a model of a server",
 		Long: `simulate runs a fleet of clients, attempt by attempt, against a model of a server, with the decisions that the library
 itself would make, and prints what it saw: the load, how runs ended, whether the fleet came back from a trigger, and a time
-series. The same --seed gives the same numbers; several policies meet the same arrivals.
+series. The same --seed gives the same numbers; several policies meet the same arrivals. --seeds 20 simulates 20 times, with
+--seed and those after it, and adds the median and the range of what they came to; all else is about the first.
 
 Runs begin in an open loop (--rate), a closed one (--closed: each client has one run at a time, and thinks before each) or
 all at once (--at-once). A server with --workers works on so many attempts at a time for --service each and queues the
@@ -64,6 +67,9 @@ least: before that, whether a fleet stays well is not known.`,
 			if rows < 0 {
 				return misusef("--rows %d is below 0", rows)
 			}
+			if seeds < 1 {
+				return misusef("--seeds %d is below 1", seeds)
+			}
 			found, err := a.policies(cmd, &flags, args)
 			if err != nil {
 				return err
@@ -87,20 +93,29 @@ least: before that, whether a fleet stays well is not known.`,
 				if !cmd.Flags().Changed("duration") {
 					s.Duration = max(s.Duration, s.Horizon())
 				}
-				result, err := a.simulate(cmd.Context(), n.name, s)
-				if err != nil && (cmd.Context().Err() == nil || result.Simulated <= 0) {
+				results, err := a.simulateSeeds(cmd.Context(), n.name, s, seeds)
+				if err != nil && (cmd.Context().Err() == nil || len(results) == 0) {
 					return blame(err)
 				}
 				stopped = err
+				result, spread := results[0], newSpread(results)
 				runs = append(runs, plots.Run{Name: n.name, Result: result, Triggers: s.Triggers})
-				if stopped == nil && result.Judged && !result.Recovered {
-					guard.note(retryplan.Severe, n.name+" did not recover")
+				if ill := spread.Judged - spread.Recovered; ill > 0 && stopped == nil {
+					in := ""
+					if seeds > 1 {
+						in = fmt.Sprintf(" with %d of %d seeds", ill, spread.Seeds)
+					}
+					guard.note(retryplan.Severe, n.name+" did not recover"+in)
 				}
 				if a.json {
 					if w.Policy, err = specOf(n.policy); err != nil {
 						return err
 					}
-					all = append(all, simulated{n.name, w, wire.NewResult(&result), stopped != nil})
+					one := simulated{Name: n.name, Scenario: w, Result: wire.NewResult(&result), Interrupted: stopped != nil}
+					if seeds > 1 {
+						one.Spread = &spread
+					}
+					all = append(all, one)
 				} else {
 					if i > 0 {
 						a.line("")
@@ -109,6 +124,10 @@ least: before that, whether a fleet stays well is not known.`,
 					a.line("")
 					a.summary(&result, &s)
 					a.line("")
+					if seeds > 1 {
+						a.spread(&spread, s.Seed)
+						a.line("")
+					}
 					a.series(&result, &s, rows)
 				}
 				if stopped != nil {
@@ -134,6 +153,7 @@ least: before that, whether a fleet stays well is not known.`,
 		},
 	}
 	fleet.add(cmd.Flags())
+	cmd.Flags().IntVar(&seeds, "seeds", 1, "simulate with so many seeds, from --seed on, and print their spread")
 	cmd.Flags().IntVar(&rows, "rows", 24, "lines of the time series, 0 for one for each step")
 	flags.add(cmd.Flags())
 	guard.add(cmd.Flags(), "")
