@@ -127,6 +127,15 @@ func (q *eventQueue) next(e *simEvent) bool {
 	return true
 }
 
+// pending returns how many events are planned and have not happened.
+func (q *eventQueue) pending() int {
+	n := q.instant.n + len(q.heap) + q.later.n
+	for i := range q.lane {
+		n += q.lane[i].n
+	}
+	return n
+}
+
 func (q *eventQueue) head(i int) *simEvent {
 	if i == int(lanes) {
 		return &q.heap[0]

@@ -61,6 +61,7 @@ type Scenario struct {
 type Progress struct {
 	Simulated time.Duration // of Scenario.Duration, or beyond it while draining
 	Events    uint64
+	Held      int // runs, attempts and events that are kept in memory, in which each takes less than 150 bytes
 }
 
 // Arrivals says when runs begin. Exactly one of Rate, Closed and AtOnce is set.

@@ -210,7 +210,8 @@ func (s *simulation) play(ctx context.Context) error {
 				Rule: "is never reached: at " + plainly(time.Duration(e.at)) + " events go on without end and take no time"}
 		}
 		if s.Progress != nil {
-			s.Progress(Progress{time.Duration(e.at), s.result.Events})
+			held := s.live + len(s.attempts.places) - len(s.attempts.unused) + s.events.pending()
+			s.Progress(Progress{time.Duration(e.at), s.result.Events, held})
 		}
 	}
 	s.passed = true

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,9 +62,6 @@ type curve struct {
 	Summary string    `json:"summary"`
 	Table   table     `json:"table"`
 }
-
-// errLimit is why a simulation ended before its time.
-var errLimit = errors.New("web: the simulation took too long")
 
 // answer computes everything, and ends the simulation once it all has taken as long as limit. What of q the packages refuse
 // comes back as faults of the page's fields. When ctx ends, the answer is worth nothing.

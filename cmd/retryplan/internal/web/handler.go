@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +26,8 @@ const (
 	// evaluationLimit is how long an evaluation may take before its simulation answers with what it has: as long as somebody who
 	// moves a slider may be left without a picture.
 	evaluationLimit = 3 * time.Second
+	// evaluations is how many there are at the same time, since each may take 100 MiB and more. A page needs one.
+	evaluations = 2
 	// policy allows what the binary itself serves. Neither the page nor uPlot has inline script or style attributes.
 	contentPolicy = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"
 )
@@ -57,7 +58,7 @@ func newLimited(p retry.Policy, limit time.Duration) (*handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &handler{start: first, files: files, limit: limit, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}, nil
+	return &handler{start: first, files: files, limit: limit, slots: make(chan struct{}, evaluations)}, nil
 }
 
 // routes returns what answers each path.

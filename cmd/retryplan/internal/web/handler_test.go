@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -279,6 +280,23 @@ func TestSimulationThatTakesTooLongIsPartial(t *testing.T) {
 	require.True(t, a.Simulation.Partial)
 	require.Contains(t, a.Simulation.Note, "partial")
 	require.NotEmpty(t, a.Schedule.Attempt, "the plan needs no simulation")
+}
+
+// greedy is a state whose simulation would fill memory: every attempt of an hour stays in the queue of a server that hangs.
+var greedy = map[string]string{
+	"max_attempts": "unlimited", "base": "1ms", "cap": "1ms", "attempt_timeout": "10ms", "deadline": "", "budget": "none",
+	"rate": "80", "capacity": "100", "clients": "100000", "trigger": "stall", "trigger_length": "1h",
+}
+
+func TestSimulationThatNeedsTooMuchMemoryIsPartial(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	status, a := evaluate(t, time.Hour, greedy)
+	runtime.ReadMemStats(&after)
+	require.Equal(t, http.StatusOK, status)
+	require.True(t, a.Simulation.Partial)
+	require.Contains(t, a.Simulation.Note, "The simulation needs too much memory and was ended after 16.7s of 1h2m: what is shown is partial.")
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<20))
 }
 
 func TestQuestionThatIsOvertakenIsNotAnswered(t *testing.T) {

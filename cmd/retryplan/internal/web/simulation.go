@@ -15,6 +15,8 @@ const (
 	// maxRuns is how many runs a simulation may begin: they take about a second, and nobody waits longer for a picture that
 	// follows a slider.
 	maxRuns = 300_000
+	// maxHeld is how many runs, attempts and events a simulation may keep: they take about 100 MiB while they grow.
+	maxHeld = 1_000_000
 	// seriesPoints is about how many intervals are drawn.
 	seriesPoints = 200
 	// tableRows is about how many of them a table shows.
@@ -36,6 +38,12 @@ type simulation struct {
 	Table    table      `json:"table"`
 }
 
+// Why a simulation ended before its time.
+var (
+	errLimit = errors.New("took too long")
+	errHeld  = errors.New("needs too much memory")
+)
+
 // scenario returns the certificate's own scenario, with the failure rate of the page, and what is to be said of it.
 func (q question) scenario() (s retryplan.Scenario, note string, bad []fault) {
 	s = q.fleet.Scenario(q.policy, 1)
@@ -56,11 +64,18 @@ func (q question) scenario() (s retryplan.Scenario, note string, bad []fault) {
 
 // simulated runs a scenario until ctx ends.
 func simulated(ctx context.Context, s retryplan.Scenario, note string) (simulation, []fault) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.Progress = func(p retryplan.Progress) {
+		if p.Held > maxHeld {
+			cancel(errHeld)
+		}
+	}
 	result, err := retryplan.Simulate(ctx, s)
-	partial := errors.Is(err, errLimit)
+	partial := errors.Is(err, errLimit) || errors.Is(err, errHeld)
 	switch {
 	case partial:
-		note += fmt.Sprintf("The simulation took too long and was ended after %s of %s: what is shown is partial. ", span(result.Simulated), span(s.Duration))
+		note += fmt.Sprintf("The simulation %v and was ended after %s of %s: what is shown is partial. ", err, span(result.Simulated), span(s.Duration))
 	case err != nil:
 		return simulation{}, faultsOf(err)
 	}
