@@ -85,6 +85,8 @@ func TestAWrongCommandLine(t *testing.T) {
 		{"solve policy.json", `solve finds a policy and takes none: "policy.json"`},
 		{"solve --clients 3 --success 0.9", `--rate is required: a fleet is --rate runs a second against a backend of --capacity attempts a second`},
 		{"serve policies.json", `the page opens with one policy; say which: email@policies.json`},
+		{"serve http://127.0.0.1:9/", `"http://127.0.0.1:9/" is no address of a page: one ends in #max_attempts=5 and so on`},
+		{"serve http://127.0.0.1:9/#base=1s --base 2s", `http://127.0.0.1:9/#base=1s says all of the page; change it there`},
 		{"serve a b", `the page opens with one policy, not 2`},
 	} {
 		t.Run(row.line, func(t *testing.T) {

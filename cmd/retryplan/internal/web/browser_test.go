@@ -3,10 +3,12 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +22,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/web"
 	"github.com/stretchr/testify/require"
 )
@@ -41,6 +44,12 @@ type page struct {
 // asked of another machine, and nothing may stand in the console but what the test took from problems.
 func open(t *testing.T, fragment string) *page {
 	t.Helper()
+	return openWith(t, retry.Policy{}, fragment)
+}
+
+// openWith is open of a page that begins with a policy.
+func openWith(t *testing.T, policy retry.Policy, fragment string) *page {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("a browser is not short")
 	}
@@ -48,7 +57,7 @@ func open(t *testing.T, fragment string) *page {
 	serving, stop := context.WithCancel(t.Context())
 	address, served := make(chan string, 1), make(chan error, 1)
 	go func() {
-		served <- web.Serve(serving, web.Options{Ready: func(url string) { address <- url }})
+		served <- web.Serve(serving, web.Options{Policy: policy, Ready: func(url string) { address <- url }})
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -330,6 +339,77 @@ func TestLinkOpensTheSameState(t *testing.T) {
 	require.Equal(t, "1s, 2s", eval[string](p, `document.getElementById("delays").value`))
 }
 
+// A page that was opened with a policy of its own writes links that another page opens.
+func TestLinkFromAnotherPageOpensTheSameState(t *testing.T) {
+	p := openWith(t, retry.Policy{MaxAttempts: 7, Backoff: retry.Backoff{Base: 3 * time.Second}}, "")
+	require.Contains(t, p.text("#line"), "7 attempts, exponential 3s")
+	p.next(choose("rate", "12"))
+	link := eval[string](p, `location.hash`)
+	p.next(choose("max_attempts", "4"), choose("base", "100ms"), choose("cap", "300ms"), choose("factor", "2"), choose("jitter", "full"),
+		choose("attempt_timeout", "1s"), choose("inline", "yes"), choose("deadline", "5s"), choose("rate", "40"), choose("jitter_ratio", "0.2"))
+	require.Equal(t, "#name=", eval[string](p, `location.hash`), "what every page begins with is not what this one does")
+
+	q := open(t, link)
+	require.Contains(t, q.text("#line"), "7 attempts, exponential 3s")
+	require.Equal(t, "12", eval[string](q, `document.getElementById("rate").value`))
+	require.Equal(t, link, eval[string](q, `location.hash`))
+}
+
+// The curves of attempts and goodput are told apart by those who see no red, no green or no blue: their colours in L*a*b*, as
+// G. M. Machado, M. M. Oliveira, L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency"
+// (2009) has them, are 40 apart at least.
+func TestAttemptsAndGoodputAreToldApart(t *testing.T) {
+	p := open(t, "")
+	for _, scheme := range []string{"light", "dark"} {
+		p.prefers("prefers-color-scheme", scheme)
+		attempts := eval[string](p, `getComputedStyle(document.documentElement).getPropertyValue("--two").trim()`)
+		goodput := eval[string](p, `getComputedStyle(document.documentElement).getPropertyValue("--one").trim()`)
+		for name, seen := range visions {
+			require.Greater(t, distance(seen, attempts, goodput), 40., "%s, %s: %s and %s", scheme, name, attempts, goodput)
+		}
+	}
+}
+
+// visions turn linear RGB into what is seen of it.
+var visions = map[string][3][3]float64{
+	"all":      {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
+	"no red":   {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
+	"no green": {{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}},
+	"no blue":  {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}},
+}
+
+func distance(seen [3][3]float64, a, b string) float64 {
+	la, lb := lab(seen, a), lab(seen, b)
+	return math.Sqrt((la[0]-lb[0])*(la[0]-lb[0]) + (la[1]-lb[1])*(la[1]-lb[1]) + (la[2]-lb[2])*(la[2]-lb[2]))
+}
+
+// lab returns what is seen of a colour such as #58a6ff in CIE L*a*b*, white point D65.
+func lab(seen [3][3]float64, hex string) [3]float64 {
+	bits, _ := strconv.ParseUint(hex[1:], 16, 32)
+	var linear [3]float64
+	for i := range linear {
+		c := float64(bits>>(16-8*i)&255) / 255
+		if linear[i] = c / 12.92; c > 0.04045 {
+			linear[i] = math.Pow((c+0.055)/1.055, 2.4)
+		}
+	}
+	apply := func(m [3][3]float64, v [3]float64) (w [3]float64) {
+		for i, row := range m {
+			w[i] = min(max(row[0]*v[0]+row[1]*v[1]+row[2]*v[2], 0), 1.1)
+		}
+		return w
+	}
+	xyz := apply([3][3]float64{{0.4124564, 0.3575761, 0.1804375}, {0.2126729, 0.7151522, 0.0721750}, {0.0193339, 0.1191920, 0.9503041}}, apply(seen, linear))
+	f := func(t float64) float64 {
+		if t > 216./24389 {
+			return math.Cbrt(t)
+		}
+		return (24389./27*t + 16) / 116
+	}
+	x, y, z := f(xyz[0]/0.95047), f(xyz[1]), f(xyz[2]/1.08883)
+	return [3]float64{116*y - 16, 500 * (x - y), 200 * (y - z)}
+}
+
 func TestPresetsAndStorm(t *testing.T) {
 	p := open(t, "")
 	press := func(label string) step {
@@ -373,6 +453,23 @@ func TestPhoneHasNoHorizontalScroll(t *testing.T) {
 	p.next(choose("mode", "list"), choose("delays", "1h2m3.456789s, 2h2m3.456789s, 3h2m3.456789s, 4h2m3.456789s"), choose("cap", ""))
 	p.run(chromedp.Evaluate[chromedp.Void](`for (const d of document.querySelectorAll("details")) d.open = true`))
 	p.until(fits)
+}
+
+// While a slider moves, the chart that answers to it is in view, above it.
+func TestPhoneShowsTheChartBesideTheSlider(t *testing.T) {
+	p := open(t, "")
+	p.run(chromedp.EmulateViewport(360, 667, chromedp.EmulateMobile, chromedp.EmulateScale(2)))
+	p.until(`document.querySelector("#load .uplot").getBoundingClientRect().width <= 360`)
+	for figure, form := range map[string]string{"schedule": "policy-form", "load": "fleet-form"} {
+		hidden := fmt.Sprintf(`[...document.querySelectorAll("#%s input[type=range]")].filter((slider) => {
+			if (!slider.checkVisibility()) return false;
+			slider.scrollIntoView({ block: "end" });
+			const chart = document.querySelector("#%s canvas").getBoundingClientRect(), at = slider.getBoundingClientRect();
+			const head = document.querySelector("header").getBoundingClientRect();
+			return chart.top < head.bottom - 1 || chart.bottom > at.top || at.bottom > innerHeight + 1;
+		}).map((slider) => slider.id)`, form, figure)
+		require.Empty(t, eval[[]string](p, hidden), figure)
+	}
 }
 
 func TestEverythingIsReachedByKeyboard(t *testing.T) {

@@ -23,6 +23,9 @@ for (let e = -9; e < 1; e++) for (const m of [1, 2, 5]) ticks.push(Number((m * 1
 ticks.push(10, 15, 30, ...[1, 2, 5, 10, 15, 30].map((m) => m * 60), ...[1, 2, 3, 6, 12, 24, 48, 96, 168].map((h) => h * 3600));
 for (let weeks = 2; weeks < 1e9; weeks *= 2) ticks.push(weeks * 604800);
 
+const wholes = [];
+for (let e = 0; e < 9; e++) for (const m of [1, 2, 5]) wholes.push(m * 10 ** e);
+
 const count = (x) => (x == null ? "" : x >= 1e6 ? Number((x / 1e6).toPrecision(3)) + "M" : x >= 1e4 ? Number((x / 1e3).toPrecision(3)) + "k" : String(Number(x.toPrecision(3))));
 const percent = (x) => (x == null ? "" : Number((100 * x).toPrecision(3)) + " %");
 
@@ -39,7 +42,7 @@ const kinds = {
     data: (d) => [d.attempt, d.lo, d.hi, d.mean, d.never],
     options: () => ({
       scales: { x: { time: false, range: (_, lo, hi) => [lo - 0.7, hi + 0.7] }, y: upwards },
-      axes: [axis(String, { incrs: [1, 2, 5, 10, 20, 50], size: 34 }), axis(time, { incrs: ticks, size: 62 })],
+      axes: [axis(String, { incrs: wholes, size: 34 }), axis(time, { incrs: ticks, size: 62 })],
       series: [
         { label: "Attempt", value: (_, v) => v ?? "" },
         { label: "Least", stroke: "transparent", points: { show: false }, value: (_, v) => time(v) },
@@ -72,7 +75,7 @@ const kinds = {
         { label: "Time", value: (_, v) => time(v) },
         { label: "Offered", stroke: colour("soft"), width: 1.5, dash: [6, 4], points: { show: false }, value: (_, v) => count(v) },
         { label: "Attempts", stroke: colour("two"), width: 1.5, points: { show: false }, value: (_, v) => count(v) },
-        { label: "Goodput", stroke: colour("three"), width: 2.5, points: { show: false }, value: (_, v) => count(v) },
+        { label: "Goodput", stroke: colour("one"), width: 2.5, points: { show: false }, value: (_, v) => count(v) },
       ],
     }),
   },
@@ -80,20 +83,20 @@ const kinds = {
     height: 150,
     data: (d) => [d.seconds, d.queue],
     options: (shade) => ({
-      ...inTime(shade),
+      ...inTime(shade, { incrs: wholes }),
       series: [
         { label: "Time", value: (_, v) => time(v) },
-        { label: "Queue", stroke: colour("four"), width: 2, points: { show: false }, value: (_, v) => count(v) },
+        { label: "Queue", stroke: colour("three"), width: 2, points: { show: false }, value: (_, v) => count(v) },
       ],
     }),
   },
 };
 
 /** inTime is what the charts of the simulation share: the axis of time, the trigger's shade and the cursor. */
-function inTime(shade) {
+function inTime(shade, more) {
   return {
     scales: { x: { time: false }, y: upwards },
-    axes: [axis(time, { incrs: ticks, size: 34, space: 56 }), axis(count, { size: 62 })],
+    axes: [axis(time, { incrs: ticks, size: 34, space: 56 }), axis(count, { size: 62, ...more })],
     cursor: { sync: { key: "simulation" } },
     hooks: { drawClear: [(u) => {
       const [from, to] = shade();
@@ -123,7 +126,8 @@ export class Chart {
   }
 
   #size() {
-    return { width: this.#box.clientWidth, height: this.#kind.height };
+    const most = matchMedia("(max-width: 55.99rem)").matches ? innerHeight * 0.22 : Infinity; // as style.css has it
+    return { width: this.#box.clientWidth, height: Math.min(this.#kind.height, most) };
   }
 
   /** draw shows an answer's data. */

@@ -8,8 +8,9 @@ const fields = [...policyFields, ...fleetFields];
 const debounce = 90; // ms: a slider that is being moved asks about ten times a second
 
 const { state: opening, presets } = await (await fetch("api/start")).json();
+const defaults = presets[0].state;
 const state = {};
-setState(opening, location.hash);
+setState(location.hash);
 
 const controls = [
   new Controls($("policy-controls"), policyFields, state, changed),
@@ -20,15 +21,18 @@ const charts = {
   load: new Chart($("load"), "load"), queue: new Chart($("queue"), "queue"),
 };
 
-/** setState sets the state to one given, with what an address's fragment says on top of it. */
-function setState(given, fragment) {
+/** setState sets the state to that of an address's fragment, on top of the defaults, or to the opening one if there is none. */
+function setState(fragment) {
   const link = new URLSearchParams(fragment.slice(1));
+  const given = link.size ? defaults : opening;
   for (const { key } of fields) state[key] = link.get(key) ?? given[key] ?? "";
 }
 
-/** link writes into the address what differs from the opening state. */
+/** link writes into the address what differs from the defaults, which are those of every retryplan serve. */
 function link() {
-  const set = fields.filter(({ key }) => state[key] !== (opening[key] ?? ""));
+  const differing = (from) => fields.filter(({ key }) => state[key] !== (from[key] ?? ""));
+  const set = differing(defaults);
+  if (set.length === 0 && differing(opening).length > 0) set.push(fields[0]);
   const fragment = new URLSearchParams(set.map(({ key }) => [key, state[key]])).toString();
   if (fragment !== location.hash.slice(1)) history.replaceState(null, "", fragment ? "#" + fragment : location.pathname);
 }
@@ -155,9 +159,11 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
+new ResizeObserver(([{ target }]) => document.documentElement.style.setProperty("--head", target.offsetHeight + "px"))
+  .observe(document.querySelector("header"));
 for (const form of document.forms) form.addEventListener("submit", (e) => e.preventDefault());
 addEventListener("hashchange", () => {
-  setState(opening, location.hash);
+  setState(location.hash);
   for (const c of controls) c.show();
   changed();
 });
