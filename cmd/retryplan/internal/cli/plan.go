@@ -5,10 +5,12 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -48,8 +50,11 @@ shown.
 			if err := a.showAll(found, planned, setting, &guard, outlook); err != nil {
 				return err
 			}
-			if err := a.drawPlans(cmd, &graph, planned); err != nil {
-				return err
+			if a.wanted(cmd, &graph) {
+				picture, err := plots.Outlook(time.Duration(model.Deadline), planned...)
+				if err := a.draw(cmd, &graph, picture, err); err != nil {
+					return err
+				}
 			}
 			return guard.err()
 		},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/retrygo/retry/retryplan"
@@ -37,7 +38,7 @@ func Schedule(plans ...Plan) (*Picture, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Picture{sections: []section{scheduleSection(plans)}, text: scheduleText(plans)}, nil
+	return picture(scheduleDrawing(plans)), nil
 }
 
 // TotalWait draws the distribution of Plan.TotalWait as the share of runs that have waited no longer, with the median, the
@@ -47,8 +48,7 @@ func TotalWait(plans ...Plan) (*Picture, error) {
 	if err != nil {
 		return nil, err
 	}
-	totals := totalsOf(plans)
-	return &Picture{sections: []section{totalSection(totals)}, text: totalText(totals)}, nil
+	return picture(totalWaits(plans).drawing()), nil
 }
 
 // Plans draws the pictures of Schedule and TotalWait, one above the other. Errors are those of Schedule.
@@ -57,12 +57,43 @@ func Plans(plans ...Plan) (*Picture, error) {
 	if err != nil {
 		return nil, err
 	}
-	totals := totalsOf(plans)
-	upper, lower := scheduleText(plans), totalText(totals)
-	return &Picture{
-		sections: []section{scheduleSection(plans), totalSection(totals)},
-		text:     func(width int) string { return upper(width) + "\n" + lower(width) },
-	}, nil
+	return picture(scheduleDrawing(plans), totalWaits(plans).drawing()), nil
+}
+
+// Outlook draws the pictures of Plans and, beneath them, the distribution of Plan.Elapsed with the callers' deadline, zero for
+// none. Errors are those of Schedule.
+func Outlook(deadline time.Duration, plans ...Plan) (*Picture, error) {
+	plans, err := checkPlans(plans)
+	if err != nil {
+		return nil, err
+	}
+	return picture(scheduleDrawing(plans), totalWaits(plans).drawing(), elapsedTimes(plans, deadline).drawing()), nil
+}
+
+// drawing is a part of a picture, as a section and as text.
+type drawing struct {
+	section section
+	text    func(width int) string
+}
+
+func scheduleDrawing(plans []Plan) drawing {
+	return drawing{scheduleSection(plans), scheduleText(plans)}
+}
+func (ts totals) drawing() drawing { return drawing{totalSection(ts), totalText(ts)} }
+
+// picture puts drawings one above the other.
+func picture(parts ...drawing) *Picture {
+	p := &Picture{text: func(width int) string {
+		var texts []string
+		for _, part := range parts {
+			texts = append(texts, part.text(width))
+		}
+		return strings.Join(texts, "\n")
+	}}
+	for _, part := range parts {
+		p.sections = append(p.sections, part.section)
+	}
+	return p
 }
 
 // Simulation draws the time series of a run in panels that share the time axis: load, goodput and queue. Of several runs it

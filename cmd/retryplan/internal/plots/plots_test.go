@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -49,6 +50,13 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 		{"policies side by side", func() (*plots.Picture, error) { return plots.Plans(standard, aggressive, short) },
 			[]string{"standard", "aggressive", "short", "total wait of a run that never succeeds (log scale)",
 				"aggressive: p50 6m10s, p99 6m10s, worst 6m10s", "shortest to longest wait; the line is the mean"}},
+		{"a policy without end beside another", func() (*plots.Picture, error) { return plots.Plans(many, standard) },
+			[]string{"Attempts go on after the last one shown, 8.", "8", "Without a last attempt, and not shown: for ever.", "standard: p50 3h31m, p99 3h31m, worst 3h31m"}},
+		{"an outlook", func() (*plots.Picture, error) { return plots.Outlook(4*time.Second, short) },
+			[]string{"Time that a run takes: short", "time since the start of a run", "deadline 4s", "worst case 3s", "share of runs that have ended"}},
+		{"a queue of one", func() (*plots.Picture, error) {
+			return plots.Simulation(plots.Run{Result: retryplan.Result{Step: time.Second, Series: []retryplan.Point{{Offered: 40, Attempts: 40, Queue: 1}}}})
+		}, []string{"queue, attempts", "1", "2", "3", "4", "5"}},
 		{"a simulation", func() (*plots.Picture, error) { return plots.Simulation(run) },
 			[]string{"Simulation: storm", "load, per second", "goodput, per second", "queue, attempts", "time since the start",
 				"stall 10s", "trigger", "runs offered", "attempts sent", "1m30s", "4m", "200"}},
@@ -62,6 +70,57 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 			require.NoError(t, err)
 			require.Subset(t, textsOf(t, render(t, p, plots.SVG)), row.texts)
 		})
+	}
+}
+
+var (
+	upright  = regexp.MustCompile(`(?s)<g transform="rotate\(90\)">.*?</g>`)
+	textSpan = regexp.MustCompile(`<text textLength="([0-9.]+)"[^>]* x="([-0-9.]+)" y="([-0-9.]+)"[^>]*font-size:([0-9.]+)px[^>]*>([^<]*)<`)
+)
+
+// Tight distributions, long durations and names, and triggers that begin one after the other.
+func TestNoTextRunsIntoAnother(t *testing.T) {
+	tight := plan(t, "tight", retry.Policy{MaxAttempts: 60, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 3 * time.Second, Jitter: retry.RatioJitter}})
+	wide := retry.Policy{MaxAttempts: 12, Backoff: retry.Backoff{Base: 11111 * time.Second, Cap: 9999 * time.Hour}}
+	long := plan(t, strings.Repeat("policy of many words ", 2), wide)
+	wide.Jitter = retry.FullJitter
+	spread := plan(t, "spread", wide)
+	endless := plan(t, "endless", retry.Policy{MaxAttempts: retry.Unlimited})
+	run := storm(t, "storm", nil)
+	for i := range 12 {
+		trigger := retryplan.Trigger{Kind: retryplan.CapacityCut, From: time.Duration(60+3*i) * time.Second, For: 10 * time.Second, Factor: 0.5}
+		run.Triggers = append(run.Triggers, trigger)
+	}
+	for name, draw := range map[string]func() (*plots.Picture, error){
+		"tight":    func() (*plots.Picture, error) { return plots.Outlook(2*time.Minute, tight) },
+		"long":     func() (*plots.Picture, error) { return plots.Plans(long) },
+		"spread":   func() (*plots.Picture, error) { return plots.Plans(spread) },
+		"several":  func() (*plots.Picture, error) { return plots.Outlook(time.Hour, long, spread, tight, endless, long) },
+		"triggers": func() (*plots.Picture, error) { return plots.Simulation(run) },
+	} {
+		p, err := draw()
+		require.NoError(t, err)
+		type box struct {
+			text                     string
+			left, right, bottom, top float64
+		}
+		var boxes []box
+		number := func(s string) float64 {
+			v, err := strconv.ParseFloat(s, 64)
+			require.NoError(t, err)
+			return v
+		}
+		for _, m := range textSpan.FindAllStringSubmatch(upright.ReplaceAllString(string(render(t, p, plots.SVG)), ""), -1) {
+			x, y := number(m[2]), number(m[3])
+			boxes = append(boxes, box{m[5], x, x + number(m[1]), y, y - 0.7*number(m[4])}) // a capital is 0.7 high
+		}
+		require.Greater(t, len(boxes), 10)
+		for i, a := range boxes {
+			require.True(t, a.left >= 0 && a.right <= 540, "%s: %q leaves the picture", name, a.text)
+			for _, b := range boxes[:i] {
+				require.False(t, a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom, "%s: %q runs into %q", name, a.text, b.text)
+			}
+		}
 	}
 }
 

@@ -13,15 +13,19 @@ import (
 const labelled = 12
 
 func scheduleSection(plans []Plan) section {
-	last, truncated, jittered := 2, false, false
+	truncated, jittered := false, false
+	last := lastShown(plans)
+	var each [][]retryplan.PlannedAttempt
 	var all, positive []float64
 	for _, p := range plans {
-		for _, a := range waits(p.Plan) {
-			last = max(last, a.Number)
+		shown := waits(p.Plan)
+		shown = shown[:min(len(shown), last-1)]
+		for _, a := range shown {
 			jittered = jittered || a.Wait.Hi > a.Wait.Lo
 			all = append(all, a.Wait.Lo.Seconds(), a.Wait.Mean.Seconds(), a.Wait.Hi.Seconds())
 			positive = append(positive, a.Wait.Mean.Seconds())
 		}
+		each = append(each, shown)
 		truncated = truncated || p.Plan.Truncated
 	}
 	s := section{title: "Wait before each attempt"}
@@ -41,12 +45,29 @@ func scheduleSection(plans []Plan) section {
 	case len(positive) == 0:
 		p.add(message("one attempt: there is no wait"))
 	case len(plans) == 1:
-		s.keys = singleSchedule(p, waits(plans[0].Plan), jittered)
+		s.keys = singleSchedule(p, each[0], jittered)
 	default:
-		s.keys = manySchedules(p, plans, jittered)
+		s.keys = manySchedules(p, plans, each, jittered)
 	}
 	s.panels = []panel{p}
 	return s
+}
+
+// lastShown returns the attempt up to which plans are drawn: the last of those that have one, since attempts without end would
+// leave no room for them, and of which a few more show nothing new.
+func lastShown(plans []Plan) int {
+	const few = 8
+	last, limited := 2, 0
+	for _, p := range plans {
+		last = max(last, len(p.Plan.Attempts))
+		if !p.Plan.Truncated {
+			limited = max(limited, len(p.Plan.Attempts), few)
+		}
+	}
+	if limited > 0 {
+		return min(last, limited)
+	}
+	return last
 }
 
 // waits returns the attempts that have a wait before them: all but the first.
@@ -138,13 +159,13 @@ func singleSchedule(p panel, attempts []retryplan.PlannedAttempt, jittered bool)
 	return keys
 }
 
-func manySchedules(p panel, plans []Plan, jittered bool) []key {
+func manySchedules(p panel, plans []Plan, each [][]retryplan.PlannedAttempt, jittered bool) []key {
 	const group = 0.8 // of the room of an attempt
 	wide := group / float64(len(plans))
 	var keys []key
 	var over []func()
 	for i, plan := range plans {
-		attempts := waits(plan.Plan)
+		attempts := each[i]
 		shift := (float64(i)+0.5)*wide - group/2
 		var bars []box
 		var means []point

@@ -83,6 +83,9 @@ func simulationSection(runs []Run) section {
 	}
 	if len(named) > 0 {
 		s.keys = append(s.keys, boxKey("trigger", alarm))
+		if left := len(slices.DeleteFunc(slices.Clone(named), func(t trigger) bool { return t.row < mostNameRows })); left > 0 {
+			s.note = fmt.Sprintf("%d triggers that begin close to others have no name.", left)
+		}
 	}
 	return s
 }
@@ -97,7 +100,7 @@ func oneRun(r retryplan.Result, x axis, named []trigger) ([]key, []panel) {
 	load.add(line{sent, attempts.points(r)}, line{dots, offered.points(r)})
 	served := timePanel(110, x, "goodput, per second", named, false, goodput.values(r), offered.values(r))
 	served.add(line{dots, offered.points(r)}, line{good, goodput.points(r)})
-	backlog := timePanel(125, x, "queue, attempts", named, false, queue.values(r))
+	backlog := timePanel(125, x, "queue, attempts", named, false, queue.values(r), []float64{timeLabels})
 	backlog.add(area{tint(green, 0.25), queue.points(r)}, line{waiting, queue.points(r)})
 	backlog.X.Label.Text = "time since the start"
 	return []key{
@@ -129,6 +132,9 @@ func manyRuns(runs []Run, x axis, named []trigger) ([]key, []panel) {
 	return keys, panels
 }
 
+// timeLabels is how many labels the upright axis of a time panel has.
+const timeLabels = 5
+
 // timePanel returns a panel over time with the triggers shaded. The names of the triggers stand in the first panel, above all
 // values.
 func timePanel(height vg.Length, x axis, yLabel string, named []trigger, first bool, values ...[]float64) panel {
@@ -136,13 +142,13 @@ func timePanel(height vg.Length, x axis, yLabel string, named []trigger, first b
 	for _, vs := range values {
 		most = max(most, upper(vs...))
 	}
-	y := countAxis(most, 5)
+	y := countAxis(most, timeLabels)
 	rows := 0
 	if first {
 		for _, t := range named {
-			rows = max(rows, t.row+1)
+			rows = min(max(rows, t.row+1), mostNameRows)
 		}
-		free := min(0.11*float64(rows), 0.6) // a row is 0.1 of the height
+		free := 0.11 * float64(rows) // a row is 0.1 of the height
 		y.max /= 1 - free
 	}
 	p := newPanel(height, x, "", y, yLabel)
@@ -156,13 +162,19 @@ func timePanel(height vg.Length, x axis, yLabel string, named []trigger, first b
 	}
 	var names labels
 	for _, t := range named {
+		if t.row >= mostNameRows {
+			continue
+		}
 		names = append(names, label{
-			at: point{max(t.From.Seconds(), 0), y.max * (1 - 0.1*(float64(min(t.row, 5))+0.6))}, dx: 3, text: t.name, boxed: true,
+			at: point{max(t.From.Seconds(), 0), y.max * (1 - 0.1*(float64(t.row)+0.6))}, dx: 3, text: t.name, boxed: true,
 		})
 	}
 	p.add(names)
 	return p
 }
+
+// mostNameRows is how many rows of names there are: names in more of them would leave no room for the values.
+const mostNameRows = 5
 
 // length is how much time r covers.
 func length(r retryplan.Result) time.Duration {

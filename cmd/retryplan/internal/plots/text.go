@@ -119,25 +119,28 @@ func scheduleRows(p Plan) (rows []rangeRow, left int) {
 	return rows, left
 }
 
-func totalText(totals []total) func(int) string {
+func totalText(ts totals) func(int) string {
 	return func(width int) string {
 		var b strings.Builder
-		if len(totals) == 1 {
-			d := totals[0].d
-			writeLine(&b, "Total wait, if every attempt fails: "+totals[0].name, width)
+		if ts.note != "" {
+			writeLine(&b, ts.note, width)
+		}
+		if len(ts.all) == 1 {
+			d := ts.all[0].d
+			writeLine(&b, ts.title+": "+ts.all[0].name, width)
 			if d.Max() == d.Min() {
-				writeLine(&b, " always "+durationText(d.Max()), width)
+				writeLine(&b, " always "+durationText(d.Max())+ts.due(), width)
 				return b.String()
 			}
 			b.WriteString(cdfText(d, width))
-			writeLine(&b, " "+totals[0].figures(), width)
+			writeLine(&b, " "+ts.all[0].figures()+ts.due(), width)
 			return b.String()
 		}
-		writeLine(&b, "Total wait, if every attempt fails: shortest to worst, mark at p50", width)
+		writeLine(&b, ts.title+": shortest to worst, mark at p50"+ts.due(), width)
 		var rows []rangeRow
 		var ends []float64
 		least := math.Inf(1)
-		for _, t := range totals {
+		for _, t := range ts.all {
 			rows = append(rows, rangeRow{
 				t.name, t.d.Min().Seconds(), t.d.Quantile(0.5).Seconds(), t.d.Max().Seconds(), t.figures(),
 			})
@@ -147,6 +150,14 @@ func totalText(totals []total) func(int) string {
 		rangeChart(&b, rows, totalTextAxis(ends, least), width)
 		return b.String()
 	}
+}
+
+// due returns the deadline, if any, as a figure after others.
+func (ts totals) due() string {
+	if ts.deadline == 0 {
+		return ""
+	}
+	return ", deadline " + durationText(ts.deadline)
 }
 
 func totalTextAxis(ends []float64, least float64) axis {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"gonum.org/v1/plot/vg"
@@ -18,15 +19,45 @@ type distribution interface {
 	Max() time.Duration
 }
 
+// total is the distribution of a plan, drawn with one of looks.
 type total struct {
 	name string
 	d    distribution
+	look look
 }
 
-func totalsOf(plans []Plan) []total {
-	var ts []total
-	for _, p := range plans {
-		ts = append(ts, total{p.Name, p.Plan.TotalWait})
+// totals are the distributions of plans, and what they are of.
+type totals struct {
+	title, x, key string
+	all           []total
+	note          string
+	deadline      time.Duration // zero for none
+}
+
+// totalWaits leaves out plans without a last attempt beside others: their totals are as long as attempts were looked at.
+func totalWaits(plans []Plan) totals {
+	ts := totals{
+		title: "Total wait, if every attempt fails", x: "total wait of a run that never succeeds", key: "share of runs that have waited no longer",
+	}
+	limited := slices.ContainsFunc(plans, func(p Plan) bool { return !p.Plan.Truncated })
+	var left []string
+	for i, p := range plans {
+		if limited && p.Plan.Truncated {
+			left = append(left, p.Name)
+			continue
+		}
+		ts.all = append(ts.all, total{p.Name, p.Plan.TotalWait, looks[i]})
+	}
+	if left != nil {
+		ts.note = "Without a last attempt, and not shown: " + strings.Join(left, ", ") + "."
+	}
+	return ts
+}
+
+func elapsedTimes(plans []Plan, deadline time.Duration) totals {
+	ts := totals{title: "Time that a run takes", x: "time since the start of a run", key: "share of runs that have ended", deadline: deadline}
+	for i, p := range plans {
+		ts.all = append(ts.all, total{p.Name, p.Plan.Elapsed, looks[i]})
 	}
 	return ts
 }
@@ -35,16 +66,19 @@ func (t total) figures() string {
 	return "p50 " + durationText(t.d.Quantile(0.5)) + ", p99 " + durationText(t.d.Quantile(0.99)) + ", worst " + longest(t.d.Max())
 }
 
-func totalSection(totals []total) section {
+func totalSection(ts totals) section {
 	var typical []float64
 	hi := 0.0
-	least := totals[0].d.Min()
-	for _, t := range totals {
+	least := ts.all[0].d.Min()
+	for _, t := range ts.all {
 		for _, q := range []float64{0.01, 0.5, 1} {
 			typical = append(typical, t.d.Quantile(q).Seconds())
 		}
 		hi = max(hi, t.d.Max().Seconds())
 		least = min(least, t.d.Min())
+	}
+	if due := ts.deadline.Seconds(); due < 3*hi { // one that is farther off would leave no room for the curves
+		hi = max(hi, due)
 	}
 	lo := leastPositive(typical)
 	x := durationAxis(lo, hi, spans(typical) && hi > 100*lo, least.Seconds() < lo, 9)
@@ -52,43 +86,41 @@ func totalSection(totals []total) section {
 		x = linearDurations(least.Seconds(), hi, 9)
 	}
 	x = x.withRoom(0.04)
-	xLabel := "total wait of a run that never succeeds"
+	xLabel := ts.x
 	if x.log {
 		xLabel += " (log scale)"
 	}
 	p := newPanel(200, x, xLabel, shareAxis(), "share of runs")
-	s := section{title: "Total wait, if every attempt fails"}
-	for i, t := range totals {
-		l := looks[i]
-		curve := cdfCurve(t.d, x)
-		p.add(line{l.line(1.6), curve})
-		if len(totals) > 1 {
-			ends := []point{{t.d.Quantile(0.5).Seconds(), 0.5}, {t.d.Quantile(0.99).Seconds(), 0.99}, {t.d.Max().Seconds(), 1}}
-			p.add(marks{l.mark(2.8), ends})
-			s.keys = append(s.keys, lineKey(t.name+": "+t.figures(), l.line(1.6), l.mark(2.8)))
+	s := section{title: ts.title, note: ts.note}
+	upright := func(style draw.LineStyle, name string, at, height float64) {
+		if at <= x.max {
+			p.add(line{style, []point{{at, 0}, {at, height}}})
+		}
+		s.keys = append(s.keys, lineKey(name, style, draw.GlyphStyle{}))
+	}
+	if ts.deadline > 0 {
+		upright(draw.LineStyle{Color: red, Width: 1.6}, "deadline "+durationText(ts.deadline), ts.deadline.Seconds(), 1)
+	}
+	for _, t := range ts.all {
+		p50, p99, worst := t.d.Quantile(0.5), t.d.Quantile(0.99), t.d.Max()
+		ends := []point{{p50.Seconds(), 0.5}, {p99.Seconds(), 0.99}, {worst.Seconds(), 1}}
+		p.add(line{t.look.line(1.6), cdfCurve(t.d, x)})
+		if len(ts.all) > 1 || ts.note != "" {
+			p.add(marks{t.look.mark(2.8), ends})
+			s.keys = append(s.keys, lineKey(t.name+": "+t.figures(), t.look.line(1.6), t.look.mark(2.8)))
 			continue
 		}
 		s.title += ": " + t.name
-		s.keys = append(s.keys, lineKey("share of runs that have waited no longer", l.line(1.6), draw.GlyphStyle{}))
-		if t.d.Min() == t.d.Max() {
-			p.add(labels{{at: point{hi, 0.5}, dx: 4, text: "always " + longest(t.d.Max()), boxed: true}})
+		s.keys = append([]key{lineKey(ts.key, t.look.line(1.6), draw.GlyphStyle{})}, s.keys...)
+		if t.d.Min() == worst {
+			upright(draw.LineStyle{Color: ink, Width: 0.8}, "always "+longest(worst), worst.Seconds(), 1)
 			continue
 		}
-		for _, m := range []struct {
-			text   string
-			at     point
-			height float64
-			dashes []vg.Length
-		}{
-			{"p50 " + durationText(t.d.Quantile(0.5)), point{t.d.Quantile(0.5).Seconds(), 0.5}, 0.36, []vg.Length{4, 2}},
-			{"p99 " + durationText(t.d.Quantile(0.99)), point{t.d.Quantile(0.99).Seconds(), 0.99}, 0.22, []vg.Length{2, 2}},
-			{"worst case " + longest(t.d.Max()), point{t.d.Max().Seconds(), 1}, 0.08, nil},
-		} {
-			style := draw.LineStyle{Color: ink, Width: 0.8, Dashes: m.dashes}
-			p.add(line{style, []point{{m.at.x, 0}, m.at}})
-			p.add(marks{draw.GlyphStyle{Color: ink, Radius: 2.6, Shape: draw.CircleGlyph{}}, []point{m.at}})
-			p.add(labels{{at: point{m.at.x, m.height}, dx: 4, text: m.text, boxed: true}})
-		}
+		// The figures stand in the legend: beside their lines they would cover those that are close.
+		upright(draw.LineStyle{Color: ink, Width: 0.8, Dashes: []vg.Length{4, 2}}, "p50 "+durationText(p50), p50.Seconds(), 0.5)
+		upright(draw.LineStyle{Color: ink, Width: 0.8, Dashes: []vg.Length{1.5, 1.5}}, "p99 "+durationText(p99), p99.Seconds(), 0.99)
+		upright(draw.LineStyle{Color: ink, Width: 0.8}, "worst case "+longest(worst), worst.Seconds(), 1)
+		p.add(marks{draw.GlyphStyle{Color: ink, Radius: 2.6, Shape: draw.CircleGlyph{}}, ends})
 	}
 	s.panels = []panel{p}
 	return s
