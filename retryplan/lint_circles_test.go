@@ -112,7 +112,7 @@ func randomSetting(rnd *rand.Rand) retryplan.Setting {
 	}
 }
 
-// randomDuration returns 0, or a duration that somebody would write; one in 40 lacks its unit.
+// randomDuration returns 0, or a duration as people write them; one in 40 lacks its unit.
 func randomDuration(rnd *rand.Rand) time.Duration {
 	units := []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, time.Hour}
 	switch rnd.IntN(40) {

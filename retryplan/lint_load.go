@@ -31,7 +31,7 @@ func (l *linter) noBudget() Finding {
 		f.Figures = map[string]float64{"half": half, "outage": float64(l.attempts)}
 		more = fmt.Sprintf("multiplies the load by %d, and attempts that fail half of the time by %s", l.attempts, figure(half))
 	}
-	f.Text = "No budget bounds the retries: an outage " + more + ", where a budget that successes fund adds next to nothing."
+	f.Text = "No budget bounds the retries: an outage " + more + "; a budget that successes fund adds next to nothing."
 	return f
 }
 

@@ -50,9 +50,9 @@ func TestFindingsSay(t *testing.T) {
 		{code: "no-retry-can-start", p: P{TTL: 40 * ms, Backoff: retry.Backoff{Base: 100 * ms, Jitter: retry.FullJitter}},
 			text: "The first retry comes 50ms after the first attempt if it waits for the mean, too late for the TTL of 40ms."},
 		{code: "timeout-eats-ttl", p: P{MaxAttempts: 4, AttemptTimeout: 20 * s, TTL: 10 * s, Backoff: retry.Backoff{Base: s, Cap: s}}, change: "Set AttemptTimeout to 2.3s.",
-			text: "An AttemptTimeout of 20s is above the TTL of 10s, which bounds starts only: no attempt follows one that has hung, where 4 attempts could start otherwise, and a run can take 30s."},
+			text: "An AttemptTimeout of 20s is above the TTL of 10s, which bounds starts only: no attempt follows one that has hung, although 4 attempts could start, and a run can take 30s."},
 		{code: "timeout-eats-ttl", p: P{MaxAttempts: 4, AttemptTimeout: 10 * s, TTL: 10 * s, Backoff: retry.Backoff{Base: s, Cap: s}},
-			text: "An AttemptTimeout of 10s within a TTL of 10s leaves room for 1 attempt if all hang, where 4 could start otherwise."},
+			text: "An AttemptTimeout of 10s within a TTL of 10s leaves room for 1 attempt if all hang; otherwise 4 could start."},
 		{code: "list-longer-than-attempts", p: P{MaxAttempts: 2, Backoff: list(s, 2*s, 3*s)}, change: "Set Delays to 1s, or MaxAttempts to 4, which counts the first attempt too."},
 		{code: "unread-fields", p: P{MaxAttempts: 1, Backoff: list(s)}, change: "Set Delays to nil, or MaxAttempts to 2 if one retry is meant."},
 	} {

@@ -29,7 +29,7 @@ func (a *app) planCommand() *cobra.Command {
 		Long: `plan computes what becomes of one run if its attempts fail with a given probability and take a given time: for each
 attempt the probability that a run makes it and succeeds with it; the chance of success, in time as well; the load, which
 is attempts per run; how runs end; and how long they wait and take. Nothing is sampled: the figures are exact to what is
-shown.
+shown. --plot draws the waits, their total, and how long runs take, with the deadline.
 
 --failure 0.1 is the same for every attempt; --failure 0.9,0.5,0.1 is for attempt 1, 2, 3, and the last one repeats.`,
 		Example: `  retryplan plan --preset aggressive --failure 0.3

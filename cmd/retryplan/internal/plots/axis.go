@@ -125,7 +125,7 @@ func linearDurations(lo, hi float64, labels int) axis {
 	return a
 }
 
-// countAxis returns the axis for counts and rates from 0 to hi. Where hi is labels or more, the ticks are whole.
+// countAxis returns the axis for counts and rates from 0 to hi. If hi is labels or more, the ticks are whole.
 func countAxis(hi float64, labels int) axis {
 	if !(hi > 0) {
 		hi = 1

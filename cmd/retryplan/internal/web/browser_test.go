@@ -355,10 +355,10 @@ func TestLinkFromAnotherPageOpensTheSameState(t *testing.T) {
 	require.Equal(t, link, eval[string](q, `location.hash`))
 }
 
-// The curves of attempts and goodput are told apart by those who see no red, no green or no blue: their colours in L*a*b*, as
+// The colors of attempts and goodput differ without red, green or blue cones: in L*a*b*, with the vision as
 // G. M. Machado, M. M. Oliveira, L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency"
-// (2009) has them, are 40 apart at least.
-func TestAttemptsAndGoodputAreToldApart(t *testing.T) {
+// (2009) has it, they are 40 apart at least.
+func TestAttemptsAndGoodputDifferForTheColorBlind(t *testing.T) {
 	p := open(t, "")
 	for _, scheme := range []string{"light", "dark"} {
 		p.prefers("prefers-color-scheme", scheme)
