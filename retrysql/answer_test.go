@@ -319,4 +319,24 @@ func TestDeadlines(t *testing.T) {
 			close(release)
 		})
 	}
+	for name, d := range map[string]driver.Driver{"of another driver": nil, "of SQLite": &sqliteDriver{}} {
+		inBubble(t, "a commit that stalls, "+name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			db := sql.OpenDB(&base{driver: d, commit: func() { time.Sleep(time.Minute) }})
+			start := time.Now()
+			err := retrysql.Tx(ctx, db, atOnce, nil, work)
+			if d != nil {
+				require.NoError(t, err)
+				require.Equal(t, time.Minute, time.Since(start))
+			} else {
+				require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+				require.Equal(t, 6*time.Second, time.Since(start))
+				time.Sleep(time.Minute)
+			}
+			require.NoError(t, db.Close())
+		})
+	}
 }
+
+type sqliteDriver struct{ driver.Driver }

@@ -59,19 +59,20 @@ type base struct {
 	version  string                // answers SELECT VERSION()
 	began    func(context.Context) // is called with the context of each transaction; nil does nothing
 	begin    func()                // is called at each begin; nil does nothing
+	commit   func()                // is called at each commit; nil does nothing
+	driver   driver.Driver         // what Driver returns
 	answers  []answer              // of the queries, one after another; the last is for all that follow
 	bad      atomic.Int64          // how often "bad" was prepared; the first time it cannot be
 	open     atomic.Int64          // connections
 }
 
 func (b *base) Connect(context.Context) (driver.Conn, error) { b.open.Add(1); return baseConn{b}, nil }
-func (b *base) Driver() driver.Driver                        { return nil }
+func (b *base) Driver() driver.Driver                        { return b.driver }
 
 // baseConn is a connection and its transaction.
 type baseConn struct{ *base }
 
 func (c baseConn) Close() error              { c.open.Add(-1); return nil }
-func (c baseConn) Commit() error             { return nil }
 func (c baseConn) Rollback() error           { return nil }
 func (c baseConn) Begin() (driver.Tx, error) { panic("not without options") }
 func (c baseConn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, error) {
@@ -82,6 +83,12 @@ func (c baseConn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, e
 		c.begin()
 	}
 	return c, nil
+}
+func (c baseConn) Commit() error {
+	if c.commit != nil {
+		c.commit()
+	}
+	return nil
 }
 func (c baseConn) Prepare(query string) (driver.Stmt, error) {
 	if query == "bad" && c.bad.Add(1) == 1 {

@@ -78,7 +78,7 @@ type Options struct {
 	// not wait in any SELECT: use Probe.
 	Committed func(context.Context) (bool, error)
 	// RollbackTimeout is how long to wait for a rollback, for Probe and Committed, and for a commit once the attempt's
-	// context has ended. Zero means 5s.
+	// context has ended. Tx waits for a commit of SQLite as long as its busy_timeout lets it. Zero means 5s.
 	RollbackTimeout time.Duration
 }
 
@@ -121,13 +121,17 @@ type Recorded interface {
 // Options.Probe needs a Transaction that is Recorded.
 func Run[T Transaction](ctx context.Context, p retry.Policy, opts *Options, begin func(context.Context) (T, error), fn func(context.Context, T) error) error {
 	r := runner[T]{begin: begin, fn: fn}
+	return r.run(ctx, p, opts)
+}
+
+func (r *runner[T]) run(ctx context.Context, p retry.Policy, opts *Options) error {
 	if opts != nil {
 		r.Options = *opts
 	}
 	switch err := r.Validate(); {
-	case begin == nil:
+	case r.begin == nil:
 		return errors.New("retrysql: begin is nil")
-	case fn == nil:
+	case r.fn == nil:
 		return errors.New("retrysql: fn is nil")
 	case err != nil:
 		return err
@@ -199,8 +203,9 @@ func attemptErrorOf(err error) *AttemptError {
 // runner is one call of Run.
 type runner[T Transaction] struct {
 	Options
-	begin func(context.Context) (T, error)
-	fn    func(context.Context, T) error
+	begin    func(context.Context) (T, error)
+	fn       func(context.Context, T) error
+	embedded bool // the database is in this process, so a commit does not wait for a network
 }
 
 // carry returns the error of a run, with the doubt about an attempt in it. The mark is for the runs around it; this one may
@@ -300,10 +305,10 @@ func ended(failed *AttemptError) error {
 func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
 	var err error
 	returned := true
-	if ctx.Done() != nil {
-		err, returned = r.wait(ctx, tx)
-	} else { // which saves a goroutine
+	if ctx.Done() == nil || r.embedded {
 		err = tx.Commit(ctx)
+	} else {
+		err, returned = r.wait(ctx, tx)
 	}
 	if err == nil {
 		return nil

@@ -1,6 +1,7 @@
 package retrysql
 
 import (
+	"database/sql/driver"
 	"reflect"
 	"strconv"
 	"strings"
@@ -32,6 +33,16 @@ func seeSQLite(err error) (finding, bool) {
 	default:
 		return sqliteCode(primary.Int())
 	}
+}
+
+// isSQLite reports whether db shows a driver of SQLite, by the name of its type. A *sql.Conn does not show its driver.
+func isSQLite(db Beginner) bool {
+	pool, ok := db.(interface{ Driver() driver.Driver })
+	if !ok {
+		return false
+	}
+	d := pool.Driver()
+	return d != nil && strings.Contains(reflect.TypeOf(d).String(), "sqlite")
 }
 
 // sqliteCode returns what an extended or primary code means: https://sqlite.org/rescode.html.

@@ -49,7 +49,10 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 		return outer.join(ctx, opts, fn)
 	}
 	var last *Txn
-	err = Run(ctx, p, opts, func(ctx context.Context) (txn, error) {
+	r := runner[txn]{embedded: isSQLite(db), fn: func(_ context.Context, t txn) error {
+		return t.log.connected(t.log.conclude(fn(&t.work, t.Txn)))
+	}}
+	r.begin = func(ctx context.Context) (txn, error) {
 		last = new(Txn)
 		t, err := begin(ctx, db, o, last)
 		if err == nil {
@@ -59,10 +62,8 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 			}
 		}
 		return t, err
-	}, func(_ context.Context, t txn) error {
-		return t.log.connected(t.log.conclude(fn(&t.work, t.Txn)))
-	})
-	if err != nil {
+	}
+	if err := r.run(ctx, p, opts); err != nil {
 		return err
 	}
 	for _, hook := range last.hooks {
