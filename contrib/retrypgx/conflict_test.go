@@ -77,9 +77,14 @@ func testConflicts(t *testing.T, server *pgtest.Server) {
 		met.Add(2)
 		var all sync.WaitGroup
 		runs := make([]run, 2)
+		over := [2]chan struct{}{make(chan struct{}), make(chan struct{})}
 		for i, ids := range [][2]int{{1, 2}, {2, 1}} {
 			all.Go(func() {
+				defer close(over[i])
 				runs[i] = db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
+					if attempt > 1 { // the other one waits for its row, and need not have it before this one asks again
+						<-over[1-i]
+					}
 					if _, err := tx.Exec(ctx, "update test set n = n + 1 where id = $1", ids[0]); err != nil {
 						return err
 					}
