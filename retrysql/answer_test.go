@@ -90,7 +90,7 @@ func TestAnAnswerIsASuccessOfTheRun(t *testing.T) {
 					if row.own {
 						return row.err
 					}
-					_, err := c.Exec(ctx, "SELECT 1")
+					_, err := c.ExecContext(ctx, "SELECT 1")
 					return err
 				})
 			})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io"
 
 	"github.com/retrygo/retry"
 )
@@ -17,8 +18,8 @@ import (
 // context of MarkIdempotent declares that a write may be repeated as a read is.
 //
 // A statement reads if its text begins with SELECT, without INTO, or with SHOW, VALUES, TABLE or DESCRIBE, and is simple
-// enough to be sure. Use Tx for a SELECT with side effects, and for several statements: after a write that succeeded
-// nothing is repeated.
+// enough to be sure of that. Any other is a write. Use Tx for a SELECT with side effects, and for several statements: after a
+// write that succeeded nothing is repeated.
 //
 // A connection that was not used by Do for a second is pinged first, and replaced if it is dead: a server that was restarted
 // leaves a pool full of dead connections, and some drivers (lib/pq) notice only when a statement is lost on one.
@@ -80,20 +81,28 @@ func MarkIdempotent(ctx context.Context) context.Context {
 
 func isIdempotent(ctx context.Context) bool { return ctx.Value(idempotentKey{}) != nil }
 
-// Conn is the connection of one attempt of Do.
+// Conn is the connection of one attempt of Do. It has methods of *sql.Conn, so that it is the DBTX of sqlc. It must be used by
+// one goroutine at a time. What fn leaves open is closed when fn returns.
+//
+// A Conn does not see the errors of a row's Scan and of a *sql.Stmt, so fn must return them. Nothing is repeated after a write
+// that was prepared, or after the row of a write and another statement.
 type Conn struct {
 	conn       *sql.Conn
 	repeatable bool // MarkIdempotent
-	open       []*Rows
+	open       []io.Closer
+	cancels    []context.CancelFunc // which close the rows of QueryRowContext
 
 	log     failures
-	writes  []*Rows // of writes, which may fail while these are read
-	unknown error   // of a write that may have taken effect
-	written bool    // a write succeeded
+	writes  []*sql.Rows // of writes, which may fail while these are read
+	unseen  bool        // a row's Scan or a *sql.Stmt may have failed
+	pending bool        // ... and it is the row of a write, which came last
+	unknown error       // of a write that may have taken effect
+	written bool        // a write succeeded, or counts as one that did
 }
 
-// Exec is sql.Conn.ExecContext.
-func (c *Conn) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+// ExecContext is sql.Conn.ExecContext.
+func (c *Conn) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	c.next()
 	result, err := c.conn.ExecContext(ctx, query, args...)
 	if !isRead(query) {
 		c.wrote(err)
@@ -101,27 +110,56 @@ func (c *Conn) Exec(ctx context.Context, query string, args ...any) (sql.Result,
 	return result, c.log.note(err)
 }
 
-// Query is sql.Conn.QueryContext. The rows are closed when fn returns.
-func (c *Conn) Query(ctx context.Context, query string, args ...any) (*Rows, error) {
+// QueryContext is sql.Conn.QueryContext.
+func (c *Conn) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	c.next()
 	write := !isRead(query)
-	found, err := c.conn.QueryContext(ctx, query, args...)
+	rows, err := c.conn.QueryContext(ctx, query, args...)
 	if err != nil {
 		if write {
 			c.wrote(err)
 		}
 		return nil, c.log.note(err)
 	}
-	rows := &Rows{found, &c.log}
 	c.open = append(c.open, rows)
+	c.log.watch(rows)
 	if write {
 		c.writes = append(c.writes, rows)
 	}
 	return rows, nil
 }
 
-// QueryRow is sql.Conn.QueryRowContext.
-func (c *Conn) QueryRow(ctx context.Context, query string, args ...any) *Row {
-	return row(c.Query(ctx, query, args...))
+// QueryRowContext is sql.Conn.QueryRowContext.
+func (c *Conn) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	c.next()
+	ctx, cancel := context.WithCancel(ctx)
+	c.cancels = append(c.cancels, cancel)
+	row := c.conn.QueryRowContext(ctx, query, args...)
+	write, err := !isRead(query), c.log.note(row.Err())
+	if err == nil {
+		c.unseen, c.pending = true, write
+	} else if write {
+		c.wrote(err)
+	}
+	return row
+}
+
+// PrepareContext is sql.Conn.PrepareContext.
+func (c *Conn) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	c.next()
+	stmt, err := c.conn.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, c.log.note(err)
+	}
+	c.open = append(c.open, stmt)
+	c.unseen, c.written = true, c.written || !isRead(query)
+	return stmt, nil
+}
+
+// next is called before each statement: one after the row of a write hides how that ended.
+func (c *Conn) next() {
+	c.written = c.written || c.pending
+	c.pending = false
 }
 
 // wrote notes how a write ended.
@@ -140,8 +178,17 @@ func (c *Conn) failure(ctx context.Context, err error) (*AttemptError, error) {
 		_ = rows.Close()
 		c.wrote(rows.Err())
 	}
-	if c.log.now().undone == nil && failed.elsewhere() {
+	elsewhere := failed.elsewhere() && c.log.state().undone == nil && (!c.unseen || c.answers(ctx))
+	if elsewhere {
 		failed.Verdict = Verdict{}
+	}
+	if c.pending {
+		switch v := Judge(Autocommit, err); {
+		case v.Ambiguous && !elsewhere:
+			c.unknown = err
+		case v.Code == "" && v.Reason != NoRows: // not of the server, so the row was there
+			c.written = true
+		}
 	}
 	switch {
 	case c.repeatable:
@@ -166,10 +213,21 @@ func (c *Conn) failure(ctx context.Context, err error) (*AttemptError, error) {
 	}
 }
 
-// close returns the connection, after closing its rows, which it would wait for.
+// answers reports whether the connection is alive.
+func (c *Conn) answers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, defaultRollbackTimeout)
+	defer cancel()
+	_, err := c.conn.ExecContext(ctx, "SELECT 1")
+	return err == nil
+}
+
+// close returns the connection, after closing what is open on it, which it would wait for.
 func (c *Conn) close() {
-	for _, rows := range c.open {
-		_ = rows.Close()
+	for _, cancel := range c.cancels {
+		cancel()
+	}
+	for _, open := range c.open {
+		_ = open.Close()
 	}
 	used.note(c.conn)
 	_ = c.conn.Close()

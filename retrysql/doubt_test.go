@@ -117,7 +117,7 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 		db, log := openDB(t, &base{}, faults{{Query: "INSERT", Err: driver.ErrBadConn}})
 		err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error {
 			return retrysql.Do(ctx, db, once, func(ctx context.Context, c *retrysql.Conn) error {
-				_, err := c.Exec(ctx, "INSERT")
+				_, err := c.ExecContext(ctx, "INSERT")
 				return err
 			})
 		})
@@ -136,10 +136,10 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 		db, log := openDB(t, &base{}, faults{{Query: "SELECT 1", Err: conflict}})
 		err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error {
 			return retrysql.Do(ctx, db, once, func(ctx context.Context, c *retrysql.Conn) error {
-				if _, err := c.Exec(ctx, "INSERT"); err != nil {
+				if _, err := c.ExecContext(ctx, "INSERT"); err != nil {
 					return err
 				}
-				_, err := c.Query(ctx, "SELECT 1")
+				_, err := c.QueryContext(ctx, "SELECT 1")
 				return err
 			})
 		})

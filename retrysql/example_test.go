@@ -204,7 +204,7 @@ func ExampleDo() {
 	defer db.Close()
 
 	insert := func(ctx context.Context, c *retrysql.Conn) error {
-		_, err := c.Exec(ctx, "INSERT INTO log VALUES ('started')")
+		_, err := c.ExecContext(ctx, "INSERT INTO log VALUES ('started')")
 		return err
 	}
 	err := retrysql.Do(context.Background(), db, retry.Policy{}, insert)
@@ -218,7 +218,7 @@ func ExampleMarkIdempotent() {
 
 	ctx := retrysql.MarkIdempotent(context.Background()) // twice is as good as once
 	fmt.Println(retrysql.Do(ctx, db, retry.Policy{}, func(ctx context.Context, c *retrysql.Conn) error {
-		_, err := c.Exec(ctx, "UPDATE job SET state = 'done' WHERE id = 7")
+		_, err := c.ExecContext(ctx, "UPDATE job SET state = 'done' WHERE id = 7")
 		return err
 	}))
 	// Output: <nil>

@@ -64,10 +64,15 @@ type base struct {
 	answers  []answer              // of the queries, one after another; the last is for all that follow
 	bad      atomic.Int64          // how often "bad" was prepared; the first time it cannot be
 	open     atomic.Int64          // connections
+	dead     atomic.Bool           // the newest connection is, after an answer that ends in driver.ErrBadConn
 }
 
-func (b *base) Connect(context.Context) (driver.Conn, error) { b.open.Add(1); return baseConn{b}, nil }
-func (b *base) Driver() driver.Driver                        { return b.driver }
+func (b *base) Connect(context.Context) (driver.Conn, error) {
+	b.open.Add(1)
+	b.dead.Store(false)
+	return baseConn{b}, nil
+}
+func (b *base) Driver() driver.Driver { return b.driver }
 
 // baseConn is a connection and its transaction.
 type baseConn struct{ *base }
@@ -97,6 +102,9 @@ func (c baseConn) Prepare(query string) (driver.Stmt, error) {
 	return baseStmt{c}, nil
 }
 func (c baseConn) ExecContext(context.Context, string, []driver.NamedValue) (driver.Result, error) {
+	if c.dead.Load() {
+		return nil, driver.ErrBadConn
+	}
 	return driver.RowsAffected(1), nil
 }
 func (c baseConn) QueryContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Rows, error) {
@@ -113,6 +121,7 @@ func (c baseConn) QueryContext(_ context.Context, query string, _ []driver.Named
 	a := answer{end: io.EOF}
 	if len(c.answers) > 0 {
 		a, c.base.answers = c.answers[0], c.answers[min(1, len(c.answers)-1):]
+		c.dead.Store(a.end == driver.ErrBadConn)
 	}
 	return &a, nil
 }

@@ -55,7 +55,7 @@ func (p *pinged) kill() {
 func TestDoPingsAConnectionThatWasIdle(t *testing.T) {
 	insert := func(db *sql.DB) error {
 		return retrysql.Do(context.Background(), db, retry.Policy{MaxAttempts: 1}, func(ctx context.Context, c *retrysql.Conn) error {
-			_, err := c.Exec(ctx, "INSERT")
+			_, err := c.ExecContext(ctx, "INSERT")
 			return err
 		})
 	}

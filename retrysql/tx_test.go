@@ -327,7 +327,7 @@ func TestDo(t *testing.T) {
 	exec := func(queries ...string) func(context.Context, *retrysql.Conn) error {
 		return func(ctx context.Context, c *retrysql.Conn) error {
 			for _, query := range queries {
-				if _, err := c.Exec(ctx, query); err != nil {
+				if _, err := c.ExecContext(ctx, query); err != nil {
 					return err
 				}
 			}
@@ -337,7 +337,7 @@ func TestDo(t *testing.T) {
 	query := func(query string) func(context.Context, *retrysql.Conn) error {
 		return func(ctx context.Context, c *retrysql.Conn) error {
 			var n int
-			return c.QueryRow(ctx, query).Scan(&n)
+			return c.QueryRowContext(ctx, query).Scan(&n)
 		}
 	}
 	// cut makes the rows of the first query end in err.
@@ -354,13 +354,41 @@ func TestDo(t *testing.T) {
 		{name: "a success", fn: exec("INSERT"), log: "INSERT"},
 		{name: "a read after a lost connection is repeated", faults: faults{{Query: "SELECT 1", Err: driver.ErrBadConn}}, answers: one, fn: query("SELECT 1"),
 			log: "SELECT 1! SELECT 1"},
-		{name: "a read that is cut is repeated", answers: cut(driver.ErrBadConn), fn: query("SELECT 1"), log: "SELECT 1 SELECT 1"},
+		{name: "a read that is cut is repeated", answers: cut(driver.ErrBadConn), fn: query("SELECT 2"), log: "SELECT 2 SELECT 1! SELECT 2"},
 		{name: "a write after a lost connection is not, not even by database/sql", faults: faults{{Query: "INSERT", Err: driver.ErrBadConn}}, fn: exec("INSERT"),
 			log: "INSERT!", is: []error{retrysql.ErrAmbiguous, driver.ErrBadConn, retry.TerminalError}},
 		{name: "a write that returns rows neither", faults: faults{{Query: "INSERT RETURNING", Err: driver.ErrBadConn}}, fn: query("INSERT RETURNING"),
 			log: "INSERT RETURNING!", is: []error{retrysql.ErrAmbiguous}},
 		{name: "nor when these are cut", answers: cut(driver.ErrBadConn), fn: query("INSERT RETURNING"),
+			log: "INSERT RETURNING SELECT 1!", is: []error{retrysql.ErrAmbiguous}},
+		{name: "nor when these are cut while fn reads them", answers: cut(driver.ErrBadConn), fn: func(ctx context.Context, c *retrysql.Conn) error {
+			return drain(c.QueryContext(ctx, "INSERT RETURNING"))
+		}, log: "INSERT RETURNING", is: []error{retrysql.ErrAmbiguous}},
+		{name: "nor by a timeout", answers: cut(context.DeadlineExceeded), fn: query("INSERT RETURNING"),
 			log: "INSERT RETURNING", is: []error{retrysql.ErrAmbiguous}},
+		{name: "nor after another connection was lost", answers: one, fn: func(ctx context.Context, c *retrysql.Conn) error {
+			require.NoError(t, query("INSERT RETURNING")(ctx, c))
+			return io.ErrUnexpectedEOF
+		}, log: "INSERT RETURNING SELECT 1", is: []error{retrysql.ErrAmbiguous, io.ErrUnexpectedEOF}},
+		{name: "nor if fn passes over its row and fails later", answers: append([]answer{{nil, conflict, 0}}, answer{nil, conflict, 0}), fn: func(ctx context.Context, c *retrysql.Conn) error {
+			_ = query("INSERT RETURNING")(ctx, c)
+			return query("SELECT 2")(ctx, c)
+		}, log: "INSERT RETURNING SELECT 2", is: []error{retrysql.ErrAmbiguous, conflict}},
+		{name: "nor if fn makes up an error of it", answers: one, fn: func(ctx context.Context, c *retrysql.Conn) error {
+			require.NoError(t, query("INSERT RETURNING")(ctx, c))
+			return errBusiness
+		}, log: "INSERT RETURNING", is: []error{retrysql.ErrAmbiguous, errBusiness}},
+		{name: "nor if it was prepared", answers: cut(conflict), fn: func(ctx context.Context, c *retrysql.Conn) error {
+			stmt, err := c.PrepareContext(ctx, "INSERT")
+			require.NoError(t, err)
+			return stmt.QueryRowContext(ctx).Scan(new(int))
+		}, log: "INSERT", is: []error{retrysql.ErrAmbiguous, conflict}},
+		{name: "a read that was prepared is repeated", answers: cut(conflict), fn: func(ctx context.Context, c *retrysql.Conn) error {
+			stmt, err := c.PrepareContext(ctx, "SELECT 2")
+			require.NoError(t, err)
+			return stmt.QueryRowContext(ctx).Scan(new(int))
+		}, log: "SELECT 2 SELECT 2"},
+		{name: "a write without a row is an answer", fn: query("UPDATE RETURNING"), log: "UPDATE RETURNING", is: []error{sql.ErrNoRows}},
 		{name: "a write that the server has undone is repeated", faults: faults{{Query: "INSERT", Err: conflict}}, fn: exec("INSERT"), log: "INSERT! INSERT"},
 		{name: "also while its rows are read", answers: cut(conflict), fn: query("INSERT RETURNING"), log: "INSERT RETURNING INSERT RETURNING"},
 		{name: "a write declared idempotent is repeated", idempotent: true, faults: faults{{Query: "INSERT", Err: driver.ErrBadConn}}, fn: exec("INSERT"),
@@ -370,16 +398,17 @@ func TestDo(t *testing.T) {
 			log: "INSERT SELECT 1!", is: []error{retrysql.ErrAmbiguous, conflict, retry.TerminalError}},
 		{name: "what was ambiguous stays so, whatever fn makes of it", faults: faults{{Query: "INSERT", Err: driver.ErrBadConn}},
 			fn: func(ctx context.Context, c *retrysql.Conn) error {
-				_, _ = c.Exec(ctx, "INSERT")
+				_, _ = c.ExecContext(ctx, "INSERT")
 				return conflict
 			}, log: "INSERT!", is: []error{retrysql.ErrAmbiguous, driver.ErrBadConn, conflict}},
 		{name: "a connection that cannot be had is asked for again", faults: faults{{On: retrytest.Connect, Err: state("53300"), Times: 2}}, fn: exec("INSERT"),
 			log: "connect! connect! INSERT"},
 		{name: "an error that fn makes up ends the run", fn: func(context.Context, *retrysql.Conn) error { return errBusiness }, is: []error{errBusiness}},
 		{name: "rows that are left open do not hold the connection", answers: one, fn: func(ctx context.Context, c *retrysql.Conn) error {
-			_, err := c.Query(ctx, "SELECT 1")
+			c.QueryRowContext(ctx, "SELECT 2")
+			_, err := c.QueryContext(ctx, "SELECT 1")
 			return err
-		}, log: "SELECT 1"},
+		}, log: "SELECT 2 SELECT 1"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			ctx := t.Context()
@@ -416,20 +445,6 @@ func TestDo(t *testing.T) {
 		var failed *retrysql.AttemptError
 		require.ErrorAs(t, err, &failed)
 		require.Equal(t, retrysql.Statement, failed.Phase)
-	})
-	t.Run("rows and a row are those of database/sql", func(t *testing.T) {
-		db, _ := openDB(t, &base{answers: one}, nil)
-		require.NoError(t, retrysql.Do(t.Context(), db, atOnce, func(ctx context.Context, c *retrysql.Conn) error {
-			rows, err := c.Query(ctx, "SELECT 1")
-			require.NoError(t, err)
-			require.True(t, rows.Next())
-			require.False(t, rows.NextResultSet())
-			require.NoError(t, rows.Close())
-			row := c.QueryRow(ctx, "SELECT 1")
-			require.NoError(t, row.Err())
-			require.ErrorContains(t, row.Scan(new(sql.RawBytes)), "RawBytes")
-			return nil
-		}))
 	})
 	t.Run("a write declared idempotent that may have taken effect, and cannot be repeated, says so", func(t *testing.T) {
 		db, _ := openDB(t, &base{}, faults{{Query: "INSERT", Err: driver.ErrBadConn}, {Query: "INSERT", Err: duplicate}})

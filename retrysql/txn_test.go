@@ -25,19 +25,23 @@ type dbtx interface {
 	QueryRowContext(context.Context, string, ...any) *sql.Row
 }
 
-var _ dbtx = (*retrysql.Txn)(nil)
+var (
+	_ dbtx = (*retrysql.Txn)(nil)
+	_ dbtx = (*retrysql.Conn)(nil)
+)
+
+func drain(rows *sql.Rows, err error) error {
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+	}
+	return rows.Err()
+}
 
 // TestWhichWayNoticesWhat is the table of README.md: a conflict that fn passes over, by how its statement was sent.
 func TestWhichWayNoticesWhat(t *testing.T) {
 	scan := func(row *sql.Row) error { return row.Scan(new(int)) }
-	drain := func(rows *sql.Rows, err error) error {
-		if err != nil {
-			return err
-		}
-		for rows.Next() {
-		}
-		return rows.Err()
-	}
 	inQuery := faults{{Query: "select", Err: deadlock}}
 	afterRow := append([]answer{{[]int64{1}, deadlock, 0}}, one...)
 	noRow := append([]answer{{nil, deadlock, 0}}, one...)

@@ -40,7 +40,7 @@ func TestAnInsertWhoseReplyIsLostIsAmbiguousAndNotRepeated(t *testing.T) {
 		p, last := observed(4, nil)
 
 		err := retrysql.Do(t.Context(), db, p, func(ctx context.Context, c *retrysql.Conn) error {
-			_, err := c.Exec(ctx, insert)
+			_, err := c.ExecContext(ctx, insert)
 			return err
 		})
 
@@ -70,7 +70,7 @@ func TestAnInsertThatMayBeRepeatedIs(t *testing.T) {
 		p, last := observed(4, nil)
 
 		err := retrysql.Do(retrysql.MarkIdempotent(t.Context()), db, p, func(ctx context.Context, c *retrysql.Conn) error {
-			_, err := c.Exec(ctx, insert)
+			_, err := c.ExecContext(ctx, insert)
 			return err
 		})
 
@@ -87,7 +87,7 @@ func TestAReadWhoseReplyIsLostIsRepeated(t *testing.T) {
 		var n int
 
 		err := retrysql.Do(t.Context(), db, p, func(ctx context.Context, c *retrysql.Conn) error {
-			return c.QueryRow(ctx, entries).Scan(&n)
+			return c.QueryRowContext(ctx, entries).Scan(&n)
 		})
 
 		require.NoError(t, err)

@@ -75,7 +75,7 @@ func TestAStatementThatIsCancelledIsNotDoneOrAmbiguous(t *testing.T) {
 	withCancel(t, 6, retrysql.ErrAmbiguous, func(ctx context.Context, t *testing.T, b *bank, db *sql.DB, id int) error {
 		p, _ := observed(4, nil)
 		return retrysql.Do(ctx, db, p, func(ctx context.Context, c *retrysql.Conn) error {
-			_, err := c.Exec(ctx, b.bind("insert into ledger values (?, 0, 1, 10)"), id)
+			_, err := c.ExecContext(ctx, b.bind("insert into ledger values (?, 0, 1, 10)"), id)
 			return err
 		})
 	})

@@ -274,7 +274,7 @@ func TestDoAfterARestartHasNoDoubt(t *testing.T) {
 			for range connections {
 				p, last := observed(4, nil)
 				require.NoError(t, retrysql.Do(t.Context(), db, p, func(ctx context.Context, c *retrysql.Conn) error {
-					_, err := c.Exec(ctx, insert)
+					_, err := c.ExecContext(ctx, insert)
 					return err
 				}))
 				require.Equal(t, 1, last.Attempts)
