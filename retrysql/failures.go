@@ -15,17 +15,18 @@ import (
 // failures are the errors of the statements of one transaction. The mutex is for an fn that uses the transaction in several
 // goroutines, which it should not.
 type failures struct {
-	mu      sync.Mutex
-	failed  failed
-	refused error
-	rows    []*sql.Rows // whose errors are not noted yet
-
-	cut      bool            // a context has ended a statement, after which some drivers close the connection
 	ctx      context.Context // the attempt's
 	tx       *sql.Tx
-	mysql    atomic.Pointer[bool] // whether that is one of MySQL or MariaDB; nil means that it was not asked
-	readOnly bool                 // Options.ReadOnly, which not every driver enforces
-	watched  bool                 // the connection notes errors too, and sends nothing after one that calls for a new transaction
+	readOnly bool // Options.ReadOnly, which not every driver enforces
+	watched  bool // the connection notes errors too, and sends nothing after one that calls for a new transaction
+
+	mu      sync.Mutex
+	failed  failed
+	refused error       // fn has tried to end the transaction
+	rows    []*sql.Rows // whose errors are not noted yet
+	cut     bool        // a context has ended a statement, after which some drivers close the connection
+
+	mysql atomic.Pointer[bool] // whether the server is MySQL or MariaDB; nil means that it has not said
 }
 
 // failed are the first error, and the first one after which the transaction must begin again.
@@ -118,11 +119,10 @@ func (f *failures) conclude(err error) error {
 	}
 }
 
-// forbid returns the error for a statement that must not be sent: one that would begin or end a transaction or write in one
+// forbid returns the error for a statement that must not be sent: one that would begin or end a transaction, or write in one
 // that is read-only, and any after an error that calls for a new transaction. MySQL leaves the transaction at a deadlock, and
-// would commit what follows by itself.
-// version asks the server for its own.
-func (f *failures) forbid(query string, version func() string) error {
+// would commit what follows by itself. forbid calls version, which asks the server for its own, only if the answer matters.
+func (f *failures) forbid(query string, version func() (string, error)) error {
 	if undone := f.now().undone; undone != nil {
 		return fmt.Errorf("retrysql: the transaction must begin again: %w", undone)
 	}
@@ -147,7 +147,7 @@ func (f *failures) now() failed {
 	return f.failed
 }
 
-// refuse notes that fn has tried to end the transaction.
+// refuse notes that fn has tried to end the transaction, and returns the error for it.
 func (f *failures) refuse(keyword string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,29 +155,35 @@ func (f *failures) refuse(keyword string) error {
 	return f.refused
 }
 
-// isMySQL asks the server whether it is MySQL or MariaDB, once. Their versions begin with a number, those of PostgreSQL and
-// its kin with a name, and SQLite and SQL Server have no such function.
-func (f *failures) isMySQL(version func() string) bool {
-	if f.mysql.Load() == nil {
-		v := version()
-		is := "0" <= v && v < ":" // which follows "9"
+// isMySQL asks the server whether it is MySQL or MariaDB, until it has answered. Their versions begin with a number, those of
+// PostgreSQL and its kin with a name, and SQLite and SQL Server have no such function.
+func (f *failures) isMySQL(version func() (string, error)) bool {
+	if is := f.mysql.Load(); is != nil {
+		return *is
+	}
+	v, err := version()
+	is := "0" <= v && v < ":" // which follows "9"
+	if err == nil || Judge(Statement, err).Code != "" {
 		f.mysql.Store(&is)
 	}
-	return *f.mysql.Load()
+	return is
 }
 
 const askVersion = "SELECT VERSION()"
 
-func (f *failures) version() (v string) {
-	_ = f.tx.QueryRowContext(f.ctx, askVersion).Scan(&v)
-	return v
+func (f *failures) version() (v string, err error) {
+	err = f.tx.QueryRowContext(f.ctx, askVersion).Scan(&v)
+	return v, err
 }
 
 // connected returns the error of an attempt whose fn returned err. If fn has passed over a statement that a context has
 // ended, it asks whether the connection is still there: a commit that cannot be sent is not ambiguous.
 func (f *failures) connected(err error) error {
 	f.look()
-	if err != nil || !f.cut {
+	f.mu.Lock()
+	cut := f.cut
+	f.mu.Unlock()
+	if err != nil || !cut {
 		return err
 	}
 	if _, lost := f.tx.ExecContext(f.ctx, "SELECT 1"); Judge(Statement, lost).Class == retry.Retryable {

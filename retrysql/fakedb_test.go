@@ -56,7 +56,7 @@ func openDBWith(t testing.TB, b *base, f faults, around func(driver.Connector) d
 // base is a database without faults. Its queries are for one goroutine.
 type base struct {
 	statuses [][]driver.Value      // of PostgreSQL's record: whether the server is the same, and the status; the last is for all that follow
-	version  string                // answers SELECT VERSION()
+	version  string                // answers SELECT VERSION(); empty means that there is no such function
 	began    func(context.Context) // is called with the context of each transaction; nil does nothing
 	begin    func()                // is called at each begin; nil does nothing
 	commit   func()                // is called at each commit; nil does nothing
@@ -110,7 +110,10 @@ func (c baseConn) ExecContext(context.Context, string, []driver.NamedValue) (dri
 func (c baseConn) QueryContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Rows, error) {
 	switch {
 	case query == "SELECT VERSION()":
-		return &text{c.base.version}, nil
+		if c.base.version == "" {
+			return nil, state("42883")
+		}
+		return &row{[]driver.Value{c.base.version}}, nil
 	case strings.Contains(query, "pg_current_xact_id"):
 		return &row{[]driver.Value{"742", "life"}}, nil
 	case strings.Contains(query, "pg_xact_status"):
@@ -157,23 +160,10 @@ func (a *answer) NextResultSet() error   { a.sets++; return a.end }
 // one answers every query with a 1.
 var one = []answer{{[]int64{1}, io.EOF, 0}}
 
-// text is the row of a text; an empty one has none.
-type text struct{ text string }
-
-func (v *text) Columns() []string { return []string{"version"} }
-func (v *text) Close() error      { return nil }
-func (v *text) Next(dest []driver.Value) error {
-	if v.text == "" {
-		return io.EOF
-	}
-	dest[0], v.text = v.text, ""
-	return nil
-}
-
 // row is a row of several values.
 type row struct{ values []driver.Value }
 
-func (r *row) Columns() []string { return []string{"first", "second"} }
+func (r *row) Columns() []string { return make([]string, len(r.values)) }
 func (r *row) Close() error      { return nil }
 func (r *row) Next(dest []driver.Value) error {
 	if r.values == nil {

@@ -157,7 +157,7 @@ func TestTx(t *testing.T) {
 			return err
 		}, log: "begin rollback", is: []error{retrysql.ErrTransactionEnded}},
 		{name: "a statement that only MySQL would commit by, on another server", fn: exec("TRUNCATE t"),
-			log: "begin SELECT VERSION() TRUNCATE t commit"},
+			log: "begin SELECT VERSION()! TRUNCATE t commit"},
 		{name: "a timeout of fn's own that it passed over, and the driver has closed the connection",
 			faults: faults{{Query: "update", Err: context.DeadlineExceeded}, {Query: "SELECT 1", Err: driver.ErrBadConn}},
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
@@ -218,6 +218,40 @@ func TestTx(t *testing.T) {
 			require.Equal(t, !refused, err == nil)
 			require.Equal(t, 1, strings.Count(log(), "VERSION"), "it is asked once")
 			require.Equal(t, !refused, strings.Contains(log(), "TRUNCATE"))
+		})
+	}
+	for name, around := range map[string]func(driver.Connector) driver.Connector{"plain": plain, "watched": retrysql.Watch} {
+		t.Run("a server that could not say its version is asked again, "+name, func(t *testing.T) {
+			asked := map[string]int{"plain": 1, "watched": 2}[name] // by the Txn, and by its connection
+			db, log := openDBWith(t, &base{version: "8.0.36"}, faults{{Query: "VERSION", Err: errors.New("busy buffer"), Times: asked}}, around)
+			err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				if _, err := tx.ExecContext(ctx, "TRUNCATE t"); err != nil {
+					return err
+				}
+				return stmtErr(tx.ExecContext(ctx, "TRUNCATE t"))
+			})
+			require.ErrorIs(t, err, retrysql.ErrTransactionEnded)
+			require.Equal(t, "begin "+strings.Repeat("SELECT VERSION()! ", asked)+"TRUNCATE t SELECT VERSION() rollback", log())
+		})
+		t.Run("fn may use it in several goroutines, "+name, func(t *testing.T) {
+			db, _ := openDBWith(t, &base{version: "PostgreSQL 15"}, nil, around)
+			var hooks atomic.Int64
+			require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				var all sync.WaitGroup
+				for range 8 {
+					all.Go(func() {
+						tx.AfterCommit(func(context.Context) { hooks.Add(1) })
+						_, _ = tx.ExecContext(ctx, "TRUNCATE t")
+						_ = drain(tx.QueryContext(ctx, "select"))
+						_ = tx.QueryRowContext(ctx, "select").Scan(new(int))
+						_, _ = tx.PrepareContext(ctx, "select")
+						tx.Unwrap()
+					})
+				}
+				all.Wait()
+				return nil
+			}))
+			require.EqualValues(t, 8, hooks.Load())
 		})
 	}
 	t.Run("a second result set whose end is passed over", func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // Txn is the transaction that fn works in. Its methods are those of *sql.Tx, so that it is the DBTX of sqlc and a ConnPool of
@@ -26,7 +27,7 @@ type Txn struct {
 	isolation sql.IsolationLevel
 	saved     int                     // savepoints
 	hooks     []func(context.Context) // for after the commit
-	shared    bool                    // fn has a *sql.Tx or *sql.Stmt, which can send statements
+	shared    atomic.Bool             // fn has a *sql.Tx or *sql.Stmt, which can send statements
 
 	undo    sync.Once
 	undoErr error
@@ -69,7 +70,7 @@ func (t *Txn) PrepareContext(ctx context.Context, query string) (*sql.Stmt, erro
 	if err := t.allow(query); err != nil {
 		return nil, err
 	}
-	t.shared = true
+	t.shared.Store(true)
 	stmt, err := t.tx.PrepareContext(ctx, query)
 	return stmt, t.note(err)
 }
@@ -79,14 +80,14 @@ func (t *Txn) StmtContext(ctx context.Context, stmt *sql.Stmt) *sql.Stmt {
 	if err := t.allow(""); err != nil {
 		return t.tx.StmtContext(refusal{ctx, err}, stmt)
 	}
-	t.shared = true
+	t.shared.Store(true)
 	return t.tx.StmtContext(ctx, stmt)
 }
 
 // Unwrap returns the transaction itself, for code that needs a *sql.Tx, such as sqlx. It must not be committed or rolled
 // back.
 func (t *Txn) Unwrap() *sql.Tx {
-	t.shared = true
+	t.shared.Store(true)
 	t.settle()
 	return t.tx
 }
@@ -128,7 +129,11 @@ func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) err
 // AfterCommit has hook called after the transaction's commit, once Tx is sure of it: it is not called for an attempt that was
 // rolled back, or if the outcome is not known. Hooks are called in order, with the context that Tx was called with, before Tx
 // returns. They cannot fail.
-func (t *Txn) AfterCommit(hook func(context.Context)) { t.hooks = append(t.hooks, hook) }
+func (t *Txn) AfterCommit(hook func(context.Context)) {
+	t.log.mu.Lock()
+	defer t.log.mu.Unlock()
+	t.hooks = append(t.hooks, hook)
+}
 
 // allow returns an error for a statement that must not be sent.
 func (t *Txn) allow(query string) error {
@@ -149,7 +154,7 @@ func (t *Txn) note(err error) error {
 // settle rolls the transaction back if it must begin again and fn has something that could send statements past t: MySQL
 // leaves the transaction at a deadlock, and would commit them by themselves.
 func (t *Txn) settle() {
-	if t.shared && t.log.answered() {
+	if t.shared.Load() && t.log.answered() {
 		_ = t.rollback()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 )
@@ -89,28 +90,21 @@ func (c *conn) allow(query string) error {
 }
 
 // version asks the driver, since database/sql holds the connection.
-func (c *conn) version() string {
+func (c *conn) version() (string, error) {
 	q, ok := c.Conn.(driver.QueryerContext)
 	if !ok {
-		return ""
+		return "", nil
 	}
 	rows, err := q.QueryContext(c.log.ctx, askVersion, nil)
 	if err != nil {
-		return ""
+		return "", err
 	}
 	defer rows.Close()
 	row := make([]driver.Value, len(rows.Columns()))
 	if err := rows.Next(row); err != nil || len(row) == 0 {
-		return ""
+		return "", err
 	}
-	switch v := row[0].(type) {
-	case []byte:
-		return string(v)
-	case string:
-		return v
-	default:
-		return ""
-	}
+	return fmt.Sprintf("%s", row[0]), nil // a string or []byte
 }
 
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (tx driver.Tx, err error) {
