@@ -6,13 +6,13 @@
 // Whether a commit took effect cannot be known if its answer is lost: see ErrCommitAmbiguous, and Options.Probe for
 // PostgreSQL.
 //
-// A transaction is repeated if the database says that it has met another one, which depends on its isolation. The default of
-// PostgreSQL, MySQL and MariaDB says nothing about two transactions that read the same value and write what they made of it:
-// one of the two updates is lost, without an error. Begin such a transaction with Options.Isolation sql.LevelSerializable, read
-// with FOR UPDATE, or let the statement compute the value, as in SET balance = balance - 60. On PostgreSQL
-// sql.LevelRepeatableRead is enough for a row that is read and written, but not on MySQL.
+// A conflict is repeated only if the database reports it, which depends on the isolation. At the default of PostgreSQL, MySQL
+// and MariaDB, if two transactions read the same value and each writes one computed from it, one of the two updates is lost
+// without an error. Begin such a transaction with Options.Isolation sql.LevelSerializable, read with FOR UPDATE, or let the
+// statement compute the value, as in SET balance = balance - 60. For a row that is read and written sql.LevelRepeatableRead is
+// enough on PostgreSQL, but not on MySQL.
 //
-// A Txn has the methods of *sql.Tx, so sqlc, gorm, bun and ent can use it, and sqlx its Unwrap. See README.md for how, and for
+// A Txn has the methods of *sql.Tx, so sqlc, gorm, bun and ent can use it; sqlx can use its Unwrap. README.md shows how, and
 // which errors are noted with and without Open.
 //
 // An SQLite transaction that writes should begin with _txlock=immediate: one that has read first and finds a newer

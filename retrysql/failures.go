@@ -51,7 +51,7 @@ func (f *failures) note(err error) error {
 	return err
 }
 
-// watch has look note the error of rows.
+// watch adds rows to those that look looks at.
 func (f *failures) watch(rows *sql.Rows) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,14 +92,14 @@ func (f *failures) state() failed {
 	return f.now()
 }
 
-// reset has what is noted be that of an earlier state.
+// reset returns to an earlier state.
 func (f *failures) reset(to failed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.failed = to
 }
 
-// answered reports whether a server has said that the transaction must begin again, and only the Txn knows that.
+// answered reports whether a server has said that the transaction must begin again, and the connection does not know that.
 func (f *failures) answered() bool {
 	return !f.watched && Judge(Statement, f.now().undone).Code != ""
 }

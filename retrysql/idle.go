@@ -11,8 +11,7 @@ import (
 // idleTime is how long a connection may be unused and still count as alive, as in pgx.
 const idleTime = time.Second
 
-// alive returns a connection of db that was used a moment ago or answers a ping. Of dead ones there are no more than the
-// pool has.
+// alive returns a connection of db that was used a moment ago or answers a ping. It drops no more dead ones than the pool has.
 func alive(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 	for left := db.Stats().OpenConnections; ; left-- {
 		conn, err := db.Conn(ctx)
@@ -61,8 +60,8 @@ func (u *uses) note(conn *sql.Conn) {
 	}
 }
 
-// lately reports whether conn was used within idleTime. It does not know a driver whose connections are not pointers, and
-// reports true.
+// lately reports whether conn was used within idleTime. It reports true for a driver whose connections are not pointers, since
+// it cannot know these again.
 func (u *uses) lately(conn *sql.Conn) bool {
 	address := addressOf(conn)
 	u.mu.Lock()

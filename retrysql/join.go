@@ -23,7 +23,7 @@ func (w *work) Value(key any) any {
 	return w.Context.Value(key)
 }
 
-// begun is the context that a transaction is begun with. A connection of Watch finds in it where to note errors.
+// begun is the context that a transaction is begun with. It has the log in which a connection of Watch notes errors.
 type begun struct {
 	context.Context
 	log *failures

@@ -1,7 +1,7 @@
 package retrysql
 
-// writes returns the keyword of a statement that writes, or "" if the text has none that it knows: it is for drivers that
-// ignore sql.TxOptions.ReadOnly, as those of SQLite do, and so knows what SQLite does. Other servers see for themselves.
+// writes returns the keyword of the first statement that writes, or "". It knows the statements of SQLite, whose drivers ignore
+// sql.TxOptions.ReadOnly; other servers refuse theirs.
 func writes(query string) string {
 	for query != "" {
 		var statement string

@@ -48,18 +48,18 @@ func RestartPolicy() retry.Policy {
 type Options struct {
 	// Isolation is the level to begin with. Zero means the database's default.
 	Isolation sql.IsolationLevel
-	// ReadOnly begins a transaction that cannot write: if the driver ignores it, as those of SQLite do, the Txn refuses
-	// INSERT and its like. Its commit has no effect that could be taken twice, so one whose
-	// outcome is not known is repeated. Zero means that it may write.
+	// ReadOnly begins a transaction that cannot write. Drivers of SQLite ignore that, so a Txn also refuses INSERT and
+	// the other statements of SQLite that write. A commit whose outcome is not known is repeated, since it has no effect.
+	// Zero means that the transaction may write.
 	ReadOnly bool
 	// Idempotent declares that the transaction may take effect twice, so a commit whose outcome is not known is
 	// repeated. Zero means that it must not.
 	Idempotent bool
-	// Join lets Tx run as a part of a transaction of Tx on the same database whose fn's context it gets. That one's policy
-	// and options count; it must have the Isolation that is asked for here, and may be ReadOnly only if this is. After an
-	// error of the joined fn the transaction is not committed, whatever its own fn returns, unless a Txn.Savepoint is
-	// around it. Zero means that a Tx in a Tx on the same database is an error: it could not be undone with the outer one.
-	// To have one all the same, call Tx with a context from outside.
+	// Join makes Tx, if it gets the context of the fn of another Tx on the same database, run its fn in that transaction.
+	// The policy and options of the outer Tx apply. It must have the Isolation that is set here, and must not be ReadOnly
+	// unless this is. If the joined fn fails, the transaction is not committed, even if the outer fn ignores the error,
+	// unless a Txn.Savepoint is between them. Zero means that a Tx in a Tx on the same database is an error, since a
+	// second transaction would not be rolled back with the first. To begin one anyway, pass a context from outside fn.
 	Join bool
 	// Probe asks PostgreSQL, by the transaction's id, about a commit whose outcome is not known: if it is committed, Tx
 	// returns nil, otherwise the transaction is repeated, and both are certain. It costs a round trip before each commit
@@ -117,8 +117,8 @@ type Recorded interface {
 	Committed(context.Context) (bool, error)
 }
 
-// Run is Tx for the transactions of any driver: begin begins one, fn works in it. Everything else is as for Tx.
-// Options.Probe needs a Transaction that is Recorded.
+// Run is Tx for the transactions of any driver: begin begins one, fn works in it. Everything else is as for Tx, except that
+// Options.Isolation and Options.Join have no effect. Options.Probe needs a Transaction that is Recorded.
 func Run[T Transaction](ctx context.Context, p retry.Policy, opts *Options, begin func(context.Context) (T, error), fn func(context.Context, T) error) error {
 	r := runner[T]{begin: begin, fn: fn}
 	return r.run(ctx, p, opts)
@@ -216,7 +216,7 @@ func carry(err, doubt error, repeatable bool) error {
 		return err
 	}
 	if !errors.Is(run.Last, doubt) {
-		run.Last = fmt.Errorf("%w; an attempt before: %w", run.Last, doubt)
+		run.Last = fmt.Errorf("%w; an earlier attempt: %w", run.Last, doubt)
 	}
 	if !repeatable {
 		run.Last = retry.Ambiguous(run.Last)

@@ -202,7 +202,7 @@ func TestRun(t *testing.T) {
 			log: []string{"begin", "exec", "commit!", "rollback"}, want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous}},
 		{name: "a shutdown at the commit is ambiguous", db: db{commits: []error{shutdown}}, fn: statements(),
 			log: []string{"begin", "exec", "commit!", "rollback"}, want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous, shutdown}},
-		{name: "an error nobody knows at the commit is ambiguous", db: db{commits: []error{errBusiness}}, fn: statements(),
+		{name: "an unknown error at the commit is ambiguous", db: db{commits: []error{errBusiness}}, fn: statements(),
 			log: []string{"begin", "exec", "commit!", "rollback"}, want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous}},
 		{name: "a read-only transaction is repeated then", db: db{commits: []error{driver.ErrBadConn}}, opts: retrysql.Options{ReadOnly: true}, fn: statements(),
 			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},

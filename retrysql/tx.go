@@ -8,7 +8,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Beginner begins transactions: a *sql.DB, or a *sql.Conn, which is then held while Tx waits, too.
+// Beginner begins transactions: a *sql.DB, or a *sql.Conn, which is then also held while Tx waits.
 type Beginner interface {
 	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
 }
@@ -17,13 +17,17 @@ type Beginner interface {
 // connection, Tx rolls back, waits outside any transaction, and runs all of fn again in a new one. It returns nil if and
 // only if a commit succeeded, or Options.Probe or Options.Committed says so.
 //
-// An answer is not a failure: sql.ErrNoRows, an error that fn made up, and what the server says to a statement that it will
-// never accept, such as a unique violation. The transaction is rolled back, and Tx returns fn's error as it is; the run is a
-// success for p.Observe and p.Budget. Any other failure is a *retry.Error with an *AttemptError for each attempt.
+// Some errors are answers, not failures: sql.ErrNoRows, an error of fn's own, and the server's refusal of a statement that it
+// will never accept, such as a unique violation. Tx then rolls back and returns fn's error as it is; the run is a success for
+// p.Observe and p.Budget. Any other failure is a *retry.Error with an *AttemptError for each attempt.
 //
 // fn must have no effects other than those in the transaction, since it can run several times. It must use its context, and
-// the Txn in one goroutine at a time. An error of its own is an answer even if it is one of a lost connection, to another
-// server; under retry.Transient it repeats the transaction. p.Classify is called before the rules of Classify. If p sets nothing of a schedule, that of DefaultPolicy is used.
+// the Txn in one goroutine at a time. A lost connection to another server is an error of fn's own. Under retry.Transient an
+// error of fn's own repeats the transaction.
+//
+// p.Classify is called before the rules of Classify. If p sets no part of a schedule, that of DefaultPolicy is used. Arguments
+// that are nil, and options that Validate refuses, are errors; nothing is begun then. So is a call in the fn of a Tx on the
+// same database, without Options.Join.
 //
 // Only the server can say that a commit failed. After any other error of a commit errors.Is finds ErrCommitAmbiguous, and
 // the transaction is not run again, not even by a run around Tx, unless the options allow it. An error without
@@ -96,8 +100,8 @@ type txn struct {
 	record *record            // nil without Options.Probe
 }
 
-// begin begins a transaction for t. If the attempt has a deadline, the transaction gets a context of its own: at the end of
-// the attempt's, database/sql would roll back in a goroutine of its own, for which the next attempt could not wait.
+// begin begins a transaction for t. If the attempt has a deadline, the transaction gets a context of its own: when the
+// attempt's ended, database/sql would roll back in a goroutine for which the next attempt could not wait.
 func begin(ctx context.Context, db Beginner, opts *sql.TxOptions, t *Txn) (_ txn, err error) {
 	t.work = work{ctx, db, t}
 	if opts != nil {

@@ -8,16 +8,17 @@ import (
 	"sync/atomic"
 )
 
-// Txn is the transaction that fn works in. Its methods are those of *sql.Tx, so that it is the DBTX of sqlc and a ConnPool of
-// gorm, and what bun and ent accept. It has no Commit and no Rollback, which are for Tx, and it refuses statements that begin
-// as these do, and on MySQL and MariaDB those that commit by themselves: TRUNCATE, CREATE TABLE, ANALYZE TABLE and their like,
-// for which it asks the server's version once. It does not see what a procedure, EXECUTE or a block does: if that commits, a
-// repetition does that work twice.
+// Txn is the transaction that fn works in. It has methods of *sql.Tx, so it is the DBTX of sqlc and a ConnPool of gorm, and bun
+// and ent accept it.
 //
-// It notes the errors of its statements, even those that fn ignores: after one that calls for a new transaction no statement
-// is sent and nothing is committed, unless a Savepoint undoes what failed. It notes what database/sql lets it see: each error
-// of ExecContext and QueryContext, of QueryRowContext before Scan, and of *sql.Rows. The errors of a row's Scan, of a
-// *sql.Stmt and of Unwrap are noted only on a database of Open or Watch. On any other, fn must return them.
+// Only Tx commits and rolls back. A Txn refuses statements that begin or end a transaction, and on MySQL and MariaDB those
+// that commit by themselves, such as TRUNCATE and CREATE TABLE; before the first of these it asks the server's version. It
+// does not see what a procedure, EXECUTE or a block does: if that commits, a repetition does the work twice.
+//
+// A Txn notes the errors of its statements, even those that fn ignores: after one that calls for a new transaction no
+// statement is sent and nothing is committed, unless a Savepoint undoes what failed. It sees the errors of ExecContext and
+// QueryContext, of QueryRowContext before Scan, and of *sql.Rows. The errors of a row's Scan, of a *sql.Stmt and of Unwrap are
+// noted only on a database of Open or Watch; on any other, fn must return them.
 type Txn struct {
 	tx  *sql.Tx
 	log failures
@@ -84,20 +85,18 @@ func (t *Txn) StmtContext(ctx context.Context, stmt *sql.Stmt) *sql.Stmt {
 	return t.tx.StmtContext(ctx, stmt)
 }
 
-// Unwrap returns the transaction itself, for code that needs a *sql.Tx, such as sqlx. It must not be committed or rolled
-// back.
+// Unwrap returns the *sql.Tx, for code that needs one, such as sqlx. It must not be committed or rolled back.
 func (t *Txn) Unwrap() *sql.Tx {
 	t.shared.Store(true)
 	t.settle()
 	return t.tx
 }
 
-// Savepoint runs fn in a savepoint of the transaction. If fn returns an error, what it did is undone, the transaction can go
-// on, and Savepoint returns the error: also one that would have called for a new transaction, such as that of a lock that was
-// not free. If that cannot be undone, as after a deadlock in MySQL, the transaction begins again whatever Savepoint's caller
-// makes of the error.
+// Savepoint runs fn in a savepoint of the transaction. If fn returns an error, its work is undone, Savepoint returns the error,
+// and the transaction can go on, even after an error that calls for a new transaction, such as a lock that was not free. If
+// the work cannot be undone, as after a deadlock in MySQL, the transaction begins again, even if the error is ignored.
 //
-// It sends SAVEPOINT, and RELEASE or ROLLBACK TO SAVEPOINT, which SQL Server does not know.
+// The statements are SAVEPOINT, RELEASE SAVEPOINT and ROLLBACK TO SAVEPOINT, which SQL Server does not know.
 func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) error {
 	t.saved++
 	name := fmt.Sprintf("retrysql_%d", t.saved)
@@ -126,9 +125,9 @@ func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) err
 	return err
 }
 
-// AfterCommit has hook called after the transaction's commit, once Tx is sure of it: it is not called for an attempt that was
-// rolled back, or if the outcome is not known. Hooks are called in order, with the context that Tx was called with, before Tx
-// returns. They cannot fail.
+// AfterCommit adds a hook that Tx calls before it returns nil. Hooks of an attempt or Savepoint that was rolled back are
+// dropped, and none is called if the outcome is not known. Hooks are called in the order in which they were added, with the
+// context that Tx was called with. They cannot fail.
 func (t *Txn) AfterCommit(hook func(context.Context)) {
 	t.log.mu.Lock()
 	defer t.log.mu.Unlock()
@@ -151,8 +150,8 @@ func (t *Txn) note(err error) error {
 	return err
 }
 
-// settle rolls the transaction back if it must begin again and fn has something that could send statements past t: MySQL
-// leaves the transaction at a deadlock, and would commit them by themselves.
+// settle rolls the transaction back if it must begin again and fn can send statements past t: MySQL leaves the transaction at
+// a deadlock, and would commit them by themselves.
 func (t *Txn) settle() {
 	if t.shared.Load() && t.log.answered() {
 		_ = t.rollback()
@@ -164,7 +163,7 @@ func (t *Txn) rollback() error {
 	return t.undoErr
 }
 
-// refusal is a context that has ended with err. database/sql asks it before it sends anything, and hands err on in a *sql.Row
+// refusal is a context that has ended with err. database/sql checks it before it sends anything, and returns err in a *sql.Row
 // or *sql.Stmt, which only database/sql can make.
 type refusal struct {
 	context.Context

@@ -130,6 +130,19 @@ func TestWhatFnHoldsSendsNothingAfterAConflict(t *testing.T) {
 	}
 }
 
+func TestAWatchedConnectionRefusesWhatMySQLCommits(t *testing.T) {
+	for version, refused := range map[string]bool{"8.0.36": true, "PostgreSQL 15": false, "": false} {
+		t.Run(version, func(t *testing.T) {
+			db, _ := openDBWith(t, &base{version: version}, nil, retrysql.Watch)
+			err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				return stmtErr(tx.Unwrap().ExecContext(ctx, "TRUNCATE t"))
+			})
+			require.Equal(t, refused, errors.Is(err, retrysql.ErrTransactionEnded))
+			require.Equal(t, !refused, err == nil)
+		})
+	}
+}
+
 func TestReadOnlyIsEnforcedOnADriverThatIgnoresIt(t *testing.T) {
 	readOnly := &retrysql.Options{ReadOnly: true}
 	for query, refused := range map[string]bool{

@@ -10,8 +10,7 @@ import (
 	"reflect"
 )
 
-// Open is sql.Open for a database whose connections are watched, as those of Watch are. For a driver that has a connector of its
-// own, which can get a new password for each connection, use Watch.
+// Open is sql.Open with the connections of Watch. If you have a driver.Connector, pass it to Watch instead.
 func Open(driverName, dataSourceName string) (*sql.DB, error) {
 	db, err := sql.Open(driverName, dataSourceName)
 	if err != nil {
@@ -38,12 +37,11 @@ type named struct {
 func (n named) Connect(context.Context) (driver.Conn, error) { return n.driver.Open(n.name) }
 func (n named) Driver() driver.Driver                        { return n.driver }
 
-// Watch returns a connector, for sql.OpenDB, whose connections note the errors of a transaction that Tx begins on them,
-// whichever way its statements are sent: also those that only the Scan of a *sql.Row sees, of a *sql.Stmt, and of what is done
-// with Unwrap. After an error that calls for a new transaction they send nothing, and they refuse what Txn refuses. Outside
-// such a transaction they do nothing.
+// Watch returns a connector for sql.OpenDB. In a transaction of Tx its connections note every error of a statement, including
+// those that only the Scan of a *sql.Row returns, those of a *sql.Stmt and those of Txn.Unwrap. After an error that calls for
+// a new transaction they send nothing more, and they refuse what a Txn refuses. Outside of Tx they only pass calls on.
 //
-// The function of sql.Conn.Raw gets a connection that has the driver's own as its Unwrap() driver.Conn.
+// The function of sql.Conn.Raw gets the watched connection, whose method Unwrap() driver.Conn returns the driver's own.
 func Watch(c driver.Connector) driver.Connector { return connector{c} }
 
 type connector struct{ driver.Connector }

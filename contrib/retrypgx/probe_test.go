@@ -91,7 +91,7 @@ func testProbe(t *testing.T, server *pgtest.Server) {
 		require.ErrorContains(t, probe.History[0].Err, "is in progress") // the last query may have been cut off
 		db.exec(t, "select pg_terminate_backend(pid) from pg_stat_activity where query = 'commit'")
 	})
-	t.Run("is of one transaction, whoever shares the options", func(t *testing.T) {
+	t.Run("is of one transaction, even if options are shared", func(t *testing.T) {
 		db := newDatabase(t, server)
 		opts := &retrypgx.Options{Probe: true}
 		cutOff := behind(t, func() fault { return loseRequest })
@@ -164,7 +164,7 @@ func testCopy(t *testing.T, server *pgtest.Server) {
 			}
 			return nil
 		})
-		require.EqualError(t, r.err, "retrypgx: an attempt before has read this pgx.CopyFromSource: make it in fn")
+		require.EqualError(t, r.err, "retrypgx: an earlier attempt has read this pgx.CopyFromSource: make it in fn")
 		require.Equal(t, 2, r.attempts)
 		require.Equal(t, 0, db.total(t))
 	})
@@ -195,7 +195,7 @@ func testCopy(t *testing.T, server *pgtest.Server) {
 		require.NoError(t, r.err)
 		require.Equal(t, 2, db.total(t))
 	})
-	t.Run("from sources that cannot be told apart", func(t *testing.T) {
+	t.Run("from sources that look alike", func(t *testing.T) {
 		db := newDatabase(t, server)
 		for name, src := range map[string]pgx.CopyFromSource{"value": noRows{}, "pointer": &noRows{}} {
 			r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {

@@ -97,7 +97,7 @@ type run struct {
 	failures []string // phase, reason and code of each attempt that failed
 }
 
-// attempt makes the run with three attempts at most, whose fn is told the number of the attempt.
+// attempt makes the run with three attempts at most, whose fn gets the number of the attempt.
 func (d database) attempt(ctx context.Context, opts *retrypgx.Options, fn func(ctx context.Context, tx pgx.Tx, attempt int) error) run {
 	var r run
 	p := quick(3)
@@ -121,7 +121,7 @@ func describe(err error) string {
 	return strings.TrimSpace(failed.Phase.String() + " " + string(failed.Reason) + " " + failed.Code)
 }
 
-// quick is a policy with waits that nobody would notice.
+// quick is a policy with waits too short to notice.
 func quick(attempts int) retry.Policy {
 	return retry.Policy{MaxAttempts: attempts, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Microsecond}}
 }

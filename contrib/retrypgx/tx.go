@@ -1,8 +1,8 @@
 // Package retrypgx repeats transactions of pgx as a whole, and never commits one twice. It is package retrysql, whose rules,
 // errors and default policy these are, for the native interface of pgx: a *pgxpool.Pool, a pgx.Tx, its batches and COPY.
 //
-// PostgreSQL's default isolation, read committed, does not report that two transactions read a value and then wrote what they
-// made of it: one of the two updates is lost, and nothing is repeated. Begin such a transaction with Options.IsoLevel
+// At PostgreSQL's default isolation, read committed, if two transactions read the same value and each writes one computed from
+// it, one of the two updates is lost without an error, and nothing is repeated. Begin such a transaction with Options.IsoLevel
 // pgx.RepeatableRead or pgx.Serializable, or read with FOR UPDATE.
 package retrypgx
 
@@ -80,8 +80,8 @@ func (o Options) engine() *retrysql.Options {
 //
 // fn must have no effects other than those in the transaction, since it can run several times. It must use its context, and
 // the pgx.Tx in one goroutine at a time. An error of its own is an answer, unless it is marked with retry.Transient. fn must
-// make the pgx.CopyFromSource of a CopyFrom itself: one that an attempt before has read is refused. p.Classify is called before the rules of retrysql.Classify. If p sets nothing of a schedule, that of
-// retrysql.DefaultPolicy is used.
+// make the pgx.CopyFromSource of a CopyFrom itself: one that an earlier attempt has read is refused. p.Classify is called
+// before the rules of retrysql.Classify. If p sets no part of a schedule, that of retrysql.DefaultPolicy is used.
 //
 // The pgx.Tx notes the errors of its statements, even those that fn ignores: a transaction that the server has undone is not
 // committed, and is repeated if the error that undid it calls for that. What a savepoint of Begin has undone no longer
@@ -89,9 +89,9 @@ func (o Options) engine() *retrysql.Options {
 //
 // fn must not commit or roll back: Tx commits if it returns nil, and rolls back if it returns an error. Its Commit is refused,
 // and so is any statement after Rollback or after a statement that ended the transaction: errors.Is finds
-// retrysql.ErrTransactionEnded, and the run ends without a commit. Rollback does nothing but return such an error, so a
-// deferred one is harmless; one that fn calls by itself does not keep Tx from a commit if fn then returns nil. Not seen are ROLLBACK AND CHAIN, and a COMMIT after which the same Exec begins and uses another transaction. Rows, a row or a
-// batch that fn leaves open end the run, too.
+// retrysql.ErrTransactionEnded, and the run ends without a commit. Rollback only returns such an error, so a deferred one is
+// harmless; if fn calls it and then returns nil, Tx commits. Not seen are ROLLBACK AND CHAIN, and a COMMIT after which the same
+// Exec begins and uses another transaction. Rows, a row or a batch that fn leaves open end the run, too.
 //
 // Only the server can say that a commit failed. After any other error of a commit errors.Is finds
 // retrysql.ErrCommitAmbiguous, pgconn.SafeToRetry or not, and the transaction is not run again, not even by a run around Tx,

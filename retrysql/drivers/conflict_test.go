@@ -39,7 +39,7 @@ var contended = retry.Policy{
 }
 
 // TestWriteSkewLeavesOneDoctorOnCall: each of many goes off call if another one is on. All look before any of them goes,
-// so that under a weaker isolation nobody would be left.
+// so that none would be left under a weaker isolation.
 func TestWriteSkewLeavesOneDoctorOnCall(t *testing.T) {
 	const doctors = 12
 	withPostgres(t, []string{

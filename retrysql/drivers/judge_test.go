@@ -265,7 +265,7 @@ func TestWhatPostgreSQLSendsIsJudgedByItsCode(t *testing.T) {
 			defer tls.Close()
 			requireJudged(t, tls.Ping(), failed, retrysql.TLSRefused, "")
 		})
-		t.Run("nobody listens", func(t *testing.T) {
+		t.Run("nothing listens", func(t *testing.T) {
 			requireJudged(t, d.open(t, closedAddress(t), "postgres").Ping(), unreached, retrysql.CannotConnect, "")
 		})
 		t.Run("an earlier error", func(t *testing.T) {
@@ -301,7 +301,7 @@ func drain(rows *sql.Rows, err error) error {
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// closedAddress returns an address at which nobody listens.
+// closedAddress returns an address at which nothing listens.
 func closedAddress(t *testing.T) string {
 	t.Helper()
 	host, port, err := ownAddress()
@@ -330,7 +330,7 @@ func TestWhatMariaDBSendsIsJudgedByItsNumber(t *testing.T) {
 		err := goMySQL.open(t, required(t, mariadb).address, "nowhere").Ping()
 		requireJudged(t, err, failed, retrysql.UnknownDatabase, "1049")
 	})
-	t.Run("nobody listens", func(t *testing.T) {
+	t.Run("nothing listens", func(t *testing.T) {
 		requireJudged(t, goMySQL.open(t, closedAddress(t), "").Ping(), unreached, retrysql.CannotConnect, "")
 	})
 	t.Run("no TLS", func(t *testing.T) {

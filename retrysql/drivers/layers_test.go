@@ -102,6 +102,17 @@ func ExampleTx_sqlc() {
 	// Output: 2 runs, balance 70, error <nil>
 }
 
+// With sqlc the Conn of Do is a DBTX as well.
+func ExampleDo_sqlc() {
+	ledgerOf(func(ctx context.Context, db *sql.DB, meddle func()) error {
+		meddle()
+		return retrysql.Do(ctx, db, retry.Policy{}, func(ctx context.Context, c *retrysql.Conn) error {
+			return New(c).SetBalance(ctx, 40, "alice")
+		})
+	})
+	// Output: 1 runs, balance 40, error <nil>
+}
+
 // With sqlx a transaction of its own is put around the *sql.Tx, on a database of retrysql.Open, so that errors are noted.
 func ExampleTx_sqlx() {
 	ledgerOf(func(ctx context.Context, db *sql.DB, meddle func()) error {

@@ -136,7 +136,7 @@ func (s *server) startLocked() error {
 // logLines is how much of a server's log is kept, to be shown where it does not start.
 const logLines = 50
 
-// follow reads the log until nobody is left who could write to it.
+// follow reads the log until no process is left that could write to it.
 func (s *server) follow(out io.ReadCloser, ready func(), gone chan<- struct{}) {
 	defer close(gone)
 	defer out.Close()
