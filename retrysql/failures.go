@@ -34,8 +34,8 @@ type failed struct{ first, undone error }
 
 // note notes err and returns it.
 func (f *failures) note(err error) error {
-	if err == nil || errors.Is(err, sql.ErrNoRows) {
-		return err
+	if err == nil {
+		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -55,16 +55,16 @@ func openDBWith(t testing.TB, b *base, f faults, around func(driver.Connector) d
 
 // base is a database without faults. Its queries are for one goroutine.
 type base struct {
-	statuses [][]driver.Value      // of PostgreSQL's record: whether the server is the same, and the status; the last is for all that follow
-	version  string                // answers SELECT VERSION(); empty means that there is no such function
-	began    func(context.Context) // is called with the context of each transaction; nil does nothing
-	begin    func()                // is called at each begin; nil does nothing
-	commit   func()                // is called at each commit; nil does nothing
-	driver   driver.Driver         // what Driver returns
-	answers  []answer              // of the queries, one after another; the last is for all that follow
-	bad      atomic.Int64          // how often "bad" was prepared; the first time it cannot be
-	open     atomic.Int64          // connections
-	dead     atomic.Bool           // the newest connection is, after an answer that ends in driver.ErrBadConn
+	statuses [][]driver.Value                        // of PostgreSQL's record: whether the server is the same, and the status; the last is for all that follow
+	version  string                                  // answers SELECT VERSION(); empty means that there is no such function
+	began    func(context.Context, driver.TxOptions) // is called at each begin, too; nil does nothing
+	begin    func()                                  // is called at each begin; nil does nothing
+	commit   func()                                  // is called at each commit; nil does nothing
+	driver   driver.Driver                           // what Driver returns
+	answers  []answer                                // of the queries, one after another; the last is for all that follow
+	bad      atomic.Int64                            // how often "bad" was prepared; the first time it cannot be
+	open     atomic.Int64                            // connections
+	dead     atomic.Bool                             // the newest connection is, after an answer that ends in driver.ErrBadConn
 }
 
 func (b *base) Connect(context.Context) (driver.Conn, error) {
@@ -80,9 +80,9 @@ type baseConn struct{ *base }
 func (c baseConn) Close() error              { c.open.Add(-1); return nil }
 func (c baseConn) Rollback() error           { return nil }
 func (c baseConn) Begin() (driver.Tx, error) { panic("not without options") }
-func (c baseConn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, error) {
+func (c baseConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	if c.began != nil {
-		c.began(ctx)
+		c.began(ctx, opts)
 	}
 	if c.begin != nil {
 		c.begin()

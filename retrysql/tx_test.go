@@ -555,13 +555,41 @@ func TestNothingIsLeftAtTheCallersContext(t *testing.T) {
 	require.Zero(t, w.waiting.Load())
 }
 
+func TestATransactionBeginsWithItsOptions(t *testing.T) {
+	for _, row := range []struct {
+		opts *retrysql.Options
+		want driver.TxOptions
+	}{
+		{nil, driver.TxOptions{}},
+		{&retrysql.Options{ReadOnly: true}, driver.TxOptions{ReadOnly: true}},
+		{&retrysql.Options{Isolation: sql.LevelSerializable}, driver.TxOptions{Isolation: driver.IsolationLevel(sql.LevelSerializable)}},
+	} {
+		var got driver.TxOptions
+		db, _ := openDB(t, &base{began: func(_ context.Context, opts driver.TxOptions) { got = opts }}, nil)
+		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, row.opts, func(context.Context, *retrysql.Txn) error { return nil }))
+		require.Equal(t, row.want, got)
+	}
+}
+
+func TestABeginThatTheDriverCancelsIsNotTheCallers(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	db, log := openDB(t, &base{}, faults{{On: retrytest.Begin, Err: context.Canceled}})
+	err := retrysql.Tx(ctx, db, retry.Policy{MaxAttempts: 3}, nil, func(context.Context, *retrysql.Txn) error { return nil })
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, "begin!", log())
+	var run *retry.Error
+	require.ErrorAs(t, err, &run)
+	require.Equal(t, "sql", run.Policy, "of a policy without a name")
+}
+
 func TestTheContextOfATransactionEndsWithIt(t *testing.T) {
 	for name, answer := range map[string]error{"committed": nil, "rolled back": errBusiness} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
 			var began context.Context
-			db, _ := openDB(t, &base{began: func(ctx context.Context) { began = ctx }}, nil)
+			db, _ := openDB(t, &base{began: func(ctx context.Context, _ driver.TxOptions) { began = ctx }}, nil)
 			err := retrysql.Tx(ctx, db, atOnce, nil, func(context.Context, *retrysql.Txn) error {
 				require.NoError(t, began.Err())
 				return answer
