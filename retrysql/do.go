@@ -24,7 +24,7 @@ import (
 // A connection that was not used by Do for a second is pinged first, and replaced if it is dead: a server that was restarted
 // leaves a pool full of dead connections, and some drivers (lib/pq) notice only when a statement is lost on one.
 //
-// Everything else is as for Tx: p.Classify and DefaultPolicy, the *retry.Error, and other errors of fn.
+// Everything else is as for Tx: p.Classify and DefaultPolicy, arguments that are nil, answers, and the *retry.Error.
 func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context, *Conn) error) error {
 	switch {
 	case db == nil:
@@ -32,29 +32,7 @@ func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context
 	case fn == nil:
 		return errors.New("retrysql: fn is nil")
 	}
-	p = prepared(p)
-	var answer, doubt error // doubt is the error of the first write that may have taken effect and was repeated
-	err := retry.Do(ctx, p, func(ctx context.Context) error {
-		failed, err := one(ctx, db, fn)
-		if err == nil {
-			return nil
-		}
-		if failed.Phase == Autocommit && failed.Ambiguous && doubt == nil {
-			doubt = failed
-		}
-		if doubt == nil {
-			answer, err = failed.answer(ctx, p.Classify, err)
-		}
-		return err
-	})
-	switch {
-	case err == nil:
-		return answer
-	case doubt != nil:
-		return carry(err, doubt, isIdempotent(ctx))
-	default:
-		return err
-	}
+	return repeat(ctx, p, isIdempotent(ctx), func(ctx context.Context) (*AttemptError, error) { return one(ctx, db, fn) })
 }
 
 // one makes one attempt. It returns an error, and the AttemptError in it.

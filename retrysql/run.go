@@ -140,19 +140,27 @@ func (r *runner[T]) run(ctx context.Context, p retry.Policy, opts *Options) erro
 		return fmt.Errorf("retrysql: Options.Probe: a %T is not Recorded", *new(T))
 	}
 	r.RollbackTimeout = cmp.Or(r.RollbackTimeout, defaultRollbackTimeout)
+	return repeat(ctx, p, r.repeatable(ctx), func(ctx context.Context) (*AttemptError, error) {
+		err := r.attempt(ctx)
+		return attemptErrorOf(err), err
+	})
+}
+
+// repeat calls attempt until it succeeds, has an answer, or p ends the run. attempt returns an error and the AttemptError in
+// it. repeatable means that work which may have taken effect may be repeated.
+func repeat(ctx context.Context, p retry.Policy, repeatable bool, attempt func(context.Context) (*AttemptError, error)) error {
 	p = prepared(p)
 	classify := p.Classify // p itself would go to the heap
 	var (
 		answer error // the caller's, of a run that has succeeded
-		doubt  error // of the first commit that may have taken effect, although Committed may have said no
+		doubt  error // of the first commit or write that may have taken effect and was repeated
 	)
 	err := retry.Do(ctx, p, func(ctx context.Context) error {
-		err := r.attempt(ctx)
+		failed, err := attempt(ctx)
 		if err == nil {
 			return nil
 		}
-		failed := attemptErrorOf(err)
-		if failed.Phase == Commit && failed.Ambiguous && doubt == nil {
+		if doubt == nil && failed.Ambiguous && (failed.Phase == Commit || failed.Phase == Autocommit) {
 			doubt = failed
 		}
 		if doubt == nil {
@@ -164,7 +172,7 @@ func (r *runner[T]) run(ctx context.Context, p retry.Policy, opts *Options) erro
 	case err == nil:
 		return answer
 	case doubt != nil:
-		return carry(err, doubt, r.repeatable(ctx))
+		return carry(err, doubt, repeatable)
 	default:
 		return err
 	}
@@ -193,8 +201,11 @@ func classifyAttempt(err error) retry.Class {
 	return retry.Terminal
 }
 
-// attemptErrorOf returns the AttemptError that an attempt ended with.
+// attemptErrorOf returns the AttemptError that an attempt ended with, and nil for nil.
 func attemptErrorOf(err error) *AttemptError {
+	if err == nil {
+		return nil
+	}
 	failed := new(AttemptError)
 	errors.As(err, &failed)
 	return failed

@@ -427,7 +427,20 @@ func (bare) Columns() []string                            { return []string{"val
 func (bare) Next([]driver.Value) error                    { return io.EOF }
 func (bare) ColumnConverter(int) driver.ValueConverter    { return driver.Int32 }
 
-func init() { sql.Register("bare", bare{}) }
+// contexts is a driver with a connector.
+type contexts struct{ driver.Driver }
+
+func (contexts) OpenConnector(name string) (driver.Connector, error) {
+	if name == "bad" {
+		return nil, errBusiness
+	}
+	return &base{driver: contexts{}}, nil
+}
+
+func init() {
+	sql.Register("bare", bare{})
+	sql.Register("contexts", contexts{})
+}
 
 func TestOpenIsThatOfSQL(t *testing.T) {
 	_, err := retrysql.Open("no such driver", "")
@@ -436,6 +449,14 @@ func TestOpenIsThatOfSQL(t *testing.T) {
 	require.NoError(t, err)
 	defer db.Close()
 	require.Equal(t, bare{}, db.Driver())
+	for name, refused := range map[string]bool{"good": false, "bad": true} {
+		db, err := retrysql.Open("contexts", name)
+		require.Equal(t, refused, err != nil)
+		if !refused {
+			require.NoError(t, db.PingContext(t.Context()))
+			require.NoError(t, db.Close())
+		}
+	}
 	require.NoError(t, db.PingContext(t.Context()))
 	work := func(ctx context.Context, tx *retrysql.Txn) error {
 		result, err := tx.ExecContext(ctx, "update", 1, time.Second)
