@@ -312,6 +312,18 @@ func TestSavepoint(t *testing.T) {
 			})
 		}
 	}
+	t.Run("a conflict that is undone does not count on a watched database, even if fn has the *sql.Tx", func(t *testing.T) {
+		db, log := openDBWith(t, &base{}, faults{{Query: "update", Err: deadlock}}, retrysql.Watch)
+		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			err := tx.Savepoint(ctx, func(ctx context.Context) error {
+				tx.Unwrap()
+				return exec("update")(ctx, tx)
+			})
+			require.Equal(t, deadlock, err)
+			return nil
+		}))
+		require.Equal(t, "begin "+sp+" update! "+back+" "+release+" commit", log())
+	})
 	t.Run("a joined Tx that failed in one does not end the outer one", func(t *testing.T) {
 		db, log := openDB(t, &base{}, nil)
 		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
