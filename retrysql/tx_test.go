@@ -176,6 +176,11 @@ func TestTx(t *testing.T) {
 				_ = exec("update")(ctx, tx)
 				return nil
 			}, log: "begin update! SELECT 1! commit"},
+		{name: "rows that a context has ended, and the connection is gone", answers: fails(context.DeadlineExceeded), faults: faults{{Query: "SELECT 1", Err: driver.ErrBadConn}},
+			fn: func(ctx context.Context, tx *retrysql.Txn) error {
+				_ = drain(tx.QueryContext(ctx, "select"))
+				return nil
+			}, log: "begin select SELECT 1! rollback begin select commit"},
 		{name: "a timeout of fn's own that it returns", faults: faults{{Query: "update", Err: context.DeadlineExceeded}}, fn: exec("update"),
 			log: "begin update! rollback", is: []error{context.DeadlineExceeded, retry.TerminalError}},
 		{name: "fn that rolls back by a statement is not committed", fn: func(ctx context.Context, tx *retrysql.Txn) error {

@@ -143,6 +143,23 @@ func TestAWatchedConnectionRefusesWhatMySQLCommits(t *testing.T) {
 	}
 }
 
+func TestAConflictOfRowsIsSettledByTheNextStatement(t *testing.T) {
+	db, log := openDB(t, &base{answers: append([]answer{{[]int64{1}, deadlock, 0}}, one...)}, nil)
+	attempts := 0
+	require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		if attempts++; attempts > 1 {
+			return nil
+		}
+		prepared, err := tx.PrepareContext(ctx, "prepared")
+		require.NoError(t, err)
+		require.ErrorIs(t, drain(tx.QueryContext(ctx, "select")), deadlock)
+		require.ErrorIs(t, stmtErr(tx.ExecContext(ctx, "update")), deadlock)
+		require.Error(t, stmtErr(prepared.ExecContext(ctx)))
+		return nil
+	}))
+	require.Equal(t, "begin select rollback begin commit", log())
+}
+
 func TestReadOnlyIsEnforcedOnADriverThatIgnoresIt(t *testing.T) {
 	readOnly := &retrysql.Options{ReadOnly: true}
 	for query, refused := range map[string]bool{
