@@ -181,6 +181,7 @@ func TestControlAsMySQLReadsIt(t *testing.T) {
 		{"SELECT 1 # ; COMMIT;", ""},
 		{"SELECT 1 /* ; COMMIT; */", ""},
 		{"CREATE TEMPORARY TABLE t (a int)", ""},
+		{"CREATE # it is small\nTEMPORARY TABLE t (a int)", ""},
 		{"CREATE OR REPLACE TEMPORARY TABLE t (a int)", ""},
 		{"DROP TEMPORARY TABLE t", ""},
 		{"DROP PREPARE s", ""},

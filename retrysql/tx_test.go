@@ -158,6 +158,12 @@ func TestTx(t *testing.T) {
 		}, log: "begin rollback", is: []error{retrysql.ErrTransactionEnded}},
 		{name: "a statement that only MySQL would commit by, on another server", fn: exec("TRUNCATE t"),
 			log: "begin SELECT VERSION()! TRUNCATE t commit"},
+		{name: "an aborted transaction names the first error, which aborted it",
+			faults: faults{{Query: "insert", Err: duplicate}}, // what follows has 25P02
+			fn: func(ctx context.Context, tx *retrysql.Txn) error {
+				_ = exec("insert")(ctx, tx)
+				return exec("update")(ctx, tx)
+			}, log: "begin insert! update! rollback", is: []error{duplicate}},
 		{name: "a timeout of fn's own that it passed over, and the driver has closed the connection",
 			faults: faults{{Query: "update", Err: context.DeadlineExceeded}, {Query: "SELECT 1", Err: driver.ErrBadConn}},
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
