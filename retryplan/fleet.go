@@ -137,18 +137,8 @@ func (f *Fleet) validate(p retry.Policy) error {
 	if p.Pay != nil {
 		bad.Add(pkg, "Policy.Pay", "func", "is state of a running program")
 	}
-	positive := func(field string, x float64) {
-		switch {
-		case math.IsNaN(x) || math.IsInf(x, 0):
-			bad.Add(pkg, field, x, "is not a finite number")
-		case x <= 0:
-			bad.Add(pkg, field, x, "is not above 0")
-		case x > 1e9 || x < 1e-9:
-			bad.Add(pkg, field, x, "is outside [1e-9, 1e9]")
-		}
-	}
-	positive("Fleet.Rate", f.Rate)
-	positive("Fleet.Capacity", f.Capacity)
+	inRange(&bad, "Fleet.Rate", f.Rate)
+	inRange(&bad, "Fleet.Capacity", f.Capacity)
 	if f.Workers < 0 {
 		bad.Add(pkg, "Fleet.Workers", f.Workers, "is negative")
 	}
@@ -158,35 +148,40 @@ func (f *Fleet) validate(p retry.Policy) error {
 	if f.Deadline < 0 {
 		bad.Add(pkg, "Fleet.Deadline", f.Deadline, "is negative")
 	}
-	f.validateTrigger(&bad)
+	switch f.Trigger.Kind {
+	case Outage, Failing:
+		bad.Add(pkg, "Fleet.Trigger.Kind", f.Trigger.Kind, "is one that is simulated, but not certified")
+	default:
+		f.Trigger.validate("Fleet.Trigger", &bad)
+	}
 	return bad.Err()
 }
 
-func (f *Fleet) validateTrigger(bad *retry.FieldErrors) {
-	t := f.Trigger
+// validate refuses a trigger without a place in time.
+func (t *Trigger) validate(field string, bad *retry.FieldErrors) {
 	factor := func(ok bool, rule string) {
 		switch {
 		case math.IsNaN(t.Factor) || math.IsInf(t.Factor, 0):
-			bad.Add(pkg, "Fleet.Trigger.Factor", t.Factor, "is not a finite number")
+			bad.Add(pkg, field+".Factor", t.Factor, "is not a finite number")
 		case !ok:
-			bad.Add(pkg, "Fleet.Trigger.Factor", t.Factor, rule)
+			bad.Add(pkg, field+".Factor", t.Factor, rule)
 		}
 	}
 	switch t.Kind {
-	case 0, Stall:
+	case 0, Stall, Outage:
 	case Slowdown:
 		factor(t.Factor > 1, "is not above 1, which Slowdown needs")
 	case CapacityCut:
 		factor(t.Factor >= 0 && t.Factor < 1, "is outside [0,1), which CapacityCut needs")
 	case Surge:
 		factor(t.Factor > 0, "is not above 0, which Surge needs")
-	case Outage, Failing:
-		bad.Add(pkg, "Fleet.Trigger.Kind", t.Kind, "is one that is simulated, but not certified")
+	case Failing:
+		factor(t.Factor > 0 && t.Factor <= 1, "is outside (0,1], which Failing needs")
 	default:
-		bad.Add(pkg, "Fleet.Trigger.Kind", uint8(t.Kind), "is not one of Stall, Slowdown, CapacityCut and Surge")
+		bad.Add(pkg, field+".Kind", uint8(t.Kind), "is not one of Stall, Slowdown, CapacityCut and Surge")
 	}
 	if t.For < 0 {
-		bad.Add(pkg, "Fleet.Trigger.For", t.For, "is negative")
+		bad.Add(pkg, field+".For", t.For, "is negative")
 	}
 }
 

@@ -275,26 +275,30 @@ func (s *simulation) finish() {
 	}
 	s.closePoint(int64(r.Simulated))
 	r.Series = s.series
+	r.summarize(&s.endings, s.live, &s.recovery, int64(min(r.Simulated, s.Duration)))
+}
+
+// summarize sets what follows from the runs that were counted until the given time.
+func (r *Result) summarize(endings *[retry.CallerCanceled + 1]int, live int, rec *recovery, seen int64) {
 	r.Endings = map[retry.Reason]int{}
-	for reason, n := range s.endings {
+	for reason, n := range endings {
 		if n > 0 {
 			r.Endings[retry.Reason(reason)] = n
 		}
 	}
-	r.Unfinished = s.live
+	r.Unfinished = live
 	if r.Runs > 0 {
 		r.Amplification = float64(r.Attempts) / float64(r.Runs)
-		r.Failed = float64(r.Runs-s.endings[0]) / float64(r.Runs)
+		r.Failed = float64(r.Runs-endings[0]) / float64(r.Runs)
 	}
 	for i := range r.Series {
 		if p := &r.Series[i]; p.Arrived > r.Peak {
 			r.Peak, r.PeakAt = p.Arrived, p.Start
 		}
 	}
-	seen := int64(min(r.Simulated, s.Duration))
-	s.recovery.reach(seen)
-	r.Judged = s.recovery.judges(seen)
-	if s.recovery.found {
-		r.Recovered, r.Recovery = true, time.Duration(s.recovery.at*second)
+	rec.reach(seen)
+	r.Judged = rec.judges(seen)
+	if rec.found {
+		r.Recovered, r.Recovery = true, time.Duration(rec.at*second)
 	}
 }

@@ -1,0 +1,157 @@
+package retryplan
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// Chain is services that call each other, each with a policy of its own: the user calls node 1, node 1 calls node 2, and so on
+// down to the bottom. Layers[0] is what the user's calls to node 1 follow. The zero Chain has no layers and is refused.
+type Chain struct {
+	// Layers are the layers from the user's down, 1 to 16. The product of their attempts is 1,000,000 at most.
+	Layers []Layer
+	// PassOn says that a node's calls end when its own caller gives up: that its handlers hand the context of the request on.
+	PassOn bool
+	// DoNotRetry says that a node whose calls have failed for good answers that the request must not be repeated, and that its
+	// caller obeys. A node that fails by itself may be asked again.
+	DoNotRetry bool
+	// Deadline is the user's, counted from the start of each run. Zero means none.
+	Deadline time.Duration
+	// Rate is how many runs a second the users begin, in an open loop. Zero means not known: there is no verdict, and nothing to
+	// simulate.
+	Rate float64
+	// Trigger is the trouble to survive, which the bottom has; its From is not used. Outage and Failing are simulated and not
+	// certified. A Trigger without a Kind is none.
+	Trigger Trigger
+}
+
+// Layer is a node of a Chain and the calls to it.
+type Layer struct {
+	// Policy is that of the calls. Its Budget, Gate and Pay must be nil.
+	Policy retry.Policy
+	// Budget is the retry budget of each process that calls. It has no Trickle. Nil means none.
+	Budget *retry.BudgetConfig
+	// Clients is how many processes call. Zero means 1.
+	Clients int
+	// Failure is the probability, in [0,1], that an attempt fails at the node itself, before the node calls another.
+	Failure float64
+	// Capacity is how many attempts a second the node completes, as the backend of a Fleet does. Its own work comes before its
+	// calls, and a worker does not wait for these. Zero means any number, each in no time.
+	Capacity float64
+	// Workers is how many of them it works on at the same time. Zero means 1.
+	Workers int
+}
+
+// Limits of a Chain.
+const (
+	maxLayers        = 16
+	maxChainAttempts = 1_000_000
+)
+
+// attempts returns the most attempts that a run of the layer makes, of which 1,000 are counted, as in Certificate.Attempts.
+func (l *Layer) attempts() int {
+	p := l.Policy.Effective()
+	switch {
+	case p.Disabled:
+		return 1
+	case p.MaxAttempts == retry.Unlimited:
+		return maxStormAttempts
+	}
+	return min(p.MaxAttempts, maxStormAttempts)
+}
+
+// service returns how long the node works on one attempt.
+func (l *Layer) service() time.Duration {
+	if l.Capacity == 0 {
+		return 0
+	}
+	return inNanoseconds(float64(max(l.Workers, 1)) / l.Capacity)
+}
+
+// fleet returns the calls to a node as a Fleet, at the given rate of runs of the layer.
+func (l *Layer) fleet(rate float64, t Trigger) Fleet {
+	return Fleet{Rate: rate, Capacity: l.Capacity, Workers: l.Workers, Clients: l.Clients, Budget: l.Budget, Trigger: t}
+}
+
+// bottom returns the last node.
+func (c *Chain) bottom() int { return len(c.Layers) - 1 }
+
+// validate returns every bad field of c.
+func (c *Chain) validate() error {
+	var bad retry.FieldErrors
+	if n := len(c.Layers); n == 0 || n > maxLayers {
+		bad.Add(pkg, "Chain.Layers", fmt.Sprintf("(%d)", n), fmt.Sprintf("are not 1 to %d", maxLayers))
+	}
+	product := 1.0
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		of := func(field string) string { return indexedField("Chain.Layers", i) + "." + field }
+		err := l.Policy.Validate()
+		if fields, ok := err.(retry.FieldErrors); ok {
+			for _, field := range fields {
+				if e, ok := field.(*retry.FieldError); ok {
+					field = &retry.FieldError{Package: pkg, Field: of(e.Field), Value: e.Value, Rule: e.Rule}
+				}
+				bad.Append(field)
+			}
+		} else {
+			bad.Append(err)
+		}
+		if l.Policy.Budget != nil {
+			bad.Add(pkg, of("Policy.Budget"), "(set)", "is state of a running program; set Layer.Budget")
+		}
+		if l.Policy.Gate != nil {
+			bad.Add(pkg, of("Policy.Gate"), "(set)", "is state of a running program")
+		}
+		if l.Policy.Pay != nil {
+			bad.Add(pkg, of("Policy.Pay"), "(set)", "is state of a running program")
+		}
+		if l.Policy.ResetAfter > 0 {
+			bad.Add(pkg, of("Policy.ResetAfter"), l.Policy.ResetAfter, "is for connections, and a chain has requests")
+		}
+		if l.Budget != nil && l.Budget.Trickle > 0 {
+			bad.Add(pkg, of("Budget.Trickle"), l.Budget.Trickle, "is not followed through a chain")
+		}
+		if l.Clients < 0 || l.Clients > maxAtOnce {
+			bad.Add(pkg, of("Clients"), l.Clients, fmt.Sprintf("is outside [0,%d]", maxAtOnce))
+		}
+		if !(l.Failure >= 0 && l.Failure <= 1) {
+			bad.Add(pkg, of("Failure"), l.Failure, "is outside [0,1]")
+		}
+		if l.Capacity != 0 {
+			inRange(&bad, of("Capacity"), l.Capacity)
+		}
+		if l.Workers < 0 {
+			bad.Add(pkg, of("Workers"), l.Workers, "is negative")
+		}
+		if err == nil {
+			product *= float64(l.attempts())
+		}
+	}
+	if product > maxChainAttempts {
+		bad.Add(pkg, "Chain.Layers", fmt.Sprintf("(%.3g attempts)", product), fmt.Sprintf("multiply to more than %d attempts", maxChainAttempts))
+	}
+	if c.Deadline < 0 {
+		bad.Add(pkg, "Chain.Deadline", c.Deadline, "is negative")
+	}
+	if c.Rate != 0 {
+		inRange(&bad, "Chain.Rate", c.Rate)
+	}
+	c.Trigger.validate("Chain.Trigger", &bad)
+	return bad.Err()
+}
+
+// inRange refuses what is no rate of a Fleet or Chain.
+func inRange(bad *retry.FieldErrors, field string, x float64) {
+	switch {
+	case math.IsNaN(x) || math.IsInf(x, 0):
+		bad.Add(pkg, field, x, "is not a finite number")
+	case x <= 0:
+		bad.Add(pkg, field, x, "is not above 0")
+	case x > 1e9 || x < 1e-9:
+		bad.Add(pkg, field, x, "is outside [1e-9, 1e9]")
+	}
+}

@@ -1,0 +1,318 @@
+package retryplan
+
+import (
+	"math"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// ChainCertificate says how the layers of a chain multiply each other's attempts, and whether the chain survives its trigger.
+type ChainCertificate struct {
+	// Nodes are the nodes of Chain.Layers, the bottom last.
+	Nodes []NodeLoad
+	// Success is the share of runs that succeed when nothing but Layer.Failure fails, in [0,1].
+	Success float64
+	// Stored is the number of tokens in all budgets of all layers. If every layer has a budget, an outage costs the bottom so many
+	// calls beside the runs: their sum, not their product.
+	Stored float64
+
+	// Stability says whether the chain comes back from its trigger. It is zero, as are Law and Weakest, if Chain.Rate is not known
+	// or no node has a Capacity.
+	Stability Stability
+	// Law names what Stability follows from: Overload, SlowService, NoTimeout, HiddenCapacity, SuccessFunded, TriggerBelowTimeout,
+	// Fluid or RandomArrivals, for the node Weakest.
+	Law Law
+	// Weakest is the index of the node that Stability is about: the one with the least hidden capacity if none is in trouble.
+	Weakest int
+	// HiddenCapacity is the rate of runs of the user that the chain can serve during a storm, in runs a second: the least of its
+	// nodes. A chain with a lower Rate is safe. It is 0 if no node has a Capacity.
+	HiddenCapacity float64
+	// Recovery is the predicted time from the end of the trigger until the last attempt that a node answers too late has been
+	// sent. It is 0 if there is none after the trigger, and negative if there always is. The users of a chain with graded timeouts
+	// may notice nothing of it.
+	Recovery time.Duration
+}
+
+// NodeLoad is how many attempts reach a node for one run of the user.
+type NodeLoad struct {
+	// Calm is that with the Failure of the layers, when runs take no time: no TTL, deadline or timeout ends one.
+	Calm float64
+	// Outage is that while the bottom refuses every attempt at once, and Hang that while it answers none. Budgets hold nothing. At
+	// most 1,000 attempts of a run of one layer are counted, also if the policy has no limit.
+	Outage, Hang float64
+	// HiddenCapacity is Layer.Capacity over the attempts that reach the node if it, or a node below it with a Capacity, answers
+	// none: the rate of runs of the user that it can serve during a storm. It is 0 for a node without a Capacity.
+	HiddenCapacity float64
+}
+
+// CertifyChain returns the certificate of c. Nothing in it is sampled but waits with jitter, from a fixed seed.
+//
+// A chain is safe if and only if λ·A < μ at every node, A its attempts for a run of the user while all attempts fail at it or at
+// a node below. Otherwise a deterministic model in which runs flow follows the queue through the trigger. It takes random
+// arrivals for even ones: within 15 % of a boundary chance decides, and SimulateChain with some seeds says how often.
+//
+// Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included.
+func CertifyChain(c Chain) (ChainCertificate, error) {
+	if err := c.validate(); err != nil {
+		return ChainCertificate{}, err
+	}
+	var bad retry.FieldErrors
+	switch t := c.Trigger; t.Kind {
+	case Outage, Failing:
+		bad.Add(pkg, "Chain.Trigger.Kind", t.Kind, "is one that is simulated, but not certified")
+	}
+	if err := bad.Err(); err != nil {
+		return ChainCertificate{}, err
+	}
+	return newChainCertifier(&c).certificate(), nil
+}
+
+// chainCertifier is a chain with what its policies do in a storm.
+type chainCertifier struct {
+	*Chain
+	calm   chainCalm
+	outage chainStorm
+	hang   chainStorm // of the bottom
+	own    []chainStorm
+	worst  []float64 // attempts at each node while it or one below it with a Capacity hangs
+	stored []float64 // tokens, by layer
+}
+
+func newChainCertifier(c *Chain) *chainCertifier {
+	bottom := c.bottom()
+	cert := &chainCertifier{Chain: c, calm: c.calm(), outage: c.storm(bottom, bottom, false), hang: c.storm(bottom, bottom, true)}
+	cert.worst, cert.own = make([]float64, len(c.Layers)), make([]chainStorm, len(c.Layers))
+	cert.stored = make([]float64, len(c.Layers))
+	for j := range c.Layers {
+		l := &c.Layers[j]
+		cert.own[j] = cert.hang
+		if j < bottom && l.Capacity > 0 {
+			cert.own[j] = c.storm(j, j, true)
+		}
+		if l.Capacity > 0 || j == bottom {
+			for i := range j + 1 {
+				cert.worst[i] = max(cert.worst[i], cert.own[j].attempts[i])
+			}
+		}
+		if l.Budget != nil && !cert.calm.binds[j] {
+			cert.stored[j] = newPurse(l.Budget, max(l.Clients, 1), false).stored()
+		}
+	}
+	return cert
+}
+
+func (c *chainCertifier) certificate() ChainCertificate {
+	out := ChainCertificate{Success: c.calm.success}
+	for i := range c.Layers {
+		n := NodeLoad{Calm: c.calm.attempts[i], Outage: c.outage.attempts[i], Hang: c.hang.attempts[i]}
+		if capacity := c.Layers[i].Capacity; capacity > 0 {
+			n.HiddenCapacity = capacity / c.worst[i]
+			if out.HiddenCapacity == 0 || n.HiddenCapacity < out.HiddenCapacity {
+				out.HiddenCapacity, out.Weakest = n.HiddenCapacity, i
+			}
+		}
+		out.Stored += c.stored[i]
+		out.Nodes = append(out.Nodes, n)
+	}
+	if c.Rate == 0 || out.HiddenCapacity == 0 {
+		out.Weakest = 0
+		return out
+	}
+	worst := finding{stability: Safe, law: HiddenCapacity}
+	if c.budgetsSave() {
+		worst.law = SuccessFunded
+	}
+	fleet := c.Layers[c.bottom()].fleet(c.Rate, c.Trigger)
+	for i := c.bottom(); i >= 0; i-- {
+		if c.Layers[i].Capacity == 0 {
+			continue
+		}
+		found := c.find(i, fleet.trouble(), worst)
+		worse := found.stability > worst.stability
+		if worse || worst.stability == Safe && found.law == NoTimeout {
+			worst.stability, worst.law = found.stability, found.law
+		}
+		if worse {
+			out.Weakest = i
+		}
+		worst.recovery = max(worst.recovery, found.recovery)
+	}
+	out.Stability, out.Law, out.Recovery = worst.stability, worst.law, -1
+	if worst.stability.Survives() {
+		out.Recovery = seconds(worst.recovery)
+	}
+	return out
+}
+
+// budgetsSave reports whether the chain is safe for its budgets alone.
+func (c *chainCertifier) budgetsSave() bool {
+	without, any := *c.Chain, false
+	without.Layers = append([]Layer(nil), c.Layers...)
+	for i := range without.Layers {
+		any = any || without.Layers[i].Budget != nil
+		without.Layers[i].Budget = nil
+	}
+	if !any {
+		return false
+	}
+	for j, l := range c.Layers {
+		if l.Capacity > 0 && c.Rate*without.storm(j, j, true).attempts[j] >= l.Capacity {
+			return true
+		}
+	}
+	return false
+}
+
+// patience returns how many seconds an attempt at a node may take before some caller on the way gives up.
+func (c *chainCertifier) patience(node int) float64 {
+	least := maxDuration
+	if c.Deadline > 0 {
+		least = c.Deadline
+	}
+	for i := range node + 1 {
+		if timeout := c.Layers[i].Policy.AttemptTimeout; timeout > 0 {
+			least = min(least, timeout)
+		}
+	}
+	if least == maxDuration {
+		return math.Inf(1)
+	}
+	return least.Seconds()
+}
+
+// work returns how many seconds a node and those below it work on an attempt.
+func (c *chainCertifier) work(node int) float64 {
+	sum := 0.0
+	for i := range c.Layers[node:] {
+		sum += c.Layers[node+i].service().Seconds()
+	}
+	return sum
+}
+
+// find returns how one node fares; below is the finding of those below it.
+func (c *chainCertifier) find(node int, t trouble, below finding) finding {
+	l := &c.Layers[node]
+	q := queueStorm{
+		rate: c.Rate, capacity: l.Capacity, service: l.service().Seconds(), timeout: c.patience(node),
+		calm: c.calm.attempts[node], own: c.own[node],
+	}
+	switch {
+	case c.Rate*q.calm >= l.Capacity:
+		return finding{stability: Overloaded, law: Overload}
+	case c.work(node) >= q.timeout:
+		return finding{stability: Overloaded, law: SlowService}
+	case q.own.endless:
+		return finding{stability: Safe, law: NoTimeout}
+	}
+	for i := range node + 1 {
+		if q.own.attempts[i] > 0 {
+			q.stored += c.stored[i] * q.own.attempts[node] / q.own.attempts[i]
+		}
+	}
+	if node == c.bottom() {
+		q.trouble = t
+	} else {
+		// The bottom's failures are what a node above it has, for as long as they last.
+		q.trouble = trouble{lasts: t.lasts, arrive: t.arrive, work: 1, service: 1}
+		if t.arrive == 1 {
+			q.trouble.lasts = 0
+		}
+		if t.work < 1 {
+			q.forced, q.until = c.storm(c.bottom(), node, true), t.lasts+below.recovery
+		}
+	}
+	flow := q.run()
+	switch {
+	case c.Rate*c.worst[node] < l.Capacity:
+		return finding{Safe, HiddenCapacity, flow.recovery, true}
+	case !flow.recovers:
+		return finding{Metastable, HiddenCapacity, 0, true}
+	}
+	calm := certifier{fleet: l.fleet(c.Rate*q.calm, Trigger{}), storm: storm{timeout: q.timeout}}
+	switch {
+	case calm.excursions(calm.fleet.Rate) > tooMany:
+		return finding{Metastable, RandomArrivals, 0, true}
+	case !flow.failed:
+		return finding{Vulnerable, TriggerBelowTimeout, 0, true}
+	default:
+		return finding{Vulnerable, Fluid, flow.recovery, true}
+	}
+}
+
+// queueStorm is the queue of one node as runs flow: each that fails goes on to send the attempts that it sends in a storm.
+type queueStorm struct {
+	rate, capacity   float64 // a second
+	service, timeout float64 // seconds
+	calm             float64 // attempts of a run that succeeds
+	own              chainStorm
+	forced           chainStorm // of the node below, until then
+	until            float64
+	trouble          trouble
+	stored           float64 // attempts that budgets can pay for
+}
+
+// run follows the queue from the start of the trouble on. While attempts fail, runs of age x have sent what the storm has by x.
+func (q *queueStorm) run() flow {
+	var out flow
+	starts := q.own.starts
+	span := 0.0
+	if len(starts) > 0 {
+		span = starts[len(starts)-1].Seconds()
+	}
+	lasts := max(q.trouble.ends(), q.until)
+	dt := max(q.timeout/stepsPerTimeout, (span+lasts)/maxFluidSteps)
+	fluid := running{fluid: fluid{rate: q.rate, capacity: q.capacity, service: q.service, trouble: q.trouble}, dt: dt}
+	began := math.Inf(1) // when attempts began to fail
+	sent, below := 0, 0
+	for step := 0; ; step++ {
+		now := float64(step) * dt
+		for sent < len(starts) && starts[sent].Seconds() <= now-began {
+			sent++
+		}
+		attempts := q.calm
+		if now >= began {
+			attempts = max(attempts, float64(sent)/float64(q.own.plays))
+		}
+		if now < q.until {
+			for below < len(q.forced.starts) && q.forced.starts[below].Seconds() <= now {
+				below++
+			}
+			attempts = max(attempts, float64(below)/float64(q.forced.plays))
+		}
+		arriving := q.rate * dt * attempts
+		if now < q.trouble.lasts {
+			arriving *= q.trouble.arrive
+		}
+		latency := fluid.latency(now, arriving)
+		switch failing := latency > q.timeout; {
+		case failing:
+			out.failed = true
+			began = min(began, now)
+			paid := min(q.stored, arriving)
+			q.stored -= paid
+			arriving += paid
+		case now >= lasts:
+			out.recovers = true
+			if out.failed {
+				out.recovery = now - q.trouble.lasts
+			}
+			return out
+		default:
+			began, sent = math.Inf(1), 0
+		}
+		fluid.queue = max(fluid.queue+arriving-float64(fluid.capacityAt(now)*dt), 0)
+		if now < lasts || sent < len(starts) {
+			continue
+		}
+		// All that fails has been sent for good: what is left is a straight line.
+		load := q.rate * attempts
+		if load >= q.capacity {
+			return out
+		}
+		out.recovers = true
+		left := fluid.queue + q.stored - (q.timeout-q.service)*q.capacity
+		out.recovery = now - q.trouble.lasts + max(left, 0)/(q.capacity-load)
+		return out
+	}
+}

@@ -1,0 +1,235 @@
+package retryplan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+)
+
+// slowNode is a service as a program has it: handlers in goroutines, and calls that are made with retry.Do.
+type slowNode struct {
+	chain  *slowChain
+	number int
+	policy retry.Policy
+	mu     sync.Mutex
+	free   int // workers
+	queue  []chan struct{}
+	sent   int
+}
+
+// slowChain is a chain in real goroutines, and the time of its bubble.
+type slowChain struct {
+	Chain
+	began   time.Time
+	trouble Trigger
+	nodes   []*slowNode
+	good    int
+	failed  int
+	under   sync.WaitGroup
+}
+
+func newSlowChain(c Chain, trouble []Trigger) *slowChain {
+	s := &slowChain{Chain: c, began: time.Now()}
+	if len(trouble) > 0 {
+		s.trouble = trouble[0]
+	}
+	for i, l := range c.Layers {
+		n := &slowNode{chain: s, number: i, policy: l.Policy, free: max(l.Workers, 1)}
+		if l.Capacity == 0 {
+			n.free = 1 << 30
+		}
+		if l.Budget != nil {
+			b := *l.Budget
+			b.Initial = b.Burst
+			n.policy.Budget = retry.NewBudget(b)
+		}
+		s.nodes = append(s.nodes, n)
+	}
+	return s
+}
+
+// call is what a client does: an attempt that the node answers, unless its context ends first.
+func (n *slowNode) call(ctx context.Context) error {
+	return retry.Do(ctx, n.policy, func(ctx context.Context) error {
+		n.mu.Lock()
+		n.sent++
+		n.mu.Unlock()
+		answer := make(chan error, 1)
+		n.chain.under.Go(func() { answer <- n.handle(ctx) })
+		select {
+		case err := <-answer:
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+}
+
+var errSlow = errors.New("503")
+
+// handle does the node's own work, in the order of arrival and whoever has gone, and then its calls.
+func (n *slowNode) handle(ctx context.Context) error {
+	bottom := n.number == len(n.chain.nodes)-1
+	if bottom && n.chain.trouble.Kind == Outage && n.during() {
+		return errSlow
+	}
+	n.take()
+	left := n.chain.Layers[n.number].service()
+	if bottom && n.chain.trouble.Kind == Stall {
+		from, to := n.chain.trouble.From, n.chain.trouble.From+n.chain.trouble.For
+		if now := time.Since(n.chain.began); now < from && now+left > from {
+			time.Sleep(to - now)
+			left -= from - now
+		} else if n.during() {
+			time.Sleep(to - now)
+		}
+	}
+	time.Sleep(left)
+	n.give()
+	if bottom {
+		return nil
+	}
+	if !n.chain.PassOn {
+		ctx = context.Background()
+	}
+	switch err := n.chain.nodes[n.number+1].call(ctx); {
+	case err == nil:
+		return nil
+	case n.chain.DoNotRetry:
+		return retry.Permanent(errSlow)
+	default:
+		return errSlow
+	}
+}
+
+func (n *slowNode) during() bool {
+	now := time.Since(n.chain.began)
+	return now >= n.chain.trouble.From && now < n.chain.trouble.From+n.chain.trouble.For
+}
+
+func (n *slowNode) take() {
+	n.mu.Lock()
+	if n.free > 0 {
+		n.free--
+		n.mu.Unlock()
+		return
+	}
+	turn := make(chan struct{})
+	n.queue = append(n.queue, turn)
+	n.mu.Unlock()
+	<-turn
+}
+
+func (n *slowNode) give() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.queue) == 0 {
+		n.free++
+		return
+	}
+	close(n.queue[0])
+	n.queue = n.queue[1:]
+}
+
+// randomChain returns the chain of a row. Its times are odd, so that no two things happen at the same time by accident.
+func randomChain(row uint64) Chain {
+	rnd := rand.New(rand.NewPCG(row, 31))
+	span := func(lo, hi time.Duration) time.Duration { return lo + time.Duration(rnd.Int64N(int64(hi-lo))) | 1 }
+	c := Chain{PassOn: rnd.IntN(2) == 0, DoNotRetry: rnd.IntN(3) == 0}
+	product := 1
+	for range 2 + rnd.IntN(3) {
+		attempts := 1 + rnd.IntN(4)
+		product *= attempts
+		l := Layer{Policy: retry.Policy{MaxAttempts: attempts, AttemptTimeout: span(200*time.Millisecond, 4*time.Second)}}
+		l.Policy.Delays = []time.Duration{span(0, 300*time.Millisecond), span(0, 600*time.Millisecond)}
+		if rnd.IntN(4) == 0 {
+			l.Policy.TTL = span(time.Second, 5*time.Second)
+		}
+		if rnd.IntN(3) == 0 {
+			l.Budget = &retry.BudgetConfig{Ratio: 0.1, Burst: 1 + rnd.IntN(20)}
+		}
+		if rnd.IntN(2) == 0 {
+			l.Capacity, l.Workers = 20+200*rnd.Float64(), 1+rnd.IntN(3)
+		}
+		c.Layers = append(c.Layers, l)
+	}
+	c.Layers[len(c.Layers)-1].Capacity = 20 + 50*rnd.Float64()
+	if rnd.IntN(3) == 0 {
+		c.Deadline = span(time.Second, 8*time.Second)
+	}
+	c.Rate = max(150*rnd.Float64()/float64(product), 0.5)
+	c.Trigger = Trigger{Kind: Stall, For: span(time.Second, 15*time.Second)}
+	if rnd.IntN(3) == 0 {
+		c.Trigger.Kind = Outage
+	}
+	return c
+}
+
+// TestAChainDoesWhatServicesWithDoDo compares the simulation of random chains with goroutines that call each other with the real
+// Do: the attempts at every node and the runs that end, one by one.
+func TestAChainDoesWhatServicesWithDoDo(t *testing.T) {
+	rows := uint64(60)
+	if testing.Short() {
+		rows = 10
+	}
+	for row := range rows {
+		t.Run(fmt.Sprint(row), func(t *testing.T) {
+			c := randomChain(row)
+			r, err := SimulateChain(context.Background(), c, row)
+			require.NoError(t, err)
+			type counts struct {
+				sent           []int
+				succeed, fails int
+			}
+			got := counts{r.Nodes, r.Endings[0], r.Runs - r.Endings[0] - r.Unfinished}
+			var want counts
+			synctest.Test(t, func(t *testing.T) {
+				sc := c.scenario(row)
+				s := newSlowChain(c, sc.Triggers)
+				arrivals := newOpenLoop(c.Rate, sc.Triggers, newStream(row, arrivalStream))
+				var mu sync.Mutex
+				for at := arrivals.next(); at < int64(sc.Duration); at = arrivals.next() {
+					time.Sleep(time.Duration(at) - time.Since(s.began))
+					s.under.Go(func() {
+						ctx, cancel := context.Background(), context.CancelFunc(func() {})
+						if c.Deadline > 0 {
+							ctx, cancel = context.WithTimeout(ctx, c.Deadline)
+						}
+						defer cancel()
+						err := s.nodes[0].call(ctx)
+						mu.Lock()
+						defer mu.Unlock()
+						if err == nil {
+							s.good++
+						} else {
+							s.failed++
+						}
+					})
+				}
+				time.Sleep(sc.Duration - time.Since(s.began))
+				mu.Lock()
+				want.succeed, want.fails = s.good, s.failed
+				mu.Unlock()
+				for _, n := range s.nodes {
+					n.mu.Lock()
+					want.sent = append(want.sent, n.sent)
+					n.mu.Unlock()
+				}
+				s.under.Wait()
+			})
+			require.Equal(t, want, got, "%+v", c)
+		})
+	}
+}

@@ -1,0 +1,163 @@
+package retryplan
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// chainCalm is what runs come to that take no time.
+type chainCalm struct {
+	attempts []float64 // at each node, for one run of the user
+	success  float64
+	binds    []bool // the budget of a layer has fewer tokens than its runs ask for
+}
+
+// calm follows the failures of the nodes from the bottom up. An attempt at node i succeeds with q = (1−f)·s, s that of the runs
+// below, and one that fails is repeated: a run makes N = (1−c^a)/(1−c) attempts, c = 1−q, and succeeds with N·q. With
+// do-not-retry answers only what fails at the node itself is repeated, so that c = f. A budget of ratio r pays for r·N·q retries;
+// if more are asked for, N = 1 + r·N·q = 1/(1−r·q), whatever a is.
+func (c *Chain) calm() chainCalm {
+	out := chainCalm{attempts: make([]float64, len(c.Layers)), binds: make([]bool, len(c.Layers))}
+	below := 1.0
+	for i, l := range slices.Backward(c.Layers) {
+		succeeds := (1 - l.Failure) * below
+		repeated := 1 - succeeds
+		if c.DoNotRetry {
+			repeated = l.Failure
+		}
+		n := amplification(repeated, l.attempts(), 1)
+		if l.Budget != nil {
+			if ratio, _, _ := budgetFigures(*l.Budget); n-1 > ratio*n*succeeds {
+				n, out.binds[i] = 1/(1-ratio*succeeds), true
+			}
+		}
+		out.attempts[i] = n
+		below = n * succeeds
+	}
+	out.success = below
+	for i := 1; i < len(c.Layers); i++ {
+		out.attempts[i] *= out.attempts[i-1] * (1 - c.Layers[i-1].Failure)
+	}
+	return out
+}
+
+// chainStorm is what runs come to whose attempts at some node all fail, by the policies' own Decide.
+type chainStorm struct {
+	attempts []float64       // at each node down to that one, for one run of the user
+	starts   []time.Duration // of the attempts at the node that is watched, from the start of the run, in order
+	plays    int             // runs to which these starts belong
+	endless  bool            // no client ever gives up
+}
+
+// chainPlays is how many attempts are played through, where waits are random.
+const chainPlays = 1_000_000
+
+// storm plays runs through whose attempts at a node all fail: it hangs, or refuses at once. Budgets pay for nothing: what they
+// have stored is spent. One node, this one or one above it, is watched.
+func (c *Chain) storm(node, watched int, hangs bool) chainStorm {
+	plays, product := 1, 1
+	for i := range c.Layers[:node+1] {
+		if l := &c.Layers[i]; l.Budget == nil {
+			product *= l.attempts()
+			if l.attempts() > 1 && (l.Policy.Effective().Jitter != retry.NoJitter || l.Policy.Wait != nil) {
+				plays = stormRuns
+			}
+		}
+	}
+	plays = min(plays, max(chainPlays/product, 4))
+	rnd := rand.New(rand.NewPCG(1, 2))
+	p := &chainPlay{chain: c, node: node, watched: watched, hangs: hangs, u: rnd.Float64, counts: make([]int, node+1)}
+	out := chainStorm{attempts: make([]float64, node+1), plays: plays}
+	cut := maxDuration
+	if c.Deadline > 0 {
+		cut = c.Deadline
+	}
+	for range plays {
+		out.endless = p.run(0, 0, cut) == maxDuration
+	}
+	for i, n := range p.counts {
+		out.attempts[i] = float64(n) / float64(plays)
+	}
+	slices.Sort(p.starts)
+	out.starts = p.starts
+	return out
+}
+
+// chainPlay plays one run after the other.
+type chainPlay struct {
+	chain   *Chain
+	node    int
+	watched int
+	hangs   bool
+	u       func() float64
+	counts  []int
+	starts  []time.Duration
+}
+
+// run plays a run of a layer that begins at a time and is cut short at another, and returns when it ends: the largest Duration
+// if it never does.
+func (p *chainPlay) run(i int, begins, cut time.Duration) time.Duration {
+	l := &p.chain.Layers[i]
+	pr := retry.Progress{}
+	if cut < maxDuration {
+		pr.Deadline = cut - begins
+	}
+	for {
+		pr.Attempt++
+		starts := saturatingAdd(begins, pr.Elapsed)
+		giveUp := cut
+		if l.Policy.AttemptTimeout > 0 {
+			giveUp = min(giveUp, saturatingAdd(starts, l.Policy.AttemptTimeout))
+		}
+		p.counts[i]++
+		if i == p.watched {
+			p.starts = append(p.starts, starts)
+		}
+		ends, err := p.answered(i, starts, giveUp), p.chain.failure(i)
+		switch {
+		case ends < giveUp:
+		case giveUp == cut:
+			return cut
+		default:
+			ends, err = giveUp, retry.ErrAttemptTimeout
+		}
+		pr.Elapsed, pr.Lasted = ends-begins, ends-starts
+		if pr.Attempt == maxStormAttempts || l.Budget != nil {
+			return ends
+		}
+		d := l.Policy.Decide(pr, err, p.u())
+		if d.Status != retry.Waiting {
+			return ends
+		}
+		pr.Elapsed, pr.Prev, pr.Since = saturatingAdd(pr.Elapsed, d.Delay), d.Backoff, d.Since
+	}
+}
+
+// answered returns when a node answers an attempt with an error, the largest Duration if it never does.
+func (p *chainPlay) answered(i int, starts, giveUp time.Duration) time.Duration {
+	if i == p.node {
+		if p.hangs {
+			return maxDuration
+		}
+		return starts
+	}
+	calls := saturatingAdd(starts, p.chain.Layers[i].service())
+	switch {
+	case !p.chain.PassOn:
+		return p.run(i+1, calls, maxDuration)
+	case calls >= giveUp:
+		return maxDuration
+	}
+	return p.run(i+1, calls, giveUp)
+}
+
+// failure returns the error of a node whose calls have failed for good, or of one that fails by itself if it has none.
+func (c *Chain) failure(i int) error {
+	if c.DoNotRetry && i < c.bottom() {
+		return retry.Permanent(ErrWorkFailed)
+	}
+	return ErrWorkFailed
+}

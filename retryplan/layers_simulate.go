@@ -1,0 +1,440 @@
+package retryplan
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// ChainResult is what the simulation of a chain saw.
+type ChainResult struct {
+	// Result is about the runs of the user and the attempts at the bottom: Attempts, Rejected, Wasted, Amplification, Peak, and in
+	// Series Attempts, Arrived, Rejected, Queue, Busy and Tokens (of the budgets of the innermost layer) are the bottom's. TimedOut
+	// and Waiting are those of all layers.
+	Result
+	// Nodes is how many attempts were sent to each node.
+	Nodes []int
+}
+
+// SimulateChain runs c event by event: a while of calm, the trigger at the bottom, and a time after it that is long enough to see
+// a recovery if there is one. It calls each layer's own Decide and a real Budget for each process, with the simulation's time as
+// their argument. Every node works in the order of arrival and executes abandoned work. The same Chain and seed give the same
+// ChainResult.
+//
+// Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included; Rate is required. When ctx
+// ends, SimulateChain returns what it has seen so far together with ctx's cause.
+func SimulateChain(ctx context.Context, c Chain, seed uint64) (ChainResult, error) {
+	var bad retry.FieldErrors
+	bad.Append(c.validate())
+	if c.Rate == 0 {
+		bad.Add(pkg, "Chain.Rate", c.Rate, "is required")
+	}
+	if err := bad.Err(); err != nil {
+		return ChainResult{}, err
+	}
+	s := newChainSimulation(&c, seed)
+	err := s.play(ctx)
+	s.finish()
+	return ChainResult{s.result, s.sent}, err
+}
+
+// scenario returns the user's side of the simulation of c.
+func (c *Chain) scenario(seed uint64) Scenario {
+	top := &c.Layers[0]
+	s := Scenario{
+		Policy: top.Policy, Deadline: c.Deadline, Clients: max(top.Clients, 1), Arrivals: Arrivals{Rate: c.Rate}, Seed: seed,
+		Server: Server{Service: Constant(inNanoseconds(newChainWork(c)))},
+	}
+	longest := time.Duration(0)
+	for i := range c.Layers {
+		longest = max(longest, c.Layers[i].Policy.AttemptTimeout)
+	}
+	warm := 10*time.Second + min(10*longest, time.Minute)
+	t := c.Trigger
+	t.From = warm
+	if t.Kind != 0 {
+		s.Triggers = []Trigger{t}
+	}
+	s.Duration = saturatingAdd(warm, saturatingAdd(t.For, c.aftermath()))
+	s.Step = max(time.Second, s.Duration/100_000)
+	return s
+}
+
+// newChainWork returns how many seconds all nodes work on an attempt.
+func newChainWork(c *Chain) float64 { return (&chainCertifier{Chain: c}).work(0) }
+
+// aftermath returns how long to look at a chain after its trigger: one and a half minutes and three times the predicted recovery,
+// or twice the time from the first attempt of a run to its last if none is predicted, for an hour at most.
+func (c *Chain) aftermath() time.Duration {
+	const least, most = 90 * time.Second, time.Hour
+	if c.Trigger.Kind == 0 {
+		return least
+	}
+	storm := c.storm(c.bottom(), c.bottom(), true)
+	after := 2 * storm.starts[len(storm.starts)-1]
+	if t := c.Trigger.Kind; t != Outage && t != Failing {
+		if cert := newChainCertifier(c).certificate(); cert.Recovery > 0 {
+			after = max(after, min(cert.Recovery, most)*3)
+		}
+	}
+	return least + min(after, most)
+}
+
+// chainRun is a run of a layer that is under way.
+type chainRun struct {
+	began    int64
+	deadline int64 // when its caller gives it up; never if that does not end it
+	started  int64 // the attempt that is under way or was last
+	prev     int64
+	parent   uint32 // the attempt at the node above that needs it, but for the user's runs
+	gen      uint32 // of the attempt; changes when it ends
+	client   uint32
+	number   int32
+	layer    int32
+}
+
+// chainAttempt is an attempt at a node, until the node is done with it.
+type chainAttempt struct {
+	giveUp int64
+	run    uint32
+	gen    uint32
+	layer  int32
+}
+
+// chainNode is a node, and the budgets of the processes that call it.
+type chainNode struct {
+	*simServer
+	layer    *Layer
+	policy   retry.Policy
+	budgets  []*retry.Budget
+	tokens   int64 // millionths in all budgets
+	client   *rand.Rand
+	jitter   *rand.Rand
+	failures *rand.Rand
+}
+
+type chainSimulation struct {
+	*Chain
+	scenario Scenario
+	events   *eventQueue
+	arrivals *openLoop
+	nodes    []chainNode
+	runs     slab[chainRun]
+	attempts slab[chainAttempt]
+	sent     []int
+	endings  [retry.CallerCanceled + 1]int
+	live     int // runs of the user
+	waiting  int
+	recovery recovery
+	result   Result
+	passed   bool
+	step     time.Duration
+	edge     int64
+	point    *Point
+}
+
+func newChainSimulation(c *Chain, seed uint64) *chainSimulation {
+	s := &chainSimulation{Chain: c, scenario: c.scenario(seed), sent: make([]int, len(c.Layers))}
+	sc := &s.scenario
+	s.events = newEventQueue(int64(sc.Duration))
+	s.arrivals = newOpenLoop(c.Rate, sc.Triggers, newStream(seed, arrivalStream))
+	s.step, s.edge = sc.Step, int64(sc.Step)
+	s.recovery = newRecovery(sc)
+	s.result.Series = make([]Point, 1, int64(sc.Duration/s.step)+1)
+	s.point = &s.result.Series[0]
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		server := Scenario{Seed: scrambled(seed + uint64(i)), Server: Server{Service: Constant(l.service())}}
+		if l.Capacity > 0 {
+			server.Server.Workers = max(l.Workers, 1)
+		}
+		if i == c.bottom() {
+			server.Triggers = sc.Triggers
+		}
+		n := chainNode{
+			simServer: newSimServer(&server), layer: l, policy: l.Policy,
+			client: newStream(server.Seed, clientStream), jitter: newStream(server.Seed, jitterStream), failures: newStream(server.Seed, failureStream),
+		}
+		n.policy.Rand, n.policy.Observe = nil, nil
+		if l.Budget != nil {
+			n.budgets = make([]*retry.Budget, max(l.Clients, 1))
+			b := *l.Budget
+			if ratio, burst, _ := budgetFigures(b); ratio > 0 {
+				b.Initial = int(burst) // as after a calm that was long enough to fill it
+			}
+			for k := range n.budgets {
+				n.budgets[k] = retry.NewBudgetAt(b, simulationStart)
+				n.tokens += millionths(n.budgets[k])
+			}
+		}
+		s.nodes = append(s.nodes, n)
+	}
+	for _, at := range s.nodes[c.bottom()].conditions {
+		s.events.plan(at.until, conditionsChange, 0, 0)
+	}
+	return s
+}
+
+func (s *chainSimulation) play(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	s.planArrival()
+	var e simEvent
+	for s.events.next(&e) {
+		if e.at >= s.edge {
+			s.reach(e.at)
+		}
+		s.happen(&e)
+		if s.result.Events++; s.result.Events%lookUp == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	s.passed = true
+	return nil
+}
+
+func (s *chainSimulation) planArrival() {
+	if at := s.arrivals.next(); at < int64(s.scenario.Duration) {
+		s.events.plan(at, runBegins, 0, 0)
+	}
+}
+
+func (s *chainSimulation) happen(e *simEvent) {
+	switch e.kind() {
+	case runBegins:
+		s.result.Runs++
+		s.point.Offered++
+		s.live++
+		s.recovery.began(s.events.now)
+		deadline := int64(never)
+		if s.Deadline > 0 {
+			deadline = later(s.events.now, int64(s.Deadline))
+		}
+		s.begin(0, 0, deadline)
+		s.planArrival()
+	case workEnds:
+		s.workEnded(e.ref)
+	case attemptTimesOut:
+		if r := s.runs.at(e.ref); r.gen == e.gen {
+			s.point.TimedOut++
+			r.gen++
+			if s.events.now >= r.deadline {
+				s.end(e.ref, retry.DeadlinePassed)
+			} else {
+				s.failed(e.ref, retry.ErrAttemptTimeout)
+			}
+		}
+	case waitEnds:
+		s.waiting--
+		s.start(e.ref)
+	case conditionsChange:
+		v := &s.nodes[s.bottom()]
+		for v.conditions[0].until <= s.events.now {
+			v.conditions = v.conditions[1:]
+		}
+		s.dispatch(s.bottom())
+	}
+}
+
+// begin begins a run of a layer for an attempt at the node above.
+func (s *chainSimulation) begin(layer int, parent uint32, deadline int64) {
+	i := s.runs.take()
+	r := s.runs.at(i)
+	*r = chainRun{began: s.events.now, deadline: deadline, parent: parent, gen: r.gen, layer: int32(layer)}
+	if n := &s.nodes[layer]; len(n.budgets) > 1 {
+		r.client = uint32(n.client.IntN(len(n.budgets)))
+	}
+	s.start(i)
+}
+
+// start sends the next attempt of a run.
+func (s *chainSimulation) start(i uint32) {
+	r := s.runs.at(i)
+	now := s.events.now
+	r.number++
+	r.started = now
+	giveUp := r.deadline
+	if timeout := s.nodes[r.layer].policy.AttemptTimeout; timeout > 0 {
+		giveUp = min(giveUp, later(now, int64(timeout)))
+	}
+	if giveUp != never {
+		s.events.plan(giveUp, attemptTimesOut, i, r.gen)
+	}
+	layer := int(r.layer)
+	s.sent[layer]++
+	if layer == s.bottom() {
+		s.result.Attempts++
+		s.point.Attempts++
+		s.point.Arrived++
+	}
+	a := s.attempts.take()
+	*s.attempts.at(a) = chainAttempt{giveUp: giveUp, run: i, gen: r.gen, layer: r.layer}
+	v := &s.nodes[layer]
+	switch {
+	case v.conditions[0].outage:
+		s.result.Rejected++
+		s.point.Rejected++
+		s.answer(a, ErrRejected)
+	case v.free():
+		s.work(layer, a)
+	default:
+		v.queue.push(a)
+	}
+}
+
+func (s *chainSimulation) work(layer int, a uint32) {
+	v := &s.nodes[layer]
+	takes := v.service.draw()
+	if slow := v.conditions[0].slow; slow != 1 {
+		takes = nanoseconds(float64(takes) * slow)
+	}
+	v.busy++
+	s.events.plan(v.workEnd(s.events.now, takes), workEnds, a, 0)
+}
+
+func (s *chainSimulation) dispatch(layer int) {
+	for v := &s.nodes[layer]; v.queue.n > 0 && v.free(); {
+		s.work(layer, v.queue.pop())
+	}
+}
+
+// workEnded answers an attempt, or begins the calls that the node makes for it.
+func (s *chainSimulation) workEnded(a uint32) {
+	attempt := s.attempts.at(a)
+	layer := int(attempt.layer)
+	v := &s.nodes[layer]
+	v.busy--
+	now := s.events.now
+	if layer == s.bottom() && attempt.giveUp < now {
+		s.result.Wasted++
+	}
+	fails := max(v.layer.Failure, v.conditions[0].failing)
+	switch {
+	case fails > 0 && v.failures.Float64() < fails:
+		s.answer(a, ErrWorkFailed)
+	case layer == s.bottom():
+		s.answer(a, nil)
+	case !s.PassOn:
+		s.begin(layer+1, a, never)
+	case now < attempt.giveUp:
+		s.begin(layer+1, a, attempt.giveUp)
+	default:
+		s.attempts.release(a)
+	}
+	s.dispatch(layer)
+}
+
+// answer gives a node's answer to the run that made the attempt, if that still listens.
+func (s *chainSimulation) answer(a uint32, err error) {
+	attempt := *s.attempts.at(a)
+	s.attempts.release(a)
+	r := s.runs.at(attempt.run)
+	if r.gen != attempt.gen {
+		return
+	}
+	r.gen++
+	if err == nil {
+		s.spend(r, &retry.Decision{Status: retry.Succeeded})
+		s.end(attempt.run, 0)
+		return
+	}
+	s.failed(attempt.run, err)
+}
+
+// failed decides what follows an attempt that ended with err, and pays for it.
+func (s *chainSimulation) failed(i uint32, err error) {
+	r := s.runs.at(i)
+	v := &s.nodes[r.layer]
+	pr := retry.Progress{
+		Attempt: int(r.number),
+		Elapsed: time.Duration(s.events.now - r.began),
+		Lasted:  time.Duration(s.events.now - r.started),
+		Prev:    time.Duration(r.prev),
+	}
+	if r.deadline != never {
+		pr.Deadline = time.Duration(r.deadline - r.began)
+	}
+	d := v.policy.Decide(pr, err, v.jitter.Float64())
+	if d.Status == retry.Waiting {
+		s.spend(r, &d)
+	}
+	if d.Status != retry.Waiting {
+		s.end(i, d.Reason)
+		return
+	}
+	r.prev = int64(d.Backoff)
+	s.waiting++
+	s.events.plan(later(s.events.now, int64(d.Delay)), waitEnds, i, 0)
+}
+
+func (s *chainSimulation) spend(r *chainRun, d *retry.Decision) {
+	v := &s.nodes[r.layer]
+	if v.budgets == nil {
+		return
+	}
+	b := v.budgets[r.client]
+	before := millionths(b)
+	*d = b.Spend(*d, simulationStart.Add(time.Duration(s.events.now)))
+	v.tokens += millionths(b) - before
+}
+
+// end ends a run, with success if there is no reason, and answers the attempt that needed it.
+func (s *chainSimulation) end(i uint32, reason retry.Reason) {
+	r := s.runs.at(i)
+	r.gen++
+	layer, parent, began := int(r.layer), r.parent, r.began
+	s.runs.release(i)
+	if layer > 0 {
+		if reason == 0 {
+			s.answer(parent, nil)
+		} else {
+			s.answer(parent, s.failure(layer-1))
+		}
+		return
+	}
+	now := s.events.now
+	s.live--
+	s.endings[reason]++
+	s.recovery.ended(began, now, reason == 0)
+	if reason != 0 {
+		s.point.Failed++
+		return
+	}
+	s.point.Goodput++
+	s.result.Latency.add(time.Duration(now - began))
+	s.result.Finished.add(time.Duration(now))
+}
+
+// reach closes the points that end at or before now.
+func (s *chainSimulation) reach(now int64) {
+	for now >= s.edge {
+		s.closePoint()
+		s.result.Series = append(s.result.Series, Point{Start: s.step * time.Duration(len(s.result.Series))})
+		s.point = &s.result.Series[len(s.result.Series)-1]
+		s.edge = later(s.edge, int64(s.step))
+	}
+}
+
+func (s *chainSimulation) closePoint() {
+	v := &s.nodes[s.bottom()]
+	s.point.Queue, s.point.Busy, s.point.Waiting = v.queue.n, v.busy, s.waiting
+	if n := len(v.budgets); n > 0 {
+		s.point.Tokens = float64(v.tokens) / 1e6 / float64(n)
+	}
+}
+
+func (s *chainSimulation) finish() {
+	r := &s.result
+	r.Step, r.Simulated = s.step, time.Duration(s.events.now)
+	if s.passed {
+		r.Simulated = s.scenario.Duration
+	}
+	if int64(r.Simulated) > s.edge {
+		s.reach(int64(r.Simulated) - 1)
+	}
+	s.closePoint()
+	r.summarize(&s.endings, s.live, &s.recovery, int64(r.Simulated))
+}

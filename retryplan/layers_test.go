@@ -1,0 +1,268 @@
+package retryplan_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan"
+)
+
+// waiting returns a policy of so many attempts with a constant wait, 0 included.
+func waiting(attempts int, timeout, wait time.Duration) retry.Policy {
+	return retry.Policy{MaxAttempts: attempts, AttemptTimeout: timeout, Backoff: retry.Backoff{Delays: []time.Duration{wait}}}
+}
+
+// layers returns a chain with the same number of attempts in each layer.
+func layers(attempts int, timeouts ...time.Duration) retryplan.Chain {
+	var c retryplan.Chain
+	for _, timeout := range timeouts {
+		c.Layers = append(c.Layers, retryplan.Layer{Policy: waiting(attempts, timeout, 0)})
+	}
+	return c
+}
+
+func certifyChain(t *testing.T, c retryplan.Chain) retryplan.ChainCertificate {
+	t.Helper()
+	cert, err := retryplan.CertifyChain(c)
+	require.NoError(t, err)
+	return cert
+}
+
+// atBottom returns the load of the last node.
+func atBottom(c retryplan.ChainCertificate) retryplan.NodeLoad { return c.Nodes[len(c.Nodes)-1] }
+
+const s = time.Second
+
+func TestLayersMultiplyWhenTheBottomIsOut(t *testing.T) {
+	mixed := layers(1, 0, 0, 0)
+	for i, n := range []int{2, 3, 5} {
+		mixed.Layers[i].Policy = waiting(n, 0, 0)
+	}
+	inner, outer := layers(1, 0, 0, 0), layers(1, 0, 0, 0)
+	inner.Layers[2].Policy, outer.Layers[0].Policy = waiting(4, 0, 0), waiting(4, 0, 0)
+	told := layers(4, 0, 0, 0)
+	told.DoNotRetry = true
+	funded := layers(4, 0, 0, 0)
+	for i := range funded.Layers {
+		funded.Layers[i].Budget = &retry.BudgetConfig{}
+	}
+	for _, row := range []struct {
+		name string
+		c    retryplan.Chain
+		want []float64
+	}{
+		{"2, 3 and 5 attempts", mixed, []float64{2, 6, 30}},
+		{"4 attempts in each", layers(4, 0, 0, 0), []float64{4, 16, 64}},
+		{"the innermost layer alone", inner, []float64{1, 1, 4}},
+		{"the outermost layer alone", outer, []float64{4, 4, 4}},
+		{"do-not-retry answers", told, []float64{1, 1, 4}},
+		{"a budget in each layer", funded, []float64{1, 1, 1}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got := certifyChain(t, row.c)
+			for i, want := range row.want {
+				require.Equal(t, want, got.Nodes[i].Outage, "node %d", i+1)
+			}
+			row.c.Layers[2].Failure = 1
+			require.Equal(t, row.want[2], atBottom(certifyChain(t, row.c)).Calm, "every attempt fails")
+		})
+	}
+}
+
+func TestLayersMultiplyFailures(t *testing.T) {
+	for _, p := range []float64{0, 0.1, 0.5, 0.9, 0.99} {
+		product := (1 - math.Pow(p, 64)) / (1 - p)
+		c := layers(4, 0, 0, 0)
+		c.Layers[2].Failure = p
+		got := certifyChain(t, c)
+		require.InDelta(t, product, atBottom(got).Calm, 1e-9*product)
+		require.InDelta(t, 1-math.Pow(p, 64), got.Success, 1e-12)
+
+		c.DoNotRetry = true
+		got = certifyChain(t, c)
+		require.InDelta(t, (1-math.Pow(p, 4))/(1-p), atBottom(got).Calm, 1e-9)
+		require.InDelta(t, 1-math.Pow(p, 4), got.Success, 1e-12)
+
+		for alone := range 3 {
+			c := layers(1, 0, 0, 0)
+			c.Layers[2].Failure = p
+			c.Layers[alone].Policy = waiting(4, 0, 0)
+			got := certifyChain(t, c)
+			require.InDelta(t, (1-math.Pow(p, 4))/(1-p), atBottom(got).Calm, 1e-9)
+			require.InDelta(t, 1-math.Pow(p, 4), got.Success, 1e-12)
+		}
+	}
+	every := layers(3, 0, 0, 0)
+	for i := range every.Layers {
+		every.Layers[i].Failure = 0.3
+	}
+	require.InDelta(t, 1.381, atBottom(certifyChain(t, every)).Calm, 5e-4, "each node fails by itself")
+}
+
+func TestBudgetsAddWhileAttemptsMultiply(t *testing.T) {
+	chain := func(p float64, budgets ...bool) retryplan.Chain {
+		c := layers(4, 0, 0, 0)
+		c.Layers[2].Failure = p
+		for i, is := range budgets {
+			if is {
+				c.Layers[i].Budget, c.Layers[i].Clients = &retry.BudgetConfig{}, 20
+			}
+		}
+		return c
+	}
+	for _, row := range []struct{ p, attempts, success float64 }{
+		{0.5, 1.1765, 0.5882}, {0.9, 1.0309, 0.1031}, {0.2, 1.25, 1}, {0.3 / 1.3, 1.3, 1},
+	} {
+		got := certifyChain(t, chain(row.p, true, true, true))
+		require.InDelta(t, row.attempts, atBottom(got).Calm, 1e-4, "%v", row.p)
+		require.InDelta(t, row.success, got.Success, 1e-4, "%v", row.p)
+		require.InDelta(t, got.Success/(1-row.p), atBottom(got).Calm, 1e-9, "every success at the bottom ends a run")
+	}
+	for i := range 3 {
+		alone := make([]bool, 3)
+		alone[i] = true
+		require.InDelta(t, 2, atBottom(certifyChain(t, chain(0.5, alone...))).Calm, 1e-2, "a budget in one layer alone leaves the product of the others")
+	}
+	require.Equal(t, 600., certifyChain(t, chain(0, true, true, true)).Stored)
+}
+
+// The bottom hangs: what passing deadlines on changes depends on the timeouts.
+func TestLayersMultiplyWhenTheBottomHangs(t *testing.T) {
+	for _, row := range []struct {
+		attempts         int
+		timeouts         [3]time.Duration
+		wait             time.Duration
+		not, passed, dnr float64
+	}{
+		{3, [3]time.Duration{s, s, s}, 0, 27, 3, 27},
+		{3, [3]time.Duration{10 * s, 3200 * time.Millisecond, s}, 0, 27, 27, 3},
+		{3, [3]time.Duration{2500 * time.Millisecond, s, 300 * time.Millisecond}, 50 * time.Millisecond, 27, 24, 0},
+		{3, [3]time.Duration{2 * s, s, 400 * time.Millisecond}, 50 * time.Millisecond, 27, 18, 0},
+		{4, [3]time.Duration{1500 * time.Millisecond, s, 450 * time.Millisecond}, 100 * time.Millisecond, 64, 12, 0},
+	} {
+		t.Run(fmt.Sprint(row.timeouts), func(t *testing.T) {
+			c := layers(row.attempts, row.timeouts[:]...)
+			for i := range c.Layers {
+				c.Layers[i].Policy.Delays[0] = row.wait
+			}
+			require.Equal(t, row.not, atBottom(certifyChain(t, c)).Hang)
+			c.PassOn = true
+			require.Equal(t, row.passed, atBottom(certifyChain(t, c)).Hang)
+			if row.dnr > 0 {
+				c.PassOn, c.DoNotRetry = false, true
+				require.Equal(t, row.dnr, atBottom(certifyChain(t, c)).Hang, "do-not-retry answers arrive before the caller's timeout only")
+			}
+		})
+	}
+}
+
+func TestATTLAndADeadlineCutALayer(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		c    func(*retryplan.Chain)
+		want float64
+	}{
+		{"neither", func(*retryplan.Chain) {}, 10},
+		{"a TTL: 1 + floor(TTL/(d+w))", func(c *retryplan.Chain) { c.Layers[0].Policy.TTL = 3 * s }, 3},
+		{"a start exactly at the TTL", func(c *retryplan.Chain) { c.Layers[0].Policy.TTL = 3750 * time.Millisecond }, 4},
+		{"a deadline: ceil(D/(d+w))", func(c *retryplan.Chain) { c.Deadline = 3 * s }, 3},
+		{"no start exactly at a deadline", func(c *retryplan.Chain) { c.Deadline = 3750 * time.Millisecond }, 3},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := retryplan.Chain{Layers: []retryplan.Layer{{Policy: waiting(10, s, 250*time.Millisecond)}}}
+			row.c(&c)
+			require.Equal(t, row.want, certifyChain(t, c).Nodes[0].Hang)
+		})
+	}
+}
+
+// The table of storms in a chain of three, 3 attempts each: nodes 1 and 2 take 1ms and any number, the bottom 100 a second, and
+// stalls for 10s.
+func TestReferenceStormsInAChain(t *testing.T) {
+	graded := []time.Duration{10 * s, 3200 * time.Millisecond, s}
+	equal := []time.Duration{s, s, s}
+	one := func(attempts ...int) func(*retryplan.Chain) {
+		return func(c *retryplan.Chain) {
+			for i, n := range attempts {
+				c.Layers[i].Policy.MaxAttempts = n
+			}
+		}
+	}
+	passed := func(c *retryplan.Chain) { c.PassOn = true }
+	told := func(c *retryplan.Chain) { c.DoNotRetry = true }
+	budgets := func(clients int, in ...int) func(*retryplan.Chain) {
+		return func(c *retryplan.Chain) {
+			for _, i := range in {
+				c.Layers[i].Budget, c.Layers[i].Clients = &retry.BudgetConfig{Burst: 10}, clients
+			}
+		}
+	}
+	seeds := uint64(3)
+	if fullForm {
+		seeds = 8
+	}
+	for _, row := range []struct {
+		name     string
+		timeouts []time.Duration
+		with     func(*retryplan.Chain)
+		a        float64 // attempts at the bottom in a storm
+		rate     float64
+		late     float64 // goodput at t 200..290
+		bottom   float64 // attempts at the bottom then
+		recovery float64 // predicted, -1 for never
+	}{
+		{"1 no retries", equal, one(1, 1, 1), 1, 70, 70.0, 69.9, 20},
+		{"2 innermost alone", []time.Duration{10 * s, 10 * s, s}, one(1, 1, 3), 3, 28, 28.3, 28, 41},
+		{"2 innermost alone", []time.Duration{10 * s, 10 * s, s}, one(1, 1, 3), 3, 40, 0, 120, -1},
+		{"2 outermost alone", equal, one(3, 1, 1), 3, 28, 28.3, 28, 41},
+		{"2 outermost alone", equal, one(3, 1, 1), 3, 40, 0, 120, -1},
+		{"3 not passed on", equal, one(), 27, 3, 2.9, 2.9, 25},
+		{"3 not passed on", equal, one(), 27, 4.5, 0, 121, -1},
+		{"3 not passed on", equal, one(), 27, 10, 0, 268, -1},
+		{"4 passed on", equal, passed, 3, 28, 28.3, 28, 41},
+		{"4 passed on", equal, passed, 3, 40, 0, 120, -1},
+		{"5 graded, passed on", graded, passed, 27, 10, 0, 267, -1},
+		{"6 a budget in each layer", equal, budgets(1, 0, 1, 2), 1, 70, 70.0, 70, 21},
+		{"6 a budget in each layer", equal, budgets(1, 0, 1, 2), 1, 85, 85.1, 85, 52},
+		{"6b 20 processes in each", equal, budgets(20, 0, 1, 2), 1, 70, 69.6, 70, 40},
+		{"7 a budget in the outermost layer", equal, budgets(1, 0), 9, 9, 8.9, 9, 34},
+		{"7 a budget in the outermost layer", equal, budgets(1, 0), 9, 14, 0, 124, -1},
+		{"8 do-not-retry answers", graded, told, 3, 28, 28.3, 28, 41},
+		{"8 do-not-retry answers", graded, told, 3, 40, 0, 120, -1},
+	} {
+		t.Run(fmt.Sprintf("%s at %v", row.name, row.rate), func(t *testing.T) {
+			c := layers(3, row.timeouts...)
+			row.with(&c)
+			c.Rate, c.Trigger = row.rate, retryplan.Trigger{Kind: retryplan.Stall, For: 10 * s}
+			c.Layers[2].Capacity = 100
+			cert := certifyChain(t, c)
+			require.Equal(t, row.a, atBottom(cert).Hang)
+			require.Equal(t, 100/row.a, cert.HiddenCapacity)
+			require.Equal(t, row.recovery >= 0, cert.Stability.Survives(), "%+v", cert)
+			if row.recovery > 0 {
+				require.InDelta(t, row.recovery, cert.Recovery.Seconds(), 1.5)
+			}
+			var late, bottom float64
+			for seed := range seeds {
+				r, err := retryplan.SimulateChain(context.Background(), c, seed)
+				require.NoError(t, err)
+				require.Equal(t, row.recovery >= 0, r.Recovered, "seed %d: %v", seed, r.Recovery)
+				require.True(t, r.Judged)
+				last := r.Series[len(r.Series)-31 : len(r.Series)-1]
+				for _, p := range last {
+					late += float64(p.Goodput) / float64(len(last)) / float64(seeds)
+					bottom += float64(p.Attempts) / float64(len(last)) / float64(seeds)
+				}
+			}
+			t.Logf("late %.1f, bottom %.1f", late, bottom)
+			require.InDelta(t, row.late, late, 0.1*row.late+0.2)
+			require.InDelta(t, row.bottom, bottom, 0.1*row.bottom)
+		})
+	}
+}
