@@ -182,7 +182,7 @@ func (c *chainCertifier) patience(node int) float64 {
 }
 
 // work returns how many seconds a node and those below it work on an attempt.
-func (c *chainCertifier) work(node int) float64 {
+func (c *Chain) work(node int) float64 {
 	sum := 0.0
 	for i := range c.Layers[node:] {
 		sum += c.Layers[node+i].service().Seconds()
@@ -202,7 +202,7 @@ func (c *chainCertifier) find(node int, t trouble, below finding) finding {
 		return finding{stability: Overloaded, law: Overload}
 	case c.work(node) >= q.timeout:
 		return finding{stability: Overloaded, law: SlowService}
-	case q.own.endless:
+	case q.own.longest == maxDuration:
 		return finding{stability: Safe, law: NoTimeout}
 	}
 	for i := range node + 1 {

@@ -45,7 +45,7 @@ func (c *Chain) scenario(seed uint64) Scenario {
 	top := &c.Layers[0]
 	s := Scenario{
 		Policy: top.Policy, Deadline: c.Deadline, Clients: max(top.Clients, 1), Arrivals: Arrivals{Rate: c.Rate}, Seed: seed,
-		Server: Server{Service: Constant(inNanoseconds(newChainWork(c)))},
+		Server: Server{Service: Constant(inNanoseconds(c.work(0)))},
 	}
 	longest := time.Duration(0)
 	for i := range c.Layers {
@@ -62,9 +62,6 @@ func (c *Chain) scenario(seed uint64) Scenario {
 	return s
 }
 
-// newChainWork returns how many seconds all nodes work on an attempt.
-func newChainWork(c *Chain) float64 { return (&chainCertifier{Chain: c}).work(0) }
-
 // aftermath returns how long to look at a chain after its trigger: one and a half minutes and three times the predicted recovery,
 // or twice the time from the first attempt of a run to its last if none is predicted, for an hour at most.
 func (c *Chain) aftermath() time.Duration {
@@ -73,7 +70,7 @@ func (c *Chain) aftermath() time.Duration {
 		return least
 	}
 	storm := c.storm(c.bottom(), c.bottom(), true)
-	after := 2 * storm.starts[len(storm.starts)-1]
+	after := min(2*storm.starts[len(storm.starts)-1], most)
 	if t := c.Trigger.Kind; t != Outage && t != Failing {
 		if cert := newChainCertifier(c).certificate(); cert.Recovery > 0 {
 			after = max(after, min(cert.Recovery, most)*3)
