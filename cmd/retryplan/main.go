@@ -8,6 +8,7 @@
 //	retryplan plan     [POLICY]...   how a run ends, how long it takes, how much load it makes
 //	retryplan simulate [POLICY]...   a fleet of clients against a model of a server
 //	retryplan certify  [POLICY]...   by law, whether a storm of retries can become permanent
+//	retryplan chain    [POLICY]...   layers of services, and what one run costs the one at the bottom
 //	retryplan solve                  a policy that does what is required, or the requirements that conflict
 //	retryplan compare  POLICY...     policies side by side
 //	retryplan lint     [POLICY]...   findings alone: a guard for CI

@@ -109,7 +109,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		a.showCommand(), a.planCommand(), a.simulateCommand(), a.certifyCommand(), a.solveCommand(), a.compareCommand(),
+		a.showCommand(), a.planCommand(), a.simulateCommand(), a.certifyCommand(), a.chainCommand(), a.solveCommand(), a.compareCommand(),
 		a.lintCommand(), a.serveCommand(),
 	)
 	for _, cmd := range root.Commands() {

@@ -93,6 +93,11 @@ func TestOutput(t *testing.T) {
 		{"certify_budget", "certify policy.json --attempt-timeout 1s --rate 70 --capacity 100 --budget --clients 20"},
 		{"certify_overloaded", "certify policy.json --attempt-timeout 1s --rate 170 --capacity 100 --fail-on severe"},
 		{"certify_json", `certify policy.json --attempt-timeout 1s --rate 20 --capacity 100 --trigger "surge 10s 3" --json`},
+		{"chain", "chain --layers 3 --attempts 4 --base 50ms --failure 0.5"},
+		{"chain_storm", "chain --layers 3 --attempts 3 --base 10ms --timeouts 10s,3.2s,1s --rate 10 --capacity 100 --simulate"},
+		{"chain_document", "chain chain.json --trigger none"},
+		{"chain_guard", "chain chain.json --rate 40 --do-not-retry=false --fail-on severe"},
+		{"chain_json", "chain chain.json --json"},
 		{"compare", "compare policy.json preset:aggressive email@policies.json --failure 0.3"},
 		{"compare_fleet", `compare policies.json --attempt-timeout 1s --rate 40 --capacity 100 --trigger "stall 10s"`},
 		{"compare_json", "compare policy.json preset:aggressive --json"},
@@ -165,4 +170,4 @@ func TestExamplesInHelp(t *testing.T) {
 	require.GreaterOrEqual(t, n, len(commands))
 }
 
-var commands = []string{"show", "plan", "simulate", "certify", "solve", "compare", "lint", "serve"}
+var commands = []string{"show", "plan", "simulate", "certify", "chain", "solve", "compare", "lint", "serve"}

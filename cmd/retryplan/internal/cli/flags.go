@@ -242,7 +242,7 @@ func flagOf(field string) string {
 			return "--" + flag
 		}
 	}
-	for _, prefix := range []string{"Scenario.", "Requirements.", "Fleet."} {
+	for _, prefix := range []string{"Scenario.", "Requirements.", "Fleet.", "Chain."} {
 		if rest := strings.TrimPrefix(name, prefix); strings.ContainsAny(rest, ".[") {
 			name = rest
 		}
@@ -270,6 +270,7 @@ var flagNames = map[string]string{
 	"Server.FailureRate": "failure-rate", "Server.RateLimit": "rate-limit", "Server.RateWindow": "rate-window",
 	"Server.RetryAfter": "retry-after", "Server.Conflict": "conflict", "Server.LIFO": "lifo", "Breaker.Failures": "breaker-failures", "Breaker.MinSamples": "breaker-samples",
 	"Breaker.Window": "breaker-window", "Breaker.Open": "breaker-open", "Breaker.Probes": "breaker-probes",
+	"Chain.Rate": "rate", "Chain.Deadline": "deadline",
 	"Fleet.Rate": "rate", "Fleet.Capacity": "capacity", "Fleet.Workers": "workers", "Fleet.Clients": "clients", "Fleet.Deadline": "deadline",
 	"Requirements.Failure": "failure", "Requirements.Duration": "duration", "Requirements.Outage": "outage", "Requirements.Success": "success",
 	"Requirements.P99": "p99", "Requirements.WorstCase": "worst-case", "Requirements.Load": "load",
