@@ -19,14 +19,15 @@ type Certificate struct {
 	// HiddenCapacity is the rate of runs that the backend can serve during a storm, in runs a second: Capacity / Attempts. A
 	// fleet with a lower Rate is safe.
 	HiddenCapacity float64
-	// Recovery is the predicted time from the end of the trigger until all runs succeed again, or to be exact until the last
-	// attempt that fails has been sent. It is 0 where none fails after the trigger, and negative where failing never ends. Where
+	// Recovery is the predicted time from the end of the trigger until runs succeed as before, or to be exact until the last
+	// attempt that times out has been sent. It is 0 where none does after the trigger, and negative where that never ends. Where
 	// stored tokens can carry a storm for a while and chance decides whether one begins, it is told for the storm. It saturates
 	// at the largest Duration.
 	Recovery time.Duration
 	// Tipping is how long the trigger would have to last to make the fleet metastable; for a fleet without a trigger it is told
 	// for a Stall. It is 0 where none is needed since random arrivals do that alone, and negative where no length does, where it
-	// would be above 5,000 timeouts, and where it would take too long to tell.
+	// would be above 5,000 timeouts (1,000 of a Failing), and where it would take too long to tell. An Outage that is longer than the
+	// waits of a run tips no more than one as long.
 	Tipping time.Duration
 	// Margin is how far the fleet is from the boundary of another stability, as a share of that boundary: 0.05 means that 5 % more
 	// or less of Rate, Capacity or the trigger would change it. Margin is at most 1, and less than the distance where
@@ -40,12 +41,11 @@ type Certificate struct {
 // Margin and Tipping rather than take longer.
 //
 // Every run is taken to begin on its own, every attempt to reach the backend at once, and a budget to be full, as after a long
-// calm (or to hold Initial where successes do not fund it). The trigger is the only trouble; the calm before it and after it
-// has no failures but timeouts.
+// calm (or to hold Initial where successes do not fund it), or as full as Fleet.Failure leaves it. The trigger is the only
+// trouble; the calm before it and after it has no other failures but timeouts.
 //
 // Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included. A policy with a Budget,
-// a Gate or Pay is refused: these are state of a running program. Outage and Failing are refused as triggers, since what becomes of
-// rejected attempts depends on more than a Fleet says. A trigger without a Kind is none.
+// a Gate or Pay is refused: these are state of a running program. A trigger without a Kind is none.
 func Certify(p retry.Policy, f Fleet) (Certificate, error) {
 	if err := f.validate(p); err != nil {
 		return Certificate{}, err
@@ -57,11 +57,20 @@ func Certify(p retry.Policy, f Fleet) (Certificate, error) {
 type certifier struct {
 	fleet Fleet
 	storm storm
-	work  int // of fluids that is left
+	calm  float64 // attempts of a run that only Fleet.Failure makes fail
+	// refused is storm with attempts that are answered with an error at once, if the trigger has such.
+	refused *storm
+	work    int // of fluids that is left
 }
 
 func newCertifier(p retry.Policy, f Fleet) *certifier {
-	return &certifier{fleet: f, storm: newStorm(p, f.Deadline), work: allWork}
+	c := &certifier{fleet: f, storm: newStorm(p, f.Deadline, false), calm: f.calm(p), work: allWork}
+	c.refused = &c.storm
+	if (f.Trigger.Kind == Outage || f.Trigger.Kind == Failing) && c.storm.timeout < math.Inf(1) {
+		refused := newStorm(p, f.Deadline, true)
+		c.refused = &refused
+	}
+	return c
 }
 
 // finding is what a Certificate says, in short.
@@ -106,7 +115,7 @@ func (c *certifier) find(ch change) finding {
 	rate, service := f.Rate*ch.rate, c.service()
 	attempts := c.attempts(ch.rate)
 	switch {
-	case rate >= f.Capacity:
+	case rate*c.calm >= f.Capacity:
 		return finding{stability: Overloaded, law: Overload, decided: true}
 	case service >= c.storm.timeout: // an answer at the moment of the timeout is late
 		return finding{stability: Overloaded, law: SlowService, decided: true}
@@ -147,7 +156,7 @@ func (c *certifier) carried(ch change, t trouble, calm flow) float64 {
 	if c.excursions(rate) <= tooFew {
 		return calm.recovery
 	}
-	stored := newPurse(c.fleet.Budget, c.fleet.clients(), c.fleet.Shared).stored()
+	stored := c.fleet.purse().stored()
 	return max(calm.recovery, stored/(c.fleet.Capacity-rate*c.attempts(ch.rate)))
 }
 
@@ -158,13 +167,19 @@ func (c *certifier) flow(ch change, t trouble) flow {
 		rate:     f.Rate * ch.rate,
 		capacity: f.Capacity,
 		service:  c.service(),
-		storm:    &c.storm,
+		storm:    c.refused,
+		fails:    f.Failure,
 		trouble:  t,
-		purse:    newPurse(f.Budget, f.clients(), f.Shared),
+		purse:    f.purse(),
 		attempts: c.attempts(ch.rate),
 		work:     &c.work,
 	}
-	if c.fleet.bears(fl.rate, c.storm.timeout) {
+	switch {
+	case t.refuses:
+		fl.trouble.lasts = min(t.lasts, c.refused.feeds(math.Inf(1))+c.storm.timeout) // whose runs are all over by then
+	case t.fails > 0:
+		fl.trouble.lasts = min(t.lasts, c.refused.feeds(math.Inf(1))+longestFailing*c.storm.timeout)
+	case c.fleet.bears(fl.rate*c.calm, c.storm.timeout):
 		fl.trouble.lasts = min(t.lasts, t.job+100*c.storm.timeout) // the longer it lasts, the more of the same
 	}
 	if t.job > t.lasts {
@@ -198,7 +213,13 @@ func (c *certifier) tipping(found finding) time.Duration {
 		t.lasts = lasts
 		return !c.flow(change{rate: 1}, t).recovers
 	}
-	if c.fleet.Trigger.Kind != 0 && c.fleet.bears(c.fleet.Rate, c.storm.timeout) {
+	switch t := c.fleet.trouble(); {
+	case t.refuses || t.fails > 0:
+		most = min(most, c.refused.feeds(math.Inf(1))+longestFailing*c.storm.timeout)
+		if t.lasts = most; c.flow(change{rate: 1}, t).recovers {
+			return -1
+		}
+	case c.fleet.Trigger.Kind != 0 && c.fleet.bears(c.fleet.Rate*c.calm, c.storm.timeout):
 		return -1
 	}
 	lo, hi := 0.0, min(c.storm.timeout, most)

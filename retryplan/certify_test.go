@@ -308,7 +308,7 @@ func TestCertifyTellsEveryBadField(t *testing.T) {
 	p.Pay = func(context.Context, retry.Decision) bool { return true }
 	p.Budget = retry.NewBudget(retry.BudgetConfig{})
 	p.MaxAttempts = -5
-	_, err := retryplan.Certify(p, retryplan.Fleet{Rate: math.NaN(), Capacity: -1, Workers: -1, Clients: -2, Deadline: -1,
+	_, err := retryplan.Certify(p, retryplan.Fleet{Rate: math.NaN(), Capacity: -1, Workers: -1, Clients: -2, Deadline: -1, Failure: 1,
 		Trigger: retryplan.Trigger{Kind: retryplan.Slowdown, Factor: math.Inf(1), For: -1}})
 	require.Equal(t, []string{
 		"Policy.MaxAttempts -5 is below -1, which is Unlimited",
@@ -320,10 +320,11 @@ func TestCertifyTellsEveryBadField(t *testing.T) {
 		"Fleet.Workers -1 is negative",
 		"Fleet.Clients -2 is negative",
 		"Fleet.Deadline -1ns is negative",
+		"Fleet.Failure 1 is outside [0,1)",
 		"Fleet.Trigger.Factor +Inf is not a finite number",
 		"Fleet.Trigger.For -1ns is negative",
 	}, fieldTexts(t, err))
-	for _, trigger := range []retryplan.Trigger{{Kind: retryplan.Outage}, {Kind: retryplan.Failing}, {Kind: 77},
+	for _, trigger := range []retryplan.Trigger{{Kind: retryplan.Failing}, {Kind: retryplan.Failing, Factor: 1.1}, {Kind: 77},
 		{Kind: retryplan.CapacityCut, Factor: 1}, {Kind: retryplan.Surge}, {Kind: retryplan.Surge, Factor: math.NaN()},
 		{Kind: retryplan.Surge, Factor: math.Inf(1)}} {
 		f := canonical()

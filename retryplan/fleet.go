@@ -24,8 +24,10 @@ type Fleet struct {
 	Shared bool
 	// Deadline is the callers', counted from the start of each run. Zero means none.
 	Deadline time.Duration
-	// Trigger is the trouble to survive; its From is not used. Stall, Slowdown, CapacityCut and Surge are certified. A Trigger
-	// without a Kind is none.
+	// Failure is the probability, in [0,1), that an attempt fails once the backend has worked on it, in the calm as well. Zero
+	// means that none does.
+	Failure float64
+	// Trigger is the trouble to survive; its From is not used. A Trigger without a Kind is none.
 	Trigger Trigger
 }
 
@@ -38,7 +40,7 @@ func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 		Deadline: f.Deadline,
 		Clients:  f.Clients,
 		Arrivals: Arrivals{Rate: f.Rate},
-		Server:   Server{Workers: f.workers(), Service: Constant(f.service())},
+		Server:   Server{Workers: f.workers(), Service: Constant(f.service()), FailureRate: f.Failure},
 		Shared:   f.Shared,
 		Seed:     seed,
 	}
@@ -80,7 +82,7 @@ func (f *Fleet) aftermath(p retry.Policy, s *Scenario) time.Duration {
 	if found := c.find(change{rate: 1, trigger: 1}); found.stability.Survives() {
 		recovery := seconds(found.recovery)
 		spare := f.Capacity - f.Rate*c.attempts(1)
-		if budget := newPurse(f.Budget, f.clients(), f.Shared); budget != nil && spare > 0 {
+		if budget := f.purse(); budget != nil && spare > 0 {
 			recovery = saturatingAdd(recovery, seconds(budget.stored()/spare)/2)
 		}
 		after := max(saturatingAdd(recovery, min(saturatingAdd(recovery, recovery), most)), echo)
@@ -99,6 +101,15 @@ func (f *Fleet) workers() int { return max(f.Workers, 1) }
 
 func (f *Fleet) clients() int { return max(f.Clients, 1) }
 
+// calm returns how many attempts a run makes of which only Failure makes some fail.
+func (f *Fleet) calm(p retry.Policy) float64 {
+	c := Chain{Layers: []Layer{{Policy: p, Budget: f.Budget, Failure: f.Failure}}}
+	return c.calm().attempts[0]
+}
+
+// purse returns the budgets of the fleet after a long calm, nil for none.
+func (f *Fleet) purse() *purse { return newPurse(f.Budget, f.clients(), f.Shared, f.Failure) }
+
 // trouble returns the trigger as the fluid knows it.
 func (f *Fleet) trouble() trouble {
 	t := trouble{lasts: f.Trigger.For.Seconds(), arrive: 1, work: 1, service: 1}
@@ -112,6 +123,10 @@ func (f *Fleet) trouble() trouble {
 		t.work = math.Ceil(f.Trigger.Factor*float64(f.workers())) / float64(f.workers())
 	case Surge:
 		t.arrive = f.Trigger.Factor
+	case Outage:
+		t.refuses = true
+	case Failing:
+		t.fails = f.Trigger.Factor
 	default:
 		t.lasts = 0
 	}
@@ -148,12 +163,10 @@ func (f *Fleet) validate(p retry.Policy) error {
 	if f.Deadline < 0 {
 		bad.Add(pkg, "Fleet.Deadline", f.Deadline, "is negative")
 	}
-	switch f.Trigger.Kind {
-	case Outage, Failing:
-		bad.Add(pkg, "Fleet.Trigger.Kind", f.Trigger.Kind, "is one that is simulated, but not certified")
-	default:
-		f.Trigger.validate("Fleet.Trigger", &bad)
+	if !(f.Failure >= 0 && f.Failure < 1) {
+		bad.Add(pkg, "Fleet.Failure", f.Failure, "is outside [0,1)")
 	}
+	f.Trigger.validate("Fleet.Trigger", &bad)
 	return bad.Err()
 }
 
@@ -178,7 +191,7 @@ func (t *Trigger) validate(field string, bad *retry.FieldErrors) {
 	case Failing:
 		factor(t.Factor > 0 && t.Factor <= 1, "is outside (0,1], which Failing needs")
 	default:
-		bad.Add(pkg, field+".Kind", uint8(t.Kind), "is not one of Stall, Slowdown, CapacityCut and Surge")
+		bad.Add(pkg, field+".Kind", uint8(t.Kind), "is not one of Stall, Outage, Slowdown, CapacityCut, Surge and Failing")
 	}
 	if t.For < 0 {
 		bad.Add(pkg, field+".For", t.For, "is negative")

@@ -7,6 +7,7 @@ const (
 	fewestSteps     = 20      // steps in a timeout, where the waits are so long that stepsPerTimeout would be too many
 	longestRing     = 50_000  // steps that a wait may take
 	maxFluidSteps   = 300_000 // of one computation
+	longestFailing  = 1000    // timeouts of failing that are told apart: a queue that has not grown by then is near a boundary
 	// allWork is how much all computations of a certificate may do, and oneWork each of them: in steps times the attempts of a
 	// run that a step goes through. It is a second or so.
 	allWork = 60_000_000
@@ -19,6 +20,7 @@ const (
 type fluid struct {
 	rate, capacity float64 // a second
 	service        float64 // seconds for one attempt
+	fails          float64 // probability that an attempt fails that is worked on
 	storm          *storm
 	trouble        trouble
 	purse          *purse
@@ -33,6 +35,8 @@ type trouble struct {
 	arrive  float64 // factor of rate
 	work    float64 // factor of capacity
 	service float64 // factor of service
+	refuses bool    // every attempt is answered with an error at once
+	fails   float64 // probability that an attempt fails that is worked on
 	// job is how long slow work takes in seconds, 0 where the trouble slows none. What begins in the trouble is slow to its
 	// end, and the workers begin together when the queue forms, so that the trouble is felt for whole jobs.
 	job float64
@@ -75,6 +79,9 @@ func (f fluid) run() flow {
 	r.ring = 2 + int(math.Ceil(timeout/dt)) + int(min(math.Ceil(longestWait/dt), longestRing))
 	r.slopes = make([]float64, r.ring*len(r.stages))
 	r.failing = make([]float64, r.ring*len(r.stages))
+	if f.fails > 0 || f.trouble.refuses || f.trouble.fails > 0 {
+		r.answered = make([]float64, r.ring*len(r.stages))
+	}
 	r.waits = r.onRing()
 	*r.work -= r.ring * len(r.stages) / 4 // to make and to clear all this
 	r.levels = make([]float64, len(r.stages))
@@ -98,6 +105,7 @@ type running struct {
 	levels    []float64     // by stage: that rate, in attempts a step
 	waits     [][]ringPiece // by stage
 	failing   []float64     // by step and stage: attempts whose client gives up
+	answered  []float64     // by step and stage: attempts that are answered with an error; nil if none is
 	successes []float64     // by step
 	queue     float64       // attempts
 	doomed    float64       // attempts that will be given up
@@ -118,14 +126,24 @@ func (r *running) through() flow {
 		r.purse.at(now)
 		arriving := r.arrivals(step, now)
 		latency, sent := r.latency(now, arriving), false
+		refused := r.trouble.refuses && now < r.trouble.lasts
+		fails := r.failsAt(now + latency)
 		for i, mass := range r.levels {
 			if mass <= 0 {
 				continue
 			}
+			if refused {
+				r.answered[step%r.ring*len(r.stages)+i] += mass
+				continue
+			}
 			out.longest = max(out.longest, latency)
 			if latency <= r.stages[i].timeout {
-				r.successes[(step+int(latency/r.dt))%len(r.successes)] += mass
-				sent = true
+				after := int(latency / r.dt)
+				if fails > 0 {
+					r.answered[(step+after)%r.ring*len(r.stages)+i] += mass * fails
+				}
+				r.successes[(step+after)%len(r.successes)] += mass * (1 - fails)
+				sent = sent || fails < 1
 				continue
 			}
 			out.failed = true
@@ -140,6 +158,9 @@ func (r *running) through() flow {
 		at := step % len(r.successes)
 		r.purse.deposit(r.successes[at])
 		r.successes[at] = 0
+		if refused {
+			arriving = 0
+		}
 		r.queue = max(r.queue+arriving-float64(r.capacityAt(now)*r.dt), 0)
 
 		calm := now >= r.trouble.ends() && now >= r.gust.lasts
@@ -212,6 +233,9 @@ func (r *running) perStep() int {
 // shorten takes the part of a long trouble out in which nothing happens but that the queue grows.
 func (r *running) shorten(now, lastSuccess float64) {
 	excess := r.trouble.lasts - now - 2*r.storm.timeout
+	if r.trouble.refuses || r.trouble.fails > 0 {
+		return
+	}
 	if excess < 10*r.storm.timeout || now < r.gust.lasts || !r.steady(now-lastSuccess) {
 		return
 	}
@@ -268,15 +292,26 @@ func (r *running) capacityAt(now float64) float64 {
 	return r.capacity
 }
 
-// giveUp lets the clients whose timeout is over ask for a retry.
+// failsAt returns the probability that an attempt fails whose work ends at the given time.
+func (r *running) failsAt(end float64) float64 {
+	if end < r.trouble.lasts {
+		return max(r.fails, r.trouble.fails)
+	}
+	return r.fails
+}
+
+// giveUp lets the clients whose timeout is over, or who are answered with an error, ask for a retry.
 func (r *running) giveUp(step int) {
 	at := step % r.ring * len(r.stages)
 	wanted := 0.0
 	for i := range r.stages {
-		if mass := r.failing[at+i]; mass > 0 {
-			r.doomed -= mass
-			wanted += mass * r.stages[i].goes
+		mass := r.failing[at+i]
+		r.doomed -= mass
+		if r.answered != nil {
+			mass += r.answered[at+i]
+			r.failing[at+i], r.answered[at+i] = mass, 0
 		}
+		wanted += mass * r.stages[i].goes
 	}
 	if wanted == 0 {
 		for i := range r.stages {

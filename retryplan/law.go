@@ -10,7 +10,8 @@ type Law uint8
 
 // The laws.
 const (
-	// Overload: λ ≥ μ. The runs alone are more than the backend completes, so that its queue never drains.
+	// Overload: λ ≥ μ, or λ·A ≥ μ with A the attempts of a run of which Fleet.Failure makes some fail. The calm alone is more than
+	// the backend completes, so that its queue never drains.
 	Overload Law = iota + 1
 	// SlowService: one attempt takes the backend T or longer, so that none ever succeeds.
 	SlowService

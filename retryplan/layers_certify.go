@@ -95,8 +95,8 @@ func newChainCertifier(c *Chain) *chainCertifier {
 				cert.worst[i] = max(cert.worst[i], cert.own[j].attempts[i])
 			}
 		}
-		if l.Budget != nil && !cert.calm.binds[j] {
-			cert.stored[j] = newPurse(l.Budget, max(l.Clients, 1), false).stored()
+		if l.Budget != nil {
+			cert.stored[j] = newPurse(l.Budget, max(l.Clients, 1), false, 1-cert.calm.succeeds[j]).stored()
 		}
 	}
 	return cert

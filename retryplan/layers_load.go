@@ -12,7 +12,7 @@ import (
 type chainCalm struct {
 	attempts []float64 // at each node, for one run of the user
 	success  float64
-	binds    []bool // the budget of a layer has fewer tokens than its runs ask for
+	succeeds []float64 // probability that an attempt of a layer succeeds
 }
 
 // calm follows the failures of the nodes from the bottom up. An attempt at node i succeeds with q = (1−f)·s, s that of the runs
@@ -20,7 +20,7 @@ type chainCalm struct {
 // do-not-retry answers only what fails at the node itself is repeated, so that c = f. A budget of ratio r pays for r·N·q retries;
 // if more are asked for, N = 1 + r·N·q = 1/(1−r·q), whatever a is.
 func (c *Chain) calm() chainCalm {
-	out := chainCalm{attempts: make([]float64, len(c.Layers)), binds: make([]bool, len(c.Layers))}
+	out := chainCalm{attempts: make([]float64, len(c.Layers)), succeeds: make([]float64, len(c.Layers))}
 	below := 1.0
 	for i, l := range slices.Backward(c.Layers) {
 		succeeds := (1 - l.Failure) * below
@@ -31,10 +31,10 @@ func (c *Chain) calm() chainCalm {
 		n := amplification(repeated, l.attempts(), 1)
 		if l.Budget != nil {
 			if ratio, _, _ := budgetFigures(*l.Budget); n-1 > ratio*n*succeeds {
-				n, out.binds[i] = 1/(1-ratio*succeeds), true
+				n = 1 / (1 - ratio*succeeds)
 			}
 		}
-		out.attempts[i] = n
+		out.attempts[i], out.succeeds[i] = n, succeeds
 		below = n * succeeds
 	}
 	out.success = below

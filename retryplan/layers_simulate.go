@@ -139,6 +139,7 @@ func newChainSimulation(c *Chain, seed uint64) *chainSimulation {
 	s.arrivals = newOpenLoop(c.Rate, sc.Triggers, newStream(seed, arrivalStream))
 	s.step, s.edge = sc.Step, int64(sc.Step)
 	s.recovery = newRecovery(sc)
+	s.recovery.share = c.calm().success
 	s.result.Series = make([]Point, 1, int64(sc.Duration/s.step)+1)
 	s.point = &s.result.Series[0]
 	for i := range c.Layers {

@@ -17,7 +17,7 @@ const (
 // margin returns how far the fleet is from another stability.
 func (c *certifier) margin(found finding) float64 {
 	f := &c.fleet
-	load := f.Rate / f.Capacity
+	load := f.Rate * c.calm / f.Capacity
 	switch {
 	case !found.decided || found.law == RandomArrivals:
 		return 0
@@ -33,7 +33,7 @@ func (c *certifier) margin(found finding) float64 {
 		nearest = min(nearest, c.distance(found, +1, func(by float64) change { return change{1 + by, 1, 0} }, 1))
 		if found.stability == Vulnerable {
 			nearest = min(nearest, c.distance(found, +1, func(by float64) change { return change{1, 1 + by, 0} }, 1))
-			nearest = min(nearest, load*c.attempts(1)-1) // to Safe
+			nearest = min(nearest, f.Rate/f.Capacity*c.attempts(1)-1) // to Safe
 		}
 	} else {
 		nearest = min(nearest, c.distance(found, -1, func(by float64) change { return change{1 - by, 1, 0} }, 1))
@@ -97,7 +97,7 @@ func (c *certifier) chancy(found finding, factor float64) bool {
 // excursions returns how many times random arrivals alone make attempts wait for the timeout while they are watched. A queue
 // forgets within 1/(μ·(1−ρ)²), ρ = λ/μ.
 func (c *certifier) excursions(rate float64) float64 {
-	idle := 1 - rate/c.fleet.Capacity
+	idle := 1 - c.load(rate)
 	if idle <= 0 {
 		return math.Inf(1)
 	}
@@ -107,7 +107,7 @@ func (c *certifier) excursions(rate float64) float64 {
 // tail returns the share of attempts that wait for the timeout though there is no trigger. It is about exp(−θt) in the M/D/c
 // queue, where λ·(exp(θ/μ) − 1) = θ.
 func (c *certifier) tail(rate float64) float64 {
-	if rate >= c.fleet.Capacity {
+	if c.load(rate) >= 1 {
 		return 1
 	}
 	wait := max(c.storm.timeout-c.service(), 0)
@@ -117,13 +117,13 @@ func (c *certifier) tail(rate float64) float64 {
 // quiet returns how many seconds attempts may wait, at a rate below Capacity, without random arrivals alone making them wait for
 // longer more often than tooFew times while they are watched.
 func (c *certifier) quiet(rate float64) float64 {
-	idle := 1 - rate/c.fleet.Capacity
+	idle := 1 - c.load(rate)
 	return max(math.Log(watched*c.fleet.Capacity*idle*idle/tooFew), 0) / c.decay(rate)
 }
 
 // decay returns θ at a rate below Capacity.
 func (c *certifier) decay(rate float64) float64 {
-	load := rate / c.fleet.Capacity
+	load := c.load(rate)
 	lo, hi := 0.0, 700.0 // load·(exp(x) − 1) − x is negative from 0 to the root
 	for range 60 {
 		if mid := (lo + hi) / 2; load*(exp(mid)-1) < mid {
@@ -134,3 +134,6 @@ func (c *certifier) decay(rate float64) float64 {
 	}
 	return max(lo, 1e-15) * c.fleet.Capacity
 }
+
+// load returns the share of the capacity that a rate takes in a calm.
+func (c *certifier) load(rate float64) float64 { return rate * max(c.calm, 1) / c.fleet.Capacity }

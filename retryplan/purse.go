@@ -22,9 +22,9 @@ type purse struct {
 	fresh   float64 // what the last period granted to one budget and nobody has taken
 }
 
-// newPurse returns the budgets of a fleet after a long calm: full, unless successes do not fund them. A nil c gives nil,
-// which pays for everything.
-func newPurse(c *retry.BudgetConfig, clients int, shared bool) *purse {
+// newPurse returns the budgets of a fleet after a long calm in which attempts fail with a probability: full if that is 0, unless
+// successes do not fund them. A nil c gives nil, which pays for everything.
+func newPurse(c *retry.BudgetConfig, clients int, shared bool, failure float64) *purse {
 	if c == nil {
 		return nil
 	}
@@ -35,7 +35,7 @@ func newPurse(c *retry.BudgetConfig, clients int, shared bool) *purse {
 	}
 	level := initial
 	if ratio > 0 {
-		level = burst
+		level = meanLevel(ratio, burst, failure)
 	}
 	if p.clients == 1 {
 		p.tokens = level
@@ -47,6 +47,22 @@ func newPurse(c *retry.BudgetConfig, clients int, shared bool) *purse {
 	p.levels = make([]float64, int(math.Round(burst/p.unit))+1)
 	p.levels[min(int(level/p.unit), len(p.levels)-1)] = 1
 	return p
+}
+
+// meanLevel returns the mean number of tokens of a budget to which a success adds ratio and from which a failure takes 1, between 0
+// and burst. It takes the walk of the level for a Brownian motion with drift m and variance σ² an attempt between two reflecting
+// barriers, whose density is proportional to exp(2mx/σ²) (Harrison, "Brownian Motion and Stochastic Flow Systems", 1985,
+// chapter 5).
+func meanLevel(ratio, burst, failure float64) float64 {
+	if failure == 0 {
+		return burst
+	}
+	k := 2 * (ratio*(1-failure) - failure) / (ratio*ratio*(1-failure) + failure)
+	x := k * burst
+	if math.Abs(x) < 1e-3 {
+		return burst / 2
+	}
+	return min(max(burst/(1-exp(-x))-1/k, 0), burst)
 }
 
 // budgetFigures returns what is in force of c.

@@ -22,6 +22,7 @@ import (
 type recovery struct {
 	from   int64 // the end of the last trigger; never if there is nothing to look for
 	rate   float64
+	share  float64 // of the runs that succeed in a calm
 	lag    int64
 	while  int64 // seconds
 	echo   int64 // how long the policy's retries of what the trigger hit can go on
@@ -52,9 +53,20 @@ func newRecovery(s *Scenario) recovery {
 	}
 	lag := max(dueAfter*second, s.attemptTime())
 	seconds := (lag + second - 1) / second
-	r := recovery{from: from, rate: s.Arrivals.Rate, lag: lag, while: max(healthyWhile, 10*seconds), echo: s.echo(), success: -1}
+	r := recovery{from: from, rate: s.Arrivals.Rate, share: s.calmSuccess(), lag: lag, while: max(healthyWhile, 10*seconds), echo: s.echo(), success: -1}
 	r.well, r.due = make([]int, healthyMean+seconds+1), make([]int, healthyMean+seconds+1)
 	return r
+}
+
+// least returns how many of so many due runs must succeed, less so many standard deviations of the number that does in a calm.
+func (r *recovery) least(due, deviations float64) float64 {
+	return healthyShare*r.share*due - deviations*math.Sqrt(r.share*(1-r.share)*due)
+}
+
+// calmSuccess returns the share of runs that succeed when nothing but Server.FailureRate makes attempts fail.
+func (s *Scenario) calmSuccess() float64 {
+	c := Chain{Layers: []Layer{{Policy: s.Policy, Budget: s.Budget, Failure: s.Server.FailureRate}}}
+	return c.calm().success
 }
 
 // longestLag bounds the lag, and so what a recovery keeps.
@@ -213,7 +225,7 @@ func (r *recovery) window() {
 	}
 	switch {
 	case r.second < healthyMean-1: // no window yet
-	case float64(well) < healthyShare*min(r.rate*healthyMean, float64(due)):
+	case float64(well) < r.least(min(r.rate*healthyMean, float64(due)), 3):
 		r.since = r.second - healthyMean + 2
 	}
 	if r.second+1-r.since >= r.while && r.success >= r.since {
@@ -228,7 +240,7 @@ func (r *recovery) relapse() {
 		return
 	}
 	due := min(r.rate*float64(b.seconds), float64(b.due))
-	if float64(b.well) < healthyShare*due-4*math.Sqrt(healthyShare*(1-healthyShare)*due) {
+	if wanted := healthyShare * r.share; float64(b.well) < wanted*due-4*math.Sqrt(wanted*(1-wanted)*due) {
 		r.found, r.since = false, r.second+1
 	}
 	r.block = struct{ seconds, well, due int64 }{}

@@ -35,7 +35,7 @@ type Result struct {
 	PeakAt time.Duration
 	// Recovered reports whether the fleet came back after the last trigger and stayed well: from Recovery after its end on, the
 	// goodput of every 5 s was at least 0.9 of what Arrivals.Rate begins in 5 s on average, or of the runs that were due in these
-	// 5 s if they were fewer. A run is due when it ends, and at the latest 2 s after its begin, or after the time within which
+	// 5 s if they were fewer; of those that succeed in a calm, less three standard deviations, if Server.FailureRate fails some. A run is due when it ends, and at the latest 2 s after its begin, or after the time within which
 	// all but one in a million attempts end in a calm if that is longer. This held for 20 s, or for 10 of these times, with a
 	// success among it, and no longer span after it fell below 0.9 by more than chance, to the end of the simulation. Both are zero without a
 	// trigger or without an open loop.

@@ -137,7 +137,7 @@ func TestSimulateRecoveryIsNotFooled(t *testing.T) {
 	}{
 		{"all runs fail, one in 5 s", func(s *retryplan.Scenario) { s.Arrivals.Rate, s.Server.FailureRate = 0.2, 1 }},
 		{"all runs fail, 100 in 1 s", func(s *retryplan.Scenario) { s.Server.FailureRate = 1 }},
-		{"a fifth of the runs fail", func(s *retryplan.Scenario) { s.Server.FailureRate = 0.2 }},
+		{"a fifth of the runs are rejected", func(s *retryplan.Scenario) { s.Server.RateLimit = 80 }},
 		{"no run ends", func(s *retryplan.Scenario) {
 			s.Policy, s.Server.FailureRate = retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Base: ms}}, 1
 		}},

@@ -37,8 +37,8 @@ type stage struct {
 type piece struct{ lo, hi, share float64 }
 
 // newStorm returns the schedule of p in a storm. Runs of p are played through with the policy's own Decide, in each of which
-// every attempt times out.
-func newStorm(p retry.Policy, deadline time.Duration) storm {
+// every attempt times out, or is refused at once.
+func newStorm(p retry.Policy, deadline time.Duration, refused bool) storm {
 	timeout := attemptEnds(&p, deadline, 0)
 	if timeout == maxDuration {
 		return storm{attempts: 1, stages: []stage{{timeout: math.Inf(1)}}, timeout: math.Inf(1)}
@@ -47,7 +47,7 @@ func newStorm(p retry.Policy, deadline time.Duration) storm {
 	if p.TTL == 0 && deadline == 0 && p.Jitter != retry.DecorrelatedJitter && p.Wait == nil {
 		s = evenStorm(p)
 	} else {
-		s = playedStorm(p, deadline)
+		s = playedStorm(p, deadline, refused)
 	}
 	s.timeout = timeout.Seconds()
 	return s
@@ -65,16 +65,21 @@ func attemptEnds(p *retry.Policy, deadline, begins time.Duration) time.Duration 
 	return ends
 }
 
-// play plays one run through and calls visit after each attempt with how long it took and with what was decided.
-func play(p *retry.Policy, deadline time.Duration, u func() float64, visit func(pr *retry.Progress, d retry.Decision)) {
+// play plays one run through and calls visit after each attempt with how long its client would have waited and with what was
+// decided.
+func play(p *retry.Policy, deadline time.Duration, refused bool, u func() float64, visit func(pr *retry.Progress, timeout time.Duration, d retry.Decision)) {
 	pr := retry.Progress{Deadline: deadline}
 	for pr.Attempt < maxStormAttempts {
 		pr.Attempt++
 		begins := pr.Elapsed
-		pr.Elapsed = attemptEnds(p, deadline, begins)
-		pr.Lasted = pr.Elapsed - begins
-		d := p.Decide(pr, retry.ErrAttemptTimeout, u())
-		visit(&pr, d)
+		ends, err := attemptEnds(p, deadline, begins), retry.ErrAttemptTimeout
+		timeout := ends - begins
+		if refused {
+			ends, err = begins, ErrRejected
+		}
+		pr.Elapsed, pr.Lasted = ends, ends-begins
+		d := p.Decide(pr, err, u())
+		visit(&pr, timeout, d)
 		if d.Status != retry.Waiting {
 			return
 		}
@@ -85,7 +90,7 @@ func play(p *retry.Policy, deadline time.Duration, u func() float64, visit func(
 // evenStorm returns the schedule of a policy whose waits are even over their bounds and do not depend on one another.
 func evenStorm(p retry.Policy) storm {
 	var s storm
-	play(&p, 0, func() float64 { return 0 }, func(pr *retry.Progress, d retry.Decision) {
+	play(&p, 0, false, func() float64 { return 0 }, func(pr *retry.Progress, _ time.Duration, d retry.Decision) {
 		g := stage{timeout: p.AttemptTimeout.Seconds()}
 		if d.Status == retry.Waiting && pr.Attempt < maxStormAttempts {
 			lo, hi := p.Bounds(pr.Attempt - d.Since)
@@ -101,7 +106,7 @@ func evenStorm(p retry.Policy) storm {
 }
 
 // playedStorm plays runs through and counts. The same policy gives the same schedule, since the seed is fixed.
-func playedStorm(p retry.Policy, deadline time.Duration) storm {
+func playedStorm(p retry.Policy, deadline time.Duration, refused bool) storm {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var (
 		started  [maxStages]int
@@ -110,14 +115,14 @@ func playedStorm(p retry.Policy, deadline time.Duration) storm {
 		attempts int
 	)
 	for range stormRuns {
-		play(&p, deadline, rnd.Float64, func(pr *retry.Progress, d retry.Decision) {
+		play(&p, deadline, refused, rnd.Float64, func(pr *retry.Progress, timeout time.Duration, d retry.Decision) {
 			attempts++
 			if pr.Attempt > maxStages {
 				return
 			}
 			i := pr.Attempt - 1
 			started[i]++
-			timeouts[i] += pr.Lasted.Seconds()
+			timeouts[i] += timeout.Seconds()
 			if d.Status == retry.Waiting {
 				waits[i] = append(waits[i], d.Delay.Seconds())
 			}

@@ -34,13 +34,17 @@ attempts a second, in the order of their arrival and without noticing that a cli
   safe         it comes back from any trigger
   vulnerable   it comes back from this one, but a larger one would tip it
   metastable   it does not come back: the retries keep the backend busy with work that nobody waits for
-  overloaded   it does not come back: the runs alone are more than the backend can do, or one attempt takes it longer than
+  overloaded   it does not come back: the calm alone is more than the backend can do, or one attempt takes it longer than
                a client waits
+
+--failure-rate of the attempts fail once the backend has worked on them, in the calm as well. During an outage it rejects all
+at once; while it is failing, it works on them first.
 
 For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 		Example: `  retryplan certify --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 10s"
   retryplan certify policy.json --rate 70 --capacity 100 --budget --clients 20 --fail-on severe
-  retryplan certify policies.json --rate 70 --capacity 100 --trigger "surge 30s 2" --json`,
+  retryplan certify policies.json --rate 70 --capacity 100 --trigger "surge 30s 2" --json
+  retryplan certify policy.json --attempt-timeout 1s --rate 50 --capacity 100 --failure-rate 0.01 --trigger "outage 5m"`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := fleet.get(cmd)
@@ -86,6 +90,7 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 		},
 	}
 	fleet.add(cmd.Flags())
+	fleet.addFailure(cmd.Flags())
 	fleet.addClients(cmd.Flags())
 	flags.add(cmd.Flags())
 	guard.add(cmd.Flags(), "")
@@ -154,6 +159,10 @@ func stabilityText(c *retryplan.Certificate, f retryplan.Fleet) string {
 	if c.Law == retryplan.SlowService {
 		return "No attempt succeeds: one takes the backend as long as its client waits or longer, with or without retries. A longer attempt timeout, or a deadline that leaves time for it, mends that."
 	}
+	if f.Rate < f.Capacity {
+		return fmt.Sprintf("The fleet is more than the backend can do: with the retries of what fails in the calm, %s runs/s are more than %s attempts/s. Fewer attempts or a budget mend that.",
+			number(f.Rate), number(f.Capacity))
+	}
 	return "The fleet is more than the backend can do, with or without retries: no policy mends that."
 }
 
@@ -161,7 +170,7 @@ func stabilityText(c *retryplan.Certificate, f retryplan.Fleet) string {
 func lawText(l retryplan.Law) string {
 	switch l {
 	case retryplan.Overload:
-		return "runs/s at or above capacity"
+		return "runs/s, with the retries of what fails in the calm, at or above capacity"
 	case retryplan.SlowService:
 		return "one attempt takes the backend as long as its client waits or longer"
 	case retryplan.NoTimeout:
@@ -171,7 +180,7 @@ func lawText(l retryplan.Law) string {
 	case retryplan.SuccessFunded:
 		return "a budget that successes fund pays for no more retries in a storm than it has stored"
 	case retryplan.TriggerBelowTimeout:
-		return "no attempt waits longer than its client does, so none fails"
+		return "no attempt waits longer than its client does"
 	case retryplan.Fluid:
 		return "a model in which runs flow says how many retries the trigger leaves"
 	case retryplan.RandomArrivals:

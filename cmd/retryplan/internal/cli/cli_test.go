@@ -93,6 +93,8 @@ func TestOutput(t *testing.T) {
 		{"certify_budget", "certify policy.json --attempt-timeout 1s --rate 70 --capacity 100 --budget --clients 20"},
 		{"certify_overloaded", "certify policy.json --attempt-timeout 1s --rate 170 --capacity 100 --fail-on severe"},
 		{"certify_json", `certify policy.json --attempt-timeout 1s --rate 20 --capacity 100 --trigger "surge 10s 3" --json`},
+		{"certify_outage", `certify --attempts 4 --base 2s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "outage 5m"`},
+		{"certify_failing", `certify --attempts 4 --delays 10ms --attempt-timeout 1s --rate 65 --capacity 100 --failure-rate 0.01 --trigger "failing 5m 0.5"`},
 		{"chain", "chain --layers 3 --attempts 4 --base 50ms --failure 0.5"},
 		{"chain_storm", "chain --layers 3 --attempts 3 --base 10ms --timeouts 10s,3.2s,1s --rate 10 --capacity 100 --simulate"},
 		{"chain_document", "chain chain.json --trigger none"},

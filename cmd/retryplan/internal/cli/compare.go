@@ -122,6 +122,7 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 	cmd.Flags().IntVar(&model.Horizon, "horizon", 0, "how many attempts to look at, up to 1000 (default 100)")
 	settingFlags(cmd.Flags(), &setting)
 	fleet.add(cmd.Flags())
+	fleet.addFailure(cmd.Flags())
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "chooses the random numbers of the simulation")
 	flags.change(cmd.Flags())
 	guard.add(cmd.Flags(), "")

@@ -177,7 +177,12 @@ func (f *fleetFlags) add(flags *pflag.FlagSet) {
 	f.budget = budgetFlags(flags)
 	flags.BoolVar(&f.fleet.Shared, "shared", false, "all clients share one budget")
 	f.fleet.Trigger = wire.Trigger{Kind: "stall", For: wire.Duration(10 * time.Second)}
-	flags.Var(&triggerFlag{&f.fleet.Trigger}, "trigger", `the trouble to survive: "stall 10s", "slowdown 10s 3", "capacity_cut 10s 0.5", "surge 10s 3" or none`)
+	flags.Var(&triggerFlag{&f.fleet.Trigger}, "trigger", `the trouble to survive: "stall 10s", "outage 5m", "failing 5m 0.5", "slowdown 10s 3", "capacity_cut 10s 0.5", "surge 10s 3" or none`)
+}
+
+// addFailure adds the flag of the calm, which solve has by another name.
+func (f *fleetFlags) addFailure(flags *pflag.FlagSet) {
+	flags.Float64Var(&f.fleet.Failure, "failure-rate", 0, "probability that an attempt fails which the backend has worked on, in the calm as well")
 }
 
 // addClients adds the flags of a fleet that are flags of a setting as well.
@@ -205,7 +210,7 @@ func (f *fleetFlags) get(cmd *cobra.Command) (retryplan.Fleet, error) {
 
 // given reports whether any flag is given that is the fleet's alone.
 func (f *fleetFlags) given(cmd *cobra.Command) bool {
-	for _, name := range []string{"rate", "capacity", "workers", "budget", "budget-ratio", "budget-burst", "budget-initial", "budget-trickle", "shared", "trigger"} {
+	for _, name := range []string{"rate", "capacity", "workers", "failure-rate", "budget", "budget-ratio", "budget-burst", "budget-initial", "budget-trickle", "shared", "trigger"} {
 		if cmd.Flags().Changed(name) {
 			return true
 		}
@@ -233,9 +238,20 @@ func (f *triggerFlag) String() string {
 }
 
 // flagOf returns the flag behind a field of retryplan, the field itself where there is none: "--rate" for
-// "Scenario.Arrivals.Rate", "--trigger 2: From" for "Scenario.Triggers[1].From".
+// "Scenario.Arrivals.Rate", "--trigger 2: From" for "Scenario.Triggers[1].From", "layer 2: --capacity" for
+// "Chain.Layers[1].Capacity".
 func flagOf(field string) string {
 	name := field
+	if rest, ok := strings.CutPrefix(field, "Chain.Layers["); ok { // of one layer
+		if index, of, ok := strings.Cut(rest, "]."); ok {
+			n, _ := strconv.Atoi(index)
+			of = flagOf(of)
+			if !strings.HasPrefix(of, "-") { // a field of Layer itself
+				of = "--" + strings.ReplaceAll(strings.ToLower(of), ".", "-")
+			}
+			return fmt.Sprintf("layer %d: %s", n+1, of)
+		}
+	}
 	if of, ok := strings.CutPrefix(field, "Policy."); ok {
 		of, _, _ = strings.Cut(of, "[")
 		if flag, ok := policyFlagNames[of]; ok {
@@ -270,8 +286,8 @@ var flagNames = map[string]string{
 	"Server.FailureRate": "failure-rate", "Server.RateLimit": "rate-limit", "Server.RateWindow": "rate-window",
 	"Server.RetryAfter": "retry-after", "Server.Conflict": "conflict", "Server.LIFO": "lifo", "Breaker.Failures": "breaker-failures", "Breaker.MinSamples": "breaker-samples",
 	"Breaker.Window": "breaker-window", "Breaker.Open": "breaker-open", "Breaker.Probes": "breaker-probes",
-	"Chain.Rate": "rate", "Chain.Deadline": "deadline",
-	"Fleet.Rate": "rate", "Fleet.Capacity": "capacity", "Fleet.Workers": "workers", "Fleet.Clients": "clients", "Fleet.Deadline": "deadline",
+	"Chain.Layers": "layers", "Chain.Rate": "rate", "Chain.Deadline": "deadline",
+	"Fleet.Rate": "rate", "Fleet.Capacity": "capacity", "Fleet.Workers": "workers", "Fleet.Clients": "clients", "Fleet.Deadline": "deadline", "Fleet.Failure": "failure-rate",
 	"Requirements.Failure": "failure", "Requirements.Duration": "duration", "Requirements.Outage": "outage", "Requirements.Success": "success",
 	"Requirements.P99": "p99", "Requirements.WorstCase": "worst-case", "Requirements.Load": "load",
 }

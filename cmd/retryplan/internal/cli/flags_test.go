@@ -75,9 +75,16 @@ func TestEveryFlagIsRead(t *testing.T) {
 		})},
 		{"certify", "--attempt-timeout 1s --rate 70 --capacity 100 --base 100ms", join(policy, guard, budget, map[string]string{
 			"rate": "60", "capacity": "90", "workers": "200", "clients": "10000 --budget", "deadline": "500ms", "trigger": `"surge 10s 2"`,
+			"failure-rate": "0.2",
+		})},
+		{"chain", "--attempt-timeout 1s --base 100ms --layers 2 --rate 20 --capacity 100", join(policy, guard, budget, map[string]string{
+			"jitter-ratio": "2", "reset-after": "1m", "factor": "3 --ttl 2s --pass-on", "cap": "50ms --ttl 2600ms", "jitter": "full --ttl 2600ms", "base": "1s --ttl 2s",
+			"budget-ratio": "0.5 --failure 0.5", "budget-trickle": "1s", "attempt-timeout": "1500ms", "max-hint": "-1s", "disabled": "", "mode": "fixed --ttl 2600ms",
+			"layers": "3", "timeouts": "3s,1s", "pass-on": "", "do-not-retry": "", "deadline": "1500ms", "failure": "0.3", "rate": "30", "capacity": "90",
+			"workers": "200", "clients": "7 --budget", "trigger": `"surge 10s 2"`, "simulate": "", "seed": "2 --simulate",
 		})},
 		{"compare", "policy.json preset:aggressive --attempt-timeout 1s --rate 70 --capacity 100", join(policy, setting, guard, picture, budget, map[string]string{
-			"failure": "0.3", "horizon": "2", "rate": "60", "capacity": "90", "workers": "200", "trigger": `"surge 10s 2"`, "seed": "2",
+			"failure": "0.3", "horizon": "2", "rate": "60", "capacity": "90", "workers": "200", "trigger": `"surge 10s 2"`, "seed": "2", "failure-rate": "0.2",
 		})},
 		{"serve", "", join(policy, map[string]string{"addr": "127.0.0.1:9"})},
 		{"solve", "--failure 0.1 --success 0.99 --rate 70 --capacity 100 --deadline 2s", join(budget, map[string]string{

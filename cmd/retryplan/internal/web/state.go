@@ -52,6 +52,7 @@ func (s state) question() (question, []fault) {
 	}
 	q.fleet = f.fleet(duration)
 	q.fleet.Deadline = deadline
+	q.fleet.Failure = min(q.failure, 0.999) // a fleet that never succeeds has no certificate
 	return q, f.bad
 }
 

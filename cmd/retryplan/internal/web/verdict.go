@@ -10,23 +10,15 @@ import (
 
 // verdict is the certificate in words.
 type verdict struct {
-	Kind  string `json:"kind"`  // safe, vulnerable, metastable, overloaded; none where the trigger is not certified
+	Kind  string `json:"kind"`  // safe, vulnerable, metastable, overloaded
 	Title string `json:"title"` // one sentence
 	Text  string `json:"text"`  // why
 	Facts []fact `json:"facts"`
 }
 
-// verdict certifies the fleet, for the triggers that have a law.
+// verdict certifies the fleet.
 func (q question) verdict() (verdict, error) {
 	trigger := q.fleet.Trigger
-	if trigger.Kind == retryplan.Outage || trigger.Kind == retryplan.Failing {
-		return verdict{
-			Kind:  "none",
-			Title: "No certificate: this trigger is simulated only.",
-			Text:  "There are laws for a stall, a slowdown, a capacity cut and a surge.",
-			Facts: []fact{},
-		}, nil
-	}
 	c, err := retryplan.Certify(q.policy, q.fleet)
 	if err != nil {
 		return verdict{}, err
@@ -53,7 +45,7 @@ func title(c retryplan.Certificate, t retryplan.Trigger) string {
 		if c.Law == retryplan.SlowService {
 			return "Overloaded: no attempt is answered while its client waits."
 		}
-		return "Overloaded: the runs alone are more than the backend can do."
+		return "Overloaded: the calm alone is more than the backend can do."
 	}
 }
 
@@ -70,9 +62,10 @@ func why(c retryplan.Certificate, q question) string {
 	case retryplan.Overload:
 		storm = fmt.Sprintf("The fleet begins %s runs a second and the backend does %s attempts a second; retries are not the cause.",
 			number(q.fleet.Rate), number(q.fleet.Capacity))
-	}
-	if q.failure > 0 {
-		storm += fmt.Sprintf(" The certificate does not count the %s of attempts that fail in calm; the simulation does.", share(q.failure))
+		if q.fleet.Rate < q.fleet.Capacity {
+			storm = fmt.Sprintf("The fleet begins %s runs a second and the backend does %s attempts a second: with the retries of the %s that fail in the calm that is too much.",
+				number(q.fleet.Rate), number(q.fleet.Capacity), share(q.failure))
+		}
 	}
 	return storm
 }

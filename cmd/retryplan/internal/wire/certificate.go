@@ -15,6 +15,7 @@ type Fleet struct {
 	Budget   *Budget  `json:"budget,omitempty"`
 	Shared   bool     `json:"shared,omitzero"`
 	Deadline Duration `json:"deadline,omitzero"`
+	Failure  float64  `json:"failure_rate,omitzero"`
 	Trigger  Trigger  `json:"trigger,omitzero"` // from is not used; none is none
 }
 
@@ -27,7 +28,7 @@ func (f Fleet) Fleet() (retryplan.Fleet, error) {
 	}
 	return retryplan.Fleet{
 		Rate: f.Rate, Capacity: f.Capacity, Workers: f.Workers, Clients: f.Clients, Budget: f.Budget.Config(), Shared: f.Shared,
-		Deadline: time.Duration(f.Deadline), Trigger: trigger,
+		Deadline: time.Duration(f.Deadline), Failure: f.Failure, Trigger: trigger,
 	}, err
 }
 
