@@ -141,6 +141,9 @@ func (c *Chain) validate() error {
 		inRange(&bad, "Chain.Rate", c.Rate)
 	}
 	c.Trigger.validate("Chain.Trigger", &bad)
+	if n := len(c.Layers); n > 0 && c.Layers[n-1].Capacity == 0 && (c.Trigger.Kind == Slowdown || c.Trigger.Kind == CapacityCut) {
+		bad.Add(pkg, "Chain.Trigger.Kind", c.Trigger.Kind, "needs a Capacity of the bottom")
+	}
 	return bad.Err()
 }
 

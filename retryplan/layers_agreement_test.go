@@ -61,9 +61,9 @@ func stalledChain(row uint64, timeouts string) retryplan.Chain {
 // TestChainCertificatesAgreeWithSimulations compares the verdict on random chains with three simulations of each. Chains within
 // 25 % of the boundary are left out, since chance decides there. A row comes again from stalledChain(row, timeouts).
 //
-// The short form has 60 rows of each kind, RETRYPLAN_FULL=1 has 600.
+// The short form has 24 rows of each kind, RETRYPLAN_FULL=1 has 600.
 func TestChainCertificatesAgreeWithSimulations(t *testing.T) {
-	rows := uint64(60)
+	rows := uint64(24)
 	if fullForm {
 		rows = 600
 	}

@@ -16,6 +16,8 @@ type ChainResult struct {
 	Result
 	// Nodes is how many attempts were sent to each node.
 	Nodes []int
+	// Trigger is Chain.Trigger with the From that it had.
+	Trigger Trigger
 }
 
 // SimulateChain runs c event by event: a while of calm, the trigger at the bottom, and a time after it that is long enough to see
@@ -37,7 +39,11 @@ func SimulateChain(ctx context.Context, c Chain, seed uint64) (ChainResult, erro
 	s := newChainSimulation(&c, seed)
 	err := s.play(ctx)
 	s.finish()
-	return ChainResult{s.result, s.sent}, err
+	r := ChainResult{Result: s.result, Nodes: s.sent, Trigger: c.Trigger}
+	if c.Trigger.Kind != 0 {
+		r.Trigger = s.scenario.Triggers[0]
+	}
+	return r, err
 }
 
 // scenario returns the user's side of the simulation of c.
@@ -58,6 +64,7 @@ func (c *Chain) scenario(seed uint64) Scenario {
 		s.Triggers = []Trigger{t}
 	}
 	s.Duration = saturatingAdd(warm, saturatingAdd(t.For, c.aftermath()))
+	s.Duration = saturatingAdd(s.Duration, (time.Second-s.Duration%time.Second)%time.Second) // whole steps
 	s.Step = max(time.Second, s.Duration/100_000)
 	return s
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// The pictures of README.md are drawn by this test: go test ./internal/plots -run README -update
-var update = flag.Bool("update", false, "write the pictures of README.md")
+// The pictures of the READMEs are drawn by this test: go test ./internal/plots -run README -update
+var update = flag.Bool("update", false, "write the pictures of the READMEs")
 
 func TestPicturesOfREADMEAreUpToDate(t *testing.T) {
 	jittered := plan(t, "full jitter", retry.Policy{
@@ -34,6 +34,9 @@ func TestPicturesOfREADMEAreUpToDate(t *testing.T) {
 		{"retryplan-total-wait.svg", func() (*plots.Picture, error) { return plots.TotalWait(jittered) }},
 		{"retryplan-storm.svg", func() (*plots.Picture, error) {
 			return plots.Simulation(storm(t, "3 immediate retries", nil), storm(t, "3 immediate retries with a budget", budget))
+		}},
+		{"retryplan-chain.svg", func() (*plots.Picture, error) {
+			return plots.Simulation(chain(t, "3 layers of 3 attempts", nil), chain(t, "with a budget in each layer", budget))
 		}},
 	} {
 		t.Run(row.file, func(t *testing.T) {
@@ -72,6 +75,19 @@ func storm(t *testing.T, name string, budget *retry.BudgetConfig) plots.Run {
 	r, err := retryplan.Simulate(context.Background(), s)
 	require.NoError(t, err)
 	return plots.Run{Name: name, Result: r, Triggers: s.Triggers}
+}
+
+// chain is three layers of three attempts above a server that stalls for 10s, at 10 % of its capacity.
+func chain(t *testing.T, name string, budget *retry.BudgetConfig) plots.Run {
+	t.Helper()
+	layer := retryplan.Layer{
+		Policy: retry.Policy{MaxAttempts: 3, AttemptTimeout: time.Second, Backoff: retry.Backoff{Delays: []time.Duration{0}}}, Budget: budget,
+	}
+	c := retryplan.Chain{Layers: []retryplan.Layer{layer, layer, layer}, Rate: 100, Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: 10 * time.Second}}
+	c.Layers[2].Capacity = 1000
+	r, err := retryplan.SimulateChain(context.Background(), c, 1)
+	require.NoError(t, err)
+	return plots.Run{Name: name, Result: r.Result, Triggers: []retryplan.Trigger{r.Trigger}}
 }
 
 func plan(t *testing.T, name string, p retry.Policy) plots.Plan {
