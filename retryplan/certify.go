@@ -64,10 +64,10 @@ type certifier struct {
 }
 
 func newCertifier(p retry.Policy, f Fleet) *certifier {
-	c := &certifier{fleet: f, storm: newStorm(p, f.Deadline, false), calm: f.calm(p), work: allWork}
+	c := &certifier{fleet: f, storm: f.storm(p, false), calm: f.calm(p), work: allWork}
 	c.refused = &c.storm
 	if (f.Trigger.Kind == Outage || f.Trigger.Kind == Failing) && c.storm.timeout < math.Inf(1) {
-		refused := newStorm(p, f.Deadline, true)
+		refused := f.storm(p, true)
 		c.refused = &refused
 	}
 	return c

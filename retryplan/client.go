@@ -28,6 +28,7 @@ type simRun struct {
 	number  int32  // of the attempt that is under way or next
 	sent    bool   // an attempt is under way
 	paid    bool   // a token was taken for a retry that has not returned yet
+	policy  uint8  // its place in clients.policies
 }
 
 // simReset is what Policy.ResetAfter needs of a run beside simRun.
@@ -61,6 +62,10 @@ func (s *simulation) begin(client uint32) {
 	i := s.runs.take()
 	r := s.runs.at(i)
 	*r = simRun{began: s.events.now, client: client, gen: r.gen, serial: r.serial, number: 1}
+	if len(s.Others) > 0 {
+		r.policy = s.clients.choose()
+		s.result.Populations[r.policy].Runs++
+	}
 	s.live++
 	if s.Deadline > 0 {
 		s.events.plan(later(s.events.now, int64(s.Deadline)), deadlinePasses, i, r.serial)
@@ -99,7 +104,7 @@ func (s *simulation) start(i uint32) {
 		r.paid = false
 		s.failed(i, ErrHeldBack)
 	case wait > 0:
-		d := s.clients.policy.Admit(s.progress(i, r.number-1), time.Duration(wait))
+		d := s.clients.policies[r.policy].Admit(s.progress(i, r.number-1), time.Duration(wait))
 		if d.Status != retry.Waiting {
 			s.end(i, d.Reason)
 			return
@@ -171,9 +176,9 @@ func (s *simulation) send(i uint32) {
 	if s.Deadline > 0 {
 		giveUp = later(r.began, int64(s.Deadline))
 	}
-	if s.Policy.AttemptTimeout > 0 {
+	if own := s.clients.policies[r.policy].AttemptTimeout; own > 0 {
 		// Where both come at the same time the deadline does, as in Do.
-		if timeout := later(now, int64(s.Policy.AttemptTimeout)); timeout < giveUp {
+		if timeout := later(now, int64(own)); timeout < giveUp {
 			giveUp = timeout
 			s.events.plan(timeout, attemptTimesOut, i, r.gen)
 			s.sweep(attemptTimesOut)
@@ -219,7 +224,8 @@ func (s *simulation) timedOut(i uint32) {
 func (s *simulation) deadlinePassed(i uint32) {
 	s.point.TimedOut++
 	s.attemptEnded(i, false)
-	s.end(i, s.clients.policy.Admit(s.progress(i, s.runs.at(i).number), 0).Reason)
+	r := s.runs.at(i)
+	s.end(i, s.clients.policies[r.policy].Admit(s.progress(i, r.number), 0).Reason)
 }
 
 // attemptEnded notes that an attempt that was sent has ended for its client.
@@ -253,7 +259,7 @@ func (s *simulation) succeeded(i uint32) {
 func (s *simulation) failed(i uint32, err error) {
 	r := s.runs.at(i)
 	u := s.clients.draw(int(r.number), time.Duration(r.prev))
-	d := s.clients.policy.Decide(s.progress(i, r.number), err, u)
+	d := s.clients.policies[r.policy].Decide(s.progress(i, r.number), err, u)
 	if k := s.clients.of(r.client); k != nil && d.Status == retry.Waiting {
 		s.spend(k, r, &d)
 	}
@@ -299,6 +305,9 @@ func (s *simulation) end(i uint32, reason retry.Reason) {
 	s.recovery.ended(r.began, now, reason == 0)
 	if reason == 0 {
 		s.point.Goodput++
+		if len(s.Others) > 0 {
+			s.result.Populations[r.policy].Succeeded++
+		}
 		s.result.Latency.add(time.Duration(now - r.began))
 		s.result.Finished.add(time.Duration(now))
 	} else {

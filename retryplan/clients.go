@@ -19,10 +19,11 @@ type simClient struct {
 // clients is what all clients share, and what each has of its own.
 type clients struct {
 	*Scenario
-	policy   retry.Policy     // the scenario's, or with Delay one that waits for delay
+	policies []retry.Policy   // the scenario's, or with Delay one that waits for delay, and then those of Others
 	delay    [1]time.Duration // what Delay gave
 	jitter   *rand.Rand
-	draws    bool // a number is drawn for each delay
+	kinds    *rand.Rand // of runs, with Others
+	draws    bool       // a number is drawn for each delay
 	breaker  Breaker
 	each     []simClient // empty where clients keep nothing
 	budgets  int         // that there are
@@ -32,12 +33,21 @@ type clients struct {
 }
 
 func newClients(s *Scenario) *clients {
-	c := &clients{Scenario: s, policy: s.Policy, jitter: newStream(s.Seed, jitterStream)}
-	c.policy.Rand, c.policy.Observe = nil, nil
-	c.draws = s.Policy.Jitter != retry.NoJitter || s.Delay != nil
+	c := &clients{Scenario: s, jitter: newStream(s.Seed, jitterStream), kinds: newStream(s.Seed, populationStream)}
+	c.draws = s.Delay != nil
+	c.policies = append(c.policies, s.Policy)
+	for _, o := range s.Others {
+		c.policies = append(c.policies, o.Policy)
+	}
+	for i := range c.policies {
+		p := &c.policies[i]
+		p.Rand, p.Observe = nil, nil
+		c.draws = c.draws || p.Jitter != retry.NoJitter
+	}
 	if s.Delay != nil {
-		c.policy.MaxAttempts = s.Policy.Effective().MaxAttempts
-		c.policy.Backoff = retry.Backoff{Mode: retry.List, Delays: c.delay[:]}
+		p := &c.policies[0]
+		p.MaxAttempts = s.Policy.Effective().MaxAttempts
+		p.Backoff = retry.Backoff{Mode: retry.List, Delays: c.delay[:]}
 	}
 	if s.Breaker != nil {
 		c.breaker = s.Breaker.withDefaults()
@@ -89,6 +99,17 @@ func (c *clients) meanTokens() float64 {
 		return 0
 	}
 	return float64(c.tokens) / 1e6 / float64(c.budgets)
+}
+
+// choose returns the policy of a run that begins.
+func (c *clients) choose() uint8 {
+	u := c.kinds.Float64()
+	for i, o := range c.Others {
+		if u -= o.Share; u < 0 {
+			return uint8(i + 1)
+		}
+	}
+	return 0
 }
 
 // openBreakers returns how many breakers are open.

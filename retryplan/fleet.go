@@ -27,6 +27,8 @@ type Fleet struct {
 	// Failure is the probability, in [0,1), that an attempt fails once the backend has worked on it, in the calm as well. Zero
 	// means that none does.
 	Failure float64
+	// Others are shares of the runs that follow policies of their own, with the same timeout if the fleet is to be certified.
+	Others []Population
 	// Trigger is the trouble to survive; its From is not used. A Trigger without a Kind is none.
 	Trigger Trigger
 }
@@ -38,6 +40,7 @@ func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 	s := Scenario{
 		Policy:   p,
 		Deadline: f.Deadline,
+		Others:   f.Others,
 		Clients:  f.Clients,
 		Arrivals: Arrivals{Rate: f.Rate},
 		Server:   Server{Workers: f.workers(), Service: Constant(f.service()), FailureRate: f.Failure},
@@ -52,7 +55,9 @@ func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 		s.Budget = &b
 	}
 	// Queues in a calm forget within some timeouts, and arrivals are told by Result.Recovered's 5 s.
-	warm := 10*time.Second + min(10*p.AttemptTimeout, time.Minute)
+	longest := time.Duration(0)
+	f.populations(p, func(p retry.Policy, _ float64) { longest = max(longest, p.AttemptTimeout) })
+	warm := 10*time.Second + min(10*longest, time.Minute)
 	after := 2 * time.Minute
 	if f.validate(p) == nil {
 		after = f.aftermath(p, &s)
@@ -77,7 +82,7 @@ func (f *Fleet) aftermath(p retry.Policy, s *Scenario) time.Duration {
 	c := newCertifier(p, *f)
 	var echo time.Duration
 	if f.Trigger.Kind != 0 {
-		echo = min(time.Duration(later(s.echo(), healthyWhile*second)), seconds(mostRuns/f.Rate))
+		echo = min(time.Duration(later(s.echoes(), healthyWhile*second)), seconds(mostRuns/f.Rate))
 	}
 	if found := c.find(change{rate: 1, trigger: 1}); found.stability.Survives() {
 		recovery := seconds(found.recovery)
@@ -103,8 +108,24 @@ func (f *Fleet) clients() int { return max(f.Clients, 1) }
 
 // calm returns how many attempts a run makes of which only Failure makes some fail.
 func (f *Fleet) calm(p retry.Policy) float64 {
-	c := Chain{Layers: []Layer{{Policy: p, Budget: f.Budget, Failure: f.Failure}}}
-	return c.calm().attempts[0]
+	sum := 0.0
+	f.populations(p, func(p retry.Policy, share float64) {
+		c := Chain{Layers: []Layer{{Policy: p, Budget: f.Budget, Failure: f.Failure}}}
+		sum += share * c.calm().attempts[0]
+	})
+	return sum
+}
+
+// populations calls visit with each policy, p first, and its share of the runs.
+func (f *Fleet) populations(p retry.Policy, visit func(p retry.Policy, share float64)) {
+	rest := 1.0
+	for _, o := range f.Others {
+		rest -= o.Share
+	}
+	visit(p, rest)
+	for _, o := range f.Others {
+		visit(o.Policy, o.Share)
+	}
 }
 
 // purse returns the budgets of the fleet after a long calm, nil for none.
@@ -165,6 +186,12 @@ func (f *Fleet) validate(p retry.Policy) error {
 	}
 	if !(f.Failure >= 0 && f.Failure < 1) {
 		bad.Add(pkg, "Fleet.Failure", f.Failure, "is outside [0,1)")
+	}
+	validatePopulations(f.Others, "Fleet.Others", &bad)
+	for i, o := range f.Others {
+		if attemptEnds(&o.Policy, f.Deadline, 0) != attemptEnds(&p, f.Deadline, 0) {
+			bad.Add(pkg, indexedField("Fleet.Others", i)+".Policy.AttemptTimeout", o.Policy.AttemptTimeout, "is not that of the other policy: such a fleet is simulated, but not certified")
+		}
 	}
 	f.Trigger.validate("Fleet.Trigger", &bad)
 	return bad.Err()

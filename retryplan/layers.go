@@ -89,26 +89,7 @@ func (c *Chain) validate() error {
 	for i := range c.Layers {
 		l := &c.Layers[i]
 		of := func(field string) string { return indexedField("Chain.Layers", i) + "." + field }
-		err := l.Policy.Validate()
-		if fields, ok := err.(retry.FieldErrors); ok {
-			for _, field := range fields {
-				if e, ok := field.(*retry.FieldError); ok {
-					field = &retry.FieldError{Package: pkg, Field: of(e.Field), Value: e.Value, Rule: e.Rule}
-				}
-				bad.Append(field)
-			}
-		} else {
-			bad.Append(err)
-		}
-		if l.Policy.Budget != nil {
-			bad.Add(pkg, of("Policy.Budget"), "(set)", "is state of a running program; set Layer.Budget")
-		}
-		if l.Policy.Gate != nil {
-			bad.Add(pkg, of("Policy.Gate"), "(set)", "is state of a running program")
-		}
-		if l.Policy.Pay != nil {
-			bad.Add(pkg, of("Policy.Pay"), "(set)", "is state of a running program")
-		}
+		validateAt(l.Policy, of, &bad)
 		if l.Policy.ResetAfter > 0 {
 			bad.Add(pkg, of("Policy.ResetAfter"), l.Policy.ResetAfter, "is for connections, and a chain has requests")
 		}
@@ -127,7 +108,7 @@ func (c *Chain) validate() error {
 		if l.Workers < 0 {
 			bad.Add(pkg, of("Workers"), l.Workers, "is negative")
 		}
-		if err == nil {
+		if l.Policy.Validate() == nil {
 			product *= float64(l.attempts())
 		}
 	}

@@ -35,7 +35,7 @@ func TestAChainTellsEveryBadField(t *testing.T) {
 		"Chain.Layers[0].Failure 2 is outside [0,1]",
 		"Chain.Layers[0].Capacity -3 is not above 0",
 		"Chain.Layers[0].Workers -1 is negative",
-		"Chain.Layers[1].Policy.Budget (set) is state of a running program; set Layer.Budget",
+		"Chain.Layers[1].Policy.Budget (set) is state of a running program",
 		"Chain.Layers[1].Policy.Gate (set) is state of a running program",
 		"Chain.Layers[1].Policy.Pay (set) is state of a running program",
 		"Chain.Layers[1].Policy.ResetAfter 1s is for connections, and a chain has requests",

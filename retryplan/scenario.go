@@ -21,6 +21,9 @@ type Scenario struct {
 	// policy's own.
 	Delay func(attempt int, prev time.Duration, u float64) time.Duration
 
+	// Others are shares of the runs that follow policies of their own, in place of Policy. They are not combined with Delay.
+	Others []Population
+
 	// Clients is the number of clients, up to 100,000,000, or 10,000,000 where each has a run of its own: with Closed and with
 	// AtOnce. A client has its own budget, breaker and throttle unless they are shared. Zero means 1.
 	Clients int
@@ -55,6 +58,15 @@ type Scenario struct {
 	Seed uint64
 	// Progress is told from time to time how far the simulation has come, in the goroutine of Simulate. Nil means nobody is.
 	Progress func(Progress)
+}
+
+// Population is a share of a fleet's runs that follow a policy of their own.
+type Population struct {
+	// Policy is that of these runs. Its Budget, Gate and Pay must be nil, and its ResetAfter zero.
+	Policy retry.Policy
+	// Share is how many of the runs they are, in (0,1): each run is one of them with this probability. All shares together are
+	// below 1, and the rest is that of the other policy.
+	Share float64
 }
 
 // Progress is how far a simulation has come.

@@ -45,6 +45,10 @@ func (s *Scenario) validate(ctx context.Context) error {
 	if s.Delay != nil && s.Policy.ResetAfter > 0 {
 		bad.Add(pkg, "Scenario.Delay", "(set)", "is set together with Policy.ResetAfter, which needs the policy's own delays")
 	}
+	validatePopulations(s.Others, "Scenario.Others", &bad)
+	if s.Delay != nil && len(s.Others) > 0 {
+		bad.Add(pkg, "Scenario.Delay", "(set)", "is set together with Others, which have delays of their own")
+	}
 	negative(&bad, "Scenario.Deadline", s.Deadline)
 	switch {
 	case s.Clients < 0:
@@ -191,6 +195,52 @@ func (s *Scenario) validateTrigger(i int, bad *retry.FieldErrors) {
 	}
 	if s.Server.Conflict && t.Kind != Surge {
 		bad.Add(pkg, name("Kind"), t.Kind, "is set together with Server.Conflict, which allows Surge only")
+	}
+}
+
+// maxPopulations is how many Others there may be.
+const maxPopulations = 16
+
+// validatePopulations refuses what is no part of a fleet.
+func validatePopulations(all []Population, field string, bad *retry.FieldErrors) {
+	if len(all) > maxPopulations {
+		bad.Add(pkg, field, fmt.Sprintf("(%d)", len(all)), fmt.Sprintf("are more than %d", maxPopulations))
+	}
+	sum := 0.0
+	for i := range all {
+		o := &all[i]
+		of := func(name string) string { return indexedField(field, i) + "." + name }
+		if !(o.Share > 0 && o.Share < 1) {
+			bad.Add(pkg, of("Share"), o.Share, "is outside (0,1)")
+		}
+		sum += o.Share
+		validateAt(o.Policy, of, bad)
+		if o.Policy.ResetAfter > 0 {
+			bad.Add(pkg, of("Policy.ResetAfter"), o.Policy.ResetAfter, "is for connections, and these are requests")
+		}
+	}
+	if sum >= 1 {
+		bad.Add(pkg, field, fmt.Sprintf("(%g of the runs)", sum), "leave none to the other policy")
+	}
+}
+
+// validateAt refuses a policy that does not validate, or has state of a running program, under the name that of gives its fields.
+func validateAt(p retry.Policy, of func(field string) string, bad *retry.FieldErrors) {
+	var found retry.FieldErrors
+	found.Append(p.Validate())
+	for _, field := range found {
+		if e, ok := field.(*retry.FieldError); ok {
+			field = &retry.FieldError{Package: pkg, Field: of(e.Field), Value: e.Value, Rule: e.Rule}
+		}
+		bad.Append(field)
+	}
+	for _, state := range []struct {
+		field string
+		set   bool
+	}{{"Policy.Budget", p.Budget != nil}, {"Policy.Gate", p.Gate != nil}, {"Policy.Pay", p.Pay != nil}} {
+		if state.set {
+			bad.Add(pkg, of(state.field), "(set)", "is state of a running program")
+		}
 	}
 }
 

@@ -46,14 +46,31 @@ const (
 	second       = 1_000_000_000
 )
 
+// populations calls visit with the scenario of each policy alone.
+func (s *Scenario) populations(visit func(alone *Scenario, share float64)) {
+	alone, rest := *s, 1.0
+	alone.Others = nil
+	for _, o := range s.Others {
+		alone.Policy = o.Policy
+		visit(&alone, o.Share)
+		rest -= o.Share
+	}
+	alone.Policy = s.Policy
+	visit(&alone, rest)
+}
+
 func newRecovery(s *Scenario) recovery {
 	from, ok := lastEnd(s.Triggers)
 	if !ok || s.Arrivals.Rate == 0 {
 		return recovery{from: never}
 	}
-	lag := max(dueAfter*second, s.attemptTime())
+	lag, share := int64(dueAfter*second), 0.0
+	s.populations(func(alone *Scenario, part float64) {
+		lag = max(lag, alone.attemptTime())
+		share += part * alone.calmSuccess()
+	})
 	seconds := (lag + second - 1) / second
-	r := recovery{from: from, rate: s.Arrivals.Rate, share: s.calmSuccess(), lag: lag, while: max(healthyWhile, 10*seconds), echo: s.echo(), success: -1}
+	r := recovery{from: from, rate: s.Arrivals.Rate, share: min(share, 1), lag: lag, while: max(healthyWhile, 10*seconds), echo: s.echoes(), success: -1}
 	r.well, r.due = make([]int, healthyMean+seconds+1), make([]int, healthyMean+seconds+1)
 	return r
 }
@@ -82,7 +99,7 @@ func (s *Scenario) attemptTime() int64 {
 	return min(took, longestLag)
 }
 
-// echo returns how long after the end of a trigger its victims may still make retries: the longest waits and attempts of one run,
+// echo, of a scenario without Others, returns how long after the end of a trigger its victims may still make retries: the longest waits and attempts of one run,
 // as far as TTL and Deadline allow. A policy without a bound goes on until its longest wait has passed twice.
 func (s *Scenario) echo() int64 {
 	p := s.Policy.Effective()
@@ -126,6 +143,12 @@ func (s *Scenario) echo() int64 {
 }
 
 const mostEchoes = 1000
+
+// echoes returns the longest echo of all policies.
+func (s *Scenario) echoes() (longest int64) {
+	s.populations(func(alone *Scenario, _ float64) { longest = max(longest, alone.echo()) })
+	return longest
+}
 
 // Horizon returns the shortest Duration after which Result.Judged is true whatever the fleet does: until the end of the last
 // trigger, the last retry of the runs that it hit, and the time that health takes to be seen. It is the largest Duration if that

@@ -24,6 +24,9 @@ type Result struct {
 	Wasted   int // attempts that were worked on, to the end, until after their client had gone
 	// Endings counts the runs by how they ended, success under the zero Reason. Together with Unfinished they are all Runs.
 	Endings map[retry.Reason]int
+	// Populations are the runs of each policy: first those of Scenario.Policy, then those of Others in their order. Nil without
+	// Others.
+	Populations []PopulationResult
 	// Unfinished are the runs that were under way when the simulation ended.
 	Unfinished int
 	// Amplification is Attempts per run, 0 where there was none.
@@ -49,6 +52,12 @@ type Result struct {
 	Latency Durations
 	// Finished is the distribution of when, since the start of the simulation, runs ended with success.
 	Finished Durations
+}
+
+// PopulationResult is what became of the runs of one policy.
+type PopulationResult struct {
+	Runs      int // begun
+	Succeeded int
 }
 
 // Point is one interval of a simulation.
@@ -132,6 +141,9 @@ func newSimulation(s *Scenario) *simulation {
 	sim.clients = newClients(s)
 	if s.Policy.ResetAfter > 0 {
 		sim.resets = map[uint32]simReset{}
+	}
+	if len(s.Others) > 0 {
+		sim.result.Populations = make([]PopulationResult, len(s.Others)+1)
 	}
 	sim.recovery = newRecovery(s)
 	sim.series = make([]Point, 1, min(int64(s.Duration/step)+1, 4096))

@@ -1,6 +1,7 @@
 package retryplan
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -51,6 +52,48 @@ func newStorm(p retry.Policy, deadline time.Duration, refused bool) storm {
 	}
 	s.timeout = timeout.Seconds()
 	return s
+}
+
+// storm returns the schedule of all runs of a fleet together, which have the same timeout.
+func (f *Fleet) storm(p retry.Policy, refused bool) storm {
+	if len(f.Others) == 0 {
+		return newStorm(p, f.Deadline, refused)
+	}
+	var (
+		all   storm
+		reach [maxStages]float64 // by attempt: the share of the runs that make it
+	)
+	f.populations(p, func(p retry.Policy, share float64) {
+		s := newStorm(p, f.Deadline, refused)
+		all.attempts += share * s.attempts
+		all.timeout = s.timeout
+		for i, g := range s.stages {
+			if i == len(all.stages) {
+				all.stages = append(all.stages, stage{})
+			}
+			reach[i] += share
+			a := &all.stages[i]
+			a.timeout += share * g.timeout
+			share *= g.goes
+			a.goes += share
+			for _, w := range g.waits {
+				a.waits = append(a.waits, piece{w.lo, w.hi, w.share * share})
+			}
+		}
+	})
+	for i := range all.stages {
+		g := &all.stages[i]
+		for k := range g.waits {
+			g.waits[k].share /= g.goes
+		}
+		slices.SortFunc(g.waits, func(x, y piece) int { return cmp.Or(cmp.Compare(x.hi, y.hi), cmp.Compare(x.lo, y.lo)) })
+		g.timeout /= reach[i]
+		g.goes /= reach[i]
+	}
+	if len(all.stages) == maxStages {
+		all.last = all.stages[maxStages-1].goes
+	}
+	return all
 }
 
 // attemptEnds returns when a client gives up an attempt that begins at the given time; the largest Duration means never.

@@ -16,6 +16,7 @@ const (
 	failureStream
 	hintStream
 	jitterStream
+	populationStream
 )
 
 // newStream returns the stream of a seed for one purpose.

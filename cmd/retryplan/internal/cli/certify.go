@@ -24,6 +24,7 @@ func (a *app) certifyCommand() *cobra.Command {
 		flags policyFlags
 		fleet fleetFlags
 		guard guard
+		mixed mix
 	)
 	cmd := &cobra.Command{
 		Use:   "certify [POLICY]... --rate N --capacity N",
@@ -38,13 +39,14 @@ attempts a second, in the order of their arrival and without noticing that a cli
                a client waits
 
 --failure-rate of the attempts fail once the backend has worked on them, in the calm as well. During an outage it rejects all
-at once; while it is failing, it works on them first.
+at once; while it is failing, it works on them first. With --mix several policies, with the same attempt timeout, are one fleet.
 
 For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 		Example: `  retryplan certify --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 10s"
   retryplan certify policy.json --rate 70 --capacity 100 --budget --clients 20 --fail-on severe
   retryplan certify policies.json --rate 70 --capacity 100 --trigger "surge 30s 2" --json
-  retryplan certify policy.json --attempt-timeout 1s --rate 50 --capacity 100 --failure-rate 0.01 --trigger "outage 5m"`,
+  retryplan certify policy.json --attempt-timeout 1s --rate 50 --capacity 100 --failure-rate 0.01 --trigger "outage 5m"
+  retryplan certify policy.json preset:inline --mix 0.9,0.1 --attempt-timeout 1s --rate 50 --capacity 100`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := fleet.get(cmd)
@@ -55,14 +57,24 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 			if err != nil {
 				return err
 			}
+			if found, f.Others, err = mixed.of(found); err != nil {
+				return err
+			}
 			var all []certified
 			for i, n := range found {
+				if fleet.fleet.Others, err = populations(n); err != nil {
+					return err
+				}
 				c, err := retryplan.Certify(n.policy, f)
 				if err != nil {
 					return blame(err)
 				}
-				findings := retryplan.Lint(funded(n.policy, f.Budget), retryplan.Setting{Deadline: f.Deadline, Clients: f.Clients})
-				guard.findings(n.name, findings)
+				var findings []retryplan.Finding
+				for _, o := range n.all() {
+					some := retryplan.Lint(funded(o.policy, f.Budget), retryplan.Setting{Deadline: f.Deadline, Clients: f.Clients})
+					guard.findings(o.name, some)
+					findings = append(findings, some...)
+				}
 				guard.stability(n.name, c.Stability)
 				if a.json {
 					policy, err := wire.NewPolicy(n.policy)
@@ -91,6 +103,7 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 	}
 	fleet.add(cmd.Flags())
 	fleet.addFailure(cmd.Flags())
+	mixed.add(cmd.Flags())
 	fleet.addClients(cmd.Flags())
 	flags.add(cmd.Flags())
 	guard.add(cmd.Flags(), "")
@@ -150,6 +163,10 @@ func stabilityText(c *retryplan.Certificate, f retryplan.Fleet) string {
 		}
 		return "The fleet comes back from any trigger: even if every attempt fails, the backend has capacity to spare."
 	case retryplan.Vulnerable:
+		if c.Tipping < 0 && f.Trigger.Kind != 0 {
+			return fmt.Sprintf("The fleet comes back from this trigger, however long it lasts. Another one can tip it into a storm that feeds itself: if all attempts time out, %s runs/s become %s attempts/s, and the backend does %s.",
+				number(f.Rate), number(f.Rate*c.Attempts), number(f.Capacity))
+		}
 		return fmt.Sprintf("The fleet comes back from this trigger. A larger one tips it into a storm that feeds itself: if all attempts fail, %s runs/s become %s attempts/s, and the backend does %s.",
 			number(f.Rate), number(f.Rate*c.Attempts), number(f.Capacity))
 	case retryplan.Metastable:

@@ -94,7 +94,10 @@ func TestOutput(t *testing.T) {
 		{"certify_overloaded", "certify policy.json --attempt-timeout 1s --rate 170 --capacity 100 --fail-on severe"},
 		{"certify_json", `certify policy.json --attempt-timeout 1s --rate 20 --capacity 100 --trigger "surge 10s 3" --json`},
 		{"certify_outage", `certify --attempts 4 --base 2s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "outage 5m"`},
+		{"certify_idle", `certify preset:inline --attempt-timeout 1s --rate 70 --capacity 100 --trigger "outage 5m"`},
 		{"certify_failing", `certify --attempts 4 --delays 10ms --attempt-timeout 1s --rate 65 --capacity 100 --failure-rate 0.01 --trigger "failing 5m 0.5"`},
+		{"certify_mix", `certify policy.json preset:inline --attempts 2 --mix 0.75,0.25 --attempt-timeout 1s --rate 44 --capacity 100`},
+		{"simulate_mix", `simulate policy.json search@policies.json --mix 0.5,0.5 --attempt-timeout 1s --rate 44 --workers 1 --service 10ms --trigger "stall 20s 10s" --duration 1m --rows 6`},
 		{"chain", "chain --layers 3 --attempts 4 --base 50ms --failure 0.5"},
 		{"chain_storm", "chain --layers 3 --attempts 3 --base 10ms --timeouts 10s,3.2s,1s --rate 10 --capacity 100 --simulate"},
 		{"chain_document", "chain chain.json --trigger none"},
@@ -173,3 +176,24 @@ func TestExamplesInHelp(t *testing.T) {
 }
 
 var commands = []string{"show", "plan", "simulate", "certify", "chain", "solve", "compare", "lint", "serve"}
+
+// TestREADMEShowsWhatIsPrinted holds the outputs in README.md to the golden files.
+func TestREADMEShowsWhatIsPrinted(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	require.NoError(t, err)
+	n := 0
+	for block := range strings.SplitSeq(string(readme), "```text\n") {
+		shown, _, ok := strings.Cut(block, "```")
+		if !strings.HasPrefix(block, "$ retryplan ") || !ok {
+			continue
+		}
+		n++
+		golden, err := os.ReadFile(filepath.Join("testdata", "golden", "chain.txt"))
+		require.NoError(t, err)
+		require.Contains(t, string(golden), shown)
+	}
+	require.Equal(t, 1, n)
+	document, err := os.ReadFile(filepath.Join("testdata", "chain.json"))
+	require.NoError(t, err)
+	require.Contains(t, string(readme), string(document))
+}

@@ -72,10 +72,11 @@ func TestEveryFlagIsRead(t *testing.T) {
 			"crowding": "1ms", "queue": "2", "lifo": "", "shed": "hopeless", "failure-rate": "0.2", "rate-limit": "50", "rate-window": "500ms --rate-limit 20",
 			"retry-after": "1s --queue 1", "conflict": "", "trigger": `"outage 20s 1s"`, "breaker": "", "breaker-failures": "0.05", "breaker-samples": "2", "breaker-window": "1s",
 			"breaker-open": "1s", "breaker-probes": "1", "breaker-defer": "", "duration": "30s", "drain": "", "step": "500ms", "seed": "2", "seeds": "3", "rows": "5",
+			"mix": "0.4",
 		})},
 		{"certify", "--attempt-timeout 1s --rate 70 --capacity 100 --base 100ms", join(policy, guard, budget, map[string]string{
 			"rate": "60", "capacity": "90", "workers": "200", "clients": "10000 --budget", "deadline": "500ms", "trigger": `"surge 10s 2"`,
-			"failure-rate": "0.2",
+			"failure-rate": "0.2", "mix": "0.4",
 		})},
 		{"chain", "--attempt-timeout 1s --base 100ms --layers 2 --rate 20 --capacity 100", join(policy, guard, budget, map[string]string{
 			"jitter-ratio": "2", "reset-after": "1m", "factor": "3 --ttl 2s --pass-on", "cap": "50ms --ttl 2600ms", "jitter": "full --ttl 2600ms", "base": "1s --ttl 2s",

@@ -25,8 +25,10 @@ import (
 type named struct {
 	name   string
 	policy retry.Policy
-	entry  bool   // of a catalog
-	from   string // what would be given to mean this policy alone: "email@policies.json"
+	entry  bool    // of a catalog
+	from   string  // what would be given to mean this policy alone: "email@policies.json"
+	share  float64 // of a mix
+	others []named // of the same fleet
 }
 
 // policyFlags are the flags that choose and change a policy.

@@ -157,9 +157,16 @@ func (a *app) drawPlans(cmd *cobra.Command, g *graph, planned []plots.Plan) erro
 
 // title prints the policy on one line.
 func (a *app) title(n named) {
-	a.wrapped("", n.name+": "+wire.Schedule(n.policy), 2)
+	share := ""
+	if n.share > 0 {
+		share = percent(n.share) + " "
+	}
+	a.wrapped("", share+n.name+": "+wire.Schedule(n.policy), 2)
 	if hint := n.policy.MaxHint; hint > 0 {
 		a.line("longest hint that is obeyed: %s", span(hint))
+	}
+	for _, o := range n.others {
+		a.title(o)
 	}
 }
 

@@ -33,6 +33,7 @@ func (a *app) simulateCommand() *cobra.Command {
 		graph graph
 		rows  int
 		seeds int
+		mixed mix
 	)
 	cmd := &cobra.Command{
 		Use:   "simulate [POLICY]...",
@@ -55,7 +56,7 @@ others; one without answers everything. A trigger is its kind, when it begins an
 
 Interrupted, it prints what it has seen. A fleet that does not come back from its triggers is a severe finding for
 --fail-on. Without --duration the simulation goes on until the last retries of what the triggers hit are over, and for 4m at
-least: before that, whether a fleet stays well is not known.`,
+least: before that, whether a fleet stays well is not known. With --mix several policies are one fleet.`,
 		Example: `  retryplan simulate --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 60s 10s" --duration 4m
   retryplan simulate policy.json --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m --budget
   retryplan simulate policy.json --at-once --clients 100 --rate-limit 20 --rate-window 100ms --trigger "outage 0s 10s" --duration 60s --drain`,
@@ -74,6 +75,10 @@ least: before that, whether a fleet stays well is not known.`,
 			if err != nil {
 				return err
 			}
+			var others []retryplan.Population
+			if found, others, err = mixed.of(found); err != nil {
+				return err
+			}
 			if err := a.fits(&graph, len(found)); err != nil {
 				return err
 			}
@@ -89,7 +94,7 @@ least: before that, whether a fleet stays well is not known.`,
 				if err != nil {
 					return blame(err)
 				}
-				s.Policy = n.policy
+				s.Policy, s.Others = n.policy, others
 				if !cmd.Flags().Changed("duration") {
 					s.Duration = max(s.Duration, s.Horizon())
 				}
@@ -111,6 +116,9 @@ least: before that, whether a fleet stays well is not known.`,
 					if w.Policy, err = specOf(n.policy); err != nil {
 						return err
 					}
+					if w.Others, err = populations(n); err != nil {
+						return err
+					}
 					one := simulated{Name: n.name, Scenario: w, Result: wire.NewResult(&result), Interrupted: stopped != nil}
 					if seeds > 1 {
 						one.Spread = &spread
@@ -123,6 +131,12 @@ least: before that, whether a fleet stays well is not known.`,
 					a.title(n)
 					a.line("")
 					a.summary(&result, &s)
+					for i, o := range n.all() {
+						if len(n.others) > 0 {
+							p := result.Populations[i]
+							a.line("%s: %s of its %s runs succeeded", wire.OneLine(o.name), percent(ratio(p.Succeeded, p.Runs)), count(p.Runs))
+						}
+					}
 					a.line("")
 					if seeds > 1 {
 						a.spread(&spread, s.Seed)
@@ -155,6 +169,7 @@ least: before that, whether a fleet stays well is not known.`,
 	fleet.add(cmd.Flags())
 	cmd.Flags().IntVar(&seeds, "seeds", 1, "simulate with so many seeds, from --seed on, and print their spread")
 	cmd.Flags().IntVar(&rows, "rows", 24, "lines of the time series, 0 for one for each step")
+	mixed.add(cmd.Flags())
 	flags.add(cmd.Flags())
 	guard.add(cmd.Flags(), "")
 	graph.add(cmd.Flags())

@@ -3,6 +3,7 @@ package wire
 import (
 	"time"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -17,19 +18,24 @@ type Fleet struct {
 	Deadline Duration `json:"deadline,omitzero"`
 	Failure  float64  `json:"failure_rate,omitzero"`
 	Trigger  Trigger  `json:"trigger,omitzero"` // from is not used; none is none
+
+	Others []Population `json:"others,omitempty"`
 }
 
 // Fleet returns f as retryplan has it.
 func (f Fleet) Fleet() (retryplan.Fleet, error) {
+	var bad retry.FieldErrors
 	var trigger retryplan.Trigger
-	var err error
 	if f.Trigger.Kind != "" {
+		var err error
 		trigger, err = f.Trigger.Trigger()
+		bad.Append(err)
 	}
+	others := populations(f.Others, &bad)
 	return retryplan.Fleet{
 		Rate: f.Rate, Capacity: f.Capacity, Workers: f.Workers, Clients: f.Clients, Budget: f.Budget.Config(), Shared: f.Shared,
-		Deadline: time.Duration(f.Deadline), Failure: f.Failure, Trigger: trigger,
-	}, err
+		Deadline: time.Duration(f.Deadline), Failure: f.Failure, Others: others, Trigger: trigger,
+	}, bad.Err()
 }
 
 // Certificate says whether a fleet survives its trigger.

@@ -10,7 +10,8 @@ type Result struct {
 	Attempts         int            `json:"attempts"`
 	Rejected         int            `json:"rejected"`
 	Wasted           int            `json:"wasted"`
-	Endings          map[string]int `json:"endings"` // by reason
+	Endings          map[string]int `json:"endings"`               // by reason
+	Populations      []Runs         `json:"populations,omitempty"` // of each policy of a mix
 	Unfinished       int            `json:"unfinished"`
 	Amplification    float64        `json:"amplification"`
 	Failed           float64        `json:"failed"`
@@ -21,6 +22,12 @@ type Result struct {
 	Latency          Durations      `json:"latency"`
 	Finished         Durations      `json:"finished"`
 	Series           Series         `json:"series"`
+}
+
+// Runs is what became of the runs of one policy.
+type Runs struct {
+	Runs      int `json:"runs"`
+	Succeeded int `json:"succeeded"`
 }
 
 // Durations is the figures of a set of durations.
@@ -60,6 +67,9 @@ func NewResult(r *retryplan.Result) Result {
 		Endings: byName(r.Endings), Unfinished: r.Unfinished, Amplification: r.Amplification, Failed: r.Failed,
 		Peak: r.Peak, PeakAtSeconds: r.PeakAt.Seconds(),
 		Latency: NewDurations(r.Latency), Finished: NewDurations(r.Finished), Series: NewSeries(r),
+	}
+	for _, p := range r.Populations {
+		result.Populations = append(result.Populations, Runs(p))
 	}
 	if r.Judged {
 		result.Recovered = &r.Recovered

@@ -15,6 +15,7 @@ import (
 type Scenario struct {
 	Policy   retryconf.Spec `json:"policy"`
 	Deadline Duration       `json:"deadline,omitzero"`
+	Others   []Population   `json:"others,omitempty"`
 	Clients  int            `json:"clients,omitzero"`
 	Arrivals Arrivals       `json:"arrivals"`
 	Network  retryplan.Dist `json:"network,omitzero"`
@@ -60,6 +61,22 @@ type Trigger struct {
 	Factor float64  `json:"factor,omitzero"`
 }
 
+// Population is a share of a fleet's runs that follow a policy of their own.
+type Population struct {
+	Policy retryconf.Spec `json:"policy"`
+	Share  float64        `json:"share"`
+}
+
+// populations returns all as retryplan has them.
+func populations(all []Population, bad *retry.FieldErrors) (list []retryplan.Population) {
+	for _, o := range all {
+		p, err := o.Policy.Policy()
+		bad.Append(err)
+		list = append(list, retryplan.Population{Policy: p, Share: o.Share})
+	}
+	return list
+}
+
 // Budget is a retry budget.
 type Budget struct {
 	Ratio   float64  `json:"ratio,omitzero"`
@@ -100,6 +117,7 @@ func (s Scenario) Scenario() (retryplan.Scenario, error) {
 		Budget: s.Budget.Config(), Shared: s.Shared,
 		Duration: time.Duration(s.Duration), Drain: s.Drain, Step: time.Duration(s.Step), Seed: s.Seed,
 	}
+	scenario.Others = populations(s.Others, &bad)
 	for _, t := range s.Triggers {
 		trigger, err := t.Trigger()
 		bad.Append(err)

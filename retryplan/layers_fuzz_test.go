@@ -1,0 +1,69 @@
+package retryplan_test
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan"
+)
+
+// FuzzCertifyChain holds what the doc comments promise of any chain: an answer without a panic, in the ranges that are named.
+func FuzzCertifyChain(f *testing.F) {
+	f.Add(3, 4, int64(time.Second), int64(0), 0.5, 10.0, 100.0, int64(10*time.Second), uint8(1), 0.0, true, false, int64(0))
+	f.Add(2, 3, int64(1), int64(math.MaxInt64), 0.0, 1e9, 1e-9, int64(math.MaxInt64), uint8(4), 0.5, false, true, int64(1))
+	f.Add(16, 1, int64(math.MaxInt64), int64(1), 1.0, 1.0, 1.0, int64(0), uint8(3), 2.0, true, true, int64(math.MaxInt64))
+	f.Add(1, -1, int64(time.Second), int64(time.Second), 0.9, 50.0, 100.0, int64(time.Second), uint8(5), 3.0, false, false, int64(time.Minute))
+	f.Fuzz(func(t *testing.T, layers, attempts int, timeout, wait int64, failure, rate, capacity float64, lasts int64, kind uint8, factor float64, pass, told bool, deadline int64) {
+		c := retryplan.Chain{
+			PassOn: pass, DoNotRetry: told, Deadline: time.Duration(deadline), Rate: rate,
+			Trigger: retryplan.Trigger{Kind: retryplan.TriggerKind(kind), For: time.Duration(lasts), Factor: factor},
+		}
+		for i := range min(max(layers, 0), 20) {
+			l := retryplan.Layer{Policy: waiting(attempts, time.Duration(timeout), time.Duration(wait)), Failure: failure}
+			if i%2 == 1 {
+				l.Policy.Jitter, l.Capacity, l.Budget = retry.FullJitter, capacity, &retry.BudgetConfig{}
+			}
+			c.Layers = append(c.Layers, l)
+		}
+		if n := len(c.Layers); n > 0 {
+			c.Layers[n-1].Capacity = capacity
+		}
+		cert, err := retryplan.CertifyChain(c)
+		if err != nil {
+			var bad *retry.FieldError
+			require.ErrorAs(t, err, &bad)
+			return
+		}
+		require.Len(t, cert.Nodes, len(c.Layers))
+		require.True(t, cert.Success >= 0 && cert.Success <= 1+1e-9, "%v", cert.Success)
+		for _, n := range cert.Nodes {
+			require.True(t, n.Calm >= 0 && n.Calm <= 1e6+1 && n.Outage >= 1 && n.Outage <= 1e6 && n.Hang >= 1 && n.Hang <= 1e6 || c.PassOn, "%+v", n)
+			require.False(t, math.IsNaN(n.HiddenCapacity) || n.HiddenCapacity < 0, "%+v", n)
+		}
+		require.LessOrEqual(t, cert.Stability, retryplan.Overloaded)
+		require.Equal(t, cert.Stability != 0 && !cert.Stability.Survives(), cert.Recovery < 0)
+		_, err = retryplan.LintChain(c)
+		require.NoError(t, err)
+	})
+}
+
+// Chains of a million attempts, waits of an hour and triggers of centuries are certified in seconds.
+func TestChainsOfExtremes(t *testing.T) {
+	c := layers(100, time.Second, time.Second, time.Second)
+	for i := range c.Layers {
+		c.Layers[i].Policy.Jitter = retry.FullJitter
+		c.Layers[i].Policy.Delays[0] = time.Hour
+	}
+	c.Rate, c.Trigger = 90, retryplan.Trigger{Kind: retryplan.Stall, For: math.MaxInt64}
+	c.Layers[2].Capacity = 100
+	require.Equal(t, retryplan.Metastable, certifyChain(t, c).Stability)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := retryplan.SimulateChain(ctx, c, 1)
+	require.ErrorIs(t, err, context.Canceled)
+}
