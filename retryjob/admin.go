@@ -13,8 +13,10 @@ import (
 // Info is a job as an engine holds it.
 type Info struct {
 	Record
-	Kind    string          `json:"kind"`
-	Payload json.RawMessage `json:"payload,omitempty"`
+	Queue    string          `json:"queue,omitempty"`
+	Priority int             `json:"priority,omitempty"`
+	Tags     []string        `json:"tags,omitempty"`
+	Payload  json.RawMessage `json:"payload,omitempty"`
 }
 
 // Admin looks at the jobs of an engine and changes them, the same for each engine. Its methods are safe for concurrent
@@ -28,6 +30,8 @@ type Admin interface {
 	List(ctx context.Context, f Filter) iter.Seq2[Info, error]
 	// DeadLetters is List of those that are DeadLettered, whatever f.Statuses says.
 	DeadLetters(ctx context.Context, f Filter) iter.Seq2[Info, error]
+	// Count returns how many jobs f selects, by their Status, and since when. f.Limit and f.After are not looked at.
+	Count(ctx context.Context, f Filter) (map[Status]Tally, error)
 	// Replay makes a job Pending again, due at once, with the same ID, a fresh first fire time and no attempts. It
 	// returns ErrNotReplayable unless the job is DeadLettered, Expired or Failed. Of two calls at once, one succeeds.
 	Replay(ctx context.Context, id string) error
@@ -40,23 +44,55 @@ type Admin interface {
 	Purge(ctx context.Context, f Filter) (int, error)
 }
 
+// Tally is the jobs of one Status.
+type Tally struct {
+	Jobs int
+	// Oldest is the earliest Due of those that wait, Pending or WaitingRetry, and the earliest Changed of others. So
+	// time.Since(Oldest) is how far those that wait are behind, negative if none is due.
+	Oldest time.Time
+}
+
+// Add counts a job.
+func (t *Tally) Add(i *Info) {
+	at := i.Due
+	if at.IsZero() {
+		at = i.Changed()
+	}
+	if t.Jobs++; t.Oldest.IsZero() || at.Before(t.Oldest) {
+		t.Oldest = at
+	}
+}
+
 // Filter selects jobs: those to which everything applies that is set. The zero Filter selects all.
 type Filter struct {
+	IDs      []string       // one of these; empty means any
 	Statuses []Status       // one of these; empty means any
 	Reasons  []retry.Reason // one of these; empty means any
 	Policies []string       // one of these; empty means any
 	Kinds    []string       // one of these; empty means any
 	Since    time.Time      // Record.Changed is not before it; zero means any
 	Until    time.Time      // Record.Changed is before it; zero means any
+	After    Cursor         // those that come after it in the list; zero means from the beginning
 	Limit    int            // how many at most; 0 and below means no limit
 	PageSize int            // how many a page of the engine holds; 0 and below means 100
 }
 
-// Selects reports whether the filter selects the job. It does not look at Limit.
+// Cursor is the place in a list after a job, where the next page begins: that of the jobs that changed before it, and of
+// those that changed in the same microsecond the ones that follow it. If it is there no longer, all of these follow.
+type Cursor struct {
+	Changed time.Time
+	ID      string
+}
+
+// Cursor returns the place after the job.
+func (i *Info) Cursor() Cursor { return Cursor{i.Changed(), i.JobID} }
+
+// Selects reports whether the filter selects the job. It does not look at Limit and, of After, at the ID.
 func (f *Filter) Selects(i *Info) bool {
 	changed := i.Changed()
-	return oneOf(f.Statuses, i.Status) && oneOf(f.Reasons, i.Reason) && oneOf(f.Policies, i.Policy) && oneOf(f.Kinds, i.Kind) &&
-		(f.Since.IsZero() || !changed.Before(f.Since)) && (f.Until.IsZero() || changed.Before(f.Until))
+	return oneOf(f.IDs, i.JobID) && oneOf(f.Statuses, i.Status) && oneOf(f.Reasons, i.Reason) && oneOf(f.Policies, i.Policy) && oneOf(f.Kinds, i.Kind) &&
+		(f.Since.IsZero() || !changed.Before(f.Since)) && (f.Until.IsZero() || changed.Before(f.Until)) &&
+		(f.After == Cursor{} || changed.UnixMicro() <= f.After.Changed.UnixMicro())
 }
 
 func oneOf[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }

@@ -16,9 +16,10 @@ import (
 
 // taken is an Enqueuer that keeps what it is given, or refuses it.
 type taken struct {
-	jobs   []retryjob.Job
-	refuse error
-	look   func(context.Context)
+	retryjob.Enqueuer // nil
+	jobs              []retryjob.Job
+	refuse            error
+	look              func(context.Context)
 }
 
 func (q *taken) Enqueue(ctx context.Context, j retryjob.Job) (retryjob.Handle, error) {

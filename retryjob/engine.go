@@ -102,34 +102,12 @@ func New(o Options) (*Engine, error) {
 // a job with that ID is there, also a final one or one whose canceled attempt still runs, and ErrShutdown; a Due more than 200 years ahead and an ID that this
 // engine may yet make up are refused too. It takes a copy of the Payload. It never waits for room.
 func (e *Engine) Enqueue(ctx context.Context, job Job) (Handle, error) {
-	if err := ctx.Err(); err != nil {
+	j, due, err := e.prepare(ctx, &job)
+	if err != nil {
 		return Handle{}, err
 	}
-	if err := job.Validate(e.stepper.Policies); err != nil {
-		return Handle{}, err
-	}
-	if e.handlers[job.Kind] == nil {
-		return Handle{}, fmt.Errorf("retryjob: Job.Kind %q: %w", job.Kind, ErrUnknownKind)
-	}
-	var due instant // 0 means at once
-	if now := time.Now(); job.Due.After(now) {
-		delay := job.Due.Sub(now)
-		if delay > farthest {
-			return Handle{}, fmt.Errorf("retryjob: Job.Due %v is more than 200 years ahead", job.Due)
-		}
-		due = e.clock.instant(now).after(delay)
-	}
-	if job.ID == "" {
-		var id [64]byte
-		job.ID = string(strconv.AppendUint(append(id[:0], e.prefix...), e.issued.Add(1), 10))
-	} else if n, ours := e.number(job.ID); ours && n > e.issued.Load() {
-		return Handle{}, fmt.Errorf("retryjob: Job.ID %q has the form of the IDs that this engine makes up", job.ID)
-	} else {
-		job.ID = strings.Clone(job.ID) // the caller's may be a part of something big
-	}
-	j := newJob(&job)
 	e.lock()
-	err := e.add(j, due)
+	err = e.add(j, due)
 	e.mu.Unlock()
 	if err != nil {
 		return Handle{}, err
@@ -137,16 +115,82 @@ func (e *Engine) Enqueue(ctx context.Context, job Job) (Handle, error) {
 	return Handle{j.id, e}, nil
 }
 
-// add takes in a job that is due then, or at once if due is 0.
-func (e *Engine) add(j *job, due instant) error {
-	now := e.clock.now()
-	e.sweep(now)
+// EnqueueMany is Enqueue for many jobs: all of them or, with the error of one, none.
+func (e *Engine) EnqueueMany(ctx context.Context, jobs []Job) ([]Handle, error) {
+	news, due := make([]*job, len(jobs)), make([]instant, len(jobs))
+	for i, job := range jobs {
+		var err error
+		if news[i], due[i], err = e.prepare(ctx, &job); err != nil {
+			return nil, fmt.Errorf("retryjob: job %d of %d: %w", i+1, len(jobs), err)
+		}
+	}
+	e.lock()
+	defer e.mu.Unlock()
+	handles, ids := make([]Handle, len(jobs)), make(map[string]bool, len(jobs))
+	for i, j := range news {
+		err := e.room(j.id)
+		if err == nil && ids[j.id] {
+			err = fmt.Errorf("%w: %q", ErrDuplicate, j.id)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("retryjob: job %d of %d: %w", i+1, len(jobs), err)
+		}
+		ids[j.id], handles[i] = true, Handle{j.id, e}
+	}
+	for i, j := range news {
+		_ = e.add(j, due[i]) // there is room
+	}
+	return handles, nil
+}
+
+// prepare checks a job, gives it an ID if it has none, and returns it with its due time, 0 for at once.
+func (e *Engine) prepare(ctx context.Context, job *Job) (*job, instant, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, 0, err
+	}
+	if err := job.Validate(e.stepper.Policies); err != nil {
+		return nil, 0, err
+	}
+	if e.handlers[job.Kind] == nil {
+		return nil, 0, fmt.Errorf("retryjob: Job.Kind %q: %w", job.Kind, ErrUnknownKind)
+	}
+	var due instant // 0 means at once
+	if now := time.Now(); job.Due.After(now) {
+		delay := job.Due.Sub(now)
+		if delay > farthest {
+			return nil, 0, fmt.Errorf("retryjob: Job.Due %v is more than 200 years ahead", job.Due)
+		}
+		due = e.clock.instant(now).after(delay)
+	}
+	if job.ID == "" {
+		var id [64]byte
+		job.ID = string(strconv.AppendUint(append(id[:0], e.prefix...), e.issued.Add(1), 10))
+	} else if n, ours := e.number(job.ID); ours && n > e.issued.Load() {
+		return nil, 0, fmt.Errorf("retryjob: Job.ID %q has the form of the IDs that this engine makes up", job.ID)
+	} else {
+		job.ID = strings.Clone(job.ID) // the caller's may be a part of something big
+	}
+	return newJob(job), due, nil
+}
+
+// room returns nil if a job with that ID can be taken in.
+func (e *Engine) room(id string) error {
+	e.sweep(e.clock.now())
 	if e.stopping {
 		return ErrShutdown
 	}
-	if e.jobs[j.id] != nil {
-		return fmt.Errorf("%w: %q", ErrDuplicate, j.id)
+	if e.jobs[id] != nil {
+		return fmt.Errorf("%w: %q", ErrDuplicate, id)
 	}
+	return nil
+}
+
+// add takes in a job that is due then, or at once if due is 0.
+func (e *Engine) add(j *job, due instant) error {
+	if err := e.room(j.id); err != nil {
+		return err
+	}
+	now := e.clock.now()
 	e.jobs[j.id] = j
 	e.enqueued++
 	j.seq, j.enqueued = e.enqueued, now

@@ -110,7 +110,7 @@ func TestEnqueueRefuses(t *testing.T) {
 		}{
 			"an ended context":      {done, retryjob.Job{Kind: "work", Policy: "p"}, "context canceled"},
 			"an unknown kind":       {t.Context(), retryjob.Job{Kind: "other", Policy: "p"}, `retryjob: Job.Kind "other": retryjob: unknown kind`},
-			"an unknown policy":     {t.Context(), retryjob.Job{Kind: "work", Policy: "q"}, `retryjob: Job.Policy "q" is not the name of a valid policy`},
+			"an unknown policy":     {t.Context(), retryjob.Job{Kind: "work", Policy: "q"}, `retryjob: Job.Policy "q" is not the name of a policy`},
 			"an ID that is there":   {t.Context(), retryjob.Job{ID: "mine", Kind: "work", Policy: "p"}, `retryjob: a job with that ID is there already: "mine"`},
 			"the ID of a final job": {t.Context(), retryjob.Job{ID: made, Kind: "work", Policy: "p"}, fmt.Sprintf("retryjob: a job with that ID is there already: %q", made)},
 			"an ID yet to be made up": {t.Context(), retryjob.Job{ID: prefix + "2", Kind: "work", Policy: "p"},
@@ -303,7 +303,12 @@ func TestAJobWhosePolicyIsGoneIsADeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var gone atomic.Bool
 		e := open(t, retry.Policy{}, fail, func(c *retryjob.Options) {
-			c.Policies = func(string) (retry.Policy, bool) { return fixed(3, time.Hour), !gone.Load() }
+			c.Policies = func(*retryjob.Job) (retry.Policy, error) {
+				if gone.Load() {
+					return retry.Policy{}, retryjob.ErrUnknownPolicy
+				}
+				return fixed(3, time.Hour), nil
+			}
 		})
 		h := put(t, e, "a", 0)
 		synctest.Wait()

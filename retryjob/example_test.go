@@ -82,12 +82,13 @@ func ExampleFromCatalog() {
 	catalog.Define("outbound", retry.Standard())
 	policies := retryjob.FromCatalog(&catalog)
 
-	policy, _ := policies("outbound")
+	job := retryjob.Job{Kind: "webhook", Policy: "outbound"}
+	policy, _ := policies.Of(&job)
 	fmt.Println(policy)
 	if err := catalog.Load(strings.NewReader(`{"policies": {"outbound": {"delays": ["10s", "1m"]}}}`)); err != nil {
 		fmt.Println(err)
 	}
-	policy, _ = policies("outbound")
+	policy, _ = policies.Of(&job)
 	fmt.Println(policy)
 	// Output:
 	// standard: 4 attempts, list: 1m 30m 3h (3h31m in all)
@@ -95,11 +96,15 @@ func ExampleFromCatalog() {
 }
 
 func ExampleFromMap() {
-	policies := retryjob.FromMap(map[string]retry.Policy{"delivery": retry.Standard()})
-	_, known := policies("delivery")
-	_, unknown := policies("pickup")
-	fmt.Println(known, unknown)
-	// Output: true false
+	policies := retryjob.FromMap(map[string]retry.Policy{"": retry.Inline(), "delivery": retry.Standard()})
+	for _, name := range []string{"delivery", "", "pickup"} {
+		policy, err := policies.Of(&retryjob.Job{Kind: "webhook", Policy: name})
+		fmt.Println(policy.Name, err)
+	}
+	// Output:
+	// standard <nil>
+	// inline <nil>
+	//  retryjob: unknown policy
 }
 
 // A record is data: a database can hold it, and a job that has failed for good gets another life.
@@ -120,7 +125,7 @@ func ExampleRecord_Replay() {
 	// Output:
 	// dead_letter attempts_exhausted <nil>
 	// <nil>
-	// {"v":1,"job":"order-7","policy":"once","first":"2026-11-02T10:00:00Z","replays":1,"status":"pending","due":"2026-11-02T10:00:00Z","attempts":0} <nil>
+	// {"v":2,"job":"order-7","kind":"webhook","policy":"once","first":"2026-11-02T10:00:00Z","replays":1,"status":"pending","due":"2026-11-02T10:00:00Z","attempts":0} <nil>
 }
 
 func ExampleJob_Validate() {
@@ -134,13 +139,13 @@ func ExampleJob_Validate() {
 	}
 	// Output:
 	// <nil>
-	// retryjob: Job.Policy "pickup" is not the name of a valid policy
+	// retryjob: Job.Policy "pickup" is not the name of a policy
 	// retryjob: Job.Payload of 6 bytes is not JSON
 }
 
 func ExampleFilter() {
 	f := retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}, Kinds: []string{"webhook"}}
-	letter := retryjob.Info{Kind: "webhook", Record: retryjob.Record{Status: retryjob.DeadLettered}}
+	letter := retryjob.Info{Record: retryjob.Record{Kind: "webhook", Status: retryjob.DeadLettered}}
 	fmt.Println(f.Selects(&letter), f.Page())
 	// Output: true 100
 }

@@ -12,8 +12,8 @@ import (
 
 func TestFilterSelects(t *testing.T) {
 	ended := epoch.Add(time.Hour)
-	dead := retryjob.Info{Kind: "mail", Record: retryjob.Record{
-		Version: 1, JobID: "j", Policy: "p", First: epoch, Status: retryjob.DeadLettered,
+	dead := retryjob.Info{Record: retryjob.Record{Kind: "mail",
+		Version: 2, JobID: "j", Policy: "p", First: epoch, Status: retryjob.DeadLettered,
 		Reason: retry.AttemptsExhausted, Ended: ended,
 	}}
 	for _, row := range []struct {

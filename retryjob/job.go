@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -25,8 +26,22 @@ type Job struct {
 	// Kind names the Handler: two characters or more, of letters, digits and _-./:+[]<> in ASCII, the first a letter, a digit
 	// or an underscore.
 	Kind string `json:"kind"`
-	// Policy names the policy, so that a job that waits is decided about by what that name means when it runs.
-	Policy string `json:"policy"`
+	// Policy names the policy, so that a job that waits is decided about by what that name means when it runs. Empty means
+	// the one that Policies has for such jobs.
+	Policy string `json:"policy,omitempty"`
+	// Spec is the job's own settings: each field that it gives takes the place of the policy's. Nil means none.
+	Spec *retryconf.Spec `json:"spec,omitempty"`
+	// TTL takes the place of the policy's. Zero means that, and the Spec's before it.
+	TTL time.Duration `json:"ttl_ns,omitempty"`
+	// Budget is a key, such as a tenant and an endpoint, by which Policies may choose the retry.Budget. Empty means none.
+	Budget string `json:"budget,omitempty"`
+	// Queue names a group of jobs that is worked on apart from others: lower-case letters and digits with single - or _
+	// between them, 64 at most. Empty means "default".
+	Queue string `json:"queue,omitempty"`
+	// Priority is 1 for jobs that go ahead of others in their Queue that are due, down to 4. Zero means 1.
+	Priority int `json:"priority,omitempty"`
+	// Tags are for whoever looks at the job: each of 3 to 255 letters, digits, _ and, inside, hyphens in ASCII.
+	Tags []string `json:"tags,omitempty"`
 	// Payload is what the handler works on: JSON, as databases want it, of 16 MiB and 500 levels at most. Empty means null,
 	// and null arrives as empty.
 	Payload json.RawMessage `json:"payload,omitempty"`
@@ -35,6 +50,8 @@ type Job struct {
 	// Due is when the first attempt is to start at the earliest, and the TTL begins, in the year 9998 at the latest. Zero, and
 	// the past, mean at once.
 	Due time.Time `json:"due,omitzero"`
+
+	enqueued bool // Validate asks for its policy
 }
 
 // Handler works on the jobs of one kind. ctx ends after the policy's AttemptTimeout, and when the engine is shut down or
@@ -42,7 +59,7 @@ type Job struct {
 type Handler func(ctx context.Context, job Job) error
 
 const (
-	longestName = 255     // bytes of ID, Kind, Policy and Correlation: what an index of a database takes
+	longestName = 255     // bytes of ID, Kind, Policy, Budget, Correlation and a tag: what an index of a database takes
 	longestText = 1 << 10 // bytes of an error's text in a Record
 
 	// SQLite reads no JSON of more than 1,000 levels, and what an engine adds to a payload counts there.
@@ -50,15 +67,16 @@ const (
 )
 
 // Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. Refused are: an ID, Kind,
-// Policy or Correlation that is too short, too long or not printable, a Kind with other characters than Kind allows, a Policy
-// that policies does not know (ErrUnknownPolicy), a Payload that is not JSON, too long or too deep, and a Due that JSON cannot hold. Every engine
-// validates a job before it takes it.
+// Policy, Budget, Correlation, Queue or tag that is too short, too long or not printable, or has other characters than it may
+// have, a Policy that policies does not know (ErrUnknownPolicy), a policy that is not valid or, by Policies.Within, beyond
+// its limits, a negative TTL, a Priority outside 0 to 4, a Payload that is not JSON, too long or too deep, and a Due that JSON
+// cannot hold. Every engine validates a job before it takes it.
 func (j *Job) Validate(policies Policies) error {
 	var bad retry.FieldErrors
 	for _, f := range [...]struct {
 		name, value string
 		least       int
-	}{{"Job.ID", j.ID, 0}, {"Job.Kind", j.Kind, 2}, {"Job.Policy", j.Policy, 1}, {"Job.Correlation", j.Correlation, 0}} {
+	}{{"Job.ID", j.ID, 0}, {"Job.Kind", j.Kind, 2}, {"Job.Policy", j.Policy, 0}, {"Job.Budget", j.Budget, 0}, {"Job.Correlation", j.Correlation, 0}} {
 		switch {
 		case len(f.value) < f.least:
 			bad.Add("retryjob", f.name, strconv.Quote(f.value), fmt.Sprintf("is shorter than %d bytes", f.least))
@@ -68,12 +86,26 @@ func (j *Job) Validate(policies Policies) error {
 			bad.Add("retryjob", f.name, strconv.Quote(f.value), "has bytes that are not text")
 		case f.name == "Job.Kind" && !isKind(f.value):
 			bad.Add("retryjob", f.name, strconv.Quote(f.value), "is not of letters, digits and _-./:+[]<>, after a letter, digit or underscore")
-		case f.name == "Job.Policy":
-			if _, ok := policies.lookup(f.value); !ok {
-				bad.Append(unknownPolicy{&retry.FieldError{
-					Package: "retryjob", Field: f.name, Value: strconv.Quote(f.value), Rule: "is not the name of a valid policy",
-				}})
+		case f.name == "Job.Policy" && j.TTL >= 0:
+			of := *j
+			of.enqueued = true
+			if _, err := policies.Of(&of); err != nil {
+				bad = append(bad, j.refusals(err)...)
 			}
+		}
+	}
+	if j.TTL < 0 {
+		bad.Add("retryjob", "Job.TTL", j.TTL, "is negative")
+	}
+	if j.Queue != "" && (len(j.Queue) > longestQueue || !ofQueue.MatchString(j.Queue)) {
+		bad.Add("retryjob", "Job.Queue", shown(j.Queue), "is not up to 64 lower-case letters and digits with single - or _ between them")
+	}
+	if j.Priority < 0 || j.Priority > 4 {
+		bad.Add("retryjob", "Job.Priority", j.Priority, "is outside 0 to 4")
+	}
+	for i, tag := range j.Tags {
+		if len(tag) > longestName || !ofTag.MatchString(tag) {
+			bad.Add("retryjob", fmt.Sprintf("Job.Tags[%d]", i), shown(tag), "is not 3 to 255 letters, digits, _ and, inside, hyphens")
 		}
 	}
 	if j.Due.UTC().Year() > 9998 {
@@ -113,11 +145,53 @@ func depth(text []byte) (deepest int) {
 	return deepest
 }
 
-// unknownPolicy is a bad field that matches ErrUnknownPolicy.
-type unknownPolicy struct{ *retry.FieldError }
+const longestQueue = 64 // what River's tables allow, as are the characters of queues and tags
 
-func (unknownPolicy) Is(target error) bool { return target == ErrUnknownPolicy }
-func (e unknownPolicy) Unwrap() error      { return e.FieldError }
+var (
+	ofQueue = regexp.MustCompile(`^[a-z0-9]+([_-][a-z0-9]+)*$`)
+	ofTag   = regexp.MustCompile(`^\w[\w-]+\w$`)
+)
+
+// shown returns a text in quotes, shortened.
+func shown(s string) string {
+	if len(s) > 40 {
+		return strconv.Quote(s[:40]) + "..."
+	}
+	return strconv.Quote(s)
+}
+
+// refusals returns what err, of Policies.Of, says of the job's fields.
+func (j *Job) refusals(err error) (bad retry.FieldErrors) {
+	var faults retry.FieldErrors
+	if !errors.As(err, &faults) {
+		rule := "has no policy: " + err.Error()
+		if errors.Is(err, ErrUnknownPolicy) {
+			rule = "is not the name of a policy"
+		}
+		bad.Append(refusedPolicy{&retry.FieldError{Package: "retryjob", Field: "Job.Policy", Value: strconv.Quote(j.Policy), Rule: rule}, err})
+		return bad
+	}
+	for _, fault := range faults {
+		e := &retry.FieldError{Field: "Policy", Rule: fault.Error()}
+		errors.As(fault, &e)
+		field := "Job." + e.Field
+		if e.Package == "retryconf" { // whose fields are the keys of a Spec
+			if field = "Job.Spec." + e.Field; j.Spec == nil {
+				field = "Job.TTL"
+			}
+		}
+		bad.Add("retryjob", field, e.Value, e.Rule)
+	}
+	return bad
+}
+
+// refusedPolicy is a bad field that matches why.
+type refusedPolicy struct {
+	*retry.FieldError
+	why error
+}
+
+func (e refusedPolicy) Unwrap() []error { return []error{e.FieldError, e.why} }
 
 func isControl(r rune) bool { return unicode.IsControl(r) }
 
@@ -131,46 +205,9 @@ func notOfKind(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:+[]<>", r))
 }
 
-// Policies finds the policy of a name. It must be safe for concurrent use.
-type Policies func(name string) (retry.Policy, bool)
-
-// FromCatalog finds what c means by a name at the time it is asked.
-func FromCatalog(c *retryconf.Catalog) Policies {
-	return func(name string) (retry.Policy, bool) {
-		ref, ok := c.Lookup(name)
-		if !ok {
-			return retry.Policy{}, false
-		}
-		return ref.Policy(), true
-	}
-}
-
-// FromMap finds the policies of m, which must not change any more.
-func FromMap(m map[string]retry.Policy) Policies {
-	return func(name string) (retry.Policy, bool) {
-		p, ok := m[name]
-		return p, ok
-	}
-}
-
-// lookup is p(name), named for errors and events; a nil p knows none, and a policy that does not validate counts as unknown.
-func (p Policies) lookup(name string) (retry.Policy, bool) {
-	if p == nil {
-		return retry.Policy{}, false
-	}
-	found, ok := p(name)
-	if !ok || found.Validate() != nil {
-		return retry.Policy{}, false
-	}
-	if found.Name == "" {
-		found.Name = name
-	}
-	return found, true
-}
-
 // The errors of every engine, found by errors.Is.
 var (
-	// ErrUnknownPolicy: no valid policy has that name.
+	// ErrUnknownPolicy: no policy has that name.
 	ErrUnknownPolicy = errors.New("retryjob: unknown policy")
 	// ErrUnknownKind: there is no handler for that kind.
 	ErrUnknownKind = errors.New("retryjob: unknown kind")

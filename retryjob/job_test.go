@@ -58,13 +58,30 @@ func TestJobValidate(t *testing.T) {
 		{"a correlation that is not UTF-8", good(func(j *retryjob.Job) { j.Correlation = "\xc3" }), "Job.Correlation "},
 		{"no kind", good(func(j *retryjob.Job) { j.Kind = "" }), `retryjob: Job.Kind "" is shorter than 2 bytes`},
 		{"a kind of one byte", good(func(j *retryjob.Job) { j.Kind = "m" }), `retryjob: Job.Kind "m" is shorter than 2 bytes`},
-		{"no policy", good(func(j *retryjob.Job) { j.Policy = "" }), `retryjob: Job.Policy "" is shorter than 1 bytes`},
-		{"an unknown policy", good(func(j *retryjob.Job) { j.Policy = "q" }), `retryjob: Job.Policy "q" is not the name of a valid policy`},
-		{"a policy that does not validate", good(func(j *retryjob.Job) { j.Policy = "bad" }), `retryjob: Job.Policy "bad" is not the name of a valid policy`},
+		{"no policy", good(func(j *retryjob.Job) { j.Policy = "" }), `retryjob: Job.Policy "" is not the name of a policy`},
+		{"no policy but a spec", good(func(j *retryjob.Job) { j.Policy, j.Spec = "", &retryconf.Spec{MaxAttempts: 3} }), ""},
+		{"an unknown policy", good(func(j *retryjob.Job) { j.Policy = "q" }), `retryjob: Job.Policy "q" is not the name of a policy`},
+		{"an unknown policy with a spec", good(func(j *retryjob.Job) { j.Policy, j.Spec = "q", &retryconf.Spec{} }), `retryjob: Job.Policy "q" is not the name of a policy`},
+		{"a policy that does not validate", good(func(j *retryjob.Job) { j.Policy = "bad" }), `retryjob: Job.Policy.MaxAttempts -7 is below -1, which is Unlimited`},
+		{"a spec that conflicts in itself", good(func(j *retryjob.Job) { j.Spec = &retryconf.Spec{Base: 7, Cap: 5, JitterRatio: 2} }),
+			`retryjob: Job.Spec.cap 5ns is below base 7ns; Job.Spec.jitter_ratio 2 is `},
+		{"a negative TTL", good(func(j *retryjob.Job) { j.TTL = -1 }), `retryjob: Job.TTL -1ns is negative`},
+		{"a TTL below the AttemptTimeout", good(func(j *retryjob.Job) { j.TTL, j.Spec = time.Second, &retryconf.Spec{AttemptTimeout: retryconf.Duration(time.Minute)} }), ""},
+		{"a budget that is too long", good(func(j *retryjob.Job) { j.Budget = long }), "Job.Budget "},
+		{"the longest queue", good(func(j *retryjob.Job) { j.Queue = strings.Repeat("q", 64) }), ""},
+		{"a queue that is too long", good(func(j *retryjob.Job) { j.Queue = strings.Repeat("q", 65) }), `retryjob: Job.Queue "qqqq`},
+		{"a queue with a capital letter", good(func(j *retryjob.Job) { j.Queue = "Mail" }), `retryjob: Job.Queue "Mail" is not up to 64 lower-case`},
+		{"a queue of two words", good(func(j *retryjob.Job) { j.Queue = "bulk-mail_2" }), ""},
+		{"the last priority", good(func(j *retryjob.Job) { j.Priority = 4 }), ""},
+		{"a priority after it", good(func(j *retryjob.Job) { j.Priority = 5 }), `retryjob: Job.Priority 5 is outside 0 to 4`},
+		{"a negative priority", good(func(j *retryjob.Job) { j.Priority = -1 }), `retryjob: Job.Priority -1 is outside 0 to 4`},
+		{"tags", good(func(j *retryjob.Job) { j.Tags = []string{"a-b", "_c_", long[1:]} }), ""},
+		{"a tag that is too short", good(func(j *retryjob.Job) { j.Tags = []string{"abc", "ab"} }), `retryjob: Job.Tags[1] "ab" is not 3 to 255 letters`},
+		{"a tag that is too long", good(func(j *retryjob.Job) { j.Tags = []string{long} }), `retryjob: Job.Tags[0] "xxxx`},
 		{"a payload that is cut off", good(func(j *retryjob.Job) { j.Payload = json.RawMessage(`{"a":`) }), "retryjob: Job.Payload of 5 bytes is not JSON"},
 		{"several bad fields", retryjob.Job{ID: "a\n", Kind: "m", Policy: "q", Payload: json.RawMessage(`{`)},
 			`retryjob: Job.ID "a\n" has bytes that are not text; Job.Kind "m" is shorter than 2 bytes; ` +
-				`Job.Policy "q" is not the name of a valid policy; Job.Payload of 1 bytes is not JSON`},
+				`Job.Policy "q" is not the name of a policy; Job.Payload of 1 bytes is not JSON`},
 		{"the longest payload", good(func(j *retryjob.Job) { j.Payload = json.RawMessage(`"` + strings.Repeat("x", 16<<20-2) + `"`) }), ""},
 		{"a payload that is longer", good(func(j *retryjob.Job) { j.Payload = json.RawMessage(`"` + strings.Repeat("x", 16<<20-1) + `"`) }), "retryjob: Job.Payload of 16777217 bytes is longer than 16777216"},
 		{"the deepest payload", good(func(j *retryjob.Job) { j.Payload = nested(500) }), ""},
@@ -91,7 +108,7 @@ func TestJobValidate(t *testing.T) {
 	}
 	t.Run("an unknown policy is found by errors.Is", func(t *testing.T) {
 		for _, policies := range []retryjob.Policies{nil, retryjob.FromMap(nil), known} {
-			j := retryjob.Job{Kind: "mail", Policy: "bad"}
+			j := retryjob.Job{Kind: "mail", Policy: "none"}
 			require.ErrorIs(t, j.Validate(policies), retryjob.ErrUnknownPolicy)
 		}
 	})
@@ -114,26 +131,29 @@ func TestFromCatalog(t *testing.T) {
 	var c retryconf.Catalog
 	c.Define("mail", retry.Policy{MaxAttempts: 3})
 	find := retryjob.FromCatalog(&c)
-	p, ok := find("mail")
-	require.True(t, ok)
+	mail := &retryjob.Job{Policy: "mail"}
+	p, err := find(mail)
+	require.NoError(t, err)
 	require.Equal(t, 3, p.MaxAttempts)
-	_, ok = find("fax")
-	require.False(t, ok)
+	_, err = find(&retryjob.Job{Policy: "fax"})
+	require.ErrorIs(t, err, retryjob.ErrUnknownPolicy)
 	t.Run("a name means what it means when it is asked", func(t *testing.T) {
 		require.NoError(t, c.Load(strings.NewReader(`{"policies": {"mail": {"max_attempts": 5}}}`)))
-		p, ok := find("mail")
-		require.True(t, ok)
+		p, err := find(mail)
+		require.NoError(t, err)
 		require.Equal(t, 5, p.MaxAttempts)
 	})
 }
 
 func TestFromMap(t *testing.T) {
 	find := retryjob.FromMap(map[string]retry.Policy{"mail": {MaxAttempts: 3}})
-	p, ok := find("mail")
-	require.True(t, ok)
+	p, err := find(&retryjob.Job{Policy: "mail"})
+	require.NoError(t, err)
 	require.Equal(t, retry.Policy{MaxAttempts: 3}, p)
-	_, ok = find("fax")
-	require.False(t, ok)
+	for _, job := range []retryjob.Job{{}, {Policy: "fax"}, {Policy: "fax", Spec: &retryconf.Spec{}}} {
+		_, err = find(&job)
+		require.ErrorIs(t, err, retryjob.ErrUnknownPolicy)
+	}
 }
 
 func TestErrors(t *testing.T) {
@@ -189,12 +209,12 @@ type oneJob struct{ asked []string }
 
 func (e *oneJob) Get(_ context.Context, id string) (retryjob.Info, error) {
 	e.asked = append(e.asked, "get "+id)
-	return retryjob.Info{Kind: "got"}, nil
+	return retryjob.Info{Queue: "got"}, nil
 }
 
 func (e *oneJob) Wait(ctx context.Context, id string) (retryjob.Info, error) {
 	e.asked = append(e.asked, "wait "+id)
-	return retryjob.Info{Kind: "waited"}, ctx.Err()
+	return retryjob.Info{Queue: "waited"}, ctx.Err()
 }
 
 func TestHandle(t *testing.T) {
@@ -203,10 +223,10 @@ func TestHandle(t *testing.T) {
 	require.Equal(t, "j7", h.ID())
 	i, err := h.Inspect(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, "got", i.Kind)
+	require.Equal(t, "got", i.Queue)
 	i, err = h.Wait(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, "waited", i.Kind)
+	require.Equal(t, "waited", i.Queue)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = h.Wait(ctx)

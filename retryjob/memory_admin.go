@@ -151,8 +151,26 @@ func (e *Engine) walk(ctx context.Context, f Filter, allowed func(Status) bool) 
 	}
 }
 
+// Count returns how many jobs f selects, by their Status, and since when.
+func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) {
+	f.Limit, f.After = 0, Cursor{}
+	counts := map[Status]Tally{}
+	for i, err := range e.List(ctx, f) {
+		if err != nil {
+			return nil, err
+		}
+		t := counts[i.Status]
+		t.Add(&i)
+		counts[i.Status] = t
+	}
+	return counts, nil
+}
+
 // cursors has a cursor for each status that is read, nil for the others.
-type cursors [Canceled + 1]*cursor
+type cursors struct {
+	on     [Canceled + 1]*cursor
+	before uint64 // the place among all changes of the job after which they begin; 0 if there is none
+}
 
 func (e *Engine) open(f *Filter, allowed func(Status) bool) *cursors {
 	e.mu.Lock()
@@ -161,8 +179,13 @@ func (e *Engine) open(f *Filter, allowed func(Status) bool) *cursors {
 	var all cursors
 	for _, s := range Statuses() {
 		if allowed(s) && oneOf(f.Statuses, s) {
-			all[s] = &cursor{e.shelves[s].newest}
-			e.shelves[s].cursors = append(e.shelves[s].cursors, all[s])
+			all.on[s] = &cursor{e.shelves[s].newest}
+			e.shelves[s].cursors = append(e.shelves[s].cursors, all.on[s])
+		}
+	}
+	if j := e.jobs[f.After.ID]; j != nil {
+		if rec := j.snapshot(e.clock); rec.Changed().UnixMicro() == f.After.Changed.UnixMicro() {
+			all.before = j.changed
 		}
 	}
 	return &all
@@ -171,7 +194,7 @@ func (e *Engine) open(f *Filter, allowed func(Status) bool) *cursors {
 func (e *Engine) close(all *cursors) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for s, c := range all {
+	for s, c := range all.on {
 		shelf := &e.shelves[s]
 		for i, known := range shelf.cursors {
 			if known == c {
@@ -194,7 +217,7 @@ func (e *Engine) page(all *cursors, f *Filter) ([]Info, bool) {
 		if c == nil {
 			return page, false
 		}
-		if i := e.info(c.next); f.Selects(&i) {
+		if i := e.info(c.next); (all.before == 0 || c.next.changed < all.before) && f.Selects(&i) {
 			page = append(page, i)
 		}
 		c.next = c.next.older
@@ -205,7 +228,7 @@ func (e *Engine) page(all *cursors, f *Filter) ([]Info, bool) {
 // newest returns the cursor before the job that changed last, or nil if all is read.
 func (all *cursors) newest() *cursor {
 	var newest *cursor
-	for _, c := range all {
+	for _, c := range all.on {
 		if c != nil && c.next != nil && (newest == nil || c.next.changed > newest.next.changed) {
 			newest = c
 		}

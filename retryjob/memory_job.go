@@ -10,6 +10,7 @@ import (
 	"unique"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryconf"
 )
 
 // job is a Job with its Record as an Engine holds it: small, since a million of them may wait. Its order of fields leaves
@@ -38,7 +39,50 @@ type job struct {
 }
 
 // route is where a job goes. Few routes serve many jobs, so that each is kept once.
-type route struct{ kind, policy string }
+type route struct {
+	kind, policy string
+	needs        unique.Handle[needs] // zero for none, as nearly all have it
+}
+
+// needs is what a job says of itself beyond that.
+type needs struct {
+	spec          *retryconf.Spec
+	ttl           time.Duration
+	budget, queue string
+	priority      int
+	tags          string // with a comma after each
+}
+
+func routeOf(j *Job) route {
+	n := needs{ttl: j.TTL, budget: j.Budget, queue: j.Queue, priority: j.Priority}
+	if j.Spec != nil {
+		spec := *j.Spec
+		spec.Delays = slices.Clone(spec.Delays)
+		n.spec = &spec
+	}
+	for _, tag := range j.Tags {
+		n.tags += tag + ","
+	}
+	r := route{kind: j.Kind, policy: j.Policy}
+	if n != (needs{}) {
+		r.needs = unique.Make(n)
+	}
+	return r
+}
+
+func (r route) get() (n needs) {
+	if r.needs != (unique.Handle[needs]{}) {
+		n = r.needs.Value()
+	}
+	return n
+}
+
+func (n *needs) list() []string {
+	if n.tags == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(n.tags, ","), ",")
+}
 
 // ended is an Attempt in short.
 type ended struct {
@@ -61,7 +105,7 @@ type live struct {
 func newJob(j *Job) *job {
 	return &job{
 		id:          j.ID,
-		route:       unique.Make(route{j.Kind, j.Policy}),
+		route:       unique.Make(routeOf(j)),
 		payload:     payloadOf(j),
 		correlation: strings.Clone(j.Correlation),
 	}
@@ -78,8 +122,10 @@ func payloadOf(j *Job) string {
 // job returns the job for its handler.
 func (j *job) job(c clock) Job {
 	r := j.route.Value()
+	n := r.get()
 	return Job{
 		ID: j.id, Kind: r.kind, Policy: r.policy, Payload: j.payloadCopy(), Correlation: j.correlation, Due: c.time(j.first),
+		Spec: n.spec, TTL: n.ttl, Budget: n.budget, Queue: n.queue, Priority: n.priority, Tags: n.list(),
 	}
 }
 
@@ -93,8 +139,10 @@ func (j *job) payloadCopy() json.RawMessage {
 // record returns the Record of j as far as no attempt under way and no Cancel changes it: without Status, Reason, Due and
 // Ended. Its History is appended to history.
 func (j *job) record(c clock, history []Attempt) Record {
+	r := j.route.Value()
+	n := r.get()
 	rec := Record{
-		Version: RecordVersion, JobID: j.id, Policy: j.route.Value().policy, Correlation: j.correlation,
+		Version: RecordVersion, JobID: j.id, Kind: r.kind, Policy: r.policy, Correlation: j.correlation, Spec: n.spec, TTL: n.ttl, Budget: n.budget,
 		First: c.time(j.first), Enqueued: c.time(j.enqueued), Replays: int(j.replays), Attempts: int(j.attempts), Since: int(j.since), Prev: j.prev,
 	}
 	if j.enqueued == j.first {

@@ -84,7 +84,8 @@ func (e *Engine) move(j *job, s Status, waited bool) {
 
 // info returns j as it is.
 func (e *Engine) info(j *job) Info {
-	return Info{Record: j.snapshot(e.clock), Kind: j.route.Value().kind, Payload: j.payloadCopy()}
+	n := j.route.Value().get()
+	return Info{Record: j.snapshot(e.clock), Queue: n.queue, Priority: n.priority, Tags: n.list(), Payload: j.payloadCopy()}
 }
 
 // remove forgets j, which is final. Its ID is free again when a canceled attempt that still runs has ended.

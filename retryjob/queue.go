@@ -12,7 +12,7 @@ import (
 
 // Options are what every engine needs to run jobs.
 type Options struct {
-	// Policies finds the policies that jobs name: FromCatalog or FromMap. It must be set.
+	// Policies finds the policies of jobs: FromCatalog or FromMap, Within limits if jobs bring a Spec of an outsider's. It must be set.
 	Policies Policies
 	// Handlers do the work, by Job.Kind. A job of another kind is refused.
 	Handlers map[string]Handler
@@ -35,7 +35,7 @@ func (o Options) Validate() error {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(o.Handlers)) {
 		j := Job{Kind: kind, Policy: "any"}
-		if j.Validate(func(string) (retry.Policy, bool) { return retry.Policy{}, true }) != nil {
+		if j.Validate(func(*Job) (retry.Policy, error) { return retry.Policy{}, nil }) != nil {
 			bad.Add("retryjob", "Options.Handlers", fmt.Sprintf("kind %.40q", kind), "is not a Job.Kind")
 		}
 		if o.Handlers[kind] == nil {
@@ -67,6 +67,8 @@ type Queue interface {
 type Enqueuer interface {
 	// Enqueue keeps the job, after Job.Validate, and returns its handle. ctx bounds the enqueuing, not the job.
 	Enqueue(ctx context.Context, job Job) (Handle, error)
+	// EnqueueMany is Enqueue for many jobs, in their order: all of them or, with an error, none.
+	EnqueueMany(ctx context.Context, jobs []Job) ([]Handle, error)
 }
 
 // Handle is a job that was enqueued. It can be copied, and dropped.

@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryconf"
 )
 
-// RecordVersion is the Version of the records that this package writes. It reads no other.
-const RecordVersion = 1
+// RecordVersion is the Version of the records that this package writes. It reads those of version 1 too, which have no Kind, Spec,
+// TTL and Budget.
+const RecordVersion = 2
 
 // Record is what an engine keeps of a job beside the Job itself: where it stands and what its attempts came to. Only Stepper,
 // Replay and Cancel change a Record, except that an engine may mark it as Leased while an attempt is under way, and then
@@ -21,8 +23,13 @@ const RecordVersion = 1
 type Record struct {
 	Version     int    `json:"v"`
 	JobID       string `json:"job"`
+	Kind        string `json:"kind,omitempty"`
 	Policy      string `json:"policy"`
 	Correlation string `json:"correlation,omitempty"`
+	// Spec, TTL and Budget are the job's.
+	Spec   *retryconf.Spec `json:"spec,omitempty"`
+	TTL    time.Duration   `json:"ttl_ns,omitempty"`
+	Budget string          `json:"budget,omitempty"`
 	// First is when the job was first due: the TTL counts from it. A replay sets it anew.
 	First time.Time `json:"first"`
 	// Enqueued is when the job was enqueued or replayed, if that was before First. Zero means First.
@@ -67,12 +74,20 @@ type Attempt struct {
 // NewRecord returns the record of a job that was enqueued at now.
 func NewRecord(j *Job, now time.Time) Record {
 	r := Record{
-		Version: RecordVersion, JobID: j.ID, Policy: j.Policy, Correlation: j.Correlation, First: now, Status: Pending, Due: now,
+		Version: RecordVersion, JobID: j.ID, Kind: j.Kind, Policy: j.Policy, Correlation: j.Correlation,
+		Spec: j.Spec, TTL: j.TTL, Budget: j.Budget, First: now, Status: Pending, Due: now,
 	}
 	if j.Due.After(now) {
 		r.First, r.Due, r.Enqueued = j.Due, j.Due, now
 	}
 	return r
+}
+
+// Job returns the job as far as its record has it: without its Payload, Queue, Priority and Tags. Due is First.
+func (r *Record) Job() Job {
+	return Job{
+		ID: r.JobID, Kind: r.Kind, Policy: r.Policy, Correlation: r.Correlation, Spec: r.Spec, TTL: r.TTL, Budget: r.Budget, Due: r.First,
+	}
 }
 
 // AttemptID returns the ID of an attempt, which the design of deferred retries calls RunID: the job's ID with the number
@@ -117,10 +132,10 @@ func (r *Record) Replay(now time.Time) error {
 	if !r.Status.Replayable() {
 		return fmt.Errorf("%w: job %s is %s", ErrNotReplayable, r.JobID, r.Status)
 	}
-	*r = Record{
-		Version: RecordVersion, JobID: r.JobID, Policy: r.Policy, Correlation: r.Correlation,
-		First: now, Replays: r.Replays + 1, Status: Pending, Due: now,
-	}
+	job, replays := r.Job(), r.Replays
+	job.Due = time.Time{}
+	*r = NewRecord(&job, now)
+	r.Replays = replays + 1
 	return nil
 }
 
@@ -143,6 +158,7 @@ func (r *Record) Cancel(now time.Time) error {
 	if r.Status.Final() {
 		return fmt.Errorf("retryjob: job %s is %s already", r.JobID, r.Status)
 	}
+	r.Version = RecordVersion
 	r.end(Canceled, retry.CallerCanceled, now)
 	return nil
 }
@@ -155,8 +171,8 @@ func (r *Record) Validate() error {
 	refuse := func(field string, value any, rule string) {
 		bad.Add("retryjob", "Record."+field, value, fmt.Sprintf("of job %q %s", r.JobID, rule))
 	}
-	if r.Version != RecordVersion {
-		refuse("Version", r.Version, "is not 1")
+	if r.Version != RecordVersion && r.Version != 1 {
+		refuse("Version", r.Version, "is not 1 or 2")
 		return bad // its fields may mean something else
 	}
 	if r.JobID == "" {

@@ -40,7 +40,7 @@ func TestNewRecord(t *testing.T) {
 			job.Due = row.due
 			r := retryjob.NewRecord(&job, epoch)
 			require.Equal(t, retryjob.Record{
-				Version: retryjob.RecordVersion, JobID: "j", Policy: "p", Correlation: "c",
+				Version: retryjob.RecordVersion, JobID: "j", Kind: "mail", Policy: "p", Correlation: "c",
 				First: row.first, Enqueued: row.enqueued, Status: retryjob.Pending, Due: row.first,
 			}, r)
 			require.NoError(t, r.Validate())
@@ -48,9 +48,30 @@ func TestNewRecord(t *testing.T) {
 	}
 }
 
+// What an earlier release has stored is gone on with, and written in the new form.
+func TestARecordOfVersion1IsGoneOnWith(t *testing.T) {
+	first := retryjob.Record{Version: 1, JobID: "j", Policy: "p", First: epoch, Status: retryjob.Pending, Due: epoch}
+	s := stepper(retry.Policy{MaxAttempts: 1}, &clock{epoch})
+	stepped := clone(first)
+	_, err := s.Step(t.Context(), &stepped, 1, func(context.Context) error { return errFlaky })
+	require.NoError(t, err)
+	lost := clone(first)
+	_, err = s.Lost(t.Context(), &lost, 1)
+	require.NoError(t, err)
+	canceled := clone(first)
+	require.NoError(t, canceled.Cancel(epoch))
+	replayed := clone(stepped)
+	replayed.Version = 1
+	require.NoError(t, replayed.Replay(epoch))
+	for _, r := range []retryjob.Record{stepped, lost, canceled, replayed} {
+		require.Equal(t, 2, r.Version)
+		require.NoError(t, r.Validate())
+	}
+}
+
 func TestRecordIsDataThatComesBack(t *testing.T) {
 	r := retryjob.Record{
-		Version: 1, JobID: "j", Policy: "p", Correlation: "c", First: epoch, Replays: 2,
+		Version: 2, JobID: "j", Policy: "p", Correlation: "c", First: epoch, Replays: 2,
 		Status: retryjob.WaitingRetry, Due: epoch.Add(9 * sec), Attempts: 2, Prev: 7 * sec,
 		History: []retryjob.Attempt{
 			{ID: "j.2.1", Number: 1, Status: retryjob.WaitingRetry, Err: "lost"},
@@ -60,7 +81,7 @@ func TestRecordIsDataThatComesBack(t *testing.T) {
 	text, err := json.Marshal(r)
 	require.NoError(t, err)
 	require.JSONEq(t, `{
-		"v": 1, "job": "j", "policy": "p", "correlation": "c", "first": "2026-11-02T09:00:00Z", "replays": 2,
+		"v": 2, "job": "j", "policy": "p", "correlation": "c", "first": "2026-11-02T09:00:00Z", "replays": 2,
 		"status": "waiting_retry", "due": "2026-11-02T09:00:09Z", "attempts": 2, "prev_ns": 7000000000,
 		"runs": [
 			{"id": "j.2.1", "attempt": 1, "status": "waiting_retry", "err": "lost"},
@@ -71,10 +92,10 @@ func TestRecordIsDataThatComesBack(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &back))
 	require.Equal(t, r, back)
 
-	ended := retryjob.Record{Version: 1, JobID: "j", Policy: "p", First: epoch, Status: retryjob.Expired, Reason: retry.TTLElapsed, Ended: epoch.Add(sec)}
+	ended := retryjob.Record{Version: 2, JobID: "j", Policy: "p", First: epoch, Status: retryjob.Expired, Reason: retry.TTLElapsed, Ended: epoch.Add(sec)}
 	text, err = json.Marshal(ended)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"v": 1, "job": "j", "policy": "p", "first": "2026-11-02T09:00:00Z", "status": "expired",
+	require.JSONEq(t, `{"v": 2, "job": "j", "policy": "p", "first": "2026-11-02T09:00:00Z", "status": "expired",
 		"reason": "ttl_elapsed", "ended": "2026-11-02T09:00:01Z", "attempts": 0}`, string(text))
 }
 
@@ -121,7 +142,7 @@ func TestRecordReplay(t *testing.T) {
 	for _, status := range retryjob.Statuses() {
 		t.Run(status.String(), func(t *testing.T) {
 			r := retryjob.Record{
-				Version: 1, JobID: "j", Policy: "p", Correlation: "c", First: epoch, Replays: 3, Status: status,
+				Version: 2, JobID: "j", Policy: "p", Correlation: "c", First: epoch, Replays: 3, Status: status,
 				Attempts: 2, Prev: sec, History: []retryjob.Attempt{{Number: 1}, {Number: 2}},
 			}
 			if status.Final() {
@@ -133,7 +154,7 @@ func TestRecordReplay(t *testing.T) {
 			case retryjob.DeadLettered, retryjob.Expired, retryjob.Failed:
 				require.NoError(t, err)
 				require.Equal(t, retryjob.Record{
-					Version: 1, JobID: "j", Policy: "p", Correlation: "c", First: now, Replays: 4, Status: retryjob.Pending, Due: now,
+					Version: 2, JobID: "j", Policy: "p", Correlation: "c", First: now, Replays: 4, Status: retryjob.Pending, Due: now,
 				}, r)
 				require.NoError(t, r.Validate())
 			default:
@@ -148,7 +169,7 @@ func TestRecordReplay(t *testing.T) {
 func TestRecordCancel(t *testing.T) {
 	for _, status := range retryjob.Statuses() {
 		t.Run(status.String(), func(t *testing.T) {
-			r := retryjob.Record{Version: 1, JobID: "j", First: epoch, Status: status, Attempts: 1, History: []retryjob.Attempt{{Number: 1}}}
+			r := retryjob.Record{Version: 2, JobID: "j", First: epoch, Status: status, Attempts: 1, History: []retryjob.Attempt{{Number: 1}}}
 			if status.Final() {
 				r.Ended = epoch.Add(sec)
 			} else if status != retryjob.Leased {
@@ -171,7 +192,7 @@ func TestRecordCancel(t *testing.T) {
 
 func TestRecordValidate(t *testing.T) {
 	good := func(change func(*retryjob.Record)) retryjob.Record {
-		r := retryjob.Record{Version: 1, JobID: "j", Policy: "p", First: epoch, Status: retryjob.Pending, Due: epoch}
+		r := retryjob.Record{Version: 2, JobID: "j", Policy: "p", First: epoch, Status: retryjob.Pending, Due: epoch}
 		change(&r)
 		return r
 	}
@@ -186,7 +207,7 @@ func TestRecordValidate(t *testing.T) {
 		{"succeeded", good(func(r *retryjob.Record) { r.Status, r.Due, r.Ended = retryjob.Succeeded, time.Time{}, epoch }), ""},
 		{"the zero Record", retryjob.Record{}, `retryjob: Record.Version 0 of job "" is not 1`},
 		{"an older version", good(func(r *retryjob.Record) { r.Version = 0 }), "Record.Version 0"},
-		{"a newer version", good(func(r *retryjob.Record) { r.Version = 2 }), `retryjob: Record.Version 2 of job "j" is not 1`},
+		{"a newer version", good(func(r *retryjob.Record) { r.Version = 3 }), `retryjob: Record.Version 3 of job "j" is not 1 or 2`},
 		{"no status", good(func(r *retryjob.Record) { r.Status = 0 }), "Record.Status"},
 		{"an unknown status", good(func(r *retryjob.Record) { r.Status = 9 }), "retryjob: Record.Status Status(9) of job \"j\" is not a status"},
 		{"negative attempts", good(func(r *retryjob.Record) { r.Attempts = -1 }), "Record.Attempts -1"},
@@ -360,7 +381,7 @@ func FuzzRecord(f *testing.F) {
 		_, _, _ = r.Last(), r.Changed(), r.AttemptID(r.Attempts)
 		selects(&r)
 		if broken == nil {
-			require.Equal(t, retryjob.RecordVersion, r.Version)
+			require.Contains(t, []int{1, retryjob.RecordVersion}, r.Version)
 			require.Contains(t, retryjob.Statuses(), r.Status)
 			require.Equal(t, r.Status.Final(), !r.Ended.IsZero())
 			require.Equal(t, r.Status == retryjob.Pending || r.Status == retryjob.WaitingRetry, !r.Due.IsZero())
@@ -415,7 +436,7 @@ func steps(t *testing.T, r retryjob.Record, broken error) {
 		return
 	}
 	c := &clock{epoch}
-	s := retryjob.Stepper{Now: c.Now, Policies: func(string) (retry.Policy, bool) { return retry.Policy{TTL: time.Hour}, true }}
+	s := retryjob.Stepper{Now: c.Now, Policies: func(*retryjob.Job) (retry.Policy, error) { return retry.Policy{TTL: time.Hour}, nil }}
 	before := clone(r)
 	called := false
 	v, err := s.Step(t.Context(), &r, r.Attempts+1, func(context.Context) error {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/jobkey"
 )
 
 // Stepper is what all engines share: it makes one attempt of a job, asks the policy what follows and records it. It neither
@@ -18,7 +20,7 @@ import (
 // called. The Budget is charged when a retry is decided on, in the process that decides, and paid back if the job ends without
 // that retry, in the process that ends it. AttemptFrom returns the job in the contexts of Gate, Observe, Pay and the handler.
 type Stepper struct {
-	// Policies finds a record's policy. It must be set.
+	// Policies finds the policy of a record's job. It must be set.
 	Policies Policies
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
@@ -59,8 +61,7 @@ var ErrCanceled = errors.New("retryjob: the job was canceled")
 // goroutine's deferred functions run. If ctx ends while fn runs, its cause decides: with ErrShutdown the attempt does not
 // count and is due again at once; after any other cancellation the job is Canceled; a deadline is an ordinary failure.
 //
-// If the error is not nil, nothing was done and rec is unchanged: the policy is unknown (ErrUnknownPolicy), Record.Validate
-// refuses rec, the job is final, or attempt is in rec already or more than 10,000 after the last attempt in it.
+// If the error is not nil, nothing was done and rec is unchanged: Policies.Of returns an error, Record.Validate refuses rec, the job is final, or attempt is in rec already or more than 10,000 after the last attempt in it.
 func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(context.Context) error) (Next, error) {
 	st, ctx, err := s.open(ctx, rec, attempt)
 	if err != nil {
@@ -98,10 +99,11 @@ func (s *Stepper) Lost(ctx context.Context, rec *Record, attempt int) (Next, err
 
 // Canceled is called by an engine after it has stored a record that Record.Cancel has changed while no attempt was under way.
 // It pays the budget's token back for the retry that is not made, and calls Observe with the end of the job. It does
-// nothing if the policy is unknown.
+// nothing if the job has no policy.
 func (s *Stepper) Canceled(ctx context.Context, rec *Record) {
-	p, ok := s.Policies.lookup(rec.Policy)
-	if !ok {
+	job := rec.Job()
+	p, err := s.Policies.Of(&job)
+	if err != nil {
 		return
 	}
 	st := &step{Stepper: s, policy: p, rec: rec, info: infoOf(rec, rec.Attempts)}
@@ -115,10 +117,11 @@ func (s *Stepper) open(ctx context.Context, rec *Record, attempt int) (*step, co
 	if err := rec.Validate(); err != nil {
 		return nil, nil, err
 	}
-	p, ok := s.Policies.lookup(rec.Policy)
+	job := rec.Job()
+	p, err := s.Policies.Of(&job)
 	switch {
-	case !ok:
-		return nil, nil, fmt.Errorf("retryjob: job %s: policy %q: %w", rec.JobID, rec.Policy, ErrUnknownPolicy)
+	case err != nil:
+		return nil, nil, fmt.Errorf("retryjob: job %s: policy %q: %w", rec.JobID, rec.Policy, err)
 	case rec.Status.Final():
 		return nil, nil, fmt.Errorf("retryjob: job %s is %s already", rec.JobID, rec.Status)
 	case attempt < 1:
@@ -128,6 +131,7 @@ func (s *Stepper) open(ctx context.Context, rec *Record, attempt int) (*step, co
 	case attempt <= rec.Attempts && !(rec.Status == Leased && attempt == rec.Attempts):
 		return nil, nil, fmt.Errorf("retryjob: attempt %d of job %s %w", attempt, rec.JobID, errRecorded)
 	}
+	rec.Version = RecordVersion
 	info := infoOf(rec, attempt)
 	return &step{Stepper: s, policy: p, rec: rec, info: info}, context.WithValue(ctx, infoKey{}, info), nil
 }
@@ -308,7 +312,7 @@ func (s *step) tell(ctx context.Context, a *Attempt, d retry.Decision, err error
 	}
 	failed := a.failed(d.Class, err)
 	failed.Delay = d.Delay
-	s.policy.Observe(ctx, retry.Event{
+	s.policy.Observe(s.reported(ctx), retry.Event{
 		Policy: s.policy.Name, Elapsed: failed.Start.Add(failed.Duration).Sub(s.rec.First), Attempt: failed, Decision: d,
 	})
 }
@@ -341,7 +345,12 @@ func (s *step) ending(ctx context.Context, d retry.Decision, now time.Time, last
 		}
 		e.Err = retry.NewError(ctx, s.policy, o, last)
 	}
-	return func() { s.policy.Observe(ctx, e) }
+	return func() { s.policy.Observe(s.reported(ctx), e) }
+}
+
+// reported returns the context of Observe, in which reports find the job.
+func (s *step) reported(ctx context.Context) context.Context {
+	return context.WithValue(ctx, jobkey.Key{}, s.info)
 }
 
 // spread returns the u in [0,1) of the wait after an attempt: the same for each caller, so that a worker that takes over
@@ -364,6 +373,7 @@ func spread(jobID string, replays, attempt int) float64 {
 // AttemptInfo says which attempt of which job a handler makes.
 type AttemptInfo struct {
 	JobID       string // the same for all attempts and replays: use it for an idempotency key
+	Kind        string
 	AttemptID   string // of this attempt alone; the design of deferred retries calls it RunID
 	Correlation string
 	Number      int // from 1
@@ -374,9 +384,14 @@ type AttemptInfo struct {
 // infoOf returns the info of an attempt of the job of rec.
 func infoOf(rec *Record, attempt int) *AttemptInfo {
 	return &AttemptInfo{
-		JobID: rec.JobID, AttemptID: rec.AttemptID(attempt), Correlation: rec.Correlation,
+		JobID: rec.JobID, Kind: rec.Kind, AttemptID: rec.AttemptID(attempt), Correlation: rec.Correlation,
 		Number: attempt, Replays: rec.Replays, First: rec.First,
 	}
+}
+
+// LogValue returns a group of id and kind. In the context of Observe, a report finds it.
+func (i *AttemptInfo) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("id", i.JobID), slog.String("kind", i.Kind))
 }
 
 type infoKey struct{}

@@ -98,13 +98,13 @@ func ExampleOptions_group() {
 	// {"level":"ERROR","msg":"retry: gave up","retry":{"policy":"charge","attempt":1,"status":"dead_letter","reason":"attempts_exhausted","error":"card declined"},"tenant":"acme"}
 }
 
-// Jobs have the records that calls have. The context has more to say about them.
+// Jobs have the records that calls have, with the job. The context has more to say about them.
 func ExampleOptions_jobs() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: onlyWhatIsTheSame}))
 	policy := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 10 * time.Millisecond}}
 	policy.Observe = retryslog.Observe(logger, retryslog.Options{Attrs: func(ctx context.Context) []slog.Attr {
 		attempt, _ := retryjob.AttemptFrom(ctx)
-		return []slog.Attr{slog.String("job", attempt.JobID)}
+		return []slog.Attr{slog.String("trace", attempt.Correlation)}
 	}})
 	engine, err := retryjob.New(retryjob.Options{
 		Policies: retryjob.FromMap(map[string]retry.Policy{"mail": policy}),
@@ -117,10 +117,10 @@ func ExampleOptions_jobs() {
 		return
 	}
 	ctx := context.Background()
-	job, _ := engine.Enqueue(ctx, retryjob.Job{ID: "welcome-7", Kind: "welcome", Policy: "mail"})
+	job, _ := engine.Enqueue(ctx, retryjob.Job{ID: "welcome-7", Kind: "welcome", Policy: "mail", Correlation: "4bf9"})
 	_, _ = job.Wait(ctx)
 	_, _ = engine.Shutdown(ctx)
 	// Output:
-	// level=WARN msg="retry: attempt failed" policy=mail attempt=1 status=waiting_retry delay=10ms error="mail server is busy" job=welcome-7
-	// level=ERROR msg="retry: gave up" policy=mail attempt=2 status=dead_letter reason=attempts_exhausted error="mail server is busy" job=welcome-7
+	// level=WARN msg="retry: attempt failed" policy=mail attempt=1 status=waiting_retry delay=10ms error="mail server is busy" job.id=welcome-7 job.kind=welcome trace=4bf9
+	// level=ERROR msg="retry: gave up" policy=mail attempt=2 status=dead_letter reason=attempts_exhausted error="mail server is busy" job.id=welcome-7 job.kind=welcome trace=4bf9
 }

@@ -3,7 +3,6 @@ package retryslog_test
 import (
 	"bytes"
 	"context"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,14 +16,6 @@ import (
 	"github.com/retrygo/retry/retrytest"
 )
 
-// ofJob is an Options.Attrs that names the job.
-func ofJob(ctx context.Context) []slog.Attr {
-	if attempt, ok := retryjob.AttemptFrom(ctx); ok {
-		return []slog.Attr{slog.String("job", attempt.JobID)}
-	}
-	return nil
-}
-
 // TestJobs holds that the observer serves jobs as it serves calls, although no goroutine waits for them.
 func TestJobs(t *testing.T) {
 	hourly := retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Hour}}
@@ -35,22 +26,22 @@ func TestJobs(t *testing.T) {
 	}{
 		{"a success at once", steps{try(nil)}, ``},
 		{"a success after a retry", steps{try(errDown), try(nil)}, `
-level=WARN msg="retry: attempt failed" policy=hourly attempt=1 status=waiting_retry delay=1h0m0s duration=100ms elapsed=100ms error=503 job=order-7
-level=DEBUG msg="retry: succeeded" policy=hourly attempt=2 status=succeeded elapsed=1h0m0.2s job=order-7`},
+level=WARN msg="retry: attempt failed" policy=hourly attempt=1 status=waiting_retry delay=1h0m0s duration=100ms elapsed=100ms error=503 job.id=order-7 job.kind=order
+level=DEBUG msg="retry: succeeded" policy=hourly attempt=2 status=succeeded elapsed=1h0m0.2s job.id=order-7 job.kind=order`},
 		{"a dead letter", steps{try(errDown), try(errDown), try(errDown)}, `
-level=WARN msg="retry: attempt failed" policy=hourly attempt=1 status=waiting_retry delay=1h0m0s duration=100ms elapsed=100ms error=503 job=order-7
-level=WARN msg="retry: attempt failed" policy=hourly attempt=2 status=waiting_retry delay=1h0m0s duration=100ms elapsed=1h0m0.2s error=503 job=order-7
-level=ERROR msg="retry: gave up" policy=hourly attempt=3 status=dead_letter reason=attempts_exhausted elapsed=2h0m0.3s error=503 job=order-7`},
+level=WARN msg="retry: attempt failed" policy=hourly attempt=1 status=waiting_retry delay=1h0m0s duration=100ms elapsed=100ms error=503 job.id=order-7 job.kind=order
+level=WARN msg="retry: attempt failed" policy=hourly attempt=2 status=waiting_retry delay=1h0m0s duration=100ms elapsed=1h0m0.2s error=503 job.id=order-7 job.kind=order
+level=ERROR msg="retry: gave up" policy=hourly attempt=3 status=dead_letter reason=attempts_exhausted elapsed=2h0m0.3s error=503 job.id=order-7 job.kind=order`},
 		{"a handler that panics", steps{{Panic: "boom", Times: 3}}, `
-level=WARN msg="retry: attempt failed" policy=hourly attempt=1 status=waiting_retry delay=1h0m0s duration=0s elapsed=0s error="retryjob: the handler panicked: boom" job=order-7
-level=WARN msg="retry: attempt failed" policy=hourly attempt=2 status=waiting_retry delay=1h0m0s duration=0s elapsed=1h0m0s error="retryjob: the handler panicked: boom" job=order-7
-level=ERROR msg="retry: gave up" policy=hourly attempt=3 status=dead_letter reason=attempts_exhausted elapsed=2h0m0s error="retryjob: the handler panicked: boom" job=order-7`},
+level=WARN msg="retry: attempt failed" policy=hourly attempt=1 status=waiting_retry delay=1h0m0s duration=0s elapsed=0s error="retryjob: the handler panicked: boom" job.id=order-7 job.kind=order
+level=WARN msg="retry: attempt failed" policy=hourly attempt=2 status=waiting_retry delay=1h0m0s duration=0s elapsed=1h0m0s error="retryjob: the handler panicked: boom" job.id=order-7 job.kind=order
+level=ERROR msg="retry: gave up" policy=hourly attempt=3 status=dead_letter reason=attempts_exhausted elapsed=2h0m0s error="retryjob: the handler panicked: boom" job.id=order-7 job.kind=order`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var b bytes.Buffer
 				p, fn := hourly, retrytest.Script(t, row.steps)
-				p.Observe = retryslog.Observe(textTo(&b), retryslog.Options{Attrs: ofJob})
+				p.Observe = retryslog.Observe(textTo(&b), retryslog.Options{})
 				e, err := retryjob.New(retryjob.Options{
 					Policies: retryjob.FromMap(map[string]retry.Policy{"hourly": p}),
 					Handlers: map[string]retryjob.Handler{"order": func(ctx context.Context, _ retryjob.Job) error { return fn(ctx) }},
@@ -71,12 +62,12 @@ level=ERROR msg="retry: gave up" policy=hourly attempt=3 status=dead_letter reas
 // A job whose TTL was over before its first attempt has no error.
 func TestAJobThatWasNeverAttempted(t *testing.T) {
 	var b bytes.Buffer
-	p := retry.Policy{TTL: time.Second, Observe: retryslog.Observe(textTo(&b), retryslog.Options{Attrs: ofJob})}
+	p := retry.Policy{TTL: time.Second, Observe: retryslog.Observe(textTo(&b), retryslog.Options{})}
 	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"p": p}), Now: func() time.Time { return first.Add(time.Minute) }}
 	rec := retryjob.NewRecord(&retryjob.Job{ID: "order-7", Kind: "order", Policy: "p"}, first)
 	next, err := s.Step(t.Context(), &rec, 1, func(context.Context) error { panic("attempted") })
 	require.NoError(t, err)
 	next.Tell()
-	require.Equal(t, `level=ERROR msg="retry: gave up" policy=p attempt=0 status=expired reason=ttl_elapsed elapsed=1m0s job=order-7`+"\n", b.String())
+	require.Equal(t, `level=ERROR msg="retry: gave up" policy=p attempt=0 status=expired reason=ttl_elapsed elapsed=1m0s job.id=order-7 job.kind=order`+"\n", b.String())
 }

@@ -271,7 +271,7 @@ func day(n int) *shop {
 		x -= float64(int(x))
 		at := now.Add(-time.Duration(x * x * float64(23*time.Hour))).Add(-time.Duration(i) * time.Millisecond)
 		rec := retryjob.Record{
-			Version: 1, JobID: fmt.Sprintf("order-%06d", 918273+7*i), Policy: []string{"standard", "patient"}[i%2], Correlation: fmt.Sprintf("trace-%x", 40000+i),
+			Version: 1, JobID: fmt.Sprintf("order-%06d", 918273+7*i), Kind: []string{"webhook", "invoice", "mail"}[i%3], Policy: []string{"standard", "patient"}[i%2], Correlation: fmt.Sprintf("trace-%x", 40000+i),
 			Status: retryjob.Succeeded, Ended: at, Attempts: 1 + i%4,
 		}
 		hours := now.Sub(at).Hours()
@@ -309,7 +309,7 @@ func day(n int) *shop {
 			}
 			rec.History = append(rec.History, a)
 		}
-		s.jobs[rec.JobID] = &retryjob.Info{Record: rec, Kind: []string{"webhook", "invoice", "mail"}[i%3],
+		s.jobs[rec.JobID] = &retryjob.Info{Record: rec,
 			Payload: json.RawMessage(fmt.Sprintf(`{"order":%d,"url":"https://hooks.example.com/orders","total":{"amount":"%d.90","currency":"EUR"}}`, 918273+7*i, 10+i%90))}
 	}
 	return s

@@ -19,7 +19,7 @@ import (
 
 // Options say how an Adapter decides.
 type Options struct {
-	// Policies finds the policies that jobs name: retryjob.FromCatalog or retryjob.FromMap. It must be set.
+	// Policies finds the policies of jobs: retryjob.FromCatalog or retryjob.FromMap. It must be set.
 	Policies retryjob.Policies
 	// PolicyOf names the policy of plain River jobs by their kind; what it has for "" goes for all kinds that it does not
 	// have. A plain job of a kind without a policy is refused when it is inserted. Nil means that there are no plain jobs.
@@ -62,9 +62,7 @@ func (o Options) Validate() error {
 			refused := retry.FieldError{
 				Package: "retryriver", Field: fmt.Sprintf("Options.PolicyOf[%q]", kind), Value: strconv.Quote(o.PolicyOf[kind]), Rule: "is not a valid policy",
 			}
-			if p, ok := o.Policies(o.PolicyOf[kind]); !ok {
-				bad.Append(fmt.Errorf("%w: %w", &refused, retryjob.ErrUnknownPolicy))
-			} else if err := p.Validate(); err != nil {
+			if _, err := o.Policies.Of(&retryjob.Job{Kind: kind, Policy: o.PolicyOf[kind]}); err != nil {
 				bad.Append(fmt.Errorf("%w: %w", &refused, err))
 			}
 		}
@@ -87,10 +85,10 @@ func New(o Options) (*Adapter, error) {
 	now := func() time.Time { return time.Now().UTC() }
 	a := &Adapter{options: o, logger: slog.Default()}
 	a.stepper = retryjob.Stepper{Policies: o.Policies, Now: now, Code: o.Code}
-	a.judge = retryjob.Stepper{Now: now, Policies: func(name string) (retry.Policy, bool) {
-		p, ok := o.Policies(name)
+	a.judge = retryjob.Stepper{Now: now, Policies: func(j *retryjob.Job) (retry.Policy, error) {
+		p, err := o.Policies(j)
 		p.Budget, p.Pay, p.Observe = nil, nil, nil
-		return p, ok
+		return p, err
 	}}
 	return a, nil
 }
@@ -186,7 +184,8 @@ func (a *Adapter) forget(attemptID string) {
 func (a *Adapter) longestAttempt() (longest time.Duration, by string) {
 	for _, kind := range slices.Sorted(maps.Keys(a.options.PolicyOf)) {
 		name := a.options.PolicyOf[kind]
-		if p, ok := a.options.Policies(name); ok && p.AttemptTimeout > longest {
+		p, err := a.options.Policies.Of(&retryjob.Job{Kind: kind, Policy: name})
+		if err == nil && p.AttemptTimeout > longest {
 			longest, by = p.AttemptTimeout, name
 		}
 	}

@@ -2,8 +2,10 @@ package retryriver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -127,7 +129,12 @@ func (p *pages) next(rows []*rivertype.JobRow) bool {
 // List returns the jobs that f selects, the one that changed last first.
 func (m *Admin[TTx]) List(ctx context.Context, f retryjob.Filter) iter.Seq2[retryjob.Info, error] {
 	return func(yield func(retryjob.Info, error) bool) {
-		left, at, more := f.Limit, newest, true
+		at, err := m.place(ctx, f.After)
+		if err != nil {
+			yield(retryjob.Info{}, err)
+			return
+		}
+		left, more := f.Limit, true
 		for p := pagesOf(&f); more; {
 			rows, err := m.list(ctx, m.client.Driver().GetExecutor(), m.sql.where(&f, at), p.size)
 			if err != nil {
@@ -150,6 +157,38 @@ func (m *Admin[TTx]) List(ctx context.Context, f retryjob.Filter) iter.Seq2[retr
 			}
 		}
 	}
+}
+
+// place returns the position of a cursor.
+func (m *Admin[TTx]) place(ctx context.Context, c retryjob.Cursor) (position, error) {
+	if c == (retryjob.Cursor{}) {
+		return newest, nil
+	}
+	at := position{c.Changed.UnixMicro(), math.MaxInt64}
+	row, _, err := m.find(ctx, m.client.Driver().GetExecutor(), c.ID)
+	switch {
+	case errors.Is(err, retryjob.ErrUnknownJob):
+	case err != nil:
+		return at, err
+	case changedAt(row) == at.changed:
+		at.id = row.ID
+	}
+	return at, nil
+}
+
+// Count returns how many jobs f selects, by their Status, and since when.
+func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
+	f.Limit, f.After = 0, retryjob.Cursor{}
+	counts := map[retryjob.Status]retryjob.Tally{}
+	for i, err := range m.List(ctx, f) {
+		if err != nil {
+			return nil, err
+		}
+		t := counts[i.Status]
+		t.Add(&i)
+		counts[i.Status] = t
+	}
+	return counts, nil
 }
 
 // DeadLetters is List of those that are DeadLettered, whatever f.Statuses says.

@@ -49,6 +49,24 @@ func InsertTx[TTx any](ctx context.Context, a *Adapter, c *river.Client[TTx], tx
 	return m.enqueued(&job, result, err)
 }
 
+// EnqueueMany keeps the jobs in one transaction.
+func (m *Admin[TTx]) EnqueueMany(ctx context.Context, jobs []retryjob.Job) (handles []retryjob.Handle, err error) {
+	err = m.within(ctx, func(_ riverdriver.Executor, tx TTx) error {
+		for i, job := range jobs {
+			h, err := InsertTx(ctx, m.adapter, m.client, tx, job)
+			if err != nil {
+				return fmt.Errorf("retryriver: job %d of %d: %w", i+1, len(jobs), err)
+			}
+			handles = append(handles, h)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return handles, nil
+}
+
 // prepare checks a job, gives it an ID if it has none, and returns what River inserts.
 func (m *Admin[TTx]) prepare(j *retryjob.Job) (*jobArgs, *river.InsertOpts, error) {
 	if err := j.Validate(m.adapter.options.Policies); err != nil {
@@ -60,7 +78,7 @@ func (m *Admin[TTx]) prepare(j *retryjob.Job) (*jobArgs, *river.InsertOpts, erro
 	if j.ID == "" {
 		j.ID = retryjob.NewID()
 	}
-	args, opts := newArgs(j), &river.InsertOpts{}
+	args, opts := newArgs(j), &river.InsertOpts{Queue: j.Queue, Priority: j.Priority, Tags: j.Tags}
 	if first := args.record.First; first.After(time.Now()) {
 		opts.ScheduledAt = ceil(first)
 	}

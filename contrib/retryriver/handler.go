@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
 
 	"github.com/retrygo/retry/retryjob"
 )
@@ -66,7 +67,8 @@ func (w *handlerWorker) Timeout(job *river.Job[anyArgs]) time.Duration {
 	if err != nil {
 		return w.unlimited
 	}
-	if p, ok := w.adapter.options.Policies(s.Policy); ok && p.AttemptTimeout > 0 {
+	of := s.Job()
+	if p, err := w.adapter.options.Policies.Of(&of); err == nil && p.AttemptTimeout > 0 {
 		return p.AttemptTimeout + grace
 	}
 	return w.unlimited
@@ -77,9 +79,24 @@ func (w *handlerWorker) Work(ctx context.Context, job *river.Job[anyArgs]) error
 	if !ok {
 		return fmt.Errorf("retryriver: kind %q is worked on without the Adapter: %w", job.Kind, errNotInstalled)
 	}
-	return w.handler(ctx, retryjob.Job{
-		ID: r.JobID, Kind: job.Kind, Policy: r.Policy, Payload: payloadOf(job.EncodedArgs), Correlation: r.Correlation, Due: r.First,
-	})
+	of := r.Job()
+	of.Payload = payloadOf(job.EncodedArgs)
+	of.Queue, of.Priority, of.Tags = columns(job.JobRow)
+	return w.handler(ctx, of)
+}
+
+// columns returns what a row has of a retryjob.Job for River itself: zero where it has River's own default.
+func columns(row *rivertype.JobRow) (queue string, priority int, tags []string) {
+	if row.Queue != river.QueueDefault {
+		queue = row.Queue
+	}
+	if row.Priority != river.PriorityDefault {
+		priority = row.Priority
+	}
+	if len(row.Tags) > 0 {
+		tags = row.Tags
+	}
+	return queue, priority, tags
 }
 
 // recordKey is where the context of an attempt has its record.

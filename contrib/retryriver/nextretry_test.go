@@ -35,10 +35,10 @@ func TestNextRetryOfALostAttemptIsWhatTheStepperDecides(t *testing.T) {
 	}
 	t.Run("jitter is the same each time, and no budget pays", func(t *testing.T) {
 		record, row := job("spread")
-		stepper := retryjob.Stepper{Now: func() time.Time { return first }, Policies: func(name string) (retry.Policy, bool) {
-			p, ok := policies(name)
+		stepper := retryjob.Stepper{Now: func() time.Time { return first }, Policies: func(j *retryjob.Job) (retry.Policy, error) {
+			p, err := policies(j)
 			p.Budget = nil
-			return p, ok
+			return p, err
 		}}
 		verdict, err := stepper.Lost(t.Context(), &record, 1)
 		require.NoError(t, err)

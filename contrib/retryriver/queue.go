@@ -140,6 +140,14 @@ func (q *Queue) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Handle,
 	return q.engine.Enqueue(ctx, job)
 }
 
+// EnqueueMany is that of retryjob.Enqueuer. After Shutdown it returns retryjob.ErrShutdown.
+func (q *Queue) EnqueueMany(ctx context.Context, jobs []retryjob.Job) ([]retryjob.Handle, error) {
+	if q.down.Load() {
+		return nil, retryjob.ErrShutdown
+	}
+	return q.engine.EnqueueMany(ctx, jobs)
+}
+
 // Shutdown is that of retryjob.Queue: it takes no more jobs, starts no more attempts and waits for those under way; when ctx
 // ends, it ends them and waits for them still. left is nil, for the database has what is not done. The error is nil if
 // no attempt had to be ended, otherwise that of ctx. A second call waits like the first one, can cut it short by its own ctx, and

@@ -14,7 +14,6 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -91,7 +90,7 @@ func OpenAdminPostgres(ctx context.Context, pool *pgxpool.Pool) (*Store, error) 
 
 // openStore returns the Store of a database by a client that inserts at most.
 func openStore[TTx any](driver riverdriver.Driver[TTx], release func() error) (*Store, error) {
-	a, err := New(Options{Policies: func(string) (retry.Policy, bool) { return retry.Policy{}, false }})
+	a, err := New(Options{Policies: retryjob.FromMap(nil)})
 	if err != nil {
 		return nil, err
 	}

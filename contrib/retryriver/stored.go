@@ -10,6 +10,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryconf"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -36,21 +37,24 @@ const lateKey = "retryjob_late"
 func (s *stored) array() any {
 	s.ChangedAt = s.Changed().UnixMicro()
 	if s.Status == retryjob.Pending && s.Seen == 0 && s.Due.Equal(s.First) {
-		return []fresh{{s.Version, s.JobID, s.Policy, s.Correlation, s.First, s.Enqueued, s.Replays, s.ChangedAt}}
+		return []fresh{{s.Version, s.JobID, s.Policy, s.Correlation, s.Spec, s.TTL, s.Budget, s.First, s.Enqueued, s.Replays, s.ChangedAt}}
 	}
 	return []*stored{s}
 }
 
 // fresh is stored without what a job has that is yet to start.
 type fresh struct {
-	Version     int       `json:"v"`
-	JobID       string    `json:"job"`
-	Policy      string    `json:"policy"`
-	Correlation string    `json:"correlation,omitempty"`
-	First       time.Time `json:"first"`
-	Enqueued    time.Time `json:"enqueued,omitzero"`
-	Replays     int       `json:"replays,omitempty"`
-	ChangedAt   int64     `json:"changed"`
+	Version     int             `json:"v"`
+	JobID       string          `json:"job"`
+	Policy      string          `json:"policy"`
+	Correlation string          `json:"correlation,omitempty"`
+	Spec        *retryconf.Spec `json:"spec,omitempty"`
+	TTL         time.Duration   `json:"ttl_ns,omitempty"`
+	Budget      string          `json:"budget,omitempty"`
+	First       time.Time       `json:"first"`
+	Enqueued    time.Time       `json:"enqueued,omitzero"`
+	Replays     int             `json:"replays,omitempty"`
+	ChangedAt   int64           `json:"changed"`
 }
 
 // load returns the record of a job as it was written last. A plain job gets one at its first failure; until then it has what
@@ -70,6 +74,7 @@ func (a *Adapter) load(row *rivertype.JobRow) (stored, error) {
 			return a.plain(row, 0), fmt.Errorf("retryriver: metadata of River's job %d: %w", row.ID, err)
 		}
 		s := records[0]
+		s.Kind = row.Kind
 		if s.Status == 0 {
 			s.Status, s.Due = retryjob.Pending, s.First
 		}
@@ -95,7 +100,7 @@ func (a *Adapter) plain(row *rivertype.JobRow, snoozes float64) stored {
 	if row.Attempt > 1 || snoozes > 0 || first.Sub(row.CreatedAt).Abs() < time.Second {
 		first = row.CreatedAt // the schedule is that of a later attempt, or none
 	}
-	j := retryjob.Job{ID: rowID(row), Policy: a.policyOf(row.Kind), Due: first.UTC()}
+	j := retryjob.Job{ID: rowID(row), Kind: row.Kind, Policy: a.policyOf(row.Kind), Due: first.UTC()}
 	return stored{Record: retryjob.NewRecord(&j, row.CreatedAt.UTC())}
 }
 
@@ -137,7 +142,8 @@ func (s *stored) attempt(row *rivertype.JobRow) int {
 // under way or was lost, and if River or another program has ended the job. A record that cannot be read is left out.
 func (a *Adapter) info(row *rivertype.JobRow) retryjob.Info {
 	s, _ := a.load(row)
-	i := retryjob.Info{Record: s.Record, Kind: row.Kind, Payload: payloadOf(row.EncodedArgs)}
+	i := retryjob.Info{Record: s.Record, Payload: payloadOf(row.EncodedArgs)}
+	i.Queue, i.Priority, i.Tags = columns(row)
 	switch row.State {
 	case rivertype.JobStateCompleted:
 		if i.Status != retryjob.Succeeded { // only a success that was late is recorded

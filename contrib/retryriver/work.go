@@ -48,8 +48,9 @@ func (p *plugin) InsertBegin(_ context.Context, params *rivertype.JobInsertParam
 	args, ours := params.Args.(*jobArgs)
 	if !ours {
 		policy := p.adapter.policyOf(params.Kind)
-		if _, ok := p.adapter.options.Policies(policy); !ok {
-			return fmt.Errorf("retryriver: kind %q: Options.PolicyOf has policy %q for it: %w", params.Kind, policy, retryjob.ErrUnknownPolicy)
+		job := retryjob.Job{Kind: params.Kind, Policy: policy}
+		if _, err := p.adapter.options.Policies.Of(&job); err != nil {
+			return fmt.Errorf("retryriver: kind %q: Options.PolicyOf has no policy for it: %w", params.Kind, err)
 		}
 		for _, key := range []string{metadataKey, lateKey, markKey} {
 			if hasKey(params.Metadata, key) {
@@ -57,7 +58,8 @@ func (p *plugin) InsertBegin(_ context.Context, params *rivertype.JobInsertParam
 			}
 		}
 		if params.ScheduledAt != nil {
-			args = newArgs(&retryjob.Job{ID: retryjob.NewID(), Policy: policy, Due: *params.ScheduledAt})
+			job.ID, job.Due = retryjob.NewID(), *params.ScheduledAt
+			args = newArgs(&job)
 		}
 	}
 	params.MaxAttempts = outOfTheWay

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -85,39 +84,17 @@ func cancelAll(ctx context.Context, admin retryjob.Admin, f retryjob.Filter) (n 
 	return n, nil
 }
 
-// purgeOne purges the job with an ID, by a filter that selects nothing else. If another job ended in the same instant,
-// purgeOne refuses.
+// purgeOne purges the job with an ID.
 func purgeOne(ctx context.Context, admin retryjob.Admin, id string) error {
+	n, err := admin.Purge(ctx, retryjob.Filter{IDs: []string{id}})
+	if err != nil || n > 0 {
+		return err
+	}
 	info, err := admin.Get(ctx, id)
 	if err != nil {
 		return err
 	}
-	if !info.Status.Final() {
-		return fmt.Errorf("the job is %s, and only jobs that have ended are purged", info.Status)
-	}
-	changed := info.Changed()
-	f := retryjob.Filter{
-		Statuses: []retryjob.Status{info.Status}, Policies: []string{info.Policy}, Kinds: []string{info.Kind},
-		Since: changed, Until: changed.Add(1), Limit: 2,
-	}
-	if info.Reason != 0 {
-		f.Reasons = []retry.Reason{info.Reason}
-	}
-	var found []string
-	for i, err := range admin.List(ctx, f) {
-		if err != nil {
-			return err
-		}
-		found = append(found, i.JobID)
-	}
-	if len(found) > 1 {
-		return errors.New("another job ended in the same instant: purge them both by a filter")
-	}
-	if !slices.Contains(found, id) {
-		return errors.New("the job has changed meanwhile")
-	}
-	_, err = admin.Purge(ctx, f)
-	return err
+	return fmt.Errorf("the job is %s, and only jobs that have ended are purged", info.Status)
 }
 
 // order is what a form asks for.
@@ -206,14 +183,12 @@ func (h *handler) confirm(w http.ResponseWriter, r *http.Request) {
 			h.refuse(w, http.StatusBadRequest, "No job with this status can be "+strings.ToLower(o.Done)+".", d.Back)
 			return
 		}
-		n, partial, err := h.size(r.Context(), f)
-		switch {
-		case err != nil:
+		ctx, cancel := context.WithTimeout(r.Context(), countTime)
+		defer cancel()
+		if n, err := h.tally(ctx, f); err != nil {
 			d.Jobs = "all jobs that match"
-		case partial:
-			d.Jobs = "more than " + plural(n)
-		default:
-			d.Jobs = plural(n)
+		} else {
+			d.Jobs = plural(n[0])
 		}
 		d.Terms = terms(o)
 	}

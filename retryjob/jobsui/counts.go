@@ -21,10 +21,8 @@ var spans = []span{
 }
 
 const (
-	countTime    = time.Second            // for all counts of a page by a Counter
-	listTime     = 250 * time.Millisecond // for counting by listing
-	countedFor   = 5 * time.Second        // how long counts are shown
-	countedBatch = 500                    // jobs that counting reads at once
+	countTime  = time.Second     // for all counts of a page
+	countedFor = 5 * time.Second // how long counts are shown
 )
 
 // counts is numbers of jobs by status. Index 0 has their sum.
@@ -41,7 +39,6 @@ func (c *counts) add(s retryjob.Status, n int) {
 type overview struct {
 	taken   time.Time
 	total   counts
-	partial bool // there are more jobs than were counted in time
 	err     error
 	begin   time.Time // of the first bucket
 	buckets []counts  // of jobs by when they came to the status that they have
@@ -72,26 +69,11 @@ func (h *handler) overview(ctx context.Context, s *span) *overview {
 func (h *handler) count(ctx context.Context, s *span, now time.Time) *overview {
 	o := &overview{taken: now, buckets: make([]counts, s.buckets)}
 	o.begin = now.Truncate(s.width).Add(-time.Duration(s.buckets-1) * s.width)
-	counter, ok := h.Admin.(Counter)
-	if !ok {
-		o.partial, o.err = h.tally(ctx, retryjob.Filter{}, func(i *retryjob.Info) {
-			o.total.add(i.Status, 1)
-			if age := i.Changed().Sub(o.begin); age >= 0 && age < time.Duration(s.buckets)*s.width {
-				o.buckets[age/s.width].add(i.Status, 1)
-			}
-		})
-		return o
-	}
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
 	count := func(to *counts, f retryjob.Filter) {
-		if o.err != nil {
-			return
-		}
-		var byStatus map[retryjob.Status]int
-		byStatus, o.err = counter.Count(ctx, f)
-		for status, n := range byStatus {
-			to.add(status, n)
+		if o.err == nil {
+			*to, o.err = h.tally(ctx, f)
 		}
 	}
 	count(&o.total, retryjob.Filter{})
@@ -102,35 +84,11 @@ func (h *handler) count(ctx context.Context, s *span, now time.Time) *overview {
 	return o
 }
 
-// tally calls f for the jobs that are selected, the newest first, as long as listing may take, and reports whether there are
-// more.
-func (h *handler) tally(ctx context.Context, selected retryjob.Filter, f func(*retryjob.Info)) (partial bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, listTime)
-	defer cancel()
-	selected.PageSize = countedBatch
-	for i, err := range h.Admin.List(ctx, selected) {
-		if ctx.Err() == context.DeadlineExceeded {
-			return true, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		f(&i)
+// tally returns how many jobs f selects, by status.
+func (h *handler) tally(ctx context.Context, f retryjob.Filter) (n counts, err error) {
+	byStatus, err := h.Admin.Count(ctx, f)
+	for status, of := range byStatus {
+		n.add(status, of.Jobs)
 	}
-	return false, nil
-}
-
-// size returns how many jobs f selects, and whether there may be more.
-func (h *handler) size(ctx context.Context, f retryjob.Filter) (n int, partial bool, err error) {
-	if counter, ok := h.Admin.(Counter); ok {
-		ctx, cancel := context.WithTimeout(ctx, countTime)
-		defer cancel()
-		byStatus, err := counter.Count(ctx, f)
-		for _, m := range byStatus {
-			n += m
-		}
-		return n, false, err
-	}
-	partial, err = h.tally(ctx, f, func(*retryjob.Info) { n++ })
-	return n, partial, err
+	return n, err
 }

@@ -28,6 +28,7 @@ type fake struct {
 	jobs           map[string]*retryjob.Info
 	broken         error
 	listed         int // jobs that lists have yielded
+	counted        int // calls of Count
 	slow           time.Duration
 }
 
@@ -120,17 +121,16 @@ func (f *fake) Purge(_ context.Context, filter retryjob.Filter) (n int, err erro
 	return n, nil
 }
 
-// counting is a fake that counts.
-type counting struct {
-	*fake
-	filters []retryjob.Filter
-}
-
-func (c *counting) Count(_ context.Context, f retryjob.Filter) (map[retryjob.Status]int, error) {
-	c.filters = append(c.filters, f)
-	n := map[retryjob.Status]int{}
-	for _, job := range c.selected(f) {
-		n[job.Status]++
+func (f *fake) Count(ctx context.Context, filter retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
+	f.counted++
+	if time.Sleep(f.slow); ctx.Err() != nil || f.broken != nil {
+		return nil, cmp.Or(f.broken, ctx.Err())
+	}
+	n := map[retryjob.Status]retryjob.Tally{}
+	for _, job := range f.selected(filter) {
+		t := n[job.Status]
+		t.Add(job)
+		n[job.Status] = t
 	}
 	return n, nil
 }
@@ -138,7 +138,7 @@ func (c *counting) Count(_ context.Context, f retryjob.Filter) (map[retryjob.Sta
 // dead returns a dead letter that ended so long ago.
 func dead(id string, ago time.Duration) retryjob.Info {
 	ended := time.Now().Add(-ago)
-	return retryjob.Info{Kind: "webhook", Payload: json.RawMessage(`{"order":"` + id + `"}`), Record: retryjob.Record{
+	return retryjob.Info{Payload: json.RawMessage(`{"order":"` + id + `"}`), Record: retryjob.Record{Kind: "webhook",
 		Version: 1, JobID: id, Policy: "standard", First: ended.Add(-time.Hour), Status: retryjob.DeadLettered,
 		Reason: retry.AttemptsExhausted, Ended: ended, Attempts: 2, History: []retryjob.Attempt{
 			{ID: id + ".0.1", Number: 1, Start: ended.Add(-time.Hour), End: ended.Add(-time.Hour + 2*time.Second), Due: ended.Add(-time.Second), Status: retryjob.WaitingRetry, Err: "503 Service Unavailable", Code: "503"},

@@ -21,7 +21,7 @@ var assets embed.FS
 
 // Options say what the page shows and where it answers.
 type Options struct {
-	// Admin has the jobs. It must be set. If it is a Counter too, the page counts with it.
+	// Admin has the jobs. It must be set.
 	Admin retryjob.Admin
 	// Name says which jobs these are, such as "production". Empty means that the page does not say.
 	Name string
@@ -44,12 +44,6 @@ func (o Options) Validate() error {
 		}
 	}
 	return bad.Err()
-}
-
-// Counter counts jobs faster than by listing them. An Admin can implement it.
-type Counter interface {
-	// Count returns how many jobs f selects, by status. It does not look at f.Limit.
-	Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]int, error)
 }
 
 // New returns the page as a handler, or the error of o.Validate. Its addresses are relative: mount it under any path that

@@ -186,11 +186,8 @@ func only(all url.Values, keys ...string) url.Values {
 
 func tabs(v *view, o *overview) []tab {
 	count := func(n int) string {
-		switch {
-		case o.err != nil:
+		if o.err != nil {
 			return ""
-		case o.partial:
-			return "≥ " + number(n)
 		}
 		return number(n)
 	}
@@ -258,9 +255,6 @@ func draw(o *overview, s *span) *chart {
 	c.Label = "Jobs that came to their status in the last " + s.Title + ": "
 	if c.Label += strings.Join(words, ", "); len(words) == 0 {
 		c.Label += "none"
-	}
-	if o.partial {
-		c.Note = "Only the newest " + plural(o.total[0]) + " were counted in time."
 	}
 	step := float64(width) / float64(len(o.buckets))
 	for i := range o.buckets {

@@ -197,7 +197,11 @@ var enqueuing = []scenario{
 		}{
 			{retryjob.Job{ID: "kind", Kind: "nobody", Policy: "p"}, retryjob.ErrUnknownKind},
 			{retryjob.Job{ID: "policy", Kind: kind, Policy: "q"}, retryjob.ErrUnknownPolicy},
-			{retryjob.Job{ID: "invalid", Kind: kind, Policy: "bad"}, retryjob.ErrUnknownPolicy},
+			{retryjob.Job{ID: "invalid", Kind: kind, Policy: "bad"}, nil},
+			{retryjob.Job{ID: "none", Kind: kind}, retryjob.ErrUnknownPolicy},
+			{retryjob.Job{ID: "queue", Kind: kind, Policy: "p", Queue: "Upper"}, nil},
+			{retryjob.Job{ID: "priority", Kind: kind, Policy: "p", Priority: 5}, nil},
+			{retryjob.Job{ID: "tag", Kind: kind, Policy: "p", Tags: []string{"a,b"}}, nil},
 			{retryjob.Job{ID: "payload", Kind: kind, Policy: "p", Payload: []byte("{")}, nil},
 			{retryjob.Job{ID: "no\x00text", Kind: kind, Policy: "p"}, nil},
 		} {

@@ -226,8 +226,21 @@ func (e *clerk) Enqueue(ctx context.Context, j retryjob.Job) (retryjob.Handle, e
 	case e.paper.sheets[j.ID] != nil:
 		return retryjob.Handle{}, retryjob.ErrDuplicate
 	}
-	e.write(retryjob.Info{Record: retryjob.NewRecord(&j, time.Now()), Kind: j.Kind, Payload: j.Payload})
+	e.write(retryjob.Info{
+		Record: retryjob.NewRecord(&j, time.Now()), Queue: j.Queue, Priority: j.Priority, Tags: j.Tags, Payload: j.Payload,
+	})
 	return retryjob.NewHandle(j.ID, e), nil
+}
+
+func (e *clerk) EnqueueMany(ctx context.Context, jobs []retryjob.Job) (handles []retryjob.Handle, err error) {
+	for _, j := range jobs {
+		h, err := e.Enqueue(ctx, j)
+		if err != nil {
+			return nil, err
+		}
+		handles = append(handles, h)
+	}
+	return handles, nil
 }
 
 func (e *clerk) Get(_ context.Context, id string) (retryjob.Info, error) {
@@ -279,6 +292,17 @@ func (e *clerk) List(_ context.Context, f retryjob.Filter) iter.Seq2[retryjob.In
 			}
 		}
 	}
+}
+
+func (e *clerk) Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
+	f.Limit, f.After = 0, retryjob.Cursor{}
+	counts := map[retryjob.Status]retryjob.Tally{}
+	for i := range e.List(ctx, f) {
+		t := counts[i.Status]
+		t.Add(&i)
+		counts[i.Status] = t
+	}
+	return counts, nil
 }
 
 func (e *clerk) DeadLetters(ctx context.Context, f retryjob.Filter) iter.Seq2[retryjob.Info, error] {

@@ -63,7 +63,7 @@ func rightJob(t *testing.T) (retryjob.Info, []effect) {
 		_, err := stepper.Step(t.Context(), &record, attempt+1, func(context.Context) error { return result })
 		require.NoError(t, err)
 	}
-	return retryjob.Info{Record: record, Kind: job.Kind}, []effect{
+	return retryjob.Info{Record: record}, []effect{
 		{Job: "job", ID: record.AttemptID(1), Number: 1, Did: failed},
 		{Job: "job", ID: record.AttemptID(2), Number: 2, Did: done},
 	}

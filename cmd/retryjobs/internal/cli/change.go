@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -80,39 +78,17 @@ func (a *app) cancelCommand() *cobra.Command {
 	}
 }
 
-// purgeOne purges the job with an ID, by a filter that selects nothing else. If another job ended in the same instant,
-// purgeOne refuses.
+// purgeOne purges the job with an ID.
 func purgeOne(ctx context.Context, m retryjob.Admin, id string) error {
+	n, err := m.Purge(ctx, retryjob.Filter{IDs: []string{id}})
+	if err != nil || n > 0 {
+		return err
+	}
 	info, err := m.Get(ctx, id)
 	if err != nil {
 		return err
 	}
-	if !info.Status.Final() {
-		return fmt.Errorf("it is %s, and only jobs that have ended are purged", info.Status)
-	}
-	at := info.Changed()
-	f := retryjob.Filter{
-		Statuses: []retryjob.Status{info.Status}, Policies: []string{info.Policy}, Kinds: []string{info.Kind},
-		Since: at, Until: at.Add(1), Limit: 2,
-	}
-	if info.Reason != 0 {
-		f.Reasons = []retry.Reason{info.Reason}
-	}
-	var found []string
-	for i, err := range m.List(ctx, f) {
-		if err != nil {
-			return err
-		}
-		found = append(found, i.JobID)
-	}
-	if len(found) > 1 {
-		return errors.New("another job ended in the same instant: purge both by a filter")
-	}
-	if !slices.Contains(found, id) {
-		return errors.New("it has changed meanwhile")
-	}
-	_, err = m.Purge(ctx, f)
-	return err
+	return fmt.Errorf("it is %s, and only jobs that have ended are purged", info.Status)
 }
 
 // confirmed asks a question, and reports whether the answer is yes.

@@ -66,6 +66,16 @@ func (f *fake) List(_ context.Context, filter retryjob.Filter) iter.Seq2[retryjo
 	}
 }
 
+func (f *fake) Count(_ context.Context, filter retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
+	n := map[retryjob.Status]retryjob.Tally{}
+	for _, job := range f.selected(filter) {
+		t := n[job.Status]
+		t.Add(job)
+		n[job.Status] = t
+	}
+	return n, f.broken
+}
+
 func (f *fake) selected(filter retryjob.Filter) []*retryjob.Info {
 	var found []*retryjob.Info
 	for _, job := range f.jobs {
@@ -160,7 +170,7 @@ var errBroken = errors.New("the connection broke")
 func jobs() []retryjob.Info {
 	record := func(id string, status retryjob.Status, reason retry.Reason) retryjob.Record {
 		return retryjob.Record{
-			Version: 1, JobID: id, Policy: "standard", First: at(3 * time.Hour), Status: status, Reason: reason,
+			Version: 1, JobID: id, Kind: "webhook", Policy: "standard", First: at(3 * time.Hour), Status: status, Reason: reason,
 		}
 	}
 	pending := record("pending-1", retryjob.Pending, 0)
@@ -205,7 +215,7 @@ func jobs() []retryjob.Info {
 
 	var all []retryjob.Info
 	for _, rec := range []retryjob.Record{pending, leased, waiting, succeeded, dead, dead2, expired, failed, canceled} {
-		all = append(all, retryjob.Info{Record: rec, Kind: "webhook", Payload: json.RawMessage(`{"url":"http://a/?b&c","n":1}`)})
+		all = append(all, retryjob.Info{Record: rec, Payload: json.RawMessage(`{"url":"http://a/?b&c","n":1}`)})
 	}
 	all[0].Kind = "mail"
 	return all

@@ -88,10 +88,10 @@ null
 }
 
 func TestShowPrintsOneObject(t *testing.T) {
-	want := `{"v":1,"job":"dead-1","policy":"standard","first":"2026-11-20T09:00:00Z","replays":1,"status":"dead_letter",` +
+	want := `{"v":1,"job":"dead-1","kind":"webhook","policy":"standard","first":"2026-11-20T09:00:00Z","replays":1,"status":"dead_letter",` +
 		`"reason":"attempts_exhausted","ended":"2026-11-20T10:00:00Z","attempts":1,"runs":[{"id":"dead-1.1.1","attempt":1,` +
 		`"start":"2026-11-20T09:00:00Z","end":"2026-11-20T10:00:00Z","status":"dead_letter","reason":"attempts_exhausted",` +
-		`"err":"no such account"}],"kind":"webhook","payload":{"url":"http://a/?b&c","n":1}}` + "\n"
+		`"err":"no such account"}],"payload":{"url":"http://a/?b&c","n":1}}` + "\n"
 	require.Equal(t, ran{Out: want}, run(t, newFake(jobs()...), "--json", "show", "dead-1"))
 	got := run(t, newFake(jobs()...), "show", "dead-1", "--json", "--payload=false")
 	require.NotContains(t, got.Out, "payload")

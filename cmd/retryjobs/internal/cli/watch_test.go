@@ -47,7 +47,7 @@ func watch(t *testing.T, f *fake, acts []func(), args ...string) (got ran) {
 }
 
 func ended(id string, status retryjob.Status) retryjob.Info {
-	return retryjob.Info{Kind: "mail", Record: retryjob.Record{
+	return retryjob.Info{Record: retryjob.Record{Kind: "mail",
 		Version: 1, JobID: id, Policy: "standard", First: time.Now(), Status: status, Ended: time.Now(), Attempts: 1,
 	}}
 }
