@@ -151,7 +151,7 @@ func TestStepWhoseContextEnds(t *testing.T) {
 			require.Equal(t, 7*sec, r.History[0].End.Sub(r.History[0].Start))
 		})
 	})
-	t.Run("an attempt that timed out says so in record, events and classifier, and others do not", func(t *testing.T) {
+	t.Run("an attempt that timed out says so in its record, and in events and to the classifier if its error comes of that", func(t *testing.T) {
 		for name, row := range map[string]struct {
 			err  func(ctx context.Context) error
 			says bool
@@ -161,8 +161,8 @@ func TestStepWhoseContextEnds(t *testing.T) {
 			"a cancellation":         {func(context.Context) error { return context.Canceled }, true, "attempt timeout: context canceled"},
 			"the cause":              {context.Cause, true, "attempt timeout"},
 			"a panic with that":      {func(ctx context.Context) error { panic(ctx.Err()) }, true, "attempt timeout: retryjob: the handler panicked: context deadline exceeded"},
-			"an error of its own":    {func(context.Context) error { return errFlaky }, false, "flaky"},
-			"a panic with something": {func(context.Context) error { panic("boom") }, false, "retryjob: the handler panicked: boom"},
+			"an error of its own":    {func(context.Context) error { return errFlaky }, false, "attempt timeout: flaky"},
+			"a panic with something": {func(context.Context) error { panic("boom") }, false, "attempt timeout: retryjob: the handler panicked: boom"},
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				var events told

@@ -1,15 +1,19 @@
 package retryjob_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryconf"
+	"github.com/retrygo/retry/retryhttp"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -74,6 +78,49 @@ func ExampleAttemptFrom() {
 	// Idempotency-Key: order-7
 	// attempt 1 is order-7.0.1.dmkloix651c0
 	// succeeded <nil>
+}
+
+// A handler that makes a request returns what retryhttp.CheckResponse does: the status is in the record, and the Retry-After is
+// obeyed.
+func ExampleHandler() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "90")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	defer server.Close()
+	deliver := retryjob.Handler(func(ctx context.Context, job retryjob.Job) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, bytes.NewReader(job.Payload))
+		if err != nil {
+			return retry.Permanent(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		_ = resp.Body.Close()
+		return retryhttp.CheckResponse(resp)
+	})
+	attempted := make(chan struct{})
+	policy := retry.Policy{Observe: func(context.Context, retry.Event) { close(attempted) }}
+	engine, err := retryjob.New(retryjob.Options{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"delivery": policy}),
+		Handlers: map[string]retryjob.Handler{"webhook": deliver},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	if _, err := engine.Enqueue(ctx, retryjob.Job{ID: "evt-7", Kind: "webhook", Policy: "delivery"}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	<-attempted
+	_, _ = engine.Shutdown(ctx)
+	info, _ := engine.Get(ctx, "evt-7")
+	last := info.Last()
+	fmt.Println(info.Status, last.Code, last.Err, last.Due.Sub(last.End))
+	// Output: waiting_retry 429 retryhttp: 429 Too Many Requests 1m30s
 }
 
 // Operators change what a name means, and jobs that wait already go by it.

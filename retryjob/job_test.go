@@ -66,7 +66,9 @@ func TestJobValidate(t *testing.T) {
 		{"a spec that conflicts in itself", good(func(j *retryjob.Job) { j.Spec = &retryconf.Spec{Base: 7, Cap: 5, JitterRatio: 2} }),
 			`retryjob: Job.Spec.cap 5ns is below base 7ns; Job.Spec.jitter_ratio 2 is `},
 		{"a negative TTL", good(func(j *retryjob.Job) { j.TTL = -1 }), `retryjob: Job.TTL -1ns is negative`},
-		{"a TTL below the AttemptTimeout", good(func(j *retryjob.Job) { j.TTL, j.Spec = time.Second, &retryconf.Spec{AttemptTimeout: retryconf.Duration(time.Minute)} }), ""},
+		{"a TTL below the AttemptTimeout", good(func(j *retryjob.Job) {
+			j.TTL, j.Spec = time.Second, &retryconf.Spec{AttemptTimeout: retryconf.Duration(time.Minute)}
+		}), ""},
 		{"a budget that is too long", good(func(j *retryjob.Job) { j.Budget = long }), "Job.Budget "},
 		{"the longest queue", good(func(j *retryjob.Job) { j.Queue = strings.Repeat("q", 64) }), ""},
 		{"a queue that is too long", good(func(j *retryjob.Job) { j.Queue = strings.Repeat("q", 65) }), `retryjob: Job.Queue "qqqq`},

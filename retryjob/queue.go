@@ -21,7 +21,7 @@ type Options struct {
 	Concurrency int
 	// Retention is how long DeadLettered, Expired and Failed jobs are kept for Admin. Zero means 14 days.
 	Retention time.Duration
-	// Code returns a short code for an error, such as an HTTP status, for Attempt.Code. Nil means none.
+	// Code returns a short code for an error, for Attempt.Code. Nil means that of Stepper.Code.
 	Code func(error) string
 }
 

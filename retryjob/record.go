@@ -64,8 +64,10 @@ type Attempt struct {
 	Due    time.Time    `json:"due,omitzero"`    // of the attempt after it; zero if none follows
 	Status Status       `json:"status"`          // what the attempt made of the job
 	Reason retry.Reason `json:"reason,omitzero"` // why, if Status is final and not Succeeded
-	Err    string       `json:"err,omitempty"`   // the error's text, up to 1 KiB, without the users and queries of URLs
-	Code   string       `json:"code,omitempty"`  // what Stepper.Code returned, such as "503"
+	// Err is the error's text, up to 1 KiB, without the users and queries of URLs. It says "attempt timeout" if the
+	// AttemptTimeout was over when the attempt failed.
+	Err  string `json:"err,omitempty"`
+	Code string `json:"code,omitempty"` // of the error, as Stepper.Code says: "503"
 	// Late means that the attempt ended after it had been given up as lost: Start, End, Err and Code are those of its result,
 	// a success if Err is empty, which changed nothing else.
 	Late bool `json:"late,omitempty"`

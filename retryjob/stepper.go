@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -24,8 +25,23 @@ type Stepper struct {
 	Policies Policies
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Code returns a short code for an error, such as an HTTP status, for Attempt.Code. Nil means none.
+	// Code returns a short code for an error, for Attempt.Code. If it is nil or returns "", the code is the HTTP status that an
+	// error has by a method HTTPStatus() int, as those of package retryhttp have it.
 	Code func(error) string
+}
+
+// codeOf returns the code of err, or "".
+func (s *Stepper) codeOf(err error) string {
+	if s.Code != nil {
+		if code := clean(s.Code(err)); code != "" {
+			return code
+		}
+	}
+	var answered interface{ HTTPStatus() int }
+	if errors.As(err, &answered) && answered.HTTPStatus() > 0 {
+		return strconv.Itoa(answered.HTTPStatus())
+	}
+	return ""
 }
 
 // Next is what an engine does next with a job.
@@ -249,11 +265,12 @@ func (s *step) make(ctx context.Context, fn func(context.Context) error) (next N
 		case !returned:
 			err = &PanicError{Stack: debug.Stack()}
 		}
-		if err != nil && context.Cause(own) == retry.ErrAttemptTimeout && context.Cause(ctx) != retry.ErrAttemptTimeout {
+		timedOut := err != nil && context.Cause(own) == retry.ErrAttemptTimeout && context.Cause(ctx) != retry.ErrAttemptTimeout
+		if timedOut {
 			err = retry.TimedOut(err)
 		}
 		cancel()
-		if next = s.finish(ctx, start, err); !returned {
+		if next = s.finish(ctx, start, err, timedOut); !returned {
 			next.Tell() // the engine does not get it
 		}
 	}()
@@ -262,8 +279,8 @@ func (s *step) make(ctx context.Context, fn func(context.Context) error) (next N
 	return
 }
 
-// finish decides about the attempt that ended with err and records it.
-func (s *step) finish(ctx context.Context, start time.Time, err error) Next {
+// finish decides about the attempt that ended with err and records it. timedOut means that its AttemptTimeout was over by then.
+func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut bool) Next {
 	now := s.now()
 	if err != nil && errors.Is(context.Cause(ctx), ErrShutdown) {
 		return s.postpone(now)
@@ -273,9 +290,9 @@ func (s *step) finish(ctx context.Context, start time.Time, err error) Next {
 	d := s.decide(ctx, pr, now, err)
 	a := Attempt{ID: s.info.AttemptID, Number: s.info.Number, Start: start, End: now, Status: of(d), Reason: d.Reason}
 	if err != nil {
-		a.Err = text(err)
-		if s.Code != nil {
-			a.Code = clean(s.Code(err))
+		a.Err, a.Code = text(err), s.codeOf(err)
+		if timedOut && !errors.Is(err, retry.ErrAttemptTimeout) { // another error, which may have come of that
+			a.Err = clean(retry.ErrAttemptTimeout.Error() + ": " + a.Err)
 		}
 	}
 	next := Next{Status: a.Status, Reason: d.Reason}

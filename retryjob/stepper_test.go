@@ -437,6 +437,36 @@ func TestARetryThatIsNotMadeIsPaidBack(t *testing.T) {
 	stepper(p, c).Canceled(t.Context(), &r)
 }
 
+// answered is an error with an HTTP status.
+type answered int
+
+func (a answered) Error() string   { return "answered" }
+func (a answered) HTTPStatus() int { return int(a) }
+
+func TestTheCodeOfAnAttempt(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		code func(error) string
+		err  error
+		want string
+	}{
+		{"is the HTTP status of its error", nil, fmt.Errorf("x: %w", answered(503)), "503"},
+		{"is none without a response", nil, answered(0), ""},
+		{"is none for other errors", nil, errFlaky, ""},
+		{"is that of Code first", func(error) string { return "busy" }, answered(503), "busy"},
+		{"is the status if Code has none", func(error) string { return "" }, answered(503), "503"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := stepper(retry.Policy{}, &clock{epoch})
+			s.Code = row.code
+			r := record(&clock{epoch})
+			_, err := s.Step(t.Context(), &r, 1, ending(row.err))
+			require.NoError(t, err)
+			require.Equal(t, row.want, r.History[0].Code)
+		})
+	}
+}
+
 func TestAttemptFrom(t *testing.T) {
 	c := &clock{epoch}
 	s := stepper(retry.Policy{}, c)

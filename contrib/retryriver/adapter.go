@@ -26,7 +26,7 @@ type Options struct {
 	PolicyOf map[string]string
 	// Retention is how long jobs that ended without success are kept for Admin. Zero means 14 days.
 	Retention time.Duration
-	// Code returns a short code for an error, such as an HTTP status, for retryjob.Attempt.Code. Nil means none.
+	// Code returns a short code for an error, for retryjob.Attempt.Code. Nil means that of retryjob.Stepper.Code.
 	Code func(error) string
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,6 +18,16 @@ import (
 var errFlaky = errors.New("the peer is down")
 
 // attempts is what one attempt after the other is and leaves behind.
+// refusal is an error of a client that knows the status of the response and when the server wants to be asked again.
+type refusal struct {
+	status int
+	hint   time.Duration
+}
+
+func (r *refusal) Error() string   { return "refused" }
+func (r *refusal) HTTPStatus() int { return r.status }
+func (r *refusal) Unwrap() error   { return retry.After(r.hint, errFlaky) }
+
 var attempts = []scenario{
 	{claim: "attempts count from 1 and know their job", play: func(s *stage) {
 		var d diary

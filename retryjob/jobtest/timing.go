@@ -3,6 +3,7 @@ package jobtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -137,6 +138,31 @@ var timing = []scenario{
 			require.Equal(s.t, "attempt timeout: context deadline exceeded", a.Err)
 			s.onTime(d.all()[n].at.Add(s.unit), a.End)
 		}
+	}},
+
+	{claim: "an error that comes after AttemptTimeout is recorded as one that does", play: func(s *stage) {
+		p := fixed(1, short)
+		p.AttemptTimeout = s.unit / 4
+		s.open(policies{"p": p}, func(ctx context.Context, _ retryjob.Job) error {
+			<-ctx.Done()
+			return errFlaky
+		})
+		s.enqueue("late", "p")
+		i := s.final("late")
+		require.Equal(s.t, "attempt timeout: "+errFlaky.Error(), i.Last().Err)
+	}},
+
+	{claim: "the HTTP status of an error is recorded, and its Retry-After obeyed, without an option", play: func(s *stage) {
+		var d diary
+		p := fixed(2, s.unit/10)
+		p.MaxHint = 4 * s.unit
+		s.open(policies{"p": p}, d.script(fmt.Errorf("delivery: %w", &refusal{429, 2 * s.unit})))
+		s.enqueue("refused", "p")
+		i := s.final("refused")
+		require.Equal(s.t, "429", i.History[0].Code)
+		require.Equal(s.t, 2*s.unit, i.History[0].Due.Sub(i.History[0].End))
+		s.onTime(i.History[0].Due, d.all()[1].at)
+		require.Empty(s.t, i.History[1].Code)
 	}},
 
 	{claim: "a result that comes after AttemptTimeout is a result", play: func(s *stage) {
