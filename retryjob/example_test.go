@@ -2,6 +2,7 @@ package retryjob_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -140,6 +141,31 @@ func ExampleFromCatalog() {
 	// Output:
 	// standard: 4 attempts, list: 1m 30m 3h (3h31m in all)
 	// standard: 3 attempts, list: 10s 1m (1m10s in all)
+}
+
+// A default policy, and a budget for each tenant and endpoint, are lines in the Policies. What a job brings along goes over that,
+// within limits.
+func ExamplePolicies() {
+	var catalog retryconf.Catalog
+	catalog.Define("webhooks", retry.Patient())
+	named := retryjob.FromCatalog(&catalog)
+	budgets := retry.NewBudgets(retry.BudgetConfig{}, 10_000)
+	policies := retryjob.Policies(func(j *retryjob.Job) (retry.Policy, error) {
+		of := *j
+		of.Policy = cmp.Or(of.Policy, "webhooks")
+		p, err := named(&of)
+		p.Budget = budgets.For(j.Budget)
+		return p, err
+	}).Within(retryconf.ServiceLimits)
+
+	for _, attempts := range []retryconf.Attempts{2, 51} {
+		job := retryjob.Job{Kind: "webhook", Budget: "acme example.org", TTL: time.Hour, Spec: &retryconf.Spec{MaxAttempts: attempts}}
+		policy, _ := policies.Of(&job)
+		fmt.Println(policy.MaxAttempts, policy.TTL, job.Validate(policies))
+	}
+	// Output:
+	// 2 1h0m0s <nil>
+	// 51 1h0m0s retryjob: Job.Spec.max_attempts 51 is outside 1 to 50
 }
 
 func ExampleFromMap() {

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -53,9 +54,11 @@ func run(ctx context.Context, w io.Writer) error {
 	receiver := newReceiver()
 	server := httptest.NewServer(receiver)
 	defer server.Close()
-	s := &story{w: w, queue: q, receiver: receiver, url: server.URL, path: path}
+	deliveries := httptest.NewServer(intake{q})
+	defer deliveries.Close()
+	s := &story{w: w, queue: q, receiver: receiver, url: server.URL, intake: deliveries.URL, path: path}
 	defer func() { _ = s.worker.stop() }() // after an error
-	for _, chapter := range []func(context.Context) error{s.deliver, s.crash, s.recover, s.list, s.replay} {
+	for _, chapter := range []func(context.Context) error{s.refuse, s.deliver, s.crash, s.recover, s.list, s.replay} {
 		if err := chapter(ctx); err != nil {
 			return err
 		}
@@ -69,15 +72,29 @@ type story struct {
 	queue    *queue
 	receiver *receiver
 	url      string // of the receiver
+	intake   string // its URL
 	path     string // of the database
 	worker   *process
 	events   []string // as they were enqueued
 }
 
+func (s *story) refuse(ctx context.Context) error {
+	fmt.Fprintln(s.w, "A request with settings that the service cannot bear is refused, with all that is wrong with it:")
+	status, faults, err := s.post(ctx, fmt.Sprintf(`{"id": "evt_0", "tenant": "acme", "url": "%s/orders", "policy": "twice", "ttl": "90",
+		"retry_policy": {"max_attempts": "many", "base": "10", "jiter": "full"}}`, s.url))
+	if err != nil {
+		return err
+	}
+	for _, f := range faults {
+		fmt.Fprintf(s.w, "  %d  %s %s %s\n", status, f.Field, f.Value, f.Rule)
+	}
+	return nil
+}
+
 func (s *story) deliver(ctx context.Context) (err error) {
-	fmt.Fprintln(s.w, "Four events are enqueued, and a worker starts.")
-	for _, path := range []string{"/orders", "/flaky", "/gone", "/down"} {
-		if err := s.enqueue(ctx, path); err != nil {
+	fmt.Fprintln(s.w, "Four events are enqueued, the last one for two attempts within a minute, and a worker starts.")
+	for _, event := range [][2]string{{"/orders"}, {"/flaky"}, {"/gone"}, {"/down", `, "retry_policy": {"max_attempts": 2}, "ttl": "1m"`}} {
+		if err := s.enqueue(ctx, event[0], event[1]); err != nil {
 			return err
 		}
 	}
@@ -89,7 +106,7 @@ func (s *story) deliver(ctx context.Context) (err error) {
 
 func (s *story) crash(ctx context.Context) error {
 	fmt.Fprintln(s.w, "The worker is killed while it waits for /slow to answer. One more event is enqueued while nobody works.")
-	if err := s.enqueue(ctx, "/slow"); err != nil {
+	if err := s.enqueue(ctx, "/slow", ""); err != nil {
 		return err
 	}
 	select {
@@ -100,7 +117,7 @@ func (s *story) crash(ctx context.Context) error {
 	if err := s.worker.kill(); err != nil {
 		return err
 	}
-	if err := s.enqueue(ctx, "/orders"); err != nil {
+	if err := s.enqueue(ctx, "/orders", ""); err != nil {
 		return err
 	}
 	return s.tell(ctx, "evt_5", "evt_6")
@@ -154,16 +171,31 @@ func (s *story) conclude(ctx context.Context) error {
 	return table.Flush()
 }
 
-// enqueue enqueues the next event for a path of the receiver.
-func (s *story) enqueue(ctx context.Context, path string) error {
-	payload, err := json.Marshal(delivery{URL: s.url + path, Event: "order.placed"})
-	if err != nil {
-		return err
-	}
+// enqueue posts the next event for a path of the receiver, with its own settings as JSON.
+func (s *story) enqueue(ctx context.Context, path, settings string) error {
 	id := fmt.Sprintf("evt_%d", len(s.events)+1) // the event's own, so that it cannot be enqueued twice
 	s.events = append(s.events, id)
-	_, err = s.queue.Enqueue(ctx, retryjob.Job{ID: id, Kind: kind, Policy: policy, Payload: payload})
+	status, faults, err := s.post(ctx, fmt.Sprintf(`{"id": %q, "tenant": "acme", "url": %q, "event": "order.placed"%s}`, id, s.url+path, settings))
+	if err == nil && status != http.StatusAccepted {
+		err = fmt.Errorf("%s is refused: %v", id, faults)
+	}
 	return err
+}
+
+// post posts a request to the intake.
+func (s *story) post(ctx context.Context, body string) (status int, faults []fault, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.intake, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	var refusal struct{ Errors []fault }
+	err = json.NewDecoder(resp.Body).Decode(&refusal)
+	return resp.StatusCode, refusal.Errors, err
 }
 
 // await tells of each event once its status is final.

@@ -21,11 +21,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const want = `Four events are enqueued, and a worker starts.
+const want = `A request with settings that the service cannot bear is refused, with all that is wrong with it:
+  422  retry_policy.max_attempts "many" is not a whole number of 1 or more, nor "unlimited"
+  422  retry_policy.base "10" has no unit; write it as a string such as "10s"
+  422  retry_policy.jiter  is not a known key; did you mean "jitter"?
+  422  ttl "90" has no unit; write it as a string such as "90s"
+  422  policy "twice" is not the name of a policy
+Four events are enqueued, the last one for two attempts within a minute, and a worker starts.
   evt_1  /orders  succeeded: 1 ok
   evt_2  /flaky   succeeded: 1 status_503, 2 status_503, 3 ok
   evt_3  /gone    dead_letter (terminal_error): 1 status_410
-  evt_4  /down    dead_letter (attempts_exhausted): 1 status_503, 2 status_503, 3 status_503
+  evt_4  /down    dead_letter (attempts_exhausted): 1 status_503, 2 status_503
 The worker is killed while it waits for /slow to answer. One more event is enqueued while nobody works.
   evt_5  /slow    leased: 1 under way
   evt_6  /orders  pending
@@ -33,7 +39,7 @@ A worker starts again. In time River notices which delivery was lost.
   evt_6  /orders  succeeded: 1 ok
   evt_5  /slow    succeeded: 1 lost, 2 ok
 The dead letters:
-  evt_4  /down    dead_letter (attempts_exhausted): 1 status_503, 2 status_503, 3 status_503
+  evt_4  /down    dead_letter (attempts_exhausted): 1 status_503, 2 status_503
   evt_3  /gone    dead_letter (terminal_error): 1 status_410
 /down is mended, and its event replayed.
   evt_4  /down    succeeded: 1 ok
@@ -42,7 +48,7 @@ EVENT  TO       STATUS       REASON          REPLAYS  ATTEMPTS  REQUESTS  HANDLE
 evt_1  /orders  succeeded                    0        1         1         1
 evt_2  /flaky   succeeded                    0        3         3         1
 evt_3  /gone    dead_letter  terminal_error  0        1         1         0
-evt_4  /down    succeeded                    1        1         4         1
+evt_4  /down    succeeded                    1        1         3         1
 evt_5  /slow    succeeded                    0        2         2         1
 evt_6  /orders  succeeded                    0        1         1         1
 `
@@ -55,4 +61,32 @@ func TestNoEventIsLostWithAWorker(t *testing.T) {
 	err := run(t.Context(), &b)
 	require.NoError(t, err, b.String())
 	require.Equal(t, want, b.String())
+}
+
+func TestARequestIsJudgedAsAWhole(t *testing.T) {
+	for _, row := range []struct {
+		name, body string
+		faults     []string
+	}{
+		{"nothing but a URL", `{"url": "https://a.example/hook"}`, nil},
+		{"settings within the limits", `{"url": "https://a.example", "policy": "once", "retry_policy": {"max_attempts": 50}, "ttl": "1h"}`, nil},
+		{"each fault under its own key", `{"url": "ftp://a.example", "id": "a\u0000b", "policy": "twice", "retry_policy": {"max_attempts": 51, "factor": 0.5}, "ttl": "1h"}`,
+			[]string{"url", "id", "policy"}},
+		{"settings beyond the limits", `{"url": "https://a.example", "retry_policy": {"max_attempts": 51, "factor": 101}}`, []string{"retry_policy.max_attempts", "retry_policy.factor"}},
+		{"a policy that is no object", `{"url": "https://a.example", "retry_policy": 7}`, []string{"retry_policy"}},
+		{"an unknown key", `{"url": "https://a.example", "retries": 7}`, []string{""}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			job, faults := parse([]byte(row.body))
+			var fields []string
+			for _, f := range faults {
+				fields = append(fields, f.Field)
+			}
+			require.Equal(t, row.faults, fields, faults)
+			if row.faults == nil {
+				require.NoError(t, job.Validate(policies))
+				require.Equal(t, " a.example", job.Budget)
+			}
+		})
+	}
 }

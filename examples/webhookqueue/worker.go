@@ -20,24 +20,34 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryriver"
+	"github.com/retrygo/retry/retryconf"
 	"github.com/retrygo/retry/retryhttp"
 	"github.com/retrygo/retry/retryjob"
 )
 
-const (
-	kind   = "webhook" // of the jobs
-	policy = "webhook"
-)
+const kind = "webhook" // of the jobs
 
-// policies are looked up by name whenever a job has failed, so that a change applies to those that wait.
-var policies = retryjob.FromMap(map[string]retry.Policy{
-	policy: {
+// named are looked up whenever a job has failed, so that a change applies to those that wait.
+var named = retryjob.FromMap(map[string]retry.Policy{
+	"": { // for deliveries that name none
+		Name:           "webhook",
 		MaxAttempts:    3,
 		Backoff:        retry.Backoff{Base: 300 * time.Millisecond, Jitter: retry.RatioJitter}, // minutes, for a service
 		AttemptTimeout: 5 * time.Second,
 		Classify:       retryhttp.Classify,
 	},
+	"once": {MaxAttempts: 1, AttemptTimeout: 5 * time.Second, Classify: retryhttp.Classify},
 })
+
+// budgets bound the retries by tenant and endpoint, in each worker.
+var budgets = retry.NewBudgets(retry.BudgetConfig{Initial: 10}, 10_000)
+
+// policies are those of the deliveries, which bring their own settings within what a service can bear.
+var policies = retryjob.Policies(func(j *retryjob.Job) (retry.Policy, error) {
+	p, err := named(j)
+	p.Budget = budgets.For(j.Budget)
+	return p, err
+}).Within(retryconf.ServiceLimits)
 
 // queue is the database with its jobs.
 type queue struct {

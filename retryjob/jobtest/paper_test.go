@@ -165,7 +165,8 @@ func (e *clerk) work() {
 }
 
 func (e *clerk) run(ctx context.Context, i retryjob.Info) {
-	job := retryjob.Job{ID: i.JobID, Kind: i.Kind, Policy: i.Policy, Payload: i.Payload, Correlation: i.Correlation}
+	job := i.Job()
+	job.Queue, job.Priority, job.Tags, job.Payload = i.Queue, i.Priority, i.Tags, i.Payload
 	attempt := i.AttemptID(i.Attempts + 1)
 	next, _ := e.Step(ctx, &i.Record, i.Attempts+1, func(ctx context.Context) error { return e.config.Handlers[i.Kind](ctx, job) })
 	e.mu.Lock()
