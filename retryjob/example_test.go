@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"time"
 
@@ -122,6 +123,109 @@ func ExampleHandler() {
 	last := info.Last()
 	fmt.Println(info.Status, last.Code, last.Err, last.Due.Sub(last.End))
 	// Output: waiting_retry 429 retryhttp: 429 Too Many Requests 1m30s
+}
+
+// A handler asks for later when what it needs is not there yet. That is no attempt: the policy allows one, and it is made.
+func ExampleSnooze() {
+	stepper := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"once": {MaxAttempts: 1}})}
+	rec := retryjob.NewRecord(&retryjob.Job{ID: "invoice-7", Kind: "invoice", Policy: "once"}, time.Now())
+	ready := false
+	for !rec.Status.Final() {
+		next, err := stepper.Step(context.Background(), &rec, rec.Attempts+1, func(context.Context) error {
+			if !ready {
+				ready = true
+				return retryjob.Snooze(time.Hour)
+			}
+			return nil
+		})
+		fmt.Println(rec.Status, rec.Attempts, next.Deferred, err)
+	}
+	// Output:
+	// pending 0 true <nil>
+	// succeeded 1 false <nil>
+}
+
+// Middleware is a function over the handlers, before the engine gets them.
+func ExampleOptions_middleware() {
+	logged := func(next retryjob.Handler) retryjob.Handler {
+		return func(ctx context.Context, job retryjob.Job) error {
+			err := next(ctx, job)
+			fmt.Println(job.Kind, job.ID, err)
+			return err
+		}
+	}
+	handlers := map[string]retryjob.Handler{
+		"mail": func(context.Context, retryjob.Job) error { return nil },
+	}
+	for kind, handler := range handlers {
+		handlers[kind] = logged(handler)
+	}
+	engine, err := retryjob.New(retryjob.Options{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"": retry.Standard()}), Handlers: handlers,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	job, err := engine.Enqueue(ctx, retryjob.Job{ID: "welcome-7", Kind: "mail"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = job.Wait(ctx)
+	fmt.Println(err)
+	// Output:
+	// mail welcome-7 <nil>
+	// <nil>
+}
+
+// A replay of many is paced, so that what has just recovered is not overrun: some at a time, and what has failed since the
+// begin is left alone. A retention by kind is a Purge of the same form, from time to time.
+func ExampleAdmin_pace() {
+	fails := true
+	engine, err := retryjob.New(retryjob.Options{
+		Policies:    retryjob.FromMap(map[string]retry.Policy{"": {MaxAttempts: 1}}),
+		Concurrency: 1,
+		Handlers: map[string]retryjob.Handler{"mail": func(context.Context, retryjob.Job) error {
+			if fails {
+				return errors.New("down")
+			}
+			return nil
+		}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	jobs, err := engine.EnqueueMany(ctx, slices.Repeat([]retryjob.Job{{Kind: "mail"}}, 5))
+	for _, job := range jobs {
+		_, _ = job.Wait(ctx)
+	}
+	fails = false
+
+	var admin retryjob.Admin = engine
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	dead := retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}, Until: time.Now(), Limit: 2}
+	for n := dead.Limit; n == dead.Limit && err == nil; <-tick.C {
+		n, err = admin.ReplayAll(ctx, dead)
+		fmt.Println(n, err)
+	}
+	for _, job := range jobs {
+		_, _ = job.Wait(ctx)
+	}
+	counts, err := admin.Count(ctx, retryjob.Filter{})
+	fmt.Println(counts[retryjob.Succeeded].Jobs, err)
+	purged, err := admin.Purge(ctx, retryjob.Filter{Kinds: []string{"mail"}, Until: time.Now().Add(-24 * time.Hour)})
+	fmt.Println(purged, err)
+	// Output:
+	// 2 <nil>
+	// 2 <nil>
+	// 1 <nil>
+	// 5 <nil>
+	// 0 <nil>
 }
 
 // Operators change what a name means, and jobs that wait already go by it.

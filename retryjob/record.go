@@ -338,5 +338,16 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
+// Snooze returns an error with which a handler asks to be called again after d, as when what it waits for is not there yet: the
+// attempt does not count, costs the budget nothing and leaves no line in the record. The TTL goes on; it alone ends a job whose
+// handler asks again and again. A negative d counts as 0. A canceled job is not put off.
+func Snooze(d time.Duration) error { return &snooze{d} }
+
+type snooze struct{ by time.Duration }
+
+func (s *snooze) Error() string {
+	return fmt.Sprintf("retryjob: the handler asks to be called again after %v", s.by)
+}
+
 // errRecorded is the error of Step for an attempt that is in the record already.
 var errRecorded = errors.New("is recorded already")

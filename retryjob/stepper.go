@@ -49,7 +49,7 @@ type Next struct {
 	Status Status
 	Reason retry.Reason // zero if Status is not final, and for Succeeded
 	Due    time.Time    // of the next attempt; zero if Status is final
-	// Deferred means that the attempt was not made and does not count: a gate defers it, or the engine is shutting down.
+	// Deferred means that the attempt does not count: a gate or the handler defers it, or the engine is shutting down.
 	Deferred bool
 	end      func() // calls Observe with the end
 }
@@ -282,8 +282,12 @@ func (s *step) make(ctx context.Context, fn func(context.Context) error) (next N
 // finish decides about the attempt that ended with err and records it. timedOut means that its AttemptTimeout was over by then.
 func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut bool) Next {
 	now := s.now()
-	if err != nil && errors.Is(context.Cause(ctx), ErrShutdown) {
+	var snoozed *snooze
+	switch {
+	case err != nil && errors.Is(context.Cause(ctx), ErrShutdown):
 		return s.postpone(now)
+	case errors.As(err, &snoozed) && ctx.Err() == nil:
+		return s.postpone(now.Add(max(snoozed.by, 0)))
 	}
 	pr := s.progress(s.info.Number, now)
 	pr.Lasted, pr.Caller = now.Sub(start), caller(ctx)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -49,22 +50,41 @@ func InsertTx[TTx any](ctx context.Context, a *Adapter, c *river.Client[TTx], tx
 	return m.enqueued(&job, result, err)
 }
 
-// EnqueueMany keeps the jobs in one transaction.
-func (m *Admin[TTx]) EnqueueMany(ctx context.Context, jobs []retryjob.Job) (handles []retryjob.Handle, err error) {
-	err = m.within(ctx, func(_ riverdriver.Executor, tx TTx) error {
-		for i, job := range jobs {
-			h, err := InsertTx(ctx, m.adapter, m.client, tx, job)
-			if err != nil {
-				return fmt.Errorf("retryriver: job %d of %d: %w", i+1, len(jobs), err)
+// EnqueueMany keeps all jobs or, with an error, none: in one transaction, with river.Client.InsertManyTx.
+func (m *Admin[TTx]) EnqueueMany(ctx context.Context, jobs []retryjob.Job) ([]retryjob.Handle, error) {
+	if len(jobs) == 0 {
+		return nil, ctx.Err()
+	}
+	jobs = slices.Clone(jobs) // they get IDs
+	params, ids := make([]river.InsertManyParams, len(jobs)), make(map[string]bool, len(jobs))
+	which := func(i int, err error) error { return fmt.Errorf("retryriver: job %d of %d: %w", i+1, len(jobs), err) }
+	for i := range jobs {
+		args, opts, err := m.prepare(&jobs[i])
+		switch {
+		case err != nil:
+			return nil, which(i, err)
+		case ids[jobs[i].ID]: // PostgreSQL would refuse the statement
+			return nil, which(i, fmt.Errorf("retryriver: job %s: %w", jobs[i].ID, retryjob.ErrDuplicate))
+		}
+		ids[jobs[i].ID], params[i] = true, river.InsertManyParams{Args: args, InsertOpts: opts}
+	}
+	handles := make([]retryjob.Handle, len(jobs))
+	return handles, m.within(ctx, func(_ riverdriver.Executor, tx TTx) error {
+		results, err := m.client.InsertManyTx(ctx, tx, params)
+		if err != nil {
+			_, err := m.enqueued(&jobs[0], nil, err)
+			return err
+		}
+		for i, result := range results {
+			if !params[i].Args.(*jobArgs).installed {
+				return errNotInstalled
 			}
-			handles = append(handles, h)
+			if handles[i], err = m.enqueued(&jobs[i], result, nil); err != nil {
+				return which(i, err)
+			}
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return handles, nil
 }
 
 // prepare checks a job, gives it an ID if it has none, and returns what River inserts.

@@ -214,6 +214,10 @@ func (e *clerk) conclude(i retryjob.Info, attempt string) bool {
 func (e *clerk) Enqueue(ctx context.Context, j retryjob.Job) (retryjob.Handle, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return e.enqueue(ctx, j)
+}
+
+func (e *clerk) enqueue(ctx context.Context, j retryjob.Job) (retryjob.Handle, error) {
 	j.ID = cmp.Or(j.ID, retryjob.NewID())
 	switch _, known := e.config.Handlers[j.Kind]; {
 	case e.closed:
@@ -234,9 +238,14 @@ func (e *clerk) Enqueue(ctx context.Context, j retryjob.Job) (retryjob.Handle, e
 }
 
 func (e *clerk) EnqueueMany(ctx context.Context, jobs []retryjob.Job) (handles []retryjob.Handle, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for _, j := range jobs {
-		h, err := e.Enqueue(ctx, j)
+		h, err := e.enqueue(ctx, j)
 		if err != nil {
+			for _, h := range handles {
+				delete(e.paper.sheets, h.ID())
+			}
 			return nil, err
 		}
 		handles = append(handles, h)
@@ -276,6 +285,9 @@ func (e *clerk) selected(f retryjob.Filter, also func(retryjob.Status) bool) (li
 		}
 	}
 	slices.SortFunc(list, func(a, b retryjob.Info) int { return b.Changed().Compare(a.Changed()) })
+	if i := slices.IndexFunc(list, func(i retryjob.Info) bool { return i.Cursor() == f.After }); i >= 0 {
+		list = list[i+1:]
+	}
 	if f.Limit > 0 {
 		list = list[:min(f.Limit, len(list))]
 	}

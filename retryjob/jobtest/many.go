@@ -1,0 +1,180 @@
+package jobtest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// many is about jobs in numbers.
+var many = []scenario{
+	{claim: "EnqueueMany keeps all jobs, in their order", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": {}}, d.script())
+		var jobs []retryjob.Job
+		for i := range 200 {
+			jobs = append(jobs, retryjob.Job{ID: fmt.Sprintf("job-%03d", i), Kind: kind, Policy: "p", Payload: fmt.Appendf(nil, `{"n":%d}`, i)})
+		}
+		jobs[7].ID, jobs[8].Due = "", time.Now().Add(s.unit)
+		handles, err := s.q.EnqueueMany(s.t.Context(), jobs)
+		require.NoError(s.t, err)
+		require.Len(s.t, handles, len(jobs))
+		require.Empty(s.t, jobs[7].ID, "the caller's own")
+		for i, h := range handles {
+			if i != 7 {
+				require.Equal(s.t, jobs[i].ID, h.ID())
+			}
+			info, err := h.Wait(s.t.Context())
+			require.NoError(s.t, err)
+			require.Equal(s.t, retryjob.Succeeded, info.Status)
+			require.JSONEq(s.t, string(jobs[i].Payload), string(info.Payload))
+		}
+		require.Len(s.t, d.all(), len(jobs))
+		none, err := s.q.EnqueueMany(s.t.Context(), nil)
+		require.NoError(s.t, err)
+		require.Empty(s.t, none)
+	}},
+
+	{claim: "EnqueueMany with one job that is refused keeps none", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": {}}, d.script())
+		s.enqueue("there", "p")
+		s.final("there")
+		for _, refused := range []struct {
+			job retryjob.Job
+			err error
+		}{
+			{retryjob.Job{ID: "there", Kind: kind, Policy: "p"}, retryjob.ErrDuplicate},
+			{retryjob.Job{ID: "first", Kind: kind, Policy: "p"}, retryjob.ErrDuplicate},
+			{retryjob.Job{Kind: kind, Policy: "q"}, retryjob.ErrUnknownPolicy},
+			{retryjob.Job{Kind: "nobody", Policy: "p"}, retryjob.ErrUnknownKind},
+		} {
+			_, err := s.q.EnqueueMany(s.t.Context(), []retryjob.Job{
+				{ID: "first", Kind: kind, Policy: "p"}, refused.job, {ID: "last", Kind: kind, Policy: "p"},
+			})
+			require.ErrorIs(s.t, err, refused.err)
+		}
+		require.Equal(s.t, []string{"there"}, ids(s, s.q.List(s.t.Context(), retryjob.Filter{})))
+		require.Len(s.t, d.all(), 1)
+	}},
+
+	{claim: "Count says how many jobs a filter selects, and since when", play: func(s *stage) {
+		var d diary
+		s.open(policies{"once": fixed(1, short), "p": fixed(2, 20*s.unit)}, d.always(errFlaky))
+		soon, later := time.Now().Add(20*s.unit).Round(time.Millisecond), time.Now().Add(30*s.unit)
+		for i, job := range []retryjob.Job{
+			{Policy: "once"}, {Policy: "once"}, {Policy: "once"}, {Policy: "p"}, {Policy: "p", Due: later}, {Policy: "p", Due: soon},
+		} {
+			job.ID, job.Kind = fmt.Sprint("job-", i), kind
+			s.put(job)
+		}
+		first := s.final("job-0")
+		for _, id := range []string{"job-1", "job-2"} {
+			if i := s.final(id); i.Changed().Before(first.Changed()) {
+				first = i
+			}
+		}
+		waits := s.reaches("job-3", retryjob.WaitingRetry)
+		near := func(want, got time.Time) { require.WithinDuration(s.t, want, got, 2*time.Millisecond) } // as the database rounds
+		all, err := s.q.Count(s.t.Context(), retryjob.Filter{Limit: 1, After: first.Cursor()})
+		require.NoError(s.t, err)
+		require.Len(s.t, all, 3)
+		require.Equal(s.t, []int{3, 1, 2}, []int{all[retryjob.DeadLettered].Jobs, all[retryjob.WaitingRetry].Jobs, all[retryjob.Pending].Jobs})
+		near(first.Changed(), all[retryjob.DeadLettered].Oldest)
+		near(waits.Due, all[retryjob.WaitingRetry].Oldest)
+		near(soon, all[retryjob.Pending].Oldest)
+		some, err := s.q.Count(s.t.Context(), retryjob.Filter{Policies: []string{"once"}, Kinds: []string{kind}, Reasons: []retry.Reason{retry.AttemptsExhausted}})
+		require.NoError(s.t, err)
+		require.Len(s.t, some, 1)
+		require.Equal(s.t, 3, some[retryjob.DeadLettered].Jobs)
+		none, err := s.q.Count(s.t.Context(), retryjob.Filter{Policies: []string{"none"}})
+		require.NoError(s.t, err)
+		require.Empty(s.t, none)
+	}},
+
+	{claim: "a filter by ID selects these jobs for each operation, and no other", play: func(s *stage) {
+		var d diary
+		s.open(policies{"once": fixed(1, short)}, d.always(errFlaky))
+		for _, id := range []string{"a", "b", "c", "d"} {
+			s.enqueue(id, "once")
+			s.final(id)
+		}
+		ctx, f := s.t.Context(), retryjob.Filter{IDs: []string{"b", "none", "d"}}
+		require.Equal(s.t, []string{"d", "b"}, ids(s, s.q.List(ctx, f)))
+		require.Equal(s.t, []string{"d", "b"}, ids(s, s.q.DeadLetters(ctx, f)))
+		counts, err := s.q.Count(ctx, f)
+		require.NoError(s.t, err)
+		require.Equal(s.t, 2, counts[retryjob.DeadLettered].Jobs)
+		n, err := s.q.ReplayAll(ctx, f)
+		require.NoError(s.t, err)
+		require.Equal(s.t, 2, n)
+		s.final("b")
+		s.final("d")
+		n, err = s.q.Purge(ctx, f)
+		require.NoError(s.t, err)
+		require.Equal(s.t, 2, n)
+		require.Equal(s.t, []string{"c", "a"}, ids(s, s.q.List(ctx, retryjob.Filter{})))
+	}},
+
+	{claim: "a list goes on after any of its jobs, also after one that is gone", play: func(s *stage) {
+		var d diary
+		s.open(policies{"once": fixed(1, short)}, d.always(errFlaky))
+		for i := range 7 {
+			id := fmt.Sprint("job-", i)
+			s.enqueue(id, "once")
+			s.final(id)
+		}
+		ctx := s.t.Context()
+		var all []retryjob.Info
+		for i, err := range s.q.List(ctx, retryjob.Filter{}) {
+			require.NoError(s.t, err)
+			all = append(all, i)
+		}
+		require.Len(s.t, all, 7)
+		for n := range all {
+			var want []string
+			for _, i := range all[n+1:] {
+				want = append(want, i.JobID)
+			}
+			require.Equal(s.t, want, ids(s, s.q.List(ctx, retryjob.Filter{After: all[n].Cursor(), PageSize: 2})))
+		}
+		_, err := s.q.Purge(ctx, retryjob.Filter{IDs: []string{all[2].JobID}})
+		require.NoError(s.t, err)
+		require.Equal(s.t, []string{all[3].JobID}, ids(s, s.q.List(ctx, retryjob.Filter{After: all[2].Cursor(), Limit: 1})))
+	}},
+
+	{claim: "a handler that snoozes is called again then, and no attempt is counted", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": fixed(1, short)}, func(ctx context.Context, job retryjob.Job) error {
+			if d.note(ctx, job); len(d.all()) < 3 {
+				return fmt.Errorf("not yet: %w", retryjob.Snooze(s.unit))
+			}
+			return nil
+		})
+		s.enqueue("patient", "p")
+		i := s.final("patient")
+		require.Equal(s.t, retryjob.Succeeded, i.Status)
+		require.Equal(s.t, 1, i.Attempts)
+		require.Len(s.t, i.History, 1)
+		made := d.all()
+		require.Len(s.t, made, 3)
+		for n := range made {
+			require.Equal(s.t, 1, made[n].Number)
+			if n > 0 {
+				s.onTime(made[n-1].at.Add(s.unit), made[n].at)
+			}
+		}
+	}},
+
+	{claim: "a job that snoozes expires with its TTL", play: func(s *stage) {
+		s.open(policies{"p": {TTL: s.unit}}, (&diary{}).always(retryjob.Snooze(s.unit*2/3)))
+		s.enqueue("never", "p")
+		i := s.final("never")
+		require.Equal(s.t, []any{retryjob.Expired, retry.TTLElapsed, 0}, []any{i.Status, i.Reason, i.Attempts})
+	}},
+}
