@@ -33,9 +33,12 @@ const (
 // never was one. For an ID of the caller or of another engine it returns ErrUnknownJob; such an ID is free again once its job
 // is removed.
 //
-// Jobs that are DeadLettered, Expired or Failed are removed Options.Retention after they ended. Those that are Succeeded or
-// Canceled are removed then too, or as soon as 10,000 others of them have ended: Wait for a job before that, or use the
-// policy's Observe.
+// Jobs are removed Options.Retention after they ended, or Options.KeepSucceeded after they succeeded. Those that are Succeeded or
+// Canceled are removed earlier if 10,000 others of them have ended since: Wait for a job before that, or use the policy's
+// Observe.
+//
+// Queue and Priority are kept, and change nothing: jobs start in the order of their due times, up to Options.Concurrency of
+// them at once. For a limit of its own, give a kind of work an engine of its own.
 //
 // A handler that panics or ends its goroutine has failed that attempt; the engine lives on. What is beside the handler is
 // treated alike: if Classify, Gate or Options.Code panics before the attempt is decided about, or the job's policy can no
@@ -48,7 +51,7 @@ type Engine struct {
 	stepper     Stepper
 	handlers    map[string]Handler
 	concurrency int
-	retention   time.Duration
+	kept        func(Status) time.Duration // Options.Kept
 	clock       clock
 	prefix      string        // of the IDs that are made up here
 	issued      atomic.Uint64 // how many of them were
@@ -83,7 +86,7 @@ func New(o Options) (*Engine, error) {
 		stepper:     Stepper{Policies: o.Policies, Code: o.Code},
 		handlers:    maps.Clone(o.Handlers),
 		concurrency: o.Concurrency,
-		retention:   o.Retention,
+		kept:        o.Kept,
 		clock:       clock{time.Now().Add(-time.Second)},
 		prefix:      madeUp + NewID()[:nameLength] + "-",
 		jobs:        map[string]*job{},
@@ -91,9 +94,6 @@ func New(o Options) (*Engine, error) {
 	}
 	if e.concurrency == 0 {
 		e.concurrency = 16 * runtime.GOMAXPROCS(0)
-	}
-	if e.retention == 0 {
-		e.retention = 14 * 24 * time.Hour
 	}
 	return e, nil
 }

@@ -63,10 +63,23 @@ func fail(context.Context, retryjob.Job) error    { return errDown }
 
 func TestNewNamesEveryBadField(t *testing.T) {
 	_, err := retryjob.New(retryjob.Options{
-		Handlers: map[string]retryjob.Handler{"x": succeed, "nothing": nil}, Concurrency: -1, Retention: -time.Second,
+		Handlers: map[string]retryjob.Handler{"x": succeed, "nothing": nil}, Concurrency: -1, Retention: -time.Second, KeepSucceeded: -1,
 	})
 	require.EqualError(t, err, `retryjob: Options.Policies <nil> must be set; Options.Handlers["nothing"] <nil> must be set; `+
-		`Options.Handlers kind "x" is not a Job.Kind; Options.Concurrency -1 is negative; Options.Retention -1s is negative`)
+		`Options.Handlers kind "x" is not a Job.Kind; Options.Concurrency -1 is negative; Options.Retention -1s is negative; Options.KeepSucceeded -1ns is negative`)
+}
+
+func TestKept(t *testing.T) {
+	day := 24 * time.Hour
+	for _, row := range []struct{ retention, succeeded, wantOthers, wantSucceeded time.Duration }{
+		{0, 0, 14 * day, day}, {time.Hour, 0, time.Hour, time.Hour}, {time.Hour, 2 * day, time.Hour, 2 * day}, {0, time.Hour, 14 * day, time.Hour},
+	} {
+		o := retryjob.Options{Retention: row.retention, KeepSucceeded: row.succeeded}
+		require.Equal(t, row.wantSucceeded, o.Kept(retryjob.Succeeded))
+		for _, s := range []retryjob.Status{retryjob.DeadLettered, retryjob.Expired, retryjob.Failed, retryjob.Canceled} {
+			require.Equal(t, row.wantOthers, o.Kept(s))
+		}
+	}
 }
 
 func TestAJobSucceedsAfterTwoFailuresAtExactTimes(t *testing.T) {

@@ -35,10 +35,11 @@ type Job struct {
 	TTL time.Duration `json:"ttl_ns,omitempty"`
 	// Budget is a key, such as a tenant and an endpoint, by which Policies may choose the retry.Budget. Empty means none.
 	Budget string `json:"budget,omitempty"`
-	// Queue names a group of jobs that is worked on apart from others: lower-case letters and digits with single - or _
-	// between them, 64 at most. Empty means "default".
+	// Queue names a group of jobs that is worked on apart from others, where the engine can do that: lower-case letters and
+	// digits with single - or _ between them, 64 at most. Empty means "default".
 	Queue string `json:"queue,omitempty"`
-	// Priority is 1 for jobs that go ahead of others in their Queue that are due, down to 4. Zero means 1.
+	// Priority is 1 for jobs that go ahead of others in their Queue that are due, down to 4, where the engine can do that.
+	// Zero means 1.
 	Priority int `json:"priority,omitempty"`
 	// Tags are for whoever looks at the job: each of 3 to 255 letters, digits, _ and, inside, hyphens in ASCII.
 	Tags []string `json:"tags,omitempty"`

@@ -114,7 +114,7 @@ func (e *Engine) limit() {
 func (e *Engine) sweep(now instant) {
 	left := 1000
 	for s := Succeeded; s <= Canceled; s++ {
-		for j := e.shelves[s].oldest; j != nil && j.at.after(e.retention) <= now && left > 0; j = e.shelves[s].oldest {
+		for j := e.shelves[s].oldest; j != nil && j.at.after(e.kept(s)) <= now && left > 0; j = e.shelves[s].oldest {
 			e.remove(j)
 			left--
 		}
@@ -126,7 +126,7 @@ func (e *Engine) outlived() instant {
 	var first instant
 	for s := Succeeded; s <= Canceled; s++ {
 		if j := e.shelves[s].oldest; j != nil {
-			if at := j.at.after(e.retention); first == 0 || at < first {
+			if at := j.at.after(e.kept(s)); first == 0 || at < first {
 				first = at
 			}
 		}

@@ -1,6 +1,7 @@
 package retryjob
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -19,14 +20,16 @@ type Options struct {
 	// Concurrency is how many attempts run at once. A job that waits takes none of it. Zero means 16 for each core that Go
 	// may use.
 	Concurrency int
-	// Retention is how long DeadLettered, Expired and Failed jobs are kept for Admin. Zero means 14 days.
+	// Retention is how long DeadLettered, Expired, Failed and Canceled jobs are kept for Admin. Zero means 14 days.
 	Retention time.Duration
+	// KeepSucceeded is how long Succeeded jobs are kept, for Admin and Wait. Zero means 24 hours, or Retention if that is shorter.
+	KeepSucceeded time.Duration
 	// Code returns a short code for an error, for Attempt.Code. Nil means that of Stepper.Code.
 	Code func(error) string
 }
 
 // Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. Refused are nil Policies,
-// a kind in Handlers that no job can have, a nil Handler, and a negative Concurrency or Retention. Every engine validates
+// a kind in Handlers that no job can have, a nil Handler, and a negative Concurrency, Retention or KeepSucceeded. Every engine validates
 // the Options that it is given.
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
@@ -48,7 +51,20 @@ func (o Options) Validate() error {
 	if o.Retention < 0 {
 		bad.Add("retryjob", "Options.Retention", o.Retention, "is negative")
 	}
+	if o.KeepSucceeded < 0 {
+		bad.Add("retryjob", "Options.KeepSucceeded", o.KeepSucceeded, "is negative")
+	}
 	return bad.Err()
+}
+
+// Kept returns how long a final job with the given status is kept: Retention or KeepSucceeded, or what their zero means. It is for
+// engines.
+func (o *Options) Kept(s Status) time.Duration {
+	long := cmp.Or(o.Retention, 14*24*time.Hour)
+	if s == Succeeded {
+		return cmp.Or(o.KeepSucceeded, min(long, 24*time.Hour))
+	}
+	return long
 }
 
 // Queue is an engine, as its users see it: what changes when a program moves from one to another is the line that makes

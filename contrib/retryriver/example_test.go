@@ -2,6 +2,7 @@ package retryriver_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -49,6 +50,35 @@ func ExampleNewSQLite() {
 	// succeeded <nil>
 	// 1 waiting_retry 503 from the receiver
 	// 2 succeeded
+}
+
+// A queue with workers of its own is a limit on how many of its jobs run at once.
+func ExampleClientOf() {
+	dir, _ := os.MkdirTemp("", "example")
+	defer os.RemoveAll(dir)
+	ctx := context.Background()
+	q, err := retryriver.NewSQLite(ctx, filepath.Join(dir, "jobs.db"), retryjob.Options{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"": retry.Standard()}),
+		Handlers: map[string]retryjob.Handler{"report": func(context.Context, retryjob.Job) error { return nil }},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer q.Close()
+	client := retryriver.ClientOf[*sql.Tx](q)
+	if err := client.Queues().Add("bulk", river.QueueConfig{MaxWorkers: 2}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	handle, err := q.Enqueue(ctx, retryjob.Job{Kind: "report", Queue: "bulk"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	job, err := handle.Wait(ctx)
+	fmt.Println(job.Queue, job.Status, err)
+	// Output: bulk succeeded <nil>
 }
 
 // A program with plain River workers has its client from NewClient, and retryjob.Admin.

@@ -26,6 +26,9 @@ import (
 // Queue is a complete engine: a retryjob.Queue that keeps its jobs in a database, where other processes can work on them too
 // if they have the same Options. It has the methods of Admin, and Wait. After Shutdown those that only look still work, until
 // Close.
+//
+// It works on the jobs of the default queue. Those of another Job.Queue wait for a program that has workers for it, as one has
+// after ClientOf(q).Queues().Add.
 type Queue struct {
 	engine
 	client interface {
@@ -33,6 +36,7 @@ type Queue struct {
 		StopAndCancel(ctx context.Context) error
 		Stopped() <-chan struct{}
 	}
+	adapter  *Adapter
 	told     func() // waits for the calls of Observe under way
 	down     atomic.Bool
 	stopping sync.Once
@@ -44,6 +48,20 @@ type Queue struct {
 }
 
 var _ retryjob.Queue = (*Queue)(nil)
+
+// Adapter returns the Adapter of q, as InsertTx needs it.
+func (q *Queue) Adapter() *Adapter { return q.adapter }
+
+// ClientOf returns the river.Client of q, for all that River can beside: InsertTx, workers for more queues, periodic jobs. TTx is
+// *sql.Tx for a Queue of NewSQLite and pgx.Tx for one of NewPostgres; for another, ClientOf returns nil. Starting and
+// stopping the client is the Queue's.
+func ClientOf[TTx any](q *Queue) *river.Client[TTx] {
+	m, ok := q.engine.(*Admin[TTx])
+	if !ok {
+		return nil
+	}
+	return m.client
+}
 
 // engine is what an Admin is, whatever its database.
 type engine interface {
@@ -118,7 +136,8 @@ func start[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], o retry
 	}
 	cfg := &river.Config{
 		Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: concurrency}},
-		FetchCooldown: p.cooldown, FetchPollInterval: p.poll,
+		CompletedJobRetentionPeriod: o.Kept(retryjob.Succeeded),
+		FetchCooldown:               p.cooldown, FetchPollInterval: p.poll,
 		JobTimeout: min(grace, p.rescue/2), RescueStuckJobsAfter: p.rescue, // of ours each has its own
 		Logger: quiet(), TestOnly: p.hasty,
 	}
@@ -129,7 +148,7 @@ func start[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], o retry
 	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
 		return nil, fmt.Errorf("retryriver: %w", err)
 	}
-	return &Queue{engine: NewAdmin(a, client), client: client, told: a.telling.Wait, stopped: make(chan struct{}), release: release}, nil
+	return &Queue{engine: NewAdmin(a, client), client: client, adapter: a, told: a.telling.Wait, stopped: make(chan struct{}), release: release}, nil
 }
 
 // Enqueue is that of retryjob.Enqueuer. After Shutdown it returns retryjob.ErrShutdown.

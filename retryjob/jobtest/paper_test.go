@@ -75,7 +75,6 @@ func newClerk(c retryjob.Options, on *paper) *clerk {
 	defer e.mu.Unlock()
 	e.idle.L = e.mu
 	e.config.Concurrency = cmp.Or(c.Concurrency, 16)
-	e.config.Retention = cmp.Or(c.Retention, 14*24*time.Hour)
 	for id := range on.leased { // whose clerk has died
 		delete(on.leased, id)
 		i, _ := e.read(id)
@@ -119,7 +118,7 @@ func (e *clerk) write(i retryjob.Info) {
 func (e *clerk) all() (list []retryjob.Info) {
 	for id := range e.paper.sheets {
 		i, _ := e.read(id)
-		if i.Status.Replayable() && time.Since(i.Ended) >= e.config.Retention {
+		if i.Status.Final() && time.Since(i.Ended) >= e.config.Kept(i.Status) {
 			delete(e.paper.sheets, id)
 			continue
 		}

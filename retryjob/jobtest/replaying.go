@@ -1,6 +1,7 @@
 package jobtest
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -217,20 +218,21 @@ var purging = []scenario{
 		require.Equal(s.t, retryjob.Succeeded, s.final("leased").Status)
 	}},
 
-	{claim: "dead letters, expired and failed jobs are removed after Retention, and not before", play: func(s *stage) {
+	{claim: "final jobs are removed after Retention, and not before, and those that succeeded after KeepSucceeded", play: func(s *stage) {
 		var d diary
 		expiring := fixed(2, 9*s.unit)
 		expiring.TTL = s.unit
 		keep := 2 * s.unit
 		s.openWith(retryjob.Options{
 			Policies:  retryjob.FromMap(policies{"dead": fixed(1, short), "expired": expiring, "failed": {Disabled: true}}),
-			Handlers:  map[string]retryjob.Handler{kind: d.always(errFlaky)},
-			Retention: keep,
+			Handlers:  map[string]retryjob.Handler{kind: d.always(errFlaky), "fine": d.script()},
+			Retention: keep, KeepSucceeded: 2 * keep,
 		})
+		s.put(retryjob.Job{ID: "a success", Kind: "fine", Policy: "dead"})
 		for _, policy := range []string{"dead", "expired", "failed"} {
 			s.enqueue("the "+policy, policy)
 		}
-		ended := map[string]time.Time{}
+		ended, kept := map[string]time.Time{"a success": s.final("a success").Ended}, map[string]time.Duration{"a success": 2 * keep}
 		for _, policy := range []string{"dead", "expired", "failed"} {
 			ended["the "+policy] = s.final("the " + policy).Ended
 		}
@@ -243,9 +245,9 @@ var purging = []scenario{
 				require.ErrorIs(s.t, err, retryjob.ErrUnknownJob)
 				return true
 			})
-			require.GreaterOrEqual(s.t, time.Since(ended), keep-time.Millisecond)
+			require.GreaterOrEqual(s.t, time.Since(ended), cmp.Or(kept[id], keep)-time.Millisecond)
 		}
 		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), retryjob.Filter{})))
-		require.Len(s.t, d.all(), 3)
+		require.Len(s.t, d.all(), 4)
 	}},
 }
