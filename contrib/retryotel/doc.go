@@ -15,6 +15,8 @@
 //	retry.budget.tokens     gauge            {token}    retry.budget
 //	retry.budget.keys       up-down counter  {key}      retry.budget
 //	retry.budget.forgotten  counter          {budget}   retry.budget
+//	retry.jobs              up-down counter  {job}      retry.engine, retry.status
+//	retry.jobs.lag          gauge            s          retry.engine
 //
 // retry.status and retry.reason have the texts of retry.Status and retry.Reason; in metrics a success has no
 // retry.reason, and a run of a policy without a name no retry.policy. A run that ended with a terminal error at its

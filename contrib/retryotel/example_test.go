@@ -17,6 +17,7 @@ import (
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryotel"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryjob"
 )
 
 // quick retries at once, so that the examples do not wait.
@@ -207,4 +208,43 @@ func ExampleHTTP() {
 	// GET 503 resends: <nil>
 	// GET 200 resends: 1
 	// retry.run charge succeeded attempts: 2
+}
+
+func ExampleObserveJobs() {
+	reader := sdkmetric.NewManualReader()
+	o := retryotel.Options{MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}
+	engine, err := retryjob.New(retryjob.Options{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"": retry.Standard()}),
+		Handlers: map[string]retryjob.Handler{"mail": func(context.Context, retryjob.Job) error { return nil }},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	registration, err := retryotel.ObserveJobs(o, "mails", engine)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = registration.Unregister() }()
+
+	tomorrow := time.Now().Add(24 * time.Hour)
+	_, _ = engine.EnqueueMany(context.Background(), []retryjob.Job{{Kind: "mail", Due: tomorrow}, {Kind: "mail", Due: tomorrow}})
+	var all metricdata.ResourceMetrics
+	_ = reader.Collect(context.Background(), &all)
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		switch data := m.Data.(type) {
+		case metricdata.Sum[int64]:
+			for _, point := range data.DataPoints {
+				if status, _ := point.Attributes.Value("retry.status"); status.AsString() == "pending" {
+					fmt.Println(m.Name, point.Value, m.Unit)
+				}
+			}
+		case metricdata.Gauge[float64]:
+			fmt.Println(m.Name, data.DataPoints[0].Value, m.Unit)
+		}
+	}
+	// Output:
+	// retry.jobs 2 {job}
+	// retry.jobs.lag 0 s
 }

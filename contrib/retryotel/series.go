@@ -25,6 +25,7 @@ const (
 	keyMade    = attribute.Key("retry.attempts")
 	keyBudget  = attribute.Key("retry.budget")
 	keyJob     = attribute.Key("retry.job")
+	keyEngine  = attribute.Key("retry.engine")
 )
 
 // other stands for what is not distinguished, as in error.type of the conventions.

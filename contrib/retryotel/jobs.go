@@ -1,0 +1,57 @@
+package retryotel
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// Counter counts jobs, as every retryjob.Admin does.
+type Counter interface {
+	Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error)
+}
+
+// ObserveJobs makes visible how many jobs an engine has by status (retry.jobs), and how far behind the oldest is of those that
+// wait (retry.jobs.lag), 0 if none is due, both with the name as retry.engine. They are counted at each collection, within
+// its context; an error of Count goes to the SDK. Of several processes with one database let one observe it. Unregister of
+// the result ends it. A nil Counter is refused.
+func ObserveJobs(o Options, name string, jobs Counter) (metric.Registration, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if jobs == nil {
+		return nil, &retry.FieldError{Package: "retryotel", Field: "jobs", Value: "<nil>", Rule: "has no jobs to observe"}
+	}
+	meter, engine := o.meter(), keyEngine.String(valid(name))
+	held, heldErr := meter.Int64ObservableUpDownCounter("retry.jobs",
+		metric.WithUnit("{job}"),
+		metric.WithDescription("Jobs that an engine has."))
+	lag, lagErr := meter.Float64ObservableGauge("retry.jobs.lag",
+		metric.WithUnit("s"),
+		metric.WithDescription("How long the oldest job that waits has been due."))
+	if err := refused(heldErr, lagErr); err != nil {
+		return nil, err
+	}
+	registration, err := meter.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
+		counts, err := jobs.Count(ctx, retryjob.Filter{})
+		if err != nil {
+			return err
+		}
+		behind := time.Duration(0)
+		for _, s := range retryjob.Statuses() {
+			t := counts[s]
+			to.ObserveInt64(held, int64(t.Jobs), metric.WithAttributeSet(attribute.NewSet(engine, keyStatus.String(s.String()))))
+			if t.Jobs > 0 && (s == retryjob.Pending || s == retryjob.WaitingRetry) {
+				behind = max(behind, time.Since(t.Oldest))
+			}
+		}
+		to.ObserveFloat64(lag, behind.Seconds(), metric.WithAttributeSet(attribute.NewSet(engine)))
+		return nil
+	}, held, lag)
+	return registration, refused(err)
+}
