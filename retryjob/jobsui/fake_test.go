@@ -79,6 +79,11 @@ func (f *fake) selected(filter retryjob.Filter) []*retryjob.Info {
 	slices.SortFunc(found, func(a, b *retryjob.Info) int {
 		return cmp.Or(b.Changed().Compare(a.Changed()), cmp.Compare(b.JobID, a.JobID))
 	})
+	if i := slices.IndexFunc(found, func(job *retryjob.Info) bool {
+		return job.JobID == filter.After.ID && job.Changed().UnixMicro() == filter.After.Changed.UnixMicro()
+	}); i >= 0 {
+		found = found[i+1:]
+	}
 	if filter.Limit > 0 && len(found) > filter.Limit {
 		found = found[:filter.Limit]
 	}

@@ -3,7 +3,6 @@ package jobsui
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/retrygo/retry/retryjob"
@@ -36,62 +35,32 @@ func (h *handler) read(ctx context.Context, v *view) (page, error) {
 	defer cancel()
 
 	var p page
-	full := func(i *retryjob.Info, match bool) bool {
-		if !match {
-			return false
-		}
-		if len(p.jobs) == pageRows {
-			next := cursorOf(&p.jobs[pageRows-1])
-			p.next = &next
-			return true
-		}
-		p.jobs = append(p.jobs, *i)
-		return false
-	}
-
-	// The page begins after a job that changed in the last microsecond before f.Until. What the engine lists of that
-	// microsecond before the job has been shown. If the job is no longer there, it is shown again.
-	found, after := true, cursor{}
-	var again []retryjob.Info
 	if len(v.at) > 0 {
-		found, after = false, v.at[len(v.at)-1]
-		if until := time.UnixMicro(after.micros + 1); f.Until.IsZero() || until.Before(f.Until) {
-			f.Until = until
-		}
-	}
-	settle := func() bool {
-		found = true
-		return slices.ContainsFunc(again, func(i retryjob.Info) bool { return full(&i, true) })
+		f.After = v.at[len(v.at)-1].place()
 	}
 	var last cursor
 	for i, err := range h.Admin.List(ctx, f) {
-		if err != nil {
-			if found && p.looked > 0 && errors.Is(err, context.DeadlineExceeded) {
-				p.next, p.cut = &last, true
-				return p, nil
-			}
+		switch {
+		case err != nil && p.looked > 0 && errors.Is(err, context.DeadlineExceeded):
+			p.next, p.cut = &last, true
+			return p, nil
+		case err != nil:
 			return page{}, err
 		}
 		match := v.matches(&i)
-		i.Payload = nil
-		last = cursorOf(&i)
-		if !found && last.micros == after.micros {
-			if found = last == after; match && len(again) <= pageRows {
-				again = append(again, i)
-			}
-			continue
-		}
-		p.looked++
-		if !found && settle() || full(&i, match) {
+		if match && len(p.jobs) == pageRows {
+			next := cursorOf(&p.jobs[pageRows-1])
+			p.next = &next
 			return p, nil
 		}
-		if p.looked >= readRows || v.search != "" && ctx.Err() != nil {
+		i.Payload = nil
+		if last = cursorOf(&i); match {
+			p.jobs = append(p.jobs, i)
+		}
+		if p.looked++; p.looked >= readRows || v.search != "" && ctx.Err() != nil {
 			p.next, p.cut = &last, true
 			return p, nil
 		}
-	}
-	if !found {
-		settle()
 	}
 	return p, nil
 }

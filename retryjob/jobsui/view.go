@@ -166,6 +166,11 @@ type cursor struct {
 
 func cursorOf(i *retryjob.Info) cursor { return cursor{i.Changed().UnixMicro(), i.JobID} }
 
+// place returns the cursor for a filter.
+func (c cursor) place() retryjob.Cursor {
+	return retryjob.Cursor{Changed: time.UnixMicro(c.micros), ID: c.id}
+}
+
 // String returns the form of a cursor in an address.
 func (c cursor) String() string { return strconv.FormatInt(c.micros, 36) + "." + c.id }
 
