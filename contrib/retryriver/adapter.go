@@ -192,10 +192,10 @@ func (a *Adapter) longestAttempt() (longest time.Duration, by string) {
 	return longest, by
 }
 
-// policyOf returns the name of the policy of plain jobs of a kind, or "" if there is none.
-func (a *Adapter) policyOf(kind string) string {
-	if name, ok := a.options.PolicyOf[kind]; ok {
-		return name
+// policyOf returns the name of the policy of plain jobs of a kind, and whether there is one.
+func (a *Adapter) policyOf(kind string) (name string, ok bool) {
+	if name, ok = a.options.PolicyOf[kind]; !ok {
+		name, ok = a.options.PolicyOf[""]
 	}
-	return a.options.PolicyOf[""]
+	return name, ok
 }

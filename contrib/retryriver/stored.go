@@ -100,7 +100,8 @@ func (a *Adapter) plain(row *rivertype.JobRow, snoozes float64) stored {
 	if row.Attempt > 1 || snoozes > 0 || first.Sub(row.CreatedAt).Abs() < time.Second {
 		first = row.CreatedAt // the schedule is that of a later attempt, or none
 	}
-	j := retryjob.Job{ID: rowID(row), Kind: row.Kind, Policy: a.policyOf(row.Kind), Due: first.UTC()}
+	policy, _ := a.policyOf(row.Kind)
+	j := retryjob.Job{ID: rowID(row), Kind: row.Kind, Policy: policy, Due: first.UTC()}
 	return stored{Record: retryjob.NewRecord(&j, row.CreatedAt.UTC())}
 }
 

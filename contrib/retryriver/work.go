@@ -47,9 +47,12 @@ var (
 func (p *plugin) InsertBegin(_ context.Context, params *rivertype.JobInsertParams) error {
 	args, ours := params.Args.(*jobArgs)
 	if !ours {
-		policy := p.adapter.policyOf(params.Kind)
-		job := retryjob.Job{Kind: params.Kind, Policy: policy}
-		if _, err := p.adapter.options.Policies.Of(&job); err != nil {
+		policy, named := p.adapter.policyOf(params.Kind)
+		job, err := retryjob.Job{Kind: params.Kind, Policy: policy}, error(retryjob.ErrUnknownPolicy)
+		if named {
+			_, err = p.adapter.options.Policies.Of(&job)
+		}
+		if err != nil {
 			return fmt.Errorf("retryriver: kind %q: Options.PolicyOf has no policy for it: %w", params.Kind, err)
 		}
 		for _, key := range []string{metadataKey, lateKey, markKey} {
