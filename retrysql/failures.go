@@ -24,13 +24,15 @@ type failures struct {
 	failed  failed
 	refused error       // fn has tried to end the transaction
 	rows    []*sql.Rows // whose errors are not noted yet
-	cut     bool        // a context has ended a statement, after which some drivers close the connection
 
 	mysql atomic.Pointer[bool] // whether the server is MySQL or MariaDB; nil means that it has not said
 }
 
 // failed are the first error, and the first one after which the transaction must begin again.
-type failed struct{ first, undone error }
+type failed struct {
+	first, undone error
+	followed      bool // a statement followed the first error
+}
 
 // note notes err and returns it.
 func (f *failures) note(err error) error {
@@ -42,11 +44,8 @@ func (f *failures) note(err error) error {
 	if f.failed.first == nil {
 		f.failed.first = err
 	}
-	switch v := Judge(Statement, err); {
-	case f.failed.undone == nil && v.Class == retry.Retryable:
+	if v := Judge(Statement, err); f.failed.undone == nil && (v.Class == retry.Retryable || v.Reason.stops()) {
 		f.failed.undone = err
-	case v.Reason == Canceled, v.Reason == Timeout, v.Reason == QueryCanceled:
-		f.cut = true
 	}
 	return err
 }
@@ -78,11 +77,19 @@ func (f *failures) look() {
 	f.rows = append(open, f.rows...)
 }
 
+// end closes the rows that fn has left open, and notes their errors. The commit would close them too, and pass over those.
+func (f *failures) end() {
+	f.look()
+	for _, r := range f.rows {
+		_ = f.note(r.Close())
+	}
+}
+
 // doom notes that the transaction must begin again, because of err.
 func (f *failures) doom(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.failed = failed{cmp.Or(f.failed.first, err), cmp.Or(f.failed.undone, err)}
+	f.failed.first, f.failed.undone = cmp.Or(f.failed.first, err), cmp.Or(f.failed.undone, err)
 }
 
 // state returns what is noted, with the errors of rows.
@@ -98,9 +105,20 @@ func (f *failures) reset(to failed) {
 	f.failed = to
 }
 
-// answered reports whether a server has said that the transaction must begin again, and the connection does not know that.
+// answered reports whether the transaction must begin again because of a server's word or a context, and the connection does
+// not know that.
 func (f *failures) answered() bool {
-	return !f.watched && Judge(Statement, f.now().undone).Code != ""
+	v := Judge(Statement, f.now().undone)
+	return !f.watched && (v.Code != "" || v.Reason.stops())
+}
+
+// forgiven returns the error of a rollback. A server of which it is refused has undone the transaction before, as SQLite does
+// because of ON CONFLICT ROLLBACK, or if it is interrupted in a write. If nothing followed that, nothing was committed by itself.
+func (f *failures) forgiven(err error) error {
+	if now := f.now(); now.first != nil && !now.followed && refuses(err) {
+		return nil
+	}
+	return err
 }
 
 // conclude returns the error of an attempt whose fn returned err. An fn that tried to end the transaction believes that it
@@ -122,8 +140,12 @@ func (f *failures) conclude(err error) error {
 // that is read-only, and any after an error that calls for a new transaction. MySQL leaves the transaction at a deadlock, and
 // would commit what follows by itself. forbid calls version, which asks the server for its own, only if the answer matters.
 func (f *failures) forbid(query string, version func() (string, error)) error {
-	if undone := f.now().undone; undone != nil {
-		return fmt.Errorf("retrysql: the transaction must begin again: %w", undone)
+	if undone := f.next(); undone != nil {
+		err := fmt.Errorf("retrysql: the transaction must begin again: %w", undone)
+		if Judge(Statement, undone).Reason.stops() {
+			err = retry.Transient(err) // unlike undone, which may be fn's own limit
+		}
+		return err
 	}
 	if f.readOnly {
 		if keyword := writes(query); keyword != "" {
@@ -138,6 +160,14 @@ func (f *failures) forbid(query string, version func() (string, error)) error {
 		return f.refuse(keyword)
 	}
 	return nil
+}
+
+// next returns the error after which nothing may be sent, or notes that a statement is.
+func (f *failures) next() (undone error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failed.followed = f.failed.first != nil
+	return f.failed.undone
 }
 
 func (f *failures) now() failed {
@@ -173,20 +203,4 @@ const askVersion = "SELECT VERSION()"
 func (f *failures) version() (v string, err error) {
 	err = f.tx.QueryRowContext(f.ctx, askVersion).Scan(&v)
 	return v, err
-}
-
-// connected returns the error of an attempt whose fn returned err. If fn has passed over a statement that a context has
-// ended, it asks whether the connection is still there: a commit that cannot be sent is not ambiguous.
-func (f *failures) connected(err error) error {
-	f.look()
-	f.mu.Lock()
-	cut := f.cut
-	f.mu.Unlock()
-	if err != nil || !cut {
-		return err
-	}
-	if _, lost := f.tx.ExecContext(f.ctx, "SELECT 1"); Judge(Statement, lost).Class == retry.Retryable {
-		return f.note(fmt.Errorf("retrysql: fn returned nil, but the connection is gone: %w", lost))
-	}
-	return nil
 }

@@ -146,7 +146,12 @@ type answer struct {
 }
 
 func (a *answer) Columns() []string { return []string{"value"} }
-func (a *answer) Close() error      { return nil }
+func (a *answer) Close() error { // reads the rest
+	if len(a.values) == 0 || a.end == io.EOF {
+		return nil
+	}
+	return a.end
+}
 func (a *answer) Next(dest []driver.Value) error {
 	if len(a.values) == 0 {
 		return a.end

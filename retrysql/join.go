@@ -58,17 +58,23 @@ func (t *Txn) join(ctx context.Context, opts *Options, fn func(context.Context, 
 	case t.log.readOnly && !opts.ReadOnly:
 		return errors.New("retrysql: a transaction that may write cannot join one with Options.ReadOnly")
 	}
-	returned := false
-	defer func() {
-		if !returned { // a panic that the outer fn may recover from
-			t.log.doom(errors.New("retrysql: the fn of a joined Tx did not return"))
-		}
-	}()
-	err := fn(ctx, t)
-	returned = true
+	err := t.part("joined Tx", func() error { return fn(ctx, t) })
 	if err != nil {
 		t.log.look() // an error before err counts
 		t.log.doom(err)
 	}
+	return err
+}
+
+// part runs fn. If it panics, which the outer fn may recover from, the transaction is not committed.
+func (t *Txn) part(of string, fn func() error) error {
+	returned := false
+	defer func() {
+		if !returned {
+			t.log.doom(fmt.Errorf("retrysql: the fn of a %s did not return", of))
+		}
+	}()
+	err := fn()
+	returned = true
 	return err
 }

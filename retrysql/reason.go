@@ -82,6 +82,10 @@ const (
 	PartlyDone         Reason = "partly_done"         // Do: an earlier write succeeded
 )
 
+// stops reports whether a context has ended a statement, or a server was asked to. pgx and the driver of MySQL then close the
+// connection, PostgreSQL aborts the transaction, and SQLite undoes one that was writing.
+func (r Reason) stops() bool { return r == Canceled || r == Timeout || r == QueryCanceled }
+
 // ReasonOf returns why something failed, or "" for nil and for an unknown error. It is the Reason that Judge returns, which
 // is the same in each phase.
 func ReasonOf(err error) Reason { return Judge(Statement, err).Reason }

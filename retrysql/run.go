@@ -271,7 +271,10 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 	failed := failure(ctx, Statement, err)
 	if retryable != nil && !errors.Is(err, retryable) {
 		// The server has undone the transaction, so fn's own error says nothing more.
-		failed.Verdict = Judge(Statement, retryable)
+		failed.Verdict = failure(ctx, Statement, retryable).Verdict
+		if failed.Reason.stops() { // fn's own limit, as far as it is known here
+			failed.Class = retry.Retryable
+		}
 		failed.Swallowed = retryable
 	}
 	failed.blame(first)
@@ -331,6 +334,9 @@ func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
 	if wasOver(err) {
 		if ctx.Err() != nil { // database/sql rolled back
 			return failure(ctx, Statement, context.Cause(ctx))
+		}
+		if _, retryable := tx.Failures(); retryable != nil { // of rows that the commit closed
+			return failure(ctx, Statement, retryable)
 		}
 		return ended(failed)
 	}

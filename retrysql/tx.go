@@ -54,7 +54,8 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	}
 	var last *Txn
 	r := runner[txn]{embedded: isSQLite(db), fn: func(_ context.Context, t txn) error {
-		return t.log.connected(t.log.conclude(fn(&t.work, t.Txn)))
+		defer t.log.end()
+		return t.log.conclude(fn(&t.work, t.Txn))
 	}}
 	r.begin = func(ctx context.Context) (txn, error) {
 		last = new(Txn)
@@ -143,7 +144,7 @@ func (t txn) Rollback(context.Context) error {
 	if t.cancel != nil {
 		defer t.cancel()
 	}
-	return t.rollback()
+	return t.log.forgiven(t.rollback())
 }
 
 func (t txn) Failures() (first, retryable error) {

@@ -164,29 +164,34 @@ func TestTx(t *testing.T) {
 				_ = exec("insert")(ctx, tx)
 				return exec("update")(ctx, tx)
 			}, log: "begin insert! update! rollback", is: []error{duplicate}},
-		{name: "a timeout of fn's own that it passed over, and the driver has closed the connection",
-			faults: faults{{Query: "update", Err: context.DeadlineExceeded}, {Query: "SELECT 1", Err: driver.ErrBadConn}},
+		{name: "a timeout of fn's own that it passed over", faults: faults{{Query: "update", Err: context.DeadlineExceeded}},
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
 				_ = exec("update")(ctx, tx)
 				return nil
-			}, log: "begin update! SELECT 1! rollback begin update commit"},
-		{name: "a statement that the server canceled, which fn passed over, and the driver has closed the connection",
-			faults: faults{{Query: "update", Err: my(1317, "70100")}, {Query: "SELECT 1", Err: driver.ErrBadConn}},
+			}, log: "begin update! rollback begin update commit"},
+		{name: "a statement that the server canceled, which fn passed over", faults: faults{{Query: "update", Err: my(1317, "70100")}},
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
 				_ = exec("update")(ctx, tx)
 				return nil
-			}, log: "begin update! SELECT 1! rollback begin update commit"},
-		{name: "a timeout of fn's own that it passed over, and the connection is alive",
-			faults: faults{{Query: "update", Err: context.Canceled}, {Query: "SELECT 1", Err: errBusiness}},
+			}, log: "begin update! rollback begin update commit"},
+		{name: "a cancellation of fn's own that it passed over, and a statement after it", faults: faults{{Query: "update", Err: context.Canceled}},
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
 				_ = exec("update")(ctx, tx)
-				return nil
-			}, log: "begin update! SELECT 1! commit"},
-		{name: "rows that a context has ended, and the connection is gone", answers: fails(context.DeadlineExceeded), faults: faults{{Query: "SELECT 1", Err: driver.ErrBadConn}},
+				return exec("insert")(ctx, tx)
+			}, log: "begin update! rollback begin update insert commit"},
+		{name: "rows that a context has ended", answers: fails(context.DeadlineExceeded),
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
 				_ = drain(tx.QueryContext(ctx, "select"))
 				return nil
-			}, log: "begin select SELECT 1! rollback begin select commit"},
+			}, log: "begin select rollback begin select commit"},
+		{name: "an error that ended the transaction, which fn returns", faults: faults{{Query: "update", Err: &sqliteError{2067}}, {On: retrytest.Rollback, Err: &sqliteError{1}}},
+			fn: exec("update"), log: "begin update! rollback!", text: "sqlite 2067"},
+		{name: "an error that ended the transaction, and a statement after it", faults: faults{{Query: "update", Err: &sqliteError{2067}}, {On: retrytest.Rollback, Err: &sqliteError{1}}},
+			fn: func(ctx context.Context, tx *retrysql.Txn) error {
+				err := exec("update")(ctx, tx)
+				_ = exec("insert")(ctx, tx)
+				return err
+			}, log: "begin update! insert rollback!", is: []error{retrysql.ErrTransactionEnded}},
 		{name: "a timeout of fn's own that it returns", faults: faults{{Query: "update", Err: context.DeadlineExceeded}}, fn: exec("update"),
 			log: "begin update! rollback", is: []error{context.DeadlineExceeded, retry.TerminalError}},
 		{name: "fn that rolls back by a statement is not committed", fn: func(ctx context.Context, tx *retrysql.Txn) error {

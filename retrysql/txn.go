@@ -104,7 +104,7 @@ func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) err
 		return err
 	}
 	before, hooks := t.log.state(), len(t.hooks)
-	err := fn(ctx)
+	err := t.part("Savepoint", func() error { return fn(ctx) })
 	if err == nil {
 		if _, err = t.ExecContext(ctx, "RELEASE SAVEPOINT "+name); err != nil { // which is not sent after an error that fn passed over
 			t.log.doom(err)

@@ -98,6 +98,30 @@ func TestWhichWayNoticesWhat(t *testing.T) {
 	}
 }
 
+func TestRowsThatAreLeftOpenHideNoConflict(t *testing.T) {
+	for name, row := range map[string]struct {
+		around func(driver.Connector) driver.Connector
+		send   func(context.Context, *retrysql.Txn)
+	}{
+		"rows": {plain, func(ctx context.Context, tx *retrysql.Txn) {
+			rows, err := tx.QueryContext(ctx, "select")
+			require.NoError(t, err)
+			require.True(t, rows.Next())
+		}},
+		"a row, watched":     {retrysql.Watch, func(ctx context.Context, tx *retrysql.Txn) { tx.QueryRowContext(ctx, "select") }},
+		"of Unwrap, watched": {retrysql.Watch, func(ctx context.Context, tx *retrysql.Txn) { tx.Unwrap().QueryRowContext(ctx, "select") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, log := openDBWith(t, &base{answers: append([]answer{{[]int64{1, 2}, deadlock, 0}}, one...)}, nil, row.around)
+			require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				row.send(ctx, tx)
+				return nil
+			}))
+			require.Equal(t, "begin select rollback begin select commit", log())
+		})
+	}
+}
+
 // deadlock is MySQL's, after which the session goes on outside any transaction.
 var deadlock = &mysqlError{Number: 1213}
 
@@ -193,6 +217,19 @@ func TestATypedNilDatabaseIsAnError(t *testing.T) {
 	fn := func(context.Context, *retrysql.Txn) error { panic("not run") }
 	require.EqualError(t, retrysql.Tx(t.Context(), db, atOnce, nil, fn), "retrysql: db is nil")
 	require.EqualError(t, retrysql.Tx(t.Context(), nil, atOnce, nil, fn), "retrysql: db is nil")
+}
+
+func TestAPanicThatFnRecoversFromIsNotCommitted(t *testing.T) {
+	db, log := openDB(t, &base{}, nil)
+	err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		defer func() { _ = recover() }()
+		return tx.Savepoint(ctx, func(ctx context.Context) error {
+			_, _ = tx.ExecContext(ctx, "insert")
+			panic("a bug")
+		})
+	})
+	require.ErrorContains(t, err, "the fn of a Savepoint did not return")
+	require.Equal(t, "begin SAVEPOINT retrysql_1 insert rollback", log())
 }
 
 func TestATxInATxJoinsOrIsRefused(t *testing.T) {

@@ -129,7 +129,17 @@ type watchedTx struct {
 	conn *conn
 }
 
-func (t watchedTx) Commit() error   { t.conn.log = nil; return t.Tx.Commit() }
+// Commit rolls back if rows that database/sql has closed for the commit had a conflict.
+func (t watchedTx) Commit() error {
+	log := t.conn.log
+	t.conn.log = nil
+	if log != nil && log.now().undone != nil {
+		_ = t.Tx.Rollback()
+		return sql.ErrTxDone
+	}
+	return t.Tx.Commit()
+}
+
 func (t watchedTx) Rollback() error { t.conn.log = nil; return t.Tx.Rollback() }
 
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {

@@ -3,6 +3,7 @@ package drivers_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -111,4 +112,46 @@ func TestAKilledMariaDBConnectionIsRetried(t *testing.T) {
 	require.Len(t, last.Failures, 1)
 	require.Contains(t, []retrysql.Reason{retrysql.ConnectionLost, retrysql.AdminShutdown}, last.Failures[0].Reason)
 	require.Equal(t, 11, number(t, db, "select n from counter"))
+}
+
+// TestADeadlockInRowsThatAreLeftOpenIsRetried: the server finds it behind the first rows, which fn has not read.
+func TestADeadlockInRowsThatAreLeftOpenIsRetried(t *testing.T) {
+	t.Parallel()
+	s, name := newMaria(t)
+	db := goMySQL.open(t, s.address, name)
+	exec1(t, db, "create table done (n integer)", "create table weight (n integer)", "create table first (n integer)", "insert into first values (0)",
+		"create table wide (id integer primary key, pad text)", "insert into wide select seq, repeat('x', 1000) from seq_1_to_400")
+	attempts := 0
+	other := make(chan error, 1)
+	err := retrysql.Tx(t.Context(), db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		if attempts++; attempts > 1 {
+			_, err := tx.ExecContext(ctx, "insert into done values (10)")
+			return err
+		}
+		for _, query := range []string{"insert into done values (1)", "update first set n = 1"} {
+			if _, err := tx.ExecContext(ctx, query); err != nil {
+				return err
+			}
+		}
+		rival, err := db.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		for _, query := range []string{"insert into weight select seq from seq_1_to_2000", "update wide set pad = 'y' where id = 400"} {
+			_, err = rival.Exec(query)
+			require.NoError(t, err)
+		}
+		rows, err := tx.QueryContext(ctx, "select id, pad from wide order by id for update")
+		if err != nil {
+			return err
+		}
+		require.True(t, rows.Next())
+		go func() {
+			_, err := rival.Exec("update first set n = 2")
+			other <- errors.Join(err, rival.Commit())
+		}()
+		return nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, <-other)
+	require.Equal(t, 2, attempts)
+	require.Equal(t, 10, number(t, db, "select sum(n) from done"))
 }

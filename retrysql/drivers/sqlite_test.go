@@ -152,3 +152,73 @@ func TestParallelSQLiteWritersLoseNoIncrement(t *testing.T) {
 	require.Equal(t, writers*increments, number(t, db, "select n from counter"))
 	t.Log(count)
 }
+
+// endless is a write that only its context ends. SQLite then undoes the whole transaction, and would commit what follows by
+// itself.
+const endless = "insert into counter with recursive c(x) as (select 1 union all select x + 1 from c) select x from c"
+
+func TestAnInterruptedSQLiteTransactionIsNotCommittedInPart(t *testing.T) {
+	t.Parallel()
+	passOver := func(ctx context.Context, tx *retrysql.Txn) error {
+		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		_, err := tx.ExecContext(ctx, endless)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		return nil
+	}
+	for name, row := range map[string]struct {
+		timeout time.Duration // of an attempt
+		cut     func(context.Context, *retrysql.Txn) error
+	}{
+		"by a limit that fn passes over": {cut: passOver},
+		"in a savepoint": {cut: func(ctx context.Context, tx *retrysql.Txn) error {
+			return tx.Savepoint(ctx, func(ctx context.Context) error { return passOver(ctx, tx) })
+		}},
+		"by the attempt's end": {timeout: 200 * time.Millisecond, cut: func(ctx context.Context, tx *retrysql.Txn) error {
+			_, err := tx.ExecContext(ctx, endless)
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := newSQLite(t, "wal")
+			p, last := observed(4, nil)
+			p.AttemptTimeout = row.timeout
+			first := true
+			require.NoError(t, retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				if _, err := tx.ExecContext(ctx, "insert into counter values (1)"); err != nil {
+					return err
+				}
+				if first {
+					first = false
+					if err := row.cut(ctx, tx); err != nil {
+						return err
+					}
+				}
+				_, err := tx.ExecContext(ctx, "insert into counter values (10)")
+				return err
+			}))
+			require.Equal(t, 2, last.Attempts)
+			require.Equal(t, 11, number(t, db, "select sum(n) from counter"))
+		})
+	}
+}
+
+// TestAConstraintThatRollsBackIsTheAnswer: the text of the statement does not show that SQLite has undone the transaction.
+func TestAConstraintThatRollsBackIsTheAnswer(t *testing.T) {
+	t.Parallel()
+	db := newSQLite(t, "wal")
+	exec1(t, db, "create table own (n integer unique on conflict rollback)", "insert into own values (1)")
+	p, last := observed(4, nil)
+	err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		if _, err := tx.ExecContext(ctx, "insert into counter values (1)"); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, "insert into own values (1)")
+		return err
+	})
+	require.Equal(t, retrysql.UniqueViolation, retrysql.ReasonOf(err))
+	require.NotErrorIs(t, err, retrysql.ErrTransactionEnded)
+	require.Equal(t, retry.Succeeded, last.Status)
+	require.Equal(t, 0, number(t, db, "select sum(n) from counter"))
+}
