@@ -5,8 +5,18 @@ import "strings"
 // control returns the keyword of a statement that begins or ends a transaction, or "" if the text has none. It looks at how
 // each statement of the text begins, unless the first one defines or is a block, whose statements are its own. It passes
 // over savepoints and does not see what a procedure does. mysql means to read the text as MySQL and MariaDB do: in quotes a
-// backslash escapes, some comments are executed, and many statements commit before they begin.
+// backslash escapes, some comments are executed, and many statements commit before they begin. Which comments are depends on
+// the version, so the text is read with and without them.
 func control(query string, mysql bool) string {
+	keyword := read(query, mysql)
+	if keyword == "" && mysql && executed(query) {
+		keyword = read(strings.NewReplacer("/*!", "/*", "/*M!", "/*").Replace(query), true)
+	}
+	return keyword
+}
+
+// read is control for one way to read the text.
+func read(query string, mysql bool) string {
 	statement, rest := cut(query, mysql)
 	if keyword := controls(statement, mysql); keyword != "" {
 		return keyword
@@ -42,11 +52,26 @@ func controls(query string, mysql bool) string {
 		if second, _ := word(rest, mysql); second == "TRANSACTION" {
 			return first + " " + second
 		}
+	case "INSERT", "UPDATE", "WITH": // SQLite's INSERT OR ROLLBACK
+		for second, rest := word(rest, mysql); second != ""; second, rest = word(rest, mysql) {
+			if third, _ := word(rest, mysql); second == "OR" && third == "ROLLBACK" {
+				return second + " " + third
+			}
+			if first != "WITH" {
+				break
+			}
+		}
 	case "BEGIN", "END": // which also begin and end a block of statements
 		switch second, _ := word(rest, mysql); second {
 		case "", "TRANSACTION", "TRAN", "WORK", "ISOLATION", "READ", "DEFERRED", "IMMEDIATE", "EXCLUSIVE", "CONCURRENT", "AND":
 			return first
 		}
+	}
+	if second, after := word(rest, mysql); mysql && first == "SET" && second == "STATEMENT" { // MariaDB's SET STATEMENT a = 1 FOR SELECT
+		for second != "FOR" && second != "" {
+			second, after = word(after, mysql)
+		}
+		return controls(after, mysql)
 	}
 	if mysql && commits(first, rest) {
 		return first
@@ -63,29 +88,38 @@ func commits(first, rest string) bool {
 	}
 	switch first {
 	case "ALTER", "CACHE", "CHANGE", "FLUSH", "GRANT", "INSTALL", "OPTIMIZE", "RENAME", "REPAIR", "RESET", "REVOKE",
-		"START", "STOP", "TRUNCATE", "UNINSTALL", "XA":
+		"START", "STOP", "TRUNCATE", "UNINSTALL",
+		"CASE", "FOR", "IF", "LOOP", "REPEAT", "WHILE": // MariaDB's blocks of statements
 		return true
+	case "XA":
+		return next() != "RECOVER"
 	case "CREATE":
 		second := next()
 		if second == "OR" { // REPLACE
 			next()
 			second = next()
 		}
-		return second != "TEMPORARY"
+		return second != "TEMPORARY" || next() == "SEQUENCE"
 	case "DROP":
 		second := next()
 		return second != "TEMPORARY" && second != "PREPARE"
 	case "ANALYZE": // ANALYZE SELECT is MariaDB's EXPLAIN
 		second := next()
-		return second == "TABLE" || second == "LOCAL" || second == "NO_WRITE_TO_BINLOG"
+		return second == "TABLE" || second == "TABLES" || second == "LOCAL" || second == "NO_WRITE_TO_BINLOG"
 	case "CHECK", "LOCK", "UNLOCK":
 		second := next()
 		return second == "TABLE" || second == "TABLES"
 	case "LOAD":
 		return next() == "INDEX"
 	case "SET":
-		for second := next(); second != ""; second = next() {
-			if second == "AUTOCOMMIT" || second == "PASSWORD" {
+		if second, _ := word(rest, true); second == "DEFAULT" { // ROLE
+			return true
+		}
+		for before := rest; before != ""; before = rest {
+			second := next()
+			at := before[:len(before)-len(rest)-len(second)]
+			own := strings.HasSuffix(at, "@") && !strings.HasSuffix(at, "@@") // a variable of the user
+			if !own && (second == "AUTOCOMMIT" || second == "PASSWORD") {
 				return true
 			}
 		}
@@ -95,16 +129,19 @@ func commits(first, rest string) bool {
 
 // isRead reports whether a text only reads, by how it begins. Any other text counts as a write: one that begins with WITH,
 // which can contain a write; a SELECT with INTO; several statements; and quotes that only one make of database knows.
-func isRead(query string) bool {
-	statement, rest := cut(query, false)
-	if more, _ := word(rest, false); more != "" || executed(query) || strings.ContainsAny(query, "[\\#") || dollarQuoted(query) {
+func isRead(query string) bool { return reads(query, false) && reads(query, true) }
+
+// reads is isRead for one way to read the text.
+func reads(query string, mysql bool) bool {
+	statement, rest := cut(query, mysql)
+	if more, _ := word(rest, mysql); more != "" || executed(query) || strings.ContainsAny(query, "[\\#") || dollarQuoted(query) {
 		return false
 	}
-	first, rest := word(statement, false)
+	first, rest := word(statement, mysql)
 	switch first {
 	case "SELECT":
 		for next := ""; rest != ""; {
-			if next, rest = word(rest, false); next == "INTO" {
+			if next, rest = word(rest, mysql); next == "INTO" {
 				return false
 			}
 		}
@@ -161,8 +198,13 @@ func skip(query string, mysql bool) int {
 		return len(query)
 	}
 	switch c := query[0]; {
-	case strings.HasPrefix(query, "--"), c == '#' && mysql:
+	case c == '#' && mysql, strings.HasPrefix(query, "--") && mysql && (len(query) == 2 || query[2] <= ' '):
 		return length(0, "\n")
+	case strings.HasPrefix(query, "--") && !mysql:
+		if n := strings.IndexAny(query, "\r\n"); n >= 0 { // \r as in PostgreSQL
+			return n + 1
+		}
+		return len(query)
 	case mysql && strings.HasPrefix(query, "/*!"): // what is in it is executed
 		return len("/*!")
 	case mysql && strings.HasPrefix(query, "/*M!"):
