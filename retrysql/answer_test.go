@@ -264,7 +264,7 @@ func TestProbeOfTheServer(t *testing.T) {
 		conn, err := db.Conn(t.Context())
 		require.NoError(t, err)
 		defer conn.Close()
-		err = retrysql.Tx(t.Context(), conn, atOnce, &retrysql.Options{Probe: true}, nil)
+		err = retrysql.Tx(t.Context(), conn, atOnce, &retrysql.Options{Probe: true}, func(context.Context, *retrysql.Txn) error { return nil })
 		require.EqualError(t, err, "retrysql: Options.Probe needs a *sql.DB, not a *sql.Conn")
 	})
 }

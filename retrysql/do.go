@@ -27,10 +27,12 @@ import (
 // Everything else is as for Tx: p.Classify and DefaultPolicy, arguments that are nil, answers, and the *retry.Error.
 func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context, *Conn) error) error {
 	switch {
+	case ctx == nil:
+		return errNoContext
 	case db == nil:
 		return errors.New("retrysql: db is nil")
 	case fn == nil:
-		return errors.New("retrysql: fn is nil")
+		return errNoFn
 	}
 	return repeat(ctx, p, isIdempotent(ctx), func(ctx context.Context) (*AttemptError, error) { return one(ctx, db, fn) })
 }

@@ -1,10 +1,13 @@
 package retrysql
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
+
+	"github.com/retrygo/retry"
 )
 
 // work is fn's context. It knows the transaction, for a Tx in fn.
@@ -49,7 +52,7 @@ func around(ctx context.Context, db Beginner) *Txn {
 }
 
 // join runs fn as a part of t. An error of fn dooms all of t, since a part of it would be committed otherwise.
-func (t *Txn) join(ctx context.Context, opts *Options, fn func(context.Context, *Txn) error) error {
+func (t *Txn) join(ctx context.Context, p retry.Policy, opts *Options, fn func(context.Context, *Txn) error) error {
 	switch {
 	case opts == nil || !opts.Join:
 		return errors.New("retrysql: Tx is called in the fn of a Tx on the same database, without Options.Join")
@@ -57,6 +60,9 @@ func (t *Txn) join(ctx context.Context, opts *Options, fn func(context.Context, 
 		return fmt.Errorf("retrysql: Options.Isolation %v cannot join a transaction with %v", opts.Isolation, t.isolation)
 	case t.log.readOnly && !opts.ReadOnly:
 		return errors.New("retrysql: a transaction that may write cannot join one with Options.ReadOnly")
+	}
+	if err := cmp.Or(opts.Validate(), prepared(p).Validate()); err != nil {
+		return err
 	}
 	err := t.part("joined Tx", func() error { return fn(ctx, t) })
 	if err != nil {

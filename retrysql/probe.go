@@ -35,14 +35,14 @@ type record struct {
 
 // life is SQL for a text that changes with each start of the server and with each recovery from a crash, after which
 // PostgreSQL starts its statistics anew. An administrator who resets those changes it too.
-const life = `extract(epoch from pg_postmaster_start_time())::text || '/' ||
-	coalesce(extract(epoch from pg_stat_get_bgwriter_stat_reset_time()), 0)::text`
+const life = `extract(epoch from pg_catalog.pg_postmaster_start_time())::text || '/' ||
+	coalesce(extract(epoch from pg_catalog.pg_stat_get_bgwriter_stat_reset_time()), 0)::text`
 
 var _ Recorded = txn{}
 
 // Track gives the transaction an id, if it has none: one that has only called NOTIFY gets its own at the commit.
 func (t txn) Track(ctx context.Context) error {
-	row := t.tx.QueryRowContext(ctx, "select pg_current_xact_id()::text, "+life)
+	row := t.tx.QueryRowContext(ctx, "select pg_catalog.pg_current_xact_id()::text, "+life)
 	if err := t.log.note(row.Scan(&t.record.xid, &t.record.life)); err != nil {
 		return fmt.Errorf("retrysql: Options.Probe: %w", err)
 	}
@@ -65,7 +65,7 @@ func (t txn) Committed(ctx context.Context) (bool, error) {
 			same   bool
 			status *string
 		)
-		const query = "select life = $1, case life when $1 then pg_xact_status($2::text::xid8) end from (select " + life + ") now (life)"
+		const query = "select life = $1, case life when $1 then pg_catalog.pg_xact_status($2::text::xid8) end from (select " + life + ") now (life)"
 		err := t.record.pool.QueryRowContext(ctx, query, t.record.life, t.record.xid).Scan(&same, &status)
 		switch {
 		case err != nil:

@@ -92,6 +92,11 @@ func (o Options) Validate() error {
 	return bad.Err()
 }
 
+var (
+	errNoContext = errors.New("retrysql: ctx is nil")
+	errNoFn      = errors.New("retrysql: fn is nil")
+)
+
 // Long enough for a server under load to answer, short enough for a caller whose network is gone.
 const defaultRollbackTimeout = 5 * time.Second
 
@@ -129,10 +134,12 @@ func (r *runner[T]) run(ctx context.Context, p retry.Policy, opts *Options) erro
 		r.Options = *opts
 	}
 	switch err := r.Validate(); {
+	case ctx == nil:
+		return errNoContext
 	case r.begin == nil:
 		return errors.New("retrysql: begin is nil")
 	case r.fn == nil:
-		return errors.New("retrysql: fn is nil")
+		return errNoFn
 	case err != nil:
 		return err
 	}

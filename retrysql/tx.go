@@ -35,8 +35,13 @@ type Beginner interface {
 //
 // A panic in fn rolls back and passes through.
 func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func(context.Context, *Txn) error) error {
-	if db == nil || isNil(db) {
+	switch {
+	case ctx == nil:
+		return errNoContext
+	case db == nil || isNil(db):
 		return errors.New("retrysql: db is nil")
+	case fn == nil:
+		return errNoFn
 	}
 	var o *sql.TxOptions
 	if opts != nil && (opts.Isolation != 0 || opts.ReadOnly) {
@@ -46,16 +51,16 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	if err != nil {
 		return err
 	}
-	if fn == nil {
-		return errors.New("retrysql: fn is nil")
-	}
 	if outer := around(ctx, db); outer != nil {
-		return outer.join(ctx, opts, fn)
+		return outer.join(ctx, p, opts, fn)
 	}
 	var last *Txn
 	r := runner[txn]{embedded: isSQLite(db), fn: func(_ context.Context, t txn) error {
-		defer t.log.end()
-		return t.log.conclude(fn(&t.work, t.Txn))
+		err := fn(&t.work, t.Txn)
+		if err == nil {
+			t.log.end()
+		}
+		return t.log.conclude(err)
 	}}
 	r.begin = func(ctx context.Context) (txn, error) {
 		last = new(Txn)
@@ -71,9 +76,7 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	if err := r.run(ctx, p, opts); err != nil {
 		return err
 	}
-	for _, hook := range last.hooks {
-		hook(ctx)
-	}
+	last.committed(ctx)
 	return nil
 }
 

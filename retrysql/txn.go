@@ -98,6 +98,9 @@ func (t *Txn) Unwrap() *sql.Tx {
 //
 // The statements are SAVEPOINT, RELEASE SAVEPOINT and ROLLBACK TO SAVEPOINT, which SQL Server does not know.
 func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) error {
+	if fn == nil {
+		return errNoFn
+	}
 	t.saved++
 	name := fmt.Sprintf("retrysql_%d", t.saved)
 	if _, err := t.ExecContext(ctx, "SAVEPOINT "+name); err != nil {
@@ -127,11 +130,25 @@ func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) err
 
 // AfterCommit adds a hook that Tx calls before it returns nil. Hooks of an attempt or Savepoint that was rolled back are
 // dropped, and none is called if the outcome is not known. Hooks are called in the order in which they were added, with the
-// context that Tx was called with. They cannot fail.
+// context that Tx was called with. They cannot fail. A hook that panics keeps none of the others from being called, and the
+// panic passes through Tx. A hook may add another, which is called last. AfterCommit panics if hook is nil.
 func (t *Txn) AfterCommit(hook func(context.Context)) {
+	if hook == nil {
+		panic("retrysql: Txn.AfterCommit: hook is nil")
+	}
 	t.log.mu.Lock()
 	defer t.log.mu.Unlock()
 	t.hooks = append(t.hooks, hook)
+}
+
+// committed calls the hooks.
+func (t *Txn) committed(ctx context.Context) {
+	if len(t.hooks) > 0 {
+		hook := t.hooks[0]
+		t.hooks = t.hooks[1:]
+		defer t.committed(ctx)
+		hook(ctx)
+	}
 }
 
 // allow returns an error for a statement that must not be sent.

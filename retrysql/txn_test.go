@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retrysql"
 	"github.com/retrygo/retry/retrytest"
 )
@@ -219,6 +220,46 @@ func TestATypedNilDatabaseIsAnError(t *testing.T) {
 	require.EqualError(t, retrysql.Tx(t.Context(), nil, atOnce, nil, fn), "retrysql: db is nil")
 }
 
+func TestHooksAllRun(t *testing.T) {
+	db, log := openDB(t, &base{}, nil)
+	var ran []string
+	hook := func(name string) func(context.Context) { return func(context.Context) { ran = append(ran, name) } }
+	require.PanicsWithValue(t, "a bug", func() {
+		_ = retrysql.Tx(t.Context(), db, atOnce, nil, func(_ context.Context, tx *retrysql.Txn) error {
+			tx.AfterCommit(hook("first"))
+			tx.AfterCommit(func(context.Context) {
+				tx.AfterCommit(hook("added by a hook"))
+				panic("a bug")
+			})
+			tx.AfterCommit(hook("last"))
+			return nil
+		})
+	})
+	require.Equal(t, []string{"first", "last", "added by a hook"}, ran)
+	require.PanicsWithValue(t, "retrysql: Txn.AfterCommit: hook is nil", func() {
+		_ = retrysql.Tx(t.Context(), db, atOnce, nil, func(_ context.Context, tx *retrysql.Txn) error {
+			tx.AfterCommit(nil)
+			return nil
+		})
+	})
+	require.Equal(t, "begin commit begin rollback", log())
+}
+
+func TestWhatIsNilIsAnError(t *testing.T) {
+	var none context.Context
+	db, log := openDB(t, &base{}, nil)
+	nothing := func(context.Context, *retrysql.Txn) error { return nil }
+	begin := func(context.Context) (retrysql.Transaction, error) { panic("not begun") }
+	require.EqualError(t, retrysql.Tx(none, db, atOnce, nil, nothing), "retrysql: ctx is nil")
+	require.EqualError(t, retrysql.Run(none, atOnce, nil, begin, func(context.Context, retrysql.Transaction) error { return nil }), "retrysql: ctx is nil")
+	require.EqualError(t, retrysql.Do(none, db, atOnce, func(context.Context, *retrysql.Conn) error { return nil }), "retrysql: ctx is nil")
+	require.Empty(t, log())
+	require.EqualError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		return tx.Savepoint(ctx, nil)
+	}), "retrysql: fn is nil")
+	require.Equal(t, "begin rollback", log())
+}
+
 func TestAPanicThatFnRecoversFromIsNotCommitted(t *testing.T) {
 	db, log := openDB(t, &base{}, nil)
 	err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
@@ -283,6 +324,21 @@ func TestATxInATxJoinsOrIsRefused(t *testing.T) {
 			require.ErrorContains(t, err, row.err)
 		})
 	}
+	t.Run("its options and policy must be valid", func(t *testing.T) {
+		for want, wrong := range map[string]struct {
+			p    retry.Policy
+			opts *retrysql.Options
+		}{
+			"Options.RollbackTimeout": {atOnce, &retrysql.Options{Join: true, RollbackTimeout: -1}},
+			"Policy.TTL":              {retry.Policy{TTL: -1}, joins},
+		} {
+			db, log := openDB(t, &base{}, nil)
+			require.ErrorContains(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, _ *retrysql.Txn) error {
+				return retrysql.Tx(ctx, db, wrong.p, wrong.opts, exec("inner"))
+			}), want)
+			require.Equal(t, "begin rollback", log())
+		}
+	})
 	t.Run("through another database", func(t *testing.T) {
 		db, log := openDB(t, &base{}, nil)
 		other, otherLog := openDB(t, &base{}, nil)

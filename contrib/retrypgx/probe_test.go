@@ -138,6 +138,16 @@ func testProbe(t *testing.T, server *pgtest.Server) {
 			require.ErrorContains(t, r.err, "restarted or replaced")
 		})
 	}
+	t.Run("is not deceived by the search path", func(t *testing.T) {
+		db := newDatabase(t, server)
+		db.exec(t, "create schema first", "alter role postgres set search_path = first, public, pg_catalog",
+			"create function first.pg_xact_status(xid8) returns text language sql as $$ select 'aborted'::text $$")
+		defer db.exec(t, "drop schema first cascade", "alter role postgres reset search_path")
+		r := behind(t, func() fault { return loseReply }).attempt(t.Context(), &retrypgx.Options{Probe: true}, work)
+		require.NoError(t, r.err)
+		require.Empty(t, r.failures)
+		require.Equal(t, 1, db.total(t))
+	})
 	t.Run("needs a pool", func(t *testing.T) {
 		conn, err := pgx.Connect(t.Context(), server.DSN())
 		require.NoError(t, err)

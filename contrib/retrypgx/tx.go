@@ -105,12 +105,16 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 		o = *opts
 	}
 	switch err := o.Validate(); {
+	case ctx == nil:
+		return errors.New("retrypgx: ctx is nil")
 	case db == nil || isNil(db):
 		return errors.New("retrypgx: db is nil")
 	case fn == nil:
 		return errors.New("retrypgx: fn is nil")
 	case err != nil:
 		return err
+	case ctx.Value(within{db}) != nil:
+		return errors.New("retrypgx: Tx is called in the fn of a Tx on the same database: use Begin of its pgx.Tx")
 	}
 	pool, err := askerOf(db, o)
 	if err != nil {
@@ -126,9 +130,12 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 		return t, err
 	}
 	return retrysql.Run(ctx, p, o.engine(), begin, func(ctx context.Context, t transaction) error {
-		return t.log.conclude(fn(ctx, t.txn))
+		return t.log.conclude(fn(context.WithValue(ctx, within{db}, true), t.txn))
 	})
 }
+
+// within is the key in fn's context for the database that its transaction is on.
+type within struct{ db Beginner }
 
 // isNil reports whether db is a nil pointer, such as a *pgxpool.Pool that was never made.
 func isNil(db Beginner) bool {

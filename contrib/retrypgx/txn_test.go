@@ -183,6 +183,20 @@ func TestCommitAndRollbackAreRefused(t *testing.T) {
 	})
 }
 
+func TestATxInATxOnTheSameDatabaseIsRefused(t *testing.T) {
+	var d, other fakeDB
+	nothing := func(context.Context, pgx.Tx) error { return nil }
+	require.NoError(t, retrypgx.Tx(t.Context(), &d, quick(1), nil, func(ctx context.Context, _ pgx.Tx) error {
+		return retrypgx.Tx(ctx, &other, quick(1), nil, func(ctx context.Context, _ pgx.Tx) error {
+			require.ErrorContains(t, retrypgx.Tx(ctx, &d, quick(1), nil, nothing), "in the fn of a Tx on the same database")
+			return nil
+		})
+	}))
+	require.Equal(t, []string{"begin", "commit"}, d.log)
+	require.Equal(t, []string{"begin", "commit"}, other.log)
+	require.EqualError(t, retrypgx.Tx(context.Context(nil), &d, quick(1), nil, nothing), "retrypgx: ctx is nil")
+}
+
 func TestArguments(t *testing.T) {
 	fn := func(context.Context, pgx.Tx) error { return nil }
 	priority := pgx.TxOptions{BeginQuery: "begin priority high"}

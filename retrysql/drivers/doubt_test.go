@@ -145,6 +145,26 @@ func TestOptionsProbeOnAnotherServerFailsBeforeTheCommit(t *testing.T) {
 	}
 }
 
+// TestAProbeIsNotDeceivedByTheSearchPath: another schema has a function of the same name, and comes first.
+func TestAProbeIsNotDeceivedByTheSearchPath(t *testing.T) {
+	t.Parallel()
+	for _, d := range []driver{libpq, pgxStdlib} {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			s, name := newPostgres(t)
+			direct := d.open(t, s.address, name)
+			exec1(t, direct, ledger, "create schema first", "alter database "+name+" set search_path = first, public, pg_catalog",
+				"create function first.pg_xact_status(xid8) returns text language sql as $$ select 'aborted'::text $$",
+				"create function first.pg_current_xact_id() returns xid8 language sql as $$ select '3'::xid8 $$")
+			db := d.open(t, newProxy(t, s.address, at(d.commit, loseReply)).address, name)
+			p, last := observed(4, nil)
+			require.NoError(t, retrysql.Tx(t.Context(), db, p, &retrysql.Options{Probe: true}, enter))
+			require.Equal(t, 1, last.Attempts)
+			require.Equal(t, 1, number(t, direct, entries))
+		})
+	}
+}
+
 // TestAProbeThatIsSharedAnswersForItsTransaction: another transaction is committed in the middle of the one that is cut.
 func TestAProbeThatIsSharedAnswersForItsTransaction(t *testing.T) {
 	t.Parallel()
