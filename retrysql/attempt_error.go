@@ -43,8 +43,12 @@ type AttemptError struct {
 // ended in ways that retry.TimedOut does not know, so an error that can come of the attempt's own timeout counts as one.
 func failure(ctx context.Context, phase Phase, err error) *AttemptError {
 	failed := &AttemptError{Phase: phase, Verdict: Judge(phase, err), Err: err}
-	if phase != Commit && context.Cause(ctx) == retry.ErrAttemptTimeout && failed.interrupted() {
+	switch {
+	case context.Cause(ctx) != retry.ErrAttemptTimeout || !failed.interrupted():
+	case phase != Commit:
 		failed.Verdict = Verdict{Class: retry.Retryable, Reason: AttemptTimeout, Code: failed.Code}
+	case failed.Reason.stops():
+		failed.Reason = AttemptTimeout
 	}
 	return failed
 }

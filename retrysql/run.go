@@ -78,7 +78,8 @@ type Options struct {
 	// not wait in any SELECT: use Probe.
 	Committed func(context.Context) (bool, error)
 	// RollbackTimeout is how long to wait for a rollback, for Probe and Committed, and for a commit once the attempt's
-	// context has ended. Tx waits for a commit of SQLite as long as its busy_timeout lets it. Zero means 5s.
+	// context has ended. Tx waits for a commit of SQLite as long as its busy_timeout lets it. pgx as a driver of database/sql
+	// ends a commit with a context that has no deadline at once. Zero means 5s.
 	RollbackTimeout time.Duration
 }
 
@@ -396,11 +397,13 @@ func bounded(ctx context.Context) bool {
 	return ok
 }
 
-// wait calls Commit and reports whether it returned within RollbackTimeout of the end of ctx. The Commit of database/sql
-// has no context, and a driver may wait for a network that is gone.
+// wait calls Commit, with a context that ends when wait does, and reports whether it returned within RollbackTimeout of the end
+// of ctx. The Commit of database/sql has no context, and a driver may wait for a network that is gone.
 func (r *runner[T]) wait(ctx context.Context, tx T) (err error, returned bool) {
+	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
 	done := make(chan error) // without a buffer, which would be another allocation
-	go func() { done <- tx.Commit(ctx) }()
+	go func() { done <- tx.Commit(alive) }()
 	select {
 	case err := <-done:
 		return err, true

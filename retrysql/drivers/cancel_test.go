@@ -115,3 +115,27 @@ func TestAnAttemptThatTimesOutOnALockIsRetried(t *testing.T) {
 		})
 	}
 }
+
+// TestAnAttemptTimeoutInACommitIsTheReason: the reply comes after it, within RollbackTimeout, or not at all.
+func TestAnAttemptTimeoutInACommitIsTheReason(t *testing.T) {
+	t.Parallel()
+	for _, d := range []driver{libpq, pgxStdlib} {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			s, name := newPostgres(t)
+			db := d.open(t, s.address, name)
+			db.SetMaxOpenConns(1)
+			exec1(t, db, slowCommits...)
+			for limit, want := range map[time.Duration]error{50 * time.Millisecond: retrysql.ErrCommitAmbiguous, time.Minute: nil} {
+				p, last := observed(1, nil)
+				p.AttemptTimeout = 100 * time.Millisecond
+				err := retrysql.Tx(t.Context(), db, p, &retrysql.Options{RollbackTimeout: limit}, enter)
+				require.ErrorIs(t, err, want)
+				exec1(t, db, "select 1") // waits for the connection
+				if want != nil {
+					require.Equal(t, []failure{{Phase: retrysql.Commit, Reason: retrysql.AttemptTimeout}}, last.Failures)
+				}
+			}
+		})
+	}
+}
