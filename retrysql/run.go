@@ -49,13 +49,16 @@ type Options struct {
 	// Isolation is the level to begin with. Zero means the database's default.
 	Isolation sql.IsolationLevel
 	// ReadOnly begins a transaction that cannot write. Drivers of SQLite ignore that, so a Txn also refuses INSERT and
-	// the other statements of SQLite that write. A commit whose outcome is not known is repeated, since it has no effect.
+	// the other statements of SQLite that write, by how they begin. It does not see a PRAGMA that writes, such as
+	// user_version, ATTACH, ANALYZE and a function that writes; and through Unwrap and a *sql.Stmt it sees statements only
+	// on a database of Open or Watch. A commit whose outcome is not known is repeated, since it has no effect.
 	// Zero means that the transaction may write.
 	ReadOnly bool
 	// Idempotent declares that the transaction may take effect twice, so a commit whose outcome is not known is
 	// repeated. Zero means that it must not.
 	Idempotent bool
 	// Join makes Tx, if it gets the context of the fn of another Tx on the same database, run its fn in that transaction.
+	// The same database means the same Beginner: a *sql.Conn is another one than its *sql.DB.
 	// The policy and options of the outer Tx apply. It must have the Isolation that is set here, and must not be ReadOnly
 	// unless this is. If the joined fn fails, the transaction is not committed, even if the outer fn ignores the error,
 	// unless a Txn.Savepoint is between them. Zero means that a Tx in a Tx on the same database is an error, since a
@@ -63,9 +66,10 @@ type Options struct {
 	Join bool
 	// Probe asks PostgreSQL, by the transaction's id, about a commit whose outcome is not known: if it is committed, Tx
 	// returns nil, otherwise the transaction is repeated, and both are certain. It costs a round trip before each commit
-	// and needs PostgreSQL 13 or later, not CockroachDB or its like; on another server the transaction fails before the
-	// commit. PostgreSQL has no answer if it was restarted, has crashed or was replaced since: a server that has lost
-	// its last transactions uses their ids again. Zero means that it is not asked.
+	// and needs a *sql.DB, which has a connection besides that of the transaction, and PostgreSQL 13 or later, not CockroachDB
+	// or its like; on another server the transaction fails before the commit. PostgreSQL has no answer if it was restarted,
+	// has crashed or was replaced since: a server that has lost its last transactions uses their ids again. Zero means that
+	// it is not asked.
 	Probe bool
 	// Committed is called after a commit whose outcome is not known, if Probe is not set or has no answer. It reports
 	// whether the commit took effect, by a row that the transaction wrote. True is a success, false repeats the
@@ -294,7 +298,7 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 			return ended(failed)
 		}
 	case retryable == nil && refuses(failed.RollbackErr):
-		// The server had nothing to roll back, as after INSERT OR ROLLBACK of SQLite, and committed what followed by
+		// The server had nothing to roll back, as after ON CONFLICT ROLLBACK of SQLite, and committed what followed by
 		// itself. After an error that calls for a retry nothing followed.
 		return ended(failed)
 	case failed.Ambiguous:

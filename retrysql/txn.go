@@ -13,11 +13,15 @@ import (
 //
 // Only Tx commits and rolls back. A Txn refuses statements that begin or end a transaction, and on MySQL and MariaDB those
 // that commit by themselves, such as TRUNCATE and CREATE TABLE; before the first of these it asks the server's version. It
-// does not see what a procedure, EXECUTE or a block does: if that commits, a repetition does the work twice.
+// does not see what a procedure, EXECUTE or a block does: if that commits, a repetition does the work twice. Nor does it see
+// that SQLite ends the transaction because of RAISE(ROLLBACK) or the ON CONFLICT ROLLBACK of a table: if fn passes over that
+// error, SQLite commits what follows by itself.
 //
 // A Txn notes the errors of its statements, even those that fn ignores: after one that calls for a new transaction no
-// statement is sent and nothing is committed, unless a Savepoint undoes what failed. It sees the errors of ExecContext and
-// QueryContext, of QueryRowContext before Scan, and of *sql.Rows. The errors of a row's Scan, of a *sql.Stmt and of Unwrap are
+// statement is sent and nothing is committed, unless a Savepoint undoes what failed. A statement that was ended by a context or
+// a cancel request calls for one too, since drivers then close the connection and SQLite undoes all of the transaction; if fn
+// returns that error, the run ends. Rows that fn leaves open are closed before the commit. A Txn sees the errors of ExecContext and
+// QueryContext, of QueryRowContext before Scan, and of *sql.Rows, but not what their Close returns to fn. The errors of a row's Scan, of a *sql.Stmt and of Unwrap are
 // noted only on a database of Open or Watch; on any other, fn must return them.
 type Txn struct {
 	tx  *sql.Tx
@@ -95,6 +99,8 @@ func (t *Txn) Unwrap() *sql.Tx {
 // Savepoint runs fn in a savepoint of the transaction. If fn returns an error, its work is undone, Savepoint returns the error,
 // and the transaction can go on, even after an error that calls for a new transaction, such as a lock that was not free. If
 // the work cannot be undone, as after a deadlock in MySQL, the transaction begins again, even if the error is ignored.
+//
+// If fn panics, the transaction is not committed, even if the caller of Savepoint recovers.
 //
 // The statements are SAVEPOINT, RELEASE SAVEPOINT and ROLLBACK TO SAVEPOINT, which SQL Server does not know.
 func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) error {

@@ -76,16 +76,18 @@ func (o Options) engine() *retrysql.Options {
 // connection, Tx rolls back, waits outside any transaction, and runs all of fn again in a new one. It returns nil if and
 // only if a commit succeeded, or Options.Probe or Options.Committed says so. An answer, such as pgx.ErrNoRows or a unique
 // violation, is returned as it is, as by retrysql.Tx; any other failure is a *retry.Error with a *retrysql.AttemptError for
-// each attempt.
+// each attempt. A call with the context of the fn of another Tx on the same Beginner is an error: use Begin for a savepoint.
 //
 // fn must have no effects other than those in the transaction, since it can run several times. It must use its context, and
 // the pgx.Tx in one goroutine at a time. An error of its own is an answer, unless it is marked with retry.Transient. fn must
-// make the pgx.CopyFromSource of a CopyFrom itself: one that an earlier attempt has read is refused. p.Classify is called
+// make the pgx.CopyFromSource of a CopyFrom itself: one that an earlier attempt has read is refused, if it is a pointer, as those
+// of pgx are. A source of another type, a new one around rows that are used up, and PgConn().CopyFrom are not recognized. p.Classify is called
 // before the rules of retrysql.Classify. If p sets no part of a schedule, that of retrysql.DefaultPolicy is used.
 //
 // The pgx.Tx notes the errors of its statements, even those that fn ignores: a transaction that the server has undone is not
 // committed, and is repeated if the error that undid it calls for that. What a savepoint of Begin has undone no longer
-// counts. Not noted are the errors of LargeObjects, of Conn and of the functions of a pgx.Batch; fn must return those.
+// counts. Not noted are the errors of LargeObjects, of Conn and of the functions of a pgx.Batch; fn must return those. What fn
+// sends through Conn, and a COMMIT and BEGIN in one pgx.Batch, are not seen either.
 //
 // fn must not commit or roll back: Tx commits if it returns nil, and rolls back if it returns an error. Its Commit is refused,
 // and so is any statement after Rollback or after a statement that ended the transaction: errors.Is finds
