@@ -60,6 +60,62 @@ func TestASavepointUndoesItsPartAlone(t *testing.T) {
 	})
 }
 
+func TestWhatIsLeftOpenIsCommitted(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *sql.DB) {
+		p, last := observed(1, nil)
+		require.NoError(t, retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			if _, err := tx.ExecContext(ctx, "insert into done values (1), (2)"); err != nil {
+				return err
+			}
+			rows, err := tx.QueryContext(ctx, "select n from done")
+			if err != nil {
+				return err
+			}
+			rows.Next()
+			return nil
+		}))
+		require.Equal(t, retry.Succeeded, last.Status)
+		require.NoError(t, retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			if _, err := tx.ExecContext(ctx, "insert into done values (10)"); err != nil {
+				return err
+			}
+			tx.QueryRowContext(ctx, "select n from done")
+			return nil
+		}))
+		require.Equal(t, 13, number(t, db, "select sum(n) from done"))
+	})
+}
+
+func TestASavepointUndoesAStatementThatPostgreSQLCanceled(t *testing.T) {
+	t.Parallel()
+	for _, d := range []driver{libpq, pgxStdlib} {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			s, database := d.newDatabase(t)
+			db := d.open(t, s.address, database)
+			exec1(t, db, "create table done (n integer)")
+			p, last := observed(4, nil)
+			require.NoError(t, retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				if _, err := tx.ExecContext(ctx, "insert into done values (1)"); err != nil {
+					return err
+				}
+				err := tx.Savepoint(ctx, func(ctx context.Context) error {
+					if _, err := tx.ExecContext(ctx, "set local statement_timeout = 20"); err != nil {
+						return err
+					}
+					_, err := tx.ExecContext(ctx, "select pg_sleep(60)")
+					return err
+				})
+				require.Equal(t, retrysql.QueryCanceled, retrysql.ReasonOf(err))
+				_, err = tx.ExecContext(ctx, "insert into done values (10)")
+				return err
+			}))
+			require.Equal(t, 1, last.Attempts)
+			require.Equal(t, 11, number(t, db, "select sum(n) from done"))
+		})
+	}
+}
+
 func TestReadOnlyWritesNothing(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *sql.DB) {
 		err := retrysql.Tx(t.Context(), db, retry.Policy{MaxAttempts: 1}, &retrysql.Options{ReadOnly: true}, func(ctx context.Context, tx *retrysql.Txn) error {
