@@ -53,25 +53,26 @@ func controls(query string, mysql bool) string {
 			return first + " " + second
 		}
 	case "INSERT", "UPDATE", "WITH": // SQLite's INSERT OR ROLLBACK
-		for second, rest := word(rest, mysql); second != ""; second, rest = word(rest, mysql) {
-			if third, _ := word(rest, mysql); second == "OR" && third == "ROLLBACK" {
-				return second + " " + third
+		for second, rest := token(rest, mysql); second != ""; second, rest = token(rest, mysql) {
+			if third, _ := token(rest, mysql); strings.EqualFold(second, "OR") && strings.EqualFold(third, "ROLLBACK") {
+				return "OR ROLLBACK"
 			}
 			if first != "WITH" {
 				break
 			}
+		}
+	case "SET":
+		if second, rest := word(rest, mysql); mysql && second == "STATEMENT" { // MariaDB's SET STATEMENT a = 1 FOR SELECT
+			for second != "FOR" && second != "" {
+				second, rest = word(rest, mysql)
+			}
+			return controls(rest, mysql)
 		}
 	case "BEGIN", "END": // which also begin and end a block of statements
 		switch second, _ := word(rest, mysql); second {
 		case "", "TRANSACTION", "TRAN", "WORK", "ISOLATION", "READ", "DEFERRED", "IMMEDIATE", "EXCLUSIVE", "CONCURRENT", "AND":
 			return first
 		}
-	}
-	if second, after := word(rest, mysql); mysql && first == "SET" && second == "STATEMENT" { // MariaDB's SET STATEMENT a = 1 FOR SELECT
-		for second != "FOR" && second != "" {
-			second, after = word(after, mysql)
-		}
-		return controls(after, mysql)
 	}
 	if mysql && commits(first, rest) {
 		return first
@@ -245,6 +246,12 @@ func quoted(query string, escapes bool) int {
 // word returns the first word of a text in upper case, and what follows it. It passes over everything that is
 // not a word: space, comments, numbers.
 func word(query string, mysql bool) (first, rest string) {
+	first, rest = token(query, mysql)
+	return strings.ToUpper(first), rest
+}
+
+// token is word as it is written.
+func token(query string, mysql bool) (first, rest string) {
 	query = strings.TrimPrefix(query, "\ufeff") // a byte order mark
 	for query != "" {
 		if c := query[0]; !letter(c) || '0' <= c && c <= '9' || c == '$' {
@@ -255,7 +262,7 @@ func word(query string, mysql bool) (first, rest string) {
 		for n < len(query) && letter(query[n]) {
 			n++
 		}
-		return strings.ToUpper(query[:n]), query[n:]
+		return query[:n], query[n:]
 	}
 	return "", ""
 }
