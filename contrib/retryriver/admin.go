@@ -1,11 +1,14 @@
 package retryriver
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -20,12 +23,12 @@ import (
 //
 // For a job that is not there it returns retryjob.ErrUnknownJob: a database that removes rows does not know which ones it had.
 //
-// A page of List reads every job in the states that the filter needs; if PageSize is not set, pages get longer as the
-// list goes on. Pages of large payloads are shorter.
+// Lists are read from the table that OpenSQLite and MigratePostgres make; without it the errors are ErrNotMigrated. If PageSize is
+// not set, pages get longer as the list goes on. Pages of large payloads are shorter.
 type Admin[TTx any] struct {
 	adapter *Adapter
 	client  *river.Client[TTx]
-	sql     dialect
+	sql     *dialect
 }
 
 var _ retryjob.Admin = (*Admin[any])(nil)
@@ -69,27 +72,33 @@ func (m *Admin[TTx]) Wait(ctx context.Context, id string) (retryjob.Info, error)
 }
 
 // find returns the job with the given ID and its row.
-func (m *Admin[TTx]) find(ctx context.Context, exec riverdriver.Executor, id string) (*rivertype.JobRow, retryjob.Info, error) {
-	for _, where := range m.sql.byID(id) {
-		rows, err := m.list(ctx, exec, where, 1)
-		if err != nil {
-			return nil, retryjob.Info{}, err
-		}
-		for _, row := range rows {
-			if i := m.adapter.info(row); i.JobID == id {
-				return row, i, nil
-			}
+func (m *Admin[TTx]) find(ctx context.Context, exec riverdriver.Executor, id string) (found *row, i retryjob.Info, err error) {
+	q := m.query()
+	rows, err := q.read(ctx, exec, q.job(id))
+	if err != nil {
+		return nil, i, err
+	}
+	for n := range rows {
+		// What has the ID's unique key is the job, whatever others say that they are.
+		job := rows[n].job()
+		if own := m.adapter.info(job); own.JobID == id && (found == nil || bytes.Equal(job.UniqueKey, keyOf(id))) {
+			found, i = &rows[n], own
 		}
 	}
-	return nil, retryjob.Info{}, fmt.Errorf("retryriver: job %q: %w", id, retryjob.ErrUnknownJob)
+	if found == nil {
+		return nil, i, fmt.Errorf("retryriver: job %q: %w", id, retryjob.ErrUnknownJob)
+	}
+	return found, i, nil
 }
 
-// list returns the rows that a condition selects, the one that changed last first.
-func (m *Admin[TTx]) list(ctx context.Context, exec riverdriver.Executor, where condition, limit int) ([]*rivertype.JobRow, error) {
-	return exec.JobList(ctx, &riverdriver.JobListParams{
-		WhereClause: where.sql, NamedArgs: where.args, OrderByClause: m.sql.changed + " DESC, id DESC",
-		Max: int32(limit), Schema: m.client.Schema(),
-	})
+func (m *Admin[TTx]) query() *query { return &query{sql: m.sql, schema: prefix(m.client.Schema())} }
+
+// list returns a page of what f selects, and of some that it does not, the one that changed last first.
+func (m *Admin[TTx]) list(ctx context.Context, exec riverdriver.Executor, f *retryjob.Filter, after *position, limit int) ([]row, error) {
+	q := m.query()
+	rows, err := q.read(ctx, exec, q.page(m.adapter, f, after, limit))
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(b.Changed, a.Changed), cmp.Compare(b.ID, a.ID)) })
+	return rows, err
 }
 
 // pages is how long the pages of a list are: as many jobs as the filter says, fewer if they are large.
@@ -100,8 +109,8 @@ type pages struct {
 
 const (
 	longestPage = 10_000
-	firstPage   = 8
-	heaviest    = 64 << 20 // bytes of payloads in a page, as far as can be foreseen
+	firstPage   = 2
+	heaviest    = 16 << 20 // bytes of payloads in a page, as far as can be foreseen; the database returns them as one text
 )
 
 func pagesOf(f *retryjob.Filter) pages {
@@ -110,15 +119,15 @@ func pagesOf(f *retryjob.Filter) pages {
 }
 
 // next makes the next page as long as the last one suggests, and reports whether there is one.
-func (p *pages) next(rows []*rivertype.JobRow) bool {
+func (p *pages) next(rows []row) bool {
 	if len(rows) < p.size {
 		return false
 	}
-	bytes := 1
-	for _, row := range rows {
-		bytes += len(row.EncodedArgs)
+	size := 1
+	for i := range rows {
+		size += len(rows[i].Args)
 	}
-	fit := max(heaviest/(bytes/len(rows)+1), 1)
+	fit := max(heaviest/(size/len(rows)+1), 1)
 	if p.size == p.most && p.grow {
 		p.most = min(2*p.most, longestPage)
 	}
@@ -136,15 +145,15 @@ func (m *Admin[TTx]) List(ctx context.Context, f retryjob.Filter) iter.Seq2[retr
 		}
 		left, more := f.Limit, true
 		for p := pagesOf(&f); more; {
-			rows, err := m.list(ctx, m.client.Driver().GetExecutor(), m.sql.where(&f, at), p.size)
+			rows, err := m.list(ctx, m.client.Driver().GetExecutor(), &f, at, p.size)
 			if err != nil {
 				yield(retryjob.Info{}, err)
 				return
 			}
-			at, more = after(rows, at), p.next(rows)
-			for n, row := range rows {
-				rows[n] = nil // its payload may be large
-				i := m.adapter.info(row)
+			at, more = after(rows), p.next(rows)
+			for n := range rows {
+				i := m.adapter.info(rows[n].job())
+				rows[n] = row{} // its payload may be large
 				if !f.Selects(&i) {
 					continue
 				}
@@ -159,34 +168,36 @@ func (m *Admin[TTx]) List(ctx context.Context, f retryjob.Filter) iter.Seq2[retr
 	}
 }
 
-// place returns the position of a cursor.
-func (m *Admin[TTx]) place(ctx context.Context, c retryjob.Cursor) (position, error) {
+// place returns the position of a cursor, nil for the zero one.
+func (m *Admin[TTx]) place(ctx context.Context, c retryjob.Cursor) (*position, error) {
 	if c == (retryjob.Cursor{}) {
-		return newest, nil
+		return nil, nil
 	}
-	at := position{c.Changed.UnixMicro(), math.MaxInt64}
-	row, _, err := m.find(ctx, m.client.Driver().GetExecutor(), c.ID)
+	found, i, err := m.find(ctx, m.client.Driver().GetExecutor(), c.ID)
 	switch {
-	case errors.Is(err, retryjob.ErrUnknownJob):
-	case err != nil:
-		return at, err
-	case changedAt(row) == at.changed:
-		at.id = row.ID
+	case err == nil && i.Changed().UnixMicro() == c.Changed.UnixMicro():
+		return &position{found.Changed, found.ID}, nil
+	case err != nil && !errors.Is(err, retryjob.ErrUnknownJob):
+		return nil, err
 	}
-	return at, nil
+	return &position{c.Changed.UnixMicro(), math.MaxInt64}, nil
 }
 
-// Count returns how many jobs f selects, by their Status, and since when.
+// Count returns how many jobs f selects, by their Status, and since when. It reads no job: a row whose record cannot be read is
+// counted as what it claims to be, and times count in microseconds.
 func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
-	f.Limit, f.After = 0, retryjob.Cursor{}
+	q := m.query()
+	var rows []struct {
+		Status retryjob.Status
+		Jobs   int
+		Oldest int64
+	}
+	if err := q.into(ctx, m.client.Driver().GetExecutor(), &rows, q.counts(m.adapter, &f)); err != nil {
+		return nil, err
+	}
 	counts := map[retryjob.Status]retryjob.Tally{}
-	for i, err := range m.List(ctx, f) {
-		if err != nil {
-			return nil, err
-		}
-		t := counts[i.Status]
-		t.Add(&i)
-		counts[i.Status] = t
+	for _, r := range rows {
+		counts[r.Status] = retryjob.Tally{Jobs: r.Jobs, Oldest: time.UnixMicro(r.Oldest).UTC()}
 	}
 	return counts, nil
 }
@@ -198,12 +209,12 @@ func (m *Admin[TTx]) DeadLetters(ctx context.Context, f retryjob.Filter) iter.Se
 }
 
 // after returns the position of the last of the rows.
-func after(rows []*rivertype.JobRow, at position) position {
+func after(rows []row) *position {
 	if len(rows) == 0 {
-		return at
+		return nil // there is no next page
 	}
-	last := rows[len(rows)-1]
-	return position{changedAt(last), last.ID}
+	last := &rows[len(rows)-1]
+	return &position{last.Changed, last.ID}
 }
 
 // Cancel makes a job that is not final Canceled. The attempt of one that runs learns of it within some 50 ms, and the job is
@@ -212,14 +223,15 @@ func (m *Admin[TTx]) Cancel(ctx context.Context, id string) error {
 	var i retryjob.Info
 	running := false
 	err := m.within(ctx, func(exec riverdriver.Executor, tx TTx) (err error) {
-		row := (*rivertype.JobRow)(nil)
-		if row, i, err = m.find(ctx, exec, id); err != nil {
+		found := (*row)(nil)
+		if found, i, err = m.find(ctx, exec, id); err != nil {
 			return err
 		}
 		if err := i.Cancel(time.Now().UTC()); err != nil {
 			return err // final already
 		}
-		if row, err = m.client.JobCancelTx(ctx, tx, row.ID); err != nil {
+		row, err := m.client.JobCancelTx(ctx, tx, found.ID)
+		if err != nil {
 			return err
 		}
 		if running = row.State == rivertype.JobStateRunning; !running || !m.sql.mute {
@@ -236,35 +248,52 @@ func (m *Admin[TTx]) Cancel(ctx context.Context, id string) error {
 	return err
 }
 
-// Purge removes what f selects of the final jobs, each page in a transaction of its own.
-func (m *Admin[TTx]) Purge(ctx context.Context, f retryjob.Filter) (done int, err error) {
-	f.Statuses = only(f.Statuses, retryjob.Status.Final)
-	p := pagesOf(&f)
-	for at, more := newest, len(f.Statuses) > 0; more; {
-		var removed int
+// Purge removes what f selects of the final jobs, some hundred in a transaction.
+func (m *Admin[TTx]) Purge(ctx context.Context, f retryjob.Filter) (int, error) {
+	return m.batches(ctx, f, retryjob.Status.Final, func(_ riverdriver.Executor, tx TTx, chosen []int64) (int, error) {
+		gone, err := m.remove(ctx, tx, chosen)
+		return len(gone), err
+	})
+}
+
+// batch is how many jobs a transaction changes. Others wait for it on SQLite.
+const batch = 500
+
+// batches calls change with what f selects of the jobs with a status that is able, in a transaction for each page. change
+// returns how many it has changed.
+func (m *Admin[TTx]) batches(
+	ctx context.Context, f retryjob.Filter, able func(retryjob.Status) bool, change func(exec riverdriver.Executor, tx TTx, chosen []int64) (int, error),
+) (done int, err error) {
+	f.Statuses = only(f.Statuses, able)
+	f.PageSize = min(f.Page(), batch)
+	at, err := m.place(ctx, f.After)
+	if err != nil {
+		return 0, err
+	}
+	for p, more := pagesOf(&f), len(f.Statuses) > 0; more; {
+		changed := 0
 		err := m.within(ctx, func(exec riverdriver.Executor, tx TTx) error {
-			rows, err := m.list(ctx, exec, m.sql.where(&f, at), p.size)
+			rows, err := m.list(ctx, exec, &f, at, p.size)
 			if err != nil {
 				return err
 			}
 			var chosen []int64
-			for _, row := range rows {
-				if i := m.adapter.info(row); f.Selects(&i) && (f.Limit <= 0 || done+len(chosen) < f.Limit) {
-					chosen = append(chosen, row.ID)
+			for n := range rows {
+				if i := m.adapter.info(rows[n].job()); f.Selects(&i) && (f.Limit <= 0 || done+len(chosen) < f.Limit) {
+					chosen = append(chosen, rows[n].ID)
 				}
 			}
-			at, more = after(rows, at), p.next(rows) && (f.Limit <= 0 || done+len(chosen) < f.Limit)
-			if len(chosen) == 0 {
-				return nil
+			at, more = after(rows), p.next(rows)
+			if len(chosen) > 0 {
+				changed, err = change(exec, tx, chosen)
 			}
-			gone, err := m.remove(ctx, tx, chosen)
-			removed = len(gone)
 			return err
 		})
 		if err != nil {
 			return done, err
 		}
-		done += removed
+		done += changed
+		more = more && (f.Limit <= 0 || done < f.Limit)
 	}
 	return done, nil
 }

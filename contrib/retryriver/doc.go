@@ -42,7 +42,12 @@
 //
 // # What is in the database
 //
-// There are no tables but River's. The retryjob.Record is the only element of an array under the key "retryjob" of a job's
+// Beside River's tables there is one of ours, retryjob_job, in which lists and counts look jobs up by status, reason, policy, kind
+// and time. OpenSQLite, NewSQLite and MigratePostgres make it, and fill it if there are jobs already; writers of jobs wait
+// meanwhile, some seconds for a hundred thousand. Triggers on river_job keep it right, whoever writes there. It holds nothing
+// that is not in River's tables.
+//
+// The retryjob.Record is the only element of an array under the key "retryjob" of a job's
 // metadata; attempts that ended late are in another one under the key "retryjob_late". A plain job has a record from its first
 // failure on, and no client of NewClient inserts one that brings such keys along; and a success is not written there, since the row tells when
 // it began and ended, to the millisecond on SQLite. A job that ended as DeadLettered, Expired, Failed or Canceled is a row

@@ -123,34 +123,30 @@ func (m *Admin[TTx]) enqueued(j *retryjob.Job, result *rivertype.JobInsertResult
 // and with the same priority, tags and metadata.
 func (m *Admin[TTx]) Replay(ctx context.Context, id string) error {
 	return m.within(ctx, func(exec riverdriver.Executor, tx TTx) error {
-		row, found, err := m.find(ctx, exec, id)
+		found, i, err := m.find(ctx, exec, id)
 		if err != nil {
 			return err
 		}
-		if err := found.Replay(time.Now()); err != nil {
+		if err := i.Replay(time.Now()); err != nil {
 			return err
 		}
-		gone, err := m.remove(ctx, tx, []int64{row.ID})
-		switch {
-		case err != nil:
-			return err
-		case len(gone) == 0:
+		n, err := m.replay(ctx, tx, []int64{found.ID})
+		if err == nil && n == 0 {
 			return fmt.Errorf("%w: job %s has changed just now, or is not final", retryjob.ErrNotReplayable, id)
 		}
-		// The row that has gone is what counts: what was found may have changed since.
-		i := m.adapter.info(gone[0])
-		if err := i.Replay(time.Now().UTC()); err != nil {
-			return err
-		}
-		return m.insertAgain(ctx, tx, gone[0], &i)
+		return err
 	})
 }
 
-// insertAgain inserts what was deleted, with a new record.
-func (m *Admin[TTx]) insertAgain(ctx context.Context, tx TTx, gone *rivertype.JobRow, i *retryjob.Info) error {
+// replayed returns what is to be inserted for a job that was deleted.
+func (m *Admin[TTx]) replayed(gone *rivertype.JobRow, now time.Time) (p river.InsertManyParams, err error) {
+	i := m.adapter.info(gone)
+	if err := i.Replay(now); err != nil {
+		return p, err
+	}
 	metadata, err := inserted(gone.Metadata)
 	if err != nil {
-		return err
+		return p, err
 	}
 	args := &jobArgs{
 		kind: gone.Kind, payload: payloadOf(gone.EncodedArgs), record: stored{Record: i.Record},
@@ -159,50 +155,76 @@ func (m *Admin[TTx]) insertAgain(ctx context.Context, tx TTx, gone *rivertype.Jo
 	if len(args.uniqueKey) == 0 {
 		args.uniqueKey, args.uniqueStates = keyOf(i.JobID), everyState
 	}
-	result, err := m.client.InsertTx(ctx, tx, args, &river.InsertOpts{
+	return river.InsertManyParams{Args: args, InsertOpts: &river.InsertOpts{
 		Queue: gone.Queue, Priority: gone.Priority, Tags: gone.Tags, Metadata: metadata,
-	})
-	switch {
-	case err != nil:
-		return err
-	case !args.installed:
-		return errNotInstalled
-	case result.UniqueSkippedAsDuplicate:
-		return fmt.Errorf("retryriver: job %s: %w", i.JobID, errTwin)
+	}}, nil
+}
+
+// replay makes jobs Pending again that are in the rows with these numbers: they go, and fresh ones come. It returns how many
+// they are, without those that are no longer in their rows.
+func (m *Admin[TTx]) replay(ctx context.Context, tx TTx, numbers []int64) (int, error) {
+	rows, err := m.remove(ctx, tx, numbers)
+	if err != nil || len(rows) == 0 {
+		return 0, err
 	}
-	return nil
+	// The rows that have gone are what counts: what was found may have changed since.
+	fresh, now := make([]river.InsertManyParams, len(rows)), time.Now().UTC()
+	for i, gone := range rows {
+		if fresh[i], err = m.replayed(gone, now); err != nil {
+			return 0, err
+		}
+	}
+	results, err := m.client.InsertManyTx(ctx, tx, fresh)
+	if err != nil {
+		return 0, err
+	}
+	for i, result := range results {
+		args := fresh[i].Args.(*jobArgs)
+		switch {
+		case !args.installed:
+			return 0, errNotInstalled
+		case result.UniqueSkippedAsDuplicate:
+			return 0, fmt.Errorf("retryriver: job %s: %w", args.record.JobID, errTwin)
+		}
+	}
+	return len(rows), nil
 }
 
 // errTwin is why a job that was inserted with river.UniqueOpts cannot be replayed.
 var errTwin = errors.New("another job has its unique key in River now")
 
-// ReplayAll replays what f selects of the jobs that can be, each in a transaction of its own. What another client has replayed
+// ReplayAll replays what f selects of the jobs that can be, some hundred in a transaction. What another client has replayed
 // meanwhile does not count. A job whose river.UniqueOpts another job has taken meanwhile is passed over, and is in the error.
-func (m *Admin[TTx]) ReplayAll(ctx context.Context, f retryjob.Filter) (done int, err error) {
-	if f.Statuses = only(f.Statuses, retryjob.Status.Replayable); len(f.Statuses) == 0 {
-		return 0, nil
-	}
-	limit := f.Limit
-	f.Limit = 0
+func (m *Admin[TTx]) ReplayAll(ctx context.Context, f retryjob.Filter) (int, error) {
 	var twins []error
-	for i, err := range m.List(ctx, f) {
-		if err != nil {
-			return done, errors.Join(append(twins, err)...)
+	done, err := m.batches(ctx, f, retryjob.Status.Replayable, func(exec riverdriver.Executor, _ TTx, chosen []int64) (int, error) {
+		n, err := m.part(ctx, exec, chosen)
+		if !errors.Is(err, errTwin) && !errors.Is(err, retryjob.ErrNotReplayable) {
+			return n, err
 		}
-		switch err := m.Replay(ctx, i.JobID); {
-		case errors.Is(err, errTwin):
-			twins = append(twins, err)
-			continue
-		case errors.Is(err, retryjob.ErrNotReplayable) || errors.Is(err, retryjob.ErrUnknownJob):
-			continue
-		case err != nil:
-			return done, errors.Join(append(twins, err)...)
+		n = 0
+		for _, number := range chosen { // all but those
+			switch one, err := m.part(ctx, exec, []int64{number}); {
+			case errors.Is(err, errTwin):
+				twins = append(twins, err)
+			case err != nil && !errors.Is(err, retryjob.ErrNotReplayable):
+				return n, err
+			default:
+				n += one
+			}
 		}
-		if done++; done == limit {
-			break
-		}
-	}
-	return done, errors.Join(twins...)
+		return n, nil
+	})
+	return done, errors.Join(append(twins, err)...)
+}
+
+// part is replay in a part of a transaction, which is undone if it returns an error.
+func (m *Admin[TTx]) part(ctx context.Context, exec riverdriver.Executor, numbers []int64) (done int, err error) {
+	err = within(ctx, exec, func(part riverdriver.ExecutorTx) error {
+		done, err = m.replay(ctx, m.client.Driver().UnwrapTx(part), numbers)
+		return err
+	})
+	return done, err
 }
 
 // inserted returns the metadata that a job was inserted with.

@@ -92,3 +92,23 @@ func (q *Queue) Abandon() { go q.client.StopAndCancel(context.Background()) }
 
 // Configure is what NewClient makes of a config.
 func Configure(a *Adapter, cfg river.Config) (river.Config, error) { return a.configure(cfg) }
+
+// PageQuery returns the query of a page of a list on SQLite or PostgreSQL, with its arguments.
+func PageQuery(a *Adapter, onSQLite bool, f retryjob.Filter) (string, []any) {
+	q := &query{sql: postgres}
+	if onSQLite {
+		q.sql = sqlite
+	}
+	text := q.page(a, &f, &position{1 << 62, 1 << 62}, 50)
+	return text, q.args
+}
+
+// CountQuery returns that of Count.
+func CountQuery(a *Adapter, onSQLite bool, f retryjob.Filter) (string, []any) {
+	q := &query{sql: postgres}
+	if onSQLite {
+		q.sql = sqlite
+	}
+	text := q.counts(a, &f)
+	return text, q.args
+}

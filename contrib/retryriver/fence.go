@@ -2,13 +2,11 @@ package retryriver
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver"
@@ -42,19 +40,19 @@ func NewClient[TTx any](a *Adapter, driver riverdriver.Driver[TTx], cfg *river.C
 	if err != nil {
 		return nil, err
 	}
-	f := &fence{adapter: a, exec: driver.GetExecutor(), sql: dialectOf(driver.DatabaseName()), table: tableIn(set.Schema), schema: set.Schema}
+	f := &fence{adapter: a, exec: driver.GetExecutor(), sql: dialectOf(driver.DatabaseName()), table: prefix(set.Schema) + "river_job", schema: set.Schema}
 	if !a.fence.CompareAndSwap(nil, f) {
 		return nil, errors.New("retryriver: NewClient: the Adapter has a client already")
 	}
 	return river.NewClient(riverdriver.Driver[TTx](fencedDriver[TTx]{driver, f}), &set)
 }
 
-// tableIn returns the name of River's table of jobs.
-func tableIn(schema string) string {
+// prefix returns what stands before the name of a table that is in a schema.
+func prefix(schema string) string {
 	if schema == "" {
-		return "river_job"
+		return ""
 	}
-	return `"` + strings.ReplaceAll(schema, `"`, `""`) + `".river_job`
+	return `"` + strings.ReplaceAll(schema, `"`, `""`) + `".`
 }
 
 // fencedDriver is a driver whose executors write through a fence.
@@ -108,7 +106,7 @@ func (t fencedTx) JobSetStateIfRunningMany(ctx context.Context, p *riverdriver.J
 type fence struct {
 	adapter       *Adapter
 	exec          riverdriver.Executor // of the driver itself
-	sql           dialect
+	sql           *dialect
 	table, schema string
 }
 
@@ -267,7 +265,7 @@ func (f *fence) rescue(ctx context.Context, exec riverdriver.Executor, p *riverd
 		}
 		stuck := riverdriver.JobRescueManyParams{Schema: p.Schema, StuckHorizon: p.StuckHorizon}
 		for i, id := range p.ID {
-			if row := found[id]; row == nil || row.State != rivertype.JobStateRunning || row.AttemptedAt.After(p.StuckHorizon) {
+			if row := found[id]; row == nil || row.State != rivertype.JobStateRunning || attemptedAt(row).After(p.StuckHorizon) {
 				continue
 			}
 			stuck.ID = append(stuck.ID, id)
@@ -287,34 +285,17 @@ func (f *fence) rescue(ctx context.Context, exec riverdriver.Executor, p *riverd
 
 // lock locks the rows with these numbers and returns what load needs of them, by number.
 func (f *fence) lock(ctx context.Context, tx riverdriver.ExecutorTx, numbers []int64) (map[int64]*rivertype.JobRow, error) {
-	var text []byte
 	list, err := json.Marshal(numbers)
 	if err != nil {
 		return nil, err
 	}
-	if err := tx.QueryRow(ctx, f.sql.lock(f.table), string(list)).Scan(&text); err != nil {
-		return nil, fmt.Errorf("retryriver: %w", err)
-	}
-	var rows []struct {
-		ID, Attempt                   int
-		State, Kind, Key              string
-		Created, Scheduled, Attempted int64
-		Metadata                      json.RawMessage
-	}
-	if err := json.Unmarshal(text, &rows); err != nil {
-		return nil, fmt.Errorf("retryriver: %w", err)
+	var rows []row
+	if err := scan(ctx, tx, &rows, fmt.Sprintf(f.sql.locked, f.table), string(list)); err != nil {
+		return nil, err
 	}
 	found := make(map[int64]*rivertype.JobRow, len(rows))
-	for _, r := range rows {
-		key, err := hex.DecodeString(r.Key)
-		if err != nil {
-			return nil, fmt.Errorf("retryriver: %w", err)
-		}
-		attempted := time.UnixMicro(r.Attempted)
-		found[int64(r.ID)] = &rivertype.JobRow{
-			ID: int64(r.ID), Attempt: r.Attempt, State: rivertype.JobState(r.State), Kind: r.Kind, UniqueKey: key, Metadata: r.Metadata,
-			CreatedAt: time.UnixMicro(r.Created), ScheduledAt: time.UnixMicro(r.Scheduled), AttemptedAt: &attempted,
-		}
+	for i := range rows {
+		found[rows[i].ID] = rows[i].job()
 	}
 	return found, nil
 }

@@ -2,8 +2,12 @@ package retryriver_test
 
 import (
 	"context"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,6 +40,64 @@ var foreign = []string{
 	`{"retryjob_late":[{"id":"x","end":"never"}]}`,
 	`{"snoozes":{"a":1}}`,
 	`{"Snoozes":7,"RetryJob_Late":[{}]}`,
+	`{"retryjob":["x"]}`,
+	`{"retryjob":[null]}`,
+	`{"retryjob":[[{"job":"j"}]]}`,
+	`{"retryjob":[{"job":{},"policy":7,"status":[],"reason":{}}]}`,
+	`{"retryjob":[{"job":"` + incompressible + `","policy":"` + incompressible + `","reason":"` + incompressible + `","status":"` + incompressible + `"}]}`,
+	`{"retryjob":[{"job":"j","status":"dead_letter","reason":"` + incompressible + `","changed":-1e300}]}`,
+}
+
+// incompressible is longer than an entry of an index may be.
+var incompressible = func() string {
+	random := make([]byte, 5000)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(random)
+	return hex.EncodeToString(random)
+}()
+
+// TestForeignMetadataBreaksNoTrigger: an outsider's metadata is in the table as well if the row has a unique key, which makes the
+// record its own, in each state, and keeps nothing from being written, listed or removed.
+func TestForeignMetadataBreaksNoTrigger(t *testing.T) {
+	crowds(t, t.Run, func(t *testing.T, c *crowd) {
+		for n, metadata := range foreign {
+			for m, state := range []string{"available", "running", "completed", "cancelled", "discarded"} {
+				finalized := "NULL"
+				if m > 1 {
+					finalized = "CURRENT_TIMESTAMP"
+				}
+				for _, key := range []string{"NULL", fmt.Sprintf("decode('%064x', 'hex')", n*10+m)} {
+					if c.onSQLite() {
+						key = strings.NewReplacer("decode(", "unhex(", ", 'hex'", "").Replace(key)
+						key += ", jsonb('" + metadata + "')"
+					} else {
+						key += ", '" + metadata + "'"
+					}
+					c.exec(fmt.Sprintf("INSERT INTO river_job (kind, max_attempts, args, state, finalized_at, unique_key, metadata) VALUES ('mail', 1, '{}', '%s', %s, %s)", state, finalized, key))
+				}
+			}
+		}
+		c.exec("UPDATE river_job SET attempt = attempt + 1, attempted_at = CURRENT_TIMESTAMP")
+		s, err := retryriver.OpenStore(t.Context(), c.database)
+		require.NoError(t, err)
+		defer s.Close()
+		want := 2 + 2*5*len(foreign)
+		for _, size := range []int{0, 1, 7} {
+			require.Len(t, page(t, s.List(t.Context(), retryjob.Filter{PageSize: size}), 1000), want, "in pages of %d", size)
+		}
+		counts, err := s.Count(t.Context(), retryjob.Filter{})
+		require.NoError(t, err)
+		for _, tally := range counts {
+			want -= tally.Jobs
+		}
+		require.Zero(t, want)
+		_, err = s.Get(t.Context(), "j")
+		require.True(t, err == nil || errors.Is(err, retryjob.ErrUnknownJob), err)
+		_, err = s.ReplayAll(t.Context(), retryjob.Filter{Kinds: []string{"kind"}})
+		require.NoError(t, err)
+		n, err := s.Purge(t.Context(), retryjob.Filter{})
+		require.NoError(t, err)
+		require.Equal(t, 2*3*len(foreign), n)
+	})
 }
 
 // TestForeignMetadataDecidesNothing: a job whose metadata is anybody's runs as a plain job, and keeps no other from being

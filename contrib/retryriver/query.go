@@ -1,12 +1,14 @@
 package retryriver
 
 import (
+	"cmp"
+	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/rivertype"
@@ -15,20 +17,25 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// dialect is what differs between the databases. Its expressions say of a row what Adapter.info does.
+// dialect is what differs between the databases.
 type dialect struct {
-	changed  string // Record.Changed in microseconds
-	status   string // the text of Info.Status
-	reason   string // the text of Info.Reason, '' for none
-	policy   string // NULL for a job without a record
-	holds    string // the condition that metadata has the record of @job; "" if there is no index for it
-	keyIndex string // what a condition must have to use the index of unique keys
-	jobID    string
-	rows     string // what lock selects, as JSON
-	mute     bool   // the driver does not tell a process that its running job is canceled
+	argument  string // how the argument of a number is written
+	record    string // the record of a row of river_job, NULL if there is none that is its own
+	noted     string // the columns of retryjob_job, of a row of river_job that has a record: they say of it what Adapter.info does
+	unmerged  string // the limit of subqueries
+	keyIndex  string // what a condition must have to use River's index of unique keys
+	locked    string // the query that locks the rows of a table that a list of JSON has the numbers of, and returns them as JSON
+	listed    string // the query of the rows of a table, as JSON, that a query has the numbers and places of
+	counted   string // the query of counts, as JSON
+	number    string // the type of the number of a row
+	indexedBy string // has a query use an index, where the planner does not know how many rows there are
+	hasTable  string
+	lockTable string
+	triggers  func(d *dialect, schema string) []string
+	mute      bool // the driver does not tell a process that its running job is canceled
 }
 
-func dialectOf(database string) dialect {
+func dialectOf(database string) *dialect {
 	if database == riverdriver.DatabaseNameSQLite {
 		return sqlite
 	}
@@ -37,18 +44,23 @@ func dialectOf(database string) dialect {
 
 var (
 	sqlite = newDialect(
-		func(field string) string { return "metadata->>'$." + metadataKey + "[0]." + field + "'" },
-		func(field string) string {
-			path := "'$." + metadataKey + "[0]." + field + "'"
-			return "CASE WHEN json_type(metadata, " + path + ") IN ('integer', 'real')" +
-				" THEN cast(max(min(metadata->>" + path + ", 9e15), -9e15) as integer) END"
-		},
+		"CASE WHEN {own} AND json_type(metadata, '$."+metadataKey+"[0]') = 'object' THEN jsonb_extract(metadata, '$."+metadataKey+"[0]') END",
+		"metadata->>'$."+metadataKey+"[0].job'",
+		func(text string) string { return "cast(" + text + " as integer)" }, // of anything
 		func(column string) string {
 			return "cast(round(unixepoch(" + column + ", 'subsec') * 1000) as integer) * 1000"
 		},
-		dialect{mute: true, rows: `json_group_array(json_object('id', id, 'attempt', attempt, 'state', state, 'kind', kind,
-			'key', hex(unique_key), 'created', %s, 'scheduled', %s, 'attempted', %s, 'metadata', json(metadata)))
-			FROM %s WHERE id IN (SELECT value FROM json_each(?))`, keyIndex: `CASE state
+		dialect{
+			argument: "?%d", number: "integer", unmerged: "LIMIT -1", indexedBy: " INDEXED BY %s", hasTable: sqliteHasTable, triggers: sqliteTriggers, mute: true,
+			locked: `SELECT json_group_array(json_object('id', id, 'attempt', attempt, 'state', state, 'kind', kind, 'key', hex(unique_key),
+				'created', {created_at}, 'scheduled', {scheduled_at}, 'attempted', {attempted_at}, 'metadata', json(metadata)))
+				FROM %s WHERE id IN (SELECT value FROM json_each(?))`,
+			listed: `SELECT json_group_array(json_object('id', id, 'attempt', attempt, 'state', state, 'kind', kind, 'key', hex(unique_key),
+				'created', {created_at}, 'scheduled', {scheduled_at}, 'attempted', {attempted_at}, 'metadata', json(metadata),
+				'queue', queue, 'priority', priority, 'tags', json(tags), 'finalized', {finalized_at}, 'args', json(args), 'changed', changed))
+				FROM (%[2]s) AS place CROSS JOIN %[1]s ON id = row_id`,
+			counted: "SELECT json_group_array(json_object('status', status, 'jobs', jobs, 'oldest', oldest)) FROM (%s) AS counted",
+			keyIndex: `%.0sCASE state
 			WHEN 'available' THEN unique_states & (1 << 0)
 			WHEN 'cancelled' THEN unique_states & (1 << 1)
 			WHEN 'completed' THEN unique_states & (1 << 2)
@@ -58,105 +70,63 @@ var (
 			WHEN 'running'   THEN unique_states & (1 << 6)
 			WHEN 'scheduled' THEN unique_states & (1 << 7)
 			ELSE 0
-			END >= 1`},
+			END >= 1`,
+		},
 	)
 	postgres = newDialect(
-		func(field string) string { return "metadata#>>'{" + metadataKey + ",0," + field + "}'" },
-		func(field string) string {
-			path := "'{" + metadataKey + ",0," + field + "}'"
-			return "CASE WHEN jsonb_typeof(metadata#>" + path + ") = 'number'" +
-				" THEN least(greatest((metadata#>>" + path + ")::numeric, -9e15), 9e15)::bigint END"
+		"CASE WHEN {own} THEN metadata#>'{"+metadataKey+",0}' END",
+		"metadata#>>'{"+metadataKey+",0,job}'",
+		func(text string) string {
+			return "CASE WHEN jsonb_typeof(" + strings.Replace(text, "->>", "->", 1) + ") = 'number' THEN least(greatest((" + text + ")::numeric, -9e15), 9e15)::bigint END"
 		},
-		func(column string) string { return "(extract(epoch from " + column + ") * 1000000)::bigint" },
-		dialect{rows: `coalesce(json_agg(locked), '[]') FROM (SELECT id, attempt, state, kind,
-			coalesce(encode(unique_key, 'hex'), '') AS key, %s AS created, %s AS scheduled, %s AS attempted, metadata
-			FROM %s WHERE id IN (SELECT value::bigint FROM json_array_elements_text($1::json)) ORDER BY id FOR UPDATE) AS locked`,
-			keyIndex: "river_job_state_in_bitmask(unique_states, state)", holds: "metadata @> @job::jsonb"},
+		func(column string) string {
+			return "(extract(epoch from CASE WHEN isfinite(" + column + ") THEN " + column + " END) * 1000000)::bigint"
+		},
+		dialect{
+			argument: "$%d", number: "bigint", unmerged: "OFFSET 0", indexedBy: "%.0s", hasTable: postgresHasTable, triggers: postgresTriggers,
+			lockTable: "LOCK TABLE river_job IN SHARE ROW EXCLUSIVE MODE",
+			locked: `SELECT coalesce(json_agg(locked), '[]') FROM (SELECT id, attempt, state, kind, coalesce(encode(unique_key, 'hex'), '') AS key,
+				{created_at} AS created, {scheduled_at} AS scheduled, {attempted_at} AS attempted, metadata
+				FROM %s WHERE id IN (SELECT value::bigint FROM json_array_elements_text($1::json)) ORDER BY id FOR UPDATE) AS locked`,
+			listed: `SELECT coalesce(json_agg(listed), '[]') FROM (SELECT id, attempt, state, kind, coalesce(encode(unique_key, 'hex'), '') AS key,
+				{created_at} AS created, {scheduled_at} AS scheduled, {attempted_at} AS attempted, metadata,
+				queue, priority, tags, {finalized_at} AS finalized, args, changed
+				FROM (%[2]s) AS place JOIN %[1]s ON id = row_id) AS listed`,
+			counted:  "SELECT coalesce(json_agg(counted), '[]') FROM (%s) AS counted",
+			keyIndex: "%sriver_job_state_in_bitmask(unique_states, state)",
+		},
 	)
 )
 
-// newDialect completes a dialect by how it has a field of the record, one that is a number, and the microseconds of a time. A
-// record may be of anybody's making: none fails.
-func newDialect(text, figure, micros func(string) string, d dialect) dialect {
-	job := text("job")
-	own := func(value string) string { // a record that is not the row's own has no fields
-		return "(CASE WHEN unique_key IS NOT NULL OR " + job + " LIKE '" + rowPrefix + "' || id || '-%' THEN " + value + " END)"
-	}
-	field, number := func(name string) string { return own(text(name)) }, func(name string) string { return own(figure(name)) }
-	recorded, seen := field("status"), "coalesce("+number("seen")+", 0)"
-	d.policy, d.jobID = field("policy"), "("+job+")"
-	d.status = `(CASE
+// newDialect completes a dialect by how it has the record of a row if it is the row's own, the ID there, a text as a number, and
+// the microseconds of a time. A record may be of anybody's making: none fails. SQLite compiles this with each statement that
+// writes a job: it is as short as can be.
+func newDialect(record, job string, number, micros func(string) string, d dialect) *dialect {
+	d.record = strings.ReplaceAll(record, "{own}", "(unique_key IS NOT NULL OR "+job+" LIKE '"+rowPrefix+"' || id || '-%')")
+	final := "coalesce(record->>'status', '') IN (" + texts(only(nil, retryjob.Status.Final)) + ")"
+	seen := "coalesce(" + number("record->>'seen'") + ", 0)"
+	text := func(field string) string { return fmt.Sprintf("substr(record->>'%s', 1, %d)", field, longestText+1) }
+	d.noted = strings.Join([]string{"id", text("job"), "kind", text("policy"), `CASE
 		WHEN state = 'running' THEN 'leased'
 		WHEN state = 'completed' THEN 'succeeded'
-		WHEN state IN ('cancelled', 'discarded') THEN CASE
-			WHEN coalesce(` + recorded + `, '') IN (` + finals + `) THEN ` + recorded + `
-			WHEN state = 'cancelled' THEN 'canceled'
-			ELSE 'dead_letter' END
-		WHEN coalesce(` + number("attempts") + `, 0) = 0 AND attempt <= ` + seen + ` THEN 'pending'
-		ELSE 'waiting_retry' END)`
-	d.reason = `(CASE
+		WHEN state IN ('cancelled', 'discarded') THEN CASE WHEN ` + final + ` THEN record->>'status' WHEN state = 'cancelled' THEN 'canceled' ELSE 'dead_letter' END
+		WHEN coalesce(` + number("record->>'attempts'") + `, 0) = 0 AND attempt <= ` + seen + ` THEN 'pending'
+		ELSE 'waiting_retry' END`, `CASE
 		WHEN state NOT IN ('cancelled', 'discarded') THEN ''
-		WHEN coalesce(` + recorded + `, '') IN (` + finals + `) THEN coalesce(` + field("reason") + `, '')
+		WHEN ` + final + ` THEN coalesce(` + text("reason") + `, '')
 		WHEN state = 'cancelled' THEN 'caller_canceled'
-		ELSE 'attempts_exhausted' END)`
-	d.changed = `(CASE
-		WHEN state = 'running' THEN ` + micros("attempted_at") + `
-		WHEN state = 'completed' AND coalesce(` + recorded + `, '') <> 'succeeded' THEN ` + micros("finalized_at") + `
-		WHEN state IN ('cancelled', 'discarded') AND coalesce(` + recorded + `, '') NOT IN (` + finals + `) THEN ` + micros("finalized_at") + `
-		WHEN state NOT IN ('completed', 'cancelled', 'discarded') AND attempt > ` + seen + ` AND attempted_at IS NOT NULL THEN ` + micros("attempted_at") + `
-		ELSE coalesce(` + number("changed") + `, ` + micros("created_at") + `) END)`
-	d.rows = fmt.Sprintf("SELECT "+d.rows, micros("created_at"), micros("scheduled_at"), "coalesce("+micros("attempted_at")+", 0)", "%s")
-	return d
+		ELSE 'attempts_exhausted' END`, "coalesce(" + micros(`CASE
+		WHEN state = 'running' OR finalized_at IS NULL AND attempt > `+seen+` THEN attempted_at
+		WHEN state = 'completed' AND coalesce(record->>'status', '') <> 'succeeded' OR state <> 'completed' AND NOT `+final+` THEN finalized_at
+		END`) + ", " + number("record->>'changed'") + ", " + micros("created_at") + ", 0)",
+		"CASE WHEN state <> 'running' AND finalized_at IS NULL THEN " + micros("scheduled_at") + " END",
+	}, ", ")
+	for _, column := range []string{"created_at", "scheduled_at", "attempted_at", "finalized_at"} {
+		d.locked = strings.ReplaceAll(d.locked, "{"+column+"}", micros(column))
+		d.listed = strings.ReplaceAll(d.listed, "{"+column+"}", micros(column))
+	}
+	return &d
 }
-
-// lock returns the query that locks the rows whose numbers are in a list of JSON, and returns them as JSON.
-func (d *dialect) lock(table string) string { return fmt.Sprintf(d.rows, table) }
-
-// changedAt returns what d.changed is of a row, also if its record is not its own or cannot be read: the order in which a
-// database has its rows.
-func changedAt(row *rivertype.JobRow) int64 {
-	var metadata, record map[string]json.RawMessage
-	var records []json.RawMessage
-	_ = json.Unmarshal(row.Metadata, &metadata)
-	_ = json.Unmarshal(metadata[metadataKey], &records)
-	if len(records) > 0 {
-		_ = json.Unmarshal(records[0], &record)
-	}
-	var job string
-	if _ = json.Unmarshal(record["job"], &job); len(row.UniqueKey) == 0 && !strings.HasPrefix(job, fmt.Sprintf("%s%d-", rowPrefix, row.ID)) {
-		record = nil
-	}
-	number := func(field string) (int64, bool) {
-		var v float64
-		n, err := strconv.ParseInt(string(record[field]), 10, 64)
-		if err == nil {
-			v = float64(n)
-		} else if record[field] == nil || json.Unmarshal(record[field], &v) != nil || string(record[field]) == "null" {
-			return 0, false
-		}
-		if err != nil || v > 9e15 || v < -9e15 {
-			n = int64(max(min(v, 9e15), -9e15))
-		}
-		return n, true
-	}
-	var status string
-	_ = json.Unmarshal(record["status"], &status)
-	seen, _ := number("seen")
-	ended := row.State == rivertype.JobStateCancelled || row.State == rivertype.JobStateDiscarded
-	open := row.State != rivertype.JobStateCompleted && !ended
-	switch final := slices.ContainsFunc(only(nil, retryjob.Status.Final), func(s retryjob.Status) bool { return s.String() == status }); {
-	case row.State == rivertype.JobStateRunning || open && int64(row.Attempt) > seen && row.AttemptedAt != nil:
-		return attemptedAt(row).UnixMicro()
-	case row.FinalizedAt != nil && (row.State == rivertype.JobStateCompleted && status != retryjob.Succeeded.String() || ended && !final):
-		return row.FinalizedAt.UnixMicro()
-	}
-	if n, ok := number("changed"); ok {
-		return n
-	}
-	return row.CreatedAt.UnixMicro()
-}
-
-var finals = texts(only(nil, retryjob.Status.Final))
 
 // texts returns constants of retryjob as a list of SQL.
 func texts[T retryjob.Status | retry.Reason](values []T) string {
@@ -167,98 +137,233 @@ func texts[T retryjob.Status | retry.Reason](values []T) string {
 	return strings.Join(quoted, ", ")
 }
 
-// condition is a WHERE clause with its arguments.
-type condition struct {
-	sql  string
-	args map[string]any
+// position is a place in a list that is sorted by changed and the number of the row, the greatest first.
+type position struct{ Changed, Row int64 }
+
+// query is a query with its arguments.
+type query struct {
+	sql    *dialect
+	schema string
+	args   []any
 }
 
-// position is a place in a list that is sorted by changed and id, the greatest first.
-type position struct{ changed, id int64 }
+func (q *query) arg(v any) string {
+	q.args = append(q.args, v)
+	return fmt.Sprintf(q.sql.argument, len(q.args))
+}
 
-// newest is before everything.
-var newest = position{math.MaxInt64, math.MaxInt64}
+// texts returns values as a list of SQL.
+func (q *query) texts(values []string) string {
+	list := make([]string, len(values))
+	for i, v := range values {
+		list[i] = q.arg(v)
+	}
+	return "(" + strings.Join(list, ", ") + ")"
+}
 
-// where returns the condition of the jobs that f selects and that come after a position. It may select more than f does.
-func (d *dialect) where(f *retryjob.Filter, after position) condition {
-	parts, args := []string{"state IN (" + states(f.Statuses) + ")"}, map[string]any{}
-	name := func(list string, i int, v any) string {
-		key := fmt.Sprintf("%s_%06d", list, i) // of one length, for River replaces them one by one
-		args[key] = v
-		return "@" + key
-	}
-	if len(f.Statuses) > 0 {
-		parts = append(parts, d.status+" IN ("+texts(f.Statuses)+")")
-	}
-	if len(f.Reasons) > 0 {
-		parts = append(parts, d.reason+" IN ("+texts(f.Reasons)+")")
-	}
-	for _, list := range []struct {
-		column, name string
-		values       []string
-	}{{"kind", "kind", f.Kinds}, {d.policy, "policy", f.Policies}} {
-		if len(list.values) == 0 {
-			continue
-		}
-		names := make([]string, len(list.values))
-		for i, v := range list.values {
-			names[i] = name(list.name, i, v)
-		}
-		in := list.column + " IN (" + strings.Join(names, ", ") + ")"
-		if list.column == d.policy {
-			in = "(" + in + " OR " + d.policy + " IS NULL)" // the adapter knows
-		}
-		parts = append(parts, in)
-	}
+// branch is a part of what a filter selects, which one index has in the order of a list.
+type branch struct{ index, where string }
+
+// mostBranches bounds those of one status. A filter with more values has them looked up in the index of the status.
+const mostBranches = 16
+
+// branches returns the parts of what f selects, which may be more than f does.
+func (q *query) branches(a *Adapter, f *retryjob.Filter) (list []branch) {
+	kinds, policies := distinct(f.Kinds), distinct(f.Policies)
+	reasons := distinct(f.Reasons)
+	var also []string // what each has to meet
 	if !f.Since.IsZero() {
-		parts = append(parts, d.changed+" >= "+name("since", 0, f.Since.UnixMicro()))
+		also = append(also, "changed >= "+q.arg(f.Since.UnixMicro()))
 	}
 	if !f.Until.IsZero() {
-		parts = append(parts, d.changed+" <= "+name("until", 0, f.Until.UnixMicro()))
+		also = append(also, "changed < "+q.arg(f.Until.Add(999).UnixMicro())) // rounded up
 	}
-	if after != newest {
-		c, id := name("changed", 0, after.changed), name("id", 0, after.id)
-		parts = append(parts, "("+d.changed+" < "+c+" OR ("+d.changed+" = "+c+" AND id < "+id+"))")
+	ofPolicy := []string{} // what is a branch each
+	for _, p := range policies {
+		ofPolicy = append(ofPolicy, "policy = "+q.arg(p))
 	}
-	return condition{strings.Join(parts, " AND "), args}
-}
-
-// states returns the states of River that jobs with one of the statuses may have; of none means any.
-func states(statuses []retryjob.Status) string {
-	if len(statuses) == 0 {
-		statuses = retryjob.Statuses()
+	if plain := q.plain(a, policies); plain != "" {
+		ofPolicy = append(ofPolicy, plain)
 	}
-	var list []string
-	for _, s := range statuses {
-		switch s {
-		case retryjob.Pending, retryjob.WaitingRetry:
-			list = append(list, "'available'", "'scheduled'", "'retryable'", "'pending'")
-		case retryjob.Leased:
-			list = append(list, "'running'")
-		case retryjob.Succeeded:
-			list = append(list, "'completed'", "'cancelled'", "'discarded'")
-		default:
-			list = append(list, "'cancelled'", "'discarded'")
+	index, parts, one := "changed", []string{"true"}, len(f.IDs) > 0
+	if n := len(ofPolicy); n > mostBranches || n > 0 && (one || len(kinds) > 0 || len(reasons) > 0) {
+		also = append(also, "("+strings.Join(ofPolicy, " OR ")+")")
+	} else if n > 0 {
+		index, parts = "policy", ofPolicy
+	}
+	if n := len(kinds); n > mostBranches || n > 0 && (one || len(reasons) > 0) {
+		also = append(also, "kind IN "+q.texts(kinds))
+	} else if n > 0 {
+		index, parts = "kind", nil
+		for _, k := range kinds {
+			parts = append(parts, "kind = "+q.arg(k))
 		}
 	}
-	slices.Sort(list)
-	return strings.Join(slices.Compact(list), ", ")
-}
-
-// byID returns the conditions by which the job with an ID is looked for, one after the other.
-func (d *dialect) byID(id string) []condition {
-	indexed := condition{
-		"unique_key = @key AND unique_key IS NOT NULL AND unique_states IS NOT NULL AND " + d.keyIndex, map[string]any{"key": keyOf(id)},
+	if len(reasons) > 0 { // there are fewer than mostBranches
+		index, parts = "reason", nil
+		for _, r := range reasons {
+			parts = append(parts, "reason <> '' AND reason = '"+r.Error()+"'")
+		}
 	}
-	// A plain job may have a unique key that its own program has given it.
-	other := condition{d.jobID + " = @job", map[string]any{"job": id}}
-	if d.holds != "" {
-		fragment, _ := json.Marshal(map[string]any{metadataKey: []any{map[string]string{"job": id}}})
-		other = condition{d.holds, map[string]any{"job": string(fragment)}}
+	statuses := distinct(only(f.Statuses, func(retryjob.Status) bool { return true }))
+	if one {
+		return []branch{{where: strings.Join(append(also, "status IN ("+texts(statuses)+")", "("+strings.Join(parts, " OR ")+")", "row_id IN ("+q.ids(f.IDs)+")"), " AND ")}}
 	}
-	list := []condition{indexed, other}
-	if row, ok := rowOf(id); ok {
-		list = append(list, condition{"id = @row", map[string]any{"row": row}})
+	for _, status := range statuses {
+		for _, part := range parts {
+			list = append(list, branch{index, strings.Join(append([]string{"status = '" + status.String() + "'", part}, also...), " AND ")})
+		}
 	}
 	return list
+}
+
+// plain returns the condition of the plain jobs without a record that have one of the policies, "" if there can be none.
+func (q *query) plain(a *Adapter, policies []string) string {
+	var of, others []string
+	for kind, policy := range a.options.PolicyOf {
+		switch wanted := slices.Contains(policies, policy); {
+		case kind != "" && wanted:
+			of = append(of, kind)
+		case kind != "":
+			others = append(others, kind)
+		}
+	}
+	switch fallback, ok := a.options.PolicyOf[""]; {
+	case ok && slices.Contains(policies, fallback) && len(others) == 0:
+		return "policy IS NULL"
+	case ok && slices.Contains(policies, fallback):
+		return "policy IS NULL AND kind NOT IN " + q.texts(distinct(others))
+	case len(of) > 0:
+		return "policy IS NULL AND kind IN " + q.texts(distinct(of))
+	}
+	return ""
+}
+
+// from returns what a branch is read from.
+func (q *query) from(b *branch) string {
+	if b.index == "" {
+		return q.schema + "retryjob_job WHERE " + b.where
+	}
+	return q.schema + "retryjob_job" + fmt.Sprintf(q.sql.indexedBy, "retryjob_job_"+b.index) + " WHERE " + b.where
+}
+
+// page returns the query of the numbers and places of the rows that f selects after a position.
+func (q *query) page(a *Adapter, f *retryjob.Filter, after *position, limit int) string {
+	branches := q.branches(a, f)
+	if after != nil {
+		place := " AND (changed, row_id) < (" + q.arg(after.Changed) + ", " + q.arg(after.Row) + ")"
+		for i := range branches {
+			branches[i].where += place
+		}
+	}
+	most := fmt.Sprintf(" ORDER BY changed DESC, row_id DESC LIMIT %d", limit)
+	parts := make([]string, len(branches))
+	for i := range branches {
+		parts[i] = "SELECT * FROM (SELECT row_id, changed FROM " + q.from(&branches[i]) + most + ") AS part"
+	}
+	return strings.Join(parts, " UNION ALL ") + most
+}
+
+// counts returns the query of how many jobs f selects, as JSON.
+func (q *query) counts(a *Adapter, f *retryjob.Filter) string {
+	branches := q.branches(a, f)
+	parts := make([]string, len(branches))
+	for i := range branches {
+		parts[i] = "SELECT status, count(*) AS jobs, min(coalesce(due, changed)) AS oldest FROM " + q.from(&branches[i]) + " GROUP BY status"
+	}
+	return fmt.Sprintf(q.sql.counted, "SELECT status, sum(jobs) AS jobs, min(oldest) AS oldest FROM ("+strings.Join(parts, " UNION ALL ")+") AS parts GROUP BY status")
+}
+
+// ids returns the query of the numbers of the rows that may be the jobs with these IDs.
+func (q *query) ids(ids []string) string {
+	jobs := "SELECT id FROM " + q.schema + "river_job WHERE "
+	var keys, names, rows []string
+	for _, id := range distinct(ids) {
+		keys, names = append(keys, q.arg(keyOf(id))), append(names, q.arg(id))
+		if row, ok := rowOf(id); ok {
+			rows = append(rows, q.arg(row))
+		}
+	}
+	in := func(list []string) string { return " IN (" + strings.Join(list, ", ") + ")" }
+	text := jobs + "unique_key" + in(keys) + " AND unique_key IS NOT NULL AND unique_states IS NOT NULL AND " + fmt.Sprintf(q.sql.keyIndex, q.schema) +
+		// A plain job may have a unique key that its own program has given it.
+		" UNION SELECT * FROM (SELECT row_id FROM " + q.schema + "retryjob_job WHERE job_id" + in(names) + fmt.Sprintf(" LIMIT %d) AS known", 10*len(ids))
+	if len(rows) > 0 {
+		text += " UNION " + jobs + "id" + in(rows)
+	}
+	return text
+}
+
+// job returns the query of the rows that may be the job with an ID.
+func (q *query) job(id string) string {
+	return "SELECT row_id, changed FROM " + q.schema + "retryjob_job WHERE row_id IN (" + q.ids([]string{id}) + ")"
+}
+
+// distinct returns the values sorted, each once.
+func distinct[T cmp.Ordered](values []T) []T {
+	values = slices.Clone(values)
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+// row is a row of River's table as the database returns it, with its place if it is one of a list.
+type row struct {
+	ID, Attempt, Changed int64
+	State, Kind, Key     string
+	Queue                string
+	Priority             int
+	Tags                 []string
+	Created, Scheduled   int64
+	Attempted, Finalized *int64
+	Metadata, Args       json.RawMessage
+}
+
+// read returns the rows whose numbers and places a query returns.
+func (q *query) read(ctx context.Context, exec riverdriver.Executor, places string) (rows []row, err error) {
+	err = q.into(ctx, exec, &rows, fmt.Sprintf(q.sql.listed, q.schema+"river_job", places))
+	return rows, err
+}
+
+// into runs a query of JSON.
+func (q *query) into(ctx context.Context, exec riverdriver.Executor, value any, sql string) error {
+	err := scan(ctx, exec, value, sql, q.args...)
+	if err == nil {
+		return nil
+	}
+	if has, hasErr := hasTable(ctx, exec, q.sql); hasErr == nil && !has {
+		return fmt.Errorf("%w: %w", errNoTable, err)
+	}
+	return err
+}
+
+// scan runs a query of JSON.
+func scan(ctx context.Context, exec riverdriver.Executor, value any, sql string, args ...any) error {
+	var text []byte
+	err := exec.QueryRow(ctx, sql, args...).Scan(&text)
+	if err == nil {
+		err = json.Unmarshal(text, value)
+	}
+	if err != nil {
+		return fmt.Errorf("retryriver: %w", err)
+	}
+	return nil
+}
+
+// job returns what Adapter.info needs of the row.
+func (r *row) job() *rivertype.JobRow {
+	key, _ := hex.DecodeString(r.Key) // written by hex and encode
+	return &rivertype.JobRow{
+		ID: r.ID, Attempt: int(r.Attempt), State: rivertype.JobState(r.State), Kind: r.Kind, UniqueKey: key,
+		CreatedAt: time.UnixMicro(r.Created), ScheduledAt: time.UnixMicro(r.Scheduled), AttemptedAt: at(r.Attempted), FinalizedAt: at(r.Finalized),
+		Queue: r.Queue, Priority: r.Priority, Tags: r.Tags, Metadata: r.Metadata, EncodedArgs: r.Args,
+	}
+}
+
+// at returns the time of microseconds, nil for nil.
+func at(micros *int64) *time.Time {
+	if micros == nil {
+		return nil
+	}
+	t := time.UnixMicro(*micros)
+	return &t
 }

@@ -79,7 +79,7 @@ func sqliteName(path, mode string) string {
 	return name
 }
 
-// migrateSQLite brings River's tables up to date. Of several processes that do so at once each makes some of the steps, and
+// migrateSQLite brings River's tables and ours up to date. Of several processes that do so at once each makes some of the steps, and
 // fails at those that another one makes just then: there are fewer steps than tries.
 func migrateSQLite(ctx context.Context, db *sql.DB) error {
 	m, err := rivermigrate.New(riversqlite.New(db), &rivermigrate.Config{Logger: quiet()})
@@ -91,7 +91,10 @@ func migrateSQLite(ctx context.Context, db *sql.DB) error {
 			break
 		}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return ensureTable(ctx, riversqlite.New(db), sqlite)
 }
 
 // sqliteHeader is what a SQLite database begins with.
@@ -138,7 +141,7 @@ func checkFile(path string) error {
 	return nil
 }
 
-// checkMigrated returns nil if a database has River's tables as this version of it needs them.
+// checkMigrated returns nil if a database has River's tables and ours as these versions need them.
 func checkMigrated[TTx any](ctx context.Context, driver riverdriver.Driver[TTx]) error {
 	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: quiet()})
 	if err != nil {
@@ -151,5 +154,8 @@ func checkMigrated[TTx any](ctx context.Context, driver riverdriver.Driver[TTx])
 	case !result.OK:
 		return fmt.Errorf("%w: %s", ErrNotMigrated, strings.Join(result.Messages, "; "))
 	}
-	return nil
+	if has, err := hasTable(ctx, driver.GetExecutor(), dialectOf(driver.DatabaseName())); has || err != nil {
+		return err
+	}
+	return errNoTable
 }

@@ -23,9 +23,12 @@ var (
 	ErrNoDatabase = errors.New("retryriver: no database there")
 	// ErrUnreachable: the PostgreSQL server does not answer, or does not let us in, or has no such database.
 	ErrUnreachable = errors.New("retryriver: the server is out of reach")
-	// ErrNotMigrated: the database lacks River's tables, or has them for an older version.
+	// ErrNotMigrated: the database lacks River's tables or ours, or has them for an older version.
 	ErrNotMigrated = errors.New("retryriver: the database is not migrated")
 )
+
+// errNoTable is ErrNotMigrated where River's tables are there.
+var errNoTable = fmt.Errorf("%w: there is no table retryjob_job, which OpenSQLite, NewSQLite and MigratePostgres make", ErrNotMigrated)
 
 // likePassword matches what an error about a path must not show.
 var likePassword = regexp.MustCompile(`(?i):.*@|password|^[^/.]*postgres(ql)?[:/]`)

@@ -1,0 +1,383 @@
+package retryriver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
+	"github.com/retrygo/retry/contrib/retryriver"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// crowd is a database with jobs that no engine could have made in the time of a test.
+type crowd struct {
+	database string // for OpenStore
+	exec     func(query string, args ...any)
+	query    func(query string, args ...any) [][]any
+	explain  func(query string, args ...any) []string
+	migrate  func()
+	on       string // what follows the name of a trigger
+	copies   string // the statement that copies the jobs that are there, apart by a second each
+}
+
+func (c *crowd) onSQLite() bool { return !strings.HasPrefix(c.database, "postgres:") }
+
+// crowds calls f with one on each database.
+func crowds[TB testing.TB](tb TB, run func(name string, f func(TB)) bool, f func(tb TB, c *crowd)) {
+	run("SQLite", func(tb TB) {
+		file := filepath.Join(tb.TempDir(), "jobs.db")
+		db, err := retryriver.OpenSQLite(tb.Context(), file)
+		require.NoError(tb, err)
+		tb.Cleanup(func() { require.NoError(tb, db.Close()) })
+		seed(tb, func(c retryjob.Options) (*retryriver.Queue, error) {
+			return retryriver.NewSQLite(tb.Context(), file, c)
+		})
+		f(tb, &crowd{file, func(query string, args ...any) {
+			_, err := db.ExecContext(tb.Context(), query, args...)
+			require.NoError(tb, err)
+		}, func(query string, args ...any) (table [][]any) {
+			rows, err := db.QueryContext(tb.Context(), query, args...)
+			require.NoError(tb, err)
+			defer rows.Close()
+			columns, err := rows.Columns()
+			require.NoError(tb, err)
+			for rows.Next() {
+				line, into := make([]any, len(columns)), make([]any, len(columns))
+				for i := range line {
+					into[i] = &line[i]
+				}
+				require.NoError(tb, rows.Scan(into...))
+				table = append(table, line)
+			}
+			require.NoError(tb, rows.Err())
+			return table
+		}, nil, func() {
+			again, err := retryriver.OpenSQLite(tb.Context(), file)
+			require.NoError(tb, err)
+			require.NoError(tb, again.Close())
+		}, "", `WITH RECURSIVE copy(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM copy WHERE n < ?1)
+			INSERT INTO river_job (args, attempt, attempted_at, attempted_by, created_at, errors, finalized_at, kind, metadata,
+				priority, queue, state, scheduled_at, tags, unique_key, unique_states, max_attempts)
+			SELECT args, attempt, attempted_at, attempted_by, created_at, errors, finalized_at,
+				CASE WHEN n % 10000 = 0 THEN 'rare' ELSE 'kind' || (n % 5) END,
+				jsonb_set(metadata, '$.retryjob[0].job', (metadata->>'$.retryjob[0].job') || '-' || n,
+					'$.retryjob[0].policy', CASE WHEN n % 10000 = 0 THEN 'rare' ELSE 'policy' || (n % 7) END,
+					'$.retryjob[0].changed', (unixepoch(ended) - n) * 1000000,
+					CASE state WHEN 'cancelled' THEN '$.retryjob[0].ended' ELSE '$.retryjob[0].runs[0].end' END,
+						strftime('%Y-%m-%dT%H:%M:%SZ', ended, format('-%d seconds', n)),
+					CASE state WHEN 'cancelled' THEN '$.retryjob[0].reason' ELSE '$.retryjob[0].correlation' END,
+						CASE WHEN n % 10000 = 0 THEN 'budget_exhausted' ELSE 'attempts_exhausted' END),
+				priority, queue, state, datetime(scheduled_at, '+1 hour'), tags, randomblob(32), unique_states, max_attempts
+			FROM copy, (SELECT *, coalesce(metadata->>'$.retryjob[0].ended', metadata->>'$.retryjob[0].runs[0].end') AS ended FROM river_job)`})
+	})
+	run("PostgreSQL", func(tb TB) {
+		server := pgtest.Start(tb)
+		pool, err := pgxpool.New(tb.Context(), server.DSN())
+		require.NoError(tb, err)
+		tb.Cleanup(pool.Close)
+		require.NoError(tb, retryriver.MigratePostgres(tb.Context(), pool))
+		seed(tb, func(c retryjob.Options) (*retryriver.Queue, error) {
+			return retryriver.NewPostgres(tb.Context(), pool, c)
+		})
+		f(tb, &crowd{server.DSN(), func(query string, args ...any) {
+			_, err := pool.Exec(tb.Context(), query, args...)
+			require.NoError(tb, err)
+		}, func(query string, args ...any) (table [][]any) {
+			rows, err := pool.Query(tb.Context(), query, args...)
+			require.NoError(tb, err)
+			defer rows.Close()
+			for rows.Next() {
+				line, err := rows.Values()
+				require.NoError(tb, err)
+				table = append(table, line)
+			}
+			require.NoError(tb, rows.Err())
+			return table
+		}, func(query string, args ...any) (plan []string) {
+			require.NoError(tb, pgx.BeginFunc(tb.Context(), pool, func(tx pgx.Tx) error {
+				_, err := tx.Exec(tb.Context(), "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off") // the table is small
+				require.NoError(tb, err)
+				rows, err := tx.Query(tb.Context(), "EXPLAIN "+query, args...)
+				require.NoError(tb, err)
+				plan, err = pgx.CollectRows(rows, pgx.RowTo[string])
+				return err
+			}))
+			return plan
+		}, func() { require.NoError(tb, retryriver.MigratePostgres(tb.Context(), pool)) }, " ON river_job", `INSERT INTO river_job (args, attempt, attempted_at, attempted_by, created_at, errors, finalized_at, kind, metadata,
+				priority, queue, state, scheduled_at, tags, unique_key, unique_states, max_attempts)
+			SELECT args, attempt, attempted_at, attempted_by, created_at, errors, finalized_at,
+				CASE WHEN n % 10000 = 0 THEN 'rare' ELSE 'kind' || (n % 5) END,
+				jsonb_build_object('retryjob', jsonb_build_array((metadata#>'{retryjob,0}') || jsonb_build_object(
+					'job', (metadata#>>'{retryjob,0,job}') || '-' || n,
+					'policy', CASE WHEN n % 10000 = 0 THEN 'rare' ELSE 'policy' || (n % 7) END,
+					'changed', (extract(epoch from ended)::bigint - n) * 1000000)
+					|| CASE WHEN state = 'cancelled' THEN jsonb_build_object(
+						'ended', ended - n * interval '1 second',
+						'reason', CASE WHEN n % 10000 = 0 THEN 'budget_exhausted' ELSE metadata#>>'{retryjob,0,reason}' END)
+					ELSE jsonb_build_object('runs', jsonb_build_array((metadata#>'{retryjob,0,runs,0}') || jsonb_build_object(
+						'end', ended - n * interval '1 second'))) END)),
+				priority, queue, state, scheduled_at + interval '1 hour', tags,
+				sha256(convert_to('retryjob:' || (metadata#>>'{retryjob,0,job}') || '-' || n, 'UTF8')), unique_states, max_attempts
+			FROM generate_series(1, $1::int) AS n, (SELECT *, date_trunc('second', coalesce(
+				metadata#>>'{retryjob,0,ended}', metadata#>>'{retryjob,0,runs,0,end}')::timestamptz) AS ended FROM river_job) AS made`})
+	})
+}
+
+// seed makes a job that waits for its second attempt, and a dead letter.
+func seed(tb testing.TB, open func(retryjob.Options) (*retryriver.Queue, error)) {
+	q, err := open(retryjob.Options{
+		Policies: retryjob.FromMap(map[string]retry.Policy{
+			"slow": {MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Hour}}, "once": {MaxAttempts: 1},
+		}),
+		Handlers: map[string]retryjob.Handler{"kind": func(context.Context, retryjob.Job) error { return errors.New("503 from the receiver") }},
+	})
+	require.NoError(tb, err)
+	for id, policy := range map[string]string{"waits": "slow", "dead": "once"} {
+		_, err := q.Enqueue(tb.Context(), retryjob.Job{ID: id, Kind: "kind", Policy: policy, Payload: []byte(`{"to": "a receiver", "number": 17}`)})
+		require.NoError(tb, err)
+	}
+	_, err = q.Wait(tb.Context(), "dead")
+	require.NoError(tb, err)
+	require.Eventually(tb, func() bool {
+		i, err := q.Get(tb.Context(), "waits")
+		return err == nil && i.Status == retryjob.WaitingRetry
+	}, 10*time.Second, 10*time.Millisecond)
+	require.NoError(tb, q.Close())
+}
+
+// lists is what is asked of a database with many jobs.
+var lists = []struct {
+	name   string
+	filter retryjob.Filter
+	none   bool // it selects nothing
+}{
+	{"all", retryjob.Filter{}, false},
+	{"waiting", retryjob.Filter{Statuses: []retryjob.Status{retryjob.WaitingRetry}}, false},
+	{"dead", retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}}, false},
+	{"a status that none has", retryjob.Filter{Statuses: []retryjob.Status{retryjob.Expired}}, true},
+	{"a kind", retryjob.Filter{Kinds: []string{"kind3"}}, false},
+	{"kinds", retryjob.Filter{Kinds: []string{"kind1", "kind3", "rare"}}, false},
+	{"a rare kind", retryjob.Filter{Kinds: []string{"rare"}}, false},
+	{"a kind that none has", retryjob.Filter{Kinds: []string{"nothing"}}, true},
+	{"a rare policy", retryjob.Filter{Policies: []string{"rare"}}, false},
+	{"a rare reason", retryjob.Filter{Reasons: []retry.Reason{retry.BudgetExhausted}}, false},
+	{"a reason that none has", retryjob.Filter{Reasons: []retry.Reason{retry.RetriesDisabled}}, true},
+	{"a kind and a rare policy", retryjob.Filter{Kinds: []string{"kind3"}, Policies: []string{"rare"}}, true},
+	{"dead of a kind and a policy", retryjob.Filter{
+		Statuses: []retryjob.Status{retryjob.DeadLettered}, Kinds: []string{"kind3"}, Policies: []string{"policy3"},
+	}, false},
+	{"dead, a day ago", retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}, Until: time.Now().Add(-24 * time.Hour)}, false},
+	{"all of an hour, a day ago", retryjob.Filter{Since: time.Now().Add(-25 * time.Hour), Until: time.Now().Add(-24 * time.Hour)}, false},
+}
+
+// BenchmarkLists measures what a page of a list takes with 100,000 waiting jobs and 100,000 dead letters, a Get of an ID that is
+// unknown, and what counts and removes.
+//
+//	go test -C contrib/retryriver -run '^$' -bench Lists -benchtime 5x
+func BenchmarkLists(b *testing.B) {
+	crowds(b, b.Run, func(b *testing.B, c *crowd) {
+		c.exec(c.copies, 100_000)
+		s, err := retryriver.OpenStore(b.Context(), c.database)
+		require.NoError(b, err)
+		defer s.Close()
+		for _, row := range lists {
+			b.Run(row.name, func(b *testing.B) {
+				for b.Loop() {
+					page(b, s.List(b.Context(), row.filter), 50)
+				}
+			})
+		}
+		b.Run("pages 999 and 1000", func(b *testing.B) {
+			for b.Loop() {
+				page(b, s.List(b.Context(), retryjob.Filter{Until: time.Now().Add(-50_000 * time.Second)}), 100)
+			}
+		})
+		b.Run("Count", func(b *testing.B) {
+			for b.Loop() {
+				counts, err := s.Count(b.Context(), retryjob.Filter{})
+				require.NoError(b, err)
+				require.Equal(b, 100_001, counts[retryjob.WaitingRetry].Jobs)
+			}
+		})
+		b.Run("Count of an hour", func(b *testing.B) {
+			for b.Loop() {
+				_, err := s.Count(b.Context(), retryjob.Filter{Since: time.Now().Add(-25 * time.Hour), Until: time.Now().Add(-24 * time.Hour)})
+				require.NoError(b, err)
+			}
+		})
+		b.Run("ReplayAll of 1,000", func(b *testing.B) {
+			for b.Loop() {
+				n, err := s.ReplayAll(b.Context(), retryjob.Filter{Limit: 1000})
+				require.NoError(b, err)
+				require.Equal(b, 1000, n)
+			}
+		})
+		b.Run("Purge of 1,000", func(b *testing.B) {
+			for b.Loop() {
+				n, err := s.Purge(b.Context(), retryjob.Filter{Limit: 1000})
+				require.NoError(b, err)
+				require.Equal(b, 1000, n)
+			}
+		})
+		b.Run("Get of an unknown ID", func(b *testing.B) {
+			for b.Loop() {
+				_, err := s.Get(b.Context(), "unknown")
+				require.ErrorIs(b, err, retryjob.ErrUnknownJob)
+			}
+		})
+	})
+}
+
+// TestListsReadAnIndex: no query sorts or reads a whole table. Each part of a page has its rows from an index in the order of the
+// list, and there are so many parts as the page is short.
+func TestListsReadAnIndex(t *testing.T) {
+	crowds(t, t.Run, func(t *testing.T, c *crowd) {
+		a, err := retryriver.New(retryriver.Options{Policies: catalog, PolicyOf: map[string]string{"mail": "quick"}})
+		require.NoError(t, err)
+		for _, row := range lists {
+			for _, ask := range []func(*retryriver.Adapter, bool, retryjob.Filter) (string, []any){retryriver.PageQuery, retryriver.CountQuery} {
+				text, args := ask(a, c.onSQLite(), row.filter)
+				if c.onSQLite() {
+					plan := ""
+					for _, line := range c.query("EXPLAIN QUERY PLAN "+text, args...) {
+						plan += fmt.Sprintln(line[3])
+					}
+					require.NotContains(t, plan, "SCAN retryjob_job", text)
+					require.Contains(t, plan, "SEARCH retryjob_job USING COVERING INDEX retryjob_job_", text)
+					require.NotRegexp(t, `SEARCH retryjob_job.*\nUSE TEMP B-TREE`, plan, text) // but for those of the parts together
+					continue
+				}
+				plan := ""
+				for _, line := range c.explain(text, args...) {
+					plan += line + "\n"
+				}
+				require.NotContains(t, plan, "Seq Scan", text)
+				require.Contains(t, plan, " using retryjob_job_", text)
+				require.LessOrEqual(t, strings.Count(plan, "Sort Key"), 1, "%s\n%s", text, plan)
+			}
+		}
+	})
+}
+
+// TestTheTableSaysWhatTheJobsSay: what lists are filtered and sorted by is what they show, whoever has written River's rows.
+func TestTheTableSaysWhatTheJobsSay(t *testing.T) {
+	crowds(t, t.Run, func(t *testing.T, c *crowd) {
+		c.exec(c.copies, 14)
+		for _, change := range []string{
+			"state = 'running', attempt = attempt + 1, attempted_at = CURRENT_TIMESTAMP",
+			"state = 'completed', attempt = attempt + 1, finalized_at = CURRENT_TIMESTAMP",
+			"state = 'discarded', attempt = attempt + 1, finalized_at = CURRENT_TIMESTAMP",
+			"state = 'cancelled', finalized_at = CURRENT_TIMESTAMP",
+			"state = 'available', attempt = attempt + 1",
+		} {
+			c.exec("UPDATE river_job SET " + change + " WHERE id IN (SELECT id FROM river_job WHERE state IN ('scheduled', 'retryable') ORDER BY id LIMIT 2)")
+		}
+		c.exec("DELETE FROM river_job WHERE id IN (SELECT min(id) FROM river_job WHERE state = 'cancelled')")
+		s, err := retryriver.OpenStore(t.Context(), c.database)
+		require.NoError(t, err)
+		defer s.Close()
+		check := func() {
+			known := map[string][]any{}
+			for _, line := range c.query("SELECT job_id, kind, policy, status, reason, changed FROM retryjob_job") {
+				known[line[0].(string)] = line[1:]
+			}
+			tallies := map[retryjob.Status]retryjob.Tally{}
+			last := time.Now().Add(time.Hour)
+			for i, err := range s.List(t.Context(), retryjob.Filter{PageSize: 3}) {
+				require.NoError(t, err)
+				reason := ""
+				if i.Reason != 0 {
+					reason = i.Reason.Error()
+				}
+				require.Equal(t, []any{i.Kind, i.Policy, i.Status.String(), reason, i.Changed().UnixMicro()}, known[i.JobID], i.JobID)
+				require.False(t, i.Changed().After(last))
+				last = i.Changed()
+				tally := tallies[i.Status]
+				tally.Add(&i)
+				tallies[i.Status] = tally
+				delete(known, i.JobID)
+			}
+			require.Empty(t, known)
+			counts, err := s.Count(t.Context(), retryjob.Filter{})
+			require.NoError(t, err)
+			require.Len(t, counts, len(tallies))
+			for status, want := range tallies {
+				require.Equal(t, want.Jobs, counts[status].Jobs, status)
+				require.WithinDuration(t, want.Oldest, counts[status].Oldest, 10*time.Millisecond, status) // what a due time is rounded by
+			}
+			require.Len(t, tallies, 5)
+		}
+		check()
+
+		t.Run("also if it is made later", func(t *testing.T) {
+			c.exec("DROP TABLE retryjob_job")
+			for _, trigger := range []string{"insert", "update", "delete"} {
+				c.exec("DROP TRIGGER retryjob_" + trigger + c.on)
+			}
+			_, err := retryriver.OpenStore(t.Context(), c.database)
+			require.ErrorIs(t, err, retryriver.ErrNotMigrated)
+			_, err = s.Get(t.Context(), "dead")
+			require.ErrorIs(t, err, retryriver.ErrNotMigrated)
+			_, err = s.Count(t.Context(), retryjob.Filter{})
+			require.ErrorIs(t, err, retryriver.ErrNotMigrated)
+			for _, err := range s.List(t.Context(), retryjob.Filter{}) {
+				require.ErrorIs(t, err, retryriver.ErrNotMigrated)
+			}
+			c.migrate()
+			check()
+		})
+	})
+}
+
+func TestAPageFollowsItsCursor(t *testing.T) {
+	crowds(t, t.Run, func(t *testing.T, c *crowd) {
+		c.exec(c.copies, 9)
+		c.exec("UPDATE river_job SET state = 'discarded', metadata = '{}', finalized_at = CURRENT_TIMESTAMP WHERE state = 'cancelled'") // all at once
+		s, err := retryriver.OpenStore(t.Context(), c.database)
+		require.NoError(t, err)
+		defer s.Close()
+		all := page(t, s.List(t.Context(), retryjob.Filter{}), 100)
+		require.Len(t, all, 20)
+		var paged []string
+		f := retryjob.Filter{Limit: 3}
+		for more := true; more; {
+			more = false
+			for i, err := range s.List(t.Context(), f) {
+				require.NoError(t, err)
+				paged, f.After, more = append(paged, i.JobID), i.Cursor(), true
+			}
+		}
+		require.Equal(t, all, paged)
+		some := []string{all[17], all[3], "nobody's", all[3]}
+		require.Equal(t, []string{all[3], all[17]}, page(t, s.List(t.Context(), retryjob.Filter{IDs: some}), 100))
+		counts, err := s.Count(t.Context(), retryjob.Filter{IDs: some})
+		require.NoError(t, err)
+		jobs := 0
+		for _, tally := range counts {
+			jobs += tally.Jobs
+		}
+		require.Equal(t, 2, jobs)
+	})
+}
+
+// page reads the beginning of a list and returns its IDs.
+func page(tb testing.TB, list iter.Seq2[retryjob.Info, error], most int) (ids []string) {
+	for i, err := range list {
+		require.NoError(tb, err)
+		if ids = append(ids, i.JobID); len(ids) == most {
+			break
+		}
+	}
+	return ids
+}

@@ -1,0 +1,155 @@
+package retryriver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/riverqueue/river/riverdriver"
+)
+
+// Beside River's table of jobs there is one of ours, retryjob_job. It has a row for each row there, with what lists are
+// filtered and sorted by, and an index for each filter. Triggers write it, so that it is right whoever writes River's. A status
+// is part of each index, since hardly a list wants all of them, and those of one that wants all are put together.
+//
+//	row_id   the number of River's row
+//	job_id   Record.JobID; NULL for a plain job without a record, whose ID has the number
+//	kind
+//	policy   Record.Policy; NULL for such a plain job, whose policy the Adapter knows
+//	status   the text of Info.Status
+//	reason   the text of Info.Reason, '' for none
+//	changed  Record.Changed in microseconds since 1970
+//	due      when a job that waits is due, in such microseconds; NULL for others
+//
+// The version of all this is in River's table of migrations, in a line of its own.
+const (
+	tableVersion = 1
+	tableLine    = "retryjob"
+	longestText  = 255 // characters of an ID or a policy: an index of PostgreSQL takes no more than 2,700 bytes in all
+)
+
+var noted = []string{"job_id", "kind", "policy", "status", "reason", "changed", "due"}
+
+const createTable = `CREATE TABLE %[1]sretryjob_job (
+	row_id %[2]s PRIMARY KEY, job_id text, kind text NOT NULL, policy text, status text NOT NULL, reason text NOT NULL, changed %[2]s NOT NULL, due %[2]s
+)`
+
+// createIndexes has at the end of an index what is asked of its entries beside its own filter.
+const createIndexes = `
+CREATE INDEX retryjob_job_id ON %[1]sretryjob_job (job_id);
+CREATE INDEX retryjob_job_changed ON %[1]sretryjob_job (status, changed, row_id, due);
+CREATE INDEX retryjob_job_kind ON %[1]sretryjob_job (status, kind, changed, row_id, due, policy);
+CREATE INDEX retryjob_job_policy ON %[1]sretryjob_job (status, policy, changed, row_id, due);
+CREATE INDEX retryjob_job_reason ON %[1]sretryjob_job (status, reason, changed, row_id, due, kind, policy) WHERE reason <> ''`
+
+// note returns the statement that notes rows of a table. The record is computed once, for subqueries with a limit are not merged
+// into what is around them.
+func (d *dialect) note(schema, table, where string) string {
+	set := make([]string, len(noted))
+	for i, c := range noted {
+		set[i] = c + " = excluded." + c
+	}
+	return fmt.Sprintf(`INSERT INTO %sretryjob_job AS known (row_id, %s) SELECT %s FROM (SELECT id, kind, state, attempt, attempted_at, finalized_at, created_at, scheduled_at, %s AS record FROM %s WHERE %s %s) AS job WHERE true
+		ON CONFLICT (row_id) DO UPDATE SET %s WHERE (known.%s) IS DISTINCT FROM (excluded.%s)`,
+		schema, strings.Join(noted, ", "), d.noted, d.record, table, where, d.unmerged,
+		strings.Join(set, ", "), strings.Join(noted, ", known."), strings.Join(noted, ", excluded."))
+}
+
+// makeTable returns the statements that make the table in a schema, fill it, and have it kept.
+func (d *dialect) makeTable(schema string) []string {
+	in := func(text string) string { return fmt.Sprintf(text, schema) }
+	return append([]string{
+		in("DROP TABLE IF EXISTS %[1]sretryjob_job"), fmt.Sprintf(createTable, schema, d.number),
+		d.note(schema, schema+"river_job", "true"),
+		in(createIndexes),
+		fmt.Sprintf("DELETE FROM %sriver_migration WHERE line = '%s'", schema, tableLine),
+		fmt.Sprintf("INSERT INTO %sriver_migration (line, version) VALUES ('%s', %d)", schema, tableLine, tableVersion),
+	}, d.triggers(d, schema)...)
+}
+
+func sqliteTriggers(d *dialect, schema string) (statements []string) {
+	for name, body := range map[string]string{
+		"insert": d.note(schema, "river_job", "id = new.id"),
+		"update": d.note(schema, "river_job", "id = new.id"),
+		"delete": "DELETE FROM retryjob_job WHERE row_id = old.id",
+	} {
+		statements = append(statements, "DROP TRIGGER IF EXISTS retryjob_"+name,
+			fmt.Sprintf("CREATE TRIGGER retryjob_%s AFTER %s ON river_job BEGIN %s; END", name, name, body))
+	}
+	return statements
+}
+
+// postgresTriggers run once for a statement. Their function does not depend on who runs it: not on its rights, since programs
+// that know nothing of the table write River's, not on its search path, and not on how many rows the planner thinks there are.
+func postgresTriggers(d *dialect, schema string) []string {
+	statements := []string{fmt.Sprintf(`CREATE OR REPLACE FUNCTION %[1]sretryjob_note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+		SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $note$
+		BEGIN
+			IF TG_OP = 'DELETE' THEN
+				DELETE FROM %[1]sretryjob_job USING gone WHERE row_id = gone.id;
+			ELSIF TG_OP = 'TRUNCATE' THEN
+				TRUNCATE %[1]sretryjob_job;
+			ELSE
+				%[2]s;
+			END IF;
+			RETURN NULL;
+		END $note$`, schema, d.note(schema, "noted", "true"))}
+	for name, rows := range map[string]string{
+		"insert": "REFERENCING NEW TABLE AS noted", "update": "REFERENCING NEW TABLE AS noted",
+		"delete": "REFERENCING OLD TABLE AS gone", "truncate": "",
+	} {
+		statements = append(statements, fmt.Sprintf("DROP TRIGGER IF EXISTS retryjob_%s ON %sriver_job", name, schema),
+			fmt.Sprintf("CREATE TRIGGER retryjob_%[1]s AFTER %[1]s ON %[2]sriver_job %[3]s FOR EACH STATEMENT EXECUTE FUNCTION %[2]sretryjob_note()",
+				name, schema, rows))
+	}
+	return append(statements, "ANALYZE "+schema+"retryjob_job")
+}
+
+// The conditions under which a database has the table as this version needs it. Whoever makes River's table anew takes the
+// triggers away with the old one.
+var (
+	sqliteHasTable = fmt.Sprintf(`SELECT (SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'river_job'
+			AND name IN ('retryjob_insert', 'retryjob_update', 'retryjob_delete')) = 3
+		AND EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'retryjob_job')
+		AND EXISTS (SELECT 1 FROM river_migration WHERE line = '%s' AND version >= %d)`, tableLine, tableVersion)
+	postgresHasTable = fmt.Sprintf(`SELECT (SELECT count(*) FROM pg_trigger WHERE tgrelid = to_regclass('river_job') AND tgenabled <> 'D'
+			AND tgname IN ('retryjob_insert', 'retryjob_update', 'retryjob_delete', 'retryjob_truncate')) = 4
+		AND to_regclass('retryjob_job') IS NOT NULL
+		AND EXISTS (SELECT FROM river_migration WHERE line = '%s' AND version >= %d)`, tableLine, tableVersion)
+)
+
+// hasTable reports whether a database that River has migrated has the table.
+func hasTable(ctx context.Context, exec riverdriver.Executor, d *dialect) (has bool, err error) {
+	if err := exec.QueryRow(ctx, d.hasTable).Scan(&has); err != nil {
+		return false, fmt.Errorf("retryriver: %w", err)
+	}
+	return has, nil
+}
+
+// ensureTable makes the table if the database does not have it. Writers of jobs wait meanwhile: for some seconds if there are
+// a hundred thousand.
+func ensureTable[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], d *dialect) error {
+	if has, err := hasTable(ctx, driver.GetExecutor(), d); has || err != nil {
+		return err
+	}
+	return within(ctx, driver.GetExecutor(), func(tx riverdriver.ExecutorTx) error {
+		schema := ""
+		if d.lockTable != "" {
+			if err := tx.Exec(ctx, d.lockTable); err != nil {
+				return err
+			}
+			if err := tx.QueryRow(ctx, "SELECT quote_ident(current_schema()) || '.'").Scan(&schema); err != nil {
+				return err
+			}
+		}
+		if has, err := hasTable(ctx, tx, d); has || err != nil { // another one was faster
+			return err
+		}
+		for _, statement := range d.makeTable(schema) {
+			if err := tx.Exec(ctx, statement); err != nil {
+				return fmt.Errorf("retryriver: table retryjob_job: %w", err)
+			}
+		}
+		return nil
+	})
+}
