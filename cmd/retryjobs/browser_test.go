@@ -396,8 +396,7 @@ func TestAHundredThousandDeadLetters(t *testing.T) {
 		addresses []string
 	}{
 		{"in memory", func(t *testing.T, n int) cli.Store { return dead(t, n) }, time.Second, []string{"", "?status=dead_letter&kind=webhook&since=24h", "?q=503"}},
-		// A list reads every row of its statuses there: half a second on a machine that does nothing else.
-		{"in SQLite", deadInSQLite, 10 * time.Second, []string{"", "?status=dead_letter&kind=webhook&since=24h", "?q=503", "?until=24h"}},
+		{"in SQLite", deadInSQLite, time.Second, []string{"", "?status=dead_letter&kind=webhook&since=24h", "?q=503", "?until=24h"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if raced && row.name == "in SQLite" {

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -113,7 +114,7 @@ func TestPurgeRemovesWhatHasEnded(t *testing.T) {
 func TestACountThatBreaksFails(t *testing.T) {
 	f := newFake(jobs()...)
 	f.broken = errBroken
-	require.Equal(t, ran{cli.Failed, "would purge 1 job\n", "retryjobs: the connection broke\n"}, run(t, f, "purge", "--dry-run"))
+	require.Equal(t, ran{cli.Failed, "", "retryjobs: the connection broke\n"}, run(t, f, "purge", "--dry-run"))
 	require.Equal(t, ran{cli.Failed, "", "retryjobs: the connection broke\n"}, run(t, f, "stats"))
 }
 
@@ -177,6 +178,60 @@ func TestPurgeAsksOnATerminal(t *testing.T) {
 		got := runOn(t, newFake(jobs()...), cli.Options{Answers: strings.NewReader("")}, append([]string{"purge"}, args...)...)
 		require.Equal(t, ran{Out: got.Out}, got)
 	}
+}
+
+// TestManyAreChangedInParts: also those that come to their end again meanwhile are changed once.
+func TestManyAreChangedInParts(t *testing.T) {
+	for _, row := range []struct {
+		args []string
+		out  string
+		left int // of the final jobs
+	}{
+		{[]string{"replay", "--all", "--status", "dead_letter"}, "replayed 2500 jobs\n", 2500},
+		{[]string{"replay", "--all", "--yes", "--limit", "1500"}, "replayed 1500 jobs\n", 2500},
+		{[]string{"purge", "--all", "--yes"}, "purged 2500 jobs\n", 0},
+		{[]string{"purge", "--all", "--yes", "--limit", "2000"}, "purged 2000 jobs\n", 500},
+	} {
+		f := &failing{fake: newFake()}
+		for i := range 2500 {
+			job := *newFake(jobs()...).jobs["dead-1"]
+			job.JobID = fmt.Sprintf("job-%04d", i)
+			f.jobs[job.JobID] = &job
+		}
+		got := runOn(t, f, cli.Options{Answers: strings.NewReader("")}, row.args...)
+		require.Equal(t, cli.Done, got.Exit, got.Err)
+		require.Equal(t, row.out, got.Out)
+		require.Greater(t, f.parts, 1)
+		require.Contains(t, got.Err, "ing", "the bar")
+		final := 0
+		for _, job := range f.jobs {
+			if job.Status.Final() {
+				final++
+			}
+		}
+		require.Equal(t, row.left, final)
+	}
+}
+
+// failing is a store whose jobs fail again at once when they are replayed.
+type failing struct {
+	*fake
+	parts int
+}
+
+func (f *failing) ReplayAll(ctx context.Context, filter retryjob.Filter) (int, error) {
+	f.parts++
+	n := 0
+	for _, job := range f.selected(filter) {
+		job.Ended = now.Add(time.Second)
+		n++
+	}
+	return n, ctx.Err()
+}
+
+func (f *failing) Purge(ctx context.Context, filter retryjob.Filter) (int, error) {
+	f.parts++
+	return f.fake.Purge(ctx, filter)
 }
 
 func TestAQuestionEndsWithTheCommand(t *testing.T) {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/retrygo/retry/retryjob"
@@ -46,8 +48,11 @@ func (s *session) purge(ctx context.Context, ids []string, f retryjob.Filter, ye
 		n := len(ids)
 		if n == 0 {
 			var err error
-			if n, err = s.count(ctx, f); err != nil || dry {
-				return s.counted("would_purge", n, err)
+			if n, err = s.count(ctx, f); err != nil {
+				return err
+			}
+			if dry {
+				return s.counted("would_purge", n, nil)
 			}
 		}
 		if n > 0 {
@@ -63,22 +68,51 @@ func (s *session) purge(ctx context.Context, ids []string, f retryjob.Filter, ye
 	if len(ids) > 0 {
 		return s.each(ctx, purge, ids)
 	}
-	n, err := s.store.Purge(ctx, f)
+	n, err := s.many(ctx, "purging", f, s.store.Purge)
 	return s.counted("purged", n, err)
 }
 
-// countPage is how many jobs are read at once where they are only counted: few queries, and some megabytes of payloads.
-const countPage = 500
-
 // count returns how many jobs f selects now.
 func (s *session) count(ctx context.Context, f retryjob.Filter) (int, error) {
-	f.PageSize = countPage
+	counts, err := s.store.Count(ctx, f)
 	n := 0
-	for _, err := range s.store.List(ctx, f) {
-		if err != nil {
-			return n, err
-		}
-		n++
+	for _, tally := range counts {
+		n += tally.Jobs
 	}
-	return n, nil
+	if f.Limit > 0 {
+		n = min(n, f.Limit)
+	}
+	return n, err
+}
+
+// atOnce is how many jobs are changed between two steps of a progress bar.
+const atOnce = 1000
+
+// many has change change what f selects. If there is a terminal and this takes a while, a bar shows how far it is.
+func (s *session) many(ctx context.Context, doing string, f retryjob.Filter, change func(context.Context, retryjob.Filter) (int, error)) (done int, err error) {
+	if s.Answers == nil {
+		return change(ctx, f)
+	}
+	total, err := s.count(ctx, f)
+	if err != nil {
+		return 0, err
+	}
+	if f.Until.IsZero() {
+		f.Until = s.now // what is replayed may be given up again meanwhile
+	}
+	bar := progressbar.NewOptions(total,
+		progressbar.OptionSetWriter(s.err), progressbar.OptionSetDescription(doing), progressbar.OptionSetWidth(30), progressbar.OptionShowCount(),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
+	defer func() { _ = bar.Finish() }()
+	for limit := f.Limit; ; {
+		f.Limit = atOnce
+		if limit > 0 {
+			f.Limit = min(atOnce, limit-done)
+		}
+		n, err := change(ctx, f)
+		if done += n; err != nil || n < f.Limit || done == limit {
+			return done, err
+		}
+		_ = bar.Set(min(done, total))
+	}
 }

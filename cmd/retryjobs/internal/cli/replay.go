@@ -36,7 +36,7 @@ func (a *app) replayCommand() *cobra.Command {
 				return err
 			}
 			return a.work(cmd, now, func(ctx context.Context, s *session) error {
-				n, err := s.store.ReplayAll(ctx, f)
+				n, err := s.many(ctx, "replaying", f, s.store.ReplayAll)
 				return s.counted("replayed", n, err)
 			})
 		},

@@ -14,6 +14,9 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
+// countPage is how many jobs are read at once where they are only counted: few queries, and some megabytes of payloads.
+const countPage = 500
+
 func (a *app) statsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "stats",
