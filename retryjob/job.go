@@ -90,7 +90,7 @@ func (j *Job) Validate(policies Policies) error {
 		case f.name == "Job.Policy" && j.TTL >= 0:
 			of := *j
 			of.enqueued = true
-			if _, err := policies.Of(&of); err != nil {
+			if _, err := policies.ask(of); err != nil {
 				bad = append(bad, j.refusals(err)...)
 			}
 		}
@@ -109,7 +109,7 @@ func (j *Job) Validate(policies Policies) error {
 			bad.Add("retryjob", fmt.Sprintf("Job.Tags[%d]", i), shown(tag), "is not 3 to 255 letters, digits, _ and, inside, hyphens")
 		}
 	}
-	if j.Due.UTC().Year() > 9998 {
+	if !j.Due.IsZero() && j.Due.UTC().Year() > 9998 {
 		bad.Add("retryjob", "Job.Due", j.Due, "is after the year 9998")
 	}
 	refuse := func(rule string, than ...any) {

@@ -2,6 +2,7 @@ package retryjob
 
 import (
 	"errors"
+	"sync"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryconf"
@@ -9,7 +10,7 @@ import (
 
 // Policies finds the policy of a job, before the job's own Spec and TTL, or returns an error, ErrUnknownPolicy if there is
 // none. It is asked when the job is enqueued and at each attempt, with what the job's Record has of it: no Payload then, and no
-// Queue, Priority or Tags. It must be safe for concurrent use, and change nothing of the job.
+// Queue, Priority or Tags. It must be safe for concurrent use, change nothing of the job and not keep the pointer.
 type Policies func(j *Job) (retry.Policy, error)
 
 // FromCatalog finds what c means by Job.Policy at the time it is asked, and the zero Policy for a job with a Spec that names none.
@@ -83,6 +84,18 @@ func (p Policies) Of(j *Job) (retry.Policy, error) {
 	}
 	return found, found.Validate()
 }
+
+// ask is Of for a job that is nowhere else yet. What a function of the caller's gets a pointer to would be allocated each time.
+func (p Policies) ask(j Job) (retry.Policy, error) {
+	asked := jobsAsked.Get().(*Job)
+	*asked = j
+	found, err := p.Of(asked)
+	*asked = Job{}
+	jobsAsked.Put(asked)
+	return found, err
+}
+
+var jobsAsked = sync.Pool{New: func() any { return new(Job) }}
 
 // over returns p with what s gives in the place of its own.
 func over(s *retryconf.Spec, p retry.Policy) (retry.Policy, error) {

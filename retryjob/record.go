@@ -95,11 +95,15 @@ func (r *Record) Job() Job {
 // AttemptID returns the ID of an attempt, which the design of deferred retries calls RunID: the job's ID with the number
 // of its replays, the attempt's, and First in nanoseconds to base 36, which another job with the same ID does not have.
 func (r *Record) AttemptID(attempt int) string {
+	return attemptID(r.JobID, r.Replays, attempt, r.First)
+}
+
+func attemptID(job string, replays, attempt int, first time.Time) string {
 	id := make([]byte, 0, 64)
-	id = append(append(id, r.JobID...), '.')
-	id = append(strconv.AppendInt(id, int64(r.Replays), 10), '.')
+	id = append(append(id, job...), '.')
+	id = append(strconv.AppendInt(id, int64(replays), 10), '.')
 	id = append(strconv.AppendInt(id, int64(attempt), 10), '.')
-	return string(strconv.AppendInt(id, r.First.UnixNano(), 36))
+	return string(strconv.AppendInt(id, first.UnixNano(), 36))
 }
 
 // Last returns the newest attempt, or the zero Attempt if there is none.

@@ -28,6 +28,8 @@ type Stepper struct {
 	// Code returns a short code for an error, for Attempt.Code. If it is nil or returns "", the code is the HTTP status that an
 	// error has by a method HTTPStatus() int, as those of package retryhttp have it.
 	Code func(error) string
+
+	unnamed bool // attempts get no ID: the engine in memory makes them up when a Record is asked for
 }
 
 // codeOf returns the code of err, or "".
@@ -79,22 +81,28 @@ var ErrCanceled = errors.New("retryjob: the job was canceled")
 //
 // If the error is not nil, nothing was done and rec is unchanged: Policies.Of returns an error, Record.Validate refuses rec, the job is final, or attempt is in rec already or more than 10,000 after the last attempt in it.
 func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(context.Context) error) (Next, error) {
-	st, ctx, err := s.open(ctx, rec, attempt)
-	if err != nil {
+	info := infoOf(rec, attempt)
+	return s.step(context.WithValue(ctx, infoKey{}, &info), &info, rec, fn)
+}
+
+// step is Step with a context that has the info.
+func (s *Stepper) step(ctx context.Context, info *AttemptInfo, rec *Record, fn func(context.Context) error) (Next, error) {
+	st := step{Stepper: s, rec: rec, info: info}
+	if err := st.open(); err != nil {
 		return Next{}, err
 	}
-	if d := st.recordLost(ctx, attempt-1); d.Status != retry.Waiting {
+	if d := st.recordLost(ctx, info.Number-1); d.Status != retry.Waiting {
 		return st.refuse(ctx, d, ErrLost), nil
 	}
-	switch d := st.admit(ctx); {
+	switch d, now := st.admit(ctx); {
 	case d.Status != retry.Waiting:
-		rec.release(attempt)
+		rec.release(info.Number)
 		st.refund()
 		return st.refuse(ctx, d, nil), nil
 	case d.Delay > 0 || ctx.Err() != nil:
 		return st.postpone(st.now().Add(d.Delay)), nil
 	default:
-		return st.make(ctx, fn), nil
+		return st.make(ctx, now, fn), nil
 	}
 }
 
@@ -102,10 +110,12 @@ func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(co
 // Classifier may call terminal so that no work is done twice. It is for engines that notice a death before the next
 // attempt begins. The errors are those of Step.
 func (s *Stepper) Lost(ctx context.Context, rec *Record, attempt int) (Next, error) {
-	st, ctx, err := s.open(ctx, rec, attempt)
-	if err != nil {
+	info := infoOf(rec, attempt)
+	st := step{Stepper: s, rec: rec, info: &info}
+	if err := st.open(); err != nil {
 		return Next{}, err
 	}
+	ctx = context.WithValue(ctx, infoKey{}, &info)
 	if d := st.recordLost(ctx, attempt); d.Status != retry.Waiting {
 		return st.refuse(ctx, d, ErrLost), nil
 	}
@@ -117,39 +127,39 @@ func (s *Stepper) Lost(ctx context.Context, rec *Record, attempt int) (Next, err
 // It pays the budget's token back for the retry that is not made, and calls Observe with the end of the job. It does
 // nothing if the job has no policy.
 func (s *Stepper) Canceled(ctx context.Context, rec *Record) {
-	job := rec.Job()
-	p, err := s.Policies.Of(&job)
+	p, err := s.Policies.ask(rec.Job())
 	if err != nil {
 		return
 	}
-	st := &step{Stepper: s, policy: p, rec: rec, info: infoOf(rec, rec.Attempts)}
+	info := infoOf(rec, rec.Attempts)
+	st := step{Stepper: s, policy: p, rec: rec, info: &info}
 	st.refund()
 	d := retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}
-	Next{end: st.ending(context.WithValue(ctx, infoKey{}, st.info), d, rec.Ended, nil)}.Tell()
+	Next{end: st.ending(context.WithValue(ctx, infoKey{}, &info), d, rec.Ended, nil)}.Tell()
 }
 
-// open returns the step that makes the given attempt, and its context.
-func (s *Stepper) open(ctx context.Context, rec *Record, attempt int) (*step, context.Context, error) {
+// open finds the policy, and refuses what Step does.
+func (s *step) open() error {
+	rec, attempt := s.rec, s.info.Number
 	if err := rec.Validate(); err != nil {
-		return nil, nil, err
+		return err
 	}
-	job := rec.Job()
-	p, err := s.Policies.Of(&job)
+	p, err := s.Policies.ask(rec.Job())
 	switch {
 	case err != nil:
-		return nil, nil, fmt.Errorf("retryjob: job %s: policy %q: %w", rec.JobID, rec.Policy, err)
+		return fmt.Errorf("retryjob: job %s: policy %q: %w", rec.JobID, rec.Policy, err)
 	case rec.Status.Final():
-		return nil, nil, fmt.Errorf("retryjob: job %s is %s already", rec.JobID, rec.Status)
+		return fmt.Errorf("retryjob: job %s is %s already", rec.JobID, rec.Status)
 	case attempt < 1:
-		return nil, nil, fmt.Errorf("retryjob: attempt %d of job %s is below 1", attempt, rec.JobID)
+		return fmt.Errorf("retryjob: attempt %d of job %s is below 1", attempt, rec.JobID)
 	case attempt > rec.Attempts+mostLost:
-		return nil, nil, fmt.Errorf("retryjob: attempt %d of job %s is more than %d after attempt %d, the last in its record", attempt, rec.JobID, mostLost, rec.Attempts)
+		return fmt.Errorf("retryjob: attempt %d of job %s is more than %d after attempt %d, the last in its record", attempt, rec.JobID, mostLost, rec.Attempts)
 	case attempt <= rec.Attempts && !(rec.Status == Leased && attempt == rec.Attempts):
-		return nil, nil, fmt.Errorf("retryjob: attempt %d of job %s %w", attempt, rec.JobID, errRecorded)
+		return fmt.Errorf("retryjob: attempt %d of job %s %w", attempt, rec.JobID, errRecorded)
 	}
 	rec.Version = RecordVersion
-	info := infoOf(rec, attempt)
-	return &step{Stepper: s, policy: p, rec: rec, info: info}, context.WithValue(ctx, infoKey{}, info), nil
+	s.policy = p
+	return nil
 }
 
 func (s *Stepper) now() time.Time {
@@ -212,20 +222,22 @@ func (s *step) recordLost(ctx context.Context, last int) retry.Decision {
 }
 
 // admit returns Waiting without a Delay if the attempt may start now, Waiting with one if the gate defers it, and otherwise
-// how the job ended.
-func (s *step) admit(ctx context.Context) retry.Decision {
-	pr := s.progress(s.info.Number-1, s.now())
+// how the job ended; and the time at which it decided.
+func (s *step) admit(ctx context.Context) (d retry.Decision, now time.Time) {
+	now = s.now()
+	pr := s.progress(s.info.Number-1, now)
 	pr.Caller = caller(ctx)
-	d := s.policy.Admit(pr, 0)
+	d = s.policy.Admit(pr, 0)
 	if s.policy.Gate == nil || d.Status != retry.Waiting || ctx.Err() != nil {
-		return d
+		return d, now
 	}
 	wait := s.policy.Gate(ctx)
-	pr = s.progress(pr.Attempt, s.now())
+	now = s.now()
+	pr = s.progress(pr.Attempt, now)
 	pr.Caller = caller(ctx)
 	d = s.policy.Admit(pr, wait)
 	s.gated = d.Status != retry.Waiting && s.policy.Admit(pr, 0).Status == retry.Waiting
-	return d
+	return d, now
 }
 
 // refund pays back the token of a retry that is not made.
@@ -250,8 +262,7 @@ func (s *step) refuse(ctx context.Context, d retry.Decision, last error) Next {
 }
 
 // make makes the attempt.
-func (s *step) make(ctx context.Context, fn func(context.Context) error) (next Next) {
-	start := s.now()
+func (s *step) make(ctx context.Context, start time.Time, fn func(context.Context) error) (next Next) {
 	own, cancel := ctx, context.CancelFunc(func() {})
 	if timeout := s.policy.AttemptTimeout; timeout > 0 {
 		own, cancel = context.WithTimeoutCause(ctx, timeout, retry.ErrAttemptTimeout)
@@ -282,17 +293,22 @@ func (s *step) make(ctx context.Context, fn func(context.Context) error) (next N
 // finish decides about the attempt that ended with err and records it. timedOut means that its AttemptTimeout was over by then.
 func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut bool) Next {
 	now := s.now()
-	var snoozed *snooze
-	switch {
-	case err != nil && errors.Is(context.Cause(ctx), ErrShutdown):
-		return s.postpone(now)
-	case errors.As(err, &snoozed) && ctx.Err() == nil:
-		return s.postpone(now.Add(max(snoozed.by, 0)))
+	if err != nil {
+		if errors.Is(context.Cause(ctx), ErrShutdown) {
+			return s.postpone(now)
+		}
+		var snoozed *snooze
+		if errors.As(err, &snoozed) && ctx.Err() == nil {
+			return s.postpone(now.Add(max(snoozed.by, 0)))
+		}
 	}
 	pr := s.progress(s.info.Number, now)
 	pr.Lasted, pr.Caller = now.Sub(start), caller(ctx)
 	d := s.decide(ctx, pr, now, err)
-	a := Attempt{ID: s.info.AttemptID, Number: s.info.Number, Start: start, End: now, Status: of(d), Reason: d.Reason}
+	a := Attempt{Number: s.info.Number, Start: start, End: now, Status: of(d), Reason: d.Reason}
+	if !s.unnamed {
+		a.ID = s.rec.AttemptID(a.Number)
+	}
 	if err != nil {
 		a.Err, a.Code = text(err), s.codeOf(err)
 		if timedOut && !errors.Is(err, retry.ErrAttemptTimeout) { // another error, which may have come of that
@@ -316,7 +332,11 @@ func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut 
 
 // decide asks the policy what follows an attempt that ended with err, the budget last.
 func (s *step) decide(ctx context.Context, pr retry.Progress, now time.Time, err error) retry.Decision {
-	d := s.policy.Decide(pr, err, spread(s.rec.JobID, s.rec.Replays, pr.Attempt))
+	u := 0.0
+	if err != nil {
+		u = spread(s.rec.JobID, s.rec.Replays, pr.Attempt)
+	}
+	d := s.policy.Decide(pr, err, u)
 	if d.Status == retry.Waiting {
 		s.rec.Since = d.Since
 		if s.policy.Jitter == retry.DecorrelatedJitter {
@@ -366,7 +386,8 @@ func (s *step) ending(ctx context.Context, d retry.Decision, now time.Time, last
 		}
 		e.Err = retry.NewError(ctx, s.policy, o, last)
 	}
-	return func() { s.policy.Observe(s.reported(ctx), e) }
+	observe, ctx := s.policy.Observe, s.reported(ctx) // not s, which stays on the stack so
+	return func() { observe(ctx, e) }
 }
 
 // reported returns the context of Observe, in which reports find the job.
@@ -402,11 +423,10 @@ type AttemptInfo struct {
 	First       time.Time
 }
 
-// infoOf returns the info of an attempt of the job of rec.
-func infoOf(rec *Record, attempt int) *AttemptInfo {
-	return &AttemptInfo{
-		JobID: rec.JobID, Kind: rec.Kind, AttemptID: rec.AttemptID(attempt), Correlation: rec.Correlation,
-		Number: attempt, Replays: rec.Replays, First: rec.First,
+// infoOf returns the info of an attempt of the job of rec, without AttemptID, which AttemptFrom adds: few ask for it.
+func infoOf(rec *Record, attempt int) AttemptInfo {
+	return AttemptInfo{
+		JobID: rec.JobID, Kind: rec.Kind, Correlation: rec.Correlation, Number: attempt, Replays: rec.Replays, First: rec.First,
 	}
 }
 
@@ -420,8 +440,11 @@ type infoKey struct{}
 // AttemptFrom returns the attempt that ctx belongs to: that of a handler, and of a policy's Gate, Pay and Observe. It
 // reports false if ctx does not come from a Stepper.
 func AttemptFrom(ctx context.Context) (AttemptInfo, bool) {
-	if info, ok := ctx.Value(infoKey{}).(*AttemptInfo); ok {
-		return *info, true
+	info, ok := ctx.Value(infoKey{}).(*AttemptInfo)
+	if !ok {
+		return AttemptInfo{}, false
 	}
-	return AttemptInfo{}, false
+	i := *info
+	i.AttemptID = attemptID(i.JobID, i.Replays, i.Number, i.First)
+	return i, true
 }
