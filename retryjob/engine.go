@@ -3,12 +3,12 @@ package retryjob
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"math"
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -26,8 +26,8 @@ const (
 // left when the process ends. Memory is memory: what must survive a restart belongs in a durable engine.
 //
 // A job that waits is a few hundred bytes beyond its Payload and no goroutine; jobs that are due start in the order of
-// their due times, those that are due together in the order in which they were enqueued. An engine with nothing under way
-// holds no goroutine and one timer at most. How many jobs it takes is bounded by memory only.
+// their due times, those that are due together in the order in which they were enqueued or, before a retry, failed. An engine
+// with nothing under way holds no goroutine and two timers at most. How many jobs it takes is bounded by memory only.
 //
 // For an ID that the engine has generated, Get returns ErrAgedOut if the job has been removed, and ErrNeverKnown if there
 // never was one. For an ID of the caller or of another engine it returns ErrUnknownJob; such an ID is free again once its job
@@ -56,22 +56,22 @@ type Engine struct {
 	prefix      string        // of the IDs that are made up here
 	issued      atomic.Uint64 // how many of them were
 
-	mu       sync.Mutex // guards all below
-	jobs     map[string]*job
-	shelves  [Canceled + 1]shelf
+	// A job is in the shard of its ID, which knows all about it. Only the order in which jobs start, the agenda, and the order
+	// in which they change are common to all.
+	seed     maphash.Seed
+	shards   [shards]shard
+	changes  atomic.Uint64 // how often a job came to a status
 	agenda   agenda
-	enqueued uint64 // how many jobs were
-	changes  uint64 // how often a job came to a status
+	stopping atomic.Bool // set before the shards are looked through for the last time
 
-	workers int          // goroutines that make attempts, at most concurrency
-	coming  atomic.Int32 // those that are about to ask for an attempt; it is read and written without the lock
-	timer   *time.Timer
-	armed   instant // when the timer fires; 0 means that it is not set
+	newest   [keptDone]atomic.Pointer[job] // that have succeeded or were canceled: a ring
+	ended    atomic.Uint64                 // how many have
+	sweeping atomic.Bool                   // sweeper is set
+	sweeper  *time.Timer
 
-	stopping bool
-	stopped  chan struct{} // closed when stopping and the last worker has left
-	left     []Info        // of Shutdown
-	cut      error         // of Shutdown: why attempts were ended
+	stopped chan struct{} // closed when stopping and the last worker has left
+	left    []Info        // of Shutdown
+	cut     error         // of Shutdown: why attempts were ended
 }
 
 var _ Queue = (*Engine)(nil)
@@ -83,13 +83,13 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		stepper:     Stepper{Policies: o.Policies, Code: o.Code},
+		stepper:     Stepper{Policies: o.Policies, Code: o.Code, unnamed: true},
 		handlers:    maps.Clone(o.Handlers),
 		concurrency: o.Concurrency,
 		kept:        o.Kept,
 		clock:       clock{time.Now().Add(-time.Second)},
 		prefix:      madeUp + NewID()[:nameLength] + "-",
-		jobs:        map[string]*job{},
+		seed:        maphash.MakeSeed(),
 		stopped:     make(chan struct{}),
 	}
 	if e.concurrency == 0 {
@@ -102,108 +102,107 @@ func New(o Options) (*Engine, error) {
 // a job with that ID is there, also a final one or one whose canceled attempt still runs, and ErrShutdown; a Due more than 200 years ahead and an ID that this
 // engine may yet make up are refused too. It takes a copy of the Payload. It never waits for room.
 func (e *Engine) Enqueue(ctx context.Context, job Job) (Handle, error) {
-	j, due, err := e.prepare(ctx, &job)
+	j, err := e.prepare(ctx, &job)
 	if err != nil {
 		return Handle{}, err
 	}
-	e.lock()
-	err = e.add(j, due)
-	e.mu.Unlock()
+	s := e.lock(j)
+	t, err := e.add(s, j)
+	s.mu.Unlock()
 	if err != nil {
 		return Handle{}, err
 	}
+	e.wait(j.enqueued, t)
 	return Handle{j.id, e}, nil
 }
 
 // EnqueueMany is Enqueue for many jobs: all of them or, with the error of one, none.
 func (e *Engine) EnqueueMany(ctx context.Context, jobs []Job) ([]Handle, error) {
-	news, due := make([]*job, len(jobs)), make([]instant, len(jobs))
+	of := func(i int, err error) error { return fmt.Errorf("retryjob: job %d of %d: %w", i+1, len(jobs), err) }
+	news := make([]*job, len(jobs))
 	for i, job := range jobs {
 		var err error
-		if news[i], due[i], err = e.prepare(ctx, &job); err != nil {
-			return nil, fmt.Errorf("retryjob: job %d of %d: %w", i+1, len(jobs), err)
+		if news[i], err = e.prepare(ctx, &job); err != nil {
+			return nil, of(i, err)
 		}
 	}
-	e.lock()
-	defer e.mu.Unlock()
-	handles, ids := make([]Handle, len(jobs)), make(map[string]bool, len(jobs))
-	for i, j := range news {
-		err := e.room(j.id)
-		if err == nil && ids[j.id] {
-			err = fmt.Errorf("%w: %q", ErrDuplicate, j.id)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("retryjob: job %d of %d: %w", i+1, len(jobs), err)
-		}
-		ids[j.id], handles[i] = true, Handle{j.id, e}
+	turns, err := e.addAll(news)
+	if err != nil {
+		return nil, of(len(turns), err)
 	}
+	e.wait(e.clock.now(), turns...)
+	handles := make([]Handle, len(jobs))
 	for i, j := range news {
-		_ = e.add(j, due[i]) // there is room
+		handles[i] = Handle{j.id, e}
 	}
 	return handles, nil
 }
 
-// prepare checks a job, gives it an ID if it has none, and returns it with its due time, 0 for at once.
-func (e *Engine) prepare(ctx context.Context, job *Job) (*job, instant, error) {
+// addAll takes in jobs, or none of them if it returns an error, with the turns of those before it.
+func (e *Engine) addAll(news []*job) (turns []turn, err error) {
+	for i := range e.shards { // in this order, and only here is more than one locked
+		e.shards[i].mu.Lock()
+		defer e.shards[i].mu.Unlock()
+	}
+	for i, j := range news {
+		t, err := e.add(&e.shards[j.hash%shards], j)
+		if err != nil {
+			for _, j := range news[:i] {
+				e.shards[j.hash%shards].remove(j)
+			}
+			return turns, err
+		}
+		turns = append(turns, t)
+	}
+	return turns, nil
+}
+
+// prepare checks a job and gives it an ID if it has none.
+func (e *Engine) prepare(ctx context.Context, job *Job) (*job, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if err := job.Validate(e.stepper.Policies); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if e.handlers[job.Kind] == nil {
-		return nil, 0, fmt.Errorf("retryjob: Job.Kind %q: %w", job.Kind, ErrUnknownKind)
+		return nil, fmt.Errorf("retryjob: Job.Kind %q: %w", job.Kind, ErrUnknownKind)
 	}
-	var due instant // 0 means at once
-	if now := time.Now(); job.Due.After(now) {
-		delay := job.Due.Sub(now)
+	now := e.clock.now()
+	due := now
+	if !job.Due.IsZero() {
+		delay := time.Until(job.Due)
 		if delay > farthest {
-			return nil, 0, fmt.Errorf("retryjob: Job.Due %v is more than 200 years ahead", job.Due)
+			return nil, fmt.Errorf("retryjob: Job.Due %v is more than 200 years ahead", job.Due)
 		}
-		due = e.clock.instant(now).after(delay)
+		due = now.after(max(delay, 0))
 	}
 	if job.ID == "" {
 		var id [64]byte
 		job.ID = string(strconv.AppendUint(append(id[:0], e.prefix...), e.issued.Add(1), 10))
 	} else if n, ours := e.number(job.ID); ours && n > e.issued.Load() {
-		return nil, 0, fmt.Errorf("retryjob: Job.ID %q has the form of the IDs that this engine makes up", job.ID)
+		return nil, fmt.Errorf("retryjob: Job.ID %q has the form of the IDs that this engine makes up", job.ID)
 	} else {
 		job.ID = strings.Clone(job.ID) // the caller's may be a part of something big
 	}
-	return newJob(job), due, nil
+	j := newJob(job)
+	j.hash, j.enqueued, j.first, j.at = maphash.String(e.seed, j.id), now, due, due
+	return j, nil
 }
 
-// room returns nil if a job with that ID can be taken in.
-func (e *Engine) room(id string) error {
-	e.sweep(e.clock.now())
-	if e.stopping {
-		return ErrShutdown
+// add takes in a job of s, which is locked.
+func (e *Engine) add(s *shard, j *job) (turn, error) {
+	if e.stopping.Load() {
+		return turn{}, ErrShutdown
 	}
-	if e.jobs[id] != nil {
-		return fmt.Errorf("%w: %q", ErrDuplicate, id)
+	if old := s.find(j.id, j.hash); old != nil {
+		if !e.aged(old, j.enqueued) || old.underWay() {
+			return turn{}, fmt.Errorf("%w: %q", ErrDuplicate, j.id)
+		}
+		s.remove(old)
 	}
-	return nil
-}
-
-// add takes in a job that is due then, or at once if due is 0.
-func (e *Engine) add(j *job, due instant) error {
-	if err := e.room(j.id); err != nil {
-		return err
-	}
-	now := e.clock.now()
-	e.jobs[j.id] = j
-	e.enqueued++
-	j.seq, j.enqueued = e.enqueued, now
-	if due == 0 {
-		j.first, j.at = now, now
-		e.agenda.enqueue(j)
-	} else {
-		j.first, j.at = due, due
-		e.agenda.wait(j)
-	}
-	e.become(j, Pending)
-	e.drive(now)
-	return nil
+	s.put(j)
+	return e.store(j, Pending), nil
 }
 
 // Get returns the job with the given ID, or ErrAgedOut, ErrNeverKnown or ErrUnknownJob.
@@ -215,47 +214,47 @@ func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
 }
 
 // Inspect is Get without a context: nothing here can take long.
-func (e *Engine) Inspect(id string) (Info, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	j, err := e.find(id)
-	if err != nil {
-		return Info{}, err
-	}
-	return e.info(j), nil
+func (e *Engine) Inspect(id string) (i Info, err error) {
+	err = e.with(id, func(j *job) error {
+		i = j.info(e.clock)
+		return nil
+	})
+	return i, err
 }
 
 // Wait returns the job as it was when its Status became final, even if it has been replayed or removed since. If ctx ends
 // first, Wait returns the job as it is then, with ctx's error; if the engine is shut down and the job left, with ErrShutdown.
 // For a job that is not there it returns the error of Get.
-func (e *Engine) Wait(ctx context.Context, id string) (Info, error) {
-	e.mu.Lock()
-	j, err := e.find(id)
-	if err != nil || j.status.Final() || e.stopping && j.status != Leased {
-		defer e.mu.Unlock()
-		switch {
-		case err != nil:
-			return Info{}, err
-		case !j.status.Final():
-			err = ErrShutdown
+func (e *Engine) Wait(ctx context.Context, id string) (i Info, err error) {
+	var j *job
+	var w *watch
+	err = e.with(id, func(found *job) error {
+		switch j = found; {
+		case j.status.Final():
+			i = j.info(e.clock)
+		case e.stopping.Load() && j.status != Leased:
+			i = j.info(e.clock)
+			return ErrShutdown
+		default:
+			w = j.waitedFor()
 		}
-		return e.info(j), err
+		return nil
+	})
+	if w == nil {
+		return i, err
 	}
-	w := j.waitedFor()
-	e.mu.Unlock()
 	select {
 	case <-w.done:
 		return w.end, w.err
 	case <-ctx.Done():
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.lock(j).mu.Unlock()
 	select {
 	case <-w.done: // it ended with ctx, and the end is what was asked for
 		return w.end, w.err
 	default:
 		j.leave(w)
-		return e.info(j), ctx.Err()
+		return j.info(e.clock), ctx.Err()
 	}
 }
 
@@ -264,22 +263,26 @@ const (
 	nameLength = 13     // of 5 bits each, so that no two engines share one
 )
 
-// find returns the job with the given ID, or an error that says as much about it as can be known.
-func (e *Engine) find(id string) (*job, error) {
-	e.sweep(e.clock.now())
-	if j := e.jobs[id]; j != nil && !(j.underWay() && j.live.removed) {
-		return j, nil
+// with calls f for the job with the given ID while its shard is locked. If there is none, it returns an error that says as
+// much about it as can be known.
+func (e *Engine) with(id string, f func(*job) error) error {
+	hash := maphash.String(e.seed, id)
+	s := &e.shards[hash%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j := s.find(id, hash); j != nil && !j.removed() && !e.aged(j, e.clock.now()) {
+		return f(j)
 	}
 	n, ours := e.number(id)
 	switch {
 	case ours && n <= e.issued.Load():
-		return nil, fmt.Errorf("%w: %q", ErrAgedOut, id)
+		return fmt.Errorf("%w: %q", ErrAgedOut, id)
 	case ours:
-		return nil, fmt.Errorf("%w: %q", ErrNeverKnown, id)
+		return fmt.Errorf("%w: %q", ErrNeverKnown, id)
 	case strings.HasPrefix(id, madeUp) && len(id) > len(e.prefix) && id[len(e.prefix)-1] == '-':
-		return nil, fmt.Errorf("%w: %.300q was made up by another engine in memory, and what is in memory ends with its process", ErrUnknownJob, id)
+		return fmt.Errorf("%w: %.300q was made up by another engine in memory, and what is in memory ends with its process", ErrUnknownJob, id)
 	default:
-		return nil, fmt.Errorf("%w: %.300q", ErrUnknownJob, id)
+		return fmt.Errorf("%w: %.300q", ErrUnknownJob, id)
 	}
 }
 

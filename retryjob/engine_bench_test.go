@@ -108,6 +108,72 @@ func BenchmarkEngineMillion(b *testing.B) {
 	}
 }
 
+// BenchmarkEngineListMillion is List of a million jobs that have failed once and wait: all of them, then a first page.
+func BenchmarkEngineListMillion(b *testing.B) {
+	e := millionWaiting(b)
+	for b.Loop() {
+		start := time.Now()
+		listed := 0
+		for i := range e.List(b.Context(), retryjob.Filter{}) {
+			if len(i.History) == 1 {
+				listed++
+			}
+		}
+		b.ReportMetric(time.Since(start).Seconds(), "s-all")
+		require.Equal(b, 1_000_000, listed)
+		start = time.Now()
+		for range e.List(b.Context(), retryjob.Filter{Limit: 100}) {
+		}
+		b.ReportMetric(float64(time.Since(start).Milliseconds()), "ms-first-100")
+		start = time.Now()
+		for range e.DeadLetters(b.Context(), retryjob.Filter{}) {
+		}
+		b.ReportMetric(float64(time.Since(start).Milliseconds()), "ms-no-dead-letters")
+	}
+	_, err := e.Shutdown(b.Context())
+	require.NoError(b, err)
+}
+
+// BenchmarkEngineShutdownMillion is Shutdown of an engine with a million jobs that have failed once and wait.
+func BenchmarkEngineShutdownMillion(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		e := millionWaiting(b)
+		b.StartTimer()
+		start := time.Now()
+		left, err := e.Shutdown(b.Context())
+		b.ReportMetric(time.Since(start).Seconds(), "s")
+		require.NoError(b, err)
+		require.Len(b, left, 1_000_000)
+	}
+}
+
+// millionWaiting returns an engine with a million jobs that have failed once.
+func millionWaiting(b *testing.B) *retryjob.Engine {
+	const jobs = 1_000_000
+	var done atomic.Int64
+	all := make(chan struct{})
+	p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 24 * time.Hour}}
+	e := benchEngine(b, p, func(context.Context, retryjob.Job) error {
+		if done.Add(1) == jobs {
+			close(all)
+		}
+		return errBench
+	})
+	for range jobs {
+		_, err := e.Enqueue(b.Context(), retryjob.Job{Kind: "no-op", Policy: "p", Payload: []byte(`{"order": 4711}`)})
+		require.NoError(b, err)
+	}
+	<-all
+	for under := true; under; { // until the last ones are stored
+		under = false
+		for range e.List(b.Context(), retryjob.Filter{Statuses: []retryjob.Status{retryjob.Leased}}) {
+			under = true
+		}
+	}
+	return e
+}
+
 var errBench = errors.New("dial tcp: connection refused")
 
 func benchEngine(b *testing.B, p retry.Policy, h retryjob.Handler) *retryjob.Engine {

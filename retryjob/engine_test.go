@@ -380,3 +380,40 @@ func TestWait(t *testing.T) {
 		require.ErrorIs(t, err, retryjob.ErrShutdown)
 	})
 }
+
+func TestTheContextOfAnAttemptEndsWithIt(t *testing.T) {
+	for name, ask := range map[string]func(context.Context){
+		"a context of which nothing was asked": func(context.Context) {},
+		"a context that was waited for":        func(ctx context.Context) { ctx.Done() },
+		"a context that has a child": func(ctx context.Context) {
+			_, cancel := context.WithCancel(ctx)
+			cancel()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var kept context.Context
+				e := open(t, fixed(1, 0), func(ctx context.Context, _ retryjob.Job) error {
+					require.NoError(t, ctx.Err())
+					_, limited := ctx.Deadline()
+					require.False(t, limited)
+					ask(ctx)
+					kept = ctx
+					return nil
+				})
+				put(t, e, "a", 0)
+				synctest.Wait()
+				<-kept.Done()
+				require.ErrorIs(t, kept.Err(), context.Canceled)
+				child, cancel := context.WithTimeout(kept, time.Hour)
+				defer cancel()
+				require.ErrorIs(t, child.Err(), context.Canceled)
+				a, ok := retryjob.AttemptFrom(child)
+				require.True(t, ok)
+				i := get(t, e, "a")
+				require.Equal(t, i.AttemptID(1), a.AttemptID)
+				shutdown(t, e)
+			})
+		})
+	}
+}

@@ -1,40 +1,184 @@
 package retryjob
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
+	"math"
+	"slices"
 )
 
-// List returns the jobs that f selects, the one that changed last first. The engine is locked for a page at a time, and a
-// page is so many jobs that are looked at, selected or not. What comes to a status after the sequence has begun is not in
-// it. Break off a sequence that is pulled (iter.Pull) with its stop function: the engine keeps its place until then.
+// List returns the jobs that f selects, the one that changed last first. It looks at all jobs when it begins, which takes a
+// few tenths of a second for a million, and then reads those that are selected one by one. It leaves out a job that comes to
+// another status meanwhile.
 func (e *Engine) List(ctx context.Context, f Filter) iter.Seq2[Info, error] {
-	return e.walk(ctx, f, func(Status) bool { return true })
+	return e.list(ctx, f, allStatuses)
 }
 
-// DeadLetters is List of those that are DeadLettered, whatever f.Statuses says. Others are not even looked at.
+func allStatuses(Status) bool { return true }
+
+// DeadLetters is List of those that are DeadLettered, whatever f.Statuses says.
 func (e *Engine) DeadLetters(ctx context.Context, f Filter) iter.Seq2[Info, error] {
 	f.Statuses = nil
-	return e.walk(ctx, f, func(s Status) bool { return s == DeadLettered })
+	return e.list(ctx, f, func(s Status) bool { return s == DeadLettered })
+}
+
+func (e *Engine) list(ctx context.Context, f Filter, allowed func(Status) bool) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(Info{}, err)
+			return
+		}
+		listed, read := 0, 0
+		for p := range newestFirst(e.selected(&f, allowed)) {
+			if listed == f.Limit && f.Limit > 0 {
+				return
+			}
+			if read%f.Page() == 0 && ctx.Err() != nil {
+				yield(Info{}, ctx.Err())
+				return
+			}
+			read++
+			if i, ok := e.infoAt(p); ok {
+				if listed++; !yield(i, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// infoAt returns the job at p, if it has not changed since.
+func (e *Engine) infoAt(p place) (Info, bool) {
+	defer e.lock(p.job).mu.Unlock()
+	if p.job.changed != p.changed || p.job.removed() {
+		return Info{}, false
+	}
+	return p.job.info(e.clock), true
+}
+
+// place is a job as it was when a list was begun.
+type place struct {
+	changed uint64
+	job     *job
+}
+
+// newestFirst yields places in the order of List. It sorts as it goes, since most lists are left early: a change is a number,
+// by which the places are dealt to parts of about a thousand, and a part is sorted when its turn comes.
+func newestFirst(all []place) iter.Seq[place] {
+	return func(yield func(place) bool) {
+		var newest uint64
+		oldest := uint64(math.MaxUint64)
+		for _, p := range all {
+			newest, oldest = max(newest, p.changed), min(oldest, p.changed)
+		}
+		ends := make([]int, len(all)/1000+2)
+		size := (newest-oldest)/uint64(len(ends)-1) + 1
+		part := func(p place) int { return int((newest - p.changed) / size) }
+		for _, p := range all {
+			ends[part(p)+1]++
+		}
+		for i := range ends[1:] {
+			ends[i+1] += ends[i]
+		}
+		dealt := make([]place, len(all))
+		for _, p := range all {
+			i := part(p)
+			dealt[ends[i]] = p
+			ends[i]++
+		}
+		start := 0
+		for _, end := range ends {
+			slices.SortFunc(dealt[start:end], func(a, b place) int { return cmp.Compare(b.changed, a.changed) })
+			for _, p := range dealt[start:end] {
+				if !yield(p) {
+					return
+				}
+			}
+			start = end
+		}
+	}
+}
+
+// selected returns the jobs with an allowed status that f selects, in no order.
+func (e *Engine) selected(f *Filter, allowed func(Status) bool) (all []place) {
+	before := e.changes.Load() + 1
+	if (f.After != Cursor{}) {
+		_ = e.with(f.After.ID, func(j *job) error {
+			if e.clock.time(j.changedAt()).UnixMicro() == f.After.Changed.UnixMicro() {
+				before = j.changed
+			}
+			return nil
+		})
+	}
+	for j := range e.matching(f, allowed) {
+		if j.changed < before {
+			all = append(all, place{j.changed, j})
+		}
+	}
+	return all
+}
+
+// matching yields the jobs with an allowed status that f.Selects, each while its shard is locked.
+func (e *Engine) matching(f *Filter, allowed func(Status) bool) iter.Seq[*job] {
+	statuses := slices.DeleteFunc(Statuses(), func(s Status) bool { return !allowed(s) || !oneOf(f.Statuses, s) })
+	since, until := e.clock.instant(f.Since), e.clock.instant(f.Until)
+	return func(yield func(*job) bool) {
+		e.all(statuses...)(func(j *job) bool {
+			if !oneOf(f.IDs, j.id) || !oneOf(f.Reasons, j.reason) {
+				return true
+			}
+			r, changed := j.route.Value(), j.changedAt()
+			return !oneOf(f.Policies, r.policy) || !oneOf(f.Kinds, r.kind) ||
+				!f.Since.IsZero() && changed < since || !f.Until.IsZero() && changed >= until ||
+				f.After != Cursor{} && e.clock.time(changed).UnixMicro() > f.After.Changed.UnixMicro() ||
+				yield(j)
+		})
+	}
+}
+
+// Count returns how many jobs f selects, by their Status, and since when.
+func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f.After = Cursor{}
+	var jobs [Canceled + 1]int
+	var oldest [Canceled + 1]instant
+	for j := range e.matching(&f, allStatuses) {
+		at := j.changedAt()
+		if j.waits() {
+			at = j.at
+		}
+		if jobs[j.status]++; jobs[j.status] == 1 || at < oldest[j.status] {
+			oldest[j.status] = at
+		}
+	}
+	counts := map[Status]Tally{}
+	for _, s := range Statuses() {
+		if jobs[s] > 0 {
+			counts[s] = Tally{jobs[s], e.clock.time(oldest[s])}
+		}
+	}
+	return counts, nil
 }
 
 // Replay makes a job that is DeadLettered, Expired or Failed Pending again, due at once, with the same ID, a fresh first
 // fire time and no attempts. It returns ErrNotReplayable for another, also to the later of two calls at once, and
 // ErrShutdown.
-func (e *Engine) Replay(ctx context.Context, id string) error {
-	return e.change(ctx, id, func(j *job, now instant) error {
-		if e.stopping {
-			return ErrShutdown
-		}
-		rec := j.snapshot(e.clock)
-		if err := rec.Replay(e.clock.time(now)); err != nil {
-			return err
-		}
-		e.store(j, &rec)
-		e.drive(now)
-		return nil
-	})
+func (e *Engine) Replay(ctx context.Context, id string) error { return e.change(ctx, id, e.replay) }
+
+func (e *Engine) replay(j *job, now instant) (turn, error) {
+	if e.stopping.Load() {
+		return turn{}, ErrShutdown
+	}
+	rec := j.snapshot(e.clock)
+	if err := rec.Replay(e.clock.time(now)); err != nil {
+		return turn{}, err
+	}
+	j.keep(&rec, e.clock)
+	return e.store(j, Pending), nil
 }
 
 // Cancel makes a job that is not final Canceled. The context of an attempt under way ends with ErrCanceled as its cause;
@@ -42,196 +186,88 @@ func (e *Engine) Replay(ctx context.Context, id string) error {
 // that attempt, or by Cancel if none is under way. Cancel returns an error for a final job.
 func (e *Engine) Cancel(ctx context.Context, id string) error {
 	var rec Record
-	var cancel context.CancelCauseFunc
-	err := e.change(ctx, id, func(j *job, now instant) error {
-		rec = j.record(e.clock, nil)
+	var under *live
+	var canceled *job
+	err := e.change(ctx, id, func(j *job, now instant) (turn, error) {
+		rec = j.record(e.clock, true, nil)
 		rec.Status = j.status
 		if err := rec.Cancel(e.clock.time(now)); err != nil {
-			return err
+			return turn{}, err
 		}
-		waited := j.waits()
 		if j.underWay() {
-			cancel = j.live.cancel
+			under = j.live
 		}
-		j.reason, j.at = rec.Reason, e.clock.instant(rec.Ended) // not what an attempt under way reads
-		e.move(j, Canceled, waited)
-		if !e.stopping {
-			e.arm(now)
-		}
-		return nil
+		canceled = j
+		j.reason, j.at = rec.Reason, now // not what an attempt under way reads
+		return e.store(j, Canceled), nil
 	})
-	switch {
-	case err != nil:
-		return err
-	case cancel != nil:
-		cancel(ErrCanceled)
-	default:
-		e.stepper.Canceled(ctx, &rec)
-	}
-	return nil
-}
-
-// change calls f for the job with the given ID.
-func (e *Engine) change(ctx context.Context, id string, f func(j *job, now instant) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	j, err := e.find(id)
 	if err != nil {
 		return err
 	}
-	return f(j, e.clock.now())
+	e.done(canceled, Canceled)
+	if under != nil {
+		under.context().cancel(ErrCanceled)
+		return nil
+	}
+	e.forget()
+	e.stepper.Canceled(ctx, &rec)
+	return nil
+}
+
+// change calls f for the job with the given ID, and sees to what follows.
+func (e *Engine) change(ctx context.Context, id string, f func(j *job, now instant) (turn, error)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var t turn
+	now := e.clock.now()
+	err := e.with(id, func(j *job) (err error) {
+		t, err = f(j, now)
+		return err
+	})
+	if err == nil && t.job != nil {
+		e.wait(now, t)
+	}
+	return err
 }
 
 // ReplayAll replays what f selects of the jobs that are DeadLettered, Expired or Failed, and returns how many. f.Limit
 // counts those that are replayed. An error comes with the number done until then.
 func (e *Engine) ReplayAll(ctx context.Context, f Filter) (int, error) {
-	return e.each(ctx, f, Status.Replayable, func(id string) error { return e.Replay(ctx, id) })
+	return e.each(ctx, f, Status.Replayable, e.replay)
 }
 
 // Purge removes what f selects of the final jobs, and returns how many. f.Limit counts those that are removed. An error
 // comes with the number done until then.
 func (e *Engine) Purge(ctx context.Context, f Filter) (int, error) {
-	return e.each(ctx, f, Status.Final, func(id string) error {
-		return e.change(ctx, id, func(j *job, _ instant) error {
-			if i := e.info(j); !j.status.Final() || !f.Selects(&i) {
-				return ErrUnknownJob // not the one that was selected: it was replayed meanwhile
-			}
-			e.remove(j)
-			return nil
-		})
+	return e.each(ctx, f, Status.Final, func(j *job, _ instant) (turn, error) {
+		e.shards[j.hash%shards].remove(j)
+		return turn{}, nil
 	})
 }
 
-// each does something with the jobs that f selects among those with an allowed status, and counts. A job that
-// another call has changed meanwhile is skipped.
-func (e *Engine) each(ctx context.Context, f Filter, allowed func(Status) bool, do func(id string) error) (int, error) {
-	done, limit := 0, f.Limit
-	f.Limit = 0
-	for i, err := range e.walk(ctx, f, allowed) {
-		if err == nil {
-			err = do(i.JobID)
+// each changes the jobs that f selects among those with an allowed status, and counts. A job that has changed
+// meanwhile is skipped.
+func (e *Engine) each(ctx context.Context, f Filter, allowed func(Status) bool, do func(*job, instant) (turn, error)) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	done := 0
+	for p := range newestFirst(e.selected(&f, allowed)) {
+		if done == f.Limit && f.Limit > 0 {
+			break
 		}
-		switch {
+		switch err := e.change(ctx, p.job.id, func(j *job, now instant) (turn, error) {
+			if j.changed != p.changed {
+				return turn{}, ErrUnknownJob // not the one that was selected
+			}
+			return do(j, now)
+		}); {
 		case err == nil:
 			done++
-		case !errors.Is(err, ErrUnknownJob) && !errors.Is(err, ErrNotReplayable):
+		case !errors.Is(err, ErrUnknownJob):
 			return done, err
-		}
-		if done == limit && limit > 0 {
-			break
 		}
 	}
 	return done, nil
-}
-
-// walk is List of the jobs with an allowed status.
-func (e *Engine) walk(ctx context.Context, f Filter, allowed func(Status) bool) iter.Seq2[Info, error] {
-	return func(yield func(Info, error) bool) {
-		cursors := e.open(&f, allowed)
-		defer e.close(cursors)
-		for told, more := 0, true; more; {
-			if err := ctx.Err(); err != nil {
-				yield(Info{}, err)
-				return
-			}
-			var page []Info
-			page, more = e.page(cursors, &f)
-			for _, i := range page {
-				if !yield(i, nil) {
-					return
-				}
-				if told++; told == f.Limit {
-					return
-				}
-			}
-		}
-	}
-}
-
-// Count returns how many jobs f selects, by their Status, and since when.
-func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) {
-	f.Limit, f.After = 0, Cursor{}
-	counts := map[Status]Tally{}
-	for i, err := range e.List(ctx, f) {
-		if err != nil {
-			return nil, err
-		}
-		t := counts[i.Status]
-		t.Add(&i)
-		counts[i.Status] = t
-	}
-	return counts, nil
-}
-
-// cursors has a cursor for each status that is read, nil for the others.
-type cursors struct {
-	on     [Canceled + 1]*cursor
-	before uint64 // the place among all changes of the job after which they begin; 0 if there is none
-}
-
-func (e *Engine) open(f *Filter, allowed func(Status) bool) *cursors {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.sweep(e.clock.now())
-	var all cursors
-	for _, s := range Statuses() {
-		if allowed(s) && oneOf(f.Statuses, s) {
-			all.on[s] = &cursor{e.shelves[s].newest}
-			e.shelves[s].cursors = append(e.shelves[s].cursors, all.on[s])
-		}
-	}
-	if j := e.jobs[f.After.ID]; j != nil {
-		if rec := j.snapshot(e.clock); rec.Changed().UnixMicro() == f.After.Changed.UnixMicro() {
-			all.before = j.changed
-		}
-	}
-	return &all
-}
-
-func (e *Engine) close(all *cursors) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for s, c := range all.on {
-		shelf := &e.shelves[s]
-		for i, known := range shelf.cursors {
-			if known == c {
-				last := len(shelf.cursors) - 1
-				shelf.cursors[i], shelf.cursors[last] = shelf.cursors[last], nil
-				shelf.cursors = shelf.cursors[:last]
-				break
-			}
-		}
-	}
-}
-
-// page reads on, and returns what f selects and whether there is more to read.
-func (e *Engine) page(all *cursors, f *Filter) ([]Info, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var page []Info
-	for range f.Page() {
-		c := all.newest()
-		if c == nil {
-			return page, false
-		}
-		if i := e.info(c.next); (all.before == 0 || c.next.changed < all.before) && f.Selects(&i) {
-			page = append(page, i)
-		}
-		c.next = c.next.older
-	}
-	return page, true
-}
-
-// newest returns the cursor before the job that changed last, or nil if all is read.
-func (all *cursors) newest() *cursor {
-	var newest *cursor
-	for _, c := range all.on {
-		if c != nil && c.next != nil && (newest == nil || c.next.changed > newest.next.changed) {
-			newest = c
-		}
-	}
-	return newest
 }

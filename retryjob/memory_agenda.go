@@ -1,116 +1,110 @@
 package retryjob
 
-// agenda holds the jobs that wait, in the order in which they are to start: by due time, and by the order of enqueuing
-// if that is the same. Jobs that were due when they came stand in a line, which is in that order by itself; the others
-// in a heap. A job that is canceled stays here until its turn comes or such jobs are the most.
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// agenda has the turns of the jobs that wait, in the order in which they are to start: by due time, and by the order in which
+// they came to wait if that is the same. Turns that come in this order stand in a line, which costs nothing to keep sorted; the
+// others in a heap. It also counts the workers, so that taking a turn and seeing to the next one is one short section.
+//
+// The turn of a job that is canceled stays until it comes or such turns are the most. The mutex guards all but the atomic
+// fields; a shard may be locked while it is held, not the other way around.
 type agenda struct {
-	line  []*job // from head on; nil before
-	head  int
-	heap  []turn
-	stale int // jobs in line and heap that do not wait any more
+	mu       sync.Mutex
+	line     []turn // from head on; zero before
+	head     int
+	heap     []turn
+	workers  int          // goroutines that make attempts, at most Options.Concurrency
+	coming   atomic.Int32 // those that are about to ask for a turn
+	stale    atomic.Int32 // turns whose job does not wait for them any more
+	timer    *time.Timer
+	armed    instant // when the timer fires; 0 means that it is not set
+	stopping bool
 }
 
-// turn is a job in the heap, with the keys beside it so that a comparison reads no job.
+// turn says when a job is to start. It is out of date once the job has changed.
 type turn struct {
-	due instant
-	seq uint64
-	job *job
+	due     instant
+	changed uint64 // job.changed when it began to wait
+	job     *job
 }
 
-func (t *turn) before(o *turn) bool { return t.due < o.due || t.due == o.due && t.seq < o.seq }
+func (t *turn) before(o *turn) bool { return t.due < o.due || t.due == o.due && t.changed < o.changed }
 
-// enqueue adds a job that is due now and was enqueued after all others.
-func (a *agenda) enqueue(j *job) {
+// add takes in a turn.
+func (a *agenda) add(t turn, now instant) {
+	if n := len(a.line); t.due > now || n > 0 && t.before(&a.line[n-1]) {
+		a.heap = append(a.heap, t)
+		a.up(len(a.heap) - 1)
+		return
+	}
 	if a.head > 64 && a.head > len(a.line)/2 { // copied fewer times than taken
-		n := copy(a.line, a.line[a.head:])
-		clear(a.line[n:])
-		a.line, a.head = a.line[:n], 0
+		a.line = slices.Delete(a.line, 0, a.head)
+		a.head = 0
 	}
-	a.line = append(a.line, j)
+	a.line = append(a.line, t)
 }
 
-// wait adds any other job.
-func (a *agenda) wait(j *job) {
-	a.heap = append(a.heap, turn{j.at, j.seq, j})
-	a.up(len(a.heap) - 1)
-}
-
-// next returns the job that is to start first, or nil if none waits.
-func (a *agenda) next() *job {
-	for a.head < len(a.line) && !a.line[a.head].waits() {
-		a.leave()
-		a.stale--
-	}
-	for len(a.heap) > 0 && !a.heap[0].job.waits() {
-		a.pop()
-		a.stale--
-	}
+// first returns the first turn, or nil if there is none.
+func (a *agenda) first() *turn {
 	switch {
 	case a.head == len(a.line) && len(a.heap) == 0:
 		return nil
-	case a.head == len(a.line) || len(a.heap) > 0 && a.heap[0].before(&turn{due: a.line[a.head].at, seq: a.line[a.head].seq}):
-		return a.heap[0].job
+	case a.head == len(a.line) || len(a.heap) > 0 && a.heap[0].before(&a.line[a.head]):
+		return &a.heap[0]
 	default:
-		return a.line[a.head]
+		return &a.line[a.head]
 	}
 }
 
-// take removes j, which next has just returned.
-func (a *agenda) take(j *job) {
-	if a.head < len(a.line) && a.line[a.head] == j {
-		a.leave()
-	} else {
-		a.pop()
+// pop removes the first turn.
+func (a *agenda) pop() (t turn) {
+	f := a.first()
+	t = *f
+	if a.head < len(a.line) && f == &a.line[a.head] {
+		*f = turn{}
+		if a.head++; a.head == len(a.line) {
+			if a.line, a.head = a.line[:0], 0; cap(a.line) > 4096 {
+				a.line = nil // a burst is over
+			}
+		}
+		return t
 	}
+	last := len(a.heap) - 1
+	a.heap[0], a.heap[last] = a.heap[last], turn{}
+	a.heap = a.heap[:last]
+	a.down(0)
+	return t
 }
 
-// forget notes that a job does not wait any more though its turn has not come.
-func (a *agenda) forget() {
-	a.stale++
-	if a.stale < 1024 || a.stale < (len(a.line)-a.head+len(a.heap))/2 {
+// forget removes the turns of jobs that do not wait for them, if these are the most.
+func (e *Engine) forget() {
+	a := &e.agenda
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n := int(a.stale.Add(1)); n < 1024 || n < (len(a.line)-a.head+len(a.heap))/2 {
 		return
 	}
-	line := a.line[:0]
-	for _, j := range a.line[a.head:] {
-		if j.waits() {
-			line = append(line, j)
-		}
+	gone := func(t turn) bool {
+		s := e.lock(t.job)
+		defer s.mu.Unlock()
+		return t.job.changed != t.changed
 	}
-	clear(a.line[len(line):])
-	a.line, a.head = line, 0
-	heap := a.heap[:0]
-	for _, t := range a.heap {
-		if t.job.waits() {
-			heap = append(heap, t)
-		}
-	}
-	clear(a.heap[len(heap):])
-	a.heap, a.stale = heap, 0
-	for i := len(heap)/fan + 1; i >= 0; i-- {
+	a.line, a.head = slices.DeleteFunc(slices.Delete(a.line, 0, a.head), gone), 0
+	a.heap = slices.DeleteFunc(a.heap, gone)
+	a.stale.Store(0)
+	for i := len(a.heap)/fan + 1; i >= 0; i-- {
 		a.down(i)
-	}
-}
-
-func (j *job) waits() bool { return j.status == Pending || j.status == WaitingRetry }
-
-func (a *agenda) leave() {
-	a.line[a.head] = nil
-	a.head++
-	if a.head == len(a.line) {
-		a.line, a.head = a.line[:0], 0
 	}
 }
 
 // fan is how many children a node of the heap has. Four turns are 96 bytes, two cache lines at most: a wider, lower heap
 // waits for memory less often.
 const fan = 4
-
-func (a *agenda) pop() {
-	last := len(a.heap) - 1
-	a.heap[0], a.heap[last] = a.heap[last], turn{}
-	a.heap = a.heap[:last]
-	a.down(0)
-}
 
 func (a *agenda) up(i int) {
 	t := a.heap[i]

@@ -2,7 +2,6 @@ package retryjob
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -14,15 +13,14 @@ import (
 )
 
 // job is a Job with its Record as an Engine holds it: small, since a million of them may wait. Its order of fields leaves
-// no gaps, and 176 bytes are a size class of the allocator. The engine's mutex guards it. While an attempt is under way, its
+// no gaps, and 160 bytes are a size class of the allocator. Its shard's mutex guards it. While an attempt is under way, its
 // worker alone writes what the Record of the attempt is made of: first, prev, replays, attempts, since and history.
 type job struct {
 	id          string
 	route       unique.Handle[route]
 	payload     string
 	correlation string
-	seq         uint64  // its place among the jobs that were enqueued
-	changed     uint64  // its place among the changes of all jobs
+	changed     uint64  // its place among the changes of all jobs; 0 once it is removed
 	enqueued    instant // or replayed
 	first       instant
 	at          instant // when it is due, was leased or has ended, as its status is
@@ -32,10 +30,10 @@ type job struct {
 	replays     int32
 	status      Status
 	reason      retry.Reason
+	hash        uint64 // of the ID
 	history     []ended
-	newer       *job // on its shelf
-	older       *job
 	live        *live // nil unless an attempt is under way or Wait is called
+	link        *job  // in a chain of its shard
 }
 
 // route is where a job goes. Few routes serve many jobs, so that each is kept once.
@@ -87,18 +85,11 @@ func (n *needs) list() []string {
 // ended is an Attempt in short.
 type ended struct {
 	start, end, due instant
-	err, code       string
+	text            string // the code, then the error
+	code            uint16 // the length of the code
 	number          uint32
 	status          Status
 	reason          retry.Reason
-}
-
-// live is what a job has only while something happens about it.
-type live struct {
-	cancel  context.CancelCauseFunc // of the attempt under way; nil if there is none
-	removed bool                    // the job was canceled and removed since that attempt began
-	start   instant                 // of that attempt
-	watch   *watch                  // what Wait waits for; nil if it is not called
 }
 
 // newJob returns a copy of j, whose ID it takes as it is, without a status yet.
@@ -110,6 +101,8 @@ func newJob(j *Job) *job {
 		correlation: strings.Clone(j.Correlation),
 	}
 }
+
+func (j *job) waits() bool { return j.status == Pending || j.status == WaitingRetry }
 
 // payloadOf returns the payload, "" for null.
 func payloadOf(j *Job) string {
@@ -137,8 +130,8 @@ func (j *job) payloadCopy() json.RawMessage {
 }
 
 // record returns the Record of j as far as no attempt under way and no Cancel changes it: without Status, Reason, Due and
-// Ended. Its History is appended to history.
-func (j *job) record(c clock, history []Attempt) Record {
+// Ended. Its History is appended to history, with the IDs of attempts if they are wanted.
+func (j *job) record(c clock, ids bool, history []Attempt) Record {
 	r := j.route.Value()
 	n := r.get()
 	rec := Record{
@@ -152,9 +145,13 @@ func (j *job) record(c clock, history []Attempt) Record {
 		history = slices.Grow(history, len(j.history)+1)
 	}
 	for _, a := range j.history {
+		id := ""
+		if ids {
+			id = rec.AttemptID(int(a.number))
+		}
 		history = append(history, Attempt{
-			ID: rec.AttemptID(int(a.number)), Number: int(a.number), Start: c.time(a.start), End: c.time(a.end), Due: c.time(a.due),
-			Status: a.status, Reason: a.reason, Err: a.err, Code: a.code,
+			ID: id, Number: int(a.number), Start: c.time(a.start), End: c.time(a.end), Due: c.time(a.due),
+			Status: a.status, Reason: a.reason, Err: a.text[a.code:], Code: a.text[:a.code],
 		})
 	}
 	rec.History = history
@@ -163,7 +160,7 @@ func (j *job) record(c clock, history []Attempt) Record {
 
 // snapshot returns the whole Record of j, with the attempt under way.
 func (j *job) snapshot(c clock) Record {
-	rec := j.record(c, nil)
+	rec := j.record(c, true, nil)
 	rec.Status, rec.Reason = j.status, j.reason
 	switch {
 	case j.status.Final():
@@ -176,6 +173,11 @@ func (j *job) snapshot(c clock) Record {
 		rec.note(Attempt{ID: rec.AttemptID(n), Number: n, Start: c.time(j.live.start), Status: Leased})
 	}
 	return rec
+}
+
+func (j *job) info(c clock) Info {
+	n := j.route.Value().get()
+	return Info{Record: j.snapshot(c), Queue: n.queue, Priority: n.priority, Tags: n.list(), Payload: j.payloadCopy()}
 }
 
 // keep takes over what rec says, but for the status.
@@ -209,12 +211,28 @@ func (j *job) note(rec *Record, c clock) {
 	}
 	j.history = append(j.history, ended{
 		start: c.instant(a.Start), end: c.instant(a.End), due: c.instant(a.Due),
-		err: strings.Clone(a.Err), code: a.Code, // an error's text may be a part of something big
-		number: uint32(a.Number), status: a.Status, reason: a.Reason,
+		text: a.Code + a.Err, code: uint16(len(a.Code)), number: uint32(a.Number), status: a.Status, reason: a.Reason,
 	})
 }
 
-func (j *job) underWay() bool { return j.live != nil && j.live.cancel != nil }
+func (j *job) underWay() bool { return j.live != nil && j.live.underWay }
+
+// removed reports whether j is there only because its attempt still runs.
+func (j *job) removed() bool { return j.underWay() && j.live.removed }
+
+// changedAt is Record.Changed.
+func (j *job) changedAt() instant {
+	switch n := len(j.history); {
+	case j.status.Final():
+		return j.at
+	case j.underWay():
+		return j.live.start
+	case n > 0:
+		return j.history[n-1].end
+	default:
+		return j.enqueued
+	}
+}
 
 // watch is what the callers of Wait share: the job as it was when it ended, which later changes do not reach.
 type watch struct {
@@ -245,20 +263,20 @@ func (j *job) leave(w *watch) {
 }
 
 // tell ends the watch, if there is one.
-func (j *job) tell(end func(*job) Info, err error) {
+func (j *job) tell(c clock, err error) {
 	if j.live == nil || j.live.watch == nil {
 		return
 	}
 	w := j.live.watch
 	j.live.watch = nil
-	w.end, w.err = end(j), err
+	w.end, w.err = j.info(c), err
 	close(w.done)
 	j.rest()
 }
 
 // rest drops what the job needs only while something happens about it.
 func (j *job) rest() {
-	if j.live != nil && j.live.cancel == nil && j.live.watch == nil {
+	if !j.underWay() && (j.live == nil || j.live.watch == nil) {
 		j.live = nil
 	}
 }

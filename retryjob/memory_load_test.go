@@ -125,7 +125,7 @@ func TestAWaitingJobIsSmall(t *testing.T) {
 	require.NoError(t, err)
 	each := float64(liveHeap()-before) / jobs
 	t.Logf("%.0f bytes a job", each)
-	require.Less(t, each, 400.0)
+	require.Less(t, each, 350.0)
 	n := 0
 	for i := range e.List(ctx, retryjob.Filter{Statuses: []retryjob.Status{retryjob.WaitingRetry}}) {
 		require.Len(t, i.History, 1)

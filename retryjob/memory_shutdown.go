@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
+	"time"
 )
 
 // Shutdown takes no more jobs and replays, starts no more attempts and waits for those under way. When ctx ends, their
@@ -12,56 +14,67 @@ import (
 //
 // It returns all jobs that are not final, in the order in which they were due, for the caller to persist or discard, and
 // ctx's error if ctx ended attempts. Wait returns ErrShutdown for each of them. A second Shutdown waits for
-// the first one's end, can cut it short by its own ctx, and returns the same. The engine's other methods go on working on
-// what it held; nothing ages out any more but by their calls.
+// the first one's end, can cut it short by its own ctx, and returns the same slice. The engine's other methods go on working on
+// what it held; nothing is removed any more but by their calls.
 func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {
-	e.mu.Lock()
-	if !e.stopping {
-		e.stopping = true
-		if e.timer != nil {
-			e.timer.Stop()
-		}
-		for _, s := range []Status{Pending, WaitingRetry} { // a handler may wait for one of them, and Shutdown for the handler
-			for j := e.shelves[s].newest; j != nil; j = j.older {
-				j.tell(e.info, ErrShutdown)
+	a := &e.agenda
+	a.mu.Lock()
+	first, idle := !a.stopping, a.workers == 0
+	if first {
+		a.stopping = true
+		e.stopping.Store(true)
+		for _, t := range []*time.Timer{a.timer, e.sweeper} {
+			if t != nil {
+				t.Stop()
 			}
 		}
-		if e.workers == 0 {
+	}
+	a.mu.Unlock()
+	if first {
+		for j := range e.all(Pending, WaitingRetry) { // a handler may wait for one of them, and Shutdown for the handler
+			j.tell(e.clock, ErrShutdown)
+		}
+		if idle {
 			e.stop()
 		}
 	}
-	e.mu.Unlock()
 	select {
 	case <-e.stopped:
 	case <-ctx.Done():
 		e.cutShort(ctx.Err())
 		<-e.stopped
 	}
-	return slices.Clone(e.left), e.cut
+	return e.left, e.cut
 }
 
 // cutShort ends the attempts under way.
 func (e *Engine) cutShort(err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for j := e.shelves[Leased].newest; j != nil; j = j.older {
+	e.agenda.mu.Lock()
+	defer e.agenda.mu.Unlock()
+	for j := range e.all(Leased) {
 		e.cut = cmp.Or(e.cut, err)
-		j.live.cancel(ErrShutdown)
+		j.live.context().cancel(ErrShutdown)
 	}
 }
 
 // stop ends the engine once no worker is left.
 func (e *Engine) stop() {
-	var left []*job
-	for _, s := range []Status{Pending, WaitingRetry} {
-		for j := e.shelves[s].oldest; j != nil; j = j.newer {
-			left = append(left, j)
-		}
+	var left []turn
+	for j := range e.all(Pending, WaitingRetry) {
+		left = append(left, turn{j.at, j.changed, j})
 	}
-	slices.SortFunc(left, func(a, b *job) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq)) })
+	slices.SortFunc(left, func(a, b turn) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.changed, b.changed)) })
 	e.left = make([]Info, len(left))
-	for i, j := range left {
-		e.left[i] = e.info(j)
+	var all sync.WaitGroup
+	const part = 10_000
+	for start := 0; start < len(left); start += part {
+		all.Go(func() {
+			for i := start; i < min(start+part, len(left)); i++ {
+				e.left[i], _ = e.infoAt(place{left[i].changed, left[i].job})
+			}
+		})
 	}
+	all.Wait()
+	e.left = slices.DeleteFunc(e.left, func(i Info) bool { return i.JobID == "" }) // canceled meanwhile
 	close(e.stopped)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -12,33 +11,58 @@ import (
 
 // attempt is one attempt of a job, from its lease until the job is stored. A worker uses one for all that it makes.
 type attempt struct {
-	live
 	job    *job
+	live   *live
 	number int
 	status Status  // of the job before the lease
 	due    instant // and when it was due
-	ctx    context.Context
-	rec    Record // the worker's own; the job's once it is stored
-	next   Next   // what Step returned
+	rec    Record  // the worker's own; the job's once it is stored
+	next   Next    // what Step returned
 }
 
-// drive sees to it that what is due is started, now or when a worker is free, and that the timer is set for what is not.
+// wait adds turns.
+func (e *Engine) wait(now instant, turns ...turn) {
+	e.agenda.mu.Lock()
+	defer e.agenda.mu.Unlock()
+	for _, t := range turns {
+		e.agenda.add(t, now)
+	}
+	e.drive(now)
+}
+
+// drive sees to it that what is due is started, now or when a worker is free, and that the timer is set for what is not. The
+// agenda is locked.
 //
-// None is started while one is coming for its next attempt: that one takes the job and sees to the next. So a burst of short
+// None is started while one is coming for its next turn: that one takes the turn and sees to the next. So a burst of short
 // jobs is worked on by as many goroutines as it keeps busy, not by as many as there is room for and that would wait for the
 // lock.
 func (e *Engine) drive(now instant) {
-	if e.stopping {
-		return
-	}
-	if e.workers < e.concurrency && e.coming.Load() == 0 {
-		if j := e.agenda.next(); j != nil && j.at <= now {
-			e.workers++
-			e.coming.Add(1)
-			go e.work(&attempt{})
+	a := &e.agenda
+	switch t := a.first(); {
+	case t == nil || a.stopping:
+	case t.due > now:
+		if a.armed != 0 && a.armed <= t.due {
+			return
 		}
+		a.armed = t.due
+		if d := time.Duration(t.due - now); a.timer == nil {
+			a.timer = time.AfterFunc(d, e.fire)
+		} else {
+			a.timer.Reset(d)
+		}
+	case a.workers < e.concurrency && a.coming.Load() == 0:
+		a.workers++
+		a.coming.Add(1)
+		go e.work(&attempt{})
 	}
-	e.arm(now)
+}
+
+// fire does what the agenda's timer was set for.
+func (e *Engine) fire() {
+	e.agenda.mu.Lock()
+	defer e.agenda.mu.Unlock()
+	e.agenda.armed = 0
+	e.drive(e.clock.now())
 }
 
 // work makes attempts until none is due. It begins by concluding a, if that has a job.
@@ -46,7 +70,7 @@ func (e *Engine) work(a *attempt) {
 	leaves := false
 	defer func() {
 		if !leaves { // runtime.Goexit in a handler or Observe ends this goroutine: another one takes its place
-			e.coming.Add(1)
+			e.agenda.coming.Add(1)
 			go e.work(a)
 		}
 	}()
@@ -55,7 +79,7 @@ func (e *Engine) work(a *attempt) {
 		if a.next.end != nil {
 			e.settle(a)
 		}
-		e.coming.Add(1)
+		e.agenda.coming.Add(1)
 	}
 	leaves = true
 }
@@ -63,86 +87,117 @@ func (e *Engine) work(a *attempt) {
 // next concludes the attempt that was made, if there was one, and leases the next. It reports false, and a has no job, if
 // the worker is to leave.
 func (e *Engine) next(a *attempt) bool {
-	ctx, cancel := context.WithCancelCause(context.Background()) // here, since the lock is what all wait for
-	e.lock()
-	defer e.mu.Unlock()
-	e.coming.Add(-1)
+	var again turn
 	if a.job != nil {
-		e.conclude(a)
+		again = e.conclude(a)
 	}
-	now := e.clock.now()
-	j := e.agenda.next()
-	if e.stopping || j == nil || j.at > now {
-		cancel(nil)
-		e.workers--
-		if e.stopping && e.workers == 0 {
-			e.stop()
+	for {
+		t, now := e.take(again)
+		if t.job == nil {
+			return false
 		}
-		e.drive(now)
+		if e.lease(t, a, now) {
+			return true
+		}
+		e.agenda.coming.Add(1)
+		again = turn{}
+	}
+}
+
+// take adds a turn, if there is one, and removes the first one that is due. If none is, the worker has left.
+func (e *Engine) take(again turn) (t turn, now instant) {
+	a := &e.agenda
+	now = e.clock.now()
+	a.mu.Lock()
+	a.coming.Add(-1)
+	if again.job != nil {
+		a.add(again, now)
+	}
+	if first := a.first(); first != nil && first.due <= now && !a.stopping {
+		t = a.pop()
+	} else {
+		a.workers--
+	}
+	e.drive(now)
+	last := t.job == nil && a.stopping && a.workers == 0
+	a.mu.Unlock()
+	if last {
+		e.stop()
+	}
+	return t, now
+}
+
+// lease begins an attempt, and reports false if the turn is out of date or the engine stops.
+func (e *Engine) lease(t turn, a *attempt, now instant) bool {
+	j := t.job
+	l := &live{underWay: true, start: now}
+	defer e.lock(j).mu.Unlock()
+	if j.changed != t.changed {
+		e.agenda.stale.Add(-1)
 		return false
 	}
-	a.ctx, a.cancel = ctx, cancel
-	e.lease(j, a, now)
-	e.drive(now)
+	if e.stopping.Load() {
+		return false
+	}
+	if j.live != nil {
+		l.watch = j.live.watch
+	}
+	a.job, a.live, a.number, a.status, a.due = j, l, int(j.attempts)+1, j.status, j.at
+	j.live, j.at = l, now
+	e.become(j, Leased)
 	return true
+}
+
+// conclude stores what came of an attempt that was made, and returns the job's turn if it waits again.
+func (e *Engine) conclude(a *attempt) (t turn) {
+	j, l := a.job, a.live
+	a.job = nil
+	s := e.lock(j)
+	j.live, l.underWay = nil, false
+	if l.watch != nil {
+		j.live = &live{watch: l.watch}
+		l.watch = nil // a handler may have kept its context
+	}
+	current := j.status == Leased
+	switch {
+	case current:
+		j.keep(&a.rec, e.clock)
+		t = e.store(j, a.rec.Status)
+	case l.removed:
+		s.remove(j)
+	default:
+		j.note(&a.rec, e.clock) // canceled meanwhile: the attempt is recorded, and the status stays
+	}
+	s.mu.Unlock()
+	if current && a.rec.Status.Final() {
+		e.done(j, a.rec.Status)
+	}
+	return t
 }
 
 // settle concludes an attempt with which its job has ended, and calls Observe.
 func (e *Engine) settle(a *attempt) {
-	j, number, cancel := a.job, a.number, a.cancel
-	e.lock()
-	replays := j.replays
+	j, number, live, replays := a.job, a.number, a.live, a.rec.Replays
 	e.conclude(a)
-	e.mu.Unlock()
 	defer func() {
 		value := recover()
-		cancel(nil)
+		live.end()
 		if value == nil {
 			return
 		}
-		e.lock()
-		defer e.mu.Unlock()
-		if n := len(j.history) - 1; n >= 0 && j.replays == replays && int(j.history[n].number) == number {
-			j.history[n].err = afterwards(j.history[n].err, panicked(j.route.Value().policy, value))
+		defer e.lock(j).mu.Unlock()
+		if n := len(j.history) - 1; n >= 0 && int(j.replays) == replays && int(j.history[n].number) == number {
+			h := &j.history[n]
+			h.text = h.text[:h.code] + afterwards(h.text[h.code:], panicked(j.route.Value().policy, value))
 		}
 	}()
 	a.next.Tell()
 }
 
-// lease begins an attempt of j, which is the next to start.
-func (e *Engine) lease(j *job, a *attempt, now instant) {
-	e.agenda.take(j)
-	a.job, a.number, a.status, a.due, a.start, a.watch = j, int(j.attempts)+1, j.status, j.at, now, nil
-	if j.live != nil {
-		a.watch = j.live.watch
-	}
-	j.live = &a.live
-	j.at = now
-	e.become(j, Leased)
-}
-
-// conclude stores what came of an attempt that was made.
-func (e *Engine) conclude(a *attempt) {
-	j := a.job
-	a.job, j.live = nil, nil
-	if a.watch != nil {
-		j.live = &live{watch: a.watch} // the attempt is needed for the next job
-	}
-	switch {
-	case j.status == Leased:
-		e.store(j, &a.rec)
-	case a.removed:
-		a.removed = false
-		delete(e.jobs, j.id)
-	default:
-		j.note(&a.rec, e.clock) // canceled meanwhile: the attempt is recorded, and the status stays
-	}
-}
-
 // make makes an attempt, so that a.rec says what came of it however the handler ends.
 func (e *Engine) make(a *attempt) {
 	clear(a.rec.History)
-	a.rec = a.job.record(e.clock, a.rec.History[:0])
+	a.rec = a.job.record(e.clock, false, a.rec.History[:0])
 	a.rec.Status, a.rec.Due = a.status, e.clock.time(a.due)
 	a.next = Next{}
 	returned := false
@@ -152,18 +207,19 @@ func (e *Engine) make(a *attempt) {
 		switch {
 		case value != nil:
 			err = panicked(a.rec.Policy, value)
-		case !returned && !errors.Is(context.Cause(a.ctx), ErrShutdown): // with it the attempt counts as not made, as Step has seen to
+		case !returned && !errors.Is(context.Cause(a.live), ErrShutdown): // with it the attempt counts as not made, as Step has seen to
 			err = fmt.Errorf("retryjob: a function of policy %q ended its goroutine", a.rec.Policy)
 		}
 		if err != nil {
 			a.abandon(err, value != nil)
 		}
 		if a.next.end == nil {
-			a.cancel(nil)
+			a.live.end()
 		}
 	}()
 	handler, job := e.handlers[a.job.route.Value().kind], a.job.job(e.clock)
-	a.next, err = e.stepper.Step(a.ctx, &a.rec, a.number, func(ctx context.Context) error { return handler(ctx, job) })
+	a.live.info = infoOf(&a.rec, a.number)
+	a.next, err = e.stepper.step(a.live, &a.live.info, &a.rec, func(ctx context.Context) error { return handler(ctx, job) })
 	returned = true
 }
 
@@ -193,16 +249,4 @@ func afterwards(attempt string, err error) string {
 		attempt += "; "
 	}
 	return text(recorded(fmt.Sprintf("%safter it was decided: %v", attempt, err)))
-}
-
-// lock locks the engine for producers and workers. It is held for about a microsecond, and to be put to sleep and woken takes
-// several, so a goroutine that finds it locked yields and tries again, and sleeps if that does not help.
-func (e *Engine) lock() {
-	for range 30 { // found by measuring
-		if e.mu.TryLock() {
-			return
-		}
-		runtime.Gosched()
-	}
-	e.mu.Lock()
 }
