@@ -238,6 +238,16 @@ func (s *shop) selected(f retryjob.Filter) (found []retryjob.Info) {
 	return found[:min(len(found), cmp.Or(f.Limit, len(found)))]
 }
 
+func (s *shop) Count(_ context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
+	counts := map[retryjob.Status]retryjob.Tally{}
+	for _, job := range s.selected(f) {
+		tally := counts[job.Status]
+		tally.Add(&job)
+		counts[job.Status] = tally
+	}
+	return counts, nil
+}
+
 func (s *shop) Replay(_ context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
