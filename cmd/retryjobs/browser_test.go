@@ -422,7 +422,9 @@ func TestAHundredThousandDeadLetters(t *testing.T) {
 					fastest = min(fastest, took)
 				}
 				t.Logf("%q: first paint after %v", address, fastest)
-				require.Less(t, fastest, row.within, address)
+				if !raced { // which takes several times as long
+					require.Less(t, fastest, row.within, address)
+				}
 				require.Equal(t, 50, eval[int](p, `document.querySelectorAll("#rows tbody tr").length`))
 			}
 			require.Contains(t, eval[string](p, `document.querySelector("#statuses").innerText`), "dead_letter")
