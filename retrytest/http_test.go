@@ -340,7 +340,7 @@ func TestServer(t *testing.T) {
 				ended <- err
 			}()
 			for len(s.Requests()) == 0 {
-				time.Sleep(time.Millisecond)
+				runtime.Gosched() // until the server has the request
 			}
 			require.Empty(t, r.ended())
 			require.Error(t, <-ended)
