@@ -31,9 +31,7 @@ func (a attempt) Bar() float64 { return min(max(a.Width, leastBar), 100-a.Left()
 // Span returns the width of the attempt and the wait after it.
 func (a attempt) Span() float64 { return min(a.Width+a.Rest, 100-a.Left()) }
 
-// timeline returns the attempts since the job was enqueued or replayed.
-//
-// Of an attempt whose worker was lost no end is known: it is shown up to the start of the next one.
+// timeline returns the lines of a job's attempts.
 func timeline(rec *retryjob.Record, now time.Time) []attempt {
 	end := rec.Ended
 	if end.IsZero() {
@@ -46,67 +44,22 @@ func timeline(rec *retryjob.Record, now time.Time) []attempt {
 	share := func(d time.Duration) float64 { return min(max(100*float64(d)/float64(whole), 0), 100) }
 
 	var all []attempt
-	next := 1
-	for i := range rec.History {
-		a := &rec.History[i]
-		all = append(all, gap(rec, next, a.Number-1)...)
-		next = a.Number + 1
+	for _, l := range rec.Timeline(now) {
 		one := attempt{
-			Number: strconv.Itoa(a.Number), Start: a.Start, Status: a.Status, Reason: reason(a.Reason), Code: shown(a.Code), Err: shown(a.Err),
-			X: share(a.Start.Sub(rec.First)),
+			Number: strconv.Itoa(l.Number), Start: l.Start, Took: l.Lasted(duration), Status: l.Status,
+			Reason: reason(l.Reason), Code: shown(l.Code), Err: shown(l.Err),
+			X: share(l.Start.Sub(rec.First)), Width: share(l.Took), Rest: share(l.Wait),
 		}
-		switch until, known := nextStart(rec, i); {
-		case !a.End.IsZero():
-			took := max(a.End.Sub(a.Start), 0)
-			one.Took, one.Width = duration(took), share(took)
-			if !a.Due.IsZero() {
-				wait := max(a.Due.Sub(a.End), 0)
-				one.Wait, one.Rest = duration(wait), share(wait)
-			}
-		case rec.Status == retryjob.Leased && a.Number == rec.Attempts && !a.Start.IsZero():
-			took := max(now.Sub(a.Start), 0)
-			one.Took, one.Width = duration(took)+" so far", share(took)
-		case known:
-			one.Took, one.Width = "lost, "+duration(until.Sub(a.Start)), share(until.Sub(a.Start))
-		default:
-			one.Took = "lost"
+		if l.Last > l.Number {
+			one.Number += "–" + strconv.Itoa(l.Last)
+		}
+		if l.Wait >= 0 {
+			one.Wait = duration(l.Wait)
 		}
 		all = append(all, one)
 	}
-	return append(all, gap(rec, next, rec.Attempts)...)
+	return all
 }
-
-// nextStart returns when the attempt after History[i] started, if that is known.
-func nextStart(rec *retryjob.Record, i int) (time.Time, bool) {
-	a := &rec.History[i]
-	if i+1 >= len(rec.History) || rec.History[i+1].Number != a.Number+1 || a.Start.IsZero() {
-		return time.Time{}, false
-	}
-	start := rec.History[i+1].Start
-	return start, !start.Before(a.Start)
-}
-
-// gap returns a line for the attempts from first to last, of which the record holds nothing. The last attempt of a leased
-// job is under way.
-func gap(rec *retryjob.Record, first, last int) []attempt {
-	if first > last {
-		return nil
-	}
-	if rec.Status == retryjob.Leased && last == rec.Attempts {
-		return append(gap(rec, first, last-1), attempt{Number: strconv.Itoa(last), Status: retryjob.Leased})
-	}
-	one := attempt{Number: strconv.Itoa(first), Err: "not in the record: the worker was lost"}
-	if last > first {
-		one.Number += "–" + strconv.Itoa(last)
-	}
-	if len(rec.History) >= keptAttempts && last < rec.Attempts {
-		one.Err = "no longer in the record"
-	}
-	return []attempt{one}
-}
-
-// keptAttempts is how many attempts a record holds.
-const keptAttempts = 64
 
 // duration returns d to three digits or so.
 func duration(d time.Duration) string {

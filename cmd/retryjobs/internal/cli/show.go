@@ -77,15 +77,15 @@ func (s *session) show(info *retryjob.Info) {
 	}
 	t.flush()
 	line := s.newTable("ATTEMPT", "START", "DURATION", "STATUS", "WAIT", "CODE", "ERROR")
-	rows := timeline(&info.Record, s.now)
-	if len(rows) > 0 {
+	attempts := info.Timeline(s.now)
+	if len(attempts) > 0 {
 		fmt.Fprintln(s.out)
-		for _, row := range rows {
+		for _, row := range timeline(attempts) {
 			line.line(row[:]...)
 		}
 		line.flush()
 	}
-	fmt.Fprintf(s.out, "\ntotal: %s\n", total(&info.Record, s.now))
+	fmt.Fprintf(s.out, "\ntotal: %s\n", total(&info.Record, attempts, s.now))
 }
 
 // showPayload prints the payload, indented as far as it is JSON.
