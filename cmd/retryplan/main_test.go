@@ -61,7 +61,7 @@ func TestTheProcessTellsByItsExitStatus(t *testing.T) {
 
 // TestPoliciesAndPicturesOfTheProcess reads from a pipe and draws.
 func TestPoliciesAndPicturesOfTheProcess(t *testing.T) {
-	for name, begins := range map[string]string{"out.svg": "<", "out.png": "\x89PNG"} {
+	for _, name := range []string{"out.svg", "OUT.SVG"} {
 		file := filepath.Join(t.TempDir(), name)
 		cmd := command(patience(t), "show", "-", "--plot", file)
 		cmd.Stdin = strings.NewReader(`{"base": "1s", "max_attempts": 3, "jitter": "full"}`)
@@ -72,7 +72,7 @@ func TestPoliciesAndPicturesOfTheProcess(t *testing.T) {
 		require.NotContains(t, string(out), "\x1b", "a pipe has no colours")
 		picture, err := os.ReadFile(file)
 		require.NoError(t, err)
-		require.True(t, strings.HasPrefix(string(picture), begins), "%.20q", picture)
+		require.True(t, strings.HasPrefix(string(picture), "<svg "), "%.20q", picture)
 	}
 }
 

@@ -19,14 +19,14 @@ type graph struct {
 func (g *graph) add(flags *pflag.FlagSet) {
 	flags.Var(&funcFlag{set: func(text string) error {
 		if text == "" {
-			return errors.New("give a file that ends in .svg or .png")
+			return errors.New("give a file that ends in .svg")
 		}
 		if g.file != "" {
 			return fmt.Errorf("%s is given already, and one picture is drawn", g.file)
 		}
 		g.file = text
 		return nil
-	}, kind: "file"}, "plot", "draw a picture into this `file`: .svg or .png")
+	}, kind: "file"}, "plot", "draw a picture into this `file`, which ends in .svg")
 	flags.BoolVar(&g.text, "graph", false, "draw a picture in characters (on a terminal: the default, --graph=false is without)")
 }
 
@@ -35,7 +35,7 @@ func (g *graph) validate() error {
 	if g.file == "" {
 		return nil
 	}
-	if _, err := plots.FormatOf(g.file); err != nil {
+	if err := plots.CheckFile(g.file); err != nil {
 		return &misuse{fmt.Errorf("--plot: %w", err)}
 	}
 	return nil

@@ -33,7 +33,7 @@ func TestAWrongCommandLine(t *testing.T) {
 		{"plan --clients -2", `--clients -2 is negative`},
 		{"compare policies.json --deadline -1s", `--deadline -1s is negative`},
 		{"show --plot out.gif", ``},
-		{`show --plot ""`, `invalid argument "" for "--plot" flag: give a file that ends in .svg or .png`},
+		{`show --plot ""`, `invalid argument "" for "--plot" flag: give a file that ends in .svg`},
 		{"show --plot a.svg --plot b.svg", `invalid argument "b.svg" for "--plot" flag: a.svg is given already, and one picture is drawn`},
 		{"simulate --rate 5 --budget-ratio NaN", `--budget-ratio NaN is not a finite number`},
 		{"simulate --rate 5 --budget-ratio Inf --budget-burst 1000000001", `--budget-ratio +Inf is not a finite number; --budget-burst 1000000001 is outside [1,1000000000]`},

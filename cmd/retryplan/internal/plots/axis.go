@@ -4,15 +4,19 @@ import (
 	"math"
 	"strconv"
 	"time"
-
-	"gonum.org/v1/plot"
 )
+
+// tick is a labelled place of an axis.
+type tick struct {
+	value float64
+	label string
+}
 
 // axis is a scale with its ticks. Durations are in seconds.
 type axis struct {
 	min, max float64
 	log      bool // where min stands for everything at or below it, 0 included
-	ticks    []plot.Tick
+	ticks    []tick
 }
 
 // norm returns where x lies between the ends of a: 0 at the lower end, 1 at the upper one.
@@ -24,15 +28,6 @@ func (a axis) norm(x float64) float64 {
 		return 0
 	}
 	return math.Log(x/a.min) / math.Log(a.max/a.min)
-}
-
-// normTicks returns the ticks of a by where they lie between its ends.
-func (a axis) normTicks() plot.ConstantTicks {
-	var ticks plot.ConstantTicks
-	for _, t := range a.ticks {
-		ticks = append(ticks, plot.Tick{Value: a.norm(t.Value), Label: t.Label})
-	}
-	return ticks
 }
 
 // withRoom returns a with some more room at its upper end, as a share of its length.
@@ -97,11 +92,11 @@ func durationAxis(lo, hi float64, log, zero bool, labels int) axis {
 		case zero && a.norm(v) < 0.06: // it would run into the 0
 		case i%every != 0:
 		default:
-			a.ticks = append(a.ticks, plot.Tick{Value: v, Label: secondsText(v)})
+			a.ticks = append(a.ticks, tick{value: v, label: secondsText(v)})
 		}
 	}
 	if zero {
-		a.ticks = append([]plot.Tick{{Value: a.min, Label: "0"}}, a.ticks...)
+		a.ticks = append([]tick{{value: a.min, label: "0"}}, a.ticks...)
 	}
 	return a
 }
@@ -120,7 +115,7 @@ func linearDurations(lo, hi float64, labels int) axis {
 	}
 	a.min = math.Floor(a.min/step) * step
 	for n := math.Ceil(a.min / step); n*step <= a.max*(1+1e-9); n++ {
-		a.ticks = append(a.ticks, plot.Tick{Value: n * step, Label: secondsText(n * step)})
+		a.ticks = append(a.ticks, tick{value: n * step, label: secondsText(n * step)})
 	}
 	return a
 }
@@ -139,7 +134,7 @@ func countAxis(hi float64, labels int) axis {
 	}
 	a := axis{max: hi * 1.05}
 	for n := 0.0; n*step <= a.max; n++ {
-		a.ticks = append(a.ticks, plot.Tick{Value: n * step, Label: countText(n * step)})
+		a.ticks = append(a.ticks, tick{value: n * step, label: countText(n * step)})
 	}
 	return a
 }
@@ -155,7 +150,7 @@ func attemptAxis(first, last, labels int) axis {
 	a := axis{min: float64(first) - 0.6, max: float64(last) + 0.6}
 	for n := first; n <= last; n++ {
 		if n%step == 0 || step == 1 {
-			a.ticks = append(a.ticks, plot.Tick{Value: float64(n), Label: strconv.Itoa(n)})
+			a.ticks = append(a.ticks, tick{value: float64(n), label: strconv.Itoa(n)})
 		}
 	}
 	return a
@@ -164,7 +159,7 @@ func attemptAxis(first, last, labels int) axis {
 func shareAxis() axis {
 	a := axis{max: 1.03}
 	for _, v := range []int{0, 25, 50, 75, 100} {
-		a.ticks = append(a.ticks, plot.Tick{Value: float64(v) / 100, Label: strconv.Itoa(v) + " %"})
+		a.ticks = append(a.ticks, tick{value: float64(v) / 100, label: strconv.Itoa(v) + " %"})
 	}
 	return a
 }

@@ -1,96 +1,77 @@
 package plots
 
-import (
-	"image/color"
-	"math"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-)
+import "math"
 
 // point is a place in a panel, in the values of its axes.
 type point struct{ x, y float64 }
 
-// scale returns where a value lies on the canvas.
-type scale func(float64) vg.Length
+// frame is the part of a canvas that a panel's values are drawn in.
+type frame struct {
+	*canvas
+	left, right, top, bottom float64
+	xAxis, yAxis             axis
+}
+
+func (f frame) x(v float64) float64 { return f.left + f.xAxis.norm(v)*(f.right-f.left) }
+func (f frame) y(v float64) float64 { return f.bottom - f.yAxis.norm(v)*(f.bottom-f.top) }
+
+// along returns the path through points.
+func (f frame) along(points []point) string {
+	d := ""
+	for i, q := range points {
+		command := "L"
+		if i == 0 {
+			command = "M"
+		}
+		d += place(command, f.x(q.x), f.y(q.y))
+	}
+	return d
+}
 
 // mark is something drawn in a panel.
-type mark interface {
-	draw(c draw.Canvas, x, y scale)
-}
-
-// layer is a mark on the axes of its panel.
-type layer struct {
-	x, y axis
-	mark
-}
-
-// Plot makes layer a plot.Plotter.
-func (l layer) Plot(c draw.Canvas, _ *plot.Plot) {
-	l.draw(c,
-		func(v float64) vg.Length { return c.X(l.x.norm(v)) },
-		func(v float64) vg.Length { return c.Y(l.y.norm(v)) })
-}
+type mark func(frame)
 
 // gridLines are drawn first, under everything.
-type gridLines struct{ x, y []plot.Tick }
-
-func (g gridLines) draw(c draw.Canvas, x, y scale) {
-	style := draw.LineStyle{Color: grid, Width: 0.5}
-	for _, t := range g.x {
-		c.StrokeLine2(style, x(t.Value), c.Min.Y, x(t.Value), c.Max.Y)
-	}
-	for _, t := range g.y {
-		c.StrokeLine2(style, c.Min.X, y(t.Value), c.Max.X, y(t.Value))
+func gridLines(x, y []tick) mark {
+	return func(f frame) {
+		d := ""
+		for _, t := range x {
+			d += place("M", f.x(t.value), f.top) + place("V", f.bottom)
+		}
+		for _, t := range y {
+			d += place("M", f.left, f.y(t.value)) + place("H", f.right)
+		}
+		f.path(stroke{class: "grid"}, "thin", d)
 	}
 }
 
 // line joins points in their order.
-type line struct {
-	style  draw.LineStyle
-	points []point
-}
-
-func (l line) draw(c draw.Canvas, x, y scale) {
-	path := make([]vg.Point, 0, len(l.points))
-	for _, q := range l.points {
-		path = append(path, vg.Point{X: x(q.x), Y: y(q.y)})
-	}
-	if len(path) > 1 {
-		c.StrokeLines(l.style, path)
-	}
+func line(s stroke, points []point) mark {
+	return func(f frame) { f.path(s, "curve", f.along(points)) }
 }
 
 // area fills what lies between points and the lower end of the panel.
-type area struct {
-	color  color.NRGBA
-	points []point
-}
-
-func (a area) draw(c draw.Canvas, x, y scale) {
-	if len(a.points) == 0 {
-		return
+func area(s stroke, points []point) mark {
+	return func(f frame) {
+		if len(points) > 0 {
+			f.path(stroke{class: s.class}, "tint",
+				f.along(points)+place("V", f.bottom)+place("H", f.x(points[0].x))+"z")
+		}
 	}
-	path := make([]vg.Point, 0, len(a.points)+2)
-	path = append(path, vg.Point{X: x(a.points[0].x), Y: c.Min.Y})
-	for _, q := range a.points {
-		path = append(path, vg.Point{X: x(q.x), Y: y(q.y)})
-	}
-	path = append(path, vg.Point{X: x(a.points[len(a.points)-1].x), Y: c.Min.Y})
-	c.FillPolygon(a.color, path)
 }
 
-// marks draws a glyph at each point.
-type marks struct {
-	style  draw.GlyphStyle
-	points []point
-}
-
-func (m marks) draw(c draw.Canvas, x, y scale) {
-	c.SetLineStyle(draw.LineStyle{Color: m.style.Color, Width: 1})
-	for _, q := range m.points {
-		c.DrawGlyphNoClip(m.style, vg.Point{X: x(q.x), Y: y(q.y)})
+// marks draws the marker of l at each point.
+func marks(l look, r float64, points []point) mark {
+	return func(f frame) {
+		d := ""
+		for _, q := range points {
+			d += l.glyph(f.x(q.x), f.y(q.y), r)
+		}
+		kind := "fill"
+		if l.hollow {
+			kind = "thin"
+		}
+		f.path(stroke{class: l.class}, kind, d)
 	}
 }
 
@@ -99,123 +80,111 @@ type box struct{ x, width, lo, hi float64 }
 
 // boxes fills all of its boxes as one path, which keeps files small. One without height is drawn as a stroke, so that it is
 // seen.
-type boxes struct {
-	color color.NRGBA
-	all   []box
-}
-
-func (b boxes) draw(c draw.Canvas, x, y scale) {
-	const least vg.Length = 1.5
-	var path vg.Path
-	for _, q := range b.all {
-		left, right := x(q.x-q.width/2), x(q.x+q.width/2)
-		low, high := y(q.lo), y(q.hi)
-		if high-low < least {
-			middle := (low + high) / 2
-			low, high = middle-least/2, middle+least/2
+func boxes(class string, all []box) mark {
+	return func(f frame) {
+		const least = 2
+		d := ""
+		for _, q := range all {
+			low, high := f.y(q.lo), f.y(q.hi)
+			if low-high < least {
+				middle := (low + high) / 2
+				low, high = middle+least/2, middle-least/2
+			}
+			d += place("M", f.x(q.x-q.width/2), low) + place("H", f.x(q.x+q.width/2)) + place("V", high) + place("H", f.x(q.x-q.width/2)) + "z"
 		}
-		path.Move(vg.Point{X: left, Y: low})
-		path.Line(vg.Point{X: right, Y: low})
-		path.Line(vg.Point{X: right, Y: high})
-		path.Line(vg.Point{X: left, Y: high})
-		path.Close()
-	}
-	if len(path) > 0 {
-		c.SetColor(b.color)
-		c.Fill(path)
+		f.path(stroke{class: class}, "tint", d)
 	}
 }
 
 // strokes are level lines, as wide as the boxes that they cross.
-type strokes struct {
-	style draw.LineStyle
-	width float64
-	at    []point
-}
-
-func (s strokes) draw(c draw.Canvas, x, y scale) {
-	for _, q := range s.at {
-		c.StrokeLine2(s.style, x(q.x-s.width/2), y(q.y), x(q.x+s.width/2), y(q.y))
+func strokes(s stroke, width float64, at []point) mark {
+	return func(f frame) {
+		d := ""
+		for _, q := range at {
+			d += place("M", f.x(q.x-width/2), f.y(q.y)) + place("H", f.x(q.x+width/2))
+		}
+		f.path(s, "thin", d)
 	}
 }
 
 // stripe shades the whole height of a panel from one place of the horizontal axis to another, and draws its edges.
-type stripe struct{ from, to float64 }
-
-func (s stripe) draw(c draw.Canvas, x, _ scale) {
-	left, right := max(x(s.from), c.Min.X), min(x(s.to), c.Max.X)
-	if left > right {
-		return
+func stripe(from, to float64) mark {
+	return func(f frame) {
+		left, right := max(f.x(from), f.left), min(f.x(to), f.right)
+		if left > right {
+			return
+		}
+		right = max(right, left+1) // one too short to be seen is seen all the same
+		f.fill("tint", "orange", left, f.top, right, f.bottom)
+		f.path(stroke{class: "orange"}, "thin", place("M", left, f.top)+place("V", f.bottom)+place("M", right, f.top)+place("V", f.bottom))
 	}
-	right = max(right, left+1) // one too short to be seen is seen all the same
-	c.FillPolygon(alarm, []vg.Point{{X: left, Y: c.Min.Y}, {X: right, Y: c.Min.Y}, {X: right, Y: c.Max.Y}, {X: left, Y: c.Max.Y}})
-	edge := draw.LineStyle{Color: orange, Width: 0.5}
-	c.StrokeLine2(edge, left, c.Min.Y, left, c.Max.Y)
-	c.StrokeLine2(edge, right, c.Min.Y, right, c.Max.Y)
 }
 
-// label is text dy above a place and dx to the right of it, or where that would leave the panel as much to the left. One
-// that is centered stands on the middle of its place, one that is ended ends there, and one that is boxed has a box of white
-// that lets it stand on lines.
+// label is text dy below a place and dx to the right of it, or if that would leave the panel as much to the left. One that is
+// centered stands on the middle of its place, one that is ended ends there, and one that is boxed has a background that lets it
+// stand on lines.
 type label struct {
 	at                     point
-	dx, dy                 vg.Length
+	dx, dy                 float64
 	text                   string
 	centered, ended, boxed bool
 }
 
-type labels []label
-
-func (ls labels) draw(c draw.Canvas, x, y scale) {
-	style := textStyle(tickSize, ink)
-	for _, l := range ls {
-		width := style.Width(l.text)
-		left := x(l.at.x) + l.dx
-		switch {
-		case l.centered:
-			left = x(l.at.x) - width/2
-			left = max(min(left, c.Max.X-width), c.Min.X)
-		case l.ended:
-			left = max(x(l.at.x)-l.dx-width, c.Min.X)
-		case left+width > c.Max.X:
-			left = max(x(l.at.x)-l.dx-width, c.Min.X)
+func labels(ls ...label) mark {
+	return func(f frame) {
+		for _, l := range ls {
+			width := widthOf(l.text, tickSize)
+			left := f.x(l.at.x) + l.dx
+			switch {
+			case l.centered:
+				left = max(min(f.x(l.at.x)-width/2, f.right-width), f.left)
+			case l.ended, left+width > f.right:
+				left = max(f.x(l.at.x)-l.dx-width, f.left)
+			}
+			middle := f.y(l.at.y) + l.dy
+			if l.boxed {
+				f.fill("fill", "back", left-2, middle-0.7*tickSize, left+width+2, middle+0.7*tickSize)
+			}
+			f.text("ink", tickSize, left, middle, l.text)
 		}
-		middle := y(l.at.y) + l.dy
-		if l.boxed {
-			half := tickSize * 0.7
-			c.FillPolygon(color.White, corners(vg.Rectangle{
-				Min: vg.Point{X: left - 1.5, Y: middle - half}, Max: vg.Point{X: left + width + 1.5, Y: middle + half},
-			}))
-		}
-		c.FillText(style, vg.Point{X: left, Y: middle}, l.text)
 	}
 }
 
 // message is a sentence in the middle of a panel that has nothing else to show.
-type message string
-
-func (m message) draw(c draw.Canvas, _, _ scale) {
-	style := textStyle(labelSize, faint)
-	style.XAlign = draw.XCenter
-	c.FillText(style, c.Center(), string(m))
+func message(text string) mark {
+	return func(f frame) {
+		f.text("faint", labelSize, (f.left+f.right-widthOf(text, labelSize))/2, (f.top+f.bottom)/2, text)
+	}
 }
 
-// lineKey returns the entry of a line, with the markers on it if there are any.
-func lineKey(name string, style draw.LineStyle, glyph draw.GlyphStyle) key {
-	return key{name, func(c draw.Canvas, left, right, y vg.Length) {
-		c.StrokeLine2(style, left, y, right, y)
-		if glyph.Shape != nil {
-			c.SetLineStyle(draw.LineStyle{Color: glyph.Color, Width: 1})
-			c.DrawGlyphNoClip(glyph, vg.Point{X: (left + right) / 2, Y: y})
+// key is an entry of a legend: a sample, drawn from left to right at a height, and its name.
+type key struct {
+	name   string
+	sample func(c *canvas, left, right, y float64)
+}
+
+func (k key) width() float64 { return swatch + 5 + widthOf(k.name, labelSize) + 18 }
+
+// lineKey returns the entry of a line.
+func lineKey(name string, s stroke, kind string) key {
+	return key{name, func(c *canvas, left, right, y float64) { c.level(s, kind, left, right, y) }}
+}
+
+// lookKey returns the entry of a line with markers on it.
+func lookKey(name string, l look, r float64) key {
+	return key{name, func(c *canvas, left, right, y float64) {
+		c.level(l.stroke, "curve", left, right, y)
+		kind := "fill"
+		if l.hollow {
+			kind = "thin"
 		}
+		c.path(stroke{class: l.class}, kind, l.glyph((left+right)/2, y, r))
 	}}
 }
 
 // boxKey returns the entry of a shade.
-func boxKey(name string, fill color.NRGBA) key {
-	return key{name, func(c draw.Canvas, left, right, y vg.Length) {
-		c.FillPolygon(fill, corners(vg.Rectangle{Min: vg.Point{X: left, Y: y - 4}, Max: vg.Point{X: right, Y: y + 4}}))
-	}}
+func boxKey(name, class string) key {
+	return key{name, func(c *canvas, left, right, y float64) { c.fill("tint", class, left, y-5, right, y+5) }}
 }
 
 // thin returns about 2·stretches of the points, in order: the first, of each stretch the lowest and the highest, and the

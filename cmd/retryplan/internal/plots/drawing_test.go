@@ -82,9 +82,9 @@ func TestTicksAreRound(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			var got []string
 			for _, tick := range row.axis.ticks {
-				got = append(got, tick.Label)
-				place := row.axis.norm(tick.Value)
-				require.True(t, place >= 0 && place <= 1, "%s lies at %g", tick.Label, place)
+				got = append(got, tick.label)
+				place := row.axis.norm(tick.value)
+				require.True(t, place >= 0 && place <= 1, "%s lies at %g", tick.label, place)
 			}
 			require.Equal(t, row.want, got)
 		})
@@ -136,12 +136,12 @@ func TestCurveRisesInSteps(t *testing.T) {
 	}
 }
 
-func TestLooksDifferWithoutColour(t *testing.T) {
+func TestLooksDifferWithoutColor(t *testing.T) {
 	for i, a := range looks {
 		for _, b := range looks[:i] {
-			require.NotEqual(t, a.dashes, b.dashes)
-			require.NotEqual(t, a.glyph, b.glyph)
-			require.NotEqual(t, a.color, b.color)
+			require.NotEqual(t, a.dash, b.dash)
+			require.False(t, a.hollow == b.hollow && a.glyph(9, 9, 3) == b.glyph(9, 9, 3), "the same marker")
+			require.NotEqual(t, a.class, b.class)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestNamesOfTriggersDoNotRunIntoEachOther(t *testing.T) {
 		row  int
 	}
 	var got []place
-	for _, n := range nameTriggers(runs, axis{max: 240}) {
+	for _, n := range nameTriggers(runs, axis{max: 240}, 600) {
 		got = append(got, place{n.From, n.row})
 	}
 	require.Equal(t, []place{{10 * time.Second, 0}, {12 * time.Second, 1}, {100 * time.Second, 0}}, got,

@@ -81,9 +81,9 @@ func FuzzDurationAxis(f *testing.F) {
 		require.LessOrEqual(t, len(a.ticks), int(labels)+2)
 		seen := map[string]bool{}
 		for _, tick := range a.ticks {
-			require.False(t, seen[tick.Label], "%s twice", tick.Label)
-			seen[tick.Label] = true
-			require.GreaterOrEqual(t, tick.Value, a.min)
+			require.False(t, seen[tick.label], "%s twice", tick.label)
+			seen[tick.label] = true
+			require.GreaterOrEqual(t, tick.value, a.min)
 		}
 		require.True(t, a.norm(hi) >= 0 && a.norm(hi) <= 1)
 	})
@@ -93,7 +93,7 @@ func FuzzDurationAxis(f *testing.F) {
 func wellFormed(t *testing.T, p *Picture) {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, p.Write(&b, SVG))
+	require.NoError(t, p.Write(&b))
 	for _, bad := range []string{"NaN", "Inf"} {
 		require.False(t, bytes.Contains(b.Bytes(), []byte(bad)), bad)
 	}

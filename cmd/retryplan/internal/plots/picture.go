@@ -1,61 +1,40 @@
 package plots
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"html"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Picture is a drawing that can be written in several forms. The zero Picture is blank. It is not safe for concurrent use.
+// Picture is a drawing that can be written in several forms. The zero Picture is blank.
 type Picture struct {
-	sections []section
+	sections func(width float64) []section
 	text     func(width int) string
 }
 
-// Format is a kind of picture file.
-type Format string
-
-// The formats.
-const (
-	SVG Format = "svg"
-	PNG Format = "png" // two pixels for each CSS pixel
-)
-
-// FormatOf returns the format that the ending of a file's name asks for, in upper or lower case, and an error for any other
-// ending.
-func FormatOf(path string) (Format, error) {
-	ending := filepath.Ext(path)
-	switch f := Format(strings.ToLower(strings.TrimPrefix(ending, "."))); f {
-	case SVG, PNG:
-		return f, nil
-	case "":
-		return "", fmt.Errorf("plots: %q has no ending that says what to draw: want .svg or .png", path)
+// CheckFile returns an error for a file whose name does not end in .svg, in upper or lower case.
+func CheckFile(path string) error {
+	if strings.EqualFold(filepath.Ext(path), ".svg") {
+		return nil
 	}
-	return "", fmt.Errorf("plots: %q ends in %q: want .svg or .png", path, ending)
+	return fmt.Errorf("plots: %q does not end in .svg", path)
 }
 
-// Save writes p to a file, in the format of its ending. A file that is there is replaced; one that could not be written whole
-// is removed.
+// Save writes p to an SVG file. A file that is there is replaced; one that could not be written whole is removed.
 func (p *Picture) Save(path string) error {
-	f, err := FormatOf(path)
-	if err != nil {
+	if err := CheckFile(path); err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	if err := p.Write(&b, f); err != nil {
+	var b strings.Builder
+	if err := p.Write(&b); err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
 		var refused *os.PathError // one that could not even be opened is not ours to remove
 		if errors.As(err, &refused) && refused.Op == "write" {
 			err = errors.Join(err, os.Remove(path))
@@ -65,32 +44,56 @@ func (p *Picture) Save(path string) error {
 	return nil
 }
 
-// Write writes p to w in the given format. It returns an error for an unknown format and those of w.
-func (p *Picture) Write(w io.Writer, f Format) error {
-	height := 2 * margin
-	for _, s := range p.sections {
-		height += s.height()
+// Write writes p to w as an SVG file with a background, light or dark as its reader prefers.
+func (p *Picture) Write(w io.Writer) error {
+	var sections []section
+	if p.sections != nil {
+		sections = p.sections(pictureWidth)
 	}
-	switch f {
-	case SVG:
-		c := &svgCanvas{Canvas: vgsvg.New(pictureWidth, height)}
-		p.draw(draw.New(c))
-		if err := c.write(w, p.title()); err != nil {
-			return fmt.Errorf("plots: %w", err)
-		}
-	case PNG:
-		c := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(pictureWidth, height), vgimg.UseDPI(2*96))}
-		p.draw(draw.New(c))
-		if _, err := c.WriteTo(w); err != nil {
-			return fmt.Errorf("plots: %w", err)
-		}
-	default:
-		return fmt.Errorf("plots: unknown format %q: want %q or %q", f, SVG, PNG)
+	height := 2 * margin
+	var titles []string
+	for _, s := range sections {
+		height += s.height(pictureWidth - 2*margin)
+		titles = append(titles, s.title)
+	}
+	var c canvas
+	open(&c, pictureWidth, height, `role="img"`)
+	fmt.Fprintf(&c, "<title>%s</title>\n<style>\n%s</style>\n", html.EscapeString(strings.Join(titles, "; ")), Stylesheet)
+	c.fill("fill", "back", 0, 0, pictureWidth, height)
+	draw(&c, sections, margin, margin, pictureWidth-2*margin)
+	c.WriteString("</svg>\n")
+	if _, err := io.WriteString(w, c.String()); err != nil {
+		return fmt.Errorf("plots: %w", err)
 	}
 	return nil
 }
 
-// Text returns p for a terminal of so many columns, clamped to 40 to 200, without colours. It ends with a line break.
+// Fragment returns p as an SVG element for a page that links Stylesheet, width pixels wide. It has neither titles nor a background,
+// and no panel of it is higher than most pixels.
+func (p *Picture) Fragment(width, most float64) string {
+	sections := p.sections(width)
+	height := 0.
+	for i := range sections {
+		s := &sections[i]
+		s.title = ""
+		for j := range s.panels {
+			s.panels[j].height = min(s.panels[j].height, max(most, 60))
+		}
+		height += s.height(width)
+	}
+	var c canvas
+	open(&c, width, height, `aria-hidden="true"`)
+	draw(&c, sections, 0, 0, width)
+	c.WriteString("</svg>")
+	return c.String()
+}
+
+func open(c *canvas, width, height float64, more string) {
+	fmt.Fprintf(c, `<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" %[3]s>`+"\n",
+		pixels(width), pixels(math.Ceil(height)), more)
+}
+
+// Text returns p for a terminal of so many columns, clamped to 40 to 200, without colors. It ends with a line break.
 func (p *Picture) Text(width int) string {
 	if p.text == nil {
 		return "\n"
@@ -98,58 +101,36 @@ func (p *Picture) Text(width int) string {
 	return p.text(min(max(width, 40), 200))
 }
 
-func (p *Picture) title() string {
-	var titles []string
-	for _, s := range p.sections {
-		titles = append(titles, s.title)
-	}
-	return strings.Join(titles, "; ")
-}
-
-func (p *Picture) draw(c draw.Canvas) {
-	c.FillPolygon(plot.New().BackgroundColor, corners(c.Rectangle))
-	c = draw.Crop(c, margin, -margin, margin, -margin)
-	top := c.Max.Y
-	left, right := vg.Length(0), vg.Length(0) // of all panels: the most that any needs beside it
-	for _, s := range p.sections {
-		for _, panel := range s.panels {
-			area := panel.DataCanvas(c)
-			left, right = max(left, area.Min.X-c.Min.X), max(right, c.Max.X-area.Max.X)
+// draw puts sections one above the other. All panels begin and end at the same places.
+func draw(c *canvas, sections []section, left, top, width float64) {
+	beside, after := 0., 8.
+	for _, s := range sections {
+		for _, p := range s.panels {
+			b, a := p.beside()
+			beside, after = max(beside, b), max(after, a)
 		}
 	}
-	for _, s := range p.sections {
-		part := c
-		part.Max.Y = top
-		part.Min.Y = top - s.height()
-		top = part.Min.Y
-		s.draw(part, left, right)
+	for _, s := range sections {
+		s.draw(c, left, top, width, beside, after)
+		top += s.height(width)
 	}
 }
 
 // section is a part of a picture: a title, a legend, and panels.
 type section struct {
-	title  string
+	title  string // empty for none
 	note   string // in smaller letters under the title; empty for none
 	keys   []key
 	panels []panel
 }
 
-type panel struct {
-	height vg.Length
-	x, y   axis
-	*plot.Plot
-}
+const gap = 8. // between panels
 
-// key is an entry of a legend: a sample, drawn from left to right at a height, and its name.
-type key struct {
-	name   string
-	sample func(c draw.Canvas, left, right, y vg.Length)
-}
-
-const gap vg.Length = 6 // between panels
-
-func (s section) height() vg.Length {
-	h := 2*gap + titleSize*1.5 + vg.Length(len(s.rows()))*legendRow
+func (s section) height(width float64) float64 {
+	h := gap + float64(len(s.rows(width)))*legendRow
+	if s.title != "" {
+		h += gap + titleSize*1.5
+	}
 	if s.note != "" {
 		h += legendRow
 	}
@@ -160,16 +141,15 @@ func (s section) height() vg.Length {
 }
 
 // rows breaks the legend into lines that fit.
-func (s section) rows() [][]key {
+func (s section) rows(width float64) [][]key {
 	var rows [][]key
 	var row []key
-	used := vg.Length(0)
+	used := 0.
 	for _, k := range s.keys {
-		width := k.width()
-		if len(row) > 0 && used+width > pictureWidth-2*margin {
+		if len(row) > 0 && used+k.width() > width {
 			rows, row, used = append(rows, row), nil, 0
 		}
-		row, used = append(row, k), used+width
+		row, used = append(row, k), used+k.width()
 	}
 	if len(row) > 0 {
 		rows = append(rows, row)
@@ -177,72 +157,82 @@ func (s section) rows() [][]key {
 	return rows
 }
 
-func (k key) width() vg.Length {
-	return swatch + 4 + textStyle(labelSize, ink).Width(k.name) + 14
-}
-
-func (s section) draw(c draw.Canvas, left, right vg.Length) {
-	y := c.Max.Y - titleSize*0.75
-	c.FillText(boldStyle(titleSize, ink), vg.Point{X: c.Min.X, Y: y}, s.title)
-	y -= titleSize * 0.75
-	if s.note != "" {
-		c.FillText(textStyle(labelSize, faint), vg.Point{X: c.Min.X, Y: y - legendRow/2}, s.note)
-		y -= legendRow
+func (s section) draw(c *canvas, left, y, width, beside, after float64) {
+	if s.title != "" {
+		c.text("title ink", titleSize, left, y+titleSize*0.75, s.title)
+		y += titleSize * 1.5
 	}
-	for _, row := range s.rows() {
-		x := c.Min.X
+	if s.note != "" {
+		c.text("faint", labelSize, left, y+legendRow/2, s.note)
+		y += legendRow
+	}
+	for _, row := range s.rows(width) {
+		x := left
 		for _, k := range row {
-			k.sample(c, x, x+swatch, y-legendRow/2)
-			c.FillText(textStyle(labelSize, ink), vg.Point{X: x + swatch + 4, Y: y - legendRow/2 + 0.8}, k.name)
+			k.sample(c, x, x+swatch, y+legendRow/2)
+			c.text("ink", labelSize, x+swatch+5, y+legendRow/2, k.name)
 			x += k.width()
 		}
-		y -= legendRow
+		y += legendRow
 	}
-	y -= gap
-
+	y += gap
 	for _, p := range s.panels {
-		part := c
-		part.Max.Y, part.Min.Y = y, y-p.height
-		area := p.DataCanvas(part)
-		p.Draw(draw.Crop(part, left-(area.Min.X-part.Min.X), -(right - (part.Max.X - area.Max.X)), 0, 0))
-		y -= p.height + gap
+		p.draw(c, left, y, width, beside, after)
+		y += p.height + gap
 	}
+}
+
+// panel is a chart: marks within two axes.
+type panel struct {
+	height         float64
+	x, y           axis
+	xLabel, yLabel string
+	marks          []mark
 }
 
 // newPanel returns an empty panel with its axes and a grid.
-func newPanel(height vg.Length, x axis, xLabel string, y axis, yLabel string) panel {
-	p := plot.New()
-	for _, side := range []struct {
-		to    *plot.Axis
-		from  axis
-		label string
-	}{{&p.X, x, xLabel}, {&p.Y, y, yLabel}} {
-		// The plot sees a linear axis from 0 to 1: it places the label of any other as if it were linear in its values.
-		side.to.Min, side.to.Max = 0, 1
-		side.to.Tick.Marker = side.from.normTicks()
-		side.to.Tick.Label.Font = textStyle(tickSize, ink).Font
-		side.to.Tick.Label.Color = ink
-		side.to.Tick.Length = 3
-		side.to.Tick.LineStyle.Color, side.to.LineStyle.Color = faint, faint
-		side.to.Padding = 0
-		side.to.Label.Text = side.label
-		side.to.Label.TextStyle.Font = textStyle(labelSize, ink).Font
-		side.to.Label.TextStyle.Color = ink
-		side.to.Label.Padding = 3
-	}
-	made := panel{height, x, y, p}
-	made.add(gridLines{x.ticks, y.ticks})
-	return made
+func newPanel(height float64, x axis, xLabel string, y axis, yLabel string) panel {
+	return panel{height, x, y, xLabel, yLabel, []mark{gridLines(x.ticks, y.ticks)}}
 }
 
 // add draws marks on top of what is there.
-func (p panel) add(marks ...mark) {
-	for _, m := range marks {
-		p.Add(layer{p.x, p.y, m})
+func (p *panel) add(marks ...mark) { p.marks = append(p.marks, marks...) }
+
+// beside returns how much room the labels of p need on its left and on its right.
+func (p panel) beside() (left, right float64) {
+	for _, t := range p.y.ticks {
+		left = max(left, widthOf(t.label, tickSize))
 	}
+	left += 8
+	if p.yLabel != "" {
+		left += labelSize + 6
+	}
+	if n := len(p.x.ticks); n > 0 { // the last may stand at the very end
+		right = widthOf(p.x.ticks[n-1].label, tickSize)/2 + 1
+	}
+	return left, right
 }
 
-// corners returns the path around r.
-func corners(r vg.Rectangle) []vg.Point {
-	return []vg.Point{r.Min, {X: r.Max.X, Y: r.Min.Y}, r.Max, {X: r.Min.X, Y: r.Max.Y}}
+func (p panel) draw(c *canvas, left, top, width, beside, after float64) {
+	below := tickSize + 8
+	if p.xLabel != "" {
+		below += labelSize + 5
+	}
+	f := frame{c, left + beside, left + width - after, top, top + p.height - below, p.x, p.y}
+	for _, m := range p.marks {
+		m(f)
+	}
+	c.path(stroke{class: "faint"}, "thin", place("M", f.left, f.top)+place("V", f.bottom)+place("H", f.right))
+	for _, t := range p.x.ticks {
+		c.text("ink", tickSize, f.x(t.value)-widthOf(t.label, tickSize)/2, f.bottom+4+tickSize/2, t.label)
+	}
+	for _, t := range p.y.ticks {
+		c.text("ink", tickSize, f.left-5-widthOf(t.label, tickSize), f.y(t.value), t.label)
+	}
+	if p.xLabel != "" {
+		c.text("ink", labelSize, (f.left+f.right-widthOf(p.xLabel, labelSize))/2, top+p.height-labelSize/2, p.xLabel)
+	}
+	if p.yLabel != "" {
+		c.upright(labelSize, left+labelSize/2, (f.top+f.bottom)/2, p.yLabel)
+	}
 }

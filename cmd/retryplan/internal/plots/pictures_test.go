@@ -42,7 +42,7 @@ func TestPicturesOfREADMEAreUpToDate(t *testing.T) {
 		t.Run(row.file, func(t *testing.T) {
 			p, err := row.draw()
 			require.NoError(t, err)
-			drawn := render(t, p, plots.SVG)
+			drawn := render(t, p)
 			require.Less(t, len(drawn), 60_000, "a README should load fast")
 			path := filepath.Join("..", "..", "..", "..", "docs", "images", row.file)
 			if *update {
@@ -97,9 +97,9 @@ func plan(t *testing.T, name string, p retry.Policy) plots.Plan {
 	return plots.Plan{Name: name, Plan: made}
 }
 
-func render(t *testing.T, p *plots.Picture, f plots.Format) []byte {
+func render(t *testing.T, p *plots.Picture) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, p.Write(&b, f))
+	require.NoError(t, p.Write(&b))
 	return b.Bytes()
 }

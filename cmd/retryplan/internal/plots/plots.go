@@ -1,7 +1,7 @@
-// Package plots draws what package retryplan computes: as an SVG or PNG file, and as text for a terminal.
+// Package plots draws what package retryplan computes: as an SVG file, as an SVG element of a page, and as text for a terminal.
 //
-// The same input gives the same bytes. Pictures have a light background, are 720 CSS pixels wide, and tell series apart by
-// dashes and markers as well as by colour, so that they survive a grey printer.
+// The same input gives the same bytes. Pictures are light or dark as their reader prefers, and series differ in dashes and markers
+// as well as in color, so that they survive a gray printer.
 package plots
 
 import (
@@ -72,28 +72,36 @@ func Outlook(deadline time.Duration, plans ...Plan) (*Picture, error) {
 
 // drawing is a part of a picture, as a section and as text.
 type drawing struct {
-	section section
+	section func(width float64) section
 	text    func(width int) string
 }
 
 func scheduleDrawing(plans []Plan) drawing {
-	return drawing{scheduleSection(plans), scheduleText(plans)}
+	return drawing{func(width float64) section { return scheduleSection(plans, width) }, scheduleText(plans)}
 }
-func (ts totals) drawing() drawing { return drawing{totalSection(ts), totalText(ts)} }
+
+func (ts totals) drawing() drawing {
+	return drawing{func(width float64) section { return totalSection(ts, width) }, totalText(ts)}
+}
 
 // picture puts drawings one above the other.
 func picture(parts ...drawing) *Picture {
-	p := &Picture{text: func(width int) string {
-		var texts []string
-		for _, part := range parts {
-			texts = append(texts, part.text(width))
-		}
-		return strings.Join(texts, "\n")
-	}}
-	for _, part := range parts {
-		p.sections = append(p.sections, part.section)
+	return &Picture{
+		sections: func(width float64) []section {
+			var all []section
+			for _, part := range parts {
+				all = append(all, part.section(width))
+			}
+			return all
+		},
+		text: func(width int) string {
+			var texts []string
+			for _, part := range parts {
+				texts = append(texts, part.text(width))
+			}
+			return strings.Join(texts, "\n")
+		},
 	}
-	return p
 }
 
 // Simulation draws the time series of a run in panels that share the time axis: load, goodput and queue. Of several runs it
@@ -115,7 +123,24 @@ func Simulation(runs ...Run) (*Picture, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &Picture{sections: []section{simulationSection(named)}, text: simulationText(named)}, nil
+	return picture(drawing{func(width float64) section { return simulationSection(named, width) }, simulationText(named)}), nil
+}
+
+// Load draws the rates of a run alone, and Queue its queue: the two panels of Simulation.
+func Load(r Run) *Picture  { return onePanel(r, 0) }
+func Queue(r Run) *Picture { return onePanel(r, 1) }
+
+func onePanel(r Run, i int) *Picture {
+	return &Picture{sections: func(width float64) []section {
+		s := simulationSection([]Run{r}, width)
+		if len(s.panels) > i {
+			s.panels = s.panels[i : i+1]
+		}
+		if i > 0 {
+			s.keys, s.note = nil, ""
+		}
+		return []section{s}
+	}}
 }
 
 func checkPlans(plans []Plan) ([]Plan, error) {

@@ -5,14 +5,12 @@ import (
 	"time"
 
 	"github.com/retrygo/retry/retryplan"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
 
 // labelled is up to how many attempts the longest wait of each is written above it.
 const labelled = 12
 
-func scheduleSection(plans []Plan) section {
+func scheduleSection(plans []Plan, width float64) section {
 	truncated, jittered := false, false
 	last := lastShown(plans)
 	var each [][]retryplan.PlannedAttempt
@@ -40,14 +38,14 @@ func scheduleSection(plans []Plan) section {
 	if y.log {
 		yLabel = "wait (log scale)"
 	}
-	p := newPanel(210, attemptAxis(2, last, 20), "attempt", y, yLabel)
+	p := newPanel(280, attemptAxis(2, last, int(width/36)), "attempt", y, yLabel)
 	switch {
 	case len(positive) == 0:
 		p.add(message("one attempt: there is no wait"))
 	case len(plans) == 1:
-		s.keys = singleSchedule(p, each[0], jittered)
+		s.keys = singleSchedule(&p, each[0], jittered)
 	default:
-		s.keys = manySchedules(p, plans, each, jittered)
+		s.keys = manySchedules(&p, plans, each, jittered)
 	}
 	s.panels = []panel{p}
 	return s
@@ -97,12 +95,12 @@ func waitAxis(all, means []float64) axis {
 	return durationAxis(lo, upper(all...), true, zero, 8).withRoom(0.08)
 }
 
-func singleSchedule(p panel, attempts []retryplan.PlannedAttempt, jittered bool) []key {
+func singleSchedule(p *panel, attempts []retryplan.PlannedAttempt, jittered bool) []key {
 	const wide = 0.62 // of the room of an attempt
-	fill, gone := tint(blue, 0.25), tint(faint, 0.2)
+	main := looks[0]
 	var bars, never []box
 	var means, p50, p90, p99 []point
-	var texts labels
+	var texts []label
 	var reason string
 	for _, a := range attempts {
 		x, w := float64(a.Number), a.Wait
@@ -117,49 +115,47 @@ func singleSchedule(p panel, attempts []retryplan.PlannedAttempt, jittered bool)
 		if len(attempts) > labelled {
 			continue
 		}
-		text := label{at: point{x, w.Hi.Seconds()}, dy: 7.5, text: durationText(w.Hi), centered: true}
+		text := label{at: point{x, w.Hi.Seconds()}, dy: -10, text: durationText(w.Hi), centered: true}
 		if !jittered { // beside the line, not on it
-			text.centered, text.ended, text.dx, text.dy = false, true, 3, 6
+			text.centered, text.ended, text.dx, text.dy = false, true, 4, -8
 		}
 		texts = append(texts, text)
 	}
 	var keys []key
-	main := looks[0]
-	p.add(boxes{gone, never})
+	p.add(boxes("faint", never))
 	if jittered {
-		p.add(boxes{fill, bars})
-		keys = append(keys, boxKey("shortest to longest", fill))
+		p.add(boxes(main.class, bars))
+		keys = append(keys, boxKey("shortest to longest", main.class))
 	}
-	p.add(line{main.line(1.2), means})
-	dot := main.mark(size(len(attempts), 2.6))
+	p.add(line(main.stroke, means))
+	r := size(len(attempts), 3.5)
 	if jittered {
 		// Above 40 attempts the quantiles would run into each other.
 		for _, q := range []struct {
-			name   string
-			dashes []vg.Length
-			at     []point
-		}{{"p50", nil, p50}, {"p90", []vg.Length{4, 2}, p90}, {"p99", []vg.Length{1.2, 1.6}, p99}} {
+			name, dash string
+			at         []point
+		}{{"p50", "", p50}, {"p90", "5 3", p90}, {"p99", "1.6 2.2", p99}} {
 			if len(attempts) > 40 {
 				break
 			}
-			style := draw.LineStyle{Color: black, Width: 1, Dashes: q.dashes}
-			p.add(strokes{style, wide, q.at})
-			keys = append(keys, lineKey(q.name, style, draw.GlyphStyle{}))
+			s := stroke{"ink", q.dash}
+			p.add(strokes(s, wide, q.at))
+			keys = append(keys, lineKey(q.name, s, "thin"))
 		}
 	}
-	p.add(marks{dot, means}, texts)
+	p.add(marks(main, r, means), labels(texts...))
 	name := "wait, no jitter"
 	if jittered {
 		name = "mean"
 	}
-	keys = append([]key{lineKey(name, main.line(1.2), dot)}, keys...)
+	keys = append([]key{lookKey(name, main, r)}, keys...)
 	if len(never) > 0 {
-		keys = append(keys, boxKey("can never start ("+reason+")", gone))
+		keys = append(keys, boxKey("can never start ("+reason+")", "faint"))
 	}
 	return keys
 }
 
-func manySchedules(p panel, plans []Plan, each [][]retryplan.PlannedAttempt, jittered bool) []key {
+func manySchedules(p *panel, plans []Plan, each [][]retryplan.PlannedAttempt, jittered bool) []key {
 	const group = 0.8 // of the room of an attempt
 	wide := group / float64(len(plans))
 	var keys []key
@@ -177,28 +173,28 @@ func manySchedules(p panel, plans []Plan, each [][]retryplan.PlannedAttempt, jit
 			}
 		}
 		l := looks[i]
-		dot := l.mark(size(len(attempts), 2.8))
-		p.add(boxes{tint(l.color, 0.3), bars})
-		over = append(over, func() { p.add(line{l.line(1.2), means}, marks{dot, means}) })
+		r := size(len(attempts), 3.7)
+		p.add(boxes(l.class, bars))
+		over = append(over, func() { p.add(line(l.stroke, means), marks(l, r, means)) })
 		name := plan.Name
 		if len(attempts) == 0 {
 			name += " (no retry)"
 		}
-		keys = append(keys, lineKey(name, l.line(1.2), dot))
+		keys = append(keys, lookKey(name, l, r))
 	}
 	for _, add := range over { // means above all bars
 		add()
 	}
 	if jittered {
-		keys = append(keys, boxKey("shortest to longest wait; the line is the mean", tint(faint, 0.3)))
+		keys = append(keys, boxKey("shortest to longest wait; the line is the mean", "faint"))
 	}
 	return keys
 }
 
 // size returns r, or less where n marks in a row would touch.
-func size(n int, r vg.Length) vg.Length {
+func size(n int, r float64) float64 {
 	if n > 25 {
-		return max(r*25/vg.Length(n), 0.8)
+		return max(r*25/float64(n), 1)
 	}
 	return r
 }

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/retrygo/retry/retryplan"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
 
 // stretches is into how many parts a series is thinned: two points of a picture each.
@@ -58,7 +56,7 @@ func (m measure) points(r retryplan.Result) []point {
 	return thin(ps, stretches)
 }
 
-func simulationSection(runs []Run) section {
+func simulationSection(runs []Run, width float64) section {
 	end, some := 0.0, false
 	for _, r := range runs {
 		end = max(end, length(r.Result).Seconds())
@@ -68,21 +66,21 @@ func simulationSection(runs []Run) section {
 	if len(runs) == 1 {
 		s.title += ": " + runs[0].Name
 	}
-	x := linearDurations(0, end, 10)
+	x := linearDurations(0, end, int(width/66))
 	if !some {
-		p := newPanel(120, x, "time", countAxis(1, 4), "")
+		p := newPanel(160, x, "time", countAxis(1, 4), "")
 		p.add(message("no data: nothing was simulated"))
 		s.panels = []panel{p}
 		return s
 	}
-	named := nameTriggers(runs, x)
+	named := nameTriggers(runs, x, width-110) // about the width of a panel
 	if len(runs) == 1 {
 		s.keys, s.panels = oneRun(runs[0].Result, x, named)
 	} else {
 		s.keys, s.panels = manyRuns(runs, x, named)
 	}
 	if len(named) > 0 {
-		s.keys = append(s.keys, boxKey("trigger", alarm))
+		s.keys = append(s.keys, boxKey("trigger", "orange"))
 		if left := len(slices.DeleteFunc(slices.Clone(named), func(t trigger) bool { return t.row < mostNameRows })); left > 0 {
 			s.note = fmt.Sprintf("%d triggers that begin close to others have no name.", left)
 		}
@@ -91,24 +89,17 @@ func simulationSection(runs []Run) section {
 }
 
 func oneRun(r retryplan.Result, x axis, named []trigger) ([]key, []panel) {
-	dots := draw.LineStyle{Color: black, Width: 1, Dashes: []vg.Length{2, 2}}
-	sent := draw.LineStyle{Color: red, Width: 1.4}
-	good := draw.LineStyle{Color: blue, Width: 1.4}
-	waiting := draw.LineStyle{Color: green, Width: 1.2}
-
-	load := timePanel(130, x, "load, per second", named, true, attempts.values(r), offered.values(r))
-	load.add(line{sent, attempts.points(r)}, line{dots, offered.points(r)})
-	served := timePanel(110, x, "goodput, per second", named, false, goodput.values(r), offered.values(r))
-	served.add(line{dots, offered.points(r)}, line{good, goodput.points(r)})
-	backlog := timePanel(125, x, "queue, attempts", named, false, queue.values(r), []float64{timeLabels})
-	backlog.add(area{tint(green, 0.25), queue.points(r)}, line{waiting, queue.points(r)})
-	backlog.X.Label.Text = "time since the start"
+	begun, sent, good := stroke{"ink", "3 3"}, stroke{class: "red"}, stroke{class: "blue"}
+	load := timePanel(230, x, "load, per second", named, true, attempts.values(r), offered.values(r), goodput.values(r))
+	load.add(line(sent, attempts.points(r)), line(good, goodput.points(r)), line(begun, offered.points(r)))
+	backlog := timePanel(165, x, "queue, attempts", named, false, queue.values(r), []float64{timeLabels})
+	backlog.add(area(stroke{class: "green"}, queue.points(r)), line(stroke{class: "green"}, queue.points(r)))
+	backlog.xLabel = "time since the start"
 	return []key{
-		lineKey("runs offered", dots, draw.GlyphStyle{}),
-		lineKey("attempts sent", sent, draw.GlyphStyle{}),
-		lineKey("goodput: runs that succeeded", good, draw.GlyphStyle{}),
-		lineKey("attempts queued", waiting, draw.GlyphStyle{}),
-	}, []panel{load, served, backlog}
+		lineKey("runs offered", begun, "curve"),
+		lineKey("attempts sent", sent, "curve"),
+		lineKey("goodput: runs that succeeded", good, "curve"),
+	}, []panel{load, backlog}
 }
 
 func manyRuns(runs []Run, x axis, named []trigger) ([]key, []panel) {
@@ -119,15 +110,15 @@ func manyRuns(runs []Run, x axis, named []trigger) ([]key, []panel) {
 		for _, r := range runs {
 			all = append(all, m.values(r.Result))
 		}
-		p := timePanel(140, x, m.name+", per second", named, i == 0, all...)
+		p := timePanel(185, x, m.name+", per second", named, i == 0, all...)
 		for j, r := range runs {
-			p.add(line{looks[j].line(1.4), m.points(r.Result)})
+			p.add(line(looks[j].stroke, m.points(r.Result)))
 		}
 		panels = append(panels, p)
 	}
-	panels[1].X.Label.Text = "time since the start"
+	panels[1].xLabel = "time since the start"
 	for j, r := range runs {
-		keys = append(keys, lineKey(r.Name, looks[j].line(1.4), draw.GlyphStyle{}))
+		keys = append(keys, lineKey(r.Name, looks[j].stroke, "curve"))
 	}
 	return keys, panels
 }
@@ -137,7 +128,7 @@ const timeLabels = 5
 
 // timePanel returns a panel over time with the triggers shaded. The names of the triggers stand in the first panel, above all
 // values.
-func timePanel(height vg.Length, x axis, yLabel string, named []trigger, first bool, values ...[]float64) panel {
+func timePanel(height float64, x axis, yLabel string, named []trigger, first bool, values ...[]float64) panel {
 	most := 0.0
 	for _, vs := range values {
 		most = max(most, upper(vs...))
@@ -152,24 +143,23 @@ func timePanel(height vg.Length, x axis, yLabel string, named []trigger, first b
 		y.max /= 1 - free
 	}
 	p := newPanel(height, x, "", y, yLabel)
-	p.Y.Label.Padding = 2
 	for _, t := range named {
-		p.add(stripe{t.From.Seconds(), end(t.Trigger).Seconds()})
+		p.add(stripe(t.From.Seconds(), end(t.Trigger).Seconds()))
 	}
-	p.add(gridLines{nil, y.ticks})
+	p.add(gridLines(nil, y.ticks))
 	if !first {
 		return p
 	}
-	var names labels
+	var names []label
 	for _, t := range named {
 		if t.row >= mostNameRows {
 			continue
 		}
 		names = append(names, label{
-			at: point{max(t.From.Seconds(), 0), y.max * (1 - 0.1*(float64(t.row)+0.6))}, dx: 3, text: t.name, boxed: true,
+			at: point{max(t.From.Seconds(), 0), y.max * (1 - 0.1*(float64(t.row)+0.6))}, dx: 4, text: t.name, boxed: true,
 		})
 	}
-	p.add(names)
+	p.add(labels(names...))
 	return p
 }
 
@@ -200,8 +190,8 @@ func end(t retryplan.Trigger) time.Duration {
 }
 
 // nameTriggers returns the triggers of all runs that begin within x, each once, by time, with names in rows so that none runs
-// into another.
-func nameTriggers(runs []Run, x axis) []trigger {
+// into another in a panel of that room.
+func nameTriggers(runs []Run, x axis, room float64) []trigger {
 	var all []trigger
 	for _, r := range runs {
 		for _, t := range r.Triggers {
@@ -212,11 +202,9 @@ func nameTriggers(runs []Run, x axis) []trigger {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b trigger) int { return int(min(max(a.From-b.From, -1), 1)) })
-	style := textStyle(tickSize, ink)
-	room := float64(pictureWidth) - 80 // about the width of a panel
 	var ends []float64
 	for i := range all {
-		width := float64(style.Width(all[i].name)) + 8
+		width := widthOf(all[i].name, tickSize) + 10
 		left := min(max(x.norm(all[i].From.Seconds()), 0)*room, room-width) // one at the right edge is moved to the left
 		row := slices.IndexFunc(ends, func(e float64) bool { return e <= left })
 		if row < 0 {

@@ -1,64 +1,149 @@
 package plots
 
 import (
-	"bytes"
+	_ "embed"
 	"fmt"
 	"html"
-	"io"
+	"math"
+	"strconv"
+	"strings"
 
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/vgsvg"
+	"github.com/rivo/uniseg"
 )
 
-// svgCanvas is a vgsvg.Canvas whose text keeps its width when the reader has other fonts than those that it was measured
-// with, and which names itself for those who cannot see it.
-type svgCanvas struct {
-	*vgsvg.Canvas
-	widths []vg.Length // of each text, in order
-}
+// Stylesheet has the colors of pictures, in light and in dark. A file has it within; a page that shows fragments links it.
+//
+//go:embed chart.css
+var Stylesheet string
 
-// FillString makes svgCanvas a vg.Canvas.
-func (c *svgCanvas) FillString(f font.Face, at vg.Point, text string) {
-	c.widths = append(c.widths, f.Width(text))
-	c.Canvas.FillString(f, at, text)
-}
-
-var (
-	textStart  = []byte("<text ")
-	familyHere = []byte("font-family:Liberation Sans;font-variant:normal;")
-	plainHere  = []byte("font-weight:normal;")
-	uprights   = []byte("font-style:normal;")
+// Sizes in CSS pixels.
+const (
+	pictureWidth = 720.
+	margin       = 10.
+	titleSize    = 15.
+	labelSize    = 12.
+	tickSize     = 11. // the least that reads well
+	legendRow    = 18.
+	swatch       = 28.
 )
 
-// write writes the picture. The fonts are named once, for all of it: Arial and Helvetica have the widths of Liberation Sans.
-func (c *svgCanvas) write(w io.Writer, title string) error {
-	var b bytes.Buffer
-	if _, err := c.WriteTo(&b); err != nil {
-		return err
+// stroke is how a line is drawn: class is that of a color in Stylesheet.
+type stroke struct{ class, dash string }
+
+// look is how one of several series is drawn.
+type look struct {
+	stroke
+	glyph  func(x, y, r float64) string // the path of a marker
+	hollow bool
+}
+
+// looks differ in dashes and marker, so that color is not needed.
+var looks = [Most]look{
+	{stroke{"blue", ""}, circle, false},
+	{stroke{"red", "8 3"}, square, false},
+	{stroke{"green", "2.5 2.5"}, triangle, false},
+	{stroke{"purple", "11 3 3 3"}, circle, true},
+	{stroke{"ink", "15 4"}, square, true},
+	{stroke{"orange", "5 3 2 3 2 3"}, triangle, true},
+	{stroke{"sky", "4.5 4.5"}, cross, true},
+	{stroke{"faint", "1.5 3.5"}, plus, true},
+}
+
+func circle(x, y, r float64) string {
+	return place("M", x-r, y) + fmt.Sprintf("a%[1]s %[1]s 0 1 0 %[2]s 0a%[1]s %[1]s 0 1 0 -%[2]s 0z", pixels(r), pixels(2*r))
+}
+
+func square(x, y, r float64) string {
+	return place("M", x-r, y-r) + place("L", x+r, y-r) + place("L", x+r, y+r) + place("L", x-r, y+r) + "z"
+}
+
+func triangle(x, y, r float64) string {
+	return place("M", x, y-r) + place("L", x+r, y+r) + place("L", x-r, y+r) + "z"
+}
+
+func cross(x, y, r float64) string {
+	return place("M", x-r, y-r) + place("L", x+r, y+r) + place("M", x-r, y+r) + place("L", x+r, y-r)
+}
+
+func plus(x, y, r float64) string {
+	return place("M", x-r, y) + place("L", x+r, y) + place("M", x, y-r) + place("L", x, y+r)
+}
+
+// canvas is an SVG that is being written. Places are in pixels from its upper left corner.
+type canvas struct{ strings.Builder }
+
+func (c *canvas) path(s stroke, kind, d string) {
+	if d == "" {
+		return
 	}
-	head, body, found := bytes.Cut(b.Bytes(), []byte(">\n<g "))
-	if !found {
-		return fmt.Errorf("the drawing library wrote no group: %.80q", b.Bytes())
+	fmt.Fprintf(c, `<path class="%s %s"`, kind, s.class)
+	if s.dash != "" {
+		fmt.Fprintf(c, ` stroke-dasharray="%s"`, s.dash)
 	}
-	head = bytes.Replace(head, []byte("<svg "),
-		[]byte(`<svg role="img" font-family="Liberation Sans, Arial, Helvetica, sans-serif" `), 1)
-	for _, same := range [][]byte{familyHere, plainHere, uprights} {
-		body = bytes.ReplaceAll(body, same, nil)
-	}
-	var out bytes.Buffer
-	out.Write(head)
-	out.WriteString(">\n<title>" + html.EscapeString(title) + "</title>\n<g ")
-	for _, width := range c.widths {
-		before, after, found := bytes.Cut(body, textStart)
-		if !found {
-			break
+	fmt.Fprintf(c, ` d="%s"/>`+"\n", d)
+}
+
+// level draws a line from left to right.
+func (c *canvas) level(s stroke, kind string, left, right, y float64) {
+	c.path(s, kind, place("M", left, y)+place("H", right))
+}
+
+// fill fills a rectangle.
+func (c *canvas) fill(kind, class string, left, top, right, bottom float64) {
+	c.path(stroke{class: class}, kind, place("M", left, top)+place("H", right)+place("V", bottom)+place("H", left)+"z")
+}
+
+// text writes a line of text whose middle is at the height y. It keeps its width if the reader has other fonts.
+func (c *canvas) text(class string, size, x, y float64, text string) {
+	fmt.Fprintf(c, `<text class="%s" font-size="%s" x="%s" y="%s" textLength="%s" lengthAdjust="spacingAndGlyphs">%s</text>`+"\n",
+		class, pixels(size), pixels(x), pixels(y+0.35*size), pixels(widthOf(text, size)), html.EscapeString(text))
+}
+
+// upright writes a text that is read from below.
+func (c *canvas) upright(size, x, y float64, text string) {
+	fmt.Fprintf(c, `<g transform="translate(%s %s) rotate(-90)">`, pixels(x), pixels(y))
+	c.text("ink", size, -widthOf(text, size)/2, 0, text)
+	c.WriteString("</g>\n")
+}
+
+// place returns a command of a path.
+func place(command string, at ...float64) string {
+	for i, v := range at {
+		if i > 0 {
+			command += " "
 		}
-		out.Write(before)
-		fmt.Fprintf(&out, `<text textLength="%.4g" lengthAdjust="spacingAndGlyphs" `, width.Points())
-		body = after
+		command += pixels(v)
 	}
-	out.Write(body)
-	_, err := w.Write(out.Bytes())
-	return err
+	return command
+}
+
+// pixels returns v to a tenth of a pixel, and keeps it in a range that any renderer can draw.
+func pixels(v float64) string {
+	if math.IsNaN(v) {
+		v = 0
+	}
+	v = min(max(math.Round(v*10)/10, -1e5), 1e5) + 0 // not -0
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+// widths are the advances of Helvetica in thousandths of the size, from space on: Adobe Font Metrics, Helvetica.afm 4.1. Arial and
+// Liberation Sans have the same.
+var widths = [...]float64{
+	278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556, 556, 556, 556, 556, 556, 556, 556,
+	278, 278, 584, 584, 584, 556, 1015, 667, 667, 722, 722, 667, 611, 778, 722, 278, 500, 667, 556, 833, 722, 778, 667, 778, 722, 667,
+	611, 722, 667, 944, 667, 667, 611, 278, 278, 278, 469, 556, 333, 556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833,
+	556, 556, 556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584,
+}
+
+// widthOf returns how wide a text is, in pixels. A column of what Helvetica has not is a thousandth wide for 600.
+func widthOf(text string, size float64) float64 {
+	sum := 0.
+	for _, r := range text {
+		if i := int(r) - ' '; i >= 0 && i < len(widths) {
+			sum += widths[i]
+		} else {
+			sum += 600 * float64(uniseg.StringWidth(string(r)))
+		}
+	}
+	return sum * size / 1000
 }

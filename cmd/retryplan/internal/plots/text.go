@@ -50,7 +50,7 @@ func rangeChart(b *strings.Builder, rows []rangeRow, x axis, width int) {
 	from, to := "0", secondsText(x.max)
 	if x.log || x.min > 0 {
 		from = secondsText(x.min)
-		if x.log && len(x.ticks) > 0 && x.ticks[0].Label == "0" {
+		if x.log && len(x.ticks) > 0 && x.ticks[0].label == "0" {
 			from = "0"
 		}
 	}
@@ -169,7 +169,7 @@ func cdfText(d distribution, width int) string {
 	x := linearDurations(d.Min().Seconds(), d.Max().Seconds(), 5)
 	intervals := 1
 	if n := len(x.ticks); n > 1 { // up to the next tick, so that all that the library places evenly are round
-		step := x.ticks[1].Value - x.ticks[0].Value
+		step := x.ticks[1].value - x.ticks[0].value
 		intervals = int(math.Ceil((x.max-x.min)/step - 1e-9))
 		x.max = x.min + float64(intervals)*step
 	}
@@ -222,7 +222,7 @@ func simulationText(runs []Run) func(int) string {
 				writeLine(&b, fmt.Sprintf(" %-13s %s  %s", m.name, sparkline(vs, top, width-31), most), width)
 			}
 			x := axis{}.endingAt(length(r.Result).Seconds())
-			for _, t := range nameTriggers([]Run{r}, linearDurations(0, x.max, 5)) {
+			for _, t := range nameTriggers([]Run{r}, linearDurations(0, x.max, 5), pictureWidth) {
 				writeLine(&b, fmt.Sprintf(" %-13s %s", "trigger", under(t, x, width-31)), width)
 				writeLine(&b, fmt.Sprintf("   %s from %s", t.name, durationText(t.From)), width)
 			}

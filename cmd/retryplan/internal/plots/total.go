@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
 
 // distribution is what a retryplan.Distribution answers.
@@ -66,7 +63,8 @@ func (t total) figures() string {
 	return "p50 " + durationText(t.d.Quantile(0.5)) + ", p99 " + durationText(t.d.Quantile(0.99)) + ", worst " + longest(t.d.Max())
 }
 
-func totalSection(ts totals) section {
+func totalSection(ts totals, width float64) section {
+	labels := int(width / 76)
 	var typical []float64
 	hi := 0.0
 	least := ts.all[0].d.Min()
@@ -81,46 +79,46 @@ func totalSection(ts totals) section {
 		hi = max(hi, due)
 	}
 	lo := leastPositive(typical)
-	x := durationAxis(lo, hi, spans(typical) && hi > 100*lo, least.Seconds() < lo, 9)
+	x := durationAxis(lo, hi, spans(typical) && hi > 100*lo, least.Seconds() < lo, labels)
 	if !x.log {
-		x = linearDurations(least.Seconds(), hi, 9)
+		x = linearDurations(least.Seconds(), hi, labels)
 	}
 	x = x.withRoom(0.04)
 	xLabel := ts.x
 	if x.log {
 		xLabel += " (log scale)"
 	}
-	p := newPanel(200, x, xLabel, shareAxis(), "share of runs")
+	p := newPanel(265, x, xLabel, shareAxis(), "share of runs")
 	s := section{title: ts.title, note: ts.note}
-	upright := func(style draw.LineStyle, name string, at, height float64) {
+	upright := func(style stroke, name string, at, height float64) {
 		if at <= x.max {
-			p.add(line{style, []point{{at, 0}, {at, height}}})
+			p.add(line(style, []point{{at, 0}, {at, height}}))
 		}
-		s.keys = append(s.keys, lineKey(name, style, draw.GlyphStyle{}))
+		s.keys = append(s.keys, lineKey(name, style, "curve"))
 	}
 	if ts.deadline > 0 {
-		upright(draw.LineStyle{Color: red, Width: 1.6}, "deadline "+durationText(ts.deadline), ts.deadline.Seconds(), 1)
+		upright(stroke{class: "red"}, "deadline "+durationText(ts.deadline), ts.deadline.Seconds(), 1)
 	}
 	for _, t := range ts.all {
 		p50, p99, worst := t.d.Quantile(0.5), t.d.Quantile(0.99), t.d.Max()
 		ends := []point{{p50.Seconds(), 0.5}, {p99.Seconds(), 0.99}, {worst.Seconds(), 1}}
-		p.add(line{t.look.line(1.6), cdfCurve(t.d, x)})
+		p.add(line(t.look.stroke, cdfCurve(t.d, x)))
 		if len(ts.all) > 1 || ts.note != "" {
-			p.add(marks{t.look.mark(2.8), ends})
-			s.keys = append(s.keys, lineKey(t.name+": "+t.figures(), t.look.line(1.6), t.look.mark(2.8)))
+			p.add(marks(t.look, 3.7, ends))
+			s.keys = append(s.keys, lookKey(t.name+": "+t.figures(), t.look, 3.7))
 			continue
 		}
 		s.title += ": " + t.name
-		s.keys = append([]key{lineKey(ts.key, t.look.line(1.6), draw.GlyphStyle{})}, s.keys...)
+		s.keys = append([]key{lineKey(ts.key, t.look.stroke, "curve")}, s.keys...)
 		if t.d.Min() == worst {
-			upright(draw.LineStyle{Color: ink, Width: 0.8}, "always "+longest(worst), worst.Seconds(), 1)
+			upright(stroke{class: "ink"}, "always "+longest(worst), worst.Seconds(), 1)
 			continue
 		}
 		// The figures stand in the legend: beside their lines they would cover those that are close.
-		upright(draw.LineStyle{Color: ink, Width: 0.8, Dashes: []vg.Length{4, 2}}, "p50 "+durationText(p50), p50.Seconds(), 0.5)
-		upright(draw.LineStyle{Color: ink, Width: 0.8, Dashes: []vg.Length{1.5, 1.5}}, "p99 "+durationText(p99), p99.Seconds(), 0.99)
-		upright(draw.LineStyle{Color: ink, Width: 0.8}, "worst case "+longest(worst), worst.Seconds(), 1)
-		p.add(marks{draw.GlyphStyle{Color: ink, Radius: 2.6, Shape: draw.CircleGlyph{}}, ends})
+		upright(stroke{"ink", "5 3"}, "p50 "+durationText(p50), p50.Seconds(), 0.5)
+		upright(stroke{"ink", "2 2"}, "p99 "+durationText(p99), p99.Seconds(), 0.99)
+		upright(stroke{class: "ink"}, "worst case "+longest(worst), worst.Seconds(), 1)
+		p.add(marks(look{stroke: stroke{class: "ink"}, glyph: circle}, 3.5, ends))
 	}
 	s.panels = []panel{p}
 	return s

@@ -9,17 +9,18 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
+	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
 
-// answer is what a state does, ready to be drawn: times are in seconds where they are drawn, and text where they are read.
+// answer is what a state does, ready to be shown.
 type answer struct {
 	Policy     policyText     `json:"policy"`
 	Findings   []wire.Finding `json:"findings"`
 	Plan       []fact         `json:"plan"`
-	Schedule   schedule       `json:"schedule"`
-	Total      curve          `json:"total"`
+	Schedule   chart          `json:"schedule"`
+	Total      chart          `json:"total"`
 	Verdict    verdict        `json:"verdict"`
 	Simulation simulation     `json:"simulation"`
 }
@@ -43,29 +44,16 @@ type table struct {
 	Rows [][]string `json:"rows"`
 }
 
-// schedule is the wait before each attempt from the second on. Never is the wait before an attempt that can never start;
-// of such an attempt the others are nil, and of the others Never is.
-type schedule struct {
-	Attempt []int      `json:"attempt"`
-	Lo      []*float64 `json:"lo"`
-	Mean    []*float64 `json:"mean"`
-	Hi      []*float64 `json:"hi"`
-	Never   []*float64 `json:"never"`
-	Summary string     `json:"summary"`
-	Table   table      `json:"table"`
-}
-
-// curve is the distribution function of the total wait.
-type curve struct {
-	Seconds []float64 `json:"seconds"`
-	CDF     []float64 `json:"cdf"`
-	Summary string    `json:"summary"`
-	Table   table     `json:"table"`
+// chart is a picture, and what those who do not see it read.
+type chart struct {
+	SVG     string `json:"svg"`
+	Summary string `json:"summary"`
+	Table   table  `json:"table"`
 }
 
 // answer computes everything, and ends the simulation once it all has taken as long as limit. What of q the packages refuse
 // comes back as faults of the page's fields. When ctx ends, the answer is worth nothing.
-func (q question) answer(ctx context.Context, limit time.Duration) (*answer, []fault) {
+func (q question) answer(ctx context.Context, limit time.Duration, z size) (*answer, []fault) {
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
 	defer cancel()
 	plan, err := retryplan.New(q.policy, q.model)
@@ -87,8 +75,8 @@ func (q question) answer(ctx context.Context, limit time.Duration) (*answer, []f
 			Inline: q.inline, Deadline: q.model.Deadline, Clients: q.fleet.Clients, Duration: q.model.Duration,
 		})),
 		Plan:     planFacts(plan, q.model, worst),
-		Schedule: newSchedule(plan),
-		Total:    newCurve(plan),
+		Schedule: newSchedule(plan, z),
+		Total:    newTotal(plan, z),
 	}
 	if a.Policy, err = q.text(); err != nil {
 		return nil, faultsOf(err)
@@ -100,7 +88,7 @@ func (q question) answer(ctx context.Context, limit time.Duration) (*answer, []f
 	if a.Verdict, err = q.verdict(); err != nil {
 		return nil, faultsOf(err)
 	}
-	if a.Simulation, bad = simulated(limited, scenario, note); bad != nil {
+	if a.Simulation, bad = simulated(limited, scenario, note, z); bad != nil {
 		return nil, bad
 	}
 	return a, nil
@@ -142,81 +130,58 @@ func planFacts(p *retryplan.Plan, m retryplan.Model, worst time.Duration) []fact
 	return facts
 }
 
-func newSchedule(p *retryplan.Plan) schedule {
-	s := schedule{
-		Attempt: []int{}, Lo: []*float64{}, Mean: []*float64{}, Hi: []*float64{}, Never: []*float64{},
-		Table: table{Head: []string{"Attempt", "Wait before it", "Mean wait", "Can start"}, Rows: [][]string{}},
+// drawn returns a picture of p as an element of the page.
+func drawn(picture *plots.Picture, err error, z size) string {
+	if err != nil { // what is drawn is ours, so that there is no error
+		return ""
+	}
+	return picture.Fragment(z.width, z.most)
+}
+
+func newSchedule(p *retryplan.Plan, z size) chart {
+	picture, err := plots.Schedule(plots.Plan{Plan: p})
+	c := chart{
+		SVG:     drawn(picture, err, z),
+		Summary: "No waits: there is one attempt.",
+		Table:   table{Head: []string{"Attempt", "Wait before it", "Mean wait", "Can start"}, Rows: [][]string{}},
 	}
 	var waits []string
 	for _, a := range p.Attempts {
 		if a.Number == 1 {
 			continue
 		}
-		s.Attempt = append(s.Attempt, a.Number)
-		lo, mean, hi := seconds(a.Wait.Lo), seconds(a.Wait.Mean), seconds(a.Wait.Hi)
-		when := between(a.Earliest, a.Latest)
+		wait, when := between(a.Wait.Lo, a.Wait.Hi), between(a.Earliest, a.Latest)
 		if a.Never != 0 {
-			lo, mean, hi, when = nil, nil, nil, "never: "+wire.Reason(a.Never)
-			s.Never = append(s.Never, seconds(a.Wait.Mean))
-		} else {
-			s.Never = append(s.Never, nil)
+			when = "never: " + wire.Reason(a.Never)
 		}
-		s.Lo, s.Mean, s.Hi = append(s.Lo, lo), append(s.Mean, mean), append(s.Hi, hi)
-		s.Table.Rows = append(s.Table.Rows, []string{fmt.Sprint(a.Number), between(a.Wait.Lo, a.Wait.Hi), span(a.Wait.Mean), when})
-		waits = append(waits, between(a.Wait.Lo, a.Wait.Hi))
+		c.Table.Rows = append(c.Table.Rows, []string{fmt.Sprint(a.Number), wait, span(a.Wait.Mean), when})
+		waits = append(waits, wait)
 	}
-	s.Summary = "No waits: there is one attempt."
 	if len(waits) > 0 {
 		const shown = 8
 		more := ""
 		if len(waits) > shown {
 			waits, more = waits[:shown], ", and so on"
 		}
-		s.Summary = fmt.Sprintf("Waits before attempts 2 to %d: %s%s.", len(p.Attempts), strings.Join(waits, ", "), more)
+		c.Summary = fmt.Sprintf("Waits before attempts 2 to %d: %s%s.", len(p.Attempts), strings.Join(waits, ", "), more)
 	}
-	return s
+	return c
 }
 
-// curvePoints is as many points as a phone's screen shows.
-const curvePoints = 240
-
-// newCurve returns the distribution function of the total wait, with room on both sides of what can happen, and two points
-// at its least value, where it may jump.
-func newCurve(p *retryplan.Plan) curve {
+func newTotal(p *retryplan.Plan, z size) chart {
+	picture, err := plots.TotalWait(plots.Plan{Plan: p})
 	d := p.TotalWait
-	lo, hi := d.Min(), d.Max()
-	if p := d.Quantile(.999); hi/1000 > p {
-		hi = p
-	}
-	// A twentieth on either side, and no more than there is; a fixed total gets half of itself.
-	room := max((hi-lo)/20, time.Millisecond)
-	if lo == hi {
-		room = max(hi/2, time.Millisecond)
-	}
-	from, to := max(0, lo-room), hi+room
-	if to < hi {
-		to = hi
-	}
-	xs := []time.Duration{lo, hi}
-	if lo > 0 {
-		xs = append(xs, lo-1)
-	}
-	for i := range curvePoints + 1 {
-		xs = append(xs, from+time.Duration(float64(to-from)*(float64(i)/curvePoints)))
-	}
-	slices.Sort(xs)
-	xs = slices.Compact(xs)
-	c := curve{Table: table{Head: []string{"Share of runs", "Total wait at most"}}}
-	for _, x := range xs {
-		c.Seconds, c.CDF = append(c.Seconds, x.Seconds()), append(c.CDF, d.CDF(x))
+	c := chart{
+		SVG: drawn(picture, err, z),
+		Summary: fmt.Sprintf("If every attempt fails, all waits together take %s; half of such runs wait for %s at most, 99 %% for %s.",
+			between(d.Min(), d.Max()), span(d.Quantile(.5)), span(d.Quantile(.99))),
+		Table: table{Head: []string{"Share of runs", "Total wait at most"}},
 	}
 	for _, q := range []float64{0, .1, .25, .5, .75, .9, .95, .99, 1} {
 		c.Table.Rows = append(c.Table.Rows, []string{share(q), span(d.Quantile(q))})
 	}
 	c.Table.Rows[0][0] = "the shortest"
 	c.Table.Rows[len(c.Table.Rows)-1][0] = "the longest"
-	c.Summary = fmt.Sprintf("If every attempt fails, all waits together take %s; half of such runs wait for %s at most, 99 %% for %s.",
-		between(d.Min(), d.Max()), span(d.Quantile(.5)), span(d.Quantile(.99)))
 	return c
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -184,10 +183,10 @@ func (p *page) prefers(name, value string) {
 	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: name, Value: value}}})
 }
 
-// picture returns the pixels of a figure's canvas.
+// picture returns what a figure's picture is drawn with.
 func (p *page) picture(figure string) string {
 	p.t.Helper()
-	return eval[string](p, fmt.Sprintf(`document.querySelector("#%s canvas").toDataURL()`, figure))
+	return eval[string](p, fmt.Sprintf(`document.querySelector("#%s svg").outerHTML`, figure))
 }
 
 func (p *page) text(selector string) string {
@@ -209,10 +208,10 @@ func (p *page) save(name string) {
 func TestPageDraws(t *testing.T) {
 	p := open(t, "")
 	for _, figure := range []string{"schedule", "total", "load", "queue"} {
-		require.Positive(t, eval[int](p, fmt.Sprintf(`(() => {
-			const c = document.querySelector("#%s canvas");
-			return new Set(new Uint32Array(c.getContext("2d").getImageData(0, 0, c.width, c.height).data.buffer)).size - 1;
-		})()`, figure)), "the chart %s has more than one colour", figure)
+		require.Greater(t, eval[int](p, fmt.Sprintf(`new Set([...document.querySelectorAll("#%s svg path")].map((e) => getComputedStyle(e).color)).size`, figure)), 2,
+			"the chart %s has its colors", figure)
+		require.InDelta(t, eval[float64](p, fmt.Sprintf(`document.querySelector("#%s").getBoundingClientRect().width`, figure)),
+			eval[float64](p, fmt.Sprintf(`document.querySelector("#%s svg").getBoundingClientRect().width`, figure)), 1, "as wide as its figure")
 		require.NotEmpty(t, eval[string](p, fmt.Sprintf(`document.querySelector("#%s [role=img]").getAttribute("aria-label")`, figure)))
 		require.Positive(t, eval[int](p, fmt.Sprintf(`document.querySelectorAll("#%s tbody tr").length`, figure)), "the table of %s", figure)
 	}
@@ -362,8 +361,10 @@ func TestAttemptsAndGoodputDifferForTheColorBlind(t *testing.T) {
 	p := open(t, "")
 	for _, scheme := range []string{"light", "dark"} {
 		p.prefers("prefers-color-scheme", scheme)
-		attempts := eval[string](p, `getComputedStyle(document.documentElement).getPropertyValue("--two").trim()`)
-		goodput := eval[string](p, `getComputedStyle(document.documentElement).getPropertyValue("--one").trim()`)
+		color := func(class string) string {
+			return eval[string](p, fmt.Sprintf(`getComputedStyle(document.querySelector("#load path.curve.%s")).stroke`, class))
+		}
+		attempts, goodput := color("red"), color("blue")
 		for name, seen := range visions {
 			require.Greater(t, distance(seen, attempts, goodput), 40., "%s, %s: %s and %s", scheme, name, attempts, goodput)
 		}
@@ -383,12 +384,15 @@ func distance(seen [3][3]float64, a, b string) float64 {
 	return math.Sqrt((la[0]-lb[0])*(la[0]-lb[0]) + (la[1]-lb[1])*(la[1]-lb[1]) + (la[2]-lb[2])*(la[2]-lb[2]))
 }
 
-// lab returns what is seen of a colour such as #58a6ff in CIE L*a*b*, white point D65.
-func lab(seen [3][3]float64, hex string) [3]float64 {
-	bits, _ := strconv.ParseUint(hex[1:], 16, 32)
+// lab returns what is seen of a color such as rgb(88, 166, 255) in CIE L*a*b*, white point D65.
+func lab(seen [3][3]float64, color string) [3]float64 {
+	var bytes [3]int
+	if _, err := fmt.Sscanf(color, "rgb(%d, %d, %d)", &bytes[0], &bytes[1], &bytes[2]); err != nil {
+		panic(err)
+	}
 	var linear [3]float64
 	for i := range linear {
-		c := float64(bits>>(16-8*i)&255) / 255
+		c := float64(bytes[i]) / 255
 		if linear[i] = c / 12.92; c > 0.04045 {
 			linear[i] = math.Pow((c+0.055)/1.055, 2.4)
 		}
@@ -429,9 +433,10 @@ func TestPresetsAndStorm(t *testing.T) {
 
 func TestDarkModeChangesTheCharts(t *testing.T) {
 	p := open(t, "")
-	light, back := p.picture("load"), eval[string](p, `getComputedStyle(document.body).backgroundColor`)
+	const stroke = `getComputedStyle(document.querySelector("#load path.curve.red")).stroke`
+	light, back := eval[string](p, stroke), eval[string](p, `getComputedStyle(document.body).backgroundColor`)
 	p.prefers("prefers-color-scheme", "dark")
-	p.until(fmt.Sprintf(`getComputedStyle(document.body).backgroundColor !== %q && document.querySelector("#load canvas") && document.querySelector("#load canvas").toDataURL() !== %q`, back, light))
+	p.until(fmt.Sprintf(`getComputedStyle(document.body).backgroundColor !== %q && %s !== %q`, back, stroke, light))
 	p.save("dark")
 }
 
@@ -447,7 +452,7 @@ func TestPhoneHasNoHorizontalScroll(t *testing.T) {
 	p := open(t, "")
 	p.run(chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile, chromedp.EmulateScale(2)))
 	fits := `document.documentElement.scrollWidth <= 360 && [...document.querySelectorAll("figure, .row, textarea, dl, button")].every((e) => e.getBoundingClientRect().right <= 360)`
-	p.until(fits + ` && document.querySelector("#load .uplot").getBoundingClientRect().width <= 360`)
+	p.until(fits + ` && document.querySelector("#load svg").viewBox.baseVal.width <= 360`)
 	p.save("phone")
 	// Long words of a policy do not widen the page, nor do its tables.
 	p.next(choose("mode", "list"), choose("delays", "1h2m3.456789s, 2h2m3.456789s, 3h2m3.456789s, 4h2m3.456789s"), choose("cap", ""))
@@ -459,12 +464,12 @@ func TestPhoneHasNoHorizontalScroll(t *testing.T) {
 func TestPhoneShowsTheChartBesideTheSlider(t *testing.T) {
 	p := open(t, "")
 	p.run(chromedp.EmulateViewport(360, 667, chromedp.EmulateMobile, chromedp.EmulateScale(2)))
-	p.until(`document.querySelector("#load .uplot").getBoundingClientRect().width <= 360`)
+	p.until(`document.querySelector("#load svg").viewBox.baseVal.width <= 360`)
 	for figure, form := range map[string]string{"schedule": "policy-form", "load": "fleet-form"} {
 		hidden := fmt.Sprintf(`[...document.querySelectorAll("#%s input[type=range]")].filter((slider) => {
 			if (!slider.checkVisibility()) return false;
 			slider.scrollIntoView({ block: "end" });
-			const chart = document.querySelector("#%s canvas").getBoundingClientRect(), at = slider.getBoundingClientRect();
+			const chart = document.querySelector("#%s svg").getBoundingClientRect(), at = slider.getBoundingClientRect();
 			const head = document.querySelector("header").getBoundingClientRect();
 			return chart.top < head.bottom - 1 || chart.bottom > at.top || at.bottom > innerHeight + 1;
 		}).map((slider) => slider.id)`, form, figure)

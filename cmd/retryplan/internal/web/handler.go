@@ -5,16 +5,19 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"mime"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 )
 
 //go:embed assets
@@ -28,7 +31,7 @@ const (
 	evaluationLimit = 3 * time.Second
 	// evaluations is how many there are at the same time, since each may take 100 MiB and more. A page needs one.
 	evaluations = 2
-	// policy allows what the binary itself serves. Neither the page nor uPlot has inline script or style attributes.
+	// contentPolicy allows what the binary itself serves. Neither the page nor its pictures have inline scripts or styles.
 	contentPolicy = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"
 )
 
@@ -65,6 +68,10 @@ func newLimited(p retry.Policy, limit time.Duration) (*handler, error) {
 func (h *handler) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", by(filesOnly(http.FileServerFS(h.files)), http.MethodGet, http.MethodHead))
+	mux.Handle("/chart.css", by(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/css; charset=utf-8")
+		io.WriteString(w, plots.Stylesheet)
+	}), http.MethodGet, http.MethodHead))
 	mux.Handle("/api/start", by(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, h.start) }),
 		http.MethodGet, http.MethodHead))
 	mux.Handle("/api/evaluate", by(http.HandlerFunc(h.evaluate), http.MethodPost))
@@ -167,7 +174,7 @@ func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		return
 	}
-	answer, bad := question.answer(r.Context(), h.limit)
+	answer, bad := question.answer(r.Context(), h.limit, sizeOf(r))
 	switch {
 	case r.Context().Err() != nil: // the page has moved on, and nobody reads this
 	case bad != nil:
@@ -175,6 +182,21 @@ func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
 	default:
 		reply(w, http.StatusOK, answer)
 	}
+}
+
+// size is the room that the page has for a chart, in pixels.
+type size struct{ width, most float64 }
+
+// sizeOf reads ?width= and ?most=, the greatest height. What is missing or absurd is replaced: it is no reason to show nothing.
+func sizeOf(r *http.Request) size {
+	read := func(name string, least, most, otherwise float64) float64 {
+		v, err := strconv.ParseFloat(r.URL.Query().Get(name), 64)
+		if err != nil || !(v > 0) {
+			return otherwise
+		}
+		return min(max(v, least), most)
+	}
+	return size{read("width", 240, 2000, 720), read("most", 60, 400, 400)}
 }
 
 // refusal is the body of every answer that is not a success.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -23,19 +24,13 @@ const (
 	tableRows = 24
 )
 
-// simulation is a fleet's simulation: per second, but for Queue, which is at the end of each interval.
+// simulation is a fleet's simulation.
 type simulation struct {
-	Seconds  []float64  `json:"seconds"`
-	Offered  []float64  `json:"offered"`
-	Attempts []float64  `json:"attempts"`
-	Goodput  []float64  `json:"goodput"`
-	Queue    []float64  `json:"queue"`
-	Trigger  [2]float64 `json:"trigger"` // from, to
-	Partial  bool       `json:"partial"`
-	Note     string     `json:"note"`
-	Facts    []fact     `json:"facts"`
-	Summary  string     `json:"summary"`
-	Table    table      `json:"table"`
+	Load    chart  `json:"load"`
+	Queue   chart  `json:"queue"`
+	Partial bool   `json:"partial"`
+	Note    string `json:"note"`
+	Facts   []fact `json:"facts"`
 }
 
 // Why a simulation ended before its time.
@@ -63,7 +58,7 @@ func (q question) scenario() (s retryplan.Scenario, note string, bad []fault) {
 }
 
 // simulated runs a scenario until ctx ends.
-func simulated(ctx context.Context, s retryplan.Scenario, note string) (simulation, []fault) {
+func simulated(ctx context.Context, s retryplan.Scenario, note string, z size) (simulation, []fault) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.Progress = func(p retryplan.Progress) {
@@ -79,9 +74,9 @@ func simulated(ctx context.Context, s retryplan.Scenario, note string) (simulati
 	case err != nil:
 		return simulation{}, faultsOf(err)
 	}
-	drawn := drawn(result, s)
-	drawn.Partial, drawn.Note = partial, note
-	return drawn, nil
+	shown := newSimulation(result, s, z)
+	shown.Partial, shown.Note = partial, note
+	return shown, nil
 }
 
 // end returns the end of the last trigger.
@@ -103,34 +98,22 @@ func step(d time.Duration) time.Duration {
 	}
 }
 
-// drawn returns what of a result is drawn: whole intervals only, since the rate of a begun one says nothing.
-func drawn(r retryplan.Result, s retryplan.Scenario) simulation {
-	d := simulation{
-		Seconds: []float64{}, Offered: []float64{}, Attempts: []float64{}, Goodput: []float64{}, Queue: []float64{},
-		Table: table{Head: []string{"From", "Offered /s", "Attempts /s", "Goodput /s", "Queue"}, Rows: [][]string{}},
-	}
-	for _, t := range s.Triggers {
-		d.Trigger = [2]float64{t.From.Seconds(), t.End().Seconds()}
-	}
-	perSecond := func(n int) float64 { return float64(n) / r.Step.Seconds() }
+// newSimulation returns what is shown of a result: whole intervals only, since the rate of a begun one says nothing.
+func newSimulation(r retryplan.Result, s retryplan.Scenario, z size) simulation {
 	peak := 0
-	whole := 0
-	for _, p := range r.Series {
+	for i, p := range r.Series {
 		if p.Start+r.Step > r.Simulated {
+			r.Series = r.Series[:i]
 			break
 		}
-		whole++
-		d.Seconds = append(d.Seconds, p.Start.Seconds())
-		d.Offered = append(d.Offered, perSecond(p.Offered))
-		d.Attempts = append(d.Attempts, perSecond(p.Attempts))
-		d.Goodput = append(d.Goodput, perSecond(p.Goodput))
-		d.Queue = append(d.Queue, float64(p.Queue))
 		peak = max(peak, p.Queue)
 	}
-	every := max(1, int(math.Ceil(float64(whole)/tableRows)))
-	for i := 0; i < whole; i += every {
-		d.Table.Rows = append(d.Table.Rows, tableRow(r, i, min(i+every, whole)))
+	rows := table{Head: []string{"From", "Offered /s", "Attempts /s", "Goodput /s", "Queue"}, Rows: [][]string{}}
+	every := max(1, int(math.Ceil(float64(len(r.Series))/tableRows)))
+	for i := 0; i < len(r.Series); i += every {
+		rows.Rows = append(rows.Rows, tableRow(r, i, min(i+every, len(r.Series))))
 	}
+	var d simulation
 	d.Facts = []fact{
 		{"Runs", fmt.Sprint(r.Runs)},
 		{"Attempts per run", number(r.Amplification)},
@@ -146,8 +129,12 @@ func drawn(r retryplan.Result, s retryplan.Scenario) simulation {
 	if r.Latency.Count() > 0 {
 		d.Facts = append(d.Facts, fact{"99 % of successes within", span(r.Latency.Quantile(.99))})
 	}
-	d.Summary = fmt.Sprintf("Simulation of %s: %d runs, %s attempts per run, %s of the runs failed, longest queue %d.%s",
+	summary := fmt.Sprintf("Simulation of %s: %d runs, %s attempts per run, %s of the runs failed, longest queue %d.%s",
 		span(r.Simulated), r.Runs, number(r.Amplification), share(r.Failed), peak, back)
+	run := plots.Run{Result: r, Triggers: s.Triggers}
+	d.Load = chart{drawn(plots.Load(run), nil, z), summary, rows}
+	z.most = min(z.most, 170)
+	d.Queue = chart{drawn(plots.Queue(run), nil, z), "Queue. " + summary, rows}
 	return d
 }
 

@@ -67,9 +67,3 @@ func number(x float64) string {
 	}
 	return strconv.FormatFloat(text, 'f', -1, 64)
 }
-
-// seconds returns d to be drawn.
-func seconds(d time.Duration) *float64 {
-	s := d.Seconds()
-	return &s
-}

@@ -1,5 +1,5 @@
 // The page: a state, fields that change it, and the server's answer to it.
-import { Chart } from "./charts.js";
+import { Chart, room } from "./charts.js";
 import { Controls } from "./controls.js";
 import { fleetFields, policyFields } from "./fields.js";
 
@@ -16,10 +16,7 @@ const controls = [
   new Controls($("policy-controls"), policyFields, state, changed),
   new Controls($("fleet-controls"), fleetFields, state, changed),
 ];
-const charts = {
-  schedule: new Chart($("schedule"), "schedule"), total: new Chart($("total"), "total"),
-  load: new Chart($("load"), "load"), queue: new Chart($("queue"), "queue"),
-};
+const charts = Object.fromEntries(["schedule", "total", "load", "queue"].map((id) => [id, new Chart($(id))]));
 
 /** setState sets the state to that of an address's fragment, on top of the defaults, or to the opening one if there is none. */
 function setState(fragment) {
@@ -52,7 +49,7 @@ async function evaluate() {
   document.body.setAttribute("aria-busy", "true");
   let answer, faults;
   try {
-    const response = await fetch("api/evaluate", {
+    const response = await fetch("api/evaluate?" + room($("schedule")), {
       method: "POST", signal: mine.signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(state),
     });
     const body = await response.json();
@@ -92,10 +89,10 @@ function show(answer) {
   copyable($("go"), answer.policy.go);
   copyable($("json"), answer.policy.json);
   $("no-budget").hidden = state.budget === "none";
-  charts.schedule.draw(answer.schedule);
-  charts.total.draw(answer.total);
-  charts.load.draw(answer.simulation);
-  charts.queue.draw({ ...answer.simulation, summary: "Queue. " + answer.simulation.summary });
+  charts.schedule.show(answer.schedule);
+  charts.total.show(answer.total);
+  charts.load.show(answer.simulation.load);
+  charts.queue.show(answer.simulation.queue);
   document.body.dataset.drawn = Number(document.body.dataset.drawn ?? 0) + 1;
 }
 
@@ -167,7 +164,10 @@ addEventListener("hashchange", () => {
   for (const c of controls) c.show();
   changed();
 });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-  for (const chart of Object.values(charts)) chart.redraw();
+let shown = String(room($("schedule")));
+addEventListener("resize", () => {
+  const now = String(room($("schedule")));
+  if (now !== shown) changed();
+  shown = now;
 });
 evaluate();
