@@ -123,6 +123,26 @@ func TestRefusedRequests(t *testing.T) {
 	}
 }
 
+func TestAControlIsRefusedWhereverItIsInAValueOrAQuery(t *testing.T) {
+	base := roundTripper(func(req *http.Request) (*http.Response, error) { return answer(req, 200), nil })
+	sent := func(req *http.Request) bool {
+		_, err := (&retryhttp.Transport{Base: base}).RoundTrip(req)
+		return err == nil
+	}
+	for c := range 256 {
+		for at := range 19 {
+			value := []byte("\tab\x80\xff0123456789 ~\tz")
+			value[at] = byte(c)
+			req := get(t.Context())
+			req.Header.Set("X-Name", string(value))
+			require.Equal(t, c >= ' ' && c != 0x7f || c == '\t', sent(req), "%q", value)
+			req = get(t.Context())
+			req.URL.RawQuery = strings.NewReplacer("\t", "t", " ", "s").Replace(string(value[:at])) + string(value[at]) + "0123456789"
+			require.Equal(t, c > ' ' && c != 0x7f, sent(req), "%q", req.URL.RawQuery)
+		}
+	}
+}
+
 func BenchmarkRefusal(b *testing.B) {
 	b.ReportAllocs()
 	req := get(context.Background())
