@@ -186,12 +186,17 @@ func (b Backoff) or(defaults Backoff) Backoff {
 // MaxHint are taken if MaxAttempts, Mode, Base, Factor, Cap, Delays and Jitter are all unset. It is for shells that
 // have a better default than the zero Policy; taken one by one, these fields would mix two schedules.
 func (p Policy) OrSchedule(defaults Policy) Policy {
+	p.orSchedule(&defaults)
+	return p
+}
+
+// orSchedule is apart from OrSchedule so that this is inlined: retryhttp and retrygrpc call it for every run.
+func (p *Policy) orSchedule(defaults *Policy) {
 	if p.MaxAttempts == 0 && p.Base == 0 && p.Factor == 0 && p.Cap == 0 && p.Delays == nil &&
 		p.Mode == 0 && p.Jitter == 0 {
 		p.MaxAttempts, p.Backoff = defaults.MaxAttempts, defaults.Backoff
 		p.MaxHint = cmp.Or(p.MaxHint, defaults.MaxHint)
 	}
-	return p
 }
 
 // Effective returns p with every default that is in force written out: MaxAttempts, MaxHint and the fields of Backoff

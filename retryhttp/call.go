@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -13,6 +14,9 @@ import (
 
 	"github.com/retrygo/retry"
 )
+
+// epoch is a fixed instant: time.Since of it reads only the monotonic clock.
+var epoch = time.Now()
 
 // call is one RoundTrip. It is also the context of the run, which heeds Request.Cancel and in which the hooks of the
 // policy find the call without a closure of their own. The attempts get the request's own.
@@ -22,10 +26,8 @@ type call struct {
 	transport *Transport
 	policy    *retry.Policy  // the Transport's, or of this request alone
 	req       *http.Request  // the caller's
-	records   *records       // nil if the caller asks for none
-	refused   *RequestError  // nil if the request can be sent
-	began     time.Time      // zero without a TTL, which alone counts from it
 	resp      *http.Response // the last one, until it is given up or returned
+	began     time.Duration  // since epoch; 0 without a TTL, which alone counts from it
 	returned  bool           // a response was returned
 	inBase    bool           // still set in finish: Base has panicked
 
@@ -59,7 +61,6 @@ func newCall(t *Transport, req *http.Request) *call {
 		c, both.call.spare = &both.call, &both.limit
 	}
 	c.Context, c.transport, c.policy, c.req = req.Context(), t, policy, req
-	c.records = recordsOf(c.Context)
 	return c
 }
 
@@ -105,13 +106,12 @@ func (c *call) Err() error {
 
 // progress is what the core has to know of the run now, but for its attempts.
 func (c *call) progress() retry.Progress {
-	now, began := time.Now(), c.began
-	if began.IsZero() {
-		began = now
+	var pr retry.Progress
+	if c.began != 0 {
+		pr.Elapsed = time.Since(epoch) - c.began
 	}
-	pr := retry.Progress{Elapsed: now.Sub(began)}
 	if deadline, ok := c.Deadline(); ok {
-		pr.Deadline = cmp.Or(deadline.Sub(began), -1)
+		pr.Deadline = cmp.Or(pr.Elapsed+min(time.Until(deadline), math.MaxInt64-pr.Elapsed), -1)
 	}
 	switch err := c.Err(); {
 	case err == nil:
@@ -167,16 +167,12 @@ func (c *call) finish() {
 
 // prepare is done once, before the first attempt.
 func (c *call) prepare() *AttemptError {
-	if c.refused != nil {
-		return &AttemptError{Reason: c.refused.Reason, Veto: c.refused.Reason, Unsent: true, Err: c.refused}
-	}
 	t := c.transport
 	c.repeatable = t.Idempotent || Repeatable(c.req)
 	if t.IdempotencyKey != nil && !idempotentMethod(c.req.Method) && !hasKey(c.req.Header) {
 		c.key = t.IdempotencyKey(c.req)
 		if i := badValueByte(c.key); i >= 0 {
-			err := refuseByte(BadHeader, `Request.Header["Idempotency-Key"]`, c.key, i)
-			return &AttemptError{Reason: BadHeader, Veto: BadHeader, Unsent: true, Err: err}
+			return refusedAttempt(refuseByte(BadHeader, `Request.Header["Idempotency-Key"]`, c.key, i))
 		}
 		c.repeatable = c.repeatable || c.key != ""
 	}
@@ -185,6 +181,11 @@ func (c *call) prepare() *AttemptError {
 	}
 	c.ready = true
 	return nil
+}
+
+// refusedAttempt is the attempt to send a request that is refused.
+func refusedAttempt(err *RequestError) *AttemptError {
+	return &AttemptError{Reason: err.Reason, Veto: err.Reason, Unsent: true, Err: err}
 }
 
 // attempt makes one attempt; ctx is Do's.
@@ -196,7 +197,9 @@ func (c *call) attempt(ctx context.Context) error {
 	}
 	own := c.Context
 	if ctx != context.Context(c) {
-		own = &attemptContext{own, ctx}
+		if own = ctx; c.cancel() != nil {
+			own = &attemptContext{c.Context, ctx}
+		}
 	}
 	var conn *connTrace
 	if !c.repeatable {
@@ -234,7 +237,7 @@ func (c *call) newLimit() *limit {
 
 // outgoing returns the request of one attempt: the caller's own if nothing has to differ, otherwise a copy.
 func (c *call) outgoing(ctx context.Context) (*http.Request, error) {
-	body, getBody, err := c.payload.next()
+	body, getBody, err := c.payload.next(c.req)
 	if err != nil {
 		return nil, err
 	}
@@ -336,7 +339,10 @@ func succeeded(status int) bool {
 }
 
 func (c *call) hint(resp *http.Response) time.Duration {
-	hint := ParseRetryAfter(resp.Header, time.Now())
+	var hint time.Duration
+	if resp.Header["Retry-After"] != nil { // otherwise the clock need not be read
+		hint = ParseRetryAfter(resp.Header, time.Now())
+	}
 	if c.transport.Hint != nil {
 		hint = max(hint, c.transport.Hint(resp))
 	}
@@ -406,6 +412,9 @@ func (c *call) giveUp(delay time.Duration) {
 		return
 	}
 	c.resp = nil
+	if resp.Body == nil || resp.Body == http.NoBody {
+		return
+	}
 	if c.policy.Admit(c.progress(), delay+drainTime).Status == retry.Waiting {
 		discard(resp)
 	} else {
@@ -413,7 +422,8 @@ func (c *call) giveUp(delay time.Duration) {
 	}
 }
 
-// attemptContext is the context of a retry: the request's, with the number that Do has given.
+// attemptContext is the context of a retry of a request with a Cancel, which the transport gets in the request: that of
+// the request, with the number that Do has given.
 type attemptContext struct {
 	context.Context
 	numbered context.Context

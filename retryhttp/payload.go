@@ -21,10 +21,9 @@ const letGoTime = time.Second
 // payload is the body of the caller's request and what the attempts get of it. The zero payload is that of a request
 // that was not looked at.
 type payload struct {
-	req     *http.Request
 	getBody func() (io.ReadCloser, error) // nil for a stream
-	plain   bool                          // in memory, so that reading it cannot fail
 	length  int64                         // of a body that was read into memory, 0 if the request's is right
+	plain   bool                          // in memory, so that reading it cannot fail
 	given   bool                          // an attempt has it, and closes it
 
 	last   *handle // what the attempt under way reads, nil if it is plain
@@ -34,7 +33,6 @@ type payload struct {
 // open takes over the body of req and reads one of up to limit bytes into memory, if it has no GetBody. An error comes
 // with its reason.
 func (p *payload) open(ctx context.Context, req *http.Request, limit int64) (Reason, error) {
-	p.req = req
 	if req.Body == nil || req.Body == http.NoBody {
 		return "", nil
 	}
@@ -42,7 +40,7 @@ func (p *payload) open(ctx context.Context, req *http.Request, limit int64) (Rea
 		p.getBody = req.GetBody
 		if kept := inMemory(req.Body); kept != nil {
 			p.plain = true
-			return p.checkLength(int64(kept.Len()))
+			return checkLength(req, int64(kept.Len()))
 		}
 		return "", nil
 	}
@@ -68,7 +66,7 @@ func (p *payload) open(ctx context.Context, req *http.Request, limit int64) (Rea
 			if len(req.Trailer) == 0 { // which a body with Content-Length cannot have
 				p.length = int64(len(start))
 			}
-			return p.checkLength(int64(len(start)))
+			return checkLength(req, int64(len(start)))
 		}
 		source = &spilled{io.MultiReader(bytes.NewReader(start), source), source}
 	}
@@ -78,9 +76,8 @@ func (p *payload) open(ctx context.Context, req *http.Request, limit int64) (Rea
 
 // checkLength refuses a body in memory that is not as long as the request says. net/http notices it while it sends, too
 // late, and does not always say so.
-func (p *payload) checkLength(n int64) (Reason, error) {
-	want := p.req.ContentLength
-	switch {
+func checkLength(req *http.Request, n int64) (Reason, error) {
+	switch want := req.ContentLength; {
 	case want <= 0 || n == want:
 		return "", nil
 	case n == 0:
@@ -121,8 +118,8 @@ func inMemory(body io.ReadCloser) interface{ Len() int } {
 
 var errConsumed = errors.New("the body is a stream and has been read")
 
-// next returns the body of the next attempt and its GetBody, both nil if the request has what is right.
-func (p *payload) next() (io.ReadCloser, func() (io.ReadCloser, error), error) {
+// next returns the body of the next attempt at req and its GetBody, both nil if req has what is right.
+func (p *payload) next(req *http.Request) (io.ReadCloser, func() (io.ReadCloser, error), error) {
 	switch first := !p.given; {
 	case p.stream != nil:
 		p.given = true
@@ -130,7 +127,7 @@ func (p *payload) next() (io.ReadCloser, func() (io.ReadCloser, error), error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		return p.watch(h), nil, nil
+		return p.watch(req, h), nil, nil
 	case p.getBody == nil:
 		return nil, nil, nil
 	case first && p.plain:
@@ -138,7 +135,7 @@ func (p *payload) next() (io.ReadCloser, func() (io.ReadCloser, error), error) {
 		return nil, nil, nil
 	case first:
 		p.given = true
-		return p.watch(&handle{source: p.req.Body}), p.getBody, nil
+		return p.watch(req, &handle{source: req.Body}), p.getBody, nil
 	}
 	body, err := p.getBody()
 	if err != nil {
@@ -150,14 +147,14 @@ func (p *payload) next() (io.ReadCloser, func() (io.ReadCloser, error), error) {
 	if p.plain {
 		return body, p.getBody, nil
 	}
-	return p.watch(&handle{source: body}), p.getBody, nil
+	return p.watch(req, &handle{source: body}), p.getBody, nil
 }
 
 // watch makes h what the attempt under way reads.
-func (p *payload) watch(h *handle) *handle {
+func (p *payload) watch(req *http.Request, h *handle) *handle {
 	h.left = -1
-	if p.req.ContentLength > 0 {
-		h.left = p.req.ContentLength
+	if req.ContentLength > 0 {
+		h.left = req.ContentLength
 	}
 	p.last = h
 	return h

@@ -98,8 +98,22 @@ func ReasonOf(err error) Reason {
 	return reason
 }
 
-// statusReason returns the reason of a response: "status_503".
+// statusReason returns the reason of a response: "status_503". Those that are repeated are ready-made.
 func statusReason(code int) Reason {
+	switch code {
+	case http.StatusRequestTimeout:
+		return "status_408"
+	case http.StatusTooManyRequests:
+		return "status_429"
+	case http.StatusInternalServerError:
+		return "status_500"
+	case http.StatusBadGateway:
+		return "status_502"
+	case http.StatusServiceUnavailable:
+		return "status_503"
+	case http.StatusGatewayTimeout:
+		return "status_504"
+	}
 	return Reason(strconv.AppendInt([]byte("status_"), int64(code), 10))
 }
 

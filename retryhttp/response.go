@@ -22,9 +22,6 @@ const (
 // discard reads a response that is not wanted to its end, within limits, and closes it.
 func discard(resp *http.Response) {
 	body := resp.Body
-	if body == nil || body == http.NoBody {
-		return
-	}
 	// HTTP/2 resets the stream and keeps the connection. An upgraded connection has no end to read to.
 	if resp.ProtoMajor < 2 && resp.StatusCode != http.StatusSwitchingProtocols && resp.ContentLength <= drainLimit {
 		timer := time.AfterFunc(drainTime, func() { _ = body.Close() }) // ends a Read that stalls

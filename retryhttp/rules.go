@@ -89,11 +89,7 @@ type sight struct {
 }
 
 func see(err error) sight {
-	var attempt *AttemptError
-	if errors.As(err, &attempt) {
-		if attempt == nil {
-			return sight{}
-		}
+	if attempt := attemptError(err); attempt != nil {
 		vetoed := attempt.Veto != "" || doNotRetry(attempt.Header) || errors.Is(err, retry.TerminalError)
 		return sight{attempt.StatusCode, attempt.Reason, true, vetoed}
 	}

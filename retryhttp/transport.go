@@ -200,12 +200,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	p := c.policy.OrSchedule(retry.Inline())
 	p.AttemptTimeout = 0 // it covers the headers only, which Do cannot know
 	p.Classify, p.Pay, p.Observe, p.Gate = classOf, pay, nil, nil
-	if c.policy.Observe != nil || c.records != nil {
+	if c.policy.Observe != nil || recordsOf(c.Context) != nil {
 		p.Observe = observe
 	}
-	if c.refused = refusal(req); c.refused == nil {
+	refused := refusal(req)
+	if refused == nil {
 		if p.TTL > 0 {
-			c.began = time.Now()
+			c.began = time.Since(epoch)
 		}
 		if c.policy.Gate != nil || t.Gate != nil {
 			p.Gate = gate
@@ -217,7 +218,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if p.MaxHint == 0 && p.TTL == 0 {
 		p.MaxHint = maxHint(p)
 	}
-	err := retry.Do(c, p, func(ctx context.Context) error { return c.attempt(ctx) })
+	err := retry.Do(c, p, func(ctx context.Context) error {
+		if refused != nil {
+			return c.marked(refusedAttempt(refused))
+		}
+		return c.attempt(ctx)
+	})
 	if failed, ok := err.(*retry.Error); ok && failed.Cause() != nil {
 		return nil, c.detached(failed) // the caller has gone and reads no response
 	}
@@ -286,8 +292,8 @@ func pay(ctx context.Context, d retry.Decision) bool {
 // observe is the Observe of every run that is observed or recorded.
 func observe(ctx context.Context, e retry.Event) {
 	c := ctx.(*call)
-	if e.Outcome != nil && c.records != nil {
-		c.records.add(c.req, e.Outcome)
+	if records := recordsOf(c.Context); records != nil && e.Outcome != nil {
+		records.add(c.req, e.Outcome)
 	}
 	if own := c.policy.Observe; own != nil {
 		own(c.Context, e)
