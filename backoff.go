@@ -76,9 +76,16 @@ func (b *Backoff) delay(attempt int) time.Duration {
 		return min(b.base(), limit)
 	case Linear:
 		return linear(b.base(), b.factor(), grown, limit)
-	default:
-		return exponential(b.base(), b.factor(), grown, limit)
 	}
+	if factor := b.factor(); factor != 2 {
+		return exponential(b.base(), factor, grown, limit)
+	}
+	// The commonest factor takes a shift: BenchmarkDelay.
+	base := b.base()
+	if base > limit>>uint(grown) {
+		return limit
+	}
+	return base << uint(grown)
 }
 
 // Jittered returns the wait after the given failed attempt, spread by Jitter, in [0, Cap]. u in [0,1) chooses the point
@@ -227,10 +234,6 @@ func exponential(base time.Duration, factor float64, grown int, limit time.Durat
 		return min(base, limit)
 	case !ok:
 		return fractional(base, factor, grown, limit)
-	case whole == 2 && base > limit>>uint(grown): // a shift for the commonest factor: BenchmarkDelay
-		return limit
-	case whole == 2:
-		return base << uint(grown)
 	}
 	delay := min(base, limit)
 	for ; grown > 0 && delay < limit; grown-- { // 63 times at most
