@@ -99,8 +99,16 @@ func (b *Budget) spend(d *Decision, now time.Time) {
 	}
 }
 
-// withdraw takes the token for one retry and reports whether there was one.
+// withdraw takes the token for one retry and reports whether there was one. A refusal is a load and a comparison.
 func (b *Budget) withdraw(now time.Time) bool {
+	if b.level.Load() < token && b.trickle == 0 {
+		return false
+	}
+	return b.take(now)
+}
+
+// take is withdraw, apart from it so that a refusal is inlined.
+func (b *Budget) take(now time.Time) bool {
 	for {
 		level := b.level.Load()
 		if level < token {
