@@ -296,29 +296,40 @@ func (r *run) observe(ctx context.Context, p *Policy, d *Decision, f *failure) {
 	r.again(ctx, p, d)
 }
 
-// end returns what Do returns for the ending d, and calls Observe.
+// end returns what Do returns for the ending d, and calls Observe. It fits in the stack of a goroutine that has waited,
+// which would otherwise grow for each of many that are canceled.
 func (r *run) end(ctx context.Context, p *Policy, d *Decision) error {
 	if d.Status == Succeeded {
 		if p.Observe != nil {
-			r.tick()
-			failures := r.history.attempts(r.Attempt-1, r.start())
-			observeSuccess(ctx, p, &Outcome{Attempts: r.Attempt, Elapsed: r.Elapsed, History: failures})
+			r.observeEnd(ctx, p, d, nil)
 		}
 		return nil
 	}
-	failures := r.history.attempts(r.Attempt, r.start())
-	o := Outcome{p.Name, d.Status, d.Reason, r.gated, r.Attempt, r.Elapsed, failures}
-	var last error
-	if n := len(failures); n > 0 {
-		last = failures[n-1].Err
+	e := new(Error)
+	e.Policy, e.Status, e.Reason, e.Gated = p.Name, d.Status, d.Reason, r.gated
+	e.Attempts, e.Elapsed = r.Attempt, r.Elapsed
+	e.History = r.history.attempts(r.Attempt, r.start())
+	if n := len(e.History); n > 0 {
+		e.Last = e.History[n-1].Err
 	}
-	e := NewError(ctx, *p, o, last)
+	e.complete(ctx, p)
 	if p.Observe != nil {
-		copied := *e
-		copied.History = slices.Clone(e.History)
-		p.Observe(ctx, Event{Policy: p.Name, Elapsed: e.Elapsed, Decision: *d, Outcome: &copied.Outcome, Err: &copied})
+		r.observeEnd(ctx, p, d, e)
 	}
 	return e
+}
+
+// observeEnd calls Observe for the end d of the run, after which Do returns e.
+func (r *run) observeEnd(ctx context.Context, p *Policy, d *Decision, e *Error) {
+	if e == nil {
+		r.tick()
+		failures := r.history.attempts(r.Attempt-1, r.start())
+		observeSuccess(ctx, p, &Outcome{Attempts: r.Attempt, Elapsed: r.Elapsed, History: failures})
+		return
+	}
+	copied := *e
+	copied.History = slices.Clone(e.History)
+	p.Observe(ctx, Event{Policy: p.Name, Elapsed: e.Elapsed, Decision: *d, Outcome: &copied.Outcome, Err: &copied})
 }
 
 // observeSuccess calls Observe for a run that succeeded with the outcome o.

@@ -78,13 +78,18 @@ type Error struct {
 // is for shells other than Do. ctx is the caller's context.
 func NewError(ctx context.Context, p Policy, o Outcome, last error) *Error {
 	e := &Error{Outcome: o, Last: last}
+	e.complete(ctx, &p)
+	return e
+}
+
+// complete gives e what its Reason needs.
+func (e *Error) complete(ctx context.Context, p *Policy) {
 	switch {
-	case o.Reason == CallerCanceled, o.Reason == DeadlinePassed && ctx != nil && ctx.Err() != nil: // it may lag
+	case e.Reason == CallerCanceled, e.Reason == DeadlinePassed && ctx != nil && ctx.Err() != nil: // it may lag
 		e.ctx = ctx
-	case o.Reason == HintTooLong:
+	case e.Reason == HintTooLong:
 		e.maxHint = p.maxHint()
 	}
-	return e
 }
 
 // Cause returns context.Cause of the caller's context for CallerCanceled and DeadlinePassed, otherwise nil.
