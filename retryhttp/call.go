@@ -19,7 +19,7 @@ import (
 var epoch = time.Now()
 
 // call is one RoundTrip. It is also the context of the run, which heeds Request.Cancel and in which the hooks of the
-// policy find the call without a closure of their own. The attempts get the request's own.
+// policy find the call without a closure of their own. A first attempt gets the request's own.
 type call struct {
 	context.Context // the request's
 
