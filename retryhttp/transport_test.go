@@ -480,6 +480,23 @@ func TestAllocations(t *testing.T) {
 	bare := allocs(base)
 	require.LessOrEqual(t, allocs(&retryhttp.Transport{Base: base})-bare, 2.0)
 	require.LessOrEqual(t, allocs(&retryhttp.Transport{Base: base, Policy: retry.Policy{AttemptTimeout: time.Minute}})-bare, 8.0)
+
+	attempt := 0
+	flaky := roundTripper(func(*http.Request) (*http.Response, error) {
+		if attempt++; attempt%3 == 0 {
+			return answer(req, 200), nil
+		}
+		return answer(req, 503), nil
+	})
+	three := testing.AllocsPerRun(100, func() {
+		for range 3 {
+			_, _ = flaky(req)
+		}
+	})
+	attempt = 0
+	// The call, its run, and for each 503 the AttemptError with its header and the request of the retry.
+	p := retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{0}}, MaxAttempts: 3}
+	require.LessOrEqual(t, allocs(&retryhttp.Transport{Base: flaky, Policy: p})-three, 2.0+2*3)
 }
 
 func BenchmarkRoundTrip(b *testing.B) {
