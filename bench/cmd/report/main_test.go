@@ -2,111 +2,162 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"errors"
+	"flag"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime/debug"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/retrygo/retry/bench/internal/contest"
 )
 
-func fakes() []contest.Scenario {
-	sampled := func(name string) contest.Scenario {
-		return contest.Scenario{Name: name, Unit: "B", Contenders: []contest.Contender{
-			{Name: "retry", Form: contest.Ours, Sample: func() float64 { return 3 }},
-		}, Targets: []contest.Target{{Rule: "nothing", Kind: contest.Value, Most: 0}}}
-	}
-	return []contest.Scenario{sampled("memory"), sampled("latency")}
+// twoRounds are results on a machine with two cores.
+const twoRounds = `cores: 2
+go: go1.26.8
+date: 2026-11-22
+rounds: 2
+benchtime: 20ms
+goos: linux
+goarch: amd64
+cpu: AMD EPYC
+BenchmarkFirstTry/bare-loop	100	30 ns/op	0 B/op	0 allocs/op
+BenchmarkFirstTry/bare-loop-2	100	15 ns/op	0 B/op	0 allocs/op
+BenchmarkFirstTry/retry	100	36 ns/op	0 B/op	0 allocs/op
+BenchmarkFirstTry/retry-2	100	30 ns/op	0 B/op	0 allocs/op
+BenchmarkFirstTry/avast-v5	100	20 ns/op	0 B/op	0 allocs/op
+BenchmarkFirstTry/avast-v5-2	100	40 ns/op	0 B/op	0 allocs/op
+BenchmarkFirstTry/failsafe-go	100	400 ns/op	464 B/op	14 allocs/op
+BenchmarkFirstTry/failsafe-go-2	100	250 ns/op	464 B/op	14 allocs/op
+BenchmarkFirstTry/retry	100	38 ns/op	0 B/op	0 allocs/op
+BenchmarkHTTP200/bare-client	100	200 ns/op	8 B/op	5 allocs/op
+BenchmarkHTTP200/retryhttp	100	300 ns/op	8 B/op	7 allocs/op
+BenchmarkHTTP200/rehttp	100	400 ns/op	8 B/op	6 allocs/op
+BenchmarkHTTP200/go-retryablehttp-usual	100	400 ns/op	8 B/op	9 allocs/op
+BenchmarkClock/bare-reading	100	25 ns/op	0 B/op	0 allocs/op
+BenchmarkTenFailures/bare-record	100	300 ns/op	0 B/op	0 allocs/op
+BenchmarkThreeFailures/bare-clock	100	300 ns/op	0 B/op	0 allocs/op
+BenchmarkTenFailures/retry	100	390 ns/op	0 B/op	0 allocs/op
+`
+
+func rendered(t *testing.T, results string) string {
+	text, err := render([]byte(results), []string{"example.com/peer | v1.2.3"})
+	require.NoError(t, err)
+	return string(text)
 }
 
-func TestRunWritesTheReport(t *testing.T) {
-	root := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(root, "go.work"), nil, 0o600))
-	require.NoError(t, os.MkdirAll(filepath.Join(root, "bench", "cmd"), 0o700))
-
-	t.Run("of all scenarios to bench of the workspace", func(t *testing.T) {
-		t.Chdir(filepath.Join(root, "bench", "cmd"))
-		var stdout, stderr bytes.Buffer
-		require.NoError(t, run(context.Background(), []string{"-rounds", "1"}, fakes(), &stdout, &stderr))
-		text, err := os.ReadFile(filepath.Join(root, "bench", "RESULTS.md"))
-		require.NoError(t, err)
-		require.Contains(t, string(text), "```sh\ngo run ./bench/cmd/report -rounds 1\n```")
-		require.Contains(t, string(text), "## memory")
-		require.Contains(t, string(text), "## latency")
-		require.Contains(t, string(text), "**red**")
-		require.NotContains(t, string(text), root)
-		require.Empty(t, stdout.String())
-		require.Equal(t, "1/2 memory: 1 core\n2/2 latency: 1 core\n", stderr.String())
-	})
-	t.Run("of some to the standard output", func(t *testing.T) {
-		var stdout bytes.Buffer
-		require.NoError(t, run(context.Background(), []string{"-rounds", "1", "-run", "^mem"}, fakes(), &stdout, io.Discard))
-		require.Contains(t, stdout.String(), "go run ./bench/cmd/report -rounds 1 -run '^mem'\n")
-		require.Contains(t, stdout.String(), "## memory")
-		require.NotContains(t, stdout.String(), "latency")
-	})
-	t.Run("of some to a file", func(t *testing.T) {
-		file := filepath.Join(root, "out.md")
-		var stdout bytes.Buffer
-		require.NoError(t, run(context.Background(), []string{"-rounds=1", "-run=mem", "-o", file}, fakes(), &stdout, io.Discard))
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.Contains(t, string(text), "go run ./bench/cmd/report -rounds 1 -run mem\n")
-		require.Empty(t, stdout.String())
-	})
+func TestReportBeginsWithWhereAPeerIsAhead(t *testing.T) {
+	text := rendered(t, twoRounds)
+	require.Less(t, strings.Index(text, "## Where a peer is ahead"), strings.Index(text, "## Targets"))
+	section := text[strings.Index(text, "## Where"):strings.Index(text, "## Targets")]
+	require.Contains(t, section, "- **First try, 1 goroutine**: retry 37.00ns ± ∞. Ahead:\n  - **avast-v5** 20.00ns ± ∞ (within the noise): "+notes["avast-v5"]+"\n")
+	require.NotContains(t, section, "First try, 2 goroutines")
+	require.Contains(t, section, "- **HTTP 200**: retryhttp 7 allocs. Ahead:\n  - **rehttp** 6 allocs: "+notes["rehttp"]+"\n")
+	require.NotContains(t, section, "bare-")
 }
 
-func TestRunRefuses(t *testing.T) {
-	for _, row := range []struct {
-		args []string
-		err  string
-	}{
-		{[]string{"-run", "none"}, `-run: no scenario matches "none"`},
-		{[]string{"-run", "("}, "-run: error parsing regexp: missing closing ): `(`"},
-		{[]string{"-rounds", "0"}, "-rounds 0 is below 1"},
-		{[]string{"-sample", "0s"}, "-sample 0s is not above 0"},
-		{[]string{"all"}, `unexpected argument "all"`},
+func TestReportNamesCoresAndWhatDoesNotApply(t *testing.T) {
+	text := rendered(t, twoRounds)
+	require.Contains(t, text, "2 cores, AMD EPYC, linux/amd64, go1.26.8")
+	require.Contains(t, text, "Rows of 4 goroutines do not apply to this machine: First try.\n")
+	require.Contains(t, text, "| contender | 1 goroutine | 2 goroutines on 2 cores | × limit |")
+
+	single := rendered(t, strings.ReplaceAll(twoRounds, "cores: 2", "cores: 1"))
+	require.Contains(t, single, "1 core, AMD EPYC")
+	require.Contains(t, single, "Rows of 2 goroutines do not apply to this machine: First try.\n")
+	require.Contains(t, single, "| First try | more cores help as they help the limit |  | needs 2 cores | does not apply |")
+	require.NotContains(t, rendered(t, strings.ReplaceAll(twoRounds, "cores: 2", "cores: 4")), "do not apply")
+}
+
+func TestTargetsAreJudgedOnTheWorstNumberOfCores(t *testing.T) {
+	text := rendered(t, twoRounds)
+	for _, line := range []string{
+		"| First try | near a loop written by hand | 1.20 × bare-loop | 2.00 | **red** |",
+		"| First try | ahead of the peer that can say how long a run took | 1.00 × failsafe-go | 0.12 | green |",
+		"| First try | allocations | 0 allocs | 0 allocs | green |",
+		"| First try | more cores help as they help the limit | 1.20 × bare-loop | 1.62 | **red** |",
+		"| HTTP 200 | as fast as rehttp | 1.00 × rehttp | 0.75 | green |",
+		"| HTTP 200 | allocations | bare-client +1 | bare-client +2 | **red** |",
+		"| Ten failures, then giving up | near the floor of 11 readings of the clock and a history | 1.30 × bare-record | 1.30 | green |",
 	} {
-		require.EqualError(t, run(context.Background(), row.args, fakes(), io.Discard, io.Discard), row.err)
-	}
-	missing := filepath.Join(t.TempDir(), "none", "out.md")
-	require.ErrorIs(t, run(context.Background(), []string{"-o", missing}, fakes(), io.Discard, io.Discard), os.ErrNotExist)
-}
-
-func TestRunWritesNothingWhenCancelled(t *testing.T) {
-	cause := errors.New("enough")
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(cause)
-	file := filepath.Join(t.TempDir(), "out.md")
-	require.ErrorIs(t, run(ctx, []string{"-o", file}, fakes(), io.Discard, io.Discard), cause)
-	require.NoFileExists(t, file)
-}
-
-func TestResultsFileWithoutAWorkspace(t *testing.T) {
-	t.Chdir(t.TempDir())
-	require.Equal(t, "RESULTS.md", resultsFile())
-}
-
-func TestQuoted(t *testing.T) {
-	for word, want := range map[string]string{
-		"20ms": "20ms", "": "''", "a b": "'a b'", "$HOME": "'$HOME'", "it's": `'it'\''s'`,
-	} {
-		require.Equal(t, want, quoted(word))
+		require.Contains(t, text, line+"\n")
 	}
 }
 
-func TestPeers(t *testing.T) {
-	require.Equal(t, []peer{
-		{"github.com/avast/retry-go/v4", "replaced"},
-		{"golang.org/x/time", "v0.15.0"},
-	}, peers([]*debug.Module{
-		{Path: "golang.org/x/time", Version: "v0.15.0"},
-		{Path: "github.com/stretchr/testify", Version: "v1.12.1"},
-		{Path: "github.com/avast/retry-go/v4", Version: "v4.0.0", Replace: &debug.Module{Path: "../fork"}},
-	}))
+func TestFloorIsNamedWithTheTimeOfAReading(t *testing.T) {
+	require.Contains(t, rendered(t, twoRounds), "| bare-clock | 300.0ns ± ∞ | 1.00 | 1.00 | 0 | 0 | the four calls and 4 readings of the clock at 25.00ns:")
+}
+
+func TestWhatIsNoResultIsRefused(t *testing.T) {
+	_, err := render([]byte("BenchmarkFirstTry/retry 1 many ns/op\n"), nil)
+	require.Error(t, err)
+}
+
+func TestOnlyCoresThatTheMachineHasAreMeasured(t *testing.T) {
+	require.Equal(t, "1", cpu(nil, 8))
+	require.Equal(t, "1,2", cpu(oneTwoFour, 2))
+	require.Equal(t, "1,2,4", cpu(oneTwoFour, 4))
+}
+
+// TestCatalogueIsTheBenchmarks runs every benchmark once, as a run begins.
+func TestCatalogueIsTheBenchmarks(t *testing.T) {
+	binary := binary(filepath.Join(t.TempDir(), "bench.test"))
+	text, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", string(binary), "../..").CombinedOutput()
+	require.NoError(t, err, string(text))
+	listed, err := exec.CommandContext(t.Context(), string(binary), "-test.list", "^Benchmark").Output()
+	require.NoError(t, err)
+	var benchmarks []string
+	for _, s := range scenarios {
+		if name := "Benchmark" + s.Bench; !slices.Contains(benchmarks, name) {
+			benchmarks = append(benchmarks, name)
+		}
+	}
+	require.ElementsMatch(t, strings.Fields(string(listed)), benchmarks)
+
+	all, err := binary.run(t.Context(), ".", "1x", "1", "-test.short")
+	require.NoError(t, err)
+	r, err := parse(all)
+	require.NoError(t, err)
+	for _, s := range scenarios {
+		table := r.table(s)
+		require.True(t, table.Rows[0].Limit(), s.Bench)
+		for _, row := range table.Rows {
+			require.True(t, row.Ours() || table.note(row.Name) != "", "%s/%s has no note", s.Bench, row.Name)
+			require.GreaterOrEqual(t, row.Medians[0].Center, 0.0, "%s/%s has no %s", s.Bench, row.Name, table.Unit)
+		}
+		for _, target := range s.Targets {
+			require.True(t, target.Against == "" || target.Against == fastestPeer || slices.Contains(r.names[s.Bench], target.Against),
+				"%s: %s", s.Bench, target.Against)
+		}
+	}
+}
+
+func TestRunMeasuresRendersAndReadsItsOwnResults(t *testing.T) {
+	file, raw := filepath.Join(t.TempDir(), "RESULTS.md"), new(bytes.Buffer)
+	require.NoError(t, run(t.Context(), []string{"-run", "^(Clock|FirstTryValue)$", "-rounds", "2", "-benchtime", "1us", "-o", file}, raw))
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(written), "## First try, with a value\n")
+	require.Contains(t, string(written), "| github.com/avast/retry-go/v5 | v5.")
+	require.Equal(t, 2, strings.Count(raw.String(), "BenchmarkFirstTryValue/retry "), raw)
+
+	results, again := filepath.Join(t.TempDir(), "bench.txt"), filepath.Join(t.TempDir(), "again.md")
+	require.NoError(t, os.WriteFile(results, raw.Bytes(), 0o600))
+	require.NoError(t, run(t.Context(), []string{"-from", results, "-o", again}, io.Discard))
+	rewritten, err := os.ReadFile(again)
+	require.NoError(t, err)
+	require.Equal(t, string(written), string(rewritten))
+}
+
+func TestWrongFlagsAreRefusedBeforeMeasuring(t *testing.T) {
+	for _, args := range [][]string{{"-rounds", "0"}, {"-benchtime", "0"}, {"-run", "("}, {"argument"}} {
+		require.Error(t, run(t.Context(), args, io.Discard), args)
+	}
+	require.ErrorIs(t, run(t.Context(), []string{"-h"}, io.Discard), flag.ErrHelp)
+	_, err := measure(t.Context(), "../..", options{1, time.Microsecond, regexp.MustCompile("none such")}, io.Discard, io.Discard)
+	require.ErrorContains(t, err, "no benchmark matches")
 }

@@ -1,4 +1,4 @@
-package scenario
+package bench_test
 
 import (
 	"time"
@@ -6,12 +6,12 @@ import (
 	avast4 "github.com/avast/retry-go/v4"
 	avast5 "github.com/avast/retry-go/v5"
 	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
-	backoff5 "github.com/cenkalti/backoff/v5"
-	backoff7 "github.com/cenkalti/backoff/v7"
+	cenkalti5 "github.com/cenkalti/backoff/v5"
+	cenkalti7 "github.com/cenkalti/backoff/v7"
 	codegroove "github.com/codeGROOVE-dev/retry"
 	jpillora "github.com/jpillora/backoff"
 	sethvargo "github.com/sethvargo/go-retry"
-	"k8s.io/apimachinery/pkg/util/wait"
+	k8s "k8s.io/apimachinery/pkg/util/wait"
 )
 
 func jpilloraDelay(jitter bool) func() func(int) {
@@ -29,10 +29,10 @@ func jpilloraDelay(jitter bool) func() func(int) {
 
 func k8sDelay(jitter float64) func() func(int) {
 	return func() func(int) {
-		fresh := wait.Backoff{Duration: firstDelay, Factor: 2, Steps: delaysInTurn, Cap: longestDelay, Jitter: jitter}
+		fresh := k8s.Backoff{Duration: firstDelay, Factor: 2, Steps: delaysInTurn, Cap: longestDelay, Jitter: jitter}
 		return func(n int) {
 			var sum time.Duration
-			var b wait.Backoff
+			var b k8s.Backoff
 			for i := range n {
 				if i%delaysInTurn == 0 {
 					b = fresh
@@ -46,18 +46,18 @@ func k8sDelay(jitter float64) func() func(int) {
 
 func cenkalti5Delay(spread float64) func() func(int) {
 	return func() func(int) {
-		return cenkaltiDelay(&backoff5.ExponentialBackOff{InitialInterval: firstDelay, Multiplier: 2, MaxInterval: longestDelay, RandomizationFactor: spread})
+		return cenkaltiDelay(&cenkalti5.ExponentialBackOff{InitialInterval: firstDelay, Multiplier: 2, MaxInterval: longestDelay, RandomizationFactor: spread})
 	}
 }
 
 func cenkalti7Delay(spread float64) func() func(int) {
 	return func() func(int) {
-		return cenkaltiDelay(&backoff7.ExponentialBackOff{InitialInterval: firstDelay, Multiplier: 2, MaxInterval: longestDelay, RandomizationFactor: spread})
+		return cenkaltiDelay(&cenkalti7.ExponentialBackOff{InitialInterval: firstDelay, Multiplier: 2, MaxInterval: longestDelay, RandomizationFactor: spread})
 	}
 }
 
 // cenkaltiDelay calls b through its interface, as its Retry does.
-func cenkaltiDelay(b backoff7.BackOff) func(int) {
+func cenkaltiDelay(b cenkalti7.BackOff) func(int) {
 	return func(n int) {
 		var sum time.Duration
 		for i := range n {

@@ -1,7 +1,8 @@
-package scenario
+package bench_test
 
 import (
 	"sync/atomic"
+	"testing"
 	"time"
 
 	avast5 "github.com/avast/retry-go/v5"
@@ -10,81 +11,46 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/bench/internal/contest"
 )
 
 const (
 	retryToken = 1_000_000 // of the limits, the unit in which a retry.Budget counts too
 	fullBucket = 10 * retryToken
 
-	refused  = "scenario: a bucket with tokens refused a retry"
-	allowed  = "scenario: an empty bucket allowed a retry"
-	notTaken = "scenario: a success changed a full bucket"
+	refused  = "a bucket with tokens refused a retry"
+	allowed  = "an empty bucket allowed a retry"
+	notTaken = "a success changed a full bucket"
 )
 
-// Budget returns the scenarios of a budget that all goroutines share. Each loop panics where the budget does not do
-// what is measured.
-func Budget() []contest.Scenario {
-	return []contest.Scenario{successPath(), retryPath(), refusalPath()}
-}
+// A budget is shared by all goroutines. Each loop panics if the budget does not do what is measured.
+func BenchmarkBudgetSuccess(b *testing.B) { shared(b, budgetSuccess()) }
+func BenchmarkBudgetRetry(b *testing.B)   { shared(b, budgetRetry()) }
+func BenchmarkBudgetRefusal(b *testing.B) { shared(b, budgetRefusal()) }
 
-func successPath() contest.Scenario {
-	return contest.Scenario{
-		Name:  "Budget, success",
-		About: "A first attempt succeeds and the bucket is full. golang.org/x/time/rate takes no notice of successes.",
-		Unit:  "ns/op",
-		Cores: []int{1, 2, 4},
-		Contenders: []contest.Contender{
-			{Name: "atomic load", Form: contest.Limit, New: loadFull},
-			{Name: "retry", Form: contest.Ours, New: depositIntoFull},
-			{Name: "avast/retry-go v5", Form: contest.Fastest, New: avast5Success},
-			{Name: "aws-sdk-go-v2", Form: contest.Fastest, New: awsSuccess},
-			{Name: "failsafe-go", Form: contest.Fastest, New: failsafeSuccess, Remark: "Its budget counts calls under way, at the beginning and the end of each."},
-		},
-		Targets: []contest.Target{
-			{Rule: "successes scale with the cores", Kind: contest.Scaling, Most: 3.3, Why: asTheLimit},
-			{Rule: "a success allocates nothing", Kind: contest.Allocs, Most: 0},
-		},
+func budgetSuccess() []contender {
+	return []contender{
+		of("bare-load", loadFull), of("retry", depositIntoFull), of("avast-v5", avast5Success),
+		of("aws-sdk", awsSuccess), of("failsafe-go", failsafeSuccess),
 	}
 }
 
-func retryPath() contest.Scenario {
-	return contest.Scenario{
-		Name:  "Budget, retry",
-		About: "The token of a retry is taken and given back. golang.org/x/time/rate gives it back by time.",
-		Unit:  "ns/op",
-		Cores: []int{1, 2, 4},
-		Contenders: []contest.Contender{
-			{Name: "atomic compare-and-swap, twice", Form: contest.Limit, New: swapTwice},
-			{Name: "retry", Form: contest.Ours, New: withdrawAndRefund},
-			{Name: "avast/retry-go v5", Form: contest.Fastest, New: avast5Retry},
-			{Name: "aws-sdk-go-v2", Form: contest.Fastest, New: awsRetry},
-			{Name: "failsafe-go", Form: contest.Fastest, New: failsafeRetry},
-			{Name: "golang.org/x/time/rate", Form: contest.Fastest, New: rateRetry, Remark: "It reads the clock."},
-		},
-		Targets: []contest.Target{{Rule: "a retry allocates nothing", Kind: contest.Allocs, Most: 0}},
+func budgetRetry() []contender {
+	return []contender{
+		of("bare-swaps", swapTwice), of("retry", withdrawAndRefund), of("avast-v5", avast5Retry),
+		of("aws-sdk", awsRetry), of("failsafe-go", failsafeRetry), of("x-time-rate", rateRetry),
 	}
 }
 
-func refusalPath() contest.Scenario {
-	return contest.Scenario{
-		Name:  "Budget, refusal",
-		About: "A retry is refused, because the bucket is empty.",
-		Unit:  "ns/op",
-		Cores: []int{1, 2, 4},
-		Contenders: []contest.Contender{
-			{Name: "atomic load", Form: contest.Limit, New: loadEmpty},
-			{Name: "retry", Form: contest.Ours, New: withdrawFromEmpty},
-			{Name: "avast/retry-go v5", Form: contest.Fastest, New: avast5Refusal},
-			{Name: "aws-sdk-go-v2", Form: contest.Fastest, New: awsRefusal},
-			{Name: "failsafe-go", Form: contest.Fastest, New: failsafeRefusal},
-			{Name: "golang.org/x/time/rate", Form: contest.Fastest, New: rateRefusal, Remark: "It reads the clock."},
-		},
-		Targets: []contest.Target{
-			{Rule: "refusals scale with the cores", Kind: contest.Scaling, Most: 3.3, Why: asTheLimit},
-			{Rule: "a refusal allocates nothing", Kind: contest.Allocs, Most: 0},
-		},
+func budgetRefusal() []contender {
+	return []contender{
+		of("bare-load", loadEmpty), of("retry", withdrawFromEmpty), of("avast-v5", avast5Refusal),
+		of("aws-sdk", awsRefusal), of("failsafe-go", failsafeRefusal), of("x-time-rate", rateRefusal),
 	}
+}
+
+// of returns the contender that does what prepare prepares.
+func of(name string, prepare func() func(n int)) contender {
+	return contender{name, func(testing.TB) func(int) { return prepare() }}
 }
 
 func loadFull() func(int) {
@@ -221,7 +187,7 @@ func failsafeRetry() func(int) {
 }
 
 func rateRetry() func(int) {
-	limiter := rate.NewLimiter(rate.Every(time.Nanosecond), 1_000_000) // faster than anybody takes
+	limiter := rate.NewLimiter(rate.Every(time.Nanosecond), 1_000_000) // faster than the benchmark takes them
 	return func(n int) {
 		for range n {
 			if !limiter.Allow() {

@@ -1,4 +1,4 @@
-package scenario
+package bench_test
 
 import (
 	"io"
@@ -12,45 +12,38 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/bench/internal/contest"
 	"github.com/retrygo/retry/retryhttp"
 )
 
 // httpAttempts is the total number of attempts that each client may make.
 const httpAttempts = 3
 
-// sender sends a request, and again where it fails.
+// sender sends a request, and again if it fails.
 type sender func(*http.Request) (*http.Response, error)
 
-// httpPeer is an HTTP client. client returns it over base, with the given timeout of each attempt; 0 means none. It
-// waits as little between attempts as the peer allows.
-type httpPeer struct {
-	name   string
-	form   contest.Form
-	remark string
-	client func(base http.RoundTripper, attemptTimeout time.Duration) sender
+// httpClient is a way to send requests, named as a loop. make returns it over base, with the given timeout of each attempt,
+// 0 meaning none. It waits as little between attempts as the library allows.
+type httpClient struct {
+	name string
+	make func(base http.RoundTripper, attemptTimeout time.Duration) sender
 }
 
-// bareHTTP does not retry. Its timeout is http.Client.Timeout.
-var bareHTTP = httpPeer{
-	name: "http.Client",
-	form: contest.Limit,
-	client: func(base http.RoundTripper, attemptTimeout time.Duration) sender {
+var (
+	// bareHTTP does not retry. Its timeout is http.Client.Timeout.
+	bareHTTP = httpClient{"bare-client", func(base http.RoundTripper, attemptTimeout time.Duration) sender {
 		return (&http.Client{Transport: base, Timeout: attemptTimeout}).Do
-	},
-}
-
-// handHTTP is http.Client in the shortest loop that does the work at hand.
-var handHTTP = httpPeer{name: "http.Client in a loop", form: contest.Limit, client: loopHTTP}
-
-// retryingHTTP are the clients that retry.
-var retryingHTTP = []httpPeer{
-	{"retryhttp", contest.Ours, "Its timeout ends with the response's headers.", retryHTTP},
-	{"rehttp", contest.Fastest, "Its timeout covers the body.", reHTTP},
-	{"go-retryablehttp", contest.Usual, "Its StandardClient. The timeout is that of the http.Client within, and covers the body.", retryableHTTP},
-	{"go-retryablehttp, own client", contest.Fastest, "Its Client, which takes a request of its own; that is made once.", retryableOwnHTTP},
-	{"failsafehttp", contest.Fastest, "Its timeout ends with the response's headers.", failsafeHTTP},
-}
+	}}
+	// handHTTP is http.Client in the shortest loop that does the work.
+	handHTTP = httpClient{"bare-loop", loopHTTP}
+	// retryingHTTP are the clients that retry.
+	retryingHTTP = []httpClient{
+		{"retryhttp", retryHTTP},
+		{"rehttp", reHTTP},
+		{"go-retryablehttp", retryableOwnHTTP},
+		{"go-retryablehttp-usual", retryableHTTP},
+		{"failsafehttp", failsafeHTTP},
+	}
+)
 
 // loopHTTP reads what it does not return, so that a connection can be used again.
 func loopHTTP(base http.RoundTripper, attemptTimeout time.Duration) sender {
@@ -103,7 +96,7 @@ func retryableOwnHTTP(base http.RoundTripper, attemptTimeout time.Duration) send
 	}
 }
 
-// newRetryable has no timeout of an attempt but that of its inner client.
+// newRetryable has no timeout of an attempt other than that of its inner client.
 func newRetryable(base http.RoundTripper, attemptTimeout time.Duration) *retryablehttp.Client {
 	client := retryablehttp.NewClient()
 	client.HTTPClient = &http.Client{Transport: base, Timeout: attemptTimeout}

@@ -1,0 +1,192 @@
+package bench_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"testing"
+
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+	_ "modernc.org/sqlite"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrygrpc"
+	"github.com/retrygo/retry/contrib/retryotel"
+	"github.com/retrygo/retry/retryslog"
+	"github.com/retrygo/retry/retrysql"
+)
+
+func BenchmarkSQLUpdate(b *testing.B)    { alone(b, sqlTx(deposit)) }
+func BenchmarkSQLEmpty(b *testing.B)     { alone(b, sqlTx("")) }
+func BenchmarkGRPCUnary(b *testing.B)    { alone(b, grpcUnary(0)) }
+func BenchmarkGRPCRetry(b *testing.B)    { alone(b, grpcUnary(2)) }
+func BenchmarkSlogFirstTry(b *testing.B) { alone(b, slogged(0)) }
+func BenchmarkSlogRetry(b *testing.B)    { alone(b, slogged(3)) }
+func BenchmarkOTelFirstTry(b *testing.B) { alone(b, metered(0)) }
+func BenchmarkOTelRetry(b *testing.B)    { alone(b, metered(3)) }
+
+const deposit = "UPDATE account SET balance = balance + 1"
+
+// sqlTx are transactions of one statement, or of none if it is empty.
+func sqlTx(statement string) []contender {
+	return []contender{
+		{"bare-tx", func(tb testing.TB) func(int) {
+			db := openSQLite(tb)
+			return repeated(func() error {
+				tx, err := db.BeginTx(serving, nil)
+				if err != nil {
+					return err
+				}
+				if statement != "" {
+					if _, err := tx.ExecContext(serving, statement); err != nil {
+						return errors.Join(err, tx.Rollback())
+					}
+				}
+				return tx.Commit()
+			})
+		}},
+		{"retrysql", func(tb testing.TB) func(int) {
+			db := openSQLite(tb)
+			return repeated(func() error {
+				return retrysql.Tx(serving, db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+					if statement == "" {
+						return nil
+					}
+					_, err := tx.ExecContext(ctx, statement)
+					return err
+				})
+			})
+		}},
+	}
+}
+
+// openSQLite returns a database with one row in a file. Nothing is written to the disk at once, so that its time does not
+// hide ours.
+func openSQLite(tb testing.TB) *sql.DB {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(tb.TempDir(), "db")+"?_pragma=journal_mode(wal)&_pragma=synchronous(off)")
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, db.Close()) })
+	db.SetMaxOpenConns(1)
+	_, err = db.Exec("CREATE TABLE account (balance INTEGER); INSERT INTO account VALUES (0)")
+	require.NoError(tb, err)
+	return db
+}
+
+// grpcService answers UNAVAILABLE the given number of times before each success.
+type grpcService struct {
+	testgrpc.UnimplementedTestServiceServer
+	failures, calls int
+}
+
+func (s *grpcService) UnaryCall(context.Context, *testgrpc.SimpleRequest) (*testgrpc.SimpleResponse, error) {
+	if s.calls++; s.calls%(s.failures+1) != 0 {
+		return nil, status.Error(codes.Unavailable, "flaky")
+	}
+	return &testgrpc.SimpleResponse{}, nil
+}
+
+// nativeRetry is grpc-go's own retry with the shortest wait that it takes.
+const nativeRetry = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.000000001s",
+	"maxBackoff": "0.000000001s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
+
+// grpcUnary are calls over a connection in memory that fail so many times before they succeed.
+func grpcUnary(failures int) []contender {
+	over := func(name string, more func(tb testing.TB) []grpc.DialOption, repeats int) contender {
+		return contender{name, func(tb testing.TB) func(int) {
+			service := &grpcService{failures: failures}
+			client := dial(tb, service, more(tb)...)
+			request := &testgrpc.SimpleRequest{}
+			work := repeated(func() (err error) {
+				for range repeats {
+					_, err = client.UnaryCall(serving, request)
+				}
+				return err
+			})
+			return func(n int) {
+				before := service.calls
+				work(n)
+				if service.calls-before != n*(failures+1) {
+					panic(name + " made the wrong attempts")
+				}
+			}
+		}}
+	}
+	return []contender{
+		over("bare-calls", func(testing.TB) []grpc.DialOption { return []grpc.DialOption{grpc.WithDisableRetry()} }, failures+1),
+		over("retrygrpc", func(tb testing.TB) []grpc.DialOption {
+			unary, err := retrygrpc.UnaryClientInterceptor(retry.Policy{MaxAttempts: 3, Backoff: atOnce}, retrygrpc.Options{})
+			require.NoError(tb, err)
+			return []grpc.DialOption{grpc.WithDisableRetry(), grpc.WithUnaryInterceptor(unary)}
+		}, 1),
+		over("grpc-go", func(testing.TB) []grpc.DialOption {
+			return []grpc.DialOption{grpc.WithDefaultServiceConfig(nativeRetry)}
+		}, 1),
+	}
+}
+
+func dial(tb testing.TB, service testgrpc.TestServiceServer, more ...grpc.DialOption) testgrpc.TestServiceClient {
+	listener := bufconn.Listen(1 << 16)
+	server := grpc.NewServer()
+	testgrpc.RegisterTestServiceServer(server, service)
+	go func() { _ = server.Serve(listener) }()
+	tb.Cleanup(server.Stop)
+	conn, err := grpc.NewClient("passthrough:///memory", append(more,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))...)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, conn.Close()) })
+	return testgrpc.NewTestServiceClient(conn)
+}
+
+// slogged are calls with so many failures that are logged as text, and, as the limit, without a log.
+func slogged(failures int) []contender {
+	return append(observed("bare-do", failures, nil),
+		observed("retryslog", failures, retryslog.Observe(slog.New(slog.NewTextHandler(io.Discard, nil)), retryslog.Options{}))...)
+}
+
+// metered are calls with so many failures under OpenTelemetry's SDK: with metrics, with a span for each run as well, and,
+// as the limit, with neither.
+func metered(failures int) []contender {
+	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
+	o := retryotel.Options{MeterProvider: meters, TracerProvider: sdktrace.NewTracerProvider()}
+	observe, err := retryotel.Observe(o)
+	if err != nil {
+		panic(err)
+	}
+	span := failing(eightAtOnce, failures, loop{"retryotel-do", func(ctx context.Context, c config, fn attempt) func() error {
+		p := c.policy
+		p.Name = "charge"
+		return func() error { return retryotel.Do(ctx, p, o, fn) }
+	}})
+	return append(append(observed("bare-do", failures, nil), observed("retryotel", failures, observe)...), span...)
+}
+
+func observed(name string, failures int, observe func(context.Context, retry.Event)) []contender {
+	c := eightAtOnce
+	c.policy.Name, c.policy.Observe = "charge", observe
+	return failing(c, failures, loop{name, ours.make})
+}
+
+// repeated returns what calls do n times and panics if it fails.
+func repeated(do func() error) func(n int) {
+	return func(n int) {
+		for range n {
+			if err := do(); err != nil {
+				panic(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,295 @@
+package main
+
+// scenario is a benchmark and how its results are read. A contender whose name begins with "retry" is ours, one with
+// "bare-" is a limit, and any other is a peer.
+type scenario struct {
+	Bench string // without "Benchmark"
+	Title string
+	About string
+	// Unit is what is compared, as benchunit.Tidy writes it. Empty means sec/op.
+	Unit string
+	// Cores are the numbers of cores, each with as many goroutines. Empty means 1.
+	Cores []int
+	// Once says that an operation is long or exact: it is run once in a round, and in few rounds.
+	Once    bool
+	Notes   map[string]string // by contender, in addition to notes
+	Targets []target
+}
+
+// target is a bound: ours is at most Factor times Against, plus Plus, in Unit, on every number of cores.
+type target struct {
+	Rule    string
+	Unit    string // empty means the scenario's
+	Against string // a contender, or fastestPeer; empty means zero
+	Factor  float64
+	Plus    float64
+	// Scaling compares how much less time ours takes on several cores than on one with how much less Against takes.
+	Scaling bool
+}
+
+const fastestPeer = "the best peer"
+
+func atMost(factor float64, against, rule string) target {
+	return target{Rule: rule, Against: against, Factor: factor}
+}
+
+func allocations(most float64) target {
+	return target{Rule: "allocations", Unit: allocsPerOp, Plus: most}
+}
+
+func allocationsBeyond(against string, more float64) target {
+	return target{Rule: "allocations", Unit: allocsPerOp, Against: against, Factor: 1, Plus: more}
+}
+
+func scalesLike(limit string) target {
+	return target{Rule: "more cores help as they help the limit", Against: limit, Factor: 1.2, Scaling: true}
+}
+
+var oneTwoFour = []int{1, 2, 4}
+
+// notes are what to know about a contender to compare fairly; {reading} is the time of a reading of the clock.
+var notes = map[string]string{
+	"bare-call":     "the function alone",
+	"bare-loop":     "a loop written by hand, which looks at its context, notes its start, and keeps the last error only",
+	"bare-deadline": "the function under context.WithDeadline",
+	"cenkalti-v5":   "does not look at its context before the first attempt; keeps the last error only; options built once",
+	"cenkalti-v7":   "does not look at its context before the first attempt; keeps the last error only; options built once, with one BackOff for all calls, against its documentation",
+	"avast-v4":      "keeps the last error only; options built once, with one context for all calls; its timer is not stopped",
+	"avast-v5":      "keeps the last error only; Retrier built once, with one context, so that a server with a context for each request cannot share it; its timer is not stopped",
+	"codegroove":    "keeps the last error only; options built once, with one context for all calls; its timer is not stopped",
+	"sethvargo":     "keeps the last error only; its backoff counts one run, so it is built in each call",
+	"failsafe-go":   "keeps the last error only; executor built once, with one context for all calls; reports how long a run took",
+	"eapache":       "looks at its context in waits only; keeps the last error only; Retrier built once",
+	"k8s-wait":      "does not return the error of an attempt; its timer is not stopped",
+
+	"cenkalti-v5-usual": "does not look at its context before the first attempt; keeps the last error only",
+	"cenkalti-v7-usual": "does not look at its context before the first attempt; keeps the last error only",
+	"avast-v4-usual":    "returns all errors, without times",
+	"avast-v5-usual":    "returns all errors, without times",
+	"codegroove-usual":  "returns all errors, without times",
+	"sethvargo-usual":   "keeps the last error only",
+	"failsafe-go-usual": "keeps the last error only; policies built once, executor in each call; reports how long a run took",
+	"eapache-usual":     "looks at its context in waits only; keeps the last error only; Retrier built in each call, as in its README, which seeds a random source of 5 kB",
+
+	"bare-tx":                "BeginTx, the statement, Commit",
+	"bare-client":            "http.Client, which does not repeat",
+	"retryhttp":              "its timeout ends with the response's headers",
+	"rehttp":                 "keeps no record; as set up here repeats every method and ignores Retry-After; its timeout covers the body",
+	"go-retryablehttp":       "keeps no record; its own Client, which is no RoundTripper and takes a request of its own, made once; repeats every method",
+	"go-retryablehttp-usual": "keeps no record; its StandardClient; repeats every method; the timeout is that of the http.Client within and covers the body",
+	"failsafehttp":           "keeps no record; its timeout ends with the response's headers",
+}
+
+var delayNotes = map[string]string{
+	"bare-shift":   "a shift and a minimum, inlined",
+	"bare-method":  "the same as a method of a value as large as retry.Backoff, which is copied",
+	"bare-product": "goes on from the delay before; retry computes each delay by itself",
+	"jpillora":     "jitter is from the first delay up to the attempt's; math/rand",
+	"k8s-wait":     "has state, so that a delay cannot be asked for by attempt; jitter is up to twice the delay",
+	"cenkalti-v5":  "has state, so that a delay cannot be asked for by attempt; jitter is half the delay up or down",
+	"cenkalti-v7":  "has state, so that a delay cannot be asked for by attempt; jitter is half the delay up or down",
+	"avast-v4":     "the cap is not part of it, but taken beside it, as its Do does; full jitter of twice the delay; math/rand",
+	"avast-v5":     "the cap is not part of it, but taken beside it, as its Do does; full jitter of twice the delay; math/rand",
+	"codegroove":   "the cap is not part of it, but taken beside it, as its Do does; full jitter of twice the delay",
+	"sethvargo":    "has state, so that a delay cannot be asked for by attempt",
+	"aws-sdk":      "crypto/rand; from the 12th attempt on no number is drawn",
+}
+
+var budgetNotes = map[string]string{
+	"bare-load":   "an atomic load and a comparison",
+	"bare-swaps":  "two atomic additions by compare-and-swap",
+	"avast-v5":    "a mutex around a bucket that earns a fixed number of tokens for each success",
+	"aws-sdk":     "a mutex",
+	"failsafe-go": "has no tokens: it compares the retries under way with the calls under way, and saves nothing for later",
+	"x-time-rate": "refills by time, whatever succeeds; reads the clock",
+}
+
+var scenarios = []scenario{
+	{
+		Bench: "Clock", Title: "Clock", About: "One reading of the monotonic clock, the floor of everything that has a record.",
+		Notes: map[string]string{"bare-reading": "time.Since"},
+	},
+	{
+		Bench: "FirstTry", Title: "First try", Cores: oneTwoFour,
+		About: "A call of a function that does nothing and succeeds, under a context that can be canceled. Eight attempts are allowed, 5 s apart.",
+		Targets: []target{
+			atMost(1.2, "bare-loop", "near a loop written by hand"),
+			atMost(1, "failsafe-go", "ahead of the peer that can say how long a run took"),
+			allocations(0), scalesLike("bare-loop"),
+		},
+	},
+	{
+		Bench: "FirstTryBudget", Title: "First try, with a full budget", Cores: oneTwoFour,
+		About: "The same; all calls share a budget.", Targets: []target{allocations(0), scalesLike("bare-loop")},
+	},
+	{
+		Bench: "FirstTryValue", Title: "First try, with a value", Cores: oneTwoFour,
+		About: "The same by DoValue.", Targets: []target{allocations(0), scalesLike("bare-loop")},
+	},
+	attemptTimeout("Ignored", "fn ignores its context"),
+	attemptTimeout("Err", "fn reads Err"),
+	attemptTimeout("Done", "fn selects on Done"),
+	attemptTimeout("Derived", "fn derives a context"),
+	{
+		Bench: "ThreeFailures", Title: "Three failures, then success",
+		About: "Delays are zero, for which peers set a timer.",
+		Notes: map[string]string{"bare-clock": "the four calls and 4 readings of the clock at {reading}: the start, and the end of each failure"},
+		Targets: []target{
+			atMost(1.3, "bare-clock", "near the floor of 4 readings of the clock"),
+			atMost(1, fastestPeer, "ahead of every peer"), allocations(1),
+		},
+	},
+	{
+		Bench: "ThreeWaits", Title: "Three failures, then success, waits of 1 ns",
+		About:   "retry sets no timer for a wait that is over already.",
+		Notes:   map[string]string{"bare-loop": "one timer for all waits of a call"},
+		Targets: []target{atMost(1, fastestPeer, "ahead of every peer")},
+	},
+	{
+		Bench: "TenFailures", Title: "Ten failures, then giving up",
+		About: "retry returns an error with the history of all ten: when each began, how long it took and how it ended.",
+		Notes: map[string]string{
+			"bare-clock":  "the ten calls and 11 readings of the clock at {reading}: the start, and the end of each failure",
+			"bare-record": "the same, and the ten rows of the history in one allocation",
+		},
+		Targets: []target{
+			atMost(1.3, "bare-record", "near the floor of 11 readings of the clock and a history"),
+			atMost(1, fastestPeer, "ahead of every peer"),
+		},
+	},
+	{
+		Bench: "BudgetSuccess", Title: "Budget, success", Cores: oneTwoFour, Notes: budgetNotes,
+		About:   "A first attempt succeeds and the bucket is full.",
+		Targets: []target{allocations(0), scalesLike("bare-load")},
+	},
+	{
+		Bench: "BudgetRetry", Title: "Budget, retry", Cores: oneTwoFour, Notes: budgetNotes,
+		About:   "The token of a retry is taken and returned.",
+		Targets: []target{allocations(0), atMost(1, fastestPeer, "ahead of every peer")},
+	},
+	{
+		Bench: "BudgetRefusal", Title: "Budget, refusal", Cores: oneTwoFour, Notes: budgetNotes,
+		About:   "A retry is refused, because the bucket is empty.",
+		Targets: []target{allocations(0), atMost(1, fastestPeer, "ahead of every peer"), scalesLike("bare-load")},
+	},
+	{
+		Bench: "HTTP200", Title: "HTTP 200",
+		About: "A GET over a round tripper in memory: what is left is the clients' own work.", Targets: http200,
+	},
+	{Bench: "HTTP200Body", Title: "HTTP 200 with a body", About: "The response has 512 bytes.", Targets: http200},
+	{Bench: "HTTP200Timeout", Title: "HTTP 200, attempt timeout", Targets: httpTimeout},
+	{Bench: "HTTP200BodyTimeout", Title: "HTTP 200 with a body, attempt timeout", Targets: httpTimeout},
+	{
+		Bench: "HTTP503503200", Title: "HTTP 503, 503, 200", About: "Delays are zero.",
+		Notes:   map[string]string{"bare-loop": "http.Client in a loop"},
+		Targets: []target{atMost(1, "rehttp", "as fast as rehttp"), allocationsBeyond("rehttp", 0)},
+	},
+	{
+		Bench: "SQLUpdate", Title: "SQL transaction of one UPDATE",
+		About:   "SQLite, in a file that is not synced.",
+		Targets: []target{atMost(1.1, "bare-tx", "near a bare transaction"), allocationsBeyond("bare-tx", 1)},
+	},
+	{
+		Bench: "SQLEmpty", Title: "SQL transaction, empty",
+		About: "BEGIN and COMMIT.", Targets: []target{allocationsBeyond("bare-tx", 1)},
+	},
+	{
+		Bench: "GRPCUnary", Title: "gRPC call", Notes: grpcNotes,
+		About: "A unary call over a connection in memory succeeds.",
+		Targets: []target{
+			atMost(1.05, "bare-calls", "near a bare call"), atMost(1.05, "grpc-go", "as fast as gRPC's own retry"),
+		},
+	},
+	{
+		Bench: "GRPCRetry", Title: "gRPC call, UNAVAILABLE, UNAVAILABLE, OK", Notes: grpcNotes,
+		About:   "gRPC's own retry waits for a random time of up to 1 ns, the shortest that it takes.",
+		Targets: []target{atMost(1.1, "bare-calls", "near three bare calls"), atMost(1, "grpc-go", "as fast as gRPC's own retry")},
+	},
+	{
+		Bench: "SlogFirstTry", Title: "slog, first try", Notes: observerNotes,
+		About: "Nothing is logged.", Targets: []target{allocationsBeyond("bare-do", 1)},
+	},
+	{
+		Bench: "SlogRetry", Title: "slog, three failures, then success", Notes: observerNotes,
+		About: "A text handler that discards its output.",
+	},
+	{
+		Bench: "OTelFirstTry", Title: "OpenTelemetry, first try", Notes: observerNotes,
+		About: "With OpenTelemetry's SDK and no exporter.",
+	},
+	{
+		Bench: "OTelRetry", Title: "OpenTelemetry, three failures, then success", Notes: observerNotes,
+		About: "With OpenTelemetry's SDK and no exporter.",
+	},
+	{
+		Bench: "WaiterMemory", Title: "Memory of a waiter", Unit: "B/waiter", Once: true, Notes: waiterNotes,
+		About:   "100,000 goroutines wait in a retry, with a peer 20,000: stack and heap in use, for each.",
+		Targets: []target{atMost(1.05, "bare-goroutine", "near a bare goroutine with a timer")},
+	},
+	{
+		Bench: "WaiterCancel", Title: "Canceling 100,000 waiters", Unit: "sec/waiter", Once: true, Notes: waiterNotes,
+		About:   "The one context of 100,000 goroutines that wait in a retry is canceled: the time until the last has returned, for each.",
+		Targets: []target{atMost(1.3, "bare-goroutine", "near bare goroutines with a timer")},
+	},
+	{
+		Bench: "CancelOne", Title: "Canceling one waiter, median", Unit: "p50-sec", Once: true, Notes: waiterNotes,
+		About: "The context of one of 2,000 goroutines that wait in a retry is canceled: the time until it has returned.",
+	},
+	{
+		Bench: "CancelOne", Title: "Canceling one waiter, 99th percentile", Unit: "p99-sec", Once: true, Notes: waiterNotes,
+	},
+	{
+		Bench: "Retained", Title: "Retained after 1,000,000 failed attempts", Unit: "retained-B", Once: true,
+		About: "The heap in use in the attempt after 1,000,000 that failed, each with an error of its own, less that before the run. retry keeps the last attempts for its history.",
+	},
+	{
+		Bench: "Delay", Title: "Delay, factor 2", Notes: delayNotes,
+		About:   "The delays after attempts 1 to 64 in turn: 5s, 10s, 20s, ... up to 1h.",
+		Targets: []target{atMost(1.3, "bare-method", "near a method of a value that large")},
+	},
+	{
+		Bench: "DelayGiven", Title: "Delay, factor 2, full jitter of a given number", Notes: delayNotes,
+		About:   "No peer takes the number as an argument.",
+		Targets: []target{atMost(1.3, "bare-method", "near a method of a value that large")},
+	},
+	{
+		Bench: "DelayDrawn", Title: "Delay, factor 2, jitter drawn", Notes: delayNotes,
+		About: "The number is drawn from math/rand/v2 for each, or from where a peer draws it.",
+	},
+	{Bench: "DelayFactor3", Title: "Delay, factor 3", Notes: delayNotes},
+	{Bench: "DelayFactor1_5", Title: "Delay, factor 1.5", Notes: delayNotes},
+	{Bench: "DelayLinear", Title: "Delay, linear", Notes: delayNotes, About: "5s, 10s, 15s, ... up to 1h."},
+}
+
+func attemptTimeout(bench, does string) scenario {
+	return scenario{
+		Bench: "AttemptTimeout" + bench, Title: "Attempt timeout, " + does,
+		About: "As the first try, under a timeout of 1 s for the attempt. Only failsafe-go among the peers has one; with the others it is a context.WithTimeout within fn.",
+		Targets: []target{
+			atMost(1.1, "bare-deadline", "near the context by itself"), allocationsBeyond("bare-deadline", 0),
+		},
+	}
+}
+
+var (
+	http200 = []target{
+		atMost(1, "rehttp", "as fast as rehttp"),
+		atMost(1, "go-retryablehttp-usual", "as fast as go-retryablehttp in an http.Client"),
+		allocationsBeyond("bare-client", 1),
+	}
+	httpTimeout = []target{
+		atMost(1, "bare-client", "as fast as http.Client with its Timeout"),
+		atMost(1, "rehttp", "as fast as rehttp"),
+		allocationsBeyond("bare-client", 1),
+	}
+	grpcNotes = map[string]string{
+		"bare-calls": "the attempts, called by hand",
+		"grpc-go":    "its own retry, by service config: at most 5 attempts by default; knows no attempt timeout, keeps no record",
+	}
+	observerNotes = map[string]string{
+		"bare-do":      "retry.Do without an observer",
+		"retryotel":    "metrics",
+		"retryotel-do": "metrics and a span for the run",
+	}
+	waiterNotes = map[string]string{"bare-goroutine": "waits for its timer and its context, by hand"}
+)

@@ -1,0 +1,292 @@
+package bench_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// hourly waits before its only retry. A peer waits ten minutes, since cenkalti ends a run after a quarter of an hour.
+var hourly = config{
+	attempts: 2, delay: 10 * time.Minute, policy: retry.Policy{Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Hour}},
+}
+
+var bareWaiter = loop{"bare-goroutine", func(ctx context.Context, c config, fn attempt) func() error {
+	return func() error { return bareWait(ctx, c.delay, fn) }
+}}
+
+//go:noinline
+func bareWait(ctx context.Context, delay time.Duration, fn attempt) error {
+	err := fn(ctx)
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// waiters are those that wait, in the fastest form of each library.
+func waiters() []loop {
+	fastest := slices.DeleteFunc(slices.Clone(peers), func(l loop) bool { return strings.HasSuffix(l.name, "-usual") })
+	return and([]loop{bareWaiter, ours}, fastest...)
+}
+
+// waiting returns a number of goroutines, fewer with -short.
+func waiting(n int) int {
+	if testing.Short() {
+		return n / 100
+	}
+	return n
+}
+
+// BenchmarkWaiterMemory is the stack and heap in use of each of 100,000 goroutines that wait in a retry. With a peer they
+// are 20,000, to save time.
+func BenchmarkWaiterMemory(b *testing.B) {
+	for _, l := range waiters() {
+		b.Run(l.name, func(b *testing.B) {
+			n := waiting(20_000)
+			if l.name == ours.name || l.name == bareWaiter.name {
+				n = waiting(100_000)
+			}
+			var used int64
+			for range b.N {
+				used += memoryOf(l, n)
+			}
+			b.ReportMetric(float64(used)/float64(b.N)/float64(n), "B/waiter")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkWaiterCancel is how long it takes 100,000 goroutines that wait in a retry to return, from the cancellation of
+// their one context on.
+func BenchmarkWaiterCancel(b *testing.B) {
+	for _, l := range waiters() {
+		b.Run(l.name, func(b *testing.B) {
+			n := waiting(100_000)
+			var took time.Duration
+			for range b.N {
+				took += timeToDismiss(l, n)
+			}
+			b.ReportMetric(float64(took.Nanoseconds())/float64(b.N)/float64(n), "ns/waiter")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkCancelOne is how long one of 2,000 goroutines that wait in a retry takes to return, from the cancellation of
+// its context on.
+func BenchmarkCancelOne(b *testing.B) {
+	for _, l := range waiters() {
+		b.Run(l.name, func(b *testing.B) {
+			var took []time.Duration
+			for range b.N {
+				took = append(took, cancelLatencies(l, waiting(2_000))...)
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "p50-ns")
+			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkRetained is the heap that a run keeps after 1,000,000 attempts, each of which failed with an error of its own.
+// eapache is not there: it takes a table of all delays.
+func BenchmarkRetained(b *testing.B) {
+	for _, l := range endless() {
+		b.Run(l.name, func(b *testing.B) {
+			var kept int64
+			for range b.N {
+				kept += retainedBytes(l, waiting(1_000_000))
+			}
+			b.ReportMetric(max(0, float64(kept)/float64(b.N)), "retained-B")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+func endless() []loop {
+	all := slices.DeleteFunc(slices.Clone(peers), func(l loop) bool { return strings.HasPrefix(l.name, "eapache") })
+	return and([]loop{bareLoop, ours}, all...)
+}
+
+// memoryOf returns the bytes of stack and heap that n waiters have in use.
+func memoryOf(l loop, n int) int64 {
+	grow(n)
+	runtime.GC() // lest the small stacks lie scattered among those of the last contender and hold them back
+	defer smallStacks()()
+	before := inUse()
+	p := gather(l, n)
+	runtime.GC()
+	after := inUse()
+	p.dismiss()
+	return after - before
+}
+
+func inUse() int64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.StackInuse + m.HeapInuse)
+}
+
+// timeToDismiss returns how long it takes n waiters to return, without a collection.
+func timeToDismiss(l loop, n int) time.Duration {
+	grow(n)
+	defer smallStacks()()
+	p := gather(l, n)
+	start := time.Now()
+	p.dismiss()
+	return time.Since(start)
+}
+
+// cancelLatencies returns how long each of n waiters takes to return. The next is canceled when the one before has
+// returned.
+func cancelLatencies(l loop, n int) []time.Duration {
+	defer smallStacks()()
+	var called sync.WaitGroup
+	called.Add(n)
+	returnedAt := make(chan time.Time)
+	cancels := make([]context.CancelFunc, n)
+	for i := range cancels {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancels[i] = cancel
+		call := l.make(ctx, hourly, func(context.Context) error {
+			called.Done()
+			return errFlaky
+		})
+		go func() {
+			_ = call()
+			returnedAt <- time.Now()
+		}()
+	}
+	called.Wait()
+	park()
+	latencies := make([]time.Duration, n)
+	for i, cancel := range cancels {
+		start := time.Now()
+		cancel()
+		latencies[i] = (<-returnedAt).Sub(start)
+	}
+	return latencies
+}
+
+// retainedBytes returns how much more heap is in use in the attempt after so many failed ones than before the run. It
+// panics if the run is over before.
+func retainedBytes(l loop, failures int) int64 {
+	c := config{attempts: failures + 1, policy: retry.Policy{MaxAttempts: retry.Unlimited, Backoff: atOnce}}
+	failed, before, after := 0, int64(0), int64(0)
+	call := l.make(serving, c, func(context.Context) error {
+		if failed < failures {
+			failed++
+			return errors.New("attempt failed")
+		}
+		after = heapInUse()
+		return nil
+	})
+	before = heapInUse()
+	if err := call(); err != nil || failed != failures {
+		panic(l.name + ": the run ended early")
+	}
+	return after - before
+}
+
+// heapInUse returns the bytes of reachable objects.
+func heapInUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// party is waiters that are all parked in their waits.
+type party struct {
+	cancel context.CancelFunc
+	there  sync.WaitGroup
+}
+
+// gather returns once all n have called fn and none is running or about to.
+func gather(l loop, n int) *party {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &party{cancel: cancel}
+	var called sync.WaitGroup
+	called.Add(n)
+	call := l.make(ctx, hourly, func(context.Context) error {
+		called.Done()
+		return errFlaky
+	})
+	p.there.Add(n)
+	for range n {
+		go func() {
+			_ = call()
+			p.there.Done()
+		}()
+	}
+	called.Wait()
+	park()
+	return p
+}
+
+// dismiss cancels the waits and returns when the last waiter has returned.
+func (p *party) dismiss() {
+	p.cancel()
+	p.there.Wait()
+}
+
+// park returns once no goroutine other than the caller's is running or about to. The counts are approximate while
+// goroutines change places, so it wants them twice.
+func park() {
+	states := []metrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}, {Name: "/sched/goroutines/running:goroutines"}}
+	for times := 0; times < 2; {
+		runtime.Gosched()
+		metrics.Read(states)
+		if states[0].Value.Uint64() == 0 && states[1].Value.Uint64() <= 1 {
+			times++
+		} else {
+			times = 0
+		}
+	}
+}
+
+var mostWaiters int // that there were at once
+
+// grow makes n goroutines once: the runtime keeps their descriptors for ever, and the first waiters would pay for all.
+func grow(n int) {
+	if n > mostWaiters {
+		gather(bareWaiter, n).dismiss()
+		mostWaiters = n
+	}
+}
+
+// smallStacks has found mostly small stacks in a collection, and prevents others, except by call, until release. A new
+// goroutine's stack is as large as the average that the last collection found (runtime, gcComputeStartingStackSize):
+// without this it would be what the last contender left. Until release there is one core, so that the result does not
+// depend on their number.
+func smallStacks() (release func()) {
+	cores := runtime.GOMAXPROCS(1)
+	percent := debug.SetGCPercent(-1)
+	end := make(chan struct{})
+	for range 1000 {
+		go func() { <-end }()
+	}
+	park()
+	runtime.GC()
+	return func() {
+		close(end)
+		park()
+		debug.SetGCPercent(percent)
+		runtime.GOMAXPROCS(cores)
+	}
+}

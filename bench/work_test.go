@@ -1,0 +1,389 @@
+package bench_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	k8s "k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrytest"
+)
+
+// The tests of this file hold that every contender does the same work.
+
+func loops() []loop { return and([]loop{bareLoop, ours, oursWithBudget, oursWithValue}, peers...) }
+
+// told is a config that says the same to all loops.
+func told(attempts int, delay, timeout time.Duration) config {
+	return config{attempts, delay, timeout, retry.Policy{
+		MaxAttempts: attempts, Backoff: retry.Backoff{Delays: []time.Duration{delay}}, AttemptTimeout: timeout,
+	}}
+}
+
+// forEachLoop runs test for each loop in a bubble, with a context that can be canceled.
+func forEachLoop(t *testing.T, loops []loop, test func(t *testing.T, ctx context.Context, l loop)) {
+	for _, l := range loops {
+		t.Run(l.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				test(t, ctx, l)
+			})
+		})
+	}
+}
+
+func TestEveryLoopMakesExactlyTheAttemptsAndWaitsThatItIsToldTo(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		delay    time.Duration
+		failures int // of ten attempts at most
+		elapsed  time.Duration
+	}{
+		{name: "a first-try success is one attempt", delay: 7 * time.Second, failures: 0, elapsed: 0},
+		{name: "a delay of 0 is no wait", delay: 0, failures: 3, elapsed: 0},
+		{name: "a delay of 1ns is one of 1ns", delay: 1, failures: 3, elapsed: 3},
+		{name: "a delay stays the same", delay: 7 * time.Second, failures: 3, elapsed: 21 * time.Second},
+		{name: "the last attempt can succeed", delay: 0, failures: 9, elapsed: 0},
+		{name: "ten failures are the end", delay: 0, failures: 10, elapsed: 0},
+		{name: "the last failure has no wait", delay: 7 * time.Second, failures: 10, elapsed: 63 * time.Second},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			forEachLoop(t, loops(), func(t *testing.T, ctx context.Context, l loop) {
+				script := []retrytest.Step{{Err: errFlaky, Times: row.failures}, {}}
+				switch row.failures {
+				case 0:
+					script = script[1:]
+				case 10:
+					script = script[:1]
+				}
+				fn := retrytest.Script(t, append(script, script...)) // of two calls: a loop must not remember the first
+				call := l.make(ctx, told(10, row.delay, 0), fn)
+				for range 2 {
+					start := time.Now()
+					err := call()
+					require.Equal(t, row.elapsed, time.Since(start))
+					switch {
+					case row.failures < 10:
+						require.NoError(t, err)
+					case l.name == "k8s-wait":
+						require.True(t, k8s.Interrupted(err))
+					default:
+						require.ErrorIs(t, err, errFlaky)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestEveryLoopEndsAnAttemptAtItsTimeout(t *testing.T) {
+	forEachLoop(t, loops(), func(t *testing.T, ctx context.Context, l loop) {
+		start := time.Now()
+		script := retrytest.Script(t, []retrytest.Step{{Hang: true, Times: 2}, {}})
+		require.NoError(t, l.make(ctx, told(10, 0, time.Second), script)())
+		require.Equal(t, 2*time.Second, time.Since(start))
+	})
+}
+
+func TestEveryLoopWaitsUnderItsContext(t *testing.T) {
+	forEachLoop(t, append(loops(), bareWaiter), func(t *testing.T, _ context.Context, l loop) {
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(time.Minute, cancel)
+		start := time.Now()
+		require.Error(t, l.make(ctx, told(10, 10*time.Minute, 0), retrytest.Errors(t, errFlaky))())
+		require.Equal(t, time.Minute, time.Since(start))
+	})
+}
+
+func TestEveryLoopServesSeveralGoroutines(t *testing.T) {
+	for _, l := range loops() {
+		t.Run(l.name, func(t *testing.T) {
+			var made atomic.Int64
+			call := l.make(t.Context(), told(3, 0, 0), func(context.Context) error {
+				made.Add(1)
+				return errFlaky
+			})
+			together(4, 100, func(n int) {
+				for range n {
+					if call() == nil {
+						t.Error("a call that failed returned nil")
+					}
+				}
+			})
+			require.EqualValues(t, 300, made.Load())
+		})
+	}
+}
+
+// scenarios are all except those of waiters, which are not made of contenders.
+func scenarios() map[string][]contender {
+	return map[string][]contender{
+		"FirstTry": firstTry(), "FirstTryBudget": firstTryBudget(), "FirstTryValue": firstTryValue(),
+		"AttemptTimeoutIgnored": attemptTimeout(succeed), "AttemptTimeoutErr": attemptTimeout(readErr),
+		"AttemptTimeoutDone": attemptTimeout(selectOnDone), "AttemptTimeoutDerived": attemptTimeout(deriveContext),
+		"ThreeFailures": threeFailures(), "ThreeWaits": threeWaits(), "TenFailures": tenFailures(),
+		"BudgetSuccess": budgetSuccess(), "BudgetRetry": budgetRetry(), "BudgetRefusal": budgetRefusal(),
+		"HTTP200": exchange{}.contenders(), "HTTP200Body": exchange{body: smallBody}.contenders(),
+		"HTTP200Timeout":     exchange{timeout: time.Minute}.contenders(),
+		"HTTP200BodyTimeout": exchange{timeout: time.Minute, body: smallBody}.contenders(),
+		"HTTP503503200":      exchange{failures: 2}.contenders(),
+		"SQLUpdate":          sqlTx(deposit), "SQLEmpty": sqlTx(""), "GRPCUnary": grpcUnary(0), "GRPCRetry": grpcUnary(2),
+		"SlogFirstTry": slogged(0), "SlogRetry": slogged(3), "OTelFirstTry": metered(0), "OTelRetry": metered(3),
+		"Delay": delay(), "DelayGiven": delayGiven(), "DelayDrawn": delayDrawn(),
+		"DelayFactor3": delayFactor(3), "DelayFactor1_5": delayFactor(1.5), "DelayLinear": delayLinear(),
+	}
+}
+
+// The work panics if it is not what the scenario says.
+func TestEveryContenderDoesTheWork(t *testing.T) {
+	for name, contenders := range scenarios() {
+		for _, c := range contenders {
+			t.Run(name+"/"+c.name, func(t *testing.T) {
+				work := c.make(t)
+				work(1)
+				work(10)
+				if strings.HasPrefix(name, "Budget") || strings.HasPrefix(name, "FirstTry") {
+					together(4, 1000, work)
+				}
+			})
+		}
+	}
+}
+
+func TestWorkThatIsNotDonePanics(t *testing.T) {
+	once := loop{"once", func(ctx context.Context, _ config, fn attempt) func() error {
+		return func() error { return fn(ctx) }
+	}}
+	liar := loop{"liar", func(context.Context, config, attempt) func() error { return func() error { return nil } }}
+	require.Panics(t, func() { calls(patient, func(context.Context) error { return errFlaky }, once)[0].make(t)(1) })
+	require.Panics(t, func() { failing(eightAtOnce, 3, once)[0].make(t)(1) })
+	require.Panics(t, func() { failing(tenAtOnce, 10, once)[0].make(t)(1) })
+	require.Panics(t, func() { failing(eightAtOnce, 3, liar)[0].make(t)(1) })
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Equal(t, context.Canceled, readErr(ended))
+	require.Equal(t, context.Canceled, selectOnDone(ended))
+}
+
+// TestAllocations holds the allocations of ours, which do not depend on the machine.
+func TestAllocations(t *testing.T) {
+	all := scenarios()
+	allocs := func(t *testing.T, scenario, name string) float64 {
+		for _, c := range all[scenario] {
+			if c.name == name {
+				work := c.make(t)
+				return testing.AllocsPerRun(100, func() { work(1) })
+			}
+		}
+		require.Fail(t, "no such contender", "%s/%s", scenario, name)
+		return 0
+	}
+	for _, row := range []struct {
+		scenario, ours string
+		most           float64
+		beyond         string // a contender; empty means zero
+	}{
+		{"FirstTry", "retry", 0, ""},
+		{"FirstTryBudget", "retry", 0, ""},
+		{"FirstTryValue", "retry", 0, ""},
+		{"AttemptTimeoutIgnored", "retry", 0, "bare-deadline"},
+		{"AttemptTimeoutErr", "retry", 0, "bare-deadline"},
+		{"AttemptTimeoutDone", "retry", 0, "bare-deadline"},
+		{"AttemptTimeoutDerived", "retry", 0, "bare-deadline"},
+		{"ThreeFailures", "retry", 1, ""},
+		{"TenFailures", "retry", 5, ""},
+		{"BudgetSuccess", "retry", 0, ""},
+		{"BudgetRetry", "retry", 0, ""},
+		{"BudgetRefusal", "retry", 0, ""},
+		{"HTTP200", "retryhttp", -1, "rehttp"},
+		{"HTTP200Body", "retryhttp", -1, "rehttp"},
+		{"SQLUpdate", "retrysql", 1, "bare-tx"},
+		{"SQLEmpty", "retrysql", 1, "bare-tx"},
+		{"SlogFirstTry", "retryslog", 1, "bare-do"},
+		{"OTelFirstTry", "retryotel", 1, "bare-do"},
+		{"Delay", "retry", 0, ""},
+		{"DelayGiven", "retry", 0, ""},
+	} {
+		t.Run(row.scenario, func(t *testing.T) {
+			if row.beyond != "" {
+				row.most += allocs(t, row.scenario, row.beyond)
+			}
+			require.LessOrEqual(t, allocs(t, row.scenario, row.ours), row.most)
+		})
+	}
+}
+
+// sums returns the sum of the delays after attempts 1 to n, for each n up to 2·delaysInTurn: two such lists are equal if
+// and only if every delay is.
+func sums(t *testing.T, c contender) []time.Duration {
+	work := c.make(t)
+	sums := make([]time.Duration, 2*delaysInTurn)
+	for i := range sums {
+		work(i + 1)
+		sums[i] = delaySum
+	}
+	return sums
+}
+
+// slowSums is sums by repeated addition, without a shift or a product.
+func slowSums(grow func(time.Duration) time.Duration) []time.Duration {
+	sums := make([]time.Duration, 2*delaysInTurn)
+	var sum, delay time.Duration
+	for i := range sums {
+		if i%delaysInTurn == 0 {
+			delay = firstDelay
+		} else {
+			delay = min(grow(delay), longestDelay)
+		}
+		sum += delay
+		sums[i] = sum
+	}
+	return sums
+}
+
+func TestContendersAgreeOnDelays(t *testing.T) {
+	for name, row := range map[string]struct {
+		contenders []contender
+		want       []time.Duration
+	}{
+		"factor 2": {delay(), slowSums(func(d time.Duration) time.Duration { return d + d })},
+		"factor 3": {delayFactor(3), slowSums(func(d time.Duration) time.Duration { return d + d + d })},
+		"linear":   {delayLinear(), slowSums(func(d time.Duration) time.Duration { return d + firstDelay })},
+		"given":    {delayGiven(), sums(t, delayGiven()[0])},
+		"one half": {delayFactor(1.5), sums(t, delayFactor(1.5)[0])},
+	} {
+		for _, c := range row.contenders {
+			t.Run(name+"/"+c.name, func(t *testing.T) { require.Equal(t, row.want, sums(t, c)) })
+		}
+	}
+}
+
+// TestDrawnDelaysSpread shows that each contender's delays are random within lo and hi times the doubling delay, ahead of
+// it by so many doublings.
+func TestDrawnDelaysSpread(t *testing.T) {
+	type spread struct {
+		lo, hi float64
+		ahead  time.Duration
+	}
+	half, ahead := spread{0.5, 1.5, 1}, spread{0, 1, 2}
+	spreads := map[string]spread{"k8s-wait": {1, 2, 1}, "cenkalti-v5": half, "cenkalti-v7": half,
+		"avast-v4": ahead, "avast-v5": ahead, "codegroove": ahead}
+	for _, c := range delayDrawn() {
+		t.Run(c.name, func(t *testing.T) {
+			s, ok := spreads[c.name]
+			if !ok {
+				s = spread{0, 1, 1}
+			}
+			first := sums(t, c)
+			require.NotEqual(t, first, sums(t, c))
+			var least, most, delay time.Duration
+			for i, sum := range first {
+				if delay = min(2*delay, longestDelay); i%delaysInTurn == 0 {
+					delay = s.ahead * firstDelay
+				}
+				least += time.Duration(s.lo*float64(delay)) - 1 // 1 ns for the rounding
+				most += time.Duration(s.hi*float64(delay)) + 1
+				require.GreaterOrEqual(t, sum, least, "attempt %d", i+1)
+				require.LessOrEqual(t, sum, most, "attempt %d", i+1)
+			}
+		})
+	}
+}
+
+// TestHTTPClientsRetry keeps a client that is set up wrongly out of the table.
+func TestHTTPClientsRetry(t *testing.T) {
+	for _, c := range append([]httpClient{handHTTP}, retryingHTTP...) {
+		for _, timeout := range []time.Duration{0, time.Minute} {
+			t.Run(c.name+" with attempt timeout "+timeout.String(), func(t *testing.T) {
+				server := &inMemory{failures: httpAttempts - 1, body: smallBody}
+				require.NoError(t, get(c.make(server, timeout), newGet(), len(smallBody)))
+				require.Equal(t, httpAttempts, server.hits)
+			})
+		}
+		t.Run(c.name+" gives up", func(t *testing.T) {
+			server := &inMemory{failures: httpAttempts}
+			require.Error(t, get(c.make(server, 0), newGet(), 0))
+			require.Equal(t, httpAttempts, server.hits)
+		})
+		t.Run(c.name+" ends an attempt that hangs", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start, server := time.Now(), &hangOnce{}
+				require.NoError(t, get(c.make(server, time.Minute), newGet().WithContext(t.Context()), 0))
+				require.Equal(t, 2, server.hits)
+				require.Equal(t, time.Minute, time.Since(start))
+			})
+		})
+	}
+}
+
+// hangOnce answers no attempt but the second.
+type hangOnce struct{ hits int }
+
+func (h *hangOnce) RoundTrip(req *http.Request) (*http.Response, error) {
+	if h.hits++; h.hits == 2 {
+		return response(req, http.StatusOK, nil), nil
+	}
+	<-req.Context().Done()
+	return nil, req.Context().Err()
+}
+
+func TestWaitersMakeOneAttemptAndReturnWhenCanceled(t *testing.T) {
+	forEachLoop(t, waiters(), func(t *testing.T, _ context.Context, l loop) {
+		ctx, cancel := context.WithCancel(context.Background())
+		made := 0
+		result := make(chan error, 1)
+		call := l.make(ctx, hourly, func(context.Context) error {
+			made++
+			return errFlaky
+		})
+		go func() { result <- call() }()
+		time.Sleep(9 * time.Minute) // of virtual time
+		require.Empty(t, result)
+		cancel()
+		synctest.Wait()
+		require.ErrorIs(t, <-result, context.Canceled)
+		require.Equal(t, 1, made)
+	})
+}
+
+func TestWaitersAreMeasured(t *testing.T) {
+	const smallest = 1536 // three quarters of runtime.stackMin: meanwhile others return theirs
+	for _, l := range waiters() {
+		t.Run(l.name, func(t *testing.T) {
+			require.Greater(t, memoryOf(l, 2000), int64(2000*smallest))
+			require.Positive(t, timeToDismiss(l, 100))
+			require.Len(t, cancelLatencies(l, 100), 100)
+		})
+	}
+}
+
+// TestRetainedBytesSeesWhatIsKept shows that the errors that a run keeps are counted, and those that it drops are not.
+func TestRetainedBytesSeesWhatIsKept(t *testing.T) {
+	const failures, bytesPerError = 20_000, 16 // an errorString
+	hoarder := loop{"hoarder", func(ctx context.Context, _ config, fn attempt) func() error {
+		return func() (all error) {
+			var kept []error
+			for {
+				err := fn(ctx)
+				if err == nil {
+					return errors.Join(kept[:0]...)
+				}
+				kept = append(kept, err)
+			}
+		}
+	}}
+	require.Greater(t, retainedBytes(hoarder, failures), int64(failures*bytesPerError))
+	for _, l := range endless() {
+		retainedBytes(l, 100) // panics if the run is over before
+	}
+	require.Less(t, retainedBytes(bareLoop, failures), int64(failures*bytesPerError))
+}
