@@ -1,0 +1,180 @@
+package retryaws
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/retrygo/retry"
+)
+
+// call is one operation.
+type call struct {
+	policy retry.Policy // the operation's, with the classifier of this package
+	in     middleware.FinalizeInput
+	next   middleware.FinalizeHandler
+
+	out    middleware.FinalizeOutput // of the last attempt
+	class  retry.Class               // of its error
+	answer error                     // its error, if that is the service's answer
+	made   []result                  // the first attempt and the newest 63
+}
+
+// result is what the SDK's step has returned for one attempt.
+type result struct {
+	metadata middleware.Metadata
+	err      error
+}
+
+// attempt makes one attempt; ctx is Do's.
+func (c *call) attempt(ctx context.Context) error {
+	if err := c.rewind(); err != nil {
+		return retry.Permanent(err)
+	}
+	a := &attempt{policy: &c.policy}
+	out, metadata, err := a.send(ctx, c.in, c.next)
+	c.out = out
+	if c.made = append(c.made, result{metadata, err}); len(c.made) > 64 {
+		c.made = slices.Delete(c.made, 1, 2)
+	}
+	if err == nil {
+		return nil
+	}
+	c.class, _ = c.policy.Judge(err)
+	switch {
+	case c.class == retry.Terminal && answered(err):
+		c.answer = err
+		return nil
+	case c.class == retry.Retryable && !c.repeatable():
+		return retry.Permanent(fmt.Errorf("%w (not repeated: the request's body cannot be rewound)", err))
+	}
+	return hinted(err)
+}
+
+// repeatable reports whether the request's body can be sent again.
+func (c *call) repeatable() bool {
+	req, ok := c.in.Request.(*smithyhttp.Request)
+	return !ok || req.GetStream() == nil || req.IsStreamSeekable()
+}
+
+// rewind makes the request's body ready for another attempt.
+func (c *call) rewind() error {
+	if req, ok := c.in.Request.(*smithyhttp.Request); ok && len(c.made) > 0 {
+		return req.RewindStream()
+	}
+	return nil
+}
+
+// metadata returns that of the last attempt with the results of all, as the SDK's step does for a whole operation. Only
+// that step can write them, so it gets the results of several attempts once more.
+func (c *call) metadata() middleware.Metadata {
+	if len(c.made) == 0 {
+		return middleware.Metadata{}
+	}
+	if len(c.made) == 1 {
+		return c.made[0].metadata
+	}
+	left := c.made
+	step := awsretry.NewAttemptMiddleware(&again{left: &left}, func(req any) any { return req })
+	step.DisableClockSkewCorrection = true
+	_, metadata, _ := step.HandleFinalize(context.Background(), middleware.FinalizeInput{}, middleware.FinalizeHandlerFunc(
+		func(context.Context, middleware.FinalizeInput) (out middleware.FinalizeOutput, _ middleware.Metadata, _ error) {
+			made := left[0]
+			left = left[1:]
+			return out, made.metadata, made.err
+		}))
+	return metadata
+}
+
+// again is a Retryer that takes every result that is left, without a wait.
+type again struct {
+	aws.NopRetryer
+	left *[]result
+}
+
+func (a *again) MaxAttempts() int            { return 0 }
+func (a *again) IsErrorRetryable(error) bool { return len(*a.left) > 0 }
+
+// RetryDelay returns a delay that is over even if the step adds the 5s that it allows X-Amz-Retry-After at most.
+func (a *again) RetryDelay(int, error) (time.Duration, error) { return -5 * time.Second, nil }
+
+// attempt is one attempt. The steps after the SDK's find it in the context.
+type attempt struct {
+	policy *retry.Policy
+	cancel context.CancelCauseFunc // nil without a timeout
+	open   bool                    // there is a body that is not closed yet
+}
+
+type attemptKey struct{}
+
+// attemptOf returns the attempt whose context ctx is, or nil.
+func attemptOf(ctx context.Context) *attempt {
+	a, _ := middleware.GetStackValue(ctx, attemptKey{}).(*attempt)
+	return a
+}
+
+// send makes the attempt. Its context ends with it or, if the output has a body to read, with that.
+func (a *attempt) send(
+	ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,
+) (out middleware.FinalizeOutput, metadata middleware.Metadata, err error) {
+	ctx = middleware.WithStackValue(ctx, attemptKey{}, a)
+	timeout := a.policy.AttemptTimeout
+	if deadline, ok := ctx.Deadline(); timeout == 0 || ok && time.Until(deadline) <= timeout {
+		return next.HandleFinalize(ctx, in)
+	}
+	caller := ctx
+	ctx, a.cancel = context.WithCancelCause(caller)
+	timer := time.AfterFunc(timeout, func() { a.cancel(retry.ErrAttemptTimeout) })
+	returned := false
+	defer func() {
+		timer.Stop()
+		if !returned || err != nil || !a.open {
+			a.cancel(nil)
+		}
+	}()
+	out, metadata, err = next.HandleFinalize(ctx, in)
+	returned = true
+	if timer.Stop() || caller.Err() != nil {
+		return out, metadata, err
+	}
+	if err == nil && a.open {
+		err = retry.ErrAttemptTimeout // the output's body is of no use any more
+	}
+	if err != nil {
+		err = retry.TimedOut(err)
+	}
+	return out, metadata, err
+}
+
+// guarded lets the body of a response end the attempt's context, if that has a timeout.
+func guarded(
+	ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler,
+) (middleware.DeserializeOutput, middleware.Metadata, error) {
+	out, metadata, err := next.HandleDeserialize(ctx, in)
+	resp, ok := out.RawResponse.(*smithyhttp.Response)
+	if a := attemptOf(ctx); a != nil && a.cancel != nil && ok && resp.Body != nil {
+		a.open = true
+		resp.Body = &body{resp.Body, a}
+	}
+	return out, metadata, err
+}
+
+// body is a response's body that ends the attempt when it is closed.
+type body struct {
+	io.ReadCloser
+	attempt *attempt
+}
+
+func (b *body) Close() error {
+	err := b.ReadCloser.Close()
+	b.attempt.open = false
+	b.attempt.cancel(nil)
+	return err
+}

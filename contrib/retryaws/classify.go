@@ -1,0 +1,69 @@
+package retryaws
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp"
+)
+
+// classifier returns the whole order: own, the attempt's timeout, the SDK's list, stop. The SDK takes an attempt's timeout
+// for a cancellation by the caller.
+func classifier(own retry.Classifier) retry.Classifier {
+	return retry.FirstOf(own, retry.RetryOn(retry.ErrAttemptTimeout), listed, retry.Otherwise(retry.Terminal))
+}
+
+// listed is what the SDK's own list says.
+func listed(err error) retry.Class {
+	switch awsretry.IsErrorRetryables(awsretry.DefaultRetryables).IsErrorRetryable(err) {
+	case aws.TrueTernary:
+		return retry.Retryable
+	case aws.FalseTernary:
+		return retry.Terminal
+	default:
+		return retry.Unknown
+	}
+}
+
+// answered reports whether err, which is not to be repeated, is the answer of a service that works. Throttling, which some
+// services report with 400, is none.
+func answered(err error) bool {
+	resp := responseOf(err)
+	if resp == nil || listed(err) == retry.Retryable {
+		return false
+	}
+	status := resp.StatusCode
+	return status >= 300 && status <= 499 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
+}
+
+// responseOf returns the response that err stands for, or nil.
+func responseOf(err error) *http.Response {
+	var failed *smithyhttp.ResponseError
+	if errors.As(err, &failed) && failed.Response != nil {
+		return failed.Response.Response
+	}
+	return nil
+}
+
+// hinted returns err with the wait that its response asks for, the longer one of two.
+func hinted(err error) error {
+	resp := responseOf(err)
+	if resp == nil {
+		return err
+	}
+	hint := retryhttp.ParseRetryAfter(resp.Header, time.Now())
+	const most = uint64(1<<63-1) / uint64(time.Millisecond)
+	ms, bad := strconv.ParseUint(strings.TrimSpace(resp.Header.Get("X-Amz-Retry-After")), 10, 64)
+	if bad == nil || errors.Is(bad, strconv.ErrRange) {
+		hint = max(hint, time.Duration(min(ms, most))*time.Millisecond)
+	}
+	return retry.After(hint, err)
+}

@@ -1,0 +1,143 @@
+package retryaws_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/middleware"
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryaws"
+)
+
+// throttle is an S3 that answers 503 SlowDown twice, and then with an object.
+func throttle() *httptest.Server {
+	requests := 0
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests++; requests <= 2 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprint(w, "<Error><Code>SlowDown</Code></Error>")
+			return
+		}
+		fmt.Fprint(w, "the object, by ", r.Header.Get("Amz-Sdk-Request"))
+	}))
+}
+
+func Example() {
+	server := throttle()
+	defer server.Close()
+	// Elsewhere: cfg, err := config.LoadDefaultConfig(ctx)
+	cfg := aws.Config{Region: "eu-central-1", BaseEndpoint: aws.String(server.URL), Credentials: aws.AnonymousCredentials{}}
+
+	cfg.APIOptions = append(cfg.APIOptions, retryaws.Middleware(retry.Policy{
+		MaxAttempts:    5,
+		Backoff:        retry.Backoff{Base: 10 * time.Millisecond},
+		AttemptTimeout: 10 * time.Second, // up to the headers
+		TTL:            30 * time.Second,
+		Observe: func(_ context.Context, e retry.Event) {
+			if e.Outcome == nil {
+				fmt.Println("attempt", e.Attempt.Number, "failed, wait", e.Attempt.Delay)
+			}
+		},
+	}))
+	client := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
+	out, err := client.GetObject(context.Background(), &s3.GetObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer out.Body.Close()
+	text, err := io.ReadAll(out.Body)
+	fmt.Println(string(text), err)
+	// Output:
+	// attempt 1 failed, wait 10ms
+	// attempt 2 failed, wait 20ms
+	// the object, by attempt=3; max=5 <nil>
+}
+
+func ExampleMiddleware() {
+	server := throttle()
+	defer server.Close()
+	cfg := aws.Config{
+		Region: "eu-central-1", BaseEndpoint: aws.String(server.URL), Credentials: aws.AnonymousCredentials{},
+		APIOptions: []func(*middleware.Stack) error{retryaws.Middleware(retry.Inline())},
+	}
+	client := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
+
+	// One operation with a policy of its own.
+	in := &s3.GetObjectInput{Bucket: aws.String("b"), Key: aws.String("k")}
+	_, err := client.GetObject(context.Background(), in, s3.WithAPIOptions(retryaws.Middleware(retry.Policy{MaxAttempts: 1})))
+
+	var run *retry.Error
+	fmt.Println(errors.As(err, &run), run.Attempts, run.Reason)
+	// Output: true 1 attempts_exhausted
+}
+
+func ExampleMiddlewareFunc() {
+	inline, bulk := retry.Inline(), retry.Aggressive()
+	budgets := retry.NewBudgets(retry.BudgetConfig{}, 100)
+	option := retryaws.MiddlewareFunc(func(_ context.Context, service, operation string) retry.Policy {
+		p := inline
+		if service == "S3" && operation == "CopyObject" {
+			p = bulk
+		}
+		p.Budget = budgets.For(service)
+		return p
+	})
+	cfg := aws.Config{}
+	cfg.APIOptions = append(cfg.APIOptions, option)
+	fmt.Println(len(cfg.APIOptions))
+	// Output: 1
+}
+
+func ExampleRetryer() {
+	retryer, lost, err := retryaws.Retryer(retry.Policy{
+		MaxAttempts: 5, TTL: 30 * time.Second, Backoff: retry.Backoff{Base: 10 * time.Millisecond},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, line := range lost {
+		fmt.Println(line)
+	}
+	server := throttle()
+	defer server.Close()
+	// Elsewhere: config.LoadDefaultConfig(ctx, config.WithRetryer(func() aws.Retryer { return retryer }))
+	cfg := aws.Config{Region: "eu-central-1", BaseEndpoint: aws.String(server.URL), Credentials: aws.AnonymousCredentials{}}
+	cfg.Retryer = func() aws.Retryer { return retryer }
+	client := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
+	out, err := client.GetObject(context.Background(), &s3.GetObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(read(out.Body))
+	// Output:
+	// Policy.TTL 30s: an attempt starts at any time
+	// the object, by attempt=3; max=5 <nil>
+}
+
+// The README's program is the body of Example.
+func TestTheREADMEHasTheExample(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	source, err := os.ReadFile("example_test.go")
+	require.NoError(t, err)
+	_, program, _ := strings.Cut(string(source), "func Example() {\n")
+	program, _, _ = strings.Cut(program, "\t// Output:\n")
+	for line := range strings.Lines(program) {
+		require.Contains(t, string(readme), strings.TrimPrefix(line, "\t"))
+	}
+}

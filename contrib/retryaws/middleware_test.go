@@ -1,0 +1,519 @@
+package retryaws_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/logging"
+	"github.com/aws/smithy-go/middleware"
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryaws"
+	"github.com/retrygo/retry/retrytest"
+)
+
+func read(body io.ReadCloser) (string, error) {
+	data, err := io.ReadAll(body)
+	return string(data), errors.Join(err, body.Close())
+}
+
+// The rows of the README: what was waited between the requests that arrived, and what the policy says.
+func TestTheWaitsAreThePolicysInBothModes(t *testing.T) {
+	jittered, listed := doubling, retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{10 * time.Millisecond, time.Second, time.Minute}}}
+	jittered.Jitter, jittered.Rand = retry.FullJitter, func() float64 { return 0.5 }
+	linear := retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Mode: retry.Linear, Base: 50 * time.Millisecond}}
+	for name, row := range map[string]struct {
+		policy retry.Policy
+		waits  []time.Duration
+	}{
+		"exponential": {doubling, []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond}},
+		"full jitter": {jittered, []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}},
+		"linear":      {linear, []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 150 * time.Millisecond}},
+		"list":        {listed, []time.Duration{10 * time.Millisecond, time.Second, time.Minute}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, lost, err := retryaws.Retryer(row.policy)
+			require.NoError(t, err)
+			require.Empty(t, lost)
+			for way, configure := range map[string]func(*aws.Config){
+				"Middleware": func(c *aws.Config) { c.APIOptions = append(c.APIOptions, retryaws.Middleware(row.policy)) },
+				"Retryer":    func(c *aws.Config) { c.Retryer = func() aws.Retryer { return r } },
+			} {
+				t.Run(way, func(t *testing.T) {
+					bothModes(t, func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown, slowDown, {Body: "object"}})
+							cfg := config(server)
+							configure(&cfg)
+							text, err := get(t.Context(), clientOf(cfg))
+							require.NoError(t, err)
+							require.Equal(t, "object", text)
+							require.Equal(t, row.waits, waits(server))
+							require.Equal(t, []string{"attempt=1; max=4", "attempt=2; max=4", "attempt=3; max=4", "attempt=4; max=4"}, attempts(server))
+						})
+					})
+				})
+			}
+		})
+	}
+}
+
+// waits returns the times between the requests.
+func waits(server *retrytest.Server) (waits []time.Duration) {
+	requests := server.Requests()
+	for i, r := range requests[1:] {
+		waits = append(waits, r.At-requests[i].At)
+	}
+	return waits
+}
+
+// attempts returns what the SDK's header field says of each request.
+func attempts(server *retrytest.Server) (fields []string) {
+	for _, r := range server.Requests() {
+		fields = append(fields, r.Header.Get("Amz-Sdk-Request"))
+	}
+	return fields
+}
+
+func TestAnUnlimitedPolicyAnnouncesNoMaximum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, {}})
+		_, err := get(t.Context(), clientOf(config(server, retryaws.Middleware(retry.Policy{MaxAttempts: retry.Unlimited}))))
+		require.NoError(t, err)
+		require.Equal(t, []string{"attempt=1", "attempt=2"}, attempts(server))
+	})
+}
+
+func TestHintsOfBothHeadersAreFloorsInBothModes(t *testing.T) {
+	for name, row := range map[string]struct {
+		header http.Header
+		want   time.Duration
+	}{
+		"seconds":                   {http.Header{"Retry-After": {"3"}}, 3 * time.Second},
+		"milliseconds":              {http.Header{"X-Amz-Retry-After": {"700"}}, 700 * time.Millisecond},
+		"a minute is not cut to 5s": {http.Header{"X-Amz-Retry-After": {"60000"}}, time.Minute},
+		"below the backoff":         {http.Header{"X-Amz-Retry-After": {"50"}}, 100 * time.Millisecond},
+		"the longer of two":         {http.Header{"Retry-After": {"1"}, "X-Amz-Retry-After": {"2500"}}, 2500 * time.Millisecond},
+		"junk":                      {http.Header{"X-Amz-Retry-After": {"soon"}, "Retry-After": {"-1"}}, 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothModes(t, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					server := retrytest.NewPipeServer(t, []retrytest.Answer{{Status: 503, Header: row.header, Body: apiError("SlowDown")}, {}})
+					began := time.Now()
+					_, err := get(t.Context(), clientOf(config(server, retryaws.Middleware(doubling))))
+					require.NoError(t, err)
+					require.Equal(t, row.want, time.Since(began))
+				})
+			})
+		})
+	}
+}
+
+func TestEveryEndingIsAnOutcome(t *testing.T) {
+	var empty = retry.BudgetConfig{Initial: -1}
+	for name, row := range map[string]struct {
+		change func(*retry.Policy)
+		answer retrytest.Answer
+		within time.Duration
+		reason retry.Reason
+		after  time.Duration
+		made   int
+	}{
+		"attempts":                 {reason: retry.AttemptsExhausted, after: 700 * time.Millisecond, made: 4},
+		"TTL":                      {change: func(p *retry.Policy) { p.TTL = 400 * time.Millisecond }, reason: retry.TTLElapsed, after: 300 * time.Millisecond, made: 3},
+		"deadline":                 {within: 250 * time.Millisecond, reason: retry.DeadlineTooNear, after: 100 * time.Millisecond, made: 2},
+		"budget":                   {change: func(p *retry.Policy) { p.Budget = retry.NewBudget(empty) }, reason: retry.BudgetExhausted, made: 1},
+		"disabled":                 {change: func(p *retry.Policy) { p.Disabled = true }, reason: retry.RetriesDisabled, made: 1},
+		"long hint":                {change: func(p *retry.Policy) { p.MaxHint = time.Second }, answer: retrytest.Answer{Status: 503, RetryAfter: 2 * time.Second}, reason: retry.HintTooLong, made: 1},
+		"status that is no answer": {answer: retrytest.Answer{Status: 501}, reason: retry.TerminalError, made: 1},
+		"own classifier":           {change: func(p *retry.Policy) { p.Classify = retry.Otherwise(retry.Terminal) }, reason: retry.TerminalError, made: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				answer := slowDown
+				if row.answer.Status != 0 {
+					answer = row.answer
+				}
+				answer.Times = row.made
+				server := retrytest.NewPipeServer(t, []retrytest.Answer{answer})
+				p := doubling
+				p.Name = "s3"
+				var events []retry.Event
+				p.Observe = func(_ context.Context, e retry.Event) { events = append(events, e) }
+				if row.change != nil {
+					row.change(&p)
+				}
+				ctx := t.Context()
+				if row.within > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, row.within)
+					defer cancel()
+				}
+				began := time.Now()
+				_, err := get(ctx, clientOf(config(server, retryaws.Middleware(p))))
+				require.Equal(t, row.after, time.Since(began))
+				require.ErrorIs(t, err, row.reason)
+
+				var run *retry.Error
+				var operation *smithy.OperationError
+				var api smithy.APIError
+				require.ErrorAs(t, err, &run)
+				require.ErrorAs(t, err, &operation)
+				require.ErrorAs(t, err, &api, "the SDK's error of the last attempt")
+				require.Equal(t, "GetObject", operation.OperationName)
+				require.Equal(t, row.made, run.Attempts)
+				require.Len(t, events, row.made+1)
+				require.Equal(t, row.reason, events[row.made].Outcome.Reason)
+				require.NotContains(t, err.Error(), "\n")
+			})
+		})
+	}
+}
+
+func TestACanceledWaitIsRefunded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown})
+		p := doubling
+		p.Budget = retry.NewBudget(retry.BudgetConfig{})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		shutdown := errors.New("shutdown")
+		time.AfterFunc(30*time.Millisecond, func() { cancel(shutdown) })
+		began := time.Now()
+		_, err := get(ctx, clientOf(config(server, retryaws.Middleware(p))))
+		require.Equal(t, 30*time.Millisecond, time.Since(began))
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, shutdown)
+		require.InDelta(t, 1, p.Budget.Tokens(), 0)
+		var api smithy.APIError
+		require.ErrorAs(t, err, &api, "which the SDK loses here")
+	})
+}
+
+func TestAnAnswerIsNoFailure(t *testing.T) {
+	for name, answer := range map[string]retrytest.Answer{
+		"404":                     {Status: 404, Body: apiError("NoSuchKey")},
+		"412":                     {Status: 412, Body: apiError("PreconditionFailed")},
+		"400":                     {Status: 400, Body: apiError("InvalidArgument")},
+		"403":                     {Status: 403, Body: apiError("AccessDenied")},
+		"304":                     {Status: 304},
+		"404, with a Retry-After": {Status: 404, Body: apiError("NoSuchKey"), RetryAfter: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := retrytest.NewPipeServer(t, []retrytest.Answer{answer})
+				var last retry.Event
+				p := doubling
+				p.Budget = retry.NewBudget(retry.BudgetConfig{Ratio: 0.5})
+				p.Observe = func(_ context.Context, e retry.Event) { last = e }
+				_, err := get(t.Context(), clientOf(config(server, retryaws.Middleware(p))))
+				require.Error(t, err)
+				var run *retry.Error
+				require.NotErrorAs(t, err, &run)
+				require.Equal(t, retry.Succeeded, last.Outcome.Status)
+				require.InDelta(t, 1.5, p.Budget.Tokens(), 0)
+				if strings.HasPrefix(name, "404") {
+					var missing *types.NoSuchKey
+					require.ErrorAs(t, err, &missing)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatIsRepeated(t *testing.T) {
+	missing := retrytest.Answer{Status: 404, Body: apiError("NoSuchKey")}
+	for name, row := range map[string]struct {
+		answer   retrytest.Answer
+		classify retry.Classifier
+		made     int
+		failed   bool
+	}{
+		"500":                        {answer: retrytest.Answer{Status: 500}, made: 2},
+		"throttling with 400":        {answer: retrytest.Answer{Status: 400, Body: apiError("ThrottlingException")}, made: 2},
+		"a reset connection":         {answer: retrytest.Answer{Fault: retrytest.ResetUnread}, made: 2},
+		"a 404 that Classify wants":  {answer: missing, classify: retry.Otherwise(retry.Retryable), made: 2},
+		"a 404, once":                {answer: missing, made: 1},
+		"429 is a failure, once":     {answer: retrytest.Answer{Status: 429}, made: 1, failed: true},
+		"throttling, if not wanted":  {answer: retrytest.Answer{Status: 400, Body: apiError("ThrottlingException")}, classify: retry.Otherwise(retry.Terminal), made: 1, failed: true},
+		"a 503 that is not repeated": {answer: slowDown, classify: retry.Otherwise(retry.Terminal), made: 1, failed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				script := []retrytest.Answer{row.answer}
+				if row.made > 1 {
+					script = append(script, retrytest.Answer{})
+				}
+				server := retrytest.NewPipeServer(t, script)
+				p := doubling
+				p.Classify = row.classify
+				_, err := get(t.Context(), clientOf(config(server, retryaws.Middleware(p))))
+				require.Len(t, server.Requests(), row.made)
+				require.Equal(t, row.failed, errors.Is(err, retry.TerminalError))
+			})
+		})
+	}
+}
+
+// permanent is a transport that marks what fails.
+type permanent struct{ http.RoundTripper }
+
+func (p permanent) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := p.RoundTripper.RoundTrip(req)
+	return resp, retry.Permanent(err)
+}
+
+func TestAMarkOfTheTransportIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{{Fault: retrytest.ResetUnread}})
+		_, err := get(t.Context(), clientOf(config(permanent{server}, retryaws.Middleware(doubling))))
+		require.ErrorIs(t, err, retry.TerminalError)
+	})
+}
+
+func TestAnAttemptTimeoutStopsAtTheHeadersOfABody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{{Wait: time.Hour}, {Pause: time.Minute, Body: "slow"}})
+		p := doubling
+		p.AttemptTimeout = time.Second
+		var events []retry.Event
+		p.Observe = func(_ context.Context, e retry.Event) { events = append(events, e) }
+		began := time.Now()
+		text, err := get(t.Context(), clientOf(config(server, retryaws.Middleware(p))))
+		require.NoError(t, err)
+		require.Equal(t, "slow", text)
+		require.Equal(t, time.Second+100*time.Millisecond+time.Minute, time.Since(began))
+		require.ErrorIs(t, events[0].Attempt.Err, retry.ErrAttemptTimeout)
+		require.NotErrorIs(t, events[0].Attempt.Err, context.Canceled)
+	})
+}
+
+func TestAnAttemptTimeoutCoversAResponseThatTheSDKReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const list = "<ListAllMyBucketsResult><Buckets></Buckets></ListAllMyBucketsResult>"
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{{Pause: time.Hour, Body: list}, {Body: list}})
+		p := doubling
+		p.AttemptTimeout = time.Second
+		began := time.Now()
+		_, err := clientOf(config(server, retryaws.Middleware(p))).ListBuckets(t.Context(), &s3.ListBucketsInput{})
+		require.NoError(t, err)
+		require.Equal(t, 1100*time.Millisecond, time.Since(began))
+	})
+}
+
+func TestTheContextOfAnAttemptEndsWithItsBody(t *testing.T) {
+	server := retrytest.NewServer(t, []retrytest.Answer{slowDown, {Body: "object"}})
+	p := doubling
+	p.AttemptTimeout = time.Minute
+	var ctxs []context.Context
+	spy := func(stack *middleware.Stack) error {
+		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("spy", func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+			ctxs = append(ctxs, ctx)
+			return next.HandleDeserialize(ctx, in)
+		}), middleware.Before)
+	}
+	client := clientOf(config(server, retryaws.Middleware(p), spy))
+	out, err := client.GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
+	require.NoError(t, err)
+	require.Error(t, ctxs[0].Err(), "that of the attempt that failed")
+	require.NoError(t, ctxs[1].Err())
+	require.Equal(t, 2, retry.AttemptNumber(ctxs[1]))
+	_, err = read(out.Body)
+	require.NoError(t, err)
+	require.Error(t, ctxs[1].Err())
+}
+
+func TestARequestSignedByAWrongClockIsSignedAnew(t *testing.T) {
+	bothModes(t, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			theirs := time.Now().Add(time.Hour)
+			skewed := retrytest.Answer{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Date", theirs.UTC().Format(http.TimeFormat))
+				w.WriteHeader(403)
+				_, _ = io.WriteString(w, apiError("RequestTimeTooSkewed"))
+			})}
+			server := retrytest.NewPipeServer(t, []retrytest.Answer{skewed, {}})
+			_, err := get(t.Context(), clientOf(config(server, retryaws.Middleware(doubling))))
+			require.NoError(t, err)
+			signed, err := time.Parse("20060102T150405Z", server.Requests()[1].Header.Get("X-Amz-Date"))
+			require.NoError(t, err)
+			require.WithinDuration(t, theirs, signed, time.Second)
+		})
+	})
+}
+
+func TestTheResultsOfAllAttemptsAreInTheMetadata(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown, {Header: http.Header{"X-Amz-Request-Id": {"third"}}}})
+		client := clientOf(config(server, retryaws.Middleware(doubling)))
+		out, err := client.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
+		require.NoError(t, err)
+		results, ok := awsretry.GetAttemptResults(out.ResultMetadata)
+		require.True(t, ok)
+		require.Len(t, results.Results, 3)
+		for i, r := range results.Results {
+			require.Equal(t, i < 2, r.Err != nil)
+			require.Equal(t, i < 2, r.Retried)
+			require.NotNil(t, r.GetRawResponse())
+		}
+	})
+}
+
+func TestABodyIsSentAgainFromItsBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown, {}})
+		client := clientOf(config(server, retryaws.Middleware(doubling)))
+		_, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("b"), Key: aws.String("k"), Body: strings.NewReader("hello")},
+			func(o *s3.Options) { o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired })
+		require.NoError(t, err)
+		for _, r := range server.Requests() {
+			require.Equal(t, "hello", r.Body)
+		}
+	})
+}
+
+func TestABodyThatCannotBeRewoundIsSentOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown})
+		client := clientOf(config(server, retryaws.Middleware(doubling)))
+		_, err := client.PutObject(t.Context(), &s3.PutObjectInput{
+			Bucket: aws.String("b"), Key: aws.String("k"), Body: io.MultiReader(strings.NewReader("hello")), ContentLength: aws.Int64(5),
+		}, s3.WithAPIOptions(v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware), func(o *s3.Options) { o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired })
+		require.ErrorIs(t, err, retry.TerminalError)
+		require.ErrorContains(t, err, "(not repeated: the request's body cannot be rewound)")
+		var api smithy.APIError
+		require.ErrorAs(t, err, &api, "which the SDK loses, after a wait")
+		require.Equal(t, "SlowDown", api.ErrorCode())
+	})
+}
+
+func TestOneOperationHasAPolicyOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown})
+		client := clientOf(config(server, retryaws.Middleware(doubling)))
+		_, err := get(t.Context(), client, s3.WithAPIOptions(retryaws.Middleware(retry.Policy{MaxAttempts: 2})))
+		var run *retry.Error
+		require.ErrorAs(t, err, &run)
+		require.Equal(t, 2, run.Attempts)
+	})
+}
+
+func TestThePolicyIsChosenByOperation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown})
+		var asked []string
+		policy := func(_ context.Context, service, operation string) retry.Policy {
+			asked = append(asked, service+"/"+operation)
+			return retry.Policy{MaxAttempts: 1}
+		}
+		_, err := get(t.Context(), clientOf(config(server, retryaws.MiddlewareFunc(policy))))
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.Equal(t, []string{"S3/GetObject"}, asked)
+	})
+}
+
+func TestUnderOneAttemptAnOperationIsNotRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown})
+		_, err := get(retry.OneAttempt(t.Context()), clientOf(config(server, retryaws.Middleware(doubling))))
+		require.ErrorIs(t, err, retry.RetriesDisabled)
+	})
+}
+
+func TestTheSDKsOwnSettingsHaveNoEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown, {}})
+		_, err := get(t.Context(), clientOf(config(server, retryaws.Middleware(doubling))), func(o *s3.Options) {
+			o.Retryer = aws.NopRetryer{}
+			o.RetryMaxAttempts = 1
+		})
+		require.NoError(t, err)
+	})
+}
+
+func TestPresigningIsLeftAlone(t *testing.T) {
+	server := retrytest.NewPipeServer(t, nil)
+	client := s3.NewPresignClient(clientOf(config(server, retryaws.Middleware(doubling))))
+	signed, err := client.PresignGetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
+	require.NoError(t, err)
+	require.Contains(t, signed.URL, "X-Amz-Signature")
+}
+
+func TestAForeignRetryStepIsRefused(t *testing.T) {
+	foreign := func(stack *middleware.Stack) error {
+		_, err := stack.Finalize.Swap("Retry", middleware.FinalizeMiddlewareFunc("Retry", nil))
+		return err
+	}
+	_, err := get(t.Context(), clientOf(config(retrytest.NewPipeServer(t, nil), foreign, retryaws.Middleware(doubling))))
+	require.ErrorContains(t, err, `retryaws: the step "Retry" is a`)
+}
+
+func TestAPolicyThatDoesNotValidateFailsBeforeAnyAttempt(t *testing.T) {
+	_, err := get(t.Context(), clientOf(config(retrytest.NewPipeServer(t, nil), retryaws.Middleware(retry.Policy{AttemptTimeout: -1}))))
+	var bad *retry.FieldError
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, "Policy.AttemptTimeout", bad.Field)
+}
+
+func TestTheGateIsAskedBeforeEachAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, {}})
+		p, opens := doubling, time.Now().Add(time.Minute)
+		p.Gate = func(context.Context) time.Duration { return time.Until(opens) }
+		began := time.Now()
+		_, err := get(t.Context(), clientOf(config(server, retryaws.Middleware(p))))
+		require.NoError(t, err)
+		require.Equal(t, time.Minute+100*time.Millisecond, time.Since(began))
+	})
+}
+
+func TestLogRetriesLogsFailedAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, {}})
+		var text bytes.Buffer
+		cfg := config(server, retryaws.Middleware(doubling))
+		cfg.ClientLogMode = aws.LogRetries
+		cfg.Logger = logging.NewStandardLogger(&text)
+		_, err := get(t.Context(), clientOf(cfg))
+		require.NoError(t, err)
+		require.Contains(t, text.String(), "DEBUG S3/GetObject: attempt 1 failed after 0s (retryable): ")
+		require.Contains(t, text.String(), "; wait 100ms")
+		require.NotContains(t, text.String(), "unretryable")
+	})
+}
+
+func TestAClientOverLoopbackIsThrottledByManyGoroutines(t *testing.T) {
+	const callers = 20
+	server := retrytest.NewServer(t, []retrytest.Answer{{Status: 503, Body: apiError("SlowDown"), Times: callers}, {Body: "object", Times: callers}})
+	p := retry.Policy{
+		MaxAttempts: retry.Unlimited, AttemptTimeout: time.Minute, Budget: retry.NewBudget(retry.BudgetConfig{Initial: 100, Burst: 100}),
+		Backoff: retry.Backoff{Base: time.Millisecond, Cap: 5 * time.Millisecond, Jitter: retry.FullJitter},
+	}
+	client := clientOf(config(server, retryaws.Middleware(p)))
+	var done sync.WaitGroup
+	texts := make([]string, callers)
+	for i := range texts {
+		done.Go(func() { texts[i], _ = get(t.Context(), client) })
+	}
+	done.Wait()
+	for _, text := range texts {
+		require.Equal(t, "object", text)
+	}
+	require.Len(t, server.Requests(), 2*callers)
+}
