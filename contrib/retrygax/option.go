@@ -1,0 +1,106 @@
+// Package retrygax lets a retry.Policy decide the retries of Google Cloud clients, those that are generated for gRPC and for
+// REST on top of gax-go.
+package retrygax
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/googleapis/gax-go/v2"
+	"github.com/googleapis/gax-go/v2/apierror"
+	"google.golang.org/api/googleapi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp"
+)
+
+// Option returns p for the CallOptions of a client, method by method, or for one call: it takes the place of the client's own
+// retries. If p sets nothing of a schedule, it takes that of retry.Inline. Give it only to methods that may take effect twice:
+// a call that ends with UNAVAILABLE may have taken effect.
+//
+// Marks such as retry.Permanent are looked at first, then Policy.Classify. What is left is repeated if its code is UNAVAILABLE,
+// which REST's 503 is, or RESOURCE_EXHAUSTED, 429, with a hint, as AIP-194 says; everything else ends the call. The status
+// detail RetryInfo and the header Retry-After are hints in the sense of retry.After.
+//
+// A call that fails returns its last error as gax does, and does not say how its run ended. gax does not hand over the caller's
+// context, so that a wait may be begun that the caller's deadline cuts short, which costs the last error, and retry.OneAttempt
+// is not heeded. TTL counts from the beginning of the call.
+//
+// lost names what gax cannot express: one line for each field of Policy, in their order, with the field, its value and what
+// happens instead. It is empty for a policy that gax expresses entirely. The error is that of p.Validate.
+func Option(p retry.Policy) (option gax.CallOption, lost []string, err error) {
+	if err := p.Validate(); err != nil {
+		return nil, nil, err
+	}
+	p = p.OrSchedule(retry.Inline())
+	line := func(set bool, format string, args ...any) {
+		if set {
+			lost = append(lost, fmt.Sprintf(format, args...))
+		}
+	}
+	line(p.Name != "", "Policy.Name %q: a gax.Retryer has no place for it", p.Name)
+	line(p.AttemptTimeout > 0, "Policy.AttemptTimeout %s: an attempt lasts until the deadline of the call", p.AttemptTimeout)
+	line(p.Budget != nil, "Policy.Budget is set: successes do not fund it, and it is not paid back if the retry does not come")
+	line(p.Pay != nil, "Policy.Pay is set: it is not called")
+	line(p.Gate != nil, "Policy.Gate is set: it is not called")
+	line(p.Observe != nil, "Policy.Observe is set: it is not called")
+	p.Classify = retry.FirstOf(p.Classify, classify)
+	return callOption{p}, lost, nil
+}
+
+// callOption is resolved once for each call.
+type callOption struct{ policy retry.Policy }
+
+// Resolve is for gax.
+func (o callOption) Resolve(s *gax.CallSettings) {
+	r := &retryer{policy: o.policy, began: time.Now()}
+	s.Retry = func() gax.Retryer { return r }
+}
+
+// retryer is the run of one call.
+type retryer struct {
+	policy   retry.Policy
+	began    time.Time
+	progress retry.Progress
+}
+
+// Retry is for gax, which calls it after each failed attempt.
+func (r *retryer) Retry(err error) (pause time.Duration, again bool) {
+	pr, u := &r.progress, r.policy.Rand
+	if u == nil {
+		u = rand.Float64
+	}
+	started := pr.Elapsed // the attempt: the end of the wait before it
+	pr.Attempt, pr.Elapsed = pr.Attempt+1, time.Since(r.began)
+	pr.Lasted = pr.Elapsed - started
+	d := r.policy.Budget.Spend(r.policy.Decide(*pr, retry.After(hint(err), err), u()), time.Now())
+	pr.Prev, pr.Since, pr.Elapsed = d.Backoff, d.Since, pr.Elapsed+d.Delay
+	return d.Delay, d.Status == retry.Waiting
+}
+
+// classify is the rule of AIP-194, https://google.aip.dev/194.
+func classify(err error) retry.Class {
+	code := codes.Unknown
+	if failed, ok := apierror.FromError(err); ok {
+		code = status.Code(failed)
+	}
+	if code == codes.Unavailable || code == codes.ResourceExhausted && hint(err) > 0 {
+		return retry.Retryable
+	}
+	return retry.Terminal
+}
+
+// hint returns how long err asks to stay away, the longer one of a status detail and a header.
+func hint(err error) (wait time.Duration) {
+	if failed, ok := apierror.FromError(err); ok {
+		wait = failed.Details().RetryInfo.GetRetryDelay().AsDuration()
+	}
+	if failed := new(googleapi.Error); errors.As(err, &failed) {
+		wait = max(wait, retryhttp.ParseRetryAfter(failed.Header, time.Now()))
+	}
+	return wait
+}
