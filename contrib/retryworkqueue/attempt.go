@@ -1,0 +1,89 @@
+package retryworkqueue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// attempt is one attempt of an item, with what its limiter keeps of the run.
+type attempt struct {
+	policy retry.Policy
+	run    run
+	start  time.Time
+	gated  bool // the gate's deferral has ended the run
+}
+
+// look brings the progress up to now.
+func (a *attempt) look(ctx context.Context) {
+	pr := &a.run.progress
+	pr.Elapsed, pr.Caller = time.Since(a.run.began), 0
+	if errors.Is(ctx.Err(), context.Canceled) {
+		pr.Caller = retry.CallerCanceled
+	}
+}
+
+// admit returns Waiting without a Delay if the attempt may start, with one if the gate defers it, and otherwise the ending.
+func (a *attempt) admit(ctx context.Context) retry.Decision {
+	a.look(ctx)
+	d := a.policy.Admit(a.run.progress, 0)
+	if d.Status != retry.Waiting || a.policy.Gate == nil {
+		return d
+	}
+	wait := a.policy.Gate(ctx)
+	a.look(ctx)
+	d = a.policy.Admit(a.run.progress, wait)
+	a.gated = d.Status != retry.Waiting
+	return d
+}
+
+// make calls fn under the attempt's timeout.
+func (a *attempt) make(ctx context.Context, fn func(context.Context) error) error {
+	a.start = time.Now() // a gate may have taken time
+	if a.policy.AttemptTimeout == 0 {
+		return fn(ctx)
+	}
+	own, cancel := context.WithTimeoutCause(ctx, a.policy.AttemptTimeout, retry.ErrAttemptTimeout)
+	defer cancel()
+	err := fn(own)
+	if err != nil && context.Cause(own) == retry.ErrAttemptTimeout && ctx.Err() == nil {
+		err = retry.TimedOut(err)
+	}
+	return err
+}
+
+// decide returns what follows the attempt that ended with err, pays for it and calls Observe.
+func (a *attempt) decide(ctx context.Context, err error, draw func() float64) retry.Decision {
+	pr := &a.run.progress
+	pr.Attempt++
+	pr.Lasted = time.Since(a.start)
+	a.look(ctx)
+	d := a.policy.Spend(ctx, a.policy.Decide(*pr, err, draw()), time.Now())
+	pr.Prev, pr.Since = d.Backoff, d.Since
+	a.run.delay, a.run.decided = d.Delay, true
+	a.run.paid = d.Status == retry.Waiting && a.policy.Budget != nil
+	if err != nil && a.policy.Observe != nil {
+		a.policy.Observe(ctx, retry.Event{Policy: a.policy.Name, Elapsed: pr.Elapsed, Decision: d, Attempt: retry.Attempt{
+			Number: pr.Attempt, Start: a.start, Duration: pr.Lasted, Class: d.Class, Err: err, Delay: d.Delay,
+		}})
+	}
+	return d
+}
+
+// end returns the error of a run that has ended, last being that of its last attempt, and calls Observe.
+func (a *attempt) end(ctx context.Context, d retry.Decision, last error) error {
+	o := retry.Outcome{
+		Policy: a.policy.Name, Status: d.Status, Reason: d.Reason, Gated: a.gated,
+		Attempts: a.run.progress.Attempt, Elapsed: a.run.progress.Elapsed,
+	}
+	var err error
+	if d.Status != retry.Succeeded {
+		err = retry.NewError(ctx, a.policy, o, last)
+	}
+	if a.policy.Observe != nil {
+		a.policy.Observe(ctx, retry.Event{Policy: a.policy.Name, Elapsed: o.Elapsed, Decision: d, Outcome: &o, Err: err})
+	}
+	return err
+}

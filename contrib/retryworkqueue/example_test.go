@@ -1,0 +1,103 @@
+package retryworkqueue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryworkqueue"
+)
+
+func Example() {
+	limiter, err := retryworkqueue.New[string](retry.Policy{
+		MaxAttempts: 3,
+		TTL:         time.Hour,
+		Backoff:     retry.Backoff{Base: 10 * time.Millisecond},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	queue := workqueue.NewTypedRateLimitingQueue[string](limiter)
+	queue.Add("default/broken")
+	for {
+		item, shutdown := queue.Get()
+		if shutdown {
+			return
+		}
+		decision, err := retryworkqueue.Handle(context.Background(), queue, limiter, item, func(context.Context) error {
+			return errors.New("the API server is busy")
+		})
+		queue.Done(item)
+		fmt.Println(item, decision)
+		if decision.Status != retry.Waiting {
+			fmt.Println(errors.Is(err, retry.AttemptsExhausted))
+			queue.ShutDown()
+		}
+	}
+	// Output:
+	// default/broken waiting_retry 10ms
+	// default/broken waiting_retry 20ms
+	// default/broken dead_letter (attempts_exhausted)
+	// true
+}
+
+func ExampleReconciler() {
+	limiter, err := retryworkqueue.New[string](retry.Policy{MaxAttempts: 2})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// Of controller-runtime: string is reconcile.Request, result is reconcile.Result, and Terminal is reconcile.TerminalError.
+	reconciler := &retryworkqueue.Reconciler[string, result]{
+		Limiter:  limiter,
+		Inside:   func(context.Context, string) (result, error) { return result{}, errors.New("not yet") },
+		Terminal: func(err error) error { return fmt.Errorf("terminal: %w", err) },
+	}
+	for range 2 {
+		_, err := reconciler.Reconcile(context.Background(), "default/broken")
+		fmt.Println(errors.Is(err, retry.AttemptsExhausted), limiter.NumRequeues("default/broken"))
+	}
+	// Output:
+	// false 1
+	// true 0
+}
+
+func ExampleFromBackoff() {
+	policy, err := retryworkqueue.FromBackoff(wait.Backoff{Steps: 10, Duration: time.Second, Factor: 2, Cap: 5 * time.Second})
+	fmt.Println(policy.MaxAttempts, policy.Delay(1), policy.Delay(2), err)
+	// Output: 3 1s 2s <nil>
+}
+
+func ExampleBackoff() {
+	backoff, lost, err := retryworkqueue.Backoff(retry.Policy{
+		MaxAttempts: 5, TTL: time.Minute, Backoff: retry.Backoff{Base: 100 * time.Millisecond},
+	})
+	fmt.Println(backoff.Steps, backoff.Duration, backoff.Factor, err)
+	fmt.Println(lost[0])
+	// Output:
+	// 5 100ms 2 <nil>
+	// Policy.TTL 1m0s: an attempt starts at any time
+}
+
+// The README's program is the body of Example.
+func TestTheREADMEHasTheExample(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	source, err := os.ReadFile("example_test.go")
+	require.NoError(t, err)
+	_, program, _ := strings.Cut(string(source), "func Example() {\n")
+	program, _, _ = strings.Cut(program, "\t// Output:\n")
+	for line := range strings.Lines(program) {
+		require.Contains(t, string(readme), strings.TrimPrefix(line, "\t"))
+	}
+}

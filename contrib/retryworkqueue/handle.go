@@ -1,0 +1,62 @@
+package retryworkqueue
+
+import (
+	"context"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// Queue is what Handle needs of a workqueue.TypedRateLimitingInterface.
+type Queue[T comparable] interface {
+	AddAfter(item T, delay time.Duration)
+	Forget(item T)
+}
+
+// Handle makes the next attempt of an item that a worker got from q, and adds the item again or forgets it. It returns what
+// Attempt does. The worker calls q.Done after it, as for any item:
+//
+//	item, shutdown := q.Get()
+//	...
+//	_, err := retryworkqueue.Handle(ctx, q, limiter, item, work)
+//	q.Done(item)
+func Handle[T comparable](
+	ctx context.Context, q Queue[T], l *Limiter[T], item T, fn func(context.Context) error,
+) (retry.Decision, error) {
+	d, err := l.Attempt(ctx, item, fn)
+	if d.Status == retry.Waiting {
+		q.AddAfter(item, d.Delay)
+	} else {
+		q.Forget(item)
+	}
+	return d, err
+}
+
+// Reconciler is a reconcile.TypedReconciler of controller-runtime around another one, if R is reconcile.Result. The queue of its
+// controller must have the same Limiter: it is the RateLimiter of controller.TypedOptions.
+//
+// An error that is to be repeated is returned as it came, so that the controller logs and counts it, and adds the item after the
+// wait that was decided. A gate that defers an attempt is an error of that kind. The error of a run that has ended goes through
+// Terminal. A RequeueAfter without an error is a success.
+type Reconciler[T comparable, R any] struct {
+	// Limiter keeps the runs. It must be set.
+	Limiter *Limiter[T]
+	// Inside is the method Reconcile of the reconciler inside. It must be set.
+	Inside func(ctx context.Context, item T) (R, error)
+	// Terminal marks an error as one after which the controller does not add the item again. It must be set, to
+	// reconcile.TerminalError.
+	Terminal func(error) error
+}
+
+// Reconcile makes the next attempt of an item.
+func (r *Reconciler[T, R]) Reconcile(ctx context.Context, item T) (R, error) {
+	var result R
+	d, err := r.Limiter.Attempt(ctx, item, func(ctx context.Context) (err error) {
+		result, err = r.Inside(ctx, item)
+		return err
+	})
+	if d.Status != retry.Waiting && err != nil {
+		err = r.Terminal(err)
+	}
+	return result, err
+}

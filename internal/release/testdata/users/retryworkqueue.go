@@ -1,0 +1,10 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryworkqueue"
+)
+
+func main() { fmt.Println(retryworkqueue.Backoff(retry.Policy{})) }
