@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -109,7 +110,7 @@ func (a *again) RetryDelay(int, error) (time.Duration, error) { return -5 * time
 type attempt struct {
 	policy *retry.Policy
 	cancel context.CancelCauseFunc // nil without a timeout
-	open   bool                    // there is a body that is not closed yet
+	open   atomic.Bool             // there is a body that is not closed yet
 }
 
 type attemptKey struct{}
@@ -135,7 +136,7 @@ func (a *attempt) send(
 	returned := false
 	defer func() {
 		timer.Stop()
-		if !returned || err != nil || !a.open {
+		if !returned || err != nil || !a.open.Load() {
 			a.cancel(nil)
 		}
 	}()
@@ -144,7 +145,7 @@ func (a *attempt) send(
 	if timer.Stop() || caller.Err() != nil {
 		return out, metadata, err
 	}
-	if err == nil && a.open {
+	if err == nil && a.open.Load() {
 		err = retry.ErrAttemptTimeout // the output's body is of no use any more
 	}
 	if err != nil {
@@ -160,7 +161,7 @@ func guarded(
 	out, metadata, err := next.HandleDeserialize(ctx, in)
 	resp, ok := out.RawResponse.(*smithyhttp.Response)
 	if a := attemptOf(ctx); a != nil && a.cancel != nil && ok && resp.Body != nil {
-		a.open = true
+		a.open.Store(true)
 		resp.Body = &body{resp.Body, a}
 	}
 	return out, metadata, err
@@ -174,7 +175,7 @@ type body struct {
 
 func (b *body) Close() error {
 	err := b.ReadCloser.Close()
-	b.attempt.open = false
+	b.attempt.open.Store(false)
 	b.attempt.cancel(nil)
 	return err
 }

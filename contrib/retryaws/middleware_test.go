@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
+	"github.com/aws/smithy-go/metrics"
 	"github.com/aws/smithy-go/middleware"
 	"github.com/stretchr/testify/require"
 
@@ -372,6 +373,41 @@ func TestTheResultsOfAllAttemptsAreInTheMetadata(t *testing.T) {
 			require.Equal(t, i < 2, r.Retried)
 			require.NotNil(t, r.GetRawResponse())
 		}
+	})
+}
+
+// meters is a metrics.MeterProvider that counts what the SDK adds to its counters.
+type meters struct{ counting }
+
+// counting is its metrics.Meter.
+type counting struct {
+	metrics.Meter
+	counts map[string]int64
+}
+
+type counter struct {
+	counts map[string]int64
+	name   string
+}
+
+func (m *meters) Meter(string, ...metrics.MeterOption) metrics.Meter { return &m.counting }
+
+func (m *counting) Int64Counter(name string, _ ...metrics.InstrumentOption) (metrics.Int64Counter, error) {
+	return counter{m.counts, name}, nil
+}
+
+func (c counter) Add(_ context.Context, n int64, _ ...metrics.RecordMetricOption) {
+	c.counts[c.name] += n
+}
+
+func TestTheSDKsMetricsCountTheAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown, {}})
+		m := &meters{counting{metrics.NopMeterProvider{}.Meter(""), map[string]int64{}}}
+		_, err := get(t.Context(), clientOf(config(server, retryaws.Middleware(doubling))), func(o *s3.Options) { o.MeterProvider = m })
+		require.NoError(t, err)
+		require.Equal(t, int64(3), m.counts["client.call.attempts"])
+		require.Equal(t, int64(2), m.counts["client.call.errors"])
 	})
 }
 

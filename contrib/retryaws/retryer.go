@@ -43,7 +43,8 @@ func lostBy(p *retry.Policy) (lines []string) {
 	}
 	line(p.Name != "", "Policy.Name %q: an aws.Retryer has no place for it", p.Name)
 	line(p.Jitter == retry.DecorrelatedJitter, "Policy.Jitter %s: each wait is drawn as the first one is", p.Jitter)
-	line(p.AttemptTimeout > 0, "Policy.AttemptTimeout %s: an attempt lasts until the deadline of the caller or of the HTTP client", p.AttemptTimeout)
+	line(p.AttemptTimeout > 0, "Policy.AttemptTimeout %s: an attempt lasts until the deadline of the caller or of the HTTP client",
+		p.AttemptTimeout)
 	line(p.TTL > 0, "Policy.TTL %s: an attempt starts at any time", p.TTL)
 	line(p.ResetAfter > 0, "Policy.ResetAfter %s: a long attempt counts like any other", p.ResetAfter)
 	line(p.Disabled, "Policy.Disabled true: MaxAttempts is 1, and a failure ends like one whose attempts are used up")

@@ -104,7 +104,8 @@ func inexpressible(p *retry.Policy) error {
 		return bad.Err() // there are no waits
 	}
 	refuse(p.Mode == retry.List || p.Mode == retry.Linear, "Mode", p.Mode, "is neither exponential nor fixed")
-	refuse(p.Jitter == retry.FullJitter || p.Jitter == retry.DecorrelatedJitter, "Jitter", p.Jitter, "can be neither equal nor upward only")
+	refuse(p.Jitter == retry.FullJitter || p.Jitter == retry.DecorrelatedJitter, "Jitter", p.Jitter,
+		"is neither equal nor ratio jitter")
 	refuse(p.Jitter == retry.RatioJitter && p.JitterRatio == 1, "JitterRatio", p.JitterRatio, "lets a wait begin at 0")
 	refuse(p.Wait != nil, "Wait", "func", "is not called")
 	if bad == nil {

@@ -136,16 +136,16 @@ func TestAPolicyMakesTheSameAttemptsAsItsBackoff(t *testing.T) {
 
 func TestWhatABackoffCannotExpressIsRefused(t *testing.T) {
 	for want, p := range map[string]ours.Policy{
-		"retryworkqueue: Policy.MaxAttempts Unlimited is not a number of Steps":           {MaxAttempts: ours.Unlimited},
-		"retryworkqueue: Policy.Mode list is neither exponential nor fixed":               ours.Standard(),
-		"retryworkqueue: Policy.Mode linear is neither exponential nor fixed":             {Backoff: ours.Backoff{Mode: ours.Linear}},
-		"retryworkqueue: Policy.Jitter full can be neither equal nor upward only":         ours.Inline(),
-		"retryworkqueue: Policy.Jitter decorrelated can be neither equal nor upward only": {Backoff: ours.Backoff{Jitter: ours.DecorrelatedJitter}},
-		"retryworkqueue: Policy.JitterRatio 1 lets a wait begin at 0":                     {Backoff: ours.Backoff{Jitter: ours.RatioJitter, JitterRatio: 1}},
-		"retryworkqueue: Policy.Wait func is not called":                                  {Wait: func(int, error, time.Duration) time.Duration { return 0 }},
-		"retryworkqueue: Policy.Cap 1h is reached, and would end the run":                 {MaxAttempts: 12},
-		"retryworkqueue: Policy.Cap 10s is reached, and would end the run":                {MaxAttempts: 3, Backoff: ours.Backoff{Base: 5 * time.Second, Cap: 10 * time.Second, Jitter: ours.RatioJitter}},
-		"retry: Policy.TTL -1ns is negative":                                              {TTL: -1},
+		"retryworkqueue: Policy.MaxAttempts Unlimited is not a number of Steps":        {MaxAttempts: ours.Unlimited},
+		"retryworkqueue: Policy.Mode list is neither exponential nor fixed":            ours.Standard(),
+		"retryworkqueue: Policy.Mode linear is neither exponential nor fixed":          {Backoff: ours.Backoff{Mode: ours.Linear}},
+		"retryworkqueue: Policy.Jitter full is neither equal nor ratio jitter":         ours.Inline(),
+		"retryworkqueue: Policy.Jitter decorrelated is neither equal nor ratio jitter": {Backoff: ours.Backoff{Jitter: ours.DecorrelatedJitter}},
+		"retryworkqueue: Policy.JitterRatio 1 lets a wait begin at 0":                  {Backoff: ours.Backoff{Jitter: ours.RatioJitter, JitterRatio: 1}},
+		"retryworkqueue: Policy.Wait func is not called":                               {Wait: func(int, error, time.Duration) time.Duration { return 0 }},
+		"retryworkqueue: Policy.Cap 1h is reached, and would end the run":              {MaxAttempts: 12},
+		"retryworkqueue: Policy.Cap 10s is reached, and would end the run":             {MaxAttempts: 3, Backoff: ours.Backoff{Base: 5 * time.Second, Cap: 10 * time.Second, Jitter: ours.RatioJitter}},
+		"retry: Policy.TTL -1ns is negative":                                           {TTL: -1},
 	} {
 		_, _, err := retryworkqueue.Backoff(p)
 		require.EqualError(t, err, want)

@@ -7,21 +7,18 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Queue is what Handle needs of a workqueue.TypedRateLimitingInterface.
-type Queue[T comparable] interface {
-	AddAfter(item T, delay time.Duration)
-	Forget(item T)
-}
-
-// Handle makes the next attempt of an item that a worker got from q, and adds the item again or forgets it. It returns what
-// Attempt does. The worker calls q.Done after it, as for any item:
+// Handle makes the next attempt of an item that a worker got from q, a workqueue.TypedRateLimitingInterface, and adds the item
+// again or forgets it. It returns what Attempt does. The worker calls q.Done after it, as for any item:
 //
 //	item, shutdown := q.Get()
 //	...
 //	_, err := retryworkqueue.Handle(ctx, q, limiter, item, work)
 //	q.Done(item)
 func Handle[T comparable](
-	ctx context.Context, q Queue[T], l *Limiter[T], item T, fn func(context.Context) error,
+	ctx context.Context, q interface {
+		AddAfter(item T, delay time.Duration)
+		Forget(item T)
+	}, l *Limiter[T], item T, fn func(context.Context) error,
 ) (retry.Decision, error) {
 	d, err := l.Attempt(ctx, item, fn)
 	if d.Status == retry.Waiting {
