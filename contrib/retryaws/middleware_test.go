@@ -341,21 +341,63 @@ func TestTheContextOfAnAttemptEndsWithItsBody(t *testing.T) {
 }
 
 func TestARequestSignedByAWrongClockIsSignedAnew(t *testing.T) {
-	bothModes(t, func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			theirs := time.Now().Add(time.Hour)
-			skewed := retrytest.Answer{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Date", theirs.UTC().Format(http.TimeFormat))
-				w.WriteHeader(403)
-				_, _ = io.WriteString(w, apiError("RequestTimeTooSkewed"))
-			})}
-			server := retrytest.NewPipeServer(t, []retrytest.Answer{skewed, {}})
-			_, err := get(t.Context(), clientOf(config(server, retryaws.Middleware(doubling))))
-			require.NoError(t, err)
-			signed, err := time.Parse("20060102T150405Z", server.Requests()[1].Header.Get("X-Amz-Date"))
-			require.NoError(t, err)
-			require.WithinDuration(t, theirs, signed, time.Second)
+	for name, row := range map[string]struct {
+		change func(*awsretry.Attempt)
+		made   int
+	}{
+		"by default":                     {func(*awsretry.Attempt) {}, 2},
+		"by a client that keeps no skew": {func(sdk *awsretry.Attempt) { sdk.ClientSkew = nil }, 2},
+		"not if that is disabled":        {func(sdk *awsretry.Attempt) { sdk.DisableClockSkewCorrection = true }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothModes(t, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					theirs := time.Now().Add(time.Hour)
+					skewed := retrytest.Answer{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+						w.Header().Set("Date", theirs.UTC().Format(http.TimeFormat))
+						w.WriteHeader(403)
+						_, _ = io.WriteString(w, apiError("RequestTimeTooSkewed"))
+					})}
+					server := retrytest.NewPipeServer(t, []retrytest.Answer{skewed, {}}[:row.made])
+					sdk := func(stack *middleware.Stack) error {
+						step, _ := stack.Finalize.Get("Retry")
+						row.change(step.(*awsretry.Attempt))
+						return nil
+					}
+					_, err := get(t.Context(), clientOf(config(server, sdk, retryaws.Middleware(doubling))))
+					require.Equal(t, row.made == 1, err != nil)
+					signed, err := time.Parse("20060102T150405Z", server.Requests()[row.made-1].Header.Get("X-Amz-Date"))
+					require.NoError(t, err)
+					require.Equal(t, row.made == 2, signed.Sub(theirs).Abs() <= time.Second)
+				})
+			})
 		})
+	}
+}
+
+func TestTheCallersDeadlineIsNoAttemptTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{{Wait: time.Hour}})
+		p := doubling
+		p.AttemptTimeout = time.Second
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := get(ctx, clientOf(config(server, retryaws.Middleware(p))))
+		require.ErrorIs(t, err, retry.DeadlinePassed)
+		require.NotErrorIs(t, err, retry.ErrAttemptTimeout)
+	})
+}
+
+func TestTheResultsOfAnEndlessRunAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{{Status: 503, Times: 100}, {}})
+		client := clientOf(config(server, retryaws.Middleware(retry.Policy{MaxAttempts: retry.Unlimited})))
+		out, err := client.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
+		require.NoError(t, err)
+		results, _ := awsretry.GetAttemptResults(out.ResultMetadata)
+		require.Len(t, results.Results, 64)
+		require.Error(t, results.Results[0].Err)
+		require.NoError(t, results.Results[63].Err)
 	})
 }
 
@@ -416,6 +458,7 @@ func TestABodyIsSentAgainFromItsBeginning(t *testing.T) {
 		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown, {}})
 		client := clientOf(config(server, retryaws.Middleware(doubling)))
 		_, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("b"), Key: aws.String("k"), Body: strings.NewReader("hello")},
+			s3.WithAPIOptions(v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware), // which would rewind the body
 			func(o *s3.Options) { o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired })
 		require.NoError(t, err)
 		for _, r := range server.Requests() {
