@@ -1,0 +1,198 @@
+package retryconnect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/retrygo/retry"
+)
+
+// WrapStreamingClient returns next with retries for server streams.
+func (l *layer) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
+		if spec.StreamType != connect.StreamTypeServer {
+			return next(ctx, spec)
+		}
+		c, err := l.begin(ctx, spec)
+		if c == nil && err == nil {
+			return next(ctx, spec)
+		}
+		s := &serverStream{call: c, next: next, ended: err}
+		if err != nil { // only what needs no connection is used
+			s.call = &call{ctx: ctx, spec: spec}
+		}
+		s.timeout, s.policy.AttemptTimeout = s.policy.AttemptTimeout, 0 // it covers the first message only
+		s.open(ctx)
+		s.header, s.peer = s.current.RequestHeader().Clone(), s.current.Peer()
+		return s
+	}
+}
+
+// serverStream is a connection with one request that is made anew until the first message comes. Its methods are called
+// as connect.StreamingClientConn says: in one goroutine at a time but for Spec and Peer.
+type serverStream struct {
+	*call
+	next    connect.StreamingClientFunc
+	peer    connect.Peer
+	header  http.Header   // of the request, as the caller has set it
+	timeout time.Duration // of an attempt
+
+	request   any
+	requested bool
+	current   *streamAttempt // the newest one
+	begun     bool           // the caller reads it
+	ended     error          // of a run that no message follows
+}
+
+// streamAttempt is one attempt of a serverStream.
+type streamAttempt struct {
+	connect.StreamingClientConn
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	left   time.Duration // of its timeout
+	sent   bool
+	over   bool
+	err    error // of sending the request
+}
+
+// open makes a connection for another attempt, which sends nothing yet.
+func (s *serverStream) open(ctx context.Context) {
+	ctx, cancel := context.WithCancelCause(s.repeated(ctx))
+	s.current = &streamAttempt{StreamingClientConn: s.next(ctx, s.spec), ctx: ctx, cancel: cancel, left: s.timeout}
+}
+
+// limited calls f, for as long as is left of the attempt's timeout.
+func (s *serverStream) limited(f func() error) error {
+	a := s.current
+	if s.timeout == 0 {
+		return f()
+	}
+	began := time.Now()
+	timer := time.AfterFunc(a.left, func() { a.cancel(retry.ErrAttemptTimeout) })
+	err := f()
+	if !timer.Stop() {
+		return connect.NewError(connect.CodeDeadlineExceeded, fmt.Errorf("no message within %v: %w", s.timeout, retry.ErrAttemptTimeout))
+	}
+	a.left = max(a.left-time.Since(began), 1)
+	return err
+}
+
+// send sends the request with the current attempt. connect waits for the response header here.
+func (s *serverStream) send(ctx context.Context) {
+	a := s.current
+	a.sent = true
+	header := a.RequestHeader()
+	// The timeout that connect has written there for this attempt stays.
+	maps.DeleteFunc(header, func(key string, _ []string) bool { return !isTimeout(key) })
+	for key, values := range s.header {
+		if !isTimeout(key) {
+			header[key] = slices.Clone(values)
+		}
+	}
+	number(ctx, header)
+	a.err = s.limited(func() error {
+		if err := a.Send(s.request); err != nil && !errors.Is(err, io.EOF) { // after io.EOF Receive returns the error
+			return err
+		}
+		return a.CloseRequest()
+	})
+}
+
+func isTimeout(key string) bool { return key == "Connect-Timeout-Ms" || key == "Grpc-Timeout" }
+
+// Send keeps the request for attempts to come and sends it with the first one.
+func (s *serverStream) Send(request any) error {
+	switch {
+	case s.requested:
+		return connect.NewError(connect.CodeInternal, errors.New("retryconnect: a second request in a server stream"))
+	case s.ended != nil:
+		return nil // Receive returns it
+	}
+	s.request, s.requested = request, true
+	if s.policy.Gate != nil {
+		s.current.cancel(nil) // its timeout, if the caller has a deadline, would be too long after the gate
+		s.current.over = true
+		return nil
+	}
+	s.send(s.ctx)
+	if context.Cause(s.current.ctx) == retry.ErrAttemptTimeout {
+		return nil // Receive judges it
+	}
+	return s.current.err
+}
+
+// CloseRequest does nothing: Send has closed the request.
+func (s *serverStream) CloseRequest() error { return nil }
+
+// Receive makes the run, if there was none yet, and receives a message.
+func (s *serverStream) Receive(message any) error {
+	switch {
+	case s.ended != nil:
+		return s.ended
+	case s.begun, s.ctx.Err() != nil && s.current.sent:
+		return s.current.Receive(message)
+	}
+	var received error
+	err := s.returned(retry.Do(s.ctx, s.policy, func(ctx context.Context) error {
+		if s.current.over {
+			s.current.close()
+			s.open(ctx)
+		}
+		a := s.current
+		if !a.sent {
+			s.send(ctx)
+		}
+		err := a.err
+		if err == nil {
+			err = s.limited(func() error { return a.Receive(message) })
+		}
+		if err == nil || errors.Is(err, io.EOF) { // which connect takes for the end of a stream, whatever its code is
+			received, s.begun, s.request = err, true, nil
+			return s.attempted(a.ctx, nil)
+		}
+		a.over = true
+		return s.attempted(a.ctx, err)
+	}))
+	if s.begun {
+		return received
+	}
+	s.ended = err
+	return err
+}
+
+// close gives up a failed attempt.
+func (a *streamAttempt) close() {
+	a.cancel(nil) // first, so that nothing waits for the server
+	_ = a.CloseResponse()
+}
+
+// CloseResponse gives up the attempt.
+func (s *serverStream) CloseResponse() error {
+	if !s.current.sent || s.current.err != nil { // connect would wait for a response
+		s.current.cancel(nil)
+	}
+	defer s.current.cancel(nil)
+	return s.current.CloseResponse()
+}
+
+// ResponseHeader waits for the current attempt's. Nothing is repeated after that. It is empty if there is none yet.
+func (s *serverStream) ResponseHeader() http.Header {
+	if !s.current.sent || s.current.err != nil {
+		return make(http.Header)
+	}
+	s.begun = true
+	return s.current.ResponseHeader()
+}
+
+func (s *serverStream) ResponseTrailer() http.Header { return s.current.ResponseTrailer() }
+func (s *serverStream) RequestHeader() http.Header   { return s.header }
+func (s *serverStream) Spec() connect.Spec           { return s.spec }
+func (s *serverStream) Peer() connect.Peer           { return s.peer }
