@@ -127,6 +127,27 @@ func WrapFunc[Req, Resp any](
 	}
 }
 
+// JitteredDelay returns the wait after the given failed attempt, drawn with Rand evenly between its Bounds. The method
+// value p.JitteredDelay is for other libraries' hooks of the form func(attempt int) time.Duration. It is safe for
+// concurrent use if Rand is, keeps nothing between calls, and does not ask Wait.
+//
+// attempt counts from 1; anything below counts as 1. If a library counts from 0, its hook needs attempt+1: otherwise the
+// first wait is repeated and every later one is a step late.
+//
+// Such a hook cannot end a run: MaxAttempts, TTL, AttemptTimeout and what is to be retried are settings of the library.
+// It knows no error and so no hint.
+func (p Policy) JitteredDelay(attempt int) time.Duration {
+	lo, hi := p.Bounds(attempt)
+	switch {
+	case lo == hi:
+		return lo
+	case p.Rand == nil:
+		return lo + within(hi-lo, rand.Float64())
+	default:
+		return lo + within(hi-lo, p.Rand())
+	}
+}
+
 // limited calls fn with a context that ends with the attempt, and after timeout at the latest; 0 means no timeout.
 func limited(ctx context.Context, timeout time.Duration, fn func(context.Context) error) error {
 	if timeout == 0 {

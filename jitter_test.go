@@ -72,6 +72,40 @@ func TestJittered(t *testing.T) {
 	}
 }
 
+func TestJitteredDelay(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		backoff retry.Backoff
+		u       float64
+		want    [4]time.Duration // after attempts 0 to 3
+		drawn   int
+	}{
+		{"is the Delay without jitter, and draws nothing", retry.Backoff{Base: sec}, 0.5, [4]time.Duration{sec, sec, 2 * sec, 4 * sec}, 0},
+		{"is what Jittered returns", retry.Backoff{Base: sec, Jitter: retry.EqualJitter}, 0.5, [4]time.Duration{750 * ms, 750 * ms, 1500 * ms, 3 * sec}, 4},
+		{"ends below the cap", retry.Backoff{Base: sec, Cap: 2 * sec, Jitter: retry.FullJitter}, 1, [4]time.Duration{sec - 1, sec - 1, 2*sec - 1, 2*sec - 1}, 4},
+		{"covers all histories of decorrelated", retry.Backoff{Base: sec, Cap: 20 * sec, Jitter: retry.DecorrelatedJitter}, 0.5,
+			[4]time.Duration{2 * sec, 2 * sec, 5 * sec, 10500 * ms}, 4},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			drawn := 0
+			p := retry.Policy{Backoff: row.backoff, MaxAttempts: 1, Rand: func() float64 { drawn++; return row.u }}
+			var hook func(int) time.Duration = p.JitteredDelay
+			var got [4]time.Duration
+			for n := range got {
+				got[n] = hook(n)
+			}
+			require.Equal(t, row.want, got)
+			require.Equal(t, row.drawn, drawn)
+		})
+	}
+	p := retry.Inline()
+	for n := range 100 {
+		lo, hi := p.Bounds(n)
+		got := p.JitteredDelay(n)
+		require.True(t, lo <= got && got < hi, "%v is not in [%v, %v)", got, lo, hi)
+	}
+}
+
 func TestBounds(t *testing.T) {
 	for _, row := range []struct {
 		name    string
