@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestThePageShowsTheOutput compares all but what was waited.
+func TestThePageShowsTheOutput(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	var text strings.Builder
+	require.NoError(t, run(t.Context(), &text))
+	waited := regexp.MustCompile(`, waited \S+`)
+	require.Contains(t, waited.ReplaceAllString(string(page), ""), "```\n"+waited.ReplaceAllString(text.String(), "")+"```\n")
+}
+
+func TestEachLibraryAsksWithTheAttemptThatFailed(t *testing.T) {
+	for _, l := range libraries {
+		t.Run(l.name, func(t *testing.T) {
+			var r record
+			var asked []int
+			require.NoError(t, l.run(t.Context(), func(attempt int) time.Duration {
+				asked = append(asked, attempt)
+				return r.delay(attempt)
+			}, r.note))
+			require.Equal(t, []int{1, 2}, asked)
+			require.Equal(t, []time.Duration{30 * time.Millisecond, 60 * time.Millisecond}, r.said)
+			require.Len(t, r.at, 3)
+		})
+	}
+}
+
+// TestThePageHasTheLinesOfTheFiles holds that the table shows what runs.
+func TestThePageHasTheLinesOfTheFiles(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	rows := regexp.MustCompile("(?m)^\\| [^|]+ \\| `(.+?)` \\| [^|]+ \\| \\[(\\w+\\.go)\\]").FindAllStringSubmatch(string(page), -1)
+	require.Len(t, rows, 6)
+	for _, row := range rows {
+		file, err := os.ReadFile(row[2])
+		require.NoError(t, err)
+		source := strings.ReplaceAll(string(file), "policy.JitteredDelay", "delay")
+		require.Contains(t, source, strings.ReplaceAll(row[1], "policy.JitteredDelay", "delay"))
+	}
+}
