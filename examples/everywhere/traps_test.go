@@ -1,0 +1,130 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/elastic/elastic-transport-go/v8/elastictransport"
+	"github.com/go-resty/resty/v2"
+	"github.com/stretchr/testify/require"
+)
+
+// The traps of docs/everywhere.md that can be shown in virtual time.
+
+// unavailable is a transport that answers 503 and counts.
+type unavailable int
+
+func (n *unavailable) RoundTrip(r *http.Request) (*http.Response, error) {
+	*n++
+	return &http.Response{StatusCode: http.StatusServiceUnavailable, Body: http.NoBody, Request: r}, nil
+}
+
+// perform sends a POST by elastic-transport and returns what it asked.
+func perform(t *testing.T, transport http.RoundTripper, retries int) (resp *http.Response, asked []int) {
+	client, err := elastictransport.New(elastictransport.Config{
+		URLs:       []*url.URL{{Scheme: "http", Host: "server.test"}},
+		Transport:  transport,
+		MaxRetries: retries,
+		RetryBackoff: func(attempt int) time.Duration {
+			asked = append(asked, attempt)
+			return time.Second
+		},
+	})
+	require.NoError(t, err)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("{}"))
+	require.NoError(t, err)
+	resp, err = client.Perform(req)
+	require.NoError(t, err)
+	return resp, asked
+}
+
+func TestElasticMinusOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent unavailable
+		resp, _ := perform(t, &sent, -1)
+		require.Nil(t, resp, "neither a response nor an error")
+		require.Zero(t, int(sent))
+	})
+}
+
+func TestElasticWaitsAfterTheLastAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent unavailable
+		began := time.Now()
+		resp, asked := perform(t, &sent, 2)
+		require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+		require.Equal(t, 3, int(sent))
+		require.Equal(t, []int{1, 2, 3}, asked, "a wait for each attempt, the last one included")
+		require.Equal(t, 3*time.Second, time.Since(began))
+	})
+}
+
+func TestRestyClipsTheWait(t *testing.T) {
+	for says, waited := range map[time.Duration]time.Duration{
+		5 * time.Second: 2 * time.Second, 5 * time.Millisecond: 100 * time.Millisecond, time.Second: time.Second,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var sent unavailable
+			began := time.Now()
+			client := resty.New().SetTransport(&sent).SetRetryCount(1).
+				SetRetryAfter(func(*resty.Client, *resty.Response) (time.Duration, error) { return says, nil }).
+				AddRetryCondition(func(r *resty.Response, _ error) bool { return r.StatusCode() == http.StatusServiceUnavailable })
+			_, err := client.R().Get("http://server.test/")
+			require.NoError(t, err)
+			require.Equal(t, 2, int(sent))
+			require.Equal(t, waited, time.Since(began))
+		})
+	}
+}
+
+func TestRestyTakesA503ForASuccess(t *testing.T) {
+	var sent unavailable
+	resp, err := resty.New().SetTransport(&sent).SetRetryCount(3).R().Get("http://server.test/")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode())
+	require.Equal(t, 1, int(sent))
+}
+
+func TestTheDocumentNamesTestsAndFoldersThatExist(t *testing.T) {
+	read := func(path string) string {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return string(text)
+	}
+	document := read("../../docs/everywhere.md")
+	var sources strings.Builder
+	for _, pattern := range []string{"*_test.go", "../../contrib/retryconnect/*_test.go"} {
+		paths, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, path := range paths {
+			sources.WriteString(read(path))
+		}
+	}
+	names := regexp.MustCompile("`(Test[A-Z]\\w*)`").FindAllStringSubmatch(document, -1)
+	require.NotEmpty(t, names)
+	for _, name := range names {
+		require.Contains(t, sources.String(), "\nfunc "+name[1]+"(t ")
+	}
+	links := regexp.MustCompile(`\]\(([^)h][^)]*)\)`).FindAllStringSubmatch(document, -1)
+	require.NotEmpty(t, links)
+	for _, link := range links {
+		_, err := os.Stat(filepath.Join("../../docs", filepath.FromSlash(link[1])))
+		require.NoError(t, err)
+	}
+	module := read("go.mod")
+	for name, row := range map[string]string{
+		"twmb/franz-go": "franz-go", "nats-io/nats.go": "nats.go", "hibiken/asynq": "asynq",
+		"elastic-transport-go/v8": "elastic-transport", "go-resty/resty/v2": "resty",
+	} {
+		version := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(row) + ` ([0-9.]+)`).FindStringSubmatch(document)
+		require.Len(t, version, 2, row)
+		require.Contains(t, module, name+" v"+version[1], "the version that runs")
+	}
+}
