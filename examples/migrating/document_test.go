@@ -42,7 +42,7 @@ func TestTheLinksOfTheDocumentLeadSomewhere(t *testing.T) {
 func TestTheVersionsOfTheDocumentAreThoseThatRun(t *testing.T) {
 	text, module := read(t, document), read(t, "go.mod")
 	versions := regexp.MustCompile("`(github.com/[^` ]+ v[0-9.]+)`").FindAllStringSubmatch(text, -1)
-	require.Len(t, versions, 9)
+	require.Len(t, versions, 10)
 	for _, version := range versions {
 		require.Contains(t, module, "\t"+version[1]+"\n")
 	}
