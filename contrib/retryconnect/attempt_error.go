@@ -174,7 +174,7 @@ type Veto uint8
 // The vetoes.
 const (
 	Pushback Veto = iota + 1 // the server's grpc-retry-pushback-ms is negative, no 32-bit number, or there are several
-	Local                    // RESOURCE_EXHAUSTED without a server: a message is larger than WithSendMaxBytes or WithReadMaxBytes
+	Local                    // RESOURCE_EXHAUSTED that no server has written, as for a message above WithSendMaxBytes
 )
 
 // String returns "pushback" or "local", and "" for the zero Veto.

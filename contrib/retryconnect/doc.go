@@ -35,8 +35,8 @@
 // DEADLINE_EXCEEDED has three origins and one code. The caller's context is looked at first, then the attempt's; what
 // is left is the server's. AttemptError.Origin says which.
 //
-// RESOURCE_EXHAUSTED that did not come from a server is never repeated (Local): a message is larger than
-// connect.WithSendMaxBytes or connect.WithReadMaxBytes.
+// RESOURCE_EXHAUSTED that no server has written is never repeated (Local): a message is larger than
+// connect.WithSendMaxBytes or connect.WithReadMaxBytes, or an HTTP/2 peer has said ENHANCE_YOUR_CALM.
 //
 // # What is a failure
 //

@@ -86,6 +86,26 @@ func TestWhatIsRepeated(t *testing.T) {
 	}
 }
 
+func TestAStatusThatIsNoAnswerOfConnects(t *testing.T) {
+	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
+		for status, want := range map[int]connect.Code{
+			400: connect.CodeInternal, 401: connect.CodeUnauthenticated, 403: connect.CodePermissionDenied, 404: connect.CodeUnimplemented,
+			408: connect.CodeUnknown, 409: connect.CodeUnknown, 500: connect.CodeUnknown, 501: connect.CodeUnknown,
+			429: connect.CodeUnavailable, 502: connect.CodeUnavailable, 503: connect.CodeUnavailable, 504: connect.CodeUnavailable,
+		} {
+			s := &server{}
+			proxy := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				s.record(r.Header)
+				w.WriteHeader(status)
+			})
+			unary, _ := s.over(t, start(t, proxy), protocol, upTo(2), retryconnect.Options{})
+			_, err := ping(t.Context(), unary)
+			require.Equal(t, want, connect.CodeOf(err), status)
+			require.Equal(t, want == connect.CodeUnavailable, s.requests() == 2, status)
+		}
+	})
+}
+
 func TestAnAnswerIsNoFailure(t *testing.T) {
 	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
 		for code := connect.CodeCanceled; code <= connect.CodeUnauthenticated; code++ {
