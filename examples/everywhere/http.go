@@ -29,11 +29,9 @@ func elastic(ctx context.Context, delay func(attempt int) time.Duration, note fu
 		return err
 	}
 
-	client, err := elastictransport.New(elastictransport.Config{
-		URLs:         []*url.URL{address},
-		RetryBackoff: delay, // from 1
-		MaxRetries:   policy.MaxAttempts - 1,
-	})
+	client, err := elastictransport.NewClient(elastictransport.WithURLs(address),
+		elastictransport.WithRetryBackoff(delay), // from 1
+		elastictransport.WithMaxRetries(policy.MaxAttempts-1))
 	if err != nil {
 		return err
 	}

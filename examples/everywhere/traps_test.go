@@ -26,40 +26,41 @@ func (n *unavailable) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusServiceUnavailable, Body: http.NoBody, Request: r}, nil
 }
 
-// perform sends a POST by elastic-transport and returns what it asked.
-func perform(t *testing.T, transport http.RoundTripper, retries int) (resp *http.Response, asked []int) {
-	client, err := elastictransport.New(elastictransport.Config{
-		URLs:       []*url.URL{{Scheme: "http", Host: "server.test"}},
-		Transport:  transport,
-		MaxRetries: retries,
-		RetryBackoff: func(attempt int) time.Duration {
-			asked = append(asked, attempt)
-			return time.Second
-		},
-	})
-	require.NoError(t, err)
+// perform sends a POST by the client.
+func perform(t *testing.T, client *elastictransport.Client) *http.Response {
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("{}"))
 	require.NoError(t, err)
-	resp, err = client.Perform(req)
+	resp, err := client.Perform(req)
 	require.NoError(t, err)
-	return resp, asked
+	return resp
 }
 
+var elsewhere = &url.URL{Scheme: "http", Host: "server.test"}
+
 func TestElasticMinusOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var sent unavailable
-		resp, _ := perform(t, &sent, -1)
-		require.Nil(t, resp, "neither a response nor an error")
-		require.Zero(t, int(sent))
-	})
+	var sent unavailable
+	//lint:ignore SA1019 go-elasticsearch's configuration has the field, too
+	client, err := elastictransport.New(elastictransport.Config{URLs: []*url.URL{elsewhere}, Transport: &sent, MaxRetries: -1})
+	require.NoError(t, err)
+	require.Nil(t, perform(t, client), "neither a response nor an error")
+	require.Zero(t, int(sent))
+
+	_, err = elastictransport.NewClient(elastictransport.WithMaxRetries(-1))
+	require.Error(t, err)
 }
 
 func TestElasticWaitsAfterTheLastAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent unavailable
+		var asked []int
+		client, err := elastictransport.NewClient(elastictransport.WithURLs(elsewhere), elastictransport.WithTransport(&sent),
+			elastictransport.WithMaxRetries(2), elastictransport.WithRetryBackoff(func(attempt int) time.Duration {
+				asked = append(asked, attempt)
+				return time.Second
+			}))
+		require.NoError(t, err)
 		began := time.Now()
-		resp, asked := perform(t, &sent, 2)
-		require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+		require.Equal(t, http.StatusServiceUnavailable, perform(t, client).StatusCode)
 		require.Equal(t, 3, int(sent))
 		require.Equal(t, []int{1, 2, 3}, asked, "a wait for each attempt, the last one included")
 		require.Equal(t, 3*time.Second, time.Since(began))
