@@ -25,9 +25,10 @@
 // code passes on, or of which Options.Idempotent says so. Opt-in is by Options.RetryCodes, or by Policy.Classify, which
 // is asked first and may say anything but against a Veto. Classify is the table without opt-ins, for other policies.
 //
-// A connection that is lost in the midst of a call is UNAVAILABLE, too, or, if it was reset, CANCELED, and the call may
-// have taken effect: it is repeated even if it is not idempotent. If that must not happen, set Policy.Classify, or make
-// the call under retry.OneAttempt, which a call that must never be repeated needs in any case.
+// A connection that is lost before a response is UNAVAILABLE, too, or, if it was reset, CANCELED, and the call may have
+// taken effect: it is repeated even if it is not idempotent. If that must not happen, set Policy.Classify, or make the
+// call under retry.OneAttempt, which a call that must never be repeated needs in any case. A response that breaks off is
+// UNKNOWN or INTERNAL.
 //
 // Connect turns an HTTP status without an error of its own, such as a proxy's, into a code: 429, 502, 503 and 504 are
 // UNAVAILABLE, 400 is INTERNAL, 401 UNAUTHENTICATED, 403 PERMISSION_DENIED, 404 UNIMPLEMENTED, every other UNKNOWN.

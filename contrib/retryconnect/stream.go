@@ -79,7 +79,7 @@ func (s *serverStream) limited(f func() error) error {
 	timer := time.AfterFunc(a.left, func() { a.cancel(retry.ErrAttemptTimeout) })
 	err := f()
 	if !timer.Stop() {
-		return connect.NewError(connect.CodeDeadlineExceeded, fmt.Errorf("no message within %v: %w", s.timeout, retry.ErrAttemptTimeout))
+		return connect.NewError(connect.CodeDeadlineExceeded, fmt.Errorf("no message within %v", s.timeout))
 	}
 	a.left = max(a.left-time.Since(began), 1)
 	return err

@@ -1,0 +1,85 @@
+package retryconnect_test
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryconnect"
+	"github.com/retrygo/retry/retrytest"
+)
+
+// TestWhatATransportCanFailWith is by bytes on connections: HTTP/1.1, and HTTP/2 for gRPC.
+func TestWhatATransportCanFailWith(t *testing.T) {
+	for fault, row := range map[retrytest.HTTPFault]struct {
+		code         connect.Code
+		always       bool // also if not idempotent
+		ifIdempotent bool
+	}{
+		retrytest.ResetUnread: {connect.CodeCanceled, true, true},
+		retrytest.ResetRead:   {connect.CodeCanceled, true, true},
+		retrytest.Garbage:     {connect.CodeUnavailable, true, true},
+		retrytest.HangHeaders: {connect.CodeDeadlineExceeded, false, true},
+	} {
+		for name, protocol := range protocols {
+			t.Run(string(fault)+" "+name, func(t *testing.T) {
+				for _, more := range [][]connect.ClientOption{nil, {idempotent}} {
+					for _, streamed := range []bool{false, true} {
+						synctest.Test(t, func(t *testing.T) {
+							s := &server{stream: failUntil(1, nil, "a", "b")}
+							h := retrytest.NewPipeServer(t, []retrytest.Answer{{Fault: fault}, {Handler: s.handler(), Times: retrytest.Forever}})
+							if name == "grpc" {
+								h.Transport.Protocols.SetHTTP1(false)
+								h.Transport.Protocols.SetUnencryptedHTTP2(true)
+							}
+							p := upTo(2)
+							p.AttemptTimeout = time.Second
+							unary, stream := s.over(t, &http.Client{Transport: h}, protocol, p, retryconnect.Options{}, more...)
+							want := "pong"
+							call := func() (string, error) { return ping(t.Context(), unary) }
+							if streamed {
+								want = "ab"
+								call = func() (string, error) { return read(t.Context(), stream) }
+							}
+							got, err := call()
+							if row.always || more != nil && row.ifIdempotent {
+								require.NoError(t, err)
+								require.Equal(t, want, got)
+								return
+							}
+							require.Equal(t, row.code, connect.CodeOf(err))
+							require.ErrorIs(t, err, retry.TerminalError)
+							require.Zero(t, s.requests())
+						})
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestAResponseThatBreaksOffIsUnknown(t *testing.T) {
+	for _, optedIn := range [][]connect.Code{nil, {connect.CodeUnknown}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &server{}
+			broken := retrytest.Answer{Fault: retrytest.Truncate, Header: http.Header{"Content-Type": {"application/proto"}}, Body: "\x0a\x04pong"}
+			answers := []retrytest.Answer{broken}
+			if optedIn != nil {
+				answers = append(answers, retrytest.Answer{Handler: s.handler()})
+			}
+			h := retrytest.NewPipeServer(t, answers)
+			unary, _ := s.over(t, &http.Client{Transport: h}, nil, upTo(2), retryconnect.Options{RetryCodes: optedIn}, idempotent)
+			_, err := ping(t.Context(), unary)
+			if optedIn == nil {
+				require.Equal(t, connect.CodeUnknown, connect.CodeOf(err))
+			} else {
+				require.NoError(t, err)
+			}
+		})
+	}
+}
