@@ -1,22 +1,23 @@
 package retryjob
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
-	"maps"
 	"math"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
 const (
-	// keptDone is how many jobs that are Succeeded or Canceled an Engine keeps: enough for a Wait that comes a moment late,
-	// little beside the jobs that wait.
-	keptDone = 10_000
+	// keptDone is how many jobs that are Succeeded, and how many that are Canceled, a shard keeps: enough for a Wait that comes a
+	// moment late, little beside the jobs that wait.
+	keptDone = 10_240 / shards
 
 	// farthest is how far ahead a Job.Due may be, so that the sum of it and any age of an engine is a time.Duration.
 	farthest = 200 * 365 * 24 * time.Hour
@@ -26,7 +27,7 @@ const (
 // left when the process ends. Memory is memory: what must survive a restart belongs in a durable engine.
 //
 // A job that waits is a few hundred bytes beyond its Payload and no goroutine; jobs that are due start in the order of
-// their due times, those that are due together in the order in which they were enqueued or, before a retry, failed. An engine
+// their Priority and then of their due times, those that are due together in the order in which they were enqueued or, before a retry, failed. An engine
 // with nothing under way holds no goroutine and two timers at most. How many jobs it takes is bounded by memory only.
 //
 // For an ID that the engine has generated, Get returns ErrAgedOut if the job has been removed, and ErrNeverKnown if there
@@ -34,11 +35,11 @@ const (
 // is removed.
 //
 // Jobs are removed Options.Retention after they ended, or Options.KeepSucceeded after they succeeded. Those that are Succeeded or
-// Canceled are removed earlier if 10,000 others of them have ended since: Wait for a job before that, or use the policy's
+// Canceled are removed earlier if some 10,000 others have ended so since: Wait for a job before that, or use the policy's
 // Observe.
 //
-// Queue and Priority are kept, and change nothing: jobs start in the order of their due times, up to Options.Concurrency of
-// them at once. For a limit of its own, give a kind of work an engine of its own.
+// Each queue in Options.Queues has workers of its own, as many as it says. All other queues, of which no other process could
+// make the jobs, share those of "default". Of the jobs of such a group that are due, those with the lowest Priority number start first.
 //
 // A handler that panics or ends its goroutine has failed that attempt; the engine lives on. What is beside the handler is
 // treated alike: if Classify, Gate or Options.Code panics before the attempt is decided about, or the job's policy can no
@@ -48,30 +49,28 @@ const (
 // An Engine is safe for concurrent use. Policies, handlers and Observe may call its methods, but not Shutdown, which waits
 // for them.
 type Engine struct {
-	stepper     Stepper
-	handlers    map[string]Handler
-	concurrency int
-	kept        func(Status) time.Duration // Options.Kept
-	clock       clock
-	prefix      string        // of the IDs that are made up here
-	issued      atomic.Uint64 // how many of them were
+	stepper Stepper
+	kinds   map[string]*kind
+	lanes   map[string]*lane           // of the queues in Options.Queues; that of "" has all other jobs
+	kept    func(Status) time.Duration // Options.Kept
+	clock   clock
+	prefix  string        // of the IDs that are made up here
+	issued  atomic.Uint64 // how many of them were
 
-	// A job is in the shard of its ID, which knows all about it. Only the order in which jobs start, the agenda, and the order
-	// in which they change are common to all.
+	// A job is in the shard of its ID, which knows all about it. Only the order in which jobs start, which is its lane's, and the
+	// order in which they change are common to all.
 	seed     maphash.Seed
 	shards   [shards]shard
 	changes  atomic.Uint64 // how often a job came to a status
-	agenda   agenda
-	stopping atomic.Bool // set before the shards are looked through for the last time
+	stopping atomic.Bool   // set before the shards are looked through for the last time
 
-	newest   [keptDone]atomic.Pointer[job] // that have succeeded or were canceled: a ring
-	ended    atomic.Uint64                 // how many have
-	sweeping atomic.Bool                   // sweeper is set
-	sweeper  *time.Timer
+	sweeping atomic.Bool // sweeper is set
+	sweeper  *time.Timer // guarded by the mutex of the lane of ""
 
-	stopped chan struct{} // closed when stopping and the last worker has left
-	left    []Info        // of Shutdown
-	cut     error         // of Shutdown: why attempts were ended
+	working sync.WaitGroup // the workers of all lanes
+	stopped chan struct{}  // closed when stopping and the last worker has left
+	left    []Info         // of Shutdown
+	cut     error          // of Shutdown: why attempts were ended
 }
 
 var _ Queue = (*Engine)(nil)
@@ -83,17 +82,22 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		stepper:     Stepper{Policies: o.Policies, Code: o.Code, unnamed: true},
-		handlers:    maps.Clone(o.Handlers),
-		concurrency: o.Concurrency,
-		kept:        o.Kept,
-		clock:       clock{time.Now().Add(-time.Second)},
-		prefix:      madeUp + NewID()[:nameLength] + "-",
-		seed:        maphash.MakeSeed(),
-		stopped:     make(chan struct{}),
+		kinds:   map[string]*kind{},
+		lanes:   map[string]*lane{"": {concurrency: cmp.Or(o.Queues["default"], o.Concurrency, 16*runtime.GOMAXPROCS(0))}},
+		kept:    o.Kept,
+		clock:   clock{time.Now().Add(-time.Second)},
+		prefix:  madeUp + NewID()[:nameLength] + "-",
+		seed:    maphash.MakeSeed(),
+		stopped: make(chan struct{}),
 	}
-	if e.concurrency == 0 {
-		e.concurrency = 16 * runtime.GOMAXPROCS(0)
+	e.stepper = Stepper{Policies: o.Policies, Code: o.Code, Now: func() time.Time { return e.clock.time(e.clock.now()) }, unnamed: true}
+	for name, h := range o.Handlers {
+		e.kinds[name] = &kind{name: name, handler: h}
+	}
+	for name, most := range o.Queues {
+		if name != "default" {
+			e.lanes[name] = &lane{concurrency: most}
+		}
 	}
 	return e, nil
 }
@@ -112,7 +116,7 @@ func (e *Engine) Enqueue(ctx context.Context, job Job) (Handle, error) {
 	if err != nil {
 		return Handle{}, err
 	}
-	e.wait(j.enqueued, t)
+	e.wait(t, j.enqueued)
 	return Handle{j.id, e}, nil
 }
 
@@ -130,9 +134,9 @@ func (e *Engine) EnqueueMany(ctx context.Context, jobs []Job) ([]Handle, error) 
 	if err != nil {
 		return nil, of(len(turns), err)
 	}
-	e.wait(e.clock.now(), turns...)
 	handles := make([]Handle, len(jobs))
 	for i, j := range news {
+		e.wait(turns[i], j.enqueued)
 		handles[i] = Handle{j.id, e}
 	}
 	return handles, nil
@@ -165,7 +169,8 @@ func (e *Engine) prepare(ctx context.Context, job *Job) (*job, error) {
 	if err := job.Validate(e.stepper.Policies); err != nil {
 		return nil, err
 	}
-	if e.handlers[job.Kind] == nil {
+	k := e.kinds[job.Kind]
+	if k == nil {
 		return nil, fmt.Errorf("retryjob: Job.Kind %q: %w", job.Kind, ErrUnknownKind)
 	}
 	now := e.clock.now()
@@ -177,7 +182,8 @@ func (e *Engine) prepare(ctx context.Context, job *Job) (*job, error) {
 		}
 		due = now.after(max(delay, 0))
 	}
-	if job.ID == "" {
+	made := job.ID == ""
+	if made {
 		var id [64]byte
 		job.ID = string(strconv.AppendUint(append(id[:0], e.prefix...), e.issued.Add(1), 10))
 	} else if n, ours := e.number(job.ID); ours && n > e.issued.Load() {
@@ -185,8 +191,8 @@ func (e *Engine) prepare(ctx context.Context, job *Job) (*job, error) {
 	} else {
 		job.ID = strings.Clone(job.ID) // the caller's may be a part of something big
 	}
-	j := newJob(job)
-	j.hash, j.enqueued, j.first, j.at = maphash.String(e.seed, j.id), now, due, due
+	j := newJob(job, k.route(e, job))
+	j.hash, j.enqueued, j.first, j.at, j.fresh = maphash.String(e.seed, j.id), now, due, due, made
 	return j, nil
 }
 
@@ -195,11 +201,13 @@ func (e *Engine) add(s *shard, j *job) (turn, error) {
 	if e.stopping.Load() {
 		return turn{}, ErrShutdown
 	}
-	if old := s.find(j.id, j.hash); old != nil {
-		if !e.aged(old, j.enqueued) || old.underWay() {
-			return turn{}, fmt.Errorf("%w: %q", ErrDuplicate, j.id)
+	if !j.fresh {
+		if old := s.find(j.id, j.hash); old != nil {
+			if !e.aged(old, j.enqueued) || old.underWay() {
+				return turn{}, fmt.Errorf("%w: %q", ErrDuplicate, j.id)
+			}
+			s.remove(old)
 		}
-		s.remove(old)
 	}
 	s.put(j)
 	return e.store(j, Pending), nil
@@ -270,7 +278,7 @@ func (e *Engine) with(id string, f func(*job) error) error {
 	s := &e.shards[hash%shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j := s.find(id, hash); j != nil && !j.removed() && !e.aged(j, e.clock.now()) {
+	if j := s.find(id, hash); j != nil && j.status != 0 && !e.aged(j, e.clock.now()) {
 		return f(j)
 	}
 	n, ours := e.number(id)

@@ -63,10 +63,10 @@ func fail(context.Context, retryjob.Job) error    { return errDown }
 
 func TestNewNamesEveryBadField(t *testing.T) {
 	_, err := retryjob.New(retryjob.Options{
-		Handlers: map[string]retryjob.Handler{"x": succeed, "nothing": nil}, Concurrency: -1, Retention: -time.Second, KeepSucceeded: -1,
+		Handlers: map[string]retryjob.Handler{"x": succeed, "nothing": nil}, Concurrency: -1, Queues: map[string]int{"Up": 1, "none": 0, "one": 1}, Retention: -time.Second, KeepSucceeded: -1,
 	})
 	require.EqualError(t, err, `retryjob: Options.Policies <nil> must be set; Options.Handlers["nothing"] <nil> must be set; `+
-		`Options.Handlers kind "x" is not a Job.Kind; Options.Concurrency -1 is negative; Options.Retention -1s is negative; Options.KeepSucceeded -1ns is negative`)
+		`Options.Handlers kind "x" is not a Job.Kind; Options.Concurrency -1 is negative; Options.Queues "Up" is not a Job.Queue; Options.Queues["none"] 0 is below 1; Options.Retention -1s is negative; Options.KeepSucceeded -1ns is negative`)
 }
 
 func TestKept(t *testing.T) {

@@ -35,11 +35,10 @@ type Job struct {
 	TTL time.Duration `json:"ttl_ns,omitempty"`
 	// Budget is a key, such as a tenant and an endpoint, by which Policies may choose the retry.Budget. Empty means none.
 	Budget string `json:"budget,omitempty"`
-	// Queue names a group of jobs that is worked on apart from others, where the engine can do that: lower-case letters and
-	// digits with single - or _ between them, 64 at most. Empty means "default".
+	// Queue names a group of jobs that has workers of its own if it is in Options.Queues: lower-case letters and digits with single -
+	// or _ between them, 64 at most. Empty means "default".
 	Queue string `json:"queue,omitempty"`
-	// Priority is 1 for jobs that go ahead of others in their Queue that are due, down to 4, where the engine can do that.
-	// Zero means 1.
+	// Priority is 1 for jobs that go ahead of others in their Queue that are due, down to 4. Zero means 1.
 	Priority int `json:"priority,omitempty"`
 	// Tags are for whoever looks at the job: each of 3 to 255 letters, digits, _ and, inside, hyphens in ASCII.
 	Tags []string `json:"tags,omitempty"`
@@ -88,9 +87,7 @@ func (j *Job) Validate(policies Policies) error {
 		case f.name == "Job.Kind" && !isKind(f.value):
 			bad.Add("retryjob", f.name, strconv.Quote(f.value), "is not of letters, digits and _-./:+[]<>, after a letter, digit or underscore")
 		case f.name == "Job.Policy" && j.TTL >= 0:
-			of := *j
-			of.enqueued = true
-			if _, err := policies.ask(of); err != nil {
+			if _, err := policies.ask(j, true); err != nil {
 				bad = append(bad, j.refusals(err)...)
 			}
 		}
@@ -98,7 +95,7 @@ func (j *Job) Validate(policies Policies) error {
 	if j.TTL < 0 {
 		bad.Add("retryjob", "Job.TTL", j.TTL, "is negative")
 	}
-	if j.Queue != "" && (len(j.Queue) > longestQueue || !ofQueue.MatchString(j.Queue)) {
+	if j.Queue != "" && !isQueue(j.Queue) {
 		bad.Add("retryjob", "Job.Queue", shown(j.Queue), "is not up to 64 lower-case letters and digits with single - or _ between them")
 	}
 	if j.Priority < 0 || j.Priority > 4 {
@@ -152,6 +149,8 @@ var (
 	ofQueue = regexp.MustCompile(`^[a-z0-9]+([_-][a-z0-9]+)*$`)
 	ofTag   = regexp.MustCompile(`^\w[\w-]+\w$`)
 )
+
+func isQueue(s string) bool { return len(s) <= longestQueue && ofQueue.MatchString(s) }
 
 // shown returns a text in quotes, shortened.
 func shown(s string) string {

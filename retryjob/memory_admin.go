@@ -5,13 +5,10 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"math"
 	"slices"
 )
 
-// List returns the jobs that f selects, the one that changed last first. It looks at all jobs when it begins, which takes a
-// few tenths of a second for a million, and then reads those that are selected one by one. It leaves out a job that comes to
-// another status meanwhile.
+// List returns the jobs that f selects, the one that changed last first. It leaves out a job that comes to another status meanwhile.
 func (e *Engine) List(ctx context.Context, f Filter) iter.Seq2[Info, error] {
 	return e.list(ctx, f, allStatuses)
 }
@@ -31,7 +28,7 @@ func (e *Engine) list(ctx context.Context, f Filter, allowed func(Status) bool) 
 			return
 		}
 		listed, read := 0, 0
-		for p := range newestFirst(e.selected(&f, allowed)) {
+		for p := range e.newestFirst(&f, allowed) {
 			if listed == f.Limit && f.Limit > 0 {
 				return
 			}
@@ -52,7 +49,7 @@ func (e *Engine) list(ctx context.Context, f Filter, allowed func(Status) bool) 
 // infoAt returns the job at p, if it has not changed since.
 func (e *Engine) infoAt(p place) (Info, bool) {
 	defer e.lock(p.job).mu.Unlock()
-	if p.job.changed != p.changed || p.job.removed() {
+	if p.job.changed != p.changed {
 		return Info{}, false
 	}
 	return p.job.info(e.clock), true
@@ -64,45 +61,9 @@ type place struct {
 	job     *job
 }
 
-// newestFirst yields places in the order of List. It sorts as it goes, since most lists are left early: a change is a number,
-// by which the places are dealt to parts of about a thousand, and a part is sorted when its turn comes.
-func newestFirst(all []place) iter.Seq[place] {
-	return func(yield func(place) bool) {
-		var newest uint64
-		oldest := uint64(math.MaxUint64)
-		for _, p := range all {
-			newest, oldest = max(newest, p.changed), min(oldest, p.changed)
-		}
-		ends := make([]int, len(all)/1000+2)
-		size := (newest-oldest)/uint64(len(ends)-1) + 1
-		part := func(p place) int { return int((newest - p.changed) / size) }
-		for _, p := range all {
-			ends[part(p)+1]++
-		}
-		for i := range ends[1:] {
-			ends[i+1] += ends[i]
-		}
-		dealt := make([]place, len(all))
-		for _, p := range all {
-			i := part(p)
-			dealt[ends[i]] = p
-			ends[i]++
-		}
-		start := 0
-		for _, end := range ends {
-			slices.SortFunc(dealt[start:end], func(a, b place) int { return cmp.Compare(b.changed, a.changed) })
-			for _, p := range dealt[start:end] {
-				if !yield(p) {
-					return
-				}
-			}
-			start = end
-		}
-	}
-}
-
-// selected returns the jobs with an allowed status that f selects, in no order.
-func (e *Engine) selected(f *Filter, allowed func(Status) bool) (all []place) {
+// newestFirst yields the jobs with an allowed status that f selects, in the order of List. It reads as it goes, each time twice as
+// many as before, so that what it has read already and passes over again is never more than the rest.
+func (e *Engine) newestFirst(f *Filter, allowed func(Status) bool) iter.Seq[place] {
 	before := e.changes.Load() + 1
 	if (f.After != Cursor{}) {
 		_ = e.with(f.After.ID, func(j *job) error {
@@ -112,29 +73,53 @@ func (e *Engine) selected(f *Filter, allowed func(Status) bool) (all []place) {
 			return nil
 		})
 	}
-	for j := range e.matching(f, allowed) {
-		if j.changed < before {
-			all = append(all, place{j.changed, j})
+	statuses, selects := statusesOf(f, allowed), e.selector(f)
+	return func(yield func(place) bool) {
+		for most := 8; before > 0; most *= 2 {
+			var read []place
+			least := uint64(0) // no job that has changed since then is missing in read
+			for i := range e.shards {
+				for _, status := range statuses {
+					n := 0
+					e.each(&e.shards[i], status, func(j *job) bool {
+						if j.changed >= before || !selects(j) {
+							return true
+						}
+						read = append(read, place{j.changed, j})
+						if n++; n == most {
+							least = max(least, j.changed)
+						}
+						return n < most
+					})
+				}
+			}
+			slices.SortFunc(read, func(a, b place) int { return cmp.Compare(b.changed, a.changed) })
+			for _, p := range read {
+				if p.changed < least {
+					break
+				}
+				if !yield(p) {
+					return
+				}
+			}
+			before = least
 		}
 	}
-	return all
 }
 
-// matching yields the jobs with an allowed status that f.Selects, each while its shard is locked.
-func (e *Engine) matching(f *Filter, allowed func(Status) bool) iter.Seq[*job] {
-	statuses := slices.DeleteFunc(Statuses(), func(s Status) bool { return !allowed(s) || !oneOf(f.Statuses, s) })
+// statusesOf returns the allowed statuses that f selects.
+func statusesOf(f *Filter, allowed func(Status) bool) []Status {
+	return slices.DeleteFunc(Statuses(), func(s Status) bool { return !allowed(s) || !oneOf(f.Statuses, s) })
+}
+
+// selector returns Filter.Selects, but for the status, of a job whose shard is locked.
+func (e *Engine) selector(f *Filter) func(*job) bool {
 	since, until := e.clock.instant(f.Since), e.clock.instant(f.Until)
-	return func(yield func(*job) bool) {
-		e.all(statuses...)(func(j *job) bool {
-			if !oneOf(f.IDs, j.id) || !oneOf(f.Reasons, j.reason) {
-				return true
-			}
-			r, changed := j.route.Value(), j.changedAt()
-			return !oneOf(f.Policies, r.policy) || !oneOf(f.Kinds, r.kind) ||
-				!f.Since.IsZero() && changed < since || !f.Until.IsZero() && changed >= until ||
-				f.After != Cursor{} && e.clock.time(changed).UnixMicro() > f.After.Changed.UnixMicro() ||
-				yield(j)
-		})
+	return func(j *job) bool {
+		r, changed := j.route.Value(), j.changedAt()
+		return oneOf(f.IDs, j.id) && oneOf(f.Reasons, j.reason) && oneOf(f.Policies, r.policy) && oneOf(f.Kinds, r.kind.name) &&
+			(f.Since.IsZero() || changed >= since) && (f.Until.IsZero() || changed < until) &&
+			(f.After == Cursor{} || e.clock.time(changed).UnixMicro() <= f.After.Changed.UnixMicro())
 	}
 }
 
@@ -146,7 +131,11 @@ func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) 
 	f.After = Cursor{}
 	var jobs [Canceled + 1]int
 	var oldest [Canceled + 1]instant
-	for j := range e.matching(&f, allStatuses) {
+	selects := e.selector(&f)
+	for j := range e.all(statusesOf(&f, allStatuses)...) {
+		if !selects(j) {
+			continue
+		}
 		at := j.changedAt()
 		if j.waits() {
 			at = j.at
@@ -189,7 +178,7 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 	var under *live
 	var canceled *job
 	err := e.change(ctx, id, func(j *job, now instant) (turn, error) {
-		rec = j.record(e.clock, true, nil)
+		j.record(&rec, e.clock, true)
 		rec.Status = j.status
 		if err := rec.Cancel(e.clock.time(now)); err != nil {
 			return turn{}, err
@@ -204,12 +193,11 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	e.done(canceled, Canceled)
 	if under != nil {
 		under.context().cancel(ErrCanceled)
 		return nil
 	}
-	e.forget()
+	e.forget(canceled.route.Value().lane)
 	e.stepper.Canceled(ctx, &rec)
 	return nil
 }
@@ -226,7 +214,7 @@ func (e *Engine) change(ctx context.Context, id string, f func(j *job, now insta
 		return err
 	})
 	if err == nil && t.job != nil {
-		e.wait(now, t)
+		e.wait(t, now)
 	}
 	return err
 }
@@ -234,26 +222,26 @@ func (e *Engine) change(ctx context.Context, id string, f func(j *job, now insta
 // ReplayAll replays what f selects of the jobs that are DeadLettered, Expired or Failed, and returns how many. f.Limit
 // counts those that are replayed. An error comes with the number done until then.
 func (e *Engine) ReplayAll(ctx context.Context, f Filter) (int, error) {
-	return e.each(ctx, f, Status.Replayable, e.replay)
+	return e.changeAll(ctx, f, Status.Replayable, e.replay)
 }
 
 // Purge removes what f selects of the final jobs, and returns how many. f.Limit counts those that are removed. An error
 // comes with the number done until then.
 func (e *Engine) Purge(ctx context.Context, f Filter) (int, error) {
-	return e.each(ctx, f, Status.Final, func(j *job, _ instant) (turn, error) {
+	return e.changeAll(ctx, f, Status.Final, func(j *job, _ instant) (turn, error) {
 		e.shards[j.hash%shards].remove(j)
 		return turn{}, nil
 	})
 }
 
-// each changes the jobs that f selects among those with an allowed status, and counts. A job that has changed
+// changeAll changes the jobs that f selects among those with an allowed status, and counts. A job that has changed
 // meanwhile is skipped.
-func (e *Engine) each(ctx context.Context, f Filter, allowed func(Status) bool, do func(*job, instant) (turn, error)) (int, error) {
+func (e *Engine) changeAll(ctx context.Context, f Filter, allowed func(Status) bool, do func(*job, instant) (turn, error)) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
 	done := 0
-	for p := range newestFirst(e.selected(&f, allowed)) {
+	for p := range e.newestFirst(&f, allowed) {
 		if done == f.Limit && f.Limit > 0 {
 			break
 		}

@@ -83,32 +83,89 @@ func TestReplayAllCountsWhatItReplays(t *testing.T) {
 	})
 }
 
-func TestTheNewestTenThousandOfTheDoneAreKept(t *testing.T) {
+func TestSomeTenThousandOfTheDoneAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := open(t, fixed(1, time.Hour), succeed, func(c *retryjob.Options) { c.Concurrency = 1 })
-		first := put(t, e, "", 0).ID()
+		count := func() map[retryjob.Status]int {
+			all, err := e.Count(t.Context(), retryjob.Filter{})
+			require.NoError(t, err)
+			jobs := map[retryjob.Status]int{}
+			for status, tally := range all {
+				jobs[status] = tally.Jobs
+			}
+			return jobs
+		}
+		var first []string
+		for range 5000 {
+			first = append(first, put(t, e, "", 0).ID())
+		}
 		put(t, e, "canceled", time.Hour)
 		synctest.Wait()
 		require.NoError(t, e.Cancel(t.Context(), "canceled"))
-		second := put(t, e, "", 0).ID()
-		for range 9998 {
-			put(t, e, "", 0)
+		require.Equal(t, map[retryjob.Status]int{retryjob.Succeeded: 5000, retryjob.Canceled: 1}, count())
+		var last []string
+		for range 20_000 {
+			last = append(last, put(t, e, "", 0).ID())
+			synctest.Wait()
 		}
-		synctest.Wait()
-		_, err := e.Inspect(first)
-		require.ErrorIs(t, err, retryjob.ErrAgedOut)
-		require.Equal(t, retryjob.Canceled, get(t, e, "canceled").Status)
-		put(t, e, "", 0)
-		synctest.Wait()
-		_, err = e.Inspect("canceled")
-		require.ErrorIs(t, err, retryjob.ErrUnknownJob)
-		require.Equal(t, retryjob.Succeeded, get(t, e, second).Status)
+		require.Equal(t, map[retryjob.Status]int{retryjob.Succeeded: 10_240, retryjob.Canceled: 1}, count())
+		for _, id := range first {
+			_, err := e.Inspect(id)
+			require.ErrorIs(t, err, retryjob.ErrAgedOut)
+		}
+		for _, id := range last[15_000:] {
+			require.Equal(t, retryjob.Succeeded, get(t, e, id).Status)
+		}
+		for n := range 20_000 {
+			put(t, e, fmt.Sprint("c", n), time.Hour)
+			require.NoError(t, e.Cancel(t.Context(), fmt.Sprint("c", n)))
+		}
+		require.Equal(t, map[retryjob.Status]int{retryjob.Succeeded: 10_240, retryjob.Canceled: 10_240}, count())
 		<-time.After(24*time.Hour - 1)
-		get(t, e, second)
+		get(t, e, last[19_999])
 		<-time.After(1)
-		_, err = e.Inspect(second)
+		_, err := e.Inspect(last[19_999])
 		require.ErrorIs(t, err, retryjob.ErrAgedOut)
 		shutdown(t, e)
+	})
+}
+
+func TestALongListIsReadAsFarAsItIsWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, fixed(2, time.Hour), fail, func(c *retryjob.Options) { c.Concurrency = 1 })
+		var want []string
+		for n := range 5000 {
+			want = append(want, put(t, e, fmt.Sprint(n), time.Duration(n%2)*time.Minute).ID())
+		}
+		synctest.Wait()
+		var got []string
+		for i := range e.List(t.Context(), retryjob.Filter{}) {
+			if got = append(got, i.JobID); len(got)%1000 == 1 { // what changes while the list is read is left out
+				n := 4999 - len(got)
+				require.NoError(t, e.Cancel(t.Context(), fmt.Sprint(n)))
+			}
+		}
+		all := map[string]bool{}
+		for _, id := range got {
+			require.False(t, all[id], "%s is listed twice", id)
+			all[id] = true
+		}
+		require.Greater(t, len(got), 4990)
+		require.Subset(t, want, got)
+		// what waits for its first attempt changed before what has failed, or the other way around; each in the order of its changes
+		place := map[string]int{}
+		for n, i := range got {
+			place[i] = n
+		}
+		for n := range 4998 {
+			older, newer := fmt.Sprint(n), fmt.Sprint(n+2)
+			if a, there := place[older]; there {
+				if b, there := place[newer]; there {
+					require.Greater(t, a, b)
+				}
+			}
+		}
+		shutdownAll(e)
 	})
 }
 

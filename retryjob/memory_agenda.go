@@ -7,23 +7,45 @@ import (
 	"time"
 )
 
-// agenda has the turns of the jobs that wait, in the order in which they are to start: by due time, and by the order in which
-// they came to wait if that is the same. Turns that come in this order stand in a line, which costs nothing to keep sorted; the
-// others in a heap. It also counts the workers, so that taking a turn and seeing to the next one is one short section.
+// lane has the workers of a queue and the turns of its jobs that wait. Counting the workers under the same mutex makes taking a turn and
+// seeing to the next one a short section.
 //
 // The turn of a job that is canceled stays until it comes or such turns are the most. The mutex guards all but the atomic
 // fields; a shard may be locked while it is held, not the other way around.
-type agenda struct {
+type lane struct {
+	concurrency int
+
 	mu       sync.Mutex
-	line     []turn // from head on; zero before
-	head     int
-	heap     []turn
-	workers  int          // goroutines that make attempts, at most Options.Concurrency
+	turns    [4]agenda    // by priority
+	workers  int          // goroutines that make attempts, at most concurrency
 	coming   atomic.Int32 // those that are about to ask for a turn
 	stale    atomic.Int32 // turns whose job does not wait for them any more
 	timer    *time.Timer
 	armed    instant // when the timer fires; 0 means that it is not set
 	stopping bool
+}
+
+// next returns the agenda of which the first turn comes next, and that turn: of those that are due the first by priority, otherwise
+// the earliest.
+func (l *lane) next(now instant) (next *agenda, first *turn) {
+	for i := range l.turns {
+		if t := l.turns[i].first(); t != nil && (first == nil || t.due < first.due) {
+			next, first = &l.turns[i], t
+			if t.due <= now {
+				break
+			}
+		}
+	}
+	return next, first
+}
+
+// agenda has turns in the order in which they are to start: by due time, and by the order in which
+// they came to wait if that is the same. Turns that come in this order stand in a line, which costs nothing to keep sorted; the
+// others in a heap.
+type agenda struct {
+	line []turn // from head on; zero before
+	head int
+	heap []turn
 }
 
 // turn says when a job is to start. It is out of date once the job has changed.
@@ -82,11 +104,13 @@ func (a *agenda) pop() (t turn) {
 }
 
 // forget removes the turns of jobs that do not wait for them, if these are the most.
-func (e *Engine) forget() {
-	a := &e.agenda
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if n := int(a.stale.Add(1)); n < 1024 || n < (len(a.line)-a.head+len(a.heap))/2 {
+func (e *Engine) forget(l *lane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := int(l.stale.Add(1))
+	if all := 0; n < 1024 {
+		return
+	} else if l.each(func(a *agenda) { all += len(a.line) - a.head + len(a.heap) }); n < all/2 {
 		return
 	}
 	gone := func(t turn) bool {
@@ -94,11 +118,19 @@ func (e *Engine) forget() {
 		defer s.mu.Unlock()
 		return t.job.changed != t.changed
 	}
-	a.line, a.head = slices.DeleteFunc(slices.Delete(a.line, 0, a.head), gone), 0
-	a.heap = slices.DeleteFunc(a.heap, gone)
-	a.stale.Store(0)
-	for i := len(a.heap)/fan + 1; i >= 0; i-- {
-		a.down(i)
+	l.stale.Store(0)
+	l.each(func(a *agenda) {
+		a.line, a.head = slices.DeleteFunc(slices.Delete(a.line, 0, a.head), gone), 0
+		a.heap = slices.DeleteFunc(a.heap, gone)
+		for i := len(a.heap)/fan + 1; i >= 0; i-- {
+			a.down(i)
+		}
+	})
+}
+
+func (l *lane) each(f func(*agenda)) {
+	for i := range l.turns {
+		f(&l.turns[i])
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unique"
 
@@ -13,33 +14,54 @@ import (
 )
 
 // job is a Job with its Record as an Engine holds it: small, since a million of them may wait. Its order of fields leaves
-// no gaps, and 160 bytes are a size class of the allocator. Its shard's mutex guards it. While an attempt is under way, its
-// worker alone writes what the Record of the attempt is made of: first, prev, replays, attempts, since and history.
+// no gaps, and 224 bytes are a size class of the allocator. Its shard's mutex guards it. While an attempt is under way, its
+// worker alone writes what the Record of the attempt is made of: first, prev, replays, attempts, since, history and last.
 type job struct {
+	// What the lists and the table of its shard need, together in a cache line: most jobs that are removed are far from any.
+	link         *job // in a chain of the table
+	newer, older *job // with its status in its shard, as List has them
+	hash         uint64
+	changed      uint64  // its place among the changes of all jobs; 0 once it is removed
+	live         *live   // nil unless an attempt is under way or Wait is called
+	at           instant // when it is due, was leased or has ended, as its status is
+	attempts     uint32  // that have ended
+	status       Status  // 0 once it is removed
+	reason       retry.Reason
+	priority     uint8 // 0 to 3, the first one first
+	fresh        bool  // its ID was made up here, and so is no other's
+
 	id          string
 	route       unique.Handle[route]
 	payload     string
 	correlation string
-	changed     uint64  // its place among the changes of all jobs; 0 once it is removed
 	enqueued    instant // or replayed
 	first       instant
-	at          instant // when it is due, was leased or has ended, as its status is
 	prev        time.Duration
-	attempts    uint32 // that have ended
 	since       uint32
 	replays     int32
-	status      Status
-	reason      retry.Reason
-	hash        uint64 // of the ID
-	history     []ended
-	live        *live // nil unless an attempt is under way or Wait is called
-	link        *job  // in a chain of its shard
+	last        ended   // attempt; its number is 0 if there is none
+	history     []ended // before it
 }
 
 // route is where a job goes. Few routes serve many jobs, so that each is kept once.
 type route struct {
-	kind, policy string
-	needs        unique.Handle[needs] // zero for none, as nearly all have it
+	kind   *kind
+	lane   *lane
+	policy string
+	needs  unique.Handle[needs] // zero for none, as nearly all have it
+}
+
+// kind is what an engine has for a Job.Kind.
+type kind struct {
+	name    string
+	handler Handler
+	recent  atomic.Pointer[known]
+}
+
+// known is a route with its handle.
+type known struct {
+	route
+	handle unique.Handle[route]
 }
 
 // needs is what a job says of itself beyond that.
@@ -51,7 +73,8 @@ type needs struct {
 	tags          string // with a comma after each
 }
 
-func routeOf(j *Job) route {
+// route returns the route of a job of kind k. Most are that of the job before.
+func (k *kind) route(e *Engine, j *Job) unique.Handle[route] {
 	n := needs{ttl: j.TTL, budget: j.Budget, queue: j.Queue, priority: j.Priority}
 	if j.Spec != nil {
 		spec := *j.Spec
@@ -61,11 +84,19 @@ func routeOf(j *Job) route {
 	for _, tag := range j.Tags {
 		n.tags += tag + ","
 	}
-	r := route{kind: j.Kind, policy: j.Policy}
+	r := route{kind: k, lane: e.lanes[j.Queue], policy: j.Policy}
+	if r.lane == nil {
+		r.lane = e.lanes[""]
+	}
 	if n != (needs{}) {
 		r.needs = unique.Make(n)
 	}
-	return r
+	if recent := k.recent.Load(); recent != nil && recent.route == r {
+		return recent.handle
+	}
+	made := &known{r, unique.Make(r)}
+	k.recent.Store(made)
+	return made.handle
 }
 
 func (r route) get() (n needs) {
@@ -86,20 +117,15 @@ func (n *needs) list() []string {
 type ended struct {
 	start, end, due instant
 	text            string // the code, then the error
-	code            uint16 // the length of the code
 	number          uint32
+	code            uint16 // the length of the code
 	status          Status
 	reason          retry.Reason
 }
 
 // newJob returns a copy of j, whose ID it takes as it is, without a status yet.
-func newJob(j *Job) *job {
-	return &job{
-		id:          j.ID,
-		route:       unique.Make(routeOf(j)),
-		payload:     payloadOf(j),
-		correlation: strings.Clone(j.Correlation),
-	}
+func newJob(j *Job, r unique.Handle[route]) *job {
+	return &job{id: j.ID, route: r, payload: payloadOf(j), correlation: strings.Clone(j.Correlation), priority: uint8(max(j.Priority, 1) - 1)}
 }
 
 func (j *job) waits() bool { return j.status == Pending || j.status == WaitingRetry }
@@ -112,12 +138,12 @@ func payloadOf(j *Job) string {
 	return string(j.Payload)
 }
 
-// job returns the job for its handler.
+// job returns the job for its handler, but for its Payload.
 func (j *job) job(c clock) Job {
 	r := j.route.Value()
 	n := r.get()
 	return Job{
-		ID: j.id, Kind: r.kind, Policy: r.policy, Payload: j.payloadCopy(), Correlation: j.correlation, Due: c.time(j.first),
+		ID: j.id, Kind: r.kind.name, Policy: r.policy, Correlation: j.correlation, Due: c.time(j.first),
 		Spec: n.spec, TTL: n.ttl, Budget: n.budget, Queue: n.queue, Priority: n.priority, Tags: n.list(),
 	}
 }
@@ -129,38 +155,43 @@ func (j *job) payloadCopy() json.RawMessage {
 	return json.RawMessage(j.payload)
 }
 
-// record returns the Record of j as far as no attempt under way and no Cancel changes it: without Status, Reason, Due and
-// Ended. Its History is appended to history, with the IDs of attempts if they are wanted.
-func (j *job) record(c clock, ids bool, history []Attempt) Record {
+// record makes rec the Record of j as far as no attempt under way and no Cancel changes it: without Status, Reason, Due and
+// Ended. It appends to its History, with the IDs of attempts if they are wanted.
+func (j *job) record(rec *Record, c clock, ids bool) {
 	r := j.route.Value()
 	n := r.get()
-	rec := Record{
-		Version: RecordVersion, JobID: j.id, Kind: r.kind, Policy: r.policy, Correlation: j.correlation, Spec: n.spec, TTL: n.ttl, Budget: n.budget,
-		First: c.time(j.first), Enqueued: c.time(j.enqueued), Replays: int(j.replays), Attempts: int(j.attempts), Since: int(j.since), Prev: j.prev,
+	*rec = Record{
+		Version: RecordVersion, JobID: j.id, Kind: r.kind.name, Policy: r.policy, Correlation: j.correlation, Spec: n.spec, TTL: n.ttl, Budget: n.budget,
+		First: c.time(j.first), Replays: int(j.replays), Attempts: int(j.attempts), Since: int(j.since), Prev: j.prev,
+		History: rec.History,
 	}
-	if j.enqueued == j.first {
-		rec.Enqueued = time.Time{}
+	if j.enqueued != j.first {
+		rec.Enqueued = c.time(j.enqueued)
 	}
-	if len(j.history) > 0 {
-		history = slices.Grow(history, len(j.history)+1)
+	if j.last.number == 0 {
+		return
 	}
-	for _, a := range j.history {
+	rec.History = slices.Grow(rec.History, len(j.history)+2)
+	for i := range len(j.history) + 1 {
+		a := &j.last
+		if i < len(j.history) {
+			a = &j.history[i]
+		}
 		id := ""
 		if ids {
 			id = rec.AttemptID(int(a.number))
 		}
-		history = append(history, Attempt{
+		rec.History = append(rec.History, Attempt{
 			ID: id, Number: int(a.number), Start: c.time(a.start), End: c.time(a.end), Due: c.time(a.due),
 			Status: a.status, Reason: a.reason, Err: a.text[a.code:], Code: a.text[:a.code],
 		})
 	}
-	rec.History = history
-	return rec
 }
 
 // snapshot returns the whole Record of j, with the attempt under way.
 func (j *job) snapshot(c clock) Record {
-	rec := j.record(c, true, nil)
+	var rec Record
+	j.record(&rec, c, true)
 	rec.Status, rec.Reason = j.status, j.reason
 	switch {
 	case j.status.Final():
@@ -188,7 +219,7 @@ func (j *job) keep(rec *Record, c clock) {
 	j.first, j.replays, j.prev, j.reason = c.instant(rec.First), int32(rec.Replays), rec.Prev, rec.Reason
 	j.since = uint32(rec.Since)
 	if rec.Attempts == 0 {
-		j.attempts, j.history = 0, nil
+		j.attempts, j.last, j.history = 0, ended{}, nil
 	}
 	j.note(rec, c)
 	switch {
@@ -206,29 +237,29 @@ func (j *job) note(rec *Record, c clock) {
 		return
 	}
 	j.attempts = uint32(rec.Attempts)
-	if len(j.history) == keptAttempts {
-		j.history = slices.Delete(j.history, 1, 2)
+	if j.last.number > 0 {
+		if len(j.history) == keptAttempts-1 {
+			j.history = slices.Delete(j.history, 1, 2)
+		}
+		j.history = append(j.history, j.last)
 	}
-	j.history = append(j.history, ended{
+	j.last = ended{
 		start: c.instant(a.Start), end: c.instant(a.End), due: c.instant(a.Due),
 		text: a.Code + a.Err, code: uint16(len(a.Code)), number: uint32(a.Number), status: a.Status, reason: a.Reason,
-	})
+	}
 }
 
 func (j *job) underWay() bool { return j.live != nil && j.live.underWay }
 
-// removed reports whether j is there only because its attempt still runs.
-func (j *job) removed() bool { return j.underWay() && j.live.removed }
-
 // changedAt is Record.Changed.
 func (j *job) changedAt() instant {
-	switch n := len(j.history); {
+	switch {
 	case j.status.Final():
 		return j.at
 	case j.underWay():
 		return j.live.start
-	case n > 0:
-		return j.history[n-1].end
+	case j.last.number > 0:
+		return j.last.end
 	default:
 		return j.enqueued
 	}

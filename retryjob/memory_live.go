@@ -14,7 +14,6 @@ type live struct {
 
 	// The shard's mutex guards the rest.
 	underWay bool
-	removed  bool    // the job was canceled and removed since the attempt began
 	start    instant // of the attempt
 	watch    *watch  // what Wait waits for; nil if it is not called
 }

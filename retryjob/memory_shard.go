@@ -2,7 +2,6 @@ package retryjob
 
 import (
 	"iter"
-	"slices"
 	"sync"
 	"time"
 )
@@ -15,8 +14,39 @@ const shards = 64
 type shard struct {
 	mu     sync.Mutex // guards the jobs too
 	jobs   int
-	chains []*job              // linked by job.link; a power of two of them, as many as jobs or more
-	counts [Canceled + 1]int32 // of the jobs with a status; that of 0 means nothing
+	chains []*job             // linked by job.link; a power of two of them, as many as jobs or more
+	lists  [Canceled + 1]list // of the jobs with a status; none has that of 0
+}
+
+// list is jobs in the order of their changes.
+type list struct {
+	jobs           int
+	newest, oldest *job
+}
+
+func (l *list) push(j *job) {
+	l.jobs++
+	if j.older = l.newest; j.older != nil {
+		j.older.newer = j
+	} else {
+		l.oldest = j
+	}
+	l.newest = j
+}
+
+func (l *list) cut(j *job) {
+	l.jobs--
+	if j.newer != nil {
+		j.newer.older = j.older
+	} else {
+		l.newest = j.older
+	}
+	if j.older != nil {
+		j.older.newer = j.newer
+	} else {
+		l.oldest = j.newer
+	}
+	j.newer, j.older = nil, nil
 }
 
 // lock locks the shard of j, and returns it.
@@ -71,32 +101,18 @@ func (s *shard) drop(j *job) {
 	*c, j.link = j.link, nil
 }
 
-// each calls f for each job of s while it is locked, if it has any with one of the statuses, and reports whether all calls
-// returned true. f may remove the job.
-func (s *shard) each(statuses []Status, f func(*job) bool) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !slices.ContainsFunc(statuses, func(status Status) bool { return s.counts[status] > 0 }) {
-		return true
-	}
-	for _, j := range s.chains {
-		for j != nil {
-			next := j.link
-			if !f(j) {
-				return false
-			}
-			j = next
-		}
-	}
-	return true
-}
-
 // become gives j a status. It is the one place that does.
-func (e *Engine) become(j *job, s Status) {
-	counts := &e.shards[j.hash%shards].counts
-	counts[j.status]--
-	counts[s]++
-	j.status, j.changed = s, e.changes.Add(1)
+func (e *Engine) become(j *job, status Status) {
+	s := &e.shards[j.hash%shards]
+	if j.status != 0 {
+		s.lists[j.status].cut(j)
+	}
+	j.status, j.changed = status, e.changes.Add(1)
+	l := &s.lists[status]
+	l.push(j)
+	if l.jobs > keptDone && (status == Succeeded || status == Canceled) {
+		s.remove(l.oldest)
+	}
 }
 
 // store gives j, which is locked, the status that was decided about it, and returns its turn if it is to wait for one.
@@ -105,6 +121,7 @@ func (e *Engine) store(j *job, s Status) turn {
 	switch {
 	case s.Final():
 		j.tell(e.clock, nil)
+		e.ended()
 	case e.stopping.Load(): // it will not run here any more
 		j.tell(e.clock, ErrShutdown)
 	default:
@@ -113,31 +130,13 @@ func (e *Engine) store(j *job, s Status) turn {
 	return turn{}
 }
 
-// done removes what has succeeded or was canceled keptDone jobs before j, and sees to it that what has ended is removed in time.
-func (e *Engine) done(j *job, s Status) {
-	if s == Succeeded || s == Canceled {
-		if old := e.newest[e.ended.Add(1)%keptDone].Swap(j); old != nil {
-			shard := e.lock(old)
-			if old.status.Final() && !old.status.Replayable() {
-				shard.remove(old)
-			}
-			shard.mu.Unlock()
-		}
-	}
-	if !e.sweeping.Load() && e.sweeping.CompareAndSwap(false, true) {
-		e.sweepAfter(e.shortest())
-	}
-}
-
 // remove forgets j, which is final. Its ID is free again when a canceled attempt that still runs has ended.
 func (s *shard) remove(j *job) {
-	if j.underWay() {
-		j.live.removed = true
-		return
+	s.lists[j.status].cut(j)
+	j.status, j.changed = 0, 0
+	if !j.underWay() {
+		s.drop(j)
 	}
-	s.drop(j)
-	s.counts[j.status]--
-	j.status, j.changed, j.payload, j.history = 0, 0, "", nil // some may still point to it
 }
 
 // aged reports whether j is to be removed. What is aged is not found any more, though sweep may come later.
@@ -146,10 +145,18 @@ func (e *Engine) aged(j *job, now instant) bool {
 }
 
 func (e *Engine) sweepAfter(d time.Duration) {
-	e.agenda.mu.Lock()
-	defer e.agenda.mu.Unlock()
-	if !e.agenda.stopping {
+	l := e.lanes[""]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.stopping {
 		e.sweeper = time.AfterFunc(d, e.sweep)
+	}
+}
+
+// ended sees to it that what has ended is removed in time.
+func (e *Engine) ended() {
+	if !e.sweeping.Load() && e.sweeping.CompareAndSwap(false, true) {
+		e.sweepAfter(e.shortest())
 	}
 }
 
@@ -169,42 +176,50 @@ func (e *Engine) sweep() {
 	e.sweepAfter(min(max(time.Duration(next-e.clock.now()), e.shortest()/64), e.shortest()))
 }
 
-var finals = []Status{Succeeded, DeadLettered, Expired, Failed, Canceled}
-
 // removeAged removes the final jobs whose time is over, and returns when that of the next one is, 0 for never.
 func (e *Engine) removeAged() (next instant) {
 	now := e.clock.now()
 	for i := range e.shards {
 		s := &e.shards[i]
-		s.each(finals, func(j *job) bool {
-			switch at := j.at.after(e.kept(j.status)); {
-			case !j.status.Final():
-			case at <= now:
-				s.remove(j)
-			case next == 0 || at < next:
-				next = at
+		s.mu.Lock()
+		for status := Succeeded; status <= Canceled; status++ {
+			for s.lists[status].oldest != nil && e.aged(s.lists[status].oldest, now) {
+				s.remove(s.lists[status].oldest)
 			}
-			return true
-		})
+			if j := s.lists[status].oldest; j != nil {
+				if at := j.at.after(e.kept(status)); next == 0 || at < next {
+					next = at
+				}
+			}
+		}
+		s.mu.Unlock()
 	}
 	return next
 }
 
 // all yields the jobs with one of the statuses while their shards are locked.
 func (e *Engine) all(statuses ...Status) iter.Seq[*job] {
-	var wanted [Canceled + 1]bool
-	for _, s := range statuses {
-		wanted[s] = true
-	}
 	return func(yield func(*job) bool) {
-		now := e.clock.now()
 		for i := range e.shards {
-			s := &e.shards[i]
-			if !s.each(statuses, func(j *job) bool {
-				return !wanted[j.status] || j.removed() || e.aged(j, now) || yield(j)
-			}) {
-				return
+			for _, status := range statuses {
+				if !e.each(&e.shards[i], status, yield) {
+					return
+				}
 			}
 		}
 	}
+}
+
+// each calls f for each job of s with the given status while s is locked, the newest change first, until f returns false. It reports
+// whether none did.
+func (e *Engine) each(s *shard, status Status, f func(*job) bool) bool {
+	now := e.clock.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for j := s.lists[status].newest; j != nil; j = j.older {
+		if !e.aged(j, now) && !f(j) {
+			return false
+		}
+	}
+	return true
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 )
 
 // Shutdown takes no more jobs and replays, starts no more attempts and waits for those under way. When ctx ends, their
@@ -17,26 +16,14 @@ import (
 // the first one's end, can cut it short by its own ctx, and returns the same slice. The engine's other methods go on working on
 // what it held; nothing is removed any more but by their calls.
 func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {
-	a := &e.agenda
-	a.mu.Lock()
-	first, idle := !a.stopping, a.workers == 0
-	if first {
-		a.stopping = true
-		e.stopping.Store(true)
-		for _, t := range []*time.Timer{a.timer, e.sweeper} {
-			if t != nil {
-				t.Stop()
-			}
+	if e.stopping.CompareAndSwap(false, true) {
+		for _, l := range e.lanes {
+			l.stop()
 		}
-	}
-	a.mu.Unlock()
-	if first {
 		for j := range e.all(Pending, WaitingRetry) { // a handler may wait for one of them, and Shutdown for the handler
 			j.tell(e.clock, ErrShutdown)
 		}
-		if idle {
-			e.stop()
-		}
+		go e.stop()
 	}
 	select {
 	case <-e.stopped:
@@ -49,16 +36,31 @@ func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {
 
 // cutShort ends the attempts under way.
 func (e *Engine) cutShort(err error) {
-	e.agenda.mu.Lock()
-	defer e.agenda.mu.Unlock()
+	l := e.lanes[""] // for e.cut
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for j := range e.all(Leased) {
 		e.cut = cmp.Or(e.cut, err)
 		j.live.context().cancel(ErrShutdown)
 	}
 }
 
+// stop keeps the lane from starting anything more.
+func (l *lane) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopping = true
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+}
+
 // stop ends the engine once no worker is left.
 func (e *Engine) stop() {
+	if e.sweeper != nil {
+		e.sweeper.Stop()
+	}
+	e.working.Wait()
 	var left []turn
 	for j := range e.all(Pending, WaitingRetry) {
 		left = append(left, turn{j.at, j.changed, j})

@@ -18,112 +18,110 @@ type attempt struct {
 	due    instant // and when it was due
 	rec    Record  // the worker's own; the job's once it is stored
 	next   Next    // what Step returned
+	asked  *Job    // which Policies are asked about
 }
 
-// wait adds turns.
-func (e *Engine) wait(now instant, turns ...turn) {
-	e.agenda.mu.Lock()
-	defer e.agenda.mu.Unlock()
-	for _, t := range turns {
-		e.agenda.add(t, now)
-	}
-	e.drive(now)
+// wait adds a turn.
+func (e *Engine) wait(t turn, now instant) {
+	l := t.job.route.Value().lane
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.turns[t.job.priority].add(t, now)
+	e.drive(l, now)
 }
 
 // drive sees to it that what is due is started, now or when a worker is free, and that the timer is set for what is not. The
-// agenda is locked.
+// lane is locked.
 //
 // None is started while one is coming for its next turn: that one takes the turn and sees to the next. So a burst of short
 // jobs is worked on by as many goroutines as it keeps busy, not by as many as there is room for and that would wait for the
 // lock.
-func (e *Engine) drive(now instant) {
-	a := &e.agenda
-	switch t := a.first(); {
-	case t == nil || a.stopping:
+func (e *Engine) drive(l *lane, now instant) {
+	switch _, t := l.next(now); {
+	case t == nil || l.stopping:
 	case t.due > now:
-		if a.armed != 0 && a.armed <= t.due {
+		if l.armed != 0 && l.armed <= t.due {
 			return
 		}
-		a.armed = t.due
-		if d := time.Duration(t.due - now); a.timer == nil {
-			a.timer = time.AfterFunc(d, e.fire)
+		l.armed = t.due
+		if d := time.Duration(t.due - now); l.timer == nil {
+			l.timer = time.AfterFunc(d, func() { e.fire(l) })
 		} else {
-			a.timer.Reset(d)
+			l.timer.Reset(d)
 		}
-	case a.workers < e.concurrency && a.coming.Load() == 0:
-		a.workers++
-		a.coming.Add(1)
-		go e.work(&attempt{})
+	case l.workers < l.concurrency && l.coming.Load() == 0:
+		l.workers++
+		l.coming.Add(1)
+		e.working.Add(1)
+		go e.work(l, attempt{asked: new(Job)})
 	}
 }
 
-// fire does what the agenda's timer was set for.
-func (e *Engine) fire() {
-	e.agenda.mu.Lock()
-	defer e.agenda.mu.Unlock()
-	e.agenda.armed = 0
-	e.drive(e.clock.now())
+// fire does what the lane's timer was set for.
+func (e *Engine) fire(l *lane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.armed = 0
+	e.drive(l, e.clock.now())
 }
 
 // work makes attempts until none is due. It begins by concluding a, if that has a job.
-func (e *Engine) work(a *attempt) {
+func (e *Engine) work(l *lane, a attempt) {
 	leaves := false
 	defer func() {
-		if !leaves { // runtime.Goexit in a handler or Observe ends this goroutine: another one takes its place
-			e.agenda.coming.Add(1)
-			go e.work(a)
+		if leaves {
+			e.working.Done()
+		} else { // runtime.Goexit in a handler or Observe ends this goroutine: another one takes its place
+			l.coming.Add(1)
+			go e.work(l, a)
 		}
 	}()
-	for e.next(a) {
-		e.make(a)
+	for e.next(l, &a) {
+		e.make(&a)
 		if a.next.end != nil {
-			e.settle(a)
+			e.settle(&a)
 		}
-		e.agenda.coming.Add(1)
+		l.coming.Add(1)
 	}
 	leaves = true
 }
 
 // next concludes the attempt that was made, if there was one, and leases the next. It reports false, and a has no job, if
 // the worker is to leave.
-func (e *Engine) next(a *attempt) bool {
+func (e *Engine) next(l *lane, a *attempt) bool {
 	var again turn
 	if a.job != nil {
 		again = e.conclude(a)
 	}
 	for {
-		t, now := e.take(again)
+		t, now := e.take(l, again)
 		if t.job == nil {
 			return false
 		}
 		if e.lease(t, a, now) {
 			return true
 		}
-		e.agenda.coming.Add(1)
+		l.stale.Add(-1)
+		l.coming.Add(1)
 		again = turn{}
 	}
 }
 
-// take adds a turn, if there is one, and removes the first one that is due. If none is, the worker has left.
-func (e *Engine) take(again turn) (t turn, now instant) {
-	a := &e.agenda
+// take adds a turn, if there is one, and removes the next one that is due. If none is, the worker has left.
+func (e *Engine) take(l *lane, again turn) (t turn, now instant) {
 	now = e.clock.now()
-	a.mu.Lock()
-	a.coming.Add(-1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.coming.Add(-1)
 	if again.job != nil {
-		a.add(again, now)
+		l.turns[again.job.priority].add(again, now)
 	}
-	if first := a.first(); first != nil && first.due <= now && !a.stopping {
+	if a, first := l.next(now); first != nil && first.due <= now && !l.stopping {
 		t = a.pop()
 	} else {
-		a.workers--
+		l.workers--
 	}
-	e.drive(now)
-	last := t.job == nil && a.stopping && a.workers == 0
-	a.mu.Unlock()
-	if last {
-		e.stop()
-	}
+	e.drive(l, now)
 	return t, now
 }
 
@@ -132,11 +130,7 @@ func (e *Engine) lease(t turn, a *attempt, now instant) bool {
 	j := t.job
 	l := &live{underWay: true, start: now}
 	defer e.lock(j).mu.Unlock()
-	if j.changed != t.changed {
-		e.agenda.stale.Add(-1)
-		return false
-	}
-	if e.stopping.Load() {
+	if j.changed != t.changed || e.stopping.Load() {
 		return false
 	}
 	if j.live != nil {
@@ -153,24 +147,20 @@ func (e *Engine) conclude(a *attempt) (t turn) {
 	j, l := a.job, a.live
 	a.job = nil
 	s := e.lock(j)
+	defer s.mu.Unlock()
 	j.live, l.underWay = nil, false
 	if l.watch != nil {
 		j.live = &live{watch: l.watch}
 		l.watch = nil // a handler may have kept its context
 	}
-	current := j.status == Leased
-	switch {
-	case current:
+	switch j.status {
+	case Leased:
 		j.keep(&a.rec, e.clock)
 		t = e.store(j, a.rec.Status)
-	case l.removed:
-		s.remove(j)
+	case 0: // removed meanwhile
+		s.drop(j)
 	default:
 		j.note(&a.rec, e.clock) // canceled meanwhile: the attempt is recorded, and the status stays
-	}
-	s.mu.Unlock()
-	if current && a.rec.Status.Final() {
-		e.done(j, a.rec.Status)
 	}
 	return t
 }
@@ -186,8 +176,7 @@ func (e *Engine) settle(a *attempt) {
 			return
 		}
 		defer e.lock(j).mu.Unlock()
-		if n := len(j.history) - 1; n >= 0 && int(j.replays) == replays && int(j.history[n].number) == number {
-			h := &j.history[n]
+		if h := &j.last; int(j.replays) == replays && int(h.number) == number {
 			h.text = h.text[:h.code] + afterwards(h.text[h.code:], panicked(j.route.Value().policy, value))
 		}
 	}()
@@ -197,7 +186,8 @@ func (e *Engine) settle(a *attempt) {
 // make makes an attempt, so that a.rec says what came of it however the handler ends.
 func (e *Engine) make(a *attempt) {
 	clear(a.rec.History)
-	a.rec = a.job.record(e.clock, false, a.rec.History[:0])
+	a.rec.History = a.rec.History[:0]
+	a.job.record(&a.rec, e.clock, false)
 	a.rec.Status, a.rec.Due = a.status, e.clock.time(a.due)
 	a.next = Next{}
 	returned := false
@@ -217,10 +207,20 @@ func (e *Engine) make(a *attempt) {
 			a.live.end()
 		}
 	}()
-	handler, job := e.handlers[a.job.route.Value().kind], a.job.job(e.clock)
+	*a.asked = a.job.job(e.clock)
 	a.live.info = infoOf(&a.rec, a.number)
-	a.next, err = e.stepper.step(a.live, &a.live.info, &a.rec, func(ctx context.Context) error { return handler(ctx, job) })
+	st := step{Stepper: &e.stepper, rec: &a.rec, info: &a.live.info}
+	if err = st.open(e.stepper.Policies.Of(a.asked)); err == nil {
+		a.next = st.step(a.live, e.clock.time(a.live.start), a.call)
+	}
 	returned = true
+}
+
+// call calls the handler.
+func (a *attempt) call(ctx context.Context) error {
+	job := *a.asked
+	job.Payload = a.job.payloadCopy()
+	return a.job.route.Value().kind.handler(ctx, job)
 }
 
 // abandon records an attempt that was ended by something other than its handler: its policy is unknown, or code of the

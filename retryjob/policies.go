@@ -86,9 +86,10 @@ func (p Policies) Of(j *Job) (retry.Policy, error) {
 }
 
 // ask is Of for a job that is nowhere else yet. What a function of the caller's gets a pointer to would be allocated each time.
-func (p Policies) ask(j Job) (retry.Policy, error) {
+func (p Policies) ask(j *Job, enqueued bool) (retry.Policy, error) {
 	asked := jobsAsked.Get().(*Job)
-	*asked = j
+	*asked = *j
+	asked.enqueued = enqueued
 	found, err := p.Of(asked)
 	*asked = Job{}
 	jobsAsked.Put(asked)

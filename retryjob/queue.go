@@ -20,6 +20,9 @@ type Options struct {
 	// Concurrency is how many attempts run at once. A job that waits takes none of it. Zero means 16 for each core that Go
 	// may use.
 	Concurrency int
+	// Queues is how many attempts of the jobs of a Job.Queue run at once, apart from the others. "default", if it is not here, has
+	// Concurrency.
+	Queues map[string]int
 	// Retention is how long DeadLettered, Expired, Failed and Canceled jobs are kept for Admin. Zero means 14 days.
 	Retention time.Duration
 	// KeepSucceeded is how long Succeeded jobs are kept, for Admin and Wait. Zero means 24 hours, or Retention if that is shorter.
@@ -29,8 +32,8 @@ type Options struct {
 }
 
 // Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. Refused are nil Policies,
-// a kind in Handlers that no job can have, a nil Handler, and a negative Concurrency, Retention or KeepSucceeded. Every engine validates
-// the Options that it is given.
+// a kind in Handlers or a queue in Queues that no job can have, a nil Handler, a queue without workers, and a negative Concurrency,
+// Retention or KeepSucceeded. Every engine validates the Options that it is given.
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
 	if o.Policies == nil {
@@ -47,6 +50,13 @@ func (o Options) Validate() error {
 	}
 	if o.Concurrency < 0 {
 		bad.Add("retryjob", "Options.Concurrency", o.Concurrency, "is negative")
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Queues)) {
+		if !isQueue(name) {
+			bad.Add("retryjob", "Options.Queues", shown(name), "is not a Job.Queue")
+		} else if o.Queues[name] < 1 {
+			bad.Add("retryjob", fmt.Sprintf("Options.Queues[%q]", name), o.Queues[name], "is below 1")
+		}
 	}
 	if o.Retention < 0 {
 		bad.Add("retryjob", "Options.Retention", o.Retention, "is negative")

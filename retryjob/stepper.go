@@ -82,27 +82,30 @@ var ErrCanceled = errors.New("retryjob: the job was canceled")
 // If the error is not nil, nothing was done and rec is unchanged: Policies.Of returns an error, Record.Validate refuses rec, the job is final, or attempt is in rec already or more than 10,000 after the last attempt in it.
 func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(context.Context) error) (Next, error) {
 	info := infoOf(rec, attempt)
-	return s.step(context.WithValue(ctx, infoKey{}, &info), &info, rec, fn)
-}
-
-// step is Step with a context that has the info.
-func (s *Stepper) step(ctx context.Context, info *AttemptInfo, rec *Record, fn func(context.Context) error) (Next, error) {
-	st := step{Stepper: s, rec: rec, info: info}
-	if err := st.open(); err != nil {
+	st := step{Stepper: s, rec: rec, info: &info}
+	if err := st.find(); err != nil {
 		return Next{}, err
 	}
-	if d := st.recordLost(ctx, info.Number-1); d.Status != retry.Waiting {
-		return st.refuse(ctx, d, ErrLost), nil
+	return st.step(context.WithValue(ctx, infoKey{}, &info), s.now(), fn), nil
+}
+
+// step is Step at now with its policy and with a context that has the info.
+func (s *step) step(ctx context.Context, now time.Time, fn func(context.Context) error) Next {
+	if last := s.info.Number - 1; last >= s.firstLost() {
+		if d := s.recordLost(ctx, last); d.Status != retry.Waiting {
+			return s.refuse(ctx, d, ErrLost)
+		}
+		now = s.now()
 	}
-	switch d, now := st.admit(ctx); {
+	switch d, now := s.admit(ctx, now); {
 	case d.Status != retry.Waiting:
-		rec.release(info.Number)
-		st.refund()
-		return st.refuse(ctx, d, nil), nil
+		s.rec.release(s.info.Number)
+		s.refund()
+		return s.refuse(ctx, d, nil)
 	case d.Delay > 0 || ctx.Err() != nil:
-		return st.postpone(st.now().Add(d.Delay)), nil
+		return s.postpone(s.now().Add(d.Delay))
 	default:
-		return st.make(ctx, now, fn), nil
+		return s.make(ctx, now, fn)
 	}
 }
 
@@ -112,7 +115,7 @@ func (s *Stepper) step(ctx context.Context, info *AttemptInfo, rec *Record, fn f
 func (s *Stepper) Lost(ctx context.Context, rec *Record, attempt int) (Next, error) {
 	info := infoOf(rec, attempt)
 	st := step{Stepper: s, rec: rec, info: &info}
-	if err := st.open(); err != nil {
+	if err := st.find(); err != nil {
 		return Next{}, err
 	}
 	ctx = context.WithValue(ctx, infoKey{}, &info)
@@ -127,7 +130,8 @@ func (s *Stepper) Lost(ctx context.Context, rec *Record, attempt int) (Next, err
 // It pays the budget's token back for the retry that is not made, and calls Observe with the end of the job. It does
 // nothing if the job has no policy.
 func (s *Stepper) Canceled(ctx context.Context, rec *Record) {
-	p, err := s.Policies.ask(rec.Job())
+	job := rec.Job()
+	p, err := s.Policies.ask(&job, false)
 	if err != nil {
 		return
 	}
@@ -138,13 +142,18 @@ func (s *Stepper) Canceled(ctx context.Context, rec *Record) {
 	Next{end: st.ending(context.WithValue(ctx, infoKey{}, &info), d, rec.Ended, nil)}.Tell()
 }
 
-// open finds the policy, and refuses what Step does.
-func (s *step) open() error {
-	rec, attempt := s.rec, s.info.Number
-	if err := rec.Validate(); err != nil {
+// find finds the policy, and refuses what Step does.
+func (s *step) find() error {
+	if err := s.rec.Validate(); err != nil {
 		return err
 	}
-	p, err := s.Policies.ask(rec.Job())
+	job := s.rec.Job()
+	return s.open(s.Policies.ask(&job, false))
+}
+
+// open takes the policy that was found, and refuses what Step does of a good record.
+func (s *step) open(p retry.Policy, err error) error {
+	rec, attempt := s.rec, s.info.Number
 	switch {
 	case err != nil:
 		return fmt.Errorf("retryjob: job %s: policy %q: %w", rec.JobID, rec.Policy, err)
@@ -191,15 +200,19 @@ func caller(ctx context.Context) retry.Reason {
 	return 0
 }
 
+// firstLost returns the number of the first attempt of which the record knows nothing, or not how it ended.
+func (s *step) firstLost() int {
+	if s.rec.Status == Leased && s.rec.Attempts > 0 {
+		return s.rec.Attempts // begun, and left so
+	}
+	return s.rec.Attempts + 1
+}
+
 // recordLost records the attempts up to last of which the record knows nothing, or not how they ended. It returns the
 // ending that one of them means, or Waiting.
 func (s *step) recordLost(ctx context.Context, last int) retry.Decision {
 	d := retry.Decision{Status: retry.Waiting}
-	n := s.rec.Attempts + 1
-	if s.rec.Status == Leased && s.rec.Attempts > 0 {
-		n-- // begun, and left so
-	}
-	for ; n <= last && d.Status == retry.Waiting; n++ {
+	for n := s.firstLost(); n <= last && d.Status == retry.Waiting; n++ {
 		now := s.now()
 		pr := s.progress(n, now)
 		pr.Waited = n < s.info.Number // since the next attempt has begun, or is about to
@@ -223,11 +236,10 @@ func (s *step) recordLost(ctx context.Context, last int) retry.Decision {
 
 // admit returns Waiting without a Delay if the attempt may start now, Waiting with one if the gate defers it, and otherwise
 // how the job ended; and the time at which it decided.
-func (s *step) admit(ctx context.Context) (d retry.Decision, now time.Time) {
-	now = s.now()
+func (s *step) admit(ctx context.Context, now time.Time) (retry.Decision, time.Time) {
 	pr := s.progress(s.info.Number-1, now)
 	pr.Caller = caller(ctx)
-	d = s.policy.Admit(pr, 0)
+	d := s.policy.Admit(pr, 0)
 	if s.policy.Gate == nil || d.Status != retry.Waiting || ctx.Err() != nil {
 		return d, now
 	}

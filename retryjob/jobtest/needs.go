@@ -2,6 +2,8 @@ package jobtest
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -91,6 +93,37 @@ var needs = []scenario{
 		}
 		require.Len(s.t, d.all(), 2)
 		require.Equal(s.t, []any{kind, job.TTL, job.Budget, job.Priority, job.Tags}, []any{i.Kind, i.TTL, i.Budget, i.Priority, i.Tags})
+	}},
+
+	{claim: "of the jobs that are due, those with the lowest Priority number start first", play: func(s *stage) {
+		var d diary
+		begun, release := make(chan struct{}), make(chan struct{})
+		s.openWith(retryjob.Options{
+			Policies: retryjob.FromMap(policies{"p": fixed(1, short)}), Concurrency: 1,
+			Handlers: map[string]retryjob.Handler{
+				kind: d.script(),
+				"block": func(ctx context.Context, _ retryjob.Job) error {
+					close(begun)
+					select {
+					case <-release:
+					case <-ctx.Done():
+					}
+					return nil
+				},
+			},
+		})
+		s.put(retryjob.Job{ID: "block", Kind: "block", Policy: "p"})
+		receive(s, begun, "the first attempt")
+		for _, priority := range []int{4, 2, 0, 3} {
+			s.put(retryjob.Job{ID: fmt.Sprint(priority), Kind: kind, Policy: "p", Priority: priority})
+		}
+		close(release)
+		s.final("4")
+		var order []string
+		for _, made := range d.all() {
+			order = append(order, made.JobID)
+		}
+		require.Equal(s.t, []string{"0", "2", "3", "4"}, order)
 	}},
 
 	{claim: "a budget by the job's key refuses the retries of that key alone", play: func(s *stage) {

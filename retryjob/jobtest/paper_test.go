@@ -140,7 +140,9 @@ func (e *clerk) work() {
 			return
 		}
 		list := e.all()
-		slices.SortFunc(list, func(a, b retryjob.Info) int { return a.Due.Compare(b.Due) })
+		slices.SortFunc(list, func(a, b retryjob.Info) int {
+			return cmp.Or(cmp.Compare(max(a.Priority, 1), max(b.Priority, 1)), a.Due.Compare(b.Due))
+		})
 		for _, i := range list {
 			switch wait := time.Until(i.Due); {
 			case i.Due.IsZero() || e.closed || len(e.running) >= e.config.Concurrency:

@@ -1,0 +1,117 @@
+package retryjob_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+func TestEachQueueHasWorkersOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		running := map[string]int{}
+		p := fixed(2, time.Hour)
+		e := open(t, p, func(_ context.Context, j retryjob.Job) error {
+			<-release
+			return nil
+		}, func(o *retryjob.Options) {
+			o.Concurrency, o.Queues = 3, map[string]int{"bulk": 2, "mail": 1}
+		})
+		for _, queue := range []string{"", "default", "bulk", "mail", "elsewhere"} {
+			for n := range 5 {
+				_, err := e.Enqueue(t.Context(), retryjob.Job{ID: fmt.Sprint(queue, n), Kind: "work", Policy: "p", Queue: queue})
+				require.NoError(t, err)
+			}
+		}
+		synctest.Wait()
+		for i := range e.List(t.Context(), retryjob.Filter{Statuses: []retryjob.Status{retryjob.Leased}}) {
+			running[i.Queue]++
+		}
+		require.Equal(t, map[string]int{"": 3, "bulk": 2, "mail": 1}, running)
+		require.Equal(t, "bulk", get(t, e, "bulk0").Queue)
+		close(release)
+		synctest.Wait()
+		all, err := e.Count(t.Context(), retryjob.Filter{})
+		require.NoError(t, err)
+		require.Equal(t, 25, all[retryjob.Succeeded].Jobs)
+		shutdown(t, e)
+	})
+}
+
+func TestQueuesSaysTheConcurrencyOfTheDefaultToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		e := open(t, fixed(1, 0), func(context.Context, retryjob.Job) error { <-release; return nil }, func(o *retryjob.Options) {
+			o.Concurrency, o.Queues = 1, map[string]int{"default": 2}
+		})
+		for n := range 5 {
+			put(t, e, fmt.Sprint(n), 0)
+		}
+		synctest.Wait()
+		all, err := e.Count(t.Context(), retryjob.Filter{})
+		require.NoError(t, err)
+		require.Equal(t, 2, all[retryjob.Leased].Jobs)
+		close(release)
+		shutdown(t, e)
+	})
+}
+
+func TestAPriorityIsThatOfTheRetriesToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		e := open(t, fixed(2, time.Second), func(ctx context.Context, j retryjob.Job) error {
+			if a, _ := retryjob.AttemptFrom(ctx); a.Number == 1 && j.ID != "long" {
+				return errDown
+			}
+			got = append(got, j.ID)
+			if j.ID == "long" {
+				<-time.After(time.Minute)
+			}
+			return nil
+		}, func(o *retryjob.Options) { o.Concurrency = 1 })
+		add := func(id string, priority int, in time.Duration) {
+			_, err := e.Enqueue(t.Context(), retryjob.Job{ID: id, Kind: "work", Policy: "p", Priority: priority, Due: time.Now().Add(in)})
+			require.NoError(t, err)
+		}
+		add("last", 4, 0)
+		add("third", 3, 0)
+		add("first", 1, 0)
+		synctest.Wait()
+		add("long", 1, time.Second-1)
+		add("before", 1, 30*time.Second)
+		add("later", 1, 2*time.Minute)
+		<-time.After(time.Hour)
+		require.Equal(t, []string{"long", "first", "third", "last", "before", "later"}, got)
+		shutdown(t, e)
+	})
+}
+
+func TestShutdownWaitsForEveryQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := map[string]bool{}
+		e := open(t, retry.Policy{}, func(_ context.Context, j retryjob.Job) error {
+			<-time.After(time.Duration(len(j.Queue)) * time.Second)
+			ended[j.Queue] = true
+			return nil
+		}, func(o *retryjob.Options) { o.Queues = map[string]int{"bulk": 1, "m": 1} })
+		for _, queue := range []string{"", "bulk", "bulk", "m"} {
+			_, err := e.Enqueue(t.Context(), retryjob.Job{Kind: "work", Policy: "p", Queue: queue})
+			require.NoError(t, err)
+		}
+		synctest.Wait()
+		start := time.Now()
+		left, err := e.Shutdown(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 4*time.Second, time.Since(start))
+		require.Equal(t, map[string]bool{"": true, "bulk": true, "m": true}, ended)
+		require.Len(t, left, 1)
+		require.Equal(t, "bulk", left[0].Queue)
+	})
+}
