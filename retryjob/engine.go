@@ -26,9 +26,10 @@ const (
 // Engine keeps jobs in memory and runs them in its process: nothing to install, to configure or to clean up, and nothing
 // left when the process ends. Memory is memory: what must survive a restart belongs in a durable engine.
 //
-// A job that waits is a few hundred bytes beyond its Payload and no goroutine; jobs that are due start in the order of
-// their Priority and then of their due times, those that are due together in the order in which they were enqueued or, before a retry, failed. An engine
-// with nothing under way holds no goroutine and two timers at most. How many jobs it takes is bounded by memory only.
+// A job that waits is a few hundred bytes beyond its Payload and no goroutine. Jobs that are due start in the order of
+// their Priority and then of their due times, those that are due together in the order in which they were enqueued or, before a
+// retry, failed. An engine with nothing under way holds no goroutine, and a timer for each queue and one more at most. How many jobs
+// it takes is bounded by memory only.
 //
 // For an ID that the engine has generated, Get returns ErrAgedOut if the job has been removed, and ErrNeverKnown if there
 // never was one. For an ID of the caller or of another engine it returns ErrUnknownJob; such an ID is free again once its job

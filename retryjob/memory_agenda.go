@@ -107,10 +107,11 @@ func (a *agenda) pop() (t turn) {
 func (e *Engine) forget(l *lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := int(l.stale.Add(1))
-	if all := 0; n < 1024 {
-		return
-	} else if l.each(func(a *agenda) { all += len(a.line) - a.head + len(a.heap) }); n < all/2 {
+	all := 0
+	for i := range l.turns {
+		all += len(l.turns[i].line) - l.turns[i].head + len(l.turns[i].heap)
+	}
+	if n := int(l.stale.Add(1)); n < 1024 || n < all/2 {
 		return
 	}
 	gone := func(t turn) bool {
@@ -119,18 +120,13 @@ func (e *Engine) forget(l *lane) {
 		return t.job.changed != t.changed
 	}
 	l.stale.Store(0)
-	l.each(func(a *agenda) {
+	for p := range l.turns {
+		a := &l.turns[p]
 		a.line, a.head = slices.DeleteFunc(slices.Delete(a.line, 0, a.head), gone), 0
 		a.heap = slices.DeleteFunc(a.heap, gone)
 		for i := len(a.heap)/fan + 1; i >= 0; i-- {
 			a.down(i)
 		}
-	})
-}
-
-func (l *lane) each(f func(*agenda)) {
-	for i := range l.turns {
-		f(&l.turns[i])
 	}
 }
 

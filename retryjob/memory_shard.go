@@ -133,10 +133,13 @@ func (e *Engine) store(j *job, s Status) turn {
 // remove forgets j, which is final. Its ID is free again when a canceled attempt that still runs has ended.
 func (s *shard) remove(j *job) {
 	s.lists[j.status].cut(j)
-	j.status, j.changed = 0, 0
 	if !j.underWay() {
 		s.drop(j)
+		if j.status == Canceled { // its turn may still point to it
+			j.payload, j.history = "", nil
+		}
 	}
+	j.status, j.changed = 0, 0
 }
 
 // aged reports whether j is to be removed. What is aged is not found any more, though sweep may come later.
