@@ -238,6 +238,26 @@ func TestListOrdersTheStatusesTogether(t *testing.T) {
 	})
 }
 
+func TestAJobThatIsDueLaterSaysWhenItWasEnqueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, fixed(1, 0), fail)
+		start := time.Now()
+		put(t, e, "later", time.Hour)
+		put(t, e, "now", 0)
+		synctest.Wait()
+		i := get(t, e, "later")
+		require.True(t, start.Equal(i.Enqueued))
+		require.True(t, start.Equal(i.Changed()))
+		require.True(t, start.Add(time.Hour).Equal(i.First))
+		require.Zero(t, get(t, e, "now").Enqueued)
+		<-time.After(2 * time.Hour)
+		require.True(t, start.Equal(get(t, e, "later").Enqueued))
+		require.NoError(t, e.Replay(t.Context(), "later"))
+		require.Zero(t, get(t, e, "later").Enqueued)
+		shutdownAll(e)
+	})
+}
+
 func TestAJobOfManyAttemptsKeepsTheFirstAndTheNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := open(t, fixed(150, time.Second), fail)

@@ -150,11 +150,11 @@ func TestCanceledJobsLeaveTheAgenda(t *testing.T) {
 			put(t, e, fmt.Sprint(n), time.Duration(n+1)*time.Second)
 		}
 		for _, n := range order {
-			if n%5 > 0 {
+			if n%5 != 2 { // the first one goes too
 				require.NoError(t, e.Cancel(t.Context(), fmt.Sprint(n)))
 			}
 		}
-		for n := 0; n < 5000; n += 5 {
+		for n := 2; n < 5000; n += 5 {
 			want = append(want, fmt.Sprint(n))
 		}
 		<-time.After(5001 * time.Second)
