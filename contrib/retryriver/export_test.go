@@ -11,6 +11,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/riverdriver/riversqlite"
+	sqlitedriver "modernc.org/sqlite"
 
 	"github.com/retrygo/retry/retryjob"
 )
@@ -24,10 +25,14 @@ func NewMortalSQLite(ctx context.Context, path string, o retryjob.Options, hold 
 	if err != nil {
 		return nil, nil, err
 	}
-	line := &line{name: sqliteName(path, "rw"), driver: db.Driver(), hold: hold}
 	if err := db.Close(); err != nil {
 		return nil, nil, err
 	}
+	base, err := sqlitedriver.NewConnector(sqliteName(path, "rw"))
+	if err != nil {
+		return nil, nil, err
+	}
+	line := &line{Connector: connector{base}, hold: hold}
 	db = sql.OpenDB(line)
 	db.SetMaxOpenConns(1)
 	q, err = start[*sql.Tx](ctx, riversqlite.New(db), o, hasty, db.Close)
@@ -36,32 +41,20 @@ func NewMortalSQLite(ctx context.Context, path string, o retryjob.Options, hold 
 
 // line makes connections until it is cut.
 type line struct {
-	name   string
-	driver driver.Driver
-	cut    atomic.Bool
-	hold   func(context.Context) error // returns when the database may be used
+	driver.Connector
+	cut  atomic.Bool
+	hold func(context.Context) error // returns when the database may be used
 }
 
-func (l *line) Driver() driver.Driver { return l.driver }
-
-func (l *line) Connect(context.Context) (driver.Conn, error) {
+func (l *line) Connect(ctx context.Context) (driver.Conn, error) {
 	if l.cut.Load() {
 		return nil, context.Canceled // any other error River would try to get over for ever
 	}
-	conn, err := l.driver.Open(l.name)
+	conn, err := l.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return &lineConn{conn.(sqliteConn), l}, nil
-}
-
-// sqliteConn is what database/sql uses of a connection of the driver.
-type sqliteConn interface {
-	driver.Conn
-	driver.ConnBeginTx
-	driver.ConnPrepareContext
-	driver.ExecerContext
-	driver.QueryerContext
 }
 
 // lineConn is not given to anybody else once its line is cut.
@@ -112,3 +105,6 @@ func CountQuery(a *Adapter, onSQLite bool, f retryjob.Filter) (string, []any) {
 	text := q.counts(a, &f)
 	return text, q.args
 }
+
+// KeptStatements returns how many compiled statements a connection of OpenSQLite keeps.
+func KeptStatements(conn any) int { return len(conn.(*keepingConn).kept) }

@@ -12,7 +12,7 @@ import (
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 	"github.com/riverqueue/river/rivermigrate"
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	sqlitedriver "modernc.org/sqlite"
 )
 
 // sqliteSettings are those with which two processes on one file lost nothing when they were killed. A transaction takes the
@@ -27,7 +27,8 @@ const sqliteSettings = "_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=sy
 // file must not be on a network. The caller closes it.
 //
 // One connection means that a rows or transaction that is left open blocks River, and that a handler which uses the database
-// outside of its own transaction waits for that transaction for ever.
+// outside of its own transaction waits for that transaction for ever. The connection compiles a statement once, and does not let
+// [sql.Conn.Raw] at the driver's own methods.
 func OpenSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	if err := makeFile(path); err != nil {
 		return nil, err
@@ -62,10 +63,11 @@ func openSQLite(path, mode string) (*sql.DB, error) {
 	if path == "" {
 		return nil, fmt.Errorf("retryriver: the path of a SQLite database is empty: %w", ErrNoDatabase)
 	}
-	db, err := sql.Open("sqlite", sqliteName(path, mode))
+	base, err := sqlitedriver.NewConnector(sqliteName(path, mode))
 	if err != nil {
 		return nil, fmt.Errorf("retryriver: %s: %w", path, err)
 	}
+	db := sql.OpenDB(connector{base})
 	db.SetMaxOpenConns(1)
 	return db, nil
 }

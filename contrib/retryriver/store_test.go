@@ -51,6 +51,20 @@ func TestOpenStoreSaysWhatIsWrongWithAFile(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist, "it was made")
 }
 
+// TestAProgramsOwnTablesCanBeChanged: SQLite reads all triggers again if a column is renamed anywhere.
+func TestAProgramsOwnTablesCanBeChanged(t *testing.T) {
+	db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
+	require.NoError(t, err)
+	defer db.Close()
+	for _, statement := range []string{
+		"CREATE TABLE orders (id integer, amount integer)", "ALTER TABLE orders RENAME COLUMN amount TO price",
+		"ALTER TABLE orders RENAME TO invoices", "ALTER TABLE invoices ADD COLUMN paid integer", "ALTER TABLE invoices DROP COLUMN price", "DROP TABLE invoices",
+	} {
+		_, err := db.ExecContext(t.Context(), statement)
+		require.NoError(t, err, statement)
+	}
+}
+
 func TestOpenStoreSaysWhatIsWrongWithAServer(t *testing.T) {
 	server := pgtest.Start(t)
 	_, err := retryriver.OpenStore(t.Context(), server.DSN())

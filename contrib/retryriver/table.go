@@ -49,10 +49,10 @@ func (d *dialect) note(schema, table, where string) string {
 	for i, c := range noted {
 		set[i] = c + " = excluded." + c
 	}
-	return fmt.Sprintf(`INSERT INTO %sretryjob_job AS known (row_id, %s) SELECT %s FROM (SELECT id, kind, state, attempt, attempted_at, finalized_at, created_at, scheduled_at, %s AS record FROM %s WHERE %s %s) AS job WHERE true
-		ON CONFLICT (row_id) DO UPDATE SET %s WHERE (known.%s) IS DISTINCT FROM (excluded.%s)`,
+	return fmt.Sprintf(`INSERT INTO %sretryjob_job (row_id, %s) SELECT %s FROM (SELECT id, kind, state, attempt, attempted_at, finalized_at, created_at, scheduled_at, %s AS record FROM %s WHERE %s %s) AS job WHERE true
+		ON CONFLICT (row_id) DO UPDATE SET %s WHERE (retryjob_job.%s) IS DISTINCT FROM (excluded.%s)`,
 		schema, strings.Join(noted, ", "), d.noted, d.record, table, where, d.unmerged,
-		strings.Join(set, ", "), strings.Join(noted, ", known."), strings.Join(noted, ", excluded."))
+		strings.Join(set, ", "), strings.Join(noted, ", retryjob_job."), strings.Join(noted, ", excluded."))
 }
 
 // makeTable returns the statements that make the table in a schema, fill it, and have it kept.
