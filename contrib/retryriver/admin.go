@@ -202,6 +202,14 @@ func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob
 	return counts, nil
 }
 
+// Policies returns the names of the policies of all jobs, sorted; without those that plain River jobs have by Options.PolicyOf.
+func (m *Admin[TTx]) Policies(ctx context.Context) (names []string, err error) {
+	q := m.query()
+	err = q.into(ctx, m.client.Driver().GetExecutor(), &names, q.policies())
+	slices.Sort(names)
+	return names, err
+}
+
 // DeadLetters is List of those that are DeadLettered, whatever f.Statuses says.
 func (m *Admin[TTx]) DeadLetters(ctx context.Context, f retryjob.Filter) iter.Seq2[retryjob.Info, error] {
 	f.Statuses = []retryjob.Status{retryjob.DeadLettered}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -210,6 +212,12 @@ func BenchmarkLists(b *testing.B) {
 				require.Equal(b, 100_001, counts[retryjob.WaitingRetry].Jobs)
 			}
 		})
+		b.Run("Policies", func(b *testing.B) {
+			for b.Loop() {
+				_, err := s.Policies(b.Context())
+				require.NoError(b, err)
+			}
+		})
 		b.Run("Count of an hour", func(b *testing.B) {
 			for b.Loop() {
 				_, err := s.Count(b.Context(), retryjob.Filter{Since: time.Now().Add(-25 * time.Hour), Until: time.Now().Add(-24 * time.Hour)})
@@ -292,7 +300,7 @@ func TestTheTableSaysWhatTheJobsSay(t *testing.T) {
 			for _, line := range c.query("SELECT job_id, kind, policy, status, reason, changed FROM retryjob_job") {
 				known[line[0].(string)] = line[1:]
 			}
-			tallies := map[retryjob.Status]retryjob.Tally{}
+			tallies, policies := map[retryjob.Status]retryjob.Tally{}, map[string]bool{}
 			last := time.Now().Add(time.Hour)
 			for i, err := range s.List(t.Context(), retryjob.Filter{PageSize: 3}) {
 				require.NoError(t, err)
@@ -305,7 +313,7 @@ func TestTheTableSaysWhatTheJobsSay(t *testing.T) {
 				last = i.Changed()
 				tally := tallies[i.Status]
 				tally.Add(&i)
-				tallies[i.Status] = tally
+				tallies[i.Status], policies[i.Policy] = tally, true
 				delete(known, i.JobID)
 			}
 			require.Empty(t, known)
@@ -317,6 +325,9 @@ func TestTheTableSaysWhatTheJobsSay(t *testing.T) {
 				require.WithinDuration(t, want.Oldest, counts[status].Oldest, 10*time.Millisecond, status) // what a due time is rounded by
 			}
 			require.Len(t, tallies, 5)
+			names, err := s.Policies(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, slices.Sorted(maps.Keys(policies)), names)
 		}
 		check()
 

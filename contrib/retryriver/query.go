@@ -27,6 +27,7 @@ type dialect struct {
 	locked    string // the query that locks the rows of a table that a list of JSON has the numbers of, and returns them as JSON
 	listed    string // the query of the rows of a table, as JSON, that a query has the numbers and places of
 	counted   string // the query of counts, as JSON
+	array     string // the query of the column of a table, as JSON
 	number    string // the type of the number of a row
 	indexedBy string // has a query use an index, where the planner does not know how many rows there are
 	hasTable  string
@@ -59,6 +60,7 @@ var (
 				'created', {created_at}, 'scheduled', {scheduled_at}, 'attempted', {attempted_at}, 'metadata', json(metadata),
 				'queue', queue, 'priority', priority, 'tags', json(tags), 'finalized', {finalized_at}, 'args', json(args), 'changed', changed))
 				FROM (%[2]s) AS place CROSS JOIN %[1]s ON id = row_id`,
+			array:   "SELECT json_group_array(%s) FROM %s",
 			counted: "SELECT json_group_array(json_object('status', status, 'jobs', jobs, 'oldest', oldest)) FROM (%s) AS counted",
 			keyIndex: `%.0sCASE state
 			WHEN 'available' THEN unique_states & (1 << 0)
@@ -92,6 +94,7 @@ var (
 				{created_at} AS created, {scheduled_at} AS scheduled, {attempted_at} AS attempted, metadata,
 				queue, priority, tags, {finalized_at} AS finalized, args, changed
 				FROM (%[2]s) AS place JOIN %[1]s ON id = row_id) AS listed`,
+			array:    "SELECT coalesce(json_agg(%s), '[]') FROM %s",
 			counted:  "SELECT coalesce(json_agg(counted), '[]') FROM (%s) AS counted",
 			keyIndex: "%sriver_job_state_in_bitmask(unique_states, state)",
 		},
@@ -272,6 +275,21 @@ func (q *query) counts(a *Adapter, f *retryjob.Filter) string {
 		parts[i] = "SELECT status, count(*) AS jobs, min(coalesce(due, changed)) AS oldest FROM " + q.from(&branches[i]) + " GROUP BY status"
 	}
 	return fmt.Sprintf(q.sql.counted, "SELECT status, sum(jobs) AS jobs, min(oldest) AS oldest FROM ("+strings.Join(parts, " UNION ALL ")+") AS parts GROUP BY status")
+}
+
+// policies returns the query of the names of the policies of all jobs that have a record, as JSON. Each is looked up in the index
+// after the one before it.
+func (q *query) policies() string {
+	first := func(where string) string {
+		return "SELECT min(policy) FROM " + q.from(&branch{"policy", where})
+	}
+	parts := []string{}
+	for _, status := range retryjob.Statuses() {
+		parts = append(parts, "SELECT '"+status.String()+"' AS status, ("+first("status = '"+status.String()+"'")+") AS name")
+	}
+	return "WITH RECURSIVE found(of_status, name) AS (SELECT * FROM (" + strings.Join(parts, " UNION ALL ") + ") AS firsts" +
+		" UNION ALL SELECT of_status, (" + first("status = of_status AND policy > name") + ") FROM found WHERE name IS NOT NULL) " +
+		fmt.Sprintf(q.sql.array, "name", "(SELECT DISTINCT name FROM found WHERE name IS NOT NULL) AS names")
 }
 
 // ids returns the query of the numbers of the rows that may be the jobs with these IDs.

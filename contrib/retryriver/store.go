@@ -37,10 +37,14 @@ var likePassword = regexp.MustCompile(`(?i):.*@|password|^[^/.]*postgres(ql)?[:/
 // policies, which Admin does not need. It is for tools.
 type Store struct {
 	retryjob.Admin
-	release func() error
+	policies func(context.Context) ([]string, error)
+	release  func() error
 }
 
 var _ retryjob.Admin = (*Store)(nil)
+
+// Policies returns the names of the policies of all jobs, sorted, but for the empty one of plain River jobs without a record.
+func (s *Store) Policies(ctx context.Context) ([]string, error) { return s.policies(ctx) }
 
 // OpenStore opens the database that a text names: the URL of a PostgreSQL server (postgres:// or postgresql://), else the path
 // of a SQLite file, which may stand behind "sqlite:". It makes nothing and migrates nothing: what is wrong is ErrNoDatabase,
@@ -101,7 +105,8 @@ func openStore[TTx any](driver riverdriver.Driver[TTx], release func() error) (*
 	if err != nil {
 		return nil, fmt.Errorf("retryriver: %w", err)
 	}
-	return &Store{Admin: NewAdmin(a, client), release: release}, nil
+	m := NewAdmin(a, client)
+	return &Store{Admin: m, policies: m.Policies, release: release}, nil
 }
 
 // Close closes what OpenStore or OpenAdminSQLite has opened.
