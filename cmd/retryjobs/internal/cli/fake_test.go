@@ -66,6 +66,19 @@ func (f *fake) List(_ context.Context, filter retryjob.Filter) iter.Seq2[retryjo
 	}
 }
 
+func (f *fake) DeadLetters(ctx context.Context, filter retryjob.Filter) iter.Seq2[retryjob.Info, error] {
+	filter.Statuses = []retryjob.Status{retryjob.DeadLettered}
+	return f.List(ctx, filter)
+}
+
+func (f *fake) Policies(context.Context) (names []string, err error) {
+	for _, job := range f.jobs {
+		names = append(names, job.Policy)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), f.broken
+}
+
 func (f *fake) Count(_ context.Context, filter retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
 	n := map[retryjob.Status]retryjob.Tally{}
 	for _, job := range f.selected(filter) {

@@ -11,11 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 )
-
-// countPage is how many jobs are read at once where they are only counted: few queries, and some megabytes of payloads.
-const countPage = 500
 
 func (a *app) statsCommand() *cobra.Command {
 	return &cobra.Command{
@@ -25,12 +23,9 @@ func (a *app) statsCommand() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error {
-				st := newStats()
-				for info, err := range s.store.List(ctx, retryjob.Filter{PageSize: countPage}) {
-					if err != nil {
-						return err
-					}
-					st.add(&info.Record)
+				st, err := s.stats(ctx)
+				if err != nil {
+					return err
 				}
 				if s.json {
 					return s.printJSON(st)
@@ -58,34 +53,68 @@ type oldest struct {
 	Ended time.Time `json:"ended"`
 }
 
-func newStats() *stats {
+// stats counts in the database. A job that changes meanwhile may be counted as what it was in one place and as what it is in another.
+func (s *session) stats(ctx context.Context) (*stats, error) {
 	st := &stats{ByStatus: map[string]int{}, ByReason: map[string]int{}, ByPolicy: map[string]map[string]int{}}
+	all, err := s.store.Count(ctx, retryjob.Filter{})
+	if err != nil {
+		return nil, err
+	}
+	plain := map[string]int{} // the final jobs that have no policy in the database: plain ones of River
 	for _, status := range retryjob.Statuses() {
-		st.ByStatus[status.String()] = 0
+		t := all[status]
+		st.Jobs += t.Jobs
+		st.ByStatus[status.String()] = t.Jobs
+		if status.Final() {
+			plain[status.String()] = t.Jobs
+		} else if status != retryjob.Leased && t.Jobs > 0 && (st.NextDue.IsZero() || t.Oldest.Before(st.NextDue)) {
+			st.NextDue = t.Oldest.UTC()
+		}
 	}
-	return st
-}
-
-func (st *stats) add(rec *retryjob.Record) {
-	status := rec.Status.String()
-	st.Jobs++
-	st.ByStatus[status]++
-	if !rec.Due.IsZero() && (st.NextDue.IsZero() || rec.Due.Before(st.NextDue)) {
-		st.NextDue = rec.Due.UTC()
+	final := statusesThat(retryjob.Status.Final)
+	for _, reason := range retryjob.Reasons() {
+		n, err := s.count(ctx, retryjob.Filter{Statuses: final, Reasons: []retry.Reason{reason}})
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			st.ByReason[reason.Error()] = n
+		}
 	}
-	if !rec.Status.Final() {
-		return
+	policies, err := s.store.Policies(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if rec.Reason != 0 {
-		st.ByReason[rec.Reason.Error()]++
+	add := func(policy, status string, n int) {
+		if st.ByPolicy[policy] == nil {
+			st.ByPolicy[policy] = map[string]int{}
+		}
+		st.ByPolicy[policy][status] += n
 	}
-	if st.ByPolicy[rec.Policy] == nil {
-		st.ByPolicy[rec.Policy] = map[string]int{}
+	for _, policy := range policies {
+		counts, err := s.store.Count(ctx, retryjob.Filter{Statuses: final, Policies: []string{policy}})
+		if err != nil {
+			return nil, err
+		}
+		for status, t := range counts {
+			add(policy, status.String(), t.Jobs)
+			plain[status.String()] -= t.Jobs
+		}
 	}
-	st.ByPolicy[rec.Policy][status]++
-	if rec.Status == retryjob.DeadLettered && (st.OldestDeadLetter == nil || rec.Ended.Before(st.OldestDeadLetter.Ended)) {
-		st.OldestDeadLetter = &oldest{rec.JobID, rec.Ended.UTC()}
+	for status, n := range plain {
+		if n > 0 {
+			add("", status, n)
+		}
 	}
+	// The list has the one that changed last first: this is the oldest.
+	oldestDead := retryjob.Filter{Until: all[retryjob.DeadLettered].Oldest.Add(time.Microsecond), Limit: 1}
+	for info, err := range s.store.DeadLetters(ctx, oldestDead) {
+		if err != nil {
+			return nil, err
+		}
+		st.OldestDeadLetter = &oldest{info.JobID, info.Ended.UTC()}
+	}
+	return st, nil
 }
 
 func (s *session) showStats(st *stats) {

@@ -1,9 +1,14 @@
 package cli_test
 
 import (
+	"context"
+	"iter"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/cmd/retryjobs/internal/cli"
+	"github.com/retrygo/retry/retryjob"
 )
 
 func TestStatsCounts(t *testing.T) {
@@ -34,6 +39,54 @@ oldest dead letter  2026-11-20T10:00:00Z (26h0m0s ago) dead-1
 next due            2026-11-21T12:10:00Z (in 10m0s)
 `
 	require.Equal(t, ran{Out: want[1:]}, run(t, newFake(jobs()...), "stats"))
+}
+
+// TestStatsReadsOneJob: what stats counts is counted by the store. The one job is the oldest dead letter.
+func TestStatsReadsOneJob(t *testing.T) {
+	store := &listed{fake: newFake(jobs()...)}
+	require.Equal(t, cli.Done, run(t, store, "stats").Exit)
+	require.Equal(t, 1, store.jobs)
+}
+
+// listed counts the jobs that are listed.
+type listed struct {
+	*fake
+	jobs int
+}
+
+func (l *listed) DeadLetters(ctx context.Context, f retryjob.Filter) iter.Seq2[retryjob.Info, error] {
+	f.Statuses = []retryjob.Status{retryjob.DeadLettered}
+	return l.List(ctx, f)
+}
+
+func (l *listed) List(ctx context.Context, f retryjob.Filter) iter.Seq2[retryjob.Info, error] {
+	return func(yield func(retryjob.Info, error) bool) {
+		for info, err := range l.fake.List(ctx, f) {
+			if l.jobs++; !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+// plainJobs has jobs of kind mail that no filter finds by their policy, as plain River jobs.
+type plainJobs struct{ *fake }
+
+func (p plainJobs) Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
+	if len(f.Policies) > 0 {
+		f.Kinds = []string{"webhook"}
+	}
+	return p.fake.Count(ctx, f)
+}
+
+func TestStatsCountsPlainJobsAsThoseWithoutAPolicy(t *testing.T) {
+	all := jobs()[4:6]
+	all[0].Policy, all[1].Policy, all[1].Kind = "", "", "mail"
+	got := run(t, plainJobs{newFake(all...)}, "stats", "--json")
+	require.Contains(t, got.Out, `"by_policy":{"":{"dead_letter":2}}`)
+	all[0].Policy = "standard"
+	got = run(t, plainJobs{newFake(all...)}, "stats", "--json")
+	require.Contains(t, got.Out, `"by_policy":{"":{"dead_letter":1},"standard":{"dead_letter":1}}`)
 }
 
 func TestStatsOfAnEmptyDatabase(t *testing.T) {
