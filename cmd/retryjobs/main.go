@@ -6,7 +6,7 @@
 //	retryjobs [--database DB] [--json] list   [filter]
 //	retryjobs [--database DB] [--json] show   [--payload=false] ID
 //	retryjobs [--database DB] [--json] replay ID...
-//	retryjobs [--database DB] [--json] replay --all [filter | --yes]
+//	retryjobs [--database DB] [--json] replay --all [--rate 10] [filter | --yes]
 //	retryjobs [--database DB] [--json] cancel ID...
 //	retryjobs [--database DB] [--json] purge  [--yes] ID...
 //	retryjobs [--database DB] [--json] purge  [--yes | --dry-run] [filter | --all]
@@ -32,7 +32,8 @@
 //
 // list prints the jobs, the one that changed last first. show prints all that is known of one job, with the timeline of its
 // attempts since it was enqueued or replayed. replay makes jobs that were given up (dead_letter, expired,
-// failed_no_retries) due again, with the same ID and no attempts made; it names each job that could not be. cancel ends jobs
+// failed_no_retries) due again, with the same ID and no attempts made; it names each job that could not be. With --rate it spreads
+// them, so many in a second at most, for a receiver that has just come back. cancel ends jobs
 // that have not ended. purge removes jobs that have. To change many jobs, replay and purge need a filter that says which,
 // or a flag that all are meant. purge says how many jobs it would remove and asks; a script, which has no terminal to
 // answer, gives --yes. stats counts. watch prints a line for each job that changes.

@@ -93,17 +93,11 @@ func (s *session) many(ctx context.Context, doing string, f retryjob.Filter, cha
 	if s.Answers == nil {
 		return change(ctx, f)
 	}
-	total, err := s.count(ctx, f)
+	step, finish, err := s.progress(ctx, doing, &f)
 	if err != nil {
 		return 0, err
 	}
-	if f.Until.IsZero() {
-		f.Until = s.now // what is replayed may be given up again meanwhile
-	}
-	bar := progressbar.NewOptions(total,
-		progressbar.OptionSetWriter(s.err), progressbar.OptionSetDescription(doing), progressbar.OptionSetWidth(30), progressbar.OptionShowCount(),
-		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
-	defer func() { _ = bar.Finish() }()
+	defer finish()
 	for limit := f.Limit; ; {
 		f.Limit = atOnce
 		if limit > 0 {
@@ -113,6 +107,22 @@ func (s *session) many(ctx context.Context, doing string, f retryjob.Filter, cha
 		if done += n; err != nil || n < f.Limit || done == limit {
 			return done, err
 		}
-		_ = bar.Set(min(done, total))
+		step(done)
 	}
+}
+
+// progress narrows f to what has changed until now, since what is replayed may be given up again meanwhile. It returns what shows
+// how many jobs are done, if there is a terminal, and what ends that.
+func (s *session) progress(ctx context.Context, doing string, f *retryjob.Filter) (step func(done int), finish func(), err error) {
+	if f.Until.IsZero() {
+		f.Until = s.now
+	}
+	if s.Answers == nil {
+		return func(int) {}, func() {}, nil
+	}
+	total, err := s.count(ctx, *f)
+	bar := progressbar.NewOptions(total,
+		progressbar.OptionSetWriter(s.err), progressbar.OptionSetDescription(doing), progressbar.OptionSetWidth(30), progressbar.OptionShowCount(),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
+	return func(done int) { _ = bar.Set(min(done, total)) }, func() { _ = bar.Finish() }, err
 }

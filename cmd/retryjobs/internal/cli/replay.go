@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +16,7 @@ import (
 func (a *app) replayCommand() *cobra.Command {
 	s := selection{able: statusesThat(retryjob.Status.Replayable)}
 	var all, yes bool
+	var rate float64
 	cmd := &cobra.Command{
 		Use:               "replay ID... | --all",
 		Short:             "Make jobs that were given up due again, with no attempts made",
@@ -26,8 +28,10 @@ func (a *app) replayCommand() *cobra.Command {
 				return errors.New("replay takes IDs or --all, not both")
 			case !all && len(args) == 0:
 				return errors.New("replay takes the IDs of jobs, or --all with a filter")
-			case !all && (s.given(cmd) || yes || cmd.Flags().Changed("limit")):
-				return errors.New("filters, --limit and --yes go with --all")
+			case !all && (s.given(cmd) || yes || cmd.Flags().Changed("limit") || cmd.Flags().Changed("rate")):
+				return errors.New("filters, --limit, --rate and --yes go with --all")
+			case cmd.Flags().Changed("rate") && !(rate >= slowest && rate <= fastest):
+				return fmt.Errorf("--rate %v is not from %v to %v", rate, slowest, fastest)
 			case !all:
 				return a.work(cmd, now, func(ctx context.Context, s *session) error { return s.each(ctx, replay, args) })
 			}
@@ -36,6 +40,9 @@ func (a *app) replayCommand() *cobra.Command {
 				return err
 			}
 			return a.work(cmd, now, func(ctx context.Context, s *session) error {
+				if rate > 0 {
+					return s.paced(ctx, f, rate)
+				}
 				n, err := s.many(ctx, "replaying", f, s.store.ReplayAll)
 				return s.counted("replayed", n, err)
 			})
@@ -44,8 +51,53 @@ func (a *app) replayCommand() *cobra.Command {
 	s.add(cmd, 0)
 	a.completeSelection(cmd, &s)
 	cmd.Flags().BoolVar(&all, "all", false, "replay all jobs that the filter selects")
+	cmd.Flags().Float64Var(&rate, "rate", 0, "with --all: replay at most this `number` of jobs in a second, spread over it")
 	cmd.Flags().BoolVar(&yes, "yes", false, "with --all and no filter: yes, every job that was given up")
 	return cmd
+}
+
+// The bounds of --rate: a job in a quarter of an hour, and more than a database replays one by one.
+const (
+	slowest = 0.001
+	fastest = 1e6
+)
+
+// paced replays what f selects, the job that changed last first, one after the other. A job that another client has changed
+// meanwhile is passed over; one that cannot be replayed is reported and does not keep the others from it.
+func (s *session) paced(ctx context.Context, f retryjob.Filter, rate float64) error {
+	step, finish, err := s.progress(ctx, "replaying", &f)
+	if err != nil {
+		return err
+	}
+	defer finish()
+	tick := time.NewTicker(time.Duration(float64(time.Second) / rate))
+	defer tick.Stop()
+	done, failed := 0, 0
+	f.PageSize = 100 // a job that is read long before its turn may have changed
+	for info, err := range s.store.List(ctx, f) {
+		if err != nil {
+			return s.counted("replayed", done, err)
+		}
+		if done+failed > 0 {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return s.counted("replayed", done, ctx.Err())
+			}
+		}
+		switch err := s.store.Replay(ctx, info.JobID); {
+		case err == nil:
+			done++
+			step(done)
+		case !errors.Is(err, retryjob.ErrNotReplayable) && !errors.Is(err, retryjob.ErrUnknownJob):
+			failed++
+			s.remark("%w", about(info.JobID, err))
+		}
+	}
+	if failed > 0 {
+		err = fmt.Errorf("not replayed: %s", plural(failed, "job"))
+	}
+	return s.counted("replayed", done, err)
 }
 
 // statusesThat returns those of which f holds.
