@@ -352,7 +352,9 @@ func TestAJobShowsItsTimeline(t *testing.T) {
 		running := waiting("running", time.Minute)
 		running.Status, running.Due, running.Attempts = retryjob.Leased, time.Time{}, 2
 		running.History = append(running.History, retryjob.Attempt{Number: 2, Start: time.Now().Add(-3 * time.Second), Status: retryjob.Leased})
-		h := handler(t, newFake(job, gone, running))
+		late := dead("late", time.Minute)
+		late.History[0].End, late.History[0].Late = late.History[0].Start.Add(2*time.Minute), true
+		h := handler(t, newFake(job, gone, running, late))
 
 		body := get(t, h, "job?id=one").Body.String()
 		for _, part := range []string{
@@ -366,6 +368,9 @@ func TestAJobShowsItsTimeline(t *testing.T) {
 		require.Contains(t, body, ">lost</td>")
 		require.Contains(t, body, `<th scope="row">2–3</th>`)
 		require.Contains(t, body, "not in the record: the worker was lost")
+		body = get(t, h, "job?id=late").Body.String()
+		require.Contains(t, body, ">2m0s, late</td>")
+		require.NotContains(t, body, ">59m57s</td>", "its wait was before its end")
 		body = get(t, h, "job?id=running").Body.String()
 		require.Contains(t, body, "3s so far")
 		require.Contains(t, body, `value="cancel"`)
