@@ -20,20 +20,25 @@ import (
 // dialect is what differs between the databases.
 type dialect struct {
 	argument  string // how the argument of a number is written
+	object    string // the function that makes an object of JSON
+	array     string // the aggregate that makes an array of JSON
+	key       string // the unique key in hexadecimal digits
+	json      string // a column of JSON as such
+	join      string // joins the rows of a table in the order of a query
+	numbers   string // the query of the numbers in a list of JSON
+	lock      string // locks the rows of a query
 	record    string // the record of a row of river_job, NULL if there is none that is its own
 	noted     string // the columns of retryjob_job, of a row of river_job that has a record: they say of it what Adapter.info does
 	unmerged  string // the limit of subqueries
 	keyIndex  string // what a condition must have to use River's index of unique keys
-	locked    string // the query that locks the rows of a table that a list of JSON has the numbers of, and returns them as JSON
-	listed    string // the query of the rows of a table, as JSON, that a query has the numbers and places of
-	counted   string // the query of counts, as JSON
-	array     string // the query of the column of a table, as JSON
 	number    string // the type of the number of a row
 	indexedBy string // has a query use an index, where the planner does not know how many rows there are
 	hasTable  string
 	lockTable string
 	triggers  func(d *dialect, schema string) []string
 	mute      bool // the driver does not tell a process that its running job is canceled
+
+	locked, listed, counted string // see newDialect
 }
 
 func dialectOf(database string) *dialect {
@@ -52,16 +57,9 @@ var (
 			return "cast(round(unixepoch(" + column + ", 'subsec') * 1000) as integer) * 1000"
 		},
 		dialect{
-			argument: "?%d", number: "integer", unmerged: "LIMIT -1", indexedBy: " INDEXED BY %s", hasTable: sqliteHasTable, triggers: sqliteTriggers, mute: true,
-			locked: `SELECT json_group_array(json_object('id', id, 'attempt', attempt, 'state', state, 'kind', kind, 'key', hex(unique_key),
-				'created', {created_at}, 'scheduled', {scheduled_at}, 'attempted', {attempted_at}, 'metadata', json(metadata)))
-				FROM %s WHERE id IN (SELECT value FROM json_each(?))`,
-			listed: `SELECT json_group_array(json_object('id', id, 'attempt', attempt, 'state', state, 'kind', kind, 'key', hex(unique_key),
-				'created', {created_at}, 'scheduled', {scheduled_at}, 'attempted', {attempted_at}, 'metadata', json(metadata),
-				'queue', queue, 'priority', priority, 'tags', json(tags), 'finalized', {finalized_at}, 'args', json(args), 'changed', changed))
-				FROM (%[2]s) AS place CROSS JOIN %[1]s ON id = row_id`,
-			array:   "SELECT json_group_array(%s) FROM %s",
-			counted: "SELECT json_group_array(json_object('status', status, 'jobs', jobs, 'oldest', oldest)) FROM (%s) AS counted",
+			argument: "?%d", object: "json_object", array: "json_group_array(%s)", key: "hex(unique_key)", json: "json(%s)", join: "CROSS JOIN",
+			numbers: "SELECT value FROM json_each(?)", number: "integer", unmerged: "LIMIT -1", indexedBy: " INDEXED BY %s",
+			hasTable: sqliteHasTable, triggers: sqliteTriggers, mute: true,
 			keyIndex: `%.0sCASE state
 			WHEN 'available' THEN unique_states & (1 << 0)
 			WHEN 'cancelled' THEN unique_states & (1 << 1)
@@ -85,25 +83,21 @@ var (
 			return "(extract(epoch from CASE WHEN isfinite(" + column + ") THEN " + column + " END) * 1000000)::bigint"
 		},
 		dialect{
-			argument: "$%d", number: "bigint", unmerged: "OFFSET 0", indexedBy: "%.0s", hasTable: postgresHasTable, triggers: postgresTriggers,
+			argument: "$%d", object: "json_build_object", array: "coalesce(json_agg(%s), '[]')", key: "coalesce(encode(unique_key, 'hex'), '')", json: "%s", join: "JOIN",
+			numbers: "SELECT value::bigint FROM json_array_elements_text($1::json)", lock: "ORDER BY id FOR UPDATE",
+			number: "bigint", unmerged: "OFFSET 0", indexedBy: "%.0s", hasTable: postgresHasTable, triggers: postgresTriggers,
 			lockTable: "LOCK TABLE river_job IN SHARE ROW EXCLUSIVE MODE",
-			locked: `SELECT coalesce(json_agg(locked), '[]') FROM (SELECT id, attempt, state, kind, coalesce(encode(unique_key, 'hex'), '') AS key,
-				{created_at} AS created, {scheduled_at} AS scheduled, {attempted_at} AS attempted, metadata
-				FROM %s WHERE id IN (SELECT value::bigint FROM json_array_elements_text($1::json)) ORDER BY id FOR UPDATE) AS locked`,
-			listed: `SELECT coalesce(json_agg(listed), '[]') FROM (SELECT id, attempt, state, kind, coalesce(encode(unique_key, 'hex'), '') AS key,
-				{created_at} AS created, {scheduled_at} AS scheduled, {attempted_at} AS attempted, metadata,
-				queue, priority, tags, {finalized_at} AS finalized, args, changed
-				FROM (%[2]s) AS place JOIN %[1]s ON id = row_id) AS listed`,
-			array:    "SELECT coalesce(json_agg(%s), '[]') FROM %s",
-			counted:  "SELECT coalesce(json_agg(counted), '[]') FROM (%s) AS counted",
-			keyIndex: "%sriver_job_state_in_bitmask(unique_states, state)",
+			keyIndex:  "%sriver_job_state_in_bitmask(unique_states, state)",
 		},
 	)
 )
 
 // newDialect completes a dialect by how it has the record of a row if it is the row's own, the ID there, a text as a number, and
-// the microseconds of a time. A record may be of anybody's making: none fails. SQLite compiles this with each statement that
-// writes a job: it is as short as can be.
+// the microseconds of a time: by locked, which locks the rows of a table that a list of JSON has the numbers of and returns them,
+// listed, which returns the rows of a table that a query has the numbers and places of, and counted; all as JSON.
+//
+// A record may be of anybody's making: none fails. SQLite compiles noted with each statement that writes a job: it is as short
+// as can be.
 func newDialect(record, job string, number, micros func(string) string, d dialect) *dialect {
 	d.record = strings.ReplaceAll(record, "{own}", "(unique_key IS NOT NULL OR "+job+" LIKE '"+rowPrefix+"' || id || '-%')")
 	final := "coalesce(record->>'status', '') IN (" + texts(only(nil, retryjob.Status.Final)) + ")"
@@ -124,10 +118,18 @@ func newDialect(record, job string, number, micros func(string) string, d dialec
 		END`) + ", " + number("record->>'changed'") + ", " + micros("created_at") + ", 0)",
 		"CASE WHEN state <> 'running' AND finalized_at IS NULL THEN " + micros("scheduled_at") + " END",
 	}, ", ")
-	for _, column := range []string{"created_at", "scheduled_at", "attempted_at", "finalized_at"} {
-		d.locked = strings.ReplaceAll(d.locked, "{"+column+"}", micros(column))
-		d.listed = strings.ReplaceAll(d.listed, "{"+column+"}", micros(column))
+	as := func(fields ...string) string {
+		return fmt.Sprintf(d.array, d.object+"("+strings.Join(fields, ", ")+")")
 	}
+	what := []string{
+		"'id', id, 'attempt', attempt, 'state', state, 'kind', kind, 'key'", d.key, "'metadata'", fmt.Sprintf(d.json, "metadata"),
+		"'created'", micros("created_at"), "'scheduled'", micros("scheduled_at"), "'attempted'", micros("attempted_at"),
+	}
+	d.locked = "SELECT " + as(what...) + " FROM (SELECT * FROM %s WHERE id IN (" + d.numbers + ") " + d.lock + ") AS locked"
+	what = append(what, "'finalized'", micros("finalized_at"), "'args'", fmt.Sprintf(d.json, "args"), "'tags'", fmt.Sprintf(d.json, "tags"),
+		"'queue', queue, 'priority', priority, 'changed', changed")
+	d.listed = "SELECT " + as(what...) + " FROM (%[2]s) AS place " + d.join + " %[1]s ON id = row_id"
+	d.counted = "SELECT " + as("'status', status, 'jobs', jobs, 'oldest', oldest") + " FROM (%s) AS counted"
 	return &d
 }
 
@@ -289,7 +291,7 @@ func (q *query) policies() string {
 	}
 	return "WITH RECURSIVE found(of_status, name) AS (SELECT * FROM (" + strings.Join(parts, " UNION ALL ") + ") AS firsts" +
 		" UNION ALL SELECT of_status, (" + first("status = of_status AND policy > name") + ") FROM found WHERE name IS NOT NULL) " +
-		fmt.Sprintf(q.sql.array, "name", "(SELECT DISTINCT name FROM found WHERE name IS NOT NULL) AS names")
+		"SELECT " + fmt.Sprintf(q.sql.array, "name") + " FROM (SELECT DISTINCT name FROM found WHERE name IS NOT NULL) AS names"
 }
 
 // ids returns the query of the numbers of the rows that may be the jobs with these IDs.
