@@ -55,59 +55,40 @@ func OpenStore(ctx context.Context, database string) (*Store, error) {
 		if !isPath && likePassword.MatchString(database) {
 			return nil, fmt.Errorf("%w: what looks like a user with a password is not in a postgres:// URL; write sqlite:PATH for a file with such a name", ErrNoDatabase)
 		}
-		return OpenAdminSQLite(ctx, path)
+		db, err := existingSQLite(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		return openStore[*sql.Tx](riversqlite.New(db), db.Close)
 	}
 	config, err := pgxpool.ParseConfig(database)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return nil, unreachable(err)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return nil, unreachable(err)
 	}
-	s, err := OpenAdminPostgres(ctx, pool)
-	if err != nil {
+	if err := checkPostgres(ctx, pool); err != nil {
 		pool.Close()
 		return nil, err
 	}
-	s.release = func() error { pool.Close(); return nil }
-	return s, nil
-}
-
-// OpenAdminSQLite is OpenStore for the path of a SQLite file.
-func OpenAdminSQLite(ctx context.Context, path string) (*Store, error) {
-	db, err := existingSQLite(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	s, err := openStore[*sql.Tx](riversqlite.New(db), db.Close)
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return s, nil
-}
-
-// OpenAdminPostgres is OpenStore for a pool, which stays the caller's.
-func OpenAdminPostgres(ctx context.Context, pool *pgxpool.Pool) (*Store, error) {
-	if err := checkPostgres(ctx, pool); err != nil {
-		return nil, err
-	}
-	return openStore(riverpgxv5.New(pool), func() error { return nil })
+	return openStore(riverpgxv5.New(pool), func() error { pool.Close(); return nil })
 }
 
 // openStore returns the Store of a database by a client that inserts at most.
 func openStore[TTx any](driver riverdriver.Driver[TTx], release func() error) (*Store, error) {
 	a, err := New(Options{Policies: retryjob.FromMap(nil)})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, release())
 	}
 	client, err := NewClient(a, driver, &river.Config{Logger: quiet()})
 	if err != nil {
-		return nil, fmt.Errorf("retryriver: %w", err)
+		return nil, errors.Join(fmt.Errorf("retryriver: %w", err), release())
 	}
 	m := NewAdmin(a, client)
 	return &Store{Admin: m, policies: m.Policies, release: release}, nil
 }
 
-// Close closes what OpenStore or OpenAdminSQLite has opened.
+// Close closes what OpenStore has opened.
 func (s *Store) Close() error { return s.release() }
