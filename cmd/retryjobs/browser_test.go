@@ -319,6 +319,9 @@ func day(n int) *shop {
 			if a.Status == retryjob.WaitingRetry && k == rec.Attempts {
 				a.Due = rec.Due
 			}
+			if i == 0 && k == 1 { // a worker that was suspended
+				a.End, a.Late, a.Err, a.Code = a.Due.Add(10*time.Minute), true, texts[2], codes[2]
+			}
 			rec.History = append(rec.History, a)
 		}
 		s.jobs[rec.JobID] = &retryjob.Info{Record: rec,
@@ -560,6 +563,7 @@ func TestAJobsTimelineIsShown(t *testing.T) {
 	p.follow("#rows tbody th a")
 	require.Equal(t, 4, eval[int](p, `document.querySelectorAll("table.attempts tbody tr").length`))
 	require.Contains(t, eval[string](p, `document.querySelector("h2").innerText`), id)
+	require.Contains(t, eval[string](p, `document.querySelector("table.attempts tbody tr").innerText`), "1h29m0s, late")
 	for i := range 4 {
 		require.Positive(t, eval[float64](p, fmt.Sprintf(`document.querySelectorAll("td.when rect[data-status]")[%d].getBoundingClientRect().width`, i)), "even a short attempt is seen")
 	}
