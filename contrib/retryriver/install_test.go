@@ -2,6 +2,8 @@ package retryriver_test
 
 import (
 	"context"
+	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +36,45 @@ func TestNewNamesEveryFault(t *testing.T) {
 	var field *retry.FieldError
 	require.ErrorAs(t, err, &field)
 	require.Equal(t, `Options.PolicyOf[""]`, field.Field)
+}
+
+// TestAClientThatIsNotFromNewClientTakesNoJobs: it would run them without a policy.
+func TestAClientThatIsNotFromNewClientTakesNoJobs(t *testing.T) {
+	db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
+	require.NoError(t, err)
+	defer db.Close()
+	a, err := retryriver.New(retryriver.Options{Policies: catalog})
+	require.NoError(t, err)
+	foreign, err := river.NewClient(riversqlite.New(db), &river.Config{})
+	require.NoError(t, err)
+	m := retryriver.NewAdmin(a, foreign)
+	job := retryjob.Job{ID: "one", Kind: "kind", Policy: "once"}
+	for name, insert := range map[string]func() error{
+		"Enqueue":     func() error { _, err := m.Enqueue(t.Context(), job); return err },
+		"EnqueueMany": func() error { _, err := m.EnqueueMany(t.Context(), []retryjob.Job{job}); return err },
+		"InsertTx": func() error {
+			tx, err := db.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			_, err = retryriver.InsertTx(t.Context(), a, foreign, tx, job)
+			return errors.Join(err, tx.Commit())
+		},
+	} {
+		require.EqualError(t, insert(), "the client is not from NewClient", name)
+		var jobs int
+		require.NoError(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM river_job").Scan(&jobs))
+		require.Zero(t, jobs, name)
+	}
+
+	client, err := retryriver.NewClient(a, riversqlite.New(db), &river.Config{})
+	require.NoError(t, err)
+	_, err = retryriver.NewAdmin(a, client).Enqueue(t.Context(), job)
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), "UPDATE river_job SET state = 'discarded', finalized_at = CURRENT_TIMESTAMP")
+	require.NoError(t, err)
+	require.EqualError(t, m.Replay(t.Context(), "one"), "the client is not from NewClient")
+	i, err := m.Get(t.Context(), "one")
+	require.NoError(t, err)
+	require.Equal(t, retryjob.DeadLettered, i.Status)
 }
 
 func TestNewClientSetsWhatIsNotSet(t *testing.T) {
