@@ -25,6 +25,7 @@ func (a *app) certifyCommand() *cobra.Command {
 		fleet fleetFlags
 		guard guard
 		mixed mix
+		file  string
 	)
 	cmd := &cobra.Command{
 		Use:   "certify [POLICY]... --rate N --capacity N",
@@ -41,15 +42,24 @@ attempts a second, in the order of their arrival and without noticing that a cli
 --failure-rate of the attempts fail once the backend has worked on them, in the calm as well. During an outage it rejects all
 at once; while it is failing, it works on them first. With --mix several policies, with the same attempt timeout, are one fleet.
 
+--from reads rate, failure rate and duration of attempts from the metrics of contrib/retryotel: Prometheus text, or OTLP/JSON of
+the collector's file exporter, of one policy (NAME@FILE if there are several). Two files are two scrapes. Prometheus text does
+not say over what time it counts: --over does, the time between two scrapes or since the process began.
+
 For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
-		Example: `  retryplan certify --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 10s"
+		Example: `  retryplan certify policy.json --from charge@metrics.txt --over 30s --capacity 100
+  retryplan certify --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 10s"
   retryplan certify policy.json --rate 70 --capacity 100 --budget --clients 20 --fail-on severe
   retryplan certify policies.json --rate 70 --capacity 100 --trigger "surge 30s 2" --json
   retryplan certify policy.json --attempt-timeout 1s --rate 50 --capacity 100 --failure-rate 0.01 --trigger "outage 5m"
   retryplan certify policy.json preset:inline --mix 0.9,0.1 --attempt-timeout 1s --rate 50 --capacity 100`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := fleet.get(cmd)
+			_, args, err := a.configure(cmd, file, args)
+			if err != nil {
+				return err
+			}
+			f, err := fleet.get(a, cmd)
 			if err != nil {
 				return err
 			}
@@ -71,7 +81,7 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 				}
 				var findings []retryplan.Finding
 				for _, o := range n.all() {
-					some := retryplan.Lint(funded(o.policy, f.Budget), retryplan.Setting{Deadline: f.Deadline, Clients: f.Clients})
+					some := retryplan.Lint(funded(o.policy, f.Budget), retryplan.Setting{Deadline: f.Deadline, Clients: f.Clients, Duration: fleet.attempt})
 					guard.findings(o.name, some)
 					findings = append(findings, some...)
 				}
@@ -104,6 +114,7 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 	fleet.add(cmd.Flags())
 	fleet.addFailure(cmd.Flags())
 	mixed.add(cmd.Flags())
+	configFlag(cmd.Flags(), &file)
 	fleet.addClients(cmd.Flags())
 	flags.add(cmd.Flags())
 	guard.add(cmd.Flags(), "")
@@ -118,13 +129,15 @@ func funded(p retry.Policy, c *retry.BudgetConfig) retry.Policy {
 	return p
 }
 
+// gravity has the levels of what is no good news.
+var gravity = map[retryplan.Stability]retryplan.Level{
+	retryplan.Vulnerable: retryplan.Note, retryplan.Metastable: retryplan.Severe, retryplan.Overloaded: retryplan.Severe,
+}
+
 // stability notes a stability that is no good news.
 func (g *guard) stability(name string, s retryplan.Stability) {
-	switch s {
-	case retryplan.Vulnerable:
-		g.note(retryplan.Note, name+" is vulnerable")
-	case retryplan.Metastable, retryplan.Overloaded:
-		g.note(retryplan.Severe, fmt.Sprintf("%s is %v", name, s))
+	if level := gravity[s]; level != 0 {
+		g.note(level, fmt.Sprintf("%s is %v", name, s))
 	}
 }
 

@@ -35,7 +35,7 @@ func run(t *testing.T, line string) ran {
 
 func runIn(t *testing.T, ctx context.Context, c cli.Options, line string) ran {
 	t.Helper()
-	if _, err := os.Stat("policy.json"); err != nil {
+	if _, err := os.Stat("testdata"); err == nil {
 		t.Chdir("testdata")
 	}
 	var out, err bytes.Buffer
@@ -107,6 +107,11 @@ func TestOutput(t *testing.T) {
 		{"compare_fleet", `compare policies.json --attempt-timeout 1s --rate 40 --capacity 100 --trigger "stall 10s"`},
 		{"compare_json", "compare policy.json preset:aggressive --json"},
 		{"lint", "lint policies.json"},
+		{"lint_yaml", "lint policies.yaml"},
+		{"lint_github", "lint policies.yaml --format github"},
+		{"lint_sarif_json", "lint policies.yaml --format sarif --rate 70 --capacity 100"},
+		{"certify_from", "certify preset:inline --from charge@metrics.jsonl --capacity 100 --budget"},
+		{"plan_from", "plan policy.json --from charge@metrics.txt --over 30s"},
 		{"lint_json", "lint policies.json --json --fail-on none"},
 		{"solve", "solve --failure 0.1 --success 0.9999 --worst-case 10s --duration 50ms"},
 		{"solve_fleet", `solve --failure 0.1 --success 0.999 --rate 70 --capacity 100 --deadline 2s --trigger "stall 10s"`},

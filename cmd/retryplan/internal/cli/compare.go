@@ -69,7 +69,7 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 			var f *retryplan.Fleet
 			if fleet.given(cmd) {
 				fleet.fleet.Clients, fleet.fleet.Deadline = setting.Clients, setting.Deadline
-				got, err := fleet.get(cmd)
+				got, err := fleet.get(a, cmd)
 				if err != nil {
 					return err
 				}

@@ -168,12 +168,15 @@ func given(cmd *cobra.Command, on *bool, prefix string) bool {
 type fleetFlags struct {
 	fleet  wire.Fleet
 	budget func(*cobra.Command) (*wire.Budget, error)
+	measured
+	attempt retryplan.Dist // how long one takes, if that was measured
 }
 
 func (f *fleetFlags) add(flags *pflag.FlagSet) {
 	flags.Float64Var(&f.fleet.Rate, "rate", 0, "runs a second that the fleet begins")
 	flags.Float64Var(&f.fleet.Capacity, "capacity", 0, "attempts a second that the backend completes")
 	flags.IntVar(&f.fleet.Workers, "workers", 0, "how many of them it works on at the same time (default 1)")
+	f.measured.add(flags)
 	f.budget = budgetFlags(flags)
 	flags.BoolVar(&f.fleet.Shared, "shared", false, "all clients share one budget")
 	f.fleet.Trigger = wire.Trigger{Kind: "stall", For: wire.Duration(10 * time.Second)}
@@ -192,13 +195,23 @@ func (f *fleetFlags) addClients(flags *pflag.FlagSet) {
 }
 
 // get returns the fleet, which needs a rate and a capacity.
-func (f *fleetFlags) get(cmd *cobra.Command) (retryplan.Fleet, error) {
+func (f *fleetFlags) get(a *app, cmd *cobra.Command) (retryplan.Fleet, error) {
+	traffic, err := f.measured.read(a, cmd)
+	if err != nil {
+		return retryplan.Fleet{}, err
+	}
+	if traffic != nil {
+		f.attempt = traffic.Duration
+		f.fleet.Rate = unlessGiven(cmd, "rate", f.fleet.Rate, traffic.Rate())
+		f.fleet.Failure = unlessGiven(cmd, "failure-rate", f.fleet.Failure, traffic.Failure())
+		// As many workers as do --capacity attempts a second if each takes as long as was measured.
+		f.fleet.Workers = unlessGiven(cmd, "workers", f.fleet.Workers, max(1, int(math.Round(f.fleet.Capacity*traffic.Mean.Seconds()))))
+	}
 	for _, name := range []string{"rate", "capacity"} {
-		if !cmd.Flags().Changed(name) {
+		if !cmd.Flags().Changed(name) && (traffic == nil || name != "rate") {
 			return retryplan.Fleet{}, misusef("--%s is required: a fleet is --rate runs a second against a backend of --capacity attempts a second", name)
 		}
 	}
-	var err error
 	if f.fleet.Budget, err = f.budget(cmd); err != nil {
 		return retryplan.Fleet{}, err
 	}
@@ -210,7 +223,7 @@ func (f *fleetFlags) get(cmd *cobra.Command) (retryplan.Fleet, error) {
 
 // given reports whether any flag is given that is the fleet's alone.
 func (f *fleetFlags) given(cmd *cobra.Command) bool {
-	for _, name := range []string{"rate", "capacity", "workers", "failure-rate", "budget", "budget-ratio", "budget-burst", "budget-initial", "budget-trickle", "shared", "trigger"} {
+	for _, name := range []string{"rate", "from", "capacity", "workers", "failure-rate", "budget", "budget-ratio", "budget-burst", "budget-initial", "budget-trickle", "shared", "trigger"} {
 		if cmd.Flags().Changed(name) {
 			return true
 		}

@@ -49,6 +49,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 	setting := map[string]string{"inline": "", "deadline": "250ms", "layers": "4", "clients": "5000", "duration": `"uniform 1s 5s"`}
 	guard := map[string]string{"fail-on": "note"}
 	picture := map[string]string{"graph": "", "plot": "none.gif"}
+	measured := map[string]string{"from": "charge@metrics.jsonl", "over": "1s"}
 	budget := map[string]string{"budget": "", "budget-ratio": "0.5 --budget-initial -1", "budget-burst": "50 --budget-initial 50", "budget-initial": "7", "budget-trickle": "100ms", "shared": "--budget"}
 	join := func(all ...map[string]string) map[string]string {
 		joined := map[string]string{"help": ""}
@@ -65,17 +66,21 @@ func TestEveryFlagIsRead(t *testing.T) {
 		flags         map[string]string
 	}{
 		{"show", "", join(policy, setting, guard, picture)},
-		{"plan", "--failure 0.5", join(policy, setting, guard, picture, map[string]string{"failure": "0.3", "horizon": "2"})},
-		{"lint", "policy.json --fail-on none", join(policy, setting, map[string]string{"fail-on": "note", "budget": "", "ignore": "no-budget", "jitter": "none", "clients": "5000 --jitter none", "factor": "30", "max-hint": "2m --inline", "reset-after": "1ns", "attempt-timeout": "5ms --duration 10ms"})},
-		{"simulate", storm, join(policy, guard, picture, budget, map[string]string{
+		{"plan", "--failure 0.5", join(policy, setting, guard, picture, measured, map[string]string{"failure": "0.3", "horizon": "2"})},
+		{"lint", "policy.json --fail-on none --attempt-timeout 1s --rate 70 --capacity 100", join(policy, setting, measured, budget, map[string]string{
+			"fail-on": "note", "ignore": "no-budget", "jitter": "none", "clients": "5000 --jitter none", "factor": "30", "max-hint": "2m --inline",
+			"reset-after": "1ns", "attempt-timeout": "5ms --duration 10ms", "format": "github", "config": "missing.yaml",
+			"rate": "60", "capacity": "30", "workers": "200", "failure-rate": "0.8", "trigger": `"failing 10s 0.001"`,
+		})},
+		{"simulate", storm, join(policy, guard, measured, picture, budget, map[string]string{
 			"clients": "1 --budget", "rate": "60", "closed": "", "think": "1s", "at-once": "", "deadline": "150ms", "network": "9ms", "workers": "2", "service": "11ms",
 			"crowding": "1ms", "queue": "2", "lifo": "", "shed": "hopeless", "failure-rate": "0.2", "rate-limit": "50", "rate-window": "500ms --rate-limit 20",
 			"retry-after": "1s --queue 1", "conflict": "", "trigger": `"outage 20s 1s"`, "breaker": "", "breaker-failures": "0.05", "breaker-samples": "2", "breaker-window": "1s",
 			"breaker-open": "1s", "breaker-probes": "1", "breaker-defer": "", "duration": "30s", "drain": "", "step": "500ms", "seed": "2", "seeds": "3", "rows": "5",
 			"mix": "0.4",
 		})},
-		{"certify", "--attempt-timeout 1s --rate 70 --capacity 100 --base 100ms", join(policy, guard, budget, map[string]string{
-			"rate": "60", "capacity": "90", "workers": "200", "clients": "10000 --budget", "deadline": "500ms", "trigger": `"surge 10s 2"`,
+		{"certify", "--attempt-timeout 1s --rate 70 --capacity 100 --base 100ms", join(policy, guard, measured, budget, map[string]string{
+			"config": "missing.yaml", "rate": "60", "capacity": "90", "workers": "200", "clients": "10000 --budget", "deadline": "500ms", "trigger": `"surge 10s 2"`,
 			"failure-rate": "0.2", "mix": "0.4",
 		})},
 		{"chain", "--attempt-timeout 1s --base 100ms --layers 2 --rate 20 --capacity 100", join(policy, guard, budget, map[string]string{
@@ -84,11 +89,11 @@ func TestEveryFlagIsRead(t *testing.T) {
 			"layers": "3", "timeouts": "3s,1s", "pass-on": "", "do-not-retry": "", "deadline": "1500ms", "failure": "0.3", "rate": "30", "capacity": "90",
 			"workers": "200", "clients": "7 --budget", "trigger": `"surge 10s 2"`, "simulate": "", "seed": "2 --simulate",
 		})},
-		{"compare", "policy.json preset:aggressive --attempt-timeout 1s --rate 70 --capacity 100", join(policy, setting, guard, picture, budget, map[string]string{
+		{"compare", "policy.json preset:aggressive --attempt-timeout 1s --rate 70 --capacity 100", join(policy, setting, guard, measured, picture, budget, map[string]string{
 			"failure": "0.3", "horizon": "2", "rate": "60", "capacity": "90", "workers": "200", "trigger": `"surge 10s 2"`, "seed": "2", "failure-rate": "0.2",
 		})},
 		{"serve", "", join(policy, map[string]string{"addr": "127.0.0.1:9"})},
-		{"solve", "--failure 0.1 --success 0.99 --rate 70 --capacity 100 --deadline 2s", join(budget, map[string]string{
+		{"solve", "--failure 0.1 --success 0.99 --rate 70 --capacity 100 --deadline 2s", join(budget, measured, map[string]string{
 			"failure": "0.2", "duration": "1s", "success": "0.9999", "p99": "100ms", "worst-case": "50ms", "load": "1.05", "outage": "1m", "rate": "60", "capacity": "120",
 			"workers": "-2", "trigger": `"surge 10s 2"`, "clients": "-3", "deadline": "300ms",
 		})},

@@ -1,12 +1,13 @@
 package cli
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -15,77 +16,127 @@ func (a *app) lintCommand() *cobra.Command {
 	var (
 		flags   policyFlags
 		setting wire.Setting
+		fleet   fleetFlags
 		guard   guard
-		budget  bool
 		ignore  []string
+		format  string
+		file    string
 	)
 	cmd := &cobra.Command{
 		Use:   "lint [POLICY]...",
 		Short: "Guard policies in CI: print findings, fail on warnings",
-		Long: `lint prints the findings of show, one for a line, or that there are none. It exits with status 1 if one is a warning
-or severe; --fail-on says otherwise. --budget and --ignore say what a document cannot: that the program gives its policies a
-budget, and which findings are meant to be.`,
-		Example: `  retryplan lint policies.json
+		Long: `lint prints the findings of show, one for a line and with the place in the document, or that there are none. With the
+flags of a fleet (--rate and --capacity) the verdict of certify is a finding, too, unless it is safe. It exits with status 1
+if one is a warning or severe; --fail-on says otherwise. --format github makes annotations of a pull request, sarif a file
+for code scanning.
+
+What is meant to be can be ignored: by --ignore, by a comment in a YAML document, within the policy or before all of them,
+
+  # retryplan:ignore no-jitter there is one client
+
+or by .retryplan.yaml, the first in the directories from here upwards, which lint and certify read:
+
+  documents: [config/policies.yaml]   # beside this file
+  ignore:                             # CODE or POLICY:CODE, and why
+    email:no-jitter: there is one client
+  fail-on: severe                     # and so on: any flag of lint or certify
+  rate: 70
+  capacity: 100`,
+		Example: `  retryplan lint policies.yaml
   retryplan lint policies.json --fail-on severe --inline --deadline 5s
-  retryplan lint preset:standard policies.json --budget --ignore standard:no-jitter`,
+  retryplan lint preset:standard policies.json --budget --ignore standard:no-jitter
+  retryplan lint --format github`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checked(checkSetting(setting), checkIgnored(ignore)); err != nil {
+			config, args, err := a.configure(cmd, file, args)
+			if err != nil {
+				return err
+			}
+			if formats[format] == nil {
+				return misusef("--format %q is not one of %s", format, strings.Join(slices.Sorted(maps.Keys(formats)), ", "))
+			}
+			for _, which := range ignore {
+				if err := checkIgnored(which[strings.LastIndex(which, ":")+1:], "--ignore"); err != nil {
+					return misusef("--ignore %q: %w", which, err)
+				}
+			}
+			if err := checkSetting(setting); err != nil {
 				return err
 			}
 			found, err := a.policies(cmd, &flags, args)
 			if err != nil {
 				return err
 			}
-			var all []shown
-			quiet := true
-			for _, n := range found {
-				p := n.policy
-				if budget {
-					p = funded(p, &retry.BudgetConfig{})
+			certify := cmd.Flags().Changed("rate") || cmd.Flags().Changed("capacity") || len(fleet.from) > 0
+			var f retryplan.Fleet
+			fleet.fleet.Clients, fleet.fleet.Deadline = setting.Clients, setting.Deadline
+			if certify {
+				f, err = fleet.get(a, cmd)
+				if setting.Duration == (retryplan.Dist{}) {
+					setting.Duration = fleet.attempt
 				}
-				findings := slices.DeleteFunc(retryplan.Lint(p, setting.Setting()), func(f retryplan.Finding) bool {
-					return slices.Contains(ignore, f.Code) || slices.Contains(ignore, n.name+":"+f.Code)
-				})
-				guard.findings(n.name, findings)
+			} else {
+				fleet.fleet.Budget, err = fleet.budget(cmd)
+			}
+			if err != nil {
+				return err
+			}
+			var all []reported
+			var data []shown
+			for _, n := range found {
+				findings := retryplan.Lint(funded(n.policy, fleet.fleet.Budget.Config()), setting.Setting())
+				if certify && n.policy.Validate() == nil {
+					c, err := retryplan.Certify(n.policy, f)
+					if err != nil {
+						return blame(err)
+					}
+					if c.Stability != retryplan.Safe {
+						findings = append(findings, retryplan.Finding{Code: c.Stability.String(), Level: gravity[c.Stability], Text: stabilityText(&c, f)})
+					}
+				}
+				var kept []retryplan.Finding
+				for _, found := range findings {
+					r := reported{Finding: found, policy: n.name, file: n.file, line: n.lineOf(found)}
+					r.reason = cmp.Or(n.ignored[r.Code], config.Ignore[r.Code], config.Ignore[n.name+":"+r.Code])
+					if slices.Contains(ignore, r.Code) || slices.Contains(ignore, n.name+":"+r.Code) {
+						r.reason = "--ignore"
+					}
+					if r.reason == "" {
+						kept = append(kept, found)
+					}
+					all = append(all, r)
+				}
+				guard.findings(n.name, kept)
 				if a.json {
-					one, err := newShown(n, nil, findings)
+					one, err := newShown(n, nil, kept)
 					if err != nil {
 						return err
 					}
-					all = append(all, one)
-					continue
-				}
-				quiet = quiet && len(findings) == 0
-				for _, f := range findings {
-					a.line("%s", wire.OneLine(n.name+": "+f.Level.String()+" "+f.Code+": "+f.Text+" Do: "+f.Change))
+					for i, f := range kept {
+						one.Findings[i].File, one.Findings[i].Line = n.file, n.lineOf(f)
+					}
+					data = append(data, one)
 				}
 			}
-			if quiet && !a.json {
+			quiet := !slices.ContainsFunc(all, func(r reported) bool { return r.reason == "" })
+			switch {
+			case a.json:
+				err = a.printJSON(policiesJSON[shown]{data})
+			case quiet && format == "text":
 				a.line("no findings in %s", policiesText(len(found)))
+			default:
+				err = formats[format](a, all)
 			}
-			if a.json {
-				if err := a.printJSON(policiesJSON[shown]{all}); err != nil {
-					return err
-				}
-			}
-			return guard.err()
+			return cmp.Or(err, guard.err())
 		},
 	}
-	flags.add(cmd.Flags())
-	settingFlags(cmd.Flags(), &setting)
-	cmd.Flags().BoolVar(&budget, "budget", false, "the program gives each policy a budget")
+	cmd.Flags().StringVar(&format, "format", "text", "text, github or sarif")
+	configFlag(cmd.Flags(), &file)
 	cmd.Flags().StringSliceVar(&ignore, "ignore", nil, "leave out findings of these codes, CODE or POLICY:CODE")
 	guard.add(cmd.Flags(), "warning")
+	flags.add(cmd.Flags())
+	settingFlags(cmd.Flags(), &setting)
+	fleet.add(cmd.Flags())
+	fleet.addFailure(cmd.Flags())
 	return cmd
-}
-
-// checkIgnored refuses codes that no finding has.
-func checkIgnored(ignore []string) error {
-	for _, one := range ignore {
-		if code := one[strings.LastIndex(one, ":")+1:]; !slices.Contains(retryplan.Codes(), code) {
-			return misusef("--ignore %q: there is no finding %q", one, code)
-		}
-	}
-	return nil
 }

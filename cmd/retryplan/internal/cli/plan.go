@@ -22,6 +22,7 @@ func (a *app) planCommand() *cobra.Command {
 		model   wire.Model
 		guard   guard
 		graph   graph
+		traffic measured
 	)
 	cmd := &cobra.Command{
 		Use:   "plan [POLICY]...",
@@ -40,6 +41,12 @@ shown. --plot draws the waits, their total, and how long runs take, with the dea
 			found, err := a.chosen(cmd, &flags, args, setting, &graph)
 			if err != nil {
 				return err
+			}
+			if t, err := traffic.read(a, cmd); err != nil {
+				return err
+			} else if t != nil {
+				model.Failure = unlessGiven(cmd, "failure", model.Failure, []float64{t.Failure()})
+				setting.Duration = unlessGiven(cmd, "duration", setting.Duration, t.Duration)
 			}
 			model.Duration, model.Deadline = setting.Duration, setting.Deadline
 			planned, err := plan(found, model.Model())
@@ -61,6 +68,7 @@ shown. --plot draws the waits, their total, and how long runs take, with the dea
 	}
 	failureVar(cmd.Flags(), &model.Failure, "1")
 	cmd.Flags().IntVar(&model.Horizon, "horizon", 0, "how many attempts to look at, up to 1000 (default 100)")
+	traffic.add(cmd.Flags())
 	settingFlags(cmd.Flags(), &setting)
 	flags.add(cmd.Flags())
 	guard.add(cmd.Flags(), "")

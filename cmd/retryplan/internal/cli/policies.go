@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +28,7 @@ type named struct {
 	from   string  // what would be given to mean this policy alone: "email@policies.json"
 	share  float64 // of a mix
 	others []named // of the same fleet
+	place
 }
 
 // policyFlags are the flags that choose and change a policy.
@@ -146,12 +146,21 @@ func (a *app) read(arg string) ([]named, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := parse(data, label(file))
+	document, err := readDocument(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source(file), err)
+	}
+	found, err := parse(document.data, label(file))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", source(file), err)
 	}
 	for i := range found {
 		found[i].from = file
+		if file != "-" {
+			if found[i].place, err = document.entry(file, found[i].name, found[i].entry); err != nil {
+				return nil, fmt.Errorf("%s: %w", file, err)
+			}
+		}
 		if found[i].entry {
 			found[i].from = found[i].name + "@" + file
 		}
@@ -159,12 +168,14 @@ func (a *app) read(arg string) ([]named, error) {
 	if name == "" {
 		return found, nil
 	}
+	var names []string
 	for _, n := range found {
 		if n.name == name {
 			return []named{n}, nil
 		}
+		names = append(names, n.name)
 	}
-	return nil, fmt.Errorf("%s: there is no policy %q, but %s", source(file), name, list(found))
+	return nil, fmt.Errorf("%s: there is no policy %q, but %s", source(file), name, strings.Join(names, ", "))
 }
 
 // limit is how much is read of a document: what a catalog may have, and one byte to see that there is more.
@@ -188,10 +199,6 @@ func (a *app) contents(file string) ([]byte, error) {
 // parse reads a document of retryconf: a catalog where it has the keys of one, else one policy, which is called name
 // where it has none itself.
 func parse(data []byte, name string) ([]named, error) {
-	data = bytes.TrimPrefix(data, []byte("\ufeff")) // the mark with which some editors begin UTF-8
-	if len(strings.TrimSpace(string(data))) == 0 {
-		return nil, errors.New("the document is empty")
-	}
 	var keys map[string]json.RawMessage
 	_ = json.Unmarshal(data, &keys) // retryconf says what is wrong with it
 	_, policies := keys["policies"]
@@ -326,12 +333,4 @@ func label(file string) string {
 	}
 	base := filepath.Base(file)
 	return strings.TrimSuffix(base, filepath.Ext(base))
-}
-
-func list(found []named) string {
-	var names []string
-	for _, n := range found {
-		names = append(names, n.name)
-	}
-	return strings.Join(names, ", ")
 }

@@ -49,7 +49,7 @@ func TestPoliciesOfOneName(t *testing.T) {
 	}
 	got := run(t, "lint a/policy.json b/policy.json a/all.json b/all.json preset:patient")
 	for _, name := range []string{"a/policy.json", "b/policy.json", "mail@a/all.json", "mail@b/all.json", "patient"} {
-		require.Contains(t, "\n"+got.Out, "\n"+name+": warning no-jitter: ")
+		require.Contains(t, "\n"+got.Out, name+": warning no-jitter: ")
 		require.Contains(t, got.Err, name+" no-jitter")
 	}
 	got = run(t, "lint a/policy.json a/all.json")

@@ -11,7 +11,8 @@ import (
 
 // scenarioFlags are the flags of a scenario.
 type scenarioFlags struct {
-	s       wire.Scenario
+	s wire.Scenario
+	measured
 	budget  func(*cobra.Command) (*wire.Budget, error)
 	breaker wire.Breaker
 	broken  bool
@@ -21,6 +22,7 @@ func (f *scenarioFlags) add(flags *pflag.FlagSet) {
 	s := &f.s
 	flags.IntVar(&s.Clients, "clients", 0, "how many clients there are (default 1)")
 	flags.Float64Var(&s.Arrivals.Rate, "rate", 0, "open loop: the fleet begins so many runs a second")
+	f.measured.add(flags)
 	flags.BoolVar(&s.Arrivals.Closed, "closed", false, "closed loop: each client has one run at a time")
 	distVar(flags, &s.Arrivals.Think, "think", "closed loop: the pause before each run")
 	flags.BoolVar(&s.Arrivals.AtOnce, "at-once", false, "every client begins one run, at the start")
@@ -62,9 +64,18 @@ func (f *scenarioFlags) add(flags *pflag.FlagSet) {
 }
 
 // scenario returns the scenario that the flags describe, without a policy.
-func (f *scenarioFlags) scenario(cmd *cobra.Command) (wire.Scenario, error) {
+func (f *scenarioFlags) scenario(a *app, cmd *cobra.Command) (wire.Scenario, error) {
+	t, err := f.measured.read(a, cmd)
+	if err != nil {
+		return wire.Scenario{}, err
+	}
+	if t != nil {
+		f.s.Arrivals.Rate = unlessGiven(cmd, "rate", f.s.Arrivals.Rate, t.Rate())
+		f.s.Server.FailureRate = unlessGiven(cmd, "failure-rate", f.s.Server.FailureRate, t.Failure())
+		f.s.Server.Service = unlessGiven(cmd, "service", f.s.Server.Service, t.Duration)
+	}
 	modes := 0
-	for _, on := range []bool{cmd.Flags().Changed("rate"), f.s.Arrivals.Closed, f.s.Arrivals.AtOnce} {
+	for _, on := range []bool{cmd.Flags().Changed("rate") || t != nil, f.s.Arrivals.Closed, f.s.Arrivals.AtOnce} {
 		if on {
 			modes++
 		}
@@ -72,7 +83,6 @@ func (f *scenarioFlags) scenario(cmd *cobra.Command) (wire.Scenario, error) {
 	if modes != 1 {
 		return wire.Scenario{}, misusef("give one of --rate, --closed and --at-once: when do runs begin?")
 	}
-	var err error
 	if f.s.Budget, err = f.budget(cmd); err != nil {
 		return wire.Scenario{}, err
 	}

@@ -82,7 +82,7 @@ least: before that, whether a fleet stays well is not known. With --mix several 
 			if err := a.fits(&graph, len(found)); err != nil {
 				return err
 			}
-			w, err := fleet.scenario(cmd)
+			w, err := fleet.scenario(a, cmd)
 			if err != nil {
 				return err
 			}

@@ -46,7 +46,7 @@ status 1.`,
 				return misusef("nothing is required: give --success, --p99, --worst-case, --load, --outage or a fleet")
 			}
 			if fleet.given(cmd) || cmd.Flags().Changed("clients") || cmd.Flags().Changed("deadline") {
-				if _, err := fleet.get(cmd); err != nil {
+				if _, err := fleet.get(a, cmd); err != nil {
 					return err
 				}
 				required.Fleet = &fleet.fleet

@@ -40,6 +40,8 @@ type Finding struct {
 	Text    string            `json:"text"`
 	Change  string            `json:"change"`
 	Figures map[string]Number `json:"figures,omitempty"`
+	File    string            `json:"file,omitempty"` // of lint
+	Line    int               `json:"line,omitempty"`
 }
 
 // NewFindings returns findings as data, an empty list where there are none.

@@ -1,0 +1,177 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
+)
+
+// files writes files into a new directory and makes it the working directory.
+func files(t *testing.T, content map[string]string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for name, text := range content {
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+}
+
+// TestAFindingStandsAtTheLineOfItsField holds for YAML and JSON, with tabs as well.
+func TestAFindingStandsAtTheLineOfItsField(t *testing.T) {
+	files(t, map[string]string{
+		"p.yaml": "name: a\nbase: 1s\njitter: none\nmax_attempts: 60\ndelays: []\n",
+		"a.yml":  "max_attempts: 3\nbase: 1s\nmax_hint: 2h\nttl: 1m\njitter: full\nattempt_timeout: 1s\n",
+		"b.json": "{\n\t\"policies\": {\n\t\t\"x\": {\n\t\t\t\"base\": \"1s\",\n\t\t\t\"jitter\": \"full\",\n\t\t\t\"max_attempts\": 60\n\t\t}\n\t}\n}\n",
+		"c.json": `{"base": "1s", "jitter": "none", "max_attempts": 2}`,
+	})
+	require.Contains(t, run(t, "lint p.yaml").Err, "p.yaml: ", "an empty list is refused, by the name of the file")
+	require.Contains(t, run(t, "lint a.yml").Out, "a.yml:3: a: note hint-beyond-ttl: ")
+	got := run(t, "lint b.json")
+	require.Contains(t, got.Out, "b.json:6: x: note many-attempts: ")
+	require.Contains(t, got.Out, "b.json:3: x: note no-attempt-timeout: ", "a field that is not there stands at its policy")
+	require.Contains(t, run(t, "lint c.json").Out, "c.json:1: c: warning no-jitter: ")
+	require.Equal(t, run(t, "lint a.yml").Exit, cli.Done)
+	require.NotContains(t, run(t, "lint preset:standard").Out, ".json:")
+}
+
+// TestYAMLMeansWhatJSONMeans has the same catalog in both.
+func TestYAMLMeansWhatJSONMeans(t *testing.T) {
+	files(t, map[string]string{
+		"c.json": `{"defaults": {"jitter": "full"}, "policies": {"a": {"base": "20ms", "factor": 3, "max_attempts": "unlimited", "ttl": "1h"}, "b": {"delays": ["1s", "2s"]}}}`,
+		"c.yaml": "defaults: &d {jitter: full}\npolicies:\n  a:\n    base: 20ms\n    factor: 3\n    max_attempts: unlimited\n    ttl: 1h\n  b:\n    <<: *d\n    delays: [1s, 2s]\n",
+	})
+	require.Equal(t, run(t, "show c.json"), run(t, "show c.yaml"))
+	for text, want := range map[string]string{
+		"base: [1s":              "did not find expected ',' or ']'",
+		"base: 1s\nbase: 2s\n":   `mapping key "base" already defined`,
+		"base: 5\n":              "base 5 is a number",
+		"1: 2\n? [a]\n: b\n":     "yaml: ",
+		"just text":              "retryconf: ",
+		"bsae: 1s\n":             "bsae",
+		"base: 1s\n---\nbase: 2": "more than one document",
+	} {
+		got := runIn(t, t.Context(), cli.Options{Stdin: strings.NewReader(text)}, "show -")
+		require.Equal(t, cli.Failed, got.Exit, text)
+		require.Contains(t, got.Err, want, text)
+	}
+}
+
+func TestACommentIgnoresAFindingOfItsPolicy(t *testing.T) {
+	const policies = "policies:\n  a:\n    base: 1s # retryplan:ignore no-jitter one client\n  b:\n    base: 1s\n"
+	files(t, map[string]string{
+		"one.yaml":     policies,
+		"all.yaml":     "# retryplan:ignore no-jitter there is one client\n" + policies,
+		"single.yaml":  "# A policy.\n# retryplan:ignore no-jitter one client\nbase: 1s\nmax_attempts: 3\n",
+		"unknown.yaml": "base: 1s\n# retryplan:ignore no-gitter one client\nmax_attempts: 3\n",
+		"why.yaml":     "base: 1s\nmax_attempts: 3 # retryplan:ignore no-jitter\n",
+	})
+	got := run(t, "lint one.yaml")
+	require.NotContains(t, got.Out, "a: warning no-jitter")
+	require.Contains(t, got.Out, "b: warning no-jitter")
+	require.NotContains(t, run(t, "lint all.yaml").Out, "no-jitter")
+	require.NotContains(t, run(t, "lint single.yaml").Out, "no-jitter")
+	require.Equal(t, "retryplan: unknown.yaml: line 3: retryplan:ignore: there is no finding \"no-gitter\"\n", run(t, "lint unknown.yaml").Err)
+	require.Equal(t, "retryplan: why.yaml: line 2: retryplan:ignore: no-jitter has no reason\n", run(t, "lint why.yaml").Err)
+	require.Contains(t, run(t, "lint one.yaml --format sarif").Out, `"suppressions":[{"justification":"one client","kind":"external"}]`)
+}
+
+// TestTheConfigurationIsThatOfTheRepository is looked up from a directory beneath it.
+func TestTheConfigurationIsThatOfTheRepository(t *testing.T) {
+	files(t, map[string]string{
+		".retryplan.yaml":     "documents: [config/p.json]\nignore:\n  mail:no-jitter: one client\nfail-on: severe\nrate: 70\ncapacity: 100\nbudget: true\ntrigger: stall 10s\n",
+		"config/p.json":       `{"policies": {"mail": {"base": "1s"}, "search": {"base": "1s", "attempt_timeout": "1s", "max_attempts": 4}}}`,
+		"sub/deep/.keep":      "",
+		"bad/.retryplan.yaml": "rates: 70\n",
+		"why/.retryplan.yaml": "ignore: {no-jitter: \"\"}\n",
+		"odd/.retryplan.yaml": "rate: fast\n",
+	})
+	t.Chdir("sub/deep")
+	got := run(t, "lint")
+	require.Equal(t, cli.Done, got.Exit, "warnings do not fail: %s", got.Err)
+	require.Contains(t, got.Out, "../../config/p.json:1: search: warning no-jitter: ")
+	require.NotContains(t, got.Out, "mail: warning no-jitter")
+	require.NotContains(t, got.Out, "metastable", "the program has a budget")
+	got = run(t, "lint --budget=false")
+	require.Equal(t, cli.Failed, got.Exit, "the command line wins")
+	require.Contains(t, got.Out, "search: severe metastable: The fleet does not come back from this trigger: 70 runs/s become 280 attempts/s")
+	require.Contains(t, got.Err, "search metastable")
+	require.Contains(t, run(t, "certify").Out, "search: 4 attempts", "certify reads it, too")
+	require.NotContains(t, run(t, "lint preset:inline").Out, "p.json", "a policy that is named is meant alone")
+	require.NotContains(t, run(t, "lint --config none --preset inline --rate 5 --capacity 9").Out, "p.json")
+	require.Contains(t, run(t, "lint --config none").Out, "default policy")
+	require.Contains(t, run(t, "lint --config missing.yaml").Err, "missing.yaml: no such file")
+	require.Equal(t, "retryplan: ../../bad/.retryplan.yaml: rates is none of documents and ignore, and no flag of lint or certify\n", run(t, "lint --config ../../bad/.retryplan.yaml").Err)
+	require.Contains(t, run(t, "lint --config ../../why/.retryplan.yaml").Err, "ignore: no-jitter has no reason")
+	require.Contains(t, run(t, "lint --config ../../odd/.retryplan.yaml").Err, `"fast" is not a number`)
+}
+
+// TestSARIFHasWhatItsSchemaRequires checks the members that the schema of SARIF 2.1.0 requires of each object that is used.
+func TestSARIFHasWhatItsSchemaRequires(t *testing.T) {
+	got := runIn(t, t.Context(), cli.Options{Version: "v1.2.3", Stdin: strings.NewReader(`{"base": "1s"}`)}, "lint - policies.yaml preset:standard --format sarif")
+	var report struct {
+		Version string `json:"version"`
+		Runs    []struct {
+			Tool struct {
+				Driver struct {
+					Name, Version string
+					Rules         []struct{ ID string }
+				}
+			}
+			Results []struct {
+				RuleID    string
+				RuleIndex int
+				Level     string
+				Message   struct{ Text string }
+				Locations []struct {
+					PhysicalLocation struct {
+						ArtifactLocation struct{ URI string }
+						Region           struct{ StartLine int }
+					}
+				}
+				Suppressions []struct{ Kind, Justification string }
+			}
+		}
+	}
+	d := json.NewDecoder(strings.NewReader(got.Out))
+	require.NoError(t, d.Decode(&report))
+	require.Equal(t, "2.1.0", report.Version)
+	require.Len(t, report.Runs, 1)
+	driver := report.Runs[0].Tool.Driver
+	require.Equal(t, "retryplan", driver.Name)
+	require.Equal(t, "v1.2.3", driver.Version)
+	require.NotEmpty(t, report.Runs[0].Results)
+	suppressed, placed := 0, 0
+	for _, r := range report.Runs[0].Results {
+		require.Equal(t, r.RuleID, driver.Rules[r.RuleIndex].ID)
+		require.Contains(t, []string{"note", "warning", "error"}, r.Level)
+		require.NotEmpty(t, r.Message.Text)
+		for _, l := range r.Locations {
+			require.Equal(t, "policies.yaml", l.PhysicalLocation.ArtifactLocation.URI)
+			require.Positive(t, l.PhysicalLocation.Region.StartLine)
+			placed++
+		}
+		for _, s := range r.Suppressions {
+			require.Equal(t, "external", s.Kind)
+			require.NotEmpty(t, s.Justification)
+			suppressed++
+		}
+	}
+	require.Positive(t, suppressed)
+	require.Positive(t, placed)
+	require.Less(t, placed, len(report.Runs[0].Results), "a preset stands in no file")
+	empty := runIn(t, t.Context(), cli.Options{}, "lint preset:inline --budget --attempt-timeout 1s --format sarif")
+	require.Contains(t, empty.Out, `"results":[]`, "code scanning wants the list, empty as well")
+}
+
+func TestAnnotationsAreEscaped(t *testing.T) {
+	files(t, map[string]string{"a,b:c.yaml": "base: 1s\nname: 100%\n"})
+	out := run(t, "lint a,b:c.yaml --format github").Out
+	require.Contains(t, out, "::warning file=a%2Cb%3Ac.yaml,line=1,title=retryplan no-jitter::100%25: The waits have no jitter")
+	require.Empty(t, run(t, "lint preset:inline --budget --attempt-timeout 1s --format github").Out, "no annotation if there is nothing to say")
+}

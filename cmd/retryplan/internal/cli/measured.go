@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/retrygo/retry/cmd/retryplan/internal/fit"
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+)
+
+// measured are the flags of metrics that say what a service does.
+type measured struct {
+	from []string
+	over wire.Duration
+}
+
+func (m *measured) add(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&m.from, "from", nil, "read rate, failure rate and duration from this `file` of metrics: FILE or NAME@FILE; two are two scrapes")
+	durationVar(flags, &m.over, "over", "the time over which the counters of --from count")
+}
+
+// read returns what was measured, nil for nothing, and tells it.
+func (m *measured) read(a *app, cmd *cobra.Command) (*fit.Traffic, error) {
+	if len(m.from) == 0 {
+		if cmd.Flags().Changed("over") {
+			return nil, misusef("--over is the time of --from, which is missing")
+		}
+		return nil, nil
+	}
+	policy := ""
+	var files [][]byte
+	for _, from := range m.from {
+		file := from
+		if name, rest, ok := strings.Cut(from, "@"); ok {
+			policy, file = name, rest
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, data)
+	}
+	traffic, err := fit.Read(policy, time.Duration(m.over), files...)
+	if errors.Is(err, fit.ErrTime) {
+		return nil, misusef("--from %s does not say over what time it counts: give --over, or two scrapes and the time between them", m.from[0])
+	}
+	if err != nil {
+		return nil, misusef("--from %s: %w", m.from[len(m.from)-1], err)
+	}
+	a.remark("from %s: %v", strings.Join(m.from, " and "), traffic)
+	return &traffic, nil
+}
+
+// unlessGiven returns what was measured if a flag does not say otherwise.
+func unlessGiven[T any](cmd *cobra.Command, flag string, said, measured T) T {
+	if cmd.Flags().Changed(flag) {
+		return said
+	}
+	return measured
+}

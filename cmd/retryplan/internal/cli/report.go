@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/retryplan"
+)
+
+// reported is a finding about a policy, and where that stands.
+type reported struct {
+	retryplan.Finding
+	policy string
+	file   string // empty for none
+	line   int
+	reason string // why it is ignored; empty if it is not
+}
+
+func (r reported) String() string {
+	text := r.policy + ": " + r.Level.String() + " " + r.Code + ": " + r.sentences()
+	if r.file == "" {
+		return wire.OneLine(text)
+	}
+	return wire.OneLine(fmt.Sprintf("%s:%d: %s", r.file, r.line, text))
+}
+
+// sentences return what was found, and what to do about it.
+func (r reported) sentences() string {
+	if r.Change == "" {
+		return r.Text
+	}
+	return r.Text + " Do: " + r.Change
+}
+
+// formats write a report.
+var formats = map[string]func(*app, []reported) error{
+	"text": func(a *app, all []reported) error {
+		for _, r := range all {
+			if r.reason == "" {
+				a.line("%s", r)
+			}
+		}
+		return nil
+	},
+	"github": func(a *app, all []reported) error {
+		kinds := map[retryplan.Level]string{retryplan.Note: "notice", retryplan.Warning: "warning", retryplan.Severe: "error"}
+		for _, r := range all {
+			if r.reason != "" {
+				continue
+			}
+			properties := "title=" + property.Replace("retryplan "+r.Code)
+			if r.file != "" {
+				properties = fmt.Sprintf("file=%s,line=%d,%s", property.Replace(filepath.ToSlash(r.file)), max(r.line, 1), properties)
+			}
+			a.line("::%s %s::%s", kinds[r.Level], properties, message.Replace(wire.OneLine(r.policy+": "+r.sentences())))
+		}
+		return nil
+	},
+	"sarif": (*app).sarif,
+}
+
+// GitHub's escapes: actions/toolkit, packages/core/src/command.ts.
+var (
+	message  = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	property = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+)
+
+// object is one of JSON.
+type object = map[string]any
+
+// sarif writes SARIF 2.1.0, in which what is ignored is suppressed.
+func (a *app) sarif(all []reported) error {
+	levels := map[retryplan.Level]string{retryplan.Note: "note", retryplan.Warning: "warning", retryplan.Severe: "error"}
+	rules, results, codes := []object{}, []object{}, []string{}
+	for _, r := range all {
+		if !slices.Contains(codes, r.Code) {
+			codes, rules = append(codes, r.Code), append(rules, object{"id": r.Code})
+		}
+		result := object{
+			"ruleId": r.Code, "ruleIndex": slices.Index(codes, r.Code), "level": levels[r.Level],
+			"message": object{"text": r.policy + ": " + r.sentences()},
+		}
+		if r.file != "" {
+			result["locations"] = []object{{"physicalLocation": object{
+				"artifactLocation": object{"uri": (&url.URL{Path: filepath.ToSlash(r.file)}).EscapedPath()},
+				"region":           object{"startLine": max(r.line, 1)},
+			}}}
+		}
+		if r.reason != "" {
+			result["suppressions"] = []object{{"kind": "external", "justification": r.reason}}
+		}
+		results = append(results, result)
+	}
+	driver := object{"name": "retryplan", "informationUri": "https://github.com/retrygo/retry", "rules": rules}
+	if a.Version != "" {
+		driver["version"] = a.Version
+	}
+	return a.printJSON(object{
+		"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
+		"runs": []object{{"tool": object{"driver": driver}, "results": results}},
+	})
+}

@@ -1,0 +1,108 @@
+package fit_test
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/cmd/retryplan/internal/fit"
+)
+
+// ../cli/testdata/metrics.jsonl and metrics.txt are what retryotel's real exporters wrote; sample.go beside them made them: 1,500 runs in 30s
+// whose attempts fail with the probability 0.05 and take a log-normal time with the median 30ms.
+func sample(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile("../cli/testdata/" + name)
+	require.NoError(t, err)
+	return data
+}
+
+func TestReadFitsWhatWasExported(t *testing.T) {
+	for _, row := range []struct {
+		file string
+		over time.Duration
+	}{{"metrics.jsonl", 0}, {"metrics.txt", 30 * time.Second}} {
+		got, err := fit.Read("charge", row.over, sample(t, row.file))
+		require.NoError(t, err)
+		require.Equal(t, "charge", got.Policy)
+		require.InDelta(t, 50, got.Rate(), 0.5, row.file)
+		require.InDelta(t, 0.05, got.Failure(), 0.02, row.file)
+		require.InDelta(t, 36, got.Mean.Seconds()*1e3, 4, "the mean of the log-normal is 30ms·exp(0.6²/2), and a timer is late")
+		require.InDelta(t, 30, got.Duration.At(0.5).Seconds()*1e3, 6, "the bucket reaches from 25ms to 50ms")
+	}
+}
+
+func TestTwoScrapesAreSubtracted(t *testing.T) {
+	before := `retry_runs_total{retry_policy="a"} 100
+retry_attempts_total{retry_policy="a",retry_class="succeeded"} 100
+retry_attempt_duration_seconds_bucket{retry_policy="a",retry_class="succeeded",le="1"} 100
+retry_attempt_duration_seconds_sum{retry_policy="a",retry_class="succeeded"} 50
+retry_attempt_duration_seconds_count{retry_policy="a",retry_class="succeeded"} 100
+`
+	head := "# TYPE retry_attempt_duration_seconds histogram\n"
+	after := head + `retry_runs_total{retry_policy="a"} 160
+retry_attempts_total{retry_policy="a",retry_class="succeeded"} 160
+retry_attempts_total{retry_policy="a",retry_class="retryable"} 20
+retry_attempts_total{retry_policy="a",retry_class="terminal"} 20
+retry_attempt_duration_seconds_bucket{retry_policy="a",retry_class="succeeded",le="1"} 160
+retry_attempt_duration_seconds_sum{retry_policy="a",retry_class="succeeded"} 62
+retry_attempt_duration_seconds_count{retry_policy="a",retry_class="succeeded"} 160
+`
+	got, err := fit.Read("", time.Minute, []byte(head+before), []byte(after))
+	require.NoError(t, err)
+	require.Equal(t, 1.0, got.Rate())
+	require.Equal(t, 0.2, got.Failure(), "20 of 100: a terminal answer is none that is retried")
+	require.Equal(t, 200*time.Millisecond, got.Mean)
+	require.Equal(t, "1 runs/s (60 in 1m0s), 20 % of 100 attempts failed, an attempt takes lognormal 500ms 990ms, mean 200ms", got.String())
+
+	_, err = fit.Read("", time.Minute, []byte(after), []byte(head+before))
+	require.ErrorContains(t, err, "a counter fell between the scrapes")
+}
+
+func TestReadRefuses(t *testing.T) {
+	text := sample(t, "metrics.txt")
+	for _, row := range []struct {
+		name, policy string
+		over         time.Duration
+		data, err    string
+	}{
+		{"text that does not say over what time it counts", "charge", 0, string(text), "do not say over what time"},
+		{"several policies and none named", "", time.Second, string(text), "which policy? It has charge, search"},
+		{"a policy that is not there", "mail", time.Second, string(text), "which policy? It has charge, search"},
+		{"metrics of something else", "", time.Second, "go_goroutines 7\n", "there is no retry.runs"},
+		{"no metrics", "", time.Second, "", "there is no retry.runs"},
+		{"text that is none", "", time.Second, "<html>", "text format parsing error"},
+		{"broken JSON", "", 0, `{"resourceMetrics":[{`, "OTLP: unexpected EOF"},
+		{"JSON of something else", "", 0, `{"a":1}`, "there are no metrics"},
+		{"deltas", "charge", 0, strings.ReplaceAll(string(sample(t, "metrics.jsonl")), "AGGREGATION_TEMPORALITY_CUMULATIVE", "AGGREGATION_TEMPORALITY_DELTA"), "is not cumulative"},
+		{"runs of which none succeeded", "", time.Second, "retry_runs_total{retry_policy=\"a\"} 5\n", "no run of a succeeded"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			_, err := fit.Read(row.policy, row.over, []byte(row.data))
+			require.ErrorContains(t, err, row.err)
+		})
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for _, name := range []string{"metrics.txt", "metrics.jsonl"} {
+		data, err := os.ReadFile("../cli/testdata/" + name)
+		require.NoError(f, err)
+		f.Add(data[:min(len(data), 4000)])
+		if name == "metrics.jsonl" {
+			line, _, _ := bytes.Cut(data, []byte("\n"))
+			f.Add(line)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := fit.Read("", time.Minute, data)
+		if err == nil {
+			require.Positive(t, got.Rate())
+			require.NotContains(t, got.String(), "NaN")
+		}
+	})
+}
