@@ -25,7 +25,7 @@
 //
 // --version prints the version.
 //
-// --plot out.svg draws what show, plan, simulate and compare print; on a terminal they draw in characters as well.
+// --plot out.svg draws what show, plan, simulate and compare print.
 //
 // The exit status is 0 where all was done; 1 where something failed, requirements cannot be met, or findings are at or above
 // --fail-on (none by default, warning for lint); 2 where the command line is wrong; and 130 after an interrupt, when what a

@@ -78,7 +78,6 @@ func TestOutput(t *testing.T) {
 		{"show_catalog", "show policies.json"},
 		{"show_unreachable", "show --attempts 6 --ttl 30s"},
 		{"show_unlimited", "show --attempts unlimited --jitter decorrelated"},
-		{"show_graph", "show policy.json --graph"},
 		{"show_json", "show policy.json --json"},
 		{"show_guard", "show policies.json --fail-on severe --deadline 1s"},
 		{"plan", `plan policy.json --failure 0.9,0.5,0.1 --duration "lognormal 20ms 200ms" --deadline 10s`},
@@ -86,7 +85,7 @@ func TestOutput(t *testing.T) {
 		{"simulate_storm", `simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m`},
 		{"simulate_budget", `simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m --budget`},
 		{"simulate_herd", `simulate --attempts unlimited --base 100ms --cap 10s --jitter full --at-once --clients 200 --network 5ms --rate-limit 20 --rate-window 100ms --trigger "outage 0s 10s" --duration 20s --drain`},
-		{"simulate_closed", `simulate policy.json --closed --clients 20 --think "exponential 1s" --workers 2 --service "exponential 20ms" --failure-rate 0.2 --duration 10s --breaker --graph`},
+		{"simulate_closed", `simulate policy.json --closed --clients 20 --think "exponential 1s" --workers 2 --service "exponential 20ms" --failure-rate 0.2 --duration 10s --breaker`},
 		{"simulate_seeds", `simulate --attempts 1 --rate 2 --service 3s --trigger "surge 30s 1s 1" --duration 3m --rows 3 --seeds 20`},
 		{"simulate_json", "simulate policy.json --rate 5 --duration 3s --json"},
 		{"certify_metastable", "certify policy.json --attempt-timeout 1s --rate 70 --capacity 100"},
@@ -182,23 +181,24 @@ func TestExamplesInHelp(t *testing.T) {
 
 var commands = []string{"show", "plan", "simulate", "certify", "chain", "solve", "compare", "lint", "serve"}
 
-// TestREADMEShowsWhatIsPrinted holds the outputs in README.md to the golden files.
+// TestREADMEShowsWhatIsPrinted runs the commands in README.md. It may break lines elsewhere, and leave out lines at the end.
 func TestREADMEShowsWhatIsPrinted(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	require.NoError(t, err)
+	words := func(text string) string { return strings.Join(strings.Fields(text), " ") }
 	n := 0
 	for block := range strings.SplitSeq(string(readme), "```text\n") {
-		shown, _, ok := strings.Cut(block, "```")
-		if !strings.HasPrefix(block, "$ retryplan ") || !ok {
+		command, printed, ok := strings.Cut(block, "\n")
+		if command, ok = strings.CutPrefix(command, "$ retryplan "); !ok {
 			continue
 		}
 		n++
-		golden, err := os.ReadFile(filepath.Join("testdata", "golden", "chain.txt"))
-		require.NoError(t, err)
-		require.Contains(t, string(golden), shown)
+		printed, _, _ = strings.Cut(printed, "```")
+		got := run(t, command)
+		require.Contains(t, words(got.Out+got.Err), words(printed))
 	}
-	require.Equal(t, 1, n)
-	document, err := os.ReadFile(filepath.Join("testdata", "chain.json"))
+	require.Equal(t, 3, n)
+	document, err := os.ReadFile("chain.json")
 	require.NoError(t, err)
 	require.Contains(t, string(readme), string(document))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -112,10 +113,8 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 			if stopped != nil {
 				return stopped
 			}
-			if err := a.drawPlans(cmd, &graph, planned); err != nil {
-				return err
-			}
-			return cmp.Or(guard.err(), disagree)
+			drawn := a.draw(&graph, func() (*plots.Picture, error) { return plots.Plans(planned...) })
+			return cmp.Or(drawn, guard.err(), disagree)
 		},
 	}
 	failureVar(cmd.Flags(), &model.Failure, "0.1")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -57,13 +58,8 @@ shown. --plot draws the waits, their total, and how long runs take, with the dea
 			if err := a.showAll(found, planned, setting, &guard, outlook); err != nil {
 				return err
 			}
-			if a.wanted(cmd, &graph) {
-				picture, err := plots.Outlook(time.Duration(model.Deadline), planned...)
-				if err := a.draw(cmd, &graph, picture, err); err != nil {
-					return err
-				}
-			}
-			return guard.err()
+			picture := func() (*plots.Picture, error) { return plots.Outlook(time.Duration(model.Deadline), planned...) }
+			return cmp.Or(a.draw(&graph, picture), guard.err())
 		},
 	}
 	failureVar(cmd.Flags(), &model.Failure, "1")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -64,10 +65,7 @@ Say where the policy is used (--inline, --deadline, --layers, --clients, --durat
 			if err := a.showAll(found, planned, setting, &guard, a.schedule); err != nil {
 				return err
 			}
-			if err := a.drawPlans(cmd, &graph, planned); err != nil {
-				return err
-			}
-			return guard.err()
+			return cmp.Or(a.draw(&graph, func() (*plots.Picture, error) { return plots.Plans(planned...) }), guard.err())
 		},
 	}
 	flags.add(cmd.Flags())
@@ -89,7 +87,7 @@ func (a *app) chosen(cmd *cobra.Command, flags *policyFlags, args []string, sett
 	if err != nil {
 		return nil, err
 	}
-	return found, a.fits(g, len(found))
+	return found, g.fits(len(found))
 }
 
 // showAll prints each policy with what body tells of its plan and its findings, or all of them as JSON.
@@ -145,14 +143,6 @@ func plan(found []named, m retryplan.Model) ([]plots.Plan, error) {
 		planned = append(planned, plots.Plan{Name: n.name, Plan: p})
 	}
 	return planned, nil
-}
-
-func (a *app) drawPlans(cmd *cobra.Command, g *graph, planned []plots.Plan) error {
-	if !a.wanted(cmd, g) {
-		return nil
-	}
-	picture, err := plots.Plans(planned...)
-	return a.draw(cmd, g, picture, err)
 }
 
 // title prints the policy on one line.

@@ -79,7 +79,7 @@ least: before that, whether a fleet stays well is not known. With --mix several 
 			if found, others, err = mixed.of(found); err != nil {
 				return err
 			}
-			if err := a.fits(&graph, len(found)); err != nil {
+			if err := graph.fits(len(found)); err != nil {
 				return err
 			}
 			w, err := fleet.scenario(a, cmd)
@@ -154,11 +154,8 @@ least: before that, whether a fleet stays well is not known. With --mix several 
 					return err
 				}
 			}
-			if a.wanted(cmd, &graph) {
-				picture, err := plots.Simulation(runs...)
-				if err := a.draw(cmd, &graph, picture, err); err != nil {
-					return err
-				}
+			if err := a.draw(&graph, func() (*plots.Picture, error) { return plots.Simulation(runs...) }); err != nil {
+				return err
 			}
 			if stopped != nil {
 				return stopped

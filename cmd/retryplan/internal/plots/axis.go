@@ -44,14 +44,6 @@ func (a axis) at(share float64) float64 {
 	return a.min + (a.max-a.min)*share
 }
 
-// endingAt returns a with its upper end at max, without the room that pictures leave above it.
-func (a axis) endingAt(max float64) axis {
-	if a.max = max; a.max <= a.min {
-		a.max = a.min + 1
-	}
-	return a
-}
-
 // spans says whether the positive values cover so much that a linear scale would press the small ones flat.
 func spans(values []float64) bool {
 	lo := leastPositive(values)

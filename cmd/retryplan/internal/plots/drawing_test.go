@@ -34,7 +34,6 @@ func TestSeriesKeepsItsPeaks(t *testing.T) {
 	}
 	r.Series[12_345].Attempts = 500
 	require.Contains(t, attempts.points(r), point{2*12_345 + 1, 250}, "per second, in the middle of its interval")
-	require.Contains(t, sparkline(attempts.values(r), 250, 40), "█")
 }
 
 func TestDurationsAreWrittenShort(t *testing.T) {
@@ -177,13 +176,6 @@ func TestTriggersAreNamed(t *testing.T) {
 	} {
 		require.Equal(t, row.want, triggerName(row.t))
 	}
-}
-
-func TestSparkline(t *testing.T) {
-	require.Equal(t, " ▁▄█", sparkline([]float64{0, 0.001, 4, 8}, 8, 4), "a value above 0 is seen")
-	require.Equal(t, "▄█", sparkline([]float64{0, 4, 8, 0}, 8, 2), "the highest of each part")
-	require.Equal(t, "▄▄██", sparkline([]float64{4, 8}, 8, 4))
-	require.Equal(t, "  ", sparkline([]float64{0, math.NaN()}, 0, 2))
 }
 
 // rough is a coin whose CDF was rounded down.

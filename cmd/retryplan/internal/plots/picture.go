@@ -11,10 +11,9 @@ import (
 	"strings"
 )
 
-// Picture is a drawing that can be written in several forms. The zero Picture is blank.
+// Picture is a drawing that can be written in two forms.
 type Picture struct {
 	sections func(width float64) []section
-	text     func(width int) string
 }
 
 // CheckFile returns an error for a file whose name does not end in .svg, in upper or lower case.
@@ -46,10 +45,7 @@ func (p *Picture) Save(path string) error {
 
 // Write writes p to w as an SVG file with a background, light or dark as its reader prefers.
 func (p *Picture) Write(w io.Writer) error {
-	var sections []section
-	if p.sections != nil {
-		sections = p.sections(pictureWidth)
-	}
+	sections := p.sections(pictureWidth)
 	height := 2 * margin
 	var titles []string
 	for _, s := range sections {
@@ -91,14 +87,6 @@ func (p *Picture) Fragment(width, most float64) string {
 func open(c *canvas, width, height float64, more string) {
 	fmt.Fprintf(c, `<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" %[3]s>`+"\n",
 		pixels(width), pixels(math.Ceil(height)), more)
-}
-
-// Text returns p for a terminal of so many columns, clamped to 40 to 200, without colors. It ends with a line break.
-func (p *Picture) Text(width int) string {
-	if p.text == nil {
-		return "\n"
-	}
-	return p.text(min(max(width, 40), 200))
 }
 
 // draw puts sections one above the other. All panels begin and end at the same places.

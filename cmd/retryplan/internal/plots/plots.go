@@ -1,4 +1,4 @@
-// Package plots draws what package retryplan computes: as an SVG file, as an SVG element of a page, and as text for a terminal.
+// Package plots draws what package retryplan computes: as an SVG file, and as an SVG element of a page.
 //
 // The same input gives the same bytes. Pictures are light or dark as their reader prefers, and series differ in dashes and markers
 // as well as in color, so that they survive a gray printer.
@@ -70,38 +70,26 @@ func Outlook(deadline time.Duration, plans ...Plan) (*Picture, error) {
 	return picture(scheduleDrawing(plans), totalWaits(plans).drawing(), elapsedTimes(plans, deadline).drawing()), nil
 }
 
-// drawing is a part of a picture, as a section and as text.
-type drawing struct {
-	section func(width float64) section
-	text    func(width int) string
-}
+// drawing is a section of a picture of some width.
+type drawing func(width float64) section
 
 func scheduleDrawing(plans []Plan) drawing {
-	return drawing{func(width float64) section { return scheduleSection(plans, width) }, scheduleText(plans)}
+	return func(width float64) section { return scheduleSection(plans, width) }
 }
 
 func (ts totals) drawing() drawing {
-	return drawing{func(width float64) section { return totalSection(ts, width) }, totalText(ts)}
+	return func(width float64) section { return totalSection(ts, width) }
 }
 
 // picture puts drawings one above the other.
 func picture(parts ...drawing) *Picture {
-	return &Picture{
-		sections: func(width float64) []section {
-			var all []section
-			for _, part := range parts {
-				all = append(all, part.section(width))
-			}
-			return all
-		},
-		text: func(width int) string {
-			var texts []string
-			for _, part := range parts {
-				texts = append(texts, part.text(width))
-			}
-			return strings.Join(texts, "\n")
-		},
-	}
+	return &Picture{sections: func(width float64) []section {
+		var all []section
+		for _, part := range parts {
+			all = append(all, part(width))
+		}
+		return all
+	}}
 }
 
 // Simulation draws the time series of a run in panels that share the time axis: load, goodput and queue. Of several runs it
@@ -123,7 +111,7 @@ func Simulation(runs ...Run) (*Picture, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return picture(drawing{func(width float64) section { return simulationSection(named, width) }, simulationText(named)}), nil
+	return picture(func(width float64) section { return simulationSection(named, width) }), nil
 }
 
 // Load draws the rates of a run alone, and Queue its queue: the two panels of Simulation.
@@ -131,7 +119,7 @@ func Load(r Run) *Picture  { return onePanel(r, 0) }
 func Queue(r Run) *Picture { return onePanel(r, 1) }
 
 func onePanel(r Run, i int) *Picture {
-	return &Picture{sections: func(width float64) []section {
+	return picture(func(width float64) section {
 		s := simulationSection([]Run{r}, width)
 		if len(s.panels) > i {
 			s.panels = s.panels[i : i+1]
@@ -139,8 +127,8 @@ func onePanel(r Run, i int) *Picture {
 		if i > 0 {
 			s.keys, s.note = nil, ""
 		}
-		return []section{s}
-	}}
+		return s
+	})
 }
 
 func checkPlans(plans []Plan) ([]Plan, error) {

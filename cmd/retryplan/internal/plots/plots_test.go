@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rivo/uniseg"
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
@@ -235,11 +234,6 @@ func TestOddPlansAreDrawn(t *testing.T) {
 	})
 }
 
-func TestZeroPictureIsBlank(t *testing.T) {
-	drawAll(t, func() (*plots.Picture, error) { return new(plots.Picture), nil })
-	require.Empty(t, textsOf(t, render(t, new(plots.Picture))))
-}
-
 func TestOddSimulationsAreDrawn(t *testing.T) {
 	forever := time.Duration(math.MaxInt64)
 	long := make([]retryplan.Point, 100_000)
@@ -275,47 +269,7 @@ func TestLongSeriesMakeSmallPictures(t *testing.T) {
 	require.Less(t, len(render(t, p)), 60_000)
 }
 
-func TestTextForms(t *testing.T) {
-	standard := plan(t, "standard", retry.Standard())
-	p, err := plots.Plans(standard)
-	require.NoError(t, err)
-	require.Equal(t, strings.Join([]string{
-		"Wait before each attempt: standard",
-		" 2 █                                 1m",
-		" 3                     █             30m",
-		" 4                                █  3h",
-		"   1m         log scale          3h",
-		"",
-		"Total wait, if every attempt fails: sta…",
-		" always 3h31m",
-		"",
-	}, "\n"), p.Text(40))
-
-	jittered := plan(t, "jittered", retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Second, Jitter: retry.FullJitter}})
-	p, err = plots.Schedule(jittered)
-	require.NoError(t, err)
-	require.Equal(t, strings.Join([]string{
-		"Wait before each attempt: jittered",
-		" 2 ░░░░░░█░░░░░░░                500ms (0 to 1s)",
-		" 3 ░░░░░░░░░░░░░█░░░░░░░░░░░░░░  1s (0 to 2s)",
-		"   0                         2s",
-		"",
-	}, "\n"), p.Text(48))
-
-	p, err = plots.TotalWait(standard, jittered)
-	require.NoError(t, err)
-	require.Contains(t, p.Text(80), "p50 3h31m, p99 3h31m, worst 3h31m")
-
-	p, err = plots.Simulation(storm(t, "storm", nil))
-	require.NoError(t, err)
-	lines := strings.Split(p.Text(71), "\n")
-	require.Equal(t, "Simulation of 4m: storm", lines[0])
-	require.Equal(t, " goodput       ▂▂▂▂▂▂▂▂▂▂", strings.TrimRight(lines[3][:strings.Index(lines[3], "most")], " "), "nothing after the stall")
-	require.Equal(t, " trigger                 ▔▔", lines[5])
-	require.Equal(t, "   stall 10s from 1m", lines[6])
-}
-
-// drawAll draws a picture in every form, and wants all of them to be whole.
+// drawAll draws a picture, and wants it to be whole.
 func drawAll(t *testing.T, draw func() (*plots.Picture, error)) {
 	t.Helper()
 	p, err := draw()
@@ -324,14 +278,6 @@ func drawAll(t *testing.T, draw func() (*plots.Picture, error)) {
 	textsOf(t, svg)
 	for _, bad := range []string{"NaN", "Inf", "%!"} {
 		require.False(t, bytes.Contains(svg, []byte(bad)), "%s in a picture", bad)
-	}
-	for _, width := range []int{-1, 40, 80, 1 << 30} {
-		text := p.Text(width)
-		require.True(t, strings.HasSuffix(text, "\n"))
-		for line := range strings.Lines(text) {
-			require.LessOrEqual(t, uniseg.StringWidth(strings.TrimSuffix(line, "\n")), min(max(width, 40), 200), line)
-			require.NotContains(t, line, "\x1b")
-		}
 	}
 }
 
