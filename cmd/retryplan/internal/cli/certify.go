@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -143,14 +144,15 @@ func (g *guard) stability(name string, s retryplan.Stability) {
 
 // certificate prints c in words.
 func (a *app) certificate(c *retryplan.Certificate, f retryplan.Fleet) {
-	a.wrapped(fmt.Sprintf("%v: ", c.Stability), stabilityText(c, f), 2)
+	what, why := say.Stability(c, f)
+	a.wrapped(fmt.Sprintf("%v: ", c.Stability), what+" "+why, 2)
 	a.line("")
 	g := newGrid("", "").words(0, 1)
-	g.row("trigger", triggerText(f.Trigger))
-	g.row("attempts in a storm", number(c.Attempts)+" per run")
-	g.row("hidden capacity", fmt.Sprintf("%s runs/s; the fleet begins %s, the backend could do %s without retries", number(c.HiddenCapacity), number(f.Rate), number(f.Capacity)))
+	g.row("trigger", say.Trigger(f.Trigger))
+	g.row("attempts in a storm", say.Number(c.Attempts)+" per run")
+	g.row("hidden capacity", fmt.Sprintf("%s runs/s; the fleet begins %s, the backend could do %s without retries", say.Number(c.HiddenCapacity), say.Number(f.Rate), say.Number(f.Capacity)))
 	if c.Recovery >= 0 {
-		g.row("recovery", span(c.Recovery)+" after the trigger's end")
+		g.row("recovery", say.Span(c.Recovery)+" after the trigger's end")
 	} else {
 		g.row("recovery", "never by itself")
 	}
@@ -158,70 +160,11 @@ func (a *app) certificate(c *retryplan.Certificate, f retryplan.Fleet) {
 	case c.Tipping == 0:
 		g.row("tipping point", "none needed: chance is enough")
 	case c.Tipping > 0:
-		g.row("tipping point", fmt.Sprintf("%s of this trigger", span(c.Tipping)))
+		g.row("tipping point", fmt.Sprintf("%s of this trigger", say.Span(c.Tipping)))
 	default:
 		g.row("tipping point", "no length of this trigger changes the verdict")
 	}
-	g.row("margin", percent(c.Margin)+" from the boundary of another verdict")
-	g.row("law", fmt.Sprintf("%v: %s", c.Law, lawText(c.Law)))
+	g.row("margin", say.Percent(c.Margin)+" from the boundary of another verdict")
+	g.row("law", fmt.Sprintf("%v: %s", c.Law, say.Law(c.Law)))
 	a.print(g)
-}
-
-// stabilityText says what the stability in c means for a fleet.
-func stabilityText(c *retryplan.Certificate, f retryplan.Fleet) string {
-	switch c.Stability {
-	case retryplan.Safe:
-		if c.Law == retryplan.SuccessFunded {
-			return "The fleet comes back from any trigger once the stored tokens are spent: even if every attempt then fails, the backend has capacity to spare."
-		}
-		return "The fleet comes back from any trigger: even if every attempt fails, the backend has capacity to spare."
-	case retryplan.Vulnerable:
-		if c.Tipping < 0 && f.Trigger.Kind != 0 {
-			return fmt.Sprintf("The fleet comes back from this trigger, however long it lasts. Another one can tip it into a storm that feeds itself: if all attempts time out, %s runs/s become %s attempts/s, and the backend does %s.",
-				number(f.Rate), number(f.Rate*c.Attempts), number(f.Capacity))
-		}
-		return fmt.Sprintf("The fleet comes back from this trigger. A larger one tips it into a storm that feeds itself: if all attempts fail, %s runs/s become %s attempts/s, and the backend does %s.",
-			number(f.Rate), number(f.Rate*c.Attempts), number(f.Capacity))
-	case retryplan.Metastable:
-		return fmt.Sprintf("The fleet does not come back from this trigger: %s runs/s become %s attempts/s, and the backend, which does %s, is busy with work that nobody waits for. Only less load or fewer retries end it.",
-			number(f.Rate), number(f.Rate*c.Attempts), number(f.Capacity))
-	}
-	if c.Law == retryplan.SlowService {
-		return "No attempt succeeds: one takes the backend as long as its client waits or longer, with or without retries. A longer attempt timeout, or a deadline that leaves time for it, mends that."
-	}
-	if f.Rate < f.Capacity {
-		return fmt.Sprintf("The fleet is more than the backend can do: with the retries of what fails in the calm, %s runs/s are more than %s attempts/s. Fewer attempts or a budget mend that.",
-			number(f.Rate), number(f.Capacity))
-	}
-	return "The fleet is more than the backend can do, with or without retries: no policy mends that."
-}
-
-// lawText says what a law is in a few words.
-func lawText(l retryplan.Law) string {
-	switch l {
-	case retryplan.Overload:
-		return "runs/s, with the retries of what fails in the calm, at or above capacity"
-	case retryplan.SlowService:
-		return "one attempt takes the backend as long as its client waits or longer"
-	case retryplan.NoTimeout:
-		return "no client gives up, so nothing is retried in vain"
-	case retryplan.HiddenCapacity:
-		return "a storm feeds itself if runs/s are above capacity / attempts per run"
-	case retryplan.SuccessFunded:
-		return "a budget that successes fund pays for no more retries in a storm than it has stored"
-	case retryplan.TriggerBelowTimeout:
-		return "no attempt waits longer than its client does"
-	case retryplan.Fluid:
-		return "a model in which runs flow says how many retries the trigger leaves"
-	case retryplan.RandomArrivals:
-		return "random arrivals alone make such a queue often enough"
-	}
-	return "see the documentation of retryplan"
-}
-
-func triggerText(t retryplan.Trigger) string {
-	if t.Kind == 0 {
-		return "none"
-	}
-	return wire.NewTrigger(t).Lasting()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -123,7 +124,7 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 			table := newGrid("", "outage", "hang", "calm", "success", "serves", "verdict", "simulated").words(0, 6, 7)
 			row := func(name string, cert *retryplan.ChainCertificate, r *retryplan.Result) {
 				bottom := cert.Nodes[len(cert.Nodes)-1]
-				table.row(name, number(bottom.Outage), number(bottom.Hang), number(bottom.Calm), percent(cert.Success), serves(cert.HiddenCapacity),
+				table.row(name, say.Number(bottom.Outage), say.Number(bottom.Hang), say.Number(bottom.Calm), say.Percent(cert.Success), serves(cert.HiddenCapacity),
 					cert.Stability.String(), chainOutcome(r))
 			}
 			row("as it is", &cert, result)
@@ -346,12 +347,12 @@ func (a *app) chainCertificate(c *retryplan.Chain, cert *retryplan.ChainCertific
 		l := &c.Layers[i]
 		budgets, timeout := "", ""
 		if l.Budget != nil {
-			budgets = number(float64(max(l.Clients, 1)))
+			budgets = say.Number(float64(max(l.Clients, 1)))
 		}
 		if l.Policy.AttemptTimeout > 0 {
-			timeout = span(l.Policy.AttemptTimeout)
+			timeout = say.Span(l.Policy.AttemptTimeout)
 		}
-		g.row(fmt.Sprint(i+1), attempts(l.Policy), timeout, budgets, number(n.Outage), number(n.Hang), number(n.Calm), serves(n.HiddenCapacity))
+		g.row(fmt.Sprint(i+1), attempts(l.Policy), timeout, budgets, say.Number(n.Outage), say.Number(n.Hang), say.Number(n.Calm), serves(n.HiddenCapacity))
 	}
 	a.print(g)
 	if cert.Stability == 0 {
@@ -363,17 +364,17 @@ func (a *app) chainCertificate(c *retryplan.Chain, cert *retryplan.ChainCertific
 	a.wrapped(fmt.Sprintf("%v: ", cert.Stability), chainText(c, cert, load), 2)
 	a.line("")
 	f := newGrid("", "").words(0, 1)
-	f.row("trigger", triggerText(c.Trigger))
-	f.row("hidden capacity", fmt.Sprintf("%s runs/s; the users begin %s", number(cert.HiddenCapacity), number(c.Rate)))
+	f.row("trigger", say.Trigger(c.Trigger))
+	f.row("hidden capacity", fmt.Sprintf("%s runs/s; the users begin %s", say.Number(cert.HiddenCapacity), say.Number(c.Rate)))
 	if cert.Stored > 0 {
-		f.row("stored", number(math.Floor(cert.Stored))+" tokens in all budgets")
+		f.row("stored", say.Number(math.Floor(cert.Stored))+" tokens in all budgets")
 	}
 	if cert.Recovery >= 0 {
-		f.row("recovery", span(cert.Recovery)+" after the trigger's end")
+		f.row("recovery", say.Span(cert.Recovery)+" after the trigger's end")
 	} else {
 		f.row("recovery", "never by itself")
 	}
-	f.row("law", fmt.Sprintf("%v: %s", cert.Law, lawText(cert.Law)))
+	f.row("law", fmt.Sprintf("%v: %s", cert.Law, say.Law(cert.Law)))
 	a.print(f)
 }
 
@@ -385,7 +386,7 @@ func attempts(p retry.Policy) string {
 	case n == retry.Unlimited:
 		return "unlimited"
 	default:
-		return number(float64(n))
+		return say.Number(float64(n))
 	}
 }
 
@@ -397,10 +398,10 @@ func chainText(c *retryplan.Chain, cert *retryplan.ChainCertificate, load float6
 		return "The chain comes back from any trigger: even if every attempt fails, each node has capacity to spare."
 	case retryplan.Vulnerable:
 		return fmt.Sprintf("The chain comes back from this trigger. A larger one tips it into a storm that feeds itself: if all attempts fail, %s runs/s become %s attempts/s at %s, which does %s.",
-			number(c.Rate), number(c.Rate*load), node, number(capacity))
+			say.Number(c.Rate), say.Number(c.Rate*load), node, say.Number(capacity))
 	case retryplan.Metastable:
 		return fmt.Sprintf("The chain does not come back from this trigger: %s runs/s become %s attempts/s at %s, which does %s. Only less load or fewer retries end it.",
-			number(c.Rate), number(c.Rate*load), node, number(capacity))
+			say.Number(c.Rate), say.Number(c.Rate*load), node, say.Number(capacity))
 	}
 	if cert.Law == retryplan.SlowService {
 		return fmt.Sprintf("No attempt at %s succeeds: it takes as long as a caller waits or longer, with or without retries.", node)
@@ -413,7 +414,7 @@ func serves(x float64) string {
 	if x == 0 {
 		return ""
 	}
-	return number(x) + "/s"
+	return say.Number(x) + "/s"
 }
 
 // chainOutcome says what a simulation of a chain came to.
@@ -422,9 +423,9 @@ func chainOutcome(r *retryplan.Result) string {
 	case r == nil:
 		return ""
 	case !r.Judged:
-		return "failed " + percent(math.Round(r.Failed*1000)/1000)
+		return "failed " + say.Percent(math.Round(r.Failed*1000)/1000)
 	case r.Recovered:
-		return "back in " + span(r.Recovery)
+		return "back in " + say.Span(r.Recovery)
 	}
 	return "not back"
 }

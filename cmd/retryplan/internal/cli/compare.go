@@ -13,6 +13,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -173,7 +174,7 @@ func (a *app) sideBySide(all []comparison, m wire.Model, f *retryplan.Fleet) {
 		}
 		row(what, func(c comparison) string {
 			if d := of(c.policy); d > 0 {
-				return span(d)
+				return say.Span(d)
 			}
 			return "-"
 		})
@@ -188,21 +189,21 @@ func (a *app) sideBySide(all []comparison, m wire.Model, f *retryplan.Fleet) {
 				return "-"
 			}
 			w := c.plan.Attempts[i].Wait
-			return between(w.Lo, w.Hi)
+			return say.Between(w.Lo, w.Hi)
 		})
 	}
 	total := func(what string, of func(retryplan.Distribution) time.Duration) {
-		row(what, func(c comparison) string { return span(of(c.plan.TotalWait)) })
+		row(what, func(c comparison) string { return say.Span(of(c.plan.TotalWait)) })
 	}
 	total("total wait, mean", func(d retryplan.Distribution) time.Duration { return d.Mean() })
 	total("total wait, p99", func(d retryplan.Distribution) time.Duration { return d.Quantile(.99) })
 	total("total wait, most", func(d retryplan.Distribution) time.Duration { return d.Max() })
-	row("worst case", func(c comparison) string { return span(c.plan.WorstCase) })
-	row("success at "+failure(m), func(c comparison) string { return percent(c.plan.Success) })
+	row("worst case", func(c comparison) string { return say.Span(c.plan.WorstCase) })
+	row("success at "+failure(m), func(c comparison) string { return say.Percent(c.plan.Success) })
 	if m.Deadline > 0 {
-		row("in time at "+failure(m), func(c comparison) string { return percent(c.plan.InTime) })
+		row("in time at "+failure(m), func(c comparison) string { return say.Percent(c.plan.InTime) })
 	}
-	row("load at "+failure(m), func(c comparison) string { return number(c.plan.Load) })
+	row("load at "+failure(m), func(c comparison) string { return say.Number(c.plan.Load) })
 	row("findings", func(c comparison) string {
 		if len(c.findings) == 0 {
 			return "none"
@@ -232,7 +233,7 @@ func certificates(triggered bool, row func(string, func(comparison) string)) {
 		})
 	}
 	of("verdict", func(c *retryplan.Certificate, _ *retryplan.Result) string { return c.Stability.String() })
-	of("hidden capacity", func(c *retryplan.Certificate, _ *retryplan.Result) string { return number(c.HiddenCapacity) + "/s" })
+	of("hidden capacity", func(c *retryplan.Certificate, _ *retryplan.Result) string { return say.Number(c.HiddenCapacity) + "/s" })
 	of("tipping point", func(c *retryplan.Certificate, _ *retryplan.Result) string { return orNever(c.Tipping) })
 	of("recovery by law", func(c *retryplan.Certificate, _ *retryplan.Result) string { return orNever(c.Recovery) })
 	of("recovery simulated", func(_ *retryplan.Certificate, r *retryplan.Result) string {
@@ -244,7 +245,7 @@ func certificates(triggered bool, row func(string, func(comparison) string)) {
 		case !r.Judged:
 			return "not known"
 		case r.Recovered:
-			return span(r.Recovery)
+			return say.Span(r.Recovery)
 		}
 		return "never"
 	})
@@ -252,13 +253,13 @@ func certificates(triggered bool, row func(string, func(comparison) string)) {
 		if r == nil {
 			return "?"
 		}
-		return percent(r.Failed)
+		return say.Percent(r.Failed)
 	})
 	of("attempts per run simulated", func(_ *retryplan.Certificate, r *retryplan.Result) string {
 		if r == nil {
 			return "?"
 		}
-		return number(r.Amplification)
+		return say.Number(r.Amplification)
 	})
 }
 
@@ -266,14 +267,14 @@ func orNever(d time.Duration) string {
 	if d < 0 {
 		return "never"
 	}
-	return span(d)
+	return say.Span(d)
 }
 
 // failure returns the failure rate of a model as rows name it.
 func failure(m wire.Model) string {
 	var texts []string
 	for _, f := range m.Failure {
-		texts = append(texts, percent(f))
+		texts = append(texts, say.Percent(f))
 	}
 	return strings.Join(texts, ", ") + " failing"
 }

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -49,7 +51,8 @@ func (a *app) configure(cmd *cobra.Command, file string, args []string) (config,
 			return bad(fmt.Errorf("ignore: %w", err))
 		}
 	}
-	for name, value := range c.Flags {
+	for _, name := range slices.Sorted(maps.Keys(c.Flags)) {
+		value := c.Flags[name]
 		flag := cmd.Flags().Lookup(name)
 		switch {
 		case flag == nil && !a.isFlag(cmd.Root(), name), name == "config":

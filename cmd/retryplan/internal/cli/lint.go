@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -91,7 +92,8 @@ or by .retryplan.yaml, the first in the directories from here upwards, which lin
 						return blame(err)
 					}
 					if c.Stability != retryplan.Safe {
-						findings = append(findings, retryplan.Finding{Code: c.Stability.String(), Level: gravity[c.Stability], Text: stabilityText(&c, f)})
+						what, why := say.Stability(&c, f)
+						findings = append(findings, retryplan.Finding{Code: c.Stability.String(), Level: gravity[c.Stability], Text: what + " " + why})
 					}
 				}
 				var kept []retryplan.Finding

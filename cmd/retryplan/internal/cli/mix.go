@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -36,7 +37,7 @@ func (m *mix) of(found []named) (first []named, others []retryplan.Population, e
 		}
 	}
 	if !(math.Abs(sum-1) < 1e-6) {
-		return nil, nil, misusef("--mix has shares that add up to %s, not to 1", number(sum))
+		return nil, nil, misusef("--mix has shares that add up to %s, not to 1", say.Number(sum))
 	}
 	first = found[:1:1]
 	first[0].others = found[1:]

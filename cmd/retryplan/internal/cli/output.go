@@ -4,10 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
-	"strconv"
-	"strings"
-	"time"
 	"unicode"
 	"unicode/utf16"
 
@@ -138,73 +134,6 @@ func (a *app) printJSON(v any) error {
 		}
 	}
 	return nil // an error of the writer comes up when it is flushed
-}
-
-// span returns a duration as a reader wants it: exact where that is short, else to three digits or so.
-func span(d time.Duration) string {
-	if d == math.MaxInt64 {
-		return "unbounded"
-	}
-	if exact := wire.Duration(d).String(); len(exact) <= len("1m23.5s") {
-		return exact
-	}
-	unit := time.Nanosecond
-	for _, step := range []struct{ from, to time.Duration }{
-		{time.Hour, time.Second}, {10 * time.Minute, time.Second}, {time.Minute, 100 * time.Millisecond}, {10 * time.Second, 10 * time.Millisecond},
-		{time.Second, time.Millisecond}, {10 * time.Millisecond, 10 * time.Microsecond}, {time.Millisecond, time.Microsecond},
-		{time.Microsecond, 10 * time.Nanosecond},
-	} {
-		if d.Abs() >= step.from {
-			unit = step.to
-			break
-		}
-	}
-	return wire.Duration(d.Round(unit)).String()
-}
-
-// between returns "1s" or "1s..2s".
-func between(lo, hi time.Duration) string {
-	if lo == hi {
-		return span(lo)
-	}
-	return span(lo) + ".." + span(hi)
-}
-
-// noise is what the computation of a distribution leaves of a probability that is 0 or 1.
-const noise = 1e-12
-
-// percent returns a probability. What is not certain is never shown as 0 or 100 %.
-func percent(p float64) string {
-	switch {
-	case math.Abs(p) < noise:
-		return "0%"
-	case math.Abs(1-p) < noise:
-		return "100%"
-	case p > 0 && p < 0.5e-6:
-		return "<0.0001%"
-	case p < 1 && p > 1-0.5e-6:
-		return ">99.9999%"
-	}
-	return number(math.Round(p*1e6)/1e4) + "%"
-}
-
-// number returns a number with up to four digits that matter, and whole ones in full.
-func number(x float64) string {
-	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
-		return strconv.FormatFloat(x, 'f', 0, 64)
-	}
-	if math.Abs(x) >= 1000 {
-		return strconv.FormatFloat(x, 'f', 0, 64)
-	}
-	digits := 4
-	if x > 99 && x < 100 {
-		digits = 6 // nines count
-	}
-	s := strconv.FormatFloat(x, 'g', digits, 64)
-	if strings.ContainsRune(s, '.') && !strings.ContainsRune(s, 'e') {
-		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
-	}
-	return s
 }
 
 // policiesText returns "1 policy", "2 policies".

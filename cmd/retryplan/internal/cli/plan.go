@@ -12,6 +12,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -76,9 +77,9 @@ shown. --plot draws the waits, their total, and how long runs take, with the dea
 func (a *app) outlook(p *retryplan.Plan, m wire.Model) {
 	g := newGrid("attempt", "starts after", "wait before", "a run makes it", "succeeds with it", "cannot start").words(5)
 	for _, at := range p.Attempts {
-		cells := []string{strconv.Itoa(at.Number), between(at.Earliest, at.Latest), "", percent(at.Starts), percent(at.Succeeds), ""}
+		cells := []string{strconv.Itoa(at.Number), say.Between(at.Earliest, at.Latest), "", say.Percent(at.Starts), say.Percent(at.Succeeds), ""}
 		if at.Number > 1 {
-			cells[2] = between(at.Wait.Lo, at.Wait.Hi)
+			cells[2] = say.Between(at.Wait.Lo, at.Wait.Hi)
 		}
 		if at.Never != 0 {
 			cells[1], cells[5] = "", wire.Reason(at.Never)
@@ -91,15 +92,15 @@ func (a *app) outlook(p *retryplan.Plan, m wire.Model) {
 	}
 	a.line("")
 	s := newGrid("", "").words(0, 1)
-	s.row("success", percent(p.Success))
+	s.row("success", say.Percent(p.Success))
 	if m.Deadline > 0 {
-		s.row("success in time", percent(p.InTime)+" by "+m.Deadline.String())
+		s.row("success in time", say.Percent(p.InTime)+" by "+m.Deadline.String())
 	}
-	s.row("load", number(p.Load)+" attempts per run")
+	s.row("load", say.Number(p.Load)+" attempts per run")
 	s.row("attempts that can start", fmt.Sprintf("%d of %d", p.CanStart, len(p.Attempts)))
 	s.row("total wait, all fail", distribution(p.TotalWait))
 	s.row("a run takes", distribution(p.Elapsed))
-	s.row("takes at most", span(p.WorstCase))
+	s.row("takes at most", say.Span(p.WorstCase))
 	s.row("runs end as", endings(p.Endings))
 	a.print(s)
 }
@@ -117,13 +118,13 @@ func endings(of map[retry.Reason]float64) string {
 	})
 	text := ""
 	for _, r := range reasons {
-		if of[r] < noise {
+		if of[r] < say.Noise {
 			continue
 		}
 		if text != "" {
 			text += ", "
 		}
-		text += wire.Reason(r) + " " + percent(of[r])
+		text += wire.Reason(r) + " " + say.Percent(of[r])
 	}
 	return text
 }

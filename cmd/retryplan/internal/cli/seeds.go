@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -99,11 +100,13 @@ func (a *app) spread(s *spread, first uint64) {
 			g.row(what, text(*f.Median), text(*f.Least), text(*f.Most))
 		}
 	}
-	duration := func(seconds float64) string { return span(time.Duration(math.Round(seconds * float64(time.Second)))) }
-	row("attempts per run", s.Amplification, number)
-	row("failed", s.Failed, percent)
-	row("wasted", s.Wasted, percent)
-	row("peak", s.Peak, number)
+	duration := func(seconds float64) string {
+		return say.Span(time.Duration(math.Round(seconds * float64(time.Second))))
+	}
+	row("attempts per run", s.Amplification, say.Number)
+	row("failed", s.Failed, say.Percent)
+	row("wasted", s.Wasted, say.Percent)
+	row("peak", s.Peak, say.Number)
 	row("success takes, p50", s.LatencyP50, duration)
 	row("success takes, p99", s.LatencyP99, duration)
 	row("recovery", s.RecoverySeconds, duration)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -15,17 +16,17 @@ import (
 // summary prints what a simulation came to.
 func (a *app) summary(r *retryplan.Result, s *retryplan.Scenario) {
 	g := newGrid("", "").words(0, 1)
-	g.row("simulated", fmt.Sprintf("%s, seed %d", span(r.Simulated), s.Seed))
+	g.row("simulated", fmt.Sprintf("%s, seed %d", say.Span(r.Simulated), s.Seed))
 	for _, t := range s.Triggers {
 		g.row("trigger", wire.NewTrigger(t).String())
 	}
 	g.row("runs", count(r.Runs))
-	g.row("attempts", fmt.Sprintf("%s, %s per run", count(r.Attempts), number(r.Amplification)))
+	g.row("attempts", fmt.Sprintf("%s, %s per run", count(r.Attempts), say.Number(r.Amplification)))
 	if r.Rejected > 0 {
-		g.row("rejected", fmt.Sprintf("%s, %s of the attempts", count(r.Rejected), percent(ratio(r.Rejected, r.Attempts))))
+		g.row("rejected", fmt.Sprintf("%s, %s of the attempts", count(r.Rejected), say.Percent(ratio(r.Rejected, r.Attempts))))
 	}
 	if r.Wasted > 0 {
-		g.row("wasted", fmt.Sprintf("%s, %s of the attempts: worked on for nobody", count(r.Wasted), percent(ratio(r.Wasted, r.Attempts))))
+		g.row("wasted", fmt.Sprintf("%s, %s of the attempts: worked on for nobody", count(r.Wasted), say.Percent(ratio(r.Wasted, r.Attempts))))
 	}
 	shares := map[retry.Reason]float64{}
 	for reason, n := range r.Endings {
@@ -35,9 +36,9 @@ func (a *app) summary(r *retryplan.Result, s *retryplan.Scenario) {
 		g.row("runs ended as", endings(shares))
 	}
 	if r.Unfinished > 0 {
-		g.row("unfinished", fmt.Sprintf("%s, %s of the runs", count(r.Unfinished), percent(ratio(r.Unfinished, r.Runs))))
+		g.row("unfinished", fmt.Sprintf("%s, %s of the runs", count(r.Unfinished), say.Percent(ratio(r.Unfinished, r.Runs))))
 	}
-	g.row("peak", fmt.Sprintf("%s attempts in the %s from %s on", count(r.Peak), span(r.Step), span(r.PeakAt)))
+	g.row("peak", fmt.Sprintf("%s attempts in the %s from %s on", count(r.Peak), say.Span(r.Step), say.Span(r.PeakAt)))
 	if r.Latency.Count() > 0 {
 		g.row("success takes", quantiles(r.Latency))
 	}
@@ -55,9 +56,9 @@ func recovery(r *retryplan.Result, s *retryplan.Scenario) string {
 	}
 	switch needed := s.Horizon(); {
 	case r.Judged && r.Recovered:
-		return span(r.Recovery) + " after the trigger's end"
+		return say.Span(r.Recovery) + " after the trigger's end"
 	case r.Judged:
-		return "none in the " + span(min(r.Simulated, s.Duration)-end) + " after the trigger's end"
+		return "none in the " + say.Span(min(r.Simulated, s.Duration)-end) + " after the trigger's end"
 	case end == math.MaxInt64 || needed == math.MaxInt64:
 		return "not known: the trigger has no end"
 	case s.Duration < needed:
@@ -71,7 +72,7 @@ func seconds(d time.Duration) time.Duration { return (d + time.Second - 1).Trunc
 
 // quantiles returns the figures of d on one line.
 func quantiles(d retryplan.Durations) string {
-	return "p50 " + span(d.Quantile(.5)) + ", p90 " + span(d.Quantile(.9)) + ", p99 " + span(d.Quantile(.99)) + ", at most " + span(d.Quantile(1))
+	return "p50 " + say.Span(d.Quantile(.5)) + ", p90 " + say.Span(d.Quantile(.9)) + ", p99 " + say.Span(d.Quantile(.99)) + ", at most " + say.Span(d.Quantile(1))
 }
 
 // series prints the time series in so many lines at most, 0 for one for each step: rates are means over a line, what is a
@@ -97,7 +98,7 @@ func (a *app) series(r *retryplan.Result, s *retryplan.Scenario, rows int) {
 			}
 			return rounded(float64(sum) / length.Seconds())
 		}
-		g.row(span(from), rate(func(p retryplan.Point) int { return p.Offered }), rate(func(p retryplan.Point) int { return p.Attempts }),
+		g.row(say.Span(from), rate(func(p retryplan.Point) int { return p.Offered }), rate(func(p retryplan.Point) int { return p.Attempts }),
 			rate(func(p retryplan.Point) int { return p.Goodput }), rate(func(p retryplan.Point) int { return p.Failed }),
 			rate(func(p retryplan.Point) int { return p.TimedOut }), rate(func(p retryplan.Point) int { return p.Rejected }),
 			count(last.Queue), count(last.Waiting), rounded(last.Tokens), count(last.Open), during(s.Triggers, from, from+length))
@@ -113,7 +114,7 @@ func (a *app) series(r *retryplan.Result, s *retryplan.Scenario, rows int) {
 			states = append(states, g.header[c])
 		}
 	}
-	note := "per second, means over " + span(time.Duration(per)*r.Step)
+	note := "per second, means over " + say.Span(time.Duration(per)*r.Step)
 	if len(states) > 0 {
 		note += "; " + strings.Join(states, ", ") + " at its end"
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -149,11 +150,11 @@ func plan(found []named, m retryplan.Model) ([]plots.Plan, error) {
 func (a *app) title(n named) {
 	share := ""
 	if n.share > 0 {
-		share = percent(n.share) + " "
+		share = say.Percent(n.share) + " "
 	}
 	a.wrapped("", share+n.name+": "+wire.Schedule(n.policy), 2)
 	if hint := n.policy.MaxHint; hint > 0 {
-		a.line("longest hint that is obeyed: %s", span(hint))
+		a.line("longest hint that is obeyed: %s", say.Span(hint))
 	}
 	for _, o := range n.others {
 		a.title(o)
@@ -169,14 +170,14 @@ func (a *app) schedule(p *retryplan.Plan) {
 	g := newGrid("attempt", "starts after", "wait", "wait", "mean", "p50", "p90", "p99", "cannot start").words(8)
 	for _, at := range p.Attempts {
 		w := at.Wait
-		cells := []string{strconv.Itoa(at.Number), between(at.Earliest, at.Latest)}
+		cells := []string{strconv.Itoa(at.Number), say.Between(at.Earliest, at.Latest)}
 		switch {
 		case at.Number == 1:
 			cells = append(cells, "", "", "", "", "", "")
 		case spread:
-			cells = append(cells, "", between(w.Lo, w.Hi), span(w.Mean), span(w.P50), span(w.P90), span(w.P99))
+			cells = append(cells, "", say.Between(w.Lo, w.Hi), say.Span(w.Mean), say.Span(w.P50), say.Span(w.P90), say.Span(w.P99))
 		default:
-			cells = append(cells, span(w.Lo), "", "", "", "", "")
+			cells = append(cells, say.Span(w.Lo), "", "", "", "", "")
 		}
 		if at.Never != 0 {
 			cells = append(cells, wire.Reason(at.Never))
@@ -201,8 +202,8 @@ func (a *app) schedule(p *retryplan.Plan) {
 // distribution returns the figures of d on one line.
 func distribution(d retryplan.Distribution) string {
 	if d.Min() == d.Max() {
-		return span(d.Min())
+		return say.Span(d.Min())
 	}
-	return between(d.Min(), d.Max()) + ", mean " + span(d.Mean()) +
-		", p50 " + span(d.Quantile(.5)) + ", p90 " + span(d.Quantile(.9)) + ", p99 " + span(d.Quantile(.99))
+	return say.Between(d.Min(), d.Max()) + ", mean " + say.Span(d.Mean()) +
+		", p50 " + say.Span(d.Quantile(.5)) + ", p90 " + say.Span(d.Quantile(.9)) + ", p99 " + say.Span(d.Quantile(.99))
 }

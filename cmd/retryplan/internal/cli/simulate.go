@@ -10,6 +10,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryconf"
 	"github.com/retrygo/retry/retryplan"
@@ -134,7 +135,7 @@ least: before that, whether a fleet stays well is not known. With --mix several 
 					for i, o := range n.all() {
 						if len(n.others) > 0 {
 							p := result.Populations[i]
-							a.line("%s: %s of its %s runs succeeded", wire.OneLine(o.name), percent(ratio(p.Succeeded, p.Runs)), count(p.Runs))
+							a.line("%s: %s of its %s runs succeeded", wire.OneLine(o.name), say.Percent(ratio(p.Succeeded, p.Runs)), count(p.Runs))
 						}
 					}
 					a.line("")
@@ -145,7 +146,7 @@ least: before that, whether a fleet stays well is not known. With --mix several 
 					a.series(&result, &s, rows)
 				}
 				if stopped != nil {
-					stopped = fmt.Errorf("%s after %s of %s: %w", n.name, span(result.Simulated), span(s.Duration), stopped)
+					stopped = fmt.Errorf("%s after %s of %s: %w", n.name, say.Span(result.Simulated), say.Span(s.Duration), stopped)
 					break
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -105,7 +106,7 @@ func (a *app) solution(s *retryplan.Solution, r *retryplan.Requirements, w wire.
 		a.line("\nand one budget for each client, retry.NewBudget of\n%s", literal.Budget(*s.Budget))
 	}
 	a.line("\n%s", document)
-	a.line("\nat a failure rate of %s", percent(r.Failure))
+	a.line("\nat a failure rate of %s", say.Percent(r.Failure))
 	a.outlook(s.Plan, wire.Model{})
 	if s.Certificate != nil {
 		a.line("")
@@ -121,14 +122,14 @@ func (a *app) solution(s *retryplan.Solution, r *retryplan.Requirements, w wire.
 
 // outcome returns what a simulation of a fleet came to in one line.
 func outcome(r *retryplan.Result, f *retryplan.Fleet) string {
-	text := fmt.Sprintf("%s attempts per run, %s of the runs failed", number(r.Amplification), percent(r.Failed))
+	text := fmt.Sprintf("%s attempts per run, %s of the runs failed", say.Number(r.Amplification), say.Percent(r.Failed))
 	switch {
 	case f.Trigger.Kind == 0:
 		return text
 	case !r.Judged:
 		return text + ", recovery not known"
 	case r.Recovered:
-		return text + ", recovery after " + span(r.Recovery)
+		return text + ", recovery after " + say.Span(r.Recovery)
 	}
-	return text + ", no recovery in " + span(r.Simulated)
+	return text + ", no recovery in " + say.Span(r.Simulated)
 }

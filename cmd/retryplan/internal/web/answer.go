@@ -10,6 +10,7 @@ import (
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -114,15 +115,15 @@ func (q question) text() (policyText, error) {
 
 func planFacts(p *retryplan.Plan, m retryplan.Model, worst time.Duration) []fact {
 	facts := []fact{
-		{"A run succeeds", share(p.Success)},
-		{"Attempts per run", number(p.Load)},
+		{"A run succeeds", say.Percent(p.Success)},
+		{"Attempts per run", say.Number(p.Load)},
 		{"Attempts that can start", fmt.Sprintf("%d of %d", p.CanStart, len(p.Attempts))},
-		{"Half of the runs end within", span(p.Elapsed.Quantile(.5))},
-		{"99 % of the runs end within", span(p.Elapsed.Quantile(.99))},
-		{"Worst case, all attempts failing", span(worst)},
+		{"Half of the runs end within", say.Span(p.Elapsed.Quantile(.5))},
+		{"99 % of the runs end within", say.Span(p.Elapsed.Quantile(.99))},
+		{"Worst case, all attempts failing", say.Span(worst)},
 	}
 	if m.Deadline > 0 {
-		facts = slices.Insert(facts, 1, fact{"Within the deadline of " + span(m.Deadline), share(p.InTime)})
+		facts = slices.Insert(facts, 1, fact{"Within the deadline of " + say.Span(m.Deadline), say.Percent(p.InTime)})
 	}
 	if p.Truncated {
 		facts = append(facts, fact{"Looked at", fmt.Sprintf("the first %d attempts; the policy allows more", len(p.Attempts))})
@@ -154,7 +155,7 @@ func newSchedule(p *retryplan.Plan, z size) chart {
 		if a.Never != 0 {
 			when = "never: " + wire.Reason(a.Never)
 		}
-		c.Table.Rows = append(c.Table.Rows, []string{fmt.Sprint(a.Number), wait, span(a.Wait.Mean), when})
+		c.Table.Rows = append(c.Table.Rows, []string{fmt.Sprint(a.Number), wait, say.Span(a.Wait.Mean), when})
 		waits = append(waits, wait)
 	}
 	if len(waits) > 0 {
@@ -174,11 +175,11 @@ func newTotal(p *retryplan.Plan, z size) chart {
 	c := chart{
 		SVG: drawn(picture, err, z),
 		Summary: fmt.Sprintf("If every attempt fails, all waits together take %s; half of such runs wait for %s at most, 99 %% for %s.",
-			between(d.Min(), d.Max()), span(d.Quantile(.5)), span(d.Quantile(.99))),
+			between(d.Min(), d.Max()), say.Span(d.Quantile(.5)), say.Span(d.Quantile(.99))),
 		Table: table{Head: []string{"Share of runs", "Total wait at most"}},
 	}
 	for _, q := range []float64{0, .1, .25, .5, .75, .9, .95, .99, 1} {
-		c.Table.Rows = append(c.Table.Rows, []string{share(q), span(d.Quantile(q))})
+		c.Table.Rows = append(c.Table.Rows, []string{say.Percent(q), say.Span(d.Quantile(q))})
 	}
 	c.Table.Rows[0][0] = "the shortest"
 	c.Table.Rows[len(c.Table.Rows)-1][0] = "the longest"
@@ -213,4 +214,12 @@ var keyOf = map[string]string{
 	"Fleet.Trigger.For": "trigger_length", "Fleet.Trigger.Factor": "trigger_factor", "Fleet.Budget": "budget",
 	"Fleet.Budget.Ratio": "budget_ratio", "Fleet.Budget.Burst": "budget_burst",
 	"Scenario.Clients": "clients", "Scenario.Duration": "trigger_length", "Scenario.Deadline": "deadline",
+}
+
+// between returns "1s to 2s", and "1s" if both ends are the same.
+func between(lo, hi time.Duration) string {
+	if lo == hi {
+		return say.Span(lo)
+	}
+	return say.Span(lo) + " to " + say.Span(hi)
 }

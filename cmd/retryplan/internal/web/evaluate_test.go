@@ -43,6 +43,6 @@ func TestSlowServiceIsToldFromOverload(t *testing.T) {
 	status, a := evaluate(t, time.Minute, map[string]string{"rate": "1", "capacity": "2", "attempt_timeout": "500ms", "deadline": "", "duration": "500ms"})
 	require.Equal(t, http.StatusOK, status, "%v", a.Errors)
 	require.Equal(t, "overloaded", a.Verdict.Kind)
-	require.Contains(t, a.Verdict.Text, "A longer timeout mends that")
+	require.Contains(t, a.Verdict.Text, "A longer attempt timeout, or a deadline that leaves time for it, mends that.")
 	require.NotContains(t, a.Verdict.Title+a.Verdict.Text, "runs alone")
 }

@@ -288,7 +288,7 @@ func TestSimulationThatNeedsTooMuchMemoryIsPartial(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	require.Equal(t, http.StatusOK, status)
 	require.True(t, a.Simulation.Partial)
-	require.Contains(t, a.Simulation.Note, "The simulation needs too much memory and was ended after 16.7s of 1h2m: what is shown is partial.")
+	require.Contains(t, a.Simulation.Note, "The simulation needs too much memory and was ended after 16.68s of 1h1m40s: what is shown is partial.")
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<20))
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -48,9 +49,9 @@ func (q question) scenario() (s retryplan.Scenario, note string, bad []fault) {
 		if short < end(s.Triggers)+end(s.Triggers)/10 {
 			return s, "", []fault{{"rate", fmt.Sprintf(
 				"%s runs a second for %s are more than the %d runs that this page simulates; retryplan simulate has no such limit",
-				number(q.fleet.Rate), span(s.Duration), maxRuns)}}
+				say.Number(q.fleet.Rate), say.Span(s.Duration), maxRuns)}}
 		}
-		note = fmt.Sprintf("Only the first %s of %s are simulated: this page stops at %d runs. ", span(short), span(s.Duration), maxRuns)
+		note = fmt.Sprintf("Only the first %s of %s are simulated: this page stops at %d runs. ", say.Span(short), say.Span(s.Duration), maxRuns)
 		s.Duration = short
 	}
 	s.Step = step(s.Duration)
@@ -70,7 +71,7 @@ func simulated(ctx context.Context, s retryplan.Scenario, note string, z size) (
 	partial := errors.Is(err, errLimit) || errors.Is(err, errHeld)
 	switch {
 	case partial:
-		note += fmt.Sprintf("The simulation %v and was ended after %s of %s: what is shown is partial. ", err, span(result.Simulated), span(s.Duration))
+		note += fmt.Sprintf("The simulation %v and was ended after %s of %s: what is shown is partial. ", err, say.Span(result.Simulated), say.Span(s.Duration))
 	case err != nil:
 		return simulation{}, faultsOf(err)
 	}
@@ -116,21 +117,21 @@ func newSimulation(r retryplan.Result, s retryplan.Scenario, z size) simulation 
 	var d simulation
 	d.Facts = []fact{
 		{"Runs", fmt.Sprint(r.Runs)},
-		{"Attempts per run", number(r.Amplification)},
-		{"Runs that failed", share(r.Failed)},
+		{"Attempts per run", say.Number(r.Amplification)},
+		{"Runs that failed", say.Percent(r.Failed)},
 		{"Longest queue", fmt.Sprint(peak)},
 		{"Work done for nobody", fmt.Sprintf("%d attempts", r.Wasted)},
 	}
 	back := ""
 	if len(s.Triggers) > 0 {
 		d.Facts = slices.Insert(d.Facts, 0, fact{"Back after the trigger", recovery(r)})
-		back = fmt.Sprintf(" The trigger lasts from %s to %s; back after it: %s.", span(s.Triggers[0].From), span(end(s.Triggers)), recovery(r))
+		back = fmt.Sprintf(" The trigger lasts from %s to %s; back after it: %s.", say.Span(s.Triggers[0].From), say.Span(end(s.Triggers)), recovery(r))
 	}
 	if r.Latency.Count() > 0 {
-		d.Facts = append(d.Facts, fact{"99 % of successes within", span(r.Latency.Quantile(.99))})
+		d.Facts = append(d.Facts, fact{"99 % of successes within", say.Span(r.Latency.Quantile(.99))})
 	}
 	summary := fmt.Sprintf("Simulation of %s: %d runs, %s attempts per run, %s of the runs failed, longest queue %d.%s",
-		span(r.Simulated), r.Runs, number(r.Amplification), share(r.Failed), peak, back)
+		say.Span(r.Simulated), r.Runs, say.Number(r.Amplification), say.Percent(r.Failed), peak, back)
 	run := plots.Run{Result: r, Triggers: s.Triggers}
 	d.Load = chart{drawn(plots.Load(run), nil, z), summary, rows}
 	z.most = min(z.most, 170)
@@ -143,7 +144,7 @@ func recovery(r retryplan.Result) string {
 	case !r.Judged:
 		return "not known: the simulation ends before the last retries of what the trigger hit"
 	case r.Recovered:
-		return "after " + span(r.Recovery)
+		return "after " + say.Span(r.Recovery)
 	}
 	return "not within the simulation"
 }
@@ -158,7 +159,7 @@ func tableRow(r retryplan.Result, from, to int) []string {
 	}
 	over := float64(to-from) * r.Step.Seconds()
 	return []string{
-		span(r.Series[from].Start), number(float64(offered) / over), number(float64(attempts) / over), number(float64(goodput) / over),
+		say.Span(r.Series[from].Start), say.Number(float64(offered) / over), say.Number(float64(attempts) / over), say.Number(float64(goodput) / over),
 		fmt.Sprint(r.Series[to-1].Queue),
 	}
 }

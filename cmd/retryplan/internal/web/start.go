@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryconf"
 )
 
@@ -126,7 +127,7 @@ func ofSpec(spec retryconf.Spec) state {
 		}
 		var waits []string
 		for _, d := range spec.Delays {
-			waits = append(waits, exactly(time.Duration(d)))
+			waits = append(waits, wire.Duration(time.Duration(d)).String())
 		}
 		s["delays"] = strings.Join(waits, ", ")
 	}
@@ -137,5 +138,5 @@ func short(d retryconf.Duration) string {
 	if d == 0 {
 		return ""
 	}
-	return exactly(time.Duration(d))
+	return wire.Duration(time.Duration(d)).String()
 }

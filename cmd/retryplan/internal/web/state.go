@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryconf"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -203,7 +204,7 @@ func (f *form) duration(key string, most time.Duration) time.Duration {
 		return 0
 	}
 	if time.Duration(d) > most {
-		f.fail(key, fmt.Sprintf("%s is above %s, the most that this page looks at", text, exactly(most)))
+		f.fail(key, fmt.Sprintf("%s is above %s, the most that this page looks at", text, wire.Duration(most).String()))
 		return 0
 	}
 	return time.Duration(d)

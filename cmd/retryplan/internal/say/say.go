@@ -1,0 +1,140 @@
+// Package say has the words and figures that the terminal and the page have in common.
+package say
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/retryplan"
+)
+
+// Span returns a duration as a reader wants it: exact where that is short, else to three digits or so.
+func Span(d time.Duration) string {
+	if d == math.MaxInt64 {
+		return "unbounded"
+	}
+	if exact := wire.Duration(d).String(); len(exact) <= len("1m23.5s") {
+		return exact
+	}
+	unit := time.Nanosecond
+	for _, step := range []struct{ from, to time.Duration }{
+		{time.Hour, time.Second}, {10 * time.Minute, time.Second}, {time.Minute, 100 * time.Millisecond}, {10 * time.Second, 10 * time.Millisecond},
+		{time.Second, time.Millisecond}, {10 * time.Millisecond, 10 * time.Microsecond}, {time.Millisecond, time.Microsecond},
+		{time.Microsecond, 10 * time.Nanosecond},
+	} {
+		if d.Abs() >= step.from {
+			unit = step.to
+			break
+		}
+	}
+	return wire.Duration(d.Round(unit)).String()
+}
+
+// Between returns "1s" or "1s..2s".
+func Between(lo, hi time.Duration) string {
+	if lo == hi {
+		return Span(lo)
+	}
+	return Span(lo) + ".." + Span(hi)
+}
+
+// Noise is what the computation of a distribution leaves of a probability that is 0 or 1.
+const Noise = 1e-12
+
+// Percent returns a probability. What is not certain is never shown as 0 or 100 %.
+func Percent(p float64) string {
+	switch {
+	case math.Abs(p) < Noise:
+		return "0%"
+	case math.Abs(1-p) < Noise:
+		return "100%"
+	case p > 0 && p < 0.5e-6:
+		return "<0.0001%"
+	case p < 1 && p > 1-0.5e-6:
+		return ">99.9999%"
+	}
+	return Number(math.Round(p*1e6)/1e4) + "%"
+}
+
+// Number returns a number with up to four digits that matter, and whole ones in full.
+func Number(x float64) string {
+	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	if math.Abs(x) >= 1000 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	digits := 4
+	if x > 99 && x < 100 {
+		digits = 6 // nines count
+	}
+	s := strconv.FormatFloat(x, 'g', digits, 64)
+	if strings.ContainsRune(s, '.') && !strings.ContainsRune(s, 'e') {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}
+
+// Stability says what the stability in c means for a fleet, first in one clause and then why.
+func Stability(c *retryplan.Certificate, f retryplan.Fleet) (what, why string) {
+	switch c.Stability {
+	case retryplan.Safe:
+		if c.Law == retryplan.SuccessFunded {
+			return "The fleet comes back from any trigger once the stored tokens are spent:", "even if every attempt then fails, the backend has capacity to spare."
+		}
+		return "The fleet comes back from any trigger:", "even if every attempt fails, the backend has capacity to spare."
+	case retryplan.Vulnerable:
+		if c.Tipping < 0 && f.Trigger.Kind != 0 {
+			return "The fleet comes back from this trigger, however long it lasts.", fmt.Sprintf("Another one can tip it into a storm that feeds itself: if all attempts time out, %s runs/s become %s attempts/s, and the backend does %s.",
+				Number(f.Rate), Number(f.Rate*c.Attempts), Number(f.Capacity))
+		}
+		return "The fleet comes back from this trigger.", fmt.Sprintf("A larger one tips it into a storm that feeds itself: if all attempts fail, %s runs/s become %s attempts/s, and the backend does %s.",
+			Number(f.Rate), Number(f.Rate*c.Attempts), Number(f.Capacity))
+	case retryplan.Metastable:
+		return "The fleet does not come back from this trigger:", fmt.Sprintf("%s runs/s become %s attempts/s, and the backend, which does %s, is busy with work that nobody waits for. Only less load or fewer retries end it.",
+			Number(f.Rate), Number(f.Rate*c.Attempts), Number(f.Capacity))
+	}
+	if c.Law == retryplan.SlowService {
+		return "No attempt succeeds:", "one takes the backend as long as its client waits or longer, with or without retries. A longer attempt timeout, or a deadline that leaves time for it, mends that."
+	}
+	if f.Rate < f.Capacity {
+		return "The fleet is more than the backend can do:", fmt.Sprintf("with the retries of what fails in the calm, %s runs/s are more than %s attempts/s. Fewer attempts or a budget mend that.",
+			Number(f.Rate), Number(f.Capacity))
+	}
+	return "The fleet is more than the backend can do, with or without retries:", "no policy mends that."
+}
+
+// Law says what a law is in a few words.
+func Law(l retryplan.Law) string {
+	switch l {
+	case retryplan.Overload:
+		return "runs/s, with the retries of what fails in the calm, at or above capacity"
+	case retryplan.SlowService:
+		return "one attempt takes the backend as long as its client waits or longer"
+	case retryplan.NoTimeout:
+		return "no client gives up, so nothing is retried in vain"
+	case retryplan.HiddenCapacity:
+		return "a storm feeds itself if runs/s are above capacity / attempts per run"
+	case retryplan.SuccessFunded:
+		return "a budget that successes fund pays for no more retries in a storm than it has stored"
+	case retryplan.TriggerBelowTimeout:
+		return "no attempt waits longer than its client does"
+	case retryplan.Fluid:
+		return "a model in which runs flow says how many retries the trigger leaves"
+	case retryplan.RandomArrivals:
+		return "random arrivals alone make such a queue often enough"
+	}
+	return "see the documentation of retryplan"
+}
+
+// Trigger returns what ParseLasting reads, and "none" for none.
+func Trigger(t retryplan.Trigger) string {
+	if t.Kind == 0 {
+		return "none"
+	}
+	return wire.NewTrigger(t).Lasting()
+}
