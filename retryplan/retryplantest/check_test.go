@@ -13,7 +13,7 @@ import (
 	"github.com/retrygo/retry/retryplan/retryplantest"
 )
 
-// recorder is a test that only records what it is told.
+// recorder is a test that only keeps what it is to report.
 type recorder struct {
 	testing.TB
 	errors, logs []string
@@ -73,7 +73,7 @@ func TestCheck(t *testing.T) {
 			[]string{"charge: retryplan: Fleet.Capacity 0 "}, []string{"charge: note no-budget: "}},
 		{"a policy with a budget wants one in the fleet", own, retryplantest.Options{Fleet: fleet},
 			[]string{"charge: Options.Fleet.Budget is nil, but the policy has a Budget"}, nil},
-		{"a policy that is invalid is told once as a finding", broken, retryplantest.Options{Fleet: fleet}, []string{"charge: severe invalid: "}, nil},
+		{"a policy that is invalid is one finding", broken, retryplantest.Options{Fleet: fleet}, []string{"charge: severe invalid: "}, nil},
 		{"what is ignored exists, has a reason and is found", sound, retryplantest.Options{Fleet: funded(), Ignore: map[string]string{
 			"no-gitter": "a slip", "no-jitter": "mended since", "metastable": " ",
 		}}, []string{"charge: Ignore: metastable has no reason", `charge: Ignore: there is no finding "no-gitter"`, "charge: Ignore: no-jitter is not found"}, nil},

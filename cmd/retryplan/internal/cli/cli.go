@@ -154,7 +154,7 @@ const overview = `retryplan shows what a retry policy will do before it ships: t
 load on the backend, and whether a storm of retries can become permanent. Nothing is called and nobody waits.
 
 A POLICY is any of these; without one it is the default policy, as the flags change it:
-  policy.json          a document of retryconf: one policy, or a catalog, all of whose policies are meant
+  policy.json          a document of retryconf, JSON or YAML: one policy, or a catalog, all of whose policies are meant
   email@policies.json  the policy "email" of a catalog
   preset:standard      inline, aggressive, standard, patient, cautious or delivery; --preset standard is the same
   -                    a document on standard input

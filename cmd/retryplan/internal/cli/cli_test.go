@@ -188,8 +188,9 @@ func TestREADMEShowsWhatIsPrinted(t *testing.T) {
 	words := func(text string) string { return strings.Join(strings.Fields(text), " ") }
 	n := 0
 	for block := range strings.SplitSeq(string(readme), "```text\n") {
-		command, printed, ok := strings.Cut(block, "\n")
-		if command, ok = strings.CutPrefix(command, "$ retryplan "); !ok {
+		line, printed, _ := strings.Cut(block, "\n")
+		command, ok := strings.CutPrefix(line, "$ retryplan ")
+		if !ok {
 			continue
 		}
 		n++

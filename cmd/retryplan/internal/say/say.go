@@ -95,7 +95,7 @@ func Stability(c *retryplan.Certificate, f retryplan.Fleet) (what, why string) {
 		return "The fleet comes back from this trigger.", fmt.Sprintf("A larger one tips it into a storm that feeds itself: if all attempts fail, %s runs/s become %s attempts/s, and the backend does %s.",
 			Number(f.Rate), Number(f.Rate*c.Attempts), Number(f.Capacity))
 	case retryplan.Metastable:
-		return "The fleet does not come back from this trigger:", fmt.Sprintf("%s runs/s become %s attempts/s, and the backend, which does %s, is busy with work that nobody waits for. Only less load or fewer retries end it.",
+		return "The fleet does not come back from this trigger:", fmt.Sprintf("%s runs/s become %s attempts/s, and the backend, which does %s, is busy with work that no client waits for. Only less load or fewer retries end it.",
 			Number(f.Rate), Number(f.Rate*c.Attempts), Number(f.Capacity))
 	}
 	if c.Law == retryplan.SlowService {
