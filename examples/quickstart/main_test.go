@@ -40,7 +40,7 @@ func TestEveryRunGivesTheSameOutput(t *testing.T) {
 }
 
 func TestREADMEShowsTheOutput(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	_, after, found := strings.Cut(string(readme), "<!-- quickstart output -->")
 	require.True(t, found, "README.md lacks the marker that the output begins after")
