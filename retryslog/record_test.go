@@ -124,7 +124,7 @@ func TestGroups(t *testing.T) {
 	})
 }
 
-// The group's attributes outlive the call, so they are nobody else's.
+// The group's attributes outlive the call, so they must not be shared.
 func TestRecordsThatAreKept(t *testing.T) {
 	var k kept
 	observe := retryslog.Observe(slog.New(&k), retryslog.Options{Group: "retry"})
@@ -175,7 +175,7 @@ func TestThereIsNoSource(t *testing.T) {
 	require.NotContains(t, text.String()+asJSON.String(), ".go")
 }
 
-// Ends that do not come with an *retry.Error: a shell of somebody's own may tell them so.
+// Ends that do not come with an *retry.Error: a shell of a user's own may report them so.
 func TestEventsOfOtherShells(t *testing.T) {
 	plain, none, typed := failed, failed, failed
 	plain.Err, none.Err, typed.Err = errDown, nil, (*retry.Error)(nil)

@@ -27,7 +27,7 @@ func askerOf(db Beginner, opts *Options) (asker, error) {
 	return pool, nil
 }
 
-// record is where PostgreSQL keeps what becomes of a transaction.
+// record identifies a transaction whose fate PostgreSQL keeps.
 type record struct {
 	pool      asker
 	xid, life string // of the transaction, and of the server

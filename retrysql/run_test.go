@@ -32,7 +32,7 @@ const (
 
 var errBusiness = errors.New("insufficient funds")
 
-// db is a fake database: it answers begins, commits and rollbacks from lists, nil where these end, and notes what is done.
+// db is a fake database: it answers begins, commits and rollbacks from lists, nil beyond their ends, and notes what is done.
 type db struct {
 	begins, commits []error
 	commit          func() // is called first
@@ -65,7 +65,7 @@ func pop(list *[]error) error {
 	return err
 }
 
-// The same where a variable has the name.
+// The same if a variable has the name.
 type (
 	fake   = tx
 	fakeDB = db

@@ -73,7 +73,7 @@ func TestATimedOutAttemptEndsAsInDo(t *testing.T) {
 	}
 }
 
-// A timeout of an earlier attempt is not the ending of a run that is cancelled later: there failsafe-go tells what the
+// A timeout of an earlier attempt is not the ending of a run that is canceled later: there failsafe-go reports what the
 // context ended with, as it does without a timeout.
 func TestATimeoutIsNotTheEndingOfARunThatIsCancelledLater(t *testing.T) {
 	for name, outside := range map[string]func() failsafe.Policy[string]{
@@ -111,7 +111,7 @@ func TestATimeoutIsNotTheEndingOfARunThatIsCancelledLater(t *testing.T) {
 	}
 }
 
-// Where a hedge's attempt times out, another execution that has put its cancellation off keeps that.
+// If a hedge's attempt times out, another execution that has put its cancellation off keeps that.
 func TestATimeoutLeavesADeferredCancellationDeferred(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := each(2)

@@ -77,7 +77,7 @@
 // backoff, from 1s to 2m. Retries that are quicker than that are used up without any connection having been tried: set
 // grpc.WithConnectParams, or make calls with grpc.WaitForReady(true). Such a call waits for the connection up to its
 // deadline, or Policy.AttemptTimeout, and then fails with DEADLINE_EXCEEDED, which is repeated for idempotent methods
-// only, because it cannot be told from a call that was sent.
+// only, because it cannot be distinguished from a call that was sent.
 //
 // # Limits
 //

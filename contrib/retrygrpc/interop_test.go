@@ -76,7 +76,7 @@ func dial(t *testing.T, at string, p retry.Policy, o retrygrpc.Options) testgrpc
 	return testgrpc.NewTestServiceClient(conn)
 }
 
-// The published client checks sizes, orders, codes, metadata and cancellation, and ends the process where one is wrong.
+// The published client checks sizes, orders, codes, metadata and cancellation, and ends the process if one is wrong.
 func TestPublishedInteropCases(t *testing.T) {
 	for name, run := range map[string]func(context.Context, testgrpc.TestServiceClient, ...grpc.CallOption){
 		"empty_unary": interop.DoEmptyUnaryCall, "large_unary": interop.DoLargeUnaryCall,

@@ -271,7 +271,7 @@ func failOnce() func(context.Context) error {
 }
 
 func TestSendsWithoutAServer(t *testing.T) {
-	// What the client itself refuses, such as a message that cannot be marshalled, is told at once.
+	// What the client itself refuses, such as a message that cannot be marshalled, fails at once.
 	service := &scripted{output: func(int, testgrpc.TestService_StreamingOutputCallServer) error { return nil }}
 	client := serve(t, service, upTo(3), retrygrpc.Options{})
 	_, err := client.StreamingOutputCall(bounded(t), nil, grpc.MaxCallSendMsgSize(1))

@@ -23,7 +23,7 @@ import (
 	"github.com/retrygo/retry/contrib/retrygrpc"
 )
 
-// script is a server whose calls end as told, and which notes when each attempt came.
+// script is a server whose calls end by script, and which notes when each attempt came.
 type script struct {
 	grpc_health_v1.UnimplementedHealthServer
 	answer func(ctx context.Context, attempt int) error // attempt counts from 1, over all calls
@@ -79,7 +79,7 @@ func inBubble(t *testing.T, config string, server *script, f func(ctx context.Co
 	})
 }
 
-// configOf returns the service config, which must lose just what is told.
+// configOf returns the service config, which must lose just what is listed.
 func configOf(t *testing.T, p retry.Policy, o retrygrpc.ServiceConfigOptions, lost ...string) string {
 	t.Helper()
 	config, got, err := retrygrpc.ServiceConfig(p, o)

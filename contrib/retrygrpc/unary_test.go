@@ -158,7 +158,7 @@ func TestUnaryCall(t *testing.T) {
 	})
 }
 
-// What grpc-go says of a header tells an answer that has begun from one of trailers alone.
+// What grpc-go says of a header distinguishes an answer that has begun from one of trailers alone.
 func TestUnaryCallThatIsNotIdempotentIsNotRepeatedAfterAHeader(t *testing.T) {
 	for _, row := range []struct {
 		name   string

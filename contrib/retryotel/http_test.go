@@ -380,7 +380,7 @@ func TestASendThatIsAnsweredHasTheStatus(t *testing.T) {
 	require.Equal(t, codes.Error, span.Status.Code)
 }
 
-// A cancelled caller ends the send that is under way.
+// A canceled caller ends the send that is under way.
 func TestACancelledSendIsAnError(t *testing.T) {
 	s := newSDK(t)
 	ctx, cancel := context.WithCancel(t.Context())

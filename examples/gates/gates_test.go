@@ -238,7 +238,7 @@ func TestNothingIsSentWhileOpen(t *testing.T) {
 	})
 }
 
-// The caller's own listener is told still.
+// The caller's own listener is still called.
 func TestGobreakerGateKeepsTheListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var states []string

@@ -99,7 +99,7 @@ func (s scene) do(name string, p retry.Policy, answer error, through guard) {
 			s.tell("%s ends: %v, sent %d", name, e.Decision, e.Outcome.Attempts)
 		}
 	}
-	_ = retry.Do(context.Background(), p, func(ctx context.Context) error { // Observe has told the error
+	_ = retry.Do(context.Background(), p, func(ctx context.Context) error { // Observe has printed the error
 		return through(ctx, func() error {
 			s.tell("%s sends attempt %d", name, retry.AttemptNumber(ctx))
 			return answer

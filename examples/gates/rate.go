@@ -12,8 +12,8 @@ import (
 // token will be there. Nothing is reserved meanwhile, so a run that ends early owes nothing; who comes first then gets it.
 //
 // The trap: the gate is asked again after each wait, so a reservation would take a second token, and the Cancel of one
-// does not give its token back where another was made since. So it takes the token only when it says go. Where it is one of
-// several gates, ask it last, and only where all others say go: else each refusal of theirs costs a token.
+// does not give its token back if another was made since. So it takes the token only when it says go. If it is one of
+// several gates, ask it last, and only if all others say go: otherwise each refusal of theirs costs a token.
 func rateGate(limiter *rate.Limiter) func(context.Context) time.Duration {
 	return func(context.Context) time.Duration {
 		if limiter.Allow() {

@@ -79,7 +79,7 @@ func TestAContextThatIsDoneBeforeTheCall(t *testing.T) {
 	}
 }
 
-// errGaveUp is what work returns that was cancelled from within, by somebody other than the caller.
+// errGaveUp is what work returns that was canceled from within, not by the caller.
 var errGaveUp = fmt.Errorf("upstream: %w", context.Canceled)
 
 func TestCanceledWhileTheCallerLives(t *testing.T) {
@@ -141,7 +141,7 @@ func TestWhichFailuresAreTold(t *testing.T) {
 			require.Len(t, watch(t, row.do, always(errBusy)).lines, row.lines)
 		})
 	}
-	// An error that is final at once: retry-go's OnRetry is not told.
+	// An error that is final at once: retry-go's OnRetry is not called.
 	require.Empty(t, watch(t, client.retryGoV4, always(errNotFound)).lines)
 	require.Empty(t, watch(t, client.retryGoV5, always(errNotFound)).lines)
 	require.Equal(t, []string{"attempt 1: not found"}, watch(t, client.afterRetryGo, always(errNotFound)).lines)
@@ -155,7 +155,7 @@ func TestHints(t *testing.T) {
 		name        string
 		do          call
 		long, short []time.Duration
-		twoHours    int // attempts, where the first asks for two hours
+		twoHours    int // attempts, if the first asks for two hours
 	}{
 		{name: "backoff v5", do: client.retryAfterBackoffV5, long: ms(0, 1000, 11000, 12000), short: ms(0, 1000, 3000, 4000), twoHours: 1},
 		{name: "backoff v6", do: client.retryAfterBackoffV6, long: ms(0, 1000, 11000, 12000), short: ms(0, 1000, 3000, 4000), twoHours: 1},

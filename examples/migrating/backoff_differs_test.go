@@ -77,7 +77,7 @@ func TestBackoffMaxElapsedTimeIsTTL(t *testing.T) {
 	require.ErrorIs(t, errs["after"], retry.TTLElapsed)
 }
 
-// Fifteen minutes are the limit also where the call-site names another backoff and a number of tries.
+// Fifteen minutes are the limit also if the call-site names another backoff and a number of tries.
 func TestBackoffsDefaultLimitOfFifteenMinutes(t *testing.T) {
 	v4 := func(c client, ctx context.Context) (string, error) {
 		b := backoff4.WithMaxRetries(backoff4.NewConstantBackOff(10*time.Minute), 4)

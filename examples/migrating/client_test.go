@@ -71,7 +71,7 @@ func watchUntil(t *testing.T, deadline time.Duration, do call, s script) record 
 	})
 }
 
-// watchDone is watch with a context that is cancelled before the call.
+// watchDone is watch with a context that is canceled before the call.
 func watchDone(t *testing.T, do call, s script) record {
 	t.Helper()
 	return watchIn(t, do, s, func(ctx context.Context) (context.Context, context.CancelFunc) {

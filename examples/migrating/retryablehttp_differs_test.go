@@ -25,7 +25,7 @@ type base func(n int, w http.ResponseWriter)
 // exchange is what came of one request of a client.
 type exchange struct {
 	record
-	status int  // 0 where there was no response
+	status int  // 0 if there was no response
 	bodies bool // the server got the whole body in every attempt
 }
 
@@ -180,7 +180,7 @@ func TestHTTPDefaults(t *testing.T) {
 	}
 }
 
-// How the run behind an answer ended is on record where the request's context asks for it.
+// How the run behind an answer ended is on record if the request's context asks for it.
 func TestHTTPOutcomeOfAnAnswer(t *testing.T) {
 	for _, recorded := range []bool{false, true} {
 		send(t, func(base http.RoundTripper) *http.Client {

@@ -114,7 +114,7 @@ func (e *entry) plan() error {
 	return nil
 }
 
-// share prints f as a percentage that is 100 only where less than one run in a million is missing.
+// share prints f as a percentage that is 100 only if less than one run in a million is missing.
 func share(f float64) string {
 	if f < 0.999 || f > 1-1e-6 {
 		return short(f * 100)
@@ -131,7 +131,7 @@ func brief(d time.Duration) string {
 	return plain(d.Round(unit))
 }
 
-// findings writes what Lint says, and why it is accepted. A finding above a note that nobody has accepted is an error, and so is
+// findings writes what Lint says, and why it is accepted. A finding above a note that has not been accepted is an error, and so is
 // an acceptance of what is not found.
 func (e *entry) findings() error {
 	found := retryplan.Lint(e.loaded, e.use)
@@ -186,7 +186,7 @@ func (e *entry) certificate(ctx context.Context) error {
 		return fmt.Errorf("the fleet is %v (%v): %+v", c.Stability, c.Law, c)
 	}
 	e.printf("\n%s %d clients begin %v runs a second in all; the backend completes %v attempts a second, %d at a time, and is %s %% busy. Trigger: %s.\n",
-		e.told, f.Clients, f.Rate, f.Capacity, f.Workers, short(100*f.Rate/f.Capacity), triggerText(f.Trigger))
+		e.words, f.Clients, f.Rate, f.Capacity, f.Workers, short(100*f.Rate/f.Capacity), triggerText(f.Trigger))
 	e.printf("\n| certificate | |\n|---|---|\n")
 	e.printf("| verdict | %v (%v) |\n", c.Stability, c.Law)
 	e.printf("| attempts a run in a storm | %s |\n", short(c.Attempts))

@@ -17,18 +17,18 @@ func output(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer
 	require.NoError(t, run(&b))
-	return normalised(b.String())
+	return normalized(b.String())
 }
 
-// normalised returns text with "≈…" for each measurement.
-func normalised(text string) string {
+// normalized returns text with "≈…" for each measurement.
+func normalized(text string) string {
 	return regexp.MustCompile(`≈\S+`).ReplaceAllString(text, "≈…")
 }
 
 func TestNothingIsLeftRunning(t *testing.T) {
 	before := runtime.NumGoroutine()
 	output(t)
-	// The goroutines of a closed connection end just after Close has returned; nothing tells when, so yield to them.
+	// The goroutines of a closed connection end just after Close has returned; no event says when, so yield to them.
 	for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before && time.Now().Before(end); {
 		runtime.Gosched()
 	}
@@ -46,5 +46,5 @@ func TestREADMEShowsTheOutput(t *testing.T) {
 	require.True(t, found, "README.md lacks the marker that the output begins after")
 	block, _, found := strings.Cut(after, "<!-- end of quickstart output -->")
 	require.True(t, found, "README.md lacks the marker that the output ends before")
-	require.Equal(t, "```text\n"+output(t)+"```", normalised(strings.TrimSpace(block)))
+	require.Equal(t, "```text\n"+output(t)+"```", normalized(strings.TrimSpace(block)))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// request is what a user posts: an event for a URL, with its own settings where those of the service do not fit.
+// request is what a user posts: an event for a URL, with its own settings if those of the service do not fit.
 type request struct {
 	ID          string          `json:"id"`
 	Tenant      string          `json:"tenant"`

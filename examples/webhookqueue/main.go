@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// run tells the story to w.
+// run writes the story to w.
 func run(ctx context.Context, w io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -198,7 +198,7 @@ func (s *story) post(ctx context.Context, body string) (status int, faults []fau
 	return resp.StatusCode, refusal.Errors, err
 }
 
-// await tells of each event once its status is final.
+// await reports each event once its status is final.
 func (s *story) await(ctx context.Context, ids ...string) error {
 	for _, id := range ids {
 		info, err := s.queue.Wait(ctx, id)
@@ -210,7 +210,7 @@ func (s *story) await(ctx context.Context, ids ...string) error {
 	return nil
 }
 
-// tell tells of each event as it is.
+// tell reports each event as it is.
 func (s *story) tell(ctx context.Context, ids ...string) error {
 	for _, id := range ids {
 		info, err := s.queue.Get(ctx, id)
@@ -222,7 +222,7 @@ func (s *story) tell(ctx context.Context, ids ...string) error {
 	return nil
 }
 
-// line writes where an event stands, and what its attempts came to.
+// line writes the status of an event, and what its attempts came to.
 func (s *story) line(info retryjob.Info) {
 	fmt.Fprintf(s.w, "  %s  %-7s  %s", info.JobID, s.target(info), info.Status)
 	if info.Reason != 0 {

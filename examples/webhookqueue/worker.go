@@ -105,7 +105,7 @@ type deliverer struct{ client *http.Client }
 
 func newDeliverer() *deliverer {
 	return &deliverer{&http.Client{
-		// Refuses the addresses of the network it runs in; but for the receiver's, where a service allows none.
+		// Refuses the addresses of the network it runs in; but for the receiver's, although a service allows none.
 		Transport:     retryhttp.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}.Transport(),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

@@ -165,7 +165,7 @@ func TestAnErrorOfAValueIsFoundThroughYAML(t *testing.T) {
 }
 
 // A decoder hands UnmarshalText what it makes of a value: no null at all, a float cut to six decimals, a key in any case.
-// What it read into a map tells them apart, and Spec.UnmarshalJSON refuses what it must.
+// What it read into a map distinguishes them, and Spec.UnmarshalJSON refuses what it must.
 func TestThroughAMapAndJSONTheStrictReaderReadsEveryFormat(t *testing.T) {
 	strict := func(decode func(string, any) error, text string) (s retryconf.Spec, err error) {
 		var object map[string]any

@@ -17,7 +17,7 @@ import (
 type lostCommit struct {
 	name    string
 	fault   fault
-	applied int // 1 where the server got it
+	applied int // 1 if the server got it
 }
 
 // withLostCommits runs a test with each driver that talks to a server and each fault: it has a bank, and a pool whose
@@ -94,7 +94,7 @@ func TestACommitThatIsLostIsSettledByAProbe(t *testing.T) {
 
 		require.Equal(t, make([]error, len(outcomes)), outcomes)
 		requireExactlyOnce(t, b.direct, "ledger", outcomes)
-		require.Len(t, failures, 2*(1-c.applied)) // where it was applied the attempt has not failed
+		require.Len(t, failures, 2*(1-c.applied)) // if it was applied the attempt has not failed
 	})
 }
 

@@ -51,7 +51,7 @@ func runAtExit() {
 // settleTime is far more than a goroutine needs that has nothing left to do.
 const settleTime = 10 * time.Second
 
-// goroutinesAbove waits until there are no more than the given number of goroutines. It returns the stacks of all where
+// goroutinesAbove waits until there are no more than the given number of goroutines. It returns the stacks of all if
 // some stay.
 func goroutinesAbove(number int) string {
 	for deadline := time.Now().Add(settleTime); runtime.NumGoroutine() > number; runtime.Gosched() {

@@ -13,7 +13,7 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// gone are the reasons of an attempt whose connection was ended by the server: it says why only where the driver gets to
+// gone are the reasons of an attempt whose connection was ended by the server: it says why only if the driver gets to
 // read that.
 var gone = []retrysql.Reason{retrysql.AdminShutdown, retrysql.ConnectionLost}
 

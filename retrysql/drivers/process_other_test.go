@@ -14,7 +14,7 @@ func belong(*exec.Cmd, syscall.Signal, *account) {}
 // account is a user of this machine.
 type account struct{ uid, gid uint32 }
 
-// accountOf knows nobody here: root cannot run the servers.
+// accountOf finds no account here: root cannot run the servers.
 func accountOf(name string) (*account, error) {
 	return nil, errors.New("no account " + name + " to run a server as, on this system")
 }

@@ -66,7 +66,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// keep notes a connection that is to be closed with the proxy. It closes it where that is closed already.
+// keep notes a connection that is to be closed with the proxy. It closes it if that is closed already.
 func (p *proxy) keep(conn net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +144,7 @@ func forward(to, from net.Conn, look func(got string) (send string, more bool)) 
 	}
 }
 
-// at returns a judge that meets what a client sends with the faults in turn, where it has the text in it, and passes
+// at returns a judge that meets what a client sends with the faults in turn if it has the text in it, and passes
 // everything else.
 func at(text string, faults ...fault) func(request string) fault {
 	var seen atomic.Int32

@@ -38,7 +38,7 @@ type server struct {
 // errMissing is why a server cannot be had on this machine.
 var errMissing = errors.New("is not here")
 
-// required returns what once made, or skips the test where the server is missing.
+// required returns what once made, or skips the test if the server is missing.
 func required[T any](t *testing.T, once func() (T, error)) T {
 	t.Helper()
 	s, err := once()
@@ -49,7 +49,7 @@ func required[T any](t *testing.T, once func() (T, error)) T {
 	return s
 }
 
-// program returns the path of a program in PATH or, where it is not there, in one of the folders, of several versions the
+// program returns the path of a program in PATH or, if it is not there, in one of the folders, of several versions the
 // last one.
 func program(name string, folders ...string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
@@ -69,7 +69,7 @@ func program(name string, folders ...string) (string, error) {
 	return "", fmt.Errorf("%s %w", name, errMissing)
 }
 
-// ownAddress returns a free port of a loopback address that is this process's alone, where the system has more than one:
+// ownAddress returns a free port of a loopback address that is this process's alone if the system has more than one:
 // the port of a server that is down must not go to anybody else.
 func ownAddress() (host, port string, err error) {
 	pid := os.Getpid()
@@ -133,7 +133,7 @@ func (s *server) startLocked() error {
 	}
 }
 
-// logLines is how much of a server's log is kept, to be shown where it does not start.
+// logLines is how much of a server's log is kept, to be shown if it does not start.
 const logLines = 50
 
 // follow reads the log until no process is left that could write to it.

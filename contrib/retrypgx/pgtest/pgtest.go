@@ -24,8 +24,8 @@ type Server struct {
 	running    *process         // nil while it is down
 }
 
-// Start starts a server, which ends with tb, or with the test binary where that dies. settings are those of postgresql.conf,
-// as in "deadlock_timeout=10ms". It skips tb where PostgreSQL is not installed: its programs are looked for in PATH and
+// Start starts a server, which ends with tb, or with the test binary if that dies. settings are those of postgresql.conf,
+// as in "deadlock_timeout=10ms". It skips tb if PostgreSQL is not installed: its programs are looked for in PATH and
 // in the folders of Debian and Red Hat. As root it runs the server as the user postgres.
 func Start(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
@@ -66,7 +66,7 @@ func Start(tb testing.TB, settings ...string) *Server {
 	return s
 }
 
-// guard runs the server until it reads the name of a signal, which it passes on. Where there is nothing more to read, since
+// guard runs the server until it reads the name of a signal, which it passes on. When there is nothing more to read, since
 // the test binary is gone, it removes the data too.
 const guard = `"$@" & server=$!
 exec >/dev/null 2>&1
@@ -82,7 +82,7 @@ func (s *Server) DSN() string { return DSN(s.Addr()) }
 // DSN returns the URL for a server that is reached at another address, as behind a proxy.
 func DSN(addr string) string { return "postgres://postgres@" + addr + "/postgres?sslmode=disable" }
 
-// Up starts the server, where it is down, and waits until it accepts connections.
+// Up starts the server if it is down and waits until it accepts connections.
 func (s *Server) Up(tb testing.TB) {
 	tb.Helper()
 	if s.running != nil {
@@ -125,7 +125,7 @@ type process struct {
 	gone  chan struct{} // closed when it is over
 }
 
-// logLines is how much of the log is kept, to be shown where the server does not start.
+// logLines is how much of the log is kept, to be shown if the server does not start.
 const logLines = 50
 
 // start starts the command and waits until it says that it is ready.
@@ -170,7 +170,7 @@ func start(cmd *exec.Cmd) (*process, error) {
 	}
 }
 
-// folder returns where PostgreSQL's programs are.
+// folder returns the folder of PostgreSQL's programs.
 func folder() (string, error) {
 	for _, pattern := range []string{"/usr/lib/postgresql/*/bin/initdb", "/usr/pgsql-*/bin/initdb"} {
 		if found, _ := filepath.Glob(pattern); len(found) > 0 { // the pattern is well formed
@@ -185,7 +185,7 @@ func folder() (string, error) {
 	return filepath.Dir(path), err
 }
 
-// freeAddress returns a free port of a loopback address that is this process's alone, where the system has more than one:
+// freeAddress returns a free port of a loopback address that is this process's alone if the system has more than one:
 // the port of a server that is down must not go to anybody else.
 func freeAddress() (host, port string, err error) {
 	pid := os.Getpid()
