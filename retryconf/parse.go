@@ -94,6 +94,10 @@ func readObject(data []byte, path string, read func(key string, value json.RawMe
 		add(&bad, path, "", "the document is not valid UTF-8")
 		return bad
 	}
+	if bytes.HasPrefix(data, []byte("\ufeff")) {
+		add(&bad, path, "", "the document begins with a byte order mark; save it as UTF-8 without one")
+		return bad
+	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	opening, err := decoder.Token()
 	if err == nil && opening != json.Delim('{') {
@@ -153,7 +157,7 @@ func syntax(err error) string {
 func readValue(to any, value json.RawMessage) error {
 	name, ok := to.(*string)
 	if !ok {
-		return to.(json.Unmarshaler).UnmarshalJSON(value)
+		return to.(reader).read(value)
 	}
 	text, isString := jsonString(value)
 	if !isString {

@@ -33,7 +33,7 @@ func TestParseRefusesWhatIsNoSpec(t *testing.T) {
 		{`{"base": "0s"}`, `base "0s" is not above 0; leave it out for the default`},
 		{`{"max_attempts": 0}`, `max_attempts 0 is not a whole number of 1 or more, nor "unlimited"; leave it out for the default`},
 		{`{"max_attempts": "5"}`, `max_attempts "5" is not a whole number of 1 or more, nor "unlimited"`},
-		{`{"max_attempts": 1.0}`, `max_attempts 1.0 is not a whole number of 1 or more, nor "unlimited"; leave it out for the default`},
+		{`{"max_attempts": 1.0}`, `max_attempts 1.0 is not a whole number of 1 or more; write 1`},
 		{`{"max_attempts": null}`, `max_attempts null is not a whole number of 1 or more, nor "unlimited"`},
 		{`{"factor": "2"}`, `factor "2" is not a number`},
 		{`{"factor": 0}`, `factor 0 is not a number above 0; leave it out for the default`},

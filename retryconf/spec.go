@@ -14,10 +14,10 @@ import (
 // Spec is the wire form of a retry.Policy: the part of it that is data, under snake_case keys. The zero value of a field
 // means "not given"; the policy then has the default that retry.Policy documents.
 //
-// encoding/json reads a Spec strictly: it refuses an unknown or repeated key, a null and a value of another type, all at
-// once. Other decoders read it by its tags and by its fields' UnmarshalText, and are as strict as their options: make
-// them refuse unknown keys (yaml.v3's KnownFields, toml's MetaData.Undecoded). Both ignore an empty list, yaml.v3 ignores
-// a null as well, and toml takes a key in any case. If that matters, decode into a map[string]any and read its JSON.
+// encoding/json and the usual YAML packages read a Spec strictly: they refuse an unknown or repeated key, a null and a
+// value of another type, all at once. Other decoders read it by its tags and by its fields' UnmarshalText, and are as
+// strict as their options: make toml refuse unknown keys (MetaData.Undecoded). It ignores an empty list and takes a key in
+// any case; if that matters, decode into a map[string]any and read its JSON.
 type Spec struct {
 	// Name is the policy's label. Empty means none.
 	Name string `json:"name,omitempty" yaml:"name,omitempty" toml:"name,omitempty,omitzero"`

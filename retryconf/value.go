@@ -1,6 +1,7 @@
 package retryconf
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -13,7 +14,7 @@ import (
 
 // The types of a Spec's fields read and write themselves as text, so that every decoder that uses
 // encoding.TextUnmarshaler reads them alike: gopkg.in/yaml.v3, BurntSushi/toml, flag.TextVar. In JSON each is a string, a
-// number or a bool, and nothing else. The zero value of each but Delay means "not given". A text that means zero is
+// number or a bool, and nothing else. The zero value of each but Delay means "not given" and survives a JSON round trip. A text that means zero is
 // refused: a user who writes 0 would get the default.
 
 // longestText is the longest text that is parsed: every legal value is far shorter.
@@ -43,8 +44,10 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a JSON string as UnmarshalText does.
-func (d *Duration) UnmarshalJSON(data []byte) error { return durationJSON(data, d.UnmarshalText) }
+// UnmarshalJSON reads a JSON string as UnmarshalText does, and "" as zero.
+func (d *Duration) UnmarshalJSON(data []byte) error { return orZero(d, data, `""`) }
+
+func (d *Duration) read(data []byte) error { return durationJSON(data, d.UnmarshalText) }
 
 // String returns the duration as text, "" for zero.
 func (d Duration) String() string { return textOf(d) }
@@ -130,13 +133,26 @@ func (a Attempts) MarshalJSON() ([]byte, error) {
 	return strconv.AppendInt(nil, int64(a), 10), nil
 }
 
-// UnmarshalJSON reads a JSON number, or the string "unlimited".
-func (a *Attempts) UnmarshalJSON(data []byte) error {
+// MarshalYAML returns a number, or "unlimited".
+func (a Attempts) MarshalYAML() (any, error) {
+	if a == retry.Unlimited {
+		return unlimited, nil
+	}
+	return int(a), nil
+}
+
+// UnmarshalJSON reads a JSON number, 0 as zero, or the string "unlimited".
+func (a *Attempts) UnmarshalJSON(data []byte) error { return orZero(a, data, "0") }
+
+func (a *Attempts) read(data []byte) error {
 	if text, isString := jsonString(data); isString && text == unlimited {
 		return a.UnmarshalText([]byte(text))
 	}
 	if !isNumber(data) {
 		return &FieldError{Value: shownJSON(data), Rule: `is not a whole number of 1 or more, nor "unlimited"`}
+	}
+	if f, err := strconv.ParseFloat(string(data), 64); err == nil && f >= 1 && f < 1e15 && f == math.Trunc(f) && bytes.ContainsAny(data, ".eE") {
+		return &FieldError{Value: shownJSON(data), Rule: fmt.Sprintf("is not a whole number of 1 or more; write %.0f", f)}
 	}
 	return unquoted(a.UnmarshalText(data), data)
 }
@@ -170,8 +186,13 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(n), 'g', -1, 64), nil
 }
 
-// UnmarshalJSON reads a JSON number.
-func (n *Number) UnmarshalJSON(data []byte) error {
+// MarshalYAML returns a number.
+func (n Number) MarshalYAML() (any, error) { return float64(n), nil }
+
+// UnmarshalJSON reads a JSON number, 0 as zero.
+func (n *Number) UnmarshalJSON(data []byte) error { return orZero(n, data, "0") }
+
+func (n *Number) read(data []byte) error {
 	if !isNumber(data) {
 		return &FieldError{Value: shownJSON(data), Rule: "is not a number"}
 	}
@@ -202,8 +223,10 @@ func (m *Mode) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a JSON string as UnmarshalText does.
-func (m *Mode) UnmarshalJSON(data []byte) error { return fromJSON(data, m.UnmarshalText) }
+// UnmarshalJSON reads a JSON string as UnmarshalText does, and "" as zero.
+func (m *Mode) UnmarshalJSON(data []byte) error { return orZero(m, data, `""`) }
+
+func (m *Mode) read(data []byte) error { return fromJSON(data, m.UnmarshalText) }
 
 // String returns the mode's name, "" for zero.
 func (m Mode) String() string { return textOf(m) }
@@ -241,8 +264,10 @@ func (j *Jitter) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a JSON string as UnmarshalText does.
-func (j *Jitter) UnmarshalJSON(data []byte) error { return fromJSON(data, j.UnmarshalText) }
+// UnmarshalJSON reads a JSON string as UnmarshalText does, and "" as zero.
+func (j *Jitter) UnmarshalJSON(data []byte) error { return orZero(j, data, `""`) }
+
+func (j *Jitter) read(data []byte) error { return fromJSON(data, j.UnmarshalText) }
 
 // String returns the jitter's name, "" for zero.
 func (j Jitter) String() string { return textOf(j) }
@@ -289,8 +314,18 @@ func (s Switch) MarshalJSON() ([]byte, error) {
 	return []byte("null"), nil
 }
 
-// UnmarshalJSON reads true or false.
-func (s *Switch) UnmarshalJSON(data []byte) error {
+// MarshalYAML returns true or false, nil for zero.
+func (s Switch) MarshalYAML() (any, error) {
+	if s == 0 {
+		return nil, nil
+	}
+	return s == On, nil
+}
+
+// UnmarshalJSON reads true or false, and null as zero.
+func (s *Switch) UnmarshalJSON(data []byte) error { return orZero(s, data, "null") }
+
+func (s *Switch) read(data []byte) error {
 	if string(data) != "true" && string(data) != "false" {
 		return &FieldError{Value: shownJSON(data), Rule: "is neither true nor false"}
 	}
@@ -299,6 +334,23 @@ func (s *Switch) UnmarshalJSON(data []byte) error {
 
 // String returns "true" or "false", "" for zero.
 func (s Switch) String() string { return textOf(s) }
+
+// reader is a field that reads a JSON value which is given: none reads as zero.
+type reader interface{ read([]byte) error }
+
+// orZero reads a JSON value, and the given text as zero: what a value that is not given marshals to reads back the same.
+// A Spec refuses it.
+func orZero[T comparable, P interface {
+	*T
+	reader
+}](to P, data []byte, zero string) error {
+	if string(data) == zero {
+		var none T
+		*to = none
+		return nil
+	}
+	return to.read(data)
+}
 
 // durationJSON reads a JSON string with the given UnmarshalText. The error for any other value shows the string form.
 func durationJSON(data []byte, unmarshalText func([]byte) error) error {

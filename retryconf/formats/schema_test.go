@@ -1,0 +1,158 @@
+package formats_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryconf"
+)
+
+var keys = []string{"name", "extends", "max_attempts", "mode", "base", "factor", "cap", "max", "delays", "jitter", "jitter_ratio",
+	"attempt_timeout", "ttl", "max_hint", "reset_after", "retries_enabled"}
+
+// values are what a key may be given, rightly or wrongly.
+var values = []string{`null`, `true`, `false`, `""`, `"x"`, `"standard"`, `"unlimited"`, `"5"`, `0`, `1`, `-1`, `5`, `2.5`, `0.2`, `1e3`, `-0`,
+	`"30s"`, `"1h30m"`, `"0s"`, `"0h0m0s"`, `"-1s"`, `"+1s"`, `"1.5s"`, `".5s"`, `"1.s"`, `"s"`, `"1 s"`, `"30"`, `"0"`, `"1µs"`, `"1us"`, `"-0s"`,
+	`"exponential"`, `"Linear"`, `"fixed"`, `"constant"`, `"list"`, `"none"`, `"full"`, `"ratio"`, `"decorrelated"`,
+	`[]`, `["1m"]`, `["0s", "1m"]`, `["1m", 30]`, `["-0s"]`, `["0"]`, `["-1s"]`, `[null]`, `{}`, `{"base": "1s"}`}
+
+func compiled(t *testing.T, schema []byte) *jsonschema.Schema {
+	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	require.NoError(t, err)
+	compiler := jsonschema.NewCompiler()
+	require.NoError(t, compiler.AddResource("schema.json", parsed))
+	s, err := compiler.Compile("schema.json")
+	require.NoError(t, err)
+	return s
+}
+
+// agrees fails unless the schema accepts the document if and only if the parser does.
+func agrees(t *testing.T, s *jsonschema.Schema, document string, parse func(string) error) {
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(document))
+	require.NoError(t, err, document)
+	bySchema, byParser := s.Validate(value), parse(document)
+	if (bySchema == nil) != (byParser == nil) {
+		t.Fatalf("%s\nthe schema says: %v\nthe parser says: %v", document, bySchema, byParser)
+	}
+}
+
+// leftToParser are valid to the schema and refused by the parser, as Schema documents.
+var leftToParser = []string{`{"max_attempts": 5.0}`, `{"max_attempts": 1e3}`, `{"base": "3000000h"}`, `{"base": "0.1ns"}`, `{"factor": 1e999}`}
+
+func TestTheSchemaAcceptsWhatTheParserAccepts(t *testing.T) {
+	s := compiled(t, retryconf.Schema())
+	parse := func(document string) error { return json.Unmarshal([]byte(document), new(retryconf.Spec)) }
+	for _, key := range append(keys, "bass", "Base", "") {
+		for _, value := range values {
+			if key == "max_attempts" && value == "1e3" {
+				continue // in leftToParser
+			}
+			agrees(t, s, fmt.Sprintf(`{%q: %s}`, key, value), parse)
+		}
+	}
+	agrees(t, s, `[]`, parse)
+	agrees(t, s, `null`, func(document string) error { return new(retryconf.Spec).UnmarshalJSON([]byte(document)) })
+	agrees(t, s, `{"cap": "1s", "max": "1s"}`, parse)
+	for _, document := range leftToParser {
+		require.Error(t, parse(document), document)
+	}
+}
+
+func TestTheSchemaOfACatalogAcceptsWhatTheCatalogLoads(t *testing.T) {
+	s := compiled(t, retryconf.CatalogSchema())
+	parse := func(document string) error {
+		var c retryconf.Catalog
+		c.Define("a", retry.Policy{})
+		return c.Load(strings.NewReader(document))
+	}
+	for _, document := range []string{
+		`{}`, `[]`, `{"defaults": {}}`, `{"defaults": {"base": "1s"}}`, `{"defaults": {"name": "x"}}`, `{"defaults": {"name": ""}}`,
+		`{"defaults": {"extends": "standard"}}`, `{"defaults": null}`, `{"policies": {}}`, `{"policies": null}`, `{"policies": []}`,
+		`{"policies": {"a": {}}}`, `{"policies": {"a": {"base": 5}}}`, `{"policies": {"a": null}}`, `{"policies": {"a": {"name": "x"}}}`,
+		`{"policy": {}}`, `{"defaults": {"bass": "1s"}}`,
+	} {
+		agrees(t, s, document, parse)
+	}
+}
+
+// Documents of several keys, at random.
+func FuzzSchema(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		s := compiled(t, retryconf.Schema())
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		for range 100 {
+			var members []string
+			for _, i := range rnd.Perm(len(keys))[:rnd.IntN(5)] {
+				value := values[rnd.IntN(len(values))]
+				if keys[i] != "max_attempts" || value != "1e3" {
+					members = append(members, fmt.Sprintf(`%q: %s`, keys[i], value))
+				}
+			}
+			agrees(t, s, "{"+strings.Join(members, ", ")+"}", func(document string) error {
+				return json.Unmarshal([]byte(document), new(retryconf.Spec))
+			})
+		}
+	})
+}
+
+func TestYAMLIsAsStrictAsJSON(t *testing.T) {
+	for _, row := range []struct{ name, text, err string }{
+		{"each fault with its line", "base: 30\ncap: ~\n\nbass: 1s\ndelays: []\nmax_attempts: 5.5",
+			`retryconf: cap null is not a string such as "30s"; ` + // decoders do not say where a null is
+				`base 30 is a number; write it as a string with its unit, such as "30s" (line 1); ` +
+				`bass is not a known key; did you mean "base"? (line 4); ` +
+				`delays [] is not a list of durations such as ["1m", "30m"] (line 5); ` +
+				`max_attempts 5.5 is not a whole number of 1 or more, nor "unlimited"; leave it out for the default (line 6)`},
+		{"a list with a fault", "delays:\n- 1m\n- 30", `retryconf: delays[1] 30 is a number; write it as a string with its unit, such as "30s" (line 2)`},
+		{"a mapping for a value", "base: {1: 2}", `retryconf: base {} is not a string such as "30s" (line 1)`},
+		{"cap and max", "cap: 1s\nmax: 1s", "retryconf: max 1s is given together with cap; the two are the same (line 2)"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var s retryconf.Spec
+			require.EqualError(t, decodeYAML(row.text, &s), row.err)
+			require.Zero(t, s)
+		})
+	}
+	var s retryconf.Spec
+	require.ErrorContains(t, decodeYAML("base: 1s\nbase: 2s", &s), `"base" already defined at line 1`)
+	require.Error(t, decodeYAML("- base", &s))
+}
+
+func TestAByteOrderMarkIsNamed(t *testing.T) {
+	_, err := retryconf.Parse([]byte("\ufeff{}"), retryconf.Limits{})
+	require.EqualError(t, err, "retryconf: the document begins with a byte order mark; save it as UTF-8 without one")
+}
+
+func TestAWholeNumberWithAPointIsRefusedWithTheOneToWrite(t *testing.T) {
+	err := json.Unmarshal([]byte(`{"max_attempts": 5.0}`), new(retryconf.Spec))
+	require.EqualError(t, err, "retryconf: max_attempts 5.0 is not a whole number of 1 or more; write 5")
+}
+
+func TestZeroValuesSurviveJSON(t *testing.T) {
+	type all struct {
+		Attempts retryconf.Attempts
+		Duration retryconf.Duration
+		Delay    retryconf.Delay
+		Number   retryconf.Number
+		Mode     retryconf.Mode
+		Jitter   retryconf.Jitter
+		Switch   retryconf.Switch
+	}
+	for _, want := range []all{{}, {5, retryconf.Duration(time.Second), 1, 2.5, 1, 1, retryconf.On}} {
+		text, err := json.Marshal(want)
+		require.NoError(t, err)
+		var got all
+		require.NoError(t, json.Unmarshal(text, &got), string(text))
+		require.Equal(t, want, got)
+	}
+}

@@ -1,0 +1,86 @@
+package retryconf
+
+import (
+	"encoding/json"
+	"maps"
+)
+
+// Schema returns the JSON Schema (draft 2020-12) of a policy: it accepts the documents that Spec.UnmarshalJSON accepts.
+// What it leaves to the parser are repeated keys, a number of attempts that is written with a point or an exponent,
+// durations above 292 years or below a nanosecond, numbers that a float64 or an int cannot hold, texts above 64 bytes
+// and documents above 64 KiB. Rules between keys, such as a cap below its base, are for
+// Spec.Policy.
+func Schema() []byte { return indented(policySchema("A retry policy")) }
+
+// CatalogSchema returns the JSON Schema of the document that Catalog.Load reads, as Schema does. Which policies are
+// defined is known to the catalog alone.
+func CatalogSchema() []byte {
+	policy := policySchema("A retry policy")
+	delete(policy, "$schema")
+	defaults := maps.Clone(policy)
+	properties := maps.Clone(policy["properties"].(object))
+	properties["name"], properties["extends"] = object{"const": ""}, object{"const": ""}
+	defaults["title"], defaults["properties"] = "What policies have that do not say otherwise", properties
+	return indented(object{
+		"$schema":              draft,
+		"title":                "A catalog of retry policies",
+		"type":                 "object",
+		"additionalProperties": false,
+		"properties":           object{"defaults": defaults, "policies": object{"type": "object", "additionalProperties": policy}},
+	})
+}
+
+type object = map[string]any
+
+const draft = "https://json-schema.org/draft/2020-12/schema"
+
+func indented(schema object) []byte {
+	text, err := json.MarshalIndent(schema, "", "  ")
+	if err != nil {
+		panic(err) // a map of strings, numbers and bools always has a text
+	}
+	return append(text, '\n')
+}
+
+// policySchema describes the fields of a Spec, each by its type.
+func policySchema(title string) object {
+	properties := object{}
+	for _, f := range new(Spec).fields() {
+		properties[f.key] = valueSchema(f.to)
+	}
+	return object{
+		"$schema":              draft,
+		"title":                title,
+		"type":                 "object",
+		"additionalProperties": false,
+		"properties":           properties,
+		"not":                  object{"required": []string{"cap", "max"}},
+	}
+}
+
+// units is a length of time in the form of time.ParseDuration.
+const units = `^\+?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`
+
+// valueSchema describes the values that a field of that type takes.
+func valueSchema(to any) object {
+	switch to.(type) {
+	case *Duration:
+		return object{"type": "string", "pattern": units, "not": object{"pattern": `^[^1-9]*$`}}
+	case *[]Delay:
+		zero := `^[+-]?((0+\.?0*|\.0+)(ns|us|µs|μs|ms|s|m|h))+$`
+		delay := object{"type": "string", "anyOf": []object{{"pattern": units}, {"pattern": zero}}}
+		return object{"type": "array", "minItems": 1, "items": delay}
+	case *Attempts:
+		return object{"anyOf": []object{{"type": "integer", "minimum": 1}, {"const": unlimited}}}
+	case *Number:
+		return object{"type": "number", "exclusiveMinimum": 0}
+	case *Mode:
+		return object{"enum": []string{"exponential", "linear", "fixed", "constant", "list"}}
+	case *Jitter:
+		return object{"enum": []string{"none", "full", "equal", "ratio", "decorrelated"}}
+	case *Switch:
+		return object{"type": "boolean"}
+	default:
+		return object{"type": "string"}
+	}
+}
