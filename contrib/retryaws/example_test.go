@@ -7,15 +7,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"strings"
-	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go/middleware"
-	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryaws"
@@ -127,17 +123,4 @@ func ExampleRetryer() {
 	// Output:
 	// Policy.TTL 30s: an attempt starts at any time
 	// the object, by attempt=3; max=5 <nil>
-}
-
-// The README's program is the body of Example.
-func TestTheREADMEHasTheExample(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	source, err := os.ReadFile("example_test.go")
-	require.NoError(t, err)
-	_, program, _ := strings.Cut(string(source), "func Example() {\n")
-	program, _, _ = strings.Cut(program, "\t// Output:\n")
-	for line := range strings.Lines(program) {
-		require.Contains(t, string(readme), strings.TrimPrefix(line, "\t"))
-	}
 }

@@ -2,7 +2,6 @@ package retryconnect_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -10,14 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
-
-func TestTheProgramOfTheReadmeRuns(t *testing.T) {
-	program, err := os.ReadFile("testdata/readme/main.go")
-	require.NoError(t, err)
-	out, err := exec.CommandContext(t.Context(), "go", "run", "./testdata/readme").Output()
-	require.NoError(t, err)
-	require.Contains(t, readme(t), "```go\n"+string(program)+"```\n\n```text\n"+string(out)+"```\n")
-}
 
 func TestTheTestsThatTheReadmeNamesExist(t *testing.T) {
 	paths, err := filepath.Glob("*_test.go")

@@ -5,13 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"strings"
-	"testing"
 	"time"
 
 	"github.com/googleapis/gax-go/v2"
-	"github.com/stretchr/testify/require"
 	"google.golang.org/api/googleapi"
 
 	"github.com/retrygo/retry"
@@ -73,17 +69,4 @@ func ExampleOption() {
 	}})
 	fmt.Println(option != nil, err)
 	// Output: true <nil>
-}
-
-// The README's program is the body of Example.
-func TestTheREADMEHasTheExample(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	source, err := os.ReadFile("example_test.go")
-	require.NoError(t, err)
-	_, program, _ := strings.Cut(string(source), "func Example() {\n")
-	program, _, _ = strings.Cut(program, "\t// Output:\n")
-	for line := range strings.Lines(program) {
-		require.Contains(t, string(readme), strings.TrimPrefix(line, "\t"))
-	}
 }

@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
-	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 
@@ -87,17 +83,4 @@ func ExampleBackoff() {
 	// Output:
 	// 5 100ms 2 <nil>
 	// Policy.TTL 1m0s: an attempt starts at any time
-}
-
-// The README's program is the body of Example.
-func TestTheREADMEHasTheExample(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	source, err := os.ReadFile("example_test.go")
-	require.NoError(t, err)
-	_, program, _ := strings.Cut(string(source), "func Example() {\n")
-	program, _, _ = strings.Cut(program, "\t// Output:\n")
-	for line := range strings.Lines(program) {
-		require.Contains(t, string(readme), strings.TrimPrefix(line, "\t"))
-	}
 }

@@ -146,11 +146,11 @@ func withImports(t *testing.T, source string, known map[string]string) string {
 	require.NoError(t, err, source)
 	bound := map[string]bool{}
 	for _, spec := range file.Imports {
-		name := path.Base(strings.Trim(spec.Path.Value, `"`))
 		if spec.Name != nil {
-			name = spec.Name.Name
+			bound[spec.Name.Name] = true
+		} else {
+			bound[strings.TrimSpace(run(t, "../..", "go", "list", "-f", "{{.Name}}", strings.Trim(spec.Path.Value, `"`)))] = true
 		}
-		bound[name] = true
 	}
 	var missing []string
 	for _, id := range file.Unresolved {
