@@ -110,7 +110,7 @@ func (a *app) root() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		a.showCommand(), a.planCommand(), a.simulateCommand(), a.certifyCommand(), a.chainCommand(), a.solveCommand(), a.compareCommand(),
-		a.lintCommand(), a.serveCommand(),
+		a.lintCommand(), a.schemaCommand(), a.serveCommand(),
 	)
 	for _, cmd := range root.Commands() {
 		cmd.Flags().SortFlags = false
