@@ -248,10 +248,7 @@ func (s *simulation) attemptEnded(i uint32, ok bool) {
 }
 
 func (s *simulation) succeeded(i uint32) {
-	r := s.runs.at(i)
-	if k := s.clients.of(r.client); k != nil {
-		s.spend(k, r, &retry.Decision{Status: retry.Succeeded})
-	}
+	s.spend(s.runs.at(i), &retry.Decision{Status: retry.Succeeded})
 	s.end(i, 0)
 }
 
@@ -260,8 +257,8 @@ func (s *simulation) failed(i uint32, err error) {
 	r := s.runs.at(i)
 	u := s.clients.draw(int(r.number), time.Duration(r.prev))
 	d := s.clients.policies[r.policy].Decide(s.progress(i, r.number), err, u)
-	if k := s.clients.of(r.client); k != nil && d.Status == retry.Waiting {
-		s.spend(k, r, &d)
+	if d.Status == retry.Waiting {
+		s.spend(r, &d)
 	}
 	if d.Status != retry.Waiting {
 		s.end(i, d.Reason)
@@ -276,18 +273,19 @@ func (s *simulation) failed(i uint32, err error) {
 }
 
 // spend does the money of a decision: a retry is paid with the throttle, and last with the budget.
-func (s *simulation) spend(k *simClient, r *simRun, d *retry.Decision) {
+func (s *simulation) spend(r *simRun, d *retry.Decision) {
 	now := time.Duration(s.events.now)
-	if k.throttle != nil && d.Status == retry.Waiting && !k.throttle.Retry(now, int(r.number)) {
+	if d.Status == retry.Waiting && s.Throttle != nil && !s.clients.of(r.client).throttle.Retry(now, int(r.number)) {
 		*d = retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted}
 		return
 	}
-	if k.budget == nil {
+	if s.Budget == nil {
 		return
 	}
-	before := millionths(k.budget)
-	*d = k.budget.Spend(*d, simulationStart.Add(now))
-	s.clients.tokens += millionths(k.budget) - before
+	budget := s.clients.budget(r.client)
+	before := millionths(budget)
+	*d = budget.Spend(*d, simulationStart.Add(now))
+	s.clients.tokens += millionths(budget) - before
 	r.paid = d.Status == retry.Waiting
 }
 
@@ -296,7 +294,7 @@ func (s *simulation) end(i uint32, reason retry.Reason) {
 	r := s.runs.at(i)
 	now := s.events.now
 	if r.paid { // for a retry that did not start
-		budget := s.clients.of(r.client).budget
+		budget := s.clients.budget(r.client)
 		before := millionths(budget)
 		budget.Refund()
 		s.clients.tokens += millionths(budget) - before

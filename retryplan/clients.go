@@ -8,12 +8,10 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// simClient is what a client keeps between its runs.
+// simClient is what a client keeps between its attempts, beside a budget.
 type simClient struct {
-	budget   *retry.Budget
 	breaker  *simBreaker
 	throttle Throttle
-	known    bool
 }
 
 // clients is what all clients share, and what each has of its own.
@@ -25,9 +23,10 @@ type clients struct {
 	kinds    *rand.Rand // of runs, with Others
 	draws    bool       // a number is drawn for each delay
 	breaker  Breaker
-	each     []simClient // empty where clients keep nothing
-	budgets  int         // that there are
-	full     int64       // millionths of a token in a new budget
+	each     []simClient // nil without Breaker and Throttle
+	// budgets is nil without Budget. It is apart from each, which is asked at every start and end of an attempt, since with a
+	// million clients each look is one at memory outside of the processor's cache.
+	budgets  []*retry.Budget
 	tokens   int64       // millionths in all budgets
 	closings ring[int64] // when the open breakers stop being open, in order
 }
@@ -52,13 +51,12 @@ func newClients(s *Scenario) *clients {
 	if s.Breaker != nil {
 		c.breaker = s.Breaker.withDefaults()
 	}
-	if s.Budget != nil || s.Breaker != nil || s.Throttle != nil {
+	if s.Breaker != nil || s.Throttle != nil {
 		c.each = make([]simClient, s.mechanisms())
 	}
 	if s.Budget != nil {
-		c.budgets = len(c.each)
-		c.full = millionths(retry.NewBudgetAt(*s.Budget, simulationStart))
-		c.tokens = c.full * int64(c.budgets)
+		c.budgets = make([]*retry.Budget, s.mechanisms())
+		c.tokens = millionths(retry.NewBudgetAt(*s.Budget, simulationStart)) * int64(len(c.budgets))
 	}
 	return c
 }
@@ -71,34 +69,36 @@ func millionths(b *retry.Budget) int64 { return int64(math.Round(b.Tokens() * 1e
 
 // of returns what a client keeps, nil where that is nothing.
 func (c *clients) of(client uint32) *simClient {
-	if len(c.each) == 0 {
+	if c.each == nil {
 		return nil
 	}
 	if c.Shared {
 		client = 0
 	}
 	k := &c.each[client]
-	if !k.known {
-		k.known = true
-		if c.Budget != nil {
-			k.budget = retry.NewBudgetAt(*c.Budget, simulationStart)
-		}
-		if c.Breaker != nil {
-			k.breaker = new(simBreaker)
-		}
-		if c.Throttle != nil {
-			k.throttle = c.Throttle()
-		}
+	if c.Breaker != nil && k.breaker == nil {
+		k.breaker = new(simBreaker)
+	}
+	if c.Throttle != nil && k.throttle == nil {
+		k.throttle = c.Throttle()
 	}
 	return k
 }
 
+// budget returns that of a client. There must be one.
+func (c *clients) budget(client uint32) *retry.Budget {
+	if c.Shared {
+		client = 0
+	}
+	if c.budgets[client] == nil {
+		c.budgets[client] = retry.NewBudgetAt(*c.Budget, simulationStart)
+	}
+	return c.budgets[client]
+}
+
 // meanTokens returns the mean over all budgets, 0 where there are none.
 func (c *clients) meanTokens() float64 {
-	if c.budgets == 0 {
-		return 0
-	}
-	return float64(c.tokens) / 1e6 / float64(c.budgets)
+	return float64(c.tokens) / 1e6 / float64(max(len(c.budgets), 1))
 }
 
 // choose returns the policy of a run that begins.
