@@ -66,9 +66,10 @@ type Solution struct {
 // every requirement, and with a Fleet an AttemptTimeout, of three times the 99th percentile of Duration and of what random
 // arrivals make attempts wait: clients that never give up are safe, but hang.
 //
-// Solve takes a fraction of a second, and up to three or so where P99, a Deadline or a Fleet make it look at hundreds of
-// policies one by one; then it may give up before it has looked at all, which the InfeasibleError says. Simulations where a Fleet
-// is required come on top.
+// Closed forms say which of these may do, and which would be best; that one is then verified by New and, if a Fleet is required, by
+// its certificate, and the next one if it fails. It takes a fraction of a second, and up to three or so if P99, a Deadline or a
+// Fleet make it verify hundreds of policies; then it may give up before it has looked at all, which the InfeasibleError says.
+// Simulations, if a Fleet is required, come on top.
 func Solve(ctx context.Context, r Requirements) (Solution, error) {
 	if err := r.validate(); err != nil {
 		return Solution{}, err
@@ -157,7 +158,7 @@ func (s *solver) prove(o *option) (Solution, *refusal, error) {
 	f.success += slip
 	f.load -= slip
 	for _, n := range namedNeeds {
-		if !s.meets(f, s.all&n.need) {
+		if !s.meets(&f, s.all&n.need) {
 			return Solution{}, &refusal{n.name, fmt.Sprintf("the plan of %v does not meet %s", o.policy, s.required(n.need))}, nil
 		}
 	}
@@ -204,9 +205,9 @@ func storms(r *Result, rate float64) bool {
 
 // InfeasibleError says that no policy meets the requirements.
 type InfeasibleError struct {
-	// A and B conflict: there is a policy for either of them, but none for both. B is empty where no policy meets A alone, and
-	// where policies were found that should meet all requirements, but A was not proven of any. Where there is a policy for any
-	// two requirements, but none for all, A and B are two of those that conflict.
+	// A and B conflict: there is a policy for either of them, but none for both. B is empty if no policy meets A alone, and if
+	// policies were found that should meet all requirements, but A was not proven of any. If three or more requirements conflict
+	// of which all but any one can be met, A and B are the first two of them.
 	A, B Requirement
 	// Why says so with figures, in one sentence.
 	Why string

@@ -4,99 +4,49 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"strconv"
 	"time"
 
 	"github.com/retrygo/retry"
 )
 
-// conflict says why nothing meets all requirements: one that cannot be met, two that cannot be met together, or the fewest that
-// cannot.
+// conflict says why nothing meets all requirements: it gives up one after the other for as long as what is left cannot be met, and
+// so comes to one that cannot be met, or to some of which each but for the others can.
 func (s *solver) conflict() *InfeasibleError {
-	left := conflictEffort
-	return s.conflictOf(func(set needs) bool {
-		given := min(eachEffort, left)
-		s.effort, s.short = given, false
-		found := s.search(set)
-		left -= given - s.effort
-		s.unsure = len(found) == 0 && s.short
-		return len(found) == 0
-	})
-}
-
-// lookedAt is what is added to a reason that was not found by looking at the whole family.
-const lookedAt = "; that is said of the policies that were looked at, which are not all of the family"
-
-func (s *solver) conflictOf(none func(needs) bool) *InfeasibleError {
-	var set []int
-	for i, n := range namedNeeds {
-		if s.all&n.need != 0 {
-			set = append(set, i)
-		}
-	}
-	for _, i := range set {
-		if n := namedNeeds[i]; none(n.need) {
-			return &InfeasibleError{A: n.name, Why: s.alone(n.need)}
-		}
-	}
-	for at, i := range set {
-		for _, j := range set[at+1:] {
-			if a, b := namedNeeds[i], namedNeeds[j]; none(a.need | b.need) {
-				if why, ok := s.pair(a.need, b.need); ok {
-					return &InfeasibleError{A: a.name, B: b.name, Why: why}
-				}
-			}
-		}
-	}
-	if len(set) < 3 { // what is left is that the search for all had more time than these, and even so found less
-		e := &InfeasibleError{A: namedNeeds[set[0]].name, Why: "a policy was found that is near to it, but none that meets it"}
-		if len(set) == 2 {
-			e.B = namedNeeds[set[1]].name
-			e.Why = "policies were found that are near to both, but none that meets both"
-		}
-		return e
-	}
-	return s.several(set, none)
-}
-
-// several says which requirements conflict where any two can be met.
-func (s *solver) several(set []int, none func(needs) bool) *InfeasibleError {
-	fewest, left, unsure := s.all, len(set), false
-	for _, i := range set {
-		if left == 3 {
-			break // any two can be met
-		}
-		if without := fewest &^ namedNeeds[i].need; none(without) {
-			fewest, left, unsure = without, left-1, s.unsure
-		}
-	}
-	var names, either []Requirement
-	for _, i := range set {
-		n := namedNeeds[i]
-		if fewest&n.need == 0 {
+	fewest, unsure := s.all, s.short
+	for _, n := range slices.Backward(namedNeeds) {
+		without := fewest &^ n.need
+		if without == fewest || without == 0 {
 			continue
 		}
-		names = append(names, n.name)
-		if fewest == s.all || !none(s.all&^n.need) {
-			either = append(either, n.name)
+		s.effort, s.short = eachEffort, false
+		if len(s.search(without)) == 0 && !s.short {
+			fewest, unsure = without, false
 		}
 	}
-	e := &InfeasibleError{A: names[0], B: names[1], Why: "any two of the requirements can be met, but not " + namesOf(names, "and") + " together"}
-	switch {
-	case len(either) > 1:
-		e.A, e.B = either[0], either[1]
-		e.Why += "; giving up " + namesOf(either, "or") + " would do"
-	case len(either) == 1:
-		if e.A != either[0] {
-			e.A, e.B = either[0], e.A
+	s.effort, s.short = eachEffort, false
+	s.search(fewest) // for refused
+	var set []needs
+	var names []Requirement
+	for _, n := range namedNeeds {
+		if fewest&n.need != 0 {
+			set, names = append(set, n.need), append(names, n.name)
 		}
-		e.Why += "; giving up " + string(either[0]) + " would do"
+	}
+	e := &InfeasibleError{A: names[0]}
+	if len(names) > 1 {
+		e.B = names[1]
+	}
+	switch len(names) {
+	case 1:
+		e.Why = s.alone(set[0])
+	case 2:
+		e.Why = s.pair(set[0], set[1])
 	default:
-		e.Why += ", and to give up one of them is not enough"
+		e.Why = "any two of " + namesOf(names, "and") + " can be met, but not all of them together"
 	}
 	if unsure {
-		e.Why += lookedAt
+		e.Why += "; that is said of the policies that were looked at, which are not all of the family"
 	}
 	return e
 }
@@ -118,7 +68,8 @@ func namesOf(names []Requirement, and string) string {
 func (s *solver) alone(need needs) string {
 	switch need {
 	case needSuccess:
-		best := s.closed(member(mostSolved, roundBases[0], 0, retry.FullJitter), need)
+		best := option{policy: member(mostSolved, roundBases[0], 0, retry.FullJitter)}
+		s.close(&best, need)
 		return fmt.Sprintf("at Failure %v even %d attempts succeed with probability %s only, and %s is required", plainNumber(s.r.Failure),
 			mostSolved, plainNumber(best.success), plainNumber(s.r.Success))
 	case needFleet:
@@ -128,162 +79,99 @@ func (s *solver) alone(need needs) string {
 	}
 }
 
-// pair says why two requirements cannot be met together: the best that the one leaves for the other. It is not ok where they can
-// after all, which a search that had to be short has not found.
-func (s *solver) pair(a, b needs) (why string, ok bool) {
+// pair says why two requirements cannot be met together: the best that the one leaves for the other.
+func (s *solver) pair(a, b needs) string {
 	if b == needFleet {
 		return s.pairWithFleet(a)
 	}
-	f, best, found := s.bestFor(a, b)
-	if !found {
-		why = s.required(a) + " and " + s.required(b) + " are required, and no policy of the family gives both"
-		if s.unsure {
-			why += lookedAt
-		}
-		return why, true
+	best := s.bestFor(a, b)
+	if best == nil || s.meets(&best.figures, b) { // by what closed forms say
+		return s.required(a) + " and " + s.required(b) + " are required, and no policy of the family gives both"
 	}
-	if s.meets(f, b) {
-		return "", false
-	}
-	of := "policies that meet"
-	if s.short || s.unsure || a == needP99 && b == needOutage {
-		of = "those policies that were looked at and meet" // not all, or not all for each timeout
-	}
-	return fmt.Sprintf("%s %s have %s at best, and %s is required", of, s.required(a), best, s.required(b)), true
+	return fmt.Sprintf("policies that meet %s have %s at best, and %s is required", s.required(a), s.figure(&best.figures, b), s.required(b))
 }
 
 // pairWithFleet says why no policy that meets a does for the fleet, after the search for both.
-func (s *solver) pairWithFleet(a needs) (why string, ok bool) {
-	of := ""
-	if s.unsure {
-		of = lookedAt
-	}
-	if s.refused.refused != refusedUnseen {
-		return fmt.Sprintf("no policy that meets %s does for the fleet: %s", s.required(a), s.refusedFleet()) + of, true
-	}
+func (s *solver) pairWithFleet(a needs) string {
 	deadline := s.r.Fleet.Deadline
 	switch {
+	case s.refused.refused != refusedUnseen:
+		return fmt.Sprintf("no policy that meets %s does for the fleet: %s", s.required(a), s.refusedFleet())
 	case a == needSuccess && deadline > 0:
-		best := s.successWithin()
 		return fmt.Sprintf("within its Deadline of %s runs succeed with probability %s at best, and %s is required", shortDuration(deadline),
-			shortNumber(best), plainNumber(s.r.Success)) + of, best < s.r.Success
+			shortNumber(s.successWithin()), plainNumber(s.r.Success))
 	case a == needOutage && deadline > 0:
-		return fmt.Sprintf("its Deadline of %s ends runs before they make an attempt after an outage of %s", shortDuration(deadline), shortDuration(s.r.Outage)), true
+		return fmt.Sprintf("its Deadline of %s ends runs before they make an attempt after an outage of %s", shortDuration(deadline), shortDuration(s.r.Outage))
 	default:
-		return s.required(a) + " leaves no policy that the fleet can be certified with" + of, true
+		return s.required(a) + " leaves no policy that the fleet can be certified with"
 	}
 }
 
 // successWithin returns the greatest success of the family within the fleet's deadline.
 func (s *solver) successWithin() (best float64) {
-	s.effort, s.short = bestEffort, false
-	for _, timeout := range s.choices[true] {
-		for _, n := range []int{1, 2, 3, 5, 8, 16} {
-			p := member(n, roundBases[0], timeout, retry.FullJitter)
-			f := s.closed(p, needFleet)
-			if f.success <= best {
-				continue
-			}
-			if f.cut {
-				f = s.plan(p, needFleet)
-			}
-			best = max(best, f.success)
+	s.effort, s.short = eachEffort, false
+	s.grid(needFleet, true, func(o *option) {
+		if n := o.policy.MaxAttempts; o.success <= best || o.policy.Base != roundBases[0] && n > 1 || n&(n-1) != 0 {
+			return
 		}
-	}
+		if o.cut {
+			o.figures = s.plan(&o.policy, needFleet)
+		}
+		best = max(best, o.success)
+	})
 	return best
 }
 
-// bestFor returns the figures that are best for b among the policies that meet a, and that for b as text.
-func (s *solver) bestFor(a, b needs) (best figures, text string, found bool) {
-	s.effort, s.short = bestEffort, false
-	least := math.Inf(1)
-	value := func(f figures) float64 { // the less the better
+// bestFor returns the option that is best for b among those that meet a, nil if closed forms do not say.
+func (s *solver) bestFor(a, b needs) (best *option) {
+	if a == needP99 {
+		return nil
+	}
+	s.effort, s.short = eachEffort, false
+	value := func(o *option) float64 { // the less the better
 		switch b {
 		case needP99:
-			return float64(f.p99)
+			return float64(o.p99)
 		case needWorst:
-			return float64(f.worst)
+			return float64(o.worst)
 		case needLoad:
-			return f.load
+			return o.load
 		default:
-			return -float64(f.outage)
+			return -float64(o.outage)
 		}
 	}
-	jitters, choices, most := []retry.JitterMode{retry.FullJitter}, s.choices[false], mostSolved
-	if (a|b)&needOutage != 0 {
-		jitters = append(jitters, retry.EqualJitter, retry.RatioJitter)
-	}
-	if a == needP99 {
-		most = 8
-		if b == needOutage { // a plan for each: of these the widest floor under the waits, and few timeouts
-			jitters = jitters[2:]
-			choices = slices.DeleteFunc(slices.Clone(choices), func(t time.Duration) bool { return slices.Index(choices, t)%(1+len(choices)/4) != 0 })
-		}
-	}
-	for _, jitter := range jitters {
-		for _, timeout := range choices {
-			for n := 1; n <= most && s.ctx.Err() == nil; n++ {
-				f, ok := s.bestOf(a, b, n, timeout, jitter)
-				if !ok {
-					continue
-				}
-				found = true
-				if v := value(f); v < least {
-					least, best = v, f
-				}
-				if b != needOutage {
-					break // more attempts are no better
-				}
+	s.grid(a, b == needOutage, func(o *option) {
+		switch {
+		case b == needOutage:
+			o.policy.Jitter = retry.RatioJitter // the widest floor
+			s.close(o, a)
+			if !s.meets(&o.figures, a) {
+				return
 			}
+		case o.policy.Base != roundBases[0] && o.policy.MaxAttempts > 1:
+			return
+		case b == needP99:
+			o.p99 = s.plan(&o.policy, a).p99
 		}
-	}
-	switch b {
-	case needP99:
-		text = "a P99 of " + shortDuration(best.p99)
-	case needWorst:
-		text = "a WorstCase of " + shortDuration(best.worst)
-	case needLoad:
-		text = fmt.Sprintf("a Load of %.4g", best.load)
-	default:
-		text = "an Outage of " + shortDuration(best.outage)
-	}
-	return best, text, found
+		if best == nil || value(o) < value(best) {
+			best = o
+		}
+	})
+	return best
 }
 
-// bestOf returns the figures of the best policy for b that meets a with so many attempts: the one with the longest waits that
-// meets a where b is Outage, else the one with the shortest.
-func (s *solver) bestOf(a, b needs, n int, timeout time.Duration, jitter retry.JitterMode) (figures, bool) {
-	set := a | b
-	bases := s.bases(n, jitter)
-	if n == 1 {
-		bases = bases[:1]
+// figure returns one of some figures as text.
+func (s *solver) figure(f *figures, need needs) string {
+	switch need {
+	case needP99:
+		return "a P99 of " + shortDuration(f.p99)
+	case needWorst:
+		return "a WorstCase of " + shortDuration(f.worst)
+	case needLoad:
+		return fmt.Sprintf("a Load of %.4g", f.load)
+	default:
+		return "an Outage of " + shortDuration(f.outage)
 	}
-	meets := func(base time.Duration) bool {
-		p := member(n, base, timeout, jitter)
-		if a == needP99 {
-			return s.plan(p, set).p99 <= s.r.P99
-		}
-		return s.meets(s.closed(p, set), a)
-	}
-	at := 0
-	if b == needOutage { // longer waits are only worse for what else is required
-		at = sort.Search(len(bases), func(i int) bool { return !meets(bases[i]) }) - 1
-	} else if !meets(bases[0]) {
-		at = -1
-	}
-	if at < 0 {
-		return figures{}, false
-	}
-	p := member(n, bases[at], timeout, jitter)
-	f := s.closed(p, set)
-	if b == needP99 {
-		planned := s.plan(p, set)
-		if s.short {
-			return figures{}, false
-		}
-		f.p99 = planned.p99
-	}
-	return f, true
 }
 
 // required returns a requirement with its value.

@@ -24,29 +24,6 @@ var roundBases = []time.Duration{
 	time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 }
 
-// option is a policy of the family with its figures.
-type option struct {
-	policy retry.Policy
-	budget *retry.BudgetConfig
-	figures
-	margin float64 // of the certificate
-	binds  bool    // retries make it less, as far as margins are exact, than Capacity above Rate leaves to any policy
-	score  float64
-}
-
-// figures are what requirements are about.
-type figures struct {
-	success, load      float64
-	p99, worst, outage time.Duration
-	// cut says that a deadline may end runs, so that success and load are bounds from above, and a Plan knows better.
-	cut bool
-}
-
-// planned returns the figures that a plan has, all but outage.
-func planned(p *Plan) figures {
-	return figures{success: p.InTime, load: p.Load, worst: p.WorstCase, p99: p.Elapsed.Quantile(0.99)}
-}
-
 // member returns the policy of the family with so many attempts. Waits that would go on doubling are capped: from the sixth
 // attempt on at ten times the first, which keeps the schedule easy to say.
 func member(attempts int, base, timeout time.Duration, jitter retry.JitterMode) retry.Policy {
@@ -64,50 +41,9 @@ func member(attempts int, base, timeout time.Duration, jitter retry.JitterMode) 
 	return p
 }
 
-// closed returns the figures that have a closed form for a policy without TTL, all but p99, within the deadline of the set. With
-// φ = 1 − (1−f)·P(D ≤ T), the probability that an attempt fails or is cut off, n attempts succeed with 1 − φⁿ and are
-// (1−φⁿ)/(1−φ) on average (a geometric distribution cut off at n).
-func (s *solver) closed(p retry.Policy, set needs) figures {
-	good, longest := 1-s.r.Failure, s.r.Duration.Max()
-	deadline := s.deadline(set)
-	timeout := p.AttemptTimeout
-	if deadline > 0 && (timeout == 0 || deadline < timeout) {
-		timeout = deadline
-	}
-	if timeout > 0 {
-		good *= s.r.Duration.CDF(timeout)
-		longest = min(longest, timeout)
-	}
-	n := p.MaxAttempts
-	f := figures{load: float64(n)}
-	f.success = 1 - math.Pow(1-good, float64(n))
-	if good > 0 {
-		f.load = f.success / good
-	}
-	lo, hi := p.TotalWait()
-	f.outage, f.worst = lo, hi
-	for range n {
-		f.worst = saturatingAdd(f.worst, longest)
-	}
-	if deadline > 0 {
-		f.cut = f.worst >= deadline
-		f.worst = min(f.worst, deadline)
-		if hi >= deadline {
-			// No history steps over what is left after the longest wait.
-			longestWait := time.Duration(0)
-			for i := 1; i < p.MaxAttempts; i++ {
-				_, wait := p.Bounds(i)
-				longestWait = max(longestWait, wait)
-			}
-			f.outage = max(min(f.outage, deadline-longestWait), 0)
-		}
-	}
-	return f
-}
-
 // timeouts returns the AttemptTimeouts of the family: none, and round ones from where one attempt in ten is in time to where
-// all but one in a million are, as well as what WorstCase or a deadline leaves each of n attempts. The longest are first, but
-// with a fleet those are that are nearest to what is sensible there, and none is last.
+// all but one in a million are, as well as what WorstCase or a deadline leaves each of n attempts, and with a fleet what is
+// sensible there. The longest are first.
 func (s *solver) timeouts(set needs) []time.Duration {
 	d := s.r.Duration
 	var all []time.Duration
@@ -147,12 +83,7 @@ func (s *solver) timeouts(set needs) []time.Duration {
 		all = slices.DeleteFunc(all, func(t time.Duration) bool { return t <= service || deadline > 0 && t >= deadline })
 	}
 	slices.SortFunc(all, func(x, y time.Duration) int { return cmp.Compare(y, x) })
-	all = slices.Compact(all)
-	if !fleet {
-		return append([]time.Duration{0}, all...)
-	}
-	slices.SortStableFunc(all, func(x, y time.Duration) int { return cmp.Compare(apart(x, s.usualTimeout), apart(y, s.usualTimeout)) })
-	return append(all, 0)
+	return append([]time.Duration{0}, slices.Compact(all)...)
 }
 
 // fleetTimeout returns a timeout that suits a fleet: three times what 99 % of the attempts take, or where that is more, long

@@ -35,8 +35,8 @@ const (
 
 // survives reports whether the fleet fares well with an option, and gives it what it takes: the fleet's own budget, or none, or
 // where that does not do one that pays for the retries at Failure and a tenth more.
-func (s *solver) survives(o *option, set needs) bool {
-	k := keyOf(o.policy)
+func (s *solver) survives(o *option) bool {
+	k := keyOf(&o.policy)
 	v, ok := s.fleets[k]
 	if !ok {
 		if s.over() {
@@ -52,7 +52,6 @@ func (s *solver) survives(o *option, set needs) bool {
 		return false
 	}
 	o.budget, o.margin, o.binds = v.budget, v.margin, v.binds
-	s.rate(o, set)
 	return true
 }
 

@@ -173,7 +173,7 @@ func TestSolveSaysWhatAFleetLacks(t *testing.T) {
 			retryplan.Requirements{Failure: 0.1, Success: 0.99, Fleet: &retryplan.Fleet{Rate: 1, Capacity: 2, Deadline: 500 * time.Millisecond}}},
 		{"chance decides, and the simulation is against it", "policies were found that should meet all that is required, but none passes its proof: with 1 attempt", "Fleet", "",
 			retryplan.Requirements{Fleet: &retryplan.Fleet{Rate: 98, Capacity: 100, Deadline: 100 * time.Millisecond}}},
-		{"any two of three can be met", "any two of the requirements can be met, but not Success, WorstCase and Fleet together; giving up Success, WorstCase or Fleet would do", "Success", "WorstCase",
+		{"any two of three can be met", "any two of Success, WorstCase and Fleet can be met, but not all of them together", "Success", "WorstCase",
 			retryplan.Requirements{Failure: 0.17, Success: 0.996, Duration: retryplan.LogNormal(18*time.Millisecond, 255*time.Millisecond), WorstCase: 10 * time.Second,
 				Fleet: &retryplan.Fleet{Rate: 2.3, Capacity: 3.4, Workers: 22}}},
 	} {
