@@ -56,9 +56,7 @@ const (
 
 // begin begins a run of a client.
 func (s *simulation) begin(client uint32) {
-	s.result.Runs++
-	s.point.Offered++
-	s.recovery.began(s.events.now)
+	s.began()
 	i := s.runs.take()
 	r := s.runs.at(i)
 	*r = simRun{began: s.events.now, client: client, gen: r.gen, serial: r.serial, number: 1}
@@ -66,7 +64,6 @@ func (s *simulation) begin(client uint32) {
 		r.policy = s.clients.choose()
 		s.result.Populations[r.policy].Runs++
 	}
-	s.live++
 	if s.Deadline > 0 {
 		s.events.plan(later(s.events.now, int64(s.Deadline)), deadlinePasses, i, r.serial)
 		s.sweep(deadlinePasses)
@@ -292,27 +289,16 @@ func (s *simulation) spend(r *simRun, d *retry.Decision) {
 // end ends a run, with success where there is no reason.
 func (s *simulation) end(i uint32, reason retry.Reason) {
 	r := s.runs.at(i)
-	now := s.events.now
 	if r.paid { // for a retry that did not start
 		budget := s.clients.budget(r.client)
 		before := millionths(budget)
 		budget.Refund()
 		s.clients.tokens += millionths(budget) - before
 	}
-	s.endings[reason]++
-	s.recovery.ended(r.began, now, reason == 0)
-	if reason == 0 {
-		s.point.Goodput++
-		if len(s.Others) > 0 {
-			s.result.Populations[r.policy].Succeeded++
-		}
-		s.result.Latency.add(time.Duration(now - r.began))
-		s.result.Finished.add(time.Duration(now))
-	} else {
-		s.point.Failed++
+	if reason == 0 && len(s.Others) > 0 {
+		s.result.Populations[r.policy].Succeeded++
 	}
-	s.ended = now
-	s.live--
+	s.over(r.began, reason)
 	r.gen++
 	r.serial++
 	client := r.client

@@ -38,8 +38,7 @@ func SimulateChain(ctx context.Context, c Chain, seed uint64) (ChainResult, erro
 	}
 	s := newChainSimulation(&c, seed)
 	err := s.play(ctx)
-	s.finish()
-	r := ChainResult{Result: s.result, Nodes: s.sent, Trigger: c.Trigger}
+	r := ChainResult{Result: s.finish(s.scenario.Duration), Nodes: s.sent, Trigger: c.Trigger}
 	if c.Trigger.Kind != 0 {
 		r.Trigger = s.scenario.Triggers[0]
 	}
@@ -121,34 +120,22 @@ type chainNode struct {
 
 type chainSimulation struct {
 	*Chain
+	recorder
 	scenario Scenario
-	events   *eventQueue
 	arrivals *openLoop
 	nodes    []chainNode
 	runs     slab[chainRun]
 	attempts slab[chainAttempt]
 	sent     []int
-	endings  [retry.CallerCanceled + 1]int
-	live     int // runs of the user
 	waiting  int
-	recovery recovery
-	result   Result
-	passed   bool
-	step     time.Duration
-	edge     int64
-	point    *Point
 }
 
 func newChainSimulation(c *Chain, seed uint64) *chainSimulation {
 	s := &chainSimulation{Chain: c, scenario: c.scenario(seed), sent: make([]int, len(c.Layers))}
 	sc := &s.scenario
-	s.events = newEventQueue(int64(sc.Duration))
+	s.recorder = newRecorder(sc, newEventQueue(int64(sc.Duration)), s.note)
 	s.arrivals = newOpenLoop(c.Rate, sc.Triggers, newStream(seed, arrivalStream))
-	s.step, s.edge = sc.Step, int64(sc.Step)
-	s.recovery = newRecovery(sc)
 	s.recovery.share = c.calm().success
-	s.result.Series = make([]Point, 1, int64(sc.Duration/s.step)+1)
-	s.point = &s.result.Series[0]
 	for i := range c.Layers {
 		l := &c.Layers[i]
 		server := Scenario{Seed: scrambled(seed + uint64(i)), Server: Server{Service: Constant(l.service())}}
@@ -210,10 +197,7 @@ func (s *chainSimulation) planArrival() {
 func (s *chainSimulation) happen(e *simEvent) {
 	switch e.kind() {
 	case runBegins:
-		s.result.Runs++
-		s.point.Offered++
-		s.live++
-		s.recovery.began(s.events.now)
+		s.began()
 		deadline := int64(never)
 		if s.Deadline > 0 {
 			deadline = later(s.events.now, int64(s.Deadline))
@@ -236,10 +220,7 @@ func (s *chainSimulation) happen(e *simEvent) {
 		s.waiting--
 		s.start(e.ref)
 	case conditionsChange:
-		v := &s.nodes[s.bottom()]
-		for v.conditions[0].until <= s.events.now {
-			v.conditions = v.conditions[1:]
-		}
+		s.nodes[s.bottom()].turn(s.events.now)
 		s.dispatch(s.bottom())
 	}
 }
@@ -291,13 +272,7 @@ func (s *chainSimulation) start(i uint32) {
 }
 
 func (s *chainSimulation) work(layer int, a uint32) {
-	v := &s.nodes[layer]
-	takes := v.service.draw()
-	if slow := v.conditions[0].slow; slow != 1 {
-		takes = nanoseconds(float64(takes) * slow)
-	}
-	v.busy++
-	s.events.plan(v.workEnd(s.events.now, takes), workEnds, a, 0)
+	s.events.plan(s.nodes[layer].begin(s.events.now), workEnds, a, 0)
 }
 
 func (s *chainSimulation) dispatch(layer int) {
@@ -400,46 +375,12 @@ func (s *chainSimulation) end(i uint32, reason retry.Reason) {
 		}
 		return
 	}
-	now := s.events.now
-	s.live--
-	s.endings[reason]++
-	s.recovery.ended(began, now, reason == 0)
-	if reason != 0 {
-		s.point.Failed++
-		return
-	}
-	s.point.Goodput++
-	s.result.Latency.add(time.Duration(now - began))
-	s.result.Finished.add(time.Duration(now))
+	s.over(began, reason)
 }
 
-// reach closes the points that end at or before now.
-func (s *chainSimulation) reach(now int64) {
-	for now >= s.edge {
-		s.closePoint()
-		s.result.Series = append(s.result.Series, Point{Start: s.step * time.Duration(len(s.result.Series))})
-		s.point = &s.result.Series[len(s.result.Series)-1]
-		s.edge = later(s.edge, int64(s.step))
-	}
-}
-
-func (s *chainSimulation) closePoint() {
+// note notes what there is at the end of a point.
+func (s *chainSimulation) note(p *Point, _ int64) {
 	v := &s.nodes[s.bottom()]
-	s.point.Queue, s.point.Busy, s.point.Waiting = v.queue.n, v.busy, s.waiting
-	if n := len(v.budgets); n > 0 {
-		s.point.Tokens = float64(v.tokens) / 1e6 / float64(n)
-	}
-}
-
-func (s *chainSimulation) finish() {
-	r := &s.result
-	r.Step, r.Simulated = s.step, time.Duration(s.events.now)
-	if s.passed {
-		r.Simulated = s.scenario.Duration
-	}
-	if int64(r.Simulated) > s.edge {
-		s.reach(int64(r.Simulated) - 1)
-	}
-	s.closePoint()
-	r.summarize(&s.endings, s.live, &s.recovery, int64(r.Simulated))
+	p.Queue, p.Busy, p.Waiting = v.queue.n, v.busy, s.waiting
+	p.Tokens = float64(v.tokens) / 1e6 / float64(max(len(v.budgets), 1))
 }

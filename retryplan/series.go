@@ -268,23 +268,3 @@ func (r *recovery) relapse() {
 	}
 	r.block = struct{ seconds, well, due int64 }{}
 }
-
-// reach closes the points that end at or before now.
-func (s *simulation) reach(now int64) {
-	for now >= s.edge {
-		s.closePoint(s.edge)
-		s.series = append(s.series, Point{Start: s.step * time.Duration(len(s.series))})
-		s.point = &s.series[len(s.series)-1]
-		s.edge = later(s.edge, int64(s.step))
-	}
-}
-
-// closePoint notes what there is at the end of a point.
-func (s *simulation) closePoint(at int64) {
-	p := s.point
-	p.Queue = s.server.queue.n
-	p.Busy = s.server.busy
-	p.Waiting = s.waiting
-	p.Tokens = s.clients.meanTokens()
-	p.Open = s.clients.openBreakers(at)
-}

@@ -85,13 +85,17 @@ func (v *simServer) sheds(giveUp, now int64) bool {
 
 // work begins to work on an attempt.
 func (s *simulation) work(a uint32) {
-	v := s.server
+	s.events.plan(s.server.begin(s.events.now), workEnds, a, 0)
+}
+
+// begin takes a worker, and returns when its work ends.
+func (v *simServer) begin(now int64) int64 {
 	v.busy++
 	takes := later(v.service.draw(), times(int64(v.Crowding), v.busy))
 	if slow := v.conditions[0].slow; slow != 1 {
 		takes = nanoseconds(float64(takes) * slow)
 	}
-	s.events.plan(v.workEnd(s.events.now, takes), workEnds, a, 0)
+	return v.workEnd(now, takes)
 }
 
 // times returns d·n, saturated. Neither is negative.
@@ -153,11 +157,14 @@ func (s *simulation) dispatch() {
 
 // changeConditions goes on to the conditions of now.
 func (s *simulation) changeConditions() {
-	v := s.server
-	for v.conditions[0].until <= s.events.now {
+	s.server.turn(s.events.now)
+	s.dispatch()
+}
+
+func (v *simServer) turn(now int64) {
+	for v.conditions[0].until <= now {
 		v.conditions = v.conditions[1:]
 	}
-	s.dispatch()
 }
 
 func (s *simulation) reject(a uint32) {

@@ -93,14 +93,13 @@ func Simulate(ctx context.Context, s Scenario) (Result, error) {
 	}
 	sim := newSimulation(&s)
 	err := sim.play(ctx)
-	sim.finish()
-	return sim.result, err
+	return sim.finish(s.Duration), err
 }
 
 // simulation is the state of a Simulate.
 type simulation struct {
 	*Scenario
-	events   *eventQueue
+	recorder
 	arrivals *openLoop  // nil without an open loop
 	choice   *rand.Rand // of clients
 	think    sampler
@@ -112,27 +111,17 @@ type simulation struct {
 	runs     slab[simRun]
 	resets   map[uint32]simReset // by run; nil without Policy.ResetAfter, so that simRun stays small (BenchmarkSimulate)
 	attempts slab[simAttempt]
-	live     int   // runs that are under way
-	waiting  int   // of them, for their next attempt
-	ended    int64 // when the last run ended
-	endings  [retry.CallerCanceled + 1]int
-	recovery recovery
-	result   Result
-	passed   bool // the simulation went to its end
-	series   []Point
-	point    *Point // the last of series
-	step     time.Duration
-	edge     int64 // the end of point
+	waiting  int // runs that wait for their next attempt
 }
 
 func newSimulation(s *Scenario) *simulation {
 	limit := int64(s.Duration)
-	step := cmp.Or(s.Step, defaultStep)
 	if s.Drain {
-		limit = min(later(limit, times(limit, maxDrain)), times(int64(step), maxSteps))
+		limit = min(later(limit, times(limit, maxDrain)), times(int64(cmp.Or(s.Step, defaultStep)), maxSteps))
 		limit = max(limit, int64(s.Duration))
 	}
-	sim := &simulation{Scenario: s, events: newEventQueue(limit), step: step, edge: int64(step)}
+	sim := &simulation{Scenario: s}
+	sim.recorder = newRecorder(s, newEventQueue(limit), sim.note)
 	sim.choice = newStream(s.Seed, clientStream)
 	sim.network = newSampler(s.Network, newStream(s.Seed, networkStream))
 	sim.failures = newStream(s.Seed, failureStream)
@@ -145,9 +134,6 @@ func newSimulation(s *Scenario) *simulation {
 	if len(s.Others) > 0 {
 		sim.result.Populations = make([]PopulationResult, len(s.Others)+1)
 	}
-	sim.recovery = newRecovery(s)
-	sim.series = make([]Point, 1, min(int64(s.Duration/step)+1, 4096))
-	sim.point = &sim.series[0]
 	for _, c := range sim.server.conditions {
 		sim.mayFail = sim.mayFail || c.failing > 0
 		sim.events.plan(c.until, conditionsChange, 0, 0)
@@ -271,46 +257,8 @@ func (s *simulation) happen(e *simEvent) {
 	}
 }
 
-// finish makes the result.
-func (s *simulation) finish() {
-	r := &s.result
-	r.Step = s.step
-	r.Simulated = time.Duration(s.events.now)
-	if s.passed {
-		if s.live == 0 { // what the server did afterwards does not count
-			r.Simulated = time.Duration(s.ended)
-		}
-		r.Simulated = max(s.Duration, r.Simulated)
-	}
-	if int64(r.Simulated) > s.edge { // an interval that begins at the very end would be empty
-		s.reach(int64(r.Simulated) - 1)
-	}
-	s.closePoint(int64(r.Simulated))
-	r.Series = s.series
-	r.summarize(&s.endings, s.live, &s.recovery, int64(min(r.Simulated, s.Duration)))
-}
-
-// summarize sets what follows from the runs that were counted until the given time.
-func (r *Result) summarize(endings *[retry.CallerCanceled + 1]int, live int, rec *recovery, seen int64) {
-	r.Endings = map[retry.Reason]int{}
-	for reason, n := range endings {
-		if n > 0 {
-			r.Endings[retry.Reason(reason)] = n
-		}
-	}
-	r.Unfinished = live
-	if r.Runs > 0 {
-		r.Amplification = float64(r.Attempts) / float64(r.Runs)
-		r.Failed = float64(r.Runs-endings[0]) / float64(r.Runs)
-	}
-	for i := range r.Series {
-		if p := &r.Series[i]; p.Arrived > r.Peak {
-			r.Peak, r.PeakAt = p.Arrived, p.Start
-		}
-	}
-	rec.reach(seen)
-	r.Judged = rec.judges(seen)
-	if rec.found {
-		r.Recovered, r.Recovery = true, time.Duration(rec.at*second)
-	}
+// note notes what there is at the end of a point.
+func (s *simulation) note(p *Point, at int64) {
+	p.Queue, p.Busy, p.Waiting = s.server.queue.n, s.server.busy, s.waiting
+	p.Tokens, p.Open = s.clients.meanTokens(), s.clients.openBreakers(at)
 }
