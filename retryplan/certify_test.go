@@ -312,9 +312,9 @@ func TestCertifyTellsEveryBadField(t *testing.T) {
 		Trigger: retryplan.Trigger{Kind: retryplan.Slowdown, Factor: math.Inf(1), For: -1}})
 	require.Equal(t, []string{
 		"Policy.MaxAttempts -5 is below -1, which is Unlimited",
-		"Policy.Budget *retry.Budget is state of a running program; set Fleet.Budget",
-		"Policy.Gate func is state of a running program",
-		"Policy.Pay func is state of a running program",
+		"Policy.Budget (set) is state of a running program: use Fleet.Budget",
+		"Policy.Gate (set) is state of a running program",
+		"Policy.Pay (set) is state of a running program",
 		"Fleet.Rate NaN is not a finite number",
 		"Fleet.Capacity -1 is not above 0",
 		"Fleet.Workers -1 is negative",

@@ -164,15 +164,7 @@ func (f *Fleet) bears(rate, timeout float64) bool {
 func (f *Fleet) validate(p retry.Policy) error {
 	var bad retry.FieldErrors
 	bad.Append(p.Validate())
-	if p.Budget != nil {
-		bad.Add(pkg, "Policy.Budget", "*retry.Budget", "is state of a running program; set Fleet.Budget")
-	}
-	if p.Gate != nil {
-		bad.Add(pkg, "Policy.Gate", "func", "is state of a running program")
-	}
-	if p.Pay != nil {
-		bad.Add(pkg, "Policy.Pay", "func", "is state of a running program")
-	}
+	stateless(&bad, p, "Policy.", ": use Fleet.Budget", "", "")
 	inRange(&bad, "Fleet.Rate", f.Rate)
 	inRange(&bad, "Fleet.Capacity", f.Capacity)
 	if f.Workers < 0 {
@@ -181,9 +173,7 @@ func (f *Fleet) validate(p retry.Policy) error {
 	if f.Clients < 0 {
 		bad.Add(pkg, "Fleet.Clients", f.Clients, "is negative")
 	}
-	if f.Deadline < 0 {
-		bad.Add(pkg, "Fleet.Deadline", f.Deadline, "is negative")
-	}
+	negative(&bad, "Fleet.Deadline", f.Deadline)
 	if !(f.Failure >= 0 && f.Failure < 1) {
 		bad.Add(pkg, "Fleet.Failure", f.Failure, "is outside [0,1)")
 	}
@@ -196,6 +186,8 @@ func (f *Fleet) validate(p retry.Policy) error {
 	f.Trigger.validate("Fleet.Trigger", &bad)
 	return bad.Err()
 }
+
+const noKind = "is not one of Stall, Outage, Slowdown, CapacityCut, Surge and Failing"
 
 // validate refuses a trigger without a place in time.
 func (t *Trigger) validate(field string, bad *retry.FieldErrors) {
@@ -218,11 +210,9 @@ func (t *Trigger) validate(field string, bad *retry.FieldErrors) {
 	case Failing:
 		factor(t.Factor > 0 && t.Factor <= 1, "is outside (0,1], which Failing needs")
 	default:
-		bad.Add(pkg, field+".Kind", uint8(t.Kind), "is not one of Stall, Outage, Slowdown, CapacityCut, Surge and Failing")
+		bad.Add(pkg, field+".Kind", uint8(t.Kind), noKind)
 	}
-	if t.For < 0 {
-		bad.Add(pkg, field+".For", t.For, "is negative")
-	}
+	negative(bad, field+".For", t.For)
 }
 
 // inNanoseconds returns s seconds as a Duration, to the nanosecond.

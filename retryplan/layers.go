@@ -115,9 +115,7 @@ func (c *Chain) validate() error {
 	if product > maxChainAttempts {
 		bad.Add(pkg, "Chain.Layers", fmt.Sprintf("(%.3g attempts)", product), fmt.Sprintf("multiply to more than %d attempts", maxChainAttempts))
 	}
-	if c.Deadline < 0 {
-		bad.Add(pkg, "Chain.Deadline", c.Deadline, "is negative")
-	}
+	negative(&bad, "Chain.Deadline", c.Deadline)
 	if c.Rate != 0 {
 		inRange(&bad, "Chain.Rate", c.Rate)
 	}

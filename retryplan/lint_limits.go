@@ -102,7 +102,7 @@ func (l *linter) timeoutEatsTTL() Finding {
 	f.Text = fmt.Sprintf("An AttemptTimeout of %s within a %s of %s leaves room for %s if all hang; otherwise %s could start.",
 		plainly(timeout), name, plainly(bound), count(hung, "attempt"), strconv.Itoa(well))
 	if timeout > bound && name == "TTL" {
-		longest := sum(bound, timeout)
+		longest := saturatingAdd(bound, timeout)
 		f.Figures["longest_run"] = longest.Seconds()
 		f.Text = fmt.Sprintf("An AttemptTimeout of %s is above the TTL of %s, which bounds starts only: no attempt follows one that has hung, although %s could start, and a run can take %s.",
 			plainly(timeout), plainly(bound), count(well, "attempt"), plainly(longest))

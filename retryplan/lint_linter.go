@@ -104,12 +104,12 @@ func (l *linter) startable(u float64, spent time.Duration) (n int, late time.Dur
 		if pr.Attempt == lintHorizon && l.attempts != lintHorizon {
 			return max(l.attempts, lintHorizon), 0
 		}
-		pr.Elapsed, pr.Deadline = sum(pr.Elapsed, spent), 0
+		pr.Elapsed, pr.Deadline = saturatingAdd(pr.Elapsed, spent), 0
 		d := free.Decide(pr, errLint, u)
 		if d.Status != retry.Waiting { // it was the last one
 			return pr.Attempt, late
 		}
-		late = sum(pr.Elapsed, d.Delay)
+		late = saturatingAdd(pr.Elapsed, d.Delay)
 		pr.Deadline = l.s.Deadline
 		if limited.Admit(pr, d.Delay).Status != retry.Waiting {
 			return pr.Attempt, late
@@ -127,14 +127,6 @@ func (l *linter) cut(d time.Duration) time.Duration {
 		return min(d, l.p.AttemptTimeout)
 	}
 	return d
-}
-
-// sum returns x+y for x, y ≥ 0, and the largest Duration where that overflows.
-func sum(x, y time.Duration) time.Duration {
-	if x > math.MaxInt64-y {
-		return math.MaxInt64
-	}
-	return x + y
 }
 
 // product returns n·d for n, d ≥ 0, and the largest Duration where that overflows.
@@ -158,44 +150,42 @@ func plainly(d time.Duration) string {
 
 // roughly prints d to three digits.
 func roughly(d time.Duration) string {
-	unit := time.Duration(1)
-	for d/unit >= 1000 {
-		unit *= 10
-	}
-	return plainly(d.Round(unit))
+	return plainly(d.Round(unitOf(d, 3)))
 }
 
 // past prints a time that is not below bound, to three digits if that does not look as if it were below it.
 func past(d, bound time.Duration) string {
-	unit := time.Duration(1)
-	for d/unit >= 1000 {
-		unit *= 10
-	}
-	if d == math.MaxInt64 || d.Round(unit) < bound {
+	if d == math.MaxInt64 || d.Round(unitOf(d, 3)) < bound {
 		return plainly(d)
 	}
 	return roughly(d)
 }
 
 // rounded returns d cut to two digits, never above d and above 0 where d is.
-func rounded(d time.Duration) time.Duration {
-	unit := time.Duration(1)
-	for d/unit >= 100 {
-		unit *= 10
-	}
-	return d - d%unit
-}
+func rounded(d time.Duration) time.Duration { return cutOff(d, 2) }
 
 // raised returns d raised to two digits, the largest Duration where that overflows.
-func raised(d time.Duration) time.Duration {
-	if cut := rounded(d); cut != d {
-		unit := time.Duration(1)
-		for d/unit >= 100 {
-			unit *= 10
-		}
-		return sum(cut, unit)
+func raised(d time.Duration) time.Duration { return raisedTo(d, 2) }
+
+// cutOff returns d ≥ 0 cut off after so many digits.
+func cutOff(d time.Duration, n int) time.Duration { return d - d%unitOf(d, n) }
+
+// raisedTo returns d ≥ 0 raised to so many digits.
+func raisedTo(d time.Duration, n int) time.Duration {
+	cut := cutOff(d, n)
+	if cut == d {
+		return d
 	}
-	return d
+	return saturatingAdd(cut, unitOf(d, n))
+}
+
+// unitOf returns the unit of the last of so many digits of d ≥ 0.
+func unitOf(d time.Duration, n int) time.Duration {
+	unit := time.Duration(1)
+	for limit := time.Duration(math.Pow10(n)); d/unit >= limit; {
+		unit *= 10
+	}
+	return unit
 }
 
 // worded returns text, a distribution or a rule, with its durations as plainly prints them.

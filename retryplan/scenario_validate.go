@@ -33,15 +33,7 @@ func (s *Scenario) validate(ctx context.Context) error {
 	if ctx == nil {
 		bad.Add(pkg, "Simulate.ctx", "<nil>", "is not a context")
 	}
-	if s.Policy.Budget != nil {
-		bad.Add(pkg, "Scenario.Policy.Budget", "(set)", "is state of a running program: use Scenario.Budget")
-	}
-	if s.Policy.Gate != nil {
-		bad.Add(pkg, "Scenario.Policy.Gate", "(set)", "is state of a running program: use Scenario.Breaker")
-	}
-	if s.Policy.Pay != nil {
-		bad.Add(pkg, "Scenario.Policy.Pay", "(set)", "is state of a running program: use Scenario.Throttle")
-	}
+	stateless(&bad, s.Policy, "Scenario.Policy.", ": use Scenario.Budget", ": use Scenario.Breaker", ": use Scenario.Throttle")
 	if s.Delay != nil && s.Policy.ResetAfter > 0 {
 		bad.Add(pkg, "Scenario.Delay", "(set)", "is set together with Policy.ResetAfter, which needs the policy's own delays")
 	}
@@ -138,15 +130,13 @@ func (v *Server) validate(bad *retry.FieldErrors) {
 	if v.Queue < -1 {
 		bad.Add(pkg, "Scenario.Server.Queue", v.Queue, "is below -1, which means none")
 	}
-	if v.Workers == 0 {
-		if v.Queue != 0 {
-			bad.Add(pkg, "Scenario.Server.Queue", v.Queue, "is set without Workers")
-		}
-		if v.LIFO {
-			bad.Add(pkg, "Scenario.Server.LIFO", v.LIFO, "is set without Workers")
-		}
-		if v.Shed != ShedNothing {
-			bad.Add(pkg, "Scenario.Server.Shed", v.Shed, "is set without Workers")
+	for _, of := range []struct {
+		field string
+		value any
+		set   bool
+	}{{"Queue", v.Queue, v.Queue != 0}, {"LIFO", v.LIFO, v.LIFO}, {"Shed", v.Shed, v.Shed != ShedNothing}} {
+		if of.set && v.Workers == 0 {
+			bad.Add(pkg, "Scenario.Server."+of.field, of.value, "is set without Workers")
 		}
 	}
 	if v.Shed > ShedHopeless {
@@ -168,30 +158,14 @@ func (s *Scenario) validateTrigger(i int, bad *retry.FieldErrors) {
 	t := &s.Triggers[i]
 	name := func(field string) string { return fmt.Sprintf("Scenario.Triggers[%d].%s", i, field) }
 	negative(bad, name("From"), t.From)
-	negative(bad, name("For"), t.For)
-	factor := name("Factor")
-	switch t.Kind {
-	case Stall, Outage:
-	case Slowdown:
-		if !(t.Factor > 1 && t.Factor <= math.MaxFloat64) {
-			bad.Add(pkg, factor, t.Factor, "is not a number above 1, which Slowdown needs")
-		}
-	case CapacityCut:
-		if !(t.Factor >= 0 && t.Factor < 1) {
-			bad.Add(pkg, factor, t.Factor, "is outside [0,1), which CapacityCut needs")
-		}
-		if s.Server.Workers == 0 && s.Server.RateLimit == 0 {
-			bad.Add(pkg, name("Kind"), t.Kind, "needs Workers or RateLimit")
-		}
-	case Surge:
-		number(bad, factor, t.Factor, 0, math.MaxFloat64, "is not a number above 0, which Surge needs")
-		if s.Arrivals.Closed || s.Arrivals.AtOnce {
-			bad.Add(pkg, name("Kind"), t.Kind, "needs Arrivals.Rate")
-		}
-	case Failing:
-		number(bad, factor, t.Factor, 0, 1, "is outside (0,1], which Failing needs")
-	default:
-		bad.Add(pkg, name("Kind"), uint8(t.Kind), "is not one of Stall, Outage, Slowdown, CapacityCut, Surge and Failing")
+	t.validate(fmt.Sprintf("Scenario.Triggers[%d]", i), bad)
+	switch {
+	case t.Kind == 0:
+		bad.Add(pkg, name("Kind"), uint8(t.Kind), noKind)
+	case t.Kind == CapacityCut && s.Server.Workers == 0 && s.Server.RateLimit == 0:
+		bad.Add(pkg, name("Kind"), t.Kind, "needs Workers or RateLimit")
+	case t.Kind == Surge && (s.Arrivals.Closed || s.Arrivals.AtOnce):
+		bad.Add(pkg, name("Kind"), t.Kind, "needs Arrivals.Rate")
 	}
 	if s.Server.Conflict && t.Kind != Surge {
 		bad.Add(pkg, name("Kind"), t.Kind, "is set together with Server.Conflict, which allows Surge only")
@@ -234,12 +208,17 @@ func validateAt(p retry.Policy, of func(field string) string, bad *retry.FieldEr
 		}
 		bad.Append(field)
 	}
+	stateless(bad, p, of("Policy."), "", "", "")
+}
+
+// stateless refuses a policy with state of a running program, and says what to use instead of each.
+func stateless(bad *retry.FieldErrors, p retry.Policy, prefix, budget, gate, pay string) {
 	for _, state := range []struct {
-		field string
-		set   bool
-	}{{"Policy.Budget", p.Budget != nil}, {"Policy.Gate", p.Gate != nil}, {"Policy.Pay", p.Pay != nil}} {
+		field, instead string
+		set            bool
+	}{{"Budget", budget, p.Budget != nil}, {"Gate", gate, p.Gate != nil}, {"Pay", pay, p.Pay != nil}} {
 		if state.set {
-			bad.Add(pkg, of(state.field), "(set)", "is state of a running program")
+			bad.Add(pkg, prefix+state.field, "(set)", "is state of a running program"+state.instead)
 		}
 	}
 }

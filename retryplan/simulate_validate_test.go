@@ -66,7 +66,7 @@ func TestSimulateRefuses(t *testing.T) {
 		{
 			trigger(retryplan.Trigger{Kind: retryplan.Slowdown, Factor: 1}, retryplan.Trigger{Kind: retryplan.Surge}, retryplan.Trigger{Kind: retryplan.Failing, Factor: 1.1}),
 			[]string{
-				"Scenario.Triggers[0].Factor 1 is not a number above 1, which Slowdown needs", "Scenario.Triggers[1].Factor 0 is not a number above 0, which Surge needs",
+				"Scenario.Triggers[0].Factor 1 is not above 1, which Slowdown needs", "Scenario.Triggers[1].Factor 0 is not above 0, which Surge needs",
 				"Scenario.Triggers[2].Factor 1.1 is outside (0,1], which Failing needs",
 			},
 		},

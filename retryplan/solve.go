@@ -124,14 +124,9 @@ func (r *Requirements) validate() error {
 	if r.Load != 0 && !(r.Load >= 1 && r.Load <= math.MaxFloat64) {
 		bad.Add(pkg, "Requirements.Load", r.Load, "is not 1 or more; every run makes one attempt")
 	}
-	for _, field := range []struct {
-		name string
-		d    time.Duration
-	}{{"Outage", r.Outage}, {"P99", r.P99}, {"WorstCase", r.WorstCase}} {
-		if field.d < 0 {
-			bad.Add(pkg, "Requirements."+field.name, field.d, "is negative")
-		}
-	}
+	negative(&bad, "Requirements.Outage", r.Outage)
+	negative(&bad, "Requirements.P99", r.P99)
+	negative(&bad, "Requirements.WorstCase", r.WorstCase)
 	if r.Fleet != nil {
 		bad.Append(r.Fleet.validate(retry.Policy{}))
 	}

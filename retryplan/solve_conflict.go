@@ -99,7 +99,7 @@ func (s *solver) pairWithFleet(a needs) string {
 		return fmt.Sprintf("no policy that meets %s does for the fleet: %s", s.required(a), s.refusedFleet())
 	case a == needSuccess && deadline > 0:
 		return fmt.Sprintf("within its Deadline of %s runs succeed with probability %s at best, and %s is required", shortDuration(deadline),
-			shortNumber(s.successWithin()), plainNumber(s.r.Success))
+			figure(s.successWithin()), plainNumber(s.r.Success))
 	case a == needOutage && deadline > 0:
 		return fmt.Sprintf("its Deadline of %s ends runs before they make an attempt after an outage of %s", shortDuration(deadline), shortDuration(s.r.Outage))
 	default:
@@ -194,12 +194,10 @@ func (s *solver) required(need needs) string {
 
 func plainNumber(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
 
-func shortNumber(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
-
-// shortDuration returns d without what it does not need to say: "1m" rather than "1m0s", and three digits.
+// shortDuration returns d as plainly does, cut off after three digits.
 func shortDuration(d time.Duration) string {
 	if d == math.MaxInt64 {
 		return "any length"
 	}
-	return cutOff(d, 3).String()
+	return plainly(cutOff(d, 3))
 }

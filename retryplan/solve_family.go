@@ -97,26 +97,11 @@ func (s *solver) fleetTimeout() time.Duration {
 		t = max(t, saturatingAdd(seconds(c.quiet(min(1.1*f.Rate, (f.Rate+f.Capacity)/2))), f.service()))
 	}
 	t = min(max(t, time.Millisecond), time.Hour)
-	if short := cutOff(t, 1); short < t {
-		unit := time.Duration(1)
-		for short/unit >= 10 {
-			unit *= 10
-		}
-		t = short + unit
-	}
-	return t
+	return raisedTo(t, 1)
 }
 
 // apart returns how many decades two durations above 0 are apart.
 func apart(x, y time.Duration) float64 { return math.Abs(math.Log10(float64(x) / float64(y))) }
-
-// cutOff returns d cut off after so many digits.
-func cutOff(d time.Duration, n int) time.Duration {
-	unit := time.Duration(1)
-	for limit := time.Duration(math.Pow10(n)); d/unit >= limit; unit *= 10 {
-	}
-	return d / unit * unit
-}
 
 // bases returns the Bases of the family for so many attempts, ascending; with an Outage also the least that bridges it.
 func (s *solver) bases(attempts int, jitter retry.JitterMode) []time.Duration {
@@ -135,18 +120,8 @@ func (s *solver) bases(attempts int, jitter retry.JitterMode) []time.Duration {
 	if least > float64(maxDuration)/float64(int64(1)<<min(attempts, 8)) {
 		return roundBases
 	}
-	exact := time.Duration(least)
-	all := append(slices.Clone(roundBases), roundedUp(exact))
+	exact := time.Duration(least) + 1
+	all := append(slices.Clone(roundBases), raised(exact))
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// roundedUp returns the next duration of two digits that is above d.
-func roundedUp(d time.Duration) time.Duration {
-	down := cutOff(d, 2)
-	unit := time.Duration(1)
-	for down/unit >= 100 {
-		unit *= 10
-	}
-	return down + unit
 }

@@ -133,13 +133,13 @@ func (s *solver) refusedFleet() string {
 	switch why.refused {
 	case refusedBudget:
 		return fmt.Sprintf("its Budget gives %s tokens a run and does not pay for the %s retries that runs make at Failure %s, with a tenth to spare",
-			plainNumber(s.income(f.Budget, 1)), shortNumber(why.load-1), plainNumber(s.r.Failure))
+			plainNumber(s.income(f.Budget, 1)), figure(why.load-1), plainNumber(s.r.Failure))
 	case refusedStability:
 		return fmt.Sprintf("it is %v: if all attempts fail, runs make %s attempts, and %s runs a second are more than a Capacity of %s serves then",
-			why.stability, shortNumber(why.attempts), plainNumber(f.Rate), plainNumber(f.Capacity))
+			why.stability, figure(why.attempts), plainNumber(f.Rate), plainNumber(f.Capacity))
 	case refusedLoad:
 		return fmt.Sprintf("at Failure %s runs make %s attempts, and its Capacity of %s does not bear %s runs a second of them",
-			plainNumber(s.r.Failure), shortNumber(why.load), plainNumber(f.Capacity), plainNumber(f.Rate))
+			plainNumber(s.r.Failure), figure(why.load), plainNumber(f.Capacity), plainNumber(f.Rate))
 	default:
 		return "no policy of the family does both"
 	}
