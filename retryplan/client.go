@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan/internal/event"
 )
 
 // What simulated attempts fail with, beside retry.ErrAttemptTimeout. Policy.Classify is asked about them, the rejected ones with
@@ -57,38 +58,38 @@ const (
 // begin begins a run of a client.
 func (s *simulation) begin(client uint32) {
 	s.began()
-	i := s.runs.take()
-	r := s.runs.at(i)
-	*r = simRun{began: s.events.now, client: client, gen: r.gen, serial: r.serial, number: 1}
+	i := s.runs.Take()
+	r := s.runs.At(i)
+	*r = simRun{began: s.events.Now, client: client, gen: r.gen, serial: r.serial, number: 1}
 	if len(s.Others) > 0 {
 		r.policy = s.clients.choose()
 		s.result.Populations[r.policy].Runs++
 	}
 	if s.Deadline > 0 {
-		s.events.plan(later(s.events.now, int64(s.Deadline)), deadlinePasses, i, r.serial)
+		s.events.Plan(later(s.events.Now, int64(s.Deadline)), deadlinePasses, i, r.serial)
 		s.sweep(deadlinePasses)
 	}
 	s.start(i)
 }
 
 // sweep forgets the timeouts, or the deadlines, of what has ended, where these have become most of them.
-func (s *simulation) sweep(kind eventKind) {
-	if n := s.events.lane[kind].n; n < 4096 || n < 2*s.live {
+func (s *simulation) sweep(kind event.Kind) {
+	if n := s.events.Len(kind); n < 4096 || n < 2*s.live {
 		return
 	}
 	if kind == deadlinePasses {
-		s.events.sweep(kind, func(ref, gen uint32) bool { return s.runs.at(ref).serial == gen })
+		s.events.Sweep(kind, func(ref, gen uint32) bool { return s.runs.At(ref).serial == gen })
 	} else {
-		s.events.sweep(kind, func(ref, gen uint32) bool { return s.runs.at(ref).gen == gen })
+		s.events.Sweep(kind, func(ref, gen uint32) bool { return s.runs.At(ref).gen == gen })
 	}
 }
 
 // start sends the next attempt of a run, or holds it back. That it may start was decided before the wait for it, which took as
 // long as it was to take.
 func (s *simulation) start(i uint32) {
-	r := s.runs.at(i)
+	r := s.runs.At(i)
 	if s.resets != nil {
-		s.resets[i] = simReset{s.events.now, s.resets[i].since}
+		s.resets[i] = simReset{s.events.Now, s.resets[i].since}
 	}
 	k := s.clients.of(r.client)
 	if k == nil {
@@ -117,12 +118,12 @@ func (s *simulation) start(i uint32) {
 
 // progress returns what is known of a run after the given number of attempts.
 func (s *simulation) progress(i uint32, attempts int32) retry.Progress {
-	r, reset := s.runs.at(i), s.reset(i)
+	r, reset := s.runs.At(i), s.reset(i)
 	return retry.Progress{
 		Attempt:  int(attempts),
 		Since:    reset.since,
-		Elapsed:  time.Duration(s.events.now - r.began),
-		Lasted:   time.Duration(s.events.now - reset.started),
+		Elapsed:  time.Duration(s.events.Now - r.began),
+		Lasted:   time.Duration(s.events.Now - reset.started),
 		Prev:     time.Duration(r.prev),
 		Deadline: s.Deadline,
 	}
@@ -138,7 +139,7 @@ func (s *simulation) reset(i uint32) (r simReset) {
 
 // holdBack asks breaker and throttle how long an attempt has to wait, and whether it may be sent at all.
 func (s *simulation) holdBack(k *simClient, r *simRun) (wait int64, ok bool) {
-	now := s.events.now
+	now := s.events.Now
 	if k.breaker != nil {
 		if wait = k.breaker.ask(now, &s.clients.breaker); wait > 0 {
 			return wait, s.clients.breaker.Defer
@@ -153,7 +154,7 @@ func (s *simulation) holdBack(k *simClient, r *simRun) (wait int64, ok bool) {
 
 func (s *simulation) wait(i uint32, d int64) {
 	s.waiting++
-	s.events.plan(later(s.events.now, d), waitEnds, i, 0)
+	s.events.Plan(later(s.events.Now, d), waitEnds, i, 0)
 }
 
 func (s *simulation) waitEnded(i uint32) {
@@ -163,12 +164,12 @@ func (s *simulation) waitEnded(i uint32) {
 
 // send sends an attempt.
 func (s *simulation) send(i uint32) {
-	now := s.events.now
+	now := s.events.Now
 	s.result.Attempts++
 	s.point.Attempts++
-	r := s.runs.at(i)
+	r := s.runs.At(i)
 	r.sent = true
-	a := s.attempts.take()
+	a := s.attempts.Take()
 	giveUp := int64(never)
 	if s.Deadline > 0 {
 		giveUp = later(r.began, int64(s.Deadline))
@@ -177,22 +178,22 @@ func (s *simulation) send(i uint32) {
 		// Where both come at the same time the deadline does, as in Do.
 		if timeout := later(now, int64(own)); timeout < giveUp {
 			giveUp = timeout
-			s.events.plan(timeout, attemptTimesOut, i, r.gen)
+			s.events.Plan(timeout, attemptTimesOut, i, r.gen)
 			s.sweep(attemptTimesOut)
 		}
 	}
-	*s.attempts.at(a) = simAttempt{giveUp: giveUp, run: i}
+	*s.attempts.At(a) = simAttempt{giveUp: giveUp, run: i}
 	kind := attemptArrives
 	if s.Server.Conflict {
 		kind = rowIsRead
 	}
-	s.events.plan(later(now, s.network.draw()), kind, a, 0)
+	s.events.Plan(later(now, s.network.draw()), kind, a, 0)
 }
 
 // answered gives a client the answer that it still waits for.
 func (s *simulation) answered(a uint32) {
-	attempt := *s.attempts.at(a)
-	s.attempts.release(a)
+	attempt := *s.attempts.At(a)
+	s.attempts.Release(a)
 	i := attempt.run
 	s.attemptEnded(i, attempt.answer == answerOK)
 	var err error
@@ -221,23 +222,23 @@ func (s *simulation) timedOut(i uint32) {
 func (s *simulation) deadlinePassed(i uint32) {
 	s.point.TimedOut++
 	s.attemptEnded(i, false)
-	r := s.runs.at(i)
+	r := s.runs.At(i)
 	s.end(i, s.clients.policies[r.policy].Admit(s.progress(i, r.number), 0).Reason)
 }
 
 // attemptEnded notes that an attempt that was sent has ended for its client.
 func (s *simulation) attemptEnded(i uint32, ok bool) {
-	r := s.runs.at(i)
+	r := s.runs.At(i)
 	r.gen++
 	r.sent, r.paid = false, false
 	k := s.clients.of(r.client)
 	if k == nil {
 		return
 	}
-	now := s.events.now
+	now := s.events.Now
 	if k.breaker != nil && k.breaker.ended(now, r.breaker, ok, &s.clients.breaker) {
 		s.clients.openBreakers(now) // so that closings stays small
-		s.clients.closings.push(k.breaker.until)
+		s.clients.closings.Push(k.breaker.until)
 	}
 	if k.throttle != nil {
 		k.throttle.Done(time.Duration(now), int(r.number), ok)
@@ -245,13 +246,13 @@ func (s *simulation) attemptEnded(i uint32, ok bool) {
 }
 
 func (s *simulation) succeeded(i uint32) {
-	s.spend(s.runs.at(i), &retry.Decision{Status: retry.Succeeded})
+	s.spend(s.runs.At(i), &retry.Decision{Status: retry.Succeeded})
 	s.end(i, 0)
 }
 
 // failed decides what follows an attempt that ended with err, and pays for it.
 func (s *simulation) failed(i uint32, err error) {
-	r := s.runs.at(i)
+	r := s.runs.At(i)
 	u := s.clients.draw(int(r.number), time.Duration(r.prev))
 	d := s.clients.policies[r.policy].Decide(s.progress(i, r.number), err, u)
 	if d.Status == retry.Waiting {
@@ -271,7 +272,7 @@ func (s *simulation) failed(i uint32, err error) {
 
 // spend does the money of a decision: a retry is paid with the throttle, and last with the budget.
 func (s *simulation) spend(r *simRun, d *retry.Decision) {
-	now := time.Duration(s.events.now)
+	now := time.Duration(s.events.Now)
 	if d.Status == retry.Waiting && s.Throttle != nil && !s.clients.of(r.client).throttle.Retry(now, int(r.number)) {
 		*d = retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted}
 		return
@@ -288,7 +289,7 @@ func (s *simulation) spend(r *simRun, d *retry.Decision) {
 
 // end ends a run, with success where there is no reason.
 func (s *simulation) end(i uint32, reason retry.Reason) {
-	r := s.runs.at(i)
+	r := s.runs.At(i)
 	if r.paid { // for a retry that did not start
 		budget := s.clients.budget(r.client)
 		before := millionths(budget)
@@ -302,7 +303,7 @@ func (s *simulation) end(i uint32, reason retry.Reason) {
 	r.gen++
 	r.serial++
 	client := r.client
-	s.runs.release(i)
+	s.runs.Release(i)
 	delete(s.resets, i)
 	if s.Arrivals.Closed {
 		s.plansRun(client)

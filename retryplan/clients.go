@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan/internal/event"
 )
 
 // simClient is what a client keeps between its attempts, beside a budget.
@@ -27,8 +28,8 @@ type clients struct {
 	// budgets is nil without Budget. It is apart from each, which is asked at every start and end of an attempt, since with a
 	// million clients each look is one at memory outside of the processor's cache.
 	budgets  []*retry.Budget
-	tokens   int64       // millionths in all budgets
-	closings ring[int64] // when the open breakers stop being open, in order
+	tokens   int64             // millionths in all budgets
+	closings event.Ring[int64] // when the open breakers stop being open, in order
 }
 
 func newClients(s *Scenario) *clients {
@@ -114,10 +115,10 @@ func (c *clients) choose() uint8 {
 
 // openBreakers returns how many breakers are open.
 func (c *clients) openBreakers(now int64) int {
-	for c.closings.n > 0 && *c.closings.first() <= now {
-		c.closings.pop()
+	for c.closings.Len() > 0 && *c.closings.First() <= now {
+		c.closings.Pop()
 	}
-	return c.closings.n
+	return c.closings.Len()
 }
 
 // draw returns the random number for the delay after an attempt that has just failed, and lets Delay compute that.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan/internal/event"
 )
 
 // ChainResult is what the simulation of a chain saw.
@@ -124,8 +125,8 @@ type chainSimulation struct {
 	scenario Scenario
 	arrivals *openLoop
 	nodes    []chainNode
-	runs     slab[chainRun]
-	attempts slab[chainAttempt]
+	runs     event.Slab[chainRun]
+	attempts event.Slab[chainAttempt]
 	sent     []int
 	waiting  int
 }
@@ -133,7 +134,7 @@ type chainSimulation struct {
 func newChainSimulation(c *Chain, seed uint64) *chainSimulation {
 	s := &chainSimulation{Chain: c, scenario: c.scenario(seed), sent: make([]int, len(c.Layers))}
 	sc := &s.scenario
-	s.recorder = newRecorder(sc, newEventQueue(int64(sc.Duration)), s.note)
+	s.recorder = newRecorder(sc, event.New(int64(sc.Duration)), s.note)
 	s.arrivals = newOpenLoop(c.Rate, sc.Triggers, newStream(seed, arrivalStream))
 	s.recovery.share = c.calm().success
 	for i := range c.Layers {
@@ -164,7 +165,7 @@ func newChainSimulation(c *Chain, seed uint64) *chainSimulation {
 		s.nodes = append(s.nodes, n)
 	}
 	for _, at := range s.nodes[c.bottom()].conditions {
-		s.events.plan(at.until, conditionsChange, 0, 0)
+		s.events.Plan(at.until, conditionsChange, 0, 0)
 	}
 	return s
 }
@@ -174,10 +175,10 @@ func (s *chainSimulation) play(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	s.planArrival()
-	var e simEvent
-	for s.events.next(&e) {
-		if e.at >= s.edge {
-			s.reach(e.at)
+	var e event.Event
+	for s.events.Next(&e) {
+		if e.At >= s.edge {
+			s.reach(e.At)
 		}
 		s.happen(&e)
 		if s.result.Events++; s.result.Events%lookUp == 0 && ctx.Err() != nil {
@@ -190,46 +191,46 @@ func (s *chainSimulation) play(ctx context.Context) error {
 
 func (s *chainSimulation) planArrival() {
 	if at := s.arrivals.next(); at < int64(s.scenario.Duration) {
-		s.events.plan(at, runBegins, 0, 0)
+		s.events.Plan(at, runBegins, 0, 0)
 	}
 }
 
-func (s *chainSimulation) happen(e *simEvent) {
-	switch e.kind() {
+func (s *chainSimulation) happen(e *event.Event) {
+	switch e.Kind() {
 	case runBegins:
 		s.began()
 		deadline := int64(never)
 		if s.Deadline > 0 {
-			deadline = later(s.events.now, int64(s.Deadline))
+			deadline = later(s.events.Now, int64(s.Deadline))
 		}
 		s.begin(0, 0, deadline)
 		s.planArrival()
 	case workEnds:
-		s.workEnded(e.ref)
+		s.workEnded(e.Ref)
 	case attemptTimesOut:
-		if r := s.runs.at(e.ref); r.gen == e.gen {
+		if r := s.runs.At(e.Ref); r.gen == e.Gen {
 			s.point.TimedOut++
 			r.gen++
-			if s.events.now >= r.deadline {
-				s.end(e.ref, retry.DeadlinePassed)
+			if s.events.Now >= r.deadline {
+				s.end(e.Ref, retry.DeadlinePassed)
 			} else {
-				s.failed(e.ref, retry.ErrAttemptTimeout)
+				s.failed(e.Ref, retry.ErrAttemptTimeout)
 			}
 		}
 	case waitEnds:
 		s.waiting--
-		s.start(e.ref)
+		s.start(e.Ref)
 	case conditionsChange:
-		s.nodes[s.bottom()].turn(s.events.now)
+		s.nodes[s.bottom()].turn(s.events.Now)
 		s.dispatch(s.bottom())
 	}
 }
 
 // begin begins a run of a layer for an attempt at the node above.
 func (s *chainSimulation) begin(layer int, parent uint32, deadline int64) {
-	i := s.runs.take()
-	r := s.runs.at(i)
-	*r = chainRun{began: s.events.now, deadline: deadline, parent: parent, gen: r.gen, layer: int32(layer)}
+	i := s.runs.Take()
+	r := s.runs.At(i)
+	*r = chainRun{began: s.events.Now, deadline: deadline, parent: parent, gen: r.gen, layer: int32(layer)}
 	if n := &s.nodes[layer]; len(n.budgets) > 1 {
 		r.client = uint32(n.client.IntN(len(n.budgets)))
 	}
@@ -238,8 +239,8 @@ func (s *chainSimulation) begin(layer int, parent uint32, deadline int64) {
 
 // start sends the next attempt of a run.
 func (s *chainSimulation) start(i uint32) {
-	r := s.runs.at(i)
-	now := s.events.now
+	r := s.runs.At(i)
+	now := s.events.Now
 	r.number++
 	r.started = now
 	giveUp := r.deadline
@@ -247,7 +248,7 @@ func (s *chainSimulation) start(i uint32) {
 		giveUp = min(giveUp, later(now, int64(timeout)))
 	}
 	if giveUp != never {
-		s.events.plan(giveUp, attemptTimesOut, i, r.gen)
+		s.events.Plan(giveUp, attemptTimesOut, i, r.gen)
 	}
 	layer := int(r.layer)
 	s.sent[layer]++
@@ -256,8 +257,8 @@ func (s *chainSimulation) start(i uint32) {
 		s.point.Attempts++
 		s.point.Arrived++
 	}
-	a := s.attempts.take()
-	*s.attempts.at(a) = chainAttempt{giveUp: giveUp, run: i, gen: r.gen, layer: r.layer}
+	a := s.attempts.Take()
+	*s.attempts.At(a) = chainAttempt{giveUp: giveUp, run: i, gen: r.gen, layer: r.layer}
 	v := &s.nodes[layer]
 	switch {
 	case v.conditions[0].outage:
@@ -267,27 +268,27 @@ func (s *chainSimulation) start(i uint32) {
 	case v.free():
 		s.work(layer, a)
 	default:
-		v.queue.push(a)
+		v.queue.Push(a)
 	}
 }
 
 func (s *chainSimulation) work(layer int, a uint32) {
-	s.events.plan(s.nodes[layer].begin(s.events.now), workEnds, a, 0)
+	s.events.Plan(s.nodes[layer].begin(s.events.Now), workEnds, a, 0)
 }
 
 func (s *chainSimulation) dispatch(layer int) {
-	for v := &s.nodes[layer]; v.queue.n > 0 && v.free(); {
-		s.work(layer, v.queue.pop())
+	for v := &s.nodes[layer]; v.queue.Len() > 0 && v.free(); {
+		s.work(layer, v.queue.Pop())
 	}
 }
 
 // workEnded answers an attempt, or begins the calls that the node makes for it.
 func (s *chainSimulation) workEnded(a uint32) {
-	attempt := s.attempts.at(a)
+	attempt := s.attempts.At(a)
 	layer := int(attempt.layer)
 	v := &s.nodes[layer]
 	v.busy--
-	now := s.events.now
+	now := s.events.Now
 	if layer == s.bottom() && attempt.giveUp < now {
 		s.result.Wasted++
 	}
@@ -302,16 +303,16 @@ func (s *chainSimulation) workEnded(a uint32) {
 	case now < attempt.giveUp:
 		s.begin(layer+1, a, attempt.giveUp)
 	default:
-		s.attempts.release(a)
+		s.attempts.Release(a)
 	}
 	s.dispatch(layer)
 }
 
 // answer gives a node's answer to the run that made the attempt, if that still listens.
 func (s *chainSimulation) answer(a uint32, err error) {
-	attempt := *s.attempts.at(a)
-	s.attempts.release(a)
-	r := s.runs.at(attempt.run)
+	attempt := *s.attempts.At(a)
+	s.attempts.Release(a)
+	r := s.runs.At(attempt.run)
 	if r.gen != attempt.gen {
 		return
 	}
@@ -326,12 +327,12 @@ func (s *chainSimulation) answer(a uint32, err error) {
 
 // failed decides what follows an attempt that ended with err, and pays for it.
 func (s *chainSimulation) failed(i uint32, err error) {
-	r := s.runs.at(i)
+	r := s.runs.At(i)
 	v := &s.nodes[r.layer]
 	pr := retry.Progress{
 		Attempt: int(r.number),
-		Elapsed: time.Duration(s.events.now - r.began),
-		Lasted:  time.Duration(s.events.now - r.started),
+		Elapsed: time.Duration(s.events.Now - r.began),
+		Lasted:  time.Duration(s.events.Now - r.started),
 		Prev:    time.Duration(r.prev),
 	}
 	if r.deadline != never {
@@ -347,7 +348,7 @@ func (s *chainSimulation) failed(i uint32, err error) {
 	}
 	r.prev = int64(d.Backoff)
 	s.waiting++
-	s.events.plan(later(s.events.now, int64(d.Delay)), waitEnds, i, 0)
+	s.events.Plan(later(s.events.Now, int64(d.Delay)), waitEnds, i, 0)
 }
 
 func (s *chainSimulation) spend(r *chainRun, d *retry.Decision) {
@@ -357,16 +358,16 @@ func (s *chainSimulation) spend(r *chainRun, d *retry.Decision) {
 	}
 	b := v.budgets[r.client]
 	before := millionths(b)
-	*d = b.Spend(*d, simulationStart.Add(time.Duration(s.events.now)))
+	*d = b.Spend(*d, simulationStart.Add(time.Duration(s.events.Now)))
 	v.tokens += millionths(b) - before
 }
 
 // end ends a run, with success if there is no reason, and answers the attempt that needed it.
 func (s *chainSimulation) end(i uint32, reason retry.Reason) {
-	r := s.runs.at(i)
+	r := s.runs.At(i)
 	r.gen++
 	layer, parent, began := int(r.layer), r.parent, r.began
-	s.runs.release(i)
+	s.runs.Release(i)
 	if layer > 0 {
 		if reason == 0 {
 			s.answer(parent, nil)
@@ -381,6 +382,6 @@ func (s *chainSimulation) end(i uint32, reason retry.Reason) {
 // note notes what there is at the end of a point.
 func (s *chainSimulation) note(p *Point, _ int64) {
 	v := &s.nodes[s.bottom()]
-	p.Queue, p.Busy, p.Waiting = v.queue.n, v.busy, s.waiting
+	p.Queue, p.Busy, p.Waiting = v.queue.Len(), v.busy, s.waiting
 	p.Tokens = float64(v.tokens) / 1e6 / float64(max(len(v.budgets), 1))
 }

@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan/internal/event"
 )
 
 // recorder makes the Result of a simulation.
 type recorder struct {
-	events   *eventQueue
+	events   *event.Queue
 	note     func(p *Point, at int64) // what there is at the end of a point
 	result   Result
 	live     int   // runs that are under way
@@ -20,7 +21,7 @@ type recorder struct {
 	edge     int64  // the end of point
 }
 
-func newRecorder(s *Scenario, events *eventQueue, note func(p *Point, at int64)) recorder {
+func newRecorder(s *Scenario, events *event.Queue, note func(p *Point, at int64)) recorder {
 	step := s.Step
 	if step == 0 {
 		step = defaultStep
@@ -36,12 +37,12 @@ func (r *recorder) began() {
 	r.live++
 	r.result.Runs++
 	r.point.Offered++
-	r.recovery.began(r.events.now)
+	r.recovery.began(r.events.Now)
 }
 
 // over notes that a run ends, with success if there is no reason.
 func (r *recorder) over(began int64, reason retry.Reason) {
-	now := r.events.now
+	now := r.events.Now
 	r.live--
 	r.ended = now
 	r.endings[reason]++
@@ -69,7 +70,7 @@ func (r *recorder) reach(now int64) {
 // finish makes the result of a simulation that was to last so long.
 func (r *recorder) finish(duration time.Duration) Result {
 	out := &r.result
-	out.Simulated = time.Duration(r.events.now)
+	out.Simulated = time.Duration(r.events.Now)
 	if r.passed {
 		if r.live == 0 { // what the server did afterwards does not count
 			out.Simulated = time.Duration(r.ended)

@@ -1,6 +1,10 @@
 package retryplan
 
-import "math"
+import (
+	"math"
+
+	"github.com/retrygo/retry/retryplan/internal/event"
+)
 
 // simServer is the state of a Server. It is called by the simulation with the attempts' numbers.
 type simServer struct {
@@ -9,8 +13,8 @@ type simServer struct {
 	stalls     []interval   // the first is the next one, or that of now
 	service    sampler
 	hint       sampler
-	typical    int64        // mean service
-	queue      ring[uint32] // attempts that wait for a worker
+	typical    int64              // mean service
+	queue      event.Ring[uint32] // attempts that wait for a worker
 	busy       int
 	window     int64 // number of the RateLimit's window of now
 	accepted   int   // in that window
@@ -34,18 +38,18 @@ func (s *simulation) arrive(a uint32) {
 	v := s.server
 	s.point.Arrived++
 	switch {
-	case v.conditions[0].outage, !v.withinRate(s.events.now):
+	case v.conditions[0].outage, !v.withinRate(s.events.Now):
 		s.reject(a)
 	case v.Workers == 0:
 		s.work(a)
 	case v.free():
-		if v.sheds(s.attempts.at(a).giveUp, s.events.now) {
-			s.attempts.release(a)
+		if v.sheds(s.attempts.At(a).giveUp, s.events.Now) {
+			s.attempts.Release(a)
 		} else {
 			s.work(a)
 		}
-	case v.Queue == 0 || v.queue.n < v.Queue:
-		v.queue.push(a)
+	case v.Queue == 0 || v.queue.Len() < v.Queue:
+		v.queue.Push(a)
 	default:
 		s.reject(a)
 	}
@@ -85,7 +89,7 @@ func (v *simServer) sheds(giveUp, now int64) bool {
 
 // work begins to work on an attempt.
 func (s *simulation) work(a uint32) {
-	s.events.plan(s.server.begin(s.events.now), workEnds, a, 0)
+	s.events.Plan(s.server.begin(s.events.Now), workEnds, a, 0)
 }
 
 // begin takes a worker, and returns when its work ends.
@@ -125,7 +129,7 @@ func (v *simServer) workEnd(now, takes int64) int64 {
 func (s *simulation) workEnded(a uint32) {
 	v := s.server
 	v.busy--
-	if s.attempts.at(a).giveUp < s.events.now {
+	if s.attempts.At(a).giveUp < s.events.Now {
 		s.result.Wasted++
 	}
 	fails := max(v.FailureRate, v.conditions[0].failing)
@@ -140,15 +144,15 @@ func (s *simulation) workEnded(a uint32) {
 // dispatch gives waiting attempts to free workers.
 func (s *simulation) dispatch() {
 	v := s.server
-	for v.queue.n > 0 && v.free() {
+	for v.queue.Len() > 0 && v.free() {
 		var a uint32
 		if v.LIFO {
-			a = v.queue.popLast()
+			a = v.queue.PopLast()
 		} else {
-			a = v.queue.pop()
+			a = v.queue.Pop()
 		}
-		if v.sheds(s.attempts.at(a).giveUp, s.events.now) {
-			s.attempts.release(a)
+		if v.sheds(s.attempts.At(a).giveUp, s.events.Now) {
+			s.attempts.Release(a)
 			continue
 		}
 		s.work(a)
@@ -157,7 +161,7 @@ func (s *simulation) dispatch() {
 
 // changeConditions goes on to the conditions of now.
 func (s *simulation) changeConditions() {
-	s.server.turn(s.events.now)
+	s.server.turn(s.events.Now)
 	s.dispatch()
 }
 
@@ -170,42 +174,42 @@ func (v *simServer) turn(now int64) {
 func (s *simulation) reject(a uint32) {
 	s.result.Rejected++
 	s.point.Rejected++
-	s.attempts.at(a).note = s.server.hint.draw()
+	s.attempts.At(a).note = s.server.hint.draw()
 	s.answer(a, answerRejected)
 }
 
 // answer sends an answer to the client of an attempt. One that would find nobody there is not sent.
 func (s *simulation) answer(a uint32, kind answerKind) {
-	at := later(s.events.now, s.network.draw())
-	attempt := s.attempts.at(a)
+	at := later(s.events.Now, s.network.draw())
+	attempt := s.attempts.At(a)
 	if at >= attempt.giveUp { // at the same time the timeout, which was planned before, goes first
-		s.attempts.release(a)
+		s.attempts.Release(a)
 		return
 	}
 	attempt.answer = kind
-	s.events.plan(at, answerArrives, a, 0)
+	s.events.Plan(at, answerArrives, a, 0)
 }
 
 // read notes the version of the row that an attempt sees.
 func (s *simulation) read(a uint32) {
-	s.attempts.at(a).note = s.server.version
+	s.attempts.At(a).note = s.server.version
 	s.onward(a, readReturns)
 }
 
 // onward sends an attempt of Conflict over one more hop, unless its client will be gone by then.
-func (s *simulation) onward(a uint32, kind eventKind) {
-	at := later(s.events.now, s.network.draw())
-	if at >= s.attempts.at(a).giveUp && kind == readReturns {
-		s.attempts.release(a)
+func (s *simulation) onward(a uint32, kind event.Kind) {
+	at := later(s.events.Now, s.network.draw())
+	if at >= s.attempts.At(a).giveUp && kind == readReturns {
+		s.attempts.Release(a)
 		return
 	}
-	s.events.plan(at, kind, a, 0)
+	s.events.Plan(at, kind, a, 0)
 }
 
 // write writes the row, unless another attempt has written it since this one's read.
 func (s *simulation) write(a uint32) {
 	s.point.Arrived++
-	attempt := s.attempts.at(a)
+	attempt := s.attempts.At(a)
 	if attempt.note != s.server.version {
 		attempt.note = s.server.hint.draw()
 		s.answer(a, answerConflict)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan/internal/event"
 )
 
 // Result is what a simulation saw.
@@ -96,6 +97,26 @@ func Simulate(ctx context.Context, s Scenario) (Result, error) {
 	return sim.finish(s.Duration), err
 }
 
+// What happens in an event. The first kinds have lanes (event.Lanes).
+const (
+	runBegins       event.Kind = iota // Ref is the client of a closed loop
+	attemptArrives                    // Ref is an attempt, as in the next two
+	workEnds                          //
+	answerArrives                     //
+	attemptTimesOut                   // Ref is a run, Gen that of its attempt
+	deadlinePasses                    // Ref is a run, Gen its serial
+	waitEnds                          // Ref is a run
+	rowIsRead                         // Ref is an attempt, as in the next two
+	readReturns                       //
+	rowIsWritten                      //
+	conditionsChange
+)
+
+const never = event.Never
+
+// later returns at+d, saturated. Neither is negative.
+func later(at, d int64) int64 { return event.Later(at, d) }
+
 // simulation is the state of a Simulate.
 type simulation struct {
 	*Scenario
@@ -108,9 +129,9 @@ type simulation struct {
 	mayFail  bool // whether any work may fail; then a number is drawn for each
 	server   *simServer
 	clients  *clients
-	runs     slab[simRun]
+	runs     event.Slab[simRun]
 	resets   map[uint32]simReset // by run; nil without Policy.ResetAfter, so that simRun stays small (BenchmarkSimulate)
-	attempts slab[simAttempt]
+	attempts event.Slab[simAttempt]
 	waiting  int // runs that wait for their next attempt
 }
 
@@ -121,7 +142,7 @@ func newSimulation(s *Scenario) *simulation {
 		limit = max(limit, int64(s.Duration))
 	}
 	sim := &simulation{Scenario: s}
-	sim.recorder = newRecorder(s, newEventQueue(limit), sim.note)
+	sim.recorder = newRecorder(s, event.New(limit), sim.note)
 	sim.choice = newStream(s.Seed, clientStream)
 	sim.network = newSampler(s.Network, newStream(s.Seed, networkStream))
 	sim.failures = newStream(s.Seed, failureStream)
@@ -136,7 +157,7 @@ func newSimulation(s *Scenario) *simulation {
 	}
 	for _, c := range sim.server.conditions {
 		sim.mayFail = sim.mayFail || c.failing > 0
-		sim.events.plan(c.until, conditionsChange, 0, 0)
+		sim.events.Plan(c.until, conditionsChange, 0, 0)
 	}
 	return sim
 }
@@ -146,8 +167,8 @@ func (s *simulation) planArrivals() {
 	rng := newStream(s.Seed, arrivalStream)
 	switch {
 	case s.Arrivals.AtOnce:
-		s.runs.reserve(s.Clients)
-		s.attempts.reserve(s.Clients)
+		s.runs.Reserve(s.Clients)
+		s.attempts.Reserve(s.Clients)
 		for client := range s.Clients {
 			s.begin(uint32(client))
 		}
@@ -164,15 +185,15 @@ func (s *simulation) planArrivals() {
 
 // plansRun plans the next run of a client of a closed loop.
 func (s *simulation) plansRun(client uint32) {
-	if at := later(s.events.now, s.think.draw()); at < int64(s.Duration) {
-		s.events.plan(at, runBegins, client, 0)
+	if at := later(s.events.Now, s.think.draw()); at < int64(s.Duration) {
+		s.events.Plan(at, runBegins, client, 0)
 	}
 }
 
 // planArrival plans the next run of an open loop.
 func (s *simulation) planArrival() {
 	if at := s.arrivals.next(); at < int64(s.Duration) {
-		s.events.plan(at, runBegins, 0, 0)
+		s.events.Plan(at, runBegins, 0, 0)
 	}
 }
 
@@ -182,20 +203,20 @@ func (s *simulation) play(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	s.planArrivals()
-	var e simEvent
+	var e event.Event
 	var still uint64 // events since time last passed
 	var last int64
-	for s.events.next(&e) {
-		if e.at >= int64(s.Duration) && s.live == 0 {
+	for s.events.Next(&e) {
+		if e.At >= int64(s.Duration) && s.live == 0 {
 			break // drained
 		}
-		if e.at >= s.edge {
-			s.reach(e.at)
+		if e.At >= s.edge {
+			s.reach(e.At)
 		}
 		s.happen(&e)
 		s.result.Events++
-		if still++; e.at > last {
-			last, still = e.at, 0
+		if still++; e.At > last {
+			last, still = e.At, 0
 		}
 		if s.result.Events%lookUp != 0 {
 			continue
@@ -205,11 +226,11 @@ func (s *simulation) play(ctx context.Context) error {
 		}
 		if still > s.patience() {
 			return &retry.FieldError{Package: pkg, Field: "Scenario.Duration", Value: plainly(s.Duration),
-				Rule: "is never reached: at " + plainly(time.Duration(e.at)) + " events go on without end and take no time"}
+				Rule: "is never reached: at " + plainly(time.Duration(e.At)) + " events go on without end and take no time"}
 		}
 		if s.Progress != nil {
-			held := s.live + len(s.attempts.places) - len(s.attempts.unused) + s.events.pending()
-			s.Progress(Progress{time.Duration(e.at), s.result.Events, held})
+			held := s.live + s.attempts.Len() + s.events.Pending()
+			s.Progress(Progress{time.Duration(e.At), s.result.Events, held})
 		}
 	}
 	s.passed = true
@@ -220,38 +241,38 @@ func (s *simulation) play(ctx context.Context) error {
 // bounded number of attempts makes, and few enough to be over in seconds for a fleet of moderate size.
 func (s *simulation) patience() uint64 { return min(1_000_000+10_000*uint64(s.Clients), 1_000_000_000) }
 
-func (s *simulation) happen(e *simEvent) {
-	switch e.kind() {
+func (s *simulation) happen(e *event.Event) {
+	switch e.Kind() {
 	case runBegins:
 		if s.arrivals == nil {
-			s.begin(e.ref)
+			s.begin(e.Ref)
 			return
 		}
 		s.begin(uint32(s.choice.Uint64N(uint64(s.Clients))))
 		s.planArrival()
 	case attemptArrives:
-		s.arrive(e.ref)
+		s.arrive(e.Ref)
 	case workEnds:
-		s.workEnded(e.ref)
+		s.workEnded(e.Ref)
 	case answerArrives:
-		s.answered(e.ref)
+		s.answered(e.Ref)
 	case attemptTimesOut:
-		if s.runs.at(e.ref).gen == e.gen {
-			s.timedOut(e.ref)
+		if s.runs.At(e.Ref).gen == e.Gen {
+			s.timedOut(e.Ref)
 		}
 	case deadlinePasses:
 		// No run waits: one whose wait would reach the deadline has ended already.
-		if r := s.runs.at(e.ref); r.serial == e.gen && r.sent {
-			s.deadlinePassed(e.ref)
+		if r := s.runs.At(e.Ref); r.serial == e.Gen && r.sent {
+			s.deadlinePassed(e.Ref)
 		}
 	case waitEnds:
-		s.waitEnded(e.ref)
+		s.waitEnded(e.Ref)
 	case rowIsRead:
-		s.read(e.ref)
+		s.read(e.Ref)
 	case readReturns:
-		s.onward(e.ref, rowIsWritten)
+		s.onward(e.Ref, rowIsWritten)
 	case rowIsWritten:
-		s.write(e.ref)
+		s.write(e.Ref)
 	case conditionsChange:
 		s.changeConditions()
 	}
@@ -259,6 +280,6 @@ func (s *simulation) happen(e *simEvent) {
 
 // note notes what there is at the end of a point.
 func (s *simulation) note(p *Point, at int64) {
-	p.Queue, p.Busy, p.Waiting = s.server.queue.n, s.server.busy, s.waiting
+	p.Queue, p.Busy, p.Waiting = s.server.queue.Len(), s.server.busy, s.waiting
 	p.Tokens, p.Open = s.clients.meanTokens(), s.clients.openBreakers(at)
 }

@@ -1,4 +1,4 @@
-package retryplan
+package event
 
 import (
 	"math/rand/v2"
@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sortedEvents is an eventQueue that anyone can follow.
-type sortedEvents struct{ list []simEvent }
+// sortedEvents is an Queue that anyone can follow.
+type sortedEvents struct{ list []Event }
 
-func (s *sortedEvents) plan(e simEvent) { s.list = append(s.list, e) }
+func (s *sortedEvents) plan(e Event) { s.list = append(s.list, e) }
 
-func (s *sortedEvents) next() (e simEvent) {
+func (s *sortedEvents) next() (e Event) {
 	first := 0
 	for i := range s.list {
 		if s.list[i].before(&s.list[first]) {
@@ -30,20 +30,20 @@ func FuzzEventQueue(f *testing.F) {
 		f.Add(seed, uint16(2000), uint8(seed))
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, steps uint16, shift uint8) {
-		const limit = never
+		const limit = Never
 		rng := rand.New(rand.NewPCG(seed, 1))
-		q, slow := newEventQueue(limit), sortedEvents{}
+		q, slow := New(limit), sortedEvents{}
 		planned := uint64(0)
 		for range steps {
 			if rng.IntN(5) < 2 && len(slow.list) > 0 {
 				want := slow.next()
-				var got simEvent
-				require.True(t, q.next(&got))
+				var got Event
+				require.True(t, q.Next(&got))
 				require.Equal(t, want, got)
-				require.Equal(t, want.at, q.now)
+				require.Equal(t, want.At, q.Now)
 				continue
 			}
-			kind := eventKind(rng.IntN(int(conditionsChange) + 1))
+			kind := Kind(rng.IntN(12))
 			delay := int64(rng.Uint64()>>1) >> (rng.IntN(64) | int(shift%64))
 			if kind < 3 { // as most kinds are
 				delay = int64(kind) * 1000
@@ -51,29 +51,29 @@ func FuzzEventQueue(f *testing.F) {
 			if rng.IntN(10) == 0 {
 				delay = 0
 			}
-			at := later(q.now, delay)
+			at := Later(q.Now, delay)
 			ref, gen := rng.Uint32(), rng.Uint32()
-			q.plan(at, kind, ref, gen)
+			q.Plan(at, kind, ref, gen)
 			if at < limit {
 				planned++
-				slow.plan(simEvent{at, planned<<kindBits | uint64(kind), ref, gen})
+				slow.plan(Event{at, planned<<kindBits | uint64(kind), ref, gen})
 			}
 			if rng.IntN(200) == 0 {
 				keep := func(ref, _ uint32) bool { return ref%3 > 0 }
-				lane := q.lane[kind%lanes]
-				slow.list = slices.DeleteFunc(slow.list, func(e simEvent) bool {
-					return !keep(e.ref, e.gen) && lane.n > 0 && slices.Contains(lane.buf, e) && e.kind() == kind%lanes
+				lane := q.lane[kind%Lanes]
+				slow.list = slices.DeleteFunc(slow.list, func(e Event) bool {
+					return !keep(e.Ref, e.Gen) && lane.n > 0 && slices.Contains(lane.buf, e) && e.Kind() == kind%Lanes
 				})
-				q.sweep(kind%lanes, keep)
+				q.Sweep(kind%Lanes, keep)
 			}
 		}
 		for len(slow.list) > 0 {
 			want := slow.next()
-			var got simEvent
-			require.True(t, q.next(&got))
+			var got Event
+			require.True(t, q.Next(&got))
 			require.Equal(t, want, got)
 		}
-		var none simEvent
-		require.False(t, q.next(&none))
+		var none Event
+		require.False(t, q.Next(&none))
 	})
 }

@@ -1,4 +1,4 @@
-package retryplan
+package event
 
 import "math/bits"
 
@@ -31,13 +31,13 @@ type eventSlot struct {
 type eventChunk struct {
 	next   *eventChunk
 	n      int
-	events [42]simEvent
+	events [42]Event
 }
 
 // add adds an event after ref.
-func (l *laterEvents) add(e simEvent) {
-	level := (bits.Len64(uint64(e.at^l.ref)|1) - 1) / digitBits
-	digit := e.at >> (digitBits * level) & (digits - 1)
+func (l *laterEvents) add(e Event) {
+	level := (bits.Len64(uint64(e.At^l.ref)|1) - 1) / digitBits
+	digit := e.At >> (digitBits * level) & (digits - 1)
 	slot := &l.slots[level][digit]
 	c := slot.first
 	if c == nil || c.n == len(c.events) {
@@ -65,7 +65,7 @@ func (l *laterEvents) chunk() *eventChunk {
 
 // moveFirst moves the first events, of which there must be some, to a queue's heap: all those before the time that it
 // returns.
-func (l *laterEvents) moveFirst(q *eventQueue) (until int64) {
+func (l *laterEvents) moveFirst(q *Queue) (until int64) {
 	for {
 		level := 0
 		for l.filled[level] == 0 {
@@ -80,14 +80,14 @@ func (l *laterEvents) moveFirst(q *eventQueue) (until int64) {
 		l.ref = l.ref>>(shift+digitBits)<<(shift+digitBits) | int64(digit)<<shift
 		if level == 0 || slot.n <= few {
 			l.each(slot, q.up)
-			return later(l.ref, 1<<shift)
+			return Later(l.ref, 1<<shift)
 		}
 		l.each(slot, l.add)
 	}
 }
 
 // each gives the events of a slot that was taken out to f.
-func (l *laterEvents) each(slot eventSlot, f func(simEvent)) {
+func (l *laterEvents) each(slot eventSlot, f func(Event)) {
 	for c := slot.first; c != nil; {
 		for i := range c.n {
 			f(c.events[i])
