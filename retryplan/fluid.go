@@ -2,11 +2,13 @@ package retryplan
 
 import "math"
 
+// What was measured is the agreement of TestCertificatesAgreeWithSimulations over its 1,000 random fleets: how many verdicts agree with the
+// simulation, of those fleets that are judged since they are not within 5 % of a boundary. As things are all 848 do.
 const (
-	stepsPerTimeout = 200
+	stepsPerTimeout = 200     // measured: with 50 all of 847 agree, with 20 all of 846
 	fewestSteps     = 20      // steps in a timeout, where the waits are so long that stepsPerTimeout would be too many
-	longestRing     = 50_000  // steps that a wait may take
-	maxFluidSteps   = 300_000 // of one computation
+	longestRing     = 50_000  // steps that a wait may take; bounds memory, to 30 MB
+	maxFluidSteps   = 300_000 // of one computation; bounds time
 	longestFailing  = 1000    // timeouts of failing that are told apart: a queue that has not grown by then is near a boundary
 	// allWork is how much all computations of a certificate may do, and oneWork each of them: in steps times the attempts of a
 	// run that a step goes through. It is a second or so.
