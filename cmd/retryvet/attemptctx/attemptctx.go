@@ -1,0 +1,371 @@
+// Package attemptctx defines an analyzer for attempts that use what belongs to the whole run: the outer context, a request
+// built with it, or a transaction begun before.
+package attemptctx
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/passes/inspect"
+	"golang.org/x/tools/go/ast/inspector"
+	"golang.org/x/tools/go/types/typeutil"
+
+	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
+	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
+)
+
+const doc = `report attempts that use the context, request or transaction of the whole run
+
+The function that is given to retry.Do, Wrap, retrysql.Tx and the like, or that handles jobs, gets a context that ends
+with the attempt. A call in it that gets the context from outside knows nothing of AttemptTimeout: an attempt that hangs
+hangs for ever. The same is true of a request built outside, whose body, moreover, is read once. A transaction begun
+outside can be over after the first failure.
+
+A context from outside is reported only if the policy can have an AttemptTimeout, or if the function is wrapped or handles
+jobs, so that the two contexts differ anyway. Logging, tracing, go and defer statements, and context.WithoutCancel are
+left alone.`
+
+// Analyzer is the analyzer attemptctx.
+var Analyzer = &analysis.Analyzer{
+	Name:     "attemptctx",
+	Doc:      doc,
+	URL:      "https://pkg.go.dev/github.com/retrygo/retry/cmd/retryvet/attemptctx",
+	Requires: []*analysis.Analyzer{inspect.Analyzer},
+	Run:      ignore.Wrap("attemptctx", run),
+}
+
+func run(pass *analysis.Pass) (any, error) {
+	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
+	for cur := range in.Root().Preorder((*ast.CallExpr)(nil), (*ast.CompositeLit)(nil)) {
+		switch n := cur.Node().(type) {
+		case *ast.CallExpr:
+			if c, ok := calls.Of(pass.TypesInfo, n); ok {
+				if lit, ok := ast.Unparen(c.Work).(*ast.FuncLit); ok {
+					attempt{pass, lit, c.Context == nil || timeoutPossible(pass.TypesInfo, enclosing(cur), c.Policy)}.check()
+				}
+			} else if handler(pass.TypesInfo.Types[n.Fun].Type) && len(n.Args) == 1 { // a conversion
+				checkHandler(pass, n.Args[0])
+			}
+		case *ast.CompositeLit: // a map of handlers
+			if m, ok := typeOf(pass.TypesInfo, n).(*types.Map); ok && handler(m.Elem()) {
+				for _, e := range n.Elts {
+					if kv, ok := e.(*ast.KeyValueExpr); ok {
+						checkHandler(pass, kv.Value)
+					}
+				}
+			}
+		}
+	}
+	return nil, nil
+}
+
+func typeOf(info *types.Info, x ast.Expr) types.Type {
+	if t := info.TypeOf(x); t != nil {
+		return t.Underlying()
+	}
+	return nil
+}
+
+func handler(t types.Type) bool { return calls.IsNamed(t, calls.Module+"/retryjob", "Handler") }
+
+func checkHandler(pass *analysis.Pass, x ast.Expr) {
+	if lit, ok := ast.Unparen(x).(*ast.FuncLit); ok {
+		attempt{pass, lit, true}.check()
+	}
+}
+
+// enclosing returns the body of the function around cur, or nil.
+func enclosing(cur inspector.Cursor) *ast.BlockStmt {
+	for up := range cur.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
+		switch f := up.Node().(type) {
+		case *ast.FuncDecl:
+			return f.Body
+		case *ast.FuncLit:
+			return f.Body
+		}
+	}
+	return nil
+}
+
+// timeoutPossible reports whether policy can have an AttemptTimeout. It cannot if it is a preset, a literal without the
+// field, or a local variable that has been one since its declaration.
+func timeoutPossible(info *types.Info, body *ast.BlockStmt, policy ast.Expr) bool {
+	switch p := ast.Unparen(policy).(type) {
+	case *ast.CompositeLit:
+		for _, e := range p.Elts {
+			kv, ok := e.(*ast.KeyValueExpr)
+			if !ok || kv.Key.(*ast.Ident).Name == "AttemptTimeout" {
+				return true
+			}
+		}
+		return false
+	case *ast.CallExpr:
+		return !calls.IsFunc(info, p, calls.Module, "Inline", "Aggressive", "Standard", "Patient", "Cautious")
+	case *ast.Ident:
+		v, ok := info.Uses[p].(*types.Var)
+		if !ok || body == nil || !calls.Within(v, body) {
+			return true
+		}
+		return changed(info, body, v)
+	}
+	return true
+}
+
+// changed reports whether v, a policy, can have an AttemptTimeout, by every statement of body that names it.
+func changed(info *types.Info, body *ast.BlockStmt, v *types.Var) (possible bool) {
+	known := false
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.UnaryExpr:
+			possible = possible || n.Op == token.AND && calls.Root(info, n.X) == v
+		case *ast.AssignStmt:
+			for i, left := range n.Lhs {
+				if calls.Root(info, left) != v {
+					continue
+				}
+				if s, ok := left.(*ast.SelectorExpr); ok {
+					possible = possible || s.Sel.Name == "AttemptTimeout"
+				} else if len(n.Rhs) != len(n.Lhs) {
+					possible = true
+				} else if id, ok := n.Rhs[i].(*ast.Ident); !ok || info.Uses[id] != v {
+					known = true
+					possible = possible || timeoutPossible(info, nil, n.Rhs[i])
+				}
+			}
+		}
+		return true
+	})
+	return possible || !known
+}
+
+// An attempt is a function literal that is run again.
+type attempt struct {
+	pass *analysis.Pass
+	lit  *ast.FuncLit
+	// own says that the context of an attempt is not, or not always, that of the run.
+	own bool
+}
+
+// A use is a thing from outside that a call of the attempt is given.
+type use struct {
+	expr ast.Expr
+	kind string // "context", "request" or "transaction"
+}
+
+func (a attempt) check() {
+	var order []types.Object
+	found := map[types.Object][]use{}
+	ast.Inspect(a.lit.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt, *ast.DeferStmt:
+			return false
+		case *ast.CallExpr:
+			for _, u := range a.uses(n) {
+				obj := a.object(u.expr)
+				if found[obj] == nil {
+					order = append(order, obj)
+				}
+				found[obj] = append(found[obj], u)
+			}
+			return !exempt(a.pass.TypesInfo, n)
+		}
+		return true
+	})
+	for _, obj := range order {
+		a.report(obj, found[obj])
+	}
+}
+
+// object returns the variable or field that x names.
+func (a attempt) object(x ast.Expr) types.Object {
+	switch x := ast.Unparen(x).(type) {
+	case *ast.Ident:
+		return a.pass.TypesInfo.Uses[x]
+	case *ast.SelectorExpr:
+		return a.pass.TypesInfo.Uses[x.Sel]
+	}
+	return nil
+}
+
+// uses returns what call is given from outside of the attempt.
+func (a attempt) uses(call *ast.CallExpr) (all []use) {
+	info := a.pass.TypesInfo
+	if exempt(info, call) {
+		return nil
+	}
+	for _, arg := range call.Args {
+		if !a.outer(arg) {
+			continue
+		}
+		switch t := info.TypeOf(arg); {
+		case calls.IsContext(t) && a.own:
+			all = append(all, use{arg, "context"})
+		case transaction(t):
+			all = append(all, use{arg, "transaction"})
+		case calls.IsNamed(t, "net/http", "Request") && sends(info, call) && !a.renewed(arg):
+			if body := a.builtWithBody(arg); body || a.own {
+				all = append(all, use{arg, "request"})
+			}
+		}
+	}
+	if s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && a.outer(s.X) && transaction(info.TypeOf(s.X)) && s.Sel.Name != "Rollback" {
+		all = append(all, use{s.X, "transaction"})
+	}
+	return all
+}
+
+// outer reports whether x is a variable from outside of the attempt, or a field of one.
+func (a attempt) outer(x ast.Expr) bool {
+	if a.object(x) == nil {
+		return false
+	}
+	v := calls.Root(a.pass.TypesInfo, x)
+	return v != nil && !v.IsField() && !calls.Within(v, a.lit)
+}
+
+func transaction(t types.Type) bool {
+	return calls.IsNamed(t, "database/sql", "Tx") || calls.IsNamed(t, "github.com/jackc/pgx/v5", "Tx") ||
+		calls.IsNamed(t, calls.Module+"/retrysql", "Txn")
+}
+
+// sends reports whether call sends the request it is given.
+func sends(info *types.Info, call *ast.CallExpr) bool {
+	f := typeutil.Callee(info, call)
+	return f != nil && (f.Name() == "RoundTrip" || calls.IsFunc(info, call, "net/http", "Client.Do"))
+}
+
+// renewed reports whether the attempt assigns to x or to a field of it.
+func (a attempt) renewed(x ast.Expr) (yes bool) {
+	v := calls.Root(a.pass.TypesInfo, x)
+	ast.Inspect(a.lit.Body, func(n ast.Node) bool {
+		if s, ok := n.(*ast.AssignStmt); ok {
+			for _, left := range s.Lhs {
+				yes = yes || calls.Root(a.pass.TypesInfo, left) == v
+			}
+		}
+		return !yes
+	})
+	return yes
+}
+
+// builtWithBody reports whether x is a variable that was declared as a request with a body.
+func (a attempt) builtWithBody(x ast.Expr) (yes bool) {
+	obj := a.object(x)
+	if obj == nil {
+		return false
+	}
+	for _, file := range a.pass.Files {
+		if file.FileStart > obj.Pos() || obj.Pos() >= file.FileEnd {
+			continue
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			s, ok := n.(*ast.AssignStmt)
+			if !ok || len(s.Rhs) != 1 || len(s.Lhs) != 2 {
+				return true
+			}
+			id, ok := s.Lhs[0].(*ast.Ident)
+			if !ok || a.pass.TypesInfo.ObjectOf(id) != obj {
+				return true
+			}
+			call, ok := s.Rhs[0].(*ast.CallExpr)
+			if !ok || !calls.IsFunc(a.pass.TypesInfo, call, "net/http", "NewRequest", "NewRequestWithContext") {
+				return true
+			}
+			switch body := types.ExprString(call.Args[len(call.Args)-1]); body {
+			case "nil", "http.NoBody":
+			default:
+				yes = true
+			}
+			return true
+		})
+	}
+	return yes
+}
+
+// exempt reports whether call may well be given the context of the run: it logs, traces or counts, reads a value, or
+// starts what is to outlive the attempt.
+func exempt(info *types.Info, call *ast.CallExpr) bool {
+	f := typeutil.Callee(info, call)
+	if f == nil || f.Pkg() == nil {
+		return false
+	}
+	path, name := f.Pkg().Path(), f.Name()
+	if path == "context" {
+		return name == "WithoutCancel" || name == "Cause" || name == "AfterFunc"
+	}
+	if path == calls.Module && name == "NewError" || strings.Contains(name, "FromContext") {
+		return true
+	}
+	for _, word := range []string{"log", "trace", "tracing", "metric", "otel", "sentry", "zap", "statsd"} {
+		if strings.Contains(path, word) {
+			return true
+		}
+	}
+	return strings.HasPrefix(name, "Log") || strings.HasPrefix(name, "log") || strings.HasPrefix(name, "Record")
+}
+
+func (a attempt) report(obj types.Object, uses []use) {
+	first := uses[0]
+	text := types.ExprString(first.expr)
+	d := analysis.Diagnostic{Pos: first.expr.Pos(), End: first.expr.End()}
+	switch first.kind {
+	case "context":
+		d.Message = fmt.Sprintf("the attempt uses %s from outside: it does not end with the attempt", text)
+		if fix, ok := a.fix(obj, uses); ok {
+			d.SuggestedFixes = []analysis.SuggestedFix{fix}
+		}
+	case "request":
+		d.Message = fmt.Sprintf("the attempt sends %s, built outside: it has not the attempt's context, and its body can be read once", text)
+	case "transaction":
+		d.Message = fmt.Sprintf("the attempt uses the transaction %s from outside, which can be over after the first failure", text)
+	}
+	a.pass.Report(d)
+}
+
+// fix returns the fix that uses the attempt's context instead.
+func (a attempt) fix(outer types.Object, uses []use) (fix analysis.SuggestedFix, ok bool) {
+	fields := a.lit.Type.Params.List
+	if len(fields) == 0 {
+		return fix, false
+	}
+	if len(fields[0].Names) == 1 && fields[0].Names[0].Name != "_" {
+		param := fields[0].Names[0]
+		for _, u := range uses {
+			scope := a.pass.Pkg.Scope().Innermost(u.expr.Pos())
+			if scope == nil {
+				return fix, false
+			}
+			if _, seen := scope.LookupParent(param.Name, u.expr.Pos()); seen != a.pass.TypesInfo.Defs[param] {
+				return fix, false
+			}
+			fix.TextEdits = append(fix.TextEdits, analysis.TextEdit{Pos: u.expr.Pos(), End: u.expr.End(), NewText: []byte(param.Name)})
+		}
+		fix.Message = "Use " + param.Name
+		return fix, true
+	}
+	if v, isVar := outer.(*types.Var); !isVar || v.IsField() || a.count(outer) != len(uses) {
+		return fix, false // the new parameter would hide outer from uses that are right
+	}
+	edit := analysis.TextEdit{Pos: fields[0].Type.Pos(), End: fields[0].Type.Pos(), NewText: []byte(outer.Name() + " ")}
+	if len(fields[0].Names) == 1 {
+		edit = analysis.TextEdit{Pos: fields[0].Names[0].Pos(), End: fields[0].Names[0].End(), NewText: []byte(outer.Name())}
+	} else if len(fields) > 1 {
+		return fix, false // all parameters would need names
+	}
+	return analysis.SuggestedFix{Message: "Name the attempt's context " + outer.Name(), TextEdits: []analysis.TextEdit{edit}}, true
+}
+
+// count returns how often the attempt names obj.
+func (a attempt) count(obj types.Object) (n int) {
+	ast.Inspect(a.lit.Body, func(node ast.Node) bool {
+		if id, ok := node.(*ast.Ident); ok && a.pass.TypesInfo.Uses[id] == obj {
+			n++
+		}
+		return true
+	})
+	return n
+}

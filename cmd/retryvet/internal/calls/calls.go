@@ -1,0 +1,128 @@
+// Package calls recognizes, in type-checked Go, the calls of this library that run a function more than once.
+package calls
+
+import (
+	"go/ast"
+	"go/types"
+	"strings"
+
+	"golang.org/x/tools/go/types/typeutil"
+)
+
+// Module is the import path of the root package.
+const Module = "github.com/retrygo/retry"
+
+// Ours reports whether pkg is a package of this library.
+func Ours(pkg *types.Package) bool {
+	return pkg != nil && (pkg.Path() == Module || strings.HasPrefix(pkg.Path(), Module+"/"))
+}
+
+// A Call is a call of Do, DoValue, Wrap, WrapFunc, retrysql.Tx and the like: a function of this library that takes a
+// retry.Policy, or a function that returns one, and a function whose first parameter is a context.
+type Call struct {
+	*ast.CallExpr
+	Callee  *types.Func
+	Context ast.Expr // of the run; nil if the call takes none, as Wrap
+	Policy  ast.Expr // a retry.Policy, or a function that returns one
+	Work    ast.Expr // the function that is run again
+}
+
+// Of returns what call is, and false for other calls.
+func Of(info *types.Info, call *ast.CallExpr) (Call, bool) {
+	callee := typeutil.StaticCallee(info, call)
+	if callee == nil || !Ours(callee.Pkg()) || call.Ellipsis.IsValid() {
+		return Call{}, false
+	}
+	c := Call{CallExpr: call, Callee: callee}
+	params := callee.Signature().Params()
+	for i := range min(params.Len(), len(call.Args)) {
+		switch t := params.At(i).Type(); {
+		case i == 0 && IsContext(t):
+			c.Context = call.Args[i]
+		case IsNamed(t, Module, "Policy"), returnsPolicy(t):
+			c.Policy = call.Args[i]
+		case takesContext(t):
+			c.Work = call.Args[i]
+		}
+	}
+	return c, c.Policy != nil && c.Work != nil
+}
+
+func returnsPolicy(t types.Type) bool {
+	s, ok := t.Underlying().(*types.Signature)
+	return ok && s.Params().Len() == 0 && s.Results().Len() == 1 && IsNamed(s.Results().At(0).Type(), Module, "Policy")
+}
+
+func takesContext(t types.Type) bool {
+	s, ok := t.Underlying().(*types.Signature)
+	return ok && s.Params().Len() > 0 && IsContext(s.Params().At(0).Type())
+}
+
+// IsContext reports whether t is context.Context.
+func IsContext(t types.Type) bool { return IsNamed(t, "context", "Context") }
+
+// IsError reports whether t is the type error.
+func IsError(t types.Type) bool {
+	return t != nil && types.Identical(t, types.Universe.Lookup("error").Type())
+}
+
+// IsNamed reports whether t, or what it points to, is the type path.name.
+func IsNamed(t types.Type, path, name string) bool {
+	if t == nil {
+		return false
+	}
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	n, ok := types.Unalias(t).(*types.Named)
+	return ok && n.Obj().Name() == name && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == path
+}
+
+// IsFunc reports whether call calls the function or method path.name statically; for a method, path.Type.name.
+func IsFunc(info *types.Info, call *ast.CallExpr, path string, names ...string) bool {
+	f := typeutil.StaticCallee(info, call)
+	if f == nil || f.Pkg() == nil || f.Pkg().Path() != path {
+		return false
+	}
+	name := f.Name()
+	if recv := f.Signature().Recv(); recv != nil {
+		t := types.Unalias(recv.Type())
+		if p, ok := t.(*types.Pointer); ok {
+			t = types.Unalias(p.Elem())
+		}
+		if n, ok := t.(*types.Named); ok {
+			name = n.Obj().Name() + "." + name
+		}
+	}
+	for _, want := range names {
+		if name == want {
+			return true
+		}
+	}
+	return false
+}
+
+// Within reports whether obj is declared inside n.
+func Within(obj types.Object, n ast.Node) bool { return n.Pos() <= obj.Pos() && obj.Pos() < n.End() }
+
+// Root returns the variable that x starts with: c for c.db.tx, nil if it is none.
+func Root(info *types.Info, x ast.Expr) *types.Var {
+	for {
+		switch e := ast.Unparen(x).(type) {
+		case *ast.SelectorExpr:
+			if v, ok := info.Uses[e.Sel].(*types.Var); ok && !v.IsField() {
+				return v // of another package
+			}
+			x = e.X
+		case *ast.StarExpr:
+			x = e.X
+		case *ast.IndexExpr:
+			x = e.X
+		case *ast.Ident:
+			v, _ := info.ObjectOf(e).(*types.Var)
+			return v
+		default:
+			return nil
+		}
+	}
+}

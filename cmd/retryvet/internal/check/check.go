@@ -1,0 +1,151 @@
+// Package check is the command on its own: it loads packages, runs the analyzers and prints what they find.
+package check
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"go/token"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/checker"
+	"golang.org/x/tools/go/packages"
+)
+
+// A finding is a diagnostic of an analyzer. What a package and its test variant both have is one finding.
+type finding struct {
+	analyzer, message string
+	file              string // relative to the working directory if it is below it, with slashes
+	start, end        token.Position
+}
+
+// Run does what args say and returns the exit status.
+func Run(analyzers []*analysis.Analyzer, version string, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("retryvet", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		fmt.Fprint(stderr, "usage: retryvet [flags] PACKAGE...\n       retryvet help [ANALYZER]\n")
+		flags.PrintDefaults()
+	}
+	format := flags.String("format", "text", "how findings are printed: text, sarif or github")
+	tests := flags.Bool("test", true, "analyze tests too")
+	printVersion := flags.Bool("version", false, "print the version and exit")
+	chosen := map[string]*bool{}
+	for _, a := range analyzers {
+		chosen[a.Name] = flags.Bool(a.Name, false, "run only this analyzer, and others so chosen")
+		a.Flags.VisitAll(func(f *flag.Flag) { flags.Var(f.Value, a.Name+"."+f.Name, f.Usage) })
+	}
+	if err := flags.Parse(args); err != nil {
+		if err == flag.ErrHelp {
+			return 0
+		}
+		return 2
+	}
+	if *printVersion {
+		fmt.Fprintln(stdout, "retryvet", version)
+		return 0
+	}
+	print := map[string]func(io.Writer, []*analysis.Analyzer, string, []finding) error{
+		"text": text, "sarif": sarif, "github": github,
+	}[*format]
+	if print == nil || flags.NArg() == 0 {
+		flags.Usage()
+		return 2
+	}
+	if off := func(a *analysis.Analyzer) bool { return !*chosen[a.Name] }; !all(analyzers, off) {
+		analyzers = slices.DeleteFunc(slices.Clone(analyzers), off)
+	}
+	found, err := findings(analyzers, *tests, flags.Args())
+	if err == nil {
+		err = print(stdout, analyzers, version, found)
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintln(stderr, "retryvet:", err)
+		return 1
+	case len(found) > 0:
+		return 1
+	}
+	return 0
+}
+
+func all[T any](list []T, is func(T) bool) bool {
+	return !slices.ContainsFunc(list, func(x T) bool { return !is(x) })
+}
+
+func findings(analyzers []*analysis.Analyzer, tests bool, patterns []string) ([]finding, error) {
+	pkgs, err := packages.Load(&packages.Config{Mode: packages.LoadAllSyntax | packages.NeedModule, Tests: tests}, patterns...)
+	if err != nil {
+		return nil, err
+	}
+	if len(pkgs) == 0 {
+		return nil, fmt.Errorf("no packages match %s", strings.Join(patterns, " "))
+	}
+	for _, p := range pkgs {
+		for _, e := range p.Errors {
+			return nil, e
+		}
+	}
+	graph, err := checker.Analyze(analyzers, pkgs, nil)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	var found []finding
+	for _, act := range graph.Roots {
+		if act.Err != nil {
+			return nil, fmt.Errorf("%s: %w", act, act.Err)
+		}
+		for _, d := range act.Diagnostics {
+			f := finding{analyzer: act.Analyzer.Name, message: d.Message, start: act.Package.Fset.Position(d.Pos)}
+			f.end = f.start
+			if d.End.IsValid() {
+				f.end = act.Package.Fset.Position(d.End)
+			}
+			f.file = f.start.Filename
+			if rel, err := filepath.Rel(dir, f.file); err == nil && filepath.IsLocal(rel) {
+				f.file = filepath.ToSlash(rel)
+			}
+			found = append(found, f)
+		}
+	}
+	slices.SortFunc(found, func(a, b finding) int {
+		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.start.Offset, b.start.Offset),
+			cmp.Compare(a.analyzer, b.analyzer), cmp.Compare(a.message, b.message))
+	})
+	return slices.Compact(found), nil
+}
+
+func text(w io.Writer, _ []*analysis.Analyzer, _ string, found []finding) error {
+	for _, f := range found {
+		if _, err := fmt.Fprintf(w, "%s:%d:%d: %s (%s)\n", f.file, f.start.Line, f.start.Column, f.message, f.analyzer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// github prints workflow commands, which show a finding at its line.
+func github(w io.Writer, _ []*analysis.Analyzer, _ string, found []finding) error {
+	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+	for _, f := range found {
+		columns := ""
+		if f.start.Line == f.end.Line {
+			columns = fmt.Sprintf(",col=%d,endColumn=%d", f.start.Column, f.end.Column)
+		}
+		if _, err := fmt.Fprintf(w, "::error file=%s,line=%d,endLine=%d%s,title=%s::%s\n", property.Replace(f.file),
+			f.start.Line, f.end.Line, columns, property.Replace("retryvet "+f.analyzer), data.Replace(f.message)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

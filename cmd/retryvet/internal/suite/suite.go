@@ -1,0 +1,14 @@
+// Package suite lists the analyzers.
+package suite
+
+import (
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/retrygo/retry/cmd/retryvet/attemptctx"
+	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
+)
+
+// Analyzers returns all of them.
+func Analyzers() []*analysis.Analyzer {
+	return []*analysis.Analyzer{attemptctx.Analyzer, ignore.Analyzer}
+}

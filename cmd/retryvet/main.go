@@ -1,0 +1,49 @@
+// Command retryvet finds bugs of retries in Go source: in calls of this library and in hand-written loops.
+//
+//	go install github.com/retrygo/retry/cmd/retryvet@latest
+//
+//	go vet -vettool=$(which retryvet) ./...   cached by the go command; with -fix it mends what it can
+//	retryvet [flags] PACKAGE...               stands alone; --format text, sarif or github
+//	retryvet help [ANALYZER]                  what is found, and the flags
+//	retryvet --version
+//
+// The comment //retryvet:ignore ANALYZER reason, at the end of a line or above it, silences a finding.
+//
+// The exit status is that of go vet: 0 without findings, 1 with findings or if packages do not load, and 2 if the command
+// line is wrong.
+package main
+
+import (
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"golang.org/x/tools/go/analysis/unitchecker"
+
+	"github.com/retrygo/retry/cmd/retryvet/internal/check"
+	"github.com/retrygo/retry/cmd/retryvet/internal/suite"
+)
+
+func main() {
+	if vettool(os.Args[1:]) {
+		unitchecker.Main(suite.Analyzers()...)
+	}
+	os.Exit(check.Run(suite.Analyzers(), version(), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// vettool reports whether the go command calls: with -V=full, with -flags, or with a file that describes a package.
+func vettool(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	last := args[len(args)-1]
+	return strings.HasPrefix(last, "-V=") || last == "-flags" || last == "help" || args[0] == "help" || strings.HasSuffix(last, ".cfg")
+}
+
+// version returns the version of this module, and "(devel)" for a build from a checkout.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
