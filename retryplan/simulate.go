@@ -167,8 +167,6 @@ func (s *simulation) planArrivals() {
 	rng := newStream(s.Seed, arrivalStream)
 	switch {
 	case s.Arrivals.AtOnce:
-		s.runs.Reserve(s.Clients)
-		s.attempts.Reserve(s.Clients)
 		for client := range s.Clients {
 			s.begin(uint32(client))
 		}
