@@ -20,7 +20,7 @@ const (
 	longestDelay = time.Hour
 )
 
-// delaySum is where the delays go, so that the compiler does not drop them and a test can check them.
+// delaySum keeps the sum of the delays, so that the compiler does not drop them and a test can check them.
 var delaySum time.Duration
 
 // givenU is the number in [0,1) of the jittered delays that take one. It is a variable so that the compiler does not

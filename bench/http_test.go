@@ -60,7 +60,7 @@ func (e exchange) loop(c httpClient) func(n int) {
 	}
 }
 
-// newGet returns a GET whose context can be cancelled, as that of every request in a server can.
+// newGet returns a GET whose context can be canceled, as that of every request in a server can.
 func newGet() *http.Request {
 	req, err := http.NewRequestWithContext(serving, http.MethodGet, "http://peer.test/", nil)
 	if err != nil {

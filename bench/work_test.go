@@ -21,8 +21,8 @@ import (
 
 func loops() []loop { return and([]loop{bareLoop, ours, oursWithBudget, oursWithValue}, peers...) }
 
-// told is a config that says the same to all loops.
-func told(attempts int, delay, timeout time.Duration) config {
+// configured returns a config with the same limits for all loops.
+func configured(attempts int, delay, timeout time.Duration) config {
 	return config{attempts, delay, timeout, retry.Policy{
 		MaxAttempts: attempts, Backoff: retry.Backoff{Delays: []time.Duration{delay}}, AttemptTimeout: timeout,
 	}}
@@ -66,7 +66,7 @@ func TestEveryLoopMakesExactlyTheAttemptsAndWaitsThatItIsToldTo(t *testing.T) {
 					script = script[:1]
 				}
 				fn := retrytest.Script(t, append(script, script...)) // of two calls: a loop must not remember the first
-				call := l.make(ctx, told(10, row.delay, 0), fn)
+				call := l.make(ctx, configured(10, row.delay, 0), fn)
 				for range 2 {
 					start := time.Now()
 					err := call()
@@ -89,7 +89,7 @@ func TestEveryLoopEndsAnAttemptAtItsTimeout(t *testing.T) {
 	forEachLoop(t, loops(), func(t *testing.T, ctx context.Context, l loop) {
 		start := time.Now()
 		script := retrytest.Script(t, []retrytest.Step{{Hang: true, Times: 2}, {}})
-		require.NoError(t, l.make(ctx, told(10, 0, time.Second), script)())
+		require.NoError(t, l.make(ctx, configured(10, 0, time.Second), script)())
 		require.Equal(t, 2*time.Second, time.Since(start))
 	})
 }
@@ -99,7 +99,7 @@ func TestEveryLoopWaitsUnderItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(time.Minute, cancel)
 		start := time.Now()
-		require.Error(t, l.make(ctx, told(10, 10*time.Minute, 0), retrytest.Errors(t, errFlaky))())
+		require.Error(t, l.make(ctx, configured(10, 10*time.Minute, 0), retrytest.Errors(t, errFlaky))())
 		require.Equal(t, time.Minute, time.Since(start))
 	})
 }
@@ -108,7 +108,7 @@ func TestEveryLoopServesSeveralGoroutines(t *testing.T) {
 	for _, l := range loops() {
 		t.Run(l.name, func(t *testing.T) {
 			var made atomic.Int64
-			call := l.make(t.Context(), told(3, 0, 0), func(context.Context) error {
+			call := l.make(t.Context(), configured(3, 0, 0), func(context.Context) error {
 				made.Add(1)
 				return errFlaky
 			})

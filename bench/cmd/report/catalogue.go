@@ -254,7 +254,7 @@ var scenarios = []scenario{
 	},
 	{
 		Bench: "DelayDrawn", Title: "Delay, factor 2, jitter drawn", Notes: delayNotes,
-		About: "The number is drawn from math/rand/v2 for each, or from where a peer draws it.",
+		About: "The number is drawn from math/rand/v2 for each, or from the source that a peer uses.",
 	},
 	{Bench: "DelayFactor3", Title: "Delay, factor 3", Notes: delayNotes},
 	{Bench: "DelayFactor1_5", Title: "Delay, factor 1.5", Notes: delayNotes},
