@@ -308,7 +308,7 @@ func TestADatabaseThatIsNone(t *testing.T) {
 	require.NoFileExists(t, in("missing.db"))
 	after, err := os.ReadFile(in("other.db"))
 	require.NoError(t, err)
-	require.True(t, bytes.Equal(before, after), "the database of somebody else was changed")
+	require.True(t, bytes.Equal(before, after), "the database of another program was changed")
 }
 
 func TestAServerOutOfReach(t *testing.T) {

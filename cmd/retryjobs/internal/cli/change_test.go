@@ -139,7 +139,7 @@ func TestARateThatCannotBe(t *testing.T) {
 		"--rate 1 dead-1":         "filters, --limit, --rate and --yes go with --all",
 	} {
 		got := run(t, newFake(jobs()...), append([]string{"replay"}, strings.Fields(args)...)...)
-		require.Equal(t, ran{Exit: cli.Usage, Err: "retryjobs: " + want + "\nretryjobs: 'retryjobs replay --help' tells more\n"}, got)
+		require.Equal(t, ran{Exit: cli.Usage, Err: "retryjobs: " + want + "\nretryjobs: 'retryjobs replay --help' says more\n"}, got)
 	}
 }
 

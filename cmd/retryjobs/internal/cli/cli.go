@@ -73,7 +73,7 @@ func Run(ctx context.Context, o Options, args []string, stdout, stderr io.Writer
 		return Failed
 	}
 	a.complain(stderr, err)
-	fmt.Fprintf(stderr, "retryjobs: '%s --help' tells more\n", cmd.CommandPath())
+	fmt.Fprintf(stderr, "retryjobs: '%s --help' says more\n", cmd.CommandPath())
 	return Usage
 }
 

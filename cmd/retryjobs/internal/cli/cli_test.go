@@ -16,7 +16,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// TestAWrongCommandLine tells what is refused before a database is opened.
+// TestAWrongCommandLine lists what is refused before a database is opened.
 func TestAWrongCommandLine(t *testing.T) {
 	noFilter := "give one (--status, --reason, --policy, --kind, --since, --until), or --yes for all of them"
 	noTerminal := "purge asks before it removes jobs, and there is no terminal to answer: give --yes"
@@ -73,7 +73,7 @@ func TestAWrongCommandLine(t *testing.T) {
 			require.Equal(t, ran{Exit: cli.Usage, Err: got.Err}, got)
 			first, second, _ := strings.Cut(got.Err, "\n")
 			require.Equal(t, "retryjobs: "+row.err, first)
-			require.Regexp(t, `^retryjobs: 'retryjobs( list| show| replay| cancel| purge| stats| watch| serve)? --help' tells more\n$`, second)
+			require.Regexp(t, `^retryjobs: 'retryjobs( list| show| replay| cancel| purge| stats| watch| serve)? --help' says more\n$`, second)
 		})
 	}
 }

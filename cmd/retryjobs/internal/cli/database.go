@@ -30,8 +30,8 @@ func (a *app) choose(set bool) (string, error) {
 	return database, nil
 }
 
-// secretsOf returns the parts of a database's name that nobody must see. It refuses a name of which it cannot tell them,
-// with an error that shows nothing of it: a driver's error would show it all.
+// secretsOf returns the parts of a database's name that must never be printed. If it cannot find them, it refuses the
+// name with an error that shows nothing of it; the driver's own error would show it whole.
 func secretsOf(database string) ([]string, error) {
 	scheme, rest, isURL := strings.Cut(database, "://")
 	switch {
@@ -69,8 +69,8 @@ func secretsOf(database string) ([]string, error) {
 	return secrets, nil
 }
 
-// misplaced reports whether the @ that ends a password stands where none belongs, since a /, ? or # in the password has
-// ended the host before it.
+// misplaced reports whether the @ that ends a password is in the path, query or fragment, because an unescaped /, ? or
+// # in the password ended the host early.
 func misplaced(u *url.URL, query url.Values) bool {
 	for key := range query {
 		if strings.Contains(key, "@") {
@@ -93,8 +93,8 @@ func label(database string) string {
 	return shown.String()
 }
 
-// nearlyURL matches a database that is given as if it were a URL. userPassword and passwordKey find passwords by how they are written, so that one in an argument of which nobody thought
-// as a database is hidden too.
+// nearlyURL matches a database that looks like a misspelled URL. userPassword and passwordKey match passwords by their
+// syntax, so that a password in any other argument is hidden too.
 var (
 	nearlyURL    = regexp.MustCompile(`(?i):.*@|^\s*postgres(ql)?[:/]`)
 	userPassword = regexp.MustCompile(`(://[^:@/\s]*):\S*@`)

@@ -22,7 +22,7 @@ func openIn(t *testing.T, database string, err error, args ...string) ran {
 
 func TestNoDatabaseIsNamed(t *testing.T) {
 	want := ran{cli.Usage, "", "retryjobs: which database? set --database or RETRYJOBS_DATABASE to a SQLite file or a postgres:// URL\n" +
-		"retryjobs: 'retryjobs stats --help' tells more\n"}
+		"retryjobs: 'retryjobs stats --help' says more\n"}
 	require.Equal(t, want, openIn(t, "", nil, "stats"))
 	require.Equal(t, want, openIn(t, "jobs.db", nil, "stats", "--database", ""), "a variable of a script that is not set")
 }
@@ -43,7 +43,8 @@ func TestADatabaseThatDoesNotOpenIsNamed(t *testing.T) {
 	}
 }
 
-// TestAPasswordIsNeverShown has a driver that tells all in its errors: the URL, and the password as it understands it.
+// TestAPasswordIsNeverShown uses a driver whose errors show everything: the URL, and the password as the driver parsed
+// it.
 func TestAPasswordIsNeverShown(t *testing.T) {
 	for _, row := range []struct{ name, database, password string }{
 		{"plain", "postgres://me:hush@host/db", "hush"},
@@ -97,7 +98,7 @@ func TestADatabaseThatIsNeither(t *testing.T) {
 		"postgres://me:1?2@host/db":   "the postgres:// URL is ambiguous; in a password, all but letters and digits must be written as %XX",
 		"postgres://host/db?user=a;b": "the postgres:// URL is ambiguous; in a password, all but letters and digits must be written as %XX",
 	} {
-		require.Equal(t, ran{cli.Usage, "", "retryjobs: " + err + "\nretryjobs: 'retryjobs list --help' tells more\n"},
+		require.Equal(t, ran{cli.Usage, "", "retryjobs: " + err + "\nretryjobs: 'retryjobs list --help' says more\n"},
 			openIn(t, database, nil, "list"), database)
 	}
 	require.Equal(t, cli.Failed, openIn(t, "postgres://host:5432/db?user=a@b", errors.New("no"), "list").Exit, "an @ that is in its place")

@@ -105,7 +105,7 @@ func statusesThat(f func(retryjob.Status) bool) []retryjob.Status {
 	return slices.DeleteFunc(retryjob.Statuses(), func(s retryjob.Status) bool { return !f(s) })
 }
 
-// counted prints how many jobs have become what verb says. That holds where err ended it, too.
+// counted prints how many jobs were changed as verb says, even if err ended the change early.
 func (s *session) counted(verb string, n int, err error) error {
 	if s.json {
 		return errors.Join(s.printJSON(map[string]int{verb: n}), err)

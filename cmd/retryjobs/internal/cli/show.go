@@ -113,7 +113,7 @@ func relative(text string, at, now time.Time) string {
 	}
 }
 
-// dueOrEnded returns when a job is due or, where it is final, has ended; zero while an attempt is under way.
+// dueOrEnded returns when a job is due or, if it is final, when it ended. It is zero while an attempt is under way.
 func dueOrEnded(rec *retryjob.Record) time.Time {
 	if rec.Status.Final() {
 		return rec.Ended

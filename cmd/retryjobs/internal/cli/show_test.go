@@ -126,7 +126,7 @@ func TestTimeline(t *testing.T) {
 		status   retryjob.Status
 		attempts int
 		history  []retryjob.Attempt
-		rows     string // all of the table, or how it begins where the record is long
+		rows     string // all of the table, or its beginning if the record is long
 		total    string
 	}{
 		{"an attempt that has just begun and is not in the record is under way", retryjob.Leased, 2, []retryjob.Attempt{run1}, `
