@@ -1,6 +1,6 @@
-// Command retryplan shows what a retry policy will do before it ships: its schedule and findings, the chance to succeed and
-// the load on the backend, what an outage does to a fleet, and whether a storm of retries can become permanent. It calls
-// nothing and waits for nobody.
+// Command retryplan shows what a retry policy will do before it ships: its schedule and findings, the chance to succeed
+// and the load on the backend, what an outage does to a fleet, and whether a storm of retries can become permanent. It
+// calls nothing and does not wait.
 //
 //	go install github.com/retrygo/retry/cmd/retryplan@latest
 //
@@ -30,9 +30,9 @@
 //
 // --plot out.svg draws what show, plan, simulate and compare print.
 //
-// The exit status is 0 where all was done; 1 where something failed, requirements cannot be met, or findings are at or above
-// --fail-on (none by default, warning for lint); 2 where the command line is wrong; and 130 after an interrupt, when what a
-// simulation had seen by then is printed.
+// The exit status is 0 if all was done; 1 if something failed, if requirements cannot be met, or if findings are at or
+// above --fail-on (none by default, warning for lint); 2 if the command line is wrong; and 130 after an interrupt. The
+// results of an interrupted simulation are printed.
 package main
 
 import (

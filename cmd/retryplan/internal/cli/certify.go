@@ -36,7 +36,7 @@ attempts a second, in the order of their arrival and without noticing that a cli
 
   safe         it comes back from any trigger
   vulnerable   it comes back from this one, but a larger one would tip it
-  metastable   it does not come back: the retries keep the backend busy with work that nobody waits for
+  metastable   it does not come back: the retries keep the backend busy with work that no client waits for
   overloaded   it does not come back: the calm alone is more than the backend can do, or one attempt takes it longer than
                a client waits
 

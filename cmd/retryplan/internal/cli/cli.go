@@ -17,11 +17,12 @@ import (
 
 // Options are what the commands take from the process that they run in.
 type Options struct {
-	// Stdin is read where a policy is named "-".
+	// Stdin is read for a policy named "-".
 	Stdin io.Reader
 	// Width is the width of the terminal that stdout is, in columns. Zero means that it is none.
 	Width int
-	// Progress says that stderr is a terminal, which long simulations tell how far they are.
+	// Progress says that stderr is a terminal, on which long simulations show their progress. The zero value means none
+	// is shown.
 	Progress bool
 	// Serve serves the page of retryplan serve until ctx ends, which is no error, and calls ready with its address.
 	Serve func(ctx context.Context, addr string, p retry.Policy, ready func(url string)) error
@@ -56,7 +57,7 @@ func Run(ctx context.Context, o Options, args []string, stdout, stderr io.Writer
 		return Failed
 	case isUsage:
 		a.complain(usage.error)
-		fmt.Fprintf(stderr, "retryplan: '%s --help' tells more\n", cmd.CommandPath())
+		fmt.Fprintf(stderr, "retryplan: '%s --help' says more\n", cmd.CommandPath())
 		return Usage
 	case ctx.Err() != nil:
 		a.complain(fmt.Errorf("interrupted: %w", err))
@@ -137,21 +138,21 @@ func (a *app) remark(format string, args ...any) {
 	a.complain(fmt.Errorf(format, args...))
 }
 
-// blame returns an error of a function of retryplan: that of the command line where it names fields, since all of them
-// come from flags.
+// blame returns the error of a function of retryplan. If the error names fields, it becomes a misuse of the command
+// line, since all fields come from flags.
 func blame(err error) error {
 	if _, ok := errors.AsType[*retry.FieldError](err); !ok {
 		return err
 	}
 	var lines []error
 	for _, field := range wire.NewError(err).Fields {
-		lines = append(lines, errors.New(told(field)))
+		lines = append(lines, errors.New(asFlag(field)))
 	}
 	return &misuse{errors.Join(lines...)}
 }
 
 const overview = `retryplan shows what a retry policy will do before it ships: the schedule with its spread, the chance to succeed, the
-load on the backend, and whether a storm of retries can become permanent. Nothing is called and nobody waits.
+load on the backend, and whether a storm of retries can become permanent. It calls nothing and does not wait.
 
 A POLICY is any of these; without one it is the default policy, as the flags change it:
   policy.json          a document of retryconf, JSON or YAML: one policy, or a catalog, all of whose policies are meant

@@ -56,7 +56,7 @@ func readDocument(data []byte) (document, error) {
 	return document{converted, &root}, nil
 }
 
-// place is where a policy stands.
+// place is the position of a policy in a document.
 type place struct {
 	file    string
 	line    int               // of the policy; zero if it is not known
@@ -64,7 +64,7 @@ type place struct {
 	ignored map[string]string // the reason for each finding that comments ignore
 }
 
-// entry returns where the policy of a name stands, or the whole document for no name.
+// entry returns the place of the policy called name if isEntry is set; otherwise that of the whole document.
 func (d document) entry(file, name string, isEntry bool) (place, error) {
 	p := place{file: file, keys: map[string]int{}, ignored: map[string]string{}}
 	if d.root == nil {

@@ -92,7 +92,7 @@ func (a *app) showFindings(findings []retryplan.Finding) {
 	}
 }
 
-// measure is how wide text is, unless the terminal is narrower: what a terminal has that nobody has changed.
+// measure is the width of text unless the terminal is narrower: the default width of a terminal.
 const measure = 80
 
 // width returns how wide text may be.

@@ -25,7 +25,7 @@ type textFlag struct {
 		encoding.TextMarshaler
 	}
 	kind string
-	// unset is the text that the flag has where it is not given, which help does not show.
+	// unset is the text of the flag if it is not given. Help does not show it.
 	unset string
 }
 
@@ -42,12 +42,12 @@ func (f *textFlag) String() string {
 	return string(text)
 }
 
-// durationVar adds a flag of a duration; zero is what it has where it is not given.
+// durationVar adds a flag of a duration. Its default is zero.
 func durationVar(flags *pflag.FlagSet, to *wire.Duration, name, usage string) {
 	flags.Var(&textFlag{to: to, kind: "duration", unset: "0s"}, name, usage)
 }
 
-// distVar adds a flag of a distribution; the zero one is what it has where it is not given.
+// distVar adds a flag of a distribution. Its default is the zero distribution.
 func distVar(flags *pflag.FlagSet, to *retryplan.Dist, name, usage string) {
 	flags.Var(&textFlag{to: to, kind: "distribution", unset: "0s"}, name, usage)
 }
@@ -84,16 +84,16 @@ func failureVar(flags *pflag.FlagSet, to *[]float64, unset string) {
 	}, kind: "numbers"}, "failure", "probability that an attempt fails: one, or one for each attempt (default "+unset+")")
 }
 
-// settingFlags are where a policy is used.
+// settingFlags adds the flags that describe the setting in which a policy is used.
 func settingFlags(flags *pflag.FlagSet, s *wire.Setting) {
-	flags.BoolVar(&s.Inline, "inline", false, "somebody waits for the run, as in a request handler")
+	flags.BoolVar(&s.Inline, "inline", false, "a caller waits for the run, as in a request handler")
 	durationVar(flags, &s.Deadline, "deadline", "the caller's deadline, from the start of the run")
 	flags.IntVar(&s.Layers, "layers", 0, "how many services on the way retry with this policy, this one included")
 	flags.IntVar(&s.Clients, "clients", 0, "how many clients use the policy against one backend")
 	distVar(flags, &s.Duration, "duration", "how long an attempt takes")
 }
 
-// checkSetting refuses what no place has where a policy is used.
+// checkSetting refuses a setting that cannot exist.
 func checkSetting(s wire.Setting) error {
 	var bad []error
 	if s.Deadline < 0 {
@@ -135,7 +135,7 @@ func budgetFlags(flags *pflag.FlagSet) func(*cobra.Command) (*wire.Budget, error
 	}
 }
 
-// checkBudget refuses what retry.BudgetConfig takes for something else, since nobody would see it.
+// checkBudget refuses values that retry.BudgetConfig would silently replace.
 func checkBudget(cmd *cobra.Command, b wire.Budget) error {
 	const most = 1_000_000_000
 	var bad []error
@@ -250,7 +250,7 @@ func (f *triggerFlag) String() string {
 	return f.to.Lasting()
 }
 
-// flagOf returns the flag behind a field of retryplan, the field itself where there is none: "--rate" for
+// flagOf returns the flag behind a field of retryplan, or the field itself if it has no flag: "--rate" for
 // "Scenario.Arrivals.Rate", "--trigger 2: From" for "Scenario.Triggers[1].From", "layer 2: --capacity" for
 // "Chain.Layers[1].Capacity".
 func flagOf(field string) string {
@@ -336,8 +336,8 @@ func ruleOf(rule string) string {
 	}))
 }
 
-// told returns one bad field as its flag.
-func told(f wire.Field) string {
+// asFlag describes a bad field by its flag.
+func asFlag(f wire.Field) string {
 	switch {
 	case f.Field == "Scenario.Arrivals": // --rate is given, as scenario sees to, and zero is none
 		return "--rate 0 is not above 0"

@@ -13,7 +13,7 @@ import (
 	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
 )
 
-// TestFlagsChangeAPolicy tells what of a policy a flag replaces.
+// TestFlagsChangeAPolicy lists what each flag replaces in a policy.
 func TestFlagsChangeAPolicy(t *testing.T) {
 	for _, row := range []struct{ name, line, want string }{
 		{"a flag alone", "show policy.json --attempts 3", "checkout: 3 attempts, exponential 100ms ×2, cap 10s, full jitter, attempt timeout 2s: 100ms 200ms (0s to 300ms in all)"},

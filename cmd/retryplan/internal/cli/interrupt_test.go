@@ -13,7 +13,7 @@ import (
 	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
 )
 
-// closed is an output that nobody reads any more.
+// closed is an output whose reader is gone.
 type closed struct{}
 
 func (closed) Write([]byte) (int, error) { return 0, errors.New("the pipe is\nclosed") }

@@ -13,7 +13,7 @@ import (
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 )
 
-// TestJSONAgreesWithTheTable holds that what machines are told is what people are told.
+// TestJSONAgreesWithTheTable holds that the JSON and the table state the same figures.
 func TestJSONAgreesWithTheTable(t *testing.T) {
 	type one struct {
 		Name        string

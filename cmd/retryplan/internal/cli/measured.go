@@ -24,7 +24,7 @@ func (m *measured) add(flags *pflag.FlagSet) {
 	durationVar(flags, &m.over, "over", "the time over which the counters of --from count")
 }
 
-// read returns what was measured, nil for nothing, and tells it.
+// read returns the measured traffic, or nil if --from is not given, and prints it.
 func (m *measured) read(a *app, cmd *cobra.Command) (*fit.Traffic, error) {
 	if len(m.from) == 0 {
 		if cmd.Flags().Changed("over") {

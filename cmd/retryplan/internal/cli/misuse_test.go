@@ -9,7 +9,7 @@ import (
 	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
 )
 
-// TestAWrongCommandLine tells what is refused with status 2, on two lines.
+// TestAWrongCommandLine lists what is refused with status 2, on two lines.
 func TestAWrongCommandLine(t *testing.T) {
 	for _, row := range []struct{ line, err string }{
 		{"shwo", `unknown command "shwo"; did you mean show?`},
@@ -109,12 +109,12 @@ func TestAWrongCommandLine(t *testing.T) {
 			if row.err != "" {
 				require.Equal(t, "retryplan: "+row.err, first)
 			}
-			require.Regexp(t, `^retryplan: 'retryplan( [a-z]+)? --help' tells more\n$`, second)
+			require.Regexp(t, `^retryplan: 'retryplan( [a-z]+)? --help' says more\n$`, second)
 		})
 	}
 }
 
-// TestWhatCannotBeDone tells what fails with status 1, on one line.
+// TestWhatCannotBeDone lists what fails with status 1, on one line.
 func TestWhatCannotBeDone(t *testing.T) {
 	for _, row := range []struct{ line, stdin, err string }{
 		{"show missing.json", "", `open missing.json: no such file or directory`},

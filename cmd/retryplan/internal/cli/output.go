@@ -50,7 +50,7 @@ func (g *grid) clear(column int) {
 
 func (g *grid) row(cells ...string) { g.rows = append(g.rows, cells) }
 
-// style is without borders, so that columns survive cut and awk, and without colours.
+// style has no borders, so that columns survive cut and awk, and no colors.
 var style = table.Style{
 	Name:   "plain",
 	Box:    table.BoxStyle{MiddleHorizontal: "-", MiddleSeparator: "  ", MiddleVertical: "  ", PaddingRight: ""},

@@ -28,7 +28,7 @@ func (a *app) planCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "plan [POLICY]...",
-		Short: "Tell how a run ends, how long it takes and how much load it makes",
+		Short: "Say how a run ends, how long it takes and how much load it makes",
 		Long: `plan computes what becomes of one run if its attempts fail with a given probability and take a given time: for each
 attempt the probability that a run makes it and succeeds with it; the chance of success, in time as well; the load, which
 is attempts per run; how runs end; and how long they wait and take. Nothing is sampled: the figures are exact to what is

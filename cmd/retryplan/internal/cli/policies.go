@@ -196,8 +196,8 @@ func (a *app) contents(file string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// parse reads a document of retryconf: a catalog where it has the keys of one, else one policy, which is called name
-// where it has none itself.
+// parse reads a document of retryconf: a catalog if it has the keys of one, otherwise one policy. A policy without a
+// name of its own is called name.
 func parse(data []byte, name string) ([]named, error) {
 	var keys map[string]json.RawMessage
 	_ = json.Unmarshal(data, &keys) // retryconf says what is wrong with it
@@ -304,7 +304,7 @@ func (f *policyFlags) apply(cmd *cobra.Command, p retry.Policy) (retry.Policy, e
 	if err := p.Validate(); err != nil {
 		var bad []string
 		for _, field := range wire.NewError(err).Fields {
-			bad = append(bad, told(field))
+			bad = append(bad, asFlag(field))
 		}
 		return p, misusef("the flags make a policy that is not valid: %s", strings.Join(bad, "; "))
 	}

@@ -38,7 +38,7 @@ func TestNamesWithAnAt(t *testing.T) {
 	require.Contains(t, got.Out, "a@b: 8 attempts, exponential 1s")
 }
 
-// TestPoliciesOfOneName holds that policies of one name from different places can be told apart.
+// TestPoliciesOfOneName holds that policies of one name from different places can be distinguished.
 func TestPoliciesOfOneName(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("policy.json", []byte(`{"base": "3s"}`), 0o600))
@@ -75,7 +75,7 @@ func TestManyFindingsOnOneLine(t *testing.T) {
 	require.Equal(t, ran{Out: "no findings in 1 policy\n"}, got)
 }
 
-// TestShippedPoliciesPassTheLinter tells the linter what a document cannot hold, and nothing that is wrong.
+// TestShippedPoliciesPassTheLinter passes the linter the settings that a document cannot hold, and nothing wrong.
 func TestShippedPoliciesPassTheLinter(t *testing.T) {
 	got := run(t, "lint ../../../../../examples/policies/policies.json --budget")
 	require.Equal(t, ran{Out: "no findings in 5 policies\n"}, got)

@@ -9,7 +9,7 @@ import (
 	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
 )
 
-// TestRecovery tells what is said of a fleet after its triggers: by words, by JSON and by the guard.
+// TestRecovery lists what is reported of a fleet after its triggers: in words, in JSON and by the guard.
 func TestRecovery(t *testing.T) {
 	const storm = `policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --fail-on severe --duration 1m `
 	for _, row := range []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// reported is a finding about a policy, and where that stands.
+// reported is a finding about a policy, and the policy's position.
 type reported struct {
 	retryplan.Finding
 	policy string

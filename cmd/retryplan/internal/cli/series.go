@@ -26,7 +26,7 @@ func (a *app) summary(r *retryplan.Result, s *retryplan.Scenario) {
 		g.row("rejected", fmt.Sprintf("%s, %s of the attempts", count(r.Rejected), say.Percent(ratio(r.Rejected, r.Attempts))))
 	}
 	if r.Wasted > 0 {
-		g.row("wasted", fmt.Sprintf("%s, %s of the attempts: worked on for nobody", count(r.Wasted), say.Percent(ratio(r.Wasted, r.Attempts))))
+		g.row("wasted", fmt.Sprintf("%s, %s of the attempts: no client waited for the result", count(r.Wasted), say.Percent(ratio(r.Wasted, r.Attempts))))
 	}
 	shares := map[retry.Reason]float64{}
 	for reason, n := range r.Endings {

@@ -12,7 +12,7 @@ import (
 	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
 )
 
-// TestServe holds what the page is given, and that its address is told while it is served.
+// TestServe holds what the page is given, and that its address is printed while it is served.
 func TestServe(t *testing.T) {
 	t.Chdir("testdata")
 	for _, row := range []struct {

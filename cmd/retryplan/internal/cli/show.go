@@ -50,7 +50,7 @@ Say where the policy is used (--inline, --deadline, --layers, --clients, --durat
 			if err != nil {
 				return err
 			}
-			// Where the deadline cuts the schedule is a matter of plan; here it is the policy's own.
+			// The plan says when the deadline cuts the schedule; this schedule is the policy's own.
 			var planned []plots.Plan
 			for _, n := range found {
 				var m retryplan.Model
@@ -91,7 +91,7 @@ func (a *app) chosen(cmd *cobra.Command, flags *policyFlags, args []string, sett
 	return found, g.fits(len(found))
 }
 
-// showAll prints each policy with what body tells of its plan and its findings, or all of them as JSON.
+// showAll prints each policy with what body prints of its plan, and its findings; or all of them as JSON.
 func (a *app) showAll(found []named, planned []plots.Plan, setting wire.Setting, g *guard, body func(*retryplan.Plan)) error {
 	var all []shown
 	for i, n := range found {

@@ -174,7 +174,7 @@ least: before that, whether a fleet stays well is not known. With --mix several 
 	return cmd
 }
 
-// simulate is retryplan.Simulate that shows its progress where there is a terminal.
+// simulate calls retryplan.Simulate, and shows its progress if stderr is a terminal.
 func (a *app) simulate(ctx context.Context, name string, s retryplan.Scenario) (retryplan.Result, error) {
 	if a.Progress {
 		const parts = 1000
@@ -183,7 +183,7 @@ func (a *app) simulate(ctx context.Context, name string, s retryplan.Scenario) (
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
 		defer func() { _ = bar.Finish() }()
 		s.Progress = func(p retryplan.Progress) {
-			// While it drains, the bar stays at its end: nobody knows how long that takes.
+			// The bar stays near its end while the queue drains: how long that takes is not known.
 			_ = bar.Set(int(min(float64(p.Simulated)/float64(s.Duration), 0.999) * parts))
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// infeasible is what --json prints where there is no policy.
+// infeasible is what --json prints if no policy meets the requirements.
 type infeasible struct {
 	Infeasible wire.Infeasible `json:"infeasible"`
 }
@@ -27,7 +27,7 @@ func (a *app) solveCommand() *cobra.Command {
 		Short: "Find a policy that does what is required, or say which requirements conflict",
 		Long: `solve finds a policy that meets every requirement that is given, checks it by plan, and prints it as Go and as JSON with
 its plan. With the flags of a fleet, the policy's certificate must be safe or vulnerable, and a simulation is run as
-well. It says which requirement binds. Where no policy does all, it says which two requirements conflict, and exits with
+well. It says which requirement binds. If no policy meets all, it says which two requirements conflict, and exits with
 status 1.`,
 		Example: `  retryplan solve --failure 0.1 --success 0.9999 --worst-case 10s --duration 50ms
   retryplan solve --failure 0.3 --success 0.99 --load 1.5 --p99 5s

@@ -15,9 +15,9 @@ import (
 	"github.com/retrygo/retry/retryconf"
 )
 
-// Go returns p as a Go expression that compiles where the packages retry and time are imported, formatted as gofmt does
-// it. Fields that are zero are left out. What is code in p (Classify, Wait, Budget, Pay, Gate, Observe, Rand) cannot be told and is
-// left out as well.
+// Go returns p as a Go expression, formatted as by gofmt, that compiles in a file that imports the packages retry and
+// time. Fields that are zero are left out. So are the fields of p that are code (Classify, Wait, Budget, Pay, Gate,
+// Observe, Rand), since they cannot be written down.
 func Go(p retry.Policy) string {
 	var outer, inner fields
 	outer.text("Name", p.Name)
@@ -132,7 +132,7 @@ func (f *fields) constant(name string, value int, names ...string) {
 	}
 }
 
-// literal returns one line where that is short, else a line for each field.
+// literal returns one line if that is short, otherwise a line for each field.
 func (f fields) literal(typ string) string {
 	var text string
 	switch short := typ + "{" + strings.Join(f, ", ") + "}"; {

@@ -15,11 +15,11 @@ type tick struct {
 // axis is a scale with its ticks. Durations are in seconds.
 type axis struct {
 	min, max float64
-	log      bool // where min stands for everything at or below it, 0 included
+	log      bool // logarithmic: min stands for everything at or below it, 0 included
 	ticks    []tick
 }
 
-// norm returns where x lies between the ends of a: 0 at the lower end, 1 at the upper one.
+// norm returns the position of x between the ends of a: 0 at the lower end, 1 at the upper one.
 func (a axis) norm(x float64) float64 {
 	switch {
 	case !a.log:
@@ -50,7 +50,7 @@ func spans(values []float64) bool {
 	return lo > 0 && upper(values...) >= 30*lo
 }
 
-// leastPositive returns the least of values above 0, and 0 where there is none.
+// leastPositive returns the least of values above 0, or 0 if there is none.
 func leastPositive(values []float64) float64 {
 	least := 0.0
 	for _, v := range values {

@@ -218,7 +218,7 @@ func thin(points []point, stretches int) []point {
 	return kept
 }
 
-// upper returns the largest of values, 0 where there is none above it. What is not a number is passed over.
+// upper returns the largest of values, or 0 if none is above 0. It skips NaN.
 func upper(values ...float64) float64 {
 	most := 0.0
 	for _, v := range values {

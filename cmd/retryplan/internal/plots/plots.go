@@ -14,7 +14,7 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// Most is how many plans or runs one picture can show: there are no more lines that a reader can tell apart.
+// Most is how many plans or runs one picture can show: a reader cannot distinguish more lines.
 const Most = 8
 
 // Plan is a plan with the name that the picture gives it. An empty name counts as "policy 1", "policy 2", ...
@@ -92,8 +92,8 @@ func picture(parts ...drawing) *Picture {
 	}}
 }
 
-// Simulation draws the time series of a run in panels that share the time axis: load, goodput and queue. Of several runs it
-// draws the goodput of each in one panel and the attempts of each in another. Where there is nothing in the series the
+// Simulation draws the time series of a run in panels that share the time axis: load, goodput and queue. Of several
+// runs it draws the goodput of each in one panel and the attempts of each in another. If the series is empty, the
 // picture says so. It returns an error for no run, for more than Most, and for a series without a Step above 0.
 func Simulation(runs ...Run) (*Picture, error) {
 	if err := checkCount(len(runs), "run"); err != nil {
@@ -152,7 +152,7 @@ func checkCount(n int, noun string) error {
 	case n == 0:
 		return fmt.Errorf("plots: no %s to draw", noun)
 	case n > Most:
-		return fmt.Errorf("plots: %d %ss in one picture, at most %d can be told apart", n, noun, Most)
+		return fmt.Errorf("plots: %d %ss in one picture, at most %d can be distinguished", n, noun, Most)
 	}
 	return nil
 }

@@ -191,7 +191,7 @@ func manySchedules(p *panel, plans []Plan, each [][]retryplan.PlannedAttempt, ji
 	return keys
 }
 
-// size returns r, or less where n marks in a row would touch.
+// size returns r, or less if n marks in a row would touch.
 func size(n int, r float64) float64 {
 	if n > 25 {
 		return max(r*25/float64(n), 1)
@@ -199,7 +199,7 @@ func size(n int, r float64) float64 {
 	return r
 }
 
-// longest returns d as text, and says where it may be more: durations saturate.
+// longest returns d as text, and says if it may be longer: durations saturate.
 func longest(d time.Duration) string {
 	if d == 1<<63-1 {
 		return durationText(d) + " or more"

@@ -42,7 +42,7 @@ func (m measure) values(r retryplan.Result) []float64 {
 	return vs
 }
 
-// points places the values of m in the middle of their intervals, and keeps their peaks where there are too many.
+// points places the values of m in the middle of their intervals, and keeps only their peaks if there are too many.
 func (m measure) points(r retryplan.Result) []point {
 	vs := m.values(r)
 	ps := make([]point, len(vs))

@@ -12,7 +12,7 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// Span returns a duration as a reader wants it: exact where that is short, else to three digits or so.
+// Span returns a duration for a reader: exact if that is short, otherwise to about three digits.
 func Span(d time.Duration) string {
 	if d == math.MaxInt64 {
 		return "unbounded"

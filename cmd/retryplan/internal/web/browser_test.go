@@ -35,12 +35,12 @@ type page struct {
 	url string
 
 	mu       sync.Mutex
-	problems []string // what the console was told, and exceptions
+	problems []string // what was written to the console, and exceptions
 	requests []string // every address that was asked
 }
 
-// open serves a page and opens it, and skips the test where there is no Chromium. When the test ends nothing may have been
-// asked of another machine, and nothing may stand in the console but what the test took from problems.
+// open serves a page and opens it. It skips the test if there is no Chromium. The test fails if the page has sent a
+// request to another machine, or if the console has a message that the test did not take from problems.
 func open(t *testing.T, fragment string) *page {
 	t.Helper()
 	return openWith(t, retry.Policy{}, fragment)

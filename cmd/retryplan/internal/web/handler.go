@@ -26,8 +26,8 @@ var assets embed.FS
 const (
 	// maxBody is the longest state that is read. The page's own are below 1 kB, but for long lists of delays.
 	maxBody = 64 << 10
-	// evaluationLimit is how long an evaluation may take before its simulation answers with what it has: as long as somebody who
-	// moves a slider may be left without a picture.
+	// evaluationLimit is how long an evaluation may take before its simulation answers with what it has: the longest
+	// that a user who moves a slider should wait for a picture.
 	evaluationLimit = 3 * time.Second
 	// evaluations is how many there are at the same time, since each may take 100 MiB and more. A page needs one.
 	evaluations = 2
@@ -176,7 +176,7 @@ func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
 	}
 	answer, bad := question.answer(r.Context(), h.limit, sizeOf(r))
 	switch {
-	case r.Context().Err() != nil: // the page has moved on, and nobody reads this
+	case r.Context().Err() != nil: // the page has moved on and does not read this
 	case bad != nil:
 		reply(w, http.StatusUnprocessableEntity, refusal{Errors: bad})
 	default:
@@ -206,7 +206,7 @@ type refusal struct {
 
 // fault is one thing that is wrong with a state.
 type fault struct {
-	Field string `json:"field,omitempty"` // the state's key; empty where it is not a field's
+	Field string `json:"field,omitempty"` // the state's key; empty if the fault is of no field
 	Text  string `json:"text"`
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Options say where Serve listens and what the page opens with. The zero Options are a free port of 127.0.0.1.
+// Options are the address of Serve and what the page opens with. The zero Options are a free port of 127.0.0.1.
 type Options struct {
 	// Addr is host:port. The host is "localhost", which means 127.0.0.1, or a loopback address; anything else, ":8080" too,
 	// is refused. Port 0 is a free one. Empty means "127.0.0.1:0".
@@ -22,13 +22,13 @@ type Options struct {
 	// Policy is the policy that the page opens with; what is code in it is left out. Zero means the first preset; one that
 	// has nothing but a Name is that of the defaults.
 	Policy retry.Policy
-	// Ready is told the page's address, "http://127.0.0.1:41234/", once it can be opened. Nil means nobody is told.
+	// Ready is called with the page's address, such as "http://127.0.0.1:41234/", once it can be opened. Nil means no
+	// call.
 	Ready func(url string)
 }
 
-// Serve serves the page until ctx ends, and then returns nil; evaluations under way are cancelled. Errors are those of an
-// Addr that is not loopback or cannot be listened on, and of a Policy that is Disabled or does not
-// validate.
+// Serve serves the page until ctx ends, cancels the evaluations under way, and returns nil. It returns an error if Addr
+// is not loopback or cannot be listened on, or if Policy is Disabled or does not validate.
 func Serve(ctx context.Context, o Options) error {
 	addr, err := loopback(o.Addr)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// maxRuns is how many runs a simulation may begin: they take about a second, and nobody waits longer for a picture that
-	// follows a slider.
+	// maxRuns is how many runs a simulation may begin. They take about a second, which is as long as a user waits for a
+	// picture that follows a slider.
 	maxRuns = 300_000
 	// maxHeld is how many runs, attempts and events a simulation may keep: they take about 100 MiB while they grow.
 	maxHeld = 1_000_000
@@ -120,7 +120,7 @@ func newSimulation(r retryplan.Result, s retryplan.Scenario, z size) simulation 
 		{"Attempts per run", say.Number(r.Amplification)},
 		{"Runs that failed", say.Percent(r.Failed)},
 		{"Longest queue", fmt.Sprint(peak)},
-		{"Work done for nobody", fmt.Sprintf("%d attempts", r.Wasted)},
+		{"Work that no client waited for", fmt.Sprintf("%d attempts", r.Wasted)},
 	}
 	back := ""
 	if len(s.Triggers) > 0 {

@@ -69,7 +69,7 @@ func presets() []preset {
 	})
 }
 
-// startWith returns a start whose state has p, or the first preset's where p is zero.
+// startWith returns a start whose state has p, or the first preset's state if p is zero.
 func startWith(p retry.Policy) (start, error) {
 	s := start{State: maps.Clone(defaults), Presets: presets()}
 	if p.Disabled {
@@ -82,7 +82,7 @@ func startWith(p retry.Policy) (start, error) {
 	}
 	if text := ofSpec(spec); text != nil {
 		maps.Copy(s.State, text)
-		s.State["inline"], s.State["deadline"] = "no", "" // nobody has said that a caller waits
+		s.State["inline"], s.State["deadline"] = "no", "" // it is not known whether a caller waits
 	}
 	return s, nil
 }

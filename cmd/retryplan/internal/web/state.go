@@ -190,7 +190,7 @@ func (f *form) choice(key string, texts ...string) string {
 	return texts[0]
 }
 
-// duration returns a duration of 0 to most, 0 where none is given.
+// duration returns a duration of 0 to most, or 0 if none is given.
 func (f *form) duration(key string, most time.Duration) time.Duration {
 	text := strings.TrimSpace(f.values[key])
 	if text == "" {
@@ -210,7 +210,7 @@ func (f *form) duration(key string, most time.Duration) time.Duration {
 	return time.Duration(d)
 }
 
-// number returns a number in [least, most], or the default where none is given.
+// number returns a number in [least, most], or otherwise if none is given.
 func (f *form) number(key string, otherwise, least, most float64) float64 {
 	text := strings.TrimSpace(f.values[key])
 	if text == "" {

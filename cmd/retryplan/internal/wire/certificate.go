@@ -113,7 +113,7 @@ func NewSolution(s *retryplan.Solution) (Solution, error) {
 // Infeasible says that no policy meets the requirements.
 type Infeasible struct {
 	A   string `json:"a"`
-	B   string `json:"b,omitempty"` // none where no policy meets A alone
+	B   string `json:"b,omitempty"` // none if no policy meets A alone
 	Why string `json:"why"`
 }
 

@@ -44,7 +44,7 @@ type Finding struct {
 	Line    int               `json:"line,omitempty"`
 }
 
-// NewFindings returns findings as data, an empty list where there are none.
+// NewFindings returns findings as data: an empty list, not null, if there are none.
 func NewFindings(findings []retryplan.Finding) []Finding {
 	list := make([]Finding, len(findings))
 	for i, f := range findings {
@@ -59,7 +59,7 @@ func NewFindings(findings []retryplan.Finding) []Finding {
 	return list
 }
 
-// Setting is where a policy is used.
+// Setting describes the use of a policy.
 type Setting struct {
 	Inline   bool           `json:"inline,omitzero"`
 	Deadline Duration       `json:"deadline,omitzero"`

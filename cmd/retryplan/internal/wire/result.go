@@ -17,8 +17,8 @@ type Result struct {
 	Failed           float64        `json:"failed"`
 	Peak             int            `json:"peak"`
 	PeakAtSeconds    float64        `json:"peak_at_seconds"`
-	Recovered        *bool          `json:"recovered"`        // null where there was no time, or nothing, to judge it by
-	RecoverySeconds  *float64       `json:"recovery_seconds"` // null where it did not recover
+	Recovered        *bool          `json:"recovered"`        // null if there was no time, or nothing, to judge it by
+	RecoverySeconds  *float64       `json:"recovery_seconds"` // null if it did not recover
 	Latency          Durations      `json:"latency"`
 	Finished         Durations      `json:"finished"`
 	Series           Series         `json:"series"`

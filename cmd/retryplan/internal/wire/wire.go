@@ -1,10 +1,10 @@
-// Package wire is the JSON of command retryplan: what --json prints, and what the page of retryplan serve asks and is
-// told.
+// Package wire is the JSON of command retryplan: what --json prints, and what the page of retryplan serve sends and
+// receives.
 //
-// What goes in is text, as in documents of retryconf: durations such as "1m30s", distributions such as "exponential 10ms".
-// What comes out is numbers: durations are float64 seconds under keys that end in _seconds, probabilities and shares are
-// in [0,1]. A time that never comes is null, and so is one without a bound. Whatever has a name (a reason, a level, a verdict) is told by its name;
-// success, which has no reason, is "succeeded".
+// What goes in is text, as in documents of retryconf: durations such as "1m30s", distributions such as "exponential
+// 10ms". What comes out is numbers: durations are float64 seconds under keys that end in _seconds, probabilities and
+// shares are in [0,1]. A time that never comes is null, and so is one without a bound. A reason, a level or a verdict
+// is its name; success, which has no reason, is "succeeded".
 package wire
 
 import (
@@ -46,7 +46,7 @@ func (d Duration) String() string {
 	return text
 }
 
-// Number is a number that is null where it is not finite, which JSON cannot tell.
+// Number is a number that is null if it is not finite, since JSON has no such numbers.
 type Number float64
 
 // MarshalJSON returns the number as JSON.
@@ -104,8 +104,8 @@ type Field struct {
 	Rule  string `json:"rule"`
 }
 
-// OneLine returns text on one line, without what a terminal would obey: other white space becomes a space, line breaks
-// "; ", or a space where a colon precedes it, and what does not print is left out.
+// OneLine returns text on one line, without control characters that a terminal would obey. A line break becomes "; ",
+// or a space after a colon; other white space becomes a space; and what does not print is left out.
 func OneLine(text string) string {
 	var b strings.Builder
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' || r == 0x85 || r == 0x2028 || r == 0x2029 }) {

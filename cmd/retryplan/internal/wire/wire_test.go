@@ -219,7 +219,7 @@ func TestNamesReadBack(t *testing.T) {
 	require.Equal(t, "ttl_elapsed", wire.Reason(retry.TTLElapsed))
 }
 
-// TestWhatIsNotFinite holds that a figure that JSON cannot tell does not lose all the others.
+// TestWhatIsNotFinite holds that a figure that JSON cannot express does not lose all the others.
 func TestWhatIsNotFinite(t *testing.T) {
 	data, err := json.Marshal(wire.NewCertificate(&retryplan.Certificate{Stability: retryplan.Safe, Attempts: math.Inf(1), Margin: math.NaN(), Recovery: -1, Tipping: time.Second}))
 	require.NoError(t, err)
