@@ -129,8 +129,8 @@ func (l *layer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// attempt is a request with a header of its own. connect writes the attempt's timeout into the header, where a later
-// attempt would find it, and an attempt that was cut off may still be reading it.
+// attempt is a request with a header of its own. connect writes the attempt's timeout into the header: a later attempt
+// must not find it there, and an attempt that was cut off may still be reading it.
 type attempt struct {
 	connect.AnyRequest
 	header http.Header

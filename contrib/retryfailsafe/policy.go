@@ -48,7 +48,7 @@ func Policy[R any](p retry.Policy) (rp retrypolicy.RetryPolicy[R], lost []string
 	}
 	if p.AttemptTimeout > 0 {
 		lost = append(lost, fmt.Sprintf("AttemptTimeout %v: the attempt's context is canceled then, but without a Deadline "+
-			"that fn could read and with context.Canceled as its error and cause; the run is told retry.ErrAttemptTimeout",
+			"that fn could read and with context.Canceled as its error and cause; the run gets retry.ErrAttemptTimeout",
 			p.AttemptTimeout))
 	}
 	return &retryPolicy[R]{p}, lost, nil

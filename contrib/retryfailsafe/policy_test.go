@@ -297,7 +297,7 @@ func TestLost(t *testing.T) {
 	_, lost, err := retryfailsafe.Policy[string](full)
 	require.NoError(t, err)
 	require.Equal(t, []string{"AttemptTimeout 1.5s: the attempt's context is canceled then, but without a Deadline that fn could " +
-		"read and with context.Canceled as its error and cause; the run is told retry.ErrAttemptTimeout"}, lost)
+		"read and with context.Canceled as its error and cause; the run gets retry.ErrAttemptTimeout"}, lost)
 }
 
 func TestABadPolicyIsRefused(t *testing.T) {

@@ -45,7 +45,7 @@ func (x *export) lost() (lines []string) {
 		line("Policy.Wait is set: it is not asked")
 	}
 	if p.Budget != nil && x.options.Budget == nil && x.attempts > 1 {
-		line("Policy.Budget is set: it does not tell its figures, and so retries are free without ServiceConfigOptions.Budget")
+		line("Policy.Budget is set: its figures cannot be read, and so retries are free without ServiceConfigOptions.Budget")
 	}
 	if p.Budget != nil && x.options.Budget != nil {
 		line("Policy.Budget is set: gRPC keeps a bucket of its own for each client, which nothing else shares")
@@ -57,7 +57,7 @@ func (x *export) lost() (lines []string) {
 		line("Policy.Gate is set: it is not asked")
 	}
 	if p.Observe != nil {
-		line("Policy.Observe is set: it is not told")
+		line("Policy.Observe is set: it is not called")
 	}
 	if p.Rand != nil && x.attempts > 1 {
 		line("Policy.Rand is set: gRPC draws its own numbers")

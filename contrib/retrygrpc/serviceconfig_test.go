@@ -109,7 +109,7 @@ func TestServiceConfigLoses(t *testing.T) {
 			p.Classify, o.Codes = retry.Otherwise(retry.Terminal), []codes.Code{codes.Aborted}
 		}, []string{"Policy.Classify is set: gRPC judges by the code alone, and retries ABORTED"}},
 		{"the budget", func(p *policy, _ *options) { p.Budget = retry.NewBudget(retry.BudgetConfig{}) },
-			[]string{"Policy.Budget is set: it does not tell its figures, and so retries are free without ServiceConfigOptions.Budget"}},
+			[]string{"Policy.Budget is set: its figures cannot be read, and so retries are free without ServiceConfigOptions.Budget"}},
 		{"what the budget shares, and its figures", func(p *policy, o *options) {
 			o.Budget = &retry.BudgetConfig{Ratio: 0.01234, Burst: 500, Trickle: time.Minute}
 			p.Budget = retry.NewBudget(*o.Budget)
@@ -130,7 +130,7 @@ func TestServiceConfigLoses(t *testing.T) {
 			p.Gate = func(context.Context) time.Duration { return 0 }
 			p.Observe = func(context.Context, retry.Event) {}
 			p.Rand = func() float64 { return 0 }
-		}, []string{"Policy.Gate is set: it is not asked", "Policy.Observe is set: it is not told", "Policy.Rand is set: gRPC draws its own numbers"}},
+		}, []string{"Policy.Gate is set: it is not asked", "Policy.Observe is set: it is not called", "Policy.Rand is set: gRPC draws its own numbers"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p, o := expressible(), retrygrpc.ServiceConfigOptions{}

@@ -43,8 +43,8 @@ func fail(span trace.Span, errorType string, err error) {
 		attribute.String("exception.message", text)))
 }
 
-// end ends a span. If what it stands for has not returned, the span is an Error; only a recover could tell a panic from
-// runtime.Goexit.
+// end ends a span. If the function that the span stands for has not returned, the span is an Error; only a recover
+// could distinguish a panic from runtime.Goexit.
 func end(span trace.Span, returned *bool) {
 	if !*returned {
 		span.SetAttributes(semconv.ErrorTypeKey.String(other))

@@ -20,7 +20,8 @@ const scope = "github.com/retrygo/retry/contrib/retryotel"
 // 2,000 per instrument into one series (sdk/metric, WithCardinalityLimit).
 const defaultMaxPolicies = 100
 
-// Options say where measurements and spans go. The zero Options use OpenTelemetry's globals, which may be set later.
+// Options are the destinations of measurements and spans. The zero Options use OpenTelemetry's globals, which may be
+// set later.
 type Options struct {
 	// MeterProvider makes the instruments of Observe, ObserveBudgets and ObserveBudgetSet. Nil means the global one.
 	MeterProvider metric.MeterProvider

@@ -154,8 +154,8 @@ type ending struct {
 	free context.CancelCauseFunc // of the context of Observe
 }
 
-// tell calls Observe with the end of a job, if the attempt has brought it. It does not wait, since Observe may wait for
-// other jobs, whose results are written by the same goroutine.
+// tell calls Observe with the end of a job, if the attempt ended it. It does not wait for Observe, which may wait for
+// other jobs, whose results the same goroutine writes.
 func (a *Adapter) tell(attemptID string) {
 	v, ok := a.ends.LoadAndDelete(attemptID)
 	if !ok {

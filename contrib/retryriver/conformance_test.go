@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// lives is where the engines of the suite live.
+// lives holds the data of the engines of the suite.
 type lives struct {
 	mu    sync.Mutex
 	of    map[retryjob.Queue]life

@@ -25,8 +25,9 @@
 //   - Every process must register all kinds. River's leader, which may be any of them, discards a lost job of a kind that it
 //     does not know; Admin shows it as DeadLettered with AttemptsExhausted, and it can be replayed. A process that fetches a job
 //     of a kind it does not know wastes one of its attempts.
-//   - All processes must run the same policies under the same names. A job whose policy is unknown where it is fetched is not
-//     lost: it is put off for a minute, which does not count, and a warning is logged.
+//   - All processes must run the same policies under the same names. If the process that fetches a job does not know
+//     its policy, the job is not lost: it is put off for a minute, which does not count as an attempt, and the process
+//     logs a warning.
 //   - Budgets are counted in each process apart.
 //   - River and its drivers must have the same version; this module is built and tested with v0.47.0. A program may not
 //     raise one of them alone.
@@ -34,28 +35,30 @@
 //     which a lost job is never found. Neither can be seen by NewClient.
 //   - river.Client.JobRetry does not replay: it gives a job one more attempt with its TTL long over, and runs again what was
 //     completed. A job that had ended before is put back to its end. Admin.Replay is what replays.
-//   - River's ErrorHandler hears of failures that are retried only. A policy's Observe hears of all. Its final event comes once
-//     the end is in the database, so that Observe can replay the job, and not at all if the process dies in between.
-//   - A running job that is canceled learns of it from River's notifications, within some 50 ms; with river.Config.PollOnly, and
-//     where river.Client.JobCancel is called on SQLite, it does not, and is Canceled once its attempt has failed.
-//   - Payloads are kept as the databases keep JSON: by value, not by letter. PostgreSQL refuses \u0000.
+//   - River calls its ErrorHandler only for failures that are retried. A policy's Observe is called for all. The final
+//     call comes once the end is in the database, so that Observe can replay the job; it does not come if the process
+//     dies in between.
+//   - A running job is canceled by River's notifications within some 50 ms; with river.Config.PollOnly, or if
+//     river.Client.JobCancel is called on SQLite, it does not, and is Canceled once its attempt has failed.
+//   - Payloads are kept as the databases keep JSON: as values, not as text. PostgreSQL refuses \u0000.
 //
 // # What is in the database
 //
-// Beside River's tables there is one of ours, retryjob_job, in which lists and counts look jobs up by status, reason, policy, kind
-// and time. OpenSQLite, NewSQLite and MigratePostgres make it, and fill it if there are jobs already; writers of jobs wait
-// meanwhile, some seconds for a hundred thousand. Triggers on river_job keep it right, whoever writes there. It holds nothing
-// that is not in River's tables.
+// Beside River's tables there is one of ours, retryjob_job, in which lists and counts look jobs up by status, reason,
+// policy, kind and time. OpenSQLite, NewSQLite and MigratePostgres make it, and fill it if there are jobs already;
+// writers of jobs wait meanwhile, some seconds for a hundred thousand. Triggers on river_job keep it right, whoever
+// writes there. All it holds is in River's tables too.
 //
-// On SQLite most of what the triggers cost is that the driver compiles them with each statement. A database of OpenSQLite or
-// NewSQLite compiles a statement once, which makes twice as many jobs a second: more than River alone without that
-// (BenchmarkOverhead). A program that opens the file in another way pays some 100 µs for each job that it writes.
+// On SQLite most of what the triggers cost is that the driver compiles them with each statement. A database of
+// OpenSQLite or NewSQLite compiles a statement once, which doubles the jobs a second: more than River alone does
+// without that (BenchmarkOverhead). A program that opens the file in another way pays some 100 µs for each job that it
+// writes.
 //
-// The retryjob.Record is the only element of an array under the key "retryjob" of a job's
-// metadata; attempts that ended late are in another one under the key "retryjob_late". A plain job has a record from its first
-// failure on, and no client of NewClient inserts one that brings such keys along; and a success is not written there, since the row tells when
-// it began and ended, to the millisecond on SQLite. A job that ended as DeadLettered, Expired, Failed or Canceled is a row
-// in River's state "cancelled". River's max_attempts is set out of the way, since the policy as it is when the attempt ends
-// decides. From its hundredth attempt on a job is snoozed by River rather than failed, since each failure makes its row
-// longer. Do not close the database before the client has stopped: River would try to get over it for ever.
+// The retryjob.Record is the only element of an array under the key "retryjob" of a job's metadata; attempts that ended
+// late are in another one under the key "retryjob_late". A plain job has a record from its first failure on. A client
+// of NewClient refuses a job that has one of these keys already. A success is not written there, since the row has its
+// start and end, to the millisecond on SQLite. A job that ended as DeadLettered, Expired, Failed or Canceled is a row
+// in River's state "cancelled". River's max_attempts is set out of the way, since the policy as it is when the attempt
+// ends decides. From its hundredth attempt on a job is snoozed by River rather than failed, since each failure makes
+// its row longer. Do not close the database before the client has stopped: River would keep trying to recover.
 package retryriver

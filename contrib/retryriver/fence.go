@@ -110,7 +110,8 @@ type fence struct {
 	table, schema string
 }
 
-// markKey is where the result of an attempt states which attempt it is of. It is not kept.
+// markKey is the key under which the result of an attempt states its attempt. It is removed before the result is
+// written.
 const markKey = "retryjob_attempt"
 
 // mark is the attempt that a result belongs to.
@@ -216,8 +217,8 @@ func (f *fence) recorded(row *rivertype.JobRow, m *mark) bool {
 	})
 }
 
-// late keeps the line of an attempt that is not current, beside the record: whoever makes the current one has a copy of the
-// record, which will take its place.
+// late keeps the line of an attempt that is not current beside the record, not in it: the worker of the current attempt
+// has a copy of the record, and will overwrite it.
 func (f *fence) late(ctx context.Context, exec riverdriver.Executor, row *rivertype.JobRow, m *mark) error {
 	if row == nil || m.Line.End.IsZero() {
 		return nil

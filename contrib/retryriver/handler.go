@@ -85,7 +85,7 @@ func (w *handlerWorker) Work(ctx context.Context, job *river.Job[anyArgs]) error
 	return w.handler(ctx, of)
 }
 
-// columns returns what a row has of a retryjob.Job for River itself: zero where it has River's own default.
+// columns returns the fields of a retryjob.Job that River keeps in columns: zero if a column has River's default.
 func columns(row *rivertype.JobRow) (queue string, priority int, tags []string) {
 	if row.Queue != river.QueueDefault {
 		queue = row.Queue
@@ -99,7 +99,7 @@ func columns(row *rivertype.JobRow) (queue string, priority int, tags []string) 
 	return queue, priority, tags
 }
 
-// recordKey is where the context of an attempt has its record.
+// recordKey is the context key of an attempt's record.
 type recordKey struct{}
 
 // jobArgs is the args that a job is inserted with: its payload as it is, so that a plain river.Worker can work on it. The

@@ -278,7 +278,8 @@ func TestListsReadAnIndex(t *testing.T) {
 	})
 }
 
-// TestTheTableSaysWhatTheJobsSay: what lists are filtered and sorted by is what they show, whoever has written River's rows.
+// TestTheTableSaysWhatTheJobsSay: lists are filtered and sorted by what they show, no matter which program wrote
+// River's rows.
 func TestTheTableSaysWhatTheJobsSay(t *testing.T) {
 	crowds(t, t.Run, func(t *testing.T, c *crowd) {
 		c.exec(c.copies, 14)

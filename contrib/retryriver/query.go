@@ -32,11 +32,11 @@ type dialect struct {
 	unmerged  string // the limit of subqueries
 	keyIndex  string // what a condition must have to use River's index of unique keys
 	number    string // the type of the number of a row
-	indexedBy string // has a query use an index, where the planner does not know how many rows there are
+	indexedBy string // makes a query use an index if the planner does not know the number of rows
 	hasTable  string
 	lockTable string
 	triggers  func(d *dialect, schema string) []string
-	mute      bool // the driver does not tell a process that its running job is canceled
+	mute      bool // the driver does not notify a process that its running job is canceled
 
 	locked, listed, counted string // see newDialect
 }

@@ -2,6 +2,6 @@
 
 package retryriver_test
 
-// raceDetector is set where the tests run with it. Databases in real time are too slow beside it for what the suite expects of
-// due times; the engine in memory runs the suite with it, and the kill test runs with it too.
+// raceDetector reports whether the tests run under the race detector. Databases are then too slow for what the suite
+// expects of due times in real time. The engine in memory runs the suite with it, and so does the kill test.
 const raceDetector = true

@@ -56,7 +56,7 @@ func BenchmarkOverhead(b *testing.B) {
 	})
 }
 
-// speedTrack is where both run.
+// speedTrack is the database on which all contenders run.
 type speedTrack[TTx any] struct {
 	driver riverdriver.Driver[TTx]
 	jobs   int // of a round: so many that it takes half a second or so

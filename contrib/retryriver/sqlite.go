@@ -76,7 +76,7 @@ func openSQLite(path, mode string) (*sql.DB, error) {
 func sqliteName(path, mode string) string {
 	name := "file:" + strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path) + "?mode=" + mode + "&" + sqliteSettings
 	if mode == "rwc" {
-		name += "&_pragma=journal_mode(WAL)" // a file that is only looked at may be somebody else's
+		name += "&_pragma=journal_mode(WAL)" // a file that is only read may belong to another program
 	}
 	return name
 }

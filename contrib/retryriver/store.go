@@ -27,7 +27,7 @@ var (
 	ErrNotMigrated = errors.New("retryriver: the database is not migrated")
 )
 
-// errNoTable is ErrNotMigrated where River's tables are there.
+// errNoTable is the ErrNotMigrated of a database that has River's tables but not ours.
 var errNoTable = fmt.Errorf("%w: there is no table retryjob_job, which OpenSQLite, NewSQLite and MigratePostgres make", ErrNotMigrated)
 
 // likePassword matches what an error about a path must not show.

@@ -14,8 +14,8 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// metadataKey is where a job's metadata has its record. What is there is an array of one element: River's SQLite driver
-// merges an object into the one that is there, and would keep the fields that a newer record no longer has.
+// metadataKey is the key of a job's record in its metadata. The value is an array of one element: River's SQLite driver
+// would merge an object into the old one, and keep fields that the new record no longer has.
 const metadataKey = "retryjob"
 
 // stored is what the database has of a job beside River's columns.
@@ -29,11 +29,11 @@ type stored struct {
 	late []retryjob.Attempt // what lateKey has
 }
 
-// lateKey is where a job's metadata has the attempts that ended after they had been given up as lost.
+// lateKey is the key, in a job's metadata, of the attempts that ended after they had been given up as lost.
 const lateKey = "retryjob_late"
 
-// array returns the value of metadataKey. A job that nothing has happened to yet is told in short, since PostgreSQL has
-// an index entry for each field.
+// array returns the value of metadataKey. A job that has not started yet has fewer fields, since PostgreSQL has an
+// index entry for each field.
 func (s *stored) array() any {
 	s.ChangedAt = s.Changed().UnixMicro()
 	if s.Status == retryjob.Pending && s.Seen == 0 && s.Due.Equal(s.First) {
@@ -57,9 +57,9 @@ type fresh struct {
 	ChangedAt   int64           `json:"changed"`
 }
 
-// load returns the record of a job as it was written last. A plain job gets one at its first failure; until then it has what
-// its row tells. A record that is not this job's own counts for nothing: the metadata of a plain job may be anybody's. If the
-// record is its own and cannot be read, load returns an error, with what the row tells.
+// load returns the record of a job as it was last written. A plain job gets one at its first failure; until then load
+// makes one from the row. It ignores a record that is not this job's own, since the metadata of a plain job may come
+// from any program. If the job's own record cannot be read, load returns an error and the record made from the row.
 func (a *Adapter) load(row *rivertype.JobRow) (stored, error) {
 	var metadata map[string]json.RawMessage // unlike the fields of a struct, keys are as they are written
 	if len(row.Metadata) > len("{}") {
@@ -139,8 +139,9 @@ func (s *stored) attempt(row *rivertype.JobRow) int {
 	return s.Attempts + max(row.Attempt-s.Seen, 1)
 }
 
-// info returns the job as it is. The row's state says where it stands, the record why: it is behind if an attempt is
-// under way or was lost, and if River or another program has ended the job. A record that cannot be read is left out.
+// info returns the job as it is now. The row's state is the truth and the record explains it: the record is behind if
+// an attempt is under way or was lost, or if River or another program has ended the job. A record that cannot be read
+// is left out.
 func (a *Adapter) info(row *rivertype.JobRow) retryjob.Info {
 	s, _ := a.load(row)
 	i := retryjob.Info{Record: s.Record, Payload: payloadOf(row.EncodedArgs)}
@@ -173,7 +174,7 @@ func (a *Adapter) info(row *rivertype.JobRow) retryjob.Info {
 		if i.Attempts == 0 {
 			i.Status = retryjob.Pending
 		}
-		// What was decided differs from what River was told by its rounding only, unless another program has changed the row.
+		// The row differs from what was decided by River's rounding only, unless another program has changed the row.
 		if off := row.ScheduledAt.Sub(i.Due); off < -rounding || off > rounding {
 			i.Due = row.ScheduledAt.UTC()
 		}
@@ -194,7 +195,7 @@ func finalize(r *retryjob.Record, status retryjob.Status, reason retry.Reason, r
 	}
 }
 
-// succeed adds the attempt that the row tells of as a success.
+// succeed adds the row's last attempt as a success.
 func (s *stored) succeed(r *retryjob.Record, row *rivertype.JobRow) {
 	s.lost(r, row, row.Attempt-1)
 	if row.Attempt <= s.Seen || row.FinalizedAt == nil {

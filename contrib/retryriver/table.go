@@ -8,9 +8,10 @@ import (
 	"github.com/riverqueue/river/riverdriver"
 )
 
-// Beside River's table of jobs there is one of ours, retryjob_job. It has a row for each row there, with what lists are
-// filtered and sorted by, and an index for each filter. Triggers write it, so that it is right whoever writes River's. A status
-// is part of each index, since hardly a list wants all of them, and those of one that wants all are put together.
+// Beside River's table of jobs there is one of ours, retryjob_job. For each row of River's it has a row with the
+// columns that lists are filtered and sorted by, and an index for each filter. Triggers write it, so that it is right
+// no matter which program writes River's. The status is part of each index, since few lists want all statuses; one that
+// does merges the parts.
 //
 //	row_id   the number of River's row
 //	job_id   Record.JobID; NULL for a plain job without a record, whose ID has the number
@@ -105,8 +106,8 @@ func postgresTriggers(d *dialect, schema string) []string {
 	return append(statements, "ANALYZE "+schema+"retryjob_job")
 }
 
-// The conditions under which a database has the table as this version needs it. Whoever makes River's table anew takes the
-// triggers away with the old one.
+// The conditions under which a database has the table as this version needs it. A program that recreates River's table
+// drops the triggers with the old one.
 var (
 	sqliteHasTable = fmt.Sprintf(`SELECT (SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'river_job'
 			AND name IN ('retryjob_insert', 'retryjob_update', 'retryjob_delete')) = 3

@@ -19,7 +19,7 @@ const (
 	// outOfTheWay is River's max_attempts, at which it discards a job without asking. Ours are bounded by snoozed, to which
 	// attempts that are lost one after the other add.
 	outOfTheWay = 10_000
-	// snoozed is River's count of attempts from which on a failure is told to it as a snooze.
+	// snoozed is River's count of attempts from which on a failure is returned to River as a snooze.
 	snoozed = 100
 	// soon is River's interval between looks for scheduled jobs that are due: what is due earlier is made available at once,
 	// as River does with retries.
@@ -42,8 +42,8 @@ var (
 	_ river.ClientRetryPolicy    = (*plugin)(nil)
 )
 
-// InsertBegin takes River's own limit of attempts out of the way, and gives a job its record. A plain job needs none yet, but
-// for one that is scheduled, whose row will no longer tell when it was first due.
+// InsertBegin takes River's own limit of attempts out of the way, and gives a job its record. A plain job needs none
+// yet, unless it is scheduled: its row will not keep when it was first due.
 func (p *plugin) InsertBegin(_ context.Context, params *rivertype.JobInsertParams) error {
 	args, ours := params.Args.(*jobArgs)
 	if !ours {
@@ -174,7 +174,7 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 		told = true
 	}
 	if next.Status == retryjob.Succeeded && lost == 0 && took < a.rescue {
-		return nil // the row tells all of it
+		return nil // the row has all of it
 	}
 	if err := river.MetadataSet(ctx, metadataKey, s.array()); err != nil {
 		return fmt.Errorf("retryriver: the record of River's job %d: %w", row.ID, err)
@@ -212,8 +212,8 @@ func (a *Adapter) step(ctx context.Context, rec *retryjob.Record, attempt int, f
 	return next, err
 }
 
-// told is an error with a text that every database can keep, as the record has it: a NUL among a batch of results keeps
-// PostgreSQL from writing any of them.
+// told is an error with the text of the record, which every database can keep: PostgreSQL refuses a whole batch of
+// results if one of them contains a NUL.
 type told struct {
 	error
 	text string
@@ -222,7 +222,7 @@ type told struct {
 func (t told) Error() string { return t.text }
 func (t told) Unwrap() error { return t.error }
 
-// answer returns what River is told.
+// answer returns the result of the attempt for River.
 func (p *plugin) answer(ctx context.Context, row *rivertype.JobRow, s *stored, next retryjob.Next, result error) error {
 	var snooze *rivertype.JobSnoozeError
 	switch {
@@ -269,8 +269,8 @@ func ended(r *retryjob.Record, result error) error {
 	return river.JobCancel(errors.New(r.Status.String() + " (" + r.Reason.Error() + ")"))
 }
 
-// again returns what River is told of a job that had ended already, but was leased: by JobRetry, or by a rescuer that was
-// too late.
+// again returns the result for River of a job that had ended, but was leased again: by JobRetry, or by a rescuer that
+// was too late.
 func again(r *retryjob.Record) error {
 	if r.Status == retryjob.Succeeded {
 		return nil
@@ -301,9 +301,9 @@ type attemptKey struct {
 	attempt int
 }
 
-// NextRetry returns when the attempt after the one that has just failed is due: what Work has decided; and where it could
-// not, what it would decide of a lost attempt. It is never in the past, since River would take a time of its own then. A job
-// that is to end is due at once: Work ends it before anything is attempted.
+// NextRetry returns when the attempt after the one that has just failed is due: the time that Work has decided or, if
+// Work could not decide, the one it would decide for a lost attempt. It is never in the past, since River would then
+// choose a time of its own. A job that is to end is due at once: Work ends it before an attempt is made.
 func (p *plugin) NextRetry(row *rivertype.JobRow) time.Time {
 	due, decided := p.adapter.due.LoadAndDelete(attemptKey{row.ID, row.Attempt})
 	at, _ := due.(time.Time)

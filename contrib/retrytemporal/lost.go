@@ -53,7 +53,7 @@ func (x *export) lost(top time.Duration, withError bool) (lines []string) {
 		"does not come")
 	alone(p.Pay != nil && retries, "Policy.Pay is set: it is not asked")
 	both(p.Gate != nil, "Policy.Gate is set: it is not asked")
-	both(p.Observe != nil, "Policy.Observe is set: it is not told")
+	both(p.Observe != nil, "Policy.Observe is set: it is not called")
 	alone(p.Rand != nil && p.Jitter != retry.NoJitter && retries, "Policy.Rand is set: there is no jitter to draw")
 	beside(p.Rand != nil && p.Jitter == retry.DecorrelatedJitter && x.attempts > 2, "Policy.Rand is set: the wait before, which the "+
 		"next is drawn from, is drawn anew and is not the one that was waited")

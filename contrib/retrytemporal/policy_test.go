@@ -141,10 +141,10 @@ func TestPolicyLoses(t *testing.T) {
 			p.Jitter, p.MaxAttempts = retry.EqualJitter, 2
 		}, []string{
 			"Policy.Jitter equal: there is none: 1s instead of 500ms to 1s after attempt 1",
-			"Policy.Gate is set: it is not asked", "Policy.Observe is set: it is not told", "Policy.Rand is set: there is no jitter to draw",
+			"Policy.Gate is set: it is not asked", "Policy.Observe is set: it is not called", "Policy.Rand is set: there is no jitter to draw",
 		}, []string{
 			"Policy.Jitter equal: after a timeout, a panic or the loss of a worker there is none: 1s instead of 500ms to 1s after attempt 1",
-			"Policy.Gate is set: it is not asked", "Policy.Observe is set: it is not told",
+			"Policy.Gate is set: it is not asked", "Policy.Observe is set: it is not called",
 		}},
 		{"the wait before, where a Rand draws it", func(p *policy) {
 			p.Rand = func() float64 { return 0 }

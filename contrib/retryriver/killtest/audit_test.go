@@ -45,7 +45,7 @@ func (a *audit) missing(jobs map[string]string) []string {
 	return wrong
 }
 
-// faults returns every contradiction: in a record, with the job's behaviour, and with what its attempts have done. jobs
+// faults returns every contradiction: in a record, with the job's behavior, and with what its attempts have done. jobs
 // are the kinds of the jobs by ID.
 func (a *audit) faults(jobs map[string]string) (faults []string) {
 	for i := range a.infos {
@@ -65,7 +65,7 @@ func (a *audit) faults(jobs map[string]string) (faults []string) {
 
 // endFaults looks at how the job has ended.
 func (a *audit) endFaults(info *retryjob.Info, kind string) (wrong []string) {
-	b, last := behaviours[kind], info.Last()
+	b, last := behaviors[kind], info.Last()
 	if err := info.Validate(); err != nil {
 		wrong = append(wrong, err.Error())
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// behaviour is what the handler of one kind does, and how its jobs may end.
-type behaviour struct {
+// behavior is what the handler of one kind does, and how its jobs may end.
+type behavior struct {
 	policy   retry.Policy
 	failures int  // attempts that fail before one succeeds
 	terminal bool // the failures are terminal
@@ -27,8 +27,9 @@ const always = 1 << 30 // failures
 // waits are longer than River's batches of completions, and spread.
 var waits = retry.Backoff{Mode: retry.Fixed, Base: 500 * time.Millisecond, Jitter: retry.RatioJitter}
 
-// behaviours are by kind, which is the name of the policy as well. Those that succeed have attempts enough to be unlucky.
-var behaviours = map[string]behaviour{
+// behaviors are by kind, which is the name of the policy as well. Those that succeed have enough attempts to be
+// unlucky.
+var behaviors = map[string]behavior{
 	"succeeds":      {policy: retry.Policy{MaxAttempts: 8, Backoff: waits}, status: retryjob.Succeeded},
 	"fails_once":    {policy: retry.Policy{MaxAttempts: 8, Backoff: waits}, failures: 1, status: retryjob.Succeeded},
 	"fails_twice":   {policy: retry.Policy{MaxAttempts: 8, Backoff: waits}, failures: 2, status: retryjob.Succeeded},
@@ -50,7 +51,7 @@ var kinds = []string{
 
 func policies() retryjob.Policies {
 	m := map[string]retry.Policy{}
-	for kind, b := range behaviours {
+	for kind, b := range behaviors {
 		m[kind] = b.policy
 	}
 	return retryjob.FromMap(m)
@@ -99,7 +100,7 @@ var errOf = map[deed]error{
 }
 
 // attempt makes one attempt, which appends to effects.
-func (b behaviour) attempt(ctx context.Context, took times, effects *os.File) error {
+func (b behavior) attempt(ctx context.Context, took times, effects *os.File) error {
 	attempt, _ := retryjob.AttemptFrom(ctx)
 	if took.Deaf {
 		ctx = context.WithoutCancel(ctx)

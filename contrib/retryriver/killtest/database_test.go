@@ -26,7 +26,7 @@ type engine struct {
 	close       func()
 }
 
-// isPostgres tells a PostgreSQL URL from the path of a SQLite file.
+// isPostgres reports whether database is a PostgreSQL URL, not the path of a SQLite file.
 func isPostgres(database string) bool { return strings.HasPrefix(database, "postgres://") }
 
 // open returns an engine on the database, migrated, whose handlers append to effects. It works once it is started; River

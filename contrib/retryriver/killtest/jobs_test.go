@@ -40,7 +40,7 @@ func addWorkers(workers *river.Workers, adapter *retryriver.Adapter, effects *os
 			if err := json.Unmarshal(job.Payload, &took); err != nil {
 				return err
 			}
-			return behaviours[kind].attempt(ctx, took, effects)
+			return behaviors[kind].attempt(ctx, took, effects)
 		}
 		if err := adapter.AddHandler(workers, kind, handler); err != nil {
 			return err
@@ -78,5 +78,5 @@ type plainArgs interface {
 func (t times) drawn() times { return t }
 
 func (w *plainWorker[T]) Work(ctx context.Context, job *river.Job[T]) error {
-	return behaviours[job.Kind].attempt(ctx, job.Args.drawn(), w.effects)
+	return behaviors[job.Kind].attempt(ctx, job.Args.drawn(), w.effects)
 }

@@ -68,7 +68,7 @@ func run(t *testing.T, database string) {
 	t.Logf("%d jobs, %d processes, %d kills in %s\n%s", len(s.jobs), *processCount, *killCount, took, a.report())
 }
 
-// scene is where it happens.
+// scene is the database and the files of one test.
 type scene struct {
 	database, effects string
 	rnd               *rand.Rand
@@ -108,7 +108,7 @@ func (s *scene) play(t *testing.T) {
 		workers[victim] = start(t, s.database, s.effects)
 		workers[victim].awaitReady(t)
 	}
-	s.enqueue(t, e, *jobCount) // where nobody is killed
+	s.enqueue(t, e, *jobCount) // with no worker killed
 	awaitEnd(t, e)
 	before := s.collect(t)
 	for _, w := range stopped {
