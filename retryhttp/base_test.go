@@ -63,7 +63,7 @@ func TestDeadHTTP2Connection(t *testing.T) {
 			[]string{"attempt_timeout", "attempt_timeout", "conn_closed"}, 2,
 		},
 	} {
-		hardBubble(t, row.name, true, []retrytest.Answer{{Times: row.conns}}, func(t *testing.T, base *retrytest.Server) {
+		socketBubble(t, row.name, true, []retrytest.Answer{{Times: row.conns}}, func(t *testing.T, base *retrytest.Server) {
 			base.Transport.HTTP2 = row.like.HTTP2
 			conns := mortals(base.Transport)
 			p := three
@@ -105,7 +105,7 @@ func TestRefusedStreams(t *testing.T) {
 		{"without an attempt timeout a POST is repeated, since it was refused", http.MethodPost, 0, []string{"stream_refused", "stream_refused"}, 16, 2 * 63 * time.Second},
 		{"with one it is not, since the transport does not say so", http.MethodPost, 10 * time.Second, []string{"attempt_timeout/not_idempotent"}, 5, 10 * time.Second},
 	} {
-		hardBubble(t, row.name, true, []retrytest.Answer{{Fault: retrytest.RefuseStream, Times: row.requests}}, func(t *testing.T, base *retrytest.Server) {
+		socketBubble(t, row.name, true, []retrytest.Answer{{Fault: retrytest.RefuseStream, Times: row.requests}}, func(t *testing.T, base *retrytest.Server) {
 			p := three
 			p.MaxAttempts, p.AttemptTimeout = 2, row.timeout
 			req := get(t.Context())

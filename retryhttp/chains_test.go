@@ -409,7 +409,7 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// scene is where one situation is made: a transport and the servers it meets.
+// scene is one situation: a transport and the servers it meets.
 type scene struct {
 	t         *testing.T
 	transport *http.Transport
@@ -573,10 +573,10 @@ func canceledWaiting(cause error) func(*scene) error {
 
 // The way to the server.
 
-// refused asks the port 1, where nobody listens. A port that was just closed could be another test's by now.
+// refused asks port 1, on which no server listens. A port that was just closed could be another test's by now.
 func refused(s *scene) error { return s.get("http://127.0.0.1:1") }
 
-// controlled fails where connect(2) would.
+// controlled fails in place of connect(2).
 func controlled(err error) func(*scene) error {
 	return func(s *scene) error {
 		dialer := net.Dialer{Control: func(string, string, syscall.RawConn) error { return err }}
@@ -590,7 +590,7 @@ func dialTimeout(s *scene) error {
 	return s.get("http://127.0.0.1:1")
 }
 
-// resolved asks a name server that answers a query with answer(query), or refuses connections where answer is nil.
+// resolved asks a name server that answers a query with answer(query), or refuses connections if answer is nil.
 func resolved(answer func([]byte) []byte) func(*scene) error {
 	return func(s *scene) error {
 		s.resolve(answer)
@@ -833,7 +833,7 @@ func clientTimeout(s *scene) error {
 type http2Peer struct {
 	net.Conn
 	stream uint32      // of the frame that was read last
-	frames chan []byte // to write: a pipe holds nothing, so whoever reads cannot wait for a write
+	frames chan []byte // to write: a pipe holds nothing, so the goroutine that reads cannot wait for a write
 }
 
 func (p *http2Peer) frame(kind, flags byte, stream uint32, payload []byte) {
@@ -852,7 +852,7 @@ func (p *http2Peer) next() (kind byte, stream uint32, err error) {
 	return header[3], binary.BigEndian.Uint32(header[5:]), err
 }
 
-// serve answers each request, hangs up where answer says false, and reads on until the connection is closed.
+// serve answers each request, hangs up if answer returns false, and reads on until the connection is closed.
 func (p *http2Peer) serve(answer func(*http2Peer) bool) {
 	const headers, settings = 1, 4
 	p.frames = make(chan []byte, 8)
@@ -889,7 +889,7 @@ func streamReset(code uint32) func(*http2Peer) bool {
 	}
 }
 
-// goAway answers with GOAWAY; the connection stays where the stream is above last, and is closed where it is not.
+// goAway answers with GOAWAY. The connection stays open if the stream is above last; otherwise it is closed.
 func goAway(last, code uint32) func(*http2Peer) bool {
 	return func(p *http2Peer) bool {
 		p.frame(7, 0, 0, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, last), code))
@@ -944,7 +944,7 @@ func (s *scene) h2(answer func(*http2Peer) bool, with func(*http.Transport), cha
 
 // The request.
 
-// spoiled sends a GET that change has spoiled to where nobody listens.
+// spoiled sends a GET, changed by change, to an address without a server.
 func spoiled(change func(*http.Request)) func(*scene) error {
 	return func(s *scene) error {
 		req, err := http.NewRequest("GET", "http://127.0.0.1:1", nil)

@@ -402,8 +402,8 @@ func TestGuardStopsTheSpellingsOfLoopbackByIPv6(t *testing.T) {
 	}
 }
 
-// requireUntouched checks that nobody connected to listener: the queue is first in, first out, so the first
-// connection that it accepts is the one made here.
+// requireUntouched checks that no client connected to listener. The queue of connections is first in, first out, so the
+// first that listener accepts must be the one made here.
 func requireUntouched(t *testing.T, listener *net.TCPListener) {
 	ours, err := net.Dial("tcp", listener.Addr().String())
 	require.NoError(t, err)

@@ -235,9 +235,9 @@ func latest(values []string, h http.Header, now time.Time) time.Duration {
 	return wait
 }
 
-// unixTimes is where Unix times begin and numbers of seconds end. 1e9 seconds are 31 years, longer than any limit, and
-// the Unix time 1e9 was on 9 September 2001, before any service sent such a header. So is 1e12 in milliseconds, which
-// Rocket.Chat sends (RocketChat/docs-old#1358); as seconds it would be the year 33658.
+// unixTimes is the least value that is read as a Unix time, not as a number of seconds. 1e9 seconds are 31 years,
+// longer than any limit, and the Unix time 1e9 was on 9 September 2001, before any service sent such a header. So is
+// 1e12 in milliseconds, which Rocket.Chat sends (RocketChat/docs-old#1358); as seconds it would be the year 33658.
 const unixTimes = 1e9 * time.Second
 
 // untilReset returns the time until the reset in value, 0 if there is none or it is over. Only a Unix time

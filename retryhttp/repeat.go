@@ -53,16 +53,16 @@ func RandomKey(*http.Request) string {
 	return fmt.Sprintf(`"%x-%x-%x-%x-%x"`, id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
-// connTrace notes whether a connection was sought and obtained for an attempt. Without one nothing was sent, whatever
-// the error says; a timeout alone does not tell. The methods of a nil connTrace report false.
+// connTrace records whether an attempt sought and obtained a connection. Without a connection nothing was sent, no
+// matter what the error says; a timeout alone does not show it. The methods of a nil connTrace report false.
 type connTrace struct {
 	wanted, got atomic.Bool
 }
 
 func (c *connTrace) obtained() bool { return c != nil && c.got.Load() }
 
-// sought reports whether a transport has looked for a connection. One that does not tell a trace has not, as far as we
-// know, and its silence proves nothing.
+// sought reports whether the transport has looked for a connection. If it is false, the transport may not call traces
+// at all, so it proves nothing.
 func (c *connTrace) sought() bool { return c != nil && c.wanted.Load() }
 
 // traceConn returns a context whose attempt informs the connTrace.

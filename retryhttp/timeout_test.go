@@ -58,7 +58,7 @@ func TestAttemptTimeoutIsADeadline(t *testing.T) {
 		}},
 	} {
 		for name, h2 := range map[string]bool{", HTTP/1.1": false, ", HTTP/2": true} {
-			hardBubble(t, "a breaker inside Base sees it as one in "+row.name+name, h2, hang, func(t *testing.T, base *retrytest.Server) {
+			socketBubble(t, "a breaker inside Base sees it as one in "+row.name+name, h2, hang, func(t *testing.T, base *retrytest.Server) {
 				breaker := roundTripper(func(req *http.Request) (*http.Response, error) {
 					ctx, cancel := row.ctx(req.Context())
 					defer cancel()

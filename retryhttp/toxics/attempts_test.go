@@ -70,8 +70,8 @@ func TestLatencyThatStaysExhaustsTheAttempts(t *testing.T) {
 	}, *last)
 }
 
-// TestAFaultAfterSendingIsRepeatedWhereTheRequestMayBe breaks the first connection once the request is on its way. Whether
-// the server has acted on it the client cannot know, also where the request was lost.
+// TestAFaultAfterSendingIsRepeatedWhereTheRequestMayBe breaks the first connection once the request is on its way. The
+// client cannot know whether the server has acted on it, even if the request was lost.
 func TestAFaultAfterSendingIsRepeatedWhereTheRequestMayBe(t *testing.T) {
 	t.Parallel()
 	withKey := http.Header{"Idempotency-Key": {`"8e03978e-40d5-43dd-bc93-6894a57f9324"`}}

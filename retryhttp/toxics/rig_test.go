@@ -50,7 +50,7 @@ type rig struct {
 // tally counts connections.
 type tally struct{ opened, closed atomic.Int32 }
 
-// newRig starts a server and a proxy in front of it. The test fails, or does not end, where it leaves behind a connection
+// newRig starts a server and a proxy in front of it. The test fails, or does not end, if it leaves behind a connection
 // on either side or a goroutine that the client has started.
 func newRig(t *testing.T, handler http.HandlerFunc) *rig {
 	t.Helper()
@@ -88,7 +88,7 @@ func newRig(t *testing.T, handler http.HandlerFunc) *rig {
 	return r
 }
 
-// ownAddress returns a loopback address that is this process's alone, where the system has more than one: the port of a proxy
+// ownAddress returns a loopback address of this process alone, if the system has more than one: the port of a proxy
 // that is down must not go to a server of another process.
 func ownAddress() string {
 	pid := os.Getpid()
@@ -111,7 +111,7 @@ func (r *rig) dial(ctx context.Context, network, address string) (net.Conn, erro
 	return &countedConn{Conn: conn, closed: sync.OnceFunc(func() { r.client.closed.Add(1) })}, nil
 }
 
-// countedConn tells of its first Close.
+// countedConn reports its first Close.
 type countedConn struct {
 	net.Conn
 	closed func()
@@ -132,7 +132,7 @@ func (r *rig) awaitGoroutines(t *testing.T) {
 	defer profiling.Unlock()
 	label := fmt.Sprintf("%q:%q", "rig", t.Name())
 	for {
-		r.base.CloseIdleConnections() // also those of dials that nobody waits for any longer
+		r.base.CloseIdleConnections() // also those of dials that no caller waits for any longer
 		var dump bytes.Buffer
 		require.NoError(t, pprof.Lookup("goroutine").WriteTo(&dump, 1))
 		if !strings.Contains(dump.String(), label) {

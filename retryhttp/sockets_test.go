@@ -25,17 +25,17 @@ import (
 	"github.com/retrygo/retry/retrytest"
 )
 
-// hardPeer is a server on the loopback with the transport that reaches it.
-type hardPeer struct {
+// socketPeer is a server on the loopback with the transport that reaches it.
+type socketPeer struct {
 	*httptest.Server
 	base  *http.Transport
 	conns atomic.Int32 // that were made
 }
 
-// hardServer starts a server, of HTTP/2 over TLS where h2 is set.
-func hardServer(t *testing.T, h2 bool, handle http.HandlerFunc) *hardPeer {
+// socketServer starts a server, of HTTP/2 over TLS if h2 is set.
+func socketServer(t *testing.T, h2 bool, handle http.HandlerFunc) *socketPeer {
 	t.Helper()
-	peer := &hardPeer{Server: httptest.NewUnstartedServer(handle)}
+	peer := &socketPeer{Server: httptest.NewUnstartedServer(handle)}
 	peer.Config.ErrorLog = log.New(io.Discard, "", 0)
 	peer.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
@@ -56,7 +56,7 @@ func hardServer(t *testing.T, h2 bool, handle http.HandlerFunc) *hardPeer {
 	return peer
 }
 
-func (p *hardPeer) request(ctx context.Context, method string, body io.Reader) *http.Request {
+func (p *socketPeer) request(ctx context.Context, method string, body io.Reader) *http.Request {
 	req, err := http.NewRequestWithContext(ctx, method, p.URL, body)
 	if err != nil {
 		panic(err)
@@ -64,20 +64,20 @@ func (p *hardPeer) request(ctx context.Context, method string, body io.Reader) *
 	return req
 }
 
-// hardBoth runs f as a subtest over HTTP/1.1 and over HTTP/2.
-func hardBoth(t *testing.T, name string, f func(t *testing.T, h2 bool)) {
+// bothProtocols runs f as a subtest over HTTP/1.1 and over HTTP/2.
+func bothProtocols(t *testing.T, name string, f func(t *testing.T, h2 bool)) {
 	t.Run(name+", HTTP/1.1", func(t *testing.T) { f(t, false) })
 	t.Run(name+", HTTP/2", func(t *testing.T) { f(t, true) })
 }
 
-// hardTransport returns a transport of its own, whose connections end with the test, before its servers do.
-func hardTransport(t *testing.T) *http.Transport {
+// socketTransport returns a transport of its own, whose connections end with the test, before its servers do.
+func socketTransport(t *testing.T) *http.Transport {
 	base := &http.Transport{}
 	t.Cleanup(base.CloseIdleConnections)
 	return base
 }
 
-func hardTo(ctx context.Context, method, url string, body io.Reader) *http.Request {
+func socketTo(ctx context.Context, method, url string, body io.Reader) *http.Request {
 	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		panic(err)
@@ -85,8 +85,8 @@ func hardTo(ctx context.Context, method, url string, body io.Reader) *http.Reque
 	return req
 }
 
-// hardBubble runs f as a subtest in virtual time, with the transport of a server in memory.
-func hardBubble(t *testing.T, name string, h2 bool, answers []retrytest.Answer, f func(*testing.T, *retrytest.Server)) {
+// socketBubble runs f as a subtest in virtual time, with the transport of a server in memory.
+func socketBubble(t *testing.T, name string, h2 bool, answers []retrytest.Answer, f func(*testing.T, *retrytest.Server)) {
 	t.Run(name, func(t *testing.T) {
 		if h2 && strings.HasPrefix(runtime.Version(), "go1.25") {
 			t.Skip("its HTTP/2 server takes channels of one bubble into another")
@@ -100,8 +100,8 @@ func hardBubble(t *testing.T, name string, h2 bool, answers []retrytest.Answer, 
 	})
 }
 
-// hardRead reads the body of resp to its end and closes it.
-func hardRead(t *testing.T, resp *http.Response) string {
+// socketRead reads the body of resp to its end and closes it.
+func socketRead(t *testing.T, resp *http.Response) string {
 	t.Helper()
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
@@ -109,8 +109,8 @@ func hardRead(t *testing.T, resp *http.Response) string {
 	return string(body)
 }
 
-// hardAnswers answers with one status after the other, and with its number as the body; the last one repeats.
-func hardAnswers(n *atomic.Int32, statuses ...int) http.HandlerFunc {
+// socketAnswers answers with one status after the other, and with its number as the body; the last one repeats.
+func socketAnswers(n *atomic.Int32, statuses ...int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		i := int(n.Add(1))
 		w.WriteHeader(statuses[min(i, len(statuses))-1])
@@ -118,23 +118,23 @@ func hardAnswers(n *atomic.Int32, statuses ...int) http.HandlerFunc {
 	}
 }
 
-// hardUntil is a policy of attempts at once until one succeeds, each with the timeout.
-func hardUntil(timeout time.Duration) retry.Policy {
+// socketUntil is a policy of attempts at once until one succeeds, each with the timeout.
+func socketUntil(timeout time.Duration) retry.Policy {
 	return retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}, AttemptTimeout: timeout}
 }
 
-// hardParent is a context that counts what hangs on it.
-type hardParent struct {
+// socketParent is a context that counts what hangs on it.
+type socketParent struct {
 	context.Context
 	children atomic.Int32
 }
 
-func (p *hardParent) Done() <-chan struct{} { return p.Context.Done() }
+func (p *socketParent) Done() <-chan struct{} { return p.Context.Done() }
 
 // Value hides the context inside from package context, which would hang children on that.
-func (p *hardParent) Value(any) any { return nil }
+func (p *socketParent) Value(any) any { return nil }
 
-func (p *hardParent) AfterFunc(f func()) (stop func() bool) {
+func (p *socketParent) AfterFunc(f func()) (stop func() bool) {
 	p.children.Add(1)
 	inner := context.AfterFunc(p.Context, f)
 	var once sync.Once
@@ -144,37 +144,37 @@ func (p *hardParent) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-func TestH1AttemptTimeoutNeverCutsABody(t *testing.T) {
+func TestAttemptTimeoutNeverCutsABody(t *testing.T) {
 	const timeout = 50 * time.Millisecond
-	hardBoth(t, "a body that takes longer than the attempt timeout arrives whole", func(t *testing.T, h2 bool) {
-		peer := hardServer(t, h2, func(w http.ResponseWriter, _ *http.Request) {
+	bothProtocols(t, "a body that takes longer than the attempt timeout arrives whole", func(t *testing.T, h2 bool) {
+		peer := socketServer(t, h2, func(w http.ResponseWriter, _ *http.Request) {
 			for range 3 {
 				_, _ = io.WriteString(w, "third")
 				w.(http.Flusher).Flush()
 				<-time.After(timeout) // the client's timer is older
 			}
 		})
-		_, resp, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: hardUntil(timeout)}, peer.request(t.Context(), "GET", nil))
+		_, resp, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: socketUntil(timeout)}, peer.request(t.Context(), "GET", nil))
 		require.NoError(t, err)
-		require.Equal(t, "thirdthirdthird", hardRead(t, resp))
+		require.Equal(t, "thirdthirdthird", socketRead(t, resp))
 	})
-	hardBoth(t, "headers that come too late are retried", func(t *testing.T, h2 bool) {
+	bothProtocols(t, "headers that come too late are retried", func(t *testing.T, h2 bool) {
 		var n atomic.Int32
-		peer := hardServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
+		peer := socketServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
 			if n.Add(1) == 1 {
 				<-r.Context().Done() // the attempt has been given up
 				return
 			}
 			_, _ = io.WriteString(w, "whole")
 		})
-		o, resp, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: hardUntil(timeout)}, peer.request(t.Context(), "GET", nil))
+		o, resp, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: socketUntil(timeout)}, peer.request(t.Context(), "GET", nil))
 		require.NoError(t, err)
-		require.Equal(t, "whole", hardRead(t, resp))
+		require.Equal(t, "whole", socketRead(t, resp))
 		require.Equal(t, "attempt_timeout", reasons(o)[0])
 	})
 	for _, h2 := range []bool{false, true} {
 		slow := []retrytest.Answer{{Wait: time.Second, Body: "late"}, {Body: "whole"}}
-		hardBubble(t, "a response that comes with the timer is closed and retried", h2, slow, func(t *testing.T, base *retrytest.Server) {
+		socketBubble(t, "a response that comes with the timer is closed and retried", h2, slow, func(t *testing.T, base *retrytest.Server) {
 			p := three
 			p.AttemptTimeout = time.Second
 			var first trackedBody
@@ -190,12 +190,12 @@ func TestH1AttemptTimeoutNeverCutsABody(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []string{"attempt_timeout"}, reasons(o))
 			require.Equal(t, 2*time.Second, time.Since(start))
-			require.Equal(t, "whole", hardRead(t, resp))
+			require.Equal(t, "whole", socketRead(t, resp))
 			require.Equal(t, int32(1), first.closes.Load())
 		})
 	}
-	hardBoth(t, "the context of the attempt is released", func(t *testing.T, h2 bool) {
-		peer := hardServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
+	bothProtocols(t, "the context of the attempt is released", func(t *testing.T, h2 bool) {
+		peer := socketServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {
 			case "/204":
 				w.WriteHeader(204)
@@ -232,9 +232,9 @@ func TestH1AttemptTimeoutNeverCutsABody(t *testing.T) {
 			}},
 		} {
 			t.Run(row.name, func(t *testing.T) {
-				parent := &hardParent{Context: t.Context()}
-				row.tr.Base, row.tr.Policy = peer.base, hardUntil(time.Minute)
-				resp, err := row.tr.RoundTrip(hardTo(parent, "GET", peer.URL+row.path, nil))
+				parent := &socketParent{Context: t.Context()}
+				row.tr.Base, row.tr.Policy = peer.base, socketUntil(time.Minute)
+				resp, err := row.tr.RoundTrip(socketTo(parent, "GET", peer.URL+row.path, nil))
 				require.NoError(t, err)
 				require.Equal(t, int32(1), parent.children.Load(), "it lives as long as the body")
 				row.end(t, resp.Body)
@@ -243,8 +243,8 @@ func TestH1AttemptTimeoutNeverCutsABody(t *testing.T) {
 			})
 		}
 		t.Run("at once where there is no body", func(t *testing.T) {
-			parent := &hardParent{Context: t.Context()}
-			resp, err := (&retryhttp.Transport{Base: peer.base, Policy: hardUntil(time.Minute)}).RoundTrip(hardTo(parent, "GET", peer.URL+"/204", nil))
+			parent := &socketParent{Context: t.Context()}
+			resp, err := (&retryhttp.Transport{Base: peer.base, Policy: socketUntil(time.Minute)}).RoundTrip(socketTo(parent, "GET", peer.URL+"/204", nil))
 			require.NoError(t, err)
 			require.Equal(t, 204, resp.StatusCode)
 			if h2 { // whose empty body is not http.NoBody
@@ -253,9 +253,9 @@ func TestH1AttemptTimeoutNeverCutsABody(t *testing.T) {
 			require.Zero(t, parent.children.Load())
 		})
 	})
-	hardBoth(t, "without one the context and the body are what they were", func(t *testing.T, h2 bool) {
+	bothProtocols(t, "without one the context and the body are what they were", func(t *testing.T, h2 bool) {
 		var n atomic.Int32
-		peer := hardServer(t, h2, hardAnswers(&n, 200))
+		peer := socketServer(t, h2, socketAnswers(&n, 200))
 		var seen context.Context
 		var body io.ReadCloser
 		base := roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -271,7 +271,7 @@ func TestH1AttemptTimeoutNeverCutsABody(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, seen == req.Context())
 		require.True(t, body == resp.Body)
-		require.Equal(t, "x", hardRead(t, resp))
+		require.Equal(t, "x", socketRead(t, resp))
 	})
 }
 
@@ -292,15 +292,15 @@ func (b *trackedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-func TestH2WhoTimedOut(t *testing.T) {
+func TestTheReasonNamesTheTimerThatFired(t *testing.T) {
 	why := errors.New("why")
 	for _, row := range []struct {
 		name    string
 		change  func(*http.Transport, *retry.Policy)
 		ctx     func(context.Context) (context.Context, context.CancelFunc)
-		want    []string      // reasons; nil where either timer may tell
+		want    []string      // reasons; nil if either timer may fire first
 		elapsed time.Duration // with waits of 1s
-		ended   error         // nil where the second attempt succeeds
+		ended   error         // nil if the second attempt succeeds
 		is      []error
 	}{
 		{
@@ -364,7 +364,7 @@ func TestH2WhoTimedOut(t *testing.T) {
 			if row.ended == nil {
 				hangs = append(hangs, retrytest.Answer{})
 			}
-			hardBubble(t, row.name+name, h2, hangs, func(t *testing.T, base *retrytest.Server) {
+			socketBubble(t, row.name+name, h2, hangs, func(t *testing.T, base *retrytest.Server) {
 				p, ctx := three, t.Context()
 				if row.change != nil {
 					row.change(base.Transport, &p)
@@ -398,15 +398,15 @@ func TestH2WhoTimedOut(t *testing.T) {
 	}
 }
 
-// hardLate is a context whose deadline has passed a moment before it notices, as a context's timer may.
-type hardLate struct {
+// socketLate is a context whose deadline has passed a moment before it notices, as a context's timer may.
+type socketLate struct {
 	context.Context
 	deadline time.Time
 }
 
-func (l hardLate) Deadline() (time.Time, bool) { return l.deadline, true }
+func (l socketLate) Deadline() (time.Time, bool) { return l.deadline, true }
 
-func TestH2DeadlineAndAttemptTimeoutTogether(t *testing.T) {
+func TestADeadlineAndAnAttemptTimeoutAtOnceAreADeadline(t *testing.T) {
 	inBubble(t, "the attempt's reason is the run's", func(t *testing.T) {
 		p := three
 		p.AttemptTimeout = time.Second
@@ -414,16 +414,16 @@ func TestH2DeadlineAndAttemptTimeoutTogether(t *testing.T) {
 			spend(2 * time.Second)
 			return nil, context.Cause(req.Context())
 		})
-		o, _, err := run(t, &retryhttp.Transport{Base: slow, Policy: p}, get(hardLate{t.Context(), time.Now().Add(2 * time.Second)}))
+		o, _, err := run(t, &retryhttp.Transport{Base: slow, Policy: p}, get(socketLate{t.Context(), time.Now().Add(2 * time.Second)}))
 		require.ErrorIs(t, err, retry.DeadlinePassed)
 		require.Equal(t, []string{"deadline_passed"}, reasons(o))
 	})
 }
 
-func TestH3ClientTimeout(t *testing.T) {
+func TestClientTimeoutBoundsTheRun(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		four := []retrytest.Answer{{Status: 503, Body: "x", Times: 3}, {Status: 503, Body: "the last"}}
-		hardBubble(t, "a wait that would outlive it is not begun: the last response comes at once, readable", h2, four, func(t *testing.T, base *retrytest.Server) {
+		socketBubble(t, "a wait that would outlive it is not begun: the last response comes at once, readable", h2, four, func(t *testing.T, base *retrytest.Server) {
 			p := three
 			p.MaxAttempts, p.AttemptTimeout = retry.Unlimited, time.Minute
 			client := http.Client{Timeout: 3500 * time.Millisecond, Transport: &retryhttp.Transport{Base: base, Policy: p}}
@@ -436,11 +436,11 @@ func TestH3ClientTimeout(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, retry.DeadlineTooNear, o.Reason)
 			require.Equal(t, 4, o.Attempts)
-			require.Equal(t, "the last", hardRead(t, resp))
+			require.Equal(t, "the last", socketRead(t, resp))
 		})
 		hang := []retrytest.Answer{{Status: 503}, {Fault: retrytest.HangHeaders}}
 		for _, timeout := range []time.Duration{0, time.Minute} {
-			hardBubble(t, "that is over during an attempt is a timeout, of all attempts and waits together", h2, hang, func(t *testing.T, base *retrytest.Server) {
+			socketBubble(t, "that is over during an attempt is a timeout, of all attempts and waits together", h2, hang, func(t *testing.T, base *retrytest.Server) {
 				p := three
 				p.AttemptTimeout = timeout
 				client := http.Client{Timeout: 3500 * time.Millisecond, Transport: &retryhttp.Transport{Base: base, Policy: p}}
@@ -456,7 +456,7 @@ func TestH3ClientTimeout(t *testing.T) {
 			})
 		}
 		slow := []retrytest.Answer{{Fault: retrytest.HangBody, Body: "halfhalf"}}
-		hardBubble(t, "still cuts a body, as without retries", h2, slow, func(t *testing.T, base *retrytest.Server) {
+		socketBubble(t, "still cuts a body, as without retries", h2, slow, func(t *testing.T, base *retrytest.Server) {
 			client := http.Client{Timeout: time.Second, Transport: &retryhttp.Transport{Base: base, Policy: three}}
 			start := time.Now()
 			resp, err := client.Do(get(t.Context()))
@@ -471,7 +471,7 @@ func TestH3ClientTimeout(t *testing.T) {
 		})
 		busy := []retrytest.Answer{{Status: 503, Body: "x", Times: 2}}
 		for _, timeout := range []time.Duration{0, time.Hour} {
-			hardBubble(t, "a Request.Cancel that is closed during a wait ends the run at once, as canceled", h2, busy, func(t *testing.T, base *retrytest.Server) {
+			socketBubble(t, "a Request.Cancel that is closed during a wait ends the run at once, as canceled", h2, busy, func(t *testing.T, base *retrytest.Server) {
 				client := http.Client{Timeout: timeout, Transport: &retryhttp.Transport{Base: base, Policy: three}}
 				cancel := make(chan struct{})
 				timer := time.AfterFunc(1500*time.Millisecond, func() { close(cancel) })
@@ -492,22 +492,22 @@ func TestH3ClientTimeout(t *testing.T) {
 	}
 }
 
-// hardSeeker is a body that must not be rewound: the transport may still be reading it.
-type hardSeeker struct {
+// socketSeeker is a body that must not be rewound: the transport may still be reading it.
+type socketSeeker struct {
 	*strings.Reader
 	t *testing.T
 }
 
-func (s hardSeeker) Seek(int64, int) (int64, error) {
+func (s socketSeeker) Seek(int64, int) (int64, error) {
 	s.t.Error("Seek on a body")
 	return 0, nil
 }
-func (hardSeeker) Close() error { return nil }
+func (socketSeeker) Close() error { return nil }
 
-func TestH4BodyReplay(t *testing.T) {
+func TestEachAttemptSendsTheWholeBody(t *testing.T) {
 	text := strings.Repeat("0123456789abcdef", 1<<14) // 256 KiB
-	serve := func(t *testing.T, h2 bool, got *hardLog, statuses ...int) *hardPeer {
-		return hardServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
+	serve := func(t *testing.T, h2 bool, got *socketLog, statuses ...int) *socketPeer {
+		return socketServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
 				return
@@ -517,34 +517,34 @@ func TestH4BodyReplay(t *testing.T) {
 		})
 	}
 	fresh := func(t *testing.T) func() (io.ReadCloser, error) {
-		return func() (io.ReadCloser, error) { return hardSeeker{strings.NewReader(text), t}, nil }
+		return func() (io.ReadCloser, error) { return socketSeeker{strings.NewReader(text), t}, nil }
 	}
-	hardBoth(t, "every attempt sends the whole body", func(t *testing.T, h2 bool) {
-		for name, body := range map[string]func(*hardPeer) *http.Request{
-			"in memory": func(p *hardPeer) *http.Request { return p.request(t.Context(), "PUT", strings.NewReader(text)) },
-			"from GetBody": func(p *hardPeer) *http.Request {
+	bothProtocols(t, "every attempt sends the whole body", func(t *testing.T, h2 bool) {
+		for name, body := range map[string]func(*socketPeer) *http.Request{
+			"in memory": func(p *socketPeer) *http.Request { return p.request(t.Context(), "PUT", strings.NewReader(text)) },
+			"from GetBody": func(p *socketPeer) *http.Request {
 				req := p.request(t.Context(), "PUT", nil)
-				req.Body, req.GetBody, req.ContentLength = hardSeeker{strings.NewReader(text), t}, fresh(t), int64(len(text))
+				req.Body, req.GetBody, req.ContentLength = socketSeeker{strings.NewReader(text), t}, fresh(t), int64(len(text))
 				return req
 			},
-			"from GetBody, of unknown length": func(p *hardPeer) *http.Request {
+			"from GetBody, of unknown length": func(p *socketPeer) *http.Request {
 				req := p.request(t.Context(), "PUT", nil)
-				req.Body, req.GetBody, req.ContentLength = hardSeeker{strings.NewReader(text), t}, fresh(t), -1
+				req.Body, req.GetBody, req.ContentLength = socketSeeker{strings.NewReader(text), t}, fresh(t), -1
 				return req
 			},
 		} {
 			t.Run(name, func(t *testing.T) {
-				var got hardLog
+				var got socketLog
 				peer := serve(t, h2, &got, 503, 503, 200)
 				_, resp, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: atOnce}, body(peer))
 				require.NoError(t, err)
-				require.Equal(t, "answer", hardRead(t, resp))
+				require.Equal(t, "answer", socketRead(t, resp))
 				require.Equal(t, 200, resp.StatusCode)
 				require.Equal(t, []string{text, text, text}, got.all())
 			})
 		}
 	})
-	hardBoth(t, "a buffer", func(t *testing.T, h2 bool) {
+	bothProtocols(t, "a buffer", func(t *testing.T, h2 bool) {
 		for _, row := range []struct {
 			name   string
 			buffer int64
@@ -557,23 +557,23 @@ func TestH4BodyReplay(t *testing.T) {
 			{"of one byte: sent whole and once", 1, []string{text}, []string{"status_503/body_consumed"}},
 		} {
 			t.Run(row.name, func(t *testing.T) {
-				var got hardLog
+				var got socketLog
 				peer := serve(t, h2, &got, 503, 200)
 				req := peer.request(t.Context(), "PUT", nil)
-				req.Body = hardSeeker{strings.NewReader(text), t}
+				req.Body = socketSeeker{strings.NewReader(text), t}
 				o, resp, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: atOnce, BufferBody: row.buffer}, req)
 				require.NoError(t, err)
-				require.Equal(t, "answer", hardRead(t, resp))
+				require.Equal(t, "answer", socketRead(t, resp))
 				require.Equal(t, row.want, got.all())
 				require.Equal(t, row.vetoes, reasons(o))
 			})
 		}
 	})
-	hardBoth(t, "an answer that comes while the body is being sent does not spoil the next one", func(t *testing.T, h2 bool) {
+	bothProtocols(t, "an answer that comes while the body is being sent does not spoil the next one", func(t *testing.T, h2 bool) {
 		large := strings.Repeat(text, 16) // 4 MiB
 		var n atomic.Int32
-		var got hardLog
-		peer := hardServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
+		var got socketLog
+		peer := socketServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
 			if n.Add(1) < 3 {
 				w.WriteHeader(503) // and the connection is closed, or the stream reset, under the rest
 				return
@@ -583,9 +583,9 @@ func TestH4BodyReplay(t *testing.T) {
 			got.add(string(body))
 		})
 		req := peer.request(t.Context(), "PUT", nil)
-		req.GetBody = func() (io.ReadCloser, error) { return hardSeeker{strings.NewReader(large), t}, nil }
-		req.Body, req.ContentLength = hardSeeker{strings.NewReader(large), t}, int64(len(large))
-		_, resp, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: hardUntil(0)}, req)
+		req.GetBody = func() (io.ReadCloser, error) { return socketSeeker{strings.NewReader(large), t}, nil }
+		req.Body, req.ContentLength = socketSeeker{strings.NewReader(large), t}, int64(len(large))
+		_, resp, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: socketUntil(0)}, req)
 		require.NoError(t, err)
 		require.Equal(t, 200, resp.StatusCode)
 		require.NoError(t, resp.Body.Close())
@@ -593,43 +593,43 @@ func TestH4BodyReplay(t *testing.T) {
 	})
 }
 
-// hardLog is a list that a server writes.
-type hardLog struct {
+// socketLog is a list that a server writes.
+type socketLog struct {
 	mu   sync.Mutex
 	list []string
 }
 
 // add returns the length of the list.
-func (l *hardLog) add(text string) int {
+func (l *socketLog) add(text string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = append(l.list, text)
 	return len(l.list)
 }
 
-func (l *hardLog) all() []string {
+func (l *socketLog) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]string(nil), l.list...)
 }
 
-// hardStream is a body without GetBody that says what happens to it.
-type hardStream struct {
+// oneShot is a body without GetBody that says what happens to it.
+type oneShot struct {
 	io.Reader
 	reads, closes atomic.Int32
 	closed        chan struct{}
 }
 
-func newHardStream(text string) *hardStream {
-	return &hardStream{Reader: strings.NewReader(text), closed: make(chan struct{})}
+func newOneShot(text string) *oneShot {
+	return &oneShot{Reader: strings.NewReader(text), closed: make(chan struct{})}
 }
 
-func (s *hardStream) Read(p []byte) (int, error) {
+func (s *oneShot) Read(p []byte) (int, error) {
 	s.reads.Add(1)
 	return s.Reader.Read(p)
 }
 
-func (s *hardStream) Close() error {
+func (s *oneShot) Close() error {
 	if s.closes.Add(1) == 1 {
 		close(s.closed)
 	}
@@ -637,17 +637,17 @@ func (s *hardStream) Close() error {
 }
 
 // requireClosed waits for the Close, which a transport may do after it has answered.
-func (s *hardStream) requireClosed(t *testing.T) {
+func (s *oneShot) requireClosed(t *testing.T) {
 	t.Helper()
 	<-s.closed
 	require.Equal(t, int32(1), s.closes.Load())
 }
 
-func TestH5UnreadStream(t *testing.T) {
+func TestAStreamIsRepeatedOnlyWhileUnread(t *testing.T) {
 	text := strings.Repeat("stream", 1<<15) // 192 KiB
-	whole := func(t *testing.T, h2 bool, early int, got *hardLog) *hardPeer {
+	whole := func(t *testing.T, h2 bool, early int, got *socketLog) *socketPeer {
 		var n atomic.Int32
-		return hardServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
+		return socketServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
 			if int(n.Add(1)) <= early {
 				w.WriteHeader(503)
 				return
@@ -658,16 +658,16 @@ func TestH5UnreadStream(t *testing.T) {
 		})
 	}
 	for _, method := range []string{"PUT", "POST"} {
-		hardBoth(t, "after refused connections a "+method+" sends the same stream, whole", func(t *testing.T, h2 bool) {
-			var got hardLog
+		bothProtocols(t, "after refused connections a "+method+" sends the same stream, whole", func(t *testing.T, h2 bool) {
+			var got socketLog
 			peer := whole(t, h2, 0, &got)
-			body := newHardStream(text)
+			body := newOneShot(text)
 			var dials atomic.Int32
 			dial := peer.base.DialContext
 			peer.base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 				require.Zero(t, body.reads.Load(), "nothing is buffered")
 				if dials.Add(1) <= 2 {
-					addr = hardNobody(t)
+					addr = closedAddress(t)
 				}
 				return dial(ctx, network, addr)
 			}
@@ -680,9 +680,9 @@ func TestH5UnreadStream(t *testing.T) {
 		})
 	}
 	t.Run("after a certificate that did not verify a POST sends the same stream, whole", func(t *testing.T) {
-		var got hardLog
+		var got socketLog
 		peer := whole(t, true, 0, &got)
-		bad := hardTransport(t)
+		bad := socketTransport(t)
 		n := 0
 		base := roundTripper(func(req *http.Request) (*http.Response, error) {
 			if n++; n == 1 {
@@ -690,7 +690,7 @@ func TestH5UnreadStream(t *testing.T) {
 			}
 			return peer.base.RoundTrip(req)
 		})
-		body := newHardStream(text)
+		body := newOneShot(text)
 		o, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, peer.request(t.Context(), "POST", body))
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
@@ -698,11 +698,11 @@ func TestH5UnreadStream(t *testing.T) {
 		require.Equal(t, []string{text}, got.all())
 		body.requireClosed(t)
 	})
-	hardBoth(t, "with Expect: 100-continue an early 503 costs no byte of it", func(t *testing.T, h2 bool) {
-		var got hardLog
+	bothProtocols(t, "with Expect: 100-continue an early 503 costs no byte of it", func(t *testing.T, h2 bool) {
+		var got socketLog
 		peer := whole(t, h2, 2, &got)
 		peer.base.ExpectContinueTimeout = time.Minute
-		body := newHardStream(text)
+		body := newOneShot(text)
 		req := peer.request(t.Context(), "PUT", body)
 		req.Header.Set("Expect", "100-continue")
 		o, resp, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: atOnce}, req)
@@ -712,25 +712,25 @@ func TestH5UnreadStream(t *testing.T) {
 		require.Equal(t, []string{text}, got.all())
 		body.requireClosed(t)
 	})
-	hardBoth(t, "one that was read is sent once: the response comes back, readable", func(t *testing.T, h2 bool) {
+	bothProtocols(t, "one that was read is sent once: the response comes back, readable", func(t *testing.T, h2 bool) {
 		var n atomic.Int32
-		peer := hardServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
+		peer := socketServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.ReadFull(r.Body, make([]byte, 1))
-			hardAnswers(&n, 503)(w, r)
+			socketAnswers(&n, 503)(w, r)
 		})
-		body := newHardStream(text)
+		body := newOneShot(text)
 		o, resp, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: atOnce}, peer.request(t.Context(), "PUT", body))
 		require.NoError(t, err)
 		require.Equal(t, 503, resp.StatusCode)
-		require.Equal(t, "x", hardRead(t, resp))
+		require.Equal(t, "x", socketRead(t, resp))
 		require.Equal(t, retry.TerminalError, o.Reason)
 		require.Equal(t, []string{"status_503/body_consumed"}, reasons(o))
 		require.Equal(t, int32(1), n.Load())
 	})
 }
 
-// hardNobody returns an address where nobody listens.
-func hardNobody(t *testing.T) string {
+// closedAddress returns an address on which no server listens.
+func closedAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -738,23 +738,25 @@ func hardNobody(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-func TestH6WhichPOSTsAreSafe(t *testing.T) {
+func TestAPOSTIsRepeatedOnlyIfItWasNotSent(t *testing.T) {
 	post := func(t *testing.T, tr *retryhttp.Transport, url string) (retry.Outcome, error) {
 		t.Helper()
-		o, resp, err := run(t, tr, hardTo(t.Context(), "POST", url, strings.NewReader("order")))
+		o, resp, err := run(t, tr, socketTo(t.Context(), "POST", url, strings.NewReader("order")))
 		if resp != nil {
 			require.NoError(t, resp.Body.Close())
 		}
 		return o, err
 	}
 	thrice := func(reason string) []string { return []string{reason, reason, reason} }
-	secure := func(t *testing.T) string { return hardServer(t, true, func(http.ResponseWriter, *http.Request) {}).URL }
+	secure := func(t *testing.T) string {
+		return socketServer(t, true, func(http.ResponseWriter, *http.Request) {}).URL
+	}
 	for _, row := range []struct {
 		name string
 		make func(*testing.T, *http.Transport) string
 		want []string
 	}{
-		{"a refused connection", func(t *testing.T, _ *http.Transport) string { return "http://" + hardNobody(t) }, thrice("conn_refused")},
+		{"a refused connection", func(t *testing.T, _ *http.Transport) string { return "http://" + closedAddress(t) }, thrice("conn_refused")},
 		{"a name server that fails", func(_ *testing.T, base *http.Transport) string {
 			base.DialContext = (&net.Dialer{Resolver: &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 				return nil, errFault
@@ -769,7 +771,7 @@ func TestH6WhichPOSTsAreSafe(t *testing.T) {
 			return "https" + strings.TrimPrefix(retrytest.NewServer(t, []retrytest.Answer{{Fault: retrytest.ResetUnread, Times: 3}}).URL, "http")
 		}, thrice("conn_reset")},
 		{"a proxy that is not there", func(t *testing.T, base *http.Transport) string {
-			base.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: hardNobody(t)})
+			base.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: closedAddress(t)})
 			return "http://service.example"
 		}, thrice("proxy_connect")},
 		{"a proxy that does not connect", func(t *testing.T, base *http.Transport) string {
@@ -782,7 +784,7 @@ func TestH6WhichPOSTsAreSafe(t *testing.T) {
 		}, thrice("proxy_connect")},
 	} {
 		t.Run("nothing was sent, it is repeated: "+row.name, func(t *testing.T) {
-			base := hardTransport(t)
+			base := socketTransport(t)
 			o, err := post(t, &retryhttp.Transport{Base: base, Policy: atOnce}, row.make(t, base))
 			require.ErrorIs(t, err, retry.AttemptsExhausted)
 			require.Equal(t, row.want, reasons(o))
@@ -800,7 +802,7 @@ func TestH6WhichPOSTsAreSafe(t *testing.T) {
 	})
 	t.Run("an answer that says nothing of what was done: not repeated", func(t *testing.T) {
 		for name, says := range map[string]string{"malformed_response": "garbage\r\n\r\n", "body_truncated": "HTTP/1.1 200 OK\r\nX-Half: ", "conn_closed": ""} {
-			server := retrytest.NewServer(t, []retrytest.Answer{{Handler: hardSays(says)}})
+			server := retrytest.NewServer(t, []retrytest.Answer{{Handler: socketSays(says)}})
 			o, err := post(t, &retryhttp.Transport{Base: server, Policy: atOnce}, server.URL)
 			require.ErrorIs(t, err, retry.TerminalError)
 			require.Equal(t, []string{name + "/not_idempotent"}, reasons(o))
@@ -808,7 +810,7 @@ func TestH6WhichPOSTsAreSafe(t *testing.T) {
 		}
 	})
 	for _, h2 := range []bool{false, true} {
-		hardBubble(t, "the attempt timeout passes while dialling: repeated", h2, []retrytest.Answer{{Body: "x"}}, func(t *testing.T, base *retrytest.Server) {
+		socketBubble(t, "the attempt timeout passes while dialling: repeated", h2, []retrytest.Answer{{Body: "x"}}, func(t *testing.T, base *retrytest.Server) {
 			var dials atomic.Int32
 			dial, over := base.Transport.DialContext, make(chan struct{})
 			defer close(over)
@@ -831,7 +833,7 @@ func TestH6WhichPOSTsAreSafe(t *testing.T) {
 			require.Equal(t, []string{"attempt_timeout", "attempt_timeout"}, reasons(o))
 		})
 		hang := []retrytest.Answer{{Fault: retrytest.HangHeaders}}
-		hardBubble(t, "the attempt timeout passes after it was sent: not repeated", h2, hang, func(t *testing.T, base *retrytest.Server) {
+		socketBubble(t, "the attempt timeout passes after it was sent: not repeated", h2, hang, func(t *testing.T, base *retrytest.Server) {
 			p := three
 			p.AttemptTimeout = time.Second
 			o, err := post(t, &retryhttp.Transport{Base: base, Policy: p}, "http://service.example")
@@ -848,7 +850,7 @@ func TestH6WhichPOSTsAreSafe(t *testing.T) {
 		blind := roundTripper(func(req *http.Request) (*http.Response, error) {
 			return http.DefaultTransport.RoundTrip(req.WithContext(t.Context()))
 		})
-		o, err := post(t, &retryhttp.Transport{Base: blind, Policy: atOnce}, "http://"+hardNobody(t))
+		o, err := post(t, &retryhttp.Transport{Base: blind, Policy: atOnce}, "http://"+closedAddress(t))
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.Equal(t, thrice("conn_refused"), reasons(o))
 	})
@@ -865,8 +867,8 @@ func TestH6WhichPOSTsAreSafe(t *testing.T) {
 	})
 }
 
-// hardSays answers with this text as it is, and closes the connection.
-func hardSays(text string) http.HandlerFunc {
+// socketSays answers with this text as it is, and closes the connection.
+func socketSays(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		c, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {

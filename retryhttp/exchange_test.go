@@ -31,12 +31,12 @@ import (
 	"github.com/retrygo/retry/retrytest"
 )
 
-func TestH7Idempotency(t *testing.T) {
+func TestOnlyIdempotentMethodsAreRepeated(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "POST", "PATCH", "BREW"} {
 		repeats := method != "POST" && method != "PATCH" && method != "BREW"
-		hardBoth(t, map[bool]string{true: "is repeated: ", false: "is not repeated: "}[repeats]+method, func(t *testing.T, h2 bool) {
+		bothProtocols(t, map[bool]string{true: "is repeated: ", false: "is not repeated: "}[repeats]+method, func(t *testing.T, h2 bool) {
 			var n atomic.Int32
-			peer := hardServer(t, h2, hardAnswers(&n, 503, 200))
+			peer := socketServer(t, h2, socketAnswers(&n, 503, 200))
 			o, resp, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: atOnce}, peer.request(t.Context(), method, nil))
 			require.NoError(t, err)
 			require.NoError(t, resp.Body.Close())
@@ -51,7 +51,7 @@ func TestH7Idempotency(t *testing.T) {
 		})
 	}
 	uuid := regexp.MustCompile(`^"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"$`)
-	hardBoth(t, "a POST is repeated", func(t *testing.T, h2 bool) {
+	bothProtocols(t, "a POST is repeated", func(t *testing.T, h2 bool) {
 		for _, row := range []struct {
 			name   string
 			header http.Header
@@ -72,9 +72,9 @@ func TestH7Idempotency(t *testing.T) {
 			t.Run(row.name, func(t *testing.T) {
 				var n atomic.Int32
 				seen := make(chan http.Header, 6)
-				peer := hardServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
+				peer := socketServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
 					seen <- r.Header
-					hardAnswers(&n, 503, 503, 200)(w, r)
+					socketAnswers(&n, 503, 503, 200)(w, r)
 				})
 				row.tr.Base, row.tr.Policy = peer.base, atOnce
 				generated := map[string]bool{}
@@ -110,12 +110,12 @@ func TestH7Idempotency(t *testing.T) {
 	})
 	for _, method := range []string{"PUT", "DELETE"} {
 		t.Run("a "+method+" on a kept connection that the server closes is repeated, which net/http does not do", func(t *testing.T) {
-			server := retrytest.NewServer(t, []retrytest.Answer{{Body: "ok"}, {Handler: hardSays("")}, {Body: "ok"}})
+			server := retrytest.NewServer(t, []retrytest.Answer{{Body: "ok"}, {Handler: socketSays("")}, {Body: "ok"}})
 			tr := &retryhttp.Transport{Base: server, Policy: atOnce}
 			for _, text := range []string{"first", "second"} {
-				resp, err := tr.RoundTrip(hardTo(t.Context(), method, server.URL, strings.NewReader(text)))
+				resp, err := tr.RoundTrip(socketTo(t.Context(), method, server.URL, strings.NewReader(text)))
 				require.NoError(t, err)
-				require.Equal(t, "ok", hardRead(t, resp))
+				require.Equal(t, "ok", socketRead(t, resp))
 			}
 			for i, want := range []retrytest.Request{{Conn: 1, Body: "first"}, {Conn: 1, Body: "second"}, {Conn: 2, Body: "second"}} {
 				got := server.Requests()[i]
@@ -125,7 +125,7 @@ func TestH7Idempotency(t *testing.T) {
 	}
 }
 
-func TestH8Draining(t *testing.T) {
+func TestADiscardedBodyIsDrainedWithinLimits(t *testing.T) {
 	const limit = 64 << 10
 	busy := func(body http.HandlerFunc, header http.Header) []retrytest.Answer {
 		return []retrytest.Answer{{Times: 2, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -181,10 +181,10 @@ func TestH8Draining(t *testing.T) {
 				}
 				return resp, err
 			})
-			_, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, hardTo(t.Context(), "GET", server.URL, nil))
+			_, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, socketTo(t.Context(), "GET", server.URL, nil))
 			require.NoError(t, err)
 			require.Equal(t, 200, resp.StatusCode)
-			require.Equal(t, "", hardRead(t, resp))
+			require.Equal(t, "", socketRead(t, resp))
 			require.Len(t, discarded, 2)
 			for _, body := range discarded {
 				require.LessOrEqual(t, int(body.read.Load()), row.most)
@@ -201,7 +201,7 @@ func TestH8Draining(t *testing.T) {
 			stall(w, r)
 		}, http.Header{"Content-Encoding": {"gzip"}}))
 		server.Transport.DisableCompression = false
-		_, resp, err := run(t, &retryhttp.Transport{Base: server, Policy: atOnce}, hardTo(t.Context(), "GET", server.URL, nil))
+		_, resp, err := run(t, &retryhttp.Transport{Base: server, Policy: atOnce}, socketTo(t.Context(), "GET", server.URL, nil))
 		require.NoError(t, err)
 		require.Equal(t, 200, resp.StatusCode)
 		require.NoError(t, resp.Body.Close())
@@ -219,12 +219,12 @@ func TestH8Draining(t *testing.T) {
 					require.True(t, info.Reused)
 					reused++
 				}})
-				resp, err := server.RoundTrip(hardTo(ctx, "GET", server.URL, nil))
+				resp, err := server.RoundTrip(socketTo(ctx, "GET", server.URL, nil))
 				require.NoError(t, err)
-				hardRead(t, resp)
+				socketRead(t, resp)
 				return 0
 			}
-			_, resp, err := run(t, &retryhttp.Transport{Base: server, Policy: p}, hardTo(t.Context(), "GET", server.URL, nil))
+			_, resp, err := run(t, &retryhttp.Transport{Base: server, Policy: p}, socketTo(t.Context(), "GET", server.URL, nil))
 			require.NoError(t, err)
 			require.NoError(t, resp.Body.Close())
 			require.Positive(t, reused)
@@ -233,13 +233,13 @@ func TestH8Draining(t *testing.T) {
 	}
 	t.Run("HTTP/2 keeps its connection, whatever is left unread", func(t *testing.T) {
 		var n atomic.Int32
-		peer := hardServer(t, true, func(w http.ResponseWriter, r *http.Request) {
+		peer := socketServer(t, true, func(w http.ResponseWriter, r *http.Request) {
 			if n.Add(1) < 6 {
 				w.WriteHeader(503)
 				write(4<<20)(w, r)
 			}
 		})
-		_, resp, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: hardUntil(0)}, peer.request(t.Context(), "GET", nil))
+		_, resp, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: socketUntil(0)}, peer.request(t.Context(), "GET", nil))
 		require.NoError(t, err)
 		require.Equal(t, 200, resp.StatusCode)
 		require.NoError(t, resp.Body.Close())
@@ -248,11 +248,11 @@ func TestH8Draining(t *testing.T) {
 	})
 }
 
-func TestH9Ownership(t *testing.T) {
-	hardBoth(t, "the caller's request stays as it is, and is the response's", func(t *testing.T, h2 bool) {
+func TestTheRequestStaysTheCallers(t *testing.T) {
+	bothProtocols(t, "the caller's request stays as it is, and is the response's", func(t *testing.T, h2 bool) {
 		var n atomic.Int32
-		peer := hardServer(t, h2, hardAnswers(&n, 503, 503, 200))
-		body := newHardStream("stream")
+		peer := socketServer(t, h2, socketAnswers(&n, 503, 503, 200))
+		body := newOneShot("stream")
 		req := peer.request(t.Context(), "POST", body)
 		req.Header.Set("Accept", "text/plain")
 		req.Host, req.ContentLength, req.Trailer = "other.example", -1, http.Header{"X-Sum": {"1"}}
@@ -265,7 +265,7 @@ func TestH9Ownership(t *testing.T) {
 		resp, err := tr.RoundTrip(req)
 		require.NoError(t, err)
 		require.Equal(t, 200, resp.StatusCode)
-		require.Equal(t, "xxx", hardRead(t, resp))
+		require.Equal(t, "xxx", socketRead(t, resp))
 		require.Same(t, req, resp.Request)
 		require.Same(t, body, req.Body)
 		require.True(t, before.Context() == req.Context())
@@ -325,7 +325,7 @@ func TestH9Ownership(t *testing.T) {
 		{name: "a Policy that is refused", tr: retryhttp.Transport{Policy: retry.Policy{TTL: -1}}},
 		{name: "a Transport that is refused", tr: retryhttp.Transport{StallTimeout: -1}},
 		{name: "a body that fails while it is buffered", tr: retryhttp.Transport{BufferBody: 10}, change: func(r *http.Request) {
-			r.Body.(*hardStream).Reader = iotest.ErrReader(errFault)
+			r.Body.(*oneShot).Reader = iotest.ErrReader(errFault)
 			r.ContentLength = 0
 		}},
 		{name: "a panic of the gate", tr: retryhttp.Transport{Gate: func(*http.Request) time.Duration { panic("boom") }}},
@@ -343,13 +343,13 @@ func TestH9Ownership(t *testing.T) {
 				if tr.Policy.MaxAttempts == 0 && tr.Policy.TTL == 0 {
 					tr.Policy = atOnce
 				}
-				body := newHardStream("body")
-				var later []*hardStream
-				req := hardTo(t.Context(), "PUT", server.URL+row.path, body)
+				body := newOneShot("body")
+				var later []*oneShot
+				req := socketTo(t.Context(), "PUT", server.URL+row.path, body)
 				req.ContentLength = 4
 				if getBody {
 					req.GetBody = func() (io.ReadCloser, error) {
-						later = append(later, newHardStream("body"))
+						later = append(later, newOneShot("body"))
 						return later[len(later)-1], nil
 					}
 				}
@@ -372,16 +372,16 @@ func TestH9Ownership(t *testing.T) {
 	}
 }
 
-func TestH10Upgrade(t *testing.T) {
+func TestTheBodyOfA101IsItsConnection(t *testing.T) {
 	const timeout = 50 * time.Millisecond
 	for _, row := range []struct {
 		name string
 		tr   retryhttp.Transport
 	}{
 		{"plain", retryhttp.Transport{}},
-		{"with an attempt timeout", retryhttp.Transport{Policy: hardUntil(timeout)}},
+		{"with an attempt timeout", retryhttp.Transport{Policy: socketUntil(timeout)}},
 		{"with a stall timeout", retryhttp.Transport{StallTimeout: time.Millisecond}},
-		{"with both", retryhttp.Transport{Policy: hardUntil(timeout), StallTimeout: time.Millisecond}},
+		{"with both", retryhttp.Transport{Policy: socketUntil(timeout), StallTimeout: time.Millisecond}},
 	} {
 		t.Run("the body of a 101 is the connection, "+row.name, func(t *testing.T) {
 			base := retrytest.NewServer(t, []retrytest.Answer{{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -400,7 +400,7 @@ func TestH10Upgrade(t *testing.T) {
 				return base.RoundTrip(req)
 			})
 			client := http.Client{Transport: &row.tr}
-			req := hardTo(t.Context(), "GET", base.URL, nil)
+			req := socketTo(t.Context(), "GET", base.URL, nil)
 			req.Header.Set("Connection", "Upgrade")
 			req.Header.Set("Upgrade", "echo")
 			resp, err := client.Do(req)
@@ -425,11 +425,11 @@ func TestH10Upgrade(t *testing.T) {
 	}
 }
 
-func TestH11FaultsOfTheBody(t *testing.T) {
+func TestAFaultOfTheRequestBodyIsTerminal(t *testing.T) {
 	var n atomic.Int32
-	serve := func(t *testing.T, h2 bool) *hardPeer {
+	serve := func(t *testing.T, h2 bool) *socketPeer {
 		n.Store(0)
-		return hardServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
+		return socketServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
 			if _, err := io.Copy(io.Discard, r.Body); err != nil {
 				w.WriteHeader(400)
 			} else {
@@ -458,7 +458,7 @@ func TestH11FaultsOfTheBody(t *testing.T) {
 		{"a body with GetBody that is too short", short, 8, "body_length", true, nil},
 		{"a body with GetBody that is too long", short, 2, "body_length", true, nil},
 	} {
-		hardBoth(t, "is terminal, and no fault of the transport: "+row.name, func(t *testing.T, h2 bool) {
+		bothProtocols(t, "is terminal, and no fault of the transport: "+row.name, func(t *testing.T, h2 bool) {
 			peer := serve(t, h2)
 			req := peer.request(t.Context(), "PUT", nil)
 			req.Body, req.ContentLength = row.body(), row.length
@@ -487,8 +487,8 @@ func TestH11FaultsOfTheBody(t *testing.T) {
 	}
 }
 
-func TestH12GuardVeto(t *testing.T) {
-	target := hardServer(t, false, nil)
+func TestARefusalOfTheGuardIsTerminal(t *testing.T) {
+	target := socketServer(t, false, nil)
 	for _, method := range []string{"GET", "POST"} {
 		t.Run("is terminal although it looks like a failed dial: "+method, func(t *testing.T) {
 			base := retryhttp.Guard{}.Transport()
@@ -509,13 +509,13 @@ func TestH12GuardVeto(t *testing.T) {
 		server := retrytest.NewServer(t, []retrytest.Answer{{Status: 503}, {Body: "reached"}})
 		base := retryhttp.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}.Transport()
 		defer base.CloseIdleConnections()
-		_, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, hardTo(t.Context(), "GET", server.URL, nil))
+		_, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, socketTo(t.Context(), "GET", server.URL, nil))
 		require.NoError(t, err)
-		require.Equal(t, "reached", hardRead(t, resp))
+		require.Equal(t, "reached", socketRead(t, resp))
 	})
 }
 
-func TestH13Injection(t *testing.T) {
+func TestARequestThatCouldInjectIsRefusedUnsent(t *testing.T) {
 	set := func(name, value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header[name] = []string{value} }
 	}
@@ -547,9 +547,9 @@ func TestH13Injection(t *testing.T) {
 		{"URL host with CR LF", retryhttp.BadHost, func(r *http.Request) { r.URL.Host += "\r\nX-Injected: 1" }},
 		{"no URL", retryhttp.BadURL, func(r *http.Request) { r.URL = nil }},
 	} {
-		hardBoth(t, "is refused before anything is sent: "+row.name, func(t *testing.T, h2 bool) {
-			peer := hardServer(t, h2, func(http.ResponseWriter, *http.Request) {})
-			body := newHardStream("secret")
+		bothProtocols(t, "is refused before anything is sent: "+row.name, func(t *testing.T, h2 bool) {
+			peer := socketServer(t, h2, func(http.ResponseWriter, *http.Request) {})
+			body := newOneShot("secret")
 			req := peer.request(t.Context(), "POST", body)
 			row.change(req)
 			o, _, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: atOnce, Idempotent: true}, req)
@@ -566,7 +566,7 @@ func TestH13Injection(t *testing.T) {
 		})
 	}
 	t.Run("a client gets the typed error too", func(t *testing.T) {
-		req := hardTo(t.Context(), "GET", "http://"+hardNobody(t), nil)
+		req := socketTo(t.Context(), "GET", "http://"+closedAddress(t), nil)
 		req.Host = "a\r\nb"
 		_, err := retryhttp.NewClient(atOnce).Do(req)
 		var refused *retryhttp.RequestError
@@ -650,9 +650,9 @@ func orGET(method string) string {
 	return method
 }
 
-// hardFrames serves HTTP/2 by hand at the other end of a pipe (RFC 9113, section 4.1). Reading does not wait for
+// socketFrames serves HTTP/2 by hand at the other end of a pipe (RFC 9113, section 4.1). Reading does not wait for
 // writing: a pipe holds nothing.
-type hardFrames struct {
+type socketFrames struct {
 	net.Conn
 	out chan []byte
 }
@@ -664,16 +664,16 @@ const (
 	frameGoAway  = 7
 )
 
-func (f *hardFrames) write(kind, flags byte, stream uint32, numbers ...uint32) {
-	f.writeBytes(kind, flags, stream, slices.Concat(hardNumbers(numbers)...))
+func (f *socketFrames) write(kind, flags byte, stream uint32, numbers ...uint32) {
+	f.writeBytes(kind, flags, stream, slices.Concat(socketNumbers(numbers)...))
 }
 
-func (f *hardFrames) writeBytes(kind, flags byte, stream uint32, payload []byte) {
+func (f *socketFrames) writeBytes(kind, flags byte, stream uint32, payload []byte) {
 	header := []byte{0, 0, byte(len(payload)), kind, flags}
 	f.out <- append(binary.BigEndian.AppendUint32(header, stream), payload...)
 }
 
-func hardNumbers(numbers []uint32) [][]byte {
+func socketNumbers(numbers []uint32) [][]byte {
 	list := make([][]byte, len(numbers))
 	for i, n := range numbers {
 		list[i] = binary.BigEndian.AppendUint32(nil, n)
@@ -682,10 +682,10 @@ func hardNumbers(numbers []uint32) [][]byte {
 }
 
 // ok answers the stream with 200 and no body: the static table's entry 8 (RFC 7541, appendix A).
-func (f *hardFrames) ok(stream uint32) { f.writeBytes(frameHeaders, 0x1|0x4, stream, []byte{0x88}) }
+func (f *socketFrames) ok(stream uint32) { f.writeBytes(frameHeaders, 0x1|0x4, stream, []byte{0x88}) }
 
 // serve calls answer for each request with its stream, until it returns false.
-func (f *hardFrames) serve(answer func(f *hardFrames, stream uint32) bool) {
+func (f *socketFrames) serve(answer func(f *socketFrames, stream uint32) bool) {
 	f.out = make(chan []byte, 8)
 	var writing sync.WaitGroup
 	writing.Go(func() {
@@ -713,15 +713,15 @@ func (f *hardFrames) serve(answer func(f *hardFrames, stream uint32) bool) {
 	}
 }
 
-// hardHTTP2 runs f as a subtest in virtual time against a server that is written by hand.
-func hardHTTP2(t *testing.T, name string, answer func(f *hardFrames, stream uint32) bool, f func(*testing.T, *http.Transport)) {
+// socketHTTP2 runs f as a subtest in virtual time against a server that is written by hand.
+func socketHTTP2(t *testing.T, name string, answer func(f *socketFrames, stream uint32) bool, f func(*testing.T, *http.Transport)) {
 	inBubble(t, name, func(t *testing.T) {
 		var conns sync.WaitGroup
 		base := &http.Transport{Protocols: new(http.Protocols)}
 		base.Protocols.SetUnencryptedHTTP2(true)
 		base.DialContext = func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()
-			conns.Go(func() { (&hardFrames{Conn: server}).serve(answer) })
+			conns.Go(func() { (&socketFrames{Conn: server}).serve(answer) })
 			return client, nil
 		}
 		defer conns.Wait()
@@ -731,33 +731,33 @@ func hardHTTP2(t *testing.T, name string, answer func(f *hardFrames, stream uint
 	})
 }
 
-func TestH14OpaqueErrors(t *testing.T) {
+func TestErrorsThatAreOnlyTextAreClassified(t *testing.T) {
 	t.Run("a proxy's refusal, which is its status text and nothing else, is repeated: a POST", func(t *testing.T) {
 		proxy := retrytest.NewServer(t, []retrytest.Answer{{Status: 503, Times: 3}})
-		base := hardTransport(t)
+		base := socketTransport(t)
 		base.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy.URL) }
-		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, hardTo(t.Context(), "POST", "https://service.example", strings.NewReader("order")))
+		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, socketTo(t.Context(), "POST", "https://service.example", strings.NewReader("order")))
 		require.ErrorContains(t, err, "Service Unavailable")
 		require.Equal(t, []string{"proxy_connect", "proxy_connect", "proxy_connect"}, reasons(o))
 	})
 	t.Run("a proxy that wants credentials is told from one that does not connect", func(t *testing.T) {
 		proxy := retrytest.NewServer(t, []retrytest.Answer{{Status: 407}})
-		base := hardTransport(t)
+		base := socketTransport(t)
 		base.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy.URL) }
 		p := atOnce
 		p.Classify = retryhttp.ClassifyStrict
-		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, hardTo(t.Context(), "GET", "https://service.example", nil))
+		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, socketTo(t.Context(), "GET", "https://service.example", nil))
 		require.ErrorIs(t, err, retry.TerminalError)
 		require.Equal(t, []string{"proxy_auth"}, reasons(o))
 	})
 	t.Run("a kept connection that was closed: a DELETE is repeated, a POST is not", func(t *testing.T) {
 		for method, conns := range map[string][]int{"DELETE": {1, 1, 2}, "POST": {1, 1}} {
-			answers := []retrytest.Answer{{Status: 204}, {Handler: hardSays("")}, {Status: 204}}
+			answers := []retrytest.Answer{{Status: 204}, {Handler: socketSays("")}, {Status: 204}}
 			server := retrytest.NewServer(t, answers[:len(conns)])
 			tr := &retryhttp.Transport{Base: server, Policy: atOnce}
-			_, _, err := run(t, tr, hardTo(t.Context(), "GET", server.URL, nil))
+			_, _, err := run(t, tr, socketTo(t.Context(), "GET", server.URL, nil))
 			require.NoError(t, err)
-			o, _, err := run(t, tr, hardTo(t.Context(), method, server.URL, nil))
+			o, _, err := run(t, tr, socketTo(t.Context(), method, server.URL, nil))
 			for i, conn := range conns {
 				require.Equal(t, conn, server.Requests()[i].Conn)
 			}
@@ -771,7 +771,7 @@ func TestH14OpaqueErrors(t *testing.T) {
 		}
 	})
 	var refusals, aways, resets atomic.Int32
-	hardHTTP2(t, "HTTP/2 REFUSED_STREAM: a POST is repeated", func(f *hardFrames, stream uint32) bool {
+	socketHTTP2(t, "HTTP/2 REFUSED_STREAM: a POST is repeated", func(f *socketFrames, stream uint32) bool {
 		if refusals.Add(1) > 8 { // net/http has given up once: it makes 7 attempts
 			f.ok(stream)
 		} else {
@@ -785,7 +785,7 @@ func TestH14OpaqueErrors(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 		require.Equal(t, []string{"stream_refused"}, reasons(o))
 	})
-	hardHTTP2(t, "HTTP/2 GOAWAY below the stream, with an error: a POST is repeated", func(f *hardFrames, stream uint32) bool {
+	socketHTTP2(t, "HTTP/2 GOAWAY below the stream, with an error: a POST is repeated", func(f *socketFrames, stream uint32) bool {
 		if aways.Add(1) > 1 {
 			f.ok(stream)
 		} else {
@@ -799,7 +799,7 @@ func TestH14OpaqueErrors(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 		require.Equal(t, []string{"goaway"}, reasons(o))
 	})
-	hardHTTP2(t, "HTTP/2 GOAWAY at the stream: a POST is not repeated", func(f *hardFrames, stream uint32) bool {
+	socketHTTP2(t, "HTTP/2 GOAWAY at the stream: a POST is not repeated", func(f *socketFrames, stream uint32) bool {
 		f.write(frameGoAway, 0, 0, stream, 11)
 		return false
 	}, func(t *testing.T, base *http.Transport) {
@@ -808,7 +808,7 @@ func TestH14OpaqueErrors(t *testing.T) {
 		require.Len(t, o.History, 1)
 		require.Contains(t, reasons(o)[0], "/not_idempotent")
 	})
-	hardHTTP2(t, "HTTP/2 INTERNAL_ERROR: a PUT is repeated, a POST is not", func(f *hardFrames, stream uint32) bool {
+	socketHTTP2(t, "HTTP/2 INTERNAL_ERROR: a PUT is repeated, a POST is not", func(f *socketFrames, stream uint32) bool {
 		if resets.Add(1)%2 == 0 {
 			f.ok(stream)
 		} else {
@@ -827,14 +827,14 @@ func TestH14OpaqueErrors(t *testing.T) {
 	})
 }
 
-// hardCount counts the connections that are open.
-type hardCount struct {
+// socketCount counts the connections that are open.
+type socketCount struct {
 	net.Conn
 	open *sync.WaitGroup
 	once sync.Once
 }
 
-func (c *hardCount) Close() error {
+func (c *socketCount) Close() error {
 	c.once.Do(c.open.Done)
 	return c.Conn.Close()
 }
@@ -857,7 +857,7 @@ func TestAHundredGoroutinesShareOneTransport(t *testing.T) {
 	}
 	crowd := func(t *testing.T, base http.RoundTripper, url string) {
 		var ends, successes, statuses, faults atomic.Int32
-		p := hardUntil(time.Minute)
+		p := socketUntil(time.Minute)
 		p.MaxAttempts = 4
 		p.Observe = func(_ context.Context, e retry.Event) {
 			if e.Outcome != nil {
@@ -872,7 +872,7 @@ func TestAHundredGoroutinesShareOneTransport(t *testing.T) {
 					method := []string{"GET", "PUT", "POST"}[(g+i)%3]
 					var body io.Reader = strings.NewReader(method)
 					if g%2 == 0 {
-						body = newHardStream(method)
+						body = newOneShot(method)
 					}
 					req, err := http.NewRequestWithContext(retryhttp.RecordOutcome(context.Background()), method, url, body)
 					if err != nil {
@@ -909,9 +909,9 @@ func TestAHundredGoroutinesShareOneTransport(t *testing.T) {
 		require.Positive(t, successes.Load())
 		require.Positive(t, faults.Load())
 	}
-	hardBoth(t, "each call ends once, and no connection is left", func(t *testing.T, h2 bool) {
+	bothProtocols(t, "each call ends once, and no connection is left", func(t *testing.T, h2 bool) {
 		var n atomic.Int32
-		peer := hardServer(t, h2, flaky(&n))
+		peer := socketServer(t, h2, flaky(&n))
 		var open sync.WaitGroup
 		dial := peer.base.DialContext
 		peer.base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -920,7 +920,7 @@ func TestAHundredGoroutinesShareOneTransport(t *testing.T) {
 				return nil, err
 			}
 			open.Add(1)
-			return &hardCount{Conn: c, open: &open}, nil
+			return &socketCount{Conn: c, open: &open}, nil
 		}
 		crowd(t, peer.base, peer.URL)
 		peer.base.CloseIdleConnections() // which leaves an HTTP/2 connection that has not yet noticed that it is idle
@@ -929,7 +929,7 @@ func TestAHundredGoroutinesShareOneTransport(t *testing.T) {
 	})
 	for _, h2 := range []bool{false, true} {
 		var n atomic.Int32
-		hardBubble(t, "no goroutine is left", h2, []retrytest.Answer{{Handler: flaky(&n), Times: retrytest.Forever}}, func(t *testing.T, base *retrytest.Server) {
+		socketBubble(t, "no goroutine is left", h2, []retrytest.Answer{{Handler: flaky(&n), Times: retrytest.Forever}}, func(t *testing.T, base *retrytest.Server) {
 			crowd(t, base, "http://service.example")
 			synctest.Wait()
 		})
