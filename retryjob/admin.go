@@ -77,8 +77,9 @@ type Filter struct {
 	PageSize int            // how many a page of the engine holds; 0 and below means 100
 }
 
-// Cursor is the place in a list after a job, where the next page begins: that of the jobs that changed before it, and of
-// those that changed in the same microsecond the ones that follow it. If it is there no longer, all of these follow.
+// Cursor is the place in a list after a job, where the next page begins. The page has the jobs that changed before it
+// and, of those that changed in the same microsecond, the ones that follow it. If the job is gone, all of the latter
+// follow.
 type Cursor struct {
 	Changed time.Time
 	ID      string

@@ -171,8 +171,8 @@ func (s *scene) plainly(ctx context.Context) (decisions []retry.Decision, ended 
 	return decisions, false
 }
 
-// stepped returns the decisions of the scene that a Stepper has told Observe, and whether it came to an end. Its record goes
-// through JSON between any two steps.
+// stepped returns the decisions of the scene that a Stepper has passed to Observe, and whether the job ended. The
+// record goes through JSON between any two steps.
 func (s *scene) stepped(t *testing.T) (decisions []retry.Decision, ended bool) {
 	c := &clock{epoch}
 	p := s.at(c.Now)

@@ -67,7 +67,7 @@ func BenchmarkEngineStart(b *testing.B) {
 }
 
 // BenchmarkEngineMillion is a million jobs that fail once and then wait: what they hold meanwhile, and how long it
-// takes until all have succeeded. One worker makes the attempts, so that a last job tells when all have been made.
+// takes until all have succeeded. One worker makes the attempts, so that all have been made once the last job runs.
 func BenchmarkEngineMillion(b *testing.B) {
 	const jobs = 1_000_000
 	for b.Loop() {

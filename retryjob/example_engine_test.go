@@ -81,7 +81,7 @@ func ExampleEngine_Replay() {
 	// succeeded 1
 }
 
-// orderKey is where the caller's context carries the order.
+// orderKey is the key of the order in the caller's context.
 type orderKey struct{}
 
 func ExampleDeadLetterTo() {

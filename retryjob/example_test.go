@@ -48,7 +48,7 @@ func ExampleStepper() {
 	// attempts_exhausted
 }
 
-// A worker died in the first attempt. Whoever notices asks Lost when the next one is due.
+// A worker died in the first attempt. The process that notices asks Lost when the next one is due.
 func ExampleStepper_Lost() {
 	now := time.Date(2026, time.November, 2, 9, 0, 0, 0, time.UTC)
 	stepper := retryjob.Stepper{
@@ -327,7 +327,7 @@ func ExampleFilter() {
 	// Output: true 100
 }
 
-// An engine stores what was decided, and calls Observe after that: it finds the job as it is told.
+// An engine stores what was decided before it calls Observe, which then finds the job as the event says.
 func ExampleNext_Tell() {
 	stored := retryjob.Status(0)
 	policy := retry.Policy{MaxAttempts: 1, Observe: func(_ context.Context, e retry.Event) {
@@ -347,7 +347,7 @@ func ExampleNext_Tell() {
 	// Output: dead_letter and the engine has stored dead_letter
 }
 
-// A job that waits is canceled by its record; the Stepper pays its token back and tells the end.
+// A job that waits is canceled by its record; the Stepper pays its token back and reports the end.
 func ExampleStepper_Canceled() {
 	policy := retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Initial: 3}), Observe: func(_ context.Context, e retry.Event) {
 		if e.Outcome != nil {

@@ -20,8 +20,8 @@ import (
 // Job is work to be done later, or again. It is data, so that any engine can keep it; what to do with it is the Handler
 // of its Kind.
 type Job struct {
-	// ID stays the same over all attempts and replays, and no two jobs of an engine share one. Empty means one that is
-	// made up, which is best: it tells an aged-out job from one that never was.
+	// ID stays the same over all attempts and replays, and no two jobs of an engine share one. If empty, a random ID is
+	// generated (recommended): from such an ID an engine knows that a job existed, even when it has aged out.
 	ID string `json:"id"`
 	// Kind names the Handler: two characters or more, of letters, digits and _-./:+[]<> in ASCII, the first a letter, a digit
 	// or an underscore.
@@ -40,7 +40,7 @@ type Job struct {
 	Queue string `json:"queue,omitempty"`
 	// Priority is 1 for jobs that go ahead of others in their Queue that are due, down to 4. Zero means 1.
 	Priority int `json:"priority,omitempty"`
-	// Tags are for whoever looks at the job: each of 3 to 255 letters, digits, _ and, inside, hyphens in ASCII.
+	// Tags are for readers of lists of jobs: each of 3 to 255 letters, digits, _ and, inside, hyphens in ASCII.
 	Tags []string `json:"tags,omitempty"`
 	// Payload is what the handler works on: JSON, as databases want it, of 16 MiB and 500 levels at most. Empty means null,
 	// and null arrives as empty.

@@ -14,7 +14,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// told collects what a policy's Observe is told.
+// told collects the events passed to a policy's Observe.
 type told []retry.Event
 
 func (l *told) observe(_ context.Context, e retry.Event) { *l = append(*l, e) }
@@ -25,7 +25,7 @@ func TestObserveIsToldOfEachFailureAndOnceOfTheEnd(t *testing.T) {
 		name   string
 		policy retry.Policy
 		play   func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock)
-		failed []int // attempts told of
+		failed []int // attempts reported
 		end    retry.Decision
 		last   error // what the final error reaches
 	}{
@@ -175,7 +175,7 @@ func TestObserveIsToldClassAndTimes(t *testing.T) {
 	require.Equal(t, []retry.Attempt{first, second}, outcome.History)
 }
 
-// tell calls Observe with the end, and returns next as it is without it.
+// tell calls Observe with the end, and returns next without it.
 func tell(next retryjob.Next) retryjob.Next {
 	next.Tell()
 	return retryjob.Next{Status: next.Status, Reason: next.Reason, Due: next.Due, Deferred: next.Deferred}

@@ -17,9 +17,9 @@ import (
 // TTL and Budget.
 const RecordVersion = 2
 
-// Record is what an engine keeps of a job beside the Job itself: where it stands and what its attempts came to. Only Stepper,
-// Replay and Cancel change a Record, except that an engine may mark it as Leased while an attempt is under way, and then
-// counts that attempt in Attempts.
+// Record is what an engine keeps of a job beside the Job itself: its status and the results of its attempts. Only
+// Stepper, Replay and Cancel change a Record, except that an engine may mark it as Leased while an attempt is under
+// way, and then counts that attempt in Attempts.
 type Record struct {
 	Version     int    `json:"v"`
 	JobID       string `json:"job"`

@@ -9,7 +9,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Status says where a job stands, the same over all engines:
+// Status is the state of a job, the same in all engines:
 //
 //	Pending → Leased → Succeeded
 //	                 → WaitingRetry → Leased → ...

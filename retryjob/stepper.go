@@ -79,7 +79,8 @@ var ErrCanceled = errors.New("retryjob: the job was canceled")
 // goroutine's deferred functions run. If ctx ends while fn runs, its cause decides: with ErrShutdown the attempt does not
 // count and is due again at once; after any other cancellation the job is Canceled; a deadline is an ordinary failure.
 //
-// If the error is not nil, nothing was done and rec is unchanged: Policies.Of returns an error, Record.Validate refuses rec, the job is final, or attempt is in rec already or more than 10,000 after the last attempt in it.
+// If the error is not nil, nothing was done and rec is unchanged: Policies.Of returned an error, Record.Validate
+// refused rec, the job is final, or attempt is in rec already or more than 10,000 after the last attempt in it.
 func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(context.Context) error) (Next, error) {
 	info := infoOf(rec, attempt)
 	st := step{Stepper: s, rec: rec, info: &info}

@@ -23,7 +23,7 @@ const (
 	isTerminal
 	asksForSevenSeconds
 	asksForTooLong
-	givesUp // context.Canceled while nobody has canceled
+	givesUp // context.Canceled although the job is not canceled
 	panics
 	isShutDown
 	isCanceled
@@ -31,7 +31,7 @@ const (
 	outcomes
 )
 
-// err is what the handler returns, nil where it returns none.
+// err is the error that the handler returns, or nil.
 func (o outcome) err() error {
 	switch o {
 	case succeeds:
@@ -70,7 +70,7 @@ var modelPolicies = []struct {
 // model is what the rules say of a job, one after the other and without a thought to speed.
 type model struct {
 	policy            retry.Policy
-	tokens            float64 // below 0 where there is no budget
+	tokens            float64 // below 0 if there is no budget
 	now, first        time.Time
 	due, ended        time.Time
 	status            retryjob.Status

@@ -22,7 +22,7 @@ type attempt struct {
 // leastBar is the width of a bar that can be seen however short the attempt was.
 const leastBar = 0.8
 
-// Left returns where the attempt's bar begins.
+// Left returns the position of the start of the attempt's bar.
 func (a attempt) Left() float64 { return min(a.X, 100-leastBar) }
 
 // Bar returns the width of the attempt's bar.

@@ -19,7 +19,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Options say what the page shows and where it answers.
+// Options are what the page shows, and its address.
 type Options struct {
 	// Admin has the jobs. It must be set.
 	Admin retryjob.Admin

@@ -41,8 +41,8 @@ type Harness struct {
 }
 
 // Run plays every scenario, each as a subtest with an engine of its own, whose name is what it claims. In virtual time
-// it takes milliseconds, otherwise some ten units a scenario, and a minute or two for those with a crash or a retention
-// where the engine takes as long to notice.
+// it takes milliseconds, otherwise about ten units a scenario, and a minute or two for a scenario with a crash or a
+// retention if the engine takes as long to notice.
 func Run(t *testing.T, h Harness) {
 	require.NotNil(t, h.New, "jobtest: Harness.New")
 	require.Positive(t, h.Unit, "jobtest: Harness.Unit")
@@ -89,7 +89,7 @@ type scenario struct {
 	play  func(s *stage)
 }
 
-// stage is where one scenario is played.
+// stage is the engine and the settings of one scenario.
 type stage struct {
 	t    *testing.T
 	h    Harness

@@ -209,7 +209,7 @@ func (s *stage) zoo() []string {
 	return []string{"pending", "waiting", "terminal", "exhausted", "expired", "failed", "succeeded", "canceled"}
 }
 
-// asJSON returns v as it is written, which does not tell one spelling of a time from another in memory.
+// asJSON returns v as JSON, in which equal times are equal even if they differ in memory.
 func asJSON(s *stage, v any) string {
 	s.t.Helper()
 	text, err := json.Marshal(v)

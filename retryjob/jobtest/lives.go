@@ -251,7 +251,7 @@ var enqueuing = []scenario{
 	}},
 }
 
-// send gives v to whoever waits for it.
+// send passes v to the goroutine that waits for it.
 func send[T any](s *stage, to chan<- T, v T) {
 	s.t.Helper()
 	ctx, cancel := s.patience(soon)

@@ -151,7 +151,7 @@ var replaying = []scenario{
 		}
 	}},
 
-	{claim: "ReplayAll replays each job once, also where it fails again at once", play: func(s *stage) {
+	{claim: "ReplayAll replays each job once, also if it fails again at once", play: func(s *stage) {
 		made := s.deadLetters(5)
 		n, err := s.q.ReplayAll(s.t.Context(), retryjob.Filter{PageSize: 1})
 		require.NoError(s.t, err)

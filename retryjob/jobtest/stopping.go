@@ -295,8 +295,8 @@ func (s *stage) shutdown(ctx context.Context) <-chan stopped {
 	return done
 }
 
-// kept returns a job that outlives the Shutdown that left these: one of them, or none where the engine is durable,
-// which is then opened anew.
+// kept returns a job that outlives the Shutdown that left these: one of them, or none if the engine is durable, which
+// is then opened anew.
 func (s *stage) kept(left []retryjob.Info, id string) retryjob.Info {
 	s.t.Helper()
 	if s.h.Crash != nil {
