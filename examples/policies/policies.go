@@ -14,7 +14,7 @@ type policy struct {
 	why     []why               // one for each key of the document
 	budget  *retry.BudgetConfig // of each client; nil: none
 	paid    string              // why there is a budget, or none
-	use     retryplan.Setting   // where it is used
+	use     retryplan.Setting   // its use
 	fleet   retryplan.Fleet     // who uses it against what
 	words   string              // the fleet in words, without its figures
 	herd    *retryplan.Scenario // all clients at once after an outage of the server; nil: not looked at

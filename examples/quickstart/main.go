@@ -88,7 +88,7 @@ func run(w io.Writer) error {
 		{"/slow     hangs once, then answers", server.URL + "/slow"},
 		{"/missing  answers 404", server.URL + "/missing"},
 		{"/down     answers 503 for ever", server.URL + "/down"},
-		{"/gone     is where no server listens", "http://" + caller.LocalAddr().String() + "/gone"},
+		{"/gone     has no server that listens", "http://" + caller.LocalAddr().String() + "/gone"},
 	} {
 		fmt.Fprintf(w, "\nGET %s\n", call.title)
 		var gaveUp *retry.Error // its Outcome is what the timeline ends with

@@ -105,7 +105,7 @@ func (s *story) deliver(ctx context.Context) (err error) {
 }
 
 func (s *story) crash(ctx context.Context) error {
-	fmt.Fprintln(s.w, "The worker is killed while it waits for /slow to answer. One more event is enqueued while nobody works.")
+	fmt.Fprintln(s.w, "The worker is killed while it waits for /slow to answer. One more event is enqueued while no worker runs.")
 	if err := s.enqueue(ctx, "/slow", ""); err != nil {
 		return err
 	}
