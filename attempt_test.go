@@ -410,7 +410,7 @@ func TestOneAttempt(t *testing.T) {
 }
 
 func ExampleOneAttempt() {
-	load := func(ctx context.Context) error { // retries, whoever calls it
+	load := func(ctx context.Context) error { // retries by itself
 		return retry.Do(ctx, quick, func(context.Context) error {
 			fmt.Println("load")
 			return io.ErrUnexpectedEOF

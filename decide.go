@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Status says where a run stands and, if it is over, how it ended.
+// Status is the state of a run: it goes on, or how it ended.
 type Status uint8
 
 // The statuses. Another attempt follows Waiting only.

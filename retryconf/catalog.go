@@ -31,7 +31,7 @@ type effective struct {
 	source Source
 }
 
-// Source says where a policy's data comes from.
+// Source says which layer a policy's data comes from.
 type Source uint8
 
 // The sources.

@@ -9,8 +9,8 @@ import (
 )
 
 // ErrCommitAmbiguous is in the error of a run whose commit failed in such a way that it may have taken effect: the
-// connection was lost, the driver gave up, or the server did not say. Only looking at the data can tell. errors.As finds
-// the driver's error beside it.
+// connection was lost, the driver gave up, or the server did not say. Only the data can show which. errors.As finds the
+// driver's error beside it.
 //
 // Such an error carries the mark of retry.Ambiguous, unless the transaction is read-only or declared idempotent: it ends
 // each run of package retry around it too, unless fn of that run returns it under retry.Transient.

@@ -108,7 +108,7 @@ func FuzzSchema(f *testing.F) {
 func TestYAMLIsAsStrictAsJSON(t *testing.T) {
 	for _, row := range []struct{ name, text, err string }{
 		{"each fault with its line", "base: 30\ncap: ~\n\nbass: 1s\ndelays: []\nmax_attempts: 5.5",
-			`retryconf: cap null is not a string such as "30s"; ` + // decoders do not say where a null is
+			`retryconf: cap null is not a string such as "30s"; ` + // decoders do not report the position of a null
 				`base 30 is a number; write it as a string with its unit, such as "30s" (line 1); ` +
 				`bass is not a known key; did you mean "base"? (line 4); ` +
 				`delays [] is not a list of durations such as ["1m", "30m"] (line 5); ` +

@@ -274,8 +274,8 @@ func TestAConflictThatFnPassesOverIsRolledBackAndRetried(t *testing.T) {
 	})
 }
 
-// TestAnAbortThatNobodyNotedIsNoSuccess passes over an error of the sql.Tx itself, so that the commit is the first to tell.
-func TestAnAbortThatNobodyNotedIsNoSuccess(t *testing.T) {
+// TestAnUnnoticedAbortIsNoSuccess ignores an error of the sql.Tx itself, so that the commit is the first to report it.
+func TestAnUnnoticedAbortIsNoSuccess(t *testing.T) {
 	withPostgres(t, counter, func(t *testing.T, _ driver, db *sql.DB) {
 		p, last := observed(4, nil)
 
