@@ -30,13 +30,13 @@ func (b *simBreaker) ask(now int64, c *Breaker) int64 {
 		b.turn(breakerProbing)
 	}
 	if b.state == breakerProbing && b.sent >= c.Probes {
-		// The probes are under way. Nobody knows for how long, so those who wait look again soon.
+		// The probes are under way, and it is not known for how long, so waiting attempts ask again soon.
 		return max(int64(c.Open)/10, 1)
 	}
 	return 0
 }
 
-// send notes that an attempt goes, and returns what its end is to be told with.
+// send records that an attempt is sent, and returns the generation to pass to ended.
 func (b *simBreaker) send() uint32 {
 	if b.state == breakerProbing {
 		b.sent++
@@ -44,7 +44,7 @@ func (b *simBreaker) send() uint32 {
 	return b.generation
 }
 
-// ended notes how an attempt ended, and reports whether that opened the breaker.
+// ended records how an attempt ended, and reports whether that opened the breaker.
 func (b *simBreaker) ended(now int64, generation uint32, ok bool, c *Breaker) bool {
 	if generation != b.generation {
 		return false

@@ -13,36 +13,37 @@ type Certificate struct {
 	Stability Stability
 	// Law names what Stability follows from.
 	Law Law
-	// Attempts is how many attempts a run makes on average during a storm, when all of them fail and the budgets hold nothing
-	// but what Trickle grants: load amplification at its worst. At most 1,000 are counted, also where the policy has no limit.
+	// Attempts is how many attempts a run makes on average during a storm, when all of them fail and the budgets hold
+	// nothing but what Trickle grants: load amplification at its worst. At most 1,000 are counted, even if the policy
+	// has no limit.
 	Attempts float64
 	// HiddenCapacity is the rate of runs that the backend can serve during a storm, in runs a second: Capacity / Attempts. A
 	// fleet with a lower Rate is safe.
 	HiddenCapacity float64
-	// Recovery is the predicted time from the end of the trigger until runs succeed as before, or to be exact until the last
-	// attempt that times out has been sent. It is 0 where none does after the trigger, and negative where that never ends. Where
-	// stored tokens can carry a storm for a while and chance decides whether one begins, it is told for the storm. It saturates
-	// at the largest Duration.
+	// Recovery is the predicted time from the end of the trigger until runs succeed as before: precisely, until the
+	// last attempt that times out has been sent. It is 0 if no attempt times out after the trigger, and negative if
+	// that never ends. If stored tokens can carry a storm for a while and chance decides whether one begins, Recovery
+	// assumes the storm. It saturates at the largest Duration.
 	Recovery time.Duration
-	// Tipping is how long the trigger would have to last to make the fleet metastable; for a fleet without a trigger it is told
-	// for a Stall. It is 0 where none is needed since random arrivals do that alone, and negative where no length does, where it
-	// would be above 5,000 timeouts (1,000 of a Failing), and where it would take too long to tell. An Outage that is longer than the
-	// waits of a run tips no more than one as long.
+	// Tipping is how long the trigger would have to last to make the fleet metastable; for a fleet without a trigger it
+	// is the length of a Stall. It is 0 if random arrivals suffice without a trigger. It is negative if no length does,
+	// if it would be above 5,000 timeouts (1,000 of a Failing), or if it would take too long to compute. An Outage
+	// longer than the waits of a run has no more effect than one as long as these.
 	Tipping time.Duration
-	// Margin is how far the fleet is from the boundary of another stability, as a share of that boundary: 0.05 means that 5 % more
-	// or less of Rate, Capacity or the trigger would change it. Margin is at most 1, and less than the distance where
-	// random arrivals blur the boundary: within the blur, where chance decides, it is 0. It is 0 also where it would take too long
-	// to tell, as where waits are many thousands of timeouts long.
+	// Margin is how far the fleet is from the boundary of another stability, as a share of that boundary: 0.05 means
+	// that 5 % more or less of Rate, Capacity or the trigger would change it. Margin is at most 1, and less than the
+	// distance if random arrivals blur the boundary: within the blur, where chance decides, it is 0. It is also 0 if it
+	// would take too long to compute, as when waits are many thousands of timeouts long.
 	Margin float64
 }
 
-// Certify returns the certificate of f with p. It is computed by law and by a deterministic model, without a simulation,
-// within a tenth of a second or so, and within a second or two where waits are thousands of timeouts long: then it gives up
-// Margin and Tipping rather than take longer.
+// Certify returns the certificate of f with p. It is computed by law and by a deterministic model, without a
+// simulation, within about a tenth of a second, or a second or two if waits are thousands of timeouts long: then it
+// leaves out Margin and Tipping rather than take longer.
 //
-// Every run is taken to begin on its own, every attempt to reach the backend at once, and a budget to be full, as after a long
-// calm (or to hold Initial where successes do not fund it), or as full as Fleet.Failure leaves it. The trigger is the only
-// trouble; the calm before it and after it has no other failures but timeouts.
+// Every run is taken to begin on its own, every attempt to reach the backend at once, and a budget to be full, as after
+// a long calm (or to hold Initial if successes do not fund it), or as full as Fleet.Failure leaves it. The trigger is
+// the only trouble; the calm before it and after it has no other failures but timeouts.
 //
 // Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included. A policy with a Budget,
 // a Gate or Pay is refused: these are state of a running program. A trigger without a Kind is none.
@@ -145,8 +146,8 @@ func (c *certifier) find(ch change) finding {
 	}
 }
 
-// carried returns the recovery of a fleet whose stored tokens can carry a storm until they are spent: where there is one only if
-// chance will, that of the storm.
+// carried returns the recovery of a fleet whose stored tokens can carry a storm until they are spent. If chance decides
+// whether there is a storm, it is the recovery from the storm.
 func (c *certifier) carried(ch change, t trouble, calm flow) float64 {
 	ch.chance = blur
 	if stormy := c.flow(ch, t); stormy.recovery > 2*calm.recovery {
@@ -232,7 +233,7 @@ func (c *certifier) tipping(found finding) time.Duration {
 			return -1
 		}
 	}
-	for range 20 { // a bound, since lo stays 0 where any length tips
+	for range 20 { // a bound, since lo stays 0 if any length tips
 		if hi-lo <= hi/256 || c.work < enough {
 			break
 		}

@@ -80,8 +80,9 @@ func (b *bins) marginals(waits int) [][]float64 {
 	return out
 }
 
-// chain is the joint distribution of the last wait and the sum of all waits, for decorrelated jitter, where each wait depends
-// on the one before: one row of sums for each bin of waits. Sums that are not before limit are left out; sums only grow.
+// chain is the joint distribution of the last wait and the sum of all waits, for decorrelated jitter, in which each
+// wait depends on the one before: one row of sums for each bin of waits. Sums that are not before limit are left out;
+// sums only grow.
 type chain struct {
 	bins   *bins
 	limit  time.Duration
@@ -91,7 +92,7 @@ type chain struct {
 	step   time.Duration
 	n      int // cells of a row
 	rows   [][]float64
-	// leaving[m] is, before the last step, the distribution of the sums whose next wait is in bin m, where it was kept.
+	// leaving[m] is, before the last step, the distribution of the sums whose next wait is in bin m, if it was kept.
 	leaving       [][]float64
 	leavingOrigin time.Duration
 	leavingStep   time.Duration
@@ -234,7 +235,7 @@ func (c *chain) coarsen() {
 	c.step *= 2
 }
 
-// zeros returns n zeros, in the memory of buffer where that is large enough.
+// zeros returns n zeros, in the memory of buffer if that is large enough.
 func zeros(buffer []float64, n int) []float64 {
 	if cap(buffer) < n {
 		return make([]float64, n, n+n/2)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// soon returns the probability that the last wait was below limit − e, given that the attempt before it ended at e: after the
-// waits before it and what the attempts took, which is told by durations. It needs keep.
+// soon returns the probability that the last wait was below limit − e, given that the attempt before it ended at e, the
+// sum of the waits before it and of the durations of the attempts. It needs keep.
 func (c *chain) soon(limit time.Duration, durations measure) func(ended time.Duration) float64 {
 	if len(c.leaving) == 0 {
 		return func(time.Duration) float64 { return 0 }
@@ -18,7 +18,7 @@ func (c *chain) soon(limit time.Duration, durations measure) func(ended time.Dur
 	return c.soonMixed(limit, durations)
 }
 
-// soonAfter is soon where the attempts took a fixed time: e tells the sum of the waits before.
+// soonAfter is soon if the attempts took a fixed time: e determines the sum of the waits before.
 func (c *chain) soonAfter(limit, took time.Duration) func(ended time.Duration) float64 {
 	b := c.bins
 	shares := make([]float64, len(c.leaving[0]))
@@ -38,11 +38,11 @@ func (c *chain) soonAfter(limit, took time.Duration) func(ended time.Duration) f
 	return func(ended time.Duration) float64 { return between(shares, (float64(ended)-float64(first))/step) }
 }
 
-// mixedCells are the cells of a row and of the ends of attempts where these are mixed.
+// mixedCells is the number of cells of a row, and of the ends of attempts, for soonMixed.
 const mixedCells = 256
 
-// soonMixed is soon where the attempts took a random time D: of the sums w of the waits before, each counts by the probability
-// of D = e − w.
+// soonMixed is soon if the attempts took a random time D: each sum w of the waits before counts by the probability of D
+// = e − w.
 func (c *chain) soonMixed(limit time.Duration, durations measure) func(ended time.Duration) float64 {
 	b := c.bins
 	least := durations.origin

@@ -9,8 +9,8 @@ import (
 	"github.com/retrygo/retry/retryplan/internal/event"
 )
 
-// What simulated attempts fail with, beside retry.ErrAttemptTimeout. Policy.Classify is asked about them, the rejected ones with
-// a hint (see retry.After) where Server.RetryAfter gives one.
+// What simulated attempts fail with, beside retry.ErrAttemptTimeout. Policy.Classify is called with them; a rejection
+// carries a hint (see retry.After) if Server.RetryAfter is set.
 var (
 	ErrWorkFailed = errors.New("retryplan: the attempt failed at the server")                       // Server.FailureRate, Failing
 	ErrRejected   = errors.New("retryplan: the server rejected the attempt")                        // Server.Queue, RateLimit, Outage
@@ -38,7 +38,8 @@ type simReset struct {
 	since   int   // Decision.Since of the last decision
 }
 
-// simAttempt is an attempt on its way to the server, there, or on its way back. It outlives its run where the server is slow.
+// simAttempt is an attempt on its way to the server, there, or on its way back. It outlives its run if the server is
+// slow.
 type simAttempt struct {
 	giveUp int64 // when its client stops to listen
 	note   int64 // the hint of an answer; before that, with Conflict, the version that was read
@@ -72,7 +73,7 @@ func (s *simulation) begin(client uint32) {
 	s.start(i)
 }
 
-// sweep forgets the timeouts, or the deadlines, of what has ended, where these have become most of them.
+// sweep removes the timeouts, or the deadlines, of what has ended, once these are most of them.
 func (s *simulation) sweep(kind event.Kind) {
 	if n := s.events.Len(kind); n < 4096 || n < 2*s.live {
 		return
@@ -175,7 +176,7 @@ func (s *simulation) send(i uint32) {
 		giveUp = later(r.began, int64(s.Deadline))
 	}
 	if own := s.clients.policies[r.policy].AttemptTimeout; own > 0 {
-		// Where both come at the same time the deadline does, as in Do.
+		// If both come at the same time the deadline wins, as in Do.
 		if timeout := later(now, int64(own)); timeout < giveUp {
 			giveUp = timeout
 			s.events.Plan(timeout, attemptTimesOut, i, r.gen)
@@ -287,7 +288,7 @@ func (s *simulation) spend(r *simRun, d *retry.Decision) {
 	r.paid = d.Status == retry.Waiting
 }
 
-// end ends a run, with success where there is no reason.
+// end ends a run, with success if there is no reason.
 func (s *simulation) end(i uint32, reason retry.Reason) {
 	r := s.runs.At(i)
 	if r.paid { // for a retry that did not start

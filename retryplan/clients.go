@@ -68,7 +68,7 @@ var simulationStart = time.Unix(0, 0).UTC()
 // millionths returns the tokens of a budget in the unit in which it counts.
 func millionths(b *retry.Budget) int64 { return int64(math.Round(b.Tokens() * 1e6)) }
 
-// of returns what a client keeps, nil where that is nothing.
+// of returns the state of a client, or nil if it has none.
 func (c *clients) of(client uint32) *simClient {
 	if c.each == nil {
 		return nil
@@ -97,7 +97,7 @@ func (c *clients) budget(client uint32) *retry.Budget {
 	return c.budgets[client]
 }
 
-// meanTokens returns the mean over all budgets, 0 where there are none.
+// meanTokens returns the mean over all budgets, or 0 if there are none.
 func (c *clients) meanTokens() float64 {
 	return float64(c.tokens) / 1e6 / float64(max(len(c.budgets), 1))
 }

@@ -162,7 +162,7 @@ func expectedRuns(rate float64, triggers []Trigger, d time.Duration) float64 {
 	return sum
 }
 
-// lastEnd returns when the last trigger ends, and false where there is none.
+// lastEnd returns when the last trigger ends, and false if there is none.
 func lastEnd(triggers []Trigger) (int64, bool) {
 	if len(triggers) == 0 {
 		return 0, false

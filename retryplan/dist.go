@@ -52,7 +52,7 @@ func Uniform(lo, hi time.Duration) Dist {
 }
 
 // LogNormal returns the lognormal distribution with the given median and 99th percentile, which is how latencies are
-// told. A median below 1ns counts as 1ns, a p99 below the median as the median.
+// reported. A median below 1ns counts as 1ns, a p99 below the median as the median.
 func LogNormal(median, p99 time.Duration) Dist {
 	median = max(median, 1)
 	p99 = max(p99, median)
@@ -96,9 +96,9 @@ func (d Dist) CDF(x time.Duration) float64 {
 	return d.below(float64(x-d.Min()) + 1)
 }
 
-// below returns the probability that the duration, before it is cut to whole nanoseconds, is less than Min + x, for a d that
-// is not fixed. For one whose Min is 0, x is above 0. It counts from Min since a float64 does not tell nanoseconds apart beyond
-// 2^53 of them.
+// below returns the probability that the duration, before it is cut to whole nanoseconds, is less than Min + x, for a d
+// that is not fixed. For one whose Min is 0, x is above 0. It counts from Min since a float64 does not distinguish
+// nanoseconds beyond 2^53 of them.
 func (d Dist) below(x float64) float64 {
 	a, b := float64(d.a), float64(d.b)
 	switch d.shape {
@@ -136,7 +136,7 @@ func (d Dist) partial(c float64) float64 {
 	}
 }
 
-// Mean returns the mean, and the largest Duration where that is larger.
+// Mean returns the mean, or the largest Duration if the mean is larger.
 func (d Dist) Mean() time.Duration {
 	a, b := float64(d.a), float64(d.b)
 	switch {
@@ -153,7 +153,8 @@ func (d Dist) Mean() time.Duration {
 	}
 }
 
-// Max returns the supremum of what can be drawn: hi of a uniform one, and the largest Duration where there is no bound.
+// Max returns the supremum of what can be drawn: hi of a uniform distribution, and the largest Duration if there is no
+// bound.
 func (d Dist) Max() time.Duration {
 	switch {
 	case d.fixed():

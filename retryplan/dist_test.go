@@ -106,7 +106,7 @@ func FuzzDistsAgreeWithThemselves(f *testing.F) {
 		at := d.At(u)
 		require.True(t, at >= d.Min() && at <= d.Max() && d.Mean() >= d.Min() && d.Mean() <= d.Max(), "%v", at)
 		require.GreaterOrEqual(t, float64(d.At(min(u+1e-9, 1))), float64(at)*(1-1e-12)-1)
-		// Beyond 2^53 ns a float64 does not tell whole nanoseconds apart.
+		// Beyond 2^53 ns a float64 does not distinguish whole nanoseconds.
 		if at < 1<<50 {
 			require.GreaterOrEqual(t, d.CDF(at), u-1e-9, "%v at %v", d, u)
 			require.LessOrEqual(t, d.CDF(at-1), u+1e-9, "%v at %v", d, u)

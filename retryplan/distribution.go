@@ -123,7 +123,8 @@ func (d Distribution) Min() time.Duration { return d.min }
 func (d Distribution) Max() time.Duration { return d.max }
 
 // Curve returns the CDF as a curve to draw: n points, 2 at least, evenly spaced from Min to Max, and one more for each
-// duration with a probability of its own. They are in order of At, and no two have the same. Where Min is Max there is one.
+// duration with a probability of its own. They are in order of At, and no two have the same. If Min is Max there is
+// one.
 func (d Distribution) Curve(n int) []CurvePoint {
 	n = max(n, 2)
 	times := make([]time.Duration, 0, n+len(d.atoms))
@@ -216,8 +217,8 @@ func (d *Distribution) refine(below time.Duration, parts Distribution) {
 	d.levels = append([]level{{below, parts, d.CDF(below)}}, d.levels...)
 }
 
-// refinements returns the times below which a distribution should be computed anew with finer grids, from the latest to the
-// earliest: where half of all lies within a small part of [Min, Max].
+// refinements returns the times below which a distribution should be computed anew with finer grids, from the latest to
+// the earliest: it returns any only if half of all lies within a small part of [Min, Max].
 func (d *Distribution) refinements() (times []time.Duration) {
 	span := float64(d.Quantile(0.9999) - d.min)
 	near := 6 * float64(d.Quantile(0.5)-d.min)
@@ -240,7 +241,7 @@ func (d *Distribution) roughness(below time.Duration) (total float64) {
 	return total
 }
 
-// addPart adds the part that one of so many attempts contributes. Where there are many, each is told with fewer steps.
+// addPart adds the part that one of so many attempts contributes. If there are many, each has fewer steps.
 func (d *Distribution) addPart(m measure, attempts int) {
 	if attempts > manyAttempts {
 		m = m.coarsened(stepFor(m.span(), lateCells, m.step))

@@ -2,7 +2,7 @@
 //
 //   - New computes the schedule of one run: the waits with their spread, the exact distribution of the total wait, the
 //     chance to succeed and to finish in time, the attempts that can never start, the load that it multiplies.
-//   - Lint finds what is wrong with a policy where it is used, and says what to change.
+//   - Lint finds what is wrong with a policy for its use, and says what to change.
 //   - Simulate runs a fleet of clients against a model of a server, event by event, with the policy's own Decide, Admit
 //     and Budget: what an outage, a stall or a surge does, and whether the fleet comes back from it.
 //   - Certify answers the same by law: safe, vulnerable or metastable, and the trigger that would tip it.

@@ -24,8 +24,8 @@ const (
 // Count returns how many there are.
 func (d Durations) Count() int { return int(d.count) }
 
-// Quantile returns the smallest duration that the share q of all is not above, exact to 0.1 %; q is clamped to [0,1], and 0
-// and 1 give the exact extremes. It is 0 where there are none.
+// Quantile returns the smallest duration that the share q of all is not above, exact to 0.1 %; q is clamped to [0,1],
+// and 0 and 1 give the exact extremes. It is 0 if there are none.
 func (d Durations) Quantile(q float64) time.Duration {
 	rank := d.rank(q)
 	switch {
@@ -44,7 +44,7 @@ func (d Durations) Quantile(q float64) time.Duration {
 	return d.max
 }
 
-// Mean returns the mean, 0 where there are none.
+// Mean returns the mean, or 0 if there are none.
 func (d Durations) Mean() time.Duration {
 	if d.count == 0 {
 		return 0

@@ -9,8 +9,8 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// A stall of ten seconds tips a fleet into a storm that lasts for ever: its retries keep the server busy with work that nobody
-// waits for. A budget ends it.
+// A stall of ten seconds tips a fleet into a storm that lasts forever: its retries keep the server busy with work that
+// no client waits for. A budget ends it.
 func ExampleSimulate() {
 	s := retryplan.Scenario{
 		Policy:   retry.Policy{MaxAttempts: 4, AttemptTimeout: time.Second, Backoff: retry.Backoff{Base: 100 * time.Millisecond, Jitter: retry.FullJitter}},

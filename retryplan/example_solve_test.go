@@ -9,7 +9,7 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// One attempt in ten fails; nine runs in ten thousand may, and nobody is to wait for more than two seconds.
+// One attempt in ten fails; nine runs in ten thousand may, and no caller is to wait for more than two seconds.
 func ExampleSolve() {
 	s, err := retryplan.Solve(context.Background(), retryplan.Requirements{
 		Failure:   0.1,

@@ -14,7 +14,7 @@ func convolve(x, y []float64) []float64 {
 	}
 	out := make([]float64, len(x)+len(y)-1)
 	n := 1 << bits.Len(uint(len(out)-1))
-	if len(x)*len(y) <= 3*n*bits.Len(uint(n)) { // where the plain sum is the faster one
+	if len(x)*len(y) <= 3*n*bits.Len(uint(n)) { // the plain sum is faster
 		for j, weight := range y {
 			for i, value := range x {
 				out[i+j] += float64(weight * value)

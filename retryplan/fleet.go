@@ -33,9 +33,9 @@ type Fleet struct {
 	Trigger Trigger
 }
 
-// Scenario returns the simulation of f with p: a while of calm, the trigger, and a time after it that is long enough to see a
-// recovery where there is one. A budget that successes fund begins full, as after a calm that was long enough to fill it.
-// A fleet that Certify refuses gives a scenario that Simulate refuses, or one without meaning.
+// Scenario returns the simulation of f with p: a while of calm, the trigger, and a time after it that is long enough to
+// see a recovery if there is one. A budget that successes fund begins full, as after a calm that was long enough to
+// fill it. A fleet that Certify refuses gives a scenario that Simulate refuses, or one without meaning.
 func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 	s := Scenario{
 		Policy:   p,
@@ -54,7 +54,7 @@ func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 		}
 		s.Budget = &b
 	}
-	// Queues in a calm forget within some timeouts, and arrivals are told by Result.Recovered's 5 s.
+	// Queues in a calm forget within some timeouts, and Result.Recovered looks at arrivals of 5 s.
 	longest := time.Duration(0)
 	f.populations(p, func(p retry.Policy, _ float64) { longest = max(longest, p.AttemptTimeout) })
 	warm := 10*time.Second + min(10*longest, time.Minute)

@@ -6,10 +6,10 @@ import "math"
 // simulation, of those fleets that are judged since they are not within 5 % of a boundary. As things are all 848 do.
 const (
 	stepsPerTimeout = 200     // measured: with 50 all of 847 agree, with 20 all of 846
-	fewestSteps     = 20      // steps in a timeout, where the waits are so long that stepsPerTimeout would be too many
+	fewestSteps     = 20      // steps in a timeout, if the waits are so long that stepsPerTimeout would be too many
 	longestRing     = 50_000  // steps that a wait may take; bounds memory, to 30 MB
 	maxFluidSteps   = 300_000 // of one computation; bounds time
-	longestFailing  = 1000    // timeouts of failing that are told apart: a queue that has not grown by then is near a boundary
+	longestFailing  = 1000    // timeouts of failing that are distinguished: a queue that has not grown by then is near a boundary
 	// allWork is how much all computations of a certificate may do, and oneWork each of them: in steps times the attempts of a
 	// run that a step goes through. It is a second or so.
 	allWork = 60_000_000
@@ -39,8 +39,8 @@ type trouble struct {
 	service float64 // factor of service
 	refuses bool    // every attempt is answered with an error at once
 	fails   float64 // probability that an attempt fails that is worked on
-	// job is how long slow work takes in seconds, 0 where the trouble slows none. What begins in the trouble is slow to its
-	// end, and the workers begin together when the queue forms, so that the trouble is felt for whole jobs.
+	// job is how long slow work takes in seconds, or 0 if the trouble slows none. Work that begins in the trouble is
+	// slow to its end, and the workers begin together when the queue forms, so that the trouble lasts for whole jobs.
 	job float64
 }
 
@@ -58,7 +58,7 @@ type gust struct{ size, lasts float64 }
 // flow is what the fluid comes to.
 type flow struct {
 	recovers bool
-	decided  bool    // false where the work that is allowed did not suffice
+	decided  bool    // false if the allowed number of steps did not suffice
 	recovery float64 // seconds from the trouble's end until the last attempt that failed was sent
 	longest  float64 // the longest time, in seconds, from the sending of an attempt to its end at the server
 	failed   bool    // some attempt failed
@@ -189,7 +189,8 @@ func (r *running) through() flow {
 			}
 		}
 	}
-	// The steps did not suffice. What is left is told by law: the queue drains in a straight line once the tokens are spent.
+	// The steps did not suffice. The rest follows by law: the queue drains in a straight line once the tokens are
+	// spent.
 	now := float64(step) * r.dt
 	left := max(r.trouble.lasts-now, 0)
 	growth := float64(r.rate*r.trouble.arrive*r.attempts) - float64(r.capacity*r.trouble.work)

@@ -2,10 +2,11 @@ package retryplan
 
 // Law names a law of storms: what a Certificate's Stability follows from.
 //
-// In the formulas λ is Fleet.Rate, μ Fleet.Capacity, A Certificate.Attempts, T the client's timeout (Policy.AttemptTimeout, or
-// Fleet.Deadline where that is shorter), D the length of the trigger and S the tokens stored in all budgets of the fleet. They
-// are derived for a server that works in the order of arrival and executes abandoned work, as in Bronson et al., "Metastable
-// Failures in Distributed Systems" (HotOS 2021), and Huang et al., "Metastable Failures in the Wild" (OSDI 2022).
+// In the formulas λ is Fleet.Rate, μ Fleet.Capacity, A Certificate.Attempts, T the client's timeout
+// (Policy.AttemptTimeout, or Fleet.Deadline if that is shorter), D the length of the trigger and S the tokens stored in
+// all budgets of the fleet. They are derived for a server that works in the order of arrival and executes abandoned
+// work, as in Bronson et al., "Metastable Failures in Distributed Systems" (HotOS 2021), and Huang et al., "Metastable
+// Failures in the Wild" (OSDI 2022).
 type Law uint8
 
 // The laws.

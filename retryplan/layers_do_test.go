@@ -79,7 +79,7 @@ func (n *slowNode) call(ctx context.Context) error {
 
 var errSlow = errors.New("503")
 
-// handle does the node's own work, in the order of arrival and whoever has gone, and then its calls.
+// handle does the node's own work, in the order of arrival even if the caller has gone, and then its calls.
 func (n *slowNode) handle(ctx context.Context) error {
 	bottom := n.number == len(n.chain.nodes)-1
 	if bottom && n.chain.trouble.Kind == Outage && n.during() {

@@ -52,7 +52,7 @@ type chainStorm struct {
 	longest  time.Duration   // that a run takes; the largest Duration if no client ever gives up
 }
 
-// chainPlays is how many attempts are played through, where waits are random.
+// chainPlays is how many attempts are played through if waits are random.
 const chainPlays = 1_000_000
 
 // storm plays runs through whose attempts at a node all fail: it hangs, or refuses at once. Budgets pay for nothing: what they

@@ -33,13 +33,13 @@ type Finding struct {
 	// Change says what to do about it, in one sentence that begins with "Set", a field of retry.Policy, or of Setting, and a
 	// value: the finding is gone once that is done, though another can come in its place.
 	Change string
-	// Figures are the numbers in Text for machines, all finite: durations in seconds. Keys are snake_case. Nil where there
-	// are none.
+	// Figures are the numbers in Text for machines, all finite: durations in seconds. Keys are snake_case. Nil means
+	// none.
 	Figures map[string]float64
 }
 
-// Setting is where a policy is used: what Lint cannot see in the policy itself. The zero Setting knows nothing, and what
-// depends on it is not found. A negative field counts as zero.
+// Setting describes the use of a policy: what Lint cannot see in the policy itself. With the zero Setting, Lint finds
+// nothing that depends on it. A negative field counts as zero.
 type Setting struct {
 	// Inline says that a caller waits for the run, as a request handler does, rather than a queue.
 	Inline bool
@@ -54,15 +54,15 @@ type Setting struct {
 	Duration Dist
 }
 
-// Lint returns what is to be said about p in the given setting, the gravest first and then by code, and nil where there is
-// nothing. A policy that does not validate has one finding of code "invalid" for each bad field, and no others.
+// Lint returns the findings about p in the given setting, the gravest first and then by code, or nil if there are none.
+// A policy that does not validate has one finding of code "invalid" for each bad field, and no others.
 //
-// It asks the policy's own Validate, Effective, Decide, Admit, Bounds and TotalWait, calls none of its functions and does not touch
-// its Budget. Waits that Policy.Wait chooses are taken for ones of any length up to Cap.
-// Doing what the findings say, one after the other and in any order, ends: no change brings an earlier policy back.
-// Where a run can have more than 10,000 attempts, those beyond are taken for ones that can start.
+// It calls the policy's own Validate, Effective, Decide, Admit, Bounds and TotalWait, but none of the functions in its
+// fields, and does not touch its Budget. It assumes that waits chosen by Policy.Wait are of any length up to Cap. Doing
+// what the findings say, one after the other and in any order, ends: no change brings an earlier policy back. If a run
+// can have more than 10,000 attempts, it assumes that those beyond can start.
 //
-//	code                         level            found where
+//	code                         level            found if
 //	cap-never-reached            note             the longest wait is a tenth of Cap or less
 //	cap-stops-growth             note             an exponential or linear backoff is at its cap from the first wait on
 //	decorrelated-without-cap     note             DecorrelatedJitter can grow to 243 times Base and more, and Cap is not set
@@ -172,7 +172,7 @@ func zeroed(field string) string {
 	switch {
 	case strings.HasPrefix(field, "Delays["):
 		return field + " to 0s"
-	case field == "Delays": // an empty list, where only a Mode asks for one
+	case field == "Delays": // an empty list, although a Mode asks for one
 		return "Mode to 0"
 	default:
 		return field + " to 0, which means the default"

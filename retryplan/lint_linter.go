@@ -62,7 +62,7 @@ func newLinter(p retry.Policy, s Setting) *linter {
 	return l
 }
 
-// waits is how many waits a run that never succeeds has; the largest int where there is no end.
+// waits is how many waits a run that never succeeds has; the largest int if there is no end.
 func (l *linter) waits() int {
 	if l.attempts == retry.Unlimited {
 		return math.MaxInt
@@ -85,7 +85,7 @@ func (l *linter) longestWait() (longest time.Duration) {
 	return longest
 }
 
-// bound returns the shorter of TTL and deadline with its name; 0 where there is neither.
+// bound returns the shorter of TTL and deadline with its name, or 0 if there is neither.
 func (l *linter) bound() (time.Duration, string) {
 	if l.s.Deadline > 0 && (l.p.TTL == 0 || l.s.Deadline <= l.p.TTL) {
 		return l.s.Deadline, "deadline"
@@ -118,7 +118,7 @@ func (l *linter) startable(u float64, spent time.Duration) (n int, late time.Dur
 	}
 }
 
-// fastest is the least that an attempt takes, usual the median; 0 where it is not known.
+// fastest is the least that an attempt takes, usual the median; 0 if it is not known.
 func (l *linter) fastest() time.Duration { return l.cut(l.s.Duration.Min()) }
 func (l *linter) usual() time.Duration   { return l.cut(l.s.Duration.At(0.5)) }
 
@@ -129,7 +129,7 @@ func (l *linter) cut(d time.Duration) time.Duration {
 	return d
 }
 
-// product returns n·d for n, d ≥ 0, and the largest Duration where that overflows.
+// product returns n·d for n, d ≥ 0, or the largest Duration if that overflows.
 func product(n int64, d time.Duration) time.Duration {
 	if n > 0 && int64(d) > math.MaxInt64/n {
 		return math.MaxInt64
@@ -161,10 +161,10 @@ func past(d, bound time.Duration) string {
 	return roughly(d)
 }
 
-// rounded returns d cut to two digits, never above d and above 0 where d is.
+// rounded returns d cut to two digits, never above d, and above 0 if d is.
 func rounded(d time.Duration) time.Duration { return cutOff(d, 2) }
 
-// raised returns d raised to two digits, the largest Duration where that overflows.
+// raised returns d raised to two digits, or the largest Duration if that overflows.
 func raised(d time.Duration) time.Duration { return raisedTo(d, 2) }
 
 // cutOff returns d ≥ 0 cut off after so many digits.
@@ -208,7 +208,7 @@ func listed(delays []time.Duration) string {
 	return strings.Join(words, ",")
 }
 
-// figure prints f to three digits, without an exponent where that is readable.
+// figure prints f to three digits, without an exponent if that is readable.
 func figure(f float64) string {
 	if f >= 1000 && f < 1e6 {
 		return strconv.FormatFloat(f, 'f', 0, 64)

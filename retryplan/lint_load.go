@@ -60,9 +60,10 @@ func (l *linter) nestedAmplification() Finding {
 	return f
 }
 
-// amplification returns how many attempts reach the bottom for one call at the top, where each of so many layers makes up to
-// attempts and one at the bottom fails with probability p: for each layer A* = (1−p^a)/(1−p), after which its own calls
-// fail with p^a. It saturates at the largest float64. Powers are taken by multiplication, so that every platform agrees.
+// amplification returns how many attempts reach the bottom for one call at the top, if each of so many layers makes up
+// to attempts and one at the bottom fails with probability p: for each layer A* = (1−p^a)/(1−p), after which its own
+// calls fail with p^a. It saturates at the largest float64. Powers are taken by multiplication, so that every platform
+// agrees.
 func amplification(p float64, attempts, layers int) float64 {
 	load := 1.0
 	for range layers {

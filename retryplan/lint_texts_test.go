@@ -21,7 +21,7 @@ func TestFindingsSay(t *testing.T) {
 		code         string
 		p            P
 		s            retryplan.Setting
-		text, change string // the whole of it, or where it ends with ... its beginning; "" is not looked at
+		text, change string // the whole, or the beginning if it ends with ...; "" is not compared
 	}{
 		{code: "no-attempt-timeout", s: retryplan.Setting{Duration: retryplan.LogNormal(20*ms, 200*ms)}, change: "Set AttemptTimeout to 430ms."},
 		{code: "timeout-below-duration", p: P{AttemptTimeout: 50 * ms}, s: retryplan.Setting{Duration: retryplan.LogNormal(20*ms, 200*ms)}, change: "Set AttemptTimeout to 430ms."},

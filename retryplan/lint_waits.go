@@ -40,7 +40,7 @@ func (l *linter) noJitter() Finding {
 	return f
 }
 
-// firstWait returns the first attempt with a wait above 0 and that wait's bounds; 0 where there is none.
+// firstWait returns the first attempt with a wait above 0 and that wait's bounds, or 0 if there is none.
 func (l *linter) firstWait() (attempt int, lo, hi time.Duration) {
 	for n := 1; n <= l.waits() && n <= max(len(l.p.Delays), 1); n++ {
 		if lo, hi = l.p.Bounds(n); hi > 0 {
@@ -171,7 +171,7 @@ func (l *linter) zeroDelay() Finding {
 	if !l.retries || used == 0 {
 		return Finding{}
 	}
-	// Where all are 0, the 100 ms that AWS's DynamoDB and general bases of 25 and 50 ms are the order of.
+	// If all are 0: 100 ms, of the order of AWS's bases, 25 ms for DynamoDB and 50 ms otherwise.
 	least := 100 * time.Millisecond
 	if i := slices.IndexFunc(delays, func(d time.Duration) bool { return d > 0 }); i >= 0 {
 		least = delays[i]

@@ -44,8 +44,8 @@ func (c *certifier) margin(found finding) float64 {
 	return nearest
 }
 
-// distance returns the smallest change, as a share of the boundary, that gives a fleet which does not fare as found. worse is
-// +1 where it adds to the trouble and -1 where it takes away.
+// distance returns the smallest change, as a share of the boundary, that gives a fleet which does not fare as found.
+// worse is +1 if the change adds to the trouble and -1 if it takes away.
 func (c *certifier) distance(found finding, worse float64, by func(float64) change, most float64) float64 {
 	same := func(x float64) bool {
 		ch := by(x)
@@ -82,8 +82,8 @@ func (c *certifier) distance(found finding, worse float64, by func(float64) chan
 	return lo / (1 + lo)
 }
 
-// chancy reports whether chance decides how a fleet that survives its trigger fares with the rate multiplied by a factor: by
-// tipping it without a trigger, or, where nothing can, by failing attempts all the time.
+// chancy reports whether chance decides how a fleet that survives its trigger fares with the rate multiplied by a
+// factor: by tipping it without a trigger or, if nothing can, by failing attempts all the time.
 func (c *certifier) chancy(found finding, factor float64) bool {
 	rate := c.fleet.Rate * factor
 	switch found.stability {
@@ -106,8 +106,8 @@ func (c *certifier) excursions(rate float64) float64 {
 	return watched * c.fleet.Capacity * idle * idle * c.tail(rate)
 }
 
-// tail returns the share of attempts that wait for the timeout though there is no trigger. It is about exp(−θt) in the M/D/c
-// queue, where λ·(exp(θ/μ) − 1) = θ.
+// tail returns the share of attempts that wait for the timeout though there is no trigger. It is about exp(−θt) in the
+// M/D/c queue, with λ·(exp(θ/μ) − 1) = θ.
 func (c *certifier) tail(rate float64) float64 {
 	if c.load(rate) >= 1 {
 		return 1

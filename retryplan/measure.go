@@ -14,7 +14,7 @@ type measure struct {
 	atom   float64       // its mass
 	origin time.Duration // of the grid
 	step   time.Duration // a power of two
-	cells  []float64     // mass at origin + i·step; nil where there is no grid
+	cells  []float64     // mass at origin + i·step; nil if there is no grid
 }
 
 // edgeMass is the mass that may be moved to the edge of a grid to shorten it.
@@ -125,7 +125,7 @@ func stepFor(span float64, cells int, least time.Duration) time.Duration {
 // span returns the length of the grid in nanoseconds.
 func (m *measure) span() float64 { return float64(len(m.cells)) * float64(m.step) }
 
-// put adds mass at the given time to the grid, which is begun or made longer where it has to be; its step stays.
+// put adds mass at the given time to the grid. It makes or extends the grid if necessary; the step stays.
 func (m *measure) put(at time.Duration, mass float64) {
 	if mass == 0 {
 		return
@@ -220,8 +220,8 @@ func (m measure) plus(o measure, cells int) measure {
 	return m
 }
 
-// waited returns the sum of m and a wait that is drawn evenly from the whole nanoseconds of [lo, hi), or is lo where they are
-// equal, with so many cells at most.
+// waited returns the sum of m and a wait that is drawn evenly from the whole nanoseconds of [lo, hi), or is lo if they
+// are equal, with so many cells at most.
 func (m measure) waited(lo, hi time.Duration, cells int) measure {
 	if hi <= lo {
 		return m.shifted(lo)
@@ -300,7 +300,7 @@ func (m measure) taking(d Dist, limit time.Duration, cells int) measure {
 	most := min(within, quantileBound(d))
 	chance := d.below(most)
 	switch {
-	case limit == maxDuration: // where longer ones are cut to
+	case limit == maxDuration: // longer ones are cut to it
 		chance = 1
 	case most < within: // the far tail is counted at its edge
 		chance = min(d.below(within), 1)
@@ -315,7 +315,8 @@ func (m measure) taking(d Dist, limit time.Duration, cells int) measure {
 	var center, total float64
 	last := 0.
 	for i := range weights {
-		// A cell is the step that begins where it stands, so that none reaches below the shortest; the mean moves them all by half.
+		// A cell is the step that begins at its position, so that none reaches below the shortest; the mean moves them
+		// all by half.
 		below := d.below(min(float64(i+1)*step, most))
 		weights[i] = max(below-last, 0)
 		last = max(below, last)
@@ -355,7 +356,7 @@ func (m *measure) time(i int) time.Duration {
 	return saturatingAdd(m.origin, past)
 }
 
-// nanos returns x − y in nanoseconds, for an x of 0 or more: exact where they are near each other, which float64(x) −
+// nanos returns x − y in nanoseconds, for an x of 0 or more: exact if they are near each other, which float64(x) −
 // float64(y) is not beyond 2^53.
 func nanos(x, y time.Duration) float64 {
 	if y < 0 { // by a cell or so, and their difference need not be a Duration
@@ -364,7 +365,7 @@ func nanos(x, y time.Duration) float64 {
 	return float64(x - y)
 }
 
-// saturatingAdd returns x+y for y ≥ 0, and the largest Duration where that overflows.
+// saturatingAdd returns x+y for y ≥ 0, or the largest Duration if that overflows.
 func saturatingAdd(x, y time.Duration) time.Duration {
 	if x > maxDuration-y {
 		return maxDuration

@@ -44,8 +44,8 @@ type Plan struct {
 	// WorstCase is the longest that a run can take from its start to its end: every wait and every attempt at its longest,
 	// within TTL and deadline. It saturates at the largest Duration, which is also what an attempt of unbounded duration gives.
 	WorstCase time.Duration
-	// Endings is the probability of each ending: by reason, and that of success under the zero Reason. They add up to 1. An
-	// ending for lack of time that next to no failed attempt leads to, 10⁻⁹ of them or less, is not told.
+	// Endings is the probability of each ending: by reason, and that of success under the zero Reason. They add up to
+	// 1. An ending for lack of time is left out if at most 10⁻⁹ of the failed attempts lead to it.
 	Endings map[retry.Reason]float64
 }
 
@@ -80,16 +80,17 @@ const (
 )
 
 // New returns the plan of p under m. It returns an error on one line, retry.FieldErrors, for a policy that does not
-// validate and for a Model field that is out of its range. A p.Budget, p.Pay or p.Gate is not looked at: a single run is
-// planned as if it had a token and an open gate. Nor is p.Classify, which is code: every failure of the Model counts as
-// retryable. A policy with Wait is refused, and one with a ResetAfter that an attempt can reach: no distribution follows these.
+// validate and for a Model field that is out of its range. It ignores p.Budget, p.Pay and p.Gate: a single run is
+// planned as if it had a token and an open gate. It also ignores p.Classify, which is code: every failure of the Model
+// counts as retryable. It refuses a policy with Wait, or with a ResetAfter that an attempt can reach, since their
+// distributions are not known.
 //
-// Probabilities are computed, not sampled. Where neither jitter nor duration is random they are exact to the nanosecond.
-// Elsewhere times are kept on grids of some thousand steps, and the CDFs of TotalWait and Elapsed are within 10⁻³ of the
-// truth, or of the truth a thousandth of the span from Min to the 99.99th percentile earlier or later: which is what counts where
-// many runs take nearly the same time, since the jitter is narrower than a step. Told less exactly are, to a few 10⁻³, plans of
-// more than 50 attempts and Durations whose 99th percentile is more than ten times their median, and, to 10⁻², more than 200
-// random waits.
+// Probabilities are computed, not sampled. If neither jitter nor duration is random they are exact to the nanosecond.
+// Otherwise times are kept on grids of some thousand steps. The CDFs of TotalWait and Elapsed are then within 10⁻³ of
+// the truth, or of the truth a thousandth of the span from Min to the 99.99th percentile earlier or later. The latter
+// counts if many runs take nearly the same time, since the jitter is narrower than a step. Plans of more than 50
+// attempts, and Durations whose 99th percentile is more than ten times their median, are exact to a few 10⁻³; plans
+// with more than 200 random waits to 10⁻².
 func New(p retry.Policy, m Model) (*Plan, error) {
 	if err := m.validate(p); err != nil {
 		return nil, err

@@ -241,7 +241,7 @@ var wholeRuns = []struct {
 	},
 }
 
-// nearDistance is supDistance where times may be wrong by the given one.
+// nearDistance is supDistance if times may be wrong by the given one.
 func nearDistance(d retryplan.Distribution, seen []time.Duration, off time.Duration) (most float64) {
 	slices.Sort(seen)
 	n := float64(len(seen))

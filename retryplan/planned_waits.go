@@ -39,8 +39,8 @@ func (pl *planner) dependentWaits() []Wait {
 // clamped returns f nanoseconds within the bounds of w.
 func clamped(f float64, w Wait) time.Duration { return min(max(whole(math.Round(f)), w.Lo), w.Hi) }
 
-// evenSoon returns the probability that a wait that is even over the whole numbers of [lo, hi), or lo where they are equal, is
-// below left.
+// evenSoon returns the probability that a wait is below left if it is even over the whole numbers of [lo, hi), or is lo
+// if they are equal.
 func evenSoon(left float64, lo, hi time.Duration) float64 {
 	if hi <= lo {
 		if left > float64(lo) {

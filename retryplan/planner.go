@@ -15,12 +15,12 @@ type planner struct {
 	attempts int
 	lo, hi   []time.Duration // of the wait after attempt i+1
 	bins     *bins           // of waits that depend on the one before; else nil
-	// Where waits depend on each other: the sums of the first ones, one, two, ..., that are before a limit, and those of what the
-	// first attempts took. They are computed once.
+	// If waits depend on each other: the sums of the first one, two, ... waits that are before a limit, and the sums of
+	// the durations of the first attempts. They are computed once.
 	sums     map[time.Duration][]measure
 	taken    []measure
 	startBy  time.Duration            // retries start before this time; 0 means that none can be too late
-	later    time.Duration            // the second limit, where one that would start even later can end for another reason; 0 means none
+	later    time.Duration            // the second limit, if an attempt that would start even later can end for another reason; 0 means none
 	below    time.Duration            // only what is before this time is asked for; 0 means all
 	stopped  []bool                   // whether runs ended after attempt i+1 since the next would not start by startBy
 	firstEnd int                      // the first attempt after which a run ended
@@ -79,7 +79,7 @@ func (pl *planner) latestStart() (latest time.Duration) {
 	return latest
 }
 
-// perTriple returns how fine the bins of decorrelated jitter are. Long runs are smooth, and are told with fewer.
+// perTriple returns how fine the bins of decorrelated jitter are. Long runs are smooth, and need fewer.
 func (pl *planner) perTriple() int {
 	if pl.attempts > manyAttempts {
 		return 20
@@ -91,20 +91,20 @@ func (pl *planner) perTriple() int {
 const (
 	waitCells     = 4096
 	durationCells = 4096
-	firstCells    = 8192 // of the same where there is nothing to convolve with
-	dependCells   = 2048 // of the same where rows of a chain are among them
+	firstCells    = 8192 // of the same if there is nothing to convolve with
+	dependCells   = 2048 // of the same if rows of a chain are among them
 	chainCells    = 768
 	lateCells     = 1024 // of the parts of Elapsed, in plans of many attempts
 	manyAttempts  = 40
 )
 
-// rounding is more than what is left over where probabilities that should be equal are subtracted. Where retries could be too
-// late but a share of no more than unlikely is, none is.
+// rounding is more than the difference of probabilities that should be equal. If at most the share unlikely of the
+// retries would be too late, none is taken to be.
 const (
 	rounding = 1e-12
 	unlikely = 1e-9
 	smooth   = 2e-5 // the roughness that a CDF may have
-	unseen   = 1e-7 // what adds less to a CDF is left out where it is computed anew
+	unseen   = 1e-7 // what adds less to a CDF is left out when it is computed anew
 )
 
 func (pl *planner) plan() *Plan {
@@ -208,7 +208,7 @@ func (pl *planner) run() {
 	durations := atomAt(0, 1)
 	if pl.bins != nil && !pl.policy.Disabled {
 		c = newChain(pl.bins, pl.limit(), chainCells)
-		if !slices.Contains(pl.stopped, true) && (pl.startBy == 0 || pl.below > 0) { // and no wait has to be told apart
+		if !slices.Contains(pl.stopped, true) && (pl.startBy == 0 || pl.below > 0) { // and no wait has to be distinguished
 			sums = pl.sums[c.limit]
 		}
 	}

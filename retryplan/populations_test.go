@@ -20,7 +20,7 @@ func mixed(rate, share float64, attempts int) retryplan.Fleet {
 	return f
 }
 
-// A storm feeds itself if λ·Σσ·A > μ, whoever retries.
+// A storm feeds itself if λ·Σσ·A > μ, no matter which clients retry.
 func TestReferencePopulations(t *testing.T) {
 	for _, row := range []struct {
 		share, attempts, hidden, rate float64

@@ -6,7 +6,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// maxLevels is how many levels of a budget are told apart. Measured as stepsPerTimeout: with 16 all of 848 agree.
+// maxLevels is how many levels of a budget are distinguished. Measured as stepsPerTimeout: with 16 all of 848 agree.
 const maxLevels = 64
 
 // purse is all budgets of a fleet as the fluid sees them: how many clients have how many tokens. Runs meet clients at random,
@@ -15,12 +15,12 @@ type purse struct {
 	clients float64
 	unit    float64   // tokens from one level to the next
 	ratio   float64   // tokens for one success
-	levels  []float64 // share of the clients at level 0, 1, ...; nil where there is one budget
-	tokens  float64   // of one budget, where there is one
+	levels  []float64 // share of the clients at level 0, 1, ...; nil if there is one budget
+	tokens  float64   // of the one budget, if there is one
 	burst   float64
 	trickle float64 // seconds, 0 for none
 	granted int     // periods of trickle that have ended
-	fresh   float64 // what the last period granted to one budget and nobody has taken
+	fresh   float64 // what the last period granted to one budget and no run has taken
 }
 
 // newPurse returns the budgets of a fleet after a long calm in which attempts fail with a probability: full if that is 0, unless

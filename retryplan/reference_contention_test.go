@@ -36,7 +36,7 @@ var contentionVariants = map[string]struct {
 	"decorrelated": {
 		backoff: retry.Backoff{Base: 5 * time.Millisecond, Cap: 2 * time.Second, Jitter: retry.DecorrelatedJitter},
 	},
-	// The article clips the sample, min(cap, U(base, 3·prev)), where DecorrelatedJitter clips the window.
+	// The article clips the sample, min(cap, U(base, 3·prev)); DecorrelatedJitter clips the window.
 	"decorrelated, sample clipped": {delay: sampleClipped(5*time.Millisecond, 2*time.Second)},
 }
 
@@ -103,7 +103,7 @@ func TestReferenceContention(t *testing.T) {
 		}
 		ms := figure{want: cell.time, runs: reference, sd: cell.sdOfT}
 		if cell.n == 100 && cell.variant == "decorrelated" {
-			// Only here do delays reach the cap often enough to tell: a clipped window has fewer of the longest.
+			// Only here do delays reach the cap often enough to show it: a clipped window has fewer of the longest.
 			c.atMost(name+", ms", values[1], ms)
 		} else {
 			c.mean(name+", ms", values[1], ms)

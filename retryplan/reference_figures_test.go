@@ -79,11 +79,11 @@ func sample(t *testing.T, n int, s func(seed uint64) retryplan.Scenario, measure
 type figure struct {
 	want float64 // a mean over runs
 	runs int     // how many there were
-	// sd is the standard deviation of a single run. Where the reference does not give it, it is what the full form measures
-	// here, and the full form refuses one that is more than 1.4 times that.
+	// sd is the standard deviation of a single run. If the reference does not give it, it is what the full form
+	// measures here, and the full form refuses one that is more than 1.4 times that.
 	sd       float64
 	measured bool
-	unit     float64 // of the last digit that the reference prints, 0 where its rounding need not be allowed for
+	unit     float64 // of the last digit that the reference prints; 0 if its rounding need not be allowed for
 }
 
 // measured returns the figure of a reference that does not give an sd.
@@ -187,7 +187,7 @@ func allOurs(k, n, m int) float64 {
 	return p
 }
 
-// done prints the table and fails the test where a figure is missed.
+// done prints the table and fails the test if a figure is missed.
 func (c *comparison) done() {
 	c.t.Helper()
 	var b strings.Builder
@@ -200,7 +200,7 @@ func (c *comparison) done() {
 	require.Empty(c.t, c.misses)
 }
 
-// meanAndSD returns the mean and the standard deviation, NaN for the latter where there is one value only.
+// meanAndSD returns the mean and the standard deviation, which is NaN if there is only one value.
 func meanAndSD(values []float64) (mean, sd float64) {
 	for _, v := range values {
 		mean += v / float64(len(values))

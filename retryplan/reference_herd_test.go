@@ -57,8 +57,8 @@ func herdAround(lo, hi float64) func(int, time.Duration, float64) time.Duration 
 	}
 }
 
-// The table holds the means of 10 runs. Two of its jitters differ from ours at the cap, where ours clip the window and these
-// let the sample pass it or pile up on it; ours stand in rows of their own, and must not be later.
+// The table holds the means of 10 runs. Two of its jitters differ from ours at the cap: ours clip the window, and these
+// let the sample pass it or pile up on it. Ours have rows of their own, and must not be later.
 func TestReferenceHerd(t *testing.T) {
 	c := compare(t, "1,000 clients behind an outage: calls, rejected after it, peak in 100 ms, done after it in s")
 	ratio := [6]float64{8122, 8, 24, 3.5, 10.3, 16.9}
@@ -109,8 +109,8 @@ func TestReferenceHerd(t *testing.T) {
 	c.done()
 }
 
-// told makes a herd obey a server that spreads it over 5 s: a client whose attempt fails after the outage waits for that
-// time alone, whatever its backoff says.
+// told makes a herd obey a server that spreads it over 5 s: a client whose attempt fails after the outage waits for
+// that time alone, not for its backoff.
 func told(s retryplan.Scenario) retryplan.Scenario {
 	backoff := s.Delay
 	var failed time.Duration

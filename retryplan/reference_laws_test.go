@@ -13,9 +13,10 @@ import (
 )
 
 // recoveries returns the time to recovery of n runs, in seconds, as the published criterion has it, and requires that
-// Result.Recovery tells the same but for dips of the arrivals: the criterion is a goodput of 0.9 of the rate of arrivals, and of 70
-// runs a second fewer than 63 begin in some 5 s now and then, which is no illness. So Recovery is never later, and where it is
-// sooner, each 5 s that the criterion finds ill saw fewer arrivals than the mean, and nearly all of them succeeded.
+// Result.Recovery is the same but for dips of the arrivals. The criterion is a goodput of 0.9 of the rate of arrivals;
+// but of 70 runs a second, now and then fewer than 63 begin in some 5 s, although nothing is wrong. So Recovery is
+// never later. If it is sooner, each 5 s that fails the criterion saw fewer arrivals than the mean, and nearly all of
+// them succeeded.
 func recoveries(t *testing.T, n int, s func(uint64) retryplan.Scenario) []float64 {
 	t.Helper()
 	rate := s(0).Arrivals.Rate
@@ -58,8 +59,8 @@ func recovered(t *testing.T, n int, s func(uint64) retryplan.Scenario) []float64
 	})[0]
 }
 
-// Law 1: with n unlimited retries a fleet is metastable exactly where rate·(1+n) is above the capacity, here from 25 runs a
-// second on.
+// Law 1: with n unlimited retries a fleet is metastable if and only if rate·(1+n) is above the capacity, here from 25
+// runs a second on.
 func TestReferenceLawHiddenCapacity(t *testing.T) {
 	c := compare(t, "Law 1, hidden capacity 100/4 = 25/s: share of runs that have recovered by 240 s")
 	at := func(rate float64) []float64 {
@@ -131,7 +132,7 @@ func TestReferenceLawRecovery(t *testing.T) {
 	c.done()
 }
 
-// Law 4: a budget that requests fund keeps a storm alive where rate·(1+q) is above the capacity; one that successes fund
+// Law 4: a budget that requests fund keeps a storm alive if rate·(1+q) is above the capacity; one that successes fund
 // does not.
 func TestReferenceLawRequestFunded(t *testing.T) {
 	c := compare(t, "Law 4, q=.2: time to recovery in s")

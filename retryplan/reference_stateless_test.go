@@ -114,9 +114,9 @@ func TestReferenceProtectionIsPerClient(t *testing.T) {
 	c.done()
 }
 
-// Backoff takes load off a server only where the number of runs under way is bounded. The reference does not say what its
-// serial clients do; its figures are those of clients that begin a call in exponential gaps of 100 ms, or as soon as the one
-// before has ended, and of waits of 100, 200 and 400 ms.
+// Backoff takes load off a server only if the number of runs under way is bounded. The reference does not say what its
+// serial clients do; its figures are those of clients that begin a call in exponential gaps of 100 ms, or as soon as
+// the one before has ended, and of waits of 100, 200 and 400 ms.
 func TestReferenceClosedLoop(t *testing.T) {
 	doubling := func(attempt int, _ time.Duration, _ float64) time.Duration {
 		return 100 * time.Millisecond << (attempt - 1)

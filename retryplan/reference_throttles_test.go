@@ -86,8 +86,8 @@ func (g *grpcThrottle) Done(_ time.Duration, _ int, ok bool) {
 
 func (g *grpcThrottle) Retry(time.Duration, int) bool { return 2*g.tokens > g.limit }
 
-// awsQuota is the retry quota of the AWS SDKs' standard mode: a retry acquires cost, a success gives the last acquisition
-// back, or 1 where there was none, and there are never more than 500.
+// awsQuota is the retry quota of the AWS SDKs' standard mode: a retry acquires cost, a success gives the last
+// acquisition back, or 1 if there was none, and there are never more than 500.
 type awsQuota struct {
 	free
 	cost, tokens int

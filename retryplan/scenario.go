@@ -24,8 +24,8 @@ type Scenario struct {
 	// Others are shares of the runs that follow policies of their own, in place of Policy. They are not combined with Delay.
 	Others []Population
 
-	// Clients is the number of clients, up to 100,000,000, or 10,000,000 where each has a run of its own: with Closed and with
-	// AtOnce. A client has its own budget, breaker and throttle unless they are shared. Zero means 1.
+	// Clients is the number of clients, up to 100,000,000, or 10,000,000 if each has a run of its own: with Closed and
+	// with AtOnce. A client has its own budget, breaker and throttle unless they are shared. Zero means 1.
 	Clients int
 	// Arrivals says when runs begin.
 	Arrivals Arrivals
@@ -56,7 +56,8 @@ type Scenario struct {
 	// Seed chooses the random numbers. Arrivals, network and service draw from streams of their own, so that two policies
 	// under one seed meet the same arrivals.
 	Seed uint64
-	// Progress is told from time to time how far the simulation has come, in the goroutine of Simulate. Nil means nobody is.
+	// Progress is called from time to time, in the goroutine of Simulate, with how far the simulation has come. Nil
+	// means no call.
 	Progress func(Progress)
 }
 
@@ -91,10 +92,10 @@ type Arrivals struct {
 
 // Server is a model of a backend. The zero Server answers everything at once.
 //
-// An attempt that reaches it is answered with an error if an Outage rejects it or RateLimit or Queue has no room for it, and
-// with RetryAfter as a hint. Otherwise it waits for a worker, is worked on for Service, and then succeeds, or fails with
-// probability FailureRate. A client that no longer waits is not noticed: its attempt is worked on for nobody, unless Shed says
-// otherwise.
+// An attempt that reaches it is answered with an error if an Outage rejects it or RateLimit or Queue has no room for
+// it, and with RetryAfter as a hint. Otherwise it waits for a worker, is worked on for Service, and then succeeds, or
+// fails with probability FailureRate. The server does not notice that a client no longer waits: it works on the attempt
+// in vain, unless Shed says otherwise.
 type Server struct {
 	// Workers is how many attempts are worked on at the same time. Zero means any number, without a queue.
 	Workers int
@@ -147,7 +148,7 @@ type Trigger struct {
 	Factor float64
 }
 
-// End returns when t ends: From+For, the largest Duration where that is beyond it.
+// End returns when t ends: From+For, or the largest Duration if that overflows.
 func (t Trigger) End() time.Duration { return time.Duration(t.end()) }
 
 // TriggerKind says what a Trigger does.
@@ -196,11 +197,11 @@ type Breaker struct {
 // Throttle is a mechanism in a client that holds attempts back. It is called from one goroutine; now is the time since the
 // start of the simulation.
 type Throttle interface {
-	// Send is asked before each attempt, the first included. After a wait above 0 it is asked again; where ok is false the
-	// attempt fails without being sent, and Done is not called for it.
+	// Send is called before each attempt, the first included. After a wait above 0 it is called again. If ok is false
+	// the attempt fails without being sent, and Done is not called for it.
 	Send(now time.Duration, attempt int) (wait time.Duration, ok bool)
-	// Done is told how each attempt that was sent ended for its client: on time and well or not.
+	// Done is called at the end of each attempt that was sent; ok reports whether it succeeded in time for its client.
 	Done(now time.Duration, attempt int, ok bool)
-	// Retry is asked after Done, before the wait for a retry; where it is false the run ends as BudgetExhausted.
+	// Retry is called after Done, before the wait for a retry. If it returns false the run ends as BudgetExhausted.
 	Retry(now time.Duration, attempt int) bool
 }

@@ -19,7 +19,7 @@ const (
 	defaultRateWindow = time.Second
 
 	maxSteps   = 1_000_000     // 100 MB of points
-	maxClients = 100_000_000   // 3 GB where each keeps a budget
+	maxClients = 100_000_000   // 3 GB if each keeps a budget
 	maxAtOnce  = 10_000_000    // clients with a run each: 3 GB of runs, attempts and events
 	maxRuns    = 1_000_000_000 // some hours
 	maxDrain   = 1_000         // Durations

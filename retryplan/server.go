@@ -178,7 +178,7 @@ func (s *simulation) reject(a uint32) {
 	s.answer(a, answerRejected)
 }
 
-// answer sends an answer to the client of an attempt. One that would find nobody there is not sent.
+// answer sends an answer to the client of an attempt, unless the client has gone.
 func (s *simulation) answer(a uint32, kind answerKind) {
 	at := later(s.events.Now, s.network.draw())
 	attempt := s.attempts.At(a)

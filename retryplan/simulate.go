@@ -30,7 +30,7 @@ type Result struct {
 	Populations []PopulationResult
 	// Unfinished are the runs that were under way when the simulation ended.
 	Unfinished int
-	// Amplification is Attempts per run, 0 where there was none.
+	// Amplification is Attempts per run, or 0 if there was no run.
 	Amplification float64
 	// Failed is the share of Runs that did not succeed, Unfinished ones included, in [0,1].
 	Failed float64
@@ -81,10 +81,10 @@ type Point struct {
 // Simulate runs s to its end, one event after the other. It calls the policy's own Decide, Admit, Classify and Wait, and a real Budget,
 // with the simulation's time as their argument. The same Scenario gives the same Result.
 //
-// Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included. When ctx ends, Simulate
-// returns what it has seen so far together with ctx's cause. It does the same with a *retry.FieldError where time stands still: where
-// events go on without end at one moment, as in a closed loop in which nothing takes any time. Then it gives up after a million
-// events at that moment, and 10,000 more for each client.
+// Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included. When ctx ends,
+// Simulate returns what it has seen so far together with ctx's cause. It does the same with a *retry.FieldError if time
+// stands still: if events at one moment never end, as in a closed loop in which nothing takes any time. It gives up
+// after a million events at that moment, and 10,000 more for each client.
 //
 // What happens at the same time happens in the order in which it was planned. So an answer that arrives at the very moment of a
 // timeout is late, and a trigger is on from its first moment until before its last.

@@ -23,8 +23,8 @@ type Requirements struct {
 	Success float64
 	// P99 is the most that the 99th percentile of a run's time may be. Zero means not required.
 	P99 time.Duration
-	// WorstCase is the most that any run may take; with an Outage that is one whose attempts all fail, also where Failure is 0.
-	// Zero means not required.
+	// WorstCase is the most that any run may take; with an Outage that is one whose attempts all fail, even if Failure
+	// is 0. Zero means not required.
 	WorstCase time.Duration
 	// Load is the most attempts a run may make on average at Failure, 1 or more. Zero means not required.
 	Load float64
@@ -41,11 +41,11 @@ type Requirement string
 // Solution is a policy that meets Requirements, with the proof.
 type Solution struct {
 	Policy retry.Policy
-	// Budget is what the policy needs beside it; nil where none is needed.
+	// Budget is the budget that the policy needs; nil means none.
 	Budget *retry.BudgetConfig
-	// Binding is the requirement that is met with the least to spare: loosening it would allow a better policy. A Fleet whose
-	// margin no policy changes, as where it is only Capacity above Rate, does not bind; where nothing else is required Binding
-	// is empty.
+	// Binding is the requirement that is met with the least to spare: loosening it would allow a better policy. A Fleet
+	// whose margin no policy changes, as if it is only Capacity above Rate, does not bind; if nothing else is required
+	// Binding is empty.
 	Binding Requirement
 	// Plan is the policy's plan at Requirements.Failure, within the Fleet's Deadline.
 	Plan *Plan
@@ -54,17 +54,17 @@ type Solution struct {
 	Simulation  *Result
 }
 
-// Solve returns a policy that meets r, checked by New and, where a Fleet is required, by Certify and Simulate. A simulation
-// overrules a certificate whose Margin is below 0.05, where chance may decide, and any where the fleet it shows is in a storm at
-// its end. Where there is no policy it returns an *InfeasibleError. Other errors are retry.FieldErrors, and ctx's cause when ctx ends
-// first.
+// Solve returns a policy that meets r, checked by New and, if a Fleet is required, by Certify and Simulate. A
+// simulation overrules a certificate whose Margin is below 0.05, since chance may decide, and any certificate if the
+// simulated fleet is in a storm at its end. If there is no policy, Solve returns an *InfeasibleError. Other errors are
+// retry.FieldErrors, and ctx's cause if ctx ends first.
 //
-// It looks among policies that a reader understands at a glance: up to 64 attempts, exponential waits that double, from a
-// round Base of 1ms to 24h, with full jitter, or where an Outage has to be bridged with equal or ratio jitter, whose waits have
-// a floor; an AttemptTimeout with one or two digits or none; a Cap where there are many attempts; and a TTL where WorstCase
-// cannot be met otherwise. "None exists" is said of these. Of those that do it prefers few attempts and room to spare in
-// every requirement, and with a Fleet an AttemptTimeout, of three times the 99th percentile of Duration and of what random
-// arrivals make attempts wait: clients that never give up are safe, but hang.
+// It looks among policies that a reader understands at a glance: up to 64 attempts, exponential waits that double, from
+// a round Base of 1ms to 24h, with full jitter or, to bridge an Outage, with equal or ratio jitter, whose waits have a
+// floor; an AttemptTimeout with one or two digits or none; a Cap if there are many attempts; and a TTL if WorstCase
+// cannot be met otherwise. An *InfeasibleError speaks of these policies only. Of those that do it prefers few attempts
+// and room to spare in every requirement, and with a Fleet an AttemptTimeout, of three times the 99th percentile of
+// Duration and of what random arrivals make attempts wait: clients that never give up are safe, but hang.
 //
 // Closed forms say which of these may do, and which would be best; that one is then verified by New and, if a Fleet is required, by
 // its certificate, and the next one if it fails. It takes a fraction of a second, and up to three or so if P99, a Deadline or a
@@ -184,8 +184,8 @@ func (s *solver) prove(o *option) (Solution, *refusal, error) {
 	return Solution{}, &refusal{"Fleet", fmt.Sprintf("with %v, it does not recover in a simulation", o.policy)}, nil
 }
 
-// storms reports whether a simulated fleet hardly succeeds at its end: in the last 20 s, or where few runs begin, while the last
-// 50 did.
+// storms reports whether a simulated fleet hardly succeeds at its end: in the last 20 s or, if few runs begin, while
+// the last 50 did.
 func storms(r *Result, rate float64) bool {
 	from := r.Simulated - max(20*time.Second, seconds(50/rate))
 	offered, goodput := 0, 0

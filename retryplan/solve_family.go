@@ -11,7 +11,7 @@ import (
 
 const (
 	mostSolved = 64                     // attempts
-	usualBase  = 100 * time.Millisecond // where nothing says otherwise: twice what AWS SDKs begin with since 2026
+	usualBase  = 100 * time.Millisecond // if nothing requires another: twice what AWS SDKs begin with since 2026
 )
 
 // roundBases are the Bases of the family.
@@ -41,9 +41,9 @@ func member(attempts int, base, timeout time.Duration, jitter retry.JitterMode) 
 	return p
 }
 
-// timeouts returns the AttemptTimeouts of the family: none, and round ones from where one attempt in ten is in time to where
-// all but one in a million are, as well as what WorstCase or a deadline leaves each of n attempts, and with a fleet what is
-// sensible there. The longest are first.
+// timeouts returns the AttemptTimeouts of the family, the longest first: none; round ones, from one that one attempt in
+// ten meets to one that all but one in a million meet; what WorstCase or a deadline leaves each of n attempts; and,
+// with a fleet, what is sensible there.
 func (s *solver) timeouts(set needs) []time.Duration {
 	d := s.r.Duration
 	var all []time.Duration
@@ -86,8 +86,8 @@ func (s *solver) timeouts(set needs) []time.Duration {
 	return append([]time.Duration{0}, slices.Compact(all)...)
 }
 
-// fleetTimeout returns a timeout that suits a fleet: three times what 99 % of the attempts take, or where that is more, long
-// enough that random arrivals at a tenth more than Rate hardly ever make one wait for it, to one digit.
+// fleetTimeout returns a timeout that suits a fleet: three times what 99 % of the attempts take or, if that is more,
+// long enough that random arrivals at a tenth more than Rate hardly ever make an attempt wait for it, to one digit.
 func (s *solver) fleetTimeout() time.Duration {
 	f := s.r.Fleet
 	t := saturatingAdd(s.r.Duration.At(0.99), 0)

@@ -33,8 +33,8 @@ const (
 	accepted
 )
 
-// survives reports whether the fleet fares well with an option, and gives it what it takes: the fleet's own budget, or none, or
-// where that does not do one that pays for the retries at Failure and a tenth more.
+// survives reports whether the fleet fares well with an option, and gives the option the budget it needs: the fleet's
+// own, or none or, if that does not suffice, one that pays for the retries at Failure and a tenth more.
 func (s *solver) survives(o *option) bool {
 	k := keyOf(&o.policy)
 	v, ok := s.fleets[k]

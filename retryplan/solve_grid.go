@@ -105,7 +105,7 @@ func newSolver(ctx context.Context, r Requirements) *solver {
 	return s
 }
 
-// deadline returns that of the fleet where a set has it, else 0.
+// deadline returns that of the fleet if the set has it, otherwise 0.
 func (s *solver) deadline(set needs) time.Duration {
 	if set&needFleet == 0 {
 		return 0
@@ -156,9 +156,10 @@ func (s *solver) grid(set needs, all bool, visit func(o *option)) {
 	}
 }
 
-// close gives an option the figures that have a closed form, all but p99, within the deadline of the set. With φ = 1 − (1−f)·P(D ≤
-// T), the probability that an attempt fails or is cut off, n attempts succeed with 1 − φⁿ and are (1−φⁿ)/(1−φ) on average (a
-// geometric distribution cut off at n). Where attempts are too many for WorstCase a TTL ends them.
+// close gives an option the figures that have a closed form, all but p99, within the deadline of the set. With φ = 1 −
+// (1−f)·P(D ≤ T), the probability that an attempt fails or is cut off, n attempts succeed with 1 − φⁿ and are
+// (1−φⁿ)/(1−φ) on average (a geometric distribution cut off at n). If there are too many attempts for WorstCase a TTL
+// ends them.
 func (s *solver) close(o *option, set needs) {
 	p, f := &o.policy, &o.figures
 	good, longest, deadline := 1-s.r.Failure, s.r.Duration.Max(), s.deadline(set)
@@ -209,9 +210,9 @@ func (s *solver) close(o *option, set needs) {
 	}
 }
 
-// search returns options that meet a set of requirements, the best first, and none where there is none. It verifies what the grid
-// has in the order of the scores. These can only become less by what plans and certificates show, so that the best is found
-// when no other can be better.
+// search returns options that meet a set of requirements, the best first, or none. It verifies the options of the grid
+// in the order of their scores. These can only become less by what plans and certificates show, so that the best is
+// found when no other can be better.
 func (s *solver) search(set needs) (found []*option) {
 	s.refused = shortfall{}
 	var candidates []*option
@@ -287,7 +288,8 @@ func (v *verifier) rulesOut(r, o *option) bool {
 		(v.late(r) && p.MaxAttempts <= q.MaxAttempts || v.set&needSuccess != 0 && r.success < v.r.Success && p.MaxAttempts >= q.MaxAttempts)
 }
 
-// plan returns the figures of a policy's plan, all but outage, and such that nothing meets where there is no time to make it.
+// plan returns the figures of a policy's plan, all but outage. If there is no time to make the plan, they meet no
+// requirement.
 func (s *solver) plan(p *retry.Policy, set needs) figures {
 	key := planKey{keyOf(p), s.deadline(set)}
 	if f, ok := s.plans[key]; ok {

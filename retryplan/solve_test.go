@@ -97,7 +97,7 @@ func TestSolveForSlowFleets(t *testing.T) {
 	}
 }
 
-// Without a timeout a fleet is safe since its clients hang, which nobody means by safe.
+// Without a timeout a fleet is safe since its clients hang, which is not what safe should mean.
 func TestSolveLetsClientsGiveUp(t *testing.T) {
 	f := &retryplan.Fleet{Rate: 70, Capacity: 100, Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: 10 * time.Second}}
 	s, err := retryplan.Solve(context.Background(), retryplan.Requirements{Failure: 0.1, Success: 0.999, Fleet: f})
@@ -217,7 +217,7 @@ func (c endsAfter) Err() error {
 
 // What a context has ended is no proof that nothing exists.
 func TestSolveObeysItsContextWhereverItIs(t *testing.T) {
-	reason := errors.New("nobody waits")
+	reason := errors.New("no caller waits")
 	for _, r := range []retryplan.Requirements{
 		{Failure: .3, Outage: 123 * time.Second, P99: 727 * time.Millisecond, WorstCase: 1268 * time.Millisecond},
 		{Failure: .3, Success: 0.9999, WorstCase: 300 * time.Millisecond, Duration: retryplan.LogNormal(20*time.Millisecond, 100*time.Millisecond)},
@@ -235,7 +235,7 @@ func TestSolveObeysItsContextWhereverItIs(t *testing.T) {
 
 func TestSolveStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	reason := errors.New("nobody waits")
+	reason := errors.New("no caller waits")
 	cancel(reason)
 	_, err := retryplan.Solve(ctx, retryplan.Requirements{Failure: 0.1, Success: 0.99})
 	require.ErrorIs(t, err, reason)

@@ -31,8 +31,8 @@ func ln(x float64) float64 {
 	return high + (2*s + (float64(2*s*series) + float64(float64(k)*ln2Low)))
 }
 
-// exp returns e^x, 0 where that is no normal float64 for being too small and +Inf where it is too large:
-// e^(k·ln 2 + r) = 2^k·(1 + r + r²/2! + ... + r¹³/13!) with |r| < 0.347.
+// exp returns e^x, or 0 if that is too small for a normal float64, or +Inf if it is too large: e^(k·ln 2 + r) = 2^k·(1
+// + r + r²/2! + ... + r¹³/13!) with |r| < 0.347.
 func exp(x float64) float64 {
 	switch {
 	case x > 709.7:
@@ -116,10 +116,10 @@ var (
 )
 
 // foldedQuantile returns the quantile at u in [0,1) of |z + m| for a standard normal z and m ≥ 0: the root of its CDF
-// Φ(x−m) − Φ(−x−m) less u by Newton's method, or halving where that would leave the bracket.
+// Φ(x−m) − Φ(−x−m) less u by Newton's method, or by halving if a step would leave the bracket.
 func foldedQuantile(m, u float64) float64 {
 	x := m + probit(u)
-	if x+m > 8.3 { // where the far side, Φ(−x−m), is below half a unit in the last place of 1
+	if x+m > 8.3 { // the far side, Φ(−x−m), is below half a unit in the last place of 1
 		return max(x, 0)
 	}
 	lo, hi := max(x, 0), m+probit((1+u)/2) // the far side is 0 at least, and not more than the near one

@@ -13,8 +13,8 @@ import (
 const (
 	maxStormAttempts = 1000 // attempts of a run that are counted; also what Model.Horizon allows
 	// What was measured of the next three is what was of stepsPerTimeout.
-	maxStages     = 24   // attempts of a run that the fluid tells apart; later ones are like the last of them. Measured: with 4 all of 848 agree, of fleets with up to 6 attempts
-	stormRuns     = 2048 // runs that are played through where a wait depends on those before it. Measured: with 128 all of 848 agree
+	maxStages     = 24   // attempts of a run that the fluid distinguishes; later ones are like the last of them. Measured: with 4 all of 848 agree, of fleets with up to 6 attempts
+	stormRuns     = 2048 // runs that are played through if a wait depends on those before it. Measured: with 128 all of 848 agree
 	piecesPerWait = 16   // quantiles of a wait that has no closed form. Measured: with 4 all of 848 agree
 )
 
@@ -22,9 +22,9 @@ const (
 type storm struct {
 	attempts float64 // mean
 	stages   []stage // by attempt
-	// last is the probability that an attempt beyond the stages follows the one before. It is 0 where there are none.
+	// last is the probability that an attempt beyond the stages follows the one before. It is 0 if there are none.
 	last float64
-	// timeout is that of the first attempt in seconds, and +Inf where no client ever gives up.
+	// timeout is that of the first attempt in seconds, or +Inf if no client ever gives up.
 	timeout float64
 }
 

@@ -65,7 +65,8 @@ func (s *sum128) add(d time.Duration) {
 	s.high += carry
 }
 
-// over returns the sum divided by n > 0 and truncated, where every summand was a Duration of 0 or more and n their number.
+// over returns the sum divided by n > 0 and truncated; every summand must be a Duration of 0 or more, and n their
+// number.
 func (s *sum128) over(n uint64) time.Duration {
 	mean, _ := bits.Div64(s.high, s.low, n)
 	return time.Duration(mean)

@@ -25,8 +25,8 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// Options say where a policy is used and what may be said of it. The zero Options know nothing of its use, and fail for warnings
-// and what is severe.
+// Options describe the use of a policy and which findings it may have. The zero Options say nothing of its use, and
+// fail for warnings and severe findings.
 type Options struct {
 	// Setting is what Lint takes into account. If its Deadline or Clients is zero, that of Fleet counts.
 	Setting retryplan.Setting

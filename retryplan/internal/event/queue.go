@@ -57,7 +57,7 @@ func New(limit int64) *Queue {
 	return q
 }
 
-// Plan plans an event at the given time, or now where that is past.
+// Plan plans an event at the given time, or now if that is past.
 func (q *Queue) Plan(at int64, kind Kind, ref, gen uint32) {
 	if at >= q.limit {
 		return
@@ -86,7 +86,7 @@ func (q *Queue) Plan(at int64, kind Kind, ref, gen uint32) {
 	q.heads[Lanes] = q.heap[0].At
 }
 
-// Next takes the next event out. It returns false where there is none.
+// Next removes and returns the next event. It returns false if there is none.
 func (q *Queue) Next(e *Event) bool {
 	if len(q.heap) == 0 && q.later.n > 0 {
 		q.near = q.later.moveFirst(q)
