@@ -32,7 +32,7 @@ Four events are enqueued, the last one for two attempts within a minute, and a w
   evt_2  /flaky   succeeded: 1 status_503, 2 status_503, 3 ok
   evt_3  /gone    dead_letter (terminal_error): 1 status_410
   evt_4  /down    dead_letter (attempts_exhausted): 1 status_503, 2 status_503
-The worker is killed while it waits for /slow to answer. One more event is enqueued while nobody works.
+The worker is killed while it waits for /slow to answer. One more event is enqueued while no worker runs.
   evt_5  /slow    leased: 1 under way
   evt_6  /orders  pending
 A worker starts again. In time River notices which delivery was lost.
