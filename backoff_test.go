@@ -102,7 +102,7 @@ func TestDelay(t *testing.T) {
 		{"doubling saturates one step later", exp(1, 2, longest), 64, longest},
 		{"doubling from an odd base saturates", exp(3, 2, longest), 62, 3 << 61},
 		{"doubling from an odd base saturates in time", exp(3, 2, longest), 63, longest},
-		{"factor 1 keeps the base for ever", exp(7*ms, 1, hour), maxTries, 7 * ms},
+		{"factor 1 keeps the base forever", exp(7*ms, 1, hour), maxTries, 7 * ms},
 		{"a huge factor goes straight to the cap", exp(1, math.MaxFloat64, hour), 2, hour},
 		{"a huge factor leaves the first delay", exp(1, math.MaxFloat64, hour), 1, 1},
 		{"a huge factor leaves a first delay that no float64 is", exp(1<<53+1, 1<<63, longest), 1, 1<<53 + 1},
@@ -133,7 +133,7 @@ func TestDelay(t *testing.T) {
 
 		{"a list gives its delays", list(sec, 3*sec), 2, 3 * sec},
 		{"a list repeats its last delay", list(sec, 3*sec), 3, 3 * sec},
-		{"a list repeats its last delay for ever", list(sec, 3*sec), maxTries, 3 * sec},
+		{"a list repeats its last delay forever", list(sec, 3*sec), maxTries, 3 * sec},
 		{"a list has no cap by default", list(100 * hour), 1, 100 * hour},
 		{"a list obeys a cap", retry.Backoff{Delays: []time.Duration{hour}, Cap: minute}, 1, minute},
 		{"a list may be given with its mode", retry.Backoff{Mode: retry.List, Delays: []time.Duration{hour}}, 1, hour},

@@ -24,7 +24,7 @@ const (
 )
 
 // Policy says how often, how long and for which errors a call is retried. It is a value: copy it, share it among any
-// number of goroutines, reuse it for ever. The library never writes to it. The zero Policy makes 8 attempts with waits
+// number of goroutines, reuse it forever. The library never writes to it. The zero Policy makes 8 attempts with waits
 // of 5s, 10s, 20s, 40s, 1m20s, 2m40s and 5m20s between them; see Inline for a call that a caller waits for.
 //
 // The functions in a Policy must be safe for concurrent use.

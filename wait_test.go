@@ -195,7 +195,7 @@ func TestResetAfter(t *testing.T) {
 		p.Classify = func(error) retry.Class { spend(2 * minute); return retry.Unknown }
 		requireEnd(t, retry.Do(t.Context(), p, failing), exhausted, 3)
 	})
-	inBubble(t, "a connection that is up for an hour at a time is reconnected for ever", func(t *testing.T) {
+	inBubble(t, "a connection that is up for an hour at a time is reconnected forever", func(t *testing.T) {
 		start := time.Now()
 		err := retry.Do(t.Context(), p, func(ctx context.Context) error {
 			if retry.AttemptNumber(ctx) == 1000 {

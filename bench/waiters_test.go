@@ -126,7 +126,7 @@ func endless() []loop {
 // memoryOf returns the bytes of stack and heap that n waiters have in use.
 func memoryOf(l loop, n int) int64 {
 	grow(n)
-	runtime.GC() // lest the small stacks lie scattered among those of the last contender and hold them back
+	runtime.GC() // otherwise small stacks among those of the last contender would keep their memory in use
 	defer smallStacks()()
 	before := inUse()
 	p := gather(l, n)
@@ -262,7 +262,7 @@ func park() {
 
 var mostWaiters int // that there were at once
 
-// grow makes n goroutines once: the runtime keeps their descriptors for ever, and the first waiters would pay for all.
+// grow makes n goroutines once: the runtime keeps their descriptors forever, and the first waiters would pay for all.
 func grow(n int) {
 	if n > mostWaiters {
 		gather(bareWaiter, n).dismiss()

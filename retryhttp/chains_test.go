@@ -219,7 +219,7 @@ func TestChains(t *testing.T) {
 		}}},
 		{"h2 GOAWAY above LastStreamID: graceful", h2OneShot(goAway(0, 0)), answers{{
 			`*errors.errorString(http2: Transport: cannot retry err [http2: Transport received Server's graceful shutdown GOAWAY] after Request.Body was written; define Request.GetBody to avoid this error)`, conn, BodyNotReplayable, maybeSent, terminal, terminal,
-		}}}, // a request that net/http can replay goes on for ever
+		}}}, // a request that net/http can replay goes on forever
 		{"h2 GOAWAY above LastStreamID: with an error", h2(goAway(0, 11), nil), answers{{
 			`*errors.errorString(http2: Transport received GOAWAY from server ErrCode:ENHANCE_YOUR_CALM)`, conn, GoAway, unsent, retryable, retryable,
 		}}},
@@ -335,7 +335,7 @@ func TestChains(t *testing.T) {
 			var netErr net.Error
 			require.ErrorAs(s.t, err, &netErr)
 			//lint:ignore SA1019 this is why nothing here uses it
-			require.False(s.t, netErr.Temporary(), "it says that a refused connection is for ever")
+			require.False(s.t, netErr.Temporary(), "it says that a refused connection is forever")
 			return err
 		}, answers{{
 			`*net.OpError(dial) > *os.SyscallError > syscall.Errno(connection refused)`, noConn, ConnRefused, unsent, retryable, retryable,
@@ -466,7 +466,7 @@ func (s *scene) serve(handle func(*net.TCPConn)) string {
 			}
 			connections.Go(func() {
 				defer func() { _ = conn.Close() }()
-				_ = conn.SetDeadline(time.Now().Add(time.Minute)) // a hang must not be for ever
+				_ = conn.SetDeadline(time.Now().Add(time.Minute)) // a hang must not be forever
 				handle(conn.(*net.TCPConn))
 			})
 		}

@@ -22,8 +22,8 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// blockedRanges is the second list of the refused ranges, as first and last address with the neighbours outside. A
-// neighbour that is refused too has its rule after a space.
+// blockedRanges is the second list of the refused ranges, as first and last address with the neighbors outside. A
+// neighbor that is refused too has its rule after a space.
 var blockedRanges = []struct {
 	before, first, last, after string
 	rule                       string
@@ -84,12 +84,12 @@ func TestGuardRefusesEachRangeFromItsFirstToItsLastAddress(t *testing.T) {
 			require.Equal(t, row.rule, ruleOf(t, last))
 			if row.before != "" {
 				addr, rule, _ := strings.Cut(row.before, " ")
-				require.Equal(t, first.Prev().Unmap(), netip.MustParseAddr(addr).Unmap(), "not the neighbour before")
+				require.Equal(t, first.Prev().Unmap(), netip.MustParseAddr(addr).Unmap(), "not the neighbor before")
 				require.Equal(t, rule, ruleOf(t, netip.MustParseAddr(addr)))
 			}
 			if row.after != "" {
 				addr, rule, _ := strings.Cut(row.after, " ")
-				require.Equal(t, last.Next().Unmap(), netip.MustParseAddr(addr).Unmap(), "not the neighbour after")
+				require.Equal(t, last.Next().Unmap(), netip.MustParseAddr(addr).Unmap(), "not the neighbor after")
 				require.Equal(t, rule, ruleOf(t, netip.MustParseAddr(addr)))
 			}
 		})
@@ -170,8 +170,8 @@ func TestGuardAllowWinsOverTheRefusals(t *testing.T) {
 	}{
 		{name: "first of the prefix", allow: netip.MustParsePrefix("10.1.0.0/16"), addr: "10.1.0.0", want: true},
 		{name: "last of the prefix", allow: netip.MustParsePrefix("10.1.0.0/16"), addr: "10.1.255.255", want: true},
-		{name: "neighbour before stays refused", allow: netip.MustParsePrefix("10.1.0.0/16"), addr: "10.0.255.255"},
-		{name: "neighbour after stays refused", allow: netip.MustParsePrefix("10.1.0.0/16"), addr: "10.2.0.0"},
+		{name: "neighbor before stays refused", allow: netip.MustParsePrefix("10.1.0.0/16"), addr: "10.0.255.255"},
+		{name: "neighbor after stays refused", allow: netip.MustParsePrefix("10.1.0.0/16"), addr: "10.2.0.0"},
 		{name: "public stays allowed", allow: netip.MustParsePrefix("10.1.0.0/16"), addr: "8.8.8.8", want: true},
 		{name: "prefix with host bits", allow: netip.MustParsePrefix("10.1.2.3/16"), addr: "10.1.9.9", want: true},
 		{name: "mapped address by the IPv4 prefix", allow: netip.MustParsePrefix("10.1.0.0/16"), addr: "::ffff:10.1.2.3", want: true},

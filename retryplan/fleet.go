@@ -20,14 +20,15 @@ type Fleet struct {
 	Clients int
 	// Budget is the retry budget of each client. Nil means none.
 	Budget *retry.BudgetConfig
-	// Shared makes all clients share one budget.
+	// Shared makes all clients share one budget. False means a budget for each.
 	Shared bool
 	// Deadline is the callers', counted from the start of each run. Zero means none.
 	Deadline time.Duration
 	// Failure is the probability, in [0,1), that an attempt fails once the backend has worked on it, in the calm as well. Zero
 	// means that none does.
 	Failure float64
-	// Others are shares of the runs that follow policies of their own, with the same timeout if the fleet is to be certified.
+	// Others are shares of the runs that follow policies of their own, with the same timeout if the fleet is to be
+	// certified. Nil means that all follow one policy.
 	Others []Population
 	// Trigger is the trouble to survive; its From is not used. A Trigger without a Kind is none.
 	Trigger Trigger

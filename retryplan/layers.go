@@ -11,12 +11,15 @@ import (
 // Chain is services that call each other, each with a policy of its own: the user calls node 1, node 1 calls node 2, and so on
 // down to the bottom. Layers[0] is what the user's calls to node 1 follow. The zero Chain has no layers and is refused.
 type Chain struct {
-	// Layers are the layers from the user's down, 1 to 16. The product of their attempts is 1,000,000 at most.
+	// Layers are the layers from the user's down, 1 to 16; they are required. The product of their attempts is
+	// 1,000,000 at most.
 	Layers []Layer
-	// PassOn says that a node's calls end when its own caller gives up: that its handlers hand the context of the request on.
+	// PassOn says that a node's calls end when its own caller gives up, because its handlers pass the context of the
+	// request on. False means that they go on.
 	PassOn bool
-	// DoNotRetry says that a node whose calls have failed for good answers that the request must not be repeated, and that its
-	// caller obeys. A node that fails by itself may be asked again.
+	// DoNotRetry says that a node whose calls have failed for good answers that the request must not be repeated, and
+	// that its caller obeys. A node that fails by itself may be called again. False means that the caller retries both
+	// alike.
 	DoNotRetry bool
 	// Deadline is the user's, counted from the start of each run. Zero means none.
 	Deadline time.Duration

@@ -41,7 +41,8 @@ type Finding struct {
 // Setting describes the use of a policy: what Lint cannot see in the policy itself. With the zero Setting, Lint finds
 // nothing that depends on it. A negative field counts as zero.
 type Setting struct {
-	// Inline says that a caller waits for the run, as a request handler does, rather than a queue.
+	// Inline says that a caller waits for the run, as a request handler does, rather than a queue. False means that
+	// none is known to wait.
 	Inline bool
 	// Deadline is the caller's, counted from the start of the run. Zero means none.
 	Deadline time.Duration

@@ -13,7 +13,7 @@ type Model struct {
 	// are independent. Nil means 1: every attempt fails, which shows the whole schedule.
 	Failure []float64
 	// Duration is how long an attempt takes, whether it fails or not. One that would take longer than
-	// Policy.AttemptTimeout fails at that time, as an fn does that honours its context. Zero means no time.
+	// Policy.AttemptTimeout fails at that time, as does an fn that honors its context. Zero means no time.
 	Duration Dist
 	// Deadline is the caller's, counted from the start of the run. Zero means none.
 	Deadline time.Duration

@@ -21,19 +21,20 @@ type Scenario struct {
 	// policy's own.
 	Delay func(attempt int, prev time.Duration, u float64) time.Duration
 
-	// Others are shares of the runs that follow policies of their own, in place of Policy. They are not combined with Delay.
+	// Others are shares of the runs that follow policies of their own, in place of Policy. They are not combined with
+	// Delay. Nil means that all follow Policy.
 	Others []Population
 
 	// Clients is the number of clients, up to 100,000,000, or 10,000,000 if each has a run of its own: with Closed and
 	// with AtOnce. A client has its own budget, breaker and throttle unless they are shared. Zero means 1.
 	Clients int
-	// Arrivals says when runs begin.
+	// Arrivals says when runs begin. It is required.
 	Arrivals Arrivals
 	// Network is the time of one hop between client and server, in either direction. Zero means none.
 	Network Dist
-	// Server is what the attempts meet.
+	// Server is what the attempts meet. The zero Server answers everything at once.
 	Server Server
-	// Triggers are what happens to server and arrivals, in any order; they may overlap.
+	// Triggers are what happens to server and arrivals, in any order; they may overlap. Nil means none.
 	Triggers []Trigger
 
 	// Budget gives the retries of each client a budget, or those of the whole fleet if Shared. Nil means none.
@@ -43,18 +44,19 @@ type Scenario struct {
 	// Throttle makes a throttle of another kind for each client, or one for the fleet if Shared, for mechanisms of other
 	// libraries. Nil means none.
 	Throttle func() Throttle
-	// Shared makes all clients share one budget, breaker and throttle, as the calls of one process do.
+	// Shared makes all clients share one budget, breaker and throttle, as the calls of one process do. False means one
+	// for each client.
 	Shared bool
 
 	// Duration is how long arrivals go on, and without Drain how long the simulation lasts. It is required.
 	Duration time.Duration
-	// Drain goes on after Duration, without arrivals, until every run has ended, but at most for another 1,000 Durations or
-	// until there are 1,000,000 steps.
+	// Drain goes on after Duration, without arrivals, until every run has ended, but at most for another 1,000
+	// Durations or until there are 1,000,000 steps. False means that the simulation ends with Duration.
 	Drain bool
 	// Step is the interval of the time series. Zero means 1s. A scenario of more than 1,000,000 steps is refused.
 	Step time.Duration
-	// Seed chooses the random numbers. Arrivals, network and service draw from streams of their own, so that two policies
-	// under one seed meet the same arrivals.
+	// Seed chooses the random numbers. Arrivals, network and service draw from streams of their own, so that two
+	// policies under one seed meet the same arrivals. Zero is a seed like any other.
 	Seed uint64
 	// Progress is called from time to time, in the goroutine of Simulate, with how far the simulation has come. Nil
 	// means no call.
@@ -80,13 +82,14 @@ type Progress struct {
 // Arrivals says when runs begin. Exactly one of Rate, Closed and AtOnce is set.
 type Arrivals struct {
 	// Rate is an open loop: the fleet begins this many runs a second, as a Poisson process, however many are under way.
-	// Each belongs to a client chosen at random.
+	// Each belongs to a client chosen at random. Zero means no open loop.
 	Rate float64
-	// Closed is a closed loop: each client has one run at a time and waits for Think before each of them.
+	// Closed is a closed loop: each client has one run at a time and waits for Think before each of them. False means
+	// no closed loop.
 	Closed bool
 	// Think is the pause of a closed loop before each run, the first included. Zero means none.
 	Think Dist
-	// AtOnce is a herd: every client makes one run, at time 0.
+	// AtOnce is a herd: every client makes one run, at time 0. False means no herd.
 	AtOnce bool
 }
 
@@ -110,7 +113,7 @@ type Server struct {
 	LIFO bool
 	// Shed says which waiting attempts are dropped unanswered when it would be their turn. Zero means none.
 	Shed Shed
-	// FailureRate is the probability in [0,1] that an attempt that was worked on fails.
+	// FailureRate is the probability in [0,1] that an attempt that was worked on fails. Zero means that none does.
 	FailureRate float64
 	// RateLimit accepts so many attempts in each RateWindow, counted from time 0, and rejects the rest at once. Zero means no
 	// limit.
@@ -119,9 +122,9 @@ type Server struct {
 	RateWindow time.Duration
 	// RetryAfter is the hint that a rejection carries, drawn for each. Zero means no hint.
 	RetryAfter Dist
-	// Conflict makes every attempt a read and then a write of one row, four hops in all, whose write fails if another was
-	// done since the read: optimistic concurrency control. Work takes no time; of the other fields only RetryAfter is
-	// allowed with it, as the hint of a failed write.
+	// Conflict makes every attempt a read and then a write of one row, four hops in all, whose write fails if another
+	// was done since the read: optimistic concurrency control. Work takes no time; of the other fields only RetryAfter
+	// is allowed with it, as the hint of a failed write. False means plain attempts.
 	Conflict bool
 }
 
@@ -188,9 +191,9 @@ type Breaker struct {
 	Window     time.Duration // Zero means 10s
 	Open       time.Duration // Zero means 5s
 	Probes     int           // Zero means 5
-	// Defer makes attempts wait until the breaker lets them through, as Policy.Gate does; those that find all probes under way
-	// look again after a tenth of Open. Otherwise an attempt that meets an open breaker fails without being sent, and Decide is
-	// asked.
+	// Defer makes attempts wait until the breaker lets them through, as Policy.Gate does; those that find all probes
+	// under way look again after a tenth of Open. Otherwise an attempt that meets an open breaker fails without being
+	// sent, and Decide is called.
 	Defer bool
 }
 

@@ -25,7 +25,7 @@ func newStream(seed, purpose uint64) *rand.Rand {
 }
 
 // scrambled is the output function of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014):
-// neighbouring seeds give numbers that have nothing in common.
+// neighboring seeds give numbers that have nothing in common.
 func scrambled(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

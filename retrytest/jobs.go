@@ -31,7 +31,7 @@ func NewJobs(tb testing.TB, o retryjob.Options) *Jobs {
 }
 
 // Run enqueues jobs, waits until every job of the engine is final, those that handlers have enqueued included, and returns
-// the given ones as they ended. A job that is refused ends the test. Run does not return while a job repeats for ever.
+// the given ones as they ended. A job that is refused ends the test. Run does not return while a job repeats forever.
 func (j *Jobs) Run(jobs ...retryjob.Job) []retryjob.Info {
 	j.tb.Helper()
 	ctx := context.Background()

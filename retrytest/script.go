@@ -29,8 +29,10 @@ type Step struct {
 	// time.
 	Takes time.Duration
 	// Hang makes the attempt last until its context ends. It then returns Err, or the context's error if Err is nil.
+	// False means that it lasts for Takes.
 	Hang bool
-	// Deaf makes the attempt ignore its context during Takes. Hang does not ignore it.
+	// Deaf makes the attempt ignore its context during Takes. Hang does not ignore it. False means that the context can
+	// cut Takes short.
 	Deaf bool
 	// Panic is what the attempt panics with, after Takes. Nil means no panic.
 	Panic any

@@ -121,9 +121,9 @@ func TestScript(t *testing.T) {
 		{"a row left", []retrytest.Step{{Err: errDown}, {}}, 1, "row 2 of 2 is left at the test's end, after 1 calls"},
 		{"a row used in part", []retrytest.Step{{Times: 3}}, 2, "row 1 of 1 is left at the test's end, after 2 calls"},
 		{"a row used three times", []retrytest.Step{{Times: 3}, {}}, 4, ""},
-		{"a row for ever, not reached", []retrytest.Step{{}, {Times: retrytest.Forever}}, 1, ""},
-		{"a row for ever, reached often", []retrytest.Step{{}, {Times: retrytest.Forever}}, 100, ""},
-		{"a row for ever, not the last", []retrytest.Step{{Times: retrytest.Forever}, {}}, 100, "row 1 of 2 is left at the test's end, after 100 calls"},
+		{"a row forever, not reached", []retrytest.Step{{}, {Times: retrytest.Forever}}, 1, ""},
+		{"a row forever, reached often", []retrytest.Step{{}, {Times: retrytest.Forever}}, 100, ""},
+		{"a row forever, not the last", []retrytest.Step{{Times: retrytest.Forever}, {}}, 100, "row 1 of 2 is left at the test's end, after 100 calls"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var r recorder

@@ -41,7 +41,8 @@ type SQLFault struct {
 	// Lost means that the connection is lost: a transaction is rolled back unless Late has committed it. The driver
 	// returns Err, or a connection reset if Err is nil.
 	Lost bool
-	// Late means that the database does its part first: what is lost is the answer.
+	// Late means that the database does its part first: what is lost is the answer. False means that the fault comes
+	// first.
 	Late bool
 	// Takes is how long the operation takes. A context that ends before ends the operation with its error, undone. A
 	// commit and a rollback have no context. Zero means no time.

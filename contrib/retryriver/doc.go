@@ -46,8 +46,8 @@
 //
 // Beside River's tables there is one of ours, retryjob_job, in which lists and counts look jobs up by status, reason,
 // policy, kind and time. OpenSQLite, NewSQLite and MigratePostgres make it, and fill it if there are jobs already;
-// writers of jobs wait meanwhile, some seconds for a hundred thousand. Triggers on river_job keep it right, whoever
-// writes there. All it holds is in River's tables too.
+// writers of jobs wait meanwhile, some seconds for a hundred thousand. Triggers on river_job keep it right, no matter
+// which program writes there. All it holds is in River's tables too.
 //
 // On SQLite most of what the triggers cost is that the driver compiles them with each statement. A database of
 // OpenSQLite or NewSQLite compiles a statement once, which doubles the jobs a second: more than River alone does
@@ -57,8 +57,8 @@
 // The retryjob.Record is the only element of an array under the key "retryjob" of a job's metadata; attempts that ended
 // late are in another one under the key "retryjob_late". A plain job has a record from its first failure on. A client
 // of NewClient refuses a job that has one of these keys already. A success is not written there, since the row has its
-// start and end, to the millisecond on SQLite. A job that ended as DeadLettered, Expired, Failed or Canceled is a row
-// in River's state "cancelled". River's max_attempts is set out of the way, since the policy as it is when the attempt
-// ends decides. From its hundredth attempt on a job is snoozed by River rather than failed, since each failure makes
-// its row longer. Do not close the database before the client has stopped: River would keep trying to recover.
+// start and end, to the millisecond on SQLite. To River, a job that ended as DeadLettered, Expired, Failed or Canceled
+// was canceled. River's max_attempts is set out of the way, since the policy as it is when the attempt ends decides.
+// From its hundredth attempt on a job is snoozed by River rather than failed, since each failure makes its row longer.
+// Do not close the database before the client has stopped: River would keep trying to recover.
 package retryriver

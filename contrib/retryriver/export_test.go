@@ -48,7 +48,7 @@ type line struct {
 
 func (l *line) Connect(ctx context.Context) (driver.Conn, error) {
 	if l.cut.Load() {
-		return nil, context.Canceled // any other error River would try to get over for ever
+		return nil, context.Canceled // any other error River would try to get over forever
 	}
 	conn, err := l.Connector.Connect(ctx)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // NewClient returns a river.Client that decides by the policies of a. It takes a copy of cfg, adds a plugin ahead of those
 // that are there, and sets
 //   - RetryPolicy,
-//   - CancelledJobRetentionPeriod and DiscardedJobRetentionPeriod to Options.Retention,
+//   - the retention periods of canceled and discarded jobs to Options.Retention,
 //   - CompletedJobRetentionPeriod to 24 hours, if it is not set,
 //   - JobTimeout to a minute, or to ten seconds more than the longest AttemptTimeout of Options.PolicyOf if that is longer,
 //     if it is not set,

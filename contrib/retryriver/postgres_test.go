@@ -44,7 +44,7 @@ func (w *wires) dial(ctx context.Context, network, addr string) (net.Conn, error
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.cut {
-		return nil, fmt.Errorf("this process is dead: %w", context.Canceled) // River tries to get over any other error for ever
+		return nil, fmt.Errorf("this process is dead: %w", context.Canceled) // River tries to get over any other error forever
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 	if err == nil {

@@ -22,12 +22,12 @@ import (
 const sqliteSettings = "_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
 
 // OpenSQLite opens the SQLite database in the file at path, which it makes if there is none, for its owner alone (0600), and
-// brings River's tables up to date. The settings are those that were measured to be safe: WAL, full synchronisation, an immediate write lock that is
+// brings River's tables up to date. The settings are those that were measured to be safe: WAL, full synchronization, an immediate write lock that is
 // waited for, and one connection. The database is ready for riversqlite.New, by any number of processes of one machine; the
 // file must not be on a network. The caller closes it.
 //
 // One connection means that a rows or transaction that is left open blocks River, and that a handler which uses the database
-// outside of its own transaction waits for that transaction for ever. The connection compiles a statement once, and does not let
+// outside of its own transaction waits for that transaction forever. The connection compiles a statement once, and does not let
 // [sql.Conn.Raw] at the driver's own methods.
 func OpenSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	if err := makeFile(path); err != nil {

@@ -287,7 +287,7 @@ func (a *Adapter) wait(row *rivertype.JobRow, err error) error {
 // snoozeUntil lets River try again at due, not earlier.
 func snoozeUntil(due time.Time) error { return river.JobSnooze(max(time.Until(ceil(due)), 0)) }
 
-// ceil rounds up to what SQLite keeps of a time, lest a due time come too early.
+// ceil rounds up to what SQLite keeps of a time, so that a due time is never too early.
 func ceil(t time.Time) time.Time {
 	if rounded := t.Truncate(time.Millisecond); rounded.Before(t) {
 		return rounded.Add(time.Millisecond)

@@ -117,7 +117,7 @@ func policies() []policy {
 				{"cap", "As long as a user who sees \"reconnecting\" stays patient, and no longer than a full restart."},
 				{"jitter", "All clients lose their connection in the same instant when the server goes: nothing needs jitter more."},
 				{"attempt_timeout", "A handshake with its round trips over a bad mobile network."},
-				{"ttl", "Then the run ends, is reported, and the loop around it begins the next one: a client that retries in silence for ever is a fault that goes unseen."},
+				{"ttl", "Then the run ends, is reported, and the loop around it begins the next one: a client that retries in silence forever is a fault that goes unseen."},
 				{"max_hint", "A server that drains its connections can spread them over this."},
 			},
 			paid: "None: a client makes one call at a time, and a budget that its own successes fund would have nothing when it is needed. Jitter and cap bound the load instead, as the certificate says.",

@@ -87,7 +87,7 @@ func run(w io.Writer) error {
 		{"/flaky    answers 503 twice, then 200", server.URL + "/flaky"},
 		{"/slow     hangs once, then answers", server.URL + "/slow"},
 		{"/missing  answers 404", server.URL + "/missing"},
-		{"/down     answers 503 for ever", server.URL + "/down"},
+		{"/down     answers 503 forever", server.URL + "/down"},
 		{"/gone     has no server that listens", "http://" + caller.LocalAddr().String() + "/gone"},
 	} {
 		fmt.Fprintf(w, "\nGET %s\n", call.title)

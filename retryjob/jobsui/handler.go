@@ -25,8 +25,9 @@ type Options struct {
 	Admin retryjob.Admin
 	// Name says which jobs these are, such as "production". Empty means that the page does not say.
 	Name string
-	// Hosts are the host names, without a port, that the page answers to beside localhost and loopback addresses. A request
-	// for another host is refused, since a foreign page can make its own name resolve to this server.
+	// Hosts are the host names, without a port, that the page answers to beside localhost and loopback addresses. A
+	// request for another host is refused, since a foreign page can make its own name resolve to this server. Nil means
+	// no others.
 	Hosts []string
 	// ErrorText returns how the page shows an error of Admin. Nil means the error's own text.
 	ErrorText func(error) string

@@ -15,7 +15,7 @@ import (
 
 // Harness says how to get at an engine. New and Unit must be set.
 type Harness struct {
-	// New returns a fresh engine without jobs. Run shuts it down when the scenario is over.
+	// New returns a new engine without jobs. It must be set. Run shuts the engine down when the scenario is over.
 	New func(t *testing.T, c retryjob.Options) retryjob.Queue
 	// Bubble runs one scenario: synctest.Test for an engine that can live in virtual time. Nil means a plain call.
 	Bubble func(t *testing.T, f func(t *testing.T))

@@ -22,7 +22,7 @@ const doc = `report attempts that use the context, request or transaction of the
 
 The function that is given to retry.Do, Wrap, retrysql.Tx and the like, or that handles jobs, gets a context that ends
 with the attempt. A call in it that gets the context from outside knows nothing of AttemptTimeout: an attempt that hangs
-hangs for ever. The same is true of a request built outside, whose body, moreover, is read once. A transaction begun
+hangs forever. The same is true of a request built outside, whose body, moreover, is read once. A transaction begun
 outside can be over after the first failure.
 
 A context from outside is reported only if the policy can have an AttemptTimeout, or if the function is wrapped or handles

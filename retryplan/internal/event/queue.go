@@ -42,7 +42,7 @@ type Queue struct {
 	planned uint64
 	instant Ring[Event] // of now
 	lane    [Lanes]Ring[Event]
-	heap    []Event // before near. 4-ary: half as deep as a binary heap, and the children of a node are neighbours in memory
+	heap    []Event // before near. 4-ary: half as deep as a binary heap, and the children of a node are neighbors in memory
 	near    int64
 	later   laterEvents // from near on
 	heads   [Lanes + 1]int64

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// tick is a labelled place of an axis.
+// tick is a labeled place of an axis.
 type tick struct {
 	value float64
 	label string
@@ -63,7 +63,7 @@ func leastPositive(values []float64) float64 {
 
 // durationAxis returns the axis for durations in seconds from lo to hi with about the given number of labels. On a log scale lo
 // is the least positive duration, and zero says that there are durations of 0 or below lo as well: they lie on the lower end,
-// which is labelled 0.
+// which is labeled 0.
 func durationAxis(lo, hi float64, log, zero bool, labels int) axis {
 	if !log || lo <= 0 || hi <= lo {
 		return linearDurations(lo, hi, labels)

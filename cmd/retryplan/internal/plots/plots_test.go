@@ -27,7 +27,7 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 	aggressive := plan(t, "aggressive", retry.Aggressive())
 	short := plan(t, "short", retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Second, Jitter: retry.EqualJitter}})
 	late := plan(t, "late", retry.Policy{TTL: time.Minute})
-	many := plan(t, "for ever", retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Cap: time.Minute}})
+	many := plan(t, "forever", retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Cap: time.Minute}})
 	run := storm(t, "storm", nil)
 	for _, row := range []struct {
 		name  string
@@ -50,7 +50,7 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 			[]string{"standard", "aggressive", "short", "total wait of a run that never succeeds (log scale)",
 				"aggressive: p50 6m10s, p99 6m10s, worst 6m10s", "shortest to longest wait; the line is the mean"}},
 		{"a policy without end beside another", func() (*plots.Picture, error) { return plots.Plans(many, standard) },
-			[]string{"Attempts go on after the last one shown, 8.", "8", "Without a last attempt, and not shown: for ever.", "standard: p50 3h31m, p99 3h31m, worst 3h31m"}},
+			[]string{"Attempts go on after the last one shown, 8.", "8", "Without a last attempt, and not shown: forever.", "standard: p50 3h31m, p99 3h31m, worst 3h31m"}},
 		{"an outlook", func() (*plots.Picture, error) { return plots.Outlook(4*time.Second, short) },
 			[]string{"Time that a run takes: short", "time since the start of a run", "deadline 4s", "worst case 3s", "share of runs that have ended"}},
 		{"a queue of one", func() (*plots.Picture, error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// labelled is up to how many attempts the longest wait of each is written above it.
-const labelled = 12
+// labeled is up to how many attempts the longest wait of each is written above it.
+const labeled = 12
 
 func scheduleSection(plans []Plan, width float64) section {
 	truncated, jittered := false, false
@@ -112,7 +112,7 @@ func singleSchedule(p *panel, attempts []retryplan.PlannedAttempt, jittered bool
 		if a.Never != 0 {
 			never, reason = append(never, box{x, 1, p.y.min, p.y.max}), a.Never.Error()
 		}
-		if len(attempts) > labelled {
+		if len(attempts) > labeled {
 			continue
 		}
 		text := label{at: point{x, w.Hi.Seconds()}, dy: -10, text: durationText(w.Hi), centered: true}
