@@ -37,8 +37,8 @@ type BudgetConfig struct {
 	Trickle time.Duration
 }
 
-// Effective returns c with every default written out and every value out of range clamped: -1 is a Ratio without funding and
-// an Initial of none. Effective of it is itself.
+// Effective returns c with every default written out and every value out of range clamped: -1 is a Ratio without
+// funding and an Initial of none. Effective of it is itself.
 func (c BudgetConfig) Effective() BudgetConfig {
 	c.Burst = min(max(cmp.Or(c.Burst, defaultBurst), 1), maxBurst)
 	c.Initial = min(max(cmp.Or(c.Initial, defaultInitial), -1), c.Burst)

@@ -411,7 +411,8 @@ func TestBudgetTrickle(t *testing.T) {
 	}
 }
 
-// TestBudgetTrickleFarFromCreation is about budgets whose age is beyond any Duration: today is 2,025 years after the zero time.
+// TestBudgetTrickleFarFromCreation is about budgets whose age is beyond any Duration: today is 2,025 years after the
+// zero time.
 func TestBudgetTrickleFarFromCreation(t *testing.T) {
 	today := time.Date(2026, time.February, 3, 4, 5, 0, 0, time.UTC)
 	for _, row := range []struct {

@@ -319,8 +319,8 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// TestAdmitAgreesWithDecide holds that the two sisters agree: what Decide waits for, Admit admits, after the wait and, for
-// the same wait, before it; and each ending of Admit is one of Decide.
+// TestAdmitAgreesWithDecide holds that the two sisters agree: what Decide waits for, Admit admits, after the wait and,
+// for the same wait, before it; and each ending of Admit is one of Decide.
 func TestAdmitAgreesWithDecide(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(14, 31))
 	small := func(n int) time.Duration { return time.Duration(rnd.IntN(n)) }

@@ -889,7 +889,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// FuzzDo plays a script of outcomes, one byte each, against a policy without waits, and requires what every run promises.
+// FuzzDo plays a script of outcomes, one byte each, against a policy without waits, and requires what every run
+// promises.
 func FuzzDo(f *testing.F) {
 	f.Add([]byte{1, 1, 1, 0}, 5, false, int8(3))
 	f.Add([]byte{1, 2}, 0, false, int8(0))

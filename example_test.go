@@ -511,8 +511,8 @@ func ExampleEvent() {
 	// profile succeeded after 3 attempts
 }
 
-// A circuit breaker as a gate: while it is open, attempts stay away. If that would take longer than the TTL allows, the run
-// ends at once.
+// A circuit breaker as a gate: while it is open, attempts stay away. If that would take longer than the TTL allows, the
+// run ends at once.
 func ExamplePolicy_gate() {
 	openFor := time.Hour
 	p := quick

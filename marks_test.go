@@ -14,8 +14,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// multi is hashicorp/go-multierror's Error, as of v1.1.1. What it holds is reached through its chain's Is and As: the first
-// error of a chain has no Unwrap that leads to it.
+// multi is hashicorp/go-multierror's Error, as of v1.1.1. What it holds is reached through its chain's Is and As: the
+// first error of a chain has no Unwrap that leads to it.
 type multi []error
 
 func (m multi) Error() string { return fmt.Sprintf("%d errors occurred", len(m)) }

@@ -47,7 +47,8 @@ func imports(t *testing.T, file *ast.File) []string {
 	return paths
 }
 
-// selected returns the names that are selected from package pkg within node: Now and Since for time.Now() and f := time.Since.
+// selected returns the names that are selected from package pkg within node: Now and Since for time.Now() and f :=
+// time.Since.
 func selected(node ast.Node, pkg string) (names []string) {
 	ast.Inspect(node, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok {
@@ -95,8 +96,8 @@ func TestTheRootImportsLittle(t *testing.T) {
 	}
 }
 
-// TestPurity holds the idea of the package: time, chance and attempt number are arguments. do.go alone reads a clock, starts
-// a timer or draws a number, except that NewBudget reads the clock once. No file starts a goroutine.
+// TestPurity holds the idea of the package: time, chance and attempt number are arguments. do.go alone reads a clock,
+// starts a timer or draws a number, except that NewBudget reads the clock once. No file starts a goroutine.
 func TestPurity(t *testing.T) {
 	for name, file := range files(t) {
 		clock := clockReads(file)
@@ -158,9 +159,9 @@ func TestTheOnlyVariables(t *testing.T) {
 	require.ElementsMatch(t, []string{"ErrAttemptTimeout", "epoch"}, names)
 }
 
-// TestOneClockReading holds that a first-try success without AttemptTimeout and Observe reads the clock once: on its way
-// through Do the clock is named once, and no function of the package that is named on that way names it. The type checker
-// says which function a name means, so that no alias and no method value hides one.
+// TestOneClockReading holds that a first-try success without AttemptTimeout and Observe reads the clock once: on its
+// way through Do the clock is named once, and no function of the package that is named on that way names it. The type
+// checker says which function a name means, so that no alias and no method value hides one.
 func TestOneClockReading(t *testing.T) {
 	var list []*ast.File
 	for _, file := range files(t) {
@@ -205,8 +206,8 @@ func TestOneClockReading(t *testing.T) {
 	require.False(t, seen[info.Defs[functions(t)["loop"][0].Name]], "and not to a retry")
 }
 
-// onFirstTry returns the parts of f that a first-try success can reach. A timeout is 0. In Do there is no observer, and an if
-// whose body returns is not taken.
+// onFirstTry returns the parts of f that a first-try success can reach. A timeout is 0. In Do there is no observer, and
+// an if whose body returns is not taken.
 func onFirstTry(f *ast.FuncDecl) (reached []ast.Node) {
 	inDo := f.Name.Name == "Do"
 	for _, stmt := range f.Body.List {

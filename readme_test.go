@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPromises holds that the tests and benchmarks that the pages name exist. The code in the pages is run by internal/docs.
+// TestPromises holds that the tests and benchmarks that the pages name exist. The code in the pages is run by
+// internal/docs.
 func TestPromises(t *testing.T) {
 	var sources strings.Builder
 	var pages []string

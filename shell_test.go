@@ -15,7 +15,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// shell is a shell that sleeps, as Do is, without AttemptTimeout and Gate. It returns how the run ended and the last error.
+// shell is a shell that sleeps, as Do is, without AttemptTimeout and Gate. It returns how the run ended and the last
+// error.
 func shell(ctx context.Context, p retry.Policy, fn func(context.Context) error) (d retry.Decision, err error) {
 	began, pr := time.Now(), retry.Progress{Deadline: untilDeadline(ctx), Caller: ended(ctx)}
 	for d = p.Admit(pr, 0); d.Status == retry.Waiting; {
@@ -144,8 +145,8 @@ func (s *scene) play(run func(context.Context, retry.Policy, func(context.Contex
 	return got
 }
 
-// anyScene returns a scene whose durations are small, so that exact boundaries are met, with as many scripted attempts as
-// any policy in it can make. Only a cancellation is at no instant at which anything else is.
+// anyScene returns a scene whose durations are small, so that exact boundaries are met, with as many scripted attempts
+// as any policy in it can make. Only a cancellation is at no instant at which anything else is.
 func anyScene(r *rand.Rand) *scene {
 	some := func(n int) time.Duration { return time.Duration(r.IntN(n)) * 10 * ms }
 	one := func(in int) bool { return r.IntN(in) == 0 }
@@ -229,8 +230,8 @@ func doing(ctx context.Context, p retry.Policy, fn func(context.Context) error) 
 	return end, last
 }
 
-// TestShell holds that the loop that anybody can write with Admit, Decide, Spend and Refund is Do: the same decisions at the
-// same instants, the same endings, and as many tokens left.
+// TestShell holds that the loop that anybody can write with Admit, Decide, Spend and Refund is Do: the same decisions
+// at the same instants, the same endings, and as many tokens left.
 func TestShell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(14, 1))

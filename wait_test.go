@@ -124,7 +124,8 @@ func delays(failed *retry.Error) (list []time.Duration) {
 	return list
 }
 
-// lasting returns an fn whose n-th attempt fails after the n-th of the durations, and whose further attempts fail at once.
+// lasting returns an fn whose n-th attempt fails after the n-th of the durations, and whose further attempts fail at
+// once.
 func lasting(durations ...time.Duration) func(context.Context) error {
 	n := 0
 	return func(context.Context) error {

@@ -73,8 +73,8 @@ func sqlTx(statement string) []contender {
 	}
 }
 
-// openSQLite returns a database with one row in a file. Nothing is written to the disk at once, so that its time does not
-// hide ours.
+// openSQLite returns a database with one row in a file. Nothing is written to the disk at once, so that its time does
+// not hide ours.
 func openSQLite(tb testing.TB) *sql.DB {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(tb.TempDir(), "db")+"?_pragma=journal_mode(wal)&_pragma=synchronous(off)")
 	require.NoError(tb, err)
@@ -157,8 +157,8 @@ func slogged(failures int) []contender {
 		observed("retryslog", failures, retryslog.Observe(slog.New(slog.NewTextHandler(io.Discard, nil)), retryslog.Options{}))...)
 }
 
-// metered are calls with so many failures under OpenTelemetry's SDK: with metrics, with a span for each run as well, and,
-// as the limit, with neither.
+// metered are calls with so many failures under OpenTelemetry's SDK: with metrics, with a span for each run as well,
+// and, as the limit, with neither.
 func metered(failures int) []contender {
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
 	o := retryotel.Options{MeterProvider: meters, TracerProvider: sdktrace.NewTracerProvider()}

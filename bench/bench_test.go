@@ -75,8 +75,8 @@ func calls(c config, fn attempt, loops ...loop) []contender {
 	return all
 }
 
-// failing returns the loops as contenders whose calls fail the given number of times before they succeed, if the attempts
-// suffice. They are for one goroutine.
+// failing returns the loops as contenders whose calls fail the given number of times before they succeed, if the
+// attempts suffice. They are for one goroutine.
 func failing(c config, failures int, loops ...loop) []contender {
 	due, succeeds := min(failures+1, c.attempts), failures < c.attempts
 	var all []contender

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A GET through an http.Client or what takes its place. The request is made once, as making it costs the same for all; the
-// response is read to its end. There is no network: a round tripper in memory answers at once.
+// A GET through an http.Client or what takes its place. The request is made once, as making it costs the same for all;
+// the response is read to its end. There is no network: a round tripper in memory answers at once.
 func BenchmarkHTTP200(b *testing.B)        { alone(b, exchange{}.contenders()) }
 func BenchmarkHTTP200Body(b *testing.B)    { alone(b, exchange{body: smallBody}.contenders()) }
 func BenchmarkHTTP200Timeout(b *testing.B) { alone(b, exchange{timeout: time.Minute}.contenders()) }

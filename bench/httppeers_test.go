@@ -21,8 +21,8 @@ const httpAttempts = 3
 // sender sends a request, and again if it fails.
 type sender func(*http.Request) (*http.Response, error)
 
-// httpClient is a way to send requests, named as a loop. make returns it over base, with the given timeout of each attempt,
-// 0 meaning none. It waits as little between attempts as the library allows.
+// httpClient is a way to send requests, named as a loop. make returns it over base, with the given timeout of each
+// attempt, 0 meaning none. It waits as little between attempts as the library allows.
 type httpClient struct {
 	name string
 	make func(base http.RoundTripper, attemptTimeout time.Duration) sender

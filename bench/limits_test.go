@@ -20,7 +20,8 @@ var (
 	bareCall = loop{"bare-call", func(ctx context.Context, _ config, fn attempt) func() error {
 		return func() error { return fn(ctx) }
 	}}
-	// bareLoop is what a careful engineer writes by hand: it looks at its context before each attempt and notes its start.
+	// bareLoop is what a careful engineer writes by hand: it looks at its context before each attempt and notes its
+	// start.
 	bareLoop = loop{"bare-loop", func(ctx context.Context, c config, fn attempt) func() error {
 		fn = limited(c.timeout, fn)
 		if c.delay == 0 {
@@ -28,8 +29,8 @@ var (
 		}
 		return func() error { return second(handLoopWaiting(ctx, c.attempts, c.delay, fn)) }
 	}}
-	// bareClock reads the clock at the start and after each attempt that fails, as a record of the attempts needs, and keeps
-	// nothing.
+	// bareClock reads the clock at the start and after each attempt that fails, as a record of the attempts needs, and
+	// keeps nothing.
 	bareClock = loop{"bare-clock", func(ctx context.Context, c config, fn attempt) func() error {
 		return func() error { return timedLoop(ctx, c.attempts, fn) }
 	}}

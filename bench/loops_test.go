@@ -29,9 +29,9 @@ type config struct {
 	policy   retry.Policy  // the same for ours
 }
 
-// loop is one way to retry with one library: "retry" is ours, a name with "bare-" a limit, one with "-usual" a peer in the
-// form that most people write, and any other a peer in the fastest form that its documentation shows. What that form
-// allows to be built once is built by make. The result of make is safe for concurrent use if fn is.
+// loop is one way to retry with one library: "retry" is ours, a name with "bare-" a limit, one with "-usual" a peer in
+// the form that most people write, and any other a peer in the fastest form that its documentation shows. What that
+// form allows to be built once is built by make. The result of make is safe for concurrent use if fn is.
 type loop struct {
 	name string
 	make func(ctx context.Context, c config, fn attempt) func() error
@@ -55,8 +55,8 @@ var (
 	}}
 )
 
-// peers are the loops of other libraries. FixedDelay is the only delay of avast and codegroove without jitter. An attempt
-// that fails is a condition not met for k8s, since an error of a condition would end the run.
+// peers are the loops of other libraries. FixedDelay is the only delay of avast and codegroove without jitter. An
+// attempt that fails is a condition not met for k8s, since an error of a condition would end the run.
 var peers = []loop{
 	{"cenkalti-v5", func(ctx context.Context, c config, fn attempt) func() error {
 		fn = limited(c.timeout, fn)

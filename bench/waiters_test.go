@@ -51,8 +51,8 @@ func waiting(n int) int {
 	return n
 }
 
-// BenchmarkWaiterMemory is the stack and heap in use of each of 100,000 goroutines that wait in a retry. With a peer they
-// are 20,000, to save time.
+// BenchmarkWaiterMemory is the stack and heap in use of each of 100,000 goroutines that wait in a retry. With a peer
+// they are 20,000, to save time.
 func BenchmarkWaiterMemory(b *testing.B) {
 	for _, l := range waiters() {
 		b.Run(l.name, func(b *testing.B) {
@@ -103,8 +103,8 @@ func BenchmarkCancelOne(b *testing.B) {
 	}
 }
 
-// BenchmarkRetained is the heap that a run keeps after 1,000,000 attempts, each of which failed with an error of its own.
-// eapache is not there: it takes a table of all delays.
+// BenchmarkRetained is the heap that a run keeps after 1,000,000 attempts, each of which failed with an error of its
+// own. eapache is not there: it takes a table of all delays.
 func BenchmarkRetained(b *testing.B) {
 	for _, l := range endless() {
 		b.Run(l.name, func(b *testing.B) {

@@ -10,8 +10,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Catalog holds policies under names. Code defines them, a document overrides them, and callers get the one in force from
-// its Ref, at any time and from any goroutine. The zero Catalog is empty and ready; it must not be copied.
+// Catalog holds policies under names. Code defines them, a document overrides them, and callers get the one in force
+// from its Ref, at any time and from any goroutine. The zero Catalog is empty and ready; it must not be copied.
 type Catalog struct {
 	mu   sync.Mutex // guards the fields below; Ref.Policy does not take it
 	refs map[string]*Ref

@@ -24,8 +24,8 @@ const (
 )
 
 // Parse reads a policy from a JSON object of an outsider and refuses it unless it is valid and within limits. The error
-// names every fault, up to a hundred, each with its key, its value and what is allowed; FieldErrors lists them. Data above
-// 64 KiB is refused without parsing. Extends can name a preset.
+// names every fault, up to a hundred, each with its key, its value and what is allowed; FieldErrors lists them. Data
+// above 64 KiB is refused without parsing. Extends can name a preset.
 func Parse(data []byte, limits Limits) (Spec, error) {
 	if len(data) > maxPolicyBytes {
 		return Spec{}, tooLarge(maxPolicyBytes)
@@ -87,8 +87,8 @@ func readSpec(data []byte, path string) (Spec, retry.FieldErrors) {
 	return s.oneCap(), bad
 }
 
-// readObject calls read for each key of the JSON object at path. It refuses any other value, a key that is given twice and
-// data after the object; it stops at a fault of syntax.
+// readObject calls read for each key of the JSON object at path. It refuses any other value, a key that is given twice
+// and data after the object; it stops at a fault of syntax.
 func readObject(data []byte, path string, read func(key string, value json.RawMessage) retry.FieldErrors) (bad retry.FieldErrors) {
 	if !utf8.Valid(data) {
 		add(&bad, path, "", "the document is not valid UTF-8")

@@ -16,8 +16,8 @@ import (
 //
 // encoding/json and the usual YAML packages read a Spec strictly: they refuse an unknown or repeated key, a null and a
 // value of another type, all at once. Other decoders read it by its tags and by its fields' UnmarshalText, and are as
-// strict as their options: make toml refuse unknown keys (MetaData.Undecoded). It ignores an empty list and takes a key in
-// any case; if that matters, decode into a map[string]any and read its JSON.
+// strict as their options: make toml refuse unknown keys (MetaData.Undecoded). It ignores an empty list and takes a key
+// in any case; if that matters, decode into a map[string]any and read its JSON.
 type Spec struct {
 	// Name is the policy's label. Empty means none.
 	Name string `json:"name,omitempty" yaml:"name,omitempty" toml:"name,omitempty,omitzero"`
@@ -240,9 +240,9 @@ func (e *CodeError) Error() string {
 	return "retryconf: " + strings.Join(e.Fields, ", ") + " cannot be expressed as data"
 }
 
-// FromPolicy returns the Spec of a valid policy: its Policy method returns the same policy, with nil for an empty list of
-// Delays. If p has parts that are code, the Spec is that of the rest, and the error is a *CodeError that lists them. If p
-// does not validate or its Name is not UTF-8, the Spec is zero and the error names the fields.
+// FromPolicy returns the Spec of a valid policy: its Policy method returns the same policy, with nil for an empty list
+// of Delays. If p has parts that are code, the Spec is that of the rest, and the error is a *CodeError that lists them.
+// If p does not validate or its Name is not UTF-8, the Spec is zero and the error names the fields.
 func FromPolicy(p retry.Policy) (Spec, error) {
 	bad := inKeys("", p.Validate())
 	if !utf8.ValidString(p.Name) {

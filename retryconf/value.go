@@ -13,9 +13,9 @@ import (
 )
 
 // The types of a Spec's fields read and write themselves as text, so that every decoder that uses
-// encoding.TextUnmarshaler reads them alike: gopkg.in/yaml.v3, BurntSushi/toml, flag.TextVar. In JSON each is a string, a
-// number or a bool, and nothing else. The zero value of each but Delay means "not given" and survives a JSON round trip. A text that means zero is
-// refused: a user who writes 0 would get the default.
+// encoding.TextUnmarshaler reads them alike: gopkg.in/yaml.v3, BurntSushi/toml, flag.TextVar. In JSON each is a string,
+// a number or a bool, and nothing else. The zero value of each but Delay means "not given" and survives a JSON round
+// trip. A text that means zero is refused: a user who writes 0 would get the default.
 
 // longestText is the longest text that is parsed: every legal value is far shorter.
 const longestText = 64

@@ -369,8 +369,8 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// chainOf writes an error's chain as text: "*net.OpError(dial) > *os.SyscallError > syscall.Errno(connection refused)". An
-// error without a type of its own shows its text.
+// chainOf writes an error's chain as text: "*net.OpError(dial) > *os.SyscallError > syscall.Errno(connection refused)".
+// An error without a type of its own shows its text.
 func chainOf(err error) string {
 	var links []string
 	for ; err != nil; err = errors.Unwrap(err) {

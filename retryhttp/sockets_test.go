@@ -385,7 +385,8 @@ func TestTheReasonNamesTheTimerThatFired(t *testing.T) {
 					require.Equal(t, 200, resp.StatusCode)
 					require.NoError(t, resp.Body.Close())
 					err = o.History[0].Err
-					// The error of HTTP/1's ResponseHeaderTimeout is one as well, and must not be taken for the caller's.
+					// The error of HTTP/1's ResponseHeaderTimeout is one as well, and must not be taken for the
+					// caller's.
 					require.Equal(t, !h2 || p.AttemptTimeout > 0, errors.Is(err, context.DeadlineExceeded))
 				} else {
 					require.ErrorIs(t, err, row.ended)

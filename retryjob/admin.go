@@ -22,11 +22,11 @@ type Info struct {
 // Admin looks at the jobs of an engine and changes them, the same for each engine. Its methods are safe for concurrent
 // use. A list shows a job that changes while the list is read as it was or as it is, and at most once.
 type Admin interface {
-	// Get returns the job with the given ID, or ErrUnknownJob; an engine that knows more returns ErrAgedOut or ErrNeverKnown,
-	// which match it.
+	// Get returns the job with the given ID, or ErrUnknownJob; an engine that knows more returns ErrAgedOut or
+	// ErrNeverKnown, which match it.
 	Get(ctx context.Context, id string) (Info, error)
-	// List returns the jobs that f selects, the one that changed last first. The sequence reads as it goes, page by page;
-	// an error ends it.
+	// List returns the jobs that f selects, the one that changed last first. The sequence reads as it goes, page by
+	// page; an error ends it.
 	List(ctx context.Context, f Filter) iter.Seq2[Info, error]
 	// DeadLetters is List of those that are DeadLettered, whatever f.Statuses says.
 	DeadLetters(ctx context.Context, f Filter) iter.Seq2[Info, error]
@@ -40,7 +40,8 @@ type Admin interface {
 	// Cancel makes a job that is not final Canceled; the context of an attempt under way ends with ErrCanceled as its
 	// cause. A final job is an error.
 	Cancel(ctx context.Context, id string) error
-	// Purge removes what f selects of the final jobs, and returns how many. An error comes with the number done until then.
+	// Purge removes what f selects of the final jobs, and returns how many. An error comes with the number done until
+	// then.
 	Purge(ctx context.Context, f Filter) (int, error)
 }
 

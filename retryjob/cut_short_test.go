@@ -212,7 +212,8 @@ func TestStepWhoseContextEnds(t *testing.T) {
 	})
 }
 
-// TestStepUnderAContextThatHasEnded shows that nothing is begun, and that the caller goes before gate and TTL, as with Do.
+// TestStepUnderAContextThatHasEnded shows that nothing is begun, and that the caller goes before gate and TTL, as with
+// Do.
 func TestStepUnderAContextThatHasEnded(t *testing.T) {
 	for name, row := range map[string]struct {
 		cause error

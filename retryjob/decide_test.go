@@ -216,8 +216,8 @@ func (s *scene) stepped(t *testing.T) (decisions []retry.Decision, ended bool) {
 	return decisions, rec.Status.Final()
 }
 
-// TestStepperDecidesWhatThePolicyDecides: over random policies, errors, durations, losses and cancellations, a Stepper comes to
-// the decisions that Decide, Admit and Spend come to in a plain loop.
+// TestStepperDecidesWhatThePolicyDecides: over random policies, errors, durations, losses and cancellations, a Stepper
+// comes to the decisions that Decide, Admit and Spend come to in a plain loop.
 func TestStepperDecidesWhatThePolicyDecides(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(14, 14))
 	seen := map[retry.Reason]int{}

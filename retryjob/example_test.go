@@ -82,8 +82,8 @@ func ExampleAttemptFrom() {
 	// succeeded <nil>
 }
 
-// A handler that makes a request returns what retryhttp.CheckResponse does: the status is in the record, and the Retry-After is
-// obeyed.
+// A handler that makes a request returns what retryhttp.CheckResponse does: the status is in the record, and the
+// Retry-After is obeyed.
 func ExampleHandler() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "90")
@@ -125,7 +125,8 @@ func ExampleHandler() {
 	// Output: waiting_retry 429 retryhttp: 429 Too Many Requests 1m30s
 }
 
-// A handler asks for later when what it needs is not there yet. That is no attempt: the policy allows one, and it is made.
+// A handler asks for later when what it needs is not there yet. That is no attempt: the policy allows one, and it is
+// made.
 func ExampleSnooze() {
 	stepper := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"once": {MaxAttempts: 1}})}
 	rec := retryjob.NewRecord(&retryjob.Job{ID: "invoice-7", Kind: "invoice", Policy: "once"}, time.Now())
@@ -180,8 +181,8 @@ func ExampleOptions_middleware() {
 	// <nil>
 }
 
-// A replay of many is paced, so that what has just recovered is not overrun: some at a time, and what has failed since the
-// begin is left alone. A retention by kind is a Purge of the same form, from time to time.
+// A replay of many is paced, so that what has just recovered is not overrun: some at a time, and what has failed since
+// the begin is left alone. A retention by kind is a Purge of the same form, from time to time.
 func ExampleAdmin_pace() {
 	fails := true
 	engine, err := retryjob.New(retryjob.Options{
@@ -247,8 +248,8 @@ func ExampleFromCatalog() {
 	// standard: 3 attempts, list: 10s 1m (1m10s in all)
 }
 
-// A default policy, and a budget for each tenant and endpoint, are lines in the Policies. What a job brings along goes over that,
-// within limits.
+// A default policy, and a budget for each tenant and endpoint, are lines in the Policies. What a job brings along goes
+// over that, within limits.
 func ExamplePolicies() {
 	var catalog retryconf.Catalog
 	catalog.Define("webhooks", retry.Patient())

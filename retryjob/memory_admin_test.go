@@ -152,7 +152,8 @@ func TestALongListIsReadAsFarAsItIsWanted(t *testing.T) {
 		}
 		require.Greater(t, len(got), 4990)
 		require.Subset(t, want, got)
-		// what waits for its first attempt changed before what has failed, or the other way around; each in the order of its changes
+		// what waits for its first attempt changed before what has failed, or the other way around; each in the order
+		// of its changes
 		place := map[string]int{}
 		for n, i := range got {
 			place[i] = n

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// lane has the workers of a queue and the turns of its jobs that wait. Counting the workers under the same mutex makes taking a turn and
-// seeing to the next one a short section.
+// lane has the workers of a queue and the turns of its jobs that wait. Counting the workers under the same mutex makes
+// taking a turn and seeing to the next one a short section.
 //
-// The turn of a job that is canceled stays until it comes or such turns are the most. The mutex guards all but the atomic
-// fields; a shard may be locked while it is held, not the other way around.
+// The turn of a job that is canceled stays until it comes or such turns are the most. The mutex guards all but the
+// atomic fields; a shard may be locked while it is held, not the other way around.
 type lane struct {
 	concurrency int
 
@@ -25,8 +25,8 @@ type lane struct {
 	stopping bool
 }
 
-// next returns the agenda of which the first turn comes next, and that turn: of those that are due the first by priority, otherwise
-// the earliest.
+// next returns the agenda of which the first turn comes next, and that turn: of those that are due the first by
+// priority, otherwise the earliest.
 func (l *lane) next(now instant) (next *agenda, first *turn) {
 	for i := range l.turns {
 		if t := l.turns[i].first(); t != nil && (first == nil || t.due < first.due) {
@@ -39,9 +39,9 @@ func (l *lane) next(now instant) (next *agenda, first *turn) {
 	return next, first
 }
 
-// agenda has turns in the order in which they are to start: by due time, and by the order in which
-// they came to wait if that is the same. Turns that come in this order stand in a line, which costs nothing to keep sorted; the
-// others in a heap.
+// agenda has turns in the order in which they are to start: by due time, and by the order in which they came to wait if
+// that is the same. Turns that come in this order stand in a line, which costs nothing to keep sorted; the others in a
+// heap.
 type agenda struct {
 	line []turn // from head on; zero before
 	head int

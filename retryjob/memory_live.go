@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// live is what a job has only while something happens about it. While an attempt is under way it is the attempt's context,
-// which makes a cancelable one only if it is needed: few handlers ask, and few attempts are canceled.
+// live is what a job has only while something happens about it. While an attempt is under way it is the attempt's
+// context, which makes a cancelable one only if it is needed: few handlers ask, and few attempts are canceled.
 type live struct {
 	info  AttemptInfo
 	inner atomic.Pointer[cancelable] // nil until something is asked that info does not answer, or the context ends

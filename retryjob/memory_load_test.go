@@ -18,8 +18,8 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// TestThousandsOfGoroutinesAtOnce is for the race detector, and counts: each job ends in one way, and no attempt runs beside
-// another of its job.
+// TestThousandsOfGoroutinesAtOnce is for the race detector, and counts: each job ends in one way, and no attempt runs
+// beside another of its job.
 func TestThousandsOfGoroutinesAtOnce(t *testing.T) {
 	var running, most, beside atomic.Int64
 	var busy sync.Map

@@ -27,7 +27,8 @@ const (
 	modelKeep = 5 * time.Minute
 )
 
-// engineModel plays the same game as the engine, one event after the other. A job's ID says after how many attempts it succeeds.
+// engineModel plays the same game as the engine, one event after the other. A job's ID says after how many attempts it
+// succeeds.
 type engineModel struct {
 	jobs map[string]*engineModelJob
 }

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// shards is how many parts the jobs of an engine are kept in: many more than cores, so that two goroutines seldom want the same.
+// shards is how many parts the jobs of an engine are kept in: many more than cores, so that two goroutines seldom want
+// the same.
 const shards = 64
 
-// shard has the jobs of which the hash of the ID falls to it, in a hash table of chains: unlike a map it has no place to clean up
-// where a job was, and most jobs come and go.
+// shard has the jobs of which the hash of the ID falls to it, in a hash table of chains: unlike a map it has no place
+// to clean up where a job was, and most jobs come and go.
 type shard struct {
 	mu     sync.Mutex // guards the jobs too
 	jobs   int
@@ -166,8 +167,8 @@ func (e *Engine) ended() {
 // shortest returns the shortest time for which a job is kept.
 func (e *Engine) shortest() time.Duration { return min(e.kept(Succeeded), e.kept(DeadLettered)) }
 
-// sweep removes the final jobs whose time is over, and comes again when that of the next one is, within 1/64 of the shortest time for
-// which jobs are kept and that time.
+// sweep removes the final jobs whose time is over, and comes again when that of the next one is, within 1/64 of the
+// shortest time for which jobs are kept and that time.
 func (e *Engine) sweep() {
 	next := e.removeAged()
 	if next == 0 {
@@ -213,8 +214,8 @@ func (e *Engine) all(statuses ...Status) iter.Seq[*job] {
 	}
 }
 
-// each calls f for each job of s with the given status while s is locked, the newest change first, until f returns false. It reports
-// whether none did.
+// each calls f for each job of s with the given status while s is locked, the newest change first, until f returns
+// false. It reports whether none did.
 func (e *Engine) each(s *shard, status Status, f func(*job) bool) bool {
 	now := e.clock.now()
 	s.mu.Lock()

@@ -30,12 +30,12 @@ func (e *Engine) wait(t turn, now instant) {
 	e.drive(l, now)
 }
 
-// drive sees to it that what is due is started, now or when a worker is free, and that the timer is set for what is not. The
-// lane is locked.
+// drive sees to it that what is due is started, now or when a worker is free, and that the timer is set for what is
+// not. The lane is locked.
 //
-// None is started while one is coming for its next turn: that one takes the turn and sees to the next. So a burst of short
-// jobs is worked on by as many goroutines as it keeps busy, not by as many as there is room for and that would wait for the
-// lock.
+// None is started while one is coming for its next turn: that one takes the turn and sees to the next. So a burst of
+// short jobs is worked on by as many goroutines as it keeps busy, not by as many as there is room for and that would
+// wait for the lock.
 func (e *Engine) drive(l *lane, now instant) {
 	switch _, t := l.next(now); {
 	case t == nil || l.stopping:
@@ -86,8 +86,8 @@ func (e *Engine) work(l *lane, a attempt) {
 	leaves = true
 }
 
-// next concludes the attempt that was made, if there was one, and leases the next. It reports false, and a has no job, if
-// the worker is to leave.
+// next concludes the attempt that was made, if there was one, and leases the next. It reports false, and a has no job,
+// if the worker is to leave.
 func (e *Engine) next(l *lane, a *attempt) bool {
 	var again turn
 	if a.job != nil {

@@ -8,12 +8,14 @@ import (
 	"github.com/retrygo/retry/retryconf"
 )
 
-// Policies finds the policy of a job, before the job's own Spec and TTL, or returns an error, ErrUnknownPolicy if there is
-// none. It is asked when the job is enqueued and at each attempt, with what the job's Record has of it: no Payload then, and no
-// Queue, Priority or Tags. It must be safe for concurrent use, change nothing of the job and not keep the pointer.
+// Policies finds the policy of a job, before the job's own Spec and TTL, or returns an error, ErrUnknownPolicy if there
+// is none. It is asked when the job is enqueued and at each attempt, with what the job's Record has of it: no Payload
+// then, and no Queue, Priority or Tags. It must be safe for concurrent use, change nothing of the job and not keep the
+// pointer.
 type Policies func(j *Job) (retry.Policy, error)
 
-// FromCatalog finds what c means by Job.Policy at the time it is asked, and the zero Policy for a job with a Spec that names none.
+// FromCatalog finds what c means by Job.Policy at the time it is asked, and the zero Policy for a job with a Spec that
+// names none.
 func FromCatalog(c *retryconf.Catalog) Policies {
 	return func(j *Job) (retry.Policy, error) {
 		if ref, ok := c.Lookup(j.Policy); ok {
@@ -23,8 +25,8 @@ func FromCatalog(c *retryconf.Catalog) Policies {
 	}
 }
 
-// FromMap finds the policies of m, which must not change any more, by Job.Policy. What m has for "" is that of the jobs that name
-// none; without it, they have the zero Policy if they have a Spec.
+// FromMap finds the policies of m, which must not change any more, by Job.Policy. What m has for "" is that of the jobs
+// that name none; without it, they have the zero Policy if they have a Spec.
 func FromMap(m map[string]retry.Policy) Policies {
 	return func(j *Job) (retry.Policy, error) {
 		if p, ok := m[j.Policy]; ok {
@@ -41,8 +43,9 @@ func unnamed(j *Job) (retry.Policy, error) {
 	return retry.Policy{}, ErrUnknownPolicy
 }
 
-// Within returns p with limits for what jobs bring along: Job.Validate refuses a job with a Spec if its policy in all exceeds l, and
-// one with a TTL above l.MaxTTL. A job that is enqueued stays as it is, whatever the limits and its named policy become.
+// Within returns p with limits for what jobs bring along: Job.Validate refuses a job with a Spec if its policy in all
+// exceeds l, and one with a TTL above l.MaxTTL. A job that is enqueued stays as it is, whatever the limits and its
+// named policy become.
 func (p Policies) Within(l retryconf.Limits) Policies {
 	return func(j *Job) (retry.Policy, error) {
 		if j.enqueued && (j.Spec != nil || j.TTL > 0) {
@@ -62,9 +65,10 @@ func (p Policies) Within(l retryconf.Limits) Policies {
 	}
 }
 
-// Of returns the policy of a job: that which p finds, named for errors and events, under the job's Spec and TTL. Code such as
-// Classify stays the policy's, but for Wait if the Spec has a schedule. The error is that of p, or retry.FieldErrors if
-// the policy does not validate. An AttemptTimeout above the TTL is none: an attempt that starts in time may end later.
+// Of returns the policy of a job: that which p finds, named for errors and events, under the job's Spec and TTL. Code
+// such as Classify stays the policy's, but for Wait if the Spec has a schedule. The error is that of p, or
+// retry.FieldErrors if the policy does not validate. An AttemptTimeout above the TTL is none: an attempt that starts in
+// time may end later.
 func (p Policies) Of(j *Job) (retry.Policy, error) {
 	if p == nil {
 		return retry.Policy{}, ErrUnknownPolicy
@@ -85,7 +89,8 @@ func (p Policies) Of(j *Job) (retry.Policy, error) {
 	return found, found.Validate()
 }
 
-// ask is Of for a job that is nowhere else yet. What a function of the caller's gets a pointer to would be allocated each time.
+// ask is Of for a job that is nowhere else yet. What a function of the caller's gets a pointer to would be allocated
+// each time.
 func (p Policies) ask(j *Job, enqueued bool) (retry.Policy, error) {
 	asked := jobsAsked.Get().(*Job)
 	*asked = *j

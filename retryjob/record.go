@@ -13,8 +13,8 @@ import (
 	"github.com/retrygo/retry/retryconf"
 )
 
-// RecordVersion is the Version of the records that this package writes. It reads those of version 1 too, which have no Kind, Spec,
-// TTL and Budget.
+// RecordVersion is the Version of the records that this package writes. It reads those of version 1 too, which have no
+// Kind, Spec, TTL and Budget.
 const RecordVersion = 2
 
 // Record is what an engine keeps of a job beside the Job itself: its status and the results of its attempts. Only
@@ -55,8 +55,8 @@ type Record struct {
 
 // Attempt is the record of one attempt.
 type Attempt struct {
-	// ID is that of no other attempt, also if the job's ID is used again for another job. It is what the design of deferred
-	// retries calls RunID.
+	// ID is that of no other attempt, also if the job's ID is used again for another job. It is what the design of
+	// deferred retries calls RunID.
 	ID     string       `json:"id"`
 	Number int          `json:"attempt"` // from 1
 	Start  time.Time    `json:"start,omitzero"`
@@ -68,8 +68,8 @@ type Attempt struct {
 	// AttemptTimeout was over when the attempt failed.
 	Err  string `json:"err,omitempty"`
 	Code string `json:"code,omitempty"` // of the error, as Stepper.Code says: "503"
-	// Late means that the attempt ended after it had been given up as lost: Start, End, Err and Code are those of its result,
-	// a success if Err is empty, which changed nothing else.
+	// Late means that the attempt ended after it had been given up as lost: Start, End, Err and Code are those of its
+	// result, a success if Err is empty, which changed nothing else.
 	Late bool `json:"late,omitempty"`
 }
 
@@ -132,8 +132,8 @@ func (r *Record) Changed() time.Time {
 	return r.First
 }
 
-// Replay makes a job that ended without success Pending again, as it was when it was enqueued, with the same ID. It refuses
-// other jobs with ErrNotReplayable.
+// Replay makes a job that ended without success Pending again, as it was when it was enqueued, with the same ID. It
+// refuses other jobs with ErrNotReplayable.
 func (r *Record) Replay(now time.Time) error {
 	if !r.Status.Replayable() {
 		return fmt.Errorf("%w: job %s is %s", ErrNotReplayable, r.JobID, r.Status)
@@ -145,9 +145,9 @@ func (r *Record) Replay(now time.Time) error {
 	return nil
 }
 
-// Late records the result of an attempt that had been given up as lost and has ended after all: a as its Stepper recorded
-// it elsewhere. It changes that attempt's own line and nothing else. It reports false, and changes nothing, if History
-// has no attempt with that ID, or that attempt has ended.
+// Late records the result of an attempt that had been given up as lost and has ended after all: a as its Stepper
+// recorded it elsewhere. It changes that attempt's own line and nothing else. It reports false, and changes nothing, if
+// History has no attempt with that ID, or that attempt has ended.
 func (r *Record) Late(a Attempt) bool {
 	i := slices.IndexFunc(r.History, func(own Attempt) bool { return own.ID == a.ID })
 	if i < 0 || !r.History[i].End.IsZero() || r.History[i].Status == Leased {
@@ -170,8 +170,8 @@ func (r *Record) Cancel(now time.Time) error {
 }
 
 // Validate returns nil or retry.FieldErrors. Refused are: a Version or Status that this package does not know, an empty
-// JobID, negative counts, a Due or Ended that does not go with the Status, and a History that is too long, out of order or
-// beyond Attempts. Stepper validates each record that it is given.
+// JobID, negative counts, a Due or Ended that does not go with the Status, and a History that is too long, out of order
+// or beyond Attempts. Stepper validates each record that it is given.
 func (r *Record) Validate() error {
 	var bad retry.FieldErrors
 	refuse := func(field string, value any, rule string) {
@@ -278,8 +278,8 @@ type recorded string
 
 func (e recorded) Error() string { return string(e) }
 
-// text returns what a Record keeps of err: up to 1 KiB of UTF-8, without what URLs may have of secrets and without NUL, which
-// PostgreSQL's JSON cannot hold.
+// text returns what a Record keeps of err: up to 1 KiB of UTF-8, without what URLs may have of secrets and without NUL,
+// which PostgreSQL's JSON cannot hold.
 func text(err error) string {
 	s := err.Error()
 	if most := 16 * longestText; len(s) > most {
@@ -342,9 +342,9 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Snooze returns an error with which a handler asks to be called again after d, as when what it waits for is not there yet: the
-// attempt does not count, costs the budget nothing and leaves no line in the record. The TTL goes on; it alone ends a job whose
-// handler asks again and again. A negative d counts as 0. A canceled job is not put off.
+// Snooze returns an error with which a handler asks to be called again after d, as when what it waits for is not there
+// yet: the attempt does not count, costs the budget nothing and leaves no line in the record. The TTL goes on; it alone
+// ends a job whose handler asks again and again. A negative d counts as 0. A canceled job is not put off.
 func Snooze(d time.Duration) error { return &snooze{d} }
 
 type snooze struct{ by time.Duration }

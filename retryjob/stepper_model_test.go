@@ -142,7 +142,8 @@ func (m *model) wait(delay time.Duration) {
 	}
 }
 
-// lose records the attempts up to the given one as lost. waits says whether the wait after the last of them is yet to come.
+// lose records the attempts up to the given one as lost. waits says whether the wait after the last of them is yet to
+// come.
 func (m *model) lose(upTo int, waits bool) bool {
 	for n := m.attempts + 1; n <= upTo; n++ {
 		s, r, delay := m.decide(n, loses, waits && n == upTo || m.over(0))

@@ -4,12 +4,12 @@ import "time"
 
 // Line is a line of a Timeline: an attempt, or several in a row that the record does not hold.
 type Line struct {
-	// Attempt is the attempt. For those that the record does not hold it has the Number of the first and an Err that says why, or
-	// the Status Leased for the one that has just begun.
+	// Attempt is the attempt. For those that the record does not hold it has the Number of the first and an Err that
+	// says why, or the Status Leased for the one that has just begun.
 	Attempt
 	Last int // the number of the last attempt of the line
-	// Took is how long the attempt took: until now if it is under way, until the next one started if it was lost. A negative one
-	// is not known.
+	// Took is how long the attempt took: until now if it is under way, until the next one started if it was lost. A
+	// negative one is not known.
 	Took time.Duration
 	Wait time.Duration // from its end to Due; negative if none was decided on then
 	Note string        // on Took: ", late", " so far", "lost" or empty

@@ -2,9 +2,9 @@ package retryplan
 
 import "math"
 
-// box is the convolution of a grid with an even distribution over [from, to) cells, split linearly between nodes. In terms of
-// the cumulated masses C it is (F(from) − F(to)) / (to − from) with F(x)[i] = Σ weight[k]·C[i−⌊x⌋−k], k = 0, 1, 2: the
-// integral of the hat function whose weights the split has.
+// box is the convolution of a grid with an even distribution over [from, to) cells, split linearly between nodes. In
+// terms of the cumulated masses C it is (F(from) − F(to)) / (to − from) with F(x)[i] = Σ weight[k]·C[i−⌊x⌋−k], k = 0,
+// 1, 2: the integral of the hat function whose weights the split has.
 type box struct {
 	from, to       int // whole cells
 	weightA        [3]float64

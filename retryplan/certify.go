@@ -17,8 +17,8 @@ type Certificate struct {
 	// nothing but what Trickle grants: load amplification at its worst. At most 1,000 are counted, even if the policy
 	// has no limit.
 	Attempts float64
-	// HiddenCapacity is the rate of runs that the backend can serve during a storm, in runs a second: Capacity / Attempts. A
-	// fleet with a lower Rate is safe.
+	// HiddenCapacity is the rate of runs that the backend can serve during a storm, in runs a second: Capacity /
+	// Attempts. A fleet with a lower Rate is safe.
 	HiddenCapacity float64
 	// Recovery is the predicted time from the end of the trigger until runs succeed as before: precisely, until the
 	// last attempt that times out has been sent. It is 0 if no attempt times out after the trigger, and negative if
@@ -45,8 +45,8 @@ type Certificate struct {
 // a long calm (or to hold Initial if successes do not fund it), or as full as Fleet.Failure leaves it. The trigger is
 // the only trouble; the calm before it and after it has no other failures but timeouts.
 //
-// Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included. A policy with a Budget,
-// a Gate or Pay is refused: these are state of a running program. A trigger without a Kind is none.
+// Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included. A policy with a
+// Budget, a Gate or Pay is refused: these are state of a running program. A trigger without a Kind is none.
 func Certify(p retry.Policy, f Fleet) (Certificate, error) {
 	if err := f.validate(p); err != nil {
 		return Certificate{}, err
@@ -246,8 +246,8 @@ func (c *certifier) tipping(found finding) time.Duration {
 	return seconds(hi)
 }
 
-// attempts returns how many attempts a run makes while all fail, with the rate multiplied by a factor. Trickle gives each client
-// a token a period that it takes if it asks in it, which it does with probability 1 − exp(−asks·period).
+// attempts returns how many attempts a run makes while all fail, with the rate multiplied by a factor. Trickle gives
+// each client a token a period that it takes if it asks in it, which it does with probability 1 − exp(−asks·period).
 func (c *certifier) attempts(factor float64) float64 {
 	f := &c.fleet
 	if f.Budget == nil {

@@ -82,9 +82,9 @@ func randomFleet(row uint64) (retry.Policy, retryplan.Fleet) {
 	return p, f
 }
 
-// TestCertificatesAgreeWithSimulations compares the verdict on random fleets with what their simulation does: a fleet that is
-// Safe or Vulnerable recovers, one that is Metastable or Overloaded does not. Fleets within 5 % of a boundary are left out.
-// Each row that disagrees is listed, and comes again from randomFleet(row).
+// TestCertificatesAgreeWithSimulations compares the verdict on random fleets with what their simulation does: a fleet
+// that is Safe or Vulnerable recovers, one that is Metastable or Overloaded does not. Fleets within 5 % of a boundary
+// are left out. Each row that disagrees is listed, and comes again from randomFleet(row).
 //
 // The short form has 60 rows, RETRYPLAN_FULL=1 has 1,000; RETRYPLAN_SEED=1 and so on give others.
 func TestCertificatesAgreeWithSimulations(t *testing.T) {

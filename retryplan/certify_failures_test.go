@@ -94,8 +94,9 @@ func TestReferenceOutages(t *testing.T) {
 	}
 }
 
-// failingGrowth returns by how many seconds a second the queue of a failing backend grows. In a queue that grows by g, attempts leave
-// at 1/(1+g) = x of the rate at which they came, and so does the retry after each: λ·Σ p^(k−1)·x^k = μ for k from 1 to a.
+// failingGrowth returns by how many seconds a second the queue of a failing backend grows. In a queue that grows by g,
+// attempts leave at 1/(1+g) = x of the rate at which they came, and so does the retry after each: λ·Σ p^(k−1)·x^k = μ
+// for k from 1 to a.
 func failingGrowth(rate, p float64, attempts int) float64 {
 	lo, hi := 0.0, 1.0
 	for range 60 {
@@ -153,8 +154,8 @@ func failingFleet(row uint64) (retry.Policy, retryplan.Fleet) {
 	return p, f
 }
 
-// TestCertificatesOfFailuresAgreeWithSimulations is TestCertificatesAgreeWithSimulations for outages, failing backends and
-// failures in the calm. A row comes again from failingFleet(row).
+// TestCertificatesOfFailuresAgreeWithSimulations is TestCertificatesAgreeWithSimulations for outages, failing backends
+// and failures in the calm. A row comes again from failingFleet(row).
 func TestCertificatesOfFailuresAgreeWithSimulations(t *testing.T) {
 	rows := uint64(60)
 	if fullForm {

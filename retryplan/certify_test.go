@@ -217,8 +217,8 @@ func TestScenarioBeginsAfterALongCalm(t *testing.T) {
 	require.Empty(t, f.Scenario(immediate(4), 7).Triggers)
 }
 
-// A deadline of 600ms leaves the second attempt less time than the backend takes for one. Once no run is there any more, the
-// first attempts alone say when the fleet is well.
+// A deadline of 600ms leaves the second attempt less time than the backend takes for one. Once no run is there any
+// more, the first attempts alone say when the fleet is well.
 func TestCertifyRecoveryDespiteHopelessAttempts(t *testing.T) {
 	p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 10 * time.Millisecond, Jitter: retry.FullJitter}, AttemptTimeout: 500 * time.Millisecond}
 	f := retryplan.Fleet{Rate: 30, Capacity: 100, Workers: 20, Deadline: 600 * time.Millisecond, Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: time.Second}}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// bins are the ranges in which the waits of decorrelated jitter are counted. They are Base·3^(i/perTriple), cut at Cap, so
-// that three times a bin is a bin again.
+// bins are the ranges in which the waits of decorrelated jitter are counted. They are Base·3^(i/perTriple), cut at Cap,
+// so that three times a bin is a bin again.
 type bins struct {
 	base, limit float64
 	perTriple   int
@@ -253,8 +253,8 @@ func cut(values []float64, rows, n int) [][]float64 {
 	return out
 }
 
-// cut leaves out the sums that are not before limit, and moves what there is beyond all but edgeMass, on either side, to the
-// edge there.
+// cut leaves out the sums that are not before limit, and moves what there is beyond all but edgeMass, on either side,
+// to the edge there.
 func (c *chain) cut() {
 	total := make([]float64, c.n)
 	for _, row := range c.rows {

@@ -85,8 +85,8 @@ func (s *simulation) sweep(kind event.Kind) {
 	}
 }
 
-// start sends the next attempt of a run, or holds it back. That it may start was decided before the wait for it, which took as
-// long as it was to take.
+// start sends the next attempt of a run, or holds it back. That it may start was decided before the wait for it, which
+// took as long as it was to take.
 func (s *simulation) start(i uint32) {
 	r := s.runs.At(i)
 	if s.resets != nil {

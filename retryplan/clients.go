@@ -25,8 +25,8 @@ type clients struct {
 	draws    bool       // a number is drawn for each delay
 	breaker  Breaker
 	each     []simClient // nil without Breaker and Throttle
-	// budgets is nil without Budget. It is apart from each, which is asked at every start and end of an attempt, since with a
-	// million clients each look is one at memory outside of the processor's cache.
+	// budgets is nil without Budget. It is apart from each, which is asked at every start and end of an attempt, since
+	// with a million clients each look is one at memory outside of the processor's cache.
 	budgets  []*retry.Budget
 	tokens   int64             // millionths in all budgets
 	closings event.Ring[int64] // when the open breakers stop being open, in order

@@ -67,8 +67,8 @@ func (t *Trigger) end() int64 { return later(int64(t.From), int64(t.For)) }
 // during reports whether the trigger is on at the given time.
 func (t *Trigger) during(at int64) bool { return at >= int64(t.From) && at < t.end() }
 
-// share returns the part of n that is there, rounded up. What a product of floats is above a whole number by rounding does not
-// count.
+// share returns the part of n that is there, rounded up. What a product of floats is above a whole number by rounding
+// does not count.
 func (c *conditions) part(n int) int {
 	if c.share == 1 {
 		return n
@@ -131,8 +131,8 @@ func rateParts(rate float64, triggers []Trigger) []ratePart {
 	return parts
 }
 
-// next returns the time of the next run: that at which the integral of the rate has grown by an exponential number of mean 1
-// (Çinlar, "Introduction to Stochastic Processes", 1975, chapter 4: inversion of the cumulative rate).
+// next returns the time of the next run: that at which the integral of the rate has grown by an exponential number of
+// mean 1 (Çinlar, "Introduction to Stochastic Processes", 1975, chapter 4: inversion of the cumulative rate).
 func (o *openLoop) next() int64 {
 	need := unitExponential(o.rng)
 	for len(o.parts) > 1 {

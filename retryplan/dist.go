@@ -59,9 +59,9 @@ func LogNormal(median, p99 time.Duration) Dist {
 	return Dist{shape: lognormal, a: median, b: p99, sigma: ln(float64(p99)/float64(median)) / z99}
 }
 
-// At returns the quantile at u in [0,1): the duration that the share u of all is below. With a random u it draws from d.
-// A u below 0 or NaN counts as 0, one of 1 or more as the largest float64 below 1. It allocates nothing, rises with u but
-// for rounding, and gives the same duration on every platform.
+// At returns the quantile at u in [0,1): the duration that the share u of all is below. With a random u it draws from
+// d. A u below 0 or NaN counts as 0, one of 1 or more as the largest float64 below 1. It allocates nothing, rises with
+// u but for rounding, and gives the same duration on every platform.
 func (d Dist) At(u float64) time.Duration {
 	if d.fixed() {
 		return d.a
@@ -114,8 +114,8 @@ func (d Dist) below(x float64) float64 {
 	}
 }
 
-// partial returns the mean of what the durations below Min + c exceed Min by, times their probability, of a d that is not
-// fixed.
+// partial returns the mean of what the durations below Min + c exceed Min by, times their probability, of a d that is
+// not fixed.
 func (d Dist) partial(c float64) float64 {
 	a, b := float64(d.a), float64(d.b)
 	switch d.shape {
@@ -145,7 +145,8 @@ func (d Dist) Mean() time.Duration {
 	case d.shape == uniform:
 		return d.a + (d.b-d.a)/2
 	case d.shape == normal:
-		// b·√(2/π)·exp(−a²/2b²) + a·erf(a/(b√2)): Leone, Nelson, Nottingham, "The Folded Normal Distribution", Technometrics 3 (1961).
+		// b·√(2/π)·exp(−a²/2b²) + a·erf(a/(b√2)): Leone, Nelson, Nottingham, "The Folded Normal Distribution",
+		// Technometrics 3 (1961).
 		m := a / b
 		return whole(b*math.Sqrt(2/math.Pi)*math.Exp(-m*m/2) + a*math.Erf(m/math.Sqrt2))
 	default:

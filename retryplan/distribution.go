@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Distribution is a computed distribution of durations: exact durations, each with its probability, and a density over the
-// rest. The zero Distribution is always 0.
+// Distribution is a computed distribution of durations: exact durations, each with its probability, and a density over
+// the rest. The zero Distribution is always 0.
 type Distribution struct {
 	atoms    []atom // by time
 	grids    []grid
@@ -115,8 +115,8 @@ func (d Distribution) Mean() time.Duration {
 	return min(saturatingAdd(d.min, whole(max(math.Round(d.mean), 0))), d.max)
 }
 
-// Min and Max bound what can happen: no probability lies outside [Min, Max]. They are not computed from the density but from
-// the bounds of each part, and need not have a probability to speak of.
+// Min and Max bound what can happen: no probability lies outside [Min, Max]. They are not computed from the density but
+// from the bounds of each part, and need not have a probability to speak of.
 func (d Distribution) Min() time.Duration { return d.min }
 
 // Max is the other bound; see Min.
@@ -228,8 +228,8 @@ func (d *Distribution) refinements() (times []time.Duration) {
 	return times
 }
 
-// roughness estimates by how much the CDF below a time can be wrong because of the steps of grids: between nodes it is straight,
-// which for a mass m over n steps is wrong by about m/n².
+// roughness estimates by how much the CDF below a time can be wrong because of the steps of grids: between nodes it is
+// straight, which for a mass m over n steps is wrong by about m/n².
 func (d *Distribution) roughness(below time.Duration) (total float64) {
 	for i := range d.grids {
 		g := &d.grids[i]

@@ -6,7 +6,8 @@
 //   - Simulate runs a fleet of clients against a model of a server, event by event, with the policy's own Decide, Admit
 //     and Budget: what an outage, a stall or a surge does, and whether the fleet comes back from it.
 //   - Certify answers the same by law: safe, vulnerable or metastable, and the trigger that would tip it.
-//   - CertifyChain, SimulateChain and LintChain do the same for a chain of services that all retry: their attempts multiply.
+//   - CertifyChain, SimulateChain and LintChain do the same for a chain of services that all retry: their attempts
+//     multiply.
 //   - Solve goes the other way, from what is required to a policy, or to the two requirements that cannot be met
 //     together.
 //

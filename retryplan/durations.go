@@ -14,8 +14,8 @@ type Durations struct {
 	buckets  []uint64 // whole pages
 }
 
-// A bucket holds the durations that agree in their leading 10 bits: 512 of them in each octave, and the middle of a bucket is
-// within 1/1024 of everything in it. Those below 1024ns have a bucket each.
+// A bucket holds the durations that agree in their leading 10 bits: 512 of them in each octave, and the middle of a
+// bucket is within 1/1024 of everything in it. Those below 1024ns have a bucket each.
 const (
 	leadingBits = 10
 	page        = 1 << (leadingBits - 1)
@@ -95,8 +95,8 @@ func (d *Durations) cover(octave int) {
 	d.octave, d.buckets = first, grown
 }
 
-// bucket returns the number of the bucket of a duration of 0 or more: the duration itself below 1024ns, and then page for each
-// doubling.
+// bucket returns the number of the bucket of a duration of 0 or more: the duration itself below 1024ns, and then page
+// for each doubling.
 func bucket(x time.Duration) int {
 	shift := max(bits.Len64(uint64(x))-leadingBits, 0)
 	return shift*page + int(uint64(x)>>shift)

@@ -9,8 +9,8 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// A backend that does 100 attempts a second has 70 runs a second, and stalls for 10s. With three retries each it does not come
-// back; with a budget it does.
+// A backend that does 100 attempts a second has 70 runs a second, and stalls for 10s. With three retries each it does
+// not come back; with a budget it does.
 func ExampleCertify() {
 	p := retry.Policy{
 		MaxAttempts:    4,

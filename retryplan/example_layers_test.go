@@ -35,8 +35,8 @@ func ExampleCertifyChain() {
 	// with a budget in each layer: 1
 }
 
-// A backend at 10 % of its capacity does not come back from a stall of 10s under three layers of three attempts, and does if each
-// layer has a budget.
+// A backend at 10 % of its capacity does not come back from a stall of 10s under three layers of three attempts, and
+// does if each layer has a budget.
 func ExampleSimulateChain() {
 	layer := retryplan.Layer{Policy: retry.Policy{MaxAttempts: 3, AttemptTimeout: time.Second, Backoff: retry.Backoff{Base: 10 * time.Millisecond}}}
 	c := retryplan.Chain{

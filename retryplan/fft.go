@@ -60,8 +60,8 @@ func rootsOfUnity(n int) []complex128 {
 	return roots
 }
 
-// transform replaces z, whose length is a power of two, by its discrete Fourier transform: Cooley and Tukey, "An Algorithm
-// for the Machine Calculation of Complex Fourier Series" (1965), in place.
+// transform replaces z, whose length is a power of two, by its discrete Fourier transform: Cooley and Tukey, "An
+// Algorithm for the Machine Calculation of Complex Fourier Series" (1965), in place.
 func transform(z []complex128) {
 	n := len(z)
 	roots, known := roots(), rootCount

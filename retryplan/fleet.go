@@ -7,8 +7,9 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Fleet is what a certificate is about: clients with one policy against one backend that works in the order of arrival, with
-// an unbounded queue, and does not notice clients that have gone. It is the commonest backend, and the worst for storms.
+// Fleet is what a certificate is about: clients with one policy against one backend that works in the order of arrival,
+// with an unbounded queue, and does not notice clients that have gone. It is the commonest backend, and the worst for
+// storms.
 type Fleet struct {
 	// Rate is how many runs a second the fleet begins, in an open loop. Above 0.
 	Rate float64
@@ -24,8 +25,8 @@ type Fleet struct {
 	Shared bool
 	// Deadline is the callers', counted from the start of each run. Zero means none.
 	Deadline time.Duration
-	// Failure is the probability, in [0,1), that an attempt fails once the backend has worked on it, in the calm as well. Zero
-	// means that none does.
+	// Failure is the probability, in [0,1), that an attempt fails once the backend has worked on it, in the calm as
+	// well. Zero means that none does.
 	Failure float64
 	// Others are shares of the runs that follow policies of their own, with the same timeout if the fleet is to be
 	// certified. Nil means that all follow one policy.
@@ -73,10 +74,10 @@ func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 	return s
 }
 
-// aftermath returns how long to look at a fleet after its trigger: one and a half minutes, three times the predicted recovery,
-// the time in which all stored tokens are spent and worked off, should chance start a storm, and until the last retry of the
-// trigger's victims, which may come as a herd (Scenario.Horizon), for mostRuns runs at most; if no recovery is predicted, until
-// all attempts that can fail have.
+// aftermath returns how long to look at a fleet after its trigger: one and a half minutes, three times the predicted
+// recovery, the time in which all stored tokens are spent and worked off, should chance start a storm, and until the
+// last retry of the trigger's victims, which may come as a herd (Scenario.Horizon), for mostRuns runs at most; if no
+// recovery is predicted, until all attempts that can fail have.
 func (f *Fleet) aftermath(p retry.Policy, s *Scenario) time.Duration {
 	const least, most = 90 * time.Second, 24 * time.Hour
 	const mostRuns = 2e6 // about half a minute

@@ -2,23 +2,24 @@ package retryplan
 
 import "math"
 
-// What was measured is the agreement of TestCertificatesAgreeWithSimulations over its 1,000 random fleets: how many verdicts agree with the
-// simulation, of those fleets that are judged since they are not within 5 % of a boundary. As things are all 848 do.
+// What was measured is the agreement of TestCertificatesAgreeWithSimulations over its 1,000 random fleets: how many
+// verdicts agree with the simulation, of those fleets that are judged since they are not within 5 % of a boundary. As
+// things are all 848 do.
 const (
 	stepsPerTimeout = 200     // measured: with 50 all of 847 agree, with 20 all of 846
 	fewestSteps     = 20      // steps in a timeout, if the waits are so long that stepsPerTimeout would be too many
 	longestRing     = 50_000  // steps that a wait may take; bounds memory, to 30 MB
 	maxFluidSteps   = 300_000 // of one computation; bounds time
 	longestFailing  = 1000    // timeouts of failing that are distinguished: a queue that has not grown by then is near a boundary
-	// allWork is how much all computations of a certificate may do, and oneWork each of them: in steps times the attempts of a
-	// run that a step goes through. It is a second or so.
+	// allWork is how much all computations of a certificate may do, and oneWork each of them: in steps times the
+	// attempts of a run that a step goes through. It is a second or so.
 	allWork = 60_000_000
 	oneWork = allWork / 5
 )
 
 // fluid computes what becomes of a fleet when its runs flow: λ·dt of them begin in every step of dt, and those that are
-// in the same step fare alike. The queue is in the order of arrival, so that an attempt's fate is known when it is sent: the
-// work before it, over the capacity that there will be, is its wait.
+// in the same step fare alike. The queue is in the order of arrival, so that an attempt's fate is known when it is
+// sent: the work before it, over the capacity that there will be, is its wait.
 type fluid struct {
 	rate, capacity float64 // a second
 	service        float64 // seconds for one attempt
@@ -345,7 +346,8 @@ func (r *running) giveUp(step int) {
 	}
 }
 
-// ringPiece is a piece of a wait as the ring has it: places from now on, and what a mass of 1 makes retries rise by there.
+// ringPiece is a piece of a wait as the ring has it: places from now on, and what a mass of 1 makes retries rise by
+// there.
 type ringPiece struct {
 	from, until int
 	slope       float64
@@ -371,7 +373,8 @@ func (r *running) onRing() [][]ringPiece {
 	return all
 }
 
-// calmAhead reports whether none of the retries to come will fail: nothing does until they make a queue that is too long.
+// calmAhead reports whether none of the retries to come will fail: nothing does until they make a queue that is too
+// long.
 func (r *running) calmAhead(step int) bool {
 	shortest := r.stages[0].timeout
 	for i, g := range r.stages {
@@ -396,8 +399,8 @@ func (r *running) calmAhead(step int) bool {
 	return true
 }
 
-// comes reports whether there is a retry of a stage to come. What rounding has left is none: a deadline may leave a late attempt
-// less time than the backend takes, and the storm would never be over.
+// comes reports whether there is a retry of a stage to come. What rounding has left is none: a deadline may leave a
+// late attempt less time than the backend takes, and the storm would never be over.
 func (r *running) comes(stage int) bool {
 	if r.levels[stage] > 0 {
 		return true
@@ -410,8 +413,8 @@ func (r *running) comes(stage int) bool {
 	return false
 }
 
-// steady reports whether all attempts have failed for so long that their number no longer changes, and the budgets hold nothing
-// but what Trickle grants.
+// steady reports whether all attempts have failed for so long that their number no longer changes, and the budgets hold
+// nothing but what Trickle grants.
 func (r *running) steady(failing float64) bool {
 	b := r.purse
 	if b == nil {

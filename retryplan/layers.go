@@ -8,8 +8,9 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Chain is services that call each other, each with a policy of its own: the user calls node 1, node 1 calls node 2, and so on
-// down to the bottom. Layers[0] is what the user's calls to node 1 follow. The zero Chain has no layers and is refused.
+// Chain is services that call each other, each with a policy of its own: the user calls node 1, node 1 calls node 2,
+// and so on down to the bottom. Layers[0] is what the user's calls to node 1 follow. The zero Chain has no layers and
+// is refused.
 type Chain struct {
 	// Layers are the layers from the user's down, 1 to 16; they are required. The product of their attempts is
 	// 1,000,000 at most.
@@ -23,11 +24,11 @@ type Chain struct {
 	DoNotRetry bool
 	// Deadline is the user's, counted from the start of each run. Zero means none.
 	Deadline time.Duration
-	// Rate is how many runs a second the users begin, in an open loop. Zero means not known: there is no verdict, and nothing to
-	// simulate.
+	// Rate is how many runs a second the users begin, in an open loop. Zero means not known: there is no verdict, and
+	// nothing to simulate.
 	Rate float64
-	// Trigger is the trouble to survive, which the bottom has; its From is not used. Outage and Failing are simulated and not
-	// certified. A Trigger without a Kind is none.
+	// Trigger is the trouble to survive, which the bottom has; its From is not used. Outage and Failing are simulated
+	// and not certified. A Trigger without a Kind is none.
 	Trigger Trigger
 }
 
@@ -41,8 +42,8 @@ type Layer struct {
 	Clients int
 	// Failure is the probability, in [0,1], that an attempt fails at the node itself, before the node calls another.
 	Failure float64
-	// Capacity is how many attempts a second the node completes, as the backend of a Fleet does. Its own work comes before its
-	// calls, and a worker does not wait for these. Zero means any number, each in no time.
+	// Capacity is how many attempts a second the node completes, as the backend of a Fleet does. Its own work comes
+	// before its calls, and a worker does not wait for these. Zero means any number, each in no time.
 	Capacity float64
 	// Workers is how many of them it works on at the same time. Zero means 1.
 	Workers int
@@ -54,7 +55,8 @@ const (
 	maxChainAttempts = 1_000_000
 )
 
-// attempts returns the most attempts that a run of the layer makes, of which 1,000 are counted, as in Certificate.Attempts.
+// attempts returns the most attempts that a run of the layer makes, of which 1,000 are counted, as in
+// Certificate.Attempts.
 func (l *Layer) attempts() int {
 	p := l.Policy.Effective()
 	switch {

@@ -58,8 +58,9 @@ func stalledChain(row uint64, timeouts string) retryplan.Chain {
 	return c
 }
 
-// TestChainCertificatesAgreeWithSimulations compares the verdict on random chains with three simulations of each. Chains within
-// 25 % of the boundary are left out, since chance decides there. A row comes again from stalledChain(row, timeouts).
+// TestChainCertificatesAgreeWithSimulations compares the verdict on random chains with three simulations of each.
+// Chains within 25 % of the boundary are left out, since chance decides there. A row comes again from stalledChain(row,
+// timeouts).
 //
 // The short form has 24 rows of each kind, RETRYPLAN_FULL=1 has 600; RETRYPLAN_SEED=1 and so on give others.
 func TestChainCertificatesAgreeWithSimulations(t *testing.T) {

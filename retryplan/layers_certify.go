@@ -7,30 +7,32 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// ChainCertificate says how the layers of a chain multiply each other's attempts, and whether the chain survives its trigger.
+// ChainCertificate says how the layers of a chain multiply each other's attempts, and whether the chain survives its
+// trigger.
 type ChainCertificate struct {
 	// Nodes are the nodes of Chain.Layers, the bottom last.
 	Nodes []NodeLoad
 	// Success is the share of runs that succeed when nothing but Layer.Failure fails, in [0,1].
 	Success float64
-	// Stored is the number of tokens in all budgets of all layers. If every layer has a budget, an outage costs the bottom so many
-	// calls beside the runs: their sum, not their product.
+	// Stored is the number of tokens in all budgets of all layers. If every layer has a budget, an outage costs the
+	// bottom so many calls beside the runs: their sum, not their product.
 	Stored float64
 
-	// Stability says whether the chain comes back from its trigger. It is zero, as are Law and Weakest, if Chain.Rate is not known
-	// or no node has a Capacity.
+	// Stability says whether the chain comes back from its trigger. It is zero, as are Law and Weakest, if Chain.Rate
+	// is not known or no node has a Capacity.
 	Stability Stability
-	// Law names what Stability follows from: Overload, SlowService, NoTimeout, HiddenCapacity, SuccessFunded, TriggerBelowTimeout,
-	// Fluid or RandomArrivals, for the node Weakest.
+	// Law names what Stability follows from: Overload, SlowService, NoTimeout, HiddenCapacity, SuccessFunded,
+	// TriggerBelowTimeout, Fluid or RandomArrivals, for the node Weakest.
 	Law Law
-	// Weakest is the index of the node that Stability is about: the one with the least hidden capacity if none is in trouble.
+	// Weakest is the index of the node that Stability is about: the one with the least hidden capacity if none is in
+	// trouble.
 	Weakest int
-	// HiddenCapacity is the rate of runs of the user that the chain can serve during a storm, in runs a second: the least of its
-	// nodes. A chain with a lower Rate is safe. It is 0 if no node has a Capacity.
+	// HiddenCapacity is the rate of runs of the user that the chain can serve during a storm, in runs a second: the
+	// least of its nodes. A chain with a lower Rate is safe. It is 0 if no node has a Capacity.
 	HiddenCapacity float64
-	// Recovery is the predicted time from the end of the trigger until the last attempt that a node answers too late has been
-	// sent. It is 0 if there is none after the trigger, and negative if there always is. The users of a chain with graded timeouts
-	// may notice nothing of it.
+	// Recovery is the predicted time from the end of the trigger until the last attempt that a node answers too late
+	// has been sent. It is 0 if there is none after the trigger, and negative if there always is. The users of a chain
+	// with graded timeouts may notice nothing of it.
 	Recovery time.Duration
 }
 
@@ -38,19 +40,21 @@ type ChainCertificate struct {
 type NodeLoad struct {
 	// Calm is that with the Failure of the layers, when runs take no time: no TTL, deadline or timeout ends one.
 	Calm float64
-	// Outage is that while the bottom refuses every attempt at once, and Hang that while it answers none. Budgets hold nothing. At
-	// most 1,000 attempts of a run of one layer are counted, also if the policy has no limit.
+	// Outage is that while the bottom refuses every attempt at once, and Hang that while it answers none. Budgets hold
+	// nothing. At most 1,000 attempts of a run of one layer are counted, also if the policy has no limit.
 	Outage, Hang float64
-	// HiddenCapacity is Layer.Capacity over the attempts that reach the node if it, or a node below it with a Capacity, answers
-	// none: the rate of runs of the user that it can serve during a storm. It is 0 for a node without a Capacity.
+	// HiddenCapacity is Layer.Capacity over the attempts that reach the node if it, or a node below it with a Capacity,
+	// answers none: the rate of runs of the user that it can serve during a storm. It is 0 for a node without a
+	// Capacity.
 	HiddenCapacity float64
 }
 
 // CertifyChain returns the certificate of c. Nothing in it is sampled but waits with jitter, from a fixed seed.
 //
-// A chain is safe if and only if λ·A < μ at every node, A its attempts for a run of the user while all attempts fail at it or at
-// a node below. Otherwise a deterministic model in which runs flow follows the queue through the trigger. It takes random
-// arrivals for even ones: within 15 % of a boundary chance decides, and SimulateChain with some seeds says how often.
+// A chain is safe if and only if λ·A < μ at every node, A its attempts for a run of the user while all attempts fail at
+// it or at a node below. Otherwise a deterministic model in which runs flow follows the queue through the trigger. It
+// takes random arrivals for even ones: within 15 % of a boundary chance decides, and SimulateChain with some seeds says
+// how often.
 //
 // Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included.
 func CertifyChain(c Chain) (ChainCertificate, error) {
@@ -240,7 +244,8 @@ func (c *chainCertifier) find(node int, t trouble, below finding) finding {
 	}
 }
 
-// queueStorm is the queue of one node as runs flow: each that fails goes on to send the attempts that it sends in a storm.
+// queueStorm is the queue of one node as runs flow: each that fails goes on to send the attempts that it sends in a
+// storm.
 type queueStorm struct {
 	rate, capacity   float64 // a second
 	service, timeout float64 // seconds
@@ -252,7 +257,8 @@ type queueStorm struct {
 	stored           float64 // attempts that budgets can pay for
 }
 
-// run follows the queue from the start of the trouble on. While attempts fail, runs of age x have sent what the storm has by x.
+// run follows the queue from the start of the trouble on. While attempts fail, runs of age x have sent what the storm
+// has by x.
 func (q *queueStorm) run() flow {
 	var out flow
 	starts := q.own.starts

@@ -177,8 +177,8 @@ func randomChain(row uint64) Chain {
 	return c
 }
 
-// TestAChainDoesWhatServicesWithDoDo compares the simulation of random chains with goroutines that call each other with the real
-// Do: the attempts at every node and the runs that end, one by one.
+// TestAChainDoesWhatServicesWithDoDo compares the simulation of random chains with goroutines that call each other with
+// the real Do: the attempts at every node and the runs that end, one by one.
 func TestAChainDoesWhatServicesWithDoDo(t *testing.T) {
 	rows := uint64(60)
 	if testing.Short() {

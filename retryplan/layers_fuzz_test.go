@@ -12,7 +12,8 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// FuzzCertifyChain holds what the doc comments promise of any chain: an answer without a panic, in the ranges that are named.
+// FuzzCertifyChain holds what the doc comments promise of any chain: an answer without a panic, in the ranges that are
+// named.
 func FuzzCertifyChain(f *testing.F) {
 	f.Add(3, 4, int64(time.Second), int64(0), 0.5, 10.0, 100.0, int64(10*time.Second), uint8(1), 0.0, true, false, int64(0))
 	f.Add(2, 3, int64(1), int64(math.MaxInt64), 0.0, 1e9, 1e-9, int64(math.MaxInt64), uint8(4), 0.5, false, true, int64(1))

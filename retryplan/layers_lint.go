@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// LintChain returns what is to be said about the layers of c together, the gravest first and then by code, and nil if there is
-// nothing. Lint says what there is about each policy. Errors are those of CertifyChain.
+// LintChain returns what is to be said about the layers of c together, the gravest first and then by code, and nil if
+// there is nothing. Lint says what there is about each policy. Errors are those of CertifyChain.
 //
 //	code                   level            found when
 //	graded-timeouts        warning, severe  a layer without a budget waits longer than a failing run of the layer below takes, both

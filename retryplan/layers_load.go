@@ -15,10 +15,10 @@ type chainCalm struct {
 	succeeds []float64 // probability that an attempt of a layer succeeds
 }
 
-// calm follows the failures of the nodes from the bottom up. An attempt at node i succeeds with q = (1−f)·s, s that of the runs
-// below, and one that fails is repeated: a run makes N = (1−c^a)/(1−c) attempts, c = 1−q, and succeeds with N·q. With
-// do-not-retry answers only what fails at the node itself is repeated, so that c = f. A budget of ratio r pays for r·N·q retries;
-// if more are asked for, N = 1 + r·N·q = 1/(1−r·q), whatever a is.
+// calm follows the failures of the nodes from the bottom up. An attempt at node i succeeds with q = (1−f)·s, s that of
+// the runs below, and one that fails is repeated: a run makes N = (1−c^a)/(1−c) attempts, c = 1−q, and succeeds with
+// N·q. With do-not-retry answers only what fails at the node itself is repeated, so that c = f. A budget of ratio r
+// pays for r·N·q retries; if more are asked for, N = 1 + r·N·q = 1/(1−r·q), whatever a is.
 func (c *Chain) calm() chainCalm {
 	out := chainCalm{attempts: make([]float64, len(c.Layers)), succeeds: make([]float64, len(c.Layers))}
 	below := 1.0
@@ -55,8 +55,8 @@ type chainStorm struct {
 // chainPlays is how many attempts are played through if waits are random.
 const chainPlays = 1_000_000
 
-// storm plays runs through whose attempts at a node all fail: it hangs, or refuses at once. Budgets pay for nothing: what they
-// have stored is spent. One node, this one or one above it, is watched.
+// storm plays runs through whose attempts at a node all fail: it hangs, or refuses at once. Budgets pay for nothing:
+// what they have stored is spent. One node, this one or one above it, is watched.
 func (c *Chain) storm(node, watched int, hangs bool) chainStorm {
 	plays, product := 1, 1
 	for i := range c.Layers[:node+1] {
@@ -97,8 +97,8 @@ type chainPlay struct {
 	starts  []time.Duration
 }
 
-// run plays a run of a layer that begins at a time and is cut short at another, and returns when it ends: the largest Duration
-// if it never does.
+// run plays a run of a layer that begins at a time and is cut short at another, and returns when it ends: the largest
+// Duration if it never does.
 func (p *chainPlay) run(i int, begins, cut time.Duration) time.Duration {
 	l := &p.chain.Layers[i]
 	pr := retry.Progress{}

@@ -11,9 +11,9 @@ import (
 
 // ChainResult is what the simulation of a chain saw.
 type ChainResult struct {
-	// Result is about the runs of the user and the attempts at the bottom: Attempts, Rejected, Wasted, Amplification, Peak, and in
-	// Series Attempts, Arrived, Rejected, Queue, Busy and Tokens (of the budgets of the innermost layer) are the bottom's. TimedOut
-	// and Waiting are those of all layers.
+	// Result is about the runs of the user and the attempts at the bottom: Attempts, Rejected, Wasted, Amplification,
+	// Peak, and in Series Attempts, Arrived, Rejected, Queue, Busy and Tokens (of the budgets of the innermost layer)
+	// are the bottom's. TimedOut and Waiting are those of all layers.
 	Result
 	// Nodes is how many attempts were sent to each node.
 	Nodes []int
@@ -21,13 +21,13 @@ type ChainResult struct {
 	Trigger Trigger
 }
 
-// SimulateChain runs c event by event: a while of calm, the trigger at the bottom, and a time after it that is long enough to see
-// a recovery if there is one. It calls each layer's own Decide and a real Budget for each process, with the simulation's time as
-// their argument. Every node works in the order of arrival and executes abandoned work. The same Chain and seed give the same
-// ChainResult.
+// SimulateChain runs c event by event: a while of calm, the trigger at the bottom, and a time after it that is long
+// enough to see a recovery if there is one. It calls each layer's own Decide and a real Budget for each process, with
+// the simulation's time as their argument. Every node works in the order of arrival and executes abandoned work. The
+// same Chain and seed give the same ChainResult.
 //
-// Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included; Rate is required. When ctx
-// ends, SimulateChain returns what it has seen so far together with ctx's cause.
+// Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included; Rate is
+// required. When ctx ends, SimulateChain returns what it has seen so far together with ctx's cause.
 func SimulateChain(ctx context.Context, c Chain, seed uint64) (ChainResult, error) {
 	var bad retry.FieldErrors
 	bad.Append(c.validate())
@@ -69,8 +69,8 @@ func (c *Chain) scenario(seed uint64) Scenario {
 	return s
 }
 
-// aftermath returns how long to look at a chain after its trigger: one and a half minutes and three times the predicted recovery,
-// or twice the time from the first attempt of a run to its last if none is predicted, for an hour at most.
+// aftermath returns how long to look at a chain after its trigger: one and a half minutes and three times the predicted
+// recovery, or twice the time from the first attempt of a run to its last if none is predicted, for an hour at most.
 func (c *Chain) aftermath() time.Duration {
 	const least, most = 90 * time.Second, time.Hour
 	if c.Trigger.Kind == 0 {

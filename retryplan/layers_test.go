@@ -182,8 +182,8 @@ func TestATTLAndADeadlineCutALayer(t *testing.T) {
 	}
 }
 
-// The table of storms in a chain of three, 3 attempts each: nodes 1 and 2 take 1ms and any number, the bottom 100 a second, and
-// stalls for 10s.
+// The table of storms in a chain of three, 3 attempts each: nodes 1 and 2 take 1ms and any number, the bottom 100 a
+// second, and stalls for 10s.
 func TestReferenceStormsInAChain(t *testing.T) {
 	graded := []time.Duration{10 * s, 3200 * time.Millisecond, s}
 	equal := []time.Duration{s, s, s}

@@ -30,8 +30,8 @@ type Finding struct {
 	Level Level
 	// Text says what was found, in one sentence with the figures behind it.
 	Text string
-	// Change says what to do about it, in one sentence that begins with "Set", a field of retry.Policy, or of Setting, and a
-	// value: the finding is gone once that is done, though another can come in its place.
+	// Change says what to do about it, in one sentence that begins with "Set", a field of retry.Policy, or of Setting,
+	// and a value: the finding is gone once that is done, though another can come in its place.
 	Change string
 	// Figures are the numbers in Text for machines, all finite: durations in seconds. Keys are snake_case. Nil means
 	// none.
@@ -46,8 +46,8 @@ type Setting struct {
 	Inline bool
 	// Deadline is the caller's, counted from the start of the run. Zero means none.
 	Deadline time.Duration
-	// Layers is how many services on the way from the user to the backend retry with this policy, this one included. Zero
-	// means 1.
+	// Layers is how many services on the way from the user to the backend retry with this policy, this one included.
+	// Zero means 1.
 	Layers int
 	// Clients is how many clients use the policy against one backend. Zero means not known.
 	Clients int

@@ -12,8 +12,8 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// TestFollowingTheAdviceEnds does what the findings of random policies say, one at a time, in the order in which they come
-// and in a random one, until there are none or nothing is left to do. No policy comes twice.
+// TestFollowingTheAdviceEnds does what the findings of random policies say, one at a time, in the order in which they
+// come and in a random one, until there are none or nothing is left to do. No policy comes twice.
 //
 // It takes 2,000 policies; with RETRYPLAN_FULL=1 it takes 100,000, in 4 minutes or more.
 func TestFollowingTheAdviceEnds(t *testing.T) {

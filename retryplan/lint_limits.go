@@ -255,8 +255,8 @@ func (l *linter) longHintInline() Finding {
 	return f
 }
 
-// unreadFields is about the fields that matter to retries only, if there are none. Budget is not among them, since successes
-// fund it, nor Classify, whose answer Observe sees; and a Gate's wait is bounded by TTL.
+// unreadFields is about the fields that matter to retries only, if there are none. Budget is not among them, since
+// successes fund it, nor Classify, whose answer Observe sees; and a Gate's wait is bounded by TTL.
 func (l *linter) unreadFields() Finding {
 	if l.retries {
 		return Finding{}

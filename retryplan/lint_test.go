@@ -275,7 +275,8 @@ func TestEachCodeIsFoundAndItsNearMissIsNot(t *testing.T) {
 	}
 }
 
-// 3 layers of 4 attempts and of 3, as published: Brooker's recursion, A* = (1−p^a)/(1−p) with p = p^a from layer to layer.
+// 3 layers of 4 attempts and of 3, as published: Brooker's recursion, A* = (1−p^a)/(1−p) with p = p^a from layer to
+// layer.
 func TestNestedAmplificationIsThePublishedOne(t *testing.T) {
 	for _, row := range []struct {
 		attempts     int

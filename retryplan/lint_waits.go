@@ -51,8 +51,8 @@ func (l *linter) firstWait() (attempt int, lo, hi time.Duration) {
 }
 
 func (l *linter) narrowJitter() Finding {
-	// Half of the wait to each side is as good as full jitter in the herd (8 rejections, full 18); 0.1 to 0.2 of it left 786
-	// and 1,483.
+	// Half of the wait to each side is as good as full jitter in the herd (8 rejections, full 18); 0.1 to 0.2 of it
+	// left 786 and 1,483.
 	const enough = 0.5
 	first, lo, hi := l.firstWait()
 	ratio := l.inForce.JitterRatio
@@ -74,7 +74,8 @@ func (l *linter) narrowJitter() Finding {
 }
 
 func (l *linter) capNeverReached() Finding {
-	// A cap within an order of magnitude is a guard for a later change; beyond that its author has another schedule in mind.
+	// A cap within an order of magnitude is a guard for a later change; beyond that its author has another schedule in
+	// mind.
 	if !l.retries || l.p.Cap == 0 || l.longest > l.p.Cap/10 {
 		return Finding{}
 	}

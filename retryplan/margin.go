@@ -3,16 +3,16 @@ package retryplan
 import "math"
 
 const (
-	// Chance is taken for what happens within so many standard deviations: 1 in 80 cases is beyond. Measured as stepsPerTimeout: with
-	// 1.5 all of 857 agree, with 0 all of 879, so that it is on the safe side.
+	// Chance is taken for what happens within so many standard deviations: 1 in 80 cases is beyond. Measured as
+	// stepsPerTimeout: with 1.5 all of 857 agree, with 0 all of 879, so that it is on the safe side.
 	blur = 2.5
 	// Random arrivals are watched for so long, in seconds: longer than the simulations of Fleet.Scenario mostly are.
 	watched = 600
-	// More excursions of the queue to the timeout than this while it is watched are taken for a storm, and fewer than tooFew
-	// for none. Chance decides from tooFew on. Measured: with a tooFew of 1 all of 850 agree.
+	// More excursions of the queue to the timeout than this while it is watched are taken for a storm, and fewer than
+	// tooFew for none. Chance decides from tooFew on. Measured: with a tooFew of 1 all of 850 agree.
 	tooMany, tooFew = 1, 1e-3
-	// A share of attempts above this that fail without a trigger is one that Result.Recovered can see: a tenth of what healthyShare lets be
-	// missing.
+	// A share of attempts above this that fail without a trigger is one that Result.Recovered can see: a tenth of what
+	// healthyShare lets be missing.
 	tooLong = 0.01
 )
 
@@ -96,8 +96,8 @@ func (c *certifier) chancy(found finding, factor float64) bool {
 	}
 }
 
-// excursions returns how many times random arrivals alone make attempts wait for the timeout while they are watched. A queue
-// forgets within 1/(μ·(1−ρ)²), ρ = λ/μ.
+// excursions returns how many times random arrivals alone make attempts wait for the timeout while they are watched. A
+// queue forgets within 1/(μ·(1−ρ)²), ρ = λ/μ.
 func (c *certifier) excursions(rate float64) float64 {
 	idle := 1 - c.load(rate)
 	if idle <= 0 {
@@ -116,8 +116,8 @@ func (c *certifier) tail(rate float64) float64 {
 	return exp(-c.decay(rate) * wait)
 }
 
-// quiet returns how many seconds attempts may wait, at a rate below Capacity, without random arrivals alone making them wait for
-// longer more often than tooFew times while they are watched.
+// quiet returns how many seconds attempts may wait, at a rate below Capacity, without random arrivals alone making them
+// wait for longer more often than tooFew times while they are watched.
 func (c *certifier) quiet(rate float64) float64 {
 	idle := 1 - c.load(rate)
 	return max(math.Log(watched*c.fleet.Capacity*idle*idle/tooFew), 0) / c.decay(rate)

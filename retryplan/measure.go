@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// measure is a distribution of times whose mass may be below 1: one exact time, and masses on a grid of times. Grids have
-// an exact origin and a step of 2^k nanoseconds, 1ns for as long as the times fit, so that short spans and shifts are exact.
-// What falls between two nodes of a grid is split between them so that mass and mean are kept. A mass stands for times spread
-// evenly over one step around its node.
+// measure is a distribution of times whose mass may be below 1: one exact time, and masses on a grid of times. Grids
+// have an exact origin and a step of 2^k nanoseconds, 1ns for as long as the times fit, so that short spans and shifts
+// are exact. What falls between two nodes of a grid is split between them so that mass and mean are kept. A mass stands
+// for times spread evenly over one step around its node.
 type measure struct {
 	at     time.Duration // of the atom
 	atom   float64       // its mass
@@ -170,8 +170,8 @@ func (m measure) dissolved(cells int, room float64) measure {
 	return m
 }
 
-// plus returns the sum of two measures, with grids of so many cells at most. Atoms at different times go to the grid but for
-// the larger.
+// plus returns the sum of two measures, with grids of so many cells at most. Atoms at different times go to the grid
+// but for the larger.
 func (m measure) plus(o measure, cells int) measure {
 	if o.atom > m.atom {
 		m.at, m.atom, o.at, o.atom = o.at, o.atom, m.at, m.atom
@@ -289,8 +289,8 @@ func (m measure) trimmed() measure {
 // farCell is the number of a cell that no grid has.
 const farCell = 1 << 30
 
-// taking returns the sum of m and a duration of d that is below limit, whose probability is its mass, with so many cells at
-// most. d is not fixed.
+// taking returns the sum of m and a duration of d that is below limit, whose probability is its mass, with so many
+// cells at most. d is not fixed.
 func (m measure) taking(d Dist, limit time.Duration, cells int) measure {
 	mass := m.mass()
 	if mass <= 0 || limit <= d.Min() {
@@ -388,8 +388,8 @@ func (m measure) weighted(weight func(at time.Duration) float64) measure {
 	return m
 }
 
-// convolved returns the distribution of the sum of independent times of m, which has no atom, and o, with so many cells at
-// most.
+// convolved returns the distribution of the sum of independent times of m, which has no atom, and o, with so many cells
+// at most.
 func (m measure) convolved(o measure, cells int) measure {
 	if o.cells == nil {
 		return m.shifted(o.at).scaled(o.atom)

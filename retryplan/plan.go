@@ -17,7 +17,8 @@ type Model struct {
 	Duration Dist
 	// Deadline is the caller's, counted from the start of the run. Zero means none.
 	Deadline time.Duration
-	// Horizon is how many attempts are looked at, up to 1,000. A policy may allow more; see Plan.Truncated. Zero means 100.
+	// Horizon is how many attempts are looked at, up to 1,000. A policy may allow more; see Plan.Truncated. Zero means
+	// 100.
 	Horizon int
 }
 
@@ -25,8 +26,8 @@ type Model struct {
 type Plan struct {
 	// Attempts are the attempts in order, as far as policy and horizon allow, those that can never start included.
 	Attempts []PlannedAttempt
-	// Truncated says that the policy allows more attempts than were looked at. What is said of the whole run then holds for a
-	// run that is given up after the last attempt looked at.
+	// Truncated says that the policy allows more attempts than were looked at. What is said of the whole run then holds
+	// for a run that is given up after the last attempt looked at.
 	Truncated bool
 	// CanStart is how many attempts can start at all: neither TTL nor deadline nor AttemptTimeout makes them impossible.
 	CanStart int
@@ -41,8 +42,9 @@ type Plan struct {
 	InTime float64
 	// Load is the expected number of attempts of a run: how much the policy multiplies the load on the backend.
 	Load float64
-	// WorstCase is the longest that a run can take from its start to its end: every wait and every attempt at its longest,
-	// within TTL and deadline. It saturates at the largest Duration, which is also what an attempt of unbounded duration gives.
+	// WorstCase is the longest that a run can take from its start to its end: every wait and every attempt at its
+	// longest, within TTL and deadline. It saturates at the largest Duration, which is also what an attempt of
+	// unbounded duration gives.
 	WorstCase time.Duration
 	// Endings is the probability of each ending: by reason, and that of success under the zero Reason. They add up to
 	// 1. An ending for lack of time is left out if at most 10⁻⁹ of the failed attempts lead to it.
@@ -61,8 +63,8 @@ type PlannedAttempt struct {
 	// Earliest and Latest bound when it can start, from the start of the run; of one that can never start, when it would
 	// without TTL and deadline.
 	Earliest, Latest time.Duration
-	// Never is the reason for which it can never start: TTLElapsed, DeadlineTooNear, DeadlinePassed or RetriesDisabled. Zero
-	// means that it can.
+	// Never is the reason for which it can never start: TTLElapsed, DeadlineTooNear, DeadlinePassed or RetriesDisabled.
+	// Zero means that it can.
 	Never retry.Reason
 }
 

@@ -19,8 +19,8 @@ import (
 // millis is a duration of whole milliseconds.
 func millis(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// planSamples returns how many runs the sampled distributions are made of. RETRYPLAN_SAMPLES asks for more: 10000000 is what the
-// README is about, with a tolerance of 1.4e-3.
+// planSamples returns how many runs the sampled distributions are made of. RETRYPLAN_SAMPLES asks for more: 10000000 is
+// what the README is about, with a tolerance of 1.4e-3.
 func planSamples(few int) int {
 	if n, err := strconv.Atoi(os.Getenv("RETRYPLAN_SAMPLES")); err == nil {
 		return n
@@ -28,12 +28,12 @@ func planSamples(few int) int {
 	return few
 }
 
-// planTolerance is the distance that the CDF of so many samples keeps from the true one but once in a million cases, by the
-// Dvoretzky–Kiefer–Wolfowitz inequality, plus what the plan may be wrong by.
+// planTolerance is the distance that the CDF of so many samples keeps from the true one but once in a million cases, by
+// the Dvoretzky–Kiefer–Wolfowitz inequality, plus what the plan may be wrong by.
 func planTolerance(n int) float64 { return 2.7/math.Sqrt(float64(n)) + 5e-4 }
 
-// supDistance returns the largest distance between the CDF of d and that of the samples, which it sorts, on either side of each
-// step.
+// supDistance returns the largest distance between the CDF of d and that of the samples, which it sorts, on either side
+// of each step.
 func supDistance(d retryplan.Distribution, seen []time.Duration) (most float64) {
 	slices.Sort(seen)
 	n := float64(len(seen))

@@ -107,8 +107,9 @@ func TestShortWaitsAreCountedInWholeNanoseconds(t *testing.T) {
 }
 
 func TestDecorrelatedWaitsHaveThePublishedMeans(t *testing.T) {
-	// The mean without a cap is Base·(2·1.5^k − 1), and the first four waits cannot reach it. The later ones are below those of
-	// AWS's definition (1.411, 2.025, ...), which clips the sample and not the window: they are those of samples of Jittered.
+	// The mean without a cap is Base·(2·1.5^k − 1), and the first four waits cannot reach it. The later ones are below
+	// those of AWS's definition (1.411, 2.025, ...), which clips the sample and not the window: they are those of
+	// samples of Jittered.
 	p := retry.Policy{MaxAttempts: 6, Backoff: retry.Backoff{Base: millis(100), Cap: 10 * time.Second, Jitter: retry.DecorrelatedJitter}}
 	plan := planned(t, p, retryplan.Model{})
 	var total float64

@@ -174,7 +174,8 @@ func (pl *planner) limit() time.Duration {
 	return limit
 }
 
-// refine computes the early part of Plan.Elapsed anew, with finer grids: times only grow, so that it depends on nothing later.
+// refine computes the early part of Plan.Elapsed anew, with finer grids: times only grow, so that it depends on nothing
+// later.
 func (pl *planner) refine() {
 	if pl.bins == nil || pl.policy.Disabled {
 		return
@@ -197,8 +198,8 @@ func (pl *planner) refine() {
 	}
 }
 
-// run computes the probabilities of the plan: attempt by attempt, the distribution of its start in those runs that make it,
-// of its end, and of the start of the next.
+// run computes the probabilities of the plan: attempt by attempt, the distribution of its start in those runs that make
+// it, of its end, and of the start of the next.
 func (pl *planner) run() {
 	deadline, out := pl.model.Deadline, &pl.out
 	start := atomAt(0, 1)
@@ -318,8 +319,8 @@ func (pl *planner) attempt(start measure, n int) (done, failed measure) {
 	return done, failed
 }
 
-// split ends the runs whose failed attempt, the n-th, is not followed by another, and leaves the others in start. soon returns
-// the probability of a start before limit after an attempt that ended at the given time.
+// split ends the runs whose failed attempt, the n-th, is not followed by another, and leaves the others in start. soon
+// returns the probability of a start before limit after an attempt that ended at the given time.
 func (pl *planner) split(failed measure, start *measure, going float64, n int, soon func(limit time.Duration) func(ended time.Duration) float64) {
 	if limit := pl.limit(); limit < maxDuration {
 		*start = start.before(limit)

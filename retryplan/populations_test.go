@@ -104,8 +104,8 @@ func mixedFleet(row uint64) (retry.Policy, retryplan.Fleet) {
 	return p, f
 }
 
-// TestCertificatesOfPopulationsAgreeWithSimulations is TestCertificatesAgreeWithSimulations for fleets of several policies. A row
-// comes again from mixedFleet(row).
+// TestCertificatesOfPopulationsAgreeWithSimulations is TestCertificatesAgreeWithSimulations for fleets of several
+// policies. A row comes again from mixedFleet(row).
 func TestCertificatesOfPopulationsAgreeWithSimulations(t *testing.T) {
 	rows := uint64(60)
 	if fullForm {

@@ -9,8 +9,8 @@ import (
 // maxLevels is how many levels of a budget are distinguished. Measured as stepsPerTimeout: with 16 all of 848 agree.
 const maxLevels = 64
 
-// purse is all budgets of a fleet as the fluid sees them: how many clients have how many tokens. Runs meet clients at random,
-// so that a few empty budgets refuse while others are full.
+// purse is all budgets of a fleet as the fluid sees them: how many clients have how many tokens. Runs meet clients at
+// random, so that a few empty budgets refuse while others are full.
 type purse struct {
 	clients float64
 	unit    float64   // tokens from one level to the next
@@ -23,8 +23,8 @@ type purse struct {
 	fresh   float64 // what the last period granted to one budget and no run has taken
 }
 
-// newPurse returns the budgets of a fleet after a long calm in which attempts fail with a probability: full if that is 0, unless
-// successes do not fund them. A nil c gives nil, which pays for everything.
+// newPurse returns the budgets of a fleet after a long calm in which attempts fail with a probability: full if that is
+// 0, unless successes do not fund them. A nil c gives nil, which pays for everything.
 func newPurse(c *retry.BudgetConfig, clients int, shared bool, failure float64) *purse {
 	if c == nil {
 		return nil
@@ -50,10 +50,10 @@ func newPurse(c *retry.BudgetConfig, clients int, shared bool, failure float64) 
 	return p
 }
 
-// meanLevel returns the mean number of tokens of a budget to which a success adds ratio and from which a failure takes 1, between 0
-// and burst. It takes the walk of the level for a Brownian motion with drift m and variance σ² an attempt between two reflecting
-// barriers, whose density is proportional to exp(2mx/σ²) (Harrison, "Brownian Motion and Stochastic Flow Systems", 1985,
-// chapter 5).
+// meanLevel returns the mean number of tokens of a budget to which a success adds ratio and from which a failure takes
+// 1, between 0 and burst. It takes the walk of the level for a Brownian motion with drift m and variance σ² an attempt
+// between two reflecting barriers, whose density is proportional to exp(2mx/σ²) (Harrison, "Brownian Motion and
+// Stochastic Flow Systems", 1985, chapter 5).
 func meanLevel(ratio, burst, failure float64) float64 {
 	if failure == 0 {
 		return burst

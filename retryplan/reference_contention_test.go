@@ -9,8 +9,8 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// contention is the model of the AWS article on jitter: n clients each write one row once, a read and a write per attempt,
-// over a network of |N(10 ms, 2 ms)| per hop.
+// contention is the model of the AWS article on jitter: n clients each write one row once, a read and a write per
+// attempt, over a network of |N(10 ms, 2 ms)| per hop.
 func contention(n int, b retry.Backoff, delay func(int, time.Duration, float64) time.Duration) retryplan.Scenario {
 	return retryplan.Scenario{
 		Policy:   retry.Policy{MaxAttempts: retry.Unlimited, Backoff: b},
@@ -50,7 +50,8 @@ func sampleClipped(base, limit time.Duration) func(int, time.Duration, float64) 
 	}
 }
 
-// The table holds 1,000 runs of a port of the article's simulator per cell. Calls are writes, time is that of the last event.
+// The table holds 1,000 runs of a port of the article's simulator per cell. Calls are writes, time is that of the last
+// event.
 func TestReferenceContention(t *testing.T) {
 	const reference = 1000
 	c := compare(t, "Contention: calls, and time of the last event in ms")

@@ -1,9 +1,9 @@
 package retryplan_test
 
 // The TestReference tests hold Simulate against figures that others published or measured with simulators of their own:
-// the contention model of the AWS article on jitter, Brooker's retry and collapse simulations, a queue whose clients time
-// out, and a herd behind an outage. A normal test run uses few seeds and correspondingly wide bounds. The full form takes a
-// minute or two; both print the comparison with -v:
+// the contention model of the AWS article on jitter, Brooker's retry and collapse simulations, a queue whose clients
+// time out, and a herd behind an outage. A normal test run uses few seeds and correspondingly wide bounds. The full
+// form takes a minute or two; both print the comparison with -v:
 //
 //	RETRYPLAN_FULL=1 go test -v -run TestReference -timeout 20m ./retryplan
 
@@ -40,8 +40,8 @@ func seeds(short, full int) int {
 // never is a recovery that did not happen.
 var never = math.Inf(1)
 
-// sample simulates s under the seeds 1 to n, on all cores, and returns for each figure that measure takes of a result its
-// value in every run.
+// sample simulates s under the seeds 1 to n, on all cores, and returns for each figure that measure takes of a result
+// its value in every run.
 func sample(t *testing.T, n int, s func(seed uint64) retryplan.Scenario, measure func(retryplan.Result) []float64) [][]float64 {
 	t.Helper()
 	rows := make([][]float64, n)
@@ -157,10 +157,10 @@ func (c *comparison) exact(name string, values []float64, want float64) {
 	c.row(lo == want && hi == want, name, span(lo, hi), short(want), "exact")
 }
 
-// spread compares with the smallest and largest of a few reference runs, to the reference's resolution of unit: if ours and
-// its runs came from one distribution, so many of ours beyond either of its extremes must have a probability of 1/32 at
-// least. With many runs of ours and five of the reference that says that our median is between the extremes. The short form
-// has too few runs for that, one of its rows is easily unlucky, and so the limit is 1/1000 there.
+// spread compares with the smallest and largest of a few reference runs, to the reference's resolution of unit: if ours
+// and its runs came from one distribution, so many of ours beyond either of its extremes must have a probability of
+// 1/32 at least. With many runs of ours and five of the reference that says that our median is between the extremes.
+// The short form has too few runs for that, one of its rows is easily unlucky, and so the limit is 1/1000 there.
 func (c *comparison) spread(name string, values []float64, runs int, lo, hi, unit float64) {
 	sorted := slices.Sorted(slices.Values(values))
 	below, above := 0, 0

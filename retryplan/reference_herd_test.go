@@ -8,8 +8,8 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// herd is the thundering herd: 1,000 clients that call at once, a server that is down for 10 s and then accepts 20 attempts
-// in each 100 ms, and a latency of 10 ms.
+// herd is the thundering herd: 1,000 clients that call at once, a server that is down for 10 s and then accepts 20
+// attempts in each 100 ms, and a latency of 10 ms.
 func herd(b retry.Backoff, delay func(int, time.Duration, float64) time.Duration) retryplan.Scenario {
 	return retryplan.Scenario{
 		Policy:   retry.Policy{MaxAttempts: retry.Unlimited, Backoff: b},
@@ -25,8 +25,9 @@ func herd(b retry.Backoff, delay func(int, time.Duration, float64) time.Duration
 	}
 }
 
-// herdFigures are the attempts, those rejected after the recovery, the most that arrive in 100 ms then, and when half, 95 %
-// and all of the clients are done, in seconds after it. The reference's quantiles are the elements q·n of n, from 0.
+// herdFigures are the attempts, those rejected after the recovery, the most that arrive in 100 ms then, and when half,
+// 95 % and all of the clients are done, in seconds after it. The reference's quantiles are the elements q·n of n, from
+// 0.
 func herdFigures(r retryplan.Result) []float64 {
 	rejected, peak := 0, 0
 	for _, p := range r.Series[100:] {
@@ -133,9 +134,9 @@ type lastDone struct {
 
 func (l lastDone) Done(now time.Duration, _ int, _ bool) { *l.at = now }
 
-// A rejection that says when to come back, spread over the time that the server needs for all, is what a herd wants. In the
-// reference the hint takes the place of the backoff, and the server gives it once it is back. Server.RetryAfter is a floor
-// for the wait and is given during the outage as well, which spreads the clients before it ends.
+// A rejection that says when to come back, spread over the time that the server needs for all, is what a herd wants. In
+// the reference the hint takes the place of the backoff, and the server gives it once it is back. Server.RetryAfter is
+// a floor for the wait and is given during the outage as well, which spreads the clients before it ends.
 func TestReferenceHerdWithRetryAfter(t *testing.T) {
 	c := compare(t, "The same herd, told to come back within 5 s: all done after the outage, in s")
 	finished := func(s func() retryplan.Scenario) []float64 {
@@ -150,11 +151,12 @@ func TestReferenceHerdWithRetryAfter(t *testing.T) {
 	c.mean("no jitter", finished(func() retryplan.Scenario { return herd(retry.Backoff{}, none) }), measured(493, 10, 0, 1))
 	c.mean("no jitter, told", finished(func() retryplan.Scenario { return told(herd(retry.Backoff{}, none)) }), measured(12.3, 10, .31, .1))
 	c.atMost("no jitter, RetryAfter", finished(func() retryplan.Scenario { return hinted(retry.NoJitter) }), measured(12.3, 10, .64, .1))
-	// This is RatioJitter, whose last clients vary much since its window is clipped at the cap. A ratio beyond the cap gives
-	// 15.8 s with an sd of 0.2, which the reference's figure does not agree with.
+	// This is RatioJitter, whose last clients vary much since its window is clipped at the cap. A ratio beyond the cap
+	// gives 15.8 s with an sd of 0.2, which the reference's figure does not agree with.
 	c.mean("ratio .2", finished(func() retryplan.Scenario { return herd(herdJittered(retry.RatioJitter, .2), nil) }), measured(16.2, 10, 3.3, .1))
 	c.mean("ratio .2, told", finished(func() retryplan.Scenario { return told(herd(retry.Backoff{}, narrow)) }), measured(9.1, 10, .34, .1))
-	// As a floor the hint cannot shorten a backoff that has grown to 8 s and more, so it gains less than in the reference.
+	// As a floor the hint cannot shorten a backoff that has grown to 8 s and more, so it gains less than in the
+	// reference.
 	c.atMost("ratio .2, RetryAfter", finished(func() retryplan.Scenario { return hinted(retry.RatioJitter) }), measured(16.2, 10, .61, .1))
 	c.done()
 }

@@ -45,8 +45,8 @@ func recoveries(t *testing.T, n int, s func(uint64) retryplan.Scenario) []float6
 	return values[1]
 }
 
-// recovered says of each run whether it works again at its end: whether the goodput from 200 s to 235 s is most of what was
-// offered then.
+// recovered says of each run whether it works again at its end: whether the goodput from 200 s to 235 s is most of what
+// was offered then.
 func recovered(t *testing.T, n int, s func(uint64) retryplan.Scenario) []float64 {
 	t.Helper()
 	return sample(t, n, s, func(r retryplan.Result) []float64 {
@@ -76,8 +76,8 @@ func TestReferenceLawHiddenCapacity(t *testing.T) {
 	c.done()
 }
 
-// Law 2: a trigger that is not longer than the clients' timeout does no harm. At the timeout itself chance decides, since
-// the arrivals of that second do.
+// Law 2: a trigger that is not longer than the clients' timeout does no harm. At the timeout itself chance decides,
+// since the arrivals of that second do.
 func TestReferenceLawTriggerAboveTimeout(t *testing.T) {
 	c := compare(t, "Law 2, a timeout of 1 s: share of runs that recover from a stall")
 	at := func(stall time.Duration) []float64 {
@@ -95,8 +95,8 @@ func TestReferenceLawTriggerAboveTimeout(t *testing.T) {
 	c.done()
 }
 
-// Law 3: the time to recovery is (rate·(1+q)·stall + S − capacity·timeout)/(capacity − rate·(1+q)), for retries funded by a
-// share q of the requests and S tokens stored in the whole fleet.
+// Law 3: the time to recovery is (rate·(1+q)·stall + S − capacity·timeout)/(capacity − rate·(1+q)), for retries funded
+// by a share q of the requests and S tokens stored in the whole fleet.
 func TestReferenceLawRecovery(t *testing.T) {
 	c := compare(t, "Law 3: time to recovery in s")
 	for _, row := range []struct {

@@ -14,7 +14,8 @@ const (
 )
 
 // stalledQueue is the canonical storm: a server that works on attempts one after the other, 10 ms each, whether their
-// clients still wait or not, and stands still from 60 s to 70 s; clients that give an attempt up after 1 s and make four.
+// clients still wait or not, and stands still from 60 s to 70 s; clients that give an attempt up after 1 s and make
+// four.
 func stalledQueue(rate float64, duration time.Duration) retryplan.Scenario {
 	return retryplan.Scenario{
 		Policy:   retry.Policy{MaxAttempts: 4, AttemptTimeout: time.Second},
@@ -27,8 +28,8 @@ func stalledQueue(rate float64, duration time.Duration) retryplan.Scenario {
 	}
 }
 
-// recovery returns the first second after the trigger from which the goodput of every 5 s is at least 0.9 of the rate for
-// 20 s, counted from the trigger's end at second end.
+// recovery returns the first second after the trigger from which the goodput of every 5 s is at least 0.9 of the rate
+// for 20 s, counted from the trigger's end at second end.
 func recovery(r retryplan.Result, rate float64, end int) float64 {
 	for from := end; from+20 <= len(r.Series); from++ {
 		good := true
@@ -42,8 +43,8 @@ func recovery(r retryplan.Result, rate float64, end int) float64 {
 	return never
 }
 
-// queueFigures are goodput in [70,100) and [200,235), attempts a second in the latter, the time to recovery in seconds, and
-// the share of all runs that failed.
+// queueFigures are goodput in [70,100) and [200,235), attempts a second in the latter, the time to recovery in seconds,
+// and the share of all runs that failed.
 func queueFigures(rate float64) func(retryplan.Result) []float64 {
 	return func(r retryplan.Result) []float64 {
 		goodput := func(p retryplan.Point) int { return p.Goodput }

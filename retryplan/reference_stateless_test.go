@@ -10,8 +10,9 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// stateless is Brooker's retry simulation: clients that call at rate runs a second in all for 10 s, a server of unlimited
-// capacity that fails attempts at random, and retries without backoff. Each hop takes an exponential time of mean 10 ms.
+// stateless is Brooker's retry simulation: clients that call at rate runs a second in all for 10 s, a server of
+// unlimited capacity that fails attempts at random, and retries without backoff. Each hop takes an exponential time of
+// mean 10 ms.
 func stateless(failing, rate float64, clients, attempts int, throttle func() retryplan.Throttle) retryplan.Scenario {
 	return retryplan.Scenario{
 		Policy:   retry.Policy{MaxAttempts: attempts},
@@ -85,8 +86,8 @@ func stateCells(rows [4][4]float64) (cells [4]struct{ load, success figure }) {
 	return cells
 }
 
-// A bucket and the samples of a breaker belong to one process: the more clients share the same load, the less they protect.
-// The reference's clients begin with a call at once, so that each makes one call more than its rate says.
+// A bucket and the samples of a breaker belong to one process: the more clients share the same load, the less they
+// protect. The reference's clients begin with a call at once, so that each makes one call more than its rate says.
 func TestReferenceProtectionIsPerClient(t *testing.T) {
 	c := compare(t, "100 runs a second over more and more clients, half of the attempts fail: load amplification")
 	for _, row := range []struct {

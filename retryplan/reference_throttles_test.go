@@ -36,8 +36,8 @@ func (b *requestBucket) Retry(time.Duration, int) bool {
 	return true
 }
 
-// brookerBucket is the bucket of Brooker's retry simulation: a requestBucket that needs more than one token, so that a full
-// one of 5 pays for 4 retries.
+// brookerBucket is the bucket of Brooker's retry simulation: a requestBucket that needs more than one token, so that a
+// full one of 5 pays for 4 retries.
 type brookerBucket struct{ requestBucket }
 
 func newBrookerBucket() retryplan.Throttle {
@@ -69,8 +69,8 @@ func (f *failureShare) Done(_ time.Duration, _ int, ok bool) {
 
 func (f *failureShare) Retry(time.Duration, int) bool { return f.failures/f.calls <= f.share }
 
-// grpcThrottle is the retry throttling of gRPC proposal A6, in thousandths of a token: a failure costs one token, a success
-// earns ratio, and retries are on while more than half of limit is there.
+// grpcThrottle is the retry throttling of gRPC proposal A6, in thousandths of a token: a failure costs one token, a
+// success earns ratio, and retries are on while more than half of limit is there.
 type grpcThrottle struct {
 	free
 	ratio, limit, tokens int
@@ -110,8 +110,8 @@ func (q *awsQuota) Retry(time.Duration, int) bool {
 	return true
 }
 
-// finagleBudget is Finagle's RetryBudget: what was deposited less what was withdrawn in the last ten slices of ttl, and a
-// reserve that stands outside of the window.
+// finagleBudget is Finagle's RetryBudget: what was deposited less what was withdrawn in the last ten slices of ttl, and
+// a reserve that stands outside of the window.
 type finagleBudget struct {
 	free
 	slice             time.Duration
@@ -201,8 +201,8 @@ func (a *adaptiveThrottle) Done(now time.Duration, _ int, ok bool) {
 	}
 }
 
-// pacer makes a closed loop begin its runs like a serial client with arrivals of its own: the first at once, and each other
-// when an exponential gap has passed since the last one began, or when that has ended, whichever is later.
+// pacer makes a closed loop begin its runs like a serial client with arrivals of its own: the first at once, and each
+// other when an exponential gap has passed since the last one began, or when that has ended, whichever is later.
 type pacer struct {
 	retryplan.Throttle
 	gap  time.Duration
@@ -229,9 +229,9 @@ func (p *pacer) Send(now time.Duration, attempt int) (time.Duration, bool) {
 	return p.Throttle.Send(now, attempt)
 }
 
-// pollyV2 is the decorrelated jitter V2 of Polly: (f(k−1+U_k) − f(k−2+U_(k−1)))·base/1.4 with f(t) = 2^t·tanh(√(4t)), and a
-// limit that is applied to the result only. It needs the u of the retry before, which is kept in the last five digits of
-// the delay: delays are multiples of 100µs, plus that u in 100,000ths as nanoseconds.
+// pollyV2 is the decorrelated jitter V2 of Polly: (f(k−1+U_k) − f(k−2+U_(k−1)))·base/1.4 with f(t) = 2^t·tanh(√(4t)),
+// and a limit that is applied to the result only. It needs the u of the retry before, which is kept in the last five
+// digits of the delay: delays are multiples of 100µs, plus that u in 100,000ths as nanoseconds.
 func pollyV2(base, limit time.Duration) func(int, time.Duration, float64) time.Duration {
 	const levels = 100_000
 	const grain = levels * time.Nanosecond

@@ -9,8 +9,8 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// The mechanisms of other libraries that the reference tests use are held against vectors from those libraries' own tests
-// and sources: a table that is reproduced with a wrong throttle would prove nothing.
+// The mechanisms of other libraries that the reference tests use are held against vectors from those libraries' own
+// tests and sources: a table that is reproduced with a wrong throttle would prove nothing.
 
 func TestReferenceBrookerBucketPaysForFourRetries(t *testing.T) {
 	b := newBrookerBucket()

@@ -7,18 +7,18 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Scenario is a fleet of clients, the server that they call and what happens to it. It is plain data but for Throttle and
-// Progress. The zero Scenario has no arrivals and is refused.
+// Scenario is a fleet of clients, the server that they call and what happens to it. It is plain data but for Throttle
+// and Progress. The zero Scenario has no arrivals and is refused.
 type Scenario struct {
-	// Policy is the policy of every run. Its AttemptTimeout is the clients' timeout: the client stops listening, the server
-	// does not know. Its Budget, Gate and Pay must be nil; Rand and Observe are not called. Classify and Wait are
-	// given retry.ErrAttemptTimeout and errors of the simulation, which say in their text what happened.
+	// Policy is the policy of every run. Its AttemptTimeout is the clients' timeout: the client stops listening, the
+	// server does not know. Its Budget, Gate and Pay must be nil; Rand and Observe are not called. Classify and Wait
+	// are given retry.ErrAttemptTimeout and errors of the simulation, which say in their text what happened.
 	Policy retry.Policy
 	// Deadline is the caller's, counted from the start of each run. Zero means none.
 	Deadline time.Duration
-	// Delay replaces what Policy.Backoff computes, for schedules of other libraries: it is given what Backoff.Jittered is
-	// given, and a hint is its floor, without jitter above it. It cannot be combined with Policy.ResetAfter. Nil means the
-	// policy's own.
+	// Delay replaces what Policy.Backoff computes, for schedules of other libraries: it is given what Backoff.Jittered
+	// is given, and a hint is its floor, without jitter above it. It cannot be combined with Policy.ResetAfter. Nil
+	// means the policy's own.
 	Delay func(attempt int, prev time.Duration, u float64) time.Duration
 
 	// Others are shares of the runs that follow policies of their own, in place of Policy. They are not combined with
@@ -39,7 +39,8 @@ type Scenario struct {
 
 	// Budget gives the retries of each client a budget, or those of the whole fleet if Shared. Nil means none.
 	Budget *retry.BudgetConfig
-	// Breaker puts a circuit breaker before every attempt of each client, or of the whole fleet if Shared. Nil means none.
+	// Breaker puts a circuit breaker before every attempt of each client, or of the whole fleet if Shared. Nil means
+	// none.
 	Breaker *Breaker
 	// Throttle makes a throttle of another kind for each client, or one for the fleet if Shared, for mechanisms of other
 	// libraries. Nil means none.
@@ -67,8 +68,8 @@ type Scenario struct {
 type Population struct {
 	// Policy is that of these runs. Its Budget, Gate and Pay must be nil, and its ResetAfter zero.
 	Policy retry.Policy
-	// Share is how many of the runs they are, in (0,1): each run is one of them with this probability. All shares together are
-	// below 1, and the rest is that of the other policy.
+	// Share is how many of the runs they are, in (0,1): each run is one of them with this probability. All shares
+	// together are below 1, and the rest is that of the other policy.
 	Share float64
 }
 
@@ -104,8 +105,8 @@ type Server struct {
 	Workers int
 	// Service is how long one attempt is worked on. Zero means no time.
 	Service Dist
-	// Crowding is added to the Service of an attempt for each attempt that is being worked on when its work begins, itself
-	// included: latency that rises with concurrency. Zero means none.
+	// Crowding is added to the Service of an attempt for each attempt that is being worked on when its work begins,
+	// itself included: latency that rises with concurrency. Zero means none.
 	Crowding time.Duration
 	// Queue is how many attempts may wait for a worker; those beyond it are rejected. Zero means any number, -1 none.
 	Queue int
@@ -115,8 +116,8 @@ type Server struct {
 	Shed Shed
 	// FailureRate is the probability in [0,1] that an attempt that was worked on fails. Zero means that none does.
 	FailureRate float64
-	// RateLimit accepts so many attempts in each RateWindow, counted from time 0, and rejects the rest at once. Zero means no
-	// limit.
+	// RateLimit accepts so many attempts in each RateWindow, counted from time 0, and rejects the rest at once. Zero
+	// means no limit.
 	RateLimit int
 	// RateWindow is the window of RateLimit. Zero means 1s.
 	RateWindow time.Duration
@@ -141,8 +142,8 @@ const (
 // String returns "nothing", "expired" or "hopeless", and "Shed(3)" for one that does not exist.
 func (s Shed) String() string { return named(uint8(s), "Shed", "nothing", "expired", "hopeless") }
 
-// Trigger is something that happens to the fleet or its server for a while: from From on, for For. Of triggers that overlap
-// slowdowns and surges multiply, and of cuts and failures the worst counts.
+// Trigger is something that happens to the fleet or its server for a while: from From on, for For. Of triggers that
+// overlap slowdowns and surges multiply, and of cuts and failures the worst counts.
 type Trigger struct {
 	Kind TriggerKind
 	From time.Duration
@@ -181,10 +182,10 @@ func named(value uint8, enum string, names ...string) string {
 	return fmt.Sprintf("%s(%d)", enum, value)
 }
 
-// Breaker is a circuit breaker before every attempt, first ones included. It opens when at least MinSamples attempts ended
-// within Window and the share Failures of them or more failed; after Open it lets Probes attempts through, closes when all of
-// them succeed and opens again when one fails. An attempt that was sent before the breaker last opened or closed does not
-// count.
+// Breaker is a circuit breaker before every attempt, first ones included. It opens when at least MinSamples attempts
+// ended within Window and the share Failures of them or more failed; after Open it lets Probes attempts through, closes
+// when all of them succeed and opens again when one fails. An attempt that was sent before the breaker last opened or
+// closed does not count.
 type Breaker struct {
 	Failures   float64       // in (0,1]. Zero means 0.5
 	MinSamples int           // Zero means 20
@@ -197,8 +198,8 @@ type Breaker struct {
 	Defer bool
 }
 
-// Throttle is a mechanism in a client that holds attempts back. It is called from one goroutine; now is the time since the
-// start of the simulation.
+// Throttle is a mechanism in a client that holds attempts back. It is called from one goroutine; now is the time since
+// the start of the simulation.
 type Throttle interface {
 	// Send is called before each attempt, the first included. After a wait above 0 it is called again. If ok is false
 	// the attempt fails without being sent, and Done is not called for it.

@@ -198,7 +198,8 @@ func validatePopulations(all []Population, field string, bad *retry.FieldErrors)
 	}
 }
 
-// validateAt refuses a policy that does not validate, or has state of a running program, under the name that of gives its fields.
+// validateAt refuses a policy that does not validate, or has state of a running program, under the name that of gives
+// its fields.
 func validateAt(p retry.Policy, of func(field string) string, bad *retry.FieldErrors) {
 	var found retry.FieldErrors
 	found.Append(p.Validate())

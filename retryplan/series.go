@@ -7,18 +7,18 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// recovery looks for the moment from which a fleet is well and stays so: the first second after the end of the last trigger from
-// which the goodput of every 5 s is at least 0.9 of what is due, for as long as while, with a success among it, and after which
-// no relapse is seen.
+// recovery looks for the moment from which a fleet is well and stays so: the first second after the end of the last
+// trigger from which the goodput of every 5 s is at least 0.9 of what is due, for as long as while, with a success
+// among it, and after which no relapse is seen.
 //
-// What is due in 5 s is what the rate of arrivals begins in them on average, but no more than the runs that chance let begin. A
-// run is due when it ends, so that one that begins at the end of a window and succeeds after it is no loss to the first; but it
-// is due lag after its begin at the latest, since an overloaded fleet whose runs take ever longer has no fewer of them. lag is
-// longer than an attempt takes in a calm, or healthy fleets would look ill by chance; while is 10 lags at least, so that what
-// such a fleet can hide is the tenth that may be missing anyway.
+// What is due in 5 s is what the rate of arrivals begins in them on average, but no more than the runs that chance let
+// begin. A run is due when it ends, so that one that begins at the end of a window and succeeds after it is no loss to
+// the first; but it is due lag after its begin at the latest, since an overloaded fleet whose runs take ever longer has
+// no fewer of them. lag is longer than an attempt takes in a calm, or healthy fleets would look ill by chance; while is
+// 10 lags at least, so that what such a fleet can hide is the tenth that may be missing anyway.
 //
-// A relapse is looked for in blocks of at least while and 100 due runs, in which chance is small: too few of them succeed by
-// four standard deviations.
+// A relapse is looked for in blocks of at least while and 100 due runs, in which chance is small: too few of them
+// succeed by four standard deviations.
 type recovery struct {
 	from   int64 // the end of the last trigger; never if there is nothing to look for
 	rate   float64
@@ -27,8 +27,8 @@ type recovery struct {
 	while  int64 // seconds
 	echo   int64 // how long the policy's retries of what the trigger hit can go on
 	second int64 // that is being counted, from 0
-	// well are the successes and due the runs that are due in the newest seconds, and due those of the next ones that will be
-	// if they do not end before; each at its second modulo their number.
+	// well are the successes and due the runs that are due in the newest seconds, and due those of the next ones that
+	// will be if they do not end before; each at its second modulo their number.
 	well, due []int
 	since     int64 // the first second of the windows that were well, up to the newest
 	success   int64 // the last second with a success, -1 for none
@@ -75,7 +75,8 @@ func newRecovery(s *Scenario) recovery {
 	return r
 }
 
-// least returns how many of so many due runs must succeed, less so many standard deviations of the number that does in a calm.
+// least returns how many of so many due runs must succeed, less so many standard deviations of the number that does in
+// a calm.
 func (r *recovery) least(due, deviations float64) float64 {
 	return healthyShare*r.share*due - deviations*math.Sqrt(r.share*(1-r.share)*due)
 }
@@ -99,8 +100,9 @@ func (s *Scenario) attemptTime() int64 {
 	return min(took, longestLag)
 }
 
-// echo, of a scenario without Others, returns how long after the end of a trigger its victims may still make retries: the longest waits and attempts of one run,
-// as far as TTL and Deadline allow. A policy without a bound goes on until its longest wait has passed twice.
+// echo, of a scenario without Others, returns how long after the end of a trigger its victims may still make retries:
+// the longest waits and attempts of one run, as far as TTL and Deadline allow. A policy without a bound goes on until
+// its longest wait has passed twice.
 func (s *Scenario) echo() int64 {
 	p := s.Policy.Effective()
 	attempt := s.attemptTime()
@@ -150,9 +152,9 @@ func (s *Scenario) echoes() (longest int64) {
 	return longest
 }
 
-// Horizon returns the shortest Duration after which Result.Judged is true whatever the fleet does: until the end of the last
-// trigger, the last retry of the runs that it hit, and the time that health takes to be seen. It is the largest Duration if that
-// is beyond it, and 0 without a trigger or an open loop.
+// Horizon returns the shortest Duration after which Result.Judged is true whatever the fleet does: until the end of the
+// last trigger, the last retry of the runs that it hit, and the time that health takes to be seen. It is the largest
+// Duration if that is beyond it, and 0 without a trigger or an open loop.
 func (s Scenario) Horizon() time.Duration {
 	r := newRecovery(&s)
 	if r.from == never {
@@ -161,8 +163,8 @@ func (s Scenario) Horizon() time.Duration {
 	return time.Duration(later(later(r.from, r.echo), r.while*second))
 }
 
-// judges reports whether what was seen until the given time is the last word: the fleet is ill, or the retries of the trigger's
-// victims are over.
+// judges reports whether what was seen until the given time is the last word: the fleet is ill, or the retries of the
+// trigger's victims are over.
 func (r *recovery) judges(until int64) bool {
 	if r.from == never || until-r.while*second < r.from {
 		return false

@@ -23,10 +23,11 @@ type Result struct {
 	Attempts int // sent to the server
 	Rejected int // attempts that the server rejected
 	Wasted   int // attempts that were worked on, to the end, until after their client had gone
-	// Endings counts the runs by how they ended, success under the zero Reason. Together with Unfinished they are all Runs.
+	// Endings counts the runs by how they ended, success under the zero Reason. Together with Unfinished they are all
+	// Runs.
 	Endings map[retry.Reason]int
-	// Populations are the runs of each policy: first those of Scenario.Policy, then those of Others in their order. Nil without
-	// Others.
+	// Populations are the runs of each policy: first those of Scenario.Policy, then those of Others in their order. Nil
+	// without Others.
 	Populations []PopulationResult
 	// Unfinished are the runs that were under way when the simulation ended.
 	Unfinished int
@@ -37,19 +38,22 @@ type Result struct {
 	// Peak is the largest number of attempts that reached the server in one Step, and PeakAt the start of that step.
 	Peak   int
 	PeakAt time.Duration
-	// Recovered reports whether the fleet came back after the last trigger and stayed well: from Recovery after its end on, the
-	// goodput of every 5 s was at least 0.9 of what Arrivals.Rate begins in 5 s on average, or of the runs that were due in these
-	// 5 s if they were fewer; of those that succeed in a calm, less three standard deviations, if Server.FailureRate fails some. A run is due when it ends, and at the latest 2 s after its begin, or after the time within which
-	// all but one in a million attempts end in a calm if that is longer. This held for 20 s, or for 10 of these times, with a
-	// success among it, and no longer span after it fell below 0.9 by more than chance, to the end of the simulation. Both are zero without a
-	// trigger or without an open loop.
+	// Recovered reports whether the fleet came back after the last trigger and stayed well: from Recovery after its end
+	// on, the goodput of every 5 s was at least 0.9 of what Arrivals.Rate begins in 5 s on average, or of the runs that
+	// were due in these 5 s if they were fewer; of those that succeed in a calm, less three standard deviations, if
+	// Server.FailureRate fails some. A run is due when it ends, and at the latest 2 s after its begin, or after the
+	// time within which all but one in a million attempts end in a calm if that is longer. This held for 20 s, or for
+	// 10 of these times, with a success among it, and no longer span after it fell below 0.9 by more than chance, to
+	// the end of the simulation. Both are zero without a trigger or without an open loop.
 	Recovered bool
 	Recovery  time.Duration
-	// Judged reports whether there was time to see that: an open loop, and either a fleet that was not well at the end, 20 s or
-	// more after the last trigger, or one that was for as long as the policy's retries of what the trigger hit can go on. If it
-	// is false, Recovered says nothing yet. Scenario.Horizon returns how long a simulation has to be for it.
+	// Judged reports whether there was time to see that: an open loop, and either a fleet that was not well at the end,
+	// 20 s or more after the last trigger, or one that was for as long as the policy's retries of what the trigger hit
+	// can go on. If it is false, Recovered says nothing yet. Scenario.Horizon returns how long a simulation has to be
+	// for it.
 	Judged bool
-	// Latency is the distribution of the time from a run's start to its success. The quantiles of a Durations are exact to 0.1 %.
+	// Latency is the distribution of the time from a run's start to its success. The quantiles of a Durations are exact
+	// to 0.1 %.
 	Latency Durations
 	// Finished is the distribution of when, since the start of the simulation, runs ended with success.
 	Finished Durations
@@ -78,16 +82,16 @@ type Point struct {
 	Open     int     // breakers that were open at its end
 }
 
-// Simulate runs s to its end, one event after the other. It calls the policy's own Decide, Admit, Classify and Wait, and a real Budget,
-// with the simulation's time as their argument. The same Scenario gives the same Result.
+// Simulate runs s to its end, one event after the other. It calls the policy's own Decide, Admit, Classify and Wait,
+// and a real Budget, with the simulation's time as their argument. The same Scenario gives the same Result.
 //
 // Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included. When ctx ends,
 // Simulate returns what it has seen so far together with ctx's cause. It does the same with a *retry.FieldError if time
 // stands still: if events at one moment never end, as in a closed loop in which nothing takes any time. It gives up
 // after a million events at that moment, and 10,000 more for each client.
 //
-// What happens at the same time happens in the order in which it was planned. So an answer that arrives at the very moment of a
-// timeout is late, and a trigger is on from its first moment until before its last.
+// What happens at the same time happens in the order in which it was planned. So an answer that arrives at the very
+// moment of a timeout is late, and a trigger is on from its first moment until before its last.
 func Simulate(ctx context.Context, s Scenario) (Result, error) {
 	if err := s.validate(ctx); err != nil {
 		return Result{}, err
@@ -235,8 +239,8 @@ func (s *simulation) play(ctx context.Context) error {
 	return nil
 }
 
-// patience is how many events may happen at one time before a simulation is given up: more than any herd of clients with a
-// bounded number of attempts makes, and few enough to be over in seconds for a fleet of moderate size.
+// patience is how many events may happen at one time before a simulation is given up: more than any herd of clients
+// with a bounded number of attempts makes, and few enough to be over in seconds for a fleet of moderate size.
 func (s *simulation) patience() uint64 { return min(1_000_000+10_000*uint64(s.Clients), 1_000_000_000) }
 
 func (s *simulation) happen(e *event.Event) {

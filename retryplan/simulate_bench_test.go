@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hugeHerd is n clients that all begin at once while the server is down, and then come back to a server that takes up to n/50 of
-// them a second. Each makes about ten attempts. Nothing in it is constant but the timeout, so that events come in no order that
-// would be cheap to keep.
+// hugeHerd is n clients that all begin at once while the server is down, and then come back to a server that takes up
+// to n/50 of them a second. Each makes about ten attempts. Nothing in it is constant but the timeout, so that events
+// come in no order that would be cheap to keep.
 func hugeHerd(n int) retryplan.Scenario {
 	return retryplan.Scenario{
 		Policy: retry.Policy{MaxAttempts: retry.Unlimited, AttemptTimeout: time.Second, Backoff: retry.Backoff{
@@ -31,8 +31,8 @@ func hugeHerd(n int) retryplan.Scenario {
 	}
 }
 
-// hugeStorm is a fleet of n clients in an open loop that a stall tips into a storm: 70 runs a second for each 100 attempts that the
-// server can do. What clients have abandoned stays in the queue.
+// hugeStorm is a fleet of n clients in an open loop that a stall tips into a storm: 70 runs a second for each 100
+// attempts that the server can do. What clients have abandoned stays in the queue.
 func hugeStorm(n int) retryplan.Scenario {
 	return retryplan.Scenario{
 		Policy:   retry.Policy{MaxAttempts: 4, AttemptTimeout: time.Second, Backoff: retry.Backoff{Base: 100 * time.Millisecond, Jitter: retry.FullJitter}},

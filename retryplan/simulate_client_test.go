@@ -58,8 +58,8 @@ func TestSimulateBreakers(t *testing.T) {
 		Triggers: []retryplan.Trigger{{Kind: retryplan.Failing, For: 75 * ms, Factor: 1}},
 		Breaker:  &retryplan.Breaker{MinSamples: 3, Open: 34 * ms, Probes: 2},
 	}
-	// Attempts fail at 1, 12 and 23 ms, which opens the breaker until 57 ms. Attempts at 33, 43, 53 are held back; a probe at 63
-	// fails at 64: open until 98. Attempts at 74, 84, 94 are held back, which makes ten.
+	// Attempts fail at 1, 12 and 23 ms, which opens the breaker until 57 ms. Attempts at 33, 43, 53 are held back; a
+	// probe at 63 fails at 64: open until 98. Attempts at 74, 84, 94 are held back, which makes ten.
 	r := simulated(t, s)
 	require.Equal(t, []int{0, 11, 22, 63}, when(r, attempts))
 	require.Equal(t, []int{94}, when(r, failed))
@@ -92,7 +92,8 @@ func TestSimulateBreakers(t *testing.T) {
 }
 
 func TestSimulateBreakersForgetWhatWasSentBefore(t *testing.T) {
-	// The first client fails at 20 ms: open until 30. Its probe goes at 35. The second client's attempt, sent at 0, fails at 40.
+	// The first client fails at 20 ms: open until 30. Its probe goes at 35. The second client's attempt, sent at 0,
+	// fails at 40.
 	r := simulated(t, retryplan.Scenario{
 		Policy:   waits(15 * ms),
 		Clients:  2,

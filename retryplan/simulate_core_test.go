@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// anyLone is randomLone with what retry.Do is not compared in: attempts that fail at the server or are refused by their own
-// client, errors that are terminal, waits of one's own, and attempts that are long enough to start anew.
+// anyLone is randomLone with what retry.Do is not compared in: attempts that fail at the server or are refused by their
+// own client, errors that are terminal, waits of one's own, and attempts that are long enough to start anew.
 func anyLone(rng *rand.Rand) lone {
 	l := randomLone(rng)
 	l.hop += 20 * time.Millisecond // bounds the number of attempts
@@ -42,8 +42,8 @@ func anyLone(rng *rand.Rand) lone {
 	return l
 }
 
-// decided returns what the core decides of l, asked in virtual time as anybody would ask it: Admit before each attempt and before
-// each wait of the gate, Decide after it, and the budget last.
+// decided returns what the core decides of l, asked in virtual time as anybody would ask it: Admit before each attempt
+// and before each wait of the gate, Decide after it, and the budget last.
 func (l lone) decided(draws []float64) (got trace) {
 	p, pr := l.policy, retry.Progress{Deadline: l.deadline}
 	epoch := time.Unix(0, 0)
@@ -90,8 +90,8 @@ func (l lone) decided(draws []float64) (got trace) {
 	return got
 }
 
-// meets returns when an attempt that is sent at the given time ends for its client, whether that is because the deadline has passed,
-// and with what error.
+// meets returns when an attempt that is sent at the given time ends for its client, whether that is because the
+// deadline has passed, and with what error.
 func (l lone) meets(sent time.Duration) (ended time.Duration, caller retry.Reason, err error) {
 	arrives := sent + l.hop
 	switch {

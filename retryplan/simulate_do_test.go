@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// trace is what one run did: when each attempt was sent and ended, since its start, how many were not sent, and how the run
-// ended.
+// trace is what one run did: when each attempt was sent and ended, since its start, how many were not sent, and how the
+// run ended.
 type trace struct {
 	Sent, Ended []time.Duration
 	Refused     int

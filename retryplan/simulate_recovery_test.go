@@ -52,8 +52,8 @@ func TestSimulateRecoveryOfLongWork(t *testing.T) {
 	}
 }
 
-// TestSimulateRecoveryHasToLast has a fleet that is well for half a minute after its trigger, until the retries of what that hit
-// come: one attempt a run takes a second of the server's time.
+// TestSimulateRecoveryHasToLast has a fleet that is well for half a minute after its trigger, until the retries of what
+// that hit come: one attempt a run takes a second of the server's time.
 func TestSimulateRecoveryHasToLast(t *testing.T) {
 	s := retryplan.Scenario{
 		Policy: retry.Policy{
@@ -127,8 +127,8 @@ func TestHorizon(t *testing.T) {
 	require.Zero(t, retryplan.Scenario{Arrivals: retryplan.Arrivals{AtOnce: true}, Triggers: []retryplan.Trigger{{Kind: retryplan.Outage}}}.Horizon())
 }
 
-// TestSimulateRecoveryIsNotFooled has fleets that are ill, each in a way that a count of ended or begun runs alone takes for
-// health.
+// TestSimulateRecoveryIsNotFooled has fleets that are ill, each in a way that a count of ended or begun runs alone
+// takes for health.
 func TestSimulateRecoveryIsNotFooled(t *testing.T) {
 	blip := []retryplan.Trigger{{Kind: retryplan.Outage, From: 10 * time.Second, For: ms}}
 	for _, row := range []struct {
@@ -159,8 +159,9 @@ func TestSimulateRecoveryIsNotFooled(t *testing.T) {
 	}
 }
 
-// TestSimulateRecoveryByAnotherCount counts begins and ends of runs outside of the simulation, in a fleet of one attempt a run and
-// a queue in which they end in their order, and looks for the second by the sentence at Result.Recovered.
+// TestSimulateRecoveryByAnotherCount counts begins and ends of runs outside of the simulation, in a fleet of one
+// attempt a run and a queue in which they end in their order, and looks for the second by the sentence at
+// Result.Recovered.
 func TestSimulateRecoveryByAnotherCount(t *testing.T) {
 	later := map[bool]int{}
 	for seed := range uint64(40) {

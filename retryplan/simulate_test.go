@@ -219,8 +219,8 @@ func TestSimulateIsDeterministic(t *testing.T) {
 }
 
 func TestSimulateAgreesWithQueueingTheory(t *testing.T) {
-	// M/M/1 at a load of 0.7: the mean time in the system is S/(1-rho), and the mean number waiting rho²/(1-rho) (Kleinrock,
-	// "Queueing Systems", volume 1, 1975, section 3.2). The standard error over 10,000 s is about 1.5 %.
+	// M/M/1 at a load of 0.7: the mean time in the system is S/(1-rho), and the mean number waiting rho²/(1-rho)
+	// (Kleinrock, "Queueing Systems", volume 1, 1975, section 3.2). The standard error over 10,000 s is about 1.5 %.
 	s := retryplan.Scenario{
 		Policy:   waits(),
 		Arrivals: retryplan.Arrivals{Rate: 70},

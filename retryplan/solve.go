@@ -9,15 +9,15 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Requirements are what a policy has to do. Each field that is set is one requirement; the zero Requirements are met by any
-// policy and are refused.
+// Requirements are what a policy has to do. Each field that is set is one requirement; the zero Requirements are met by
+// any policy and are refused.
 type Requirements struct {
 	// Failure is the probability in [0,1) that an attempt fails. It is what Success, P99 and Load are required at.
 	Failure float64
 	// Duration is how long an attempt takes. Zero means no time.
 	Duration Dist
-	// Outage is how long the backend may be gone so that a run that begins with the outage still makes an attempt after it,
-	// even if every wait is as short as can be and every attempt fails at once. Zero means not required.
+	// Outage is how long the backend may be gone so that a run that begins with the outage still makes an attempt after
+	// it, even if every wait is as short as can be and every attempt fails at once. Zero means not required.
 	Outage time.Duration
 	// Success is the least probability that a run succeeds, in (0,1). Zero means not required.
 	Success float64
@@ -28,10 +28,10 @@ type Requirements struct {
 	WorstCase time.Duration
 	// Load is the most attempts a run may make on average at Failure, 1 or more. Zero means not required.
 	Load float64
-	// Fleet and its trigger have to be survived: the certificate must be Safe or Vulnerable, and the backend must bear the
-	// load of Failure. Its Budget, if any, is kept and must pay for the retries at Failure and a tenth more; without one Solve
-	// may add one. Its Deadline is that of the runs: a success counts until then, no run is longer, and the attempt after an
-	// Outage has to begin before it, however long the waits turn out. Nil means not required.
+	// Fleet and its trigger have to be survived: the certificate must be Safe or Vulnerable, and the backend must bear
+	// the load of Failure. Its Budget, if any, is kept and must pay for the retries at Failure and a tenth more;
+	// without one Solve may add one. Its Deadline is that of the runs: a success counts until then, no run is longer,
+	// and the attempt after an Outage has to begin before it, however long the waits turn out. Nil means not required.
 	Fleet *Fleet
 }
 
@@ -66,10 +66,10 @@ type Solution struct {
 // and room to spare in every requirement, and with a Fleet an AttemptTimeout, of three times the 99th percentile of
 // Duration and of what random arrivals make attempts wait: clients that never give up are safe, but hang.
 //
-// Closed forms say which of these may do, and which would be best; that one is then verified by New and, if a Fleet is required, by
-// its certificate, and the next one if it fails. It takes a fraction of a second, and up to three or so if P99, a Deadline or a
-// Fleet make it verify hundreds of policies; then it may give up before it has looked at all, which the InfeasibleError says.
-// Simulations, if a Fleet is required, come on top.
+// Closed forms say which of these may do, and which would be best; that one is then verified by New and, if a Fleet is
+// required, by its certificate, and the next one if it fails. It takes a fraction of a second, and up to three or so if
+// P99, a Deadline or a Fleet make it verify hundreds of policies; then it may give up before it has looked at all,
+// which the InfeasibleError says. Simulations, if a Fleet is required, come on top.
 func Solve(ctx context.Context, r Requirements) (Solution, error) {
 	if err := r.validate(); err != nil {
 		return Solution{}, err
@@ -200,9 +200,9 @@ func storms(r *Result, rate float64) bool {
 
 // InfeasibleError says that no policy meets the requirements.
 type InfeasibleError struct {
-	// A and B conflict: there is a policy for either of them, but none for both. B is empty if no policy meets A alone, and if
-	// policies were found that should meet all requirements, but A was not proven of any. If three or more requirements conflict
-	// of which all but any one can be met, A and B are the first two of them.
+	// A and B conflict: there is a policy for either of them, but none for both. B is empty if no policy meets A alone,
+	// and if policies were found that should meet all requirements, but A was not proven of any. If three or more
+	// requirements conflict of which all but any one can be met, A and B are the first two of them.
 	A, B Requirement
 	// Why says so with figures, in one sentence.
 	Why string

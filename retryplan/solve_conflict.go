@@ -10,8 +10,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// conflict says why nothing meets all requirements: it gives up one after the other for as long as what is left cannot be met, and
-// so comes to one that cannot be met, or to some of which each but for the others can.
+// conflict says why nothing meets all requirements: it gives up one after the other for as long as what is left cannot
+// be met, and so comes to one that cannot be met, or to some of which each but for the others can.
 func (s *solver) conflict() *InfeasibleError {
 	fewest, unsure := s.all, s.short
 	for _, n := range slices.Backward(namedNeeds) {

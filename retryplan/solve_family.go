@@ -24,8 +24,8 @@ var roundBases = []time.Duration{
 	time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 }
 
-// member returns the policy of the family with so many attempts. Waits that would go on doubling are capped: from the sixth
-// attempt on at ten times the first, which keeps the schedule easy to say.
+// member returns the policy of the family with so many attempts. Waits that would go on doubling are capped: from the
+// sixth attempt on at ten times the first, which keeps the schedule easy to say.
 func member(attempts int, base, timeout time.Duration, jitter retry.JitterMode) retry.Policy {
 	p := retry.Policy{MaxAttempts: attempts, AttemptTimeout: timeout}
 	if attempts == 1 {

@@ -125,8 +125,8 @@ func (s *solver) over() bool {
 	return s.short || s.ctx.Err() != nil
 }
 
-// grid calls visit with the policies of the family that meet a set of requirements as far as closed forms say, and with no more
-// attempts than some above what is needed, unless all are wanted.
+// grid calls visit with the policies of the family that meet a set of requirements as far as closed forms say, and with
+// no more attempts than some above what is needed, unless all are wanted.
 func (s *solver) grid(set needs, all bool, visit func(o *option)) {
 	jitters, most := []retry.JitterMode{retry.FullJitter}, 4
 	if set&needOutage != 0 {
@@ -280,8 +280,8 @@ func (v *verifier) verify(o *option) bool {
 // late reports whether an option's plan is too late for P99.
 func (v *verifier) late(o *option) bool { return v.set&needP99 != 0 && o.p99 > v.r.P99 }
 
-// rulesOut reports whether an option whose plan was made shows that another fails like it: with waits that are no shorter, more
-// attempts are as late, and fewer succeed as seldom.
+// rulesOut reports whether an option whose plan was made shows that another fails like it: with waits that are no
+// shorter, more attempts are as late, and fewer succeed as seldom.
 func (v *verifier) rulesOut(r, o *option) bool {
 	p, q := &r.policy, &o.policy
 	return p.AttemptTimeout == q.AttemptTimeout && p.Jitter == q.Jitter && p.TTL == q.TTL && p.Base <= q.Base &&
@@ -316,8 +316,8 @@ func (s *solver) meets(f *figures, set needs) bool {
 		(set&needOutage == 0 || f.outage >= s.r.Outage)
 }
 
-// slack returns how much an option has to spare in one requirement, as a share of it; of Success and Load that is the share of
-// the failures and of the retries that are allowed.
+// slack returns how much an option has to spare in one requirement, as a share of it; of Success and Load that is the
+// share of the failures and of the retries that are allowed.
 func (s *solver) slack(o *option, need needs) float64 {
 	share := func(got, allowed float64) float64 {
 		if allowed <= 0 {

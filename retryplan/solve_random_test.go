@@ -115,8 +115,8 @@ func rowsOf(short int) uint64 {
 	return uint64(short)
 }
 
-// TestSolveMeetsWhatCanBeMet takes requirements that a policy is known to meet, 20 of them, or 200 with RETRYPLAN_FULL=1, and
-// checks Solve's policy against them by New.
+// TestSolveMeetsWhatCanBeMet takes requirements that a policy is known to meet, 20 of them, or 200 with
+// RETRYPLAN_FULL=1, and checks Solve's policy against them by New.
 func TestSolveMeetsWhatCanBeMet(t *testing.T) {
 	for row := range rowsOf(20) {
 		r, known := solvable(t, row)
@@ -164,7 +164,8 @@ func TestSolveNamesWhatCannotBeMet(t *testing.T) {
 	}
 }
 
-// FuzzSolve holds what the doc comments promise of any requirements: a policy that meets them, or an error of a known kind.
+// FuzzSolve holds what the doc comments promise of any requirements: a policy that meets them, or an error of a known
+// kind.
 func FuzzSolve(f *testing.F) {
 	f.Add(0.1, 0.999, int64(time.Second), int64(2*time.Second), 1.5, int64(0), int64(20*time.Millisecond), int64(200*time.Millisecond))
 	f.Add(0.5, 0.9, int64(0), int64(0), 0.0, int64(time.Hour), int64(0), int64(0))

@@ -151,8 +151,8 @@ func foldedQuantile(m, u float64) float64 {
 }
 
 // normalTail returns the probability that a standard normal variable is above x ≥ 0, to 1e-14, and its density at x:
-// Hart, "Computer Approximations" (1968), as West, "Better approximations to cumulative normal functions" (Wilmott, 2005)
-// gives it, and the continued fraction x+1/(x+2/(x+3/(x+...))) of Mills's ratio beyond.
+// Hart, "Computer Approximations" (1968), as West, "Better approximations to cumulative normal functions" (Wilmott,
+// 2005) gives it, and the continued fraction x+1/(x+2/(x+3/(x+...))) of Mills's ratio beyond.
 func normalTail(x float64) (tail, density float64) {
 	const sqrt2Pi = 2.5066282746310002
 	e := exp(-float64(x*x) / 2)

@@ -38,8 +38,8 @@ type stage struct {
 // piece is a part of a wait's distribution: even over [lo, hi) seconds.
 type piece struct{ lo, hi, share float64 }
 
-// newStorm returns the schedule of p in a storm. Runs of p are played through with the policy's own Decide, in each of which
-// every attempt times out, or is refused at once.
+// newStorm returns the schedule of p in a storm. Runs of p are played through with the policy's own Decide, in each of
+// which every attempt times out, or is refused at once.
 func newStorm(p retry.Policy, deadline time.Duration, refused bool) storm {
 	timeout := attemptEnds(&p, deadline, 0)
 	if timeout == maxDuration {
@@ -109,8 +109,8 @@ func attemptEnds(p *retry.Policy, deadline, begins time.Duration) time.Duration 
 	return ends
 }
 
-// play plays one run through and calls visit after each attempt with how long its client would have waited and with what was
-// decided.
+// play plays one run through and calls visit after each attempt with how long its client would have waited and with
+// what was decided.
 func play(p *retry.Policy, deadline time.Duration, refused bool, u func() float64, visit func(pr *retry.Progress, timeout time.Duration, d retry.Decision)) {
 	pr := retry.Progress{Deadline: deadline}
 	for pr.Attempt < maxStormAttempts {
@@ -205,8 +205,8 @@ func (s *storm) fold() {
 	}
 }
 
-// feeds returns how long, in seconds, all attempts must have failed until those of new runs and their retries alone are more
-// than the given number of attempts a run: the earliest time from which a storm cannot but feed itself.
+// feeds returns how long, in seconds, all attempts must have failed until those of new runs and their retries alone are
+// more than the given number of attempts a run: the earliest time from which a storm cannot but feed itself.
 func (s *storm) feeds(attempts float64) float64 {
 	sum, reach, span := 0.0, 1.0, 0.0
 	for _, g := range s.stages {
@@ -243,8 +243,8 @@ func pieces(samples []float64) []piece {
 	return all
 }
 
-// attemptsAt returns how many attempts a run makes in a storm in which a retry that is asked for is paid with probability
-// grant: Σ grant^(k−1)·P(attempt k is asked for).
+// attemptsAt returns how many attempts a run makes in a storm in which a retry that is asked for is paid with
+// probability grant: Σ grant^(k−1)·P(attempt k is asked for).
 func (s *storm) attemptsAt(grant float64) float64 {
 	if grant >= 1 {
 		return s.attempts

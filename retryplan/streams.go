@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The streams of random numbers of a simulation. Each has a purpose of its own, so that drawing more for one does not change
-// the others.
+// The streams of random numbers of a simulation. Each has a purpose of its own, so that drawing more for one does not
+// change the others.
 const (
 	arrivalStream = iota + 1
 	clientStream
@@ -24,8 +24,8 @@ func newStream(seed, purpose uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(scrambled(seed^purpose<<56), scrambled(purpose+scrambled(seed))))
 }
 
-// scrambled is the output function of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014):
-// neighboring seeds give numbers that have nothing in common.
+// scrambled is the output function of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
+// 2014): neighboring seeds give numbers that have nothing in common.
 func scrambled(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

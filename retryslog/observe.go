@@ -12,15 +12,16 @@ import (
 // A level is read at each event, so that a slog.LevelVar may change it at any time. An event at a level that the logger
 // does not write costs no allocation.
 type Options struct {
-	// Retry is the level of failed attempts that a retry follows. Nil means Warn: no caller has failed yet, but a peer is
-	// in trouble, and unobserved retries hide it. Use Debug if an outage would write too many records.
+	// Retry is the level of failed attempts that a retry follows. Nil means Warn: no caller has failed yet, but a peer
+	// is in trouble, and unobserved retries hide it. Use Debug if an outage would write too many records.
 	Retry slog.Leveler
 	// Failure is the level of runs that failed, whatever the reason, but for those of Terminal and Canceled. Nil means
 	// Error.
 	Failure slog.Leveler
-	// Terminal is the level of runs that ended with a terminal error at their first attempt, which the caller has: a mistake
-	// of the caller, but also a POST whose 503 must not be repeated, and a delivery that was refused. Use Warn if the log is
-	// to show an outage of such calls. The level of a job, which has no caller, is Failure. Nil means that they have no record.
+	// Terminal is the level of runs that ended with a terminal error at their first attempt, which the caller has: a
+	// mistake of the caller, but also a POST whose 503 must not be repeated, and a delivery that was refused. Use Warn
+	// if the log is to show an outage of such calls. The level of a job, which has no caller, is Failure. Nil means
+	// that they have no record.
 	Terminal slog.Leveler
 	// Canceled is the level of runs that the caller canceled, which is no failure. A deadline that is over is one.
 	// Nil means that of Retry.
@@ -37,8 +38,8 @@ type Options struct {
 	// only if a record is written, in the goroutine that retries, and must be safe for concurrent use. The slice is not
 	// kept. A key that this package uses as well is written twice, unless Group keeps them apart. Nil means none.
 	Attrs func(context.Context) []slog.Attr
-	// MaxErrorText is the length in bytes beyond which the text of an error is cut; "... (5000 bytes)" then follows, with
-	// the length of the whole. Zero means 1024. Unlimited (and any negative number) means no limit.
+	// MaxErrorText is the length in bytes beyond which the text of an error is cut; "... (5000 bytes)" then follows,
+	// with the length of the whole. Zero means 1024. Unlimited (and any negative number) means no limit.
 	MaxErrorText int
 }
 

@@ -16,8 +16,8 @@ import (
 // each run of package retry around it too, unless fn of that run returns it under retry.Transient.
 var ErrCommitAmbiguous = errors.New("retrysql: the transaction may or may not be committed")
 
-// ErrAmbiguous is in the error of a run of Do that failed in such a way that a statement may have taken effect, or after one
-// that has (PartlyDone). It is marked as an error with ErrCommitAmbiguous is.
+// ErrAmbiguous is in the error of a run of Do that failed in such a way that a statement may have taken effect, or
+// after one that has (PartlyDone). It is marked as an error with ErrCommitAmbiguous is.
 var ErrAmbiguous = errors.New("retrysql: the statement may or may not have taken effect")
 
 // ErrTransactionEnded is in the error of a run whose fn committed or rolled back the transaction itself, so that only fn
@@ -53,9 +53,10 @@ func failure(ctx context.Context, phase Phase, err error) *AttemptError {
 	return failed
 }
 
-// answer splits err, in which e is, into an answer, after which the run is a success, and an error of the attempt. An answer
-// is an error that fn made up, no rows, and what a server says to a statement that it will never accept; not what classify
-// would repeat, a timeout, a server that fails, and an error of the transaction itself. ctx is the attempt's.
+// answer splits err, in which e is, into an answer, after which the run is a success, and an error of the attempt. An
+// answer is an error that fn made up, no rows, and what a server says to a statement that it will never accept; not
+// what classify would repeat, a timeout, a server that fails, and an error of the transaction itself. ctx is the
+// attempt's.
 func (e *AttemptError) answer(ctx context.Context, classify retry.Classifier, err error) (answer, rest error) {
 	switch e.Reason {
 	case NoRows, UniqueViolation, ConstraintViolation, InvalidData, SyntaxOrAccess, RaisedException:

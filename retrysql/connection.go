@@ -114,8 +114,8 @@ func seeNetwork(err error) (meaning, bool) {
 	return meaning{}, false
 }
 
-// seeErrno knows the errors of a socket. The numbers are the WSAE codes of Windows, which differ from its syscall constants
-// and which no other system has.
+// seeErrno knows the errors of a socket. The numbers are the WSAE codes of Windows, which differ from its syscall
+// constants and which no other system has.
 func seeErrno(errno syscall.Errno) (meaning, bool) {
 	switch errno {
 	case syscall.ECONNREFUSED, 10061:

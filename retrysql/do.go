@@ -17,12 +17,13 @@ import (
 // that it did nothing. Otherwise the run ends, and errors.Is finds ErrAmbiguous if the write may have taken effect. A
 // context of MarkIdempotent declares that a write may be repeated as a read is.
 //
-// A statement reads if its text begins with SELECT, without INTO, or with SHOW, VALUES, TABLE or DESCRIBE, and is simple
-// enough to be sure of that. Any other is a write. Use Tx for a SELECT with side effects, and for several statements: after a
-// write that succeeded nothing is repeated.
+// A statement reads if its text begins with SELECT, without INTO, or with SHOW, VALUES, TABLE or DESCRIBE, and is
+// simple enough to be sure of that. Any other is a write. Use Tx for a SELECT with side effects, and for several
+// statements: after a write that succeeded nothing is repeated.
 //
-// A connection that was not used by Do for a second is pinged first, and replaced if it is dead: a server that was restarted
-// leaves a pool full of dead connections, and some drivers (lib/pq) notice only when a statement is lost on one.
+// A connection that was not used by Do for a second is pinged first, and replaced if it is dead: a server that was
+// restarted leaves a pool full of dead connections, and some drivers (lib/pq) notice only when a statement is lost on
+// one.
 //
 // Everything else is as for Tx: p.Classify and DefaultPolicy, arguments that are nil, answers, and the *retry.Error.
 func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context, *Conn) error) error {
@@ -61,11 +62,11 @@ func MarkIdempotent(ctx context.Context) context.Context {
 
 func isIdempotent(ctx context.Context) bool { return ctx.Value(idempotentKey{}) != nil }
 
-// Conn is the connection of one attempt of Do. It has methods of *sql.Conn, so that it is the DBTX of sqlc. It must be used by
-// one goroutine at a time. What fn leaves open is closed when fn returns.
+// Conn is the connection of one attempt of Do. It has methods of *sql.Conn, so that it is the DBTX of sqlc. It must be
+// used by one goroutine at a time. What fn leaves open is closed when fn returns.
 //
-// A Conn does not see the errors of a row's Scan and of a *sql.Stmt, so fn must return them. Nothing is repeated after a write
-// that was prepared, or after the row of a write and another statement.
+// A Conn does not see the errors of a row's Scan and of a *sql.Stmt, so fn must return them. Nothing is repeated after
+// a write that was prepared, or after the row of a write and another statement.
 type Conn struct {
 	conn       *sql.Conn
 	repeatable bool // MarkIdempotent

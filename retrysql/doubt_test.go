@@ -18,7 +18,8 @@ import (
 	"github.com/retrygo/retry/retrytest"
 )
 
-// TestDoubtOutlivesItsRun: a transaction whose answer to COMMIT is lost may be committed, so no run around it repeats it.
+// TestDoubtOutlivesItsRun: a transaction whose answer to COMMIT is lost may be committed, so no run around it repeats
+// it.
 func TestDoubtOutlivesItsRun(t *testing.T) {
 	type (
 		call  func(context.Context) error

@@ -34,8 +34,8 @@ func ExampleTx() {
 	// Output: 2 <nil>
 }
 
-// A transaction that writes what it computes from what it has read needs an isolation that reports a conflict. At the default of
-// PostgreSQL or MySQL, one of two such transactions at the same time would be lost.
+// A transaction that writes what it computes from what it has read needs an isolation that reports a conflict. At the
+// default of PostgreSQL or MySQL, one of two such transactions at the same time would be lost.
 func ExampleTx_readThenWrite() {
 	db := sql.OpenDB(retrytest.NewConnector(t, &base{answers: one}, []retrytest.SQLFault{{Query: "UPDATE", Err: retrytest.ErrSerialization}}))
 	defer db.Close()

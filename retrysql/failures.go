@@ -12,8 +12,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// failures are the errors of the statements of one transaction. The mutex is for an fn that uses the transaction in several
-// goroutines, which it should not.
+// failures are the errors of the statements of one transaction. The mutex is for an fn that uses the transaction in
+// several goroutines, which it should not.
 type failures struct {
 	ctx      context.Context // the attempt's
 	tx       *sql.Tx
@@ -57,8 +57,8 @@ func (f *failures) watch(rows *sql.Rows) {
 	f.rows = append(f.rows, rows)
 }
 
-// look notes the errors of rows that have ended. Columns says whether they have, and with what; Err alone may also return the
-// error of a context that ended after them.
+// look notes the errors of rows that have ended. Columns says whether they have, and with what; Err alone may also
+// return the error of a context that ended after them.
 func (f *failures) look() {
 	f.mu.Lock()
 	rows := f.rows
@@ -77,7 +77,8 @@ func (f *failures) look() {
 	f.rows = append(open, f.rows...)
 }
 
-// end closes the rows that fn has left open, and notes their errors. The commit would close them too, and pass over those.
+// end closes the rows that fn has left open, and notes their errors. The commit would close them too, and pass over
+// those.
 func (f *failures) end() {
 	f.look()
 	for _, r := range f.rows {
@@ -105,15 +106,16 @@ func (f *failures) reset(to failed) {
 	f.failed = to
 }
 
-// answered reports whether the transaction must begin again because of a server's word or a context, and the connection does
-// not know that.
+// answered reports whether the transaction must begin again because of a server's word or a context, and the connection
+// does not know that.
 func (f *failures) answered() bool {
 	v := Judge(Statement, f.now().undone)
 	return !f.watched && (v.Code != "" || v.Reason.stops())
 }
 
-// forgiven returns the error of a rollback. A server of which it is refused has undone the transaction before, as SQLite does
-// because of ON CONFLICT ROLLBACK, or if it is interrupted in a write. If nothing followed that, nothing was committed by itself.
+// forgiven returns the error of a rollback. A server of which it is refused has undone the transaction before, as
+// SQLite does because of ON CONFLICT ROLLBACK, or if it is interrupted in a write. If nothing followed that, nothing
+// was committed by itself.
 func (f *failures) forgiven(err error) error {
 	if now := f.now(); now.first != nil && !now.followed && refuses(err) {
 		return nil
@@ -121,8 +123,8 @@ func (f *failures) forgiven(err error) error {
 	return err
 }
 
-// conclude returns the error of an attempt whose fn returned err. An fn that tried to end the transaction believes that it
-// did, so nothing is committed and nothing repeated.
+// conclude returns the error of an attempt whose fn returned err. An fn that tried to end the transaction believes that
+// it did, so nothing is committed and nothing repeated.
 func (f *failures) conclude(err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,9 +138,10 @@ func (f *failures) conclude(err error) error {
 	}
 }
 
-// forbid returns the error for a statement that must not be sent: one that would begin or end a transaction, or write in one
-// that is read-only, and any after an error that calls for a new transaction. MySQL leaves the transaction at a deadlock, and
-// would commit what follows by itself. forbid calls version, which asks the server for its own, only if the answer matters.
+// forbid returns the error for a statement that must not be sent: one that would begin or end a transaction, or write
+// in one that is read-only, and any after an error that calls for a new transaction. MySQL leaves the transaction at a
+// deadlock, and would commit what follows by itself. forbid calls version, which asks the server for its own, only if
+// the answer matters.
 func (f *failures) forbid(query string, version func() (string, error)) error {
 	if undone := f.next(); undone != nil {
 		err := fmt.Errorf("retrysql: the transaction must begin again: %w", undone)
@@ -184,8 +187,8 @@ func (f *failures) refuse(keyword string) error {
 	return f.refused
 }
 
-// isMySQL asks the server whether it is MySQL or MariaDB, until it has answered. Their versions begin with a number, those of
-// PostgreSQL and its kin with a name, and SQLite and SQL Server have no such function.
+// isMySQL asks the server whether it is MySQL or MariaDB, until it has answered. Their versions begin with a number,
+// those of PostgreSQL and its kin with a name, and SQLite and SQL Server have no such function.
 func (f *failures) isMySQL(version func() (string, error)) bool {
 	if is := f.mysql.Load(); is != nil {
 		return *is

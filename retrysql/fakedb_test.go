@@ -16,7 +16,8 @@ import (
 
 type faults = []retrytest.SQLFault
 
-// openDB returns a database over b with the given faults, and a func that returns what the driver was asked for; a failure has "!".
+// openDB returns a database over b with the given faults, and a func that returns what the driver was asked for; a
+// failure has "!".
 func openDB(t testing.TB, b *base, f faults) (*sql.DB, func() string) {
 	return openDBWith(t, b, f, plain)
 }

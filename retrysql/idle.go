@@ -11,7 +11,8 @@ import (
 // idleTime is how long a connection may be unused and still count as alive, as in pgx.
 const idleTime = time.Second
 
-// alive returns a connection of db that was used a moment ago or answers a ping. It drops no more dead ones than the pool has.
+// alive returns a connection of db that was used a moment ago or answers a ping. It drops no more dead ones than the
+// pool has.
 func alive(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 	for left := db.Stats().OpenConnections; ; left-- {
 		conn, err := db.Conn(ctx)
@@ -32,8 +33,8 @@ func alive(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 // used are the connections that Do has used within about idleTime. database/sql does not say how long one was idle.
 var used = uses{last: map[uintptr]time.Time{}}
 
-// uses is when connections were used last, by the address of the driver's connection. The address of one that is gone may
-// become that of another, which is new then.
+// uses is when connections were used last, by the address of the driver's connection. The address of one that is gone
+// may become that of another, which is new then.
 type uses struct {
 	mu    sync.Mutex
 	last  map[uintptr]time.Time
@@ -60,8 +61,8 @@ func (u *uses) note(conn *sql.Conn) {
 	}
 }
 
-// lately reports whether conn was used within idleTime. It reports true for a driver whose connections are not pointers, since
-// it cannot know these again.
+// lately reports whether conn was used within idleTime. It reports true for a driver whose connections are not
+// pointers, since it cannot know these again.
 func (u *uses) lately(conn *sql.Conn) bool {
 	address := addressOf(conn)
 	u.mu.Lock()

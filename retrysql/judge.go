@@ -47,17 +47,17 @@ type Verdict struct {
 	Unsent bool
 }
 
-// Judge returns what an error of database/sql, a driver or this package means in a phase, and the zero Verdict for nil. It
-// knows PostgreSQL and its kin, MySQL and MariaDB, SQLite and SQL Server by the form of their drivers' errors and imports
-// no driver. Of several errors joined, the first known one counts, in the order of errors.As; of a nested run, its last
-// failure. An error that this package calls ambiguous remains ambiguous.
+// Judge returns what an error of database/sql, a driver or this package means in a phase, and the zero Verdict for nil.
+// It knows PostgreSQL and its kin, MySQL and MariaDB, SQLite and SQL Server by the form of their drivers' errors and
+// imports no driver. Of several errors joined, the first known one counts, in the order of errors.As; of a nested run,
+// its last failure. An error that this package calls ambiguous remains ambiguous.
 //
 //   - At Connect an error of the connection, or of a server that is busy, is Retryable. Every error is Unsent, unless it
 //     calls itself ambiguous.
 //   - At Statement an error is Retryable if a new transaction may succeed, as after a lost connection.
-//   - At Commit only a server's code for a rollback counts as a rollback, and is Definite. Every other error is Ambiguous:
-//     a lost connection, driver.ErrBadConn, a driver's "safe to retry", an error of the context. The exception is
-//     sql.ErrTxDone, which is returned before anything is sent: it is Terminal and not Ambiguous.
+//   - At Commit only a server's code for a rollback counts as a rollback, and is Definite. Every other error is
+//     Ambiguous: a lost connection, driver.ErrBadConn, a driver's "safe to retry", an error of the context. The
+//     exception is sql.ErrTxDone, which is returned before anything is sent: it is Terminal and not Ambiguous.
 //   - At Autocommit an error is Retryable if the server says that it did nothing, or was not reached. A lost connection
 //     is Ambiguous, and so is a code that leaves the outcome open.
 //
@@ -73,8 +73,8 @@ func Judge(phase Phase, err error) Verdict {
 	return v
 }
 
-// Classify is a retry.Classifier for the errors of statements in a transaction: the Class that Judge returns at Statement.
-// Do not use it outside a transaction, since it calls a write whose connection was lost Retryable.
+// Classify is a retry.Classifier for the errors of statements in a transaction: the Class that Judge returns at
+// Statement. Do not use it outside a transaction, since it calls a write whose connection was lost Retryable.
 func Classify(err error) retry.Class { return Judge(Statement, err).Class }
 
 // finding is what an error is, in any phase.
@@ -187,8 +187,8 @@ func find(err error) finding {
 	return f
 }
 
-// findOwn returns what this package has already made of an error, which counts for more than the driver's error beside it.
-// It asks the As and Is of each error, since retry.TimedOut hides what it wraps from Unwrap.
+// findOwn returns what this package has already made of an error, which counts for more than the driver's error beside
+// it. It asks the As and Is of each error, since retry.TimedOut hides what it wraps from Unwrap.
 func findOwn(err error) (f finding, ok bool) {
 	ok = each(err, func(err error) bool {
 		failed, own := as[*AttemptError](err)
@@ -224,9 +224,10 @@ func (e *AttemptError) finding() finding {
 	}
 }
 
-// each calls visit for the errors of err's tree, in the order of errors.As, until a call returns true, and reports whether
-// one did. errors.As cannot do this: drivers' errors are recognized by text and shape as well as by type, a nil pointer may
-// panic, and of a nested run the Reason must not count, nor a mark stop the walk, as they do for its Unwrap.
+// each calls visit for the errors of err's tree, in the order of errors.As, until a call returns true, and reports
+// whether one did. errors.As cannot do this: drivers' errors are recognized by text and shape as well as by type, a nil
+// pointer may panic, and of a nested run the Reason must not count, nor a mark stop the walk, as they do for its
+// Unwrap.
 func each(err error, visit func(error) bool) bool {
 	switch {
 	case err == nil, isNil(err):

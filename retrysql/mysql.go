@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// seeMySQL knows the errors of github.com/go-sql-driver/mysql. They have no methods, so without importing the driver only
-// reflection recognizes them, by their shape:
+// seeMySQL knows the errors of github.com/go-sql-driver/mysql. They have no methods, so without importing the driver
+// only reflection recognizes them, by their shape:
 //
 //	type MySQLError struct {
 //		Number   uint16
@@ -75,7 +75,8 @@ var mysqlCodes = map[uint16]meaning{
 	1064: {SyntaxOrAccess, rejected},
 	1406: {InvalidData, rejected}, // too long
 
-	// KILL QUERY, and max_execution_time. Both undo the statement: its outcome is certain, and repeating it does not help.
+	// KILL QUERY, and max_execution_time. Both undo the statement: its outcome is certain, and repeating it does not
+	// help.
 	1317: {QueryCanceled, futile},
 	3024: {StatementTimeout, futile},
 

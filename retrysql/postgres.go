@@ -69,8 +69,8 @@ var postgresCodes = map[string]meaning{
 	"23P01": {UniqueViolation, rejected}, // an exclusion constraint, likewise
 }
 
-// postgresClasses are the first two characters of the other SQLSTATEs. A constraint that is deferred, and the trigger that
-// is, fail at the commit.
+// postgresClasses are the first two characters of the other SQLSTATEs. A constraint that is deferred, and the trigger
+// that is, fail at the commit.
 var postgresClasses = map[string]meaning{
 	"22": {InvalidData, rejected},
 	"23": {ConstraintViolation, rejected},

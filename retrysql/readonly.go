@@ -1,7 +1,7 @@
 package retrysql
 
-// writes returns the keyword of the first statement that writes, or "". It knows the statements of SQLite, whose drivers ignore
-// sql.TxOptions.ReadOnly; other servers refuse theirs.
+// writes returns the keyword of the first statement that writes, or "". It knows the statements of SQLite, whose
+// drivers ignore sql.TxOptions.ReadOnly; other servers refuse theirs.
 func writes(query string) string {
 	for query != "" {
 		var statement string

@@ -82,22 +82,22 @@ const (
 	PartlyDone         Reason = "partly_done"         // Do: an earlier write succeeded
 )
 
-// stops reports whether a context has ended a statement, or a server was asked to. pgx and the driver of MySQL then close the
-// connection, PostgreSQL aborts the transaction, and SQLite undoes one that was writing.
+// stops reports whether a context has ended a statement, or a server was asked to. pgx and the driver of MySQL then
+// close the connection, PostgreSQL aborts the transaction, and SQLite undoes one that was writing.
 func (r Reason) stops() bool { return r == Canceled || r == Timeout || r == QueryCanceled }
 
-// ReasonOf returns why something failed, or "" for nil and for an unknown error. It is the Reason that Judge returns, which
-// is the same in each phase.
+// ReasonOf returns why something failed, or "" for nil and for an unknown error. It is the Reason that Judge returns,
+// which is the same in each phase.
 func ReasonOf(err error) Reason { return Judge(Statement, err).Reason }
 
-// OnReason returns a classifier that answers class for an error with one of the reasons, and otherwise Unknown. Use it to
-// repeat what is Terminal by default because repeating it helps some users and harms others:
+// OnReason returns a classifier that answers class for an error with one of the reasons, and otherwise Unknown. Use it
+// to repeat what is Terminal by default because repeating it helps some users and harms others:
 //
 //	retry.Policy{Classify: retrysql.OnReason(retry.Retryable, retrysql.ReadOnlyServer)}
 //
-// ReadOnlyServer: after a failover, if the pool makes a new connection. UniqueViolation: if two transactions look for a row
-// and both insert it. ObjectInUse, DiskFull: if an operator corrects it. IdleInTransaction: if the pause was an accident.
-// The empty Reason matches nothing.
+// ReadOnlyServer: after a failover, if the pool makes a new connection. UniqueViolation: if two transactions look for a
+// row and both insert it. ObjectInUse, DiskFull: if an operator corrects it. IdleInTransaction: if the pause was an
+// accident. The empty Reason matches nothing.
 //
 // Retryable does not make a commit repeatable that may have taken effect.
 func OnReason(class retry.Class, reasons ...Reason) retry.Classifier {

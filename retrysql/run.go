@@ -18,9 +18,9 @@ import (
 // Its schedule is taken as a whole (see Policy.OrSchedule): to change one field of it, begin with DefaultPolicy. A
 // retry.Policy{MaxAttempts: 3} waits 5s and 10s.
 //
-// A conflict is over when the other transaction is, which takes milliseconds, and a caller waits: so the waits are short.
-// Jitter is full, because transactions that met once and wait alike meet again. Five attempts are enough for the conflicts
-// of a healthy database; if they are not, the work contends too much for more attempts to help.
+// A conflict is over when the other transaction is, which takes milliseconds, and a caller waits: so the waits are
+// short. Jitter is full, because transactions that met once and wait alike meet again. Five attempts are enough for the
+// conflicts of a healthy database; if they are not, the work contends too much for more attempts to help.
 //
 // They are not enough for a server that restarts or fails over, which takes seconds: see RestartPolicy.
 func DefaultPolicy() retry.Policy {
@@ -50,26 +50,26 @@ type Options struct {
 	Isolation sql.IsolationLevel
 	// ReadOnly begins a transaction that cannot write. Drivers of SQLite ignore that, so a Txn also refuses INSERT and
 	// the other statements of SQLite that write, by how they begin. It does not see a PRAGMA that writes, such as
-	// user_version, ATTACH, ANALYZE and a function that writes; and through Unwrap and a *sql.Stmt it sees statements only
-	// on a database of Open or Watch. A commit whose outcome is not known is repeated, since it has no effect.
+	// user_version, ATTACH, ANALYZE and a function that writes; and through Unwrap and a *sql.Stmt it sees statements
+	// only on a database of Open or Watch. A commit whose outcome is not known is repeated, since it has no effect.
 	// Zero means that the transaction may write.
 	ReadOnly bool
 	// Idempotent declares that the transaction may take effect twice, so a commit whose outcome is not known is
 	// repeated. Zero means that it must not.
 	Idempotent bool
-	// Join makes Tx, if it gets the context of the fn of another Tx on the same database, run its fn in that transaction.
-	// The same database means the same Beginner: a *sql.Conn is another one than its *sql.DB.
-	// The policy and options of the outer Tx apply. It must have the Isolation that is set here, and must not be ReadOnly
-	// unless this is. If the joined fn fails, the transaction is not committed, even if the outer fn ignores the error,
-	// unless a Txn.Savepoint is between them. Zero means that a Tx in a Tx on the same database is an error, since a
-	// second transaction would not be rolled back with the first. To begin one anyway, pass a context from outside fn.
+	// Join makes Tx, if it gets the context of the fn of another Tx on the same database, run its fn in that
+	// transaction. The same database means the same Beginner: a *sql.Conn is another one than its *sql.DB. The policy
+	// and options of the outer Tx apply. It must have the Isolation that is set here, and must not be ReadOnly unless
+	// this is. If the joined fn fails, the transaction is not committed, even if the outer fn ignores the error, unless
+	// a Txn.Savepoint is between them. Zero means that a Tx in a Tx on the same database is an error, since a second
+	// transaction would not be rolled back with the first. To begin one anyway, pass a context from outside fn.
 	Join bool
 	// Probe asks PostgreSQL, by the transaction's id, about a commit whose outcome is not known: if it is committed, Tx
-	// returns nil, otherwise the transaction is repeated, and both are certain. It costs a round trip before each commit
-	// and needs a *sql.DB, which has a connection besides that of the transaction, and PostgreSQL 13 or later, not CockroachDB
-	// or its like; on another server the transaction fails before the commit. PostgreSQL has no answer if it was restarted,
-	// has crashed or was replaced since: a server that has lost its last transactions uses their ids again. Zero means that
-	// it is not asked.
+	// returns nil, otherwise the transaction is repeated, and both are certain. It costs a round trip before each
+	// commit and needs a *sql.DB, which has a connection besides that of the transaction, and PostgreSQL 13 or later,
+	// not CockroachDB or its like; on another server the transaction fails before the commit. PostgreSQL has no answer
+	// if it was restarted, has crashed or was replaced since: a server that has lost its last transactions uses their
+	// ids again. Zero means that it is not asked.
 	Probe bool
 	// Committed is called after a commit whose outcome is not known, if Probe is not set or has no answer. It reports
 	// whether the commit took effect, by a row that the transaction wrote. True is a success, false repeats the
@@ -82,8 +82,8 @@ type Options struct {
 	// not wait in any SELECT: use Probe.
 	Committed func(context.Context) (bool, error)
 	// RollbackTimeout is how long to wait for a rollback, for Probe and Committed, and for a commit once the attempt's
-	// context has ended. Tx waits for a commit of SQLite as long as its busy_timeout lets it. pgx as a driver of database/sql
-	// ends a commit with a context that has no deadline at once. Zero means 5s.
+	// context has ended. Tx waits for a commit of SQLite as long as its busy_timeout lets it. pgx as a driver of
+	// database/sql ends a commit with a context that has no deadline at once. Zero means 5s.
 	RollbackTimeout time.Duration
 }
 
@@ -111,8 +111,8 @@ type Transaction interface {
 	Commit(context.Context) error
 	Rollback(context.Context) error
 	// Failures returns the first error that a statement ended with, and the first one that calls for a retry, or nil.
-	// After the second nothing may be sent: MySQL would commit it by itself. If there is no second and Rollback succeeds,
-	// a lost connection that fn returns is another one.
+	// After the second nothing may be sent: MySQL would commit it by itself. If there is no second and Rollback
+	// succeeds, a lost connection that fn returns is another one.
 	Failures() (first, retryable error)
 }
 
@@ -127,8 +127,8 @@ type Recorded interface {
 	Committed(context.Context) (bool, error)
 }
 
-// Run is Tx for the transactions of any driver: begin begins one, fn works in it. Everything else is as for Tx, except that
-// Options.Isolation and Options.Join have no effect. Options.Probe needs a Transaction that is Recorded.
+// Run is Tx for the transactions of any driver: begin begins one, fn works in it. Everything else is as for Tx, except
+// that Options.Isolation and Options.Join have no effect. Options.Probe needs a Transaction that is Recorded.
 func Run[T Transaction](ctx context.Context, p retry.Policy, opts *Options, begin func(context.Context) (T, error), fn func(context.Context, T) error) error {
 	r := runner[T]{begin: begin, fn: fn}
 	return r.run(ctx, p, opts)
@@ -158,8 +158,8 @@ func (r *runner[T]) run(ctx context.Context, p retry.Policy, opts *Options) erro
 	})
 }
 
-// repeat calls attempt until it succeeds, has an answer, or p ends the run. attempt returns an error and the AttemptError in
-// it. repeatable means that work which may have taken effect may be repeated.
+// repeat calls attempt until it succeeds, has an answer, or p ends the run. attempt returns an error and the
+// AttemptError in it. repeatable means that work which may have taken effect may be repeated.
 func repeat(ctx context.Context, p retry.Policy, repeatable bool, attempt func(context.Context) (*AttemptError, error)) error {
 	p = prepared(p)
 	classify := p.Classify // p itself would go to the heap
@@ -190,8 +190,8 @@ func repeat(ctx context.Context, p retry.Policy, repeatable bool, attempt func(c
 	}
 }
 
-// prepared returns p with the schedule and name of DefaultPolicy, as far as it has none, and with the rules of this package
-// behind its own.
+// prepared returns p with the schedule and name of DefaultPolicy, as far as it has none, and with the rules of this
+// package behind its own.
 func prepared(p retry.Policy) retry.Policy {
 	defaults := DefaultPolicy()
 	p = p.OrSchedule(defaults)
@@ -231,8 +231,8 @@ type runner[T Transaction] struct {
 	embedded bool // the database is in this process, so a commit does not wait for a network
 }
 
-// carry returns the error of a run, with the doubt about an attempt in it. The mark is for the runs around it; this one may
-// have gone on because Committed has said no.
+// carry returns the error of a run, with the doubt about an attempt in it. The mark is for the runs around it; this one
+// may have gone on because Committed has said no.
 func carry(err, doubt error, repeatable bool) error {
 	run, ok := err.(*retry.Error)
 	if !ok {
@@ -309,7 +309,8 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 	return failed
 }
 
-// tracks reports whether the server is asked about a commit whose outcome is not known. One that is repeated anyway is not.
+// tracks reports whether the server is asked about a commit whose outcome is not known. One that is repeated anyway is
+// not.
 func (r *runner[T]) tracks() bool { return r.Probe && !r.ReadOnly }
 
 // wasOver reports whether err says that the transaction was over before, as sql.ErrTxDone does.
@@ -362,8 +363,8 @@ func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
 	return r.probe(ctx, tx, failed, false)
 }
 
-// probe asks the server and then Committed, as far as the options allow it, about a commit whose outcome is not known. If
-// the commit is under way, a Committed that returns false does not count, since the commit may still take effect.
+// probe asks the server and then Committed, as far as the options allow it, about a commit whose outcome is not known.
+// If the commit is under way, a Committed that returns false does not count, since the commit may still take effect.
 func (r *runner[T]) probe(ctx context.Context, tx T, failed *AttemptError, underWay bool) error {
 	alive, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.RollbackTimeout)
 	defer cancel()
@@ -401,8 +402,8 @@ func bounded(ctx context.Context) bool {
 	return ok
 }
 
-// wait calls Commit, with a context that ends when wait does, and reports whether it returned within RollbackTimeout of the end
-// of ctx. The Commit of database/sql has no context, and a driver may wait for a network that is gone.
+// wait calls Commit, with a context that ends when wait does, and reports whether it returned within RollbackTimeout of
+// the end of ctx. The Commit of database/sql has no context, and a driver may wait for a network that is gone.
 func (r *runner[T]) wait(ctx context.Context, tx T) (err error, returned bool) {
 	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -425,8 +426,8 @@ func (r *runner[T]) wait(ctx context.Context, tx T) (err error, returned bool) {
 }
 
 // unknown returns the error for a transaction that may have taken effect: the run ends, and every run around it, unless
-// the transaction may take effect twice or fn's error is under retry.Transient. The transaction of a run in fn is another
-// one, so its mark wins over these options.
+// the transaction may take effect twice or fn's error is under retry.Transient. The transaction of a run in fn is
+// another one, so its mark wins over these options.
 func (r *runner[T]) unknown(ctx context.Context, failed *AttemptError) error {
 	unmarked := retry.Terminal
 	if r.repeatable(ctx) {

@@ -32,7 +32,8 @@ const (
 
 var errBusiness = errors.New("insufficient funds")
 
-// db is a fake database: it answers begins, commits and rollbacks from lists, nil beyond their ends, and notes what is done.
+// db is a fake database: it answers begins, commits and rollbacks from lists, nil beyond their ends, and notes what is
+// done.
 type db struct {
 	begins, commits []error
 	commit          func() // is called first

@@ -44,7 +44,8 @@ var sqlServerCodes = map[int32]meaning{
 	40613: {CannotConnectNow, refused}, // the database is not available
 	42108: {CannotConnectNow, refused}, // a Synapse pool is paused
 	42109: {CannotConnectNow, refused}, // ... or warms up
-	// "An error processing your request" is how a failover ends what was under way: the server does not say how far it was.
+	// "An error processing your request" is how a failover ends what was under way: the server does not say how far it
+	// was.
 	40197: {ServerFault, lost},
 	40540: {ServerFault, lost},
 	40143: {ServerFault, lost},

@@ -2,11 +2,11 @@ package retrysql
 
 import "strings"
 
-// control returns the keyword of a statement that begins or ends a transaction, or "" if the text has none. It looks at how
-// each statement of the text begins, unless the first one defines or is a block, whose statements are its own. It passes
-// over savepoints and does not see what a procedure does. mysql means to read the text as MySQL and MariaDB do: in quotes a
-// backslash escapes, some comments are executed, and many statements commit before they begin. Which comments are depends on
-// the version, so the text is read with and without them.
+// control returns the keyword of a statement that begins or ends a transaction, or "" if the text has none. It looks at
+// how each statement of the text begins, unless the first one defines or is a block, whose statements are its own. It
+// passes over savepoints and does not see what a procedure does. mysql means to read the text as MySQL and MariaDB do:
+// in quotes a backslash escapes, some comments are executed, and many statements commit before they begin. Which
+// comments are depends on the version, so the text is read with and without them.
 func control(query string, mysql bool) string {
 	keyword := read(query, mysql)
 	if keyword == "" && mysql && executed(query) {
@@ -128,8 +128,9 @@ func commits(first, rest string) bool {
 	return false
 }
 
-// isRead reports whether a text only reads, by how it begins. Any other text counts as a write: one that begins with WITH,
-// which can contain a write; a SELECT with INTO; several statements; and quotes that only one make of database knows.
+// isRead reports whether a text only reads, by how it begins. Any other text counts as a write: one that begins with
+// WITH, which can contain a write; a SELECT with INTO; several statements; and quotes that only one make of database
+// knows.
 func isRead(query string) bool { return reads(query, false) && reads(query, true) }
 
 // reads is isRead for one way to read the text.

@@ -17,20 +17,20 @@ type Beginner interface {
 // connection, Tx rolls back, waits outside any transaction, and runs all of fn again in a new one. It returns nil if and
 // only if a commit succeeded, or Options.Probe or Options.Committed says so.
 //
-// Some errors are answers, not failures: sql.ErrNoRows, an error of fn's own, and the server's refusal of a statement that it
-// will never accept, such as a unique violation. Tx then rolls back and returns fn's error as it is; the run is a success for
-// p.Observe and p.Budget. Any other failure is a *retry.Error with an *AttemptError for each attempt.
+// Some errors are answers, not failures: sql.ErrNoRows, an error of fn's own, and the server's refusal of a statement
+// that it will never accept, such as a unique violation. Tx then rolls back and returns fn's error as it is; the run is
+// a success for p.Observe and p.Budget. Any other failure is a *retry.Error with an *AttemptError for each attempt.
 //
-// fn must have no effects other than those in the transaction, since it can run several times. It must use its context, and
-// the Txn in one goroutine at a time. A lost connection to another server is an error of fn's own. Under retry.Transient an
-// error of fn's own repeats the transaction.
+// fn must have no effects other than those in the transaction, since it can run several times. It must use its context,
+// and the Txn in one goroutine at a time. A lost connection to another server is an error of fn's own. Under
+// retry.Transient an error of fn's own repeats the transaction.
 //
-// p.Classify is called before the rules of Classify. If p sets no part of a schedule, that of DefaultPolicy is used. Arguments
-// that are nil, and options that Validate refuses, are errors; nothing is begun then. So is a call in the fn of a Tx on the
-// same database, without Options.Join.
+// p.Classify is called before the rules of Classify. If p sets no part of a schedule, that of DefaultPolicy is used.
+// Arguments that are nil, and options that Validate refuses, are errors; nothing is begun then. So is a call in the fn
+// of a Tx on the same database, without Options.Join.
 //
-// Only the server can say that a commit failed. After any other error of a commit errors.Is finds ErrCommitAmbiguous, and
-// the transaction is not run again, not even by a run around Tx, unless the options allow it. An error without
+// Only the server can say that a commit failed. After any other error of a commit errors.Is finds ErrCommitAmbiguous,
+// and the transaction is not run again, not even by a run around Tx, unless the options allow it. An error without
 // ErrCommitAmbiguous means that the transaction was rolled back, even if the caller was canceled.
 //
 // A panic in fn rolls back and passes through.

@@ -8,21 +8,22 @@ import (
 	"sync/atomic"
 )
 
-// Txn is the transaction that fn works in. It has methods of *sql.Tx, so it is the DBTX of sqlc and a ConnPool of gorm, and bun
-// and ent accept it.
+// Txn is the transaction that fn works in. It has methods of *sql.Tx, so it is the DBTX of sqlc and a ConnPool of gorm,
+// and bun and ent accept it.
 //
-// Only Tx commits and rolls back. A Txn refuses statements that begin or end a transaction, and on MySQL and MariaDB those
-// that commit by themselves, such as TRUNCATE and CREATE TABLE; before the first of these it asks the server's version. It
-// does not see what a procedure, EXECUTE or a block does: if that commits, a repetition does the work twice. Nor does it see
-// that SQLite ends the transaction because of RAISE(ROLLBACK) or the ON CONFLICT ROLLBACK of a table: if fn passes over that
-// error, SQLite commits what follows by itself.
+// Only Tx commits and rolls back. A Txn refuses statements that begin or end a transaction, and on MySQL and MariaDB
+// those that commit by themselves, such as TRUNCATE and CREATE TABLE; before the first of these it asks the server's
+// version. It does not see what a procedure, EXECUTE or a block does: if that commits, a repetition does the work
+// twice. Nor does it see that SQLite ends the transaction because of RAISE(ROLLBACK) or the ON CONFLICT ROLLBACK of a
+// table: if fn passes over that error, SQLite commits what follows by itself.
 //
 // A Txn notes the errors of its statements, even those that fn ignores: after one that calls for a new transaction no
-// statement is sent and nothing is committed, unless a Savepoint undoes what failed. A statement that was ended by a context or
-// a cancel request calls for one too, since drivers then close the connection and SQLite undoes all of the transaction; if fn
-// returns that error, the run ends. Rows that fn leaves open are closed before the commit. A Txn sees the errors of ExecContext and
-// QueryContext, of QueryRowContext before Scan, and of *sql.Rows, but not what their Close returns to fn. The errors of a row's Scan, of a *sql.Stmt and of Unwrap are
-// noted only on a database of Open or Watch; on any other, fn must return them.
+// statement is sent and nothing is committed, unless a Savepoint undoes what failed. A statement that was ended by a
+// context or a cancel request calls for one too, since drivers then close the connection and SQLite undoes all of the
+// transaction; if fn returns that error, the run ends. Rows that fn leaves open are closed before the commit. A Txn
+// sees the errors of ExecContext and QueryContext, of QueryRowContext before Scan, and of *sql.Rows, but not what their
+// Close returns to fn. The errors of a row's Scan, of a *sql.Stmt and of Unwrap are noted only on a database of Open or
+// Watch; on any other, fn must return them.
 type Txn struct {
 	tx  *sql.Tx
 	log failures
@@ -96,9 +97,10 @@ func (t *Txn) Unwrap() *sql.Tx {
 	return t.tx
 }
 
-// Savepoint runs fn in a savepoint of the transaction. If fn returns an error, its work is undone, Savepoint returns the error,
-// and the transaction can go on, even after an error that calls for a new transaction, such as a lock that was not free. If
-// the work cannot be undone, as after a deadlock in MySQL, the transaction begins again, even if the error is ignored.
+// Savepoint runs fn in a savepoint of the transaction. If fn returns an error, its work is undone, Savepoint returns
+// the error, and the transaction can go on, even after an error that calls for a new transaction, such as a lock that
+// was not free. If the work cannot be undone, as after a deadlock in MySQL, the transaction begins again, even if the
+// error is ignored.
 //
 // If fn panics, the transaction is not committed, even if the caller of Savepoint recovers.
 //
@@ -134,10 +136,11 @@ func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) err
 	return err
 }
 
-// AfterCommit adds a hook that Tx calls before it returns nil. Hooks of an attempt or Savepoint that was rolled back are
-// dropped, and none is called if the outcome is not known. Hooks are called in the order in which they were added, with the
-// context that Tx was called with. They cannot fail. A hook that panics keeps none of the others from being called, and the
-// panic passes through Tx. A hook may add another, which is called last. AfterCommit panics if hook is nil.
+// AfterCommit adds a hook that Tx calls before it returns nil. Hooks of an attempt or Savepoint that was rolled back
+// are dropped, and none is called if the outcome is not known. Hooks are called in the order in which they were added,
+// with the context that Tx was called with. They cannot fail. A hook that panics keeps none of the others from being
+// called, and the panic passes through Tx. A hook may add another, which is called last. AfterCommit panics if hook is
+// nil.
 func (t *Txn) AfterCommit(hook func(context.Context)) {
 	if hook == nil {
 		panic("retrysql: Txn.AfterCommit: hook is nil")
@@ -173,8 +176,8 @@ func (t *Txn) note(err error) error {
 	return err
 }
 
-// settle rolls the transaction back if it must begin again and fn can send statements past t: MySQL leaves the transaction at
-// a deadlock, and would commit them by themselves.
+// settle rolls the transaction back if it must begin again and fn can send statements past t: MySQL leaves the
+// transaction at a deadlock, and would commit them by themselves.
 func (t *Txn) settle() {
 	if t.shared.Load() && t.log.answered() {
 		_ = t.rollback()
@@ -186,8 +189,8 @@ func (t *Txn) rollback() error {
 	return t.undoErr
 }
 
-// refusal is a context that has ended with err. database/sql checks it before it sends anything, and returns err in a *sql.Row
-// or *sql.Stmt, which only database/sql can make.
+// refusal is a context that has ended with err. database/sql checks it before it sends anything, and returns err in a
+// *sql.Row or *sql.Stmt, which only database/sql can make.
 type refusal struct {
 	context.Context
 	err error

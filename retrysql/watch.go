@@ -37,9 +37,10 @@ type named struct {
 func (n named) Connect(context.Context) (driver.Conn, error) { return n.driver.Open(n.name) }
 func (n named) Driver() driver.Driver                        { return n.driver }
 
-// Watch returns a connector for sql.OpenDB. In a transaction of Tx its connections note every error of a statement, including
-// those that only the Scan of a *sql.Row returns, those of a *sql.Stmt and those of Txn.Unwrap. After an error that calls for
-// a new transaction they send nothing more, and they refuse what a Txn refuses. Outside of Tx they only pass calls on.
+// Watch returns a connector for sql.OpenDB. In a transaction of Tx its connections note every error of a statement,
+// including those that only the Scan of a *sql.Row returns, those of a *sql.Stmt and those of Txn.Unwrap. After an
+// error that calls for a new transaction they send nothing more, and they refuse what a Txn refuses. Outside of Tx they
+// only pass calls on.
 //
 // The function of sql.Conn.Raw gets the watched connection, whose method Unwrap() driver.Conn returns the driver's own.
 func Watch(c driver.Connector) driver.Connector { return connector{c} }
@@ -62,8 +63,8 @@ func (c connector) Close() error {
 	return nil
 }
 
-// conn is a connection of Watch. What its driver does not implement is left to database/sql by driver.ErrSkip, or done as
-// database/sql does it.
+// conn is a connection of Watch. What its driver does not implement is left to database/sql by driver.ErrSkip, or done
+// as database/sql does it.
 type conn struct {
 	driver.Conn
 	log *failures // of the transaction; nil outside one of Tx

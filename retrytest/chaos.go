@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// Chaos makes calls fail at random, for soak tests. What happens to the n-th call depends only on Seed, Rate, the mix and
-// n: the same seed replays the same faults, as far as the calls come in the same order. The seed is logged.
+// Chaos makes calls fail at random, for soak tests. What happens to the n-th call depends only on Seed, Rate, the mix
+// and n: the same seed replays the same faults, as far as the calls come in the same order. The seed is logged.
 //
-// A mix is rows as in a script, of which each failing call gets one; all are equally likely, and their Times does not count.
-// A nil mix is one of ordinary faults, none of which hangs.
+// A mix is rows as in a script, of which each failing call gets one; all are equally likely, and their Times does not
+// count. A nil mix is one of ordinary faults, none of which hangs.
 type Chaos struct {
 	// Seed chooses the faults. Zero means a random seed.
 	Seed uint64
@@ -67,8 +67,8 @@ func (t *chaosTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.base.RoundTrip(req)
 }
 
-// Connector returns base with the given failures, as NewConnector does with those of a script. A call is here an operation
-// that a row of the mix matches.
+// Connector returns base with the given failures, as NewConnector does with those of a script. A call is here an
+// operation that a row of the mix matches.
 func (c Chaos) Connector(tb testing.TB, base driver.Connector, mix []SQLFault) *Connector {
 	tb.Helper()
 	if mix == nil {
@@ -103,8 +103,8 @@ func newDice(tb testing.TB, c Chaos) *dice {
 	return &dice{seed: c.Seed, rate: c.Rate}
 }
 
-// roll returns which of n faults the next call gets, and false if it does not fail; if n is 0, that is not a call. Each call
-// has a generator of its own, so that what it gets does not depend on how many numbers the others have drawn.
+// roll returns which of n faults the next call gets, and false if it does not fail; if n is 0, that is not a call. Each
+// call has a generator of its own, so that what it gets does not depend on how many numbers the others have drawn.
 func (d *dice) roll(n int) (int, bool) {
 	if n == 0 {
 		return 0, false

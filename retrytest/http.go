@@ -36,8 +36,8 @@ type Answer struct {
 	Wait time.Duration
 	// Pause is how long the server waits between the headers and the body. Zero means no time.
 	Pause time.Duration
-	// Handler answers in place of Status, Header and Body, after Wait. It gets the request with its body read already. Nil
-	// means none.
+	// Handler answers in place of Status, Header and Body, after Wait. It gets the request with its body read already.
+	// Nil means none.
 	Handler http.Handler
 	// Fault is what goes wrong. Empty means nothing.
 	Fault HTTPFault
@@ -86,8 +86,8 @@ type Request struct {
 // whatever host the URL names. Requests fail as they do over a network, since the client is an http.Transport that
 // reads bytes from a connection.
 //
-// The server speaks HTTP/1.1, and HTTP/2 without TLS. Its own Transport uses HTTP/2 if the script has a fault of HTTP/2. An
-// https URL reaches the server too, without TLS.
+// The server speaks HTTP/1.1, and HTTP/2 without TLS. Its own Transport uses HTTP/2 if the script has a fault of
+// HTTP/2. An https URL reaches the server too, without TLS.
 //
 // net/http repeats a GET by itself if a kept connection is reset. So that such a reset is seen by the caller, the answer
 // before it closes its connection.
@@ -121,9 +121,9 @@ func NewServer(tb testing.TB, answers []Answer) *Server {
 	})
 }
 
-// NewPipeServer returns a server in memory, which needs no network and works inside a synctest bubble: its connections are
-// those of net.Pipe. HTTP/2 inside a bubble needs Go 1.26. Only its RoundTrip and its Transport reach the server. It is
-// otherwise as NewServer.
+// NewPipeServer returns a server in memory, which needs no network and works inside a synctest bubble: its connections
+// are those of net.Pipe. HTTP/2 inside a bubble needs Go 1.26. Only its RoundTrip and its Transport reach the server.
+// It is otherwise as NewServer.
 func NewPipeServer(tb testing.TB, answers []Answer) *Server {
 	listener := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	return serve(tb, answers, listener, "http://server.test", listener.dial)

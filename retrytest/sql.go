@@ -110,9 +110,10 @@ type Connector struct {
 	calls []SQLCall
 }
 
-// NewConnector returns a connector to the databases of base with the given faults, in order. If base is nil, the database
-// is one that accepts every statement, keeps nothing and returns no rows. A fault that did not happen fails the test. A
-// connection whose fault is Lost is closed, and a database in memory that lives in its one connection is gone with it.
+// NewConnector returns a connector to the databases of base with the given faults, in order. If base is nil, the
+// database is one that accepts every statement, keeps nothing and returns no rows. A fault that did not happen fails
+// the test. A connection whose fault is Lost is closed, and a database in memory that lives in its one connection is
+// gone with it.
 func NewConnector(tb testing.TB, base driver.Connector, faults []SQLFault) *Connector {
 	s := newScript(tb, faults)
 	return newConnector(tb, base, func(op Op, query string) SQLFault {
@@ -128,8 +129,8 @@ func newConnector(tb testing.TB, base driver.Connector, pick func(Op, string) SQ
 	return &Connector{base: base, pick: pick, tb: tb}
 }
 
-// OpenDB returns a database over c, which is closed at the test's end. A connection that is then in use, because rows or a
-// transaction were not closed, fails the test.
+// OpenDB returns a database over c, which is closed at the test's end. A connection that is then in use, because rows
+// or a transaction were not closed, fails the test.
 func (c *Connector) OpenDB() *sql.DB {
 	db := sql.OpenDB(c)
 	c.tb.Cleanup(func() {
@@ -172,8 +173,8 @@ func (c *Connector) Calls() []SQLCall {
 	return slices.Clone(c.calls)
 }
 
-// Committed returns the statements that have taken effect, in the order in which they did: outside a transaction at once,
-// in one with its commit, whatever the driver returned for it. Queries are among them.
+// Committed returns the statements that have taken effect, in the order in which they did: outside a transaction at
+// once, in one with its commit, whatever the driver returned for it. Queries are among them.
 func (c *Connector) Committed() []string {
 	var committed []string
 	open := map[int][]string{} // not nil: in a transaction
@@ -461,9 +462,9 @@ func unnamed(args []driver.NamedValue) []driver.Value {
 	return values
 }
 
-// nowhere is a driver that accepts every statement, its connections, transactions, statements and rows, of which there are
-// none. Rows that a script could give it are left out on purpose: a test of what statements return needs a database, such
-// as SQLite in memory.
+// nowhere is a driver that accepts every statement, its connections, transactions, statements and rows, of which there
+// are none. Rows that a script could give it are left out on purpose: a test of what statements return needs a
+// database, such as SQLite in memory.
 type nowhere struct{}
 
 func (nowhere) Open(string) (driver.Conn, error)                             { return nowhere{}, nil }

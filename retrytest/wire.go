@@ -103,8 +103,8 @@ func (c *conn) hangUp() error {
 	return c.Conn.Close()
 }
 
-// replaceReset has fault sent in place of the next RST_STREAM, which is what net/http sends for a handler that panics. It
-// has no function for these faults, and no framer to write them by hand beside it.
+// replaceReset has fault sent in place of the next RST_STREAM, which is what net/http sends for a handler that panics.
+// It has no function for these faults, and no framer to write them by hand beside it.
 func (c *conn) replaceReset(fault HTTPFault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -39,7 +39,8 @@ import (
 
 type step = chromedp.Action[chromedp.Void]
 
-// tab is a tab of a headless Chromium that shows what serve serves. Every wait is for a condition, under the test's deadline.
+// tab is a tab of a headless Chromium that shows what serve serves. Every wait is for a condition, under the test's
+// deadline.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
@@ -50,8 +51,8 @@ type tab struct {
 	requests []string // every address that was asked
 }
 
-// page serves a store and opens its page, and skips the test if there is no Chromium. When the test ends nothing may have
-// been asked of another server, and nothing may stand in the console.
+// page serves a store and opens its page, and skips the test if there is no Chromium. When the test ends nothing may
+// have been asked of another server, and nothing may stand in the console.
 func page(t *testing.T, store cli.Store) *tab {
 	t.Helper()
 	if testing.Short() {
@@ -438,8 +439,8 @@ func deadInPostgres(t *testing.T, n int) cli.Store {
 	return store
 }
 
-// TestAHundredThousandDeadLetters measures from the request to the first contentful paint. The fastest of five visits is what
-// the page takes when the machine does nothing else.
+// TestAHundredThousandDeadLetters measures from the request to the first contentful paint. The fastest of five visits
+// is what the page takes when the machine does nothing else.
 func TestAHundredThousandDeadLetters(t *testing.T) {
 	for _, row := range []struct {
 		name      string

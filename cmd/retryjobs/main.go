@@ -15,11 +15,11 @@
 //	retryjobs [--database DB] [--json] serve  [--addr 127.0.0.1:0] [--host NAME]
 //
 // DB is a SQLite file, as path or sqlite:path, or a URL postgres://user:password@host/database. Environment variable
-// RETRYJOBS_DATABASE stands in for it, and is the place for a password: the arguments of a process are no secret. An error
-// never shows the password.
+// RETRYJOBS_DATABASE stands in for it, and is the place for a password: the arguments of a process are no secret. An
+// error never shows the password.
 //
-// A filter is any of these flags. All that are given must apply; a flag that is given twice, or with commas, takes any of
-// its values:
+// A filter is any of these flags. All that are given must apply; a flag that is given twice, or with commas, takes any
+// of its values:
 //
 //	--status dead_letter   pending, leased, waiting_retry, succeeded, dead_letter, expired, failed_no_retries, canceled
 //	--reason ttl_elapsed   terminal_error, attempts_exhausted, budget_exhausted, ttl_elapsed, deadline_passed,
@@ -30,22 +30,22 @@
 //	--until 7d             changed before then
 //	--limit 50             so many jobs at most, 0 for all of them; list alone has a default
 //
-// list prints the jobs, the one that changed last first. show prints all that is known of one job, with the timeline of its
-// attempts since it was enqueued or replayed. replay makes jobs that were given up (dead_letter, expired,
-// failed_no_retries) due again, with the same ID and no attempts made; it names each job that could not be. With --rate it spreads
-// them, so many in a second at most, for a receiver that has just come back. cancel ends jobs
-// that have not ended. purge removes jobs that have. To change many jobs, replay and purge need a filter that says which,
-// or a flag that all are meant. purge says how many jobs it would remove and asks; a script, which has no terminal to
-// answer, gives --yes. stats counts. watch prints a line for each job that changes.
+// list prints the jobs, the one that changed last first. show prints all that is known of one job, with the timeline of
+// its attempts since it was enqueued or replayed. replay makes jobs that were given up (dead_letter, expired,
+// failed_no_retries) due again, with the same ID and no attempts made; it names each job that could not be. With --rate
+// it spreads them, so many in a second at most, for a receiver that has just come back. cancel ends jobs that have not
+// ended. purge removes jobs that have. To change many jobs, replay and purge need a filter that says which, or a flag
+// that all are meant. purge says how many jobs it would remove and asks; a script, which has no terminal to answer,
+// gives --yes. stats counts. watch prints a line for each job that changes.
 //
 // serve shows all of this on a page, for this machine alone: see package retryjob/jobsui.
 //
 // On a terminal, statuses have colors and lists fit its width; the variable NO_COLOR turns colors off. "retryjobs help
 // completion" shows how a shell completes commands, flags, statuses, reasons, policies, kinds and IDs.
 //
-// Times are UTC. With --json, list prints a line for each job and the others print one, show and list with the field names
-// of retryjob.Info; control characters are escaped, and in tables as well, so that the error text of a job can do a
-// terminal no harm.
+// Times are UTC. With --json, list prints a line for each job and the others print one, show and list with the field
+// names of retryjob.Info; control characters are escaped, and in tables as well, so that the error text of a job can do
+// a terminal no harm.
 //
 // --version prints the version.
 //

@@ -14,17 +14,17 @@
 //	retryplan lint     [POLICY]...   findings alone: a guard for CI
 //	retryplan serve    [POLICY]      a page, for this machine alone, with sliders
 //
-// A POLICY is a document of package retryconf (policy.json or policy.yaml: one policy, or a catalog, all of whose policies are meant), one
-// policy of a catalog (email@policies.json), a preset (preset:standard) or - for standard input. Flags such as --attempts 6
-// change it; without a POLICY they change the default policy.
+// A POLICY is a document of package retryconf (policy.json or policy.yaml: one policy, or a catalog, all of whose
+// policies are meant), one policy of a catalog (email@policies.json), a preset (preset:standard) or - for standard
+// input. Flags such as --attempts 6 change it; without a POLICY they change the default policy.
 //
 //	retryplan show --preset standard
 //
 // With --json every command prints JSON. Durations that are given are text, "1m30s"; those that come out are seconds,
 // under keys that end in _seconds. What never happens is null, and so is a duration without a bound.
 //
-// lint and certify read .retryplan.yaml, the first in the directories from the working one upwards. --from reads rate, failure rate
-// and duration from the metrics of contrib/retryotel.
+// lint and certify read .retryplan.yaml, the first in the directories from the working one upwards. --from reads rate,
+// failure rate and duration from the metrics of contrib/retryotel.
 //
 // --version prints the version.
 //

@@ -94,8 +94,8 @@ func TestThePageIsServedUntilASignal(t *testing.T) {
 	require.NoError(t, cmd.Wait(), "%s", &stderr)
 }
 
-// TestASignalPrintsWhatThereIs stops a simulation that would take an hour. Its policy is more than a pipe holds, so that the
-// process is reading, and has taken over the signal, once it is written.
+// TestASignalPrintsWhatThereIs stops a simulation that would take an hour. Its policy is more than a pipe holds, so
+// that the process is reading, and has taken over the signal, once it is written.
 func TestASignalPrintsWhatThereIs(t *testing.T) {
 	cmd := command(patience(t), "simulate", "-", "--rate", "1000", "--duration", "240h", "--step", "1h")
 	var out, stderr strings.Builder

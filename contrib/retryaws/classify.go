@@ -15,8 +15,8 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// classifier returns the whole order: own, the attempt's timeout, the SDK's list, stop. The SDK takes an attempt's timeout
-// for a cancellation by the caller.
+// classifier returns the whole order: own, the attempt's timeout, the SDK's list, stop. The SDK takes an attempt's
+// timeout for a cancellation by the caller.
 func classifier(own retry.Classifier) retry.Classifier {
 	return retry.FirstOf(own, retry.RetryOn(retry.ErrAttemptTimeout), listed, retry.Otherwise(retry.Terminal))
 }
@@ -33,8 +33,8 @@ func listed(err error) retry.Class {
 	}
 }
 
-// answered reports whether err, which is not to be repeated, is the answer of a service that works. Throttling, which some
-// services report with 400, is none.
+// answered reports whether err, which is not to be repeated, is the answer of a service that works. Throttling, which
+// some services report with 400, is none.
 func answered(err error) bool {
 	resp := responseOf(err)
 	if resp == nil || listed(err) == retry.Retryable {

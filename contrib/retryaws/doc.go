@@ -9,13 +9,13 @@
 // # What is repeated
 //
 // Marks such as retry.Permanent are looked at first, then Policy.Classify. An attempt that its timeout has ended is
-// repeated. What is left is judged by the SDK's own list, retry.DefaultRetryables of aws-sdk-go-v2: it repeats 500, 502,
-// 503 and 504, throttling codes such as SlowDown, connection errors, timeouts, and requests that were signed with a wrong
-// clock. What that list does not know ends the run.
+// repeated. What is left is judged by the SDK's own list, retry.DefaultRetryables of aws-sdk-go-v2: it repeats 500,
+// 502, 503 and 504, throttling codes such as SlowDown, connection errors, timeouts, and requests that were signed with
+// a wrong clock. What that list does not know ends the run.
 //
 // A status from 300 to 499, other than 408 and 429, that is not repeated is the service's answer and not a failure: the
-// operation returns the SDK's own error, and the run has succeeded, funds Policy.Budget and is a success to Policy.Observe.
-// NoSuchKey with 404 and PreconditionFailed with 412 are answers; AccessDenied with 403 is one.
+// operation returns the SDK's own error, and the run has succeeded, funds Policy.Budget and is a success to
+// Policy.Observe. NoSuchKey with 404 and PreconditionFailed with 412 are answers; AccessDenied with 403 is one.
 //
 // # What a service says
 //
@@ -24,6 +24,6 @@
 //
 // # One layer
 //
-// Layers multiply. Leave the client's HTTPClient without retries, and put no retry.Do around an operation; if there is one
-// all the same, retry.OneAttempt makes the operations under it single attempts.
+// Layers multiply. Leave the client's HTTPClient without retries, and put no retry.Do around an operation; if there is
+// one all the same, retry.OneAttempt makes the operations under it single attempts.
 package retryaws

@@ -25,17 +25,18 @@ const (
 	field  = "Amz-Sdk-Request" // the SDK's header field with the number of the attempt
 )
 
-// Middleware returns an option for aws.Config.APIOptions, or the APIOptions of one client, which makes each operation as p
-// says. If p sets nothing of a schedule, it takes that of retry.Inline: see retry.Policy.OrSchedule. A policy that does not
-// validate fails each operation before any attempt.
+// Middleware returns an option for aws.Config.APIOptions, or the APIOptions of one client, which makes each operation
+// as p says. If p sets nothing of a schedule, it takes that of retry.Inline: see retry.Policy.OrSchedule. A policy that
+// does not validate fails each operation before any attempt.
 //
-// For one operation, append the option to the APIOptions of that operation; of several the last one counts. The SDK's own
-// settings for retries (Retryer, RetryMaxAttempts, RetryMode, AWS_MAX_ATTEMPTS, AWS_RETRY_MODE, AWS_NEW_RETRIES_2026) have
-// no effect, also if they are set for one operation. Presigning makes no request, and is left as it is.
+// For one operation, append the option to the APIOptions of that operation; of several the last one counts. The SDK's
+// own settings for retries (Retryer, RetryMaxAttempts, RetryMode, AWS_MAX_ATTEMPTS, AWS_RETRY_MODE,
+// AWS_NEW_RETRIES_2026) have no effect, also if they are set for one operation. Presigning makes no request, and is
+// left as it is.
 //
 // Policy.AttemptTimeout ends an attempt that has no result: for an operation whose output has a body to read, such as
-// GetObject, it covers the attempt up to the response's headers and never cuts off the body; for others it covers the whole
-// response. A request whose body cannot be rewound is not repeated.
+// GetObject, it covers the attempt up to the response's headers and never cuts off the body; for others it covers the
+// whole response. A request whose body cannot be rewound is not repeated.
 //
 // A run that fails returns the *retry.Error within the SDK's *smithy.OperationError; errors.As finds both, and the SDK's
 // error of the last attempt.
@@ -43,8 +44,8 @@ func Middleware(p retry.Policy) func(*middleware.Stack) error {
 	return MiddlewareFunc(func(context.Context, string, string) retry.Policy { return p })
 }
 
-// MiddlewareFunc is Middleware with a policy by operation, such as "S3" and "GetObject". policy is
-// called once for each operation, with the context of that, before the first attempt. It must be safe for concurrent use.
+// MiddlewareFunc is Middleware with a policy by operation, such as "S3" and "GetObject". policy is called once for each
+// operation, with the context of that, before the first attempt. It must be safe for concurrent use.
 func MiddlewareFunc(policy func(ctx context.Context, service, operation string) retry.Policy) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error {
 		found, ok := stack.Finalize.Get(theirs)
@@ -63,8 +64,8 @@ func MiddlewareFunc(policy func(ctx context.Context, service, operation string) 
 	}
 }
 
-// install puts r before the SDK's step, which is left to make one attempt: it measures and traces that, corrects the clock
-// that requests are signed by, and says so by its error.
+// install puts r before the SDK's step, which is left to make one attempt: it measures and traces that, corrects the
+// clock that requests are signed by, and says so by its error.
 func install(stack *middleware.Stack, r *run, sdk *awsretry.Attempt) error {
 	once := awsretry.NewAttemptMiddleware(aws.NopRetryer{}, smithyhttp.RequestCloner, func(once *awsretry.Attempt) {
 		once.OperationMeter = sdk.OperationMeter

@@ -13,17 +13,17 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Retryer returns p for config.WithRetryer, or for the Retryer of a client or an operation. If p sets nothing of a schedule,
-// it takes that of retry.Inline. Prefer Middleware, which loses nothing.
+// Retryer returns p for config.WithRetryer, or for the Retryer of a client or an operation. If p sets nothing of a
+// schedule, it takes that of retry.Inline. Prefer Middleware, which loses nothing.
 //
-// MaxAttempts, the waits, Wait, Classify, hints up to MaxHint, Budget, Pay and Gate mean what they mean in retry.Do, with
-// either setting of AWS_NEW_RETRIES_2026. The caller's deadline is known to a Gate only: a wait that it cuts short is begun.
-// The text of an error whose retry was refused has a line break, which is the SDK's. RetryMaxAttempts of an operation goes
-// before MaxAttempts.
+// MaxAttempts, the waits, Wait, Classify, hints up to MaxHint, Budget, Pay and Gate mean what they mean in retry.Do,
+// with either setting of AWS_NEW_RETRIES_2026. The caller's deadline is known to a Gate only: a wait that it cuts short
+// is begun. The text of an error whose retry was refused has a line break, which is the SDK's. RetryMaxAttempts of an
+// operation goes before MaxAttempts.
 //
-// lost names what the SDK's interface cannot express: one line for each field of Policy, in their order, with the field, its
-// value and what happens instead. It is empty for a policy that the interface expresses entirely. The error is that of
-// p.Validate.
+// lost names what the SDK's interface cannot express: one line for each field of Policy, in their order, with the
+// field, its value and what happens instead. It is empty for a policy that the interface expresses entirely. The error
+// is that of p.Validate.
 func Retryer(p retry.Policy) (r aws.RetryerV2, lost []string, err error) {
 	if err := p.Validate(); err != nil {
 		return nil, nil, err

@@ -30,8 +30,8 @@ func each(attempts int) retry.Policy {
 }
 
 func TestACircuitBreakerInside(t *testing.T) {
-	// It opens at the second failure, for 2.5s: the attempts at 2s and 3s are refused and sent nowhere, the one at 4s is the
-	// trial that closes it.
+	// It opens at the second failure, for 2.5s: the attempts at 2s and 3s are refused and sent nowhere, the one at 4s
+	// is the trial that closes it.
 	guard := func() circuitbreaker.CircuitBreaker[string] {
 		return circuitbreaker.NewBuilder[string]().WithFailureThreshold(2).WithDelay(2500 * time.Millisecond).WithSuccessThreshold(1).Build()
 	}

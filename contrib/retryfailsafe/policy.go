@@ -1,6 +1,6 @@
-// Package retryfailsafe makes a retry.Policy a policy of failsafe-go, so that one schedule serves both: failsafe-go composes
-// it with its circuit breaker, bulkhead, hedge, timeout and fallback, and the waits, classifiers, marks, hints, budget, gate
-// and observer are those of retry.Do.
+// Package retryfailsafe makes a retry.Policy a policy of failsafe-go, so that one schedule serves both: failsafe-go
+// composes it with its circuit breaker, bulkhead, hedge, timeout and fallback, and the waits, classifiers, marks,
+// hints, budget, gate and observer are those of retry.Do.
 package retryfailsafe
 
 import (
@@ -18,27 +18,27 @@ import (
 
 // Policy returns p as a retry policy of failsafe-go for executions with the result type R, and what of p differs there.
 // Each execution is one retry.Do under p around the policies that are composed inside, with the execution's context, so
-// every field but those in lost means what it means in Do. The result is safe for concurrent use and keeps nothing between
-// executions.
+// every field but those in lost means what it means in Do. The result is safe for concurrent use and keeps nothing
+// between executions.
 //
-// lost has one entry for each field of p that failsafe-go cannot carry in full, beginning with the field's name; nil says that
-// there is none. Today that is AttemptTimeout, since failsafe-go's contexts have neither a deadline nor a cause of a policy's
-// own. err is what p.Validate returns, and then there is no policy.
+// lost has one entry for each field of p that failsafe-go cannot carry in full, beginning with the field's name; nil
+// says that there is none. Today that is AttemptTimeout, since failsafe-go's contexts have neither a deadline nor a
+// cause of a policy's own. err is what p.Validate returns, and then there is no policy.
 //
-// A failed execution returns the last attempt's result and a *retry.Error, which errors.As finds. If the run ended although
-// its last error was one to retry (AttemptsExhausted, BudgetExhausted, TTLElapsed, DeadlineTooNear, HintTooLong), it is the
-// LastError of a retrypolicy.ExceededError, as policies outside expect; after TerminalError, RetriesDisabled, DeadlinePassed and
-// CallerCanceled it is returned as it is. That is what this policy hands to the one outside it: a fallback, a hedge and a
-// retry policy of failsafe-go's own put the bare error of the execution's context in its place once that context has ended,
-// also if the run ended before it; only p.Observe then sees the *retry.Error.
+// A failed execution returns the last attempt's result and a *retry.Error, which errors.As finds. If the run ended
+// although its last error was one to retry (AttemptsExhausted, BudgetExhausted, TTLElapsed, DeadlineTooNear,
+// HintTooLong), it is the LastError of a retrypolicy.ExceededError, as policies outside expect; after TerminalError,
+// RetriesDisabled, DeadlinePassed and CallerCanceled it is returned as it is. That is what this policy hands to the one
+// outside it: a fallback, a hedge and a retry policy of failsafe-go's own put the bare error of the execution's context
+// in its place once that context has ended, also if the run ended before it; only p.Observe then sees the *retry.Error.
 //
-// After AttemptTimeout the error of an attempt is what retry.TimedOut makes of it, also if it is a context.Canceled, which is
-// all that failsafe-go's context can say.
+// After AttemptTimeout the error of an attempt is what retry.TimedOut makes of it, also if it is a context.Canceled,
+// which is all that failsafe-go's context can say.
 //
-// What an attempt is, is up to the order of composition. A policy inside refuses an attempt with an error of its own, such as
-// circuitbreaker.ErrOpen, which is retried like any other unless p.Classify says otherwise. Policies outside see one execution.
-// A hedge outside makes each of its executions a run of its own. What a timeout outside allows is not known to the run, since
-// it is no deadline of the context: a wait is begun, and cut short.
+// What an attempt is, is up to the order of composition. A policy inside refuses an attempt with an error of its own,
+// such as circuitbreaker.ErrOpen, which is retried like any other unless p.Classify says otherwise. Policies outside
+// see one execution. A hedge outside makes each of its executions a run of its own. What a timeout outside allows is
+// not known to the run, since it is no deadline of the context: a wait is begun, and cut short.
 //
 // A result is never judged: an answer such as HTTP's 503 that comes without an error is a success. failsafe-go hands its
 // own contexts to fn, so that retry.AttemptNumber does not see the number: it is Retries()+1 of the Execution.
@@ -120,12 +120,13 @@ func (r *retryPolicy[R]) attempt(ctx context.Context, exec policy.ExecutionInter
 	return result
 }
 
-// end cancels the context of one attempt. It hands over no result: all attempts share one place for that, and failsafe-go
-// would take what lies there for the ending of a run that is canceled later.
+// end cancels the context of one attempt. It hands over no result: all attempts share one place for that, and
+// failsafe-go would take what lies there for the ending of a run that is canceled later.
 func end[R any](attempt policy.ExecutionInternal[R]) {
 	attempt.Cancel(nil)
 	if attempt.Context().Err() == nil {
-		// The execution has put that off until its result has been read. Taken back, it cancels; then it stands as before.
+		// The execution has put that off until its result has been read. Taken back, it cancels; then it stands as
+		// before.
 		attempt.DeferCancel()()
 		attempt.DeferCancel()
 	}

@@ -31,8 +31,8 @@ func policy(t *testing.T, p retry.Policy) retrypolicy.RetryPolicy[string] {
 // seeded returns the same numbers on every call of it.
 func seeded() func() float64 { return rand.New(rand.NewPCG(9, 9)).Float64 }
 
-// delays returns the waits that Decide gives for a run whose attempts take no time and fail, the n-th with fail(n), and how it
-// ends.
+// delays returns the waits that Decide gives for a run whose attempts take no time and fail, the n-th with fail(n), and
+// how it ends.
 func delays(p retry.Policy, fail func(attempt int) error) (waits []time.Duration, end retry.Decision) {
 	next := p.Rand
 	u, pr := 0.0, retry.Progress{}

@@ -31,8 +31,8 @@ type ServiceConfigOptions struct {
 	Timeout time.Duration
 	// Budget becomes retryThrottling, which all methods of the client share. Nil means none.
 	Budget *retry.BudgetConfig
-	// MaxCallAttempts is what the client is given by grpc.WithMaxCallAttempts, from 2 to 1000. Zero means 5, which is what
-	// grpc-go takes by itself.
+	// MaxCallAttempts is what the client is given by grpc.WithMaxCallAttempts, from 2 to 1000. Zero means 5, which is
+	// what grpc-go takes by itself.
 	MaxCallAttempts int
 }
 

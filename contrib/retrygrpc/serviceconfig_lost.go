@@ -163,8 +163,8 @@ func lostBudget(given *retry.BudgetConfig, line func(string, ...any)) {
 	if c.Trickle > 0 {
 		line("BudgetConfig.Trickle %s: only successes fund the bucket", short(c.Trickle))
 	}
-	// Each call that fails for good pays for its last attempt too. From 0, the retry after one more failure needs more than
-	// half of maxTokens = 2·(held+1) left.
+	// Each call that fails for good pays for its last attempt too. From 0, the retry after one more failure needs more
+	// than half of maxTokens = 2·(held+1) left.
 	needed := (held+2)*1000/tokens + 1
 	line("BudgetConfig: every failed attempt takes a token, not every retry, and so an empty bucket allows the next retry after %d successes", needed)
 }

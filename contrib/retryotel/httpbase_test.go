@@ -208,8 +208,8 @@ func TestRedirectsAreRunsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// A response that comes after AttemptTimeout is a failure, of the span as of the run. The timeout of a run around it is the
-// caller's deadline.
+// A response that comes after AttemptTimeout is a failure, of the span as of the run. The timeout of a run around it is
+// the caller's deadline.
 func TestAResponseThatComesTooLate(t *testing.T) {
 	for _, row := range []struct {
 		name          string

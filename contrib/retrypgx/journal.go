@@ -14,8 +14,8 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// journal is what has happened in one transaction. The mutex is for an fn that uses the transaction in several goroutines,
-// which it should not.
+// journal is what has happened in one transaction. The mutex is for an fn that uses the transaction in several
+// goroutines, which it should not.
 type journal struct {
 	tx     pgx.Tx
 	copies *copies // of the run
@@ -33,8 +33,8 @@ const (
 	alive = 'T' // it can go on and be committed
 )
 
-// status returns the server's last word, or 0 if that does not count because the connection is gone or in the middle of a
-// result.
+// status returns the server's last word, or 0 if that does not count because the connection is gone or in the middle of
+// a result.
 func (j *journal) status() byte {
 	conn := j.tx.Conn()
 	if conn == nil || conn.IsClosed() || conn.PgConn().IsBusy() {
@@ -43,15 +43,15 @@ func (j *journal) status() byte {
 	return conn.PgConn().TxStatus()
 }
 
-// controls are the server's answers to statements that begin and end a transaction, even if another one has begun by then,
-// as after COMMIT AND CHAIN. ROLLBACK is not among them, since it is the answer to ROLLBACK TO SAVEPOINT, too.
+// controls are the server's answers to statements that begin and end a transaction, even if another one has begun by
+// then, as after COMMIT AND CHAIN. ROLLBACK is not among them, since it is the answer to ROLLBACK TO SAVEPOINT, too.
 var controls = []string{"COMMIT", "PREPARE TRANSACTION", "BEGIN", "START TRANSACTION"}
 
 // note notes an error and returns it.
 func (j *journal) note(err error) error { return j.executed(pgconn.CommandTag{}, err) }
 
-// executed is note for what the server answers with a tag. It returns an error for a statement that succeeded and ended the
-// transaction, too.
+// executed is note for what the server answers with a tag. It returns an error for a statement that succeeded and ended
+// the transaction, too.
 func (j *journal) executed(tag pgconn.CommandTag, err error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -112,8 +112,8 @@ func (j *journal) leave() error {
 
 var errRollback = fmt.Errorf("%w: to roll back, return an error; Rollback does nothing", retrysql.ErrTransactionEnded)
 
-// over returns the error for what fn does after it has ended the transaction, since that would be outside any, or has called
-// Rollback, since it believes so.
+// over returns the error for what fn does after it has ended the transaction, since that would be outside any, or has
+// called Rollback, since it believes so.
 func (j *journal) over() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

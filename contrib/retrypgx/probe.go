@@ -51,8 +51,8 @@ func (t transaction) Track(ctx context.Context) error {
 	return nil
 }
 
-// patience is how Committed waits for a transaction that is under way, or for a server that cannot be asked: as long as its
-// context lives. A server takes milliseconds to see that its client is gone.
+// patience is how Committed waits for a transaction that is under way, or for a server that cannot be asked: as long as
+// its context lives. A server takes milliseconds to see that its client is gone.
 var patience = retry.Policy{
 	Name:        "probe",
 	MaxAttempts: retry.Unlimited,

@@ -1,9 +1,10 @@
-// Package retrypgx repeats transactions of pgx as a whole, and never commits one twice. It is package retrysql, whose rules,
-// errors and default policy these are, for the native interface of pgx: a *pgxpool.Pool, a pgx.Tx, its batches and COPY.
+// Package retrypgx repeats transactions of pgx as a whole, and never commits one twice. It is package retrysql, whose
+// rules, errors and default policy these are, for the native interface of pgx: a *pgxpool.Pool, a pgx.Tx, its batches
+// and COPY.
 //
-// At PostgreSQL's default isolation, read committed, if two transactions read the same value and each writes one computed from
-// it, one of the two updates is lost without an error, and nothing is repeated. Begin such a transaction with Options.IsoLevel
-// pgx.RepeatableRead or pgx.Serializable, or read with FOR UPDATE.
+// At PostgreSQL's default isolation, read committed, if two transactions read the same value and each writes one
+// computed from it, one of the two updates is lost without an error, and nothing is repeated. Begin such a transaction
+// with Options.IsoLevel pgx.RepeatableRead or pgx.Serializable, or read with FOR UPDATE.
 package retrypgx
 
 import (
@@ -34,8 +35,8 @@ type Options struct {
 	// Idempotent declares that the transaction may take effect twice, so a commit whose outcome is not known is
 	// repeated. Zero means that it must not.
 	Idempotent bool
-	// Probe is retrysql.Options.Probe: it asks PostgreSQL about a commit whose outcome is not known. It needs a pool, and
-	// a connection besides that of the transaction. Zero means that it is not asked.
+	// Probe is retrysql.Options.Probe: it asks PostgreSQL about a commit whose outcome is not known. It needs a pool,
+	// and a connection besides that of the transaction. Zero means that it is not asked.
 	Probe bool
 	// Committed is retrysql.Options.Committed: it is called after such a commit if Probe is not set or has no answer.
 	// Nil means that the outcome cannot be found out.
@@ -73,32 +74,34 @@ func (o Options) engine() *retrysql.Options {
 }
 
 // Tx runs fn in a transaction and commits it. If the database undoes the transaction, because of a conflict or a lost
-// connection, Tx rolls back, waits outside any transaction, and runs all of fn again in a new one. It returns nil if and
-// only if a commit succeeded, or Options.Probe or Options.Committed says so. An answer, such as pgx.ErrNoRows or a unique
-// violation, is returned as it is, as by retrysql.Tx; any other failure is a *retry.Error with a *retrysql.AttemptError for
-// each attempt. A call with the context of the fn of another Tx on the same Beginner is an error: use Begin for a savepoint.
+// connection, Tx rolls back, waits outside any transaction, and runs all of fn again in a new one. It returns nil if
+// and only if a commit succeeded, or Options.Probe or Options.Committed says so. An answer, such as pgx.ErrNoRows or a
+// unique violation, is returned as it is, as by retrysql.Tx; any other failure is a *retry.Error with a
+// *retrysql.AttemptError for each attempt. A call with the context of the fn of another Tx on the same Beginner is an
+// error: use Begin for a savepoint.
 //
-// fn must have no effects other than those in the transaction, since it can run several times. It must use its context, and
-// the pgx.Tx in one goroutine at a time. An error of its own is an answer, unless it is marked with retry.Transient. fn must
-// make the pgx.CopyFromSource of a CopyFrom itself: one that an earlier attempt has read is refused, if it is a pointer, as those
-// of pgx are. A source of another type, a new one around rows that are used up, and PgConn().CopyFrom are not recognized. p.Classify is called
-// before the rules of retrysql.Classify. If p sets no part of a schedule, that of retrysql.DefaultPolicy is used.
+// fn must have no effects other than those in the transaction, since it can run several times. It must use its context,
+// and the pgx.Tx in one goroutine at a time. An error of its own is an answer, unless it is marked with
+// retry.Transient. fn must make the pgx.CopyFromSource of a CopyFrom itself: one that an earlier attempt has read is
+// refused, if it is a pointer, as those of pgx are. A source of another type, a new one around rows that are used up,
+// and PgConn().CopyFrom are not recognized. p.Classify is called before the rules of retrysql.Classify. If p sets no
+// part of a schedule, that of retrysql.DefaultPolicy is used.
 //
-// The pgx.Tx notes the errors of its statements, even those that fn ignores: a transaction that the server has undone is not
-// committed, and is repeated if the error that undid it calls for that. What a savepoint of Begin has undone no longer
-// counts. Not noted are the errors of LargeObjects, of Conn and of the functions of a pgx.Batch; fn must return those. What fn
-// sends through Conn, and a COMMIT and BEGIN in one pgx.Batch, are not seen either.
+// The pgx.Tx notes the errors of its statements, even those that fn ignores: a transaction that the server has undone
+// is not committed, and is repeated if the error that undid it calls for that. What a savepoint of Begin has undone no
+// longer counts. Not noted are the errors of LargeObjects, of Conn and of the functions of a pgx.Batch; fn must return
+// those. What fn sends through Conn, and a COMMIT and BEGIN in one pgx.Batch, are not seen either.
 //
-// fn must not commit or roll back: Tx commits if it returns nil, and rolls back if it returns an error. Its Commit is refused,
-// and so is any statement after Rollback or after a statement that ended the transaction: errors.Is finds
-// retrysql.ErrTransactionEnded, and the run ends without a commit. Rollback only returns such an error, so a deferred one is
-// harmless; if fn calls it and then returns nil, Tx commits. Not seen are ROLLBACK AND CHAIN, and a COMMIT after which the same
-// Exec begins and uses another transaction. Rows, a row or a batch that fn leaves open end the run, too.
+// fn must not commit or roll back: Tx commits if it returns nil, and rolls back if it returns an error. Its Commit is
+// refused, and so is any statement after Rollback or after a statement that ended the transaction: errors.Is finds
+// retrysql.ErrTransactionEnded, and the run ends without a commit. Rollback only returns such an error, so a deferred
+// one is harmless; if fn calls it and then returns nil, Tx commits. Not seen are ROLLBACK AND CHAIN, and a COMMIT after
+// which the same Exec begins and uses another transaction. Rows, a row or a batch that fn leaves open end the run, too.
 //
 // Only the server can say that a commit failed. After any other error of a commit errors.Is finds
-// retrysql.ErrCommitAmbiguous, pgconn.SafeToRetry or not, and the transaction is not run again, not even by a run around Tx,
-// unless the options allow it. An error without ErrCommitAmbiguous means that the transaction was rolled back, even if the
-// caller was canceled.
+// retrysql.ErrCommitAmbiguous, pgconn.SafeToRetry or not, and the transaction is not run again, not even by a run
+// around Tx, unless the options allow it. An error without ErrCommitAmbiguous means that the transaction was rolled
+// back, even if the caller was canceled.
 //
 // A panic in fn rolls back and passes through.
 func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func(context.Context, pgx.Tx) error) error {

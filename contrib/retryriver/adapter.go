@@ -21,8 +21,9 @@ import (
 type Options struct {
 	// Policies finds the policies of jobs: retryjob.FromCatalog or retryjob.FromMap. It must be set.
 	Policies retryjob.Policies
-	// PolicyOf names the policy of plain River jobs by their kind; what it has for "" goes for all kinds that it does not
-	// have. A plain job of a kind without a policy is refused when it is inserted. Nil means that there are no plain jobs.
+	// PolicyOf names the policy of plain River jobs by their kind; what it has for "" goes for all kinds that it does
+	// not have. A plain job of a kind without a policy is refused when it is inserted. Nil means that there are no
+	// plain jobs.
 	PolicyOf map[string]string
 	// Retention is how long jobs that ended without success are kept for Admin. Zero means 14 days.
 	Retention time.Duration
@@ -50,9 +51,9 @@ type Adapter struct {
 	rescue  time.Duration // RescueStuckJobsAfter: what takes longer may be taken for lost
 }
 
-// Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. Refused are nil Policies, a
-// name in PolicyOf that Policies does not find (retryjob.ErrUnknownPolicy) or whose policy does not validate, and a negative
-// Retention.
+// Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. Refused are nil
+// Policies, a name in PolicyOf that Policies does not find (retryjob.ErrUnknownPolicy) or whose policy does not
+// validate, and a negative Retention.
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
 	if o.Policies == nil {

@@ -18,13 +18,14 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// Admin looks at the jobs of a River database and changes them, as retryjob.Admin says, and enqueues them. It shows plain
-// River jobs too. It is safe for concurrent use, also by several processes.
+// Admin looks at the jobs of a River database and changes them, as retryjob.Admin says, and enqueues them. It shows
+// plain River jobs too. It is safe for concurrent use, also by several processes.
 //
-// For a job that is not there it returns retryjob.ErrUnknownJob: a database that removes rows does not know which ones it had.
+// For a job that is not there it returns retryjob.ErrUnknownJob: a database that removes rows does not know which ones
+// it had.
 //
-// Lists are read from the table that OpenSQLite and MigratePostgres make; without it the errors are ErrNotMigrated. If PageSize is
-// not set, pages get longer as the list goes on. Pages of large payloads are shorter.
+// Lists are read from the table that OpenSQLite and MigratePostgres make; without it the errors are ErrNotMigrated. If
+// PageSize is not set, pages get longer as the list goes on. Pages of large payloads are shorter.
 type Admin[TTx any] struct {
 	adapter *Adapter
 	client  *river.Client[TTx]
@@ -33,8 +34,8 @@ type Admin[TTx any] struct {
 
 var _ retryjob.Admin = (*Admin[any])(nil)
 
-// NewAdmin returns the Admin of the database of the client that NewClient has returned for a. The client need not be started,
-// nor have workers.
+// NewAdmin returns the Admin of the database of the client that NewClient has returned for a. The client need not be
+// started, nor have workers.
 func NewAdmin[TTx any](a *Adapter, c *river.Client[TTx]) *Admin[TTx] {
 	return &Admin[TTx]{adapter: a, client: c, sql: dialectOf(c.Driver().DatabaseName())}
 }
@@ -45,8 +46,8 @@ func (m *Admin[TTx]) Get(ctx context.Context, id string) (retryjob.Info, error) 
 	return i, err
 }
 
-// Wait returns the job once its Status is final, or with the error of ctx as it then is. It asks the database again and again,
-// every 10 ms first and every half second at last.
+// Wait returns the job once its Status is final, or with the error of ctx as it then is. It asks the database again and
+// again, every 10 ms first and every half second at last.
 func (m *Admin[TTx]) Wait(ctx context.Context, id string) (retryjob.Info, error) {
 	pause := 10 * time.Millisecond
 	timer := time.NewTimer(pause)
@@ -183,8 +184,8 @@ func (m *Admin[TTx]) place(ctx context.Context, c retryjob.Cursor) (*position, e
 	return &position{c.Changed.UnixMicro(), math.MaxInt64}, nil
 }
 
-// Count returns how many jobs f selects, by their Status, and since when. It reads no job: a row whose record cannot be read is
-// counted as what it claims to be, and times count in microseconds.
+// Count returns how many jobs f selects, by their Status, and since when. It reads no job: a row whose record cannot be
+// read is counted as what it claims to be, and times count in microseconds.
 func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
 	q := m.query()
 	var rows []struct {
@@ -202,7 +203,8 @@ func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob
 	return counts, nil
 }
 
-// Policies returns the names of the policies of all jobs, sorted; without those that plain River jobs have by Options.PolicyOf.
+// Policies returns the names of the policies of all jobs, sorted; without those that plain River jobs have by
+// Options.PolicyOf.
 func (m *Admin[TTx]) Policies(ctx context.Context) (names []string, err error) {
 	q := m.query()
 	err = q.into(ctx, m.client.Driver().GetExecutor(), &names, q.policies())
@@ -225,8 +227,9 @@ func after(rows []row) *position {
 	return &position{last.Changed, last.ID}
 }
 
-// Cancel makes a job that is not final Canceled. The attempt of one that runs learns of it within some 50 ms, and the job is
-// Canceled when it has ended; unless it succeeds all the same. If none runs, Cancel calls the policy's Observe with the end.
+// Cancel makes a job that is not final Canceled. The attempt of one that runs learns of it within some 50 ms, and the
+// job is Canceled when it has ended; unless it succeeds all the same. If none runs, Cancel calls the policy's Observe
+// with the end.
 func (m *Admin[TTx]) Cancel(ctx context.Context, id string) error {
 	var i retryjob.Info
 	running := false
@@ -267,8 +270,8 @@ func (m *Admin[TTx]) Purge(ctx context.Context, f retryjob.Filter) (int, error) 
 // batch is how many jobs a transaction changes. Others wait for it on SQLite.
 const batch = 500
 
-// batches calls change with what f selects of the jobs with a status that is able, in a transaction for each page. change
-// returns how many it has changed.
+// batches calls change with what f selects of the jobs with a status that is able, in a transaction for each page.
+// change returns how many it has changed.
 func (m *Admin[TTx]) batches(
 	ctx context.Context, f retryjob.Filter, able func(retryjob.Status) bool, change func(exec riverdriver.Executor, tx TTx, chosen []int64) (int, error),
 ) (done int, err error) {
@@ -306,8 +309,8 @@ func (m *Admin[TTx]) batches(
 	return done, nil
 }
 
-// remove deletes the rows with these numbers, but for those that have left their final state, and returns what was deleted.
-// JobDelete would not do on PostgreSQL: it returns a row even if another client has just deleted it.
+// remove deletes the rows with these numbers, but for those that have left their final state, and returns what was
+// deleted. JobDelete would not do on PostgreSQL: it returns a row even if another client has just deleted it.
 func (m *Admin[TTx]) remove(ctx context.Context, tx TTx, numbers []int64) ([]*rivertype.JobRow, error) {
 	result, err := m.client.JobDeleteManyTx(ctx, tx, river.NewJobDeleteManyParams().IDs(numbers...).States(endStates...).First(len(numbers)))
 	if err != nil {

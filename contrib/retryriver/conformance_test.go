@@ -21,8 +21,8 @@ import (
 	"github.com/retrygo/retry/retryjob/jobtest"
 )
 
-// TestMain keeps what River says about databases that are taken away to itself, and lets tests that wait for a rescuer wait
-// together.
+// TestMain keeps what River says about databases that are taken away to itself, and lets tests that wait for a rescuer
+// wait together.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {

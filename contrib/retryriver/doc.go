@@ -1,8 +1,9 @@
-// Package retryriver makes River (https://riverqueue.com) the durable engine of retryjob: jobs wait as rows of a database and
-// survive every restart. The database is a SQLite file in the process, or PostgreSQL; nothing else differs.
+// Package retryriver makes River (https://riverqueue.com) the durable engine of retryjob: jobs wait as rows of a
+// database and survive every restart. The database is a SQLite file in the process, or PostgreSQL; nothing else
+// differs.
 //
-// There are two ways in. NewSQLite and NewPostgres return a complete retryjob.Queue, so that moving to it from the engine in
-// memory changes one line. A program with plain river.Workers keeps them, and has its client from NewClient.
+// There are two ways in. NewSQLite and NewPostgres return a complete retryjob.Queue, so that moving to it from the
+// engine in memory changes one line. A program with plain river.Workers keeps them, and has its client from NewClient.
 //
 // # What is promised
 //
@@ -10,31 +11,31 @@
 // idempotent, and retryjob.AttemptFrom returns what to deduplicate by. An attempt whose process died counts as one that
 // failed with retryjob.ErrLost, and if it was the last one, the job is DeadLettered with AttemptsExhausted.
 //
-// A due time is a lower bound; attempts start late by up to the poll interval: 100 ms with NewSQLite and NewPostgres. With
-// River's own settings (1 s) half of them are 0.5 s late, the slowest 1.1 s, on both databases. Delays under some 300 ms
-// mean little, since River writes results in batches: retry.Do is for those.
+// A due time is a lower bound; attempts start late by up to the poll interval: 100 ms with NewSQLite and NewPostgres.
+// With River's own settings (1 s) half of them are 0.5 s late, the slowest 1.1 s, on both databases. Delays under some
+// 300 ms mean little, since River writes results in batches: retry.Do is for those.
 //
-// After the death of a process its jobs run again once they are out of time, the AttemptTimeout and ten seconds more, and
-// River's leader makes its round: every 30 s; if the leader died, another one steps in within 20 s.
+// After the death of a process its jobs run again once they are out of time, the AttemptTimeout and ten seconds more,
+// and River's leader makes its round: every 30 s; if the leader died, another one steps in within 20 s.
 //
 // # What River makes its users do
 //
-//   - Handlers should end with their context. One that ignores it, or whose process is suspended, for longer than its attempt
-//     may take is given up as lost, and its job is attempted again while it goes on. What it returns at last changes nothing
-//     but its own line in the record: retryjob.Attempt.Late.
-//   - Every process must register all kinds. River's leader, which may be any of them, discards a lost job of a kind that it
-//     does not know; Admin shows it as DeadLettered with AttemptsExhausted, and it can be replayed. A process that fetches a job
-//     of a kind it does not know wastes one of its attempts.
+//   - Handlers should end with their context. One that ignores it, or whose process is suspended, for longer than its
+//     attempt may take is given up as lost, and its job is attempted again while it goes on. What it returns at last
+//     changes nothing but its own line in the record: retryjob.Attempt.Late.
+//   - Every process must register all kinds. River's leader, which may be any of them, discards a lost job of a kind
+//     that it does not know; Admin shows it as DeadLettered with AttemptsExhausted, and it can be replayed. A process
+//     that fetches a job of a kind it does not know wastes one of its attempts.
 //   - All processes must run the same policies under the same names. If the process that fetches a job does not know
 //     its policy, the job is not lost: it is put off for a minute, which does not count as an attempt, and the process
 //     logs a warning.
 //   - Budgets are counted in each process apart.
 //   - River and its drivers must have the same version; this module is built and tested with v0.47.0. A program may not
 //     raise one of them alone.
-//   - A worker may not have a NextRetry of its own, which River would ask instead of the policy, nor a Timeout of -1, with
-//     which a lost job is never found. Neither can be seen by NewClient.
-//   - river.Client.JobRetry does not replay: it gives a job one more attempt with its TTL long over, and runs again what was
-//     completed. A job that had ended before is put back to its end. Admin.Replay is what replays.
+//   - A worker may not have a NextRetry of its own, which River would ask instead of the policy, nor a Timeout of -1,
+//     with which a lost job is never found. Neither can be seen by NewClient.
+//   - river.Client.JobRetry does not replay: it gives a job one more attempt with its TTL long over, and runs again
+//     what was completed. A job that had ended before is put back to its end. Admin.Replay is what replays.
 //   - River calls its ErrorHandler only for failures that are retried. A policy's Observe is called for all. The final
 //     call comes once the end is in the database, so that Observe can replay the job; it does not come if the process
 //     dies in between.

@@ -18,8 +18,8 @@ import (
 // errNotInstalled: the client does not call the Adapter.
 var errNotInstalled = errors.New("the client is not from NewClient")
 
-// Enqueue keeps the job in a transaction of its own. Besides what retryjob.Enqueuer says it refuses a kind of more than 127
-// bytes, and with retryjob.ErrUnknownKind one for which the client has workers but not this one.
+// Enqueue keeps the job in a transaction of its own. Besides what retryjob.Enqueuer says it refuses a kind of more than
+// 127 bytes, and with retryjob.ErrUnknownKind one for which the client has workers but not this one.
 func (m *Admin[TTx]) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Handle, error) {
 	args, opts, err := m.prepare(&job)
 	if err != nil {
@@ -33,9 +33,10 @@ func (m *Admin[TTx]) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Ha
 	return m.enqueued(&job, result, err)
 }
 
-// InsertTx enqueues a job in the caller's own transaction, for the outbox pattern: the job is there once tx commits, and never
-// if it does not. c must be the client that NewClient has returned for a. The errors are those of Admin.Enqueue; after one
-// that is none of retryjob's, PostgreSQL takes no more in this transaction. The handle finds the job once tx has committed.
+// InsertTx enqueues a job in the caller's own transaction, for the outbox pattern: the job is there once tx commits,
+// and never if it does not. c must be the client that NewClient has returned for a. The errors are those of
+// Admin.Enqueue; after one that is none of retryjob's, PostgreSQL takes no more in this transaction. The handle finds
+// the job once tx has committed.
 func InsertTx[TTx any](ctx context.Context, a *Adapter, c *river.Client[TTx], tx TTx, job retryjob.Job) (retryjob.Handle, error) {
 	m := NewAdmin(a, c)
 	args, opts, err := m.prepare(&job)
@@ -119,8 +120,8 @@ func (m *Admin[TTx]) enqueued(j *retryjob.Job, result *rivertype.JobInsertResult
 	return retryjob.NewHandle(j.ID, m), nil
 }
 
-// Replay makes a job Pending again, in one transaction: its row goes, and a fresh one with the same ID comes, in the same queue
-// and with the same priority, tags and metadata.
+// Replay makes a job Pending again, in one transaction: its row goes, and a fresh one with the same ID comes, in the
+// same queue and with the same priority, tags and metadata.
 func (m *Admin[TTx]) Replay(ctx context.Context, id string) error {
 	return m.within(ctx, func(exec riverdriver.Executor, tx TTx) error {
 		found, i, err := m.find(ctx, exec, id)
@@ -160,8 +161,8 @@ func (m *Admin[TTx]) replayed(gone *rivertype.JobRow, now time.Time) (p river.In
 	}}, nil
 }
 
-// replay makes jobs Pending again that are in the rows with these numbers: they go, and fresh ones come. It returns how many
-// they are, without those that are no longer in their rows.
+// replay makes jobs Pending again that are in the rows with these numbers: they go, and fresh ones come. It returns how
+// many they are, without those that are no longer in their rows.
 func (m *Admin[TTx]) replay(ctx context.Context, tx TTx, numbers []int64) (int, error) {
 	rows, err := m.remove(ctx, tx, numbers)
 	if err != nil || len(rows) == 0 {
@@ -193,8 +194,9 @@ func (m *Admin[TTx]) replay(ctx context.Context, tx TTx, numbers []int64) (int, 
 // errTwin is why a job that was inserted with river.UniqueOpts cannot be replayed.
 var errTwin = errors.New("another job has its unique key in River now")
 
-// ReplayAll replays what f selects of the jobs that can be, some hundred in a transaction. What another client has replayed
-// meanwhile does not count. A job whose river.UniqueOpts another job has taken meanwhile is passed over, and is in the error.
+// ReplayAll replays what f selects of the jobs that can be, some hundred in a transaction. What another client has
+// replayed meanwhile does not count. A job whose river.UniqueOpts another job has taken meanwhile is passed over, and
+// is in the error.
 func (m *Admin[TTx]) ReplayAll(ctx context.Context, f retryjob.Filter) (int, error) {
 	var twins []error
 	done, err := m.batches(ctx, f, retryjob.Status.Replayable, func(exec riverdriver.Executor, _ TTx, chosen []int64) (int, error) {

@@ -19,7 +19,8 @@ import (
 // hasty is for tests: what is lost is found as soon as River's rescuer looks.
 var hasty = pace{poll: 10 * time.Millisecond, cooldown: 2 * time.Millisecond, unlimited: 2 * time.Second, rescue: time.Second, hasty: true}
 
-// NewMortalSQLite is NewSQLite for tests. cut takes the database away from it; hold, unless nil, is called before each use.
+// NewMortalSQLite is NewSQLite for tests. cut takes the database away from it; hold, unless nil, is called before each
+// use.
 func NewMortalSQLite(ctx context.Context, path string, o retryjob.Options, hold func(context.Context) error) (q *Queue, cut func(), err error) {
 	db, err := OpenSQLite(ctx, path)
 	if err != nil {

@@ -15,23 +15,23 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// NewClient returns a river.Client that decides by the policies of a. It takes a copy of cfg, adds a plugin ahead of those
-// that are there, and sets
+// NewClient returns a river.Client that decides by the policies of a. It takes a copy of cfg, adds a plugin ahead of
+// those that are there, and sets
 //   - RetryPolicy,
 //   - the retention periods of canceled and discarded jobs to Options.Retention,
 //   - CompletedJobRetentionPeriod to 24 hours, if it is not set,
-//   - JobTimeout to a minute, or to ten seconds more than the longest AttemptTimeout of Options.PolicyOf if that is longer,
-//     if it is not set,
+//   - JobTimeout to a minute, or to ten seconds more than the longest AttemptTimeout of Options.PolicyOf if that is
+//     longer, if it is not set,
 //   - RescueStuckJobsAfter to a minute more than JobTimeout, if it is not set.
 //
-// It refuses what would lose jobs or leave them leased forever, with retry.FieldErrors: a JobTimeout that is negative or below
-// an AttemptTimeout, a RescueStuckJobsAfter not above JobTimeout, a negative CompletedJobRetentionPeriod, which River takes
-// for no end and SQLite for none at all, a retention other than Options.Retention, and a RetryPolicy or MaxAttempts beside
-// those of the policies. An Adapter serves one client.
+// It refuses what would lose jobs or leave them leased forever, with retry.FieldErrors: a JobTimeout that is negative
+// or below an AttemptTimeout, a RescueStuckJobsAfter not above JobTimeout, a negative CompletedJobRetentionPeriod,
+// which River takes for no end and SQLite for none at all, a retention other than Options.Retention, and a RetryPolicy
+// or MaxAttempts beside those of the policies. An Adapter serves one client.
 //
-// The client writes the result of an attempt only if that attempt is still the job's current one. A worker that was suspended
-// for so long that its job was given to another one changes nothing when it goes on, but its own line in the record:
-// retryjob.Attempt.Late.
+// The client writes the result of an attempt only if that attempt is still the job's current one. A worker that was
+// suspended for so long that its job was given to another one changes nothing when it goes on, but its own line in the
+// record: retryjob.Attempt.Late.
 func NewClient[TTx any](a *Adapter, driver riverdriver.Driver[TTx], cfg *river.Config) (*river.Client[TTx], error) {
 	if cfg == nil {
 		return nil, errors.New("retryriver: NewClient: river.Config is nil")

@@ -55,8 +55,8 @@ var incompressible = func() string {
 	return hex.EncodeToString(random)
 }()
 
-// TestForeignMetadataBreaksNoTrigger: an outsider's metadata is in the table as well if the row has a unique key, which makes the
-// record its own, in each state, and keeps nothing from being written, listed or removed.
+// TestForeignMetadataBreaksNoTrigger: an outsider's metadata is in the table as well if the row has a unique key, which
+// makes the record its own, in each state, and keeps nothing from being written, listed or removed.
 func TestForeignMetadataBreaksNoTrigger(t *testing.T) {
 	crowds(t, t.Run, func(t *testing.T, c *crowd) {
 		for n, metadata := range foreign {
@@ -100,8 +100,8 @@ func TestForeignMetadataBreaksNoTrigger(t *testing.T) {
 	})
 }
 
-// TestForeignMetadataDecidesNothing: a job whose metadata is anybody's runs as a plain job, and keeps no other from being
-// listed, counted or purged.
+// TestForeignMetadataDecidesNothing: a job whose metadata is anybody's runs as a plain job, and keeps no other from
+// being listed, counted or purged.
 func TestForeignMetadataDecidesNothing(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))

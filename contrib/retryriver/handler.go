@@ -102,8 +102,8 @@ func columns(row *rivertype.JobRow) (queue string, priority int, tags []string) 
 // recordKey is the context key of an attempt's record.
 type recordKey struct{}
 
-// jobArgs is the args that a job is inserted with: its payload as it is, so that a plain river.Worker can work on it. The
-// rest is for InsertBegin.
+// jobArgs is the args that a job is inserted with: its payload as it is, so that a plain river.Worker can work on it.
+// The rest is for InsertBegin.
 type jobArgs struct {
 	kind         string
 	payload      json.RawMessage
@@ -132,8 +132,8 @@ func keyOf(id string) []byte {
 
 func (a *jobArgs) Kind() string { return a.kind }
 
-// MarshalJSON returns the args that keep the payload. An object is kept as it is. Anything else is wrapped into one, since
-// River's SQLite driver makes SQL values of the rest and loses null, and a number's digits.
+// MarshalJSON returns the args that keep the payload. An object is kept as it is. Anything else is wrapped into one,
+// since River's SQLite driver makes SQL values of the rest and loses null, and a number's digits.
 func (a *jobArgs) MarshalJSON() ([]byte, error) {
 	payload := bytes.TrimSpace(a.payload)
 	if len(payload) == 0 {

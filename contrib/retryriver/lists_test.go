@@ -183,8 +183,8 @@ var lists = []struct {
 	{"all of an hour, a day ago", retryjob.Filter{Since: time.Now().Add(-25 * time.Hour), Until: time.Now().Add(-24 * time.Hour)}, false},
 }
 
-// BenchmarkLists measures what a page of a list takes with 100,000 waiting jobs and 100,000 dead letters, a Get of an ID that is
-// unknown, and what counts and removes.
+// BenchmarkLists measures what a page of a list takes with 100,000 waiting jobs and 100,000 dead letters, a Get of an
+// ID that is unknown, and what counts and removes.
 //
 //	go test -C contrib/retryriver -run '^$' -bench Lists -benchtime 5x
 func BenchmarkLists(b *testing.B) {
@@ -247,8 +247,8 @@ func BenchmarkLists(b *testing.B) {
 	})
 }
 
-// TestListsReadAnIndex: no query sorts or reads a whole table. Each part of a page has its rows from an index in the order of the
-// list, and there are so many parts as the page is short.
+// TestListsReadAnIndex: no query sorts or reads a whole table. Each part of a page has its rows from an index in the
+// order of the list, and there are so many parts as the page is short.
 func TestListsReadAnIndex(t *testing.T) {
 	crowds(t, t.Run, func(t *testing.T, c *crowd) {
 		a, err := retryriver.New(retryriver.Options{Policies: catalog, PolicyOf: map[string]string{"mail": "quick"}})

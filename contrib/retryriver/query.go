@@ -92,12 +92,13 @@ var (
 	)
 )
 
-// newDialect completes a dialect by how it has the record of a row if it is the row's own, the ID there, a text as a number, and
-// the microseconds of a time: by locked, which locks the rows of a table that a list of JSON has the numbers of and returns them,
-// listed, which returns the rows of a table that a query has the numbers and places of, and counted; all as JSON.
+// newDialect completes a dialect by how it has the record of a row if it is the row's own, the ID there, a text as a
+// number, and the microseconds of a time: by locked, which locks the rows of a table that a list of JSON has the
+// numbers of and returns them, listed, which returns the rows of a table that a query has the numbers and places of,
+// and counted; all as JSON.
 //
-// A record may be of anybody's making: none fails. SQLite compiles noted with each statement that writes a job: it is as short
-// as can be.
+// A record may be of anybody's making: none fails. SQLite compiles noted with each statement that writes a job: it is
+// as short as can be.
 func newDialect(record, job string, number, micros func(string) string, d dialect) *dialect {
 	d.record = strings.ReplaceAll(record, "{own}", "(unique_key IS NOT NULL OR "+job+" LIKE '"+rowPrefix+"' || id || '-%')")
 	final := "coalesce(record->>'status', '') IN (" + texts(only(nil, retryjob.Status.Final)) + ")"
@@ -279,8 +280,8 @@ func (q *query) counts(a *Adapter, f *retryjob.Filter) string {
 	return fmt.Sprintf(q.sql.counted, "SELECT status, sum(jobs) AS jobs, min(oldest) AS oldest FROM ("+strings.Join(parts, " UNION ALL ")+") AS parts GROUP BY status")
 }
 
-// policies returns the query of the names of the policies of all jobs that have a record, as JSON. Each is looked up in the index
-// after the one before it.
+// policies returns the query of the names of the policies of all jobs that have a record, as JSON. Each is looked up in
+// the index after the one before it.
 func (q *query) policies() string {
 	first := func(where string) string {
 		return "SELECT min(policy) FROM " + q.from(&branch{"policy", where})

@@ -26,12 +26,12 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// BenchmarkOverhead compares a River without an adapter to one with it, with the same settings and the same database: at
-// plain jobs, with the same worker, and at retryjob.Jobs with a handler. Each iteration is one round of all three, in turns
-// first. The metrics are medians over the rounds: how many jobs are worked per second, how many plain jobs are inserted, and
-// the share that either is of River's own speed in the same round. The target is a share of 0.9 of the plain jobs
-// worked. A handler's jobs have more to write, above all their record: that is what their share is about. One round
-// says little:
+// BenchmarkOverhead compares a River without an adapter to one with it, with the same settings and the same database:
+// at plain jobs, with the same worker, and at retryjob.Jobs with a handler. Each iteration is one round of all three,
+// in turns first. The metrics are medians over the rounds: how many jobs are worked per second, how many plain jobs are
+// inserted, and the share that either is of River's own speed in the same round. The target is a share of 0.9 of the
+// plain jobs worked. A handler's jobs have more to write, above all their record: that is what their share is about.
+// One round says little:
 //
 //	go test -C contrib/retryriver -run '^$' -bench Overhead -benchtime 30x
 func BenchmarkOverhead(b *testing.B) {
@@ -108,7 +108,8 @@ func middle(values []float64) float64 {
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }
 
-// round inserts the jobs of one round and then has them worked, and returns how many per second were worked and inserted.
+// round inserts the jobs of one round and then has them worked, and returns how many per second were worked and
+// inserted.
 func (track *speedTrack[TTx]) round(b *testing.B, which contender) (worked, inserted float64) {
 	ctx := b.Context()
 	require.NoError(b, track.clear(ctx))

@@ -15,20 +15,20 @@ import (
 	sqlitedriver "modernc.org/sqlite"
 )
 
-// sqliteSettings are those with which two processes on one file lost nothing when they were killed. A transaction takes the
-// write lock when it begins, for one that asks for it later fails at once, and waits for it for 10 s. synchronous is FULL: with
-// NORMAL a commit could be gone after a power failure, and 2500 jobs are enqueued in a second instead of 1700. The journal is
-// WAL too, which OpenSQLite sets and the file keeps.
+// sqliteSettings are those with which two processes on one file lost nothing when they were killed. A transaction takes
+// the write lock when it begins, for one that asks for it later fails at once, and waits for it for 10 s. synchronous
+// is FULL: with NORMAL a commit could be gone after a power failure, and 2500 jobs are enqueued in a second instead of
+// 1700. The journal is WAL too, which OpenSQLite sets and the file keeps.
 const sqliteSettings = "_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
 
-// OpenSQLite opens the SQLite database in the file at path, which it makes if there is none, for its owner alone (0600), and
-// brings River's tables up to date. The settings are those that were measured to be safe: WAL, full synchronization, an immediate write lock that is
-// waited for, and one connection. The database is ready for riversqlite.New, by any number of processes of one machine; the
-// file must not be on a network. The caller closes it.
+// OpenSQLite opens the SQLite database in the file at path, which it makes if there is none, for its owner alone
+// (0600), and brings River's tables up to date. The settings are those that were measured to be safe: WAL, full
+// synchronization, an immediate write lock that is waited for, and one connection. The database is ready for
+// riversqlite.New, by any number of processes of one machine; the file must not be on a network. The caller closes it.
 //
-// One connection means that a rows or transaction that is left open blocks River, and that a handler which uses the database
-// outside of its own transaction waits for that transaction forever. The connection compiles a statement once, and does not let
-// [sql.Conn.Raw] at the driver's own methods.
+// One connection means that a rows or transaction that is left open blocks River, and that a handler which uses the
+// database outside of its own transaction waits for that transaction forever. The connection compiles a statement once,
+// and does not let [sql.Conn.Raw] at the driver's own methods.
 func OpenSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	if err := makeFile(path); err != nil {
 		return nil, err
@@ -43,7 +43,8 @@ func OpenSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	return db, nil
 }
 
-// makeFile makes the file if there is none. SQLite would make it for all to read, and gives those beside it the same mode.
+// makeFile makes the file if there is none. SQLite would make it for all to read, and gives those beside it the same
+// mode.
 func makeFile(path string) error {
 	if path == "" || path == ":memory:" {
 		return nil // for openSQLite
@@ -81,8 +82,8 @@ func sqliteName(path, mode string) string {
 	return name
 }
 
-// migrateSQLite brings River's tables and ours up to date. Of several processes that do so at once each makes some of the steps, and
-// fails at those that another one makes just then: there are fewer steps than tries.
+// migrateSQLite brings River's tables and ours up to date. Of several processes that do so at once each makes some of
+// the steps, and fails at those that another one makes just then: there are fewer steps than tries.
 func migrateSQLite(ctx context.Context, db *sql.DB) error {
 	m, err := rivermigrate.New(riversqlite.New(db), &rivermigrate.Config{Logger: quiet()})
 	if err != nil {

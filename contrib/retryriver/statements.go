@@ -5,8 +5,9 @@ import (
 	"database/sql/driver"
 )
 
-// connector opens connections that keep the statements they have compiled. The driver compiles a statement each time it is
-// executed, and with it the program of each trigger that it fires: that took most of the time of a statement that writes a job.
+// connector opens connections that keep the statements they have compiled. The driver compiles a statement each time it
+// is executed, and with it the program of each trigger that it fires: that took most of the time of a statement that
+// writes a job.
 type connector struct{ driver.Connector }
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {

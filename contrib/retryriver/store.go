@@ -33,8 +33,8 @@ var errNoTable = fmt.Errorf("%w: there is no table retryjob_job, which OpenSQLit
 // likePassword matches what an error about a path must not show.
 var likePassword = regexp.MustCompile(`(?i):.*@|password|^[^/.]*postgres(ql)?[:/]`)
 
-// Store looks at the jobs of a database and changes them, and runs none: it has the methods of retryjob.Admin. It knows no
-// policies, which Admin does not need. It is for tools.
+// Store looks at the jobs of a database and changes them, and runs none: it has the methods of retryjob.Admin. It knows
+// no policies, which Admin does not need. It is for tools.
 type Store struct {
 	retryjob.Admin
 	policies func(context.Context) ([]string, error)
@@ -43,12 +43,13 @@ type Store struct {
 
 var _ retryjob.Admin = (*Store)(nil)
 
-// Policies returns the names of the policies of all jobs, sorted, but for the empty one of plain River jobs without a record.
+// Policies returns the names of the policies of all jobs, sorted, but for the empty one of plain River jobs without a
+// record.
 func (s *Store) Policies(ctx context.Context) ([]string, error) { return s.policies(ctx) }
 
-// OpenStore opens the database that a text names: the URL of a PostgreSQL server (postgres:// or postgresql://), else the path
-// of a SQLite file, which may stand behind "sqlite:". It makes nothing and migrates nothing: what is wrong is ErrNoDatabase,
-// ErrUnreachable or ErrNotMigrated. ctx bounds the opening.
+// OpenStore opens the database that a text names: the URL of a PostgreSQL server (postgres:// or postgresql://), else
+// the path of a SQLite file, which may stand behind "sqlite:". It makes nothing and migrates nothing: what is wrong is
+// ErrNoDatabase, ErrUnreachable or ErrNotMigrated. ctx bounds the opening.
 func OpenStore(ctx context.Context, database string) (*Store, error) {
 	if !strings.HasPrefix(database, "postgres://") && !strings.HasPrefix(database, "postgresql://") {
 		path, isPath := strings.CutPrefix(database, "sqlite:")

@@ -88,8 +88,9 @@ func (a *Adapter) load(row *rivertype.JobRow) (stored, error) {
 	return s, nil
 }
 
-// owns reports whether the row is the job with the given ID: it has the ID's unique key, or its own number in it. A plain job
-// with river.UniqueOpts that was scheduled has neither, but River's key, and an ID that InsertBegin has made up.
+// owns reports whether the row is the job with the given ID: it has the ID's unique key, or its own number in it. A
+// plain job with river.UniqueOpts that was scheduled has neither, but River's key, and an ID that InsertBegin has made
+// up.
 func owns(row *rivertype.JobRow, id string) bool {
 	return id == rowID(row) || len(row.UniqueKey) > 0
 }
@@ -112,8 +113,8 @@ func (s *stored) lateOnes(text json.RawMessage) {
 	}
 }
 
-// JobID returns the ID of the retryjob.Job that a River job is. That of a plain job has its number and when it was created,
-// since SQLite gives a number again.
+// JobID returns the ID of the retryjob.Job that a River job is. That of a plain job has its number and when it was
+// created, since SQLite gives a number again.
 func JobID(row *rivertype.JobRow) string {
 	s, _ := (&Adapter{}).load(row)
 	return s.JobID

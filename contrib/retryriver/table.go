@@ -43,8 +43,8 @@ CREATE INDEX retryjob_job_kind ON %[1]sretryjob_job (status, kind, changed, row_
 CREATE INDEX retryjob_job_policy ON %[1]sretryjob_job (status, policy, changed, row_id, due);
 CREATE INDEX retryjob_job_reason ON %[1]sretryjob_job (status, reason, changed, row_id, due, kind, policy) WHERE reason <> ''`
 
-// note returns the statement that notes rows of a table. The record is computed once, for subqueries with a limit are not merged
-// into what is around them.
+// note returns the statement that notes rows of a table. The record is computed once, for subqueries with a limit are
+// not merged into what is around them.
 func (d *dialect) note(schema, table, where string) string {
 	set := make([]string, len(noted))
 	for i, c := range noted {
@@ -80,8 +80,9 @@ func sqliteTriggers(d *dialect, schema string) (statements []string) {
 	return statements
 }
 
-// postgresTriggers run once for a statement. Their function does not depend on who runs it: not on its rights, since programs
-// that know nothing of the table write River's, not on its search path, and not on how many rows the planner thinks there are.
+// postgresTriggers run once for a statement. Their function does not depend on who runs it: not on its rights, since
+// programs that know nothing of the table write River's, not on its search path, and not on how many rows the planner
+// thinks there are.
 func postgresTriggers(d *dialect, schema string) []string {
 	statements := []string{fmt.Sprintf(`CREATE OR REPLACE FUNCTION %[1]sretryjob_note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 		SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $note$
@@ -127,8 +128,8 @@ func hasTable(ctx context.Context, exec riverdriver.Executor, d *dialect) (has b
 	return has, nil
 }
 
-// ensureTable makes the table if the database does not have it. Writers of jobs wait meanwhile: for some seconds if there are
-// a hundred thousand.
+// ensureTable makes the table if the database does not have it. Writers of jobs wait meanwhile: for some seconds if
+// there are a hundred thousand.
 func ensureTable[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], d *dialect) error {
 	if has, err := hasTable(ctx, driver.GetExecutor(), d); has || err != nil {
 		return err

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// outOfTheWay is River's max_attempts, at which it discards a job without asking. Ours are bounded by snoozed, to which
-	// attempts that are lost one after the other add.
+	// outOfTheWay is River's max_attempts, at which it discards a job without asking. Ours are bounded by snoozed, to
+	// which attempts that are lost one after the other add.
 	outOfTheWay = 10_000
 	// snoozed is River's count of attempts from which on a failure is returned to River as a snooze.
 	snoozed = 100
-	// soon is River's interval between looks for scheduled jobs that are due: what is due earlier is made available at once,
-	// as River does with retries.
+	// soon is River's interval between looks for scheduled jobs that are due: what is due earlier is made available at
+	// once, as River does with retries.
 	soon = 5 * time.Second
 	// putOff is how long a job waits that cannot be decided about here.
 	putOff = time.Minute
@@ -190,8 +190,8 @@ func setMark(ctx context.Context, m *mark) error {
 	return nil
 }
 
-// step is Stepper.Step in a goroutine of its own: runtime.Goexit in a handler would end River's, and take its place among
-// the workers with it. A panic of the policy's functions passes through.
+// step is Stepper.Step in a goroutine of its own: runtime.Goexit in a handler would end River's, and take its place
+// among the workers with it. A panic of the policy's functions passes through.
 func (a *Adapter) step(ctx context.Context, rec *retryjob.Record, attempt int, fn func(context.Context) error) (next retryjob.Next, err error) {
 	var panicked any
 	returned, done := false, make(chan struct{})
@@ -247,7 +247,8 @@ func (p *plugin) answer(ctx context.Context, row *rivertype.JobRow, s *stored, n
 	return told{result, s.Last().Err}
 }
 
-// insideOf returns the context of the attempt, which ends with ctx until leave is called, but with a cause that retryjob knows.
+// insideOf returns the context of the attempt, which ends with ctx until leave is called, but with a cause that
+// retryjob knows.
 func insideOf(ctx context.Context) (inside context.Context, leave func() bool, end context.CancelCauseFunc) {
 	inside, end = context.WithCancelCause(context.WithoutCancel(ctx))
 	leave = context.AfterFunc(ctx, func() {

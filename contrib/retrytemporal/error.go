@@ -22,20 +22,21 @@ import (
 //		return retrytemporal.Error(ctx, policy, charge(ctx, order))
 //	}
 //
-// It asks p.Decide with the attempt's number and the time since the activity was scheduled, and then p.Spend; ErrorAt says
-// what the result is. That time is what the worker's clock says, so it is as good as the clocks of worker and server agree.
-// p.Budget is funded if err is nil.
+// It asks p.Decide with the attempt's number and the time since the activity was scheduled, and then p.Spend; ErrorAt
+// says what the result is. That time is what the worker's clock says, so it is as good as the clocks of worker and
+// server agree. p.Budget is funded if err is nil.
 //
 // The number that chooses the jitter is p.Rand's. If that is not set it follows from the identities of workflow and
-// activity and from the attempt, and so DecorrelatedJitter, which needs the wait before, finds it again on any worker. With
-// p.Rand that wait is drawn anew. Beyond 1,001 attempts only the last 1,000 are followed.
+// activity and from the attempt, and so DecorrelatedJitter, which needs the wait before, finds it again on any worker.
+// With p.Rand that wait is drawn anew. Beyond 1,001 attempts only the last 1,000 are followed.
 //
-// These pass through as they are: nil, activity.ErrResultPending, and a context.Canceled or temporal.CanceledError once ctx is
-// canceled, so that Temporal sees the activity as canceled. For a ctx that is not an activity's and for a policy that does
-// not validate, Error returns an error that wraps err; Temporal's own rules hold for that, so a new deployment can mend it.
+// These pass through as they are: nil, activity.ErrResultPending, and a context.Canceled or temporal.CanceledError once
+// ctx is canceled, so that Temporal sees the activity as canceled. For a ctx that is not an activity's and for a policy
+// that does not validate, Error returns an error that wraps err; Temporal's own rules hold for that, so a new
+// deployment can mend it.
 //
-// Gate and Observe are not called, ResetAfter does nothing, and AttemptTimeout does not end ctx: see PolicyForErrors, whose
-// RetryPolicy the activity needs.
+// Gate and Observe are not called, ResetAfter does nothing, and AttemptTimeout does not end ctx: see PolicyForErrors,
+// whose RetryPolicy the activity needs.
 func Error(ctx context.Context, p retry.Policy, err error) error {
 	if err == nil {
 		p.Spend(ctx, retry.Decision{Status: retry.Succeeded}, time.Now())
@@ -57,18 +58,18 @@ func Error(ctx context.Context, p retry.Policy, err error) error {
 }
 
 // ErrorAt is Error for a Progress and a number u in [0,1) of the caller's, as a workflow has that is retried itself: it
-// reads no clock, draws nothing and is deterministic. It does not ask p.Budget and p.Pay, and it does not validate p. ErrorAt
-// of a nil err is nil.
+// reads no clock, draws nothing and is deterministic. It does not ask p.Budget and p.Pay, and it does not validate p.
+// ErrorAt of a nil err is nil.
 //
 // The result is a *temporal.ApplicationError with err as its cause. If p waits, its next delay is the wait, or 1ns if
 // that is 0, which to Temporal means no next delay. If the run is over it is non-retryable, and its message has the
 // Reason: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted)".
 //
-// Of an application error in err it keeps type, category and details, and otherwise the type that Temporal would see. If that is
-// non-retryable, it counts as terminal unless a mark says otherwise; its own next delay counts as a hint. A
-// temporal.CanceledError that neither a mark nor p.Classify has judged is terminal, as context.Canceled is: the work was
-// abandoned. A nil *temporal.ApplicationError in err, which can be asked for nothing, makes err one of no
-// type and no mark.
+// Of an application error in err it keeps type, category and details, and otherwise the type that Temporal would see.
+// If that is non-retryable, it counts as terminal unless a mark says otherwise; its own next delay counts as a hint. A
+// temporal.CanceledError that neither a mark nor p.Classify has judged is terminal, as context.Canceled is: the work
+// was abandoned. A nil *temporal.ApplicationError in err, which can be asked for nothing, makes err one of no type and
+// no mark.
 func ErrorAt(p retry.Policy, pr retry.Progress, err error, u float64) error {
 	if err == nil {
 		return nil

@@ -9,16 +9,16 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Policy returns p as a temporal.RetryPolicy, for activities, local activities, child workflows and workflows whose errors do
-// not go through Error. MaximumAttempts is MaxAttempts, and 0 for Unlimited. The waits are
-// min(InitialInterval·BackoffCoefficient^(n−1), MaximumInterval) without jitter, which are p's waits if those are of that
-// form; otherwise the first one is p's, and the others are a geometric series up to p's longest, as lost says with figures.
-// NonRetryableErrorTypes is not set.
+// Policy returns p as a temporal.RetryPolicy, for activities, local activities, child workflows and workflows whose
+// errors do not go through Error. MaximumAttempts is MaxAttempts, and 0 for Unlimited. The waits are
+// min(InitialInterval·BackoffCoefficient^(n−1), MaximumInterval) without jitter, which are p's waits if those are of
+// that form; otherwise the first one is p's, and the others are a geometric series up to p's longest, as lost says with
+// figures. NonRetryableErrorTypes is not set.
 //
-// lost names what a temporal.RetryPolicy cannot express: one line for each field of Policy, in their order, with the field,
-// its value and what happens instead. The lines are the same for the same p. It is empty for a policy that Temporal expresses
-// entirely. Marks such as retry.Permanent and hints such as retry.After are not known to Temporal, nor is the rule that
-// context.Canceled is terminal; lost does not repeat that.
+// lost names what a temporal.RetryPolicy cannot express: one line for each field of Policy, in their order, with the
+// field, its value and what happens instead. The lines are the same for the same p. It is empty for a policy that
+// Temporal expresses entirely. Marks such as retry.Permanent and hints such as retry.After are not known to Temporal,
+// nor is the rule that context.Canceled is terminal; lost does not repeat that.
 //
 // The error is that of p.Validate.
 func Policy(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, err error) {
@@ -29,9 +29,10 @@ func Policy(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, err error)
 	return x.retryPolicy(x.series.top), x.lost(x.series.top, false), nil
 }
 
-// PolicyForErrors returns the temporal.RetryPolicy for activities whose every error goes through Error. It is that of Policy,
-// but MaximumInterval is the longest wait that Error asks for, MaxHint included, because the server cuts what is above it.
-// The formula counts only if there is no error to carry a delay: after a timeout, a panic or the loss of a worker.
+// PolicyForErrors returns the temporal.RetryPolicy for activities whose every error goes through Error. It is that of
+// Policy, but MaximumInterval is the longest wait that Error asks for, MaxHint included, because the server cuts what
+// is above it. The formula counts only if there is no error to carry a delay: after a timeout, a panic or the loss of a
+// worker.
 //
 // lost names what is still not as in retry.Do, as that of Policy does. The error is that of p.Validate.
 func PolicyForErrors(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, err error) {

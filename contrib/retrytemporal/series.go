@@ -19,8 +19,8 @@ type series struct {
 	factor     float64
 }
 
-// seriesOf returns the series for the given number of waits, and whether it gives the waits of b, but for a nanosecond and a
-// billionth. The defaults of b are written out. A factor below 1 is none to Temporal.
+// seriesOf returns the series for the given number of waits, and whether it gives the waits of b, but for a nanosecond
+// and a billionth. The defaults of b are written out. A factor below 1 is none to Temporal.
 func seriesOf(b *retry.Backoff, waits int) (s series, exact bool) {
 	near := compared(b, waits)
 	first, last, top := max(b.Delay(1), 1), max(b.Delay(near), 1), max(b.Delay(waits), 1)

@@ -25,7 +25,8 @@ func (a *attempt) look(ctx context.Context) {
 	}
 }
 
-// admit returns Waiting without a Delay if the attempt may start, with one if the gate defers it, and otherwise the ending.
+// admit returns Waiting without a Delay if the attempt may start, with one if the gate defers it, and otherwise the
+// ending.
 func (a *attempt) admit(ctx context.Context) retry.Decision {
 	a.look(ctx)
 	d := a.policy.Admit(a.run.progress, 0)

@@ -170,8 +170,8 @@ func TestWhatAPolicyCannotExpressIsRefused(t *testing.T) {
 	require.Equal(t, math.MaxInt, p.MaxAttempts)
 }
 
-// Each row has a field that a wait.Backoff cannot express, the line that says so, and retry.OnError of client-go shows it: it
-// makes the three attempts of the schedule, without a call of the policy's functions.
+// Each row has a field that a wait.Backoff cannot express, the line that says so, and retry.OnError of client-go shows
+// it: it makes the three attempts of the schedule, without a call of the policy's functions.
 func TestWhatABackoffLoses(t *testing.T) {
 	plain := []time.Duration{0, 100 * ms, 300 * ms}
 	for lost, change := range map[string]func(*ours.Policy){

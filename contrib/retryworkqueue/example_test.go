@@ -53,7 +53,8 @@ func ExampleReconciler() {
 		fmt.Println(err)
 		return
 	}
-	// Of controller-runtime: string is reconcile.Request, result is reconcile.Result, and Terminal is reconcile.TerminalError.
+	// Of controller-runtime: string is reconcile.Request, result is reconcile.Result, and Terminal is
+	// reconcile.TerminalError.
 	reconciler := &retryworkqueue.Reconciler[string, result]{
 		Limiter:  limiter,
 		Inside:   func(context.Context, string) (result, error) { return result{}, errors.New("not yet") },

@@ -7,8 +7,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Handle makes the next attempt of an item that a worker got from q, a workqueue.TypedRateLimitingInterface, and adds the item
-// again or forgets it. It returns what Attempt does. The worker calls q.Done after it, as for any item:
+// Handle makes the next attempt of an item that a worker got from q, a workqueue.TypedRateLimitingInterface, and adds
+// the item again or forgets it. It returns what Attempt does. The worker calls q.Done after it, as for any item:
 //
 //	item, shutdown := q.Get()
 //	...
@@ -29,12 +29,12 @@ func Handle[T comparable](
 	return d, err
 }
 
-// Reconciler is a reconcile.TypedReconciler of controller-runtime around another one, if R is reconcile.Result. The queue of its
-// controller must have the same Limiter: it is the RateLimiter of controller.TypedOptions.
+// Reconciler is a reconcile.TypedReconciler of controller-runtime around another one, if R is reconcile.Result. The
+// queue of its controller must have the same Limiter: it is the RateLimiter of controller.TypedOptions.
 //
-// An error that is to be repeated is returned as it came, so that the controller logs and counts it, and adds the item after the
-// wait that was decided. A gate that defers an attempt is an error of that kind. The error of a run that has ended goes through
-// Terminal. A RequeueAfter without an error is a success.
+// An error that is to be repeated is returned as it came, so that the controller logs and counts it, and adds the item
+// after the wait that was decided. A gate that defers an attempt is an error of that kind. The error of a run that has
+// ended goes through Terminal. A RequeueAfter without an error is a success.
 type Reconciler[T comparable, R any] struct {
 	// Limiter keeps the runs. It must be set.
 	Limiter *Limiter[T]

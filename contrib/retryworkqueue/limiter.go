@@ -10,11 +10,12 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// maxItems is how many runs a Limiter holds, about 60 MB of them. A queue that has more items in failure has another problem.
+// maxItems is how many runs a Limiter holds, about 60 MB of them. A queue that has more items in failure has another
+// problem.
 const maxItems = 1 << 18
 
-// Limiter keeps the runs of a queue's items, of each a few numbers. It is safe for concurrent use. A run is dropped when it
-// ends, and at Forget. Beyond 262,144 runs, another one is dropped for each that begins.
+// Limiter keeps the runs of a queue's items, of each a few numbers. It is safe for concurrent use. A run is dropped
+// when it ends, and at Forget. Beyond 262,144 runs, another one is dropped for each that begins.
 type Limiter[T comparable] struct {
 	policy retry.Policy
 
@@ -39,9 +40,9 @@ func New[T comparable](p retry.Policy) (*Limiter[T], error) {
 	return &Limiter[T]{policy: p, runs: map[T]run{}}, nil
 }
 
-// When returns how long an item has to wait that a queue adds again. After Attempt has decided, that is the delay of the
-// decision. Otherwise it is the policy's wait for one more failure, however many there were: a queue does not say which error
-// there was, nor when the last attempt began, and cannot be refused.
+// When returns how long an item has to wait that a queue adds again. After Attempt has decided, that is the delay of
+// the decision. Otherwise it is the policy's wait for one more failure, however many there were: a queue does not say
+// which error there was, nor when the last attempt began, and cannot be refused.
 func (l *Limiter[T]) When(item T) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,15 +104,16 @@ func (l *Limiter[T]) drop(item T) {
 
 var errDeferred = errors.New("retryworkqueue: the gate defers the attempt")
 
-// Attempt makes the next attempt of an item, as the policy says, and returns what follows. A queue must not work on the item
-// meanwhile, as client-go's do not.
+// Attempt makes the next attempt of an item, as the policy says, and returns what follows. A queue must not work on the
+// item meanwhile, as client-go's do not.
 //
-// If the decision is Waiting, the item has to be added again, by AddAfter with its Delay or by AddRateLimited of the queue whose
-// limiter this is; the error is then that of fn, or says that the gate defers the attempt. Otherwise the run has ended: the
-// error is nil for Succeeded, and otherwise a *retry.Error with the Outcome, but without its History.
+// If the decision is Waiting, the item has to be added again, by AddAfter with its Delay or by AddRateLimited of the
+// queue whose limiter this is; the error is then that of fn, or says that the gate defers the attempt. Otherwise the
+// run has ended: the error is nil for Succeeded, and otherwise a *retry.Error with the Outcome, but without its
+// History.
 //
-// TTL counts from the first attempt of the run. The deadline of ctx is the attempt's own affair, not the run's. A canceled ctx
-// ends the run.
+// TTL counts from the first attempt of the run. The deadline of ctx is the attempt's own affair, not the run's. A
+// canceled ctx ends the run.
 func (l *Limiter[T]) Attempt(ctx context.Context, item T, fn func(context.Context) error) (retry.Decision, error) {
 	a := attempt{policy: l.policy, start: time.Now()}
 	if retry.IsOneAttempt(ctx) {

@@ -43,7 +43,8 @@ func worker(q workqueue.TypedRateLimitingInterface[string], work func(item strin
 	}
 }
 
-// inQueue runs one item in a queue of client-go with the limiter, for as long as it takes, and returns when it was worked on.
+// inQueue runs one item in a queue of client-go with the limiter, for as long as it takes, and returns when it was
+// worked on.
 func inQueue(l *retryworkqueue.Limiter[string], work func(q workqueue.TypedRateLimitingInterface[string], item string)) (at []time.Duration) {
 	q := workqueue.NewTypedRateLimitingQueue[string](l)
 	began := time.Now()
@@ -61,8 +62,8 @@ func inQueue(l *retryworkqueue.Limiter[string], work func(q workqueue.TypedRateL
 	return at
 }
 
-// The rows of the README for a limiter alone, and its losses: each row sets a field that a queue cannot carry, and the waits are
-// those of the schedule all the same, beyond MaxAttempts too.
+// The rows of the README for a limiter alone, and its losses: each row sets a field that a queue cannot carry, and the
+// waits are those of the schedule all the same, beyond MaxAttempts too.
 func TestALimiterAloneWaitsByTheSchedule(t *testing.T) {
 	plain := []time.Duration{0, 100 * ms, 300 * ms, 700 * ms, 1500 * ms, 3100 * ms}
 	for name, row := range map[string]struct {

@@ -144,8 +144,8 @@ func callForever(ctx context.Context, ref *retryconf.Ref, gaveUp chan<- int) {
 	}
 }
 
-// watch loads the file each time that its contents have changed, until ctx ends, and reports each result. How to watch is
-// the program's choice: polling works on every file system; a signal or a notification does as well.
+// watch loads the file each time that its contents have changed, until ctx ends, and reports each result. How to watch
+// is the program's choice: polling works on every file system; a signal or a notification does as well.
 func watch(ctx context.Context, path string, last []byte, report func(error)) {
 	ticker := time.NewTicker(10 * time.Millisecond) // seconds, for a service
 	defer ticker.Stop()

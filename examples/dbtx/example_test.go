@@ -12,8 +12,9 @@ import (
 	"github.com/retrygo/retry/retrytest"
 )
 
-// The transfer on SQLite in memory, with faults that SQLite does not have by itself. A connection that is lost before COMMIT
-// and one that is lost after it look the same to the caller. The balances differ, so the transfer is not repeated.
+// The transfer on SQLite in memory, with faults that SQLite does not have by itself. A connection that is lost before
+// COMMIT and one that is lost after it look the same to the caller. The balances differ, so the transfer is not
+// repeated.
 func Example_faults() {
 	const name = "file:faults?mode=memory&cache=shared"
 	db, err := sql.Open("sqlite", name) // its connection keeps the database

@@ -22,9 +22,10 @@ import (
 
 var errFunds = errors.New("insufficient funds")
 
-// transfer moves an amount from alice to bob. Its fn can run several times, so it has no effect outside the transaction. It
-// writes a balance computed from the one that it has read, so it asks for the isolation that reports a conflict: SQLite has no
-// other, but at PostgreSQL's default one of two such transfers would be lost. It calls afterRead after the read.
+// transfer moves an amount from alice to bob. Its fn can run several times, so it has no effect outside the
+// transaction. It writes a balance computed from the one that it has read, so it asks for the isolation that reports a
+// conflict: SQLite has no other, but at PostgreSQL's default one of two such transfers would be lost. It calls
+// afterRead after the read.
 func transfer(ctx context.Context, db *sql.DB, p retry.Policy, amount int, afterRead func()) error {
 	opts := &retrysql.Options{Isolation: sql.LevelSerializable}
 	return retrysql.Tx(ctx, db, p, opts, func(ctx context.Context, tx *retrysql.Txn) error {

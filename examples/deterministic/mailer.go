@@ -43,7 +43,8 @@ func (m Mailer) Send(ctx context.Context, message Message) error {
 	})
 }
 
-// refused reports whether the relay refused the mail for good: a reply of 5yz (RFC 5321, section 4.2.1), as net/smtp returns it.
+// refused reports whether the relay refused the mail for good: a reply of 5yz (RFC 5321, section 4.2.1), as net/smtp
+// returns it.
 func refused(err error) bool {
 	var reply *textproto.Error
 	return errors.As(err, &reply) && reply.Code >= 500

@@ -17,7 +17,8 @@ import (
 
 const ms = time.Millisecond
 
-// protected is a breaker that opens for openFor at the third failure in a row, and lets a number of trials through after it.
+// protected is a breaker that opens for openFor at the third failure in a row, and lets a number of trials through
+// after it.
 type protected struct {
 	openFor time.Duration // until an attempt is let through
 	gate    func(context.Context) time.Duration
@@ -158,8 +159,8 @@ func TestADeferralPastTheDeadlineExpiresTheRunAtOnce(t *testing.T) {
 	})
 }
 
-// Of many runs that wait for one breaker, exactly as many attempts as it allows are sent when it half-opens. The others are
-// refused, which costs each an attempt that is not sent, and come again as their policy says.
+// Of many runs that wait for one breaker, exactly as many attempts as it allows are sent when it half-opens. The others
+// are refused, which costs each an attempt that is not sent, and come again as their policy says.
 func TestHalfOpenLetsThroughAsManyAsTheBreakerSays(t *testing.T) {
 	for _, trials := range []uint{1, 3} {
 		eachBreaker(t, trials, func(t *testing.T, b protected) {
@@ -226,8 +227,8 @@ func TestNothingIsSentWhileOpen(t *testing.T) {
 			})
 		}
 		all.Wait()
-		// All of the first wave can have passed the breaker before it opened. After them come only its trials, of which one at
-		// least is sent each time.
+		// All of the first wave can have passed the breaker before it opened. After them come only its trials, of which
+		// one at least is sent each time.
 		require.GreaterOrEqual(t, len(sent), 3)
 		byTime := map[time.Duration]int{}
 		for _, at := range sent {

@@ -8,11 +8,13 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// gobreakerGate returns a circuit breaker with the given settings and the gate that waits while it is open. Each attempt is
-// to go through Execute, inside the function that is retried, so that the breaker counts attempts and not runs.
+// gobreakerGate returns a circuit breaker with the given settings and the gate that waits while it is open. Each
+// attempt is to go through Execute, inside the function that is retried, so that the breaker counts attempts and not
+// runs.
 //
-// The trap: the breaker does not say how long it stays open, so this notes when it opened. It reports that under its own
-// lock, under which none of its methods may be called; and it is still open at the very instant at which Timeout has passed.
+// The trap: the breaker does not say how long it stays open, so this notes when it opened. It reports that under its
+// own lock, under which none of its methods may be called; and it is still open at the very instant at which Timeout
+// has passed.
 func gobreakerGate[T any](s gobreaker.Settings) (*gobreaker.CircuitBreaker[T], func(context.Context) time.Duration) {
 	if s.Timeout <= 0 {
 		s.Timeout = time.Minute // the breaker's own default

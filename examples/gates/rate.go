@@ -8,8 +8,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// rateGate returns the gate that gives each attempt, a first one too, a token of the limiter, and else says when the next
-// token will be there. Nothing is reserved meanwhile, so a run that ends early owes nothing; who comes first then gets it.
+// rateGate returns the gate that gives each attempt, a first one too, a token of the limiter, and else says when the
+// next token will be there. Nothing is reserved meanwhile, so a run that ends early owes nothing; who comes first then
+// gets it.
 //
 // The trap: the gate is asked again after each wait, so a reservation would take a second token, and the Cancel of one
 // does not give its token back if another was made since. So it takes the token only when it says go. If it is one of

@@ -89,8 +89,8 @@ func TestLimitsAtTheEdge(t *testing.T) {
 	})
 }
 
-// Of 100 runs that wait at once each token lets one through, at the instant at which it is there: none is lost and none is
-// used twice.
+// Of 100 runs that wait at once each token lets one through, at the instant at which it is there: none is lost and none
+// is used twice.
 func TestALimiterSharedByManyGoroutines(t *testing.T) {
 	for name, row := range map[string]struct {
 		limit rate.Limit

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// readAlerts reads alerts.yaml as Prometheus does: unknown fields, expressions and templates that it would refuse are errors.
+// readAlerts reads alerts.yaml as Prometheus does: unknown fields, expressions and templates that it would refuse are
+// errors.
 func readAlerts(t *testing.T) (rules []rulefmt.Rule) {
 	text, err := os.ReadFile("alerts.yaml")
 	require.NoError(t, err)
@@ -44,7 +45,8 @@ func TestEachAlertAsksForWhatIsEmittedAndSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// The counters of one policy in these cases. Each is at 100 when the case begins, as in a process that has run for a while.
+// The counters of one policy in these cases. Each is at 100 when the case begins, as in a process that has run for a
+// while.
 const (
 	allFine   = `retry_runs_total{retry_policy="mail",retry_status="succeeded",retry_kind="succeeded_without_retry"}`
 	recovered = `retry_runs_total{retry_policy="mail",retry_status="succeeded",retry_kind="succeeded_with_retry"}`

@@ -1,5 +1,6 @@
-// Observability makes calls that end in every way, and prints what a service would show of them: the metrics as Prometheus
-// scrapes them, the traces as a tree, and the log. It needs no network: the server is its own, on the loopback interface.
+// Observability makes calls that end in every way, and prints what a service would show of them: the metrics as
+// Prometheus scrapes them, the traces as a tree, and the log. It needs no network: the server is its own, on the
+// loopback interface.
 //
 //	go run ./examples/observability
 //

@@ -19,7 +19,8 @@ func (t *telemetry) handler() http.Handler {
 // scrape asks the handler once, as Prometheus does every few seconds.
 func (t *telemetry) scrape(ctx context.Context) (string, error) {
 	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil)
-	// Prometheus from 3.0 on takes names of any form. To others promhttp gives underscores, whatever the exporter's strategy is.
+	// Prometheus from 3.0 on takes names of any form. To others promhttp gives underscores, whatever the exporter's
+	// strategy is.
 	req.Header.Set("Accept", "text/plain;version=1.0.0;escaping=allow-utf-8")
 	answer := httptest.NewRecorder()
 	t.handler().ServeHTTP(answer, req)

@@ -40,8 +40,8 @@ func newTelemetry() (*telemetry, error) {
 	}
 	exporter, err := otelprometheus.New(
 		otelprometheus.WithRegisterer(t.registry),
-		// retry.runs becomes retry_runs_total and retry.policy retry_policy, which dashboard.json and alerts.yaml count on. The
-		// exporter's own default can be another: it keeps the dots, in names that a query has to quote.
+		// retry.runs becomes retry_runs_total and retry.policy retry_policy, which dashboard.json and alerts.yaml count
+		// on. The exporter's own default can be another: it keeps the dots, in names that a query has to quote.
 		otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes),
 		otelprometheus.WithoutScopeInfo(),  // three labels on each line that are always the same
 		otelprometheus.WithoutTargetInfo()) // a service keeps it

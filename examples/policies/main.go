@@ -1,5 +1,5 @@
-// Policies is a catalog of policies to start from, with the reason for every number and with what each does to the backend
-// of a stated fleet. Its README.md is written by it:
+// Policies is a catalog of policies to start from, with the reason for every number and with what each does to the
+// backend of a stated fleet. Its README.md is written by it:
 //
 //	go run ./examples/policies -w examples/policies/README.md
 package main

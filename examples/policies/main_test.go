@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The page is what the program writes today: a change of a policy, a law or the simulation shows as a change of the page.
+// The page is what the program writes today: a change of a policy, a law or the simulation shows as a change of the
+// page.
 func TestThePageIsWhatTheProgramWrites(t *testing.T) {
 	var text bytes.Buffer
 	require.NoError(t, page(t.Context(), &text))

@@ -131,8 +131,8 @@ func brief(d time.Duration) string {
 	return plain(d.Round(unit))
 }
 
-// findings writes what Lint says, and why it is accepted. A finding above a note that has not been accepted is an error, and so is
-// an acceptance of what is not found.
+// findings writes what Lint says, and why it is accepted. A finding above a note that has not been accepted is an
+// error, and so is an acceptance of what is not found.
 func (e *entry) findings() error {
 	found := retryplan.Lint(e.loaded, e.use)
 	e.printf("\nLint (%s):", settingText(e.use))
@@ -173,8 +173,8 @@ func settingText(s retryplan.Setting) string {
 	return fmt.Sprintf("%s, %d clients, attempts of %v", where, s.Clients, s.Duration)
 }
 
-// certificate writes the fleet, its certificate and what its simulations saw. A fleet that is not safe, or vulnerable with a
-// budget, and a simulation that disagrees are errors: such a policy is not to be recommended.
+// certificate writes the fleet, its certificate and what its simulations saw. A fleet that is not safe, or vulnerable
+// with a budget, and a simulation that disagrees are errors: such a policy is not to be recommended.
 func (e *entry) certificate(ctx context.Context) error {
 	f, bare := e.fleet, e.loaded
 	bare.Budget = nil // it is state of a running program; the fleet has the same one for each client

@@ -1,7 +1,7 @@
-// Webhookqueue delivers events to a flaky receiver from a queue in a SQLite file. Its worker is a process of its own, which it
-// kills in the midst of a delivery and starts again: nothing is lost. Then it replays what was given up. It needs no
-// network: the receiver is its own, on the loopback interface. It takes half a minute, which is what River needs to notice
-// that a worker is gone.
+// Webhookqueue delivers events to a flaky receiver from a queue in a SQLite file. Its worker is a process of its own,
+// which it kills in the midst of a delivery and starts again: nothing is lost. Then it replays what was given up. It
+// needs no network: the receiver is its own, on the loopback interface. It takes half a minute, which is what River
+// needs to notice that a worker is gone.
 //
 //	go -C examples/webhookqueue run .
 package main

@@ -47,9 +47,9 @@ func blocks(file, text string) []block {
 	return found
 }
 
-// TestCodeRuns takes each Go block from the Markdown files, adds the imports that it lacks, and runs it in the workspace:
-// a program with main, or tests. Blocks of declarations without package clause are one package for each file.
-// What a program prints is compared with the text block that follows it.
+// TestCodeRuns takes each Go block from the Markdown files, adds the imports that it lacks, and runs it in the
+// workspace: a program with main, or tests. Blocks of declarations without package clause are one package for each
+// file. What a program prints is compared with the text block that follows it.
 func TestCodeRuns(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)

@@ -21,7 +21,8 @@ func Duration(d time.Duration) string {
 	return s
 }
 
-// Short prints a d of 0 or more to four digits, or to the second if that is more, like Duration: "1m20s", "1.587s", "2h".
+// Short prints a d of 0 or more to four digits, or to the second if that is more, like Duration: "1m20s", "1.587s",
+// "2h".
 func Short(d time.Duration) string {
 	unit := time.Duration(1)
 	for d/unit >= 10_000 && unit < time.Second {
@@ -30,9 +31,9 @@ func Short(d time.Duration) string {
 	return Duration(d.Round(unit))
 }
 
-// Error returns err's text as clean makes it, cut after limit bytes at the most; "... (5000 bytes)" then follows, with the length
-// of the whole. A negative limit is none. If the Error method panics, the text is the one that log/slog writes for such a value:
-// an error that is only looked at must not end a run.
+// Error returns err's text as clean makes it, cut after limit bytes at the most; "... (5000 bytes)" then follows, with
+// the length of the whole. A negative limit is none. If the Error method panics, the text is the one that log/slog
+// writes for such a value: an error that is only looked at must not end a run.
 func Error(err error, limit int, clean func(string) string) string {
 	whole := spoken(err)
 	start := cut(whole, limit) // before anything copies a huge text

@@ -164,8 +164,8 @@ func TestAnErrorOfAValueIsFoundThroughYAML(t *testing.T) {
 	require.Equal(t, retryconf.FieldError{Path: "base", Value: `"1 minute"`, Rule: `is not a duration such as "30s" or "1h30m" (line 1)`}, *got)
 }
 
-// A decoder hands UnmarshalText what it makes of a value: no null at all, a float cut to six decimals, a key in any case.
-// What it read into a map distinguishes them, and Spec.UnmarshalJSON refuses what it must.
+// A decoder hands UnmarshalText what it makes of a value: no null at all, a float cut to six decimals, a key in any
+// case. What it read into a map distinguishes them, and Spec.UnmarshalJSON refuses what it must.
 func TestThroughAMapAndJSONTheStrictReaderReadsEveryFormat(t *testing.T) {
 	strict := func(decode func(string, any) error, text string) (s retryconf.Spec, err error) {
 		var object map[string]any

@@ -20,8 +20,8 @@ const stallTimeout = time.Second
 // succeededAtOnce is a run of which nothing failed.
 var succeededAtOnce = run{Decision: retry.Decision{Status: retry.Succeeded}, Attempts: 1}
 
-// TestASlowBodyArrivesComplete sends 40 kB at 20 kB/s: the headers come within a tenth of a second, and then a piece of the
-// body every tenth of a second, for two seconds.
+// TestASlowBodyArrivesComplete sends 40 kB at 20 kB/s: the headers come within a tenth of a second, and then a piece of
+// the body every tenth of a second, for two seconds.
 func TestASlowBodyArrivesComplete(t *testing.T) {
 	t.Parallel()
 	slow := strings.Repeat("0123456789", 4_000)
@@ -48,8 +48,8 @@ func TestASlowBodyArrivesComplete(t *testing.T) {
 	}
 }
 
-// TestABodyThatEndsWithALateCloseArrivesComplete has a response without a length, whose end is the connection's. The proxy
-// keeps that back for longer than the attempt timeout.
+// TestABodyThatEndsWithALateCloseArrivesComplete has a response without a length, whose end is the connection's. The
+// proxy keeps that back for longer than the attempt timeout.
 func TestABodyThatEndsWithALateCloseArrivesComplete(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(w http.ResponseWriter, req *http.Request) {

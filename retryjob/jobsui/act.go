@@ -105,8 +105,8 @@ type order struct {
 	View *view
 	From string // "job" if the form is on the page of a job, the only one of IDs
 	Made int    // jobs changed by the batches before this one
-	// Before is when an order for all was first shown: what changes later, as a replayed job that fails again, is not in it.
-	// Zero means any time.
+	// Before is when an order for all was first shown: what changes later, as a replayed job that fails again, is not
+	// in it. Zero means any time.
 	Before time.Time
 }
 

@@ -47,8 +47,8 @@ func (o Options) Validate() error {
 	return bad.Err()
 }
 
-// New returns the page as a handler, or the error of o.Validate. Its addresses are relative: mount it under any path that
-// ends in a slash, with http.StripPrefix. It is safe for concurrent use.
+// New returns the page as a handler, or the error of o.Validate. Its addresses are relative: mount it under any path
+// that ends in a slash, with http.StripPrefix. It is safe for concurrent use.
 //
 // The handler refuses requests for a host that Options.Hosts does not allow and requests to change something that come
 // from another origin (http.CrossOriginProtection). A proxy in front must pass the Host header on.

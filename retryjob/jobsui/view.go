@@ -106,8 +106,8 @@ func (v *view) time(key string, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// with returns the relative address of the view with other values of a key, none for "". Another filter starts at the newest
-// job.
+// with returns the relative address of the view with other values of a key, none for "". Another filter starts at the
+// newest job.
 func (v *view) with(key string, values ...string) string {
 	changed := url.Values{}
 	for k, old := range v.values {
@@ -145,8 +145,8 @@ func (v *view) older(c cursor) string {
 	return v.with("at", at[max(0, len(at)-maxBack):]...)
 }
 
-// matches reports whether the text that is searched is in the job: in its ID, correlation, policy, kind, codes, errors, or
-// the first 64 KiB of its payload.
+// matches reports whether the text that is searched is in the job: in its ID, correlation, policy, kind, codes, errors,
+// or the first 64 KiB of its payload.
 func (v *view) matches(i *retryjob.Info) bool {
 	if v.search == "" {
 		return true

@@ -1,4 +1,5 @@
-// Package jobtest holds what every engine of retryjob must do, as tests: Run plays the same scenarios against any of them.
+// Package jobtest holds what every engine of retryjob must do, as tests: Run plays the same scenarios against any of
+// them.
 package jobtest
 
 import (
@@ -19,22 +20,22 @@ type Harness struct {
 	New func(t *testing.T, c retryjob.Options) retryjob.Queue
 	// Bubble runs one scenario: synctest.Test for an engine that can live in virtual time. Nil means a plain call.
 	Bubble func(t *testing.T, f func(t *testing.T))
-	// Unit is the unit of the suite's time: delays and TTLs are multiples of it, up to ten. An hour in virtual time, else as
-	// short as the engine's lateness allows. It must be above zero.
+	// Unit is the unit of the suite's time: delays and TTLs are multiples of it, up to ten. An hour in virtual time,
+	// else as short as the engine's lateness allows. It must be above zero.
 	Unit time.Duration
-	// Late is how late an attempt may start. Zero means virtual time: attempts start when they are due, to the nanosecond.
-	// Otherwise an attempt may start up to Late after its due time and up to a millisecond before it, for engines that
-	// keep due times in milliseconds.
+	// Late is how late an attempt may start. Zero means virtual time: attempts start when they are due, to the
+	// nanosecond. Otherwise an attempt may start up to Late after its due time and up to a millisecond before it, for
+	// engines that keep due times in milliseconds.
 	Late time.Duration
-	// Crash abandons q without a Shutdown, as the death of its process does, and opens a new engine on the same data with
-	// the same Config. What an abandoned handler returns must not reach the data. Crash is also called after a Shutdown of
-	// q, to open its data anew. Nil means that the engine is not durable: scenarios that need it are skipped, and Shutdown
-	// must return the jobs that are not final.
+	// Crash abandons q without a Shutdown, as the death of its process does, and opens a new engine on the same data
+	// with the same Config. What an abandoned handler returns must not reach the data. Crash is also called after a
+	// Shutdown of q, to open its data anew. Nil means that the engine is not durable: scenarios that need it are
+	// skipped, and Shutdown must return the jobs that are not final.
 	Crash func(t *testing.T, q retryjob.Queue) retryjob.Queue
-	// Suspend suspends q in an attempt, as SIGSTOP does its process, and opens another engine on the same data with the same
-	// Config, which takes what q had under way for lost in its time. Until resume is called, q reads and writes nothing, and
-	// resume lets what it returned meanwhile and later reach the data as q writes it. Nil means that scenarios that need it
-	// are skipped.
+	// Suspend suspends q in an attempt, as SIGSTOP does its process, and opens another engine on the same data with the
+	// same Config, which takes what q had under way for lost in its time. Until resume is called, q reads and writes
+	// nothing, and resume lets what it returned meanwhile and later reach the data as q writes it. Nil means that
+	// scenarios that need it are skipped.
 	Suspend func(t *testing.T, q retryjob.Queue) (other retryjob.Queue, resume func())
 	// Parallel runs the scenarios beside each other. Zero means one after the other.
 	Parallel bool

@@ -11,7 +11,8 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// suspending is what durable engines do about a worker that was suspended for longer than it may have a job, and goes on.
+// suspending is what durable engines do about a worker that was suspended for longer than it may have a job, and goes
+// on.
 var suspending = []scenario{
 	overtaken("succeeds late, and the second attempt has failed", false, errFlaky),
 	overtaken("succeeds late, and the second attempt has succeeded", false, nil),
@@ -112,8 +113,8 @@ func (a *suspended) goOn() {
 	receive(a.s, a.returned, "the end of the late attempt")
 }
 
-// suspendIn enqueues a job and suspends its worker in the first attempt, which ends with its context if it obeys that. second
-// makes the second attempt, that of the engine that is now the scenario's, and attempts of a replay succeed.
+// suspendIn enqueues a job and suspends its worker in the first attempt, which ends with its context if it obeys that.
+// second makes the second attempt, that of the engine that is now the scenario's, and attempts of a replay succeed.
 func (s *stage) suspendIn(id string, obeys bool, second func(ctx context.Context) error) *suspended {
 	s.t.Helper()
 	a := &suspended{s: s, obeys: obeys, release: make(chan struct{}), returned: make(chan struct{})}

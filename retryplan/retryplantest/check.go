@@ -1,5 +1,5 @@
-// Package retryplantest holds the policies of a program to what package retryplan says of them, in the program's own tests: the
-// policies are Go literals, which no command can read.
+// Package retryplantest holds the policies of a program to what package retryplan says of them, in the program's own
+// tests: the policies are Go literals, which no command can read.
 //
 //	func TestChargePolicy(t *testing.T) {
 //		retryplantest.Check(t, chargePolicy, retryplantest.Options{
@@ -30,20 +30,20 @@ import (
 type Options struct {
 	// Setting is what Lint takes into account. If its Deadline or Clients is zero, that of Fleet counts.
 	Setting retryplan.Setting
-	// Fleet is what is certified. A Fleet whose Rate and Capacity are both zero is none. If it has a Budget, the policy is taken
-	// to have one.
+	// Fleet is what is certified. A Fleet whose Rate and Capacity are both zero is none. If it has a Budget, the policy
+	// is taken to have one.
 	Fleet retryplan.Fleet
-	// Ignore has the reason for each finding that is meant to be, by its code. A code that does not exist, one without a reason and
-	// one that is not found fail the test: nothing that is ignored stays behind. Nil means none.
+	// Ignore has the reason for each finding that is meant to be, by its code. A code that does not exist, one without
+	// a reason and one that is not found fail the test: nothing that is ignored stays behind. Nil means none.
 	Ignore map[string]string
 	// Fail is the least level that fails the test. Other findings are logged. Zero means retryplan.Warning.
 	Fail retryplan.Level
 }
 
-// Check reports with t.Error each finding of retryplan.Lint about p at or above o.Fail, with what to change. If there is a fleet it
-// also reports the stability of retryplan.Certify as a finding: metastable and overloaded are severe, vulnerable is a note. A fleet
-// that cannot be certified is an error. The budgets of policies are code, so that a policy with one and a fleet without one is an
-// error, too: the certificate would be that of another policy.
+// Check reports with t.Error each finding of retryplan.Lint about p at or above o.Fail, with what to change. If there
+// is a fleet it also reports the stability of retryplan.Certify as a finding: metastable and overloaded are severe,
+// vulnerable is a note. A fleet that cannot be certified is an error. The budgets of policies are code, so that a
+// policy with one and a fleet without one is an error, too: the certificate would be that of another policy.
 func Check(t testing.TB, p retry.Policy, o Options) {
 	t.Helper()
 	found, err := findings(p, o)

@@ -53,8 +53,8 @@ func TestAnInsertWhoseReplyIsLostIsAmbiguousAndNotRepeated(t *testing.T) {
 	})
 }
 
-// TestDatabaseSQLInsertsTwice is what Do is there for: database/sql repeats what a driver says was not sent. A driver that
-// is mended gives one row.
+// TestDatabaseSQLInsertsTwice is what Do is there for: database/sql repeats what a driver says was not sent. A driver
+// that is mended gives one row.
 func TestWithoutDoAnInsertWhoseReplyIsLostIsAppliedTwiceByWhatDriversSay(t *testing.T) {
 	rows := map[string]int{libpq.name: 2, pgxStdlib.name: 2, goMySQL.name: 1}
 	withLostReply(t, insert, func(t *testing.T, d driver, db, direct *sql.DB) {

@@ -15,10 +15,10 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// withCancel makes calls with each driver that talks to a server: for each of the first requests of a call, and each fault,
-// one whose context is canceled when the client has sent that request, which then meets the fault. work makes the call,
-// with connections of its own, and writes id into the ledger. That has its row once if work succeeded, once or not at all
-// if the error is the one for an unknown outcome, and not if it is another.
+// withCancel makes calls with each driver that talks to a server: for each of the first requests of a call, and each
+// fault, one whose context is canceled when the client has sent that request, which then meets the fault. work makes
+// the call, with connections of its own, and writes id into the ledger. That has its row once if work succeeded, once
+// or not at all if the error is the one for an unknown outcome, and not if it is another.
 func withCancel(t *testing.T, requests int, unknown error, work func(ctx context.Context, t *testing.T, b *bank, db *sql.DB, id int) error) {
 	t.Helper()
 	t.Parallel()

@@ -46,8 +46,8 @@ func withLostCommits(t *testing.T, test func(t *testing.T, c lostCommit, b *bank
 	}
 }
 
-// transferEach makes four transfers, one after the other, and returns what became of them, and the failed attempts of all.
-// Each is inside another run, which repeats whatever it may.
+// transferEach makes four transfers, one after the other, and returns what became of them, and the failed attempts of
+// all. Each is inside another run, which repeats whatever it may.
 func transferEach(t *testing.T, b *bank, db *sql.DB, options func(id int) *retrysql.Options) ([]error, []failure) {
 	t.Helper()
 	outcomes := make([]error, 4)

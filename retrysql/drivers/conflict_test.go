@@ -81,9 +81,9 @@ func TestWriteSkewLeavesOneDoctorOnCall(t *testing.T) {
 	})
 }
 
-// deadlock has two transactions write the same two rows in opposite orders, each its first one before the other's second,
-// which the server ends with the code, and requires that both take effect once. The one that is retried can meet the other
-// again. passOver is what fn makes of an error, send is how it sends a statement.
+// deadlock has two transactions write the same two rows in opposite orders, each its first one before the other's
+// second, which the server ends with the code, and requires that both take effect once. The one that is retried can
+// meet the other again. passOver is what fn makes of an error, send is how it sends a statement.
 func deadlock(t *testing.T, db *sql.DB, code string, passOver func(error) error, send way) {
 	t.Helper()
 	p, count := counted(contended)
@@ -167,7 +167,8 @@ func TestADeadlockThatALayerPassesOverLosesNothing(t *testing.T) {
 	}
 }
 
-// TestPostgreSQLsDefaultIsolationLosesAnUpdate, since it does not report that what was read has changed: nothing is retried.
+// TestPostgreSQLsDefaultIsolationLosesAnUpdate, since it does not report that what was read has changed: nothing is
+// retried.
 func TestPostgreSQLsDefaultIsolationLosesAnUpdate(t *testing.T) {
 	withPostgres(t, counter, func(t *testing.T, _ driver, db *sql.DB) {
 		for _, test := range []struct {
@@ -322,8 +323,8 @@ func TestAStatementTimeoutIsNotRetried(t *testing.T) {
 	})
 }
 
-// TestTooManyConnectionsIsRetriedUntilOneIsFree uses a user who may have one. The server needs a moment to see that it is
-// given back.
+// TestTooManyConnectionsIsRetriedUntilOneIsFree uses a user who may have one. The server needs a moment to see that it
+// is given back.
 func TestTooManyConnectionsIsRetriedUntilOneIsFree(t *testing.T) {
 	withPostgres(t, counter, func(t *testing.T, d driver, db *sql.DB) {
 		name := database(t, db)

@@ -190,8 +190,8 @@ func TestTheNumbersOfSQLServerAreRead(t *testing.T) {
 	}
 }
 
-// TestWhatDriversSayWithoutACodeIsKnown covers the errors that are known by their text, or by what they wrap: a driver that
-// words them anew shows here.
+// TestWhatDriversSayWithoutACodeIsKnown covers the errors that are known by their text, or by what they wrap: a driver
+// that words them anew shows here.
 func TestWhatDriversSayWithoutACodeIsKnown(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -32,8 +32,8 @@ type Account struct {
 	Balance int    `db:"balance"`
 }
 
-// ledgerOf runs an example on a database with an account, and prints how often fn ran and what is in the account. meddle is
-// for fn, between its read and its write: it changes the account once.
+// ledgerOf runs an example on a database with an account, and prints how often fn ran and what is in the account.
+// meddle is for fn, between its read and its write: it changes the account once.
 func ledgerOf(example func(ctx context.Context, db *sql.DB, meddle func()) error) {
 	dir, err := os.MkdirTemp("", "layers")
 	if err != nil {
@@ -113,7 +113,8 @@ func ExampleDo_sqlc() {
 	// Output: 1 runs, balance 40, error <nil>
 }
 
-// With sqlx a transaction of its own is put around the *sql.Tx, on a database of retrysql.Open, so that errors are noted.
+// With sqlx a transaction of its own is put around the *sql.Tx, on a database of retrysql.Open, so that errors are
+// noted.
 func ExampleTx_sqlx() {
 	ledgerOf(func(ctx context.Context, db *sql.DB, meddle func()) error {
 		dbx := sqlx.NewDb(db, "sqlite")

@@ -28,9 +28,9 @@ func inParallel(workers, n int, work func(id int) error) []error {
 	return outcomes
 }
 
-// requireExactlyOnce requires that the table has one row for each id that was acknowledged, one or none for each that was
-// reported ambiguous, and no other, and that nothing else was reported. It returns how many were ambiguous, and how many
-// of these have their row.
+// requireExactlyOnce requires that the table has one row for each id that was acknowledged, one or none for each that
+// was reported ambiguous, and no other, and that nothing else was reported. It returns how many were ambiguous, and how
+// many of these have their row.
 func requireExactlyOnce(t *testing.T, db *sql.DB, table string, outcomes []error) (ambiguous, applied int) {
 	t.Helper()
 	times := make([]int, len(outcomes))

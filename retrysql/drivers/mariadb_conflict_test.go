@@ -26,15 +26,15 @@ func TestAMariaDBDeadlockIsRetried(t *testing.T) {
 	deadlock(t, openMaria(t, pairs), "1213", returned, byExec)
 }
 
-// TestAMariaDBDeadlockThatFnPassesOverLosesNothing: the server undoes the whole transaction, and what fn writes after that
-// would be outside any, in which a commit comes too late for the rest and a rollback for this.
+// TestAMariaDBDeadlockThatFnPassesOverLosesNothing: the server undoes the whole transaction, and what fn writes after
+// that would be outside any, in which a commit comes too late for the rest and a rollback for this.
 func TestAMariaDBDeadlockThatFnPassesOverLosesNothing(t *testing.T) {
 	t.Parallel()
 	deadlock(t, openMaria(t, pairs), "1213", passed, byExec)
 }
 
-// TestAMariaDBLockWaitIsRetriedAsAWhole: the server undoes the statement only, so that a commit would keep the other. It says
-// so in place of a row, so that only Scan and a watched connection see it.
+// TestAMariaDBLockWaitIsRetriedAsAWhole: the server undoes the statement only, so that a commit would keep the other.
+// It says so in place of a row, so that only Scan and a watched connection see it.
 func TestAMariaDBLockWaitIsRetriedAsAWhole(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -17,8 +17,8 @@ import (
 	"github.com/retrygo/retry/retrytest"
 )
 
-// random returns a judge that finds each fault in one of the given number of requests, and else passes them. The same seed
-// draws the same numbers, which meet what goroutines happen to send.
+// random returns a judge that finds each fault in one of the given number of requests, and else passes them. The same
+// seed draws the same numbers, which meet what goroutines happen to send.
 func random(seed uint64, oneIn int) func(request string) fault {
 	var mu sync.Mutex
 	source := rand.New(rand.NewPCG(seed, 0))
@@ -32,9 +32,9 @@ func random(seed uint64, oneIn int) func(request string) fault {
 	}
 }
 
-// TestABankWhoseConnectionsAreKilledAtRandomLosesNothing makes transfers under SERIALIZABLE by many workers, while a proxy
-// cuts connections before a request, while the server is at it, before its reply or within that: at the connect, in the
-// middle of a transaction, at the commit. SQLite has no connection to cut: its driver loses what a proxy would.
+// TestABankWhoseConnectionsAreKilledAtRandomLosesNothing makes transfers under SERIALIZABLE by many workers, while a
+// proxy cuts connections before a request, while the server is at it, before its reply or within that: at the connect,
+// in the middle of a transaction, at the commit. SQLite has no connection to cut: its driver loses what a proxy would.
 func TestABankWhoseConnectionsAreKilledAtRandomLosesNothing(t *testing.T) {
 	const workers, accounts, oneIn, seed = 8, 400, 200, 20261121
 	transfers := 5000

@@ -153,8 +153,8 @@ func TestParallelSQLiteWritersLoseNoIncrement(t *testing.T) {
 	t.Log(count)
 }
 
-// endless is a write that only its context ends. SQLite then undoes the whole transaction, and would commit what follows by
-// itself.
+// endless is a write that only its context ends. SQLite then undoes the whole transaction, and would commit what
+// follows by itself.
 const endless = "insert into counter with recursive c(x) as (select 1 union all select x + 1 from c) select x from c"
 
 func TestAnInterruptedSQLiteTransactionIsNotCommittedInPart(t *testing.T) {
@@ -204,7 +204,8 @@ func TestAnInterruptedSQLiteTransactionIsNotCommittedInPart(t *testing.T) {
 	}
 }
 
-// TestAConstraintThatRollsBackIsTheAnswer: the text of the statement does not show that SQLite has undone the transaction.
+// TestAConstraintThatRollsBackIsTheAnswer: the text of the statement does not show that SQLite has undone the
+// transaction.
 func TestAConstraintThatRollsBackIsTheAnswer(t *testing.T) {
 	t.Parallel()
 	db := newSQLite(t, "wal")

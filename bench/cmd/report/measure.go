@@ -26,9 +26,9 @@ type options struct {
 
 const onceRounds = 6 // of scenarios with Once: the fewest from which the median has a confidence interval of 95 %
 
-// measure builds the benchmarks of the module and runs those of the scenarios. It writes their results to w as they come.
-// In each round every contender of a scenario runs once, in a process of its own and in an order that is drawn for the
-// round, so that what slows the machine for a while slows all of them.
+// measure builds the benchmarks of the module and runs those of the scenarios. It writes their results to w as they
+// come. In each round every contender of a scenario runs once, in a process of its own and in an order that is drawn
+// for the round, so that what slows the machine for a while slows all of them.
 //
 // A contender that fails in one of the rounds is reported in failed, and the others are measured nevertheless.
 func measure(ctx context.Context, module string, o options, w, progress io.Writer) (failed, err error) {

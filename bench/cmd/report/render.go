@@ -134,8 +134,8 @@ func max1(cores []int) []int {
 	return cores
 }
 
-// summary returns the median and its confidence interval, without an assumption about the distribution: times have a long
-// tail. It is NaN if there is no sample.
+// summary returns the median and its confidence interval, without an assumption about the distribution: times have a
+// long tail. It is NaN if there is no sample.
 func (r *results) summary(key sampleKey) benchmath.Summary {
 	if len(r.samples[key]) == 0 {
 		return benchmath.Summary{Center: math.NaN(), Lo: math.NaN(), Hi: math.NaN()}

@@ -16,17 +16,17 @@ import (
 	"testing"
 )
 
-// Server is a PostgreSQL server of one test's own, on a loopback address. Its superuser is postgres, who needs no password.
-// It keeps nothing safe: fsync is off.
+// Server is a PostgreSQL server of one test's own, on a loopback address. Its superuser is postgres, who needs no
+// password. It keeps nothing safe: fsync is off.
 type Server struct {
 	host, port string
 	command    func() *exec.Cmd // makes the command for one start
 	running    *process         // nil while it is down
 }
 
-// Start starts a server, which ends with tb, or with the test binary if that dies. settings are those of postgresql.conf,
-// as in "deadlock_timeout=10ms". It skips tb if PostgreSQL is not installed: its programs are looked for in PATH and
-// in the folders of Debian and Red Hat. As root it runs the server as the user postgres.
+// Start starts a server, which ends with tb, or with the test binary if that dies. settings are those of
+// postgresql.conf, as in "deadlock_timeout=10ms". It skips tb if PostgreSQL is not installed: its programs are looked
+// for in PATH and in the folders of Debian and Red Hat. As root it runs the server as the user postgres.
 func Start(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
 	bin, err := folder()
@@ -66,8 +66,8 @@ func Start(tb testing.TB, settings ...string) *Server {
 	return s
 }
 
-// guard runs the server until it reads the name of a signal, which it passes on. When there is nothing more to read, since
-// the test binary is gone, it removes the data too.
+// guard runs the server until it reads the name of a signal, which it passes on. When there is nothing more to read,
+// since the test binary is gone, it removes the data too.
 const guard = `"$@" & server=$!
 exec >/dev/null 2>&1
 if read -r signal; then kill -"$signal" $server; wait $server

@@ -99,8 +99,8 @@ func (p *process) awaitReady(t *testing.T) {
 	require.Equal(t, ready+"\n", line)
 }
 
-// suspend stops the worker in the midst of things, as the pause of a container does, unless that is in a transaction, whose
-// locks would stop all the others.
+// suspend stops the worker in the midst of things, as the pause of a container does, unless that is in a transaction,
+// whose locks would stop all the others.
 func (p *process) suspend(t *testing.T, locked func() bool) {
 	for {
 		require.NoError(t, p.command.Process.Signal(syscall.SIGSTOP))

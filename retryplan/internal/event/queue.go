@@ -1,12 +1,13 @@
-// Package event has what an event simulation goes by: events in the order of their time, and queues and numbered places that make
-// no garbage.
+// Package event has what an event simulation goes by: events in the order of their time, and queues and numbered places
+// that make no garbage.
 package event
 
 import "math"
 
-// Kind says what happens in an event. Most delays of a simulation are the same for all: a timeout, a deadline, a constant hop.
-// Events of such a kind are planned in the order in which they happen, so each Kind below Lanes has a lane that is first in, first
-// out and costs no comparisons. Only what would go before the last of its lane is put in order.
+// Kind says what happens in an event. Most delays of a simulation are the same for all: a timeout, a deadline, a
+// constant hop. Events of such a kind are planned in the order in which they happen, so each Kind below Lanes has a
+// lane that is first in, first out and costs no comparisons. Only what would go before the last of its lane is put in
+// order.
 type Kind uint8
 
 // Lanes is how many kinds have a lane. No kind is above 15.

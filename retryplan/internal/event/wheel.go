@@ -9,11 +9,12 @@ const (
 	few       = 64 // events that a heap keeps in order better than another level does
 )
 
-// laterEvents holds the events that are not next, roughly in order, so that the heap stays small enough for the processor's
-// cache: a hierarchical timing wheel (Varghese, Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987, scheme 7).
+// laterEvents holds the events that are not next, roughly in order, so that the heap stays small enough for the
+// processor's cache: a hierarchical timing wheel (Varghese, Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987,
+// scheme 7).
 //
-// An event is in the slot of the highest digit in which its time differs from ref, and of its own digit there. So all of a level
-// come before all of the next higher one, and an event changes its slot once for each level at most.
+// An event is in the slot of the highest digit in which its time differs from ref, and of its own digit there. So all
+// of a level come before all of the next higher one, and an event changes its slot once for each level at most.
 type laterEvents struct {
 	ref    int64 // not after any of the events
 	n      int

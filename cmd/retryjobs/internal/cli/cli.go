@@ -48,8 +48,9 @@ const (
 	Usage  = 2 // the command line is wrong, and nothing was done
 )
 
-// openTimeout is how long a database may take to open. A handshake of which two packets are lost takes 3 s (RFC 6298: 1 s,
-// then 2 s), and TLS and the login follow. Without it, an address that swallows packets holds the terminal for minutes.
+// openTimeout is how long a database may take to open. A handshake of which two packets are lost takes 3 s (RFC 6298: 1
+// s, then 2 s), and TLS and the login follow. Without it, an address that swallows packets holds the terminal for
+// minutes.
 const openTimeout = 10 * time.Second
 
 // Run runs the command that args give, the program's name not among them, and returns the exit status. What is asked for

@@ -40,8 +40,8 @@ func (s *selection) given(cmd *cobra.Command) bool {
 	return slices.ContainsFunc(selectionFlags, cmd.Flags().Changed)
 }
 
-// filter returns what the flags mean at now. A flag that is there without a value is refused, since it is a variable of a
-// script that is not set, and means anything but all jobs.
+// filter returns what the flags mean at now. A flag that is there without a value is refused, since it is a variable of
+// a script that is not set, and means anything but all jobs.
 func (s *selection) filter(cmd *cobra.Command, now time.Time) (retryjob.Filter, error) {
 	f := retryjob.Filter{Policies: s.policies, Kinds: s.kinds, Limit: s.limit}
 	for i, values := range [][]string{s.statuses, s.reasons, s.policies, s.kinds} {
@@ -76,7 +76,8 @@ func (s *selection) filter(cmd *cobra.Command, now time.Time) (retryjob.Filter, 
 	return f, nil
 }
 
-// change returns the filter of a command that changes what it selects. It refuses to change all jobs unless a flag says so.
+// change returns the filter of a command that changes what it selects. It refuses to change all jobs unless a flag says
+// so.
 func (s *selection) change(cmd *cobra.Command, now time.Time, all bool, flag string) (retryjob.Filter, error) {
 	f, err := s.filter(cmd, now)
 	if err == nil && !all && !s.given(cmd) {

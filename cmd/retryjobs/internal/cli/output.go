@@ -97,8 +97,8 @@ var colors = map[string]string{
 	retryjob.Canceled.String(): "35",
 }
 
-// printable returns s on one line, without what a terminal would obey or show out of order: line breaks become "; ", or a
-// space after a colon; other runs of white space become one space; and what does not print is written as \u001b is.
+// printable returns s on one line, without what a terminal would obey or show out of order: line breaks become "; ", or
+// a space after a colon; other runs of white space become one space; and what does not print is written as \u001b is.
 func printable(s string) string {
 	var b strings.Builder
 	for line := range strings.FieldsFuncSeq(s, breaksLine) {

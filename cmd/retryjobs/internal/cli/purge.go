@@ -111,8 +111,8 @@ func (s *session) many(ctx context.Context, doing string, f retryjob.Filter, cha
 	}
 }
 
-// progress narrows f to what has changed until now, since what is replayed may be given up again meanwhile. It returns what shows
-// how many jobs are done, if there is a terminal, and what ends that.
+// progress narrows f to what has changed until now, since what is replayed may be given up again meanwhile. It returns
+// what shows how many jobs are done, if there is a terminal, and what ends that.
 func (s *session) progress(ctx context.Context, doing string, f *retryjob.Filter) (step func(done int), finish func(), err error) {
 	if f.Until.IsZero() {
 		f.Until = s.now

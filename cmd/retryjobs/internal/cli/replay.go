@@ -62,8 +62,8 @@ const (
 	fastest = 1e6
 )
 
-// paced replays what f selects, the job that changed last first, one after the other. A job that another client has changed
-// meanwhile is passed over; one that cannot be replayed is reported and does not keep the others from it.
+// paced replays what f selects, the job that changed last first, one after the other. A job that another client has
+// changed meanwhile is passed over; one that cannot be replayed is reported and does not keep the others from it.
 func (s *session) paced(ctx context.Context, f retryjob.Filter, rate float64) error {
 	step, finish, err := s.progress(ctx, "replaying", &f)
 	if err != nil {

@@ -37,8 +37,8 @@ func (a *app) statsCommand() *cobra.Command {
 	}
 }
 
-// stats is counts of jobs. The field names are those of --json, which has every status in by_status and only what there is
-// in the others.
+// stats is counts of jobs. The field names are those of --json, which has every status in by_status and only what there
+// is in the others.
 type stats struct {
 	Jobs             int                       `json:"jobs"`
 	ByStatus         map[string]int            `json:"by_status"`
@@ -53,7 +53,8 @@ type oldest struct {
 	Ended time.Time `json:"ended"`
 }
 
-// stats counts in the database. A job that changes meanwhile may be counted as what it was in one place and as what it is in another.
+// stats counts in the database. A job that changes meanwhile may be counted as what it was in one place and as what it
+// is in another.
 func (s *session) stats(ctx context.Context) (*stats, error) {
 	st := &stats{ByStatus: map[string]int{}, ByReason: map[string]int{}, ByPolicy: map[string]map[string]int{}}
 	all, err := s.store.Count(ctx, retryjob.Filter{})

@@ -26,7 +26,8 @@ func timeline(lines []retryjob.Line) (rows []row) {
 	return rows
 }
 
-// total returns how many attempts there were in how much time, and if every one is in the record, what became of that time.
+// total returns how many attempts there were in how much time, and if every one is in the record, what became of that
+// time.
 func total(rec *retryjob.Record, lines []retryjob.Line, now time.Time) string {
 	end, suffix := rec.Ended, ""
 	if end.IsZero() {

@@ -181,7 +181,8 @@ func TestExamplesInHelp(t *testing.T) {
 
 var commands = []string{"show", "plan", "simulate", "certify", "chain", "solve", "compare", "lint", "serve"}
 
-// TestREADMEShowsWhatIsPrinted runs the commands in README.md. It may break lines elsewhere, and leave out lines at the end.
+// TestREADMEShowsWhatIsPrinted runs the commands in README.md. It may break lines elsewhere, and leave out lines at the
+// end.
 func TestREADMEShowsWhatIsPrinted(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	require.NoError(t, err)

@@ -30,8 +30,8 @@ func configFlag(flags *pflag.FlagSet, to *string) {
 	flags.StringVar(to, "config", "", "read this `file` rather than the first "+configFile+" in the directories from here upwards; none reads none")
 }
 
-// configure sets the flags that the command line does not, and returns the policies that are meant. Keys that are flags of other
-// commands are for them.
+// configure sets the flags that the command line does not, and returns the policies that are meant. Keys that are flags
+// of other commands are for them.
 func (a *app) configure(cmd *cobra.Command, file string, args []string) (config, []string, error) {
 	var c config
 	file, err := findConfig(file)

@@ -32,7 +32,8 @@ func readDocument(data []byte) (document, error) {
 	}
 	var root yaml.Node
 	if text[0] == '{' || text[0] == '[' {
-		// JSON is YAML but for tabs, which a string of valid JSON has not. What is wrong with other JSON is for retryconf to say.
+		// JSON is YAML but for tabs, which a string of valid JSON has not. What is wrong with other JSON is for
+		// retryconf to say.
 		if !json.Valid(data) || yaml.Unmarshal(bytes.ReplaceAll(data, []byte("\t"), []byte(" ")), &root) != nil {
 			return document{data: data}, nil
 		}

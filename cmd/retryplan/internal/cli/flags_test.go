@@ -40,7 +40,8 @@ func TestFlagsChangeAPolicy(t *testing.T) {
 // flagLine finds the flags that help lists.
 var flagLine = regexp.MustCompile(`(?m)^ +(?:-h, )?--([a-z0-9-]+)`)
 
-// TestEveryFlagIsRead holds that each flag of each command changes what is printed, or is refused with a reason of its own.
+// TestEveryFlagIsRead holds that each flag of each command changes what is printed, or is refused with a reason of its
+// own.
 func TestEveryFlagIsRead(t *testing.T) {
 	policy := map[string]string{
 		"attempts": "3", "mode": "fixed", "base": "300ms", "factor": "3", "cap": "150ms", "delays": "1s,5s", "jitter": "equal", "jitter-ratio": "0.4 --jitter ratio",

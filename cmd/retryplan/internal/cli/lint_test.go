@@ -111,7 +111,8 @@ func TestTheConfigurationIsThatOfTheRepository(t *testing.T) {
 	require.Contains(t, run(t, "lint --config ../../odd/.retryplan.yaml").Err, `"fast" is not a number`)
 }
 
-// TestSARIFHasWhatItsSchemaRequires checks the members that the schema of SARIF 2.1.0 requires of each object that is used.
+// TestSARIFHasWhatItsSchemaRequires checks the members that the schema of SARIF 2.1.0 requires of each object that is
+// used.
 func TestSARIFHasWhatItsSchemaRequires(t *testing.T) {
 	got := runIn(t, t.Context(), cli.Options{Version: "v1.2.3", Stdin: strings.NewReader(`{"base": "1s"}`)}, "lint - policies.yaml preset:standard --format sarif")
 	var report struct {

@@ -113,8 +113,8 @@ func (a *app) print(g *grid) {
 // line prints a line; errors of the writer come up when it is flushed.
 func (a *app) line(format string, args ...any) { fmt.Fprintf(a.out, format+"\n", args...) }
 
-// printJSON prints v as one line of JSON that a terminal can show: beyond ASCII, encoding/json leaves control characters as
-// they are.
+// printJSON prints v as one line of JSON that a terminal can show: beyond ASCII, encoding/json leaves control
+// characters as they are.
 func (a *app) printJSON(v any) error {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -254,8 +254,8 @@ func (f *policyFlags) changed(cmd *cobra.Command) bool {
 	return false
 }
 
-// apply returns p with what the flags give in place of its own. Flags of another formula replace the formula as a whole: a
-// list has no base. A new list has its own number of attempts unless --attempts is given.
+// apply returns p with what the flags give in place of its own. Flags of another formula replace the formula as a
+// whole: a list has no base. A new list has its own number of attempts unless --attempts is given.
 func (f *policyFlags) apply(cmd *cobra.Command, p retry.Policy) (retry.Policy, error) {
 	if !f.changed(cmd) {
 		return p, nil

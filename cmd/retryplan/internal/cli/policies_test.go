@@ -57,7 +57,8 @@ func TestPoliciesOfOneName(t *testing.T) {
 	require.Contains(t, got.Out, "mail: ")
 }
 
-// TestManyFindingsOnOneLine holds that the error of a guard stays a line that can be read, and that no finding is said to be none.
+// TestManyFindingsOnOneLine holds that the error of a guard stays a line that can be read, and that no finding is said
+// to be none.
 func TestManyFindingsOnOneLine(t *testing.T) {
 	var many []string
 	for i := range 200 {

@@ -32,8 +32,8 @@ type figures struct {
 	Most   *float64 `json:"most"`
 }
 
-// simulateSeeds simulates s with so many seeds from s.Seed on and returns what each came to. An error is about the last of
-// them, which is not among the results unless it is the first.
+// simulateSeeds simulates s with so many seeds from s.Seed on and returns what each came to. An error is about the last
+// of them, which is not among the results unless it is the first.
 func (a *app) simulateSeeds(ctx context.Context, name string, s retryplan.Scenario, seeds int) (results []retryplan.Result, err error) {
 	for range seeds {
 		r, err := a.simulate(ctx, name, s)

@@ -75,8 +75,8 @@ func quantiles(d retryplan.Durations) string {
 	return "p50 " + say.Span(d.Quantile(.5)) + ", p90 " + say.Span(d.Quantile(.9)) + ", p99 " + say.Span(d.Quantile(.99)) + ", at most " + say.Span(d.Quantile(1))
 }
 
-// series prints the time series in so many lines at most, 0 for one for each step: rates are means over a line, what is a
-// state is that at its end. Columns in which nothing happens are left out.
+// series prints the time series in so many lines at most, 0 for one for each step: rates are means over a line, what is
+// a state is that at its end. Columns in which nothing happens are left out.
 func (a *app) series(r *retryplan.Result, s *retryplan.Scenario, rows int) {
 	if len(r.Series) == 0 {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
 )
 
-// TestMorePoliciesThanAPictureShows holds that a large catalog is shown all the same, and that a picture of it is refused
-// at once.
+// TestMorePoliciesThanAPictureShows holds that a large catalog is shown all the same, and that a picture of it is
+// refused at once.
 func TestMorePoliciesThanAPictureShows(t *testing.T) {
 	many := strings.TrimSpace(strings.Repeat("policies.json ", 5))
 	for _, command := range []string{"show", "plan", "compare", "simulate --rate 5 --duration 2s"} {

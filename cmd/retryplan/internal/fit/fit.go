@@ -1,5 +1,5 @@
-// Package fit reads from the metrics of contrib/retryotel what a fleet does in production: how many runs it begins, what share of its
-// attempts fails, and how long an attempt takes.
+// Package fit reads from the metrics of contrib/retryotel what a fleet does in production: how many runs it begins,
+// what share of its attempts fails, and how long an attempt takes.
 package fit
 
 import (
@@ -42,9 +42,10 @@ func (t Traffic) String() string {
 		t.Rate(), t.Runs, t.Over.Round(time.Second), 100*t.Failure(), t.Attempts, t.Duration, rounded(t.Mean))
 }
 
-// Read returns the traffic of a policy, "" for the only one that there is. Files are Prometheus text or OTLP/JSON, a request on
-// each line, with cumulative counters. Two scrapes, the earlier first, are subtracted. Prometheus text does not say when it was
-// scraped: over is the time between two scrapes, or since the process began. OTLP does say; there over is zero, or overrides it.
+// Read returns the traffic of a policy, "" for the only one that there is. Files are Prometheus text or OTLP/JSON, a
+// request on each line, with cumulative counters. Two scrapes, the earlier first, are subtracted. Prometheus text does
+// not say when it was scraped: over is the time between two scrapes, or since the process began. OTLP does say; there
+// over is zero, or overrides it.
 func Read(policy string, over time.Duration, files ...[]byte) (Traffic, error) {
 	var scrapes []scrape
 	for _, data := range files {
@@ -170,7 +171,8 @@ func (c *counts) subtract(before *counts) error {
 	return nil
 }
 
-// quantile interpolates within the bucket, as histogram_quantile of Prometheus does: what is above the last bound counts as that.
+// quantile interpolates within the bucket, as histogram_quantile of Prometheus does: what is above the last bound
+// counts as that.
 func (c *counts) quantile(q float64) float64 {
 	bounds := slices.Sorted(maps.Keys(c.buckets))
 	rank := q * c.count

@@ -12,8 +12,9 @@ import (
 	"github.com/retrygo/retry/cmd/retryplan/internal/fit"
 )
 
-// ../cli/testdata/metrics.jsonl and metrics.txt are what retryotel's real exporters wrote; sample.go beside them made them: 1,500 runs in 30s
-// whose attempts fail with the probability 0.05 and take a log-normal time with the median 30ms.
+// ../cli/testdata/metrics.jsonl and metrics.txt are what retryotel's real exporters wrote; sample.go beside them made
+// them: 1,500 runs in 30s whose attempts fail with the probability 0.05 and take a log-normal time with the median
+// 30ms.
 func sample(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile("../cli/testdata/" + name)

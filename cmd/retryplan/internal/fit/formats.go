@@ -15,7 +15,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// prometheusNames are the metrics by the names that OpenTelemetry's Prometheus exporter gives them, with and without escapes.
+// prometheusNames are the metrics by the names that OpenTelemetry's Prometheus exporter gives them, with and without
+// escapes.
 var prometheusNames = map[string]string{
 	"retry_runs_total": "retry.runs", "retry.runs_total": "retry.runs", "retry_runs": "retry.runs", "retry.runs": "retry.runs",
 	"retry_attempts_total": "retry.attempts", "retry.attempts_total": "retry.attempts", "retry_attempts": "retry.attempts", "retry.attempts": "retry.attempts",
@@ -54,8 +55,8 @@ func prometheus(data []byte) ([]scrape, error) {
 	return []scrape{s}, nil
 }
 
-// exported is what is used of an ExportMetricsServiceRequest: opentelemetry-proto, collector/metrics/v1. In its JSON, 64-bit integers
-// are text.
+// exported is what is used of an ExportMetricsServiceRequest: opentelemetry-proto, collector/metrics/v1. In its JSON,
+// 64-bit integers are text.
 type exported struct {
 	ResourceMetrics []struct {
 		ScopeMetrics []struct {

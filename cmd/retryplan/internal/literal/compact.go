@@ -2,8 +2,8 @@ package literal
 
 import "regexp"
 
-// Compact returns text with its durations as this command writes them, without the zero units that Duration.String ends with: "1h"
-// for "1h0m0s".
+// Compact returns text with its durations as this command writes them, without the zero units that Duration.String ends
+// with: "1h" for "1h0m0s".
 func Compact(text string) string {
 	text = zeroSeconds.ReplaceAllString(text, "$1")
 	return zeroMinutes.ReplaceAllString(text, "$1")

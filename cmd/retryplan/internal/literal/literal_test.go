@@ -90,8 +90,8 @@ func TestDocument(t *testing.T) {
 	require.Equal(t, text, again)
 }
 
-// FuzzGo holds that the literal of any policy is Go that says the same policy, formatted as gofmt does it: it is compiled
-// against the package, and its constants are read back.
+// FuzzGo holds that the literal of any policy is Go that says the same policy, formatted as gofmt does it: it is
+// compiled against the package, and its constants are read back.
 func FuzzGo(f *testing.F) {
 	f.Add("name", 4, uint8(1), int64(time.Second), 2.0, int64(time.Minute), int64(0), uint8(1), 0.0, int64(time.Second), int64(0), int64(0), false)
 	f.Add("\"`\n", -1, uint8(4), int64(1), 1e300, int64(math.MaxInt64), int64(-5), uint8(3), 0.1, int64(1), int64(math.MinInt64), int64(3), true)

@@ -61,9 +61,9 @@ func leastPositive(values []float64) float64 {
 	return least
 }
 
-// durationAxis returns the axis for durations in seconds from lo to hi with about the given number of labels. On a log scale lo
-// is the least positive duration, and zero says that there are durations of 0 or below lo as well: they lie on the lower end,
-// which is labeled 0.
+// durationAxis returns the axis for durations in seconds from lo to hi with about the given number of labels. On a log
+// scale lo is the least positive duration, and zero says that there are durations of 0 or below lo as well: they lie on
+// the lower end, which is labeled 0.
 func durationAxis(lo, hi float64, log, zero bool, labels int) axis {
 	if !log || lo <= 0 || hi <= lo {
 		return linearDurations(lo, hi, labels)
@@ -171,8 +171,8 @@ var (
 	coarseLadder = ladder([]float64{1, 10}, []float64{1, 10}, []float64{1})
 )
 
-// ladder returns rising durations from 1ns to 1000 years: decimal parts of a second, then the given numbers of seconds and
-// minutes, of hours, and decimal multiples of days and years.
+// ladder returns rising durations from 1ns to 1000 years: decimal parts of a second, then the given numbers of seconds
+// and minutes, of hours, and decimal multiples of days and years.
 func ladder(sixties, hours, decimal []float64) []float64 {
 	var l []float64
 	for exp := -9; exp < 0; exp++ {
@@ -211,8 +211,8 @@ func inside(values []float64, lo, hi float64) []float64 {
 	return in
 }
 
-// durationText returns d with the units that a reader would use and no more than about three digits: "1.25s", "1m30s", "3h31m",
-// "2d12h", "292y".
+// durationText returns d with the units that a reader would use and no more than about three digits: "1.25s", "1m30s",
+// "3h31m", "2d12h", "292y".
 func durationText(d time.Duration) string { return secondsText(d.Seconds()) }
 
 func secondsText(s float64) string {

@@ -78,8 +78,8 @@ func marks(l look, r float64, points []point) mark {
 // box is a rectangle from lo to hi, width wide in values of the horizontal axis.
 type box struct{ x, width, lo, hi float64 }
 
-// boxes fills all of its boxes as one path, which keeps files small. One without height is drawn as a stroke, so that it is
-// seen.
+// boxes fills all of its boxes as one path, which keeps files small. One without height is drawn as a stroke, so that
+// it is seen.
 func boxes(class string, all []box) mark {
 	return func(f frame) {
 		const least = 2
@@ -120,9 +120,9 @@ func stripe(from, to float64) mark {
 	}
 }
 
-// label is text dy below a place and dx to the right of it, or if that would leave the panel as much to the left. One that is
-// centered stands on the middle of its place, one that is ended ends there, and one that is boxed has a background that lets it
-// stand on lines.
+// label is text dy below a place and dx to the right of it, or if that would leave the panel as much to the left. One
+// that is centered stands on the middle of its place, one that is ended ends there, and one that is boxed has a
+// background that lets it stand on lines.
 type label struct {
 	at                     point
 	dx, dy                 float64

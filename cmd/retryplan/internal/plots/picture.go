@@ -64,8 +64,8 @@ func (p *Picture) Write(w io.Writer) error {
 	return nil
 }
 
-// Fragment returns p as an SVG element for a page that links Stylesheet, width pixels wide. It has neither titles nor a background,
-// and no panel of it is higher than most pixels.
+// Fragment returns p as an SVG element for a page that links Stylesheet, width pixels wide. It has neither titles nor a
+// background, and no panel of it is higher than most pixels.
 func (p *Picture) Fragment(width, most float64) string {
 	sections := p.sections(width)
 	height := 0.

@@ -1,7 +1,7 @@
 // Package plots draws what package retryplan computes: as an SVG file, and as an SVG element of a page.
 //
-// The same input gives the same bytes. Pictures are light or dark as their reader prefers, and series differ in dashes and markers
-// as well as in color, so that they survive a gray printer.
+// The same input gives the same bytes. Pictures are light or dark as their reader prefers, and series differ in dashes
+// and markers as well as in color, so that they survive a gray printer.
 package plots
 
 import (
@@ -31,8 +31,8 @@ type Run struct {
 	Triggers []retryplan.Trigger
 }
 
-// Schedule draws the wait before each attempt with its jitter envelope, of one plan or of several side by side. It returns an
-// error for no plan, for more than Most, and for a nil Plan.
+// Schedule draws the wait before each attempt with its jitter envelope, of one plan or of several side by side. It
+// returns an error for no plan, for more than Most, and for a nil Plan.
 func Schedule(plans ...Plan) (*Picture, error) {
 	plans, err := checkPlans(plans)
 	if err != nil {
@@ -41,8 +41,8 @@ func Schedule(plans ...Plan) (*Picture, error) {
 	return picture(scheduleDrawing(plans)), nil
 }
 
-// TotalWait draws the distribution of Plan.TotalWait as the share of runs that have waited no longer, with the median, the
-// 99th percentile and the worst case marked. Errors are those of Schedule.
+// TotalWait draws the distribution of Plan.TotalWait as the share of runs that have waited no longer, with the median,
+// the 99th percentile and the worst case marked. Errors are those of Schedule.
 func TotalWait(plans ...Plan) (*Picture, error) {
 	plans, err := checkPlans(plans)
 	if err != nil {
@@ -60,8 +60,8 @@ func Plans(plans ...Plan) (*Picture, error) {
 	return picture(scheduleDrawing(plans), totalWaits(plans).drawing()), nil
 }
 
-// Outlook draws the pictures of Plans and, beneath them, the distribution of Plan.Elapsed with the callers' deadline, zero for
-// none. Errors are those of Schedule.
+// Outlook draws the pictures of Plans and, beneath them, the distribution of Plan.Elapsed with the callers' deadline,
+// zero for none. Errors are those of Schedule.
 func Outlook(deadline time.Duration, plans ...Plan) (*Picture, error) {
 	plans, err := checkPlans(plans)
 	if err != nil {

@@ -51,8 +51,8 @@ func scheduleSection(plans []Plan, width float64) section {
 	return s
 }
 
-// lastShown returns the attempt up to which plans are drawn: the last one of the plans that have an end, and 8 at least. The
-// attempts of a plan without end would leave the others no room.
+// lastShown returns the attempt up to which plans are drawn: the last one of the plans that have an end, and 8 at
+// least. The attempts of a plan without end would leave the others no room.
 func lastShown(plans []Plan) int {
 	const few = 8
 	last, limited := 2, 0

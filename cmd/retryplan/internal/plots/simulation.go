@@ -126,8 +126,8 @@ func manyRuns(runs []Run, x axis, named []trigger) ([]key, []panel) {
 // timeLabels is how many labels the upright axis of a time panel has.
 const timeLabels = 5
 
-// timePanel returns a panel over time with the triggers shaded. The names of the triggers stand in the first panel, above all
-// values.
+// timePanel returns a panel over time with the triggers shaded. The names of the triggers stand in the first panel,
+// above all values.
 func timePanel(height float64, x axis, yLabel string, named []trigger, first bool, values ...[]float64) panel {
 	most := 0.0
 	for _, vs := range values {
@@ -189,8 +189,8 @@ func end(t retryplan.Trigger) time.Duration {
 	return t.From + max(t.For, 0)
 }
 
-// nameTriggers returns the triggers of all runs that begin within x, each once, by time, with names in rows so that none runs
-// into another in a panel of that room.
+// nameTriggers returns the triggers of all runs that begin within x, each once, by time, with names in rows so that
+// none runs into another in a panel of that room.
 func nameTriggers(runs []Run, x axis, room float64) []trigger {
 	var all []trigger
 	for _, r := range runs {

@@ -11,7 +11,8 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Stylesheet has the colors of pictures, in light and in dark. A file has it within; a page that shows fragments links it.
+// Stylesheet has the colors of pictures, in light and in dark. A file has it within; a page that shows fragments links
+// it.
 //
 //go:embed chart.css
 var Stylesheet string
@@ -126,8 +127,8 @@ func pixels(v float64) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-// widths are the advances of Helvetica in thousandths of the size, from space on: Adobe Font Metrics, Helvetica.afm 4.1. Arial and
-// Liberation Sans have the same.
+// widths are the advances of Helvetica in thousandths of the size, from space on: Adobe Font Metrics, Helvetica.afm
+// 4.1. Arial and Liberation Sans have the same.
 var widths = [...]float64{
 	278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556, 556, 556, 556, 556, 556, 556, 556,
 	278, 278, 584, 584, 584, 556, 1015, 667, 667, 722, 722, 667, 611, 778, 722, 278, 500, 667, 556, 833, 722, 778, 667, 778, 722, 667,

@@ -124,8 +124,8 @@ func totalSection(ts totals, width float64) section {
 	return s
 }
 
-// cdfCurve returns the curve of d over x, from its left end to its right one. Places even in x show slopes, places even in
-// probability show steps.
+// cdfCurve returns the curve of d over x, from its left end to its right one. Places even in x show slopes, places even
+// in probability show steps.
 func cdfCurve(d distribution, x axis) []point {
 	const n = 150
 	curve := []point{{x.min, 0}}

@@ -52,8 +52,8 @@ type chart struct {
 	Table   table  `json:"table"`
 }
 
-// answer computes everything, and ends the simulation once it all has taken as long as limit. What of q the packages refuse
-// comes back as faults of the page's fields. When ctx ends, the answer is worth nothing.
+// answer computes everything, and ends the simulation once it all has taken as long as limit. What of q the packages
+// refuse comes back as faults of the page's fields. When ctx ends, the answer is worth nothing.
 func (q question) answer(ctx context.Context, limit time.Duration, z size) (*answer, []fault) {
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
 	defer cancel()

@@ -28,7 +28,8 @@ import (
 
 type step = chromedp.Action[chromedp.Void]
 
-// page is a tab of a headless Chromium that shows a served page. Every wait is for a condition, under the test's deadline.
+// page is a tab of a headless Chromium that shows a served page. Every wait is for a condition, under the test's
+// deadline.
 type page struct {
 	t   *testing.T
 	ctx context.Context
@@ -282,8 +283,8 @@ func TestFaultStandsAtItsField(t *testing.T) {
 
 func TestOldAnswerNeverOverwritesNewer(t *testing.T) {
 	p := open(t, "")
-	// The first question is held back until the second is answered. Aborting is taken away from it, so that its answer does
-	// come, late.
+	// The first question is held back until the second is answered. Aborting is taken away from it, so that its answer
+	// does come, late.
 	p.run(chromedp.Evaluate[chromedp.Void](`(() => {
 		const ask = window.fetch;
 		let release, asked = 0;
@@ -354,9 +355,9 @@ func TestLinkFromAnotherPageOpensTheSameState(t *testing.T) {
 	require.Equal(t, link, eval[string](q, `location.hash`))
 }
 
-// The colors of attempts and goodput differ without red, green or blue cones: in L*a*b*, with the vision as
-// G. M. Machado, M. M. Oliveira, L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency"
-// (2009) has it, they are 40 apart at least.
+// The colors of attempts and goodput differ without red, green or blue cones: in L*a*b*, with the vision as G. M.
+// Machado, M. M. Oliveira, L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color Vision
+// Deficiency" (2009) has it, they are 40 apart at least.
 func TestAttemptsAndGoodputDifferForTheColorBlind(t *testing.T) {
 	p := open(t, "")
 	for _, scheme := range []string{"light", "dark"} {

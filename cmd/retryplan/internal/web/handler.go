@@ -31,7 +31,8 @@ const (
 	evaluationLimit = 3 * time.Second
 	// evaluations is how many there are at the same time, since each may take 100 MiB and more. A page needs one.
 	evaluations = 2
-	// contentPolicy allows what the binary itself serves. Neither the page nor its pictures have inline scripts or styles.
+	// contentPolicy allows what the binary itself serves. Neither the page nor its pictures have inline scripts or
+	// styles.
 	contentPolicy = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"
 )
 
@@ -107,8 +108,8 @@ func filesOnly(next http.Handler) http.Handler {
 
 // guarded lets pass what was asked of this machine by name, and says what a browser may do with the answer.
 //
-// A page elsewhere can make its own name resolve to 127.0.0.1 and so be of one origin with us (DNS rebinding), but the Host
-// header then still has that name.
+// A page elsewhere can make its own name resolve to 127.0.0.1 and so be of one origin with us (DNS rebinding), but the
+// Host header then still has that name.
 func guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !local(r.Host) {
@@ -187,7 +188,8 @@ func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
 // size is the room that the page has for a chart, in pixels.
 type size struct{ width, most float64 }
 
-// sizeOf reads ?width= and ?most=, the greatest height. What is missing or absurd is replaced: it is no reason to show nothing.
+// sizeOf reads ?width= and ?most=, the greatest height. What is missing or absurd is replaced: it is no reason to show
+// nothing.
 func sizeOf(r *http.Request) size {
 	read := func(name string, least, most, otherwise float64) float64 {
 		v, err := strconv.ParseFloat(r.URL.Query().Get(name), 64)

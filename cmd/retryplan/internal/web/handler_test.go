@@ -275,7 +275,8 @@ func TestSimulationThatTakesTooLongIsPartial(t *testing.T) {
 	require.NotEmpty(t, a.Schedule.SVG, "the plan needs no simulation")
 }
 
-// greedy is a state whose simulation would fill memory: every attempt of an hour stays in the queue of a server that hangs.
+// greedy is a state whose simulation would fill memory: every attempt of an hour stays in the queue of a server that
+// hangs.
 var greedy = map[string]string{
 	"max_attempts": "unlimited", "base": "1ms", "cap": "1ms", "attempt_timeout": "10ms", "deadline": "", "budget": "none",
 	"rate": "80", "capacity": "100", "clients": "100000", "trigger": "stall", "trigger_length": "1h",

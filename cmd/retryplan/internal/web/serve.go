@@ -1,5 +1,6 @@
-// Package web serves retryplan's page: sliders for a policy and a fleet, and beside them what they do. The page draws; what
-// it draws is computed here, by package retryplan. Everything it needs is in the binary, and it answers on loopback only.
+// Package web serves retryplan's page: sliders for a policy and a fleet, and beside them what they do. The page draws;
+// what it draws is computed here, by package retryplan. Everything it needs is in the binary, and it answers on
+// loopback only.
 package web
 
 import (
@@ -16,11 +17,11 @@ import (
 
 // Options are the address of Serve and what the page opens with. The zero Options are a free port of 127.0.0.1.
 type Options struct {
-	// Addr is host:port. The host is "localhost", which means 127.0.0.1, or a loopback address; anything else, ":8080" too,
-	// is refused. Port 0 is a free one. Empty means "127.0.0.1:0".
+	// Addr is host:port. The host is "localhost", which means 127.0.0.1, or a loopback address; anything else, ":8080"
+	// too, is refused. Port 0 is a free one. Empty means "127.0.0.1:0".
 	Addr string
-	// Policy is the policy that the page opens with; what is code in it is left out. Zero means the first preset; one that
-	// has nothing but a Name is that of the defaults.
+	// Policy is the policy that the page opens with; what is code in it is left out. Zero means the first preset; one
+	// that has nothing but a Name is that of the defaults.
 	Policy retry.Policy
 	// Ready is called with the page's address, such as "http://127.0.0.1:41234/", once it can be opened. Nil means no
 	// call.
@@ -61,8 +62,8 @@ func Serve(ctx context.Context, o Options) error {
 	return nil
 }
 
-// loopback returns the address to listen on, which no other machine can reach. It asks no resolver: what "localhost" means
-// there is not ours to trust.
+// loopback returns the address to listen on, which no other machine can reach. It asks no resolver: what "localhost"
+// means there is not ours to trust.
 func loopback(addr string) (netip.AddrPort, error) {
 	if addr == "" {
 		addr = "127.0.0.1:0"

@@ -15,8 +15,8 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// state is everything that can be set on the page, as the texts in its fields: what stands in the fragment of its address
-// and what it asks about. A policy's keys are those of a retryconf document. An empty text means not given.
+// state is everything that can be set on the page, as the texts in its fields: what stands in the fragment of its
+// address and what it asks about. A policy's keys are those of a retryconf document. An empty text means not given.
 type state map[string]string
 
 // Limits of a fleet: a page that redraws as a slider moves has no time for more, and the command line has.
@@ -35,8 +35,9 @@ type question struct {
 	inline  bool
 }
 
-// question returns what s asks, or what is wrong with it, all at once. Fields that a choice leaves without a use, as a list
-// of delays is to an exponential policy, are not looked at: the page keeps them for when the choice is changed back.
+// question returns what s asks, or what is wrong with it, all at once. Fields that a choice leaves without a use, as a
+// list of delays is to an exponential policy, are not looked at: the page keeps them for when the choice is changed
+// back.
 func (s state) question() (question, []fault) {
 	f := form{values: s}
 	f.known()

@@ -161,8 +161,8 @@ func NewTrigger(t retryplan.Trigger) Trigger {
 	return Trigger{t.Kind.String(), Duration(t.From), Duration(t.For), t.Factor}
 }
 
-// ParseTrigger reads "stall 60s 10s": the kind, from when and for how long, and for the kinds that have one a factor, as in
-// "surge 60s 10s 3".
+// ParseTrigger reads "stall 60s 10s": the kind, from when and for how long, and for the kinds that have one a factor,
+// as in "surge 60s 10s 3".
 func ParseTrigger(text string) (Trigger, error) {
 	return parseTrigger(text, 2, `such as "stall 60s 10s" (kind, from, for) or "surge 60s 10s 3" (kind, from, for, factor)`)
 }

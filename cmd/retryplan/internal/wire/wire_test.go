@@ -57,7 +57,8 @@ func fill(v reflect.Value, seed int64) {
 	}
 }
 
-// numbers are the values in a struct, by the names of their fields, times and texts aside: wire and retryplan name alike.
+// numbers are the values in a struct, by the names of their fields, times and texts aside: wire and retryplan name
+// alike.
 func numbers(v reflect.Value, path string, into map[string]string) {
 	switch x := v.Interface().(type) {
 	case retryplan.Dist:
