@@ -8,8 +8,12 @@
 //   - [Catalog] holds named policies: [Catalog.Define] them in code, [Catalog.Load] what operators override, all or
 //     nothing, while calls are running. [Ref.Policy] returns the policy in force and does not block.
 //
+// # What stays in code
+//
 // A policy's functions and its Budget are code: they stay in code, survive a reload and are reported by [FromPolicy]
 // rather than dropped.
+//
+// # Formats
 //
 // The package imports the standard library only. Its types read and write themselves as text, so that gopkg.in/yaml.v3,
 // BurntSushi/toml and flag.TextVar read them without extra code. It watches no files: call Load after a change.

@@ -1,5 +1,10 @@
 // Package retryplan shows what a retry policy will do before it ships: to one call, and to the backend behind a fleet.
 //
+//	plan, err := retryplan.New(policy, retryplan.Model{Failure: 0.1})
+//	findings := retryplan.Lint(policy, retryplan.Setting{Inline: true, Clients: 200})
+//
+// # What it answers
+//
 //   - New computes the schedule of one run: the waits with their spread, the exact distribution of the total wait, the
 //     chance to succeed and to finish in time, the attempts that can never start, the load that it multiplies.
 //   - Lint finds what is wrong with a policy for its use, and says what to change.
@@ -10,6 +15,8 @@
 //     multiply.
 //   - Solve goes the other way, from what is required to a policy, or to the two requirements that cannot be met
 //     together.
+//
+// # Pure functions
 //
 // Everything is a function of its arguments: no clock is read, nothing is sent, and the same seed gives the same numbers
 // on every platform. The policy's Rand and Observe are never called; its Gate, Budget and Pay are state of a running

@@ -3,6 +3,8 @@
 // each run and each attempt, and HTTP for each run and each send of a retryhttp.Transport. It imports OpenTelemetry's
 // API only: without an SDK all of it does nothing.
 //
+// # Metrics
+//
 // The metrics, in the scope github.com/retrygo/retry/contrib/retryotel:
 //
 //	name                    instrument       unit       attributes
@@ -30,6 +32,8 @@
 // The number of series is bounded: statuses, reasons, kinds and classes are enumerations, and Options.MaxPolicies
 // bounds the policy names. No metric has an attribute from an error.
 //
+// # Spans
+//
 // In spans retry.policy and retry.attempt are those of the run, attempt or event; retry.run.policy, retry.status,
 // retry.reason and retry.attempts are those of the run that the span is of, or of the last run that ended below the
 // span.
@@ -37,6 +41,8 @@
 // error.type is the result of an ErrorType method in the error's chain, such as the status of an HTTP attempt ("503")
 // or retryhttp's Reason ("conn_refused"); otherwise the code of a gRPC status ("UNAVAILABLE"), "timeout", "canceled",
 // or the Go type below the marks of retry and fmt.Errorf. That of a run is that of its last error.
+//
+// # Texts
 //
 // Names and errors that are not UTF-8 are made so, since OTLP would refuse the whole export for one of them. Of an
 // error's text 1024 bytes are kept, of a policy's name 128. An error whose methods panic is shown by its Go type and

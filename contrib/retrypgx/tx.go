@@ -2,6 +2,8 @@
 // rules, errors and default policy these are, for the native interface of pgx: a *pgxpool.Pool, a pgx.Tx, its batches
 // and COPY.
 //
+// # Isolation
+//
 // At PostgreSQL's default isolation, read committed, if two transactions read the same value and each writes one
 // computed from it, one of the two updates is lost without an error, and nothing is repeated. Begin such a transaction
 // with Options.IsoLevel pgx.RepeatableRead or pgx.Serializable, or read with FOR UPDATE.
