@@ -112,7 +112,7 @@ func (b Backoff) Bounds(attempt int) (lo, hi time.Duration) {
 
 // Schedule returns the endless sequence of attempts and the wait after each: (1, delay), (2, delay), ... It never
 // sleeps. rnd returns a number in [0,1) for each delay and is not called if there is no jitter; a nil rnd means no
-// jitter. Each range over the sequence starts anew at attempt 1.
+// jitter. Each range over the sequence starts again at attempt 1.
 func (b Backoff) Schedule(rnd func() float64) iter.Seq2[int, time.Duration] {
 	return b.schedule(rnd, math.MaxInt)
 }

@@ -316,7 +316,7 @@ func ExamplePolicy_wait() {
 	// waiting_retry 5s
 }
 
-// A loop that keeps a connection up: what was up for a minute starts attempts and delays anew.
+// A loop that keeps a connection up: a connection that was up for a minute restarts attempts and delays.
 func ExamplePolicy_resetAfter() {
 	p := retry.Policy{MaxAttempts: 3, ResetAfter: time.Minute}
 	lost := errors.New("connection lost")

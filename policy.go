@@ -43,7 +43,7 @@ type Policy struct {
 	TTL time.Duration
 	// MaxHint is the longest hint (see After) that is obeyed; a longer one ends the run. Zero means 1h.
 	MaxHint time.Duration
-	// ResetAfter lets a long attempt start attempts and delays anew: if one that lasted at least ResetAfter fails, it
+	// ResetAfter restarts attempts and delays after a long attempt: if one that lasted at least ResetAfter fails, it
 	// counts as the first. It is for loops that reconnect. TTL goes on. Zero means never.
 	ResetAfter time.Duration
 	// Disabled allows one attempt only; its failure ends the run as Failed, not as DeadLettered. Zero means retries.
@@ -51,8 +51,8 @@ type Policy struct {
 	// Classify judges errors before the default rules do. Nil means the default rules alone.
 	Classify Classifier `json:"-"`
 	// Wait returns a delay of your own in place of the computed one, for what no formula says ("at once after a reset,
-	// otherwise 1s"). attempt counts from 1, anew after ResetAfter. The result is clipped to [0, Cap]; a hint is still
-	// a floor. Wait must be pure. Nil means the computed delay.
+	// otherwise 1s"). attempt counts from 1, and again after ResetAfter. The result is clipped to [0, Cap]; a hint is
+	// still a floor. Wait must be pure. Nil means the computed delay.
 	Wait func(attempt int, err error, computed time.Duration) time.Duration `json:"-"`
 	// Budget pays for retries, so that they cannot become a storm. Nil means that they are free.
 	Budget *Budget `json:"-"`

@@ -41,7 +41,7 @@ func forEachLoop(t *testing.T, loops []loop, test func(t *testing.T, ctx context
 	}
 }
 
-func TestEveryLoopMakesExactlyTheAttemptsAndWaitsThatItIsToldTo(t *testing.T) {
+func TestEveryLoopMakesExactlyTheAttemptsAndWaitsOfItsConfig(t *testing.T) {
 	for _, row := range []struct {
 		name     string
 		delay    time.Duration

@@ -68,7 +68,7 @@ func TestAnUnloadedCatalogHasItsDefinitions(t *testing.T) {
 	require.Equal(t, before, c.All(), "an empty document changes nothing")
 }
 
-func TestWhatComesFromWhere(t *testing.T) {
+func TestEachValueHasItsSource(t *testing.T) {
 	email := retry.Policy{Name: "invoice-email", MaxAttempts: 6, TTL: hour,
 		Backoff: retry.Backoff{Base: sec, Factor: 3, Cap: minute, Jitter: retry.FullJitter}}
 	with := func(change func(p *retry.Policy)) retry.Policy {

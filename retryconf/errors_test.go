@@ -84,7 +84,7 @@ func TestEveryErrorTextIsShown(t *testing.T) {
 	require.Equal(t, string(golden), b.String())
 }
 
-func TestAFieldErrorSaysWhereWhatAndWhy(t *testing.T) {
+func TestAFieldErrorHasPathValueAndRule(t *testing.T) {
 	_, err := retryconf.Parse([]byte(`{"max_attempts": 51}`), retryconf.ServiceLimits)
 	var field *retryconf.FieldError
 	require.ErrorAs(t, err, &field)

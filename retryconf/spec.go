@@ -50,7 +50,7 @@ type Spec struct {
 	TTL Duration `json:"ttl,omitzero" yaml:"ttl,omitempty" toml:"ttl,omitempty,omitzero"`
 	// MaxHint is the longest server hint that is obeyed. Not given: 1h.
 	MaxHint Duration `json:"max_hint,omitzero" yaml:"max_hint,omitempty" toml:"max_hint,omitempty,omitzero"`
-	// ResetAfter is how long an attempt must last to start attempts and delays anew. Not given: never.
+	// ResetAfter is how long an attempt must last to restart attempts and delays. Not given: never.
 	ResetAfter Duration `json:"reset_after,omitzero" yaml:"reset_after,omitempty" toml:"reset_after,omitempty,omitzero"`
 	// RetriesEnabled set to Off makes a policy that is Disabled. Not given: On.
 	RetriesEnabled Switch `json:"retries_enabled,omitzero" yaml:"retries_enabled,omitempty" toml:"retries_enabled,omitempty,omitzero"`

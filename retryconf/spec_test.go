@@ -323,7 +323,7 @@ func TestEachTextFieldIsAFlag(t *testing.T) {
 	require.NotPanics(t, flags.PrintDefaults)
 }
 
-func TestSetDelaysKeepsTheListWhereOneIsBad(t *testing.T) {
+func TestSetDelaysKeepsTheListIfOneIsBad(t *testing.T) {
 	s := retryconf.Spec{Delays: []retryconf.Delay{1}}
 	for text, want := range map[string]string{
 		"":       `delays[0] "" is not a duration such as "30s" or "1h30m"`,

@@ -25,7 +25,7 @@ type transportFunc func(*http.Request) (*http.Response, error)
 
 func (f transportFunc) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// A signature that holds for a short time, as that of AWS (Signature Version 4), is made anew for every attempt, below
+// A signature that holds for a short time, as that of AWS (Signature Version 4), is made again for every attempt, below
 // the Transport.
 func ExampleTransport_signEveryAttempt() {
 	sign := func(req *http.Request) string {

@@ -10,7 +10,7 @@ import (
 )
 
 // RequestError is why a request was refused before anything was sent: the Err of its AttemptError, whose Reason is the
-// same. net/http itself refuses some of these requests for each attempt anew, and rewrites and sends one whose Host has
+// same. net/http itself refuses some of these requests once for each attempt, and rewrites and sends one whose Host has
 // a line break in it.
 type RequestError struct {
 	Reason Reason // BadURL, BadScheme, EmptyHost, BadHost, BadMethod, BadHeader or BadTrailer

@@ -123,7 +123,7 @@ func TestRefusedRequests(t *testing.T) {
 	}
 }
 
-func TestAControlIsRefusedWhereverItIsInAValueOrAQuery(t *testing.T) {
+func TestAControlIsRefusedAnywhereInAValueOrAQuery(t *testing.T) {
 	base := roundTripper(func(req *http.Request) (*http.Response, error) { return answer(req, 200), nil })
 	sent := func(req *http.Request) bool {
 		_, err := (&retryhttp.Transport{Base: base}).RoundTrip(req)

@@ -93,7 +93,7 @@ func TestDeadLetterToOutlivesTheCallerByTenSeconds(t *testing.T) {
 	})
 }
 
-func TestDeadLetterToTellsOfWhatIsNotTaken(t *testing.T) {
+func TestDeadLetterToReportsJobsThatAreNotTaken(t *testing.T) {
 	refuse := errors.New("disk full")
 	none := func(context.Context, retry.Event) (retryjob.Job, bool) { return retryjob.Job{}, false }
 	for name, c := range map[string]struct {

@@ -141,7 +141,7 @@ func TestEnqueueRefuses(t *testing.T) {
 	})
 }
 
-func TestUnknownJobsAreToldApart(t *testing.T) {
+func TestUnknownJobsAreDistinguished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, other := open(t, fixed(1, time.Hour), succeed), open(t, fixed(1, time.Hour), succeed)
 		made := put(t, e, "", 0).ID()

@@ -214,7 +214,7 @@ func TestAHandlerThatEndsItsGoroutineInShutdownCountsAsNotMade(t *testing.T) {
 	})
 }
 
-func TestShutdownTellsAHandlerThatWaitsForAnotherJob(t *testing.T) {
+func TestShutdownReachesAHandlerThatWaitsForAnotherJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e *retryjob.Engine
 		waited := make(chan error, 1)

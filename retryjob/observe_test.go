@@ -19,7 +19,7 @@ type told []retry.Event
 
 func (l *told) observe(_ context.Context, e retry.Event) { *l = append(*l, e) }
 
-func TestObserveIsToldOfEachFailureAndOnceOfTheEnd(t *testing.T) {
+func TestObserveIsCalledForEachFailureAndOnceForTheEnd(t *testing.T) {
 	type ctx = context.Context
 	for _, row := range []struct {
 		name   string
@@ -145,7 +145,7 @@ func TestObserveIsToldOfEachFailureAndOnceOfTheEnd(t *testing.T) {
 	}
 }
 
-func TestObserveIsToldClassAndTimes(t *testing.T) {
+func TestObserveGetsClassAndTimes(t *testing.T) {
 	c := &clock{epoch}
 	var events told
 	p := evenly(5, 3*sec)

@@ -30,7 +30,7 @@ type Record struct {
 	Spec   *retryconf.Spec `json:"spec,omitempty"`
 	TTL    time.Duration   `json:"ttl_ns,omitempty"`
 	Budget string          `json:"budget,omitempty"`
-	// First is when the job was first due: the TTL counts from it. A replay sets it anew.
+	// First is when the job was first due: the TTL counts from it. A replay sets it again.
 	First time.Time `json:"first"`
 	// Enqueued is when the job was enqueued or replayed, if that was before First. Zero means First.
 	Enqueued time.Time `json:"enqueued,omitzero"`

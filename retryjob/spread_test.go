@@ -81,7 +81,7 @@ func TestDecorrelatedJitterSurvivesJSON(t *testing.T) {
 	})
 }
 
-func TestJitterIsTheSameWhoeverAsks(t *testing.T) {
+func TestJitterIsTheSameForEveryCaller(t *testing.T) {
 	p := retry.Policy{MaxAttempts: 9, Backoff: retry.Backoff{Base: time.Hour, Factor: 1, Jitter: retry.FullJitter}}
 	dues := map[time.Time]bool{}
 	for _, id := range []string{"a", "b", "c"} {

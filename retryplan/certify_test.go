@@ -244,7 +244,7 @@ func TestCertifyServiceAsLongAsTheTimeout(t *testing.T) {
 }
 
 // 100,000 stored tokens carry a storm for hours, should chance start one.
-func TestCertifyTellsOfTheStormThatTokensCanCarry(t *testing.T) {
+func TestCertifyReportsTheStormThatTokensCanCarry(t *testing.T) {
 	p, f := immediate(4), canonical()
 	f.Rate, f.Clients, f.Budget, f.Trigger.For = 90, 1000, &retry.BudgetConfig{Burst: 100}, 900*time.Millisecond
 	c := certify(t, p, f)
@@ -302,7 +302,7 @@ func TestScenarioLastsUntilTheEcho(t *testing.T) {
 	require.LessOrEqual(t, s.Duration, 28*time.Hour, "two million runs are enough")
 }
 
-func TestCertifyTellsEveryBadField(t *testing.T) {
+func TestCertifyReportsEveryBadField(t *testing.T) {
 	p := immediate(4)
 	p.Gate = func(context.Context) time.Duration { return 0 }
 	p.Pay = func(context.Context, retry.Decision) bool { return true }

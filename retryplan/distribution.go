@@ -217,8 +217,8 @@ func (d *Distribution) refine(below time.Duration, parts Distribution) {
 	d.levels = append([]level{{below, parts, d.CDF(below)}}, d.levels...)
 }
 
-// refinements returns the times below which a distribution should be computed anew with finer grids, from the latest to
-// the earliest: it returns any only if half of all lies within a small part of [Min, Max].
+// refinements returns the times below which a distribution should be computed again with finer grids, from the latest
+// to the earliest: it returns any only if half of all lies within a small part of [Min, Max].
 func (d *Distribution) refinements() (times []time.Duration) {
 	span := float64(d.Quantile(0.9999) - d.min)
 	near := 6 * float64(d.Quantile(0.5)-d.min)

@@ -12,7 +12,7 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-func TestAChainTellsEveryBadField(t *testing.T) {
+func TestAChainReportsEveryBadField(t *testing.T) {
 	_, err := retryplan.CertifyChain(retryplan.Chain{})
 	require.Equal(t, []string{"Chain.Layers (0) are not 1 to 16"}, fieldTexts(t, err))
 	bad := retryplan.Chain{

@@ -210,7 +210,7 @@ func TestLimitsAreMetToTheNanosecond(t *testing.T) {
 	}
 }
 
-func TestEndingsThatCannotHappenAreNotTold(t *testing.T) {
+func TestEndingsThatCannotHappenAreLeftOut(t *testing.T) {
 	for _, jitter := range []retry.JitterMode{retry.NoJitter, retry.FullJitter, retry.EqualJitter, retry.RatioJitter, retry.DecorrelatedJitter} {
 		for _, duration := range []retryplan.Dist{{}, retryplan.Constant(10 * time.Millisecond), retryplan.Uniform(0, 20*time.Millisecond)} {
 			plan := planned(t, retry.Policy{

@@ -104,7 +104,7 @@ const (
 	rounding = 1e-12
 	unlikely = 1e-9
 	smooth   = 2e-5 // the roughness that a CDF may have
-	unseen   = 1e-7 // what adds less to a CDF is left out when it is computed anew
+	unseen   = 1e-7 // what adds less to a CDF is left out when it is computed again
 )
 
 func (pl *planner) plan() *Plan {
@@ -174,8 +174,8 @@ func (pl *planner) limit() time.Duration {
 	return limit
 }
 
-// refine computes the early part of Plan.Elapsed anew, with finer grids: times only grow, so that it depends on nothing
-// later.
+// refine computes the early part of Plan.Elapsed again, with finer grids: times only grow, so that it depends on
+// nothing later.
 func (pl *planner) refine() {
 	if pl.bins == nil || pl.policy.Disabled {
 		return

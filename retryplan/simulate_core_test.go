@@ -11,7 +11,7 @@ import (
 )
 
 // anyLone is randomLone with what retry.Do is not compared in: attempts that fail at the server or are refused by their
-// own client, errors that are terminal, waits of one's own, and attempts that are long enough to start anew.
+// own client, errors that are terminal, waits of one's own, and attempts that are long enough to restart the schedule.
 func anyLone(rng *rand.Rand) lone {
 	l := randomLone(rng)
 	l.hop += 20 * time.Millisecond // bounds the number of attempts
@@ -135,7 +135,7 @@ func TestSimulateDecidesAsTheCoreDoes(t *testing.T) {
 }
 
 // A server that works on nothing holds every attempt, and the simulation holds its run as well.
-func TestProgressTellsWhatIsHeld(t *testing.T) {
+func TestProgressReportsWhatIsHeld(t *testing.T) {
 	var last retryplan.Progress
 	r, err := retryplan.Simulate(t.Context(), retryplan.Scenario{
 		Arrivals: retryplan.Arrivals{Rate: 1000},

@@ -229,8 +229,8 @@ func (w *watch) recovery(s retryplan.Scenario) (time.Duration, bool) {
 	return 0, false
 }
 
-// TestSimulateSaysWhereItCouldNotJudge has triggers that end too late for 20 s of health.
-func TestSimulateSaysWhereItCouldNotJudge(t *testing.T) {
+// TestSimulateSaysIfItCouldNotJudge has triggers that end too late for 20 s of health.
+func TestSimulateSaysIfItCouldNotJudge(t *testing.T) {
 	s := retryplan.Scenario{Policy: waits(), Arrivals: retryplan.Arrivals{Rate: 10}, Duration: time.Minute, Step: time.Second}
 	for _, row := range []struct {
 		triggers []retryplan.Trigger

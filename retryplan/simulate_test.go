@@ -293,7 +293,7 @@ func TestSimulateStopsWithItsContext(t *testing.T) {
 	require.Zero(t, again.Events)
 }
 
-func TestSimulateGivesUpWhereTimeStandsStill(t *testing.T) {
+func TestSimulateGivesUpIfTimeStandsStill(t *testing.T) {
 	s := retryplan.Scenario{Arrivals: retryplan.Arrivals{Closed: true}, Duration: time.Second}
 	r, err := retryplan.Simulate(t.Context(), s)
 	require.ErrorContains(t, err, "Scenario.Duration 1s is never reached: at 0s events go on without end and take no time")

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSolveTellsEveryBadField(t *testing.T) {
+func TestSolveReportsEveryBadField(t *testing.T) {
 	_, err := retryplan.Solve(context.Background(), retryplan.Requirements{Failure: 1, Success: math.NaN(), Load: 0.5, Outage: -1, P99: -2, WorstCase: -3,
 		Fleet: &retryplan.Fleet{Rate: 1}})
 	require.Equal(t, []string{
@@ -53,7 +53,7 @@ func TestSolvePrefersWhatIsSimple(t *testing.T) {
 	}
 }
 
-func TestSolveAddsABudgetWhereAFleetNeedsOne(t *testing.T) {
+func TestSolveAddsABudgetIfAFleetNeedsOne(t *testing.T) {
 	f := retryplan.Fleet{Rate: 70, Capacity: 100, Clients: 10, Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: 10 * time.Second}}
 	r := retryplan.Requirements{Failure: 0.05, Duration: retryplan.LogNormal(20*time.Millisecond, 200*time.Millisecond), Success: 0.995,
 		WorstCase: 2 * time.Second, Fleet: &f}
@@ -216,7 +216,7 @@ func (c endsAfter) Err() error {
 }
 
 // What a context has ended is no proof that nothing exists.
-func TestSolveObeysItsContextWhereverItIs(t *testing.T) {
+func TestSolveObeysItsContextAtEveryStep(t *testing.T) {
 	reason := errors.New("no caller waits")
 	for _, r := range []retryplan.Requirements{
 		{Failure: .3, Outage: 123 * time.Second, P99: 727 * time.Millisecond, WorstCase: 1268 * time.Millisecond},

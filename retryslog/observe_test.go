@@ -241,7 +241,7 @@ func TestANilContextIsABackground(t *testing.T) {
 }
 
 // Nothing is allocated for a record that is not written, for any reason.
-func TestNoAllocationsWhereTheLevelIsOff(t *testing.T) {
+func TestNoAllocationsIfTheLevelIsOff(t *testing.T) {
 	var b bytes.Buffer
 	var threshold slog.LevelVar
 	threshold.Set(slog.LevelError + 1)

@@ -154,7 +154,7 @@ func TestTheCallersContextReachesHandlerAndAttrs(t *testing.T) {
 	require.Equal(t, []any{"4bf9"}, asked, "once for each record")
 }
 
-func TestAttrsAreNotAskedWhereNothingIsWritten(t *testing.T) {
+func TestAttrsAreNotCalledIfNothingIsWritten(t *testing.T) {
 	var b bytes.Buffer
 	observe := retryslog.Observe(slog.New(slog.NewTextHandler(&b, nil)), retryslog.Options{Retry: slog.LevelDebug,
 		Attrs: func(context.Context) []slog.Attr { panic("asked") }})

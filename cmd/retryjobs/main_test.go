@@ -45,7 +45,7 @@ func patience(t *testing.T) context.Context {
 	return ctx
 }
 
-func TestTheProcessTellsByItsExitStatus(t *testing.T) {
+func TestTheExitStatusReportsTheResult(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing.db")
 	for _, row := range []struct {
 		name string

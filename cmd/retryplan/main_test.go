@@ -41,7 +41,7 @@ func patience(t *testing.T) context.Context {
 	return ctx
 }
 
-func TestTheProcessTellsByItsExitStatus(t *testing.T) {
+func TestTheExitStatusReportsTheResult(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		args []string

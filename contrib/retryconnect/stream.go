@@ -36,8 +36,8 @@ func (l *layer) WrapStreamingClient(next connect.StreamingClientFunc) connect.St
 	}
 }
 
-// serverStream is a connection with one request that is made anew until the first message comes. Its methods are called
-// as connect.StreamingClientConn says: in one goroutine at a time but for Spec and Peer.
+// serverStream is a connection with one request that is made again until the first message comes. Its methods are
+// called as connect.StreamingClientConn says: in one goroutine at a time but for Spec and Peer.
 type serverStream struct {
 	*call
 	next    connect.StreamingClientFunc

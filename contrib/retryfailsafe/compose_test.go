@@ -325,7 +325,7 @@ func TestAFallbackOutside(t *testing.T) {
 	})
 }
 
-// The outer run counts its own attempts, and the inner one begins anew with each of them.
+// The outer run counts its own attempts, and the inner one begins again with each of them.
 func TestNestedPolicies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		outer := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Minute}}

@@ -14,7 +14,7 @@ type late struct{ context.Context }
 
 func (late) Deadline() (time.Time, bool) { return time.Now().Add(-time.Nanosecond), true }
 
-func TestTheClockIsAskedWhereATimerIsLate(t *testing.T) {
+func TestTheClockDecidesIfATimerIsLate(t *testing.T) {
 	alive := context.Background()
 	soon, cancel := context.WithTimeout(alive, time.Hour)
 	defer cancel()

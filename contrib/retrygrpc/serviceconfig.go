@@ -60,8 +60,8 @@ const (
 //
 // What gRPC does under every service config, and lost does not repeat: it retries only until response headers arrive;
 // it sends a call again at once, beside maxAttempts, that the server has not processed; it obeys a server's pushback
-// exactly, however long, starts the backoff anew after it and stops at a negative one; it reads no RetryInfo; errors
-// are its own, not *retry.Error; marks such as retry.Permanent do not cross the wire.
+// exactly, however long, restarts the backoff after it and stops at a negative one; it reads no RetryInfo; errors are
+// its own, not *retry.Error; marks such as retry.Permanent do not cross the wire.
 //
 // The zero Policy is that of retry.Do, 5s and more between attempts, and not the schedule that the interceptors have in
 // its place: give retry.Inline() for that.

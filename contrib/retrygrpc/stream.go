@@ -18,8 +18,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// serverStream is a grpc.ClientStream with one request that is made anew until the server begins to answer. RecvMsg and
-// Header make the run; whichever comes first, the other waits for it.
+// serverStream is a grpc.ClientStream with one request that is made again until the server begins to answer. RecvMsg
+// and Header make the run; whichever comes first, the other waits for it.
 type serverStream struct {
 	*call
 	desc     *grpc.StreamDesc

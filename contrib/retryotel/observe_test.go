@@ -272,7 +272,7 @@ func TestStatusesAndReasonsAreEnumerations(t *testing.T) {
 }
 
 // Statuses and reasons of the root package each have a series of their own.
-func TestEveryStatusAndReasonIsTold(t *testing.T) {
+func TestEveryStatusAndReasonIsRecorded(t *testing.T) {
 	s := newSDK(t)
 	observe, err := retryotel.Observe(s.Options)
 	require.NoError(t, err)

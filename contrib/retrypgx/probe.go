@@ -36,7 +36,7 @@ type record struct {
 }
 
 // life is SQL for a text that changes with each start of the server and with each recovery from a crash, after which
-// PostgreSQL starts its statistics anew. An administrator who resets those changes it too.
+// PostgreSQL restarts its statistics. An administrator who resets those changes it too.
 const life = `extract(epoch from pg_catalog.pg_postmaster_start_time())::text || '/' ||
 	coalesce(extract(epoch from pg_catalog.pg_stat_get_bgwriter_stat_reset_time()), 0)::text`
 

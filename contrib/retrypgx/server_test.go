@@ -25,7 +25,7 @@ type database struct {
 	server *pgtest.Server
 }
 
-// newDatabase makes the table anew and returns a pool of its own, which ends with the test. It checks that no connection
+// newDatabase recreates the table and returns a pool of its own, which ends with the test. It checks that no connection
 // has been left acquired.
 func newDatabase(t *testing.T, server *pgtest.Server) database {
 	t.Helper()

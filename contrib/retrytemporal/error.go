@@ -28,7 +28,7 @@ import (
 //
 // The number that chooses the jitter is p.Rand's. If that is not set it follows from the identities of workflow and
 // activity and from the attempt, and so DecorrelatedJitter, which needs the wait before, finds it again on any worker.
-// With p.Rand that wait is drawn anew. Beyond 1,001 attempts only the last 1,000 are followed.
+// With p.Rand that wait is drawn again. Beyond 1,001 attempts only the last 1,000 are followed.
 //
 // These pass through as they are: nil, activity.ErrResultPending, and a context.Canceled or temporal.CanceledError once
 // ctx is canceled, so that Temporal sees the activity as canceled. For a ctx that is not an activity's and for a policy

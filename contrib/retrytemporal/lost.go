@@ -49,7 +49,7 @@ func (x *export) lost(top time.Duration, withError bool) (lines []string) {
 	beside(p.Classify != nil && retries, "Policy.Classify is set: %sit is not asked", unseen)
 	both(p.Wait != nil && retries, "Policy.Wait is set: %sit is not asked", when)
 	alone(p.Budget != nil && retries, "Policy.Budget is set: it is not asked, and retries are free")
-	beside(p.Budget != nil && retries, "Policy.Budget is set: it is that of one worker process, and is not paid back where the retry "+
+	beside(p.Budget != nil && retries, "Policy.Budget is set: it is that of one worker process, and is not paid back if the retry "+
 		"does not come")
 	alone(p.Pay != nil && retries, "Policy.Pay is set: it is not asked")
 	both(p.Gate != nil, "Policy.Gate is set: it is not asked")

@@ -133,7 +133,7 @@ func TestPolicyLoses(t *testing.T) {
 			[]string{"Policy.Wait is set: after a timeout, a panic or the loss of a worker it is not asked"}},
 		{"the budget", func(p *policy) { p.Budget = retry.NewBudget(retry.BudgetConfig{}) },
 			[]string{"Policy.Budget is set: it is not asked, and retries are free"},
-			[]string{"Policy.Budget is set: it is that of one worker process, and is not paid back where the retry does not come"}},
+			[]string{"Policy.Budget is set: it is that of one worker process, and is not paid back if the retry does not come"}},
 		{"the gate, the observer and the numbers", func(p *policy) {
 			p.Gate = func(context.Context) time.Duration { return 0 }
 			p.Observe = func(context.Context, retry.Event) {}

@@ -15,8 +15,8 @@
 // # Limits
 //
 // The last two keep the whole policy. What no rate limiter can do is to hold an item back from an informer's event: an
-// event during a wait runs the item at once, and counts as its next attempt, hint or not. Runs are kept in memory, and
-// begin anew when the process does.
+// event during a wait runs the item at once, and counts as its next attempt, hint or not. Runs are kept in memory: a
+// restart of the process restarts them.
 //
 // [Backoff] and [FromBackoff] are wait.Backoff both ways.
 package retryworkqueue

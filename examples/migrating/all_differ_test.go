@@ -122,7 +122,7 @@ func TestTheValueOfAFailure(t *testing.T) {
 	require.Equal(t, "page 0", watch(t, client.failsafe, always(errNotFound)).value) // an abort keeps it
 }
 
-func TestWhichFailuresAreTold(t *testing.T) {
+func TestWhichFailuresAreReported(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		do    call

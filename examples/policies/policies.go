@@ -105,7 +105,7 @@ func policies() []policy {
 			use:  retryplan.Setting{Clients: 50, Duration: retryplan.LogNormal(100*time.Millisecond, 2*time.Second)},
 			fleet: retryplan.Fleet{Rate: 50, Capacity: 400, Workers: 40, Clients: 50,
 				Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: 2 * time.Minute}},
-			words:  "Workers of a batch call a service that has nothing else to do at night, and which is deployed anew meanwhile.",
+			words:  "Workers of a batch call a service that has nothing else to do at night, and which is deployed again meanwhile.",
 			accept: map[string]string{"no-budget": "see the budget above"},
 		},
 		{

@@ -70,9 +70,9 @@ func TestLatencyThatStaysExhaustsTheAttempts(t *testing.T) {
 	}, *last)
 }
 
-// TestAFaultAfterSendingIsRepeatedWhereTheRequestMayBe breaks the first connection once the request is on its way. The
+// TestAFaultAfterSendingIsRepeatedIfTheRequestMayBe breaks the first connection once the request is on its way. The
 // client cannot know whether the server has acted on it, even if the request was lost.
-func TestAFaultAfterSendingIsRepeatedWhereTheRequestMayBe(t *testing.T) {
+func TestAFaultAfterSendingIsRepeatedIfTheRequestMayBe(t *testing.T) {
 	t.Parallel()
 	withKey := http.Header{"Idempotency-Key": {`"8e03978e-40d5-43dd-bc93-6894a57f9324"`}}
 	requests := []struct {

@@ -120,7 +120,7 @@ var attempts = []scenario{
 		require.Equal(s.t, "retryjob: the handler panicked: the peer is down", i.History[1].Err)
 	}},
 
-	{claim: "the history tells what each attempt came to", play: func(s *stage) {
+	{claim: "the history has the result of each attempt", play: func(s *stage) {
 		var d diary
 		s.openWith(retryjob.Options{
 			Policies: retryjob.FromMap(policies{"p": fixed(3, s.unit/10)}),

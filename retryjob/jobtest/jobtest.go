@@ -29,8 +29,8 @@ type Harness struct {
 	Late time.Duration
 	// Crash abandons q without a Shutdown, as the death of its process does, and opens a new engine on the same data
 	// with the same Config. What an abandoned handler returns must not reach the data. Crash is also called after a
-	// Shutdown of q, to open its data anew. Nil means that the engine is not durable: scenarios that need it are
-	// skipped, and Shutdown must return the jobs that are not final.
+	// Shutdown of q, to reopen its data. Nil means that the engine is not durable: scenarios that need it are skipped,
+	// and Shutdown must return the jobs that are not final.
 	Crash func(t *testing.T, q retryjob.Queue) retryjob.Queue
 	// Suspend suspends q in an attempt, as SIGSTOP does its process, and opens another engine on the same data with the
 	// same Config, which takes what q had under way for lost in its time. Until resume is called, q reads and writes

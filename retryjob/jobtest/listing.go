@@ -114,7 +114,7 @@ var listing = []scenario{
 		require.Equal(s.t, []string{"exhausted"}, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{Limit: 1})))
 	}},
 
-	{claim: "a list tells of a job what Get tells of it", play: func(s *stage) {
+	{claim: "a list has the same of a job as Get", play: func(s *stage) {
 		s.zoo()
 		seen := 0
 		for i, err := range s.q.List(s.t.Context(), retryjob.Filter{}) {

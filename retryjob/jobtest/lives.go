@@ -259,7 +259,7 @@ func send[T any](s *stage, to chan<- T, v T) {
 	select {
 	case to <- v:
 	case <-ctx.Done():
-		require.FailNow(s.t, "waited in vain", "for somebody to take %v", v)
+		require.FailNow(s.t, "waited in vain", "for a goroutine to take %v", v)
 	}
 }
 

@@ -131,7 +131,7 @@ var replaying = []scenario{
 		require.Equal(s.t, 1, s.final("wanted").Replays)
 	}},
 
-	{claim: "ReplayAll replays what is selected of those that can be, and tells how many", play: func(s *stage) {
+	{claim: "ReplayAll replays what is selected of those that can be, and returns how many", play: func(s *stage) {
 		s.zoo()
 		ctx := s.t.Context()
 		n, err := s.q.ReplayAll(ctx, retryjob.Filter{Policies: []string{"two"}, Kinds: []string{kind}})
@@ -184,7 +184,7 @@ var purging = []scenario{
 		require.ErrorIs(s.t, s.q.Replay(s.t.Context(), "exhausted"), retryjob.ErrUnknownJob)
 	}},
 
-	{claim: "Purge removes what is selected and tells how many", play: func(s *stage) {
+	{claim: "Purge removes what is selected and returns how many", play: func(s *stage) {
 		s.zoo()
 		ctx := s.t.Context()
 		for _, row := range []struct {

@@ -296,7 +296,7 @@ func (s *stage) shutdown(ctx context.Context) <-chan stopped {
 }
 
 // kept returns a job that outlives the Shutdown that left these: one of them, or none if the engine is durable, which
-// is then opened anew.
+// is then reopened.
 func (s *stage) kept(left []retryjob.Info, id string) retryjob.Info {
 	s.t.Helper()
 	if s.h.Crash != nil {

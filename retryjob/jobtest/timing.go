@@ -325,7 +325,7 @@ var endings = []scenario{
 		require.Equal(s.t, errFlaky.Error(), i.Last().Err)
 	}},
 
-	{claim: "the policy is told of each failed attempt, and once of the end", play: func(s *stage) {
+	{claim: "Observe is called for each failed attempt, and once for the end", play: func(s *stage) {
 		var d diary
 		events := make(chan retry.Event, 10)
 		p := fixed(3, short)

@@ -98,7 +98,7 @@ func TestACommitThatIsLostIsSettledByAProbe(t *testing.T) {
 	})
 }
 
-func TestACommitThatIsLostStaysAmbiguousWhereTheProbeFails(t *testing.T) {
+func TestACommitThatIsLostStaysAmbiguousIfTheProbeFails(t *testing.T) {
 	asked := errors.New("asked")
 	withLostCommits(t, func(t *testing.T, c lostCommit, b *bank, db *sql.DB) {
 		outcomes, _ := transferEach(t, b, db, func(int) *retrysql.Options {
@@ -113,7 +113,7 @@ func TestACommitThatIsLostStaysAmbiguousWhereTheProbeFails(t *testing.T) {
 }
 
 // TestACommitThatIsLostIsRepeatedWhereThatIsAllowed declares transfers idempotent that are not, so that it shows.
-func TestACommitThatIsLostIsRepeatedWhereTheCallerAllowsIt(t *testing.T) {
+func TestACommitThatIsLostIsRepeatedIfTheCallerAllowsIt(t *testing.T) {
 	withLostCommits(t, func(t *testing.T, c lostCommit, b *bank, db *sql.DB) {
 		outcomes, failures := transferEach(t, b, db, func(int) *retrysql.Options { return &retrysql.Options{Idempotent: true} })
 

@@ -50,7 +50,7 @@ func rendered(t *testing.T, results string) string {
 	return string(text)
 }
 
-func TestReportBeginsWithWhereAPeerIsAhead(t *testing.T) {
+func TestReportBeginsWithTheOperationsAtWhichAPeerIsAhead(t *testing.T) {
 	text := rendered(t, twoRounds)
 	require.Less(t, strings.Index(text, "## Where a peer is ahead"), strings.Index(text, "## Targets"))
 	section := text[strings.Index(text, "## Where"):strings.Index(text, "## Targets")]

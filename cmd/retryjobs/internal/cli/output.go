@@ -25,7 +25,7 @@ type table struct {
 }
 
 const (
-	flushed    = 1000 // lines after which a table is written: its widths are found anew then, and memory is bounded
+	flushed    = 1000 // lines after which a table is written: its widths are then computed again, so that memory is bounded
 	errorWidth = 60   // characters of an error in a list, without a terminal
 	leastWidth = 20   // and with one, however narrow
 )

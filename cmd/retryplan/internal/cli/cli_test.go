@@ -67,7 +67,7 @@ func split(line string) []string {
 	return args
 }
 
-// TestOutput holds the output of every command to what was looked at. go test -update writes it anew.
+// TestOutput holds the output of every command to the reviewed golden files. go test -update rewrites them.
 func TestOutput(t *testing.T) {
 	for _, row := range []struct{ name, line string }{
 		{"help", ""},

@@ -182,7 +182,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestWriteTellsOfAWriterThatFails(t *testing.T) {
+func TestWriteReturnsTheErrorOfItsWriter(t *testing.T) {
 	p, err := plots.Schedule(plan(t, "standard", retry.Standard()))
 	require.NoError(t, err)
 	require.ErrorIs(t, p.Write(brokenPipe{}), io.ErrClosedPipe)

@@ -39,7 +39,7 @@ func TestEvaluationsWaitForEachOther(t *testing.T) {
 	})
 }
 
-func TestSlowServiceIsToldFromOverload(t *testing.T) {
+func TestSlowServiceIsDistinguishedFromOverload(t *testing.T) {
 	status, a := evaluate(t, time.Minute, map[string]string{"rate": "1", "capacity": "2", "attempt_timeout": "500ms", "deadline": "", "duration": "500ms"})
 	require.Equal(t, http.StatusOK, status, "%v", a.Errors)
 	require.Equal(t, "overloaded", a.Verdict.Kind)
