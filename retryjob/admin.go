@@ -19,29 +19,30 @@ type Info struct {
 	Payload  json.RawMessage `json:"payload,omitempty"`
 }
 
-// Admin looks at the jobs of an engine and changes them, the same for each engine. Its methods are safe for concurrent
-// use. A list shows a job that changes while the list is read as it was or as it is, and at most once.
+// Admin reads and changes the jobs of an engine, in the same way for each engine. Its methods are safe for concurrent
+// use. A list has a job that changes while it is read at most once, as it was or as it is.
 type Admin interface {
-	// Get returns the job with the given ID, or ErrUnknownJob; an engine that knows more returns ErrAgedOut or
-	// ErrNeverKnown, which match it.
+	// Get returns the job with the given ID, or ErrUnknownJob; an engine that can distinguish them returns ErrAgedOut
+	// or ErrNeverKnown, which match it.
 	Get(ctx context.Context, id string) (Info, error)
-	// List returns the jobs that f selects, the one that changed last first. The sequence reads as it goes, page by
-	// page; an error ends it.
+	// List returns the jobs that f selects, the one that changed last first. The sequence reads page by page; an error
+	// ends it.
 	List(ctx context.Context, f Filter) iter.Seq2[Info, error]
-	// DeadLetters is List of those that are DeadLettered, whatever f.Statuses says.
+	// DeadLetters is List of the jobs that are DeadLettered. It ignores f.Statuses.
 	DeadLetters(ctx context.Context, f Filter) iter.Seq2[Info, error]
-	// Count returns how many jobs f selects, by their Status, and since when. f.Limit and f.After are not looked at.
+	// Count returns how many jobs f selects, by their Status, and since when. It ignores f.Limit and f.After.
 	Count(ctx context.Context, f Filter) (map[Status]Tally, error)
 	// Replay makes a job Pending again, due at once, with the same ID, a fresh first fire time and no attempts. It
 	// returns ErrNotReplayable unless the job is DeadLettered, Expired or Failed. Of two calls at once, one succeeds.
 	Replay(ctx context.Context, id string) error
-	// ReplayAll replays what f selects of those, and returns how many. An error comes with the number done until then.
+	// ReplayAll replays the jobs of that kind that f selects, and returns how many. With an error it returns the number
+	// replayed until then.
 	ReplayAll(ctx context.Context, f Filter) (int, error)
 	// Cancel makes a job that is not final Canceled; the context of an attempt under way ends with ErrCanceled as its
 	// cause. A final job is an error.
 	Cancel(ctx context.Context, id string) error
-	// Purge removes what f selects of the final jobs, and returns how many. An error comes with the number done until
-	// then.
+	// Purge removes the final jobs that f selects, and returns how many. With an error it returns the number removed
+	// until then.
 	Purge(ctx context.Context, f Filter) (int, error)
 }
 
@@ -64,7 +65,7 @@ func (t *Tally) Add(i *Info) {
 	}
 }
 
-// Filter selects jobs: those to which everything applies that is set. The zero Filter selects all.
+// Filter selects the jobs that match all fields that are set. The zero Filter selects all.
 type Filter struct {
 	IDs      []string       // one of these; empty means any
 	Statuses []Status       // one of these; empty means any
@@ -99,7 +100,7 @@ func (f *Filter) Selects(i *Info) bool {
 
 func oneOf[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
 
-// Page returns PageSize or what it means.
+// Page returns PageSize, or 100 if PageSize is 0 or below.
 func (f *Filter) Page() int {
 	if f.PageSize > 0 {
 		return f.PageSize

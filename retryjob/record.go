@@ -43,7 +43,7 @@ type Record struct {
 	Due time.Time `json:"due,omitzero"`
 	// Ended is when the Status became final. Zero means that it is not.
 	Ended time.Time `json:"ended,omitzero"`
-	// Attempts is how many attempts have begun since First, lost ones included.
+	// Attempts is the number of attempts begun since First, lost ones included.
 	Attempts int `json:"attempts"`
 	// Since is retry.Decision.Since of the last decision: how many of Attempts the policy's ResetAfter has written off.
 	Since int `json:"since,omitempty"`
@@ -55,8 +55,7 @@ type Record struct {
 
 // Attempt is the record of one attempt.
 type Attempt struct {
-	// ID is that of no other attempt, also if the job's ID is used again for another job. It is what the design of
-	// deferred retries calls RunID.
+	// ID is unique to this attempt, even if the job's ID is used again for another job.
 	ID     string       `json:"id"`
 	Number int          `json:"attempt"` // from 1
 	Start  time.Time    `json:"start,omitzero"`

@@ -429,7 +429,7 @@ func spread(jobID string, replays, attempt int) float64 {
 type AttemptInfo struct {
 	JobID       string // the same for all attempts and replays: use it for an idempotency key
 	Kind        string
-	AttemptID   string // of this attempt alone; the design of deferred retries calls it RunID
+	AttemptID   string // unique to this attempt
 	Correlation string
 	Number      int // from 1
 	Replays     int

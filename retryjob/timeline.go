@@ -8,8 +8,8 @@ type Line struct {
 	// says why, or the Status Leased for the one that has just begun.
 	Attempt
 	Last int // the number of the last attempt of the line
-	// Took is how long the attempt took: until now if it is under way, until the next one started if it was lost. A
-	// negative one is not known.
+	// Took is how long the attempt took: until now if it is under way, until the next one started if it was lost.
+	// Negative means not known.
 	Took time.Duration
 	Wait time.Duration // from its end to Due; negative if none was decided on then
 	Note string        // on Took: ", late", " so far", "lost" or empty

@@ -42,7 +42,7 @@ func anyLone(rng *rand.Rand) lone {
 	return l
 }
 
-// decided returns what the core decides of l, asked in virtual time as anybody would ask it: Admit before each attempt
+// decided returns what the core decides of l, called in virtual time as a loop would call it: Admit before each attempt
 // and before each wait of the gate, Decide after it, and the budget last.
 func (l lone) decided(draws []float64) (got trace) {
 	p, pr := l.policy, retry.Progress{Deadline: l.deadline}

@@ -126,7 +126,7 @@ func swallows(errs ...error) func(context.Context, *tx) error {
 	}
 }
 
-// atOnce is the default policy without a wait that anybody would notice.
+// atOnce is the default policy with waits that are too short to notice.
 var atOnce = retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}}
 
 // reasons returns the phases and reasons of a history.

@@ -17,15 +17,14 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// Options say how an Adapter decides.
+// Options are the policies and settings of an Adapter.
 type Options struct {
 	// Policies finds the policies of jobs: retryjob.FromCatalog or retryjob.FromMap. It must be set.
 	Policies retryjob.Policies
-	// PolicyOf names the policy of plain River jobs by their kind; what it has for "" goes for all kinds that it does
-	// not have. A plain job of a kind without a policy is refused when it is inserted. Nil means that there are no
-	// plain jobs.
+	// PolicyOf names the policy of plain River jobs by their kind; its entry for "" is for all other kinds. A plain job
+	// of a kind without a policy is refused when it is inserted. Nil means that there are no plain jobs.
 	PolicyOf map[string]string
-	// Retention is how long jobs that ended without success are kept for Admin. Zero means 14 days.
+	// Retention is how long Admin keeps jobs that ended without success. Zero means 14 days.
 	Retention time.Duration
 	// Code returns a short code for an error, for retryjob.Attempt.Code. Nil means that of retryjob.Stepper.Code.
 	Code func(error) string

@@ -18,11 +18,10 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// Admin looks at the jobs of a River database and changes them, as retryjob.Admin says, and enqueues them. It shows
-// plain River jobs too. It is safe for concurrent use, also by several processes.
+// Admin reads, changes and enqueues the jobs of a River database, as retryjob.Admin says, plain River jobs included. It
+// is safe for concurrent use, also by several processes.
 //
-// For a job that is not there it returns retryjob.ErrUnknownJob: a database that removes rows does not know which ones
-// it had.
+// For an unknown job it returns retryjob.ErrUnknownJob, even if the job existed: the database removes rows.
 //
 // Lists are read from the table that OpenSQLite and MigratePostgres make; without it the errors are ErrNotMigrated. If
 // PageSize is not set, pages get longer as the list goes on. Pages of large payloads are shorter.
@@ -46,8 +45,8 @@ func (m *Admin[TTx]) Get(ctx context.Context, id string) (retryjob.Info, error) 
 	return i, err
 }
 
-// Wait returns the job once its Status is final, or with the error of ctx as it then is. It asks the database again and
-// again, every 10 ms first and every half second at last.
+// Wait returns the job once its Status is final, or with the error of ctx as it then is. It polls the database, at
+// first every 10 ms and at last every half second.
 func (m *Admin[TTx]) Wait(ctx context.Context, id string) (retryjob.Info, error) {
 	pause := 10 * time.Millisecond
 	timer := time.NewTimer(pause)
@@ -80,7 +79,7 @@ func (m *Admin[TTx]) find(ctx context.Context, exec riverdriver.Executor, id str
 		return nil, i, err
 	}
 	for n := range rows {
-		// What has the ID's unique key is the job, whatever others say that they are.
+		// The row with the ID's unique key is the job, even if others claim the same ID.
 		job := rows[n].job()
 		if own := m.adapter.info(job); own.JobID == id && (found == nil || bytes.Equal(job.UniqueKey, keyOf(id))) {
 			found, i = &rows[n], own
@@ -94,7 +93,7 @@ func (m *Admin[TTx]) find(ctx context.Context, exec riverdriver.Executor, id str
 
 func (m *Admin[TTx]) query() *query { return &query{sql: m.sql, schema: prefix(m.client.Schema())} }
 
-// list returns a page of what f selects, and of some that it does not, the one that changed last first.
+// list returns a page of the jobs that f selects, the one that changed last first, with some that f does not select.
 func (m *Admin[TTx]) list(ctx context.Context, exec riverdriver.Executor, f *retryjob.Filter, after *position, limit int) ([]row, error) {
 	q := m.query()
 	rows, err := q.read(ctx, exec, q.page(m.adapter, f, after, limit))
@@ -212,7 +211,7 @@ func (m *Admin[TTx]) Policies(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// DeadLetters is List of those that are DeadLettered, whatever f.Statuses says.
+// DeadLetters is List of the jobs that are DeadLettered. It ignores f.Statuses.
 func (m *Admin[TTx]) DeadLetters(ctx context.Context, f retryjob.Filter) iter.Seq2[retryjob.Info, error] {
 	f.Statuses = []retryjob.Status{retryjob.DeadLettered}
 	return m.List(ctx, f)
@@ -227,9 +226,9 @@ func after(rows []row) *position {
 	return &position{last.Changed, last.ID}
 }
 
-// Cancel makes a job that is not final Canceled. The attempt of one that runs learns of it within some 50 ms, and the
-// job is Canceled when it has ended; unless it succeeds all the same. If none runs, Cancel calls the policy's Observe
-// with the end.
+// Cancel makes a job that is not final Canceled. If it runs, the context of its attempt ends within some 50 ms, and the
+// job is Canceled when the attempt has ended, unless the attempt succeeds. If none runs, Cancel calls the policy's
+// Observe with the end.
 func (m *Admin[TTx]) Cancel(ctx context.Context, id string) error {
 	var i retryjob.Info
 	running := false
@@ -259,7 +258,7 @@ func (m *Admin[TTx]) Cancel(ctx context.Context, id string) error {
 	return err
 }
 
-// Purge removes what f selects of the final jobs, some hundred in a transaction.
+// Purge removes the final jobs that f selects, some hundred in a transaction.
 func (m *Admin[TTx]) Purge(ctx context.Context, f retryjob.Filter) (int, error) {
 	return m.batches(ctx, f, retryjob.Status.Final, func(_ riverdriver.Executor, tx TTx, chosen []int64) (int, error) {
 		gone, err := m.remove(ctx, tx, chosen)

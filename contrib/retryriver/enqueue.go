@@ -18,8 +18,8 @@ import (
 // errNotInstalled: the client does not call the Adapter.
 var errNotInstalled = errors.New("the client is not from NewClient")
 
-// Enqueue keeps the job in a transaction of its own. Besides what retryjob.Enqueuer says it refuses a kind of more than
-// 127 bytes, and with retryjob.ErrUnknownKind one for which the client has workers but not this one.
+// Enqueue inserts the job in a transaction of its own. Besides what retryjob.Enqueuer says it refuses a kind of more
+// than 127 bytes and, with retryjob.ErrUnknownKind, a kind without a worker if the client has workers.
 func (m *Admin[TTx]) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Handle, error) {
 	args, opts, err := m.prepare(&job)
 	if err != nil {
@@ -120,8 +120,8 @@ func (m *Admin[TTx]) enqueued(j *retryjob.Job, result *rivertype.JobInsertResult
 	return retryjob.NewHandle(j.ID, m), nil
 }
 
-// Replay makes a job Pending again, in one transaction: its row goes, and a fresh one with the same ID comes, in the
-// same queue and with the same priority, tags and metadata.
+// Replay makes a job Pending again, in one transaction: it deletes the job's row and inserts a new one with the same
+// ID, queue, priority, tags and metadata.
 func (m *Admin[TTx]) Replay(ctx context.Context, id string) error {
 	return m.within(ctx, func(exec riverdriver.Executor, tx TTx) error {
 		found, i, err := m.find(ctx, exec, id)
@@ -161,14 +161,14 @@ func (m *Admin[TTx]) replayed(gone *rivertype.JobRow, now time.Time) (p river.In
 	}}, nil
 }
 
-// replay makes jobs Pending again that are in the rows with these numbers: they go, and fresh ones come. It returns how
-// many they are, without those that are no longer in their rows.
+// replay makes the jobs in the rows with these numbers Pending again: it deletes the rows and inserts new ones. It
+// returns how many, without jobs that are no longer in their rows.
 func (m *Admin[TTx]) replay(ctx context.Context, tx TTx, numbers []int64) (int, error) {
 	rows, err := m.remove(ctx, tx, numbers)
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
-	// The rows that have gone are what counts: what was found may have changed since.
+	// The deleted rows count: what was found may have changed since.
 	fresh, now := make([]river.InsertManyParams, len(rows)), time.Now().UTC()
 	for i, gone := range rows {
 		if fresh[i], err = m.replayed(gone, now); err != nil {
@@ -194,9 +194,9 @@ func (m *Admin[TTx]) replay(ctx context.Context, tx TTx, numbers []int64) (int, 
 // errTwin is why a job that was inserted with river.UniqueOpts cannot be replayed.
 var errTwin = errors.New("another job has its unique key in River now")
 
-// ReplayAll replays what f selects of the jobs that can be, some hundred in a transaction. What another client has
-// replayed meanwhile does not count. A job whose river.UniqueOpts another job has taken meanwhile is passed over, and
-// is in the error.
+// ReplayAll replays the jobs that f selects and that can be replayed, some hundred in a transaction. A job that another
+// client has replayed meanwhile does not count. A job whose river.UniqueOpts another job has taken meanwhile is
+// skipped, and named in the error.
 func (m *Admin[TTx]) ReplayAll(ctx context.Context, f retryjob.Filter) (int, error) {
 	var twins []error
 	done, err := m.batches(ctx, f, retryjob.Status.Replayable, func(exec riverdriver.Executor, _ TTx, chosen []int64) (int, error) {

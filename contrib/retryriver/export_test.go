@@ -58,7 +58,7 @@ func (l *line) Connect(ctx context.Context) (driver.Conn, error) {
 	return &lineConn{conn.(sqliteConn), l}, nil
 }
 
-// lineConn is not given to anybody else once its line is cut.
+// lineConn is not returned to the pool once its line is cut.
 type lineConn struct {
 	sqliteConn
 	line *line

@@ -100,8 +100,8 @@ func TestForeignMetadataBreaksNoTrigger(t *testing.T) {
 	})
 }
 
-// TestForeignMetadataDecidesNothing: a job whose metadata is anybody's runs as a plain job, and keeps no other from
-// being listed, counted or purged.
+// TestForeignMetadataDecidesNothing: a job whose metadata comes from another program runs as a plain job, and keeps no
+// other from being listed, counted or purged.
 func TestForeignMetadataDecidesNothing(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))

@@ -15,11 +15,12 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// AddHandler adds a worker to workers that gives the retryjob.Jobs of a kind to h. It is for programs that mix them with
-// plain River jobs; NewSQLite and NewPostgres do it by themselves. An attempt is given up as lost, by its context and by
-// River's rescuer, ten seconds after the AttemptTimeout of its policy; without one, after river.Config.JobTimeout.
+// AddHandler adds a worker to workers that passes the retryjob.Jobs of a kind to h. It is for programs that mix them
+// with plain River jobs; NewSQLite and NewPostgres do it by themselves. An attempt is given up as lost, by its context
+// and by River's rescuer, ten seconds after the AttemptTimeout of its policy; without one, after
+// river.Config.JobTimeout.
 //
-// A nil handler, a kind that River would not take and a kind that has a worker already are errors.
+// AddHandler returns an error for a nil handler, a kind that River would refuse, or a kind that has a worker already.
 func (a *Adapter) AddHandler(workers *river.Workers, kind string, h retryjob.Handler) error {
 	return a.addHandler(workers, kind, h, 0)
 }
@@ -46,7 +47,7 @@ func (a *Adapter) addHandler(workers *river.Workers, kind string, h retryjob.Han
 	return nil
 }
 
-// anyArgs is the args of jobs that are worked on: whatever JSON they are.
+// anyArgs is the args of the jobs of a handler: any JSON.
 type anyArgs struct{ kind string }
 
 func (a anyArgs) Kind() string { return a.kind }
@@ -113,7 +114,7 @@ type jobArgs struct {
 	installed    bool // InsertBegin has seen it
 }
 
-// everyState makes River keep a key unique whatever the state of its job.
+// everyState makes River keep a key unique in every state of its job.
 const everyState = 0xff
 
 // newArgs returns what a job is inserted with.

@@ -64,7 +64,7 @@ func (o *office) send(opts *river.InsertOpts) (int64, string) {
 	return result.Job.ID, retryriver.JobID(result.Job)
 }
 
-// exec changes the database behind everybody's back.
+// exec changes the database without the client.
 func (o *office) exec(query string, args ...any) {
 	_, err := o.db.ExecContext(o.t.Context(), query, args...)
 	require.NoError(o.t, err)

@@ -13,9 +13,9 @@ import (
 // migrationLock is the key of the advisory lock under which MigratePostgres works: any number that others hardly use.
 const migrationLock = 0x72657472796a6f62
 
-// MigratePostgres brings River's tables in the first schema of the search path up to date, and makes the one that lists
-// are read from. That is needed as well if other programs migrate River. Of several processes that call it at once, one
-// does it and the others wait, if the pool may have two connections.
+// MigratePostgres brings River's tables in the first schema of the search path up to date, and creates the table that
+// lists are read from. Call it even if other programs migrate River. If several processes call it at once, one migrates
+// and the others wait, provided that the pool may have two connections.
 func MigratePostgres(ctx context.Context, pool *pgxpool.Pool) error {
 	if pool == nil {
 		return errors.New("retryriver: MigratePostgres: the pool is nil")

@@ -97,8 +97,8 @@ var (
 // numbers of and returns them, listed, which returns the rows of a table that a query has the numbers and places of,
 // and counted; all as JSON.
 //
-// A record may be of anybody's making: none fails. SQLite compiles noted with each statement that writes a job: it is
-// as short as can be.
+// A record may come from any program: none makes the query fail. SQLite compiles noted with each statement that writes
+// a job: it is as short as can be.
 func newDialect(record, job string, number, micros func(string) string, d dialect) *dialect {
 	d.record = strings.ReplaceAll(record, "{own}", "(unique_key IS NOT NULL OR "+job+" LIKE '"+rowPrefix+"' || id || '-%')")
 	final := "coalesce(record->>'status', '') IN (" + texts(only(nil, retryjob.Status.Final)) + ")"

@@ -16,19 +16,20 @@ import (
 )
 
 // sqliteSettings are those with which two processes on one file lost nothing when they were killed. A transaction takes
-// the write lock when it begins, for one that asks for it later fails at once, and waits for it for 10 s. synchronous
-// is FULL: with NORMAL a commit could be gone after a power failure, and 2500 jobs are enqueued in a second instead of
-// 1700. The journal is WAL too, which OpenSQLite sets and the file keeps.
+// the write lock when it begins, since one that takes it later fails at once; it waits for the lock for 10 s.
+// synchronous is FULL: with NORMAL a commit could be gone after a power failure, and 2500 jobs are enqueued in a second
+// instead of 1700. The journal is WAL too, which OpenSQLite sets and the file keeps.
 const sqliteSettings = "_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
 
-// OpenSQLite opens the SQLite database in the file at path, which it makes if there is none, for its owner alone
-// (0600), and brings River's tables up to date. The settings are those that were measured to be safe: WAL, full
-// synchronization, an immediate write lock that is waited for, and one connection. The database is ready for
-// riversqlite.New, by any number of processes of one machine; the file must not be on a network. The caller closes it.
+// OpenSQLite opens the SQLite database in the file at path and brings River's tables up to date. It creates the file if
+// there is none, for its owner alone (0600). The settings are those that were measured to be safe: WAL, full
+// synchronization, a write lock that a transaction takes, or waits for, when it begins, and one connection. The
+// database is ready for riversqlite.New, by any number of processes of one machine; the file must not be on a network.
+// The caller closes it.
 //
-// One connection means that a rows or transaction that is left open blocks River, and that a handler which uses the
-// database outside of its own transaction waits for that transaction forever. The connection compiles a statement once,
-// and does not let [sql.Conn.Raw] at the driver's own methods.
+// With one connection, a sql.Rows or transaction that is left open blocks River, and a handler that uses the database
+// outside of its own transaction waits for that transaction forever. The connection compiles a statement once, and
+// hides the driver's own methods from [sql.Conn.Raw].
 func OpenSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	if err := makeFile(path); err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func makeFile(path string) error {
 	return file.Close()
 }
 
-// openSQLite opens a file in one of SQLite's modes: "rwc" makes it, "rw" does not.
+// openSQLite opens a file in one of SQLite's modes: "rwc" creates it, "rw" does not.
 func openSQLite(path, mode string) (*sql.DB, error) {
 	if path == "" {
 		return nil, fmt.Errorf("retryriver: the path of a SQLite database is empty: %w", ErrNoDatabase)
@@ -82,8 +83,8 @@ func sqliteName(path, mode string) string {
 	return name
 }
 
-// migrateSQLite brings River's tables and ours up to date. Of several processes that do so at once each makes some of
-// the steps, and fails at those that another one makes just then: there are fewer steps than tries.
+// migrateSQLite brings River's tables and ours up to date. If several processes do so at once, each makes some of the
+// steps, and fails at those that another one is making: there are fewer steps than tries.
 func migrateSQLite(ctx context.Context, db *sql.DB) error {
 	m, err := rivermigrate.New(riversqlite.New(db), &rivermigrate.Config{Logger: quiet()})
 	if err != nil {
@@ -103,7 +104,7 @@ func migrateSQLite(ctx context.Context, db *sql.DB) error {
 // sqliteHeader is what a SQLite database begins with.
 const sqliteHeader = "SQLite format 3\x00"
 
-// existingSQLite opens a file that is there and has River's tables.
+// existingSQLite opens an existing file that has River's tables.
 func existingSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	if err := checkFile(path); err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 
 // The errors of what opens a database that must be there already, found by errors.Is.
 var (
-	// ErrNoDatabase: there is no such file, or it is no SQLite database.
+	// ErrNoDatabase: there is no such file, or it is not a SQLite database.
 	ErrNoDatabase = errors.New("retryriver: no database there")
 	// ErrUnreachable: the PostgreSQL server does not answer, or does not let us in, or has no such database.
 	ErrUnreachable = errors.New("retryriver: the server is out of reach")
@@ -33,8 +33,8 @@ var errNoTable = fmt.Errorf("%w: there is no table retryjob_job, which OpenSQLit
 // likePassword matches what an error about a path must not show.
 var likePassword = regexp.MustCompile(`(?i):.*@|password|^[^/.]*postgres(ql)?[:/]`)
 
-// Store looks at the jobs of a database and changes them, and runs none: it has the methods of retryjob.Admin. It knows
-// no policies, which Admin does not need. It is for tools.
+// Store reads and changes the jobs of a database, and runs none: it has the methods of retryjob.Admin. It is for tools,
+// and needs no policies.
 type Store struct {
 	retryjob.Admin
 	policies func(context.Context) ([]string, error)
@@ -47,9 +47,9 @@ var _ retryjob.Admin = (*Store)(nil)
 // record.
 func (s *Store) Policies(ctx context.Context) ([]string, error) { return s.policies(ctx) }
 
-// OpenStore opens the database that a text names: the URL of a PostgreSQL server (postgres:// or postgresql://), else
-// the path of a SQLite file, which may stand behind "sqlite:". It makes nothing and migrates nothing: what is wrong is
-// ErrNoDatabase, ErrUnreachable or ErrNotMigrated. ctx bounds the opening.
+// OpenStore opens the database that a text names: the URL of a PostgreSQL server (postgres:// or postgresql://),
+// otherwise the path of a SQLite file, with or without the prefix "sqlite:". It creates and migrates nothing: it
+// returns ErrNoDatabase, ErrUnreachable or ErrNotMigrated instead. ctx bounds the opening.
 func OpenStore(ctx context.Context, database string) (*Store, error) {
 	if !strings.HasPrefix(database, "postgres://") && !strings.HasPrefix(database, "postgresql://") {
 		path, isPath := strings.CutPrefix(database, "sqlite:")
@@ -91,5 +91,5 @@ func openStore[TTx any](driver riverdriver.Driver[TTx], release func() error) (*
 	return &Store{Admin: m, policies: m.Policies, release: release}, nil
 }
 
-// Close closes what OpenStore has opened.
+// Close closes the database that OpenStore has opened.
 func (s *Store) Close() error { return s.release() }

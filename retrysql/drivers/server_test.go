@@ -70,7 +70,7 @@ func program(name string, folders ...string) (string, error) {
 }
 
 // ownAddress returns a free port of a loopback address that is this process's alone if the system has more than one:
-// the port of a server that is down must not go to anybody else.
+// the port of a server that is down must not go to another process.
 func ownAddress() (host, port string, err error) {
 	pid := os.Getpid()
 	host = net.IPv4(127, 128|byte(pid>>16), byte(pid>>8), byte(pid)).String()

@@ -186,7 +186,7 @@ func folder() (string, error) {
 }
 
 // freeAddress returns a free port of a loopback address that is this process's alone if the system has more than one:
-// the port of a server that is down must not go to anybody else.
+// the port of a server that is down must not go to another process.
 func freeAddress() (host, port string, err error) {
 	pid := os.Getpid()
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 64|pid>>16&63, pid>>8&255, pid&255))

@@ -62,7 +62,7 @@ func (q question) answer(ctx context.Context, limit time.Duration, z size) (*ans
 		return nil, faultsOf(err)
 	}
 	worst := plan.WorstCase
-	if q.failure == 0 { // a run that cannot fail has no waits, which is not what anybody means by the worst case
+	if q.failure == 0 { // a run that cannot fail has no waits, which is not a useful worst case
 		m := q.model
 		m.Failure = nil
 		failing, err := retryplan.New(q.policy, m)
