@@ -189,6 +189,12 @@ func newRun(ctx context.Context, p *Policy, began time.Duration) *run {
 		})
 		r, both.history.retries = &both.run, &both.retries
 	}
+	// retryhttp makes the first attempt before it calls Do, if it needs Do at all: fn's first call returns its error.
+	if shell, ok := ctx.(interface{ RunBegan() (time.Time, bool) }); ok {
+		if at, before := shell.RunBegan(); before {
+			began = at.Sub(epoch)
+		}
+	}
 	r.began = began
 	if deadline, ok := ctx.Deadline(); ok {
 		r.Deadline = cmp.Or(sum(time.Since(epoch)-began, time.Until(deadline)), -1)

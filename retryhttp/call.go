@@ -27,7 +27,9 @@ type call struct {
 	policy    *retry.Policy  // the Transport's, or of this request alone
 	req       *http.Request  // the caller's
 	resp      *http.Response // the last one, until it is given up or returned
-	began     time.Duration  // since epoch; 0 without a TTL, which alone counts from it
+	began     time.Duration  // since epoch; 0 if the first attempt is not made and there is no TTL
+	err       error          // of the attempt that is made
+	made      bool           // before the run: resp, err and limit are of the first attempt, which run gets by attempt
 	returned  bool           // a response was returned
 	inBase    bool           // still set in finish: Base has panicked
 
@@ -48,9 +50,8 @@ type done struct {
 }
 
 // newCall returns the call for req; in one piece with a limit, if it needs one.
-func newCall(t *Transport, req *http.Request) *call {
+func newCall(t *Transport, policy *retry.Policy, req *http.Request) *call {
 	var c *call
-	policy := t.policyFor(req)
 	if policy.AttemptTimeout == 0 {
 		c = new(call)
 	} else {
@@ -86,9 +87,15 @@ func (c *call) Done() <-chan struct{} {
 	return c.done.canceled
 }
 
+// RunBegan is found by retry.Do: a run begins with the attempt that was made before it.
+func (c *call) RunBegan() (time.Time, bool) { return epoch.Add(c.began), c.began != 0 }
+
 // Err is the context's. A closed Request.Cancel counts as canceled, or as the deadline if that has passed: with
-// http.Client.Timeout both come at the same time, in any order.
+// http.Client.Timeout both come at the same time, in any order. An attempt that is made is not too late.
 func (c *call) Err() error {
+	if c.made {
+		return nil
+	}
 	err, cancel := c.Context.Err(), c.cancel()
 	if err != nil || cancel == nil {
 		return err
@@ -107,7 +114,7 @@ func (c *call) Err() error {
 // progress is what the core has to know of the run now, but for its attempts.
 func (c *call) progress() retry.Progress {
 	var pr retry.Progress
-	if c.began != 0 {
+	if c.policy.TTL > 0 { // otherwise only what is left counts
 		pr.Elapsed = time.Since(epoch) - c.began
 	}
 	if deadline, ok := c.Deadline(); ok {
@@ -143,9 +150,11 @@ func (c *call) detached(failed *retry.Error) error {
 	return retry.NewError(ctx, *c.policy, failed.Outcome, failed.Last)
 }
 
-func (c *call) cancel() <-chan struct{} {
+func (c *call) cancel() <-chan struct{} { return canceler(c.req) }
+
+func canceler(req *http.Request) <-chan struct{} {
 	//lint:ignore SA1019 http.Client sets it, so it has to be heeded
-	return c.req.Cancel
+	return req.Cancel
 }
 
 // finish lets go of everything that was not returned, by whatever way the call ends.
@@ -195,6 +204,11 @@ func (c *call) attempt(ctx context.Context) error {
 			return c.marked(failed)
 		}
 	}
+	if c.made {
+		resp, err := c.resp, c.err
+		c.made, c.resp, c.err = false, nil, nil
+		return c.result(resp, err, nil)
+	}
 	own := c.Context
 	if ctx != context.Context(c) {
 		if own = ctx; c.cancel() != nil {
@@ -205,7 +219,7 @@ func (c *call) attempt(ctx context.Context) error {
 	if !c.repeatable {
 		own, conn = traceConn(own)
 	}
-	if timeout := c.policy.AttemptTimeout; timeout > 0 && !c.endsWithin(timeout) {
+	if timeout := c.policy.AttemptTimeout; timeout > 0 && !endsWithin(c, timeout) {
 		c.limit = c.newLimit().start(own, timeout)
 		own = c.limit
 	}
@@ -219,9 +233,9 @@ func (c *call) attempt(ctx context.Context) error {
 	return c.result(resp, err, conn)
 }
 
-// endsWithin reports whether the caller's deadline, which then ends the attempt, is not after the end of the timeout.
-func (c *call) endsWithin(timeout time.Duration) bool {
-	deadline, ok := c.Deadline()
+// endsWithin reports whether the deadline of ctx, which then ends the attempt, is not after the end of the timeout.
+func endsWithin(ctx context.Context, timeout time.Duration) bool {
+	deadline, ok := ctx.Deadline()
 	return ok && time.Until(deadline) <= timeout
 }
 

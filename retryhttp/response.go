@@ -77,6 +77,19 @@ func (l *limit) Err() error {
 // AfterFunc is found by package context, which would otherwise start a goroutine for each context derived from l.
 func (l *limit) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(l.Context, f) }
 
+// roundTrip sends req within l, which it releases if base panics.
+func (l *limit) roundTrip(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+	returned := false
+	defer func() {
+		if !returned {
+			l.release()
+		}
+	}()
+	resp, err := base.RoundTrip(req.WithContext(l))
+	returned = true
+	return resp, err
+}
+
 // stop stops the timeout and reports whether it had not passed.
 func (l *limit) stop() bool { return l.timer.Stop() }
 
@@ -109,9 +122,11 @@ func guard(resp *http.Response, l *limit, stall time.Duration) {
 		return
 	}
 	conn, writable := resp.Body.(io.ReadWriteCloser)
-	guarded := &guardedBody{}
+	var guarded *guardedBody
 	if l != nil {
 		guarded = &l.body
+	} else {
+		guarded = new(guardedBody)
 	}
 	guarded.body, guarded.limit, guarded.stall = resp.Body, l, stall
 	switch {

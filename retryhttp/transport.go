@@ -192,7 +192,47 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req == nil {
 		return nil, errors.New("retryhttp: RoundTrip: Request is nil")
 	}
-	c := newCall(t, req)
+	policy := t.policyFor(req)
+	if !t.direct(req, policy) {
+		return newCall(t, policy, req).run()
+	}
+	began := time.Since(epoch)
+	var l *limit
+	var resp *http.Response
+	var err error
+	if d := policy.AttemptTimeout; d == 0 || endsWithin(req.Context(), d) {
+		resp, err = t.base().RoundTrip(req)
+	} else {
+		l = new(limit).start(req.Context(), d)
+		resp, err = l.roundTrip(t.base(), req)
+	}
+	if err == nil && resp != nil && succeeded(resp.StatusCode) && (l == nil || l.stop()) {
+		policy.Budget.Spend(retry.Decision{Status: retry.Succeeded}, time.Time{})
+		if resp.Request != req {
+			resp.Request = req
+		}
+		guard(resp, l, 0)
+		return resp, nil
+	}
+	c := newCall(t, policy, req)
+	c.made, c.began, c.resp, c.err, c.limit = true, began, resp, err, l
+	return c.run()
+}
+
+// direct reports whether the first attempt at req needs no more than Base and the timeout, so that a call is made only
+// if it fails. Nothing of what a call would do before it is left out.
+func (t *Transport) direct(req *http.Request, p *retry.Policy) bool {
+	ctx := req.Context()
+	return t.Accept == nil && t.Gate == nil && p.Gate == nil && p.Observe == nil && t.Budgets == nil &&
+		t.AttemptHeader == "" && t.StallTimeout == 0 && t.BufferBody >= 0 &&
+		idempotentMethod(req.Method) && (req.Body == nil || req.Body == http.NoBody) && canceler(req) == nil &&
+		p.Validate() == nil && ctx.Err() == nil && recordsOf(ctx) == nil &&
+		retry.AttemptNumber(ctx) == 1 && !retry.IsOneAttempt(ctx) && refusal(req) == nil
+}
+
+// run makes the attempts of a RoundTrip.
+func (c *call) run() (*http.Response, error) {
+	t, req := c.transport, c.req
 	defer c.finish()
 	if err := t.check(c.policy); err != nil {
 		return nil, err
@@ -203,11 +243,14 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if c.policy.Observe != nil || recordsOf(c.Context) != nil {
 		p.Observe = observe
 	}
-	refused := refusal(req)
-	if refused == nil {
+	var refused *RequestError
+	if !c.made {
+		refused = refusal(req)
 		if p.TTL > 0 {
 			c.began = time.Since(epoch)
 		}
+	}
+	if refused == nil {
 		if c.policy.Gate != nil || t.Gate != nil {
 			p.Gate = gate
 		}
