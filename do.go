@@ -332,10 +332,10 @@ func (r *run) end(ctx context.Context, p *Policy, d *Decision) error {
 		}
 		return nil
 	}
-	e := new(Error)
+	e := newError(kept(r.Attempt))
+	r.history.attempts(e.History, r.Attempt, r.start())
 	e.Policy, e.Status, e.Reason, e.Gated = p.Name, d.Status, d.Reason, r.gated
 	e.Attempts, e.Elapsed = r.Attempt, r.Elapsed
-	e.History = r.history.attempts(r.Attempt, r.start())
 	if n := len(e.History); n > 0 {
 		e.Last = e.History[n-1].Err
 	}
@@ -346,11 +346,32 @@ func (r *run) end(ctx context.Context, p *Policy, d *Decision) error {
 	return e
 }
 
+// newError returns an Error with a History of n, in one piece with it if one attempt was made.
+func newError(n int) *Error {
+	switch n {
+	case 0:
+		return new(Error)
+	case 1:
+		both := new(struct {
+			Error
+			only [1]Attempt
+		})
+		both.History = both.only[:]
+		return &both.Error
+	default:
+		return &Error{Outcome: Outcome{History: make([]Attempt, n)}}
+	}
+}
+
 // observeEnd calls Observe for the end d of the run, after which Do returns e.
 func (r *run) observeEnd(ctx context.Context, p *Policy, d *Decision, e *Error) {
 	if e == nil {
 		r.tick()
-		failures := r.history.attempts(r.Attempt-1, r.start())
+		var failures []Attempt
+		if n := r.Attempt - 1; n > 0 {
+			failures = make([]Attempt, kept(n))
+			r.history.attempts(failures, n, r.start())
+		}
 		observeSuccess(ctx, p, &Outcome{Attempts: r.Attempt, Elapsed: r.Elapsed, History: failures})
 		return
 	}

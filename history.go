@@ -77,15 +77,17 @@ func (h *history) note(number int) *failure {
 	return &r.newest[len(r.newest)-1]
 }
 
-// attempts returns all kept failures of n, in a run that began at the given time.
-func (h *history) attempts(n int, began time.Time) []Attempt {
-	if n == 0 {
-		return nil
+// attempts fills list with the newest of n failures, after the first one, in a run that began at the given time. It
+// allocates nothing, and so needs little of a small stack (BenchmarkWaiterCancel of bench).
+func (h *history) attempts(list []Attempt, n int, began time.Time) {
+	for i := range list {
+		f, number := &h.first, 1
+		if i > 0 {
+			f, number = &h.retries.newest[i-1], n-len(list)+1+i
+		}
+		list[i] = f.attempt(number, began)
 	}
-	list := make([]Attempt, min(n, 1+maxNewest))
-	list[0] = h.first.attempt(1, began)
-	for i := 1; i < len(list); i++ {
-		list[i] = h.retries.newest[i-1].attempt(n-len(list)+1+i, began)
-	}
-	return list
 }
+
+// kept returns how many of n failures a history keeps.
+func kept(n int) int { return min(n, 1+maxNewest) }
