@@ -74,7 +74,7 @@ var notes = map[string]string{
 	"bare-tx":                "BeginTx, the statement, Commit",
 	"bare-client":            "http.Client, which does not repeat",
 	"retryhttp":              "its timeout ends with the response's headers",
-	"rehttp":                 "keeps no record; as set up here repeats every method and ignores Retry-After; its timeout covers the body",
+	"rehttp":                 "keeps no record and does not read the clock, so that a retry has the request of the first attempt, without its number; does not check the request; as set up here repeats every method and ignores Retry-After; its timeout covers the body",
 	"go-retryablehttp":       "keeps no record; its own Client, which is no RoundTripper and takes a request of its own, made once; repeats every method",
 	"go-retryablehttp-usual": "keeps no record; its StandardClient; repeats every method; the timeout is that of the http.Client within and covers the body",
 	"failsafehttp":           "keeps no record; its timeout ends with the response's headers",
@@ -96,6 +96,7 @@ var delayNotes = map[string]string{
 }
 
 var budgetNotes = map[string]string{
+	"retry":       "through Spend, which takes a Decision of 40 bytes and a time, and returns the Decision; Do passes a pointer",
 	"bare-load":   "an atomic load and a comparison",
 	"bare-swaps":  "two atomic additions by compare-and-swap",
 	"avast-v5":    "a mutex around a bucket that earns a fixed number of tokens for each success",
@@ -150,7 +151,7 @@ var scenarios = []scenario{
 		About: "retry returns an error with the history of all ten: when each began, how long it took and how it ended.",
 		Notes: map[string]string{
 			"bare-clock":  "the ten calls and 11 readings of the clock at {reading}: the start, and the end of each failure",
-			"bare-record": "the same, and the ten rows of the history in one allocation",
+			"bare-record": "the same, and the ten rows of the history in one allocation; retry has four more: the error, its run, the contexts with the numbers of the attempts, and the growth of the history, whose length is not known before",
 		},
 		Targets: []target{
 			atMost(1.3, "bare-record", "near the floor of 11 readings of the clock and a history"),
@@ -291,5 +292,5 @@ var (
 		"retryotel":    "metrics",
 		"retryotel-do": "metrics and a span for the run",
 	}
-	waiterNotes = map[string]string{"bare-goroutine": "waits for its timer and its context, by hand"}
+	waiterNotes = map[string]string{"bare-goroutine": "waits for its timer and its context, by hand; has neither the 128 bytes of a run nor an error with a history"}
 )
