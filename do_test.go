@@ -889,6 +889,35 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
+// begun is the context of a shell that has made the first attempt by itself.
+type begun struct {
+	context.Context
+	at time.Time
+}
+
+func (b begun) RunBegan() (time.Time, bool) { return b.at, !b.at.IsZero() }
+
+func TestARunCanHaveBegunWithAnAttemptBeforeDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		time.Sleep(3 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), hour)
+		defer cancel()
+		run := func(at time.Time) *retry.Error {
+			var failed *retry.Error
+			require.ErrorAs(t, retry.Do(begun{ctx, at}, retry.Policy{TTL: 7 * time.Second}, failing), &failed)
+			return failed
+		}
+		failed := run(began)
+		require.Equal(t, retry.TTLElapsed, failed.Reason)
+		require.Equal(t, 1, failed.Attempts, "5s more would be too late")
+		require.Equal(t, 3*time.Second, failed.Elapsed)
+		require.Equal(t, 3*time.Second, failed.History[0].Duration)
+		require.True(t, began.Equal(failed.History[0].Start))
+		require.Equal(t, 2, run(time.Time{}).Attempts, "a run that begins with Do")
+	})
+}
+
 // FuzzDo plays a script of outcomes, one byte each, against a policy without waits, and requires what every run
 // promises.
 func FuzzDo(f *testing.F) {
