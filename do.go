@@ -50,6 +50,23 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 	return nil
 }
 
+// Continue is the rest of a run whose first attempt the caller has made: it took the given time and has just failed with
+// err. It returns what Do would have returned. It is for shells that can make a first attempt with less than a run
+// needs, such as package retryhttp; neither the Gate nor AttemptTimeout applies to that attempt. A nil err is refused,
+// as is what Do refuses.
+func Continue(ctx context.Context, p Policy, took time.Duration, err error, fn func(context.Context) error) error {
+	if bad := refused(ctx, &p, fn); bad != nil {
+		return bad
+	}
+	if err == nil {
+		var bad FieldErrors
+		bad.Add("retry", "Continue.err", nil, "is not an error")
+		return bad.Err()
+	}
+	p.Disabled = p.Disabled || IsOneAttempt(ctx)
+	return loop(ctx, &p, fn, time.Since(epoch)-max(took, 0), err)
+}
+
 // loop runs attempts until one succeeds or a decision ends the run, which began at the given time since epoch. err is
 // what the first attempt ended with; nil means that it is yet to be made.
 //
@@ -188,12 +205,6 @@ func newRun(ctx context.Context, p *Policy, began time.Duration) *run {
 			retries
 		})
 		r, both.history.retries = &both.run, &both.retries
-	}
-	// retryhttp makes the first attempt before it calls Do, if it needs Do at all: fn's first call returns its error.
-	if shell, ok := ctx.(interface{ RunBegan() (time.Time, bool) }); ok {
-		if at, before := shell.RunBegan(); before {
-			began = at.Sub(epoch)
-		}
 	}
 	r.began = began
 	if deadline, ok := ctx.Deadline(); ok {

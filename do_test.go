@@ -889,33 +889,46 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// begun is the context of a shell that has made the first attempt by itself.
-type begun struct {
-	context.Context
-	at time.Time
-}
-
-func (b begun) RunBegan() (time.Time, bool) { return b.at, !b.at.IsZero() }
-
-func TestARunCanHaveBegunWithAnAttemptBeforeDo(t *testing.T) {
+func TestContinueIsDoAfterAFirstAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		time.Sleep(3 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), hour)
 		defer cancel()
-		run := func(at time.Time) *retry.Error {
+		run := func(ctx context.Context, p retry.Policy) *retry.Error {
 			var failed *retry.Error
-			require.ErrorAs(t, retry.Do(begun{ctx, at}, retry.Policy{TTL: 7 * time.Second}, failing), &failed)
+			require.ErrorAs(t, retry.Continue(ctx, p, time.Since(began), errFlaky, failing), &failed)
 			return failed
 		}
-		failed := run(began)
+		failed := run(ctx, retry.Policy{TTL: 7 * time.Second})
 		require.Equal(t, retry.TTLElapsed, failed.Reason)
 		require.Equal(t, 1, failed.Attempts, "5s more would be too late")
 		require.Equal(t, 3*time.Second, failed.Elapsed)
 		require.Equal(t, 3*time.Second, failed.History[0].Duration)
 		require.True(t, began.Equal(failed.History[0].Start))
-		require.Equal(t, 2, run(time.Time{}).Attempts, "a run that begins with Do")
+		require.Equal(t, 2, run(ctx, retry.Policy{MaxAttempts: 2}).Attempts)
+		require.Equal(t, retry.RetriesDisabled, run(retry.OneAttempt(ctx), retry.Policy{}).Reason)
+		gone, leave := context.WithCancel(ctx)
+		leave()
+		require.Equal(t, retry.CallerCanceled, run(gone, retry.Policy{}).Reason)
 	})
+}
+
+func TestContinueRefusesWhatDoRefuses(t *testing.T) {
+	require.EqualError(t, retry.Continue(t.Context(), retry.Policy{}, 0, nil, failing), "retry: Continue.err <nil> is not an error")
+	require.Error(t, retry.Continue(t.Context(), retry.Policy{MaxAttempts: -5}, 0, errFlaky, failing))
+	require.Error(t, retry.Continue(t.Context(), retry.Policy{}, 0, errFlaky, nil))
+	var none context.Context
+	require.Error(t, retry.Continue(none, retry.Policy{}, 0, errFlaky, failing))
+}
+
+func ExampleContinue() {
+	call := func(context.Context) error { return nil }
+	began := time.Now()
+	err := errors.New("busy") // of an attempt that needed no run
+	err = retry.Continue(context.Background(), retry.Policy{Backoff: retry.Backoff{Base: time.Nanosecond}}, time.Since(began), err, call)
+	fmt.Println(err)
+	// Output: <nil>
 }
 
 // FuzzDo plays a script of outcomes, one byte each, against a policy without waits, and requires what every run

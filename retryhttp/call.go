@@ -27,9 +27,7 @@ type call struct {
 	policy    *retry.Policy  // the Transport's, or of this request alone
 	req       *http.Request  // the caller's
 	resp      *http.Response // the last one, until it is given up or returned
-	began     time.Duration  // since epoch; 0 if the first attempt is not made and there is no TTL
-	err       error          // of the attempt that is made
-	made      bool           // before the run: resp, err and limit are of the first attempt, which run gets by attempt
+	began     time.Duration  // since epoch; 0 without a TTL, which alone counts from it
 	returned  bool           // a response was returned
 	inBase    bool           // still set in finish: Base has panicked
 
@@ -87,15 +85,9 @@ func (c *call) Done() <-chan struct{} {
 	return c.done.canceled
 }
 
-// RunBegan is found by retry.Do: a run begins with the attempt that was made before it.
-func (c *call) RunBegan() (time.Time, bool) { return epoch.Add(c.began), c.began != 0 }
-
 // Err is the context's. A closed Request.Cancel counts as canceled, or as the deadline if that has passed: with
-// http.Client.Timeout both come at the same time, in any order. An attempt that is made is not too late.
+// http.Client.Timeout both come at the same time, in any order.
 func (c *call) Err() error {
-	if c.made {
-		return nil
-	}
 	err, cancel := c.Context.Err(), c.cancel()
 	if err != nil || cancel == nil {
 		return err
@@ -114,7 +106,7 @@ func (c *call) Err() error {
 // progress is what the core has to know of the run now, but for its attempts.
 func (c *call) progress() retry.Progress {
 	var pr retry.Progress
-	if c.policy.TTL > 0 { // otherwise only what is left counts
+	if c.began != 0 {
 		pr.Elapsed = time.Since(epoch) - c.began
 	}
 	if deadline, ok := c.Deadline(); ok {
@@ -203,11 +195,6 @@ func (c *call) attempt(ctx context.Context) error {
 		if failed := c.prepare(); failed != nil {
 			return c.marked(failed)
 		}
-	}
-	if c.made {
-		resp, err := c.resp, c.err
-		c.made, c.resp, c.err = false, nil, nil
-		return c.result(resp, err, nil)
 	}
 	own := c.Context
 	if ctx != context.Context(c) {

@@ -194,7 +194,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	policy := t.policyFor(req)
 	if !t.direct(req, policy) {
-		return newCall(t, policy, req).run()
+		return newCall(t, policy, req).run(nil)
 	}
 	began := time.Since(epoch)
 	var l *limit
@@ -215,8 +215,17 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	c := newCall(t, policy, req)
-	c.made, c.began, c.resp, c.err, c.limit = true, began, resp, err, l
-	return c.run()
+	c.limit = l
+	_ = c.prepare() // which refuses keys and bodies only; a direct request has neither
+	return c.run(&made{began, time.Since(epoch) - began, resp, err})
+}
+
+// made is a first attempt that was made before there was a call.
+type made struct {
+	began time.Duration // since epoch
+	took  time.Duration
+	resp  *http.Response
+	err   error
 }
 
 // direct reports whether the first attempt at req needs no more than Base and the timeout, so that a call is made only
@@ -230,8 +239,8 @@ func (t *Transport) direct(req *http.Request, p *retry.Policy) bool {
 		retry.AttemptNumber(ctx) == 1 && !retry.IsOneAttempt(ctx) && refusal(req) == nil
 }
 
-// run makes the attempts of a RoundTrip.
-func (c *call) run() (*http.Response, error) {
+// run makes the attempts of a RoundTrip, after the first one if that is made.
+func (c *call) run(first *made) (*http.Response, error) {
 	t, req := c.transport, c.req
 	defer c.finish()
 	if err := t.check(c.policy); err != nil {
@@ -244,11 +253,15 @@ func (c *call) run() (*http.Response, error) {
 		p.Observe = observe
 	}
 	var refused *RequestError
-	if !c.made {
+	if first == nil {
 		refused = refusal(req)
-		if p.TTL > 0 {
-			c.began = time.Since(epoch)
-		}
+	}
+	switch {
+	case p.TTL == 0:
+	case first != nil:
+		c.began = first.began
+	default:
+		c.began = time.Since(epoch)
 	}
 	if refused == nil {
 		if c.policy.Gate != nil || t.Gate != nil {
@@ -261,12 +274,20 @@ func (c *call) run() (*http.Response, error) {
 	if p.MaxHint == 0 && p.TTL == 0 {
 		p.MaxHint = maxHint(p)
 	}
-	err := retry.Do(c, p, func(ctx context.Context) error {
+	attempt := func(ctx context.Context) error {
 		if refused != nil {
 			return c.marked(refusedAttempt(refused))
 		}
 		return c.attempt(ctx)
-	})
+	}
+	var err error
+	if first == nil {
+		err = retry.Do(c, p, attempt)
+	} else if err = c.result(first.resp, first.err, nil); err != nil {
+		err = retry.Continue(c, p, first.took, err, attempt)
+	} else {
+		p.Budget.Spend(retry.Decision{Status: retry.Succeeded}, time.Time{})
+	}
 	if failed, ok := err.(*retry.Error); ok && failed.Cause() != nil {
 		return nil, c.detached(failed) // the caller has gone and reads no response
 	}
