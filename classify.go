@@ -88,6 +88,8 @@ func Transient(err error) error { return marked(err, mark{class: Retryable}) }
 // Ambiguous marks err as one after which the work may have taken effect, such as a lost answer to COMMIT. It is
 // terminal, like Permanent, but to every run around it as well: it is found inside the *Error of a nested run, before
 // any classifier. Only Transient around err, for work that may be done twice, undoes it. Ambiguous(nil) is nil.
+//
+// Packages that do not import this one find it by errors.As(err, *interface{ Ambiguous() bool }).
 func Ambiguous(err error) error { return marked(err, mark{class: Terminal, ambiguous: true}) }
 
 // After marks err with a hint: the next attempt may start no earlier than d after this one has returned, as a server's
@@ -120,6 +122,12 @@ func marked(err error, m mark) error {
 
 func (m *mark) Error() string { return m.err.Error() }
 func (m *mark) Unwrap() error { return m.err }
+
+// Ambiguous lets other packages find the mark by errors.As.
+func (m *mark) Ambiguous() bool {
+	var inner interface{ Ambiguous() bool }
+	return m.ambiguous || errors.As(m.err, &inner) && inner.Ambiguous()
+}
 
 // ErrAttemptTimeout is context.Cause of an attempt's context once AttemptTimeout has passed, unless the caller's own
 // deadline came first or at the same instant. It matches context.DeadlineExceeded, which such a context's Err returns.

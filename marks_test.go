@@ -524,3 +524,16 @@ func build(tree *[]byte, depth int) (marksIn, error) {
 		return marksIn{}, errFlaky
 	}
 }
+
+func TestOtherPackagesFindADoubtWithoutAnImport(t *testing.T) {
+	for err, want := range map[error]bool{
+		retry.Ambiguous(io.EOF):                                  true,
+		fmt.Errorf("pay: %w", retry.Ambiguous(io.EOF)):           true,
+		retry.Permanent(retry.After(1, retry.Ambiguous(io.EOF))): true,
+		retry.Permanent(io.EOF):                                  false,
+	} {
+		var marked interface{ Ambiguous() bool }
+		require.True(t, errors.As(err, &marked))
+		require.Equal(t, want, marked.Ambiguous(), err)
+	}
+}

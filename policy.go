@@ -70,6 +70,7 @@ type Policy struct {
 }
 
 // Inline returns a policy for a call that a caller waits for: 4 attempts, 50ms ×2, full jitter, hints up to 10s.
+// Its Name is "inline"; the Name of each of the policies below is that of its function, in lower case.
 func Inline() Policy {
 	return Policy{
 		Name: "inline", MaxAttempts: 4, MaxHint: 10 * time.Second,

@@ -55,7 +55,8 @@ func (r *Ref) Name() string { return r.name }
 // them.
 func (r *Ref) Policy() retry.Policy { return r.current.Load().policy }
 
-// Define adds a policy under a name and returns the reference to it. If p has no Name, it is labeled with name. Call
+// Define adds a policy under a name and returns the reference to it. If p has no Name, or that of a preset such as
+// retry.Inline, it is labeled with name. Call
 // Define before Load: a later definition is in force as it is until the next Load.
 //
 // It is a mistake if name is empty, defined already or that of a preset, or if p does not validate. Err and every Load
@@ -63,7 +64,7 @@ func (r *Ref) Policy() retry.Policy { return r.current.Load().policy }
 func (c *Catalog) Define(name string, p retry.Policy) *Ref {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p.Name == "" {
+	if _, preset := presets()[p.Name]; preset || p.Name == "" {
 		p.Name = name
 	}
 	p.Delays = slices.Clone(p.Delays)

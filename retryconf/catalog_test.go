@@ -366,3 +366,9 @@ func TestWriteToWritesNothingThatLoadWouldNotRead(t *testing.T) {
 	require.Zero(t, n)
 	require.Empty(t, b.String())
 }
+
+func TestAPresetIsLabeledWithTheNameOfItsDefinition(t *testing.T) {
+	var c retryconf.Catalog
+	require.Equal(t, "lookup", c.Define("lookup", retry.Inline()).Policy().Name)
+	require.Equal(t, "own", c.Define("search", retry.Policy{Name: "own"}).Policy().Name)
+}

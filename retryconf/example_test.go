@@ -96,7 +96,7 @@ func ExampleLimits_Validate() {
 	limits := retryconf.Limits{MaxAttempts: 5, MaxDelay: time.Minute}
 	fmt.Println(limits.Validate(retry.Policy{}))
 	// Output:
-	// retryconf: max_attempts 8 (the default) is outside 1 to 5; cap 5m20s is the longest wait, above the 1m0s allowed
+	// retryconf: max_attempts 8 (the default) is outside 1 to 5; cap 5m20s is the longest wait, above the 1m allowed
 }
 
 func ExampleCatalog() {

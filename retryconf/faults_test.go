@@ -102,9 +102,9 @@ func TestAPresetOverADefinitionIsWrittenBack(t *testing.T) {
 func TestAHintIsLimitedToo(t *testing.T) {
 	limits := retryconf.Limits{MaxHint: minute}
 	_, err := retryconf.Parse([]byte(`{"max_hint": "2000000h"}`), limits)
-	require.EqualError(t, err, "retryconf: max_hint 2000000h0m0s is outside 0s to 1m0s")
+	require.EqualError(t, err, "retryconf: max_hint 2000000h is above 1m")
 	_, err = retryconf.Parse([]byte(`{}`), limits)
-	require.EqualError(t, err, "retryconf: max_hint 1h0m0s (the default) is outside 0s to 1m0s")
+	require.EqualError(t, err, "retryconf: max_hint 1h (the default) is above 1m")
 	_, err = retryconf.Parse([]byte(`{"max_hint": "1m"}`), limits)
 	require.NoError(t, err)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/show"
 )
 
 // Limits bound the policies of other people. They apply to what a policy does, whether a value was given or is a
@@ -28,6 +29,8 @@ type Limits struct {
 const defaultMaxName = 128
 
 // ServiceLimits are the limits of a delivery service: 1 to 50 attempts, a factor of 1 to 100, a name of 128 bytes.
+// They limit no time: set MaxDelay, MaxTotalWait, MaxHint and MaxAttemptTimeout as well. MaxHint, MaxTTL and
+// MaxAttemptTimeout also judge a policy that leaves the field out.
 var ServiceLimits = Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100}
 
 // Validate returns nil or an error that names each limit that p exceeds, with its key, its value and what is allowed;
@@ -60,16 +63,20 @@ func (l Limits) check(p retry.Policy) (bad retry.FieldErrors) {
 		}
 	}
 	if longest := longestWait(p, waits); l.MaxDelay > 0 && longest > l.MaxDelay {
-		add(&bad, longestKey(p, e), longest.String(), fmt.Sprintf("is the longest wait, above the %v allowed", l.MaxDelay))
+		add(&bad, longestKey(p, e), show.Duration(longest), "is the longest wait, above the "+show.Duration(l.MaxDelay)+" allowed")
 	}
 	if _, total := p.TotalWait(); l.MaxTotalWait > 0 && total > l.MaxTotalWait {
-		add(&bad, "max_attempts", attempts, fmt.Sprintf("makes waits of up to %v in all, above the %v allowed", total, l.MaxTotalWait))
+		made := "makes waits of up to " + show.Duration(total) + " in all"
+		if total == math.MaxInt64 {
+			made = "makes endless waits"
+		}
+		add(&bad, "max_attempts", attempts, made+", above the "+show.Duration(l.MaxTotalWait)+" allowed")
 	}
 	if p.ResetAfter > 0 && waits > 0 && (l.MaxAttempts > 0 || l.MaxTotalWait > 0) {
-		add(&bad, "reset_after", p.ResetAfter.String(), "allows any number of attempts, which are limited here")
+		add(&bad, "reset_after", show.Duration(p.ResetAfter), "allows any number of attempts, which are limited here")
 	}
 	if l.MaxHint > 0 && e.MaxHint > l.MaxHint {
-		add(&bad, "max_hint", given(e.MaxHint.String(), p.MaxHint != 0), fmt.Sprintf("is outside 0s to %v", l.MaxHint))
+		add(&bad, "max_hint", given(show.Duration(e.MaxHint), p.MaxHint != 0), "is above "+show.Duration(l.MaxHint))
 	}
 	required(&bad, "ttl", p.TTL, l.MaxTTL)
 	required(&bad, "attempt_timeout", p.AttemptTimeout, l.MaxAttemptTimeout)
@@ -81,9 +88,9 @@ func required(bad *retry.FieldErrors, key string, d, most time.Duration) {
 	switch {
 	case most <= 0:
 	case d == 0:
-		add(bad, key, "(none)", fmt.Sprintf("is refused: it is required, and at most %v", most))
+		add(bad, key, "(none)", "is refused: it is required, and at most "+show.Duration(most))
 	case d > most:
-		add(bad, key, d.String(), fmt.Sprintf("is outside 0s to %v", most))
+		add(bad, key, show.Duration(d), "is above "+show.Duration(most))
 	}
 }
 

@@ -44,7 +44,7 @@ type AttemptError struct {
 
 // CheckResponse returns nil if resp is a success, 2xx or 101, and otherwise an *AttemptError with the response's
 // Retry-After as its hint (see retry.After); one that says not to be asked again is marked retry.Permanent. It is for an fn
-// of retry.Do or the handler of a job that sends a request without a Transport. Every policy obeys these two, but only one
+// of retry.Do or the handler of a job that sends a request without a Transport, and for the last response of one. Every policy obeys these two, but only one
 // whose Classify is that of this package ends at a 404. For a hint other than Retry-After, put retry.After around the error.
 // A nil resp is an error. CheckResponse does not close the body.
 func CheckResponse(resp *http.Response) error {

@@ -244,8 +244,8 @@ func ExampleFromCatalog() {
 	policy, _ = policies.Of(&job)
 	fmt.Println(policy)
 	// Output:
-	// standard: 4 attempts, list: 1m 30m 3h (3h31m in all)
-	// standard: 3 attempts, list: 10s 1m (1m10s in all)
+	// outbound: 4 attempts, list: 1m 30m 3h (3h31m in all)
+	// outbound: 3 attempts, list: 10s 1m (1m10s in all)
 }
 
 // A default policy, and a budget for each tenant and endpoint, are lines in the Policies. What a job brings along goes

@@ -86,8 +86,10 @@ func (j *Job) Validate(policies Policies) error {
 			bad.Add("retryjob", f.name, strconv.Quote(f.value), "has bytes that are not text")
 		case f.name == "Job.Kind" && !isKind(f.value):
 			bad.Add("retryjob", f.name, strconv.Quote(f.value), "is not of letters, digits and _-./:+[]<>, after a letter, digit or underscore")
-		case f.name == "Job.Policy" && j.TTL >= 0:
-			if _, err := policies.ask(j, true); err != nil {
+		case f.name == "Job.Policy":
+			judged := *j
+			judged.TTL = max(j.TTL, 0) // a negative one is a fault of its own
+			if _, err := policies.ask(&judged, true); err != nil {
 				bad = append(bad, j.refusals(err)...)
 			}
 		}
@@ -176,7 +178,7 @@ func (j *Job) refusals(err error) (bad retry.FieldErrors) {
 		errors.As(fault, &e)
 		field := "Job." + e.Field
 		if e.Package == "retryconf" { // whose fields are the keys of a Spec
-			if field = "Job.Spec." + e.Field; j.Spec == nil {
+			if field = "Job.Spec." + e.Field; j.Spec == nil || e.Field == "ttl" && j.TTL > 0 {
 				field = "Job.TTL"
 			}
 		}

@@ -244,3 +244,13 @@ func TestLostAttempts(t *testing.T) {
 		require.Len(t, r.History, 2)
 	})
 }
+
+func TestALostAttemptWithoutAStartTookNoTime(t *testing.T) {
+	var elapsed []time.Duration
+	p := retry.Policy{MaxAttempts: 3, Observe: func(_ context.Context, e retry.Event) { elapsed = append(elapsed, e.Elapsed) }}
+	s := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"p": p}), Now: func() time.Time { return epoch }}
+	r := retryjob.NewRecord(&retryjob.Job{ID: "j", Kind: "mail", Policy: "p"}, epoch)
+	_, err := s.Lost(t.Context(), &r, 1)
+	require.NoError(t, err)
+	require.Equal(t, []time.Duration{0}, elapsed)
+}

@@ -55,7 +55,8 @@ type Record struct {
 
 // Attempt is the record of one attempt.
 type Attempt struct {
-	// ID is unique to this attempt, even if the job's ID is used again for another job.
+	// ID is unique to this attempt, even if the job's ID is used again for another job. No Admin finds a job by it: log
+	// the job's ID beside it.
 	ID     string       `json:"id"`
 	Number int          `json:"attempt"` // from 1
 	Start  time.Time    `json:"start,omitzero"`
@@ -63,7 +64,8 @@ type Attempt struct {
 	Due    time.Time    `json:"due,omitzero"`    // of the attempt after it; zero if none follows
 	Status Status       `json:"status"`          // what the attempt made of the job
 	Reason retry.Reason `json:"reason,omitzero"` // why, if Status is final and not Succeeded
-	// Err is the error's text, up to 1 KiB, without the users and queries of URLs. It says "attempt timeout" if the
+	// Err is the error's text, up to 1 KiB, without the users and queries of URLs. It is for
+	// operators, since it can name addresses of your network: show tenants Code. It says "attempt timeout" if the
 	// AttemptTimeout was over when the attempt failed.
 	Err  string `json:"err,omitempty"`
 	Code string `json:"code,omitempty"` // of the error, as Stepper.Code says: "503"
@@ -91,7 +93,7 @@ func (r *Record) Job() Job {
 	}
 }
 
-// AttemptID returns the ID of an attempt, which the design of deferred retries calls RunID: the job's ID with the number
+// AttemptID returns the ID of an attempt: the job's ID with the number
 // of its replays, the attempt's, and First in nanoseconds to base 36, which another job with the same ID does not have.
 func (r *Record) AttemptID(attempt int) string {
 	return attemptID(r.JobID, r.Replays, attempt, r.First)

@@ -366,9 +366,8 @@ func (s *step) tell(ctx context.Context, a *Attempt, d retry.Decision, err error
 	}
 	failed := a.failed(d.Class, err)
 	failed.Delay = d.Delay
-	s.policy.Observe(s.reported(ctx), retry.Event{
-		Policy: s.policy.Name, Elapsed: failed.Start.Add(failed.Duration).Sub(s.rec.First), Attempt: failed, Decision: d,
-	})
+	elapsed := max(failed.Start.Add(failed.Duration).Sub(s.rec.First), 0) // a lost attempt may have no start
+	s.policy.Observe(s.reported(ctx), retry.Event{Policy: s.policy.Name, Elapsed: elapsed, Attempt: failed, Decision: d})
 }
 
 // ending returns what calls the policy's Observe with the end of the job, as it is now. last is the error of the attempt that

@@ -2,6 +2,7 @@ package retryslog
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/retrygo/retry"
@@ -20,8 +21,8 @@ type Options struct {
 	Failure slog.Leveler
 	// Terminal is the level of runs that ended with a terminal error at their first attempt, which the caller has: a
 	// mistake of the caller, but also a POST whose 503 must not be repeated, and a delivery that was refused. Use Warn
-	// if the log is to show an outage of such calls. The level of a job, which has no caller, is Failure. Nil means
-	// that they have no record.
+	// if the log is to show an outage of such calls. The level of a job, which has no caller, and of an error that is
+	// retry.Ambiguous, such as a COMMIT whose answer was lost, is Failure. Nil means that they have no record.
 	Terminal slog.Leveler
 	// Canceled is the level of runs that the caller canceled, which is no failure. A deadline that is over is one.
 	// Nil means that of Retry.
@@ -63,19 +64,27 @@ func Observe(logger *slog.Logger, o Options) func(context.Context, retry.Event) 
 		if ctx == nil {
 			ctx = context.Background()
 		}
-		message, leveler := o.kind(ctx, &e)
-		if leveler == nil {
-			return
-		}
-		to, level := logger, leveler.Level()
+		to := logger
 		if to == nil {
 			to = slog.Default()
 		}
-		if to.Enabled(ctx, level) {
+		message, leveler := o.kind(ctx, &e)
+		if message == notRetried && to.Enabled(ctx, o.Failure.Level()) && ambiguous(e.Err) {
+			message, leveler = gaveUp, o.Failure
+		}
+		if leveler == nil {
+			return
+		}
+		if level := leveler.Level(); to.Enabled(ctx, level) {
 			o.write(ctx, to.Handler(), level, message, &e)
 		}
 	}
 }
+
+const (
+	notRetried = "retry: not retried"
+	gaveUp     = "retry: gave up"
+)
 
 // kind returns the message for an event and what gives its level: nil if the event has no record.
 func (o *Options) kind(ctx context.Context, e *retry.Event) (string, slog.Leveler) {
@@ -91,10 +100,16 @@ func (o *Options) kind(ctx context.Context, e *retry.Event) (string, slog.Levele
 	case e.Outcome.Status == retry.Canceled:
 		return "retry: canceled", o.Canceled
 	case e.Outcome.Reason == retry.TerminalError && e.Outcome.Attempts == 1 && jobOf(ctx) == nil:
-		return "retry: not retried", o.Terminal
+		return notRetried, o.Terminal
 	default:
-		return "retry: gave up", o.Failure
+		return gaveUp, o.Failure
 	}
+}
+
+// ambiguous reports whether err has the mark of retry.Ambiguous: the work may have taken effect.
+func ambiguous(err error) bool {
+	var marked interface{ Ambiguous() bool }
+	return errors.As(err, &marked) && marked.Ambiguous()
 }
 
 // either returns l, or the default if l is nil or a nil *slog.LevelVar, which has no level.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -250,5 +251,14 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	for w := range workers {
 		require.Equal(t, runs, ends[float64(w)])
+	}
+}
+
+func TestADoubtIsAlwaysOnRecord(t *testing.T) {
+	for _, err := range []error{retry.Ambiguous(io.ErrUnexpectedEOF), fmt.Errorf("pay: %w", retry.Permanent(retry.Ambiguous(io.EOF)))} {
+		var b bytes.Buffer
+		p := retry.Policy{Observe: retryslog.Observe(slog.New(slog.NewTextHandler(&b, nil)), retryslog.Options{})}
+		require.Error(t, retry.Do(t.Context(), p, func(context.Context) error { return err }))
+		require.Contains(t, b.String(), `level=ERROR msg="retry: gave up"`)
 	}
 }

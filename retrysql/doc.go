@@ -21,6 +21,6 @@
 // A Txn has the methods of *sql.Tx, so sqlc, gorm, bun and ent can use it; sqlx can use its Unwrap. README.md shows
 // how, and which errors are noted with and without Open.
 //
-// An SQLite transaction that writes should begin with _txlock=immediate: one that has read first and finds a newer
+// An SQLite transaction that writes should begin immediately (_txlock=immediate in the data source name): one that has read first and finds a newer
 // snapshot when it writes (517) has to begin again, however long busy_timeout is.
 package retrysql

@@ -82,8 +82,8 @@ type Options struct {
 	// not wait in any SELECT: use Probe.
 	Committed func(context.Context) (bool, error)
 	// RollbackTimeout is how long to wait for a rollback, for Probe and Committed, and for a commit once the attempt's
-	// context has ended. Tx waits for a commit of SQLite as long as its busy_timeout lets it. pgx as a driver of
-	// database/sql ends a commit with a context that has no deadline at once. Zero means 5s.
+	// context has ended. Tx waits for a commit of SQLite as long as its busy_timeout lets it. If a context
+	// without a deadline is canceled, pgx as a driver of database/sql ends the commit at once. Zero means 5s.
 	RollbackTimeout time.Duration
 }
 

@@ -10,7 +10,7 @@
 // # Time
 //
 // All durations pass by timers, so that they take no time inside a testing/synctest bubble. There the times of a run
-// are exact: the same script, and the same seed of a Chaos, give the same Timeline on every platform. Inside a bubble
+// are exact if the policy has no jitter, or a Rand of the test's own: the same script, and the same seed of a Chaos, give the same Timeline on every platform. Inside a bubble
 // pass the bubble's own *testing.T, since what is made in a bubble must end in it, and use NewPipeServer, since a
 // bubble does not wait for the network.
 //

@@ -51,7 +51,7 @@ func (t *Timeline) Observe(_ context.Context, e retry.Event) {
 //	137ms   attempt 3  ok
 //	137ms   succeeded after 3 attempts
 //
-// An attempt that took time has "took 2s" before its wait. So that the text is the same everywhere, errors appear
+// A failed attempt that took time has "took 2s" before its wait. So that the text is the same everywhere, errors appear
 // without the prefix of their package and without the addresses of a connection. Lines of runs at the same time come in
 // the order in which they happened.
 func (t *Timeline) String() string {

@@ -2,13 +2,16 @@
 // database and survive every restart. The database is a SQLite file in the process, or PostgreSQL; nothing else
 // differs.
 //
+// A process that only enqueues uses OpenSQLite or a pool, New, NewClient without workers, and NewAdmin. InsertTx with
+// NewSQLite takes a transaction of a database of OpenSQLite for the same path, Queue.Adapter and ClientOf[*sql.Tx].
+//
 // There are two ways in. NewSQLite and NewPostgres return a complete retryjob.Queue, so that moving to it from the
 // engine in memory changes one line. A program with plain river.Workers keeps them, and has its client from NewClient.
 //
 // # What is promised
 //
 // A job runs at least once. A completion that was not yet written when its process died is made again; handlers must be
-// idempotent, and retryjob.AttemptFrom returns what to deduplicate by. An attempt whose process died counts as one that
+// idempotent, and AttemptInfo.JobID of retryjob.AttemptFrom is what to deduplicate by. An attempt whose process died counts as one that
 // failed with retryjob.ErrLost, and if it was the last one, the job is DeadLettered with AttemptsExhausted.
 //
 // A due time is a lower bound; attempts start late by up to the poll interval: 100 ms with NewSQLite and NewPostgres.

@@ -1,4 +1,4 @@
-// Package pgtest starts a PostgreSQL server for the tests of this repository.
+// Package pgtest starts a PostgreSQL server for tests.
 package pgtest
 
 import (
