@@ -26,7 +26,7 @@ func (c Class) String() string { return name(int(c), "Class", "unknown", "retrya
 //
 // If it has none, context.Canceled, returned while the caller's context lives, is terminal, because the work was
 // abandoned. Everything else is retryable: an attempt's own timeout, and the *Error of a nested run, whatever ended
-// that, unless the classifier is, say, StopOn(CallerCanceled, TerminalError).
+// that, unless the classifier is, say, StopIf(GivenUp) or StopOn(CallerCanceled, TerminalError).
 type Classifier func(error) Class
 
 // FirstOf returns a classifier that asks each in turn: the first firm answer wins. A nil classifier is passed over.
@@ -102,6 +102,18 @@ func After(d time.Duration, err error) error {
 		return err
 	}
 	return marked(err, mark{hint: d})
+}
+
+// GivenUp reports whether a layer below has given up on the work: the first error in err's tree that has a method
+// GivenUp() bool returns true. *Error has one, and the errors of an attempt in retryhttp and contrib/retrygrpc, whose
+// server can say so. A policy that repeats nothing that was repeated below has
+//
+//	Classify: retry.StopIf(retry.GivenUp)
+//
+// This is not the default: a job whose handler makes quick retries may well be repeated an hour later.
+func GivenUp(err error) bool {
+	var below interface{ GivenUp() bool }
+	return errors.As(err, &below) && below.GivenUp()
 }
 
 // mark is an error with a class, a hint or both.

@@ -39,6 +39,7 @@ type Outcome struct {
 	Status   Status // any but Waiting
 	Reason   Reason // zero if Status is Succeeded
 	Gated    bool   // a deferral of Policy.Gate ended the run
+	Below    bool   // the run ended as TerminalError because a layer below had given up: see GivenUp
 	Attempts int    // attempts made, a successful last one included; 0 if there was none
 	Elapsed  time.Duration
 	// History holds the failed attempts in order, the first and the newest 63 at most. It is the receiver's own copy.
@@ -85,6 +86,8 @@ func NewError(ctx context.Context, p Policy, o Outcome, last error) *Error {
 // complete gives e what its Reason needs.
 func (e *Error) complete(ctx context.Context, p *Policy) {
 	switch {
+	case e.Reason == TerminalError:
+		e.Below = GivenUp(e.Last)
 	case e.Reason == CallerCanceled, e.Reason == DeadlinePassed && ctx != nil && ctx.Err() != nil: // it may lag
 		e.ctx = ctx
 	case e.Reason == HintTooLong:
@@ -111,6 +114,14 @@ func (e *Error) Hint() time.Duration {
 	return f.hint
 }
 
+// GivenUp reports whether e leaves nothing for a caller to retry at once: the run had retried in vain, a budget refused
+// its retry, or the last error is of a layer below that has given up (see the function GivenUp). A run of one attempt,
+// as under OneAttempt, has not given up: its caller holds the retries. Nor has one that its caller canceled.
+func (e *Error) GivenUp() bool {
+	return e != nil && e.Reason != CallerCanceled &&
+		(e.Attempts > 1 || e.Reason == BudgetExhausted || GivenUp(e.Last))
+}
+
 // Error returns one line: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted): dial tcp ...", with the
 // policy's name after "retry: ". The cause stands in for a missing error. A terminal first attempt has its own text.
 func (e *Error) Error() string {
@@ -131,6 +142,9 @@ func (e *Error) Error() string {
 	}
 	if e.Gated {
 		s += ", deferred by Gate"
+	}
+	if e.Below {
+		s += ", given up below"
 	}
 	s += ")"
 	if last != nil {

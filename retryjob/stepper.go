@@ -396,7 +396,8 @@ func (s *step) ending(ctx context.Context, d retry.Decision, now time.Time, last
 		if last == nil && len(o.History) > 0 {
 			last = o.History[len(o.History)-1].Err
 		}
-		e.Err = retry.NewError(ctx, s.policy, o, last)
+		failed := retry.NewError(ctx, s.policy, o, last)
+		e.Outcome, e.Err = &failed.Outcome, failed
 	}
 	observe, ctx := s.policy.Observe, s.reported(ctx) // not s, which stays on the stack so
 	return func() { observe(ctx, e) }

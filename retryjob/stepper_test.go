@@ -259,6 +259,18 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		require.True(t, events[0].Outcome.Gated)
 		require.EqualError(t, events[0].Err, "retry: p: gave up after 0 attempts in 0s (ttl_elapsed, deferred by Gate)")
 	})
+	t.Run("a layer below has given up, and the outcome says so", func(t *testing.T) {
+		c := &clock{epoch}
+		var events told
+		s := stepper(retry.Policy{Classify: retry.StopIf(retry.GivenUp), Observe: events.observe}, c)
+		r := record(c)
+		v, err := s.Step(t.Context(), &r, 1, func(ctx context.Context) error {
+			return retry.Do(ctx, retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 1}}, func(context.Context) error { return errFlaky })
+		})
+		require.NoError(t, err)
+		require.Equal(t, retry.TerminalError, tell(v).Reason)
+		require.True(t, events[len(events)-1].Outcome.Below)
+	})
 	t.Run("beyond the TTL no gate is to blame", func(t *testing.T) {
 		c := &clock{epoch}
 		var events told

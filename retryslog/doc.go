@@ -24,6 +24,7 @@
 //	status     string     everywhere          retry.Status: waiting_retry, or how the run ended
 //	reason     string     every failed run    retry.Reason
 //	gated      bool       gave up             true if a deferral of Policy.Gate ended the run; otherwise absent
+//	below      bool       gave up             true if the run ended because a layer below had given up; otherwise absent
 //	delay      duration   attempt failed      the wait until the next attempt
 //	duration   duration   attempt failed      how long the attempt took
 //	elapsed    duration   everywhere          how long the run has taken, waits included, up to the end of the attempt

@@ -18,6 +18,7 @@ const (
 	KeyStatus   = "status"
 	KeyReason   = "reason"
 	KeyGated    = "gated"
+	KeyBelow    = "below"
 	KeyDelay    = "delay"
 	KeyDuration = "duration"
 	KeyElapsed  = "elapsed"
@@ -33,7 +34,7 @@ const (
 //go:noinline
 func (o *Options) write(ctx context.Context, to slog.Handler, level slog.Level, message string, e *retry.Event) {
 	record := slog.NewRecord(time.Now(), level, message, 0)
-	var room [12]slog.Attr // one for each key
+	var room [13]slog.Attr // one for each key
 	attrs := room[:0]
 	if e.Outcome == nil {
 		attrs = o.ofRetry(attrs, e)
@@ -67,6 +68,9 @@ func (o *Options) ofEnd(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 	attrs = common(attrs, e.Policy, e.Outcome.Attempts, retry.Decision{Status: e.Outcome.Status, Reason: e.Outcome.Reason})
 	if e.Outcome.Gated {
 		attrs = append(attrs, slog.Bool(KeyGated, true))
+	}
+	if e.Outcome.Below {
+		attrs = append(attrs, slog.Bool(KeyBelow, true))
 	}
 	attrs = append(attrs, slog.Duration(KeyElapsed, e.Outcome.Elapsed))
 	if n := len(e.Outcome.History); e.Err == nil && n > 0 { // a success has no error, but its failures have its request

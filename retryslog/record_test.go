@@ -69,8 +69,13 @@ func TestKeysOrderAndKinds(t *testing.T) {
 	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String expired", "reason String ttl_elapsed", "gated Bool true",
 		"elapsed Duration 1s", "error Any 503"}, shown(gated))
 
-	require.Equal(t, "policy attempt status reason gated delay duration elapsed error cause request job", strings.Join([]string{
-		retryslog.KeyPolicy, retryslog.KeyAttempt, retryslog.KeyStatus, retryslog.KeyReason, retryslog.KeyGated, retryslog.KeyDelay,
+	below := ended(retry.DeadLettered, retry.TerminalError, 2)
+	below.Outcome.Below = true
+	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String dead_letter", "reason String terminal_error", "below Bool true",
+		"elapsed Duration 1s", "error Any 503"}, shown(below))
+
+	require.Equal(t, "policy attempt status reason gated below delay duration elapsed error cause request job", strings.Join([]string{
+		retryslog.KeyPolicy, retryslog.KeyAttempt, retryslog.KeyStatus, retryslog.KeyReason, retryslog.KeyGated, retryslog.KeyBelow, retryslog.KeyDelay,
 		retryslog.KeyDuration, retryslog.KeyElapsed, retryslog.KeyError, retryslog.KeyCause, retryslog.KeyRequest, retryslog.KeyJob}, " "))
 }
 

@@ -21,9 +21,10 @@
 //	retry.jobs.lag          gauge            s          retry.engine
 //
 // retry.status and retry.reason have the texts of retry.Status and retry.Reason; in metrics a success has no
-// retry.reason, and a run of a policy without a name no retry.policy. A run that ended with a terminal error at its
-// first attempt is not_retried and not dead_letter: no retry was allowed to follow, because the caller has made a mistake, or
-// because the call must not be repeated, such as a POST after a 503. retry.kind is succeeded_without_retry,
+// retry.reason, and a run of a policy without a name no retry.policy. A terminal error that ended a run because a layer
+// below had given up (retry.Outcome.Below) is the reason given_up_below. A run that ended with a terminal error at its
+// first attempt is not_retried and not dead_letter: no retry was allowed to follow, because the caller has made a
+// mistake, or because the call must not be repeated, such as a POST after a 503. retry.kind is succeeded_without_retry,
 // succeeded_with_retry, failed_without_retry or failed_with_retry; a run whose caller was done before it began is the
 // third. retry.class is succeeded, retryable or terminal; the duration of an attempt that succeeded counts from when it
 // was due. The buckets of the histograms reach from 1ms to a day and from 0 to 100 attempts; a View of the SDK can

@@ -94,7 +94,7 @@ func tell(span trace.Span, e *retry.Event) {
 		// All four, since an attribute that an earlier run has set cannot be taken away.
 		end := endingOf(e.Outcome)
 		span.SetAttributes(keyOfRun.String(nameOf(e.Policy)), keyStatus.String(end.statusText()),
-			keyReason.String(end.reason.Error()), keyMade.Int(e.Outcome.Attempts))
+			keyReason.String(end.reasonText()), keyMade.Int(e.Outcome.Attempts))
 		return
 	}
 	if timedOut(e.Attempt.Err) && e.Decision.Reason != retry.DeadlinePassed { // otherwise it is that of an outer run

@@ -50,6 +50,10 @@ func TestEveryEnding(t *testing.T) {
 			runs: "retry.reason=terminal_error,retry.status=not_retried", kind: "failed_without_retry", attempts: 1, duration: 1},
 		{name: "terminal after a retry", tries: steps{try(errDown), try(retry.Permanent(errDown))},
 			runs: "retry.reason=terminal_error,retry.status=dead_letter", kind: "failed_with_retry", attempts: 2, duration: 2 + 5, delays: recorded{1, 5}},
+		{name: "given up below", tries: steps{try(retry.Permanent(belowGaveUp{errDown}))},
+			runs: "retry.reason=given_up_below,retry.status=not_retried", kind: "failed_without_retry", attempts: 1, duration: 1},
+		{name: "given up below, after a retry", tries: steps{try(errDown), try(retry.Permanent(belowGaveUp{errDown}))},
+			runs: "retry.reason=given_up_below,retry.status=dead_letter", kind: "failed_with_retry", attempts: 2, duration: 2 + 5, delays: recorded{1, 5}},
 		{name: "attempts used up", policy: retry.Policy{MaxAttempts: 3}, tries: steps{try(errDown), try(errDown), try(errDown)},
 			runs: "retry.reason=attempts_exhausted,retry.status=dead_letter", kind: "failed_with_retry", attempts: 3, duration: 3 + 15, delays: recorded{2, 15}},
 		{name: "one attempt allowed", policy: retry.Policy{MaxAttempts: 1}, tries: steps{try(errDown)},
@@ -132,6 +136,11 @@ func TestEveryEnding(t *testing.T) {
 		}
 	}
 }
+
+// belowGaveUp is the error of a layer that has given up.
+type belowGaveUp struct{ error }
+
+func (belowGaveUp) GivenUp() bool { return true }
 
 // timeoutOfServer is an error that says itself what type it is.
 type timeoutOfServer struct{ error }

@@ -64,8 +64,11 @@ const notRetried = retry.Canceled + 1
 // The numbers of statuses and reasons, zero included.
 const (
 	statuses = int(notRetried) + 1
-	reasons  = int(retry.CallerCanceled) + 1
+	reasons  = int(givenUpBelow) + 1
 )
+
+// givenUpBelow is the reason of a run that ended with a terminal error because a layer below had given up.
+const givenUpBelow = retry.CallerCanceled + 1
 
 // ending is how a run ended, as retry.runs counts it.
 type ending struct {
@@ -81,11 +84,16 @@ func endingOf(o *retry.Outcome) ending {
 	if e.status >= notRetried {
 		e.status = 0
 	}
-	if int(e.reason) >= reasons {
+	if e.reason >= givenUpBelow {
 		e.reason = 0
 	}
-	if e.reason == retry.TerminalError && o.Attempts == 1 {
-		e.status = notRetried
+	if e.reason == retry.TerminalError {
+		if o.Attempts == 1 {
+			e.status = notRetried
+		}
+		if o.Below {
+			e.reason = givenUpBelow
+		}
 	}
 	return e
 }
@@ -98,9 +106,16 @@ func (e ending) index() int {
 func (e ending) attributes() []attribute.KeyValue {
 	list := []attribute.KeyValue{keyStatus.String(e.statusText())}
 	if e.reason != 0 {
-		list = append(list, keyReason.String(e.reason.Error()))
+		list = append(list, keyReason.String(e.reasonText()))
 	}
 	return list
+}
+
+func (e ending) reasonText() string {
+	if e.reason == givenUpBelow {
+		return "given_up_below"
+	}
+	return e.reason.Error()
 }
 
 func (e ending) statusText() string {

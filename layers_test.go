@@ -1,0 +1,131 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+)
+
+// saysGivenUp is an error of a layer below that says whether it has given up.
+type saysGivenUp bool
+
+func (saysGivenUp) Error() string   { return "503" }
+func (s saysGivenUp) GivenUp() bool { return bool(s) }
+
+func TestGivenUp(t *testing.T) {
+	run := func(p retry.Policy, fn func(context.Context) error) func(context.Context) error {
+		return func(ctx context.Context) error { return retry.Do(ctx, p, fn) }
+	}
+	gone := func(context.Context) error { return nil }
+	for _, row := range []struct {
+		name string
+		fn   func(context.Context) error
+		want bool
+	}{
+		{"success", gone, false},
+		{"a plain error", failing, false},
+		{"a layer that says so", failsWith(saysGivenUp(true)), true},
+		{"a layer that says no", failsWith(saysGivenUp(false)), false},
+		{"a run that has retried", run(atOnce, failing), true},
+		{"a run of one attempt", run(retry.Policy{MaxAttempts: 1}, failing), false},
+		{"a run without retries", run(retry.Policy{Disabled: true}, failing), false},
+		{"a terminal error at once", run(atOnce, failsWith(retry.Permanent(errFlaky))), false},
+		{"a budget that is empty", run(retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Initial: -1})}, failing), true},
+		{"a layer below a run of one attempt", run(retry.Policy{Disabled: true}, failsWith(saysGivenUp(true))), true},
+		{"a run that has retried below a run of one attempt", run(retry.Policy{MaxAttempts: 1}, run(atOnce, failing)), true},
+		{"marked and wrapped", func(ctx context.Context) error {
+			return fmt.Errorf("load: %w", retry.Permanent(errors.Join(errFlaky, run(atOnce, failing)(ctx))))
+		}, true},
+	} {
+		inBubble(t, row.name, func(t *testing.T) {
+			require.Equal(t, row.want, retry.GivenUp(row.fn(t.Context())))
+		})
+	}
+	inBubble(t, "a run under OneAttempt has not: its caller holds the retries", func(t *testing.T) {
+		require.False(t, retry.GivenUp(retry.Do(retry.OneAttempt(t.Context()), atOnce, failing)))
+	})
+	inBubble(t, "a run that its caller canceled has not", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		calls := 0
+		err := retry.Do(ctx, atOnce, func(context.Context) error {
+			if calls++; calls == 2 {
+				cancel()
+			}
+			return errFlaky
+		})
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		require.False(t, retry.GivenUp(err))
+	})
+	var none *retry.Error
+	require.False(t, retry.GivenUp(none))
+}
+
+func TestANestedRunIsRepeatedUnlessThePolicyStopsAtWhatIsGivenUp(t *testing.T) {
+	for _, row := range []struct {
+		classify retry.Classifier
+		want     int
+	}{{nil, 16}, {retry.StopIf(retry.GivenUp), 4}} {
+		inBubble(t, fmt.Sprint(row.want), func(t *testing.T) {
+			outer, inner, calls := everySecond(4), everySecond(4), 0
+			outer.Classify = row.classify
+			err := retry.Do(t.Context(), outer, func(ctx context.Context) error {
+				return retry.Do(ctx, inner, func(context.Context) error { calls++; return errFlaky })
+			})
+			require.Equal(t, row.want, calls)
+			require.ErrorIs(t, err, errFlaky)
+		})
+	}
+}
+
+func TestBelowTellsARunThatALayerBelowHasEnded(t *testing.T) {
+	inBubble(t, "of Do", func(t *testing.T) {
+		var seen []bool
+		p := everySecond(3)
+		p.Classify = retry.StopIf(retry.GivenUp)
+		p.Observe = func(_ context.Context, e retry.Event) {
+			if e.Outcome != nil {
+				seen = append(seen, e.Outcome.Below)
+			}
+		}
+		ends := func(fn func(context.Context) error) *retry.Error {
+			return must[*retry.Error](t, retry.Do(t.Context(), p, fn))
+		}
+		require.True(t, ends(failsWith(saysGivenUp(true))).Below)
+		require.False(t, ends(failsWith(retry.Permanent(errFlaky))).Below)
+		require.False(t, ends(failing).Below)
+		require.Equal(t, []bool{true, false, false}, seen)
+
+		calls := 0
+		failed := ends(func(context.Context) error { calls++; return saysGivenUp(calls == 2) })
+		require.EqualError(t, failed, "retry: gave up after 2 attempts in 1s (terminal_error, given up below): 503")
+	})
+	t.Run("of NewError", func(t *testing.T) {
+		o := retry.Outcome{Status: retry.DeadLettered, Reason: retry.TerminalError, Attempts: 1}
+		require.True(t, retry.NewError(t.Context(), retry.Policy{}, o, saysGivenUp(true)).Below)
+		o.Status, o.Reason = retry.Failed, retry.RetriesDisabled
+		require.False(t, retry.NewError(t.Context(), retry.Policy{}, o, saysGivenUp(true)).Below)
+	})
+}
+
+func ExampleGivenUp() {
+	load := func(ctx context.Context) error { // retries by itself
+		return retry.Do(ctx, quick, func(context.Context) error {
+			fmt.Println("load")
+			return errors.New("down")
+		})
+	}
+	p := quick
+	p.Classify = retry.StopIf(retry.GivenUp)
+	err := retry.Do(context.Background(), p, load)
+	fmt.Println(errors.Is(err, retry.TerminalError), retry.GivenUp(err))
+	// Output:
+	// load
+	// load
+	// load
+	// true true
+}
