@@ -1,6 +1,9 @@
 package retry
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 // AttemptNumber returns the number of the attempt whose context ctx is or descends from: 1 on the first attempt, 2, 3,
 // ... on retries. It is 1 if no run has marked ctx. A nested run counts from 1 again.
@@ -17,14 +20,34 @@ func AttemptNumber(ctx context.Context) int {
 // else repeats the work: a failure ends the run as Failed(RetriesDisabled), and no budget is asked. Everything that
 // descends from the context inherits this, context.WithoutCancel included.
 func OneAttempt(ctx context.Context) context.Context {
-	return &numbered{ctx, AttemptNumber(ctx), true}
+	outer := AttemptNumber(ctx)
+	return &numbered{ctx, outer, cmp.Or(OuterAttempt(ctx), outer)}
 }
 
-// IsOneAttempt reports whether ctx is from OneAttempt or descends from it, for shells that repeat without Do.
-func IsOneAttempt(ctx context.Context) bool {
-	c := numberOf(ctx)
-	return c != nil && c.one
+// RemoteAttempt is OneAttempt for work that is an attempt of a run in another process, as a request is that says so: it
+// returns a context whose AttemptNumber and OuterAttempt are number. If number is 1 or less, the work is not a retry,
+// and RemoteAttempt returns ctx. Such a request switches off the retries of the work that it causes, so believe only
+// callers that make retries themselves.
+func RemoteAttempt(ctx context.Context, number int) context.Context {
+	if number <= 1 {
+		return ctx
+	}
+	return &numbered{ctx, number, number}
 }
+
+// OuterAttempt returns the number of the attempt that something else makes of the work, if ctx is from OneAttempt or
+// RemoteAttempt or descends from such: the number given to RemoteAttempt, or the AttemptNumber of the context given to
+// OneAttempt. It is for clients that say to their servers which attempt they make. Otherwise it is 0.
+func OuterAttempt(ctx context.Context) int {
+	if c := numberOf(ctx); c != nil {
+		return c.outer
+	}
+	return 0
+}
+
+// IsOneAttempt reports whether ctx is from OneAttempt or RemoteAttempt, or descends from such, for shells that repeat
+// without Do.
+func IsOneAttempt(ctx context.Context) bool { return OuterAttempt(ctx) > 0 }
 
 // numberKey is the context key of the number of an attempt.
 type numberKey struct{}
@@ -33,7 +56,7 @@ type numberKey struct{}
 type numbered struct {
 	context.Context
 	number int
-	one    bool // from OneAttempt
+	outer  int // OuterAttempt
 }
 
 func (c *numbered) Value(key any) any {

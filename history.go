@@ -41,7 +41,7 @@ type retries struct {
 func (h *history) context(ctx context.Context, number int) context.Context {
 	if number == 1 {
 		if c := numberOf(ctx); c != nil {
-			return &numbered{ctx, 1, c.one}
+			return &numbered{ctx, 1, c.outer}
 		}
 		return ctx
 	}
@@ -50,13 +50,13 @@ func (h *history) context(ctx context.Context, number int) context.Context {
 	}
 	r, i := h.retries, number-2
 	if i < len(r.contexts) {
-		r.contexts[i] = numbered{ctx, number, false}
+		r.contexts[i] = numbered{ctx, number, 0}
 		return &r.contexts[i]
 	}
 	if i = (i - len(r.contexts)) % len(r.more); i == 0 {
 		r.more = new([8]numbered)
 	}
-	r.more[i] = numbered{ctx, number, false}
+	r.more[i] = numbered{ctx, number, 0}
 	return &r.more[i]
 }
 

@@ -112,6 +112,42 @@ func TestBelowTellsARunThatALayerBelowHasEnded(t *testing.T) {
 	})
 }
 
+func TestRemoteAttempt(t *testing.T) {
+	inBubble(t, "a retry of another process is not repeated again, and keeps its number in what it causes", func(t *testing.T) {
+		var numbers [][2]int
+		ctx := retry.RemoteAttempt(t.Context(), 3)
+		require.Equal(t, 3, retry.AttemptNumber(ctx))
+		_ = retry.Do(ctx, everySecond(4), func(ctx context.Context) error {
+			return retry.Do(retry.OneAttempt(context.WithoutCancel(ctx)), everySecond(4), func(ctx context.Context) error {
+				numbers = append(numbers, [2]int{retry.AttemptNumber(ctx), retry.OuterAttempt(ctx)})
+				return errFlaky
+			})
+		})
+		require.Equal(t, [][2]int{{1, 3}}, numbers)
+		require.True(t, retry.IsOneAttempt(ctx))
+	})
+	t.Run("a first attempt is no retry", func(t *testing.T) {
+		for _, number := range []int{-1, 0, 1} {
+			require.Equal(t, t.Context(), retry.RemoteAttempt(t.Context(), number))
+		}
+	})
+}
+
+func TestOuterAttempt(t *testing.T) {
+	inBubble(t, "is the attempt around OneAttempt, and none without it", func(t *testing.T) {
+		require.Zero(t, retry.OuterAttempt(t.Context()))
+		require.Equal(t, 1, retry.OuterAttempt(retry.OneAttempt(t.Context())))
+		var numbers [][2]int
+		_ = retry.Do(t.Context(), everySecond(3), func(ctx context.Context) error {
+			return retry.Do(retry.OneAttempt(ctx), everySecond(3), func(inner context.Context) error {
+				numbers = append(numbers, [2]int{retry.OuterAttempt(ctx), retry.OuterAttempt(inner)})
+				return errFlaky
+			})
+		})
+		require.Equal(t, [][2]int{{0, 1}, {0, 2}, {0, 3}}, numbers)
+	})
+}
+
 func ExampleGivenUp() {
 	load := func(ctx context.Context) error { // retries by itself
 		return retry.Do(ctx, quick, func(context.Context) error {
@@ -128,4 +164,28 @@ func ExampleGivenUp() {
 	// load
 	// load
 	// true true
+}
+
+func ExampleRemoteAttempt() {
+	ctx := retry.RemoteAttempt(context.Background(), 2) // what a request says that a trusted caller sent
+	err := retry.Do(ctx, quick, func(ctx context.Context) error {
+		fmt.Println("attempt", retry.AttemptNumber(ctx), "within attempt", retry.OuterAttempt(ctx))
+		return errors.New("down")
+	})
+	fmt.Println(errors.Is(err, retry.RetriesDisabled))
+	// Output:
+	// attempt 1 within attempt 2
+	// true
+}
+
+func ExampleOuterAttempt() {
+	_ = retry.Do(context.Background(), quick, func(ctx context.Context) error {
+		ctx = retry.OneAttempt(ctx) // what follows is repeated by this run alone
+		fmt.Println("send attempt", max(retry.AttemptNumber(ctx), retry.OuterAttempt(ctx)))
+		return errors.New("down")
+	})
+	// Output:
+	// send attempt 1
+	// send attempt 2
+	// send attempt 3
 }
