@@ -40,12 +40,18 @@ type AttemptError struct {
 	mark     error            // carries the hint of a response, and by CheckResponse its veto; nil without these
 	classify retry.Classifier // that of the policy; nil outside a Transport
 	judged   retry.Class      // what that said; Unknown before it was asked
+	ended    bool             // the response is the last of a run that has given up, by its record
 }
 
 // CheckResponse returns nil if resp is a success, 2xx or 101, and otherwise an *AttemptError with the response's
 // Retry-After as its hint (see retry.After); one that says not to be asked again is marked retry.Permanent. It is for an fn
 // of retry.Do or the handler of a job that sends a request without a Transport, and for the last response of one. Every policy obeys these two, but only one
 // whose Classify is that of this package ends at a 404. For a hint other than Retry-After, put retry.After around the error.
+//
+// It is also for a handler that got its response from a Transport and hands the failure to WriteError. A response does
+// not show how often it was asked for: make its request with a context from RecordOutcome, or the error knows nothing
+// of the Transport's retries, for its GivenUp, and of Transport.Hint.
+//
 // A nil resp is an error. CheckResponse does not close the body.
 func CheckResponse(resp *http.Response) error {
 	if resp == nil {
@@ -54,10 +60,15 @@ func CheckResponse(resp *http.Response) error {
 	if succeeded(resp.StatusCode) {
 		return nil
 	}
-	failed := statusError(resp, ParseRetryAfter(resp.Header, time.Now()))
-	failed.Header = kept(resp.Header)
+	hint, ended := ParseRetryAfter(resp.Header, time.Now()), false
+	if o, err := OutcomeOf(resp, nil); err == nil && o.Status != retry.Succeeded && len(o.History) > 0 {
+		run := retry.NewError(resp.Request.Context(), retry.Policy{}, o, o.History[len(o.History)-1].Err)
+		hint, ended = max(hint, run.Hint()), run.GivenUp()
+	}
+	failed := statusError(resp, hint)
+	failed.Header, failed.ended = kept(resp.Header), ended
 	if failed.Veto != "" {
-		failed.mark = retry.Permanent(errLater)
+		failed.mark = retry.Permanent(cmp.Or(failed.mark, errLater))
 	}
 	return failed
 }
@@ -127,6 +138,12 @@ func (e *AttemptError) Unwrap() error {
 		return nil
 	}
 	return cmp.Or(e.Err, e.mark)
+}
+
+// GivenUp reports whether the server, or a run inside, says that it has given up: the response forbids a retry
+// (DoNotRetry), is the last of a run that has retried (see CheckResponse), or retry.GivenUp reports it of Err.
+func (e *AttemptError) GivenUp() bool {
+	return e != nil && (e.Veto == DoNotRetry || e.ended || retry.GivenUp(e.Err))
 }
 
 // Timeout reports whether the attempt failed because it took too long.

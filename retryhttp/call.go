@@ -272,9 +272,20 @@ func (c *call) header(ctx context.Context) http.Header {
 	}
 	if name := c.transport.AttemptHeader; name != "" {
 		maps.DeleteFunc(header, func(key string, _ []string) bool { return strings.EqualFold(key, name) })
-		header.Set(name, strconv.Itoa(retry.AttemptNumber(ctx)))
+		if !redirectedAway(c.req) {
+			header.Set(name, strconv.Itoa(max(retry.AttemptNumber(ctx), retry.OuterAttempt(ctx))))
+		}
 	}
 	return header
+}
+
+// redirectedAway reports whether a client has followed a redirect to req from a request to another host.
+func redirectedAway(req *http.Request) bool {
+	first := req
+	for first.Response != nil && first.Response.Request != nil {
+		first = first.Response.Request
+	}
+	return ByHost(first) != ByHost(req)
 }
 
 var errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")

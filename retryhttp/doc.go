@@ -18,4 +18,12 @@
 //     X-Envoy-Overloaded, Finagle-Http-Nonretryable-Nack): a dead letter at once.
 //
 // A status that the caller's rules repeat, such as a 409 by OnStatus, is a failure like a 503.
+//
+// # Layers
+//
+// Services that all retry multiply their attempts: three layers of four are 64 calls at the bottom. Two things stop
+// that. An answer: a handler that gives up answers by WriteError, and a Transport obeys X-Should-Retry: false. A
+// request: a Transport with an AttemptHeader says which attempt it makes, and Handler turns the retries of a client
+// that it trusts into a context in which the work is done once. Headers lower the number of attempts; none raises it
+// but by an option, such as the classifier ShouldRetry, and never beyond MaxAttempts, TTL, Budget and MaxHint.
 package retryhttp

@@ -2,11 +2,14 @@ package retryhttp_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"time"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
 )
 
@@ -55,13 +58,31 @@ func ExampleHandler() {
 			fmt.Println("retry: attempt", attempt)
 		}
 	})
-	handler := retryhttp.Handler(orders)
+	handler := retryhttp.Handler(orders, nil)
 
 	r := httptest.NewRequest(http.MethodPost, "/orders", nil)
 	handler.ServeHTTP(httptest.NewRecorder(), r)
 	r.Header.Set(retryhttp.AttemptHeader, "2")
 	handler.ServeHTTP(httptest.NewRecorder(), r)
 	// Output: retry: attempt 2
+}
+
+// A retry of one of our own services is not repeated again below: the client repeats it.
+func ExampleHandler_trust() {
+	orders := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		fmt.Println("attempt", retry.OuterAttempt(r.Context()), "of the client; one attempt:", retry.IsOneAttempt(r.Context()))
+	})
+	ours := func(r *http.Request) bool { return r.TLS != nil && len(r.TLS.VerifiedChains) > 0 }
+	handler := retryhttp.Handler(orders, ours)
+
+	r := httptest.NewRequest(http.MethodGet, "/orders", nil)
+	r.Header.Set(retryhttp.AttemptHeader, "2")
+	handler.ServeHTTP(httptest.NewRecorder(), r)
+	r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{}}}
+	handler.ServeHTTP(httptest.NewRecorder(), r)
+	// Output:
+	// attempt 0 of the client; one attempt: false
+	// attempt 2 of the client; one attempt: true
 }
 
 func ExampleClientAttempt() {

@@ -2,9 +2,12 @@ package retryhttp
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/retrygo/retry"
 )
 
 // AttemptHeader is the conventional name of the request header that carries the attempt's number: 1 for the first, 2
@@ -63,11 +66,39 @@ func SetRetryAfter(w http.ResponseWriter, d time.Duration) {
 	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
 }
 
+// WriteError answers a request whose handler gives up because of err, with 503 Service Unavailable and what the client
+// has to know: Retry-After if err has a hint (see retry.After), and X-Should-Retry: false if a retry of the request
+// would only repeat in vain what was repeated below, or could do harm. That is so if retry.GivenUp reports it of err,
+// if the run ended as retry.TerminalError, and if err is marked retry.Permanent or retry.Ambiguous. A run of one
+// attempt, as under retry.OneAttempt, is none of these: its caller holds the retries. Such a run says nothing.
+//
+// The text of err is not sent. WriteError must be called before WriteHeader. If the handler has called a Transport, err
+// is the *url.Error of its client, or that of CheckResponse, which says what it needs.
+func WriteError(w http.ResponseWriter, err error) {
+	class, hint := retry.Policy{Classify: retry.Otherwise(retry.Retryable)}.Judge(err) // Terminal by a mark alone
+	var run *retry.Error
+	if errors.As(err, &run) {
+		hint = max(hint, run.Hint())
+	}
+	if hint > 0 {
+		SetRetryAfter(w, hint)
+	}
+	if class == retry.Terminal || retry.GivenUp(err) || errors.Is(err, retry.TerminalError) {
+		w.Header().Set("X-Should-Retry", "false")
+	}
+	http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
+}
+
 // Handler returns a handler that reads AttemptHeader once and calls next with a context in which ClientAttempt finds the
 // number. A first attempt reaches next with the request as it came, at no allocation. A nil next answers each request
 // with 500 Internal Server Error: unlike the nil of http.Server it does not mean http.DefaultServeMux, which may serve
 // more than was meant to be public.
-func Handler(next http.Handler) http.Handler {
+//
+// trust reports whether the client of a request with a number above 1 is believed, for example because its certificate
+// is one of our own services. The context is then one of retry.RemoteAttempt: what next calls with it is made once,
+// since the client repeats it, and a Transport with an AttemptHeader sends the client's number on. A trusted
+// client can switch off our retries. Nil means that no client is trusted.
+func Handler(next http.Handler, trust func(*http.Request) bool) http.Handler {
 	if next == nil {
 		next = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "retryhttp: Handler has no next handler", http.StatusInternalServerError)
@@ -75,7 +106,11 @@ func Handler(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if number := AttemptFromRequest(r, AttemptHeader); number > 1 {
-			r = r.WithContext(context.WithValue(r.Context(), clientAttemptKey{}, number))
+			ctx := context.WithValue(r.Context(), clientAttemptKey{}, number)
+			if trust != nil && trust(r) {
+				ctx = retry.RemoteAttempt(ctx, number)
+			}
+			r = r.WithContext(ctx)
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -92,7 +92,7 @@ func TestHandlerPutsTheNumberOfARetryIntoTheContext(t *testing.T) {
 	var inner attemptRecorder
 	r := httptest.NewRequest(http.MethodGet, "/path", nil)
 	r.Header.Set(retryhttp.AttemptHeader, "3")
-	retryhttp.Handler(&inner).ServeHTTP(httptest.NewRecorder(), r)
+	retryhttp.Handler(&inner, nil).ServeHTTP(httptest.NewRecorder(), r)
 	require.Equal(t, 3, inner.attempt)
 	require.Equal(t, "/path", inner.request.URL.Path)
 	require.Equal(t, 1, retryhttp.ClientAttempt(r.Context()), "the caller's request is not changed")
@@ -102,7 +102,7 @@ func TestHandlerLeavesAFirstAttemptUntouched(t *testing.T) {
 	for name, values := range map[string][]string{"no header": nil, "1": {"1"}, "junk": {"first"}} {
 		t.Run(name, func(t *testing.T) {
 			var inner attemptRecorder
-			handler := retryhttp.Handler(&inner)
+			handler := retryhttp.Handler(&inner, nil)
 			r := httptest.NewRequest(http.MethodGet, "/", nil)
 			r.Header["Retry-Attempt"] = values
 			w := httptest.NewRecorder()
@@ -115,7 +115,7 @@ func TestHandlerLeavesAFirstAttemptUntouched(t *testing.T) {
 
 func TestHandlerOfNothingAnswers500(t *testing.T) {
 	w := httptest.NewRecorder()
-	retryhttp.Handler(nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	retryhttp.Handler(nil, nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 	require.Equal(t, http.StatusInternalServerError, w.Code)
 	require.Equal(t, "retryhttp: Handler has no next handler\n", w.Body.String())
 }
@@ -127,7 +127,7 @@ func TestClientAttemptIs1WithoutAHandler(t *testing.T) {
 }
 
 func BenchmarkHandler(b *testing.B) {
-	handler := retryhttp.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	handler := retryhttp.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil)
 	for _, attempt := range []string{"1", "3"} {
 		b.Run("attempt="+attempt, func(b *testing.B) {
 			r := httptest.NewRequest(http.MethodGet, "/", nil)

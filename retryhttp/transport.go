@@ -100,7 +100,9 @@ type Transport struct {
 
 	// AttemptHeader is the name of a request header that carries the attempt's number, "1" for the first, in place of
 	// what the caller's request has under that name. The constant AttemptHeader is a conventional name. Empty means
-	// none.
+	// none. Under retry.OneAttempt and retry.RemoteAttempt the number is that of the run that repeats the work, such as
+	// a trusted client's, so name a header only for services that may know it. A request that a client redirects to
+	// another host has none.
 	AttemptHeader string
 }
 
