@@ -71,6 +71,12 @@ func (e *AttemptError) Is(target error) bool {
 	return e != nil && e.Origin == AttemptTimeout && (target == retry.ErrAttemptTimeout || target == context.DeadlineExceeded)
 }
 
+// GivenUp reports whether the server says that it has given up, by a pushback that forbids a retry, or retry.GivenUp
+// reports it of Err.
+func (e *AttemptError) GivenUp() bool {
+	return e != nil && (e.Veto == Pushback || retry.GivenUp(e.Err))
+}
+
 // GRPCStatus returns the status of Err as it came, so that status.FromError and status.Code see it through e.
 func (e *AttemptError) GRPCStatus() *status.Status {
 	if e == nil {

@@ -145,12 +145,16 @@ func (c *call) next(more ...grpc.CallOption) []grpc.CallOption {
 // numbered returns an attempt's context with the number of attempts before it, if any, in place of what a proxy may have
 // passed on.
 func (c *call) numbered(ctx context.Context) context.Context {
+	previous := c.attempts - 1
+	if c.layer.options.PassAttempt {
+		previous = max(previous, retry.OuterAttempt(c.ctx)-1)
+	}
 	md, ok := metadata.FromOutgoingContext(ctx) // a copy
 	switch {
-	case c.attempts > 1 && !ok:
-		md = metadata.Pairs(attemptsKey, strconv.Itoa(c.attempts-1))
-	case c.attempts > 1:
-		md.Set(attemptsKey, strconv.Itoa(c.attempts-1))
+	case previous > 0 && !ok:
+		md = metadata.Pairs(attemptsKey, strconv.Itoa(previous))
+	case previous > 0:
+		md.Set(attemptsKey, strconv.Itoa(previous))
 	case len(md.Get(attemptsKey)) > 0:
 		md.Delete(attemptsKey)
 	default:

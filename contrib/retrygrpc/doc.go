@@ -71,6 +71,13 @@
 // through. If a retry.Do of your own is to repeat, use retry.OneAttempt: every call under it makes one attempt. Streams
 // under it that pass through, and calls with NoRetry, are kept from grpc-go's repeating in the same way.
 //
+// # Servers that call others
+//
+// Services that all retry multiply their attempts. UnaryServerInterceptor and StreamServerInterceptor make a server
+// answer that it has given up, by the pushback -1, and do once what a trusted client repeats. Options.PassAttempt
+// passes that client's number on. No metadata raises the number of attempts, but for RESOURCE_EXHAUSTED as the table
+// says.
+//
 // # Readiness
 //
 // While a channel has no connection, calls fail at once with UNAVAILABLE, and a channel tries again only after its own

@@ -42,6 +42,11 @@ type Options struct {
 	// Policy.Budget and Policy.Pay. Share one between the interceptors of a channel. Nil means none.
 	Throttle *Throttle
 
+	// PassAttempt sends, with calls under retry.OneAttempt and retry.RemoteAttempt, the number of the run that repeats
+	// the work, such as that of a trusted client (see UnaryServerInterceptor), so that the server can make one attempt
+	// too. Set it for channels to your own services. Zero means that a server learns of this channel's retries alone.
+	PassAttempt bool
+
 	// YieldToServiceConfig leaves a method to grpc-go if the channel's service config has a retryPolicy for it: its
 	// calls pass through, also under retry.OneAttempt. Do not set it on a channel with grpc.WithDisableRetry, which would
 	// leave them without any retries. Zero means that the interceptor repeats them and keeps grpc-go from doing so as well.

@@ -1,0 +1,279 @@
+package retrygrpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrygrpc"
+)
+
+// serveLayer runs the service in memory behind the server interceptors and returns a channel to it with the others.
+func serveLayer(t *testing.T, service testgrpc.TestServiceServer, trust func(context.Context) bool, p retry.Policy, o retrygrpc.Options) testgrpc.TestServiceClient {
+	t.Helper()
+	listener := bufconn.Listen(1 << 16)
+	server := grpc.NewServer(grpc.ChainUnaryInterceptor(retrygrpc.UnaryServerInterceptor(trust)),
+		grpc.ChainStreamInterceptor(retrygrpc.StreamServerInterceptor(trust)))
+	testgrpc.RegisterTestServiceServer(server, service)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	opts, err := retrygrpc.DialOptions(p, o)
+	require.NoError(t, err)
+	conn, err := grpc.NewClient("passthrough:///"+t.Name(), append(opts,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	return testgrpc.NewTestServiceClient(conn)
+}
+
+func anyone(context.Context) bool { return true }
+
+// serverOf is a service whose calls of both kinds are answered by f.
+func serverOf(f func(context.Context) error) *scripted {
+	return &scripted{
+		unary: func(ctx context.Context, _ int) (*testgrpc.SimpleResponse, error) {
+			return &testgrpc.SimpleResponse{}, f(ctx)
+		},
+		output: func(_ int, s testgrpc.TestService_StreamingOutputCallServer) error { return f(s.Context()) },
+	}
+}
+
+// ask makes a unary call, or a stream.
+func ask(ctx context.Context, client testgrpc.TestServiceClient, stream bool) error {
+	if !stream {
+		_, err := client.UnaryCall(ctx, &testgrpc.SimpleRequest{})
+		return err
+	}
+	s, err := client.StreamingOutputCall(ctx, &testgrpc.StreamingOutputCallRequest{})
+	if err != nil {
+		return err
+	}
+	if _, err = s.Recv(); err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+func TestAServerSaysWhatItHasGivenUp(t *testing.T) {
+	plain := errors.New("password hunter2")
+	run := func(p retry.Policy, err error) error {
+		return retry.Do(t.Context(), p, func(context.Context) error { return err })
+	}
+	for _, row := range []struct {
+		name string
+		err  error
+		want []string
+	}{
+		{name: "success"},
+		{name: "a plain error", err: plain},
+		{name: "a status", err: status.Error(codes.NotFound, "no")},
+		{name: "a run that has retried", err: run(upTo(2), plain), want: []string{"-1"}},
+		{name: "a run of one attempt", err: run(retry.Policy{Disabled: true}, plain)},
+		{name: "a doubt", err: run(retry.Policy{Disabled: true}, retry.Ambiguous(plain)), want: []string{"-1"}},
+		{name: "a mark", err: retry.Permanent(plain), want: []string{"-1"}},
+		{name: "a call that a shutdown has canceled", err: context.Canceled},
+		{name: "a hint", err: run(retry.Policy{Disabled: true}, retry.After(1500*time.Microsecond, plain)), want: []string{"2"}},
+		{name: "a long hint", err: retry.After(1000*time.Hour, plain), want: []string{"2147483647"}},
+		{name: "a hint of no use", err: retry.Permanent(retry.After(time.Second, plain)), want: []string{"-1"}},
+	} {
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprint(row.name, stream), func(t *testing.T) {
+				err := row.err
+				if err != nil && status.Code(err) == codes.Unknown {
+					err = retrygrpc.Unavailable(err)
+				}
+				client := serveLayer(t, serverOf(func(context.Context) error { return err }), nil, upTo(1), retrygrpc.Options{})
+				var trailer metadata.MD
+				var got error
+				if stream {
+					s, err := client.StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
+					require.NoError(t, err)
+					if _, got = s.Recv(); got == io.EOF {
+						got = nil
+					}
+					trailer = s.Trailer()
+				} else {
+					_, got = client.UnaryCall(bounded(t), &testgrpc.SimpleRequest{}, grpc.Trailer(&trailer))
+				}
+				require.Equal(t, row.want, trailer.Get("grpc-retry-pushback-ms"))
+				require.Equal(t, status.Code(err), status.Code(got))
+				if err != nil {
+					require.NotContains(t, got.Error(), "hunter2")
+				}
+			})
+		}
+	}
+	require.NoError(t, retrygrpc.Unavailable(nil))
+}
+
+func TestGRPCLayers(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		trust  func(context.Context) bool
+		pass   bool
+		silent bool
+		want   int
+	}{
+		{name: "that know nothing of each other multiply", silent: true, want: 64},
+		{name: "that answer what has been given up stop", want: 4},
+		{name: "that believe calls repeat at the top", trust: anyone, pass: true, silent: true, want: 10},
+		{name: "that keep the number to themselves repeat below", trust: anyone, silent: true, want: 19},
+		{name: "that do not believe calls multiply", pass: true, silent: true, want: 64},
+	} {
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprint(row.name, stream), func(t *testing.T) {
+				o, calls := retrygrpc.Options{PassAttempt: row.pass}, 0
+				bottom := serveLayer(t, serverOf(func(context.Context) error { calls++; return status.Error(codes.Unavailable, "no") }), nil, upTo(4), o)
+				next := bottom
+				for range 2 {
+					below := next
+					next = serveLayer(t, serverOf(func(ctx context.Context) error {
+						err := ask(ctx, below, stream)
+						if row.silent {
+							err = status.Error(status.Code(err), "silent")
+						}
+						return err
+					}), row.trust, upTo(4), o)
+				}
+				err := ask(bounded(t), next, stream)
+				require.Equal(t, codes.Unavailable, status.Code(err))
+				require.Equal(t, row.want, calls)
+				require.True(t, retry.GivenUp(err))
+				if !row.silent {
+					var failed *retry.Error
+					require.ErrorAs(t, err, &failed)
+					require.True(t, failed.Below)
+				}
+			})
+		}
+	}
+}
+
+func TestClientAttempt(t *testing.T) {
+	require.Equal(t, 1, retrygrpc.ClientAttempt(t.Context()))
+	for _, row := range []struct {
+		values []string
+		want   int
+	}{
+		{nil, 1}, {[]string{"0"}, 1}, {[]string{"2"}, 3}, {[]string{"-2"}, 1}, {[]string{"+2"}, 1}, {[]string{"two"}, 1}, {[]string{""}, 1},
+		{[]string{"2", "2"}, 1}, {[]string{"4294967295"}, math.MaxInt32}, {[]string{"99999999999999999999"}, 1},
+	} {
+		ctx := metadata.NewIncomingContext(t.Context(), metadata.MD{"grpc-previous-rpc-attempts": row.values})
+		require.Equal(t, row.want, retrygrpc.ClientAttempt(ctx), row.values)
+	}
+}
+
+// A server's word and a client's number can only lower the number of attempts, but for RESOURCE_EXHAUSTED, of which the
+// package's table says that it is repeated if the server says when.
+func TestNoMetadataRaisesAnything(t *testing.T) {
+	pick := func(r *rand.Rand, list ...string) string { return list[r.IntN(len(list))] }
+	calls := func(t *testing.T, seed uint64, with bool) int {
+		r, outside := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
+		p := upTo(1 + r.IntN(4))
+		p.Base, p.TTL, p.MaxHint = time.Second, time.Duration(r.IntN(4))*time.Second, time.Duration(r.IntN(20))*time.Second
+		if tokens := r.IntN(4); tokens > 0 {
+			p.Budget = retry.NewBudget(retry.BudgetConfig{Burst: tokens, Initial: tokens})
+		}
+		idempotent, trust := r.IntN(2) == 0, r.IntN(2) == 0
+		o := retrygrpc.Options{Idempotent: func(string) bool { return idempotent }, PassAttempt: r.IntN(2) == 0}
+		var answers []answer
+		for range 1 + r.IntN(20) {
+			code := codes.Code(r.IntN(17))
+			if code == codes.ResourceExhausted || r.IntN(2) == 0 {
+				code = codes.Unavailable
+			}
+			one := answer{err: status.Error(code, "no")}
+			if with && outside.IntN(2) == 0 {
+				one.pushback = []string{pick(outside, "0", "1000", "-1", "junk", "", "30000", strconv.Itoa(outside.IntN(5000)))}
+			}
+			if with && outside.IntN(4) == 0 && code != codes.OK {
+				one.err = withRetryInfo(t, code, time.Duration(outside.Int64N(int64(time.Minute))-int64(time.Second)))
+			}
+			answers = append(answers, one)
+		}
+		total := 0
+		for range 1 + r.IntN(3) {
+			ctx := t.Context()
+			if with {
+				ctx = metadata.NewIncomingContext(ctx, metadata.Pairs("grpc-previous-rpc-attempts", pick(outside, "0", "1", "7", "junk")))
+			}
+			server := retrygrpc.UnaryServerInterceptor(func(context.Context) bool { return trust })
+			_, _ = server(ctx, nil, nil, func(ctx context.Context, _ any) (any, error) {
+				made, err := invoke(t, ctx, p, o, answers[min(total, len(answers)-1):])
+				total += made
+				return nil, err
+			})
+		}
+		return total
+	}
+	synctest.Test(t, func(t *testing.T) {
+		fewer := 0
+		for seed := range uint64(3000) {
+			without, with := calls(t, seed, false), calls(t, seed, true)
+			require.LessOrEqual(t, with, without, "seed %d", seed)
+			if with < without {
+				fewer++
+			}
+		}
+		require.Greater(t, fewer, 300, "they lower it")
+	})
+}
+
+// A service that has retried in vain says so, and its client does not begin again.
+func ExampleUnaryServerInterceptor() {
+	service := &scripted{}
+	service.unary = func(ctx context.Context, _ int) (*testgrpc.SimpleResponse, error) {
+		err := retry.Do(ctx, callPolicy, func(context.Context) error {
+			fmt.Println("query")
+			return errors.New("the database is down")
+		})
+		return nil, retrygrpc.Unavailable(err)
+	}
+	listener := bufconn.Listen(1 << 16)
+	server := grpc.NewServer(
+		grpc.ChainUnaryInterceptor(retrygrpc.UnaryServerInterceptor(nil)),
+		grpc.ChainStreamInterceptor(retrygrpc.StreamServerInterceptor(nil)))
+	defer server.Stop()
+	testgrpc.RegisterTestServiceServer(server, service)
+	go func() { _ = server.Serve(listener) }()
+
+	opts, err := retrygrpc.DialOptions(callPolicy, retrygrpc.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, err := grpc.NewClient("passthrough:///memory", append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer conn.Close()
+	_, err = testgrpc.NewTestServiceClient(conn).UnaryCall(context.Background(), &testgrpc.SimpleRequest{})
+	fmt.Println(err, retry.GivenUp(err))
+	// Output:
+	// query
+	// query
+	// query
+	// query
+	// rpc error: code = Unavailable desc = the service is unavailable (not repeated: pushback) true
+}
