@@ -92,6 +92,12 @@ func (e *AttemptError) Is(target error) bool {
 	return e != nil && e.Origin == AttemptTimeout && (target == retry.ErrAttemptTimeout || target == context.DeadlineExceeded)
 }
 
+// GivenUp reports whether the server says that it has given up, by a pushback that forbids a retry, or retry.GivenUp
+// reports it of Err.
+func (e *AttemptError) GivenUp() bool {
+	return e != nil && (e.Veto == Pushback || retry.GivenUp(e.Err))
+}
+
 // Timeout reports whether the attempt failed because it took too long, on either side's clock.
 func (e *AttemptError) Timeout() bool { return e != nil && e.Code == connect.CodeDeadlineExceeded }
 

@@ -70,6 +70,12 @@
 // the Connect protocol's UNIMPLEMENTED and INTERNAL look like a 501 and a 500. Use a plain transport beneath, or
 // retryhttp with a Policy.Classify that is Terminal for each AttemptError with a StatusCode.
 //
+// # Servers that call others
+//
+// Services that all retry multiply their attempts. NewHandlerInterceptor makes a server answer that it has given up, by
+// the metadata grpc-retry-pushback-ms: -1, and do once what a trusted client repeats. Options.PassAttempt passes that
+// client's number on.
+//
 // # Limits
 //
 // An interceptor sees neither the header of an HTTP response that is no answer of connect's, so that the Retry-After of

@@ -77,6 +77,7 @@ type call struct {
 	classify retry.Classifier
 	optedIn  []connect.Code
 
+	pass       bool // Options.PassAttempt
 	idempotent bool
 	answered   bool  // the last attempt has ended with an answer
 	last       error // the answer, or the whole of a failure that was cut
@@ -91,7 +92,7 @@ func (l *layer) begin(ctx context.Context, spec connect.Spec) (*call, error) {
 	if !spec.IsClient || ctx.Value(repeatedKey{}) == spec.Procedure {
 		return nil, nil
 	}
-	c := &call{ctx: ctx, spec: spec, policy: l.policy, optedIn: l.options.RetryCodes}
+	c := &call{ctx: ctx, spec: spec, policy: l.policy, optedIn: l.options.RetryCodes, pass: l.options.PassAttempt}
 	c.idempotent = spec.IdempotencyLevel != connect.IdempotencyUnknown ||
 		l.options.Idempotent != nil && l.options.Idempotent(spec.Procedure)
 	if l.options.PolicyFor != nil {
@@ -120,7 +121,7 @@ func (l *layer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		var resp connect.AnyResponse
 		err = retry.Do(ctx, c.policy, func(ctx context.Context) error {
 			header := req.Header().Clone()
-			number(ctx, header)
+			c.number(retry.AttemptNumber(ctx), header)
 			var err error
 			resp, err = next(c.repeated(ctx), attempt{req, header})
 			return c.attempted(ctx, err)
@@ -138,11 +139,14 @@ type attempt struct {
 
 func (a attempt) Header() http.Header { return a.header }
 
-// number sets the number of attempts before the one with ctx, if any, in place of what a proxy may have passed on.
-func number(ctx context.Context, header http.Header) {
+// number sets the number of attempts before the given one, if any, in place of what a proxy may have passed on.
+func (c *call) number(attempt int, header http.Header) {
 	header.Del(attemptsKey)
-	if n := retry.AttemptNumber(ctx); n > 1 {
-		header.Set(attemptsKey, strconv.Itoa(n-1))
+	if c.pass {
+		attempt = max(attempt, retry.OuterAttempt(c.ctx))
+	}
+	if attempt > 1 {
+		header.Set(attemptsKey, strconv.Itoa(attempt-1))
 	}
 }
 

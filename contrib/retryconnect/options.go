@@ -31,6 +31,11 @@ type Options struct {
 	// DEADLINE_EXCEEDED are so for idempotent procedures only. CANCELED, FAILED_PRECONDITION and numbers that are no code
 	// are refused. Nil means none.
 	RetryCodes []connect.Code
+
+	// PassAttempt sends, with calls under retry.OneAttempt and retry.RemoteAttempt, the number of the run that repeats
+	// the work, such as that of a trusted client (see NewHandlerInterceptor), so that the server can make one attempt
+	// too. Set it for clients of your own services. Zero means that a server learns of this client's retries alone.
+	PassAttempt bool
 }
 
 // Validate returns nil or retry.FieldErrors with every bad field. NewInterceptor refuses such Options.

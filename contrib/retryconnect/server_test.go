@@ -52,6 +52,7 @@ func inEach(t *testing.T, test func(t *testing.T, protocol []connect.ClientOptio
 type server struct {
 	unary  func(ctx context.Context, n int, req *request) (string, error)
 	stream func(ctx context.Context, n int, send *connect.ServerStream[text]) error
+	layer  connect.Interceptor // of the handlers; nil for none
 
 	mu      sync.Mutex
 	began   time.Time
@@ -87,6 +88,10 @@ func (s *server) waits() []time.Duration {
 
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
+	var options []connect.HandlerOption
+	if s.layer != nil {
+		options = append(options, connect.WithInterceptors(s.layer))
+	}
 	mux.Handle(unaryProcedure, connect.NewUnaryHandler(unaryProcedure, func(ctx context.Context, req *request) (*response, error) {
 		n := s.record(req.Header())
 		if s.unary == nil {
@@ -97,10 +102,10 @@ func (s *server) handler() http.Handler {
 			return nil, err
 		}
 		return connect.NewResponse(wrapperspb.String(answer)), nil
-	}, connect.WithIdempotency(connect.IdempotencyNoSideEffects)))
+	}, append(options, connect.WithIdempotency(connect.IdempotencyNoSideEffects))...))
 	mux.Handle(streamProcedure, connect.NewServerStreamHandler(streamProcedure, func(ctx context.Context, req *request, stream *connect.ServerStream[text]) error {
 		return s.stream(ctx, s.record(req.Header()), stream)
-	}))
+	}, options...))
 	return mux
 }
 

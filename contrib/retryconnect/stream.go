@@ -85,8 +85,8 @@ func (s *serverStream) limited(f func() error) error {
 	return err
 }
 
-// send sends the request with the current attempt. connect waits for the response header here.
-func (s *serverStream) send(ctx context.Context) {
+// send sends the request with the current attempt, which has the number. connect waits for the response header here.
+func (s *serverStream) send(number int) {
 	a := s.current
 	a.sent = true
 	header := a.RequestHeader()
@@ -97,7 +97,7 @@ func (s *serverStream) send(ctx context.Context) {
 			header[key] = slices.Clone(values)
 		}
 	}
-	number(ctx, header)
+	s.number(number, header)
 	a.err = s.limited(func() error {
 		if err := a.Send(s.request); err != nil && !errors.Is(err, io.EOF) { // after io.EOF Receive returns the error
 			return err
@@ -122,7 +122,7 @@ func (s *serverStream) Send(request any) error {
 		s.current.over = true
 		return nil
 	}
-	s.send(s.ctx)
+	s.send(1)
 	if context.Cause(s.current.ctx) == retry.ErrAttemptTimeout {
 		return nil // Receive judges it
 	}
@@ -148,7 +148,7 @@ func (s *serverStream) Receive(message any) error {
 		}
 		a := s.current
 		if !a.sent {
-			s.send(ctx)
+			s.send(retry.AttemptNumber(ctx))
 		}
 		err := a.err
 		if err == nil {

@@ -1,0 +1,134 @@
+package retryconnect_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryconnect"
+)
+
+func anyone(connect.Peer, http.Header) bool { return true }
+
+func TestLayers(t *testing.T) {
+	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
+		for _, row := range []struct {
+			name   string
+			trust  func(connect.Peer, http.Header) bool
+			pass   bool
+			silent bool
+			want   int
+		}{
+			{name: "that know nothing of each other multiply", silent: true, want: 64},
+			{name: "that answer what has been given up stop", want: 4},
+			{name: "that believe calls repeat at the top", trust: anyone, pass: true, silent: true, want: 10},
+			{name: "that keep the number to themselves repeat below", trust: anyone, silent: true, want: 19},
+			{name: "that do not believe calls multiply", pass: true, silent: true, want: 64},
+		} {
+			for _, streams := range []bool{false, true} {
+				o, calls := retryconnect.Options{PassAttempt: row.pass}, 0
+				next := func(context.Context) error {
+					calls++
+					return connect.NewError(connect.CodeUnavailable, errors.New("no"))
+				}
+				for range 3 {
+					below := next
+					s := &server{layer: retryconnect.NewHandlerInterceptor(row.trust)}
+					s.unary = func(ctx context.Context, _ int, _ *request) (string, error) { return "", below(ctx) }
+					s.stream = func(ctx context.Context, _ int, _ *connect.ServerStream[text]) error { return below(ctx) }
+					unary, stream := s.start(t, protocol, upTo(4), o)
+					next = func(ctx context.Context) (err error) {
+						if streams {
+							_, err = read(ctx, stream)
+						} else {
+							_, err = ping(ctx, unary)
+						}
+						if row.silent {
+							err = connect.NewError(connect.CodeOf(err), errors.New("silent"))
+						}
+						return err
+					}
+				}
+				err := next(t.Context())
+				require.Equal(t, connect.CodeUnavailable, connect.CodeOf(err), row.name)
+				require.Equal(t, row.want, calls, row.name)
+				require.Equal(t, !row.silent, retry.GivenUp(err), row.name)
+			}
+		}
+	})
+}
+
+func TestAHandlerSaysWhatItHasGivenUp(t *testing.T) {
+	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
+		no := errors.New("no")
+		shared := connect.NewError(connect.CodeUnavailable, retry.Permanent(no))
+		shared.Meta().Set("X-Own", "kept")
+		for _, row := range []struct {
+			err  error
+			code connect.Code
+			want []string
+		}{
+			{connect.NewError(connect.CodeUnavailable, no), connect.CodeUnavailable, nil},
+			{retry.Permanent(no), connect.CodeUnknown, []string{"-1"}},
+			{connect.NewError(connect.CodeUnavailable, retry.After(1500*time.Microsecond, no)), connect.CodeUnavailable, []string{"2"}},
+			{fmt.Errorf("load: %w", shared), connect.CodeUnavailable, []string{"-1"}},
+		} {
+			s := &server{layer: retryconnect.NewHandlerInterceptor(nil)}
+			s.unary = func(context.Context, int, *request) (string, error) { return "", row.err }
+			unary, _ := s.start(t, protocol, retry.Policy{Disabled: true}, retryconnect.Options{})
+			_, err := ping(t.Context(), unary)
+			require.Equal(t, row.code, connect.CodeOf(err))
+			var failed *connect.Error
+			require.ErrorAs(t, err, &failed)
+			require.Equal(t, row.want, failed.Meta().Values("grpc-retry-pushback-ms"))
+		}
+		require.Equal(t, http.Header{"X-Own": {"kept"}}, shared.Meta(), "an error that is shared stays as it is")
+	})
+}
+
+func TestANestedCallCountsItsOwnAttempts(t *testing.T) {
+	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
+		s := &server{unary: fails(connect.CodeUnavailable)}
+		s.stream = func(context.Context, int, *connect.ServerStream[text]) error {
+			return connect.NewError(connect.CodeUnavailable, errors.New("no"))
+		}
+		unary, stream := s.start(t, protocol, retry.Policy{Disabled: true}, retryconnect.Options{})
+		_ = retry.Do(t.Context(), upTo(2), func(ctx context.Context) error {
+			_, err := ping(ctx, unary)
+			_, _ = read(ctx, stream)
+			return err
+		})
+		require.Len(t, s.headers, 4)
+		for _, header := range s.headers {
+			require.Empty(t, header.Values("Grpc-Previous-Rpc-Attempts"))
+		}
+	})
+}
+
+func ExampleNewHandlerInterceptor() {
+	query := func(ctx context.Context) error { // retries by itself
+		p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: time.Millisecond}}
+		return retry.Do(ctx, p, func(context.Context) error { return errors.New("the database is down") })
+	}
+	handler := connect.NewUnaryHandler("/shop.Orders/Get", func(ctx context.Context, _ *request) (*response, error) {
+		return nil, connect.NewError(connect.CodeUnavailable, query(ctx))
+	}, connect.WithInterceptors(retryconnect.NewHandlerInterceptor(nil)))
+	orders := httptest.NewServer(handler)
+	defer orders.Close()
+
+	client := connect.NewClient[text, text](http.DefaultClient, orders.URL+"/shop.Orders/Get")
+	_, err := client.CallUnary(context.Background(), connect.NewRequest(wrapperspb.String("42")))
+	if failed, ok := errors.AsType[*connect.Error](err); ok {
+		fmt.Println(failed.Code(), failed.Meta().Get("grpc-retry-pushback-ms"))
+	}
+	// Output: unavailable -1
+}
