@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrygrpc"
+	"github.com/retrygo/retry/retryhttp"
+)
+
+// remedy is what the services do about each other's retries.
+type remedy struct {
+	name     string
+	passOn   bool // a handler makes its calls with the context of its request
+	answers  bool // a handler answers that it has given up
+	requests bool // a handler believes that a request is a retry
+	budgets  bool // each layer has a budget
+}
+
+// scene is what the database does, and what the policies of the three layers are.
+type scene struct {
+	name     string
+	trouble  trouble
+	timeouts [3]time.Duration // of an attempt of each layer, the outermost first; 0 means none
+	attempts int              // of each layer
+	wait     time.Duration    // between them
+}
+
+// budget is that of a layer: two retries when the trouble begins.
+var budget = retry.BudgetConfig{Burst: 2, Initial: 2}
+
+// policies returns those of the three layers.
+func (s scene) policies(budgets bool) (list [3]retry.Policy) {
+	for i := range list {
+		list[i] = retry.Policy{
+			MaxAttempts:    s.attempts,
+			Backoff:        retry.Backoff{Mode: retry.Fixed, Base: s.wait},
+			AttemptTimeout: s.timeouts[i],
+		}
+		if budgets {
+			list[i].Budget = retry.NewBudget(budget)
+		}
+	}
+	return list
+}
+
+// network returns a listener and what connects to it.
+type network func() (net.Listener, func(context.Context) (net.Conn, error))
+
+// loopback is the network of the program.
+func loopback() (net.Listener, func(context.Context) (net.Conn, error)) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	return listener, func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", listener.Addr().String())
+	}
+}
+
+// chain is three services and a database, with three layers of retries between them:
+//
+//	user → shop (HTTP) → orders (HTTP) → stock (gRPC) → database
+type chain struct {
+	remedy
+	user    *http.Client                // does not retry
+	orders  *http.Client                // shop's
+	stock   grpc_health_v1.HealthClient // orders'
+	queries retry.Policy                // stock's
+	query   func(context.Context) error // one query of the database
+	busy    atomic.Int64                // handlers under way, also those whose caller has gone
+	stop    []func()
+}
+
+// newChain starts the services.
+func newChain(r remedy, p [3]retry.Policy, listen network, query func(context.Context) error) *chain {
+	c := &chain{remedy: r, queries: p[2], query: query}
+
+	base := c.serveHTTP(listen, c.serveShop)
+	c.user = &http.Client{Transport: base}
+
+	transport := &retryhttp.Transport{Base: c.serveHTTP(listen, c.serveOrders), Policy: p[0]}
+	if r.requests {
+		transport.AttemptHeader = retryhttp.AttemptHeader
+	}
+	c.orders = transport.Client()
+
+	c.stock = grpc_health_v1.NewHealthClient(c.serveGRPC(listen, p[1]))
+	return c
+}
+
+// serveHTTP starts an HTTP service and returns a transport to it.
+func (c *chain) serveHTTP(listen network, serve http.HandlerFunc) *http.Transport {
+	handler := retryhttp.Handler(serve, func(*http.Request) bool { return c.requests })
+	server := &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0)}
+	listener, dial := listen()
+	go func() { _ = server.Serve(listener) }()
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}
+	c.stop = append(c.stop, transport.CloseIdleConnections, func() { _ = server.Close() })
+	return transport
+}
+
+// serveGRPC starts stock and returns a channel to it.
+func (c *chain) serveGRPC(listen network, p retry.Policy) *grpc.ClientConn {
+	trust := func(context.Context) bool { return c.requests }
+	server := grpc.NewServer(grpc.ChainUnaryInterceptor(retrygrpc.UnaryServerInterceptor(trust)))
+	grpc_health_v1.RegisterHealthServer(server, stock{chain: c})
+	listener, dial := listen()
+	go func() { _ = server.Serve(listener) }()
+
+	opts, err := retrygrpc.DialOptions(p, retrygrpc.Options{
+		Idempotent:  func(string) bool { return true }, // Check only reads
+		PassAttempt: c.requests,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	conn, err := grpc.NewClient("passthrough:///stock", append(opts,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	c.stop = append(c.stop, func() { _ = conn.Close() }, server.Stop)
+	return conn
+}
+
+// request is one request of a user. It returns once all that it has caused is over.
+func (c *chain) request() error {
+	resp, err := c.user.Get("http://shop.example/")
+	if err != nil {
+		return err
+	}
+	for quiet := 0; quiet < 5; quiet++ { // an attempt may be under way to a handler
+		if c.busy.Load() > 0 {
+			quiet = 0
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return resp.Body.Close()
+}
+
+// close stops the services.
+func (c *chain) close() {
+	for _, stop := range c.stop {
+		stop()
+	}
+}

@@ -1,0 +1,141 @@
+// Layers counts how many queries reach a database for one request of a user, through three services that each make four
+// attempts, with each remedy against that, and compares the counts with what package retryplan says of such a chain:
+//
+//	user → shop (HTTP) → orders (HTTP) → stock (gRPC) → PostgreSQL
+//
+// It needs no network but the loopback, and takes some seconds.
+//
+//	go run ./examples/layers
+//	LAYERS_DSN=postgres://localhost/test go run ./examples/layers
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/retrygo/retry/retryplan"
+)
+
+func main() {
+	db, who := database(standIn), "a stand-in, since LAYERS_DSN names no PostgreSQL"
+	if dsn := os.Getenv("LAYERS_DSN"); dsn != "" {
+		var done func()
+		var err error
+		if db, done, err = postgres(context.Background(), dsn); err != nil {
+			log.Fatal(err)
+		}
+		defer done()
+		who = "PostgreSQL"
+	}
+	fmt.Printf("The database is %s.\n\n", who)
+	if err := table(os.Stdout, db, loopback, scenes); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// remedies are the rows of the table.
+var remedies = []remedy{
+	{name: "nothing"},
+	{name: "contexts passed on", passOn: true},
+	{name: "... and answers", passOn: true, answers: true},
+	{name: "... or requests", passOn: true, requests: true},
+	{name: "... or budgets", passOn: true, budgets: true},
+	{name: "all of them", passOn: true, answers: true, requests: true, budgets: true},
+}
+
+// scenes are the columns. Graded timeouts are each longer than a whole failing run of the layer below: 4 attempts of
+// 60ms, 10ms apart, take 270ms.
+var scenes = []scene{
+	{name: "outage", trouble: outage, attempts: 4, wait: 10 * ms},
+	{name: "hang, equal", trouble: hang, attempts: 4, wait: 10 * ms, timeouts: [3]time.Duration{60 * ms, 60 * ms, 60 * ms}},
+	{name: "hang, graded", trouble: hang, attempts: 4, wait: 10 * ms, timeouts: [3]time.Duration{1400 * ms, 320 * ms, 60 * ms}},
+}
+
+const ms = time.Millisecond
+
+// table writes how many queries arrive for each remedy in each scene, beside what is planned.
+func table(out io.Writer, db database, listen network, scenes []scene) error {
+	counts, errs := make([][]int, len(remedies)), make([][]error, len(remedies))
+	var all sync.WaitGroup
+	for i, r := range remedies {
+		counts[i], errs[i] = make([]int, len(scenes)), make([]error, len(scenes))
+		for j, s := range scenes {
+			all.Go(func() { counts[i][j], errs[i][j] = count(r, s, db, listen) })
+		}
+	}
+	all.Wait()
+
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "queries, planned in brackets")
+	for _, s := range scenes {
+		fmt.Fprint(t, "\t", s.name)
+	}
+	fmt.Fprintln(t)
+	for i, r := range remedies {
+		fmt.Fprint(t, r.name)
+		for j, s := range scenes {
+			if errs[i][j] != nil {
+				return errs[i][j]
+			}
+			says, err := planned(r, s)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(t, "\t%d [%s]", counts[i][j], says)
+		}
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}
+
+// count returns how many queries arrive for one request of a user.
+func count(r remedy, s scene, db database, listen network) (int, error) {
+	query, arrived, err := db(s.trouble)
+	if err != nil {
+		return 0, err
+	}
+	c := newChain(r, s.policies(r.budgets), listen, query)
+	defer c.close()
+	if err := c.request(); err != nil {
+		return 0, err
+	}
+	return arrived()
+}
+
+// planned returns what package retryplan says of such a chain. It knows no requests that are believed, for which there
+// is a closed form in an outage: one attempt and the retries of each layer. Of budgets it knows the most that they pay
+// for.
+func planned(r remedy, s scene) (string, error) {
+	plan := retryplan.Chain{PassOn: r.passOn, DoNotRetry: r.answers}
+	for _, p := range s.policies(false) {
+		l := retryplan.Layer{Policy: p}
+		if r.budgets {
+			l.Budget = &budget
+		}
+		plan.Layers = append(plan.Layers, l)
+	}
+	cert, err := retryplan.CertifyChain(plan)
+	if err != nil {
+		return "", err
+	}
+	database := cert.Nodes[len(cert.Nodes)-1]
+	calls := database.Outage
+	if s.trouble == hang {
+		calls = database.Hang
+	}
+	switch {
+	case r.budgets:
+		return fmt.Sprintf("≤%v", calls+cert.Stored), nil
+	case r.requests && s.trouble == hang:
+		return "-", nil
+	case r.requests:
+		calls = 1 + 3*float64(s.attempts-1)
+	}
+	return fmt.Sprint(calls), nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
+)
+
+// memory is a network in memory, which goes with virtual time.
+func memory() (net.Listener, func(context.Context) (net.Conn, error)) {
+	listener := bufconn.Listen(1 << 16)
+	return listener, listener.DialContext
+}
+
+func TestTheTableIsThatOfThePage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		require.NoError(t, table(&b, standIn, memory, scenes))
+		t.Log("\n" + b.String())
+		page, err := os.ReadFile("../../docs/layers.md")
+		require.NoError(t, err)
+		require.True(t, strings.Contains(string(page), b.String()), b.String())
+	})
+}
+
+// How much passing a deadline on helps depends on the timeouts alone: the more carefully they are graded, the less.
+func TestWhatTimeoutsLeaveOfAHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, row := range []struct {
+			timeouts [3]time.Duration
+			attempts int
+			wait     time.Duration
+			dropped  int
+			passedOn int
+		}{
+			{[3]time.Duration{1000 * ms, 1000 * ms, 1000 * ms}, 3, ms, 27, 3},
+			{[3]time.Duration{10000 * ms, 3200 * ms, 1000 * ms}, 3, ms, 27, 27},
+			{[3]time.Duration{2500 * ms, 1000 * ms, 300 * ms}, 3, 50 * ms, 27, 24},
+			{[3]time.Duration{2000 * ms, 1000 * ms, 400 * ms}, 3, 50 * ms, 27, 18},
+			{[3]time.Duration{1500 * ms, 1000 * ms, 450 * ms}, 4, 100 * ms, 64, 12},
+		} {
+			for passOn, want := range map[bool]int{false: row.dropped, true: row.passedOn} {
+				r, s := remedy{passOn: passOn}, scene{trouble: hang, timeouts: row.timeouts, attempts: row.attempts, wait: row.wait}
+				got, err := count(r, s, standIn, memory)
+				require.NoError(t, err)
+				require.Equal(t, want, got, "%v passed on: %t", row.timeouts, passOn)
+				says, err := planned(r, s)
+				require.NoError(t, err)
+				require.Equal(t, strconv.Itoa(want), says)
+			}
+		}
+	})
+}
+
+func TestPostgreSQLGetsAsManyQueries(t *testing.T) {
+	server := pgtest.Start(t, "max_connections=100")
+	db, done, err := postgres(t.Context(), server.DSN())
+	require.NoError(t, err)
+	defer done()
+	var real, inMemory bytes.Buffer
+	require.NoError(t, table(&real, db, loopback, scenes[:1]))
+	require.NoError(t, table(&inMemory, standIn, loopback, scenes[:1]))
+	require.Equal(t, inMemory.String(), real.String())
+}
