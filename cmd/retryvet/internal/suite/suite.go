@@ -6,9 +6,10 @@ import (
 
 	"github.com/retrygo/retry/cmd/retryvet/attemptctx"
 	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
+	"github.com/retrygo/retry/cmd/retryvet/loop"
 )
 
 // Analyzers returns all of them.
 func Analyzers() []*analysis.Analyzer {
-	return []*analysis.Analyzer{attemptctx.Analyzer, ignore.Analyzer}
+	return []*analysis.Analyzer{attemptctx.Analyzer, loop.Analyzer, ignore.Analyzer}
 }

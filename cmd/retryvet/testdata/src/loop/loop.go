@@ -1,0 +1,198 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"time"
+)
+
+func call(context.Context) error { return nil }
+func get(string) (int, error)    { return 0, nil }
+func temporary(error) bool       { return true }
+func handle(int)                 {}
+
+func blind(ctx context.Context) error {
+	var err error
+	for i := 0; i < 3; i++ { // want `this retry loop sleeps without watching ctx, sleeps after the last attempt, always waits as long, without jitter; retry.Do\(ctx, retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Second}}, …\) would do`
+		if err = call(ctx); err == nil {
+			return nil
+		}
+		time.Sleep(time.Second)
+	}
+	return err
+}
+
+func forever(name string) int {
+	delay := time.Second
+	for { // want `this retry loop never ends while the call fails; retry.Do\(ctx, retry.Policy{MaxAttempts: retry.Unlimited}, …\) would do`
+		n, err := get(name)
+		if err != nil {
+			log.Print(err)
+			time.Sleep(delay)
+			delay *= 2
+			continue
+		}
+		return n
+	}
+}
+
+func afterDone(ctx context.Context) {
+	for { // want `sleeps without watching ctx, never ends while the call fails, even if ctx is done, always waits`
+		if err := call(ctx); err == nil {
+			break
+		}
+		<-time.After(time.Second)
+	}
+}
+
+func loses(name string) (int, error) {
+	for i := range 5 { // want `this retry loop loses the last error`
+		n, err := get(name)
+		if err == nil {
+			return n, nil
+		}
+		if i < 4 {
+			time.Sleep(time.Second)
+		}
+	}
+	return 0, errors.New("gave up")
+}
+
+func last(name string) (n int, err error) {
+	for range 5 { // want `this retry loop sleeps after the last attempt`
+		n, err = get(name)
+		if err == nil {
+			return n, nil
+		}
+		if !temporary(err) {
+			return 0, fmt.Errorf("get: %w", err)
+		}
+		time.Sleep(time.Second)
+	}
+	return 0, err
+}
+
+func ignored(name string) int {
+	//retryvet:ignore loop the device answers at last
+	for {
+		n, err := get(name)
+		if err == nil {
+			return n
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// What follows is right, or is no retry.
+
+func watches(ctx context.Context) error {
+	for i := 0; ; i++ {
+		err := call(ctx)
+		if err == nil || i == 3 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func main() {
+	for {
+		if _, err := get("socket"); err == nil {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func ticker(ctx context.Context) {
+	for {
+		if err := call(ctx); err != nil {
+			log.Print(err)
+		}
+		time.Sleep(time.Minute)
+	}
+}
+
+func worker(name string) error {
+	for {
+		n, err := get(name)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			time.Sleep(time.Second)
+			continue
+		}
+		handle(n)
+	}
+}
+
+func reconnects(ctx context.Context) {
+	for {
+		err := call(ctx)
+		if err == nil {
+			handle(1)
+			continue
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func failover(ctx context.Context, hosts []string) (err error) {
+	for _, host := range hosts {
+		if _, err = get(host); err == nil {
+			return nil
+		}
+		time.Sleep(time.Second)
+	}
+	return err
+}
+
+func nextName(ctx context.Context) (*os.File, error) {
+	for i := 0; i < 10; i++ {
+		f, err := os.Create(fmt.Sprint("x", i))
+		if err == nil {
+			return f, nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return nil, os.ErrExist
+}
+
+func library(ctx context.Context, work func() error) error {
+	for {
+		err := work()
+		if err == nil {
+			return nil
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func bounded(name string) (int, error) {
+	deadline := time.Now().Add(time.Minute)
+	for {
+		n, err := get(name)
+		if err == nil || time.Now().After(deadline) {
+			return n, err
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func oneMore(name string) (int, error) {
+	for range 3 {
+		if n, err := get(name); err == nil {
+			return n, nil
+		}
+		time.Sleep(time.Second)
+	}
+	return get(name)
+}
