@@ -154,6 +154,7 @@ type attempt struct {
 type use struct {
 	expr ast.Expr
 	kind string // "context", "request" or "transaction"
+	body bool   // of a request
 }
 
 func (a attempt) check() {
@@ -198,22 +199,22 @@ func (a attempt) uses(call *ast.CallExpr) (all []use) {
 		return nil
 	}
 	for _, arg := range call.Args {
-		if !a.outer(arg) {
+		if !a.outer(arg) || a.renewed(arg) {
 			continue
 		}
 		switch t := info.TypeOf(arg); {
-		case calls.IsContext(t) && a.own:
-			all = append(all, use{arg, "context"})
+		case calls.IsContext(t) && a.own && canHang(info, call):
+			all = append(all, use{expr: arg, kind: "context"})
 		case transaction(t):
-			all = append(all, use{arg, "transaction"})
-		case calls.IsNamed(t, "net/http", "Request") && sends(info, call) && !a.renewed(arg):
+			all = append(all, use{expr: arg, kind: "transaction"})
+		case calls.IsNamed(t, "net/http", "Request") && sends(info, call):
 			if body := a.builtWithBody(arg); body || a.own {
-				all = append(all, use{arg, "request"})
+				all = append(all, use{arg, "request", body})
 			}
 		}
 	}
-	if s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && a.outer(s.X) && transaction(info.TypeOf(s.X)) && s.Sel.Name != "Rollback" {
-		all = append(all, use{s.X, "transaction"})
+	if s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && a.outer(s.X) && !a.renewed(s.X) && transaction(info.TypeOf(s.X)) && s.Sel.Name != "Rollback" {
+		all = append(all, use{expr: s.X, kind: "transaction"})
 	}
 	return all
 }
@@ -225,6 +226,20 @@ func (a attempt) outer(x ast.Expr) bool {
 	}
 	v := calls.Root(a.pass.TypesInfo, x)
 	return v != nil && !v.IsField() && !calls.Within(v, a.lit)
+}
+
+// canHang reports whether call can fail or derives a context. What only reads a value can do neither.
+func canHang(info *types.Info, call *ast.CallExpr) bool {
+	s, ok := info.TypeOf(call.Fun).Underlying().(*types.Signature)
+	if !ok {
+		return false
+	}
+	for v := range s.Results().Variables() {
+		if calls.IsError(v.Type()) || calls.IsContext(v.Type()) {
+			return true
+		}
+	}
+	return false
 }
 
 func transaction(t types.Type) bool {
@@ -319,7 +334,10 @@ func (a attempt) report(obj types.Object, uses []use) {
 			d.SuggestedFixes = []analysis.SuggestedFix{fix}
 		}
 	case "request":
-		d.Message = fmt.Sprintf("the attempt sends %s, built outside: it has not the attempt's context, and its body can be read once", text)
+		d.Message = fmt.Sprintf("the attempt sends %s, built outside: it does not end with the attempt", text)
+		if first.body {
+			d.Message = fmt.Sprintf("the attempt sends %s, built outside: its body is empty from the second attempt on", text)
+		}
 	case "transaction":
 		d.Message = fmt.Sprintf("the attempt uses the transaction %s from outside, which can be over after the first failure", text)
 	}

@@ -12,6 +12,9 @@ import (
 // Module is the import path of the root package.
 const Module = "github.com/retrygo/retry"
 
+// Unlimited is retry.Unlimited.
+const Unlimited = -1
+
 // Ours reports whether pkg is a package of this library.
 func Ours(pkg *types.Package) bool {
 	return pkg != nil && (pkg.Path() == Module || strings.HasPrefix(pkg.Path(), Module+"/"))

@@ -7,9 +7,12 @@ import (
 	"github.com/retrygo/retry/cmd/retryvet/attemptctx"
 	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
 	"github.com/retrygo/retry/cmd/retryvet/loop"
+	"github.com/retrygo/retry/cmd/retryvet/marks"
+	"github.com/retrygo/retry/cmd/retryvet/nested"
+	"github.com/retrygo/retry/cmd/retryvet/policy"
 )
 
 // Analyzers returns all of them.
 func Analyzers() []*analysis.Analyzer {
-	return []*analysis.Analyzer{attemptctx.Analyzer, loop.Analyzer, ignore.Analyzer}
+	return []*analysis.Analyzer{attemptctx.Analyzer, loop.Analyzer, marks.Analyzer, nested.Analyzer, policy.Analyzer, ignore.Analyzer}
 }

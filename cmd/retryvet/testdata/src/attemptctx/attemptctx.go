@@ -14,6 +14,7 @@ import (
 )
 
 func call(context.Context) error { return nil }
+func number(context.Context) int { return 0 }
 
 type client struct {
 	ctx    context.Context
@@ -89,6 +90,7 @@ func onPurpose(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		_ = number(ctx)
 		go call(ctx)
 		defer call(ctx)
 		if err := call(context.WithoutCancel(ctx)); err != nil {
@@ -125,7 +127,7 @@ func (c *client) request(ctx context.Context, body io.Reader) error {
 		return err
 	}
 	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
-		_, err := c.http.Do(req) // want `the attempt sends req, built outside`
+		_, err := c.http.Do(req) // want `the attempt sends req, built outside: its body is empty from the second attempt on`
 		return err
 	})
 }
@@ -148,7 +150,7 @@ func (c *client) requestWithoutBody(ctx context.Context) error {
 		return err
 	}
 	return retry.Do(ctx, timed, func(ctx context.Context) error {
-		_, err := c.http.Do(req) // want `the attempt sends req, built outside`
+		_, err := c.http.Do(req) // want `the attempt sends req, built outside: it does not end with the attempt`
 		return err
 	})
 }

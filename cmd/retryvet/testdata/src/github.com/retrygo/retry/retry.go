@@ -14,8 +14,8 @@ const (
 	NoJitter Jitter = iota
 	FullJitter
 	EqualJitter
-	DecorrelatedJitter
 	RatioJitter
+	DecorrelatedJitter
 )
 
 type Mode uint8
@@ -23,7 +23,7 @@ type Mode uint8
 const (
 	Exponential Mode = iota + 1
 	Linear
-	Constant
+	Fixed
 	List
 )
 
@@ -74,5 +74,6 @@ func WrapFunc[Req, Resp any](p func() Policy, h func(context.Context, Req) (Resp
 func Permanent(err error) error                      { return err }
 func Transient(err error) error                      { return err }
 func Ambiguous(err error) error                      { return err }
+func TimedOut(err error) error                       { return err }
 func After(d time.Duration, err error) error         { return err }
 func OneAttempt(ctx context.Context) context.Context { return ctx }

@@ -1,0 +1,313 @@
+// Package marks defines an analyzer for errors of retries that are compared, formatted or marked in vain.
+package marks
+
+import (
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/passes/inspect"
+	"golang.org/x/tools/go/ast/inspector"
+
+	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
+	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
+)
+
+const doc = `report errors of retries that are compared, formatted or marked in vain
+
+ - What retry.Do and DoValue return is nil or wraps the last error, so that == with that error is always false, and so is a
+   type assertion. Use errors.Is and errors.As.
+ - fmt.Errorf with %v or %s of retry.Permanent(err) loses the mark, and the error is judged as if it had none. Use %w.
+ - retry.Permanent(nil) is nil, and an attempt that returns it has succeeded: after "if err != nil { return err }" nothing
+   can be marked with err.`
+
+// Analyzer is the analyzer marks.
+var Analyzer = &analysis.Analyzer{
+	Name:     "marks",
+	Doc:      doc,
+	URL:      "https://pkg.go.dev/github.com/retrygo/retry/cmd/retryvet/marks",
+	Requires: []*analysis.Analyzer{inspect.Analyzer},
+	Run:      ignore.Wrap("marks", run),
+}
+
+func run(pass *analysis.Pass) (any, error) {
+	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
+	for cur := range in.Root().Preorder((*ast.BinaryExpr)(nil), (*ast.TypeAssertExpr)(nil), (*ast.CallExpr)(nil)) {
+		switch n := cur.Node().(type) {
+		case *ast.BinaryExpr:
+			compared(pass, cur, n)
+		case *ast.TypeAssertExpr:
+			asserted(pass, cur, n)
+		case *ast.CallExpr:
+			formatted(pass, n)
+			markedNil(pass, cur, n)
+		}
+	}
+	return nil, nil
+}
+
+func compared(pass *analysis.Pass, cur inspector.Cursor, b *ast.BinaryExpr) {
+	if b.Op != token.EQL && b.Op != token.NEQ {
+		return
+	}
+	target := b.Y
+	do := doBefore(pass.TypesInfo, cur, b.X)
+	if do == "" {
+		target = b.X
+		do = doBefore(pass.TypesInfo, cur, b.Y)
+	}
+	if do == "" || pass.TypesInfo.Types[target].IsNil() || !calls.IsError(pass.TypesInfo.TypeOf(target)) || doBefore(pass.TypesInfo, cur, target) != "" {
+		return
+	}
+	err := b.X
+	if target == b.X {
+		err = b.Y
+	}
+	always := map[token.Token]string{token.EQL: "false", token.NEQ: "true"}[b.Op]
+	not := map[token.Token]string{token.EQL: "", token.NEQ: "!"}[b.Op]
+	is := fmt.Sprintf("%serrors.Is(%s, %s)", not, types.ExprString(err), types.ExprString(target))
+	d := analysis.Diagnostic{
+		Pos: b.Pos(), End: b.End(),
+		Message: fmt.Sprintf("%s is always %s, since %s wraps the last error: use %s", types.ExprString(b), always, do, is),
+	}
+	if imports(cur, "errors") {
+		d.SuggestedFixes = []analysis.SuggestedFix{{
+			Message: "Use errors.Is", TextEdits: []analysis.TextEdit{{Pos: b.Pos(), End: b.End(), NewText: []byte(is)}},
+		}}
+	}
+	pass.Report(d)
+}
+
+// imports reports whether the file of cur imports path under its own name.
+func imports(cur inspector.Cursor, path string) bool {
+	for up := range cur.Enclosing((*ast.File)(nil)) {
+		for _, spec := range up.Node().(*ast.File).Imports {
+			if spec.Name == nil && spec.Path.Value == `"`+path+`"` {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func asserted(pass *analysis.Pass, cur inspector.Cursor, a *ast.TypeAssertExpr) {
+	do := doBefore(pass.TypesInfo, cur, a.X)
+	if do == "" || a.Type == nil {
+		return
+	}
+	t := pass.TypesInfo.TypeOf(a.Type)
+	if types.IsInterface(t) {
+		return // *retry.Error may well have the methods
+	}
+	for _, name := range []string{"Error", "FieldError", "FieldErrors"} {
+		if calls.IsNamed(t, calls.Module, name) {
+			return
+		}
+	}
+	pass.ReportRangef(a, "%s never succeeds, since %s wraps the last error: use errors.As", types.ExprString(a), do)
+}
+
+// doBefore returns the call of Do or DoValue that x, a variable, has had its value from when control comes to cur; "" if it
+// is none, or if that depends on the way.
+func doBefore(info *types.Info, cur inspector.Cursor, x ast.Expr) (do string) {
+	id, isIdent := ast.Unparen(x).(*ast.Ident)
+	if !isIdent {
+		return ""
+	}
+	v, isVar := info.Uses[id].(*types.Var)
+	if !isVar || !calls.IsError(v.Type()) {
+		return ""
+	}
+	var around []ast.Node // of cur, in its function
+	for up := range cur.Enclosing() {
+		around = append(around, up.Node())
+		if is[*ast.FuncLit](up.Node()) || is[*ast.FuncDecl](up.Node()) {
+			break
+		}
+	}
+	function := around[len(around)-1]
+	var last *ast.AssignStmt
+	var block ast.Node
+	var stack []ast.Node
+	ast.Inspect(function, func(n ast.Node) bool {
+		if n == nil {
+			stack = stack[:len(stack)-1]
+			return true
+		}
+		stack = append(stack, n)
+		s, isAssign := n.(*ast.AssignStmt)
+		if !isAssign || s.Pos() >= cur.Node().Pos() {
+			return true
+		}
+		for _, left := range s.Lhs {
+			if id, isIdent := left.(*ast.Ident); isIdent && info.ObjectOf(id) == v {
+				last, block = s, stack[len(stack)-2]
+			}
+		}
+		return true
+	})
+	if last == nil || len(last.Rhs) != 1 || cur.Node().Pos() < last.End() {
+		return ""
+	}
+	call, isCall := last.Rhs[0].(*ast.CallExpr)
+	if !isCall || !calls.IsFunc(info, call, calls.Module, "Do", "DoValue") {
+		return ""
+	}
+	for _, n := range around {
+		if n == block {
+			return types.ExprString(call.Fun)
+		}
+	}
+	return ""
+}
+
+func is[T ast.Node](n ast.Node) bool {
+	_, yes := n.(T)
+	return yes
+}
+
+func formatted(pass *analysis.Pass, call *ast.CallExpr) {
+	if !calls.IsFunc(pass.TypesInfo, call, "fmt", "Errorf") || call.Ellipsis.IsValid() {
+		return
+	}
+	format := pass.TypesInfo.Types[call.Args[0]].Value
+	if format == nil {
+		return
+	}
+	text := constant.StringVal(format)
+	verbs, plain := verbs(text)
+	if !plain || len(verbs) != len(call.Args)-1 {
+		return
+	}
+	for i, at := range verbs {
+		arg, isCall := ast.Unparen(call.Args[i+1]).(*ast.CallExpr)
+		if !isCall || text[at] == 'w' || !isMark(pass.TypesInfo, arg) {
+			continue
+		}
+		d := analysis.Diagnostic{
+			Pos: arg.Pos(), End: arg.End(),
+			Message: fmt.Sprintf("%%%c loses the mark of %s: use %%w", text[at], types.ExprString(arg.Fun)),
+		}
+		if lit, isLit := call.Args[0].(*ast.BasicLit); isLit && len(lit.Value) == len(text)+2 {
+			pos := lit.Pos() + 1 + token.Pos(at)
+			d.SuggestedFixes = []analysis.SuggestedFix{{
+				Message: "Use %w", TextEdits: []analysis.TextEdit{{Pos: pos, End: pos + 1, NewText: []byte("w")}},
+			}}
+		}
+		pass.Report(d)
+	}
+}
+
+func isMark(info *types.Info, call *ast.CallExpr) bool {
+	return calls.IsFunc(info, call, calls.Module, "Permanent", "Transient", "Ambiguous", "After")
+}
+
+// verbs returns where the letters of a format's verbs are, and false if it has flags, widths or indexes.
+func verbs(format string) (at []int, plain bool) {
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' {
+			continue
+		}
+		i++
+		switch {
+		case i == len(format) || !strings.ContainsRune("%vswdqTtxfgp", rune(format[i])):
+			return nil, false
+		case format[i] != '%':
+			at = append(at, i)
+		}
+	}
+	return at, true
+}
+
+// markedNil reports a mark of an error that is nil on every way to it, in a branch of its own.
+func markedNil(pass *analysis.Pass, cur inspector.Cursor, call *ast.CallExpr) {
+	if !isMark(pass.TypesInfo, call) {
+		return
+	}
+	id, isIdent := ast.Unparen(call.Args[len(call.Args)-1]).(*ast.Ident)
+	if !isIdent {
+		return
+	}
+	err, isVar := pass.TypesInfo.Uses[id].(*types.Var)
+	if !isVar {
+		return
+	}
+	branches := 0
+	for at := cur; ; at = at.Parent() {
+		switch at.Node().(type) {
+		case *ast.FuncDecl, *ast.FuncLit, *ast.File:
+			return
+		case *ast.IfStmt, *ast.CaseClause:
+			branches++
+		}
+		for before, ok := at.PrevSibling(); ok; before, ok = before.PrevSibling() {
+			check, isIf := before.Node().(*ast.IfStmt)
+			if isIf && branches > 0 && check.Else == nil && isNotNil(pass.TypesInfo, check.Cond, err) && leaves(check.Body) {
+				if !assigned(pass.TypesInfo, at.Parent().Node(), err, check.End(), call.Pos()) {
+					pass.ReportRangef(call, "%s is nil here, so that %s is nil too and the attempt succeeds: make an error", id.Name, types.ExprString(call))
+				}
+				return
+			}
+		}
+	}
+}
+
+// isNotNil reports whether cond is err != nil.
+func isNotNil(info *types.Info, cond ast.Expr, err types.Object) bool {
+	b, isBinary := ast.Unparen(cond).(*ast.BinaryExpr)
+	if !isBinary || b.Op != token.NEQ || !info.Types[b.Y].IsNil() {
+		return false
+	}
+	id, isIdent := ast.Unparen(b.X).(*ast.Ident)
+	return isIdent && info.Uses[id] == err
+}
+
+// leaves reports whether body ends with a statement that goes elsewhere.
+func leaves(body *ast.BlockStmt) bool {
+	if len(body.List) == 0 {
+		return false
+	}
+	switch body.List[len(body.List)-1].(type) {
+	case *ast.ReturnStmt, *ast.BranchStmt:
+		return true
+	}
+	return false
+}
+
+// assigned reports whether something between the two positions may set err.
+func assigned(info *types.Info, n ast.Node, err types.Object, from, to token.Pos) (yes bool) {
+	sets := func(x ast.Expr) {
+		id, isIdent := ast.Unparen(x).(*ast.Ident)
+		yes = yes || isIdent && info.ObjectOf(id) == err
+	}
+	ast.Inspect(n, func(n ast.Node) bool {
+		if n == nil || n.End() <= from || n.Pos() >= to {
+			return false
+		}
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for _, left := range n.Lhs {
+				sets(left)
+			}
+		case *ast.UnaryExpr:
+			if n.Op == token.AND {
+				sets(n.X)
+			}
+		case *ast.RangeStmt:
+			if n.Key != nil {
+				sets(n.Key)
+			}
+			if n.Value != nil {
+				sets(n.Value)
+			}
+		case *ast.FuncLit:
+			yes = true // which may be called at any time
+		}
+		return true
+	})
+	return yes
+}

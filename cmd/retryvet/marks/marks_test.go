@@ -1,0 +1,17 @@
+package marks_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/go/analysis/analysistest"
+
+	"github.com/retrygo/retry/cmd/retryvet/marks"
+)
+
+func TestErrorsThatAreComparedFormattedOrMarkedInVainAreFoundAndMended(t *testing.T) {
+	data, err := filepath.Abs("../testdata")
+	require.NoError(t, err)
+	analysistest.RunWithSuggestedFixes(t, data, marks.Analyzer, "marks")
+}

@@ -1,0 +1,260 @@
+// Package nested defines an analyzer for retries of what retries itself.
+package nested
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/passes/inspect"
+	"golang.org/x/tools/go/ast/inspector"
+	"golang.org/x/tools/go/types/typeutil"
+
+	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
+	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
+)
+
+const doc = `report retries of what retries itself
+
+Attempts multiply: 4 attempts of a function that makes 4 attempts are 16 calls of a backend that is failing already. The
+calls are followed through functions and methods that are called by name, in other packages too, and through clients made
+by retryhttp in the same package. The product is the least that the source says: a policy that is not a literal or a preset
+counts as 2.
+
+Give the inner call retry.OneAttempt(ctx), or retry in one of the two places. What a go statement starts, and what handles
+jobs, is left alone.`
+
+// Analyzer is the analyzer nested.
+var Analyzer = &analysis.Analyzer{
+	Name:      "nested",
+	Doc:       doc,
+	URL:       "https://pkg.go.dev/github.com/retrygo/retry/cmd/retryvet/nested",
+	Requires:  []*analysis.Analyzer{inspect.Analyzer},
+	FactTypes: []analysis.Fact{new(Retries)},
+	Run:       ignore.Wrap("nested", run),
+}
+
+// Retries is the fact that a function makes at least so many attempts of something.
+type Retries struct{ Attempts int }
+
+// AFact makes it a fact.
+func (*Retries) AFact() {}
+
+func (r *Retries) String() string { return fmt.Sprintf("retries(%d)", r.Attempts) }
+
+type finder struct {
+	*analysis.Pass
+	clients map[types.Object]int // with a transport of retryhttp: variables, fields
+	once    map[types.Object]bool
+	bodies  map[*types.Func]*ast.BlockStmt
+	found   map[*types.Func]int // what this package's functions do
+}
+
+func run(pass *analysis.Pass) (any, error) {
+	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
+	f := finder{pass, map[types.Object]int{}, map[types.Object]bool{}, map[*types.Func]*ast.BlockStmt{}, map[*types.Func]int{}}
+	in.Preorder([]ast.Node{(*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil), (*ast.KeyValueExpr)(nil)}, f.collect)
+	if !calls.Ours(pass.Pkg) { // this library's own functions are known by their signatures
+		f.export()
+	}
+	in.Preorder([]ast.Node{(*ast.CallExpr)(nil)}, func(n ast.Node) {
+		if c, ok := calls.Of(pass.TypesInfo, n.(*ast.CallExpr)); ok {
+			f.check(c)
+		}
+	})
+	return nil, nil
+}
+
+// collect notes the variables and fields that hold a client of retryhttp or a context of OneAttempt.
+func (f *finder) collect(n ast.Node) {
+	note := func(left, right ast.Expr) {
+		var obj types.Object
+		switch x := ast.Unparen(left).(type) {
+		case *ast.Ident:
+			obj = f.TypesInfo.ObjectOf(x)
+		case *ast.SelectorExpr:
+			obj = f.TypesInfo.Uses[x.Sel]
+		}
+		if obj == nil {
+			return
+		}
+		if n := f.client(right); n > 1 {
+			f.clients[obj] = n
+		}
+		if f.oneAttempt(right) {
+			f.once[obj] = true
+		}
+	}
+	switch n := n.(type) {
+	case *ast.AssignStmt:
+		for i := range n.Lhs {
+			if len(n.Lhs) == len(n.Rhs) {
+				note(n.Lhs[i], n.Rhs[i])
+			}
+		}
+	case *ast.ValueSpec:
+		for i := range n.Values {
+			if len(n.Names) == len(n.Values) {
+				note(n.Names[i], n.Values[i])
+			}
+		}
+	case *ast.KeyValueExpr:
+		note(n.Key, n.Value)
+	}
+}
+
+// client returns the attempts of an http.Client that is made by x with retryhttp, 0 if it is none.
+func (f *finder) client(x ast.Expr) int {
+	switch x := ast.Unparen(x).(type) {
+	case *ast.CallExpr:
+		if calls.IsFunc(f.TypesInfo, x, calls.Module+"/retryhttp", "NewClient") {
+			return calls.Attempts(f.TypesInfo, x.Args[0])
+		}
+	case *ast.UnaryExpr:
+		if x.Op == token.AND {
+			return f.client(x.X)
+		}
+	case *ast.CompositeLit:
+		if !calls.IsNamed(f.TypesInfo.TypeOf(x), "net/http", "Client") {
+			return 0
+		}
+		for _, e := range x.Elts {
+			kv, ok := e.(*ast.KeyValueExpr)
+			if ok && kv.Key.(*ast.Ident).Name == "Transport" && calls.IsNamed(f.TypesInfo.TypeOf(kv.Value), calls.Module+"/retryhttp", "Transport") {
+				return 2
+			}
+		}
+	}
+	return 0
+}
+
+func (f *finder) oneAttempt(x ast.Expr) bool {
+	switch x := ast.Unparen(x).(type) {
+	case *ast.CallExpr:
+		return calls.IsFunc(f.TypesInfo, x, calls.Module, "OneAttempt")
+	case *ast.Ident:
+		return f.once[f.TypesInfo.Uses[x]]
+	}
+	return false
+}
+
+// export finds what the functions of this package do, and exports it.
+func (f *finder) export() {
+	var order []*types.Func
+	for _, file := range f.Files {
+		for _, decl := range file.Decls {
+			if d, ok := decl.(*ast.FuncDecl); ok && d.Body != nil {
+				callee := f.TypesInfo.Defs[d.Name].(*types.Func)
+				f.bodies[callee] = d.Body
+				order = append(order, callee)
+			}
+		}
+	}
+	for _, callee := range order {
+		if n := f.function(callee); n > 1 {
+			f.ExportObjectFact(callee, &Retries{n})
+		}
+	}
+}
+
+// most returns the call of body that makes the most attempts, and how many.
+func (f *finder) most(body ast.Node) (most int, at *ast.CallExpr) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			return false
+		case *ast.FuncLit: // it may be stored only
+			return n == body
+		case *ast.CallExpr:
+			if m := f.attempts(n); m > most {
+				most, at = m, n
+			}
+		}
+		return true
+	})
+	return most, at
+}
+
+// attempts returns how many attempts call makes, at least; 0 if it retries nothing.
+func (f *finder) attempts(call *ast.CallExpr) int {
+	for _, arg := range call.Args {
+		if f.oneAttempt(arg) {
+			return 0
+		}
+	}
+	if c, ok := calls.Of(f.TypesInfo, call); ok {
+		if c.Context == nil {
+			return 0 // Wrap calls nothing yet
+		}
+		n := calls.Attempts(f.TypesInfo, c.Policy)
+		if n == calls.Unlimited {
+			return 0 // it is not a matter of a product
+		}
+		inner, _ := f.work(c)
+		return n * max(inner, 1)
+	}
+	if s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok &&
+		calls.IsFunc(f.TypesInfo, call, "net/http", "Client.Do", "Client.Get", "Client.Head", "Client.Post", "Client.PostForm") {
+		switch x := ast.Unparen(s.X).(type) {
+		case *ast.Ident:
+			return f.clients[f.TypesInfo.Uses[x]]
+		case *ast.SelectorExpr:
+			return f.clients[f.TypesInfo.Uses[x.Sel]]
+		}
+	}
+	return f.function(typeutil.StaticCallee(f.TypesInfo, call))
+}
+
+func (f *finder) function(callee *types.Func) int {
+	if callee == nil || calls.Ours(callee.Pkg()) && callee.Pkg() != f.Pkg {
+		return 0
+	}
+	callee = callee.Origin()
+	if callee.Pkg() != f.Pkg {
+		var r Retries
+		f.ImportObjectFact(callee, &r)
+		return r.Attempts
+	}
+	n, known := f.found[callee]
+	if body := f.bodies[callee]; !known && body != nil {
+		f.found[callee] = 0 // for a function that calls itself
+		n, _ = f.most(body)
+		f.found[callee] = n
+	}
+	return n
+}
+
+// work returns how many attempts one attempt of c makes itself, and by which expression.
+func (f *finder) work(c calls.Call) (int, ast.Expr) {
+	switch w := ast.Unparen(c.Work).(type) {
+	case *ast.FuncLit:
+		n, at := f.most(w)
+		if at == nil {
+			return n, nil
+		}
+		return n, at.Fun
+	case *ast.Ident:
+		callee, _ := f.TypesInfo.Uses[w].(*types.Func)
+		return f.function(callee), w
+	case *ast.SelectorExpr:
+		callee, _ := f.TypesInfo.Uses[w.Sel].(*types.Func)
+		return f.function(callee), w
+	}
+	return 0, nil
+}
+
+func (f *finder) check(c calls.Call) {
+	outer := calls.Attempts(f.TypesInfo, c.Policy)
+	inner, at := f.work(c)
+	if outer < 2 || inner < 2 || c.Context != nil && f.oneAttempt(c.Context) {
+		return
+	}
+	f.Report(analysis.Diagnostic{
+		Pos: at.Pos(), End: at.End(),
+		Message: fmt.Sprintf("%s retries, inside what %s retries: at least %d attempts; give it retry.OneAttempt(ctx), or retry in one place",
+			types.ExprString(at), types.ExprString(c.Fun), outer*inner),
+		Related: []analysis.RelatedInformation{{Pos: c.Pos(), End: c.Fun.End(), Message: "the outer retry"}},
+	})
+}

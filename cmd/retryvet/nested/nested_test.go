@@ -1,0 +1,17 @@
+package nested_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/go/analysis/analysistest"
+
+	"github.com/retrygo/retry/cmd/retryvet/nested"
+)
+
+func TestRetriesOfWhatRetriesAreFoundAcrossPackages(t *testing.T) {
+	data, err := filepath.Abs("../testdata")
+	require.NoError(t, err)
+	analysistest.Run(t, data, nested.Analyzer, "nested", "nested/store")
+}

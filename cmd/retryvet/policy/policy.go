@@ -1,0 +1,198 @@
+// Package policy defines an analyzer for policies that are wrong as they are written.
+package policy
+
+import (
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"reflect"
+	"strings"
+	"time"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/passes/inspect"
+	"golang.org/x/tools/go/ast/inspector"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
+	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
+	"github.com/retrygo/retry/retryplan"
+)
+
+const doc = `report policies that are wrong as they are written
+
+A retry.Policy literal is reported if Validate refuses it or if retryplan.Lint has a severe finding: a duration that lacks
+its unit, no retry that can start before TTL, waits of 0 for ever. All of its fields that the rules read must be constants.
+A literal that is completed, by Or, by OrSchedule or by an assignment to a field, and one in a test are left alone.
+
+With -policy.unlimited a literal is reported also if it has no limit: neither MaxAttempts nor TTL. That is right for a loop
+that reconnects until its context ends.`
+
+// Analyzer is the analyzer policy.
+var Analyzer = &analysis.Analyzer{
+	Name:     "policy",
+	Doc:      doc,
+	URL:      "https://pkg.go.dev/github.com/retrygo/retry/cmd/retryvet/policy",
+	Requires: []*analysis.Analyzer{inspect.Analyzer},
+	Run:      ignore.Wrap("policy", run),
+}
+
+var unlimited bool
+
+func init() {
+	Analyzer.Flags.BoolVar(&unlimited, "unlimited", false, "report policies without any limit")
+}
+
+func run(pass *analysis.Pass) (any, error) {
+	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
+	completed := map[types.Object]bool{}
+	for cur := range in.Root().Preorder((*ast.AssignStmt)(nil), (*ast.UnaryExpr)(nil), (*ast.CallExpr)(nil)) {
+		for _, v := range changes(pass.TypesInfo, cur.Node()) {
+			completed[v] = true
+		}
+	}
+	for cur := range in.Root().Preorder((*ast.CompositeLit)(nil)) {
+		lit := cur.Node().(*ast.CompositeLit)
+		if !calls.IsNamed(pass.TypesInfo.TypeOf(lit), calls.Module, "Policy") || strings.HasSuffix(pass.Fset.Position(lit.Pos()).Filename, "_test.go") {
+			continue
+		}
+		if _, isMethod := cur.Parent().Node().(*ast.SelectorExpr); isMethod || completed[assigned(pass.TypesInfo, cur)] {
+			continue
+		}
+		if p, ok := value(pass.TypesInfo, lit); ok {
+			report(pass, lit, p)
+		}
+	}
+	return nil, nil
+}
+
+// changes returns the variables that n may change or complete: those with a field that is assigned, an address that is
+// taken, or a method that is called.
+func changes(info *types.Info, n ast.Node) (all []types.Object) {
+	add := func(x ast.Expr) {
+		if v := calls.Root(info, x); v != nil {
+			all = append(all, v)
+		}
+	}
+	switch n := n.(type) {
+	case *ast.AssignStmt:
+		for _, left := range n.Lhs {
+			if s, ok := left.(*ast.SelectorExpr); ok {
+				add(s.X)
+			}
+		}
+	case *ast.UnaryExpr:
+		if n.Op == token.AND {
+			add(n.X)
+		}
+	case *ast.CallExpr:
+		if s, ok := n.Fun.(*ast.SelectorExpr); ok && (s.Sel.Name == "Or" || s.Sel.Name == "OrSchedule") {
+			add(s.X)
+		}
+	}
+	return all
+}
+
+// assigned returns the variable that is set to the literal at cur, or nil.
+func assigned(info *types.Info, cur inspector.Cursor) types.Object {
+	switch n := cur.Parent().Node().(type) {
+	case *ast.AssignStmt:
+		for i, right := range n.Rhs {
+			if right == cur.Node() && i < len(n.Lhs) {
+				if v := calls.Root(info, n.Lhs[i]); v != nil {
+					return v
+				}
+			}
+		}
+	case *ast.ValueSpec:
+		for i, right := range n.Values {
+			if right == cur.Node() && i < len(n.Names) {
+				return info.Defs[n.Names[i]]
+			}
+		}
+	}
+	return nil
+}
+
+// unread are the fields that no severe finding depends on.
+var unread = map[string]bool{
+	"Name": true, "Classify": true, "Pay": true, "Gate": true, "Observe": true, "Rand": true, "Budget": true,
+}
+
+// value returns the policy that lit says, and false if that is not known before the program runs.
+func value(info *types.Info, lit *ast.CompositeLit) (p retry.Policy, ok bool) {
+	return p, fill(info, lit, reflect.ValueOf(&p).Elem())
+}
+
+func fill(info *types.Info, lit *ast.CompositeLit, to reflect.Value) bool {
+	for _, e := range lit.Elts {
+		kv, ok := e.(*ast.KeyValueExpr)
+		if !ok {
+			return false
+		}
+		name := kv.Key.(*ast.Ident).Name
+		if unread[name] {
+			continue
+		}
+		field := to.FieldByName(name)
+		if !field.IsValid() || !set(info, kv.Value, field) {
+			return false
+		}
+	}
+	return true
+}
+
+func set(info *types.Info, x ast.Expr, to reflect.Value) bool {
+	if lit, ok := ast.Unparen(x).(*ast.CompositeLit); ok {
+		switch {
+		case to.Kind() == reflect.Struct:
+			return fill(info, lit, to)
+		case to.Type() == reflect.TypeFor[[]time.Duration]():
+			for _, e := range lit.Elts {
+				element := reflect.New(to.Type().Elem()).Elem()
+				if _, keyed := e.(*ast.KeyValueExpr); keyed || !set(info, e, element) {
+					return false
+				}
+				to.Set(reflect.Append(to, element))
+			}
+			return true
+		}
+		return false
+	}
+	v := info.Types[x].Value
+	if v == nil {
+		return false
+	}
+	switch {
+	case to.CanInt():
+		n, exact := constant.Int64Val(constant.ToInt(v))
+		to.SetInt(n)
+		return exact
+	case to.CanUint():
+		n, exact := constant.Uint64Val(constant.ToInt(v))
+		to.SetUint(n)
+		return exact
+	case to.CanFloat():
+		f, _ := constant.Float64Val(v)
+		to.SetFloat(f)
+		return true
+	case to.Kind() == reflect.Bool:
+		to.SetBool(constant.BoolVal(v))
+		return true
+	}
+	return false
+}
+
+func report(pass *analysis.Pass, lit *ast.CompositeLit, p retry.Policy) {
+	var bugs []string
+	for _, f := range retryplan.Lint(p, retryplan.Setting{}) {
+		if f.Level == retryplan.Severe || unlimited && f.Code == "unlimited-without-ttl" {
+			bugs = append(bugs, fmt.Sprintf("%s (%s)", strings.TrimSuffix(f.Text, "."), f.Code))
+		}
+	}
+	if len(bugs) > 0 {
+		pass.ReportRangef(lit, "policy: %s", strings.Join(bugs, "; "))
+	}
+}

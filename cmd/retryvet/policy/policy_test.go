@@ -1,0 +1,17 @@
+package policy_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/go/analysis/analysistest"
+
+	"github.com/retrygo/retry/cmd/retryvet/policy"
+)
+
+func TestPoliciesThatAreWrongAsWrittenAreFound(t *testing.T) {
+	data, err := filepath.Abs("../testdata")
+	require.NoError(t, err)
+	analysistest.Run(t, data, policy.Analyzer, "policy")
+}

@@ -1,0 +1,67 @@
+package nested
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp"
+	"nested/store"
+)
+
+type service struct {
+	store  store.Store
+	client *http.Client
+}
+
+func newService() *service { return &service{client: retryhttp.NewClient(retry.Inline())} }
+
+func direct(ctx context.Context, write func(context.Context) error) error { // want direct:`retries\(12\)`
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		return retry.Do(ctx, retry.Policy{MaxAttempts: 3}, write) // want `retry.Do retries, inside what retry.Do retries: at least 12 attempts; give it retry.OneAttempt\(ctx\), or retry in one place`
+	})
+}
+
+func (s *service) across(ctx context.Context) error { // want across:`retries\(9\)`
+	return retry.Do(ctx, retry.Policy{MaxAttempts: 3}, func(ctx context.Context) error {
+		return s.step(ctx) // want `s.step retries, inside what retry.Do retries: at least 9 attempts`
+	})
+}
+
+func (s *service) step(ctx context.Context) error { return s.store.Save(ctx) } // want step:`retries\(3\)`
+
+func (s *service) named(ctx context.Context, p retry.Policy) error { // want named:`retries\(6\)`
+	return retry.Do(ctx, p, s.store.Save) // want `s.store.Save retries, inside what retry.Do retries: at least 6 attempts`
+}
+
+func generic(ctx context.Context) error { // want generic:`retries\(32\)`
+	return retry.Do(ctx, retry.Policy{}, func(ctx context.Context) error {
+		_, err := store.Load[int](ctx) // want `store.Load\[int\] retries, inside what retry.Do retries: at least 32 attempts`
+		return err
+	})
+}
+
+func (s *service) get(ctx context.Context) error { // want get:`retries\(16\)`
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, "GET", "http://x", nil)
+		if err != nil {
+			return err
+		}
+		_, err = s.client.Do(req) // want `s.client.Do retries, inside what retry.Do retries: at least 16 attempts`
+		return err
+	})
+}
+
+func (s *service) onPurpose(ctx context.Context, p retry.Policy) error { // want onPurpose:`retries\(2\)`
+	return retry.Do(ctx, p, func(ctx context.Context) error {
+		go s.store.Save(ctx)
+		if err := store.Once(ctx); err != nil {
+			return err
+		}
+		if err := s.store.Save(retry.OneAttempt(ctx)); err != nil {
+			return err
+		}
+		one := retry.OneAttempt(ctx)
+		return s.store.Save(one)
+	})
+}
