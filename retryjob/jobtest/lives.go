@@ -190,7 +190,7 @@ var enqueuing = []scenario{
 
 	{claim: "what Job.Validate refuses and what has no handler is refused, and leaves nothing", play: func(s *stage) {
 		var d diary
-		s.open(policies{"p": {}, "bad": {MaxAttempts: -7}}, d.script())
+		s.open(policies{"p": {}, "bad": {MaxAttempts: -7}}, d.script()) //retryvet:ignore policy it is to be refused
 		for _, refused := range []struct {
 			job retryjob.Job
 			err error

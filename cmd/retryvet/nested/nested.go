@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"strings"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
@@ -23,8 +24,8 @@ calls are followed through functions and methods that are called by name, in oth
 by retryhttp in the same package. The product is the least that the source says: a policy that is not a literal or a preset
 counts as 2.
 
-Give the inner call retry.OneAttempt(ctx), or retry in one of the two places. What a go statement starts, and what handles
-jobs, is left alone.`
+Give the inner call retry.OneAttempt(ctx), or retry in one of the two places. What a go statement starts, what handles jobs,
+and files of tests are left alone.`
 
 // Analyzer is the analyzer nested.
 var Analyzer = &analysis.Analyzer{
@@ -60,6 +61,9 @@ func run(pass *analysis.Pass) (any, error) {
 		f.export()
 	}
 	in.Preorder([]ast.Node{(*ast.CallExpr)(nil)}, func(n ast.Node) {
+		if strings.HasSuffix(pass.Fset.Position(n.Pos()).Filename, "_test.go") {
+			return
+		}
 		if c, ok := calls.Of(pass.TypesInfo, n.(*ast.CallExpr)); ok {
 			f.check(c)
 		}

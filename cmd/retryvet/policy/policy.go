@@ -116,9 +116,9 @@ func assigned(info *types.Info, cur inspector.Cursor) types.Object {
 	return nil
 }
 
-// unread are the fields that no severe finding depends on.
+// unread are the fields that no severe finding depends on. Gate is not among them: a TTL can be there for its waits.
 var unread = map[string]bool{
-	"Name": true, "Classify": true, "Pay": true, "Gate": true, "Observe": true, "Rand": true, "Budget": true,
+	"Name": true, "Classify": true, "Pay": true, "Observe": true, "Rand": true, "Budget": true,
 }
 
 // value returns the policy that lit says, and false if that is not known before the program runs.

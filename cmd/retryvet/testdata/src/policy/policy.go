@@ -23,6 +23,7 @@ func calls(ctx context.Context, n int) {
 	retry.Do(ctx, retry.Policy{MaxAttempts: 3, TTL: time.Minute, Backoff: retry.Backoff{Base: time.Second}}, call)
 	retry.Do(ctx, retry.Policy{MaxAttempts: n, Backoff: retry.Backoff{Base: 100}}, call)
 	retry.Do(ctx, retry.Policy{Backoff: retry.Backoff{JitterRatio: 0.5}}.Or(retry.Policy{Backoff: retry.Backoff{Jitter: retry.RatioJitter}}), call)
+	retry.Do(ctx, retry.Policy{TTL: time.Second, Gate: func(context.Context) time.Duration { return 0 }}, call)
 	p := retry.Policy{Backoff: retry.Backoff{JitterRatio: 0.5}}
 	p.Jitter = retry.RatioJitter
 	retry.Do(ctx, p, call)
