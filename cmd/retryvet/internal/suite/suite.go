@@ -5,6 +5,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/retrygo/retry/cmd/retryvet/attemptctx"
+	"github.com/retrygo/retry/cmd/retryvet/handler"
 	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
 	"github.com/retrygo/retry/cmd/retryvet/loop"
 	"github.com/retrygo/retry/cmd/retryvet/marks"
@@ -14,5 +15,5 @@ import (
 
 // Analyzers returns all of them.
 func Analyzers() []*analysis.Analyzer {
-	return []*analysis.Analyzer{attemptctx.Analyzer, loop.Analyzer, marks.Analyzer, nested.Analyzer, policy.Analyzer, ignore.Analyzer}
+	return []*analysis.Analyzer{attemptctx.Analyzer, handler.Analyzer, loop.Analyzer, marks.Analyzer, nested.Analyzer, policy.Analyzer, ignore.Analyzer}
 }
