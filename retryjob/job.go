@@ -35,8 +35,8 @@ type Job struct {
 	TTL time.Duration `json:"ttl_ns,omitempty"`
 	// Budget is a key, such as a tenant and an endpoint, by which Policies may choose the retry.Budget. Empty means none.
 	Budget string `json:"budget,omitempty"`
-	// Queue names a group of jobs with workers of its own, in an engine in memory if it is in Options.Queues: lower-case letters and
-	// digits with single - or _ between them, 64 at most. Empty means "default".
+	// Queue names a group of jobs with workers of its own, as many as Options.Queues says: lower-case letters and digits with
+	// single - or _ between them, 64 at most. Empty means "default".
 	Queue string `json:"queue,omitempty"`
 	// Priority is 1 for jobs that go ahead of others in their Queue that are due, down to 4. Zero means 1.
 	Priority int `json:"priority,omitempty"`

@@ -20,8 +20,9 @@ type Options struct {
 	// Concurrency is how many attempts run at once. A job that waits takes none of it. Zero means 16 for each core that Go
 	// may use.
 	Concurrency int
-	// Queues is how many attempts of the jobs of a Job.Queue run at once in an engine in memory, apart from the others. "default", if it
-	// is not here, has Concurrency.
+	// Queues is how many attempts of the jobs of a Job.Queue run at once, apart from the others. "default", if it is not here, has
+	// Concurrency. Jobs of a queue that is not here share the workers of "default" in an engine in memory; in a durable engine they
+	// wait for a process that has workers for their queue.
 	Queues map[string]int
 	// Retention is how long DeadLettered, Expired, Failed and Canceled jobs are kept for Admin. Zero means 14 days.
 	Retention time.Duration

@@ -1,6 +1,7 @@
 package retryriver
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -27,8 +28,8 @@ import (
 // if they have the same Options. It has the methods of Admin, and Wait. After Shutdown those that only look still work, until
 // Close.
 //
-// It works on the jobs of the default queue. Those of another Job.Queue wait for a program that has workers for it, as one has
-// after ClientOf(q).Queues().Add.
+// It works on the jobs of the default queue and of those in Options.Queues. Jobs of another Job.Queue wait for a program that has
+// workers for it.
 type Queue struct {
 	engine
 	client interface {
@@ -87,7 +88,7 @@ const mostWorkers = 10_000
 
 // NewSQLite returns an engine on the SQLite database in the file at path, as OpenSQLite opens it, which works on jobs until
 // Shutdown. A policy without an AttemptTimeout has an hour for an attempt, after which its worker counts as lost. ctx bounds
-// the opening. Besides what o.Validate refuses, a Concurrency above 10,000 is refused.
+// the opening. Besides what o.Validate refuses, more than 10,000 workers for a queue are refused.
 func NewSQLite(ctx context.Context, path string, o retryjob.Options) (*Queue, error) {
 	db, err := OpenSQLite(ctx, path)
 	if err != nil {
@@ -117,16 +118,19 @@ func start[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], o retry
 	if o.Concurrency > mostWorkers {
 		bad.Add("retryriver", "Options.Concurrency", o.Concurrency, "is above", mostWorkers)
 	}
+	queues := map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cmp.Or(o.Concurrency, 16*runtime.GOMAXPROCS(0))}}
+	for _, name := range slices.Sorted(maps.Keys(o.Queues)) {
+		if o.Queues[name] > mostWorkers {
+			bad.Add("retryriver", fmt.Sprintf("Options.Queues[%q]", name), o.Queues[name], "is above", mostWorkers)
+		}
+		queues[name] = river.QueueConfig{MaxWorkers: o.Queues[name]}
+	}
 	if err := bad.Err(); err != nil {
 		return nil, err
 	}
 	a, err := New(Options{Policies: o.Policies, Retention: o.Retention, Code: o.Code})
 	if err != nil {
 		return nil, err
-	}
-	concurrency := o.Concurrency
-	if concurrency == 0 {
-		concurrency = 16 * runtime.GOMAXPROCS(0)
 	}
 	workers := river.NewWorkers()
 	for _, kind := range slices.Sorted(maps.Keys(o.Handlers)) {
@@ -135,7 +139,7 @@ func start[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], o retry
 		}
 	}
 	cfg := &river.Config{
-		Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: concurrency}},
+		Workers: workers, Queues: queues,
 		CompletedJobRetentionPeriod: o.Kept(retryjob.Succeeded),
 		FetchCooldown:               p.cooldown, FetchPollInterval: p.poll,
 		JobTimeout: min(grace, p.rescue/2), RescueStuckJobsAfter: p.rescue, // of ours each has its own

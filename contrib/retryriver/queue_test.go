@@ -20,7 +20,10 @@ func TestAQueueRefusesMoreWorkersThanRiverHas(t *testing.T) {
 	var bad *retry.FieldError
 	require.ErrorAs(t, err, &bad)
 	require.Equal(t, retry.FieldError{Package: "retryriver", Field: "Options.Concurrency", Value: "10001", Rule: "is above 10000"}, *bad)
-	q, err := retryriver.NewSQLite(t.Context(), file, retryjob.Options{Policies: once, Handlers: fine, Concurrency: 10_000})
+	_, err = retryriver.NewSQLite(t.Context(), file, retryjob.Options{Policies: once, Handlers: fine, Queues: map[string]int{"bulk": 10_001, "a": 1}})
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, retry.FieldError{Package: "retryriver", Field: `Options.Queues["bulk"]`, Value: "10001", Rule: "is above 10000"}, *bad)
+	q, err := retryriver.NewSQLite(t.Context(), file, retryjob.Options{Policies: once, Handlers: fine, Concurrency: 10_000, Queues: map[string]int{"bulk": 10_000}})
 	require.NoError(t, err)
 	require.NoError(t, q.Close())
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -124,6 +125,51 @@ var needs = []scenario{
 			order = append(order, made.JobID)
 		}
 		require.Equal(s.t, []string{"0", "2", "3", "4"}, order)
+	}},
+
+	{claim: "a queue has workers of its own, and holds up no other queue", play: func(s *stage) {
+		var d diary
+		var running, most atomic.Int32
+		begun, release, meet := make(chan struct{}, 3), make(chan struct{}), make(chan struct{})
+		s.openWith(retryjob.Options{
+			Policies: retryjob.FromMap(policies{"p": fixed(1, short)}), Concurrency: 1, Queues: map[string]int{"narrow": 1, "default": 2},
+			Handlers: map[string]retryjob.Handler{
+				kind: d.script(),
+				"alone": func(ctx context.Context, _ retryjob.Job) error {
+					most.Store(max(most.Load(), running.Add(1)))
+					defer running.Add(-1)
+					begun <- struct{}{}
+					select {
+					case <-release:
+					case <-ctx.Done():
+					}
+					return nil
+				},
+				"pair": func(ctx context.Context, _ retryjob.Job) error { // ends only beside another one
+					select {
+					case meet <- struct{}{}:
+					case <-meet:
+					case <-ctx.Done():
+					}
+					return ctx.Err()
+				},
+			},
+		})
+		for n := range 3 {
+			s.put(retryjob.Job{ID: fmt.Sprint("alone", n), Kind: "alone", Policy: "p", Queue: "narrow"})
+		}
+		receive(s, begun, "the first attempt")
+		s.put(retryjob.Job{ID: "one", Kind: "pair", Policy: "p", Queue: "default"})
+		s.put(retryjob.Job{ID: "other", Kind: "pair", Policy: "p"})
+		for _, id := range []string{"one", "other"} {
+			require.Equal(s.t, retryjob.Succeeded, s.final(id).Status)
+		}
+		require.Empty(s.t, begun)
+		close(release)
+		for n := range 3 {
+			require.Equal(s.t, retryjob.Succeeded, s.final(fmt.Sprint("alone", n)).Status)
+		}
+		require.Equal(s.t, int32(1), most.Load())
 	}},
 
 	{claim: "a budget by the job's key refuses the retries of that key alone", play: func(s *stage) {

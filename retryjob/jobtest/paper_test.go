@@ -65,6 +65,18 @@ type clerk struct {
 	idle      sync.Cond
 }
 
+// full reports whether a queue has as many attempts under way as it may.
+func (e *clerk) full(queue string) bool {
+	queue = cmp.Or(queue, "default")
+	n := 0
+	for id := range e.running {
+		if i, _ := e.read(id); cmp.Or(i.Queue, "default") == queue {
+			n++
+		}
+	}
+	return n >= cmp.Or(e.config.Queues[queue], e.config.Concurrency)
+}
+
 func newClerk(c retryjob.Options, on *paper) *clerk {
 	e := &clerk{
 		Stepper: retryjob.Stepper{Policies: c.Policies, Code: c.Code}, config: c, paper: on,
@@ -145,7 +157,7 @@ func (e *clerk) work() {
 		})
 		for _, i := range list {
 			switch wait := time.Until(i.Due); {
-			case i.Due.IsZero() || e.closed || len(e.running) >= e.config.Concurrency:
+			case i.Due.IsZero() || e.closed || e.full(i.Queue):
 			case wait > 0:
 				next = min(next, wait)
 			default:
