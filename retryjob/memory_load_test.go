@@ -140,12 +140,13 @@ func TestAWaitingJobIsSmall(t *testing.T) {
 func TestCanceledJobsLeaveTheAgenda(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
+		var late []time.Duration
 		e := open(t, fixed(1, time.Hour), func(_ context.Context, j retryjob.Job) error {
-			got = append(got, j.ID)
+			got, late = append(got, j.ID), append(late, time.Since(j.Due))
 			return nil
 		}, func(c *retryjob.Options) { c.Concurrency = 1 })
 		var want []string
-		order := rand.Perm(5000)
+		order := rand.New(rand.NewPCG(9, 1)).Perm(5000) // an order in which the root of the heap has to be put right at last
 		for _, n := range order {
 			put(t, e, fmt.Sprint(n), time.Duration(n+1)*time.Second)
 		}
@@ -160,6 +161,7 @@ func TestCanceledJobsLeaveTheAgenda(t *testing.T) {
 		<-time.After(5001 * time.Second)
 		synctest.Wait()
 		require.Equal(t, want, got)
+		require.Zero(t, slices.Max(late))
 		require.True(t, slices.IsSortedFunc(got, func(a, b string) int { return len(a) - len(b) }))
 		shutdown(t, e)
 	})
