@@ -69,7 +69,8 @@ type Engine struct {
 	sweeper  *time.Timer // guarded by the mutex of the lane of ""
 
 	working sync.WaitGroup // the workers of all lanes
-	stopped chan struct{}  // closed when stopping and the last worker has left
+	halted  chan struct{}  // closed when stopping is set
+	stopped chan struct{}  // closed when the last worker has left then
 	left    []Info         // of Shutdown
 	cut     error          // of Shutdown: why attempts were ended
 }
@@ -89,6 +90,7 @@ func New(o Options) (*Engine, error) {
 		clock:   clock{time.Now().Add(-time.Second)},
 		prefix:  madeUp + NewID()[:nameLength] + "-",
 		seed:    maphash.MakeSeed(),
+		halted:  make(chan struct{}),
 		stopped: make(chan struct{}),
 	}
 	e.stepper = Stepper{Policies: o.Policies, Code: o.Code, Now: func() time.Time { return e.clock.time(e.clock.now()) }, unnamed: true}
@@ -252,18 +254,18 @@ func (e *Engine) Wait(ctx context.Context, id string) (i Info, err error) {
 	if w == nil {
 		return i, err
 	}
-	select {
-	case <-w.done:
-		return w.end, w.err
-	case <-ctx.Done():
-	}
-	defer e.lock(j).mu.Unlock()
-	select {
-	case <-w.done: // it ended with ctx, and the end is what was asked for
-		return w.end, w.err
-	default:
-		j.leave(w)
-		return j.info(e.clock), ctx.Err()
+	for halted := e.halted; ; halted = nil {
+		select {
+		case <-w.done:
+			return w.end, w.err
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-halted:
+			err = ErrShutdown
+		}
+		if i, err, left := j.leave(e, w, err); left {
+			return i, err
+		}
 	}
 }
 

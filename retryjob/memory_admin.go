@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 )
 
 // List returns the jobs that f selects, the one that changed last first. It leaves out a job that comes to another status meanwhile.
@@ -28,7 +31,7 @@ func (e *Engine) list(ctx context.Context, f Filter, allowed func(Status) bool) 
 			return
 		}
 		listed, read := 0, 0
-		for p := range e.newestFirst(&f, allowed) {
+		for p := range e.newestFirst(&f, allowed, true) {
 			if listed == f.Limit && f.Limit > 0 {
 				return
 			}
@@ -36,34 +39,37 @@ func (e *Engine) list(ctx context.Context, f Filter, allowed func(Status) bool) 
 				yield(Info{}, ctx.Err())
 				return
 			}
-			read++
-			if i, ok := e.infoAt(p); ok {
-				if listed++; !yield(i, nil) {
-					return
-				}
+			if read++; e.changedSince(turn{0, p.changed, p.job}) {
+				continue
+			}
+			if listed++; !yield(p.info, nil) {
+				return
 			}
 		}
 	}
 }
 
-// infoAt returns the job at p, if it has not changed since.
-func (e *Engine) infoAt(p place) (Info, bool) {
-	defer e.lock(p.job).mu.Unlock()
-	if p.job.changed != p.changed {
-		return Info{}, false
-	}
-	return p.job.info(e.clock), true
-}
-
-// place is a job as it was when a list was begun.
+// place is a job as it was when it was read for a list.
 type place struct {
 	changed uint64
 	job     *job
+	info    Info
 }
 
-// newestFirst yields the jobs with an allowed status that f selects, in the order of List. It reads as it goes, each time twice as
-// many as before, so that what it has read already and passes over again is never more than the rest.
-func (e *Engine) newestFirst(f *Filter, allowed func(Status) bool) iter.Seq[place] {
+// reader reads the jobs of a shard that have a status, the newest change first.
+type reader struct {
+	shard  *shard
+	status Status
+	read   []place // from next on not yielded
+	next   int
+	before uint64 // all that changed since has been read
+	last   *job   // that was read
+	done   bool
+}
+
+// newestFirst yields the jobs with an allowed status that f selects, in the order of List, with their Info if it is wanted. It reads
+// as it goes, each time more than before, on all cores.
+func (e *Engine) newestFirst(f *Filter, allowed func(Status) bool, infos bool) iter.Seq[*place] {
 	before := e.changes.Load() + 1
 	if (f.After != Cursor{}) {
 		_ = e.with(f.After.ID, func(j *job) error {
@@ -74,37 +80,84 @@ func (e *Engine) newestFirst(f *Filter, allowed func(Status) bool) iter.Seq[plac
 		})
 	}
 	statuses, selects := statusesOf(f, allowed), e.selector(f)
-	return func(yield func(place) bool) {
-		for most := 8; before > 0; most *= 2 {
-			var read []place
-			least := uint64(0) // no job that has changed since then is missing in read
-			for i := range e.shards {
-				for _, status := range statuses {
-					n := 0
-					e.each(&e.shards[i], status, func(j *job) bool {
-						if j.changed >= before || !selects(j) {
-							return true
-						}
-						read = append(read, place{j.changed, j})
-						if n++; n == most {
-							least = max(least, j.changed)
-						}
-						return n < most
-					})
+	return func(yield func(*place) bool) {
+		var readers []reader
+		for i := range e.shards {
+			for _, status := range statuses {
+				readers = append(readers, reader{shard: &e.shards[i], status: status, before: before})
+			}
+		}
+		type head struct {
+			changed uint64
+			reader  *reader
+		}
+		var heads []head
+		for most, least := 8, uint64(1); least > 0; most = min(2*most, 512) {
+			parallel(len(readers), func(i int) { e.fill(&readers[i], most, selects, infos) })
+			heads, least = heads[:0], 0 // no job that has changed since least is missing in heads
+			for i := range readers {
+				r := &readers[i]
+				for p := r.next; p < len(r.read); p++ {
+					heads = append(heads, head{r.read[p].changed, r})
+				}
+				if !r.done {
+					least = max(least, r.before)
 				}
 			}
-			slices.SortFunc(read, func(a, b place) int { return cmp.Compare(b.changed, a.changed) })
-			for _, p := range read {
-				if p.changed < least {
+			slices.SortFunc(heads, func(a, b head) int { return cmp.Compare(b.changed, a.changed) })
+			for _, h := range heads {
+				if h.changed < least {
 					break
 				}
-				if !yield(p) {
+				h.reader.next++
+				if !yield(&h.reader.read[h.reader.next-1]) {
 					return
 				}
 			}
-			before = least
 		}
 	}
+}
+
+// fill reads on until r has most jobs that were not yielded.
+func (e *Engine) fill(r *reader, most int, selects func(*job) bool, infos bool) {
+	if r.done {
+		return
+	}
+	r.read, r.next = r.read[:copy(r.read, r.read[r.next:])], 0
+	now := e.clock.now()
+	r.shard.mu.Lock()
+	defer r.shard.mu.Unlock()
+	j := r.shard.lists[r.status].newest
+	if r.last != nil && r.last.changed == r.before { // it is still there
+		j = r.last
+	}
+	for ; j != nil && len(r.read) < most; j = j.older {
+		if j.changed >= r.before {
+			continue
+		}
+		if r.last, r.before = j, j.changed; e.aged(j, now) || !selects(j) {
+			continue
+		}
+		r.read = append(r.read, place{changed: j.changed, job: j})
+		if infos {
+			r.read[len(r.read)-1].info = j.info(e.clock)
+		}
+	}
+	r.done = j == nil
+}
+
+// parallel calls f with 0 to n-1, on as many goroutines as there are cores.
+func parallel(n int, f func(int)) {
+	var taken atomic.Int64
+	var all sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		all.Go(func() {
+			for i := int(taken.Add(1)); i <= n; i = int(taken.Add(1)) {
+				f(i - 1)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // statusesOf returns the allowed statuses that f selects.
@@ -241,7 +294,7 @@ func (e *Engine) changeAll(ctx context.Context, f Filter, allowed func(Status) b
 		return 0, err
 	}
 	done := 0
-	for p := range e.newestFirst(&f, allowed) {
+	for p := range e.newestFirst(&f, allowed, false) {
 		if done == f.Limit && f.Limit > 0 {
 			break
 		}

@@ -114,20 +114,21 @@ func (e *Engine) forget(l *lane) {
 	if n := int(l.stale.Add(1)); n < 1024 || n < all/2 {
 		return
 	}
-	gone := func(t turn) bool {
-		s := e.lock(t.job)
-		defer s.mu.Unlock()
-		return t.job.changed != t.changed
-	}
 	l.stale.Store(0)
 	for p := range l.turns {
 		a := &l.turns[p]
-		a.line, a.head = slices.DeleteFunc(slices.Delete(a.line, 0, a.head), gone), 0
-		a.heap = slices.DeleteFunc(a.heap, gone)
+		a.line, a.head = slices.DeleteFunc(slices.Delete(a.line, 0, a.head), e.changedSince), 0
+		a.heap = slices.DeleteFunc(a.heap, e.changedSince)
 		for i := len(a.heap)/fan + 1; i >= 0; i-- {
 			a.down(i)
 		}
 	}
+}
+
+// changedSince reports whether the job has changed since t was made.
+func (e *Engine) changedSince(t turn) bool {
+	defer e.lock(t.job).mu.Unlock()
+	return t.job.changed != t.changed
 }
 
 // fan is how many children a node of the heap has. Four turns are 96 bytes, two cache lines at most: a wider, lower heap

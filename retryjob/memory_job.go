@@ -171,7 +171,6 @@ func (j *job) record(rec *Record, c clock, ids bool) {
 	if j.last.number == 0 {
 		return
 	}
-	rec.History = slices.Grow(rec.History, len(j.history)+2)
 	for i := range len(j.history) + 1 {
 		a := &j.last
 		if i < len(j.history) {
@@ -191,6 +190,9 @@ func (j *job) record(rec *Record, c clock, ids bool) {
 // snapshot returns the whole Record of j, with the attempt under way.
 func (j *job) snapshot(c clock) Record {
 	var rec Record
+	if n := len(j.history) + 1; j.last.number > 0 {
+		rec.History = make([]Attempt, 0, n)
+	}
 	j.record(&rec, c, true)
 	rec.Status, rec.Reason = j.status, j.reason
 	switch {
@@ -285,12 +287,23 @@ func (j *job) waitedFor() *watch {
 	return j.live.watch
 }
 
-// leave ends a call of Wait that did not see the end of the job.
-func (j *job) leave(w *watch) {
+// leave ends a call of Wait for w with err, or with what w has by now. It reports false if an attempt is under way that
+// ErrShutdown does not end.
+func (j *job) leave(e *Engine, w *watch, err error) (Info, error, bool) {
+	defer e.lock(j).mu.Unlock()
+	select {
+	case <-w.done:
+		return w.end, w.err, true
+	default:
+	}
+	if err == ErrShutdown && !j.waits() {
+		return Info{}, nil, false
+	}
 	if w.callers--; w.callers == 0 {
 		j.live.watch = nil
 		j.rest()
 	}
+	return j.info(e.clock), err, true
 }
 
 // tell ends the watch, if there is one.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 )
 
 // Shutdown takes no more jobs and replays, starts no more attempts and waits for those under way. When ctx ends, their
@@ -20,9 +19,7 @@ func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {
 		for _, l := range e.lanes {
 			l.stop()
 		}
-		for j := range e.all(Pending, WaitingRetry) { // a handler may wait for one of them, and Shutdown for the handler
-			j.tell(e.clock, ErrShutdown)
-		}
+		close(e.halted) // a handler may wait for a job that waits, and Shutdown for the handler
 		go e.stop()
 	}
 	select {
@@ -61,22 +58,33 @@ func (e *Engine) stop() {
 		e.sweeper.Stop()
 	}
 	e.working.Wait()
-	var left []turn
-	for j := range e.all(Pending, WaitingRetry) {
-		left = append(left, turn{j.at, j.changed, j})
-	}
-	slices.SortFunc(left, func(a, b turn) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.changed, b.changed)) })
+	var parts [shards][]turn
+	parallel(shards, func(i int) {
+		for _, status := range []Status{Pending, WaitingRetry} {
+			e.each(&e.shards[i], status, func(j *job) bool {
+				parts[i] = append(parts[i], turn{j.at, j.changed, j})
+				return true
+			})
+		}
+	})
+	left := slices.Concat(parts[:]...)
+	slices.SortFunc(left, func(a, b turn) int {
+		if a.before(&b) {
+			return -1
+		}
+		return 1
+	})
 	e.left = make([]Info, len(left))
-	var all sync.WaitGroup
-	const part = 10_000
-	for start := 0; start < len(left); start += part {
-		all.Go(func() {
-			for i := start; i < min(start+part, len(left)); i++ {
-				e.left[i], _ = e.infoAt(place{left[i].changed, left[i].job})
+	const part = 1000
+	parallel((len(left)+part-1)/part, func(n int) {
+		for i := n * part; i < min((n+1)*part, len(left)); i++ {
+			s := e.lock(left[i].job)
+			if left[i].job.changed == left[i].changed {
+				e.left[i] = left[i].job.info(e.clock)
 			}
-		})
-	}
-	all.Wait()
+			s.mu.Unlock()
+		}
+	})
 	e.left = slices.DeleteFunc(e.left, func(i Info) bool { return i.JobID == "" }) // canceled meanwhile
 	close(e.stopped)
 }
