@@ -67,7 +67,7 @@ var needs = []scenario{
 		})
 		_, err := s.q.Enqueue(s.t.Context(), retryjob.Job{ID: "greedy", Kind: kind, Policy: "p", TTL: 11 * s.unit, Spec: &retryconf.Spec{MaxAttempts: 6}})
 		require.ErrorContains(s.t, err, "Job.Spec.max_attempts 6 is outside 1 to 5")
-		require.ErrorContains(s.t, err, "Job.Spec.ttl ")
+		require.ErrorContains(s.t, err, "Job.TTL 11")
 		_, err = s.q.Enqueue(s.t.Context(), retryjob.Job{ID: "lasting", Kind: kind, Policy: "p", TTL: 11 * s.unit})
 		require.ErrorContains(s.t, err, "Job.TTL ")
 		s.put(retryjob.Job{ID: "modest", Kind: kind, Policy: "p", TTL: 10 * s.unit, Spec: &retryconf.Spec{MaxAttempts: 5}})
