@@ -8,10 +8,8 @@ import (
 // AttemptNumber returns the number of the attempt whose context ctx is or descends from: 1 on the first attempt, 2, 3,
 // ... on retries. It is 1 if no run has marked ctx. A nested run counts from 1 again.
 func AttemptNumber(ctx context.Context) int {
-	if ctx != nil {
-		if c := numberOf(ctx); c != nil {
-			return c.number
-		}
+	if c := numberOf(ctx); c != nil {
+		return c.number
 	}
 	return 1
 }
@@ -68,6 +66,9 @@ func (c *numbered) Value(key any) any {
 
 // numberOf returns the innermost numbered context of ctx, or nil.
 func numberOf(ctx context.Context) *numbered {
+	if ctx == nil {
+		return nil
+	}
 	c, _ := ctx.Value(numberKey{}).(*numbered)
 	return c
 }

@@ -60,13 +60,16 @@ func CheckResponse(resp *http.Response) error {
 	if succeeded(resp.StatusCode) {
 		return nil
 	}
-	hint, ended := ParseRetryAfter(resp.Header, time.Now()), false
+	hint, ended, veto := ParseRetryAfter(resp.Header, time.Now()), false, Reason("")
 	if o, err := OutcomeOf(resp, nil); err == nil && o.Status != retry.Succeeded && len(o.History) > 0 {
 		run := retry.NewError(resp.Request.Context(), retry.Policy{}, o, o.History[len(o.History)-1].Err)
 		hint, ended = max(hint, run.Hint()), run.GivenUp()
+		if last := attemptError(run.Last); last != nil && o.Reason == retry.TerminalError {
+			veto = last.Veto
+		}
 	}
 	failed := statusError(resp, hint)
-	failed.Header, failed.ended = kept(resp.Header), ended
+	failed.Header, failed.ended, failed.Veto = kept(resp.Header), ended, cmp.Or(failed.Veto, veto)
 	if failed.Veto != "" {
 		failed.mark = retry.Permanent(cmp.Or(failed.mark, errLater))
 	}

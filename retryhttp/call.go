@@ -196,8 +196,9 @@ func (c *call) attempt(ctx context.Context) error {
 			return c.marked(failed)
 		}
 	}
-	own := c.Context
+	own, same := c.Context, true
 	if ctx != context.Context(c) {
+		same = false
 		if own = ctx; c.cancel() != nil {
 			own = &attemptContext{c.Context, ctx}
 		}
@@ -205,12 +206,13 @@ func (c *call) attempt(ctx context.Context) error {
 	var conn *connTrace
 	if !c.repeatable {
 		own, conn = traceConn(own)
+		same = false
 	}
 	if timeout := c.policy.AttemptTimeout; timeout > 0 && !endsWithin(c, timeout) {
 		c.limit = c.newLimit().start(own, timeout)
-		own = c.limit
+		own, same = c.limit, false
 	}
-	out, err := c.outgoing(own)
+	out, err := c.outgoing(own, same)
 	if err != nil {
 		return c.marked(&AttemptError{Reason: BodyNotReplayable, Veto: BodyNotReplayable, Unsent: true, Err: err})
 	}
@@ -237,13 +239,13 @@ func (c *call) newLimit() *limit {
 }
 
 // outgoing returns the request of one attempt: the caller's own if nothing has to differ, otherwise a copy.
-func (c *call) outgoing(ctx context.Context) (*http.Request, error) {
+func (c *call) outgoing(ctx context.Context, same bool) (*http.Request, error) {
 	body, getBody, err := c.payload.next(c.req)
 	if err != nil {
 		return nil, err
 	}
 	header := c.header(ctx)
-	if ctx == c.Context && header == nil && body == nil {
+	if same && header == nil && body == nil {
 		return c.req, nil
 	}
 	out := c.req.WithContext(ctx)

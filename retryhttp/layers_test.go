@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -364,4 +365,50 @@ func ExampleWriteError() {
 	resp.Body.Close()
 	fmt.Println(resp.Status, resp.Header.Get("X-Should-Retry"), calls)
 	// Output: 503 Service Unavailable false 4
+}
+
+func TestAVetoOfTheTransportIsSaidToTheCallerOfTheHandler(t *testing.T) {
+	down := roundTripper(func(req *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 503, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
+	})
+	ctx := retryhttp.RecordOutcome(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://api.example.com/orders", strings.NewReader("{}"))
+	require.NoError(t, err)
+	resp, err := (&retryhttp.Transport{Base: down}).RoundTrip(req)
+	require.NoError(t, err)
+	w := httptest.NewRecorder()
+	retryhttp.WriteError(w, retryhttp.CheckResponse(resp))
+	require.Equal(t, "false", w.Header().Get("X-Should-Retry"), "a retry of the handler would repeat the POST")
+}
+
+// uncomparable is a context that == panics of.
+type uncomparable struct {
+	context.Context
+	values map[string]string
+}
+
+func TestAContextNeedNotBeComparable(t *testing.T) {
+	ok := roundTripper(func(req *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Body: http.NoBody, Request: req}, nil
+	})
+	for _, observe := range []func(context.Context, retry.Event){nil, func(context.Context, retry.Event) {}} {
+		p := retry.Policy{Observe: observe}
+		resp, err := (&retryhttp.Transport{Base: ok, Policy: p}).RoundTrip(get(uncomparable{t.Context(), nil}))
+		require.NoError(t, err)
+		require.Equal(t, 200, resp.StatusCode)
+	}
+}
+
+func TestTheTimeOfAClassifierCountsAfterAFirstAttempt(t *testing.T) {
+	inBubble(t, "with and without an observer", func(t *testing.T) {
+		fault := roundTripper(func(*http.Request) (*http.Response, error) { return nil, errFault })
+		for _, observe := range []func(context.Context, retry.Event){nil, func(context.Context, retry.Event) {}} {
+			p := retry.Policy{
+				MaxAttempts: 2, TTL: 30 * time.Millisecond, Backoff: retry.Backoff{Base: time.Millisecond}, Observe: observe,
+				Classify: func(error) retry.Class { time.Sleep(50 * time.Millisecond); return retry.Retryable },
+			}
+			_, err := (&retryhttp.Transport{Base: fault, Policy: p}).RoundTrip(get(t.Context()))
+			require.ErrorIs(t, err, retry.TTLElapsed)
+		}
+	})
 }

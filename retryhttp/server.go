@@ -71,6 +71,7 @@ func SetRetryAfter(w http.ResponseWriter, d time.Duration) {
 // would only repeat in vain what was repeated below, or could do harm. That is so if retry.GivenUp reports it of err,
 // if the run ended as retry.TerminalError, and if err is marked retry.Permanent or retry.Ambiguous. A run of one
 // attempt, as under retry.OneAttempt, is none of these: its caller holds the retries. Such a run says nothing.
+// retry.Transient around err does not take back what a run below has said.
 //
 // The text of err is not sent. WriteError must be called before WriteHeader. If the handler has called a Transport, err
 // is the *url.Error of its client, or that of CheckResponse, which says what it needs.

@@ -219,13 +219,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	c := newCall(t, policy, req)
 	c.limit = l
 	_ = c.prepare() // which refuses keys and bodies only; a direct request has neither
-	return c.run(&made{began, time.Since(epoch) - began, resp, err})
+	return c.run(&made{began, resp, err})
 }
 
 // made is a first attempt that was made before there was a call.
 type made struct {
 	began time.Duration // since epoch
-	took  time.Duration
 	resp  *http.Response
 	err   error
 }
@@ -286,7 +285,7 @@ func (c *call) run(first *made) (*http.Response, error) {
 	if first == nil {
 		err = retry.Do(c, p, attempt)
 	} else if err = c.result(first.resp, first.err, nil); err != nil {
-		err = retry.Continue(c, p, first.took, err, attempt)
+		err = retry.Continue(c, p, time.Since(epoch)-first.began, err, attempt)
 	} else {
 		p.Budget.Spend(retry.Decision{Status: retry.Succeeded}, time.Time{})
 	}

@@ -34,7 +34,7 @@ type Options struct {
 
 	// PassAttempt sends, with calls under retry.OneAttempt and retry.RemoteAttempt, the number of the run that repeats
 	// the work, such as that of a trusted client (see NewHandlerInterceptor), so that the server can make one attempt
-	// too. Set it for clients of your own services. Zero means that a server learns of this client's retries alone.
+	// too. Set it for clients of your own services; an http.Client that follows redirects sends the number on. Zero means that a server learns of this client's retries alone.
 	PassAttempt bool
 }
 

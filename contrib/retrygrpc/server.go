@@ -43,10 +43,9 @@ func UnaryServerInterceptor(trust func(context.Context) bool) grpc.UnaryServerIn
 // StreamServerInterceptor is UnaryServerInterceptor for streams.
 func StreamServerInterceptor(trust func(context.Context) bool) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		ctx := stream.Context()
 		inner := stream
-		if known := believed(ctx, trust); known != ctx {
-			inner = &believedStream{stream, known}
+		if trust != nil {
+			inner = &believedStream{stream, believed(stream.Context(), trust)}
 		}
 		err := handler(srv, inner)
 		if trailer := pushbackFor(err); trailer != nil {
