@@ -48,6 +48,11 @@ func Middleware(p retry.Policy) func(*middleware.Stack) error {
 // operation, with the context of that, before the first attempt. It must be safe for concurrent use.
 func MiddlewareFunc(policy func(ctx context.Context, service, operation string) retry.Policy) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error {
+		if policy == nil {
+			var bad retry.FieldErrors
+			bad.Add("retryaws", "MiddlewareFunc.policy", nil, "is not a function")
+			return bad.Err()
+		}
 		found, ok := stack.Finalize.Get(theirs)
 		if !ok {
 			return nil // a presigned request is not sent
@@ -56,8 +61,8 @@ func MiddlewareFunc(policy func(ctx context.Context, service, operation string) 
 		if !ok {
 			return fmt.Errorf("retryaws: the step %q is a %T, not the SDK's", theirs, found)
 		}
-		if _, again := stack.Finalize.Get(runs); again {
-			_, err := stack.Finalize.Swap(runs, &run{policy, sdk.LogAttempts})
+		if before, again := stack.Finalize.Get(runs); again { // whose install has turned the SDK's log off
+			_, err := stack.Finalize.Swap(runs, &run{policy, before.(*run).log})
 			return err
 		}
 		return install(stack, &run{policy, sdk.LogAttempts}, sdk)

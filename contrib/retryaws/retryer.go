@@ -94,6 +94,9 @@ func (r *retryer) RetryDelay(attempt int, err error) (time.Duration, error) {
 
 // GetRetryToken pays for a retry. The SDK joins the error with that of the attempt.
 func (r *retryer) GetRetryToken(ctx context.Context, _ error) (func(error) error, error) {
+	if retry.IsOneAttempt(ctx) {
+		return nil, fmt.Errorf("retry: gave up (%w)", retry.RetriesDisabled)
+	}
 	if d := r.policy.Spend(ctx, retry.Decision{Status: retry.Waiting}, time.Now()); d.Status != retry.Waiting {
 		return nil, fmt.Errorf("retry: gave up (%w)", d.Reason)
 	}

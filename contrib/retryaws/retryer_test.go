@@ -296,3 +296,12 @@ func TestTheStandardModeDiffers(t *testing.T) {
 		})
 	}
 }
+
+func TestARetryerMakesOneAttemptUnderOneAttempt(t *testing.T) {
+	r, _, err := retryaws.Retryer(retry.Policy{MaxAttempts: 3})
+	require.NoError(t, err)
+	_, err = r.GetRetryToken(retry.OneAttempt(t.Context()), errors.New("busy"))
+	require.ErrorIs(t, err, retry.RetriesDisabled)
+	_, err = r.GetRetryToken(t.Context(), errors.New("busy"))
+	require.NotErrorIs(t, err, retry.RetriesDisabled)
+}

@@ -83,7 +83,7 @@ func withPushback(err error) error {
 	}
 	failed, ok := errors.AsType[*connect.Error](err)
 	if !ok {
-		failed = connect.NewError(connect.CodeUnknown, err)
+		failed = connect.NewError(newAttemptError(err).Code, err)
 	}
 	told := connect.NewError(failed.Code(), failed.Unwrap())
 	for _, detail := range failed.Details() {

@@ -132,3 +132,20 @@ func ExampleNewHandlerInterceptor() {
 	}
 	// Output: unavailable -1
 }
+
+func TestTheInterceptorOfAHandlerKeepsTheCodeOfAnError(t *testing.T) {
+	const procedure = "/a.B/C"
+	for name, options := range map[string][]connect.HandlerOption{
+		"without": nil, "with": {connect.WithInterceptors(retryconnect.NewHandlerInterceptor(nil))},
+	} {
+		server := httptest.NewServer(connect.NewUnaryHandler(procedure,
+			func(ctx context.Context, _ *connect.Request[wrapperspb.StringValue]) (*connect.Response[wrapperspb.StringValue], error) {
+				p := retry.Policy{MaxAttempts: 2, AttemptTimeout: time.Millisecond, Backoff: retry.Backoff{Base: 1}}
+				return nil, retry.Do(ctx, p, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+			}, options...))
+		client := connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](http.DefaultClient, server.URL+procedure)
+		_, err := client.CallUnary(t.Context(), connect.NewRequest(wrapperspb.String("x")))
+		require.Equal(t, connect.CodeDeadlineExceeded, connect.CodeOf(err), name)
+		server.Close()
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/retrygo/retry"
 )
@@ -116,6 +117,9 @@ func (s *serverStream) Send(request any) error {
 	case s.ended != nil:
 		return nil // Receive returns it
 	}
+	if m, ok := request.(proto.Message); ok {
+		request = proto.Clone(m)
+	}
 	s.request, s.requested = request, true
 	if s.policy.Gate != nil {
 		s.current.cancel(nil) // its timeout, if the caller has a deadline, would be too long after the gate
@@ -192,7 +196,12 @@ func (s *serverStream) ResponseHeader() http.Header {
 	return s.current.ResponseHeader()
 }
 
-func (s *serverStream) ResponseTrailer() http.Header { return s.current.ResponseTrailer() }
-func (s *serverStream) RequestHeader() http.Header   { return s.header }
-func (s *serverStream) Spec() connect.Spec           { return s.spec }
-func (s *serverStream) Peer() connect.Peer           { return s.peer }
+func (s *serverStream) ResponseTrailer() http.Header {
+	if !s.current.sent {
+		return make(http.Header)
+	}
+	return s.current.ResponseTrailer()
+}
+func (s *serverStream) RequestHeader() http.Header { return s.header }
+func (s *serverStream) Spec() connect.Spec         { return s.spec }
+func (s *serverStream) Peer() connect.Peer         { return s.peer }

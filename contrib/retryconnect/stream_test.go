@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -276,4 +278,42 @@ func TestOtherStreamsAndHandlersPassThrough(t *testing.T) {
 	})(t.Context(), connect.NewRequest(new(text)))
 	require.IsType(t, &connect.Error{}, err, "a handler's request is not the client's")
 	require.Equal(t, 2, calls)
+}
+
+func TestAStreamSendsTheMessageOfItsCallAgain(t *testing.T) {
+	const procedure = "/a.B/C"
+	var got []string
+	server := httptest.NewServer(connect.NewServerStreamHandler(procedure,
+		func(_ context.Context, r *connect.Request[wrapperspb.StringValue], out *connect.ServerStream[wrapperspb.StringValue]) error {
+			if got = append(got, r.Msg.GetValue()); len(got) == 1 {
+				return connect.NewError(connect.CodeUnavailable, errors.New("restarting"))
+			}
+			return out.Send(r.Msg)
+		}))
+	defer server.Close()
+	again, err := retryconnect.NewInterceptor(retry.Policy{Backoff: retry.Backoff{Base: 1}}, retryconnect.Options{})
+	require.NoError(t, err)
+	client := connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](http.DefaultClient, server.URL+procedure, connect.WithInterceptors(again))
+	req := connect.NewRequest(wrapperspb.String("first"))
+	stream, err := client.CallServerStream(t.Context(), req)
+	require.NoError(t, err)
+	defer stream.Close()
+	req.Msg.Value = "second" // the caller uses its message again
+	require.True(t, stream.Receive(), stream.Err())
+	require.Equal(t, []string{"first", "first"}, got)
+}
+
+func TestATrailerOfAStreamThatWasNeverSentIsEmpty(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	bad, err := retryconnect.NewInterceptor(retry.Policy{}, retryconnect.Options{
+		PolicyFor: func(string) retry.Policy { return retry.Policy{MaxAttempts: -5} },
+	})
+	require.NoError(t, err)
+	client := connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](http.DefaultClient, server.URL+"/a.B/C", connect.WithInterceptors(bad))
+	stream, err := client.CallServerStream(t.Context(), connect.NewRequest(wrapperspb.String("x")))
+	require.NoError(t, err)
+	require.False(t, stream.Receive())
+	require.Error(t, stream.Err())
+	require.Empty(t, stream.ResponseTrailer())
 }

@@ -63,12 +63,19 @@ func (a *attempt) decide(ctx context.Context, err error, draw func() float64) re
 	a.look(ctx)
 	d := a.policy.Spend(ctx, a.policy.Decide(*pr, err, draw()), time.Now())
 	pr.Prev, pr.Since = d.Backoff, d.Since
-	a.run.delay, a.run.decided = d.Delay, true
+	a.run.delay, a.run.decided, a.run.open = d.Delay, true, false
 	a.run.paid = d.Status == retry.Waiting && a.policy.Budget != nil
 	if err != nil && a.policy.Observe != nil {
+		kept := false
+		defer func() {
+			if !kept && a.run.paid {
+				a.policy.Budget.Refund() // Observe has panicked
+			}
+		}()
 		a.policy.Observe(ctx, retry.Event{Policy: a.policy.Name, Elapsed: pr.Elapsed, Decision: d, Attempt: retry.Attempt{
 			Number: pr.Attempt, Start: a.start, Duration: pr.Lasted, Class: d.Class, Err: err, Delay: d.Delay,
 		}})
+		kept = true
 	}
 	return d
 }

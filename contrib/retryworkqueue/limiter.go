@@ -29,6 +29,8 @@ type run struct {
 	progress retry.Progress
 	delay    time.Duration // what has been decided, for When
 	decided  bool
+	open     bool // an attempt has begun, and nothing was decided: it panicked
+	queued   int  // how often When was asked without an attempt
 	paid     bool // the budget has been charged for the next attempt
 }
 
@@ -48,8 +50,12 @@ func (l *Limiter[T]) When(item T) time.Duration {
 	defer l.mu.Unlock()
 	r := l.runs[item]
 	if !r.decided {
-		r.progress.Attempt++
-		r.delay = l.policy.Jittered(r.progress.Attempt-r.progress.Since, r.progress.Prev, l.draw())
+		if r.open {
+			r.progress.Attempt, r.open = r.progress.Attempt+1, false
+		} else {
+			r.queued++
+		}
+		r.delay = l.policy.Jittered(r.progress.Attempt-r.progress.Since+r.queued, r.progress.Prev, l.draw())
 		r.progress.Prev = r.delay
 	}
 	r.decided = false
@@ -68,7 +74,7 @@ func (l *Limiter[T]) Forget(item T) {
 func (l *Limiter[T]) NumRequeues(item T) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.runs[item].progress.Attempt
+	return l.runs[item].progress.Attempt + l.runs[item].queued
 }
 
 // draw returns the number that chooses the point of a wait's window.
@@ -110,7 +116,7 @@ var errDeferred = errors.New("retryworkqueue: the gate defers the attempt")
 // If the decision is Waiting, the item has to be added again, by AddAfter with its Delay or by AddRateLimited of the
 // queue whose limiter this is; the error is then that of fn, or says that the gate defers the attempt. Otherwise the
 // run has ended: the error is nil for Succeeded, and otherwise a *retry.Error with the Outcome, but without its
-// History.
+// History, and without Last if the run ended before an attempt.
 //
 // TTL counts from the first attempt of the run. The deadline of ctx is the attempt's own affair, not the run's. A
 // canceled ctx ends the run.
@@ -131,11 +137,14 @@ func (l *Limiter[T]) Attempt(ctx context.Context, item T, fn func(context.Contex
 		return d, a.end(ctx, d, nil)
 	}
 	if d.Delay > 0 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		a.run.paid = a.run.paid && l.runs[item].paid // Forget may have paid it back while the gate was asked
 		a.run.delay, a.run.decided = d.Delay, true
-		l.put(item, a.run)
+		l.keep(item, a.run)
 		return d, errDeferred
 	}
-	a.run.paid, a.run.decided = false, false // it is made now, also if it panics
+	a.run.paid, a.run.decided, a.run.open = false, false, true // it is made now, also if it panics
 	l.put(item, a.run)
 	err := a.make(ctx, fn)
 	d = a.decide(ctx, err, l.draw)

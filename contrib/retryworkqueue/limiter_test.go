@@ -311,3 +311,45 @@ func TestManyWorkersShareALimiter(t *testing.T) {
 	q.ShutDown()
 	workers.Wait()
 }
+
+func TestAnItemThatIsQueuedOftenHasAllItsAttempts(t *testing.T) {
+	for _, p := range []retry.Policy{{MaxAttempts: 3}, {Disabled: true}} {
+		l, err := retryworkqueue.New[string](p)
+		require.NoError(t, err)
+		for range 3 {
+			l.When("a") // an informer's handler calls AddRateLimited
+		}
+		require.Equal(t, 3, l.NumRequeues("a"))
+		calls := 0
+		d, err := l.Attempt(t.Context(), "a", func(context.Context) error { calls++; return nil })
+		require.NoError(t, err)
+		require.Equal(t, retry.Succeeded, d.Status)
+		require.Equal(t, 1, calls)
+	}
+}
+
+func TestATokenIsPaidBackOnce(t *testing.T) {
+	fail := func(context.Context) error { return errBusy }
+	b := retry.NewBudget(retry.BudgetConfig{Burst: 10, Initial: 5})
+	var l *retryworkqueue.Limiter[string]
+	asked := 0
+	l, err := retryworkqueue.New[string](retry.Policy{Budget: b, Gate: func(context.Context) time.Duration {
+		if asked++; asked == 2 {
+			l.Forget("a")
+			return time.Second
+		}
+		return 0
+	}})
+	require.NoError(t, err)
+	_, _ = l.Attempt(t.Context(), "a", fail)
+	require.Equal(t, 4.0, b.Tokens())
+	_, _ = l.Attempt(t.Context(), "a", fail)
+	l.Forget("a")
+	require.Equal(t, 5.0, b.Tokens(), "Forget in the gate has paid it back already")
+
+	l, err = retryworkqueue.New[string](retry.Policy{Budget: b, Observe: func(context.Context, retry.Event) { panic("o") }})
+	require.NoError(t, err)
+	require.Panics(t, func() { _, _ = l.Attempt(t.Context(), "b", fail) })
+	l.Forget("b")
+	require.Equal(t, 5.0, b.Tokens(), "as after a panic in retry.Do")
+}
