@@ -563,18 +563,28 @@ func TestTheGateIsAskedBeforeEachAttempt(t *testing.T) {
 }
 
 func TestLogRetriesLogsFailedAttempts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, {}})
-		var text bytes.Buffer
-		cfg := config(server, retryaws.Middleware(doubling))
-		cfg.ClientLogMode = aws.LogRetries
-		cfg.Logger = logging.NewStandardLogger(&text)
-		_, err := get(t.Context(), clientOf(cfg))
-		require.NoError(t, err)
-		require.Contains(t, text.String(), "DEBUG S3/GetObject: attempt 1 failed after 0s (retryable): ")
-		require.Contains(t, text.String(), "; wait 100ms")
-		require.NotContains(t, text.String(), "unretryable")
-	})
+	for _, options := range [][]func(*s3.Options){nil, {s3.WithAPIOptions(retryaws.Middleware(doubling))}} {
+		synctest.Test(t, func(t *testing.T) {
+			server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, {}})
+			var text bytes.Buffer
+			cfg := config(server, retryaws.Middleware(doubling))
+			cfg.ClientLogMode = aws.LogRetries
+			cfg.Logger = logging.NewStandardLogger(&text)
+			_, err := get(t.Context(), clientOf(cfg), options...)
+			require.NoError(t, err)
+			require.Contains(t, text.String(), "DEBUG S3/GetObject: attempt 1 failed after 0s (retryable): ")
+			require.Contains(t, text.String(), "; wait 100ms")
+			require.NotContains(t, text.String(), "unretryable")
+		})
+	}
+}
+
+func TestANilPolicyFuncIsRefused(t *testing.T) {
+	server := retrytest.NewPipeServer(t, nil)
+	_, err := get(t.Context(), clientOf(config(server, retryaws.MiddlewareFunc(nil))))
+	var field *retry.FieldError
+	require.ErrorAs(t, err, &field)
+	require.Equal(t, "MiddlewareFunc.policy", field.Field)
 }
 
 func TestAClientOverLoopbackIsThrottledByManyGoroutines(t *testing.T) {
