@@ -68,24 +68,22 @@ func (b Backoff) Delay(attempt int) time.Duration { return b.delay(attempt) }
 // delay is Delay, without a copy of b.
 func (b *Backoff) delay(attempt int) time.Duration {
 	grown := max(attempt, 1) - 1 // how often the first delay has grown
-	limit := b.limit()
-	switch b.mode() {
-	case List:
+	base, limit := b.base(), b.limit()
+	switch mode := b.mode(); {
+	case mode == Exponential && (b.Factor == 0 || b.Factor == 2): // the commonest, by a shift: BenchmarkDelay
+		if base > limit>>uint(grown) {
+			return limit
+		}
+		return base << uint(grown)
+	case mode == Exponential:
+		return exponential(base, b.factor(), grown, limit)
+	case mode == Linear:
+		return linear(base, b.factor(), grown, limit)
+	case mode == Fixed:
+		return min(base, limit)
+	default:
 		return min(max(b.Delays[min(grown, len(b.Delays)-1)], 0), limit)
-	case Fixed:
-		return min(b.base(), limit)
-	case Linear:
-		return linear(b.base(), b.factor(), grown, limit)
 	}
-	if factor := b.factor(); factor != 2 {
-		return exponential(b.base(), factor, grown, limit)
-	}
-	// The commonest factor takes a shift: BenchmarkDelay.
-	base := b.base()
-	if base > limit>>uint(grown) {
-		return limit
-	}
-	return base << uint(grown)
 }
 
 // Jittered returns the wait after the given failed attempt, spread by Jitter, in [0, Cap]. u in [0,1) chooses the point

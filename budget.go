@@ -85,18 +85,19 @@ func NewBudgetAt(c BudgetConfig, created time.Time) *Budget {
 // is worth if d is Succeeded. It returns any other d, and any d of a nil Budget, as it is. now is the caller's clock;
 // only a budget with Trickle reads it, and a now that is ahead of the clock delays Trickle until then.
 func (b *Budget) Spend(d Decision, now time.Time) Decision {
-	b.spend(&d, now)
-	return d
+	if b.settle(d.Status, now) {
+		return d
+	}
+	// In one piece, as d.end would not do: BenchmarkBudgetRefusal of bench.
+	return Decision{Status: DeadLettered, Reason: BudgetExhausted, Class: d.Class, Since: d.Since, Hint: d.Hint}
 }
 
-func (b *Budget) spend(d *Decision, now time.Time) {
-	switch {
-	case b == nil:
-	case d.Status == Succeeded:
+// settle takes a token for a decision to wait, and adds what a success is worth. It reports whether it could.
+func (b *Budget) settle(s Status, now time.Time) bool {
+	if b != nil && s == Succeeded {
 		b.add(b.gain)
-	case d.Status == Waiting && !b.withdraw(now):
-		d.end(BudgetExhausted)
 	}
+	return b == nil || s != Waiting || b.withdraw(now)
 }
 
 // withdraw takes the token for one retry and reports whether there was one. A refusal is a load and a comparison.

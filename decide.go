@@ -151,7 +151,9 @@ func (p Policy) Spend(ctx context.Context, d Decision, now time.Time) Decision {
 }
 
 func (p *Policy) spend(ctx context.Context, d *Decision, now time.Time) {
-	p.Budget.spend(d, now)
+	if !p.Budget.settle(d.Status, now) {
+		d.end(BudgetExhausted)
+	}
 	if d.Status != Waiting || p.Pay == nil {
 		return
 	}
