@@ -228,7 +228,7 @@ func (b *Backoff) factor() float64 {
 func exponential(base time.Duration, factor float64, grown int, limit time.Duration) time.Duration {
 	whole, ok := wholeNumber(factor)
 	switch {
-	case grown == 0 || whole == 1 && ok: // also for a base that is no float64, or a factor that is no uint64
+	case grown == 0 || whole == 1 && ok: // also for a base that is not a float64, or a factor that is not a uint64
 		return min(base, limit)
 	case !ok:
 		return fractional(base, factor, grown, limit)

@@ -210,7 +210,7 @@ func NewBudgets(c BudgetConfig, maxKeys int) *Budgets {
 
 // For returns the budget of key, and makes it if there is none. A key beyond maxKeys takes the place of another that
 // was not asked for lately; a key that is asked for often outlives one that was asked for once. The new budget starts
-// with no more tokens than its victim had, so that many keys are no source of credit. Runs keep an evicted budget.
+// with no more tokens than its victim had, so that many keys give no credit. Runs keep an evicted budget.
 //
 // A known key costs a map look-up, a new one beyond maxKeys a few steps on average.
 func (s *Budgets) For(key string) *Budget {

@@ -99,11 +99,11 @@ func TestBudgetRatio(t *testing.T) {
 		{name: "half a millionth counts as a millionth", ratio: 5e-7, want: 1e-6},
 		{name: "less than half a millionth counts as a millionth", ratio: 4e-7, want: 1e-6},
 		{name: "the smallest positive number counts as a millionth", ratio: smallest, want: 1e-6},
-		{name: "a negative one is no funding", ratio: -0.1, want: 0},
-		{name: "the largest negative number is no funding", ratio: -smallest, want: 0},
-		{name: "the least number is no funding", ratio: -math.MaxFloat64, want: 0},
-		{name: "NaN is no funding", ratio: math.NaN(), want: 0},
-		{name: "-Inf is no funding", ratio: math.Inf(-1), want: 0},
+		{name: "a negative one funds nothing", ratio: -0.1, want: 0},
+		{name: "the largest negative number funds nothing", ratio: -smallest, want: 0},
+		{name: "the least number funds nothing", ratio: -math.MaxFloat64, want: 0},
+		{name: "NaN funds nothing", ratio: math.NaN(), want: 0},
+		{name: "-Inf funds nothing", ratio: math.Inf(-1), want: 0},
 		{name: "just below Burst does not fill", ratio: 9.999999, want: 9.999999},
 		{name: "Burst fills at once", ratio: 10, want: 10},
 		{name: "above Burst fills and no more", ratio: 11, want: 10},
@@ -504,7 +504,7 @@ func TestBudgetTrickleBesideSuccesses(t *testing.T) {
 			require.False(t, take(b, created.Add(2*T-1)))
 			require.True(t, take(b, created.Add(2*T)))
 		}},
-		{name: "a granted token that is paid back late is no second grant", run: func(t *testing.T, created time.Time, b *retry.Budget) {
+		{name: "a granted token that is paid back late is not a second grant", run: func(t *testing.T, created time.Time, b *retry.Budget) {
 			require.True(t, take(b, created.Add(T)))
 			b.Refund()
 			require.True(t, take(b, created.Add(5*T)))
@@ -871,7 +871,7 @@ func TestBudgetConfigEffective(t *testing.T) {
 		{"the zero value has the defaults", retry.BudgetConfig{}, standard},
 		{"what is set stays", retry.BudgetConfig{Ratio: 0.25, Burst: 4, Initial: 3, Trickle: time.Second}, retry.BudgetConfig{Ratio: 0.25, Burst: 4, Initial: 3, Trickle: time.Second}},
 		{"no funding and nothing at first", retry.BudgetConfig{Ratio: -3, Initial: -7}, retry.BudgetConfig{Ratio: -1, Burst: 10, Initial: -1}},
-		{"NaN is no funding", retry.BudgetConfig{Ratio: math.NaN()}, retry.BudgetConfig{Ratio: -1, Burst: 10, Initial: 1}},
+		{"NaN funds nothing", retry.BudgetConfig{Ratio: math.NaN()}, retry.BudgetConfig{Ratio: -1, Burst: 10, Initial: 1}},
 		{"below a millionth is one", retry.BudgetConfig{Ratio: 1e-12}, retry.BudgetConfig{Ratio: 1e-6, Burst: 10, Initial: 1}},
 		{"above Burst is Burst", retry.BudgetConfig{Ratio: math.Inf(1), Burst: 2, Initial: 9}, retry.BudgetConfig{Ratio: 2, Burst: 2, Initial: 2}},
 		{"Burst is clamped", retry.BudgetConfig{Burst: -5}, retry.BudgetConfig{Ratio: 0.1, Burst: 1, Initial: 1}},

@@ -212,7 +212,7 @@ type finding struct {
 type scope struct {
 	nested    bool // inside the *Error of a nested run: only Ambiguous counts
 	transient bool // under Transient
-	timedOut  bool // the attempt timed out: a context.Canceled is no cancellation
+	timedOut  bool // the attempt timed out: a context.Canceled is not a cancellation
 }
 
 // walk visits err's tree in the order of errors.Is.

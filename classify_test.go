@@ -74,7 +74,7 @@ func TestClassifiers(t *testing.T) {
 		{"FirstOf takes the first firm answer", retry.FirstOf(retry.StopOn(errFlaky), retry.StopOn(io.EOF), retry.RetryOn(io.EOF)),
 			io.EOF, retry.Terminal},
 		{"FirstOf passes over nil", retry.FirstOf(nil, retry.RetryOn(io.EOF)), io.EOF, retry.Retryable},
-		{"FirstOf passes over an answer that is no class",
+		{"FirstOf passes over an answer that is not a class",
 			retry.FirstOf(func(error) retry.Class { return 9 }, retry.RetryOn(io.EOF)), io.EOF, retry.Retryable},
 		{"FirstOf nothing has no opinion", retry.FirstOf(), io.EOF, retry.Unknown},
 		{"retry only what is listed: listed", retry.FirstOf(retry.RetryOn(io.EOF), retry.Otherwise(retry.Terminal)), io.EOF, retry.Retryable},

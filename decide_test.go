@@ -359,7 +359,7 @@ func TestSpend(t *testing.T) {
 		name     string
 		decision retry.Decision
 		tokens   int
-		pays     []bool // what Pay answers; nil is no Pay
+		pays     []bool // what Pay answers; nil means none
 		want     retry.Decision
 		left     float64
 		asked    int // how often Pay was

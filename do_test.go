@@ -156,7 +156,7 @@ func TestDoRefuses(t *testing.T) {
 		t.Helper()
 		require.EqualError(t, err, text)
 		var failed *retry.Error
-		require.False(t, errors.As(err, &failed), "nothing ran, so it is no *Error")
+		require.False(t, errors.As(err, &failed), "nothing ran, so it is not an *Error")
 	}
 	t.Run("a nil fn", func(t *testing.T) {
 		refused(t, retry.Do(t.Context(), retry.Policy{}, nil), "retry: Do.fn <nil> is not a function")

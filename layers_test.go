@@ -126,7 +126,7 @@ func TestRemoteAttempt(t *testing.T) {
 		require.Equal(t, [][2]int{{1, 3}}, numbers)
 		require.True(t, retry.IsOneAttempt(ctx))
 	})
-	t.Run("a first attempt is no retry", func(t *testing.T) {
+	t.Run("a first attempt is not a retry", func(t *testing.T) {
 		for _, number := range []int{-1, 0, 1} {
 			require.Equal(t, t.Context(), retry.RemoteAttempt(t.Context(), number))
 		}

@@ -313,7 +313,7 @@ func TestAmbiguous(t *testing.T) {
 		{"Transient of an outer run holds for a run in a run", retry.Transient(runOf(runOf(doubt))), retry.Retryable},
 		{"Transient beside a nested run does not undo it", errors.Join(retry.Transient(io.EOF), runOf(doubt)), retry.Terminal},
 		{"After does not undo it", retry.After(sec, runOf(doubt)), retry.Terminal},
-		{"it is no cancellation that a timeout hides", retry.TimedOut(retry.Ambiguous(context.DeadlineExceeded)), retry.Terminal},
+		{"a timeout hides no cancellation", retry.TimedOut(retry.Ambiguous(context.DeadlineExceeded)), retry.Terminal},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			asked := false

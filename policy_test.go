@@ -106,7 +106,7 @@ func TestValidateNamesFieldValueAndRule(t *testing.T) {
 			require.EqualError(t, err, "retry: "+row.want, "Do refuses what Validate refuses")
 			require.Zero(t, calls, "and makes no attempt")
 			var failed *retry.Error
-			require.False(t, errors.As(err, &failed), "nothing ran, so it is no *Error")
+			require.False(t, errors.As(err, &failed), "nothing ran, so it is not an *Error")
 		})
 	}
 	t.Run("every bad field is found by errors.As, each as a line of its own", func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestOr(t *testing.T) {
 		require.NoError(t, p.Validate())
 		require.Zero(t, p.JitterRatio)
 	})
-	t.Run("an empty list is no list", func(t *testing.T) {
+	t.Run("an empty list is not a list", func(t *testing.T) {
 		p := backoff(retry.Backoff{Delays: []time.Duration{}}).Or(retry.Standard())
 		require.Equal(t, retry.Standard().Delays, p.Delays)
 	})
@@ -268,7 +268,7 @@ func TestOrOfSchedules(t *testing.T) {
 		{"Mode Fixed", formula(fix, 0, 0), [...]retry.Backoff{
 			formula(fix, 7*sec, 0), formula(fix, 7*sec, 0), formula(fix, 7*sec, 0), formula(fix, 0, 0), formula(fix, 0, 0),
 			formula(fix, 0, 0), formula(fix, 0, 0), formula(fix, 0, 0)}},
-		{"Mode List", formula(retry.List, 0, 0), [...]retry.Backoff{ // which is no mode without Delays
+		{"Mode List", formula(retry.List, 0, 0), [...]retry.Backoff{ // which is not a mode without Delays
 			formula(retry.List, 0, 0), formula(retry.List, 0, 0), formula(retry.List, 0, 0), listed(0, 7*sec), listed(retry.List, 7*sec),
 			formula(retry.List, 0, 0), formula(retry.List, 0, 0), formula(retry.List, 0, 0)}},
 		{"Base", formula(0, sec, 0), [...]retry.Backoff{

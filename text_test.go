@@ -54,7 +54,7 @@ func testTexts[T enumeration](t *testing.T, name string, texts ...string) {
 			require.EqualError(t, err, fmt.Sprintf("retry: %s(%d) has no text", name, v))
 		}
 	})
-	t.Run("what is no text of "+name+" cannot be read", func(t *testing.T) {
+	t.Run("what is not text of "+name+" cannot be read", func(t *testing.T) {
 		bad := []string{"Terminal", " list", "nonsense", name + "(1)", "two\nlines"}
 		if texts[0] != "" {
 			bad = append(bad, "")

@@ -188,7 +188,7 @@ func TestResetAfter(t *testing.T) {
 		failed := requireEnd(t, retry.Do(t.Context(), p, lasting(0, 0, minute, 0, 0, 0)), exhausted, 6)
 		require.Equal(t, []time.Duration{2 * sec, 3500 * ms, 2 * sec, 3500 * ms, 5750 * ms, 0}, delays(failed))
 	})
-	inBubble(t, "a wait, a gate or an observer that takes long is no long attempt", func(t *testing.T) {
+	inBubble(t, "a wait, a gate or an observer that takes long is not a long attempt", func(t *testing.T) {
 		p := p
 		p.Base = 2 * minute
 		p.Gate = func(context.Context) time.Duration { spend(2 * minute); return 0 }

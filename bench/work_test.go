@@ -49,7 +49,7 @@ func TestEveryLoopMakesExactlyTheAttemptsAndWaitsOfItsConfig(t *testing.T) {
 		elapsed  time.Duration
 	}{
 		{name: "a first-try success is one attempt", delay: 7 * time.Second, failures: 0, elapsed: 0},
-		{name: "a delay of 0 is no wait", delay: 0, failures: 3, elapsed: 0},
+		{name: "a delay of 0 means no wait", delay: 0, failures: 3, elapsed: 0},
 		{name: "a delay of 1ns is one of 1ns", delay: 1, failures: 3, elapsed: 3},
 		{name: "a delay stays the same", delay: 7 * time.Second, failures: 3, elapsed: 21 * time.Second},
 		{name: "the last attempt can succeed", delay: 0, failures: 9, elapsed: 0},

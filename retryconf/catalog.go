@@ -76,7 +76,7 @@ func (c *Catalog) Define(name string, p retry.Policy) *Ref {
 	var bad retry.FieldErrors
 	switch {
 	case name == "" || !utf8.ValidString(name):
-		add(&c.bad, "policies", quoted(name), "is no name to define a policy under")
+		add(&c.bad, "policies", quoted(name), "is not a name to define a policy under")
 	case isPreset:
 		add(&c.bad, path, "", "is defined, but is the name of a preset")
 	case c.refs[name] != nil:

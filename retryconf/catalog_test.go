@@ -242,7 +242,7 @@ func TestMistakesInDefinitionsAreReported(t *testing.T) {
 	c.Define("\xff", retry.Policy{})
 	c.Define("standard", retry.Policy{})
 	bad := c.Define("b", retry.Policy{TTL: -1, MaxAttempts: -2})
-	want := `retryconf: policies.a is defined twice; policies "" is no name to define a policy under; policies "\xff" is no name to define a policy under; ` +
+	want := `retryconf: policies.a is defined twice; policies "" is not a name to define a policy under; policies "\xff" is not a name to define a policy under; ` +
 		"policies.standard is defined, but is the name of a preset; policies.b.max_attempts -2 is below -1, which is unlimited; policies.b.ttl -1ns is negative"
 	require.EqualError(t, c.Err(), want)
 	require.Equal(t, []any{retry.Policy{Name: "a", TTL: 1}, retry.Policy{Name: "a", TTL: 2}, retry.Policy{Name: "b", TTL: -1, MaxAttempts: -2}},

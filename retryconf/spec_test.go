@@ -54,7 +54,7 @@ func TestASpecIsThePolicyItDescribes(t *testing.T) {
 		{"unlimited is said so", `{"max_attempts": "unlimited"}`, retry.Policy{MaxAttempts: retry.Unlimited}},
 		{"a delay may be 0", `{"delays": ["0s", "1m"]}`, retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{0, minute}}}},
 		{"max is cap", `{"max": "1m"}`, retry.Policy{Backoff: retry.Backoff{Cap: minute}}},
-		{"jitter none is no jitter", `{"jitter": "none"}`, retry.Policy{}},
+		{"jitter none means no jitter", `{"jitter": "none"}`, retry.Policy{}},
 		{"retries enabled is the default", `{"retries_enabled": true}`, retry.Policy{}},
 		{"retries can be disabled", `{"retries_enabled": false}`, retry.Policy{Disabled: true}},
 		{"a preset gives what is not given", `{"extends": "standard", "max_attempts": 3}`,

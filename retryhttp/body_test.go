@@ -487,7 +487,7 @@ func TestAttemptTimeout(t *testing.T) {
 		require.ErrorContains(t, err, ": retry: gave up after 3 attempts in 5s (attempts_exhausted): retryhttp: attempt timeout")
 		require.Equal(t, 1, strings.Count(err.Error(), "timeout"), "said once")
 	})
-	inBubble(t, "is no cancellation, although its context says so", func(t *testing.T) {
+	inBubble(t, "is not a cancellation, although its context says so", func(t *testing.T) {
 		base := roundTripper(func(req *http.Request) (*http.Response, error) {
 			<-req.Context().Done()
 			return nil, req.Context().Err()

@@ -22,7 +22,7 @@ type BlockedAddressError struct {
 	// the URL: it is what a name inside the network resolves to.
 	Address string
 	// Rule is the word for the reason: "loopback", "private", "link-local", "cloud-metadata"; "zone" for an IPv6
-	// address with a zone, "not-tcp" for another network, "not-an-ip" for what is no IP address with a port.
+	// address with a zone, "not-tcp" for another network, "not-an-ip" for what is not an IP address with a port.
 	Rule string
 }
 
@@ -104,7 +104,7 @@ func (g Guard) Control(network, address string, _ syscall.RawConn) error {
 }
 
 // Check returns nil if addr may be connected to, otherwise a *BlockedAddressError. The zero Addr is refused. Use it
-// to reject a literal address early; for a name it is no protection, as the next resolution may say something else.
+// to reject a literal address early; it does not protect a name, whose next resolution may say something else.
 func (g Guard) Check(addr netip.Addr) error {
 	if rule := g.refusal(addr); rule != "" {
 		return &BlockedAddressError{Address: addr.String(), Rule: rule}

@@ -280,7 +280,7 @@ func TestGuardTransportHasTheDefaultsAndNoProxy(t *testing.T) {
 	require.NotNil(t, retryhttp.NewBase().Proxy, "which only a guard forbids")
 }
 
-// neverCalled is a RoundTripper that is no *http.Transport.
+// neverCalled is a RoundTripper that is not an *http.Transport.
 type neverCalled struct{ http.RoundTripper }
 
 func TestGuardTransportDoesNotNeedTheDefaultTransport(t *testing.T) {

@@ -37,14 +37,14 @@ func TestRetryAfter(t *testing.T) {
 		header []string
 		want   time.Duration
 	}{
-		{name: "an absent header is no hint", want: 0},
+		{name: "an absent header is not a hint", want: 0},
 		{name: "digits are seconds", header: []string{"Retry-After: 120"}, want: 2 * time.Minute},
 		{name: "one second is the least whole number", header: []string{"Retry-After: 1"}, want: time.Second},
 		{name: "leading zeros are digits", header: []string{"Retry-After: 00120"}, want: 2 * time.Minute},
 		{name: "spaces around are ignored", header: []string{"Retry-After:  5 "}, want: 5 * time.Second},
 		{name: "tabs around are ignored", header: []string{"Retry-After: \t5\t"}, want: 5 * time.Second},
-		{name: "zero is no hint", header: []string{"Retry-After: 0"}},
-		{name: "a negative number is no hint", header: []string{"Retry-After: -5"}},
+		{name: "zero is not a hint", header: []string{"Retry-After: 0"}},
+		{name: "a negative number is not a hint", header: []string{"Retry-After: -5"}},
 		{name: "a sign is junk", header: []string{"Retry-After: +5"}},
 		{name: "an empty value is junk", header: []string{"Retry-After: "}},
 		{name: "a blank value is junk", header: []string{"Retry-After:   "}},
@@ -61,7 +61,7 @@ func TestRetryAfter(t *testing.T) {
 
 		{name: "a fraction is accepted", header: []string{"Retry-After: 299.997"}, want: 299997 * time.Millisecond},
 		{name: "a fraction of zeros is a whole number", header: []string{"Retry-After: 2.0"}, want: 2 * time.Second},
-		{name: "a fraction of nothing is no hint", header: []string{"Retry-After: 0.000"}},
+		{name: "a fraction of nothing is not a hint", header: []string{"Retry-After: 0.000"}},
 		{name: "a nanosecond is exact", header: []string{"Retry-After: 0.000000001"}, want: 1},
 		{name: "less than a nanosecond rounds up", header: []string{"Retry-After: 0.00000000001"}, want: 1},
 		{name: "the tenth digit rounds up once", header: []string{"Retry-After: 1.00000000199"}, want: time.Second + 2},
@@ -80,8 +80,8 @@ func TestRetryAfter(t *testing.T) {
 		{name: "a date is measured against the server's clock", header: []string{"Retry-After: Mon, 21 Sep 2026 14:24:20 GMT", "Date: " + hintDate}, want: time.Minute},
 		{name: "a date without Date is measured against now", header: []string{"Retry-After: Mon, 21 Sep 2026 14:14:20 GMT"}, want: time.Minute},
 		{name: "a date with an unreadable Date is measured against now", header: []string{"Retry-After: Mon, 21 Sep 2026 14:14:20 GMT", "Date: yesterday"}, want: time.Minute},
-		{name: "a date that is over is no hint", header: []string{"Retry-After: Mon, 21 Sep 2026 14:23:19 GMT", "Date: " + hintDate}},
-		{name: "the response's own date is no hint", header: []string{"Retry-After: " + hintDate, "Date: " + hintDate}},
+		{name: "a date that is over is not a hint", header: []string{"Retry-After: Mon, 21 Sep 2026 14:23:19 GMT", "Date: " + hintDate}},
+		{name: "the response's own date is not a hint", header: []string{"Retry-After: " + hintDate, "Date: " + hintDate}},
 		{name: "RFC 850 dates are read", header: []string{"Retry-After: Monday, 21-Sep-26 14:14:20 GMT"}, want: time.Minute},
 		{name: "asctime dates are read", header: []string{"Retry-After: Mon Sep 21 14:14:20 2026"}, want: time.Minute},
 		{name: "spaces around a date are ignored", header: []string{"Retry-After:  Mon, 21 Sep 2026 14:14:20 GMT "}, want: time.Minute},
@@ -138,7 +138,7 @@ func TestRateLimitReset(t *testing.T) {
 		header []string
 		want   time.Duration
 	}{
-		{name: "no header is no wait", status: tooMany},
+		{name: "no header means no wait", status: tooMany},
 		{name: "RateLimit-Reset is seconds", status: tooMany, header: []string{"RateLimit-Reset: 30"}, want: 30 * time.Second},
 		{name: "X-RateLimit-Reset may be seconds", status: tooMany, header: []string{"X-RateLimit-Reset: 30"}, want: 30 * time.Second},
 		{name: "X-Rate-Limit-Reset may be seconds", status: tooMany, header: []string{"X-Rate-Limit-Reset: 30"}, want: 30 * time.Second},
@@ -150,8 +150,8 @@ func TestRateLimitReset(t *testing.T) {
 		{name: "Rocket.Chat's Unix time is in milliseconds", status: tooMany, header: []string{"X-RateLimit-Reset: 1790000030123"}, want: 30123 * time.Millisecond},
 		{name: "a Unix time is measured against the server's clock", status: tooMany, header: []string{"X-RateLimit-Reset: 1790000630", "Date: " + hintDate}, want: 30 * time.Second},
 		{name: "seconds do not depend on the server's clock", status: tooMany, header: []string{"X-RateLimit-Reset: 30", "Date: " + hintDate}, want: 30 * time.Second},
-		{name: "a Unix time that is over is no wait", status: tooMany, header: []string{"X-RateLimit-Reset: 1789999999"}},
-		{name: "the current Unix time is no wait", status: tooMany, header: []string{"X-RateLimit-Reset: 1790000000"}},
+		{name: "a Unix time that is over means no wait", status: tooMany, header: []string{"X-RateLimit-Reset: 1789999999"}},
+		{name: "the current Unix time means no wait", status: tooMany, header: []string{"X-RateLimit-Reset: 1790000000"}},
 		{name: "one below 1e9 is seconds", status: tooMany, header: []string{"X-RateLimit-Reset: 999999999"}, want: 999999999 * time.Second},
 		{name: "1e9 is a time in 2001", status: tooMany, header: []string{"X-RateLimit-Reset: 1000000000"}},
 		{name: "the last Duration is a time in 2262", status: tooMany, header: []string{"X-RateLimit-Reset: 9223372036"}, want: 7433372036 * time.Second},
@@ -160,9 +160,9 @@ func TestRateLimitReset(t *testing.T) {
 		{name: "1e12 is a time in 2001", status: tooMany, header: []string{"X-RateLimit-Reset: 1000000000000"}},
 		{name: "nanoseconds are too long", status: tooMany, header: []string{"X-RateLimit-Reset: 1790000030000000000"}, want: forever},
 		{name: "a thousand digits are too long", status: tooMany, header: []string{"X-RateLimit-Reset: " + strings.Repeat("9", 1000)}, want: forever},
-		{name: "a negative number is no wait", status: tooMany, header: []string{"X-RateLimit-Reset: -30"}},
-		{name: "a duration with units is no wait", status: tooMany, header: []string{"X-RateLimit-Reset: 6m0s"}},
-		{name: "a date is no wait", status: tooMany, header: []string{"X-RateLimit-Reset: 2026-09-21T14:14:20Z"}},
+		{name: "a negative number means no wait", status: tooMany, header: []string{"X-RateLimit-Reset: -30"}},
+		{name: "a duration with units means no wait", status: tooMany, header: []string{"X-RateLimit-Reset: 6m0s"}},
+		{name: "a date means no wait", status: tooMany, header: []string{"X-RateLimit-Reset: 2026-09-21T14:14:20Z"}},
 
 		{name: "GitHub's reset with a 502 says nothing", status: badGateway, header: []string{"X-RateLimit-Remaining: 4999", "X-RateLimit-Reset: 1790003000"}},
 		{name: "a reset without a count says nothing with a 502", status: badGateway, header: []string{"X-RateLimit-Reset: 1790003000"}},

@@ -41,13 +41,13 @@ func TestFault(t *testing.T) {
 		{"an attempt's timeout wins over other timeouts", fmt.Errorf("%w: %w", retry.ErrAttemptTimeout, dial(os.ErrDeadlineExceeded)), AttemptTimeout, maybeSent},
 		{"a cancelled look-up is cancelled", dial(&net.DNSError{Err: "operation was canceled", UnwrapErr: context.Canceled}), Canceled, maybeSent},
 		{"a timeout that says canceled first is a timeout", get(textTimeout("net/http: request canceled (Client.Timeout exceeded while awaiting headers)")), Timeout, maybeSent},
-		{"a look-up that timed out is no dial timeout", dial(&net.DNSError{Err: "i/o timeout", IsTimeout: true, UnwrapErr: context.DeadlineExceeded}), DNSTemporary, unsent},
+		{"a look-up that timed out is not a dial timeout", dial(&net.DNSError{Err: "i/o timeout", IsTimeout: true, UnwrapErr: context.DeadlineExceeded}), DNSTemporary, unsent},
 		{"a look-up wins over the dial around it", get(dial(&net.DNSError{IsNotFound: true})), DNSNotFound, unsent},
 		{"a look-up that is neither missing nor temporary has failed", dial(&net.DNSError{Err: "cannot unmarshal DNS message"}), DNSFailed, unsent},
 		{"a look-up without a dial is one", &net.DNSError{IsTemporary: true}, DNSTemporary, unsent},
 		{"the proxy wins over the look-up of its name", &net.OpError{Op: "proxyconnect", Err: dial(&net.DNSError{IsNotFound: true})}, ProxyConnect, unsent},
 		{"the proxy's certificate wins over the proxy", &net.OpError{Op: "proxyconnect", Err: &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}}, TLSCertificate, unsent},
-		{"a dial that was reset is no reset of a request", dial(syscall.ECONNRESET), ConnReset, unsent},
+		{"a dial that was reset is not a reset of a request", dial(syscall.ECONNRESET), ConnReset, unsent},
 		{"a dial that the system has timed out is a dial timeout", dial(syscall.ETIMEDOUT), DialTimeout, unsent},
 		{"a dial of no known kind has failed", dial(errors.New("no free port")), DialFailed, unsent},
 		{"a refused read may follow a write", read(syscall.ECONNREFUSED), ConnRefused, maybeSent},
@@ -79,8 +79,8 @@ func TestFault(t *testing.T) {
 		{"x/net/http2: the connection was closed", errors.New("http2: client conn is closed"), ConnClosed, maybeSent},
 		{"a proxy that knows us not, via http.Client", get(errors.New("Proxy Authentication Required")), ProxyAuth, maybeSent},
 		{"a text that only contains a status is a transport error", errors.New("upstream: Service Unavailable"), TransportError, maybeSent},
-		{"stopped after something else is no redirect", errors.New("stopped after 3 attempts"), TransportError, maybeSent},
-		{"a gRPC text is no HTTP/2 error", errors.New("connection error: desc = \"transport: x\""), TransportError, maybeSent},
+		{"stopped after something else is not a redirect", errors.New("stopped after 3 attempts"), TransportError, maybeSent},
+		{"a gRPC text is not an HTTP/2 error", errors.New("connection error: desc = \"transport: x\""), TransportError, maybeSent},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 //   - Terminal: every 3xx and every other 4xx; a response with X-Should-Retry or Stripe-Should-Retry: false, with
 //     X-Envoy-Overloaded or with Finagle-Http-Nonretryable-Nack; a blocked address; a request that cannot be sent, or
 //     not again, as it is; a redirect that was not followed; a request that was given up.
-//   - Unknown: an error that is no *AttemptError and about which ReasonOf has no word, and context.Canceled, so that
+//   - Unknown: an error that is not an *AttemptError and about which ReasonOf has no word, and context.Canceled, so that
 //     the next classifier or the default rules judge it.
 //
 // It judges the last failure in the error of a nested run, and what was terminal there is terminal here: if that run

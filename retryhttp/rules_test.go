@@ -166,7 +166,7 @@ func TestOnStatus(t *testing.T) {
 	require.Equal(t, retry.Retryable, onStatus(answered(409)), "the codes are its own copy")
 	require.Equal(t, retry.Retryable, onStatus(fmt.Errorf("put: %w", answered(423))))
 	require.Equal(t, retry.Unknown, onStatus(answered(404)))
-	require.Equal(t, retry.Unknown, onStatus(failed(retryhttp.ConnReset)), "0 is no status")
+	require.Equal(t, retry.Unknown, onStatus(failed(retryhttp.ConnReset)), "0 is not a status")
 	require.Equal(t, retry.Unknown, onStatus(errors.New("409")))
 	require.Equal(t, retry.Unknown, onStatus(nil))
 	require.Equal(t, retry.Unknown, onStatus((*retryhttp.AttemptError)(nil)))

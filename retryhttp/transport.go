@@ -60,7 +60,7 @@ type Transport struct {
 	Delivery bool
 
 	// Hint returns how long a response that is not accepted asks to stay away. The longer of it and Retry-After counts.
-	// 0 or less is no hint. RateLimitReset is ready-made. Nil means Retry-After alone.
+	// 0 or less is not a hint. RateLimitReset is ready-made. Nil means Retry-After alone.
 	Hint func(*http.Response) time.Duration
 
 	// Idempotent declares that every request on this Transport may be repeated, whatever its method is, as deliveries

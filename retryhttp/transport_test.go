@@ -556,7 +556,7 @@ func TestAFirstAttemptIsPartOfItsRun(t *testing.T) {
 		require.Panics(t, func() { _, _ = tr.RoundTrip(get(t.Context())) })
 		require.ErrorIs(t, ctx.Err(), context.Canceled)
 	})
-	t.Run("it funds the budget once, and an answer that is no success does too", func(t *testing.T) {
+	t.Run("it funds the budget once, and an answer that is not a success does too", func(t *testing.T) {
 		for _, code := range []int{200, 404} {
 			budget := retry.NewBudget(retry.BudgetConfig{Ratio: 0.5, Initial: -1})
 			base := roundTripper(func(req *http.Request) (*http.Response, error) { return answer(req, code), nil })

@@ -28,7 +28,7 @@ func TestHints(t *testing.T) {
 		{"seconds", []string{"Retry-After", "7"}, nil, 7 * time.Second},
 		{"a date against the response's Date, not against our clock", []string{"Retry-After", "Mon, 03 Jan 2000 00:00:09 GMT", "Date", "Mon, 03 Jan 2000 00:00:00 GMT"}, nil, 9 * time.Second},
 		{"a date without Date, against our clock", []string{"Retry-After", "Sat, 01 Jan 2000 00:00:09 GMT"}, nil, 9 * time.Second},
-		{"zero is no immediate retry", []string{"Retry-After", "0"}, nil, time.Second},
+		{"zero is not an immediate retry", []string{"Retry-After", "0"}, nil, time.Second},
 		{"a negative one is none", []string{"Retry-After", "-5"}, nil, time.Second},
 		{"a past one is none", []string{"Retry-After", "Sat, 01 Jan 1994 00:00:09 GMT"}, nil, time.Second},
 		{"junk is none", []string{"Retry-After", "soon"}, nil, time.Second},

@@ -24,7 +24,7 @@ type Options struct {
 	// if the log is to show an outage of such calls. The level of a job, which has no caller, and of an error that is
 	// retry.Ambiguous, such as a COMMIT whose answer was lost, is Failure. Nil means that they have no record.
 	Terminal slog.Leveler
-	// Canceled is the level of runs that the caller canceled, which is no failure. A deadline that is over is one.
+	// Canceled is the level of runs that the caller canceled, which is not a failure. A deadline that is over is one.
 	// Nil means that of Retry.
 	Canceled slog.Leveler
 	// Recovery is the level of runs that succeeded after a retry. Nil means Debug: each of their retries has a record

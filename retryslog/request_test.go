@@ -60,7 +60,7 @@ func TestRequests(t *testing.T) {
 		{"below a mark and fmt.Errorf", retry.After(time.Second, errors.Join(errDown, ofHTTP)), http + " request.status=503", http},
 		{"of a run within the attempt", retry.After(time.Second, nested), http + " request.status=503", http},
 		{"an error that says nothing", errDown, "", ""},
-		{"a value that is no group", says{slog.StringValue("GET")}, "", ""},
+		{"a value that is not a group", says{slog.StringValue("GET")}, "", ""},
 		{"an empty group", says{slog.GroupValue()}, "", ""},
 		{"a LogValue method that panics", vague{}, "", ""},
 		{"an As method that panics", vagueAs{}, "", ""},

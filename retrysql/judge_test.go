@@ -85,7 +85,7 @@ type hiddenError struct{ inside error }
 func (e hiddenError) Error() string      { return "hidden" }
 func (e hiddenError) As(target any) bool { return errors.As(e.inside, target) }
 
-// httpError has a Code method and is no database's.
+// httpError has a Code method and is not a database's.
 type httpError struct{ code int }
 
 func (e *httpError) Error() string { return "status " + strconv.Itoa(e.code) }
@@ -276,7 +276,7 @@ func TestMySQL(t *testing.T) {
 		number := strconv.Itoa(int(row.number))
 		t.Run(number+" "+row.state, func(t *testing.T) { agree(t, my(row.number, row.state), row.reason, number, row.want) })
 	}
-	t.Run("another shape is no error of MySQL", func(t *testing.T) {
+	t.Run("another shape is not an error of MySQL", func(t *testing.T) {
 		for _, err := range []error{&threeFields{}, &twoFields{Number: 1213}, &wrongNumber{Number: 1213}, &wrongState{Number: 1213}} {
 			require.Equal(t, retrysql.Verdict{}, retrysql.Judge(retrysql.Statement, err))
 		}
@@ -353,7 +353,7 @@ func TestSQLite(t *testing.T) {
 	t.Run("a primary code alone", func(t *testing.T) {
 		agree(t, sqliteFieldsError{Code: 5}, retrysql.Busy, "5", ifUndone)
 	})
-	t.Run("Code of something else is no error of SQLite", func(t *testing.T) {
+	t.Run("Code of something else is not an error of SQLite", func(t *testing.T) {
 		require.Equal(t, retrysql.Verdict{}, retrysql.Judge(retrysql.Statement, &httpError{5}))
 		require.Equal(t, retrysql.Verdict{}, retrysql.Judge(retrysql.Statement, sqliteOdd("5")))
 		require.Equal(t, retrysql.Verdict{}, retrysql.Judge(retrysql.Statement, sqliteText{Code: "5"}))

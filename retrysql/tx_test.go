@@ -368,7 +368,7 @@ func TestTxValue(t *testing.T) {
 		return 7, errBusiness
 	})
 	require.ErrorIs(t, err, errBusiness)
-	require.Zero(t, value, "what was rolled back is no value")
+	require.Zero(t, value, "what was rolled back is not a value")
 	_, err = retrysql.TxValue[int](t.Context(), db, atOnce, nil, nil)
 	require.ErrorContains(t, err, "fn is nil")
 }

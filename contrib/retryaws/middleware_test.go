@@ -136,14 +136,14 @@ func TestEveryEndingIsAnOutcome(t *testing.T) {
 		after  time.Duration
 		made   int
 	}{
-		"attempts":                 {reason: retry.AttemptsExhausted, after: 700 * time.Millisecond, made: 4},
-		"TTL":                      {change: func(p *retry.Policy) { p.TTL = 400 * time.Millisecond }, reason: retry.TTLElapsed, after: 300 * time.Millisecond, made: 3},
-		"deadline":                 {within: 250 * time.Millisecond, reason: retry.DeadlineTooNear, after: 100 * time.Millisecond, made: 2},
-		"budget":                   {change: func(p *retry.Policy) { p.Budget = retry.NewBudget(empty) }, reason: retry.BudgetExhausted, made: 1},
-		"disabled":                 {change: func(p *retry.Policy) { p.Disabled = true }, reason: retry.RetriesDisabled, made: 1},
-		"long hint":                {change: func(p *retry.Policy) { p.MaxHint = time.Second }, answer: retrytest.Answer{Status: 503, RetryAfter: 2 * time.Second}, reason: retry.HintTooLong, made: 1},
-		"status that is no answer": {answer: retrytest.Answer{Status: 501}, reason: retry.TerminalError, made: 1},
-		"own classifier":           {change: func(p *retry.Policy) { p.Classify = retry.Otherwise(retry.Terminal) }, reason: retry.TerminalError, made: 1},
+		"attempts":                     {reason: retry.AttemptsExhausted, after: 700 * time.Millisecond, made: 4},
+		"TTL":                          {change: func(p *retry.Policy) { p.TTL = 400 * time.Millisecond }, reason: retry.TTLElapsed, after: 300 * time.Millisecond, made: 3},
+		"deadline":                     {within: 250 * time.Millisecond, reason: retry.DeadlineTooNear, after: 100 * time.Millisecond, made: 2},
+		"budget":                       {change: func(p *retry.Policy) { p.Budget = retry.NewBudget(empty) }, reason: retry.BudgetExhausted, made: 1},
+		"disabled":                     {change: func(p *retry.Policy) { p.Disabled = true }, reason: retry.RetriesDisabled, made: 1},
+		"long hint":                    {change: func(p *retry.Policy) { p.MaxHint = time.Second }, answer: retrytest.Answer{Status: 503, RetryAfter: 2 * time.Second}, reason: retry.HintTooLong, made: 1},
+		"status that is not an answer": {answer: retrytest.Answer{Status: 501}, reason: retry.TerminalError, made: 1},
+		"own classifier":               {change: func(p *retry.Policy) { p.Classify = retry.Otherwise(retry.Terminal) }, reason: retry.TerminalError, made: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

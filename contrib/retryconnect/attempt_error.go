@@ -102,7 +102,7 @@ func (e *AttemptError) GivenUp() bool {
 func (e *AttemptError) Timeout() bool { return e != nil && e.Code == connect.CodeDeadlineExceeded }
 
 // ErrorType returns the code as connect spells it, "unavailable", for OpenTelemetry's error.type. It is "unknown" for a
-// number that is no code.
+// number that is not a code.
 func (e *AttemptError) ErrorType() string {
 	switch {
 	case e == nil:

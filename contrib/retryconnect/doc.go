@@ -78,7 +78,7 @@
 //
 // # Limits
 //
-// An interceptor sees neither the header of an HTTP response that is no answer of connect's, so that the Retry-After of
+// An interceptor sees neither the header of an HTTP response that is not an answer of connect's, so that the Retry-After of
 // a proxy's 429 is lost, nor whether a header came before the error of a unary call: connect has joined headers and
 // trailers by then. So UNAVAILABLE is repeated also if the handler has set a header, whereas retrygrpc does not repeat
 // it (AnswerBegun). What a stream has begun to bring is not repeated. Client and bidirectional streams and handlers

@@ -28,7 +28,7 @@ type Options struct {
 	Idempotent func(procedure string) bool
 
 	// RetryCodes are codes that are repeated beside the default ones. INTERNAL, UNKNOWN, DATA_LOSS and
-	// DEADLINE_EXCEEDED are so for idempotent procedures only. CANCELED, FAILED_PRECONDITION and numbers that are no code
+	// DEADLINE_EXCEEDED are so for idempotent procedures only. CANCELED, FAILED_PRECONDITION and numbers that are not codes
 	// are refused. Nil means none.
 	RetryCodes []connect.Code
 

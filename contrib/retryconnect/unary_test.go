@@ -141,7 +141,7 @@ func TestThePolicysClassifyGoesFirst(t *testing.T) {
 		unary, _ := s.start(t, protocol, p, retryconnect.Options{})
 		_, err := ping(t.Context(), unary)
 		require.Equal(t, 2, s.requests())
-		require.ErrorIs(t, err, retry.AttemptsExhausted, "what is to be repeated is no answer")
+		require.ErrorIs(t, err, retry.AttemptsExhausted, "what is to be repeated is not an answer")
 
 		p.Classify = retryconnect.OnCode(retry.Terminal, connect.CodeUnavailable)
 		s = &server{unary: fails(connect.CodeUnavailable)}

@@ -272,7 +272,7 @@ func TestABulkheadInside(t *testing.T) {
 }
 
 func TestHedges(t *testing.T) {
-	t.Run("inside: they are no retries", func(t *testing.T) {
+	t.Run("inside: they are not retries", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var sent atomic.Int32
 			p := retry.Policy{MaxAttempts: 3}

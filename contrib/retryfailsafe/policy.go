@@ -38,7 +38,7 @@ import (
 // What an attempt is, is up to the order of composition. A policy inside refuses an attempt with an error of its own,
 // such as circuitbreaker.ErrOpen, which is retried like any other unless p.Classify says otherwise. Policies outside
 // see one execution. A hedge outside makes each of its executions a run of its own. What a timeout outside allows is
-// not known to the run, since it is no deadline of the context: a wait is begun, and cut short.
+// not known to the run, since it is not a deadline of the context: a wait is begun, and cut short.
 //
 // A result is never judged: an answer such as HTTP's 503 that comes without an error is a success. failsafe-go hands its
 // own contexts to fn, so that retry.AttemptNumber does not see the number: it is Retries()+1 of the Execution.

@@ -17,7 +17,7 @@ import (
 	"github.com/retrygo/retry/contrib/retrygrpc"
 )
 
-// answers are the codes that are no failure of a run.
+// answers are the codes that are not failures of a run.
 var answers = []codes.Code{
 	codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied, codes.FailedPrecondition,
 	codes.Aborted, codes.OutOfRange, codes.Unauthenticated,

@@ -89,7 +89,7 @@ func (e *AttemptError) GRPCStatus() *status.Status {
 func (e *AttemptError) Timeout() bool { return e != nil && e.Code == codes.DeadlineExceeded }
 
 // ErrorType returns the code as gRPC spells it, "UNAVAILABLE", for OpenTelemetry's error.type. It is "UNKNOWN" for a
-// number that is no code.
+// number that is not a code.
 func (e *AttemptError) ErrorType() string {
 	if e == nil {
 		return ""
@@ -105,7 +105,7 @@ func (e *AttemptError) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("method", line(e.Method)), slog.String("code", e.ErrorType()))
 }
 
-// codeName returns the code as protocol buffers name it: "UNAVAILABLE". Clients take a number that is no code for
+// codeName returns the code as protocol buffers name it: "UNAVAILABLE". Clients take a number that is not a code for
 // UNKNOWN.
 func codeName(code codes.Code) string {
 	if int(code) >= len(codeNames) {

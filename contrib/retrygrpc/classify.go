@@ -16,7 +16,7 @@ import (
 //   - Retryable: UNAVAILABLE; RESOURCE_EXHAUSTED if the server says when to come back; DEADLINE_EXCEEDED of an
 //     *AttemptError whose call is idempotent and whose caller still waits.
 //   - Terminal: every other code, and an *AttemptError with a Veto.
-//   - Unknown: an error without a status that is no *AttemptError, so that the next classifier or the default rules
+//   - Unknown: an error without a status that is not an *AttemptError, so that the next classifier or the default rules
 //     judge it.
 func Classify(err error) retry.Class { return judge(err, nil) }
 

@@ -164,7 +164,7 @@ func TestWhatTheServerSaysOfRetries(t *testing.T) {
 		{name: "a pushback below the backoff is a floor", first: answer{err: unavailable, pushback: []string{"1"}}, waits: base},
 		{name: "a pushback of 0", first: answer{err: unavailable, pushback: []string{"0"}}, waits: base},
 		{name: "a negative pushback", first: answer{err: unavailable, pushback: []string{"-1"}}, stops: true},
-		{name: "a pushback that is no number", first: answer{err: unavailable, pushback: []string{"soon"}}, stops: true},
+		{name: "a pushback that is not a number", first: answer{err: unavailable, pushback: []string{"soon"}}, stops: true},
 		{name: "an empty pushback", first: answer{err: unavailable, pushback: []string{""}}, stops: true},
 		{name: "a pushback beyond 32 bits", first: answer{err: unavailable, pushback: []string{"2147483648"}}, stops: true},
 		{name: "two pushbacks", first: answer{err: unavailable, pushback: []string{"10", "10"}}, stops: true},

@@ -239,7 +239,7 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 		require.Nil(t, trailer)
 		require.Nil(t, s.Trailer())
 	})
-	t.Run("its context, once it is read, is no attempt's", func(t *testing.T) {
+	t.Run("its context, once it is read, is not an attempt's", func(t *testing.T) {
 		type key struct{}
 		ctx := context.WithValue(t.Context(), key{}, "value")
 		second := &fakeStream{header: metadata.MD{}}

@@ -8,7 +8,7 @@ import (
 )
 
 // readContext is the context of an attempt as the caller of the stream sees it: the attempt's, without the number of
-// the attempt. Calls that the caller makes under it are no part of the attempt.
+// the attempt. Calls that the caller makes under it are not part of the attempt.
 type readContext struct {
 	context.Context
 	caller context.Context

@@ -189,7 +189,7 @@ func TestServiceConfigRunsAsLost(t *testing.T) {
 			"Policy.Jitter none: each wait is spread evenly by ±20 %: 8s to 12s instead of 10s after attempt 1, 4m to 6m instead of 5m after attempt 3",
 		}, [][2]time.Duration{{8000 * ms, 12000 * ms}, {48000 * ms, 72000 * ms}, {4 * time.Minute, 6 * time.Minute}})
 	})
-	t.Run("a list that is no series", func(t *testing.T) {
+	t.Run("a list that is not a series", func(t *testing.T) {
 		p := retry.Cautious()
 		p.Name = ""
 		run(t, p, retrygrpc.ServiceConfigOptions{}, []string{

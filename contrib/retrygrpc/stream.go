@@ -131,7 +131,7 @@ func (s *serverStream) CloseSend() error {
 	return s.current.close()
 }
 
-// send sends the request. A stream that is over is no failure here: RecvMsg returns its status.
+// send sends the request. A stream that is over is not a failure here: RecvMsg returns its status.
 func (a *streamAttempt) send(m any) error {
 	if a.ClientStream == nil {
 		return nil

@@ -28,7 +28,7 @@ func TestBudgetsAreGaugesUntilUnregistered(t *testing.T) {
 
 	require.NoError(t, registration.Unregister())
 	require.Equal(t, map[string]float64{"retry.budget=search": 0}, s.gauge("retry.budget.tokens"))
-	require.NoError(t, registration.Unregister()) // again is no harm
+	require.NoError(t, registration.Unregister()) // a second time does no harm
 	require.NoError(t, more.Unregister())
 	require.Empty(t, s.gauge("retry.budget.tokens"))
 }

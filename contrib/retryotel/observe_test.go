@@ -212,7 +212,7 @@ func TestEventsOfFailedAttempts(t *testing.T) {
 	})
 }
 
-// The caller's deadline is no timeout of the attempt.
+// The caller's deadline is not a timeout of the attempt.
 func TestTheCallersDeadlineIsNoAttemptTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSDK(t)
@@ -264,7 +264,7 @@ func TestPolicyNamesAreBounded(t *testing.T) {
 	}
 }
 
-// What an Event made by hand says is no new value of an enumeration.
+// What an Event made by hand says does not make a new value of an enumeration.
 func TestStatusesAndReasonsAreEnumerations(t *testing.T) {
 	s := newSDK(t)
 	observe, err := retryotel.Observe(s.Options)

@@ -69,7 +69,7 @@ func TestEachRunHasASpanWithItsOutcome(t *testing.T) {
 	}
 }
 
-// A response is no error of RoundTrip, and the run has failed all the same.
+// A response is not an error of RoundTrip, and the run has failed all the same.
 func TestARunOfHTTPThatReturnsAResponseHasItsOutcome(t *testing.T) {
 	s := newSDK(t)
 	server, _ := answers(t, 503)
@@ -281,7 +281,7 @@ func TestGRPCsCodesAreErrorTypes(t *testing.T) {
 		{"of a nested run", retry.NewError(t.Context(), retry.Policy{}, retry.Outcome{Reason: retry.AttemptsExhausted}, down), "UNAVAILABLE"},
 		{"the word of its own before that", timeoutOfServer{down}, "server_slow"},
 		{"a code that gRPC does not have", status.Error(17, "no"), "UNKNOWN"},
-		{"the code OK is no error", hasStatus{}, "github.com/retrygo/retry/contrib/retryotel_test.hasStatus"},
+		{"the code OK is not an error", hasStatus{}, "github.com/retrygo/retry/contrib/retryotel_test.hasStatus"},
 		{"and does not hide one below", hasStatus{down}, "UNAVAILABLE"},
 		{"a method of that name with a parameter", errors.Join(statusOf{errDown}, down), "UNAVAILABLE"},
 		{"one with two results", errors.Join(statusAnd{errDown}, down), "UNAVAILABLE"},

@@ -118,7 +118,7 @@ func TestPolicyRuns(t *testing.T) {
 			require.Equal(t, want, got)
 		})
 	}
-	t.Run("a list that is no series runs as lost", func(t *testing.T) {
+	t.Run("a list that is not a series runs as lost", func(t *testing.T) {
 		p := retry.Cautious()
 		p.Name = ""
 		rp, lost, err := retrytemporal.Policy(p)

@@ -73,7 +73,7 @@ func TestARequestIsJudgedAsAWhole(t *testing.T) {
 		{"each fault under its own key", `{"url": "ftp://a.example", "id": "a\u0000b", "policy": "twice", "retry_policy": {"max_attempts": 51, "factor": 0.5}, "ttl": "1h"}`,
 			[]string{"url", "id", "policy"}},
 		{"settings beyond the limits", `{"url": "https://a.example", "retry_policy": {"max_attempts": 51, "factor": 101}}`, []string{"retry_policy.max_attempts", "retry_policy.factor"}},
-		{"a policy that is no object", `{"url": "https://a.example", "retry_policy": 7}`, []string{"retry_policy"}},
+		{"a policy that is not an object", `{"url": "https://a.example", "retry_policy": 7}`, []string{"retry_policy"}},
 		{"an unknown key", `{"url": "https://a.example", "retries": 7}`, []string{""}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

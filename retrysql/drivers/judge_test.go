@@ -379,7 +379,7 @@ func TestWhatSQLiteReturnsIsJudgedByItsExtendedCode(t *testing.T) {
 		_, err = tx.Exec("update counter set n = 3")
 		requireJudged(t, err, undone, retrysql.BusySnapshot, "517")
 	})
-	t.Run("a file that is no database", func(t *testing.T) {
+	t.Run("a file that is not a database", func(t *testing.T) {
 		none, err := sql.Open("sqlite", "file:"+t.TempDir()+"/none/none.db")
 		require.NoError(t, err)
 		defer none.Close()

@@ -75,7 +75,7 @@ var notes = map[string]string{
 	"bare-client":            "http.Client, which does not repeat",
 	"retryhttp":              "its timeout ends with the response's headers",
 	"rehttp":                 "keeps no record and does not read the clock, so that a retry has the request of the first attempt, without its number; does not check the request; as set up here repeats every method and ignores Retry-After; its timeout covers the body",
-	"go-retryablehttp":       "keeps no record; its own Client, which is no RoundTripper and takes a request of its own, made once; repeats every method",
+	"go-retryablehttp":       "keeps no record; its own Client, which is not a RoundTripper and takes a request of its own, made once; repeats every method",
 	"go-retryablehttp-usual": "keeps no record; its StandardClient; repeats every method; the timeout is that of the http.Client within and covers the body",
 	"failsafehttp":           "keeps no record; its timeout ends with the response's headers",
 }
