@@ -1,12 +1,14 @@
-// Package plots draws what package retryplan computes: as an SVG file, and as an SVG element of a page.
+// Package plots draws what package retryplan computes: as an SVG file, and as an SVG element of a page with its figures.
 //
 // The same input gives the same bytes. Pictures are light or dark as their reader prefers, and series differ in dashes
 // and markers as well as in color, so that they survive a gray printer.
 package plots
 
 import (
-	"errors"
 	"fmt"
+	"html"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 	"unicode"
@@ -31,149 +33,124 @@ type Run struct {
 	Triggers []retryplan.Trigger
 }
 
-// Schedule draws the wait before each attempt with its jitter envelope, of one plan or of several side by side. It
-// returns an error for no plan, for more than Most, and for a nil Plan.
-func Schedule(plans ...Plan) (*Picture, error) {
-	plans, err := checkPlans(plans)
-	if err != nil {
-		return nil, err
-	}
-	return picture(scheduleDrawing(plans)), nil
+// Table is a chart in figures. The first column heads the rows.
+type Table struct {
+	Head []string   `json:"head"`
+	Rows [][]string `json:"rows"`
 }
 
-// TotalWait draws the distribution of Plan.TotalWait as the share of runs that have waited no longer, with the median,
-// the 99th percentile and the worst case marked. Errors are those of Schedule.
-func TotalWait(plans ...Plan) (*Picture, error) {
-	plans, err := checkPlans(plans)
-	if err != nil {
-		return nil, err
-	}
-	return picture(totalWaits(plans).drawing()), nil
-}
+// Picture is charts, one above the other.
+type Picture struct{ charts []chart }
 
-// Plans draws the pictures of Schedule and TotalWait, one above the other. Errors are those of Schedule.
+// Plans draws the wait before each attempt with its jitter envelope, and beneath it the distribution of Plan.TotalWait,
+// of one plan or of several side by side. It returns an error for no plan and for more than Most.
 func Plans(plans ...Plan) (*Picture, error) {
-	plans, err := checkPlans(plans)
+	plans, err := named(plans, "plan", "policy", func(p *Plan) *string { return &p.Name })
 	if err != nil {
 		return nil, err
 	}
-	return picture(scheduleDrawing(plans), totalWaits(plans).drawing()), nil
+	return &Picture{[]chart{schedule(plans), totalWait(plans)}}, nil
 }
 
-// Outlook draws the pictures of Plans and, beneath them, the distribution of Plan.Elapsed with the callers' deadline,
-// zero for none. Errors are those of Schedule.
+// Outlook draws what Plans does and, beneath it, the distribution of Plan.Elapsed with the callers' deadline, zero for
+// none. Errors are those of Plans.
 func Outlook(deadline time.Duration, plans ...Plan) (*Picture, error) {
-	plans, err := checkPlans(plans)
+	plans, err := named(plans, "plan", "policy", func(p *Plan) *string { return &p.Name })
 	if err != nil {
 		return nil, err
 	}
-	return picture(scheduleDrawing(plans), totalWaits(plans).drawing(), elapsedTimes(plans, deadline).drawing()), nil
+	return &Picture{[]chart{schedule(plans), totalWait(plans), elapsed(plans, deadline)}}, nil
 }
 
-// drawing is a section of a picture of some width.
-type drawing func(width float64) section
-
-func scheduleDrawing(plans []Plan) drawing {
-	return func(width float64) section { return scheduleSection(plans, width) }
-}
-
-func (ts totals) drawing() drawing {
-	return func(width float64) section { return totalSection(ts, width) }
-}
-
-// picture puts drawings one above the other.
-func picture(parts ...drawing) *Picture {
-	return &Picture{sections: func(width float64) []section {
-		var all []section
-		for _, part := range parts {
-			all = append(all, part(width))
-		}
-		return all
-	}}
-}
-
-// Simulation draws the time series of a run in panels that share the time axis: load, goodput and queue. Of several
-// runs it draws the goodput of each in one panel and the attempts of each in another. If the series is empty, the
-// picture says so. It returns an error for no run, for more than Most, and for a series without a Step above 0.
+// Simulation draws the time series of a run: its load and goodput, and beneath them its queue. Of several runs it draws
+// the goodput of each, and beneath them the attempts of each. If the series is empty, the picture says so. It returns
+// an error for no run and for more than Most.
 func Simulation(runs ...Run) (*Picture, error) {
-	if err := checkCount(len(runs), "run"); err != nil {
+	runs, err := named(runs, "run", "run", func(r *Run) *string { return &r.Name })
+	if err != nil {
 		return nil, err
 	}
-	var errs []error
-	named := make([]Run, len(runs))
-	for i, r := range runs {
-		r.Name = nameOf(r.Name, "run", i)
-		if r.Result.Step <= 0 && len(r.Result.Series) > 0 {
-			errs = append(errs, fmt.Errorf("plots: %s has a series with a step of %s, not above 0", r.Name, r.Result.Step))
-		}
-		named[i] = r
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return picture(func(width float64) section { return simulationSection(named, width) }), nil
+	return &Picture{simulation(runs)}, nil
 }
 
-// Load draws the rates of a run alone, and Queue its queue: the two panels of Simulation.
-func Load(r Run) *Picture  { return onePanel(r, 0) }
-func Queue(r Run) *Picture { return onePanel(r, 1) }
-
-func onePanel(r Run, i int) *Picture {
-	return picture(func(width float64) section {
-		s := simulationSection([]Run{r}, width)
-		if len(s.panels) > i {
-			s.panels = s.panels[i : i+1]
+// named returns a copy of all whose names fit, and that can stand in XML and on a terminal: they may come from a file.
+func named[T any](all []T, noun, fallback string, nameOf func(*T) *string) ([]T, error) {
+	const longest = 40 // runes, which fit beside the figures of a legend
+	if n := len(all); n == 0 || n > Most {
+		return nil, fmt.Errorf("plots: a picture shows 1 to %d %ss, not %d", Most, noun, n)
+	}
+	all = append([]T(nil), all...)
+	for i := range all {
+		name := nameOf(&all[i])
+		runes := []rune(strings.Join(strings.FieldsFunc(*name, func(r rune) bool {
+			return !unicode.IsPrint(r) || r == ' ' || r == unicode.ReplacementChar
+		}), " "))
+		switch {
+		case len(runes) == 0:
+			*name = fmt.Sprintf("%s %d", fallback, i+1)
+		case len(runes) > longest:
+			*name = strings.TrimSpace(string(runes[:longest-1])) + "…"
+		default:
+			*name = string(runes)
 		}
-		if i > 0 {
-			s.keys, s.note = nil, ""
-		}
-		return s
-	})
+	}
+	return all, nil
 }
 
-func checkPlans(plans []Plan) ([]Plan, error) {
-	if err := checkCount(len(plans), "plan"); err != nil {
-		return nil, err
+// CheckFile returns an error for a file whose name does not end in .svg, in upper or lower case.
+func CheckFile(path string) error {
+	if strings.EqualFold(filepath.Ext(path), ".svg") {
+		return nil
 	}
-	var errs []error
-	named := make([]Plan, len(plans))
-	for i, p := range plans {
-		p.Name = nameOf(p.Name, "policy", i)
-		if p.Plan == nil {
-			errs = append(errs, fmt.Errorf("plots: %s has no plan", p.Name))
-		}
-		named[i] = p
-	}
-	return named, errors.Join(errs...)
+	return fmt.Errorf("plots: %q does not end in .svg", path)
 }
 
-func checkCount(n int, noun string) error {
-	switch {
-	case n == 0:
-		return fmt.Errorf("plots: no %s to draw", noun)
-	case n > Most:
-		return fmt.Errorf("plots: %d %ss in one picture, at most %d can be distinguished", n, noun, Most)
+// Save writes p to an SVG file, and replaces one that is there.
+func (p *Picture) Save(path string) error {
+	if err := CheckFile(path); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(p.SVG()), 0o644); err != nil {
+		return fmt.Errorf("plots: %w", err)
 	}
 	return nil
 }
 
-// longestName is as many runes as fit beside the figures of a legend entry.
-const longestName = 40
-
-// nameOf returns a name that fits and that can stand in XML and on a terminal: it may come from a file.
-func nameOf(name, fallback string, i int) string {
-	name = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
-			return r
+// SVG returns p as an SVG file with a background, light or dark as its reader prefers.
+func (p *Picture) SVG() string {
+	const width = pictureWidth - 2*margin
+	height, beside := 2*margin, 0.
+	var titles []string
+	for _, c := range p.charts {
+		height += c.total(width)
+		_, room := c.upTicks()
+		beside = max(beside, room) // all charts begin and end at the same places
+		if c.title != "" {
+			titles = append(titles, c.title)
 		}
-		return ' '
-	}, name)
-	name = strings.Join(strings.Fields(name), " ")
-	if name == "" {
-		return fmt.Sprintf("%s %d", fallback, i+1)
 	}
-	if runes := []rune(name); len(runes) > longestName {
-		return strings.TrimSpace(string(runes[:longestName-1])) + "…"
+	var c canvas
+	c.open(pictureWidth, height, `role="img"`)
+	fmt.Fprintf(&c, "<title>%s</title>\n<style>\n%s</style>\n", html.EscapeString(strings.Join(titles, "; ")), Stylesheet)
+	c.path(look{class: "back"}, "fill", rectangle(0, 0, pictureWidth, height))
+	y := margin
+	for _, part := range p.charts {
+		part.draw(&c, margin, y, width, beside)
+		y += part.total(width)
 	}
-	return name
+	c.WriteString("</svg>\n")
+	return c.String()
+}
+
+// Part returns chart i of p for a page that links Stylesheet: as an SVG element that is so wide, with neither a title
+// nor a background, and with axes no higher than most; and as a table. Sizes are in pixels.
+func (p *Picture) Part(i int, width, most float64) (string, Table) {
+	part := p.charts[i]
+	part.title, part.height = "", min(part.height, max(most, 60))
+	var c canvas
+	c.open(width, part.total(width), `aria-hidden="true"`)
+	_, beside := part.upTicks()
+	part.draw(&c, 0, 0, width, beside)
+	c.WriteString("</svg>")
+	return c.String(), part.table(21)
 }

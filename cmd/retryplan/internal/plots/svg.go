@@ -26,78 +26,65 @@ const (
 	tickSize     = 11. // the least that reads well
 	legendRow    = 18.
 	swatch       = 28.
+	gap          = 8. // between charts
 )
 
-// stroke is how a line is drawn: class is that of a color in Stylesheet.
-type stroke struct{ class, dash string }
-
-// look is how one of several series is drawn.
+// look is how a series is drawn: class is that of a color in Stylesheet, glyph the path of a marker around its place.
 type look struct {
-	stroke
-	glyph  func(x, y, r float64) string // the path of a marker
-	hollow bool
+	class, dash, glyph string
+	hollow             bool
 }
+
+const (
+	circle   = "m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z"
+	square   = "m-3.2-3.2h6.4v6.4h-6.4z"
+	triangle = "m0-3.7l3.7 6.7h-7.4z"
+	cross    = "m-3.2-3.2l6.4 6.4m-6.4 0l6.4-6.4"
+	plus     = "m-3.7 0h7.4m-3.7-3.7v7.4"
+)
 
 // looks differ in dashes and marker, so that color is not needed.
 var looks = [Most]look{
-	{stroke{"blue", ""}, circle, false},
-	{stroke{"red", "8 3"}, square, false},
-	{stroke{"green", "2.5 2.5"}, triangle, false},
-	{stroke{"purple", "11 3 3 3"}, circle, true},
-	{stroke{"ink", "15 4"}, square, true},
-	{stroke{"orange", "5 3 2 3 2 3"}, triangle, true},
-	{stroke{"sky", "4.5 4.5"}, cross, true},
-	{stroke{"faint", "1.5 3.5"}, plus, true},
-}
-
-func circle(x, y, r float64) string {
-	return place("M", x-r, y) + fmt.Sprintf("a%[1]s %[1]s 0 1 0 %[2]s 0a%[1]s %[1]s 0 1 0 -%[2]s 0z", pixels(r), pixels(2*r))
-}
-
-func square(x, y, r float64) string {
-	return place("M", x-r, y-r) + place("L", x+r, y-r) + place("L", x+r, y+r) + place("L", x-r, y+r) + "z"
-}
-
-func triangle(x, y, r float64) string {
-	return place("M", x, y-r) + place("L", x+r, y+r) + place("L", x-r, y+r) + "z"
-}
-
-func cross(x, y, r float64) string {
-	return place("M", x-r, y-r) + place("L", x+r, y+r) + place("M", x-r, y+r) + place("L", x+r, y-r)
-}
-
-func plus(x, y, r float64) string {
-	return place("M", x-r, y) + place("L", x+r, y) + place("M", x, y-r) + place("L", x, y+r)
+	{"blue", "", circle, false},
+	{"red", "8 3", square, false},
+	{"green", "2.5 2.5", triangle, false},
+	{"purple", "11 3 3 3", circle, true},
+	{"ink", "15 4", square, true},
+	{"orange", "5 3 2 3 2 3", triangle, true},
+	{"sky", "4.5 4.5", cross, true},
+	{"faint", "1.5 3.5", plus, true},
 }
 
 // canvas is an SVG that is being written. Places are in pixels from its upper left corner.
-type canvas struct{ strings.Builder }
+type canvas struct {
+	strings.Builder
+	width float64
+}
 
-func (c *canvas) path(s stroke, kind, d string) {
+func (c *canvas) open(width, height float64, more string) {
+	c.width = width
+	fmt.Fprintf(c, `<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" %[3]s>`+"\n",
+		pixels(width), pixels(math.Ceil(height)), more)
+}
+
+// path draws d: its kind, a class of Stylesheet, says if it is filled or stroked.
+func (c *canvas) path(l look, kind, d string) {
 	if d == "" {
 		return
 	}
-	fmt.Fprintf(c, `<path class="%s %s"`, kind, s.class)
-	if s.dash != "" {
-		fmt.Fprintf(c, ` stroke-dasharray="%s"`, s.dash)
+	fmt.Fprintf(c, `<path class="%s %s"`, kind, l.class)
+	if l.dash != "" {
+		fmt.Fprintf(c, ` stroke-dasharray="%s"`, l.dash)
 	}
 	fmt.Fprintf(c, ` d="%s"/>`+"\n", d)
 }
 
-// level draws a line from left to right.
-func (c *canvas) level(s stroke, kind string, left, right, y float64) {
-	c.path(s, kind, place("M", left, y)+place("H", right))
-}
-
-// fill fills a rectangle.
-func (c *canvas) fill(kind, class string, left, top, right, bottom float64) {
-	c.path(stroke{class: class}, kind, place("M", left, top)+place("H", right)+place("V", bottom)+place("H", left)+"z")
-}
-
-// text writes a line of text whose middle is at the height y. It keeps its width if the reader has other fonts.
+// text writes a line of text whose middle is at the height y. It keeps its width if the reader has other fonts, and is
+// narrowed if it would leave c.
 func (c *canvas) text(class string, size, x, y float64, text string) {
+	width := min(widthOf(text, size), c.width-x)
 	fmt.Fprintf(c, `<text class="%s" font-size="%s" x="%s" y="%s" textLength="%s" lengthAdjust="spacingAndGlyphs">%s</text>`+"\n",
-		class, pixels(size), pixels(x), pixels(y+0.35*size), pixels(widthOf(text, size)), html.EscapeString(text))
+		class, pixels(size), pixels(x), pixels(y+0.35*size), pixels(width), html.EscapeString(text))
 }
 
 // upright writes a text that is read from below.
@@ -116,6 +103,11 @@ func place(command string, at ...float64) string {
 		command += pixels(v)
 	}
 	return command
+}
+
+// rectangle returns the path of one.
+func rectangle(left, top, right, bottom float64) string {
+	return place("M", left, bottom) + place("H", right) + place("V", top) + place("H", left) + "z"
 }
 
 // pixels returns v to a tenth of a pixel, and keeps it in a range that any renderer can draw.

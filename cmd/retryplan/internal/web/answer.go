@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -39,17 +38,17 @@ type fact struct {
 	Value string `json:"value"`
 }
 
-// table is a chart for those who do not see it. Its first column heads the rows.
-type table struct {
-	Head []string   `json:"head"`
-	Rows [][]string `json:"rows"`
-}
-
 // chart is a picture, and what those who do not see it read.
 type chart struct {
-	SVG     string `json:"svg"`
-	Summary string `json:"summary"`
-	Table   table  `json:"table"`
+	SVG     string      `json:"svg"`
+	Summary string      `json:"summary"`
+	Table   plots.Table `json:"table"`
+}
+
+// newChart returns part i of a picture in some room.
+func newChart(p *plots.Picture, i int, z size, summary string) chart {
+	svg, table := p.Part(i, z.width, z.most)
+	return chart{svg, summary, table}
 }
 
 // answer computes everything, and ends the simulation once it all has taken as long as limit. What of q the packages
@@ -75,13 +74,20 @@ func (q question) answer(ctx context.Context, limit time.Duration, z size) (*ans
 		Findings: wire.NewFindings(retryplan.Lint(q.budgeted(), retryplan.Setting{
 			Inline: q.inline, Deadline: q.model.Deadline, Clients: q.fleet.Clients, Duration: q.model.Duration,
 		})),
-		Plan:     planFacts(plan, q.model, worst),
-		Schedule: newSchedule(plan, z),
-		Total:    newTotal(plan, z),
+		Plan: planFacts(plan, q.model, worst),
 	}
 	if a.Policy, err = q.text(); err != nil {
 		return nil, faultsOf(err)
 	}
+	picture, err := plots.Plans(plots.Plan{Plan: plan})
+	if err != nil {
+		return nil, faultsOf(err)
+	}
+	d := plan.TotalWait
+	a.Schedule = newChart(picture, 0, z, "Wait before each attempt: "+a.Policy.Line)
+	a.Total = newChart(picture, 1, z, fmt.Sprintf(
+		"If every attempt fails, all waits together take %s to %s; half of such runs wait for %s at most, 99 %% for %s.",
+		say.Span(d.Min()), say.Span(d.Max()), say.Span(d.Quantile(.5)), say.Span(d.Quantile(.99))))
 	scenario, note, bad := q.scenario() // first, since there is no need to certify what is refused
 	if bad != nil {
 		return nil, bad
@@ -131,61 +137,6 @@ func planFacts(p *retryplan.Plan, m retryplan.Model, worst time.Duration) []fact
 	return facts
 }
 
-// drawn returns a picture of p as an element of the page.
-func drawn(picture *plots.Picture, err error, z size) string {
-	if err != nil { // what is drawn is ours, so that there is no error
-		return ""
-	}
-	return picture.Fragment(z.width, z.most)
-}
-
-func newSchedule(p *retryplan.Plan, z size) chart {
-	picture, err := plots.Schedule(plots.Plan{Plan: p})
-	c := chart{
-		SVG:     drawn(picture, err, z),
-		Summary: "No waits: there is one attempt.",
-		Table:   table{Head: []string{"Attempt", "Wait before it", "Mean wait", "Can start"}, Rows: [][]string{}},
-	}
-	var waits []string
-	for _, a := range p.Attempts {
-		if a.Number == 1 {
-			continue
-		}
-		wait, when := between(a.Wait.Lo, a.Wait.Hi), between(a.Earliest, a.Latest)
-		if a.Never != 0 {
-			when = "never: " + wire.Reason(a.Never)
-		}
-		c.Table.Rows = append(c.Table.Rows, []string{fmt.Sprint(a.Number), wait, say.Span(a.Wait.Mean), when})
-		waits = append(waits, wait)
-	}
-	if len(waits) > 0 {
-		const shown = 8
-		more := ""
-		if len(waits) > shown {
-			waits, more = waits[:shown], ", and so on"
-		}
-		c.Summary = fmt.Sprintf("Waits before attempts 2 to %d: %s%s.", len(p.Attempts), strings.Join(waits, ", "), more)
-	}
-	return c
-}
-
-func newTotal(p *retryplan.Plan, z size) chart {
-	picture, err := plots.TotalWait(plots.Plan{Plan: p})
-	d := p.TotalWait
-	c := chart{
-		SVG: drawn(picture, err, z),
-		Summary: fmt.Sprintf("If every attempt fails, all waits together take %s; half of such runs wait for %s at most, 99 %% for %s.",
-			between(d.Min(), d.Max()), say.Span(d.Quantile(.5)), say.Span(d.Quantile(.99))),
-		Table: table{Head: []string{"Share of runs", "Total wait at most"}},
-	}
-	for _, q := range []float64{0, .1, .25, .5, .75, .9, .95, .99, 1} {
-		c.Table.Rows = append(c.Table.Rows, []string{say.Percent(q), say.Span(d.Quantile(q))})
-	}
-	c.Table.Rows[0][0] = "the shortest"
-	c.Table.Rows[len(c.Table.Rows)-1][0] = "the longest"
-	return c
-}
-
 // faultsOf puts what the packages say in terms of the page's fields.
 func faultsOf(err error) []fault {
 	e := wire.NewError(err)
@@ -214,12 +165,4 @@ var keyOf = map[string]string{
 	"Fleet.Trigger.For": "trigger_length", "Fleet.Trigger.Factor": "trigger_factor", "Fleet.Budget": "budget",
 	"Fleet.Budget.Ratio": "budget_ratio", "Fleet.Budget.Burst": "budget_burst",
 	"Scenario.Clients": "clients", "Scenario.Duration": "trigger_length", "Scenario.Deadline": "deadline",
-}
-
-// between returns "1s to 2s", and "1s" if both ends are the same.
-func between(lo, hi time.Duration) string {
-	if lo == hi {
-		return say.Span(lo)
-	}
-	return say.Span(lo) + " to " + say.Span(hi)
 }

@@ -42,7 +42,10 @@ type answer struct {
 
 type chart struct {
 	SVG, Summary string
-	Table        struct{ Rows [][]string }
+	Table        struct {
+		Head []string
+		Rows [][]string
+	}
 }
 
 func handler(t testing.TB, limit time.Duration) http.Handler {
@@ -143,8 +146,9 @@ func TestAnswer(t *testing.T) {
 	})
 	require.Equal(t, http.StatusOK, status, "%v", a.Errors)
 	require.Equal(t, [][]string{
-		{"2", "1s", "1s", "1.05s"}, {"3", "2s", "2s", "3.1s"}, {"4", "4s", "4s", "never: ttl_elapsed"},
+		{"2", "", "1s"}, {"3", "", "2s"}, {"4", "yes", "4s"},
 	}, a.Schedule.Table.Rows, "1s + 2s + 4s is past the TTL of 5s")
+	require.Equal(t, []string{"attempt", "can never start (ttl_elapsed)", "wait, no jitter"}, a.Schedule.Table.Head)
 	require.Contains(t, a.Schedule.SVG, "can never start (ttl_elapsed)")
 	require.Contains(t, a.Total.SVG, "always 7s")
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -21,8 +20,6 @@ const (
 	maxHeld = 1_000_000
 	// seriesPoints is about how many intervals are drawn.
 	seriesPoints = 200
-	// tableRows is about how many of them a table shows.
-	tableRows = 24
 )
 
 // simulation is a fleet's simulation.
@@ -75,9 +72,9 @@ func simulated(ctx context.Context, s retryplan.Scenario, note string, z size) (
 	case err != nil:
 		return simulation{}, faultsOf(err)
 	}
-	shown := newSimulation(result, s, z)
+	shown, bad := newSimulation(result, s, z)
 	shown.Partial, shown.Note = partial, note
-	return shown, nil
+	return shown, bad
 }
 
 // end returns the end of the last trigger.
@@ -100,7 +97,7 @@ func step(d time.Duration) time.Duration {
 }
 
 // newSimulation returns what is shown of a result: whole intervals only, since the rate of a begun one says nothing.
-func newSimulation(r retryplan.Result, s retryplan.Scenario, z size) simulation {
+func newSimulation(r retryplan.Result, s retryplan.Scenario, z size) (simulation, []fault) {
 	peak := 0
 	for i, p := range r.Series {
 		if p.Start+r.Step > r.Simulated {
@@ -108,11 +105,6 @@ func newSimulation(r retryplan.Result, s retryplan.Scenario, z size) simulation 
 			break
 		}
 		peak = max(peak, p.Queue)
-	}
-	rows := table{Head: []string{"From", "Offered /s", "Attempts /s", "Goodput /s", "Queue"}, Rows: [][]string{}}
-	every := max(1, int(math.Ceil(float64(len(r.Series))/tableRows)))
-	for i := 0; i < len(r.Series); i += every {
-		rows.Rows = append(rows.Rows, tableRow(r, i, min(i+every, len(r.Series))))
 	}
 	var d simulation
 	d.Facts = []fact{
@@ -132,11 +124,14 @@ func newSimulation(r retryplan.Result, s retryplan.Scenario, z size) simulation 
 	}
 	summary := fmt.Sprintf("Simulation of %s: %d runs, %s attempts per run, %s of the runs failed, longest queue %d.%s",
 		say.Span(r.Simulated), r.Runs, say.Number(r.Amplification), say.Percent(r.Failed), peak, back)
-	run := plots.Run{Result: r, Triggers: s.Triggers}
-	d.Load = chart{drawn(plots.Load(run), nil, z), summary, rows}
+	picture, err := plots.Simulation(plots.Run{Result: r, Triggers: s.Triggers})
+	if err != nil {
+		return simulation{}, faultsOf(err)
+	}
+	d.Load = newChart(picture, 0, z, summary)
 	z.most = min(z.most, 170)
-	d.Queue = chart{drawn(plots.Queue(run), nil, z), "Queue. " + summary, rows}
-	return d
+	d.Queue = newChart(picture, 1, z, "Queue. "+summary)
+	return d, nil
 }
 
 func recovery(r retryplan.Result) string {
@@ -147,19 +142,4 @@ func recovery(r retryplan.Result) string {
 		return "after " + say.Span(r.Recovery)
 	}
 	return "not within the simulation"
-}
-
-// tableRow returns the mean rates of intervals [from, to) and the queue at their end.
-func tableRow(r retryplan.Result, from, to int) []string {
-	var offered, attempts, goodput int
-	for _, p := range r.Series[from:to] {
-		offered += p.Offered
-		attempts += p.Attempts
-		goodput += p.Goodput
-	}
-	over := float64(to-from) * r.Step.Seconds()
-	return []string{
-		say.Span(r.Series[from].Start), say.Number(float64(offered) / over), say.Number(float64(attempts) / over), say.Number(float64(goodput) / over),
-		fmt.Sprint(r.Series[to-1].Queue),
-	}
 }
