@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -56,26 +57,22 @@ func newChart(p *plots.Picture, i int, z size, summary string) chart {
 func (q question) answer(ctx context.Context, limit time.Duration, z size) (*answer, []fault) {
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
 	defer cancel()
+	scenario, note, bad := q.scenario() // first, since there is no need to compute for what is refused
+	if bad != nil {
+		return nil, bad
+	}
 	plan, err := retryplan.New(q.policy, q.model)
 	if err != nil {
 		return nil, faultsOf(err)
 	}
-	worst := plan.WorstCase
+	failing := plan
 	if q.failure == 0 { // a run that cannot fail has no waits, which is not a useful worst case
-		m := q.model
-		m.Failure = nil
-		failing, err := retryplan.New(q.policy, m)
-		if err != nil {
+		q.model.Failure = nil
+		if failing, err = retryplan.New(q.policy, q.model); err != nil {
 			return nil, faultsOf(err)
 		}
-		worst = failing.WorstCase
 	}
-	a := &answer{
-		Findings: wire.NewFindings(retryplan.Lint(q.budgeted(), retryplan.Setting{
-			Inline: q.inline, Deadline: q.model.Deadline, Clients: q.fleet.Clients, Duration: q.model.Duration,
-		})),
-		Plan: planFacts(plan, q.model, worst),
-	}
+	a := &answer{Plan: planFacts(plan, q.model.Deadline, failing.WorstCase)}
 	if a.Policy, err = q.text(); err != nil {
 		return nil, faultsOf(err)
 	}
@@ -83,31 +80,26 @@ func (q question) answer(ctx context.Context, limit time.Duration, z size) (*ans
 	if err != nil {
 		return nil, faultsOf(err)
 	}
-	d := plan.TotalWait
 	a.Schedule = newChart(picture, 0, z, "Wait before each attempt: "+a.Policy.Line)
-	a.Total = newChart(picture, 1, z, fmt.Sprintf(
-		"If every attempt fails, all waits together take %s to %s; half of such runs wait for %s at most, 99 %% for %s.",
+	d := plan.TotalWait
+	a.Total = newChart(picture, 1, z, fmt.Sprintf("If every attempt fails, all waits together take %s to %s; half of such runs wait for %s at most, 99 %% for %s.",
 		say.Span(d.Min()), say.Span(d.Max()), say.Span(d.Quantile(.5)), say.Span(d.Quantile(.99))))
-	scenario, note, bad := q.scenario() // first, since there is no need to certify what is refused
-	if bad != nil {
-		return nil, bad
-	}
-	if a.Verdict, err = q.verdict(); err != nil {
+	certificate, err := retryplan.Certify(q.policy, q.fleet)
+	if err != nil {
 		return nil, faultsOf(err)
 	}
-	if a.Simulation, bad = simulated(limited, scenario, note, z); bad != nil {
-		return nil, bad
+	a.Verdict = newVerdict(certificate, q.fleet)
+	if q.fleet.Budget != nil {
+		q.policy.Budget = retry.NewBudget(*q.fleet.Budget)
+	}
+	a.Findings = wire.NewFindings(retryplan.Lint(q.policy, retryplan.Setting{
+		Inline: q.inline, Deadline: q.model.Deadline, Clients: q.fleet.Clients, Duration: q.model.Duration,
+	}))
+	a.Simulation, err = simulated(limited, scenario, note, z)
+	if err != nil {
+		return nil, faultsOf(err)
 	}
 	return a, nil
-}
-
-// budgeted returns the policy with the fleet's budget, for those who look at the policy alone.
-func (q question) budgeted() retry.Policy {
-	p := q.policy
-	if q.fleet.Budget != nil {
-		p.Budget = retry.NewBudget(*q.fleet.Budget)
-	}
-	return p
 }
 
 func (q question) text() (policyText, error) {
@@ -119,7 +111,7 @@ func (q question) text() (policyText, error) {
 	return policyText{Line: wire.Schedule(q.policy), Go: code, JSON: document}, err
 }
 
-func planFacts(p *retryplan.Plan, m retryplan.Model, worst time.Duration) []fact {
+func planFacts(p *retryplan.Plan, deadline, worst time.Duration) []fact {
 	facts := []fact{
 		{"A run succeeds", say.Percent(p.Success)},
 		{"Attempts per run", say.Number(p.Load)},
@@ -128,8 +120,8 @@ func planFacts(p *retryplan.Plan, m retryplan.Model, worst time.Duration) []fact
 		{"99 % of the runs end within", say.Span(p.Elapsed.Quantile(.99))},
 		{"Worst case, all attempts failing", say.Span(worst)},
 	}
-	if m.Deadline > 0 {
-		facts = slices.Insert(facts, 1, fact{"Within the deadline of " + say.Span(m.Deadline), say.Percent(p.InTime)})
+	if deadline > 0 {
+		facts = slices.Insert(facts, 1, fact{"Within the deadline of " + say.Span(deadline), say.Percent(p.InTime)})
 	}
 	if p.Truncated {
 		facts = append(facts, fact{"Looked at", fmt.Sprintf("the first %d attempts; the policy allows more", len(p.Attempts))})
@@ -137,32 +129,62 @@ func planFacts(p *retryplan.Plan, m retryplan.Model, worst time.Duration) []fact
 	return facts
 }
 
+// verdict is the certificate in words.
+type verdict struct {
+	Kind  string `json:"kind"`  // safe, vulnerable, metastable, overloaded
+	Title string `json:"title"` // one sentence
+	Text  string `json:"text"`  // why
+	Facts []fact `json:"facts"`
+}
+
+func newVerdict(c retryplan.Certificate, f retryplan.Fleet) verdict {
+	what, why := say.Stability(&c, f)
+	kind := c.Stability.String()
+	return verdict{
+		Kind:  kind,
+		Title: strings.ToUpper(kind[:1]) + kind[1:] + ": " + strings.ToLower(what[:1]) + strings.TrimRight(what[1:], ":.") + ".",
+		Text:  strings.ToUpper(why[:1]) + why[1:] + " The law: " + say.Law(c.Law) + ".",
+		Facts: []fact{
+			{"Attempts per run in a storm", say.Number(c.Attempts)},
+			{"Hidden capacity", say.Number(c.HiddenCapacity) + " runs/s"},
+			{"Predicted recovery", span(c.Recovery, "never", "0s")},
+			{"Tips at a trigger of", span(c.Tipping, "no length", "none needed: chance is enough")},
+			{"Margin", say.Percent(c.Margin)},
+			{"Law", c.Law.String()},
+		},
+	}
+}
+
+// span returns d for a reader, for whom less than 0 and 0 have words of their own.
+func span(d time.Duration, negative, zero string) string {
+	switch {
+	case d < 0:
+		return negative
+	case d == 0:
+		return zero
+	}
+	return say.Span(d)
+}
+
 // faultsOf puts what the packages say in terms of the page's fields.
-func faultsOf(err error) []fault {
+func faultsOf(err error) (bad []fault) {
 	e := wire.NewError(err)
 	if len(e.Fields) == 0 {
 		return []fault{{Text: e.Error}}
 	}
-	var bad []fault
 	for _, f := range e.Fields {
-		bad = append(bad, fault{Field: keyOf[f.Field], Text: sentence(f.Value, f.Rule)})
-		if keyOf[f.Field] == "" {
-			bad[len(bad)-1].Text = f.Field + " " + bad[len(bad)-1].Text
+		if key, ok := keyOf[f.Field]; ok {
+			bad = append(bad, fault{key, sentence(f.Value, f.Rule)})
+		} else {
+			bad = append(bad, fault{"", f.Field + " " + sentence(f.Value, f.Rule)})
 		}
 	}
 	return bad
 }
 
-// keyOf is the page's field for a field of a type.
+// keyOf is the page's field for a field that a package may refuse though its text was accepted.
 var keyOf = map[string]string{
-	"Policy.MaxAttempts": "max_attempts", "Policy.Base": "base", "Policy.Factor": "factor", "Policy.Cap": "cap",
-	"Policy.Delays": "delays", "Policy.Jitter": "jitter", "Policy.JitterRatio": "jitter_ratio", "Policy.Mode": "mode",
-	"Policy.AttemptTimeout": "attempt_timeout", "Policy.TTL": "ttl", "Policy.MaxHint": "max_hint",
-	"Policy.ResetAfter": "reset_after",
-	"Model.Failure":     "failure", "Model.Duration": "duration", "Model.Deadline": "deadline",
-	"Fleet.Rate": "rate", "Fleet.Capacity": "capacity", "Fleet.Workers": "capacity", "Fleet.Clients": "clients",
-	"Fleet.Deadline": "deadline", "Fleet.Trigger": "trigger", "Fleet.Trigger.Kind": "trigger",
-	"Fleet.Trigger.For": "trigger_length", "Fleet.Trigger.Factor": "trigger_factor", "Fleet.Budget": "budget",
-	"Fleet.Budget.Ratio": "budget_ratio", "Fleet.Budget.Burst": "budget_burst",
-	"Scenario.Clients": "clients", "Scenario.Duration": "trigger_length", "Scenario.Deadline": "deadline",
+	"Policy.ResetAfter": "reset_after", "Fleet.Deadline": "deadline", "Fleet.Workers": "capacity",
+	"Fleet.Trigger.Kind": "trigger", "Fleet.Trigger.For": "trigger_length", "Fleet.Trigger.Factor": "trigger_factor",
+	"Scenario.Duration": "trigger_length", "Scenario.Clients": "clients",
 }

@@ -10,7 +10,7 @@ import (
 
 // NewHandler returns a handler, for tests that speak HTTP without a socket or without time for a simulation.
 func NewHandler(p retry.Policy, limit time.Duration) (http.Handler, error) {
-	h, err := newLimited(p, limit)
+	h, err := newHandler(p, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -19,7 +19,7 @@ func NewHandler(p retry.Policy, limit time.Duration) (http.Handler, error) {
 
 // NewBusyHandler returns a handler with as many evaluations under way as there may be, and what ends one of them.
 func NewBusyHandler(t *testing.T) (_ http.Handler, end func()) {
-	h, err := newLimited(retry.Policy{}, time.Minute)
+	h, err := newHandler(retry.Policy{}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,71 +37,35 @@ const (
 // handler answers the page's requests.
 type handler struct {
 	start start
-	files fs.FS
 	limit time.Duration // of an evaluation
 	slots chan struct{} // has one for each evaluation under way; what overtakes another waits for it
 }
 
 // newHandler returns the handler of a page that opens with p.
-func newHandler(p retry.Policy) (http.Handler, error) {
-	h, err := newLimited(p, evaluationLimit)
-	if err != nil {
-		return nil, err
-	}
-	return h.routes(), nil
-}
-
-func newLimited(p retry.Policy, limit time.Duration) (*handler, error) {
+func newHandler(p retry.Policy, limit time.Duration) (*handler, error) {
 	first, err := startWith(p)
-	if err != nil {
-		return nil, err
-	}
-	files, err := fs.Sub(assets, "assets")
-	if err != nil {
-		return nil, err
-	}
-	return &handler{start: first, files: files, limit: limit, slots: make(chan struct{}, evaluations)}, nil
+	return &handler{start: first, limit: limit, slots: make(chan struct{}, evaluations)}, err
 }
 
 // routes returns what answers each path.
 func (h *handler) routes() http.Handler {
+	files, err := fs.Sub(assets, "assets")
+	if err != nil {
+		panic(err) // the name is ours
+	}
 	mux := http.NewServeMux()
-	mux.Handle("/", by(filesOnly(http.FileServerFS(h.files)), http.MethodGet, http.MethodHead))
-	mux.Handle("/chart.css", by(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	mux.Handle("GET /", http.FileServerFS(files))
+	mux.HandleFunc("GET /chart.css", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
 		io.WriteString(w, plots.Stylesheet)
-	}), http.MethodGet, http.MethodHead))
-	mux.Handle("/api/start", by(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, h.start) }),
-		http.MethodGet, http.MethodHead))
-	mux.Handle("/api/evaluate", by(http.HandlerFunc(h.evaluate), http.MethodPost))
+	})
+	mux.HandleFunc("GET /api/start", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, h.start) })
+	mux.HandleFunc("POST /api/evaluate", h.evaluate)
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, http.StatusForbidden, "a page of another origin asked this")
 	}))
 	return guarded(protection.Handler(mux))
-}
-
-// by refuses other methods than those given as everything else is refused here, which a pattern's method would not.
-func by(next http.Handler, methods ...string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !slices.Contains(methods, r.Method) {
-			w.Header().Set("Allow", strings.Join(methods, ", "))
-			refuse(w, http.StatusMethodNotAllowed, "this is asked for by "+methods[0])
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// filesOnly answers for directories as for what does not exist: FileServer would list them.
-func filesOnly(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/" && strings.HasSuffix(r.URL.Path, "/") {
-			refuse(w, http.StatusNotFound, "there is no such file")
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // guarded lets pass what was asked of this machine by name, and says what a browser may do with the answer.
@@ -149,19 +111,13 @@ func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnsupportedMediaType, "the state is to be sent as application/json")
 		return
 	}
-	var body bytes.Buffer
-	if _, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
-			refuse(w, http.StatusRequestEntityTooLarge, "the state is longer than 64 kB")
-			return
-		}
-		refuse(w, http.StatusBadRequest, "the state could not be read")
-		return
-	}
 	var s state
-	if err := json.Unmarshal(body.Bytes(), &s); err != nil {
-		refuse(w, http.StatusBadRequest, "the state is not a JSON object of texts")
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&s); err != nil {
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+			refuse(w, http.StatusRequestEntityTooLarge, "the state is longer than 64 kB")
+		} else {
+			refuse(w, http.StatusBadRequest, "the state is not a JSON object of texts")
+		}
 		return
 	}
 	question, bad := s.question()

@@ -35,7 +35,7 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	handler, err := newHandler(o.Policy)
+	handler, err := newHandler(o.Policy, evaluationLimit)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func Serve(ctx context.Context, o Options) error {
 		return fmt.Errorf("web: %w", err)
 	}
 	server := &http.Server{
-		Handler:           handler,
+		Handler:           handler.routes(),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,

@@ -24,11 +24,10 @@ const (
 
 // simulation is a fleet's simulation.
 type simulation struct {
-	Load    chart  `json:"load"`
-	Queue   chart  `json:"queue"`
-	Partial bool   `json:"partial"`
-	Note    string `json:"note"`
-	Facts   []fact `json:"facts"`
+	Load  chart  `json:"load"`
+	Queue chart  `json:"queue"`
+	Note  string `json:"note"`
+	Facts []fact `json:"facts"`
 }
 
 // Why a simulation ended before its time.
@@ -56,7 +55,7 @@ func (q question) scenario() (s retryplan.Scenario, note string, bad []fault) {
 }
 
 // simulated runs a scenario until ctx ends.
-func simulated(ctx context.Context, s retryplan.Scenario, note string, z size) (simulation, []fault) {
+func simulated(ctx context.Context, s retryplan.Scenario, note string, z size) (simulation, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.Progress = func(p retryplan.Progress) {
@@ -64,17 +63,43 @@ func simulated(ctx context.Context, s retryplan.Scenario, note string, z size) (
 			cancel(errHeld)
 		}
 	}
-	result, err := retryplan.Simulate(ctx, s)
-	partial := errors.Is(err, errLimit) || errors.Is(err, errHeld)
-	switch {
-	case partial:
-		note += fmt.Sprintf("The simulation %v and was ended after %s of %s: what is shown is partial. ", err, say.Span(result.Simulated), say.Span(s.Duration))
-	case err != nil:
-		return simulation{}, faultsOf(err)
+	r, err := retryplan.Simulate(ctx, s)
+	if errors.Is(err, errLimit) || errors.Is(err, errHeld) {
+		note += fmt.Sprintf("The simulation %v and was ended after %s of %s: what is shown is partial. ", err, say.Span(r.Simulated), say.Span(s.Duration))
+	} else if err != nil {
+		return simulation{}, err
 	}
-	shown, bad := newSimulation(result, s, z)
-	shown.Partial, shown.Note = partial, note
-	return shown, bad
+	peak := 0
+	for i, p := range r.Series {
+		if p.Start+r.Step > r.Simulated { // whole intervals only: the rate of a begun one says nothing
+			r.Series = r.Series[:i]
+			break
+		}
+		peak = max(peak, p.Queue)
+	}
+	facts := []fact{
+		{"Runs", fmt.Sprint(r.Runs)},
+		{"Attempts per run", say.Number(r.Amplification)},
+		{"Runs that failed", say.Percent(r.Failed)},
+		{"Longest queue", fmt.Sprint(peak)},
+		{"Work that no client waited for", fmt.Sprintf("%d attempts", r.Wasted)},
+	}
+	summary := fmt.Sprintf("Simulation of %s: %d runs, %s attempts per run, %s of the runs failed, longest queue %d.",
+		say.Span(r.Simulated), r.Runs, say.Number(r.Amplification), say.Percent(r.Failed), peak)
+	if len(s.Triggers) > 0 {
+		back := recovery(r)
+		facts = slices.Insert(facts, 0, fact{"Back after the trigger", back})
+		summary += fmt.Sprintf(" The trigger lasts from %s to %s; back after it: %s.", say.Span(s.Triggers[0].From), say.Span(end(s.Triggers)), back)
+	}
+	if r.Latency.Count() > 0 {
+		facts = append(facts, fact{"99 % of successes within", say.Span(r.Latency.Quantile(.99))})
+	}
+	picture, err := plots.Simulation(plots.Run{Result: r, Triggers: s.Triggers})
+	if err != nil {
+		return simulation{}, err
+	}
+	low := size{z.width, min(z.most, 170)}
+	return simulation{newChart(picture, 0, z, summary), newChart(picture, 1, low, "Queue. "+summary), note, facts}, nil
 }
 
 // end returns the end of the last trigger.
@@ -94,44 +119,6 @@ func step(d time.Duration) time.Duration {
 			}
 		}
 	}
-}
-
-// newSimulation returns what is shown of a result: whole intervals only, since the rate of a begun one says nothing.
-func newSimulation(r retryplan.Result, s retryplan.Scenario, z size) (simulation, []fault) {
-	peak := 0
-	for i, p := range r.Series {
-		if p.Start+r.Step > r.Simulated {
-			r.Series = r.Series[:i]
-			break
-		}
-		peak = max(peak, p.Queue)
-	}
-	var d simulation
-	d.Facts = []fact{
-		{"Runs", fmt.Sprint(r.Runs)},
-		{"Attempts per run", say.Number(r.Amplification)},
-		{"Runs that failed", say.Percent(r.Failed)},
-		{"Longest queue", fmt.Sprint(peak)},
-		{"Work that no client waited for", fmt.Sprintf("%d attempts", r.Wasted)},
-	}
-	back := ""
-	if len(s.Triggers) > 0 {
-		d.Facts = slices.Insert(d.Facts, 0, fact{"Back after the trigger", recovery(r)})
-		back = fmt.Sprintf(" The trigger lasts from %s to %s; back after it: %s.", say.Span(s.Triggers[0].From), say.Span(end(s.Triggers)), recovery(r))
-	}
-	if r.Latency.Count() > 0 {
-		d.Facts = append(d.Facts, fact{"99 % of successes within", say.Span(r.Latency.Quantile(.99))})
-	}
-	summary := fmt.Sprintf("Simulation of %s: %d runs, %s attempts per run, %s of the runs failed, longest queue %d.%s",
-		say.Span(r.Simulated), r.Runs, say.Number(r.Amplification), say.Percent(r.Failed), peak, back)
-	picture, err := plots.Simulation(plots.Run{Result: r, Triggers: s.Triggers})
-	if err != nil {
-		return simulation{}, faultsOf(err)
-	}
-	d.Load = newChart(picture, 0, z, summary)
-	z.most = min(z.most, 170)
-	d.Queue = newChart(picture, 1, z, "Queue. "+summary)
-	return d, nil
 }
 
 func recovery(r retryplan.Result) string {

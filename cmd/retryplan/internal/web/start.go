@@ -1,8 +1,10 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"maps"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -38,35 +40,30 @@ var defaults = state{
 // presets are the page's buttons. The published policies leave the fleet as it is; the storm is the timeout queue that
 // no backoff and no jitter cures: 70 runs a second on a backend that does 100 attempts, and a stall of 10s.
 func presets() []preset {
-	all := []preset{{
-		Label: "Inline HTTP", Title: "a request handler's call: four attempts within a few seconds, and a budget",
-		State: maps.Clone(defaults),
-	}}
-	for _, p := range []struct {
-		policy retry.Policy
-		title  string
-	}{
-		{retry.Aggressive(), "work that is stale soon"},
-		{retry.Standard(), "long enough for a deploy or an incident to pass"},
-		{retry.Patient(), "a peer that is mended in office hours"},
-		{retry.Cautious(), "work that must not be lost overnight"},
-	} {
-		s := ofPolicy(p.policy)
-		s["inline"], s["deadline"] = "no", ""
-		all = append(all, preset{Label: strings.ToUpper(p.policy.Name[:1]) + p.policy.Name[1:], Title: p.title, State: s})
+	queued := func(label, title string, p retry.Policy, fleet state) preset {
+		spec, err := retryconf.FromPolicy(p)
+		if err != nil {
+			panic(err) // ours
+		}
+		s := stateOf(spec)
+		maps.Copy(s, fleet)
+		return preset{label, title, s}
 	}
-	storm := ofPolicy(retry.Policy{
-		MaxAttempts:    4,
-		Backoff:        retry.Backoff{Base: 100 * time.Millisecond, Cap: 10 * time.Second, Jitter: retry.FullJitter},
-		AttemptTimeout: time.Second,
-	})
-	maps.Copy(storm, state{
-		"inline": "no", "deadline": "", "failure": "0", "duration": "10ms", "clients": "1", "rate": "70", "capacity": "100",
-		"trigger": "stall", "trigger_length": "10s", "trigger_factor": "", "budget": "none",
-	})
-	return append(all, preset{
-		Label: "See a storm", Title: "a stall of 10s from which full jitter does not bring the fleet back", State: storm,
-	})
+	return []preset{
+		{"Inline HTTP", "a request handler's call: four attempts within a few seconds, and a budget", maps.Clone(defaults)},
+		queued("Aggressive", "work that is stale soon", retry.Aggressive(), nil),
+		queued("Standard", "long enough for a deploy or an incident to pass", retry.Standard(), nil),
+		queued("Patient", "a peer that is mended in office hours", retry.Patient(), nil),
+		queued("Cautious", "work that must not be lost overnight", retry.Cautious(), nil),
+		queued("See a storm", "a stall of 10s from which full jitter does not bring the fleet back", retry.Policy{
+			MaxAttempts:    4,
+			Backoff:        retry.Backoff{Base: 100 * time.Millisecond, Cap: 10 * time.Second, Jitter: retry.FullJitter},
+			AttemptTimeout: time.Second,
+		}, state{
+			"failure": "0", "duration": "10ms", "clients": "1", "rate": "70", "capacity": "100",
+			"trigger": "stall", "trigger_length": "10s", "trigger_factor": "", "budget": "none",
+		}),
+	}
 }
 
 // startWith returns a start whose state has p, or the first preset's state if p is zero.
@@ -76,67 +73,38 @@ func startWith(p retry.Policy) (start, error) {
 		return start{}, errors.New("web: the policy is disabled: there is nothing to see")
 	}
 	spec, err := retryconf.FromPolicy(p)
-	var code *retryconf.CodeError
-	if err != nil && !errors.As(err, &code) {
+	if _, code := errors.AsType[*retryconf.CodeError](err); err != nil && !code {
 		return start{}, err
 	}
-	if text := ofSpec(spec); text != nil {
-		maps.Copy(s.State, text)
-		s.State["inline"], s.State["deadline"] = "no", "" // it is not known whether a caller waits
+	if !reflect.ValueOf(spec).IsZero() {
+		maps.Copy(s.State, stateOf(spec))
 	}
 	return s, nil
 }
 
-// ofPolicy returns the fields of a valid policy.
-func ofPolicy(p retry.Policy) state {
-	spec, err := retryconf.FromPolicy(p)
-	if err != nil {
-		return state{}
+// stateOf returns the fields of a policy for which no caller waits, as far as is known. What spec does not give is
+// empty, so that a preset's policy is whole and nothing of the last one stays.
+func stateOf(spec retryconf.Spec) state {
+	short := func(d retryconf.Duration) string {
+		if d == 0 {
+			return ""
+		}
+		return wire.Duration(d).String()
 	}
-	return ofSpec(spec)
-}
-
-// ofSpec returns the fields of a policy, and nil for the zero policy. What it does not give is empty, so that a
-// preset's policy is whole and nothing of the last one stays.
-func ofSpec(spec retryconf.Spec) state {
 	s := state{
-		"max_attempts": spec.MaxAttempts.String(), "base": short(spec.Base), "cap": short(spec.Cap), "factor": spec.Factor.String(),
-		"jitter": spec.Jitter.String(), "jitter_ratio": spec.JitterRatio.String(),
+		"name": spec.Name, "max_attempts": spec.MaxAttempts.String(), "mode": cmp.Or(spec.Mode.String(), "exponential"),
+		"base": short(spec.Base), "cap": short(spec.Cap), "factor": spec.Factor.String(),
+		"jitter": cmp.Or(spec.Jitter.String(), "none"), "jitter_ratio": spec.JitterRatio.String(),
 		"attempt_timeout": short(spec.AttemptTimeout), "ttl": short(spec.TTL), "max_hint": short(spec.MaxHint),
-		"reset_after": short(spec.ResetAfter),
-	}
-	given := spec.Name != "" || retry.Mode(spec.Mode) != 0 || len(spec.Delays) > 0
-	for _, text := range s {
-		given = given || text != ""
-	}
-	if !given {
-		return nil
-	}
-	s["name"], s["mode"] = spec.Name, "exponential"
-	if mode := retry.Mode(spec.Mode); mode != 0 {
-		s["mode"] = mode.String()
-	}
-	if s["jitter"] == "" {
-		s["jitter"] = "none"
+		"reset_after": short(spec.ResetAfter), "inline": "no", "deadline": "",
 	}
 	if len(spec.Delays) > 0 {
-		s["mode"] = "list"
-		s["max_attempts"] = strconv.Itoa(len(spec.Delays) + 1)
-		if spec.MaxAttempts != 0 {
-			s["max_attempts"] = spec.MaxAttempts.String()
-		}
-		var waits []string
-		for _, d := range spec.Delays {
-			waits = append(waits, wire.Duration(time.Duration(d)).String())
+		s["mode"], s["max_attempts"] = "list", cmp.Or(s["max_attempts"], strconv.Itoa(len(spec.Delays)+1))
+		waits := make([]string, len(spec.Delays))
+		for i, d := range spec.Delays {
+			waits[i] = wire.Duration(d).String()
 		}
 		s["delays"] = strings.Join(waits, ", ")
 	}
 	return s
-}
-
-func short(d retryconf.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return wire.Duration(time.Duration(d)).String()
 }

@@ -1,30 +1,48 @@
 package web
 
 import (
-	"encoding"
-	"errors"
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryconf"
 	"github.com/retrygo/retry/retryplan"
 )
 
 // state is everything that can be set on the page, as the texts in its fields: what stands in the fragment of its
-// address and what it asks about. A policy's keys are those of a retryconf document. An empty text means not given.
+// address and what it asks about. An empty text means not given.
 type state map[string]string
 
-// Limits of a fleet: a page that redraws as a slider moves has no time for more, and the command line has.
-const (
-	maxClients = 100_000
-	maxRate    = 10_000
-	maxTrigger = time.Hour
-)
+// policyKeys are the keys of a state that are those of a retryconf document.
+var policyKeys = []string{
+	"name", "max_attempts", "mode", "base", "factor", "cap", "delays", "jitter", "jitter_ratio", "attempt_timeout", "ttl", "max_hint", "reset_after",
+}
+
+// limits are between which numbers a field's is, and what counts if none is given.
+type limits struct {
+	otherwise, least, most float64
+	whole                  bool
+}
+
+// numbers are the limits of the fields. A page that redraws as a slider moves has no time for larger fleets, and the
+// command line has.
+var numbers = map[string]limits{
+	"failure": {most: 1}, "clients": {1, 1, 100_000, true}, "rate": {10, 0.01, 10_000, false}, "capacity": {100, 0.01, 10_000, false},
+	"budget_ratio": {0.1, 0.001, 1, false}, "budget_burst": {10, 1, 1_000_000, true},
+}
+
+// factors are the limits of trigger_factor, for the kinds that have one.
+var factors = map[retryplan.TriggerKind]limits{
+	retryplan.Slowdown: {4, 1.01, 1000, false}, retryplan.CapacityCut: {0.2, 0, 0.999, false},
+	retryplan.Surge: {4, 0.01, 100, false}, retryplan.Failing: {0.5, 0.001, 1, false},
+}
 
 // question is a state that was understood.
 type question struct {
@@ -40,21 +58,34 @@ type question struct {
 // back.
 func (s state) question() (question, []fault) {
 	f := form{values: s}
-	f.known()
-	var q question
-	q.policy = f.policy()
-	q.failure = f.number("failure", 0, 0, 1)
-	duration := f.duration("duration", time.Hour)
-	deadline := f.duration("deadline", math.MaxInt64)
-	q.inline = f.choice("inline", "no", "yes") == "yes"
-	q.model = retryplan.Model{
-		Failure:  []float64{q.failure},
-		Duration: retryplan.Constant(duration),
-		Deadline: deadline,
+	for key := range s { // a mistyped link would otherwise show something else than it says
+		if _, ok := defaults[key]; !ok {
+			f.fail("", fmt.Sprintf("%q is not a field of this page", shortened(key)))
+		}
 	}
-	q.fleet = f.fleet(duration)
-	q.fleet.Deadline = deadline
-	q.fleet.Failure = min(q.failure, 0.999) // a fleet that never succeeds has no certificate
+	failure, duration, deadline := f.number("failure", numbers["failure"]), f.duration("duration", 0, time.Hour), f.duration("deadline", 0, math.MaxInt64)
+	q := question{
+		policy:  f.policy(),
+		model:   retryplan.Model{Failure: []float64{failure}, Duration: retryplan.Constant(duration), Deadline: deadline},
+		failure: failure,
+		inline:  f.choice("inline", "no", "yes") == "yes",
+		fleet: retryplan.Fleet{
+			Clients:  int(f.number("clients", numbers["clients"])),
+			Rate:     f.number("rate", numbers["rate"]),
+			Capacity: f.number("capacity", numbers["capacity"]),
+			Deadline: deadline,
+			Failure:  min(failure, 0.999), // a fleet that never succeeds has no certificate
+			Trigger:  f.trigger(),
+		},
+	}
+	// The backend gets the workers that do Capacity attempts a second if each takes the given time.
+	q.fleet.Workers = max(1, int(math.Round(q.fleet.Capacity*duration.Seconds())))
+	if budget := f.choice("budget", "none", "client", "shared"); budget != "none" {
+		q.fleet.Shared = budget == "shared"
+		q.fleet.Budget = &retry.BudgetConfig{
+			Ratio: f.number("budget_ratio", numbers["budget_ratio"]), Burst: int(f.number("budget_burst", numbers["budget_burst"])),
+		}
+	}
 	return q, f.bad
 }
 
@@ -66,177 +97,103 @@ type form struct {
 
 func (f *form) fail(key, text string) { f.bad = append(f.bad, fault{Field: key, Text: text}) }
 
-// known refuses keys that are none of the page's: a mistyped link would otherwise show something else than it says.
-func (f *form) known() {
-	for key := range f.values {
-		if _, ok := defaults[key]; !ok {
-			f.fail("", fmt.Sprintf("%q is not a field of this page", shortened(key)))
-		}
-	}
-}
+// given returns the text of a field without the blanks around it.
+func (f *form) given(key string) string { return strings.TrimSpace(f.values[key]) }
 
 // policy reads the policy by the rules of retryconf, so that a text means here what it means in a document.
 func (f *form) policy() retry.Policy {
-	spec := retryconf.Spec{Name: f.values["name"]}
-	mode := f.choice("mode", "exponential", "linear", "fixed", "list")
-	f.text("mode", &spec.Mode)
-	f.text("max_attempts", &spec.MaxAttempts)
-	f.text("cap", &spec.Cap)
-	f.text("jitter", &spec.Jitter)
-	f.text("attempt_timeout", &spec.AttemptTimeout)
-	f.text("ttl", &spec.TTL)
-	f.text("max_hint", &spec.MaxHint)
-	f.text("reset_after", &spec.ResetAfter)
-	if f.values["jitter"] == "ratio" {
-		f.text("jitter_ratio", &spec.JitterRatio)
-	}
+	mode := cmp.Or(f.given("mode"), "exponential")
+	var unused []string
 	switch mode {
 	case "list":
-		if err := spec.SetDelays(f.values["delays"]); err != nil {
-			f.document(err)
-		}
+		unused = []string{"base", "factor"}
 	case "fixed":
-		f.text("base", &spec.Base)
+		unused = []string{"factor", "delays"}
 	default:
-		f.text("base", &spec.Base)
-		f.text("factor", &spec.Factor)
+		unused = []string{"delays"}
 	}
-	if f.bad != nil {
+	if f.given("jitter") != "ratio" {
+		unused = append(unused, "jitter_ratio")
+	}
+	var environ []string
+	for _, key := range policyKeys {
+		if text := f.given(key); !slices.Contains(unused, key) && (text != "" || key == "delays") {
+			environ = append(environ, strings.ToUpper(key)+"="+text)
+		}
+	}
+	spec, err := retryconf.FromEnviron("", environ)
+	f.retryconf("", err)
+	if err != nil {
 		return retry.Policy{}
 	}
 	p, err := spec.Policy()
-	f.document(err)
+	f.retryconf("", err)
 	return p
 }
 
-// text reads one field of a document.
-func (f *form) text(key string, to encoding.TextUnmarshaler) {
-	if text := strings.TrimSpace(f.values[key]); text != "" {
-		if err := to.UnmarshalText([]byte(text)); err != nil {
-			for _, e := range retryconf.FieldErrors(err) {
-				f.fail(key, sentence(e.Value, e.Rule))
-			}
-		}
-	}
-}
-
-// document notes what retryconf says of a whole document.
-func (f *form) document(err error) {
+// retryconf notes what retryconf says of a field, or of those that it names.
+func (f *form) retryconf(key string, err error) {
 	for _, e := range retryconf.FieldErrors(err) {
-		key, _, _ := strings.Cut(e.Path, "[")
-		f.fail(key, sentence(e.Value, e.Rule))
+		named, _, _ := strings.Cut(strings.ToLower(e.Path), "[")
+		f.fail(cmp.Or(key, named), sentence(e.Value, e.Rule))
 	}
 }
 
-// fleet reads the fleet. The backend gets the workers that do Capacity attempts a second if each takes the given time.
-func (f *form) fleet(duration time.Duration) retryplan.Fleet {
-	fleet := retryplan.Fleet{
-		Clients:  int(f.whole("clients", 1, 1, maxClients)),
-		Rate:     f.number("rate", 10, 0.01, maxRate),
-		Capacity: f.number("capacity", 100, 0.01, maxRate),
+func (f *form) trigger() (t retryplan.Trigger) {
+	name := cmp.Or(f.given("trigger"), "stall")
+	if name == "none" {
+		return t
 	}
-	fleet.Workers = max(1, int(math.Round(fleet.Capacity*duration.Seconds())))
-	fleet.Trigger = f.trigger()
-	switch f.choice("budget", "none", "client", "shared") {
-	case "shared":
-		fleet.Shared = true
-		fallthrough
-	case "client":
-		fleet.Budget = &retry.BudgetConfig{
-			Ratio: f.number("budget_ratio", 0.1, 0.001, 1),
-			Burst: int(f.whole("budget_burst", 10, 1, 1_000_000)),
-		}
+	kind, err := wire.ParseKind(shortened(name))
+	if err != nil {
+		f.fail("trigger", err.Error())
 	}
-	return fleet
-}
-
-func (f *form) trigger() retryplan.Trigger {
-	kind := f.choice("trigger", "stall", "none", "outage", "slowdown", "capacity_cut", "surge", "failing")
-	if kind == "none" {
-		return retryplan.Trigger{}
-	}
-	t := retryplan.Trigger{For: 10 * time.Second}
-	if f.values["trigger_length"] != "" {
-		t.For = f.duration("trigger_length", maxTrigger)
-	}
-	switch kind {
-	case "stall":
-		t.Kind = retryplan.Stall
-	case "outage":
-		t.Kind = retryplan.Outage
-	case "slowdown":
-		t.Kind, t.Factor = retryplan.Slowdown, f.number("trigger_factor", 4, 1.01, 1000)
-	case "capacity_cut":
-		t.Kind, t.Factor = retryplan.CapacityCut, f.number("trigger_factor", 0.2, 0, 0.999)
-	case "surge":
-		t.Kind, t.Factor = retryplan.Surge, f.number("trigger_factor", 4, 0.01, 100)
-	case "failing":
-		t.Kind, t.Factor = retryplan.Failing, f.number("trigger_factor", 0.5, 0.001, 1)
+	t.Kind, t.For = kind, f.duration("trigger_length", 10*time.Second, time.Hour)
+	if limits, ok := factors[kind]; ok {
+		t.Factor = f.number("trigger_factor", limits)
 	}
 	return t
 }
 
 // choice returns the field's text, which is one of those given; the first is the default.
 func (f *form) choice(key string, texts ...string) string {
-	text := f.values[key]
-	if text == "" {
-		return texts[0]
+	text := cmp.Or(f.given(key), texts[0])
+	if !slices.Contains(texts, text) {
+		f.fail(key, fmt.Sprintf("%q is not one of %s", shortened(text), strings.Join(texts, ", ")))
 	}
-	for _, t := range texts {
-		if t == text {
-			return t
-		}
-	}
-	f.fail(key, fmt.Sprintf("%q is not one of %s", shortened(text), strings.Join(texts, ", ")))
-	return texts[0]
+	return text
 }
 
-// duration returns a duration of 0 to most, or 0 if none is given.
-func (f *form) duration(key string, most time.Duration) time.Duration {
-	text := strings.TrimSpace(f.values[key])
+// duration returns a duration of 0 to most, or otherwise if none is given.
+func (f *form) duration(key string, otherwise, most time.Duration) time.Duration {
+	text := f.given(key)
 	if text == "" {
-		return 0
+		return otherwise
 	}
 	var d retryconf.Delay
-	if err := d.UnmarshalText([]byte(text)); err != nil {
-		var e *retryconf.FieldError
-		errors.As(err, &e)
-		f.fail(key, sentence(e.Value, e.Rule))
-		return 0
-	}
+	f.retryconf(key, d.UnmarshalText([]byte(text)))
 	if time.Duration(d) > most {
-		f.fail(key, fmt.Sprintf("%s is above %s, the most that this page looks at", text, wire.Duration(most).String()))
-		return 0
+		f.fail(key, fmt.Sprintf("%s is above %s, the most that this page looks at", text, say.Span(most)))
 	}
 	return time.Duration(d)
 }
 
-// number returns a number in [least, most], or otherwise if none is given.
-func (f *form) number(key string, otherwise, least, most float64) float64 {
-	text := strings.TrimSpace(f.values[key])
+// number returns the field's number.
+func (f *form) number(key string, within limits) float64 {
+	text := f.given(key)
 	if text == "" {
-		return otherwise
+		return within.otherwise
 	}
 	x, err := strconv.ParseFloat(text, 64)
 	switch {
 	case err != nil || x != x:
 		f.fail(key, fmt.Sprintf("%q is not a number", shortened(text)))
-	case x < least:
-		f.fail(key, fmt.Sprintf("%s is below %v", shortened(text), least))
-	case x > most:
-		f.fail(key, fmt.Sprintf("%s is above %v", shortened(text), most))
-	default:
-		return x
-	}
-	return otherwise
-}
-
-// whole is number for whole numbers.
-func (f *form) whole(key string, otherwise, least, most float64) float64 {
-	x := f.number(key, otherwise, least, most)
-	if x != math.Trunc(x) {
+	case x < within.least:
+		f.fail(key, fmt.Sprintf("%s is below %v", shortened(text), within.least))
+	case x > within.most:
+		f.fail(key, fmt.Sprintf("%s is above %v", shortened(text), within.most))
+	case within.whole && x != math.Trunc(x):
 		f.fail(key, fmt.Sprintf("%v is not a whole number", x))
-		return otherwise
 	}
 	return x
 }
