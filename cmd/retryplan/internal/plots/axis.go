@@ -27,6 +27,14 @@ func (a axis) norm(v float64) float64 {
 	return min(max(at, 0), 1)
 }
 
+// title returns what is written beside a.
+func (a axis) title() string {
+	if a.log {
+		return a.name + " (log scale)"
+	}
+	return a.name
+}
+
 // withRoom returns a with more room at its upper end, as a share of its length.
 func (a axis) withRoom(share float64) axis {
 	if a.log {
@@ -83,7 +91,7 @@ func (a axis) ticks(room float64, size func(label string) float64) (ticks []tick
 
 // durationAxis returns the axis of all durations, from 0 on. It is logarithmic if a linear one would press the typical
 // durations flat: full jitter reaches down to 0, which would ask for a logarithmic axis every time.
-func durationAxis(name string, typical, all []time.Duration) axis {
+func durationAxis(typical, all []time.Duration) axis {
 	least, most := time.Duration(math.MaxInt64), time.Nanosecond
 	for _, d := range typical {
 		if d > 0 {
@@ -93,7 +101,7 @@ func durationAxis(name string, typical, all []time.Duration) axis {
 	for _, d := range all {
 		most = max(most, d)
 	}
-	a := axis{name: name, max: most.Seconds(), steps: clock, text: seconds}
+	a := axis{max: most.Seconds(), steps: clock, text: seconds}
 	if least > most/50 {
 		return a
 	}
@@ -103,7 +111,7 @@ func durationAxis(name string, typical, all []time.Duration) axis {
 			lo = min(lo, d)
 		}
 	}
-	a.log, a.name = true, name+" (log scale)"
+	a.log = true
 	for _, v := range clock {
 		if v < lo.Seconds() {
 			a.min = v
@@ -122,28 +130,21 @@ func seconds(s float64) string {
 
 // clock are round durations in seconds. Every third one is a unit, or ten of it.
 var clock = slices.Concat(
-	decades(-10, 0),
+	decades(1, -10, 0),
 	[]float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600},
-	times(24*3600, decades(0, 6)),
+	decades(24*3600, 0, 6),
 )
 
-// decades returns 1, 2 and 5 times each power of ten from one exponent to below another.
-func decades(from, to int) (all []float64) {
+// decades returns 1, 2 and 5 units times each power of ten from one exponent to below another.
+func decades(unit float64, from, to int) (all []float64) {
 	for e := from; e < to; e++ {
 		for _, m := range []float64{1, 2, 5} {
 			if e < 0 {
-				all = append(all, m/math.Pow10(-e)) // 2/10 is 0.2, 2*0.1 need not be
+				all = append(all, unit*m/math.Pow10(-e)) // 2/10 is 0.2, 2*0.1 need not be
 			} else {
-				all = append(all, m*math.Pow10(e))
+				all = append(all, unit*m*math.Pow10(e))
 			}
 		}
-	}
-	return all
-}
-
-func times(unit float64, all []float64) []float64 {
-	for i := range all {
-		all[i] *= unit
 	}
 	return all
 }

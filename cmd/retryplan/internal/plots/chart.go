@@ -18,22 +18,13 @@ type chart struct {
 
 // series is something drawn in a chart, under a name that its legend has. One without a name is not in the legend.
 type series struct {
-	name string
-	kind kind
-	look look
-	// points are the line, in their order, and marks the places of its markers.
-	points, marks []point
-	boxes         []box
+	name   string
+	look   look
+	points []point // of a line, in their order
+	area   bool    // with a tint beneath the line
+	marks  []point // the places of markers
+	boxes  []box   // tinted; one without height is a line
 }
-
-type kind int
-
-const (
-	line   kind = iota // through points
-	area               // a line, and a tint beneath it
-	bars               // tinted boxes
-	levels             // the upper ends of boxes
-)
 
 // point is a place in the values of the axes.
 type point struct{ x, y float64 }
@@ -61,7 +52,20 @@ func (f frame) x(v float64) float64 { return f.left + f.xAxis.norm(v)*(f.right-f
 func (f frame) y(v float64) float64 { return f.bottom - f.yAxis.norm(v)*(f.bottom-f.top) }
 
 func (s series) draw(f frame) {
-	curve, edges, shades, markers := "", "", "", ""
+	tint, filled := look{class: s.look.class}, "fill"
+	if s.look.hollow {
+		filled = "thin"
+	}
+	shades, levels, curve, markers := "", "", "", ""
+	for _, b := range s.boxes {
+		left, right, low, high := f.x(b.left), f.x(b.right), f.y(b.lo), f.y(b.hi)
+		if b.lo == b.hi {
+			levels += place("M", left, high) + place("H", right)
+			continue
+		}
+		wide, thick := max(2-(right-left), 0)/2, max(2-(low-high), 0)/2 // the least that is seen
+		shades += rectangle(left-wide, high-thick, right+wide, low+thick)
+	}
 	for i, q := range s.points {
 		command := "L"
 		if i == 0 {
@@ -69,41 +73,27 @@ func (s series) draw(f frame) {
 		}
 		curve += place(command, f.x(q.x), f.y(q.y))
 	}
-	for _, b := range s.boxes {
-		left, right, low, high := f.x(b.left), f.x(b.right), f.y(b.lo), f.y(b.hi)
-		edges += place("M", left, high) + place("H", right)
-		wide, thick := max(2-(right-left), 0)/2, max(2-(low-high), 0)/2 // the least that is seen
-		shades += rectangle(left-wide, high-thick, right+wide, low+thick)
+	if s.area && curve != "" {
+		shades += curve + place("V", f.bottom) + place("H", f.x(s.points[0].x)) + "z"
 	}
 	for _, q := range s.marks {
 		markers += place("M", f.x(q.x), f.y(q.y)) + s.look.glyph
 	}
-	tint := look{class: s.look.class}
-	switch s.kind {
-	case bars:
-		f.path(tint, "tint", shades)
-	case levels:
-		f.path(s.look, "thin", edges)
-	case area:
-		if len(s.points) > 0 {
-			f.path(tint, "tint", curve+place("V", f.bottom)+place("H", f.x(s.points[0].x))+"z")
-		}
-		fallthrough
-	default:
-		f.path(s.look, "curve", curve)
-		filled := "fill"
-		if s.look.hollow {
-			filled = "thin"
-		}
-		f.path(tint, filled, markers)
-	}
+	f.path(tint, "tint", shades)
+	f.path(s.look, "thin", levels)
+	f.path(s.look, "curve", curve)
+	f.path(tint, filled, markers)
 }
 
 // sample draws s as its legend shows it.
 func (s series) sample(c *canvas, left, y float64) {
-	s.points, s.boxes = []point{{0, .5}, {1, .5}}, []box{{0, 1, 0, 1}}
-	if s.kind == levels {
-		s.boxes[0].hi = .5
+	switch {
+	case s.boxes == nil:
+		s.points = []point{{0, .5}, {1, .5}}
+	case s.boxes[0].lo == s.boxes[0].hi:
+		s.boxes = []box{{0, 1, .5, .5}}
+	default:
+		s.boxes = []box{{0, 1, 0, 1}}
 	}
 	if s.marks != nil {
 		s.marks = []point{{.5, .5}}
@@ -179,11 +169,14 @@ func (c chart) draw(to *canvas, left, y, width, beside float64) {
 	grid := ""
 	for _, t := range across {
 		grid += place("M", f.x(t.value), f.top) + place("V", f.bottom)
+		to.text("ink", tickSize, f.x(t.value)-widthOf(t.label, tickSize)/2, f.bottom+4+tickSize/2, t.label)
 	}
 	for _, t := range up {
 		grid += place("M", f.left, f.y(t.value)) + place("H", f.right)
+		to.text("ink", tickSize, f.left-5-widthOf(t.label, tickSize), f.y(t.value), t.label)
 	}
 	to.path(look{class: "grid"}, "thin", grid)
+	to.path(look{class: "faint"}, "thin", place("M", f.left, f.top)+place("V", f.bottom)+place("H", f.right))
 	nothing := true
 	for _, s := range c.series {
 		s.draw(f)
@@ -192,16 +185,9 @@ func (c chart) draw(to *canvas, left, y, width, beside float64) {
 	if nothing {
 		to.text("faint", labelSize, (f.left+f.right-widthOf(c.empty, labelSize))/2, (f.top+f.bottom)/2, c.empty)
 	}
-	to.path(look{class: "faint"}, "thin", place("M", f.left, f.top)+place("V", f.bottom)+place("H", f.right))
-	for _, t := range across {
-		to.text("ink", tickSize, f.x(t.value)-widthOf(t.label, tickSize)/2, f.bottom+4+tickSize/2, t.label)
-	}
-	for _, t := range up {
-		to.text("ink", tickSize, f.left-5-widthOf(t.label, tickSize), f.y(t.value), t.label)
-	}
 	c.label(f)
-	to.text("ink", labelSize, (f.left+f.right-widthOf(c.x.name, labelSize))/2, y+c.height-labelSize/2, c.x.name)
-	to.upright(labelSize, left+labelSize/2, (f.top+f.bottom)/2, c.y.name)
+	to.text("ink", labelSize, (f.left+f.right-widthOf(c.x.title(), labelSize))/2, y+c.height-labelSize/2, c.x.title())
+	to.upright(labelSize, left+labelSize/2, (f.top+f.bottom)/2, c.y.title())
 }
 
 // label writes the labels of c, but for those that would run into an earlier one.

@@ -51,7 +51,7 @@ func TestSeriesKeepsItsPeaks(t *testing.T) {
 }
 
 func TestTicksAreRound(t *testing.T) {
-	durations := func(most ...time.Duration) axis { return durationAxis("", most, most) }
+	durations := func(most ...time.Duration) axis { return durationAxis(most, most) }
 	numbers := func(least, most float64, steps []float64) axis {
 		return axis{min: least, max: most, steps: steps, text: say.Number}
 	}
@@ -67,11 +67,11 @@ func TestTicksAreRound(t *testing.T) {
 		{"years", durations(math.MaxInt64), []string{"0s", "480000h", "960000h", "1440000h", "1920000h", "2400000h"}},
 		{"log", durations(time.Minute, 3*time.Hour), []string{"30s", "1m", "2m", "5m", "10m", "20m", "1h", "2h"}},
 		{"log from 0", durations(0, 50*time.Millisecond, 100*time.Second), []string{"0", "100ms", "500ms", "1s", "2s", "5s", "10s", "20s", "1m"}},
-		{"counts", numbers(0, 103, decades(0, 9)), []string{"0", "10", "20", "30", "40", "50", "60", "70", "80", "90", "100"}},
-		{"parts", numbers(0, 0.315, decades(-9, 9)), []string{"0", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3"}},
-		{"a queue of one", numbers(0, 1.05, decades(0, 9)), []string{"0", "1"}},
-		{"a hundred attempts", numbers(1.4, 100.6, decades(0, 9)), []string{"10", "20", "30", "40", "50", "60", "70", "80", "90", "100"}},
-		{"one retry", numbers(1.4, 2.6, decades(0, 9)), []string{"2"}},
+		{"counts", numbers(0, 103, decades(1, 0, 9)), []string{"0", "10", "20", "30", "40", "50", "60", "70", "80", "90", "100"}},
+		{"parts", numbers(0, 0.315, decades(1, -9, 9)), []string{"0", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3"}},
+		{"a queue of one", numbers(0, 1.05, decades(1, 0, 9)), []string{"0", "1"}},
+		{"a hundred attempts", numbers(1.4, 100.6, decades(1, 0, 9)), []string{"10", "20", "30", "40", "50", "60", "70", "80", "90", "100"}},
+		{"one retry", numbers(1.4, 2.6, decades(1, 0, 9)), []string{"2"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var got []string

@@ -75,7 +75,7 @@ func FuzzDurationAxis(f *testing.F) {
 			t.Skip("no duration, or no page")
 		}
 		ds := []time.Duration{time.Duration(lo), time.Duration(hi)}
-		a := durationAxis("wait", ds, ds)
+		a := durationAxis(ds, ds)
 		require.Less(t, a.min, a.max)
 		ticks := a.ticks(float64(room), func(label string) float64 { return widthOf(label, tickSize) + 16 })
 		slices.SortFunc(ticks, func(a, b tick) int { return cmp.Compare(a.value, b.value) })

@@ -45,21 +45,25 @@ type Picture struct{ charts []chart }
 // Plans draws the wait before each attempt with its jitter envelope, and beneath it the distribution of Plan.TotalWait,
 // of one plan or of several side by side. It returns an error for no plan and for more than Most.
 func Plans(plans ...Plan) (*Picture, error) {
-	plans, err := named(plans, "plan", "policy", func(p *Plan) *string { return &p.Name })
-	if err != nil {
-		return nil, err
-	}
-	return &Picture{[]chart{schedule(plans), totalWait(plans)}}, nil
+	return draw(plans, schedule, totalWait)
 }
 
 // Outlook draws what Plans does and, beneath it, the distribution of Plan.Elapsed with the callers' deadline, zero for
 // none. Errors are those of Plans.
 func Outlook(deadline time.Duration, plans ...Plan) (*Picture, error) {
+	return draw(plans, schedule, totalWait, func(plans []Plan) chart { return elapsed(plans, deadline) })
+}
+
+func draw(plans []Plan, parts ...func([]Plan) chart) (*Picture, error) {
 	plans, err := named(plans, "plan", "policy", func(p *Plan) *string { return &p.Name })
 	if err != nil {
 		return nil, err
 	}
-	return &Picture{[]chart{schedule(plans), totalWait(plans), elapsed(plans, deadline)}}, nil
+	var p Picture
+	for _, part := range parts {
+		p.charts = append(p.charts, part(plans))
+	}
+	return &p, nil
 }
 
 // Simulation draws the time series of a run: its load and goodput, and beneath them its queue. Of several runs it draws
@@ -105,11 +109,8 @@ func CheckFile(path string) error {
 	return fmt.Errorf("plots: %q does not end in .svg", path)
 }
 
-// Save writes p to an SVG file, and replaces one that is there.
+// Save writes p to an SVG file that CheckFile accepts, and replaces one that is there.
 func (p *Picture) Save(path string) error {
-	if err := CheckFile(path); err != nil {
-		return err
-	}
 	if err := os.WriteFile(path, []byte(p.SVG()), 0o644); err != nil {
 		return fmt.Errorf("plots: %w", err)
 	}

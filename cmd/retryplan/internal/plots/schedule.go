@@ -2,6 +2,7 @@ package plots
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
@@ -23,12 +24,13 @@ func schedule(plans []Plan) chart {
 	if cut {
 		c.note = fmt.Sprintf("Attempts go on after the last one shown, %d.", last)
 	}
+	var attempts []retryplan.PlannedAttempt
 	var typical, all []time.Duration
 	var lines []series // above all bars
 	wide := 0.8 / float64(len(plans))
 	for i, p := range plans {
-		attempts := p.Plan.Attempts[1:min(len(p.Plan.Attempts), last)]
-		spread := series{kind: bars, look: looks[i]}
+		attempts = p.Plan.Attempts[1:min(len(p.Plan.Attempts), last)]
+		spread := series{look: looks[i]}
 		mean := series{name: p.Name, look: looks[i]}
 		for _, a := range attempts {
 			w, x := a.Wait, float64(a.Number)+(float64(i)+.5)*wide-0.4
@@ -44,17 +46,17 @@ func schedule(plans []Plan) chart {
 		if len(attempts) == 0 {
 			mean.name += " (no retry)"
 		}
-		if spread.boxes != nil {
-			spread.name = "shortest to longest: " + p.Name
-		}
 		c.series, lines = append(c.series, spread), append(lines, mean)
 	}
 	c.series = append(c.series, lines...)
-	c.x = axis{name: "attempt", min: 1.4, max: float64(max(last, 2)) + 0.6, steps: decades(0, 6), text: say.Number}
-	c.y = durationAxis("wait", typical, all).withRoom(0.08) // for the labels above the highest
+	c.x = axis{name: "attempt", min: 1.4, max: float64(max(last, 2)) + 0.6, steps: decades(1, 0, 6), text: say.Number}
+	c.y = durationAxis(typical, all).withRoom(0.08) // for the labels above the highest
+	c.y.name = "wait"
 	if len(plans) == 1 {
 		c.title += ": " + plans[0].Name
-		c.alone(plans[0].Plan.Attempts[1:min(len(plans[0].Plan.Attempts), last)])
+		c.alone(attempts)
+	} else {
+		c.note = strings.TrimSpace(c.note + " A bar goes from the shortest wait to the longest, a line through the means.")
 	}
 	return c
 }
@@ -66,7 +68,7 @@ func (c *chart) alone(attempts []retryplan.PlannedAttempt) {
 	if spread.boxes == nil {
 		spread.name, mean.name = "", "wait, no jitter"
 	}
-	never := series{kind: bars, look: look{class: "faint"}}
+	never := series{look: look{class: "faint"}}
 	quantiles := []series{{name: "p50"}, {name: "p90", look: look{dash: "5 3"}}, {name: "p99", look: look{dash: "1.6 2.2"}}}
 	for _, a := range attempts {
 		x := float64(a.Number)
@@ -79,7 +81,7 @@ func (c *chart) alone(attempts []retryplan.PlannedAttempt) {
 		}
 		for i, q := range []time.Duration{a.Wait.P50, a.Wait.P90, a.Wait.P99} {
 			s := &quantiles[i]
-			s.kind, s.look.class = levels, "ink"
+			s.look.class = "ink"
 			s.boxes = append(s.boxes, box{x - .4, x + .4, q.Seconds(), q.Seconds()})
 		}
 	}

@@ -26,7 +26,7 @@ func simulation(runs []Run) []chart {
 			{name: "runs offered", look: look{class: "ink", dash: "3 3"}, points: rates(r, offered)},
 		}}
 		below = chart{y: axis{name: "queue, attempts"}, series: []series{
-			{kind: area, look: look{class: "green"}, points: points(r, queue, 1)},
+			{look: look{class: "green"}, points: points(r, queue, 1), area: true},
 		}}
 	} else {
 		top = chart{title: "Simulation", y: axis{name: "goodput, per second"}}
@@ -46,8 +46,9 @@ func simulation(runs []Run) []chart {
 	top.height, below.height = 230, 175
 	for _, c := range []*chart{&top, &below} {
 		c.empty = "no data: nothing was simulated"
-		c.x = durationAxis("time since the start", nil, []time.Duration{end})
-		c.y.steps, c.y.text = decades(-12, 30), say.Number
+		c.x = durationAxis(nil, []time.Duration{end})
+		c.x.name = "time since the start"
+		c.y.steps, c.y.text = decades(1, -12, 30), say.Number
 		for _, s := range c.series {
 			for _, q := range s.points {
 				c.y.max = max(c.y.max, q.y)
@@ -57,9 +58,9 @@ func simulation(runs []Run) []chart {
 		c.y = c.y.withRoom(0.05)
 	}
 	if len(runs) == 1 {
-		below.y.steps = decades(0, 30) // a queue is whole
+		below.y.steps = decades(1, 0, 30) // a queue is whole
 	}
-	shade := series{name: "trigger", kind: bars, look: look{class: "orange"}}
+	shade := series{name: "trigger", look: look{class: "orange"}}
 	for _, r := range runs {
 		for _, t := range r.Triggers {
 			b := upright(t.From.Seconds(), t.End().Seconds())

@@ -13,37 +13,36 @@ import (
 // totalWait draws how long runs have waited. It leaves out plans without a last attempt beside others: their waits are
 // as long as attempts were looked at.
 func totalWait(plans []Plan) chart {
-	c := chart{title: "Total wait, if every attempt fails"}
 	limited := slices.ContainsFunc(plans, func(p Plan) bool { return !p.Plan.Truncated })
 	var left []string
-	all := make([]*retryplan.Distribution, len(plans))
-	for i, p := range plans {
+	c := distributions(plans, "Total wait, if every attempt fails", 0, func(p Plan) *retryplan.Distribution {
 		if limited && p.Plan.Truncated {
 			left = append(left, p.Name)
-		} else {
-			all[i] = &p.Plan.TotalWait
+			return nil
 		}
-	}
+		return &p.Plan.TotalWait
+	})
 	if left != nil {
 		c.note = "Without a last attempt, and not shown: " + strings.Join(left, ", ") + "."
 	}
-	return c.distributions(plans, all, 0, "total wait of a run that never succeeds", "runs that have waited no longer")
+	c.x.name, c.y.name = "total wait of a run that never succeeds", "runs that have waited no longer"
+	return c
 }
 
 // elapsed draws how long runs take.
 func elapsed(plans []Plan, deadline time.Duration) chart {
-	all := make([]*retryplan.Distribution, len(plans))
-	for i, p := range plans {
-		all[i] = &p.Plan.Elapsed
-	}
-	return chart{title: "Time that a run takes"}.distributions(plans, all, deadline, "time since the start of a run", "runs that have ended")
+	c := distributions(plans, "Time that a run takes", deadline, func(p Plan) *retryplan.Distribution { return &p.Plan.Elapsed })
+	c.x.name, c.y.name = "time since the start of a run", "runs that have ended"
+	return c
 }
 
 // distributions draws those of plans, nil for none, with the median, the 99th percentile and the worst case marked.
-func (c chart) distributions(plans []Plan, all []*retryplan.Distribution, deadline time.Duration, x, y string) chart {
+func distributions(plans []Plan, title string, deadline time.Duration, of func(Plan) *retryplan.Distribution) chart {
 	const n = 200 // stretches of a curve
+	c := chart{title: title, height: 265}
 	var typical, longest []time.Duration
-	for i, d := range all {
+	for i, p := range plans {
+		d := of(p)
 		if d == nil {
 			continue
 		}
@@ -60,22 +59,21 @@ func (c chart) distributions(plans []Plan, all []*retryplan.Distribution, deadli
 			s.name = "always " + say.Span(worst)
 		}
 		if len(plans) == 1 {
-			c.title += ": " + plans[i].Name
+			c.title += ": " + p.Name
 		} else {
-			s.name = plans[i].Name + ": " + s.name
+			s.name = p.Name + ": " + s.name
 		}
 		c.series = append(c.series, s)
 	}
 	if deadline > 0 {
 		s := series{name: "deadline " + say.Span(deadline), look: look{class: "red", dash: "2 2"}}
-		if due := deadline; due/3 < slices.Max(longest) { // one farther off would leave no room for the curves
-			longest = append(longest, due)
-			s.points = []point{{due.Seconds(), 0}, {due.Seconds(), 1}}
+		if deadline/3 < slices.Max(longest) { // one farther off would leave no room for the curves
+			longest = append(longest, deadline)
+			s.points = []point{{deadline.Seconds(), 0}, {deadline.Seconds(), 1}}
 		}
 		c.series = append(c.series, s)
 	}
-	c.height = 265
-	c.x = durationAxis(x, typical, longest).withRoom(0.04)
-	c.y = axis{name: y, max: 1.03, steps: []float64{.05, .1, .25, .5}, text: say.Percent}
+	c.x = durationAxis(typical, longest).withRoom(0.04)
+	c.y = axis{max: 1.03, steps: []float64{.05, .1, .25, .5}, text: say.Percent}
 	return c
 }

@@ -65,12 +65,10 @@ func (q question) answer(ctx context.Context, limit time.Duration, z size) (*ans
 	if err != nil {
 		return nil, faultsOf(err)
 	}
-	failing := plan
-	if q.failure == 0 { // a run that cannot fail has no waits, which is not a useful worst case
-		q.model.Failure = nil
-		if failing, err = retryplan.New(q.policy, q.model); err != nil {
-			return nil, faultsOf(err)
-		}
+	q.model.Failure = nil // a run that cannot fail has no waits, which is not a useful worst case
+	failing, err := retryplan.New(q.policy, q.model)
+	if err != nil {
+		return nil, faultsOf(err)
 	}
 	a := &answer{Plan: planFacts(plan, q.model.Deadline, failing.WorstCase)}
 	if a.Policy, err = q.text(); err != nil {

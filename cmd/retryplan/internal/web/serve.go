@@ -4,12 +4,14 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -65,22 +67,13 @@ func Serve(ctx context.Context, o Options) error {
 // loopback returns the address to listen on, which no other machine can reach. It asks no resolver: what "localhost"
 // means there is not ours to trust.
 func loopback(addr string) (netip.AddrPort, error) {
-	if addr == "" {
-		addr = "127.0.0.1:0"
+	at := cmp.Or(addr, "127.0.0.1:0")
+	if port, ok := strings.CutPrefix(at, "localhost:"); ok {
+		at = "127.0.0.1:" + port
 	}
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("web: address %q is not host:port: %w", addr, err)
-	}
-	if host == "localhost" {
-		host = "127.0.0.1"
-	}
-	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
-		return netip.AddrPort{}, fmt.Errorf("web: address %q is not loopback: the page is for this machine only, as 127.0.0.1:8080 is", addr)
-	}
-	parsed, err := netip.ParseAddrPort(net.JoinHostPort(host, port))
-	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("web: address %q has no port between 0 and 65535", addr)
+	parsed, err := netip.ParseAddrPort(at)
+	if err != nil || !parsed.Addr().IsLoopback() {
+		return parsed, fmt.Errorf("web: address %q is not a loopback address with a port, such as 127.0.0.1:8080: the page is for this machine only", addr)
 	}
 	return parsed, nil
 }

@@ -39,10 +39,14 @@ var (
 // scenario returns the certificate's own scenario, with the failure rate of the page, and what is to be said of it.
 func (q question) scenario() (s retryplan.Scenario, note string, bad []fault) {
 	s = q.fleet.Scenario(q.policy, 1)
-	s.Server.FailureRate = q.failure
+	s.Server.FailureRate = q.model.Failure[0]
+	var over time.Duration
+	for _, t := range s.Triggers {
+		over = t.End()
+	}
 	if runs := q.fleet.Rate * s.Duration.Seconds(); runs > maxRuns {
 		short := time.Duration(maxRuns / q.fleet.Rate * float64(time.Second))
-		if short < end(s.Triggers)+end(s.Triggers)/10 {
+		if short < over+over/10 {
 			return s, "", []fault{{"rate", fmt.Sprintf(
 				"%s runs a second for %s are more than the %d runs that this page simulates; retryplan simulate has no such limit",
 				say.Number(q.fleet.Rate), say.Span(s.Duration), maxRuns)}}
@@ -86,10 +90,10 @@ func simulated(ctx context.Context, s retryplan.Scenario, note string, z size) (
 	}
 	summary := fmt.Sprintf("Simulation of %s: %d runs, %s attempts per run, %s of the runs failed, longest queue %d.",
 		say.Span(r.Simulated), r.Runs, say.Number(r.Amplification), say.Percent(r.Failed), peak)
-	if len(s.Triggers) > 0 {
+	for _, t := range s.Triggers { // one, or none
 		back := recovery(r)
 		facts = slices.Insert(facts, 0, fact{"Back after the trigger", back})
-		summary += fmt.Sprintf(" The trigger lasts from %s to %s; back after it: %s.", say.Span(s.Triggers[0].From), say.Span(end(s.Triggers)), back)
+		summary += fmt.Sprintf(" The trigger lasts from %s to %s; back after it: %s.", say.Span(t.From), say.Span(t.End()), back)
 	}
 	if r.Latency.Count() > 0 {
 		facts = append(facts, fact{"99 % of successes within", say.Span(r.Latency.Quantile(.99))})
@@ -100,14 +104,6 @@ func simulated(ctx context.Context, s retryplan.Scenario, note string, z size) (
 	}
 	low := size{z.width, min(z.most, 170)}
 	return simulation{newChart(picture, 0, z, summary), newChart(picture, 1, low, "Queue. "+summary), note, facts}, nil
-}
-
-// end returns the end of the last trigger.
-func end(triggers []retryplan.Trigger) (last time.Duration) {
-	for _, t := range triggers {
-		last = max(last, t.End())
-	}
-	return last
 }
 
 // step returns an interval that divides d into about seriesPoints, a round one.

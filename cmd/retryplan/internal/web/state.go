@@ -46,11 +46,10 @@ var factors = map[retryplan.TriggerKind]limits{
 
 // question is a state that was understood.
 type question struct {
-	policy  retry.Policy
-	model   retryplan.Model
-	fleet   retryplan.Fleet
-	failure float64
-	inline  bool
+	policy retry.Policy
+	model  retryplan.Model
+	fleet  retryplan.Fleet
+	inline bool
 }
 
 // question returns what s asks, or what is wrong with it, all at once. Fields that a choice leaves without a use, as a
@@ -65,10 +64,9 @@ func (s state) question() (question, []fault) {
 	}
 	failure, duration, deadline := f.number("failure", numbers["failure"]), f.duration("duration", 0, time.Hour), f.duration("deadline", 0, math.MaxInt64)
 	q := question{
-		policy:  f.policy(),
-		model:   retryplan.Model{Failure: []float64{failure}, Duration: retryplan.Constant(duration), Deadline: deadline},
-		failure: failure,
-		inline:  f.choice("inline", "no", "yes") == "yes",
+		policy: f.policy(),
+		model:  retryplan.Model{Failure: []float64{failure}, Duration: retryplan.Constant(duration), Deadline: deadline},
+		inline: f.choice("inline", "no", "yes") == "yes",
 		fleet: retryplan.Fleet{
 			Clients:  int(f.number("clients", numbers["clients"])),
 			Rate:     f.number("rate", numbers["rate"]),
