@@ -43,7 +43,7 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 		{"a schedule beyond what was looked at", func() (*plots.Picture, error) { return plots.Plans(many) },
 			[]string{"Attempts go on after the last one shown, 100.", "100"}},
 		{"a total wait", func() (*plots.Picture, error) { return plots.Plans(short) },
-			[]string{"runs that have waited no longer", "total wait of a run that never succeeds", "p50 2.25s, p99 2.9s, worst 3s", "50%", "2s", "3s"}},
+			[]string{"share of runs", "total wait of a run that never succeeds", "p50 2.25s, p99 2.9s, worst 3s", "50%", "2s", "3s"}},
 		{"a total wait without chance", func() (*plots.Picture, error) { return plots.Plans(standard) },
 			[]string{"always 3h31m", "1h", "2h"}},
 		{"policies side by side", func() (*plots.Picture, error) { return plots.Plans(standard, aggressive, short) },
@@ -52,7 +52,7 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 		{"a policy without end beside another", func() (*plots.Picture, error) { return plots.Plans(many, standard) },
 			[]string{"Attempts go on after the last one shown, 8. A bar goes from the shortest wait to the longest, a line through the means.", "8", "Without a last attempt, and not shown: forever.", "standard: always 3h31m"}},
 		{"an outlook", func() (*plots.Picture, error) { return plots.Outlook(4*time.Second, short) },
-			[]string{"Time that a run takes: short", "time since the start of a run", "deadline 4s", "p50 2.25s, p99 2.9s, worst 3s", "runs that have ended"}},
+			[]string{"Time that a run takes: short", "time since the start of a run", "deadline 4s", "p50 2.25s, p99 2.9s, worst 3s"}},
 		{"a queue of one", func() (*plots.Picture, error) {
 			return plots.Simulation(plots.Run{Result: retryplan.Result{Step: time.Second, Series: []retryplan.Point{{Offered: 40, Attempts: 40, Queue: 1}}}})
 		}, []string{"queue, attempts", "0", "1", "40"}},

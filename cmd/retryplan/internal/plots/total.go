@@ -25,14 +25,14 @@ func totalWait(plans []Plan) chart {
 	if left != nil {
 		c.note = "Without a last attempt, and not shown: " + strings.Join(left, ", ") + "."
 	}
-	c.x.name, c.y.name = "total wait of a run that never succeeds", "runs that have waited no longer"
+	c.x.name = "total wait of a run that never succeeds"
 	return c
 }
 
 // elapsed draws how long runs take.
 func elapsed(plans []Plan, deadline time.Duration) chart {
 	c := distributions(plans, "Time that a run takes", deadline, func(p Plan) *retryplan.Distribution { return &p.Plan.Elapsed })
-	c.x.name, c.y.name = "time since the start of a run", "runs that have ended"
+	c.x.name = "time since the start of a run"
 	return c
 }
 
@@ -74,6 +74,6 @@ func distributions(plans []Plan, title string, deadline time.Duration, of func(P
 		c.series = append(c.series, s)
 	}
 	c.x = durationAxis(typical, longest).withRoom(0.04)
-	c.y = axis{max: 1.03, steps: []float64{.05, .1, .25, .5}, text: say.Percent}
+	c.y = axis{name: "share of runs", max: 1.03, steps: []float64{.05, .1, .25, .5}, text: say.Percent}
 	return c
 }

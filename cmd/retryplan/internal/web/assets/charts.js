@@ -1,25 +1,24 @@
 // Charts: each figure has a picture that the server drew, with a summary as its text alternative, and a table.
+import { element } from "./controls.js";
 
 /** Chart shows the charts of a figure. */
 export class Chart {
-  #picture; #body; #head;
+  #picture = element("div", { role: "img" });
+  #table = element("table", { class: "data" });
 
   constructor(figure) {
-    this.#picture = document.createElement("div");
-    this.#picture.setAttribute("role", "img");
-    const details = document.createElement("details");
-    details.innerHTML = '<summary>As a table</summary><div class="scroll" tabindex="0"><table class="data"><thead></thead><tbody></tbody></table></div>';
-    details.querySelector(".scroll").setAttribute("aria-label", figure.querySelector("figcaption").firstChild.textContent.trim());
-    details.querySelector(".scroll").setAttribute("role", "region");
-    [this.#head, this.#body] = details.querySelectorAll("thead, tbody");
-    figure.append(this.#picture, details);
+    const label = figure.querySelector("figcaption").firstChild.textContent.trim();
+    figure.append(this.#picture, element("details", {}, element("summary", {}, "As a table"),
+      element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, this.#table)));
   }
 
   show({ svg, summary, table }) {
     this.#picture.setAttribute("aria-label", summary);
     this.#picture.replaceChildren(new DOMParser().parseFromString(svg, "image/svg+xml").documentElement);
-    this.#head.replaceChildren(line(table.head, "col"));
-    this.#body.replaceChildren(...table.rows.map((r) => line(r, "row")));
+    const cell = (text, i) => (i === 0 ? element("th", { scope: "row" }, text) : element("td", {}, text));
+    this.#table.replaceChildren(
+      element("thead", {}, element("tr", {}, ...table.head.map((text) => element("th", { scope: "col" }, text)))),
+      element("tbody", {}, ...table.rows.map((row) => element("tr", {}, ...row.map(cell)))));
   }
 }
 
@@ -27,15 +26,4 @@ export class Chart {
 export function room(figure) {
   const narrow = matchMedia("(max-width: 55.99rem)").matches; // as style.css has it
   return new URLSearchParams({ width: figure.clientWidth, most: Math.round(narrow ? innerHeight * 0.22 : 400) });
-}
-
-function line(cells, scope) {
-  const row = document.createElement("tr");
-  cells.forEach((text, i) => {
-    const cell = document.createElement(scope === "col" || i === 0 ? "th" : "td");
-    if (cell.tagName === "TH") cell.scope = scope;
-    cell.textContent = text;
-    row.append(cell);
-  });
-  return row;
 }

@@ -1,9 +1,10 @@
 // Controls: for each field a text field and, where it has stops, a slider that writes into it.
-import { nearest } from "./fields.js";
+import { fields, nearest } from "./fields.js";
 
 const textOf = (value, state) => (typeof value === "function" ? value(state) : value) ?? "";
 
-function element(tag, attributes = {}, ...children) {
+/** element returns an element with its attributes and children. */
+export function element(tag, attributes = {}, ...children) {
   const e = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, value);
   e.append(...children);
@@ -15,12 +16,12 @@ export class Controls {
   #rows = new Map();
   #state;
 
-  constructor(parent, fields, state, changed) {
+  constructor(state, changed) {
     this.#state = state;
     for (const field of fields) {
       const row = this.#row(field, changed);
       this.#rows.set(field.key, row);
-      parent.append(row.node);
+      document.getElementById(field.group + "-controls").append(row.node);
     }
     this.show();
   }
@@ -71,14 +72,14 @@ export class Controls {
     }
   }
 
-  /** fail shows each fault at its field, and returns those whose field is not here or not shown. */
+  /** fail shows each fault at its field, and returns what is said of those whose field is not here or not shown. */
   fail(faults) {
     const elsewhere = [];
     const texts = new Map();
-    for (const fault of faults) {
-      const row = this.#rows.get(fault.field);
-      if (row && !row.node.hidden) texts.set(fault.field, [...(texts.get(fault.field) ?? []), fault.text]);
-      else elsewhere.push(fault);
+    for (const { field, text } of faults) {
+      const row = this.#rows.get(field);
+      if (row && !row.node.hidden) texts.set(field, [...(texts.get(field) ?? []), text]);
+      else elsewhere.push(row ? `${row.field.label}: ${text}` : text);
     }
     for (const [key, { input, error }] of this.#rows) {
       const text = (texts.get(key) ?? []).join("; ");
@@ -88,10 +89,5 @@ export class Controls {
       else input.removeAttribute("aria-invalid");
     }
     return elsewhere;
-  }
-
-  /** label returns what a field is called, undefined where it is not here. */
-  label(key) {
-    return this.#rows.get(key)?.field.label;
   }
 }

@@ -39,7 +39,7 @@ const factors = { slowdown: ["1 or more: work takes so many times as long", "4"]
   surge: ["arrivals come so many times as often", "4"], failing: ["0 to 1: the share of attempts that fail", "0.5"] };
 
 // empty is what stands in an empty text field: what the server then takes. shown says when a field has a use.
-export const policyFields = [
+const policyFields = [
   { key: "name", label: "Name", empty: "none" },
   { key: "max_attempts", label: "Attempts", unit: "the first included", empty: "8", stops: [...even(1, 20, 1), "unlimited"] },
   { key: "mode", label: "Delays", options: { exponential: "exponential", linear: "linear", fixed: "fixed", list: "a list" } },
@@ -57,7 +57,7 @@ export const policyFields = [
   { key: "deadline", label: "Deadline", unit: "of the caller", empty: "none", stops: between("100ms", "1h", true) },
 ];
 
-export const fleetFields = [
+const fleetFields = [
   { key: "clients", label: "Clients", empty: "1", stops: whole(decades(0, 5)) },
   { key: "rate", label: "Rate", unit: "runs a second, all clients", empty: "10", stops: decades(0, 4) },
   { key: "capacity", label: "Capacity", unit: "attempts a second", empty: "100", stops: decades(0, 4) },
@@ -69,6 +69,11 @@ export const fleetFields = [
   { key: "budget", label: "Retry budget", options: { none: "none", client: "one per client", shared: "one for all" } },
   { key: "budget_ratio", label: "Budget ratio", unit: "retries per success", empty: "0.1", stops: even(0.01, 0.5, 0.01), shown: (s) => s.budget !== "none" },
   { key: "budget_burst", label: "Budget burst", unit: "retries saved up", empty: "10", stops: whole(decades(0, 3)), shown: (s) => s.budget !== "none" },
+];
+
+export const fields = [
+  ...policyFields.map((f) => ({ group: "policy", ...f })),
+  ...fleetFields.map((f) => ({ group: "fleet", ...f })),
 ];
 
 const units = { ns: 1e-9, us: 1e-6, "µs": 1e-6, ms: 1e-3, s: 1, m: 60, h: 3600 };
@@ -91,7 +96,7 @@ export function nearest(stops, text) {
   let best = 0, least = Infinity;
   stops.forEach((stop, i) => {
     const far = stop === "" ? Infinity : Math.abs(Math.log(((size(stop) || 1e-9) / (wanted || 1e-9))));
-    if (far < least || (Number.isNaN(far) && stop === text)) [best, least] = [i, far];
+    if (far < least) [best, least] = [i, far];
   });
   return best;
 }

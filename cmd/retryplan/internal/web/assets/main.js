@@ -1,10 +1,9 @@
 // The page: a state, fields that change it, and the server's answer to it.
 import { Chart, room } from "./charts.js";
-import { Controls } from "./controls.js";
-import { fleetFields, policyFields } from "./fields.js";
+import { Controls, element } from "./controls.js";
+import { fields } from "./fields.js";
 
 const $ = (id) => document.getElementById(id);
-const fields = [...policyFields, ...fleetFields];
 const debounce = 90; // ms: a slider that is being moved asks about ten times a second
 
 const { state: opening, presets } = await (await fetch("api/start")).json();
@@ -12,10 +11,7 @@ const defaults = presets[0].state;
 const state = {};
 setState(location.hash);
 
-const controls = [
-  new Controls($("policy-controls"), policyFields, state, changed),
-  new Controls($("fleet-controls"), fleetFields, state, changed),
-];
+const controls = new Controls(state, changed);
 const charts = Object.fromEntries(["schedule", "total", "load", "queue"].map((id) => [id, new Chart($(id))]));
 
 /** setState sets the state to that of an address's fragment, on top of the defaults, or to the opening one if there is none. */
@@ -66,10 +62,8 @@ async function evaluate() {
 
 /** tell shows faults at their fields, and above all what no field shows; the last good picture stays, greyed. */
 function tell(faults) {
-  const label = (key) => controls.map((c) => c.label(key)).find(Boolean);
-  const lost = controls.reduce((rest, c) => c.fail(rest), faults);
-  const texts = lost.map(({ field, text }) => (label(field) ? label(field) + ": " + text : text));
-  if (faults.length > lost.length) texts.unshift("Not redrawn: see the fields marked below.");
+  const texts = controls.fail(faults);
+  if (faults.length > texts.length) texts.unshift("Not redrawn: see the fields marked below.");
   setText($("problem"), texts.join(" "));
   $("problem").hidden = texts.length === 0;
   document.body.classList.toggle("stale", faults.length > 0);
@@ -106,37 +100,21 @@ function copyable(field, text) {
   field.rows = text.split("\n").length + 1;
 }
 
-function node(tag, text) {
-  const e = document.createElement(tag);
-  e.textContent = text;
-  return e;
-}
-
 function facts(list, all) {
-  list.replaceChildren(...all.map(({ label, value }) => {
-    const pair = document.createElement("div");
-    pair.append(node("dt", label), node("dd", value));
-    return pair;
-  }));
+  list.replaceChildren(...all.map(({ label, value }) => element("div", {}, element("dt", {}, label), element("dd", {}, value))));
 }
 
 function findings(all) {
-  $("findings").replaceChildren(...all.map(({ level, text, change }) => {
-    const item = document.createElement("li");
-    item.dataset.level = level;
-    item.append(node("strong", level + ":"), " " + text + " ", node("small", change));
-    return item;
-  }));
-  if (all.length === 0) $("findings").append(node("li", "Nothing to say against this policy."));
+  const items = all.map(({ level, text, change }) =>
+    element("li", { "data-level": level }, element("strong", {}, level + ":"), ` ${text} `, element("small", {}, change)));
+  $("findings").replaceChildren(...(items.length ? items : [element("li", {}, "Nothing to say against this policy.")]));
 }
 
 for (const { label, title, state: preset } of presets) {
-  const button = node("button", label);
-  button.type = "button";
-  button.title = title;
+  const button = element("button", { type: "button", title }, label);
   button.addEventListener("click", () => {
     Object.assign(state, preset);
-    for (const c of controls) c.show();
+    controls.show();
     changed();
   });
   $("presets").append(button);
@@ -161,7 +139,7 @@ new ResizeObserver(([{ target }]) => document.documentElement.style.setProperty(
 for (const form of document.forms) form.addEventListener("submit", (e) => e.preventDefault());
 addEventListener("hashchange", () => {
   setState(location.hash);
-  for (const c of controls) c.show();
+  controls.show();
   changed();
 });
 let shown = String(room($("schedule")));
