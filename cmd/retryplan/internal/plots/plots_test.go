@@ -149,6 +149,28 @@ func TestSameInputGivesSameBytes(t *testing.T) {
 	require.True(t, once == draw().SVG(), "made twice")
 }
 
+func TestTableSaysWhatIsDrawn(t *testing.T) {
+	p, err := plots.Plans(plan(t, "short", retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Second, Jitter: retry.EqualJitter}}))
+	require.NoError(t, err)
+	_, waits := p.Part(0, 600, 400)
+	require.Equal(t, plots.Table{
+		Head: []string{"attempt", "shortest to longest", "mean", "p50", "p90", "p99"},
+		Rows: [][]string{{"2", "500ms to 1s", "750ms", "750ms", "950ms", "995ms"}, {"3", "1s to 2s", "1.5s", "1.5s", "1.9s", "1.99s"}},
+	}, waits)
+	_, total := p.Part(1, 600, 400)
+	require.Len(t, total.Rows, 21)
+	require.Equal(t, []string{"1.5s", "0%"}, total.Rows[0])
+	require.Equal(t, []string{"2.25s", "50%"}, total.Rows[10])
+	require.Equal(t, []string{"3s", "100%"}, total.Rows[20])
+
+	s, err := plots.Simulation(storm(t, "", nil))
+	require.NoError(t, err)
+	_, load := s.Part(0, 600, 400)
+	require.Equal(t, []string{"time since the start", "trigger", "attempts sent", "goodput: runs that succeeded", "runs offered"}, load.Head)
+	require.Equal(t, "yes", load.Rows[5][1], "at %s", load.Rows[5][0])
+	require.Empty(t, load.Rows[6][1], "at %s", load.Rows[6][0])
+}
+
 func TestErrors(t *testing.T) {
 	one := plan(t, "one", retry.Policy{MaxAttempts: 1})
 	nine := make([]plots.Plan, 9)

@@ -68,7 +68,7 @@ func simulation(runs []Run) []chart {
 				continue
 			}
 			shade.boxes = append(shade.boxes, b)
-			top.labels = append(top.labels, label{point{(max(t.From, 0) + min(t.End(), end)).Seconds() / 2, top.y.max}, say.Trigger(t)})
+			top.labels = append(top.labels, label{point{(max(b.left, 0) + min(b.right, end.Seconds())) / 2, top.y.max}, say.Trigger(t)})
 		}
 	}
 	if shade.boxes != nil {
