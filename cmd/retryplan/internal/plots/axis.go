@@ -53,7 +53,7 @@ type tick struct {
 
 // ticks returns as many ticks as have room for their labels, each of which takes size of it.
 func (a axis) ticks(room float64, size func(label string) float64) (ticks []tick) {
-	at := func(v float64) (fits bool) {
+	put := func(v float64) (fits bool) {
 		t := tick{v, a.text(v)}
 		for _, u := range ticks {
 			if math.Abs(a.norm(t.value)-a.norm(u.value))*room < (size(t.label)+size(u.label))/2 {
@@ -70,7 +70,7 @@ func (a axis) ticks(room float64, size func(label string) float64) (ticks []tick
 		for _, every := range []int{6, 3, 1} { // the roundest first
 			for i := 0; i < len(a.steps); i += every {
 				if v := a.steps[i]; a.min <= v && v <= a.max {
-					at(v)
+					put(v)
 				}
 			}
 		}
@@ -80,7 +80,7 @@ func (a axis) ticks(room float64, size func(label string) float64) (ticks []tick
 		fit := step*100 > a.max-a.min // no axis has room for more
 		ticks = nil
 		for n := math.Ceil(a.min / step); fit && n*step <= a.max*(1+1e-9); n++ {
-			fit = at(n * step)
+			fit = put(n * step)
 		}
 		if fit {
 			break

@@ -53,6 +53,8 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 			[]string{"Attempts go on after the last one shown, 8. A bar goes from the shortest wait to the longest, a line through the means.", "8", "Without a last attempt, and not shown: forever.", "standard: always 3h31m"}},
 		{"an outlook", func() (*plots.Picture, error) { return plots.Outlook(4*time.Second, short) },
 			[]string{"Time that a run takes: short", "time since the start of a run", "deadline 4s", "p50 2.25s, p99 2.9s, worst 3s"}},
+		{"a deadline that is far off", func() (*plots.Picture, error) { return plots.Outlook(time.Hour, short) },
+			[]string{"deadline 1h, beyond this picture", "2s", "3s"}},
 		{"a queue of one", func() (*plots.Picture, error) {
 			return plots.Simulation(plots.Run{Result: retryplan.Result{Step: time.Second, Series: []retryplan.Point{{Offered: 40, Attempts: 40, Queue: 1}}}})
 		}, []string{"queue, attempts", "0", "1", "40"}},

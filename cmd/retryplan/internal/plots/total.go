@@ -70,6 +70,8 @@ func distributions(plans []Plan, title string, deadline time.Duration, of func(P
 		if deadline/3 < slices.Max(longest) { // one farther off would leave no room for the curves
 			longest = append(longest, deadline)
 			s.points = []point{{deadline.Seconds(), 0}, {deadline.Seconds(), 1}}
+		} else {
+			s.name += ", beyond this picture"
 		}
 		c.series = append(c.series, s)
 	}

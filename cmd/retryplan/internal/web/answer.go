@@ -52,31 +52,31 @@ func newChart(p *plots.Picture, i int, z size, summary string) chart {
 	return chart{svg, summary, table}
 }
 
-// answer computes everything, and ends the simulation once it all has taken as long as limit. What of q the packages
-// refuse comes back as faults of the page's fields. When ctx ends, the answer is worth nothing.
-func (q question) answer(ctx context.Context, limit time.Duration, z size) (*answer, []fault) {
+// answer computes everything, and ends the simulation once it all has taken as long as limit. The error is what
+// the packages refuse of q; faultsOf says it in terms of the page. When ctx ends, the answer is worth nothing.
+func (q question) answer(ctx context.Context, limit time.Duration, z size) (*answer, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
 	defer cancel()
-	scenario, note, bad := q.scenario() // first, since there is no need to compute for what is refused
-	if bad != nil {
-		return nil, bad
+	scenario, note, err := q.scenario() // first, since there is no need to compute for what is refused
+	if err != nil {
+		return nil, err
 	}
 	plan, err := retryplan.New(q.policy, q.model)
 	if err != nil {
-		return nil, faultsOf(err)
+		return nil, err
 	}
 	q.model.Failure = nil // a run that cannot fail has no waits, which is not a useful worst case
 	failing, err := retryplan.New(q.policy, q.model)
 	if err != nil {
-		return nil, faultsOf(err)
+		return nil, err
 	}
 	a := &answer{Plan: planFacts(plan, q.model.Deadline, failing.WorstCase)}
 	if a.Policy, err = q.text(); err != nil {
-		return nil, faultsOf(err)
+		return nil, err
 	}
 	picture, err := plots.Plans(plots.Plan{Plan: plan})
 	if err != nil {
-		return nil, faultsOf(err)
+		return nil, err
 	}
 	a.Schedule = newChart(picture, 0, z, "Wait before each attempt: "+a.Policy.Line)
 	d := plan.TotalWait
@@ -84,7 +84,7 @@ func (q question) answer(ctx context.Context, limit time.Duration, z size) (*ans
 		say.Span(d.Min()), say.Span(d.Max()), say.Span(d.Quantile(.5)), say.Span(d.Quantile(.99))))
 	certificate, err := retryplan.Certify(q.policy, q.fleet)
 	if err != nil {
-		return nil, faultsOf(err)
+		return nil, err
 	}
 	a.Verdict = newVerdict(certificate, q.fleet)
 	if q.fleet.Budget != nil {
@@ -94,10 +94,7 @@ func (q question) answer(ctx context.Context, limit time.Duration, z size) (*ans
 		Inline: q.inline, Deadline: q.model.Deadline, Clients: q.fleet.Clients, Duration: q.model.Duration,
 	}))
 	a.Simulation, err = simulated(limited, scenario, note, z)
-	if err != nil {
-		return nil, faultsOf(err)
-	}
-	return a, nil
+	return a, err
 }
 
 func (q question) text() (policyText, error) {
@@ -182,7 +179,7 @@ func faultsOf(err error) (bad []fault) {
 
 // keyOf is the page's field for a field that a package may refuse though its text was accepted.
 var keyOf = map[string]string{
-	"Policy.ResetAfter": "reset_after", "Fleet.Deadline": "deadline", "Fleet.Workers": "capacity",
+	"Policy.ResetAfter": "reset_after", "Fleet.Rate": "rate", "Fleet.Deadline": "deadline", "Fleet.Workers": "capacity",
 	"Fleet.Trigger.Kind": "trigger", "Fleet.Trigger.For": "trigger_length", "Fleet.Trigger.Factor": "trigger_factor",
 	"Scenario.Duration": "trigger_length", "Scenario.Clients": "clients",
 }

@@ -131,11 +131,11 @@ func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		return
 	}
-	answer, bad := question.answer(r.Context(), h.limit, sizeOf(r))
+	answer, err := question.answer(r.Context(), h.limit, sizeOf(r))
 	switch {
 	case r.Context().Err() != nil: // the page has moved on and does not read this
-	case bad != nil:
-		reply(w, http.StatusUnprocessableEntity, refusal{Errors: bad})
+	case err != nil:
+		reply(w, http.StatusUnprocessableEntity, refusal{Errors: faultsOf(err)})
 	default:
 		reply(w, http.StatusOK, answer)
 	}

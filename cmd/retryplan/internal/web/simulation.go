@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/retryplan"
@@ -37,7 +38,7 @@ var (
 )
 
 // scenario returns the certificate's own scenario, with the failure rate of the page, and what is to be said of it.
-func (q question) scenario() (s retryplan.Scenario, note string, bad []fault) {
+func (q question) scenario() (s retryplan.Scenario, note string, err error) {
 	s = q.fleet.Scenario(q.policy, 1)
 	s.Server.FailureRate = q.model.Failure[0]
 	var over time.Duration
@@ -47,9 +48,9 @@ func (q question) scenario() (s retryplan.Scenario, note string, bad []fault) {
 	if runs := q.fleet.Rate * s.Duration.Seconds(); runs > maxRuns {
 		short := time.Duration(maxRuns / q.fleet.Rate * float64(time.Second))
 		if short < over+over/10 {
-			return s, "", []fault{{"rate", fmt.Sprintf(
-				"%s runs a second for %s are more than the %d runs that this page simulates; retryplan simulate has no such limit",
-				say.Number(q.fleet.Rate), say.Span(s.Duration), maxRuns)}}
+			return s, "", &retry.FieldError{Field: "Fleet.Rate", Value: say.Number(q.fleet.Rate), Rule: fmt.Sprintf(
+				"runs a second for %s are more than the %d runs that this page simulates; retryplan simulate has no such limit",
+				say.Span(s.Duration), maxRuns)}
 		}
 		note = fmt.Sprintf("Only the first %s of %s are simulated: this page stops at %d runs. ", say.Span(short), say.Span(s.Duration), maxRuns)
 		s.Duration = short

@@ -100,14 +100,8 @@ func (f *form) given(key string) string { return strings.TrimSpace(f.values[key]
 
 // policy reads the policy by the rules of retryconf, so that a text means here what it means in a document.
 func (f *form) policy() retry.Policy {
-	mode := cmp.Or(f.given("mode"), "exponential")
-	var unused []string
-	switch mode {
-	case "list":
-		unused = []string{"base", "factor"}
-	case "fixed":
-		unused = []string{"factor", "delays"}
-	default:
+	unused, ok := map[string][]string{"list": {"base", "factor"}, "fixed": {"factor", "delays"}}[f.given("mode")]
+	if !ok {
 		unused = []string{"delays"}
 	}
 	if f.given("jitter") != "ratio" {
