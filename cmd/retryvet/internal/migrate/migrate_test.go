@@ -1,0 +1,187 @@
+package migrate_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/retrygo/retry/cmd/retryvet/internal/migrate"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// copied returns a copy of a module of testdata, which finds our module in this repository.
+func copied(t *testing.T, name string) string {
+	t.Helper()
+	t.Setenv("GOWORK", "off")
+	t.Setenv("GOFLAGS", "-mod=mod -buildvcs=false")
+	t.Setenv("GONOSUMDB", "*")
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", name))))
+	_, here, _, _ := runtime.Caller(0)
+	root := filepath.Join(filepath.Dir(here), "..", "..", "..", "..")
+	run(t, dir, "go", "mod", "edit", "-replace=github.com/retrygo/retry="+root)
+	return dir
+}
+
+func run(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+// timeline runs the tests of the module and returns what the forms did.
+func timeline(t *testing.T, dir string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "timeline")
+	t.Setenv("TIMELINE", file)
+	run(t, dir, "go", "test", "-count=1", "./...")
+	return read(t, file)
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return string(text)
+}
+
+func source(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	result := map[string]string{}
+	for _, name := range files {
+		if filepath.Ext(name) != "" {
+			result[filepath.Base(name)] = read(t, name)
+		}
+	}
+	return result
+}
+
+func TestMovedCallsMakeTheSameAttemptsAtTheSameTimes(t *testing.T) {
+	dir := copied(t, "forms")
+	before := timeline(t, dir)
+	report, err := migrate.Run(t.Context(), dir, []string{"./..."}, true)
+	require.NoError(t, err)
+	counts := map[migrate.Grade]int{}
+	for _, site := range report.Sites {
+		counts[site.Grade]++
+		require.NotEqual(t, migrate.Refused, site.Grade, "%v", site)
+	}
+	t.Log(counts)
+	for name, text := range source(t, dir) {
+		if strings.HasSuffix(name, ".go") {
+			require.NotRegexp(t, `"github.com/(cenkalti|avast|sethvargo)`, text, name)
+		}
+	}
+	golden(t, "forms.diff", report.Diff)
+	after := strings.Split(timeline(t, dir), "\n")
+	for i, line := range strings.Split(before, "\n") {
+		assert.Equal(t, line, after[i], "the calls, what is told of them, and how the runs end")
+	}
+	run(t, dir, "go", "vet", "./...")
+	require.Regexp(t, `github.com/retrygo/retry v\d`, read(t, filepath.Join(dir, "go.mod")))
+
+	again, err := migrate.Run(t.Context(), dir, []string{"./..."}, true)
+	require.NoError(t, err)
+	require.Empty(t, again, "nothing is left for a second run")
+}
+
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	name = filepath.Join("testdata", name)
+	text = regexp.MustCompile(`(?ms)^diff a/go.mod.*?(^diff )`).ReplaceAllString(text, "$1") // its replace is of this machine
+	if *update {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+	if want := read(t, name); want != text {
+		t.Errorf("the diff is not %s; go test -update writes it", name)
+	}
+}
+
+func TestADryRunChangesNothing(t *testing.T) {
+	dir := copied(t, "forms")
+	before := source(t, dir)
+	report, err := migrate.Run(t.Context(), dir, []string{"./..."}, false)
+	require.NoError(t, err)
+	require.Contains(t, report.Diff, "+	github.com/retrygo/retry v")
+	require.Equal(t, before, source(t, dir))
+}
+
+func TestWhatDoesNotTypeCheckAfterwardsChangesNothing(t *testing.T) {
+	dir := copied(t, "forms")
+	run(t, dir, "go", "mod", "edit", "-replace=github.com/retrygo/retry=./elsewhere")
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "elsewhere"), 0o700))
+	for name, text := range map[string]string{"go.mod": "module github.com/retrygo/retry\n\ngo 1.26\n", "retry.go": "package retry\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "elsewhere", name), []byte(text), 0o600))
+	}
+	before := source(t, dir)
+	_, err := migrate.Run(t.Context(), dir, []string{"./..."}, true)
+	require.ErrorContains(t, err, "nothing was migrated: the packages do not type-check after the change")
+	require.Equal(t, before, source(t, dir))
+}
+
+func TestWhatIsRefusedSaysWhy(t *testing.T) { refuses(t, "refused") }
+
+func TestMarksThatMayComeFromElsewhereAreRefused(t *testing.T) { refuses(t, "marks") }
+
+func refuses(t *testing.T, module string) {
+	t.Helper()
+	dir := copied(t, module)
+	before := source(t, dir)
+	report, err := migrate.Run(t.Context(), dir, []string{"."}, true)
+	require.NoError(t, err)
+	require.Empty(t, report.Diff)
+	after := source(t, dir)
+	require.Equal(t, before, after)
+
+	want := map[string]map[int]string{}
+	comment := regexp.MustCompile("// want `(.*)`")
+	for name, text := range maps.All(after) {
+		want[name] = map[int]string{}
+		for i, line := range strings.Split(text, "\n") {
+			if m := comment.FindStringSubmatch(line); m != nil {
+				want[name][i+1] = m[1]
+			}
+		}
+	}
+	for _, site := range report.Sites {
+		name, line := filepath.Base(site.Position.Filename), site.Position.Line
+		reason, ok := want[name][line]
+		require.True(t, ok, "not expected: %v", site)
+		require.Contains(t, site.Why[0], reason, "%v", site)
+		delete(want[name], line)
+	}
+	for name, left := range want {
+		require.Empty(t, left, "of %s", name)
+	}
+}
+
+func ExampleRun() {
+	os.Setenv("GOWORK", "off") // the module is not one of this workspace
+	report, err := migrate.Run(context.Background(), "testdata/marks", []string{"."}, false)
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, site := range report.Sites[:1] {
+		fmt.Println(site.Call, site.Grade)
+		fmt.Println(site.Why[0])
+	}
+	// Output:
+	// backoff/v5 Retry refused
+	// a mark of backoff/v5 that is made or looked for elsewhere (apart.go:1) can reach it, and retry would not know it
+}

@@ -1,0 +1,28 @@
+// Package forms has one function for each form of call that is moved.
+package forms
+
+import (
+	"context"
+	"errors"
+)
+
+// Work is what is retried.
+type Work func(context.Context) (string, error)
+
+// Form retries work. It calls note where the library tells of a failure.
+type Form func(ctx context.Context, work Work, note func(...any)) (string, error)
+
+var (
+	errBusy     = errors.New("busy")
+	errNotFound = errors.New("not found")
+	errFailed   = errors.New("failed")
+)
+
+type client struct{ work Work }
+
+func (c *client) ping() error {
+	_, err := c.work(context.Background())
+	return err
+}
+
+func (c *client) fetch() (string, error) { return c.work(context.Background()) }

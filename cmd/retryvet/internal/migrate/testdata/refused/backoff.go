@@ -1,0 +1,103 @@
+package refused
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	backoff5 "github.com/cenkalti/backoff/v5"
+)
+
+var (
+	ctx     = context.Background()
+	errBusy = errors.New("busy")
+	shared  = backoff.NewExponentialBackOff()
+)
+
+type job struct{ b backoff.BackOff }
+
+func work() error          { return nil }
+func fetch() (int, error)  { return 0, nil }
+func making() func() error { return work }
+
+// steps is a BackOff of one's own.
+type steps struct{}
+
+func (steps) NextBackOff() time.Duration { return time.Second }
+func (steps) Reset()                     {}
+
+func own(j job, param backoff.BackOff) {
+	_ = backoff.Retry(work, steps{})                                                           // want `the BackOff is not made here`
+	_ = backoff.Retry(work, backoff.WithMaxRetries(j.b, 3))                                    // want `the BackOff is not made here`
+	_ = backoff.Retry(work, param)                                                             // want `not made by a statement of its own`
+	_ = backoff.Retry(work, shared)                                                            // want `not a local variable`
+	_ = backoff.Retry(making(), &backoff.ZeroBackOff{})                                        // want `the work is not a literal`
+	_ = backoff.Retry(work, &backoff.StopBackOff{})                                            // want `the BackOff is not made here`
+	_ = backoff.RetryNotifyWithTimer(work, &backoff.ZeroBackOff{}, nil, nil)                   // want `has no counterpart`
+	_ = backoff.NewTicker(&backoff.ZeroBackOff{})                                              // want `has no counterpart`
+	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.NewConstantBackOff(-1), 3))         // want `the interval is negative`
+	_ = backoff.Retry(work, backoff.WithMaxRetries(&backoff.ZeroBackOff{}, 1<<63))             // want `too large`
+	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.WithMaxRetries(shared, 1), 1))      // want `not a local variable`
+	_ = backoff.Retry(work /* a comment */, backoff.WithMaxRetries(&backoff.ZeroBackOff{}, 1)) // want `a comment stands among`
+}
+
+var atInit = backoff.Retry(work, &backoff.ZeroBackOff{}) // want `not in a function`
+
+func schedules(interval time.Duration) {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval = interval
+	_ = backoff.Retry(work, b) // want `InitialInterval is not a constant`
+
+	c := backoff.NewExponentialBackOff()
+	c.MaxInterval = time.Millisecond
+	_ = backoff.Retry(work, c) // want `between 1ns and MaxInterval`
+
+	d := backoff.NewExponentialBackOff()
+	d.Stop = time.Second
+	_ = backoff.Retry(work, d) // want `the field Stop has no counterpart`
+
+	e := backoff.NewExponentialBackOff()
+	if interval > 0 {
+		e.MaxElapsedTime = 0
+	}
+	_ = backoff.Retry(work, e) // want `what is done with the BackOff e is not understood`
+
+	g := backoff.NewExponentialBackOff( // for ever
+		backoff.WithMaxElapsedTime(0))
+	_ = backoff.Retry(work, g) // want `a comment stands in`
+
+	f := backoff.NewExponentialBackOff()
+	_ = backoff.Retry(work, f) // want `used for something else too`
+	_ = f.NextBackOff()
+
+	_ = backoff.Retry(work, backoff.NewExponentialBackOff(backoff.WithClockProvider(backoff.SystemClock))) // want `has no counterpart`
+}
+
+func results() error {
+	err := backoff.Retry(work, &backoff.ZeroBackOff{}) // want `compared by ==`
+	if err == errBusy {
+		return nil
+	}
+	err2 := backoff.Retry(work, &backoff.ZeroBackOff{}) // want `the text of its error is compared`
+	if err2.Error() == "busy" {
+		return nil
+	}
+	err3 := backoff.Retry(work, &backoff.ZeroBackOff{}) // want `its error's type is asserted`
+	if _, ok := err3.(interface{ Timeout() bool }); ok {
+		return nil
+	}
+	err4 := backoff.Retry(work, &backoff.ZeroBackOff{}) // want `not followed`
+	switch err4 {
+	case errBusy:
+	}
+	return nil
+}
+
+func tries(ctx context.Context, n uint, options []backoff5.RetryOption) {
+	_, _ = backoff5.Retry(ctx, fetch, backoff5.WithMaxTries(n)) // want `0 means no limit there`
+	_, _ = backoff5.Retry(ctx, fetch, options...)               // want `its options are a variable`
+	_, _ = backoff5.Retry(ctx, func() (int, error) {            // want `RetryAfter has no counterpart`
+		return 0, backoff5.RetryAfter(3)
+	})
+}
