@@ -29,11 +29,14 @@ func Run(analyzers []*analysis.Analyzer, version string, args []string, stdout, 
 	flags := flag.NewFlagSet("retryvet", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprint(stderr, "usage: retryvet [flags] PACKAGE...\n       retryvet help [ANALYZER]\n")
+		fmt.Fprint(stderr, "usage: retryvet [flags] PACKAGE...\n       retryvet -migrate [-diff] [-w] PACKAGE...\n       retryvet help [ANALYZER]\n")
 		flags.PrintDefaults()
 	}
 	format := flags.String("format", "text", "how findings are printed: text, sarif or github")
 	tests := flags.Bool("test", true, "analyze tests too")
+	migrates := flags.Bool("migrate", false, "say which calls of other retry libraries can be moved to this one, and do nothing else")
+	diff := flags.Bool("diff", false, "with -migrate, print what would change")
+	write := flags.Bool("w", false, "with -migrate, move the calls")
 	printVersion := flags.Bool("version", false, "print the version and exit")
 	chosen := map[string]*bool{}
 	for _, a := range analyzers {
@@ -53,9 +56,12 @@ func Run(analyzers []*analysis.Analyzer, version string, args []string, stdout, 
 	print := map[string]func(io.Writer, []*analysis.Analyzer, string, []finding) error{
 		"text": text, "sarif": sarif, "github": github,
 	}[*format]
-	if print == nil || flags.NArg() == 0 {
+	if print == nil || flags.NArg() == 0 || (*diff || *write) && !*migrates {
 		flags.Usage()
 		return 2
+	}
+	if *migrates {
+		return migration(flags.Args(), *diff, *write, stdout, stderr)
 	}
 	if off := func(a *analysis.Analyzer) bool { return !*chosen[a.Name] }; !all(analyzers, off) {
 		analyzers = slices.DeleteFunc(slices.Clone(analyzers), off)
@@ -95,10 +101,6 @@ func findings(analyzers []*analysis.Analyzer, tests bool, patterns []string) ([]
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return nil, err
-	}
 	var found []finding
 	for _, act := range graph.Roots {
 		if act.Err != nil {
@@ -110,10 +112,7 @@ func findings(analyzers []*analysis.Analyzer, tests bool, patterns []string) ([]
 			if d.End.IsValid() {
 				f.end = act.Package.Fset.Position(d.End)
 			}
-			f.file = f.start.Filename
-			if rel, err := filepath.Rel(dir, f.file); err == nil && filepath.IsLocal(rel) {
-				f.file = filepath.ToSlash(rel)
-			}
+			f.file = relative(f.start.Filename)
 			found = append(found, f)
 		}
 	}
@@ -122,6 +121,16 @@ func findings(analyzers []*analysis.Analyzer, tests bool, patterns []string) ([]
 			cmp.Compare(a.analyzer, b.analyzer), cmp.Compare(a.message, b.message))
 	})
 	return slices.Compact(found), nil
+}
+
+// relative returns file relative to the working directory if it is below it, with slashes.
+func relative(file string) string {
+	if dir, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(dir, file); err == nil && filepath.IsLocal(rel) {
+			return filepath.ToSlash(rel)
+		}
+	}
+	return file
 }
 
 func text(w io.Writer, _ []*analysis.Analyzer, _ string, found []finding) error {
