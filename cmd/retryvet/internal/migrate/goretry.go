@@ -3,23 +3,17 @@ package migrate
 import (
 	"go/ast"
 	"go/types"
-	"slices"
-	"time"
 
 	"github.com/retrygo/retry"
 )
 
 var goRetry = &library{
 	name:  "go-retry",
-	marks: []string{"RetryableError"},
-	marky: map[string]string{"RetryableError": "Transient"},
+	marks: map[string]string{"RetryableError": "Transient"},
 	calls: map[string]int{"Do": 2, "DoValue": 2, "Constant": 2, "Exponential": 2, "Fibonacci": -1},
 }
 
-func init() { goRetry.plan = (*site).goRetry }
-
-// longest as a cap is none: go-retry's exponential grows for ever.
-const longest = "1<<63 - 1"
+func init() { goRetry.plan, goRetry.pause = (*site).goRetry, (*site).goRetryBackoff }
 
 func (s *site) goRetry(p *plan) error {
 	if s.op == nil {
@@ -28,94 +22,70 @@ func (s *site) goRetry(p *plan) error {
 	if s.lit == nil && s.strange(s.op) {
 		return refuse("the work is not a literal, so that it is not known which errors it marks")
 	}
-	if err := s.knownMarks(); err != nil {
-		return err
-	}
-	ctx := s.call.Args[0]
-	if !s.isBackground(ctx) {
+	if ctx := s.call.Args[0]; !s.isBackground(ctx) {
 		p.ctx = ctx
 	}
-	p.attempts, p.classify = ours+".Unlimited", ours+".Otherwise("+ours+".Terminal)"
-	state := &pause{kind: map[string]string{"Constant": "constant", "Exponential": "exponential"}[s.name]}
+	p.classify = ours + ".Otherwise(" + ours + ".Terminal)"
+	var state *pause
 	var err error
-	if state.kind != "" {
-		state.fields = map[string]number{}
-		state.fields["Base"], err = s.constant("the delay", s.call.Args[1])
-	} else {
-		state, err = s.follow(p, s.call.Args[1], true, s.goRetryBackoff(p))
-	}
-	if err != nil {
-		return err
+	switch s.name {
+	case "Constant":
+		state = &pause{kind: "constant", set: map[string]ast.Expr{"delay": s.call.Args[1]}}
+	case "Exponential":
+		state = &pause{kind: "exponential", set: map[string]ast.Expr{"delay": s.call.Args[1]}}
+	default:
+		if state, err = s.follow(p, s.call.Args[1]); err != nil {
+			return err
+		}
 	}
 	if s.name == "DoValue" {
 		p.value = true
 		p.remark("beside an error, the value is that of the last attempt")
 	}
-	if state.retries != nil {
-		if err := s.attemptsFor(p, state.retries, 1); err != nil {
+	if e := state.set["WithMaxRetries"]; e != nil {
+		if err := s.attemptsFor(p, e, 1); err != nil {
 			return err
 		}
 	}
-	base, limit := state.fields["Base"], state.fields["Cap"]
-	if base.value <= 0 {
+	base, err := s.number("the delay", state.set["delay"], number{})
+	if err != nil {
+		return err
+	}
+	limit, err := s.number("the cap", state.set["WithCappedDuration"], number{})
+	if err != nil {
+		return err
+	}
+	if !base.loose && base.value <= 0 {
 		return refuse("the delay is not positive")
 	}
-	p.texts["Base"], p.backoff.Base = base.text, base.duration()
-	if state.kind == "constant" {
-		p.texts["Mode"], p.backoff.Mode = ours+".Fixed", retry.Fixed
-	}
-	switch {
-	case limit.text != "" && limit.value < base.value:
-		return refuse("the cap is below the delay")
-	case limit.text != "":
-		p.texts["Cap"], p.backoff.Cap = limit.text, limit.duration()
-	case state.kind == "constant" && len(state.order) == 0:
-	case state.kind != "constant" && p.within(time.Hour):
-	default:
-		p.texts["Cap"], p.backoff.Cap = longest, 1<<63-1
-	}
 	ratio := 0.0
-	if percent := state.fields["JitterPercent"]; percent.value > 0 {
-		ratio = min(percent.value, 100) / 100
-		p.backoff.Jitter, p.backoff.JitterRatio = retry.RatioJitter, ratio
-		p.texts["Jitter"], p.texts["JitterRatio"] = ours+".RatioJitter", percent.text+" / 100.0"
-		if percent.value > 100 {
+	if e := state.set["WithJitterPercent"]; e != nil {
+		percent, err := s.number("the percentage", e, number{})
+		switch {
+		case err != nil:
+			return err
+		case percent.value > 100:
 			return refuse("the percentage is above 100")
+		case percent.value > 0:
+			ratio = percent.value / 100
+			p.backoff.Jitter, p.backoff.JitterRatio = retry.RatioJitter, ratio
+			p.texts["Jitter"], p.texts["JitterRatio"] = ours+".RatioJitter", percent.text+" / 100.0"
+			p.remark("jitter is no longer in whole percents")
 		}
-		p.remark("jitter is no longer in whole percents")
 	}
-	if slices.Contains(state.order, "WithFullJitter") {
-		p.backoff.Jitter, p.texts["Jitter"] = retry.FullJitter, ours+".FullJitter"
-	}
-	if jitter := slices.IndexFunc(state.order, func(w string) bool { return w != "WithCappedDuration" }); jitter >= 0 {
-		if len(state.order)-jitter > 1 {
+	for i, wrapper := range state.order {
+		if wrapper != "WithCappedDuration" && i < len(state.order)-1 {
 			return refuse("what is put around the jitter would change it")
 		}
-	}
-	return p.fits(func(n int) time.Duration {
-		d := base.duration()
-		if state.kind != "constant" {
-			if n > 63 || d > (1<<63-1)>>(n-1) {
-				d = 1<<63 - 1
-			} else {
-				d <<= n - 1
-			}
+		if wrapper == "WithFullJitter" {
+			p.backoff.Jitter, p.texts["Jitter"] = retry.FullJitter, ours+".FullJitter"
 		}
-		if limit.text != "" {
-			d = min(d, limit.duration())
-		}
-		return d
-	}, ratio)
-}
-
-// within reports whether no wait without a cap, jitter included, is above limit.
-func (p *plan) within(limit time.Duration) bool {
-	if p.retries < 0 || p.retries > 40 {
-		return false
 	}
-	b := p.backoff
-	b.Cap = 1<<63 - 1
-	return p.retries == 0 || b.Delay(p.retries) <= limit/2
+	factor := number{value: 2}
+	if state.kind == "constant" {
+		factor.value = 1
+	}
+	return p.grow(base, factor, limit, ratio)
 }
 
 // strange reports whether op may be a function whose marks are not known. Functions of this module are known.
@@ -133,53 +103,30 @@ func (s *site) strange(op ast.Expr) bool {
 	return !isFunc
 }
 
-// goRetryBackoff returns what e, an expression of type Backoff, is.
-func (s *site) goRetryBackoff(p *plan) func(ast.Expr) (*pause, error) {
-	var eval func(ast.Expr) (*pause, error)
-	eval = func(e ast.Expr) (*pause, error) {
-		e, part := s.open(p, e, true, eval)
-		call, ok := e.(*ast.CallExpr)
-		if !ok {
-			return nil, refuse("the Backoff is not made here")
-		}
-		name := s.ofLibrary(call)
-		switch name {
-		case "NewConstant", "NewExponential":
-			base, err := s.constant("the delay", call.Args[0])
-			kind := "exponential"
-			if name == "NewConstant" {
-				kind = "constant"
-			}
-			return &pause{kind: kind, fields: map[string]number{"Base": base}}, err
-		case "WithMaxRetries", "WithCappedDuration", "WithJitterPercent":
-			state, err := part(call.Args[1])
-			if err != nil {
-				return nil, err
-			}
-			field := map[string]string{"WithCappedDuration": "Cap", "WithJitterPercent": "JitterPercent"}[name]
-			switch {
-			case field == "" && state.retries != nil || field != "" && state.fields[field].text != "":
-				return nil, refuse("%s is there twice", name)
-			case field == "":
-				state.retries = call.Args[0]
-				return state, nil
-			}
-			state.order = append(state.order, name)
-			state.fields[field], err = s.constant(field, call.Args[0])
-			return state, err
-		case "WithFullJitter":
-			state, err := part(call.Args[0])
-			if err != nil {
-				return nil, err
-			}
-			state.order = append(state.order, name)
-			return state, nil
-		case "WithMaxDuration":
-			return nil, refuse("WithMaxDuration shortens the last wait, and a TTL does not")
-		case "WithJitter":
-			return nil, refuse("jitter of a fixed width has no counterpart")
-		}
-		return nil, refuse("the Backoff is made by %s", s.text(call.Fun))
+// goRetryBackoff returns what e, an expression of type Backoff that is not a variable, is.
+func (s *site) goRetryBackoff(p *plan, e ast.Expr) (*pause, error) {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return nil, refuse("the Backoff is not made here")
 	}
-	return eval
+	name := s.ofLibrary(call)
+	switch name {
+	case "NewConstant":
+		return &pause{kind: "constant", set: map[string]ast.Expr{"delay": call.Args[0]}}, nil
+	case "NewExponential":
+		return &pause{kind: "exponential", set: map[string]ast.Expr{"delay": call.Args[0]}}, nil
+	case "WithMaxRetries":
+		return s.wrap(p, call.Args[1], name, call.Args[0])
+	case "WithCappedDuration", "WithJitterPercent", "WithFullJitter":
+		state, err := s.wrap(p, call.Args[len(call.Args)-1], name, call.Args[0])
+		if err == nil {
+			state.order = append(state.order, name)
+		}
+		return state, err
+	case "WithMaxDuration":
+		return nil, refuse("WithMaxDuration shortens the last wait, and a TTL does not")
+	case "WithJitter":
+		return nil, refuse("jitter of a fixed width has no counterpart")
+	}
+	return nil, refuse("the Backoff is made by %s", s.text(call.Fun))
 }

@@ -25,14 +25,16 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
 	"golang.org/x/tools/go/ast/astutil"
 	"golang.org/x/tools/go/packages"
 )
 
 const (
 	ourPath = "github.com/retrygo/retry"
-	// ours stands for the name of our package in edits, until it is known which names are free in the file.
-	ours = "retryvetOURS"
+	// These stand for the names of our packages in edits, until it is known which names are free in the file.
+	ours     = "retryvetOURS"
+	oursHTTP = "retryvetHTTP"
 )
 
 // Grade says what became of a call.
@@ -45,8 +47,8 @@ const (
 	Refused                   // left as it is
 )
 
-// String returns "same", "remarked" or "refused".
-func (g Grade) String() string { return [...]string{"", "same", "remarked", "refused"}[g] }
+// String returns "same", "same with a remark" or "refused".
+func (g Grade) String() string { return [...]string{"", "same", "same with a remark", "refused"}[g] }
 
 // Site is a call of another library.
 type Site struct {
@@ -88,11 +90,16 @@ func Run(ctx context.Context, dir string, patterns []string, write bool) (Report
 	for _, f := range files {
 		f.graph = graph
 	}
-	strays := survey(files, graph)
 	var report Report
+	strays := survey(files, graph)
+	for _, f := range files {
+		report.Sites = append(report.Sites, f.rewrite()...)
+	}
+	for _, s := range strays {
+		s.rewrite()
+	}
 	changed := map[string][]byte{}
 	for _, f := range files {
-		report.Sites = append(report.Sites, f.rewrite(strays)...)
 		src, err := f.apply()
 		if err != nil {
 			return Report{}, err
@@ -186,19 +193,19 @@ func faults(pkgs []*packages.Package, when string) error {
 
 // check type-checks the module with the changed files. It adds go.mod and go.sum to changed if they change.
 func (l *loader) check(pkgs []*packages.Package, changed map[string][]byte) error {
-	module := pkgs[0].Module
+	main := pkgs[0].Module
 	for _, p := range pkgs {
-		if p.Module == nil || p.Module.GoMod == "" || p.Module.Dir != module.Dir {
+		if p.Module == nil || p.Module.GoMod == "" || p.Module.Dir != main.Dir {
 			return errors.New("nothing was migrated: the patterns match packages outside a module or of two modules")
 		}
 	}
-	l.root = module.Dir
+	l.root = main.Dir
 	config := packages.Config{Context: l.ctx, Dir: l.dir, Mode: need, Tests: true, Overlay: maps.Clone(changed)}
-	src, err := os.ReadFile(module.GoMod)
+	src, err := os.ReadFile(main.GoMod)
 	if err != nil {
 		return err
 	}
-	mod, err := modfile.Parse(module.GoMod, src, nil)
+	mod, err := modfile.Parse(main.GoMod, src, nil)
 	if err != nil {
 		return err
 	}
@@ -211,14 +218,12 @@ func (l *loader) check(pkgs []*packages.Package, changed map[string][]byte) erro
 			return err
 		}
 		defer os.RemoveAll(temp)
-		if err := mod.AddRequire(ourPath, ourVersion()); err != nil {
-			return err
-		}
+		mod.SetRequireSeparateIndirect(append(mod.Require, &modfile.Require{Mod: module.Version{Path: ourPath, Version: ourVersion()}}))
 		mod.Cleanup()
 		if src, err = mod.Format(); err != nil {
 			return err
 		}
-		sum, err := os.ReadFile(strings.TrimSuffix(module.GoMod, ".mod") + ".sum")
+		sum, err := os.ReadFile(strings.TrimSuffix(main.GoMod, ".mod") + ".sum")
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -232,7 +237,7 @@ func (l *loader) check(pkgs []*packages.Package, changed map[string][]byte) erro
 		defer func() {
 			for _, name := range []string{"go.mod", "go.sum"} {
 				if now, err := os.ReadFile(filepath.Join(temp, name)); err == nil && len(now) > 0 {
-					changed[filepath.Join(filepath.Dir(module.GoMod), name)] = now
+					changed[filepath.Join(filepath.Dir(main.GoMod), name)] = now
 				}
 			}
 		}()
@@ -314,59 +319,33 @@ func parents(root ast.Node) map[ast.Node]ast.Node {
 	return result
 }
 
-// survey finds the sites of all files. It returns, for each library, a position of a mark that some function other than
-// the work of a site makes: it may reach any run, and ours would not know it.
-func survey(files []*file, graph map[string]*packages.Package) map[string]token.Position {
-	strays, seen := map[string]token.Position{}, map[string]bool{}
-	for _, f := range files {
-		seen[f.name] = true
-	}
-	for _, p := range graph { // what the patterns leave out of the module
-		for path, lib := range libraries {
-			if p.Module != nil && p.Module.Main && p.Imports[path] != nil {
-				for _, name := range p.GoFiles {
-					if !seen[name] && marksIn(name, lib) {
-						strays[path] = token.Position{Filename: name, Line: 1}
-					}
+// find fills f.sites, in the order of the source.
+func (f *file) find(all map[*library]*strays) {
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		var obj types.Object
+		s := &site{file: f}
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if fn := f.callee(n); fn != nil {
+				obj, s.name = fn, calleeName(fn)
+			}
+			s.expr, s.call = n, n
+		case *ast.UnaryExpr: // &retryablehttp.RoundTripper{}
+			s.expr = n
+			if lit, ok := n.X.(*ast.CompositeLit); ok {
+				if named, ok := f.pkg.TypesInfo.TypeOf(lit).(*types.Named); ok {
+					obj, s.name = named.Obj(), named.Obj().Name()
 				}
 			}
 		}
-	}
-	for _, f := range files {
-		f.find()
-		for id, obj := range f.pkg.TypesInfo.Uses {
-			if obj.Pkg() == nil || f.pkg.Fset.PositionFor(id.Pos(), false).Filename != f.name {
-				continue
-			}
-			lib := libraries[obj.Pkg().Path()]
-			if lib == nil || !slices.Contains(lib.marks, obj.Name()) {
-				continue
-			}
-			if owner := f.owner(id); owner == nil || owner.lib != lib {
-				strays[obj.Pkg().Path()] = f.pkg.Fset.Position(id.Pos())
-			}
-		}
-	}
-	return strays
-}
-
-// find fills f.sites, in the order of the source.
-func (f *file) find() {
-	ast.Inspect(f.ast, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if !ok {
+		if obj == nil || obj.Pkg() == nil || libraries[obj.Pkg().Path()] == nil {
 			return true
 		}
-		fn := f.callee(call)
-		if fn == nil || fn.Pkg() == nil || libraries[fn.Pkg().Path()] == nil {
-			return true
-		}
-		lib := libraries[fn.Pkg().Path()]
-		if index, ok := lib.calls[calleeName(fn)]; ok {
-			s := &site{file: f, lib: lib, call: call, name: calleeName(fn)}
-			if index >= 0 && index < len(call.Args) {
-				s.op = ast.Unparen(call.Args[index])
-				s.literal()
+		s.lib = libraries[obj.Pkg().Path()]
+		if index, ok := s.lib.calls[s.name]; ok {
+			s.strays = all[s.lib]
+			if index >= 0 && index < len(s.call.Args) {
+				s.literal(s.call.Args[index])
 			}
 			f.sites = append(f.sites, s)
 		}
@@ -428,33 +407,58 @@ func (f *file) owner(n ast.Node) *site {
 }
 
 // rewrite plans the edits of every site and accepts those that can be made.
-func (f *file) rewrite(strays map[string]token.Position) []Site {
+func (f *file) rewrite() []Site {
 	var result []Site
+	drops := map[types.Object][]ast.Node{}
 	for _, s := range f.sites {
-		remarks, edits, err := s.plan(strays)
+		p, edits, err := s.plan()
 		if err == nil && slices.ContainsFunc(edits, f.taken) {
 			err = refuse("it stands inside a call that is moved; run the migration again")
 		}
-		one := Site{Position: f.pkg.Fset.Position(s.call.Pos()), Call: s.lib.name + " " + s.name, Grade: Same, Why: remarks}
+		one := Site{Position: f.pkg.Fset.Position(s.expr.Pos()), Call: s.lib.name + " " + s.name, Grade: Same}
 		switch {
 		case err != nil:
 			one.Grade, one.Why = Refused, []string{err.Error()}
-		case len(remarks) > 0:
-			one.Grade = Remarked
-		}
-		if err == nil {
+			s.strays.refused = true
+		default:
+			s.strays.moved = true
 			f.edits = append(f.edits, edits...)
+			maps.Copy(drops, p.drop)
+			if one.Why = p.remarks; len(p.remarks) > 0 {
+				one.Grade = Remarked
+			}
 		}
 		result = append(result, one)
 	}
+	f.drop(drops)
 	return result
 }
 
-// taken reports whether e overlaps with an edit that is accepted.
+// drop removes the statements that make variables, unless something else still uses them.
+func (f *file) drop(made map[types.Object][]ast.Node) {
+	used := func(id *ast.Ident) bool {
+		for _, nodes := range made {
+			if slices.ContainsFunc(nodes, func(n ast.Node) bool { return within(id, n) }) {
+				return false
+			}
+		}
+		at := f.offset(id.Pos())
+		return !slices.ContainsFunc(f.edits, func(e edit) bool { return e.from <= at && at < e.to })
+	}
+	for before := -1; before != len(made); {
+		before = len(made)
+		maps.DeleteFunc(made, func(obj types.Object, _ []ast.Node) bool { return slices.ContainsFunc(f.uses(obj), used) })
+	}
+	for _, nodes := range made {
+		for _, n := range nodes {
+			f.edits = append(f.edits, f.line(n))
+		}
+	}
+}
+
+// taken reports whether e overlaps with an edit that is accepted. Insertions do not.
 func (f *file) taken(e edit) bool {
-	return slices.ContainsFunc(f.edits, func(x edit) bool {
-		return e.from < x.to && x.from < e.to || e.from == x.from && e.to == x.to
-	})
+	return slices.ContainsFunc(f.edits, func(x edit) bool { return e.from < x.to && x.from < e.to })
 }
 
 // apply returns the file with its edits, or nil if there are none.
@@ -463,6 +467,7 @@ func (f *file) apply() ([]byte, error) {
 		return nil, nil
 	}
 	slices.SortStableFunc(f.edits, func(a, b edit) int { return cmp.Or(a.from-b.from, a.to-b.to) })
+	f.edits = slices.Compact(f.edits) // two calls of one statement with the same remarks
 	var out bytes.Buffer
 	at := 0
 	for _, e := range f.edits {
@@ -476,63 +481,74 @@ func (f *file) apply() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nothing was migrated: what would be written does not parse: %w", err)
 	}
-	var place *ast.ImportSpec // of a library that is not used any more
-	for spec, pkgName := range f.imports() {
-		if selects(parsed, pkgName) || !selects(f.ast, pkgName) {
-			continue
-		}
-		for _, now := range parsed.Imports {
-			switch {
-			case now.Path.Value != spec.Path.Value || now.Name != nil && now.Name.Name != pkgName:
-			case libraries[importPath(now)] != nil && (place == nil || now.Pos() < place.Pos()):
-				place = now
-			}
-		}
-	}
-	name := f.importName(ourPath)
-	if name == "" {
-		name = "retry"
-		for f.declares(name) || selects(parsed, name) {
-			name += "go"
-		}
-		if place != nil {
-			place.Path.Value, place.Name = strconv.Quote(ourPath), nil
-			if name != "retry" {
-				place.Name = &ast.Ident{Name: name, NamePos: place.Path.Pos()}
-			}
-		} else {
-			alias := name
-			if alias == "retry" {
-				alias = ""
-			}
-			astutil.AddNamedImport(fset, parsed, alias, ourPath)
-		}
-	}
+	var unused []*ast.ImportSpec // of parsed
 	for spec, pkgName := range f.imports() {
 		if !selects(parsed, pkgName) && selects(f.ast, pkgName) {
-			alias := ""
-			if spec.Name != nil {
-				alias = spec.Name.Name
-			}
-			astutil.DeleteNamedImport(fset, parsed, alias, importPath(spec))
+			unused = append(unused, parsed.Imports[slices.Index(f.ast.Imports, spec)])
 		}
 	}
-	for _, path := range []string{"context", "time"} {
-		if selects(parsed, path) && f.importName(path) == "" {
+	slices.SortFunc(unused, func(a, b *ast.ImportSpec) int { return int(a.Pos() - b.Pos()) })
+	unused = f.importOurs(fset, parsed, ours, ourPath, unused)
+	unused = f.importOurs(fset, parsed, oursHTTP, ourPath+"/retryhttp", unused)
+	for _, spec := range unused {
+		alias := ""
+		if spec.Name != nil {
+			alias = spec.Name.Name
+		}
+		astutil.DeleteNamedImport(fset, parsed, alias, importPath(spec))
+	}
+	for _, path := range []string{"context", "time", "net/http"} {
+		if selects(parsed, path[strings.LastIndex(path, "/")+1:]) && f.importName(path) == "" {
 			astutil.AddImport(fset, parsed, path)
 		}
 	}
-	ast.Inspect(parsed, func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok && id.Name == ours {
-			id.Name = name
-		}
-		return true
-	})
 	out.Reset()
 	if err := format.Node(&out, fset, parsed); err != nil {
 		return nil, err
 	}
 	return out.Bytes(), nil
+}
+
+// importOurs imports our package path for the marker, under a name that is free in the file. The import takes the place
+// of the first unused one of a library, if there is one. It returns the others.
+func (f *file) importOurs(fset *token.FileSet, parsed *ast.File, marker, path string, unused []*ast.ImportSpec) []*ast.ImportSpec {
+	if !selects(parsed, marker) {
+		return unused
+	}
+	name, alias := f.importName(path), ""
+	known := name != ""
+	if !known {
+		name = path[strings.LastIndex(path, "/")+1:]
+		for f.declares(name) || selects(parsed, name) {
+			name += "go"
+			alias = name
+		}
+	}
+	rename(parsed, marker, name)
+	if known {
+		return unused
+	}
+	at := slices.IndexFunc(unused, func(spec *ast.ImportSpec) bool { return libraries[importPath(spec)] != nil })
+	if at < 0 {
+		astutil.AddNamedImport(fset, parsed, alias, path)
+		return unused
+	}
+	place := unused[at]
+	place.Path.Value, place.Name = strconv.Quote(path), nil
+	if alias != "" {
+		place.Name = &ast.Ident{Name: alias, NamePos: place.Path.Pos()}
+	}
+	return slices.Delete(unused, at, at+1)
+}
+
+// rename renames the identifier from.
+func rename(root *ast.File, from, to string) {
+	ast.Inspect(root, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && id.Name == from {
+			id.Name = to
+		}
+		return true
+	})
 }
 
 // declares reports whether the file, or its package, declares name for something other than an import.

@@ -74,27 +74,38 @@ func source(t *testing.T, dir string) map[string]string {
 
 func TestMovedCallsMakeTheSameAttemptsAtTheSameTimes(t *testing.T) {
 	dir := copied(t, "forms")
+	moves(t, dir, "forms.diff")
+	require.Regexp(t, `github.com/retrygo/retry v\d`, read(t, filepath.Join(dir, "go.mod")))
+	for name, text := range source(t, dir) {
+		if strings.HasSuffix(name, ".go") {
+			require.NotRegexp(t, `"github.com/(cenkalti|avast|sethvargo|hashicorp)`, text, name)
+		}
+	}
+}
+
+func TestMarksMadeByFunctionsAreMadeForRetryToo(t *testing.T) {
+	dir := copied(t, "marked")
+	for _, name := range []string{"forms.go", "forms_test.go"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(read(t, filepath.Join("testdata", "forms", name))), 0o600))
+	}
+	moves(t, dir, "marked.diff")
+}
+
+// moves moves all calls of the module, and compares what they do.
+func moves(t *testing.T, dir, diff string) {
+	t.Helper()
 	before := timeline(t, dir)
 	report, err := migrate.Run(t.Context(), dir, []string{"./..."}, true)
 	require.NoError(t, err)
-	counts := map[migrate.Grade]int{}
 	for _, site := range report.Sites {
-		counts[site.Grade]++
 		require.NotEqual(t, migrate.Refused, site.Grade, "%v", site)
 	}
-	t.Log(counts)
-	for name, text := range source(t, dir) {
-		if strings.HasSuffix(name, ".go") {
-			require.NotRegexp(t, `"github.com/(cenkalti|avast|sethvargo)`, text, name)
-		}
-	}
-	golden(t, "forms.diff", report.Diff)
+	golden(t, diff, report.Diff)
 	after := strings.Split(timeline(t, dir), "\n")
 	for i, line := range strings.Split(before, "\n") {
 		assert.Equal(t, line, after[i], "the calls, what is told of them, and how the runs end")
 	}
 	run(t, dir, "go", "vet", "./...")
-	require.Regexp(t, `github.com/retrygo/retry v\d`, read(t, filepath.Join(dir, "go.mod")))
 
 	again, err := migrate.Run(t.Context(), dir, []string{"./..."}, true)
 	require.NoError(t, err)
@@ -183,5 +194,5 @@ func ExampleRun() {
 	}
 	// Output:
 	// backoff/v5 Retry refused
-	// a mark of backoff/v5 that is made or looked for elsewhere (apart.go:1) can reach it, and retry would not know it
+	// a mark of backoff/v5 that is made or looked for elsewhere (elsewhere.go:1) can reach it, and retry would not know it
 }

@@ -48,8 +48,8 @@ func (s *site) target(e ast.Expr) error {
 	if obj == nil || obj.Parent() == s.pkg.Types.Scope() {
 		return refuse("its error goes to a package-level variable")
 	}
-	decl := s.outer(s.call)
-	if decl.Type.Results != nil && decl.Type.Results.Pos() <= obj.Pos() && obj.Pos() < decl.Type.Results.End() {
+	_, signature := s.outer(s.call)
+	if r := signature.Results; r != nil && r.Pos() <= obj.Pos() && obj.Pos() < r.End() {
 		s.escapes = true
 	}
 	for _, use := range s.uses(obj) {
@@ -80,7 +80,7 @@ func (s *site) usedBy(n ast.Node) error {
 			return nil
 		}
 		return refuse("its error is compared by %s: use errors.Is first", p.Op)
-	case *ast.ReturnStmt, *ast.KeyValueExpr, *ast.CompositeLit:
+	case *ast.ReturnStmt, *ast.KeyValueExpr, *ast.CompositeLit, *ast.SendStmt, *ast.AssignStmt, *ast.ValueSpec:
 		s.escapes = true
 		return nil
 	case *ast.CallExpr:

@@ -3,24 +3,22 @@ package migrate
 import (
 	"fmt"
 	"go/ast"
-	"go/constant"
-	"go/parser"
 	"go/token"
 	"go/types"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/retrygo/retry"
 )
 
 // library is what is known of a library.
 type library struct {
-	name  string
-	marks []string       // what only its own runs understand in an error
-	calls map[string]int // the calls that are sites, and which argument is the work; -1 if such a call cannot be moved
-	marky map[string]string
-	plan  func(*site, *plan) error
+	name   string
+	marks  map[string]string // what only its own runs understand in an error, and our counterpart; "" if there is none
+	calls  map[string]int    // the calls that are sites, and which argument is the work; -1 if such a call cannot be moved
+	fields []string          // of its BackOff or Client that can be set
+	plan   func(*site, *plan) error
+	pause  func(*site, *plan, ast.Expr) (*pause, error)
 }
 
 var libraries = map[string]*library{
@@ -43,6 +41,8 @@ func refuse(format string, values ...any) error { return refusal(fmt.Sprintf(for
 type site struct {
 	*file
 	lib     *library
+	strays  *strays
+	expr    ast.Expr // what is replaced
 	call    *ast.CallExpr
 	name    string
 	op      ast.Expr     // the work as it is passed; nil if unknown
@@ -58,11 +58,14 @@ type plan struct {
 	backoff  retry.Backoff
 	texts    map[string]string // the fields of backoff as the source has them
 	ttl      string
+	timeout  string // of an attempt
+	base     string // of a Transport
 	classify string
 	observe  string
 	value    bool // DoValue
 	remarks  []string
-	drop     []ast.Stmt // statements that only made the backoff
+	known    map[types.Object]*pause     // the variables that are followed
+	drop     map[types.Object][]ast.Node // what makes them
 }
 
 func (p *plan) remark(format string, values ...any) {
@@ -71,8 +74,12 @@ func (p *plan) remark(format string, values ...any) {
 	}
 }
 
-// literal sets lit.
-func (s *site) literal() {
+// literal sets op and lit.
+func (s *site) literal(op ast.Expr) {
+	s.op = ast.Unparen(op)
+	if call, ok := s.op.(*ast.CallExpr); ok && len(call.Args) == 1 && s.pkg.TypesInfo.Types[call.Fun].IsType() {
+		s.op = ast.Unparen(call.Args[0])
+	}
 	switch op := s.op.(type) {
 	case *ast.FuncLit:
 		s.lit = op
@@ -83,22 +90,9 @@ func (s *site) literal() {
 			return
 		}
 		if def := s.definition(obj); def != nil {
-			s.lit, _ = ast.Unparen(def.Rhs[0]).(*ast.FuncLit)
+			s.lit, _ = ast.Unparen(def.value).(*ast.FuncLit)
 		}
 	}
-}
-
-// definition returns the statement "x := ..." that declares the local variable obj and nothing else, or nil.
-func (f *file) definition(obj types.Object) *ast.AssignStmt {
-	for id, def := range f.pkg.TypesInfo.Defs {
-		if def == obj {
-			assign, ok := f.parents[id].(*ast.AssignStmt)
-			if ok && assign.Tok == token.DEFINE && len(assign.Lhs) == 1 && len(assign.Rhs) == 1 {
-				return assign
-			}
-		}
-	}
-	return nil
 }
 
 // uses returns the uses of obj in the source order.
@@ -173,7 +167,7 @@ func (s *site) settled(e ast.Expr) bool {
 		case *types.Func, *types.Nil:
 			return true
 		case *types.Var:
-			return obj.Parent() != obj.Pkg().Scope() && !s.changed(obj, min(e.Pos(), s.call.Pos()), s.call.End())
+			return obj.Parent() != obj.Pkg().Scope() && !s.changed(obj, min(e.Pos(), s.expr.Pos()), s.expr.End())
 		}
 	case *ast.SelectorExpr:
 		if fn, ok := s.pkg.TypesInfo.Uses[e.Sel].(*types.Func); ok {
@@ -187,7 +181,63 @@ func (s *site) settled(e ast.Expr) bool {
 
 // movable reports whether e, evaluated once, may be evaluated in the call.
 func (s *site) movable(e ast.Expr) bool {
-	return s.call.Pos() <= e.Pos() && e.Pos() < s.call.End() || s.isBackground(e) || s.settled(e)
+	return within(e, s.expr) || s.isBackground(e) || s.settled(e) || s.still(e)
+}
+
+// still reports whether e is made of local variables and their fields, and nothing from e to the call writes them.
+func (s *site) still(e ast.Expr) bool {
+	fields := map[string]bool{}
+	for n := range ast.Preorder(e) {
+		switch n := n.(type) {
+		case *ast.Ident:
+			obj, ok := s.pkg.TypesInfo.Uses[n].(*types.Var)
+			if ok && obj.IsField() {
+				fields[n.Name] = true
+			} else if ok && !s.settled(n) {
+				return false
+			}
+		case *ast.CallExpr:
+			if !s.pkg.TypesInfo.Types[n.Fun].IsType() {
+				return false
+			}
+		case *ast.SelectorExpr, *ast.BasicLit, *ast.BinaryExpr, *ast.ParenExpr, *ast.KeyValueExpr, *ast.CompositeLit:
+		case *ast.UnaryExpr:
+			if _, ok := n.X.(*ast.CompositeLit); !ok {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	fun, _ := s.outer(s.expr)
+	for n := range ast.Preorder(fun) {
+		if n.Pos() < e.End() || s.expr.Pos() <= n.Pos() || within(s.expr, n) {
+			continue
+		}
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if fun := s.pkg.TypesInfo.Types[n.Fun]; !fun.IsType() && !fun.IsBuiltin() && s.ofLibrary(n) == "" {
+				return false
+			}
+		case *ast.SelectorExpr:
+			if id := n.Sel; fields[id.Name] {
+				if write, address := s.write(id); write || address {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// isBackground reports whether e is a call of context.Background or TODO.
+func (s *site) isBackground(e ast.Expr) bool {
+	call, ok := ast.Unparen(e).(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	fn := s.callee(call)
+	return fn != nil && (fn.FullName() == "context.Background" || fn.FullName() == "context.TODO")
 }
 
 // contextName returns the name of package context in the file, or of the import that will be added.
@@ -198,14 +248,17 @@ func (s *site) contextName() string {
 	return "context"
 }
 
-// outer returns the declaration of the function that n is in, or nil.
-func (f *file) outer(n ast.Node) *ast.FuncDecl {
+// outer returns the function that n is in, the outermost, or nil.
+func (f *file) outer(n ast.Node) (fun ast.Node, signature *ast.FuncType) {
 	for ; n != nil; n = f.parents[n] {
-		if decl, ok := n.(*ast.FuncDecl); ok {
-			return decl
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			fun, signature = n, n.Type
+		case *ast.FuncDecl:
+			fun, signature = n, n.Type
 		}
 	}
-	return nil
+	return fun, signature
 }
 
 // statement returns the statement around n that stands in a list of statements, and the list.
@@ -234,29 +287,42 @@ func list(n ast.Node) []ast.Stmt {
 	return nil
 }
 
-// plan returns the remarks and edits for s.
-func (s *site) plan(strays map[string]token.Position) ([]string, []edit, error) {
+// plan returns the remarks and edits for s, and the statements that it no longer needs.
+func (s *site) plan() (*plan, []edit, error) {
+	p := plan{retries: -1, attempts: ours + ".Unlimited", classify: ours + ".RetryOn(" + s.contextName() + ".Canceled)",
+		texts: map[string]string{}, known: map[types.Object]*pause{}, drop: map[types.Object][]ast.Node{}}
+	fun, _ := s.outer(s.expr)
 	switch {
 	case ast.IsGenerated(s.ast):
 		return nil, nil, refuse("the file is generated")
-	case s.outer(s.call) == nil:
+	case fun == nil:
 		return nil, nil, refuse("it is not in a function")
-	case s.op == nil:
-		return nil, nil, s.lib.plan(s, &plan{})
-	}
-	if at, ok := strays[s.callee(s.call).Pkg().Path()]; ok {
-		return nil, nil, refuse("a mark of %s that is made or looked for elsewhere (%s:%d) can reach it, and retry would "+
-			"not know it", s.lib.name, base(at.Filename), at.Line)
+	case s.strays.stuck != nil:
+		return nil, nil, refuse("a mark of %s that is made or looked for elsewhere (%v) can reach it, and retry would not "+
+			"know it", s.lib.name, s.strays.stuck)
 	}
 	if path := s.markingImport(); path != "" {
 		return nil, nil, refuse("%s, which is imported here, makes marks of %s, and retry would not know them", path, s.lib.name)
 	}
-	p := plan{retries: -1, texts: map[string]string{}}
+	if err := s.ownMarks(); err != nil {
+		return nil, nil, err
+	}
+	if s.op != nil {
+		if err := s.errorUse(); err != nil {
+			return nil, nil, err
+		}
+	}
 	if err := s.lib.plan(s, &p); err != nil {
 		return nil, nil, err
 	}
-	if err := s.errorUse(); err != nil {
-		return nil, nil, err
+	for name, path := range map[string]string{"time": "time", s.contextName(): "context"} {
+		if !s.free(name, path) {
+			return nil, nil, refuse("the name %s does not mean the package here", name)
+		}
+	}
+	if s.op == nil {
+		edits, err := s.clientEdits(&p)
+		return &p, edits, err
 	}
 	if s.escapes {
 		p.remark("the error is a *retry.Error: errors.Is and errors.As find the last one")
@@ -264,59 +330,25 @@ func (s *site) plan(strays map[string]token.Position) ([]string, []edit, error) 
 			p.remark("a wait past the context's deadline is not begun")
 		}
 	}
+	if len(s.strays.makers) > 0 {
+		p.remark("errors marked elsewhere (%v) are marked for retry too", s.strays.makers[0])
+	}
 	edits, err := s.edits(&p)
-	return p.remarks, edits, err
-}
-
-func base(name string) string { return name[strings.LastIndexAny(name, `/\`)+1:] }
-
-// markingImport returns an imported package of another module whose source names a mark of the library, or "".
-func (s *site) markingImport() string {
-	libPath := s.callee(s.call).Pkg().Path()
-	for path := range s.pkg.Imports {
-		dep := s.graph[path]
-		if dep == nil || path == libPath || dep.Imports[libPath] == nil || dep.Module == nil || dep.Module.Main {
-			continue
-		}
-		if slices.ContainsFunc(dep.GoFiles, func(name string) bool { return marksIn(name, s.lib) }) {
-			return path
-		}
-	}
-	return ""
-}
-
-// marksIn reports whether the source file names a mark of lib, or cannot be read.
-func marksIn(name string, lib *library) bool {
-	syntax, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-	if err != nil {
-		return true
-	}
-	for n := range ast.Preorder(syntax) {
-		if id, ok := n.(*ast.Ident); ok && slices.Contains(lib.marks, id.Name) {
-			return true
-		}
-	}
-	return false
+	return &p, edits, err
 }
 
 // edits returns the edits that make p of s.
 func (s *site) edits(p *plan) ([]edit, error) {
-	background, name := p.ctx == nil, s.contextName()
-	if !s.free(name, "context") {
-		return nil, refuse("the name %s does not mean the package here", name)
-	}
+	name := s.contextName()
 	ctx := name + ".Background()"
-	if !background {
+	if p.ctx != nil {
 		ctx = s.text(p.ctx)
 	}
 	call := ours + ".Do"
 	if p.value {
 		call += "Value"
 	}
-	head := call + "(" + ctx + ", " + p.literal() + ", "
-	from, to := s.offset(s.call.Pos()), s.offset(s.call.End())
-	opFrom, opTo := s.offset(s.op.Pos()), s.offset(s.op.End())
-	tail := ")"
+	head, tail := call+"("+ctx+", "+p.literal()+", ", ")"
 	var edits []edit
 	switch takesCtx := s.takesContext(); {
 	case s.lit != nil && !takesCtx:
@@ -337,68 +369,79 @@ func (s *site) edits(p *plan) ([]edit, error) {
 		head += "func(" + name + ".Context) " + result + " { return "
 		tail = "() })"
 	}
-	edits = append(edits, edit{from, opFrom, head}, edit{opTo, to, tail})
-	moved := s.literals()
+	if err := s.comments(p); err != nil {
+		return nil, err
+	}
+	from, to := s.offset(s.expr.Pos()), s.offset(s.expr.End())
+	opFrom, opTo := s.offset(s.op.Pos()), s.offset(s.op.End())
+	edits = append(edits, edit{opTo, to, tail})
+	return slices.Concat(edits, s.remarked(p, edit{from, opFrom, head}), s.markEdits()), nil
+}
+
+// remarked returns first, the edit of the beginning of s, and the remarks above its statement.
+func (s *site) remarked(p *plan, first edit) []edit {
+	if len(p.remarks) == 0 {
+		return []edit{first}
+	}
+	stmt, _ := s.statement(s.expr)
+	at := s.offset(stmt.Pos())
+	remark := "// retryvet: " + strings.Join(p.remarks, "\n// retryvet: ") + "\n"
+	if at == first.from { // one edit, since two at one place have no order
+		first.text = remark + first.text
+		return []edit{first}
+	}
+	return []edit{{at, at, remark}, first}
+}
+
+// comments refuses a site if a comment stands in what is removed.
+func (s *site) comments(p *plan) error {
+	kept := s.literals()
 	for _, group := range s.ast.Comments {
-		at := s.offset(group.Pos())
-		if at >= from && at < opFrom || at >= opTo && at < to {
-			if !slices.ContainsFunc(moved, func(e edit) bool { return e.from <= at && at < e.to }) {
-				return nil, refuse("a comment stands among the options")
+		if within(group, s.expr) && !slices.ContainsFunc(kept, func(n ast.Node) bool { return within(group, n) }) {
+			return refuse("a comment stands among the options")
+		}
+		for _, nodes := range p.drop {
+			if slices.ContainsFunc(nodes, func(n ast.Node) bool { return within(group, n) }) {
+				return refuse("a comment stands in what makes the backoff")
 			}
 		}
-		if slices.ContainsFunc(p.drop, func(x ast.Stmt) bool { return x.Pos() <= group.Pos() && group.Pos() < x.End() }) {
-			return nil, refuse("a comment stands in what makes the backoff")
-		}
 	}
-	for _, stmt := range p.drop {
-		edits = append(edits, s.line(stmt))
-	}
-	if len(p.remarks) > 0 {
-		stmt, _ := s.statement(s.call)
-		at := s.offset(stmt.Pos())
-		remark := "// retryvet: " + strings.Join(p.remarks, "\n// retryvet: ") + "\n"
-		if at == from { // one edit, since two at one place have no order
-			edits[len(edits)-len(p.drop)-2].text = remark + head
-		} else {
-			edits = append(edits, edit{at, at, remark})
-		}
-	}
-	return append(edits, s.markEdits()...), nil
+	return nil
 }
 
 // line returns the edit that removes stmt, with its lines if nothing else is on them.
-func (s *site) line(stmt ast.Stmt) edit {
-	from, to := s.offset(stmt.Pos()), s.offset(stmt.End())
+func (f *file) line(stmt ast.Node) edit {
+	from, to := f.offset(stmt.Pos()), f.offset(stmt.End())
 	start, end := from, to
-	for start > 0 && strings.ContainsRune(" \t", rune(s.src[start-1])) {
+	for start > 0 && strings.ContainsRune(" \t", rune(f.src[start-1])) {
 		start--
 	}
-	if start > 0 && s.src[start-1] == '\n' && end < len(s.src) && s.src[end] == '\n' {
+	if start > 0 && f.src[start-1] == '\n' && end < len(f.src) && f.src[end] == '\n' {
 		from, to = start, end+1
 	}
 	return edit{from, to, ""}
 }
 
-// literals returns the ranges of the function literals among the options: their text moves, comments included.
-func (s *site) literals() []edit {
-	var moved []edit
-	ast.Inspect(s.call, func(n ast.Node) bool {
-		if lit, ok := n.(*ast.FuncLit); ok && lit != s.op {
-			moved = append(moved, edit{from: s.offset(lit.Body.Pos()), to: s.offset(lit.Body.End())})
+// literals returns the function literals of the call, and the work: their text stays, comments included.
+func (s *site) literals() []ast.Node {
+	var kept []ast.Node
+	ast.Inspect(s.expr, func(n ast.Node) bool {
+		if _, ok := n.(*ast.FuncLit); ok || n != nil && n == s.op {
+			kept = append(kept, n)
 			return false
 		}
-		return n != s.op
+		return true
 	})
-	return moved
+	return kept
 }
 
 // free reports whether name, at s, is the package path or nothing at all.
 func (s *site) free(name, path string) bool {
-	scope := s.pkg.Types.Scope().Innermost(s.call.Pos())
+	scope := s.pkg.Types.Scope().Innermost(s.expr.Pos())
 	if scope == nil {
 		return false
 	}
-	_, obj := scope.LookupParent(name, s.call.Pos())
+	_, obj := scope.LookupParent(name, s.expr.Pos())
 	pkgName, ok := obj.(*types.PkgName)
 	return obj == nil || ok && pkgName.Imported().Path() == path
 }
@@ -446,49 +489,49 @@ func (s *site) passesOn(ctx *ast.Ident) bool {
 	inside := slices.ContainsFunc(s.uses(obj), func(id *ast.Ident) bool {
 		return s.lit.Body.Pos() <= id.Pos() && id.Pos() < s.lit.Body.End()
 	})
-	return inside && !s.changed(obj, s.call.Pos(), s.call.End())
+	return inside && !s.changed(obj, s.expr.Pos(), s.expr.End())
 }
 
-// markEdits replaces the library's marks in the work.
-func (s *site) markEdits() []edit {
-	var edits []edit
-	for _, m := range s.marks() {
-		if call, ok := s.parents[m].(*ast.SelectorExpr); ok {
-			name := s.lib.marky[call.Sel.Name]
-			edits = append(edits, edit{s.offset(call.Pos()), s.offset(call.End()), ours + "." + name})
-		}
-	}
-	return edits
-}
-
-// marks returns the marks of the library in the work.
-func (s *site) marks() []*ast.Ident {
-	var result []*ast.Ident
-	if s.lit == nil {
+// observer sets p.observe to call f with the arguments if the condition holds; all have the event for %s.
+func (s *site) observer(p *plan, f ast.Expr, condition string, args ...string) error {
+	f = ast.Unparen(f)
+	if s.pkg.TypesInfo.Types[f].IsNil() {
 		return nil
 	}
-	ast.Inspect(s.lit, func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok && slices.Contains(s.lib.marks, id.Name) {
-			obj := s.pkg.TypesInfo.Uses[id]
-			if obj != nil && obj.Pkg() != nil && libraries[obj.Pkg().Path()] == s.lib && s.owner(id) == s {
-				result = append(result, id)
+	context, event := s.contextName(), "e"
+	fill := func(text string) string { return strings.ReplaceAll(text, "%s", event) }
+	var body string
+	if lit, ok := f.(*ast.FuncLit); ok {
+		names := map[string]bool{}
+		for n := range ast.Preorder(lit) {
+			if id, ok := n.(*ast.Ident); ok {
+				names[id.Name] = true
 			}
 		}
-		return true
-	})
-	return result
-}
-
-// knownMarks refuses marks that have no counterpart.
-func (s *site) knownMarks() error {
-	for _, m := range s.marks() {
-		if s.lib.marky[m.Name] == "" {
-			return refuse("%s has no counterpart", m.Name)
+		for names[event] {
+			event += "vent"
 		}
-		if _, ok := s.parents[m].(*ast.SelectorExpr); !ok {
-			return refuse("%s is imported by a dot", s.lib.name)
+		i := 0
+		var left, right []string
+		for _, field := range lit.Type.Params.List {
+			for _, name := range field.Names {
+				if obj := s.pkg.TypesInfo.Defs[name]; name.Name != "_" && obj != nil && len(s.uses(obj)) > 0 {
+					left, right = append(left, name.Name), append(right, fill(args[i]))
+				}
+				i++
+			}
 		}
+		if len(left) > 0 {
+			body = strings.Join(left, ", ") + " := " + strings.Join(right, ", ") + "\n"
+		}
+		body += strings.TrimSpace(string(s.src[s.offset(lit.Body.Lbrace)+1 : s.offset(lit.Body.Rbrace)]))
+	} else {
+		if !s.settled(f) {
+			return refuse("the function that is notified is not a literal or a function that stays as it is")
+		}
+		body = s.text(f) + "(" + fill(strings.Join(args, ", ")) + ")"
 	}
+	p.observe = "func(_ " + context + ".Context, " + event + " " + ours + ".Event) {\nif " + fill(condition) + " {\n" + body + "\n}\n}"
 	return nil
 }
 
@@ -509,112 +552,8 @@ func (p *plan) literal() string {
 	}
 	field("Backoff", ours+".Backoff{"+strings.Join(parts, ", ")+"}")
 	field("TTL", p.ttl)
+	field("AttemptTimeout", p.timeout)
 	field("Classify", p.classify)
 	field("Observe", p.observe)
 	return ours + ".Policy{\n" + b.String() + "}"
 }
-
-// number is a setting whose value is known, and its source.
-type number struct {
-	value float64
-	text  string
-}
-
-func (n number) duration() time.Duration { return time.Duration(n.value) }
-
-func wait(d time.Duration) number { return number{float64(d), source(d)} }
-
-// source returns d as Go source.
-func source(d time.Duration) string {
-	for _, unit := range []struct {
-		size time.Duration
-		name string
-	}{{time.Hour, "Hour"}, {time.Minute, "Minute"}, {time.Second, "Second"}, {time.Millisecond, "Millisecond"},
-		{time.Microsecond, "Microsecond"}} {
-		if d == unit.size {
-			return "time." + unit.name
-		} else if d > 0 && d%unit.size == 0 {
-			return fmt.Sprintf("%d * time.%s", d/unit.size, unit.name)
-		}
-	}
-	return fmt.Sprint(int64(d))
-}
-
-// constant returns the value of e, a setting of that name.
-func (f *file) constant(name string, e ast.Expr) (number, error) {
-	value := f.pkg.TypesInfo.Types[e].Value
-	if value == nil {
-		return number{}, refuse("%s is not a constant, so that it can be one that means something else here", name)
-	}
-	x, _ := constant.Float64Val(constant.ToFloat(value))
-	if x > 1<<53 || x < -1<<53 {
-		return number{}, refuse("%s is too large", name)
-	}
-	return number{x, f.text(e)}, nil
-}
-
-// attemptsFor sets MaxAttempts to e+more.
-func (s *site) attemptsFor(p *plan, e ast.Expr, more int) error {
-	value := s.pkg.TypesInfo.Types[e].Value
-	if value != nil {
-		n, ok := constant.Int64Val(value)
-		if !ok || n > 1<<31-2 {
-			return refuse("the number of attempts is too large")
-		}
-		p.retries = int(n) + more - 1
-		p.attempts = fmt.Sprint(int(n) + more)
-		return nil
-	}
-	if more == 0 {
-		return refuse("the number of attempts is not a constant: 0 means no limit there and 8 here")
-	}
-	if !s.movable(e) {
-		return refuse("the number of retries is neither a constant nor a variable that stays as it is")
-	}
-	e = ast.Unparen(e)
-	if call, ok := e.(*ast.CallExpr); ok { // a conversion
-		e = ast.Unparen(call.Args[0])
-	}
-	t, ok := s.pkg.TypesInfo.TypeOf(e).Underlying().(*types.Basic)
-	if !ok || t.Info()&types.IsInteger == 0 {
-		return refuse("the number of retries is not an integer")
-	}
-	text := s.text(e)
-	if s.pkg.TypesInfo.TypeOf(e) != types.Typ[types.Int] {
-		text = "int(" + text + ")"
-	}
-	p.attempts = fmt.Sprintf("%s + %d", text, more)
-	p.remark("the number of retries must be from 0 to the largest int less 1")
-	return nil
-}
-
-// fits remarks what differs between p.backoff and theirs, which returns the delay before jitter after the nth attempt.
-// Their jitter adds up to ratio of it, and may pass the cap.
-func (p *plan) fits(theirs func(n int) time.Duration, ratio float64) error {
-	if err := p.backoff.Validate(); err != nil {
-		return refuse("the schedule is not valid here: %v", err)
-	}
-	waits := p.retries
-	if waits < 0 || waits > 200 {
-		waits = 200
-	}
-	var worst time.Duration
-	passes := false
-	for n := 1; n <= waits; n++ {
-		mine, other := p.backoff.Delay(n), theirs(n)
-		worst = max(worst, mine-other, other-mine)
-		passes = passes || ratio > 0 && float64(other)*(1+ratio) > float64(p.limit())
-	}
-	switch {
-	case worst > time.Microsecond:
-		return refuse("the waits would differ by %v", worst)
-	case worst > 0 && ratio == 0:
-		p.remark("waits differ by rounding, up to %v", worst)
-	}
-	if passes {
-		p.remark("jitter stays below Cap, which it passed before")
-	}
-	return nil
-}
-
-func (p *plan) limit() time.Duration { return retry.Policy{Backoff: p.backoff}.Effective().Cap }

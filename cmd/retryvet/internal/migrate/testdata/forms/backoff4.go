@@ -25,6 +25,11 @@ var backoff4 = map[string]Form{
 	"v4 jitter":   v4Jitter,
 	"v4 rounding": v4Rounding,
 	"v4 nested":   v4Nested,
+	"v4 group":    v4Group,
+	"v4 captured": v4Captured,
+	"v4 settings": func(ctx context.Context, work Work, note func(...any)) (string, error) {
+		return v4Settings(ctx, work, note, settings{first: time.Second, longest: 3 * time.Second})
+	},
 }
 
 func v4Constant(ctx context.Context, work Work) (string, error) {
@@ -179,4 +184,46 @@ func v4Nested(ctx context.Context, work Work, _ func(...any)) (string, error) {
 		return "", errFailed
 	}
 	return s, nil
+}
+
+func v4Group(ctx context.Context, work Work, _ func(...any)) (s string, _ error) {
+	var (
+		calls int
+		b     = backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 1)
+	)
+	try := func() (err error) {
+		calls++
+		s, err = work(ctx)
+		return err
+	}
+	if backoff.Retry(try, b) == nil || ctx.Err() == nil && backoff.Retry(backoff.Operation(try), b) == nil {
+		return s, nil
+	}
+	return "", errFailed
+}
+
+func v4Captured(ctx context.Context, work Work, _ func(...any)) (string, error) {
+	var b = backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2)
+	do := func() (string, error) {
+		return backoff.RetryWithData(func() (string, error) { return work(ctx) }, b)
+	}
+	if s, err := do(); err == nil || ctx.Err() != nil {
+		return s, err
+	}
+	return do()
+}
+
+type settings struct{ first, longest, total time.Duration }
+
+func v4Settings(ctx context.Context, work Work, note func(...any), set settings) (s string, _ error) {
+	b := backoff.NewExponentialBackOff(backoff.WithRandomizationFactor(0))
+	b.Multiplier = 2
+	b.InitialInterval = set.first
+	b.MaxInterval, b.MaxElapsedTime = set.longest, set.total
+	errs := make(chan error, 1)
+	errs <- backoff.RetryNotify(func() (err error) {
+		s, err = work(ctx)
+		return err
+	}, backoff.WithContext(b, ctx), func(err error, d time.Duration) { note(err, d) })
+	return s, <-errs
 }

@@ -49,7 +49,7 @@ var spread = map[string]struct {
 func TestForms(t *testing.T) {
 	var out strings.Builder
 	forms := map[string]Form{}
-	for _, m := range []map[string]Form{backoff4, backoff5, retryGo, goRetry} {
+	for _, m := range tables {
 		maps.Copy(forms, m)
 	}
 	for _, name := range slices.Sorted(maps.Keys(forms)) {

@@ -16,6 +16,9 @@ var retryGo = map[string]Form{
 	"avast v5 backoff": avast5Backoff,
 	"avast v5 jitter":  avast5Jitter,
 	"avast v5 forever": avast5Forever,
+	"avast v4 settings": func(_ context.Context, work Work, note func(...any)) (string, error) {
+		return avast4Settings(work, note, options{attempts: 6, wait: time.Second, longest: 5 * time.Second})
+	},
 }
 
 func avast4Fixed(ctx context.Context, work Work, note func(...any)) (string, error) {
@@ -91,4 +94,19 @@ func avast5Forever(ctx context.Context, work Work, _ func(...any)) (s string, _ 
 		return "", errFailed
 	}
 	return s, nil
+}
+
+type options struct {
+	attempts      uint
+	wait, longest time.Duration
+}
+
+func avast4Settings(work Work, note func(...any), o options) (s string, err error) {
+	err = retry.Do(func() error {
+		s, err = work(context.Background())
+		return err
+	},
+		retry.Attempts(o.attempts), retry.Delay(o.wait), retry.MaxDelay(o.longest), retry.DelayType(retry.BackOffDelay),
+		retry.OnRetry(func(n uint, err error) { note(n+1, err) }))
+	return s, err
 }

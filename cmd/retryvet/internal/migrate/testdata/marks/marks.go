@@ -1,28 +1,26 @@
-// Package marks makes the marks of three libraries in functions that any run may call.
+// Package marks makes marks that cannot be made for retry as well.
 package marks
 
 import (
 	"context"
 	"errors"
 
-	"example.com/marks/apart"
+	"example.com/marks/elsewhere"
 	retrygo "github.com/avast/retry-go/v4"
 	"github.com/cenkalti/backoff/v4"
 	backoff5 "github.com/cenkalti/backoff/v5"
 	"github.com/sethvargo/go-retry"
 )
 
-func work() error {
-	return backoff.Permanent(errors.New("never"))
-}
+func work() error { return &backoff.PermanentError{Err: errors.New("never")} }
 
-func other(context.Context) error {
-	return errors.Join(retry.RetryableError(errors.New("busy")), retrygo.Unrecoverable(errors.New("never")))
-}
+func other(err error) error { return retrygo.Unrecoverable(err) }
+
+var mark = retry.RetryableError
 
 func call(ctx context.Context) {
-	_, _ = backoff5.Retry(ctx, apart.Work)                                                    // want `a mark of backoff/v5 that is made`
-	_ = backoff.Retry(work, &backoff.ZeroBackOff{})                                           // want `a mark of backoff/v4 that is made`
-	_ = retry.Do(ctx, retry.NewConstant(1), other)                                            // want `a mark of go-retry that is made`
-	_ = retrygo.Do(func() error { return other(ctx) }, retrygo.DelayType(retrygo.FixedDelay)) // want `a mark of retry-go/v4 that is made`
+	_, _ = backoff5.Retry(ctx, elsewhere.Work)                                                // want `elsewhere (elsewhere.go:1) can reach it`
+	_ = backoff.Retry(work, &backoff.ZeroBackOff{})                                           // want `elsewhere (marks.go:15) can reach it`
+	_ = retry.Constant(ctx, 1, func(context.Context) error { return mark(errors.New("")) })   // want `elsewhere (marks.go:19) can reach it`
+	_ = retrygo.Do(func() error { return other(nil) }, retrygo.DelayType(retrygo.FixedDelay)) // want `elsewhere (marks.go:17) can reach it`
 }

@@ -46,12 +46,17 @@ var atInit = backoff.Retry(work, &backoff.ZeroBackOff{}) // want `not in a funct
 
 func schedules(interval time.Duration) {
 	b := backoff.NewExponentialBackOff()
-	b.InitialInterval = interval
-	_ = backoff.Retry(work, b) // want `InitialInterval is not a constant`
+	b.Multiplier = float64(interval)
+	_ = backoff.Retry(work, b) // want `Multiplier is neither a constant nor a duration`
+
+	h := backoff.NewExponentialBackOff()
+	h.InitialInterval = interval
+	interval++
+	_ = backoff.Retry(work, h) // want `InitialInterval is neither a constant nor a duration`
 
 	c := backoff.NewExponentialBackOff()
 	c.MaxInterval = time.Millisecond
-	_ = backoff.Retry(work, c) // want `between 1ns and MaxInterval`
+	_ = backoff.Retry(work, c) // want `the longest delay is below the first`
 
 	d := backoff.NewExponentialBackOff()
 	d.Stop = time.Second
@@ -61,7 +66,7 @@ func schedules(interval time.Duration) {
 	if interval > 0 {
 		e.MaxElapsedTime = 0
 	}
-	_ = backoff.Retry(work, e) // want `what is done with the BackOff e is not understood`
+	_ = backoff.Retry(work, e) // want `what is done with e is not understood`
 
 	g := backoff.NewExponentialBackOff( // for ever
 		backoff.WithMaxElapsedTime(0))
@@ -71,7 +76,16 @@ func schedules(interval time.Duration) {
 	_ = backoff.Retry(work, f) // want `used for something else too`
 	_ = f.NextBackOff()
 
+	i := backoff.NewConstantBackOff(time.Second)
+	_ = backoff.Retry(work, backoff.WithMaxRetries(i, uint64(i.Interval))) // want `i is used for something else too`
+
 	_ = backoff.Retry(work, backoff.NewExponentialBackOff(backoff.WithClockProvider(backoff.SystemClock))) // want `has no counterpart`
+}
+
+func nested() error {
+	b := backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 3)
+	try := func() error { return backoff.Retry(work, b) } // want `one may run inside the other`
+	return backoff.Retry(try, b)                          // want `one may run inside the other`
 }
 
 func results() error {
@@ -94,10 +108,10 @@ func results() error {
 	return nil
 }
 
-func tries(ctx context.Context, n uint, options []backoff5.RetryOption) {
-	_, _ = backoff5.Retry(ctx, fetch, backoff5.WithMaxTries(n)) // want `0 means no limit there`
-	_, _ = backoff5.Retry(ctx, fetch, options...)               // want `its options are a variable`
-	_, _ = backoff5.Retry(ctx, func() (int, error) {            // want `RetryAfter has no counterpart`
+func tries(ctx context.Context, options []backoff5.RetryOption) {
+	_, _ = backoff5.Retry(ctx, fetch, backoff5.WithMaxTries(1<<31)) // want `negative or too large`
+	_, _ = backoff5.Retry(ctx, fetch, options...)                   // want `its options are a variable`
+	_, _ = backoff5.Retry(ctx, func() (int, error) {                // want `RetryAfter has no counterpart`
 		return 0, backoff5.RetryAfter(3)
 	})
 }

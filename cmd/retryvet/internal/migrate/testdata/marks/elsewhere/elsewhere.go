@@ -1,5 +1,5 @@
-// Package apart makes a mark that package marks does not know about.
-package apart
+// Package elsewhere makes a mark that package marks does not know about.
+package elsewhere
 
 import (
 	"errors"
