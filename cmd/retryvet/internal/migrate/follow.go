@@ -213,6 +213,17 @@ func (s *site) ofLibrary(call *ast.CallExpr) string {
 	return ""
 }
 
+// function returns the name of the library's function e, or "".
+func (s *site) function(e ast.Expr) string {
+	if sel, ok := ast.Unparen(e).(*ast.SelectorExpr); ok {
+		fn, ok := s.pkg.TypesInfo.Uses[sel.Sel].(*types.Func)
+		if ok && fn.Pkg() != nil && libraries[fn.Pkg().Path()] == s.lib {
+			return fn.Name()
+		}
+	}
+	return ""
+}
+
 // wrap notes a wrapper's argument in the pause that it wraps.
 func (s *site) wrap(p *plan, inner ast.Expr, name string, arg ast.Expr) (*pause, error) {
 	state, err := s.follow(p, inner)

@@ -95,19 +95,6 @@ func (s *site) retryableHTTP(p *plan) error {
 	return s.base(p, state)
 }
 
-// function returns the name of the library's function e, or "".
-func (s *site) function(e ast.Expr) string {
-	sel, ok := ast.Unparen(e).(*ast.SelectorExpr)
-	if !ok {
-		return ""
-	}
-	fn, ok := s.pkg.TypesInfo.Uses[sel.Sel].(*types.Func)
-	if !ok || fn.Pkg() == nil || libraries[fn.Pkg().Path()] != s.lib {
-		return ""
-	}
-	return fn.Name()
-}
-
 // spare reports whether e can go without leaving a variable unused.
 func (s *site) spare(e ast.Expr) bool {
 	for n := range ast.Preorder(e) {

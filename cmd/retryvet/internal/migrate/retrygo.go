@@ -3,7 +3,7 @@ package migrate
 import (
 	"go/ast"
 	"go/constant"
-	"go/types"
+	"slices"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -64,7 +64,8 @@ func (s *site) retryGo(p *plan) error {
 			}
 			lastOnly = constant.BoolVal(value)
 		case "DelayType":
-			if kind = s.delayType(arg); kind == "" {
+			kind = s.function(arg)
+			if !slices.Contains([]string{"FixedDelay", "BackOffDelay", "FullJitterBackoffDelay"}, kind) {
 				return refuse("the delay is a function other than FixedDelay, BackOffDelay and FullJitterBackoffDelay")
 			}
 		default:
@@ -127,21 +128,4 @@ func (s *site) retryGo(p *plan) error {
 			"uint(%s.Attempt.Number-1)", "%s.Attempt.Err")
 	}
 	return nil
-}
-
-// delayType returns the name of the library's delay function e, or "".
-func (s *site) delayType(e ast.Expr) string {
-	sel, ok := ast.Unparen(e).(*ast.SelectorExpr)
-	if !ok {
-		return ""
-	}
-	fn, ok := s.pkg.TypesInfo.Uses[sel.Sel].(*types.Func)
-	if !ok || fn.Pkg() == nil || libraries[fn.Pkg().Path()] != s.lib {
-		return ""
-	}
-	switch fn.Name() {
-	case "FixedDelay", "BackOffDelay", "FullJitterBackoffDelay":
-		return fn.Name()
-	}
-	return ""
 }

@@ -3,7 +3,6 @@ package migrate
 import (
 	"fmt"
 	"go/ast"
-	"go/token"
 	"go/types"
 	"slices"
 	"strings"
@@ -92,66 +91,6 @@ func (s *site) literal(op ast.Expr) {
 		if def := s.definition(obj); def != nil {
 			s.lit, _ = ast.Unparen(def.value).(*ast.FuncLit)
 		}
-	}
-}
-
-// uses returns the uses of obj in the source order.
-func (f *file) uses(obj types.Object) []*ast.Ident {
-	var ids []*ast.Ident
-	for id, used := range f.pkg.TypesInfo.Uses {
-		if used == obj {
-			ids = append(ids, id)
-		}
-	}
-	slices.SortFunc(ids, func(a, b *ast.Ident) int { return int(a.Pos() - b.Pos()) })
-	return ids
-}
-
-// changed reports whether the variable obj may be written, in whole or in part, between from and to: there is an
-// assignment, or one in a function literal somewhere, or its address is taken.
-func (f *file) changed(obj types.Object, from, to token.Pos) bool {
-	for _, id := range f.uses(obj) {
-		write, address := f.write(id)
-		if address || write && (from <= id.Pos() && id.Pos() < to || f.captured(obj, id)) {
-			return true
-		}
-	}
-	return false
-}
-
-// captured reports whether id, a use of obj, is in a function literal in which obj is not declared.
-func (f *file) captured(obj types.Object, id *ast.Ident) bool {
-	for n := f.parents[id]; n != nil; n = f.parents[n] {
-		if lit, ok := n.(*ast.FuncLit); ok && (obj.Pos() < lit.Pos() || lit.End() <= obj.Pos()) {
-			return true
-		}
-	}
-	return false
-}
-
-// write reports whether id is written here, or its address taken.
-func (f *file) write(id *ast.Ident) (write, address bool) {
-	var n ast.Node = id
-	for {
-		switch p := f.parents[n].(type) {
-		case *ast.SelectorExpr, *ast.ParenExpr, *ast.StarExpr:
-			n = p
-			continue
-		case *ast.IndexExpr:
-			if p.X == n {
-				n = p
-				continue
-			}
-		case *ast.AssignStmt:
-			return slices.ContainsFunc(p.Lhs, func(e ast.Expr) bool { return e == n }), false
-		case *ast.IncDecStmt:
-			return true, false
-		case *ast.UnaryExpr:
-			return false, p.Op == token.AND
-		case *ast.RangeStmt:
-			return p.Key == n || p.Value == n, false
-		}
-		return false, false
 	}
 }
 
@@ -246,45 +185,6 @@ func (s *site) contextName() string {
 		return name
 	}
 	return "context"
-}
-
-// outer returns the function that n is in, the outermost, or nil.
-func (f *file) outer(n ast.Node) (fun ast.Node, signature *ast.FuncType) {
-	for ; n != nil; n = f.parents[n] {
-		switch n := n.(type) {
-		case *ast.FuncLit:
-			fun, signature = n, n.Type
-		case *ast.FuncDecl:
-			fun, signature = n, n.Type
-		}
-	}
-	return fun, signature
-}
-
-// statement returns the statement around n that stands in a list of statements, and the list.
-func (f *file) statement(n ast.Node) (ast.Stmt, []ast.Stmt) {
-	for ; n != nil; n = f.parents[n] {
-		stmt, ok := n.(ast.Stmt)
-		if !ok {
-			continue
-		}
-		if list := list(f.parents[n]); slices.Contains(list, stmt) {
-			return stmt, list
-		}
-	}
-	return nil, nil
-}
-
-func list(n ast.Node) []ast.Stmt {
-	switch n := n.(type) {
-	case *ast.BlockStmt:
-		return n.List
-	case *ast.CaseClause:
-		return n.Body
-	case *ast.CommClause:
-		return n.Body
-	}
-	return nil
 }
 
 // plan returns the remarks and edits for s, and the statements that it no longer needs.
@@ -407,19 +307,6 @@ func (s *site) comments(p *plan) error {
 		}
 	}
 	return nil
-}
-
-// line returns the edit that removes stmt, with its lines if nothing else is on them.
-func (f *file) line(stmt ast.Node) edit {
-	from, to := f.offset(stmt.Pos()), f.offset(stmt.End())
-	start, end := from, to
-	for start > 0 && strings.ContainsRune(" \t", rune(f.src[start-1])) {
-		start--
-	}
-	if start > 0 && f.src[start-1] == '\n' && end < len(f.src) && f.src[end] == '\n' {
-		from, to = start, end+1
-	}
-	return edit{from, to, ""}
 }
 
 // literals returns the function literals of the call, and the work: their text stays, comments included.

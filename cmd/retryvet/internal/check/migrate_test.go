@@ -1,0 +1,57 @@
+package check_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/cmd/retryvet/internal/check"
+	"github.com/retrygo/retry/cmd/retryvet/internal/suite"
+)
+
+func TestMigrateSaysWhatItWouldDoAndThenDoesIt(t *testing.T) {
+	_, here, _, _ := runtime.Caller(0)
+	module := filepath.Join(filepath.Dir(here), "..", "..")
+	readme, err := os.ReadFile(filepath.Join(module, "README.md"))
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "client"))))
+	t.Chdir(dir)
+	t.Setenv("GOWORK", "off")
+	t.Setenv("GOFLAGS", "-mod=mod -buildvcs=false")
+	out, err := exec.CommandContext(t.Context(), "go", "mod", "edit", "-replace=github.com/retrygo/retry="+filepath.Join(module, "..", "..")).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	migrate := func(args ...string) (int, string) {
+		var out, errs bytes.Buffer
+		status := check.Run(suite.Analyzers(), "v1.2.3", append([]string{"-migrate"}, args...), &out, &errs)
+		require.Empty(t, errs.String())
+		return status, out.String()
+	}
+	status, printed := migrate("-diff", "./...")
+	require.Equal(t, 1, status, "a call is left")
+	require.Regexp(t, `^client.go:21:9: backoff/v4 RetryWithData: same with a remark: no attempt is made if .*\ndiff a/client.go b/client.go\n`, printed)
+	_, shown, _ := strings.Cut(string(readme), "```diff\n")
+	shown, _, ok := strings.Cut(shown, "```")
+	require.True(t, ok)
+	require.Contains(t, printed, shown, "README.md shows what is printed")
+
+	status, _ = migrate("-w", "./...")
+	require.Equal(t, 0, status, "nothing is left")
+	status, printed = migrate("./...")
+	require.Equal(t, 0, status)
+	require.Empty(t, printed)
+}
+
+func TestMigrateFlagsAloneAreWrong(t *testing.T) {
+	for _, flag := range []string{"-w", "-diff"} {
+		status, _, errs := run(t, program, flag, "./...")
+		require.Equal(t, 2, status)
+		require.Contains(t, errs, "retryvet -migrate [-diff] [-w] PACKAGE...")
+	}
+}

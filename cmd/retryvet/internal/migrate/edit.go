@@ -1,0 +1,221 @@
+package migrate
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/tools/go/ast/astutil"
+)
+
+// edit replaces the bytes [from, to).
+type edit struct {
+	from, to int
+	text     string
+}
+
+// rewrite plans the edits of every site and accepts those that can be made.
+func (f *file) rewrite() []Site {
+	var result []Site
+	drops := map[types.Object][]ast.Node{}
+	for _, s := range f.sites {
+		p, edits, err := s.plan()
+		if err == nil && slices.ContainsFunc(edits, f.taken) {
+			err = refuse("it stands inside a call that is moved; run the migration again")
+		}
+		one := Site{Position: f.pkg.Fset.Position(s.expr.Pos()), Call: s.lib.name + " " + s.name, Grade: Same}
+		switch {
+		case err != nil:
+			one.Grade, one.Why = Refused, []string{err.Error()}
+			s.strays.refused = true
+		default:
+			s.strays.moved = true
+			f.edits = append(f.edits, edits...)
+			maps.Copy(drops, p.drop)
+			if one.Why = p.remarks; len(p.remarks) > 0 {
+				one.Grade = Remarked
+			}
+		}
+		result = append(result, one)
+	}
+	f.drop(drops)
+	return result
+}
+
+// drop removes the statements that make variables, unless something else still uses them.
+func (f *file) drop(made map[types.Object][]ast.Node) {
+	used := func(id *ast.Ident) bool {
+		for _, nodes := range made {
+			if slices.ContainsFunc(nodes, func(n ast.Node) bool { return within(id, n) }) {
+				return false
+			}
+		}
+		at := f.offset(id.Pos())
+		return !slices.ContainsFunc(f.edits, func(e edit) bool { return e.from <= at && at < e.to })
+	}
+	for before := -1; before != len(made); {
+		before = len(made)
+		maps.DeleteFunc(made, func(obj types.Object, _ []ast.Node) bool { return slices.ContainsFunc(f.uses(obj), used) })
+	}
+	for _, nodes := range made {
+		for _, n := range nodes {
+			f.edits = append(f.edits, f.line(n))
+		}
+	}
+}
+
+// taken reports whether e overlaps with an edit that is accepted. Insertions do not.
+func (f *file) taken(e edit) bool {
+	return slices.ContainsFunc(f.edits, func(x edit) bool { return e.from < x.to && x.from < e.to })
+}
+
+// apply returns the file with its edits, or nil if there are none.
+func (f *file) apply() ([]byte, error) {
+	if len(f.edits) == 0 {
+		return nil, nil
+	}
+	slices.SortStableFunc(f.edits, func(a, b edit) int { return cmp.Or(a.from-b.from, a.to-b.to) })
+	f.edits = slices.Compact(f.edits) // two calls of one statement with the same remarks
+	var out bytes.Buffer
+	at := 0
+	for _, e := range f.edits {
+		out.Write(f.src[at:e.from])
+		out.WriteString(e.text)
+		at = e.to
+	}
+	out.Write(f.src[at:])
+	fset := token.NewFileSet()
+	parsed, err := parser.ParseFile(fset, f.name, out.Bytes(), parser.ParseComments)
+	if err != nil {
+		return nil, fmt.Errorf("nothing was migrated: what would be written does not parse: %w", err)
+	}
+	var unused []*ast.ImportSpec // of parsed
+	for spec, pkgName := range f.imports() {
+		if !selects(parsed, pkgName) && selects(f.ast, pkgName) {
+			unused = append(unused, parsed.Imports[slices.Index(f.ast.Imports, spec)])
+		}
+	}
+	slices.SortFunc(unused, func(a, b *ast.ImportSpec) int { return int(a.Pos() - b.Pos()) })
+	unused = f.importOurs(fset, parsed, ours, ourPath, unused)
+	unused = f.importOurs(fset, parsed, oursHTTP, ourPath+"/retryhttp", unused)
+	for _, spec := range unused {
+		alias := ""
+		if spec.Name != nil {
+			alias = spec.Name.Name
+		}
+		astutil.DeleteNamedImport(fset, parsed, alias, importPath(spec))
+	}
+	for _, path := range []string{"context", "time", "net/http"} {
+		if selects(parsed, path[strings.LastIndex(path, "/")+1:]) && f.importName(path) == "" {
+			astutil.AddImport(fset, parsed, path)
+		}
+	}
+	out.Reset()
+	if err := format.Node(&out, fset, parsed); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// importOurs imports our package path for the marker, under a name that is free in the file. The import takes the place
+// of the first unused one of a library, if there is one. It returns the others.
+func (f *file) importOurs(fset *token.FileSet, parsed *ast.File, marker, path string, unused []*ast.ImportSpec) []*ast.ImportSpec {
+	if !selects(parsed, marker) {
+		return unused
+	}
+	name, alias := f.importName(path), ""
+	known := name != ""
+	if !known {
+		name = path[strings.LastIndex(path, "/")+1:]
+		for f.declares(name) || selects(parsed, name) {
+			name += "go"
+			alias = name
+		}
+	}
+	rename(parsed, marker, name)
+	if known {
+		return unused
+	}
+	at := slices.IndexFunc(unused, func(spec *ast.ImportSpec) bool { return libraries[importPath(spec)] != nil })
+	if at < 0 {
+		astutil.AddNamedImport(fset, parsed, alias, path)
+		return unused
+	}
+	place := unused[at]
+	place.Path.Value, place.Name = strconv.Quote(path), nil
+	if alias != "" {
+		place.Name = &ast.Ident{Name: alias, NamePos: place.Path.Pos()}
+	}
+	return slices.Delete(unused, at, at+1)
+}
+
+// rename renames the identifier from.
+func rename(root *ast.File, from, to string) {
+	ast.Inspect(root, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && id.Name == from {
+			id.Name = to
+		}
+		return true
+	})
+}
+
+// declares reports whether the file, or its package, declares name for something other than an import.
+func (f *file) declares(name string) bool {
+	for id, obj := range f.pkg.TypesInfo.Defs {
+		_, isPkg := obj.(*types.PkgName)
+		if id.Name == name && obj != nil && !isPkg && obj.Parent() != nil &&
+			(obj.Parent() == f.pkg.Types.Scope() || f.pkg.Fset.PositionFor(id.Pos(), false).Filename == f.name) {
+			return true
+		}
+	}
+	return false
+}
+
+// imports returns the imports of the file with the names that they have in it.
+func (f *file) imports() map[*ast.ImportSpec]string {
+	result := map[*ast.ImportSpec]string{}
+	for _, spec := range f.ast.Imports {
+		obj := f.pkg.TypesInfo.Implicits[spec]
+		if spec.Name != nil {
+			obj = f.pkg.TypesInfo.Defs[spec.Name]
+		}
+		if name, ok := obj.(*types.PkgName); ok {
+			result[spec] = name.Name()
+		}
+	}
+	return result
+}
+
+func importPath(spec *ast.ImportSpec) string { return strings.Trim(spec.Path.Value, "`\"") }
+
+// importName returns the name under which the file imports path, or "".
+func (f *file) importName(path string) string {
+	for spec, name := range f.imports() {
+		if importPath(spec) == path && name != "_" && name != "." {
+			return name
+		}
+	}
+	return ""
+}
+
+// selects reports whether root has a selector on a package of that name.
+func selects(root *ast.File, name string) bool {
+	found := false
+	ast.Inspect(root, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			id, ok := sel.X.(*ast.Ident)
+			found = found || ok && id.Name == name && id.Obj == nil
+		}
+		return !found
+	})
+	return found
+}

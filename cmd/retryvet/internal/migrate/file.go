@@ -1,0 +1,253 @@
+package migrate
+
+import (
+	"cmp"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+	"golang.org/x/tools/go/types/typeutil"
+)
+
+// file is a source file of the module.
+type file struct {
+	name    string
+	pkg     *packages.Package
+	ast     *ast.File
+	src     []byte
+	parents map[ast.Node]ast.Node
+	graph   map[string]*packages.Package
+	sites   []*site
+	edits   []edit // accepted
+}
+
+// readable returns the files of pkgs that can be rewritten, each once. A file is seen with its package's tests if it
+// has any.
+func readable(pkgs []*packages.Package) []*file {
+	byName := map[string]*file{}
+	for _, p := range pkgs {
+		if strings.HasSuffix(p.PkgPath, ".test") {
+			continue
+		}
+		for _, syntax := range p.Syntax {
+			name := p.Fset.PositionFor(syntax.FileStart, false).Filename
+			if byName[name] != nil && !strings.Contains(p.ID, " [") || !slices.Contains(p.GoFiles, name) {
+				continue // seen already, or made by cgo
+			}
+			src, err := os.ReadFile(name)
+			if err != nil || len(src) != int(syntax.FileEnd-syntax.FileStart) {
+				continue
+			}
+			byName[name] = &file{name: name, pkg: p, ast: syntax, src: src, parents: parents(syntax)}
+		}
+	}
+	return slices.SortedFunc(maps.Values(byName), func(a, b *file) int { return cmp.Compare(a.name, b.name) })
+}
+
+func parents(root ast.Node) map[ast.Node]ast.Node {
+	result := map[ast.Node]ast.Node{}
+	var stack []ast.Node
+	ast.Inspect(root, func(n ast.Node) bool {
+		if n == nil {
+			stack = stack[:len(stack)-1]
+			return true
+		}
+		if len(stack) > 0 {
+			result[n] = stack[len(stack)-1]
+		}
+		stack = append(stack, n)
+		return true
+	})
+	return result
+}
+
+// find fills f.sites, in the order of the source.
+func (f *file) find(all map[*library]*strays) {
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		var obj types.Object
+		s := &site{file: f}
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if fn := f.callee(n); fn != nil {
+				obj, s.name = fn, calleeName(fn)
+			}
+			s.expr, s.call = n, n
+		case *ast.UnaryExpr: // &retryablehttp.RoundTripper{}
+			s.expr = n
+			if lit, ok := n.X.(*ast.CompositeLit); ok {
+				if named, ok := f.pkg.TypesInfo.TypeOf(lit).(*types.Named); ok {
+					obj, s.name = named.Obj(), named.Obj().Name()
+				}
+			}
+		}
+		if obj == nil || obj.Pkg() == nil || libraries[obj.Pkg().Path()] == nil {
+			return true
+		}
+		s.lib = libraries[obj.Pkg().Path()]
+		if index, ok := s.lib.calls[s.name]; ok {
+			s.strays = all[s.lib]
+			if index >= 0 && index < len(s.call.Args) {
+				s.literal(s.call.Args[index])
+			}
+			f.sites = append(f.sites, s)
+		}
+		return true
+	})
+}
+
+// callee returns the function or method that call calls, if that is known.
+func (f *file) callee(call *ast.CallExpr) *types.Func {
+	if fn, ok := typeutil.Callee(f.pkg.TypesInfo, call).(*types.Func); ok {
+		return fn.Origin()
+	}
+	return nil
+}
+
+// calleeName returns "F", or "T.M" for a method.
+func calleeName(fn *types.Func) string {
+	if recv := fn.Signature().Recv(); recv != nil {
+		t := recv.Type()
+		if p, ok := t.(*types.Pointer); ok {
+			t = p.Elem()
+		}
+		if named, ok := t.(*types.Named); ok {
+			return named.Obj().Name() + "." + fn.Name()
+		}
+	}
+	return fn.Name()
+}
+
+// owner returns the site whose work n is part of, the innermost.
+func (f *file) owner(n ast.Node) *site {
+	for ; n != nil; n = f.parents[n] {
+		if lit, ok := n.(*ast.FuncLit); ok {
+			for _, s := range f.sites {
+				if s.lit == lit {
+					return s
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (f *file) offset(p token.Pos) int { return int(p - f.ast.FileStart) }
+
+func (f *file) text(n ast.Node) string { return string(f.src[f.offset(n.Pos()):f.offset(n.End())]) }
+
+// uses returns the uses of obj in the source order.
+func (f *file) uses(obj types.Object) []*ast.Ident {
+	var ids []*ast.Ident
+	for id, used := range f.pkg.TypesInfo.Uses {
+		if used == obj {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b *ast.Ident) int { return int(a.Pos() - b.Pos()) })
+	return ids
+}
+
+// changed reports whether the variable obj may be written, in whole or in part, between from and to: there is an
+// assignment, or one in a function literal somewhere, or its address is taken.
+func (f *file) changed(obj types.Object, from, to token.Pos) bool {
+	for _, id := range f.uses(obj) {
+		write, address := f.write(id)
+		if address || write && (from <= id.Pos() && id.Pos() < to || f.captured(obj, id)) {
+			return true
+		}
+	}
+	return false
+}
+
+// captured reports whether id, a use of obj, is in a function literal in which obj is not declared.
+func (f *file) captured(obj types.Object, id *ast.Ident) bool {
+	for n := f.parents[id]; n != nil; n = f.parents[n] {
+		if lit, ok := n.(*ast.FuncLit); ok && (obj.Pos() < lit.Pos() || lit.End() <= obj.Pos()) {
+			return true
+		}
+	}
+	return false
+}
+
+// write reports whether id is written here, or its address taken.
+func (f *file) write(id *ast.Ident) (write, address bool) {
+	var n ast.Node = id
+	for {
+		switch p := f.parents[n].(type) {
+		case *ast.SelectorExpr, *ast.ParenExpr, *ast.StarExpr:
+			n = p
+			continue
+		case *ast.IndexExpr:
+			if p.X == n {
+				n = p
+				continue
+			}
+		case *ast.AssignStmt:
+			return slices.ContainsFunc(p.Lhs, func(e ast.Expr) bool { return e == n }), false
+		case *ast.IncDecStmt:
+			return true, false
+		case *ast.UnaryExpr:
+			return false, p.Op == token.AND
+		case *ast.RangeStmt:
+			return p.Key == n || p.Value == n, false
+		}
+		return false, false
+	}
+}
+
+// outer returns the function that n is in, the outermost, or nil.
+func (f *file) outer(n ast.Node) (fun ast.Node, signature *ast.FuncType) {
+	for ; n != nil; n = f.parents[n] {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			fun, signature = n, n.Type
+		case *ast.FuncDecl:
+			fun, signature = n, n.Type
+		}
+	}
+	return fun, signature
+}
+
+// statement returns the statement around n that stands in a list of statements, and the list.
+func (f *file) statement(n ast.Node) (ast.Stmt, []ast.Stmt) {
+	for ; n != nil; n = f.parents[n] {
+		stmt, ok := n.(ast.Stmt)
+		if !ok {
+			continue
+		}
+		if list := list(f.parents[n]); slices.Contains(list, stmt) {
+			return stmt, list
+		}
+	}
+	return nil, nil
+}
+
+func list(n ast.Node) []ast.Stmt {
+	switch n := n.(type) {
+	case *ast.BlockStmt:
+		return n.List
+	case *ast.CaseClause:
+		return n.Body
+	case *ast.CommClause:
+		return n.Body
+	}
+	return nil
+}
+
+// line returns the edit that removes stmt, with its lines if nothing else is on them.
+func (f *file) line(stmt ast.Node) edit {
+	from, to := f.offset(stmt.Pos()), f.offset(stmt.End())
+	start, end := from, to
+	for start > 0 && strings.ContainsRune(" \t", rune(f.src[start-1])) {
+		start--
+	}
+	if start > 0 && f.src[start-1] == '\n' && end < len(f.src) && f.src[end] == '\n' {
+		from, to = start, end+1
+	}
+	return edit{from, to, ""}
+}
