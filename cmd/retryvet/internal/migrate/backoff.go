@@ -39,19 +39,13 @@ func (s *site) backoffV4(p *plan) error {
 	if err != nil {
 		return err
 	}
-	if err := s.intervals(p, state); err != nil {
-		return err
-	}
-	unset := number{}
+	s.intervals(p, state)
 	if state.kind == "exponential" {
-		unset = wait(15 * time.Minute)
-	}
-	if err := s.limit(p, state.set["MaxElapsedTime"], unset); err != nil {
-		return err
+		s.limit(p, state.set["MaxElapsedTime"])
 	}
 	s.context(p, state.set["context"])
 	if len(s.call.Args) > 2 {
-		return s.notify(p, s.call.Args[2])
+		s.notify(p, s.call.Args[2])
 	}
 	return nil
 }
@@ -80,25 +74,11 @@ func (s *site) backoffV5(p *plan) error {
 	if err != nil {
 		return err
 	}
-	if e := set["WithMaxTries"]; e != nil {
-		if err := s.attemptsFor(p, e, 0); err != nil {
-			return err
-		}
-	}
-	if err := s.intervals(p, state); err != nil {
-		return err
-	}
-	if err := s.limit(p, set["WithMaxElapsedTime"], wait(15*time.Minute)); err != nil {
-		return err
-	}
-	ctx := s.call.Args[0]
-	if !s.movable(ctx) {
-		return refuse("the context is not a variable that stays as it is")
-	}
-	s.context(p, ctx)
-	if f := set["WithNotify"]; f != nil {
-		return s.notify(p, f)
-	}
+	s.attempts(p, set["WithMaxTries"], 0)
+	s.intervals(p, state)
+	s.limit(p, set["WithMaxElapsedTime"])
+	s.context(p, s.call.Args[0])
+	s.notify(p, set["WithNotify"])
 	return nil
 }
 
@@ -132,84 +112,66 @@ func (s *site) backOff(p *plan, e ast.Expr) (*pause, error) {
 	case "WithMaxRetries":
 		return s.wrap(p, call.Args[0], "number of retries", call.Args[1])
 	case "WithContext":
-		if !s.movable(call.Args[1]) {
-			return nil, refuse("the context is not a variable that stays as it is")
-		}
 		return s.wrap(p, call.Args[0], "context", call.Args[1])
 	}
 	return nil, refuse("the BackOff is made by %s", s.text(call.Fun))
 }
 
 // intervals makes the number of attempts and the schedule.
-func (s *site) intervals(p *plan, state *pause) error {
-	if e := state.set["number of retries"]; e != nil {
-		if err := s.attemptsFor(p, e, 1); err != nil {
-			return err
-		}
-	}
-	var err error
-	get := func(name string, unset number) number {
-		n, e := s.number(name, state.set[name], unset)
-		if err == nil {
-			err = e
-		}
-		return n
-	}
+func (s *site) intervals(p *plan, state *pause) {
+	s.attempts(p, state.set["number of retries"], 1)
+	get := func(name string, unset number) number { return s.number(p, name, state.set[name], unset) }
 	if state.kind == "constant" {
 		interval := get("Interval", number{text: "0"})
 		switch {
-		case err != nil:
-			return err
 		case interval.value < 0:
-			return refuse("the interval is negative")
+			p.refuse("the interval is negative")
 		case interval.value > 0:
 			p.texts["Mode"], p.texts["Base"] = ours+".Fixed", interval.text
-			return nil
+			return
 		case interval.loose:
 			p.remark("the interval must not be negative")
 		}
 		p.texts["Delays"] = "[]time.Duration{" + interval.text + "}"
-		return nil
+		return
 	}
 	first, limit := get("InitialInterval", wait(500*time.Millisecond)), get("MaxInterval", wait(time.Minute))
 	factor := get("Multiplier", number{value: 1.5, text: "1.5"})
 	ratio := get("RandomizationFactor", number{value: 0.5, text: "0.5"})
 	switch {
-	case err != nil:
-		return err
 	case !first.loose && first.value <= 0 || !limit.loose && limit.value <= 0:
-		return refuse("InitialInterval or MaxInterval is not positive")
+		p.refuse("InitialInterval or MaxInterval is not positive")
 	case factor.value < 1:
-		return refuse("Multiplier is below 1")
+		p.refuse("Multiplier is below 1")
 	case ratio.value < 0 || ratio.value > 1:
-		return refuse("RandomizationFactor is outside [0,1]")
+		p.refuse("RandomizationFactor is outside [0,1]")
 	}
 	if ratio.value > 0 {
 		p.backoff.Jitter, p.backoff.JitterRatio = retry.RatioJitter, ratio.value
 		p.texts["Jitter"], p.texts["JitterRatio"] = ours+".RatioJitter", ratio.text
 	}
-	return p.grow(first, factor, limit, ratio.value)
+	p.grow(first, factor, limit, ratio.value)
 }
 
 // limit makes e, the MaxElapsedTime, the TTL.
-func (s *site) limit(p *plan, e ast.Expr, unset number) error {
-	limit, err := s.number("MaxElapsedTime", e, unset)
+func (s *site) limit(p *plan, e ast.Expr) {
+	limit := s.number(p, "MaxElapsedTime", e, wait(15*time.Minute))
 	switch {
-	case err != nil:
-		return err
 	case limit.value < 0:
-		return refuse("MaxElapsedTime is negative")
+		p.refuse("MaxElapsedTime is negative")
 	case limit.loose:
 		p.remark("%s must not be negative", limit.text)
 		p.ttl = limit.text
 	case limit.value > 0:
 		p.ttl = limit.text
 	}
-	return nil
 }
 
 // context makes ctx, nil for none, the context of the run.
 func (s *site) context(p *plan, ctx ast.Expr) {
+	if ctx != nil && !s.movable(ctx) {
+		p.refuse("the context is not a variable that stays as it is")
+	}
 	if ctx != nil && !s.isBackground(ctx) {
 		p.ctx = ctx
 		p.remark("no attempt is made if the context is done already")
@@ -225,6 +187,6 @@ func (s *site) context(p *plan, ctx ast.Expr) {
 }
 
 // notify makes f, called as theirs with each error that a wait follows, the observer.
-func (s *site) notify(p *plan, f ast.Expr) error {
-	return s.observer(p, f, "%s.Decision.Status == "+ours+".Waiting", "%s.Attempt.Err", "%s.Decision.Delay")
+func (s *site) notify(p *plan, f ast.Expr) {
+	s.observer(p, f, "%s.Decision.Status == "+ours+".Waiting", "%s.Attempt.Err", "%s.Decision.Delay")
 }

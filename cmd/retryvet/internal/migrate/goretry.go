@@ -42,36 +42,21 @@ func (s *site) goRetry(p *plan) error {
 		p.value = true
 		p.remark("beside an error, the value is that of the last attempt")
 	}
-	if e := state.set["WithMaxRetries"]; e != nil {
-		if err := s.attemptsFor(p, e, 1); err != nil {
-			return err
-		}
-	}
-	base, err := s.number("the delay", state.set["delay"], number{})
-	if err != nil {
-		return err
-	}
-	limit, err := s.number("the cap", state.set["WithCappedDuration"], number{})
-	if err != nil {
-		return err
-	}
+	s.attempts(p, state.set["WithMaxRetries"], 1)
+	base := s.number(p, "the delay", state.set["delay"], number{})
+	limit := s.number(p, "the cap", state.set["WithCappedDuration"], number{})
 	if !base.loose && base.value <= 0 {
 		return refuse("the delay is not positive")
 	}
-	ratio := 0.0
-	if e := state.set["WithJitterPercent"]; e != nil {
-		percent, err := s.number("the percentage", e, number{})
-		switch {
-		case err != nil:
-			return err
-		case percent.value > 100:
-			return refuse("the percentage is above 100")
-		case percent.value > 0:
-			ratio = percent.value / 100
-			p.backoff.Jitter, p.backoff.JitterRatio = retry.RatioJitter, ratio
-			p.texts["Jitter"], p.texts["JitterRatio"] = ours+".RatioJitter", percent.text+" / 100.0"
-			p.remark("jitter is no longer in whole percents")
-		}
+	percent := s.number(p, "the percentage", state.set["WithJitterPercent"], number{})
+	ratio := percent.value / 100
+	if ratio > 1 {
+		return refuse("the percentage is above 100")
+	}
+	if ratio > 0 {
+		p.backoff.Jitter, p.backoff.JitterRatio = retry.RatioJitter, ratio
+		p.texts["Jitter"], p.texts["JitterRatio"] = ours+".RatioJitter", percent.text+" / 100.0"
+		p.remark("jitter is no longer in whole percents")
 	}
 	for i, wrapper := range state.order {
 		if wrapper != "WithCappedDuration" && i < len(state.order)-1 {
@@ -85,7 +70,8 @@ func (s *site) goRetry(p *plan) error {
 	if state.kind == "constant" {
 		factor.value = 1
 	}
-	return p.grow(base, factor, limit, ratio)
+	p.grow(base, factor, limit, ratio)
+	return nil
 }
 
 // strange reports whether op may be a function whose marks are not known. Functions of this module are known.

@@ -73,25 +73,14 @@ func (s *site) retryableHTTP(p *plan) error {
 			return refuse("the Logger is a variable for this client only")
 		}
 	}
-	if e := state.set["RetryMax"]; e == nil {
-		p.attempts, p.retries = "5", 4
-	} else if err := s.attemptsFor(p, e, 1); err != nil {
-		return err
-	}
-	base, err := s.number("RetryWaitMin", state.set["RetryWaitMin"], wait(time.Second))
-	if err != nil {
-		return err
-	}
-	limit, err := s.number("RetryWaitMax", state.set["RetryWaitMax"], wait(30*time.Second))
-	if err != nil {
-		return err
-	}
+	p.attempts, p.retries = "5", 4
+	s.attempts(p, state.set["RetryMax"], 1)
+	base := s.number(p, "RetryWaitMin", state.set["RetryWaitMin"], wait(time.Second))
+	limit := s.number(p, "RetryWaitMax", state.set["RetryWaitMax"], wait(30*time.Second))
 	if !base.loose && base.value <= 0 {
 		return refuse("RetryWaitMin is not positive")
 	}
-	if err := p.grow(base, number{value: 2}, limit, 0); err != nil {
-		return err
-	}
+	p.grow(base, number{value: 2}, limit, 0)
 	return s.base(p, state)
 }
 
@@ -133,10 +122,8 @@ func (s *site) base(p *plan, state *pause) error {
 			}
 		}
 	}
-	limit, err := s.number("Timeout", timeout, number{})
+	limit := s.number(p, "Timeout", timeout, number{})
 	switch {
-	case err != nil:
-		return err
 	case whole != nil:
 		if transport != nil || timeout != nil || !s.movable(whole) || !simple(whole) {
 			return refuse("the HTTPClient is not a variable that stays as it is")

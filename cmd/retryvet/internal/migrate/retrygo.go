@@ -48,7 +48,7 @@ func (s *site) retryGo(p *plan) error {
 	err := s.options(args, func(name string, arg ast.Expr) error {
 		switch name {
 		case "Attempts":
-			return s.attemptsFor(p, arg, 0)
+			s.attempts(p, arg, 0)
 		case "UntilSucceeded":
 			p.attempts, p.retries = ours+".Unlimited", -1
 		case "Delay", "MaxDelay", "OnRetry", "RetryIf":
@@ -79,14 +79,9 @@ func (s *site) retryGo(p *plan) error {
 	if kind == "" {
 		return refuse("the default jitter, up to 100ms more, has no counterpart; a DelayType without it would have one")
 	}
-	delay, err := s.number("Delay", set["Delay"], wait(100*time.Millisecond))
-	if err != nil {
-		return err
-	}
-	limit, err := s.number("MaxDelay", set["MaxDelay"], number{})
+	delay := s.number(p, "Delay", set["Delay"], wait(100*time.Millisecond))
+	limit := s.number(p, "MaxDelay", set["MaxDelay"], number{})
 	switch {
-	case err != nil:
-		return err
 	case !delay.loose && delay.value <= 0 || limit.value < 0:
 		return refuse("Delay or MaxDelay is not positive")
 	case limit.loose:
@@ -120,12 +115,8 @@ func (s *site) retryGo(p *plan) error {
 		delay.value, delay.text = 2*delay.value, "2 * ("+delay.text+")"
 		p.backoff.Jitter, p.texts["Jitter"] = retry.FullJitter, ours+".FullJitter"
 	}
-	if err := p.grow(delay, factor, limit, 0); err != nil {
-		return err
-	}
-	if f := set["OnRetry"]; f != nil {
-		return s.observer(p, f, "%s.Outcome == nil && %s.Decision.Class == "+ours+".Retryable",
-			"uint(%s.Attempt.Number-1)", "%s.Attempt.Err")
-	}
+	p.grow(delay, factor, limit, 0)
+	s.observer(p, set["OnRetry"], "%s.Outcome == nil && %s.Decision.Class == "+ours+".Retryable",
+		"uint(%s.Attempt.Number-1)", "%s.Attempt.Err")
 	return nil
 }

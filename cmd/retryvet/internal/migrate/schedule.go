@@ -41,40 +41,44 @@ func source(d time.Duration) string {
 }
 
 // number returns the value of e, a setting of that name; nil means unset.
-func (s *site) number(name string, e ast.Expr, unset number) (number, error) {
+func (s *site) number(p *plan, name string, e ast.Expr, unset number) number {
 	if e == nil {
-		return unset, nil
+		return unset
 	}
 	value := s.pkg.TypesInfo.Types[e].Value
 	if value == nil {
 		if !s.movable(e) || types.TypeString(s.pkg.TypesInfo.TypeOf(e), nil) != "time.Duration" {
-			return number{}, refuse("%s is neither a constant nor a duration that stays as it is", name)
+			p.refuse("%s is neither a constant nor a duration that stays as it is", name)
 		}
-		return number{text: s.text(e), loose: true}, nil
+		return number{text: s.text(e), loose: true}
 	}
 	x, _ := constant.Float64Val(constant.ToFloat(value))
 	if x > 1<<53 || x < -1<<53 {
-		return number{}, refuse("%s is too large", name)
+		p.refuse("%s is too large", name)
 	}
-	return number{value: x, text: s.text(e)}, nil
+	return number{value: x, text: s.text(e)}
 }
 
-// attemptsFor sets MaxAttempts to e+more. More is 1 if theirs counts retries; otherwise their 0 means no limit.
-func (s *site) attemptsFor(p *plan, e ast.Expr, more int) error {
+// attempts sets MaxAttempts to e+more, unless e is nil. More is 1 if theirs counts retries; otherwise their 0 means no
+// limit.
+func (s *site) attempts(p *plan, e ast.Expr, more int) {
+	if e == nil {
+		return
+	}
 	if value := s.pkg.TypesInfo.Types[e].Value; value != nil {
 		n, ok := constant.Int64Val(value)
 		switch {
 		case !ok || n < 0 || n > 1<<31-2:
-			return refuse("the number of attempts is negative or too large")
+			p.refuse("the number of attempts is negative or too large")
 		case n == 0 && more == 0:
 			p.attempts, p.retries = ours+".Unlimited", -1
 		default:
 			p.attempts, p.retries = fmt.Sprint(int(n)+more), int(n)+more-1
 		}
-		return nil
+		return
 	}
 	if !s.movable(e) {
-		return refuse("the number of attempts is neither a constant nor a value that stays as it is")
+		p.refuse("the number of attempts is neither a constant nor a value that stays as it is")
 	}
 	e = ast.Unparen(e)
 	if call, ok := e.(*ast.CallExpr); ok && len(call.Args) == 1 && s.pkg.TypesInfo.Types[call.Fun].IsType() {
@@ -82,7 +86,7 @@ func (s *site) attemptsFor(p *plan, e ast.Expr, more int) error {
 	}
 	t, ok := s.pkg.TypesInfo.TypeOf(e).Underlying().(*types.Basic)
 	if !ok || t.Info()&types.IsInteger == 0 {
-		return refuse("the number of attempts is not an integer")
+		p.refuse("the number of attempts is not an integer")
 	}
 	p.attempts, p.retries = s.text(e), -1
 	if s.pkg.TypesInfo.TypeOf(e) != types.Typ[types.Int] {
@@ -90,18 +94,17 @@ func (s *site) attemptsFor(p *plan, e ast.Expr, more int) error {
 	}
 	if more == 0 {
 		p.remark("the number of attempts must be positive: 0 meant no limit, and means %d here", defaults.MaxAttempts)
-		return nil
+		return
 	}
 	p.attempts += fmt.Sprint(" + ", more)
 	p.remark("the number of retries must be from 0 to the largest int less 1")
-	return nil
 }
 
 var defaults = retry.Policy{}.Effective()
 
 // grow makes the delay after the nth attempt base·factor^(n-1), but at most limit if that is set. Their jitter adds up to
 // ratio of it, and may pass limit; that of p.backoff must be set already. A factor of 1 makes all delays the same.
-func (p *plan) grow(base, factor, limit number, ratio float64) error {
+func (p *plan) grow(base, factor, limit number, ratio float64) {
 	p.texts["Base"], p.backoff.Base = base.text, base.duration()
 	p.backoff.Factor = factor.value
 	switch factor.value {
@@ -128,17 +131,17 @@ func (p *plan) grow(base, factor, limit number, ratio float64) error {
 		if limit.text != "" {
 			p.remark("%s must not be below %s", limit.text, base.text)
 		}
-		return nil
+		return
 	}
 	if limit.text == "" {
 		limit.value = 1<<63 - 1
 	} else if limit.value < base.value {
-		return refuse("the longest delay is below the first")
+		p.refuse("the longest delay is below the first")
 	}
 	if err := p.backoff.Validate(); err != nil {
-		return refuse("the schedule is not valid here: %v", err)
+		p.refuse("the schedule is not valid here: %v", err)
 	}
-	return p.fits(base.value, factor.value, limit.value, ratio)
+	p.fits(base.value, factor.value, limit.value, ratio)
 }
 
 // uncapped returns the nth delay if there is no cap.
@@ -149,7 +152,7 @@ func (p *plan) uncapped(n int) time.Duration {
 }
 
 // fits remarks what differs between the delays of p.backoff and theirs.
-func (p *plan) fits(base, factor, limit, ratio float64) error {
+func (p *plan) fits(base, factor, limit, ratio float64) {
 	waits := p.retries
 	if waits < 0 || waits > 200 {
 		waits = 200
@@ -169,12 +172,11 @@ func (p *plan) fits(base, factor, limit, ratio float64) error {
 	}
 	switch {
 	case worst > time.Microsecond:
-		return refuse("the waits would differ by %v", worst)
+		p.refuse("the waits would differ by %v", worst)
 	case worst > 0 && ratio == 0:
 		p.remark("waits differ by rounding, up to %v", worst)
 	}
 	if passes {
 		p.remark("jitter stays below Cap, which it passed before")
 	}
-	return nil
 }

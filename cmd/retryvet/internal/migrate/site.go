@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/types"
@@ -65,6 +66,13 @@ type plan struct {
 	remarks  []string
 	known    map[types.Object]*pause     // the variables that are followed
 	drop     map[types.Object][]ast.Node // what makes them
+	err      error                       // why the site is refused, the first reason
+}
+
+func (p *plan) refuse(format string, values ...any) {
+	if p.err == nil {
+		p.err = refuse(format, values...)
+	}
 }
 
 func (p *plan) remark(format string, values ...any) {
@@ -212,8 +220,8 @@ func (s *site) plan() (*plan, []edit, error) {
 			return nil, nil, err
 		}
 	}
-	if err := s.lib.plan(s, &p); err != nil {
-		return nil, nil, err
+	if err := s.lib.plan(s, &p); p.err != nil || err != nil {
+		return nil, nil, cmp.Or(p.err, err)
 	}
 	for name, path := range map[string]string{"time": "time", s.contextName(): "context"} {
 		if !s.free(name, path) {
@@ -379,12 +387,12 @@ func (s *site) passesOn(ctx *ast.Ident) bool {
 	return inside && !s.changed(obj, s.expr.Pos(), s.expr.End())
 }
 
-// observer sets p.observe to call f with the arguments if the condition holds; all have the event for %s.
-func (s *site) observer(p *plan, f ast.Expr, condition string, args ...string) error {
-	f = ast.Unparen(f)
-	if s.pkg.TypesInfo.Types[f].IsNil() {
-		return nil
+// observer sets p.observe to call f, unless it is nil, with the arguments if the condition holds; all have the event for %s.
+func (s *site) observer(p *plan, f ast.Expr, condition string, args ...string) {
+	if f == nil || s.pkg.TypesInfo.Types[f].IsNil() {
+		return
 	}
+	f = ast.Unparen(f)
 	context, event := s.contextName(), "e"
 	fill := func(text string) string { return strings.ReplaceAll(text, "%s", event) }
 	var body string
@@ -414,12 +422,11 @@ func (s *site) observer(p *plan, f ast.Expr, condition string, args ...string) e
 		body += strings.TrimSpace(string(s.src[s.offset(lit.Body.Lbrace)+1 : s.offset(lit.Body.Rbrace)]))
 	} else {
 		if !s.settled(f) {
-			return refuse("the function that is notified is not a literal or a function that stays as it is")
+			p.refuse("the function that is notified is not a literal or a function that stays as it is")
 		}
 		body = s.text(f) + "(" + fill(strings.Join(args, ", ")) + ")"
 	}
 	p.observe = "func(_ " + context + ".Context, " + event + " " + ours + ".Event) {\nif " + fill(condition) + " {\n" + body + "\n}\n}"
-	return nil
 }
 
 // literal returns the policy as Go source.
