@@ -61,7 +61,6 @@ func (s *site) retryableHTTP(p *plan) error {
 			return refuse("the %s is a function of one's own", name)
 		}
 	}
-	p.remark("a failed run ends with the last response or error: no text says \"giving up\"")
 	if state.set["ErrorHandler"] == nil {
 		p.remark("when the attempts are used up, the last response is the answer, without an error: check its status")
 	}
