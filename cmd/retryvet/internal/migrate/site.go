@@ -140,7 +140,10 @@ func (s *site) still(e ast.Expr) bool {
 			obj, ok := s.pkg.TypesInfo.Uses[n].(*types.Var)
 			if ok && obj.IsField() {
 				fields[n.Name] = true
-			} else if ok && !s.settled(n) {
+			} else if ok && (obj.Parent() == obj.Pkg().Scope() || slices.ContainsFunc(s.uses(obj), func(id *ast.Ident) bool {
+				write, address := s.write(id)
+				return address || write && !s.assigned(id) && (e.Pos() <= id.Pos() && id.Pos() < s.expr.End() || s.captured(obj, id))
+			})) {
 				return false
 			}
 		case *ast.CallExpr:
@@ -168,13 +171,20 @@ func (s *site) still(e ast.Expr) bool {
 			}
 		case *ast.SelectorExpr:
 			if id := n.Sel; fields[id.Name] {
-				if write, address := s.write(id); write || address {
+				if write, address := s.write(id); write && !s.assigned(id) || address {
 					return false
 				}
 			}
 		}
 	}
 	return true
+}
+
+// assigned reports whether id is on the left of the assignment in which s stands: it is written after the call.
+func (s *site) assigned(id *ast.Ident) bool {
+	stmt, _ := s.statement(s.expr)
+	assign, ok := stmt.(*ast.AssignStmt)
+	return ok && slices.ContainsFunc(assign.Lhs, func(left ast.Expr) bool { return within(id, left) })
 }
 
 // isBackground reports whether e is a call of context.Background or TODO.

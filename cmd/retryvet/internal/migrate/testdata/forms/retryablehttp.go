@@ -19,7 +19,7 @@ var retryHTTP = map[string]Form{
 	},
 	"http transport": httpTransport,
 	"http client": func(ctx context.Context, work Work, note func(...any)) (string, error) {
-		return httpClient(ctx, &http.Client{Transport: server{work, note}})
+		return httpClient(ctx, &api{&http.Client{Transport: server{work, note}}})
 	},
 }
 
@@ -49,10 +49,14 @@ func httpTransport(ctx context.Context, work Work, note func(...any)) (string, e
 	return post(ctx, &http.Client{Transport: &retryablehttp.RoundTripper{Client: c}})
 }
 
-func httpClient(ctx context.Context, client *http.Client) (string, error) {
+type api struct{ client *http.Client }
+
+func httpClient(ctx context.Context, a *api) (string, error) {
 	c := retryablehttp.NewClient()
-	c.HTTPClient, c.Logger = client, log.New(io.Discard, "", 0)
-	return post(ctx, c.StandardClient())
+	c.Logger = log.New(io.Discard, "", 0)
+	c.HTTPClient = a.client
+	a.client = c.StandardClient()
+	return post(ctx, a.client)
 }
 
 // server answers as work does.
