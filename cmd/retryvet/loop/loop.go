@@ -7,6 +7,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
 	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
+	"github.com/retrygo/retry/cmd/retryvet/internal/retries"
 )
 
 const doc = `report hand-written retry loops that have a bug
@@ -27,6 +29,7 @@ Such a loop is reported, once, if it
 
  - sleeps without watching a context that is in scope, so that a shutdown waits for it;
  - never ends while the call fails, outside of main and init, even after its context is done;
+ - repeats a call with its context although that is done: nothing else in the loop looks at the context or at the error;
  - sleeps after the last attempt, when there is nothing to wait for;
  - ends with a new error that does not have the last one, which was not passed on anywhere else.
 
@@ -57,119 +60,40 @@ func run(pass *analysis.Pass) (any, error) {
 		if file := pass.Fset.Position(cur.Node().Pos()).Filename; strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		if l := (&retryLoop{pass: pass, cur: cur, walk: walk{info: pass.TypesInfo}}); l.is() {
-			l.report()
+		if l := retries.LoopAt(pass.TypesInfo, cur, nil); l != nil {
+			retryLoop{l, pass, pass.TypesInfo, cur}.report()
 		}
 	}
 	return nil, nil
 }
 
 type retryLoop struct {
-	walk
+	*retries.Loop
 	pass *analysis.Pass
+	info *types.Info
 	cur  inspector.Cursor
-
-	body    *ast.BlockStmt
-	cond    ast.Expr
-	counter types.Object // nil if it does not count
-	count   ast.Expr
 }
 
-// is reports whether the statement is a retry loop.
-func (l *retryLoop) is() bool {
-	if p, isLabeled := l.cur.Parent().Node().(*ast.LabeledStmt); isLabeled {
-		l.label = p.Label.Name
+func (l retryLoop) report() {
+	ctx, name := l.context(), ""
+	if ctx != nil {
+		name = ctx.Name()
 	}
-	switch n := l.cur.Node().(type) {
-	case *ast.ForStmt:
-		l.body, l.cond = n.Body, n.Cond
-		l.counted(n)
-	case *ast.RangeStmt:
-		if b, isBasic := l.info.TypeOf(n.X).Underlying().(*types.Basic); !isBasic || b.Info()&types.IsInteger == 0 {
-			return false
-		}
-		l.body, l.count = n.Body, n.X
-		if id, isIdent := n.Key.(*ast.Ident); isIdent {
-			l.counter = l.info.ObjectOf(id)
-		}
-	}
-	l.back = merge(l.back, l.list(l.body.List, state{bits: none}, false))
-	succeeds := l.left.bits&ok != 0
-	if l.cond != nil {
-		succeeds = succeeds || l.refine(l.cond, l.back, false).bits&ok != 0 && l.refine(l.cond, l.back, true).bits == failed
-		l.back = l.refine(l.cond, l.back, true)
-	}
-	return l.back.bits == failed && succeeds && !l.strange && len(l.waits) > 0 && !l.changing()
-}
-
-// counted looks for the three parts of for i := 0; i < n; i++.
-func (l *retryLoop) counted(n *ast.ForStmt) {
-	b, isBinary := n.Cond.(*ast.BinaryExpr)
-	post, isCount := n.Post.(*ast.IncDecStmt)
-	if !isBinary || !isCount || post.Tok != token.INC || b.Op != token.LSS && b.Op != token.LEQ {
-		return
-	}
-	i, isIdent := b.X.(*ast.Ident)
-	if counter, same := post.X.(*ast.Ident); isIdent && same && l.info.ObjectOf(i) == l.info.ObjectOf(counter) {
-		l.counter, l.count = l.info.ObjectOf(i), b.Y
-	}
-}
-
-// changing reports whether an attempt differs from the one before: one of its arguments is assigned in the loop, other
-// than by a call that can fail, and is not a context.
-func (l *retryLoop) changing() bool {
-	changed := map[types.Object]bool{l.counter: true}
-	set := func(x ast.Expr) {
-		if v := calls.Root(l.info, x); v != nil && !calls.IsContext(v.Type()) && !calls.IsError(v.Type()) {
-			changed[v] = true
-		}
-	}
-	ast.Inspect(l.cur.Node(), func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.IncDecStmt:
-			set(n.X)
-		case *ast.AssignStmt:
-			last := n.Lhs[len(n.Lhs)-1]
-			if id, isIdent := last.(*ast.Ident); isIdent && len(n.Rhs) == 1 {
-				if v := l.info.ObjectOf(id); v != nil && calls.IsError(v.Type()) {
-					return true
-				}
-			}
-			for _, left := range n.Lhs {
-				set(left)
-			}
-		}
-		return true
-	})
-	delete(changed, nil)
-	different := false
-	for _, call := range l.attempts {
-		ast.Inspect(call, func(n ast.Node) bool {
-			if id, isIdent := n.(*ast.Ident); isIdent && changed[l.info.Uses[id]] {
-				different = true
-			}
-			return true
-		})
-	}
-	return different
-}
-
-func (l *retryLoop) report() {
-	ctx := l.context()
 	var bugs []string
 	blind := false
-	for _, w := range l.waits {
-		blind = blind || w.blind
+	for _, w := range l.Waits {
+		blind = blind || w.Blind
 	}
-	if blind && ctx != "" {
-		bugs = append(bugs, "sleeps without watching "+ctx)
+	if blind && ctx != nil {
+		bugs = append(bugs, "sleeps without watching "+name)
 	}
-	if l.forever() {
-		if ctx != "" {
-			bugs = append(bugs, "never ends while the call fails, even if "+ctx+" is done")
-		} else {
-			bugs = append(bugs, "never ends while the call fails")
-		}
+	switch forever := l.forever(); {
+	case forever && ctx != nil:
+		bugs = append(bugs, "never ends while the call fails, even if "+name+" is done")
+	case forever:
+		bugs = append(bugs, "never ends while the call fails")
+	case ctx != nil && l.outlives(ctx):
+		bugs = append(bugs, "repeats the call even if "+name+" is done")
 	}
 	if l.sleepsLast() {
 		bugs = append(bugs, "sleeps after the last attempt")
@@ -183,7 +107,7 @@ func (l *retryLoop) report() {
 	if l.constant() {
 		bugs = append(bugs, "always waits as long, without jitter")
 	}
-	l.pass.ReportRangef(header{l.cur.Node(), l.body}, "this retry loop %s; %s would do", strings.Join(bugs, ", "), l.call(ctx))
+	l.pass.ReportRangef(header{l.cur.Node(), l.Body}, "this retry loop %s; %s would do", strings.Join(bugs, ", "), l.call(name))
 }
 
 // header is the first line of a loop.
@@ -194,30 +118,55 @@ type header struct {
 
 func (h header) End() token.Pos { return h.body.Lbrace + 1 }
 
-// context returns the name of a context in scope, or "".
-func (l *retryLoop) context() string {
+// context returns a context in scope, or nil.
+func (l retryLoop) context() *types.Var {
 	pos := l.cur.Node().Pos()
 	for scope := l.pass.Pkg.Scope().Innermost(pos); scope != nil && scope != l.pass.Pkg.Scope(); scope = scope.Parent() {
 		for _, name := range scope.Names() {
 			v, isVar := scope.Lookup(name).(*types.Var)
 			if isVar && name != "_" && calls.IsContext(v.Type()) && v.Pos() < pos {
-				return name
+				return v
 			}
 		}
 	}
-	return ""
+	return nil
+}
+
+// outlives reports whether an attempt that gets ctx is repeated after ctx is done: nothing else in the loop names ctx, and
+// no condition asks which error the attempt has.
+func (l retryLoop) outlives(ctx *types.Var) bool {
+	given := map[ast.Node]bool{}
+	for _, call := range l.Attempts {
+		if l.Judged[call] {
+			return false
+		}
+		for _, arg := range call.Args {
+			given[arg] = true
+		}
+	}
+	uses, attempts := 0, 0
+	ast.Inspect(l.cur.Node(), func(n ast.Node) bool {
+		if id, isIdent := n.(*ast.Ident); isIdent && l.info.Uses[id] == ctx {
+			uses++
+			if given[n] {
+				attempts++
+			}
+		}
+		return true
+	})
+	return attempts > 0 && attempts == uses && !slices.ContainsFunc(l.Repeats, func(s retries.State) bool { return s.Last != retries.Failed })
 }
 
 // forever reports whether no way leads out of the loop while the call fails. Main and init may wait so.
-func (l *retryLoop) forever() bool {
-	if l.cond != nil || l.count != nil || l.left.bits&failed != 0 {
+func (l retryLoop) forever() bool {
+	if l.Cond != nil || l.Count != nil || slices.ContainsFunc(l.Leaves, retries.State.Failed) {
 		return false
 	}
 	f, isDecl := l.function().(*ast.FuncDecl)
 	return !isDecl || f.Recv != nil || f.Name.Name != "main" && f.Name.Name != "init"
 }
 
-func (l *retryLoop) function() ast.Node {
+func (l retryLoop) function() ast.Node {
 	for up := range l.cur.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
 		return up.Node()
 	}
@@ -226,33 +175,33 @@ func (l *retryLoop) function() ast.Node {
 
 // sleepsLast reports whether a counted loop waits after its last attempt too: no condition in it asks the counter, and
 // what follows the loop does not make one more attempt.
-func (l *retryLoop) sleepsLast() bool {
-	if l.count == nil || len(l.attempts) == 0 {
+func (l retryLoop) sleepsLast() bool {
+	if l.Count == nil || len(l.Attempts) == 0 {
 		return false
 	}
-	for _, w := range l.waits {
-		if w.node.Pos() < l.attempts[0].Pos() {
+	for _, w := range l.Waits {
+		if w.Node.Pos() < l.Attempts[0].Pos() {
 			return false
 		}
 	}
-	if v, known := intValue(l.info, l.count); known && v <= 1 {
+	if v, known := intValue(l.info, l.Count); known && v <= 1 {
 		return false
 	}
 	asked := false
-	ast.Inspect(l.body, func(n ast.Node) bool {
+	ast.Inspect(l.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.IfStmt:
-			asked = asked || l.counter != nil && names(l.info, n.Cond, l.counter)
+			asked = asked || l.Counter != nil && names(l.info, n.Cond, l.Counter)
 		case *ast.SwitchStmt:
-			asked = asked || l.counter != nil
+			asked = asked || l.Counter != nil
 		}
 		return !asked
 	})
 	return !asked && !l.attemptFollows()
 }
 
-func (l *retryLoop) attemptFollows() (yes bool) {
-	callee := typeutil.Callee(l.info, l.attempts[0])
+func (l retryLoop) attemptFollows() (yes bool) {
+	callee := typeutil.Callee(l.info, l.Attempts[0])
 	f := l.function()
 	if f == nil {
 		return false
@@ -268,9 +217,10 @@ func (l *retryLoop) attemptFollows() (yes bool) {
 
 // losesError reports whether the statement after a counted loop returns a new error, and the error of the last attempt went
 // nowhere.
-func (l *retryLoop) losesError() bool {
+func (l retryLoop) losesError() bool {
 	next, hasNext := l.cur.NextSibling()
-	if l.count == nil || !hasNext || l.back.err == nil {
+	last := l.Repeats[0].Err
+	if l.Count == nil || !hasNext || last == nil || !l.fails(last) {
 		return false
 	}
 	r, isReturn := next.Node().(*ast.ReturnStmt)
@@ -285,18 +235,23 @@ func (l *retryLoop) losesError() bool {
 	for _, arg := range made.Args {
 		passedOn = passedOn || calls.IsError(l.info.TypeOf(arg))
 	}
-	ast.Inspect(l.body, func(n ast.Node) bool {
+	ast.Inspect(l.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CallExpr: // it may log the error, or the error's text
-			passedOn = passedOn || names(l.info, n, l.back.err)
+			passedOn = passedOn || names(l.info, n, last)
 		case *ast.AssignStmt: // it may be kept for later
 			for _, x := range n.Rhs {
-				passedOn = passedOn || names(l.info, x, l.back.err)
+				passedOn = passedOn || names(l.info, x, last)
 			}
 		}
 		return true
 	})
-	return !passedOn && !names(l.info, made, l.back.err)
+	return !passedOn && !names(l.info, made, last)
+}
+
+// fails reports whether every attempt that is repeated has failed with an error, which is in the variable err.
+func (l retryLoop) fails(err types.Object) bool {
+	return !slices.ContainsFunc(l.Repeats, func(s retries.State) bool { return s.Err != err || s.Last == retries.OK })
 }
 
 // names reports whether n names obj.
@@ -310,9 +265,9 @@ func names(info *types.Info, n ast.Node, obj types.Object) (yes bool) {
 }
 
 // constant reports whether all waits have a length that is known before the program runs.
-func (l *retryLoop) constant() bool {
-	for _, w := range l.waits {
-		if w.delay == nil || l.info.Types[w.delay].Value == nil {
+func (l retryLoop) constant() bool {
+	for _, w := range l.Waits {
+		if w.Delay == nil || l.info.Types[w.Delay].Value == nil {
 			return false
 		}
 	}
@@ -320,21 +275,21 @@ func (l *retryLoop) constant() bool {
 }
 
 // call returns the call that would replace the loop.
-func (l *retryLoop) call(ctx string) string {
+func (l retryLoop) call(ctx string) string {
 	if ctx == "" {
 		ctx = "ctx"
 	}
-	attempts := "retry.Unlimited"
-	if l.count != nil {
-		attempts = types.ExprString(l.count)
+	var fields []string
+	switch {
+	case l.Count != nil:
+		fields = append(fields, "MaxAttempts: "+types.ExprString(l.Count))
+	case l.forever():
+		fields = append(fields, "MaxAttempts: retry.Unlimited")
 	}
-	base := ""
-	if d := l.waits[0].delay; d != nil {
-		if l.info.Types[d].Value != nil {
-			base = fmt.Sprintf(", Backoff: retry.Backoff{Base: %s}", types.ExprString(d))
-		}
+	if d := l.Waits[0].Delay; d != nil && l.info.Types[d].Value != nil {
+		fields = append(fields, fmt.Sprintf("Backoff: retry.Backoff{Base: %s}", types.ExprString(d)))
 	}
-	return fmt.Sprintf("retry.Do(%s, retry.Policy{MaxAttempts: %s%s}, …)", ctx, attempts, base)
+	return fmt.Sprintf("retry.Do(%s, retry.Policy{%s}, …)", ctx, strings.Join(fields, ", "))
 }
 
 func intValue(info *types.Info, x ast.Expr) (int64, bool) {

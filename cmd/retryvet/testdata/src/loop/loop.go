@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/http"
 	"os"
 	"time"
 )
@@ -16,7 +17,7 @@ func handle(int)                 {}
 
 func blind(ctx context.Context) error {
 	var err error
-	for i := 0; i < 3; i++ { // want `this retry loop sleeps without watching ctx, sleeps after the last attempt, always waits as long, without jitter; retry.Do\(ctx, retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Second}}, …\) would do`
+	for i := 0; i < 3; i++ { // want `this retry loop sleeps without watching ctx, repeats the call even if ctx is done, sleeps after the last attempt, always waits as long, without jitter; retry.Do\(ctx, retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Second}}, …\) would do`
 		if err = call(ctx); err == nil {
 			return nil
 		}
@@ -75,6 +76,56 @@ func last(name string) (n int, err error) {
 	return 0, err
 }
 
+func looksAtTheTop(name string) (int, error) {
+	n, err := get(name)
+	for range 3 { // want `this retry loop sleeps after the last attempt`
+		if err == nil {
+			break
+		}
+		n, err = get(name)
+		time.Sleep(time.Second)
+	}
+	return n, err
+}
+
+func waitsFirst(name string) error {
+	_, err := get(name)
+	for { // want `this retry loop never ends while the call fails`
+		if err == nil {
+			return nil
+		}
+		time.Sleep(time.Second)
+		_, err = get(name)
+	}
+}
+
+func watchesAnother(ctx context.Context, stop chan struct{}) error {
+	for i := 0; ; i++ { // want `this retry loop repeats the call even if ctx is done, always waits`
+		err := call(ctx)
+		if err == nil || i == 3 {
+			return err
+		}
+		select {
+		case <-stop:
+			return err
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func status(ctx context.Context) (*http.Response, error) {
+	for { // want `this retry loop sleeps without watching ctx, never ends while the call fails`
+		resp, err := http.Get("http://x")
+		if err == nil && resp.StatusCode < 300 {
+			return resp, nil
+		}
+		if err == nil {
+			resp.Body.Close()
+		}
+		time.Sleep(time.Second)
+	}
+}
+
 func ignored(name string) int {
 	//retryvet:ignore loop the device answers at last
 	for {
@@ -99,6 +150,43 @@ func watches(ctx context.Context) error {
 			return ctx.Err()
 		case <-time.After(time.Second):
 		}
+	}
+}
+
+func asks(ctx context.Context, stop chan struct{}) error {
+	for i := 0; ; i++ {
+		err := call(ctx)
+		if err == nil || i == 3 || errors.Is(err, context.Canceled) {
+			return err
+		}
+		select {
+		case <-stop:
+			return err
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func works(name string) error {
+	_, err := get(name)
+	for {
+		if err != nil {
+			time.Sleep(time.Second)
+		}
+		_, err = get(name)
+		if errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+}
+
+func untilGone(ctx context.Context) error {
+	for {
+		resp, err := http.Get("http://x")
+		if err == nil && resp.StatusCode == 404 {
+			return resp.Body.Close()
+		}
+		time.Sleep(time.Second)
 	}
 }
 

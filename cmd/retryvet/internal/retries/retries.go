@@ -1,0 +1,141 @@
+package retries
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+
+	"golang.org/x/tools/go/ast/inspector"
+
+	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
+)
+
+// Retries is code that runs again if it fails.
+type Retries struct {
+	Body     *ast.BlockStmt
+	Repeats  []State // the ways to another run
+	Leaves   []State // the other ways out
+	Attempts []*ast.CallExpr
+	Judged   map[*ast.CallExpr]bool // the attempts of which a condition asks which error they have
+}
+
+// A Loop is a hand-written retry loop: on every way to its next attempt the last one has failed, it waits there, and
+// success leaves it.
+type Loop struct {
+	Retries
+	Cond    ast.Expr
+	Counter types.Object // nil if it does not count, or does not say so
+	Count   ast.Expr     // nil if it does not count
+	Waits   []Wait
+}
+
+// LoopAt returns the retry loop at cur, which is a *ast.ForStmt or a *ast.RangeStmt; nil if the statement is none. write
+// reports whether a call is a write that must not be repeated; it can be nil.
+func LoopAt(info *types.Info, cur inspector.Cursor, write func(*ast.CallExpr) bool) *Loop {
+	w := walk{info: info, write: write, judged: map[*ast.CallExpr]bool{}}
+	if p, isLabeled := cur.Parent().Node().(*ast.LabeledStmt); isLabeled {
+		w.label = p.Label.Name
+	}
+	l := &Loop{}
+	switch n := cur.Node().(type) {
+	case *ast.ForStmt:
+		l.Body, l.Cond = n.Body, n.Cond
+		l.counted(info, n)
+	case *ast.RangeStmt:
+		if b, isBasic := info.TypeOf(n.X).Underlying().(*types.Basic); !isBasic || b.Info()&types.IsInteger == 0 {
+			return nil
+		}
+		l.Body, l.Count = n.Body, n.X
+		if id, isIdent := n.Key.(*ast.Ident); isIdent {
+			l.Counter = info.ObjectOf(id)
+		}
+	}
+	first := w.turn(l, []State{{}})
+	for i := range first {
+		first[i].Open, first[i].Done, first[i].before = false, nil, true
+	}
+	w.waits = nil
+	l.Repeats = slices.DeleteFunc(w.turn(l, first), func(s State) bool { return s.Last != None && !s.Failed() })
+	l.Leaves, l.Attempts, l.Waits, l.Judged = w.left, w.attempts, w.waits, w.judged
+	idle := func(s State) bool { return s.Last == None }
+	if w.again || w.strange || len(l.Waits) == 0 || len(l.Repeats) == 0 || slices.ContainsFunc(l.Repeats, idle) ||
+		!slices.ContainsFunc(l.Leaves, State.Succeeded) || l.changing(info, cur.Node()) {
+		return nil
+	}
+	return l
+}
+
+// turn walks one turn of the loop and returns the ways to the next one.
+func (w *walk) turn(l *Loop, s []State) []State {
+	if l.Cond != nil {
+		w.left = merge(w.left, w.refine(l.Cond, s, false))
+		s = w.refine(l.Cond, s, true)
+	}
+	back := merge(w.list(l.Body.List, s, false), w.back)
+	w.back = nil
+	if l.Cond == nil {
+		return back
+	}
+	w.left = merge(w.left, w.refine(l.Cond, back, false))
+	return w.refine(l.Cond, back, true)
+}
+
+// counted looks for the three parts of for i := 0; i < n; i++.
+func (l *Loop) counted(info *types.Info, n *ast.ForStmt) {
+	b, isBinary := n.Cond.(*ast.BinaryExpr)
+	post, isCount := n.Post.(*ast.IncDecStmt)
+	if !isBinary || !isCount || post.Tok != token.INC || b.Op != token.LSS && b.Op != token.LEQ {
+		return
+	}
+	i, isIdent := b.X.(*ast.Ident)
+	if counter, same := post.X.(*ast.Ident); isIdent && same && info.ObjectOf(i) == info.ObjectOf(counter) {
+		l.Counter, l.Count = info.ObjectOf(i), b.Y
+	}
+}
+
+// changing reports whether an attempt differs from the one before: one of its arguments is assigned in the loop, other
+// than by a call that can fail, and is not a context.
+func (l *Loop) changing(info *types.Info, loop ast.Node) bool {
+	changed := map[types.Object]bool{l.Counter: true}
+	set := func(x ast.Expr) {
+		if v := calls.Root(info, x); v != nil && !calls.IsContext(v.Type()) && !calls.IsError(v.Type()) {
+			changed[v] = true
+		}
+	}
+	ast.Inspect(loop, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.IncDecStmt:
+			set(n.X)
+		case *ast.AssignStmt:
+			last := n.Lhs[len(n.Lhs)-1]
+			if id, isIdent := last.(*ast.Ident); isIdent && len(n.Rhs) == 1 {
+				if v := info.ObjectOf(id); v != nil && calls.IsError(v.Type()) {
+					return true
+				}
+			}
+			for _, left := range n.Lhs {
+				set(left)
+			}
+		}
+		return true
+	})
+	delete(changed, nil)
+	different := false
+	for _, call := range l.Attempts {
+		ast.Inspect(call, func(n ast.Node) bool {
+			if id, isIdent := n.(*ast.Ident); isIdent && changed[info.Uses[id]] {
+				different = true
+			}
+			return true
+		})
+	}
+	return different
+}
+
+// Work returns a function that is given to this library, which runs it again if it returns an error without a mark.
+func Work(info *types.Info, f *ast.FuncLit, write func(*ast.CallExpr) bool) *Retries {
+	w := walk{info: info, write: write, judged: map[*ast.CallExpr]bool{}, work: true}
+	w.list(f.Body.List, []State{{}}, false)
+	return &Retries{f.Body, w.back, w.left, w.attempts, w.judged}
+}

@@ -1,0 +1,558 @@
+// Package retries recognizes code that runs again if it fails: hand-written retry loops, and functions that are given to
+// this library. It follows the ways through that code and says with what outcome each of them ends.
+package retries
+
+import (
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"slices"
+
+	"golang.org/x/tools/go/types/typeutil"
+
+	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
+)
+
+// An Outcome is what the last attempt on a way came to.
+type Outcome uint8
+
+const (
+	None   Outcome = iota // no attempt was made
+	OK                    // its error is nil
+	Failed                // it has an error
+	Judged                // it has an error that a function was asked about
+)
+
+// A State is one way to a statement, as far as it matters to retries.
+type State struct {
+	Last Outcome
+	Call *ast.CallExpr // the last attempt
+	Err  types.Object  // the variable that has its error
+
+	Request  *ast.CallExpr // the last attempt that returns a response
+	Response types.Object  // the variable that has it
+	Status   int           // one of statuses; 0 if there is no response
+	Open     bool          // the response was not used, apart from its status and header
+
+	Done *ast.CallExpr // a write that succeeded before the last attempt
+
+	before bool // the last attempt was made in the turn before
+}
+
+// Succeeded reports whether the last attempt succeeded: its error is nil, and so is the status of its response, if any.
+func (s State) Succeeded() bool { return s.Last == OK && (s.Status == 0 || s.Status/100 == 2) }
+
+// Failed reports whether the last attempt failed, with an error or by its response's status.
+func (s State) Failed() bool { return s.Last != None && !s.Succeeded() }
+
+// statuses stand for all that a response can have.
+var statuses = []int{200, 201, 202, 204, 304, 400, 401, 403, 404, 408, 409, 429, 500, 502, 503, 504}
+
+const tooMany = 500 // ways, which are not followed any further
+
+func merge(a, b []State) []State {
+	for _, s := range b {
+		if !slices.Contains(a, s) {
+			a = append(slices.Clip(a), s)
+		}
+	}
+	return a
+}
+
+// A Wait is a sleep in the body of the loop.
+type Wait struct {
+	Node  ast.Node
+	Delay ast.Expr // nil if it is that of a timer
+	Blind bool     // nothing can cut it short
+}
+
+// A walk follows the ways through the body of a loop or a function, not into function literals.
+type walk struct {
+	info  *types.Info
+	label string // of the loop
+	work  bool   // the body is that of a function: it runs again if it returns an error
+
+	// Write reports whether a call is a write that must not be repeated.
+	write func(*ast.CallExpr) bool
+
+	back, left []State // where the next turn begins, and where there is none
+	attempts   []*ast.CallExpr
+	waits      []Wait
+	judged     map[*ast.CallExpr]bool // attempts whose error some condition asks a function about
+	again      bool                   // an attempt follows one that succeeded in the turn before
+	strange    bool                   // there is something that a plain retry loop does not have
+
+	depth int // of loops inside
+}
+
+func (w *walk) list(stmts []ast.Stmt, s []State, inner bool) []State {
+	for _, stmt := range stmts {
+		s = w.stmt(stmt, s, inner)
+	}
+	return s
+}
+
+// stmt returns the states after stmt. inner says that a break without a label leaves a switch, a select or a loop inside.
+func (w *walk) stmt(stmt ast.Stmt, s []State, inner bool) []State {
+	if len(s) > tooMany {
+		w.strange = true
+		s = nil
+	}
+	switch stmt := stmt.(type) {
+	case nil:
+	case *ast.BlockStmt:
+		return w.list(stmt.List, s, inner)
+	case *ast.LabeledStmt:
+		return w.stmt(stmt.Stmt, s, inner)
+	case *ast.ExprStmt:
+		return w.expr(stmt.X, w.use(stmt, s))
+	case *ast.AssignStmt:
+		return w.assign(stmt.Lhs, stmt.Rhs, w.use(stmt, s))
+	case *ast.DeclStmt:
+		s = w.use(stmt, s)
+		if d, isGen := stmt.Decl.(*ast.GenDecl); isGen {
+			for _, spec := range d.Specs {
+				if v, isValue := spec.(*ast.ValueSpec); isValue && len(v.Values) > 0 {
+					left := make([]ast.Expr, len(v.Names))
+					for i, name := range v.Names {
+						left[i] = name
+					}
+					s = w.assign(left, v.Values, s)
+				}
+			}
+		}
+	case *ast.IfStmt:
+		s = w.use(stmt.Cond, w.stmt(stmt.Init, s, inner))
+		yes := w.stmt(stmt.Body, w.refine(stmt.Cond, s, true), inner)
+		no := w.refine(stmt.Cond, s, false)
+		if stmt.Else != nil {
+			no = w.stmt(stmt.Else, no, inner)
+		}
+		return merge(yes, no)
+	case *ast.SwitchStmt:
+		return w.choose(stmt, s)
+	case *ast.TypeSwitchStmt:
+		s = w.use(stmt.Assign, s)
+		out := s
+		for _, c := range stmt.Body.List {
+			out = merge(out, w.list(c.(*ast.CaseClause).Body, s, true))
+		}
+		return out
+	case *ast.SelectStmt:
+		return w.selects(stmt, s)
+	case *ast.ForStmt:
+		return w.loop(stmt.Body, w.stmt(stmt.Init, s, true))
+	case *ast.RangeStmt:
+		return w.loop(stmt.Body, w.use(stmt.X, s))
+	case *ast.ReturnStmt:
+		w.returns(stmt, s)
+		return nil
+	case *ast.BranchStmt:
+		return w.branch(stmt, s, inner)
+	default:
+		return w.use(stmt, s)
+	}
+	return s
+}
+
+// use returns s after n has named the responses that it names: they may be closed then.
+func (w *walk) use(n ast.Node, s []State) []State {
+	open := func(s State) bool { return s.Open }
+	if n == nil || !slices.ContainsFunc(s, open) {
+		return s
+	}
+	used := map[types.Object]bool{}
+	ast.Inspect(n, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			switch n.Sel.Name {
+			case "Status", "StatusCode", "Header", "Proto", "ContentLength":
+				_, isIdent := n.X.(*ast.Ident)
+				return !isIdent
+			}
+		case *ast.BinaryExpr: // resp != nil
+			return !w.info.Types[n.Y].IsNil()
+		case *ast.Ident:
+			used[w.info.Uses[n]] = true
+		}
+		return true
+	})
+	var out []State
+	for _, s := range s {
+		s.Open = s.Open && !used[s.Response]
+		out = merge(out, []State{s})
+	}
+	return out
+}
+
+// returns sorts the ways to a return statement by whether they run the body again.
+func (w *walk) returns(r *ast.ReturnStmt, s []State) {
+	s = w.use(r, s)
+	if !w.work {
+		w.left = merge(w.left, s)
+		return
+	}
+	if len(r.Results) == 0 {
+		return
+	}
+	again := func(s State) bool { return false }
+	switch x := ast.Unparen(r.Results[len(r.Results)-1]).(type) {
+	case *ast.CallExpr:
+		switch {
+		case calls.IsFunc(w.info, x, calls.Module, "Permanent", "Ambiguous"):
+		case w.wraps(x):
+			again = func(s State) bool { return s.Last != None }
+		default:
+			s = w.attempt(x, nil, nil, s)
+			again = func(s State) bool { return s.Last == Failed }
+		}
+	case *ast.Ident:
+		if v := w.info.Uses[x]; v != nil && v.Parent() == v.Pkg().Scope() {
+			again = func(s State) bool { return s.Last != None } // an error that the package declares
+		} else if v != nil {
+			again = func(s State) bool { return s.Err == v && (s.Last == Failed || s.Last == Judged) }
+		}
+	case *ast.CompositeLit, *ast.UnaryExpr:
+		again = func(s State) bool { return s.Last != None }
+	}
+	for _, s := range s {
+		if again(s) {
+			w.back = merge(w.back, []State{s})
+		} else {
+			w.left = merge(w.left, []State{s})
+		}
+	}
+}
+
+func (w *walk) branch(b *ast.BranchStmt, s []State, inner bool) []State {
+	ours := b.Label != nil && b.Label.Name == w.label
+	switch {
+	case b.Tok == token.FALLTHROUGH:
+		return s
+	case b.Tok == token.CONTINUE && (ours || b.Label == nil && w.depth == 0):
+		w.back = merge(w.back, s)
+	case b.Tok == token.BREAK && b.Label == nil && inner:
+		return s // it goes on behind the inner statement, at the latest
+	case b.Tok == token.CONTINUE && b.Label == nil:
+		return s
+	default: // out of the loop, or, by a label, out of one around it
+		w.left = merge(w.left, s)
+	}
+	return nil
+}
+
+// loop walks one turn of a loop inside.
+func (w *walk) loop(body *ast.BlockStmt, s []State) []State {
+	w.depth++
+	waits := len(w.waits)
+	s = merge(s, w.stmt(body, s, true))
+	w.waits = w.waits[:waits] // those are its own
+	w.depth--
+	return s
+}
+
+func (w *walk) choose(stmt *ast.SwitchStmt, s []State) []State {
+	s = w.stmt(stmt.Init, s, true)
+	if stmt.Tag != nil {
+		s = w.use(stmt.Tag, s)
+	}
+	rest, hasDefault := s, false
+	var out []State
+	var otherwise []ast.Stmt
+	for _, c := range stmt.Body.List {
+		c := c.(*ast.CaseClause)
+		if c.List == nil {
+			hasDefault, otherwise = true, c.Body
+			continue
+		}
+		var in []State
+		for _, x := range c.List {
+			cond := x
+			if stmt.Tag != nil {
+				cond = &ast.BinaryExpr{X: stmt.Tag, Op: token.EQL, Y: x}
+			}
+			in = merge(in, w.refine(cond, rest, true))
+			rest = w.refine(cond, rest, false)
+		}
+		out = merge(out, w.list(c.Body, in, true))
+	}
+	if hasDefault {
+		return merge(out, w.list(otherwise, rest, true))
+	}
+	return merge(out, rest)
+}
+
+func (w *walk) selects(stmt *ast.SelectStmt, s []State) (out []State) {
+	var waits []Wait
+	others := 0
+	for _, c := range stmt.Body.List {
+		c := c.(*ast.CommClause)
+		if delay, isTimer := w.timer(c.Comm); isTimer {
+			waits = append(waits, Wait{Node: stmt, Delay: delay})
+			out = merge(out, w.list(c.Body, s, true))
+			continue
+		}
+		others++
+		after := w.list(c.Body, s, true)
+		if receive, isExpr := c.Comm.(*ast.ExprStmt); c.Comm == nil || !isExpr || receive == nil || len(after) > 0 {
+			w.strange = true // it works on what comes, polls, or is woken
+		}
+		out = merge(out, after)
+	}
+	for i := range waits {
+		waits[i].Blind = others == 0
+	}
+	w.waits = append(w.waits, waits...)
+	return out
+}
+
+// timer reports whether a case of a select, or a statement, receives from time.After or from a timer.
+func (w *walk) timer(stmt ast.Stmt) (delay ast.Expr, is bool) {
+	e, isExpr := stmt.(*ast.ExprStmt)
+	if !isExpr {
+		return nil, false
+	}
+	return w.receives(e.X)
+}
+
+func (w *walk) receives(x ast.Expr) (delay ast.Expr, is bool) {
+	u, isUnary := ast.Unparen(x).(*ast.UnaryExpr)
+	if !isUnary || u.Op != token.ARROW {
+		return nil, false
+	}
+	switch c := ast.Unparen(u.X).(type) {
+	case *ast.CallExpr:
+		if calls.IsFunc(w.info, c, "time", "After") {
+			return c.Args[0], true
+		}
+	case *ast.SelectorExpr:
+		return nil, c.Sel.Name == "C" && calls.IsNamed(w.info.TypeOf(c.X), "time", "Timer")
+	}
+	return nil, false
+}
+
+func (w *walk) expr(x ast.Expr, s []State) []State {
+	if delay, isTimer := w.receives(x); isTimer {
+		w.waits = append(w.waits, Wait{x, delay, true})
+		return s
+	}
+	call, isCall := ast.Unparen(x).(*ast.CallExpr)
+	if !isCall {
+		return s
+	}
+	if calls.IsFunc(w.info, call, "time", "Sleep") {
+		w.waits = append(w.waits, Wait{call, call.Args[0], true})
+	}
+	if w.ends(call) {
+		w.left = merge(w.left, s)
+		return nil
+	}
+	return s
+}
+
+// ends reports whether call does not return.
+func (w *walk) ends(call *ast.CallExpr) bool {
+	f := typeutil.Callee(w.info, call)
+	if f == nil {
+		return false
+	}
+	switch f.Name() {
+	case "panic", "Exit", "Fatal", "Fatalf", "Fatalln", "FailNow", "Goexit", "Panic", "Panicf":
+		return true
+	}
+	return false
+}
+
+func (w *walk) assign(left, right []ast.Expr, s []State) []State {
+	if len(right) != 1 {
+		for i := range right {
+			s = w.assign(left[i:i+1], right[i:i+1], s)
+		}
+		return s
+	}
+	id, isIdent := ast.Unparen(left[len(left)-1]).(*ast.Ident)
+	if !isIdent || id.Name == "_" {
+		return s
+	}
+	v := w.info.ObjectOf(id)
+	if v == nil || !calls.IsError(v.Type()) {
+		return s
+	}
+	call, isCall := ast.Unparen(right[0]).(*ast.CallExpr)
+	var out []State
+	switch {
+	case isCall && w.wraps(call):
+		made := calls.IsFunc(w.info, call, "fmt", "Errorf") || calls.IsFunc(w.info, call, "errors", "New")
+		for _, s := range s {
+			if s.Err = v; s.Last == OK && made { // its result is no good
+				s.Last = Failed
+			}
+			out = merge(out, []State{s})
+		}
+	case isCall:
+		return w.attempt(call, left[0], v, s)
+	case w.info.Types[right[0]].IsNil():
+		for _, s := range s {
+			if s.Err == v {
+				s.Last = OK
+			}
+			out = merge(out, []State{s})
+		}
+	default:
+		return s
+	}
+	return out
+}
+
+// attempt returns the states after an attempt whose first result and whose error are assigned, if they are.
+func (w *walk) attempt(call *ast.CallExpr, first ast.Expr, err types.Object, s []State) (out []State) {
+	if !slices.Contains(w.attempts, call) {
+		w.attempts = append(w.attempts, call)
+	}
+	if _, static := typeutil.Callee(w.info, call).(*types.Func); !static {
+		w.strange = true // the work is a parameter: this is a retry library
+	}
+	var response types.Object
+	id, isIdent := first.(*ast.Ident)
+	if answers := isIdent && calls.IsNamed(w.info.TypeOf(first), "net/http", "Response"); answers && id.Name != "_" {
+		response = w.info.ObjectOf(id)
+	}
+	for _, s := range s {
+		w.again = w.again || s.before && s.Succeeded()
+		if s.Last == OK && !s.before && w.write != nil && w.write(s.Call) {
+			s.Done = s.Call
+		}
+		if s.before {
+			s = State{}
+		}
+		s.Call, s.Err = call, err
+		if response != nil {
+			s.Request, s.Response, s.Status, s.Open = call, response, 0, false
+		}
+		s.Last = Failed
+		out = merge(out, []State{s})
+		s.Last = OK
+		if response == nil {
+			out = merge(out, []State{s})
+			continue
+		}
+		for _, s.Status = range statuses {
+			s.Open = true
+			out = merge(out, []State{s})
+		}
+	}
+	return out
+}
+
+// wraps reports whether call makes an error rather than an attempt: one from another, or a new one.
+func (w *walk) wraps(call *ast.CallExpr) bool {
+	if calls.IsFunc(w.info, call, "fmt", "Errorf") || calls.IsFunc(w.info, call, "errors", "New", "Join") {
+		return true
+	}
+	for _, arg := range call.Args {
+		if calls.IsError(w.info.TypeOf(arg)) {
+			return true
+		}
+	}
+	return false
+}
+
+// refine returns the states of s in which cond can be true, or false.
+func (w *walk) refine(cond ast.Expr, s []State, truth bool) []State {
+	switch c := ast.Unparen(cond).(type) {
+	case *ast.UnaryExpr:
+		if c.Op == token.NOT {
+			return w.refine(c.X, s, !truth)
+		}
+	case *ast.BinaryExpr:
+		switch {
+		case c.Op == token.LAND && truth, c.Op == token.LOR && !truth:
+			return w.refine(c.Y, w.refine(c.X, s, truth), truth)
+		case c.Op == token.LAND, c.Op == token.LOR:
+			return merge(w.refine(c.X, s, truth), w.refine(c.Y, w.refine(c.X, s, !truth), truth))
+		}
+	}
+	var out []State
+	for _, s := range s {
+		if w.possible(cond, &s, truth) {
+			out = merge(out, []State{s})
+		}
+	}
+	return out
+}
+
+// possible reports whether cond, which has no other conditions in it, can have the given truth in s.
+func (w *walk) possible(cond ast.Expr, s *State, truth bool) bool {
+	switch c := ast.Unparen(cond).(type) {
+	case *ast.BinaryExpr:
+		equal := (c.Op == token.EQL) == truth
+		if c.Op == token.EQL || c.Op == token.NEQ {
+			isNil := w.info.Types[c.Y].IsNil()
+			switch {
+			case isNil && w.names(c.X, s.Response) && s.Last != None:
+				return equal == (s.Status == 0)
+			case isNil && equal && w.names(c.X, s.Err):
+				return s.Last == None || s.Last == OK
+			case (isNil || equal) && w.names(c.X, s.Err):
+				if !isNil {
+					w.judge(s)
+				}
+				return s.Last != OK
+			}
+		}
+		if x, y := w.value(c.X, s), w.value(c.Y, s); x != nil && y != nil && s.Status != 0 {
+			switch c.Op {
+			case token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ:
+				return constant.Compare(x, c.Op, y) == truth
+			}
+		}
+	case *ast.CallExpr:
+		about := false
+		if m, isMethod := c.Fun.(*ast.SelectorExpr); isMethod {
+			about = w.names(m.X, s.Err)
+		}
+		for _, arg := range c.Args {
+			about = about || w.names(arg, s.Err)
+		}
+		if !about {
+			return true
+		}
+		w.judge(s)
+		return !truth || s.Last != OK
+	}
+	return true
+}
+
+// judge notes that a condition asks which error the last attempt of s has.
+func (w *walk) judge(s *State) {
+	w.judged[s.Call] = true
+	if s.Last == Failed {
+		s.Last = Judged
+	}
+}
+
+// value returns what x is if the status of the response is that of s; nil if that is not known.
+func (w *walk) value(x ast.Expr, s *State) constant.Value {
+	x = ast.Unparen(x)
+	if v := w.info.Types[x].Value; v != nil && v.Kind() == constant.Int {
+		return v
+	}
+	switch x := x.(type) {
+	case *ast.SelectorExpr:
+		if x.Sel.Name == "StatusCode" && w.names(x.X, s.Response) {
+			return constant.MakeInt64(int64(s.Status))
+		}
+	case *ast.BinaryExpr:
+		a, b := w.value(x.X, s), w.value(x.Y, s)
+		if a != nil && b != nil && x.Op == token.QUO && constant.Sign(b) != 0 {
+			return constant.BinaryOp(a, token.QUO_ASSIGN, b) // of integers
+		}
+	}
+	return nil
+}
+
+func (w *walk) names(x ast.Expr, v types.Object) bool {
+	id, isIdent := ast.Unparen(x).(*ast.Ident)
+	return isIdent && v != nil && w.info.Uses[id] == v
+}
