@@ -11,9 +11,10 @@ import (
 	"github.com/retrygo/retry/cmd/retryvet/marks"
 	"github.com/retrygo/retry/cmd/retryvet/nested"
 	"github.com/retrygo/retry/cmd/retryvet/policy"
+	"github.com/retrygo/retry/cmd/retryvet/replay"
 )
 
 // Analyzers returns all of them.
 func Analyzers() []*analysis.Analyzer {
-	return []*analysis.Analyzer{attemptctx.Analyzer, handler.Analyzer, loop.Analyzer, marks.Analyzer, nested.Analyzer, policy.Analyzer, ignore.Analyzer}
+	return []*analysis.Analyzer{attemptctx.Analyzer, handler.Analyzer, loop.Analyzer, marks.Analyzer, nested.Analyzer, policy.Analyzer, replay.Analyzer, ignore.Analyzer}
 }

@@ -1,0 +1,323 @@
+// Package replay defines an analyzer for what cannot be done again, in code that runs again if it fails.
+package replay
+
+import (
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/passes/inspect"
+	"golang.org/x/tools/go/ast/inspector"
+
+	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
+	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
+	"github.com/retrygo/retry/cmd/retryvet/internal/retries"
+)
+
+const doc = `report what cannot be done again, in code that runs again if it fails
+
+In a function literal that is given to retry.Do and the like, and in a hand-written retry loop, this reports
+
+ - a POST or PATCH without an Idempotency-Key that is repeated after any error: if only the answer was lost, it takes
+   effect twice. A condition that asks which error it was, retry.Permanent, a word such as "idempotency" or "request_id" in
+   the function, and a request that another function gets are reasons to say nothing;
+ - a body from outside that is read by every attempt: it is empty from the second one on;
+ - a response that a failing way leaves open: its connection is not used again;
+ - an INSERT, or an UPDATE that adds to a column, on a *sql.DB: what follows in the same attempt can fail, and then the
+   statement is repeated although it has succeeded.
+
+Method, key and repetition must be in one function. Files of tests are left alone.`
+
+// Analyzer is the analyzer replay.
+var Analyzer = &analysis.Analyzer{
+	Name:     "replay",
+	Doc:      doc,
+	URL:      "https://pkg.go.dev/github.com/retrygo/retry/cmd/retryvet/replay",
+	Requires: []*analysis.Analyzer{inspect.Analyzer},
+	Run:      ignore.Wrap("replay", run),
+}
+
+func run(pass *analysis.Pass) (any, error) {
+	if !slices.ContainsFunc(pass.Pkg.Imports(), func(p *types.Package) bool { return receivers[p.Path()] != nil || p.Path() == "net/http" }) {
+		return nil, nil
+	}
+	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
+	for cur := range in.Root().Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil), (*ast.CallExpr)(nil)) {
+		if strings.HasSuffix(pass.Fset.Position(cur.Node().Pos()).Filename, "_test.go") {
+			continue
+		}
+		r := replay{pass: pass, info: pass.TypesInfo}
+		switch n := cur.Node().(type) {
+		case *ast.CallExpr:
+			c, isOurs := calls.Of(r.info, n)
+			if !isOurs {
+				continue
+			}
+			lit, isLit := ast.Unparen(c.Work).(*ast.FuncLit)
+			if !isLit {
+				continue
+			}
+			r.Retries = retries.Work(r.info, lit, r.writes)
+		default:
+			l := retries.LoopAt(r.info, cur, r.writes)
+			if l == nil {
+				continue
+			}
+			r.Retries, r.loop = &l.Retries, true
+		}
+		for up := range cur.Enclosing((*ast.FuncDecl)(nil)) {
+			r.function = up.Node()
+		}
+		if r.function != nil && len(r.Repeats) > 0 {
+			r.check()
+		}
+	}
+	return nil, nil
+}
+
+type replay struct {
+	*retries.Retries
+	pass     *analysis.Pass
+	info     *types.Info
+	loop     bool     // hand-written
+	function ast.Node // the declaration around it
+}
+
+func (r replay) check() {
+	reported := map[*ast.CallExpr]bool{}
+	report := func(call *ast.CallExpr, format string, args ...any) {
+		if !reported[call] {
+			reported[call] = true
+			r.pass.ReportRangef(call, format, args...)
+		}
+	}
+	for _, s := range r.Repeats {
+		if s.Done != nil && s.Last == retries.Failed && !r.Judged[s.Done] {
+			report(s.Done, "this %s has succeeded and is repeated if what follows fails: use retrysql.Tx for both", r.verb(s.Done))
+		}
+		if s.Open && r.sends(s.Request) && r.method(s.Request) != "HEAD" {
+			report(s.Request, "the response is not closed before the next attempt if its status is %d", s.Status)
+		}
+		if m := r.method(s.Call); r.lost(s) && (m == "POST" || m == "PATCH") && !r.keyed(s.Call) {
+			report(s.Call, "this %s without an Idempotency-Key is repeated after any error: if only the answer was lost, it takes effect twice", m)
+		}
+	}
+	ast.Inspect(r.Body, func(n ast.Node) bool {
+		if call, isCall := n.(*ast.CallExpr); isCall {
+			if body := r.spent(call); body != "" {
+				report(call, "%s comes from outside: it is empty from the second attempt on", body)
+			}
+		}
+		return true
+	})
+}
+
+// lost reports whether the server may have done what the last attempt of s asked for: there is no answer.
+func (r replay) lost(s retries.State) bool {
+	return s.Last == retries.Failed && !r.Judged[s.Call] && s.Call != nil && r.sends(s.Call)
+}
+
+// sends reports whether call sends a request of net/http.
+func (r replay) sends(call *ast.CallExpr) bool {
+	return calls.IsFunc(r.info, call, "net/http", "Get", "Head", "Post", "PostForm",
+		"Client.Do", "Client.Get", "Client.Head", "Client.Post", "Client.PostForm", "Transport.RoundTrip", "RoundTripper.RoundTrip")
+}
+
+// method returns the method of a call that sends a request, "" if it is not known.
+func (r replay) method(call *ast.CallExpr) string {
+	switch {
+	case call == nil:
+	case calls.IsFunc(r.info, call, "net/http", "Post", "PostForm", "Client.Post", "Client.PostForm"):
+		return "POST"
+	case calls.IsFunc(r.info, call, "net/http", "Head", "Client.Head"):
+		return "HEAD"
+	case r.sends(call):
+		if made := r.made(call); made != nil {
+			return r.text(made.Args[len(made.Args)-3])
+		}
+	}
+	return ""
+}
+
+// made returns the call of http.NewRequest that makes the request that call sends; nil unless the function has that one
+// only.
+func (r replay) made(call *ast.CallExpr) (made *ast.CallExpr) {
+	v := r.variable(call.Args[0])
+	if v == nil {
+		return nil
+	}
+	several := false
+	ast.Inspect(r.function, func(n ast.Node) bool {
+		a, isAssign := n.(*ast.AssignStmt)
+		if !isAssign {
+			return true
+		}
+		for i, left := range a.Lhs {
+			if id, isIdent := left.(*ast.Ident); !isIdent || r.info.ObjectOf(id) != v {
+				continue
+			}
+			right, isCall := ast.Unparen(a.Rhs[min(i, len(a.Rhs)-1)]).(*ast.CallExpr)
+			if made != nil || !isCall || !calls.IsFunc(r.info, right, "net/http", "NewRequest", "NewRequestWithContext") {
+				several = true
+			}
+			made = right
+		}
+		return true
+	})
+	if several {
+		return nil
+	}
+	return made
+}
+
+func (r replay) variable(x ast.Expr) types.Object {
+	if id, isIdent := ast.Unparen(x).(*ast.Ident); isIdent {
+		return r.info.Uses[id]
+	}
+	return nil
+}
+
+func (r replay) text(x ast.Expr) string {
+	if v := r.info.Types[x].Value; v != nil && v.Kind() == constant.String {
+		return constant.StringVal(v)
+	}
+	return ""
+}
+
+var key = regexp.MustCompile(`(?i)idempoten|(request|transaction|message|event)[-_]?id|nonce|dedup|if-match`)
+
+// keyed reports whether the request that call sends may have a key: the function speaks of one, or something else gets the
+// request.
+func (r replay) keyed(call *ast.CallExpr) (yes bool) {
+	var request types.Object
+	if made := r.made(call); made != nil {
+		request = r.variable(call.Args[0])
+	}
+	ast.Inspect(r.function, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			yes = yes || key.MatchString(n.Name)
+		case *ast.BasicLit:
+			yes = yes || n.Kind == token.STRING && key.MatchString(n.Value)
+		case *ast.AssignStmt:
+			for _, left := range n.Lhs {
+				s, isSelector := left.(*ast.SelectorExpr)
+				yes = yes || isSelector && s.Sel.Name == "Header" && r.variable(s.X) == request && request != nil
+			}
+		case *ast.CallExpr:
+			for _, arg := range n.Args {
+				if s, isSelector := arg.(*ast.SelectorExpr); isSelector && s.Sel.Name == "Header" {
+					arg = s.X
+				}
+				yes = yes || request != nil && r.variable(arg) == request && !r.sends(n)
+			}
+			if calls.IsFunc(r.info, n, "net/http", "Header.Set", "Header.Add") {
+				yes = yes || r.text(n.Args[0]) == ""
+			}
+		}
+		return !yes
+	})
+	return yes
+}
+
+// spent returns the body that call, which is repeated, sends or makes a request of, if it was made outside and is used
+// nowhere else in what is repeated.
+func (r replay) spent(call *ast.CallExpr) string {
+	var body ast.Expr
+	switch {
+	case calls.IsFunc(r.info, call, "net/http", "NewRequest", "NewRequestWithContext", "Post", "Client.Post"):
+		body = call.Args[len(call.Args)-1]
+	case r.loop && calls.IsFunc(r.info, call, "net/http", "Client.Do"): // in a function literal, attemptctx finds it
+		if made := r.made(call); made != nil && (made.Pos() < r.Body.Pos() || made.Pos() > r.Body.End()) {
+			body = made.Args[len(made.Args)-1]
+			if v := r.variable(call.Args[0]); r.info.Types[body].IsNil() || strings.HasSuffix(types.ExprString(body), "NoBody") || r.changed(v) {
+				return ""
+			}
+			return "the body of " + types.ExprString(call.Args[0])
+		}
+	}
+	v, isVar := r.variable(body).(*types.Var)
+	if !isVar || calls.Within(v, r.Body) || !reader(v.Type()) || r.count(v) != 1 {
+		return ""
+	}
+	return v.Name()
+}
+
+// reader reports whether t is a type of which a value is read once.
+func reader(t types.Type) bool {
+	for _, name := range []string{"bytes.Buffer", "bytes.Reader", "strings.Reader", "os.File", "io.Reader", "io.ReadCloser"} {
+		pkg, typ, _ := strings.Cut(name, ".")
+		if calls.IsNamed(t, pkg, typ) {
+			return true
+		}
+	}
+	return false
+}
+
+// changed reports whether what is repeated sets a field of v, or uses its body.
+func (r replay) changed(v types.Object) (yes bool) {
+	ast.Inspect(r.Body, func(n ast.Node) bool {
+		if s, isSelector := n.(*ast.SelectorExpr); isSelector && r.variable(s.X) == v {
+			yes = yes || s.Sel.Name == "Body" || s.Sel.Name == "GetBody" || s.Sel.Name == "Clone"
+		}
+		return !yes
+	})
+	return yes
+}
+
+// count returns how often what is repeated names v.
+func (r replay) count(v types.Object) (n int) {
+	ast.Inspect(r.Body, func(node ast.Node) bool {
+		if id, isIdent := node.(*ast.Ident); isIdent && r.info.ObjectOf(id) == v {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
+// receivers are the types, by package, whose method Exec commits at once.
+var receivers = map[string][]string{
+	"database/sql":                    {"DB.Exec", "DB.ExecContext", "Conn.ExecContext"},
+	"github.com/jmoiron/sqlx":         {"DB.MustExec", "DB.NamedExec", "DB.NamedExecContext"},
+	"github.com/jackc/pgx/v5":         {"Conn.Exec"},
+	"github.com/jackc/pgx/v5/pgxpool": {"Pool.Exec"},
+}
+
+var (
+	insert  = regexp.MustCompile(`(?is)^\s*INSERT\s+INTO\s`)
+	guarded = regexp.MustCompile(`(?is)\bON\s+(CONFLICT|DUPLICATE)\b|\bEXISTS\b|\bEXCEPT\b`)
+	adds    = regexp.MustCompile(`(?is)^\s*UPDATE\b.*?\bSET\b.*?\b(\w+)\s*=\s*(\w+)\s*[-+]`)
+)
+
+// writes reports whether call runs, outside of a transaction, a statement that has another effect the second time.
+func (r replay) writes(call *ast.CallExpr) bool { return call != nil && r.verb(call) != "" }
+
+// verb returns "INSERT" or "UPDATE" for such a statement.
+func (r replay) verb(call *ast.CallExpr) string {
+	executes := false
+	for pkg, names := range receivers {
+		executes = executes || calls.IsFunc(r.info, call, pkg, names...)
+	}
+	if !executes {
+		return ""
+	}
+	for _, arg := range call.Args[:min(2, len(call.Args))] {
+		text := r.text(arg)
+		if insert.MatchString(text) && !guarded.MatchString(text) {
+			return "INSERT"
+		}
+		if m := adds.FindStringSubmatch(text); m != nil && strings.EqualFold(m[1], m[2]) {
+			_, where, _ := strings.Cut(strings.ToLower(text), "where")
+			if !regexp.MustCompile(`\b` + strings.ToLower(m[1]) + `\b`).MatchString(where) {
+				return "UPDATE"
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,17 @@
+package replay_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/go/analysis/analysistest"
+
+	"github.com/retrygo/retry/cmd/retryvet/replay"
+)
+
+func TestWhatCannotBeDoneAgainIsFound(t *testing.T) {
+	data, err := filepath.Abs("../testdata")
+	require.NoError(t, err)
+	analysistest.Run(t, data, replay.Analyzer, "replay")
+}

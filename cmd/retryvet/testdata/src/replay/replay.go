@@ -1,0 +1,311 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql"
+)
+
+var errBusy = errors.New("busy")
+
+func publish(context.Context) error { return nil }
+func sign(*http.Request)            {}
+func dial(error) bool               { return false }
+
+func post(ctx context.Context, c *http.Client) error {
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://x/orders", nil)
+		if err != nil {
+			return retry.Permanent(err)
+		}
+		req.Header.Set("Accept", "text/plain")
+		resp, err := c.Do(req) // want `this POST without an Idempotency-Key is repeated after any error`
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	})
+}
+
+func patch(c *http.Client) error {
+	req, err := http.NewRequest("PATCH", "http://x/orders/1", nil)
+	if err != nil {
+		return err
+	}
+	for i := 0; ; i++ {
+		resp, err := c.Do(req) // want `this PATCH without an Idempotency-Key`
+		if err == nil {
+			return resp.Body.Close()
+		}
+		if i == 3 {
+			return err
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func atLast(ctx context.Context, c *http.Client) (err error) {
+	resp, err := c.Post("http://x", "", nil)
+	for i := 0; err != nil && i < 3; i++ {
+		time.Sleep(time.Second)
+		resp, err = c.Post("http://x", "", nil) // want `this POST without`
+	}
+	if err == nil {
+		resp.Body.Close()
+	}
+	return err
+}
+
+func keyed(ctx context.Context, c *http.Client) error {
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, "POST", "http://x/orders", nil)
+		if err != nil {
+			return retry.Permanent(err)
+		}
+		req.Header.Set("Idempotency-Key", "1")
+		resp, err := c.Do(req)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	})
+}
+
+func signed(ctx context.Context, c *http.Client) error {
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, "POST", "http://x/orders", nil)
+		if err != nil {
+			return retry.Permanent(err)
+		}
+		sign(req)
+		resp, err := c.Do(req)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	})
+}
+
+func judged(ctx context.Context, c *http.Client) error {
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		resp, err := c.Post("http://x", "", nil)
+		if err != nil && dial(err) {
+			return err
+		}
+		if err != nil {
+			return retry.Permanent(err)
+		}
+		return resp.Body.Close()
+	})
+}
+
+func onlyOnAnswers(ctx context.Context, c *http.Client) error {
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		resp, err := c.Post("http://x", "", nil)
+		if err != nil {
+			return retry.Permanent(err)
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode == http.StatusTooManyRequests {
+			return errBusy
+		}
+		return nil
+	})
+}
+
+func bodies(ctx context.Context, c *http.Client, upload io.Reader, text string) error {
+	buf := bytes.NewBufferString(text)
+	if err := retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, "PUT", "http://x", buf) // want `buf comes from outside: it is empty from the second attempt on`
+		if err != nil {
+			return retry.Permanent(err)
+		}
+		resp, err := c.Do(req)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	}); err != nil {
+		return err
+	}
+	for range 3 {
+		req, err := http.NewRequestWithContext(ctx, "PUT", "http://x", upload) // want `upload comes from outside`
+		if err != nil {
+			return err
+		}
+		resp, err := c.Do(req)
+		if err == nil {
+			return resp.Body.Close()
+		}
+		time.Sleep(time.Second)
+	}
+	return nil
+}
+
+func sameRequest(c *http.Client, text string) error {
+	req, err := http.NewRequest("PUT", "http://x", strings.NewReader(text))
+	if err != nil {
+		return err
+	}
+	for range 3 {
+		resp, err := c.Do(req) // want `the body of req comes from outside`
+		if err == nil {
+			return resp.Body.Close()
+		}
+		time.Sleep(time.Second)
+	}
+	return nil
+}
+
+func rewound(c *http.Client, text string) error {
+	body := strings.NewReader(text)
+	req, err := http.NewRequest("PUT", "http://x", strings.NewReader(text))
+	if err != nil {
+		return err
+	}
+	for range 3 {
+		req.Body, _ = req.GetBody()
+		resp, err := c.Do(req)
+		if err == nil {
+			return resp.Body.Close()
+		}
+		time.Sleep(time.Second)
+	}
+	for range 3 {
+		_, _ = body.Seek(0, io.SeekStart)
+		req, err := http.NewRequest("PUT", "http://x", body)
+		if err != nil {
+			return err
+		}
+		resp, err := c.Do(req)
+		if err == nil {
+			return resp.Body.Close()
+		}
+		time.Sleep(time.Second)
+	}
+	return nil
+}
+
+func open(ctx context.Context, v any) error {
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		resp, err := http.Get("http://x") // want `the response is not closed before the next attempt if its status is 201`
+		if err != nil {
+			return err
+		}
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("status %d", resp.StatusCode)
+		}
+		defer resp.Body.Close()
+		return json.NewDecoder(resp.Body).Decode(v)
+	})
+}
+
+func openInLoop(ctx context.Context) (*http.Response, error) {
+	for i := 0; ; i++ {
+		resp, err := http.Get("http://x") // want `the response is not closed before the next attempt if its status is 500`
+		if err == nil && resp.StatusCode < 500 {
+			return resp, nil
+		}
+		if i == 3 {
+			return nil, errBusy
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func closed(ctx context.Context, v any) error {
+	for range 3 {
+		resp, err := http.Get("http://x")
+		if resp != nil {
+			defer resp.Body.Close()
+		}
+		if err == nil && resp.StatusCode/100 == 2 {
+			return nil
+		}
+		time.Sleep(time.Second)
+	}
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		resp, err := http.Get("http://x")
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		switch resp.StatusCode {
+		case 200:
+			return nil
+		case 404:
+			return retry.Permanent(errBusy)
+		}
+		return errBusy
+	})
+}
+
+func insertAndPublish(ctx context.Context, db *sql.DB) error {
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		_, err := db.ExecContext(ctx, "INSERT INTO orders (id) VALUES (1)") // want `this INSERT has succeeded and is repeated if what follows fails: use retrysql.Tx for both`
+		if err != nil {
+			return err
+		}
+		return publish(ctx)
+	})
+}
+
+func count(ctx context.Context, db *sql.DB) error {
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		if _, err := db.Exec(`UPDATE stock SET n = n - 1 WHERE id = $1`, 1); err != nil { // want `this UPDATE has succeeded`
+			return err
+		}
+		if err := publish(ctx); err != nil {
+			return fmt.Errorf("publish: %w", err)
+		}
+		return nil
+	})
+}
+
+func safeWrites(ctx context.Context, db *sql.DB) error {
+	if err := retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		if _, err := db.Exec("INSERT INTO orders (id) VALUES (1) ON CONFLICT DO NOTHING"); err != nil {
+			return err
+		}
+		if _, err := db.Exec("UPDATE orders SET version = version + 1 WHERE version = 1"); err != nil {
+			return err
+		}
+		if _, err := db.Exec("INSERT INTO orders (id) VALUES (1)"); err != nil && !dial(err) {
+			return err
+		}
+		if err := publish(ctx); err != nil {
+			return err
+		}
+		_, err := db.Exec("INSERT INTO orders (id) VALUES (1)") // the last step
+		return err
+	}); err != nil {
+		return err
+	}
+	return retrysql.Tx(ctx, db, retrysql.DefaultPolicy(), nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO orders (id) VALUES (1)"); err != nil {
+			return err
+		}
+		return publish(ctx)
+	})
+}
+
+func ignored(ctx context.Context, c *http.Client) error {
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		//retryvet:ignore replay it is a query
+		resp, err := c.Post("http://x/search", "", nil)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	})
+}
