@@ -9,6 +9,7 @@ import (
 	"go/types"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
@@ -33,7 +34,7 @@ Such a loop is reported, once, if it
  - sleeps after the last attempt, when there is nothing to wait for;
  - ends with a new error that does not have the last one, which was not passed on anywhere else.
 
-The message ends with a call that would replace the loop. Files of tests, and packages for tests, are left alone.`
+A sleep of less than 100 ms is no reason. The message ends with a call that would replace the loop. Files of tests, and packages for tests, are left alone.`
 
 // Analyzer is the analyzer loop.
 var Analyzer = &analysis.Analyzer{
@@ -80,10 +81,7 @@ func (l retryLoop) report() {
 		name = ctx.Name()
 	}
 	var bugs []string
-	blind := false
-	for _, w := range l.Waits {
-		blind = blind || w.Blind
-	}
+	blind := slices.ContainsFunc(l.Waits, func(w retries.Wait) bool { return w.Blind && !l.short(w) })
 	if blind && ctx != nil {
 		bugs = append(bugs, "sleeps without watching "+name)
 	}
@@ -157,20 +155,37 @@ func (l retryLoop) outlives(ctx *types.Var) bool {
 	return attempts > 0 && attempts == uses && !slices.ContainsFunc(l.Repeats, func(s retries.State) bool { return s.Last != retries.Failed })
 }
 
-// forever reports whether no way leads out of the loop while the call fails. Main and init may wait so.
+// short reports whether w is known to be less than 100 ms: that delays no shutdown and no error for long.
+func (l retryLoop) short(w retries.Wait) bool {
+	if w.Delay == nil {
+		return false
+	}
+	d, known := intValue(l.info, w.Delay)
+	return known && time.Duration(d) < 100*time.Millisecond
+}
+
+// forever reports whether no way leads out of the loop while the call fails. Main and init may wait so, and a go statement
+// of a function literal without a context in scope, which holds up nothing.
 func (l retryLoop) forever() bool {
 	if l.Cond != nil || l.Count != nil || slices.ContainsFunc(l.Leaves, retries.State.Failed) {
 		return false
 	}
-	f, isDecl := l.function().(*ast.FuncDecl)
-	return !isDecl || f.Recv != nil || f.Name.Name != "main" && f.Name.Name != "init"
+	switch f := l.function(); n := f.Node().(type) {
+	case *ast.FuncDecl:
+		return n.Recv != nil || n.Name.Name != "main" && n.Name.Name != "init"
+	case *ast.FuncLit:
+		_, isGo := f.Parent().Parent().Node().(*ast.GoStmt)
+		return !isGo || l.context() != nil
+	}
+	return true
 }
 
-func (l retryLoop) function() ast.Node {
+// function returns the function around the loop.
+func (l retryLoop) function() inspector.Cursor {
 	for up := range l.cur.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
-		return up.Node()
+		return up
 	}
-	return nil
+	return l.cur
 }
 
 // sleepsLast reports whether a counted loop waits after its last attempt too: no condition in it asks the counter, and
@@ -179,10 +194,8 @@ func (l retryLoop) sleepsLast() bool {
 	if l.Count == nil || len(l.Attempts) == 0 {
 		return false
 	}
-	for _, w := range l.Waits {
-		if w.Node.Pos() < l.Attempts[0].Pos() {
-			return false
-		}
+	if slices.ContainsFunc(l.Waits, func(w retries.Wait) bool { return l.short(w) || w.Node.Pos() < l.Attempts[0].Pos() }) {
+		return false
 	}
 	if v, known := intValue(l.info, l.Count); known && v <= 1 {
 		return false
@@ -202,11 +215,7 @@ func (l retryLoop) sleepsLast() bool {
 
 func (l retryLoop) attemptFollows() (yes bool) {
 	callee := typeutil.Callee(l.info, l.Attempts[0])
-	f := l.function()
-	if f == nil {
-		return false
-	}
-	ast.Inspect(f, func(n ast.Node) bool {
+	ast.Inspect(l.function().Node(), func(n ast.Node) bool {
 		if call, isCall := n.(*ast.CallExpr); isCall && call.Pos() > l.cur.Node().End() && typeutil.Callee(l.info, call) == callee {
 			yes = true
 		}

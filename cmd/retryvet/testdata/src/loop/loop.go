@@ -167,6 +167,27 @@ func asks(ctx context.Context, stop chan struct{}) error {
 	}
 }
 
+func short(ctx context.Context, name string) (n int, err error) {
+	for range 3 {
+		if n, err = get(name); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return n, err
+}
+
+func background(name string) {
+	go func() {
+		for {
+			if _, err := get(name); err == nil {
+				return
+			}
+			time.Sleep(time.Minute)
+		}
+	}()
+}
+
 func works(name string) error {
 	_, err := get(name)
 	for {
