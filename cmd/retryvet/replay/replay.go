@@ -96,15 +96,23 @@ func (r replay) check() {
 			r.pass.ReportRangef(call, format, args...)
 		}
 	}
+	open := map[*ast.CallExpr][]int{} // statuses
 	for _, s := range r.Repeats {
-		if s.Done != nil && s.Last == retries.Failed && !r.Judged[s.Done] {
+		if s.Done != nil && s.Last == retries.Failed && !r.Judged[s.Done] && !r.result(s.Call) {
 			report(s.Done, "this %s has succeeded and is repeated if what follows fails: use retrysql.Tx for both", r.verb(s.Done))
 		}
 		if s.Open && r.sends(s.Request) && r.method(s.Request) != "HEAD" {
-			report(s.Request, "the response is not closed before the next attempt if its status is %d", s.Status)
+			open[s.Request] = append(open[s.Request], s.Status)
 		}
 		if m := r.method(s.Call); r.lost(s) && (m == "POST" || m == "PATCH") && !r.keyed(s.Call) {
 			report(s.Call, "this %s without an Idempotency-Key is repeated after any error: if only the answer was lost, it takes effect twice", m)
+		}
+	}
+	for _, call := range r.Attempts {
+		if statuses := open[call]; slices.Contains(statuses, 500) {
+			report(call, "the response is not closed before the next attempt if its status is 500")
+		} else if len(statuses) > 0 {
+			report(call, "the response is not closed before the next attempt if its status is %d", statuses[0])
 		}
 	}
 	ast.Inspect(r.Body, func(n ast.Node) bool {
@@ -122,10 +130,22 @@ func (r replay) lost(s retries.State) bool {
 	return s.Last == retries.Failed && !r.Judged[s.Call] && s.Call != nil && r.sends(s.Call)
 }
 
+// result reports whether call asks about a statement that has succeeded. That fails only if the driver cannot do it.
+func (r replay) result(call *ast.CallExpr) bool {
+	return calls.IsNamed(r.receiver(call), "database/sql", "Result")
+}
+
+func (r replay) receiver(call *ast.CallExpr) types.Type {
+	if s, isSelector := call.Fun.(*ast.SelectorExpr); isSelector {
+		return r.info.TypeOf(s.X)
+	}
+	return nil
+}
+
 // sends reports whether call sends a request of net/http.
 func (r replay) sends(call *ast.CallExpr) bool {
 	return calls.IsFunc(r.info, call, "net/http", "Get", "Head", "Post", "PostForm",
-		"Client.Do", "Client.Get", "Client.Head", "Client.Post", "Client.PostForm", "Transport.RoundTrip", "RoundTripper.RoundTrip")
+		"Client.Do", "Client.Get", "Client.Head", "Client.Post", "Client.PostForm", "Transport.RoundTrip")
 }
 
 // method returns the method of a call that sends a request, "" if it is not known.
@@ -244,6 +264,11 @@ func (r replay) spent(call *ast.CallExpr) string {
 	v, isVar := r.variable(body).(*types.Var)
 	if !isVar || calls.Within(v, r.Body) || !reader(v.Type()) || r.count(v) != 1 {
 		return ""
+	}
+	if !slices.ContainsFunc(r.Repeats, func(s retries.State) bool {
+		return s.Call != nil && (s.Call.Pos() > call.Pos() || s.Call == call && r.sends(call))
+	}) {
+		return "" // it is not read before what is repeated
 	}
 	return v.Name()
 }

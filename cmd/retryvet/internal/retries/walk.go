@@ -207,10 +207,12 @@ func (w *walk) returns(r *ast.ReturnStmt, s []State) {
 			s = w.attempt(x, nil, nil, s)
 			again = func(s State) bool { return s.Last == Failed }
 		}
-	case *ast.Ident:
-		if v := w.info.Uses[x]; v != nil && v.Parent() == v.Pkg().Scope() {
-			again = func(s State) bool { return s.Last != None } // an error that the package declares
-		} else if v != nil {
+	case *ast.Ident, *ast.SelectorExpr:
+		switch v := calls.Root(w.info, x); {
+		case v == nil:
+		case v.Parent() == v.Pkg().Scope():
+			again = func(s State) bool { return s.Last != None } // an error that a package declares
+		default:
 			again = func(s State) bool { return s.Err == v && (s.Last == Failed || s.Last == Judged) }
 		}
 	case *ast.CompositeLit, *ast.UnaryExpr:

@@ -119,7 +119,10 @@ func onlyOnAnswers(ctx context.Context, c *http.Client) error {
 		if resp.StatusCode == http.StatusTooManyRequests {
 			return errBusy
 		}
-		return nil
+		if resp.StatusCode == http.StatusNotFound {
+			return nil
+		}
+		return publish(ctx)
 	})
 }
 
@@ -198,7 +201,7 @@ func rewound(c *http.Client, text string) error {
 
 func open(ctx context.Context, v any) error {
 	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
-		resp, err := http.Get("http://x") // want `the response is not closed before the next attempt if its status is 201`
+		resp, err := http.Get("http://x") // want `the response is not closed before the next attempt if its status is 500`
 		if err != nil {
 			return err
 		}
@@ -257,6 +260,35 @@ func insertAndPublish(ctx context.Context, db *sql.DB) error {
 			return err
 		}
 		return publish(ctx)
+	})
+}
+
+func affected(ctx context.Context, db *sql.DB) error {
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		res, err := db.ExecContext(ctx, "INSERT INTO orders (id) VALUES (1)")
+		if err != nil {
+			return err
+		}
+		_, err = res.RowsAffected()
+		return err
+	})
+}
+
+func notReadYet(ctx context.Context, c *http.Client, upload io.Reader) error {
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		if err := publish(ctx); err != nil {
+			return err
+		}
+		req, err := http.NewRequestWithContext(ctx, "PUT", "http://x", upload)
+		if err != nil {
+			return retry.Permanent(err)
+		}
+		resp, err := c.Do(req)
+		if err != nil {
+			return retry.Permanent(err)
+		}
+		defer resp.Body.Close()
+		return nil
 	})
 }
 
