@@ -29,7 +29,7 @@ waits there, and success leaves it. Tickers, pollers for a condition, readers an
 Such a loop is reported, once, if it
 
  - sleeps without watching a context that is in scope, so that a shutdown waits for it;
- - never ends while the call fails, outside of main and init, even after its context is done;
+ - never ends while the call fails, even after a context in scope is done;
  - repeats a call with its context although that is done: nothing else in the loop looks at the context or at the error;
  - sleeps after the last attempt, when there is nothing to wait for;
  - ends with a new error that does not have the last one, which was not passed on anywhere else.
@@ -85,12 +85,11 @@ func (l retryLoop) report() {
 	if blind && ctx != nil {
 		bugs = append(bugs, "sleeps without watching "+name)
 	}
-	switch forever := l.forever(); {
-	case forever && ctx != nil:
+	switch {
+	case ctx == nil: // to wait without end until something answers can be right
+	case l.forever():
 		bugs = append(bugs, "never ends while the call fails, even if "+name+" is done")
-	case forever:
-		bugs = append(bugs, "never ends while the call fails")
-	case ctx != nil && l.outlives(ctx):
+	case l.outlives(ctx):
 		bugs = append(bugs, "repeats the call even if "+name+" is done")
 	}
 	if l.sleepsLast() {
@@ -133,6 +132,9 @@ func (l retryLoop) context() *types.Var {
 // outlives reports whether an attempt that gets ctx is repeated after ctx is done: nothing else in the loop names ctx, and
 // no condition asks which error the attempt has.
 func (l retryLoop) outlives(ctx *types.Var) bool {
+	if slices.ContainsFunc(l.Waits, l.short) {
+		return false
+	}
 	given := map[ast.Node]bool{}
 	for _, call := range l.Attempts {
 		if l.Judged[call] {
@@ -164,20 +166,9 @@ func (l retryLoop) short(w retries.Wait) bool {
 	return known && time.Duration(d) < 100*time.Millisecond
 }
 
-// forever reports whether no way leads out of the loop while the call fails. Main and init may wait so, and a go statement
-// of a function literal without a context in scope, which holds up nothing.
+// forever reports whether no way leads out of the loop while the call fails.
 func (l retryLoop) forever() bool {
-	if l.Cond != nil || l.Count != nil || slices.ContainsFunc(l.Leaves, retries.State.Failed) {
-		return false
-	}
-	switch f := l.function(); n := f.Node().(type) {
-	case *ast.FuncDecl:
-		return n.Recv != nil || n.Name.Name != "main" && n.Name.Name != "init"
-	case *ast.FuncLit:
-		_, isGo := f.Parent().Parent().Node().(*ast.GoStmt)
-		return !isGo || l.context() != nil
-	}
-	return true
+	return l.Cond == nil && l.Count == nil && !slices.ContainsFunc(l.Leaves, retries.State.Failed)
 }
 
 // function returns the function around the loop.

@@ -26,20 +26,6 @@ func blind(ctx context.Context) error {
 	return err
 }
 
-func forever(name string) int {
-	delay := time.Second
-	for { // want `this retry loop never ends while the call fails; retry.Do\(ctx, retry.Policy{MaxAttempts: retry.Unlimited}, …\) would do`
-		n, err := get(name)
-		if err != nil {
-			log.Print(err)
-			time.Sleep(delay)
-			delay *= 2
-			continue
-		}
-		return n
-	}
-}
-
 func afterDone(ctx context.Context) {
 	for { // want `sleeps without watching ctx, never ends while the call fails, even if ctx is done, always waits`
 		if err := call(ctx); err == nil {
@@ -88,9 +74,9 @@ func looksAtTheTop(name string) (int, error) {
 	return n, err
 }
 
-func waitsFirst(name string) error {
+func waitsFirst(ctx context.Context, name string) error {
 	_, err := get(name)
-	for { // want `this retry loop never ends while the call fails`
+	for { // want `this retry loop sleeps without watching ctx, never ends while the call fails, even if ctx is done`
 		if err == nil {
 			return nil
 		}
@@ -174,18 +160,27 @@ func short(ctx context.Context, name string) (n int, err error) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+	for range 3 {
+		if err = call(ctx); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 	return n, err
 }
 
-func background(name string) {
-	go func() {
-		for {
-			if _, err := get(name); err == nil {
-				return
-			}
-			time.Sleep(time.Minute)
+func untilItAnswers(name string) int {
+	delay := time.Second
+	for {
+		n, err := get(name)
+		if err != nil {
+			log.Print(err)
+			time.Sleep(delay)
+			delay *= 2
+			continue
 		}
-	}()
+		return n
+	}
 }
 
 func works(name string) error {
