@@ -133,7 +133,7 @@ func (w *walk) stmt(stmt ast.Stmt, s []State, inner bool) []State {
 	case *ast.SwitchStmt:
 		return w.choose(stmt, s)
 	case *ast.TypeSwitchStmt:
-		s = w.use(stmt.Assign, s)
+		s = w.ask(stmt.Assign, w.use(stmt.Assign, s))
 		out := s
 		for _, c := range stmt.Body.List {
 			out = merge(out, w.list(c.(*ast.CaseClause).Body, s, true))
@@ -375,11 +375,11 @@ func (w *walk) assign(left, right []ast.Expr, s []State) []State {
 	}
 	id, isIdent := ast.Unparen(left[len(left)-1]).(*ast.Ident)
 	if !isIdent || id.Name == "_" {
-		return s
+		return w.ask(right[0], s)
 	}
 	v := w.info.ObjectOf(id)
 	if v == nil || !calls.IsError(v.Type()) {
-		return s
+		return w.ask(right[0], s)
 	}
 	call, isCall := ast.Unparen(right[0]).(*ast.CallExpr)
 	var out []State
@@ -476,7 +476,7 @@ func (w *walk) refine(cond ast.Expr, s []State, truth bool) []State {
 		}
 	}
 	var out []State
-	for _, s := range s {
+	for _, s := range w.ask(cond, s) {
 		if w.possible(cond, &s, truth) {
 			out = merge(out, []State{s})
 		}
@@ -510,20 +510,38 @@ func (w *walk) possible(cond ast.Expr, s *State, truth bool) bool {
 			}
 		}
 	case *ast.CallExpr:
-		about := false
-		if m, isMethod := c.Fun.(*ast.SelectorExpr); isMethod {
-			about = w.names(m.X, s.Err)
-		}
-		for _, arg := range c.Args {
-			about = about || w.names(arg, s.Err)
-		}
-		if !about {
-			return true
-		}
-		w.judge(s)
-		return !truth || s.Last != OK
+		return !truth || s.Last != OK || !w.about(c, s.Err)
 	}
 	return true
+}
+
+// ask returns s after n has asked a function about the error of the last attempt, or looked at its type.
+func (w *walk) ask(n ast.Node, s []State) (out []State) {
+	for _, s := range s {
+		asked := false
+		ast.Inspect(n, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				asked = asked || w.about(n, s.Err)
+			case *ast.TypeAssertExpr:
+				asked = asked || w.names(n.X, s.Err)
+			}
+			return !asked
+		})
+		if asked {
+			w.judge(&s)
+		}
+		out = merge(out, []State{s})
+	}
+	return out
+}
+
+// about reports whether call gets err, or is of a method of it.
+func (w *walk) about(call *ast.CallExpr, err types.Object) bool {
+	if m, isMethod := call.Fun.(*ast.SelectorExpr); isMethod && w.names(m.X, err) {
+		return true
+	}
+	return slices.ContainsFunc(call.Args, func(arg ast.Expr) bool { return w.names(arg, err) })
 }
 
 // judge notes that a condition asks which error the last attempt of s has.
