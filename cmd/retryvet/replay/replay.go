@@ -21,7 +21,7 @@ import (
 
 const doc = `report what cannot be done again, in code that runs again if it fails
 
-In a function literal that is given to retry.Do and the like, and in a hand-written retry loop, this reports
+In a function literal that is given to retry.Do, DoValue or Wrap, and in a hand-written retry loop, this reports
 
  - a POST or PATCH without an Idempotency-Key that is repeated after any error: if only the answer was lost, it takes
    effect twice. A condition that asks which error it was, retry.Permanent, a word such as "idempotency" or "request_id" in
@@ -55,7 +55,7 @@ func run(pass *analysis.Pass) (any, error) {
 		switch n := cur.Node().(type) {
 		case *ast.CallExpr:
 			c, isOurs := calls.Of(r.info, n)
-			if !isOurs {
+			if !isOurs || c.Callee.Pkg().Path() != calls.Module { // others, such as retrysql, do not repeat any error
 				continue
 			}
 			lit, isLit := ast.Unparen(c.Work).(*ast.FuncLit)
@@ -89,36 +89,33 @@ type replay struct {
 }
 
 func (r replay) check() {
-	reported := map[*ast.CallExpr]bool{}
-	report := func(call *ast.CallExpr, format string, args ...any) {
-		if !reported[call] {
-			reported[call] = true
-			r.pass.ReportRangef(call, format, args...)
-		}
-	}
-	open := map[*ast.CallExpr][]int{} // statuses
+	done, lost, open := map[*ast.CallExpr]bool{}, map[*ast.CallExpr]bool{}, map[*ast.CallExpr]int{} // a status
 	for _, s := range r.Repeats {
 		if s.Done != nil && s.Last == retries.Failed && !r.Judged[s.Done] && !r.result(s.Call) {
-			report(s.Done, "this %s has succeeded and is repeated if what follows fails: use retrysql.Tx for both", r.verb(s.Done))
+			done[s.Done] = true
 		}
-		if s.Open && r.sends(s.Request) && r.method(s.Request) != "HEAD" {
-			open[s.Request] = append(open[s.Request], s.Status)
+		if r.lost(s) {
+			lost[s.Call] = true
 		}
-		if m := r.method(s.Call); r.lost(s) && (m == "POST" || m == "PATCH") && !r.keyed(s.Call) {
-			report(s.Call, "this %s without an Idempotency-Key is repeated after any error: if only the answer was lost, it takes effect twice", m)
+		if s.Open && open[s.Request] != 500 && r.sends(s.Request) && r.method(s.Request) != "HEAD" {
+			open[s.Request] = s.Status
 		}
 	}
 	for _, call := range r.Attempts {
-		if statuses := open[call]; slices.Contains(statuses, 500) {
-			report(call, "the response is not closed before the next attempt if its status is 500")
-		} else if len(statuses) > 0 {
-			report(call, "the response is not closed before the next attempt if its status is %d", statuses[0])
+		if done[call] {
+			r.pass.ReportRangef(call, "this %s has succeeded and is repeated if what follows fails: use retrysql.Tx for both", r.verb(call))
+		}
+		if m := r.method(call); lost[call] && (m == "POST" || m == "PATCH") && !r.keyed(call) {
+			r.pass.ReportRangef(call, "this %s without an Idempotency-Key is repeated after any error: if only the answer was lost, it takes effect twice", m)
+		}
+		if status := open[call]; status != 0 {
+			r.pass.ReportRangef(call, "the response is not closed before the next attempt if its status is %d", status)
 		}
 	}
 	ast.Inspect(r.Body, func(n ast.Node) bool {
 		if call, isCall := n.(*ast.CallExpr); isCall {
 			if body := r.spent(call); body != "" {
-				report(call, "%s comes from outside: it is empty from the second attempt on", body)
+				r.pass.ReportRangef(call, "%s comes from outside: it is empty from the second attempt on", body)
 			}
 		}
 		return true

@@ -355,7 +355,24 @@ func safeWrites(ctx context.Context, db *sql.DB) error {
 		if _, err := tx.ExecContext(ctx, "INSERT INTO orders (id) VALUES (1)"); err != nil {
 			return err
 		}
-		return publish(ctx)
+		resp, err := http.Post("http://x", "", nil) // its failure is none of the database
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	})
+}
+
+func both(ctx context.Context) error {
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		resp, err := http.Post("http://x", "", nil) // want `this POST without` `the response is not closed`
+		if err != nil {
+			return err
+		}
+		if resp.StatusCode >= 500 {
+			return errBusy
+		}
+		return resp.Body.Close()
 	})
 }
 
