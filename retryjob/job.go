@@ -24,7 +24,7 @@ type Job struct {
 	// generated (recommended): from such an ID an engine knows that a job existed, even when it has aged out.
 	ID string `json:"id"`
 	// Kind names the Handler: two characters or more, of letters, digits and _-./:+[]<> in ASCII, the first a letter, a digit
-	// or an underscore.
+	// or an underscore. Empty is refused.
 	Kind string `json:"kind"`
 	// Policy names the policy, so that a job that waits is decided about by what that name means when it runs. Empty means
 	// the one that Policies has for such jobs.
@@ -82,7 +82,7 @@ func (j *Job) Validate(policies Policies) error {
 			bad.Add("retryjob", f.name, strconv.Quote(f.value), fmt.Sprintf("is shorter than %d bytes", f.least))
 		case len(f.value) > longestName:
 			bad.Add("retryjob", f.name, strconv.Quote(f.value[:40])+"...", fmt.Sprintf("is longer than %d bytes", longestName))
-		case !utf8.ValidString(f.value) || strings.ContainsFunc(f.value, isControl):
+		case !isText(f.value):
 			bad.Add("retryjob", f.name, strconv.Quote(f.value), "has bytes that are not text")
 		case f.name == "Job.Kind" && !isKind(f.value):
 			bad.Add("retryjob", f.name, strconv.Quote(f.value), "is not of letters, digits and _-./:+[]<>, after a letter, digit or underscore")
@@ -195,16 +195,26 @@ type refusedPolicy struct {
 
 func (e refusedPolicy) Unwrap() []error { return []error{e.FieldError, e.why} }
 
-func isControl(r rune) bool { return unicode.IsControl(r) }
-
-// isKind reports whether s has the characters of a Kind.
-func isKind(s string) bool {
-	return !strings.ContainsFunc(s, notOfKind) && strings.IndexByte("-./:+[]<>", s[0]) < 0
+// isText reports whether s is UTF-8 without control characters.
+func isText(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+		}
+	}
+	return true
 }
 
-// notOfKind reports whether no Kind has r. River allows the same, and the middle dot.
-func notOfKind(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:+[]<>", r))
+// isKind reports whether s has the characters of a Kind. River allows the same, and the middle dot.
+func isKind(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_':
+		case i == 0 || strings.IndexByte("-./:+[]<>", c) < 0:
+			return false
+		}
+	}
+	return true
 }
 
 // The errors of every engine, found by errors.Is.

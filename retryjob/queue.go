@@ -15,7 +15,7 @@ import (
 type Options struct {
 	// Policies finds the policies of jobs: FromCatalog or FromMap, Within limits if jobs bring a Spec of an outsider's. It must be set.
 	Policies Policies
-	// Handlers do the work, by Job.Kind. A job of another kind is refused.
+	// Handlers do the work, by Job.Kind. A job of another kind is refused. Nil means none, so that every job is.
 	Handlers map[string]Handler
 	// Concurrency is how many attempts run at once. A job that waits takes none of it. Zero means 16 for each core that Go
 	// may use.
