@@ -16,7 +16,7 @@ import (
 
 const (
 	// keptDone is how many jobs that are Succeeded, and how many that are Canceled, a shard keeps: enough for a Wait that comes a
-	// moment late, little beside the jobs that wait.
+	// moment late, little beside the jobs that wait. Of those that were removed it keeps the memory of as many.
 	keptDone = 10_240 / shards
 
 	// farthest is how far ahead a Job.Due may be, so that the sum of it and any age of an engine is a time.Duration.
@@ -65,14 +65,15 @@ type Engine struct {
 	changes  atomic.Uint64 // how often a job came to a status
 	stopping atomic.Bool   // set before the shards are looked through for the last time
 
-	sweeping atomic.Bool // sweeper is set
-	sweeper  *time.Timer // guarded by the mutex of the lane of ""
+	mu      sync.Mutex // guards sweeper; it is locked while a shard is, not the other way around
+	sweeper *time.Timer
+	sweepAt atomic.Int64 // the instant for which it is set; 0 means that it is not
 
-	working sync.WaitGroup // the workers of all lanes
-	halted  chan struct{}  // closed when stopping is set
-	stopped chan struct{}  // closed when the last worker has left then
-	left    []Info         // of Shutdown
-	cut     error          // of Shutdown: why attempts were ended
+	working sync.WaitGroup        // the workers of all lanes
+	halted  chan struct{}         // closed when stopping is set
+	stopped chan struct{}         // closed when the last worker has left then
+	left    []Info                // of Shutdown
+	cut     atomic.Pointer[error] // of Shutdown: why attempts were ended
 }
 
 var _ Queue = (*Engine)(nil)
@@ -92,6 +93,9 @@ func New(o Options) (*Engine, error) {
 		seed:    maphash.MakeSeed(),
 		halted:  make(chan struct{}),
 		stopped: make(chan struct{}),
+	}
+	for i := range e.shards {
+		e.shards[i] = shard{made: map[uint64]*job{}, named: map[string]*job{}, watches: map[*job]*watch{}}
 	}
 	e.stepper = Stepper{Policies: o.Policies, Code: o.Code, Now: func() time.Time { return e.clock.time(e.clock.now()) }, unnamed: true}
 	for name, h := range o.Handlers {
@@ -113,107 +117,99 @@ func (e *Engine) Enqueue(ctx context.Context, job Job) (Handle, error) {
 	if err != nil {
 		return Handle{}, err
 	}
-	s := e.lock(j)
-	t, err := e.add(s, j)
-	s.mu.Unlock()
+	s := e.lock(&j)
+	defer s.mu.Unlock()
+	added, err := e.add(s, &j, job.ID != "")
 	if err != nil {
 		return Handle{}, err
 	}
-	e.wait(t, j.enqueued)
+	e.store(added, Pending, j.enqueued)
 	return Handle{j.id, e}, nil
 }
 
 // EnqueueMany is Enqueue for many jobs: all of them or, with the error of one, none.
 func (e *Engine) EnqueueMany(ctx context.Context, jobs []Job) ([]Handle, error) {
 	of := func(i int, err error) error { return fmt.Errorf("retryjob: job %d of %d: %w", i+1, len(jobs), err) }
-	news := make([]*job, len(jobs))
+	news := make([]job, len(jobs))
 	for i, job := range jobs {
 		var err error
 		if news[i], err = e.prepare(ctx, &job); err != nil {
 			return nil, of(i, err)
 		}
 	}
-	turns, err := e.addAll(news)
-	if err != nil {
-		return nil, of(len(turns), err)
+	for i := range e.shards { // in this order, and only here is more than one locked
+		e.shards[i].mu.Lock()
+		defer e.shards[i].mu.Unlock()
+	}
+	added := make([]*job, len(jobs))
+	for i := range news {
+		var err error
+		if added[i], err = e.add(&e.shards[news[i].part], &news[i], jobs[i].ID != ""); err != nil {
+			for _, j := range added[:i] {
+				e.drop(j)
+			}
+			return nil, of(i, err)
+		}
 	}
 	handles := make([]Handle, len(jobs))
-	for i, j := range news {
-		e.wait(turns[i], j.enqueued)
+	for i, j := range added {
+		e.store(j, Pending, j.enqueued)
 		handles[i] = Handle{j.id, e}
 	}
 	return handles, nil
 }
 
-// addAll takes in jobs, or none of them if it returns an error, with the turns of those before it.
-func (e *Engine) addAll(news []*job) (turns []turn, err error) {
-	for i := range e.shards { // in this order, and only here is more than one locked
-		e.shards[i].mu.Lock()
-		defer e.shards[i].mu.Unlock()
-	}
-	for i, j := range news {
-		t, err := e.add(&e.shards[j.hash%shards], j)
-		if err != nil {
-			for _, j := range news[:i] {
-				e.shards[j.hash%shards].remove(j)
-			}
-			return turns, err
-		}
-		turns = append(turns, t)
-	}
-	return turns, nil
-}
-
 // prepare checks a job and gives it an ID if it has none.
-func (e *Engine) prepare(ctx context.Context, job *Job) (*job, error) {
+func (e *Engine) prepare(ctx context.Context, j *Job) (made job, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return made, err
 	}
-	if err := job.Validate(e.stepper.Policies); err != nil {
-		return nil, err
+	if err := j.Validate(e.stepper.Policies); err != nil {
+		return made, err
 	}
-	k := e.kinds[job.Kind]
+	k := e.kinds[j.Kind]
 	if k == nil {
-		return nil, fmt.Errorf("retryjob: Job.Kind %q: %w", job.Kind, ErrUnknownKind)
+		return made, fmt.Errorf("retryjob: Job.Kind %q: %w", j.Kind, ErrUnknownKind)
 	}
 	now := e.clock.now()
 	due := now
-	if !job.Due.IsZero() {
-		delay := time.Until(job.Due)
+	if !j.Due.IsZero() {
+		delay := time.Until(j.Due)
 		if delay > farthest {
-			return nil, fmt.Errorf("retryjob: Job.Due %v is more than 200 years ahead", job.Due)
+			return made, fmt.Errorf("retryjob: Job.Due %v is more than 200 years ahead", j.Due)
 		}
 		due = now.after(max(delay, 0))
 	}
-	made := job.ID == ""
-	if made {
-		var id [64]byte
-		job.ID = string(strconv.AppendUint(append(id[:0], e.prefix...), e.issued.Add(1), 10))
-	} else if n, ours := e.number(job.ID); ours && n > e.issued.Load() {
-		return nil, fmt.Errorf("retryjob: Job.ID %q has the form of the IDs that this engine makes up", job.ID)
-	} else {
-		job.ID = strings.Clone(job.ID) // the caller's may be a part of something big
+	id := strings.Clone(j.ID) // the caller's may be a part of something big
+	n := e.number(id)
+	switch {
+	case id == "":
+		var text [64]byte
+		n = e.issued.Add(1)
+		id = string(strconv.AppendUint(append(text[:0], e.prefix...), n, 10))
+	case n > e.issued.Load():
+		return made, fmt.Errorf("retryjob: Job.ID %q has the form of the IDs that this engine makes up", id)
 	}
-	j := newJob(job, k.route(e, job))
-	j.hash, j.enqueued, j.first, j.at, j.fresh = maphash.String(e.seed, j.id), now, due, due, made
-	return j, nil
+	return job{
+		id: id, part: e.partOf(id, n), route: k.route(e, j), payload: payloadOf(j), correlation: strings.Clone(j.Correlation),
+		priority: uint8(max(j.Priority, 1) - 1), enqueued: now, first: due, at: due,
+	}, nil
 }
 
-// add takes in a job of s, which is locked.
-func (e *Engine) add(s *shard, j *job) (turn, error) {
+// add takes a copy of a job into s, which is locked, but without a status. A job with an ID that was given may be there.
+func (e *Engine) add(s *shard, made *job, given bool) (*job, error) {
 	if e.stopping.Load() {
-		return turn{}, ErrShutdown
+		return nil, ErrShutdown
 	}
-	if !j.fresh {
-		if old := s.find(j.id, j.hash); old != nil {
-			if !e.aged(old, j.enqueued) || old.underWay() {
-				return turn{}, fmt.Errorf("%w: %q", ErrDuplicate, j.id)
-			}
-			s.remove(old)
+	n := e.number(made.id)
+	if given {
+		if old := s.find(made.id, n); old != nil && (old.attempt != nil || !e.aged(old, made.enqueued)) {
+			return nil, fmt.Errorf("%w: %q", ErrDuplicate, made.id)
+		} else if old != nil {
+			e.remove(old)
 		}
 	}
-	s.put(j)
-	return e.store(j, Pending), nil
+	return s.put(made, n), nil
 }
 
 // Get returns the job with the given ID, or ErrAgedOut, ErrNeverKnown or ErrUnknownJob.
@@ -226,8 +222,8 @@ func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
 
 // Inspect is Get without a context: nothing here can take long.
 func (e *Engine) Inspect(id string) (i Info, err error) {
-	err = e.with(id, func(j *job) error {
-		i = j.info(e.clock)
+	err = e.with(id, func(_ *shard, j *job) error {
+		j.info(&i, e.clock)
 		return nil
 	})
 	return i, err
@@ -237,17 +233,22 @@ func (e *Engine) Inspect(id string) (i Info, err error) {
 // first, Wait returns the job as it is then, with ctx's error; if the engine is shut down and the job left, with ErrShutdown.
 // For a job that is not there it returns the error of Get.
 func (e *Engine) Wait(ctx context.Context, id string) (i Info, err error) {
+	var s *shard
 	var j *job
 	var w *watch
-	err = e.with(id, func(found *job) error {
-		switch j = found; {
+	err = e.with(id, func(in *shard, found *job) error {
+		switch s, j = in, found; {
 		case j.status.Final():
-			i = j.info(e.clock)
+			j.info(&i, e.clock)
 		case e.stopping.Load() && j.status != Leased:
-			i = j.info(e.clock)
+			j.info(&i, e.clock)
 			return ErrShutdown
 		default:
-			w = j.waitedFor()
+			if w = s.watches[j]; w == nil {
+				w = &watch{done: make(chan struct{})}
+				s.watches[j] = w
+			}
+			w.callers++
 		}
 		return nil
 	})
@@ -263,9 +264,46 @@ func (e *Engine) Wait(ctx context.Context, id string) (i Info, err error) {
 		case <-halted:
 			err = ErrShutdown
 		}
-		if i, err, left := j.leave(e, w, err); left {
+		if i, err, left := e.leave(s, j, w, err); left {
 			return i, err
 		}
+	}
+}
+
+// watch is what the callers of Wait for a job share: the job as it was when it ended, which later changes do not reach.
+type watch struct {
+	callers int           // that still wait
+	done    chan struct{} // closed when end and err are set
+	end     Info
+	err     error
+}
+
+// leave ends a call of Wait with err, or with what w has by now. It reports false if an attempt is under way that
+// ErrShutdown does not end.
+func (e *Engine) leave(s *shard, j *job, w *watch, err error) (i Info, _ error, left bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watches[j] != w {
+		return w.end, w.err, true
+	}
+	if err == ErrShutdown && !j.waits() {
+		return i, nil, false
+	}
+	if w.callers--; w.callers == 0 {
+		delete(s.watches, j)
+	}
+	j.info(&i, e.clock)
+	return i, err, true
+}
+
+// release ends the calls of Wait for j.
+func (e *Engine) release(j *job, err error) {
+	s := &e.shards[j.part]
+	if w := s.watches[j]; w != nil {
+		delete(s.watches, j)
+		w.err = err
+		j.info(&w.end, e.clock)
+		close(w.done)
 	}
 }
 
@@ -276,20 +314,19 @@ const (
 
 // with calls f for the job with the given ID while its shard is locked. If there is none, it returns an error that says as
 // much about it as can be known.
-func (e *Engine) with(id string, f func(*job) error) error {
-	hash := maphash.String(e.seed, id)
-	s := &e.shards[hash%shards]
+func (e *Engine) with(id string, f func(*shard, *job) error) error {
+	n := e.number(id)
+	s := &e.shards[e.partOf(id, n)]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j := s.find(id, hash); j != nil && j.status != 0 && !e.aged(j, e.clock.now()) {
-		return f(j)
+	if j := s.find(id, n); j != nil && j.status != 0 && !e.aged(j, e.clock.now()) {
+		return f(s, j)
 	}
-	n, ours := e.number(id)
 	switch {
-	case ours && n <= e.issued.Load():
-		return fmt.Errorf("%w: %q", ErrAgedOut, id)
-	case ours:
+	case n > e.issued.Load():
 		return fmt.Errorf("%w: %q", ErrNeverKnown, id)
+	case n > 0:
+		return fmt.Errorf("%w: %q", ErrAgedOut, id)
 	case strings.HasPrefix(id, madeUp) && len(id) > len(e.prefix) && id[len(e.prefix)-1] == '-':
 		return fmt.Errorf("%w: %.300q was made up by another engine in memory, and what is in memory ends with its process", ErrUnknownJob, id)
 	default:
@@ -297,14 +334,25 @@ func (e *Engine) with(id string, f func(*job) error) error {
 	}
 }
 
-// number returns the number of an ID that this engine makes up, and reports whether id has the form of one.
-func (e *Engine) number(id string) (uint64, bool) {
+// number returns the number of an ID that this engine makes up, or 0 if id does not have the form of one.
+func (e *Engine) number(id string) uint64 {
 	digits, ours := strings.CutPrefix(id, e.prefix)
-	if !ours {
-		return 0, false
+	if !ours || digits == "" || digits[0] == '0' {
+		return 0
 	}
 	n, err := strconv.ParseUint(digits, 10, 64)
-	return n, err == nil && n > 0 && digits[0] != '0' && digits[0] != '+'
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// partOf returns the number of the shard of an ID.
+func (e *Engine) partOf(id string, number uint64) uint8 {
+	if number == 0 {
+		number = maphash.String(e.seed, id)
+	}
+	return uint8(number % shards)
 }
 
 // clock turns times into instants and back.

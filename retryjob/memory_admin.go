@@ -3,7 +3,6 @@ package retryjob
 import (
 	"cmp"
 	"context"
-	"errors"
 	"iter"
 	"runtime"
 	"slices"
@@ -13,25 +12,13 @@ import (
 
 // List returns the jobs that f selects, the one that changed last first. It leaves out a job that comes to another status meanwhile.
 func (e *Engine) List(ctx context.Context, f Filter) iter.Seq2[Info, error] {
-	return e.list(ctx, f, allStatuses)
-}
-
-func allStatuses(Status) bool { return true }
-
-// DeadLetters is List of those that are DeadLettered, whatever f.Statuses says.
-func (e *Engine) DeadLetters(ctx context.Context, f Filter) iter.Seq2[Info, error] {
-	f.Statuses = nil
-	return e.list(ctx, f, func(s Status) bool { return s == DeadLettered })
-}
-
-func (e *Engine) list(ctx context.Context, f Filter, allowed func(Status) bool) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		if err := ctx.Err(); err != nil {
 			yield(Info{}, err)
 			return
 		}
 		listed, read := 0, 0
-		for p := range e.newestFirst(&f, allowed, true) {
+		for p := range e.newestFirst(&f, Statuses(), true) {
 			if listed == f.Limit && f.Limit > 0 {
 				return
 			}
@@ -39,7 +26,7 @@ func (e *Engine) list(ctx context.Context, f Filter, allowed func(Status) bool) 
 				yield(Info{}, ctx.Err())
 				return
 			}
-			if read++; e.changedSince(turn{0, p.changed, p.job}) {
+			if read++; p.changedSince() {
 				continue
 			}
 			if listed++; !yield(p.info, nil) {
@@ -49,8 +36,22 @@ func (e *Engine) list(ctx context.Context, f Filter, allowed func(Status) bool) 
 	}
 }
 
+// DeadLetters is List of those that are DeadLettered, whatever f.Statuses says.
+func (e *Engine) DeadLetters(ctx context.Context, f Filter) iter.Seq2[Info, error] {
+	f.Statuses = []Status{DeadLettered}
+	return e.List(ctx, f)
+}
+
+// changedSince reports whether the job has changed since it was read.
+func (p *place) changedSince() bool {
+	p.shard.mu.Lock()
+	defer p.shard.mu.Unlock()
+	return p.job.changed != p.changed
+}
+
 // place is a job as it was when it was read for a list.
 type place struct {
+	shard   *shard
 	changed uint64
 	job     *job
 	info    Info
@@ -67,50 +68,46 @@ type reader struct {
 	done   bool
 }
 
-// newestFirst yields the jobs with an allowed status that f selects, in the order of List, with their Info if it is wanted. It reads
+// newestFirst yields the jobs with one of the statuses that f selects, in the order of List, with their Info if it is wanted. It reads
 // as it goes, each time more than before, on all cores.
-func (e *Engine) newestFirst(f *Filter, allowed func(Status) bool, infos bool) iter.Seq[*place] {
+func (e *Engine) newestFirst(f *Filter, statuses []Status, infos bool) iter.Seq[*place] {
 	before := e.changes.Load() + 1
 	if (f.After != Cursor{}) {
-		_ = e.with(f.After.ID, func(j *job) error {
+		_ = e.with(f.After.ID, func(_ *shard, j *job) error {
 			if e.clock.time(j.changedAt()).UnixMicro() == f.After.Changed.UnixMicro() {
 				before = j.changed
 			}
 			return nil
 		})
 	}
-	statuses, selects := statusesOf(f, allowed), e.selector(f)
+	selects := e.selector(f)
 	return func(yield func(*place) bool) {
 		var readers []reader
 		for i := range e.shards {
 			for _, status := range statuses {
-				readers = append(readers, reader{shard: &e.shards[i], status: status, before: before})
+				if oneOf(f.Statuses, status) {
+					readers = append(readers, reader{shard: &e.shards[i], status: status, before: before})
+				}
 			}
 		}
-		type head struct {
-			changed uint64
-			reader  *reader
-		}
-		var heads []head
+		var page []*place
 		for most, least := 8, uint64(1); least > 0; most = min(2*most, 512) {
 			parallel(len(readers), func(i int) { e.fill(&readers[i], most, selects, infos) })
-			heads, least = heads[:0], 0 // no job that has changed since least is missing in heads
+			least = 0 // what has changed since then has been read
 			for i := range readers {
-				r := &readers[i]
-				for p := r.next; p < len(r.read); p++ {
-					heads = append(heads, head{r.read[p].changed, r})
-				}
-				if !r.done {
+				if r := &readers[i]; !r.done {
 					least = max(least, r.before)
 				}
 			}
-			slices.SortFunc(heads, func(a, b head) int { return cmp.Compare(b.changed, a.changed) })
-			for _, h := range heads {
-				if h.changed < least {
-					break
+			page = page[:0]
+			for i := range readers {
+				for r := &readers[i]; r.next < len(r.read) && r.read[r.next].changed >= least; r.next++ {
+					page = append(page, &r.read[r.next])
 				}
-				h.reader.next++
-				if !yield(&h.reader.read[h.reader.next-1]) {
+			}
+			slices.SortFunc(page, func(a, b *place) int { return cmp.Compare(b.changed, a.changed) })
+			for _, p := range page {
+				if !yield(p) {
 					return
 				}
 			}
@@ -125,6 +122,7 @@ func (e *Engine) fill(r *reader, most int, selects func(*job) bool, infos bool) 
 	}
 	r.read, r.next = r.read[:copy(r.read, r.read[r.next:])], 0
 	now := e.clock.now()
+	var histories room
 	r.shard.mu.Lock()
 	defer r.shard.mu.Unlock()
 	j := r.shard.lists[r.status].newest
@@ -138,9 +136,11 @@ func (e *Engine) fill(r *reader, most int, selects func(*job) bool, infos bool) 
 		if r.last, r.before = j, j.changed; e.aged(j, now) || !selects(j) {
 			continue
 		}
-		r.read = append(r.read, place{changed: j.changed, job: j})
+		r.read = append(r.read, place{shard: r.shard, changed: j.changed, job: j})
 		if infos {
-			r.read[len(r.read)-1].info = j.info(e.clock)
+			i := &r.read[len(r.read)-1].info
+			i.History = histories.take(j)
+			j.info(i, e.clock)
 		}
 	}
 	r.done = j == nil
@@ -158,11 +158,6 @@ func parallel(n int, f func(int)) {
 		})
 	}
 	all.Wait()
-}
-
-// statusesOf returns the allowed statuses that f selects.
-func statusesOf(f *Filter, allowed func(Status) bool) []Status {
-	return slices.DeleteFunc(Statuses(), func(s Status) bool { return !allowed(s) || !oneOf(f.Statuses, s) })
 }
 
 // selector returns Filter.Selects, but for the status, of a job whose shard is locked.
@@ -185,9 +180,9 @@ func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) 
 	var jobs [Canceled + 1]int
 	var oldest [Canceled + 1]instant
 	selects := e.selector(&f)
-	for j := range e.all(statusesOf(&f, allStatuses)...) {
+	e.each(func(j *job) {
 		if !selects(j) {
-			continue
+			return
 		}
 		at := j.changedAt()
 		if j.waits() {
@@ -196,7 +191,7 @@ func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) 
 		if jobs[j.status]++; jobs[j.status] == 1 || at < oldest[j.status] {
 			oldest[j.status] = at
 		}
-	}
+	}, slices.DeleteFunc(Statuses(), func(s Status) bool { return !oneOf(f.Statuses, s) })...)
 	counts := map[Status]Tally{}
 	for _, s := range Statuses() {
 		if jobs[s] > 0 {
@@ -211,16 +206,18 @@ func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) 
 // ErrShutdown.
 func (e *Engine) Replay(ctx context.Context, id string) error { return e.change(ctx, id, e.replay) }
 
-func (e *Engine) replay(j *job, now instant) (turn, error) {
+func (e *Engine) replay(j *job, now instant) error {
 	if e.stopping.Load() {
-		return turn{}, ErrShutdown
+		return ErrShutdown
 	}
-	rec := j.snapshot(e.clock)
+	var rec Record
+	j.snapshot(&rec, e.clock)
 	if err := rec.Replay(e.clock.time(now)); err != nil {
-		return turn{}, err
+		return err
 	}
 	j.keep(&rec, e.clock)
-	return e.store(j, Pending), nil
+	e.store(j, Pending, now)
+	return nil
 }
 
 // Cancel makes a job that is not final Canceled. The context of an attempt under way ends with ErrCanceled as its cause;
@@ -229,19 +226,17 @@ func (e *Engine) replay(j *job, now instant) (turn, error) {
 func (e *Engine) Cancel(ctx context.Context, id string) error {
 	var rec Record
 	var under *live
-	var canceled *job
-	err := e.change(ctx, id, func(j *job, now instant) (turn, error) {
-		j.record(&rec, e.clock, true)
-		rec.Status = j.status
+	err := e.change(ctx, id, func(j *job, now instant) error {
+		j.snapshot(&rec, e.clock)
 		if err := rec.Cancel(e.clock.time(now)); err != nil {
-			return turn{}, err
+			return err
 		}
-		if j.underWay() {
-			under = j.live
+		if under = j.attempt; under == nil {
+			j.route.Value().lane.forget(j)
 		}
-		canceled = j
 		j.reason, j.at = rec.Reason, now // not what an attempt under way reads
-		return e.store(j, Canceled), nil
+		e.store(j, Canceled, now)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -250,65 +245,61 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 		under.context().cancel(ErrCanceled)
 		return nil
 	}
-	e.forget(canceled.route.Value().lane)
 	e.stepper.Canceled(ctx, &rec)
 	return nil
 }
 
-// change calls f for the job with the given ID, and sees to what follows.
-func (e *Engine) change(ctx context.Context, id string, f func(j *job, now instant) (turn, error)) error {
+// change calls f for the job with the given ID.
+func (e *Engine) change(ctx context.Context, id string, f func(j *job, now instant) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	var t turn
-	now := e.clock.now()
-	err := e.with(id, func(j *job) (err error) {
-		t, err = f(j, now)
-		return err
-	})
-	if err == nil && t.job != nil {
-		e.wait(t, now)
-	}
-	return err
+	return e.with(id, func(_ *shard, j *job) error { return f(j, e.clock.now()) })
 }
 
 // ReplayAll replays what f selects of the jobs that are DeadLettered, Expired or Failed, and returns how many. f.Limit
 // counts those that are replayed. An error comes with the number done until then.
 func (e *Engine) ReplayAll(ctx context.Context, f Filter) (int, error) {
-	return e.changeAll(ctx, f, Status.Replayable, e.replay)
+	return e.changeAll(ctx, f, []Status{DeadLettered, Expired, Failed}, e.replay)
 }
 
 // Purge removes what f selects of the final jobs, and returns how many. f.Limit counts those that are removed. An error
 // comes with the number done until then.
 func (e *Engine) Purge(ctx context.Context, f Filter) (int, error) {
-	return e.changeAll(ctx, f, Status.Final, func(j *job, _ instant) (turn, error) {
-		e.shards[j.hash%shards].remove(j)
-		return turn{}, nil
+	return e.changeAll(ctx, f, []Status{Succeeded, DeadLettered, Expired, Failed, Canceled}, func(j *job, _ instant) error {
+		e.remove(j)
+		return nil
 	})
 }
 
-// changeAll changes the jobs that f selects among those with an allowed status, and counts. A job that has changed
+// changeAll changes the jobs that f selects among those with one of the statuses, and counts. A job that has changed
 // meanwhile is skipped.
-func (e *Engine) changeAll(ctx context.Context, f Filter, allowed func(Status) bool, do func(*job, instant) (turn, error)) (int, error) {
+func (e *Engine) changeAll(ctx context.Context, f Filter, statuses []Status, do func(*job, instant) error) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
 	done := 0
-	for p := range e.newestFirst(&f, allowed, false) {
+	for p := range e.newestFirst(&f, statuses, false) {
 		if done == f.Limit && f.Limit > 0 {
 			break
 		}
-		switch err := e.change(ctx, p.job.id, func(j *job, now instant) (turn, error) {
-			if j.changed != p.changed {
-				return turn{}, ErrUnknownJob // not the one that was selected
-			}
-			return do(j, now)
-		}); {
-		case err == nil:
-			done++
-		case !errors.Is(err, ErrUnknownJob):
+		if err := ctx.Err(); err != nil {
 			return done, err
+		}
+		if changed, err := e.changeOne(p, do); err != nil {
+			return done, err
+		} else if changed {
+			done++
 		}
 	}
 	return done, nil
+}
+
+func (e *Engine) changeOne(p *place, do func(*job, instant) error) (bool, error) {
+	p.shard.mu.Lock()
+	defer p.shard.mu.Unlock()
+	if p.job.changed != p.changed {
+		return false, nil
+	}
+	return true, do(p.job, e.clock.now())
 }

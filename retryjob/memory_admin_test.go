@@ -259,6 +259,30 @@ func TestAJobThatIsDueLaterSaysWhenItWasEnqueued(t *testing.T) {
 	})
 }
 
+func TestAJobEndsWhenItsLastAttemptDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, fixed(2, time.Hour), func(context.Context, retryjob.Job) error {
+			<-time.After(time.Minute)
+			return errDown
+		})
+		start := time.Now()
+		put(t, e, "a", 0)
+		<-time.After(30 * time.Second)
+		i := get(t, e, "a")
+		require.True(t, start.Equal(i.Changed()), "when it was leased")
+		<-time.After(30*time.Second + 1)
+		i = get(t, e, "a")
+		require.True(t, start.Add(time.Minute).Equal(i.Changed()))
+		require.True(t, start.Add(time.Hour+time.Minute).Equal(i.Due))
+		<-time.After(2 * time.Hour)
+		i = get(t, e, "a")
+		require.Equal(t, retryjob.DeadLettered, i.Status)
+		require.True(t, start.Add(time.Hour+2*time.Minute).Equal(i.Ended))
+		require.True(t, i.Ended.Equal(i.Last().End))
+		shutdown(t, e)
+	})
+}
+
 func TestAJobOfManyAttemptsKeepsTheFirstAndTheNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := open(t, fixed(150, time.Second), fail)

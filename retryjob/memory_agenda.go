@@ -1,170 +1,143 @@
 package retryjob
 
 import (
+	"cmp"
+	"container/heap"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// lane has the workers of a queue and the turns of its jobs that wait. Counting the workers under the same mutex makes
-// taking a turn and seeing to the next one a short section.
+// lane has the workers of a queue and its jobs that wait. The mutex guards all but coming; it is locked while a shard is,
+// not the other way around.
 //
-// The turn of a job that is canceled stays until it comes or such turns are the most. The mutex guards all but the
-// atomic fields; a shard may be locked while it is held, not the other way around.
+// A job that is canceled stays until its turn comes or such jobs are the most.
 type lane struct {
 	concurrency int
 
 	mu       sync.Mutex
-	turns    [4]agenda    // by priority
+	due      [4]line // by priority
+	later    agenda
+	jobs     int          // in due and later
+	gone     int          // of these are canceled
 	workers  int          // goroutines that make attempts, at most concurrency
-	coming   atomic.Int32 // those that are about to ask for a turn
-	stale    atomic.Int32 // turns whose job does not wait for them any more
+	coming   atomic.Int32 // those that are about to ask for a job
 	timer    *time.Timer
 	armed    instant // when the timer fires; 0 means that it is not set
 	stopping bool
 }
 
-// next returns the agenda of which the first turn comes next, and that turn: of those that are due the first by
-// priority, otherwise the earliest.
-func (l *lane) next(now instant) (next *agenda, first *turn) {
-	for i := range l.turns {
-		if t := l.turns[i].first(); t != nil && (first == nil || t.due < first.due) {
-			next, first = &l.turns[i], t
-			if t.due <= now {
-				break
+// line has jobs that are due in the order in which they became so, linked by next.
+type line struct{ first, last *job }
+
+func (l *line) push(j *job) {
+	if l.first == nil {
+		l.first = j
+	} else {
+		l.last.next = j
+	}
+	l.last = j
+}
+
+func (l *line) pop() *job {
+	j := l.first
+	l.first, j.next = j.next, nil
+	return j
+}
+
+// add makes j wait in the lane.
+func (l *lane) add(j *job, now instant) {
+	l.jobs++
+	j.queued = true
+	l.advance(now)
+	if j.at <= now {
+		l.due[j.priority].push(j)
+	} else {
+		heap.Push(&l.later, turn{j.at, j.changed, j})
+	}
+}
+
+// advance takes over what has become due.
+func (l *lane) advance(now instant) {
+	for len(l.later) > 0 && l.later[0].due <= now {
+		j := l.later[0].job
+		heap.Pop(&l.later)
+		l.due[j.priority].push(j)
+	}
+}
+
+// next removes the job that comes next and returns it, or nil if none is due.
+func (l *lane) next() *job {
+	for i := range l.due {
+		for l.due[i].first != nil {
+			j := l.due[i].pop()
+			if l.jobs--; j.queued {
+				j.queued = false
+				return j
+			}
+			l.gone--
+		}
+	}
+	return nil
+}
+
+func (l *lane) isDue() bool {
+	return slices.ContainsFunc(l.due[:], func(own line) bool { return own.first != nil })
+}
+
+// forget sees to it that j, which is canceled, does not start.
+func (l *lane) forget(j *job) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !j.queued {
+		return // a worker has it already
+	}
+	j.queued = false
+	if l.gone++; l.gone < 1024 || l.gone < l.jobs/2 {
+		return
+	}
+	l.jobs, l.gone = l.jobs-l.gone, 0
+	for i := range l.due {
+		all := l.due[i]
+		l.due[i] = line{}
+		for all.first != nil {
+			if j := all.pop(); j.queued {
+				l.due[i].push(j)
 			}
 		}
 	}
-	return next, first
+	l.later = slices.DeleteFunc(l.later, func(t turn) bool { return !t.job.queued })
+	heap.Init(&l.later)
 }
 
-// agenda has turns in the order in which they are to start: by due time, and by the order in which they came to wait if
-// that is the same. Turns that come in this order stand in a line, which costs nothing to keep sorted; the others in a
-// heap.
-type agenda struct {
-	line []turn // from head on; zero before
-	head int
-	heap []turn
-}
+// agenda has turns as a heap, the earliest first.
+type agenda []turn
 
-// turn says when a job is to start. It is out of date once the job has changed.
+// turn says when a job is to start. Of those that are due together the one that came to wait first goes first.
 type turn struct {
 	due     instant
-	changed uint64 // job.changed when it began to wait
+	changed uint64
 	job     *job
 }
 
-func (t *turn) before(o *turn) bool { return t.due < o.due || t.due == o.due && t.changed < o.changed }
-
-// add takes in a turn.
-func (a *agenda) add(t turn, now instant) {
-	if n := len(a.line); t.due > now || n > 0 && t.before(&a.line[n-1]) {
-		a.heap = append(a.heap, t)
-		a.up(len(a.heap) - 1)
-		return
+func (t turn) compare(o turn) int {
+	if t.due != o.due {
+		return cmp.Compare(t.due, o.due)
 	}
-	if a.head > 64 && a.head > len(a.line)/2 { // copied fewer times than taken
-		a.line = slices.Delete(a.line, 0, a.head)
-		a.head = 0
-	}
-	a.line = append(a.line, t)
+	return cmp.Compare(t.changed, o.changed)
 }
 
-// first returns the first turn, or nil if there is none.
-func (a *agenda) first() *turn {
-	switch {
-	case a.head == len(a.line) && len(a.heap) == 0:
-		return nil
-	case a.head == len(a.line) || len(a.heap) > 0 && a.heap[0].before(&a.line[a.head]):
-		return &a.heap[0]
-	default:
-		return &a.line[a.head]
-	}
-}
+// The methods of heap.Interface, for package container/heap only.
+func (a agenda) Len() int           { return len(a) }
+func (a agenda) Less(i, j int) bool { return a[i].compare(a[j]) < 0 }
+func (a agenda) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
+func (a *agenda) Push(t any)        { *a = append(*a, t.(turn)) }
 
-// pop removes the first turn.
-func (a *agenda) pop() (t turn) {
-	f := a.first()
-	t = *f
-	if a.head < len(a.line) && f == &a.line[a.head] {
-		*f = turn{}
-		if a.head++; a.head == len(a.line) {
-			if a.line, a.head = a.line[:0], 0; cap(a.line) > 4096 {
-				a.line = nil // a burst is over
-			}
-		}
-		return t
-	}
-	last := len(a.heap) - 1
-	a.heap[0], a.heap[last] = a.heap[last], turn{}
-	a.heap = a.heap[:last]
-	a.down(0)
-	return t
-}
-
-// forget removes the turns of jobs that do not wait for them, if these are the most.
-func (e *Engine) forget(l *lane) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := 0
-	for i := range l.turns {
-		all += len(l.turns[i].line) - l.turns[i].head + len(l.turns[i].heap)
-	}
-	if n := int(l.stale.Add(1)); n < 1024 || n < all/2 {
-		return
-	}
-	l.stale.Store(0)
-	for p := range l.turns {
-		a := &l.turns[p]
-		a.line, a.head = slices.DeleteFunc(slices.Delete(a.line, 0, a.head), e.changedSince), 0
-		a.heap = slices.DeleteFunc(a.heap, e.changedSince)
-		for i := len(a.heap)/fan + 1; i >= 0; i-- {
-			a.down(i)
-		}
-	}
-}
-
-// changedSince reports whether the job has changed since t was made.
-func (e *Engine) changedSince(t turn) bool {
-	defer e.lock(t.job).mu.Unlock()
-	return t.job.changed != t.changed
-}
-
-// fan is how many children a node of the heap has. Four turns are 96 bytes, two cache lines at most: a wider, lower heap
-// waits for memory less often.
-const fan = 4
-
-func (a *agenda) up(i int) {
-	t := a.heap[i]
-	for i > 0 {
-		parent := (i - 1) / fan
-		if !t.before(&a.heap[parent]) {
-			break
-		}
-		a.heap[i] = a.heap[parent]
-		i = parent
-	}
-	a.heap[i] = t
-}
-
-func (a *agenda) down(i int) {
-	if i >= len(a.heap) {
-		return
-	}
-	t := a.heap[i]
-	for {
-		first, least := fan*i+1, -1
-		for child := first; child < min(first+fan, len(a.heap)); child++ {
-			if least < 0 || a.heap[child].before(&a.heap[least]) {
-				least = child
-			}
-		}
-		if least < 0 || !a.heap[least].before(&t) {
-			break
-		}
-		a.heap[i] = a.heap[least]
-		i = least
-	}
-	a.heap[i] = t
+// Pop removes the last turn. The first one is read before.
+func (a *agenda) Pop() any {
+	last := len(*a) - 1
+	(*a)[last] = turn{}
+	*a = (*a)[:last]
+	return nil
 }

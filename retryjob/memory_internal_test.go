@@ -2,6 +2,7 @@ package retryjob
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,7 +40,7 @@ func TestWhatIsTooOldIsRemovedThoughNoCallComes(t *testing.T) {
 			for i := range e.shards {
 				s := &e.shards[i]
 				s.mu.Lock()
-				kept += s.jobs
+				kept += len(s.named)
 				s.mu.Unlock()
 			}
 			return kept
@@ -50,5 +51,33 @@ func TestWhatIsTooOldIsRemovedThoughNoCallComes(t *testing.T) {
 		require.Equal(t, 1, count())
 		<-time.After(30 * time.Minute)
 		require.Equal(t, 0, count())
+	})
+}
+
+func TestTheRemovalOfTheOldLosesLittleTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := dead(t, "0")
+		for n := range 63 {
+			<-time.After(time.Minute)
+			_, err := e.Enqueue(t.Context(), Job{ID: strconv.Itoa(n + 1), Kind: "work", Policy: "p"})
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+		kept := func() (n int) {
+			synctest.Wait()
+			for i := range e.shards {
+				e.shards[i].mu.Lock()
+				n += len(e.shards[i].named)
+				e.shards[i].mu.Unlock()
+			}
+			return n
+		}
+		for left := range 60 { // it is three minutes past the hour of the first: 1 to 3 have gone
+			require.InDelta(t, 60-left, kept(), 1, "a sweep comes within 1/64 of an hour")
+			<-time.After(time.Minute)
+		}
+		<-time.After(time.Minute)
+		require.Zero(t, kept())
+		require.Zero(t, e.sweepAt.Load(), "nothing is left to remove, and no timer set")
 	})
 }

@@ -4,18 +4,21 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+	"unique"
 )
 
-// live is what a job has only while something happens about it. While an attempt is under way it is the attempt's
-// context, which makes a cancelable one only if it is needed: few handlers ask, and few attempts are canceled.
+// live is the context of an attempt. A handler may keep it, so that each attempt has its own; it is small, and makes a
+// cancelable context only if it is needed: few handlers ask, and few attempts are canceled.
 type live struct {
-	info  AttemptInfo
-	inner atomic.Pointer[cancelable] // nil until something is asked that info does not answer, or the context ends
-
-	// The shard's mutex guards the rest.
-	underWay bool
-	start    instant // of the attempt
-	watch    *watch  // what Wait waits for; nil if it is not called
+	inner       atomic.Pointer[cancelable] // nil until something is asked that the rest does not answer, or the context ends
+	clock       *clock
+	id          string
+	route       unique.Handle[route]
+	correlation string
+	first       instant
+	start       instant // of the attempt
+	number      int32
+	replays     int32
 }
 
 // cancelable is a context with its cancel function.
@@ -68,7 +71,10 @@ func (l *live) Err() error {
 // Value implements context.Context. The context that cancels what is derived from it is found by a key too.
 func (l *live) Value(key any) any {
 	if key == (infoKey{}) {
-		return &l.info
+		return &AttemptInfo{
+			JobID: l.id, Kind: l.route.Value().kind.name, Correlation: l.correlation,
+			Number: int(l.number), Replays: int(l.replays), First: l.clock.time(l.first),
+		}
 	}
 	return l.context().Value(key)
 }

@@ -166,3 +166,114 @@ func TestCanceledJobsLeaveTheAgenda(t *testing.T) {
 		shutdown(t, e)
 	})
 }
+
+// TestAJobThatIsCanceledWhileItWaitsStartsNoOther is about the memory of jobs that were removed, which serves others: what a
+// canceled job leaves in the order of due jobs does not reach them.
+func TestAJobThatIsCanceledWhileItWaitsStartsNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var late []time.Duration
+		e := open(t, fixed(1, time.Hour), func(_ context.Context, j retryjob.Job) error {
+			late = append(late, time.Since(j.Due))
+			return nil
+		}, func(c *retryjob.Options) { c.Concurrency = 1 })
+		for range 200 {
+			require.NoError(t, e.Cancel(t.Context(), put(t, e, "", time.Hour).ID()))
+		}
+		n, err := e.Purge(t.Context(), retryjob.Filter{})
+		require.NoError(t, err)
+		require.Equal(t, 200, n)
+		for range 200 {
+			put(t, e, "", 2*time.Hour)
+		}
+		<-time.After(3 * time.Hour)
+		synctest.Wait()
+		require.Equal(t, make([]time.Duration, 200), late)
+		shutdown(t, e)
+	})
+}
+
+// TestWhatIsKeptOfAnAttemptStaysItsOwn is about the same memory: a context that a handler keeps, an Info and a Handle speak of
+// their job when another has taken its place.
+func TestWhatIsKeptOfAnAttemptStaysItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := map[string]context.Context{}
+		e := open(t, fixed(1, time.Hour), func(ctx context.Context, j retryjob.Job) error {
+			kept[j.ID] = ctx
+			return errDown
+		}, func(c *retryjob.Options) { c.Concurrency = 1 })
+		infos := map[string]retryjob.Info{}
+		var first []retryjob.Handle
+		for round := range 3 {
+			for n := range 200 {
+				h, err := e.Enqueue(t.Context(), retryjob.Job{
+					Kind: "work", Policy: "p", Correlation: fmt.Sprint(round, "/", n), Payload: []byte(fmt.Sprint(n)),
+				})
+				require.NoError(t, err)
+				i, err := h.Wait(t.Context())
+				require.NoError(t, err)
+				infos[h.ID()] = i
+				if round == 0 {
+					first = append(first, h)
+				}
+			}
+			n, err := e.Purge(t.Context(), retryjob.Filter{})
+			require.NoError(t, err)
+			require.Equal(t, 200, n)
+		}
+		require.Len(t, infos, 600)
+		for id, i := range infos {
+			require.Equal(t, id, i.JobID)
+			require.Len(t, i.History, 1)
+			a, ok := retryjob.AttemptFrom(kept[id])
+			require.True(t, ok)
+			require.Equal(t, retryjob.AttemptInfo{
+				JobID: id, Kind: "work", AttemptID: i.AttemptID(1), Correlation: i.Correlation, Number: 1, First: i.First,
+			}, a)
+			require.ErrorIs(t, kept[id].Err(), context.Canceled)
+		}
+		for _, h := range first {
+			_, err := h.Inspect(t.Context())
+			require.ErrorIs(t, err, retryjob.ErrAgedOut)
+		}
+		shutdown(t, e)
+	})
+}
+
+// TestJobsThatTakeThePlaceOfOthersWhileTheseAreRead is for the race detector, and looks at what it reads.
+func TestJobsThatTakeThePlaceOfOthersWhileTheseAreRead(t *testing.T) {
+	e := open(t, fixed(1, 0), succeed, func(c *retryjob.Options) { c.Concurrency = 4 })
+	var producers, reader sync.WaitGroup
+	for range 2 {
+		producers.Go(func() {
+			for range 3000 {
+				h, err := e.Enqueue(t.Context(), retryjob.Job{Kind: "work", Policy: "p"})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if i, err := h.Wait(t.Context()); err == nil && i.JobID != h.ID() || err != nil && !errors.Is(err, retryjob.ErrAgedOut) {
+					t.Error(h.ID(), i, err)
+				}
+			}
+		})
+	}
+	var stopped atomic.Bool
+	reader.Go(func() {
+		for !stopped.Load() {
+			listed := map[string]bool{}
+			for i, err := range e.List(t.Context(), retryjob.Filter{}) {
+				if err != nil || i.JobID == "" || listed[i.JobID] {
+					t.Error(i, err)
+				}
+				listed[i.JobID] = true
+			}
+			if _, err := e.Purge(t.Context(), retryjob.Filter{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	producers.Wait()
+	stopped.Store(true)
+	reader.Wait()
+	require.Empty(t, shutdown(t, e))
+}

@@ -1,7 +1,6 @@
 package retryjob
 
 import (
-	"iter"
 	"sync"
 	"time"
 )
@@ -10,13 +9,18 @@ import (
 // the same.
 const shards = 64
 
-// shard has the jobs of which the hash of the ID falls to it, in a hash table of chains: unlike a map it has no place
-// to clean up where a job was, and most jobs come and go.
+// shard has the jobs whose number, in IDs that the engine has made up, or else the hash of the ID falls to it.
 type shard struct {
-	mu     sync.Mutex // guards the jobs too
-	jobs   int
-	chains []*job             // linked by job.link; a power of two of them, as many as jobs or more
-	lists  [Canceled + 1]list // of the jobs with a status; none has that of 0
+	mu      sync.Mutex         // guards the jobs too
+	made    map[uint64]*job    // by number
+	named   map[string]*job    // by any other ID
+	lists   [Canceled + 1]list // of the jobs with a status; none has that of 0
+	watches map[*job]*watch    // of the jobs that Wait is called for
+
+	// Jobs that were removed, for jobs that come: under load one goes for each that comes. What points to a job that may be
+	// removed meanwhile compares job.changed under mu before it reads more.
+	free *job // linked by next
+	kept int
 }
 
 // list is jobs in the order of their changes.
@@ -50,61 +54,50 @@ func (l *list) cut(j *job) {
 	j.newer, j.older = nil, nil
 }
 
-// lock locks the shard of j, and returns it.
+// lock locks the shard of j, which is not removed, and returns it.
 func (e *Engine) lock(j *job) *shard {
-	s := &e.shards[j.hash%shards]
+	s := &e.shards[j.part]
 	s.mu.Lock()
 	return s
 }
 
-// find returns the job with the given ID and its hash, or nil.
-func (s *shard) find(id string, hash uint64) *job {
-	if s.chains == nil {
-		return nil
+func (s *shard) find(id string, number uint64) *job {
+	if number > 0 {
+		return s.made[number]
 	}
-	j := *s.chain(hash)
-	for j != nil && (j.hash != hash || j.id != id) {
-		j = j.link
+	return s.named[id]
+}
+
+// put takes in a copy of a job that is not there.
+func (s *shard) put(made *job, number uint64) *job {
+	j := s.free
+	if j != nil {
+		s.free, s.kept = j.next, s.kept-1
+	} else {
+		j = new(job)
+	}
+	*j = *made
+	if number > 0 {
+		s.made[number] = j
+	} else {
+		s.named[j.id] = j
 	}
 	return j
 }
 
-func (s *shard) chain(hash uint64) **job { return &s.chains[hash/shards&uint64(len(s.chains)-1)] }
-
-// put adds a job that is not there.
-func (s *shard) put(j *job) {
-	if s.jobs++; s.jobs > len(s.chains) {
-		old := s.chains
-		s.chains = make([]*job, max(2*len(old), 8))
-		for _, j := range old {
-			for j != nil {
-				next := j.link
-				s.link(j)
-				j = next
-			}
-		}
+// drop forgets a job that is there.
+func (e *Engine) drop(j *job) {
+	s := &e.shards[j.part]
+	if n := e.number(j.id); n > 0 {
+		delete(s.made, n)
+	} else {
+		delete(s.named, j.id)
 	}
-	s.link(j)
-}
-
-func (s *shard) link(j *job) {
-	c := s.chain(j.hash)
-	j.link, *c = *c, j
-}
-
-// drop removes a job that is there.
-func (s *shard) drop(j *job) {
-	s.jobs--
-	c := s.chain(j.hash)
-	for *c != j {
-		c = &(*c).link
-	}
-	*c, j.link = j.link, nil
 }
 
 // become gives j a status. It is the one place that does.
 func (e *Engine) become(j *job, status Status) {
-	s := &e.shards[j.hash%shards]
+	s := &e.shards[j.part]
 	if j.status != 0 {
 		s.lists[j.status].cut(j)
 	}
@@ -112,35 +105,40 @@ func (e *Engine) become(j *job, status Status) {
 	l := &s.lists[status]
 	l.push(j)
 	if l.jobs > keptDone && (status == Succeeded || status == Canceled) {
-		s.remove(l.oldest)
+		e.remove(l.oldest)
 	}
 }
 
-// store gives j, which is locked, the status that was decided about it, and returns its turn if it is to wait for one.
-func (e *Engine) store(j *job, s Status) turn {
+// store gives j, which is locked, the status that was decided about it at now, and sees to what follows.
+func (e *Engine) store(j *job, s Status, now instant) {
 	e.become(j, s)
 	switch {
 	case s.Final():
-		j.tell(e.clock, nil)
+		e.release(j, nil)
 		e.ended()
 	case e.stopping.Load(): // it will not run here any more
-		j.tell(e.clock, ErrShutdown)
+		e.release(j, ErrShutdown)
 	default:
-		return turn{j.at, j.changed, j}
+		e.wait(j, now)
 	}
-	return turn{}
 }
 
 // remove forgets j, which is final. Its ID is free again when a canceled attempt that still runs has ended.
-func (s *shard) remove(j *job) {
+func (e *Engine) remove(j *job) {
+	s := &e.shards[j.part]
 	s.lists[j.status].cut(j)
-	if !j.underWay() {
-		s.drop(j)
-		if j.status == Canceled { // its turn may still point to it
-			j.payload, j.history = "", nil
-		}
-	}
+	status := j.status
 	j.status, j.changed = 0, 0
+	if j.attempt != nil {
+		return
+	}
+	e.drop(j)
+	if status == Canceled { // its lane may still have it
+		j.payload, j.earlier = "", nil
+	} else if s.kept < keptDone {
+		*j = job{next: s.free}
+		s.free, s.kept = j, s.kept+1
+	}
 }
 
 // aged reports whether j is to be removed. What is aged is not found any more, though sweep may come later.
@@ -148,36 +146,39 @@ func (e *Engine) aged(j *job, now instant) bool {
 	return j.status.Final() && j.at.after(e.kept(j.status)) <= now
 }
 
-func (e *Engine) sweepAfter(d time.Duration) {
-	l := e.lanes[""]
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.stopping {
-		e.sweeper = time.AfterFunc(d, e.sweep)
-	}
-}
-
 // ended sees to it that what has ended is removed in time.
 func (e *Engine) ended() {
-	if !e.sweeping.Load() && e.sweeping.CompareAndSwap(false, true) {
-		e.sweepAfter(e.shortest())
+	if e.sweepAt.Load() == 0 {
+		e.sweepBy(e.clock.now().after(e.shortest()))
 	}
 }
 
 // shortest returns the shortest time for which a job is kept.
 func (e *Engine) shortest() time.Duration { return min(e.kept(Succeeded), e.kept(DeadLettered)) }
 
+// sweepBy sees to it that sweep is called at the given time or earlier.
+func (e *Engine) sweepBy(at instant) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if set := instant(e.sweepAt.Load()); e.stopping.Load() || set != 0 && set <= at {
+		return
+	}
+	e.sweepAt.Store(int64(at))
+	if d := time.Duration(at - e.clock.now()); e.sweeper == nil {
+		e.sweeper = time.AfterFunc(d, e.sweep)
+	} else {
+		e.sweeper.Reset(d)
+	}
+}
+
 // sweep removes the final jobs whose time is over, and comes again when that of the next one is, within 1/64 of the
 // shortest time for which jobs are kept and that time.
 func (e *Engine) sweep() {
-	next := e.removeAged()
-	if next == 0 {
-		e.sweeping.Store(false)
-		if next = e.removeAged(); next == 0 || !e.sweeping.CompareAndSwap(false, true) {
-			return // what ends from now on calls for a sweep itself
-		}
+	e.sweepAt.Store(0) // what ends from now on calls for a sweep itself
+	if next := e.removeAged(); next != 0 {
+		now := e.clock.now()
+		e.sweepBy(min(max(next, now.after(e.shortest()/64)), now.after(e.shortest())))
 	}
-	e.sweepAfter(min(max(time.Duration(next-e.clock.now()), e.shortest()/64), e.shortest()))
 }
 
 // removeAged removes the final jobs whose time is over, and returns when that of the next one is, 0 for never.
@@ -188,7 +189,7 @@ func (e *Engine) removeAged() (next instant) {
 		s.mu.Lock()
 		for status := Succeeded; status <= Canceled; status++ {
 			for s.lists[status].oldest != nil && e.aged(s.lists[status].oldest, now) {
-				s.remove(s.lists[status].oldest)
+				e.remove(s.lists[status].oldest)
 			}
 			if j := s.lists[status].oldest; j != nil {
 				if at := j.at.after(e.kept(status)); next == 0 || at < next {
@@ -201,29 +202,19 @@ func (e *Engine) removeAged() (next instant) {
 	return next
 }
 
-// all yields the jobs with one of the statuses while their shards are locked.
-func (e *Engine) all(statuses ...Status) iter.Seq[*job] {
-	return func(yield func(*job) bool) {
-		for i := range e.shards {
-			for _, status := range statuses {
-				if !e.each(&e.shards[i], status, yield) {
-					return
+// each calls f for the jobs with one of the statuses while their shards are locked.
+func (e *Engine) each(f func(*job), statuses ...Status) {
+	now := e.clock.now()
+	for i := range e.shards {
+		s := &e.shards[i]
+		s.mu.Lock()
+		for _, status := range statuses {
+			for j := s.lists[status].newest; j != nil; j = j.older {
+				if !e.aged(j, now) {
+					f(j)
 				}
 			}
 		}
+		s.mu.Unlock()
 	}
-}
-
-// each calls f for each job of s with the given status while s is locked, the newest change first, until f returns
-// false. It reports whether none did.
-func (e *Engine) each(s *shard, status Status, f func(*job) bool) bool {
-	now := e.clock.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for j := s.lists[status].newest; j != nil; j = j.older {
-		if !e.aged(j, now) && !f(j) {
-			return false
-		}
-	}
-	return true
 }

@@ -1,9 +1,9 @@
 package retryjob
 
 import (
-	"cmp"
 	"context"
 	"slices"
+	"sync/atomic"
 )
 
 // Shutdown takes no more jobs and replays, starts no more attempts and waits for those under way. When ctx ends, their
@@ -17,7 +17,12 @@ import (
 func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {
 	if e.stopping.CompareAndSwap(false, true) {
 		for _, l := range e.lanes {
-			l.stop()
+			l.mu.Lock()
+			l.stopping = true
+			if l.timer != nil {
+				l.timer.Stop()
+			}
+			l.mu.Unlock()
 		}
 		close(e.halted) // a handler may wait for a job that waits, and Shutdown for the handler
 		go e.stop()
@@ -28,63 +33,50 @@ func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {
 		e.cutShort(ctx.Err())
 		<-e.stopped
 	}
-	return e.left, e.cut
+	if cut := e.cut.Load(); cut != nil {
+		err = *cut
+	}
+	return e.left, err
 }
 
 // cutShort ends the attempts under way.
 func (e *Engine) cutShort(err error) {
-	l := e.lanes[""] // for e.cut
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for j := range e.all(Leased) {
-		e.cut = cmp.Or(e.cut, err)
-		j.live.context().cancel(ErrShutdown)
-	}
-}
-
-// stop keeps the lane from starting anything more.
-func (l *lane) stop() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stopping = true
-	if l.timer != nil {
-		l.timer.Stop()
-	}
+	e.each(func(j *job) {
+		e.cut.CompareAndSwap(nil, &err)
+		j.attempt.context().cancel(ErrShutdown)
+	}, Leased)
 }
 
 // stop ends the engine once no worker is left.
 func (e *Engine) stop() {
+	e.mu.Lock()
 	if e.sweeper != nil {
 		e.sweeper.Stop()
 	}
+	e.mu.Unlock()
 	e.working.Wait()
-	var parts [shards][]turn
-	parallel(shards, func(i int) {
-		for _, status := range []Status{Pending, WaitingRetry} {
-			e.each(&e.shards[i], status, func(j *job) bool {
-				parts[i] = append(parts[i], turn{j.at, j.changed, j})
-				return true
-			})
-		}
-	})
-	left := slices.Concat(parts[:]...)
-	slices.SortFunc(left, func(a, b turn) int {
-		if a.before(&b) {
-			return -1
-		}
-		return 1
-	})
+	var left []turn
+	e.each(func(j *job) { left = append(left, turn{j.at, j.changed, j}) }, Pending, WaitingRetry)
+	slices.SortFunc(left, turn.compare)
 	e.left = make([]Info, len(left))
 	const part = 1000
+	var canceled atomic.Bool // one of them meanwhile
 	parallel((len(left)+part-1)/part, func(n int) {
+		var histories room
 		for i := n * part; i < min((n+1)*part, len(left)); i++ {
-			s := e.lock(left[i].job)
-			if left[i].job.changed == left[i].changed {
-				e.left[i] = left[i].job.info(e.clock)
+			j := left[i].job
+			s := e.lock(j)
+			if j.changed == left[i].changed {
+				e.left[i].History = histories.take(j)
+				j.info(&e.left[i], e.clock)
+			} else {
+				canceled.Store(true)
 			}
 			s.mu.Unlock()
 		}
 	})
-	e.left = slices.DeleteFunc(e.left, func(i Info) bool { return i.JobID == "" }) // canceled meanwhile
+	if canceled.Load() {
+		e.left = slices.DeleteFunc(e.left, func(i Info) bool { return i.JobID == "" })
+	}
 	close(e.stopped)
 }

@@ -69,11 +69,11 @@ func (p Policies) Within(l retryconf.Limits) Policies {
 // such as Classify stays the policy's, but for Wait if the Spec has a schedule. The error is that of p, or
 // retry.FieldErrors if the policy does not validate. An AttemptTimeout above the TTL is none: an attempt that starts in
 // time may end later.
-func (p Policies) Of(j *Job) (retry.Policy, error) {
+func (p Policies) Of(j *Job) (found retry.Policy, err error) {
 	if p == nil {
-		return retry.Policy{}, ErrUnknownPolicy
+		return found, ErrUnknownPolicy
 	}
-	found, err := p(j)
+	found, err = p(j)
 	if err == nil && j.Spec != nil {
 		found, err = over(j.Spec, found)
 	}
@@ -91,11 +91,11 @@ func (p Policies) Of(j *Job) (retry.Policy, error) {
 
 // ask is Of for a job that is nowhere else yet. What a function of the caller's gets a pointer to would be allocated
 // each time.
-func (p Policies) ask(j *Job, enqueued bool) (retry.Policy, error) {
+func (p Policies) ask(j *Job, enqueued bool) (found retry.Policy, err error) {
 	asked := jobsAsked.Get().(*Job)
 	*asked = *j
 	asked.enqueued = enqueued
-	found, err := p.Of(asked)
+	found, err = p.Of(asked)
 	*asked = Job{}
 	jobsAsked.Put(asked)
 	return found, err

@@ -149,11 +149,13 @@ func (s *step) find() error {
 		return err
 	}
 	job := s.rec.Job()
-	return s.open(s.Policies.ask(&job, false))
+	var err error
+	s.policy, err = s.Policies.ask(&job, false)
+	return s.open(err)
 }
 
-// open takes the policy that was found, and refuses what Step does of a good record.
-func (s *step) open(p retry.Policy, err error) error {
+// open refuses what Step does of a good record. err is that of finding the policy.
+func (s *step) open(err error) error {
 	rec, attempt := s.rec, s.info.Number
 	switch {
 	case err != nil:
@@ -168,7 +170,6 @@ func (s *step) open(p retry.Policy, err error) error {
 		return fmt.Errorf("retryjob: attempt %d of job %s %w", attempt, rec.JobID, errRecorded)
 	}
 	rec.Version = RecordVersion
-	s.policy = p
 	return nil
 }
 
