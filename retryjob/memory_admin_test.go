@@ -388,3 +388,24 @@ func TestAWaitingJobThatIsCanceledGivesItsEndToObserve(t *testing.T) {
 		shutdown(t, e)
 	})
 }
+
+func TestWhatAJobSaysOfItselfIsInItsRecordAndCountsSayWhatWaitsLongest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, fixed(1, time.Hour), fail)
+		start := time.Now()
+		for n := range 3 {
+			_, err := e.Enqueue(t.Context(), retryjob.Job{
+				ID: fmt.Sprint(n), Kind: "work", Policy: "p", TTL: time.Hour, Budget: "tenant", Due: start.Add(time.Duration(3-n) * time.Minute),
+			})
+			require.NoError(t, err)
+		}
+		i := get(t, e, "0")
+		require.Equal(t, time.Hour, i.TTL)
+		require.Equal(t, "tenant", i.Budget)
+		all, err := e.Count(t.Context(), retryjob.Filter{})
+		require.NoError(t, err)
+		require.Equal(t, 3, all[retryjob.Pending].Jobs)
+		require.True(t, start.Add(time.Minute).Equal(all[retryjob.Pending].Oldest))
+		shutdownAll(e)
+	})
+}
