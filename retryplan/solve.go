@@ -1,8 +1,9 @@
 package retryplan
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"math"
 	"time"
 
@@ -61,10 +62,10 @@ type Solution struct {
 //
 // It looks among policies that a reader understands at a glance: up to 64 attempts, exponential waits that double, from
 // a round Base of 1ms to 24h, with full jitter or, to bridge an Outage, with equal or ratio jitter, whose waits have a
-// floor; an AttemptTimeout with one or two digits or none; a Cap if there are many attempts; and a TTL if WorstCase
-// cannot be met otherwise. An *InfeasibleError speaks of these policies only. Of those that do it prefers few attempts
-// and room to spare in every requirement, and with a Fleet an AttemptTimeout, of three times the 99th percentile of
-// Duration and of what random arrivals make attempts wait: clients that never give up are safe, but hang.
+// floor; an AttemptTimeout with one or two digits or none; and a Cap if there are many attempts. An *InfeasibleError
+// speaks of these policies only. Of those that do it prefers few attempts and room to spare in every requirement, and
+// with a Fleet an AttemptTimeout, of three times the 99th percentile of Duration and of what random arrivals make
+// attempts wait: clients that never give up are safe, but hang.
 //
 // Closed forms say which of these may do, and which would be best; that one is then verified by New and, if a Fleet is
 // required, by its certificate, and the next one if it fails. It takes a fraction of a second, and up to three or so if
@@ -74,42 +75,46 @@ func Solve(ctx context.Context, r Requirements) (Solution, error) {
 	if err := r.validate(); err != nil {
 		return Solution{}, err
 	}
-	s := newSolver(ctx, r)
-	var first *refusal
-	for i, o := range s.search(s.all) {
+	s := &solver{ctx: ctx, r: r, plans: map[planKey]figures{}, waits: map[member]Wait{}, fits: map[member]fit{}, effort: searchEffort}
+	all := s.search(r.set())
+	var refused *InfeasibleError
+	for i, o := range all.run() {
 		if i == mostProofs {
 			break
 		}
-		solution, refused, err := s.prove(o)
-		if err != nil {
-			return Solution{}, err
+		solution, err := all.prove(o)
+		var infeasible *InfeasibleError
+		if !errors.As(err, &infeasible) {
+			return solution, err
 		}
-		if refused == nil {
-			return solution, nil
-		}
-		if first == nil {
-			first = refused
-		}
+		refused = cmp.Or(refused, infeasible)
 	}
-	var infeasible *InfeasibleError
-	if first != nil {
-		infeasible = &InfeasibleError{A: first.by, Why: "policies were found that should meet all that is required, but none passes its proof: " + first.text}
-	} else {
-		infeasible = s.conflict()
+	if refused == nil {
+		refused = s.conflict(all)
 	}
 	if err := context.Cause(ctx); err != nil {
 		return Solution{}, err
 	}
-	return Solution{}, infeasible
+	return Solution{}, refused
 }
 
 // mostProofs is how many options are tried: what ten simulations refuse is none.
 const mostProofs = 10
 
-// refusal says which requirement is not met, and why.
-type refusal struct {
-	by   Requirement
-	text string
+// set returns the names of the requirements.
+func (r *Requirements) set() (all []Requirement) {
+	for _, need := range []struct {
+		name Requirement
+		set  bool
+	}{
+		{"Success", r.Success > 0}, {"P99", r.P99 > 0}, {"WorstCase", r.WorstCase > 0}, {"Load", r.Load > 0},
+		{"Outage", r.Outage > 0}, {"Fleet", r.Fleet != nil},
+	} {
+		if need.set {
+			all = append(all, need.name)
+		}
+	}
+	return all
 }
 
 // validate returns every bad field of r.
@@ -130,72 +135,10 @@ func (r *Requirements) validate() error {
 	if r.Fleet != nil {
 		bad.Append(r.Fleet.validate(retry.Policy{}))
 	}
-	if len(bad) == 0 && r.needs() == 0 {
+	if len(bad) == 0 && len(r.set()) == 0 {
 		bad.Add(pkg, "Requirements", "", "require nothing")
 	}
 	return bad.Err()
-}
-
-// prove checks an option by what the package says of it, rather than by the formulas that found it.
-func (s *solver) prove(o *option) (Solution, *refusal, error) {
-	if s.ctx.Err() != nil {
-		return Solution{}, nil, context.Cause(s.ctx)
-	}
-	plan, err := New(o.policy, s.model(s.all))
-	if err != nil {
-		return Solution{}, nil, err
-	}
-	f := planned(plan)
-	if f.outage = o.outage; s.all&needOutage != 0 {
-		f.worst = max(f.worst, o.worst)
-	}
-	const slip = 1e-9
-	f.success += slip
-	f.load -= slip
-	for _, n := range namedNeeds {
-		if !s.meets(&f, s.all&n.need) {
-			return Solution{}, &refusal{n.name, fmt.Sprintf("the plan of %v does not meet %s", o.policy, s.required(n.need))}, nil
-		}
-	}
-	solution := Solution{Policy: o.policy, Budget: o.budget, Binding: s.binding(o), Plan: plan}
-	if s.all&needFleet == 0 {
-		return solution, nil, nil
-	}
-	target := *s.r.Fleet
-	target.Budget = o.budget
-	certificate, err := Certify(o.policy, target)
-	if err != nil {
-		return Solution{}, nil, err
-	}
-	if !certificate.Stability.Survives() {
-		return Solution{}, &refusal{"Fleet", fmt.Sprintf("with %v, it is %v", o.policy, certificate.Stability)}, nil
-	}
-	solution.Certificate = &certificate
-	result, err := Simulate(s.ctx, target.Scenario(o.policy, 1))
-	if err != nil {
-		return Solution{}, nil, err
-	}
-	solution.Simulation = &result
-	switch {
-	case storms(&result, target.Rate):
-	case certificate.Margin >= 0.05 || result.Recovered || target.Trigger.Kind == 0:
-		return solution, nil, nil
-	}
-	return Solution{}, &refusal{"Fleet", fmt.Sprintf("with %v, it does not recover in a simulation", o.policy)}, nil
-}
-
-// storms reports whether a simulated fleet hardly succeeds at its end: in the last 20 s or, if few runs begin, while
-// the last 50 did.
-func storms(r *Result, rate float64) bool {
-	from := r.Simulated - max(20*time.Second, seconds(50/rate))
-	offered, goodput := 0, 0
-	for _, p := range r.Series {
-		if p.Start >= from {
-			offered += p.Offered
-			goodput += p.Goodput
-		}
-	}
-	return offered >= 20 && float64(goodput) < 0.1*float64(offered)
 }
 
 // InfeasibleError says that no policy meets the requirements.
