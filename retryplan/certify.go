@@ -31,9 +31,8 @@ type Certificate struct {
 	// longer than the waits of a run has no more effect than one as long as these.
 	Tipping time.Duration
 	// Margin is how far the fleet is from the boundary of another stability, as a share of that boundary: 0.05 means
-	// that 5 % more or less of Rate, Capacity or the trigger would change it. Margin is at most 1, and less than the
-	// distance if random arrivals blur the boundary: within the blur, where chance decides, it is 0. It is also 0 if it
-	// would take too long to compute, as when waits are many thousands of timeouts long.
+	// that 5 % more or less of Rate, Capacity or the trigger would change it. Margin is at most 1. It is 0 if random
+	// arrivals decide, and if it would take too long to compute, as when waits are many thousands of timeouts long.
 	Margin float64
 }
 
@@ -107,7 +106,6 @@ func (c *certifier) certificate() Certificate {
 type change struct {
 	rate    float64 // factor
 	trigger float64 // factor of its length
-	chance  float64 // standard deviations of the arrivals that come in excess
 }
 
 // find returns the stability of the fleet with a change.
@@ -124,9 +122,6 @@ func (c *certifier) find(ch change) finding {
 		return finding{stability: Safe, law: NoTimeout, decided: true}
 	}
 	safe := rate*attempts < f.Capacity
-	if safe && ch.chance != 0 {
-		return finding{stability: Safe, decided: true} // for a margin, which asks for no more
-	}
 	trouble := f.trouble()
 	trouble.lasts *= ch.trigger
 	flow := c.flow(ch, trouble)
@@ -149,8 +144,10 @@ func (c *certifier) find(ch change) finding {
 // carried returns the recovery of a fleet whose stored tokens can carry a storm until they are spent. If chance decides
 // whether there is a storm, it is the recovery from the storm.
 func (c *certifier) carried(ch change, t trouble, calm flow) float64 {
-	ch.chance = blur
-	if stormy := c.flow(ch, t); stormy.recovery > 2*calm.recovery {
+	// Arrivals are as many more, once in 160 cases, as come in so much more time: their standard deviation is √(λ·time).
+	stormy := t
+	stormy.lasts += 2.5 * math.Sqrt((t.lasts+c.storm.timeout)/(c.fleet.Rate*ch.rate))
+	if stormy := c.flow(ch, stormy); stormy.recovery > 2*calm.recovery {
 		return stormy.recovery
 	}
 	rate := c.fleet.Rate * ch.rate
@@ -188,11 +185,6 @@ func (c *certifier) flow(ch change, t trouble) flow {
 		free := max(1-fl.rate*t.lasts/float64(f.workers()), 0)
 		fl.trouble.work += free * (1 - t.work)
 	}
-	if ch.chance != 0 {
-		// The arrivals of a Poisson process in some time have the standard deviation √(λ·time).
-		lasts := t.lasts + 2*c.storm.timeout
-		fl.gust = gust{size: max(ch.chance/math.Sqrt(fl.rate*lasts), -1), lasts: min(lasts, 100*c.storm.timeout)}
-	}
 	return fl.run()
 }
 
@@ -217,7 +209,7 @@ func (c *certifier) tipping(found finding) time.Duration {
 	switch t := c.fleet.trouble(); {
 	case t.refuses || t.fails > 0:
 		most = min(most, c.refused.feeds(math.Inf(1))+longestFailing*c.storm.timeout)
-		if t.lasts = most; c.flow(change{rate: 1}, t).recovers {
+		if !tips(most) {
 			return -1
 		}
 	case c.fleet.Trigger.Kind != 0 && c.fleet.bears(c.fleet.Rate*c.calm, c.storm.timeout):
@@ -225,25 +217,27 @@ func (c *certifier) tipping(found finding) time.Duration {
 	}
 	lo, hi := 0.0, min(c.storm.timeout, most)
 	for hi < most && !tips(hi) {
-		lo, hi = hi, min(hi*2, most)
-		if hi < most && (hi > 5000*c.storm.timeout || c.work < enough) {
-			if most < math.Inf(1) {
-				return seconds(most)
-			}
-			return -1
+		if lo, hi = hi, min(hi*2, most); hi < most && (hi > 5000*c.storm.timeout || c.work < enough) {
+			lo, hi = most, most
 		}
 	}
-	for range 20 { // a bound, since lo stays 0 if any length tips
-		if hi-lo <= hi/256 || c.work < enough {
-			break
-		}
-		if mid := (lo + hi) / 2; tips(mid) {
-			hi = mid
-		} else {
-			lo = mid
-		}
+	if math.IsInf(hi, 1) {
+		return -1
 	}
+	_, hi = bisect(lo, hi, 12, func(lasts float64) bool { return c.work < enough || !tips(lasts) })
 	return seconds(hi)
+}
+
+// bisect halves [lo, hi], within which a property that lo has ends, so many times.
+func bisect(lo, hi float64, times int, has func(x float64) bool) (float64, float64) {
+	for range times {
+		if mid := (lo + hi) / 2; has(mid) {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo, hi
 }
 
 // attempts returns how many attempts a run makes while all fail, with the rate multiplied by a factor. Trickle gives
@@ -261,18 +255,11 @@ func (c *certifier) attempts(factor float64) float64 {
 		purses = float64(f.clients())
 	}
 	// The share of those who ask that is paid: the more are paid, the more ask again.
-	lo, hi := 0.0, 1.0
-	for range 50 {
-		grant := (lo + hi) / 2
+	grant, _ := bisect(0, 1, 50, func(grant float64) bool {
 		paid := rate * (c.storm.attemptsAt(grant) - 1)
-		asks := paid / grant
-		if purses/period*(1-exp(-asks*period/purses)) > paid {
-			lo = grant
-		} else {
-			hi = grant
-		}
-	}
-	return c.storm.attemptsAt(lo)
+		return purses/period*(1-exp(-paid/grant*period/purses)) > paid
+	})
+	return c.storm.attemptsAt(grant)
 }
 
 // service returns how long the backend works on one attempt, in seconds: whole nanoseconds, as timeouts are.
