@@ -30,6 +30,7 @@ type fluid struct {
 	storm          *storm
 	trouble        trouble
 	purse          *purse
+	stored         float64 // attempts that are paid for beside those of the storm, once some fail
 	attempts       float64 // of a run while all fail and the budgets hold nothing: a storm feeds itself iff rate·attempts > capacity
 	work           *int    // that is left
 }
@@ -136,6 +137,9 @@ func (r *running) through() flow {
 				r.successes[(step+after)%len(r.successes)] += mass * (1 - fails)
 				sent = sent || fails < 1
 			default:
+				paid := min(r.stored, mass)
+				r.stored -= paid
+				arriving += paid
 				out.longest = max(out.longest, latency)
 				out.failed = true
 				lastFailure = now

@@ -196,129 +196,50 @@ func (c *Chain) work(node int) float64 {
 
 // find returns how one node fares; below is the finding of those below it.
 func (c *chainCertifier) find(node int, t trouble, below finding) finding {
-	l := &c.Layers[node]
-	q := queueStorm{
-		rate: c.Rate, capacity: l.Capacity, service: l.service().Seconds(), timeout: c.patience(node),
-		calm: c.calm.attempts[node], own: c.own[node],
-	}
+	l, calm, patience := &c.Layers[node], c.calm.attempts[node], c.patience(node)
+	own := &c.own[node]
 	switch {
-	case c.Rate*q.calm >= l.Capacity:
+	case c.Rate*calm >= l.Capacity:
 		return finding{stability: Overloaded, law: Overload}
-	case c.work(node) >= q.timeout:
+	case c.work(node) >= patience:
 		return finding{stability: Overloaded, law: SlowService}
-	case q.own.longest == maxDuration:
+	case own.longest == maxDuration:
 		return finding{stability: Safe, law: NoTimeout}
 	}
-	for i := range node + 1 {
-		if q.own.attempts[i] > 0 {
-			q.stored += c.stored[i] * q.own.attempts[node] / q.own.attempts[i]
-		}
-	}
-	if node == c.bottom() {
-		q.trouble = t
-	} else {
+	triggered := t.lasts
+	if node < c.bottom() {
 		// The bottom's failures are what a node above it has, for as long as they last.
-		q.trouble = trouble{lasts: t.lasts, arrive: t.arrive, work: 1, service: 1}
-		if t.arrive == 1 {
-			q.trouble.lasts = 0
-		}
 		if t.work < 1 {
-			q.forced, q.until = c.storm(c.bottom(), node, true), t.lasts+below.recovery
+			t.lasts += below.recovery
+			t.arrive = max(c.storm(c.bottom(), node, true).attempts[node]/calm, 1)
+		}
+		t.work, t.service, t.job = 1, 1, 0
+	}
+	work := allWork
+	fl := fluid{
+		rate: c.Rate * calm, capacity: l.Capacity, service: l.service().Seconds(), storm: own.storm(calm, patience),
+		attempts: own.attempts[node] / calm, trouble: t, work: &work,
+	}
+	for i := range node + 1 {
+		if own.attempts[i] > 0 {
+			fl.stored += c.stored[i] * own.attempts[node] / own.attempts[i]
 		}
 	}
-	flow := q.run()
+	flow := fl.run()
+	if flow.recovery > 0 {
+		flow.recovery += t.lasts - triggered
+	}
+	alone := certifier{fleet: l.fleet(c.Rate*calm, Trigger{}), storm: storm{timeout: patience}}
 	switch {
 	case c.Rate*c.worst[node] < l.Capacity:
 		return finding{Safe, HiddenCapacity, flow.recovery, true}
 	case !flow.recovers:
 		return finding{Metastable, HiddenCapacity, 0, true}
-	}
-	calm := certifier{fleet: l.fleet(c.Rate*q.calm, Trigger{}), storm: storm{timeout: q.timeout}}
-	switch {
-	case calm.excursions(calm.fleet.Rate) > tooMany:
+	case alone.excursions(alone.fleet.Rate) > tooMany:
 		return finding{Metastable, RandomArrivals, 0, true}
 	case !flow.failed:
 		return finding{Vulnerable, TriggerBelowTimeout, 0, true}
 	default:
 		return finding{Vulnerable, Fluid, flow.recovery, true}
-	}
-}
-
-// queueStorm is the queue of one node as runs flow: each that fails goes on to send the attempts that it sends in a
-// storm.
-type queueStorm struct {
-	rate, capacity   float64 // a second
-	service, timeout float64 // seconds
-	calm             float64 // attempts of a run that succeeds
-	own              chainStorm
-	forced           chainStorm // of the node below, until then
-	until            float64
-	trouble          trouble
-	stored           float64 // attempts that budgets can pay for
-}
-
-// run follows the queue from the start of the trouble on. While attempts fail, runs of age x have sent what the storm
-// has by x.
-func (q *queueStorm) run() flow {
-	var out flow
-	starts := q.own.starts
-	span := 0.0
-	if len(starts) > 0 {
-		span = starts[len(starts)-1].Seconds()
-	}
-	lasts := max(q.trouble.ends(), q.until)
-	dt := max(q.timeout/stepsPerTimeout, (span+lasts)/maxFluidSteps)
-	fluid := running{fluid: fluid{rate: q.rate, capacity: q.capacity, service: q.service, trouble: q.trouble}, dt: dt}
-	began := math.Inf(1) // when attempts began to fail
-	sent, below := 0, 0
-	for step := 0; ; step++ {
-		now := float64(step) * dt
-		for sent < len(starts) && starts[sent].Seconds() <= now-began {
-			sent++
-		}
-		attempts := q.calm
-		if now >= began {
-			attempts = max(attempts, float64(sent)/float64(q.own.plays))
-		}
-		if now < q.until {
-			for below < len(q.forced.starts) && q.forced.starts[below].Seconds() <= now {
-				below++
-			}
-			attempts = max(attempts, float64(below)/float64(q.forced.plays))
-		}
-		arriving := q.rate * dt * attempts
-		if now < q.trouble.lasts {
-			arriving *= q.trouble.arrive
-		}
-		latency := fluid.latency(now, arriving)
-		switch failing := latency > q.timeout; {
-		case failing:
-			out.failed = true
-			began = min(began, now)
-			paid := min(q.stored, arriving)
-			q.stored -= paid
-			arriving += paid
-		case now >= lasts:
-			out.recovers = true
-			if out.failed {
-				out.recovery = now - q.trouble.lasts
-			}
-			return out
-		default:
-			began, sent = math.Inf(1), 0
-		}
-		fluid.queue = max(fluid.queue+arriving-float64(fluid.capacityAt(now)*dt), 0)
-		if now < lasts || sent < len(starts) {
-			continue
-		}
-		// All that fails has been sent for good: what is left is a straight line.
-		load := q.rate * attempts
-		if load >= q.capacity {
-			return out
-		}
-		out.recovers = true
-		left := fluid.queue + q.stored - (q.timeout-q.service)*q.capacity
-		out.recovery = now - q.trouble.lasts + max(left, 0)/(q.capacity-load)
-		return out
 	}
 }

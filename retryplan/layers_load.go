@@ -52,6 +52,18 @@ type chainStorm struct {
 	longest  time.Duration   // that a run takes; the largest Duration if no client ever gives up
 }
 
+// storm returns s as that of a fluid in which each run that begins makes calm attempts at the node that is watched. If
+// the first one fails, the run sends all of the others at their times.
+func (s *chainStorm) storm(calm, timeout float64) *storm {
+	first := stage{timeout: timeout, goes: max(float64(len(s.starts))/float64(s.plays)/calm-1, 0)}
+	var waits []float64
+	for _, start := range s.starts[min(s.plays, len(s.starts)):] {
+		waits = append(waits, max((start-s.starts[0]).Seconds()-timeout, 0))
+	}
+	first.waits = pieces(waits)
+	return &storm{attempts: 1 + first.goes, stages: []stage{first, {timeout: timeout}}, timeout: timeout}
+}
+
 // chainPlays is how many attempts are played through if waits are random.
 const chainPlays = 1_000_000
 

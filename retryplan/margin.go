@@ -6,8 +6,7 @@ const (
 	// Random arrivals are watched for so long, in seconds: longer than the simulations of Fleet.Scenario mostly are.
 	watched = 600
 	// More excursions of the queue to the timeout than this while it is watched are taken for a storm, and fewer than
-	// tooFew for none. Chance decides from tooFew on. Measured as
-	// stepsPerTimeout: with a tooFew of 1, 883 of 884 agree.
+	// tooFew for none. Chance decides from tooFew on. Measured as stepsPerTimeout: with a tooFew of 1, 883 of 884 agree.
 	tooMany, tooFew = 1, 1e-3
 	// A share of attempts above this that fail without a trigger is one that Result.Recovered can see: a tenth of what
 	// healthyShare lets be missing.
