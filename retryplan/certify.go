@@ -125,11 +125,17 @@ func (c *certifier) find(ch change) finding {
 	trouble := f.trouble()
 	trouble.lasts *= ch.trigger
 	flow := c.flow(ch, trouble)
-	switch {
-	case safe && rate*c.storm.attempts < f.Capacity:
-		return finding{Safe, HiddenCapacity, flow.recovery, true}
-	case safe:
+	if safe && rate*c.storm.attempts >= f.Capacity {
 		return finding{Safe, SuccessFunded, c.carried(ch, trouble, flow), true}
+	}
+	return c.verdict(rate, safe, flow)
+}
+
+// verdict returns how a fleet fares whose trigger comes to flow.
+func (c *certifier) verdict(rate float64, safe bool, flow flow) finding {
+	switch {
+	case safe:
+		return finding{Safe, HiddenCapacity, flow.recovery, true}
 	case !flow.recovers:
 		return finding{Metastable, HiddenCapacity, 0, flow.decided}
 	case c.excursions(rate) > tooMany:

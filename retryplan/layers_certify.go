@@ -2,6 +2,7 @@ package retryplan
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -61,13 +62,10 @@ func CertifyChain(c Chain) (ChainCertificate, error) {
 	if err := c.validate(); err != nil {
 		return ChainCertificate{}, err
 	}
-	var bad retry.FieldErrors
-	switch t := c.Trigger; t.Kind {
-	case Outage, Failing:
-		bad.Add(pkg, "Chain.Trigger.Kind", t.Kind, "is one that is simulated, but not certified")
-	}
-	if err := bad.Err(); err != nil {
-		return ChainCertificate{}, err
+	if kind := c.Trigger.Kind; kind == Outage || kind == Failing {
+		var bad retry.FieldErrors
+		bad.Add(pkg, "Chain.Trigger.Kind", kind, "is one that is simulated, but not certified")
+		return ChainCertificate{}, bad.Err()
 	}
 	return newChainCertifier(&c).certificate(), nil
 }
@@ -77,24 +75,21 @@ type chainCertifier struct {
 	*Chain
 	calm   chainCalm
 	outage chainStorm
-	hang   chainStorm // of the bottom
-	own    []chainStorm
-	worst  []float64 // attempts at each node while it or one below it with a Capacity hangs
-	stored []float64 // tokens, by layer
+	own    []chainStorm // of the nodes with a Capacity and the bottom, while they hang
+	worst  []float64    // attempts at each node while it or one below it with a Capacity hangs
+	stored []float64    // tokens, by layer
 }
 
 func newChainCertifier(c *Chain) *chainCertifier {
-	bottom := c.bottom()
-	cert := &chainCertifier{Chain: c, calm: c.calm(), outage: c.storm(bottom, bottom, false), hang: c.storm(bottom, bottom, true)}
-	cert.worst, cert.own = make([]float64, len(c.Layers)), make([]chainStorm, len(c.Layers))
-	cert.stored = make([]float64, len(c.Layers))
+	bottom, n := c.bottom(), len(c.Layers)
+	cert := &chainCertifier{
+		Chain: c, calm: c.calm(), outage: c.storm(bottom, bottom, false),
+		own: make([]chainStorm, n), worst: make([]float64, n), stored: make([]float64, n),
+	}
 	for j := range c.Layers {
 		l := &c.Layers[j]
-		cert.own[j] = cert.hang
-		if j < bottom && l.Capacity > 0 {
-			cert.own[j] = c.storm(j, j, true)
-		}
 		if l.Capacity > 0 || j == bottom {
+			cert.own[j] = c.storm(j, j, true)
 			for i := range j + 1 {
 				cert.worst[i] = max(cert.worst[i], cert.own[j].attempts[i])
 			}
@@ -109,7 +104,7 @@ func newChainCertifier(c *Chain) *chainCertifier {
 func (c *chainCertifier) certificate() ChainCertificate {
 	out := ChainCertificate{Success: c.calm.success}
 	for i := range c.Layers {
-		n := NodeLoad{Calm: c.calm.attempts[i], Outage: c.outage.attempts[i], Hang: c.hang.attempts[i]}
+		n := NodeLoad{Calm: c.calm.attempts[i], Outage: c.outage.attempts[i], Hang: c.own[c.bottom()].attempts[i]}
 		if capacity := c.Layers[i].Capacity; capacity > 0 {
 			n.HiddenCapacity = capacity / c.worst[i]
 			if out.HiddenCapacity == 0 || n.HiddenCapacity < out.HiddenCapacity {
@@ -151,14 +146,10 @@ func (c *chainCertifier) certificate() ChainCertificate {
 
 // budgetsSave reports whether the chain is safe for its budgets alone.
 func (c *chainCertifier) budgetsSave() bool {
-	without, any := *c.Chain, false
-	without.Layers = append([]Layer(nil), c.Layers...)
+	without := *c.Chain
+	without.Layers = slices.Clone(c.Layers)
 	for i := range without.Layers {
-		any = any || without.Layers[i].Budget != nil
 		without.Layers[i].Budget = nil
-	}
-	if !any {
-		return false
 	}
 	for j, l := range c.Layers {
 		if l.Capacity > 0 && c.Rate*without.storm(j, j, true).attempts[j] >= l.Capacity {
@@ -229,17 +220,6 @@ func (c *chainCertifier) find(node int, t trouble, below finding) finding {
 	if flow.recovery > 0 {
 		flow.recovery += t.lasts - triggered
 	}
-	alone := certifier{fleet: l.fleet(c.Rate*calm, Trigger{}), storm: storm{timeout: patience}}
-	switch {
-	case c.Rate*c.worst[node] < l.Capacity:
-		return finding{Safe, HiddenCapacity, flow.recovery, true}
-	case !flow.recovers:
-		return finding{Metastable, HiddenCapacity, 0, true}
-	case alone.excursions(alone.fleet.Rate) > tooMany:
-		return finding{Metastable, RandomArrivals, 0, true}
-	case !flow.failed:
-		return finding{Vulnerable, TriggerBelowTimeout, 0, true}
-	default:
-		return finding{Vulnerable, Fluid, flow.recovery, true}
-	}
+	queue := certifier{fleet: l.fleet(c.Rate*calm, Trigger{}), storm: storm{timeout: patience}}
+	return queue.verdict(c.Rate*calm, c.Rate*c.worst[node] < l.Capacity, flow)
 }

@@ -56,9 +56,8 @@ type Solution struct {
 }
 
 // Solve returns a policy that meets r, checked by New and, if a Fleet is required, by Certify and Simulate. A
-// simulation overrules a certificate whose Margin is below 0.05, since chance may decide, and any certificate if the
-// simulated fleet is in a storm at its end. If there is no policy, Solve returns an *InfeasibleError. Other errors are
-// retry.FieldErrors, and ctx's cause if ctx ends first.
+// simulation overrules a certificate whose Margin is below 0.05, since chance may decide. If there is no policy, Solve
+// returns an *InfeasibleError. Other errors are retry.FieldErrors, and ctx's cause if ctx ends first.
 //
 // It looks among policies that a reader understands at a glance: up to 64 attempts, exponential waits that double, from
 // a round Base of 1ms to 24h, with full jitter or, to bridge an Outage, with equal or ratio jitter, whose waits have a

@@ -452,24 +452,9 @@ func (s *search) prove(o *option) (Solution, error) {
 	if err != nil {
 		return Solution{}, err
 	}
-	certain := certificate.Margin >= 0.05 || target.Trigger.Kind == 0
-	if storms(&result, target.Rate) || !certain && !result.Recovered {
+	if certificate.Margin < 0.05 && target.Trigger.Kind != 0 && !result.Recovered {
 		return refuse("Fleet", "with %v, it does not recover in a simulation", p)
 	}
 	solution.Certificate, solution.Simulation = &certificate, &result
 	return solution, nil
-}
-
-// storms reports whether a simulated fleet hardly succeeds at its end: in the last 20 s or, if few runs begin, while
-// the last 50 did.
-func storms(r *Result, rate float64) bool {
-	from := r.Simulated - max(20*time.Second, seconds(50/rate))
-	offered, goodput := 0, 0
-	for _, p := range r.Series {
-		if p.Start >= from {
-			offered += p.Offered
-			goodput += p.Goodput
-		}
-	}
-	return offered >= 20 && float64(goodput) < 0.1*float64(offered)
 }
