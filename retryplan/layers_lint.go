@@ -25,6 +25,7 @@ func LintChain(c Chain) ([]Finding, error) {
 		return nil, err
 	}
 	var found []Finding
+	// From an order of magnitude on, layers that multiply are severe.
 	for _, find := range []func(Chain) Finding{gradedTimeouts, layersWithoutBudget, timeoutBelowRun} {
 		if f := find(c); f.Level > 0 {
 			found = append(found, f)
@@ -55,14 +56,6 @@ func (c *Chain) pairs() (all []pair) {
 	return all
 }
 
-// severity is Severe for layers that multiply to an order of magnitude.
-func severity(attempts float64) Level {
-	if attempts >= 10 {
-		return Severe
-	}
-	return Warning
-}
-
 func gradedTimeouts(c Chain) Finding {
 	if c.DoNotRetry {
 		return Finding{}
@@ -77,7 +70,7 @@ func gradedTimeouts(c Chain) Finding {
 			waits = roughly(p.timeout)
 		}
 		return Finding{
-			Code: "graded-timeouts", Level: severity(hang),
+			Code: "graded-timeouts", Level: oneMore(Warning, hang >= 10),
 			Text: fmt.Sprintf("Layer %d waits %s for an attempt, longer than the %s that a failing run of layer %d takes, and then asks for another such run: %s attempts reach the bottom for one run of the user while it hangs.",
 				p.above, waits, roughly(p.run), p.above+1, figure(hang)),
 			Change:  "Set Chain.DoNotRetry to true: let a service whose calls have failed for good answer that the request must not be repeated.",
@@ -136,7 +129,7 @@ func layersWithoutBudget(c Chain) Finding {
 		return Finding{}
 	}
 	return Finding{
-		Code: "layers-without-budget", Level: severity(attempts),
+		Code: "layers-without-budget", Level: oneMore(Warning, attempts >= 10),
 		Text: fmt.Sprintf("Layers %s and %s retry without a budget: up to %s attempts reach the bottom for one run of the user in an outage, and %s at worst with a budget of 0.1 in each.",
 			strings.Join(without[:last], ", "), without[last], figure(attempts), figure(funded+0.1*float64(len(without)))),
 		Change:  "Set Layer.Budget to &retry.BudgetConfig{} in each of them, or MaxAttempts to 1 in every layer but one.",

@@ -23,6 +23,14 @@ const (
 // String returns "note", "warning" or "severe", "" for the zero Level, and "Level(4)" for one that does not exist.
 func (l Level) String() string { return named(uint8(l), "Level", "", "note", "warning", "severe") }
 
+// oneMore returns the level after l if it is so.
+func oneMore(l Level, so bool) Level {
+	if so {
+		return l + 1
+	}
+	return l
+}
+
 // Finding is one thing about a policy that its author should know.
 type Finding struct {
 	// Code is stable and made for filters: "no-jitter".

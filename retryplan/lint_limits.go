@@ -1,6 +1,7 @@
 package retryplan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -13,25 +14,25 @@ import (
 // The rules about what ends a run: attempts, TTL, deadline, timeouts, hints.
 
 func (l *linter) noRetryCanStart() Finding {
-	can, late := l.startable(0, l.fastest())
-	likely, lateUsually := l.startable(0.5, l.usual())
-	if !l.retries || min(can, likely) > 1 || can > 1 && l.set.Wait != nil {
+	if !l.retries || min(l.can, l.likely) > 1 || l.can > 1 && l.set.Wait != nil {
 		return Finding{}
 	}
 	bound, name := l.bound()
-	f := Finding{Level: Severe, Change: l.sooner(bound - l.usual())}
-	when := "at the earliest"
-	if can > 1 {
-		f.Level, when, late = Note, "if it waits for the mean", lateUsually
+	level, when, late := Severe, "at the earliest", l.late
+	if l.can > 1 {
+		level, when, late = Note, "if it waits for the mean", l.lateUsually
 	}
-	f.Figures = map[string]float64{"first_retry": late.Seconds(), name2key(name): bound.Seconds()}
-	f.Text = fmt.Sprintf("The first retry comes %s after the first attempt %s, too late for the %s of %s.",
-		past(late, bound), when, name, plainly(bound))
+	change := l.sooner(bound - l.usual())
 	if name == "TTL" && late < math.MaxInt64 {
-		f.Change += fmt.Sprintf(", or TTL to %s", plainly(raised(late)))
+		change += ", or TTL to " + plainly(raised(late))
 	}
-	f.Change += "."
-	return f
+	return Finding{
+		Level: level,
+		Text: fmt.Sprintf("The first retry comes %s after the first attempt %s, too late for the %s of %s.",
+			past(late, bound), when, name, plainly(bound)),
+		Change:  change + ".",
+		Figures: map[string]float64{"first_retry": late.Seconds(), name2key(name): bound.Seconds()},
+	}
 }
 
 // sooner returns the change that makes the first wait so short that several fit into room.
@@ -47,28 +48,29 @@ func (l *linter) sooner(room time.Duration) string {
 }
 
 func (l *linter) unreachableAttempts() Finding {
-	can, late := l.startable(0, l.fastest())
-	likely, lateUsually := l.startable(0.5, l.usual())
+	likely := l.likely
 	if l.set.Wait != nil {
-		likely = can
+		likely = l.can
 	}
-	if l.attempts == retry.Unlimited || min(can, likely) == 1 || likely >= l.attempts {
+	if l.attempts == retry.Unlimited || min(l.can, likely) == 1 || likely >= l.attempts {
 		return Finding{}
 	}
 	bound, name := l.bound()
-	f := Finding{Level: Warning, Figures: map[string]float64{
-		"attempts": float64(l.attempts), "can_start": float64(can), "likely_start": float64(likely), name2key(name): bound.Seconds(),
-	}}
-	if can == l.attempts {
-		f.Level = Note
-		f.Text = fmt.Sprintf("%d attempts can start, but only %d if waits are of mean length: the %s would then start %s after the first one, too late for the %s of %s.",
-			can, likely, ordinal(likely+1), past(lateUsually, bound), name, plainly(bound))
-	} else {
-		f.Figures["earliest"] = late.Seconds()
-		f.Text = fmt.Sprintf("Only %d of %d attempts can start: the %s would start %s after the first one at the earliest, too late for the %s of %s.",
-			can, l.attempts, ordinal(can+1), past(late, bound), name, plainly(bound))
+	f := Finding{
+		Level: Note,
+		Text: fmt.Sprintf("%d attempts can start, but only %d if waits are of mean length: the %s would then start %s after the first one, too late for the %s of %s.",
+			l.can, likely, ordinal(likely+1), past(l.lateUsually, bound), name, plainly(bound)),
+		Change: fmt.Sprintf("Set MaxAttempts to %d, or make the waits shorter.", likely),
+		Figures: map[string]float64{
+			"attempts": float64(l.attempts), "can_start": float64(l.can), "likely_start": float64(likely), name2key(name): bound.Seconds(),
+		},
 	}
-	f.Change = fmt.Sprintf("Set MaxAttempts to %d, or make the waits shorter.", likely)
+	if l.can < l.attempts {
+		f.Level = Warning
+		f.Figures["earliest"] = l.late.Seconds()
+		f.Text = fmt.Sprintf("Only %d of %d attempts can start: the %s would start %s after the first one at the earliest, too late for the %s of %s.",
+			l.can, l.attempts, ordinal(l.can+1), past(l.late, bound), name, plainly(bound))
+	}
 	return f
 }
 
@@ -128,20 +130,18 @@ func (l *linter) enough() time.Duration {
 }
 
 func (l *linter) timeoutBelowDuration() Finding {
-	const half = 0.5
 	timeout := l.p.AttemptTimeout
 	share := l.cutOff(timeout)
 	if timeout == 0 || share <= rare {
 		return Finding{}
 	}
-	f := Finding{Level: Warning, Figures: map[string]float64{"attempt_timeout": timeout.Seconds(), "cut_off": share}}
-	if share > half {
-		f.Level = Severe
+	return Finding{
+		Level: oneMore(Warning, share > 0.5),
+		Text: fmt.Sprintf("An AttemptTimeout of %s cuts off %s %% of the attempts of a healthy backend, whose duration is %s.",
+			plainly(timeout), figure(share*100), worded(l.s.Duration.String())),
+		Change:  "Set AttemptTimeout to " + plainly(l.enough()) + ".",
+		Figures: map[string]float64{"attempt_timeout": timeout.Seconds(), "cut_off": share},
 	}
-	f.Text = fmt.Sprintf("An AttemptTimeout of %s cuts off %s %% of the attempts of a healthy backend, whose duration is %s.",
-		plainly(timeout), figure(share*100), worded(l.s.Duration.String()))
-	f.Change = fmt.Sprintf("Set AttemptTimeout to %s.", plainly(l.enough()))
-	return f
 }
 
 func (l *linter) noAttemptTimeout() Finding {
@@ -174,38 +174,36 @@ func (l *linter) unlimitedWithoutTTL() Finding {
 	if l.attempts != retry.Unlimited || l.p.TTL > 0 || l.s.Deadline > 0 {
 		return Finding{}
 	}
-	f := Finding{Level: Warning, Text: "Attempts are unlimited and TTL is not set: a run that keeps failing ends only when its caller is cancelled."}
 	ttl := 24 * time.Hour
 	if l.s.Inline {
-		f.Level, ttl = Severe, patience
+		ttl = patience
 	}
-	f.Change = fmt.Sprintf("Set TTL to %s.", plainly(ttl))
-	return f
+	return Finding{
+		Level:  oneMore(Warning, l.s.Inline),
+		Text:   "Attempts are unlimited and TTL is not set: a run that keeps failing ends only when its caller is cancelled.",
+		Change: "Set TTL to " + plainly(ttl) + ".",
+	}
 }
 
 func (l *linter) inlineWaitTooLong() Finding {
 	bound, name := l.bound()
-	wait := l.hi
-	if bound > 0 {
-		wait = min(wait, bound)
-	}
+	wait := min(l.hi, cmp.Or(bound, maxDuration))
 	if !l.s.Inline || !l.retries || wait <= patience {
 		return Finding{}
 	}
-	f := Finding{Level: Warning, Figures: map[string]float64{"wait": wait.Seconds(), "patience": patience.Seconds()}}
-	if wait > hangUp {
-		f.Level = Severe
-	}
 	much := "up to " + roughly(wait)
 	switch {
-	case bound > 0 && wait == bound:
+	case wait == bound:
 		much += ", all of the " + name + ","
 	case l.attempts == retry.Unlimited:
 		much = "without end"
 	}
-	f.Text = fmt.Sprintf("A caller waits %s between the attempts of one call, and users give up after 10s, proxies after 60s.", much)
-	f.Change = l.quicker()
-	return f
+	return Finding{
+		Level:   oneMore(Warning, wait > hangUp),
+		Text:    fmt.Sprintf("A caller waits %s between the attempts of one call, and users give up after 10s, proxies after 60s.", much),
+		Change:  l.quicker(),
+		Figures: map[string]float64{"wait": wait.Seconds(), "patience": patience.Seconds()},
+	}
 }
 
 // quicker returns the change that makes all waits together no longer than patience.
@@ -239,20 +237,17 @@ func (l *linter) hintBeyondTTL() Finding {
 }
 
 func (l *linter) longHintInline() Finding {
-	wait := l.inForce.MaxHint
-	if bound, _ := l.bound(); bound > 0 {
-		wait = min(wait, bound)
-	}
+	bound, _ := l.bound()
+	wait := min(l.inForce.MaxHint, cmp.Or(bound, maxDuration))
 	if !l.s.Inline || !l.retries || wait <= patience {
 		return Finding{}
 	}
-	f := Finding{Level: Note, Figures: map[string]float64{"wait": wait.Seconds(), "patience": patience.Seconds()}}
-	if wait > hangUp {
-		f.Level = Warning
+	return Finding{
+		Level:   oneMore(Note, wait > hangUp),
+		Text:    fmt.Sprintf("A server's hint can make a caller wait for up to %s, and users give up after 10s, proxies after 60s.", plainly(wait)),
+		Change:  "Set MaxHint to " + plainly(patience) + ".",
+		Figures: map[string]float64{"wait": wait.Seconds(), "patience": patience.Seconds()},
 	}
-	f.Text = fmt.Sprintf("A server's hint can make a caller wait for up to %s, and users give up after 10s, proxies after 60s.", plainly(wait))
-	f.Change = fmt.Sprintf("Set MaxHint to %s.", plainly(patience))
-	return f
 }
 
 // unreadFields is about the fields that matter to retries only, if there are none. Budget is not among them, since

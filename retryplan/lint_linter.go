@@ -37,6 +37,10 @@ type linter struct {
 	retries  bool          // whether a second attempt is allowed at all
 	longest  time.Duration // the supremum of every wait
 	lo, hi   time.Duration // the sum of all waits
+
+	// What startable returns at best, for the fastest attempts, and likely, for usual ones and mean waits.
+	can, likely       int
+	late, lateUsually time.Duration
 }
 
 // errLint is the failure of every attempt. A policy of startable has no classifier.
@@ -59,6 +63,8 @@ func newLinter(p retry.Policy, s Setting) *linter {
 	}
 	l.retries = l.attempts != 1
 	l.longest = l.longestWait()
+	l.can, l.late = l.startable(0, l.cut(l.s.Duration.Min()))
+	l.likely, l.lateUsually = l.startable(0.5, l.usual())
 	return l
 }
 
@@ -118,9 +124,8 @@ func (l *linter) startable(u float64, spent time.Duration) (n int, late time.Dur
 	}
 }
 
-// fastest is the least that an attempt takes, usual the median; 0 if it is not known.
-func (l *linter) fastest() time.Duration { return l.cut(l.s.Duration.Min()) }
-func (l *linter) usual() time.Duration   { return l.cut(l.s.Duration.At(0.5)) }
+// usual is the median of what an attempt takes; 0 if it is not known.
+func (l *linter) usual() time.Duration { return l.cut(l.s.Duration.At(0.5)) }
 
 func (l *linter) cut(d time.Duration) time.Duration {
 	if l.p.AttemptTimeout > 0 {

@@ -21,23 +21,23 @@ func (l *linter) noJitter() Finding {
 	if spreads || first == 0 || l.s.Clients == 1 {
 		return Finding{}
 	}
-	f := Finding{Level: Warning, Figures: map[string]float64{"wait": lo.Seconds()}}
+	figures := map[string]float64{"wait": lo.Seconds()}
 	who := "all clients that failed together return in the same instant"
 	if l.s.Clients > 0 {
 		who = fmt.Sprintf("all %d clients return in the same instant if they failed together", l.s.Clients)
-		f.Figures["clients"] = float64(l.s.Clients)
+		figures["clients"] = float64(l.s.Clients)
 	}
-	if l.s.Clients >= herd {
-		f.Level = Severe
-	}
-	f.Text = fmt.Sprintf("The waits have no jitter: %s, %s after their %s attempt, where full jitter would spread them evenly.",
-		who, plainly(hi), ordinal(first))
+	change := "Set Jitter to retry.FullJitter."
 	if l.mode == retry.List {
-		f.Change = "Set Jitter to retry.RatioJitter and JitterRatio to 0.5, which keeps the mean of each wait that Cap does not clip."
-	} else {
-		f.Change = "Set Jitter to retry.FullJitter."
+		change = "Set Jitter to retry.RatioJitter and JitterRatio to 0.5, which keeps the mean of each wait that Cap does not clip."
 	}
-	return f
+	return Finding{
+		Level: oneMore(Warning, l.s.Clients >= herd),
+		Text: fmt.Sprintf("The waits have no jitter: %s, %s after their %s attempt, where full jitter would spread them evenly.",
+			who, plainly(hi), ordinal(first)),
+		Change:  change,
+		Figures: figures,
+	}
 }
 
 // firstWait returns the first attempt with a wait above 0 and that wait's bounds, or 0 if there is none.
@@ -59,18 +59,18 @@ func (l *linter) narrowJitter() Finding {
 	if first == 0 || l.p.Jitter != retry.RatioJitter || ratio >= enough || l.s.Clients == 1 {
 		return Finding{}
 	}
-	f := Finding{Level: Note, Change: "Set JitterRatio to 0.5.", Figures: map[string]float64{"ratio": ratio, "window": (hi - lo).Seconds()}}
-	rate := ""
+	figures, rate := map[string]float64{"ratio": ratio, "window": (hi - lo).Seconds()}, ""
 	if l.s.Clients > 0 {
-		f.Figures["clients"] = float64(l.s.Clients)
+		figures["clients"] = float64(l.s.Clients)
 		rate = fmt.Sprintf(" of %d clients", l.s.Clients)
 	}
-	if l.s.Clients >= herd {
-		f.Level = Warning
+	return Finding{
+		Level: oneMore(Note, l.s.Clients >= herd),
+		Text: fmt.Sprintf("A JitterRatio of %v returns a herd%s within %s of each other after the %s attempt; in a simulation of 1,000 clients whose server is away for 10s and then takes 200 attempts a second, waits spread over a fifth of their length had 786 attempts rejected after its return, and full jitter 18.",
+			ratio, rate, roughly(hi-lo), ordinal(first)),
+		Change:  "Set JitterRatio to 0.5.",
+		Figures: figures,
 	}
-	f.Text = fmt.Sprintf("A JitterRatio of %v returns a herd%s within %s of each other after the %s attempt; in a simulation of 1,000 clients whose server is away for 10s and then takes 200 attempts a second, waits spread over a fifth of their length had 786 attempts rejected after its return, and full jitter 18.",
-		ratio, rate, roughly(hi-lo), ordinal(first))
-	return f
 }
 
 func (l *linter) capNeverReached() Finding {
@@ -97,18 +97,21 @@ func (l *linter) capStopsGrowth() Finding {
 	if l.waits() < 2 || !grows || l.p.Jitter == retry.DecorrelatedJitter || l.p.Delay(ever) != first {
 		return Finding{}
 	}
-	f := Finding{Level: Note, Figures: map[string]float64{"wait": first.Seconds()}}
+	var text, change string
 	switch {
 	case l.p.Cap == first && first >= room*time.Microsecond:
-		f.Text = fmt.Sprintf("Every wait is Cap, %s, from the first one on, so that nothing grows.", plainly(first))
-		f.Change = fmt.Sprintf("Set Base to %s, or Mode to retry.Fixed if that is what is meant.", plainly(rounded(first/room)))
+		text = fmt.Sprintf("Every wait is Cap, %s, from the first one on, so that nothing grows.", plainly(first))
+		change = "Base to " + plainly(rounded(first/room))
 	case l.p.Cap == 0 && first == l.inForce.Cap && first < math.MaxInt64:
-		f.Text = fmt.Sprintf("Every wait is Base, %s, since a Base of 1h or more raises the default Cap to itself only.", plainly(first))
-		f.Change = fmt.Sprintf("Set Cap to %s, or Mode to retry.Fixed if that is what is meant.", plainly(raised(product(room, first))))
+		text = fmt.Sprintf("Every wait is Base, %s, since a Base of 1h or more raises the default Cap to itself only.", plainly(first))
+		change = "Cap to " + plainly(raised(product(room, first)))
 	default:
 		return Finding{}
 	}
-	return f
+	return Finding{
+		Level: Note, Text: text, Change: "Set " + change + ", or Mode to retry.Fixed if that is what is meant.",
+		Figures: map[string]float64{"wait": first.Seconds()},
+	}
 }
 
 func (l *linter) decorrelatedWithoutCap() Finding {
@@ -168,16 +171,12 @@ func (l *linter) listLonger() Finding {
 
 func (l *linter) zeroDelay() Finding {
 	delays := slices.Clone(l.p.Delays)
-	used := min(len(delays), l.waits())
-	if !l.retries || used == 0 {
-		return Finding{}
-	}
+	used, zeros := min(len(delays), l.waits()), 0
 	// If all are 0: 100 ms, of the order of AWS's bases, 25 ms for DynamoDB and 50 ms otherwise.
 	least := 100 * time.Millisecond
 	if i := slices.IndexFunc(delays, func(d time.Duration) bool { return d > 0 }); i >= 0 {
 		least = delays[i]
 	}
-	zeros := 0
 	for n := range used {
 		if delays[n] == 0 {
 			delays[n] = least
@@ -187,79 +186,75 @@ func (l *linter) zeroDelay() Finding {
 	if zeros == 0 {
 		return Finding{}
 	}
-	f := Finding{Level: Warning, Figures: map[string]float64{"zeros": float64(zeros), "waits": float64(used)}}
-	f.Change = "Set Delays to " + listed(delays) + "."
+	f := Finding{
+		Level:   Warning,
+		Change:  "Set Delays to " + listed(delays) + ".",
+		Figures: map[string]float64{"zeros": float64(zeros), "waits": float64(used)},
+	}
+	which, follow := fmt.Sprintf("%d of the %d listed delays are 0", zeros, used), "these retries follow"
+	switch {
+	case used == 1:
+		which, follow = "The listed delay is 0", "retries follow"
+	case zeros == 1:
+		which, follow = fmt.Sprintf("1 of the %d listed delays is 0", used), "that retry follows"
+	case zeros == used:
+		which = fmt.Sprintf("All %d listed delays are 0", used)
+	}
+	f.Text = which + ": " + follow + " at once, and those of all clients together."
 	switch {
 	case l.attempts == retry.Unlimited && l.p.Delays[used-1] == 0:
 		f.Level = Severe
-		f.Text = fmt.Sprintf("The last of %d listed delays is 0 and repeats without limit: a busy loop against a backend that fails at once.", used)
-		if used == 1 {
-			f.Text = "The listed delay is 0 and repeats without limit: a busy loop against a backend that fails at once."
+		if used > 1 {
+			which = fmt.Sprintf("The last of %d listed delays is 0", used)
 		}
+		f.Text = which + " and repeats without limit: a busy loop against a backend that fails at once."
 	case zeros == 1 && used > 1 && l.p.Delays[0] == 0:
 		f.Level = Note
 		f.Text = "The first retry follows at once, at the moment when what made the first attempt fail is most likely still there."
-	case used == 1:
-		f.Text = "The listed delay is 0: retries follow at once, and those of all clients together."
-	case zeros == 1:
-		f.Text = fmt.Sprintf("1 of the %d listed delays is 0: that retry follows at once, and those of all clients together.", used)
-	case zeros == used:
-		f.Text = fmt.Sprintf("All %d listed delays are 0: these retries follow at once, and those of all clients together.", used)
-	default:
-		f.Text = fmt.Sprintf("%d of the %d listed delays are 0: these retries follow at once, and those of all clients together.", zeros, used)
 	}
 	return f
 }
 
 func (l *linter) missingUnit() Finding {
-	var names []string
-	q := l.set
-	fields := []struct {
-		name string
-		of   *time.Duration
-	}{{"Base", &q.Base}, {"Cap", &q.Cap}, {"AttemptTimeout", &q.AttemptTimeout}, {"TTL", &q.TTL}, {"MaxHint", &q.MaxHint},
-		{"ResetAfter", &q.ResetAfter}}
-	was := map[*time.Duration]time.Duration{}
-	for _, field := range fields {
-		if tiny(*field.of) {
-			names, was[field.of] = append(names, field.name+" "+plainly(*field.of)), *field.of
+	fields := func(p *retry.Policy) []*time.Duration {
+		all := []*time.Duration{&p.Base, &p.Cap, &p.AttemptTimeout, &p.TTL, &p.MaxHint, &p.ResetAfter}
+		for i := range p.Delays {
+			all = append(all, &p.Delays[i])
 		}
+		return all
 	}
-	list := slices.ContainsFunc(q.Delays, tiny)
-	if list {
-		names = append(names, "Delays "+listed(q.Delays))
-	}
-	if len(names) == 0 {
-		return Finding{}
-	}
+	q := l.set
+	q.Delays = slices.Clone(q.Delays)
+	was, now := fields(&l.set), fields(&q)
 	// Seconds are what was most likely meant; 1µs for each is always valid, since all others are as long.
 	for _, unit := range []time.Duration{time.Second, time.Millisecond, 0} {
-		for of, d := range was {
-			*of = max(d*unit, time.Microsecond)
-		}
-		q.Delays = slices.Clone(l.set.Delays)
-		for i, d := range q.Delays {
-			if tiny(d) {
-				q.Delays[i] = max(d*unit, time.Microsecond)
+		for i, d := range was {
+			if tiny(*d) {
+				*now[i] = max(*d*unit, time.Microsecond)
 			}
 		}
 		if q.Validate() == nil {
 			break
 		}
 	}
-	var changes []string
-	for _, field := range fields {
-		if _, ok := was[field.of]; ok {
-			changes = append(changes, field.name+" to "+plainly(*field.of))
+	var names, changes []string
+	for i, name := range []string{"Base", "Cap", "AttemptTimeout", "TTL", "MaxHint", "ResetAfter"} {
+		if tiny(*was[i]) {
+			names, changes = append(names, name+" "+plainly(*was[i])), append(changes, name+" to "+plainly(*now[i]))
 		}
 	}
-	if list {
-		changes = append(changes, "Delays to "+listed(q.Delays))
+	if slices.ContainsFunc(l.set.Delays, tiny) {
+		names, changes = append(names, "Delays "+listed(l.set.Delays)), append(changes, "Delays to "+listed(q.Delays))
 	}
-	f := Finding{Level: Severe, Figures: map[string]float64{"fields": float64(len(names))}}
-	f.Text = fmt.Sprintf("%s: a duration below 1µs is a number whose unit was forgotten, and counts nanoseconds.", strings.Join(names, ", "))
-	f.Change = "Set " + strings.Join(changes, " and ") + "."
-	return f
+	if len(names) == 0 {
+		return Finding{}
+	}
+	return Finding{
+		Level:   Severe,
+		Text:    fmt.Sprintf("%s: a duration below 1µs is a number whose unit was forgotten, and counts nanoseconds.", strings.Join(names, ", ")),
+		Change:  "Set " + strings.Join(changes, " and ") + ".",
+		Figures: map[string]float64{"fields": float64(len(names))},
+	}
 }
 
 func tiny(d time.Duration) bool { return d > 0 && d < time.Microsecond }
