@@ -186,11 +186,6 @@ func (c *certifier) flow(ch change, t trouble) flow {
 	case c.fleet.bears(fl.rate*c.calm, c.storm.timeout):
 		fl.trouble.lasts = min(t.lasts, t.job+100*c.storm.timeout) // the longer it lasts, the more of the same
 	}
-	if t.job > t.lasts {
-		// Not all workers have begun slow work before the trouble is over.
-		free := max(1-fl.rate*t.lasts/float64(f.workers()), 0)
-		fl.trouble.work += free * (1 - t.work)
-	}
 	return fl.run()
 }
 

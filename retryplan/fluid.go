@@ -61,7 +61,6 @@ type flow struct {
 	recovers bool
 	decided  bool    // false if the allowed number of steps did not suffice
 	recovery float64 // seconds from the trouble's end until the last attempt that failed was sent
-	longest  float64 // the longest time, in seconds, from the sending of an attempt to its end at the server
 	failed   bool    // some attempt failed
 }
 
@@ -132,7 +131,6 @@ func (r *running) through() flow {
 			case refused:
 				r.failing[step%r.ring*len(r.stages)+i] += mass
 			case latency <= r.stages[i].timeout:
-				out.longest = max(out.longest, latency)
 				r.failing[(step+after)%r.ring*len(r.stages)+i] += mass * fails
 				r.successes[(step+after)%len(r.successes)] += mass * (1 - fails)
 				sent = sent || fails < 1
@@ -140,7 +138,6 @@ func (r *running) through() flow {
 				paid := min(r.stored, mass)
 				r.stored -= paid
 				arriving += paid
-				out.longest = max(out.longest, latency)
 				out.failed = true
 				lastFailure = now
 				r.failing[(step+max(int(r.stages[i].timeout/r.dt), 1))%r.ring*len(r.stages)+i] += mass

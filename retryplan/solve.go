@@ -102,15 +102,10 @@ const mostProofs = 10
 
 // set returns the names of the requirements.
 func (r *Requirements) set() (all []Requirement) {
-	for _, need := range []struct {
-		name Requirement
-		set  bool
-	}{
-		{"Success", r.Success > 0}, {"P99", r.P99 > 0}, {"WorstCase", r.WorstCase > 0}, {"Load", r.Load > 0},
-		{"Outage", r.Outage > 0}, {"Fleet", r.Fleet != nil},
-	} {
-		if need.set {
-			all = append(all, need.name)
+	names := []Requirement{"Success", "P99", "WorstCase", "Load", "Outage", "Fleet"}
+	for i, is := range []bool{r.Success > 0, r.P99 > 0, r.WorstCase > 0, r.Load > 0, r.Outage > 0, r.Fleet != nil} {
+		if is {
+			all = append(all, names[i])
 		}
 	}
 	return all

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -20,12 +21,9 @@ func (s *solver) conflict(fewest *search) *InfeasibleError {
 		}
 	}
 	s.effort, s.short = eachEffort, false
-	e := &InfeasibleError{A: fewest.set[0]}
-	if len(fewest.set) == 1 {
-		e.Why = fewest.alone()
-	} else {
+	e := &InfeasibleError{A: fewest.set[0], Why: fewest.why()}
+	if len(fewest.set) > 1 {
 		e.B = fewest.set[1]
-		e.Why = fewest.together()
 	}
 	if unsure {
 		e.Why += "; that is said of the policies that were looked at, which are not all of the family"
@@ -33,36 +31,33 @@ func (s *solver) conflict(fewest *search) *InfeasibleError {
 	return e
 }
 
-// alone says why the one requirement cannot be met.
-func (s *search) alone() string {
-	name := s.set[0]
-	if name == "Fleet" {
-		return s.refused
+// why says why the requirements cannot be met together, each but for the others of which can.
+func (s *search) why() string {
+	last := len(s.set) - 1
+	a, name, rest := s.set[0], s.set[last], s.search(s.set[:last])
+	best, policies := "", "policies of the family"
+	if last > 0 {
+		policies = "policies that meet " + s.required(a)
 	}
-	return cmp.Or(s.search(nil).best("policies of the family", name), s.required(name)+" is required, and no policy of the family gives it")
-}
-
-// together says why requirements cannot be met together, each but for the others of which can.
-func (s *search) together() string {
-	a, b := s.set[0], s.set[1]
-	deadline, why := shortDuration(s.deadline), ""
-	switch {
-	case len(s.set) > 2:
-		text := ""
-		for _, name := range s.set[:len(s.set)-1] {
+	switch deadline := shortDuration(s.deadline); {
+	case last > 1:
+		text := string(a)
+		for _, name := range s.set[1:last] {
 			text += ", " + string(name)
 		}
-		return "any two of " + text[2:] + " and " + string(s.set[len(s.set)-1]) + " can be met, but not all of them together"
-	case b != "Fleet":
-		why = s.search(s.set[:1]).best("policies that meet "+s.required(a), b)
+		return "any two of " + text + " and " + string(name) + " can be met, but not all of them together"
+	case name != "Fleet":
+		best = rest.best(policies, name)
+	case s.refused != "" && last == 0:
+		return s.refused
 	case s.refused != "":
 		return "no policy that meets " + s.required(a) + " does for the fleet: " + s.refused
 	case a == "Outage" && s.deadline > 0:
 		return "its Deadline of " + deadline + " ends runs before they make an attempt after an outage of " + shortDuration(s.r.Outage)
 	case s.deadline > 0:
-		why = s.search(s.set[1:]).best("within its Deadline of "+deadline+" runs", a)
+		best = s.search(s.set[last:]).best("within its Deadline of "+deadline+" runs", a)
 	}
-	return cmp.Or(why, s.required(a)+" and "+s.required(b)+" are required, and no policy of the family gives both")
+	return cmp.Or(best, "no policy of the family meets "+s.required(a)+strings.Repeat(" and "+s.required(name), last))
 }
 
 // best returns the sentence about the best that the policies of s, in words, have for a requirement, or "" if that is
@@ -114,13 +109,8 @@ func figureOf(name Requirement, f figures) string {
 		return plainNumber(f.success)
 	case "Load":
 		return plainNumber(f.load)
-	case "P99":
-		return shortDuration(f.p99)
-	case "WorstCase":
-		return shortDuration(f.worst)
-	default:
-		return shortDuration(f.outage)
 	}
+	return shortDuration(map[Requirement]time.Duration{"P99": f.p99, "WorstCase": f.worst, "Outage": f.outage}[name])
 }
 
 func plainNumber(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
