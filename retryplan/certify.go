@@ -50,7 +50,8 @@ func Certify(p retry.Policy, f Fleet) (Certificate, error) {
 	if err := f.validate(p); err != nil {
 		return Certificate{}, err
 	}
-	return newCertifier(p, f).certificate(), nil
+	c := newCertifier(p, f)
+	return c.certificate(c.find(change{rate: 1, trigger: 1})), nil
 }
 
 // certifier is a fleet with what its policy does in a storm.
@@ -81,9 +82,8 @@ type finding struct {
 	decided   bool
 }
 
-func (c *certifier) certificate() Certificate {
+func (c *certifier) certificate(found finding) Certificate {
 	worst := c.attempts(1)
-	found := c.find(change{rate: 1, trigger: 1})
 	cert := Certificate{
 		Stability:      found.stability,
 		Law:            found.law,

@@ -8,10 +8,10 @@ import (
 
 // fit is how the fleet fares with a policy.
 type fit struct {
-	budget  *retry.BudgetConfig // that it needs: the fleet's own, or none or, if that does not suffice, one that pays
-	margin  float64             // of the certificate
-	binds   bool                // retries make it less, as far as margins are exact, than Capacity above Rate leaves to any policy
-	refused string              // why it fares badly
+	budget      *retry.BudgetConfig // that it needs: the fleet's own, or none or, if that does not suffice, one that pays
+	certificate Certificate
+	binds       bool   // retries make the Margin less, as far as it is exact, than Capacity above Rate leaves to any policy
+	refused     string // why it fares badly
 }
 
 // survives reports whether the fleet fares well with an option, and gives the option its fit.
@@ -38,7 +38,7 @@ func (s *solver) fitOf(o *option) fit {
 			plainNumber(s.r.Failure), figure(o.load), plainNumber(f.Capacity), plainNumber(f.Rate))}
 	}
 	first := s.fitWith(o, f.Budget)
-	if f.Budget != nil || o.attempts == 1 || first.margin >= 0.05 { // otherwise chance may decide
+	if f.Budget != nil || o.attempts == 1 || first.certificate.Margin >= 0.05 { // otherwise chance may decide
 		return first
 	}
 	for _, ratio := range []float64{0.1, 0.2, 0.5, 1, 2, 5, 10} {
@@ -57,9 +57,7 @@ func (s *solver) fitWith(o *option, b *retry.BudgetConfig) fit {
 	f := *s.r.Fleet
 	f.Budget = b
 	c := newCertifier(o.policy(), f)
-	c.work /= 4
-	given := c.work
-	defer func() { s.effort -= 1 + (given-c.work)/workPerEffort }()
+	defer func() { s.effort -= 1 + (allWork-c.work)/workPerEffort }()
 	switch found := c.find(change{rate: 1, trigger: 1}); {
 	case found.law == SlowService:
 		return fit{refused: fmt.Sprintf("one attempt takes its backend %v, and its Deadline of %v leaves no more, so that none succeeds whatever the policy",
@@ -71,8 +69,8 @@ func (s *solver) fitWith(o *option, b *retry.BudgetConfig) fit {
 		return fit{refused: fmt.Sprintf("its Budget gives %s tokens a run and does not pay for the %s retries that runs make at Failure %s, with a tenth to spare",
 			plainNumber(s.income(b, 1)), figure(o.load-1), plainNumber(s.r.Failure))}
 	default:
-		margin := c.margin(found)
-		return fit{budget: b, margin: margin, binds: o.attempts > 1 && found.law != NoTimeout && margin < 1-f.Rate/f.Capacity-1./32}
+		got, spare := c.certificate(found), 1-f.Rate/f.Capacity
+		return fit{budget: b, certificate: got, binds: o.attempts > 1 && got.Law != NoTimeout && got.Margin < spare-1./32}
 	}
 }
 

@@ -371,7 +371,7 @@ func (s *search) meets(f *figures, but Requirement) bool {
 func (s *solver) slack(o *option, name Requirement) float64 {
 	if name == "Fleet" {
 		if o.binds {
-			return o.margin
+			return o.certificate.Margin
 		}
 		return math.Inf(1)
 	}
@@ -401,7 +401,7 @@ func (s *search) rate(o *option) {
 	less(o.timeout != cutOff(o.timeout, 1), 0.01)
 	less(o.timeout == 0 && s.fleet, 0.1)
 	less(o.timeout > 0 && s.fleet, 0.02*apart(o.timeout, s.usual))
-	less(o.margin < 0.05 && o.timeout > 0 && s.fleet, 0.05) // chance may decide
+	less(o.certificate.Margin < 0.05 && o.timeout > 0 && s.fleet, 0.05) // chance may decide
 	less(o.attempts > 1, 0.02*apart(o.base, usualBase))
 	less(o.base != cutOff(o.base, 1) && !slices.Contains(roundBases, o.base), 0.02)
 	less(o.budget != nil, 0.02)
@@ -441,20 +441,13 @@ func (s *search) prove(o *option) (Solution, error) {
 	}
 	target := *s.r.Fleet
 	target.Budget = o.budget
-	certificate, err := Certify(p, target)
-	if err != nil {
-		return Solution{}, err
-	}
-	if !certificate.Stability.Survives() {
-		return refuse("Fleet", "with %v, it is %v", p, certificate.Stability)
-	}
 	result, err := Simulate(s.ctx, target.Scenario(p, 1))
 	if err != nil {
 		return Solution{}, err
 	}
-	if certificate.Margin < 0.05 && target.Trigger.Kind != 0 && !result.Recovered {
+	if o.certificate.Margin < 0.05 && target.Trigger.Kind != 0 && !result.Recovered {
 		return refuse("Fleet", "with %v, it does not recover in a simulation", p)
 	}
-	solution.Certificate, solution.Simulation = &certificate, &result
+	solution.Certificate, solution.Simulation = &o.certificate, &result
 	return solution, nil
 }

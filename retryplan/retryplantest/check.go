@@ -65,9 +65,10 @@ func Check(t testing.TB, p retry.Policy, o Options) {
 			t.Log(text)
 		}
 	}
+	codes := append(retryplan.Codes(), retryplan.Vulnerable.String(), retryplan.Metastable.String(), retryplan.Overloaded.String())
 	for _, code := range slices.Sorted(maps.Keys(o.Ignore)) {
 		switch {
-		case !slices.Contains(retryplan.Codes(), code) && !slices.Contains(stabilities(), code):
+		case !slices.Contains(codes, code):
 			t.Errorf("%s: Ignore: there is no finding %q", name(p), code)
 		case strings.TrimSpace(o.Ignore[code]) == "":
 			t.Errorf("%s: Ignore: %s has no reason", name(p), code)
@@ -97,11 +98,6 @@ func findings(p retry.Policy, o Options) ([]retryplan.Finding, error) {
 		return found, err
 	}
 	return append(found, verdict(c, f)), nil
-}
-
-// stabilities are the codes of verdict.
-func stabilities() []string {
-	return []string{retryplan.Vulnerable.String(), retryplan.Metastable.String(), retryplan.Overloaded.String()}
 }
 
 // verdict returns a certificate that is not Safe as a finding.
