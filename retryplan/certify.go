@@ -31,8 +31,9 @@ type Certificate struct {
 	// longer than the waits of a run has no more effect than one as long as these.
 	Tipping time.Duration
 	// Margin is how far the fleet is from the boundary of another stability, as a share of that boundary: 0.05 means
-	// that 5 % more or less of Rate, Capacity or the trigger would change it. Margin is at most 1. It is 0 if random
-	// arrivals decide, and if it would take too long to compute, as when waits are many thousands of timeouts long.
+	// that 5 % more or less of Rate, Capacity or the trigger would change it. Margin is at most 1, and less than the
+	// distance if random arrivals blur the boundary: within the blur, where chance decides, it is 0. It is also 0 if it
+	// would take too long to compute, as when waits are many thousands of timeouts long.
 	Margin float64
 }
 
@@ -150,9 +151,8 @@ func (c *certifier) verdict(rate float64, safe bool, flow flow) finding {
 // carried returns the recovery of a fleet whose stored tokens can carry a storm until they are spent. If chance decides
 // whether there is a storm, it is the recovery from the storm.
 func (c *certifier) carried(ch change, t trouble, calm flow) float64 {
-	// Arrivals are as many more, once in 160 cases, as come in so much more time: their standard deviation is √(λ·time).
 	stormy := t
-	stormy.lasts += 2.5 * math.Sqrt((t.lasts+c.storm.timeout)/(c.fleet.Rate*ch.rate))
+	stormy.lasts += c.blur(t.lasts)
 	if stormy := c.flow(ch, stormy); stormy.recovery > 2*calm.recovery {
 		return stormy.recovery
 	}
