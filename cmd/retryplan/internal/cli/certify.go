@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,11 +15,11 @@ import (
 
 // certified is what --json prints of one policy.
 type certified struct {
-	Name        string           `json:"name"`
-	Policy      wire.Policy      `json:"policy"`
-	Fleet       wire.Fleet       `json:"fleet"`
-	Certificate wire.Certificate `json:"certificate"`
-	Findings    []wire.Finding   `json:"findings"`
+	Name        string         `json:"name"`
+	Policy      any            `json:"policy"`
+	Fleet       any            `json:"fleet"`
+	Certificate any            `json:"certificate"`
+	Findings    []wire.Finding `json:"findings"`
 }
 
 func (a *app) certifyCommand() *cobra.Command {
@@ -54,62 +56,42 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
   retryplan certify policies.json --rate 70 --capacity 100 --trigger "surge 30s 2" --json
   retryplan certify policy.json --attempt-timeout 1s --rate 50 --capacity 100 --failure-rate 0.01 --trigger "outage 5m"
   retryplan certify policy.json preset:inline --mix 0.9,0.1 --attempt-timeout 1s --rate 50 --capacity 100`,
-		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, args, err := a.configure(cmd, file, args)
 			if err != nil {
 				return err
 			}
-			f, err := fleet.get(a, cmd)
+			if err := fleet.complete(a); err != nil {
+				return err
+			}
+			found, err := a.policies(&flags, args)
 			if err != nil {
 				return err
 			}
-			found, err := a.policies(cmd, &flags, args)
-			if err != nil {
-				return err
-			}
+			f := fleet.fleet
 			if found, f.Others, err = mixed.of(found); err != nil {
 				return err
 			}
-			var all []certified
-			for i, n := range found {
-				if fleet.fleet.Others, err = populations(n); err != nil {
-					return err
-				}
+			setting := retryplan.Setting{Deadline: f.Deadline, Clients: f.Clients, Duration: fleet.attempt}
+			for _, n := range found {
 				c, err := retryplan.Certify(n.policy, f)
 				if err != nil {
-					return blame(err)
+					return a.blame(err)
 				}
 				var findings []retryplan.Finding
 				for _, o := range n.all() {
-					some := retryplan.Lint(funded(o.policy, f.Budget), retryplan.Setting{Deadline: f.Deadline, Clients: f.Clients, Duration: fleet.attempt})
+					some := retryplan.Lint(funded(o.policy, f.Budget), setting)
 					guard.findings(o.name, some)
 					findings = append(findings, some...)
 				}
 				guard.stability(n.name, c.Stability)
-				if a.json {
-					policy, err := wire.NewPolicy(n.policy)
-					if err != nil {
-						return err
-					}
-					all = append(all, certified{n.name, policy, fleet.fleet, wire.NewCertificate(&c), wire.NewFindings(findings)})
-					continue
-				}
-				if i > 0 {
+				a.policy(n, certified{n.name, wire.Policy(n.policy), wire.JSON(f), wire.JSON(c), wire.NewFindings(findings)}, func() {
+					a.certificate(&c, f)
 					a.line("")
-				}
-				a.title(n)
-				a.line("")
-				a.certificate(&c, f)
-				a.line("")
-				a.showFindings(findings)
+					a.showFindings(findings)
+				})
 			}
-			if a.json {
-				if err := a.printJSON(policiesJSON[certified]{all}); err != nil {
-					return err
-				}
-			}
-			return guard.err()
+			return cmp.Or(a.finish(), guard.err())
 		},
 	}
 	fleet.add(cmd.Flags())
@@ -130,41 +112,33 @@ func funded(p retry.Policy, c *retry.BudgetConfig) retry.Policy {
 	return p
 }
 
-// gravity has the levels of what is no good news.
-var gravity = map[retryplan.Stability]retryplan.Level{
-	retryplan.Vulnerable: retryplan.Note, retryplan.Metastable: retryplan.Severe, retryplan.Overloaded: retryplan.Severe,
-}
-
-// stability notes a stability that is no good news.
-func (g *guard) stability(name string, s retryplan.Stability) {
-	if level := gravity[s]; level != 0 {
-		g.note(level, fmt.Sprintf("%s is %v", name, s))
-	}
-}
-
 // certificate prints c in words.
 func (a *app) certificate(c *retryplan.Certificate, f retryplan.Fleet) {
 	what, why := say.Stability(c, f)
 	a.wrapped(fmt.Sprintf("%v: ", c.Stability), what+" "+why, 2)
 	a.line("")
-	g := newGrid("", "").words(0, 1)
-	g.row("trigger", say.Trigger(f.Trigger))
-	g.row("attempts in a storm", say.Number(c.Attempts)+" per run")
-	g.row("hidden capacity", fmt.Sprintf("%s runs/s; the fleet begins %s, the backend could do %s without retries", say.Number(c.HiddenCapacity), say.Number(f.Rate), say.Number(f.Capacity)))
-	if c.Recovery >= 0 {
-		g.row("recovery", say.Span(c.Recovery)+" after the trigger's end")
-	} else {
-		g.row("recovery", "never by itself")
-	}
+	var g facts
+	g.add("trigger", wire.Lasting(f.Trigger))
+	g.add("attempts in a storm", say.Number(c.Attempts)+" per run")
+	g.add("hidden capacity", fmt.Sprintf("%s runs/s; the fleet begins %s, the backend could do %s without retries", say.Number(c.HiddenCapacity), say.Number(f.Rate), say.Number(f.Capacity)))
+	g.add("recovery", predicted(c.Recovery))
 	switch {
 	case c.Tipping == 0:
-		g.row("tipping point", "none needed: chance is enough")
+		g.add("tipping point", "none needed: chance is enough")
 	case c.Tipping > 0:
-		g.row("tipping point", fmt.Sprintf("%s of this trigger", say.Span(c.Tipping)))
+		g.add("tipping point", fmt.Sprintf("%s of this trigger", say.Span(c.Tipping)))
 	default:
-		g.row("tipping point", "no length of this trigger changes the verdict")
+		g.add("tipping point", "no length of this trigger changes the verdict")
 	}
-	g.row("margin", say.Percent(c.Margin)+" from the boundary of another verdict")
-	g.row("law", fmt.Sprintf("%v: %s", c.Law, say.Law(c.Law)))
-	a.print(g)
+	g.add("margin", say.Percent(c.Margin)+" from the boundary of another verdict")
+	g.add("law", fmt.Sprintf("%v: %s", c.Law, say.Law(c.Law)))
+	a.printFacts(g)
+}
+
+// predicted says when a law predicts recovery.
+func predicted(recovery time.Duration) string {
+	if recovery < 0 {
+		return "never by itself"
+	}
+	return say.Span(recovery) + " after the trigger's end"
 }

@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,31 +18,25 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// chained is what --json prints.
+// chained is what --json prints of a chain.
 type chained struct {
-	Certificate wire.ChainCertificate `json:"certificate"`
-	Simulation  *wire.Result          `json:"simulation,omitempty"`
-	Changes     []chainChange         `json:"changes"`
-	Findings    []wire.Finding        `json:"findings"`
+	Certificate any `json:"certificate"`
+	Simulation  any `json:"simulation,omitempty"`
 }
 
 // chainChange is what a change of the chain comes to.
 type chainChange struct {
-	Change      string                `json:"change"`
-	Certificate wire.ChainCertificate `json:"certificate"`
-	Simulation  *wire.Result          `json:"simulation,omitempty"`
+	Change string `json:"change"`
+	chained
 }
 
 // chainFlags are the flags of a chain.
 type chainFlags struct {
-	chain    wire.Chain
+	chain    retryplan.Chain
 	layers   int
 	timeouts []time.Duration
-	budget   func(*cobra.Command) (*wire.Budget, error)
-	clients  int
-	failure  float64
-	capacity float64
-	workers  int
+	budgetFlags
+	bottom   retryplan.Layer // what the flags say of it, and Clients of all layers
 	simulate bool
 	seed     uint64
 }
@@ -56,13 +47,13 @@ func (f *chainFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.chain.PassOn, "pass-on", false, "calls end when the caller of their service gives up")
 	flags.BoolVar(&f.chain.DoNotRetry, "do-not-retry", false, "a service that gives up answers that the request must not be repeated")
 	durationVar(flags, &f.chain.Deadline, "deadline", "the user's deadline, from the start of each run")
-	flags.Float64Var(&f.failure, "failure", 0, "probability that an attempt fails at the bottom")
+	flags.Float64Var(&f.bottom.Failure, "failure", 0, "probability that an attempt fails at the bottom")
 	flags.Float64Var(&f.chain.Rate, "rate", 0, "runs a second that the users begin")
-	flags.Float64Var(&f.capacity, "capacity", 0, "attempts a second that the bottom completes")
-	flags.IntVar(&f.workers, "workers", 0, "how many of them it works on at the same time (default 1)")
-	f.budget = budgetFlags(flags)
-	flags.IntVar(&f.clients, "clients", 0, "how many processes of each layer call the next (default 1)")
-	flags.Var(&triggerFlag{&f.chain.Trigger}, "trigger", `the trouble that the bottom has, such as "stall 10s", or none (default stall 10s)`)
+	flags.Float64Var(&f.bottom.Capacity, "capacity", 0, "attempts a second that the bottom completes")
+	flags.IntVar(&f.bottom.Workers, "workers", 0, "how many of them it works on at the same time (default 1)")
+	f.budgetFlags.add(flags)
+	flags.IntVar(&f.bottom.Clients, "clients", 0, "how many processes of each layer call the next (default 1)")
+	lastingVar(flags, &f.chain.Trigger, `the trouble that the bottom has, such as "stall 10s", or none`)
 	flags.BoolVar(&f.simulate, "simulate", false, "simulate the chain as well, and each change of it")
 	flags.Uint64Var(&f.seed, "seed", 1, "chooses the random numbers of the simulation")
 }
@@ -93,66 +84,59 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 		Example: `  retryplan chain --layers 3 --attempts 4 --base 50ms
   retryplan chain --layers 3 --attempts 3 --base 10ms --timeouts 10s,3.2s,1s --rate 10 --capacity 100 --simulate
   retryplan chain chain.json --pass-on`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.chain(cmd, &flags, &given, args)
-			if err != nil {
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := a.chain(&flags, &given, args); err != nil {
 				return err
 			}
-			cert, err := retryplan.CertifyChain(c)
-			if err != nil {
-				return blame(err)
-			}
+			c := given.chain
 			findings, err := retryplan.LintChain(c)
 			if err != nil {
-				return blame(err)
+				return a.blame(err)
+			}
+			table := newGrid("", "outage", "hang", "calm", "success", "serves", "verdict", "simulated").words(0, 6, 7)
+			var all []chainChange
+			var chain retryplan.ChainCertificate
+			var disagree error
+			for i, change := range append([]change{{"", c}}, changes(c)...) {
+				cert, err := retryplan.CertifyChain(change.chain)
+				if err != nil {
+					return a.blame(err)
+				}
+				one, seen := chained{Certificate: wire.JSON(cert)}, ""
+				if given.simulate {
+					r, err := retryplan.SimulateChain(a.ctx, change.chain, given.seed)
+					if err != nil {
+						return err
+					}
+					seen, one.Simulation = chainOutcome(&r.Result), wire.JSON(r.Result)
+					if i == 0 {
+						disagree = contradiction("chain", cert.Stability, &r.Result, seen)
+					}
+				}
+				if i == 0 {
+					chain = cert
+				}
+				all = append(all, chainChange{change.name, one})
+				bottom := cert.Nodes[len(cert.Nodes)-1]
+				table.row(cmp.Or(change.name, "as it is"), say.Number(bottom.Outage), say.Number(bottom.Hang), say.Number(bottom.Calm),
+					say.Percent(cert.Success), serves(cert.HiddenCapacity), cert.Stability.String(), seen)
 			}
 			guard.findings("chain", findings)
-			guard.stability("chain", cert.Stability)
-			simulate := func(c retryplan.Chain) (*retryplan.Result, error) {
-				if !given.simulate {
-					return nil, nil
-				}
-				r, err := retryplan.SimulateChain(cmd.Context(), c, given.seed)
-				return &r.Result, err
-			}
-			result, err := simulate(c)
-			if err != nil {
-				return err
-			}
-			out := chained{Certificate: wire.NewChainCertificate(&cert), Simulation: newResult(result), Changes: []chainChange{}, Findings: wire.NewFindings(findings)}
-			table := newGrid("", "outage", "hang", "calm", "success", "serves", "verdict", "simulated").words(0, 6, 7)
-			row := func(name string, cert *retryplan.ChainCertificate, r *retryplan.Result) {
-				bottom := cert.Nodes[len(cert.Nodes)-1]
-				table.row(name, say.Number(bottom.Outage), say.Number(bottom.Hang), say.Number(bottom.Calm), say.Percent(cert.Success), serves(cert.HiddenCapacity),
-					cert.Stability.String(), chainOutcome(r))
-			}
-			row("as it is", &cert, result)
-			for _, change := range changes(c) {
-				changed, err := retryplan.CertifyChain(change.chain)
-				if err != nil {
-					return blame(err)
-				}
-				r, err := simulate(change.chain)
-				if err != nil {
-					return err
-				}
-				row(change.name, &changed, r)
-				out.Changes = append(out.Changes, chainChange{change.name, wire.NewChainCertificate(&changed), newResult(r)})
-			}
+			guard.stability("chain", chain.Stability)
 			if a.json {
-				if err := a.printJSON(out); err != nil {
-					return err
-				}
-				return cmp.Or(guard.err(), chainContradiction(&cert, result))
+				err := a.printJSON(struct {
+					chained
+					Changes  []chainChange  `json:"changes"`
+					Findings []wire.Finding `json:"findings"`
+				}{all[0].chained, all[1:], wire.NewFindings(findings)})
+				return cmp.Or(err, guard.err(), disagree)
 			}
-			a.chainCertificate(&c, &cert)
-			a.line("")
-			a.line("attempts at the bottom for one run of a user")
+			a.chainCertificate(&c, &chain)
+			a.line("\nattempts at the bottom for one run of a user")
 			a.print(table)
 			a.line("")
 			a.showFindings(findings)
-			return cmp.Or(guard.err(), chainContradiction(&cert, result))
+			return cmp.Or(guard.err(), disagree)
 		},
 	}
 	given.add(cmd.Flags())
@@ -161,25 +145,8 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 	return cmd
 }
 
-// chainContradiction returns an error if certificate and simulation do not agree whether the chain comes back.
-func chainContradiction(c *retryplan.ChainCertificate, r *retryplan.Result) error {
-	if r == nil || !r.Judged || c.Stability == 0 || c.Stability.Survives() == r.Recovered {
-		return nil
-	}
-	return fmt.Errorf("certificate and simulation disagree: the certificate says %v, the simulation %q; near the hidden capacity chance decides: try other seeds and rates",
-		c.Stability, chainOutcome(r))
-}
-
-func newResult(r *retryplan.Result) *wire.Result {
-	if r == nil {
-		return nil
-	}
-	result := wire.NewResult(r)
-	return &result
-}
-
-// chain returns the chain that the arguments and the flags mean.
-func (a *app) chain(cmd *cobra.Command, flags *policyFlags, given *chainFlags, args []string) (retryplan.Chain, error) {
+// chain makes the chain that the arguments and the flags mean.
+func (a *app) chain(flags *policyFlags, f *chainFlags, args []string) error {
 	if len(args) == 1 {
 		data, err := a.contents(args[0])
 		if args[0] == "-" {
@@ -187,101 +154,80 @@ func (a *app) chain(cmd *cobra.Command, flags *policyFlags, given *chainFlags, a
 		}
 		var keys map[string]json.RawMessage
 		if err == nil && json.Unmarshal(data, &keys) == nil && keys["layers"] != nil {
-			return given.document(cmd, flags, data, source(args[0]))
+			if flags.changed() || a.given("layers", "preset") {
+				return misusef("%s has its own policies: change them there", source(args[0]))
+			}
+			return f.document(a, data, source(args[0]))
 		}
 	}
-	found, err := a.policies(cmd, flags, args)
-	if err != nil {
-		return retryplan.Chain{}, err
-	}
-	switch {
-	case len(found) == 1:
-		found = slices.Repeat(found, max(given.layers, len(given.timeouts), 1))
-	case cmd.Flags().Changed("layers"):
-		return retryplan.Chain{}, misusef("--layers repeats one policy, and there are %d", len(found))
-	}
-	if given.chain.Trigger == (wire.Trigger{}) && !cmd.Flags().Changed("trigger") {
-		given.chain.Trigger = wire.Trigger{Kind: "stall", For: wire.Duration(10 * time.Second)}
-	}
-	c, err := given.chain.Chain()
-	if err != nil {
-		return c, blame(err)
-	}
-	for _, n := range found {
-		c.Layers = append(c.Layers, retryplan.Layer{Policy: n.policy})
-	}
-	return c, given.apply(cmd, &c)
-}
-
-// document returns the chain of a document, as the flags change it.
-func (f *chainFlags) document(cmd *cobra.Command, policy *policyFlags, data []byte, name string) (retryplan.Chain, error) {
-	var doc wire.Chain
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&doc); err != nil {
-		return retryplan.Chain{}, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return retryplan.Chain{}, fmt.Errorf("%s: there is something after the chain", name)
-	}
-	if policy.changed(cmd) || cmd.Flags().Changed("layers") || cmd.Flags().Changed("preset") {
-		return retryplan.Chain{}, misusef("%s has its own policies: change them there", name)
-	}
-	for flag, change := range map[string]func(){
-		"pass-on":      func() { doc.PassOn = f.chain.PassOn },
-		"do-not-retry": func() { doc.DoNotRetry = f.chain.DoNotRetry },
-		"deadline":     func() { doc.Deadline = f.chain.Deadline },
-		"rate":         func() { doc.Rate = f.chain.Rate },
-		"trigger":      func() { doc.Trigger = f.chain.Trigger },
-	} {
-		if cmd.Flags().Changed(flag) {
-			change()
-		}
-	}
-	c, err := doc.Chain()
-	if err != nil {
-		return c, fmt.Errorf("%s: %w", name, err)
-	}
-	return c, f.apply(cmd, &c)
-}
-
-// apply sets in a chain what flags say about its layers.
-func (f *chainFlags) apply(cmd *cobra.Command, c *retryplan.Chain) error {
-	budget, err := f.budget(cmd)
+	found, err := a.policies(flags, args)
 	if err != nil {
 		return err
 	}
-	if f.simulate && c.Rate == 0 {
+	switch {
+	case len(found) == 1:
+		found = slices.Repeat(found, max(f.layers, len(f.timeouts), 1))
+	case a.given("layers"):
+		return misusef("--layers repeats one policy, and there are %d", len(found))
+	}
+	for _, n := range found {
+		f.chain.Layers = append(f.chain.Layers, retryplan.Layer{Policy: n.policy})
+	}
+	return f.apply(a)
+}
+
+// document reads the chain of a document. The flags that are given count more.
+func (f *chainFlags) document(a *app, data []byte, name string) error {
+	given := map[string]string{}
+	a.flags.Visit(func(flag *pflag.Flag) { given[flag.Name] = flag.Value.String() })
+	f.chain = retryplan.Chain{}
+	if err := wire.Read(data, &f.chain); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for _, flag := range []string{"pass-on", "do-not-retry", "deadline", "rate", "trigger"} {
+		if text, ok := given[flag]; ok {
+			_ = a.flags.Set(flag, text) // it was accepted before
+		}
+	}
+	return f.apply(a)
+}
+
+// apply sets what flags say about the layers.
+func (f *chainFlags) apply(a *app) error {
+	budget, err := f.budgetFlags.get(a)
+	if err != nil {
+		return err
+	}
+	if f.simulate && f.chain.Rate == 0 {
 		return misusef("--simulate needs --rate")
 	}
-	changed := cmd.Flags().Changed
-	if changed("timeouts") && len(f.timeouts) != len(c.Layers) {
-		return misusef("--timeouts has %d of them, and there are %s", len(f.timeouts), plural(len(c.Layers), "layer"))
+	layers := f.chain.Layers
+	if a.given("timeouts") && len(f.timeouts) != len(layers) {
+		return misusef("--timeouts has %d of them, and there are %s", len(f.timeouts), plural(len(layers), "layer"))
 	}
-	for i := range c.Layers {
-		l := &c.Layers[i]
-		if changed("timeouts") {
+	for i := range layers {
+		l := &layers[i]
+		if a.given("timeouts") {
 			l.Policy.AttemptTimeout = f.timeouts[i]
 		}
 		if budget != nil {
-			l.Budget = budget.Config()
+			l.Budget = budget
 		}
-		if changed("clients") {
-			l.Clients = f.clients
+		if a.given("clients") {
+			l.Clients = f.bottom.Clients
 		}
-	}
-	if len(c.Layers) == 0 {
-		return nil
-	}
-	bottom := &c.Layers[len(c.Layers)-1]
-	if changed("failure") {
-		bottom.Failure = f.failure
-	}
-	if changed("capacity") {
-		bottom.Capacity = f.capacity
-	}
-	if changed("workers") {
-		bottom.Workers = f.workers
+		if i < len(layers)-1 {
+			continue
+		}
+		if a.given("failure") {
+			l.Failure = f.bottom.Failure
+		}
+		if a.given("capacity") {
+			l.Capacity = f.bottom.Capacity
+		}
+		if a.given("workers") {
+			l.Workers = f.bottom.Workers
+		}
 	}
 	return nil
 }
@@ -345,37 +291,29 @@ func (a *app) chainCertificate(c *retryplan.Chain, cert *retryplan.ChainCertific
 	g := newGrid("node", "attempts", "timeout", "budgets", "outage", "hang", "calm", "serves")
 	for i, n := range cert.Nodes {
 		l := &c.Layers[i]
-		budgets, timeout := "", ""
+		budgets := ""
 		if l.Budget != nil {
 			budgets = say.Number(float64(max(l.Clients, 1)))
 		}
-		if l.Policy.AttemptTimeout > 0 {
-			timeout = say.Span(l.Policy.AttemptTimeout)
-		}
-		g.row(fmt.Sprint(i+1), attempts(l.Policy), timeout, budgets, say.Number(n.Outage), say.Number(n.Hang), say.Number(n.Calm), serves(n.HiddenCapacity))
+		g.row(fmt.Sprint(i+1), attempts(l.Policy), spanOr("", l.Policy.AttemptTimeout, l.Policy.AttemptTimeout > 0), budgets,
+			say.Number(n.Outage), say.Number(n.Hang), say.Number(n.Calm), serves(n.HiddenCapacity))
 	}
 	a.print(g)
 	if cert.Stability == 0 {
 		return
 	}
 	a.line("")
-	weakest := &c.Layers[cert.Weakest]
-	load := weakest.Capacity / cert.Nodes[cert.Weakest].HiddenCapacity
-	a.wrapped(fmt.Sprintf("%v: ", cert.Stability), chainText(c, cert, load), 2)
+	a.wrapped(fmt.Sprintf("%v: ", cert.Stability), chainText(c, cert), 2)
 	a.line("")
-	f := newGrid("", "").words(0, 1)
-	f.row("trigger", say.Trigger(c.Trigger))
-	f.row("hidden capacity", fmt.Sprintf("%s runs/s; the users begin %s", say.Number(cert.HiddenCapacity), say.Number(c.Rate)))
+	var f facts
+	f.add("trigger", wire.Lasting(c.Trigger))
+	f.add("hidden capacity", fmt.Sprintf("%s runs/s; the users begin %s", say.Number(cert.HiddenCapacity), say.Number(c.Rate)))
 	if cert.Stored > 0 {
-		f.row("stored", say.Number(math.Floor(cert.Stored))+" tokens in all budgets")
+		f.add("stored", say.Number(math.Floor(cert.Stored))+" tokens in all budgets")
 	}
-	if cert.Recovery >= 0 {
-		f.row("recovery", say.Span(cert.Recovery)+" after the trigger's end")
-	} else {
-		f.row("recovery", "never by itself")
-	}
-	f.row("law", fmt.Sprintf("%v: %s", cert.Law, say.Law(cert.Law)))
-	a.print(f)
+	f.add("recovery", predicted(cert.Recovery))
+	f.add("law", fmt.Sprintf("%v: %s", cert.Law, say.Law(cert.Law)))
+	a.printFacts(f)
 }
 
 // attempts returns how many attempts a policy has.
@@ -391,8 +329,9 @@ func attempts(p retry.Policy) string {
 }
 
 // chainText says what the stability of a chain means.
-func chainText(c *retryplan.Chain, cert *retryplan.ChainCertificate, load float64) string {
+func chainText(c *retryplan.Chain, cert *retryplan.ChainCertificate) string {
 	node, capacity := fmt.Sprintf("node %d", cert.Weakest+1), c.Layers[cert.Weakest].Capacity
+	load := capacity / cert.Nodes[cert.Weakest].HiddenCapacity
 	switch cert.Stability {
 	case retryplan.Safe:
 		return "The chain comes back from any trigger: even if every attempt fails, each node has capacity to spare."
@@ -420,8 +359,6 @@ func serves(x float64) string {
 // chainOutcome says what a simulation of a chain came to.
 func chainOutcome(r *retryplan.Result) string {
 	switch {
-	case r == nil:
-		return ""
 	case !r.Judged:
 		return "failed " + say.Percent(math.Round(r.Failed*1000)/1000)
 	case r.Recovered:

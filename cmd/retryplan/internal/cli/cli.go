@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
@@ -78,10 +79,12 @@ func misusef(format string, args ...any) error { return &misuse{fmt.Errorf(forma
 // app is one run of the program.
 type app struct {
 	Options
-	ctx  context.Context
-	out  *bufio.Writer
-	err  io.Writer
-	json bool
+	ctx   context.Context
+	flags *pflag.FlagSet // of the command
+	out   *bufio.Writer
+	err   io.Writer
+	json  bool
+	all   []any // what was made of each policy
 }
 
 func (a *app) root() *cobra.Command {
@@ -104,7 +107,8 @@ func (a *app) root() *cobra.Command {
 			}
 			return &misuse{err}
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) { a.flags = cmd.Flags() },
+		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
@@ -116,6 +120,9 @@ func (a *app) root() *cobra.Command {
 	for _, cmd := range root.Commands() {
 		cmd.Flags().SortFlags = false
 		args := cmd.Args
+		if args == nil { // any
+			continue
+		}
 		cmd.Args = func(cmd *cobra.Command, given []string) error {
 			if err := args(cmd, given); err != nil {
 				return &misuse{err}
@@ -136,19 +143,6 @@ func (a *app) complain(err error) {
 func (a *app) remark(format string, args ...any) {
 	_ = a.out.Flush() // it fails again at the end
 	a.complain(fmt.Errorf(format, args...))
-}
-
-// blame returns the error of a function of retryplan. If the error names fields, it becomes a misuse of the command
-// line, since all fields come from flags.
-func blame(err error) error {
-	if _, ok := errors.AsType[*retry.FieldError](err); !ok {
-		return err
-	}
-	var lines []error
-	for _, field := range wire.NewError(err).Fields {
-		lines = append(lines, errors.New(asFlag(field)))
-	}
-	return &misuse{errors.Join(lines...)}
 }
 
 const overview = `retryplan shows what a retry policy will do before it ships: the schedule with its spread, the chance to succeed, the

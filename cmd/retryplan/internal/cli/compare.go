@@ -21,8 +21,8 @@ import (
 // compared is what --json prints of one policy.
 type compared struct {
 	shown
-	Certificate *wire.Certificate `json:"certificate,omitempty"`
-	Simulation  *wire.Result      `json:"simulation,omitempty"`
+	Certificate any `json:"certificate,omitempty"`
+	Simulation  any `json:"simulation,omitempty"`
 }
 
 // comparison is one policy with all that is said of it.
@@ -30,15 +30,15 @@ type comparison struct {
 	named
 	plan        *retryplan.Plan // at the failure rate of --failure
 	findings    []retryplan.Finding
-	certificate *retryplan.Certificate
+	certificate *retryplan.Certificate // nil without a fleet, and if it was interrupted, as is result
 	result      *retryplan.Result
 }
 
 func (a *app) compareCommand() *cobra.Command {
 	var (
 		flags   policyFlags
-		setting wire.Setting
-		model   = wire.Model{Failure: []float64{0.1}}
+		setting retryplan.Setting
+		model   = retryplan.Model{Failure: []float64{0.1}}
 		fleet   fleetFlags
 		guard   guard
 		graph   graph
@@ -59,8 +59,8 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			found, err := a.chosen(cmd, &flags, args, setting, &graph)
+		RunE: func(_ *cobra.Command, args []string) error {
+			found, err := a.chosen(&flags, args, setting, &graph)
 			if err != nil {
 				return err
 			}
@@ -68,54 +68,49 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 				return misusef("%s is one policy: there is nothing to compare it with", args[0])
 			}
 			model.Duration, model.Deadline = setting.Duration, setting.Deadline
-			var f *retryplan.Fleet
-			if fleet.given(cmd) {
-				fleet.fleet.Clients, fleet.fleet.Deadline = setting.Clients, setting.Deadline
-				got, err := fleet.get(a, cmd)
-				if err != nil {
+			f := &fleet.fleet
+			f.Clients, f.Deadline = setting.Clients, setting.Deadline
+			certify := fleet.given(a)
+			if certify {
+				if err := fleet.complete(a); err != nil {
 					return err
 				}
-				f = &got
 			}
-			planned, err := plan(found, model.Model())
-			if err != nil {
-				return blame(err)
-			}
-			all := make([]comparison, len(found))
+			var all []comparison
+			var planned []plots.Plan
 			var stopped, disagree error
-			for i, n := range found {
-				all[i] = comparison{named: n, plan: planned[i].Plan, findings: retryplan.Lint(funded(n.policy, fleet.fleet.Budget.Config()), setting.Setting())}
-				guard.findings(n.name, all[i].findings)
-				if f == nil || stopped != nil {
-					continue
-				}
-				c, err := retryplan.Certify(n.policy, *f)
+			for _, n := range found {
+				p, err := retryplan.New(n.policy, model)
 				if err != nil {
-					return blame(err)
+					return a.blame(err)
 				}
-				all[i].certificate = &c
-				guard.stability(n.name, c.Stability)
-				r, err := a.simulate(cmd.Context(), n.name, f.Scenario(n.policy, seed))
-				if err != nil && cmd.Context().Err() == nil {
-					return blame(err)
+				planned = append(planned, plots.Plan{Name: n.name, Plan: p})
+				c := comparison{named: n, plan: p, findings: retryplan.Lint(funded(n.policy, f.Budget), setting)}
+				guard.findings(n.name, c.findings)
+				if certify && stopped == nil {
+					cert, err := retryplan.Certify(n.policy, *f)
+					if err != nil {
+						return a.blame(err)
+					}
+					guard.stability(n.name, cert.Stability)
+					c.certificate = &cert
+					r, err := a.simulate(n.name, f.Scenario(n.policy, seed))
+					if err != nil && a.ctx.Err() == nil {
+						return a.blame(err)
+					}
+					if stopped = err; err == nil {
+						c.result = &r
+						disagree = cmp.Or(disagree, contradiction(n.name, cert.Stability, &r, outcome(&r, f)))
+					}
 				}
-				if stopped = err; err == nil {
-					all[i].result = &r
-					disagree = cmp.Or(disagree, contradiction(n.name, &c, &r, f))
-				}
+				all = append(all, c)
+				a.all = append(a.all, c.data())
 			}
-			if a.json {
-				if err := a.compareJSON(all); err != nil {
-					return err
-				}
-			} else {
-				a.sideBySide(all, model, f)
+			if !a.json {
+				a.sideBySide(all, model, certify, f.Trigger.Kind != 0)
 			}
-			if stopped != nil {
-				return stopped
-			}
-			drawn := a.draw(&graph, func() (*plots.Picture, error) { return plots.Plans(planned...) })
-			return cmp.Or(drawn, guard.err(), disagree)
+			drawn := func() (*plots.Picture, error) { return plots.Plans(planned...) }
+			return cmp.Or(a.finish(), stopped, a.draw(&graph, drawn), guard.err(), disagree)
 		},
 	}
 	failureVar(cmd.Flags(), &model.Failure, "0.1")
@@ -130,20 +125,32 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 	return cmd
 }
 
-// contradiction returns an error if certificate and simulation do not agree whether the fleet comes back.
-func contradiction(name string, c *retryplan.Certificate, r *retryplan.Result, f *retryplan.Fleet) error {
-	if f.Trigger.Kind == 0 || !r.Judged || c.Stability.Survives() == r.Recovered {
+// data returns what --json prints.
+func (c *comparison) data() compared {
+	d := compared{shown: shown{c.name, wire.Policy(c.policy), wire.JSON(c.plan), wire.NewFindings(c.findings)}}
+	if c.certificate != nil {
+		d.Certificate = wire.JSON(c.certificate)
+	}
+	if c.result != nil {
+		d.Simulation = wire.JSON(c.result)
+	}
+	return d
+}
+
+// contradiction returns an error if certificate and simulation do not agree whether a fleet comes back from its trigger.
+func contradiction(name string, s retryplan.Stability, r *retryplan.Result, saw string) error {
+	if r == nil || !r.Judged || s == 0 || s.Survives() == r.Recovered {
 		return nil
 	}
-	return fmt.Errorf("%s: certificate and simulation disagree: the certificate says %s, the simulation %s; trust neither, and try other seeds and rates",
-		name, c.Stability, outcome(r, f))
+	return fmt.Errorf("%s: certificate and simulation disagree: the certificate says %v, the simulation %s; near the boundary chance decides: try other seeds and rates",
+		name, s, saw)
 }
 
 // mostWaits is how many waits are set side by side; the rest shows in the total.
 const mostWaits = 20
 
 // sideBySide prints a column for each policy.
-func (a *app) sideBySide(all []comparison, m wire.Model, f *retryplan.Fleet) {
+func (a *app) sideBySide(all []comparison, m retryplan.Model, certified, triggered bool) {
 	header := []string{""}
 	waits := 0
 	for _, c := range all {
@@ -169,15 +176,9 @@ func (a *app) sideBySide(all []comparison, m wire.Model, f *retryplan.Fleet) {
 		}
 	})
 	limit := func(what string, of func(retry.Policy) time.Duration) {
-		if !slices.ContainsFunc(all, func(c comparison) bool { return of(c.policy) > 0 }) {
-			return
+		if slices.ContainsFunc(all, func(c comparison) bool { return of(c.policy) > 0 }) {
+			row(what, func(c comparison) string { return spanOr("-", of(c.policy), of(c.policy) > 0) })
 		}
-		row(what, func(c comparison) string {
-			if d := of(c.policy); d > 0 {
-				return say.Span(d)
-			}
-			return "-"
-		})
 	}
 	limit("attempt timeout", func(p retry.Policy) time.Duration { return p.AttemptTimeout })
 	limit("TTL", func(p retry.Policy) time.Duration { return p.TTL })
@@ -192,118 +193,80 @@ func (a *app) sideBySide(all []comparison, m wire.Model, f *retryplan.Fleet) {
 			return say.Between(w.Lo, w.Hi)
 		})
 	}
-	total := func(what string, of func(retryplan.Distribution) time.Duration) {
-		row(what, func(c comparison) string { return say.Span(of(c.plan.TotalWait)) })
-	}
-	total("total wait, mean", func(d retryplan.Distribution) time.Duration { return d.Mean() })
-	total("total wait, p99", func(d retryplan.Distribution) time.Duration { return d.Quantile(.99) })
-	total("total wait, most", func(d retryplan.Distribution) time.Duration { return d.Max() })
+	row("total wait, mean", func(c comparison) string { return say.Span(c.plan.TotalWait.Mean()) })
+	row("total wait, p99", func(c comparison) string { return say.Span(c.plan.TotalWait.Quantile(.99)) })
+	row("total wait, most", func(c comparison) string { return say.Span(c.plan.TotalWait.Max()) })
 	row("worst case", func(c comparison) string { return say.Span(c.plan.WorstCase) })
-	row("success at "+failure(m), func(c comparison) string { return say.Percent(c.plan.Success) })
-	if m.Deadline > 0 {
-		row("in time at "+failure(m), func(c comparison) string { return say.Percent(c.plan.InTime) })
+	var rates []string
+	for _, f := range m.Failure {
+		rates = append(rates, say.Percent(f))
 	}
-	row("load at "+failure(m), func(c comparison) string { return say.Number(c.plan.Load) })
+	failing := strings.Join(rates, ", ") + " failing"
+	row("success at "+failing, func(c comparison) string { return say.Percent(c.plan.Success) })
+	if m.Deadline > 0 {
+		row("in time at "+failing, func(c comparison) string { return say.Percent(c.plan.InTime) })
+	}
+	row("load at "+failing, func(c comparison) string { return say.Number(c.plan.Load) })
 	row("findings", func(c comparison) string {
 		if len(c.findings) == 0 {
 			return "none"
 		}
 		return strconv.Itoa(len(c.findings))
 	})
-	if f != nil {
-		certificates(f.Trigger.Kind != 0, row)
+	if certified {
+		certificates(row, triggered)
 	}
 	a.print(g)
 	for _, c := range all {
-		if len(c.findings) > 0 {
-			a.line("")
-			a.line("%s: %s", c.name, codes(c.findings))
+		var codes []string
+		for _, f := range c.findings {
+			codes = append(codes, f.Level.String()+" "+f.Code)
+		}
+		if len(codes) > 0 {
+			a.line("\n%s: %s", c.name, strings.Join(codes, ", "))
 		}
 	}
 }
 
-// certificates adds the rows of a fleet, which a trigger hits or not.
-func certificates(triggered bool, row func(string, func(comparison) string)) {
-	of := func(what string, text func(*retryplan.Certificate, *retryplan.Result) string) {
+// certificates adds the rows of a fleet. What was not computed before an interrupt is a question mark.
+func certificates(row func(string, func(comparison) string), triggered bool) {
+	law := func(what string, text func(*retryplan.Certificate) string) {
 		row(what, func(c comparison) string {
 			if c.certificate == nil {
-				return "?" // interrupted
+				return "?"
 			}
-			return text(c.certificate, c.result)
+			return text(c.certificate)
 		})
 	}
-	of("verdict", func(c *retryplan.Certificate, _ *retryplan.Result) string { return c.Stability.String() })
-	of("hidden capacity", func(c *retryplan.Certificate, _ *retryplan.Result) string { return say.Number(c.HiddenCapacity) + "/s" })
-	of("tipping point", func(c *retryplan.Certificate, _ *retryplan.Result) string { return orNever(c.Tipping) })
-	of("recovery by law", func(c *retryplan.Certificate, _ *retryplan.Result) string { return orNever(c.Recovery) })
-	of("recovery simulated", func(_ *retryplan.Certificate, r *retryplan.Result) string {
+	saw := func(what string, text func(*retryplan.Result) string) {
+		row(what+" simulated", func(c comparison) string {
+			if c.result == nil {
+				return "?"
+			}
+			return text(c.result)
+		})
+	}
+	law("verdict", func(c *retryplan.Certificate) string { return c.Stability.String() })
+	law("hidden capacity", func(c *retryplan.Certificate) string { return say.Number(c.HiddenCapacity) + "/s" })
+	law("tipping point", func(c *retryplan.Certificate) string { return spanOr("never", c.Tipping, c.Tipping >= 0) })
+	law("recovery by law", func(c *retryplan.Certificate) string { return spanOr("never", c.Recovery, c.Recovery >= 0) })
+	saw("recovery", func(r *retryplan.Result) string {
 		switch {
-		case r == nil:
-			return "?"
 		case !triggered:
 			return "no trigger"
 		case !r.Judged:
 			return "not known"
-		case r.Recovered:
-			return say.Span(r.Recovery)
 		}
-		return "never"
+		return spanOr("never", r.Recovery, r.Recovered)
 	})
-	of("failed simulated", func(_ *retryplan.Certificate, r *retryplan.Result) string {
-		if r == nil {
-			return "?"
-		}
-		return say.Percent(r.Failed)
-	})
-	of("attempts per run simulated", func(_ *retryplan.Certificate, r *retryplan.Result) string {
-		if r == nil {
-			return "?"
-		}
-		return say.Number(r.Amplification)
-	})
+	saw("failed", func(r *retryplan.Result) string { return say.Percent(r.Failed) })
+	saw("attempts per run", func(r *retryplan.Result) string { return say.Number(r.Amplification) })
 }
 
-func orNever(d time.Duration) string {
-	if d < 0 {
-		return "never"
+// spanOr returns d, or what stands for it unless it is known.
+func spanOr(otherwise string, d time.Duration, known bool) string {
+	if !known {
+		return otherwise
 	}
 	return say.Span(d)
-}
-
-// failure returns the failure rate of a model as rows name it.
-func failure(m wire.Model) string {
-	var texts []string
-	for _, f := range m.Failure {
-		texts = append(texts, say.Percent(f))
-	}
-	return strings.Join(texts, ", ") + " failing"
-}
-
-// codes returns what was found, the gravest first.
-func codes(findings []retryplan.Finding) string {
-	var texts []string
-	for _, f := range findings {
-		texts = append(texts, f.Level.String()+" "+f.Code)
-	}
-	return strings.Join(texts, ", ")
-}
-
-func (a *app) compareJSON(all []comparison) error {
-	list := make([]compared, len(all))
-	for i, c := range all {
-		one, err := newShown(c.named, c.plan, c.findings)
-		if err != nil {
-			return err
-		}
-		list[i].shown = one
-		if c.certificate != nil {
-			w := wire.NewCertificate(c.certificate)
-			list[i].Certificate = &w
-		}
-		if c.result != nil {
-			w := wire.NewResult(c.result)
-			list[i].Simulation = &w
-		}
-	}
-	return a.printJSON(policiesJSON[compared]{list})
 }

@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -132,29 +131,17 @@ func below(n *yaml.Node) []*yaml.Node {
 // lineOf returns the line of the first field that a change names and the policy has, or that of the policy.
 func (p place) lineOf(f retryplan.Finding) int {
 	for _, name := range goName.FindAllString(f.Change, -1) {
-		if line, ok := p.keys[snake(name)]; ok {
+		if line, ok := p.keys[wire.Snake(name)]; ok {
 			return line
 		}
 	}
 	return p.line
 }
 
-// snake returns the key of a document for a field of a policy.
-func snake(name string) string {
-	var b strings.Builder
-	for i, r := range name {
-		if i > 0 && unicode.IsUpper(r) && !unicode.IsUpper(rune(name[i-1])) {
-			b.WriteByte('_')
-		}
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
-}
-
 // checkIgnored refuses codes that no finding has, and ignoring one without a reason.
 func checkIgnored(code, reason string) error {
 	switch {
-	case !slices.Contains(retryplan.Codes(), code) && !slices.ContainsFunc(slices.Collect(maps.Keys(gravity)), func(s retryplan.Stability) bool { return s.String() == code }):
+	case !slices.Contains(append(retryplan.Codes(), verdicts...), code):
 		return fmt.Errorf("there is no finding %q", code)
 	case reason == "":
 		return fmt.Errorf("%s has no reason", code)

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
@@ -17,11 +16,17 @@ type guard struct {
 	caught []string
 }
 
+// add adds --fail-on, whose default is a level or "" for none.
 func (g *guard) add(flags *pflag.FlagSet, preset string) {
-	if preset != "" {
-		_ = g.set(preset)
-	}
-	flags.Var(&guardFlag{g}, "fail-on", "exit with status 1 for findings of this level or above: none, note, warning or severe")
+	g.level, _ = wire.Parse(retryplan.Note, retryplan.Severe, preset)
+	flags.Var(&funcFlag{set: func(text string) error {
+		level, err := wire.Parse(retryplan.Note, retryplan.Severe, text)
+		if err != nil && text != "none" {
+			return fmt.Errorf("%q is not one of none, note, warning, severe", text)
+		}
+		g.level = level
+		return nil
+	}, kind: "level", text: preset}, "fail-on", "exit with status 1 for findings of this level or above: none, note, warning or severe")
 }
 
 // findings notes what of findings is grave enough.
@@ -31,6 +36,19 @@ func (g *guard) findings(name string, findings []retryplan.Finding) {
 	}
 }
 
+// gravity has the levels of what is no good news.
+var gravity = map[retryplan.Stability]retryplan.Level{
+	retryplan.Vulnerable: retryplan.Note, retryplan.Metastable: retryplan.Severe, retryplan.Overloaded: retryplan.Severe,
+}
+
+// verdicts are the codes of these as findings.
+var verdicts = []string{retryplan.Vulnerable.String(), retryplan.Metastable.String(), retryplan.Overloaded.String()}
+
+// stability notes a stability that is no good news.
+func (g *guard) stability(name string, s retryplan.Stability) {
+	g.note(gravity[s], fmt.Sprintf("%s is %v", name, s))
+}
+
 // note notes one thing of a level.
 func (g *guard) note(level retryplan.Level, what string) {
 	if g.level != 0 && level >= g.level {
@@ -38,43 +56,16 @@ func (g *guard) note(level retryplan.Level, what string) {
 	}
 }
 
-// err returns an error that names what was caught.
+// err returns an error that names what was caught, or the first ten of it, since it is one line.
 func (g *guard) err() error {
 	if len(g.caught) == 0 {
 		return nil
 	}
-	told := strings.Join(g.caught[:min(len(g.caught), mostCaught)], ", ")
-	if more := len(g.caught) - mostCaught; more > 0 {
-		told += fmt.Sprintf(" and %d more", more)
+	named := strings.Join(g.caught[:min(len(g.caught), 10)], ", ")
+	if more := len(g.caught) - 10; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Errorf("%s at or above %s: %s", plural(len(g.caught), "finding"), g.level.String(), told)
-}
-
-// mostCaught is how many findings an error names, since it is one line.
-const mostCaught = 10
-
-func (g *guard) set(text string) error {
-	if text == "none" {
-		g.level = 0
-		return nil
-	}
-	level, err := wire.ParseLevel(text)
-	if err != nil {
-		return fmt.Errorf("%q is not one of none, note, warning, severe", text)
-	}
-	g.level = level
-	return nil
-}
-
-type guardFlag struct{ g *guard }
-
-func (f *guardFlag) Set(text string) error { return f.g.set(text) }
-func (f *guardFlag) Type() string          { return "level" }
-func (f *guardFlag) String() string {
-	if f.g == nil || f.g.level == 0 {
-		return ""
-	}
-	return f.g.level.String()
+	return fmt.Errorf("%s at or above %s: %s", plural(len(g.caught), "finding"), g.level.String(), named)
 }
 
 // showFindings prints findings, each with what to do about it.
@@ -90,33 +81,4 @@ func (a *app) showFindings(findings []retryplan.Finding) {
 			a.wrapped("           do: ", f.Change, 11)
 		}
 	}
-}
-
-// measure is the width of text unless the terminal is narrower: the default width of a terminal.
-const measure = 80
-
-// width returns how wide text may be.
-func (a *app) width() int {
-	if a.Width > 0 {
-		return max(min(a.Width, measure), 40)
-	}
-	return measure
-}
-
-// wrapped prints a sentence after a label, with its other lines indented by so many spaces.
-func (a *app) wrapped(label, sentence string, indent int) {
-	line, columns, empty := label, utf8.RuneCountInString(label), true
-	for word := range strings.FieldsSeq(wire.OneLine(sentence)) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case empty:
-		case columns+1+n > a.width():
-			a.line("%s", line)
-			line, columns = strings.Repeat(" ", indent), indent
-		default:
-			line, columns = line+" ", columns+1
-		}
-		line, columns, empty = line+word, columns+n, false
-	}
-	a.line("%s", line)
 }

@@ -25,20 +25,16 @@ func (g *graph) add(flags *pflag.FlagSet) {
 	}, kind: "file"}, "plot", "draw a picture into this `file`, which ends in .svg")
 }
 
-// validate refuses a file that cannot be drawn into, before anything is computed.
-func (g *graph) validate() error {
+// fits refuses a file that cannot be drawn into, and a picture of more policies than one can show, before anything is
+// computed.
+func (g *graph) fits(policies int) error {
 	if g.file == "" {
 		return nil
 	}
 	if err := plots.CheckFile(g.file); err != nil {
-		return &misuse{fmt.Errorf("--plot: %w", err)}
+		return misusef("--plot: %w", err)
 	}
-	return nil
-}
-
-// fits refuses a picture of more policies than one can show, before anything is computed.
-func (g *graph) fits(policies int) error {
-	if g.file != "" && policies > plots.Most {
+	if policies > plots.Most {
 		return misusef("a picture shows up to %d policies, not %d", plots.Most, policies)
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 func (a *app) lintCommand() *cobra.Command {
 	var (
 		flags   policyFlags
-		setting wire.Setting
+		setting retryplan.Setting
 		fleet   fleetFlags
 		guard   guard
 		ignore  []string
@@ -47,7 +47,6 @@ or by .retryplan.yaml, the first in the directories from here upwards, which lin
   retryplan lint policies.json --fail-on severe --inline --deadline 5s
   retryplan lint preset:standard policies.json --budget --ignore standard:no-jitter
   retryplan lint --format github`,
-		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			config, args, err := a.configure(cmd, file, args)
 			if err != nil {
@@ -61,41 +60,40 @@ or by .retryplan.yaml, the first in the directories from here upwards, which lin
 					return misusef("--ignore %q: %w", which, err)
 				}
 			}
-			if err := checkSetting(setting); err != nil {
+			if err := a.checkSetting(setting); err != nil {
 				return err
 			}
-			found, err := a.policies(cmd, &flags, args)
+			found, err := a.policies(&flags, args)
 			if err != nil {
 				return err
 			}
-			certify := cmd.Flags().Changed("rate") || cmd.Flags().Changed("capacity") || len(fleet.from) > 0
-			var f retryplan.Fleet
-			fleet.fleet.Clients, fleet.fleet.Deadline = setting.Clients, setting.Deadline
+			f := &fleet.fleet
+			f.Clients, f.Deadline = setting.Clients, setting.Deadline
+			certify := a.given("rate", "capacity", "from")
 			if certify {
-				f, err = fleet.get(a, cmd)
-				if setting.Duration == (retryplan.Dist{}) {
-					setting.Duration = fleet.attempt
-				}
+				err = fleet.complete(a)
+				setting.Duration = cmp.Or(setting.Duration, fleet.attempt)
 			} else {
-				fleet.fleet.Budget, err = fleet.budget(cmd)
+				f.Budget, err = fleet.budgetFlags.get(a)
 			}
 			if err != nil {
 				return err
 			}
 			var all []reported
-			var data []shown
+			quiet := true
 			for _, n := range found {
-				findings := retryplan.Lint(funded(n.policy, fleet.fleet.Budget.Config()), setting.Setting())
+				findings := retryplan.Lint(funded(n.policy, f.Budget), setting)
 				if certify && n.policy.Validate() == nil {
-					c, err := retryplan.Certify(n.policy, f)
+					c, err := retryplan.Certify(n.policy, *f)
 					if err != nil {
-						return blame(err)
+						return a.blame(err)
 					}
 					if c.Stability != retryplan.Safe {
-						what, why := say.Stability(&c, f)
+						what, why := say.Stability(&c, *f)
 						findings = append(findings, retryplan.Finding{Code: c.Stability.String(), Level: gravity[c.Stability], Text: what + " " + why})
 					}
 				}
+				data := shown{Name: n.name, Policy: wire.Policy(n.policy)}
 				var kept []retryplan.Finding
 				for _, found := range findings {
 					r := reported{Finding: found, policy: n.name, file: n.file, line: n.lineOf(found)}
@@ -103,29 +101,24 @@ or by .retryplan.yaml, the first in the directories from here upwards, which lin
 					if slices.Contains(ignore, r.Code) || slices.Contains(ignore, n.name+":"+r.Code) {
 						r.reason = "--ignore"
 					}
+					all = append(all, r)
 					if r.reason == "" {
 						kept = append(kept, found)
 					}
-					all = append(all, r)
 				}
 				guard.findings(n.name, kept)
-				if a.json {
-					one, err := newShown(n, nil, kept)
-					if err != nil {
-						return err
-					}
-					for i, f := range kept {
-						one.Findings[i].File, one.Findings[i].Line = n.file, n.lineOf(f)
-					}
-					data = append(data, one)
+				quiet = quiet && len(kept) == 0
+				data.Findings = wire.NewFindings(kept)
+				for i, f := range kept {
+					data.Findings[i].File, data.Findings[i].Line = n.file, n.lineOf(f)
 				}
+				a.all = append(a.all, data)
 			}
-			quiet := !slices.ContainsFunc(all, func(r reported) bool { return r.reason == "" })
 			switch {
 			case a.json:
-				err = a.printJSON(policiesJSON[shown]{data})
+				err = a.finish()
 			case quiet && format == "text":
-				a.line("no findings in %s", policiesText(len(found)))
+				a.line("no findings in %s", plural(len(found), "policy"))
 			default:
 				err = formats[format](a, all)
 			}

@@ -6,17 +6,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/fit"
-	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 )
 
 // measured are the flags of metrics that say what a service does.
 type measured struct {
 	from []string
-	over wire.Duration
+	over time.Duration
 }
 
 func (m *measured) add(flags *pflag.FlagSet) {
@@ -25,18 +23,17 @@ func (m *measured) add(flags *pflag.FlagSet) {
 }
 
 // read returns the measured traffic, or nil if --from is not given, and prints it.
-func (m *measured) read(a *app, cmd *cobra.Command) (*fit.Traffic, error) {
+func (m *measured) read(a *app) (*fit.Traffic, error) {
 	if len(m.from) == 0 {
-		if cmd.Flags().Changed("over") {
+		if a.given("over") {
 			return nil, misusef("--over is the time of --from, which is missing")
 		}
 		return nil, nil
 	}
 	policy := ""
 	var files [][]byte
-	for _, from := range m.from {
-		file := from
-		if name, rest, ok := strings.Cut(from, "@"); ok {
+	for _, file := range m.from {
+		if name, rest, ok := strings.Cut(file, "@"); ok {
 			policy, file = name, rest
 		}
 		data, err := os.ReadFile(file)
@@ -45,7 +42,7 @@ func (m *measured) read(a *app, cmd *cobra.Command) (*fit.Traffic, error) {
 		}
 		files = append(files, data)
 	}
-	traffic, err := fit.Read(policy, time.Duration(m.over), files...)
+	traffic, err := fit.Read(policy, m.over, files...)
 	if errors.Is(err, fit.ErrTime) {
 		return nil, misusef("--from %s does not say over what time it counts: give --over, or two scrapes and the time between them", m.from[0])
 	}
@@ -56,10 +53,9 @@ func (m *measured) read(a *app, cmd *cobra.Command) (*fit.Traffic, error) {
 	return &traffic, nil
 }
 
-// unlessGiven returns what was measured if a flag does not say otherwise.
-func unlessGiven[T any](cmd *cobra.Command, flag string, said, measured T) T {
-	if cmd.Flags().Changed(flag) {
-		return said
+// unlessGiven sets what was measured if the flag does not say otherwise.
+func unlessGiven[T any](a *app, flag string, to *T, measured T) {
+	if !a.given(flag) {
+		*to = measured
 	}
-	return measured
 }

@@ -69,7 +69,7 @@ func TestAWrongCommandLine(t *testing.T) {
 		{`simulate --rate 5 --trigger "stall 1s"`, `invalid argument "stall 1s" for "--trigger" flag: "stall 1s" is no trigger such as "stall 60s 10s" (kind, from, for) or "surge 60s 10s 3" (kind, from, for, factor)`},
 		{`simulate --rate 5 --trigger "blip 1s 1s"`, `invalid argument "blip 1s 1s" for "--trigger" flag: "blip" is not one of stall, outage, slowdown, capacity_cut, surge, failing`},
 		{`simulate --rate 5 --trigger "stall 1s 1s" --trigger "stall -1s 1s"`, `--trigger 2: from -1s is negative`},
-		{"simulate --rate 5 --shed all", `--shed "all" is not one of nothing, expired, hopeless`},
+		{"simulate --rate 5 --shed all", `invalid argument "all" for "--shed" flag: "all" is not one of nothing, expired, hopeless`},
 		{"simulate --rate 5 --duration -1s", ``},
 		{"simulate --rate 5 --duration 9000h --step 1ns", ``},
 		{"simulate --rate 1e308", ``},

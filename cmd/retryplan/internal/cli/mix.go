@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
-	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -23,7 +22,7 @@ func (m *mix) of(found []named) (first []named, others []retryplan.Population, e
 		return found, nil, nil
 	}
 	if len(m.shares) != len(found) || len(found) < 2 {
-		return nil, nil, misusef("--mix has %s, and there is %s", plural(len(m.shares), "share"), policiesText(len(found)))
+		return nil, nil, misusef("--mix has %s, and there is %s", plural(len(m.shares), "share"), plural(len(found), "policy"))
 	}
 	sum := 0.0
 	for i, share := range m.shares {
@@ -42,18 +41,6 @@ func (m *mix) of(found []named) (first []named, others []retryplan.Population, e
 	first = found[:1:1]
 	first[0].others = found[1:]
 	return first, others, nil
-}
-
-// populations returns others as data.
-func populations(n named) (list []wire.Population, err error) {
-	for _, o := range n.others {
-		spec, err := specOf(o.policy)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, wire.Population{Policy: spec, Share: o.share})
-	}
-	return list, nil
 }
 
 // all returns the policies of a fleet.

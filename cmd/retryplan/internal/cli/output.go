@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -13,42 +15,6 @@ import (
 	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 )
-
-// grid is a table in plain characters: columns two spaces apart, a line under the header.
-type grid struct {
-	header []string
-	rows   [][]string
-	left   map[int]bool // columns that are words, not numbers
-}
-
-func newGrid(header ...string) *grid { return &grid{header: header, left: map[int]bool{}} }
-
-// words makes columns flush left.
-func (g *grid) words(columns ...int) *grid {
-	for _, c := range columns {
-		g.left[c] = true
-	}
-	return g
-}
-
-// empty reports whether no row has anything in a column.
-func (g *grid) empty(column int) bool {
-	for _, row := range g.rows {
-		if column < len(row) && row[column] != "" {
-			return false
-		}
-	}
-	return true
-}
-
-// clear empties a column, so that it is left out.
-func (g *grid) clear(column int) {
-	for _, row := range g.rows {
-		row[column] = ""
-	}
-}
-
-func (g *grid) row(cells ...string) { g.rows = append(g.rows, cells) }
 
 // style has no borders, so that columns survive cut and awk, and no colors.
 var style = table.Style{
@@ -61,57 +27,113 @@ var style = table.Style{
 	},
 }
 
-// print prints the table; a column in which no row has anything is left out, unless it is the first.
-func (a *app) print(g *grid) {
-	w := table.NewWriter()
-	w.SetStyle(style)
-	w.SuppressTrailingSpaces()
-	var kept []int
-	for c := range g.header {
-		if c == 0 || !g.empty(c) {
-			kept = append(kept, c)
-		}
+// grid is a table in plain characters: columns two spaces apart, a line under the header. A column in which no row has
+// anything is left out.
+type grid struct {
+	table.Writer
+	columns int
+}
+
+func newGrid(header ...string) *grid {
+	g := &grid{table.NewWriter(), len(header)}
+	g.SetStyle(style)
+	g.SuppressTrailingSpaces()
+	g.SuppressEmptyColumns()
+	g.AppendHeader(row(header))
+	return g.words()
+}
+
+// words makes columns, from 0 on, flush left. The others are numbers.
+func (g *grid) words(columns ...int) *grid {
+	configs := make([]table.ColumnConfig, g.columns)
+	for i := range configs {
+		configs[i] = table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight}
 	}
-	var configs []table.ColumnConfig
-	header := table.Row{}
-	titled := false
-	for i, c := range kept {
-		align := text.AlignRight
-		if g.left[c] {
-			align = text.AlignLeft
-		}
-		configs = append(configs, table.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align})
-		header = append(header, g.header[c])
-		titled = titled || g.header[c] != ""
+	for _, c := range columns {
+		configs[c].Align, configs[c].AlignHeader = text.AlignLeft, text.AlignLeft
 	}
-	if !titled { // facts: a label, and a sentence that may be long
-		first := 0
-		for _, row := range g.rows {
-			first = max(first, len(row[0]))
-		}
-		configs[len(configs)-1].WidthMax = a.width() - first - 2
-		configs[len(configs)-1].WidthMaxEnforcer = text.WrapSoft
+	g.SetColumnConfigs(configs)
+	return g
+}
+
+func (g *grid) row(cells ...string) { g.AppendRow(row(cells)) }
+
+func row(cells []string) (r table.Row) {
+	for _, cell := range cells {
+		r = append(r, wire.OneLine(cell))
 	}
-	w.SetColumnConfigs(configs)
-	if titled {
-		w.AppendHeader(header)
+	return r
+}
+
+func (a *app) print(g *grid) { a.line("%s", g.Render()) }
+
+// facts are labels, each with a sentence that may be long.
+type facts [][2]string
+
+func (f *facts) add(label, sentence string) { *f = append(*f, [2]string{label, sentence}) }
+
+func (a *app) printFacts(f facts) {
+	longest := 0
+	for _, fact := range f {
+		longest = max(longest, len(fact[0]))
 	}
-	for _, row := range g.rows {
-		cells := table.Row{}
-		for _, c := range kept {
-			cell := ""
-			if c < len(row) {
-				cell = wire.OneLine(row[c])
-			}
-			cells = append(cells, cell)
-		}
-		w.AppendRow(cells)
+	for _, fact := range f {
+		a.wrapped(fmt.Sprintf("%-*s  ", longest, fact[0]), fact[1], longest+2)
 	}
-	a.line("%s", w.Render())
 }
 
 // line prints a line; errors of the writer come up when it is flushed.
 func (a *app) line(format string, args ...any) { fmt.Fprintf(a.out, format+"\n", args...) }
+
+// measure is the width of text unless the terminal is narrower: the default width of a terminal.
+const measure = 80
+
+// wrapped prints a sentence after a label, with its other lines indented by so many spaces.
+func (a *app) wrapped(label, sentence string, indent int) {
+	width := measure
+	if a.Width > 0 {
+		width = max(min(a.Width, measure), 40)
+	}
+	line, columns, empty := label, utf8.RuneCountInString(label), true
+	for word := range strings.FieldsSeq(wire.OneLine(sentence)) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case empty:
+		case columns+1+n > width:
+			a.line("%s", line)
+			line, columns = strings.Repeat(" ", indent), indent
+		default:
+			line, columns = line+" ", columns+1
+		}
+		line, columns, empty = line+word, columns+n, false
+	}
+	a.line("%s", line)
+}
+
+// policy prints what text prints of a policy below its title, or keeps data for --json.
+func (a *app) policy(n named, data any, text func()) {
+	a.all = append(a.all, data)
+	if a.json {
+		return
+	}
+	if len(a.all) > 1 {
+		a.line("")
+	}
+	a.title(n)
+	a.line("")
+	text()
+}
+
+// finish prints what was made of the policies with --json.
+func (a *app) finish() error {
+	if !a.json {
+		return nil
+	}
+	return a.printJSON(object{"policies": a.all})
+}
+
+// object is one of JSON, whose keys are sorted.
+type object = map[string]any
 
 // printJSON prints v as one line of JSON that a terminal can show: beyond ASCII, encoding/json leaves control
 // characters as they are.
@@ -136,18 +158,13 @@ func (a *app) printJSON(v any) error {
 	return nil // an error of the writer comes up when it is flushed
 }
 
-// policiesText returns "1 policy", "2 policies".
-func policiesText(n int) string {
-	if n == 1 {
-		return "1 policy"
-	}
-	return fmt.Sprintf("%d policies", n)
-}
-
-// plural returns "1 run", "2 runs".
+// plural returns "1 run", "2 runs", "2 policies".
 func plural(n int, noun string) string {
-	if n == 1 {
+	switch stem, ok := strings.CutSuffix(noun, "y"); {
+	case n == 1:
 		return "1 " + noun
+	case ok:
+		return fmt.Sprintf("%d %sies", n, stem)
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,8 +21,8 @@ import (
 func (a *app) planCommand() *cobra.Command {
 	var (
 		flags   policyFlags
-		setting wire.Setting
-		model   wire.Model
+		setting retryplan.Setting
+		model   retryplan.Model
 		guard   guard
 		graph   graph
 		traffic measured
@@ -38,29 +39,24 @@ shown. --plot draws the waits, their total, and how long runs take, with the dea
 		Example: `  retryplan plan --preset aggressive --failure 0.3
   retryplan plan policy.json --failure 0.9,0.5,0.1 --duration "lognormal 20ms 200ms" --deadline 10s
   retryplan plan email@policies.json --failure 0.2 --json`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			found, err := a.chosen(cmd, &flags, args, setting, &graph)
+		RunE: func(_ *cobra.Command, args []string) error {
+			found, err := a.chosen(&flags, args, setting, &graph)
 			if err != nil {
 				return err
 			}
-			if t, err := traffic.read(a, cmd); err != nil {
+			if t, err := traffic.read(a); err != nil {
 				return err
 			} else if t != nil {
-				model.Failure = unlessGiven(cmd, "failure", model.Failure, []float64{t.Failure()})
-				setting.Duration = unlessGiven(cmd, "duration", setting.Duration, t.Duration)
+				unlessGiven(a, "failure", &model.Failure, []float64{t.Failure()})
+				unlessGiven(a, "duration", &setting.Duration, t.Duration)
 			}
 			model.Duration, model.Deadline = setting.Duration, setting.Deadline
-			planned, err := plan(found, model.Model())
+			same := func(retry.Policy) retryplan.Model { return model }
+			planned, err := a.planned(found, setting, same, &guard, func(p *retryplan.Plan) { a.outlook(p, model.Deadline) })
 			if err != nil {
-				return blame(err)
-			}
-			outlook := func(p *retryplan.Plan) { a.outlook(p, model) }
-			if err := a.showAll(found, planned, setting, &guard, outlook); err != nil {
 				return err
 			}
-			picture := func() (*plots.Picture, error) { return plots.Outlook(time.Duration(model.Deadline), planned...) }
-			return cmp.Or(a.draw(&graph, picture), guard.err())
+			return cmp.Or(a.draw(&graph, func() (*plots.Picture, error) { return plots.Outlook(model.Deadline, planned...) }), guard.err())
 		},
 	}
 	failureVar(cmd.Flags(), &model.Failure, "1")
@@ -74,7 +70,7 @@ shown. --plot draws the waits, their total, and how long runs take, with the dea
 }
 
 // outlook prints what becomes of a run.
-func (a *app) outlook(p *retryplan.Plan, m wire.Model) {
+func (a *app) outlook(p *retryplan.Plan, deadline time.Duration) {
 	g := newGrid("attempt", "starts after", "wait before", "a run makes it", "succeeds with it", "cannot start").words(5)
 	for _, at := range p.Attempts {
 		cells := []string{strconv.Itoa(at.Number), say.Between(at.Earliest, at.Latest), "", say.Percent(at.Starts), say.Percent(at.Succeeds), ""}
@@ -91,40 +87,30 @@ func (a *app) outlook(p *retryplan.Plan, m wire.Model) {
 		a.line("... and more attempts: a run is taken as given up after %d; --horizon looks further", len(p.Attempts))
 	}
 	a.line("")
-	s := newGrid("", "").words(0, 1)
-	s.row("success", say.Percent(p.Success))
-	if m.Deadline > 0 {
-		s.row("success in time", say.Percent(p.InTime)+" by "+m.Deadline.String())
+	var s facts
+	s.add("success", say.Percent(p.Success))
+	if deadline > 0 {
+		s.add("success in time", say.Percent(p.InTime)+" by "+wire.Duration(deadline).String())
 	}
-	s.row("load", say.Number(p.Load)+" attempts per run")
-	s.row("attempts that can start", fmt.Sprintf("%d of %d", p.CanStart, len(p.Attempts)))
-	s.row("total wait, all fail", distribution(p.TotalWait))
-	s.row("a run takes", distribution(p.Elapsed))
-	s.row("takes at most", say.Span(p.WorstCase))
-	s.row("runs end as", endings(p.Endings))
-	a.print(s)
+	s.add("load", say.Number(p.Load)+" attempts per run")
+	s.add("attempts that can start", fmt.Sprintf("%d of %d", p.CanStart, len(p.Attempts)))
+	s.add("total wait, all fail", distribution(p.TotalWait))
+	s.add("a run takes", distribution(p.Elapsed))
+	s.add("takes at most", say.Span(p.WorstCase))
+	s.add("runs end as", endings(p.Endings))
+	a.printFacts(s)
 }
 
 // endings returns the probabilities of endings, the likeliest first.
 func endings(of map[retry.Reason]float64) string {
 	reasons := slices.SortedFunc(maps.Keys(of), func(a, b retry.Reason) int {
-		switch {
-		case of[a] > of[b]:
-			return -1
-		case of[a] < of[b]:
-			return 1
-		}
-		return int(a) - int(b)
+		return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b))
 	})
-	text := ""
+	var texts []string
 	for _, r := range reasons {
-		if of[r] < say.Noise {
-			continue
+		if of[r] >= say.Noise {
+			texts = append(texts, wire.Reason(r)+" "+say.Percent(of[r]))
 		}
-		if text != "" {
-			text += ", "
-		}
-		text += wire.Reason(r) + " " + say.Percent(of[r])
 	}
-	return text
+	return strings.Join(texts, ", ")
 }

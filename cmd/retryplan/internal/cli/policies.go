@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/retrygo/retry"
@@ -33,9 +33,10 @@ type named struct {
 
 // policyFlags are the flags that choose and change a policy.
 type policyFlags struct {
-	preset string
-	spec   retryconf.Spec
-	off    bool
+	preset  string
+	changes *pflag.FlagSet
+	own     retry.Policy // what the flags say
+	jitter  retryconf.Jitter
 }
 
 func (f *policyFlags) add(flags *pflag.FlagSet) {
@@ -44,26 +45,40 @@ func (f *policyFlags) add(flags *pflag.FlagSet) {
 }
 
 // change adds the flags that change a policy.
-func (f *policyFlags) change(flags *pflag.FlagSet) {
-	s := &f.spec
-	flags.Var(&textFlag{to: &s.MaxAttempts, kind: "number"}, "attempts", "attempts in all, the first included, or unlimited")
-	flags.Var(&textFlag{to: &s.Mode, kind: "mode"}, "mode", "exponential, linear, fixed or list")
-	flags.Var(&textFlag{to: &s.Base, kind: "duration"}, "base", "the first wait")
-	flags.Var(&textFlag{to: &s.Factor, kind: "number"}, "factor", "the growth of the waits")
-	flags.Var(&textFlag{to: &s.Cap, kind: "duration"}, "cap", "the longest wait")
-	flags.Var(&funcFlag{set: s.SetDelays, kind: "list"}, "delays", "the waits of a list: 1m,30m,3h; the last one repeats")
-	flags.Var(&textFlag{to: &s.Jitter, kind: "jitter"}, "jitter", "none, full, equal, ratio or decorrelated")
-	flags.Var(&textFlag{to: &s.JitterRatio, kind: "number"}, "jitter-ratio", "the half-width of ratio jitter, in (0,1]")
-	flags.Var(&textFlag{to: &s.AttemptTimeout, kind: "duration"}, "attempt-timeout", "the longest that an attempt may take")
-	flags.Var(&textFlag{to: &s.TTL, kind: "duration"}, "ttl", "attempts start within it of the first one")
-	flags.Var(&textFlag{to: &s.MaxHint, kind: "duration"}, "max-hint", "the longest Retry-After that is obeyed")
-	flags.Var(&textFlag{to: &s.ResetAfter, kind: "duration"}, "reset-after", "an attempt that lasts so long starts attempts and waits anew")
-	flags.BoolVar(&f.off, "disabled", false, "one attempt, no retries")
+func (f *policyFlags) change(to *pflag.FlagSet) {
+	p, flags := &f.own, pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.SortFlags = false
+	duration := func(to *time.Duration, name, usage string) {
+		textVar(flags, (*retryconf.Duration)(to), "duration", name, usage)
+	}
+	textVar(flags, (*retryconf.Attempts)(&p.MaxAttempts), "number", "attempts", "attempts in all, the first included, or unlimited")
+	textVar(flags, (*retryconf.Mode)(&p.Mode), "mode", "mode", "exponential, linear, fixed or list")
+	duration(&p.Base, "base", "the first wait")
+	textVar(flags, (*retryconf.Number)(&p.Factor), "number", "factor", "the growth of the waits")
+	duration(&p.Cap, "cap", "the longest wait")
+	flags.Var(&funcFlag{set: func(text string) error {
+		var s retryconf.Spec
+		if err := s.SetDelays(text); err != nil {
+			return err
+		}
+		list, err := s.Policy()
+		p.Delays = list.Delays
+		return err
+	}, kind: "list"}, "delays", "the waits of a list: 1m,30m,3h; the last one repeats")
+	textVar(flags, &f.jitter, "jitter", "jitter", "none, full, equal, ratio or decorrelated")
+	textVar(flags, (*retryconf.Number)(&p.JitterRatio), "number", "jitter-ratio", "the half-width of ratio jitter, in (0,1]")
+	duration(&p.AttemptTimeout, "attempt-timeout", "the longest that an attempt may take")
+	duration(&p.TTL, "ttl", "attempts start within it of the first one")
+	duration(&p.MaxHint, "max-hint", "the longest Retry-After that is obeyed")
+	duration(&p.ResetAfter, "reset-after", "an attempt that lasts so long starts attempts and waits anew")
+	flags.BoolVar(&p.Disabled, "disabled", false, "one attempt, no retries")
+	f.changes = flags
+	to.AddFlagSet(flags)
 }
 
 // policies returns the policies that the arguments and the flags mean, one at least.
-func (a *app) policies(cmd *cobra.Command, f *policyFlags, args []string) ([]named, error) {
-	if cmd.Flags().Changed("preset") {
+func (a *app) policies(f *policyFlags, args []string) ([]named, error) {
+	if a.given("preset") {
 		if len(args) > 0 {
 			return nil, misusef("--preset %s and %s are two policies; give one, or compare them", f.preset, args[0])
 		}
@@ -72,7 +87,7 @@ func (a *app) policies(cmd *cobra.Command, f *policyFlags, args []string) ([]nam
 	found := []named{{name: "policy"}}
 	if len(args) > 0 {
 		found = nil
-	} else if !f.changed(cmd) {
+	} else if !f.changed() {
 		found[0].name = "default policy"
 	}
 	if stdin := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg != "-" && !strings.HasSuffix(arg, "@-") }); len(stdin) > 1 {
@@ -87,7 +102,7 @@ func (a *app) policies(cmd *cobra.Command, f *policyFlags, args []string) ([]nam
 	}
 	tellApart(found)
 	for i := range found {
-		changed, err := f.apply(cmd, found[i].policy)
+		changed, err := f.apply(a, found[i].policy)
 		if err != nil {
 			return nil, err
 		}
@@ -99,15 +114,15 @@ func (a *app) policies(cmd *cobra.Command, f *policyFlags, args []string) ([]nam
 
 // tellApart gives policies of the same name that come from different places the names of these.
 func tellApart(found []named) {
-	from := map[string]map[string]bool{}
+	from, twice := map[string]string{}, map[string]bool{}
 	for _, n := range found {
-		if from[n.name] == nil {
-			from[n.name] = map[string]bool{}
+		if first, ok := from[n.name]; ok && first != n.from {
+			twice[n.name] = true
 		}
-		from[n.name][n.from] = true
+		from[n.name] = n.from
 	}
 	for i, n := range found {
-		if len(from[n.name]) > 1 {
+		if twice[n.name] {
 			found[i].name = n.from
 		}
 	}
@@ -245,77 +260,36 @@ func parseCatalog(data []byte, policies json.RawMessage) ([]named, error) {
 }
 
 // changed reports whether any flag changes the policy.
-func (f *policyFlags) changed(cmd *cobra.Command) bool {
-	for _, name := range []string{"attempts", "mode", "base", "factor", "cap", "delays", "jitter", "jitter-ratio", "attempt-timeout", "ttl", "max-hint", "reset-after", "disabled"} {
-		if cmd.Flags().Changed(name) {
-			return true
-		}
-	}
-	return false
+func (f *policyFlags) changed() (any bool) {
+	f.changes.VisitAll(func(flag *pflag.Flag) { any = any || flag.Changed })
+	return any
 }
 
-// apply returns p with what the flags give in place of its own. Flags of another formula replace the formula as a
-// whole: a list has no base. A new list has its own number of attempts unless --attempts is given.
-func (f *policyFlags) apply(cmd *cobra.Command, p retry.Policy) (retry.Policy, error) {
-	if !f.changed(cmd) {
+// apply returns p with what the flags give in place of its own, as Policy.Or combines two policies: a list has no base.
+// A new list has its own number of attempts unless --attempts is given; what was a list keeps its number.
+func (f *policyFlags) apply(a *app, p retry.Policy) (retry.Policy, error) {
+	if !f.changed() {
 		return p, nil
 	}
-	s := f.spec
-	before, isList := p, p.Mode == retry.List || p.Mode == 0 && p.Delays != nil
-	other := s.Mode != 0 && retry.Mode(s.Mode) != p.Mode && !(retry.Mode(s.Mode) == retry.Exponential && p.Mode == 0 && !isList)
-	switch {
-	case s.Delays != nil || isList && (s.Base != 0 || s.Factor != 0 || other):
-		p.Mode, p.Base, p.Factor, p.Delays = 0, 0, 0, nil
-		if isList || s.Delays != nil {
-			p.MaxAttempts = 0
-		}
-		if isList && s.Delays == nil {
-			p.MaxAttempts = before.Effective().MaxAttempts // the number stays although the waits go
-		}
-	case other:
-		p.Factor, p.Delays = 0, nil // the base has the same meaning in every formula, the factor has not
+	before := p.Effective()
+	if f.own.Delays != nil {
+		p.MaxAttempts = 0
 	}
-	set(&p.MaxAttempts, int(s.MaxAttempts))
-	set(&p.Mode, retry.Mode(s.Mode))
-	set(&p.Base, time.Duration(s.Base))
-	set(&p.Factor, float64(s.Factor))
-	set(&p.Cap, time.Duration(s.Cap))
-	if s.Delays != nil {
-		p.Delays = nil
-		for _, d := range s.Delays {
-			p.Delays = append(p.Delays, time.Duration(d))
-		}
+	if f.jitter != 0 {
+		jitter, _ := retryconf.Spec{Jitter: f.jitter}.Policy()
+		f.own.Jitter, p.Jitter = jitter.Jitter, retry.NoJitter
 	}
-	if s.Jitter != 0 {
-		jitter, _ := retryconf.Spec{Jitter: s.Jitter}.Policy()
-		p.Jitter = jitter.Jitter
-		if p.Jitter != retry.RatioJitter {
-			p.JitterRatio = 0
-		}
+	if a.given("disabled") {
+		p.Disabled = false
 	}
-	set(&p.JitterRatio, float64(s.JitterRatio))
-	set(&p.AttemptTimeout, time.Duration(s.AttemptTimeout))
-	set(&p.TTL, time.Duration(s.TTL))
-	set(&p.MaxHint, time.Duration(s.MaxHint))
-	set(&p.ResetAfter, time.Duration(s.ResetAfter))
-	if cmd.Flags().Changed("disabled") {
-		p.Disabled = f.off
+	changed := f.own.Or(p)
+	if before.Mode == retry.List && changed.Delays == nil {
+		changed.MaxAttempts = cmp.Or(changed.MaxAttempts, before.MaxAttempts)
 	}
-	if err := p.Validate(); err != nil {
-		var bad []string
-		for _, field := range wire.NewError(err).Fields {
-			bad = append(bad, asFlag(field))
-		}
-		return p, misusef("the flags make a policy that is not valid: %s", strings.Join(bad, "; "))
+	if err := changed.Validate(); err != nil {
+		return p, misusef("the flags make a policy that is not valid: %w", a.blame(err))
 	}
-	return p, nil
-}
-
-func set[T comparable](to *T, value T) {
-	var unset T
-	if value != unset {
-		*to = value
-	}
+	return changed, nil
 }
 
 // source returns what a document is called in errors.

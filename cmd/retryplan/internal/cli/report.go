@@ -69,9 +69,6 @@ var (
 	property = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
 
-// object is one of JSON.
-type object = map[string]any
-
 // sarif writes SARIF 2.1.0, in which what is ignored is suppressed.
 func (a *app) sarif(all []reported) error {
 	levels := map[retryplan.Level]string{retryplan.Note: "note", retryplan.Warning: "warning", retryplan.Severe: "error"}

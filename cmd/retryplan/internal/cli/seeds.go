@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -34,9 +33,9 @@ type figures struct {
 
 // simulateSeeds simulates s with so many seeds from s.Seed on and returns what each came to. An error is about the last
 // of them, which is not among the results unless it is the first.
-func (a *app) simulateSeeds(ctx context.Context, name string, s retryplan.Scenario, seeds int) (results []retryplan.Result, err error) {
+func (a *app) simulateSeeds(name string, s retryplan.Scenario, seeds int) (results []retryplan.Result, err error) {
 	for range seeds {
-		r, err := a.simulate(ctx, name, s)
+		r, err := a.simulate(name, s)
 		if err == nil || len(results) == 0 && r.Simulated > 0 {
 			results = append(results, r)
 		}
@@ -49,38 +48,21 @@ func (a *app) simulateSeeds(ctx context.Context, name string, s retryplan.Scenar
 }
 
 func newSpread(results []retryplan.Result) spread {
-	of := func(value func(*retryplan.Result) (float64, bool)) figures {
-		var all []float64
-		for i := range results {
-			if v, ok := value(&results[i]); ok {
-				all = append(all, v)
+	s := spread{Seeds: len(results)}
+	all := map[*figures][]float64{}
+	for _, r := range results {
+		note := func(to *figures, value float64, known bool) {
+			if known {
+				all[to] = append(all[to], value)
 			}
 		}
-		if len(all) == 0 {
-			return figures{}
-		}
-		slices.Sort(all)
-		median := (all[(len(all)-1)/2] + all[len(all)/2]) / 2
-		return figures{&median, &all[0], &all[len(all)-1]}
-	}
-	latency := func(q float64) figures {
-		return of(func(r *retryplan.Result) (float64, bool) {
-			return r.Latency.Quantile(q).Seconds(), r.Latency.Count() > 0
-		})
-	}
-	s := spread{
-		Seeds:         len(results),
-		Amplification: of(func(r *retryplan.Result) (float64, bool) { return r.Amplification, r.Runs > 0 }),
-		Failed:        of(func(r *retryplan.Result) (float64, bool) { return r.Failed, r.Runs > 0 }),
-		Wasted:        of(func(r *retryplan.Result) (float64, bool) { return ratio(r.Wasted, r.Attempts), r.Attempts > 0 }),
-		Peak:          of(func(r *retryplan.Result) (float64, bool) { return float64(r.Peak), true }),
-		LatencyP50:    latency(.5),
-		LatencyP99:    latency(.99),
-		RecoverySeconds: of(func(r *retryplan.Result) (float64, bool) {
-			return r.Recovery.Seconds(), r.Judged && r.Recovered
-		}),
-	}
-	for _, r := range results {
+		note(&s.Amplification, r.Amplification, r.Runs > 0)
+		note(&s.Failed, r.Failed, r.Runs > 0)
+		note(&s.Wasted, ratio(r.Wasted, r.Attempts), r.Attempts > 0)
+		note(&s.Peak, float64(r.Peak), true)
+		note(&s.LatencyP50, r.Latency.Quantile(.5).Seconds(), r.Latency.Count() > 0)
+		note(&s.LatencyP99, r.Latency.Quantile(.99).Seconds(), r.Latency.Count() > 0)
+		note(&s.RecoverySeconds, r.Recovery.Seconds(), r.Judged && r.Recovered)
 		if r.Judged {
 			s.Judged++
 		}
@@ -88,12 +70,21 @@ func newSpread(results []retryplan.Result) spread {
 			s.Recovered++
 		}
 	}
+	for to, values := range all {
+		slices.Sort(values)
+		median := (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+		*to = figures{&median, &values[0], &values[len(values)-1]}
+	}
 	return s
 }
 
 // spread prints the figures of several seeds, the first of which is given.
 func (a *app) spread(s *spread, first uint64) {
-	a.line("%s, %d to %d: %s", plural(s.Seeds, "seed"), first, first+uint64(s.Seeds)-1, s.recovered())
+	recovered := "recovery is not judged"
+	if s.Judged > 0 {
+		recovered = fmt.Sprintf("%d of %d recovered", s.Recovered, s.Judged)
+	}
+	a.line("%s, %d to %d: %s", plural(s.Seeds, "seed"), first, first+uint64(s.Seeds)-1, recovered)
 	g := newGrid("", "median", "least", "most").words(0)
 	row := func(what string, f figures, text func(float64) string) {
 		if f.Median != nil {
@@ -111,12 +102,4 @@ func (a *app) spread(s *spread, first uint64) {
 	row("success takes, p99", s.LatencyP99, duration)
 	row("recovery", s.RecoverySeconds, duration)
 	a.print(g)
-}
-
-// recovered says how many came back.
-func (s *spread) recovered() string {
-	if s.Judged == 0 {
-		return "recovery is not judged"
-	}
-	return fmt.Sprintf("%d of %d recovered", s.Recovered, s.Judged)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,37 +16,37 @@ import (
 
 // summary prints what a simulation came to.
 func (a *app) summary(r *retryplan.Result, s *retryplan.Scenario) {
-	g := newGrid("", "").words(0, 1)
-	g.row("simulated", fmt.Sprintf("%s, seed %d", say.Span(r.Simulated), s.Seed))
+	var g facts
+	g.add("simulated", fmt.Sprintf("%s, seed %d", say.Span(r.Simulated), s.Seed))
 	for _, t := range s.Triggers {
-		g.row("trigger", wire.NewTrigger(t).String())
+		g.add("trigger", wire.Trigger(t))
 	}
-	g.row("runs", count(r.Runs))
-	g.row("attempts", fmt.Sprintf("%s, %s per run", count(r.Attempts), say.Number(r.Amplification)))
+	g.add("runs", strconv.Itoa(r.Runs))
+	g.add("attempts", fmt.Sprintf("%d, %s per run", r.Attempts, say.Number(r.Amplification)))
 	if r.Rejected > 0 {
-		g.row("rejected", fmt.Sprintf("%s, %s of the attempts", count(r.Rejected), say.Percent(ratio(r.Rejected, r.Attempts))))
+		g.add("rejected", share(r.Rejected, r.Attempts)+" of the attempts")
 	}
 	if r.Wasted > 0 {
-		g.row("wasted", fmt.Sprintf("%s, %s of the attempts: no client waited for the result", count(r.Wasted), say.Percent(ratio(r.Wasted, r.Attempts))))
+		g.add("wasted", share(r.Wasted, r.Attempts)+" of the attempts: no client waited for the result")
 	}
 	shares := map[retry.Reason]float64{}
 	for reason, n := range r.Endings {
 		shares[reason] = ratio(n, r.Runs)
 	}
 	if len(shares) > 0 {
-		g.row("runs ended as", endings(shares))
+		g.add("runs ended as", endings(shares))
 	}
 	if r.Unfinished > 0 {
-		g.row("unfinished", fmt.Sprintf("%s, %s of the runs", count(r.Unfinished), say.Percent(ratio(r.Unfinished, r.Runs))))
+		g.add("unfinished", share(r.Unfinished, r.Runs)+" of the runs")
 	}
-	g.row("peak", fmt.Sprintf("%s attempts in the %s from %s on", count(r.Peak), say.Span(r.Step), say.Span(r.PeakAt)))
+	g.add("peak", fmt.Sprintf("%d attempts in the %s from %s on", r.Peak, say.Span(r.Step), say.Span(r.PeakAt)))
 	if r.Latency.Count() > 0 {
-		g.row("success takes", quantiles(r.Latency))
+		g.add("success takes", quantiles(r.Latency)+", at most "+say.Span(r.Latency.Quantile(1)))
 	}
 	if len(s.Triggers) > 0 && s.Arrivals.Rate > 0 {
-		g.row("recovery", recovery(r, s))
+		g.add("recovery", recovery(r, s))
 	}
-	a.print(g)
+	a.printFacts(g)
 }
 
 // recovery says whether the fleet came back from its triggers.
@@ -70,55 +71,79 @@ func recovery(r *retryplan.Result, s *retryplan.Scenario) string {
 // seconds rounds d up to whole seconds.
 func seconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
-// quantiles returns the figures of d on one line.
-func quantiles(d retryplan.Durations) string {
-	return "p50 " + say.Span(d.Quantile(.5)) + ", p90 " + say.Span(d.Quantile(.9)) + ", p99 " + say.Span(d.Quantile(.99)) + ", at most " + say.Span(d.Quantile(1))
+// columns are those of the time series: what is counted for each interval, per second, and what is a state at its end.
+var columns = []struct {
+	title  string
+	always bool // also if nothing happens
+	state  bool
+	of     func(*retryplan.Point) float64
+}{
+	{"runs", true, false, func(p *retryplan.Point) float64 { return float64(p.Offered) }},
+	{"attempts", true, false, func(p *retryplan.Point) float64 { return float64(p.Attempts) }},
+	{"goodput", true, false, func(p *retryplan.Point) float64 { return float64(p.Goodput) }},
+	{"failed", false, false, func(p *retryplan.Point) float64 { return float64(p.Failed) }},
+	{"timed out", false, false, func(p *retryplan.Point) float64 { return float64(p.TimedOut) }},
+	{"rejected", false, false, func(p *retryplan.Point) float64 { return float64(p.Rejected) }},
+	{"queue", false, true, func(p *retryplan.Point) float64 { return float64(p.Queue) }},
+	{"waiting", false, true, func(p *retryplan.Point) float64 { return float64(p.Waiting) }},
+	{"tokens", false, true, func(p *retryplan.Point) float64 { return p.Tokens }},
+	{"open", false, true, func(p *retryplan.Point) float64 { return float64(p.Open) }},
 }
 
-// series prints the time series in so many lines at most, 0 for one for each step: rates are means over a line, what is
-// a state is that at its end. Columns in which nothing happens are left out.
+// series prints the time series in so many lines at most, 0 for one for each step. Columns in which nothing happens are
+// left out.
 func (a *app) series(r *retryplan.Result, s *retryplan.Scenario, rows int) {
 	if len(r.Series) == 0 {
 		return
 	}
 	per := 1
 	if rows > 0 {
-		per = (len(r.Series) + rows - 1) / rows
+		per = tidy((len(r.Series)+rows-1)/rows, r.Step)
 	}
-	per = tidy(per, r.Step)
-	g := newGrid("from", "runs", "attempts", "goodput", "failed", "timed out", "rejected", "queue", "waiting", "tokens", "open", "").words(11)
-	for i := 0; i < len(r.Series); i += per {
-		line := r.Series[i:min(i+per, len(r.Series))]
-		from, last := line[0].Start, line[len(line)-1]
-		length := min(time.Duration(len(line))*r.Step, max(r.Simulated-from, 1))
-		rate := func(of func(retryplan.Point) int) string {
-			sum := 0
-			for _, p := range line {
-				sum += of(p)
-			}
-			return rounded(float64(sum) / length.Seconds())
-		}
-		g.row(say.Span(from), rate(func(p retryplan.Point) int { return p.Offered }), rate(func(p retryplan.Point) int { return p.Attempts }),
-			rate(func(p retryplan.Point) int { return p.Goodput }), rate(func(p retryplan.Point) int { return p.Failed }),
-			rate(func(p retryplan.Point) int { return p.TimedOut }), rate(func(p retryplan.Point) int { return p.Rejected }),
-			count(last.Queue), count(last.Waiting), rounded(last.Tokens), count(last.Open), during(s.Triggers, from, from+length))
+	header, table := []string{"from"}, [][]string{}
+	lines := slices.Collect(slices.Chunk(r.Series, per))
+	length := func(line []retryplan.Point) time.Duration {
+		return min(time.Duration(len(line))*r.Step, max(r.Simulated-line[0].Start, 1))
 	}
-	for c := 1; c < len(g.header); c++ {
-		if c >= 4 && g.zero(c) {
-			g.clear(c)
-		}
-	}
-	var states []string
-	for c := 7; c <= 10; c++ {
-		if !g.empty(c) {
-			states = append(states, g.header[c])
-		}
+	for _, line := range lines {
+		table = append(table, []string{say.Span(line[0].Start)})
 	}
 	note := "per second, means over " + say.Span(time.Duration(per)*r.Step)
+	var states []string
+	for _, c := range columns {
+		cells, happens := make([]string, len(lines)), c.always
+		for i, line := range lines {
+			value := c.of(&line[len(line)-1])
+			if !c.state {
+				value = 0
+				for j := range line {
+					value += c.of(&line[j])
+				}
+				value /= length(line).Seconds()
+			}
+			cells[i] = rounded(value)
+			happens = happens || cells[i] != "0"
+		}
+		if !happens {
+			continue
+		}
+		header = append(header, c.title)
+		for i, cell := range cells {
+			table[i] = append(table[i], cell)
+		}
+		if c.state {
+			states = append(states, c.title)
+		}
+	}
 	if len(states) > 0 {
 		note += "; " + strings.Join(states, ", ") + " at its end"
 	}
 	a.line("%s", note)
+	g := newGrid(append(header, "")...).words(len(header))
+	for i, line := range lines {
+		from := line[0].Start
+		g.row(append(table[i], during(s.Triggers, from, from+length(line)))...)
+	}
 	a.print(g)
 }
 
@@ -148,16 +173,6 @@ func during(triggers []retryplan.Trigger, from, to time.Duration) string {
 	return strings.Join(there, ", ")
 }
 
-// zero reports whether a column has nothing but zeros.
-func (g *grid) zero(column int) bool {
-	for _, row := range g.rows {
-		if row[column] != "0" && row[column] != "" {
-			return false
-		}
-	}
-	return true
-}
-
 // rounded returns a rate: whole from 100 on, else to a decimal.
 func rounded(x float64) string {
 	if x >= 100 {
@@ -166,7 +181,8 @@ func rounded(x float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(x, 'f', 1, 64), ".0")
 }
 
-func count(n int) string { return strconv.Itoa(n) }
+// share returns "3, 10%" for 3 of 30.
+func share(n, of int) string { return fmt.Sprintf("%d, %s", n, say.Percent(ratio(n, of))) }
 
 func ratio(n, of int) float64 {
 	if of == 0 {

@@ -30,7 +30,7 @@ interrupted. The page opens with POLICY, or with all that the address of another
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			var p retry.Policy
 			var fragment string
 			if len(args) > 0 && strings.HasPrefix(args[0], "http://") {
@@ -38,13 +38,13 @@ interrupted. The page opens with POLICY, or with all that the address of another
 				if err != nil || link.Fragment == "" {
 					return misusef("%q is no address of a page: one ends in #max_attempts=5 and so on", args[0])
 				}
-				if flags.preset != "" || flags.changed(cmd) {
+				if flags.preset != "" || flags.changed() {
 					return misusef("%s says all of the page; change it there", args[0])
 				}
 				fragment, args = "#"+link.EscapedFragment(), nil
 			}
-			if len(args) > 0 || flags.preset != "" || flags.changed(cmd) {
-				found, err := a.policies(cmd, &flags, args)
+			if len(args) > 0 || flags.preset != "" || flags.changed() {
+				found, err := a.policies(&flags, args)
 				if err != nil {
 					return err
 				}
@@ -53,12 +53,10 @@ interrupted. The page opens with POLICY, or with all that the address of another
 				}
 				p = found[0].policy
 			}
-			return a.Serve(cmd.Context(), addr, p, func(address string) {
+			return a.Serve(a.ctx, addr, p, func(address string) {
 				address += fragment
 				if a.json {
-					_ = a.printJSON(struct {
-						URL string `json:"url"`
-					}{address})
+					_ = a.printJSON(object{"url": address})
 				} else {
 					a.line("%s", address)
 				}

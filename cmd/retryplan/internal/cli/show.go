@@ -2,7 +2,9 @@ package cli
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,20 +18,15 @@ import (
 // shown is what --json prints of one policy.
 type shown struct {
 	Name     string         `json:"name"` // as the output calls it
-	Policy   wire.Policy    `json:"policy"`
-	Plan     *wire.Plan     `json:"plan,omitempty"`
+	Policy   any            `json:"policy"`
+	Plan     any            `json:"plan,omitempty"`
 	Findings []wire.Finding `json:"findings"`
-}
-
-// policiesJSON is what commands print that take any number of policies.
-type policiesJSON[T any] struct {
-	Policies []T `json:"policies"`
 }
 
 func (a *app) showCommand() *cobra.Command {
 	var (
 		flags   policyFlags
-		setting wire.Setting
+		setting retryplan.Setting
 		guard   guard
 		graph   graph
 	)
@@ -44,26 +41,20 @@ Say where the policy is used (--inline, --deadline, --layers, --clients, --durat
   retryplan show email@policies.json --attempts 6
   retryplan show --attempts 4 --base 50ms --cap 1s --jitter full --inline --deadline 5s
   retryplan show policies.json --fail-on warning`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			found, err := a.chosen(cmd, &flags, args, setting, &graph)
+		RunE: func(_ *cobra.Command, args []string) error {
+			found, err := a.chosen(&flags, args, setting, &graph)
 			if err != nil {
 				return err
 			}
 			// The plan says when the deadline cuts the schedule; this schedule is the policy's own.
-			var planned []plots.Plan
-			for _, n := range found {
-				var m retryplan.Model
-				if n.policy.MaxAttempts == retry.Unlimited {
+			model := func(p retry.Policy) (m retryplan.Model) {
+				if p.MaxAttempts == retry.Unlimited {
 					m.Horizon = horizon
 				}
-				some, err := plan([]named{n}, m)
-				if err != nil {
-					return blame(err)
-				}
-				planned = append(planned, some...)
+				return m
 			}
-			if err := a.showAll(found, planned, setting, &guard, a.schedule); err != nil {
+			planned, err := a.planned(found, setting, model, &guard, a.schedule)
+			if err != nil {
 				return err
 			}
 			return cmp.Or(a.draw(&graph, func() (*plots.Picture, error) { return plots.Plans(planned...) }), guard.err())
@@ -80,70 +71,36 @@ Say where the policy is used (--inline, --deadline, --layers, --clients, --durat
 const horizon = 20
 
 // chosen returns the policies that a command is about, once its setting is checked and its picture has room for them.
-func (a *app) chosen(cmd *cobra.Command, flags *policyFlags, args []string, setting wire.Setting, g *graph) ([]named, error) {
-	if err := checked(g.validate(), checkSetting(setting)); err != nil {
+func (a *app) chosen(flags *policyFlags, args []string, setting retryplan.Setting, g *graph) ([]named, error) {
+	if err := a.checkSetting(setting); err != nil {
 		return nil, err
 	}
-	found, err := a.policies(cmd, flags, args)
+	found, err := a.policies(flags, args)
 	if err != nil {
 		return nil, err
 	}
 	return found, g.fits(len(found))
 }
 
-// showAll prints each policy with what body prints of its plan, and its findings; or all of them as JSON.
-func (a *app) showAll(found []named, planned []plots.Plan, setting wire.Setting, g *guard, body func(*retryplan.Plan)) error {
-	var all []shown
-	for i, n := range found {
-		findings := retryplan.Lint(n.policy, setting.Setting())
-		g.findings(n.name, findings)
-		if a.json {
-			one, err := newShown(n, planned[i].Plan, findings)
-			if err != nil {
-				return err
-			}
-			all = append(all, one)
-			continue
-		}
-		if i > 0 {
-			a.line("")
-		}
-		a.title(n)
-		a.line("")
-		body(planned[i].Plan)
-		a.line("")
-		a.showFindings(findings)
-	}
-	if a.json {
-		return a.printJSON(policiesJSON[shown]{all})
-	}
-	return nil
-}
-
-func newShown(n named, p *retryplan.Plan, findings []retryplan.Finding) (shown, error) {
-	policy, err := wire.NewPolicy(n.policy)
-	if err != nil {
-		return shown{}, err
-	}
-	one := shown{Name: n.name, Policy: policy, Findings: wire.NewFindings(findings)}
-	if p != nil {
-		plan := wire.NewPlan(p)
-		one.Plan = &plan
-	}
-	return one, nil
-}
-
-// plan returns the plan of each policy.
-func plan(found []named, m retryplan.Model) ([]plots.Plan, error) {
-	var planned []plots.Plan
+// planned prints each policy with what body prints of its plan, and its findings, and returns the plans.
+func (a *app) planned(
+	found []named, setting retryplan.Setting, model func(retry.Policy) retryplan.Model, g *guard, body func(*retryplan.Plan),
+) (all []plots.Plan, err error) {
 	for _, n := range found {
-		p, err := retryplan.New(n.policy, m)
+		p, err := retryplan.New(n.policy, model(n.policy))
 		if err != nil {
-			return nil, err
+			return nil, a.blame(err)
 		}
-		planned = append(planned, plots.Plan{Name: n.name, Plan: p})
+		findings := retryplan.Lint(n.policy, setting)
+		g.findings(n.name, findings)
+		a.policy(n, shown{n.name, wire.Policy(n.policy), wire.JSON(p), wire.NewFindings(findings)}, func() {
+			body(p)
+			a.line("")
+			a.showFindings(findings)
+		})
+		all = append(all, plots.Plan{Name: n.name, Plan: p})
 	}
-	return planned, nil
+	return all, a.finish()
 }
 
 // title prints the policy on one line.
@@ -163,39 +120,35 @@ func (a *app) title(n named) {
 
 // schedule prints the attempts of p with the waits before them, and the total wait.
 func (a *app) schedule(p *retryplan.Plan) {
-	spread := false
+	spread := slices.ContainsFunc(p.Attempts, func(at retryplan.PlannedAttempt) bool { return at.Wait.Lo != at.Wait.Hi })
+	g := newGrid("attempt", "starts after", "wait", "mean", "p50", "p90", "p99", "cannot start").words(7)
 	for _, at := range p.Attempts {
-		spread = spread || at.Wait.Lo != at.Wait.Hi
-	}
-	g := newGrid("attempt", "starts after", "wait", "wait", "mean", "p50", "p90", "p99", "cannot start").words(8)
-	for _, at := range p.Attempts {
-		w := at.Wait
-		cells := []string{strconv.Itoa(at.Number), say.Between(at.Earliest, at.Latest)}
-		switch {
-		case at.Number == 1:
-			cells = append(cells, "", "", "", "", "", "")
-		case spread:
-			cells = append(cells, "", say.Between(w.Lo, w.Hi), say.Span(w.Mean), say.Span(w.P50), say.Span(w.P90), say.Span(w.P99))
-		default:
-			cells = append(cells, say.Span(w.Lo), "", "", "", "", "")
-		}
+		cells := make([]string, 8)
+		cells[0] = strconv.Itoa(at.Number)
 		if at.Never != 0 {
-			cells = append(cells, wire.Reason(at.Never))
-			cells[1] = ""
+			cells[7] = wire.Reason(at.Never)
+		} else {
+			cells[1] = say.Between(at.Earliest, at.Latest)
+		}
+		if at.Number > 1 {
+			cells[2] = say.Between(at.Wait.Lo, at.Wait.Hi)
+		}
+		if at.Number > 1 && spread {
+			for i, d := range []time.Duration{at.Wait.Mean, at.Wait.P50, at.Wait.P90, at.Wait.P99} {
+				cells[3+i] = say.Span(d)
+			}
 		}
 		g.row(cells...)
 	}
 	a.print(g)
+	label := "total wait  "
 	if p.Truncated {
 		a.line("... and more attempts: the first %d are shown", len(p.Attempts))
+		label = "total wait of these  "
 	}
-	switch {
-	case p.Truncated:
+	if len(p.Attempts) > 1 {
 		a.line("")
-		a.wrapped("total wait of these  ", distribution(p.TotalWait), 2)
-	case len(p.Attempts) > 1:
-		a.line("")
-		a.wrapped("total wait  ", distribution(p.TotalWait), 2)
+		a.wrapped(label, distribution(p.TotalWait), 2)
 	}
 }
 
@@ -204,6 +157,10 @@ func distribution(d retryplan.Distribution) string {
 	if d.Min() == d.Max() {
 		return say.Span(d.Min())
 	}
-	return say.Between(d.Min(), d.Max()) + ", mean " + say.Span(d.Mean()) +
-		", p50 " + say.Span(d.Quantile(.5)) + ", p90 " + say.Span(d.Quantile(.9)) + ", p99 " + say.Span(d.Quantile(.99))
+	return say.Between(d.Min(), d.Max()) + ", mean " + say.Span(d.Mean()) + ", " + quantiles(d)
+}
+
+// quantiles returns some quantiles on one line.
+func quantiles(d interface{ Quantile(q float64) time.Duration }) string {
+	return "p50 " + say.Span(d.Quantile(.5)) + ", p90 " + say.Span(d.Quantile(.9)) + ", p99 " + say.Span(d.Quantile(.99))
 }

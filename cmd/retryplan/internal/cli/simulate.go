@@ -1,27 +1,25 @@
 package cli
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
-	"github.com/retrygo/retry/retryconf"
 	"github.com/retrygo/retry/retryplan"
 )
 
 // simulated is what --json prints of one policy.
 type simulated struct {
-	Name     string        `json:"name"`
-	Scenario wire.Scenario `json:"scenario"`
-	Result   wire.Result   `json:"result"`           // with the first seed
-	Spread   *spread       `json:"spread,omitempty"` // with --seeds
+	Name     string  `json:"name"`
+	Scenario any     `json:"scenario"`
+	Result   any     `json:"result"`           // with the first seed
+	Spread   *spread `json:"spread,omitempty"` // with --seeds
 	// Interrupted says that the simulation was stopped: Result is what it had seen.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
@@ -61,107 +59,69 @@ least: before that, whether a fleet stays well is not known. With --mix several 
 		Example: `  retryplan simulate --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 60s 10s" --duration 4m
   retryplan simulate policy.json --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m --budget
   retryplan simulate policy.json --at-once --clients 100 --rate-limit 20 --rate-window 100ms --trigger "outage 0s 10s" --duration 60s --drain`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := graph.validate(); err != nil {
-				return err
-			}
+		RunE: func(_ *cobra.Command, args []string) error {
 			if rows < 0 {
 				return misusef("--rows %d is below 0", rows)
 			}
 			if seeds < 1 {
 				return misusef("--seeds %d is below 1", seeds)
 			}
-			found, err := a.policies(cmd, &flags, args)
+			found, err := a.policies(&flags, args)
 			if err != nil {
 				return err
 			}
-			var others []retryplan.Population
-			if found, others, err = mixed.of(found); err != nil {
+			s := &fleet.s
+			if found, s.Others, err = mixed.of(found); err != nil {
 				return err
 			}
-			if err := graph.fits(len(found)); err != nil {
+			if err := cmp.Or(graph.fits(len(found)), fleet.complete(a)); err != nil {
 				return err
 			}
-			w, err := fleet.scenario(a, cmd)
-			if err != nil {
-				return err
-			}
-			var all []simulated
 			var runs []plots.Run
 			var stopped error
-			for i, n := range found {
-				s, err := w.Scenario()
-				if err != nil {
-					return blame(err)
-				}
-				s.Policy, s.Others = n.policy, others
-				if !cmd.Flags().Changed("duration") {
+			for _, n := range found {
+				given := *s
+				given.Policy = n.policy
+				s := given
+				if !a.given("duration") {
 					s.Duration = max(s.Duration, s.Horizon())
 				}
-				results, err := a.simulateSeeds(cmd.Context(), n.name, s, seeds)
-				if err != nil && (cmd.Context().Err() == nil || len(results) == 0) {
-					return blame(err)
+				results, err := a.simulateSeeds(n.name, s, seeds)
+				if err != nil && (a.ctx.Err() == nil || len(results) == 0) {
+					return a.blame(err)
 				}
-				stopped = err
-				result, spread := results[0], newSpread(results)
-				runs = append(runs, plots.Run{Name: n.name, Result: result, Triggers: s.Triggers})
-				if ill := spread.Judged - spread.Recovered; ill > 0 && stopped == nil {
+				result, spread := &results[0], newSpread(results)
+				runs = append(runs, plots.Run{Name: n.name, Result: *result, Triggers: s.Triggers})
+				if ill := spread.Judged - spread.Recovered; ill > 0 && err == nil {
 					in := ""
 					if seeds > 1 {
 						in = fmt.Sprintf(" with %d of %d seeds", ill, spread.Seeds)
 					}
 					guard.note(retryplan.Severe, n.name+" did not recover"+in)
 				}
-				if a.json {
-					if w.Policy, err = specOf(n.policy); err != nil {
-						return err
-					}
-					if w.Others, err = populations(n); err != nil {
-						return err
-					}
-					one := simulated{Name: n.name, Scenario: w, Result: wire.NewResult(&result), Interrupted: stopped != nil}
-					if seeds > 1 {
-						one.Spread = &spread
-					}
-					all = append(all, one)
-				} else {
-					if i > 0 {
-						a.line("")
-					}
-					a.title(n)
-					a.line("")
-					a.summary(&result, &s)
-					for i, o := range n.all() {
-						if len(n.others) > 0 {
-							p := result.Populations[i]
-							a.line("%s: %s of its %s runs succeeded", wire.OneLine(o.name), say.Percent(ratio(p.Succeeded, p.Runs)), count(p.Runs))
-						}
+				data := simulated{Name: n.name, Scenario: wire.JSON(given), Result: wire.JSON(result), Interrupted: err != nil}
+				if seeds > 1 {
+					data.Spread = &spread
+				}
+				a.policy(n, data, func() {
+					a.summary(result, &s)
+					for i, p := range result.Populations {
+						a.line("%s: %s of its %d runs succeeded", wire.OneLine(n.all()[i].name), say.Percent(ratio(p.Succeeded, p.Runs)), p.Runs)
 					}
 					a.line("")
 					if seeds > 1 {
 						a.spread(&spread, s.Seed)
 						a.line("")
 					}
-					a.series(&result, &s, rows)
-				}
-				if stopped != nil {
-					stopped = fmt.Errorf("%s after %s of %s: %w", n.name, say.Span(result.Simulated), say.Span(s.Duration), stopped)
+					a.series(result, &s, rows)
+				})
+				if err != nil {
+					stopped = fmt.Errorf("%s after %s of %s: %w", n.name, say.Span(result.Simulated), say.Span(s.Duration), err)
 					break
 				}
 			}
-			if a.json {
-				if err := a.printJSON(policiesJSON[simulated]{all}); err != nil {
-					return err
-				}
-			}
-			if err := a.draw(&graph, func() (*plots.Picture, error) { return plots.Simulation(runs...) }); err != nil {
-				return err
-			}
-			if stopped != nil {
-				return stopped
-			}
-			return guard.err()
+			drawn := func() (*plots.Picture, error) { return plots.Simulation(runs...) }
+			return cmp.Or(a.finish(), a.draw(&graph, drawn), stopped, guard.err())
 		},
 	}
 	fleet.add(cmd.Flags())
@@ -175,7 +135,7 @@ least: before that, whether a fleet stays well is not known. With --mix several 
 }
 
 // simulate calls retryplan.Simulate, and shows its progress if stderr is a terminal.
-func (a *app) simulate(ctx context.Context, name string, s retryplan.Scenario) (retryplan.Result, error) {
+func (a *app) simulate(name string, s retryplan.Scenario) (retryplan.Result, error) {
 	if a.Progress {
 		const parts = 1000
 		bar := progressbar.NewOptions(parts,
@@ -187,11 +147,5 @@ func (a *app) simulate(ctx context.Context, name string, s retryplan.Scenario) (
 			_ = bar.Set(int(min(float64(p.Simulated)/float64(s.Duration), 0.999) * parts))
 		}
 	}
-	return retryplan.Simulate(ctx, s)
-}
-
-// specOf returns the document of a policy.
-func specOf(p retry.Policy) (retryconf.Spec, error) {
-	w, err := wire.NewPolicy(p)
-	return w.Document, err
+	return retryplan.Simulate(a.ctx, s)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -12,14 +13,9 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// infeasible is what --json prints if no policy meets the requirements.
-type infeasible struct {
-	Infeasible wire.Infeasible `json:"infeasible"`
-}
-
 func (a *app) solveCommand() *cobra.Command {
 	var (
-		required wire.Requirements
+		required retryplan.Requirements
 		fleet    fleetFlags
 	)
 	cmd := &cobra.Command{
@@ -38,49 +34,32 @@ status 1.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			asked := false
-			for _, name := range []string{"outage", "success", "p99", "worst-case", "load"} {
-				asked = asked || cmd.Flags().Changed(name)
-			}
-			if !asked && !fleet.given(cmd) {
+		RunE: func(*cobra.Command, []string) error {
+			if !a.given("outage", "success", "p99", "worst-case", "load") && !fleet.given(a) {
 				return misusef("nothing is required: give --success, --p99, --worst-case, --load, --outage or a fleet")
 			}
-			if fleet.given(cmd) || cmd.Flags().Changed("clients") || cmd.Flags().Changed("deadline") {
-				if _, err := fleet.get(a, cmd); err != nil {
+			if fleet.given(a) || a.given("clients", "deadline") {
+				if err := fleet.complete(a); err != nil {
 					return err
 				}
 				required.Fleet = &fleet.fleet
 			}
-			r, err := required.Requirements()
-			if err != nil {
-				return blame(err)
+			solution, err := retryplan.Solve(a.ctx, required)
+			no, infeasible := errors.AsType[*retryplan.InfeasibleError](err)
+			switch {
+			case infeasible && a.json:
+				return cmp.Or(a.printJSON(object{"infeasible": wire.JSON(*no)}), err)
+			case err != nil:
+				return a.blame(err)
+			case a.json:
+				return a.printJSON(wire.JSON(solution))
 			}
-			solution, err := retryplan.Solve(cmd.Context(), r)
-			if no, ok := errors.AsType[*retryplan.InfeasibleError](err); ok {
-				if a.json {
-					if err := a.printJSON(infeasible{wire.NewInfeasible(no)}); err != nil {
-						return err
-					}
-				}
-				return no
-			}
-			if err != nil {
-				return blame(err)
-			}
-			if a.json {
-				w, err := wire.NewSolution(&solution)
-				if err != nil {
-					return err
-				}
-				return a.printJSON(w)
-			}
-			return a.solution(&solution, &r, required)
+			return a.solution(&solution, &required)
 		},
 	}
 	flags := cmd.Flags()
 	flags.Float64Var(&required.Failure, "failure", 0, "probability that an attempt fails, in [0,1)")
-	distVar(flags, &required.Duration, "duration", "how long an attempt takes")
+	textVar(flags, &required.Duration, "distribution", "duration", "how long an attempt takes")
 	flags.Float64Var(&required.Success, "success", 0, "least probability that a run succeeds, in (0,1)")
 	durationVar(flags, &required.P99, "p99", "the most that the 99th percentile of a run's time may be")
 	durationVar(flags, &required.WorstCase, "worst-case", "the most that any run may take")
@@ -92,7 +71,7 @@ status 1.`,
 }
 
 // solution prints a policy with its proof.
-func (a *app) solution(s *retryplan.Solution, r *retryplan.Requirements, w wire.Requirements) error {
+func (a *app) solution(s *retryplan.Solution, r *retryplan.Requirements) error {
 	document, err := literal.Document(s.Policy)
 	if err != nil {
 		return err
@@ -107,14 +86,14 @@ func (a *app) solution(s *retryplan.Solution, r *retryplan.Requirements, w wire.
 	}
 	a.line("\n%s", document)
 	a.line("\nat a failure rate of %s", say.Percent(r.Failure))
-	a.outlook(s.Plan, wire.Model{})
+	a.outlook(s.Plan, 0)
 	if s.Certificate != nil {
 		a.line("")
 		fleet := *r.Fleet
 		fleet.Budget = s.Budget
 		a.certificate(s.Certificate, fleet)
 	}
-	if s.Simulation != nil && s.Certificate != nil {
+	if s.Simulation != nil {
 		a.line("\nsimulated: %s", outcome(s.Simulation, r.Fleet))
 	}
 	return nil

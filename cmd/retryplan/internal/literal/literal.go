@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"go/format"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -18,49 +19,70 @@ import (
 // Go returns p as a Go expression, formatted as by gofmt, that compiles in a file that imports the packages retry and
 // time. Fields that are zero are left out. So are the fields of p that are code (Classify, Wait, Budget, Pay, Gate,
 // Observe, Rand), since they cannot be written down.
-func Go(p retry.Policy) string {
-	var outer, inner fields
-	outer.text("Name", p.Name)
-	switch p.MaxAttempts {
-	case retry.Unlimited:
-		outer.add("MaxAttempts", "retry.Unlimited")
-	default:
-		outer.integer("MaxAttempts", p.MaxAttempts)
-	}
-	inner.constant("Mode", int(p.Mode), "", "retry.Exponential", "retry.Linear", "retry.Fixed", "retry.List")
-	inner.duration("Base", p.Base)
-	inner.number("Factor", p.Factor)
-	inner.duration("Cap", p.Cap)
-	if p.Delays != nil {
-		delays := make([]string, len(p.Delays))
-		for i, d := range p.Delays {
-			delays[i] = Duration(d)
-		}
-		inner.add("Delays", "[]time.Duration{"+strings.Join(delays, ", ")+"}")
-	}
-	inner.constant("Jitter", int(p.Jitter), "retry.NoJitter", "retry.FullJitter", "retry.EqualJitter", "retry.RatioJitter", "retry.DecorrelatedJitter")
-	inner.number("JitterRatio", p.JitterRatio)
-	if len(inner) > 0 {
-		outer.add("Backoff", inner.literal("retry.Backoff"))
-	}
-	outer.duration("AttemptTimeout", p.AttemptTimeout)
-	outer.duration("TTL", p.TTL)
-	outer.duration("MaxHint", p.MaxHint)
-	outer.duration("ResetAfter", p.ResetAfter)
-	if p.Disabled {
-		outer.add("Disabled", "true")
-	}
-	return outer.literal("retry.Policy")
-}
+func Go(p retry.Policy) string { return literal(reflect.ValueOf(p)) }
 
 // Budget returns c as a Go expression, as Go does with a policy.
-func Budget(c retry.BudgetConfig) string {
-	var f fields
-	f.number("Ratio", c.Ratio)
-	f.integer("Burst", c.Burst)
-	f.integer("Initial", c.Initial)
-	f.duration("Trickle", c.Trickle)
-	return f.literal("retry.BudgetConfig")
+func Budget(c retry.BudgetConfig) string { return literal(reflect.ValueOf(c)) }
+
+// literal returns a struct of package retry on one line if that is short, otherwise with a line for each field.
+func literal(v reflect.Value) string {
+	var fields []string
+	for field, value := range v.Fields() {
+		text := expression(value)
+		if field.Name == "MaxAttempts" && value.Int() == retry.Unlimited {
+			text = "retry.Unlimited"
+		}
+		if !value.IsZero() && text != "" {
+			fields = append(fields, field.Name+": "+text)
+		}
+	}
+	text := v.Type().String() + "{" + strings.Join(fields, ", ") + "}"
+	if len(text) > 80 || strings.Contains(text, "\n") {
+		text = v.Type().String() + "{\n" + strings.Join(fields, ",\n") + ",\n}"
+	}
+	formatted, err := format.Source([]byte(text))
+	if err != nil {
+		return text // a policy that does not validate; it reads all the same
+	}
+	return string(formatted)
+}
+
+// expression returns the value of a field, nothing for code and for what no literal can say, which is in no policy that
+// validates.
+func expression(v reflect.Value) string {
+	switch x := v.Interface().(type) {
+	case time.Duration:
+		return Duration(x)
+	case []time.Duration:
+		delays := make([]string, len(x))
+		for i, d := range x {
+			delays[i] = Duration(d)
+		}
+		return "[]time.Duration{" + strings.Join(delays, ", ") + "}"
+	case retry.Mode:
+		return constant(int(x), "retry.Exponential", "retry.Linear", "retry.Fixed", "retry.List")
+	case retry.JitterMode:
+		return constant(int(x), "retry.FullJitter", "retry.EqualJitter", "retry.RatioJitter", "retry.DecorrelatedJitter")
+	case retry.Backoff:
+		if text := literal(v); text != "retry.Backoff{}" {
+			return text
+		}
+	case float64:
+		if !math.IsNaN(x) && !math.IsInf(x, 0) {
+			return strconv.FormatFloat(x, 'g', -1, 64)
+		}
+	case string, int, bool:
+		return fmt.Sprintf("%#v", x)
+	}
+	return ""
+}
+
+// constant returns the name of a value above 0.
+func constant(value int, names ...string) string {
+	if value < 1 || value > len(names) {
+		return ""
+	}
+	return names[value-1]
 }
 
 // Duration returns d as a Go expression in the largest unit that divides it: "90 * time.Second".
@@ -93,57 +115,4 @@ func Document(p retry.Policy) (string, error) {
 	}
 	text, err := json.MarshalIndent(spec, "", "  ")
 	return CompactJSON(string(text)), err
-}
-
-// fields are the fields of a composite literal, as "Name: value".
-type fields []string
-
-func (f *fields) add(name, value string) { *f = append(*f, name+": "+value) }
-
-func (f *fields) text(name, value string) {
-	if value != "" {
-		f.add(name, strconv.Quote(value))
-	}
-}
-
-func (f *fields) integer(name string, value int) {
-	if value != 0 {
-		f.add(name, strconv.Itoa(value))
-	}
-}
-
-// number leaves out what no literal can say; such a number is in no policy that validates.
-func (f *fields) number(name string, value float64) {
-	if value != 0 && !math.IsNaN(value) && !math.IsInf(value, 0) {
-		f.add(name, strconv.FormatFloat(value, 'g', -1, 64))
-	}
-}
-
-func (f *fields) duration(name string, value time.Duration) {
-	if value != 0 {
-		f.add(name, Duration(value))
-	}
-}
-
-// constant leaves out a value that has no name; such a value is in no policy that validates.
-func (f *fields) constant(name string, value int, names ...string) {
-	if value != 0 && value < len(names) {
-		f.add(name, names[value])
-	}
-}
-
-// literal returns one line if that is short, otherwise a line for each field.
-func (f fields) literal(typ string) string {
-	var text string
-	switch short := typ + "{" + strings.Join(f, ", ") + "}"; {
-	case len(short) <= 80 && !strings.Contains(short, "\n"):
-		text = short
-	default:
-		text = typ + "{\n" + strings.Join(f, ",\n") + ",\n}"
-	}
-	formatted, err := format.Source([]byte(text))
-	if err != nil {
-		return text // a policy that does not validate; it reads all the same
-	}
-	return string(formatted)
 }

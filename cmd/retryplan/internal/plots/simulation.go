@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -68,7 +69,7 @@ func simulation(runs []Run) []chart {
 				continue
 			}
 			shade.boxes = append(shade.boxes, b)
-			top.labels = append(top.labels, label{point{(max(b.left, 0) + min(b.right, end.Seconds())) / 2, top.y.max}, say.Trigger(t)})
+			top.labels = append(top.labels, label{point{(max(b.left, 0) + min(b.right, end.Seconds())) / 2, top.y.max}, wire.Lasting(t)})
 		}
 	}
 	if shade.boxes != nil {

@@ -130,11 +130,3 @@ func Law(l retryplan.Law) string {
 	}
 	return "see the documentation of retryplan"
 }
-
-// Trigger returns what ParseLasting reads, and "none" for none.
-func Trigger(t retryplan.Trigger) string {
-	if t.Kind == 0 {
-		return "none"
-	}
-	return wire.NewTrigger(t).Lasting()
-}

@@ -136,7 +136,7 @@ func (f *form) trigger() (t retryplan.Trigger) {
 	if name == "none" {
 		return t
 	}
-	kind, err := wire.ParseKind(shortened(name))
+	kind, err := wire.Parse(retryplan.Stall, retryplan.Failing, shortened(name))
 	if err != nil {
 		f.fail("trigger", err.Error())
 	}

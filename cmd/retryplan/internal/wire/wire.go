@@ -1,5 +1,4 @@
-// Package wire is the JSON of command retryplan: what --json prints, and what the page of retryplan serve sends and
-// receives.
+// Package wire is the JSON of command retryplan: what --json prints, and some of what the page of retryplan serve sends.
 //
 // What goes in is text, as in documents of retryconf: durations such as "1m30s", distributions such as "exponential
 // 10ms". What comes out is numbers: durations are float64 seconds under keys that end in _seconds, probabilities and
@@ -8,21 +7,20 @@
 package wire
 
 import (
-	"encoding/json"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryplan"
 )
 
 // Duration is a length of time that reads and writes itself as text: "1m30s". Unlike that of retryconf it may be "0s",
 // and negative, for the package that is asked to refuse.
 type Duration time.Duration
 
-// MarshalText returns the duration as text, without zero units at its end: "1h".
+// MarshalText returns String.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText reads a duration with its unit, or 0.
@@ -46,34 +44,6 @@ func (d Duration) String() string {
 	return text
 }
 
-// Number is a number that is null if it is not finite, since JSON has no such numbers.
-type Number float64
-
-// MarshalJSON returns the number as JSON.
-func (n Number) MarshalJSON() ([]byte, error) {
-	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(n))
-}
-
-// inSeconds returns the seconds of d, infinitely many of the largest Duration, which stands for one that has no bound.
-func inSeconds(d time.Duration) Number {
-	if d == math.MaxInt64 {
-		return Number(math.Inf(1))
-	}
-	return Number(d.Seconds())
-}
-
-// never returns the seconds of d, nil for a negative one, which stands for what never happens.
-func never(d time.Duration) *float64 {
-	if d < 0 {
-		return nil
-	}
-	s := d.Seconds()
-	return &s
-}
-
 // Reason returns the name of a reason, "succeeded" for none.
 func Reason(r retry.Reason) string {
 	if r == 0 {
@@ -82,13 +52,33 @@ func Reason(r retry.Reason) string {
 	return r.Error()
 }
 
-// byName returns counts or shares under the names of their reasons.
-func byName[V any](endings map[retry.Reason]V) map[string]V {
-	named := make(map[string]V, len(endings))
-	for reason, v := range endings {
-		named[Reason(reason)] = v
+// Schedule returns p on one line without its name, which stands elsewhere.
+func Schedule(p retry.Policy) string {
+	p.Name = ""
+	return p.String()
+}
+
+// Finding is one finding of lint.
+type Finding struct {
+	Code    string         `json:"code"`
+	Level   string         `json:"level"` // note, warning, severe
+	Text    string         `json:"text"`
+	Change  string         `json:"change"`
+	Figures map[string]any `json:"figures,omitempty"`
+	File    string         `json:"file,omitempty"` // of lint
+	Line    int            `json:"line,omitempty"`
+}
+
+// NewFindings returns findings as data: an empty list, not null, if there are none.
+func NewFindings(findings []retryplan.Finding) []Finding {
+	list := make([]Finding, len(findings))
+	for i, f := range findings {
+		list[i] = Finding{Code: f.Code, Level: f.Level.String(), Text: f.Text, Change: f.Change, Figures: map[string]any{}}
+		for key, x := range f.Figures {
+			list[i].Figures[key] = finite(x)
+		}
 	}
-	return named
+	return list
 }
 
 // Error is what went wrong.
@@ -102,6 +92,28 @@ type Field struct {
 	Field string `json:"field"` // "Scenario.Clients", "Policy.Base", "max_attempts"
 	Value string `json:"value,omitempty"`
 	Rule  string `json:"rule"`
+}
+
+// NewError returns err as data: its text on one line, and every bad field that it names.
+func NewError(err error) Error {
+	return Error{Error: OneLine(err.Error()), Fields: fieldsOf(err)}
+}
+
+// fieldsOf walks the tree of err, since errors.As would find the first field only.
+func fieldsOf(err error) []Field {
+	switch e := err.(type) {
+	case *retry.FieldError:
+		return []Field{{e.Field, e.Value, e.Rule}}
+	case interface{ Unwrap() []error }:
+		var found []Field
+		for _, inner := range e.Unwrap() {
+			found = append(found, fieldsOf(inner)...)
+		}
+		return found
+	case interface{ Unwrap() error }:
+		return fieldsOf(e.Unwrap())
+	}
+	return nil
 }
 
 // OneLine returns text on one line, without control characters that a terminal would obey. A line break becomes "; ",

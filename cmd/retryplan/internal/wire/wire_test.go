@@ -3,9 +3,7 @@ package wire_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -15,150 +13,96 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
-	"github.com/retrygo/retry/retryconf"
 	"github.com/retrygo/retry/retryplan"
 )
 
-// fill gives every field of a struct a value that is not zero, so that a field that is not copied shows.
-func fill(v reflect.Value, seed int64) {
-	switch v.Interface().(type) {
-	case retryplan.Dist:
-		v.Set(reflect.ValueOf(retryplan.Exponential(time.Duration(seed) * time.Millisecond)))
-		return
-	case retryconf.Spec:
-		v.Set(reflect.ValueOf(retryconf.Spec{MaxAttempts: 3, Base: retryconf.Duration(time.Second)}))
-		return
-	}
-	switch v.Kind() {
-	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i), seed*10+int64(i)+1)
-		}
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem(), seed)
-	case reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
-		for i := range 2 {
-			fill(v.Index(i), seed*10+int64(i)+1)
-		}
-	case reflect.String:
-		v.SetString("stall")
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.Int, reflect.Int64:
-		v.SetInt(seed)
-	case reflect.Uint64:
-		v.SetUint(uint64(seed))
-	case reflect.Float64:
-		v.SetFloat(float64(seed) / 8)
-	default:
-		panic(v.Kind())
-	}
-}
-
-// numbers are the values in a struct, by the names of their fields, times and texts aside: wire and retryplan name
-// alike.
-func numbers(v reflect.Value, path string, into map[string]string) {
-	switch x := v.Interface().(type) {
-	case retryplan.Dist:
-		into[path] = x.String()
-		return
-	case retryconf.Spec, retry.Policy, retry.Budget:
-		return
-	}
-	switch v.Kind() {
-	case reflect.Struct:
-		for i := range v.NumField() {
-			numbers(v.Field(i), path+"."+v.Type().Field(i).Name, into)
-		}
-	case reflect.Pointer:
-		if !v.IsNil() {
-			numbers(v.Elem(), path, into)
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			numbers(v.Index(i), fmt.Sprintf("%s[%d]", path, i), into)
-		}
-	case reflect.Func:
-	case reflect.Bool, reflect.Int, reflect.Int64, reflect.Uint64, reflect.Float64:
-		switch {
-		case v.CanInt():
-			into[path] = fmt.Sprint(v.Int())
-		default:
-			into[path] = fmt.Sprint(v)
-		}
-	}
-}
-
-func numbersOf(v any) map[string]string {
-	into := map[string]string{}
-	numbers(reflect.ValueOf(v), "", into)
-	return into
-}
-
-// TestInputsKeepEveryField holds that each field of what goes in reaches retryplan, through JSON as well.
-func TestInputsKeepEveryField(t *testing.T) {
-	again := func(in any) any {
-		data, err := json.Marshal(in)
-		require.NoError(t, err)
-		out := reflect.New(reflect.TypeOf(in))
-		require.NoError(t, json.Unmarshal(data, out.Interface()), "%s", data)
-		require.Equal(t, in, out.Elem().Interface())
-		return out.Elem().Interface()
-	}
-	var scenario wire.Scenario
-	fill(reflect.ValueOf(&scenario).Elem(), 1)
-	scenario.Server.Shed = "hopeless"
-	s, err := again(scenario).(wire.Scenario).Scenario()
+// jsonOf returns the JSON of v.
+func jsonOf(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(wire.JSON(v))
 	require.NoError(t, err)
-	got := numbersOf(s)
-	require.Equal(t, retryplan.ShedHopeless, s.Server.Shed)
-	require.Equal(t, numbersOf(scenario), got)
-	require.Equal(t, retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Second}}, s.Policy)
-
-	var fleet wire.Fleet
-	fill(reflect.ValueOf(&fleet).Elem(), 1)
-	f, err := again(fleet).(wire.Fleet).Fleet()
-	require.NoError(t, err)
-	require.Equal(t, numbersOf(fleet), numbersOf(f))
-	require.Equal(t, retryplan.Stall, f.Trigger.Kind)
-
-	var required wire.Requirements
-	fill(reflect.ValueOf(&required).Elem(), 1)
-	r, err := again(required).(wire.Requirements).Requirements()
-	require.NoError(t, err)
-	require.Equal(t, numbersOf(required), numbersOf(r))
-
-	var setting wire.Setting
-	fill(reflect.ValueOf(&setting).Elem(), 1)
-	require.Equal(t, numbersOf(setting), numbersOf(again(setting).(wire.Setting).Setting()))
-	var model wire.Model
-	fill(reflect.ValueOf(&model).Elem(), 1)
-	require.Equal(t, numbersOf(model), numbersOf(again(model).(wire.Model).Model()))
+	return string(data)
 }
 
-func TestTheTextOfAPolicyDoesNotRepeatItsName(t *testing.T) {
-	p, err := wire.NewPolicy(retry.Standard())
-	require.NoError(t, err)
-	require.Equal(t, "standard", p.Name)
-	require.Equal(t, "4 attempts, list: 1m 30m 3h (3h31m in all)", p.Text)
+// TestWhatGoesInIsTextWithoutWhatIsZero lists every field of a scenario and of a fleet.
+func TestWhatGoesInIsTextWithoutWhatIsZero(t *testing.T) {
+	p := retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Second}}
+	require.Equal(t, `{"policy":{},"arrivals":{"at_once":true},"server":{},"duration":"1m"}`,
+		jsonOf(t, retryplan.Scenario{Arrivals: retryplan.Arrivals{AtOnce: true}, Duration: time.Minute}))
+	require.Equal(t, `{"policy":{"max_attempts":3,"base":"1s"},"deadline":"1s","others":[{"policy":{},"share":0.5}],"clients":2,`+
+		`"arrivals":{"rate":1.5,"closed":true,"think":"3s"},"network":"4ms",`+
+		`"server":{"workers":5,"service":"exponential 6ms","crowding":"7ms","queue":-1,"lifo":true,"shed":"hopeless","failure_rate":0.5,"rate_limit":8,"rate_window":"9s","retry_after":"10s","conflict":true},`+
+		`"triggers":[{"kind":"surge","from":"1m","for":"1h","factor":3}],"budget":{"ratio":0.25,"burst":11,"initial":-1,"trickle":"12s"},`+
+		`"breaker":{"failures":0.75,"min_samples":13,"window":"14s","open":"15s","probes":16,"defer":true},`+
+		`"shared":true,"duration":"17s","drain":true,"step":"18s","seed":19}`,
+		jsonOf(t, retryplan.Scenario{
+			Policy: p, Deadline: time.Second, Others: []retryplan.Population{{Share: .5}}, Clients: 2,
+			Arrivals: retryplan.Arrivals{Rate: 1.5, Closed: true, Think: retryplan.Constant(3 * time.Second)}, Network: retryplan.Constant(4 * time.Millisecond),
+			Server: retryplan.Server{
+				Workers: 5, Service: retryplan.Exponential(6 * time.Millisecond), Crowding: 7 * time.Millisecond, Queue: -1, LIFO: true, Shed: retryplan.ShedHopeless,
+				FailureRate: .5, RateLimit: 8, RateWindow: 9 * time.Second, RetryAfter: retryplan.Constant(10 * time.Second), Conflict: true,
+			},
+			Triggers: []retryplan.Trigger{{Kind: retryplan.Surge, From: time.Minute, For: time.Hour, Factor: 3}},
+			Budget:   &retry.BudgetConfig{Ratio: .25, Burst: 11, Initial: -1, Trickle: 12 * time.Second},
+			Breaker:  &retryplan.Breaker{Failures: .75, MinSamples: 13, Window: 14 * time.Second, Open: 15 * time.Second, Probes: 16, Defer: true},
+			Throttle: func() retryplan.Throttle { return nil }, Shared: true, Duration: 17 * time.Second, Drain: true, Step: 18 * time.Second, Seed: 19,
+		}))
+	require.Equal(t, `{"rate":1,"capacity":2,"workers":3,"clients":4,"budget":{},"shared":true,"deadline":"5s","failure_rate":0.5,"trigger":{"kind":"stall","for":"6s"}}`,
+		jsonOf(t, retryplan.Fleet{
+			Rate: 1, Capacity: 2, Workers: 3, Clients: 4, Budget: &retry.BudgetConfig{}, Shared: true, Deadline: 5 * time.Second, Failure: .5,
+			Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: 6 * time.Second},
+		}))
 }
 
-func TestBadInputs(t *testing.T) {
-	_, err := wire.Scenario{
-		Policy: retryconf.Spec{Base: retryconf.Duration(time.Hour), Cap: retryconf.Duration(time.Second)}, Server: wire.Server{Shed: "all"},
-		Triggers: []wire.Trigger{{Kind: "blip"}, {Kind: "stall"}, {}},
-	}.Scenario()
-	w := wire.NewError(err)
-	require.Len(t, w.Fields, 4, "%+v", w)
-	require.Equal(t, wire.Field{Field: "Server.Shed", Value: `"all"`, Rule: "is not one of nothing, expired, hopeless"}, w.Fields[1])
+func TestReadTakesEveryFieldOfAChain(t *testing.T) {
+	want := retryplan.Chain{
+		Layers: []retryplan.Layer{
+			{Policy: retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Second}}},
+			{Budget: &retry.BudgetConfig{Ratio: .25, Burst: 1, Initial: 2, Trickle: 3 * time.Second}, Clients: 4, Failure: .5, Capacity: 5, Workers: 6},
+		},
+		PassOn: true, DoNotRetry: true, Deadline: time.Minute, Rate: 7,
+		Trigger: retryplan.Trigger{Kind: retryplan.CapacityCut, From: time.Second, For: time.Hour, Factor: .5},
+	}
+	var got retryplan.Chain
+	require.NoError(t, wire.Read([]byte(`{"layers": [
+		{"policy": {"max_attempts": 3, "base": "1s"}},
+		{"budget": {"ratio": 0.25, "burst": 1, "initial": 2, "trickle": "3s"}, "clients": 4, "failure": 0.5, "capacity": 5, "workers": 6}
+	], "pass_on": true, "do_not_retry": true, "deadline": "1m", "rate": 7, "trigger": {"kind": "capacity_cut", "from": "1s", "for": "1h", "factor": 0.5}}`), &got))
+	require.Equal(t, want, got)
+}
+
+func TestReadRefuses(t *testing.T) {
+	for document, want := range map[string]string{
+		`{"layers": [{"client": 3}]}`:                           `layers[0]: there is no key "client"`,
+		`{"layers": [{}, {"clients": "3"}]}`:                    `layers[1].clients: cannot unmarshal string into Go value of type int`,
+		`{"layers": [{"policy": {"base": 5}}]}`:                 `layers[0].policy: `,
+		`{"layers": [{"policy": {"base": "2s", "cap": "1s"}}]}`: `layers[0].policy: retryconf: cap 1s is below base 2s`,
+		`{"layers": {}}`:                                        `layers: cannot unmarshal object into Go value of type []json.RawMessage`,
+		`{"deadline": "soon"}`:                                  `deadline: "soon" is no duration such as 30s, 1m30s or 250ms`,
+		`{"trigger": {"kind": "blip"}}`:                         `trigger.kind: "blip" is not one of stall, outage, slowdown, capacity_cut, surge, failing`,
+		`{"trigger": {"kind": 3}}`:                              `trigger.kind: cannot unmarshal number into Go value of type string`,
+		`{"layers": [{"budget": {"ratio": 1, "x":2}}]}`:         `layers[0].budget: there is no key "x"`,
+		`[]`:    `cannot unmarshal array`,
+		`{} {}`: `invalid character '{' after top-level value`,
+	} {
+		require.ErrorContains(t, wire.Read([]byte(document), new(retryplan.Chain)), want, document)
+	}
+}
+
+func TestAPolicyIsEveryFormInWhichItCanBeCopied(t *testing.T) {
+	data, err := json.Marshal(wire.Policy(retry.Policy{Name: "a<b", MaxAttempts: 2, TTL: time.Hour, Rand: func() float64 { return 0 }}))
+	require.NoError(t, err)
+	require.JSONEq(t, `{"name": "a<b", "text": "2 attempts, exponential 5s ×2, cap 1h, TTL 1h: 5s (5s in all)",
+		"go": "retry.Policy{Name: \"a<b\", MaxAttempts: 2, TTL: time.Hour}", "document": {"name": "a<b", "max_attempts": 2, "ttl": "1h0m0s"}}`, string(data))
+}
+
+func TestErrorsNameEachField(t *testing.T) {
+	var bad retry.FieldErrors
+	bad.Add("retryplan", "Server.Queue", -2, "is below -1,\nwhich means none")
+	bad.Append(retry.Policy{TTL: -time.Minute}.Validate())
+	w := wire.NewError(bad.Err())
+	require.Equal(t, []wire.Field{{"Server.Queue", "-2", "is below -1,\nwhich means none"}, {"Policy.TTL", "-1m", "is negative"}}, w.Fields)
 	require.NotContains(t, w.Error, "\n")
-
-	_, err = wire.Fleet{}.Fleet()
-	require.NoError(t, err, "a fleet needs no trigger")
-	_, err = wire.Requirements{Fleet: &wire.Fleet{Trigger: wire.Trigger{Kind: "x"}}}.Requirements()
-	require.Error(t, err)
 	require.Empty(t, wire.NewError(errors.New("a\nb")).Fields)
 }
 
@@ -183,7 +127,7 @@ func TestTriggers(t *testing.T) {
 	for _, text := range []string{"stall 1m 10s", "outage 0s 10s", "slowdown 1m 10s 3", "capacity_cut 1m 10s 0", "surge 1m 1h30m 0.5", "failing 1s 1s 1"} {
 		trigger, err := wire.ParseTrigger(text)
 		require.NoError(t, err)
-		require.Equal(t, text, trigger.String())
+		require.Equal(t, text, wire.Trigger(trigger))
 	}
 	for _, text := range []string{"", "stall", "stall 1m", "stall 1m 1m 3", "surge 1m 10s", "surge 1m 10s x", "stall x 10s", "stall 1m x", "blip 1m 10s", "surge 1s 2s 3 4"} {
 		_, err := wire.ParseTrigger(text)
@@ -191,41 +135,36 @@ func TestTriggers(t *testing.T) {
 	}
 	trigger, err := wire.ParseLasting("capacity-cut 10s 0.5")
 	require.NoError(t, err)
-	require.Equal(t, wire.Trigger{Kind: "capacity_cut", For: wire.Duration(10 * time.Second), Factor: .5}, trigger)
-	require.Equal(t, "capacity_cut 10s 0.5", trigger.Lasting())
+	require.Equal(t, retryplan.Trigger{Kind: retryplan.CapacityCut, For: 10 * time.Second, Factor: .5}, trigger)
+	require.Equal(t, "capacity_cut 10s 0.5", wire.Lasting(trigger))
+	require.Equal(t, "none", wire.Lasting(retryplan.Trigger{}))
 
 	// A simulation's trigger can be pasted.
 	trigger, err = wire.ParseLasting("capacity-cut 60s 10s 0.5")
 	require.NoError(t, err)
-	require.Equal(t, "capacity_cut 10s 0.5", trigger.Lasting())
+	require.Equal(t, "capacity_cut 10s 0.5", wire.Lasting(trigger))
 }
 
 func TestNamesReadBack(t *testing.T) {
 	for _, level := range []retryplan.Level{retryplan.Note, retryplan.Warning, retryplan.Severe} {
-		got, err := wire.ParseLevel(level.String())
+		got, err := wire.Parse(retryplan.Note, retryplan.Severe, level.String())
 		require.NoError(t, err)
 		require.Equal(t, level, got)
 	}
-	for kind := retryplan.Stall; kind <= retryplan.Failing; kind++ {
-		got, err := wire.ParseKind(kind.String())
-		require.NoError(t, err)
-		require.Equal(t, kind, got)
-	}
-	for shed := retryplan.ShedNothing; shed <= retryplan.ShedHopeless; shed++ {
-		got, err := wire.ParseShed(shed.String())
-		require.NoError(t, err)
-		require.Equal(t, shed, got)
-	}
+	_, err := wire.Parse(retryplan.ShedNothing, retryplan.ShedHopeless, "all")
+	require.EqualError(t, err, `"all" is not one of nothing, expired, hopeless`)
 	require.Equal(t, "succeeded", wire.Reason(0))
 	require.Equal(t, "ttl_elapsed", wire.Reason(retry.TTLElapsed))
+	for field, key := range map[string]string{"MaxAttempts": "max_attempts", "TTL": "ttl", "P99": "p99", "LIFO": "lifo", "InTime": "in_time"} {
+		require.Equal(t, key, wire.Snake(field))
+	}
 }
 
 // TestWhatIsNotFinite holds that a figure that JSON cannot express does not lose all the others.
 func TestWhatIsNotFinite(t *testing.T) {
-	data, err := json.Marshal(wire.NewCertificate(&retryplan.Certificate{Stability: retryplan.Safe, Attempts: math.Inf(1), Margin: math.NaN(), Recovery: -1, Tipping: time.Second}))
-	require.NoError(t, err)
-	require.JSONEq(t, `{"verdict":"safe","law":"","attempts":null,"hidden_capacity":0,"recovery_seconds":null,"tipping_seconds":1,"margin":null}`, string(data))
-	data, err = json.Marshal(wire.NewFindings([]retryplan.Finding{{Code: "x", Level: retryplan.Note, Figures: map[string]float64{"a": math.Inf(-1), "b": 1.5}}}))
+	require.Equal(t, `{"verdict":"safe","law":"","attempts":null,"hidden_capacity":0,"recovery_seconds":null,"tipping_seconds":1,"margin":null}`,
+		jsonOf(t, retryplan.Certificate{Stability: retryplan.Safe, Attempts: math.Inf(1), Margin: math.NaN(), Recovery: -1, Tipping: time.Second}))
+	data, err := json.Marshal(wire.NewFindings([]retryplan.Finding{{Code: "x", Level: retryplan.Note, Figures: map[string]float64{"a": math.Inf(-1), "b": 1.5}}}))
 	require.NoError(t, err)
 	require.JSONEq(t, `[{"code":"x","level":"note","text":"","change":"","figures":{"a":null,"b":1.5}}]`, string(data))
 	data, err = json.Marshal(wire.NewFindings(nil))
@@ -237,40 +176,24 @@ func TestWhatIsNotFinite(t *testing.T) {
 func TestPlanSaysWhatThePlanIs(t *testing.T) {
 	p, err := retryplan.New(retry.Policy{MaxAttempts: 3, TTL: 4 * time.Second, Backoff: retry.Backoff{Base: time.Second, Factor: 4}}, retryplan.Model{Failure: []float64{.5}})
 	require.NoError(t, err)
-	w := wire.NewPlan(p)
-	require.Equal(t, []wire.Attempt{
-		{Number: 1, Starts: 1, Succeeds: .5},
-		{Number: 2, Wait: &wire.Wait{1, 1, 1, 1, 1, 1}, Starts: .5, Succeeds: .25, EarliestSeconds: 1, LatestSeconds: 1},
-		{Number: 3, Wait: &wire.Wait{4, 4, 4, 4, 4, 4}, EarliestSeconds: w.Attempts[2].EarliestSeconds, LatestSeconds: w.Attempts[2].LatestSeconds, Never: "ttl_elapsed"},
-	}, w.Attempts)
-	require.Equal(t, map[string]float64{"succeeded": .75, "ttl_elapsed": .25}, nonzero(w.Endings))
-	require.Equal(t, wire.Distribution{5, 5, 5, 5, 5, 5}, w.TotalWait)
-	require.Equal(t, .75, w.Success)
-	require.Equal(t, .75, w.InTime)
-	require.Equal(t, 1.5, w.Load)
-	require.Equal(t, 2, w.CanStart)
+	require.Equal(t, `{"attempts":[`+
+		`{"number":1,"starts":1,"succeeds":0.5,"earliest_seconds":0,"latest_seconds":0},`+
+		`{"number":2,"wait":{"lo_seconds":1,"hi_seconds":1,"mean_seconds":1,"p50_seconds":1,"p90_seconds":1,"p99_seconds":1},"starts":0.5,"succeeds":0.25,"earliest_seconds":1,"latest_seconds":1},`+
+		`{"number":3,"wait":{"lo_seconds":4,"hi_seconds":4,"mean_seconds":4,"p50_seconds":4,"p90_seconds":4,"p99_seconds":4},"starts":0,"succeeds":0,"earliest_seconds":5,"latest_seconds":5,"never":"ttl_elapsed"}],`+
+		`"truncated":false,"effective":2,"total_wait":{"min_seconds":5,"mean_seconds":5,"p50_seconds":5,"p90_seconds":5,"p99_seconds":5,"max_seconds":5},`+
+		`"elapsed":{"min_seconds":0,"mean_seconds":0.5,"p50_seconds":0,"p90_seconds":1,"p99_seconds":1,"max_seconds":1},`+
+		`"success":0.75,"in_time":0.75,"load":1.5,"worst_case_seconds":1,"endings":{"succeeded":0.75,"ttl_elapsed":0.25}}`, jsonOf(t, p))
 }
 
 // TestWhatHasNoBound holds that the largest Duration, which stands for any beyond it, is no figure.
 func TestWhatHasNoBound(t *testing.T) {
 	p, err := retryplan.New(retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: 200 * 365 * 24 * time.Hour, Cap: 200 * 365 * 24 * time.Hour}}, retryplan.Model{})
 	require.NoError(t, err)
-	data, err := json.Marshal(wire.NewPlan(p))
-	require.NoError(t, err)
-	require.Contains(t, string(data), `"worst_case_seconds":null`)
-	require.Contains(t, string(data), `"latest_seconds":null`)
-	require.Contains(t, string(data), `"max_seconds":null`)
-	require.NotContains(t, string(data), "9223372036")
-}
-
-func nonzero(of map[string]float64) map[string]float64 {
-	kept := map[string]float64{}
-	for k, v := range of {
-		if v != 0 {
-			kept[k] = v
-		}
-	}
-	return kept
+	data := jsonOf(t, p)
+	require.Contains(t, data, `"worst_case_seconds":null`)
+	require.Contains(t, data, `"latest_seconds":null`)
+	require.Contains(t, data, `"max_seconds":null`)
+	require.NotContains(t, data, "9223372036")
 }
 
 // TestResultSaysWhatTheResultIs holds that every column of the series is the field of its name.
@@ -283,21 +206,25 @@ func TestResultSaysWhatTheResultIs(t *testing.T) {
 		Endings: map[retry.Reason]int{0: 3, retry.AttemptsExhausted: 2}, Unfinished: 9, Amplification: 1.2, Failed: .4, Peak: 10, PeakAt: time.Second,
 		Recovered: true, Recovery: 2 * time.Second, Judged: true,
 	}
-	w := wire.NewResult(&r)
-	two, yes, no := 2.0, true, false
-	require.Equal(t, wire.Result{
-		SimulatedSeconds: 3, Events: 4, Runs: 5, Attempts: 6, Rejected: 7, Wasted: 8, Endings: map[string]int{"succeeded": 3, "attempts_exhausted": 2},
-		Unfinished: 9, Amplification: 1.2, Failed: .4, Peak: 10, PeakAtSeconds: 1, Recovered: &yes, RecoverySeconds: &two,
-		Series: wire.Series{
-			StepSeconds: .5, StartSeconds: []float64{0, 2}, Offered: []int{0, 1}, Attempts: []int{0, 2}, Arrived: []int{0, 3}, Rejected: []int{0, 4}, TimedOut: []int{0, 5},
-			Goodput: []int{0, 6}, Failed: []int{0, 7}, Queue: []int{0, 8}, Busy: []int{0, 9}, Waiting: []int{0, 10}, Tokens: []float64{0, 11.5}, Open: []int{0, 12},
-		},
-	}, w)
+	const durations = `{"count":0,"min_seconds":0,"mean_seconds":0,"p50_seconds":0,"p90_seconds":0,"p95_seconds":0,"p99_seconds":0,"max_seconds":0}`
+	require.Equal(t, `{"simulated_seconds":3,"events":4,"runs":5,"attempts":6,"rejected":7,"wasted":8,"endings":{"attempts_exhausted":2,"succeeded":3},`+
+		`"unfinished":9,"amplification":1.2,"failed":0.4,"peak":10,"peak_at_seconds":1,"recovered":true,"recovery_seconds":2,"latency":`+durations+`,"finished":`+durations+
+		`,"series":{"step_seconds":0.5,"start_seconds":[0,2],"offered":[0,1],"attempts":[0,2],"arrived":[0,3],"rejected":[0,4],"timed_out":[0,5],`+
+		`"goodput":[0,6],"failed":[0,7],"queue":[0,8],"busy":[0,9],"waiting":[0,10],"tokens":[0,11.5],"open":[0,12]}}`, jsonOf(t, &r))
 	r.Recovered = false
-	require.Equal(t, &no, wire.NewResult(&r).Recovered)
-	require.Nil(t, wire.NewResult(&r).RecoverySeconds)
+	require.Contains(t, jsonOf(t, &r), `"recovered":false,"recovery_seconds":null`)
 	r.Judged = false
-	require.Nil(t, wire.NewResult(&r).Recovered)
+	require.Contains(t, jsonOf(t, &r), `"recovered":null,"recovery_seconds":null`)
+	r.Populations = []retryplan.PopulationResult{{Runs: 3, Succeeded: 2}}
+	require.Contains(t, jsonOf(t, &r), `"populations":[{"runs":3,"succeeded":2}]`)
+}
+
+func TestAChainWithoutARateHasNoVerdict(t *testing.T) {
+	c := retryplan.ChainCertificate{Nodes: []retryplan.NodeLoad{{Calm: 1, Outage: 2, Hang: 3}}, Success: .5, Recovery: time.Second}
+	require.Equal(t, `{"nodes":[{"calm":1,"outage":2,"hang":3}],"success":0.5,"stored":0,"recovery_seconds":null}`, jsonOf(t, c))
+	c.Stability, c.Law, c.HiddenCapacity = retryplan.Safe, retryplan.NoTimeout, 4
+	require.Equal(t, `{"nodes":[{"calm":1,"outage":2,"hang":3}],"success":0.5,"stored":0,"verdict":"safe","law":"no-timeout","weakest":1,"hidden_capacity":4,"recovery_seconds":1}`,
+		jsonOf(t, c))
 }
 
 // FuzzOneLine holds that no text, of a policy's name or an error, reaches a terminal as anything but one line of text.
@@ -322,7 +249,7 @@ func FuzzParseTrigger(f *testing.F) {
 		if err != nil || math.IsNaN(trigger.Factor) {
 			return
 		}
-		again, err := wire.ParseTrigger(trigger.String())
+		again, err := wire.ParseTrigger(wire.Trigger(trigger))
 		require.NoError(t, err)
 		require.Equal(t, trigger, again)
 	})
