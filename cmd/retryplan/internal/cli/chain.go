@@ -206,28 +206,15 @@ func (f *chainFlags) apply(a *app) error {
 		return misusef("--timeouts has %d of them, and there are %s", len(f.timeouts), plural(len(layers), "layer"))
 	}
 	for i := range layers {
-		l := &layers[i]
+		l, bottom := &layers[i], i == len(layers)-1
 		if a.given("timeouts") {
 			l.Policy.AttemptTimeout = f.timeouts[i]
 		}
-		if budget != nil {
-			l.Budget = budget
-		}
-		if a.given("clients") {
-			l.Clients = f.bottom.Clients
-		}
-		if i < len(layers)-1 {
-			continue
-		}
-		if a.given("failure") {
-			l.Failure = f.bottom.Failure
-		}
-		if a.given("capacity") {
-			l.Capacity = f.bottom.Capacity
-		}
-		if a.given("workers") {
-			l.Workers = f.bottom.Workers
-		}
+		set(budget != nil, &l.Budget, budget)
+		set(a.given("clients"), &l.Clients, f.bottom.Clients)
+		set(bottom && a.given("failure"), &l.Failure, f.bottom.Failure)
+		set(bottom && a.given("capacity"), &l.Capacity, f.bottom.Capacity)
+		set(bottom && a.given("workers"), &l.Workers, f.bottom.Workers)
 	}
 	return nil
 }
@@ -239,50 +226,37 @@ type change struct {
 }
 
 // changes returns what would help a chain that has layers to multiply, except for what it has already.
-func changes(c retryplan.Chain) []change {
-	var all []change
-	each := func(name string, f func(i int, l *retryplan.Layer) bool) {
+func changes(c retryplan.Chain) (all []change) {
+	each := func(name string, affects func(i int, l *retryplan.Layer) bool, f func(*retryplan.Layer)) {
 		changed, any := c, false
 		changed.Layers = slices.Clone(c.Layers)
 		for i := range changed.Layers {
-			any = f(i, &changed.Layers[i]) || any
+			l := &changed.Layers[i]
+			if !l.Policy.Disabled && l.Policy.Effective().MaxAttempts != 1 && affects(i, l) {
+				f(l)
+				any = true
+			}
 		}
 		if any {
 			all = append(all, change{name, changed})
 		}
 	}
-	retries := func(l *retryplan.Layer) bool { return !l.Policy.Disabled && l.Policy.Effective().MaxAttempts != 1 }
-	each("a budget in each", func(_ int, l *retryplan.Layer) bool {
-		if !retries(l) || l.Budget != nil {
-			return false
-		}
-		l.Budget = &retry.BudgetConfig{}
-		return true
-	})
+	each("a budget in each", func(_ int, l *retryplan.Layer) bool { return l.Budget == nil },
+		func(l *retryplan.Layer) { l.Budget = &retry.BudgetConfig{} })
 	if len(c.Layers) == 1 {
 		return all
 	}
-	if !c.DoNotRetry {
-		told := c
-		told.DoNotRetry = true
-		all = append(all, change{"do-not-retry", told})
+	if answers := c; !c.DoNotRetry {
+		answers.DoNotRetry = true
+		all = append(all, change{"do-not-retry", answers})
 	}
-	if !c.PassOn {
-		passed := c
+	if passed := c; !c.PassOn {
 		passed.PassOn = true
 		all = append(all, change{"pass deadlines on", passed})
 	}
-	alone := func(name string, only int) {
-		each(name, func(i int, l *retryplan.Layer) bool {
-			if i == only || !retries(l) {
-				return false
-			}
-			l.Policy.MaxAttempts = 1
-			return true
-		})
-	}
-	alone("innermost retries", len(c.Layers)-1)
-	alone("outermost retries", 0)
+	once := func(l *retryplan.Layer) { l.Policy.MaxAttempts = 1 }
+	each("innermost retries", func(i int, _ *retryplan.Layer) bool { return i < len(c.Layers)-1 }, once)
+	each("outermost retries", func(i int, _ *retryplan.Layer) bool { return i > 0 }, once)
 	return all
 }
 

@@ -137,6 +137,13 @@ func (f *budgetFlags) get(a *app) (*retry.BudgetConfig, error) {
 // given reports whether one of the flags is given.
 func (a *app) given(names ...string) bool { return slices.ContainsFunc(names, a.flags.Changed) }
 
+// set sets what is said somewhere else, if that is meant.
+func set[T any](meant bool, to *T, value T) {
+	if meant {
+		*to = value
+	}
+}
+
 // wanted reports whether a feature is on: its flag says so, or is not given and one of its details is.
 func (a *app) wanted(feature string, on bool) bool {
 	if a.given(feature) {

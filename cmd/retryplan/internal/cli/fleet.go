@@ -55,10 +55,10 @@ func (f *fleetFlags) complete(a *app) error {
 	}
 	if traffic != nil {
 		f.attempt = traffic.Duration
-		unlessGiven(a, "rate", &f.fleet.Rate, traffic.Rate())
-		unlessGiven(a, "failure-rate", &f.fleet.Failure, traffic.Failure())
+		set(!a.given("rate"), &f.fleet.Rate, traffic.Rate())
+		set(!a.given("failure-rate"), &f.fleet.Failure, traffic.Failure())
 		// As many workers as do --capacity attempts a second if each takes as long as was measured.
-		unlessGiven(a, "workers", &f.fleet.Workers, max(1, int(math.Round(f.fleet.Capacity*traffic.Mean.Seconds()))))
+		set(!a.given("workers"), &f.fleet.Workers, max(1, int(math.Round(f.fleet.Capacity*traffic.Mean.Seconds()))))
 	}
 	if f.fleet.Budget, err = f.budgetFlags.get(a); err != nil {
 		return err

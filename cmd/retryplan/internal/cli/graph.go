@@ -14,7 +14,7 @@ type graph struct{ file string }
 
 func (g *graph) add(flags *pflag.FlagSet) {
 	flags.Var(&funcFlag{set: func(text string) error {
-		if text == "" {
+		if plots.CheckFile(text) != nil {
 			return errors.New("give a file that ends in .svg")
 		}
 		if g.file != "" {
@@ -25,16 +25,9 @@ func (g *graph) add(flags *pflag.FlagSet) {
 	}, kind: "file"}, "plot", "draw a picture into this `file`, which ends in .svg")
 }
 
-// fits refuses a file that cannot be drawn into, and a picture of more policies than one can show, before anything is
-// computed.
+// fits refuses a picture of more policies than one can show, before anything is computed.
 func (g *graph) fits(policies int) error {
-	if g.file == "" {
-		return nil
-	}
-	if err := plots.CheckFile(g.file); err != nil {
-		return misusef("--plot: %w", err)
-	}
-	if policies > plots.Most {
+	if g.file != "" && policies > plots.Most {
 		return misusef("a picture shows up to %d policies, not %d", plots.Most, policies)
 	}
 	return nil

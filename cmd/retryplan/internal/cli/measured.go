@@ -52,10 +52,3 @@ func (m *measured) read(a *app) (*fit.Traffic, error) {
 	a.remark("from %s: %v", strings.Join(m.from, " and "), traffic)
 	return &traffic, nil
 }
-
-// unlessGiven sets what was measured if the flag does not say otherwise.
-func unlessGiven[T any](a *app, flag string, to *T, measured T) {
-	if !a.given(flag) {
-		*to = measured
-	}
-}

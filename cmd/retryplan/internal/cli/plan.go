@@ -47,8 +47,8 @@ shown. --plot draws the waits, their total, and how long runs take, with the dea
 			if t, err := traffic.read(a); err != nil {
 				return err
 			} else if t != nil {
-				unlessGiven(a, "failure", &model.Failure, []float64{t.Failure()})
-				unlessGiven(a, "duration", &setting.Duration, t.Duration)
+				set(!a.given("failure"), &model.Failure, []float64{t.Failure()})
+				set(!a.given("duration"), &setting.Duration, t.Duration)
 			}
 			model.Duration, model.Deadline = setting.Duration, setting.Deadline
 			same := func(retry.Policy) retryplan.Model { return model }

@@ -20,14 +20,6 @@ type reported struct {
 	reason string // why it is ignored; empty if it is not
 }
 
-func (r reported) String() string {
-	text := r.policy + ": " + r.Level.String() + " " + r.Code + ": " + r.sentences()
-	if r.file == "" {
-		return wire.OneLine(text)
-	}
-	return wire.OneLine(fmt.Sprintf("%s:%d: %s", r.file, r.line, text))
-}
-
 // sentences return what was found, and what to do about it.
 func (r reported) sentences() string {
 	if r.Change == "" {
@@ -36,31 +28,41 @@ func (r reported) sentences() string {
 	return r.Text + " Do: " + r.Change
 }
 
-// formats write a report.
+// formats write a report. What is ignored is in that for code scanning only.
 var formats = map[string]func(*app, []reported) error{
-	"text": func(a *app, all []reported) error {
+	"text":   lines(reported.text),
+	"github": lines(reported.annotation),
+	"sarif":  (*app).sarif,
+}
+
+// lines returns a format of one line for each finding.
+func lines(line func(reported) string) func(*app, []reported) error {
+	return func(a *app, all []reported) error {
 		for _, r := range all {
 			if r.reason == "" {
-				a.line("%s", r)
+				a.line("%s", line(r))
 			}
 		}
 		return nil
-	},
-	"github": func(a *app, all []reported) error {
-		kinds := map[retryplan.Level]string{retryplan.Note: "notice", retryplan.Warning: "warning", retryplan.Severe: "error"}
-		for _, r := range all {
-			if r.reason != "" {
-				continue
-			}
-			properties := "title=" + property.Replace("retryplan "+r.Code)
-			if r.file != "" {
-				properties = fmt.Sprintf("file=%s,line=%d,%s", property.Replace(filepath.ToSlash(r.file)), max(r.line, 1), properties)
-			}
-			a.line("::%s %s::%s", kinds[r.Level], properties, message.Replace(wire.OneLine(r.policy+": "+r.sentences())))
-		}
-		return nil
-	},
-	"sarif": (*app).sarif,
+	}
+}
+
+func (r reported) text() string {
+	text := r.policy + ": " + r.Level.String() + " " + r.Code + ": " + r.sentences()
+	if r.file != "" {
+		text = fmt.Sprintf("%s:%d: %s", r.file, r.line, text)
+	}
+	return wire.OneLine(text)
+}
+
+// annotation returns a command of GitHub's runners: https://docs.github.com/actions/reference/workflow-commands.
+func (r reported) annotation() string {
+	kinds := map[retryplan.Level]string{retryplan.Note: "notice", retryplan.Warning: "warning", retryplan.Severe: "error"}
+	properties := "title=" + property.Replace("retryplan "+r.Code)
+	if r.file != "" {
+		properties = fmt.Sprintf("file=%s,line=%d,%s", property.Replace(filepath.ToSlash(r.file)), max(r.line, 1), properties)
+	}
+	return fmt.Sprintf("::%s %s::%s", kinds[r.Level], properties, message.Replace(wire.OneLine(r.policy+": "+r.sentences())))
 }
 
 // GitHub's escapes: actions/toolkit, packages/core/src/command.ts.

@@ -73,9 +73,9 @@ func (f *scenarioFlags) complete(a *app) error {
 		return err
 	}
 	if t != nil {
-		unlessGiven(a, "rate", &f.s.Arrivals.Rate, t.Rate())
-		unlessGiven(a, "failure-rate", &f.s.Server.FailureRate, t.Failure())
-		unlessGiven(a, "service", &f.s.Server.Service, t.Duration)
+		set(!a.given("rate"), &f.s.Arrivals.Rate, t.Rate())
+		set(!a.given("failure-rate"), &f.s.Server.FailureRate, t.Failure())
+		set(!a.given("service"), &f.s.Server.Service, t.Duration)
 	}
 	modes := 0
 	for _, on := range []bool{a.given("rate") || t != nil, f.s.Arrivals.Closed, f.s.Arrivals.AtOnce} {

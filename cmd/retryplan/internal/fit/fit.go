@@ -39,7 +39,7 @@ func (t Traffic) Failure() float64 { return t.Failed / t.Attempts }
 // String returns what was fitted, and from how much.
 func (t Traffic) String() string {
 	return fmt.Sprintf("%.4g runs/s (%.0f in %v), %.3g %% of %.0f attempts failed, an attempt takes %v, mean %v",
-		t.Rate(), t.Runs, t.Over.Round(time.Second), 100*t.Failure(), t.Attempts, t.Duration, rounded(t.Mean))
+		t.Rate(), t.Runs, t.Over.Round(time.Second), 100*t.Failure(), t.Attempts, t.Duration, t.Mean)
 }
 
 // Read returns the traffic of a policy, "" for the only one that there is. Files are Prometheus text or OTLP/JSON, a
@@ -63,149 +63,139 @@ func Read(policy string, over time.Duration, files ...[]byte) (Traffic, error) {
 		return Traffic{}, errors.New("there are no metrics")
 	}
 	first, last := scrapes[0], scrapes[len(scrapes)-1]
-	c, name, err := last.of(policy)
+	name, err := last.which(policy)
 	if err != nil {
 		return Traffic{}, err
 	}
-	measured := last.at.Sub(last.start)
+	c, measured := last.policies[name], last.at.Sub(last.start)
 	if len(scrapes) > 1 {
 		measured = last.at.Sub(first.at)
-		if before := first.policies[name]; before != nil {
-			if err := c.subtract(before); err != nil {
-				return Traffic{}, err
-			}
+		if err := c.subtract(first.policies[name]); err != nil {
+			return Traffic{}, err
 		}
 	}
-	t := Traffic{Policy: name, Over: cmp.Or(over, measured), Runs: c.runs}
+	t := Traffic{Policy: name, Over: cmp.Or(over, measured), Runs: c[series{of: runs}]}
 	if t.Over <= 0 || last.at.IsZero() && over == 0 {
 		return Traffic{}, ErrTime
 	}
-	for class, n := range c.attempts {
+	for s, n := range c {
+		if s.of != attempts {
+			continue
+		}
 		t.Attempts += n
-		if class != "succeeded" && class != "terminal" {
+		if s.class != "succeeded" && s.class != "terminal" {
 			t.Failed += n
 		}
 	}
-	if !(t.Runs > 0 && t.Attempts > 0 && c.count > 0) {
-		return Traffic{}, fmt.Errorf("no run of %s succeeded in that time", named(name))
+	count := c[series{of: durations}]
+	if !(t.Runs > 0 && t.Attempts > 0 && count > 0) {
+		return Traffic{}, fmt.Errorf("no run of %s succeeded in that time", cmp.Or(name, "the policy without a name"))
 	}
-	t.Mean = seconds(c.sum / c.count)
+	t.Mean = rounded(c[series{of: sum}] / count)
 	median, p99 := c.quantile(0.5), c.quantile(0.99)
-	t.Duration = retryplan.LogNormal(rounded(seconds(median)), rounded(seconds(max(median, p99))))
+	t.Duration = retryplan.LogNormal(rounded(median), rounded(max(median, p99)))
 	return t, nil
 }
 
 // scrape is what was counted of each policy at one time.
 type scrape struct {
 	start, at time.Time // zero if they are not known
-	policies  map[string]*counts
+	policies  map[string]counts
 }
 
 // counts are what is used of the metrics of a policy.
-type counts struct {
-	runs     float64
-	attempts map[string]float64 // by class
-	// Of the duration of attempts that succeeded; buckets are cumulative, by their upper bounds.
-	sum, count float64
-	buckets    map[float64]float64
+type counts map[series]float64
+
+// series is one of them.
+type series struct {
+	of    string
+	class string  // of attempts
+	bound float64 // of a bucket, which counts all that is below
 }
 
-func newScrape() scrape { return scrape{policies: map[string]*counts{}} }
+// What is counted. The last three are of the attempts that succeeded.
+const (
+	runs      = "retry.runs"
+	attempts  = "retry.attempts"
+	durations = "retry.attempt.duration"
+	sum       = durations + " sum"
+	buckets   = durations + " bucket"
+)
 
-// policy returns the counts of a policy, made if there are none.
-func (s *scrape) policy(name string) *counts {
-	if s.policies[name] == nil {
-		s.policies[name] = &counts{attempts: map[string]float64{}, buckets: map[float64]float64{}}
+// add adds a series of a metric, whose labels have no "retry." before their names: either a value, or a histogram.
+func (s *scrape) add(metric string, labels map[string]string, value float64, histogram counts) {
+	if s.policies == nil {
+		s.policies = map[string]counts{}
 	}
-	return s.policies[name]
-}
-
-// add adds a series of a metric: either a value, or a histogram.
-func (s *scrape) add(metric string, labels map[string]string, value float64, h *counts) {
-	c := s.policy(labels["policy"])
+	c := s.policies[labels["policy"]]
+	if c == nil {
+		c = counts{}
+		s.policies[labels["policy"]] = c
+	}
 	switch {
-	case metric == "retry.runs":
-		c.runs += value
-	case metric == "retry.attempts":
-		c.attempts[labels["class"]] += value
-	case metric == "retry.attempt.duration" && h != nil && labels["class"] == "succeeded":
-		c.sum, c.count = c.sum+h.sum, c.count+h.count
-		for bound, n := range h.buckets {
-			c.buckets[bound] += n
+	case metric == runs:
+		c[series{of: runs}] += value
+	case metric == attempts:
+		c[series{of: attempts, class: labels["class"]}] += value
+	case metric == durations && labels["class"] == "succeeded":
+		for one, n := range histogram {
+			c[one] += n
 		}
 	}
 }
 
-// of returns the counts of a policy and its name.
-func (s scrape) of(policy string) (*counts, string, error) {
-	maps.DeleteFunc(s.policies, func(_ string, c *counts) bool { return c.runs == 0 })
+// which returns the name of the policy that is meant.
+func (s scrape) which(policy string) (string, error) {
+	maps.DeleteFunc(s.policies, func(_ string, c counts) bool { return c[series{of: runs}] == 0 })
 	names := slices.Sorted(maps.Keys(s.policies))
 	switch {
 	case len(names) == 0:
-		return nil, "", errors.New("there is no retry.runs of retryotel")
+		return "", errors.New("there is no retry.runs of retryotel")
 	case policy == "" && len(names) == 1:
-		return s.policies[names[0]], names[0], nil
-	case s.policies[policy] == nil || policy == "":
-		return nil, "", fmt.Errorf("which policy? It has %s; write NAME@FILE", strings.Join(names, ", "))
+		return names[0], nil
+	case policy == "" || !slices.Contains(names, policy):
+		return "", fmt.Errorf("which policy? It has %s; write NAME@FILE", strings.Join(names, ", "))
 	}
-	return s.policies[policy], policy, nil
+	return policy, nil
 }
 
 // subtract takes off what an earlier scrape had counted.
-func (c *counts) subtract(before *counts) error {
-	c.runs -= before.runs
-	c.sum, c.count = c.sum-before.sum, c.count-before.count
-	for class, n := range before.attempts {
-		c.attempts[class] -= n
-	}
-	for bound, n := range before.buckets {
-		c.buckets[bound] -= n
-	}
-	least := min(c.runs, c.sum, c.count)
-	for _, n := range c.attempts {
-		least = min(least, n)
-	}
-	if least < 0 {
-		return errors.New("a counter fell between the scrapes: the process began anew, or they are in the wrong order")
+func (c counts) subtract(before counts) error {
+	for one, n := range before {
+		if c[one] -= n; c[one] < 0 && one.of != buckets {
+			return errors.New("a counter fell between the scrapes: the process began anew, or they are in the wrong order")
+		}
 	}
 	return nil
 }
 
 // quantile interpolates within the bucket, as histogram_quantile of Prometheus does: what is above the last bound
 // counts as that.
-func (c *counts) quantile(q float64) float64 {
-	bounds := slices.Sorted(maps.Keys(c.buckets))
-	rank := q * c.count
+func (c counts) quantile(q float64) float64 {
+	var bounds []float64
+	for one := range c {
+		if one.of == buckets && !math.IsInf(one.bound, 1) {
+			bounds = append(bounds, one.bound)
+		}
+	}
+	slices.Sort(bounds)
+	rank := q * c[series{of: durations}]
 	below, from := 0., 0.
 	for _, bound := range bounds {
-		n := c.buckets[bound]
+		n := c[series{of: buckets, bound: bound}]
 		if n >= rank && n > below {
-			if math.IsInf(bound, 1) {
-				return from
-			}
 			return from + (bound-from)*(rank-below)/(n-below)
 		}
-		if !math.IsInf(bound, 1) {
-			below, from = n, bound
-		}
+		below, from = n, bound
 	}
 	return from
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-
-// rounded returns d with three digits, which is more than buckets say.
-func rounded(d time.Duration) time.Duration {
-	unit := time.Duration(1)
+// rounded returns so many seconds with three digits, which is more than buckets say.
+func rounded(seconds float64) time.Duration {
+	d, unit := time.Duration(seconds*float64(time.Second)), time.Duration(1)
 	for d >= 1000*unit {
 		unit *= 10
 	}
 	return d.Round(unit)
-}
-
-func named(policy string) string {
-	if policy == "" {
-		return "the policy without a name"
-	}
-	return policy
 }

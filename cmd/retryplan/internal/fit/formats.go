@@ -15,14 +15,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// prometheusNames are the metrics by the names that OpenTelemetry's Prometheus exporter gives them, with and without
-// escapes.
-var prometheusNames = map[string]string{
-	"retry_runs_total": "retry.runs", "retry.runs_total": "retry.runs", "retry_runs": "retry.runs", "retry.runs": "retry.runs",
-	"retry_attempts_total": "retry.attempts", "retry.attempts_total": "retry.attempts", "retry_attempts": "retry.attempts", "retry.attempts": "retry.attempts",
-	"retry_attempt_duration_seconds": "retry.attempt.duration", "retry.attempt.duration_seconds": "retry.attempt.duration",
-	"retry_attempt_duration": "retry.attempt.duration", "retry.attempt.duration": "retry.attempt.duration",
-}
+// units are what OpenTelemetry's Prometheus exporter adds to names, and its escapes.
+var units = strings.NewReplacer("_total", "", "_seconds", "", "_", ".")
 
 // prometheus reads a scrape in the text format. It says nothing of when it was made.
 func prometheus(data []byte) ([]scrape, error) {
@@ -31,25 +25,19 @@ func prometheus(data []byte) ([]scrape, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newScrape()
+	var s scrape
 	for name, family := range families {
-		metric, ours := prometheusNames[name]
-		if !ours {
-			continue
-		}
 		for _, m := range family.Metric {
 			labels := map[string]string{}
 			for _, l := range m.Label {
-				labels[strings.TrimPrefix(strings.ReplaceAll(l.GetName(), ".", "_"), "retry_")] = l.GetValue()
+				labels[strings.TrimPrefix(units.Replace(l.GetName()), "retry.")] = l.GetValue()
 			}
-			var h *counts
-			if from := m.Histogram; from != nil {
-				h = &counts{sum: from.GetSampleSum(), count: float64(from.GetSampleCount()), buckets: map[float64]float64{}}
-				for _, b := range from.Bucket {
-					h.buckets[b.GetUpperBound()] = float64(b.GetCumulativeCount())
-				}
+			from := m.GetHistogram()
+			h := counts{{of: sum}: from.GetSampleSum(), {of: durations}: float64(from.GetSampleCount())}
+			for _, b := range from.GetBucket() {
+				h[series{of: buckets, bound: b.GetUpperBound()}] = float64(b.GetCumulativeCount())
 			}
-			s.add(metric, labels, m.GetCounter().GetValue()+m.GetUntyped().GetValue(), h)
+			s.add(units.Replace(name), labels, m.GetCounter().GetValue()+m.GetUntyped().GetValue(), h)
 		}
 	}
 	return []scrape{s}, nil
@@ -61,9 +49,8 @@ type exported struct {
 	ResourceMetrics []struct {
 		ScopeMetrics []struct {
 			Metrics []struct {
-				Name      string
-				Sum       struct{ points }
-				Histogram struct{ points }
+				Name           string
+				Sum, Histogram points
 			}
 		}
 	}
@@ -103,11 +90,11 @@ func otlp(data []byte) ([]scrape, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("OTLP: %w", err)
 		}
-		s := newScrape()
+		var s scrape
 		for _, r := range request.ResourceMetrics {
 			for _, scope := range r.ScopeMetrics {
 				for _, m := range scope.Metrics {
-					for _, p := range []points{m.Sum.points, m.Histogram.points} {
+					for _, p := range []points{m.Sum, m.Histogram} {
 						if err := s.addPoints(m.Name, p); err != nil {
 							return nil, err
 						}
@@ -133,7 +120,7 @@ func (s *scrape) addPoints(name string, all points) error {
 		for _, a := range p.Attributes {
 			labels[strings.TrimPrefix(a.Key, "retry.")] = a.Value.StringValue
 		}
-		h := &counts{sum: p.Sum, count: float64(p.Count), buckets: map[float64]float64{}}
+		h := counts{{of: sum}: p.Sum, {of: durations}: float64(p.Count)}
 		below := 0.
 		for i, n := range p.BucketCounts {
 			below += float64(n)
@@ -141,7 +128,7 @@ func (s *scrape) addPoints(name string, all points) error {
 			if i < len(p.ExplicitBounds) {
 				bound = p.ExplicitBounds[i]
 			}
-			h.buckets[bound] = below
+			h[series{of: buckets, bound: bound}] = below
 		}
 		s.add(name, labels, float64(p.AsInt), h)
 		if start := time.Unix(0, int64(p.StartTimeUnixNano)); s.start.IsZero() || start.Before(s.start) {

@@ -2,7 +2,7 @@
 package say
 
 import (
-	"fmt"
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -81,52 +81,41 @@ func Number(x float64) string {
 
 // Stability says what the stability in c means for a fleet, first in one clause and then why.
 func Stability(c *retryplan.Certificate, f retryplan.Fleet) (what, why string) {
-	switch c.Stability {
-	case retryplan.Safe:
-		if c.Law == retryplan.SuccessFunded {
-			return "The fleet comes back from any trigger once the stored tokens are spent:", "even if every attempt then fails, the backend has capacity to spare."
-		}
+	rate, capacity := Number(f.Rate), Number(f.Capacity)
+	storm := rate + " runs/s become " + Number(f.Rate*c.Attempts) + " attempts/s, and the backend"
+	switch {
+	case c.Stability == retryplan.Safe && c.Law == retryplan.SuccessFunded:
+		return "The fleet comes back from any trigger once the stored tokens are spent:", "even if every attempt then fails, the backend has capacity to spare."
+	case c.Stability == retryplan.Safe:
 		return "The fleet comes back from any trigger:", "even if every attempt fails, the backend has capacity to spare."
-	case retryplan.Vulnerable:
-		if c.Tipping < 0 && f.Trigger.Kind != 0 {
-			return "The fleet comes back from this trigger, however long it lasts.", fmt.Sprintf("Another one can tip it into a storm that feeds itself: if all attempts time out, %s runs/s become %s attempts/s, and the backend does %s.",
-				Number(f.Rate), Number(f.Rate*c.Attempts), Number(f.Capacity))
-		}
-		return "The fleet comes back from this trigger.", fmt.Sprintf("A larger one tips it into a storm that feeds itself: if all attempts fail, %s runs/s become %s attempts/s, and the backend does %s.",
-			Number(f.Rate), Number(f.Rate*c.Attempts), Number(f.Capacity))
-	case retryplan.Metastable:
-		return "The fleet does not come back from this trigger:", fmt.Sprintf("%s runs/s become %s attempts/s, and the backend, which does %s, is busy with work that no client waits for. Only less load or fewer retries end it.",
-			Number(f.Rate), Number(f.Rate*c.Attempts), Number(f.Capacity))
-	}
-	if c.Law == retryplan.SlowService {
+	case c.Stability == retryplan.Vulnerable && c.Tipping < 0 && f.Trigger.Kind != 0:
+		return "The fleet comes back from this trigger, however long it lasts.",
+			"Another one can tip it into a storm that feeds itself: if all attempts time out, " + storm + " does " + capacity + "."
+	case c.Stability == retryplan.Vulnerable:
+		return "The fleet comes back from this trigger.",
+			"A larger one tips it into a storm that feeds itself: if all attempts fail, " + storm + " does " + capacity + "."
+	case c.Stability == retryplan.Metastable:
+		return "The fleet does not come back from this trigger:",
+			storm + ", which does " + capacity + ", is busy with work that no client waits for. Only less load or fewer retries end it."
+	case c.Law == retryplan.SlowService:
 		return "No attempt succeeds:", "one takes the backend as long as its client waits or longer, with or without retries. A longer attempt timeout, or a deadline that leaves time for it, mends that."
-	}
-	if f.Rate < f.Capacity {
-		return "The fleet is more than the backend can do:", fmt.Sprintf("with the retries of what fails in the calm, %s runs/s are more than %s attempts/s. Fewer attempts or a budget mend that.",
-			Number(f.Rate), Number(f.Capacity))
+	case f.Rate < f.Capacity:
+		return "The fleet is more than the backend can do:",
+			"with the retries of what fails in the calm, " + rate + " runs/s are more than " + capacity + " attempts/s. Fewer attempts or a budget mend that."
 	}
 	return "The fleet is more than the backend can do, with or without retries:", "no policy mends that."
 }
 
 // Law says what a law is in a few words.
-func Law(l retryplan.Law) string {
-	switch l {
-	case retryplan.Overload:
-		return "runs/s, with the retries of what fails in the calm, at or above capacity"
-	case retryplan.SlowService:
-		return "one attempt takes the backend as long as its client waits or longer"
-	case retryplan.NoTimeout:
-		return "no client gives up, so nothing is retried in vain"
-	case retryplan.HiddenCapacity:
-		return "a storm feeds itself if runs/s are above capacity / attempts per run"
-	case retryplan.SuccessFunded:
-		return "a budget that successes fund pays for no more retries in a storm than it has stored"
-	case retryplan.TriggerBelowTimeout:
-		return "no attempt waits longer than its client does"
-	case retryplan.Fluid:
-		return "a model in which runs flow says how many retries the trigger leaves"
-	case retryplan.RandomArrivals:
-		return "random arrivals alone make such a queue often enough"
-	}
-	return "see the documentation of retryplan"
+func Law(l retryplan.Law) string { return cmp.Or(laws[l], "see the documentation of retryplan") }
+
+var laws = map[retryplan.Law]string{
+	retryplan.Overload:            "runs/s, with the retries of what fails in the calm, at or above capacity",
+	retryplan.SlowService:         "one attempt takes the backend as long as its client waits or longer",
+	retryplan.NoTimeout:           "no client gives up, so nothing is retried in vain",
+	retryplan.HiddenCapacity:      "a storm feeds itself if runs/s are above capacity / attempts per run",
+	retryplan.SuccessFunded:       "a budget that successes fund pays for no more retries in a storm than it has stored",
+	retryplan.TriggerBelowTimeout: "no attempt waits longer than its client does",
+	retryplan.Fluid:               "a model in which runs flow says how many retries the trigger leaves",
+	retryplan.RandomArrivals:      "random arrivals alone make such a queue often enough",
 }
