@@ -76,7 +76,7 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 			for _, n := range found {
 				c, err := retryplan.Certify(n.policy, f)
 				if err != nil {
-					return a.blame(err)
+					return err
 				}
 				var findings []retryplan.Finding
 				for _, o := range n.all() {

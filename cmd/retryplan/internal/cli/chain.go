@@ -91,7 +91,7 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 			c := given.chain
 			findings, err := retryplan.LintChain(c)
 			if err != nil {
-				return a.blame(err)
+				return err
 			}
 			table := newGrid("", "outage", "hang", "calm", "success", "serves", "verdict", "simulated").words(0, 6, 7)
 			var all []chainChange
@@ -100,7 +100,7 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 			for i, change := range append([]change{{"", c}}, changes(c)...) {
 				cert, err := retryplan.CertifyChain(change.chain)
 				if err != nil {
-					return a.blame(err)
+					return err
 				}
 				one, seen := chained{Certificate: wire.JSON(cert)}, ""
 				if given.simulate {

@@ -49,15 +49,17 @@ func Run(ctx context.Context, o Options, args []string, stdout, stderr io.Writer
 	root.SetOut(a.out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	err = a.blame(err)
+	_, isUsage := errors.AsType[*misuse](err)
 	flushed := a.out.Flush()
-	switch usage, isUsage := errors.AsType[*misuse](err); {
+	switch {
 	case err == nil && flushed == nil:
 		return Done
 	case flushed != nil:
 		a.complain(flushed)
 		return Failed
-	case isUsage:
-		a.complain(usage.error)
+	case isUsage || a.flags == nil: // it did not come as far as its own work
+		a.complain(err)
 		fmt.Fprintf(stderr, "retryplan: '%s --help' says more\n", cmd.CommandPath())
 		return Usage
 	case ctx.Err() != nil:
@@ -80,7 +82,7 @@ func misusef(format string, args ...any) error { return &misuse{fmt.Errorf(forma
 type app struct {
 	Options
 	ctx   context.Context
-	flags *pflag.FlagSet // of the command
+	flags *pflag.FlagSet // of the command, once it begins its work
 	out   *bufio.Writer
 	err   io.Writer
 	json  bool
@@ -105,7 +107,7 @@ func (a *app) root() *cobra.Command {
 			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 				err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
 			}
-			return &misuse{err}
+			return err
 		},
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) { a.flags = cmd.Flags() },
 		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -119,16 +121,6 @@ func (a *app) root() *cobra.Command {
 	)
 	for _, cmd := range root.Commands() {
 		cmd.Flags().SortFlags = false
-		args := cmd.Args
-		if args == nil { // any
-			continue
-		}
-		cmd.Args = func(cmd *cobra.Command, given []string) error {
-			if err := args(cmd, given); err != nil {
-				return &misuse{err}
-			}
-			return nil
-		}
 	}
 	return root
 }

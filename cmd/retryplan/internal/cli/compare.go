@@ -82,7 +82,7 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 			for _, n := range found {
 				p, err := retryplan.New(n.policy, model)
 				if err != nil {
-					return a.blame(err)
+					return err
 				}
 				planned = append(planned, plots.Plan{Name: n.name, Plan: p})
 				c := comparison{named: n, plan: p, findings: retryplan.Lint(funded(n.policy, f.Budget), setting)}
@@ -90,13 +90,13 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 				if certify && stopped == nil {
 					cert, err := retryplan.Certify(n.policy, *f)
 					if err != nil {
-						return a.blame(err)
+						return err
 					}
 					guard.stability(n.name, cert.Stability)
 					c.certificate = &cert
 					r, err := a.simulate(n.name, f.Scenario(n.policy, seed))
 					if err != nil && a.ctx.Err() == nil {
-						return a.blame(err)
+						return err
 					}
 					if stopped = err; err == nil {
 						c.result = &r

@@ -53,9 +53,11 @@ func (a *app) configure(cmd *cobra.Command, file string, args []string) (config,
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Flags)) {
 		value := c.Flags[name]
-		flag := cmd.Flags().Lookup(name)
-		switch {
-		case flag == nil && !a.isFlag(cmd.Root(), name), name == "config":
+		known := slices.ContainsFunc(cmd.Root().Commands(), func(c *cobra.Command) bool {
+			return c.Flags().Lookup("config") != nil && c.Flags().Lookup(name) != nil
+		})
+		switch flag := cmd.Flags().Lookup(name); {
+		case !known || name == "config":
 			return bad(fmt.Errorf("%s is none of documents and ignore, and no flag of lint or certify", name))
 		case flag == nil || flag.Changed:
 			continue
@@ -66,7 +68,7 @@ func (a *app) configure(cmd *cobra.Command, file string, args []string) (config,
 		}
 		for _, value := range values {
 			if err := cmd.Flags().Set(name, fmt.Sprint(value)); err != nil {
-				return bad(fmt.Errorf("%s: %w", name, flagError(err)))
+				return c, args, misusef("%s: %s: %w", file, name, flagError(err))
 			}
 		}
 	}
@@ -78,16 +80,6 @@ func (a *app) configure(cmd *cobra.Command, file string, args []string) (config,
 	return c, args, nil
 }
 
-// isFlag reports whether a name is a flag of the commands that have a configuration.
-func (a *app) isFlag(root *cobra.Command, name string) bool {
-	for _, cmd := range root.Commands() {
-		if cmd.Flags().Lookup("config") != nil && cmd.Flags().Lookup(name) != nil {
-			return true
-		}
-	}
-	return false
-}
-
 // findConfig returns the configuration that is meant, empty for none.
 func findConfig(file string) (string, error) {
 	switch file {
@@ -97,22 +89,20 @@ func findConfig(file string) (string, error) {
 	default:
 		return file, nil
 	}
-	dir, err := os.Getwd()
+	from, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
-	from := dir
-	for {
+	for dir := from; ; dir = filepath.Dir(dir) {
 		path := filepath.Join(dir, configFile)
-		if _, err := os.Stat(path); err == nil {
+		_, err := os.Stat(path)
+		switch {
+		case err == nil:
 			return filepath.Rel(from, path) // as reports name files
-		} else if !errors.Is(err, fs.ErrNotExist) {
+		case !errors.Is(err, fs.ErrNotExist):
 			return "", err
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
+		case dir == filepath.Dir(dir):
 			return "", nil
 		}
-		dir = up
 	}
 }

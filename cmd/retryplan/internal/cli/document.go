@@ -64,32 +64,32 @@ type place struct {
 	ignored map[string]string // the reason for each finding that comments ignore
 }
 
-// entry returns the place of the policy called name if isEntry is set; otherwise that of the whole document.
-func (d document) entry(file, name string, isEntry bool) (place, error) {
+// place returns the place of a policy of a catalog, or that of the whole document for the name "".
+func (d document) place(file, name string) (place, error) {
+	if file == "-" {
+		return place{}, nil
+	}
 	p := place{file: file, keys: map[string]int{}, ignored: map[string]string{}}
 	if d.root == nil {
 		return p, nil
 	}
-	at := d.root.Content[0]
-	comments := []*yaml.Node{d.root, at}
-	if len(at.Content) > 0 {
-		comments = append(comments, at.Content[0]) // whose comment that of the document is
-	}
-	p.line = at.Line
-	if isEntry {
-		_, policies := child(at, "policies")
-		key, value := child(policies, name)
-		if key == nil {
+	top := d.root.Content[0]
+	key, policy := top, top
+	if name != "" {
+		_, policies := child(top, "policies")
+		if key, policy = child(policies, name); key == nil {
 			return p, nil
 		}
-		p.line, at = key.Line, value
-		comments = append(comments, key)
 	}
-	for i := 0; at != nil && i+1 < len(at.Content); i += 2 {
-		p.keys[at.Content[i].Value] = at.Content[i].Line
+	p.line = key.Line
+	for i := 0; i+1 < len(policy.Content); i += 2 {
+		p.keys[policy.Content[i].Value] = policy.Content[i].Line
 	}
-	comments = append(comments, below(at)...)
-	for _, n := range comments {
+	nodes := append([]*yaml.Node{d.root, top, key}, below(policy)...)
+	if len(top.Content) > 0 {
+		nodes = append(nodes, top.Content[0]) // whose comment that of the document is
+	}
+	for _, n := range nodes {
 		for _, text := range []string{n.HeadComment, n.LineComment, n.FootComment} {
 			for _, m := range ignoring.FindAllStringSubmatch(text, -1) {
 				code, reason, _ := strings.Cut(strings.TrimSpace(m[1]), " ")
@@ -118,9 +118,6 @@ func child(n *yaml.Node, name string) (key, value *yaml.Node) {
 
 // below returns n and all that it has.
 func below(n *yaml.Node) []*yaml.Node {
-	if n == nil {
-		return nil
-	}
 	all := []*yaml.Node{n}
 	for _, c := range n.Content {
 		all = append(all, below(c)...)

@@ -85,7 +85,7 @@ func settingFlags(flags *pflag.FlagSet, s *retryplan.Setting) {
 }
 
 // checkSetting refuses what Lint takes for zero.
-func (a *app) checkSetting(s retryplan.Setting) error {
+func checkSetting(s retryplan.Setting) error {
 	var bad retry.FieldErrors
 	if s.Deadline < 0 {
 		bad.Add("", "Setting.Deadline", s.Deadline, "is negative")
@@ -96,7 +96,7 @@ func (a *app) checkSetting(s retryplan.Setting) error {
 	if s.Clients < 0 {
 		bad.Add("", "Setting.Clients", s.Clients, "is negative")
 	}
-	return a.blame(bad.Err())
+	return bad.Err()
 }
 
 // budgetFlags are --budget and its details.
@@ -128,7 +128,7 @@ func (f *budgetFlags) get(a *app) (*retry.BudgetConfig, error) {
 	if f.Trickle < 0 {
 		bad.Add("", "Budget.Trickle", f.Trickle, "is negative")
 	}
-	if err := a.blame(bad.Err()); err != nil || !a.wanted("budget", f.on) {
+	if err := bad.Err(); err != nil || !a.wanted("budget", f.on) {
 		return nil, err
 	}
 	return &f.BudgetConfig, nil
@@ -153,10 +153,10 @@ func (a *app) wanted(feature string, on bool) bool {
 	return on
 }
 
-// blame returns the error of a function of retryplan. If the error names fields, it becomes a misuse of the command
-// line, since all fields come from flags.
+// blame returns the error of a command. If it names fields it becomes a misuse of the command line, since all fields
+// come from flags, but for those of documents.
 func (a *app) blame(err error) error {
-	if _, ok := errors.AsType[*retry.FieldError](err); !ok {
+	if field, ok := errors.AsType[*retry.FieldError](err); !ok || field.Package == "retryconf" {
 		return err
 	}
 	var lines []error
@@ -256,5 +256,5 @@ func flagError(err error) error {
 		}
 		return m[2] + " is " + wants[m[1]]
 	})
-	return &misuse{errors.New(text)}
+	return errors.New(text)
 }

@@ -60,7 +60,7 @@ or by .retryplan.yaml, the first in the directories from here upwards, which lin
 					return misusef("--ignore %q: %w", which, err)
 				}
 			}
-			if err := a.checkSetting(setting); err != nil {
+			if err := checkSetting(setting); err != nil {
 				return err
 			}
 			found, err := a.policies(&flags, args)
@@ -86,7 +86,7 @@ or by .retryplan.yaml, the first in the directories from here upwards, which lin
 				if certify && n.policy.Validate() == nil {
 					c, err := retryplan.Certify(n.policy, *f)
 					if err != nil {
-						return a.blame(err)
+						return err
 					}
 					if c.Stability != retryplan.Safe {
 						what, why := say.Stability(&c, *f)

@@ -1,12 +1,12 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +24,6 @@ import (
 type named struct {
 	name   string
 	policy retry.Policy
-	entry  bool    // of a catalog
 	from   string  // what would be given to mean this policy alone: "email@policies.json"
 	share  float64 // of a mix
 	others []named // of the same fleet
@@ -76,189 +75,6 @@ func (f *policyFlags) change(to *pflag.FlagSet) {
 	to.AddFlagSet(flags)
 }
 
-// policies returns the policies that the arguments and the flags mean, one at least.
-func (a *app) policies(f *policyFlags, args []string) ([]named, error) {
-	if a.given("preset") {
-		if len(args) > 0 {
-			return nil, misusef("--preset %s and %s are two policies; give one, or compare them", f.preset, args[0])
-		}
-		args = []string{presetPrefix + f.preset}
-	}
-	found := []named{{name: "policy"}}
-	if len(args) > 0 {
-		found = nil
-	} else if !f.changed() {
-		found[0].name = "default policy"
-	}
-	if stdin := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg != "-" && !strings.HasSuffix(arg, "@-") }); len(stdin) > 1 {
-		return nil, misusef("standard input can be read once")
-	}
-	for _, arg := range args {
-		some, err := a.read(arg)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, some...)
-	}
-	tellApart(found)
-	for i := range found {
-		changed, err := f.apply(a, found[i].policy)
-		if err != nil {
-			return nil, err
-		}
-		found[i].policy = changed
-		found[i].name = wire.OneLine(found[i].name) // it is shown, and looked up no more
-	}
-	return found, nil
-}
-
-// tellApart gives policies of the same name that come from different places the names of these.
-func tellApart(found []named) {
-	from, twice := map[string]string{}, map[string]bool{}
-	for _, n := range found {
-		if first, ok := from[n.name]; ok && first != n.from {
-			twice[n.name] = true
-		}
-		from[n.name] = n.from
-	}
-	for i, n := range found {
-		if twice[n.name] {
-			found[i].name = n.from
-		}
-	}
-}
-
-// presetPrefix begins an argument that is a preset, since a file can have any name.
-const presetPrefix = "preset:"
-
-// read returns the policies of an argument.
-func (a *app) read(arg string) ([]named, error) {
-	if preset, ok := strings.CutPrefix(arg, presetPrefix); ok {
-		p, err := retryconf.Spec{Extends: preset}.Policy()
-		if err != nil || preset == "" {
-			return nil, misusef("preset %q is not one of inline, aggressive, standard, patient, cautious, delivery", preset)
-		}
-		if p.Name == "" {
-			p.Name = preset
-		}
-		return []named{{name: preset, policy: p, from: arg}}, nil
-	}
-	file, name := arg, ""
-	data, err := a.contents(file)
-	missing := err
-	for i := 0; i < len(arg) && errors.Is(err, os.ErrNotExist); i++ { // both names and files can have an @
-		if arg[i] != '@' {
-			continue
-		}
-		if data, err = a.contents(arg[i+1:]); name == "" {
-			missing = err
-		}
-		name, file = arg[:i], arg[i+1:]
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, missing
-	}
-	if err != nil {
-		return nil, err
-	}
-	document, err := readDocument(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", source(file), err)
-	}
-	found, err := parse(document.data, label(file))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", source(file), err)
-	}
-	for i := range found {
-		found[i].from = file
-		if file != "-" {
-			if found[i].place, err = document.entry(file, found[i].name, found[i].entry); err != nil {
-				return nil, fmt.Errorf("%s: %w", file, err)
-			}
-		}
-		if found[i].entry {
-			found[i].from = found[i].name + "@" + file
-		}
-	}
-	if name == "" {
-		return found, nil
-	}
-	var names []string
-	for _, n := range found {
-		if n.name == name {
-			return []named{n}, nil
-		}
-		names = append(names, n.name)
-	}
-	return nil, fmt.Errorf("%s: there is no policy %q, but %s", source(file), name, strings.Join(names, ", "))
-}
-
-// limit is how much is read of a document: what a catalog may have, and one byte to see that there is more.
-const limit = 1<<20 + 1
-
-func (a *app) contents(file string) ([]byte, error) {
-	if file == "-" {
-		if a.Stdin == nil {
-			return nil, errors.New("standard input is closed")
-		}
-		return io.ReadAll(io.LimitReader(a.Stdin, limit))
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, limit))
-}
-
-// parse reads a document of retryconf: a catalog if it has the keys of one, otherwise one policy. A policy without a
-// name of its own is called name.
-func parse(data []byte, name string) ([]named, error) {
-	var keys map[string]json.RawMessage
-	_ = json.Unmarshal(data, &keys) // retryconf says what is wrong with it
-	_, policies := keys["policies"]
-	_, defaults := keys["defaults"]
-	if policies || defaults {
-		return parseCatalog(data, keys["policies"])
-	}
-	spec, err := retryconf.Parse(data, retryconf.Limits{})
-	if err != nil {
-		return nil, err
-	}
-	p, err := spec.Policy()
-	if err != nil {
-		return nil, err
-	}
-	if p.Name != "" {
-		name = p.Name
-	}
-	return []named{{name: name, policy: p}}, nil
-}
-
-// parseCatalog defines each policy that the document names, since what a program defines is not known here.
-func parseCatalog(data []byte, policies json.RawMessage) ([]named, error) {
-	var entries map[string]json.RawMessage
-	_ = json.Unmarshal(policies, &entries) // Load says what is wrong with it
-	if _, ok := entries[""]; ok {
-		return nil, errors.New(`policies has an entry whose name is "": a policy of a catalog needs a name`)
-	}
-	var catalog retryconf.Catalog
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		catalog.Define(name, retry.Policy{})
-	}
-	if err := catalog.Load(strings.NewReader(string(data))); err != nil {
-		return nil, err
-	}
-	var found []named
-	for _, entry := range catalog.All() {
-		found = append(found, named{name: entry.Name, policy: entry.Policy, entry: true})
-	}
-	if len(found) == 0 {
-		return nil, errors.New("the catalog has no policies")
-	}
-	return found, nil
-}
-
 // changed reports whether any flag changes the policy.
 func (f *policyFlags) changed() (any bool) {
 	f.changes.VisitAll(func(flag *pflag.Flag) { any = any || flag.Changed })
@@ -292,6 +108,116 @@ func (f *policyFlags) apply(a *app, p retry.Policy) (retry.Policy, error) {
 	return changed, nil
 }
 
+// policies returns the policies that the arguments and the flags mean, one at least.
+func (a *app) policies(f *policyFlags, args []string) (found []named, err error) {
+	if a.given("preset") {
+		if len(args) > 0 {
+			return nil, misusef("--preset %s and %s are two policies; give one, or compare them", f.preset, args[0])
+		}
+		args = []string{presetPrefix + f.preset}
+	}
+	switch {
+	case len(args) > 0:
+	case f.changed():
+		found = []named{{name: "policy"}}
+	default:
+		found = []named{{name: "default policy"}}
+	}
+	elsewhere := func(arg string) bool { return arg != "-" && !strings.HasSuffix(arg, "@-") }
+	if len(slices.DeleteFunc(slices.Clone(args), elsewhere)) > 1 {
+		return nil, misusef("standard input can be read once")
+	}
+	for _, arg := range args {
+		some, err := a.read(arg)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, some...)
+	}
+	from, several := map[string]string{}, map[string]bool{} // policies of one name from different places
+	for _, n := range found {
+		first, ok := from[n.name]
+		several[n.name] = several[n.name] || ok && first != n.from
+		from[n.name] = n.from
+	}
+	for i, n := range found {
+		if several[n.name] {
+			found[i].name = n.from
+		}
+		found[i].name = wire.OneLine(found[i].name) // it is shown, and looked up no more
+		if found[i].policy, err = f.apply(a, n.policy); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// presetPrefix begins an argument that is a preset, since a file can have any name.
+const presetPrefix = "preset:"
+
+// read returns the policies of an argument.
+func (a *app) read(arg string) ([]named, error) {
+	if preset, ok := strings.CutPrefix(arg, presetPrefix); ok {
+		p, err := retryconf.Spec{Extends: preset}.Policy()
+		if err != nil || preset == "" {
+			return nil, misusef("preset %q is not one of inline, aggressive, standard, patient, cautious, delivery", preset)
+		}
+		p.Name = cmp.Or(p.Name, preset)
+		return []named{{name: preset, policy: p, from: arg}}, nil
+	}
+	file, name := arg, ""
+	data, err := a.contents(file)
+	missing := err
+	for i := 0; i < len(arg) && errors.Is(err, os.ErrNotExist); i++ { // both names and files can have an @
+		if arg[i] != '@' {
+			continue
+		}
+		if data, err = a.contents(arg[i+1:]); name == "" {
+			missing = err
+		}
+		name, file = arg[:i], arg[i+1:]
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, missing
+	}
+	if err != nil {
+		return nil, err
+	}
+	found, err := parse(data, file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source(file), err)
+	}
+	var names []string
+	for _, n := range found {
+		if n.name == name {
+			return []named{n}, nil
+		}
+		names = append(names, n.name)
+	}
+	if name != "" {
+		return nil, fmt.Errorf("%s: there is no policy %q, but %s", source(file), name, strings.Join(names, ", "))
+	}
+	return found, nil
+}
+
+// limit is how much is read of a document: what a catalog may have, and one byte to see that there is more.
+const limit = 1<<20 + 1
+
+func (a *app) contents(file string) ([]byte, error) {
+	if file == "-" {
+		if a.Stdin == nil {
+			return nil, errors.New("standard input is closed")
+		}
+		return io.ReadAll(io.LimitReader(a.Stdin, limit))
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
 // source returns what a document is called in errors.
 func source(file string) string {
 	if file == "-" {
@@ -300,11 +226,55 @@ func source(file string) string {
 	return file
 }
 
-// label returns what a policy without a name is called.
-func label(file string) string {
-	if file == "-" {
-		return "standard input"
+// parse reads a document of retryconf: a catalog if it has the keys of one, otherwise one policy, which is called after
+// the file if it has no name of its own.
+func parse(data []byte, file string) ([]named, error) {
+	d, err := readDocument(data)
+	if err != nil {
+		return nil, err
 	}
-	base := filepath.Base(file)
-	return strings.TrimSuffix(base, filepath.Ext(base))
+	var keys map[string]json.RawMessage
+	_ = json.Unmarshal(d.data, &keys) // retryconf says what is wrong with it
+	if keys["policies"] != nil || keys["defaults"] != nil {
+		return d.catalog(keys["policies"], file)
+	}
+	spec, err := retryconf.Parse(d.data, retryconf.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	p, err := spec.Policy()
+	if err != nil {
+		return nil, err
+	}
+	base := filepath.Base(source(file))
+	n := named{name: cmp.Or(p.Name, strings.TrimSuffix(base, filepath.Ext(base))), policy: p, from: file}
+	n.place, err = d.place(file, "")
+	return []named{n}, err
+}
+
+// catalog defines each policy that the document names, since what a program defines is not known here.
+func (d document) catalog(policies json.RawMessage, file string) (found []named, err error) {
+	var entries map[string]json.RawMessage
+	_ = json.Unmarshal(policies, &entries) // Load says what is wrong with it
+	if _, ok := entries[""]; ok {
+		return nil, errors.New(`policies has an entry whose name is "": a policy of a catalog needs a name`)
+	}
+	var catalog retryconf.Catalog
+	for name := range entries {
+		catalog.Define(name, retry.Policy{})
+	}
+	if err := catalog.Load(bytes.NewReader(d.data)); err != nil {
+		return nil, err
+	}
+	for _, e := range catalog.All() {
+		n := named{name: e.Name, policy: e.Policy, from: e.Name + "@" + file}
+		if n.place, err = d.place(file, e.Name); err != nil {
+			return nil, err
+		}
+		found = append(found, n)
+	}
+	if len(found) == 0 {
+		return nil, errors.New("the catalog has no policies")
+	}
+	return found, nil
 }

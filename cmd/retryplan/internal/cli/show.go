@@ -72,7 +72,7 @@ const horizon = 20
 
 // chosen returns the policies that a command is about, once its setting is checked and its picture has room for them.
 func (a *app) chosen(flags *policyFlags, args []string, setting retryplan.Setting, g *graph) ([]named, error) {
-	if err := a.checkSetting(setting); err != nil {
+	if err := checkSetting(setting); err != nil {
 		return nil, err
 	}
 	found, err := a.policies(flags, args)
@@ -89,7 +89,7 @@ func (a *app) planned(
 	for _, n := range found {
 		p, err := retryplan.New(n.policy, model(n.policy))
 		if err != nil {
-			return nil, a.blame(err)
+			return nil, err
 		}
 		findings := retryplan.Lint(n.policy, setting)
 		g.findings(n.name, findings)

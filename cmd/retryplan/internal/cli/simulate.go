@@ -88,7 +88,7 @@ least: before that, whether a fleet stays well is not known. With --mix several 
 				}
 				results, err := a.simulateSeeds(n.name, s, seeds)
 				if err != nil && (a.ctx.Err() == nil || len(results) == 0) {
-					return a.blame(err)
+					return err
 				}
 				result, spread := &results[0], newSpread(results)
 				runs = append(runs, plots.Run{Name: n.name, Result: *result, Triggers: s.Triggers})

@@ -50,7 +50,7 @@ status 1.`,
 			case infeasible && a.json:
 				return cmp.Or(a.printJSON(object{"infeasible": wire.JSON(*no)}), err)
 			case err != nil:
-				return a.blame(err)
+				return err
 			case a.json:
 				return a.printJSON(wire.JSON(solution))
 			}
