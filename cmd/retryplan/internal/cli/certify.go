@@ -13,15 +13,6 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// certified is what --json prints of one policy.
-type certified struct {
-	Name        string         `json:"name"`
-	Policy      any            `json:"policy"`
-	Fleet       any            `json:"fleet"`
-	Certificate any            `json:"certificate"`
-	Findings    []wire.Finding `json:"findings"`
-}
-
 func (a *app) certifyCommand() *cobra.Command {
 	var (
 		flags policyFlags
@@ -85,7 +76,8 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 					findings = append(findings, some...)
 				}
 				guard.stability(n.name, c.Stability)
-				a.policy(n, certified{n.name, wire.Policy(n.policy), wire.JSON(f), wire.JSON(c), wire.NewFindings(findings)}, func() {
+				data := shown{Name: n.name, Policy: wire.Policy(n.policy), Fleet: wire.JSON(f), Certificate: wire.JSON(c), Findings: wire.NewFindings(findings)}
+				a.policy(n, data, func() {
 					a.certificate(&c, f)
 					a.line("")
 					a.showFindings(findings)

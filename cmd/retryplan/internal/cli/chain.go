@@ -18,18 +18,6 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// chained is what --json prints of a chain.
-type chained struct {
-	Certificate any `json:"certificate"`
-	Simulation  any `json:"simulation,omitempty"`
-}
-
-// chainChange is what a change of the chain comes to.
-type chainChange struct {
-	Change string `json:"change"`
-	chained
-}
-
 // chainFlags are the flags of a chain.
 type chainFlags struct {
 	chain    retryplan.Chain
@@ -94,7 +82,7 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 				return err
 			}
 			table := newGrid("", "outage", "hang", "calm", "success", "serves", "verdict", "simulated").words(0, 6, 7)
-			var all []chainChange
+			var all []shown
 			var chain retryplan.ChainCertificate
 			var disagree error
 			for i, change := range append([]change{{"", c}}, changes(c)...) {
@@ -102,13 +90,13 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 				if err != nil {
 					return err
 				}
-				one, seen := chained{Certificate: wire.JSON(cert)}, ""
+				one, seen := shown{Change: change.name, Certificate: wire.JSON(cert)}, ""
 				if given.simulate {
 					r, err := retryplan.SimulateChain(a.ctx, change.chain, given.seed)
 					if err != nil {
 						return err
 					}
-					seen, one.Simulation = chainOutcome(&r.Result), wire.JSON(r.Result)
+					seen, one.Simulation = recovered(&r.Result, "failed "+say.Percent(math.Round(r.Failed*1000)/1000), "back in ", "not back"), wire.JSON(r.Result)
 					if i == 0 {
 						disagree = contradiction("chain", cert.Stability, &r.Result, seen)
 					}
@@ -116,7 +104,7 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 				if i == 0 {
 					chain = cert
 				}
-				all = append(all, chainChange{change.name, one})
+				all = append(all, one)
 				bottom := cert.Nodes[len(cert.Nodes)-1]
 				table.row(cmp.Or(change.name, "as it is"), say.Number(bottom.Outage), say.Number(bottom.Hang), say.Number(bottom.Calm),
 					say.Percent(cert.Success), serves(cert.HiddenCapacity), cert.Stability.String(), seen)
@@ -124,12 +112,9 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 			guard.findings("chain", findings)
 			guard.stability("chain", chain.Stability)
 			if a.json {
-				err := a.printJSON(struct {
-					chained
-					Changes  []chainChange  `json:"changes"`
-					Findings []wire.Finding `json:"findings"`
-				}{all[0].chained, all[1:], wire.NewFindings(findings)})
-				return cmp.Or(err, guard.err(), disagree)
+				out := all[0]
+				out.Changes, out.Findings = all[1:], wire.NewFindings(findings)
+				return cmp.Or(a.printJSON(out), guard.err(), disagree)
 			}
 			a.chainCertificate(&c, &chain)
 			a.line("\nattempts at the bottom for one run of a user")
@@ -328,15 +313,4 @@ func serves(x float64) string {
 		return ""
 	}
 	return say.Number(x) + "/s"
-}
-
-// chainOutcome says what a simulation of a chain came to.
-func chainOutcome(r *retryplan.Result) string {
-	switch {
-	case !r.Judged:
-		return "failed " + say.Percent(math.Round(r.Failed*1000)/1000)
-	case r.Recovered:
-		return "back in " + say.Span(r.Recovery)
-	}
-	return "not back"
 }

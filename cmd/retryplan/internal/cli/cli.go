@@ -86,7 +86,7 @@ type app struct {
 	out   *bufio.Writer
 	err   io.Writer
 	json  bool
-	all   []any // what was made of each policy
+	all   []shown // what was made of each policy
 }
 
 func (a *app) root() *cobra.Command {

@@ -18,13 +18,6 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// compared is what --json prints of one policy.
-type compared struct {
-	shown
-	Certificate any `json:"certificate,omitempty"`
-	Simulation  any `json:"simulation,omitempty"`
-}
-
 // comparison is one policy with all that is said of it.
 type comparison struct {
 	named
@@ -86,6 +79,7 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 				}
 				planned = append(planned, plots.Plan{Name: n.name, Plan: p})
 				c := comparison{named: n, plan: p, findings: retryplan.Lint(funded(n.policy, f.Budget), setting)}
+				data := shown{Name: n.name, Policy: wire.Policy(n.policy), Plan: wire.JSON(p), Findings: wire.NewFindings(c.findings)}
 				guard.findings(n.name, c.findings)
 				if certify && stopped == nil {
 					cert, err := retryplan.Certify(n.policy, *f)
@@ -93,18 +87,18 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 						return err
 					}
 					guard.stability(n.name, cert.Stability)
-					c.certificate = &cert
+					c.certificate, data.Certificate = &cert, wire.JSON(cert)
 					r, err := a.simulate(n.name, f.Scenario(n.policy, seed))
 					if err != nil && a.ctx.Err() == nil {
 						return err
 					}
 					if stopped = err; err == nil {
-						c.result = &r
+						c.result, data.Simulation = &r, wire.JSON(r)
 						disagree = cmp.Or(disagree, contradiction(n.name, cert.Stability, &r, outcome(&r, f)))
 					}
 				}
 				all = append(all, c)
-				a.all = append(a.all, c.data())
+				a.all = append(a.all, data)
 			}
 			if !a.json {
 				a.sideBySide(all, model, certify, f.Trigger.Kind != 0)
@@ -123,18 +117,6 @@ same arrivals. Flags of a policy change all of them. --plot draws the schedules.
 	guard.add(cmd.Flags(), "")
 	graph.add(cmd.Flags())
 	return cmd
-}
-
-// data returns what --json prints.
-func (c *comparison) data() compared {
-	d := compared{shown: shown{c.name, wire.Policy(c.policy), wire.JSON(c.plan), wire.NewFindings(c.findings)}}
-	if c.certificate != nil {
-		d.Certificate = wire.JSON(c.certificate)
-	}
-	if c.result != nil {
-		d.Simulation = wire.JSON(c.result)
-	}
-	return d
 }
 
 // contradiction returns an error if certificate and simulation do not agree whether a fleet comes back from its trigger.
@@ -251,13 +233,10 @@ func certificates(row func(string, func(comparison) string), triggered bool) {
 	law("tipping point", func(c *retryplan.Certificate) string { return spanOr("never", c.Tipping, c.Tipping >= 0) })
 	law("recovery by law", func(c *retryplan.Certificate) string { return spanOr("never", c.Recovery, c.Recovery >= 0) })
 	saw("recovery", func(r *retryplan.Result) string {
-		switch {
-		case !triggered:
+		if !triggered {
 			return "no trigger"
-		case !r.Judged:
-			return "not known"
 		}
-		return spanOr("never", r.Recovery, r.Recovered)
+		return recovered(r, "not known", "", "never")
 	})
 	saw("failed", func(r *retryplan.Result) string { return say.Percent(r.Failed) })
 	saw("attempts per run", func(r *retryplan.Result) string { return say.Number(r.Amplification) })

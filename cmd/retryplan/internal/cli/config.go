@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -33,7 +32,7 @@ func configFlag(flags *pflag.FlagSet, to *string) {
 // configure sets the flags that the command line does not, and returns the policies that are meant. Keys that are flags
 // of other commands are for them.
 func (a *app) configure(cmd *cobra.Command, file string, args []string) (config, []string, error) {
-	var c config
+	c := config{Ignore: map[string]string{}}
 	file, err := findConfig(file)
 	if err != nil || file == "" {
 		return c, args, err
@@ -47,7 +46,7 @@ func (a *app) configure(cmd *cobra.Command, file string, args []string) (config,
 		return bad(err)
 	}
 	for which, reason := range c.Ignore {
-		if err := checkIgnored(which[strings.LastIndex(which, ":")+1:], reason); err != nil {
+		if err := checkIgnored(which, reason); err != nil {
 			return bad(fmt.Errorf("ignore: %w", err))
 		}
 	}

@@ -10,9 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/retryconf"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -135,13 +137,36 @@ func (p place) lineOf(f retryplan.Finding) int {
 	return p.line
 }
 
-// checkIgnored refuses codes that no finding has, and ignoring one without a reason.
-func checkIgnored(code, reason string) error {
-	switch {
-	case !slices.Contains(append(retryplan.Codes(), verdicts...), code):
+// checkIgnored refuses codes that no finding has, CODE or POLICY:CODE, and ignoring one without a reason.
+func checkIgnored(which, reason string) error {
+	code := which[strings.LastIndex(which, ":")+1:]
+	if !slices.Contains(append(retryplan.Codes(), verdicts...), code) {
 		return fmt.Errorf("there is no finding %q", code)
-	case reason == "":
+	}
+	if reason == "" {
 		return fmt.Errorf("%s has no reason", code)
 	}
 	return nil
+}
+
+func (a *app) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema [policy | catalog]",
+		Short: "Print the JSON Schema of a policy's document, or of a catalog's",
+		Long: `schema prints the JSON Schema of the document of one policy (the default) or of a catalog, for editors and other
+validators. It accepts what the documents' parser accepts; rules between keys, such as a cap below its base, are
+for lint.`,
+		Example: `  retryplan schema >policy.schema.json
+  retryplan schema catalog >policies.schema.json`,
+		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"policy", "catalog"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			schema := retryconf.Schema()
+			if len(args) > 0 && args[0] == "catalog" {
+				schema = retryconf.CatalogSchema()
+			}
+			_, err := a.out.Write(schema)
+			return err
+		},
+	}
 }

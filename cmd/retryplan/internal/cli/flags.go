@@ -87,16 +87,17 @@ func settingFlags(flags *pflag.FlagSet, s *retryplan.Setting) {
 // checkSetting refuses what Lint takes for zero.
 func checkSetting(s retryplan.Setting) error {
 	var bad retry.FieldErrors
-	if s.Deadline < 0 {
-		bad.Add("", "Setting.Deadline", s.Deadline, "is negative")
-	}
-	if s.Layers < 0 {
-		bad.Add("", "Setting.Layers", s.Layers, "is negative")
-	}
-	if s.Clients < 0 {
-		bad.Add("", "Setting.Clients", s.Clients, "is negative")
-	}
+	refuse(&bad, s.Deadline < 0, "Setting.Deadline", s.Deadline, "is negative")
+	refuse(&bad, s.Layers < 0, "Setting.Layers", s.Layers, "is negative")
+	refuse(&bad, s.Clients < 0, "Setting.Clients", s.Clients, "is negative")
 	return bad.Err()
+}
+
+// refuse adds a bad field if it is bad.
+func refuse(bad *retry.FieldErrors, is bool, field string, value any, rule string) {
+	if is {
+		bad.Add("", field, value, rule)
+	}
 }
 
 // budgetFlags are --budget and its details.
@@ -116,18 +117,10 @@ func (f *budgetFlags) add(flags *pflag.FlagSet) {
 // get returns the budget, nil for none. It refuses values that retry.NewBudget would silently replace.
 func (f *budgetFlags) get(a *app) (*retry.BudgetConfig, error) {
 	var bad retry.FieldErrors
-	if math.IsNaN(f.Ratio) || math.IsInf(f.Ratio, 0) {
-		bad.Add("", "Budget.Ratio", f.Ratio, "is not a finite number")
-	}
-	if a.given("budget-burst") && (f.Burst < 1 || f.Burst > 1_000_000_000) {
-		bad.Add("", "Budget.Burst", f.Burst, "is outside [1,1000000000]")
-	}
-	if f.Initial < -1 {
-		bad.Add("", "Budget.Initial", f.Initial, "is below -1, which means none")
-	}
-	if f.Trickle < 0 {
-		bad.Add("", "Budget.Trickle", f.Trickle, "is negative")
-	}
+	refuse(&bad, math.IsNaN(f.Ratio) || math.IsInf(f.Ratio, 0), "Budget.Ratio", f.Ratio, "is not a finite number")
+	refuse(&bad, a.given("budget-burst") && (f.Burst < 1 || f.Burst > 1_000_000_000), "Budget.Burst", f.Burst, "is outside [1,1000000000]")
+	refuse(&bad, f.Initial < -1, "Budget.Initial", f.Initial, "is below -1, which means none")
+	refuse(&bad, f.Trickle < 0, "Budget.Trickle", f.Trickle, "is negative")
 	if err := bad.Err(); err != nil || !a.wanted("budget", f.on) {
 		return nil, err
 	}

@@ -55,10 +55,12 @@ or by .retryplan.yaml, the first in the directories from here upwards, which lin
 			if formats[format] == nil {
 				return misusef("--format %q is not one of %s", format, strings.Join(slices.Sorted(maps.Keys(formats)), ", "))
 			}
+			ignored := config.Ignore
 			for _, which := range ignore {
-				if err := checkIgnored(which[strings.LastIndex(which, ":")+1:], "--ignore"); err != nil {
+				if err := checkIgnored(which, "--ignore"); err != nil {
 					return misusef("--ignore %q: %w", which, err)
 				}
+				ignored[which] = "--ignore"
 			}
 			if err := checkSetting(setting); err != nil {
 				return err
@@ -93,14 +95,10 @@ or by .retryplan.yaml, the first in the directories from here upwards, which lin
 						findings = append(findings, retryplan.Finding{Code: c.Stability.String(), Level: gravity[c.Stability], Text: what + " " + why})
 					}
 				}
-				data := shown{Name: n.name, Policy: wire.Policy(n.policy)}
 				var kept []retryplan.Finding
 				for _, found := range findings {
 					r := reported{Finding: found, policy: n.name, file: n.file, line: n.lineOf(found)}
-					r.reason = cmp.Or(n.ignored[r.Code], config.Ignore[r.Code], config.Ignore[n.name+":"+r.Code])
-					if slices.Contains(ignore, r.Code) || slices.Contains(ignore, n.name+":"+r.Code) {
-						r.reason = "--ignore"
-					}
+					r.reason = cmp.Or(n.ignored[r.Code], ignored[r.Code], ignored[n.name+":"+r.Code])
 					all = append(all, r)
 					if r.reason == "" {
 						kept = append(kept, found)
@@ -108,7 +106,7 @@ or by .retryplan.yaml, the first in the directories from here upwards, which lin
 				}
 				guard.findings(n.name, kept)
 				quiet = quiet && len(kept) == 0
-				data.Findings = wire.NewFindings(kept)
+				data := shown{Name: n.name, Policy: wire.Policy(n.policy), Findings: wire.NewFindings(kept)}
 				for i, f := range kept {
 					data.Findings[i].File, data.Findings[i].Line = n.file, n.lineOf(f)
 				}

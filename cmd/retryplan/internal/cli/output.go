@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -11,8 +12,10 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/pflag"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
+	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 )
 
@@ -110,8 +113,25 @@ func (a *app) wrapped(label, sentence string, indent int) {
 	a.line("%s", line)
 }
 
+// shown is what --json prints of one policy or chain, as far as the command has it.
+type shown struct {
+	Name        string         `json:"name,omitempty"`   // as the output calls it
+	Change      string         `json:"change,omitempty"` // of a chain
+	Policy      any            `json:"policy,omitempty"`
+	Fleet       any            `json:"fleet,omitempty"`
+	Scenario    any            `json:"scenario,omitempty"`
+	Plan        any            `json:"plan,omitempty"`
+	Result      any            `json:"result,omitempty"`      // with the first seed
+	Spread      *spread        `json:"spread,omitempty"`      // with --seeds
+	Interrupted bool           `json:"interrupted,omitempty"` // Result is what was seen until then
+	Certificate any            `json:"certificate,omitempty"`
+	Simulation  any            `json:"simulation,omitempty"`
+	Changes     []shown        `json:"changes,omitzero"`
+	Findings    []wire.Finding `json:"findings,omitzero"`
+}
+
 // policy prints what text prints of a policy below its title, or keeps data for --json.
-func (a *app) policy(n named, data any, text func()) {
+func (a *app) policy(n named, data shown, text func()) {
 	a.all = append(a.all, data)
 	if a.json {
 		return
@@ -167,4 +187,44 @@ func plural(n int, noun string) string {
 		return fmt.Sprintf("%d %sies", n, stem)
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// graph is the file that a picture goes to, empty for none.
+type graph struct{ file string }
+
+func (g *graph) add(flags *pflag.FlagSet) {
+	flags.Var(&funcFlag{set: func(text string) error {
+		if plots.CheckFile(text) != nil {
+			return errors.New("give a file that ends in .svg")
+		}
+		if g.file != "" {
+			return fmt.Errorf("%s is given already, and one picture is drawn", g.file)
+		}
+		g.file = text
+		return nil
+	}, kind: "file"}, "plot", "draw a picture into this `file`, which ends in .svg")
+}
+
+// fits refuses a picture of more policies than one can show, before anything is computed.
+func (g *graph) fits(policies int) error {
+	if g.file != "" && policies > plots.Most {
+		return misusef("a picture shows up to %d policies, not %d", plots.Most, policies)
+	}
+	return nil
+}
+
+// draw puts a picture into the file, if there is one.
+func (a *app) draw(g *graph, picture func() (*plots.Picture, error)) error {
+	if g.file == "" {
+		return nil
+	}
+	drawn, err := picture()
+	if err != nil {
+		return err
+	}
+	if err := drawn.Save(g.file); err != nil {
+		return fmt.Errorf("--plot: %w", err)
+	}
+	a.remark("drew %s", g.file)
+	return nil
 }

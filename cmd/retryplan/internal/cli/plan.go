@@ -20,11 +20,8 @@ import (
 
 func (a *app) planCommand() *cobra.Command {
 	var (
-		flags   policyFlags
-		setting retryplan.Setting
+		p       planning
 		model   retryplan.Model
-		guard   guard
-		graph   graph
 		traffic measured
 	)
 	cmd := &cobra.Command{
@@ -40,32 +37,22 @@ shown. --plot draws the waits, their total, and how long runs take, with the dea
   retryplan plan policy.json --failure 0.9,0.5,0.1 --duration "lognormal 20ms 200ms" --deadline 10s
   retryplan plan email@policies.json --failure 0.2 --json`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			found, err := a.chosen(&flags, args, setting, &graph)
-			if err != nil {
-				return err
-			}
 			if t, err := traffic.read(a); err != nil {
 				return err
 			} else if t != nil {
 				set(!a.given("failure"), &model.Failure, []float64{t.Failure()})
-				set(!a.given("duration"), &setting.Duration, t.Duration)
+				set(!a.given("duration"), &p.setting.Duration, t.Duration)
 			}
-			model.Duration, model.Deadline = setting.Duration, setting.Deadline
-			same := func(retry.Policy) retryplan.Model { return model }
-			planned, err := a.planned(found, setting, same, &guard, func(p *retryplan.Plan) { a.outlook(p, model.Deadline) })
-			if err != nil {
-				return err
-			}
-			return cmp.Or(a.draw(&graph, func() (*plots.Picture, error) { return plots.Outlook(model.Deadline, planned...) }), guard.err())
+			model.Duration, model.Deadline = p.setting.Duration, p.setting.Deadline
+			return p.run(a, args, func(retry.Policy) retryplan.Model { return model },
+				func(p *retryplan.Plan) { a.outlook(p, model.Deadline) },
+				func(all ...plots.Plan) (*plots.Picture, error) { return plots.Outlook(model.Deadline, all...) })
 		},
 	}
 	failureVar(cmd.Flags(), &model.Failure, "1")
 	cmd.Flags().IntVar(&model.Horizon, "horizon", 0, "how many attempts to look at, up to 1000 (default 100)")
 	traffic.add(cmd.Flags())
-	settingFlags(cmd.Flags(), &setting)
-	flags.add(cmd.Flags())
-	guard.add(cmd.Flags(), "")
-	graph.add(cmd.Flags())
+	p.add(cmd.Flags())
 	return cmd
 }
 

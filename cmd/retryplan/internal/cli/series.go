@@ -71,27 +71,29 @@ func recovery(r *retryplan.Result, s *retryplan.Scenario) string {
 // seconds rounds d up to whole seconds.
 func seconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
-// columns are those of the time series: what is counted for each interval, per second, and what is a state at its end.
+// columns are those of the time series: first what is counted, per second, and from states on what there is at the end.
 var columns = []struct {
-	title  string
-	always bool // also if nothing happens
-	state  bool
-	of     func(*retryplan.Point) float64
+	title string
+	of    func(retryplan.Point) float64
 }{
-	{"runs", true, false, func(p *retryplan.Point) float64 { return float64(p.Offered) }},
-	{"attempts", true, false, func(p *retryplan.Point) float64 { return float64(p.Attempts) }},
-	{"goodput", true, false, func(p *retryplan.Point) float64 { return float64(p.Goodput) }},
-	{"failed", false, false, func(p *retryplan.Point) float64 { return float64(p.Failed) }},
-	{"timed out", false, false, func(p *retryplan.Point) float64 { return float64(p.TimedOut) }},
-	{"rejected", false, false, func(p *retryplan.Point) float64 { return float64(p.Rejected) }},
-	{"queue", false, true, func(p *retryplan.Point) float64 { return float64(p.Queue) }},
-	{"waiting", false, true, func(p *retryplan.Point) float64 { return float64(p.Waiting) }},
-	{"tokens", false, true, func(p *retryplan.Point) float64 { return p.Tokens }},
-	{"open", false, true, func(p *retryplan.Point) float64 { return float64(p.Open) }},
+	{"runs", func(p retryplan.Point) float64 { return float64(p.Offered) }},
+	{"attempts", func(p retryplan.Point) float64 { return float64(p.Attempts) }},
+	{"goodput", func(p retryplan.Point) float64 { return float64(p.Goodput) }},
+	{"failed", func(p retryplan.Point) float64 { return float64(p.Failed) }},
+	{"timed out", func(p retryplan.Point) float64 { return float64(p.TimedOut) }},
+	{"rejected", func(p retryplan.Point) float64 { return float64(p.Rejected) }},
+	{"queue", func(p retryplan.Point) float64 { return float64(p.Queue) }},
+	{"waiting", func(p retryplan.Point) float64 { return float64(p.Waiting) }},
+	{"tokens", func(p retryplan.Point) float64 { return p.Tokens }},
+	{"open", func(p retryplan.Point) float64 { return float64(p.Open) }},
 }
 
-// series prints the time series in so many lines at most, 0 for one for each step. Columns in which nothing happens are
-// left out.
+const (
+	always = 3 // columns, also if nothing happens in them
+	states = 6
+)
+
+// series prints the time series in so many lines at most, 0 for one for each step.
 func (a *app) series(r *retryplan.Result, s *retryplan.Scenario, rows int) {
 	if len(r.Series) == 0 {
 		return
@@ -101,48 +103,45 @@ func (a *app) series(r *retryplan.Result, s *retryplan.Scenario, rows int) {
 		per = tidy((len(r.Series)+rows-1)/rows, r.Step)
 	}
 	header, table := []string{"from"}, [][]string{}
-	lines := slices.Collect(slices.Chunk(r.Series, per))
-	length := func(line []retryplan.Point) time.Duration {
-		return min(time.Duration(len(line))*r.Step, max(r.Simulated-line[0].Start, 1))
-	}
-	for _, line := range lines {
-		table = append(table, []string{say.Span(line[0].Start)})
+	happens := make([]bool, len(columns))
+	for line := range slices.Chunk(r.Series, per) {
+		from := line[0].Start
+		length := min(time.Duration(len(line))*r.Step, max(r.Simulated-from, 1))
+		cells := []string{say.Span(from)}
+		for i, c := range columns {
+			value := c.of(line[len(line)-1])
+			if i < states {
+				value = 0
+				for _, p := range line {
+					value += c.of(p)
+				}
+				value /= length.Seconds()
+			}
+			cells = append(cells, rounded(value))
+			happens[i] = happens[i] || i < always || cells[i+1] != "0"
+		}
+		table = append(table, append(cells, during(s.Triggers, from, from+length)))
 	}
 	note := "per second, means over " + say.Span(time.Duration(per)*r.Step)
-	var states []string
-	for _, c := range columns {
-		cells, happens := make([]string, len(lines)), c.always
-		for i, line := range lines {
-			value := c.of(&line[len(line)-1])
-			if !c.state {
-				value = 0
-				for j := range line {
-					value += c.of(&line[j])
-				}
-				value /= length(line).Seconds()
-			}
-			cells[i] = rounded(value)
-			happens = happens || cells[i] != "0"
-		}
-		if !happens {
-			continue
-		}
+	var ends []string
+	for i, c := range columns {
 		header = append(header, c.title)
-		for i, cell := range cells {
-			table[i] = append(table[i], cell)
-		}
-		if c.state {
-			states = append(states, c.title)
+		if happens[i] && i >= states {
+			ends = append(ends, c.title)
 		}
 	}
-	if len(states) > 0 {
-		note += "; " + strings.Join(states, ", ") + " at its end"
+	if len(ends) > 0 {
+		note += "; " + strings.Join(ends, ", ") + " at its end"
 	}
 	a.line("%s", note)
-	g := newGrid(append(header, "")...).words(len(header))
-	for i, line := range lines {
-		from := line[0].Start
-		g.row(append(table[i], during(s.Triggers, from, from+length(line)))...)
+	g := newGrid(append(header, "")...).words(len(columns) + 1)
+	for _, cells := range table {
+		for i := range columns {
+			if !happens[i] {
+				cells[i+1] = "" // and so the column is left out
+			}
+		}
+		g.row(cells...)
 	}
 	a.print(g)
 }
@@ -189,4 +188,98 @@ func ratio(n, of int) float64 {
 		return 0
 	}
 	return float64(n) / float64(of)
+}
+
+// spread is what simulations that differ in their seed alone came to.
+type spread struct {
+	Seeds           int     `json:"seeds"`
+	Judged          int     `json:"judged"`
+	Recovered       int     `json:"recovered"`
+	Amplification   figures `json:"amplification"`
+	Failed          figures `json:"failed"`
+	Wasted          figures `json:"wasted"`
+	Peak            figures `json:"peak"`
+	LatencyP50      figures `json:"latency_p50_seconds"`
+	LatencyP99      figures `json:"latency_p99_seconds"`
+	RecoverySeconds figures `json:"recovery_seconds"` // of those that recovered
+}
+
+// figures are the median and the range of one figure; null if there is none.
+type figures struct {
+	Median *float64 `json:"median"`
+	Least  *float64 `json:"least"`
+	Most   *float64 `json:"most"`
+}
+
+// simulateSeeds simulates s with so many seeds from s.Seed on and returns what each came to. An error is about the last
+// of them, which is not among the results unless it is the first.
+func (a *app) simulateSeeds(name string, s retryplan.Scenario, seeds int) (results []retryplan.Result, err error) {
+	for range seeds {
+		r, err := a.simulate(name, s)
+		if err == nil || len(results) == 0 && r.Simulated > 0 {
+			results = append(results, r)
+		}
+		if err != nil {
+			return results, err
+		}
+		s.Seed++
+	}
+	return results, nil
+}
+
+func newSpread(results []retryplan.Result) spread {
+	s := spread{Seeds: len(results)}
+	all := map[*figures][]float64{}
+	for _, r := range results {
+		note := func(to *figures, value float64, known bool) {
+			if known {
+				all[to] = append(all[to], value)
+			}
+		}
+		note(&s.Amplification, r.Amplification, r.Runs > 0)
+		note(&s.Failed, r.Failed, r.Runs > 0)
+		note(&s.Wasted, ratio(r.Wasted, r.Attempts), r.Attempts > 0)
+		note(&s.Peak, float64(r.Peak), true)
+		note(&s.LatencyP50, r.Latency.Quantile(.5).Seconds(), r.Latency.Count() > 0)
+		note(&s.LatencyP99, r.Latency.Quantile(.99).Seconds(), r.Latency.Count() > 0)
+		note(&s.RecoverySeconds, r.Recovery.Seconds(), r.Judged && r.Recovered)
+		if r.Judged {
+			s.Judged++
+		}
+		if r.Judged && r.Recovered {
+			s.Recovered++
+		}
+	}
+	for to, values := range all {
+		slices.Sort(values)
+		median := (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+		*to = figures{&median, &values[0], &values[len(values)-1]}
+	}
+	return s
+}
+
+// spread prints the figures of several seeds, the first of which is given.
+func (a *app) spread(s *spread, first uint64) {
+	recovered := "recovery is not judged"
+	if s.Judged > 0 {
+		recovered = fmt.Sprintf("%d of %d recovered", s.Recovered, s.Judged)
+	}
+	a.line("%s, %d to %d: %s", plural(s.Seeds, "seed"), first, first+uint64(s.Seeds)-1, recovered)
+	g := newGrid("", "median", "least", "most").words(0)
+	row := func(what string, f figures, text func(float64) string) {
+		if f.Median != nil {
+			g.row(what, text(*f.Median), text(*f.Least), text(*f.Most))
+		}
+	}
+	duration := func(seconds float64) string {
+		return say.Span(time.Duration(math.Round(seconds * float64(time.Second))))
+	}
+	row("attempts per run", s.Amplification, say.Number)
+	row("failed", s.Failed, say.Percent)
+	row("wasted", s.Wasted, say.Percent)
+	row("peak", s.Peak, say.Number)
+	row("success takes, p50", s.LatencyP50, duration)
+	row("success takes, p99", s.LatencyP99, duration)
+	row("recovery", s.RecoverySeconds, duration)
+	a.print(g)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
@@ -15,21 +16,50 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// shown is what --json prints of one policy.
-type shown struct {
-	Name     string         `json:"name"` // as the output calls it
-	Policy   any            `json:"policy"`
-	Plan     any            `json:"plan,omitempty"`
-	Findings []wire.Finding `json:"findings"`
+// planning is what show and plan have in common.
+type planning struct {
+	flags   policyFlags
+	setting retryplan.Setting
+	guard   guard
+	graph   graph
+}
+
+func (p *planning) add(flags *pflag.FlagSet) {
+	p.flags.add(flags)
+	settingFlags(flags, &p.setting)
+	p.guard.add(flags, "")
+	p.graph.add(flags)
+}
+
+// run prints each policy with what body prints of its plan, and its findings, and draws a picture of all.
+func (p *planning) run(
+	a *app, args []string, model func(retry.Policy) retryplan.Model, body func(*retryplan.Plan), picture func(...plots.Plan) (*plots.Picture, error),
+) error {
+	found, err := a.chosen(&p.flags, args, p.setting, &p.graph)
+	if err != nil {
+		return err
+	}
+	var plans []plots.Plan
+	for _, n := range found {
+		plan, err := retryplan.New(n.policy, model(n.policy))
+		if err != nil {
+			return err
+		}
+		plans = append(plans, plots.Plan{Name: n.name, Plan: plan})
+		findings := retryplan.Lint(n.policy, p.setting)
+		p.guard.findings(n.name, findings)
+		data := shown{Name: n.name, Policy: wire.Policy(n.policy), Plan: wire.JSON(plan), Findings: wire.NewFindings(findings)}
+		a.policy(n, data, func() {
+			body(plan)
+			a.line("")
+			a.showFindings(findings)
+		})
+	}
+	return cmp.Or(a.finish(), a.draw(&p.graph, func() (*plots.Picture, error) { return picture(plans...) }), p.guard.err())
 }
 
 func (a *app) showCommand() *cobra.Command {
-	var (
-		flags   policyFlags
-		setting retryplan.Setting
-		guard   guard
-		graph   graph
-	)
+	var p planning
 	cmd := &cobra.Command{
 		Use:   "show [POLICY]...",
 		Short: "Show the schedule of a policy, and what is wrong with it",
@@ -42,28 +72,15 @@ Say where the policy is used (--inline, --deadline, --layers, --clients, --durat
   retryplan show --attempts 4 --base 50ms --cap 1s --jitter full --inline --deadline 5s
   retryplan show policies.json --fail-on warning`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			found, err := a.chosen(&flags, args, setting, &graph)
-			if err != nil {
-				return err
-			}
 			// The plan says when the deadline cuts the schedule; this schedule is the policy's own.
 			model := func(p retry.Policy) (m retryplan.Model) {
-				if p.MaxAttempts == retry.Unlimited {
-					m.Horizon = horizon
-				}
+				set(p.MaxAttempts == retry.Unlimited, &m.Horizon, horizon)
 				return m
 			}
-			planned, err := a.planned(found, setting, model, &guard, a.schedule)
-			if err != nil {
-				return err
-			}
-			return cmp.Or(a.draw(&graph, func() (*plots.Picture, error) { return plots.Plans(planned...) }), guard.err())
+			return p.run(a, args, model, a.schedule, plots.Plans)
 		},
 	}
-	flags.add(cmd.Flags())
-	settingFlags(cmd.Flags(), &setting)
-	guard.add(cmd.Flags(), "")
-	graph.add(cmd.Flags())
+	p.add(cmd.Flags())
 	return cmd
 }
 
@@ -80,27 +97,6 @@ func (a *app) chosen(flags *policyFlags, args []string, setting retryplan.Settin
 		return nil, err
 	}
 	return found, g.fits(len(found))
-}
-
-// planned prints each policy with what body prints of its plan, and its findings, and returns the plans.
-func (a *app) planned(
-	found []named, setting retryplan.Setting, model func(retry.Policy) retryplan.Model, g *guard, body func(*retryplan.Plan),
-) (all []plots.Plan, err error) {
-	for _, n := range found {
-		p, err := retryplan.New(n.policy, model(n.policy))
-		if err != nil {
-			return nil, err
-		}
-		findings := retryplan.Lint(n.policy, setting)
-		g.findings(n.name, findings)
-		a.policy(n, shown{n.name, wire.Policy(n.policy), wire.JSON(p), wire.NewFindings(findings)}, func() {
-			body(p)
-			a.line("")
-			a.showFindings(findings)
-		})
-		all = append(all, plots.Plan{Name: n.name, Plan: p})
-	}
-	return all, a.finish()
 }
 
 // title prints the policy on one line.

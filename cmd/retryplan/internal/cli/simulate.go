@@ -14,16 +14,6 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// simulated is what --json prints of one policy.
-type simulated struct {
-	Name     string  `json:"name"`
-	Scenario any     `json:"scenario"`
-	Result   any     `json:"result"`           // with the first seed
-	Spread   *spread `json:"spread,omitempty"` // with --seeds
-	// Interrupted says that the simulation was stopped: Result is what it had seen.
-	Interrupted bool `json:"interrupted,omitempty"`
-}
-
 func (a *app) simulateCommand() *cobra.Command {
 	var (
 		flags policyFlags
@@ -99,7 +89,7 @@ least: before that, whether a fleet stays well is not known. With --mix several 
 					}
 					guard.note(retryplan.Severe, n.name+" did not recover"+in)
 				}
-				data := simulated{Name: n.name, Scenario: wire.JSON(given), Result: wire.JSON(result), Interrupted: err != nil}
+				data := shown{Name: n.name, Scenario: wire.JSON(given), Result: wire.JSON(result), Interrupted: err != nil}
 				if seeds > 1 {
 					data.Spread = &spread
 				}

@@ -102,13 +102,19 @@ func (a *app) solution(s *retryplan.Solution, r *retryplan.Requirements) error {
 // outcome returns what a simulation of a fleet came to in one line.
 func outcome(r *retryplan.Result, f *retryplan.Fleet) string {
 	text := fmt.Sprintf("%s attempts per run, %s of the runs failed", say.Number(r.Amplification), say.Percent(r.Failed))
-	switch {
-	case f.Trigger.Kind == 0:
+	if f.Trigger.Kind == 0 {
 		return text
-	case !r.Judged:
-		return text + ", recovery not known"
-	case r.Recovered:
-		return text + ", recovery after " + say.Span(r.Recovery)
 	}
-	return text + ", no recovery in " + say.Span(r.Simulated)
+	return text + ", " + recovered(r, "recovery not known", "recovery after ", "no recovery in "+say.Span(r.Simulated))
+}
+
+// recovered says whether a fleet came back, which may be unknown, and after how long.
+func recovered(r *retryplan.Result, unknown, after, not string) string {
+	switch {
+	case !r.Judged:
+		return unknown
+	case r.Recovered:
+		return after + say.Span(r.Recovery)
+	}
+	return not
 }

@@ -52,22 +52,30 @@ func (o object) set(key string, value any) {
 	o[slices.IndexFunc(o, func(m member) bool { return m.key == key })].value = value
 }
 
-// drop removes keys.
-func (o *object) drop(keys ...string) {
-	*o = slices.DeleteFunc(*o, func(m member) bool { return slices.Contains(keys, m.key) })
+// drop removes a key.
+func (o *object) drop(key string) {
+	*o = slices.DeleteFunc(*o, func(m member) bool { return m.key == key })
 }
 
-// JSON returns a value of retryplan for encoding/json: a struct as an object with the keys of tags or the names of its
-// fields in snake_case. What comes out has all of its fields but for those that are nil. What goes in, which is a
-// Scenario, a Fleet or a BudgetConfig, has those that are not zero.
-func JSON(v any) any { return encode(reflect.ValueOf(v), false) }
+// JSON returns what encodes a struct of retryplan: with the keys of tags or the names of its fields in snake_case. What
+// comes out has all of its fields but for those that are nil. What goes in, which is a Scenario, a Fleet or a
+// BudgetConfig, has those that are not zero.
+func JSON(v any) json.Marshaler { return later{v} }
+
+// later is a struct that is not encoded unless it is printed: a time series can be long.
+type later struct{ v any }
+
+func (l later) MarshalJSON() ([]byte, error) {
+	o, _ := encode(reflect.ValueOf(l.v), false).(object)
+	return o.MarshalJSON()
+}
 
 // tags are the fields whose keys are not their names, as struct tags have them; keep is the opposite of omitzero.
 var tags = map[string]string{
 	"Scenario.Policy": "policy,keep", "Scenario.Server": "server,keep", "Population.Policy": "policy,keep",
 	"Fleet.Failure": "failure_rate",
 	"Plan.CanStart": "effective", "PlannedAttempt.Never": "never,omitzero",
-	"Result.Step": "-", "Result.Judged": "-",
+	"Result.Step": "-", "Result.Judged": "-", "Result.Series": "-",
 	"Certificate.Stability": "verdict", "ChainCertificate.Stability": "verdict,omitzero", "ChainCertificate.Law": "law,omitzero",
 	"ChainCertificate.HiddenCapacity": "hidden_capacity,omitzero", "NodeLoad.HiddenCapacity": "hidden_capacity,omitzero",
 	"Solution.Binding": "binding,omitzero", "InfeasibleError.B": "b,omitzero",
@@ -121,12 +129,11 @@ func encode(v reflect.Value, input bool) any {
 		}
 		return list
 	case reflect.Map:
-		o := object{}
+		named := map[string]any{}
 		for key, value := range v.Seq2() {
-			o = append(o, member{fmt.Sprint(encode(key, input)), encode(value, input)})
+			named[fmt.Sprint(encode(key, input))] = encode(value, input)
 		}
-		slices.SortFunc(o, func(a, b member) int { return cmp.Compare(a.key, b.key) })
-		return o
+		return named
 	case reflect.Struct:
 		return members(v, input)
 	}
@@ -167,7 +174,6 @@ func members(v reflect.Value, input bool) object {
 		if !x.Judged || !x.Recovered {
 			o.set("recovery_seconds", nil)
 		}
-		o.drop("series")
 		o = append(o, member{"series", series(&x)})
 	}
 	return o
@@ -182,14 +188,18 @@ func nilable(k reflect.Kind) bool {
 func series(r *retryplan.Result) object {
 	o := object{{"step_seconds", seconds(r.Step)}}
 	for column := range reflect.TypeFor[retryplan.Point]().Fields() {
-		key, values := Snake(column.Name), make([]any, len(r.Series))
+		key, values := Snake(column.Name), make([]float64, len(r.Series))
 		for i, p := range r.Series {
-			values[i] = reflect.ValueOf(p).FieldByIndex(column.Index).Interface()
-			if start, ok := values[i].(time.Duration); ok {
-				values[i] = seconds(start)
+			switch x := reflect.ValueOf(p).FieldByIndex(column.Index).Interface().(type) {
+			case time.Duration:
+				values[i] = x.Seconds()
+			case int:
+				values[i] = float64(x)
+			case float64:
+				values[i] = x
 			}
 		}
-		if column.Type == reflect.TypeFor[time.Duration]() {
+		if column.Name == "Start" {
 			key += "_seconds"
 		}
 		o = append(o, member{key, values})
