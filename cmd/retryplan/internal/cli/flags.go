@@ -149,18 +149,19 @@ func (a *app) wanted(feature string, on bool) bool {
 // blame returns the error of a command. If it names fields it becomes a misuse of the command line, since all fields
 // come from flags, but for those of documents.
 func (a *app) blame(err error) error {
-	if field, ok := errors.AsType[*retry.FieldError](err); !ok || field.Package == "retryconf" {
+	fields := wire.Fields(err)
+	if len(fields) == 0 || fields[0].Package == "retryconf" {
 		return err
 	}
 	var lines []error
-	for _, f := range wire.NewError(err).Fields {
+	for _, f := range fields {
 		lines = append(lines, errors.New(a.asFlag(f)))
 	}
 	return &misuse{errors.Join(lines...)}
 }
 
 // asFlag describes a bad field by its flag.
-func (a *app) asFlag(f wire.Field) string {
+func (a *app) asFlag(f *retry.FieldError) string {
 	flag := a.flagOf(f.Field)
 	rule := strings.Replace(f.Rule, "a field other than", "a flag of the server other than", 1)
 	rule = goName.ReplaceAllStringFunc(rule, func(name string) string {

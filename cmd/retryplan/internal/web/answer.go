@@ -163,11 +163,11 @@ func span(d time.Duration, negative, zero string) string {
 
 // faultsOf puts what the packages say in terms of the page's fields.
 func faultsOf(err error) (bad []fault) {
-	e := wire.NewError(err)
-	if len(e.Fields) == 0 {
-		return []fault{{Text: e.Error}}
+	fields := wire.Fields(err)
+	if len(fields) == 0 {
+		return []fault{{Text: wire.OneLine(err.Error())}}
 	}
-	for _, f := range e.Fields {
+	for _, f := range fields {
 		if key, ok := keyOf[f.Field]; ok {
 			bad = append(bad, fault{key, sentence(f.Value, f.Rule)})
 		} else {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/retrygo/retry/retryplan"
 )
@@ -34,36 +35,32 @@ func ParseLasting(text string) (retryplan.Trigger, error) {
 	return parseTrigger(text, 1, `such as "stall 10s" (kind, for) or "surge 10s 3" (kind, for, factor)`)
 }
 
-// parseTrigger reads a trigger with so many durations.
-func parseTrigger(text string, durations int, such string) (t retryplan.Trigger, err error) {
-	words := strings.Fields(text)
-	if len(words) == 0 {
-		return t, fmt.Errorf("%q is no trigger %s", text, such)
-	}
-	if t.Kind, err = Parse(retryplan.Stall, retryplan.Failing, words[0]); err != nil {
-		return t, err
-	}
-	n := 1 + durations
-	if factored(t.Kind) {
-		n++
-	}
-	if durations == 1 && len(words) == n+1 { // the trigger of a simulation, whose from does not matter here
-		durations, n = 2, n+1
-	}
-	if len(words) != n {
-		return t, fmt.Errorf("%q is no trigger %s", text, such)
-	}
-	if factored(t.Kind) {
-		if t.Factor, err = strconv.ParseFloat(words[n-1], 64); err != nil {
-			return t, fmt.Errorf("factor %q is no number", words[n-1])
-		}
-	}
-	if durations == 2 {
-		if err := (*Duration)(&t.From).UnmarshalText([]byte(words[1])); err != nil {
+// parseTrigger reads a trigger with two durations, or with one if least is 1.
+func parseTrigger(text string, least int, such string) (t retryplan.Trigger, err error) {
+	kind, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+	if kind != "" {
+		if t.Kind, err = Parse(retryplan.Stall, retryplan.Failing, kind); err != nil {
 			return t, err
 		}
 	}
-	return t, (*Duration)(&t.For).UnmarshalText([]byte(words[durations]))
+	words, factor := strings.Fields(rest), ""
+	if n := len(words); n > 0 && factored(t.Kind) {
+		words, factor = words[:n-1], words[n-1]
+	}
+	if len(words) < least || len(words) > 2 {
+		return t, fmt.Errorf("%q is no trigger %s", text, such)
+	}
+	if factor != "" {
+		if t.Factor, err = strconv.ParseFloat(factor, 64); err != nil {
+			return t, fmt.Errorf("factor %q is no number", factor)
+		}
+	}
+	for i, to := range []*time.Duration{&t.From, &t.For}[2-len(words):] {
+		if err := (*Duration)(to).UnmarshalText([]byte(words[i])); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
 }
 
 // Trigger returns what ParseTrigger reads.

@@ -81,39 +81,19 @@ func NewFindings(findings []retryplan.Finding) []Finding {
 	return list
 }
 
-// Error is what went wrong.
-type Error struct {
-	Error  string  `json:"error"`            // all of it, on one line
-	Fields []Field `json:"fields,omitempty"` // what of it is the fault of one field
-}
-
-// Field is one bad field.
-type Field struct {
-	Field string `json:"field"` // "Scenario.Clients", "Policy.Base", "max_attempts"
-	Value string `json:"value,omitempty"`
-	Rule  string `json:"rule"`
-}
-
-// NewError returns err as data: its text on one line, and every bad field that it names.
-func NewError(err error) Error {
-	return Error{Error: OneLine(err.Error()), Fields: fieldsOf(err)}
-}
-
-// fieldsOf walks the tree of err, since errors.As would find the first field only.
-func fieldsOf(err error) []Field {
+// Fields returns every bad field that err names: errors.As would find the first only.
+func Fields(err error) (found []*retry.FieldError) {
 	switch e := err.(type) {
 	case *retry.FieldError:
-		return []Field{{e.Field, e.Value, e.Rule}}
+		return []*retry.FieldError{e}
 	case interface{ Unwrap() []error }:
-		var found []Field
 		for _, inner := range e.Unwrap() {
-			found = append(found, fieldsOf(inner)...)
+			found = append(found, Fields(inner)...)
 		}
-		return found
 	case interface{ Unwrap() error }:
-		return fieldsOf(e.Unwrap())
+		return Fields(e.Unwrap())
 	}
-	return nil
+	return found
 }
 
 // OneLine returns text on one line, without control characters that a terminal would obey. A line break becomes "; ",

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -96,14 +97,14 @@ func TestAPolicyIsEveryFormInWhichItCanBeCopied(t *testing.T) {
 		"go": "retry.Policy{Name: \"a<b\", MaxAttempts: 2, TTL: time.Hour}", "document": {"name": "a<b", "max_attempts": 2, "ttl": "1h0m0s"}}`, string(data))
 }
 
-func TestErrorsNameEachField(t *testing.T) {
+func TestFieldsFindsEachField(t *testing.T) {
 	var bad retry.FieldErrors
-	bad.Add("retryplan", "Server.Queue", -2, "is below -1,\nwhich means none")
+	bad.Add("retryplan", "Server.Queue", -2, "is below -1")
 	bad.Append(retry.Policy{TTL: -time.Minute}.Validate())
-	w := wire.NewError(bad.Err())
-	require.Equal(t, []wire.Field{{"Server.Queue", "-2", "is below -1,\nwhich means none"}, {"Policy.TTL", "-1m", "is negative"}}, w.Fields)
-	require.NotContains(t, w.Error, "\n")
-	require.Empty(t, wire.NewError(errors.New("a\nb")).Fields)
+	require.Equal(t, []*retry.FieldError{
+		{Package: "retryplan", Field: "Server.Queue", Value: "-2", Rule: "is below -1"}, {Field: "Policy.TTL", Value: "-1m", Rule: "is negative"},
+	}, wire.Fields(fmt.Errorf("in a document: %w", bad.Err())))
+	require.Empty(t, wire.Fields(errors.New("another")))
 }
 
 func TestDuration(t *testing.T) {
