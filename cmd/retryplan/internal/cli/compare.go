@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
@@ -140,12 +139,14 @@ func (a *app) sideBySide(all []comparison, m retryplan.Model, certified, trigger
 		waits = max(waits, len(c.plan.Attempts)-1)
 	}
 	g := newGrid(header...).words(0)
-	row := func(what string, of func(comparison) string) {
+	row := func(what string, of func(comparison) string) { // unless no policy has it
 		cells := []string{what}
 		for _, c := range all {
 			cells = append(cells, of(c))
 		}
-		g.row(cells...)
+		if slices.ContainsFunc(cells[1:], func(cell string) bool { return cell != "-" }) {
+			g.row(cells...)
+		}
 	}
 	row("attempts", func(c comparison) string {
 		switch n := len(c.plan.Attempts); {
@@ -157,15 +158,11 @@ func (a *app) sideBySide(all []comparison, m retryplan.Model, certified, trigger
 			return strconv.Itoa(n)
 		}
 	})
-	limit := func(what string, of func(retry.Policy) time.Duration) {
-		if slices.ContainsFunc(all, func(c comparison) bool { return of(c.policy) > 0 }) {
-			row(what, func(c comparison) string { return spanOr("-", of(c.policy), of(c.policy) > 0) })
-		}
-	}
-	limit("attempt timeout", func(p retry.Policy) time.Duration { return p.AttemptTimeout })
-	limit("TTL", func(p retry.Policy) time.Duration { return p.TTL })
-	limit("longest hint", func(p retry.Policy) time.Duration { return p.MaxHint })
-	limit("reset after", func(p retry.Policy) time.Duration { return p.ResetAfter })
+	limit := func(d time.Duration) string { return spanOr("-", d, d > 0) }
+	row("attempt timeout", func(c comparison) string { return limit(c.policy.AttemptTimeout) })
+	row("TTL", func(c comparison) string { return limit(c.policy.TTL) })
+	row("longest hint", func(c comparison) string { return limit(c.policy.MaxHint) })
+	row("reset after", func(c comparison) string { return limit(c.policy.ResetAfter) })
 	for i := 1; i <= min(waits, mostWaits); i++ {
 		row("wait "+strconv.Itoa(i), func(c comparison) string {
 			if i >= len(c.plan.Attempts) {
