@@ -23,6 +23,7 @@ func TestFlagsChangeAPolicy(t *testing.T) {
 		{"delays make a list, of its own attempts", "show policy.json --delays 1s,2s --jitter none", "checkout: 3 attempts, list, cap 10s, attempt timeout 2s: 1s 2s (3s in all)"},
 		{"another mode has its own factor", "show search@policies.json --mode linear --jitter none", "search: 4 attempts, linear 20ms +20ms, cap 1s, attempt timeout 10s: 20ms 40ms 60ms (120ms in all)"},
 		{"the same mode changes nothing", "show search@policies.json --mode exponential", "search: 4 attempts, exponential 20ms ×3, cap 1s, full jitter, attempt timeout 10s: 20ms 60ms 180ms (0s to 260ms in all)"},
+		{"the mode of a list changes nothing", "show --preset standard --mode list", "standard: 4 attempts, list: 1m 30m 3h (3h31m in all)"},
 		{"all policies of a catalog change", "lint policies.json --disabled --json", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
