@@ -171,8 +171,10 @@ func (a *app) asFlag(f *retry.FieldError) string {
 		return a.flagOf(name)
 	})
 	switch {
-	case f.Field == "Scenario.Arrivals": // --rate is given, as scenario sees to, and zero is none
+	case f.Field == "Scenario.Arrivals" && f.Value == "(none)" && a.given("rate"):
 		return "--rate 0 is not above 0"
+	case f.Field == "Scenario.Arrivals":
+		return "give one of --rate, --closed and --at-once: when do runs begin?"
 	case f.Rule == "is required":
 		return flag + " " + f.Value + " is not above 0"
 	case f.Value == "(set)" || f.Value == "true":

@@ -144,15 +144,6 @@ func (f *scenarioFlags) complete(a *app) error {
 		set(!a.given("failure-rate"), &f.s.Server.FailureRate, t.Failure())
 		set(!a.given("service"), &f.s.Server.Service, t.Duration)
 	}
-	modes := 0
-	for _, on := range []bool{a.given("rate") || t != nil, f.s.Arrivals.Closed, f.s.Arrivals.AtOnce} {
-		if on {
-			modes++
-		}
-	}
-	if modes != 1 {
-		return misusef("give one of --rate, --closed and --at-once: when do runs begin?")
-	}
 	if f.s.Budget, err = f.budgetFlags.get(a); err != nil {
 		return err
 	}
