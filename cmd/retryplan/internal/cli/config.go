@@ -32,7 +32,7 @@ func configFlag(flags *pflag.FlagSet, to *string) {
 // configure sets the flags that the command line does not, and returns the policies that are meant. Keys that are flags
 // of other commands are for them.
 func (a *app) configure(cmd *cobra.Command, file string, args []string) (config, []string, error) {
-	c := config{Ignore: map[string]string{}}
+	var c config
 	file, err := findConfig(file)
 	if err != nil || file == "" {
 		return c, args, err

@@ -55,7 +55,8 @@ or by .retryplan.yaml, the first in the directories from here upwards, which lin
 			if formats[format] == nil {
 				return misusef("--format %q is not one of %s", format, strings.Join(slices.Sorted(maps.Keys(formats)), ", "))
 			}
-			ignored := config.Ignore
+			ignored := map[string]string{}
+			maps.Copy(ignored, config.Ignore)
 			for _, which := range ignore {
 				if err := checkIgnored(which, "--ignore"); err != nil {
 					return misusef("--ignore %q: %w", which, err)

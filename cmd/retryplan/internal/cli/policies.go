@@ -204,18 +204,19 @@ func (a *app) read(arg string) ([]named, error) {
 const limit = 1<<20 + 1
 
 func (a *app) contents(file string) ([]byte, error) {
-	if file == "-" {
-		if a.Stdin == nil {
-			return nil, errors.New("standard input is closed")
+	from := a.Stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
 		}
-		return io.ReadAll(io.LimitReader(a.Stdin, limit))
+		defer f.Close()
+		from = f
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
+	if from == nil {
+		return nil, errors.New("standard input is closed")
 	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, limit))
+	return io.ReadAll(io.LimitReader(from, limit))
 }
 
 // source returns what a document is called in errors.

@@ -60,8 +60,7 @@ least: before that, whether a fleet stays well is not known. With --mix several 
 			if err != nil {
 				return err
 			}
-			s := &fleet.s
-			if found, s.Others, err = mixed.of(found); err != nil {
+			if found, fleet.s.Others, err = mixed.of(found); err != nil {
 				return err
 			}
 			if err := cmp.Or(graph.fits(len(found)), fleet.complete(a)); err != nil {
@@ -70,9 +69,9 @@ least: before that, whether a fleet stays well is not known. With --mix several 
 			var runs []plots.Run
 			var stopped error
 			for _, n := range found {
-				given := *s
+				given := fleet.s
 				given.Policy = n.policy
-				s := given
+				s := given // as long as it takes
 				if !a.given("duration") {
 					s.Duration = max(s.Duration, s.Horizon())
 				}

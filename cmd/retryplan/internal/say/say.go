@@ -62,10 +62,7 @@ func Percent(p float64) string {
 
 // Number returns a number with up to four digits that matter, and whole ones in full.
 func Number(x float64) string {
-	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
-		return strconv.FormatFloat(x, 'f', 0, 64)
-	}
-	if math.Abs(x) >= 1000 {
+	if x == math.Trunc(x) || math.Abs(x) >= 1000 {
 		return strconv.FormatFloat(x, 'f', 0, 64)
 	}
 	digits := 4
