@@ -93,7 +93,7 @@ func checkSetting(s retryplan.Setting) error {
 	return bad.Err()
 }
 
-// refuse adds a bad field if it is bad.
+// refuse adds a field to bad if it is.
 func refuse(bad *retry.FieldErrors, is bool, field string, value any, rule string) {
 	if is {
 		bad.Add("", field, value, rule)
@@ -130,7 +130,7 @@ func (f *budgetFlags) get(a *app) (*retry.BudgetConfig, error) {
 // given reports whether one of the flags is given.
 func (a *app) given(names ...string) bool { return slices.ContainsFunc(names, a.flags.Changed) }
 
-// set sets what is said somewhere else, if that is meant.
+// set sets what a flag or a measurement says, if it is the one that counts.
 func set[T any](meant bool, to *T, value T) {
 	if meant {
 		*to = value
@@ -189,12 +189,12 @@ var (
 	ofTrigger = regexp.MustCompile(`\.Trigger(?:s\[(\d+)\])?(?:\.(\w+))?$`)
 )
 
-// values are what rules have by the names of Go and flags in lower case.
+// values are what rules call by their names in Go. Flags write them in lower case.
 const values = " Unlimited Exponential Linear Fixed List Stall Outage Slowdown CapacityCut Surge Failing "
 
 // flagOf returns the flag of the command behind a field, or the field itself if it has none: "--rate" for
 // "Scenario.Arrivals.Rate", "--trigger 2: from" for "Scenario.Triggers[1].From", "layer 2: --capacity" for
-// "Chain.Layers[1].Capacity". It is the name of the field in lower case, but for the first few below.
+// "Chain.Layers[1].Capacity". A flag has the name of its field in lower case, but for a few.
 func (a *app) flagOf(field string) string {
 	number := func(index string) string {
 		n, _ := strconv.Atoi(index)
@@ -238,7 +238,7 @@ func (a *app) flagOf(field string) string {
 
 var rawError = regexp.MustCompile(`strconv\.Parse(\w+): parsing ("(?:[^"\\]|\\.)*"): (invalid syntax|value out of range)`)
 
-// wants has what a kind of flag takes.
+// wants says what a text is not that a kind of flag refuses.
 var wants = map[string]string{
 	"Bool": "neither true nor false", "Float": "not a number", "Int": "not a whole number", "Uint": "not a whole number of 0 or more",
 }

@@ -57,9 +57,9 @@ func (o *object) drop(key string) {
 	*o = slices.DeleteFunc(*o, func(m member) bool { return m.key == key })
 }
 
-// JSON returns what encodes a struct of retryplan: with the keys of tags or the names of its fields in snake_case. What
-// comes out has all of its fields but for those that are nil. What goes in, which is a Scenario, a Fleet or a
-// BudgetConfig, has those that are not zero.
+// JSON encodes a struct of retryplan with the keys of tags, or the names of its fields in snake_case. What comes out has
+// all of its fields but for those that are nil. What goes in, which is a Scenario, a Fleet or a BudgetConfig, has those
+// that are not zero.
 func JSON(v any) json.Marshaler { return later{v} }
 
 // later is a struct that is not encoded unless it is printed: a time series can be long.
