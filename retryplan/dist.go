@@ -114,26 +114,31 @@ func (d Dist) below(x float64) float64 {
 	}
 }
 
-// partial returns the mean of what the durations below Min + c exceed Min by, times their probability, of a d that is
-// not fixed.
-func (d Dist) partial(c float64) float64 {
-	a, b := float64(d.a), float64(d.b)
-	switch d.shape {
-	case exponential:
-		return -a*math.Expm1(-c/a) - c*math.Exp(-c/a)
-	case uniform:
-		width := float64(d.b - d.a)
-		c = min(max(c, 0), width)
-		return c * (c / 2 / width)
-	case normal:
-		// The integrals of x·φ((x∓a)/b)/b over [0, c] are ±a·ΔΦ − b·Δφ each.
-		cdf := func(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
-		pdf := func(z float64) float64 { return math.Exp(-z*z/2) / math.Sqrt(2*math.Pi) }
-		m := a / b
-		return a*(cdf(c/b-m)-cdf(-m)) - b*(pdf(c/b-m)-pdf(m)) - a*(cdf(c/b+m)-cdf(m)) - b*(pdf(c/b+m)-pdf(m))
-	default:
-		return a * math.Exp(d.sigma*d.sigma/2) * math.Erfc((d.sigma-math.Log(c/a)/d.sigma)/math.Sqrt2) / 2
+// before returns the durations that are below limit, on a grid of at most so many cells. Their mass is their
+// probability.
+func (d Dist) before(limit time.Duration, cells int) measure {
+	if d.fixed() {
+		return exactly(d.a, 1).before(limit)
 	}
+	// All times are counted from the shortest, and the far tail is cut off.
+	most := min(float64(d.At(1-1e-6)-d.Min())+1, float64(d.Max()-d.Min()))
+	chance := 1.
+	if limit < maxDuration {
+		within := float64(limit - d.Min())
+		most, chance = min(most, within), min(d.below(max(within, 0)), 1)
+	}
+	if most <= 0 || chance <= 0 {
+		return nil
+	}
+	step := stepFor(most, cells, 1)
+	g := grid{d.Min() + step/2, step, make([]float64, int(most/float64(step))+1)}
+	var last float64
+	for i := range g.cells {
+		below := d.below(min(float64(i+1)*float64(step), most))
+		g.cells[i] = max(below-last, 0)
+		last = max(below, last)
+	}
+	return measure{g}.scaled(chance / last)
 }
 
 // Mean returns the mean, or the largest Duration if the mean is larger.

@@ -1,6 +1,7 @@
 package retryplan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -9,31 +10,24 @@ import (
 // Distribution is a computed distribution of durations: exact durations, each with its probability, and a density over
 // the rest. The zero Distribution is always 0.
 type Distribution struct {
-	atoms    []atom // by time
-	grids    []grid
+	parts    []part
 	min, max time.Duration
 	mean     float64 // from min on
-	levels   []level // by below
+	early    []early // by limit
 }
 
-// level is a part of the CDF that is known more exactly than from the grids over all of it: that below a time.
-type level struct {
-	below time.Duration
-	parts Distribution // not finished: only its atoms and grids count
-	most  float64      // the CDF at below
-}
-
-// atom is a probability at one exact time.
-type atom struct {
-	at   time.Duration
-	mass float64
-}
-
-// grid is the density part: probabilities below the middle between two nodes.
-type grid struct {
+// part is a grid of probabilities, cumulated.
+type part struct {
 	origin time.Duration
 	step   float64
 	below  []float64 // below[i] is the probability below origin + (i−½)·step; the last one is that of all
+}
+
+// early is a distribution before a time that is known more exactly than from the parts over all times.
+type early struct {
+	limit time.Duration
+	parts Distribution // not finished: only its parts count
+	most  float64      // the CDF at limit
 }
 
 // CurvePoint is one point of the curve of a CDF.
@@ -51,50 +45,42 @@ func (d Distribution) CDF(x time.Duration) float64 {
 	case x >= d.max:
 		return 1
 	}
-	for i := range d.levels {
-		if l := &d.levels[i]; x < l.below {
-			return min(l.parts.mass(x), l.most)
+	for i := range d.early {
+		if e := &d.early[i]; x < e.limit {
+			return min(e.parts.mass(x), e.most)
 		}
 	}
 	return d.mass(x)
 }
 
-// mass returns the probability of x or less by atoms and grids.
+// mass returns the probability of x or less by the parts.
 func (d *Distribution) mass(x time.Duration) (p float64) {
-	for _, a := range d.atoms {
-		if a.at > x {
-			break
-		}
-		p += a.mass
-	}
-	for i := range d.grids {
-		p += d.grids[i].cdf(x)
+	for i := range d.parts {
+		p += d.parts[i].cdf(x)
 	}
 	return min(p, 1)
 }
 
 // cdf returns the probability of x or less. The whole nanosecond x stands for [x−½, x+½).
-func (g *grid) cdf(x time.Duration) float64 {
-	position := (nanos(x, g.origin)+0.5)/g.step + 0.5
-	last := len(g.below) - 1
+func (p *part) cdf(x time.Duration) float64 {
+	position := (float64(x-p.origin)+0.5)/p.step + 0.5
+	last := len(p.below) - 1
 	switch {
 	case position <= 0:
 		return 0
 	case position >= float64(last):
-		return g.below[last]
+		return p.below[last]
 	}
 	i := int(position)
-	return g.below[i] + float64((position-float64(i))*(g.below[i+1]-g.below[i]))
+	return p.below[i] + float64((position-float64(i))*(p.below[i+1]-p.below[i]))
 }
 
 // Quantile returns the smallest duration whose CDF is q or more. q is clamped to [0,1]; NaN counts as 0. 0 gives Min.
 func (d Distribution) Quantile(q float64) time.Duration {
-	switch {
-	case !(q > 0):
+	if !(q > 0) {
 		return d.min
-	case q >= 1:
-		q = 1
 	}
+	q = min(q, 1)
 	lo, hi := d.min, d.max
 	for lo < hi { // 63 times at most
 		middle := lo + (hi-lo)/2
@@ -109,9 +95,6 @@ func (d Distribution) Quantile(q float64) time.Duration {
 
 // Mean returns the mean.
 func (d Distribution) Mean() time.Duration {
-	if len(d.atoms) == 1 && len(d.grids) == 0 {
-		return d.atoms[0].at
-	}
 	return min(saturatingAdd(d.min, whole(max(math.Round(d.mean), 0))), d.max)
 }
 
@@ -127,124 +110,73 @@ func (d Distribution) Max() time.Duration { return d.max }
 // one.
 func (d Distribution) Curve(n int) []CurvePoint {
 	n = max(n, 2)
-	times := make([]time.Duration, 0, n+len(d.atoms))
+	below := make(map[time.Duration]time.Duration) // what is below a time, as a time
 	span := float64(d.max - d.min)
 	for i := range n {
-		step := time.Duration(min(span*(float64(i)/float64(n-1)), span))
-		times = append(times, d.min+min(max(step, 0), d.max-d.min))
+		at := saturatingAdd(d.min, whole(span*(float64(i)/float64(n-1))))
+		below[min(at, d.max)] = min(at, d.max)
 	}
-	times[n-1] = d.max
-	for _, a := range d.atoms {
-		times = append(times, a.at)
-	}
-	slices.Sort(times)
-	times = slices.Compact(times)
-	points := make([]CurvePoint, len(times))
-	for i, at := range times {
-		p := CurvePoint{At: at, CDF: d.CDF(at)}
-		p.Below = p.CDF
-		if _, exact := d.atom(at); exact {
-			p.Below = d.CDF(at - 1)
+	below[d.max] = d.max
+	for _, p := range d.parts {
+		if p.exact() {
+			below[p.origin] = p.origin - 1
 		}
-		points[i] = p
 	}
+	points := make([]CurvePoint, 0, len(below))
+	for at, before := range below {
+		points = append(points, CurvePoint{at, d.CDF(before), d.CDF(at)})
+	}
+	slices.SortFunc(points, func(a, b CurvePoint) int { return cmp.Compare(a.At, b.At) })
 	return points
 }
 
-func (d *Distribution) atom(at time.Duration) (int, bool) {
-	return slices.BinarySearchFunc(d.atoms, at, func(a atom, at time.Duration) int {
-		switch {
-		case a.at < at:
-			return -1
-		case a.at > at:
-			return 1
-		default:
-			return 0
-		}
-	})
-}
+// exact reports whether p is of one time.
+func (p *part) exact() bool { return p.step == 1 && len(p.below) == 2 }
 
-// add adds a part to the distribution, before its finish.
+// add adds what m has to the distribution, before its finish.
 func (d *Distribution) add(m measure) {
-	if m.atom > 0 {
-		if i, there := d.atom(m.at); there {
-			d.atoms[i].mass += m.atom
-		} else {
-			d.atoms = slices.Insert(d.atoms, i, atom{m.at, m.atom})
+	for _, g := range m {
+		below := make([]float64, len(g.cells)+1)
+		for i, v := range g.cells {
+			below[i+1] = below[i] + v
 		}
+		d.parts = append(d.parts, part{g.origin, float64(g.step), below})
 	}
-	if m.cells == nil {
-		return
-	}
-	below := make([]float64, len(m.cells)+1)
-	for i, v := range m.cells {
-		below[i+1] = below[i] + v
-	}
-	d.grids = append(d.grids, grid{m.origin, float64(m.step), below})
 }
 
 // finish scales what was added to a probability of 1 within the given bounds.
 func (d *Distribution) finish(lo, hi time.Duration) {
 	d.min, d.max = lo, max(lo, hi)
 	var total, mean float64
-	for _, a := range d.atoms {
-		total += a.mass
-		mean += a.mass * float64(a.at-lo)
-	}
-	for _, g := range d.grids {
-		last := len(g.below) - 1
-		total += g.below[last]
-		for i := range last {
-			mean += (g.below[i+1] - g.below[i]) * (float64(g.origin-lo) + float64(i)*g.step)
+	for _, p := range d.parts {
+		total += p.below[len(p.below)-1]
+		for i, below := range p.below[1:] {
+			mean += (below - p.below[i]) * (float64(p.origin-lo) + float64(i)*p.step)
 		}
 	}
 	if total <= 0 {
 		return
 	}
-	for i := range d.atoms {
-		d.atoms[i].mass /= total
-	}
-	for _, g := range d.grids {
-		for i := range g.below {
-			g.below[i] /= total
+	for _, p := range d.parts {
+		for i := range p.below {
+			p.below[i] /= total
 		}
 	}
 	d.mean = mean / total
 }
 
-// refine makes the CDF below a time that of the given parts. Times are refined from the latest to the earliest.
-func (d *Distribution) refine(below time.Duration, parts Distribution) {
-	d.levels = append([]level{{below, parts, d.CDF(below)}}, d.levels...)
+// refine makes the CDF before a time that of the given parts. Times are refined from the latest to the earliest.
+func (d *Distribution) refine(limit time.Duration, parts Distribution) {
+	d.early = slices.Insert(d.early, 0, early{limit, parts, d.CDF(limit)})
 }
 
-// refinements returns the times below which a distribution should be computed again with finer grids, from the latest
+// refinements returns the times before which a distribution should be computed again with finer grids, from the latest
 // to the earliest: it returns any only if half of all lies within a small part of [Min, Max].
 func (d *Distribution) refinements() (times []time.Duration) {
 	span := float64(d.Quantile(0.9999) - d.min)
 	near := 6 * float64(d.Quantile(0.5)-d.min)
 	for ; near > 1000 && near < span; near *= 6 {
-		times = append([]time.Duration{d.min + time.Duration(near)}, times...)
+		times = slices.Insert(times, 0, d.min+time.Duration(near))
 	}
 	return times
-}
-
-// roughness estimates by how much the CDF below a time can be wrong because of the steps of grids: between nodes it is
-// straight, which for a mass m over n steps is wrong by about m/n².
-func (d *Distribution) roughness(below time.Duration) (total float64) {
-	for i := range d.grids {
-		g := &d.grids[i]
-		if steps := nanos(below, g.origin) / g.step; steps > 0 {
-			steps = max(steps, 1)
-			total += g.cdf(below) / (steps * steps)
-		}
-	}
-	return total
-}
-
-// addPart adds the part that one of so many attempts contributes. If there are many, each has fewer steps.
-func (d *Distribution) addPart(m measure, attempts int) {
-	if attempts > manyAttempts {
-		m = m.coarsened(stepFor(m.span(), lateCells, m.step))
-	}
-	d.add(m)
 }

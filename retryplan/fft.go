@@ -45,29 +45,23 @@ func convolve(x, y []float64) []float64 {
 	return out
 }
 
-// rootCount is the longest transform that roots serves: more than grids need.
+// rootCount is the longest transform: of the sum of two of the largest grids.
 const rootCount = 1 << 14
 
 // roots returns e^(−2πik/rootCount) for k below rootCount/2.
-var roots = sync.OnceValue(func() []complex128 { return rootsOfUnity(rootCount) })
-
-func rootsOfUnity(n int) []complex128 {
-	roots := make([]complex128, n/2)
+var roots = sync.OnceValue(func() []complex128 {
+	roots := make([]complex128, rootCount/2)
 	for k := range roots {
-		sin, cos := math.Sincos(2 * math.Pi * float64(k) / float64(n))
+		sin, cos := math.Sincos(2 * math.Pi * float64(k) / rootCount)
 		roots[k] = complex(cos, -sin)
 	}
 	return roots
-}
+})
 
 // transform replaces z, whose length is a power of two, by its discrete Fourier transform: Cooley and Tukey, "An
 // Algorithm for the Machine Calculation of Complex Fourier Series" (1965), in place.
 func transform(z []complex128) {
-	n := len(z)
-	roots, known := roots(), rootCount
-	if n > known {
-		roots, known = rootsOfUnity(n), n
-	}
+	n, roots := len(z), roots()
 	shift := 64 - bits.Len(uint(n-1))
 	for i := range z {
 		if j := int(bits.Reverse64(uint64(i)) >> shift); i < j {
@@ -75,7 +69,7 @@ func transform(z []complex128) {
 		}
 	}
 	for half := 1; half < n; half *= 2 {
-		stride := known / (2 * half)
+		stride := rootCount / (2 * half)
 		for start := 0; start < n; start += 2 * half {
 			low, high := z[start:start+half], z[start+half:start+2*half]
 			for k := range low {

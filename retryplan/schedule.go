@@ -1,6 +1,7 @@
 package retryplan
 
 import (
+	"math"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -9,10 +10,6 @@ import (
 // schedule fills in what is known of each attempt without probabilities.
 func (pl *planner) schedule() {
 	shortest, longest := pl.model.attempt(&pl.policy)
-	var waits []Wait
-	if pl.bins != nil {
-		waits = pl.dependentWaits()
-	}
 	var earliest, latest time.Duration
 	var never retry.Reason // since even the shortest wait after the earliest end is too long
 	possible := true       // that the attempts before have failed
@@ -20,11 +17,7 @@ func (pl *planner) schedule() {
 		a := PlannedAttempt{Number: n}
 		if n > 1 {
 			lo, hi := pl.lo[n-2], pl.hi[n-2]
-			if waits != nil {
-				a.Wait = waits[n-2]
-			} else {
-				a.Wait = evenWait(lo, hi)
-			}
+			a.Wait = evenWait(lo, hi)
 			earliest, latest = saturatingAdd(earliest, shortest), saturatingAdd(latest, longest)
 			if never == 0 {
 				never = pl.ending(n-1, earliest, lo)
@@ -33,7 +26,7 @@ func (pl *planner) schedule() {
 		}
 		a.Earliest, a.Latest, a.Never = earliest, latest, never
 		if never == 0 {
-			if n > 1 && pl.startBy > 0 {
+			if n > 1 && pl.startBy < maxDuration {
 				a.Latest = min(latest, pl.startBy-1)
 			}
 			pl.out.CanStart = n
@@ -44,15 +37,33 @@ func (pl *planner) schedule() {
 				}
 			}
 		}
-		possible = possible && (pl.model.failure(n) > 0 || pl.timeout() > 0)
+		possible = possible && (pl.model.failure(n) > 0 || pl.timeouts > 0)
 		pl.out.Attempts = append(pl.out.Attempts, a)
 	}
 }
 
-// timeout returns the probability that an attempt takes longer than AttemptTimeout.
-func (pl *planner) timeout() float64 {
-	if pl.policy.AttemptTimeout == 0 {
-		return 0
+// evenWait returns the wait that is even over [lo, hi).
+func evenWait(lo, hi time.Duration) Wait {
+	at := func(q float64) time.Duration { return lo + time.Duration(q*float64(hi-lo)) }
+	return Wait{Lo: lo, Hi: hi, Mean: lo + (hi-lo)/2, P50: at(0.5), P90: at(0.9), P99: at(0.99)}
+}
+
+// dependentWait returns the wait that is within w's bounds, and so often in each bin.
+func (b *bins) wait(w Wait, often []float64) Wait {
+	within := func(f float64) time.Duration { return min(max(whole(math.Round(f)), w.Lo), w.Hi) }
+	var mean float64
+	for i, mass := range often {
+		mean += mass * (b.edges[i] + b.edges[i+1]) / 2
 	}
-	return 1 - pl.model.Duration.CDF(pl.policy.AttemptTimeout)
+	at := func(q float64) time.Duration {
+		for i, mass := range often {
+			if q <= mass && mass > 0 {
+				return within(b.edges[i] + (b.edges[i+1]-b.edges[i])*q/mass)
+			}
+			q -= mass
+		}
+		return w.Hi
+	}
+	w.Mean, w.P50, w.P90, w.P99 = within(mean), at(0.5), at(0.9), at(0.99)
+	return w
 }
