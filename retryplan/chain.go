@@ -57,18 +57,35 @@ func (b *bins) last(i int) int { return min(i+perTriple, b.len()-1) }
 // sums only grow.
 type chain struct {
 	*bins
-	limit time.Duration
-	rows  measure // one grid for each bin that was reached
+	limit   time.Duration
+	rows    measure   // one grid for each bin that was reached
+	sums    []measure // of the first wait, the first two, and so on
+	keeps   bool
+	leaving measure // if it keeps them, the sums before the last wait, for each bin of that wait
 }
 
 // chainCells is the number of cells of a row, at most.
 const chainCells = 1536
 
-func newChain(b *bins, limit time.Duration) *chain { return &chain{b, limit, exactly(0, 1)} }
+func newChain(b *bins, limit time.Duration, keeps bool) *chain {
+	return &chain{bins: b, limit: limit, rows: exactly(0, 1), keeps: keeps}
+}
 
-// next takes the chain one wait further. It calls leaving, if that is not nil, with the sums before the wait for each
-// bin of the wait.
-func (c *chain) next(leaving func(bin int, sums grid)) {
+// after returns the distribution of the sum of the first n waits, 1 at least, and takes the chain that far.
+func (c *chain) after(n int) measure {
+	for len(c.sums) < n {
+		c.next()
+		var sum measure
+		if all := c.rows.merged(chainCells, 0); len(all.cells) > 0 {
+			sum = measure{all.trimmed(edgeMass)}
+		}
+		c.sums = append(c.sums, sum)
+	}
+	return c.sums[n-1]
+}
+
+// next takes the chain one wait further.
+func (c *chain) next() {
 	reach := c.last(len(c.rows)-1) + 1
 	room := c.edges[reach] - c.base
 	if c.limit < maxDuration {
@@ -79,25 +96,25 @@ func (c *chain) next(leaving func(bin int, sums grid)) {
 	if c.limit < maxDuration {
 		most = float64(c.limit-density.origin) - c.base + 2*step
 	}
-	c.rows = make(measure, reach)
+	c.rows, c.leaving = make(measure, reach), make(measure, reach)
 	density.cells = make([]float64, 0, chainCells)
 	sums := density
 	sums.cells = make([]float64, 0, chainCells)
 	from, spilled := len(rows)-1, 0.
 	for to := reach - 1; to >= 0; to-- {
 		lo, hi := c.edges[to]-c.base, c.edges[to+1]-c.base
-		if sums.cells = sums.cells[:0]; leaving != nil {
+		if sums.cells = sums.cells[:0]; c.keeps {
 			sums.cells = make([]float64, 0, chainCells)
 		}
 		for _, v := range density.cells {
 			sums.cells = append(sums.cells, (hi-lo)*v)
 		}
 		for ; from >= 0 && c.last(from) == to; from-- {
-			sums.add(rows[from], 1-lo*c.density[from])
+			sums.add(rows[from], max(1-lo*c.density[from], 0))
 			density.add(rows[from], c.density[from])
 		}
-		if leaving != nil {
-			leaving(to, sums)
+		if c.keeps {
+			c.leaving[to] = sums
 		}
 		if lo >= most || hi <= lo {
 			continue
@@ -118,13 +135,4 @@ func (c *chain) next(leaving func(bin int, sums grid)) {
 		spilled = 0
 		c.rows[to] = row
 	}
-}
-
-// sums returns the distribution of the sum of the waits so far.
-func (c *chain) sums() measure {
-	g := c.rows.merged(chainCells, 0)
-	if len(g.cells) == 0 {
-		return nil
-	}
-	return measure{g.trimmed(edgeMass)}
 }

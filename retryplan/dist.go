@@ -233,14 +233,11 @@ const distForms = `the forms are "10ms", "exponential MEAN", "normal MEAN SD", "
 // String returns the text form: "10ms", "lognormal 20ms 200ms".
 func (d Dist) String() string {
 	s := shapes[d.shape]
-	switch {
-	case d.shape == constant:
-		return d.a.String()
-	case s.takes == 1:
-		return s.word + " " + d.a.String()
-	default:
-		return s.word + " " + d.a.String() + " " + d.b.String()
+	text := strings.TrimSpace(s.word + " " + d.a.String())
+	if s.takes == 2 {
+		text += " " + d.b.String()
 	}
+	return text
 }
 
 // MarshalText returns the text form. It never fails.
@@ -301,18 +298,10 @@ func ParseDist(text string) (Dist, error) {
 		return Dist{}, distError(text, "has a MEDIAN of 0")
 	case kind == lognormal && b < a:
 		return Dist{}, distError(text, fmt.Sprintf("has P99 %s below MEDIAN %s", b, a))
-	}
-	switch kind {
-	case exponential:
-		return Exponential(a), nil
-	case normal:
-		return Normal(a, b), nil
-	case uniform:
-		return Uniform(a, b), nil
-	case lognormal:
+	case kind == lognormal:
 		return LogNormal(a, b), nil
 	default:
-		return Constant(a), nil
+		return Dist{shape: kind, a: a, b: b}, nil
 	}
 }
 

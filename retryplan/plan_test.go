@@ -319,6 +319,7 @@ func FuzzPlanKeepsItsPromises(f *testing.F) {
 	f.Add(int64(1), int64(3), int64(0), int64(0), int64(0), uint8(0x10), uint8(30), 1., int64(1), int64(2))
 	f.Add(int64(1e9), int64(math.MaxInt64), int64(0), int64(math.MaxInt64), int64(0), uint8(0x43), uint8(99), 0.1, int64(1), int64(math.MaxInt64))
 	f.Add(int64(1e9), int64(math.MaxInt64), int64(0), int64(math.MaxInt64), int64(0), uint8(0x88), uint8('c'), 0.1, int64(1), int64(math.MaxInt64))
+	f.Add(int64(1e9), int64(math.MaxInt64), int64(0), int64(math.MaxInt64), int64(0), uint8(0x88), uint8('\''), 0.1, int64(89), int64(math.MaxInt64-11))
 	f.Fuzz(func(t *testing.T, base, limit, timeout, ttl, deadline int64, kinds, attempts uint8, failure float64, a, b int64) {
 		p := retry.Policy{
 			MaxAttempts: int(attempts%40) + 1,

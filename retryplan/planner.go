@@ -26,11 +26,10 @@ type planner struct {
 	out      Plan
 }
 
-// The numbers of cells: of a grid, of one that rows of a chain become part of, and of one in a plan of many attempts.
+// The numbers of cells of a grid: usually, and with decorrelated jitter or many attempts.
 const (
-	waitCells    = 4096
-	dependCells  = 2048
-	lateCells    = 2048
+	usualCells   = 4096
+	fewerCells   = 2048
 	manyAttempts = 40
 )
 
@@ -42,7 +41,7 @@ const (
 )
 
 func newPlanner(p retry.Policy, m Model) *planner {
-	pl := &planner{policy: p, model: m, cells: waitCells, startBy: maxDuration, later: maxDuration}
+	pl := &planner{policy: p, model: m, cells: usualCells, startBy: maxDuration, later: maxDuration}
 	pl.attempts = m.Horizon
 	if pl.attempts == 0 {
 		pl.attempts = defaultHorizon
@@ -60,11 +59,11 @@ func newPlanner(p retry.Policy, m Model) *planner {
 	if p.Jitter == retry.DecorrelatedJitter && pl.attempts > 1 {
 		base, _ := p.Bounds(1)
 		if _, limit := p.Bounds(math.MaxInt); base < limit {
-			pl.bins, pl.cells = newBins(base, limit, pl.attempts-1), dependCells
+			pl.bins = newBins(base, limit, pl.attempts-1)
 		}
 	}
-	if pl.attempts > manyAttempts {
-		pl.cells = lateCells
+	if pl.bins != nil || pl.attempts > manyAttempts {
+		pl.cells = fewerCells
 	}
 	limit := maxDuration // of durations
 	if p.AttemptTimeout > 0 {
@@ -104,19 +103,19 @@ func (pl *planner) plan() *Plan {
 	if pl.policy.Disabled {
 		pl.lo, pl.hi, pl.bins = nil, nil, nil
 	}
-	var waits []waits
+	var c *chain
 	if pl.bins != nil {
-		waits = pl.dependentWaits(maxDuration)
-		for i, w := range waits {
-			a := &out.Attempts[i+1]
-			a.Wait = pl.bins.wait(a.Wait, w.often)
+		c = newChain(pl.bins, maxDuration, false)
+		for i := range pl.lo {
+			c.after(i + 1)
+			out.Attempts[i+1].Wait = c.wait(out.Attempts[i+1].Wait)
 		}
 	}
-	pl.totalWait(waits)
-	if pl.bins != nil && pl.startBy < maxDuration {
-		waits = pl.dependentWaits(pl.startBy)
+	pl.totalWait(c)
+	if c != nil && pl.startBy < maxDuration {
+		c = newChain(pl.bins, pl.startBy, true)
 	}
-	pl.run(waits, maxDuration)
+	pl.run(c, maxDuration)
 	out.InTime = out.Success
 	out.Elapsed.finish(pl.shortest(), out.WorstCase)
 	for reason, mass := range pl.late {
@@ -131,15 +130,15 @@ func (pl *planner) plan() *Plan {
 }
 
 // totalWait computes Plan.TotalWait.
-func (pl *planner) totalWait(waits []waits) {
+func (pl *planner) totalWait(c *chain) {
 	total := exactly(0, 1)
 	var lo, hi time.Duration
 	for i := range pl.lo {
 		lo, hi = saturatingAdd(lo, pl.lo[i]), saturatingAdd(hi, pl.hi[i])
-		if waits != nil {
-			total = waits[i].sums
-		} else {
+		if c == nil {
 			total = total.waited(pl.lo[i], pl.hi[i], pl.cells)
+		} else {
+			total = c.after(i + 1)
 		}
 	}
 	pl.out.TotalWait.add(total)
@@ -150,57 +149,22 @@ func (pl *planner) totalWait(waits []waits) {
 // and seldom are long: times only grow, so that what is early depends on nothing later.
 func (pl *planner) refine() {
 	for _, limit := range pl.out.TotalWait.refinements() {
-		waits := pl.dependentWaits(limit)
-		var total Distribution
-		total.add(waits[len(waits)-1].sums)
-		pl.out.TotalWait.refine(limit, total)
+		c := newChain(pl.bins, limit, pl.startBy < maxDuration)
 		if limit < pl.startBy {
 			again := *pl
 			again.out = Plan{Attempts: slices.Clone(pl.out.Attempts)}
-			again.run(waits, limit)
+			again.run(c, limit)
 			pl.out.Elapsed.refine(limit, again.out.Elapsed)
 		}
+		var total Distribution
+		total.add(c.after(len(pl.lo)))
+		pl.out.TotalWait.refine(limit, total)
 	}
-}
-
-// waits is what is known of waits that depend on each other, after one of them: the sums of all so far, and the sums
-// before it for each range that it can be in, if runs can end for lack of time.
-type waits struct {
-	sums  measure
-	often []float64 // how often the wait is in each bin
-	going []going
-}
-
-// going are sums whose next wait is even over the whole nanoseconds of [lo, hi).
-type going struct {
-	sums   grid
-	lo, hi time.Duration
-}
-
-// dependentWaits returns what is known of those sums of waits that are before limit, wait by wait.
-func (pl *planner) dependentWaits(limit time.Duration) []waits {
-	c := newChain(pl.bins, limit)
-	all := make([]waits, len(pl.lo))
-	for i := range all {
-		w := &all[i]
-		if pl.startBy == maxDuration {
-			c.next(nil)
-		} else {
-			c.next(func(bin int, sums grid) {
-				w.going = append(w.going, going{sums, whole(c.edges[bin]), whole(c.edges[bin+1])})
-			})
-		}
-		w.sums = c.sums()
-		for _, row := range c.rows {
-			w.often = append(w.often, row.mass())
-		}
-	}
-	return all
 }
 
 // run computes the probabilities of the plan: attempt by attempt, the distribution of its start in those runs that make
 // it, of its end, and of the start of the next. With a limit, it computes only what Elapsed has before that.
-func (pl *planner) run(waits []waits, limit time.Duration) {
+func (pl *planner) run(c *chain, limit time.Duration) {
 	deadline, out := pl.model.Deadline, &pl.out
 	out.Endings, pl.late = map[retry.Reason]float64{}, map[retry.Reason]float64{}
 	start, durations := exactly(0, 1), exactly(0, 1)
@@ -219,6 +183,9 @@ func (pl *planner) run(waits []waits, limit time.Duration) {
 		if passed := a.Starts - a.Succeeds - mass; deadline > 0 && passed > 0 && limit == maxDuration {
 			pl.end(pl.late, pl.ending(n, deadline, 0), n, exactly(deadline, passed), passed)
 		}
+		if mass == 0 {
+			break
+		}
 		if pl.policy.Disabled || n == pl.attempts {
 			pl.end(out.Endings, pl.ending(n, pl.endsFirst(n), 0), n, failed, mass)
 			break
@@ -226,11 +193,11 @@ func (pl *planner) run(waits []waits, limit time.Duration) {
 		stopped := func(startBy time.Duration) measure {
 			return failed.stopped(startBy, pl.lo[n-1], pl.hi[n-1])
 		}
-		if waits == nil {
+		if c == nil {
 			start = failed.waited(pl.lo[n-1], pl.hi[n-1], pl.cells)
 		} else {
 			_, durations = pl.attempt(durations, n)
-			start = waits[n-1].sums.convolved(durations, pl.cells)
+			start = c.after(n).convolved(durations, pl.cells)
 			stopped = func(startBy time.Duration) measure {
 				ends := failed.weighted(func(at time.Duration) float64 { // those that come too late themselves
 					if at >= pl.startBy {
@@ -238,11 +205,12 @@ func (pl *planner) run(waits []waits, limit time.Duration) {
 					}
 					return 0
 				})
-				for _, g := range waits[n-1].going {
+				for bin, sums := range c.leaving {
 					// Sums that are too short for the wait to matter are left out.
-					sums := g.sums.from(float64(startBy) - float64(g.hi) - durations.end())
+					lo, hi := whole(c.edges[bin]), whole(c.edges[bin+1])
+					sums := sums.from(float64(startBy) - float64(hi) - durations.end())
 					ended := sums.convolved(durations, pl.cells).before(pl.startBy)
-					ends = append(ends, ended.stopped(startBy, g.lo, g.hi)...)
+					ends = append(ends, ended.stopped(startBy, lo, hi)...)
 				}
 				return ends.plus(nil, pl.cells)
 			}
@@ -281,7 +249,7 @@ func (pl *planner) attempt(start measure, n int) (done, failed measure) {
 // The failed attempts have the given mass; stopped returns the ends of those whose retry would not start before a time.
 func (pl *planner) split(start measure, going float64, n int, failed measure, stopped func(startBy time.Duration) measure) measure {
 	next := &pl.out.Attempts[n]
-	if pl.startBy < maxDuration && next.Never != 0 {
+	if next.Never != 0 {
 		start = nil
 	}
 	mass := start.mass()

@@ -48,21 +48,22 @@ func evenWait(lo, hi time.Duration) Wait {
 	return Wait{Lo: lo, Hi: hi, Mean: lo + (hi-lo)/2, P50: at(0.5), P90: at(0.9), P99: at(0.99)}
 }
 
-// dependentWait returns the wait that is within w's bounds, and so often in each bin.
-func (b *bins) wait(w Wait, often []float64) Wait {
+// wait returns w with what is known of the last wait of the chain, which has its bounds.
+func (c *chain) wait(w Wait) Wait {
 	within := func(f float64) time.Duration { return min(max(whole(math.Round(f)), w.Lo), w.Hi) }
-	var mean float64
-	for i, mass := range often {
-		mean += mass * (b.edges[i] + b.edges[i+1]) / 2
-	}
 	at := func(q float64) time.Duration {
-		for i, mass := range often {
+		for i, row := range c.rows {
+			mass := row.mass()
 			if q <= mass && mass > 0 {
-				return within(b.edges[i] + (b.edges[i+1]-b.edges[i])*q/mass)
+				return within(c.edges[i] + (c.edges[i+1]-c.edges[i])*q/mass)
 			}
 			q -= mass
 		}
 		return w.Hi
+	}
+	var mean float64
+	for i, row := range c.rows {
+		mean += row.mass() * (c.edges[i] + c.edges[i+1]) / 2
 	}
 	w.Mean, w.P50, w.P90, w.P99 = within(mean), at(0.5), at(0.9), at(0.99)
 	return w
