@@ -9,22 +9,20 @@ import (
 // the one before, s, cut at Cap. The first is Base itself, which the first wait follows. The others end at
 // Base·3^(i/perTriple), so that three times a bin is a bin again.
 type bins struct {
-	base  float64
-	edges []float64
+	base      float64
+	perTriple int
+	edges     []float64
 	// density[i] is that of the wait after one of bin i, in all bins but the last that it reaches. It is such that the
 	// wait has the right mean.
 	density []float64
 }
 
-// perTriple is the number of bins between a wait and three times that wait.
-const perTriple = 16
-
 // newBins returns the bins for the given number of waits.
-func newBins(base, limit time.Duration, waits int) *bins {
-	b := &bins{base: float64(base), edges: []float64{float64(base)}}
+func newBins(base, limit time.Duration, waits, perTriple int) *bins {
+	b := &bins{base: float64(base), perTriple: perTriple, edges: []float64{float64(base)}}
 	most := float64(limit)
 	for i := 0; i <= waits*perTriple; i++ {
-		edge := b.base * math.Pow(3, float64(i)/perTriple)
+		edge := b.base * math.Pow(3, float64(i)/float64(perTriple))
 		if edge >= most*(1-1e-9) {
 			b.edges = append(b.edges, most)
 			break
@@ -50,7 +48,22 @@ func newBins(base, limit time.Duration, waits int) *bins {
 func (b *bins) len() int { return len(b.edges) - 1 }
 
 // last returns the last bin that the waits after one of bin i reach.
-func (b *bins) last(i int) int { return min(i+perTriple, b.len()-1) }
+func (b *bins) last(i int) int { return min(i+b.perTriple, b.len()-1) }
+
+// next returns how often a wait is in each bin, if the one before is so often in each.
+func (b *bins) next(before []float64) []float64 {
+	after := make([]float64, b.last(len(before)-1)+1)
+	var density float64 // of those bins that reach beyond the one in hand
+	from := len(before) - 1
+	for to := len(after) - 1; to >= 0; to-- {
+		after[to] = (b.edges[to+1] - b.edges[to]) * density
+		for ; from >= 0 && b.last(from) == to; from-- {
+			after[to] += before[from] * max(1-(b.edges[to]-b.base)*b.density[from], 0)
+			density += before[from] * b.density[from]
+		}
+	}
+	return after
+}
 
 // chain is the joint distribution of the last wait and the sum of all waits, for decorrelated jitter, in which each
 // wait depends on the one before: the sums for each bin of the last wait. Sums that are not before limit are left out;

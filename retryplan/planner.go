@@ -16,6 +16,7 @@ type planner struct {
 	cells    int                      // of a grid, at most
 	lo, hi   []time.Duration          // of the wait after attempt i+1
 	bins     *bins                    // of waits that depend on the one before; else nil
+	fine     *bins                    // the same, for each wait by itself
 	took     measure                  // the durations that neither AttemptTimeout nor Deadline cuts short
 	timeouts float64                  // the probability that an attempt takes longer than AttemptTimeout
 	startBy  time.Duration            // retries start before this time; the largest Duration if none can be too late
@@ -34,10 +35,11 @@ const (
 )
 
 // rounding is more than the difference of probabilities that should be equal. If at most the share unlikely of the
-// retries would be too late, none is taken to be.
+// retries would be too late, none is taken to be. When they would be too late is not asked of what is unseen.
 const (
 	rounding = 1e-12
 	unlikely = 1e-9
+	unseen   = 1e-8
 )
 
 func newPlanner(p retry.Policy, m Model) *planner {
@@ -59,7 +61,8 @@ func newPlanner(p retry.Policy, m Model) *planner {
 	if p.Jitter == retry.DecorrelatedJitter && pl.attempts > 1 {
 		base, _ := p.Bounds(1)
 		if _, limit := p.Bounds(math.MaxInt); base < limit {
-			pl.bins = newBins(base, limit, pl.attempts-1)
+			pl.bins = newBins(base, limit, pl.attempts-1, 16)
+			pl.fine = newBins(base, limit, pl.attempts-1, 240)
 		}
 	}
 	if pl.bins != nil || pl.attempts > manyAttempts {
@@ -106,10 +109,6 @@ func (pl *planner) plan() *Plan {
 	var c *chain
 	if pl.bins != nil {
 		c = newChain(pl.bins, maxDuration, false)
-		for i := range pl.lo {
-			c.after(i + 1)
-			out.Attempts[i+1].Wait = c.wait(out.Attempts[i+1].Wait)
-		}
 	}
 	pl.totalWait(c)
 	if c != nil && pl.startBy < maxDuration {
@@ -206,10 +205,12 @@ func (pl *planner) run(c *chain, limit time.Duration) {
 					return 0
 				})
 				for bin, sums := range c.leaving {
-					// Sums that are too short for the wait to matter are left out.
 					lo, hi := whole(c.edges[bin]), whole(c.edges[bin+1])
-					sums := sums.from(float64(startBy) - float64(hi) - durations.end())
-					ended := sums.convolved(durations, pl.cells).before(pl.startBy)
+					after := sums.from(float64(startBy) - float64(hi) - durations.end()) // or the wait is too short
+					if after.mass() <= unseen {
+						continue
+					}
+					ended := after.convolved(durations, pl.cells).before(pl.startBy)
 					ends = append(ends, ended.stopped(startBy, lo, hi)...)
 				}
 				return ends.plus(nil, pl.cells)

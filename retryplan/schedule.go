@@ -10,6 +10,7 @@ import (
 // schedule fills in what is known of each attempt without probabilities.
 func (pl *planner) schedule() {
 	shortest, longest := pl.model.attempt(&pl.policy)
+	often := []float64{1} // of a wait that depends on the one before, in each bin
 	var earliest, latest time.Duration
 	var never retry.Reason // since even the shortest wait after the earliest end is too long
 	possible := true       // that the attempts before have failed
@@ -18,6 +19,10 @@ func (pl *planner) schedule() {
 		if n > 1 {
 			lo, hi := pl.lo[n-2], pl.hi[n-2]
 			a.Wait = evenWait(lo, hi)
+			if pl.fine != nil {
+				often = pl.fine.next(often)
+				a.Wait = pl.fine.wait(a.Wait, often)
+			}
 			earliest, latest = saturatingAdd(earliest, shortest), saturatingAdd(latest, longest)
 			if never == 0 {
 				never = pl.ending(n-1, earliest, lo)
@@ -48,22 +53,21 @@ func evenWait(lo, hi time.Duration) Wait {
 	return Wait{Lo: lo, Hi: hi, Mean: lo + (hi-lo)/2, P50: at(0.5), P90: at(0.9), P99: at(0.99)}
 }
 
-// wait returns w with what is known of the last wait of the chain, which has its bounds.
-func (c *chain) wait(w Wait) Wait {
+// wait returns w with what follows from how often it is in each bin.
+func (b *bins) wait(w Wait, often []float64) Wait {
 	within := func(f float64) time.Duration { return min(max(whole(math.Round(f)), w.Lo), w.Hi) }
 	at := func(q float64) time.Duration {
-		for i, row := range c.rows {
-			mass := row.mass()
+		for i, mass := range often {
 			if q <= mass && mass > 0 {
-				return within(c.edges[i] + (c.edges[i+1]-c.edges[i])*q/mass)
+				return within(b.edges[i] + (b.edges[i+1]-b.edges[i])*q/mass)
 			}
 			q -= mass
 		}
 		return w.Hi
 	}
 	var mean float64
-	for i, row := range c.rows {
-		mean += row.mass() * (c.edges[i] + c.edges[i+1]) / 2
+	for i, mass := range often {
+		mean += mass * (b.edges[i] + b.edges[i+1]) / 2
 	}
 	w.Mean, w.P50, w.P90, w.P99 = within(mean), at(0.5), at(0.9), at(0.99)
 	return w
