@@ -18,32 +18,30 @@ var (
 	ErrHeldBack   = errors.New("retryplan: the client's breaker or throttle held the attempt back") // Scenario.Breaker, Throttle
 )
 
-// simRun is a run that is under way.
+// simRun is a run that is under way. It fills one line of the processor's cache, for which most events of a large fleet
+// wait.
 type simRun struct {
-	began   int64
-	prev    int64 // Decision.Backoff of the last wait
-	client  uint32
-	gen     uint32 // of the attempt; changes when it ends
-	serial  uint32 // of the run, among those that had its place
-	breaker uint32 // the breaker's generation when the attempt was sent
-	number  int32  // of the attempt that is under way or next
-	sent    bool   // an attempt is under way
-	paid    bool   // a token was taken for a retry that has not returned yet
-	policy  uint8  // its place in clients.policies
+	began    int64
+	deadline int64  // never if there is none
+	started  int64  // when the last attempt began
+	prev     int64  // Decision.Backoff of the last wait
+	parent   uint32 // the attempt at the node above that needs the run, but in the first layer
+	client   uint32
+	gen      uint32 // of the attempt; changes when it ends
+	breaker  uint32 // the breaker's generation when the attempt was sent
+	number   int32  // of the attempt that is under way or next
+	since    int32  // Decision.Since of the last decision
+	layer    uint8  // of the chain: the node that is called
+	policy   uint8  // its place in clients.policies
+	paid     bool   // a token was taken for a retry that has not returned yet
 }
 
-// simReset is what Policy.ResetAfter needs of a run beside simRun.
-type simReset struct {
-	started int64 // when the last attempt began
-	since   int   // Decision.Since of the last decision
-}
-
-// simAttempt is an attempt on its way to the server, there, or on its way back. It outlives its run if the server is
-// slow.
+// simAttempt is an attempt on its way to its node, there, or on its way back. It outlives its run if the node is slow.
 type simAttempt struct {
 	giveUp int64 // when its client stops to listen
 	note   int64 // the hint of an answer; before that, with Conflict, the version that was read
 	run    uint32
+	layer  uint8
 	answer answerKind
 }
 
@@ -54,34 +52,39 @@ const (
 	answerFailed
 	answerRejected
 	answerConflict
+	answerFinal // of a node whose own calls have failed, with DoNotRetry
 )
 
-// begin begins a run of a client.
-func (s *simulation) begin(client uint32) {
-	s.began()
+// arrived begins a run of a client of the first node.
+func (s *simulation) arrived(client uint32) {
+	s.recorder.began()
+	deadline := int64(never)
+	if s.Deadline > 0 {
+		deadline = later(s.events.Now, int64(s.Deadline))
+	}
+	s.begin(0, client, 0, deadline)
+}
+
+// begin begins a run of a layer, for an attempt at the node above if there is one.
+func (s *simulation) begin(layer uint8, client, parent uint32, deadline int64) {
 	i := s.runs.Take()
 	r := s.runs.At(i)
-	*r = simRun{began: s.events.Now, client: client, gen: r.gen, serial: r.serial, number: 1}
-	if len(s.Others) > 0 {
-		r.policy = s.clients.choose()
+	*r = simRun{began: s.events.Now, deadline: deadline, parent: parent, client: client, gen: r.gen, number: 1, layer: layer}
+	if n := &s.nodes[layer]; len(n.Others) > 0 {
+		r.policy = n.choose()
 		s.result.Populations[r.policy].Runs++
 	}
-	if s.Deadline > 0 {
-		s.events.Plan(later(s.events.Now, int64(s.Deadline)), deadlinePasses, i, r.serial)
-		s.sweep(deadlinePasses)
+	if deadline != never {
+		s.events.Plan(deadline, deadlinePasses, i, 0)
+		s.sweep(deadlinePasses, func(e *event.Event) bool { return s.runs.At(e.Ref).deadline == e.At })
 	}
 	s.start(i)
 }
 
 // sweep removes the timeouts, or the deadlines, of what has ended, once these are most of them.
-func (s *simulation) sweep(kind event.Kind) {
-	if n := s.events.Len(kind); n < 4096 || n < 2*s.live {
-		return
-	}
-	if kind == deadlinePasses {
-		s.events.Sweep(kind, func(ref, gen uint32) bool { return s.runs.At(ref).serial == gen })
-	} else {
-		s.events.Sweep(kind, func(ref, gen uint32) bool { return s.runs.At(ref).gen == gen })
+func (s *simulation) sweep(kind event.Kind, keep func(e *event.Event) bool) {
+	if n := s.events.Len(kind); n >= 4096 && n >= 2*s.runs.Len() {
+		s.events.Sweep(kind, keep)
 	}
 }
 
@@ -89,10 +92,9 @@ func (s *simulation) sweep(kind event.Kind) {
 // took as long as it was to take.
 func (s *simulation) start(i uint32) {
 	r := s.runs.At(i)
-	if s.resets != nil {
-		s.resets[i] = simReset{s.events.Now, s.resets[i].since}
-	}
-	k := s.clients.of(r.client)
+	n := &s.nodes[r.layer]
+	r.started = s.events.Now
+	k := n.of(r.client)
 	if k == nil {
 		s.send(i)
 		return
@@ -103,7 +105,7 @@ func (s *simulation) start(i uint32) {
 		r.paid = false
 		s.failed(i, ErrHeldBack)
 	case wait > 0:
-		d := s.clients.policies[r.policy].Admit(s.progress(i, r.number-1), time.Duration(wait))
+		d := n.policies[r.policy].Admit(s.progress(r, r.number-1), time.Duration(wait))
 		if d.Status != retry.Waiting {
 			s.end(i, d.Reason)
 			return
@@ -118,32 +120,27 @@ func (s *simulation) start(i uint32) {
 }
 
 // progress returns what is known of a run after the given number of attempts.
-func (s *simulation) progress(i uint32, attempts int32) retry.Progress {
-	r, reset := s.runs.At(i), s.reset(i)
-	return retry.Progress{
-		Attempt:  int(attempts),
-		Since:    reset.since,
-		Elapsed:  time.Duration(s.events.Now - r.began),
-		Lasted:   time.Duration(s.events.Now - reset.started),
-		Prev:     time.Duration(r.prev),
-		Deadline: s.Deadline,
+func (s *simulation) progress(r *simRun, attempts int32) retry.Progress {
+	p := retry.Progress{
+		Attempt: int(attempts),
+		Since:   int(r.since),
+		Elapsed: time.Duration(s.events.Now - r.began),
+		Lasted:  time.Duration(s.events.Now - r.started),
+		Prev:    time.Duration(r.prev),
 	}
-}
-
-// reset returns what ResetAfter needs; without it nothing does.
-func (s *simulation) reset(i uint32) (r simReset) {
-	if s.resets != nil {
-		r = s.resets[i]
+	if r.deadline != never {
+		p.Deadline = time.Duration(r.deadline - r.began)
 	}
-	return r
+	return p
 }
 
 // holdBack asks breaker and throttle how long an attempt has to wait, and whether it may be sent at all.
 func (s *simulation) holdBack(k *simClient, r *simRun) (wait int64, ok bool) {
 	now := s.events.Now
 	if k.breaker != nil {
-		if wait = k.breaker.ask(now, &s.clients.breaker); wait > 0 {
-			return wait, s.clients.breaker.Defer
+		c := &s.nodes[r.layer].breaker
+		if wait = k.breaker.ask(now, c); wait > 0 {
+			return wait, c.Defer
 		}
 	}
 	if k.throttle != nil {
@@ -166,29 +163,28 @@ func (s *simulation) waitEnded(i uint32) {
 // send sends an attempt.
 func (s *simulation) send(i uint32) {
 	now := s.events.Now
-	s.result.Attempts++
-	s.point.Attempts++
 	r := s.runs.At(i)
-	r.sent = true
-	a := s.attempts.Take()
-	giveUp := int64(never)
-	if s.Deadline > 0 {
-		giveUp = later(r.began, int64(s.Deadline))
+	n := &s.nodes[r.layer]
+	n.sent++
+	if n.bottom {
+		s.point.Attempts++
 	}
-	if own := s.clients.policies[r.policy].AttemptTimeout; own > 0 {
+	giveUp := r.deadline
+	if own := n.policies[r.policy].AttemptTimeout; own > 0 {
 		// If both come at the same time the deadline wins, as in Do.
 		if timeout := later(now, int64(own)); timeout < giveUp {
 			giveUp = timeout
 			s.events.Plan(timeout, attemptTimesOut, i, r.gen)
-			s.sweep(attemptTimesOut)
+			s.sweep(attemptTimesOut, func(e *event.Event) bool { return s.runs.At(e.Ref).gen == e.Gen })
 		}
 	}
-	*s.attempts.At(a) = simAttempt{giveUp: giveUp, run: i}
+	a := s.attempts.Take()
+	*s.attempts.At(a) = simAttempt{giveUp: giveUp, run: i, layer: r.layer}
 	kind := attemptArrives
-	if s.Server.Conflict {
+	if n.Server.Conflict {
 		kind = rowIsRead
 	}
-	s.events.Plan(later(now, s.network.draw()), kind, a, 0)
+	s.events.Plan(later(now, n.network.draw()), kind, a, 0)
 }
 
 // answered gives a client the answer that it still waits for.
@@ -197,19 +193,19 @@ func (s *simulation) answered(a uint32) {
 	s.attempts.Release(a)
 	i := attempt.run
 	s.attemptEnded(i, attempt.answer == answerOK)
-	var err error
 	switch attempt.answer {
 	case answerOK:
-		s.succeeded(i)
-		return
+		s.spend(s.runs.At(i), &retry.Decision{Status: retry.Succeeded})
+		s.end(i, 0)
 	case answerRejected:
-		err = retry.After(time.Duration(attempt.note), ErrRejected)
+		s.failed(i, retry.After(time.Duration(attempt.note), ErrRejected))
 	case answerConflict:
-		err = retry.After(time.Duration(attempt.note), ErrConflict)
+		s.failed(i, retry.After(time.Duration(attempt.note), ErrConflict))
+	case answerFinal:
+		s.failed(i, retry.Permanent(ErrWorkFailed))
 	default:
-		err = ErrWorkFailed
+		s.failed(i, ErrWorkFailed)
 	}
-	s.failed(i, err)
 }
 
 // timedOut ends an attempt that its client waits for in vain.
@@ -224,38 +220,35 @@ func (s *simulation) deadlinePassed(i uint32) {
 	s.point.TimedOut++
 	s.attemptEnded(i, false)
 	r := s.runs.At(i)
-	s.end(i, s.clients.policies[r.policy].Admit(s.progress(i, r.number), 0).Reason)
+	s.end(i, s.nodes[r.layer].policies[r.policy].Admit(s.progress(r, r.number), 0).Reason)
 }
 
 // attemptEnded notes that an attempt that was sent has ended for its client.
 func (s *simulation) attemptEnded(i uint32, ok bool) {
 	r := s.runs.At(i)
 	r.gen++
-	r.sent, r.paid = false, false
-	k := s.clients.of(r.client)
+	r.paid = false
+	n := &s.nodes[r.layer]
+	k := n.of(r.client)
 	if k == nil {
 		return
 	}
 	now := s.events.Now
-	if k.breaker != nil && k.breaker.ended(now, r.breaker, ok, &s.clients.breaker) {
-		s.clients.openBreakers(now) // so that closings stays small
-		s.clients.closings.Push(k.breaker.until)
+	if k.breaker != nil && k.breaker.ended(now, r.breaker, ok, &n.breaker) {
+		n.openBreakers(now) // so that closings stays small
+		n.closings.Push(k.breaker.until)
 	}
 	if k.throttle != nil {
 		k.throttle.Done(time.Duration(now), int(r.number), ok)
 	}
 }
 
-func (s *simulation) succeeded(i uint32) {
-	s.spend(s.runs.At(i), &retry.Decision{Status: retry.Succeeded})
-	s.end(i, 0)
-}
-
 // failed decides what follows an attempt that ended with err, and pays for it.
 func (s *simulation) failed(i uint32, err error) {
 	r := s.runs.At(i)
-	u := s.clients.draw(int(r.number), time.Duration(r.prev))
-	d := s.clients.policies[r.policy].Decide(s.progress(i, r.number), err, u)
+	n := &s.nodes[r.layer]
+	u := n.draw(int(r.number), time.Duration(r.prev))
+	d := n.policies[r.policy].Decide(s.progress(r, r.number), err, u)
 	if d.Status == retry.Waiting {
 		s.spend(r, &d)
 	}
@@ -263,10 +256,7 @@ func (s *simulation) failed(i uint32, err error) {
 		s.end(i, d.Reason)
 		return
 	}
-	if s.resets != nil {
-		s.resets[i] = simReset{since: d.Since}
-	}
-	r.prev = int64(d.Backoff)
+	r.since, r.prev = int32(d.Since), int64(d.Backoff)
 	r.number = min(r.number, math.MaxInt32-1) + 1
 	s.wait(i, int64(d.Delay))
 }
@@ -274,39 +264,44 @@ func (s *simulation) failed(i uint32, err error) {
 // spend does the money of a decision: a retry is paid with the throttle, and last with the budget.
 func (s *simulation) spend(r *simRun, d *retry.Decision) {
 	now := time.Duration(s.events.Now)
-	if d.Status == retry.Waiting && s.Throttle != nil && !s.clients.of(r.client).throttle.Retry(now, int(r.number)) {
+	n := &s.nodes[r.layer]
+	if d.Status == retry.Waiting && n.Throttle != nil && !n.of(r.client).throttle.Retry(now, int(r.number)) {
 		*d = retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted}
 		return
 	}
-	if s.Budget == nil {
-		return
-	}
-	budget := s.clients.budget(r.client)
-	before := millionths(budget)
-	*d = budget.Spend(*d, simulationStart.Add(now))
-	s.clients.tokens += millionths(budget) - before
-	r.paid = d.Status == retry.Waiting
+	n.money(r.client, func(b *retry.Budget) { *d = b.Spend(*d, simulationStart.Add(now)) })
+	r.paid = n.Budget != nil && d.Status == retry.Waiting
 }
 
-// end ends a run, with success if there is no reason.
+// end ends a run, with success if there is no reason, and answers the attempt that needed it.
 func (s *simulation) end(i uint32, reason retry.Reason) {
 	r := s.runs.At(i)
 	if r.paid { // for a retry that did not start
-		budget := s.clients.budget(r.client)
-		before := millionths(budget)
-		budget.Refund()
-		s.clients.tokens += millionths(budget) - before
+		s.nodes[r.layer].money(r.client, (*retry.Budget).Refund)
 	}
+	ended := *r
+	r.gen++
+	r.deadline = 0
+	s.runs.Release(i)
+	switch {
+	case ended.layer > 0 && reason == 0:
+		s.answer(ended.parent, answerOK)
+	case ended.layer > 0 && s.doNotRetry:
+		s.answer(ended.parent, answerFinal)
+	case ended.layer > 0:
+		s.answer(ended.parent, answerFailed)
+	default:
+		s.over(&ended, reason)
+	}
+}
+
+// over counts a run of the first layer that has ended.
+func (s *simulation) over(r *simRun, reason retry.Reason) {
+	s.recorder.over(r.began, reason)
 	if reason == 0 && len(s.Others) > 0 {
 		s.result.Populations[r.policy].Succeeded++
 	}
-	s.over(r.began, reason)
-	r.gen++
-	r.serial++
-	client := r.client
-	s.runs.Release(i)
-	delete(s.resets, i)
 	if s.Arrivals.Closed {
-		s.plansRun(client)
+		s.plansRun(r.client)
 	}
 }

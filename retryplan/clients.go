@@ -15,11 +15,13 @@ type simClient struct {
 	throttle Throttle
 }
 
-// clients is what all clients share, and what each has of its own.
+// clients is what all clients of a node share, and what each has of its own.
 type clients struct {
 	*Scenario
-	policies []retry.Policy   // the scenario's, or with Delay one that waits for delay, and then those of Others
-	delay    [1]time.Duration // what Delay gave
+	policies []retry.Policy  // the scenario's, or with Delay one that waits for delay, and then those of Others
+	delay    []time.Duration // one: what Delay gave
+	choice   *rand.Rand      // of clients
+	network  sampler
 	jitter   *rand.Rand
 	kinds    *rand.Rand // of runs, with Others
 	draws    bool       // a number is drawn for each delay
@@ -32,10 +34,16 @@ type clients struct {
 	closings event.Ring[int64] // when the open breakers stop being open, in order
 }
 
-func newClients(s *Scenario) *clients {
-	c := &clients{Scenario: s, jitter: newStream(s.Seed, jitterStream), kinds: newStream(s.Seed, populationStream)}
-	c.draws = s.Delay != nil
-	c.policies = append(c.policies, s.Policy)
+func newClients(s *Scenario) clients {
+	c := clients{
+		Scenario: s,
+		choice:   newStream(s.Seed, clientStream),
+		network:  newSampler(s.Network, newStream(s.Seed, networkStream)),
+		jitter:   newStream(s.Seed, jitterStream),
+		kinds:    newStream(s.Seed, populationStream),
+		draws:    s.Delay != nil,
+		policies: []retry.Policy{s.Policy},
+	}
 	for _, o := range s.Others {
 		c.policies = append(c.policies, o.Policy)
 	}
@@ -47,7 +55,8 @@ func newClients(s *Scenario) *clients {
 	if s.Delay != nil {
 		p := &c.policies[0]
 		p.MaxAttempts = s.Policy.Effective().MaxAttempts
-		p.Backoff = retry.Backoff{Mode: retry.List, Delays: c.delay[:]}
+		c.delay = make([]time.Duration, 1)
+		p.Backoff = retry.Backoff{Mode: retry.List, Delays: c.delay}
 	}
 	if s.Breaker != nil {
 		c.breaker = s.Breaker.withDefaults()
@@ -86,16 +95,25 @@ func (c *clients) of(client uint32) *simClient {
 	return k
 }
 
-// budget returns that of a client. There must be one.
-func (c *clients) budget(client uint32) *retry.Budget {
+// money lets spend take from the budget of a client, or pay in, if there are budgets.
+func (c *clients) money(client uint32, spend func(b *retry.Budget)) {
+	if c.budgets == nil {
+		return
+	}
 	if c.Shared {
 		client = 0
 	}
 	if c.budgets[client] == nil {
 		c.budgets[client] = retry.NewBudgetAt(*c.Budget, simulationStart)
 	}
-	return c.budgets[client]
+	b := c.budgets[client]
+	c.tokens -= millionths(b)
+	spend(b)
+	c.tokens += millionths(b)
 }
+
+// pick returns the client of a run that begins.
+func (c *clients) pick() uint32 { return uint32(c.choice.Uint64N(uint64(c.Clients))) }
 
 // meanTokens returns the mean over all budgets, or 0 if there are none.
 func (c *clients) meanTokens() float64 {

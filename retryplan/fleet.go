@@ -46,15 +46,9 @@ func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 		Clients:  f.Clients,
 		Arrivals: Arrivals{Rate: f.Rate},
 		Server:   Server{Workers: f.workers(), Service: Constant(f.service()), FailureRate: f.Failure},
+		Budget:   filled(f.Budget),
 		Shared:   f.Shared,
 		Seed:     seed,
-	}
-	if f.Budget != nil {
-		b := *f.Budget
-		if ratio, burst, _ := budgetFigures(b); ratio > 0 {
-			b.Initial = int(burst)
-		}
-		s.Budget = &b
 	}
 	// Queues in a calm forget within some timeouts, and Result.Recovered looks at arrivals of 5 s.
 	longest := time.Duration(0)
@@ -72,6 +66,18 @@ func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 	}
 	s.Step = max(time.Second, s.Duration/100_000)
 	return s
+}
+
+// filled returns c with as many tokens as after a calm that was long enough to fill it, if successes do. Nil stays nil.
+func filled(c *retry.BudgetConfig) *retry.BudgetConfig {
+	if c == nil {
+		return nil
+	}
+	b := *c
+	if ratio, burst, _ := budgetFigures(b); ratio > 0 {
+		b.Initial = int(burst)
+	}
+	return &b
 }
 
 // aftermath returns how long to look at a fleet after its trigger: one and a half minutes, three times the predicted

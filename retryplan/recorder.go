@@ -35,7 +35,6 @@ func newRecorder(s *Scenario, events *event.Queue, note func(p *Point, at int64)
 // began notes that a run begins.
 func (r *recorder) began() {
 	r.live++
-	r.result.Runs++
 	r.point.Offered++
 	r.recovery.began(r.events.Now)
 }
@@ -88,14 +87,18 @@ func (r *recorder) finish(duration time.Duration) Result {
 		}
 	}
 	out.Unfinished = r.live
+	for i := range out.Series {
+		p := &out.Series[i]
+		out.Runs += p.Offered
+		out.Attempts += p.Attempts
+		out.Rejected += p.Rejected
+		if p.Arrived > out.Peak {
+			out.Peak, out.PeakAt = p.Arrived, p.Start
+		}
+	}
 	if out.Runs > 0 {
 		out.Amplification = float64(out.Attempts) / float64(out.Runs)
 		out.Failed = float64(out.Runs-r.endings[0]) / float64(out.Runs)
-	}
-	for i := range out.Series {
-		if p := &out.Series[i]; p.Arrived > out.Peak {
-			out.Peak, out.PeakAt = p.Arrived, p.Start
-		}
 	}
 	seen := int64(min(out.Simulated, duration))
 	r.recovery.reach(seen)

@@ -1,18 +1,23 @@
 package retryplan
 
 import (
+	"cmp"
 	"math"
+	"math/rand/v2"
+	"slices"
 
 	"github.com/retrygo/retry/retryplan/internal/event"
 )
 
-// simServer is the state of a Server. It is called by the simulation with the attempts' numbers.
-type simServer struct {
+// server is the state of a Server. It is called by the simulation with the attempts' numbers.
+type server struct {
 	*Server
 	conditions []conditions // the first are those of now
 	stalls     []interval   // the first is the next one, or that of now
 	service    sampler
 	hint       sampler
+	failures   *rand.Rand
+	mayFail    bool               // whether any work may fail; then a number is drawn for each
 	typical    int64              // mean service
 	queue      event.Ring[uint32] // attempts that wait for a worker
 	busy       int
@@ -21,33 +26,32 @@ type simServer struct {
 	version    int64 // of the row of Conflict
 }
 
-func newSimServer(s *Scenario) *simServer {
-	v := &simServer{Server: &s.Server, conditions: conditionsOver(s.Triggers), window: -1}
+func newServer(s *Scenario) server {
+	v := server{Server: &s.Server, conditions: conditionsOver(s.Triggers), window: -1}
 	v.stalls = stallsIn(v.conditions)
-	v.service = newSampler(s.Server.Service, newStream(s.Seed, serviceStream))
-	v.hint = newSampler(s.Server.RetryAfter, newStream(s.Seed, hintStream))
-	v.typical = int64(s.Server.Service.Mean())
-	if v.RateLimit > 0 && v.RateWindow == 0 {
-		v.RateWindow = defaultRateWindow
-	}
+	v.service = newSampler(v.Service, newStream(s.Seed, serviceStream))
+	v.hint = newSampler(v.RetryAfter, newStream(s.Seed, hintStream))
+	v.failures = newStream(s.Seed, failureStream)
+	v.mayFail = v.FailureRate > 0 || slices.ContainsFunc(v.conditions, func(c conditions) bool { return c.failing > 0 })
+	v.typical = int64(v.Service.Mean())
+	v.RateWindow = cmp.Or(v.RateWindow, defaultRateWindow)
 	return v
 }
 
 // arrive takes an attempt in.
 func (s *simulation) arrive(a uint32) {
-	v := s.server
-	s.point.Arrived++
+	attempt := s.attempts.At(a)
+	v := &s.nodes[attempt.layer]
+	if v.bottom {
+		s.point.Arrived++
+	}
 	switch {
 	case v.conditions[0].outage, !v.withinRate(s.events.Now):
 		s.reject(a)
 	case v.Workers == 0:
-		s.work(a)
+		s.work(v, a)
 	case v.free():
-		if v.sheds(s.attempts.At(a).giveUp, s.events.Now) {
-			s.attempts.Release(a)
-		} else {
-			s.work(a)
-		}
+		s.turn(v, a)
 	case v.Queue == 0 || v.queue.Len() < v.Queue:
 		v.queue.Push(a)
 	default:
@@ -56,7 +60,7 @@ func (s *simulation) arrive(a uint32) {
 }
 
 // withinRate counts an attempt that arrives now and reports whether the rate limit lets it in.
-func (v *simServer) withinRate(now int64) bool {
+func (v *server) withinRate(now int64) bool {
 	if v.RateLimit == 0 {
 		return true
 	}
@@ -71,12 +75,12 @@ func (v *simServer) withinRate(now int64) bool {
 }
 
 // free reports whether there is a worker for one more attempt.
-func (v *simServer) free() bool {
+func (v *server) free() bool {
 	return !v.conditions[0].stalled && (v.Workers == 0 || v.busy < v.conditions[0].part(v.Workers))
 }
 
 // sheds reports whether an attempt whose client gives up at the given time is dropped when its turn comes.
-func (v *simServer) sheds(giveUp, now int64) bool {
+func (v *server) sheds(giveUp, now int64) bool {
 	switch v.Shed {
 	case ShedExpired:
 		return now >= giveUp
@@ -87,13 +91,22 @@ func (v *simServer) sheds(giveUp, now int64) bool {
 	}
 }
 
+// turn begins to work on an attempt, or drops it.
+func (s *simulation) turn(v *node, a uint32) {
+	if v.sheds(s.attempts.At(a).giveUp, s.events.Now) {
+		s.attempts.Release(a)
+		return
+	}
+	s.work(v, a)
+}
+
 // work begins to work on an attempt.
-func (s *simulation) work(a uint32) {
-	s.events.Plan(s.server.begin(s.events.Now), workEnds, a, 0)
+func (s *simulation) work(v *node, a uint32) {
+	s.events.Plan(v.begin(s.events.Now), workEnds, a, 0)
 }
 
 // begin takes a worker, and returns when its work ends.
-func (v *simServer) begin(now int64) int64 {
+func (v *server) begin(now int64) int64 {
 	v.busy++
 	takes := later(v.service.draw(), times(int64(v.Crowding), v.busy))
 	if slow := v.conditions[0].slow; slow != 1 {
@@ -111,7 +124,7 @@ func times(d int64, n int) int64 {
 }
 
 // workEnd returns when work ends that begins now and takes so long, not counting the stalls.
-func (v *simServer) workEnd(now, takes int64) int64 {
+func (v *server) workEnd(now, takes int64) int64 {
 	for len(v.stalls) > 0 && v.stalls[0].to <= now {
 		v.stalls = v.stalls[1:]
 	}
@@ -125,96 +138,89 @@ func (v *simServer) workEnd(now, takes int64) int64 {
 	return later(now, takes)
 }
 
-// workEnded answers an attempt that was worked on, and goes on with the next.
+// workEnded answers an attempt that was worked on, or begins the run that the node needs for it, and goes on with the
+// next.
 func (s *simulation) workEnded(a uint32) {
-	v := s.server
+	attempt := *s.attempts.At(a)
+	v := &s.nodes[attempt.layer]
 	v.busy--
-	if s.attempts.At(a).giveUp < s.events.Now {
+	if v.bottom && attempt.giveUp < s.events.Now {
 		s.result.Wasted++
 	}
 	fails := max(v.FailureRate, v.conditions[0].failing)
-	if s.mayFail && s.failures.Float64() < fails {
+	switch below := attempt.layer + 1; {
+	case v.mayFail && v.failures.Float64() < fails:
 		s.answer(a, answerFailed)
-	} else {
+	case v.bottom:
 		s.answer(a, answerOK)
+	case !s.passOn:
+		s.begin(below, s.nodes[below].pick(), a, never)
+	case s.events.Now < attempt.giveUp:
+		s.begin(below, s.nodes[below].pick(), a, attempt.giveUp)
+	default:
+		s.attempts.Release(a)
 	}
-	s.dispatch()
+	s.dispatch(v)
 }
 
 // dispatch gives waiting attempts to free workers.
-func (s *simulation) dispatch() {
-	v := s.server
+func (s *simulation) dispatch(v *node) {
 	for v.queue.Len() > 0 && v.free() {
-		var a uint32
 		if v.LIFO {
-			a = v.queue.PopLast()
+			s.turn(v, v.queue.PopLast())
 		} else {
-			a = v.queue.Pop()
+			s.turn(v, v.queue.Pop())
 		}
-		if v.sheds(s.attempts.At(a).giveUp, s.events.Now) {
-			s.attempts.Release(a)
-			continue
-		}
-		s.work(a)
 	}
 }
 
-// changeConditions goes on to the conditions of now.
-func (s *simulation) changeConditions() {
-	s.server.turn(s.events.Now)
-	s.dispatch()
-}
-
-func (v *simServer) turn(now int64) {
+// change goes on to the conditions of now.
+func (v *server) change(now int64) {
 	for v.conditions[0].until <= now {
 		v.conditions = v.conditions[1:]
 	}
 }
 
 func (s *simulation) reject(a uint32) {
-	s.result.Rejected++
 	s.point.Rejected++
-	s.attempts.At(a).note = s.server.hint.draw()
+	attempt := s.attempts.At(a)
+	attempt.note = s.nodes[attempt.layer].hint.draw()
 	s.answer(a, answerRejected)
 }
 
-// answer sends an answer to the client of an attempt, unless the client has gone.
+// answer sends an answer to the client of an attempt, unless the client will have gone.
 func (s *simulation) answer(a uint32, kind answerKind) {
-	at := later(s.events.Now, s.network.draw())
 	attempt := s.attempts.At(a)
-	if at >= attempt.giveUp { // at the same time the timeout, which was planned before, goes first
-		s.attempts.Release(a)
-		return
-	}
 	attempt.answer = kind
-	s.events.Plan(at, answerArrives, a, 0)
+	s.onward(a, answerArrives)
 }
 
-// read notes the version of the row that an attempt sees.
-func (s *simulation) read(a uint32) {
-	s.attempts.At(a).note = s.server.version
-	s.onward(a, readReturns)
-}
-
-// onward sends an attempt of Conflict over one more hop, unless its client will be gone by then.
+// onward sends an attempt over one more hop, or back to its client, who must be there to get what is sent.
 func (s *simulation) onward(a uint32, kind event.Kind) {
-	at := later(s.events.Now, s.network.draw())
-	if at >= s.attempts.At(a).giveUp && kind == readReturns {
+	attempt := s.attempts.At(a)
+	at := later(s.events.Now, s.nodes[attempt.layer].network.draw())
+	if at >= attempt.giveUp && kind != rowIsWritten { // at the same time the timeout, which was planned before, goes first
 		s.attempts.Release(a)
 		return
 	}
 	s.events.Plan(at, kind, a, 0)
 }
 
+// read notes the version of the row that an attempt sees.
+func (s *simulation) read(a uint32) {
+	s.attempts.At(a).note = s.nodes[0].version
+	s.onward(a, readReturns)
+}
+
 // write writes the row, unless another attempt has written it since this one's read.
 func (s *simulation) write(a uint32) {
 	s.point.Arrived++
-	attempt := s.attempts.At(a)
-	if attempt.note != s.server.version {
-		attempt.note = s.server.hint.draw()
+	attempt, v := s.attempts.At(a), &s.nodes[0]
+	if attempt.note != v.version {
+		attempt.note = v.hint.draw()
 		s.answer(a, answerConflict)
 		return
 	}
-	s.server.version++
+	v.version++
 	s.answer(a, answerOK)
 }

@@ -3,7 +3,6 @@ package retryplan
 import (
 	"cmp"
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -96,24 +95,24 @@ func Simulate(ctx context.Context, s Scenario) (Result, error) {
 	if err := s.validate(ctx); err != nil {
 		return Result{}, err
 	}
-	sim := newSimulation(&s)
+	sim := newSimulation(&s, s)
 	err := sim.play(ctx)
 	return sim.finish(s.Duration), err
 }
 
 // What happens in an event. The first kinds have lanes (event.Lanes).
 const (
-	runBegins       event.Kind = iota // Ref is the client of a closed loop
-	attemptArrives                    // Ref is an attempt, as in the next two
-	workEnds                          //
-	answerArrives                     //
-	attemptTimesOut                   // Ref is a run, Gen that of its attempt
-	deadlinePasses                    // Ref is a run, Gen its serial
-	waitEnds                          // Ref is a run
-	rowIsRead                         // Ref is an attempt, as in the next two
-	readReturns                       //
-	rowIsWritten                      //
-	conditionsChange
+	runBegins        event.Kind = iota // Ref is the client of a closed loop
+	attemptArrives                     // Ref is an attempt, as in the next two
+	workEnds                           //
+	answerArrives                      //
+	attemptTimesOut                    // Ref is a run, Gen that of its attempt
+	deadlinePasses                     // Ref is a run
+	waitEnds                           // Ref is a run
+	rowIsRead                          // Ref is an attempt, as in the next two
+	readReturns                        //
+	rowIsWritten                       //
+	conditionsChange                   // Ref is a node
 )
 
 const never = event.Never
@@ -121,47 +120,45 @@ const never = event.Never
 // later returns at+d, saturated. Neither is negative.
 func later(at, d int64) int64 { return event.Later(at, d) }
 
-// simulation is the state of a Simulate.
+// simulation is the state of a Simulate, which has one node, or of a SimulateChain.
 type simulation struct {
-	*Scenario
+	*Scenario // of the runs that are counted: those of the first node
 	recorder
-	arrivals *openLoop  // nil without an open loop
-	choice   *rand.Rand // of clients
-	think    sampler
-	network  sampler
-	failures *rand.Rand
-	mayFail  bool // whether any work may fail; then a number is drawn for each
-	server   *simServer
-	clients  *clients
-	runs     event.Slab[simRun]
-	resets   map[uint32]simReset // by run; nil without Policy.ResetAfter, so that simRun stays small (BenchmarkSimulate)
-	attempts event.Slab[simAttempt]
-	waiting  int // runs that wait for their next attempt
+	arrivals   *openLoop // nil without an open loop
+	think      sampler
+	nodes      []node
+	passOn     bool // Chain.PassOn
+	doNotRetry bool // Chain.DoNotRetry
+	runs       event.Slab[simRun]
+	attempts   event.Slab[simAttempt]
+	waiting    int // runs that wait for their next attempt
 }
 
-func newSimulation(s *Scenario) *simulation {
+// node is a server and its clients. In a chain the server's work needs runs of the next node.
+type node struct {
+	clients
+	server
+	sent   int  // attempts
+	bottom bool // the last node
+}
+
+func newSimulation(s *Scenario, nodes ...Scenario) *simulation {
 	limit := int64(s.Duration)
 	if s.Drain {
 		limit = min(later(limit, times(limit, maxDrain)), times(int64(cmp.Or(s.Step, defaultStep)), maxSteps))
 		limit = max(limit, int64(s.Duration))
 	}
-	sim := &simulation{Scenario: s}
+	sim := &simulation{Scenario: s, nodes: make([]node, len(nodes))}
 	sim.recorder = newRecorder(s, event.New(limit), sim.note)
-	sim.choice = newStream(s.Seed, clientStream)
-	sim.network = newSampler(s.Network, newStream(s.Seed, networkStream))
-	sim.failures = newStream(s.Seed, failureStream)
-	sim.mayFail = s.Server.FailureRate > 0
-	sim.server = newSimServer(s)
-	sim.clients = newClients(s)
-	if s.Policy.ResetAfter > 0 {
-		sim.resets = map[uint32]simReset{}
-	}
 	if len(s.Others) > 0 {
 		sim.result.Populations = make([]PopulationResult, len(s.Others)+1)
 	}
-	for _, c := range sim.server.conditions {
-		sim.mayFail = sim.mayFail || c.failing > 0
-		sim.events.Plan(c.until, conditionsChange, 0, 0)
+	for i := range nodes {
+		n := &sim.nodes[i]
+		*n = node{clients: newClients(&nodes[i]), server: newServer(&nodes[i]), bottom: i == len(nodes)-1}
+		for _, c := range n.conditions {
+			sim.events.Plan(c.until, conditionsChange, uint32(i), 0)
+		}
 	}
 	return sim
 }
@@ -172,7 +169,7 @@ func (s *simulation) planArrivals() {
 	switch {
 	case s.Arrivals.AtOnce:
 		for client := range s.Clients {
-			s.begin(uint32(client))
+			s.arrived(uint32(client))
 		}
 	case s.Arrivals.Closed:
 		s.think = newSampler(s.Arrivals.Think, rng)
@@ -231,7 +228,7 @@ func (s *simulation) play(ctx context.Context) error {
 				Rule: "is never reached: at " + plainly(time.Duration(e.At)) + " events go on without end and take no time"}
 		}
 		if s.Progress != nil {
-			held := s.live + s.attempts.Len() + s.events.Pending()
+			held := s.runs.Len() + s.attempts.Len() + s.events.Pending()
 			s.Progress(Progress{time.Duration(e.At), s.result.Events, held})
 		}
 	}
@@ -241,16 +238,22 @@ func (s *simulation) play(ctx context.Context) error {
 
 // patience is how many events may happen at one time before a simulation is given up: more than any herd of clients
 // with a bounded number of attempts makes, and few enough to be over in seconds for a fleet of moderate size.
-func (s *simulation) patience() uint64 { return min(1_000_000+10_000*uint64(s.Clients), 1_000_000_000) }
+func (s *simulation) patience() uint64 {
+	n := 1_000_000 + 10_000*uint64(s.Clients)
+	if len(s.nodes) > 1 {
+		n += 10 * maxChainAttempts
+	}
+	return min(n, 1_000_000_000)
+}
 
 func (s *simulation) happen(e *event.Event) {
 	switch e.Kind() {
 	case runBegins:
 		if s.arrivals == nil {
-			s.begin(e.Ref)
+			s.arrived(e.Ref)
 			return
 		}
-		s.begin(uint32(s.choice.Uint64N(uint64(s.Clients))))
+		s.arrived(s.nodes[0].pick())
 		s.planArrival()
 	case attemptArrives:
 		s.arrive(e.Ref)
@@ -264,7 +267,7 @@ func (s *simulation) happen(e *event.Event) {
 		}
 	case deadlinePasses:
 		// No run waits: one whose wait would reach the deadline has ended already.
-		if r := s.runs.At(e.Ref); r.serial == e.Gen && r.sent {
+		if s.runs.At(e.Ref).deadline == e.At {
 			s.deadlinePassed(e.Ref)
 		}
 	case waitEnds:
@@ -276,12 +279,15 @@ func (s *simulation) happen(e *event.Event) {
 	case rowIsWritten:
 		s.write(e.Ref)
 	case conditionsChange:
-		s.changeConditions()
+		n := &s.nodes[e.Ref]
+		n.change(e.At)
+		s.dispatch(n)
 	}
 }
 
 // note notes what there is at the end of a point.
 func (s *simulation) note(p *Point, at int64) {
-	p.Queue, p.Busy, p.Waiting = s.server.queue.Len(), s.server.busy, s.waiting
-	p.Tokens, p.Open = s.clients.meanTokens(), s.clients.openBreakers(at)
+	n := &s.nodes[len(s.nodes)-1]
+	p.Queue, p.Busy, p.Waiting = n.queue.Len(), n.busy, s.waiting
+	p.Tokens, p.Open = n.meanTokens(), n.openBreakers(at)
 }

@@ -140,10 +140,10 @@ func (q *Queue) head(i int) *Event {
 }
 
 // Sweep takes those events out of a lane that keep does not keep.
-func (q *Queue) Sweep(kind Kind, keep func(ref, gen uint32) bool) {
+func (q *Queue) Sweep(kind Kind, keep func(e *Event) bool) {
 	r := &q.lane[kind]
 	for range r.n {
-		if e := r.Pop(); keep(e.Ref, e.Gen) {
+		if e := r.Pop(); keep(&e) {
 			r.Push(e)
 		}
 	}

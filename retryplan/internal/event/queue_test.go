@@ -59,10 +59,10 @@ func FuzzEventQueue(f *testing.F) {
 				slow.plan(Event{at, planned<<kindBits | uint64(kind), ref, gen})
 			}
 			if rng.IntN(200) == 0 {
-				keep := func(ref, _ uint32) bool { return ref%3 > 0 }
+				keep := func(e *Event) bool { return e.Ref%3 > 0 }
 				lane := q.lane[kind%Lanes]
 				slow.list = slices.DeleteFunc(slow.list, func(e Event) bool {
-					return !keep(e.Ref, e.Gen) && lane.n > 0 && slices.Contains(lane.buf, e) && e.Kind() == kind%Lanes
+					return !keep(&e) && lane.n > 0 && slices.Contains(lane.buf, e) && e.Kind() == kind%Lanes
 				})
 				q.Sweep(kind%Lanes, keep)
 			}
