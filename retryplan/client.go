@@ -57,7 +57,8 @@ const (
 
 // arrived begins a run of a client of the first node.
 func (s *simulation) arrived(client uint32) {
-	s.recorder.began()
+	s.point.Offered++
+	s.recovery.began(s.events.Now)
 	deadline := int64(never)
 	if s.Deadline > 0 {
 		deadline = later(s.events.Now, int64(s.Deadline))
@@ -153,11 +154,6 @@ func (s *simulation) holdBack(k *simClient, r *simRun) (wait int64, ok bool) {
 func (s *simulation) wait(i uint32, d int64) {
 	s.waiting++
 	s.events.Plan(later(s.events.Now, d), waitEnds, i, 0)
-}
-
-func (s *simulation) waitEnded(i uint32) {
-	s.waiting--
-	s.start(i)
 }
 
 // send sends an attempt.
@@ -292,16 +288,8 @@ func (s *simulation) end(i uint32, reason retry.Reason) {
 		s.answer(ended.parent, answerFailed)
 	default:
 		s.over(&ended, reason)
-	}
-}
-
-// over counts a run of the first layer that has ended.
-func (s *simulation) over(r *simRun, reason retry.Reason) {
-	s.recorder.over(r.began, reason)
-	if reason == 0 && len(s.Others) > 0 {
-		s.result.Populations[r.policy].Succeeded++
-	}
-	if s.Arrivals.Closed {
-		s.plansRun(r.client)
+		if s.Arrivals.Closed {
+			s.planRun(later(s.events.Now, s.think.draw()), ended.client)
+		}
 	}
 }

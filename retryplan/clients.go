@@ -31,6 +31,7 @@ type clients struct {
 	// with a million clients each look is one at memory outside of the processor's cache.
 	budgets  []*retry.Budget
 	tokens   int64             // millionths in all budgets
+	mask     uint32            // of a client's number: 0 if all share what they have
 	closings event.Ring[int64] // when the open breakers stop being open, in order
 }
 
@@ -43,6 +44,9 @@ func newClients(s *Scenario) clients {
 		kinds:    newStream(s.Seed, populationStream),
 		draws:    s.Delay != nil,
 		policies: []retry.Policy{s.Policy},
+	}
+	if !s.Shared {
+		c.mask = math.MaxUint32
 	}
 	for _, o := range s.Others {
 		c.policies = append(c.policies, o.Policy)
@@ -82,10 +86,7 @@ func (c *clients) of(client uint32) *simClient {
 	if c.each == nil {
 		return nil
 	}
-	if c.Shared {
-		client = 0
-	}
-	k := &c.each[client]
+	k := &c.each[client&c.mask]
 	if c.Breaker != nil && k.breaker == nil {
 		k.breaker = new(simBreaker)
 	}
@@ -100,9 +101,7 @@ func (c *clients) money(client uint32, spend func(b *retry.Budget)) {
 	if c.budgets == nil {
 		return
 	}
-	if c.Shared {
-		client = 0
-	}
+	client &= c.mask
 	if c.budgets[client] == nil {
 		c.budgets[client] = retry.NewBudgetAt(*c.Budget, simulationStart)
 	}
@@ -110,6 +109,14 @@ func (c *clients) money(client uint32, spend func(b *retry.Budget)) {
 	c.tokens -= millionths(b)
 	spend(b)
 	c.tokens += millionths(b)
+}
+
+// touch reads the budget of a client: see simulation.touch.
+func (c *clients) touch(client uint32) (tokens float64) {
+	if c.budgets != nil && c.budgets[client&c.mask] != nil {
+		tokens = c.budgets[client&c.mask].Tokens()
+	}
+	return tokens
 }
 
 // pick returns the client of a run that begins.

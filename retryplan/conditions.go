@@ -1,7 +1,6 @@
 package retryplan
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -16,15 +15,16 @@ type conditions struct {
 	slow    float64 // how many times as long work takes
 	share   float64 // of workers and rate limit that is there
 	failing float64 // the probability that work fails, beside the server's own
+	surge   float64 // how many times as often runs begin
 }
 
 // conditionsOver returns the conditions from time 0 on, in order. The last ones have no end. Of triggers that overlap
-// slowdowns multiply, and of cuts and failures the worst counts.
+// slowdowns and surges multiply, and of cuts and failures the worst counts.
 func conditionsOver(triggers []Trigger) []conditions {
 	var list []conditions
 	edges := edgesOf(triggers)
 	for i, from := range edges {
-		c := conditions{until: never, slow: 1, share: 1}
+		c := conditions{until: never, slow: 1, share: 1, surge: 1}
 		if i+1 < len(edges) {
 			c.until = edges[i+1]
 		}
@@ -41,6 +41,8 @@ func conditionsOver(triggers []Trigger) []conditions {
 				c.slow = float64(c.slow * t.Factor)
 			case CapacityCut:
 				c.share = min(c.share, t.Factor)
+			case Surge:
+				c.surge = float64(c.surge * t.Factor)
 			case Failing:
 				c.failing = max(c.failing, t.Factor)
 			}
@@ -76,59 +78,21 @@ func (c *conditions) part(n int) int {
 	return int(math.Ceil(float64(c.share*float64(n)) * (1 - 1e-12)))
 }
 
-// interval is a time from from on until before to.
-type interval struct{ from, to int64 }
-
-// stallsIn returns the times in which the server stalls, in order and apart from each other.
-func stallsIn(list []conditions) []interval {
-	var stalls []interval
-	from := int64(0)
-	for _, c := range list {
-		if n := len(stalls); c.stalled && n > 0 && stalls[n-1].to == from {
-			stalls[n-1].to = c.until
-		} else if c.stalled {
-			stalls = append(stalls, interval{from, c.until})
-		}
-		from = c.until
-	}
-	return stalls
-}
-
 // openLoop gives the times at which an open loop begins runs: a Poisson process whose rate changes with the surges.
 type openLoop struct {
 	rng   *rand.Rand
 	at    float64 // of the last one, in ns; float64 so that no part of a nanosecond is lost
-	parts []ratePart
-}
-
-// ratePart is a time with one rate.
-type ratePart struct {
-	until float64 // ns, exclusive
-	rate  float64 // per ns
+	rate  float64 // per ns, without surges
+	parts []conditions
 }
 
 func newOpenLoop(rate float64, triggers []Trigger, rng *rand.Rand) *openLoop {
-	return &openLoop{rng: rng, parts: rateParts(rate, triggers)}
+	return &openLoop{rng: rng, rate: rate / 1e9, parts: surges(triggers)}
 }
 
-// rateParts returns the rates from time 0 on. Surges that overlap multiply.
-func rateParts(rate float64, triggers []Trigger) []ratePart {
-	surges := slices.DeleteFunc(slices.Clone(triggers), func(t Trigger) bool { return t.Kind != Surge })
-	edges := edgesOf(surges)
-	parts := make([]ratePart, len(edges))
-	for i, from := range edges {
-		p := ratePart{until: math.Inf(1), rate: rate / 1e9}
-		if i+1 < len(edges) {
-			p.until = float64(edges[i+1])
-		}
-		for _, t := range surges {
-			if t.during(from) {
-				p.rate = float64(p.rate * t.Factor)
-			}
-		}
-		parts[i] = p
-	}
-	return parts
+// surges returns the conditions from time 0 on as if there were surges only.
+func surges(triggers []Trigger) []conditions {
+	return conditionsOver(slices.DeleteFunc(slices.Clone(triggers), func(t Trigger) bool { return t.Kind != Surge }))
 }
 
 // next returns the time of the next run: that at which the integral of the rate has grown by an exponential number of
@@ -136,37 +100,37 @@ func rateParts(rate float64, triggers []Trigger) []ratePart {
 func (o *openLoop) next() int64 {
 	need := unitExponential(o.rng)
 	for len(o.parts) > 1 {
-		here := float64(o.parts[0].rate * (o.parts[0].until - o.at))
+		until := float64(o.parts[0].until)
+		here := float64(o.rate * o.parts[0].surge * (until - o.at))
 		if need < here {
 			break
 		}
 		need -= here
-		o.at = o.parts[0].until
+		o.at = until
 		o.parts = o.parts[1:]
 	}
-	o.at += need / o.parts[0].rate
+	o.at += need / float64(o.rate*o.parts[0].surge)
 	return nanoseconds(o.at)
 }
 
 // expectedRuns returns how many runs an open loop begins on average in d.
 func expectedRuns(rate float64, triggers []Trigger, d time.Duration) float64 {
 	sum, from := 0.0, 0.0
-	for _, p := range rateParts(rate, triggers) {
-		to := min(p.until, float64(d))
+	for _, c := range surges(triggers) {
+		to := min(float64(c.until), float64(d))
 		if to <= from {
 			break
 		}
-		sum += float64(p.rate * (to - from))
+		sum += float64(rate / 1e9 * c.surge * (to - from))
 		from = to
 	}
 	return sum
 }
 
 // lastEnd returns when the last trigger ends, and false if there is none.
-func lastEnd(triggers []Trigger) (int64, bool) {
-	if len(triggers) == 0 {
-		return 0, false
+func lastEnd(triggers []Trigger) (last int64, ok bool) {
+	for _, t := range triggers {
+		last = max(last, t.end())
 	}
-	last := slices.MaxFunc(triggers, func(a, b Trigger) int { return cmp.Compare(a.end(), b.end()) })
-	return last.end(), true
+	return last, len(triggers) > 0
 }

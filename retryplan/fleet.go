@@ -50,22 +50,25 @@ func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 		Shared:   f.Shared,
 		Seed:     seed,
 	}
-	// Queues in a calm forget within some timeouts, and Result.Recovered looks at arrivals of 5 s.
-	longest := time.Duration(0)
-	f.populations(p, func(p retry.Policy, _ float64) { longest = max(longest, p.AttemptTimeout) })
-	warm := 10*time.Second + min(10*longest, time.Minute)
-	after := 2 * time.Minute
+	longest, after := time.Duration(0), 2*time.Minute
+	populations(p, f.Others, func(p retry.Policy, _ float64) { longest = max(longest, p.AttemptTimeout) })
 	if f.validate(p) == nil {
 		after = f.aftermath(p, &s)
 	}
-	s.Duration = saturatingAdd(warm, after)
-	if t := f.Trigger; t.Kind != 0 {
-		t.From = warm
+	s.last(longest, f.Trigger, after)
+	return s
+}
+
+// last makes s a calm, a trigger and a time after it. longest is the longest timeout: queues in a calm forget within
+// some timeouts, and Result.Recovered looks at arrivals of 5 s.
+func (s *Scenario) last(longest time.Duration, t Trigger, after time.Duration) {
+	t.From = 10*time.Second + min(10*longest, time.Minute)
+	s.Duration = saturatingAdd(t.From, after)
+	if t.Kind != 0 {
 		s.Triggers = []Trigger{t}
 		s.Duration = saturatingAdd(s.Duration, max(t.For, 0))
 	}
 	s.Step = max(time.Second, s.Duration/100_000)
-	return s
 }
 
 // filled returns c with as many tokens as after a calm that was long enough to fill it, if successes do. Nil stays nil.
@@ -117,23 +120,11 @@ func (f *Fleet) clients() int { return max(f.Clients, 1) }
 // calm returns how many attempts a run makes of which only Failure makes some fail.
 func (f *Fleet) calm(p retry.Policy) float64 {
 	sum := 0.0
-	f.populations(p, func(p retry.Policy, share float64) {
+	populations(p, f.Others, func(p retry.Policy, share float64) {
 		c := Chain{Layers: []Layer{{Policy: p, Budget: f.Budget, Failure: f.Failure}}}
 		sum += share * c.calm().attempts[0]
 	})
 	return sum
-}
-
-// populations calls visit with each policy, p first, and its share of the runs.
-func (f *Fleet) populations(p retry.Policy, visit func(p retry.Policy, share float64)) {
-	rest := 1.0
-	for _, o := range f.Others {
-		rest -= o.Share
-	}
-	visit(p, rest)
-	for _, o := range f.Others {
-		visit(o.Policy, o.Share)
-	}
 }
 
 // purse returns the budgets of the fleet after a long calm, nil for none.
@@ -175,16 +166,10 @@ func (f *Fleet) validate(p retry.Policy) error {
 	stateless(&bad, p, "Policy.", ": use Fleet.Budget", "", "")
 	inRange(&bad, "Fleet.Rate", f.Rate)
 	inRange(&bad, "Fleet.Capacity", f.Capacity)
-	if f.Workers < 0 {
-		bad.Add(pkg, "Fleet.Workers", f.Workers, "is negative")
-	}
-	if f.Clients < 0 {
-		bad.Add(pkg, "Fleet.Clients", f.Clients, "is negative")
-	}
+	negative(&bad, "Fleet.Workers", f.Workers)
+	negative(&bad, "Fleet.Clients", f.Clients)
 	negative(&bad, "Fleet.Deadline", f.Deadline)
-	if !(f.Failure >= 0 && f.Failure < 1) {
-		bad.Add(pkg, "Fleet.Failure", f.Failure, "is outside [0,1)")
-	}
+	refuse(&bad, !(f.Failure >= 0 && f.Failure < 1), "Fleet.Failure", f.Failure, "is outside [0,1)")
 	validatePopulations(f.Others, "Fleet.Others", &bad)
 	for i, o := range f.Others {
 		if attemptEnds(&o.Policy, f.Deadline, 0) != attemptEnds(&p, f.Deadline, 0) {
@@ -193,34 +178,6 @@ func (f *Fleet) validate(p retry.Policy) error {
 	}
 	f.Trigger.validate("Fleet.Trigger", &bad)
 	return bad.Err()
-}
-
-const noKind = "is not one of Stall, Outage, Slowdown, CapacityCut, Surge and Failing"
-
-// validate refuses a trigger without a place in time.
-func (t *Trigger) validate(field string, bad *retry.FieldErrors) {
-	factor := func(ok bool, rule string) {
-		switch {
-		case math.IsNaN(t.Factor) || math.IsInf(t.Factor, 0):
-			bad.Add(pkg, field+".Factor", t.Factor, "is not a finite number")
-		case !ok:
-			bad.Add(pkg, field+".Factor", t.Factor, rule)
-		}
-	}
-	switch t.Kind {
-	case 0, Stall, Outage:
-	case Slowdown:
-		factor(t.Factor > 1, "is not above 1, which Slowdown needs")
-	case CapacityCut:
-		factor(t.Factor >= 0 && t.Factor < 1, "is outside [0,1), which CapacityCut needs")
-	case Surge:
-		factor(t.Factor > 0, "is not above 0, which Surge needs")
-	case Failing:
-		factor(t.Factor > 0 && t.Factor <= 1, "is outside (0,1], which Failing needs")
-	default:
-		bad.Add(pkg, field+".Kind", uint8(t.Kind), noKind)
-	}
-	negative(bad, field+".For", t.For)
 }
 
 // inNanoseconds returns s seconds as a Duration, to the nanosecond.

@@ -40,7 +40,7 @@ func SimulateChain(ctx context.Context, c Chain, seed uint64) (ChainResult, erro
 	s := newSimulation(&front, c.nodes(&front)...)
 	s.passOn, s.doNotRetry, s.recovery.share = c.PassOn, c.DoNotRetry, c.calm().success
 	err := s.play(ctx)
-	r := ChainResult{Result: s.finish(front.Duration), Trigger: c.Trigger}
+	r := ChainResult{Result: s.finish(), Trigger: c.Trigger}
 	for i := range s.nodes {
 		r.Nodes = append(r.Nodes, s.nodes[i].sent)
 	}
@@ -61,15 +61,8 @@ func (c *Chain) scenario(seed uint64) Scenario {
 	for i := range c.Layers {
 		longest = max(longest, c.Layers[i].Policy.AttemptTimeout)
 	}
-	warm := 10*time.Second + min(10*longest, time.Minute)
-	t := c.Trigger
-	t.From = warm
-	if t.Kind != 0 {
-		s.Triggers = []Trigger{t}
-	}
-	s.Duration = saturatingAdd(warm, saturatingAdd(t.For, c.aftermath()))
+	s.last(longest, c.Trigger, c.aftermath())
 	s.Duration = saturatingAdd(s.Duration, (time.Second-s.Duration%time.Second)%time.Second) // whole steps
-	s.Step = max(time.Second, s.Duration/100_000)
 	return s
 }
 

@@ -1,18 +1,15 @@
 package retryplan
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryplan/internal/event"
 )
 
-// recorder makes the Result of a simulation.
+// recorder is what a simulation needs to make its Result.
 type recorder struct {
-	events   *event.Queue
-	note     func(p *Point, at int64) // what there is at the end of a point
 	result   Result
-	live     int   // runs that are under way
 	ended    int64 // when the last run ended
 	endings  [retry.CallerCanceled + 1]int
 	recovery recovery
@@ -21,72 +18,64 @@ type recorder struct {
 	edge     int64  // the end of point
 }
 
-func newRecorder(s *Scenario, events *event.Queue, note func(p *Point, at int64)) recorder {
-	step := s.Step
-	if step == 0 {
-		step = defaultStep
-	}
-	r := recorder{events: events, note: note, recovery: newRecovery(s), edge: int64(step)}
+func newRecorder(s *Scenario) recorder {
+	step := cmp.Or(s.Step, defaultStep)
+	r := recorder{recovery: newRecovery(s), edge: int64(step)}
 	r.result.Step, r.result.Series = step, make([]Point, 1, min(int64(s.Duration/step)+1, 4096))
 	r.point = &r.result.Series[0]
 	return r
 }
 
-// began notes that a run begins.
-func (r *recorder) began() {
-	r.live++
-	r.point.Offered++
-	r.recovery.began(r.events.Now)
-}
-
-// over notes that a run ends, with success if there is no reason.
-func (r *recorder) over(began int64, reason retry.Reason) {
-	now := r.events.Now
-	r.live--
-	r.ended = now
-	r.endings[reason]++
-	r.recovery.ended(began, now, reason == 0)
+// over notes that a run of the first node ends, with success if there is no reason.
+func (s *simulation) over(r *simRun, reason retry.Reason) {
+	now := s.events.Now
+	s.ended = now
+	s.endings[reason]++
+	s.recovery.ended(r.began, now, reason == 0)
 	if reason != 0 {
-		r.point.Failed++
+		s.point.Failed++
 		return
 	}
-	r.point.Goodput++
-	r.result.Latency.add(time.Duration(now - began))
-	r.result.Finished.add(time.Duration(now))
+	s.point.Goodput++
+	s.result.Latency.add(time.Duration(now - r.began))
+	s.result.Finished.add(time.Duration(now))
+	if len(s.Others) > 0 {
+		s.result.Populations[r.policy].Succeeded++
+	}
 }
 
 // reach closes the points that end at or before now.
-func (r *recorder) reach(now int64) {
-	for now >= r.edge {
-		r.note(r.point, r.edge)
-		series := &r.result.Series
-		*series = append(*series, Point{Start: r.result.Step * time.Duration(len(*series))})
-		r.point = &(*series)[len(*series)-1]
-		r.edge = later(r.edge, int64(r.result.Step))
+func (s *simulation) reach(now int64) {
+	for now >= s.edge {
+		s.note(s.edge)
+		series := &s.result.Series
+		*series = append(*series, Point{Start: s.result.Step * time.Duration(len(*series))})
+		s.point = &(*series)[len(*series)-1]
+		s.edge = later(s.edge, int64(s.result.Step))
 	}
 }
 
-// finish makes the result of a simulation that was to last so long.
-func (r *recorder) finish(duration time.Duration) Result {
-	out := &r.result
-	out.Simulated = time.Duration(r.events.Now)
-	if r.passed {
-		if r.live == 0 { // what the server did afterwards does not count
-			out.Simulated = time.Duration(r.ended)
+// note notes what there is at the end of the point.
+func (s *simulation) note(at int64) {
+	n, p := &s.nodes[len(s.nodes)-1], s.point
+	p.Queue, p.Busy, p.Waiting = n.queue.Len(), n.busy, s.waiting
+	p.Tokens, p.Open = n.meanTokens(), n.openBreakers(at)
+}
+
+// finish makes the result.
+func (s *simulation) finish() Result {
+	out := &s.result
+	out.Simulated = time.Duration(s.events.Now)
+	if s.passed {
+		if s.runs.Len() == 0 { // what the server did afterwards does not count
+			out.Simulated = time.Duration(s.ended)
 		}
-		out.Simulated = max(duration, out.Simulated)
+		out.Simulated = max(s.Duration, out.Simulated)
 	}
-	if int64(out.Simulated) > r.edge { // an interval that begins at the very end would be empty
-		r.reach(int64(out.Simulated) - 1)
+	if int64(out.Simulated) > s.edge { // an interval that begins at the very end would be empty
+		s.reach(int64(out.Simulated) - 1)
 	}
-	r.note(r.point, int64(out.Simulated))
-	out.Endings = map[retry.Reason]int{}
-	for reason, n := range r.endings {
-		if n > 0 {
-			out.Endings[retry.Reason(reason)] = n
-		}
-	}
-	out.Unfinished = r.live
+	s.note(int64(out.Simulated))
 	for i := range out.Series {
 		p := &out.Series[i]
 		out.Runs += p.Offered
@@ -96,15 +85,23 @@ func (r *recorder) finish(duration time.Duration) Result {
 			out.Peak, out.PeakAt = p.Arrived, p.Start
 		}
 	}
+	out.Unfinished = out.Runs
+	out.Endings = map[retry.Reason]int{}
+	for reason, n := range s.endings {
+		if n > 0 {
+			out.Endings[retry.Reason(reason)] = n
+		}
+		out.Unfinished -= n
+	}
 	if out.Runs > 0 {
 		out.Amplification = float64(out.Attempts) / float64(out.Runs)
-		out.Failed = float64(out.Runs-r.endings[0]) / float64(out.Runs)
+		out.Failed = float64(out.Runs-s.endings[0]) / float64(out.Runs)
 	}
-	seen := int64(min(out.Simulated, duration))
-	r.recovery.reach(seen)
-	out.Judged = r.recovery.judges(seen)
-	if r.recovery.found {
-		out.Recovered, out.Recovery = true, time.Duration(r.recovery.at*second)
+	seen := int64(min(out.Simulated, s.Duration))
+	s.recovery.reach(seen)
+	out.Judged = s.recovery.judges(seen)
+	if s.recovery.found {
+		out.Recovered, out.Recovery = true, time.Duration(s.recovery.at*second)
 	}
 	return *out
 }

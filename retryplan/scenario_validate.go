@@ -18,41 +18,39 @@ const (
 	defaultStep       = time.Second
 	defaultRateWindow = time.Second
 
-	maxSteps   = 1_000_000     // 100 MB of points
-	maxClients = 100_000_000   // 3 GB if each keeps a budget
-	maxAtOnce  = 10_000_000    // clients with a run each: 3 GB of runs, attempts and events
-	maxRuns    = 1_000_000_000 // some hours
-	maxDrain   = 1_000         // Durations
-	lookUp     = 1 << 16       // events between two looks at the context
+	maxSteps       = 1_000_000     // 100 MB of points
+	maxClients     = 100_000_000   // 3 GB if each keeps a budget
+	maxAtOnce      = 10_000_000    // clients with a run each: 3 GB of runs, attempts and events
+	maxRuns        = 1_000_000_000 // some hours
+	maxDrain       = 1_000         // Durations
+	maxPopulations = 16            // beside the first
+	lookUp         = 1 << 16       // events between two looks at the context
 )
 
 // validate returns an error for each field that is bad, and sets what has a default.
 func (s *Scenario) validate(ctx context.Context) error {
 	var bad retry.FieldErrors
 	bad.Append(s.Policy.Validate())
-	if ctx == nil {
-		bad.Add(pkg, "Simulate.ctx", "<nil>", "is not a context")
-	}
+	refuse(&bad, ctx == nil, "Simulate.ctx", "<nil>", "is not a context")
 	stateless(&bad, s.Policy, "Scenario.Policy.", ": use Scenario.Budget", ": use Scenario.Breaker", ": use Scenario.Throttle")
-	if s.Delay != nil && s.Policy.ResetAfter > 0 {
-		bad.Add(pkg, "Scenario.Delay", "(set)", "is set together with Policy.ResetAfter, which needs the policy's own delays")
-	}
+	refuse(&bad, s.Delay != nil && s.Policy.ResetAfter > 0, "Scenario.Delay", "(set)", "is set together with Policy.ResetAfter, which needs the policy's own delays")
 	validatePopulations(s.Others, "Scenario.Others", &bad)
-	if s.Delay != nil && len(s.Others) > 0 {
-		bad.Add(pkg, "Scenario.Delay", "(set)", "is set together with Others, which have delays of their own")
-	}
+	refuse(&bad, s.Delay != nil && len(s.Others) > 0, "Scenario.Delay", "(set)", "is set together with Others, which have delays of their own")
 	negative(&bad, "Scenario.Deadline", s.Deadline)
-	switch {
-	case s.Clients < 0:
-		bad.Add(pkg, "Scenario.Clients", s.Clients, "is negative")
+	negative(&bad, "Scenario.Clients", s.Clients)
+	switch each := s.Arrivals.Closed || s.Arrivals.AtOnce; {
 	case s.Clients > maxClients:
 		bad.Add(pkg, "Scenario.Clients", s.Clients, "is above", maxClients)
-	case s.Clients > maxAtOnce && (s.Arrivals.Closed || s.Arrivals.AtOnce):
+	case s.Clients > maxAtOnce && each:
 		bad.Add(pkg, "Scenario.Clients", s.Clients, fmt.Sprintf("is above %d, which Closed and AtOnce allow: each client has a run of its own", maxAtOnce))
-	case s.Clients == 0:
-		s.Clients = 1
 	}
-	s.validateTime(&bad)
+	s.Clients = cmp.Or(s.Clients, 1)
+	negative(&bad, "Scenario.Duration", s.Duration)
+	refuse(&bad, s.Duration == 0, "Scenario.Duration", s.Duration, "is required")
+	negative(&bad, "Scenario.Step", s.Step)
+	if step := cmp.Or(s.Step, defaultStep); s.Duration > 0 && step > 0 && (s.Duration-1)/step >= maxSteps {
+		bad.Add(pkg, "Scenario.Step", step, fmt.Sprintf("makes more than %d steps of Duration", maxSteps), s.Duration)
+	}
 	s.Arrivals.validate(&bad)
 	s.Server.validate(&bad)
 	for i := range s.Triggers {
@@ -77,23 +75,6 @@ func (s *Scenario) mechanisms() int {
 	return s.Clients
 }
 
-func (s *Scenario) validateTime(bad *retry.FieldErrors) {
-	switch {
-	case s.Duration < 0:
-		bad.Add(pkg, "Scenario.Duration", s.Duration, "is negative")
-	case s.Duration == 0:
-		bad.Add(pkg, "Scenario.Duration", s.Duration, "is required")
-	}
-	negative(bad, "Scenario.Step", s.Step)
-	step := s.Step
-	if step == 0 {
-		step = defaultStep
-	}
-	if s.Duration > 0 && step > 0 && (s.Duration-1)/step >= maxSteps {
-		bad.Add(pkg, "Scenario.Step", step, fmt.Sprintf("makes more than %d steps of Duration", maxSteps), s.Duration)
-	}
-}
-
 func (a *Arrivals) validate(bad *retry.FieldErrors) {
 	ways := 0
 	for _, set := range []bool{a.Rate != 0, a.Closed, a.AtOnce} {
@@ -101,79 +82,66 @@ func (a *Arrivals) validate(bad *retry.FieldErrors) {
 			ways++
 		}
 	}
-	switch {
-	case ways == 0:
-		bad.Add(pkg, "Scenario.Arrivals", "(none)", "needs one of Rate, Closed and AtOnce")
-	case ways > 1:
-		bad.Add(pkg, "Scenario.Arrivals", "(several)", "needs only one of Rate, Closed and AtOnce")
-	}
-	if a.Rate != 0 {
-		number(bad, "Scenario.Arrivals.Rate", a.Rate, 0, math.MaxFloat64, "is not a number above 0")
-	}
-	if a.Think != (Dist{}) && !a.Closed {
-		bad.Add(pkg, "Scenario.Arrivals.Think", "(set)", "is set without Closed")
-	}
+	refuse(bad, ways == 0, "Scenario.Arrivals", "(none)", "needs one of Rate, Closed and AtOnce")
+	refuse(bad, ways > 1, "Scenario.Arrivals", "(several)", "needs only one of Rate, Closed and AtOnce")
+	refuse(bad, a.Rate != 0 && !(a.Rate > 0 && a.Rate <= math.MaxFloat64), "Scenario.Arrivals.Rate", a.Rate, "is not a number above 0")
+	refuse(bad, a.Think != (Dist{}) && !a.Closed, "Scenario.Arrivals.Think", "(set)", "is set without Closed")
 }
 
 func (v *Server) validate(bad *retry.FieldErrors) {
-	if v.Conflict {
-		rest := *v
-		rest.Conflict, rest.RetryAfter = false, Dist{}
-		if rest != (Server{}) {
-			bad.Add(pkg, "Scenario.Server.Conflict", true, "is set together with a field other than RetryAfter")
-		}
-	}
-	if v.Workers < 0 {
-		bad.Add(pkg, "Scenario.Server.Workers", v.Workers, "is negative")
-	}
-	negative(bad, "Scenario.Server.Crowding", v.Crowding)
-	if v.Queue < -1 {
-		bad.Add(pkg, "Scenario.Server.Queue", v.Queue, "is below -1, which means none")
-	}
-	for _, of := range []struct {
-		field string
-		value any
-		set   bool
-	}{{"Queue", v.Queue, v.Queue != 0}, {"LIFO", v.LIFO, v.LIFO}, {"Shed", v.Shed, v.Shed != ShedNothing}} {
-		if of.set && v.Workers == 0 {
-			bad.Add(pkg, "Scenario.Server."+of.field, of.value, "is set without Workers")
-		}
-	}
-	if v.Shed > ShedHopeless {
-		bad.Add(pkg, "Scenario.Server.Shed", uint8(v.Shed), "is not one of ShedNothing, ShedExpired and ShedHopeless")
-	}
-	if v.FailureRate != 0 {
-		number(bad, "Scenario.Server.FailureRate", v.FailureRate, 0, 1, "is outside [0,1]")
-	}
-	if v.RateLimit < 0 {
-		bad.Add(pkg, "Scenario.Server.RateLimit", v.RateLimit, "is negative")
-	}
-	negative(bad, "Scenario.Server.RateWindow", v.RateWindow)
-	if v.RateWindow > 0 && v.RateLimit == 0 {
-		bad.Add(pkg, "Scenario.Server.RateWindow", v.RateWindow, "is set without RateLimit")
-	}
+	const of = "Scenario.Server."
+	rest := *v
+	rest.Conflict, rest.RetryAfter = false, Dist{}
+	refuse(bad, v.Conflict && rest != (Server{}), of+"Conflict", true, "is set together with a field other than RetryAfter")
+	negative(bad, of+"Workers", v.Workers)
+	negative(bad, of+"Crowding", v.Crowding)
+	refuse(bad, v.Queue < -1, of+"Queue", v.Queue, "is below -1, which means none")
+	refuse(bad, v.Queue != 0 && v.Workers == 0, of+"Queue", v.Queue, "is set without Workers")
+	refuse(bad, v.LIFO && v.Workers == 0, of+"LIFO", v.LIFO, "is set without Workers")
+	refuse(bad, v.Shed != ShedNothing && v.Workers == 0, of+"Shed", v.Shed, "is set without Workers")
+	refuse(bad, v.Shed > ShedHopeless, of+"Shed", uint8(v.Shed), "is not one of ShedNothing, ShedExpired and ShedHopeless")
+	refuse(bad, !(v.FailureRate >= 0 && v.FailureRate <= 1), of+"FailureRate", v.FailureRate, "is outside [0,1]")
+	negative(bad, of+"RateLimit", v.RateLimit)
+	negative(bad, of+"RateWindow", v.RateWindow)
+	refuse(bad, v.RateWindow > 0 && v.RateLimit == 0, of+"RateWindow", v.RateWindow, "is set without RateLimit")
 }
 
 func (s *Scenario) validateTrigger(i int, bad *retry.FieldErrors) {
-	t := &s.Triggers[i]
-	name := func(field string) string { return fmt.Sprintf("Scenario.Triggers[%d].%s", i, field) }
-	negative(bad, name("From"), t.From)
-	t.validate(fmt.Sprintf("Scenario.Triggers[%d]", i), bad)
-	switch {
-	case t.Kind == 0:
-		bad.Add(pkg, name("Kind"), uint8(t.Kind), noKind)
-	case t.Kind == CapacityCut && s.Server.Workers == 0 && s.Server.RateLimit == 0:
-		bad.Add(pkg, name("Kind"), t.Kind, "needs Workers or RateLimit")
-	case t.Kind == Surge && (s.Arrivals.Closed || s.Arrivals.AtOnce):
-		bad.Add(pkg, name("Kind"), t.Kind, "needs Arrivals.Rate")
-	}
-	if s.Server.Conflict && t.Kind != Surge {
-		bad.Add(pkg, name("Kind"), t.Kind, "is set together with Server.Conflict, which allows Surge only")
-	}
+	t, field := &s.Triggers[i], indexedField("Scenario.Triggers", i)
+	negative(bad, field+".From", t.From)
+	t.validate(field, bad)
+	refuse(bad, t.Kind == 0, field+".Kind", uint8(t.Kind), noKind)
+	refuse(bad, t.Kind == CapacityCut && s.Server.Workers == 0 && s.Server.RateLimit == 0, field+".Kind", t.Kind, "needs Workers or RateLimit")
+	refuse(bad, t.Kind == Surge && (s.Arrivals.Closed || s.Arrivals.AtOnce), field+".Kind", t.Kind, "needs Arrivals.Rate")
+	refuse(bad, t.Kind != Surge && s.Server.Conflict, field+".Kind", t.Kind, "is set together with Server.Conflict, which allows Surge only")
 }
 
-// maxPopulations is how many Others there may be.
-const maxPopulations = 16
+const noKind = "is not one of Stall, Outage, Slowdown, CapacityCut, Surge and Failing"
+
+// validate refuses a trigger without a place in time.
+func (t *Trigger) validate(field string, bad *retry.FieldErrors) {
+	factor, ok, rule := t.Factor, true, ""
+	switch t.Kind {
+	case 0, Stall, Outage:
+		factor = 0
+	case Slowdown:
+		ok, rule = factor > 1, "is not above 1, which Slowdown needs"
+	case CapacityCut:
+		ok, rule = factor >= 0 && factor < 1, "is outside [0,1), which CapacityCut needs"
+	case Surge:
+		ok, rule = factor > 0, "is not above 0, which Surge needs"
+	case Failing:
+		ok, rule = factor > 0 && factor <= 1, "is outside (0,1], which Failing needs"
+	default:
+		factor = 0
+		bad.Add(pkg, field+".Kind", uint8(t.Kind), noKind)
+	}
+	if math.IsNaN(factor) || math.IsInf(factor, 0) {
+		ok, rule = false, "is not a finite number"
+	}
+	refuse(bad, !ok, field+".Factor", factor, rule)
+	negative(bad, field+".For", t.For)
+}
 
 // validatePopulations refuses what is no part of a fleet.
 func validatePopulations(all []Population, field string, bad *retry.FieldErrors) {
@@ -184,14 +152,10 @@ func validatePopulations(all []Population, field string, bad *retry.FieldErrors)
 	for i := range all {
 		o := &all[i]
 		of := func(name string) string { return indexedField(field, i) + "." + name }
-		if !(o.Share > 0 && o.Share < 1) {
-			bad.Add(pkg, of("Share"), o.Share, "is outside (0,1)")
-		}
+		refuse(bad, !(o.Share > 0 && o.Share < 1), of("Share"), o.Share, "is outside (0,1)")
 		sum += o.Share
 		validateAt(o.Policy, of, bad)
-		if o.Policy.ResetAfter > 0 {
-			bad.Add(pkg, of("Policy.ResetAfter"), o.Policy.ResetAfter, "is for connections, and these are requests")
-		}
+		refuse(bad, o.Policy.ResetAfter > 0, of("Policy.ResetAfter"), o.Policy.ResetAfter, "is for connections, and these are requests")
 	}
 	if sum >= 1 {
 		bad.Add(pkg, field, fmt.Sprintf("(%g of the runs)", sum), "leave none to the other policy")
@@ -214,28 +178,19 @@ func validateAt(p retry.Policy, of func(field string) string, bad *retry.FieldEr
 
 // stateless refuses a policy with state of a running program, and says what to use instead of each.
 func stateless(bad *retry.FieldErrors, p retry.Policy, prefix, budget, gate, pay string) {
-	for _, state := range []struct {
-		field, instead string
-		set            bool
-	}{{"Budget", budget, p.Budget != nil}, {"Gate", gate, p.Gate != nil}, {"Pay", pay, p.Pay != nil}} {
-		if state.set {
-			bad.Add(pkg, prefix+state.field, "(set)", "is state of a running program"+state.instead)
-		}
-	}
+	const state = "is state of a running program"
+	refuse(bad, p.Budget != nil, prefix+"Budget", "(set)", state+budget)
+	refuse(bad, p.Gate != nil, prefix+"Gate", "(set)", state+gate)
+	refuse(bad, p.Pay != nil, prefix+"Pay", "(set)", state+pay)
 }
 
 func (b *Breaker) validate(bad *retry.FieldErrors) {
-	if b.Failures != 0 {
-		number(bad, "Scenario.Breaker.Failures", b.Failures, 0, 1, "is outside (0,1]")
-	}
-	if b.MinSamples < 0 {
-		bad.Add(pkg, "Scenario.Breaker.MinSamples", b.MinSamples, "is negative")
-	}
-	negative(bad, "Scenario.Breaker.Window", b.Window)
-	negative(bad, "Scenario.Breaker.Open", b.Open)
-	if b.Probes < 0 {
-		bad.Add(pkg, "Scenario.Breaker.Probes", b.Probes, "is negative")
-	}
+	const of = "Scenario.Breaker."
+	refuse(bad, !(b.Failures >= 0 && b.Failures <= 1), of+"Failures", b.Failures, "is outside (0,1]")
+	negative(bad, of+"MinSamples", b.MinSamples)
+	negative(bad, of+"Window", b.Window)
+	negative(bad, of+"Open", b.Open)
+	negative(bad, of+"Probes", b.Probes)
 }
 
 // withDefaults returns b with what is zero set.
@@ -248,15 +203,13 @@ func (b Breaker) withDefaults() Breaker {
 	return b
 }
 
-func negative(bad *retry.FieldErrors, field string, d time.Duration) {
-	if d < 0 {
-		bad.Add(pkg, field, d, "is negative")
+// refuse adds a bad field if it is bad.
+func refuse(bad *retry.FieldErrors, is bool, field string, value any, rule string) {
+	if is {
+		bad.Add(pkg, field, value, rule)
 	}
 }
 
-// number adds a bad field if x is not above lo and at most hi, as NaN is not.
-func number(bad *retry.FieldErrors, field string, x, lo, hi float64, rule string) {
-	if !(x > lo && x <= hi) {
-		bad.Add(pkg, field, x, rule)
-	}
+func negative[T int | time.Duration](bad *retry.FieldErrors, field string, x T) {
+	refuse(bad, x < 0, field, x, "is negative")
 }

@@ -13,7 +13,6 @@ import (
 type server struct {
 	*Server
 	conditions []conditions // the first are those of now
-	stalls     []interval   // the first is the next one, or that of now
 	service    sampler
 	hint       sampler
 	failures   *rand.Rand
@@ -28,7 +27,6 @@ type server struct {
 
 func newServer(s *Scenario) server {
 	v := server{Server: &s.Server, conditions: conditionsOver(s.Triggers), window: -1}
-	v.stalls = stallsIn(v.conditions)
 	v.service = newSampler(v.Service, newStream(s.Seed, serviceStream))
 	v.hint = newSampler(v.RetryAfter, newStream(s.Seed, hintStream))
 	v.failures = newStream(s.Seed, failureStream)
@@ -125,17 +123,18 @@ func times(d int64, n int) int64 {
 
 // workEnd returns when work ends that begins now and takes so long, not counting the stalls.
 func (v *server) workEnd(now, takes int64) int64 {
-	for len(v.stalls) > 0 && v.stalls[0].to <= now {
-		v.stalls = v.stalls[1:]
-	}
-	for _, stall := range v.stalls {
-		if end := later(now, takes); end <= stall.from {
+	for _, c := range v.conditions {
+		end := later(now, takes)
+		switch {
+		case c.stalled:
+		case end <= c.until:
 			return end
+		default:
+			takes -= c.until - now
 		}
-		takes -= max(stall.from-now, 0)
-		now = stall.to
+		now = c.until
 	}
-	return later(now, takes)
+	return never
 }
 
 // workEnded answers an attempt that was worked on, or begins the run that the node needs for it, and goes on with the
@@ -163,9 +162,13 @@ func (s *simulation) workEnded(a uint32) {
 	s.dispatch(v)
 }
 
+// touchAhead is how many attempts before its turn one is touched (see simulation.touch).
+const touchAhead = 16
+
 // dispatch gives waiting attempts to free workers.
 func (s *simulation) dispatch(v *node) {
 	for v.queue.Len() > 0 && v.free() {
+		s.touched += float64(s.attempts.At(*v.queue.At(min(touchAhead, v.queue.Len()-1))).run)
 		if v.LIFO {
 			s.turn(v, v.queue.PopLast())
 		} else {

@@ -97,12 +97,12 @@ func Simulate(ctx context.Context, s Scenario) (Result, error) {
 	}
 	sim := newSimulation(&s, s)
 	err := sim.play(ctx)
-	return sim.finish(s.Duration), err
+	return sim.finish(), err
 }
 
 // What happens in an event. The first kinds have lanes (event.Lanes).
 const (
-	runBegins        event.Kind = iota // Ref is the client of a closed loop
+	runBegins        event.Kind = iota // Ref is the client
 	attemptArrives                     // Ref is an attempt, as in the next two
 	workEnds                           //
 	answerArrives                      //
@@ -124,6 +124,7 @@ func later(at, d int64) int64 { return event.Later(at, d) }
 type simulation struct {
 	*Scenario // of the runs that are counted: those of the first node
 	recorder
+	events     *event.Queue
 	arrivals   *openLoop // nil without an open loop
 	think      sampler
 	nodes      []node
@@ -131,7 +132,8 @@ type simulation struct {
 	doNotRetry bool // Chain.DoNotRetry
 	runs       event.Slab[simRun]
 	attempts   event.Slab[simAttempt]
-	waiting    int // runs that wait for their next attempt
+	waiting    int     // runs that wait for their next attempt
+	touched    float64 // the sum of what touch has read, so that no compiler leaves it out
 }
 
 // node is a server and its clients. In a chain the server's work needs runs of the next node.
@@ -149,7 +151,8 @@ func newSimulation(s *Scenario, nodes ...Scenario) *simulation {
 		limit = max(limit, int64(s.Duration))
 	}
 	sim := &simulation{Scenario: s, nodes: make([]node, len(nodes))}
-	sim.recorder = newRecorder(s, event.New(limit), sim.note)
+	sim.events = event.New(limit, sim.touch)
+	sim.recorder = newRecorder(s)
 	if len(s.Others) > 0 {
 		sim.result.Populations = make([]PopulationResult, len(s.Others)+1)
 	}
@@ -174,25 +177,18 @@ func (s *simulation) planArrivals() {
 	case s.Arrivals.Closed:
 		s.think = newSampler(s.Arrivals.Think, rng)
 		for client := range s.Clients {
-			s.plansRun(uint32(client))
+			s.planRun(s.think.draw(), uint32(client))
 		}
 	default:
 		s.arrivals = newOpenLoop(s.Arrivals.Rate, s.Triggers, rng)
-		s.planArrival()
+		s.planRun(s.arrivals.next(), s.nodes[0].pick())
 	}
 }
 
-// plansRun plans the next run of a client of a closed loop.
-func (s *simulation) plansRun(client uint32) {
-	if at := later(s.events.Now, s.think.draw()); at < int64(s.Duration) {
+// planRun plans a run of a client of the first node.
+func (s *simulation) planRun(at int64, client uint32) {
+	if at < int64(s.Duration) {
 		s.events.Plan(at, runBegins, client, 0)
-	}
-}
-
-// planArrival plans the next run of an open loop.
-func (s *simulation) planArrival() {
-	if at := s.arrivals.next(); at < int64(s.Duration) {
-		s.events.Plan(at, runBegins, 0, 0)
 	}
 }
 
@@ -206,7 +202,7 @@ func (s *simulation) play(ctx context.Context) error {
 	var still uint64 // events since time last passed
 	var last int64
 	for s.events.Next(&e) {
-		if e.At >= int64(s.Duration) && s.live == 0 {
+		if e.At >= int64(s.Duration) && s.runs.Len() == 0 {
 			break // drained
 		}
 		if e.At >= s.edge {
@@ -249,12 +245,10 @@ func (s *simulation) patience() uint64 {
 func (s *simulation) happen(e *event.Event) {
 	switch e.Kind() {
 	case runBegins:
-		if s.arrivals == nil {
-			s.arrived(e.Ref)
-			return
+		s.arrived(e.Ref)
+		if s.arrivals != nil {
+			s.planRun(s.arrivals.next(), s.nodes[0].pick())
 		}
-		s.arrived(s.nodes[0].pick())
-		s.planArrival()
 	case attemptArrives:
 		s.arrive(e.Ref)
 	case workEnds:
@@ -271,7 +265,8 @@ func (s *simulation) happen(e *event.Event) {
 			s.deadlinePassed(e.Ref)
 		}
 	case waitEnds:
-		s.waitEnded(e.Ref)
+		s.waiting--
+		s.start(e.Ref)
 	case rowIsRead:
 		s.read(e.Ref)
 	case readReturns:
@@ -285,9 +280,12 @@ func (s *simulation) happen(e *event.Event) {
 	}
 }
 
-// note notes what there is at the end of a point.
-func (s *simulation) note(p *Point, at int64) {
-	n := &s.nodes[len(s.nodes)-1]
-	p.Queue, p.Busy, p.Waiting = n.queue.Len(), n.busy, s.waiting
-	p.Tokens, p.Open = n.meanTokens(), n.openBreakers(at)
+// touch reads what an event will ask for. A million clients have more memory than fits in the processor's cache, for
+// which many reads one after the other wait together, but each event alone.
+func (s *simulation) touch(e *event.Event) {
+	if k := e.Kind(); k == waitEnds || k == attemptTimesOut {
+		if r := s.runs.At(e.Ref); k == waitEnds || r.gen == e.Gen {
+			s.touched += s.nodes[r.layer].touch(r.client)
+		}
+	}
 }

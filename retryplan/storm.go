@@ -45,12 +45,7 @@ func newStorm(p retry.Policy, deadline time.Duration, refused bool) storm {
 	if timeout == maxDuration {
 		return storm{attempts: 1, stages: []stage{{timeout: math.Inf(1)}}, timeout: math.Inf(1)}
 	}
-	var s storm
-	if p.TTL == 0 && deadline == 0 && p.Jitter != retry.DecorrelatedJitter && p.Wait == nil {
-		s = evenStorm(p)
-	} else {
-		s = playedStorm(p, deadline, refused)
-	}
+	s := playedStorm(p, deadline, refused)
 	s.timeout = timeout.Seconds()
 	return s
 }
@@ -64,7 +59,7 @@ func (f *Fleet) storm(p retry.Policy, refused bool) storm {
 		all   storm
 		reach [maxStages]float64 // by attempt: the share of the runs that make it
 	)
-	f.populations(p, func(p retry.Policy, share float64) {
+	populations(p, f.Others, func(p retry.Policy, share float64) {
 		s := newStorm(p, f.Deadline, refused)
 		all.attempts += share * s.attempts
 		all.timeout = s.timeout
@@ -131,34 +126,23 @@ func play(p *retry.Policy, deadline time.Duration, refused bool, u func() float6
 	}
 }
 
-// evenStorm returns the schedule of a policy whose waits are even over their bounds and do not depend on one another.
-func evenStorm(p retry.Policy) storm {
-	var s storm
-	play(&p, 0, false, func() float64 { return 0 }, func(pr *retry.Progress, _ time.Duration, d retry.Decision) {
-		g := stage{timeout: p.AttemptTimeout.Seconds()}
-		if d.Status == retry.Waiting && pr.Attempt < maxStormAttempts {
-			lo, hi := p.Bounds(pr.Attempt - d.Since)
-			g.goes, g.waits = 1, []piece{{lo.Seconds(), hi.Seconds(), 1}}
-		}
-		s.attempts++
-		if len(s.stages) < maxStages {
-			s.stages = append(s.stages, g)
-		}
-	})
-	s.fold()
-	return s
-}
-
-// playedStorm plays runs through and counts. The same policy gives the same schedule, since the seed is fixed.
+// playedStorm plays runs through and counts: one if the waits are even over their bounds and do not depend on one
+// another. The same policy gives the same schedule, since the seed is fixed.
 func playedStorm(p retry.Policy, deadline time.Duration, refused bool) storm {
 	rnd := rand.New(rand.NewPCG(1, 2))
+	runs := stormRuns
+	even := p.TTL == 0 && deadline == 0 && p.Jitter != retry.DecorrelatedJitter && p.Wait == nil
+	if even {
+		runs = 1
+	}
 	var (
-		started  [maxStages]int
+		started  [maxStages]float64
 		timeouts [maxStages]float64
 		waits    [maxStages][]float64
+		bounds   [maxStages]piece
 		attempts int
 	)
-	for range stormRuns {
+	for range runs {
 		play(&p, deadline, refused, rnd.Float64, func(pr *retry.Progress, timeout time.Duration, d retry.Decision) {
 			attempts++
 			if pr.Attempt > maxStages {
@@ -169,19 +153,21 @@ func playedStorm(p retry.Policy, deadline time.Duration, refused bool) storm {
 			timeouts[i] += timeout.Seconds()
 			if d.Status == retry.Waiting {
 				waits[i] = append(waits[i], d.Delay.Seconds())
+				lo, hi := p.Bounds(pr.Attempt - d.Since)
+				bounds[i] = piece{lo.Seconds(), hi.Seconds(), 1}
 			}
 		})
 	}
-	s := storm{attempts: float64(attempts) / stormRuns}
+	s := storm{attempts: float64(attempts) / float64(runs)}
 	for i, n := range started {
 		if n == 0 {
 			break
 		}
-		s.stages = append(s.stages, stage{
-			timeout: timeouts[i] / float64(n),
-			goes:    float64(len(waits[i])) / float64(n),
-			waits:   pieces(waits[i]),
-		})
+		g := stage{timeout: timeouts[i] / n, goes: float64(len(waits[i])) / n, waits: pieces(waits[i])}
+		if even && g.goes > 0 {
+			g.waits = []piece{bounds[i]}
+		}
+		s.stages = append(s.stages, g)
 	}
 	s.fold()
 	return s

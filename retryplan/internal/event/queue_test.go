@@ -32,7 +32,7 @@ func FuzzEventQueue(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, steps uint16, shift uint8) {
 		const limit = Never
 		rng := rand.New(rand.NewPCG(seed, 1))
-		q, slow := New(limit), sortedEvents{}
+		q, slow := New(limit, func(*Event) {}), sortedEvents{}
 		planned := uint64(0)
 		for range steps {
 			if rng.IntN(5) < 2 && len(slow.list) > 0 {

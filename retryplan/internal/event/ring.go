@@ -11,7 +11,10 @@ type Ring[T any] struct {
 func (r *Ring[T]) First() *T { return &r.buf[r.head] }
 
 // Last is the newest.
-func (r *Ring[T]) Last() *T { return &r.buf[(r.head+r.n-1)&(len(r.buf)-1)] }
+func (r *Ring[T]) Last() *T { return r.At(r.n - 1) }
+
+// At returns that which comes i after the first. There must be so many.
+func (r *Ring[T]) At(i int) *T { return &r.buf[(r.head+i)&(len(r.buf)-1)] }
 
 // Push adds the last.
 func (r *Ring[T]) Push(x T) {

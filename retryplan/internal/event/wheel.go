@@ -80,6 +80,11 @@ func (l *laterEvents) moveFirst(q *Queue) (until int64) {
 		l.n -= slot.n
 		l.ref = l.ref>>(shift+digitBits)<<(shift+digitBits) | int64(digit)<<shift
 		if level == 0 || slot.n <= few {
+			for c := slot.first; c != nil; c = c.next {
+				for i := range c.n {
+					q.soon(&c.events[i])
+				}
+			}
 			l.each(slot, q.up)
 			return Later(l.ref, 1<<shift)
 		}

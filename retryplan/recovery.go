@@ -1,7 +1,9 @@
 package retryplan
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -27,15 +29,21 @@ type recovery struct {
 	while  int64 // seconds
 	echo   int64 // how long the policy's retries of what the trigger hit can go on
 	second int64 // that is being counted, from 0
-	// well are the successes and due the runs that are due in the newest seconds, and due those of the next ones that
-	// will be if they do not end before; each at its second modulo their number.
-	well, due []int
-	since     int64 // the first second of the windows that were well, up to the newest
-	success   int64 // the last second with a success, -1 for none
-	found     bool
-	at        int64 // the second
-	block     struct{ seconds, well, due int64 }
+	// seconds are the newest seconds, and the next ones in which runs will be due that do not end before; each at its
+	// number modulo theirs.
+	seconds []wellAndDue
+	since   int64 // the first second of the windows that were well, up to the newest
+	success int64 // the last second with a success, -1 for none
+	found   bool
+	at      int64 // the second
+	block   wellAndDue
+	blocked int64 // seconds of block
 }
+
+// wellAndDue are successes, and runs that are due.
+type wellAndDue struct{ well, due int }
+
+func (c *wellAndDue) add(o wellAndDue) { c.well, c.due = c.well+o.well, c.due+o.due }
 
 const (
 	healthyMean  = 5  // seconds of a window
@@ -46,17 +54,16 @@ const (
 	second       = 1_000_000_000
 )
 
-// populations calls visit with the scenario of each policy alone.
-func (s *Scenario) populations(visit func(alone *Scenario, share float64)) {
-	alone, rest := *s, 1.0
-	alone.Others = nil
-	for _, o := range s.Others {
-		alone.Policy = o.Policy
-		visit(&alone, o.Share)
+// populations calls visit with each policy of a fleet, p first, and its share of the runs.
+func populations(p retry.Policy, others []Population, visit func(p retry.Policy, share float64)) {
+	rest := 1.0
+	for _, o := range others {
 		rest -= o.Share
 	}
-	alone.Policy = s.Policy
-	visit(&alone, rest)
+	visit(p, rest)
+	for _, o := range others {
+		visit(o.Policy, o.Share)
+	}
 }
 
 func newRecovery(s *Scenario) recovery {
@@ -65,50 +72,37 @@ func newRecovery(s *Scenario) recovery {
 		return recovery{from: never}
 	}
 	lag, share := int64(dueAfter*second), 0.0
-	s.populations(func(alone *Scenario, part float64) {
-		lag = max(lag, alone.attemptTime())
-		share += part * alone.calmSuccess()
+	populations(s.Policy, s.Others, func(p retry.Policy, part float64) {
+		lag = max(lag, s.attemptTime(p))
+		c := Chain{Layers: []Layer{{Policy: p, Budget: s.Budget, Failure: s.Server.FailureRate}}}
+		share += part * c.calm().success
 	})
 	seconds := (lag + second - 1) / second
-	r := recovery{from: from, rate: s.Arrivals.Rate, share: min(share, 1), lag: lag, while: max(healthyWhile, 10*seconds), echo: s.echoes(), success: -1}
-	r.well, r.due = make([]int, healthyMean+seconds+1), make([]int, healthyMean+seconds+1)
-	return r
-}
-
-// least returns how many of so many due runs must succeed, less so many standard deviations of the number that does in
-// a calm.
-func (r *recovery) least(due, deviations float64) float64 {
-	return healthyShare*r.share*due - deviations*math.Sqrt(r.share*(1-r.share)*due)
-}
-
-// calmSuccess returns the share of runs that succeed when nothing but Server.FailureRate makes attempts fail.
-func (s *Scenario) calmSuccess() float64 {
-	c := Chain{Layers: []Layer{{Policy: s.Policy, Budget: s.Budget, Failure: s.Server.FailureRate}}}
-	return c.calm().success
+	return recovery{
+		from: from, rate: s.Arrivals.Rate, share: min(share, 1), lag: lag, while: max(healthyWhile, 10*seconds), echo: s.echoes(),
+		seconds: make([]wellAndDue, healthyMean+seconds+1), success: -1,
+	}
 }
 
 // longestLag bounds the lag, and so what a recovery keeps.
 const longestLag = 3600 * second
 
-// attemptTime returns how long all but one in a million attempts take in a calm, an hour at most.
-func (s *Scenario) attemptTime() int64 {
+// attemptTime returns how long all but one in a million attempts of p take in a calm, an hour at most.
+func (s *Scenario) attemptTime(p retry.Policy) int64 {
 	const most = 1 - 1e-6
 	took := later(int64(s.Server.Service.At(most)), times(int64(s.Network.At(most)), 2))
-	if s.Policy.AttemptTimeout > 0 {
-		took = min(took, int64(s.Policy.AttemptTimeout))
+	if p.AttemptTimeout > 0 {
+		took = min(took, int64(p.AttemptTimeout))
 	}
 	return min(took, longestLag)
 }
 
-// echo, of a scenario without Others, returns how long after the end of a trigger its victims may still make retries:
-// the longest waits and attempts of one run, as far as TTL and Deadline allow. A policy without a bound goes on until
-// its longest wait has passed twice.
-func (s *Scenario) echo() int64 {
-	p := s.Policy.Effective()
-	attempt := s.attemptTime()
-	if p.AttemptTimeout > 0 {
-		attempt = int64(p.AttemptTimeout)
-	}
+// echo returns how long after the end of a trigger its victims of policy p may still make retries: the longest waits
+// and attempts of one run, as far as TTL and Deadline allow. A policy without a bound goes on until its longest wait
+// has passed twice.
+func (s *Scenario) echo(p retry.Policy) int64 {
+	p = p.Effective()
+	attempt := cmp.Or(int64(p.AttemptTimeout), s.attemptTime(p))
 	hint := min(s.Server.RetryAfter.Max(), p.MaxHint)
 	wait := func(n int, prev time.Duration) time.Duration {
 		switch _, most := p.Bounds(n); {
@@ -148,7 +142,7 @@ const mostEchoes = 1000
 
 // echoes returns the longest echo of all policies.
 func (s *Scenario) echoes() (longest int64) {
-	s.populations(func(alone *Scenario, _ float64) { longest = max(longest, alone.echo()) })
+	populations(s.Policy, s.Others, func(p retry.Policy, _ float64) { longest = max(longest, s.echo(p)) })
 	return longest
 }
 
@@ -174,11 +168,10 @@ func (r *recovery) judges(until int64) bool {
 
 // began counts a run that begins.
 func (r *recovery) began(now int64) {
-	if later(now, r.lag) < r.from {
-		return
+	if due := later(now, r.lag); due >= r.from {
+		r.reach(now)
+		r.in(due).due++
 	}
-	r.reach(now)
-	r.due[r.dueAt(now)]++
 }
 
 // ended counts a run that ends, well or not.
@@ -187,70 +180,62 @@ func (r *recovery) ended(began, now int64, well bool) {
 		return
 	}
 	r.reach(now)
-	if now-began < r.lag && later(began, r.lag) >= r.from { // not due yet
-		r.due[r.dueAt(began)]--
+	if due := later(began, r.lag); now-began < r.lag && due >= r.from { // not due yet
+		r.in(due).due--
 		if now >= r.from {
-			r.due[r.place(now)]++
+			r.in(now).due++
 		}
 	}
 	if well && now >= r.from {
-		r.well[r.place(now)]++
+		r.in(now).well++
 		r.success = r.second
 	}
 }
 
-// dueAt returns the place of the second in which a run is due at the latest.
-func (r *recovery) dueAt(began int64) int { return r.place(later(began, r.lag)) }
+// in returns the counts of the second of a time.
+func (r *recovery) in(at int64) *wellAndDue { return r.number((at - r.from) / second) }
 
-func (r *recovery) place(at int64) int { return int((at - r.from) / second % int64(len(r.due))) }
+// number returns the counts of a second.
+func (r *recovery) number(n int64) *wellAndDue { return &r.seconds[n%int64(len(r.seconds))] }
 
 // reach closes the seconds that end at or before now.
 func (r *recovery) reach(now int64) {
 	if now < r.from {
 		return
 	}
+	counted := func(c wellAndDue) bool { return c != wellAndDue{} }
 	for to := (now - r.from) / second; r.second < to; {
-		if to-r.second > 2*int64(len(r.due)) && r.empty() {
-			r.second = to - int64(len(r.due)) // nothing happens for long, and nothing is due
+		if to-r.second > 2*int64(len(r.seconds)) && !slices.ContainsFunc(r.seconds, counted) {
+			r.second = to - int64(len(r.seconds)) // nothing happens for long, and nothing is due
 			continue
 		}
 		r.close()
 	}
 }
 
-func (r *recovery) empty() bool {
-	for i := range r.due {
-		if r.due[i] != 0 || r.well[i] != 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // close closes the second that is being counted, and with it the window that ends there.
 func (r *recovery) close() {
-	newest := r.second % int64(len(r.due))
 	if r.found {
-		r.block.seconds, r.block.well, r.block.due = r.block.seconds+1, r.block.well+int64(r.well[newest]), r.block.due+int64(r.due[newest])
+		r.block.add(*r.number(r.second))
+		r.blocked++
 		r.relapse()
 	} else {
 		r.window()
 	}
-	old := (r.second - healthyMean + 1 + int64(len(r.due))) % int64(len(r.due))
-	r.well[old], r.due[old] = 0, 0
+	*r.number(r.second - healthyMean + 1 + int64(len(r.seconds))) = wellAndDue{}
 	r.second++
 }
 
 // window looks at the 5 s that end with the second.
 func (r *recovery) window() {
-	well, due := 0, 0
+	var sum wellAndDue
 	for i := max(r.second-healthyMean+1, 0); i <= r.second; i++ {
-		well += r.well[i%int64(len(r.well))]
-		due += r.due[i%int64(len(r.due))]
+		sum.add(*r.number(i))
 	}
-	switch {
-	case r.second < healthyMean-1: // no window yet
-	case float64(well) < r.least(min(r.rate*healthyMean, float64(due)), 3):
+	// At least three standard deviations below what would be in a calm.
+	due := min(r.rate*healthyMean, float64(sum.due))
+	least := healthyShare*r.share*due - 3*math.Sqrt(r.share*(1-r.share)*due)
+	if r.second >= healthyMean-1 && float64(sum.well) < least {
 		r.since = r.second - healthyMean + 2
 	}
 	if r.second+1-r.since >= r.while && r.success >= r.since {
@@ -260,13 +245,12 @@ func (r *recovery) window() {
 
 // relapse looks at the block that ends with the second, if it is long enough.
 func (r *recovery) relapse() {
-	b := &r.block
-	if b.seconds < r.while || b.due < blockDue {
+	if r.blocked < r.while || r.block.due < blockDue {
 		return
 	}
-	due := min(r.rate*float64(b.seconds), float64(b.due))
-	if wanted := healthyShare * r.share; float64(b.well) < wanted*due-4*math.Sqrt(wanted*(1-wanted)*due) {
+	due, wanted := min(r.rate*float64(r.blocked), float64(r.block.due)), healthyShare*r.share
+	if float64(r.block.well) < wanted*due-4*math.Sqrt(wanted*(1-wanted)*due) {
 		r.found, r.since = false, r.second+1
 	}
-	r.block = struct{ seconds, well, due int64 }{}
+	r.block, r.blocked = wellAndDue{}, 0
 }
