@@ -46,10 +46,8 @@ func (s *simulation) arrive(a uint32) {
 	switch {
 	case v.conditions[0].outage, !v.withinRate(s.events.Now):
 		s.reject(a)
-	case v.Workers == 0:
+	case v.Workers == 0, v.free():
 		s.work(v, a)
-	case v.free():
-		s.turn(v, a)
 	case v.Queue == 0 || v.queue.Len() < v.Queue:
 		v.queue.Push(a)
 	default:
@@ -74,7 +72,7 @@ func (v *server) withinRate(now int64) bool {
 
 // free reports whether there is a worker for one more attempt.
 func (v *server) free() bool {
-	return !v.conditions[0].stalled && (v.Workers == 0 || v.busy < v.conditions[0].part(v.Workers))
+	return !v.conditions[0].stalled && v.busy < v.conditions[0].part(v.Workers)
 }
 
 // sheds reports whether an attempt whose client gives up at the given time is dropped when its turn comes.
@@ -89,17 +87,12 @@ func (v *server) sheds(giveUp, now int64) bool {
 	}
 }
 
-// turn begins to work on an attempt, or drops it.
-func (s *simulation) turn(v *node, a uint32) {
+// work begins to work on an attempt, or drops it.
+func (s *simulation) work(v *node, a uint32) {
 	if v.sheds(s.attempts.At(a).giveUp, s.events.Now) {
 		s.attempts.Release(a)
 		return
 	}
-	s.work(v, a)
-}
-
-// work begins to work on an attempt.
-func (s *simulation) work(v *node, a uint32) {
 	s.events.Plan(v.begin(s.events.Now), workEnds, a, 0)
 }
 
@@ -123,8 +116,8 @@ func times(d int64, n int) int64 {
 
 // workEnd returns when work ends that begins now and takes so long, not counting the stalls.
 func (v *server) workEnd(now, takes int64) int64 {
-	for _, c := range v.conditions {
-		end := later(now, takes)
+	for i := range v.conditions {
+		c, end := &v.conditions[i], later(now, takes)
 		switch {
 		case c.stalled:
 		case end <= c.until:
@@ -170,9 +163,9 @@ func (s *simulation) dispatch(v *node) {
 	for v.queue.Len() > 0 && v.free() {
 		s.touched += float64(s.attempts.At(*v.queue.At(min(touchAhead, v.queue.Len()-1))).run)
 		if v.LIFO {
-			s.turn(v, v.queue.PopLast())
+			s.work(v, v.queue.PopLast())
 		} else {
-			s.turn(v, v.queue.Pop())
+			s.work(v, v.queue.Pop())
 		}
 	}
 }
