@@ -51,7 +51,7 @@ type Queue struct {
 	told    [Lanes]int // events at the head of a lane that soon was called with
 }
 
-// soonest is how many events of a lane soon is called with at a time. 8 to 128 are equally good (BenchmarkSimulate).
+// soonest is how many events of a lane soon is called with at a time: more than the reads that a processor has under way.
 const soonest = 32
 
 // New returns a queue in which events at or after limit never happen. It calls soon with many events that are about to
@@ -118,7 +118,7 @@ func (q *Queue) Next(e *Event) bool {
 	default:
 		r := &q.lane[first]
 		*e = r.Pop()
-		if q.told[first]--; q.told[first] < 0 {
+		if q.told[first]--; q.told[first] <= 0 {
 			q.told[first] = min(soonest, r.n)
 			for i := range q.told[first] {
 				q.soon(r.At(i))

@@ -77,3 +77,20 @@ func FuzzEventQueue(f *testing.F) {
 		require.False(t, q.Next(&none))
 	})
 }
+
+func TestSoonIsCalledBeforeWhatWasPlannedAheadHappens(t *testing.T) {
+	for _, kind := range []Kind{0, Lanes} { // in a lane, and in the wheel
+		soon := map[uint32]int{}
+		q := New(Never, func(e *Event) { soon[e.Ref]++ })
+		for i := range uint32(1000) {
+			q.Plan(int64(i+1)*1e6, kind, i, 0)
+		}
+		var e Event
+		for q.Next(&e) {
+			if e.Ref > 0 { // the first of a lane is too late
+				require.Equal(t, 1, soon[e.Ref], "kind %d, event %d", kind, e.Ref)
+			}
+		}
+		require.Equal(t, uint32(999), e.Ref)
+	}
+}
