@@ -265,15 +265,25 @@ func (s *simulation) spend(r *simRun, d *retry.Decision) {
 		*d = retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted}
 		return
 	}
-	n.money(r.client, func(b *retry.Budget) { *d = b.Spend(*d, simulationStart.Add(now)) })
-	r.paid = n.Budget != nil && d.Status == retry.Waiting
+	if n.Budget == nil {
+		return
+	}
+	budget := n.budget(r.client)
+	before := millionths(budget)
+	*d = budget.Spend(*d, simulationStart.Add(now))
+	n.tokens += millionths(budget) - before
+	r.paid = d.Status == retry.Waiting
 }
 
 // end ends a run, with success if there is no reason, and answers the attempt that needed it.
 func (s *simulation) end(i uint32, reason retry.Reason) {
 	r := s.runs.At(i)
 	if r.paid { // for a retry that did not start
-		s.nodes[r.layer].money(r.client, (*retry.Budget).Refund)
+		n := &s.nodes[r.layer]
+		budget := n.budget(r.client)
+		before := millionths(budget)
+		budget.Refund()
+		n.tokens += millionths(budget) - before
 	}
 	ended := *r
 	r.gen++

@@ -96,19 +96,13 @@ func (c *clients) of(client uint32) *simClient {
 	return k
 }
 
-// money lets spend take from the budget of a client, or pay in, if there are budgets.
-func (c *clients) money(client uint32, spend func(b *retry.Budget)) {
-	if c.budgets == nil {
-		return
-	}
+// budget returns that of a client. There must be one.
+func (c *clients) budget(client uint32) *retry.Budget {
 	client &= c.mask
 	if c.budgets[client] == nil {
 		c.budgets[client] = retry.NewBudgetAt(*c.Budget, simulationStart)
 	}
-	b := c.budgets[client]
-	c.tokens -= millionths(b)
-	spend(b)
-	c.tokens += millionths(b)
+	return c.budgets[client]
 }
 
 // touch reads the budget of a client: see simulation.touch.
