@@ -283,9 +283,12 @@ func (s *simulation) happen(e *event.Event) {
 // touch reads what an event will ask for. A million clients have more memory than fits in the processor's cache, for
 // which many reads one after the other wait together, but each event alone.
 func (s *simulation) touch(e *event.Event) {
-	if k := e.Kind(); k == waitEnds || k == attemptTimesOut {
+	switch k := e.Kind(); k {
+	case waitEnds, attemptTimesOut:
 		if r := s.runs.At(e.Ref); k == waitEnds || r.gen == e.Gen {
 			s.touched += s.nodes[r.layer].touch(r.client)
 		}
+	case attemptArrives, answerArrives:
+		s.touched += float64(s.runs.At(s.attempts.At(e.Ref).run).gen)
 	}
 }
