@@ -134,8 +134,8 @@ func (c *call) gone() Reason {
 	}
 }
 
-// detached returns failed with its Cause of now and without c. The *retry.Error would otherwise hold the request and ask
-// c later, whose Err may change: a deadline can follow a Request.Cancel.
+// detached returns failed with its Cause of now and without c. The *retry.Error would otherwise hold the request and
+// ask c later, whose Err may change: a deadline can follow a Request.Cancel.
 func (c *call) detached(failed *retry.Error) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(failed.Cause())
@@ -418,8 +418,8 @@ func (c *call) marked(failed *AttemptError) error {
 	return failed
 }
 
-// giveUp lets go of the last response, since a retry follows after delay. It takes no time that could make the retry too
-// late.
+// giveUp lets go of the last response, since a retry follows after delay. It takes no time that could make the retry
+// too late.
 func (c *call) giveUp(delay time.Duration) {
 	resp := c.resp
 	if resp == nil {

@@ -93,8 +93,8 @@ type spilled struct {
 	io.Closer
 }
 
-// inMemory returns the buffer of a body that http.NewRequest has made of one, otherwise nil. net/http asks the same, for
-// other reasons.
+// inMemory returns the buffer of a body that http.NewRequest has made of one, otherwise nil. net/http asks the same,
+// for other reasons.
 func inMemory(body io.ReadCloser) interface{ Len() int } {
 	switch reflect.TypeOf(body) {
 	case reflect.TypeOf(io.NopCloser(nil)), reflect.TypeOf(io.NopCloser(struct {

@@ -120,7 +120,8 @@ func refusedFields(reason Reason, field string, fields http.Header) *RequestErro
 	return nil
 }
 
-// isFraming reports whether name is one of the fields that net/http writes itself, in a form that it does not recognize.
+// isFraming reports whether name is one of the fields that net/http writes itself, in a form that it does not
+// recognize.
 func isFraming(name string) bool {
 	for _, field := range [...]string{"Host", "Content-Length", "Transfer-Encoding", "Trailer"} {
 		if len(name) == len(field) && name != field && strings.EqualFold(name, field) {

@@ -109,8 +109,8 @@ func (bodyStalled) Error() string        { return "retryhttp: response body stal
 func (bodyStalled) Timeout() bool        { return true }
 func (bodyStalled) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// guard puts the body of resp behind what it needs: the context of its attempt, which has to live as long as the body is
-// read, and the stall timeout. Without either the body stays what it is.
+// guard puts the body of resp behind what it needs: the context of its attempt, which has to live as long as the body
+// is read, and the stall timeout. Without either the body stays what it is.
 func guard(resp *http.Response, l *limit, stall time.Duration) {
 	if resp.Body == nil || resp.Body == http.NoBody {
 		if l != nil {

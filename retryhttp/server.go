@@ -50,8 +50,8 @@ func attemptNumber(value string) int {
 }
 
 // SetRetryAfter asks the client to stay away for d, in the Retry-After header of w: whole seconds, rounded up, so that
-// it never comes earlier than d. A d of 0 or below removes the header, since "Retry-After: 0" would ask for an immediate
-// retry. It must be called before WriteHeader and sets no status: 503 and 429 are the usual ones.
+// it never comes earlier than d. A d of 0 or below removes the header, since "Retry-After: 0" would ask for an
+// immediate retry. It must be called before WriteHeader and sets no status: 503 and 429 are the usual ones.
 //
 // Clients that fail together come back together, jitter or not, if all get the same time: spread d.
 func SetRetryAfter(w http.ResponseWriter, d time.Duration) {
@@ -90,10 +90,10 @@ func WriteError(w http.ResponseWriter, err error) {
 	http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
 }
 
-// Handler returns a handler that reads AttemptHeader once and calls next with a context in which ClientAttempt finds the
-// number. A first attempt reaches next with the request as it came, at no allocation. A nil next answers each request
-// with 500 Internal Server Error: unlike the nil of http.Server it does not mean http.DefaultServeMux, which may serve
-// more than was meant to be public.
+// Handler returns a handler that reads AttemptHeader once and calls next with a context in which ClientAttempt finds
+// the number. A first attempt reaches next with the request as it came, at no allocation. A nil next answers each
+// request with 500 Internal Server Error: unlike the nil of http.Server it does not mean http.DefaultServeMux, which
+// may serve more than was meant to be public.
 //
 // trust reports whether the client of a request with a number above 1 is believed, for example because its certificate
 // is one of our own services. The context is then one of retry.RemoteAttempt: what next calls with it is made once,

@@ -12,8 +12,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Transport is an http.RoundTripper that repeats the requests that it sends through another one, as its Policy says. The
-// zero Transport repeats what may be repeated with the schedule of retry.Inline.
+// Transport is an http.RoundTripper that repeats the requests that it sends through another one, as its Policy says.
+// The zero Transport repeats what may be repeated with the schedule of retry.Inline.
 //
 // A Transport is safe for concurrent use. Its fields must not be changed once it is in use. It does not follow
 // redirects: that is for the http.Client around it.

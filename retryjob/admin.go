@@ -35,9 +35,9 @@ type Admin interface {
 	// Replay makes a job Pending again, due at once, with the same ID, a fresh first fire time and no attempts. It
 	// returns ErrNotReplayable unless the job is DeadLettered, Expired or Failed. Of two calls at once, one succeeds.
 	Replay(ctx context.Context, id string) error
-	// ReplayAll replays the jobs of that kind that f selects, and returns how many. A zero Filter also selects Expired and
-	// Failed jobs, which get a fresh TTL; for what DeadLetters lists, set Statuses. With an error it returns the number
-	// replayed until then.
+	// ReplayAll replays the jobs of that kind that f selects, and returns how many. A zero Filter also selects Expired
+	// and Failed jobs, which get a fresh TTL; for what DeadLetters lists, set Statuses. With an error it returns the
+	// number replayed until then.
 	ReplayAll(ctx context.Context, f Filter) (int, error)
 	// Cancel makes a job that is not final Canceled; the context of an attempt under way ends with ErrCanceled as its
 	// cause. A final job is an error.

@@ -7,7 +7,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// handOver is how long DeadLetterTo's Enqueue may take: more than a database needs, less than a process is given to end.
+// handOver is how long DeadLetterTo's Enqueue may take: more than a database needs, less than a process is given to
+// end.
 const handOver = 10 * time.Second
 
 // DeadLetterTo returns an Observe for a retry.Policy that is used inline, with retry.Do: when a run fails, its work

@@ -15,40 +15,42 @@ import (
 )
 
 const (
-	// keptDone is how many jobs that are Succeeded, and how many that are Canceled, a shard keeps: enough for a Wait that comes a
-	// moment late, little beside the jobs that wait. Of those that were removed it keeps the memory of as many.
+	// keptDone is how many jobs that are Succeeded, and how many that are Canceled, a shard keeps: enough for a Wait
+	// that comes a moment late, little beside the jobs that wait. Of those that were removed it keeps the memory of as
+	// many.
 	keptDone = 10_240 / shards
 
 	// farthest is how far ahead a Job.Due may be, so that the sum of it and any age of an engine is a time.Duration.
 	farthest = 200 * 365 * 24 * time.Hour
 )
 
-// Engine keeps jobs in memory and runs them in its process: nothing to install, to configure or to clean up, and nothing
-// left when the process ends. Memory is memory: what must survive a restart belongs in a durable engine.
+// Engine keeps jobs in memory and runs them in its process: nothing to install, to configure or to clean up, and
+// nothing left when the process ends. Memory is memory: what must survive a restart belongs in a durable engine.
 //
 // A job that waits is a few hundred bytes beyond its Payload and no goroutine. Jobs that are due start in the order of
-// their Priority and then of their due times, those that are due together in the order in which they were enqueued or, before a
-// retry, failed. An engine with nothing under way holds no goroutine, and a timer for each queue and one more at most. How many jobs
-// it takes is bounded by memory only.
+// their Priority and then of their due times, those that are due together in the order in which they were enqueued or,
+// before a retry, failed. An engine with nothing under way holds no goroutine, and a timer for each queue and one more
+// at most. How many jobs it takes is bounded by memory only.
 //
-// For an ID that the engine has generated, Get returns ErrAgedOut if the job has been removed, and ErrNeverKnown if there
-// never was one. For an ID of the caller or of another engine it returns ErrUnknownJob; such an ID is free again once its job
-// is removed.
+// For an ID that the engine has generated, Get returns ErrAgedOut if the job has been removed, and ErrNeverKnown if
+// there never was one. For an ID of the caller or of another engine it returns ErrUnknownJob; such an ID is free again
+// once its job is removed.
 //
-// Jobs are removed Options.Retention after they ended, or Options.KeepSucceeded after they succeeded. Those that are Succeeded or
-// Canceled are removed earlier if some 10,000 others have ended so since: Wait for a job before that, or use the policy's
-// Observe.
+// Jobs are removed Options.Retention after they ended, or Options.KeepSucceeded after they succeeded. Those that are
+// Succeeded or Canceled are removed earlier if some 10,000 others have ended so since: Wait for a job before that, or
+// use the policy's Observe.
 //
-// Each queue in Options.Queues has workers of its own, as many as it says. All other queues, of which no other process could
-// make the jobs, share those of "default". Of the jobs of such a group that are due, those with the lowest Priority number start first.
+// Each queue in Options.Queues has workers of its own, as many as it says. All other queues, of which no other process
+// could make the jobs, share those of "default". Of the jobs of such a group that are due, those with the lowest
+// Priority number start first.
 //
-// A handler that panics or ends its goroutine has failed that attempt; the engine lives on. What is beside the handler is
-// treated alike: if Classify, Gate or Options.Code panics before the attempt is decided about, or the job's policy can no
-// longer be found, the job is DeadLettered with TerminalError and the error in its last Attempt. A panic of Observe comes
-// after the decision and is added to the text of that Attempt.
+// A handler that panics or ends its goroutine has failed that attempt; the engine lives on. What is beside the handler
+// is treated alike: if Classify, Gate or Options.Code panics before the attempt is decided about, or the job's policy
+// can no longer be found, the job is DeadLettered with TerminalError and the error in its last Attempt. A panic of
+// Observe comes after the decision and is added to the text of that Attempt.
 //
-// An Engine is safe for concurrent use. Policies, handlers and Observe may call its methods, but not Shutdown, which waits
-// for them.
+// An Engine is safe for concurrent use. Policies, handlers and Observe may call its methods, but not Shutdown, which
+// waits for them.
 type Engine struct {
 	stepper Stepper
 	kinds   map[string]*kind
@@ -58,8 +60,8 @@ type Engine struct {
 	prefix  string        // of the IDs that are made up here
 	issued  atomic.Uint64 // how many of them were
 
-	// A job is in the shard of its ID, which knows all about it. Only the order in which jobs start, which is its lane's, and the
-	// order in which they change are common to all.
+	// A job is in the shard of its ID, which knows all about it. Only the order in which jobs start, which is its
+	// lane's, and the order in which they change are common to all.
 	seed     maphash.Seed
 	shards   [shards]shard
 	changes  atomic.Uint64 // how often a job came to a status
@@ -78,8 +80,8 @@ type Engine struct {
 
 var _ Queue = (*Engine)(nil)
 
-// New returns an engine that is ready, or the error of o.Validate. Nothing runs before the first job. Shut an engine down when
-// it is no longer needed, or drop it once all its jobs are final.
+// New returns an engine that is ready, or the error of o.Validate. Nothing runs before the first job. Shut an engine
+// down when it is no longer needed, or drop it once all its jobs are final.
 func New(o Options) (*Engine, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -109,9 +111,10 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Enqueue keeps the job and returns its handle. Beyond what Job.Validate refuses it returns ErrUnknownKind, ErrDuplicate while
-// a job with that ID is there, also a final one or one whose canceled attempt still runs, and ErrShutdown; a Due more than 200 years ahead and an ID that this
-// engine may yet make up are refused too. It takes a copy of the Payload. It never waits for room.
+// Enqueue keeps the job and returns its handle. Beyond what Job.Validate refuses it returns ErrUnknownKind,
+// ErrDuplicate while a job with that ID is there, also a final one or one whose canceled attempt still runs, and
+// ErrShutdown; a Due more than 200 years ahead and an ID that this engine may yet make up are refused too. It takes a
+// copy of the Payload. It never waits for room.
 func (e *Engine) Enqueue(ctx context.Context, job Job) (Handle, error) {
 	j, err := e.prepare(ctx, &job)
 	if err != nil {
@@ -196,7 +199,8 @@ func (e *Engine) prepare(ctx context.Context, j *Job) (made job, err error) {
 	}, nil
 }
 
-// add takes a copy of a job into s, which is locked, but without a status. A job with an ID that was given may be there.
+// add takes a copy of a job into s, which is locked, but without a status. A job with an ID that was given may be
+// there.
 func (e *Engine) add(s *shard, made *job, given bool) (*job, error) {
 	if e.stopping.Load() {
 		return nil, ErrShutdown
@@ -229,9 +233,9 @@ func (e *Engine) Inspect(id string) (i Info, err error) {
 	return i, err
 }
 
-// Wait returns the job as it was when its Status became final, even if it has been replayed or removed since. If ctx ends
-// first, Wait returns the job as it is then, with ctx's error; if the engine is shut down and the job left, with ErrShutdown.
-// For a job that is not there it returns the error of Get.
+// Wait returns the job as it was when its Status became final, even if it has been replayed or removed since. If ctx
+// ends first, Wait returns the job as it is then, with ctx's error; if the engine is shut down and the job left, with
+// ErrShutdown. For a job that is not there it returns the error of Get.
 func (e *Engine) Wait(ctx context.Context, id string) (i Info, err error) {
 	var s *shard
 	var j *job
@@ -312,8 +316,8 @@ const (
 	nameLength = 13     // of 5 bits each, so that no two engines share one
 )
 
-// with calls f for the job with the given ID while its shard is locked. If there is none, it returns an error that says as
-// much about it as can be known.
+// with calls f for the job with the given ID while its shard is locked. If there is none, it returns an error that says
+// as much about it as can be known.
 func (e *Engine) with(id string, f func(*shard, *job) error) error {
 	n := e.number(id)
 	s := &e.shards[e.partOf(id, n)]

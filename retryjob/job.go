@@ -23,11 +23,11 @@ type Job struct {
 	// ID stays the same over all attempts and replays, and no two jobs of an engine share one. If empty, a random ID is
 	// generated (recommended): from such an ID an engine knows that a job existed, even when it has aged out.
 	ID string `json:"id"`
-	// Kind names the Handler: two characters or more, of letters, digits and _-./:+[]<> in ASCII, the first a letter, a digit
-	// or an underscore. Empty is refused.
+	// Kind names the Handler: two characters or more, of letters, digits and _-./:+[]<> in ASCII, the first a letter, a
+	// digit or an underscore. Empty is refused.
 	Kind string `json:"kind"`
-	// Policy names the policy, so that a job that waits is decided about by what that name means when it runs. Empty means
-	// the one that Policies has for such jobs.
+	// Policy names the policy, so that a job that waits is decided about by what that name means when it runs. Empty
+	// means the one that Policies has for such jobs.
 	Policy string `json:"policy,omitempty"`
 	// Spec is the job's own settings: each field that it gives takes the place of the policy's. Nil means none.
 	Spec *retryconf.Spec `json:"spec,omitempty"`
@@ -35,27 +35,27 @@ type Job struct {
 	TTL time.Duration `json:"ttl_ns,omitempty"`
 	// Budget is a key, such as a tenant and an endpoint, by which Policies may choose the retry.Budget. Empty means none.
 	Budget string `json:"budget,omitempty"`
-	// Queue names a group of jobs with workers of its own, as many as Options.Queues says: lower-case letters and digits with
-	// single - or _ between them, 64 at most. Empty means "default".
+	// Queue names a group of jobs with workers of its own, as many as Options.Queues says: lower-case letters and
+	// digits with single - or _ between them, 64 at most. Empty means "default".
 	Queue string `json:"queue,omitempty"`
 	// Priority is 1 for jobs that go ahead of others in their Queue that are due, down to 4. Zero means 1.
 	Priority int `json:"priority,omitempty"`
 	// Tags are for readers of lists of jobs: each of 3 to 255 letters, digits, _ and, inside, hyphens in ASCII.
 	Tags []string `json:"tags,omitempty"`
-	// Payload is what the handler works on: JSON, as databases want it, of 16 MiB and 500 levels at most. Empty means null,
-	// and null arrives as empty.
+	// Payload is what the handler works on: JSON, as databases want it, of 16 MiB and 500 levels at most. Empty means
+	// null, and null arrives as empty.
 	Payload json.RawMessage `json:"payload,omitempty"`
 	// Correlation ties the job to what caused it, such as a trace. Empty means nothing.
 	Correlation string `json:"correlation,omitempty"`
-	// Due is when the first attempt is to start at the earliest, and the TTL begins, in the year 9998 at the latest. Zero, and
-	// the past, mean at once.
+	// Due is when the first attempt is to start at the earliest, and the TTL begins, in the year 9998 at the latest.
+	// Zero, and the past, mean at once.
 	Due time.Time `json:"due,omitzero"`
 
 	enqueued bool // Validate asks for its policy
 }
 
-// Handler works on the jobs of one kind. ctx ends after the policy's AttemptTimeout, and when the engine is shut down or
-// the job canceled; AttemptFrom(ctx) returns which attempt it is. A panic counts as a failure with a *PanicError.
+// Handler works on the jobs of one kind. ctx ends after the policy's AttemptTimeout, and when the engine is shut down
+// or the job canceled; AttemptFrom(ctx) returns which attempt it is. A panic counts as a failure with a *PanicError.
 type Handler func(ctx context.Context, job Job) error
 
 const (
@@ -66,11 +66,11 @@ const (
 	largestPayload, deepestPayload = 16 << 20, 500
 )
 
-// Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. Refused are: an ID, Kind,
-// Policy, Budget, Correlation, Queue or tag that is too short, too long or not printable, or has other characters than it may
-// have, a Policy that policies does not know (ErrUnknownPolicy), a policy that is not valid or, by Policies.Within, beyond
-// its limits, a negative TTL, a Priority outside 0 to 4, a Payload that is not JSON, too long or too deep, and a Due that JSON
-// cannot hold. Every engine validates a job before it takes it.
+// Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. Refused are: an ID,
+// Kind, Policy, Budget, Correlation, Queue or tag that is too short, too long or not printable, or has other characters
+// than it may have, a Policy that policies does not know (ErrUnknownPolicy), a policy that is not valid or, by
+// Policies.Within, beyond its limits, a negative TTL, a Priority outside 0 to 4, a Payload that is not JSON, too long
+// or too deep, and a Due that JSON cannot hold. Every engine validates a job before it takes it.
 func (j *Job) Validate(policies Policies) error {
 	var bad retry.FieldErrors
 	for _, f := range [...]struct {

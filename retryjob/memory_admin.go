@@ -10,7 +10,8 @@ import (
 	"sync/atomic"
 )
 
-// List returns the jobs that f selects, the one that changed last first. It leaves out a job that comes to another status meanwhile.
+// List returns the jobs that f selects, the one that changed last first. It leaves out a job that comes to another
+// status meanwhile.
 func (e *Engine) List(ctx context.Context, f Filter) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		if err := ctx.Err(); err != nil {
@@ -68,8 +69,8 @@ type reader struct {
 	done   bool
 }
 
-// newestFirst yields the jobs with one of the statuses that f selects, in the order of List, with their Info if it is wanted. It reads
-// as it goes, each time more than before, on all cores.
+// newestFirst yields the jobs with one of the statuses that f selects, in the order of List, with their Info if it is
+// wanted. It reads as it goes, each time more than before, on all cores.
 func (e *Engine) newestFirst(f *Filter, statuses []Status, infos bool) iter.Seq[*place] {
 	before := e.changes.Load() + 1
 	if (f.After != Cursor{}) {
@@ -201,8 +202,8 @@ func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) 
 	return counts, nil
 }
 
-// Replay makes a job that is DeadLettered, Expired or Failed Pending again, due at once, with the same ID, a fresh first
-// fire time and no attempts. It returns ErrNotReplayable for another, also to the later of two calls at once, and
+// Replay makes a job that is DeadLettered, Expired or Failed Pending again, due at once, with the same ID, a fresh
+// first fire time and no attempts. It returns ErrNotReplayable for another, also to the later of two calls at once, and
 // ErrShutdown.
 func (e *Engine) Replay(ctx context.Context, id string) error { return e.change(ctx, id, e.replay) }
 
@@ -220,9 +221,9 @@ func (e *Engine) replay(j *job, now instant) error {
 	return nil
 }
 
-// Cancel makes a job that is not final Canceled. The context of an attempt under way ends with ErrCanceled as its cause;
-// what the attempt comes to is recorded as the last Attempt, and the job stays Canceled. Observe is called with the end: by
-// that attempt, or by Cancel if none is under way. Cancel returns an error for a final job.
+// Cancel makes a job that is not final Canceled. The context of an attempt under way ends with ErrCanceled as its
+// cause; what the attempt comes to is recorded as the last Attempt, and the job stays Canceled. Observe is called with
+// the end: by that attempt, or by Cancel if none is under way. Cancel returns an error for a final job.
 func (e *Engine) Cancel(ctx context.Context, id string) error {
 	var rec Record
 	var under *live

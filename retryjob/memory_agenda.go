@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// lane has the workers of a queue and its jobs that wait. The mutex guards all but coming; it is locked while a shard is,
-// not the other way around.
+// lane has the workers of a queue and its jobs that wait. The mutex guards all but coming; it is locked while a shard
+// is, not the other way around.
 //
 // A job that is canceled stays until its turn comes or such jobs are the most.
 type lane struct {

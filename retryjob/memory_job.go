@@ -13,10 +13,10 @@ import (
 	"github.com/retrygo/retry/retryconf"
 )
 
-// job is a Job with its Record as an Engine holds it: small, since a million of them may wait. Its order of fields leaves
-// no gaps, and 208 bytes are a size class of the allocator. Its shard's mutex guards it, but for next and queued, which its
-// lane's guards. While an attempt is under way, its worker alone writes what the Record of the attempt is made of:
-// first, prev, replays, attempts, since, history and last.
+// job is a Job with its Record as an Engine holds it: small, since a million of them may wait. Its order of fields
+// leaves no gaps, and 208 bytes are a size class of the allocator. Its shard's mutex guards it, but for next and
+// queued, which its lane's guards. While an attempt is under way, its worker alone writes what the Record of the
+// attempt is made of: first, prev, replays, attempts, since, history and last.
 type job struct {
 	// What the lists need, together in a cache line: most jobs that are removed are far from any.
 	newer, older *job    // with its status in its shard, as List has them
@@ -112,8 +112,8 @@ func payloadOf(j *Job) string {
 	return string(j.Payload)
 }
 
-// record makes rec the Record of j as far as no attempt under way and no Cancel changes it: without Status, Reason, Due and
-// Ended. It appends to its History, with the IDs of attempts if they are wanted.
+// record makes rec the Record of j as far as no attempt under way and no Cancel changes it: without Status, Reason, Due
+// and Ended. It appends to its History, with the IDs of attempts if they are wanted.
 func (j *job) record(rec *Record, c clock, ids bool) {
 	r := j.route.Value()
 	*rec = Record{History: rec.History}

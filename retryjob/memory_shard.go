@@ -17,8 +17,8 @@ type shard struct {
 	lists   [Canceled + 1]list // of the jobs with a status; none has that of 0
 	watches map[*job]*watch    // of the jobs that Wait is called for
 
-	// Jobs that were removed, for jobs that come: under load one goes for each that comes. What points to a job that may be
-	// removed meanwhile compares job.changed under mu before it reads more.
+	// Jobs that were removed, for jobs that come: under load one goes for each that comes. What points to a job that
+	// may be removed meanwhile compares job.changed under mu before it reads more.
 	free *job // linked by next
 	kept int
 }

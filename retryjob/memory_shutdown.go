@@ -7,13 +7,13 @@ import (
 )
 
 // Shutdown takes no more jobs and replays, starts no more attempts and waits for those under way. When ctx ends, their
-// contexts end with ErrShutdown as the cause; they are waited for still, so that a handler that ignores its context holds
-// Shutdown up, and those that fail then count as not made.
+// contexts end with ErrShutdown as the cause; they are waited for still, so that a handler that ignores its context
+// holds Shutdown up, and those that fail then count as not made.
 //
-// It returns all jobs that are not final, in the order in which they were due, for the caller to persist or discard, and
-// ctx's error if ctx ended attempts. Wait returns ErrShutdown for each of them. A second Shutdown waits for
-// the first one's end, can cut it short by its own ctx, and returns the same slice. The engine's other methods go on working on
-// what it held; nothing is removed any more but by their calls.
+// It returns all jobs that are not final, in the order in which they were due, for the caller to persist or discard,
+// and ctx's error if ctx ended attempts. Wait returns ErrShutdown for each of them. A second Shutdown waits for the
+// first one's end, can cut it short by its own ctx, and returns the same slice. The engine's other methods go on
+// working on what it held; nothing is removed any more but by their calls.
 func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {
 	if e.stopping.CompareAndSwap(false, true) {
 		for _, l := range e.lanes {

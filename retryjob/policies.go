@@ -65,10 +65,10 @@ func (p Policies) Within(l retryconf.Limits) Policies {
 	}
 }
 
-// Of returns the policy of a job: that which p finds, named for errors and events (a Name that it has stays, also that of a preset), under the job's Spec and TTL. Code
-// such as Classify stays the policy's, but for Wait if the Spec has a schedule. The error is that of p, or
-// retry.FieldErrors if the policy does not validate. An AttemptTimeout above the TTL is none: an attempt that starts in
-// time may end later.
+// Of returns the policy of a job: that which p finds, named for errors and events (a Name that it has stays, also that
+// of a preset), under the job's Spec and TTL. Code such as Classify stays the policy's, but for Wait if the Spec has a
+// schedule. The error is that of p, or retry.FieldErrors if the policy does not validate. An AttemptTimeout above the
+// TTL is none: an attempt that starts in time may end later.
 func (p Policies) Of(j *Job) (found retry.Policy, err error) {
 	if p == nil {
 		return found, ErrUnknownPolicy

@@ -13,28 +13,30 @@ import (
 
 // Options are what every engine needs to run jobs.
 type Options struct {
-	// Policies finds the policies of jobs: FromCatalog or FromMap, Within limits if jobs bring a Spec of an outsider's. It must be set.
+	// Policies finds the policies of jobs: FromCatalog or FromMap, Within limits if jobs bring a Spec of an outsider's.
+	// It must be set.
 	Policies Policies
 	// Handlers do the work, by Job.Kind. A job of another kind is refused. Nil means none, so that every job is.
 	Handlers map[string]Handler
-	// Concurrency is how many attempts run at once. A job that waits takes none of it. Zero means 16 for each core that Go
-	// may use.
+	// Concurrency is how many attempts run at once. A job that waits takes none of it. Zero means 16 for each core that
+	// Go may use.
 	Concurrency int
-	// Queues is how many attempts of the jobs of a Job.Queue run at once, apart from the others. "default", if it is not here, has
-	// Concurrency. Jobs of a queue that is not here share the workers of "default" in an engine in memory; in a durable engine they
-	// wait for a process that has workers for their queue.
+	// Queues is how many attempts of the jobs of a Job.Queue run at once, apart from the others. "default", if it is
+	// not here, has Concurrency. Jobs of a queue that is not here share the workers of "default" in an engine in
+	// memory; in a durable engine they wait for a process that has workers for their queue.
 	Queues map[string]int
 	// Retention is how long DeadLettered, Expired, Failed and Canceled jobs are kept for Admin. Zero means 14 days.
 	Retention time.Duration
-	// KeepSucceeded is how long Succeeded jobs are kept, for Admin and Wait. Zero means 24 hours, or Retention if that is shorter.
+	// KeepSucceeded is how long Succeeded jobs are kept, for Admin and Wait. Zero means 24 hours, or Retention if that
+	// is shorter.
 	KeepSucceeded time.Duration
 	// Code returns a short code for an error, for Attempt.Code. Nil means that of Stepper.Code.
 	Code func(error) string
 }
 
-// Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. Refused are nil Policies,
-// a kind in Handlers or a queue in Queues that no job can have, a nil Handler, a queue without workers, and a negative Concurrency,
-// Retention or KeepSucceeded. Every engine validates the Options that it is given.
+// Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. Refused are nil
+// Policies, a kind in Handlers or a queue in Queues that no job can have, a nil Handler, a queue without workers, and a
+// negative Concurrency, Retention or KeepSucceeded. Every engine validates the Options that it is given.
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
 	if o.Policies == nil {
@@ -68,8 +70,8 @@ func (o Options) Validate() error {
 	return bad.Err()
 }
 
-// Kept returns how long a final job with the given status is kept: Retention or KeepSucceeded, or what their zero means. It is for
-// engines.
+// Kept returns how long a final job with the given status is kept: Retention or KeepSucceeded, or what their zero
+// means. It is for engines.
 func (o *Options) Kept(s Status) time.Duration {
 	long := cmp.Or(o.Retention, 14*24*time.Hour)
 	if s == Succeeded {
@@ -83,10 +85,10 @@ func (o *Options) Kept(s Status) time.Duration {
 type Queue interface {
 	Enqueuer
 	Admin
-	// Shutdown takes no more jobs, starts no more attempts and waits for those under way. When ctx ends, their contexts end
-	// with ErrShutdown as the cause, they are waited for still, and they count as not made unless they succeed. It returns what this process
-	// alone has known of and is gone with it: all jobs that are not final of an engine in memory, none of a durable one; and
-	// ctx's error if that ended attempts.
+	// Shutdown takes no more jobs, starts no more attempts and waits for those under way. When ctx ends, their contexts
+	// end with ErrShutdown as the cause, they are waited for still, and they count as not made unless they succeed. It
+	// returns what this process alone has known of and is gone with it: all jobs that are not final of an engine in
+	// memory, none of a durable one; and ctx's error if that ended attempts.
 	Shutdown(ctx context.Context) (left []Info, err error)
 }
 

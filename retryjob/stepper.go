@@ -13,20 +13,21 @@ import (
 	"github.com/retrygo/retry/internal/jobkey"
 )
 
-// Stepper is what all engines share: it makes one attempt of a job, asks the policy what follows and records it. It neither
-// sleeps nor stores; that is the engine's part. Only Policies is required. A Stepper is as safe for concurrent use as its
-// functions are.
+// Stepper is what all engines share: it makes one attempt of a job, asks the policy what follows and records it. It
+// neither sleeps nor stores; that is the engine's part. Only Policies is required. A Stepper is as safe for concurrent
+// use as its functions are.
 //
-// Jitter is deterministic: the same attempt of the same job gets the same delay in every process, and Policy.Rand is not
-// called. The Budget is charged when a retry is decided on, in the process that decides, and paid back if the job ends without
-// that retry, in the process that ends it. AttemptFrom returns the job in the contexts of Gate, Observe, Pay and the handler.
+// Jitter is deterministic: the same attempt of the same job gets the same delay in every process, and Policy.Rand is
+// not called. The Budget is charged when a retry is decided on, in the process that decides, and paid back if the job
+// ends without that retry, in the process that ends it. AttemptFrom returns the job in the contexts of Gate, Observe,
+// Pay and the handler.
 type Stepper struct {
 	// Policies finds the policy of a record's job. It must be set.
 	Policies Policies
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Code returns a short code for an error, for Attempt.Code. If it is nil or returns "", the code is the HTTP status that an
-	// error has by a method HTTPStatus() int, as those of package retryhttp have it.
+	// Code returns a short code for an error, for Attempt.Code. If it is nil or returns "", the code is the HTTP status
+	// that an error has by a method HTTPStatus() int, as those of package retryhttp have it.
 	Code func(error) string
 
 	unnamed bool // attempts get no ID: the engine in memory makes them up when a Record is asked for
@@ -56,8 +57,8 @@ type Next struct {
 	end      func() // calls Observe with the end
 }
 
-// Tell calls the policy's Observe with the end of the job, if this is it. An engine calls it once, after it has stored the
-// record and before it ends the attempt's context, so that Observe can replay the job.
+// Tell calls the policy's Observe with the end of the job, if this is it. An engine calls it once, after it has stored
+// the record and before it ends the attempt's context, so that Observe can replay the job.
 func (n Next) Tell() {
 	if n.end != nil {
 		n.end()
@@ -70,14 +71,16 @@ const mostLost = 10_000
 // ErrCanceled is the cause with which an engine ends the context of a job that is canceled while it runs.
 var ErrCanceled = errors.New("retryjob: the job was canceled")
 
-// Step makes the given attempt of the job of rec: it calls fn under the policy's AttemptTimeout, decides what follows and
-// changes rec accordingly. attempt counts from 1, as the engine counts. Each earlier attempt that left nothing in rec is
-// first recorded as lost, with ErrLost, and decided about. fn is not called if the policy forbids another attempt, if the
-// TTL is over, if a gate defers the attempt, or if ctx has ended, which defers the attempt or cancels the job as below.
+// Step makes the given attempt of the job of rec: it calls fn under the policy's AttemptTimeout, decides what follows
+// and changes rec accordingly. attempt counts from 1, as the engine counts. Each earlier attempt that left nothing in
+// rec is first recorded as lost, with ErrLost, and decided about. fn is not called if the policy forbids another
+// attempt, if the TTL is over, if a gate defers the attempt, or if ctx has ended, which defers the attempt or cancels
+// the job as below.
 //
-// A panic in fn is a failure with a *PanicError. So is runtime.Goexit; rec is then up to date, and Next.Tell called, when the
-// goroutine's deferred functions run. If ctx ends while fn runs, its cause decides: with ErrShutdown the attempt does not
-// count and is due again at once; after any other cancellation the job is Canceled; a deadline is an ordinary failure.
+// A panic in fn is a failure with a *PanicError. So is runtime.Goexit; rec is then up to date, and Next.Tell called,
+// when the goroutine's deferred functions run. If ctx ends while fn runs, its cause decides: with ErrShutdown the
+// attempt does not count and is due again at once; after any other cancellation the job is Canceled; a deadline is an
+// ordinary failure.
 //
 // If the error is not nil, nothing was done and rec is unchanged: Policies.Of returned an error, Record.Validate
 // refused rec, the job is final, or attempt is in rec already or more than 10,000 after the last attempt in it.
@@ -127,9 +130,9 @@ func (s *Stepper) Lost(ctx context.Context, rec *Record, attempt int) (Next, err
 	return Next{Status: rec.Status, Due: rec.Due}, nil
 }
 
-// Canceled is called by an engine after it has stored a record that Record.Cancel has changed while no attempt was under way.
-// It pays the budget's token back for the retry that is not made, and calls Observe with the end of the job. It does
-// nothing if the job has no policy.
+// Canceled is called by an engine after it has stored a record that Record.Cancel has changed while no attempt was
+// under way. It pays the budget's token back for the retry that is not made, and calls Observe with the end of the job.
+// It does nothing if the job has no policy.
 func (s *Stepper) Canceled(ctx context.Context, rec *Record) {
 	job := rec.Job()
 	p, err := s.Policies.ask(&job, false)
@@ -194,7 +197,8 @@ func (s *step) progress(attempt int, now time.Time) retry.Progress {
 	return retry.Progress{Attempt: attempt, Since: s.rec.Since, Prev: s.rec.Prev, Elapsed: now.Sub(s.rec.First)}
 }
 
-// caller returns CallerCanceled if ctx has ended and that cancels the job. A shutdown of the engine and a deadline do not.
+// caller returns CallerCanceled if ctx has ended and that cancels the job. A shutdown of the engine and a deadline do
+// not.
 func caller(ctx context.Context) retry.Reason {
 	if errors.Is(ctx.Err(), context.Canceled) && !errors.Is(context.Cause(ctx), ErrShutdown) {
 		return retry.CallerCanceled
@@ -236,8 +240,8 @@ func (s *step) recordLost(ctx context.Context, last int) retry.Decision {
 	return d
 }
 
-// admit returns Waiting without a Delay if the attempt may start now, Waiting with one if the gate defers it, and otherwise
-// how the job ended; and the time at which it decided.
+// admit returns Waiting without a Delay if the attempt may start now, Waiting with one if the gate defers it, and
+// otherwise how the job ended; and the time at which it decided.
 func (s *step) admit(ctx context.Context, now time.Time) (retry.Decision, time.Time) {
 	pr := s.progress(s.info.Number-1, now)
 	pr.Caller = caller(ctx)
@@ -304,7 +308,8 @@ func (s *step) make(ctx context.Context, start time.Time, fn func(context.Contex
 	return
 }
 
-// finish decides about the attempt that ended with err and records it. timedOut means that its AttemptTimeout was over by then.
+// finish decides about the attempt that ended with err and records it. timedOut means that its AttemptTimeout was over
+// by then.
 func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut bool) Next {
 	now := s.now()
 	if err != nil {
@@ -371,8 +376,8 @@ func (s *step) tell(ctx context.Context, a *Attempt, d retry.Decision, err error
 	s.policy.Observe(s.reported(ctx), retry.Event{Policy: s.policy.Name, Elapsed: elapsed, Attempt: failed, Decision: d})
 }
 
-// ending returns what calls the policy's Observe with the end of the job, as it is now. last is the error of the attempt that
-// d is about, nil if d is about none.
+// ending returns what calls the policy's Observe with the end of the job, as it is now. last is the error of the
+// attempt that d is about, nil if d is about none.
 func (s *step) ending(ctx context.Context, d retry.Decision, now time.Time, last error) func() {
 	if s.policy.Observe == nil {
 		return nil
@@ -409,9 +414,9 @@ func (s *step) reported(ctx context.Context) context.Context {
 	return context.WithValue(ctx, jobkey.Key{}, s.info)
 }
 
-// spread returns the u in [0,1) of the wait after an attempt: the same for each caller, so that a worker that takes over
-// from one that died computes the same delay. It is FNV-1a (64 bits) of the job's ID with SplitMix64's finalizer over the
-// counts, of which the upper 53 bits make a float64.
+// spread returns the u in [0,1) of the wait after an attempt: the same for each caller, so that a worker that takes
+// over from one that died computes the same delay. It is FNV-1a (64 bits) of the job's ID with SplitMix64's finalizer
+// over the counts, of which the upper 53 bits make a float64.
 func spread(jobID string, replays, attempt int) float64 {
 	h := uint64(14695981039346656037)
 	for i := range len(jobID) {

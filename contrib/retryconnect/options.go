@@ -28,13 +28,14 @@ type Options struct {
 	Idempotent func(procedure string) bool
 
 	// RetryCodes are codes that are repeated beside the default ones. INTERNAL, UNKNOWN, DATA_LOSS and
-	// DEADLINE_EXCEEDED are so for idempotent procedures only. CANCELED, FAILED_PRECONDITION and numbers that are not codes
-	// are refused. Nil means none.
+	// DEADLINE_EXCEEDED are so for idempotent procedures only. CANCELED, FAILED_PRECONDITION and numbers that are not
+	// codes are refused. Nil means none.
 	RetryCodes []connect.Code
 
 	// PassAttempt sends, with calls under retry.OneAttempt and retry.RemoteAttempt, the number of the run that repeats
 	// the work, such as that of a trusted client (see NewHandlerInterceptor), so that the server can make one attempt
-	// too. Set it for clients of your own services; an http.Client that follows redirects sends the number on. Zero means that a server learns of this client's retries alone.
+	// too. Set it for clients of your own services; an http.Client that follows redirects sends the number on. Zero
+	// means that a server learns of this client's retries alone.
 	PassAttempt bool
 }
 

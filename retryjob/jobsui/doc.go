@@ -7,8 +7,8 @@
 // works without JavaScript; the little there is keeps the page live, selects rows and continues long actions. It loads
 // nothing from elsewhere and needs no build.
 //
-// A request holds one page of jobs without their payloads, and a list, a search, a count and each batch of an action has
-// a time limit.
+// A request holds one page of jobs without their payloads, and a list, a search, a count and each batch of an action
+// has a time limit.
 //
 // There is no login here: every client that reaches the handler can purge jobs.
 package jobsui

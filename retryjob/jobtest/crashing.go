@@ -104,8 +104,8 @@ var crashing = []scenario{
 	}},
 }
 
-// dieIn enqueues a job whose first attempt is under way in a crash two units later; later attempts succeed. It returns a
-// function for the numbers of the attempts that were begun.
+// dieIn enqueues a job whose first attempt is under way in a crash two units later; later attempts succeed. It returns
+// a function for the numbers of the attempts that were begun.
 func (s *stage) dieIn(id string, p retry.Policy) (made func() []int) {
 	s.t.Helper()
 	var d diary
