@@ -6,7 +6,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// maxLevels is how many levels of a budget are distinguished. Measured as stepsPerTimeout: with 16 all of 848 agree.
+// maxLevels is how many levels of a budget are distinguished. Measured as stepsPerTimeout: with 16 all of 848 fleets agreed.
 const maxLevels = 64
 
 // purse is all budgets of a fleet as the fluid sees them: how many clients have how many tokens. Runs meet clients at
