@@ -1,7 +1,6 @@
 package retryplan
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -28,13 +27,6 @@ type early struct {
 	limit time.Duration
 	parts Distribution // not finished: only its parts count
 	most  float64      // the CDF at limit
-}
-
-// CurvePoint is one point of the curve of a CDF.
-type CurvePoint struct {
-	At time.Duration
-	// Below and CDF are the probabilities of less than At, and of At or less. They differ by what falls on At exactly.
-	Below, CDF float64
 }
 
 // CDF returns the probability of x or less, in [0,1]. It is 0 below Min and 1 from Max on.
@@ -104,34 +96,6 @@ func (d Distribution) Min() time.Duration { return d.min }
 
 // Max is the other bound; see Min.
 func (d Distribution) Max() time.Duration { return d.max }
-
-// Curve returns the CDF as a curve to draw: n points, 2 at least, evenly spaced from Min to Max, and one more for each
-// duration with a probability of its own. They are in order of At, and no two have the same. If Min is Max there is
-// one.
-func (d Distribution) Curve(n int) []CurvePoint {
-	n = max(n, 2)
-	below := make(map[time.Duration]time.Duration) // what is below a time, as a time
-	span := float64(d.max - d.min)
-	for i := range n {
-		at := saturatingAdd(d.min, whole(span*(float64(i)/float64(n-1))))
-		below[min(at, d.max)] = min(at, d.max)
-	}
-	below[d.max] = d.max
-	for _, p := range d.parts {
-		if p.exact() {
-			below[p.origin] = p.origin - 1
-		}
-	}
-	points := make([]CurvePoint, 0, len(below))
-	for at, before := range below {
-		points = append(points, CurvePoint{at, d.CDF(before), d.CDF(at)})
-	}
-	slices.SortFunc(points, func(a, b CurvePoint) int { return cmp.Compare(a.At, b.At) })
-	return points
-}
-
-// exact reports whether p is of one time.
-func (p *part) exact() bool { return p.step == 1 && len(p.below) == 2 }
 
 // add adds what m has to the distribution, before its finish.
 func (d *Distribution) add(m measure) {

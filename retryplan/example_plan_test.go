@@ -45,18 +45,6 @@ func ExampleDistribution() {
 	// 0.45
 }
 
-func ExampleDistribution_Curve() {
-	plan, _ := retryplan.New(retry.Standard(), retryplan.Model{Failure: []float64{0.5}})
-	for _, p := range plan.Elapsed.Curve(2) {
-		fmt.Println(p.At, p.Below, p.CDF)
-	}
-	// Output:
-	// 0s 0 0.5
-	// 1m0s 0.5 0.75
-	// 31m0s 0.75 0.875
-	// 3h31m0s 0.875 1
-}
-
 func ExampleParseDist() {
 	d, err := retryplan.ParseDist("lognormal 20ms 200ms")
 	fmt.Println(d.At(0.5), d.At(0.99).Round(time.Microsecond), d.Mean().Round(time.Microsecond), err)
