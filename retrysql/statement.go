@@ -1,37 +1,86 @@
 package retrysql
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // control returns the keyword of a statement that begins or ends a transaction, or "" if the text has none. It looks at
-// how each statement of the text begins, unless the first one defines or is a block, whose statements are its own. It
-// passes over savepoints and does not see what a procedure does. mysql means to read the text as MySQL and MariaDB do:
-// in quotes a backslash escapes, some comments are executed, and many statements commit before they begin. Which
-// comments are depends on the version, so the text is read with and without them.
+// the beginning of each statement of the text, except for those in the body of a trigger or procedure that the text
+// creates. It ignores savepoints and does not see what a procedure does. If mysql is set, the text is read as MySQL and
+// MariaDB read it: in quotes a backslash escapes, some comments are executed, and many statements commit implicitly.
+// Which comments are executed depends on the version, so the text is read with and without them. Brackets are quotes in
+// SQLite and SQL Server only, so the text is read with and without them, too.
 func control(query string, mysql bool) string {
 	keyword := read(query, mysql)
 	if keyword == "" && mysql && executed(query) {
 		keyword = read(strings.NewReplacer("/*!", "/*", "/*M!", "/*").Replace(query), true)
 	}
+	if keyword == "" && !mysql && strings.Contains(query, "[") {
+		keyword = read(bracketed.ReplaceAllString(query, " "), false)
+	}
 	return keyword
 }
 
-// read is control for one way to read the text.
+// bracketed is a name in brackets.
+var bracketed = regexp.MustCompile(`\[[^\]]*\]`)
+
+// read is control for one reading of the text.
 func read(query string, mysql bool) string {
-	statement, rest := cut(query, mysql)
-	if keyword := controls(statement, mysql); keyword != "" {
-		return keyword
-	}
-	switch first, _ := word(query, mysql); first {
-	case "CREATE", "ALTER", "DECLARE", "BEGIN":
-		return ""
-	}
-	for rest != "" {
-		statement, rest = cut(rest, mysql)
-		if keyword := controls(statement, mysql); keyword != "" && keyword != "END" {
+	depth, defined := 0, false // of blocks, which are the body of something that is defined
+	for statement, rest := cut(query, mysql); statement != "" || rest != ""; statement, rest = cut(rest, mysql) {
+		if depth == 0 {
+			defined = defines(statement, mysql)
+		}
+		if keyword := controls(statement, mysql); keyword != "" && (depth == 0 || !defined && keyword != "END") {
 			return keyword
+		}
+		if rest != "" {
+			depth = max(depth+blocks(statement, mysql), 0)
 		}
 	}
 	return ""
+}
+
+// defines reports whether a statement creates something that may have statements in its body.
+func defines(statement string, mysql bool) bool {
+	first, rest := word(statement, mysql)
+	if first != "CREATE" && first != "ALTER" {
+		return false
+	}
+	for definer := false; rest != ""; {
+		switch first, rest = word(rest, mysql); first {
+		case "PROCEDURE", "PROC", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE":
+			return true
+		case "OR", "REPLACE", "ALTER", "TEMP", "TEMPORARY", "CONSTRAINT", "AGGREGATE":
+		case "DEFINER": // = user@host
+			definer = true
+		default:
+			if !definer {
+				return false
+			}
+		}
+	}
+	return false
+}
+
+// blocks returns how many blocks a statement begins, less those that it ends.
+func blocks(statement string, mysql bool) (n int) {
+	for keyword, rest := word(statement, mysql); keyword != ""; keyword, rest = word(rest, mysql) {
+		switch keyword {
+		case "BEGIN", "CASE":
+			n++
+		case "END":
+			switch next, after := word(rest, mysql); next {
+			case "IF", "LOOP", "WHILE", "REPEAT", "FOR":
+			case "CASE":
+				n, rest = n-1, after
+			default:
+				n--
+			}
+		}
+	}
+	return n
 }
 
 // controls is control for one statement.
@@ -94,6 +143,8 @@ func commits(first, rest string) bool {
 		return true
 	case "XA":
 		return next() != "RECOVER"
+	case "BACKUP": // MariaDB's BACKUP STAGE
+		return next() == "STAGE"
 	case "CREATE":
 		second := next()
 		if second == "OR" { // REPLACE
