@@ -343,9 +343,9 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Snooze returns an error with which a handler asks to be called again after d, as when what it waits for is not there
-// yet: the attempt does not count, costs the budget nothing and leaves no line in the record. The TTL goes on; it alone
-// ends a job whose handler asks again and again. A negative d counts as 0. A canceled job is not put off.
+// Snooze returns an error with which a handler asks to be called again after d, for example because what it waits for is
+// not there yet. The attempt does not count, costs the budget nothing and leaves no line in the record. The TTL goes on:
+// a d that would end after it ends the job as Expired at once. A negative d counts as 0. A canceled job is not put off.
 func Snooze(d time.Duration) error { return &snooze{d} }
 
 type snooze struct{ by time.Duration }

@@ -103,9 +103,7 @@ func (s *step) step(ctx context.Context, now time.Time, fn func(context.Context)
 	}
 	switch d, now := s.admit(ctx, now); {
 	case d.Status != retry.Waiting:
-		s.rec.release(s.info.Number)
-		s.refund()
-		return s.refuse(ctx, d, nil)
+		return s.unmade(ctx, d)
 	case d.Delay > 0 || ctx.Err() != nil:
 		return s.postpone(s.now().Add(d.Delay))
 	default:
@@ -272,6 +270,13 @@ func (s *step) postpone(due time.Time) Next {
 	return Next{Status: s.rec.Status, Due: due, Deferred: true}
 }
 
+// unmade ends the job without the attempt, which does not count.
+func (s *step) unmade(ctx context.Context, d retry.Decision) Next {
+	s.rec.release(s.info.Number)
+	s.refund()
+	return s.refuse(ctx, d, nil)
+}
+
 // refuse ends the job without the attempt. last is the error of the attempt before it, if d is about that one.
 func (s *step) refuse(ctx context.Context, d retry.Decision, last error) Next {
 	now := s.now()
@@ -318,6 +323,9 @@ func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut 
 		}
 		var snoozed *snooze
 		if errors.As(err, &snoozed) && ctx.Err() == nil {
+			if d := s.policy.Admit(s.progress(s.info.Number-1, now), snoozed.by); d.Status != retry.Waiting {
+				return s.unmade(ctx, d)
+			}
 			return s.postpone(now.Add(max(snoozed.by, 0)))
 		}
 	}
