@@ -74,7 +74,8 @@ func SetRetryAfter(w http.ResponseWriter, d time.Duration) {
 // retry.Transient around err does not take back what a run below has said.
 //
 // The text of err is not sent. WriteError must be called before WriteHeader. If the handler has called a Transport, err
-// is the *url.Error of its client, or that of CheckResponse, which says what it needs.
+// is the *url.Error of its client, or that of CheckResponse, which says what it needs; the error of an
+// http.Client.Timeout does not (see OutcomeOf).
 func WriteError(w http.ResponseWriter, err error) {
 	class, hint := retry.Policy{Classify: retry.Otherwise(retry.Retryable)}.Judge(err) // Terminal by a mark alone
 	var run *retry.Error

@@ -9,9 +9,9 @@ import (
 )
 
 // Policies finds the policy of a job, before the job's own Spec and TTL, or returns an error, ErrUnknownPolicy if there
-// is none. It is asked when the job is enqueued and at each attempt, with what the job's Record has of it: no Payload
-// then, and no Queue, Priority or Tags. It must be safe for concurrent use, change nothing of the job and not keep the
-// pointer.
+// is none. It is asked when the job is enqueued and at each attempt, with what the job's Record has of it: ID, Kind,
+// Policy, Correlation, Spec, TTL, Budget and Due, but no Payload, Queue, Priority or Tags. It must be safe for
+// concurrent use, change nothing of the job and not keep the pointer.
 type Policies func(j *Job) (retry.Policy, error)
 
 // FromCatalog finds what c means by Job.Policy at the time it is asked, and the zero Policy for a job with a Spec that

@@ -55,8 +55,9 @@ type Record struct {
 
 // Attempt is the record of one attempt.
 type Attempt struct {
-	// ID is unique to this attempt, even if the job's ID is used again for another job. No Admin finds a job by it: log
-	// the job's ID beside it.
+	// ID is unique to this attempt, even if the job's ID is used again for another job. It is the job's ID and three
+	// parts with a dot in front of each (see Record.AttemptID): no Admin finds a job by it, so cut off these three or
+	// log the job's ID, too.
 	ID     string       `json:"id"`
 	Number int          `json:"attempt"` // from 1
 	Start  time.Time    `json:"start,omitzero"`
@@ -93,8 +94,8 @@ func (r *Record) Job() Job {
 	}
 }
 
-// AttemptID returns the ID of an attempt: the job's ID with the number
-// of its replays, the attempt's, and First in nanoseconds to base 36, which another job with the same ID does not have.
+// AttemptID returns the ID of an attempt, "job.0.2.dn27tue4eplz": the job's ID, how often the job was replayed, the
+// attempt's number, and First in nanoseconds to base 36, which another job with the same ID does not have.
 func (r *Record) AttemptID(attempt int) string {
 	return attemptID(r.JobID, r.Replays, attempt, r.First)
 }
@@ -343,9 +344,10 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Snooze returns an error with which a handler asks to be called again after d, for example because what it waits for is
-// not there yet. The attempt does not count, costs the budget nothing and leaves no line in the record. The TTL goes on:
-// a d that would end after it ends the job as Expired at once. A negative d counts as 0. A canceled job is not put off.
+// Snooze returns an error with which a handler asks to be called again after d, for example because what it waits for
+// is not there yet. The attempt does not count, costs the budget nothing and leaves no line in the record. The TTL goes
+// on: a d that would end after it ends the job as Expired at once. A negative d counts as 0. A canceled job is not put
+// off.
 func Snooze(d time.Duration) error { return &snooze{d} }
 
 type snooze struct{ by time.Duration }

@@ -27,7 +27,8 @@ type Stepper struct {
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 	// Code returns a short code for an error, for Attempt.Code. If it is nil or returns "", the code is the HTTP status
-	// that an error has by a method HTTPStatus() int, as those of package retryhttp have it.
+	// that an error has by a method HTTPStatus() int, as those of package retryhttp have it. For a word that faults
+	// without a status have as well, return string(retryhttp.ReasonOf(err)).
 	Code func(error) string
 
 	unnamed bool // attempts get no ID: the engine in memory makes them up when a Record is asked for

@@ -55,7 +55,7 @@ func fetch(ctx context.Context, url string) error {
 		return nil
 	case code >= 500, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
 		return errors.New(resp.Status)
-	default:
+	default: // an error to retry.Do; for a retryhttp.Transport it is an answer, and so a success
 		return retry.Permanent(errors.New(resp.Status))
 	}
 }
