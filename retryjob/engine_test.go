@@ -417,3 +417,11 @@ func TestTheContextOfAnAttemptEndsWithIt(t *testing.T) {
 		})
 	}
 }
+
+func TestTheZeroHandleIsOfNoJob(t *testing.T) {
+	var h retryjob.Handle
+	_, err := h.Inspect(t.Context())
+	require.ErrorIs(t, err, retryjob.ErrUnknownJob)
+	_, err = h.Wait(t.Context())
+	require.ErrorIs(t, err, retryjob.ErrUnknownJob)
+}

@@ -100,7 +100,8 @@ type Enqueuer interface {
 	EnqueueMany(ctx context.Context, jobs []Job) ([]Handle, error)
 }
 
-// Handle is a job that was enqueued. It can be copied, and dropped.
+// Handle is a job that was enqueued. It can be copied, and dropped. Inspect and Wait of the zero Handle, which Enqueue
+// returns with an error, return ErrUnknownJob.
 type Handle struct {
 	id    string
 	queue waiter
@@ -126,7 +127,17 @@ func NewHandle(id string, engine interface {
 func (h Handle) ID() string { return h.id }
 
 // Inspect returns the job as it is now: if it waits, with its next due time.
-func (h Handle) Inspect(ctx context.Context) (Info, error) { return h.queue.Get(ctx, h.id) }
+func (h Handle) Inspect(ctx context.Context) (Info, error) {
+	if h.queue == nil {
+		return Info{}, ErrUnknownJob
+	}
+	return h.queue.Get(ctx, h.id)
+}
 
 // Wait returns the job once its Status is final. If ctx ends first, it returns ctx's error.
-func (h Handle) Wait(ctx context.Context) (Info, error) { return h.queue.Wait(ctx, h.id) }
+func (h Handle) Wait(ctx context.Context) (Info, error) {
+	if h.queue == nil {
+		return Info{}, ErrUnknownJob
+	}
+	return h.queue.Wait(ctx, h.id)
+}
