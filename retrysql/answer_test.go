@@ -113,7 +113,7 @@ func TestAnAnswerIsASuccessOfTheRun(t *testing.T) {
 		n := 0
 		require.NoError(t, retrysql.Run(t.Context(), atOnce, nil, d.begin, func(context.Context, *tx) error {
 			if n++; n == 1 {
-				return io.ErrUnexpectedEOF // of a statement that the transaction has not seen
+				return io.ErrUnexpectedEOF // of a statement that the Txn has not seen
 			}
 			return nil
 		}))
@@ -139,7 +139,7 @@ func TestAnAnswerIsASuccessOfTheRun(t *testing.T) {
 	})
 }
 
-// recorded is a transaction of db whose record is asked.
+// recorded is a transaction of db with a record that can be asked.
 type recorded struct {
 	*tx
 	track  error

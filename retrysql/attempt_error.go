@@ -8,26 +8,26 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// ErrCommitAmbiguous is in the error of a run whose commit failed in such a way that it may have taken effect: the
-// connection was lost, the driver gave up, or the server did not say. Only the data can show which. errors.As finds the
-// driver's error beside it.
+// ErrCommitAmbiguous is in the error of a run whose commit failed but may have taken effect: the connection was lost,
+// the driver gave up, or the server did not say. Only the data can show which. errors.As finds the driver's error too.
 //
-// Such an error carries the mark of retry.Ambiguous, unless the transaction is read-only or declared idempotent: it ends
-// each run of package retry around it too, unless fn of that run returns it under retry.Transient.
+// Such an error carries the mark of retry.Ambiguous, unless the transaction is read-only or declared idempotent. So it
+// also ends each run of package retry around it, unless the fn of that run wraps it in retry.Transient.
 var ErrCommitAmbiguous = errors.New("retrysql: the transaction may or may not be committed")
 
-// ErrAmbiguous is in the error of a run of Do that failed in such a way that a statement may have taken effect, or
-// after one that has (PartlyDone). It is marked as an error with ErrCommitAmbiguous is.
+// ErrAmbiguous is in the error of a run of Do that failed although a statement may have taken effect, or after a
+// statement took effect (PartlyDone). It is marked like an error with ErrCommitAmbiguous.
 var ErrAmbiguous = errors.New("retrysql: the statement may or may not have taken effect")
 
-// ErrTransactionEnded is in the error of a run whose fn committed or rolled back the transaction itself, so that only fn
-// knows whether that took effect; or tried to with a statement that was refused, which had no effect.
+// ErrTransactionEnded is in the error of a run whose fn committed or rolled back the transaction itself, so that only
+// fn knows whether that took effect. It is also in the error if fn tried to do so with a statement that was refused,
+// which had no effect.
 var ErrTransactionEnded = errors.New("retrysql: fn must not begin or end the transaction")
 
 // AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history. Find it with errors.As.
 type AttemptError struct {
-	Phase   Phase // in which it failed
-	Verdict       // what was decided about it
+	Phase   Phase // the phase in which it failed
+	Verdict       // the class that it was given
 	// Err is what failed: fn's error, or that of begin or commit. Nil if fn returned nil although a statement in it
 	// had failed.
 	Err error
@@ -39,8 +39,9 @@ type AttemptError struct {
 	ProbeErr error
 }
 
-// failure returns the AttemptError for an error of one phase. ctx is the attempt's. Drivers report a context that has
-// ended in ways that retry.TimedOut does not know, so an error that can come of the attempt's own timeout counts as one.
+// failure returns the AttemptError for an error of one phase. ctx is the attempt's. Drivers report an ended context in
+// ways that retry.TimedOut does not recognize, so an error that the attempt's own timeout can cause counts as a
+// timeout.
 func failure(ctx context.Context, phase Phase, err error) *AttemptError {
 	failed := &AttemptError{Phase: phase, Verdict: Judge(phase, err), Err: err}
 	switch {
@@ -53,10 +54,10 @@ func failure(ctx context.Context, phase Phase, err error) *AttemptError {
 	return failed
 }
 
-// answer splits err, in which e is, into an answer, after which the run is a success, and an error of the attempt. An
-// answer is an error that fn made up, no rows, and what a server says to a statement that it will never accept; not
-// what classify would repeat, a timeout, a server that fails, and an error of the transaction itself. ctx is the
-// attempt's.
+// answer splits err, which contains e, into an answer, which makes the run a success, and an error of the attempt. An
+// answer is an error of fn's own, sql.ErrNoRows, or the server's refusal of a statement that it will never accept. An
+// error that classify would repeat, a timeout, a failure of the server and an error of the transaction itself are not
+// answers. ctx is the attempt's.
 func (e *AttemptError) answer(ctx context.Context, classify retry.Classifier, err error) (answer, rest error) {
 	switch e.Reason {
 	case NoRows, UniqueViolation, ConstraintViolation, InvalidData, SyntaxOrAccess, RaisedException:
@@ -76,7 +77,7 @@ func (e *AttemptError) answer(ctx context.Context, classify retry.Classifier, er
 	return e.Err, nil
 }
 
-// elsewhere reports whether the error can come of what else fn does: a file, or another connection.
+// elsewhere reports whether the error can come from something else that fn does, with a file or another connection.
 func (e *AttemptError) elsewhere() bool {
 	return e.Code == "" && e.Class == retry.Retryable && (e.Reason == ConnectionLost || e.Reason == CannotConnect)
 }
@@ -88,7 +89,7 @@ func (e *AttemptError) blame(first error) {
 	}
 }
 
-// interrupted reports whether the error can come of a context that has ended.
+// interrupted reports whether an ended context can have caused the error.
 func (e *AttemptError) interrupted() bool {
 	switch e.Reason {
 	case ConnectionLost, QueryCanceled, Canceled, Timeout, TransactionDone:
@@ -129,7 +130,7 @@ func (e *AttemptError) Error() string {
 	return b.String()
 }
 
-// ambiguity returns the sentinel for an outcome that is not known, or nil.
+// ambiguity returns the sentinel for an unknown outcome, or nil.
 func (e *AttemptError) ambiguity() error {
 	switch {
 	case e.Reason == TransactionEnded:
@@ -143,8 +144,7 @@ func (e *AttemptError) ambiguity() error {
 	}
 }
 
-// Unwrap returns Err, Swallowed, the sentinel for an outcome that is not known, ProbeErr and RollbackErr, as far as they
-// are set.
+// Unwrap returns those of Err, Swallowed, the sentinel for an unknown outcome, ProbeErr and RollbackErr that are set.
 func (e *AttemptError) Unwrap() []error {
 	if e == nil {
 		return nil

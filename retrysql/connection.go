@@ -13,8 +13,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// seeConnection knows the errors that come from no server: those of database/sql, the network, the context, and drivers'
-// errors without a type.
+// seeConnection recognizes the errors that no server sends: those of database/sql, the network and the context, and
+// drivers' errors without a type.
 func seeConnection(err error) (finding, bool) {
 	for _, s := range sentinels {
 		if is(err, s.target) {
@@ -45,7 +45,7 @@ type sentinel struct {
 var sentinels = []sentinel{
 	{retry.ErrAttemptTimeout, meaning{AttemptTimeout, lost}}, // it is a timeout
 	{context.Canceled, meaning{Canceled, interrupted}},
-	{driver.ErrBadConn, meaning{ConnectionLost, lost}}, // drivers return it also for what was sent
+	{driver.ErrBadConn, meaning{ConnectionLost, lost}}, // drivers also return it after sending
 	{sql.ErrConnDone, meaning{ConnectionLost, lost}},
 	{io.EOF, meaning{ConnectionLost, lost}},
 	{io.ErrUnexpectedEOF, meaning{ConnectionLost, lost}},
@@ -55,8 +55,8 @@ var sentinels = []sentinel{
 	{sql.ErrNoRows, meaning{NoRows, futile}},
 }
 
-// sayings are the texts of errors without a type: of pgx 5, lib/pq 1.12, go-sql-driver/mysql 1.10, go-mssqldb 1.11. The
-// module drivers checks them.
+// sayings are the texts of errors without a type, from pgx 5, lib/pq 1.12, go-sql-driver/mysql 1.10 and go-mssqldb
+// 1.11. The tests of module drivers check them.
 var sayings = map[string]meaning{
 	"conn closed":        {ConnectionLost, lost}, // pgconn.ErrConnClosed
 	"invalid connection": {ConnectionLost, lost}, // mysql.ErrInvalidConn
@@ -72,7 +72,7 @@ var sayings = map[string]meaning{
 	"TLS requested but server does not support TLS":            {TLSRefused, futile}, // mysql.ErrNoTLS
 }
 
-// opening is how the text of an error begins, and what that means.
+// opening is the beginning of an error's text, and what that error means.
 type opening struct {
 	text string
 	meaning
@@ -80,18 +80,18 @@ type opening struct {
 
 var openings = []opening{
 	{"Invalid TDS stream: ", meaning{ConnectionLost, lost}},              // mssql.StreamError
-	{"tls: failed to verify certificate: ", meaning{TLSRefused, futile}}, // crypto/tls, without linking it
+	{"tls: failed to verify certificate: ", meaning{TLSRefused, futile}}, // crypto/tls, which is not linked for this
 	{"tls: first record does not look like a TLS handshake", meaning{TLSRefused, futile}},
 }
 
-// seeNetwork knows the errors of sockets and resolvers.
+// seeNetwork recognizes the errors of sockets and resolvers.
 func seeNetwork(err error) (meaning, bool) {
 	switch e := err.(type) {
 	case *net.OpError:
 		switch {
 		case errors.Is(e, context.Canceled):
 			return meaning{Canceled, interrupted}, true
-		case e.Op == "dial": // even if it took too long, which need not be the caller's deadline
+		case e.Op == "dial": // even if it timed out: that need not be the caller's deadline
 			return meaning{CannotConnect, unreached}, true
 		default:
 			return meaning{ConnectionLost, lost}, true
@@ -101,10 +101,10 @@ func seeNetwork(err error) (meaning, bool) {
 			return meaning{Canceled, interrupted}, true
 		}
 		return meaning{CannotConnect, unreached}, true
-	case syscall.Errno: // also a net.Error if it is a file's
+	case syscall.Errno: // a file's error is also a net.Error
 		return seeErrno(e)
 	}
-	// After the above, whose timeouts are also deadlines exceeded.
+	// After the cases above, whose timeouts are also deadlines exceeded.
 	if is(err, context.DeadlineExceeded) {
 		return meaning{Timeout, interrupted}, true
 	}
@@ -114,8 +114,8 @@ func seeNetwork(err error) (meaning, bool) {
 	return meaning{}, false
 }
 
-// seeErrno knows the errors of a socket. The numbers are the WSAE codes of Windows, which differ from its syscall
-// constants and which no other system has.
+// seeErrno recognizes the errors of a socket. The numbers are the WSAE codes of Windows, which differ from its syscall
+// constants. Other systems do not use them.
 func seeErrno(errno syscall.Errno) (meaning, bool) {
 	switch errno {
 	case syscall.ECONNREFUSED, 10061:
@@ -129,7 +129,8 @@ func seeErrno(errno syscall.Errno) (meaning, bool) {
 	}
 }
 
-// seeTimeout knows an error that calls itself a network's timeout. It is asked if nothing inside the error is known.
+// seeTimeout recognizes an error that calls itself a network timeout. It is called only if nothing inside the error is
+// recognized.
 func seeTimeout(err error) (finding, bool) {
 	if _, ok := err.(syscall.Errno); ok {
 		return finding{}, false
@@ -140,9 +141,9 @@ func seeTimeout(err error) (finding, bool) {
 	return finding{}, false
 }
 
-// is reports whether err itself is target, or says so by its Is method, but not what Unwrap leads to.
+// is reports whether err itself is target, or says so by its Is method. It does not look at what Unwrap returns.
 func is(err, target error) bool {
-	if err == target { // no target is of a type that cannot be compared
+	if err == target { // all targets have comparable types
 		return true
 	}
 	e, ok := err.(interface{ Is(error) bool })

@@ -9,23 +9,22 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Do runs fn, which executes a single statement outside a transaction, until it succeeds or p ends the run. Each attempt
-// has a connection of its own, which is returned before a wait; so database/sql repeats nothing by itself, as a sql.DB
-// does if a driver returns driver.ErrBadConn.
+// Do runs fn, which executes a single statement outside a transaction, until it succeeds or p ends the run. Each
+// attempt has a connection of its own, which is returned to the pool before a wait. So database/sql repeats nothing by
+// itself, unlike a sql.DB whose driver returns driver.ErrBadConn.
 //
-// A statement that reads is repeated after a lost connection too. One that writes is repeated only if the server says
-// that it did nothing. Otherwise the run ends, and errors.Is finds ErrAmbiguous if the write may have taken effect. A
-// context of MarkIdempotent declares that a write may be repeated as a read is.
+// A read is also repeated after a lost connection. A write is repeated only if the server says that it did nothing.
+// Otherwise the run ends, and errors.Is finds ErrAmbiguous if the write may have taken effect. Under a context of
+// MarkIdempotent a write is repeated like a read.
 //
-// A statement reads if its text begins with SELECT, without INTO, or with SHOW, VALUES, TABLE or DESCRIBE, and is
-// simple enough to be sure of that. Any other is a write. Use Tx for a SELECT with side effects, and for several
-// statements: after a write that succeeded nothing is repeated.
+// A statement reads if its text begins with SELECT, without INTO, or with SHOW, VALUES, TABLE or DESCRIBE, and the rest
+// is simple enough to be sure. Any other statement is a write. Use Tx for a SELECT with side effects and for several
+// statements: after a write has succeeded, nothing is repeated.
 //
-// A connection that was not used by Do for a second is pinged first, and replaced if it is dead: a server that was
-// restarted leaves a pool full of dead connections, and some drivers (lib/pq) notice only when a statement is lost on
-// one.
+// Do pings a connection that it has not used for a second, and replaces it if it is dead. A restarted server leaves a
+// pool full of dead connections, and some drivers (lib/pq) notice only when a statement is lost on one.
 //
-// Everything else is as for Tx: p.Classify and DefaultPolicy, arguments that are nil, answers, and the *retry.Error.
+// p.Classify, DefaultPolicy, nil arguments, answers and the *retry.Error are as for Tx.
 func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context, *Conn) error) error {
 	switch {
 	case ctx == nil:
@@ -38,7 +37,7 @@ func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context
 	return repeat(ctx, p, isIdempotent(ctx), func(ctx context.Context) (*AttemptError, error) { return one(ctx, db, fn) })
 }
 
-// one makes one attempt. It returns an error, and the AttemptError in it.
+// one makes one attempt. It returns an error and the AttemptError in it.
 func one(ctx context.Context, db *sql.DB, fn func(context.Context, *Conn) error) (*AttemptError, error) {
 	conn, err := alive(ctx, db)
 	if err != nil {
@@ -55,18 +54,18 @@ func one(ctx context.Context, db *sql.DB, fn func(context.Context, *Conn) error)
 
 type idempotentKey struct{}
 
-// MarkIdempotent returns a context under which Do may repeat a write, and Tx a transaction, whose outcome is not known.
+// MarkIdempotent returns a context under which Do may repeat a write, and Tx a transaction, whose outcome is unknown.
 func MarkIdempotent(ctx context.Context) context.Context {
 	return context.WithValue(ctx, idempotentKey{}, true)
 }
 
 func isIdempotent(ctx context.Context) bool { return ctx.Value(idempotentKey{}) != nil }
 
-// Conn is the connection of one attempt of Do. It has methods of *sql.Conn, so that it is the DBTX of sqlc. It must be
-// used by one goroutine at a time. What fn leaves open is closed when fn returns.
+// Conn is the connection of one attempt of Do. It has methods of *sql.Conn, so it is the DBTX of sqlc. Only one
+// goroutine at a time may use it. Rows and statements that fn leaves open are closed when fn returns.
 //
 // A Conn does not see the errors of a row's Scan and of a *sql.Stmt, so fn must return them. Nothing is repeated after
-// a write that was prepared, or after the row of a write and another statement.
+// a prepared write, or if another statement follows the row of a write.
 type Conn struct {
 	conn       *sql.Conn
 	repeatable bool // MarkIdempotent
@@ -76,9 +75,9 @@ type Conn struct {
 	log     failures
 	writes  []*sql.Rows // of writes, which may fail while these are read
 	unseen  bool        // a row's Scan or a *sql.Stmt may have failed
-	pending bool        // ... and it is the row of a write, which came last
+	pending bool        // ... and it is the row of a write, the last statement
 	unknown error       // of a write that may have taken effect
-	written bool        // a write succeeded, or counts as one that did
+	written bool        // a write succeeded, or counts as one that succeeded
 }
 
 // ExecContext is sql.Conn.ExecContext.
@@ -137,13 +136,13 @@ func (c *Conn) PrepareContext(ctx context.Context, query string) (*sql.Stmt, err
 	return stmt, nil
 }
 
-// next is called before each statement: one after the row of a write hides how that ended.
+// next is called before each statement: after another statement, the outcome of a write that returned a row is hidden.
 func (c *Conn) next() {
 	c.written = c.written || c.pending
 	c.pending = false
 }
 
-// wrote notes how a write ended.
+// wrote notes the outcome of a write.
 func (c *Conn) wrote(err error) {
 	if err == nil {
 		c.written = true
@@ -152,7 +151,7 @@ func (c *Conn) wrote(err error) {
 	}
 }
 
-// failure returns the AttemptError for the error that fn returned, and that with its mark.
+// failure returns the AttemptError for the error that fn returned, and the error with its mark.
 func (c *Conn) failure(ctx context.Context, err error) (*AttemptError, error) {
 	failed := failure(ctx, Statement, err)
 	for _, rows := range c.writes {
@@ -167,7 +166,7 @@ func (c *Conn) failure(ctx context.Context, err error) (*AttemptError, error) {
 		switch v := Judge(Autocommit, err); {
 		case v.Ambiguous && !elsewhere:
 			c.unknown = err
-		case v.Code == "" && v.Reason != NoRows: // not of the server, so the row was there
+		case v.Code == "" && v.Reason != NoRows: // not the server's error, so the row was there
 			c.written = true
 		}
 	}
@@ -187,7 +186,7 @@ func (c *Conn) failure(ctx context.Context, err error) (*AttemptError, error) {
 		failed.Class, failed.Reason, failed.Ambiguous = retry.Terminal, PartlyDone, true
 		return failed, retry.Ambiguous(failed)
 	default:
-		if !failed.Ambiguous { // otherwise a run in fn is
+		if !failed.Ambiguous { // otherwise it is from a run in fn
 			failed.Phase = Autocommit
 		}
 		return failed, failed
@@ -202,7 +201,7 @@ func (c *Conn) answers(ctx context.Context) bool {
 	return err == nil
 }
 
-// close returns the connection, after closing what is open on it, which it would wait for.
+// close closes what is open on the connection, which its return to the pool would wait for, and returns it.
 func (c *Conn) close() {
 	for _, cancel := range c.cancels {
 		cancel()

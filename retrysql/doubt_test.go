@@ -18,8 +18,8 @@ import (
 	"github.com/retrygo/retry/retrytest"
 )
 
-// TestDoubtOutlivesItsRun: a transaction whose answer to COMMIT is lost may be committed, so no run around it repeats
-// it.
+// TestDoubtOutlivesItsRun: a transaction may be committed if the answer to its COMMIT is lost, so no run around it
+// repeats it.
 func TestDoubtOutlivesItsRun(t *testing.T) {
 	type (
 		call  func(context.Context) error
@@ -202,7 +202,8 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 	}
 }
 
-// TestADoubtThatWasRepeatedLeavesNoMark: what fn returned under Transient in one attempt does not decide about the next.
+// TestADoubtThatWasRepeatedLeavesNoMark: an error that fn returned under Transient in one attempt does not affect the
+// next.
 func TestADoubtThatWasRepeatedLeavesNoMark(t *testing.T) {
 	var inner, outer db
 	inner.commits = []error{driver.ErrBadConn}

@@ -9,7 +9,7 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// refusal is an error with a SQLSTATE, as those of pgx and lib/pq are.
+// refusal is an error with a SQLSTATE, like those of pgx and lib/pq.
 type refusal struct{ state string }
 
 func (r refusal) Error() string    { return "ERROR " + r.state }
@@ -47,7 +47,7 @@ func ExampleReasonOf() {
 }
 
 func ExampleOnReason() {
-	// After a failover the old primary only reads, until the pool has a new connection.
+	// After a failover the old primary is read-only, until the pool has a new connection.
 	classify := retry.FirstOf(retrysql.OnReason(retry.Retryable, retrysql.ReadOnlyServer), retrysql.Classify)
 	fmt.Println(retrysql.Classify(refusal{"25006"}), classify(refusal{"25006"}), classify(refusal{"23505"}))
 	// Output: terminal retryable terminal

@@ -22,7 +22,7 @@ func ExampleTx() {
 
 	attempts := 0
 	err := retrysql.Tx(context.Background(), db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		attempts++ // all of fn runs again, so it has no effect but those in the transaction
+		attempts++ // all of fn runs again, so it has no effects outside the transaction
 		_, err := tx.ExecContext(ctx, "UPDATE account SET balance = balance - 60 WHERE name = 'alice'")
 		if err != nil {
 			return err
@@ -34,8 +34,8 @@ func ExampleTx() {
 	// Output: 2 <nil>
 }
 
-// A transaction that writes what it computes from what it has read needs an isolation that reports a conflict. At the
-// default of PostgreSQL or MySQL, one of two such transactions at the same time would be lost.
+// A transaction that writes a value computed from what it read needs an isolation that reports a conflict. At the
+// default of PostgreSQL or MySQL, one of two such concurrent updates would be lost.
 func ExampleTx_readThenWrite() {
 	db := sql.OpenDB(retrytest.NewConnector(t, &base{answers: one}, []retrytest.SQLFault{{Query: "UPDATE", Err: retrytest.ErrSerialization}}))
 	defer db.Close()
@@ -49,7 +49,7 @@ func ExampleTx_readThenWrite() {
 			return err
 		}
 		if stock == 0 {
-			return errors.New("sold out") // an error of our own is not retried
+			return errors.New("sold out") // an error of fn's own is not retried
 		}
 		_, err := tx.ExecContext(ctx, "UPDATE item SET stock = $1 WHERE id = 7", stock-1)
 		return err
@@ -58,7 +58,7 @@ func ExampleTx_readThenWrite() {
 	// Output: 2 <nil>
 }
 
-// What fn does with Unwrap is noted on a watched database, here a conflict that fn passes over.
+// On a watched database the errors of Unwrap are noted, here a conflict that fn ignores.
 func ExampleWatch() {
 	connector := retrytest.NewConnector(t, nil, []retrytest.SQLFault{{Query: "UPDATE", Err: retrytest.ErrSerialization}})
 	db := sql.OpenDB(retrysql.Watch(connector))
@@ -111,7 +111,7 @@ func ExampleTxn_AfterCommit() {
 	// <nil>
 }
 
-// A function that needs a transaction uses the one that its caller is in, and begins one otherwise.
+// A function that needs a transaction uses its caller's, and begins one if there is none.
 func ExampleOptions_join() {
 	connector := retrytest.NewConnector(t, nil, nil)
 	db := sql.OpenDB(connector)
@@ -148,7 +148,7 @@ func ExampleTx_ambiguous() {
 	// Output: true
 }
 
-// On MySQL and MariaDB: the commit may still be under way when its connection is lost, and FOR UPDATE waits for it.
+// On MySQL and MariaDB the commit may still be in progress when its connection is lost, and FOR UPDATE waits for it.
 func ExampleOptions_committed() {
 	db := sql.OpenDB(retrytest.NewConnector(t, &base{answers: one}, []retrytest.SQLFault{{On: retrytest.Commit, Lost: true, Late: true}}))
 	defer db.Close()
@@ -169,7 +169,7 @@ func ExampleOptions_committed() {
 	// Output: <nil>
 }
 
-// On PostgreSQL: the server is asked by the transaction's id what became of it.
+// On PostgreSQL, Probe asks the server about the transaction by its id.
 func ExampleOptions_probe() {
 	pay := func(ctx context.Context, db *sql.DB, order int64) error {
 		opts := &retrysql.Options{Probe: true}
@@ -216,7 +216,7 @@ func ExampleMarkIdempotent() {
 	db := sql.OpenDB(retrytest.NewConnector(t, nil, []retrytest.SQLFault{{Query: "UPDATE job", Lost: true}}))
 	defer db.Close()
 
-	ctx := retrysql.MarkIdempotent(context.Background()) // twice is as good as once
+	ctx := retrysql.MarkIdempotent(context.Background()) // twice has the same effect as once
 	fmt.Println(retrysql.Do(ctx, db, retry.Policy{}, func(ctx context.Context, c *retrysql.Conn) error {
 		_, err := c.ExecContext(ctx, "UPDATE job SET state = 'done' WHERE id = 7")
 		return err
@@ -247,7 +247,7 @@ func ExampleAttemptError() {
 }
 
 func ExampleRun() {
-	d := &db{} // of a driver that is not one of database/sql
+	d := &db{} // of a driver outside database/sql
 	err := retrysql.Run(context.Background(), retry.Policy{}, nil, d.begin, statements(conflict))
 	fmt.Println(d.log, err)
 	// Output: [begin exec! rollback begin exec commit] <nil>

@@ -12,23 +12,23 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// failures are the errors of the statements of one transaction. The mutex is for an fn that uses the transaction in
-// several goroutines, which it should not.
+// failures are the errors of the statements of one transaction. The mutex is for an fn that wrongly uses the
+// transaction in several goroutines.
 type failures struct {
 	ctx      context.Context // the attempt's
 	tx       *sql.Tx
 	readOnly bool // Options.ReadOnly, which not every driver enforces
-	watched  bool // the connection notes errors too, and sends nothing after one that calls for a new transaction
+	watched  bool // the connection notes errors too, and sends nothing after one that requires a new transaction
 
 	mu      sync.Mutex
 	failed  failed
 	refused error       // fn has tried to end the transaction
 	rows    []*sql.Rows // whose errors are not noted yet
 
-	mysql atomic.Pointer[bool] // whether the server is MySQL or MariaDB; nil means that it has not said
+	mysql atomic.Pointer[bool] // whether the server is MySQL or MariaDB; nil if it has not said
 }
 
-// failed are the first error, and the first one after which the transaction must begin again.
+// failed are the first error, and the first one that requires a new transaction.
 type failed struct {
 	first, undone error
 	followed      bool // a statement followed the first error
@@ -50,15 +50,15 @@ func (f *failures) note(err error) error {
 	return err
 }
 
-// watch adds rows to those that look looks at.
+// watch adds rows to those that look checks.
 func (f *failures) watch(rows *sql.Rows) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rows = append(f.rows, rows)
 }
 
-// look notes the errors of rows that have ended. Columns says whether they have, and with what; Err alone may also
-// return the error of a context that ended after them.
+// look notes the errors of rows that have ended. Columns shows whether they have ended, and their error; Err may also
+// return the error of a context that ended later.
 func (f *failures) look() {
 	f.mu.Lock()
 	rows := f.rows
@@ -77,8 +77,8 @@ func (f *failures) look() {
 	f.rows = append(open, f.rows...)
 }
 
-// end closes the rows that fn has left open, and notes their errors. The commit would close them too, and pass over
-// those.
+// end closes the rows that fn has left open and notes their errors. The commit would close them too, but ignore the
+// errors.
 func (f *failures) end() {
 	f.look()
 	for _, r := range f.rows {
@@ -93,7 +93,7 @@ func (f *failures) doom(err error) {
 	f.failed.first, f.failed.undone = cmp.Or(f.failed.first, err), cmp.Or(f.failed.undone, err)
 }
 
-// state returns what is noted, with the errors of rows.
+// state returns the noted errors, including those of rows.
 func (f *failures) state() failed {
 	f.look()
 	return f.now()
@@ -106,16 +106,16 @@ func (f *failures) reset(to failed) {
 	f.failed = to
 }
 
-// answered reports whether the transaction must begin again because of a server's word or a context, and the connection
-// does not know that.
+// answered reports whether the transaction must begin again because of a server's error or a context, and the
+// connection has not noted that.
 func (f *failures) answered() bool {
 	v := Judge(Statement, f.now().undone)
 	return !f.watched && (v.Code != "" || v.Reason.stops())
 }
 
-// forgiven returns the error of a rollback. A server of which it is refused has undone the transaction before, as
-// SQLite does because of ON CONFLICT ROLLBACK, or if it is interrupted in a write. If nothing followed that, nothing
-// was committed by itself.
+// forgiven returns the error of a rollback. A server that refuses one has already undone the transaction, as SQLite
+// does because of ON CONFLICT ROLLBACK, or if it is interrupted in a write. If no statement followed, none was
+// committed by itself.
 func (f *failures) forgiven(err error) error {
 	if now := f.now(); now.first != nil && !now.followed && refuses(err) {
 		return nil
@@ -123,8 +123,8 @@ func (f *failures) forgiven(err error) error {
 	return err
 }
 
-// conclude returns the error of an attempt whose fn returned err. An fn that tried to end the transaction believes that
-// it did, so nothing is committed and nothing repeated.
+// conclude returns the error of an attempt whose fn returned err. An fn that tried to end the transaction assumes that
+// it did, so nothing is committed or repeated.
 func (f *failures) conclude(err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,15 +138,15 @@ func (f *failures) conclude(err error) error {
 	}
 }
 
-// forbid returns the error for a statement that must not be sent: one that would begin or end a transaction, or write
-// in one that is read-only, and any after an error that calls for a new transaction. MySQL leaves the transaction at a
-// deadlock, and would commit what follows by itself. forbid calls version, which asks the server for its own, only if
-// the answer matters.
+// forbid returns the error for a statement that must not be sent: one that would begin or end a transaction, one that
+// would write in a read-only transaction, and any after an error that requires a new transaction. MySQL ends the
+// transaction at a deadlock, and would commit later statements by themselves. forbid calls version, which asks the
+// server for its own, only if the answer matters.
 func (f *failures) forbid(query string, version func() (string, error)) error {
 	if undone := f.next(); undone != nil {
 		err := fmt.Errorf("retrysql: the transaction must begin again: %w", undone)
 		if Judge(Statement, undone).Reason.stops() {
-			err = retry.Transient(err) // unlike undone, which may be fn's own limit
+			err = retry.Transient(err) // unlike undone, which may be due to fn's own limit
 		}
 		return err
 	}
@@ -165,7 +165,7 @@ func (f *failures) forbid(query string, version func() (string, error)) error {
 	return nil
 }
 
-// next returns the error after which nothing may be sent, or notes that a statement is.
+// next returns the error after which nothing may be sent, or notes that a statement is sent.
 func (f *failures) next() (undone error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -188,7 +188,7 @@ func (f *failures) refuse(keyword string) error {
 }
 
 // isMySQL asks the server whether it is MySQL or MariaDB, until it has answered. Their versions begin with a number,
-// those of PostgreSQL and its kin with a name, and SQLite and SQL Server have no such function.
+// those of PostgreSQL and its relatives with a name. SQLite and SQL Server do not have the function.
 func (f *failures) isMySQL(version func() (string, error)) bool {
 	if is := f.mysql.Load(); is != nil {
 		return *is

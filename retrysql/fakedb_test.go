@@ -16,7 +16,7 @@ import (
 
 type faults = []retrytest.SQLFault
 
-// openDB returns a database over b with the given faults, and a func that returns what the driver was asked for; a
+// openDB returns a database over b with the given faults, and a func that returns the log of calls to the driver; a
 // failure has "!".
 func openDB(t testing.TB, b *base, f faults) (*sql.DB, func() string) {
 	return openDBWith(t, b, f, plain)
@@ -56,16 +56,16 @@ func openDBWith(t testing.TB, b *base, f faults, around func(driver.Connector) d
 
 // base is a database without faults. Its queries are for one goroutine.
 type base struct {
-	statuses [][]driver.Value                        // of PostgreSQL's record: whether the server is the same, and the status; the last is for all that follow
-	version  string                                  // answers SELECT VERSION(); empty means that there is no such function
-	began    func(context.Context, driver.TxOptions) // is called at each begin, too; nil does nothing
+	statuses [][]driver.Value                        // PostgreSQL's record: is the server the same, and the status; the last repeats
+	version  string                                  // answers SELECT VERSION(); empty means that the function does not exist
+	began    func(context.Context, driver.TxOptions) // is also called at each begin; nil does nothing
 	begin    func()                                  // is called at each begin; nil does nothing
 	commit   func()                                  // is called at each commit; nil does nothing
 	driver   driver.Driver                           // what Driver returns
-	answers  []answer                                // of the queries, one after another; the last is for all that follow
-	bad      atomic.Int64                            // how often "bad" was prepared; the first time it cannot be
+	answers  []answer                                // of the queries, in turn; the last one repeats
+	bad      atomic.Int64                            // how often "bad" was prepared; the first time fails
 	open     atomic.Int64                            // connections
-	dead     atomic.Bool                             // the newest connection is, after an answer that ends in driver.ErrBadConn
+	dead     atomic.Bool                             // the newest connection is dead after an answer ending in driver.ErrBadConn
 }
 
 func (b *base) Connect(context.Context) (driver.Conn, error) {
@@ -143,7 +143,7 @@ func (s baseStmt) Query([]driver.Value) (driver.Rows, error) {
 type answer struct {
 	values []int64
 	end    error // what follows the last row
-	sets   int   // how many other result sets were asked for
+	sets   int   // how many other result sets were requested
 }
 
 func (a *answer) Columns() []string { return []string{"value"} }
@@ -163,7 +163,7 @@ func (a *answer) Next(dest []driver.Value) error {
 func (a *answer) HasNextResultSet() bool { return a.sets == 0 }
 func (a *answer) NextResultSet() error   { a.sets++; return a.end }
 
-// one answers every query with a 1.
+// one answers each query with a 1.
 var one = []answer{{[]int64{1}, io.EOF, 0}}
 
 // row is a row of several values.

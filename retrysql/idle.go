@@ -11,7 +11,7 @@ import (
 // idleTime is how long a connection may be unused and still count as alive, as in pgx.
 const idleTime = time.Second
 
-// alive returns a connection of db that was used a moment ago or answers a ping. It drops no more dead ones than the
+// alive returns a connection of db that was used recently or answers a ping. It drops at most as many dead ones as the
 // pool has.
 func alive(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 	for left := db.Stats().OpenConnections; ; left-- {
@@ -30,11 +30,12 @@ func alive(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 	}
 }
 
-// used are the connections that Do has used within about idleTime. database/sql does not say how long one was idle.
+// used are the connections that Do has used within about idleTime. database/sql does not report how long a connection
+// was idle.
 var used = uses{last: map[uintptr]time.Time{}}
 
-// uses is when connections were used last, by the address of the driver's connection. The address of one that is gone
-// may become that of another, which is new then.
+// uses are the times at which connections were last used, by the address of the driver's connection. A new connection
+// may get the address of an old one; it is alive too.
 type uses struct {
 	mu    sync.Mutex
 	last  map[uintptr]time.Time
@@ -62,13 +63,13 @@ func (u *uses) note(conn *sql.Conn) {
 }
 
 // lately reports whether conn was used within idleTime. It reports true for a driver whose connections are not
-// pointers, since it cannot know these again.
+// pointers, since it cannot recognize them.
 func (u *uses) lately(conn *sql.Conn) bool {
 	address := addressOf(conn)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	at, ok := u.last[address]
-	idle := time.Since(at) // negative if another clock, as of a test in virtual time, has noted it
+	idle := time.Since(at) // negative if noted by another clock, as that of a test in virtual time
 	return address == 0 || ok && 0 <= idle && idle < idleTime
 }
 

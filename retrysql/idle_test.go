@@ -14,7 +14,7 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// pinged is a database whose connections can be pinged, and be dead without showing it.
+// pinged is a database whose connections can be pinged, and can be dead without showing it.
 type pinged struct {
 	base
 	made, pings int
@@ -44,7 +44,7 @@ func (c *pingedConn) Ping(context.Context) error {
 	return c.of.err
 }
 
-// kill makes all connections that were made until now dead.
+// kill makes all connections opened so far dead.
 func (p *pinged) kill() {
 	p.dead = map[*pingedConn]bool{}
 	for _, c := range p.conns {
@@ -59,7 +59,7 @@ func TestDoPingsAConnectionThatWasIdle(t *testing.T) {
 			return err
 		})
 	}
-	var all []*pinged // so that no connection gets the address of an earlier one
+	var all []*pinged // so that a new connection does not get an old address
 	inBubble(t, "for a second", func(t *testing.T) {
 		p := &pinged{}
 		all = append(all, p)

@@ -10,7 +10,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// work is fn's context. It knows the transaction, for a Tx in fn.
+// work is fn's context. It carries the transaction, for a Tx in fn.
 type work struct {
 	context.Context
 	db  Beginner
@@ -26,7 +26,7 @@ func (w *work) Value(key any) any {
 	return w.Context.Value(key)
 }
 
-// begun is the context that a transaction is begun with. It has the log in which a connection of Watch notes errors.
+// begun is the context in which a transaction begins. It carries the log in which a connection of Watch notes errors.
 type begun struct {
 	context.Context
 	log *failures
@@ -41,7 +41,7 @@ func (b *begun) Value(key any) any {
 	return b.Context.Value(key)
 }
 
-// around returns the transaction on db that ctx is from, or nil.
+// around returns the transaction on db that ctx belongs to, or nil.
 func around(ctx context.Context, db Beginner) *Txn {
 	for w, ok := ctx.Value(workKey{}).(*work); ok; w, ok = w.Context.Value(workKey{}).(*work) {
 		if t := reflect.TypeOf(db); t == reflect.TypeOf(w.db) && t.Comparable() && w.db == db {
@@ -51,7 +51,7 @@ func around(ctx context.Context, db Beginner) *Txn {
 	return nil
 }
 
-// join runs fn as a part of t. An error of fn dooms all of t, since a part of it would be committed otherwise.
+// join runs fn as a part of t. An error of fn dooms all of t, since otherwise part of fn's work would be committed.
 func (t *Txn) join(ctx context.Context, p retry.Policy, opts *Options, fn func(context.Context, *Txn) error) error {
 	switch {
 	case opts == nil || !opts.Join:
@@ -66,13 +66,13 @@ func (t *Txn) join(ctx context.Context, p retry.Policy, opts *Options, fn func(c
 	}
 	err := t.part("joined Tx", func() error { return fn(ctx, t) })
 	if err != nil {
-		t.log.look() // an error before err counts
+		t.log.look() // an earlier error counts
 		t.log.doom(err)
 	}
 	return err
 }
 
-// part runs fn. If it panics, which the outer fn may recover from, the transaction is not committed.
+// part runs fn. If fn panics, which the outer fn may recover from, the transaction is not committed.
 func (t *Txn) part(of string, fn func() error) error {
 	returned := false
 	defer func() {

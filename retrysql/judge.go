@@ -8,15 +8,16 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Phase is when an error came: the same error means something else in another phase. The zero Phase is none.
+// Phase is when an error came: the same error has different meanings in different phases. The zero Phase is not valid
+// in an AttemptError; Judge treats it as Commit.
 type Phase uint8
 
 // The phases.
 const (
-	Connect    Phase = iota + 1 // making a connection or beginning a transaction: none of the work has been sent
+	Connect    Phase = iota + 1 // making a connection or beginning a transaction: no work has been sent
 	Statement                   // a statement inside a transaction: nothing takes effect before the commit
 	Commit                      // the commit
-	Autocommit                  // a single statement outside a transaction, which commits itself
+	Autocommit                  // a single statement outside a transaction, which commits by itself
 )
 
 // String returns "connect", "statement", "commit" or "autocommit".
@@ -28,32 +29,32 @@ func (p Phase) String() string {
 	return texts[p]
 }
 
-// Verdict is what an error means in its phase. The zero Verdict is that of a nil error.
+// Verdict is what an error means in its phase. The zero Verdict is the verdict on a nil error.
 type Verdict struct {
 	// Class is Retryable if all of the work, from the beginning of the transaction, may be repeated; Terminal if
 	// repeating it cannot help or could do harm; Unknown if the error says neither.
 	Class retry.Class
-	// Reason is why. It does not depend on the phase. Empty means that the error is not known.
+	// Reason is why. It does not depend on the phase. Empty means that the error is not recognized.
 	Reason Reason
-	// Code is the server's own: a SQLSTATE ("40001"), or a number ("1213", SQLite's extended "517"). Empty means that
-	// the server has sent none.
+	// Code is the server's own code: a SQLSTATE ("40001"), or a number ("1213", SQLite's extended "517"). Empty means
+	// that the server sent none.
 	Code string
 	// Ambiguous means that the work may have taken effect, so that repeating it could do it twice. Class is then
 	// Terminal.
 	Ambiguous bool
 	// Definite means that the server itself said that the transaction is not committed. It is set for Commit only.
 	Definite bool
-	// Unsent means that the server has certainly not seen the work.
+	// Unsent means that the server certainly has not received the work.
 	Unsent bool
 }
 
 // Judge returns what an error of database/sql, a driver or this package means in a phase, and the zero Verdict for nil.
-// It knows PostgreSQL and its kin, MySQL and MariaDB, SQLite and SQL Server by the form of their drivers' errors and
-// imports no driver. Of several errors joined, the first known one counts, in the order of errors.As; of a nested run,
-// its last failure. An error that this package calls ambiguous remains ambiguous.
+// It recognizes the errors of PostgreSQL and databases that speak its protocol, MySQL and MariaDB, SQLite and SQL
+// Server by their form and imports no driver. Of several joined errors the first recognized one counts, in the order of
+// errors.As; of a nested run, its last failure. An error that this package calls ambiguous remains ambiguous.
 //
-//   - At Connect an error of the connection, or of a server that is busy, is Retryable. Every error is Unsent, unless it
-//     calls itself ambiguous.
+//   - At Connect an error of the connection or of a busy server is Retryable. Every error is Unsent, unless it calls
+//     itself ambiguous.
 //   - At Statement an error is Retryable if a new transaction may succeed, as after a lost connection.
 //   - At Commit only a server's code for a rollback counts as a rollback, and is Definite. Every other error is
 //     Ambiguous: a lost connection, driver.ErrBadConn, a driver's "safe to retry", an error of the context. The
@@ -62,7 +63,7 @@ type Verdict struct {
 //     is Ambiguous, and so is a code that leaves the outcome open.
 //
 // An error of the context, or the code of a server that was asked to cancel, does not say which context ended. It is
-// Unknown unless it is Ambiguous, and the caller compares it with its own context. Any other Phase is judged as Commit.
+// Unknown unless it is Ambiguous, and the caller checks its own context. Judge treats any other Phase as Commit.
 func Judge(phase Phase, err error) Verdict {
 	if err == nil {
 		return Verdict{}
@@ -73,36 +74,36 @@ func Judge(phase Phase, err error) Verdict {
 	return v
 }
 
-// Classify is a retry.Classifier for the errors of statements in a transaction: the Class that Judge returns at
-// Statement. Do not use it outside a transaction, since it calls a write whose connection was lost Retryable.
+// Classify is a retry.Classifier for the errors of statements in a transaction. It returns the Class that Judge returns
+// at Statement. Do not use it outside a transaction: it calls a write whose connection was lost Retryable.
 func Classify(err error) retry.Class { return Judge(Statement, err).Class }
 
-// finding is what an error is, in any phase.
+// finding is what an error is, independent of the phase.
 type finding struct {
 	reason Reason
 	effect effect
 	code   string
 }
 
-// effect is what an error says about the work. It decides what the error means in each phase.
+// effect is what an error says about the work. It determines what the error means in each phase.
 type effect uint8
 
 const (
-	unknown     effect = iota // nothing is known of the error
+	unknown     effect = iota // the error is not recognized
 	undone                    // the server has rolled the transaction back, and a new one may succeed
 	refused                   // the server has not executed the statement, and may later
 	unreached                 // there was no session yet
 	lost                      // the connection is gone, or the server failed without saying how
-	uncertain                 // the server says that it does not know, in a transaction too
+	uncertain                 // the server says that it does not know, even in a transaction
 	rejected                  // the server will never accept the transaction
-	futile                    // the statement has failed, and would again
+	futile                    // the statement failed, and would fail again
 	stopped                   // the statement was ended from outside, or the server is at fault
 	aborted                   // the transaction is undone because of an earlier error
 	interrupted               // a context is done
 	over                      // the transaction was over before
 )
 
-// at returns what an effect means in a phase.
+// at returns the meaning of an effect in a phase.
 func (e effect) at(phase Phase) Verdict {
 	var (
 		again     = Verdict{Class: retry.Retryable}
@@ -152,7 +153,7 @@ func (e effect) at(phase Phase) Verdict {
 		case rejected:
 			return Verdict{Class: retry.Terminal, Definite: true}
 		case aborted:
-			return Verdict{Definite: true} // the class is that of the error that undid it
+			return Verdict{Definite: true} // the class is that of the error that undid the transaction
 		case over:
 			return never
 		default:
@@ -167,7 +168,7 @@ func find(err error) finding {
 		return f
 	}
 	var f finding
-	for _, look := range []func(error) (finding, bool){see, seeTimeout} { // seeTimeout only if nothing inside is known
+	for _, look := range []func(error) (finding, bool){see, seeTimeout} { // seeTimeout only if nothing inside is recognized
 		if each(err, func(err error) (ok bool) { f, ok = look(err); return ok }) {
 			break
 		}
@@ -187,8 +188,8 @@ func find(err error) finding {
 	return f
 }
 
-// findOwn returns what this package has already made of an error, which counts for more than the driver's error beside
-// it. It asks the As and Is of each error, since retry.TimedOut hides what it wraps from Unwrap.
+// findOwn returns what this package has already decided about an error, which takes precedence over the driver's error.
+// It asks the As and Is of each error, since retry.TimedOut hides what it wraps from Unwrap.
 func findOwn(err error) (f finding, ok bool) {
 	ok = each(err, func(err error) bool {
 		failed, own := as[*AttemptError](err)
@@ -212,7 +213,7 @@ func findOwn(err error) (f finding, ok bool) {
 	return f, ok
 }
 
-// finding returns what e was decided to be, which may have depended on Options.
+// finding returns what was decided about e, which may have depended on Options.
 func (e *AttemptError) finding() finding {
 	switch e.Class {
 	case retry.Retryable:
@@ -225,9 +226,9 @@ func (e *AttemptError) finding() finding {
 }
 
 // each calls visit for the errors of err's tree, in the order of errors.As, until a call returns true, and reports
-// whether one did. errors.As cannot do this: drivers' errors are recognized by text and shape as well as by type, a nil
-// pointer may panic, and of a nested run the Reason must not count, nor a mark stop the walk, as they do for its
-// Unwrap.
+// whether one did. errors.As cannot do this: drivers' errors are recognized by text and shape as well as by type, and a
+// nil pointer may panic. The Unwrap of a nested run also returns its Reason, which must not count, and a mark would
+// stop the walk.
 func each(err error, visit func(error) bool) bool {
 	switch {
 	case err == nil, isNil(err):
@@ -266,10 +267,10 @@ func see(err error) (finding, bool) {
 	return finding{}, false
 }
 
-// looks are the ways to know an error, a server's code first.
+// looks are the functions that recognize an error, a server's code first.
 var looks = []func(error) (finding, bool){seePostgres, seeMySQL, seeSQLite, seeSQLServer, seeConnection}
 
-// meaning is what a table says of a code.
+// meaning is what a table says about a code.
 type meaning struct {
 	reason Reason
 	effect effect

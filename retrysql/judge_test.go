@@ -23,7 +23,7 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// pgError has the method of pgconn.PgError and pq.Error.
+// pgError has the method that pgconn.PgError and pq.Error have.
 type pgError struct{ state, message string }
 
 func (e *pgError) Error() string    { return e.message + " (SQLSTATE " + e.state + ")" }
@@ -38,7 +38,7 @@ type mysqlError struct {
 
 func (e *mysqlError) Error() string { return e.Message }
 
-// sqliteError is as that of modernc.org/sqlite.
+// sqliteError resembles that of modernc.org/sqlite.
 type sqliteError struct{ code int }
 
 func (e *sqliteError) Error() string { return "sqlite " + strconv.Itoa(e.code) }
@@ -46,7 +46,7 @@ func (e *sqliteError) Code() int     { return e.code }
 
 type sqliteErrNo int
 
-// sqliteFieldsError is as that of github.com/mattn/go-sqlite3.
+// sqliteFieldsError resembles that of github.com/mattn/go-sqlite3.
 type sqliteFieldsError struct {
 	Code         sqliteErrNo
 	ExtendedCode sqliteErrNo
@@ -56,7 +56,7 @@ type sqliteFieldsError struct {
 
 func (e sqliteFieldsError) Error() string { return e.err }
 
-// mssqlError is as that of github.com/microsoft/go-mssqldb: a value that cannot be compared.
+// mssqlError resembles that of github.com/microsoft/go-mssqldb: a value that is not comparable.
 type mssqlError struct {
 	Number int32
 	All    []mssqlError
@@ -65,7 +65,7 @@ type mssqlError struct {
 func (e mssqlError) Error() string         { return "mssql: " + strconv.Itoa(int(e.Number)) }
 func (e mssqlError) SQLErrorNumber() int32 { return e.Number }
 
-// mssqlRetryableError is a driver.ErrBadConn beside what it wraps.
+// mssqlRetryableError is a driver.ErrBadConn that also wraps another error.
 type mssqlRetryableError struct{ err error }
 
 func (e mssqlRetryableError) Error() string        { return e.err.Error() }
@@ -79,7 +79,7 @@ func (e *safeToRetryError) Error() string     { return "pgx: " + e.err.Error() }
 func (e *safeToRetryError) Unwrap() error     { return e.err }
 func (e *safeToRetryError) SafeToRetry() bool { return true }
 
-// hiddenError shows what is inside through As alone.
+// hiddenError shows the error inside only through As.
 type hiddenError struct{ inside error }
 
 func (e hiddenError) Error() string      { return "hidden" }
@@ -108,11 +108,11 @@ var letters = map[byte]retrysql.Verdict{
 	'D': {Class: retry.Retryable, Definite: true}, // rolled back, may be repeated
 	'T': {Class: retry.Terminal},
 	'N': {Class: retry.Terminal, Unsent: true},   // refused before the work
-	'X': {Class: retry.Terminal, Definite: true}, // rolled back, no use to repeat
+	'X': {Class: retry.Terminal, Definite: true}, // rolled back, repeating does not help
 	'A': {Class: retry.Terminal, Ambiguous: true},
 	'-': {},
 	'?': {Unsent: true},
-	'Z': {Definite: true}, // rolled back, because of an error before
+	'Z': {Definite: true}, // rolled back, because of an earlier error
 }
 
 // The verdicts at Connect, Statement, Commit and Autocommit, in this order.
@@ -131,7 +131,7 @@ const (
 	ifUnknown     = "?-AT"
 )
 
-// agree holds an error against its row, and wrapped and joined as well.
+// agree compares an error with its row, also wrapped and joined.
 func agree(t *testing.T, err error, reason retrysql.Reason, code, want string) {
 	t.Helper()
 	for _, err := range []error{
@@ -494,7 +494,7 @@ func TestUnknown(t *testing.T) {
 		fs.ErrNotExist,
 		&fs.PathError{Op: "open", Path: "x", Err: syscall.ENOENT},
 		syscall.ENOENT,
-		syscall.EAGAIN, // a net.Error that is a timeout, but a file's
+		syscall.EAGAIN, // a net.Error that is a timeout, but of a file
 		&url.Error{Op: "parse", URL: ":", Err: errors.New("missing protocol scheme")},
 		&httpError{5},
 		(*pgError)(nil),
@@ -632,7 +632,7 @@ func TestOnCode(t *testing.T) {
 	}
 }
 
-// keeps holds the promises of Verdict.
+// keeps checks the promises of Verdict.
 func keeps(t *testing.T, phase retrysql.Phase, err error) {
 	v := retrysql.Judge(phase, err)
 	if v.Ambiguous {
@@ -681,7 +681,7 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// sampled are errors of each kind.
+// sampled is an error of each kind.
 var sampled = []error{
 	io.EOF, driver.ErrBadConn, sql.ErrTxDone, sql.ErrNoRows, sql.ErrConnDone, context.Canceled, context.DeadlineExceeded,
 	retrysql.ErrCommitAmbiguous, retrysql.ErrAmbiguous, retrysql.ErrTransactionEnded, errors.New("no"), retry.ErrAttemptTimeout,
@@ -717,7 +717,7 @@ func FuzzJudge(f *testing.F) {
 		at := phases[int(phase)%len(phases)]
 		keeps(t, at, err)
 		require.Equal(t, retrysql.Judge(at, err), retrysql.Judge(at, fmt.Errorf("wrapped: %w", err)))
-		// An error that is not known hides nothing behind it.
+		// An unrecognized error does not hide the one behind it.
 		if v := retrysql.Judge(at, err); v.Reason != "" {
 			require.Equal(t, v, retrysql.Judge(at, errors.Join(err, pg("40P01"))))
 		}
@@ -748,7 +748,7 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// TestReasonWords: logs, metrics and rules of users have them, so they do not change.
+// TestReasonWords: the words are in users' logs, metrics and rules, so they must not change.
 func TestReasonWords(t *testing.T) {
 	require.Equal(t, []retrysql.Reason{
 		"serialization_failure", "deadlock", "lock_timeout", "busy", "busy_snapshot", "transaction_rollback", "cached_plan", "schema_changed",
@@ -771,7 +771,7 @@ func TestReasonWords(t *testing.T) {
 	})
 }
 
-// Errors whose shape resembles that of a driver's.
+// Errors that resemble a driver's.
 type (
 	likeMySQL  struct{ Number, State, Message any }
 	likeNumber struct {
@@ -808,7 +808,7 @@ func TestErrorsOfOtherShapesAreNotKnown(t *testing.T) {
 	}
 }
 
-// TestSocketErrorsOfWindows: these are not the syscall constants of their names, which no call returns there.
+// TestSocketErrorsOfWindows: no call there returns the syscall constants of these names.
 func TestSocketErrorsOfWindows(t *testing.T) {
 	for number, want := range map[syscall.Errno]retrysql.Reason{
 		10050: retrysql.ConnectionLost, 10051: retrysql.ConnectionLost, 10052: retrysql.ConnectionLost, 10053: retrysql.ConnectionLost,

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// seeMySQL knows the errors of github.com/go-sql-driver/mysql. They have no methods, so without importing the driver
-// only reflection recognizes them, by their shape:
+// seeMySQL recognizes the errors of github.com/go-sql-driver/mysql. They have no code method, so without importing the
+// driver only reflection can recognize them, by their shape:
 //
 //	type MySQLError struct {
 //		Number   uint16
@@ -37,32 +37,32 @@ func seeMySQL(err error) (finding, bool) {
 }
 
 // mysqlCodes are the error numbers of the MySQL and MariaDB servers that mean more than the class of their SQLSTATE,
-// which is the general HY000 for many: MySQL's "Server Error Message Reference" and "Client Error Message Reference",
-// MariaDB's "Error Codes", TiDB's "Error Codes and Troubleshooting".
+// which for many is the general HY000. Sources: MySQL's "Server Error Message Reference" and "Client Error Message
+// Reference", MariaDB's "Error Codes", TiDB's "Error Codes and Troubleshooting".
 var mysqlCodes = map[uint16]meaning{
-	1213: {Deadlock, undone}, // of the whole transaction; Galera says it at the commit too
-	// Undoes the statement only, unless innodb_rollback_on_timeout is set: so roll back first.
+	1213: {Deadlock, undone}, // of the whole transaction; Galera also returns it at the commit
+	// Undoes only the statement, unless innodb_rollback_on_timeout is set, so roll back first.
 	1205: {LockTimeout, refused},
 	3572: {LockTimeout, refused},          // NOWAIT
 	1020: {SerializationFailure, refused}, // MariaDB's innodb_snapshot_isolation: the row has changed
 	1637: {Overloaded, refused},           // too many transactions at once
 	1047: {CannotConnectNow, refused},     // Galera: the node is not ready for queries
-	3101: {TransactionRollback, undone},   // Group Replication: another member's transaction was first
+	3101: {TransactionRollback, undone},   // Group Replication: another member's transaction came first
 	8002: {SerializationFailure, undone},  // TiDB: the commit conflicts, after SELECT FOR UPDATE
 	8022: {SerializationFailure, undone},  // TiDB: the commit failed and is rolled back
 	9007: {SerializationFailure, undone},  // TiDB: a write conflict, found at the commit
 
 	1040: {TooManyConnections, unreached},
 	1203: {TooManyConnections, unreached}, // max_user_connections
-	1226: {TooManyConnections, unreached}, // the user's limit for an hour
-	4031: {AdminShutdown, unreached},      // wait_timeout: sent to a client that has sent nothing
+	1226: {TooManyConnections, unreached}, // the user's hourly limit
+	4031: {AdminShutdown, unreached},      // wait_timeout: sent to an idle client
 
 	1053: {AdminShutdown, lost},
 	1927: {AdminShutdown, lost}, // MariaDB: the connection was killed
 	2006: {ConnectionLost, lost},
 	2013: {ConnectionLost, lost},
 	2055: {ConnectionLost, lost},
-	1180: {CompletionUnknown, uncertain}, // an error during a commit, in a transaction the implicit one of DDL
+	1180: {CompletionUnknown, uncertain}, // an error during a commit, which in a transaction is the implicit one of DDL
 
 	1290: {ReadOnlyServer, rejected}, // --read-only
 	1792: {ReadOnlyServer, rejected}, // the transaction is read-only
@@ -75,7 +75,7 @@ var mysqlCodes = map[uint16]meaning{
 	1064: {SyntaxOrAccess, rejected},
 	1406: {InvalidData, rejected}, // too long
 
-	// KILL QUERY, and max_execution_time. Both undo the statement: its outcome is certain, and repeating it does not
+	// KILL QUERY and max_execution_time. Both undo the statement: its outcome is certain, and repeating it does not
 	// help.
 	1317: {QueryCanceled, futile},
 	3024: {StatementTimeout, futile},
@@ -86,7 +86,7 @@ var mysqlCodes = map[uint16]meaning{
 	1049: {UnknownDatabase, futile},
 }
 
-// mysqlClasses are the first two characters of the SQLSTATE of the other errors.
+// mysqlClasses are keyed by the first two characters of the SQLSTATE of the other errors.
 var mysqlClasses = map[[2]byte]meaning{
 	{'2', '2'}: {InvalidData, rejected},
 	{'2', '3'}: {ConstraintViolation, rejected},

@@ -2,10 +2,10 @@ package retrysql
 
 import "strings"
 
-// sqlStater is an error with a SQLSTATE, as those of pgx and lib/pq are.
+// sqlStater is an error with a SQLSTATE, like those of pgx and lib/pq.
 type sqlStater interface{ SQLState() string }
 
-// seePostgres knows the errors of PostgreSQL, and of CockroachDB, YugabyteDB and Spanner, which use its protocol.
+// seePostgres recognizes the errors of PostgreSQL, and of CockroachDB, YugabyteDB and Spanner, which use its protocol.
 func seePostgres(err error) (finding, bool) {
 	var state string
 	if e, ok := as[sqlStater](err); ok {
@@ -28,12 +28,12 @@ func seePostgres(err error) (finding, bool) {
 
 // postgresCodes are the SQLSTATEs that mean more than their class: PostgreSQL's manual, appendix A.
 var postgresCodes = map[string]meaning{
-	// Section 13.5: the application should be ready to do such a transaction again, from its start. SERIALIZABLE fails
-	// at the commit as well.
+	// Section 13.5: the application should be prepared to repeat such a transaction from its start. SERIALIZABLE also
+	// fails at the commit.
 	"40000": {TransactionRollback, undone},
-	"40001": {SerializationFailure, undone}, // CockroachDB's and Spanner's too
+	"40001": {SerializationFailure, undone}, // also CockroachDB and Spanner
 	"40P01": {Deadlock, undone},
-	"CR000": {SerializationFailure, undone}, // CockroachDB's before it took 40001
+	"CR000": {SerializationFailure, undone}, // CockroachDB before it used 40001
 	"40002": {ConstraintViolation, rejected},
 	"40003": {CompletionUnknown, uncertain}, // CockroachDB: the result of the commit is ambiguous
 	"08007": {CompletionUnknown, uncertain}, // "transaction resolution unknown"; some libraries call it transient
@@ -44,9 +44,9 @@ var postgresCodes = map[string]meaning{
 	"53100": {DiskFull, futile}, // waiting milliseconds for a disk does not help
 	"53200": {OutOfMemory, refused},
 	"53300": {TooManyConnections, unreached},
-	"53400": {TooManyConnections, refused}, // a configured limit, which also is one of a running statement
+	"53400": {TooManyConnections, refused}, // a configured limit, which also applies to a running statement
 
-	// A backend ends at any time, and after a commit is on the disk while it waits for a standby.
+	// A backend can end at any time, even after a commit is on disk while it waits for a standby.
 	"57P01": {AdminShutdown, lost},
 	"57P02": {AdminShutdown, lost}, // another backend has crashed
 	"57P05": {AdminShutdown, lost}, // idle_session_timeout
@@ -69,8 +69,8 @@ var postgresCodes = map[string]meaning{
 	"23P01": {UniqueViolation, rejected}, // an exclusion constraint, likewise
 }
 
-// postgresClasses are the first two characters of the other SQLSTATEs. A constraint that is deferred, and the trigger
-// that is, fail at the commit.
+// postgresClasses are keyed by the first two characters of the other SQLSTATEs. A deferred constraint or trigger fails
+// at the commit.
 var postgresClasses = map[string]meaning{
 	"22": {InvalidData, rejected},
 	"23": {ConstraintViolation, rejected},
@@ -79,5 +79,5 @@ var postgresClasses = map[string]meaning{
 	"42": {SyntaxOrAccess, rejected},
 	"P0": {RaisedException, rejected}, // PL/pgSQL: it runs before the commit
 	"58": {StorageFault, stopped},     // outside PostgreSQL: files
-	"XX": {InternalError, stopped},    // CockroachDB's XXA00: committed, but a change of the schema failed
+	"XX": {InternalError, stopped},    // CockroachDB's XXA00: committed, but a schema change failed
 }

@@ -1,7 +1,7 @@
 package retrysql
 
-// writes returns the keyword of the first statement that writes, or "". It knows the statements of SQLite, whose
-// drivers ignore sql.TxOptions.ReadOnly; other servers refuse theirs.
+// writes returns the keyword of the first statement that writes, or "". It recognizes the statements of SQLite, whose
+// drivers ignore sql.TxOptions.ReadOnly; other servers enforce it.
 func writes(query string) string {
 	for query != "" {
 		var statement string
@@ -15,7 +15,7 @@ func writes(query string) string {
 				switch keyword, rest = word(rest, false); keyword {
 				case "INSERT", "UPDATE", "DELETE":
 					return keyword
-				case "REPLACE": // which is also a function
+				case "REPLACE": // also a function
 					if next, _ := word(rest, false); next == "INTO" {
 						return keyword
 					}

@@ -6,16 +6,17 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Reason is a machine-readable word for why something failed, for logs, metrics and rules. Words are only added.
+// Reason is a machine-readable word for the cause of a failure, for logs, metrics and rules. Words are never removed or
+// changed. The empty Reason means an unknown error.
 type Reason string
 
-// The transaction met another one. A new one may succeed.
+// The transaction conflicted with another one. A new one may succeed.
 const (
-	SerializationFailure Reason = "serialization_failure" // it cannot be put in order with the others
-	Deadlock             Reason = "deadlock"              // two wait for each other, and this one was chosen to fail
+	SerializationFailure Reason = "serialization_failure" // it cannot be serialized with the others
+	Deadlock             Reason = "deadlock"              // two transactions wait for each other, and this one was chosen to fail
 	LockTimeout          Reason = "lock_timeout"          // a lock was not free in time, or at once
 	Busy                 Reason = "busy"                  // SQLite: another connection has the lock
-	BusySnapshot         Reason = "busy_snapshot"         // SQLite: what was read has changed, so waiting does not help
+	BusySnapshot         Reason = "busy_snapshot"         // SQLite: data has changed since it was read, so waiting does not help
 	TransactionRollback  Reason = "transaction_rollback"  // the server rolled back, for a reason without a word
 	CachedPlan           Reason = "cached_plan"           // PostgreSQL: the table of a prepared statement has changed
 	SchemaChanged        Reason = "schema_changed"        // the tables have changed during the transaction
@@ -23,14 +24,14 @@ const (
 
 // The server cannot serve now.
 const (
-	TooManyConnections Reason = "too_many_connections" // it has no connection left, at all or for this user
+	TooManyConnections Reason = "too_many_connections" // it has no connection left, in total or for this user
 	CannotConnectNow   Reason = "cannot_connect_now"   // it is starting, stopping or failing over
-	CannotConnect      Reason = "cannot_connect"       // it was not reached
-	Overloaded         Reason = "overloaded"           // it has too much to do
+	CannotConnect      Reason = "cannot_connect"       // it could not be reached
+	Overloaded         Reason = "overloaded"           // it is overloaded
 	OutOfMemory        Reason = "out_of_memory"        // it has no memory left
 )
 
-// The connection is gone, and its transaction with it.
+// The connection is lost, and its transaction with it.
 const (
 	ConnectionLost Reason = "connection_lost" // it broke, or the driver closed it
 	AdminShutdown  Reason = "admin_shutdown"  // the server ended it: an administrator, a shutdown, a crash, a limit
@@ -57,20 +58,20 @@ const (
 
 // The work cannot succeed as it is.
 const (
-	UniqueViolation     Reason = "unique_violation"     // a key exists; PostgreSQL may report a conflict so
+	UniqueViolation     Reason = "unique_violation"     // a key exists; PostgreSQL may report a conflict this way
 	ConstraintViolation Reason = "constraint_violation" // another constraint does not hold
 	InvalidData         Reason = "invalid_data"         // a value is too long, out of range or of another type
 	SyntaxOrAccess      Reason = "syntax_or_access"     // the statement is wrong, names what does not exist, or is not allowed
-	RaisedException     Reason = "raised_exception"     // PostgreSQL: a function or trigger raised it
+	RaisedException     Reason = "raised_exception"     // PostgreSQL: a function or trigger raised an error
 	AuthFailed          Reason = "auth_failed"          // the user or password was refused
 	UnknownDatabase     Reason = "unknown_database"     // there is no such database
 	TLSRefused          Reason = "tls_refused"          // one side does not speak TLS, or does not trust the other
-	ObjectInUse         Reason = "object_in_use"        // it is in use
+	ObjectInUse         Reason = "object_in_use"        // the object is in use
 	ReadOnlyServer      Reason = "read_only_server"     // the server is read-only: a replica, perhaps since a failover
 	DiskFull            Reason = "disk_full"            // the server's disk is full
 	StorageFault        Reason = "storage_fault"        // the server's disk fails, or the file cannot be opened or trusted
 	InternalError       Reason = "internal_error"       // the server has a bug, or corrupt data
-	ServerError         Reason = "server_error"         // a code without a word
+	ServerError         Reason = "server_error"         // the code has no word of its own
 	NoRows              Reason = "no_rows"              // sql.ErrNoRows
 )
 
@@ -82,24 +83,24 @@ const (
 	PartlyDone         Reason = "partly_done"         // Do: an earlier write succeeded
 )
 
-// stops reports whether a context has ended a statement, or a server was asked to. pgx and the driver of MySQL then
-// close the connection, PostgreSQL aborts the transaction, and SQLite undoes one that was writing.
+// stops reports whether a context has ended a statement, or the server was asked to cancel it. pgx and the driver of
+// MySQL then close the connection, PostgreSQL aborts the transaction, and SQLite undoes one that was writing.
 func (r Reason) stops() bool { return r == Canceled || r == Timeout || r == QueryCanceled }
 
-// ReasonOf returns why something failed, or "" for nil and for an unknown error. It is the Reason that Judge returns,
-// which is the same in each phase.
+// ReasonOf returns the reason of a failure, or "" for nil and for an unknown error. It is the Reason that Judge
+// returns, which is the same in each phase.
 func ReasonOf(err error) Reason { return Judge(Statement, err).Reason }
 
-// OnReason returns a classifier that answers class for an error with one of the reasons, and otherwise Unknown. Use it
-// to repeat what is Terminal by default because repeating it helps some users and harms others:
+// OnReason returns a classifier that returns class for an error with one of the reasons, and otherwise Unknown. Use it
+// for errors that are Terminal by default because repeating them helps some users and harms others:
 //
 //	retry.Policy{Classify: retrysql.OnReason(retry.Retryable, retrysql.ReadOnlyServer)}
 //
-// ReadOnlyServer: after a failover, if the pool makes a new connection. UniqueViolation: if two transactions look for a
+// ReadOnlyServer: after a failover, if the pool opens a new connection. UniqueViolation: if two transactions look for a
 // row and both insert it. ObjectInUse, DiskFull: if an operator corrects it. IdleInTransaction: if the pause was an
 // accident. The empty Reason matches nothing.
 //
-// Retryable does not make a commit repeatable that may have taken effect.
+// Retryable does not allow the repetition of a commit that may have taken effect.
 func OnReason(class retry.Class, reasons ...Reason) retry.Classifier {
 	reasons = slices.Clone(reasons) // the caller may reuse the slice
 	return func(err error) retry.Class {
@@ -110,9 +111,9 @@ func OnReason(class retry.Class, reasons ...Reason) retry.Classifier {
 	}
 }
 
-// OnCode returns a classifier that answers class for an error with one of the server's codes as in Verdict.Code, and
-// otherwise Unknown: "40001" of PostgreSQL, "1213" of MySQL, "517" of SQLite, which "5" does not match. Servers of two
-// makes can use the same number. The empty code matches nothing.
+// OnCode returns a classifier that returns class for an error with one of the server's codes as in Verdict.Code, and
+// otherwise Unknown: "40001" of PostgreSQL, "1213" of MySQL, "517" of SQLite, which "5" does not match. Two kinds of
+// server can use the same number. The empty code matches nothing.
 func OnCode(class retry.Class, codes ...string) retry.Classifier {
 	codes = slices.Clone(codes) // the caller may reuse the slice
 	return func(err error) retry.Class {

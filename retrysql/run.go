@@ -11,18 +11,18 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// DefaultPolicy returns the policy of Tx, Run and Do for a policy that sets nothing of a schedule:
+// DefaultPolicy returns the policy whose schedule Tx, Run and Do use if the caller's policy sets no part of one:
 //
 //	sql: 5 attempts, exponential 10ms ×2, cap 1s, full jitter: 10ms 20ms 40ms 80ms (0s to 150ms in all)
 //
-// Its schedule is taken as a whole (see Policy.OrSchedule): to change one field of it, begin with DefaultPolicy. A
+// Its schedule is used as a whole (see Policy.OrSchedule). To change one field of it, start from DefaultPolicy. A
 // retry.Policy{MaxAttempts: 3} waits 5s and 10s.
 //
-// A conflict is over when the other transaction is, which takes milliseconds, and a caller waits: so the waits are
-// short. Jitter is full, because transactions that met once and wait alike meet again. Five attempts are enough for the
-// conflicts of a healthy database; if they are not, the work contends too much for more attempts to help.
+// The waits are short because a caller waits, and a conflict ends with the other transaction, within milliseconds.
+// Jitter is full because two transactions that conflict and then wait equally long conflict again. Five attempts are
+// enough for the conflicts of a healthy database; if not, contention is too high for more attempts to help.
 //
-// They are not enough for a server that restarts or fails over, which takes seconds: see RestartPolicy.
+// They are not enough if the server restarts or fails over, which takes seconds: see RestartPolicy.
 func DefaultPolicy() retry.Policy {
 	return retry.Policy{
 		Name:        "sql",
@@ -46,49 +46,50 @@ func RestartPolicy() retry.Policy {
 
 // Options are those of one transaction. A nil *Options means the zero Options.
 type Options struct {
-	// Isolation is the level to begin with. Zero means the database's default.
+	// Isolation is the isolation level of the transaction. Zero means the database's default.
 	Isolation sql.IsolationLevel
 	// ReadOnly begins a transaction that cannot write. Drivers of SQLite ignore that, so a Txn also refuses INSERT and
-	// the other statements of SQLite that write, by how they begin. It does not see a PRAGMA that writes, such as
-	// user_version, ATTACH, ANALYZE and a function that writes; and through Unwrap and a *sql.Stmt it sees statements
-	// only on a database of Open or Watch. A commit whose outcome is not known is repeated, since it has no effect.
-	// Zero means that the transaction may write.
+	// the other statements of SQLite that write, by their first word. It does not detect ATTACH, ANALYZE, a PRAGMA that
+	// writes, such as user_version, or a function that writes. It sees statements of Unwrap and of a *sql.Stmt only on
+	// a database of Open or Watch. A commit whose outcome is unknown is repeated, since it has no effect. Zero means
+	// that the transaction may write.
 	ReadOnly bool
-	// Idempotent declares that the transaction may take effect twice, so a commit whose outcome is not known is
-	// repeated. Zero means that it must not.
+	// Idempotent declares that the transaction may take effect twice, so a commit whose outcome is unknown is repeated.
+	// Zero means that it must not.
 	Idempotent bool
 	// Join makes Tx, if it gets the context of the fn of another Tx on the same database, run its fn in that
-	// transaction. The same database means the same Beginner: a *sql.Conn is another one than its *sql.DB. The policy
-	// and options of the outer Tx apply. It must have the Isolation that is set here, and must not be ReadOnly unless
-	// this is. If the joined fn fails, the transaction is not committed, even if the outer fn ignores the error, unless
-	// a Txn.Savepoint is between them. Zero means that a Tx in a Tx on the same database is an error, since a second
-	// transaction would not be rolled back with the first. To begin one anyway, pass a context from outside fn.
+	// transaction. The same database means the same Beginner: a *sql.Conn and its *sql.DB are different. The policy and
+	// options of the outer Tx apply. The outer transaction must have the Isolation that is set here, and must not be
+	// ReadOnly unless ReadOnly is set here too. If the joined fn fails, the transaction is not committed, even if the
+	// outer fn ignores the error, unless fn called Tx inside a Txn.Savepoint. Zero means that a Tx in a Tx on the same
+	// database is an error, since a second transaction would not be rolled back with the first. To begin one anyway,
+	// pass a context from outside fn.
 	Join bool
-	// Probe asks PostgreSQL, by the transaction's id, about a commit whose outcome is not known: if it is committed, Tx
-	// returns nil, otherwise the transaction is repeated, and both are certain. It costs a round trip before each
-	// commit and needs a *sql.DB, which has a connection besides that of the transaction, and PostgreSQL 13 or later,
-	// not CockroachDB or its like; on another server the transaction fails before the commit. PostgreSQL has no answer
-	// if it was restarted, has crashed or was replaced since: a server that has lost its last transactions uses their
-	// ids again. Zero means that it is not asked.
+	// Probe asks PostgreSQL, by the transaction's id, about a commit whose outcome is unknown. If it committed, Tx
+	// returns nil; otherwise the transaction is repeated. Both answers are certain. Probe costs a round trip before
+	// each commit. It needs PostgreSQL 13 or later, and a *sql.DB, which can open a second connection. On another
+	// server, such as CockroachDB, the transaction fails before the commit. PostgreSQL has no answer if it was
+	// restarted, has crashed or was replaced since: a server that has lost its last transactions reuses their ids. Zero
+	// means that the server is not asked.
 	Probe bool
-	// Committed is called after a commit whose outcome is not known, if Probe is not set or has no answer. It reports
+	// Committed is called after a commit whose outcome is unknown, if Probe is not set or has no answer. It reports
 	// whether the commit took effect, by a row that the transaction wrote. True is a success, false repeats the
 	// transaction, an error leaves the outcome unknown. If the run fails after it has returned false, its error has
-	// ErrCommitAmbiguous, since false may have been wrong. Its context lives for RollbackTimeout, even if the caller's
-	// has ended. Nil means that the outcome cannot be found out.
+	// ErrCommitAmbiguous, since false may have been wrong. Its context ends after RollbackTimeout, and does not end
+	// with the caller's. Nil means that the outcome remains unknown.
 	//
-	// The commit may still be under way, and only a statement that waits for it sees what becomes of it. MySQL and
-	// MariaDB wait in a SELECT of the row with FOR UPDATE, SQLite in a transaction of BEGIN IMMEDIATE. PostgreSQL does
-	// not wait in any SELECT: use Probe.
+	// The commit may still be in progress, and only a statement that waits for it sees its outcome. MySQL and MariaDB
+	// wait in a SELECT of the row with FOR UPDATE, SQLite in a transaction of BEGIN IMMEDIATE. PostgreSQL does not wait
+	// in any SELECT: use Probe.
 	Committed func(context.Context) (bool, error)
 	// RollbackTimeout is how long to wait for a rollback, for Probe and Committed, and for a commit once the attempt's
-	// context has ended. Tx waits for a commit of SQLite as long as its busy_timeout lets it. If a context
-	// without a deadline is canceled, pgx as a driver of database/sql ends the commit at once. Zero means 5s.
+	// context has ended. Tx waits for a commit of SQLite as long as its busy_timeout allows. If a context without a
+	// deadline is canceled, pgx as a driver of database/sql ends the commit at once. Zero means 5s.
 	RollbackTimeout time.Duration
 }
 
-// Validate returns nil or retry.FieldErrors. Refused is a negative RollbackTimeout. Tx and Run refuse options that
-// Validate refuses.
+// Validate returns nil, or retry.FieldErrors if RollbackTimeout is negative. Tx and Run refuse options that Validate
+// refuses.
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
 	if o.RollbackTimeout < 0 {
@@ -105,29 +106,28 @@ var (
 // Long enough for a server under load to answer, short enough for a caller whose network is gone.
 const defaultRollbackTimeout = 5 * time.Second
 
-// Transaction is what Run needs of a driver's transaction. Commit and Rollback return an error that is sql.ErrTxDone if
-// it was over before.
+// Transaction is the part of a driver's transaction that Run needs. Commit and Rollback return an error that is
+// sql.ErrTxDone if the transaction has already ended.
 type Transaction interface {
 	Commit(context.Context) error
 	Rollback(context.Context) error
-	// Failures returns the first error that a statement ended with, and the first one that calls for a retry, or nil.
+	// Failures returns the error of the first statement that failed, and the first error that requires a retry, or nil.
 	// After the second nothing may be sent: MySQL would commit it by itself. If there is no second and Rollback
-	// succeeds, a lost connection that fn returns is another one.
+	// succeeds, a lost connection in fn's error is that of another connection.
 	Failures() (first, retryable error)
 }
 
-// Recorded is a Transaction of which the server keeps a record, for Options.Probe.
+// Recorded is a Transaction whose status the server records, for Options.Probe.
 type Recorded interface {
 	Transaction
 	// Track notes how to find the record. It is called before Commit, in the transaction.
 	Track(context.Context) error
 	// Committed reports whether the record says that the transaction is committed. It is called after a Commit whose
-	// outcome is not known, and waits for one that is under way. An error means that there is no record. False is
-	// certain.
+	// outcome is unknown, and waits for one in progress. An error means that there is no record. False is certain.
 	Committed(context.Context) (bool, error)
 }
 
-// Run is Tx for the transactions of any driver: begin begins one, fn works in it. Everything else is as for Tx, except
+// Run is Tx for the transactions of any driver: begin begins one, and fn works in it. Otherwise Run is like Tx, except
 // that Options.Isolation and Options.Join have no effect. Options.Probe needs a Transaction that is Recorded.
 func Run[T Transaction](ctx context.Context, p retry.Policy, opts *Options, begin func(context.Context) (T, error), fn func(context.Context, T) error) error {
 	r := runner[T]{begin: begin, fn: fn}
@@ -159,7 +159,7 @@ func (r *runner[T]) run(ctx context.Context, p retry.Policy, opts *Options) erro
 }
 
 // repeat calls attempt until it succeeds, has an answer, or p ends the run. attempt returns an error and the
-// AttemptError in it. repeatable means that work which may have taken effect may be repeated.
+// AttemptError in it. repeatable means that work may be repeated even if it may have taken effect.
 func repeat(ctx context.Context, p retry.Policy, repeatable bool, attempt func(context.Context) (*AttemptError, error)) error {
 	p = prepared(p)
 	classify := p.Classify // p itself would go to the heap
@@ -190,8 +190,8 @@ func repeat(ctx context.Context, p retry.Policy, repeatable bool, attempt func(c
 	}
 }
 
-// prepared returns p with the schedule and name of DefaultPolicy, as far as it has none, and with the rules of this
-// package behind its own.
+// prepared returns p with the schedule and name of DefaultPolicy where p has none, and with the rules of this package
+// after its own.
 func prepared(p retry.Policy) retry.Policy {
 	defaults := DefaultPolicy()
 	p = p.OrSchedule(defaults)
@@ -204,8 +204,7 @@ func prepared(p retry.Policy) retry.Policy {
 	return p
 }
 
-// classifyAttempt returns the class of an attempt's error. An error that is not known, such as one that fn made up, is
-// terminal.
+// classifyAttempt returns the class of an attempt's error. An unrecognized error, such as one of fn's own, is terminal.
 func classifyAttempt(err error) retry.Class {
 	if attemptErrorOf(err).Class == retry.Retryable {
 		return retry.Retryable
@@ -213,7 +212,7 @@ func classifyAttempt(err error) retry.Class {
 	return retry.Terminal
 }
 
-// attemptErrorOf returns the AttemptError that an attempt ended with, and nil for nil.
+// attemptErrorOf returns the AttemptError of an attempt's error, and nil for nil.
 func attemptErrorOf(err error) *AttemptError {
 	if err == nil {
 		return nil
@@ -231,8 +230,8 @@ type runner[T Transaction] struct {
 	embedded bool // the database is in this process, so a commit does not wait for a network
 }
 
-// carry returns the error of a run, with the doubt about an attempt in it. The mark is for the runs around it; this one
-// may have gone on because Committed has said no.
+// carry returns the error of a run, with the doubt about an attempt in it. The mark is for the runs around it; this run
+// may have continued because Committed returned false.
 func carry(err, doubt error, repeatable bool) error {
 	run, ok := err.(*retry.Error)
 	if !ok {
@@ -252,13 +251,13 @@ func (r *runner[T]) repeatable(ctx context.Context) bool {
 	return r.ReadOnly || r.Idempotent || isIdempotent(ctx)
 }
 
-// attempt runs fn in a transaction of its own, which is over when attempt returns.
+// attempt runs fn in a transaction of its own, which has ended when attempt returns.
 func (r *runner[T]) attempt(ctx context.Context) error {
 	tx, err := r.begin(ctx)
 	if err != nil {
 		failed := failure(ctx, Connect, err)
 		if errors.Is(err, sql.ErrConnDone) {
-			failed.Class = retry.Terminal // db is a *sql.Conn, which does not come back
+			failed.Class = retry.Terminal // db is a *sql.Conn, which cannot reconnect
 		}
 		return failed
 	}
@@ -274,7 +273,7 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 	}
 	returned = true
 	if err == nil {
-		err = ctx.Err() // a commit that is not begun is not ambiguous
+		err = ctx.Err() // a commit that has not begun is not ambiguous
 	}
 	first, retryable := tx.Failures()
 	if err == nil && retryable == nil {
@@ -282,9 +281,9 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 	}
 	failed := failure(ctx, Statement, err)
 	if retryable != nil && !errors.Is(err, retryable) {
-		// The server has undone the transaction, so fn's own error says nothing more.
+		// The server has undone the transaction, so fn's own error does not matter.
 		failed.Verdict = failure(ctx, Statement, retryable).Verdict
-		if failed.Reason.stops() { // fn's own limit, as far as it is known here
+		if failed.Reason.stops() { // fn's own limit, as far as is known here
 			failed.Class = retry.Retryable
 		}
 		failed.Swallowed = retryable
@@ -298,8 +297,8 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 			return ended(failed)
 		}
 	case retryable == nil && refuses(failed.RollbackErr):
-		// The server had nothing to roll back, as after ON CONFLICT ROLLBACK of SQLite, and committed what followed by
-		// itself. After an error that calls for a retry nothing followed.
+		// The server had nothing to roll back, as after ON CONFLICT ROLLBACK of SQLite, and committed later statements
+		// by themselves. After an error that requires a retry there were none.
 		return ended(failed)
 	case failed.Ambiguous:
 		return r.unknown(ctx, failed) // the server says so, or a run in fn
@@ -309,11 +308,11 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 	return failed
 }
 
-// tracks reports whether the server is asked about a commit whose outcome is not known. One that is repeated anyway is
-// not.
+// tracks reports whether the server will be asked about a commit whose outcome is unknown. It need not be if the commit
+// is repeated anyway.
 func (r *runner[T]) tracks() bool { return r.Probe && !r.ReadOnly }
 
-// wasOver reports whether err says that the transaction was over before, as sql.ErrTxDone does.
+// wasOver reports whether err says that the transaction has already ended, as sql.ErrTxDone does.
 func wasOver(err error) bool { return Judge(Statement, err).Reason == TransactionDone }
 
 // refuses reports whether err is a server's refusal, rather than a lost connection.
@@ -328,7 +327,7 @@ func ended(failed *AttemptError) error {
 	return retry.Ambiguous(failed)
 }
 
-// commit commits the transaction, or returns what is known of a commit that failed.
+// commit commits the transaction, or returns what is known about a failed commit.
 func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
 	var err error
 	returned := true
@@ -363,8 +362,8 @@ func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
 	return r.probe(ctx, tx, failed, false)
 }
 
-// probe asks the server and then Committed, as far as the options allow it, about a commit whose outcome is not known.
-// If the commit is under way, a Committed that returns false does not count, since the commit may still take effect.
+// probe asks the server and then Committed, as far as the options allow, about a commit whose outcome is unknown. If
+// the commit is in progress, a Committed that returns false does not count, since the commit may still take effect.
 func (r *runner[T]) probe(ctx context.Context, tx T, failed *AttemptError, underWay bool) error {
 	alive, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.RollbackTimeout)
 	defer cancel()
@@ -402,12 +401,13 @@ func bounded(ctx context.Context) bool {
 	return ok
 }
 
-// wait calls Commit, with a context that ends when wait does, and reports whether it returned within RollbackTimeout of
-// the end of ctx. The Commit of database/sql has no context, and a driver may wait for a network that is gone.
+// wait calls Commit with a context that ends when wait returns, and reports whether Commit returned within
+// RollbackTimeout of the end of ctx. The Commit of database/sql does not take a context, and a driver may wait for a
+// network that is gone.
 func (r *runner[T]) wait(ctx context.Context, tx T) (err error, returned bool) {
 	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	done := make(chan error) // without a buffer, which would be another allocation
+	done := make(chan error) // unbuffered: a buffer would be another allocation
 	go func() { done <- tx.Commit(alive) }()
 	select {
 	case err := <-done:
@@ -425,9 +425,9 @@ func (r *runner[T]) wait(ctx context.Context, tx T) (err error, returned bool) {
 	}
 }
 
-// unknown returns the error for a transaction that may have taken effect: the run ends, and every run around it, unless
-// the transaction may take effect twice or fn's error is under retry.Transient. The transaction of a run in fn is
-// another one, so its mark wins over these options.
+// unknown returns the error for a transaction that may have taken effect. The run ends, and every run around it, unless
+// the transaction may take effect twice or fn's error is under retry.Transient. A run in fn has its own transaction, so
+// its mark takes precedence over these options.
 func (r *runner[T]) unknown(ctx context.Context, failed *AttemptError) error {
 	unmarked := retry.Terminal
 	if r.repeatable(ctx) {
@@ -441,7 +441,7 @@ func (r *runner[T]) unknown(ctx context.Context, failed *AttemptError) error {
 	return retry.Ambiguous(failed)
 }
 
-// rollback undoes the transaction and waits no longer than RollbackTimeout for that. The Rollback of database/sql has no
+// rollback undoes the transaction and waits at most RollbackTimeout. The Rollback of database/sql does not take a
 // context, and a driver may wait for a network that is gone.
 func (r *runner[T]) rollback(ctx context.Context, tx T) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.RollbackTimeout)

@@ -17,7 +17,7 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// state is an error with a SQLSTATE, as the PostgreSQL drivers return it.
+// state is an error with a SQLSTATE, like those of the PostgreSQL drivers.
 type state string
 
 func (s state) Error() string    { return "ERROR " + string(s) }
@@ -32,8 +32,8 @@ const (
 
 var errBusiness = errors.New("insufficient funds")
 
-// db is a fake database: it answers begins, commits and rollbacks from lists, nil beyond their ends, and notes what is
-// done.
+// db is a fake database: it answers begins, commits and rollbacks from lists, and with nil after their ends, and logs
+// the calls.
 type db struct {
 	begins, commits []error
 	commit          func() // is called first
@@ -109,7 +109,8 @@ func (t *tx) exec(err error) error {
 	return err
 }
 
-// statements is an fn whose attempts have one statement each, which ends with the next of errs and is returned.
+// statements is an fn whose attempts have one statement each, which fails with the next of errs, and which returns that
+// error.
 func statements(errs ...error) func(context.Context, *tx) error {
 	return func(_ context.Context, t *tx) error {
 		err := t.exec(pop(&errs))
@@ -126,7 +127,7 @@ func swallows(errs ...error) func(context.Context, *tx) error {
 	}
 }
 
-// atOnce is the default policy with waits that are too short to notice.
+// atOnce is the default policy with negligible waits.
 var atOnce = retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}}
 
 // reasons returns the phases and reasons of a history.
@@ -268,7 +269,7 @@ func TestRun(t *testing.T) {
 func TestRollbackOfACommitThatFailed(t *testing.T) {
 	for _, row := range []struct{ rollback, want error }{
 		{nil, nil},
-		{sql.ErrTxDone, nil}, // as database/sql says after any commit
+		{sql.ErrTxDone, nil}, // as database/sql does after any commit
 		{io.ErrClosedPipe, io.ErrClosedPipe},
 	} {
 		d := db{commits: []error{driver.ErrBadConn}, rollback: func(context.Context) error { return row.rollback }}
@@ -523,7 +524,7 @@ func TestRunAndTheCaller(t *testing.T) {
 	})
 }
 
-// cancelsCommit is a transaction whose caller goes while it commits.
+// cancelsCommit is a transaction whose caller cancels during the commit.
 type cancelsCommit struct {
 	*tx
 	cancel context.CancelFunc

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// seeSQLite knows the errors of two drivers: modernc.org/sqlite, whose Code method returns the extended code, and
-// github.com/mattn/go-sqlite3, whose type has only fields, so that without importing the driver only reflection reads
-// them. Other packages may have errors like these, so the name of the type, with its package, must contain "sqlite".
+// seeSQLite recognizes the errors of two drivers: modernc.org/sqlite, whose Code method returns the extended code, and
+// github.com/mattn/go-sqlite3, whose type has only fields, so without importing the driver only reflection can read
+// them. Other packages may have errors of the same shape, so the name of the type, with its package, must contain
+// "sqlite".
 func seeSQLite(err error) (finding, bool) {
 	v := reflect.ValueOf(err)
 	if !strings.Contains(strings.ToLower(v.Type().String()), "sqlite") {
@@ -35,7 +36,7 @@ func seeSQLite(err error) (finding, bool) {
 	}
 }
 
-// isSQLite reports whether db shows a driver of SQLite, by the name of its type. A *sql.Conn does not show its driver.
+// isSQLite reports whether db has a driver of SQLite, by the name of its type. A *sql.Conn does not expose its driver.
 func isSQLite(db Beginner) bool {
 	pool, ok := db.(interface{ Driver() driver.Driver })
 	if !ok {
@@ -45,7 +46,7 @@ func isSQLite(db Beginner) bool {
 	return d != nil && strings.Contains(reflect.TypeOf(d).String(), "sqlite")
 }
 
-// sqliteCode returns what an extended or primary code means: https://sqlite.org/rescode.html.
+// sqliteCode returns the meaning of an extended or primary code: https://sqlite.org/rescode.html.
 func sqliteCode(number int64) (finding, bool) {
 	text := strconv.FormatInt(number, 10)
 	if c, ok := sqliteCodes[number]; ok {
@@ -63,12 +64,12 @@ var sqliteCodes = map[int64]meaning{
 	5:   {Busy, undone}, // also 261 BUSY_RECOVERY, 773 BUSY_TIMEOUT
 	517: {BusySnapshot, undone},
 	6:   {Busy, undone},                // LOCKED, also 262 LOCKED_SHAREDCACHE
-	15:  {Busy, undone},                // PROTOCOL: the locks of the write-ahead log were raced for too often
+	15:  {Busy, undone},                // PROTOCOL: too many races for the locks of the write-ahead log
 	17:  {SchemaChanged, undone},       // SCHEMA
 	516: {TransactionRollback, undone}, // ABORT_ROLLBACK: a rollback ended the statement that was pending
 
 	9:  {QueryCanceled, futile},  // INTERRUPT: the drivers return the context's error in its place
-	10: {StorageFault, stopped},  // IOERR: what is in the file is not known
+	10: {StorageFault, stopped},  // IOERR: the content of the file is unknown
 	13: {DiskFull, futile},       // FULL
 	14: {StorageFault, futile},   // CANTOPEN
 	11: {InternalError, stopped}, // CORRUPT
@@ -78,7 +79,7 @@ var sqliteCodes = map[int64]meaning{
 	1555: {UniqueViolation, rejected}, // CONSTRAINT_PRIMARYKEY
 	2067: {UniqueViolation, rejected}, // CONSTRAINT_UNIQUE
 	20:   {InvalidData, futile},       // MISMATCH
-	1:    {SyntaxOrAccess, futile},    // ERROR: the general one, of the SQL as a rule
+	1:    {SyntaxOrAccess, futile},    // ERROR: the general one, usually an error in the SQL
 	8:    {SyntaxOrAccess, futile},    // READONLY
 	21:   {SyntaxOrAccess, futile},    // MISUSE: of the library, by the driver
 	23:   {SyntaxOrAccess, futile},    // AUTH: an authorizer's refusal

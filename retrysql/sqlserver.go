@@ -5,7 +5,7 @@ import "strconv"
 // sqlServerNumberer is an error with a SQL Server error number: that of github.com/microsoft/go-mssqldb.
 type sqlServerNumberer interface{ SQLErrorNumber() int32 }
 
-// seeSQLServer knows the errors of SQL Server and Azure SQL.
+// seeSQLServer recognizes the errors of SQL Server and Azure SQL.
 func seeSQLServer(err error) (finding, bool) {
 	if e, ok := as[sqlServerNumberer](err); ok {
 		text := strconv.FormatInt(int64(e.SQLErrorNumber()), 10)
@@ -17,14 +17,14 @@ func seeSQLServer(err error) (finding, bool) {
 	return finding{}, false
 }
 
-// sqlServerCodes are from EF Core's SqlServerTransientExceptionDetector those that a transaction meets, and from SQL
-// Server's "Database Engine events and errors" those that are none of its.
+// sqlServerCodes are the codes of EF Core's SqlServerTransientExceptionDetector that a transaction can meet, and codes
+// of SQL Server's "Database Engine events and errors" that are not in it.
 var sqlServerCodes = map[int32]meaning{
 	1205:  {Deadlock, undone},
 	3960:  {SerializationFailure, undone}, // snapshot isolation: another transaction updated the row
 	3966:  {SerializationFailure, undone}, // the row's version is gone
-	3947:  {TransactionRollback, undone},  // a secondary did not catch up
-	3948:  {TransactionRollback, undone},  // a secondary has changed its role, or is cleaned up
+	3947:  {TransactionRollback, undone},  // a secondary has not caught up
+	3948:  {TransactionRollback, undone},  // a secondary has changed its role, or is being cleaned up
 	41301: {SerializationFailure, undone}, // memory-optimized tables, checked at the commit: a transaction that this one read from has failed
 	41302: {SerializationFailure, undone}, // another transaction updated the row
 	41305: {SerializationFailure, undone}, // repeatable read does not hold
@@ -34,7 +34,7 @@ var sqlServerCodes = map[int32]meaning{
 	1222:  {LockTimeout, refused},
 	1204:  {Overloaded, refused}, // no lock left
 
-	// Azure SQL: a limit, or a service that is busy. 40501 asks for 10 s, so that short waits do not outlast it.
+	// Azure SQL: a limit, or a busy service. 40501 asks for 10 s, which is longer than the short waits.
 	10928: {Overloaded, refused},
 	10929: {Overloaded, refused},
 	40501: {Overloaded, refused},
@@ -44,8 +44,8 @@ var sqlServerCodes = map[int32]meaning{
 	40613: {CannotConnectNow, refused}, // the database is not available
 	42108: {CannotConnectNow, refused}, // a Synapse pool is paused
 	42109: {CannotConnectNow, refused}, // ... or warms up
-	// "An error processing your request" is how a failover ends what was under way: the server does not say how far it
-	// was.
+	// "An error processing your request" is how a failover ends work in progress: the server does not say how much was
+	// done.
 	40197: {ServerFault, lost},
 	40540: {ServerFault, lost},
 	40143: {ServerFault, lost},
@@ -56,19 +56,19 @@ var sqlServerCodes = map[int32]meaning{
 	952:   {CannotConnectNow, unreached},
 	4060:  {CannotConnectNow, unreached},
 	18401: {CannotConnectNow, unreached}, // in script upgrade mode
-	// The client library's numbers, of a connection that was not made.
+	// The client library's numbers, for a connection that was not made.
 	64:    {CannotConnect, unreached},
 	233:   {CannotConnect, unreached},
 	10060: {CannotConnect, unreached},
-	20:    {TLSRefused, futile}, // no encryption, which does not pass, although EF Core repeats it
+	20:    {TLSRefused, futile}, // no encryption, which is permanent, although EF Core repeats it
 
-	// ... and of one that was.
+	// ... and for one that was.
 	121:   {ConnectionLost, lost},
 	10053: {ConnectionLost, lost},
 	10054: {ConnectionLost, lost},
 	-2:    {StatementTimeout, stopped}, // EF Core: the operation may have been completed
 
-	// The transaction has met an error that leaves it nothing but a rollback, as XACT_ABORT does.
+	// The transaction has met an error after which only a rollback is possible, as with XACT_ABORT.
 	3930: {TransactionAborted, aborted},
 	3998: {TransactionAborted, aborted},
 

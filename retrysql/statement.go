@@ -94,7 +94,7 @@ func controls(query string, mysql bool) string {
 		third, _ := word(rest, mysql)
 		switch {
 		case second == "TO", second == "WORK" && third == "TO", (second == "TRANSACTION" || second == "TRAN") && third != "":
-			return "" // to a savepoint; the last form is that of SQLite and SQL Server
+			return "" // to a savepoint; SQLite and SQL Server use the last form
 		}
 		return first
 	case "START", "PREPARE": // also START REPLICA, PREPARE name AS
@@ -117,7 +117,7 @@ func controls(query string, mysql bool) string {
 			}
 			return controls(rest, mysql)
 		}
-	case "BEGIN", "END": // which also begin and end a block of statements
+	case "BEGIN", "END": // which also delimit a block of statements
 		switch second, _ := word(rest, mysql); second {
 		case "", "TRANSACTION", "TRAN", "WORK", "ISOLATION", "READ", "DEFERRED", "IMMEDIATE", "EXCLUSIVE", "CONCURRENT", "AND":
 			return first
@@ -129,8 +129,8 @@ func controls(query string, mysql bool) string {
 	return ""
 }
 
-// commits reports whether MySQL or MariaDB commits because of a statement, by its first word and what follows:
-// "Statements That Cause an Implicit Commit" in the manuals of both.
+// commits reports whether a statement makes MySQL or MariaDB commit, by its first word and what follows: "Statements
+// That Cause an Implicit Commit" in the manuals of both.
 func commits(first, rest string) bool {
 	next := func() (second string) {
 		second, rest = word(rest, true)
@@ -179,12 +179,12 @@ func commits(first, rest string) bool {
 	return false
 }
 
-// isRead reports whether a text only reads, by how it begins. Any other text counts as a write: one that begins with
-// WITH, which can contain a write; a SELECT with INTO; several statements; and quotes that only one make of database
-// knows.
+// isRead reports whether a text only reads, by its first word. Any other text counts as a write: one that begins with
+// WITH, which can contain a write; a SELECT with INTO; several statements; and text with quotes that only one kind of
+// database recognizes.
 func isRead(query string) bool { return reads(query, false) && reads(query, true) }
 
-// reads is isRead for one way to read the text.
+// reads is isRead for one reading of the text.
 func reads(query string, mysql bool) bool {
 	statement, rest := cut(query, mysql)
 	if more, _ := word(rest, mysql); more != "" || executed(query) || strings.ContainsAny(query, "[\\#") || dollarQuoted(query) {
@@ -258,7 +258,7 @@ func skip(query string, mysql bool) int {
 			return n + 1
 		}
 		return len(query)
-	case mysql && strings.HasPrefix(query, "/*!"): // what is in it is executed
+	case mysql && strings.HasPrefix(query, "/*!"): // its content is executed
 		return len("/*!")
 	case mysql && strings.HasPrefix(query, "/*M!"):
 		return len("/*M!")
@@ -282,7 +282,7 @@ func skip(query string, mysql bool) int {
 	}
 }
 
-// quoted returns the length of what the text begins with in quotes, in which a backslash may escape.
+// quoted returns the length of the quoted text at the beginning of s, in which a backslash may escape.
 func quoted(query string, escapes bool) int {
 	for i := 1; i < len(query); i++ {
 		switch {
@@ -295,8 +295,8 @@ func quoted(query string, escapes bool) int {
 	return len(query)
 }
 
-// word returns the first word of a text in upper case, and what follows it. It passes over everything that is
-// not a word: space, comments, numbers.
+// word returns the first word of a text in upper case, and the rest. It skips everything that is not a word: space,
+// comments, numbers.
 func word(query string, mysql bool) (first, rest string) {
 	first, rest = token(query, mysql)
 	return strings.ToUpper(first), rest

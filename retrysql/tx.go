@@ -8,7 +8,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Beginner begins transactions: a *sql.DB, or a *sql.Conn, which is then also held while Tx waits.
+// Beginner begins transactions. It is a *sql.DB, or a *sql.Conn, which Tx also holds while it waits.
 type Beginner interface {
 	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
 }
@@ -19,15 +19,16 @@ type Beginner interface {
 //
 // Some errors are answers, not failures: sql.ErrNoRows, an error of fn's own, and the server's refusal of a statement
 // that it will never accept, such as a unique violation. Tx then rolls back and returns fn's error as it is; the run is
-// a success for p.Observe and p.Budget. Any other failure is a *retry.Error with an *AttemptError for each attempt.
+// a success for p.Observe and p.Budget. After any other failure Tx returns a *retry.Error with an *AttemptError for
+// each attempt.
 //
 // fn must have no effects other than those in the transaction, since it can run several times. It must use its context,
-// and the Txn in one goroutine at a time. A lost connection to another server is an error of fn's own. Under
-// retry.Transient an error of fn's own repeats the transaction.
+// and use the Txn in one goroutine at a time. A lost connection to another server is an error of fn's own. To repeat
+// the transaction after an error of its own, fn wraps it in retry.Transient.
 //
-// p.Classify is called before the rules of Classify. If p sets no part of a schedule, that of DefaultPolicy is used.
-// Arguments that are nil, and options that Validate refuses, are errors; nothing is begun then. So is a call in the fn
-// of a Tx on the same database, without Options.Join.
+// p.Classify is called before the rules of Classify. If p sets no part of a schedule, that of DefaultPolicy is used. If
+// an argument is nil or Validate refuses the options, Tx returns an error and begins nothing. A call in the fn of a Tx
+// on the same database is also an error, unless Options.Join is set.
 //
 // Only the server can say that a commit failed. After any other error of a commit errors.Is finds ErrCommitAmbiguous,
 // and the transaction is not run again, not even by a run around Tx, unless the options allow it. An error without
@@ -97,15 +98,15 @@ func TxValue[T any](ctx context.Context, db Beginner, p retry.Policy, opts *Opti
 	return value, nil
 }
 
-// txn is a Txn with what only Run may do.
+// txn is a Txn with the methods that only Run may call.
 type txn struct {
 	*Txn
-	cancel context.CancelFunc // of the transaction's own context; nil if it has none
+	cancel context.CancelFunc // of the transaction's own context; nil if there is none
 	record *record            // nil without Options.Probe
 }
 
-// begin begins a transaction for t. If the attempt has a deadline, the transaction gets a context of its own: when the
-// attempt's ended, database/sql would roll back in a goroutine for which the next attempt could not wait.
+// begin begins a transaction for t. If the attempt has a deadline, the transaction gets a context of its own: at the
+// end of the attempt's context database/sql would roll back in a goroutine, and the next attempt could not wait for it.
 func begin(ctx context.Context, db Beginner, opts *sql.TxOptions, t *Txn) (_ txn, err error) {
 	t.work = work{ctx, db, t}
 	if opts != nil {
@@ -134,7 +135,7 @@ func begin(ctx context.Context, db Beginner, opts *sql.TxOptions, t *Txn) (_ txn
 	return txn{Txn: t, cancel: cancel}, nil
 }
 
-// Commit ends with ctx if the driver honors the context that the transaction was begun with.
+// Commit ends with ctx if the driver honors the context in which the transaction began.
 func (t txn) Commit(ctx context.Context) error {
 	if t.cancel != nil {
 		defer t.cancel()

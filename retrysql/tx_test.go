@@ -45,7 +45,7 @@ func TestTx(t *testing.T) {
 		fn      func(context.Context, *retrysql.Txn) error
 		log     string
 		watched string  // the log with Watch; empty means the same
-		is      []error // none is a success or an answer; of an unwatched run
+		is      []error // none for a success or an answer; of an unwatched run
 		text    string  // of an answer
 	}{
 		{name: "a success", fn: exec("update"), log: "begin update commit"},
@@ -238,7 +238,7 @@ func TestTx(t *testing.T) {
 	}
 	for name, around := range map[string]func(driver.Connector) driver.Connector{"plain": plain, "watched": retrysql.Watch} {
 		t.Run("a server that could not say its version is asked again, "+name, func(t *testing.T) {
-			asked := map[string]int{"plain": 1, "watched": 2}[name] // by the Txn, and by its connection
+			asked := map[string]int{"plain": 1, "watched": 2}[name] // noted by the Txn, and by its connection
 			db, log := openDBWith(t, &base{version: "8.0.36"}, faults{{Query: "VERSION", Err: errors.New("busy buffer"), Times: asked}}, around)
 			err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 				if _, err := tx.ExecContext(ctx, "TRUNCATE t"); err != nil {

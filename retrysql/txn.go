@@ -11,28 +11,28 @@ import (
 // Txn is the transaction that fn works in. It has methods of *sql.Tx, so it is the DBTX of sqlc and a ConnPool of gorm,
 // and bun and ent accept it.
 //
-// Only Tx commits and rolls back. A Txn refuses statements that begin or end a transaction, and on MySQL and MariaDB
-// those that commit by themselves, such as TRUNCATE and CREATE TABLE; before the first of these it asks the server's
-// version. It does not see what a procedure, EXECUTE or a block does: if that commits, a repetition does the work
-// twice. Nor does it see that SQLite ends the transaction because of RAISE(ROLLBACK) or the ON CONFLICT ROLLBACK of a
-// table: if fn passes over that error, SQLite commits what follows by itself.
+// Only Tx commits and rolls back. A Txn refuses statements that begin or end a transaction. On MySQL and MariaDB it
+// also refuses statements that commit implicitly, such as TRUNCATE and CREATE TABLE; before the first of these it asks
+// for the server's version. It does not see what a procedure, EXECUTE or a block does: if that commits, a repetition
+// does the work twice. It also does not see that SQLite ends the transaction because of RAISE(ROLLBACK) or the ON
+// CONFLICT ROLLBACK of a table: if fn ignores that error, SQLite commits each later statement by itself.
 //
-// A Txn notes the errors of its statements, even those that fn ignores: after one that calls for a new transaction no
-// statement is sent and nothing is committed, unless a Savepoint undoes what failed. A statement that was ended by a
-// context or a cancel request calls for one too, since drivers then close the connection and SQLite undoes all of the
+// A Txn notes the errors of its statements, even those that fn ignores: after an error that requires a new transaction
+// no statement is sent and nothing is committed, unless a Savepoint undoes what failed. A statement that a context or a
+// cancel request ended also requires one, since drivers then close the connection and SQLite undoes the whole
 // transaction; if fn returns that error, the run ends. Rows that fn leaves open are closed before the commit. A Txn
-// sees the errors of ExecContext and QueryContext, of QueryRowContext before Scan, and of *sql.Rows, but not what their
-// Close returns to fn. The errors of a row's Scan, of a *sql.Stmt and of Unwrap are noted only on a database of Open or
-// Watch; on any other, fn must return them.
+// sees the errors of ExecContext and QueryContext, of QueryRowContext before Scan, and of *sql.Rows, but not the error
+// that their Close returns to fn. The errors of a row's Scan, of a *sql.Stmt and of Unwrap are noted only on a database
+// of Open or Watch; on any other, fn must return them.
 type Txn struct {
 	tx  *sql.Tx
 	log failures
 
 	work      work  // fn's context
-	begun     begun // the context that the transaction was begun with
+	begun     begun // the context in which the transaction began
 	isolation sql.IsolationLevel
 	saved     int                     // savepoints
-	hooks     []func(context.Context) // for after the commit
+	hooks     []func(context.Context) // called after the commit
 	shared    atomic.Bool             // fn has a *sql.Tx or *sql.Stmt, which can send statements
 
 	undo    sync.Once
@@ -71,7 +71,7 @@ func (t *Txn) QueryRowContext(ctx context.Context, query string, args ...any) *s
 	return row
 }
 
-// PrepareContext is sql.Tx.PrepareContext. The statement lives as long as the transaction.
+// PrepareContext is sql.Tx.PrepareContext. The statement is closed with the transaction.
 func (t *Txn) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
 	if err := t.allow(query); err != nil {
 		return nil, err
@@ -98,13 +98,13 @@ func (t *Txn) Unwrap() *sql.Tx {
 }
 
 // Savepoint runs fn in a savepoint of the transaction. If fn returns an error, its work is undone, Savepoint returns
-// the error, and the transaction can go on, even after an error that calls for a new transaction, such as a lock that
-// was not free. If the work cannot be undone, as after a deadlock in MySQL, the transaction begins again, even if the
-// error is ignored.
+// the error, and the transaction can continue, even after an error that requires a new transaction, such as a lock
+// timeout. If the work cannot be undone, as after a deadlock in MySQL, the transaction begins again, even if the caller
+// ignores the error.
 //
 // If fn panics, the transaction is not committed, even if the caller of Savepoint recovers.
 //
-// The statements are SAVEPOINT, RELEASE SAVEPOINT and ROLLBACK TO SAVEPOINT, which SQL Server does not know.
+// The statements are SAVEPOINT, RELEASE SAVEPOINT and ROLLBACK TO SAVEPOINT, which SQL Server does not support.
 func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) error {
 	if fn == nil {
 		return errNoFn
@@ -117,7 +117,7 @@ func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) err
 	before, hooks := t.log.state(), len(t.hooks)
 	err := t.part("Savepoint", func() error { return fn(ctx) })
 	if err == nil {
-		if _, err = t.ExecContext(ctx, "RELEASE SAVEPOINT "+name); err != nil { // which is not sent after an error that fn passed over
+		if _, err = t.ExecContext(ctx, "RELEASE SAVEPOINT "+name); err != nil { // not sent after an error that fn ignored
 			t.log.doom(err)
 		}
 		return err
@@ -137,10 +137,9 @@ func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) err
 }
 
 // AfterCommit adds a hook that Tx calls before it returns nil. Hooks of an attempt or Savepoint that was rolled back
-// are dropped, and none is called if the outcome is not known. Hooks are called in the order in which they were added,
-// with the context that Tx was called with. They cannot fail. A hook that panics keeps none of the others from being
-// called, and the panic passes through Tx. A hook may add another, which is called last. AfterCommit panics if hook is
-// nil.
+// are dropped, and none is called if the outcome is unknown. Hooks are called in the order in which they were added,
+// with the context that Tx was called with. They cannot fail. If a hook panics, the others are still called, and the
+// panic passes through Tx. A hook may add another, which is called last. AfterCommit panics if hook is nil.
 func (t *Txn) AfterCommit(hook func(context.Context)) {
 	if hook == nil {
 		panic("retrysql: Txn.AfterCommit: hook is nil")
@@ -176,8 +175,8 @@ func (t *Txn) note(err error) error {
 	return err
 }
 
-// settle rolls the transaction back if it must begin again and fn can send statements past t: MySQL leaves the
-// transaction at a deadlock, and would commit them by themselves.
+// settle rolls the transaction back if it must begin again and fn can send statements that t does not see: MySQL ends
+// the transaction at a deadlock, and would commit them by themselves.
 func (t *Txn) settle() {
 	if t.shared.Load() && t.log.answered() {
 		_ = t.rollback()
@@ -189,8 +188,8 @@ func (t *Txn) rollback() error {
 	return t.undoErr
 }
 
-// refusal is a context that has ended with err. database/sql checks it before it sends anything, and returns err in a
-// *sql.Row or *sql.Stmt, which only database/sql can make.
+// refusal is a context that has ended with err. database/sql checks the context before it sends anything, and returns
+// err in a *sql.Row or *sql.Stmt, which only database/sql can make.
 type refusal struct {
 	context.Context
 	err error

@@ -40,7 +40,8 @@ func drain(rows *sql.Rows, err error) error {
 	return rows.Err()
 }
 
-// TestWhichWayNoticesWhat is the table of README.md: a conflict that fn passes over, by how its statement was sent.
+// TestWhichWayNoticesWhat checks the table in README.md: a conflict that fn ignores, for each way to send its
+// statement.
 func TestWhichWayNoticesWhat(t *testing.T) {
 	scan := func(row *sql.Row) error { return row.Scan(new(int)) }
 	inQuery := faults{{Query: "select", Err: deadlock}}
@@ -123,7 +124,7 @@ func TestRowsThatAreLeftOpenHideNoConflict(t *testing.T) {
 	}
 }
 
-// deadlock is MySQL's, after which the session goes on outside any transaction.
+// deadlock is MySQL's, after which the session continues outside any transaction.
 var deadlock = &mysqlError{Number: 1213}
 
 func TestWhatFnHoldsSendsNothingAfterAConflict(t *testing.T) {
@@ -377,7 +378,7 @@ func TestSavepoint(t *testing.T) {
 		name   string
 		faults faults
 		fn     func(context.Context, *retrysql.Txn) error
-		first  string // attempt's log; the second one's, if there is one, is without a failure
+		first  string // attempt's log; a second attempt is without a failure
 		again  bool
 		is     error // of Savepoint in the first attempt
 	}{
@@ -447,7 +448,7 @@ func TestSavepoint(t *testing.T) {
 	})
 }
 
-// errNoSavepoint is what MySQL says after a deadlock.
+// errNoSavepoint is MySQL's error after a deadlock.
 var errNoSavepoint = &mysqlError{Number: 1305}
 
 func TestHooksRunOnceAfterACertainCommit(t *testing.T) {

@@ -28,7 +28,7 @@ func Open(driverName, dataSourceName string) (*sql.DB, error) {
 	return sql.OpenDB(Watch(c)), nil
 }
 
-// named is the connector of a driver that has none.
+// named is the connector of a driver that does not have one.
 type named struct {
 	driver driver.Driver
 	name   string
@@ -39,10 +39,10 @@ func (n named) Driver() driver.Driver                        { return n.driver }
 
 // Watch returns a connector for sql.OpenDB. In a transaction of Tx its connections note every error of a statement,
 // including those that only the Scan of a *sql.Row returns, those of a *sql.Stmt and those of Txn.Unwrap. After an
-// error that calls for a new transaction they send nothing more, and they refuse what a Txn refuses. Outside of Tx they
+// error that requires a new transaction they send nothing more, and they refuse what a Txn refuses. Outside Tx they
 // only pass calls on.
 //
-// The function of sql.Conn.Raw gets the watched connection, whose method Unwrap() driver.Conn returns the driver's own.
+// sql.Conn.Raw passes the watched connection to its function; the method Unwrap() driver.Conn returns the driver's own.
 func Watch(c driver.Connector) driver.Connector { return connector{c} }
 
 type connector struct{ driver.Connector }
@@ -63,8 +63,8 @@ func (c connector) Close() error {
 	return nil
 }
 
-// conn is a connection of Watch. What its driver does not implement is left to database/sql by driver.ErrSkip, or done
-// as database/sql does it.
+// conn is a connection of Watch. If its driver does not implement an interface, conn returns driver.ErrSkip, or does as
+// database/sql does.
 type conn struct {
 	driver.Conn
 	log *failures // of the transaction; nil outside one of Tx
@@ -88,7 +88,7 @@ func (c *conn) allow(query string) error {
 	return c.log.forbid(query, c.version)
 }
 
-// version asks the driver, since database/sql holds the connection.
+// version asks the driver directly, since database/sql holds the connection.
 func (c *conn) version() (string, error) {
 	q, ok := c.Conn.(driver.QueryerContext)
 	if !ok {
@@ -130,7 +130,7 @@ type watchedTx struct {
 	conn *conn
 }
 
-// Commit rolls back if rows that database/sql has closed for the commit had a conflict.
+// Commit rolls back if rows that database/sql closed for the commit had a conflict.
 func (t watchedTx) Commit() error {
 	log := t.conn.log
 	t.conn.log = nil
@@ -273,7 +273,7 @@ func (s convertingStmt) ColumnConverter(column int) driver.ValueConverter {
 	return s.Stmt.(driver.ColumnConverter).ColumnConverter(column)
 }
 
-// positional returns the arguments for a driver without contexts, as database/sql does.
+// positional returns the arguments for a driver without context methods, as database/sql does.
 func positional(ctx context.Context, args []driver.NamedValue) ([]driver.Value, error) {
 	values := make([]driver.Value, len(args))
 	for i, a := range args {

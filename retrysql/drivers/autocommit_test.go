@@ -17,8 +17,8 @@ const (
 	ledger  = "create table ledger (id integer not null)"
 )
 
-// withLostReply runs a test with each driver that talks to a server, in parallel: with a pool whose connections lose the
-// reply to the first request with the text in it, and one whose connections do not.
+// withLostReply runs a test in parallel with each driver that talks to a server. It passes two pools: one whose
+// connections lose the reply to the first request that contains the text, and one whose connections do not.
 func withLostReply(t *testing.T, text string, test func(t *testing.T, d driver, db, direct *sql.DB)) {
 	t.Helper()
 	t.Parallel()
@@ -53,8 +53,8 @@ func TestAnInsertWhoseReplyIsLostIsAmbiguousAndNotRepeated(t *testing.T) {
 	})
 }
 
-// TestDatabaseSQLInsertsTwice is what Do is there for: database/sql repeats what a driver says was not sent. A driver
-// that is mended gives one row.
+// TestDatabaseSQLInsertsTwice shows why Do exists: database/sql repeats a statement that the driver says was not sent.
+// A fixed driver would insert one row.
 func TestWithoutDoAnInsertWhoseReplyIsLostIsAppliedTwiceByWhatDriversSay(t *testing.T) {
 	rows := map[string]int{libpq.name: 2, pgxStdlib.name: 2, goMySQL.name: 1}
 	withLostReply(t, insert, func(t *testing.T, d driver, db, direct *sql.DB) {

@@ -26,13 +26,13 @@ type bank struct {
 // deposit is what each account begins with.
 const deposit = 1000
 
-// newBank makes the tables.
+// newBank creates the tables.
 func newBank(t *testing.T, d driver, direct *sql.DB, accounts int) *bank {
 	t.Helper()
 	b := &bank{direct: direct, accounts: accounts, bind: func(query string) string { return query }}
 	switch d.name {
 	case goMySQL.name:
-		b.lock = " for update" // which waits for a commit that is under way
+		b.lock = " for update" // which waits for a commit in progress
 	case libpq.name, pgxStdlib.name:
 		b.bind = dollars
 	}
@@ -48,7 +48,7 @@ func newBank(t *testing.T, d driver, direct *sql.DB, accounts int) *bank {
 	return b
 }
 
-// dollars puts $1, $2, ... in the place of each "?".
+// dollars replaces each "?" by $1, $2, ... in turn.
 func dollars(query string) string {
 	parts := strings.Split(query, "?")
 	for i := range parts[1:] {
@@ -60,7 +60,7 @@ func dollars(query string) string {
 // transfer is an order to the bank.
 type transfer struct{ id, source, target, amount int }
 
-// apply makes a transfer in a transaction. It reads before it writes, as most do.
+// apply makes a transfer in a transaction. It reads before it writes.
 func (b *bank) apply(ctx context.Context, tx *retrysql.Txn, order transfer) error {
 	if _, err := tx.ExecContext(ctx, b.bind("insert into ledger values (?, ?, ?, ?)"),
 		order.id, order.source, order.target, order.amount); err != nil {
@@ -78,7 +78,7 @@ func (b *bank) apply(ctx context.Context, tx *retrysql.Txn, order transfer) erro
 	return nil
 }
 
-// applied is a probe: whether a transfer was.
+// applied is a probe: it reports whether a transfer was applied.
 func (b *bank) applied(id int) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		var n int
@@ -87,7 +87,7 @@ func (b *bank) applied(id int) func(context.Context) (bool, error) {
 	}
 }
 
-// appliedOnceOver is a probe that waits for a commit that is under way. On PostgreSQL no SELECT does.
+// appliedOnceOver is a probe that waits for a commit in progress. No SELECT of PostgreSQL does.
 func (b *bank) appliedOnceOver(id int) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		p := retry.Policy{MaxAttempts: retry.Unlimited, Backoff: contended.Backoff, Classify: retrysql.Classify}
@@ -102,7 +102,7 @@ func (b *bank) appliedOnceOver(id int) func(context.Context) (bool, error) {
 	}
 }
 
-// requireConserved requires that the bank has the money that it began with, and each account what the ledger says.
+// requireConserved requires that the total is unchanged, and that each account agrees with the ledger.
 func (b *bank) requireConserved(t *testing.T) {
 	t.Helper()
 	require.Equal(t, b.accounts*deposit, number(t, b.direct, "select sum(balance) from accounts"))

@@ -15,10 +15,10 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// withCancel makes calls with each driver that talks to a server: for each of the first requests of a call, and each
-// fault, one whose context is canceled when the client has sent that request, which then meets the fault. work makes
-// the call, with connections of its own, and writes id into the ledger. That has its row once if work succeeded, once
-// or not at all if the error is the one for an unknown outcome, and not if it is another.
+// withCancel makes calls with each driver that talks to a server. For each of the first requests of a call, and each
+// fault, it makes one call whose context is canceled when the client has sent that request, which then meets the fault.
+// work makes the call with connections of its own and writes id into the ledger. The ledger has that row once if work
+// succeeded, at most once if the error is the one for an unknown outcome, and not at all after any other error.
 func withCancel(t *testing.T, requests int, unknown error, work func(ctx context.Context, t *testing.T, b *bank, db *sql.DB, id int) error) {
 	t.Helper()
 	t.Parallel()
@@ -43,7 +43,7 @@ func withCancel(t *testing.T, requests int, unknown error, work func(ctx context
 				outcomes[id] = work(ctx, t, b, d.open(t, p.address, name), id)
 			}
 
-			// A transaction that the server is still at has a lock on one of these rows.
+			// A transaction that the server is still running holds a lock on one of these rows.
 			exec1(t, b.direct, "update accounts set balance = balance")
 			for id, err := range outcomes {
 				rows := number(t, b.direct, b.bind("select count(*) from ledger where id = ?"), id)
@@ -81,7 +81,7 @@ func TestAStatementThatIsCancelledIsNotDoneOrAmbiguous(t *testing.T) {
 	})
 }
 
-// TestAnAttemptThatTimesOutOnALockIsRetried: whatever the drivers and servers make of the end of the attempt's context.
+// TestAnAttemptThatTimesOutOnALockIsRetried: however drivers and servers report that the attempt's context ended.
 func TestAnAttemptThatTimesOutOnALockIsRetried(t *testing.T) {
 	t.Parallel()
 	for _, d := range serverDrivers {
@@ -99,7 +99,7 @@ func TestAnAttemptThatTimesOutOnALockIsRetried(t *testing.T) {
 					require.NoError(t, holder.Commit())
 				}
 			})
-			p.AttemptTimeout = 200 * time.Millisecond // enough for an attempt that meets no lock
+			p.AttemptTimeout = 200 * time.Millisecond // enough for an attempt that waits for no lock
 
 			err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 				_, err := tx.ExecContext(ctx, "update counter set n = n + 1")

@@ -13,15 +13,15 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// lostCommit is a way in which a commit goes wrong on its way.
+// lostCommit is a way in which a commit is lost.
 type lostCommit struct {
 	name    string
 	fault   fault
 	applied int // 1 if the server got it
 }
 
-// withLostCommits runs a test with each driver that talks to a server and each fault: it has a bank, and a pool whose
-// second and third commit meet the fault.
+// withLostCommits runs a test with each driver that talks to a server and each fault. The test gets a bank, and a pool
+// whose second and third commit meet the fault.
 func withLostCommits(t *testing.T, test func(t *testing.T, c lostCommit, b *bank, db *sql.DB)) {
 	t.Helper()
 	t.Parallel()
@@ -46,8 +46,8 @@ func withLostCommits(t *testing.T, test func(t *testing.T, c lostCommit, b *bank
 	}
 }
 
-// transferEach makes four transfers, one after the other, and returns what became of them, and the failed attempts of
-// all. Each is inside another run, which repeats whatever it may.
+// transferEach makes four transfers, one after the other, and returns their results and all failed attempts. Each is
+// inside another run, which repeats whatever it may.
 func transferEach(t *testing.T, b *bank, db *sql.DB, options func(id int) *retrysql.Options) ([]error, []failure) {
 	t.Helper()
 	outcomes := make([]error, 4)
@@ -112,7 +112,8 @@ func TestACommitThatIsLostStaysAmbiguousIfTheProbeFails(t *testing.T) {
 	})
 }
 
-// TestACommitThatIsLostIsRepeatedWhereThatIsAllowed declares transfers idempotent that are not, so that it shows.
+// TestACommitThatIsLostIsRepeatedWhereThatIsAllowed declares transfers idempotent although they are not, so that a
+// repetition shows.
 func TestACommitThatIsLostIsRepeatedIfTheCallerAllowsIt(t *testing.T) {
 	withLostCommits(t, func(t *testing.T, c lostCommit, b *bank, db *sql.DB) {
 		outcomes, failures := transferEach(t, b, db, func(int) *retrysql.Options { return &retrysql.Options{Idempotent: true} })
@@ -124,7 +125,7 @@ func TestACommitThatIsLostIsRepeatedIfTheCallerAllowsIt(t *testing.T) {
 	})
 }
 
-// TestTheDriversErrorOfALostCommit is why none of them is believed at that phase.
+// TestTheDriversErrorOfALostCommit shows why no driver's error is believed at that phase.
 func TestWhatDriversSayOfALostCommitDoesNotTellThatItWasApplied(t *testing.T) {
 	t.Parallel()
 	for _, d := range serverDrivers {

@@ -14,8 +14,8 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// withPostgres runs a test with each driver for PostgreSQL, in parallel, each with a database of its own in which the
-// setup was executed.
+// withPostgres runs a test in parallel with each driver for PostgreSQL, each with its own database in which the setup
+// was executed.
 func withPostgres(t *testing.T, setup []string, test func(t *testing.T, d driver, db *sql.DB)) {
 	t.Helper()
 	t.Parallel()
@@ -32,14 +32,14 @@ func withPostgres(t *testing.T, setup []string, test func(t *testing.T, d driver
 
 var counter = []string{"create table counter (n integer not null)", "insert into counter values (0)"}
 
-// contended is a policy for transactions that meet each other often.
+// contended is a policy for transactions that often conflict.
 var contended = retry.Policy{
 	MaxAttempts: 100,
 	Backoff:     retry.Backoff{Base: time.Millisecond, Cap: 50 * time.Millisecond, Jitter: retry.FullJitter},
 }
 
-// TestWriteSkewLeavesOneDoctorOnCall: each of many goes off call if another one is on. All look before any of them goes,
-// so that none would be left under a weaker isolation.
+// TestWriteSkewLeavesOneDoctorOnCall: each of many goes off call if another one is on. All of them read before any of
+// them writes, so under a weaker isolation no doctor would be left.
 func TestWriteSkewLeavesOneDoctorOnCall(t *testing.T) {
 	const doctors = 12
 	withPostgres(t, []string{
@@ -75,15 +75,15 @@ func TestWriteSkewLeavesOneDoctorOnCall(t *testing.T) {
 		require.Equal(t, make([]error, doctors), failed)
 		require.Equal(t, 1, number(t, db, "select count(*) from doctors where on_call"))
 		conflicts := count.of(func(f failure) bool { return f.Reason == retrysql.SerializationFailure && f.Code == "40001" })
-		require.GreaterOrEqual(t, conflicts, doctors-1) // of those who have looked at the same time one can be right
+		require.GreaterOrEqual(t, conflicts, doctors-1) // of those that have read at the same time one can succeed
 		require.Equal(t, count.attempts-doctors, conflicts)
 		t.Log(count)
 	})
 }
 
-// deadlock has two transactions write the same two rows in opposite orders, each its first one before the other's
-// second, which the server ends with the code, and requires that both take effect once. The one that is retried can
-// meet the other again. passOver is what fn makes of an error, send is how it sends a statement.
+// deadlock has two transactions write the same two rows in opposite orders, each its first row before the other's
+// second. The server ends one of them with the code, and deadlock requires that both take effect once. The retried one
+// can meet the other again. passOver handles an error in fn, send sends a statement.
 func deadlock(t *testing.T, db *sql.DB, code string, passOver func(error) error, send way) {
 	t.Helper()
 	p, count := counted(contended)
@@ -126,8 +126,8 @@ func byExec(ctx context.Context, tx *retrysql.Txn, query string) error {
 	return err
 }
 
-// TestADeadlockThatALayerPassesOverLosesNothing is about ways that only a watched connection sees. MariaDB ends the
-// transaction, so the rest would be committed without its beginning.
+// TestADeadlockThatALayerPassesOverLosesNothing is about errors that only a watched connection sees. MariaDB ends the
+// transaction, so otherwise the rest would be committed without its beginning.
 func TestADeadlockThatALayerPassesOverLosesNothing(t *testing.T) {
 	t.Parallel()
 	for name, send := range map[string]way{
@@ -167,8 +167,8 @@ func TestADeadlockThatALayerPassesOverLosesNothing(t *testing.T) {
 	}
 }
 
-// TestPostgreSQLsDefaultIsolationLosesAnUpdate, since it does not report that what was read has changed: nothing is
-// retried.
+// TestPostgreSQLsDefaultIsolationLosesAnUpdate: PostgreSQL does not report that a row has changed since it was read, so
+// nothing is retried.
 func TestPostgreSQLsDefaultIsolationLosesAnUpdate(t *testing.T) {
 	withPostgres(t, counter, func(t *testing.T, _ driver, db *sql.DB) {
 		for _, test := range []struct {
@@ -190,10 +190,10 @@ func TestPostgreSQLsDefaultIsolationLosesAnUpdate(t *testing.T) {
 	})
 }
 
-// passed is what fn makes of an error that it does not look at.
+// passed is an fn's handling of an error that it ignores.
 func passed(error) error { return nil }
 
-// returned is what fn makes of an error by default.
+// returned is an fn's handling of an error by default.
 func returned(err error) error { return err }
 
 var pairs = []string{
@@ -253,8 +253,8 @@ func TestALockThatIsNotHadIsRetriedUntilItIs(t *testing.T) {
 	}
 }
 
-// TestAConflictThatFnPassesOverIsRolledBackAndRetried: without the note of it the transaction would go on to the commit,
-// which says that it is a rollback, but not why.
+// TestAConflictThatFnPassesOverIsRolledBackAndRetried: if the error were not noted, the transaction would go on to the
+// commit, which reports a rollback, but not its cause.
 func TestAConflictThatFnPassesOverIsRolledBackAndRetried(t *testing.T) {
 	withPostgres(t, counter, func(t *testing.T, _ driver, db *sql.DB) {
 		p, last := observed(4, nil)
@@ -323,8 +323,8 @@ func TestAStatementTimeoutIsNotRetried(t *testing.T) {
 	})
 }
 
-// TestTooManyConnectionsIsRetriedUntilOneIsFree uses a user who may have one. The server needs a moment to see that it
-// is given back.
+// TestTooManyConnectionsIsRetriedUntilOneIsFree uses a user with a limit of one connection. The server needs a moment
+// to notice that it was closed.
 func TestTooManyConnectionsIsRetriedUntilOneIsFree(t *testing.T) {
 	withPostgres(t, counter, func(t *testing.T, d driver, db *sql.DB) {
 		name := database(t, db)

@@ -16,11 +16,11 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// cancelRequest is what pgx sends to PostgreSQL, on a connection of its own, after the loss of another.
+// cancelRequest is what pgx sends to PostgreSQL on a new connection after it has lost another.
 const cancelRequest = "\x00\x00\x00\x10\x04\xd2\x16\x2e"
 
-// inFlight returns a judge that cuts the connection of the first commit after the server has got it, and loses requests
-// to cancel it. before is called before the server gets it; nil means nothing.
+// inFlight returns a judge that cuts the connection of the first commit after the server has received it, and drops
+// requests to cancel it. before is called before the server receives it; nil means nothing.
 func inFlight(d driver, before func()) func(request string) fault {
 	var seen atomic.Bool
 	return func(request string) fault {
@@ -38,7 +38,7 @@ func inFlight(d driver, before func()) func(request string) fault {
 	}
 }
 
-// slowCommits makes commits that insert into the ledger of PostgreSQL take a while.
+// slowCommits makes commits of inserts into PostgreSQL's ledger slow.
 var slowCommits = []string{
 	ledger,
 	"create function slow() returns trigger language plpgsql as $$ begin perform pg_sleep(0.3); return null; end $$",
@@ -130,7 +130,7 @@ func TestACommitThatIsUnderWayWhenItsConnectionIsLost(t *testing.T) {
 	})
 }
 
-// TestOptionsProbeOnAnotherServerFailsBeforeTheCommit: it is for PostgreSQL.
+// TestOptionsProbeOnAnotherServerFailsBeforeTheCommit: the option is for PostgreSQL only.
 func TestOptionsProbeOnAnotherServerFailsBeforeTheCommit(t *testing.T) {
 	t.Parallel()
 	s, name := newMaria(t)
@@ -145,7 +145,7 @@ func TestOptionsProbeOnAnotherServerFailsBeforeTheCommit(t *testing.T) {
 	}
 }
 
-// TestAProbeIsNotDeceivedByTheSearchPath: another schema has a function of the same name, and comes first.
+// TestAProbeIsNotDeceivedByTheSearchPath: another schema, which comes first, has a function of the same name.
 func TestAProbeIsNotDeceivedByTheSearchPath(t *testing.T) {
 	t.Parallel()
 	for _, d := range []driver{libpq, pgxStdlib} {
@@ -165,7 +165,7 @@ func TestAProbeIsNotDeceivedByTheSearchPath(t *testing.T) {
 	}
 }
 
-// TestAProbeThatIsSharedAnswersForItsTransaction: another transaction is committed in the middle of the one that is cut.
+// TestAProbeThatIsSharedAnswersForItsTransaction: another transaction commits while the first is cut.
 func TestAProbeThatIsSharedAnswersForItsTransaction(t *testing.T) {
 	t.Parallel()
 	for _, d := range []driver{libpq, pgxStdlib} {
@@ -190,7 +190,8 @@ func TestAProbeThatIsSharedAnswersForItsTransaction(t *testing.T) {
 	}
 }
 
-// TestAStatementOfMySQLThatCommitsIsRefused: it would commit what fn did before, which the next attempt would do again.
+// TestAStatementOfMySQLThatCommitsIsRefused: it would commit the earlier work of fn, which the next attempt would
+// repeat.
 func TestAStatementOfMySQLThatCommitsIsRefused(t *testing.T) {
 	t.Parallel()
 	s, name := newMaria(t)
@@ -280,7 +281,7 @@ func TestAStatementsOwnTimeoutThatIsPassedOverIsNoDoubt(t *testing.T) {
 	}
 }
 
-// TestDoAfterARestartHasNoDoubt: a pool full of dead connections, of which lib/pq finds out only by using them.
+// TestDoAfterARestartHasNoDoubt: lib/pq notices that connections in the pool are dead only when it uses them.
 func TestDoAfterARestartHasNoDoubt(t *testing.T) {
 	const connections = 15
 	for _, d := range []driver{libpq, pgxStdlib} {
@@ -321,7 +322,7 @@ func TestRestartPolicyOutlivesARestart(t *testing.T) {
 			s.stop(fast)
 			began, back := time.Now(), false
 			row.policy.Observe = func(_ context.Context, e retry.Event) {
-				if !back && time.Since(began) > time.Second { // the server's restart takes as long
+				if !back && time.Since(began) > time.Second { // as long as the server's restart takes
 					back = true
 					require.NoError(t, s.start())
 				}

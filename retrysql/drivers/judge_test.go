@@ -23,7 +23,7 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// effects is what an error means at each phase.
+// effects are what an error means at each phase.
 type effects struct {
 	connect, statement, commit, autocommit retrysql.Verdict
 }
@@ -69,7 +69,7 @@ func mysqlError(number uint16, state string) error {
 	return &mysql.MySQLError{Number: number, SQLState: [5]byte([]byte(state)), Message: "made by hand"}
 }
 
-// requireJudged requires what Judge makes of an error at each phase.
+// requireJudged requires Judge's verdict on an error at each phase.
 func requireJudged(t *testing.T, err error, at effects, reason retrysql.Reason, code string) {
 	t.Helper()
 	for _, row := range []struct {
@@ -190,8 +190,8 @@ func TestTheNumbersOfSQLServerAreRead(t *testing.T) {
 	}
 }
 
-// TestWhatDriversSayWithoutACodeIsKnown covers the errors that are known by their text, or by what they wrap: a driver
-// that words them anew shows here.
+// TestWhatDriversSayWithoutACodeIsKnown covers the errors that are recognized by their text or by what they wrap. It
+// fails if a driver changes the text.
 func TestWhatDriversSayWithoutACodeIsKnown(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -221,7 +221,7 @@ func TestWhatDriversSayWithoutACodeIsKnown(t *testing.T) {
 	}
 }
 
-// provoked is an error that a server was made to return by a statement.
+// provoked is an error that a server returned for a statement.
 type provoked struct {
 	name   string
 	query  string
@@ -291,7 +291,7 @@ func TestWhatPostgreSQLSendsIsJudgedByItsCode(t *testing.T) {
 	})
 }
 
-// drain reads rows to their end and returns the error of the query or of that.
+// drain reads rows to their end and returns the error of the query or of the rows.
 func drain(rows *sql.Rows, err error) error {
 	if err != nil {
 		return err

@@ -23,17 +23,17 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// The examples run the same transaction: alice's balance is read, another connection changes it, and alice's account is
-// written. SQLite answers that the snapshot is too old (517), and all of fn runs again.
+// The examples run the same transaction: it reads alice's balance, another connection changes it, and it writes alice's
+// account. SQLite answers that the snapshot is too old (517), and all of fn runs again.
 
-// Account is a row as gorm, bun and sqlx want it.
+// Account is a row for gorm, bun and sqlx.
 type Account struct {
 	Name    string `gorm:"primaryKey" bun:",pk" db:"name"`
 	Balance int    `db:"balance"`
 }
 
-// ledgerOf runs an example on a database with an account, and prints how often fn ran and what is in the account.
-// meddle is for fn, between its read and its write: it changes the account once.
+// ledgerOf runs an example on a database with an account, and prints how often fn ran and what the account holds. fn
+// calls meddle between its read and its write; meddle changes the account once.
 func ledgerOf(example func(ctx context.Context, db *sql.DB, meddle func()) error) {
 	dir, err := os.MkdirTemp("", "layers")
 	if err != nil {
@@ -102,7 +102,7 @@ func ExampleTx_sqlc() {
 	// Output: 2 runs, balance 70, error <nil>
 }
 
-// With sqlc the Conn of Do is a DBTX as well.
+// With sqlc the Conn of Do is also a DBTX.
 func ExampleDo_sqlc() {
 	ledgerOf(func(ctx context.Context, db *sql.DB, meddle func()) error {
 		meddle()
@@ -113,8 +113,7 @@ func ExampleDo_sqlc() {
 	// Output: 1 runs, balance 40, error <nil>
 }
 
-// With sqlx a transaction of its own is put around the *sql.Tx, on a database of retrysql.Open, so that errors are
-// noted.
+// With sqlx, wrap the *sql.Tx in a sqlx.Tx, on a database of retrysql.Open, so that errors are noted.
 func ExampleTx_sqlx() {
 	ledgerOf(func(ctx context.Context, db *sql.DB, meddle func()) error {
 		dbx := sqlx.NewDb(db, "sqlite")
@@ -173,12 +172,12 @@ func ExampleTx_bun() {
 	// Output: 2 runs, balance 70, error <nil>
 }
 
-// entTx is a driver for ent.NewClient(ent.Driver(d)), whose transactions are parts of that of Tx.
+// entTx is a driver for ent.NewClient(ent.Driver(d)) whose transactions are part of that of Tx.
 type entTx struct{ dialect.Driver }
 
 func (d entTx) Tx(context.Context) (dialect.Tx, error) { return dialect.NopTx(d), nil }
 
-// With ent a Txn is in the driver of a client. The queries are those that the client's generated code makes.
+// With ent a Txn is in the driver of a client. The queries are those of the client's generated code.
 func ExampleTx_ent() {
 	ledgerOf(func(ctx context.Context, db *sql.DB, meddle func()) error {
 		return retrysql.Tx(ctx, db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// inParallel calls work for each number below n, in the given number of goroutines, and returns what each call returned.
+// inParallel calls work for each number below n in the given number of goroutines, and returns the result of each call.
 func inParallel(workers, n int, work func(id int) error) []error {
 	outcomes := make([]error, n)
 	var next atomic.Int64
@@ -28,9 +28,9 @@ func inParallel(workers, n int, work func(id int) error) []error {
 	return outcomes
 }
 
-// requireExactlyOnce requires that the table has one row for each id that was acknowledged, one or none for each that
-// was reported ambiguous, and no other, and that nothing else was reported. It returns how many were ambiguous, and how
-// many of these have their row.
+// requireExactlyOnce requires that each acknowledged id has one row, that each ambiguous id has at most one, that there
+// are no other rows, and that no other error was reported. It returns the number of ambiguous ids, and how many of
+// these have a row.
 func requireExactlyOnce(t *testing.T, db *sql.DB, table string, outcomes []error) (ambiguous, applied int) {
 	t.Helper()
 	times := make([]int, len(outcomes))

@@ -33,7 +33,7 @@ var exits struct {
 	funcs []func()
 }
 
-// atExit has f called after all tests, the last one first.
+// atExit registers f to be called after all tests, in reverse order.
 func atExit(f func()) {
 	exits.mu.Lock()
 	defer exits.mu.Unlock()
@@ -48,11 +48,10 @@ func runAtExit() {
 	}
 }
 
-// settleTime is far more than a goroutine needs that has nothing left to do.
+// settleTime is far more than an idle goroutine needs to end.
 const settleTime = 10 * time.Second
 
-// goroutinesAbove waits until there are no more than the given number of goroutines. It returns the stacks of all if
-// some stay.
+// goroutinesAbove waits until at most the given number of goroutines are left. It returns all stacks if more remain.
 func goroutinesAbove(number int) string {
 	for deadline := time.Now().Add(settleTime); runtime.NumGoroutine() > number; runtime.Gosched() {
 		if time.Now().After(deadline) {

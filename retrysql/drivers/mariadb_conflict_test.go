@@ -12,7 +12,7 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// openMaria returns a pool for a database of the test's own, in which the setup was executed.
+// openMaria returns a pool for the test's own database, in which the setup was executed.
 func openMaria(t *testing.T, setup []string) *sql.DB {
 	t.Helper()
 	s, name := newMaria(t)
@@ -26,15 +26,16 @@ func TestAMariaDBDeadlockIsRetried(t *testing.T) {
 	deadlock(t, openMaria(t, pairs), "1213", returned, byExec)
 }
 
-// TestAMariaDBDeadlockThatFnPassesOverLosesNothing: the server undoes the whole transaction, and what fn writes after
-// that would be outside any, in which a commit comes too late for the rest and a rollback for this.
+// TestAMariaDBDeadlockThatFnPassesOverLosesNothing: the server undoes the whole transaction. What fn writes afterward
+// would be outside any transaction, so a commit could not save the earlier work, and a rollback could not undo the
+// later.
 func TestAMariaDBDeadlockThatFnPassesOverLosesNothing(t *testing.T) {
 	t.Parallel()
 	deadlock(t, openMaria(t, pairs), "1213", passed, byExec)
 }
 
-// TestAMariaDBLockWaitIsRetriedAsAWhole: the server undoes the statement only, so that a commit would keep the other.
-// It says so in place of a row, so that only Scan and a watched connection see it.
+// TestAMariaDBLockWaitIsRetriedAsAWhole: the server undoes only the statement, so a commit would keep the other one. It
+// reports that in place of a row, so only Scan and a watched connection see it.
 func TestAMariaDBLockWaitIsRetriedAsAWhole(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -82,7 +83,7 @@ func TestAMariaDBLockWaitIsRetriedAsAWhole(t *testing.T) {
 	}
 }
 
-// TestAKilledMariaDBConnectionIsRetried kills it between two statements.
+// TestAKilledMariaDBConnectionIsRetried kills the connection between two statements.
 func TestAKilledMariaDBConnectionIsRetried(t *testing.T) {
 	t.Parallel()
 	db := openMaria(t, counter)
@@ -114,7 +115,7 @@ func TestAKilledMariaDBConnectionIsRetried(t *testing.T) {
 	require.Equal(t, 11, number(t, db, "select n from counter"))
 }
 
-// TestADeadlockInRowsThatAreLeftOpenIsRetried: the server finds it behind the first rows, which fn has not read.
+// TestADeadlockInRowsThatAreLeftOpenIsRetried: the server reports it after the first rows, which fn has not read.
 func TestADeadlockInRowsThatAreLeftOpenIsRetried(t *testing.T) {
 	t.Parallel()
 	s, name := newMaria(t)

@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// mariadb is the MariaDB server. It makes its system tablespace in an empty folder by itself, and needs no tables of
-// privileges.
+// mariadb is the MariaDB server. It creates its system tablespace in an empty folder, and needs no privilege tables.
 var mariadb = sync.OnceValues(func() (*server, error) {
 	path, err := program("mariadbd", "/usr/sbin", "/usr/libexec")
 	if err != nil {

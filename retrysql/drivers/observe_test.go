@@ -14,7 +14,7 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// run is what a run of Tx or Do was, as the tests compare it.
+// run is a run of Tx or Do in the form that the tests compare.
 type run struct {
 	Status   retry.Status
 	Attempts int
@@ -28,8 +28,8 @@ type failure struct {
 	Code   string
 }
 
-// observed returns a policy that retries without waits, and what will be its last run. afterFailure is called after each
-// attempt that failed, with its number, before the next one; nil means nothing.
+// observed returns a policy that retries without waits, and a pointer to its last run. afterFailure is called with the
+// number of each failed attempt before the next one; nil means nothing.
 func observed(maxAttempts int, afterFailure func(attempt int)) (retry.Policy, *run) {
 	last := new(run)
 	return retry.Policy{
@@ -57,7 +57,7 @@ func failureOf(err error) failure {
 	return failure{failed.Phase, failed.Reason, failed.Code}
 }
 
-// tally counts the attempts of many runs that failed, by what they failed with.
+// tally counts the failed attempts of many runs by phase, reason and code.
 type tally struct {
 	mu       sync.Mutex
 	runs     int
@@ -107,7 +107,7 @@ func (c *tally) String() string {
 	return strings.Join(append(parts, kinds...), "; ")
 }
 
-// asType is errors.As that returns what it finds.
+// asType is errors.As, returning what it finds.
 func asType[E error](err error) (E, bool) {
 	var found E
 	ok := errors.As(err, &found)

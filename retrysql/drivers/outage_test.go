@@ -13,8 +13,7 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// gone are the reasons of an attempt whose connection was ended by the server: it says why only if the driver gets to
-// read that.
+// gone are the reasons of an attempt whose connection the server ended: the driver may or may not read why.
 var gone = []retrysql.Reason{retrysql.AdminShutdown, retrysql.ConnectionLost}
 
 func TestATransactionThatTheAdministratorEndsIsRetried(t *testing.T) {
@@ -40,8 +39,8 @@ func TestATransactionThatTheAdministratorEndsIsRetried(t *testing.T) {
 	})
 }
 
-// TestACommitAfterTheAdministratorEndedTheTransaction is ambiguous although it was not applied: a server ends a session
-// also between the commit and its reply.
+// TestACommitAfterTheAdministratorEndedTheTransaction is ambiguous although the commit was not applied: a server can
+// also end a session between the commit and its reply.
 func TestACommitToAConnectionThatTheAdministratorEndedIsAmbiguous(t *testing.T) {
 	withPostgres(t, counter, func(t *testing.T, _ driver, db *sql.DB) {
 		p, last := observed(4, nil)
@@ -70,7 +69,7 @@ func terminate(t *testing.T, db *sql.DB, tx *retrysql.Txn) {
 }
 
 // TestATransactionOutlivesARestartOfTheServer restarts it in the middle of the first attempt, with other connections in
-// the pool, which go too.
+// the pool, which are also lost.
 func TestATransactionOutlivesARestartOfTheServer(t *testing.T) {
 	for _, stop := range []struct {
 		name   string
@@ -156,11 +155,11 @@ func TestATransactionWaitsForAServerThatIsDown(t *testing.T) {
 	}
 }
 
-// TestACrashOfTheServerUnderLoadAppliesEachAcknowledgedTransactionOnce kills the server several times while many write.
-// What a killed server leaves ambiguous may be applied or not.
+// TestACrashOfTheServerUnderLoadAppliesEachAcknowledgedTransactionOnce kills the server several times while many
+// goroutines write. An ambiguous transaction may or may not be applied.
 func TestACrashOfTheServerUnderLoadAppliesEachAcknowledgedTransactionOnce(t *testing.T) {
 	const workers, transactions = 8, 480
-	crashes := map[int]syscall.Signal{120: kill, 240: immediate, 360: fast} // before which transaction
+	crashes := map[int]syscall.Signal{120: kill, 240: immediate, 360: fast} // before this transaction
 	for _, d := range []driver{libpq, pgxStdlib} {
 		t.Run(d.name, func(t *testing.T) {
 			s, name := newPostgres(t)

@@ -24,8 +24,8 @@ import (
 // PostgreSQL's ways to stop: "Shutting Down the Server" in its manual.
 const (
 	fast      = syscall.SIGINT  // ends the sessions
-	immediate = syscall.SIGQUIT // as a crash
-	kill      = syscall.SIGKILL // of the postmaster alone: its children notice
+	immediate = syscall.SIGQUIT // like a crash
+	kill      = syscall.SIGKILL // of the postmaster only: its children notice
 )
 
 // postgres is the PostgreSQL server.
@@ -76,7 +76,7 @@ var postgres = sync.OnceValues(func() (*server, error) {
 	return s, nil
 })
 
-// databases counts the databases that tests have made.
+// databases counts the databases that tests have created.
 var databases atomic.Int64
 
 // newPostgres returns the server and the name of a database of the test's own.
@@ -100,10 +100,10 @@ func postgresURL(user, address, database string) string {
 type driver struct {
 	name   string
 	source func(user, address, database string) string
-	commit string // what it sends to commit
+	commit string // the request that commits
 }
 
-// The drivers. "Q" is PostgreSQL's simple query, with its length; 3 is MySQL's COM_QUERY, behind length and sequence.
+// The drivers. "Q" is PostgreSQL's simple query, with its length; 3 is MySQL's COM_QUERY, after length and sequence.
 var (
 	libpq     = driver{"postgres", postgresURL, "Q\x00\x00\x00\x0bCOMMIT\x00"}
 	pgxStdlib = driver{"pgx", postgresURL, "Q\x00\x00\x00\x0bcommit\x00"}
@@ -133,13 +133,13 @@ func (d driver) openAs(t *testing.T, user, address, database string) *sql.DB {
 	return checked(t)(sql.Open(d.name, d.source(user, address, database)))
 }
 
-// watched is open for a pool of retrysql.Open.
+// watched is open for a database of retrysql.Open.
 func (d driver) watched(t *testing.T, address, database string) *sql.DB {
 	t.Helper()
 	return checked(t)(retrysql.Open(d.name, d.source("postgres", address, database)))
 }
 
-// checked returns a pool that is closed with the test, after everything was given back.
+// checked returns a pool that is closed with the test, after checking that all connections were returned.
 func checked(t *testing.T) func(*sql.DB, error) *sql.DB {
 	return func(db *sql.DB, err error) *sql.DB {
 		t.Helper()

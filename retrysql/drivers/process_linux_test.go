@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// belong has the kernel send the process the signal when this one is gone, however that comes about, so that no server
-// outlives a test binary that panics. owner is whom it runs as; nil means the user of this process.
+// belong makes the kernel send the signal to the process when this one is gone, for any reason, so no server outlives a
+// test binary that panics. owner is the user to run it as; nil means the user of this process.
 func belong(cmd *exec.Cmd, last syscall.Signal, owner *account) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: last, Setpgid: true} // no ^C but ours
 	if owner != nil {

@@ -10,23 +10,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fault is what a proxy does about what a client has sent.
+// fault is what a proxy does with what a client has sent.
 type fault uint32
 
 const (
 	pass        fault = iota
-	loseRequest       // the server does not get it: both sides are cut before
-	loseReply         // the client does not get the reply: both sides are cut when it comes
-	tearReply         // the client gets half of the reply
-	cutInFlight       // the server gets it, and both sides are cut at once, while the server is at it
+	loseRequest       // the server does not receive it: both sides are cut before
+	loseReply         // the client does not receive the reply: both sides are cut when it comes
+	tearReply         // the client receives half of the reply
+	cutInFlight       // the server receives it, and both sides are cut at once, while the server works on it
 )
 
 // proxy stands in front of a server and passes on what both sides send, byte for byte, until judge finds a fault.
 type proxy struct {
 	address string                     // to connect to
 	server  string                     // the address behind
-	judge   func(request string) fault // sees what a client has sent in one piece; for any goroutine
-	cuts    atomic.Int32               // how many connections a fault has ended
+	judge   func(request string) fault // is called with what a client sent in one piece, in any goroutine
+	cuts    atomic.Int32               // the number of connections that a fault has ended
 
 	listener net.Listener
 	all      sync.WaitGroup // its goroutines
@@ -34,7 +34,7 @@ type proxy struct {
 	open     map[net.Conn]bool // nil when it is closed
 }
 
-// newProxy starts a proxy, which ends with the test, with all of its connections and goroutines.
+// newProxy starts a proxy. It ends with the test, with all of its connections and goroutines.
 func newProxy(t *testing.T, server string, judge func(request string) fault) *proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -66,7 +66,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// keep notes a connection that is to be closed with the proxy. It closes it if that is closed already.
+// keep registers a connection to be closed with the proxy. If the proxy is closed already, keep closes the connection.
 func (p *proxy) keep(conn net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func (p *proxy) keep(conn net.Conn) {
 	p.open[conn] = true
 }
 
-// serve passes on what client and server send until one of them is gone or a fault is found.
+// serve passes on what client and server send until one of them is gone or judge finds a fault.
 func (p *proxy) serve(client net.Conn) {
 	p.keep(client)
 	server, err := net.Dial("tcp", p.server)
@@ -126,8 +126,8 @@ func (p *proxy) serve(client net.Conn) {
 	})
 }
 
-// forward sends to one side what is made of what comes from the other, until one of them is gone or nothing more is to
-// be sent.
+// forward reads from one side and sends what edit returns to the other, until one of them is gone or there is nothing
+// more to send.
 func forward(to, from net.Conn, look func(got string) (send string, more bool)) {
 	buf := make([]byte, 64<<10)
 	for {
@@ -144,8 +144,8 @@ func forward(to, from net.Conn, look func(got string) (send string, more bool)) 
 	}
 }
 
-// at returns a judge that meets what a client sends with the faults in turn if it has the text in it, and passes
-// everything else.
+// at returns a judge that answers each client message containing the text with the next fault, and passes everything
+// else.
 func at(text string, faults ...fault) func(request string) fault {
 	var seen atomic.Int32
 	return func(request string) fault {

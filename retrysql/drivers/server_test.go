@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// server is a database server of this test binary's own, shared by its tests. A test that stops it must not be parallel:
-// those that are wait until all others have ended.
+// server is a database server of this test binary's own, shared by its tests. A test that stops it must not be
+// parallel, since parallel tests wait until all others have ended.
 type server struct {
 	address string           // to connect to
 	command func() *exec.Cmd // makes the command for one start
@@ -29,16 +29,16 @@ type server struct {
 
 	life sync.Mutex // held while it is started or stopped
 	cmd  *exec.Cmd
-	gone chan struct{} // closed when all of its processes are gone
+	gone chan struct{} // closed when all of its processes have ended
 
 	mu  sync.Mutex
 	log []string // the newest lines
 }
 
-// errMissing is why a server cannot be had on this machine.
+// errMissing means that a server is not installed on this machine.
 var errMissing = errors.New("is not here")
 
-// required returns what once made, or skips the test if the server is missing.
+// required returns the server that once starts, or skips the test if the server is missing.
 func required[T any](t *testing.T, once func() (T, error)) T {
 	t.Helper()
 	s, err := once()
@@ -49,8 +49,7 @@ func required[T any](t *testing.T, once func() (T, error)) T {
 	return s
 }
 
-// program returns the path of a program in PATH or, if it is not there, in one of the folders, of several versions the
-// last one.
+// program returns the path of a program in PATH, or else in one of the folders; of several versions it takes the last.
 func program(name string, folders ...string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
@@ -69,8 +68,8 @@ func program(name string, folders ...string) (string, error) {
 	return "", fmt.Errorf("%s %w", name, errMissing)
 }
 
-// ownAddress returns a free port of a loopback address that is this process's alone if the system has more than one:
-// the port of a server that is down must not go to another process.
+// ownAddress returns a free port, on a loopback address of this process's own if the system has more than one, since no
+// other process may get the port of a server that is down.
 func ownAddress() (host, port string, err error) {
 	pid := os.Getpid()
 	host = net.IPv4(127, 128|byte(pid>>16), byte(pid>>8), byte(pid)).String()
@@ -85,7 +84,7 @@ func ownAddress() (host, port string, err error) {
 	return net.SplitHostPort(listener.Addr().String())
 }
 
-// folder makes a folder for the server's data, which goes at the end.
+// folder creates a folder for the server's data, which is removed at the end.
 func (s *server) folder(name string) (string, error) {
 	dir, err := os.MkdirTemp("", name)
 	if err != nil {
@@ -133,10 +132,10 @@ func (s *server) startLocked() error {
 	}
 }
 
-// logLines is how much of a server's log is kept, to be shown if it does not start.
+// logLines is how many lines of a server's log are kept, to show them if it does not start.
 const logLines = 50
 
-// follow reads the log until no process is left that could write to it.
+// follow reads the log until no process is left to write to it.
 func (s *server) follow(out io.ReadCloser, ready func(), gone chan<- struct{}) {
 	defer close(gone)
 	defer out.Close()
@@ -154,7 +153,7 @@ func (s *server) follow(out io.ReadCloser, ready func(), gone chan<- struct{}) {
 	}
 }
 
-// stop sends the server a signal and waits until all of its processes are gone.
+// stop sends the server a signal and waits until all of its processes have ended.
 func (s *server) stop(signal syscall.Signal) {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -162,7 +161,7 @@ func (s *server) stop(signal syscall.Signal) {
 }
 
 func (s *server) stopLocked(signal syscall.Signal) {
-	_ = s.cmd.Process.Signal(signal) // it may be gone already
+	_ = s.cmd.Process.Signal(signal) // it may have ended already
 	<-s.gone
 	_ = s.cmd.Wait()
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/retrygo/retry/retrytest"
 )
 
-// random returns a judge that finds each fault in one of the given number of requests, and else passes them. The same
-// seed draws the same numbers, which meet what goroutines happen to send.
+// random returns a judge that finds each fault in one of the given number of requests and passes the others. The same
+// seed draws the same numbers, but goroutines send their requests in any order.
 func random(seed uint64, oneIn int) func(request string) fault {
 	var mu sync.Mutex
 	source := rand.New(rand.NewPCG(seed, 0))
@@ -32,9 +32,9 @@ func random(seed uint64, oneIn int) func(request string) fault {
 	}
 }
 
-// TestABankWhoseConnectionsAreKilledAtRandomLosesNothing makes transfers under SERIALIZABLE by many workers, while a
-// proxy cuts connections before a request, while the server is at it, before its reply or within that: at the connect,
-// in the middle of a transaction, at the commit. SQLite has no connection to cut: its driver loses what a proxy would.
+// TestABankWhoseConnectionsAreKilledAtRandomLosesNothing makes transfers under SERIALIZABLE in many goroutines, while a
+// proxy cuts connections before a request, during it, before its reply or within the reply: at the connect, in the
+// middle of a transaction, at the commit. SQLite has no connection to cut, so its driver drops the same messages.
 func TestABankWhoseConnectionsAreKilledAtRandomLosesNothing(t *testing.T) {
 	const workers, accounts, oneIn, seed = 8, 400, 200, 20261121
 	transfers := 5000
@@ -54,7 +54,7 @@ func TestABankWhoseConnectionsAreKilledAtRandomLosesNothing(t *testing.T) {
 					s, name := d.newDatabase(t)
 					direct = d.open(t, s.address, name)
 					if d.name != goMySQL.name {
-						// So that a transaction locks the rows that it reads, and not all of a small table.
+						// Without it a transaction would lock all rows of a small table, not only those that it reads.
 						exec1(t, direct, "alter database "+name+" set enable_seqscan = off")
 					}
 					p := newProxy(t, s.address, random(seed, oneIn))
@@ -103,7 +103,8 @@ func TestABankWhoseConnectionsAreKilledAtRandomLosesNothing(t *testing.T) {
 // modernc is SQLite, for the soak only: it has no server.
 var modernc = driver{name: "sqlite"}
 
-// newChaoticSQLite returns two pools for a new file. The second one loses connections, and what they were at.
+// newChaoticSQLite returns two pools for a new file. The second one loses connections, and the work in progress on
+// them.
 func newChaoticSQLite(t *testing.T, seed uint64) (direct, pool *sql.DB, cuts func() int) {
 	t.Helper()
 	source := "file:" + filepath.ToSlash(filepath.Join(t.TempDir(), "test.db")) +
@@ -121,7 +122,7 @@ func newChaoticSQLite(t *testing.T, seed uint64) (direct, pool *sql.DB, cuts fun
 	}
 }
 
-// sourceConnector opens connections of a driver that has no connector.
+// sourceConnector opens connections of a driver that does not have a connector.
 type sourceConnector struct {
 	driver sqldriver.Driver
 	source string

@@ -16,7 +16,7 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// newSQLite returns a pool for a new file with a counter, which waits for no lock. journal is the journal_mode.
+// newSQLite returns a pool for a new file with a counter. It does not wait for locks. journal is the journal_mode.
 func newSQLite(t *testing.T, journal string) *sql.DB {
 	t.Helper()
 	source := url.URL{Scheme: "file", Opaque: filepath.ToSlash(filepath.Join(t.TempDir(), "test.db"))}
@@ -66,7 +66,7 @@ func TestSQLiteBusyIsRetriedUntilTheLockIsGone(t *testing.T) {
 	require.Equal(t, 1, number(t, db, "select n from counter"))
 }
 
-// TestASnapshotThatIsTooOldIsRetried: the second transaction to write has read what the first has changed since.
+// TestASnapshotThatIsTooOldIsRetried: the second transaction to write has read what the first one changed.
 func TestASnapshotThatIsTooOldIsRetried(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -153,8 +153,8 @@ func TestParallelSQLiteWritersLoseNoIncrement(t *testing.T) {
 	t.Log(count)
 }
 
-// endless is a write that only its context ends. SQLite then undoes the whole transaction, and would commit what
-// follows by itself.
+// endless is a write that only its context ends. SQLite then undoes the whole transaction, and would commit later
+// statements by themselves.
 const endless = "insert into counter with recursive c(x) as (select 1 union all select x + 1 from c) select x from c"
 
 func TestAnInterruptedSQLiteTransactionIsNotCommittedInPart(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 var errUndo = errors.New("undo this")
 
-// everywhere runs a test on each database, in a table "done" of its own, watched and not.
+// everywhere runs a test on each database, watched and not, each time in its own table "done".
 func everywhere(t *testing.T, test func(t *testing.T, db *sql.DB)) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
