@@ -10,10 +10,11 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Catalog holds policies under names. Code defines them, a document overrides them, and callers get the one in force
-// from its Ref, at any time and from any goroutine. The zero Catalog is empty and ready; it must not be copied.
+// Catalog holds policies under names. Code defines them, a document overrides them, and callers get the current one
+// from its Ref. A Catalog is safe for concurrent use. The zero Catalog is empty and ready to use; it must not be
+// copied.
 type Catalog struct {
-	mu   sync.Mutex // guards the fields below; Ref.Policy does not take it
+	mu   sync.Mutex // guards the fields below; Ref.Policy does not lock it
 	refs map[string]*Ref
 	bad  retry.FieldErrors // mistakes in definitions
 }
@@ -25,18 +26,18 @@ type Ref struct {
 	current atomic.Pointer[effective]
 }
 
-// effective is the policy of a Ref that is in force.
+// effective is the current policy of a Ref.
 type effective struct {
 	policy retry.Policy
 	source Source
 }
 
-// Source says which layer a policy's data comes from.
+// Source is the layer that a policy's data comes from.
 type Source uint8
 
 // The sources.
 const (
-	FromCode Source = iota // its definition alone
+	FromCode Source = iota // only its definition
 	FromFile               // a document has an entry for it, or defaults that change it
 )
 
@@ -51,16 +52,16 @@ func (s Source) String() string {
 // Name returns the name under which the policy was defined.
 func (r *Ref) Name() string { return r.name }
 
-// Policy returns the policy that is in force now. It does not block or allocate. Its Delays are shared: do not write to
-// them.
+// Policy returns the current policy. It does not block or allocate. The policy's Delays are shared and must not be
+// modified.
 func (r *Ref) Policy() retry.Policy { return r.current.Load().policy }
 
 // Define adds a policy under a name and returns the reference to it. If p has no Name, or that of a preset such as
-// retry.Inline, it is labeled with name. Call
-// Define before Load: a later definition is in force as it is until the next Load.
+// retry.Inline, it is labeled with name. Call Define before Load: a later definition is used without the document until
+// the next Load.
 //
-// It is a mistake if name is empty, defined already or that of a preset, or if p does not validate. Err and every Load
-// report it. The Ref then stands for p as it is, so that Do refuses a policy that is not valid.
+// It is a mistake if name is empty, already defined or that of a preset, or if p does not validate. Err and every Load
+// report it. Policy of the Ref then returns p unchanged, so that Do refuses an invalid policy.
 func (c *Catalog) Define(name string, p retry.Policy) *Ref {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,14 +110,14 @@ func (c *Catalog) Lookup(name string) (*Ref, bool) {
 	return r, ok
 }
 
-// Entry is one policy as All lists it.
+// Entry describes one policy in the result of All.
 type Entry struct {
 	Name   string
 	Source Source
 	Policy retry.Policy
 }
 
-// All returns every policy that is in force, sorted by name.
+// All returns every current policy, sorted by name.
 func (c *Catalog) All() []Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()

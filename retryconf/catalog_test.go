@@ -130,7 +130,7 @@ func TestAnExtendedPresetIsItsPublishedSchedule(t *testing.T) {
 	}
 }
 
-// requireWritesBack asserts that WriteTo gives a document that loads back to the same.
+// requireWritesBack asserts that WriteTo writes a document that loads as the same policies.
 func requireWritesBack(t testing.TB, c *retryconf.Catalog) {
 	t.Helper()
 	before, document := policiesOf(c), written(t, c)
@@ -266,7 +266,7 @@ func TestLoadFileNamesTheFile(t *testing.T) {
 	path := filepath.Join(dir, "retry.json")
 	c := defined()
 	require.ErrorIs(t, c.LoadFile(path), os.ErrNotExist)
-	// What follows the path is the system's own text.
+	// The rest, after the path, is the operating system's text.
 	require.ErrorContains(t, c.LoadFile(path), "retryconf: open "+path+": ")
 	require.ErrorContains(t, c.LoadFile(dir), "retryconf: read: read "+dir+": ")
 	require.NoError(t, os.WriteFile(path, []byte(`{"policies":{"search":{"ttl":5}}}`), 0o600))

@@ -9,12 +9,12 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// FieldError is one fault in a document, a Spec or a definition. Find the first with errors.As, and all of them with
-// FieldErrors. errors.As finds it as a *retry.FieldError too, as it finds the bad fields of any package.
+// FieldError is one fault in a document, a Spec or a definition. errors.As finds the first, FieldErrors returns all of
+// them. errors.As also finds it as a *retry.FieldError, like the bad fields of any other package.
 type FieldError struct {
-	Path  string // the key, with its place in the document: "policies.invoice-email.factor"; "" if it is not known
-	Value string // as it was given or as it prints, shortened if it is long; "" if there is none
-	Rule  string // the rule that it breaks
+	Path  string // the key, with its place in the document: "policies.invoice-email.factor"; "" if it is unknown
+	Value string // the value as given or as printed, shortened if it is long; "" if there is none
+	Rule  string // the rule that the value breaks
 }
 
 // Error returns one line: `retryconf: base "30" has no unit; write it as a string such as "30s"`.
@@ -58,8 +58,8 @@ func at(path string, err error) error {
 // pathOf returns the path of a *FieldError.
 func pathOf(err error) string { return err.(*FieldError).Path }
 
-// sorted returns the faults in the order of their paths, each of them once: a fault is found again by every policy that
-// extends it. It lists at most maxFaults.
+// sorted returns the faults in the order of their paths, each of them once: every policy that extends a faulty one
+// reports its faults again. It returns at most maxFaults.
 func sorted(bad retry.FieldErrors) retry.FieldErrors {
 	slices.SortStableFunc(bad, func(a, b error) int { return strings.Compare(pathOf(a), pathOf(b)) })
 	bad = slices.CompactFunc(bad, func(a, b error) bool { return *a.(*FieldError) == *b.(*FieldError) })
@@ -69,7 +69,7 @@ func sorted(bad retry.FieldErrors) retry.FieldErrors {
 	return bad
 }
 
-// valueError is a fault of a text whose key the caller knows.
+// valueError is a fault in a text. The caller knows its key.
 func valueError(text, rule string) error { return &FieldError{Value: quoted(text), Rule: rule} }
 
 // shownText is how many bytes of a value an error shows.
@@ -83,7 +83,7 @@ func quoted(text string) string {
 	return strconv.Quote(text)
 }
 
-// under returns the path of key in the section at path. A key that is long or does not print is shown in quotes.
+// under returns the path of key in the section at path. A key that is long or not printable is quoted.
 func under(path, key string) string {
 	if path == "" {
 		return shortened(key)

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/errors.golden anew")
 
-// TestEveryErrorTextIsShown holds testdata/errors.golden, which lists what gives an error and its text.
+// TestEveryErrorTextIsShown checks testdata/errors.golden, which lists each input and the text of its error.
 func TestEveryErrorTextIsShown(t *testing.T) {
 	var b strings.Builder
 	show := func(title string, err error) {

@@ -10,31 +10,31 @@ import (
 	"github.com/retrygo/retry/internal/show"
 )
 
-// Limits bound the policies of other people. They apply to what a policy does, whether a value was given or is a
-// default. A field of zero or below means no limit, except MaxName.
+// Limits bound policies that other people supply. They apply to the effect of a policy, whether a value was given or is
+// a default. A field of zero or below means no limit, except MaxName.
 type Limits struct {
-	MaxName           int           // of a name, in bytes; 0 means 128, negative no limit
-	MaxAttempts       int           // attempts in all; unlimited is above any, and so is a reset_after
+	MaxName           int           // of a name, in bytes; zero means 128, negative means no limit
+	MaxAttempts       int           // total number of attempts; unlimited exceeds any limit, and so does a reset_after
 	MinFactor         float64       // of exponential and linear
 	MaxFactor         float64       // of exponential and linear
-	MaxDelay          time.Duration // the longest wait of a run, jitter included, but for hints
-	MaxTotalWait      time.Duration // all waits of a run that never succeeds, likewise; a reset_after is above any
-	MaxHint           time.Duration // the longest hint that is obeyed; a policy without one obeys 1h
-	MaxTTL            time.Duration // a policy without a TTL is above any
-	MaxAttemptTimeout time.Duration // a policy without one is above any
+	MaxDelay          time.Duration // the longest wait of a run, including jitter but not hints
+	MaxTotalWait      time.Duration // the sum of waits of a run that never succeeds, likewise; a reset_after exceeds any limit
+	MaxHint           time.Duration // the longest hint that is honored; a policy without one honors 1h
+	MaxTTL            time.Duration // a policy without a TTL exceeds any limit
+	MaxAttemptTimeout time.Duration // a policy without one exceeds any limit
 }
 
-// defaultMaxName is two Kubernetes labels of 63 bytes and more: a tenant and a task. Every log line of a run has the
-// name.
+// defaultMaxName is enough for two Kubernetes labels of 63 bytes, a tenant and a task. Every log record of a run has
+// the name.
 const defaultMaxName = 128
 
-// ServiceLimits are the limits of a delivery service: 1 to 50 attempts, a factor of 1 to 100, a name of 128 bytes.
-// They limit no time: set MaxDelay, MaxTotalWait, MaxHint and MaxAttemptTimeout as well. MaxHint, MaxTTL and
-// MaxAttemptTimeout also judge a policy that leaves the field out.
+// ServiceLimits are the limits of a delivery service: 1 to 50 attempts, a factor of 1 to 100, a name of 128 bytes. They
+// do not limit times: set MaxDelay, MaxTotalWait, MaxHint and MaxAttemptTimeout as well. MaxHint, MaxTTL and
+// MaxAttemptTimeout also apply to a policy that omits the field.
 var ServiceLimits = Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100}
 
-// Validate returns nil or an error that names each limit that p exceeds, with its key, its value and what is allowed;
-// FieldErrors lists them. It does not call p.Validate.
+// Validate returns nil or an error that names each limit that p exceeds, with the key, the value and the allowed range;
+// FieldErrors returns them. It does not call p.Validate.
 func (l Limits) Validate(p retry.Policy) error { return l.check(p).Err() }
 
 func (l Limits) check(p retry.Policy) (bad retry.FieldErrors) {
@@ -99,7 +99,7 @@ func longestWait(p retry.Policy, waits int) time.Duration {
 	if waits < 1 {
 		return 0
 	}
-	_, longest := p.Bounds(waits) // of a formula the last is the longest
+	_, longest := p.Bounds(waits) // for a formula the last wait is the longest
 	for attempt := range min(waits, len(p.Delays)) {
 		_, hi := p.Bounds(attempt + 1)
 		longest = max(longest, hi)
@@ -119,7 +119,7 @@ func longestKey(p, e retry.Policy) string {
 	}
 }
 
-// given returns a value with the remark that it is a default, if it was not set.
+// given returns the text of a value, marked as a default if it was not set.
 func given(value string, set bool) string {
 	if set {
 		return value

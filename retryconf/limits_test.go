@@ -107,7 +107,7 @@ func TestLimitsDoNotValidateThePolicyItself(t *testing.T) {
 	require.Equal(t, retryconf.Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100}, retryconf.ServiceLimits)
 }
 
-// A document that cannot be read has one fault: what it might lack is not known.
+// A document that cannot be read has only one fault: its other fields are unknown.
 func TestADocumentThatCannotBeReadHasOneFault(t *testing.T) {
 	for _, text := range []string{``, `[]`, `{"max_attempts": 4`, `"patient"`, "\xff"} {
 		_, err := retryconf.Parse([]byte(text), retryconf.Limits{MaxTTL: 1, MaxAttemptTimeout: 1, MaxAttempts: 1})

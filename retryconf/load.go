@@ -13,7 +13,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// document is what a Catalog loads: a JSON object with the sections defaults and policies.
+// document is the JSON object that a Catalog loads, with the sections defaults and policies.
 type document struct {
 	defaults Spec
 	policies map[string]Spec
@@ -29,17 +29,17 @@ type document struct {
 //	  }
 //	}
 //
-// What an entry does not give comes from what it extends, then from the policy's definition in code, then from defaults,
-// in the way of Spec.Or. Extends names a preset or any policy of the catalog; the latter stands for its entry, what that
-// extends and its definition, without the defaults. If an entry extends a preset, directly or through other policies,
-// attempts, formula and cap come from neither definition nor defaults. Parts that are code stay as they are defined. A
-// policy without an entry has its definition and the defaults. Each Load starts from the definitions and ignores earlier
-// documents.
+// Each field that an entry does not give comes from the policy that it extends, then from its definition in code, then
+// from defaults, as with Spec.Or. Extends names a preset or any policy of the catalog. A policy of the catalog
+// contributes its entry, the policy that it extends and its definition, but not the defaults. If an entry extends a
+// preset, directly or through other policies, neither definition nor defaults contribute attempts, formula and cap.
+// Load does not change parts that are code. A policy without an entry has its definition and the defaults. Each Load
+// starts from the definitions and ignores earlier documents.
 //
-// Loading is all or nothing. A document above 1 MiB, a fault of syntax, an unknown or repeated key, a policy that is not
-// defined, a bad value, a policy that does not validate, a cycle of extends and a mistake in the definitions leave
-// everything as it was. The error names every fault, up to a hundred, each with its path, such as
-// policies.invoice-email.factor; FieldErrors lists them.
+// Loading is all or nothing. Load returns an error and changes nothing if the document is larger than 1 MiB, has a
+// syntax error, an unknown or repeated key, an undefined policy, a bad value, an invalid policy or a cycle of extends,
+// or if there is a mistake in the definitions. The error names every fault, up to a hundred, each with its path, such
+// as policies.invoice-email.factor; FieldErrors returns them.
 func (c *Catalog) Load(r io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(r, maxDocumentBytes+1))
 	if err != nil {
@@ -85,15 +85,15 @@ func (c *Catalog) LoadFile(path string) error {
 	return nil
 }
 
-// WriteTo writes the policies in force as a document that loads back to the same, with the same definitions in code. It
-// writes nothing and returns an error if that document is larger than the 1 MiB that Load reads.
+// WriteTo writes the current policies as a document that Load reads as the same policies, given the same definitions in
+// code. It returns an error and writes nothing if the document is larger than the 1 MiB that Load reads.
 func (c *Catalog) WriteTo(w io.Writer) (int64, error) {
 	c.mu.Lock()
 	policies := map[string]Spec{}
 	for name, ref := range c.refs {
 		p := ref.Policy()
 		s := specOf(p)
-		// Given outright: otherwise the definition's would be in force.
+		// Given explicitly: otherwise the definition's value would be used.
 		s.Jitter = jitterOf(p.Jitter)
 		s.RetriesEnabled = On
 		if p.Disabled {
@@ -104,7 +104,7 @@ func (c *Catalog) WriteTo(w io.Writer) (int64, error) {
 		}
 		loaded := s.Or(specOf(ref.defined))
 		loaded.Name = s.Name
-		if !reflect.DeepEqual(loaded, s) { // only a preset keeps the definition's schedule out
+		if !reflect.DeepEqual(loaded, s) { // only a preset replaces the definition's schedule
 			s.Extends = "delivery"
 		}
 		policies[name] = s
@@ -148,7 +148,7 @@ func readDocument(data []byte) (document, retry.FieldErrors) {
 	return doc, bad
 }
 
-// meant suggests a defined name that is close to one that is not.
+// meant suggests a defined name that is close to an undefined one.
 func (c *Catalog) meant(name string) string {
 	var fields []field
 	for _, known := range c.names() {
@@ -157,23 +157,23 @@ func (c *Catalog) meant(name string) string {
 	return strings.TrimPrefix(unknownKey(name, fields), "is not a known key")
 }
 
-// loading is one Load under way.
+// loading is the state of one Load.
 type loading struct {
 	catalog *Catalog
 	doc     document
 	presets map[string]Spec
 	layers  map[string]layer // of the policies resolved so far
-	stack   []string         // the names that are being resolved, each extended by the one before
+	stack   []string         // the names being resolved, each extended by the one before
 	bad     retry.FieldErrors
 }
 
-// layer is the entry of a policy over what it extends over its definition.
+// layer is the entry of a policy, merged over the policy that it extends and its definition.
 type layer struct {
 	spec   Spec
 	preset bool // it extends a preset, directly or through other policies
 }
 
-// effective returns the policy of that name under the document and notes its faults.
+// effective returns the policy of that name under the document and records its faults.
 func (l *loading) effective(name string) *effective {
 	defined := l.catalog.refs[name].defined
 	found := l.layer(name)
@@ -238,7 +238,7 @@ func circle(names []string) string {
 	return b.String() + shortened(names[0])
 }
 
-// unscheduled returns s without what a preset gives as a whole: attempts, formula and cap.
+// unscheduled returns s without the fields that a preset gives as a whole: attempts, formula and cap.
 func (s Spec) unscheduled() Spec {
 	s.MaxAttempts, s.Mode, s.Base, s.Factor, s.Cap, s.Max, s.Delays = 0, 0, 0, 0, 0, 0, nil
 	return s

@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// A policy from outside fits in far less than 64 KiB, and a catalog of a thousand policies in 1 MiB. Larger input
-	// is refused without parsing.
+	// A policy from an untrusted party fits in far less than 64 KiB, and a catalog of a thousand policies in 1 MiB.
+	// Larger input is refused without parsing.
 	maxPolicyBytes   = 64 << 10
 	maxDocumentBytes = 1 << 20
-	// A hundred faults are enough to fix at once.
+	// A hundred faults are enough to correct at once.
 	maxFaults  = 100
 	moreFaults = "there are more faults than are listed"
 )
 
-// Parse reads a policy from a JSON object of an outsider and refuses it unless it is valid and within limits. The error
-// names every fault, up to a hundred, each with its key, its value and what is allowed; FieldErrors lists them. Data
-// above 64 KiB is refused without parsing. Extends can name a preset.
+// Parse reads a policy from an untrusted JSON object and refuses it unless it is valid and within limits. The error
+// names every fault, up to a hundred, each with the key, the value and the rule; FieldErrors returns them. Parse
+// refuses data above 64 KiB without parsing it. Extends can name a preset.
 func Parse(data []byte, limits Limits) (Spec, error) {
 	if len(data) > maxPolicyBytes {
 		return Spec{}, tooLarge(maxPolicyBytes)
 	}
 	s, bad := readSpec(data, "")
-	unread := map[string]bool{} // the keys whose values could not be read, so that there is nothing to judge; "" for all
+	unread := map[string]bool{} // the keys whose values could not be read, so there is nothing to check; "" for all
 	for _, err := range bad {
 		unread[pathOf(err)] = true
 	}
@@ -87,8 +87,8 @@ func readSpec(data []byte, path string) (Spec, retry.FieldErrors) {
 	return s.oneCap(), bad
 }
 
-// readObject calls read for each key of the JSON object at path. It refuses any other value, a key that is given twice
-// and data after the object; it stops at a fault of syntax.
+// readObject calls read for each key of the JSON object at path. It refuses any other value, a repeated key and data
+// after the object. It stops at a syntax error.
 func readObject(data []byte, path string, read func(key string, value json.RawMessage) retry.FieldErrors) (bad retry.FieldErrors) {
 	if !utf8.Valid(data) {
 		add(&bad, path, "", "the document is not valid UTF-8")
@@ -114,7 +114,7 @@ func readObject(data []byte, path string, read func(key string, value json.RawMe
 		if err = decoder.Decode(&value); err != nil {
 			break
 		}
-		name := key.(string) // the decoder lets no other token stand for a key
+		name := key.(string) // the decoder allows only a string as a key
 		if seen[name] {
 			add(&bad, under(path, name), "", "is given twice")
 			continue
@@ -140,7 +140,7 @@ func readObject(data []byte, path string, read func(key string, value json.RawMe
 	return bad
 }
 
-// syntax returns one line about an error of encoding/json.
+// syntax returns the text of an error of encoding/json on one line.
 func syntax(err error) string {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return "it ends too early"
@@ -186,7 +186,7 @@ func readDelays(value json.RawMessage, path string) (delays []Delay, bad retry.F
 	return delays, bad
 }
 
-// shownJSON returns a JSON value for an error, on one line and shortened.
+// shownJSON returns a JSON value as errors show it: on one line and shortened.
 func shownJSON(value []byte) string {
 	return shortened(strings.Join(strings.Fields(string(value)), " "))
 }
@@ -199,10 +199,10 @@ func shortened(s string) string {
 	return s
 }
 
-// unknownKey returns the rule that an unknown key breaks, with a suggestion if another key is close.
+// unknownKey returns the rule for an unknown key, with a suggestion if another key is similar.
 func unknownKey(key string, fields []field) string {
 	rule := "is not a known key"
-	nearest, least := "", min(3, max(len(key), 1)) // at most two slips of the finger, and not every letter
+	nearest, least := "", min(3, max(len(key), 1)) // at most two typing errors, and not every letter
 	for _, f := range fields {
 		if d := distance(strings.ToLower(key), strings.ToLower(f.key)); d < least {
 			nearest, least = f.key, d
@@ -214,7 +214,7 @@ func unknownKey(key string, fields []field) string {
 	return rule
 }
 
-// distance returns how many letters must be inserted, deleted or changed to make b of a (Levenshtein's distance), and a
+// distance returns the number of letters to insert, delete or change to turn a into b (the Levenshtein distance), or a
 // large number if the lengths alone put it above 2.
 func distance(a, b string) int {
 	if len(a) > len(b)+2 || len(b) > len(a)+2 {

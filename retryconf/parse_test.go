@@ -82,7 +82,7 @@ func TestUnmarshalJSONIsAsStrict(t *testing.T) {
 	require.Equal(t, retryconf.Spec{TTL: seconds(60)}, s, "what was there is forgotten")
 }
 
-// requireFields asserts that every part of err is a FieldError.
+// requireFields asserts that every error in err is a FieldError.
 func requireFields(t *testing.T, err error) {
 	t.Helper()
 	var one *retryconf.FieldError
@@ -94,7 +94,7 @@ func requireFields(t *testing.T, err error) {
 	}
 }
 
-// lineBreaks are all that Unicode takes for the end of a line (UAX 14, classes BK, CR, LF and NL).
+// lineBreaks are all characters that end a line in Unicode (UAX 14, classes BK, CR, LF and NL).
 const lineBreaks = "\n\v\f\r\u0085\u2028\u2029"
 
 func TestHostileInputIsRefusedInAFewWords(t *testing.T) {

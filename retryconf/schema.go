@@ -6,14 +6,13 @@ import (
 )
 
 // Schema returns the JSON Schema (draft 2020-12) of a policy: it accepts the documents that Spec.UnmarshalJSON accepts.
-// What it leaves to the parser are repeated keys, a number of attempts that is written with a point or an exponent,
-// durations above 292 years or below a nanosecond, numbers that a float64 or an int cannot hold, texts above 64 bytes
-// and documents above 64 KiB. Rules between keys, such as a cap below its base, are for
-// Spec.Policy.
+// It leaves to the parser repeated keys, a number of attempts written with a point or an exponent, durations above 292
+// years or below a nanosecond, numbers that a float64 or an int cannot hold, texts above 64 bytes and documents above
+// 64 KiB. Rules between keys, such as a cap below its base, are for Spec.Policy.
 func Schema() []byte { return indented(policySchema("A retry policy")) }
 
-// CatalogSchema returns the JSON Schema of the document that Catalog.Load reads, as Schema does. Which policies are
-// defined is known to the catalog alone.
+// CatalogSchema returns the JSON Schema of the document that Catalog.Load reads, with the same exceptions as Schema. It
+// does not check which policies are defined, since only the catalog knows that.
 func CatalogSchema() []byte {
 	policy := policySchema("A retry policy")
 	delete(policy, "$schema")
@@ -37,7 +36,7 @@ const draft = "https://json-schema.org/draft/2020-12/schema"
 func indented(schema object) []byte {
 	text, err := json.MarshalIndent(schema, "", "  ")
 	if err != nil {
-		panic(err) // a map of strings, numbers and bools always has a text
+		panic(err) // a map of strings, numbers and bools can always be marshaled
 	}
 	return append(text, '\n')
 }
@@ -58,10 +57,10 @@ func policySchema(title string) object {
 	}
 }
 
-// units is a length of time in the form of time.ParseDuration.
+// units is a duration in the form of time.ParseDuration.
 const units = `^\+?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`
 
-// valueSchema describes the values that a field of that type takes.
+// valueSchema describes the valid values of a field of that type.
 func valueSchema(to any) object {
 	switch to.(type) {
 	case *Duration:

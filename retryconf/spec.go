@@ -16,12 +16,12 @@ import (
 //
 // encoding/json and the usual YAML packages read a Spec strictly: they refuse an unknown or repeated key, a null and a
 // value of another type, all at once. Other decoders read it by its tags and by its fields' UnmarshalText, and are as
-// strict as their options: make toml refuse unknown keys (MetaData.Undecoded). It ignores an empty list and takes a key
-// in any case; if that matters, decode into a map[string]any and read its JSON.
+// strict as their options: with toml, refuse unknown keys (MetaData.Undecoded). It ignores an empty list and accepts a
+// key in any case; if that matters, decode into a map[string]any and read its JSON.
 type Spec struct {
 	// Name is the policy's label. Empty means none.
 	Name string `json:"name,omitempty" yaml:"name,omitempty" toml:"name,omitempty,omitzero"`
-	// Extends names the preset that gives what is not given here: "inline", "aggressive", "standard", "patient",
+	// Extends names the preset that supplies the fields not given here: "inline", "aggressive", "standard", "patient",
 	// "cautious" or "delivery", which is the zero policy. In a Catalog's document it can name any policy. Empty means
 	// none.
 	Extends string `json:"extends,omitempty" yaml:"extends,omitempty" toml:"extends,omitempty,omitzero"`
@@ -36,7 +36,7 @@ type Spec struct {
 	Factor Number `json:"factor,omitzero" yaml:"factor,omitempty" toml:"factor,omitempty,omitzero"`
 	// Cap bounds every delay. Not given: 1h, and no cap for a list.
 	Cap Duration `json:"cap,omitzero" yaml:"cap,omitempty" toml:"cap,omitempty,omitzero"`
-	// Max is read as Cap; both at once are an error. encoding/json and Or move it there.
+	// Max is another name for Cap; giving both is an error. encoding/json and Or move its value to Cap.
 	Max Duration `json:"max,omitzero" yaml:"max,omitempty" toml:"max,omitempty,omitzero"`
 	// Delays are the waits of a list. Not given: no list.
 	Delays []Delay `json:"delays,omitempty" yaml:"delays,omitempty" toml:"delays,omitempty,omitzero"`
@@ -48,21 +48,21 @@ type Spec struct {
 	AttemptTimeout Duration `json:"attempt_timeout,omitzero" yaml:"attempt_timeout,omitempty" toml:"attempt_timeout,omitempty,omitzero"`
 	// TTL bounds when an attempt may start. Not given: no limit.
 	TTL Duration `json:"ttl,omitzero" yaml:"ttl,omitempty" toml:"ttl,omitempty,omitzero"`
-	// MaxHint is the longest server hint that is obeyed. Not given: 1h.
+	// MaxHint is the longest server hint that is honored. Not given: 1h.
 	MaxHint Duration `json:"max_hint,omitzero" yaml:"max_hint,omitempty" toml:"max_hint,omitempty,omitzero"`
-	// ResetAfter is how long an attempt must last to restart attempts and delays. Not given: never.
+	// ResetAfter is how long an attempt must last to reset attempts and delays. Not given: never.
 	ResetAfter Duration `json:"reset_after,omitzero" yaml:"reset_after,omitempty" toml:"reset_after,omitempty,omitzero"`
-	// RetriesEnabled set to Off makes a policy that is Disabled. Not given: On.
+	// RetriesEnabled set to Off makes the policy Disabled. Not given: On.
 	RetriesEnabled Switch `json:"retries_enabled,omitzero" yaml:"retries_enabled,omitempty" toml:"retries_enabled,omitempty,omitzero"`
 }
 
-// field is a Spec's field under its key.
+// field is a Spec's field and its key.
 type field struct {
 	key string
 	to  any // *string, *[]Delay or an encoding.TextUnmarshaler
 }
 
-// fields returns the fields of s in the order of the type.
+// fields returns the fields of s in the order of their declaration.
 func (s *Spec) fields() []field {
 	return []field{
 		{"name", &s.Name}, {"extends", &s.Extends}, {"max_attempts", &s.MaxAttempts}, {"mode", &s.Mode}, {"base", &s.Base},
@@ -86,10 +86,10 @@ func (s *Spec) SetDelays(text string) error {
 	return nil
 }
 
-// FromEnviron reads a Spec from environment variables such as os.Environ returns: with the prefix "RETRY_",
-// RETRY_MAX_ATTEMPTS=5, RETRY_BASE=10s, RETRY_DELAYS=1m,30m,3h and so on, the keys in upper case. The error names every
-// variable with the prefix that is not a key or has a bad value, with its first fault. Of two equal variables the last
-// counts. Conflicts between fields are found by Policy.
+// FromEnviron reads a Spec from environment variables in the form of os.Environ. With the prefix "RETRY_" it reads
+// RETRY_MAX_ATTEMPTS=5, RETRY_BASE=10s, RETRY_DELAYS=1m,30m,3h and so on, with the keys in upper case. The error names
+// every variable with the prefix that is not a key or has a bad value, with its first fault. If a variable appears
+// twice, the last value is used. Policy finds conflicts between fields.
 func FromEnviron(prefix string, environ []string) (Spec, error) {
 	var s Spec
 	var bad retry.FieldErrors
@@ -130,20 +130,21 @@ func (s *Spec) setVariable(name, text string) error {
 	return &FieldError{Rule: unknownKey(name, fields)}
 }
 
-// Or returns s with each field that is not given taken from defaults, as retry.Policy.Or does, but a given "none" and a
-// given On override. Extends is a field like the others: what s extends comes after what defaults give.
+// Or returns s with each field that is not given taken from defaults, as retry.Policy.Or does, except that a given
+// "none" and a given On override. Extends is a field like the others, so the policy that s extends comes after
+// defaults.
 func (s Spec) Or(defaults Spec) Spec {
 	s, defaults = s.oneCap(), defaults.oneCap()
 	s.Extends = cmp.Or(s.Extends, defaults.Extends)
 	s.Jitter = cmp.Or(s.Jitter, defaults.Jitter)
 	s.RetriesEnabled = cmp.Or(s.RetriesEnabled, defaults.RetriesEnabled)
-	defaults.Jitter = s.Jitter // for Policy.Or, to which a given "none" looks like nothing
+	defaults.Jitter = s.Jitter // for Policy.Or, which cannot tell a given "none" from none given
 	merged := specOf(s.over(retry.Policy{}).Or(defaults.over(retry.Policy{})))
 	merged.Extends, merged.Max, merged.Jitter, merged.RetriesEnabled = s.Extends, s.Max, s.Jitter, s.RetriesEnabled
 	return merged
 }
 
-// oneCap returns s with Max as Cap if no Cap is given. If both are given they stay, for policy to refuse.
+// oneCap returns s with Max as Cap if Cap is not given. If both are given they stay, and policy refuses them.
 func (s Spec) oneCap() Spec {
 	if s.Cap == 0 {
 		s.Cap, s.Max = s.Max, 0
@@ -151,7 +152,7 @@ func (s Spec) oneCap() Spec {
 	return s
 }
 
-// over returns p with everything that is data replaced by that of s. Extends and Max are not used.
+// over returns p with all its data replaced by that of s. Extends and Max are not used.
 func (s Spec) over(p retry.Policy) retry.Policy {
 	p.Name = s.Name
 	p.MaxAttempts = int(s.MaxAttempts)
@@ -240,9 +241,9 @@ func (e *CodeError) Error() string {
 	return "retryconf: " + strings.Join(e.Fields, ", ") + " cannot be expressed as data"
 }
 
-// FromPolicy returns the Spec of a valid policy: its Policy method returns the same policy, with nil for an empty list
-// of Delays. If p has parts that are code, the Spec is that of the rest, and the error is a *CodeError that lists them.
-// If p does not validate or its Name is not UTF-8, the Spec is zero and the error names the fields.
+// FromPolicy returns the Spec of a valid policy. The Spec's Policy method returns the same policy, with nil for an
+// empty list of Delays. If p has parts that are code, the Spec omits them, and the error is a *CodeError that lists
+// them. If p does not validate or its Name is not UTF-8, the Spec is zero and the error names the fields.
 func FromPolicy(p retry.Policy) (Spec, error) {
 	bad := inKeys("", p.Validate())
 	if !utf8.ValidString(p.Name) {
@@ -271,7 +272,7 @@ func FromPolicy(p retry.Policy) (Spec, error) {
 
 const presetNames = `"inline", "aggressive", "standard", "patient", "cautious" and "delivery"`
 
-// presets returns what extends can name everywhere. A preset's label is not inherited.
+// presets are the policies that extends can name everywhere. A preset's label is not inherited.
 func presets() map[string]Spec {
 	all := map[string]Spec{"delivery": {}}
 	for _, p := range []retry.Policy{retry.Inline(), retry.Aggressive(), retry.Standard(), retry.Patient(), retry.Cautious()} {

@@ -107,7 +107,7 @@ func TestFromPolicyListsEveryPartThatIsCode(t *testing.T) {
 func TestEveryFieldOfAPolicyIsDataOrCode(t *testing.T) {
 	values := map[reflect.Kind]any{reflect.String: "n", reflect.Bool: true, reflect.Int: 1, reflect.Int64: hour}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[retry.Policy]()) {
-		if len(field.Index) > 1 || field.Anonymous { // a Backoff's depend on each other: FuzzRoundTrip has them
+		if len(field.Index) > 1 || field.Anonymous { // the fields of a Backoff depend on each other: FuzzRoundTrip has them
 			continue
 		}
 		t.Run(field.Name, func(t *testing.T) {

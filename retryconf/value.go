@@ -12,15 +12,15 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// The types of a Spec's fields read and write themselves as text, so that every decoder that uses
-// encoding.TextUnmarshaler reads them alike: gopkg.in/yaml.v3, BurntSushi/toml, flag.TextVar. In JSON each is a string,
-// a number or a bool, and nothing else. The zero value of each but Delay means "not given" and survives a JSON round
-// trip. A text that means zero is refused: a user who writes 0 would get the default.
+// The types of a Spec's fields read and write themselves as text, so every decoder that uses encoding.TextUnmarshaler
+// reads them alike: gopkg.in/yaml.v3, BurntSushi/toml, flag.TextVar. In JSON each is a string, a number or a bool, and
+// nothing else. The zero value of each type except Delay means "not given" and survives a JSON round trip. A text that
+// means zero is refused, because a user who writes 0 would get the default.
 
-// longestText is the longest text that is parsed: every legal value is far shorter.
+// longestText is the longest text that is parsed: every valid value is far shorter.
 const longestText = 64
 
-// Duration is a length of time above 0, written like "30s" or "1h30m". Zero means not given.
+// Duration is a duration above 0, written like "30s" or "1h30m". Zero means not given.
 type Duration time.Duration
 
 // MarshalText returns the duration as text, nothing for zero.
@@ -235,10 +235,10 @@ func (m Mode) String() string { return textOf(m) }
 // as "none": a given "none" replaces the jitter that a policy would otherwise have.
 type Jitter uint8
 
-// jitterOf returns the Jitter that gives j outright.
+// jitterOf returns the explicit Jitter for j.
 func jitterOf(j retry.JitterMode) Jitter { return Jitter(j) + 1 }
 
-// mode returns the jitter that is meant, NoJitter if none is given.
+// mode returns the jitter mode, NoJitter if none is given.
 func (j Jitter) mode() retry.JitterMode {
 	if j == 0 {
 		return retry.NoJitter
@@ -335,11 +335,11 @@ func (s *Switch) read(data []byte) error {
 // String returns "true" or "false", "" for zero.
 func (s Switch) String() string { return textOf(s) }
 
-// reader is a field that reads a JSON value which is given: none reads as zero.
+// reader is a field that reads a given JSON value; null and "" are not given.
 type reader interface{ read([]byte) error }
 
-// orZero reads a JSON value, and the given text as zero: what a value that is not given marshals to reads back the same.
-// A Spec refuses it.
+// orZero reads a JSON value, or zero from the given text, which is what the zero value marshals to. A Spec refuses that
+// text.
 func orZero[T comparable, P interface {
 	*T
 	reader
@@ -372,7 +372,7 @@ func fromJSON(data []byte, unmarshalText func([]byte) error) error {
 	return unmarshalText([]byte(text))
 }
 
-// unquoted returns the error of a text for a JSON number, which is shown without quotes.
+// unquoted returns the error of a text as the error of a JSON number, whose value is shown without quotes.
 func unquoted(err error, data []byte) error {
 	if err == nil {
 		return nil

@@ -17,13 +17,13 @@ import (
 	"github.com/retrygo/retry/retryconf"
 )
 
-// value is what each type of a Spec's field is.
+// value is implemented by the type of each field of a Spec.
 type value interface {
 	encoding.TextMarshaler
 	fmt.Stringer
 }
 
-// readAs returns what UnmarshalText makes of text in a new value of the type of like.
+// readAs calls UnmarshalText with text on a new value of the type of like, and returns the result.
 func readAs(like value, text string) (value, error) {
 	to := reflect.New(reflect.TypeOf(like))
 	err := to.Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text))

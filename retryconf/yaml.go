@@ -13,8 +13,8 @@ import (
 )
 
 // UnmarshalYAML reads a YAML mapping as strictly as UnmarshalJSON reads an object: it refuses unknown keys, nulls and
-// values of another type, all at once, each with its line. It is called by the decoders of gopkg.in/yaml.v2,
-// gopkg.in/yaml.v3, go.yaml.in/yaml and goccy/go-yaml, which refuse repeated keys themselves.
+// values of another type, all at once, each with its line. The decoders of gopkg.in/yaml.v2, gopkg.in/yaml.v3,
+// go.yaml.in/yaml and goccy/go-yaml call it, and refuse repeated keys themselves.
 func (s *Spec) UnmarshalYAML(unmarshal func(any) error) error {
 	var values map[string]yamlValue
 	if err := unmarshal(&values); err != nil {
@@ -51,7 +51,7 @@ func (s *Spec) UnmarshalYAML(unmarshal func(any) error) error {
 // pathKey matches the first key of a path.
 var pathKey = regexp.MustCompile(`^[^.\[]*`)
 
-// yamlValue is any value of a mapping and its line, 0 if that is not known.
+// yamlValue is any value of a mapping and its line, 0 if the line is unknown.
 type yamlValue struct {
 	value any
 	line  int
@@ -65,7 +65,7 @@ func (v *yamlValue) UnmarshalYAML(unmarshal func(any) error) error {
 		return err
 	}
 	var impossible chan struct{}
-	if err := unmarshal(&impossible); err != nil { // its text is the only way to the line without an import
+	if err := unmarshal(&impossible); err != nil { // without an import, only its text has the line
 		if found := yamlLine.FindStringSubmatch(err.Error()); found != nil {
 			v.line, _ = strconv.Atoi(found[1])
 		}
@@ -73,7 +73,8 @@ func (v *yamlValue) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// json returns the value as JSON, and what has no JSON form, such as a mapping with keys that are not strings, as {}.
+// json returns the value as JSON. It returns {} for a value without a JSON form, such as a mapping with keys that are
+// not strings.
 func (v yamlValue) json() []byte {
 	data, err := json.Marshal(v.value)
 	if err != nil {

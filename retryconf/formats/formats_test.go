@@ -68,7 +68,7 @@ type document struct {
 	environ, flags   []string
 }
 
-// read is what each format makes of a document, by the format's name.
+// read is the Spec that each format returns for a document, by the format's name.
 func (d document) read() map[string]func() (retryconf.Spec, error) {
 	decoded := func(decode func(string, any) error, text string) func() (retryconf.Spec, error) {
 		return func() (s retryconf.Spec, err error) {
@@ -94,7 +94,7 @@ var rows = []struct {
 	{
 		name: "the delivery request",
 		document: document{
-			yaml:    `{"max_attempts": 12, "base": "10s", "factor": 2, "max": "30m"}`, // as it is: JSON is YAML
+			yaml:    `{"max_attempts": 12, "base": "10s", "factor": 2, "max": "30m"}`, // unchanged: JSON is YAML
 			toml:    "max_attempts = 12\nbase = '10s'\nfactor = 2\nmax = '30m'",
 			json:    `{"max_attempts": 12, "base": "10s", "factor": 2, "max": "30m"}`,
 			environ: []string{"RETRY_MAX_ATTEMPTS=12", "RETRY_BASE=10s", "RETRY_FACTOR=2", "RETRY_MAX=30m"},
@@ -233,7 +233,7 @@ func TestEveryFormatReadsTheSamePolicy(t *testing.T) {
 				p, err := s.Policy()
 				require.NoError(t, err, format)
 				require.Equal(t, row.want, p, format)
-				specs[format] = s.Or(retryconf.Spec{}) // which takes Max for Cap
+				specs[format] = s.Or(retryconf.Spec{}) // which reads Max as Cap
 			}
 			for format, s := range specs {
 				require.Equal(t, specs["json"], s, format)
@@ -281,7 +281,7 @@ func TestWhatIsWrittenReadsBackTheSame(t *testing.T) {
 			t.Run(format+", "+row.name, func(t *testing.T) {
 				want, err := retryconf.FromPolicy(row.want)
 				require.NoError(t, err)
-				outright := want // with what changes no policy here, and is not to get lost all the same
+				outright := want // with fields that do not change a policy here, but must not be lost
 				outright.RetriesEnabled = retryconf.On
 				outright.Extends = "standard"
 				require.NoError(t, outright.Jitter.UnmarshalText([]byte("none")))

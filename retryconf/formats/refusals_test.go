@@ -142,7 +142,7 @@ func TestAnExplicitZeroNeverBecomesADefault(t *testing.T) {
 			quoted := `"` + zero + `"`
 			documents := []document{{yaml: key + ": " + quoted, toml: key + " = " + quoted, json: `{"` + key + `": ` + quoted + `}`,
 				environ: []string{"RETRY_" + strings.ToUpper(key) + "=" + zero}, flags: []string{"-" + key + "=" + zero}}}
-			if !strings.HasSuffix(zero, "s") && zero != "" { // a number as well
+			if !strings.HasSuffix(zero, "s") && zero != "" { // also a number
 				number := documents[0]
 				number.yaml, number.toml, number.json = key+": "+zero, key+" = "+zero, `{"`+key+`": `+zero+`}`
 				documents = append(documents, number)
@@ -164,8 +164,8 @@ func TestAnErrorOfAValueIsFoundThroughYAML(t *testing.T) {
 	require.Equal(t, retryconf.FieldError{Path: "base", Value: `"1 minute"`, Rule: `is not a duration such as "30s" or "1h30m" (line 1)`}, *got)
 }
 
-// A decoder hands UnmarshalText what it makes of a value: no null at all, a float cut to six decimals, a key in any
-// case. What it read into a map distinguishes them, and Spec.UnmarshalJSON refuses what it must.
+// A decoder passes UnmarshalText its own view of a value: never a null, a float cut to six decimals, a key in any case.
+// A map that it decodes into keeps these distinctions, and Spec.UnmarshalJSON refuses what it must.
 func TestThroughAMapAndJSONTheStrictReaderReadsEveryFormat(t *testing.T) {
 	strict := func(decode func(string, any) error, text string) (s retryconf.Spec, err error) {
 		var object map[string]any

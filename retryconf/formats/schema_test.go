@@ -19,7 +19,7 @@ import (
 var keys = []string{"name", "extends", "max_attempts", "mode", "base", "factor", "cap", "max", "delays", "jitter", "jitter_ratio",
 	"attempt_timeout", "ttl", "max_hint", "reset_after", "retries_enabled"}
 
-// values are what a key may be given, rightly or wrongly.
+// values are the values, good and bad, that a key is given.
 var values = []string{`null`, `true`, `false`, `""`, `"x"`, `"standard"`, `"unlimited"`, `"5"`, `0`, `1`, `-1`, `5`, `2.5`, `0.2`, `1e3`, `-0`,
 	`"30s"`, `"1h30m"`, `"0s"`, `"0h0m0s"`, `"-1s"`, `"+1s"`, `"1.5s"`, `".5s"`, `"1.s"`, `"s"`, `"1 s"`, `"30"`, `"0"`, `"1µs"`, `"1us"`, `"-0s"`,
 	`"exponential"`, `"Linear"`, `"fixed"`, `"constant"`, `"list"`, `"none"`, `"full"`, `"ratio"`, `"decorrelated"`,
@@ -45,7 +45,7 @@ func agrees(t *testing.T, s *jsonschema.Schema, document string, parse func(stri
 	}
 }
 
-// leftToParser are valid to the schema and refused by the parser, as Schema documents.
+// leftToParser are documents that the schema accepts and the parser refuses, as Schema documents.
 var leftToParser = []string{`{"max_attempts": 5.0}`, `{"max_attempts": 1e3}`, `{"base": "3000000h"}`, `{"base": "0.1ns"}`, `{"factor": 1e999}`}
 
 func TestTheSchemaAcceptsWhatTheParserAccepts(t *testing.T) {
@@ -84,7 +84,7 @@ func TestTheSchemaOfACatalogAcceptsWhatTheCatalogLoads(t *testing.T) {
 	}
 }
 
-// Documents of several keys, at random.
+// Random documents of several keys.
 func FuzzSchema(f *testing.F) {
 	f.Add(uint64(1))
 	f.Fuzz(func(t *testing.T, seed uint64) {
