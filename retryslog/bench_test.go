@@ -39,7 +39,7 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstTry is a call that succeeds at once: what an observer costs that has nothing to write.
+// BenchmarkFirstTry measures a call that succeeds at once, with an observer that has nothing to write.
 func BenchmarkFirstTry(b *testing.B) {
 	quiet := retryslog.Observe(slog.New(slog.DiscardHandler), retryslog.Options{})
 	for _, row := range []struct {

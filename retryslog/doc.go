@@ -1,12 +1,12 @@
-// Package retryslog writes log records of what retries do, by log/slog. Observe goes into Policy.Observe:
+// Package retryslog writes log records of retries through log/slog. Observe returns a function for Policy.Observe:
 //
 //	policy.Observe = retryslog.Observe(logger, retryslog.Options{})
 //
 // # Records
 //
-// There is one record for each retry, written before the wait, and one for the end of each run, unless that is a
-// success or a terminal error at the first attempt. The failed attempt that ends a run is in the record of the end and
-// has none of its own.
+// There is one record for each retry, written before the wait, and one for the end of each run, unless the run ended at
+// the first attempt with a success or a terminal error. The last failed attempt is in the record of the end and does
+// not have one of its own.
 //
 //	what happened                   message                  level
 //	a retry is due after delay      retry: attempt failed    Options.Retry, Warn by default
@@ -35,21 +35,23 @@
 //
 // # Errors
 //
-// The value of error and cause is an error: a ReplaceAttr reaches what the attempt returned by errors.As and errors.Is.
-// Its text is taken when the record is made and is one line of bounded length, see Options.MaxErrorText; line breaks,
-// those of Unicode included, become "; ", and what is not UTF-8 becomes U+FFFD. The policy's name is cleaned and cut
-// alike. If no attempt was made, error is what ended the caller's context, if anything did.
+// The values of error and cause are errors: in a ReplaceAttr, errors.As and errors.Is find the error that the attempt
+// returned. The text is built with the record. It is one line of bounded length (see Options.MaxErrorText): line
+// breaks, including those of Unicode, become "; ", and bytes that are not UTF-8 become U+FFFD. The policy's name is
+// cleaned and shortened in the same way. If no attempt was made, error is the error of the caller's context, if it
+// ended.
 //
 // # Requests
 //
-// If an error in the chain of error is a slog.LogValuer whose value is a group, that group is request: method, host,
-// path and status with package retryhttp, method and code with contrib/retrygrpc. An error of your own needs a LogValue
-// method for that. A success after retries has the request of its last failure, without the keys status, code and
-// reason.
+// If an error in the chain of error is a slog.LogValuer whose value is a group, that group is logged as request:
+// method, host, path and status with package retryhttp, method and code with contrib/retrygrpc. Give your own errors a
+// LogValue method to log their requests. A success after retries has the request of its last failure, without the keys
+// status, code and reason.
 //
 // # Source
 //
-// The records have no source position, also with slog.HandlerOptions.AddSource. The only one at hand is a line of this
-// package, which does not help, and the call that retries cannot be found reliably: a job has none, and between a client
-// and its transport are frames of others. Name the policy after the call instead, or say more by Options.Attrs.
+// The records do not have a source position, even with slog.HandlerOptions.AddSource. The only one available is a line
+// of this package, which does not help. The call that retries cannot be found reliably: a job does not have one, and
+// there are frames of other packages between a client and its transport. Name the policy after the call instead, or add
+// attributes with Options.Attrs.
 package retryslog

@@ -13,7 +13,7 @@ import (
 	"github.com/retrygo/retry/retryslog"
 )
 
-// onlyWhatIsTheSame leaves out the times, which differ from run to run.
+// onlyWhatIsTheSame drops the times, which differ from run to run.
 func onlyWhatIsTheSame(_ []string, a slog.Attr) slog.Attr {
 	switch a.Key {
 	case slog.TimeKey, retryslog.KeyDuration, retryslog.KeyElapsed:
@@ -39,7 +39,7 @@ func ExampleObserve() {
 	// level=ERROR msg="retry: gave up" policy=charge attempt=3 status=dead_letter reason=attempts_exhausted error="503 Service Unavailable"
 }
 
-// Retries are details here and successes are shown, until the level changes.
+// Retries are Debug records here, and successes are logged after the level changes.
 func ExampleOptions() {
 	var level slog.LevelVar // Info
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{Level: &level, ReplaceAttr: onlyWhatIsTheSame}))
@@ -63,13 +63,13 @@ func ExampleOptions() {
 	// level=INFO msg="retry: succeeded" policy=charge attempt=2 status=succeeded
 }
 
-// declined is an error that describes its request, as those of package retryhttp do.
+// declined is an error that describes its request, like those of package retryhttp.
 type declined struct{ order string }
 
 func (declined) Error() string          { return "card declined" }
 func (d declined) LogValue() slog.Value { return slog.GroupValue(slog.String("order", d.order)) }
 
-// A terminal error at the first attempt has no record by default, since the caller has it. Here it is an Info.
+// A terminal error at the first attempt is not logged by default, since the caller gets it. Here it is logged at Info.
 func ExampleOptions_terminal() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: onlyWhatIsTheSame}))
 	policy := retry.Policy{Name: "charge", Observe: retryslog.Observe(logger, retryslog.Options{Terminal: slog.LevelInfo})}
@@ -82,7 +82,7 @@ func ExampleOptions_terminal() {
 
 type tenantKey struct{}
 
-// The attributes in a group of their own, with one from the caller's context beside it.
+// The attributes are in their own group, next to one from the caller's context.
 func ExampleOptions_group() {
 	logger := slog.New(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: onlyWhatIsTheSame}))
 	policy := retry.Policy{Name: "charge", MaxAttempts: 1}
@@ -98,7 +98,7 @@ func ExampleOptions_group() {
 	// {"level":"ERROR","msg":"retry: gave up","retry":{"policy":"charge","attempt":1,"status":"dead_letter","reason":"attempts_exhausted","error":"card declined"},"tenant":"acme"}
 }
 
-// Jobs have the records that calls have, with the job. The context has more to say about them.
+// Jobs have the same records as calls, with the job. The context supplies more attributes.
 func ExampleOptions_jobs() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: onlyWhatIsTheSame}))
 	policy := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 10 * time.Millisecond}}

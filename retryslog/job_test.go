@@ -16,7 +16,7 @@ import (
 	"github.com/retrygo/retry/retrytest"
 )
 
-// TestJobs holds that the observer serves jobs as it serves calls, although no goroutine waits for them.
+// TestJobs checks that the observer works for jobs as for calls, although no goroutine waits for them.
 func TestJobs(t *testing.T) {
 	hourly := retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Hour}}
 	for _, row := range []struct {
@@ -59,7 +59,7 @@ level=ERROR msg="retry: gave up" policy=hourly attempt=3 status=dead_letter reas
 	}
 }
 
-// A job whose TTL was over before its first attempt has no error.
+// A job whose TTL expired before its first attempt does not have an error.
 func TestAJobThatWasNeverAttempted(t *testing.T) {
 	var b bytes.Buffer
 	p := retry.Policy{TTL: time.Second, Observe: retryslog.Observe(textTo(&b), retryslog.Options{})}

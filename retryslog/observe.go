@@ -8,48 +8,49 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Options says what is written and how. The zero Options is ready to use.
+// Options configures the records of Observe. The zero Options is ready to use.
 //
-// A level is read at each event, so that a slog.LevelVar may change it at any time. An event at a level that the logger
-// does not write costs no allocation.
+// A level is read at each event, so a slog.LevelVar may change it at any time. An event at a disabled level does not
+// allocate.
 type Options struct {
 	// Retry is the level of failed attempts that a retry follows. Nil means Warn: no caller has failed yet, but a peer
-	// is in trouble, and unobserved retries hide it. Use Debug if an outage would write too many records.
+	// is in trouble, and unobserved retries hide it. Use Debug if an outage would produce too many records.
 	Retry slog.Leveler
-	// Failure is the level of runs that failed, whatever the reason, but for those of Terminal and Canceled. Nil means
-	// Error.
+	// Failure is the level of runs that failed, for any reason, except those of Terminal and Canceled. Nil means Error.
 	Failure slog.Leveler
-	// Terminal is the level of runs that ended with a terminal error at their first attempt, which the caller has: a
-	// mistake of the caller, but also a POST whose 503 must not be repeated, and a delivery that was refused. Use Warn
-	// if the log is to show an outage of such calls. The level of a job, which has no caller, and of an error that is
-	// retry.Ambiguous, such as a COMMIT whose answer was lost, is Failure. Nil means that they have no record.
+	// Terminal is the level of runs that ended with a terminal error at their first attempt. The caller gets that
+	// error: its own mistake, but also a POST whose 503 must not be repeated, or a refused delivery. Use Warn if the
+	// log should show an outage of such calls. The level is Failure for a job, which does not have a caller, and for an
+	// error that is retry.Ambiguous, such as a COMMIT whose answer was lost. Nil means that they are not logged.
 	Terminal slog.Leveler
-	// Canceled is the level of runs that the caller canceled, which is not a failure. A deadline that is over is one.
-	// Nil means that of Retry.
+	// Canceled is the level of runs that the caller canceled, which is not a failure. An exceeded deadline is one. Nil
+	// means that of Retry.
 	Canceled slog.Leveler
-	// Recovery is the level of runs that succeeded after a retry. Nil means Debug: each of their retries has a record
-	// already.
+	// Recovery is the level of runs that succeeded after a retry. Nil means Debug, since each of their retries was
+	// logged.
 	Recovery slog.Leveler
-	// FirstTry is the level of runs that succeeded at the first attempt. Nil means that they have no record.
+	// FirstTry is the level of runs that succeeded at the first attempt. Nil means that they are not logged.
 	FirstTry slog.Leveler
-	// Group is the name of a group that holds the attributes of this package. Those of Attrs stay outside, beside it.
-	// Empty means no group.
+	// Group is the name of a group for the attributes of this package. Those of Attrs stay outside it. Empty means no
+	// group.
 	Group string
-	// Attrs returns more attributes for a record, from the context that was given to Do, or that of a job. It is called
-	// only if a record is written, in the goroutine that retries, and must be safe for concurrent use. The slice is not
-	// kept. A key that this package uses as well is written twice, unless Group keeps them apart. Nil means none.
+	// Attrs returns more attributes for a record, from the context that was passed to Do, or that of a job. It is
+	// called only if a record is written, in the goroutine that retries, and must be safe for concurrent use. The slice
+	// is not kept. If it returns a key that this package also uses, the record has the key twice, unless Group
+	// separates them. Nil means none.
 	Attrs func(context.Context) []slog.Attr
-	// MaxErrorText is the length in bytes beyond which the text of an error is cut; "... (5000 bytes)" then follows,
-	// with the length of the whole. Zero means 1024. Unlimited (and any negative number) means no limit.
+	// MaxErrorText is the maximum length in bytes of the text of an error. A longer text is cut and followed by the
+	// length of the whole, as in "... (5000 bytes)". Zero means 1024. Unlimited (and any negative number) means no
+	// limit.
 	MaxErrorText int
 }
 
-// Observe returns an observer for Policy.Observe that writes to logger; it serves any number of policies, also those of
-// retryjob, and is safe for concurrent use as far as the logger's handler and Options.Attrs are. A nil logger means
-// slog.Default(), as it is at each event.
+// Observe returns an observer for Policy.Observe that writes to logger. Any number of policies can share it, including
+// those of retryjob. It is safe for concurrent use if the logger's handler and Options.Attrs are. A nil logger means
+// the slog.Default() at each event.
 //
-// The handler gets the caller's context, with its trace. It is called in the goroutine that retries, which waits for it;
-// an error of it is lost, as it is with a slog.Logger, and a panic of it ends the run as any panic of an observer does.
+// The handler gets the caller's context, with its trace. It runs in the goroutine that retries. Its error is ignored,
+// as by a slog.Logger, and its panic ends the run like any panic of an observer.
 func Observe(logger *slog.Logger, o Options) func(context.Context, retry.Event) {
 	o.Retry = either(o.Retry, slog.LevelWarn)
 	o.Failure = either(o.Failure, slog.LevelError)
@@ -86,7 +87,7 @@ const (
 	gaveUp     = "retry: gave up"
 )
 
-// kind returns the message for an event and what gives its level: nil if the event has no record.
+// kind returns the message for an event and its level, which is nil if the event is not logged.
 func (o *Options) kind(ctx context.Context, e *retry.Event) (string, slog.Leveler) {
 	switch {
 	case e.Outcome == nil && e.Decision.Status == retry.Waiting:
@@ -112,7 +113,7 @@ func ambiguous(err error) bool {
 	return errors.As(err, &marked) && marked.Ambiguous()
 }
 
-// either returns l, or the default if l is nil or a nil *slog.LevelVar, which has no level.
+// either returns l, or the default if l is nil or a nil *slog.LevelVar, whose level cannot be read.
 func either(l, byDefault slog.Leveler) slog.Leveler {
 	if v, ok := l.(*slog.LevelVar); l == nil || ok && v == nil {
 		return byDefault

@@ -20,7 +20,7 @@ import (
 
 var errDown = errors.New("503")
 
-// withoutTime leaves out when a record was written.
+// withoutTime drops the time of a record.
 func withoutTime(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && a.Key == slog.TimeKey {
 		return slog.Attr{}
@@ -35,7 +35,7 @@ func textTo(b *bytes.Buffer) *slog.Logger {
 
 type steps = []retrytest.Step
 
-// try is an attempt that takes 100ms.
+// try is an attempt of 100ms.
 func try(err error) retrytest.Step {
 	return retrytest.Step{Err: err, Takes: 100 * time.Millisecond, Deaf: true}
 }
@@ -127,7 +127,7 @@ func canceledIn(d time.Duration, cause error) func(context.Context) (context.Con
 	}
 }
 
-// The events of one kind each, as an Observe gets them.
+// One event of each kind, as Observe gets them.
 var (
 	retried  = retry.Event{Policy: "p", Attempt: retry.Attempt{Number: 1, Err: errDown, Delay: time.Second}, Decision: retry.Decision{Status: retry.Waiting, Delay: time.Second}}
 	lastTry  = retry.Event{Policy: "p", Attempt: retry.Attempt{Number: 2, Err: errDown}, Decision: retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted}}
@@ -156,7 +156,7 @@ func TestLevels(t *testing.T) {
 		name    string
 		options retryslog.Options
 		event   retry.Event
-		want    string // the level, empty if there is no record
+		want    string // the level, empty if nothing is logged
 	}{
 		{"a retry is a warning", retryslog.Options{}, retried, "WARN"},
 		{"the attempt that ends a run is left to the end", retryslog.Options{Retry: debug, Failure: debug}, lastTry, ""},
@@ -240,7 +240,7 @@ func TestANilContextIsABackground(t *testing.T) {
 	require.Contains(t, b.String(), "retry: gave up")
 }
 
-// Nothing is allocated for a record that is not written, for any reason.
+// Nothing is allocated for an event that is not logged.
 func TestNoAllocationsIfTheLevelIsOff(t *testing.T) {
 	var b bytes.Buffer
 	var threshold slog.LevelVar

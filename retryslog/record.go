@@ -11,7 +11,8 @@ import (
 	"github.com/retrygo/retry/internal/jobkey"
 )
 
-// The keys of the attributes, for a ReplaceAttr and for queries. The package documentation says which record has which.
+// The keys of the attributes, for a ReplaceAttr and for queries. The package documentation lists which record has
+// which.
 const (
 	KeyPolicy   = "policy"
 	KeyAttempt  = "attempt"
@@ -28,8 +29,8 @@ const (
 	KeyJob      = "job"
 )
 
-// write makes the record of an event and gives it to the handler. It is apart from the observer so that an event that is
-// not written leaves nothing on the heap.
+// write builds the record of an event and passes it to the handler. It is separate from the observer so that an event
+// that is not logged does not allocate.
 //
 //go:noinline
 func (o *Options) write(ctx context.Context, to slog.Handler, level slog.Level, message string, e *retry.Event) {
@@ -55,7 +56,7 @@ func (o *Options) write(ctx context.Context, to slog.Handler, level slog.Level, 
 	_ = to.Handle(ctx, record) // an observer cannot return it
 }
 
-// ofRetry appends the attributes of an attempt that a retry follows.
+// ofRetry appends the attributes of a failed attempt before a retry.
 func (o *Options) ofRetry(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 	attrs = common(attrs, e.Policy, e.Attempt.Number, e.Decision)
 	attrs = append(attrs, slog.Duration(KeyDelay, e.Decision.Delay), slog.Duration(KeyDuration, e.Attempt.Duration),
@@ -73,7 +74,7 @@ func (o *Options) ofEnd(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 		attrs = append(attrs, slog.Bool(KeyBelow, true))
 	}
 	attrs = append(attrs, slog.Duration(KeyElapsed, e.Outcome.Elapsed))
-	if n := len(e.Outcome.History); e.Err == nil && n > 0 { // a success has no error, but its failures have its request
+	if n := len(e.Outcome.History); e.Err == nil && n > 0 { // a success does not have an error, but its failures have the request
 		return withRequest(attrs, e.Outcome.History[n-1].Err, "status", "code", "reason")
 	}
 	last, cause := e.Err, error(nil) // of another shell
@@ -84,12 +85,12 @@ func (o *Options) ofEnd(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 	case last == nil: // no attempt was made
 		last, cause = cause, nil
 	case cause == context.Canceled || cause == context.DeadlineExceeded:
-		cause = nil // the reason says that already
+		cause = nil // the reason already says so
 	}
 	return o.withErrors(attrs, last, cause)
 }
 
-// common appends what all records have.
+// common appends the attributes of all records.
 func common(attrs []slog.Attr, policy string, attempt int, d retry.Decision) []slog.Attr {
 	if policy != "" {
 		attrs = append(attrs, slog.String(KeyPolicy, nameOf(policy)))
@@ -101,7 +102,7 @@ func common(attrs []slog.Attr, policy string, attempt int, d retry.Decision) []s
 	return attrs
 }
 
-// withErrors appends the last error and the cause, if there are any, and what the error says of its request.
+// withErrors appends the last error and the cause, if set, and the request of the error.
 func (o *Options) withErrors(attrs []slog.Attr, last, cause error) []slog.Attr {
 	if last == nil {
 		return attrs
@@ -113,10 +114,10 @@ func (o *Options) withErrors(attrs []slog.Attr, last, cause error) []slog.Attr {
 	return withRequest(attrs, last)
 }
 
-// withRequest appends the group of the request that err has, without the given keys.
+// withRequest appends the group of err's request, without the given keys.
 func withRequest(attrs []slog.Attr, err error, without ...string) (more []slog.Attr) {
 	defer func() {
-		if recover() != nil { // in an As method: an error that is only looked at must not end a run
+		if recover() != nil { // in an As method: inspecting an error must not end a run
 			more = attrs
 		}
 	}()

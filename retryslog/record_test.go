@@ -181,7 +181,7 @@ func TestThereIsNoSource(t *testing.T) {
 	require.NotContains(t, text.String()+asJSON.String(), ".go")
 }
 
-// Ends that do not come with an *retry.Error: a shell of a user's own may report them so.
+// Ends without an *retry.Error: a user's own shell may report them.
 func TestEventsOfOtherShells(t *testing.T) {
 	plain, none, typed := failed, failed, failed
 	plain.Err, none.Err, typed.Err = errDown, nil, (*retry.Error)(nil)
@@ -221,7 +221,7 @@ func TestAHandlersPanicPassesThrough(t *testing.T) {
 	require.Contains(t, b.String(), "retry: gave up", "the next record is written")
 }
 
-// One observer, many goroutines, and a level that changes meanwhile.
+// One observer, many goroutines, and a level that changes at the same time.
 func TestConcurrentUse(t *testing.T) {
 	var b bytes.Buffer
 	var level slog.LevelVar

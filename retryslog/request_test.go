@@ -18,7 +18,7 @@ import (
 	"github.com/retrygo/retry/retrytest"
 )
 
-// says is an error that describes its request, as those of retryhttp and contrib/retrygrpc do.
+// says is an error that describes its request, like those of retryhttp and contrib/retrygrpc.
 type says struct{ value slog.Value }
 
 func (says) Error() string          { return "503" }
@@ -52,7 +52,7 @@ func TestRequests(t *testing.T) {
 		name      string
 		err       error
 		asked     string // of a failure
-		succeeded string // of the success after it
+		succeeded string // of the success that follows
 	}{
 		{"of HTTP", ofHTTP, http + " request.status=503", http},
 		{"of HTTP without a response", unsent, " request.method=GET request.reason=conn_refused", " request.method=GET"},
@@ -105,7 +105,7 @@ func TestTheRequestIsThatOfTheLastAttempt(t *testing.T) {
 	}
 }
 
-// job is what package retryjob puts into the context of Observe.
+// job is the value that package retryjob puts into the context of Observe.
 var job = says{slog.GroupValue(slog.String("id", "order-7"), slog.String("kind", "order"))}
 
 func TestTheJobOfTheContextIsOnEachOfItsLines(t *testing.T) {
@@ -119,7 +119,7 @@ func TestTheJobOfTheContextIsOnEachOfItsLines(t *testing.T) {
 		{recovery, "", "DEBUG"},
 		{canceled, "", "WARN"},
 		{failed, "retry", "ERROR"},
-		{terminal, "", "ERROR"}, // it has no caller: the log and the dead letter are all there is
+		{terminal, "", "ERROR"}, // without a caller, the log and the dead letter are the only reports
 	} {
 		var b bytes.Buffer
 		retryslog.Observe(textTo(&b), retryslog.Options{Group: row.group})(ctx, row.event)
@@ -137,7 +137,7 @@ func TestTheJobOfTheContextIsOnEachOfItsLines(t *testing.T) {
 	}
 }
 
-// A LogValue method may return a slice that it keeps.
+// A LogValue method may return a slice that its error keeps.
 func TestTheRequestsOwnGroupIsNotChanged(t *testing.T) {
 	err := says{slog.GroupValue(slog.Int("status", 503), slog.String("method", "PUT"))}
 	var k kept

@@ -7,8 +7,8 @@ import (
 	"github.com/retrygo/retry/internal/show"
 )
 
-// textError is an error with the text that the log gets. The text is made once, so that a handler that writes later, or
-// several that write the same record, do not call the error's own method.
+// textError is an error with the text for the log. The text is built once, so a handler that writes later, or several
+// that write the same record, do not call the error's own method.
 type textError struct {
 	text string
 	err  error
@@ -17,14 +17,14 @@ type textError struct {
 func (t *textError) Error() string { return t.text }
 func (t *textError) Unwrap() error { return t.err }
 
-// bounded returns the text of err on one line, of at most limit bytes and the length of what was cut.
+// bounded returns the text of err on one line, cut to limit bytes and followed by the full length if it is longer.
 func bounded(err error, limit int) string { return show.Error(err, limit, oneLine) }
 
-// maxName is the length in bytes beyond which the name of a policy, which a tenant may have given, is cut like an error.
-// contrib/retryotel has the same.
+// maxName is the length in bytes beyond which a policy's name, which a tenant may have chosen, is cut like an error.
+// contrib/retryotel uses the same.
 const maxName = 128
 
-// nameOf returns the name of a policy as records have it.
+// nameOf returns a policy's name as records show it.
 func nameOf(policy string) string {
 	if len(policy) <= maxName {
 		if name := oneLine(policy); len(name) <= maxName {
@@ -34,11 +34,11 @@ func nameOf(policy string) string {
 	return bounded(errors.New(policy), maxName)
 }
 
-// breaks are the ends of lines that Unicode knows: LF, VT, FF, CR, NEL, LS and PS (UAX 14, classes BK, CR, LF and NL).
+// breaks are the line ends of Unicode: LF, VT, FF, CR, NEL, LS and PS (UAX 14, classes BK, CR, LF and NL).
 const breaks = "\n\v\f\r\u0085\u2028\u2029"
 
-// oneLine puts "; " for each line break, as the errors of package retry do, and U+FFFD for what is not UTF-8, so that a
-// record is the same whatever a handler would make of it.
+// oneLine replaces each line break by "; ", as the errors of package retry do, and bytes that are not UTF-8 by U+FFFD,
+// so that a record is the same with every handler.
 func oneLine(s string) string {
 	s = show.UTF8(s)
 	if !strings.ContainsAny(s, breaks) {

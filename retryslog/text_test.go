@@ -27,7 +27,7 @@ type spent struct{ text string }
 
 func (s *spent) Error() string { return s.text } // a nil one panics
 
-// speaks counts how often it is asked.
+// speaks counts the calls of its Error method.
 type speaks struct{ times int }
 
 func (s *speaks) Error() string {
@@ -42,7 +42,7 @@ func failing(err error) retry.Event {
 	return e
 }
 
-// errorText returns what a handler gets as the text of err.
+// errorText returns the text of err that a handler gets.
 func errorText(t *testing.T, err error, limit int) string {
 	var k kept
 	retryslog.Observe(slog.New(&k), retryslog.Options{MaxErrorText: limit})(t.Context(), failing(err))
@@ -148,7 +148,7 @@ func TestAnErrorIsAskedForItsTextOnce(t *testing.T) {
 	var k kept
 	retryslog.Observe(slog.New(&k), retryslog.Options{})(t.Context(), failing(&err))
 	var a, b bytes.Buffer
-	for _, h := range []slog.Handler{textTo(&a).Handler(), slog.NewJSONHandler(&b, nil)} { // later, as asynchronous handlers do
+	for _, h := range []slog.Handler{textTo(&a).Handler(), slog.NewJSONHandler(&b, nil)} { // later, like asynchronous handlers
 		require.NoError(t, h.Handle(t.Context(), k.records[0]))
 	}
 	require.Contains(t, a.String(), "error=once")
