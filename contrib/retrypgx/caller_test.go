@@ -23,7 +23,7 @@ func testCaller(t *testing.T, server *pgtest.Server) {
 	for _, row := range []struct {
 		name  string
 		fn    func(ctx context.Context, tx pgx.Tx, cancel func()) error
-		judge func(request string, cancel func()) // sees what is sent; a notice of the server cancels in any case
+		judge func(request string, cancel func()) // sees what is sent; a notice from the server always cancels
 	}{
 		{name: "before it begins, during BEGIN", judge: func(request string, cancel func()) {
 			if strings.Contains(request, "begin") {
@@ -124,7 +124,7 @@ func testCaller(t *testing.T, server *pgtest.Server) {
 	})
 }
 
-// cancels is a Beginner whose caller goes while it begins.
+// cancels is a Beginner whose caller cancels during the begin.
 type cancels struct {
 	retrypgx.Beginner
 	cancel func()

@@ -21,7 +21,7 @@ func testConflicts(t *testing.T, server *pgtest.Server) {
 	serializable := &retrypgx.Options{TxOptions: pgx.TxOptions{IsoLevel: pgx.Serializable}}
 	t.Run("write skew fails at the commit and is repeated", func(t *testing.T) {
 		db := newDatabase(t, server)
-		// Each sets its own row to one more than the sum: 1 and 2, in whatever order they are.
+		// Each sets its own row to one more than the sum: 1 and 2, in either order.
 		raise := func(ctx context.Context, tx pgx.Tx, id int) error {
 			_, err := tx.Exec(ctx, "update test set n = (select sum(n) + 1 from test) where id = $1", id)
 			return err
@@ -82,7 +82,7 @@ func testConflicts(t *testing.T, server *pgtest.Server) {
 			all.Go(func() {
 				defer close(over[i])
 				runs[i] = db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
-					if attempt > 1 { // the other one waits for its row, and need not have it before this one asks again
+					if attempt > 1 { // the other one waits for its row, and may not have it before this one asks again
 						<-over[1-i]
 					}
 					if _, err := tx.Exec(ctx, "update test set n = n + 1 where id = $1", ids[0]); err != nil {

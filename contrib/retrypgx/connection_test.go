@@ -17,7 +17,7 @@ import (
 )
 
 func testCommit(t *testing.T, server *pgtest.Server) {
-	// once meets the first COMMIT with a fault.
+	// once makes the first COMMIT meet a fault.
 	once := func(found fault) func(string) fault {
 		var seen atomic.Bool
 		return func(request string) fault {
@@ -117,7 +117,7 @@ func testConnections(t *testing.T, server *pgtest.Server) {
 	}
 	t.Run("a server that comes back", func(t *testing.T) {
 		db := newDatabase(t, server)
-		db.Reset() // no connection that still seems good
+		db.Reset() // no connection that still looks usable
 		server.Kill()
 		p := quick(3)
 		attempts := 0

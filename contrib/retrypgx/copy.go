@@ -10,18 +10,18 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// errUsedUp is permanent, since no attempt can have the rows again.
+// errUsedUp is permanent, since no later attempt can read the rows again.
 var errUsedUp = retry.Permanent(errors.New("retrypgx: an earlier attempt has read this pgx.CopyFromSource: make it in fn"))
 
-// copies maps each source that a run has read to the attempt that read it. A source made outside fn is used up by the
-// first attempt, so that the second would copy no rows, or the rest of them, and commit.
+// copies maps each source that a run has read to the attempt that read it. The first attempt uses up a source made
+// outside fn, so the second would copy no rows, or only the remaining ones, and commit.
 type copies struct {
 	mu   sync.Mutex
 	read map[pgx.CopyFromSource]*journal
 }
 
-// source returns a source that reads src and notes that, or errUsedUp. It knows only pointers again, as those of pgx
-// are.
+// source returns a source that reads src and records the attempt, or errUsedUp. It recognizes only pointers, such as
+// those of pgx.
 func (c *copies) source(src pgx.CopyFromSource, attempt *journal) (pgx.CopyFromSource, error) {
 	if v := reflect.ValueOf(src); v.Kind() != reflect.Pointer || v.Type().Elem().Size() == 0 {
 		return src, nil

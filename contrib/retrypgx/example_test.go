@@ -11,8 +11,8 @@ import (
 	"github.com/retrygo/retry/contrib/retrypgx"
 )
 
-// A transfer that reads before it writes. At PostgreSQL's default isolation, two of these at once could lose one; under
-// SERIALIZABLE the later one fails, and is run again.
+// A transfer that reads before it writes. At PostgreSQL's default isolation one of two concurrent transfers could be
+// lost. Under SERIALIZABLE the later one fails, and runs again.
 func ExampleTx() {
 	transfer := func(ctx context.Context, pool *pgxpool.Pool, from, to, cents int64) error {
 		opts := &retrypgx.Options{TxOptions: pgx.TxOptions{IsoLevel: pgx.Serializable}}
@@ -22,7 +22,7 @@ func ExampleTx() {
 				return err
 			}
 			if balance < cents {
-				return errors.New("insufficient funds") // an error of our own is not retried
+				return errors.New("insufficient funds") // an error of fn's own is not retried
 			}
 			if _, err := tx.Exec(ctx, "update accounts set cents = $1 where id = $2", balance-cents, from); err != nil {
 				return err
@@ -34,7 +34,7 @@ func ExampleTx() {
 	_ = transfer
 }
 
-// The new row's id is that of the attempt that was committed.
+// The new row's id is from the attempt that was committed.
 func ExampleTxValue() {
 	create := func(ctx context.Context, pool *pgxpool.Pool, name string) (int64, error) {
 		return retrypgx.TxValue(ctx, pool, retry.Policy{}, nil, func(ctx context.Context, tx pgx.Tx) (id int64, err error) {
@@ -45,7 +45,7 @@ func ExampleTxValue() {
 	_ = create
 }
 
-// A commit whose answer is lost: PostgreSQL is asked what became of it.
+// The answer to a commit is lost, so Probe asks PostgreSQL.
 func ExampleOptions_probe() {
 	pay := func(ctx context.Context, pool *pgxpool.Pool, order int64) error {
 		return retrypgx.Tx(ctx, pool, retry.Policy{}, &retrypgx.Options{Probe: true}, func(ctx context.Context, tx pgx.Tx) error {

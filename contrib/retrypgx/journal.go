@@ -14,27 +14,27 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// journal is what has happened in one transaction. The mutex is for an fn that uses the transaction in several
-// goroutines, which it should not.
+// journal records what has happened in one transaction. The mutex is for an fn that wrongly uses the transaction in
+// several goroutines.
 type journal struct {
 	tx     pgx.Tx
 	copies *copies // of the run
 
 	mu               sync.Mutex
-	first, retryable error // of the statements since the server last said that the transaction is alive
+	first, retryable error // of the statements since the server last reported that the transaction is alive
 	ended            error // fn has ended the transaction, or has tried to
-	left             bool  // fn has called Rollback, which may be deferred: only what follows shows
-	gone             bool  // the server says that the transaction has ended
+	left             bool  // fn has called Rollback, perhaps deferred: only what follows shows which
+	gone             bool  // the server reports that the transaction has ended
 }
 
-// The server's word on the transaction, after each statement: ReadyForQuery in "Message Formats" of PostgreSQL's manual.
+// The server's transaction status after each statement: ReadyForQuery in "Message Formats" of PostgreSQL's manual.
 const (
-	none  = 'I' // there is none
-	alive = 'T' // it can go on and be committed
+	none  = 'I' // no transaction
+	alive = 'T' // it can continue and be committed
 )
 
-// status returns the server's last word, or 0 if that does not count because the connection is gone or in the middle of
-// a result.
+// status returns the last transaction status, or 0 if it is not current because the connection is gone or in the middle
+// of a result.
 func (j *journal) status() byte {
 	conn := j.tx.Conn()
 	if conn == nil || conn.IsClosed() || conn.PgConn().IsBusy() {
@@ -44,14 +44,14 @@ func (j *journal) status() byte {
 }
 
 // controls are the server's answers to statements that begin and end a transaction, even if another one has begun by
-// then, as after COMMIT AND CHAIN. ROLLBACK is not among them, since it is the answer to ROLLBACK TO SAVEPOINT, too.
+// then, as after COMMIT AND CHAIN. ROLLBACK is not one of them, since it is also the answer to ROLLBACK TO SAVEPOINT.
 var controls = []string{"COMMIT", "PREPARE TRANSACTION", "BEGIN", "START TRANSACTION"}
 
 // note notes an error and returns it.
 func (j *journal) note(err error) error { return j.executed(pgconn.CommandTag{}, err) }
 
-// executed is note for what the server answers with a tag. It returns an error for a statement that succeeded and ended
-// the transaction, too.
+// executed is note for a statement that the server answers with a tag. It also returns an error if a statement
+// succeeded and ended the transaction.
 func (j *journal) executed(tag pgconn.CommandTag, err error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -61,8 +61,8 @@ func (j *journal) executed(tag pgconn.CommandTag, err error) error {
 	}
 	switch {
 	case status == alive:
-		j.first, j.retryable = nil, nil // a savepoint has undone what failed, or the server did not fail
-	case err == nil, errors.Is(err, pgx.ErrNoRows), errors.Is(err, pgx.ErrTxClosed): // a savepoint's, as by a deferred Rollback
+		j.first, j.retryable = nil, nil // a savepoint has undone it, or the server did not fail
+	case err == nil, errors.Is(err, pgx.ErrNoRows), errors.Is(err, pgx.ErrTxClosed): // of a savepoint, as from a deferred Rollback
 	default:
 		if j.first == nil {
 			j.first = err
@@ -81,7 +81,7 @@ func (j *journal) rows(found pgx.Rows, err error) (pgx.Rows, error) {
 	return &rows{Rows: found, log: j}, nil
 }
 
-// end notes how fn ended the transaction, or tried to, and returns the error for it.
+// end records how fn ended the transaction, or tried to, and returns the error for it.
 func (j *journal) end(how string) error {
 	if j.ended == nil {
 		j.ended = fmt.Errorf("%w: %s", retrysql.ErrTransactionEnded, how)
@@ -89,20 +89,21 @@ func (j *journal) end(how string) error {
 	return j.ended
 }
 
-// answered is end for a transaction that has ended by the server's answer; an empty one means by its status.
+// answered is end for a transaction that the server's answer shows to have ended; if the answer is empty, its status
+// shows it.
 func (j *journal) answered(answer string) error {
 	j.gone = true
 	return j.end("the server has answered " + cmp.Or(answer, "that there is none any more"))
 }
 
-// refuse is the answer to fn's own Commit or Rollback.
+// refuse returns the error for fn's own Commit or Rollback.
 func (j *journal) refuse(method string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.end(method + " is refused")
 }
 
-// leave is the answer to fn's own Rollback. A deferred one is the last that fn does, and its answer is dropped.
+// leave returns the error for fn's own Rollback. A deferred one is fn's last call, and its error is dropped.
 func (j *journal) leave() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -112,8 +113,8 @@ func (j *journal) leave() error {
 
 var errRollback = fmt.Errorf("%w: to roll back, return an error; Rollback does nothing", retrysql.ErrTransactionEnded)
 
-// over returns the error for what fn does after it has ended the transaction, since that would be outside any, or has
-// called Rollback, since it believes so.
+// over returns the error for a statement after fn has ended the transaction, which would run outside any, or after
+// Rollback, since fn assumes that it rolled back.
 func (j *journal) over() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -123,7 +124,7 @@ func (j *journal) over() error {
 	return j.ended
 }
 
-// broken is over for what may follow Rollback.
+// broken is over for calls that are allowed after Rollback.
 func (j *journal) broken() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -153,7 +154,7 @@ func (j *journal) conclude(err error) error {
 		case !errors.Is(err, j.ended):
 			err = fmt.Errorf("%w; fn returned: %w", j.ended, err)
 		}
-		if j.gone { // a part of the work may have taken effect
+		if j.gone { // part of the work may have taken effect
 			return retry.Ambiguous(err)
 		}
 		return retry.Permanent(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// asker is a pool, which has a connection besides that of the transaction.
+// asker is a pool, which can open a connection besides that of the transaction.
 type asker interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
@@ -29,20 +29,21 @@ func askerOf(db Beginner, opts Options) (asker, error) {
 	return pool, nil
 }
 
-// record identifies a transaction whose fate PostgreSQL keeps.
+// record identifies a transaction of which PostgreSQL records the status.
 type record struct {
 	pool      asker
 	xid, life string // of the transaction, and of the server
 }
 
 // life is SQL for a text that changes with each start of the server and with each recovery from a crash, after which
-// PostgreSQL restarts its statistics. An administrator who resets those changes it too.
+// PostgreSQL resets its statistics. It also changes if an administrator resets those.
 const life = `extract(epoch from pg_catalog.pg_postmaster_start_time())::text || '/' ||
 	coalesce(extract(epoch from pg_catalog.pg_stat_get_bgwriter_stat_reset_time()), 0)::text`
 
 var _ retrysql.Recorded = transaction{}
 
-// Track gives the transaction an id, if it has none: one that has only called NOTIFY gets its own at the commit.
+// Track gives the transaction an id if it does not have one: a transaction that has only called NOTIFY gets its id at
+// the commit.
 func (t transaction) Track(ctx context.Context) error {
 	row := t.tx.QueryRow(ctx, "select pg_catalog.pg_current_xact_id()::text, "+life)
 	if err := t.log.note(row.Scan(&t.record.xid, &t.record.life)); err != nil {
@@ -51,8 +52,8 @@ func (t transaction) Track(ctx context.Context) error {
 	return nil
 }
 
-// patience is how Committed waits for a transaction that is under way, or for a server that cannot be asked: as long as
-// its context lives. A server takes milliseconds to see that its client is gone.
+// patience is how Committed waits for a transaction in progress, or for a server that does not answer: until its
+// context ends. A server takes milliseconds to notice that its client is gone.
 var patience = retry.Policy{
 	Name:        "probe",
 	MaxAttempts: retry.Unlimited,
@@ -60,7 +61,7 @@ var patience = retry.Policy{
 	Classify:    retry.FirstOf(retrysql.Classify, retry.Otherwise(retry.Terminal)),
 }
 
-// Committed asks again while the transaction is under way or the server cannot be asked, until ctx ends.
+// Committed asks again while the transaction is in progress or the server does not answer, until ctx ends.
 func (t transaction) Committed(ctx context.Context) (bool, error) {
 	return retry.DoValue(ctx, patience, func(ctx context.Context) (bool, error) {
 		var (

@@ -96,7 +96,7 @@ func testProbe(t *testing.T, server *pgtest.Server) {
 		opts := &retrypgx.Options{Probe: true}
 		cutOff := behind(t, func() fault { return loseRequest })
 		r := cutOff.attempt(t.Context(), opts, func(ctx context.Context, tx pgx.Tx, attempt int) error {
-			if attempt == 1 { // another one is committed meanwhile
+			if attempt == 1 { // another transaction commits in between
 				require.NoError(t, db.attempt(ctx, opts, func(ctx context.Context, tx pgx.Tx, _ int) error {
 					return execute(ctx, tx, "update test set n = n + 10 where id = 2")
 				}).err)
@@ -226,7 +226,7 @@ func (noRows) Next() bool             { return false }
 func (noRows) Values() ([]any, error) { return nil, nil }
 func (noRows) Err() error             { return nil }
 
-// crash has a backend die as by the kernel's hand, and waits until the server has ended all others because of that.
+// crash kills a backend as the kernel would, and waits until the server has ended all others because of that.
 func crash(t *testing.T, db database) {
 	t.Helper()
 	victim, witness := acquire(t, db), acquire(t, db)

@@ -25,8 +25,8 @@ type database struct {
 	server *pgtest.Server
 }
 
-// newDatabase recreates the table and returns a pool of its own, which ends with the test. It checks that no connection
-// has been left acquired.
+// newDatabase recreates the table and returns a pool that is closed with the test. It checks that all connections were
+// returned.
 func newDatabase(t *testing.T, server *pgtest.Server) database {
 	t.Helper()
 	db := openPool(t, server, server.Addr())
@@ -50,7 +50,7 @@ func openPool(t *testing.T, server *pgtest.Server, addr string, configure ...fun
 	return database{pool, server}
 }
 
-// returned waits until no connection is acquired: the pool closes those that are broken on its own time.
+// returned waits until no connection is acquired: the pool closes broken ones in the background.
 func returned(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -87,17 +87,17 @@ const (
 	sleep      = "do $$ begin raise notice 'it has begun'; perform pg_sleep(60); end $$"
 	cutOff     = "select pg_terminate_backend(pg_backend_pid())"
 	commitText = "Q\x00\x00\x00\x0bcommit\x00"      // what pgx sends to commit: a simple query, with its length
-	cancelText = "\x00\x00\x00\x10\x04\xd2\x16\x2e" // CancelRequest, on a connection of its own
+	cancelText = "\x00\x00\x00\x10\x04\xd2\x16\x2e" // CancelRequest, on a separate connection
 )
 
-// run is what is known of one run of Tx.
+// run is the result of one run of Tx.
 type run struct {
 	err      error
 	attempts int      // how often fn has run
 	failures []string // phase, reason and code of each attempt that failed
 }
 
-// attempt makes the run with three attempts at most, whose fn gets the number of the attempt.
+// attempt makes the run with at most three attempts, and passes fn the number of the attempt.
 func (d database) attempt(ctx context.Context, opts *retrypgx.Options, fn func(ctx context.Context, tx pgx.Tx, attempt int) error) run {
 	var r run
 	p := quick(3)
@@ -126,24 +126,24 @@ func quick(attempts int) retry.Policy {
 	return retry.Policy{MaxAttempts: attempts, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Microsecond}}
 }
 
-// fault is what a proxy does about what a client has sent.
+// fault is what a proxy does with what a client has sent.
 type fault int
 
 const (
 	pass        fault = iota
-	loseRequest       // the server does not get it, and both sides are cut
+	loseRequest       // the server does not receive it, and both sides are cut
 	loseReply         // both sides are cut when the reply comes
-	cutBoth           // the server gets it, and both sides are cut at once
+	cutBoth           // the server receives it, and both sides are cut at once
 )
 
-// newProxy starts a proxy, which ends with the test, in front of a server, and returns its address. judge sees each
-// piece that a client sends.
+// newProxy starts a proxy in front of a server, which ends with the test, and returns its address. judge is called with
+// each piece that a client sends.
 func newProxy(t *testing.T, server string, judge func(request string) fault) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	var all sync.WaitGroup
-	t.Cleanup(all.Wait) // after the pool, whose connections these are
+	t.Cleanup(all.Wait) // after the pool, which uses these connections
 	t.Cleanup(func() { _ = listener.Close() })
 	all.Go(func() {
 		for {
@@ -164,7 +164,7 @@ func serve(all *sync.WaitGroup, client net.Conn, addr string, judge func(request
 		return
 	}
 	defer server.Close()
-	lost := make(chan bool, 1) // what judge has said of what was sent last
+	lost := make(chan bool, 1) // judge's answer to what was sent last
 	lost <- false
 	all.Go(func() {
 		defer client.Close()

@@ -1,6 +1,5 @@
-// Package retrypgx repeats transactions of pgx as a whole, and never commits one twice. It is package retrysql, whose
-// rules, errors and default policy these are, for the native interface of pgx: a *pgxpool.Pool, a pgx.Tx, its batches
-// and COPY.
+// Package retrypgx repeats transactions of pgx as a whole, and never commits one twice. It has the rules, errors and
+// default policy of package retrysql, for the native interface of pgx: a *pgxpool.Pool, a pgx.Tx, its batches and COPY.
 //
 // # Isolation
 //
@@ -22,32 +21,32 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// Beginner begins transactions: a *pgxpool.Pool; or a *pgx.Conn, which must not be used while Tx waits either, and which
-// does not come back once it is lost.
+// Beginner begins transactions. It is a *pgxpool.Pool, or a *pgx.Conn, which must not be used while Tx waits either,
+// and which does not reconnect after it is lost.
 type Beginner interface {
 	BeginTx(context.Context, pgx.TxOptions) (pgx.Tx, error)
 }
 
 // Options are those of one transaction. A nil *Options means the zero Options.
 type Options struct {
-	// TxOptions are what to begin with. With the AccessMode pgx.ReadOnly the commit has no effect that could be taken
-	// twice, so one whose outcome is not known is repeated. A BeginQuery stands alone: pgx leaves out the modes for it,
-	// so Validate refuses them beside it. Zero means the database's defaults.
+	// TxOptions are the options to begin with. With the AccessMode pgx.ReadOnly the commit has no effect, so one whose
+	// outcome is unknown is repeated. With a BeginQuery pgx ignores the modes, so Validate refuses them. Zero means the
+	// database's defaults.
 	pgx.TxOptions
-	// Idempotent declares that the transaction may take effect twice, so a commit whose outcome is not known is
-	// repeated. Zero means that it must not.
+	// Idempotent declares that the transaction may take effect twice, so a commit whose outcome is unknown is repeated.
+	// Zero means that it must not.
 	Idempotent bool
-	// Probe is retrysql.Options.Probe: it asks PostgreSQL about a commit whose outcome is not known. It needs a pool,
-	// and a connection besides that of the transaction. Zero means that it is not asked.
+	// Probe is retrysql.Options.Probe: it asks PostgreSQL about a commit whose outcome is unknown. It needs a pool, and
+	// a connection besides that of the transaction. Zero means that the server is not asked.
 	Probe bool
 	// Committed is retrysql.Options.Committed: it is called after such a commit if Probe is not set or has no answer.
-	// Nil means that the outcome cannot be found out.
+	// Nil means that the outcome remains unknown.
 	Committed func(context.Context) (bool, error)
-	// RollbackTimeout is that of retrysql.Options. Zero means 5s.
+	// RollbackTimeout is retrysql.Options.RollbackTimeout. Zero means 5s.
 	RollbackTimeout time.Duration
 }
 
-// Validate returns nil or retry.FieldErrors. Refused are a mode beside a BeginQuery, and a negative RollbackTimeout. Tx
+// Validate returns nil, or retry.FieldErrors if there is a mode besides a BeginQuery or RollbackTimeout is negative. Tx
 // refuses options that Validate refuses.
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
@@ -77,28 +76,30 @@ func (o Options) engine() *retrysql.Options {
 
 // Tx runs fn in a transaction and commits it. If the database undoes the transaction, because of a conflict or a lost
 // connection, Tx rolls back, waits outside any transaction, and runs all of fn again in a new one. It returns nil if
-// and only if a commit succeeded, or Options.Probe or Options.Committed says so. An answer, such as pgx.ErrNoRows or a
-// unique violation, is returned as it is, as by retrysql.Tx; any other failure is a *retry.Error with a
-// *retrysql.AttemptError for each attempt. A call with the context of the fn of another Tx on the same Beginner is an
+// and only if a commit succeeded, or Options.Probe or Options.Committed says so. Like retrysql.Tx, it returns an
+// answer, such as pgx.ErrNoRows or a unique violation, as it is; after any other failure it returns a *retry.Error with
+// a *retrysql.AttemptError for each attempt. A call with the context of the fn of another Tx on the same Beginner is an
 // error: use Begin for a savepoint.
 //
 // fn must have no effects other than those in the transaction, since it can run several times. It must use its context,
-// and the pgx.Tx in one goroutine at a time. An error of its own is an answer, unless it is marked with
-// retry.Transient. fn must make the pgx.CopyFromSource of a CopyFrom itself: one that an earlier attempt has read is
-// refused, if it is a pointer, as those of pgx are. A source of another type, a new one around rows that are used up,
-// and PgConn().CopyFrom are not recognized. p.Classify is called before the rules of retrysql.Classify. If p sets no
-// part of a schedule, that of retrysql.DefaultPolicy is used.
+// and use the pgx.Tx in one goroutine at a time. An error of its own is an answer, unless it is marked with
+// retry.Transient. fn must create the pgx.CopyFromSource of a CopyFrom itself. A source that an earlier attempt has
+// read is refused if it is a pointer, as those of pgx are. Tx does not recognize a source of another type, a new source
+// around rows that are used up, or PgConn().CopyFrom. p.Classify is called before the rules of retrysql.Classify. If p
+// sets no part of a schedule, that of retrysql.DefaultPolicy is used.
 //
 // The pgx.Tx notes the errors of its statements, even those that fn ignores: a transaction that the server has undone
-// is not committed, and is repeated if the error that undid it calls for that. What a savepoint of Begin has undone no
-// longer counts. Not noted are the errors of LargeObjects, of Conn and of the functions of a pgx.Batch; fn must return
-// those. What fn sends through Conn, and a COMMIT and BEGIN in one pgx.Batch, are not seen either.
+// is not committed, and is repeated if the error that undid it requires that. An error that a savepoint of Begin has
+// undone no longer counts. The pgx.Tx does not note the errors of LargeObjects, of Conn and of the functions of a
+// pgx.Batch, so fn must return those. It also does not see what fn sends through Conn, or a COMMIT and BEGIN in one
+// pgx.Batch.
 //
 // fn must not commit or roll back: Tx commits if it returns nil, and rolls back if it returns an error. Its Commit is
 // refused, and so is any statement after Rollback or after a statement that ended the transaction: errors.Is finds
 // retrysql.ErrTransactionEnded, and the run ends without a commit. Rollback only returns such an error, so a deferred
-// one is harmless; if fn calls it and then returns nil, Tx commits. Not seen are ROLLBACK AND CHAIN, and a COMMIT after
-// which the same Exec begins and uses another transaction. Rows, a row or a batch that fn leaves open end the run, too.
+// one is harmless; if fn calls it and then returns nil, Tx commits. Tx does not see ROLLBACK AND CHAIN, or a COMMIT
+// after which the same Exec begins and uses another transaction. If fn leaves rows, a row or a batch open, the run ends
+// too.
 //
 // Only the server can say that a commit failed. After any other error of a commit errors.Is finds
 // retrysql.ErrCommitAmbiguous, pgconn.SafeToRetry or not, and the transaction is not run again, not even by a run
@@ -141,10 +142,10 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	})
 }
 
-// within is the key in fn's context for the database that its transaction is on.
+// within is the key in fn's context for the database of its transaction.
 type within struct{ db Beginner }
 
-// isNil reports whether db is a nil pointer, such as a *pgxpool.Pool that was never made.
+// isNil reports whether db is a nil pointer, such as a nil *pgxpool.Pool.
 func isNil(db Beginner) bool {
 	v := reflect.ValueOf(db)
 	return v.Kind() == reflect.Pointer && v.IsNil()

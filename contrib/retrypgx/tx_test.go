@@ -24,7 +24,7 @@ func find[T error](err error) (T, bool) {
 	return target, ok
 }
 
-// TestPostgres is what the package does with a real server.
+// TestPostgres tests the package with a real server.
 func TestPostgres(t *testing.T) {
 	server := pgtest.Start(t, "deadlock_timeout=10ms")
 	for _, part := range []struct {
@@ -61,7 +61,7 @@ func testOutcomes(t *testing.T, server *pgtest.Server) {
 		fn       func(ctx context.Context, tx pgx.Tx, attempt int) error
 		attempts int
 		failures []string
-		want     error           // nil is a success, which has incremented once
+		want     error           // nil means a success, which has incremented once
 		answer   retrysql.Reason // of a plain error
 	}{
 		{name: "a success is committed", fn: func(ctx context.Context, tx pgx.Tx, _ int) error {
@@ -226,7 +226,7 @@ func testOutcomes(t *testing.T, server *pgtest.Server) {
 	})
 }
 
-// ways are the ways to execute a statement, which fails with a conflict, that fn then passes over.
+// ways are the ways to execute a statement that fails with a conflict, which fn then ignores.
 var ways = map[string]func(context.Context, pgx.Tx){
 	"Exec": func(ctx context.Context, tx pgx.Tx) { _, _ = tx.Exec(ctx, "select fail()") },
 	"Query and Close": func(ctx context.Context, tx pgx.Tx) {

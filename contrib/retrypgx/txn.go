@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// txn is the pgx.Tx that fn works in. It embeds none, so that a method that pgx adds does not pass through unnoticed.
+// txn is the pgx.Tx that fn works in. It does not embed one, so a method that a later pgx adds cannot bypass it.
 type txn struct {
 	tx  pgx.Tx
 	log *journal
@@ -49,7 +49,7 @@ func (t *txn) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return &batchResults{t.tx.SendBatch(ctx, b), t.log}
 }
 
-// LargeObjects has no way to see errors: a pgx.LargeObjects cannot be made of another pgx.Tx.
+// LargeObjects cannot note errors: a pgx.LargeObjects cannot be built on another pgx.Tx.
 func (t *txn) LargeObjects() pgx.LargeObjects { return t.tx.LargeObjects() }
 
 func (t *txn) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
@@ -68,7 +68,7 @@ func (t *txn) Exec(ctx context.Context, sql string, args ...any) (pgconn.Command
 	return tag, t.log.executed(tag, err)
 }
 
-// Query returns rows with an error, too, as pgx does, since fn may leave the error to them.
+// Query returns rows even with an error, as pgx does, since fn may rely on the rows' error.
 func (t *txn) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	if err := t.log.over(); err != nil {
 		return pgx.FailedBatchResults(&pgx.Batch{}, err).Query()
@@ -103,7 +103,7 @@ func (s *savepoint) Rollback(ctx context.Context) error {
 	return s.log.note(s.tx.Rollback(ctx))
 }
 
-// transaction is a txn with what only Run may do.
+// transaction is a txn with the methods that only Run may call.
 type transaction struct {
 	*txn
 	record *record // nil without Options.Probe
@@ -136,15 +136,15 @@ func (b *batchResults) QueryRow() pgx.Row { return &row{b.results.QueryRow(), b.
 
 func (b *batchResults) Close() error { return b.log.note(b.results.Close()) }
 
-// Tx returns nil: in a transaction a batch cannot begin one.
+// Tx returns nil: a batch in a transaction cannot begin one.
 func (b *batchResults) Tx() pgx.Tx { return nil }
 
-// rows are pgx.Rows whose error is noted, once, when they are closed.
+// rows are pgx.Rows whose error is noted once, when they are closed.
 type rows struct {
 	pgx.Rows
 	log   *journal
 	noted bool
-	err   error // that noting it returned
+	err   error // returned by noting it
 }
 
 func (r *rows) Next() bool {

@@ -17,7 +17,7 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// fakeDB begins fake transactions, the first of which fails with err, and notes what is done.
+// fakeDB begins fake transactions, the first of which fails with err, and logs the calls.
 type fakeDB struct {
 	err  error // of each statement of the first transaction
 	log  []string
@@ -76,7 +76,7 @@ func (f *fakeTx) Query(context.Context, string, ...any) (pgx.Rows, error) {
 func (f *fakeTx) QueryRow(context.Context, string, ...any) pgx.Row { return f.failed().QueryRow() }
 func (f *fakeTx) Conn() *pgx.Conn                                  { return nil }
 
-// fakeRows are none.
+// fakeRows are empty rows.
 type fakeRows struct{ pgx.Rows }
 
 func (fakeRows) Next() bool                    { return false }
@@ -84,13 +84,13 @@ func (fakeRows) Err() error                    { return nil }
 func (fakeRows) Close()                        {}
 func (fakeRows) CommandTag() pgconn.CommandTag { return pgconn.CommandTag{} }
 
-// endings are the ways to end a savepoint, with the error.
+// endings are the ways to end a savepoint.
 var endings = map[string]func(context.Context, pgx.Tx) error{
 	"a savepoint's Rollback": func(ctx context.Context, tx pgx.Tx) error { return begun(ctx, tx).Rollback(ctx) },
 	"a savepoint's Commit":   func(ctx context.Context, tx pgx.Tx) error { return begun(ctx, tx).Commit(ctx) },
 }
 
-// begun returns a savepoint of a fake transaction, which never fails to begin one.
+// begun returns a savepoint of a fake transaction, whose begin never fails.
 func begun(ctx context.Context, tx pgx.Tx) pgx.Tx {
 	nested, _ := tx.Begin(ctx)
 	return nested

@@ -16,17 +16,18 @@ import (
 	"testing"
 )
 
-// Server is a PostgreSQL server of one test's own, on a loopback address. Its superuser is postgres, who needs no
-// password. It keeps nothing safe: fsync is off.
+// Server is a PostgreSQL server of one test, on a loopback address. Its superuser is postgres, without a password. Its
+// data does not survive a crash of the machine: fsync is off.
 type Server struct {
 	host, port string
 	command    func() *exec.Cmd // makes the command for one start
 	running    *process         // nil while it is down
 }
 
-// Start starts a server, which ends with tb, or with the test binary if that dies. settings are those of
-// postgresql.conf, as in "deadlock_timeout=10ms". It skips tb if PostgreSQL is not installed: its programs are looked
-// for in PATH and in the folders of Debian and Red Hat. As root it runs the server as the user postgres.
+// Start starts a server, which ends with tb, or with the test binary if that dies. settings are lines of
+// postgresql.conf, such as "deadlock_timeout=10ms". Start looks for PostgreSQL's programs in PATH and in the folders of
+// Debian and Red Hat, and skips tb if they are not installed. If the test runs as root, the server runs as the user
+// postgres.
 func Start(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
 	bin, err := folder()
@@ -66,20 +67,20 @@ func Start(tb testing.TB, settings ...string) *Server {
 	return s
 }
 
-// guard runs the server until it reads the name of a signal, which it passes on. When there is nothing more to read,
-// since the test binary is gone, it removes the data too.
+// guard runs the server until it reads the name of a signal, which it sends to the server. At the end of its input,
+// which means that the test binary is gone, it also removes the data.
 const guard = `"$@" & server=$!
 exec >/dev/null 2>&1
 if read -r signal; then kill -"$signal" $server; wait $server
 else kill -QUIT $server; wait $server; rm -rf "$0"; fi`
 
-// Addr returns the address as host:port. It stays the same when the server is restarted.
+// Addr returns the address as host:port. A restart does not change it.
 func (s *Server) Addr() string { return net.JoinHostPort(s.host, s.port) }
 
 // DSN returns the URL to connect to the database postgres as the superuser.
 func (s *Server) DSN() string { return DSN(s.Addr()) }
 
-// DSN returns the URL for a server that is reached at another address, as behind a proxy.
+// DSN returns the URL for a server that is reached at another address, such as that of a proxy.
 func DSN(addr string) string { return "postgres://postgres@" + addr + "/postgres?sslmode=disable" }
 
 // Up starts the server if it is down and waits until it accepts connections.
@@ -94,10 +95,10 @@ func (s *Server) Up(tb testing.TB) {
 	}
 }
 
-// Kill ends the server as a crash does, without a word to its clients, and waits until all of its processes are gone.
+// Kill ends the server as a crash does, without notice to its clients, and waits until all of its processes have ended.
 func (s *Server) Kill() { s.stop("QUIT") }
 
-// Restart ends the server as an administrator does, who has it end the sessions, and starts it again.
+// Restart shuts the server down as an administrator does, which ends all sessions, and starts it again.
 func (s *Server) Restart(tb testing.TB) {
 	tb.Helper()
 	s.stop("INT")
@@ -119,16 +120,16 @@ func (s *Server) close() {
 	}
 }
 
-// process is a server that runs.
+// process is a running server.
 type process struct {
 	stdin io.WriteCloser
-	gone  chan struct{} // closed when it is over
+	gone  chan struct{} // closed when it has ended
 }
 
-// logLines is how much of the log is kept, to be shown if the server does not start.
+// logLines is how many lines of the log are kept, to show them if the server does not start.
 const logLines = 50
 
-// start starts the command and waits until it says that it is ready.
+// start starts the command and waits until the server logs that it is ready.
 func start(cmd *exec.Cmd) (*process, error) {
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -185,8 +186,8 @@ func folder() (string, error) {
 	return filepath.Dir(path), err
 }
 
-// freeAddress returns a free port of a loopback address that is this process's alone if the system has more than one:
-// the port of a server that is down must not go to another process.
+// freeAddress returns a free port, on a loopback address of this process's own if the system has more than one, since
+// no other process may get the port of a server that is down.
 func freeAddress() (host, port string, err error) {
 	pid := os.Getpid()
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 64|pid>>16&63, pid>>8&255, pid&255))
@@ -200,13 +201,13 @@ func freeAddress() (host, port string, err error) {
 	return net.SplitHostPort(listener.Addr().String())
 }
 
-// owner is who runs the server. Nil means ourselves.
+// owner is the user that runs the server. Nil means the current user.
 type owner struct {
 	uid, gid int
 	runuser  string // the program that runs another as postgres
 }
 
-// account returns who can run the server, which refuses root.
+// account returns the user that can run the server, which refuses root.
 func account() (*owner, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
