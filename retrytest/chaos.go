@@ -12,18 +12,18 @@ import (
 )
 
 // Chaos makes calls fail at random, for soak tests. What happens to the n-th call depends only on Seed, Rate, the mix
-// and n: the same seed replays the same faults, as far as the calls come in the same order. The seed is logged.
+// and n: the same seed replays the same faults if the calls come in the same order. The seed is logged.
 //
-// A mix is rows as in a script, of which each failing call gets one; all are equally likely, and their Times does not
-// count. A nil mix is one of ordinary faults, none of which hangs.
+// A mix is rows as in a script. Each failing call gets one of them; all are equally likely, and their Times is ignored.
+// A nil mix means ordinary faults, none of which hangs.
 type Chaos struct {
 	// Seed chooses the faults. Zero means a random seed.
 	Seed uint64
-	// Rate is the share of the calls that fail, from 0 to 1. Zero means none.
+	// Rate is the fraction of calls that fail, from 0 to 1. Zero means none.
 	Rate float64
 }
 
-// Func returns fn with the given failures: a call that fails does what a Step says, and does not call fn.
+// Func returns fn with the given failures: a failing call does what a Step says and does not call fn.
 func (c Chaos) Func(tb testing.TB, fn func(context.Context) error, mix []Step) func(context.Context) error {
 	tb.Helper()
 	if mix == nil {
@@ -39,8 +39,8 @@ func (c Chaos) Func(tb testing.TB, fn func(context.Context) error, mix []Step) f
 	}
 }
 
-// RoundTripper returns base with the given failures: a request that fails reaches a Server in memory in place of base,
-// so RoundTripper works inside a synctest bubble if base does.
+// RoundTripper returns base with the given failures: a failing request goes to a Server in memory instead of base, so
+// RoundTripper works inside a synctest bubble if base does.
 func (c Chaos) RoundTripper(tb testing.TB, base http.RoundTripper, mix []Answer) http.RoundTripper {
 	tb.Helper()
 	if mix == nil {
@@ -67,8 +67,8 @@ func (t *chaosTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.base.RoundTrip(req)
 }
 
-// Connector returns base with the given failures, as NewConnector does with those of a script. A call is here an
-// operation that a row of the mix matches.
+// Connector returns base with the given failures, like NewConnector with those of a script. Here a call is an operation
+// that a row of the mix matches.
 func (c Chaos) Connector(tb testing.TB, base driver.Connector, mix []SQLFault) *Connector {
 	tb.Helper()
 	if mix == nil {
@@ -103,8 +103,8 @@ func newDice(tb testing.TB, c Chaos) *dice {
 	return &dice{seed: c.Seed, rate: c.Rate}
 }
 
-// roll returns which of n faults the next call gets, and false if it does not fail; if n is 0, that is not a call. Each
-// call has a generator of its own, so that what it gets does not depend on how many numbers the others have drawn.
+// roll returns which of n faults the next call gets, and false if it does not fail. With n of 0 it does not count a
+// call. Each call has its own generator, so its fault does not depend on how many numbers other calls have drawn.
 func (d *dice) roll(n int) (int, bool) {
 	if n == 0 {
 		return 0, false

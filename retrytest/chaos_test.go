@@ -72,7 +72,7 @@ func TestChaos(t *testing.T) {
 		for range 100 {
 			resp, err := client.Get("http://api.example/")
 			require.NoError(t, err)
-			if resp.ContentLength == 2 { // otherwise one that is cut off
+			if resp.ContentLength == 2 { // otherwise it is cut off
 				whole++
 			}
 			require.NoError(t, resp.Body.Close())
@@ -129,7 +129,7 @@ func TestChaos(t *testing.T) {
 	})
 }
 
-// The same script gives the same timeline, whatever else runs.
+// The same script gives the same timeline, regardless of what else runs.
 func TestDeterminism(t *testing.T) {
 	var first string
 	for range 30 {

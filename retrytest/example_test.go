@@ -163,7 +163,7 @@ func ExampleConnector_Calls() {
 	// 1 commit true <nil>
 }
 
-// A driver without connectors of its own, such as modernc.org/sqlite, over a database in memory.
+// A driver without its own connectors, such as modernc.org/sqlite, over a database in memory.
 func ExampleDSN() {
 	sqlite, err := sql.Open("sqlite", "")
 	if err != nil {

@@ -19,48 +19,48 @@ import (
 
 // Answer is what a Server does with one request. The zero Answer is 200 OK without a body.
 type Answer struct {
-	// Status is the status code. 101 switches protocols: the connection then carries Body and after it what the client
-	// sends. Zero means 200.
+	// Status is the status code. 101 switches protocols: the server then sends Body and echoes what the client sends.
+	// Zero means 200.
 	Status int
-	// Header is sent beside Date and Content-Length. Nil means none.
+	// Header is sent besides Date and Content-Length. Nil means none.
 	Header http.Header
 	// Body is sent with its length. Empty means no body.
 	Body string
 	// RetryAfter is sent as the Retry-After header in whole seconds, rounded up. Zero means none. Use Header for a value
 	// that is malformed or in another unit.
 	RetryAfter time.Duration
-	// RetryDate is sent as the Retry-After header in the form of a date: this long after the answer, rounded up to a
-	// second. Zero means none.
+	// RetryDate is sent as the Retry-After header in the form of a date: the time of the answer plus RetryDate, rounded
+	// up to a second. Zero means none.
 	RetryDate time.Duration
-	// Wait is how long the server waits, after it has read the request, before it answers or fails. Zero means no time.
+	// Wait is how long the server waits between reading the request and answering or failing. Zero means no time.
 	Wait time.Duration
 	// Pause is how long the server waits between the headers and the body. Zero means no time.
 	Pause time.Duration
-	// Handler answers in place of Status, Header and Body, after Wait. It gets the request with its body read already.
+	// Handler answers in place of Status, Header and Body, after Wait. The body of its request has already been read.
 	// Nil means none.
 	Handler http.Handler
-	// Fault is what goes wrong. Empty means nothing.
+	// Fault is the fault of the request. Empty means none.
 	Fault HTTPFault
-	// Times is for how many requests the row is used. Zero means 1. Forever means all that follow.
+	// Times is the number of requests that use the row. Zero means 1. Forever means all that follow.
 	Times int
 }
 
 func (a Answer) times() int { return a.Times }
 
-// HTTPFault is what goes wrong with a request.
+// HTTPFault is a fault of a request. Empty means none.
 type HTTPFault string
 
 // The faults of HTTP/1.1 and HTTP/2.
 const (
 	ResetUnread HTTPFault = "reset unread" // the connection is reset before the request is read; its record is empty
 	ResetRead   HTTPFault = "reset read"   // the connection is reset after the request was read: the server may have acted
-	HangHeaders HTTPFault = "hang headers" // the server reads the request and does not answer
-	HangBody    HTTPFault = "hang body"    // the headers and half of the body arrive, and then nothing
+	HangHeaders HTTPFault = "hang headers" // the server reads the request and never answers
+	HangBody    HTTPFault = "hang body"    // the headers and half of the body arrive, and then nothing more
 	Truncate    HTTPFault = "truncate"     // the headers and half of the body arrive, and the connection ends
-	Garbage     HTTPFault = "garbage"      // what arrives is not HTTP
+	Garbage     HTTPFault = "garbage"      // the bytes that arrive are not HTTP
 )
 
-// The faults of HTTP/2 alone. Both say that the server has not processed the request, so net/http repeats it by itself,
+// The faults of HTTP/2 only. Both say that the server has not processed the request, so net/http repeats it by itself,
 // without an error, if it has no body or a GetBody.
 const (
 	RefuseStream HTTPFault = "refuse stream" // RST_STREAM with REFUSED_STREAM
@@ -70,30 +70,30 @@ const (
 func (f HTTPFault) isReset() bool { return f == ResetUnread || f == ResetRead }
 func (f HTTPFault) isHTTP2() bool { return f == RefuseStream || f == GoAway }
 
-// Request is what arrived at a Server.
+// Request is a request that arrived at a Server.
 type Request struct {
-	At     time.Duration // since the server was made
-	Conn   int           // the connection, from 1
+	At     time.Duration // since the server was created
+	Conn   int           // number of the connection, from 1
 	Proto  string        // "HTTP/1.1"
 	Method string
 	Host   string
 	URL    string // path and query, as sent
 	Header http.Header
-	Body   string // as far as it arrived
+	Body   string // the part that arrived
 }
 
-// Server is an HTTP server that answers by a script, and the http.RoundTripper by which every request reaches it,
-// whatever host the URL names. Requests fail as they do over a network, since the client is an http.Transport that
-// reads bytes from a connection.
+// Server is an HTTP server that answers by a script. It is also an http.RoundTripper that sends every request to the
+// server, whatever host the URL names. Requests fail as they do over a network, since the client is an http.Transport
+// that reads bytes from a connection.
 //
 // The server speaks HTTP/1.1, and HTTP/2 without TLS. Its own Transport uses HTTP/2 if the script has a fault of
-// HTTP/2. An https URL reaches the server too, without TLS.
+// HTTP/2. An https URL also reaches the server, without TLS.
 //
-// net/http repeats a GET by itself if a kept connection is reset. So that such a reset is seen by the caller, the answer
-// before it closes its connection.
+// net/http repeats a GET by itself if a reused connection is reset. To show the caller such a reset, the answer before
+// it closes its connection.
 type Server struct {
 	URL string // "http://127.0.0.1:41234"
-	// Transport is what RoundTrip uses. Its fields may be changed before the first request.
+	// Transport is the transport of RoundTrip. Its fields may be changed before the first request.
 	Transport *http.Transport
 
 	script *script[Answer]
@@ -104,7 +104,7 @@ type Server struct {
 	mu       sync.Mutex
 	conns    int
 	requests []Request
-	bodies   []*clientBody // of responses, not closed yet
+	bodies   []*clientBody // of responses that are not closed yet
 }
 
 // NewServer returns a server on the loopback interface. A request beyond the last answer fails the test and gets a 400.
@@ -123,13 +123,13 @@ func NewServer(tb testing.TB, answers []Answer) *Server {
 
 // NewPipeServer returns a server in memory, which needs no network and works inside a synctest bubble: its connections
 // are those of net.Pipe. HTTP/2 inside a bubble needs Go 1.26. Only its RoundTrip and its Transport reach the server.
-// It is otherwise as NewServer.
+// Otherwise it is like NewServer.
 func NewPipeServer(tb testing.TB, answers []Answer) *Server {
 	listener := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	return serve(tb, answers, listener, "http://server.test", listener.dial)
 }
 
-// Statuses is NewPipeServer for answers that have a status only.
+// Statuses is NewPipeServer for answers that have only a status.
 func Statuses(tb testing.TB, codes ...int) *Server {
 	answers := make([]Answer, len(codes))
 	for i, code := range codes {
@@ -217,7 +217,7 @@ func (s *Server) unclosed() []*clientBody {
 	return slices.Clone(s.bodies)
 }
 
-// Requests returns what has arrived, in the order of the answers.
+// Requests returns the requests that have arrived, in the order of the answers.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,7 +307,7 @@ func (a *Answer) header(h http.Header) {
 	}
 }
 
-// send sends the headers and the body, or as much of it as Fault says.
+// send sends the headers and the body, or as much of it as the fault allows.
 func (a *Answer) send(ctx context.Context, w http.ResponseWriter) {
 	w.WriteHeader(cmp.Or(a.Status, http.StatusOK))
 	flush := http.NewResponseController(w).Flush

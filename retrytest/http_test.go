@@ -28,7 +28,7 @@ func both(t *testing.T, name string, f func(t *testing.T, serve func(testing.TB,
 	t.Run(name+", over the loopback", func(t *testing.T) { f(t, retrytest.NewServer) })
 }
 
-// bothHTTP2 is both, but without virtual time before Go 1.26, whose HTTP/2 server shares channels among bubbles.
+// bothHTTP2 is both, but without virtual time before Go 1.26, whose HTTP/2 server shares channels between bubbles.
 func bothHTTP2(t *testing.T, name string, f func(t *testing.T, serve func(testing.TB, []retrytest.Answer) *retrytest.Server)) {
 	if strings.HasPrefix(runtime.Version(), "go1.25") {
 		t.Run(name+", over pipes", func(t *testing.T) { f(t, retrytest.NewPipeServer) })
@@ -38,13 +38,13 @@ func bothHTTP2(t *testing.T, name string, f func(t *testing.T, serve func(testin
 	both(t, name, f)
 }
 
-// requireReset fails the test unless err is that of a connection that was reset, which Windows has its own number for.
+// requireReset fails the test unless err is a connection reset, which has its own number on Windows.
 func requireReset(t *testing.T, err error) {
 	const wsaeConnReset = syscall.Errno(10054)
 	require.True(t, errors.Is(err, syscall.ECONNRESET) || errors.Is(err, wsaeConnReset), "%v", err)
 }
 
-// raw sends bytes over a new connection to s and returns what comes back until it ends, and how.
+// raw sends bytes over a new connection to s and returns the bytes that come back and the error at their end.
 func raw(t *testing.T, s *retrytest.Server, request string) (string, error) {
 	c, err := s.Transport.DialContext(t.Context(), "tcp", "any.example:80")
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func raw(t *testing.T, s *retrytest.Server, request string) (string, error) {
 	return regexp.MustCompile(`Date: [^\r]*`).ReplaceAllString(string(got), "Date: now"), err
 }
 
-// What each answer and each fault of HTTP/1.1 is on the wire.
+// The bytes of each answer and each fault of HTTP/1.1.
 func TestWire(t *testing.T) {
 	const (
 		post    = "POST /orders?n=1 HTTP/1.1\r\nHost: api.example\r\nX-Retry-Attempt: 2\r\nContent-Length: 3\r\nConnection: close\r\n\r\none"
@@ -155,7 +155,7 @@ func frame(kind, flags byte, stream uint32, payload string) string {
 	return string(binary.BigEndian.AppendUint32(header, stream)) + payload
 }
 
-// What the faults of HTTP/2 are on the wire.
+// The frames of the HTTP/2 faults.
 func TestWireHTTP2(t *testing.T) {
 	const (
 		headers, rst, settings, ping, goaway = 1, 3, 4, 6, 7
@@ -166,7 +166,7 @@ func TestWireHTTP2(t *testing.T) {
 		name  string
 		fault retrytest.HTTPFault
 		kind  byte
-		want  string // the last frame but for pings and window updates
+		want  string // the last frame, except pings and window updates
 		end   error
 	}{
 		{"RST_STREAM with REFUSED_STREAM", retrytest.RefuseStream, rst, frame(rst, 0, 1, "\x00\x00\x00\x07"), os.ErrDeadlineExceeded},
@@ -181,7 +181,7 @@ func TestWireHTTP2(t *testing.T) {
 			require.NoError(t, err)
 			defer func() { _ = c.Close() }()
 			require.NoError(t, c.SetDeadline(time.Now().Add(100*time.Millisecond)))
-			go func() { _, _ = io.WriteString(c, request+frame(settings, 1, 0, "")) }() // a pipe holds nothing
+			go func() { _, _ = io.WriteString(c, request+frame(settings, 1, 0, "")) }() // a pipe does not buffer
 			var got string
 			for {
 				header := make([]byte, 9)
@@ -436,7 +436,7 @@ func TestServer(t *testing.T) {
 	})
 }
 
-// A reset over pipes looks as one over TCP.
+// A reset over pipes looks like one over TCP.
 func TestPipeReset(t *testing.T) {
 	s := retrytest.NewPipeServer(t, []retrytest.Answer{{Fault: retrytest.ResetRead}})
 	_, err := get(t, s, s.URL)

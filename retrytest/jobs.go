@@ -7,15 +7,15 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// Jobs is an engine of package retryjob in memory. Inside a synctest bubble hours pass at once: whenever nothing is
-// under way, it is the time at which the next job is due. JobTimeline shows what came of a job.
+// Jobs is an engine of package retryjob in memory. Inside a synctest bubble hours pass at once: when no goroutine has
+// work to do, the clock advances to the time at which the next job is due. JobTimeline shows the attempts of a job.
 type Jobs struct {
 	*retryjob.Engine
 	tb testing.TB
 }
 
-// NewJobs returns an engine that is shut down at the test's end; attempts that are under way then are ended. Options
-// that do not validate end the test.
+// NewJobs returns an engine that is shut down at the test's end, which also ends attempts in progress. Options that do
+// not validate end the test.
 func NewJobs(tb testing.TB, o retryjob.Options) *Jobs {
 	tb.Helper()
 	e, err := retryjob.New(o)
@@ -30,8 +30,8 @@ func NewJobs(tb testing.TB, o retryjob.Options) *Jobs {
 	return &Jobs{e, tb}
 }
 
-// Run enqueues jobs, waits until every job of the engine is final, those that handlers have enqueued included, and
-// returns the given ones as they ended. A job that is refused ends the test. Run does not return while a job repeats
+// Run enqueues jobs, waits until every job of the engine is final, including those that handlers have enqueued, and
+// returns the given ones in their final state. A refused job ends the test. Run does not return while a job repeats
 // forever.
 func (j *Jobs) Run(jobs ...retryjob.Job) []retryjob.Info {
 	j.tb.Helper()

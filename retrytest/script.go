@@ -16,32 +16,32 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Forever is the Times of a last row that is used for all calls that follow, none included.
+// Forever is the Times of a last row that is used for all following calls, if any.
 const Forever = -1
 
 // Step is what one attempt of a Script does. The zero Step succeeds at once.
 type Step struct {
 	// Err is what the attempt returns. Nil means success.
 	Err error
-	// Value is what the attempt of a ScriptValue returns beside Err. Nil means the zero value.
+	// Value is what the attempt of a ScriptValue returns besides Err. Nil means the zero value.
 	Value any
-	// Takes is how long the attempt takes. If its context ends before, it returns the context's error. Zero means no
+	// Takes is how long the attempt takes. If its context ends earlier, it returns the context's error. Zero means no
 	// time.
 	Takes time.Duration
 	// Hang makes the attempt last until its context ends. It then returns Err, or the context's error if Err is nil.
 	// False means that it lasts for Takes.
 	Hang bool
-	// Deaf makes the attempt ignore its context during Takes. Hang does not ignore it. False means that the context can
-	// cut Takes short.
+	// Deaf makes the attempt ignore its context during Takes, but not during Hang. False means that the context can cut
+	// Takes short.
 	Deaf bool
-	// Panic is what the attempt panics with, after Takes. Nil means no panic.
+	// Panic is the value with which the attempt panics, after Takes. Nil means no panic.
 	Panic any
-	// Times is for how many attempts the row is used. Zero means 1. Forever means all that follow.
+	// Times is the number of attempts that use the row. Zero means 1. Forever means all that follow.
 	Times int
 }
 
-// Script returns a function for retry.Do that does what steps say, attempt by attempt. An attempt beyond the last step
-// fails the test and returns a permanent error, so that the run ends.
+// Script returns a function for retry.Do whose attempts do what the steps say, in turn. An attempt beyond the last step
+// fails the test and returns a permanent error, so the run ends.
 func Script(tb testing.TB, steps []Step) func(context.Context) error {
 	s := newScript(tb, steps)
 	return func(ctx context.Context) error {
@@ -65,7 +65,7 @@ func ScriptValue[T any](tb testing.TB, steps []Step) func(context.Context) (T, e
 	}
 }
 
-// Errors is Script for attempts that return these errors at once. A nil one is a success.
+// Errors is Script for attempts that return these errors at once. A nil error is a success.
 func Errors(tb testing.TB, errs ...error) func(context.Context) error {
 	steps := make([]Step, len(errs))
 	for i, err := range errs {
@@ -87,7 +87,7 @@ func perform(ctx context.Context, s *script[Step]) (any, error) {
 	return value, err
 }
 
-// errEndless is returned in place of a hang that nothing would end.
+// errEndless is returned instead of a hang that would never end.
 var errEndless = retry.Permanent(errors.New("retrytest: the attempt hangs, and its context never ends"))
 
 func (s *Step) perform(ctx context.Context) (any, error) {
@@ -115,8 +115,8 @@ func (s *Step) perform(ctx context.Context) (any, error) {
 
 func (s Step) times() int { return s.Times }
 
-// sleep returns nil after d, or the context's error if that ends before. At the same instant it returns nil, so that the
-// result does not depend on which timer is served first.
+// sleep returns nil after d, or the context's error if the context ends earlier. If both happen at the same instant it
+// returns nil, so the result does not depend on the order of the timers.
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
@@ -137,19 +137,19 @@ func sleep(ctx context.Context, d time.Duration) error {
 // row is one row of a script.
 type row interface{ times() int }
 
-// script hands out the rows of a test, each as often as it says.
+// script returns the rows of a test in turn, each as often as it says.
 type script[R row] struct {
 	tb    testing.TB
-	where string // file and line of the test
+	where string // file and line in the test
 	rows  []R
 
 	mu   sync.Mutex
-	at   int // the row that is due
+	at   int // the next row
 	used int // how often it was used
-	all  int // how many were handed out
+	all  int // how many rows were returned
 }
 
-// newScript returns a script that must be used up at the test's end.
+// newScript returns a script that must be used up by the test's end.
 func newScript[R row](tb testing.TB, rows []R) *script[R] {
 	s := &script[R]{tb: tb, where: caller(), rows: slices.Clone(rows)}
 	tb.Cleanup(func() {
@@ -174,12 +174,12 @@ func caller() string {
 	}
 }
 
-// errorf fails the test, with the line of the script.
+// errorf fails the test, naming the line of the script.
 func (s *script[R]) errorf(format string, args ...any) {
 	s.tb.Errorf("retrytest: %s: %s", s.where, fmt.Sprintf(format, args...))
 }
 
-// take returns the row that is due and uses it up, if match returns true for it.
+// take returns the next row and counts its use, if match returns true for it.
 func (s *script[R]) take(match func(R) bool) (R, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +196,7 @@ func (s *script[R]) take(match func(R) bool) (R, bool) {
 	return row, true
 }
 
-// next returns the row that is due and uses it up. If there is none, it fails the test and returns a permanent error.
+// next returns the next row and counts its use. If there is none, it fails the test and returns a permanent error.
 func (s *script[R]) next() (R, error) {
 	row, ok := s.take(func(R) bool { return true })
 	if ok {
@@ -210,7 +210,7 @@ func (s *script[R]) next() (R, error) {
 	return row, retry.Permanent(fmt.Errorf("retrytest: %s: the script has ended", s.where))
 }
 
-// due reports whether match returns true for the row that is due.
+// due reports whether match returns true for the next row.
 func (s *script[R]) due(match func(R) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/retrygo/retry/retrytest"
 )
 
-// recorder is a test that goes on when it fails.
+// recorder is a test that continues after a failure.
 type recorder struct {
 	testing.TB
 	mu       sync.Mutex
@@ -42,7 +42,7 @@ func (r *recorder) say(message string) {
 	r.messages = append(r.messages, message)
 }
 
-// ended ends the test and returns what it said.
+// ended ends the test and returns its messages.
 func (r *recorder) ended() []string {
 	for i := len(r.cleanups) - 1; i >= 0; i-- {
 		r.cleanups[i]()
@@ -50,7 +50,7 @@ func (r *recorder) ended() []string {
 	return r.messages
 }
 
-// here returns the file and the line that is so many lines above its caller's.
+// here returns the file and the line that is n lines above its caller's.
 func here(above int) string {
 	_, _, line, _ := runtime.Caller(1)
 	return fmt.Sprintf("script_test.go:%d", line-above)

@@ -19,7 +19,7 @@ type Op string
 // The operations.
 const (
 	Connect  Op = "connect"
-	Reuse    Op = "reuse" // the pool hands a connection out again; a fault means that it has gone bad meanwhile
+	Reuse    Op = "reuse" // the pool reuses a connection; a fault means that it has become unusable
 	Begin    Op = "begin"
 	Exec     Op = "exec"
 	Query    Op = "query"
@@ -27,27 +27,28 @@ const (
 	Rollback Op = "rollback"
 )
 
-// SQLFault is what goes wrong with the next operation that On and Query match; operations before it that do not match
-// succeed. Err, Lost and Late say how it ends. A row with none of Err, Lost and Takes lets an operation pass: it is for
-// faults of the second and later ones.
+// SQLFault is a fault of the next operation that On and Query match; earlier operations that do not match succeed. Err,
+// Lost and Late determine how it ends. A row without Err, Lost and Takes lets one operation pass, so that a later row
+// can fail the next one.
 type SQLFault struct {
 	// On is the operation. Empty means Exec or Query.
 	On Op
-	// Query is a part of the statement's text. Empty means any, and On other than Exec and Query.
+	// Query is a part of the statement's text. Empty means any text. It must be empty unless On is Exec, Query or
+	// empty.
 	Query string
-	// Err is what the driver returns: one of this package's, or that of a driver. Nil means success, unless Lost is set.
-	// An Err with an SQLState method leaves a transaction aborted, as in PostgreSQL.
+	// Err is the driver's error: one of this package's, or that of a driver. Nil means success, unless Lost is set. An
+	// Err with an SQLState method leaves a transaction aborted, as in PostgreSQL.
 	Err error
 	// Lost means that the connection is lost: a transaction is rolled back unless Late has committed it. The driver
 	// returns Err, or a connection reset if Err is nil.
 	Lost bool
-	// Late means that the database does its part first: what is lost is the answer. False means that the fault comes
+	// Late means that the database does its part first, and only the answer is lost. False means that the fault comes
 	// first.
 	Late bool
-	// Takes is how long the operation takes. A context that ends before ends the operation with its error, undone. A
-	// commit and a rollback have no context. Zero means no time.
+	// Takes is how long the operation takes. If its context ends earlier, the operation ends with the context's error,
+	// undone. A commit and a rollback do not have a context. Zero means no time.
 	Takes time.Duration
-	// Times is for how many operations the row is used. Zero means 1. Forever means all that follow.
+	// Times is the number of operations that use the row. Zero means 1. Forever means all that follow.
 	Times int
 }
 
@@ -61,8 +62,8 @@ func (f *SQLFault) matches(op Op, query string) bool {
 	return (f.On == op || f.On == "" && statement) && (f.Query == "" || statement && strings.Contains(query, f.Query))
 }
 
-// Errors of servers, for SQLFault.Err. Package retrysql recognizes them as it does those of drivers: the first three by
-// their SQLState method, ErrBusy as an SQLite driver's.
+// Errors of servers, for SQLFault.Err. Package retrysql recognizes them like those of drivers: the first three by their
+// SQLState method, ErrBusy as an SQLite driver's.
 var (
 	ErrSerialization error = &stateError{"40001", "could not serialize access"}
 	ErrDeadlock      error = &stateError{"40P01", "deadlock detected"}
@@ -83,26 +84,26 @@ type sqliteError struct {
 func (e *sqliteError) Error() string { return e.text + " (SQLITE_BUSY)" }
 func (e *sqliteError) Code() int     { return e.code }
 
-// What PostgreSQL says in a transaction that an error has aborted, and pgx of its COMMIT.
+// PostgreSQL's error in a transaction that an error has aborted, and pgx's for its COMMIT.
 var (
 	errAborted          = &stateError{"25P02", "current transaction is aborted"}
 	errCommitRolledBack = errors.New("commit unexpectedly resulted in rollback")
 )
 
-// SQLCall is what a driver was asked for.
+// SQLCall is a call to a driver.
 type SQLCall struct {
 	Conn  int    // the connection, from 1; 0 if it was not made
 	Op    Op     // a Reuse is recorded only if it fails
 	Query string // the statement; of a Begin its options, such as "read only serializable"
 	Args  []any  // of the statement
-	Done  bool   // the database has done it, also if Err is set
+	Done  bool   // the database has executed it, even if Err is set
 	Err   error  // what the driver returned
 }
 
-// Connector is a driver that injects faults into another one and records what it was asked for.
+// Connector is a driver that injects faults into another one and records its calls.
 type Connector struct {
 	base driver.Connector
-	pick func(Op, string) SQLFault // the zero SQLFault for an operation that passes
+	pick func(Op, string) SQLFault // the zero SQLFault if the operation passes
 	tb   testing.TB
 
 	mu    sync.Mutex
@@ -111,9 +112,8 @@ type Connector struct {
 }
 
 // NewConnector returns a connector to the databases of base with the given faults, in order. If base is nil, the
-// database is one that accepts every statement, keeps nothing and returns no rows. A fault that did not happen fails
-// the test. A connection whose fault is Lost is closed, and a database in memory that lives in its one connection is
-// gone with it.
+// database accepts every statement, stores nothing and returns no rows. A fault that did not happen fails the test. A
+// connection whose fault is Lost is closed; a database in memory that exists only in that connection is lost with it.
 func NewConnector(tb testing.TB, base driver.Connector, faults []SQLFault) *Connector {
 	s := newScript(tb, faults)
 	return newConnector(tb, base, func(op Op, query string) SQLFault {
@@ -129,7 +129,7 @@ func newConnector(tb testing.TB, base driver.Connector, pick func(Op, string) SQ
 	return &Connector{base: base, pick: pick, tb: tb}
 }
 
-// OpenDB returns a database over c, which is closed at the test's end. A connection that is then in use, because rows
+// OpenDB returns a database over c, which is closed at the test's end. A connection that is in use then, because rows
 // or a transaction were not closed, fails the test.
 func (c *Connector) OpenDB() *sql.DB {
 	db := sql.OpenDB(c)
@@ -166,15 +166,15 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 // Driver implements driver.Connector.
 func (c *Connector) Driver() driver.Driver { return c.base.Driver() }
 
-// Calls returns what the driver was asked for, in order.
+// Calls returns the calls to the driver, in order.
 func (c *Connector) Calls() []SQLCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.calls)
 }
 
-// Committed returns the statements that have taken effect, in the order in which they did: outside a transaction at
-// once, in one with its commit, whatever the driver returned for it. Queries are among them.
+// Committed returns the statements that have taken effect, queries included, in the order in which they took effect: a
+// statement outside a transaction at once, one in a transaction with its commit, whatever the driver returned for it.
 func (c *Connector) Committed() []string {
 	var committed []string
 	open := map[int][]string{} // not nil: in a transaction
@@ -198,7 +198,7 @@ func (c *Connector) Committed() []string {
 	return committed
 }
 
-// DSN returns a connector that opens connections of d by name: for a driver without connectors of its own.
+// DSN returns a connector that opens connections of d by name, for a driver without its own connectors.
 func DSN(d driver.Driver, name string) driver.Connector { return dsn{d, name} }
 
 type dsn struct {
@@ -218,10 +218,10 @@ type faultyConn struct {
 	tx      driver.Tx // of the base; nil if none is open
 	aborted bool      // tx is
 	lost    bool
-	held    *SQLFault // of a statement that the base wants prepared first
+	held    *SQLFault // of a statement that the base requires to be prepared first
 }
 
-// do does one operation of the base, or what the script says in its place, and records it.
+// do executes one operation of the base, or the script's fault in its place, and records it.
 func (c *faultyConn) do(ctx context.Context, call SQLCall, run func() error) error {
 	if c.lost {
 		return driver.ErrBadConn
@@ -260,7 +260,7 @@ func (c *faultyConn) do(ctx context.Context, call SQLCall, run func() error) err
 	return err
 }
 
-// undo does to the transaction what a server would.
+// undo changes the transaction as a server would.
 func (c *faultyConn) undo(f SQLFault, op Op, inTx bool) {
 	var server interface{ SQLState() string }
 	switch {
@@ -291,7 +291,7 @@ func (c *faultyConn) ResetSession(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		return driver.ErrBadConn // database/sql takes any other error for none
+		return driver.ErrBadConn // database/sql ignores any other error
 	}
 	return nil
 }
@@ -385,7 +385,7 @@ func (c *faultyConn) QueryContext(ctx context.Context, query string, args []driv
 	return statement(ctx, c, Query, query, args, func() (driver.Rows, error) { return q.QueryContext(ctx, query, args) })
 }
 
-// statement does one statement and returns what run does.
+// statement executes one statement and returns the result of run.
 func statement[T any](ctx context.Context, c *faultyConn, op Op, query string, args []driver.NamedValue, run func() (T, error)) (T, error) {
 	call := SQLCall{Op: op, Query: query}
 	for _, a := range args {
@@ -462,9 +462,9 @@ func unnamed(args []driver.NamedValue) []driver.Value {
 	return values
 }
 
-// nowhere is a driver that accepts every statement, its connections, transactions, statements and rows, of which there
-// are none. Rows that a script could give it are left out on purpose: a test of what statements return needs a
-// database, such as SQLite in memory.
+// nowhere is a driver that accepts every statement. It is also its connections, transactions, statements and empty
+// rows. A script cannot supply rows, on purpose: a test of what statements return needs a database, such as SQLite in
+// memory.
 type nowhere struct{}
 
 func (nowhere) Open(string) (driver.Conn, error)                             { return nowhere{}, nil }

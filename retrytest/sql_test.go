@@ -20,8 +20,7 @@ import (
 	"github.com/retrygo/retry/retrytest"
 )
 
-// server is a driver that notes what reaches it. Its connections have every optional method; those of oldServer have
-// none.
+// server is a driver that logs its calls. Its connections have every optional method; those of oldServer have none.
 type server struct {
 	mu      sync.Mutex
 	seen    []string
@@ -35,7 +34,7 @@ func (s *server) note(what string) {
 	s.seen = append(s.seen, what)
 }
 
-// log returns what has reached s.
+// log returns the calls that reached s.
 func (s *server) log() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +153,7 @@ func (r *serverRows) Next(v []driver.Value) error {
 	return nil
 }
 
-// insert makes one attempt of a transaction.
+// insert makes one attempt at a transaction.
 func insert(ctx context.Context, db *sql.DB) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -167,7 +166,7 @@ func insert(ctx context.Context, db *sql.DB) error {
 	return tx.Commit()
 }
 
-// What each fault is at the driver, and what retrysql takes it for.
+// Each fault at the driver, and retrysql's verdict on it.
 func TestSQLFault(t *testing.T) {
 	const whole = "connect, begin false 0, INSERT, commit"
 	type fault = retrytest.SQLFault

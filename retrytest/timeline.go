@@ -27,7 +27,7 @@ type Timeline struct {
 	lines []line
 }
 
-// Observe is for retry.Policy.Observe.
+// Observe records e. Use it as retry.Policy.Observe.
 func (t *Timeline) Observe(_ context.Context, e retry.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,16 +51,16 @@ func (t *Timeline) Observe(_ context.Context, e retry.Event) {
 //	137ms   attempt 3  ok
 //	137ms   succeeded after 3 attempts
 //
-// A failed attempt that took time has "took 2s" before its wait. So that the text is the same everywhere, errors appear
-// without the prefix of their package and without the addresses of a connection. Lines of runs at the same time come in
-// the order in which they happened.
+// A failed attempt that took time has "took 2s" before its wait. To keep the text the same everywhere, errors appear
+// without the prefix of their package and without the addresses of a connection. Lines of concurrent runs come in the
+// order in which they happened.
 func (t *Timeline) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return format(t.lines)
 }
 
-// JobTimeline returns the attempts of a job as Timeline.String does, in times since the job was first due.
+// JobTimeline returns the attempts of a job in the form of Timeline.String, with times since the job was first due.
 func JobTimeline(r retryjob.Record) string {
 	var lines []line
 	for _, a := range r.History {
@@ -82,14 +82,14 @@ func JobTimeline(r retryjob.Record) string {
 	return format(append(lines, line{at: r.Changed().Sub(r.First), who: ended + after(end)}))
 }
 
-// after returns " after 3 attempts", behind the status if o has one.
+// after returns " after 3 attempts", preceded by the status if o has one.
 func after(o retry.Outcome) string {
 	s := o.String()
 	return s[:strings.LastIndex(s, " in ")]
 }
 
-// Schedule fails the test unless p, if every attempt fails at once, waits as waits say. Jitter, TTL and Wait do not
-// count. If p is Unlimited, only the given waits are compared.
+// Schedule fails the test unless p waits for the given durations if every attempt fails at once. It ignores Jitter, TTL
+// and Wait. If p is Unlimited, only the given waits are compared.
 func Schedule(tb testing.TB, p retry.Policy, waits ...time.Duration) {
 	tb.Helper()
 	var got []time.Duration
@@ -157,10 +157,10 @@ func note(took, wait time.Duration, waits bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// packagePrefix is how the errors of this library's packages begin.
+// packagePrefix is the prefix of this library's errors.
 var packagePrefix = regexp.MustCompile(`^retry[a-z]*: `)
 
-// text returns the text of an error without what differs from one machine to another.
+// text returns the text of an error without the parts that differ between machines.
 func text(err error) string {
 	switch {
 	case err == nil:
@@ -183,7 +183,7 @@ func clean(s string) string {
 	return strings.ReplaceAll(packagePrefix.ReplaceAllString(s, ""), "\n", "; ")
 }
 
-// compact prints d without the zero units that Duration.String ends with: "1h" for "1h0m0s".
+// compact formats d without the zero units at the end of Duration.String: "1h" for "1h0m0s".
 func compact(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

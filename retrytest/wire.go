@@ -40,14 +40,14 @@ type conn struct {
 	left   func() // called once its goroutine has ended
 
 	mu      sync.Mutex
-	busy    bool // a request has begun that is not answered yet
+	busy    bool // a request has begun and is not answered yet
 	http2   bool
 	instead []HTTPFault // what is sent in place of the next RST_STREAM frames
 
-	frames []byte // of HTTP/2, not whole yet; used by Write alone, which net/http calls once at a time
+	frames []byte // an incomplete HTTP/2 frame; used only by Write, which net/http does not call concurrently
 }
 
-// Read resets the connection if a request begins for which the script says so.
+// Read resets the connection if a request begins that the script resets.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n == 0 || !c.begins(p[:n]) {
@@ -64,7 +64,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return 0, net.ErrClosed
 }
 
-// begins reports whether an HTTP/1 request begins with bytes that were read.
+// begins reports whether the bytes that were read begin an HTTP/1 request.
 func (c *conn) begins(p []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,14 +76,14 @@ func (c *conn) begins(p []byte) bool {
 	return c.busy
 }
 
-// answered notes that the next bytes are those of another request.
+// answered records that the next bytes belong to another request.
 func (c *conn) answered() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.busy = false
 }
 
-// reset closes the connection in such a way that the client reads ECONNRESET.
+// reset closes the connection so that the client reads ECONNRESET.
 func (c *conn) reset() {
 	switch c := c.Conn.(type) {
 	case *net.TCPConn:
@@ -94,8 +94,7 @@ func (c *conn) reset() {
 	_ = c.Conn.Close()
 }
 
-// hangUp ends the connection so that what was written arrives: a TCP connection that is closed with something unread is
-// reset.
+// hangUp ends the connection so that what was written arrives: a TCP connection closed with unread data is reset.
 func (c *conn) hangUp() error {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		return tcp.CloseWrite()
@@ -103,8 +102,8 @@ func (c *conn) hangUp() error {
 	return c.Conn.Close()
 }
 
-// replaceReset has fault sent in place of the next RST_STREAM, which is what net/http sends for a handler that panics.
-// It has no function for these faults, and no framer to write them by hand beside it.
+// replaceReset sends fault in place of the next RST_STREAM, which net/http sends if a handler panics. net/http has no
+// function for these faults, and does not expose its framer.
 func (c *conn) replaceReset(fault HTTPFault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +119,7 @@ const (
 
 var goAway = []byte{0, 0, 8, 0x7, 0, 0, 0, 0, 0 /* LastStreamID */, 0, 0, 0, 0 /* NO_ERROR */, 0, 0, 0, 0}
 
-// Write replaces frames as replaceReset says. It does not hold the lock while it waits for the client.
+// Write replaces frames as replaceReset describes. It does not hold the lock while it waits for the client.
 func (c *conn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	http2 := c.http2
@@ -154,7 +153,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// replaced returns what is sent in place of an RST_STREAM, empty if that is sent itself.
+// replaced returns the bytes to send in place of an RST_STREAM, or none to send the RST_STREAM itself.
 func (c *conn) replaced() HTTPFault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,7 +222,7 @@ func (c *pipeConn) Write(p []byte) (int, error) {
 	return n, c.lost("write", err)
 }
 
-// lost returns what a TCP connection returns for err.
+// lost returns the error of a TCP connection in place of err.
 func (c *pipeConn) lost(op string, err error) error {
 	if c.reset.Load() && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe)) {
 		return reset(op)
