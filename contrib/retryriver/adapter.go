@@ -19,14 +19,15 @@ import (
 
 // Options are the policies and settings of an Adapter.
 type Options struct {
-	// Policies finds the policies of jobs: retryjob.FromCatalog or retryjob.FromMap. It must be set.
+	// Policies returns the policies of jobs: use retryjob.FromCatalog or retryjob.FromMap. It must be set.
 	Policies retryjob.Policies
-	// PolicyOf names the policy of plain River jobs by their kind; its entry for "" is for all other kinds. A plain job
-	// of a kind without a policy is refused when it is inserted. Nil means that there are no plain jobs.
+	// PolicyOf maps the kinds of plain River jobs to names of policies; its entry for "" is for all other kinds. A
+	// plain job of a kind without a policy is refused when it is inserted. Nil means that there are no plain jobs.
 	PolicyOf map[string]string
 	// Retention is how long Admin keeps jobs that ended without success. Zero means 14 days.
 	Retention time.Duration
-	// Code returns a short code for an error, for retryjob.Attempt.Code. Nil means that of retryjob.Stepper.Code.
+	// Code returns a short code for an error, for retryjob.Attempt.Code. Nil means the default of
+	// retryjob.Stepper.Code.
 	Code func(error) string
 }
 
@@ -37,20 +38,21 @@ const (
 	grace            = 10 * time.Second
 )
 
-// Adapter makes River decide by policies. It is safe for concurrent use, and serves one river.Client, that of NewClient.
+// Adapter makes River follow the policies. It is safe for concurrent use, and serves one river.Client, that of
+// NewClient.
 type Adapter struct {
 	options Options
 	stepper retryjob.Stepper
-	judge   retryjob.Stepper // decides as stepper does, but does not pay and calls no Observe
-	due     sync.Map         // attemptKey → time.Time: what Work has decided, for NextRetry
-	ends    sync.Map         // attempt ID → ending: what Observe is called with once the end is written
-	telling sync.WaitGroup   // the calls of Observe under way
+	judge   retryjob.Stepper // decides like stepper, but does not call Pay or Observe
+	due     sync.Map         // attemptKey → time.Time: the decision of Work, for NextRetry
+	ends    sync.Map         // attempt ID → ending: the arguments of Observe, until the end is written
+	telling sync.WaitGroup   // the calls of Observe in progress
 	fence   atomic.Pointer[fence]
 	logger  *slog.Logger
-	rescue  time.Duration // RescueStuckJobsAfter: what takes longer may be taken for lost
+	rescue  time.Duration // RescueStuckJobsAfter: an attempt that takes longer may be treated as lost
 }
 
-// Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. Refused are nil
+// Validate returns nil or retry.FieldErrors: every bad field with its value and the rule that it breaks. It refuses nil
 // Policies, a name in PolicyOf that Policies does not find (retryjob.ErrUnknownPolicy) or whose policy does not
 // validate, and a negative Retention.
 func (o Options) Validate() error {
@@ -148,14 +150,14 @@ func (a *Adapter) configure(set river.Config) (river.Config, error) {
 	return set, nil
 }
 
-// ending is the end of a job that Observe is yet to be called with.
+// ending is the end of a job for which Observe has not been called yet.
 type ending struct {
 	next retryjob.Next
 	free context.CancelCauseFunc // of the context of Observe
 }
 
 // tell calls Observe with the end of a job, if the attempt ended it. It does not wait for Observe, which may wait for
-// other jobs, whose results the same goroutine writes.
+// other jobs whose results the same goroutine writes.
 func (a *Adapter) tell(attemptID string) {
 	v, ok := a.ends.LoadAndDelete(attemptID)
 	if !ok {

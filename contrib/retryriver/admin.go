@@ -18,13 +18,14 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// Admin reads, changes and enqueues the jobs of a River database, as retryjob.Admin says, plain River jobs included. It
-// is safe for concurrent use, also by several processes.
+// Admin reads, changes and enqueues the jobs of a River database, as retryjob.Admin documents, plain River jobs
+// included. It is safe for concurrent use, also by several processes.
 //
-// For an unknown job it returns retryjob.ErrUnknownJob, even if the job existed: the database removes rows.
+// For an unknown job it returns retryjob.ErrUnknownJob, even if the job existed earlier, since rows are removed from
+// the database.
 //
-// Lists are read from the table that OpenSQLite and MigratePostgres make; without it the errors are ErrNotMigrated. If
-// PageSize is not set, pages get longer as the list goes on. Pages of large payloads are shorter.
+// Lists are read from the table that OpenSQLite and MigratePostgres create; without it the errors are ErrNotMigrated.
+// If PageSize is not set, pages get longer as the list goes on. Pages of large payloads are shorter.
 type Admin[TTx any] struct {
 	adapter *Adapter
 	client  *river.Client[TTx]
@@ -33,8 +34,8 @@ type Admin[TTx any] struct {
 
 var _ retryjob.Admin = (*Admin[any])(nil)
 
-// NewAdmin returns the Admin of the database of the client that NewClient has returned for a. The client need not be
-// started, nor have workers.
+// NewAdmin returns the Admin of the database of a's client, which NewClient has returned. The client need not be
+// started or have workers.
 func NewAdmin[TTx any](a *Adapter, c *river.Client[TTx]) *Admin[TTx] {
 	return &Admin[TTx]{adapter: a, client: c, sql: dialectOf(c.Driver().DatabaseName())}
 }
@@ -45,8 +46,8 @@ func (m *Admin[TTx]) Get(ctx context.Context, id string) (retryjob.Info, error) 
 	return i, err
 }
 
-// Wait returns the job once its Status is final, or with the error of ctx as it then is. It polls the database, at
-// first every 10 ms and at last every half second.
+// Wait returns the job once its Status is final, or its current state with the error of ctx. It polls the database,
+// first every 10 ms, later every half second.
 func (m *Admin[TTx]) Wait(ctx context.Context, id string) (retryjob.Info, error) {
 	pause := 10 * time.Millisecond
 	timer := time.NewTimer(pause)
@@ -79,7 +80,7 @@ func (m *Admin[TTx]) find(ctx context.Context, exec riverdriver.Executor, id str
 		return nil, i, err
 	}
 	for n := range rows {
-		// The row with the ID's unique key is the job, even if others claim the same ID.
+		// The row with the ID's unique key is the job, even if other rows claim the same ID.
 		job := rows[n].job()
 		if own := m.adapter.info(job); own.JobID == id && (found == nil || bytes.Equal(job.UniqueKey, keyOf(id))) {
 			found, i = &rows[n], own
@@ -93,7 +94,8 @@ func (m *Admin[TTx]) find(ctx context.Context, exec riverdriver.Executor, id str
 
 func (m *Admin[TTx]) query() *query { return &query{sql: m.sql, schema: prefix(m.client.Schema())} }
 
-// list returns a page of the jobs that f selects, the one that changed last first, with some that f does not select.
+// list returns a page of the jobs that f selects, the most recently changed first, and may include some that f does not
+// select.
 func (m *Admin[TTx]) list(ctx context.Context, exec riverdriver.Executor, f *retryjob.Filter, after *position, limit int) ([]row, error) {
 	q := m.query()
 	rows, err := q.read(ctx, exec, q.page(m.adapter, f, after, limit))
@@ -101,16 +103,16 @@ func (m *Admin[TTx]) list(ctx context.Context, exec riverdriver.Executor, f *ret
 	return rows, err
 }
 
-// pages is how long the pages of a list are: as many jobs as the filter says, fewer if they are large.
+// pages is the page length of a list: the number of jobs in the filter, less if they are large.
 type pages struct {
 	size, most int
-	grow       bool // the filter does not say
+	grow       bool // not set in the filter
 }
 
 const (
 	longestPage = 10_000
 	firstPage   = 2
-	heaviest    = 16 << 20 // bytes of payloads in a page, as far as can be foreseen; the database returns them as one text
+	heaviest    = 16 << 20 // bytes of payloads in a page, as far as can be estimated; the database returns them as one text
 )
 
 func pagesOf(f *retryjob.Filter) pages {
@@ -118,7 +120,7 @@ func pagesOf(f *retryjob.Filter) pages {
 	return pages{size: min(most, firstPage), most: most, grow: f.PageSize <= 0}
 }
 
-// next makes the next page as long as the last one suggests, and reports whether there is one.
+// next sets the size of the next page from the last one, and reports whether there is one.
 func (p *pages) next(rows []row) bool {
 	if len(rows) < p.size {
 		return false
@@ -135,7 +137,7 @@ func (p *pages) next(rows []row) bool {
 	return true
 }
 
-// List returns the jobs that f selects, the one that changed last first.
+// List returns the jobs that f selects, the most recently changed first.
 func (m *Admin[TTx]) List(ctx context.Context, f retryjob.Filter) iter.Seq2[retryjob.Info, error] {
 	return func(yield func(retryjob.Info, error) bool) {
 		at, err := m.place(ctx, f.After)
@@ -168,7 +170,7 @@ func (m *Admin[TTx]) List(ctx context.Context, f retryjob.Filter) iter.Seq2[retr
 	}
 }
 
-// place returns the position of a cursor, nil for the zero one.
+// place returns the position of a cursor, or nil for the zero cursor.
 func (m *Admin[TTx]) place(ctx context.Context, c retryjob.Cursor) (*position, error) {
 	if c == (retryjob.Cursor{}) {
 		return nil, nil
@@ -183,8 +185,8 @@ func (m *Admin[TTx]) place(ctx context.Context, c retryjob.Cursor) (*position, e
 	return &position{c.Changed.UnixMicro(), math.MaxInt64}, nil
 }
 
-// Count returns how many jobs f selects, by their Status, and since when. It reads no job: a row whose record cannot be
-// read is counted as what it claims to be, and times count in microseconds.
+// Count returns the number of jobs that f selects, by Status, and the oldest time of each. It does not read jobs: a row
+// whose record cannot be read counts by its columns, and times have microsecond precision.
 func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
 	q := m.query()
 	var rows []struct {
@@ -202,7 +204,7 @@ func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob
 	return counts, nil
 }
 
-// Policies returns the names of the policies of all jobs, sorted; without those that plain River jobs have by
+// Policies returns the names of the policies of all jobs, sorted, except those that plain River jobs have by
 // Options.PolicyOf.
 func (m *Admin[TTx]) Policies(ctx context.Context) (names []string, err error) {
 	q := m.query()
@@ -226,8 +228,8 @@ func after(rows []row) *position {
 	return &position{last.Changed, last.ID}
 }
 
-// Cancel makes a job that is not final Canceled. If it runs, the context of its attempt ends within some 50 ms, and the
-// job is Canceled when the attempt has ended, unless the attempt succeeds. If none runs, Cancel calls the policy's
+// Cancel makes a job that is not final Canceled. If an attempt is running, its context ends within about 50 ms, and the
+// job is Canceled when the attempt has ended, unless it succeeds. If no attempt is running, Cancel calls the policy's
 // Observe with the end.
 func (m *Admin[TTx]) Cancel(ctx context.Context, id string) error {
 	var i retryjob.Info
@@ -238,7 +240,7 @@ func (m *Admin[TTx]) Cancel(ctx context.Context, id string) error {
 			return err
 		}
 		if err := i.Cancel(time.Now().UTC()); err != nil {
-			return err // final already
+			return err // already final
 		}
 		row, err := m.client.JobCancelTx(ctx, tx, found.ID)
 		if err != nil {
@@ -258,7 +260,7 @@ func (m *Admin[TTx]) Cancel(ctx context.Context, id string) error {
 	return err
 }
 
-// Purge removes the final jobs that f selects, some hundred in a transaction.
+// Purge removes the final jobs that f selects, a few hundred in each transaction.
 func (m *Admin[TTx]) Purge(ctx context.Context, f retryjob.Filter) (int, error) {
 	return m.batches(ctx, f, retryjob.Status.Final, func(_ riverdriver.Executor, tx TTx, chosen []int64) (int, error) {
 		gone, err := m.remove(ctx, tx, chosen)
@@ -266,11 +268,11 @@ func (m *Admin[TTx]) Purge(ctx context.Context, f retryjob.Filter) (int, error) 
 	})
 }
 
-// batch is how many jobs a transaction changes. Others wait for it on SQLite.
+// batch is how many jobs a transaction changes. On SQLite other writers wait for it.
 const batch = 500
 
-// batches calls change with what f selects of the jobs with a status that is able, in a transaction for each page.
-// change returns how many it has changed.
+// batches calls change with the jobs that f selects and whose status is in able, in a transaction for each page. change
+// returns the number of jobs that it changed.
 func (m *Admin[TTx]) batches(
 	ctx context.Context, f retryjob.Filter, able func(retryjob.Status) bool, change func(exec riverdriver.Executor, tx TTx, chosen []int64) (int, error),
 ) (done int, err error) {
@@ -308,8 +310,8 @@ func (m *Admin[TTx]) batches(
 	return done, nil
 }
 
-// remove deletes the rows with these numbers, but for those that have left their final state, and returns what was
-// deleted. JobDelete would not do on PostgreSQL: it returns a row even if another client has just deleted it.
+// remove deletes the rows with these numbers, except those that are no longer final, and returns the deleted rows.
+// JobDelete cannot be used on PostgreSQL: it returns a row even if another client has just deleted it.
 func (m *Admin[TTx]) remove(ctx context.Context, tx TTx, numbers []int64) ([]*rivertype.JobRow, error) {
 	result, err := m.client.JobDeleteManyTx(ctx, tx, river.NewJobDeleteManyParams().IDs(numbers...).States(endStates...).First(len(numbers)))
 	if err != nil {
@@ -320,7 +322,7 @@ func (m *Admin[TTx]) remove(ctx context.Context, tx TTx, numbers []int64) ([]*ri
 
 var endStates = []rivertype.JobState{rivertype.JobStateCancelled, rivertype.JobStateCompleted, rivertype.JobStateDiscarded}
 
-// only returns those of the statuses, or of all if there are none, that ok takes.
+// only returns those of the statuses, or of all if statuses is empty, for which ok returns true.
 func only(statuses []retryjob.Status, ok func(retryjob.Status) bool) (chosen []retryjob.Status) {
 	if len(statuses) == 0 {
 		statuses = retryjob.Statuses()

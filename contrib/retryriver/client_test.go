@@ -53,7 +53,7 @@ func insertTx[TTx any](t *testing.T, q *retryriver.Queue) {
 	}
 }
 
-// plainArgs is the args of a job that is River's alone.
+// plainArgs is the args of a plain River job.
 type plainArgs struct{}
 
 func (plainArgs) Kind() string { return "plain" }

@@ -21,8 +21,8 @@ import (
 	"github.com/retrygo/retry/retryjob/jobtest"
 )
 
-// TestMain keeps what River says about databases that are taken away to itself, and lets tests that wait for a rescuer
-// wait together.
+// TestMain hides River's log messages about databases that are taken away, and runs tests that wait for a rescuer in
+// parallel.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
@@ -32,14 +32,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// lives holds the data of the engines of the suite.
+// lives holds the data of the suite's engines.
 type lives struct {
 	mu    sync.Mutex
 	of    map[retryjob.Queue]life
 	reach func(t *testing.T, place string, c retryjob.Options, g *gate) (q *retryriver.Queue, cut func(), err error)
 }
 
-// life is the place of an engine's data, and what takes it away.
+// life is the location of an engine's data, and how to take the data away.
 type life struct {
 	place  string
 	config retryjob.Options
@@ -47,7 +47,7 @@ type life struct {
 	gate   *gate
 }
 
-// gate is what an engine passes when it uses its database. While it is shut, the engine waits.
+// gate is passed by an engine each time it uses its database. While the gate is shut, the engine waits.
 type gate struct {
 	mu   sync.Mutex
 	shut chan struct{} // nil while it is open
@@ -98,7 +98,7 @@ func (l *lives) open(t *testing.T, place string, c retryjob.Options) retryjob.Qu
 	return q
 }
 
-// crash ends an engine as the death of its process does, and opens another one in its place.
+// crash ends an engine as if its process had died, and opens another one in its place.
 func (l *lives) crash(t *testing.T, q retryjob.Queue) retryjob.Queue {
 	l.mu.Lock()
 	a := l.of[q]
@@ -108,7 +108,7 @@ func (l *lives) crash(t *testing.T, q retryjob.Queue) retryjob.Queue {
 	return l.open(t, a.place, a.config)
 }
 
-// suspend keeps an engine from its data, and opens another one on it.
+// suspend blocks an engine's access to its data, and opens another one on it.
 func (l *lives) suspend(t *testing.T, q retryjob.Queue) (retryjob.Queue, func()) {
 	l.mu.Lock()
 	a := l.of[q]

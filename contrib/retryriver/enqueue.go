@@ -18,8 +18,8 @@ import (
 // errNotInstalled: the client does not call the Adapter.
 var errNotInstalled = errors.New("the client is not from NewClient")
 
-// Enqueue inserts the job in a transaction of its own. Besides what retryjob.Enqueuer says it refuses a kind of more
-// than 127 bytes and, with retryjob.ErrUnknownKind, a kind without a worker if the client has workers.
+// Enqueue inserts the job in a separate transaction. Besides the jobs that retryjob.Enqueuer refuses, it refuses a kind
+// of more than 127 bytes and, with retryjob.ErrUnknownKind, a kind without a worker if the client has workers.
 func (m *Admin[TTx]) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Handle, error) {
 	args, opts, err := m.prepare(&job)
 	if err != nil {
@@ -27,16 +27,16 @@ func (m *Admin[TTx]) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Ha
 	}
 	result, err := m.client.Insert(ctx, args, opts)
 	if err == nil && !args.installed {
-		_, err = m.client.JobDelete(ctx, result.Job.ID) // it has no policy
+		_, err = m.client.JobDelete(ctx, result.Job.ID) // it does not have a policy
 		return retryjob.Handle{}, errors.Join(errNotInstalled, err)
 	}
 	return m.enqueued(&job, result, err)
 }
 
-// InsertTx enqueues a job in the caller's own transaction, for the outbox pattern: the job is there once tx commits,
-// and never if it does not. c must be the client that NewClient has returned for a. The errors are those of
-// Admin.Enqueue; after one that is none of retryjob's, PostgreSQL takes no more in this transaction. The handle finds
-// the job once tx has committed.
+// InsertTx enqueues a job in the caller's own transaction, for the outbox pattern: the job exists once tx commits, and
+// never if it does not. c must be the client that NewClient returned for a. The errors are those of Admin.Enqueue;
+// after an error that is not one of retryjob's, PostgreSQL refuses further statements in this transaction. The handle
+// finds the job once tx has committed.
 func InsertTx[TTx any](ctx context.Context, a *Adapter, c *river.Client[TTx], tx TTx, job retryjob.Job) (retryjob.Handle, error) {
 	m := NewAdmin(a, c)
 	args, opts, err := m.prepare(&job)
@@ -51,12 +51,12 @@ func InsertTx[TTx any](ctx context.Context, a *Adapter, c *river.Client[TTx], tx
 	return m.enqueued(&job, result, err)
 }
 
-// EnqueueMany keeps all jobs or, with an error, none: in one transaction, with river.Client.InsertManyTx.
+// EnqueueMany inserts all jobs or, with an error, none, in one transaction, with river.Client.InsertManyTx.
 func (m *Admin[TTx]) EnqueueMany(ctx context.Context, jobs []retryjob.Job) ([]retryjob.Handle, error) {
 	if len(jobs) == 0 {
 		return nil, ctx.Err()
 	}
-	jobs = slices.Clone(jobs) // they get IDs
+	jobs = slices.Clone(jobs) // the jobs get IDs
 	params, ids := make([]river.InsertManyParams, len(jobs)), make(map[string]bool, len(jobs))
 	which := func(i int, err error) error { return fmt.Errorf("retryriver: job %d of %d: %w", i+1, len(jobs), err) }
 	for i := range jobs {
@@ -88,7 +88,7 @@ func (m *Admin[TTx]) EnqueueMany(ctx context.Context, jobs []retryjob.Job) ([]re
 	})
 }
 
-// prepare checks a job, gives it an ID if it has none, and returns what River inserts.
+// prepare checks a job, gives it an ID if it does not have one, and returns the River job to insert.
 func (m *Admin[TTx]) prepare(j *retryjob.Job) (*jobArgs, *river.InsertOpts, error) {
 	if err := j.Validate(m.adapter.options.Policies); err != nil {
 		return nil, nil, err
@@ -106,7 +106,7 @@ func (m *Admin[TTx]) prepare(j *retryjob.Job) (*jobArgs, *river.InsertOpts, erro
 	return args, opts, nil
 }
 
-// enqueued returns the handle of a job that was inserted.
+// enqueued returns the handle of an inserted job.
 func (m *Admin[TTx]) enqueued(j *retryjob.Job, result *rivertype.JobInsertResult, err error) (retryjob.Handle, error) {
 	var unknown *river.UnknownJobKindError
 	switch {
@@ -139,7 +139,7 @@ func (m *Admin[TTx]) Replay(ctx context.Context, id string) error {
 	})
 }
 
-// replayed returns what is to be inserted for a job that was deleted.
+// replayed returns the job to insert in place of a deleted one.
 func (m *Admin[TTx]) replayed(gone *rivertype.JobRow, now time.Time) (p river.InsertManyParams, err error) {
 	i := m.adapter.info(gone)
 	if err := i.Replay(now); err != nil {
@@ -162,13 +162,13 @@ func (m *Admin[TTx]) replayed(gone *rivertype.JobRow, now time.Time) (p river.In
 }
 
 // replay makes the jobs in the rows with these numbers Pending again: it deletes the rows and inserts new ones. It
-// returns how many, without jobs that are no longer in their rows.
+// returns their number, without jobs that are no longer in their rows.
 func (m *Admin[TTx]) replay(ctx context.Context, tx TTx, numbers []int64) (int, error) {
 	rows, err := m.remove(ctx, tx, numbers)
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
-	// The deleted rows count: what was found may have changed since.
+	// The deleted rows count: they may have changed since they were found.
 	fresh, now := make([]river.InsertManyParams, len(rows)), time.Now().UTC()
 	for i, gone := range rows {
 		if fresh[i], err = m.replayed(gone, now); err != nil {
@@ -191,11 +191,11 @@ func (m *Admin[TTx]) replay(ctx context.Context, tx TTx, numbers []int64) (int, 
 	return len(rows), nil
 }
 
-// errTwin is why a job that was inserted with river.UniqueOpts cannot be replayed.
+// errTwin means that a job inserted with river.UniqueOpts cannot be replayed.
 var errTwin = errors.New("another job has its unique key in River now")
 
-// ReplayAll replays the jobs that f selects and that can be replayed, some hundred in a transaction. A job that another
-// client has replayed meanwhile does not count. A job whose river.UniqueOpts another job has taken meanwhile is
+// ReplayAll replays the jobs that f selects and that can be replayed, a few hundred in each transaction. A job that
+// another client has replayed in the meantime does not count. A job whose river.UniqueOpts another job has taken is
 // skipped, and named in the error.
 func (m *Admin[TTx]) ReplayAll(ctx context.Context, f retryjob.Filter) (int, error) {
 	var twins []error
@@ -205,7 +205,7 @@ func (m *Admin[TTx]) ReplayAll(ctx context.Context, f retryjob.Filter) (int, err
 			return n, err
 		}
 		n = 0
-		for _, number := range chosen { // all but those
+		for _, number := range chosen { // all except those
 			switch one, err := m.part(ctx, exec, []int64{number}); {
 			case errors.Is(err, errTwin):
 				twins = append(twins, err)
@@ -220,7 +220,7 @@ func (m *Admin[TTx]) ReplayAll(ctx context.Context, f retryjob.Filter) (int, err
 	return done, errors.Join(append(twins, err)...)
 }
 
-// part is replay in a part of a transaction, which is undone if it returns an error.
+// part is replay in part of a transaction, which is undone if it returns an error.
 func (m *Admin[TTx]) part(ctx context.Context, exec riverdriver.Executor, numbers []int64) (done int, err error) {
 	err = within(ctx, exec, func(part riverdriver.ExecutorTx) error {
 		done, err = m.replay(ctx, m.client.Driver().UnwrapTx(part), numbers)
@@ -229,7 +229,7 @@ func (m *Admin[TTx]) part(ctx context.Context, exec riverdriver.Executor, number
 	return done, err
 }
 
-// inserted returns the metadata that a job was inserted with.
+// inserted returns the metadata with which a job was inserted.
 func inserted(metadata []byte) ([]byte, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(metadata, &fields); err != nil {
@@ -243,7 +243,7 @@ func inserted(metadata []byte) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// bits returns states as River has them in its tables.
+// bits returns states as River's tables encode them.
 func bits(states []rivertype.JobState) (mask byte) {
 	for bit, s := range []rivertype.JobState{
 		rivertype.JobStateAvailable, rivertype.JobStateCancelled, rivertype.JobStateCompleted, rivertype.JobStateDiscarded,

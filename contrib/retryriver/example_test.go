@@ -17,7 +17,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// A queue on a SQLite file: with retryjob.New it would be one in memory.
+// A queue on a SQLite file. With retryjob.New it would be in memory.
 func ExampleNewSQLite() {
 	dir, _ := os.MkdirTemp("", "example")
 	defer os.RemoveAll(dir)
@@ -52,7 +52,7 @@ func ExampleNewSQLite() {
 	// 2 succeeded
 }
 
-// A queue with workers of its own is a limit on how many of its jobs run at once.
+// A queue with its own workers limits how many of its jobs run at once.
 func ExampleClientOf() {
 	dir, _ := os.MkdirTemp("", "example")
 	defer os.RemoveAll(dir)
@@ -81,7 +81,7 @@ func ExampleClientOf() {
 	// Output: bulk succeeded <nil>
 }
 
-// A program with plain River workers has its client from NewClient, and retryjob.Admin.
+// A program with plain River workers gets its client from NewClient, and a retryjob.Admin.
 func ExampleNewClient() {
 	dir, _ := os.MkdirTemp("", "example")
 	defer os.RemoveAll(dir)
@@ -123,7 +123,7 @@ func ExampleNewClient() {
 	// Output: dead_letter terminal_error <nil>
 }
 
-// The error names everything that is wrong with a config.
+// The error names every fault of a config.
 func ExampleNewClient_refused() {
 	adapter, err := retryriver.New(retryriver.Options{Policies: retryjob.FromMap(nil)})
 	if err != nil {

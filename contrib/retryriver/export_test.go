@@ -16,10 +16,10 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// hasty is for tests: what is lost is found as soon as River's rescuer looks.
+// hasty is for tests: a job is found lost as soon as River's rescuer looks.
 var hasty = pace{poll: 10 * time.Millisecond, cooldown: 2 * time.Millisecond, unlimited: 2 * time.Second, rescue: time.Second, hasty: true}
 
-// NewMortalSQLite is NewSQLite for tests. cut takes the database away from it; hold, unless nil, is called before each
+// NewMortalSQLite is NewSQLite for tests. cut takes the database away from it; hold, if not nil, is called before each
 // use.
 func NewMortalSQLite(ctx context.Context, path string, o retryjob.Options, hold func(context.Context) error) (q *Queue, cut func(), err error) {
 	db, err := OpenSQLite(ctx, path)
@@ -49,7 +49,7 @@ type line struct {
 
 func (l *line) Connect(ctx context.Context) (driver.Conn, error) {
 	if l.cut.Load() {
-		return nil, context.Canceled // any other error River would try to get over forever
+		return nil, context.Canceled // after any other error River would retry forever
 	}
 	conn, err := l.Connector.Connect(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func (l *line) Connect(ctx context.Context) (driver.Conn, error) {
 	return &lineConn{conn.(sqliteConn), l}, nil
 }
 
-// lineConn is not returned to the pool once its line is cut.
+// lineConn is not returned to the pool after its line is cut.
 type lineConn struct {
 	sqliteConn
 	line *line
@@ -81,13 +81,13 @@ func NewHastyPostgres(ctx context.Context, pool *pgxpool.Pool, o retryjob.Option
 	return start(ctx, riverpgxv5.New(pool), o, hasty, func() error { return nil })
 }
 
-// Abandon lets what is left of a queue end in its own time.
+// Abandon lets the rest of a queue end in the background.
 func (q *Queue) Abandon() { go q.client.StopAndCancel(context.Background()) }
 
-// Configure is what NewClient makes of a config.
+// Configure returns the config that NewClient derives from a config.
 func Configure(a *Adapter, cfg river.Config) (river.Config, error) { return a.configure(cfg) }
 
-// PageQuery returns the query of a page of a list on SQLite or PostgreSQL, with its arguments.
+// PageQuery returns the query of a list page on SQLite or PostgreSQL, with its arguments.
 func PageQuery(a *Adapter, onSQLite bool, f retryjob.Filter) (string, []any) {
 	q := &query{sql: postgres}
 	if onSQLite {
@@ -97,7 +97,7 @@ func PageQuery(a *Adapter, onSQLite bool, f retryjob.Filter) (string, []any) {
 	return text, q.args
 }
 
-// CountQuery returns that of Count.
+// CountQuery returns the query of Count.
 func CountQuery(a *Adapter, onSQLite bool, f retryjob.Filter) (string, []any) {
 	q := &query{sql: postgres}
 	if onSQLite {
@@ -107,5 +107,5 @@ func CountQuery(a *Adapter, onSQLite bool, f retryjob.Filter) (string, []any) {
 	return text, q.args
 }
 
-// KeptStatements returns how many compiled statements a connection of OpenSQLite keeps.
+// KeptStatements returns the number of compiled statements that a connection of OpenSQLite keeps.
 func KeptStatements(conn any) int { return len(conn.(*keepingConn).kept) }

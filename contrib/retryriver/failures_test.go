@@ -46,8 +46,8 @@ func enqueue(t *testing.T, q retryjob.Enqueuer, kind string) retryjob.Handle {
 	return h
 }
 
-// TestNothingInAnErrorKeepsOthersFromBeingRecorded is for PostgreSQL, whose JSON takes no NUL: River writes the results
-// of many jobs at once.
+// TestNothingInAnErrorKeepsOthersFromBeingRecorded is for PostgreSQL, whose JSON does not allow NUL: River writes the
+// results of many jobs at once.
 func TestNothingInAnErrorKeepsOthersFromBeingRecorded(t *testing.T) {
 	both(t, retryjob.Options{Policies: once, Handlers: map[string]retryjob.Handler{
 		"error": func(context.Context, retryjob.Job) error { return errors.New("a\x00b\xff") },

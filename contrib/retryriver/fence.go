@@ -15,23 +15,23 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// NewClient returns a river.Client that decides by the policies of a. It takes a copy of cfg, adds a plugin ahead of
-// those that are there, and sets
+// NewClient returns a river.Client that follows the policies of a. It copies cfg, adds a plugin before the existing
+// ones, and sets
 //   - RetryPolicy,
 //   - the retention periods of canceled and discarded jobs to Options.Retention,
-//   - CompletedJobRetentionPeriod to 24 hours, if it is not set,
-//   - JobTimeout to a minute, or to ten seconds more than the longest AttemptTimeout of Options.PolicyOf if that is
-//     longer, if it is not set,
-//   - RescueStuckJobsAfter to a minute more than JobTimeout, if it is not set.
+//   - CompletedJobRetentionPeriod, if it is not set, to 24 hours,
+//   - JobTimeout, if it is not set, to a minute, or to ten seconds more than the longest AttemptTimeout of
+//     Options.PolicyOf if that is longer,
+//   - RescueStuckJobsAfter, if it is not set, to a minute more than JobTimeout.
 //
-// It refuses what would lose jobs or leave them leased forever, with retry.FieldErrors: a JobTimeout that is negative
-// or below an AttemptTimeout, a RescueStuckJobsAfter not above JobTimeout, a negative CompletedJobRetentionPeriod,
-// which River takes for no end and SQLite for none at all, a retention other than Options.Retention, and a RetryPolicy
-// or MaxAttempts beside those of the policies. An Adapter serves one client.
+// It refuses, with retry.FieldErrors, settings that would lose jobs or leave them leased forever: a JobTimeout that is
+// negative or below an AttemptTimeout, a RescueStuckJobsAfter not above JobTimeout, a negative
+// CompletedJobRetentionPeriod, which River treats as unlimited and SQLite as zero, a retention other than
+// Options.Retention, and a RetryPolicy or MaxAttempts, which the policies replace. An Adapter serves one client.
 //
-// The client writes the result of an attempt only if that attempt is still the job's current one. A worker that was
-// suspended for so long that its job was given to another one changes nothing when it goes on, but its own line in the
-// record: retryjob.Attempt.Late.
+// The client writes the result of an attempt only if that attempt is still the job's current one. If a worker was
+// suspended for so long that another one has its job, it changes only its own line in the record when it resumes:
+// retryjob.Attempt.Late.
 func NewClient[TTx any](a *Adapter, driver riverdriver.Driver[TTx], cfg *river.Config) (*river.Client[TTx], error) {
 	if cfg == nil {
 		return nil, errors.New("retryriver: NewClient: river.Config is nil")
@@ -47,7 +47,7 @@ func NewClient[TTx any](a *Adapter, driver riverdriver.Driver[TTx], cfg *river.C
 	return river.NewClient(riverdriver.Driver[TTx](fencedDriver[TTx]{driver, f}), &set)
 }
 
-// prefix returns what stands before the name of a table that is in a schema.
+// prefix returns the prefix of the name of a table in a schema.
 func prefix(schema string) string {
 	if schema == "" {
 		return ""
@@ -89,7 +89,7 @@ func (e fencedExecutor) JobRescueMany(ctx context.Context, p *riverdriver.JobRes
 	return e.fence.rescue(ctx, e.Executor, p)
 }
 
-// fencedTx is what river.JobCompleteTx writes through.
+// fencedTx is the executor that river.JobCompleteTx writes through.
 type fencedTx struct {
 	riverdriver.ExecutorTx
 	fence *fence
@@ -99,8 +99,9 @@ func (t fencedTx) JobSetStateIfRunningMany(ctx context.Context, p *riverdriver.J
 	return t.fence.setState(ctx, t.ExecutorTx, p)
 }
 
-// fence lets only the current attempt of a job write how it ended. River itself writes what a worker returns to whatever
-// attempt is under way, and its metadata in any case; and a leader that was suspended rescues what has ended meanwhile.
+// fence lets only the current attempt of a job write its end. River itself writes a worker's result to whichever
+// attempt is running, and always writes its metadata; and a leader that was suspended rescues jobs that have ended in
+// the meantime.
 //
 // Each result has a mark that states its attempt. In the transaction that writes it, the row is locked and read first.
 type fence struct {
@@ -110,17 +111,18 @@ type fence struct {
 	table, schema string
 }
 
-// markKey is the key under which the result of an attempt states its attempt. It is removed before the result is
+// markKey is the key under which the result of an attempt names its attempt. It is removed before the result is
 // written.
 const markKey = "retryjob_attempt"
 
 // mark is the attempt that a result belongs to.
 type mark struct {
 	River int              `json:"river"`   // River's count of attempts
-	Line  retryjob.Attempt `json:"attempt"` // for the record if it is late; without an End if it was not made
+	Line  retryjob.Attempt `json:"attempt"` // for the record if it is late; without an End if there was no attempt
 }
 
-// is reports whether the row's current attempt is the marked one. One whose job was completed by river.JobCompleteTx is.
+// is reports whether the row's current attempt is the marked one. It is if its job was completed by
+// river.JobCompleteTx.
 func (m *mark) is(row *rivertype.JobRow, a *Adapter) bool {
 	if row == nil || row.Attempt != m.River || row.State != rivertype.JobStateRunning && row.State != rivertype.JobStateCompleted {
 		return false
@@ -129,7 +131,7 @@ func (m *mark) is(row *rivertype.JobRow, a *Adapter) bool {
 	return err != nil && m.Line.ID == "" || err == nil && s.AttemptID(s.attempt(row)) == m.Line.ID
 }
 
-// setState writes the results that are of current attempts, and those that are not into their own lines.
+// setState writes the results of current attempts, and the others to their own lines.
 func (f *fence) setState(ctx context.Context, exec riverdriver.Executor, p *riverdriver.JobSetStateIfRunningManyParams) (rows []*rivertype.JobRow, err error) {
 	own := *p
 	own.MetadataUpdates = append([][]byte(nil), p.MetadataUpdates...)
@@ -188,7 +190,7 @@ func (f *fence) setState(ctx context.Context, exec riverdriver.Executor, p *rive
 	return rows, nil
 }
 
-// cutMark returns the mark among updates of metadata, and the others.
+// cutMark splits updates of metadata into the mark and the rest.
 func cutMark(updates []byte) (*mark, []byte, error) {
 	if !hasKey(updates, markKey) {
 		return nil, updates, nil
@@ -206,7 +208,7 @@ func cutMark(updates []byte) (*mark, []byte, error) {
 	return &m, rest, err
 }
 
-// recorded reports whether the result was written already, as it is when only the answer of the database was lost.
+// recorded reports whether the result was already written, as it is if only the database's answer was lost.
 func (f *fence) recorded(row *rivertype.JobRow, m *mark) bool {
 	if row == nil || m.Line.End.IsZero() {
 		return false
@@ -217,15 +219,15 @@ func (f *fence) recorded(row *rivertype.JobRow, m *mark) bool {
 	})
 }
 
-// late keeps the line of an attempt that is not current beside the record, not in it: the worker of the current attempt
-// has a copy of the record, and will overwrite it.
+// late keeps the line of a late attempt next to the record, not in it: the worker of the current attempt has a copy of
+// the record and will overwrite it.
 func (f *fence) late(ctx context.Context, exec riverdriver.Executor, row *rivertype.JobRow, m *mark) error {
 	if row == nil || m.Line.End.IsZero() {
 		return nil
 	}
 	s, err := f.adapter.load(row)
 	if err != nil || s.AttemptID(m.Line.Number) != m.Line.ID {
-		return nil // the row is of another life of the job, or of another job
+		return nil // the row is of an earlier or later run of the job, or of another job
 	}
 	if slices.ContainsFunc(s.late, func(known retryjob.Attempt) bool { return known.ID == m.Line.ID }) {
 		return nil
@@ -243,7 +245,7 @@ func (f *fence) late(ctx context.Context, exec riverdriver.Executor, row *rivert
 	return err
 }
 
-// overtaken reports whether the attempt is no longer current, and keeps its line if so.
+// overtaken reports whether the attempt is no longer current, and if so keeps its line.
 func (f *fence) overtaken(ctx context.Context, row *rivertype.JobRow, m *mark) (late bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
@@ -257,7 +259,7 @@ func (f *fence) overtaken(ctx context.Context, row *rivertype.JobRow, m *mark) (
 	return late && err == nil, err
 }
 
-// rescue gives up the attempts that are under way still.
+// rescue marks the attempts that are still running as lost.
 func (f *fence) rescue(ctx context.Context, exec riverdriver.Executor, p *riverdriver.JobRescueManyParams) (done *struct{}, err error) {
 	err = within(ctx, exec, func(tx riverdriver.ExecutorTx) error {
 		found, err := f.lock(ctx, tx, p.ID)
@@ -284,7 +286,7 @@ func (f *fence) rescue(ctx context.Context, exec riverdriver.Executor, p *riverd
 	return done, err
 }
 
-// lock locks the rows with these numbers and returns what load needs of them, by number.
+// lock locks the rows with these numbers and returns the fields that load needs, by number.
 func (f *fence) lock(ctx context.Context, tx riverdriver.ExecutorTx, numbers []int64) (map[int64]*rivertype.JobRow, error) {
 	list, err := json.Marshal(numbers)
 	if err != nil {
@@ -301,7 +303,7 @@ func (f *fence) lock(ctx context.Context, tx riverdriver.ExecutorTx, numbers []i
 	return found, nil
 }
 
-// within runs f in a transaction of its own, or in a part of the one that exec is.
+// within runs f in a transaction of its own, or in part of exec's.
 func within(ctx context.Context, exec riverdriver.Executor, f func(tx riverdriver.ExecutorTx) error) error {
 	tx, err := exec.Begin(ctx)
 	if err != nil {
@@ -313,7 +315,7 @@ func within(ctx context.Context, exec riverdriver.Executor, f func(tx riverdrive
 	return tx.Commit(ctx)
 }
 
-// unreported is the error of an attempt of which River is to write nothing: that of no job.
+// unreported is the error of an attempt for which River must not write anything: it belongs to no job.
 type unreported struct{ error }
 
 func (unreported) Jobs() []*rivertype.JobRow   { return nil }

@@ -15,7 +15,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// A leader that is suspended between its look for stuck jobs and its rescue of them finds them ended when it goes on.
+// A leader suspended between finding stuck jobs and rescuing them resumes after they have ended.
 func TestARescuerThatIsTooLateRescuesNothing(t *testing.T) {
 	o := newOffice(t, "quick", func(context.Context, *river.Job[mail]) error { return nil })
 	o.open()
@@ -76,7 +76,8 @@ func TestAWorkerCanCompleteItsJobInItsOwnTransaction(t *testing.T) {
 	require.NotContains(t, string(job.Metadata), "retryjob_attempt")
 }
 
-// A worker in this process that ignored its context completes its job in a transaction when another one has it.
+// A worker in this process that ignored its context completes its job in a transaction after another one has taken the
+// job.
 func TestALateWorkerDoesNotCompleteTheAttemptOfAnother(t *testing.T) {
 	var o *office
 	taken := make(chan error, 1)
@@ -84,7 +85,7 @@ func TestALateWorkerDoesNotCompleteTheAttemptOfAnother(t *testing.T) {
 		if job.Attempt > 1 {
 			return nil
 		}
-		o.exec(`UPDATE river_job SET attempt = 2, state = 'running' WHERE id = ?`, job.ID) // as another process takes it
+		o.exec(`UPDATE river_job SET attempt = 2, state = 'running' WHERE id = ?`, job.ID) // as another process would take it
 		tx, err := o.db.BeginTx(ctx, nil)
 		if err != nil {
 			return err

@@ -24,7 +24,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// foreign is the metadata of plain jobs that an outsider has chosen, and that a program has inserted without an Adapter.
+// foreign is the metadata of plain jobs that an outsider has chosen and that a program without an Adapter has inserted.
 var foreign = []string{
 	`{"RetryJob":[{"status":"succeeded"}]}`,
 	`{"retryJob":"x"}`,
@@ -48,15 +48,15 @@ var foreign = []string{
 	`{"retryjob":[{"job":"j","status":"dead_letter","reason":"` + incompressible + `","changed":-1e300}]}`,
 }
 
-// incompressible is longer than an entry of an index may be.
+// incompressible is longer than the maximum length of an index entry.
 var incompressible = func() string {
 	random := make([]byte, 5000)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(random)
 	return hex.EncodeToString(random)
 }()
 
-// TestForeignMetadataBreaksNoTrigger: an outsider's metadata is in the table as well if the row has a unique key, which
-// makes the record its own, in each state, and keeps nothing from being written, listed or removed.
+// TestForeignMetadataBreaksNoTrigger: an outsider's metadata is also in the table if the row has a unique key, which
+// makes the record its own. In each state it must not stop a job from being written, listed or removed.
 func TestForeignMetadataBreaksNoTrigger(t *testing.T) {
 	crowds(t, t.Run, func(t *testing.T, c *crowd) {
 		for n, metadata := range foreign {
@@ -100,8 +100,8 @@ func TestForeignMetadataBreaksNoTrigger(t *testing.T) {
 	})
 }
 
-// TestForeignMetadataDecidesNothing: a job whose metadata comes from another program runs as a plain job, and keeps no
-// other from being listed, counted or purged.
+// TestForeignMetadataDecidesNothing: a job with metadata from another program runs as a plain job, and does not stop
+// others from being listed, counted or purged.
 func TestForeignMetadataDecidesNothing(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))

@@ -15,10 +15,9 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// AddHandler adds a worker to workers that passes the retryjob.Jobs of a kind to h. It is for programs that mix them
-// with plain River jobs; NewSQLite and NewPostgres do it by themselves. An attempt is given up as lost, by its context
-// and by River's rescuer, ten seconds after the AttemptTimeout of its policy; without one, after
-// river.Config.JobTimeout.
+// AddHandler adds a worker to workers that passes the retryjob.Jobs of a kind to h. It is for programs that also have
+// plain River jobs; NewSQLite and NewPostgres call it themselves. An attempt counts as lost, for its context and for
+// River's rescuer, ten seconds after the AttemptTimeout of its policy; without one, after river.Config.JobTimeout.
 //
 // AddHandler returns an error for a nil handler, a kind that River would refuse, or a kind that has a worker already.
 func (a *Adapter) AddHandler(workers *river.Workers, kind string, h retryjob.Handler) error {
@@ -28,7 +27,7 @@ func (a *Adapter) AddHandler(workers *river.Workers, kind string, h retryjob.Han
 // longestKind is the length that River's tables allow.
 const longestKind = 127
 
-// addHandler adds a worker that gives up attempts without an AttemptTimeout after unlimited; 0 means JobTimeout.
+// addHandler adds a worker. Attempts without an AttemptTimeout count as lost after unlimited; 0 means JobTimeout.
 func (a *Adapter) addHandler(workers *river.Workers, kind string, h retryjob.Handler, unlimited time.Duration) (err error) {
 	switch {
 	case workers == nil:
@@ -39,7 +38,7 @@ func (a *Adapter) addHandler(workers *river.Workers, kind string, h retryjob.Han
 		return fmt.Errorf("retryriver: AddHandler: kind %.40q has %d bytes: River takes 2 to %d", kind, len(kind), longestKind)
 	}
 	defer func() {
-		if refused := recover(); refused != nil { // River has no other way to say it
+		if refused := recover(); refused != nil { // River has no other way to report it
 			err = fmt.Errorf("retryriver: AddHandler: %v", refused)
 		}
 	}()
@@ -54,7 +53,7 @@ func (a anyArgs) Kind() string { return a.kind }
 
 func (a anyArgs) UnmarshalJSON([]byte) error { return nil }
 
-// handlerWorker is a retryjob.Handler as River sees it.
+// handlerWorker adapts a retryjob.Handler to River.
 type handlerWorker struct {
 	river.WorkerDefaults[anyArgs]
 	adapter   *Adapter
@@ -62,7 +61,8 @@ type handlerWorker struct {
 	unlimited time.Duration
 }
 
-// Timeout returns when River gives up the attempt. Before that the Stepper's AttemptTimeout ends it, with its own cause.
+// Timeout returns the time after which River treats the attempt as lost. The Stepper's AttemptTimeout ends it earlier,
+// with its own cause.
 func (w *handlerWorker) Timeout(job *river.Job[anyArgs]) time.Duration {
 	s, err := w.adapter.load(job.JobRow)
 	if err != nil {
@@ -86,7 +86,7 @@ func (w *handlerWorker) Work(ctx context.Context, job *river.Job[anyArgs]) error
 	return w.handler(ctx, of)
 }
 
-// columns returns the fields of a retryjob.Job that River keeps in columns: zero if a column has River's default.
+// columns returns the fields of a retryjob.Job that River stores in columns: zero for a column with River's default.
 func columns(row *rivertype.JobRow) (queue string, priority int, tags []string) {
 	if row.Queue != river.QueueDefault {
 		queue = row.Queue
@@ -103,8 +103,8 @@ func columns(row *rivertype.JobRow) (queue string, priority int, tags []string) 
 // recordKey is the context key of an attempt's record.
 type recordKey struct{}
 
-// jobArgs is the args that a job is inserted with: its payload as it is, so that a plain river.Worker can work on it.
-// The rest is for InsertBegin.
+// jobArgs is the args with which a job is inserted: its unchanged payload, so a plain river.Worker can process it. The
+// other fields are for InsertBegin.
 type jobArgs struct {
 	kind         string
 	payload      json.RawMessage
@@ -114,10 +114,10 @@ type jobArgs struct {
 	installed    bool // InsertBegin has seen it
 }
 
-// everyState makes River keep a key unique in every state of its job.
+// everyState makes a key unique in every state of its job.
 const everyState = 0xff
 
-// newArgs returns what a job is inserted with.
+// newArgs returns the args to insert for a job.
 func newArgs(j *retryjob.Job) *jobArgs {
 	return &jobArgs{
 		kind: j.Kind, payload: j.Payload, record: stored{Record: retryjob.NewRecord(j, time.Now().UTC())},
@@ -125,7 +125,7 @@ func newArgs(j *retryjob.Job) *jobArgs {
 	}
 }
 
-// keyOf returns River's unique key of a job: it keeps IDs unique, and is the index by which they are found.
+// keyOf returns River's unique key of a job. It keeps IDs unique, and its index finds jobs by ID.
 func keyOf(id string) []byte {
 	sum := sha256.Sum256([]byte("retryjob:" + id))
 	return sum[:]
@@ -133,8 +133,8 @@ func keyOf(id string) []byte {
 
 func (a *jobArgs) Kind() string { return a.kind }
 
-// MarshalJSON returns the args that keep the payload. An object is kept as it is. Anything else is wrapped into one,
-// since River's SQLite driver makes SQL values of the rest and loses null, and a number's digits.
+// MarshalJSON returns the payload as args. An object is unchanged. Any other value is wrapped in one, since River's
+// SQLite driver converts it to a SQL value and loses null, and the digits of a number.
 func (a *jobArgs) MarshalJSON() ([]byte, error) {
 	payload := bytes.TrimSpace(a.payload)
 	if len(payload) == 0 {
@@ -146,10 +146,10 @@ func (a *jobArgs) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]json.RawMessage{wrapperKey: payload})
 }
 
-// wrapperKey is the only key of the object that a payload is wrapped into.
+// wrapperKey is the only key of the object that wraps a payload.
 const wrapperKey = "retryjob"
 
-// payloadOf returns the payload that args keep: nothing if it is null.
+// payloadOf returns the payload in args: nil if it is null.
 func payloadOf(args []byte) json.RawMessage {
 	if payload, ok := unwrap(args); ok {
 		args = payload
@@ -160,7 +160,7 @@ func payloadOf(args []byte) json.RawMessage {
 	return json.RawMessage(args)
 }
 
-// unwrap returns what an object has under wrapperKey, if it has nothing else.
+// unwrap returns the value under wrapperKey if the object has no other key.
 func unwrap(args []byte) (json.RawMessage, bool) {
 	if len(args) == 0 || args[0] != '{' || !bytes.Contains(args, []byte(wrapperKey)) && !bytes.Contains(args, []byte(`\u`)) {
 		return nil, false

@@ -17,7 +17,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// catalog is what most tests here decide by.
+// catalog is the policies of most tests here.
 var catalog = retryjob.FromMap(map[string]retry.Policy{
 	"once":    {MaxAttempts: 1},
 	"quick":   {MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Millisecond}, AttemptTimeout: 5 * time.Second},

@@ -22,20 +22,20 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// crowd is a database with jobs that no engine could have made in the time of a test.
+// crowd is a database with more jobs than an engine could process during a test.
 type crowd struct {
 	database string // for OpenStore
 	exec     func(query string, args ...any)
 	query    func(query string, args ...any) [][]any
 	explain  func(query string, args ...any) []string
 	migrate  func()
-	on       string // what follows the name of a trigger
-	copies   string // the statement that copies the jobs that are there, apart by a second each
+	on       string // the part after the name of a trigger
+	copies   string // the statement that copies the existing jobs, a second apart
 }
 
 func (c *crowd) onSQLite() bool { return !strings.HasPrefix(c.database, "postgres:") }
 
-// crowds calls f with one on each database.
+// crowds calls f with a crowd on each database.
 func crowds[TB testing.TB](tb TB, run func(name string, f func(TB)) bool, f func(tb TB, c *crowd)) {
 	run("SQLite", func(tb TB) {
 		file := filepath.Join(tb.TempDir(), "jobs.db")
@@ -136,7 +136,7 @@ func crowds[TB testing.TB](tb TB, run func(name string, f func(TB)) bool, f func
 	})
 }
 
-// seed makes a job that waits for its second attempt, and a dead letter.
+// seed creates a job that waits for its second attempt, and a dead letter.
 func seed(tb testing.TB, open func(retryjob.Options) (*retryriver.Queue, error)) {
 	q, err := open(retryjob.Options{
 		Policies: retryjob.FromMap(map[string]retry.Policy{
@@ -158,11 +158,11 @@ func seed(tb testing.TB, open func(retryjob.Options) (*retryriver.Queue, error))
 	require.NoError(tb, q.Close())
 }
 
-// lists is what is asked of a database with many jobs.
+// lists are the requests made to a database with many jobs.
 var lists = []struct {
 	name   string
 	filter retryjob.Filter
-	none   bool // it selects nothing
+	none   bool // it selects no jobs
 }{
 	{"all", retryjob.Filter{}, false},
 	{"waiting", retryjob.Filter{Statuses: []retryjob.Status{retryjob.WaitingRetry}}, false},
@@ -183,8 +183,8 @@ var lists = []struct {
 	{"all of an hour, a day ago", retryjob.Filter{Since: time.Now().Add(-25 * time.Hour), Until: time.Now().Add(-24 * time.Hour)}, false},
 }
 
-// BenchmarkLists measures what a page of a list takes with 100,000 waiting jobs and 100,000 dead letters, a Get of an
-// ID that is unknown, and what counts and removes.
+// BenchmarkLists measures a page of a list with 100,000 waiting jobs and 100,000 dead letters, a Get of an unknown ID,
+// counts and removals.
 //
 //	go test -C contrib/retryriver -run '^$' -bench Lists -benchtime 5x
 func BenchmarkLists(b *testing.B) {
@@ -247,8 +247,8 @@ func BenchmarkLists(b *testing.B) {
 	})
 }
 
-// TestListsReadAnIndex: no query sorts or reads a whole table. Each part of a page has its rows from an index in the
-// order of the list, and there are so many parts as the page is short.
+// TestListsReadAnIndex: no query sorts or reads a whole table. Each part of a page reads its rows from an index in the
+// order of the list, and there are at most as many parts as the page has rows.
 func TestListsReadAnIndex(t *testing.T) {
 	crowds(t, t.Run, func(t *testing.T, c *crowd) {
 		a, err := retryriver.New(retryriver.Options{Policies: catalog, PolicyOf: map[string]string{"mail": "quick"}})
@@ -263,7 +263,7 @@ func TestListsReadAnIndex(t *testing.T) {
 					}
 					require.NotContains(t, plan, "SCAN retryjob_job", text)
 					require.Contains(t, plan, "SEARCH retryjob_job USING COVERING INDEX retryjob_job_", text)
-					require.NotRegexp(t, `SEARCH retryjob_job.*\nUSE TEMP B-TREE`, plan, text) // but for those of the parts together
+					require.NotRegexp(t, `SEARCH retryjob_job.*\nUSE TEMP B-TREE`, plan, text) // except for those of the merged parts
 					continue
 				}
 				plan := ""
@@ -278,7 +278,7 @@ func TestListsReadAnIndex(t *testing.T) {
 	})
 }
 
-// TestTheTableSaysWhatTheJobsSay: lists are filtered and sorted by what they show, no matter which program wrote
+// TestTheTableSaysWhatTheJobsSay: lists are filtered and sorted by the values they show, no matter which program wrote
 // River's rows.
 func TestTheTableSaysWhatTheJobsSay(t *testing.T) {
 	crowds(t, t.Run, func(t *testing.T, c *crowd) {
@@ -323,7 +323,7 @@ func TestTheTableSaysWhatTheJobsSay(t *testing.T) {
 			require.Len(t, counts, len(tallies))
 			for status, want := range tallies {
 				require.Equal(t, want.Jobs, counts[status].Jobs, status)
-				require.WithinDuration(t, want.Oldest, counts[status].Oldest, 10*time.Millisecond, status) // what a due time is rounded by
+				require.WithinDuration(t, want.Oldest, counts[status].Oldest, 10*time.Millisecond, status) // the rounding of a due time
 			}
 			require.Len(t, tallies, 5)
 			names, err := s.Policies(t.Context())

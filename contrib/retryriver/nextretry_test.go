@@ -14,7 +14,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// The rescuer asks NextRetry about attempts of which nothing was recorded.
+// The rescuer calls NextRetry for attempts that have no record.
 func TestNextRetryOfALostAttemptIsWhatTheStepperDecides(t *testing.T) {
 	policies := retryjob.FromMap(map[string]retry.Policy{
 		"spread": {Backoff: retry.Backoff{Base: time.Hour, Jitter: retry.FullJitter},

@@ -24,7 +24,7 @@ type mail struct {
 
 func (mail) Kind() string { return "mail" }
 
-// office is a program with plain workers on SQLite, which works once it is opened.
+// office is a program with plain workers on SQLite, which works jobs once it is opened.
 type office struct {
 	*retryriver.Admin[*sql.Tx]
 	t       *testing.T
@@ -33,7 +33,7 @@ type office struct {
 	client  *river.Client[*sql.Tx]
 }
 
-// newOffice makes one whose mail goes under policy.
+// newOffice returns an office whose mail has the policy.
 func newOffice(t *testing.T, policy string, send func(ctx context.Context, job *river.Job[mail]) error) *office {
 	db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func (o *office) exec(query string, args ...any) {
 	require.NoError(o.t, err)
 }
 
-// ended waits for the end of a job.
+// ended waits until a job has ended.
 func (o *office) ended(id string) retryjob.Info {
 	i, err := o.Wait(o.t.Context(), id)
 	require.NoError(o.t, err)
@@ -91,7 +91,7 @@ func TestPlainWorkersAreRetriedByPolicy(t *testing.T) {
 		return nil
 	})
 	o.open()
-	_, id := o.send(&river.InsertOpts{MaxAttempts: 1, Tags: []string{"urgent"}}) // River's limit does not count
+	_, id := o.send(&river.InsertOpts{MaxAttempts: 1, Tags: []string{"urgent"}}) // River's limit does not apply
 	i := o.ended(id)
 	require.Equal(t, []int{1, 2, 3}, attempts)
 	require.Equal(t, retryjob.Succeeded, i.Status)
@@ -198,7 +198,7 @@ func TestWhatRiverDiscardsIsADeadLetter(t *testing.T) {
 func TestALostAttemptIsRecordedBeforeTheNextOne(t *testing.T) {
 	o := newOffice(t, "quick", func(context.Context, *river.Job[mail]) error { return errFull })
 	row, id := o.send(nil)
-	// As the rescuer leaves it: two attempts are counted, and nothing is recorded.
+	// The rescuer leaves it like this: two attempts are counted, and nothing is recorded.
 	o.exec(`UPDATE river_job SET attempt = 2, attempted_at = datetime('now', 'subsec') WHERE id = ?`, row)
 	o.open()
 	i := o.ended(id)

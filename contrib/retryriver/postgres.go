@@ -10,12 +10,13 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// migrationLock is the key of the advisory lock under which MigratePostgres works: any number that others hardly use.
+// migrationLock is the key of the advisory lock that MigratePostgres holds: a number that other programs are unlikely
+// to use.
 const migrationLock = 0x72657472796a6f62
 
-// MigratePostgres brings River's tables in the first schema of the search path up to date, and creates the table that
-// lists are read from. Call it even if other programs migrate River. If several processes call it at once, one migrates
-// and the others wait, provided that the pool may have two connections.
+// MigratePostgres brings River's tables in the first schema of the search path up to date, and creates the table for
+// lists. Call it even if another program migrates River. If several processes call it at once, one migrates and the
+// others wait. The pool must allow two connections for that.
 func MigratePostgres(ctx context.Context, pool *pgxpool.Pool) error {
 	if pool == nil {
 		return errors.New("retryriver: MigratePostgres: the pool is nil")

@@ -16,7 +16,7 @@ import (
 	"github.com/retrygo/retry/contrib/retryriver"
 )
 
-// database makes a migrated database of its own and returns its URL.
+// database creates a migrated database and returns its URL.
 func database(t testing.TB, server *pgtest.Server, n int64) string {
 	t.Helper()
 	name := fmt.Sprintf("test%d", n)
@@ -33,7 +33,7 @@ func database(t testing.TB, server *pgtest.Server, n int64) string {
 	return dsn
 }
 
-// wires is the connections of a pool, which can be cut all together.
+// wires is the connections of a pool, which can all be cut at once.
 type wires struct {
 	mu   sync.Mutex
 	cut  bool
@@ -44,7 +44,7 @@ func (w *wires) dial(ctx context.Context, network, addr string) (net.Conn, error
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.cut {
-		return nil, fmt.Errorf("this process is dead: %w", context.Canceled) // River tries to get over any other error forever
+		return nil, fmt.Errorf("this process is dead: %w", context.Canceled) // River retries any other error forever
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 	if err == nil {

@@ -17,20 +17,20 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// dialect is what differs between the databases.
+// dialect holds the differences between the databases.
 type dialect struct {
-	argument  string // how the argument of a number is written
-	object    string // the function that makes an object of JSON
-	array     string // the aggregate that makes an array of JSON
+	argument  string // the placeholder of a numbered argument
+	object    string // the function that builds a JSON object
+	array     string // the aggregate that builds a JSON array
 	key       string // the unique key in hexadecimal digits
-	json      string // a column of JSON as such
+	json      string // a JSON column as such
 	join      string // joins the rows of a table in the order of a query
-	numbers   string // the query of the numbers in a list of JSON
+	numbers   string // the query of the numbers in a JSON list
 	lock      string // locks the rows of a query
-	record    string // the record of a row of river_job, NULL if there is none that is its own
-	noted     string // the columns of retryjob_job, of a row of river_job that has a record: they say of it what Adapter.info does
+	record    string // the record of a row of river_job, NULL if it does not have its own
+	noted     string // the columns of retryjob_job for a row of river_job with a record: the same values as Adapter.info
 	unmerged  string // the limit of subqueries
-	keyIndex  string // what a condition must have to use River's index of unique keys
+	keyIndex  string // the condition needed to use River's index of unique keys
 	number    string // the type of the number of a row
 	indexedBy string // makes a query use an index if the planner does not know the number of rows
 	hasTable  string
@@ -92,13 +92,13 @@ var (
 	)
 )
 
-// newDialect completes a dialect by how it has the record of a row if it is the row's own, the ID there, a text as a
-// number, and the microseconds of a time: by locked, which locks the rows of a table that a list of JSON has the
-// numbers of and returns them, listed, which returns the rows of a table that a query has the numbers and places of,
-// and counted; all as JSON.
+// newDialect completes a dialect. Its arguments are SQL for the record of a row, if it is the row's own, for the ID in
+// it, for a text as a number, and for the microseconds of a time. It adds locked, which locks and returns the rows
+// whose numbers are in a JSON list, listed, which returns the rows whose numbers and places a query returns, and
+// counted. All of them return JSON.
 //
-// A record may come from any program: none makes the query fail. SQLite compiles noted with each statement that writes
-// a job: it is as short as can be.
+// A record may come from any program, so no record makes the query fail. SQLite compiles noted with each statement that
+// writes a job, so it is as short as possible.
 func newDialect(record, job string, number, micros func(string) string, d dialect) *dialect {
 	d.record = strings.ReplaceAll(record, "{own}", "(unique_key IS NOT NULL OR "+job+" LIKE '"+rowPrefix+"' || id || '-%')")
 	final := "coalesce(record->>'status', '') IN (" + texts(only(nil, retryjob.Status.Final)) + ")"
@@ -134,7 +134,7 @@ func newDialect(record, job string, number, micros func(string) string, d dialec
 	return &d
 }
 
-// texts returns constants of retryjob as a list of SQL.
+// texts returns constants of retryjob as a SQL list.
 func texts[T retryjob.Status | retry.Reason](values []T) string {
 	quoted := make([]string, len(values))
 	for i, v := range values {
@@ -143,7 +143,7 @@ func texts[T retryjob.Status | retry.Reason](values []T) string {
 	return strings.Join(quoted, ", ")
 }
 
-// position is a place in a list that is sorted by changed and the number of the row, the greatest first.
+// position is a place in a list sorted by changed and then by row number, both descending.
 type position struct{ Changed, Row int64 }
 
 // query is a query with its arguments.
@@ -158,7 +158,7 @@ func (q *query) arg(v any) string {
 	return fmt.Sprintf(q.sql.argument, len(q.args))
 }
 
-// texts returns values as a list of SQL.
+// texts returns values as a SQL list.
 func (q *query) texts(values []string) string {
 	list := make([]string, len(values))
 	for i, v := range values {
@@ -167,24 +167,24 @@ func (q *query) texts(values []string) string {
 	return "(" + strings.Join(list, ", ") + ")"
 }
 
-// branch is a part of what a filter selects, which one index has in the order of a list.
+// branch is a part of the rows that a filter selects, which one index holds in the order of a list.
 type branch struct{ index, where string }
 
-// mostBranches bounds those of one status. A filter with more values has them looked up in the index of the status.
+// mostBranches bounds the branches of one status. For a filter with more values the index of the status is used.
 const mostBranches = 16
 
-// branches returns the parts of what f selects, which may be more than f does.
+// branches returns the parts of the rows that f selects. They may contain more than f selects.
 func (q *query) branches(a *Adapter, f *retryjob.Filter) (list []branch) {
 	kinds, policies := distinct(f.Kinds), distinct(f.Policies)
 	reasons := distinct(f.Reasons)
-	var also []string // what each has to meet
+	var also []string // the condition on each of them
 	if !f.Since.IsZero() {
 		also = append(also, "changed >= "+q.arg(f.Since.UnixMicro()))
 	}
 	if !f.Until.IsZero() {
 		also = append(also, "changed < "+q.arg(f.Until.Add(999).UnixMicro())) // rounded up
 	}
-	ofPolicy := []string{} // what is a branch each
+	ofPolicy := []string{} // the values that get a branch each
 	for _, p := range policies {
 		ofPolicy = append(ofPolicy, "policy = "+q.arg(p))
 	}
@@ -223,7 +223,8 @@ func (q *query) branches(a *Adapter, f *retryjob.Filter) (list []branch) {
 	return list
 }
 
-// plain returns the condition of the plain jobs without a record that have one of the policies, "" if there can be none.
+// plain returns the condition for the plain jobs without a record that have one of the policies, "" if there cannot be
+// any.
 func (q *query) plain(a *Adapter, policies []string) string {
 	var of, others []string
 	for kind, policy := range a.options.PolicyOf {
@@ -245,7 +246,7 @@ func (q *query) plain(a *Adapter, policies []string) string {
 	return ""
 }
 
-// from returns what a branch is read from.
+// from returns the FROM clause of a branch.
 func (q *query) from(b *branch) string {
 	if b.index == "" {
 		return q.schema + "retryjob_job WHERE " + b.where
@@ -270,7 +271,7 @@ func (q *query) page(a *Adapter, f *retryjob.Filter, after *position, limit int)
 	return strings.Join(parts, " UNION ALL ") + most
 }
 
-// counts returns the query of how many jobs f selects, as JSON.
+// counts returns the query of the number of jobs that f selects, as JSON.
 func (q *query) counts(a *Adapter, f *retryjob.Filter) string {
 	branches := q.branches(a, f)
 	parts := make([]string, len(branches))
@@ -280,8 +281,8 @@ func (q *query) counts(a *Adapter, f *retryjob.Filter) string {
 	return fmt.Sprintf(q.sql.counted, "SELECT status, sum(jobs) AS jobs, min(oldest) AS oldest FROM ("+strings.Join(parts, " UNION ALL ")+") AS parts GROUP BY status")
 }
 
-// policies returns the query of the names of the policies of all jobs that have a record, as JSON. Each is looked up in
-// the index after the one before it.
+// policies returns the query of the names of the policies of all jobs that have a record, as JSON. Each is found in the
+// index after the one before it.
 func (q *query) policies() string {
 	first := func(where string) string {
 		return "SELECT min(policy) FROM " + q.from(&branch{"policy", where})
@@ -307,7 +308,7 @@ func (q *query) ids(ids []string) string {
 	}
 	in := func(list []string) string { return " IN (" + strings.Join(list, ", ") + ")" }
 	text := jobs + "unique_key" + in(keys) + " AND unique_key IS NOT NULL AND unique_states IS NOT NULL AND " + fmt.Sprintf(q.sql.keyIndex, q.schema) +
-		// A plain job may have a unique key that its own program has given it.
+		// A plain job may have a unique key from its own program.
 		" UNION SELECT * FROM (SELECT row_id FROM " + q.schema + "retryjob_job WHERE job_id" + in(names) + fmt.Sprintf(" LIMIT %d) AS known", 10*len(ids))
 	if len(rows) > 0 {
 		text += " UNION " + jobs + "id" + in(rows)
@@ -327,7 +328,7 @@ func distinct[T cmp.Ordered](values []T) []T {
 	return slices.Compact(values)
 }
 
-// row is a row of River's table as the database returns it, with its place if it is one of a list.
+// row is a row of River's table as the database returns it, with its place if it is in a list.
 type row struct {
 	ID, Attempt, Changed int64
 	State, Kind, Key     string
@@ -345,7 +346,7 @@ func (q *query) read(ctx context.Context, exec riverdriver.Executor, places stri
 	return rows, err
 }
 
-// into runs a query of JSON.
+// into runs a query that returns JSON.
 func (q *query) into(ctx context.Context, exec riverdriver.Executor, value any, sql string) error {
 	err := scan(ctx, exec, value, sql, q.args...)
 	if err == nil {
@@ -357,7 +358,7 @@ func (q *query) into(ctx context.Context, exec riverdriver.Executor, value any, 
 	return err
 }
 
-// scan runs a query of JSON.
+// scan runs a query that returns JSON.
 func scan(ctx context.Context, exec riverdriver.Executor, value any, sql string, args ...any) error {
 	var text []byte
 	err := exec.QueryRow(ctx, sql, args...).Scan(&text)
@@ -370,7 +371,7 @@ func scan(ctx context.Context, exec riverdriver.Executor, value any, sql string,
 	return nil
 }
 
-// job returns what Adapter.info needs of the row.
+// job returns the fields of the row that Adapter.info needs.
 func (r *row) job() *rivertype.JobRow {
 	key, _ := hex.DecodeString(r.Key) // written by hex and encode
 	return &rivertype.JobRow{
@@ -380,7 +381,7 @@ func (r *row) job() *rivertype.JobRow {
 	}
 }
 
-// at returns the time of microseconds, nil for nil.
+// at returns the time of a number of microseconds, nil for nil.
 func at(micros *int64) *time.Time {
 	if micros == nil {
 		return nil

@@ -24,12 +24,12 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// Queue is a complete engine: a retryjob.Queue that keeps its jobs in a database, where other processes can work on them too
-// if they have the same Options. It has the methods of Admin, and Wait. After Shutdown those that only look still work, until
-// Close.
+// Queue is a complete engine: a retryjob.Queue that stores its jobs in a database, where other processes with the same
+// Options can also work on them. It has the methods of Admin, and Wait. After Shutdown the methods that only read still
+// work, until Close.
 //
-// It works on the jobs of the default queue and of those in Options.Queues. Jobs of another Job.Queue wait for a program that has
-// workers for it.
+// It works on the jobs of the default queue and of those in Options.Queues. Jobs of another Job.Queue wait for a
+// program with workers for it.
 type Queue struct {
 	engine
 	client interface {
@@ -38,24 +38,24 @@ type Queue struct {
 		Stopped() <-chan struct{}
 	}
 	adapter  *Adapter
-	told     func() // waits for the calls of Observe under way
+	told     func() // waits for the calls of Observe in progress
 	down     atomic.Bool
 	stopping sync.Once
-	hasten   context.CancelCauseFunc // ends the patience of the one who stops the client
-	stopped  chan struct{}           // closed when cut is set and nothing runs
-	cut      error                   // why attempts were ended
+	hasten   context.CancelCauseFunc // ends the wait of the goroutine that stops the client
+	stopped  chan struct{}           // closed when cut is set and nothing is running
+	cut      error                   // the reason for which attempts were ended
 	closing  sync.Once
 	release  func() error
 }
 
 var _ retryjob.Queue = (*Queue)(nil)
 
-// Adapter returns the Adapter of q, as InsertTx needs it.
+// Adapter returns the Adapter of q, for InsertTx.
 func (q *Queue) Adapter() *Adapter { return q.adapter }
 
-// ClientOf returns the river.Client of q, for all that River can beside: InsertTx, workers for more queues, periodic jobs. TTx is
-// *sql.Tx for a Queue of NewSQLite and pgx.Tx for one of NewPostgres; for another, ClientOf returns nil. Starting and
-// stopping the client is the Queue's.
+// ClientOf returns the river.Client of q, for River's other features: InsertTx, workers for more queues, periodic jobs.
+// TTx is *sql.Tx for a Queue of NewSQLite and pgx.Tx for one of NewPostgres; for another type ClientOf returns nil.
+// Only the Queue may start and stop the client.
 func ClientOf[TTx any](q *Queue) *river.Client[TTx] {
 	m, ok := q.engine.(*Admin[TTx])
 	if !ok {
@@ -64,31 +64,32 @@ func ClientOf[TTx any](q *Queue) *river.Client[TTx] {
 	return m.client
 }
 
-// engine is what an Admin is, whatever its database.
+// engine is an Admin for any database.
 type engine interface {
 	retryjob.Admin
 	retryjob.Enqueuer
 	Wait(ctx context.Context, id string) (retryjob.Info, error)
 }
 
-// pace is how River is run.
+// pace is the settings of River.
 type pace struct {
-	poll      time.Duration // between looks for jobs that are due
-	cooldown  time.Duration // between two looks at least
-	unlimited time.Duration // what an attempt without an AttemptTimeout has before it counts as lost
-	rescue    time.Duration // how long an attempt is not looked at as lost, whatever its policy
-	hasty     bool          // for tests: River's services start without a pause
+	poll      time.Duration // between searches for due jobs
+	cooldown  time.Duration // the minimum between two searches
+	unlimited time.Duration // the time after which an attempt without an AttemptTimeout counts as lost
+	rescue    time.Duration // the minimum time before an attempt counts as lost, for any policy
+	hasty     bool          // for tests: River's services start without a delay
 }
 
-// usual is what was measured: a shorter cooldown has River fetch single jobs, a longer one bounds it to 2000 jobs/s.
+// usual is based on measurements: with a shorter cooldown River fetches single jobs, a longer one limits it to 2000
+// jobs/s.
 var usual = pace{poll: 100 * time.Millisecond, cooldown: 2 * time.Millisecond, unlimited: time.Hour, rescue: grace + time.Second}
 
-// mostWorkers is what River allows for a queue.
+// mostWorkers is River's limit for a queue.
 const mostWorkers = 10_000
 
-// NewSQLite returns an engine on the SQLite database in the file at path, as OpenSQLite opens it, which works on jobs until
-// Shutdown. A policy without an AttemptTimeout has an hour for an attempt, after which its worker counts as lost. ctx bounds
-// the opening. Besides what o.Validate refuses, more than 10,000 workers for a queue are refused.
+// NewSQLite returns an engine on the SQLite database in the file at path, opened by OpenSQLite. It works on jobs until
+// Shutdown. If a policy has no AttemptTimeout, an attempt may take an hour; after that it counts as lost. ctx bounds
+// the opening. NewSQLite refuses options that o.Validate refuses, and more than 10,000 workers for a queue.
 func NewSQLite(ctx context.Context, path string, o retryjob.Options) (*Queue, error) {
 	db, err := OpenSQLite(ctx, path)
 	if err != nil {
@@ -101,9 +102,9 @@ func NewSQLite(ctx context.Context, path string, o retryjob.Options) (*Queue, er
 	return q, nil
 }
 
-// NewPostgres returns an engine on a PostgreSQL database that MigratePostgres has migrated; otherwise it returns ErrNotMigrated or
-// ErrUnreachable. The pool stays the caller's, and has to have a connection more than the program needs, which listens. The
-// rest is as with NewSQLite.
+// NewPostgres returns an engine on a PostgreSQL database that MigratePostgres has migrated; otherwise it returns
+// ErrNotMigrated or ErrUnreachable. The caller keeps the pool, which must have one connection more than the program
+// needs, to listen. Otherwise it is like NewSQLite.
 func NewPostgres(ctx context.Context, pool *pgxpool.Pool, o retryjob.Options) (*Queue, error) {
 	if err := checkPostgres(ctx, pool); err != nil {
 		return nil, err
@@ -111,7 +112,7 @@ func NewPostgres(ctx context.Context, pool *pgxpool.Pool, o retryjob.Options) (*
 	return start(ctx, riverpgxv5.New(pool), o, usual, func() error { return nil })
 }
 
-// start makes the client and lets it work.
+// start creates the client and starts it.
 func start[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], o retryjob.Options, p pace, release func() error) (*Queue, error) {
 	var bad retry.FieldErrors
 	bad.Append(o.Validate())
@@ -142,7 +143,7 @@ func start[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], o retry
 		Workers: workers, Queues: queues,
 		CompletedJobRetentionPeriod: o.Kept(retryjob.Succeeded),
 		FetchCooldown:               p.cooldown, FetchPollInterval: p.poll,
-		JobTimeout: min(grace, p.rescue/2), RescueStuckJobsAfter: p.rescue, // of ours each has its own
+		JobTimeout: min(grace, p.rescue/2), RescueStuckJobsAfter: p.rescue, // our handlers have their own
 		Logger: quiet(), TestOnly: p.hasty,
 	}
 	client, err := NewClient(a, driver, cfg)
@@ -155,7 +156,7 @@ func start[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], o retry
 	return &Queue{engine: NewAdmin(a, client), client: client, adapter: a, told: a.telling.Wait, stopped: make(chan struct{}), release: release}, nil
 }
 
-// Enqueue is that of retryjob.Enqueuer. After Shutdown it returns retryjob.ErrShutdown.
+// Enqueue implements retryjob.Enqueuer. After Shutdown it returns retryjob.ErrShutdown.
 func (q *Queue) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Handle, error) {
 	if q.down.Load() {
 		return retryjob.Handle{}, retryjob.ErrShutdown
@@ -163,7 +164,7 @@ func (q *Queue) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Handle,
 	return q.engine.Enqueue(ctx, job)
 }
 
-// EnqueueMany is that of retryjob.Enqueuer. After Shutdown it returns retryjob.ErrShutdown.
+// EnqueueMany implements retryjob.Enqueuer. After Shutdown it returns retryjob.ErrShutdown.
 func (q *Queue) EnqueueMany(ctx context.Context, jobs []retryjob.Job) ([]retryjob.Handle, error) {
 	if q.down.Load() {
 		return nil, retryjob.ErrShutdown
@@ -171,16 +172,16 @@ func (q *Queue) EnqueueMany(ctx context.Context, jobs []retryjob.Job) ([]retryjo
 	return q.engine.EnqueueMany(ctx, jobs)
 }
 
-// Shutdown is that of retryjob.Queue: it takes no more jobs, starts no more attempts and waits for those under way; when ctx
-// ends, it ends them and waits for them still. left is nil, for the database has what is not done. The error is nil if
-// no attempt had to be ended, otherwise that of ctx. A second call waits like the first one, can cut it short by its own ctx, and
-// returns the same.
+// Shutdown implements retryjob.Queue. It accepts no more jobs, starts no more attempts and waits for those in progress.
+// When ctx ends, it cancels them and still waits for them. left is nil, since the database has the unfinished jobs. The
+// error is nil if no attempt had to be canceled, otherwise that of ctx. A second call waits like the first one, can cut
+// it short with its own ctx, and returns the same.
 func (q *Queue) Shutdown(ctx context.Context) (left []retryjob.Info, err error) {
 	q.down.Store(true)
 	q.stopping.Do(func() {
 		patience, hasten := context.WithCancelCause(context.Background())
 		q.hasten = hasten
-		go func() { // River's own Stop cannot be called a second time while it waits
+		go func() { // River's own Stop cannot be called again while it waits
 			defer close(q.stopped)
 			if q.client.Stop(patience) != nil {
 				q.cut = context.Cause(patience)
@@ -201,20 +202,21 @@ func (q *Queue) Shutdown(ctx context.Context) (left []retryjob.Info, err error) 
 	return nil, q.cut
 }
 
-// Close is Shutdown without patience. It closes the database that NewSQLite has opened; a pool stays open.
+// Close is Shutdown with a context that has already ended. It closes the database that NewSQLite has opened; a pool
+// stays open.
 func (q *Queue) Close() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, _ = q.Shutdown(ctx) // its error is that it had no patience
+	_, _ = q.Shutdown(ctx) // the error is that of the canceled ctx
 	var err error
 	q.closing.Do(func() { err = q.release() })
 	return err
 }
 
-// quiet returns the program's logger without what River says of each job.
+// quiet returns the program's logger without River's messages about each job.
 func quiet() *slog.Logger { return slog.New(warnings{slog.Default().Handler()}) }
 
-// warnings handles what is a warning or worse.
+// warnings handles records of level Warn and above.
 type warnings struct{ slog.Handler }
 
 func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {

@@ -41,7 +41,7 @@ func TestAQueueThatIsShutDownTakesNoJobs(t *testing.T) {
 	})
 }
 
-// TestManyJobsAreChangedInShortTransactions: SQLite lets nothing else write meanwhile.
+// TestManyJobsAreChangedInShortTransactions: SQLite allows no other writer during one.
 func TestManyJobsAreChangedInShortTransactions(t *testing.T) {
 	crowds(t, t.Run, func(t *testing.T, c *crowd) {
 		if c.onSQLite() {

@@ -15,21 +15,20 @@ import (
 	sqlitedriver "modernc.org/sqlite"
 )
 
-// sqliteSettings are those with which two processes on one file lost nothing when they were killed. A transaction takes
-// the write lock when it begins, since one that takes it later fails at once; it waits for the lock for 10 s.
-// synchronous is FULL: with NORMAL a commit could be gone after a power failure, and 2500 jobs are enqueued in a second
-// instead of 1700. The journal is WAL too, which OpenSQLite sets and the file keeps.
+// sqliteSettings are the settings with which two processes on one file lost nothing when they were killed. A
+// transaction takes the write lock when it begins, and waits up to 10 s for it; taking it later could fail at once.
+// synchronous is FULL: with NORMAL a commit could be lost after a power failure, and 2500 jobs are enqueued per second
+// instead of 1700. The journal is WAL, which OpenSQLite sets and the file keeps.
 const sqliteSettings = "_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
 
-// OpenSQLite opens the SQLite database in the file at path and brings River's tables up to date. It creates the file if
-// there is none, for its owner alone (0600). The settings are those that were measured to be safe: WAL, full
-// synchronization, a write lock that a transaction takes, or waits for, when it begins, and one connection. The
-// database is ready for riversqlite.New, by any number of processes of one machine; the file must not be on a network.
-// The caller closes it.
+// OpenSQLite opens the SQLite database in the file at path and brings River's tables up to date. If the file does not
+// exist, it is created, with access for its owner only (0600). The settings proved safe in tests: WAL, full
+// synchronization, a write lock that a transaction takes when it begins, and one connection. The database is ready for
+// riversqlite.New, in any number of processes of one machine; the file must not be on a network. The caller closes it.
 //
-// With one connection, a sql.Rows or transaction that is left open blocks River, and a handler that uses the database
-// outside of its own transaction waits for that transaction forever. The connection compiles a statement once, and
-// hides the driver's own methods from [sql.Conn.Raw].
+// With one connection, a sql.Rows or transaction left open blocks River, and a handler that uses the database outside
+// its own open transaction waits forever. The connection compiles a statement once, and hides the driver's own methods
+// from [sql.Conn.Raw].
 func OpenSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	if err := makeFile(path); err != nil {
 		return nil, err
@@ -44,8 +43,8 @@ func OpenSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	return db, nil
 }
 
-// makeFile makes the file if there is none. SQLite would make it for all to read, and gives those beside it the same
-// mode.
+// makeFile creates the file if it does not exist. SQLite would make it readable by everyone, and gives the files next
+// to it the same mode.
 func makeFile(path string) error {
 	if path == "" || path == ":memory:" {
 		return nil // for openSQLite
@@ -74,7 +73,7 @@ func openSQLite(path, mode string) (*sql.DB, error) {
 	return db, nil
 }
 
-// sqliteName returns what the driver takes.
+// sqliteName returns the data source name for the driver.
 func sqliteName(path, mode string) string {
 	name := "file:" + strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path) + "?mode=" + mode + "&" + sqliteSettings
 	if mode == "rwc" {
@@ -83,8 +82,8 @@ func sqliteName(path, mode string) string {
 	return name
 }
 
-// migrateSQLite brings River's tables and ours up to date. If several processes do so at once, each makes some of the
-// steps, and fails at those that another one is making: there are fewer steps than tries.
+// migrateSQLite brings River's tables and ours up to date. If several processes do so at once, each performs some of
+// the steps, and fails at those of another one: there are fewer steps than tries.
 func migrateSQLite(ctx context.Context, db *sql.DB) error {
 	m, err := rivermigrate.New(riversqlite.New(db), &rivermigrate.Config{Logger: quiet()})
 	if err != nil {
@@ -101,7 +100,7 @@ func migrateSQLite(ctx context.Context, db *sql.DB) error {
 	return ensureTable(ctx, riversqlite.New(db), sqlite)
 }
 
-// sqliteHeader is what a SQLite database begins with.
+// sqliteHeader is the beginning of a SQLite database.
 const sqliteHeader = "SQLite format 3\x00"
 
 // existingSQLite opens an existing file that has River's tables.
@@ -128,7 +127,7 @@ func checkFile(path string) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrNoDatabase, err)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%w: %s is not a file of its own: its mode is %v", ErrNoDatabase, path, info.Mode()) // a pipe could not be opened without waiting
+		return fmt.Errorf("%w: %s is not a file of its own: its mode is %v", ErrNoDatabase, path, info.Mode()) // opening a pipe would block
 	}
 	file, err := os.Open(path)
 	if err != nil {

@@ -5,9 +5,8 @@ import (
 	"database/sql/driver"
 )
 
-// connector opens connections that keep the statements they have compiled. The driver compiles a statement each time it
-// is executed, and with it the program of each trigger that it fires: that took most of the time of a statement that
-// writes a job.
+// connector opens connections that keep their compiled statements. The driver compiles a statement each time it is
+// executed, and with it the program of each trigger: that took most of the time of a statement that writes a job.
 type connector struct{ driver.Connector }
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -18,7 +17,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &keepingConn{sqliteConn: conn.(sqliteConn), kept: map[string]*statement{}}, nil
 }
 
-// sqliteConn is what database/sql uses of a connection of the driver.
+// sqliteConn is the part of the driver's connection that database/sql uses.
 type sqliteConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -30,13 +29,13 @@ type sqliteConn interface {
 	driver.Validator
 }
 
-// keepingConn is a connection with the statements that it keeps. database/sql calls no two of its methods at once.
+// keepingConn is a connection with its compiled statements. database/sql does not call two of its methods at once.
 type keepingConn struct {
 	sqliteConn
 	kept map[string]*statement // by their text
 }
 
-// mostStatements bounds those of a connection: River and this package have some fifty.
+// mostStatements bounds the statements of a connection: River and this package have about fifty.
 const mostStatements = 128
 
 type statement struct {
@@ -97,7 +96,7 @@ func (c *keepingConn) QueryContext(ctx context.Context, text string, args []driv
 	return &keptRows{rows.(sqliteRows), s}, nil
 }
 
-// sqliteRows is what database/sql uses of the rows of the driver.
+// sqliteRows is the part of the driver's rows that database/sql uses.
 type sqliteRows interface {
 	driver.Rows
 	driver.RowsColumnTypeDatabaseTypeName

@@ -11,8 +11,7 @@ import (
 	"github.com/retrygo/retry/contrib/retryriver"
 )
 
-// TestASQLiteStatementIsCompiledOnce: a connection keeps what it has compiled, and what it keeps can be used as if it
-// did not.
+// TestASQLiteStatementIsCompiledOnce: a connection keeps its compiled statements, and they work as if newly compiled.
 func TestASQLiteStatementIsCompiledOnce(t *testing.T) {
 	db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
 	require.NoError(t, err)

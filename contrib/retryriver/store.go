@@ -17,24 +17,25 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// The errors of what opens a database that must be there already, found by errors.Is.
+// The errors of opening a database that must already exist, found by errors.Is.
 var (
-	// ErrNoDatabase: there is no such file, or it is not a SQLite database.
+	// ErrNoDatabase means that the file does not exist, or is not a SQLite database.
 	ErrNoDatabase = errors.New("retryriver: no database there")
-	// ErrUnreachable: the PostgreSQL server does not answer, or does not let us in, or has no such database.
+	// ErrUnreachable means that the PostgreSQL server does not answer or refuses the login, or that the database does
+	// not exist.
 	ErrUnreachable = errors.New("retryriver: the server is out of reach")
-	// ErrNotMigrated: the database lacks River's tables or ours, or has them for an older version.
+	// ErrNotMigrated means that the database does not have River's tables or ours, or has them for an older version.
 	ErrNotMigrated = errors.New("retryriver: the database is not migrated")
 )
 
 // errNoTable is the ErrNotMigrated of a database that has River's tables but not ours.
 var errNoTable = fmt.Errorf("%w: there is no table retryjob_job, which OpenSQLite, NewSQLite and MigratePostgres make", ErrNotMigrated)
 
-// likePassword matches what an error about a path must not show.
+// likePassword matches the part of a path that an error must not show.
 var likePassword = regexp.MustCompile(`(?i):.*@|password|^[^/.]*postgres(ql)?[:/]`)
 
-// Store reads and changes the jobs of a database, and runs none: it has the methods of retryjob.Admin. It is for tools,
-// and needs no policies.
+// Store reads and changes the jobs of a database, but does not run them: it has the methods of retryjob.Admin. It is
+// for tools, and does not need policies.
 type Store struct {
 	retryjob.Admin
 	policies func(context.Context) ([]string, error)
@@ -43,13 +44,13 @@ type Store struct {
 
 var _ retryjob.Admin = (*Store)(nil)
 
-// Policies returns the names of the policies of all jobs, sorted, but for the empty one of plain River jobs without a
+// Policies returns the names of the policies of all jobs, sorted, except the empty name of plain River jobs without a
 // record.
 func (s *Store) Policies(ctx context.Context) ([]string, error) { return s.policies(ctx) }
 
-// OpenStore opens the database that a text names: the URL of a PostgreSQL server (postgres:// or postgresql://),
-// otherwise the path of a SQLite file, with or without the prefix "sqlite:". It creates and migrates nothing: it
-// returns ErrNoDatabase, ErrUnreachable or ErrNotMigrated instead. ctx bounds the opening.
+// OpenStore opens the database that the argument names: the URL of a PostgreSQL server (postgres:// or postgresql://),
+// otherwise the path of a SQLite file, with or without the prefix "sqlite:". It does not create or migrate a database,
+// but returns ErrNoDatabase, ErrUnreachable or ErrNotMigrated. ctx bounds the opening.
 func OpenStore(ctx context.Context, database string) (*Store, error) {
 	if !strings.HasPrefix(database, "postgres://") && !strings.HasPrefix(database, "postgresql://") {
 		path, isPath := strings.CutPrefix(database, "sqlite:")
@@ -77,7 +78,7 @@ func OpenStore(ctx context.Context, database string) (*Store, error) {
 	return openStore(riverpgxv5.New(pool), func() error { pool.Close(); return nil })
 }
 
-// openStore returns the Store of a database by a client that inserts at most.
+// openStore returns the Store of a database, with a client that can only insert.
 func openStore[TTx any](driver riverdriver.Driver[TTx], release func() error) (*Store, error) {
 	a, err := New(Options{Policies: retryjob.FromMap(nil)})
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/riverqueue/river/riverdriver"
 )
 
-// Beside River's table of jobs there is one of ours, retryjob_job. For each row of River's it has a row with the
-// columns that lists are filtered and sorted by, and an index for each filter. Triggers write it, so that it is right
-// no matter which program writes River's. The status is part of each index, since few lists want all statuses; one that
-// does merges the parts.
+// Besides River's table of jobs there is one of ours, retryjob_job. For each row of River's it has a row with the
+// columns by which lists are filtered and sorted, and an index for each filter. Triggers write it, so it is correct no
+// matter which program writes River's. The status is part of each index, since few lists want all statuses; those that
+// do merge the parts.
 //
 //	row_id   the number of River's row
 //	job_id   Record.JobID; NULL for a plain job without a record, whose ID has the number
@@ -22,11 +22,11 @@ import (
 //	changed  Record.Changed in microseconds since 1970
 //	due      when a job that waits is due, in such microseconds; NULL for others
 //
-// The version of all this is in River's table of migrations, in a line of its own.
+// The version of this schema is in River's table of migrations, under its own line.
 const (
 	tableVersion = 1
 	tableLine    = "retryjob"
-	longestText  = 255 // characters of an ID or a policy: an index of PostgreSQL takes no more than 2,700 bytes in all
+	longestText  = 255 // characters of an ID or a policy: a PostgreSQL index entry has at most 2,700 bytes
 )
 
 var noted = []string{"job_id", "kind", "policy", "status", "reason", "changed", "due"}
@@ -35,7 +35,7 @@ const createTable = `CREATE TABLE %[1]sretryjob_job (
 	row_id %[2]s PRIMARY KEY, job_id text, kind text NOT NULL, policy text, status text NOT NULL, reason text NOT NULL, changed %[2]s NOT NULL, due %[2]s
 )`
 
-// createIndexes has at the end of an index what is asked of its entries beside its own filter.
+// createIndexes adds to the end of each index the columns that queries read besides its filter.
 const createIndexes = `
 CREATE INDEX retryjob_job_id ON %[1]sretryjob_job (job_id);
 CREATE INDEX retryjob_job_changed ON %[1]sretryjob_job (status, changed, row_id, due);
@@ -43,8 +43,8 @@ CREATE INDEX retryjob_job_kind ON %[1]sretryjob_job (status, kind, changed, row_
 CREATE INDEX retryjob_job_policy ON %[1]sretryjob_job (status, policy, changed, row_id, due);
 CREATE INDEX retryjob_job_reason ON %[1]sretryjob_job (status, reason, changed, row_id, due, kind, policy) WHERE reason <> ''`
 
-// note returns the statement that notes rows of a table. The record is computed once, for subqueries with a limit are
-// not merged into what is around them.
+// note returns the statement that records rows of a table. The record is computed once, since subqueries with a limit
+// are not merged into the outer query.
 func (d *dialect) note(schema, table, where string) string {
 	set := make([]string, len(noted))
 	for i, c := range noted {
@@ -56,7 +56,7 @@ func (d *dialect) note(schema, table, where string) string {
 		strings.Join(set, ", "), strings.Join(noted, ", retryjob_job."), strings.Join(noted, ", excluded."))
 }
 
-// makeTable returns the statements that make the table in a schema, fill it, and have it kept.
+// makeTable returns the statements that create the table in a schema, fill it, and create its triggers.
 func (d *dialect) makeTable(schema string) []string {
 	in := func(text string) string { return fmt.Sprintf(text, schema) }
 	return append([]string{
@@ -80,9 +80,9 @@ func sqliteTriggers(d *dialect, schema string) (statements []string) {
 	return statements
 }
 
-// postgresTriggers run once for a statement. Their function does not depend on who runs it: not on its rights, since
-// programs that know nothing of the table write River's, not on its search path, and not on how many rows the planner
-// thinks there are.
+// postgresTriggers run once for a statement. Their function does not depend on the caller: on its rights, since
+// programs that do not know the table write River's, on its search path, or on the planner's estimate of the number of
+// rows.
 func postgresTriggers(d *dialect, schema string) []string {
 	statements := []string{fmt.Sprintf(`CREATE OR REPLACE FUNCTION %[1]sretryjob_note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 		SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $note$
@@ -107,8 +107,8 @@ func postgresTriggers(d *dialect, schema string) []string {
 	return append(statements, "ANALYZE "+schema+"retryjob_job")
 }
 
-// The conditions under which a database has the table as this version needs it. A program that recreates River's table
-// drops the triggers with the old one.
+// The conditions under which a database has the table for this version. A program that recreates River's table drops
+// the triggers with the old one.
 var (
 	sqliteHasTable = fmt.Sprintf(`SELECT (SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'river_job'
 			AND name IN ('retryjob_insert', 'retryjob_update', 'retryjob_delete')) = 3
@@ -128,8 +128,8 @@ func hasTable(ctx context.Context, exec riverdriver.Executor, d *dialect) (has b
 	return has, nil
 }
 
-// ensureTable makes the table if the database does not have it. Writers of jobs wait meanwhile: for some seconds if
-// there are a hundred thousand.
+// ensureTable creates the table if the database does not have it. Meanwhile writers of jobs wait: a few seconds for a
+// hundred thousand jobs.
 func ensureTable[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], d *dialect) error {
 	if has, err := hasTable(ctx, driver.GetExecutor(), d); has || err != nil {
 		return err
@@ -144,7 +144,7 @@ func ensureTable[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], d
 				return err
 			}
 		}
-		if has, err := hasTable(ctx, tx, d); has || err != nil { // another one was faster
+		if has, err := hasTable(ctx, tx, d); has || err != nil { // another process was faster
 			return err
 		}
 		for _, statement := range d.makeTable(schema) {

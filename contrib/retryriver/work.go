@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// outOfTheWay is River's max_attempts, at which it discards a job without asking. Ours are bounded by snoozed, to
-	// which attempts that are lost one after the other add.
+	// outOfTheWay is River's max_attempts, at which it discards a job without asking. Our count is bounded by snoozed
+	// plus the attempts that are lost in a row.
 	outOfTheWay = 10_000
 	// snoozed is River's count of attempts from which on a failure is returned to River as a snooze.
 	snoozed = 100
-	// soon is River's interval between looks for scheduled jobs that are due: what is due earlier is made available at
-	// once, as River does with retries.
+	// soon is River's interval between searches for scheduled jobs that are due: a job that is due earlier is made
+	// available at once, as River does with retries.
 	soon = 5 * time.Second
-	// putOff is how long a job waits that cannot be decided about here.
+	// putOff is how long a job waits if its policy is not known here.
 	putOff = time.Minute
 )
 
-// plugin is what River calls.
+// plugin is called by River.
 type plugin struct {
 	river.PluginDefaults
 	adapter *Adapter
@@ -42,8 +42,8 @@ var (
 	_ river.ClientRetryPolicy    = (*plugin)(nil)
 )
 
-// InsertBegin takes River's own limit of attempts out of the way, and gives a job its record. A plain job needs none
-// yet, unless it is scheduled: its row will not keep when it was first due.
+// InsertBegin disables River's own limit of attempts, and gives a job its record. A plain job does not need one yet,
+// unless it is scheduled: its row does not keep the time at which it was first due.
 func (p *plugin) InsertBegin(_ context.Context, params *rivertype.JobInsertParams) error {
 	args, ours := params.Args.(*jobArgs)
 	if !ours {
@@ -120,7 +120,7 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 		}
 		return a.wait(row, err)
 	}
-	attempt, begun := s.attempt(row), time.Now().Round(0) // on the wall: what is suspended with its machine has no other clock
+	attempt, begun := s.attempt(row), time.Now().Round(0) // wall time: a process suspended with its machine has no other clock
 	m.Line = retryjob.Attempt{ID: s.AttemptID(attempt), Number: attempt, Start: begun, Status: retryjob.Leased}
 	if err := setMark(ctx, &m); err != nil { // also for a panic, and for river.JobCompleteTx
 		return err
@@ -130,7 +130,7 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 	}
 	lost := attempt - s.Attempts - 1
 	inside, leave, end := insideOf(ctx)
-	told := false // Observe is called later, with the same context
+	told := false // Observe is called later with the same context
 	defer func() {
 		if leave(); !told {
 			end(nil)
@@ -143,7 +143,7 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 		var cancel *rivertype.JobCancelError
 		switch {
 		case errors.As(result, &snooze):
-			end(retryjob.ErrShutdown) // does not count, as with River
+			end(retryjob.ErrShutdown) // does not count, as in River
 		case errors.As(result, &cancel):
 			return retry.Permanent(result)
 		}
@@ -182,7 +182,7 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 	return answer
 }
 
-// setMark has what River writes about the attempt state which one it is.
+// setMark adds to River's writes about the attempt which attempt it is.
 func setMark(ctx context.Context, m *mark) error {
 	if err := river.MetadataSet(ctx, markKey, m); err != nil {
 		return fmt.Errorf("retryriver: %w", err)
@@ -190,8 +190,8 @@ func setMark(ctx context.Context, m *mark) error {
 	return nil
 }
 
-// step is Stepper.Step in a goroutine of its own: runtime.Goexit in a handler would end River's, and take its place
-// among the workers with it. A panic of the policy's functions passes through.
+// step is Stepper.Step in a goroutine of its own: runtime.Goexit in a handler would end River's goroutine, and its slot
+// among the workers would be lost. A panic of the policy's functions passes through.
 func (a *Adapter) step(ctx context.Context, rec *retryjob.Record, attempt int, fn func(context.Context) error) (next retryjob.Next, err error) {
 	var panicked any
 	returned, done := false, make(chan struct{})
@@ -212,7 +212,7 @@ func (a *Adapter) step(ctx context.Context, rec *retryjob.Record, attempt int, f
 	return next, err
 }
 
-// told is an error with the text of the record, which every database can keep: PostgreSQL refuses a whole batch of
+// told is an error with the text of the record, which every database can store: PostgreSQL refuses a whole batch of
 // results if one of them contains a NUL.
 type told struct {
 	error
@@ -248,7 +248,7 @@ func (p *plugin) answer(ctx context.Context, row *rivertype.JobRow, s *stored, n
 }
 
 // insideOf returns the context of the attempt, which ends with ctx until leave is called, but with a cause that
-// retryjob knows.
+// retryjob recognizes.
 func insideOf(ctx context.Context) (inside context.Context, leave func() bool, end context.CancelCauseFunc) {
 	inside, end = context.WithCancelCause(context.WithoutCancel(ctx))
 	leave = context.AfterFunc(ctx, func() {
@@ -270,8 +270,7 @@ func ended(r *retryjob.Record, result error) error {
 	return river.JobCancel(errors.New(r.Status.String() + " (" + r.Reason.Error() + ")"))
 }
 
-// again returns the result for River of a job that had ended, but was leased again: by JobRetry, or by a rescuer that
-// was too late.
+// again returns the result for River of a job that had ended, but was leased again, by JobRetry or by a late rescuer.
 func again(r *retryjob.Record) error {
 	if r.Status == retryjob.Succeeded {
 		return nil
@@ -279,16 +278,16 @@ func again(r *retryjob.Record) error {
 	return river.JobCancel(fmt.Errorf("retryriver: job %s is %s already: only Admin.Replay replays it", r.JobID, r.Status))
 }
 
-// wait puts off a job that cannot be decided about here.
+// wait postpones a job whose policy is not known here.
 func (a *Adapter) wait(row *rivertype.JobRow, err error) error {
 	a.logger.Warn("retryriver: job put off for a minute", "job_id", row.ID, "kind", row.Kind, "error", err.Error())
 	return river.JobSnooze(putOff)
 }
 
-// snoozeUntil lets River try again at due, not earlier.
+// snoozeUntil makes River try again at due, not earlier.
 func snoozeUntil(due time.Time) error { return river.JobSnooze(max(time.Until(ceil(due)), 0)) }
 
-// ceil rounds up to what SQLite keeps of a time, so that a due time is never too early.
+// ceil rounds up to the precision of SQLite, so that a due time is never too early.
 func ceil(t time.Time) time.Time {
 	if rounded := t.Truncate(time.Millisecond); rounded.Before(t) {
 		return rounded.Add(time.Millisecond)
@@ -296,15 +295,15 @@ func ceil(t time.Time) time.Time {
 	return t
 }
 
-// attemptKey is an attempt as River counts it.
+// attemptKey is an attempt in River's count.
 type attemptKey struct {
 	row     int64
 	attempt int
 }
 
-// NextRetry returns when the attempt after the one that has just failed is due: the time that Work has decided or, if
-// Work could not decide, the one it would decide for a lost attempt. It is never in the past, since River would then
-// choose a time of its own. A job that is to end is due at once: Work ends it before an attempt is made.
+// NextRetry returns when the attempt after the one that has just failed is due: the time that Work has decided on or,
+// if it could not decide, the time for a lost attempt. It is never in the past, since River would then choose its own
+// time. A job that must end is due at once: Work ends it without an attempt.
 func (p *plugin) NextRetry(row *rivertype.JobRow) time.Time {
 	due, decided := p.adapter.due.LoadAndDelete(attemptKey{row.ID, row.Attempt})
 	at, _ := due.(time.Time)
@@ -331,7 +330,7 @@ func (a *Adapter) afterLoss(row *rivertype.JobRow) time.Time {
 	return next.Due
 }
 
-// kept reports whether a key of a job's metadata is its inserter's, and not about the attempts that it had.
+// kept reports whether a key of a job's metadata belongs to its inserter, and not to its attempts.
 func kept(key string) bool {
 	switch key {
 	case metadataKey, lateKey, markKey, "snoozes", "cancel_attempted_at", "output", "unique_key_conflict":

@@ -10,7 +10,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// TestTheAuditSeesWhatIsWrong keeps the kill test honest: each row spoils what is right in one way.
+// TestTheAuditSeesWhatIsWrong checks the audit of the kill test: each row corrupts valid data in one way.
 func TestTheAuditSeesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	jobs := map[string]string{"job": "fails_once"}
@@ -53,7 +53,7 @@ func TestTheAuditSeesWhatIsWrong(t *testing.T) {
 	require.Empty(t, newAudit([]retryjob.Info{info}, nil).missing(jobs))
 }
 
-// rightJob returns a job that failed once, and what its attempts have left.
+// rightJob returns a job that failed once, and the effects of its attempts.
 func rightJob(t *testing.T) (retryjob.Info, []effect) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	stepper := retryjob.Stepper{Policies: policies(), Now: func() time.Time { now = now.Add(time.Second); return now }}

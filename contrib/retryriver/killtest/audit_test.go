@@ -11,7 +11,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// audit compares what the database says of the jobs with what their attempts have done.
+// audit compares the jobs in the database with the effects of their attempts.
 type audit struct {
 	infos   []retryjob.Info
 	effects map[string][]effect // by attempt
@@ -26,7 +26,8 @@ func newAudit(infos []retryjob.Info, effects []effect) *audit {
 	return a
 }
 
-// missing returns the jobs that were enqueued and are not there exactly once, and those that are there and were not.
+// missing returns the enqueued jobs that are not in the database exactly once, and the jobs in the database that were
+// not enqueued.
 func (a *audit) missing(jobs map[string]string) []string {
 	times := map[string]int{}
 	for _, info := range a.infos {
@@ -45,8 +46,8 @@ func (a *audit) missing(jobs map[string]string) []string {
 	return wrong
 }
 
-// faults returns every contradiction: in a record, with the job's behavior, and with what its attempts have done. jobs
-// are the kinds of the jobs by ID.
+// faults returns every contradiction within a record, with the job's behavior, and with the effects of its attempts.
+// jobs are the kinds of the jobs by ID.
 func (a *audit) faults(jobs map[string]string) (faults []string) {
 	for i := range a.infos {
 		info := &a.infos[i]
@@ -63,7 +64,7 @@ func (a *audit) faults(jobs map[string]string) (faults []string) {
 	return faults
 }
 
-// endFaults looks at how the job has ended.
+// endFaults checks how the job has ended.
 func (a *audit) endFaults(info *retryjob.Info, kind string) (wrong []string) {
 	b, last := behaviors[kind], info.Last()
 	if err := info.Validate(); err != nil {
@@ -80,7 +81,7 @@ func (a *audit) endFaults(info *retryjob.Info, kind string) (wrong []string) {
 	switch {
 	case last.Status.Final() && ended != (ending{last.Status, last.Reason}):
 		wrong = append(wrong, "its last attempt ended otherwise")
-	case !last.Status.Final() && ended != (ending{retryjob.Expired, retry.TTLElapsed}): // before the attempt that was due
+	case !last.Status.Final() && ended != (ending{retryjob.Expired, retry.TTLElapsed}): // before the attempt was due
 		wrong = append(wrong, "its last attempt has not ended it")
 	}
 	if b.policy.MaxAttempts > 0 && info.Attempts > b.policy.MaxAttempts || b.policy.Disabled && info.Attempts > 1 {
@@ -97,14 +98,14 @@ type ending struct {
 	reason retry.Reason
 }
 
-// lost reports whether the attempt was lost with its worker, or given up as lost.
+// lost reports whether the attempt was lost with its worker, or treated as lost.
 func lost(attempt retryjob.Attempt) bool {
 	return attempt.Late || attempt.Err == retryjob.ErrLost.Error()
 }
 
-// runFaults looks at the history by itself.
+// runFaults checks the history alone.
 func (a *audit) runFaults(info *retryjob.Info) (wrong []string) {
-	var now time.Time // how far the history has come
+	var now time.Time // the time that the history has reached
 	for i, attempt := range info.History {
 		if a.found[attempt.ID] || attempt.ID != info.AttemptID(attempt.Number) {
 			wrong = append(wrong, fmt.Sprintf("attempt %q is not its own", attempt.ID))
@@ -130,14 +131,14 @@ func (a *audit) runFaults(info *retryjob.Info) (wrong []string) {
 		if !lost(attempt) {
 			now = attempt.End
 		}
-		if due := attempt.Due.Truncate(time.Millisecond); due.After(now) { // what SQLite keeps of it
+		if due := attempt.Due.Truncate(time.Millisecond); due.After(now) { // the precision of SQLite
 			now = due
 		}
 	}
 	return wrong
 }
 
-// effectFaults compares the history with what was done.
+// effectFaults compares the history with the effects.
 func (a *audit) effectFaults(info *retryjob.Info) (wrong []string) {
 	for _, attempt := range info.History {
 		effects := a.effects[attempt.ID]
@@ -148,7 +149,7 @@ func (a *audit) effectFaults(info *retryjob.Info) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("attempt %d left %v", attempt.Number, effects))
 			continue
 		}
-		text := "" // of what it returned
+		text := "" // of its result
 		if err := errOf[effects[0].Did]; err != nil {
 			text = err.Error()
 		}
@@ -159,7 +160,7 @@ func (a *audit) effectFaults(info *retryjob.Info) (wrong []string) {
 	return wrong
 }
 
-// report counts and explains what is not as it would be without kills.
+// report counts and explains the differences from a run without kills.
 func (a *audit) report() string {
 	var all, silent, unrecorded, late, twice, spare, inVain int
 	endings := map[string]int{}

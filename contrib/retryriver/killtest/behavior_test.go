@@ -17,18 +17,18 @@ type behavior struct {
 	policy   retry.Policy
 	failures int  // attempts that fail before one succeeds
 	terminal bool // the failures are terminal
-	// status and reason are how a job ends of which no attempt is lost.
+	// status and reason are the end of a job without lost attempts.
 	status retryjob.Status
 	reason retry.Reason
 }
 
 const always = 1 << 30 // failures
 
-// waits are longer than River's batches of completions, and spread.
+// waits are longer than River's batches of completions, and varied.
 var waits = retry.Backoff{Mode: retry.Fixed, Base: 500 * time.Millisecond, Jitter: retry.RatioJitter}
 
-// behaviors are by kind, which is the name of the policy as well. Those that succeed have enough attempts to be
-// unlucky.
+// behaviors are by kind, which is also the name of the policy. Kinds that succeed have enough attempts for several
+// kills.
 var behaviors = map[string]behavior{
 	"succeeds":      {policy: retry.Policy{MaxAttempts: 8, Backoff: waits}, status: retryjob.Succeeded},
 	"fails_once":    {policy: retry.Policy{MaxAttempts: 8, Backoff: waits}, failures: 1, status: retryjob.Succeeded},
@@ -57,15 +57,15 @@ func policies() retryjob.Policies {
 	return retryjob.FromMap(m)
 }
 
-// times is what a job has as its payload or its args: how long an attempt works before its effect, and lingers between
-// the effect and its return.
+// times is the payload or the args of a job: how long an attempt works before its effect, and how long between the
+// effect and its return.
 type times struct {
 	Work   time.Duration `json:"work_ns"`
 	Linger time.Duration `json:"linger_ns"`
-	Deaf   bool          `json:"deaf,omitempty"` // an attempt does not look at its context
+	Deaf   bool          `json:"deaf,omitempty"` // an attempt ignores its context
 }
 
-// newTimes draws them so that a kill meets attempts in each of the two phases, and in neither.
+// newTimes draws them so that kills hit attempts in each of the two phases, and between attempts.
 func newTimes(rnd *rand.Rand) times {
 	return times{upTo(rnd, 400*time.Millisecond), upTo(rnd, 100*time.Millisecond), rnd.IntN(2) == 0}
 }
@@ -75,7 +75,7 @@ func upTo(rnd *rand.Rand, limit time.Duration) time.Duration {
 	return time.Duration(rnd.Int64N(int64(limit)))
 }
 
-// effect is the line that an attempt leaves in the file.
+// effect is the line that an attempt writes to the file.
 type effect struct {
 	Job    string `json:"job"`
 	ID     string `json:"id"` // of the attempt
@@ -125,7 +125,7 @@ func (b behavior) attempt(ctx context.Context, took times, effects *os.File) err
 	return errOf[e.Did]
 }
 
-// pause waits for d and reports whether ctx has let it.
+// pause waits for d and reports whether it did so before ctx ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -29,8 +29,8 @@ type engine struct {
 // isPostgres reports whether database is a PostgreSQL URL, not the path of a SQLite file.
 func isPostgres(database string) bool { return strings.HasPrefix(database, "postgres://") }
 
-// open returns an engine on the database, migrated, whose handlers append to effects. It works once it is started; River
-// lets one that works stop only when it has been started.
+// open returns an engine on the database, migrated, whose handlers append to effects. It works jobs after it is
+// started; River can stop a working client only after its start has finished.
 func open(ctx context.Context, database string, effects *os.File) (*engine, error) {
 	adapter, err := retryriver.New(retryriver.Options{Policies: policies(), PolicyOf: plainPolicies})
 	if err != nil {

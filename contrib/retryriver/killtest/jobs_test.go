@@ -64,7 +64,7 @@ type (
 func (plainSucceeds) Kind() string  { return "plain_succeeds" }
 func (plainFailsOnce) Kind() string { return "plain_fails_once" }
 
-// plainWorker is a worker that knows nothing of an adapter but what its context says.
+// plainWorker is a worker that uses only its context, not the adapter.
 type plainWorker[T plainArgs] struct {
 	river.WorkerDefaults[T]
 	effects *os.File

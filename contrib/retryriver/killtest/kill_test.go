@@ -30,8 +30,8 @@ var (
 	givenSeed    = flag.Uint64("seed", 0, "repeats the jobs, the pauses and the victims; 0 draws a seed")
 )
 
-// patience is for the jobs to end once the last worker is killed: for a lease of 15 s, an election every 6 s, a look for
-// stuck jobs every 30 s, and what was lost in between.
+// patience is how long the jobs may take to end after the last worker was killed: a lease of 15 s, an election every 6
+// s, a search for stuck jobs every 30 s, and time to repeat lost work.
 const patience = 100 * time.Second
 
 func TestNoJobIsLostOverSQLite(t *testing.T) {
@@ -44,7 +44,7 @@ func TestNoJobIsLostOverPostgreSQL(t *testing.T) {
 	run(t, pgtest.Start(t).DSN())
 }
 
-// run enqueues jobs while workers are killed, awaits the end of all, and looks at what is left.
+// run enqueues jobs while workers are killed, waits until all have ended, and checks the results.
 func run(t *testing.T, database string) {
 	if testing.Short() {
 		t.Skip("kills processes and waits for River to notice: a minute or so")
@@ -75,7 +75,7 @@ type scene struct {
 	jobs              map[string]string // the kinds of those enqueued, by ID
 }
 
-// play returns when all jobs are final and all workers gone.
+// play returns when all jobs are final and all workers have ended.
 func (s *scene) play(t *testing.T) {
 	file, err := openEffects(s.effects)
 	require.NoError(t, err)
@@ -120,7 +120,7 @@ func (s *scene) play(t *testing.T) {
 	require.Equal(t, withoutLate(before), withoutLate(s.collect(t)), "a worker that was suspended has changed what had ended")
 }
 
-// withoutLate returns the jobs as they would be if no lost attempt had ended after all.
+// withoutLate returns the jobs without the late ends of lost attempts.
 func withoutLate(infos []retryjob.Info) map[string]string {
 	all := map[string]string{}
 	for _, info := range infos {
@@ -151,7 +151,7 @@ func (s *scene) awaitLeased(t *testing.T, e *engine) {
 	}
 }
 
-// locked returns what reports whether a process holds a lock in the database though it does nothing.
+// locked returns a function that reports whether a suspended process holds a lock in the database.
 func (s *scene) locked(t *testing.T) func() bool {
 	ctx := t.Context()
 	if isPostgres(s.database) {
@@ -177,7 +177,7 @@ func (s *scene) locked(t *testing.T) func() bool {
 	}
 }
 
-// enqueue enqueues jobs until there are so many.
+// enqueue enqueues jobs until there are n.
 func (s *scene) enqueue(t *testing.T, e *engine, upTo int) {
 	for len(s.jobs) < upTo {
 		kind := kinds[len(s.jobs)%len(kinds)]
@@ -187,7 +187,7 @@ func (s *scene) enqueue(t *testing.T, e *engine, upTo int) {
 	}
 }
 
-// awaitEnd returns when no job is left that is not final.
+// awaitEnd returns when all jobs are final.
 func awaitEnd(t *testing.T, e *engine) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -215,7 +215,7 @@ func unfinished(ctx context.Context, e *engine) (map[retryjob.Status]int, error)
 	return counts, nil
 }
 
-// collect returns all jobs, as a tool that opens the database sees them.
+// collect returns all jobs, as read by a tool that opens the database.
 func (s *scene) collect(t *testing.T) []retryjob.Info {
 	store, err := retryriver.OpenStore(t.Context(), s.database)
 	require.NoError(t, err)
@@ -228,7 +228,7 @@ func (s *scene) collect(t *testing.T) []retryjob.Info {
 	return infos
 }
 
-// readEffects returns what the attempts have left, in order.
+// readEffects returns the effects of the attempts, in order.
 func (s *scene) readEffects(t *testing.T) []effect {
 	text, err := os.ReadFile(s.effects)
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What makes a worker of the test binary, and what it works with.
+// The variable that makes the test binary a worker, and its settings.
 const (
 	databaseVariable = "KILLTEST_DATABASE"
 	effectsVariable  = "KILLTEST_EFFECTS"
@@ -37,7 +37,7 @@ func openEffects(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 }
 
-// work is the life of a worker: it says that it is ready, and works until its standard input ends.
+// work is the main function of a worker: it reports that it is ready, and works until its standard input ends.
 func work(ctx context.Context, database, effects string) error {
 	file, err := openEffects(effects)
 	if err != nil {
@@ -61,12 +61,12 @@ func work(ctx context.Context, database, effects string) error {
 
 const ready = "ready"
 
-// process is a worker, seen from outside.
+// process is a worker, seen from the test.
 type process struct {
 	command *exec.Cmd
 	stdin   io.Closer
 	stdout  *bufio.Reader
-	stderr  bytes.Buffer // to be read when it is over
+	stderr  bytes.Buffer // read after it has ended
 }
 
 // start starts a worker, which ends with the test at the latest.
@@ -82,7 +82,7 @@ func start(t *testing.T, database, effects string) *process {
 	require.NoError(t, err)
 	p.stdin, p.stdout = stdin, bufio.NewReader(stdout)
 	require.NoError(t, p.command.Start())
-	t.Cleanup(func() { // after a failure; else it is over already
+	t.Cleanup(func() { // after a failure; otherwise it has already ended
 		_ = p.command.Process.Kill()
 		_ = p.command.Wait()
 		if t.Failed() && p.stderr.Len() > 0 {
@@ -99,8 +99,8 @@ func (p *process) awaitReady(t *testing.T) {
 	require.Equal(t, ready+"\n", line)
 }
 
-// suspend stops the worker in the midst of things, as the pause of a container does, unless that is in a transaction,
-// whose locks would stop all the others.
+// suspend stops the worker at any point, like the pause of a container, except in a transaction, whose locks would stop
+// all the others.
 func (p *process) suspend(t *testing.T, locked func() bool) {
 	for {
 		require.NoError(t, p.command.Process.Signal(syscall.SIGSTOP))
@@ -112,18 +112,18 @@ func (p *process) suspend(t *testing.T, locked func() bool) {
 	}
 }
 
-// resume lets the worker go on.
+// resume lets the worker continue.
 func (p *process) resume(t *testing.T) {
 	require.NoError(t, p.command.Process.Signal(syscall.SIGCONT))
 }
 
-// kill ends the worker with SIGKILL, in the midst of things.
+// kill ends the worker with SIGKILL, at any point.
 func (p *process) kill(t *testing.T) {
 	require.NoError(t, p.command.Process.Kill())
 	_ = p.command.Wait() // "signal: killed"
 }
 
-// finish has the worker end what it does.
+// finish makes the worker end its current jobs.
 func (p *process) finish(t *testing.T) {
 	require.NoError(t, p.stdin.Close())
 	_, err := io.Copy(io.Discard, p.stdout) // Wait closes the pipe
