@@ -23,7 +23,7 @@ var answers = []codes.Code{
 	codes.Aborted, codes.OutOfRange, codes.Unauthenticated,
 }
 
-// funded is a policy of so many attempts with a budget of 5 tokens that a success adds one to.
+// funded is a policy of n attempts with a budget of 5 tokens, to which a success adds one.
 func funded(attempts int, events *[]retry.Event) retry.Policy {
 	p := upTo(attempts)
 	p.Budget = retry.NewBudget(retry.BudgetConfig{Ratio: 1, Initial: 5})
@@ -61,7 +61,7 @@ func TestAnAnswerIsNoFailureOfTheRun(t *testing.T) {
 		o       retrygrpc.Options
 		says    []answer
 		calls   int
-		failure error // zero: the answer, after which there is one token more
+		failure error // zero: the answer, after which there is one more token
 		tokens  float64
 	}{
 		{name: "after a retry", says: []answer{{err: unavailable}, {err: notFound}}, calls: 2, tokens: 5},

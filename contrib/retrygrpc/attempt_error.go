@@ -15,27 +15,29 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history. Find it with errors.As.
-// Policy.Classify gets one for each status but OK, an answer included. status.FromError returns the attempt's status.
+// AttemptError is the failure of one attempt. It is the Err of each retry.Attempt in a run's history; find it with
+// errors.As. Policy.Classify gets one for each status except OK, including answers. status.FromError returns the
+// attempt's status.
 type AttemptError struct {
 	// Method is the full name: "/package.Service/Method".
 	Method string
-	// Code is the status code of Err: UNKNOWN for an error that has no status.
+	// Code is the status code of Err: UNKNOWN for an error without a status.
 	Code codes.Code
-	// Origin says on which side the call failed: three kinds of DEADLINE_EXCEEDED have the same code.
+	// Origin is the side on which the call failed: DEADLINE_EXCEEDED has three origins and one code.
 	Origin Origin
-	// Idempotent reports whether the call may take effect twice, as Options or the call's own options say.
+	// Idempotent reports whether the call may take effect twice, according to Options or the call's own options.
 	Idempotent bool
-	// Hint is how long the server asks to stay away, by pushback or RetryInfo. Zero means no hint, or one of 0.
+	// Hint is how long the server asks the client to wait, by pushback or RetryInfo. Zero means no hint, or a hint of
+	// 0.
 	Hint time.Duration
-	// Veto says why the attempt must not be repeated, whatever the rules say of Code. Zero means that it may be.
+	// Veto is the reason for which the attempt must not be repeated, whatever its Code. Zero means that it may be.
 	Veto Veto
 	// Err is the error that gRPC returned. In a run's history, a status of more than 4 KiB is cut to its code and the
-	// first KiB of its message; Policy.Classify and the caller get all of it.
+	// first KiB of its message; Policy.Classify and the caller get the whole status.
 	Err error
 
 	given bool        // the server has sent a hint, perhaps of 0
-	class retry.Class // what was decided; Unknown before
+	class retry.Class // the decision; Unknown before it
 }
 
 // Error returns the text of Err, with "(attempt timeout)" or "(not repeated: pushback)" if that applies. A text of more
@@ -65,19 +67,18 @@ func (e *AttemptError) Unwrap() error {
 	return e.Err
 }
 
-// Is reports that an attempt that Policy.AttemptTimeout ended is a retry.ErrAttemptTimeout and so a
-// context.DeadlineExceeded.
+// Is reports whether target is retry.ErrAttemptTimeout or context.DeadlineExceeded, if Policy.AttemptTimeout ended the
+// attempt.
 func (e *AttemptError) Is(target error) bool {
 	return e != nil && e.Origin == AttemptTimeout && (target == retry.ErrAttemptTimeout || target == context.DeadlineExceeded)
 }
 
-// GivenUp reports whether the server says that it has given up, by a pushback that forbids a retry, or retry.GivenUp
-// reports it of Err.
+// GivenUp reports whether the server sent a pushback that forbids a retry, or retry.GivenUp reports true for Err.
 func (e *AttemptError) GivenUp() bool {
 	return e != nil && (e.Veto == Pushback || retry.GivenUp(e.Err))
 }
 
-// GRPCStatus returns the status of Err as it came, so that status.FromError and status.Code see it through e.
+// GRPCStatus returns the unchanged status of Err, for status.FromError and status.Code.
 func (e *AttemptError) GRPCStatus() *status.Status {
 	if e == nil {
 		return nil
@@ -105,7 +106,7 @@ func (e *AttemptError) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("method", line(e.Method)), slog.String("code", e.ErrorType()))
 }
 
-// codeName returns the code as protocol buffers name it: "UNAVAILABLE". Clients take a number that is not a code for
+// codeName returns the code as protocol buffers name it: "UNAVAILABLE". Clients treat a number that is not a code as
 // UNKNOWN.
 func codeName(code codes.Code) string {
 	if int(code) >= len(codeNames) {
@@ -124,12 +125,12 @@ var codeNames = [...]string{
 }
 
 const (
-	maxText = 1 << 10 // of a peer's text in a log line
+	maxText = 1 << 10 // of a peer's text in a log record
 	// A status with a few details, such as RetryInfo and ErrorInfo, is far smaller. gRPC lets a server send 16 MiB.
 	maxStatus = 4 << 10
 )
 
-// line returns s as one line of valid UTF-8 without control characters, shortened. It does not hold on to a long s.
+// line returns s as one line of valid UTF-8 without control characters, shortened. It does not keep a long s in memory.
 func line(s string) string {
 	if len(s) > maxText {
 		s = s[:maxText] + "..."
@@ -142,10 +143,11 @@ func line(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
-// Origin says whose a failure is.
+// Origin is the side that a failure comes from. Zero means none.
 type Origin uint8
 
-// The origins. The caller's context is asked first, and then the attempt's: the code alone does not say.
+// The origins. The caller's context is checked first, then the attempt's, since the code alone does not show the
+// origin.
 const (
 	Remote         Origin = iota + 1 // the server's, the connection's, or grpc-go's own
 	AttemptTimeout                   // Policy.AttemptTimeout has passed
@@ -155,13 +157,13 @@ const (
 // String returns "remote", "attempt_timeout" or "caller", and "" for the zero Origin.
 func (o Origin) String() string { return text(int(o), "Origin", "remote", "attempt_timeout", "caller") }
 
-// Veto says why an attempt must not be repeated, whatever its code is.
+// Veto is a reason for which an attempt must not be repeated, whatever its code. Zero means none.
 type Veto uint8
 
 // The vetoes.
 const (
-	Pushback    Veto = iota + 1 // the server's grpc-retry-pushback-ms is negative, no 32-bit number, or there are several
-	AnswerBegun                 // a unary call that is not idempotent has got a header: the server has worked on it
+	Pushback    Veto = iota + 1 // the server's grpc-retry-pushback-ms is negative, not a 32-bit number, or present more than once
+	AnswerBegun                 // a unary call that is not idempotent has received a header: the server has worked on it
 )
 
 // String returns "pushback" or "answer_begun", and "" for the zero Veto.
@@ -179,15 +181,15 @@ func text(i int, kind string, texts ...string) string {
 	}
 }
 
-// callError is what a call returns that was made with retries. It has the status that a caller of gRPC expects, unwraps
-// to the *retry.Error, and is found by neither type: use errors.As and status.FromError.
+// callError is the error of a call made with retries. It has the status that a caller of gRPC expects and unwraps to
+// the *retry.Error. Its own type is unexported: use errors.As and status.FromError.
 type callError struct {
 	err error
 	st  *status.Status
 }
 
 // Error returns the text of the run: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted): rpc error: ...". A
-// failure that is not repeatable has the text of its AttemptError alone, as without this package.
+// failure that is not repeatable has only the text of its AttemptError, as without this package.
 func (e *callError) Error() string {
 	if run, ok := e.err.(*retry.Error); ok && run.Reason == retry.TerminalError {
 		return run.Last.Error()
@@ -195,14 +197,14 @@ func (e *callError) Error() string {
 	return e.err.Error()
 }
 
-// Unwrap returns the *retry.Error, or what has refused the call.
+// Unwrap returns the *retry.Error, or the error with which the call was refused.
 func (e *callError) Unwrap() error { return e.err }
 
 // GRPCStatus returns the status of the last attempt, with its details, or CANCELED or DEADLINE_EXCEEDED if the caller's
 // context has ended.
 func (e *callError) GRPCStatus() *status.Status { return e.st }
 
-// returned turns what the run has ended with into what its caller gets.
+// returned converts the result of the run to that of the call.
 func (c *call) returned(err error) error {
 	run, ok := err.(*retry.Error)
 	switch {
@@ -216,13 +218,13 @@ func (c *call) returned(err error) error {
 	return refused(err)
 }
 
-// refused is returned for a run that has failed, or that was not made.
+// refused returns the error of a run that has failed or was never started.
 func refused(err error) error {
 	run, ok := err.(*retry.Error)
 	if !ok { // refused before any attempt
 		return &callError{err, status.New(codes.Internal, err.Error())}
 	}
-	code := codes.Unavailable // no attempt was made: a gate has put it off for too long
+	code := codes.Unavailable // no attempt was made: a gate deferred it for too long
 	switch run.Reason {
 	case retry.CallerCanceled:
 		code = codes.Canceled
@@ -233,7 +235,7 @@ func refused(err error) error {
 			return &callError{err, lastStatus(run.Last)}
 		}
 	}
-	// grpc-go itself ends a wait so, too. If the attempt under way has ended so, its text is kept.
+	// grpc-go itself ends a wait in the same way. If the current attempt ended like this, its text is kept.
 	if run.Last != nil {
 		if st := lastStatus(run.Last); st.Code() == code {
 			return &callError{err, st}
@@ -242,7 +244,7 @@ func refused(err error) error {
 	return &callError{err, status.New(code, err.Error())}
 }
 
-// lastStatus returns the status of an attempt without what marks have put around it.
+// lastStatus returns the status of an attempt without the marks around it.
 func lastStatus(err error) *status.Status {
 	if failed, ok := errors.AsType[*AttemptError](err); ok {
 		return failed.GRPCStatus()

@@ -13,7 +13,7 @@ import (
 	"github.com/retrygo/retry/contrib/retrygrpc"
 )
 
-// What the interceptor adds to a call that takes no time.
+// The interceptor's overhead on a call that takes no time.
 func BenchmarkUnary(b *testing.B) {
 	unary, err := retrygrpc.UnaryClientInterceptor(upTo(3), retrygrpc.Options{})
 	require.NoError(b, err)

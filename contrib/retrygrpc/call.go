@@ -19,14 +19,14 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// attemptsKey is the header with the number of attempts before this one (gRFC A6, "Exposed Retry Metadata"). It is
-// on retries only.
+// attemptsKey is the header with the number of attempts before this one (gRFC A6, "Exposed Retry Metadata"). Only
+// retries carry it.
 const attemptsKey = "grpc-previous-rpc-attempts"
 
-// layer is what the calls of an interceptor have in common.
+// layer is the shared part of an interceptor's calls.
 type layer struct {
 	policy  retry.Policy // of a call without WithPolicy
-	given   retry.Policy // what the interceptor was made with, for calls with WithPolicy
+	given   retry.Policy // the constructor's arguments, for calls with WithPolicy
 	options Options
 }
 
@@ -45,7 +45,7 @@ func newLayer(p retry.Policy, o Options) (*layer, error) {
 	return &layer{p.OrSchedule(retry.Inline()), p, o}, bad.Err()
 }
 
-// call is one call that is made with retries.
+// call is one call made with retries.
 type call struct {
 	layer      *layer
 	ctx        context.Context // the caller's
@@ -58,17 +58,17 @@ type call struct {
 	answered   bool // the last attempt has ended with an answer
 
 	opts     []grpc.CallOption // for the attempts
-	reports  []grpc.CallOption // what the caller wants to know of the last attempt
+	reports  []grpc.CallOption // what the caller's options ask about the last attempt
 	onFinish []func(error)
 	attempts int   // begun
-	last     error // the answer, or the whole of a failure that was cut
+	last     error // the answer, or the full error of a failure that was cut
 }
 
 // repeated is among the options of each attempt. Interceptors of this package that find it pass the call through, so
-// that layers do not multiply.
+// layers do not multiply.
 var repeated grpc.CallOption = callOption{apply: func(s *settings) { s.repeated = true }}
 
-// begin returns the call, or nil if it is to pass through, with the options that it then has.
+// begin returns the call, or nil if it passes through, with its options in that case.
 func (l *layer) begin(ctx context.Context, method string, cc *grpc.ClientConn, opts []grpc.CallOption) (*call, []grpc.CallOption, error) {
 	s := l.settings(method, opts)
 	switch {
@@ -106,9 +106,9 @@ func (l *layer) begin(ctx context.Context, method string, cc *grpc.ClientConn, o
 	return c, nil, nil
 }
 
-// once returns options with which grpc-go does not repeat what was sent: without room to keep the request, it commits
-// the attempt once the request is sent and repeats nothing that a server has seen in full. A channel that is not ready
-// may not know its service config yet.
+// once returns options with which grpc-go does not repeat a sent request: without room to keep the request, it commits
+// the attempt once the request is sent and repeats nothing that a server has received in full. A channel that is not
+// ready may not know its service config yet.
 func once(cc *grpc.ClientConn, method string, opts []grpc.CallOption) []grpc.CallOption {
 	if cc == nil || cc.GetState() == connectivity.Ready && !repeatedByGRPC(cc, method) {
 		return opts
@@ -116,7 +116,7 @@ func once(cc *grpc.ClientConn, method string, opts []grpc.CallOption) []grpc.Cal
 	return append(slices.Clip(opts), grpc.MaxRetryRPCBufferSize(0))
 }
 
-// reported reports whether the option asks for something of the attempt.
+// reported reports whether the option returns information about the attempt.
 func reported(o grpc.CallOption) bool {
 	switch o.(type) {
 	case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:
@@ -127,7 +127,7 @@ func reported(o grpc.CallOption) bool {
 }
 
 // repeatedByGRPC reports whether the service config of the channel makes grpc-go repeat the method's calls. It cannot
-// know of grpc.WithDisableRetry, nor of a config before the channel's name was resolved for the first time.
+// detect grpc.WithDisableRetry, or a config before the first name resolution.
 func repeatedByGRPC(cc *grpc.ClientConn, method string) bool {
 	if cc == nil {
 		return false
@@ -142,8 +142,8 @@ func (c *call) next(more ...grpc.CallOption) []grpc.CallOption {
 	return once(c.cc, c.method, append(slices.Clip(c.opts), more...))
 }
 
-// numbered returns an attempt's context with the number of attempts before it, if any, in place of what a proxy may have
-// passed on.
+// numbered returns an attempt's context with the number of attempts before it, if any, replacing a value that the
+// caller passed on.
 func (c *call) numbered(ctx context.Context) context.Context {
 	previous := c.attempts - 1
 	if c.layer.options.PassAttempt {
@@ -163,8 +163,9 @@ func (c *call) numbered(ctx context.Context) context.Context {
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
-// failed returns the error of an attempt that has ended with err, marked as the server wants. If err is an answer, it
-// sets c.answered, and the attempt is a success. begun means that a call that is not idempotent has got a header.
+// failed returns the error of an attempt that ended with err, marked according to the server's hints. If err is an
+// answer, it sets c.answered, and the attempt is a success. begun means that a call that is not idempotent has received
+// a header.
 func (c *call) failed(attempt context.Context, err error, trailer metadata.MD, begun bool) error {
 	st := status.Convert(err)
 	details := st.Details()
@@ -178,7 +179,7 @@ func (c *call) failed(attempt context.Context, err error, trailer metadata.MD, b
 	}
 	e.class = c.judge(e)
 	var hint time.Duration
-	e.class, hint = c.policy.Judge(retry.After(e.Hint, error(e))) // marks inside err count, too
+	e.class, hint = c.policy.Judge(retry.After(e.Hint, error(e))) // marks inside err count too
 	c.last = nil
 	switch {
 	case e.Veto == Pushback, e.class == retry.Retryable && !begun:
@@ -207,7 +208,7 @@ func marked(e *AttemptError, hint time.Duration) error {
 	return err
 }
 
-// isAnswer reports whether a server that works answers with the code. The others are the codes that OpenTelemetry's
+// isAnswer reports whether a healthy server answers with the code. The others are the codes that OpenTelemetry's
 // conventions for gRPC count as errors of the server, RESOURCE_EXHAUSTED and CANCELED.
 func isAnswer(code codes.Code) bool {
 	switch code {
@@ -219,8 +220,9 @@ func isAnswer(code codes.Code) bool {
 	}
 }
 
-// origin says whose a failure is. The caller's context goes first, since an attempt's ends with it. A server that
-// knows the deadline can be quicker to say that it has passed than the context's own timer, so the clock counts as well.
+// origin returns the side that a failure comes from. The caller's context is checked first, since an attempt's ends
+// with it. A server that knows the deadline can report that it has passed before the context's own timer fires, so the
+// clock counts as well.
 func (c *call) origin(code codes.Code, attempt context.Context) Origin {
 	switch {
 	case code != codes.DeadlineExceeded && code != codes.Canceled:
@@ -240,7 +242,7 @@ func overdue(ctx context.Context) bool {
 	return ok && !time.Now().Before(deadline)
 }
 
-// judge asks the policy's Classify, and then the rules.
+// judge calls the policy's Classify, then applies the rules.
 func (c *call) judge(e *AttemptError) retry.Class {
 	if c.classify != nil {
 		if class := c.classify(e); class == retry.Retryable || class == retry.Terminal {
@@ -250,7 +252,7 @@ func (c *call) judge(e *AttemptError) retry.Class {
 	return judge(e, c.layer.options.RetryCodes)
 }
 
-// classOf is the Classify of every run: an attempt's error has its class.
+// classOf is the Classify of every run: it returns the class in an attempt's error.
 func classOf(err error) retry.Class {
 	e, ok := errors.AsType[*AttemptError](err)
 	if !ok {
@@ -276,12 +278,12 @@ func (c *call) finish(err error) {
 	}
 }
 
-// forget clears what an earlier attempt has put into the caller's options, because the next one may not set it.
+// forget clears the results of an earlier attempt in the caller's options, because the next one may not set them.
 func (c *call) forget() {
 	c.report(nil, nil, &peer.Peer{})
 }
 
-// report sets what the caller's options ask for. A nil peer is not known.
+// report sets the results that the caller's options ask for. A nil peer is unknown.
 func (c *call) report(header, trailer metadata.MD, from *peer.Peer) {
 	for _, o := range c.reports {
 		switch o := o.(type) {
@@ -297,7 +299,7 @@ func (c *call) report(header, trailer metadata.MD, from *peer.Peer) {
 	}
 }
 
-// timedOut is the error of a stream's attempt whose header has not come within the AttemptTimeout.
+// timedOut is the error of a stream's attempt that got no header within the AttemptTimeout.
 func timedOut(after time.Duration) error {
 	return status.Errorf(codes.DeadlineExceeded, "no header within %v", after)
 }

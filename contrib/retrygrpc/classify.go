@@ -10,26 +10,27 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Classify is the classifier of the interceptors with the zero Options, and one for any other policy: it judges an
-// *AttemptError and any error with a gRPC status.
+// Classify is the classifier of the interceptors with the zero Options. It can be used in any other policy, since it
+// judges an *AttemptError and any error with a gRPC status.
 //
-//   - Retryable: UNAVAILABLE; RESOURCE_EXHAUSTED if the server says when to come back; DEADLINE_EXCEEDED of an
+//   - Retryable: UNAVAILABLE; RESOURCE_EXHAUSTED if the server says when to retry; DEADLINE_EXCEEDED of an
 //     *AttemptError whose call is idempotent and whose caller still waits.
 //   - Terminal: every other code, and an *AttemptError with a Veto.
-//   - Unknown: an error without a status that is not an *AttemptError, so that the next classifier or the default rules
-//     judge it.
+//   - Unknown: an error without a status that is not an *AttemptError, which the next classifier or the default rules
+//     judge.
 func Classify(err error) retry.Class { return judge(err, nil) }
 
-// OnCode returns a classifier that answers class for an error whose gRPC status has one of the codes, else Unknown. An
-// error without a status has none. In Policy.Classify it goes before the rules of the interceptor:
+// OnCode returns a classifier that returns class for an error whose gRPC status has one of the codes, and otherwise
+// Unknown. An error without a status does not have a code. In Policy.Classify it takes precedence over the rules of the
+// interceptor:
 //
 //	retry.Policy{Classify: retrygrpc.OnCode(retry.Retryable, codes.NotFound)}
 //
-// Such an answer holds for methods that are not idempotent, too, but not against an AttemptError.Veto.
+// This also applies to methods that are not idempotent, but a Veto overrides it. The policy
 //
 //	retry.Policy{Classify: retrygrpc.OnCode(retry.Terminal, codes.Unavailable)}
 //
-// repeats nothing that may have taken effect, and gives up the retries of calls that did not get a connection.
+// does not repeat a call that may have taken effect, and also not calls that could not connect.
 func OnCode(class retry.Class, of ...codes.Code) retry.Classifier {
 	of = slices.Clone(of) // the caller may reuse the slice
 	return func(err error) retry.Class {
@@ -66,13 +67,13 @@ func (e *AttemptError) repeatable(optedIn []codes.Code) bool {
 	}
 	opted := slices.Contains(optedIn, e.Code)
 	switch e.Code {
-	case codes.Unavailable: // AIP-194: the one code for automatic retries
+	case codes.Unavailable: // AIP-194: the only code for automatic retries
 		return true
-	case codes.ResourceExhausted: // often a quota, which retries only use up
+	case codes.ResourceExhausted: // often a quota, which retries only consume
 		return e.given || opted
 	case codes.DeadlineExceeded: // it may have taken effect, on either side's clock
 		return e.Idempotent
-	case codes.Internal, codes.Unknown, codes.DataLoss: // so may these
+	case codes.Internal, codes.Unknown, codes.DataLoss: // these may have taken effect too
 		return e.Idempotent && opted
 	case codes.Canceled, codes.FailedPrecondition:
 		return false

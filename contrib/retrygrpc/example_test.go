@@ -19,7 +19,7 @@ import (
 	"github.com/retrygo/retry/contrib/retrygrpc"
 )
 
-// connect returns a client of a server in memory that runs the service.
+// connect returns a client of an in-memory server that runs the service.
 func connect(service testgrpc.TestServiceServer, opts ...grpc.DialOption) (client testgrpc.TestServiceClient, stop func()) {
 	listener := bufconn.Listen(1 << 16)
 	server := grpc.NewServer()
@@ -37,14 +37,14 @@ func connect(service testgrpc.TestServiceServer, opts ...grpc.DialOption) (clien
 	}
 }
 
-// A policy for calls whose caller waits.
+// A policy for calls with a waiting caller.
 var callPolicy = retry.Policy{
 	MaxAttempts:    4,
 	Backoff:        retry.Backoff{Base: time.Millisecond, Cap: time.Second, Jitter: retry.FullJitter},
 	AttemptTimeout: 2 * time.Second,
 }
 
-// A channel whose calls are repeated: the server is not available twice.
+// A channel with retries: the server is unavailable twice.
 func ExampleDialOptions() {
 	opts, err := retrygrpc.DialOptions(callPolicy, retrygrpc.Options{Idempotent: retrygrpc.DeclaredIdempotent})
 	if err != nil {
@@ -107,7 +107,7 @@ func ExampleStreamClientInterceptor() {
 	// true rpc error: code = Unavailable desc = in its midst
 }
 
-// One channel stops to retry while too much of what it does fails.
+// Retries of one channel stop while too many of its calls fail.
 func ExampleNewThrottle() {
 	throttle, err := retrygrpc.NewThrottle(4, 0.1)
 	if err != nil {
@@ -130,7 +130,7 @@ func ExampleNewThrottle() {
 	// retrygrpc: maxTokens 0 is not in 1 to 1000
 }
 
-// One call knows better than the channel.
+// A call option overrides the channel's.
 func ExampleWithPolicy() {
 	opts, err := retrygrpc.DialOptions(callPolicy, retrygrpc.Options{})
 	if err != nil {
@@ -165,7 +165,7 @@ func ExampleClassify() {
 	// unknown
 }
 
-// Reads that run ahead of the writes that they depend on.
+// Reads that may come before the writes that they depend on.
 func ExampleOnCode() {
 	p := callPolicy
 	p.Classify = retrygrpc.OnCode(retry.Retryable, codes.NotFound)
@@ -181,7 +181,7 @@ func ExampleOnCode() {
 	// Output: call 3 <nil>
 }
 
-// An outer run repeats two calls as one, and the channel's interceptor does not multiply it.
+// An outer run repeats two calls together, and the channel's interceptor does not multiply them.
 func ExampleDialOptions_oneAttempt() {
 	opts, err := retrygrpc.DialOptions(callPolicy, retrygrpc.Options{})
 	if err != nil {
@@ -205,7 +205,7 @@ func ExampleDialOptions_oneAttempt() {
 	// Output: 3 4 <nil>
 }
 
-// What one attempt has failed with, for logs and metrics.
+// The error of one attempt, for logs and metrics.
 func ExampleAttemptError() {
 	p := callPolicy
 	p.MaxAttempts = 2
@@ -234,13 +234,13 @@ func ExampleAttemptError() {
 	// true
 }
 
-// Options are checked, every value at once.
+// Options are validated, all fields at once.
 func ExampleOptions_Validate() {
 	fmt.Println(retrygrpc.Options{RetryCodes: []codes.Code{codes.Aborted, codes.OK, codes.FailedPrecondition}}.Validate())
 	// Output: retrygrpc: Options.RetryCodes[1] OK is a success; Options.RetryCodes[2] FailedPrecondition must not be repeated until the state has been fixed
 }
 
-// A catalog, such as retryconf's, can change the policy of a channel that exists.
+// A catalog, such as retryconf's, can change the policy of an existing channel.
 func ExampleOptions_policyFunc() {
 	current := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: time.Millisecond}} // a Ref's Policy method in a program
 	opts, err := retrygrpc.DialOptions(retry.Policy{}, retrygrpc.Options{PolicyFunc: func() retry.Policy { return current }})
@@ -262,7 +262,7 @@ func ExampleOptions_policyFunc() {
 	// Unavailable 3
 }
 
-// What failed, for a log and for a metric.
+// The failed call, for a log and for a metric.
 func ExampleAttemptError_LogValue() {
 	failed := &retrygrpc.AttemptError{Method: "/shop.Orders/Get", Code: codes.Unavailable}
 	fmt.Println(failed.LogValue())
@@ -272,7 +272,7 @@ func ExampleAttemptError_LogValue() {
 	// UNAVAILABLE
 }
 
-// Methods whose .proto says so may take effect twice. The interop service's do not say.
+// Methods whose .proto says so may take effect twice. The interop service's .proto does not.
 func ExampleDeclaredIdempotent() {
 	fmt.Println(retrygrpc.DeclaredIdempotent("/grpc.testing.TestService/UnaryCall"))
 	// Output: false

@@ -20,14 +20,14 @@ import (
 	"github.com/retrygo/retry/contrib/retrygrpc"
 )
 
-// answer is what a fake server says to one attempt.
+// answer is a fake server's answer to one attempt.
 type answer struct {
 	err      error
 	pushback []string
 	header   bool
 }
 
-// invoke makes a call with the interceptor, whose attempts get the answers in turn, the last one again and again.
+// invoke makes a call with the interceptor, whose attempts get the answers in turn; the last one repeats.
 func invoke(t *testing.T, ctx context.Context, p retry.Policy, o retrygrpc.Options, answers []answer, opts ...grpc.CallOption) (calls int, err error) {
 	t.Helper()
 	unary, err := retrygrpc.UnaryClientInterceptor(p, o)
@@ -48,7 +48,7 @@ func invoke(t *testing.T, ctx context.Context, p retry.Policy, o retrygrpc.Optio
 	return calls, err
 }
 
-// withRetryInfo is a status whose details say when to come back.
+// withRetryInfo is a status with a RetryInfo.
 func withRetryInfo(t *testing.T, code codes.Code, delay time.Duration) error {
 	t.Helper()
 	st, err := status.New(code, "busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
@@ -224,7 +224,7 @@ func TestWhatTheServerSaysOfRetries(t *testing.T) {
 }
 
 func TestWhoseDeadlineItWas(t *testing.T) {
-	// hangs is an attempt that ends with its context, as grpc-go's do.
+	// hangs is an attempt that ends with its context, like those of grpc-go.
 	hangs := func(ctx context.Context) error {
 		<-ctx.Done()
 		return status.FromContextError(ctx.Err()).Err()

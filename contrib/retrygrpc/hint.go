@@ -8,18 +8,18 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// pushbackKey is the trailer by which a server says when to come back, or not to (gRFC A6, "Pushback").
+// pushbackKey is the trailer with which a server says when to retry, or not to (gRFC A6, "Pushback").
 const pushbackKey = "grpc-retry-pushback-ms"
 
-// advice is what a server says of retries along with its status.
+// advice is the server's hints that come with a status.
 type advice struct {
-	given bool          // it says when
-	delay time.Duration // at least so long
-	stop  bool          // not at all
+	given bool          // it says when to retry
+	delay time.Duration // the minimum wait
+	stop  bool          // no retry
 }
 
-// adviceOf reads the pushback of a trailer and the RetryInfo among the details of a status. The longer delay wins. A
-// negative RetryInfo says nothing: it has no meaning of its own, as a negative pushback has.
+// adviceOf reads the pushback of a trailer and the RetryInfo in the details of a status. The longer delay applies. A
+// negative RetryInfo is ignored: it is undefined, unlike a negative pushback.
 func adviceOf(trailer metadata.MD, details []any) advice {
 	a := pushback(trailer.Get(pushbackKey))
 	for _, detail := range details {
@@ -35,7 +35,8 @@ func adviceOf(trailer metadata.MD, details []any) advice {
 	return a
 }
 
-// pushback reads the values of the trailer: one, of the whole milliseconds to wait, or else no retry.
+// pushback reads the values of the trailer: a single value is the number of milliseconds to wait, anything else forbids
+// a retry.
 func pushback(values []string) advice {
 	if len(values) == 0 {
 		return advice{}

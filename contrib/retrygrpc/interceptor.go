@@ -9,24 +9,25 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// UnaryClientInterceptor returns an interceptor that makes unary calls as p says. If p sets nothing of a schedule, it
-// takes that of retry.Inline: see retry.Policy.OrSchedule. p and o are validated here; an error names every bad field.
+// UnaryClientInterceptor returns an interceptor that makes unary calls as p says. If p sets no part of a schedule, that
+// of retry.Inline is used: see retry.Policy.OrSchedule. UnaryClientInterceptor validates p and o; its error names every
+// bad field.
 //
-// Policy.Classify is asked about each *AttemptError before the rules of this package. Policy.AttemptTimeout is the
-// deadline of one attempt, which the server sees as its own; an attempt that it ends may have taken effect, and is
-// repeated for idempotent methods only.
+// Policy.Classify is called with each *AttemptError before the rules of this package. Policy.AttemptTimeout is the
+// deadline of one attempt, and the server gets it too. An attempt that it ends may have taken effect, and is repeated
+// only for idempotent methods.
 //
 // A status such as NOT_FOUND that is not repeated is the server's answer: the call returns gRPC's own error, and the
 // run has succeeded. The package documentation lists these codes.
 //
-// A run that fails returns an error whose status, by status.FromError, is that of the last attempt, unchanged; errors.As
-// finds the *retry.Error and the *AttemptError. The text of a failure that is not to be repeated, also after retries, is
-// gRPC's for the last attempt, with "(attempt timeout)" or "(not repeated: pushback)" behind it if that applies; for
-// every other end, the text of the run goes before that. If the caller was canceled or its deadline has passed, also
-// during a wait, the status is CANCELED or DEADLINE_EXCEEDED.
+// A run that fails returns an error whose status, by status.FromError, is that of the last attempt, unchanged;
+// errors.As finds the *retry.Error and the *AttemptError. The text of a failure that must not be repeated, even after
+// retries, is gRPC's for the last attempt, followed by "(attempt timeout)" or "(not repeated: pushback)" if that
+// applies; in every other case the text of the run precedes it. If the caller was canceled or its deadline has passed,
+// also during a wait, the status is CANCELED or DEADLINE_EXCEEDED.
 //
-// A call that is not idempotent is not repeated once a header has come; one whose connection was lost is. See
-// Options.Idempotent.
+// A call that is not idempotent is not repeated once a header has come, but it is repeated if its connection was lost.
+// See Options.Idempotent.
 //
 // The reply is cleared before each retry. The caller's grpc.Header, grpc.Trailer and grpc.Peer options are set by the
 // last attempt, and grpc.OnFinish is called once. Interceptors further down the chain see every attempt.
@@ -39,22 +40,21 @@ func UnaryClientInterceptor(p retry.Policy, o Options) (grpc.UnaryClientIntercep
 }
 
 // StreamClientInterceptor returns an interceptor that makes server streams, of one request and many answers, as p says,
-// up to the moment when the server begins to answer: once its header has arrived, which is never later than the first
-// message, nothing is repeated, and its end is gRPC's own error, the caller's to judge. Client and bidirectional streams
-// pass through: their messages cannot be sent again without keeping them all. p and o are taken as by
-// UnaryClientInterceptor.
+// until the server begins to answer. Once its header has arrived, which is never later than the first message, nothing
+// is repeated, and the stream ends with gRPC's own error. Client and bidirectional streams pass through: their messages
+// cannot be sent again without keeping them all. p and o are as for UnaryClientInterceptor.
 //
-// The first attempt begins when the stream is made or, with a Policy.Gate, when it is first read. The first RecvMsg or
-// Header makes the run, waits included, and returns an earlier failure; TTL, Elapsed and events count from then on. The
-// run succeeds with the header, which the first message implies, with the end of an empty stream, or with an answer, as
-// a unary call does. If the caller's context has ended before, the error has the attempt that was begun; the events do
-// not.
+// The first attempt begins when the stream is created or, with a Policy.Gate, when it is first read. The run, including
+// its waits, takes place in the first RecvMsg or Header, so TTL, Elapsed and events start there; an earlier failure is
+// returned there. The run succeeds with the header, which the first message implies, with the end of an empty stream,
+// or with an answer, as for a unary call. If the caller's context ends before that, the error has the attempt that was
+// begun; the events do not.
 //
-// Context is that of the attempt that is read, without the attempt's number.
+// The stream's Context is that of the attempt being read, without the attempt's number.
 //
-// Policy.AttemptTimeout covers an attempt up to its header, while the caller waits for it, and never cuts a stream that
-// has begun; the server does not learn of it. Attempts that have failed are canceled. As with any stream of gRPC, the
-// caller must read to the end or cancel its context.
+// Policy.AttemptTimeout covers an attempt up to its header, while the caller waits for it. It never ends a stream that
+// has begun, and is not sent to the server. Failed attempts are canceled. As with any stream of gRPC, the caller must
+// read to the end or cancel its context.
 func StreamClientInterceptor(p retry.Policy, o Options) (grpc.StreamClientInterceptor, error) {
 	l, err := newLayer(p, o)
 	if err != nil {
@@ -63,9 +63,9 @@ func StreamClientInterceptor(p retry.Policy, o Options) (grpc.StreamClientInterc
 	return l.stream, nil
 }
 
-// DialOptions returns what a channel needs for calls with retries: both interceptors, inside those that were given
-// before, and grpc.WithDisableRetry, so that a service config does not multiply them. grpc-go still repeats by itself
-// what no server has seen.
+// DialOptions returns the options of a channel with retries: both interceptors, after those given earlier, and
+// grpc.WithDisableRetry, so that a service config does not multiply the attempts. grpc-go still repeats calls that no
+// server has seen.
 func DialOptions(p retry.Policy, o Options) ([]grpc.DialOption, error) {
 	l, err := newLayer(p, o)
 	if err != nil {
@@ -94,7 +94,7 @@ func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *gr
 		var header, trailer metadata.MD
 		opts := c.next(grpc.Header(&header), grpc.Trailer(&trailer))
 		if err := invoker(c.numbered(ctx), method, req, reply, cc, opts...); err != nil {
-			// The header is nil for an answer of trailers alone: gRPC's Trailers-Only.
+			// The header is nil for an answer with trailers only: gRPC's Trailers-Only.
 			if err = c.failed(ctx, err, trailer, header != nil && !c.idempotent); c.answered {
 				return nil
 			}

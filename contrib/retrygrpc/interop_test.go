@@ -22,7 +22,7 @@ import (
 	"github.com/retrygo/retry/contrib/retrygrpc"
 )
 
-// flaky refuses two of three calls to the published test service before it sees them.
+// flaky refuses two of three calls to the published test service before the service sees them.
 type flaky struct{ calls atomic.Int64 }
 
 func (f *flaky) refuse() error {
@@ -98,7 +98,7 @@ func TestHundredCallsAtOnce(t *testing.T) {
 	refusals := new(flaky)
 	_, at := listen(t, "", refusals.options()...)
 	p := upTo(retry.Unlimited)
-	throttle := newThrottle(t, 1000, 1000) // which is asked, and never refuses
+	throttle := newThrottle(t, 1000, 1000) // it is called, and never refuses
 	client := dial(t, at, p, retrygrpc.Options{Throttle: throttle})
 	const calls, messages = 100, 5
 	var all sync.WaitGroup
@@ -146,7 +146,7 @@ func TestServerRestart(t *testing.T) {
 					retries.Add(1)
 				}
 			}
-			// A server that dies can have begun an answer, after which only idempotent calls are repeated.
+			// A server that dies may have begun an answer; then only idempotent calls are repeated.
 			client := dial(t, at, p, retrygrpc.Options{Idempotent: always})
 			ctx := bounded(t)
 			stopped, served := make(chan struct{}), make(chan error, 8)

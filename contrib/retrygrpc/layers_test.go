@@ -48,7 +48,7 @@ func TestLayersDoNotMultiply(t *testing.T) {
 			},
 		}
 	}
-	// reach makes a call of each kind and returns how many arrived.
+	// reach makes a call of each kind and returns the number that arrived.
 	reach := func(t *testing.T, ctx context.Context, service *scripted, client testgrpc.TestServiceClient) (unary, stream int64) {
 		t.Helper()
 		_, err := client.UnaryCall(ctx, &testgrpc.SimpleRequest{})
@@ -60,7 +60,7 @@ func TestLayersDoNotMultiply(t *testing.T) {
 		require.Equal(t, codes.Unavailable, status.Code(err))
 		return unary, service.calls.Swap(0)
 	}
-	// ready makes the channel know its service config.
+	// ready makes the channel resolve its service config.
 	ready := func(t *testing.T, service *scripted, client testgrpc.TestServiceClient) {
 		t.Helper()
 		_, err := client.EmptyCall(bounded(t), &testgrpc.Empty{}, grpc.WaitForReady(true))
@@ -181,7 +181,8 @@ func TestLayersDoNotMultiply(t *testing.T) {
 	})
 }
 
-// grpc-go's own retries are the second opinion on what a failing server gets: the same codes, the same pushbacks.
+// grpc-go's own retries are the reference for the requests that a failing server gets: the same codes, the same
+// pushbacks.
 func TestAgreesWithGRPC(t *testing.T) {
 	names := map[codes.Code]string{
 		codes.Unavailable: "UNAVAILABLE", codes.ResourceExhausted: "RESOURCE_EXHAUSTED", codes.Aborted: "ABORTED",

@@ -13,43 +13,45 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Options are those of an interceptor. The zero Options repeat what gRPC's codes alone allow: UNAVAILABLE, and
-// RESOURCE_EXHAUSTED if the server says when to come back.
+// Options are the options of an interceptor. The zero Options repeat only what gRPC's codes allow: UNAVAILABLE, and
+// RESOURCE_EXHAUSTED if the server says when to retry.
 type Options struct {
-	// PolicyFunc returns the policy of one call, which calls it once. It may be the Policy method of a retryconf.Ref, so
-	// that a reload reaches a channel in use. A policy that does not validate fails the call with INTERNAL before any
-	// attempt. PolicyFunc must be safe for concurrent use. The interceptors' constructors refuse it beside PolicyFor or
-	// a policy that is not zero. Nil means the interceptor's policy.
+	// PolicyFunc returns the policy of one call, which calls it once. It may be the Policy method of a retryconf.Ref,
+	// so a reload applies to existing channels. A policy that does not validate fails the call with INTERNAL before any
+	// attempt. PolicyFunc must be safe for concurrent use. The interceptors' constructors refuse it together with
+	// PolicyFor or a policy that is not zero. Nil means the interceptor's policy.
 	PolicyFunc func() retry.Policy
 
-	// PolicyFor is PolicyFunc by method, "/package.Service/Method". Nil means that all methods have the same policy.
+	// PolicyFor is PolicyFunc for each method, "/package.Service/Method". Nil means that all methods have the same
+	// policy.
 	PolicyFor func(method string) retry.Policy
 
-	// Idempotent reports whether a method, "/package.Service/Method", may take effect twice. Only then is repeated an
-	// attempt that ran out of time, a unary call that has got a header, and INTERNAL, UNKNOWN and DATA_LOSS if
-	// RetryCodes names them. UNAVAILABLE without a header is repeated for other methods, too, although it is also what
-	// a call ends with whose connection was lost after it has taken effect; if that must not happen, set
-	// Policy.Classify to OnCode(retry.Terminal, codes.Unavailable), or give the call NoRetry. It must be safe for
-	// concurrent use. DeclaredIdempotent is ready-made. Nil means that no method may.
+	// Idempotent reports whether a method, "/package.Service/Method", may take effect twice. An attempt that timed out,
+	// a unary call that has received a header, and INTERNAL, UNKNOWN and DATA_LOSS if RetryCodes names them, are
+	// repeated only for such methods. UNAVAILABLE without a header is also repeated for other methods, although the
+	// connection may have been lost after the call took effect. To prevent that, set Policy.Classify to
+	// OnCode(retry.Terminal, codes.Unavailable), or give the call NoRetry. Idempotent must be safe for concurrent use.
+	// DeclaredIdempotent is one implementation. Nil means that no method may.
 	Idempotent func(method string) bool
 
-	// RetryCodes are codes that are repeated beside the default ones. INTERNAL, UNKNOWN, DATA_LOSS and
-	// DEADLINE_EXCEEDED are so for idempotent methods only. OK, CANCELED, FAILED_PRECONDITION and numbers that are no
-	// code are refused. Nil means none.
+	// RetryCodes are codes that are repeated in addition to the default ones. INTERNAL, UNKNOWN, DATA_LOSS and
+	// DEADLINE_EXCEEDED are repeated only for idempotent methods. OK, CANCELED, FAILED_PRECONDITION and numbers that
+	// are not codes are refused. Nil means none.
 	RetryCodes []codes.Code
 
-	// Throttle stops retries to a target if too many of its calls fail, by gRPC's arithmetic. It is asked after
+	// Throttle stops retries to a target if too many of its calls fail, by gRPC's arithmetic. It is checked after
 	// Policy.Budget and Policy.Pay. Share one between the interceptors of a channel. Nil means none.
 	Throttle *Throttle
 
-	// PassAttempt sends, with calls under retry.OneAttempt and retry.RemoteAttempt, the number of the run that repeats
-	// the work, such as that of a trusted client (see UnaryServerInterceptor), so that the server can make one attempt
-	// too. Set it for channels to your own services. Zero means that a server learns of this channel's retries alone.
+	// PassAttempt sends, with calls under retry.OneAttempt and retry.RemoteAttempt, the attempt number of the run that
+	// repeats the work, such as that of a trusted client (see UnaryServerInterceptor), so the server can also make only
+	// one attempt. Set it for channels to your own services. Zero means that a server sees only this channel's retries.
 	PassAttempt bool
 
 	// YieldToServiceConfig leaves a method to grpc-go if the channel's service config has a retryPolicy for it: its
-	// calls pass through, also under retry.OneAttempt. Do not set it on a channel with grpc.WithDisableRetry, which would
-	// leave them without any retries. Zero means that the interceptor repeats them and keeps grpc-go from doing so as well.
+	// calls pass through, even under retry.OneAttempt. Do not set it on a channel with grpc.WithDisableRetry, on which
+	// they would not be retried at all. Zero means that the interceptor repeats them and keeps grpc-go from doing so
+	// too.
 	YieldToServiceConfig bool
 }
 
@@ -79,8 +81,8 @@ func (o Options) Validate() error {
 }
 
 // DeclaredIdempotent reports whether the service's .proto declares the method, "/package.Service/Method", with option
-// idempotency_level = NO_SIDE_EFFECTS or IDEMPOTENT. It is an Options.Idempotent, and knows the services whose generated
-// code is linked into the program; of others it says false.
+// idempotency_level = NO_SIDE_EFFECTS or IDEMPOTENT. Use it as Options.Idempotent. It knows the services whose
+// generated code is linked into the program; for others it returns false.
 func DeclaredIdempotent(method string) bool {
 	name := strings.Replace(strings.TrimPrefix(method, "/"), "/", ".", 1)
 	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
@@ -92,40 +94,40 @@ func DeclaredIdempotent(method string) bool {
 }
 
 // Idempotent returns an option for one call, or with grpc.WithDefaultCallOptions for all of a channel: the method may
-// take effect twice, whatever Options.Idempotent says. It has no effect without an interceptor of this package.
+// take effect twice, whatever Options.Idempotent returns. It has no effect without an interceptor of this package.
 func Idempotent() grpc.CallOption {
 	return callOption{apply: func(s *settings) { s.idempotent = true }}
 }
 
-// NotIdempotent returns an option for one call: it is not known that it may take effect twice, whatever
-// Options.Idempotent says. UNAVAILABLE is repeated all the same, also if the connection was lost after the call was
-// sent and it may have taken effect: if it must never take effect twice, give it NoRetry, or WithPolicy with a Classify
-// of OnCode(retry.Terminal, codes.Unavailable).
+// NotIdempotent returns an option for one call: it may not be safe to let the call take effect twice, whatever
+// Options.Idempotent returns. UNAVAILABLE is still repeated, even if the connection was lost after the call was sent
+// and it may have taken effect. If the call must never take effect twice, give it NoRetry, or WithPolicy with a
+// Classify of OnCode(retry.Terminal, codes.Unavailable).
 func NotIdempotent() grpc.CallOption {
 	return callOption{apply: func(s *settings) { s.idempotent = false }}
 }
 
 // NoRetry returns an option for one call: it passes through, and is neither repeated nor observed. A retryPolicy of the
-// channel does not repeat it either, once its first message was sent; what no server has seen grpc-go still sends again.
+// channel does not repeat it either after its first message was sent; grpc-go still sends a call again that no server
+// has seen.
 func NoRetry() grpc.CallOption {
 	return callOption{apply: func(s *settings) { s.off = true }}
 }
 
-// WithPolicy returns an option for one call: the fields that p sets go before those of the policy that the call has
-// otherwise, as retry.Policy.Or combines them. If neither sets anything of a schedule, that of retry.Inline is taken. A
-// policy that does not validate fails the call with INTERNAL before any attempt. Of several such options the last one
-// counts.
+// WithPolicy returns an option for one call: the fields that p sets override those of the policy that the call would
+// otherwise have, as in retry.Policy.Or. If neither sets any part of a schedule, that of retry.Inline is used. A policy
+// that does not validate fails the call with INTERNAL before any attempt. The last of several such options applies.
 func WithPolicy(p retry.Policy) grpc.CallOption {
 	return callOption{apply: func(s *settings) { s.policy = &p }}
 }
 
-// callOption is an option that grpc-go passes over and the interceptors read.
+// callOption is an option that grpc-go ignores and the interceptors read.
 type callOption struct {
 	grpc.EmptyCallOption
 	apply func(*settings)
 }
 
-// settings are what the options of one call say.
+// settings are the values of the options of one call.
 type settings struct {
 	policy     *retry.Policy // nil: the interceptor's
 	idempotent bool
@@ -143,7 +145,7 @@ func (l *layer) settings(method string, opts []grpc.CallOption) settings {
 	return s
 }
 
-// policyOf returns the policy of a call, or what is wrong with it.
+// policyOf returns the policy of a call, or an error if it is invalid.
 func (l *layer) policyOf(method string, own *retry.Policy) (retry.Policy, error) {
 	p := l.given
 	if l.options.PolicyFor != nil {

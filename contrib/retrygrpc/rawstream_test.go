@@ -18,7 +18,7 @@ import (
 	"github.com/retrygo/retry/contrib/retrygrpc"
 )
 
-// fakeStream is a stream of a server whose header comes once a request was sent.
+// fakeStream is a stream of a server whose header comes after a request was sent.
 type fakeStream struct {
 	ctx    context.Context
 	header metadata.MD
@@ -42,7 +42,7 @@ func (f *fakeStream) Context() context.Context { return f.ctx }
 func (f *fakeStream) SendMsg(any) error {
 	close(f.sent)
 	if f.err != nil {
-		return io.EOF // as a stream that is over
+		return io.EOF // like a stream that has ended
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ func (f *fakeStream) RecvMsg(m any) error {
 	return f.err
 }
 
-// open makes a server stream through the interceptor, whose attempts are the fakes in turn.
+// open opens a server stream through the interceptor, whose attempts are the fakes in turn.
 func open(t *testing.T, ctx context.Context, p retry.Policy, fakes ...*fakeStream) grpc.ClientStream {
 	t.Helper()
 	intercept, err := retrygrpc.StreamClientInterceptor(p, retrygrpc.Options{})
@@ -271,7 +271,7 @@ func failOnce() func(context.Context) error {
 }
 
 func TestSendsWithoutAServer(t *testing.T) {
-	// What the client itself refuses, such as a message that cannot be marshalled, fails at once.
+	// An error of the client itself, such as a message that cannot be marshaled, fails at once.
 	service := &scripted{output: func(int, testgrpc.TestService_StreamingOutputCallServer) error { return nil }}
 	client := serve(t, service, upTo(3), retrygrpc.Options{})
 	_, err := client.StreamingOutputCall(bounded(t), nil, grpc.MaxCallSendMsgSize(1))

@@ -7,14 +7,14 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// readContext is the context of an attempt as the caller of the stream sees it: the attempt's, without the number of
-// the attempt. Calls that the caller makes under it are not part of the attempt.
+// readContext is an attempt's context for the caller of the stream, without the number of the attempt. Calls that the
+// caller makes under it are not part of the attempt.
 type readContext struct {
 	context.Context
 	caller context.Context
 }
 
-// Value answers for the attempt's number from the caller's context.
+// Value looks up the attempt's number in the caller's context.
 func (c readContext) Value(key any) any {
 	if slices.Contains(numberKeys, key) {
 		return c.caller.Value(key)
@@ -22,14 +22,14 @@ func (c readContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// numberKeys are the keys under which retry.AttemptNumber looks, which it does not export.
+// numberKeys are the unexported keys that retry.AttemptNumber looks up.
 var numberKeys = func() []any {
 	asked := &askedContext{Context: context.Background()}
 	retry.AttemptNumber(asked)
 	return asked.keys
 }()
 
-// askedContext notes the keys that it is asked for.
+// askedContext records the keys that are looked up.
 type askedContext struct {
 	context.Context
 	keys []any

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// reset makes a message what it was before an attempt filled it, so that a reply never has parts of two.
+// reset restores a message to its state before an attempt filled it, so a reply never combines two attempts.
 func reset(message any) {
 	switch m := message.(type) {
 	case proto.Message:

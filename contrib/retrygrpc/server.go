@@ -18,23 +18,22 @@ import (
 // UnaryServerInterceptor returns an interceptor for a server whose handlers make calls with retries. It does two
 // things.
 //
-// If a handler returns an error for which a retry of the call would only repeat in vain what was repeated below, or
-// could do harm, the client gets the trailer grpc-retry-pushback-ms: -1, which this package and grpc-go's own retries
-// obey. That is so if retry.GivenUp reports it of the error, if its run ended as retry.TerminalError, and if it is
-// marked retry.Permanent or retry.Ambiguous. A run of one attempt, as under retry.OneAttempt, is none of these: its
-// caller holds the retries. For any other error with a hint (see retry.After) the trailer is the hint. The status is
-// that of the error: see Unavailable. A handler must not set the trailer itself, since two values mean that there must
-// be no retry.
+// First, if a retry of the call would only repeat retries that have already failed below, or could do harm, the client
+// gets the trailer grpc-retry-pushback-ms: -1, which this package and grpc-go's own retries honor. That is the case if
+// retry.GivenUp reports true for the handler's error, if its run ended as retry.TerminalError, and if it is marked
+// retry.Permanent or retry.Ambiguous. A run of one attempt, as under retry.OneAttempt, does not count: its caller
+// retries. For any other error with a hint (see retry.After) the trailer is the hint. The status is that of the error:
+// see Unavailable. A handler must not set the trailer itself, since two values forbid a retry.
 //
-// If the client of a retry is trusted, what the handler calls is made once: the context is then one of
-// retry.RemoteAttempt. A client says that a call is a retry by grpc-previous-rpc-attempts. trust reports whether it is
-// believed, for example because its certificate, which peer.FromContext finds, is one of our own services. A trusted
-// client can switch off our retries. trust is asked about retries alone. Nil means that no client is trusted.
+// Second, if a trusted client repeats a call, the handler's own calls make one attempt: its context is that of
+// retry.RemoteAttempt. A client marks a retry with grpc-previous-rpc-attempts. trust reports whether to believe it, for
+// example because the client's certificate, which peer.FromContext returns, belongs to one of your own services. trust
+// is called only for retries. A trusted client can disable the server's retries. Nil means that no client is trusted.
 func UnaryServerInterceptor(trust func(context.Context) bool) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		resp, err := handler(believed(ctx, trust), req)
 		if trailer := pushbackFor(err); trailer != nil {
-			_ = grpc.SetTrailer(ctx, trailer) // fails outside a server only
+			_ = grpc.SetTrailer(ctx, trailer) // fails only outside a server
 		}
 		return resp, err
 	}
@@ -63,9 +62,9 @@ type believedStream struct {
 
 func (s *believedStream) Context() context.Context { return s.ctx }
 
-// ClientAttempt returns the number of the client's attempt that the metadata of an incoming call says: 1 for a first
-// attempt, for junk and outside a server. It is the client's word: good for logs, metrics and shedding retries first,
-// and for nothing that must be correct.
+// ClientAttempt returns the number of the client's attempt in the metadata of an incoming call: 1 for a first attempt,
+// for invalid metadata and outside a server. The client can send any number: use it for logs, metrics and shedding
+// retries first, but not for anything that must be correct.
 func ClientAttempt(ctx context.Context) int {
 	values := metadata.ValueFromIncomingContext(ctx, attemptsKey)
 	if len(values) != 1 {
@@ -78,7 +77,7 @@ func ClientAttempt(ctx context.Context) int {
 	return int(min(previous, math.MaxInt32-1)) + 1
 }
 
-// believed returns ctx, with the number of a retry of a trusted client.
+// believed returns ctx with the attempt number of a trusted client's retry.
 func believed(ctx context.Context, trust func(context.Context) bool) context.Context {
 	if number := ClientAttempt(ctx); number > 1 && trust != nil && trust(ctx) {
 		return retry.RemoteAttempt(ctx, number)
@@ -86,12 +85,12 @@ func believed(ctx context.Context, trust func(context.Context) bool) context.Con
 	return ctx
 }
 
-// pushbackFor returns the trailer for the error of a handler, nil for none.
+// pushbackFor returns the trailer for the error of a handler, or nil for none.
 func pushbackFor(err error) metadata.MD {
 	if err == nil {
 		return nil
 	}
-	class, hint := retry.Policy{Classify: retry.Otherwise(retry.Retryable)}.Judge(err) // Terminal by a mark alone
+	class, hint := retry.Policy{Classify: retry.Otherwise(retry.Retryable)}.Judge(err) // Terminal only because of a mark
 	if run, ok := errors.AsType[*retry.Error](err); ok {
 		hint = max(hint, run.Hint())
 	}
@@ -99,19 +98,19 @@ func pushbackFor(err error) metadata.MD {
 	case class == retry.Terminal || retry.GivenUp(err) || errors.Is(err, retry.TerminalError):
 		return metadata.Pairs(pushbackKey, "-1")
 	case hint > 0:
-		ms := min((hint-1)/time.Millisecond+1, math.MaxInt32) // rounded up, so that no retry comes earlier
+		ms := min((hint-1)/time.Millisecond+1, math.MaxInt32) // rounded up, so a retry does not come earlier
 		return metadata.Pairs(pushbackKey, strconv.FormatInt(int64(ms), 10))
 	default:
 		return nil
 	}
 }
 
-// Unavailable returns err with the status UNAVAILABLE, for a handler that gives up because of an error that has no
-// status of its own, such as that of a database: gRPC's UNKNOWN would say nothing. The client does not get the text of
-// err, and an interceptor of this package still finds in it what a client has to know. Unavailable(nil) is nil.
+// Unavailable returns err with the status UNAVAILABLE, for a handler that gives up because of an error without a
+// status, such as that of a database, for which gRPC would send UNKNOWN. The client does not get the text of err, but
+// the server interceptors of this package still find err's marks and hints. Unavailable(nil) is nil.
 //
-// A client may repeat UNAVAILABLE also for a method that is not idempotent. If the work may have taken effect, err has
-// to say so (see retry.Ambiguous), as the errors of retrysql do.
+// A client may repeat UNAVAILABLE even for a method that is not idempotent. If the work may have taken effect, err must
+// be marked so (see retry.Ambiguous), as the errors of retrysql are.
 func Unavailable(err error) error {
 	if err == nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/retrygo/retry/contrib/retrygrpc"
 )
 
-// scripted is the interop test service with scripts in place of what a test needs; each gets the number of the call.
+// scripted is the interop test service with a script for each method that a test needs; it gets the number of the call.
 type scripted struct {
 	testgrpc.UnimplementedTestServiceServer
 	unary  func(ctx context.Context, call int) (*testgrpc.SimpleResponse, error)
@@ -70,25 +70,25 @@ func serve(t *testing.T, service testgrpc.TestServiceServer, p retry.Policy, o r
 	return testgrpc.NewTestServiceClient(conn)
 }
 
-// quickConnect lets a channel look for its server every few milliseconds.
+// quickConnect makes a channel try to connect every few milliseconds.
 var quickConnect = grpc.WithConnectParams(grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1, MaxDelay: 5 * time.Millisecond},
 	MinConnectTimeout: time.Second,
 })
 
-// attempts is a policy of so many attempts without waits.
+// attempts is a policy of n attempts without waits.
 func upTo(attempts int) retry.Policy {
 	return retry.Policy{MaxAttempts: attempts, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Nanosecond}}
 }
 
-// bounded is a context for what must not hang.
+// bounded is a context for calls that must not hang.
 func bounded(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// delays is an Observe that notes the waits that were decided on.
+// delays is an Observe that records the decided waits.
 func delays(into *[]time.Duration) func(context.Context, retry.Event) {
 	return func(_ context.Context, e retry.Event) {
 		if e.Decision.Status == retry.Waiting {

@@ -26,7 +26,8 @@ import (
 	"github.com/retrygo/retry/contrib/retrygrpc"
 )
 
-// serveLayer runs the service in memory behind the server interceptors and returns a channel to it with the others.
+// serveLayer runs the service in memory behind the server interceptors and returns a channel to it with the client
+// interceptors.
 func serveLayer(t *testing.T, service testgrpc.TestServiceServer, trust func(context.Context) bool, p retry.Policy, o retrygrpc.Options) testgrpc.TestServiceClient {
 	t.Helper()
 	listener := bufconn.Listen(1 << 16)
@@ -47,7 +48,7 @@ func serveLayer(t *testing.T, service testgrpc.TestServiceServer, trust func(con
 
 func anyone(context.Context) bool { return true }
 
-// serverOf is a service whose calls of both kinds are answered by f.
+// serverOf is a service whose unary and streaming calls f answers.
 func serverOf(f func(context.Context) error) *scripted {
 	return &scripted{
 		unary: func(ctx context.Context, _ int) (*testgrpc.SimpleResponse, error) {
@@ -182,8 +183,8 @@ func TestClientAttempt(t *testing.T) {
 	}
 }
 
-// A server's word and a client's number can only lower the number of attempts, but for RESOURCE_EXHAUSTED, of which the
-// package's table says that it is repeated if the server says when.
+// A server's pushback and a client's number can only lower the number of attempts, except for RESOURCE_EXHAUSTED, which
+// is repeated if the server says when.
 func TestNoMetadataRaisesAnything(t *testing.T) {
 	pick := func(r *rand.Rand, list ...string) string { return list[r.IntN(len(list))] }
 	calls := func(t *testing.T, seed uint64, with bool) int {
@@ -238,7 +239,7 @@ func TestNoMetadataRaisesAnything(t *testing.T) {
 	})
 }
 
-// A service that has retried in vain says so, and its client does not begin again.
+// A service whose retries have failed says so, and its client does not retry.
 func ExampleUnaryServerInterceptor() {
 	service := &scripted{}
 	service.unary = func(ctx context.Context, _ int) (*testgrpc.SimpleResponse, error) {

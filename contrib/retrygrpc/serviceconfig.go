@@ -16,55 +16,55 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// ServiceConfigOptions says what a retry.Policy does not know of a gRPC service config. Its zero value is for all
-// methods of a client, with UNAVAILABLE as the one code that is retried.
+// ServiceConfigOptions are the parts of a gRPC service config that a retry.Policy does not have. Its zero value is for
+// all methods of a client, and retries only UNAVAILABLE.
 type ServiceConfigOptions struct {
-	// Methods are the methods that the config is for, each as "/package.Service/Method", which is the form of the
-	// generated FullMethodName constants, or "/package.Service/" for all methods of a service, in valid UTF-8. Nil means
-	// all methods of the client.
+	// Methods are the methods of the config, each as "/package.Service/Method", which is the form of the generated
+	// FullMethodName constants, or "/package.Service/" for all methods of a service, in valid UTF-8. Nil means all
+	// methods of the client.
 	Methods []string
-	// Codes are the status codes that are retried; none may be OK. Nil means UNAVAILABLE, and if the policy has a
-	// Classify, what that says of a bare status of each code: Retryable adds the code, Terminal removes it.
+	// Codes are the status codes that are retried; OK is refused. Nil means UNAVAILABLE and, if the policy has a
+	// Classify, the codes of its verdicts on a bare status: Retryable adds the code, Terminal removes it.
 	Codes []codes.Code
-	// Timeout is the deadline of a whole call, all its attempts and waits included; a shorter one of the caller's wins.
-	// Zero means none.
+	// Timeout is the deadline of a whole call, including all attempts and waits; a shorter deadline of the caller takes
+	// precedence. Zero means none.
 	Timeout time.Duration
 	// Budget becomes retryThrottling, which all methods of the client share. Nil means none.
 	Budget *retry.BudgetConfig
-	// MaxCallAttempts is what the client is given by grpc.WithMaxCallAttempts, from 2 to 1000. Zero means 5, which is
-	// what grpc-go takes by itself.
+	// MaxCallAttempts is the value that the client passes to grpc.WithMaxCallAttempts, from 2 to 1000. Zero means 5,
+	// which is grpc-go's default.
 	MaxCallAttempts int
 }
 
 const (
 	// Of a client without grpc.WithMaxCallAttempts: gRFC A6 treats a larger maxAttempts as 5.
 	defaultMaxCallAttempts = 5
-	mostCallAttempts       = 1000 // grpc-go sets no bound; every wait is looked at here
+	mostCallAttempts       = 1000 // grpc-go sets no bound; every wait is checked here
 	// gRFC A6, "Exponential Backoff": random(0.8, 1.2) after the bound.
 	jitterRatio = 0.2
-	// grpc-go converts 1.2·maxBackoff to an integer unchecked, so that beyond 243 years a wait would turn negative.
+	// grpc-go converts 1.2·maxBackoff to an integer without a check, so a wait above 243 years would turn negative.
 	longestBackoff = 200 * 365 * 24 * time.Hour
 )
 
 // ServiceConfig returns p as a gRPC service config in JSON, for grpc.WithDefaultServiceConfig or a name resolver, so
-// that grpc-go or another gRPC client retries by itself. Use it instead of the interceptors, not beside them: two
-// layers multiply.
+// that grpc-go or another gRPC client retries by itself. Use it instead of the interceptors, not with them: two layers
+// multiply.
 //
 // lost names what a service config cannot express: one line for each field, in the order of the fields of Policy and
 // then of BudgetConfig, with the field, its value and what happens instead. The lines are the same for the same
-// arguments. It is never empty if a wait or the number of attempts may differ from p's. It says what grpc-go 1.85 does;
-// clients of other languages and older ones can have another jitter.
+// arguments. It is never empty if a wait or the number of attempts may differ from p's. It describes grpc-go 1.85;
+// older clients and those of other languages may have another jitter.
 //
 // The waits are min(initialBackoff·backoffMultiplier^(n−1), maxBackoff) with gRPC's own jitter. If p's waits are not of
-// that form, the first and the last wait are p's and those between are a geometric series, as lost says with figures.
+// that form, the first and the last wait are p's and those between are a geometric series; lost has the figures.
 //
-// What gRPC does under every service config, and lost does not repeat: it retries only until response headers arrive;
-// it sends a call again at once, beside maxAttempts, that the server has not processed; it obeys a server's pushback
-// exactly, however long, restarts the backoff after it and stops at a negative one; it reads no RetryInfo; errors are
-// its own, not *retry.Error; marks such as retry.Permanent do not cross the wire.
+// lost omits what gRPC does under every service config: it retries only until response headers arrive; it sends a call
+// that the server has not processed again at once, in addition to maxAttempts; it waits for exactly a server's
+// pushback, however long, restarts the backoff after it and stops at a negative one; it ignores RetryInfo; its errors
+// are its own, not *retry.Error; marks such as retry.Permanent are not sent.
 //
-// The zero Policy is that of retry.Do, 5s and more between attempts, and not the schedule that the interceptors have in
-// its place: give retry.Inline() for that.
+// The zero Policy is that of retry.Do, with 5s and more between attempts, not the schedule that the interceptors use in
+// its place: pass retry.Inline() for that.
 //
 // Errors are those of p.Validate and o.Validate.
 func ServiceConfig(p retry.Policy, o ServiceConfigOptions) (config string, lost []string, err error) {
@@ -124,7 +124,7 @@ func (o ServiceConfigOptions) Validate() error {
 	for i, full := range o.Methods {
 		rule := ""
 		switch name, ok := nameOf(full); {
-		case !utf8.ValidString(full): // JSON would name another method
+		case !utf8.ValidString(full): // JSON would name a different method
 			rule = "is not valid UTF-8"
 		case !ok:
 			rule = "is not of the form /package.Service/Method or /package.Service/"
@@ -162,18 +162,19 @@ func (o *ServiceConfigOptions) names() []methodName {
 	return names
 }
 
-// nameOf splits "/package.Service/Method", and reports whether that is the form of full. A service alone has no method.
+// nameOf splits "/package.Service/Method", and reports whether full has that form. A service without a method has an
+// empty method.
 func nameOf(full string) (methodName, bool) {
 	service, method, ok := strings.Cut(strings.TrimPrefix(full, "/"), "/")
 	return methodName{service, method}, ok && strings.HasPrefix(full, "/") && service != "" && !strings.Contains(method, "/")
 }
 
-// export is a policy on its way into a service config.
+// export is a policy being converted to a service config.
 type export struct {
 	policy   retry.Policy
 	inForce  retry.Policy // policy with its defaults written out
 	options  ServiceConfigOptions
-	attempts int // that gRPC makes; 1 if there is no retryPolicy
+	attempts int // that gRPC makes; 1 without a retryPolicy
 	codes    []codes.Code
 	series   series
 	exact    bool // whether series gives the policy's own delays
@@ -186,7 +187,7 @@ func newExport(p retry.Policy, o ServiceConfigOptions) *export {
 	x := &export{policy: p, inForce: p.Effective(), options: o, codes: retried(p.Classify, o.Codes)}
 	x.attempts = min(x.own(), o.MaxCallAttempts)
 	if len(x.codes) == 0 {
-		x.attempts = 1 // a retryPolicy has one code at least
+		x.attempts = 1 // a retryPolicy has at least one code
 	}
 	if x.attempts > 1 {
 		x.series, x.exact = seriesOf(&x.inForce.Backoff, x.attempts-1)
@@ -219,7 +220,7 @@ func retried(classify retry.Classifier, chosen []codes.Code) []codes.Code {
 		if classify != nil {
 			class = classify(status.Error(code, ""))
 		}
-		// UNAVAILABLE is the one code that AIP-194 lets a client retry unasked.
+		// UNAVAILABLE is the only code that AIP-194 lets a client retry by default.
 		if class == retry.Retryable || class != retry.Terminal && code == codes.Unavailable {
 			all = append(all, code)
 		}
@@ -241,8 +242,8 @@ func (x *export) retryPolicy() *retryPolicy {
 	}
 }
 
-// throttling returns the bucket that allows Burst retries in a row when it is full. gRPC retries while more than half of
-// maxTokens is left after the failure was paid for, and so maxTokens is 2·(Burst+1).
+// throttling returns the bucket that allows Burst retries in a row when it is full. gRPC retries while more than half
+// of maxTokens is left after it has counted the failure, so maxTokens is 2·(Burst+1).
 func (x *export) throttling() *retryThrottling {
 	if x.options.Budget == nil {
 		return nil
@@ -254,7 +255,7 @@ func (x *export) throttling() *retryThrottling {
 // throttledBurst returns how many retries in a row gRPC's bucket can hold for c, which is Effective.
 func throttledBurst(c retry.BudgetConfig) int { return min(c.Burst, mostTokens/2-1) }
 
-// thousandths returns the Ratio of c, which is Effective, as gRPC takes it: one at least, a full bucket at most.
+// thousandths returns the Ratio of c, which is Effective, for gRPC: at least one, at most a full bucket.
 func thousandths(c retry.BudgetConfig) int {
 	full := 2000 * float64(throttledBurst(c)+1)
 	return int(math.Round(max(min(c.Ratio*1000, full), 1)))

@@ -68,12 +68,12 @@ func (x *export) lost() (lines []string) {
 	return lines
 }
 
-// lostAttempts adds a line if gRPC makes another number of attempts.
+// lostAttempts adds a line if gRPC makes a different number of attempts.
 func (x *export) lostAttempts(line func(string, ...any)) {
 	p := &x.policy
 	switch own := x.own(); {
 	case p.Disabled:
-		// lost says so in the field's place
+		// lost reports that under the field's name
 	case own == 1:
 		line("Policy.MaxAttempts 1: there is no retryPolicy, as it needs 2, but a call that the server has not processed is still sent again")
 	case len(x.codes) == 0:
@@ -147,7 +147,7 @@ func (x *export) lostClassify(line func(string, ...any)) {
 	line("Policy.Classify is set: gRPC judges by the code alone, and retries %s", names)
 }
 
-// lostBudget adds lines for how gRPC's bucket differs.
+// lostBudget adds lines for the differences of gRPC's bucket.
 func lostBudget(given *retry.BudgetConfig, line func(string, ...any)) {
 	c := given.Effective()
 	tokens, held := thousandths(c), throttledBurst(c)
@@ -163,7 +163,7 @@ func lostBudget(given *retry.BudgetConfig, line func(string, ...any)) {
 	if c.Trickle > 0 {
 		line("BudgetConfig.Trickle %s: only successes fund the bucket", short(c.Trickle))
 	}
-	// Each call that fails for good pays for its last attempt too. From 0, the retry after one more failure needs more
+	// A call that finally fails also pays for its last attempt. From 0, the retry after one more failure needs more
 	// than half of maxTokens = 2·(held+1) left.
 	needed := (held+2)*1000/tokens + 1
 	line("BudgetConfig: every failed attempt takes a token, not every retry, and so an empty bucket allows the next retry after %d successes", needed)
@@ -179,7 +179,7 @@ func listed(texts []string, waits int) string {
 	return strings.Join(texts, " ")
 }
 
-// short prints a d of 0 or more to four digits, or to the second if that is more: "1m20s", "1.587s", "2h".
+// short formats a d of 0 or more with four digits, or to the second if that is more: "1m20s", "1.587s", "2h".
 func short(d time.Duration) string {
 	unit := time.Duration(1)
 	for d/unit >= 10_000 && unit < time.Second {

@@ -23,7 +23,7 @@ import (
 	"github.com/retrygo/retry/contrib/retrygrpc"
 )
 
-// script is a server whose calls end by script, and which notes when each attempt came.
+// script is a server whose calls end as scripted, and which records the time of each attempt.
 type script struct {
 	grpc_health_v1.UnimplementedHealthServer
 	answer func(ctx context.Context, attempt int) error // attempt counts from 1, over all calls
@@ -79,7 +79,7 @@ func inBubble(t *testing.T, config string, server *script, f func(ctx context.Co
 	})
 }
 
-// configOf returns the service config, which must lose just what is listed.
+// configOf returns the service config, and requires that exactly the listed things are lost.
 func configOf(t *testing.T, p retry.Policy, o retrygrpc.ServiceConfigOptions, lost ...string) string {
 	t.Helper()
 	config, got, err := retrygrpc.ServiceConfig(p, o)
@@ -88,7 +88,7 @@ func configOf(t *testing.T, p retry.Policy, o retrygrpc.ServiceConfigOptions, lo
 	return config
 }
 
-// ours returns the waits that retry.Do makes for a server that never answers.
+// ours returns the waits of retry.Do for a server that never answers.
 func ours(t *testing.T, p retry.Policy) (waits []time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestServiceConfigRunsAsLost(t *testing.T) {
 	run := func(t *testing.T, p retry.Policy, o retrygrpc.ServiceConfigOptions, lost []string, windows [][2]time.Duration, more ...grpc.DialOption) {
 		server := &script{answer: alwaysUnavailable}
 		inBubble(t, configOf(t, p, o, lost...), server, func(_ context.Context, check func() error) {
-			below, above := make([]bool, len(windows)), make([]bool, len(windows)) // whether a wait came near each end
+			below, above := make([]bool, len(windows)), make([]bool, len(windows)) // whether a wait came close to each end
 			for range 200 {
 				require.Error(t, check())
 				waits := server.waits()
@@ -310,7 +310,7 @@ func TestServiceConfigPushback(t *testing.T) {
 		waits := server.waits()
 		require.Len(t, waits, 3)
 		require.Equal(t, pushed, waits[1])
-		require.LessOrEqual(t, waits[2], 1200*time.Millisecond) // the backoff starts anew
+		require.LessOrEqual(t, waits[2], 1200*time.Millisecond) // the backoff restarts
 	})
 }
 

@@ -13,8 +13,8 @@ type series struct {
 	factor     float64
 }
 
-// seriesOf returns the series for the given number of waits, 1 at least, and whether it is the waits of b, but for a
-// nanosecond and a billionth. The defaults of b are written out.
+// seriesOf returns the series for the given number of waits, at least 1, and whether it equals the waits of b, to
+// within a nanosecond and a billionth. The defaults of b are written out.
 func seriesOf(b *retry.Backoff, waits int) (s series, exact bool) {
 	first, last, top := max(b.Delay(1), 1), max(b.Delay(waits), 1), time.Duration(1)
 	for n := 1; n <= waits; n++ {
@@ -36,7 +36,7 @@ func seriesOf(b *retry.Backoff, waits int) (s series, exact bool) {
 	return bounded(b, series{first, top, 1}, waits)
 }
 
-// bounded returns s as grpc-go can take it, and whether it gives the waits of b.
+// bounded returns s within grpc-go's bounds, and whether it gives the waits of b.
 func bounded(b *retry.Backoff, s series, waits int) (series, bool) {
 	s.top = min(s.top, longestBackoff)
 	s.first = min(s.first, s.top)
@@ -53,7 +53,7 @@ func (s series) wait(n int) time.Duration {
 	return time.Duration(min(float64(s.first)*math.Pow(s.factor, float64(n-1)), float64(s.top)))
 }
 
-// window returns what gRPC's jitter makes of the wait after attempt n.
+// window returns the range of the wait after attempt n with gRPC's jitter.
 func (s series) window(n int) (lo, hi time.Duration) {
 	d := float64(s.wait(n))
 	return time.Duration(d * (1 - jitterRatio)), time.Duration(d * (1 + jitterRatio))
@@ -61,7 +61,7 @@ func (s series) window(n int) (lo, hi time.Duration) {
 
 func quotient(x, y time.Duration) float64 { return float64(max(x, 1)) / float64(y) }
 
-// same reports whether x is y, but for a nanosecond and a billionth.
+// same reports whether x equals y, to within a nanosecond and a billionth.
 func same(x, y time.Duration) bool {
 	return math.Abs(float64(x)-float64(y)) <= 1+float64(y)*1e-9
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/retrygo/retry/contrib/retrygrpc"
 )
 
-// expressible is a policy that a service config expresses entirely.
+// expressible is a policy that a service config can express entirely.
 func expressible() retry.Policy {
 	return retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: 50 * time.Millisecond, Cap: time.Second, Jitter: retry.RatioJitter}}
 }
@@ -157,7 +157,7 @@ func TestServiceConfigRefuses(t *testing.T) {
 	require.Equal(t, "ServiceConfigOptions.Timeout", field.Field)
 }
 
-// accepted returns what grpc-go says of a service config, without a connection.
+// accepted returns grpc-go's error for a service config, without a connection.
 func accepted(config string) error {
 	client, err := grpc.NewClient("passthrough:///nowhere", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultServiceConfig(config))
 	if err != nil {

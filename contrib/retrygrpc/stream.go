@@ -18,23 +18,23 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// serverStream is a grpc.ClientStream with one request that is made again until the server begins to answer. RecvMsg
-// and Header make the run; whichever comes first, the other waits for it.
+// serverStream is a grpc.ClientStream with one request that is sent again until the server begins to answer. The first
+// RecvMsg or Header makes the run; the other waits for it.
 type serverStream struct {
 	*call
 	desc     *grpc.StreamDesc
 	streamer grpc.Streamer
 	timeout  time.Duration // of an attempt
 
-	begun    atomic.Pointer[streamAttempt] // the one whose answer the caller reads; nil before
+	begun    atomic.Pointer[streamAttempt] // the attempt that the caller reads; nil before
 	finished sync.Once
 	credited sync.Once // Throttle has counted the success
 
-	running sync.Mutex     // guards what follows
-	last    *streamAttempt // of a run that no message follows
-	ended   error          // how that was
+	running sync.Mutex     // guards the fields below
+	last    *streamAttempt // of a run without a message
+	ended   error          // the result
 
-	mu        sync.Mutex // guards what follows; held while a message is sent, not while one is received
+	mu        sync.Mutex // guards the fields below; held while a message is sent, not while one is received
 	request   any
 	requested bool
 	closed    bool
@@ -46,14 +46,14 @@ type streamAttempt struct {
 	grpc.ClientStream // nil if it could not be made
 	ctx               context.Context
 	cancel            context.CancelCauseFunc
-	err               error // why it could not
+	err               error // the error if it could not be made
 	began             time.Time
 	sent, closed      bool
 	timer             *time.Timer // cancels with retry.ErrAttemptTimeout; nil without a timeout
 	left              time.Duration
-	done              bool // RecvMsg has said how it ended
+	done              bool // RecvMsg has returned its end
 
-	mu    sync.Mutex // guards what follows, which OnFinish sets, maybe in grpc-go's goroutine
+	mu    sync.Mutex // guards the fields below, which OnFinish sets, perhaps in grpc-go's goroutine
 	taken bool       // the caller reads it
 	over  bool
 	how   error
@@ -61,8 +61,8 @@ type streamAttempt struct {
 
 func newServerStream(c *call, desc *grpc.StreamDesc, streamer grpc.Streamer) *serverStream {
 	s := &serverStream{call: c, desc: desc, streamer: streamer, timeout: c.policy.AttemptTimeout}
-	c.policy.AttemptTimeout = 0 // it covers the header only, which Do cannot know
-	// grpc-go writes these when a stream is over, which may be at any time for one that is canceled.
+	c.policy.AttemptTimeout = 0 // it covers only the header, which Do cannot know
+	// grpc-go writes these when a stream ends, which may be at any time if it is canceled.
 	c.opts = slices.DeleteFunc(c.opts, reported)
 	if c.policy.Gate == nil {
 		s.current = s.open(c.ctx)
@@ -70,7 +70,7 @@ func newServerStream(c *call, desc *grpc.StreamDesc, streamer grpc.Streamer) *se
 	return s
 }
 
-// open begins an attempt. What it ends with is found in the attempt.
+// open begins an attempt. Its error is in the attempt.
 func (s *serverStream) open(ctx context.Context) *streamAttempt {
 	a := &streamAttempt{left: s.timeout, began: time.Now()}
 	opts := s.next()
@@ -89,17 +89,17 @@ func (s *serverStream) open(ctx context.Context) *streamAttempt {
 	return a
 }
 
-// arm lets the rest of the attempt's timeout run while the caller waits for the header.
+// arm runs the rest of the attempt's timeout while the caller waits for the header.
 func (a *streamAttempt) arm() {
 	if a.timer != nil {
 		a.timer.Reset(max(a.left, 0))
 	}
 }
 
-// disarm stops it and reports whether it was in time.
+// disarm stops the timeout and reports whether it did so in time.
 func (a *streamAttempt) disarm() bool { return a.timer == nil || a.timer.Stop() }
 
-// SendMsg keeps the request for attempts to come and sends it with the one that there is.
+// SendMsg keeps the request for later attempts and sends it in the current one.
 func (s *serverStream) SendMsg(m any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *serverStream) CloseSend() error {
 	return s.current.close()
 }
 
-// send sends the request. A stream that is over is not a failure here: RecvMsg returns its status.
+// send sends the request. A stream that has ended is not a failure here: RecvMsg returns its status.
 func (a *streamAttempt) send(m any) error {
 	if a.ClientStream == nil {
 		return nil
@@ -150,7 +150,7 @@ func (a *streamAttempt) close() error {
 	return a.ClientStream.CloseSend()
 }
 
-// replay gives the attempt, which becomes the current one, what the caller has sent so far.
+// replay makes the attempt the current one and sends it what the caller has sent so far.
 func (s *serverStream) replay(a *streamAttempt) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +166,7 @@ func (s *serverStream) replay(a *streamAttempt) error {
 	return nil
 }
 
-// RecvMsg makes the run, if there was none yet, and receives a message.
+// RecvMsg makes the run, if it has not been made, and receives a message.
 func (s *serverStream) RecvMsg(m any) error {
 	if a := s.begun.Load(); a != nil {
 		return s.receive(a, m)
@@ -193,8 +193,8 @@ func (s *serverStream) RecvMsg(m any) error {
 	return s.received(s.begun.Load(), end)
 }
 
-// Header makes the run, if there was none yet, and returns the header. It is nil without an error if the stream ended
-// without one; RecvMsg returns how.
+// Header makes the run, if it has not been made, and returns the header. It is nil without an error if the stream ended
+// without a header; RecvMsg returns its error.
 func (s *serverStream) Header() (metadata.MD, error) {
 	if a := s.begun.Load(); a != nil {
 		return a.Header()
@@ -210,8 +210,8 @@ func (s *serverStream) Header() (metadata.MD, error) {
 	return nil, nil
 }
 
-// run makes attempts until the server begins to answer, and returns the end of a stream that has no messages. receive
-// gets the first message; nil if the header is enough.
+// run makes attempts until the server begins to answer, and returns the end of a stream without messages. receive
+// receives the first message; nil means that the header is enough.
 func (s *serverStream) run(receive func(a *streamAttempt, number int) error) error {
 	err := s.returned(s.tellBegun(retry.Do(s.ctx, s.policy, func(ctx context.Context) error {
 		s.mu.Lock()
@@ -237,7 +237,7 @@ func (s *serverStream) run(receive func(a *streamAttempt, number int) error) err
 	return err
 }
 
-// tellBegun adds to the error of a run that has ended before its first attempt the one that was begun before the run:
+// tellBegun adds the attempt that was begun before the run to the error of a run that ended before its first attempt:
 // the server may have served it.
 func (s *serverStream) tellBegun(err error) error {
 	s.mu.Lock()
@@ -252,7 +252,7 @@ func (s *serverStream) tellBegun(err error) error {
 	case cause != nil:
 	case run.Reason == retry.CallerCanceled:
 		cause = status.FromContextError(context.Canceled).Err()
-	default: // the context itself may not know yet that its deadline has passed
+	default: // the context's timer may not have fired yet
 		cause = status.FromContextError(context.DeadlineExceeded).Err()
 	}
 	run.Attempts = 1
@@ -262,7 +262,7 @@ func (s *serverStream) tellBegun(err error) error {
 	return run
 }
 
-// attempt waits for the attempt's header or end, and lets receive get the first message.
+// attempt waits for the attempt's header or end, and calls receive for the first message.
 func (s *serverStream) attempt(a *streamAttempt, receive func(*streamAttempt, int) error) error {
 	if a.err != nil {
 		return s.giveUp(a, a.err)
@@ -271,7 +271,7 @@ func (s *serverStream) attempt(a *streamAttempt, receive func(*streamAttempt, in
 		return s.giveUp(a, err)
 	}
 	a.arm()
-	header, _ := a.Header() // RecvMsg returns the error, too
+	header, _ := a.Header() // RecvMsg also returns the error
 	if !a.disarm() {
 		return s.giveUp(a, timedOut(s.timeout))
 	}
@@ -295,7 +295,7 @@ func (s *serverStream) attempt(a *streamAttempt, receive func(*streamAttempt, in
 	return nil
 }
 
-// giveUp ends an attempt that has failed.
+// giveUp ends a failed attempt.
 func (s *serverStream) giveUp(a *streamAttempt, err error) error {
 	var trailer metadata.MD
 	if a.ClientStream != nil && a.ctx.Err() == nil {
@@ -326,7 +326,7 @@ func (s *serverStream) receive(a *streamAttempt, m any) error {
 	return s.received(a, a.RecvMsg(m))
 }
 
-// received looks at what RecvMsg has said of the attempt that the caller reads.
+// received handles the result of RecvMsg of the attempt that the caller reads.
 func (s *serverStream) received(a *streamAttempt, err error) error {
 	if err == nil || err == io.EOF {
 		s.credited.Do(s.succeeded)
@@ -344,7 +344,7 @@ func (s *serverStream) over(a *streamAttempt, err error) error {
 	return err
 }
 
-// reportOn gives the caller's options what they asked of the attempt.
+// reportOn sets the results that the caller's options ask for about the attempt.
 func (s *serverStream) reportOn(a *streamAttempt) {
 	if len(s.reports) == 0 || a == nil || a.ClientStream == nil {
 		return
@@ -354,20 +354,20 @@ func (s *serverStream) reportOn(a *streamAttempt) {
 	s.report(header, a.Trailer(), from)
 }
 
-// attemptOver is called by grpc-go when an attempt is over.
+// grpc-go calls attemptOver when an attempt has ended.
 func (s *serverStream) attemptOver(a *streamAttempt, err error) {
 	a.mu.Lock()
 	a.over, a.how = true, err
 	taken := a.taken
 	a.mu.Unlock()
-	if taken || s.ctx.Err() != nil { // after a caller has gone nothing more may come
+	if taken || s.ctx.Err() != nil { // nothing more may follow after the caller has gone
 		s.finishOnce(err)
 	}
 }
 
 func (s *serverStream) finishOnce(err error) { s.finished.Do(func() { s.finish(err) }) }
 
-// Trailer returns the trailer of the attempt that was read, or of the last one of a run that has failed.
+// Trailer returns the trailer of the attempt that was read, or of the last attempt of a failed run.
 func (s *serverStream) Trailer() metadata.MD {
 	a := s.begun.Load()
 	if a == nil {
@@ -381,8 +381,8 @@ func (s *serverStream) Trailer() metadata.MD {
 	return a.Trailer()
 }
 
-// Context returns the context of the attempt that is read, without what this package has put there for the attempt, and
-// the caller's before the server has begun to answer.
+// Context returns the context of the attempt that is read, without the values that this package has added for the
+// attempt. Before the server has begun to answer it is the caller's.
 func (s *serverStream) Context() context.Context {
 	if a := s.begun.Load(); a != nil {
 		return readContext{a.ClientStream.Context(), s.ctx}

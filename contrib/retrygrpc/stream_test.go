@@ -27,7 +27,7 @@ func part(text string) *testgrpc.StreamingOutputCallResponse {
 	return &testgrpc.StreamingOutputCallResponse{Payload: &testgrpc.Payload{Body: []byte(text)}}
 }
 
-// sends answers a stream with the texts and then err.
+// sends answers a stream with the texts, then err.
 func sends(stream testgrpc.TestService_StreamingOutputCallServer, err error, texts ...string) error {
 	for _, text := range texts {
 		if failed := stream.Send(part(text)); failed != nil {
@@ -37,7 +37,7 @@ func sends(stream testgrpc.TestService_StreamingOutputCallServer, err error, tex
 	return err
 }
 
-// readAll reads a stream to its end, which is nil for io.EOF.
+// readAll reads a stream to its end and returns its error, nil for io.EOF.
 func readAll(stream testgrpc.TestService_StreamingOutputCallClient) (string, error) {
 	var all strings.Builder
 	for {
@@ -221,7 +221,7 @@ func TestServerStream(t *testing.T) {
 	})
 }
 
-// echo answers with the request's payload after so many failures.
+// echo answers with the request's payload after n failures.
 type echo struct {
 	testgrpc.UnimplementedTestServiceServer
 	failures int

@@ -13,25 +13,25 @@ const (
 )
 
 // Throttle bounds retries by the arithmetic of gRPC's service config (gRFC A6, "Throttling Retry Attempts and Hedged
-// RPCs"), for each target apart:
+// RPCs"), separately for each target:
 //
 //   - a target begins with maxTokens tokens and never has more;
-//   - a failure that is retryable takes one, also if no attempt is left, and so does a pushback that forbids the
-//     retry; there are never less than none;
+//   - a retryable failure takes one, even if no attempt is left, and so does a pushback that forbids the retry; the
+//     number is never below 0;
 //   - a call that ends with OK adds tokenRatio;
-//   - a call that ends with a code that is not retryable changes nothing, as in grpc-go, also if it is an answer such as
-//     NOT_FOUND, which is a success of the run and funds Policy.Budget;
+//   - a call that ends with a code that is not retryable changes nothing, as in grpc-go, even if it is an answer such
+//     as NOT_FOUND, which makes the run a success and funds Policy.Budget;
 //   - a retry is made only if more than half of maxTokens are left after that. Otherwise the run ends as
 //     DeadLettered(BudgetExhausted).
 //
 // Unlike a retry.Budget, it is a switch: retries are free until the share of failed attempts stays above
-// tokenRatio/(1+tokenRatio), and then stop. Attempts that grpc-go repeats by itself because no server has seen them do
-// not count, nor do calls that pass through.
+// tokenRatio/(1+tokenRatio), and then stop. Attempts that grpc-go itself repeats because no server has seen them do not
+// count, and neither do calls that pass through.
 //
-// It holds the tokens of up to 1024 targets that have less than maxTokens; those beyond share the tokens of one.
+// It keeps the tokens of up to 1024 targets that have less than maxTokens; further targets share one count.
 //
-// A Throttle is safe for concurrent use. The zero Throttle refuses every retry: use NewThrottle. A nil one bounds
-// nothing.
+// A Throttle is safe for concurrent use. The zero Throttle refuses every retry: use NewThrottle. A nil *Throttle does
+// not limit retries.
 type Throttle struct {
 	most, ratio int64 // thousandths of a token
 
@@ -40,7 +40,7 @@ type Throttle struct {
 	overflow *tokens // of all targets beyond mostTargets
 }
 
-// tokens are those of one target, in thousandths.
+// tokens are the tokens of one target, in thousandths.
 type tokens struct{ level int64 }
 
 // NewThrottle returns a Throttle with maxTokens, from 1 to 1000, and tokenRatio, above 0 and kept to three decimals, as
@@ -57,15 +57,15 @@ func NewThrottle(maxTokens int, tokenRatio float64) (*Throttle, error) {
 		return nil, err
 	}
 	most := int64(maxTokens) * 1000
-	ratio := most // one success fills it
+	ratio := most // one success fills the bucket
 	if tokenRatio < float64(maxTokens) {
-		ratio = int64(tokenRatio*1000 + 1e-6) // cut off, as gRFC A6 says, but not 0.29 to 0.289
+		ratio = int64(tokenRatio*1000 + 1e-6) // truncated, as gRFC A6 says, but 0.29 must not become 0.289
 	}
 	return &Throttle{most: most, ratio: ratio}, nil
 }
 
-// Tokens returns how many tokens the target has, from 0 to maxTokens. The target is that of the channel, as
-// grpc.ClientConn.Target gives it. A nil Throttle has +Inf.
+// Tokens returns the number of tokens of the target, from 0 to maxTokens. The target is that of grpc.ClientConn.Target.
+// A nil Throttle returns +Inf.
 func (t *Throttle) Tokens(target string) float64 {
 	if t == nil {
 		return math.Inf(1)
@@ -98,8 +98,8 @@ func (t *Throttle) succeed(target string) {
 	found.level = min(found.level+t.ratio, t.most)
 }
 
-// of returns the tokens of a target. Beyond mostTargets those that are full are forgotten, which loses nothing. If
-// none is, new targets share one.
+// of returns the tokens of a target. Beyond mostTargets full counts are dropped, which loses nothing. If there are
+// none, new targets share one count.
 func (t *Throttle) of(target string) *tokens {
 	found, ok := t.targets[target]
 	if ok {

@@ -30,7 +30,7 @@ func TestThrottleCountsAsGRPCDoes(t *testing.T) {
 	failure, success := answer{err: status.Error(codes.Unavailable, "")}, answer{}
 	throttle := newThrottle(t, 10, 0.1)
 	o := retrygrpc.Options{Throttle: throttle}
-	// step makes a call of one attempt, or of two if the first fails and a retry is allowed; both fail then.
+	// step makes a call of one attempt, or of two if the first fails and a retry is allowed; both then fail.
 	single := func(says answer) {
 		_, _ = invoke(t, t.Context(), upTo(1), o, []answer{says})
 	}

@@ -158,7 +158,7 @@ func TestUnaryCall(t *testing.T) {
 	})
 }
 
-// What grpc-go says of a header distinguishes an answer that has begun from one of trailers alone.
+// grpc-go's report of a header distinguishes an answer that has begun from one of trailers only.
 func TestUnaryCallThatIsNotIdempotentIsNotRepeatedAfterAHeader(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -218,7 +218,7 @@ func TestNothingOfAnAttemptBeforeIsLeft(t *testing.T) {
 			calls := 0
 			_ = unary(t.Context(), "/s/m", nil, row.reply, nil, func(_ context.Context, _ string, _, reply any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
 				calls++
-				row.fill(reply) // as a message that came before a failing status
+				row.fill(reply) // like a message that came before a failing status
 				if calls == 1 {
 					header, trailer, from = metadata.Pairs("h", "1"), metadata.Pairs("t", "1"), peer.Peer{LocalAddr: &address{}}
 				}
