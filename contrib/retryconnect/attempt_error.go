@@ -14,36 +14,37 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history. Find it with errors.As.
-// Policy.Classify gets one for each failed attempt, an answer included. connect.CodeOf returns the attempt's code.
+// AttemptError is the failure of one attempt. It is the Err of each retry.Attempt in a run's history; find it with
+// errors.As. Policy.Classify gets one for each attempt that ended with an error, including answers. connect.CodeOf
+// returns the attempt's code.
 type AttemptError struct {
 	// Procedure is the full name: "/package.Service/Method".
 	Procedure string
-	// Code is the code of Err: CodeUnknown for an error without one that is not of a context.
+	// Code is the code of Err: CodeUnknown for an error without a code that is not a context's error.
 	Code connect.Code
-	// Origin says on which side the call failed: three kinds of DEADLINE_EXCEEDED have the same code.
+	// Origin is the side on which the call failed: DEADLINE_EXCEEDED has three origins and one code.
 	Origin Origin
-	// Idempotent reports whether the call may take effect twice, as its schema or Options say.
+	// Idempotent reports whether the call may take effect twice, according to its schema or Options.
 	Idempotent bool
-	// Hint is how long the server asks to stay away. Zero means no hint, or one of 0.
+	// Hint is how long the server asks the client to wait. Zero means no hint, or a hint of 0.
 	Hint time.Duration
-	// Veto says why the attempt must not be repeated, whatever the rules say of Code. Zero means that it may be.
+	// Veto is the reason for which the attempt must not be repeated, whatever its Code. Zero means that it may be.
 	Veto Veto
-	// Err is the error that connect returned. In a run's history, one with more than 4 KiB of text, details and metadata
-	// is cut to its code and the first KiB of its message; Policy.Classify and the caller get all of it.
+	// Err is the error that connect returned. In a run's history, an error with more than 4 KiB of text, details and
+	// metadata is cut to its code and the first KiB of its message; Policy.Classify and the caller get the whole error.
 	Err error
 
 	given bool        // the server has sent a hint, perhaps of 0
-	class retry.Class // what was decided; Unknown before
+	class retry.Class // the decision; Unknown before it
 }
 
-// newAttemptError returns what is known of an attempt from its error alone.
+// newAttemptError returns the AttemptError of an attempt, with the fields that its error determines.
 func newAttemptError(err error) *AttemptError {
 	e := &AttemptError{Code: connect.CodeOf(err), Origin: Remote, Err: err}
 	failed, ok := errors.AsType[*connect.Error](err)
 	switch {
 	case ok:
-	case errors.Is(err, context.Canceled): // of an interceptor
+	case errors.Is(err, context.Canceled): // from an interceptor
 		e.Code = connect.CodeCanceled
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Code = connect.CodeDeadlineExceeded
@@ -86,14 +87,13 @@ func (e *AttemptError) Unwrap() error {
 	return e.Err
 }
 
-// Is reports that an attempt that Policy.AttemptTimeout ended is a retry.ErrAttemptTimeout and so a
-// context.DeadlineExceeded.
+// Is reports whether target is retry.ErrAttemptTimeout or context.DeadlineExceeded, if Policy.AttemptTimeout ended the
+// attempt.
 func (e *AttemptError) Is(target error) bool {
 	return e != nil && e.Origin == AttemptTimeout && (target == retry.ErrAttemptTimeout || target == context.DeadlineExceeded)
 }
 
-// GivenUp reports whether the server says that it has given up, by a pushback that forbids a retry, or retry.GivenUp
-// reports it of Err.
+// GivenUp reports whether the server sent a pushback that forbids a retry, or retry.GivenUp reports true for Err.
 func (e *AttemptError) GivenUp() bool {
 	return e != nil && (e.Veto == Pushback || retry.GivenUp(e.Err))
 }
@@ -122,7 +122,7 @@ func (e *AttemptError) LogValue() slog.Value {
 }
 
 const (
-	maxText = 1 << 10 // of a peer's text in a log line
+	maxText = 1 << 10 // of a peer's text in a log record
 	// An error with a few details, such as RetryInfo and ErrorInfo, is far smaller. connect sets no limit.
 	maxError = 4 << 10
 )
@@ -148,7 +148,7 @@ func (e *AttemptError) short() *AttemptError {
 	return &cut
 }
 
-// line returns s as one line of valid UTF-8 without control characters, shortened. It does not hold on to a long s.
+// line returns s as one line of valid UTF-8 without control characters, shortened. It does not keep a long s in memory.
 func line(s string) string {
 	if len(s) > maxText {
 		s = s[:maxText] + "..."
@@ -161,10 +161,11 @@ func line(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
-// Origin says whose a failure is.
+// Origin is the side that a failure comes from. Zero means none.
 type Origin uint8
 
-// The origins. The caller's context is asked first, and then the attempt's: the code alone does not say.
+// The origins. The caller's context is checked first, then the attempt's, since the code alone does not show the
+// origin.
 const (
 	Remote         Origin = iota + 1 // the server's, the connection's, or connect's own
 	AttemptTimeout                   // Policy.AttemptTimeout has passed
@@ -174,13 +175,13 @@ const (
 // String returns "remote", "attempt_timeout" or "caller", and "" for the zero Origin.
 func (o Origin) String() string { return text(int(o), "Origin", "remote", "attempt_timeout", "caller") }
 
-// Veto says why an attempt must not be repeated, whatever its code is.
+// Veto is a reason for which an attempt must not be repeated, whatever its code. Zero means none.
 type Veto uint8
 
 // The vetoes.
 const (
-	Pushback Veto = iota + 1 // the server's grpc-retry-pushback-ms is negative, no 32-bit number, or there are several
-	Local                    // RESOURCE_EXHAUSTED that no server has written, as for a message above WithSendMaxBytes
+	Pushback Veto = iota + 1 // the server's grpc-retry-pushback-ms is negative, not a 32-bit number, or present more than once
+	Local                    // RESOURCE_EXHAUSTED that did not come from a server, as for a message above WithSendMaxBytes
 )
 
 // String returns "pushback" or "local", and "" for the zero Veto.
@@ -198,15 +199,15 @@ func text(i int, kind string, texts ...string) string {
 	}
 }
 
-// callError is what a call returns that was made with retries. It unwraps to the *retry.Error, and is found by neither
-// type: use errors.As and connect.CodeOf.
+// callError is the error of a call made with retries. It unwraps to the *retry.Error. Its own type is unexported: use
+// errors.As and connect.CodeOf.
 type callError struct {
 	err error
-	own *connect.Error // nil if the one in err, if any, is what a caller of connect expects
+	own *connect.Error // nil if the one in err, if any, is the right one for the caller
 }
 
-// Error returns the text of the run: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted): unavailable: ...". A
-// failure that is not repeatable has the text of its AttemptError alone, as without this package.
+// Error returns the text of the run: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted): unavailable: ...".
+// A failure that is not repeatable has only the text of its AttemptError, as without this package.
 func (e *callError) Error() string {
 	if run, ok := e.err.(*retry.Error); ok && run.Reason == retry.TerminalError {
 		return run.Last.Error()
@@ -214,7 +215,7 @@ func (e *callError) Error() string {
 	return e.err.Error()
 }
 
-// Unwrap returns the *retry.Error, or what has refused the call.
+// Unwrap returns the *retry.Error, or the error with which the call was refused.
 func (e *callError) Unwrap() error { return e.err }
 
 // As finds a *connect.Error of CANCELED or DEADLINE_EXCEEDED if the caller's context has ended, whatever the last
@@ -227,13 +228,13 @@ func (e *callError) As(target any) bool {
 	return ok
 }
 
-// refused is returned for a run that has failed, or that was not made.
+// refused returns the error of a run that has failed or was never started.
 func refused(err error) error {
 	run, ok := err.(*retry.Error)
 	if !ok { // refused before any attempt
 		return &callError{err, connect.NewError(connect.CodeInternal, err)}
 	}
-	code := connect.CodeUnavailable // no attempt was made: a gate has put it off for too long
+	code := connect.CodeUnavailable // no attempt was made: a gate deferred it for too long
 	switch run.Reason {
 	case retry.CallerCanceled:
 		code = connect.CodeCanceled
@@ -244,7 +245,7 @@ func refused(err error) error {
 			return &callError{err, nil}
 		}
 	}
-	if run.Last != nil && connect.CodeOf(run.Last) == code { // connect itself has ended the attempt so
+	if run.Last != nil && connect.CodeOf(run.Last) == code { // connect itself ended the attempt with that error
 		return &callError{err, nil}
 	}
 	return &callError{err, connect.NewError(code, err)}

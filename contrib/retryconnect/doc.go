@@ -7,7 +7,7 @@
 //
 // # What is repeated
 //
-// The table is that of package retrygrpc:
+// The table is the same as in package retrygrpc:
 //
 //	code                       repeated                                    why
 //	UNAVAILABLE                yes, also if not idempotent                 the one code for automatic retries (AIP-194)
@@ -21,66 +21,67 @@
 //	FAILED_PRECONDITION        never                                       the state has to be fixed first
 //	every other                by opt-in                                   the same request gets the same answer
 //
-// Idempotent is a procedure whose schema has option idempotency_level = NO_SIDE_EFFECTS or IDEMPOTENT, which generated
-// code passes on, or of which Options.Idempotent says so. Opt-in is by Options.RetryCodes, or by Policy.Classify, which
-// is asked first and may say anything but against a Veto. Classify is the table without opt-ins, for other policies.
+// A procedure is idempotent if its schema has option idempotency_level = NO_SIDE_EFFECTS or IDEMPOTENT, which generated
+// code passes on, or if Options.Idempotent returns true for it. Opt in with Options.RetryCodes, or with
+// Policy.Classify, which is called first and overrides everything except a Veto. Classify is the table without opt-ins,
+// for other policies.
 //
-// A connection that is lost before a response is UNAVAILABLE, too, or, if it was reset, CANCELED, and the call may have
-// taken effect: it is repeated even if it is not idempotent. If that must not happen, set Policy.Classify, or make the
-// call under retry.OneAttempt, which a call that must never be repeated needs in any case. A response that breaks off is
+// If the connection is lost before a response, the code is UNAVAILABLE or, after a reset, CANCELED, and the call may
+// have taken effect. It is repeated even if it is not idempotent. To prevent that, set Policy.Classify, or make the
+// call under retry.OneAttempt, which a call that must never be repeated needs in any case. A truncated response is
 // UNKNOWN or INTERNAL.
 //
 // Connect turns an HTTP status without an error of its own, such as a proxy's, into a code: 429, 502, 503 and 504 are
 // UNAVAILABLE, 400 is INTERNAL, 401 UNAUTHENTICATED, 403 PERMISSION_DENIED, 404 UNIMPLEMENTED, every other UNKNOWN.
 //
-// DEADLINE_EXCEEDED has three origins and one code. The caller's context is looked at first, then the attempt's; what
-// is left is the server's. AttemptError.Origin says which.
+// DEADLINE_EXCEEDED has three origins and one code. The caller's context is checked first, then the attempt's;
+// otherwise the origin is the server. AttemptError.Origin reports it.
 //
-// RESOURCE_EXHAUSTED that no server has written is never repeated (Local): a message is larger than
-// connect.WithSendMaxBytes or connect.WithReadMaxBytes, or an HTTP/2 peer has said ENHANCE_YOUR_CALM.
+// RESOURCE_EXHAUSTED that did not come from a server is never repeated (Local): a message is larger than
+// connect.WithSendMaxBytes or connect.WithReadMaxBytes, or an HTTP/2 peer has sent ENHANCE_YOUR_CALM.
 //
 // # What is a failure
 //
-// A server that works answers some calls with INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED,
-// UNAUTHENTICATED, FAILED_PRECONDITION, ABORTED or OUT_OF_RANGE, and a GET with 304 Not Modified. Unless one of these is
-// to be repeated or comes with a pushback that forbids it, it is an answer and not a failure: the call returns connect's
-// own error, and its run has succeeded, funds Policy.Budget and is a success to Policy.Observe. Any other code is a
-// failure whether it is repeated or not.
+// A healthy server answers some calls with INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED,
+// UNAUTHENTICATED, FAILED_PRECONDITION, ABORTED or OUT_OF_RANGE, and a GET with 304 Not Modified. Unless such a code is
+// repeated or comes with a pushback that forbids a retry, it is an answer, not a failure: the call returns connect's
+// own error, and its run is Succeeded, funds Policy.Budget and is a success for Policy.Observe. Any other code is a
+// failure, whether it is repeated or not.
 //
-// # What a server says
+// # Hints of the server
 //
 // The error detail google.rpc.RetryInfo, the metadata grpc-retry-pushback-ms and the metadata Retry-After are hints in
-// the sense of retry.After: the next attempt starts no earlier, jitter goes upwards, and beyond Policy.MaxHint the run
-// ends. Of several hints the longest wins, and a negative RetryInfo is none. A pushback that is negative, not a number,
-// beyond 32 bits or there more than once ends the run, whatever the rules say.
+// the sense of retry.After: the next attempt does not start earlier, jitter only adds to the delay, and a hint above
+// Policy.MaxHint ends the run. The longest of several hints applies; a negative RetryInfo is ignored. A pushback that
+// is negative, not a number, larger than 32 bits or present more than once ends the run, whatever the code.
 //
 // A retry carries the header grpc-previous-rpc-attempts, 1 for the second attempt, in all three protocols. First
-// attempts carry none, also if the caller's request has one.
+// attempts do not carry it, even if the caller's request does.
 //
 // Each attempt has a copy of the request's header. connect writes the attempt's timeout there, which a later attempt
-// without one would send again, and an attempt that was cut off may still be reading it.
+// without a timeout would send again, and a canceled attempt may still be reading it.
 //
 // # One layer
 //
 // If a client has several interceptors of this package, the outermost repeats and the others pass its attempts through.
-// If a retry.Do of your own is to repeat, use retry.OneAttempt: every call under it makes one attempt.
+// To repeat the calls with a retry.Do of your own, use retry.OneAttempt: every call under it makes one attempt.
 //
 // A transport that repeats, such as that of package retryhttp, multiplies: 3 attempts of each made 9 requests
 // (TestLostTheOtherLayer). It also knows less, because it sees HTTP statuses only: gRPC's failures have status 200, and
-// the Connect protocol's UNIMPLEMENTED and INTERNAL look like a 501 and a 500. Use a plain transport beneath, or
-// retryhttp with a Policy.Classify that is Terminal for each AttemptError with a StatusCode.
+// the Connect protocol's UNIMPLEMENTED and INTERNAL look like a 501 and a 500. Use a plain transport below the
+// interceptor, or retryhttp with a Policy.Classify that is Terminal for each AttemptError with a StatusCode.
 //
 // # Servers that call others
 //
-// Services that all retry multiply their attempts. NewHandlerInterceptor makes a server answer that it has given up, by
-// the metadata grpc-retry-pushback-ms: -1, and do once what a trusted client repeats. Options.PassAttempt passes that
-// client's number on.
+// If every service in a chain retries, their attempts multiply. With NewHandlerInterceptor a server that has given up
+// answers with the metadata grpc-retry-pushback-ms: -1, and makes only one attempt for a repeat by a trusted client.
+// Options.PassAttempt passes that client's attempt number on.
 //
 // # Limits
 //
-// An interceptor sees neither the header of an HTTP response that is not an answer of connect's, so that the Retry-After of
-// a proxy's 429 is lost, nor whether a header came before the error of a unary call: connect has joined headers and
-// trailers by then. So UNAVAILABLE is repeated also if the handler has set a header, whereas retrygrpc does not repeat
-// it (AnswerBegun). What a stream has begun to bring is not repeated. Client and bidirectional streams and handlers
-// pass through. Hedging is not offered: it makes load of latency.
+// An interceptor does not see the header of an HTTP response that connect did not write, so the Retry-After of a
+// proxy's 429 is lost. It also does not see whether a header came before the error of a unary call, because connect has
+// merged headers and trailers by then. So UNAVAILABLE is repeated even if the handler has set a header, while retrygrpc
+// does not repeat it (AnswerBegun). A stream is not repeated after its first message. Client and bidirectional streams
+// and handlers pass through. Hedging is not supported: it trades load for latency.
 package retryconnect

@@ -15,7 +15,7 @@ import (
 	"github.com/retrygo/retry/contrib/retryconnect"
 )
 
-// call makes one call of a server whose handler always fails with err.
+// call makes one call to a server whose handler always fails with err.
 func call(interceptor connect.Interceptor, err *connect.Error) error {
 	server := httptest.NewServer(connect.NewUnaryHandler(unaryProcedure, func(context.Context, *request) (*response, error) {
 		return nil, err
@@ -26,7 +26,7 @@ func call(interceptor connect.Interceptor, err *connect.Error) error {
 	return failed
 }
 
-// shortly is a policy of 3 attempts whose waits an example can wait for.
+// shortly is a policy of 3 attempts with waits that are short enough for an example.
 func shortly() retry.Policy {
 	return retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Millisecond}}
 }
@@ -46,7 +46,7 @@ func ExampleNewInterceptor() {
 			fmt.Println(a.Number, a.Err, a.Delay)
 		}
 	}
-	// An answer comes back as it is.
+	// An answer is returned unchanged.
 	fmt.Println(call(interceptor, connect.NewError(connect.CodeNotFound, errors.New("no such user"))))
 	// Output:
 	// unavailable true
@@ -56,7 +56,7 @@ func ExampleNewInterceptor() {
 	// not_found: no such user
 }
 
-// A code that the service means to be tried again.
+// A code that the service wants to be retried.
 func ExampleOptions() {
 	p := shortly()
 	p.Observe = func(_ context.Context, e retry.Event) { fmt.Println(e.Decision) }

@@ -14,7 +14,7 @@ import (
 	"github.com/retrygo/retry/retrytest"
 )
 
-// TestWhatATransportCanFailWith is by bytes on connections: HTTP/1.1, and HTTP/2 for gRPC.
+// TestWhatATransportCanFailWith fails connections at the byte level: HTTP/1.1, and HTTP/2 for gRPC.
 func TestWhatATransportCanFailWith(t *testing.T) {
 	for fault, row := range map[retrytest.HTTPFault]struct {
 		code         connect.Code

@@ -15,18 +15,17 @@ import (
 
 // NewHandlerInterceptor returns an interceptor for handlers that make calls with retries. It does two things.
 //
-// If a handler returns an error for which a retry of the call would only repeat in vain what was repeated below, or
-// could do harm, the client gets the metadata grpc-retry-pushback-ms: -1, which this package and gRPC's own retries
-// obey. That is so if retry.GivenUp reports it of the error, if its run ended as retry.TerminalError, and if it is
-// marked retry.Permanent or retry.Ambiguous. A run of one attempt, as under retry.OneAttempt, is none of these: its
-// caller holds the retries. For any other error with a hint (see retry.After) the metadata is the hint. The code is
-// that of the error: a handler that gives up because of another kind of error returns connect.NewError with
-// CodeUnavailable around it.
+// First, if a retry of the call would only repeat retries that have already failed below, or could do harm, the client
+// gets the metadata grpc-retry-pushback-ms: -1, which this package and gRPC's own retries honor. That is the case if
+// retry.GivenUp reports true for the handler's error, if its run ended as retry.TerminalError, and if it is marked
+// retry.Permanent or retry.Ambiguous. A run of one attempt, as under retry.OneAttempt, does not count: its caller
+// retries. For any other error with a hint (see retry.After) the metadata is the hint. The code is that of the error.
+// To give up because of another kind of error, return connect.NewError with CodeUnavailable around it.
 //
-// If the client of a retry is trusted, what the handler calls is made once: the context is then one of
-// retry.RemoteAttempt. A client says that a call is a retry by the header grpc-previous-rpc-attempts. trust reports
-// whether it is believed. A trusted client can switch off our retries. trust is asked about retries alone. Nil
-// means that no client is trusted. In clients the interceptor does nothing.
+// Second, if a trusted client repeats a call, the handler's own calls make one attempt: its context is that of
+// retry.RemoteAttempt. A client marks a retry with the header grpc-previous-rpc-attempts. trust reports whether to
+// believe it, and is called only for retries. A trusted client can disable the server's retries. Nil means that no
+// client is trusted. In clients the interceptor does nothing.
 func NewHandlerInterceptor(trust func(connect.Peer, http.Header) bool) connect.Interceptor {
 	return handlerLayer{trust}
 }
@@ -35,7 +34,7 @@ type handlerLayer struct {
 	trust func(connect.Peer, http.Header) bool
 }
 
-// WrapUnary is connect.Interceptor's.
+// WrapUnary implements connect.Interceptor.
 func (l handlerLayer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		if req.Spec().IsClient {
@@ -51,14 +50,14 @@ func (handlerLayer) WrapStreamingClient(next connect.StreamingClientFunc) connec
 	return next
 }
 
-// WrapStreamingHandler is connect.Interceptor's.
+// WrapStreamingHandler implements connect.Interceptor.
 func (l handlerLayer) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		return withPushback(next(l.believed(ctx, conn.Peer(), conn.RequestHeader()), conn))
 	}
 }
 
-// believed returns ctx, with the number of a retry of a trusted client.
+// believed returns ctx with the attempt number of a trusted client's retry.
 func (l handlerLayer) believed(ctx context.Context, peer connect.Peer, header http.Header) context.Context {
 	if l.trust == nil {
 		return ctx
@@ -74,8 +73,8 @@ func (l handlerLayer) believed(ctx context.Context, peer connect.Peer, header ht
 	return retry.RemoteAttempt(ctx, int(min(previous, math.MaxInt32-1))+1)
 }
 
-// withPushback returns err with what it says of retries in its metadata. It leaves err itself as it is, which may be
-// shared, and passes on no metadata that another server has sent.
+// withPushback returns err with its pushback in the metadata. It does not modify err, which may be shared, and does not
+// pass on metadata that another server has sent.
 func withPushback(err error) error {
 	value := pushbackFor(err)
 	if value == "" {
@@ -98,12 +97,12 @@ func withPushback(err error) error {
 	return told
 }
 
-// pushbackFor returns the value for the error of a handler, "" for none.
+// pushbackFor returns the pushback for the error of a handler, or "" for none.
 func pushbackFor(err error) string {
 	if err == nil {
 		return ""
 	}
-	class, hint := retry.Policy{Classify: retry.Otherwise(retry.Retryable)}.Judge(err) // Terminal by a mark alone
+	class, hint := retry.Policy{Classify: retry.Otherwise(retry.Retryable)}.Judge(err) // Terminal only because of a mark
 	if run, ok := errors.AsType[*retry.Error](err); ok {
 		hint = max(hint, run.Hint())
 	}
@@ -111,7 +110,7 @@ func pushbackFor(err error) string {
 	case class == retry.Terminal || retry.GivenUp(err) || errors.Is(err, retry.TerminalError):
 		return "-1"
 	case hint > 0:
-		ms := min((hint-1)/time.Millisecond+1, math.MaxInt32) // rounded up, so that no retry comes earlier
+		ms := min((hint-1)/time.Millisecond+1, math.MaxInt32) // rounded up, so a retry does not come earlier
 		return strconv.FormatInt(int64(ms), 10)
 	default:
 		return ""

@@ -12,18 +12,18 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// pushbackKey is the trailer by which a gRPC server says when to come back, or not to (gRFC A6, "Pushback").
+// pushbackKey is the trailer with which a gRPC server says when to retry, or not to (gRFC A6, "Pushback").
 const pushbackKey = "Grpc-Retry-Pushback-Ms"
 
-// advice is what a server says of retries along with its error.
+// advice is the server's hints that come with an error.
 type advice struct {
-	given bool          // it says when
-	delay time.Duration // at least so long
-	stop  bool          // not at all
+	given bool          // it says when to retry
+	delay time.Duration // the minimum wait
+	stop  bool          // no retry
 }
 
-// adviceOf reads an error's pushback, RetryInfo and Retry-After. The longest delay wins. A negative RetryInfo says
-// nothing: it has no meaning of its own, as a negative pushback has.
+// adviceOf reads an error's pushback, RetryInfo and Retry-After. The longest delay applies. A negative RetryInfo is
+// ignored: it is undefined, unlike a negative pushback.
 func adviceOf(err *connect.Error) advice {
 	if err == nil {
 		return advice{}
@@ -43,7 +43,8 @@ func adviceOf(err *connect.Error) advice {
 	return a
 }
 
-// pushback reads the values of the trailer: one, of the whole milliseconds to wait, or else no retry.
+// pushback reads the values of the trailer: a single value is the number of milliseconds to wait, anything else forbids
+// a retry.
 func pushback(values []string) advice {
 	if len(values) == 0 {
 		return advice{}

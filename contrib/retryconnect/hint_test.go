@@ -112,7 +112,7 @@ func TestTheHintOfARunIsTheLastOne(t *testing.T) {
 	})
 }
 
-// transport is a function as a client of HTTP.
+// transport is a function as an HTTP client.
 type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) Do(r *http.Request) (*http.Response, error)        { return f(r) }

@@ -15,7 +15,7 @@ import (
 )
 
 // attemptsKey is the header with the number of attempts before this one (gRFC A6, "Exposed Retry Metadata"), in all
-// three protocols. It is on retries only.
+// three protocols. Only retries carry it.
 const attemptsKey = "Grpc-Previous-Rpc-Attempts"
 
 // layer is an interceptor.
@@ -25,32 +25,31 @@ type layer struct {
 }
 
 // NewInterceptor returns an interceptor for clients that makes unary calls and server streams as p says; client and
-// bidirectional streams and handlers pass through. If p sets nothing of a schedule, it takes that of retry.Inline: see
-// retry.Policy.OrSchedule. p and o are validated here; an error names every bad field.
+// bidirectional streams and handlers pass through. If p sets no part of a schedule, that of retry.Inline is used: see
+// retry.Policy.OrSchedule. NewInterceptor validates p and o; its error names every bad field.
 //
 //	client := pingv1connect.NewPingServiceClient(http.DefaultClient, url, connect.WithInterceptors(interceptor))
 //
 // Interceptors before it in the list run once for a call, those after it once for each attempt.
 //
-// Policy.Classify is asked about each *AttemptError before the rules of this package. Policy.AttemptTimeout is the
-// deadline of one attempt, which the server of a unary call sees as its own; an attempt that it ends may have taken
-// effect, and is repeated for idempotent procedures only.
+// Policy.Classify is called with each *AttemptError before the rules of this package. Policy.AttemptTimeout is the
+// deadline of one attempt, and the server of a unary call gets it too. An attempt that it ends may have taken effect,
+// and is repeated only for idempotent procedures.
 //
 // A code such as NOT_FOUND that is not repeated is the server's answer: the call returns connect's own error, and the run
 // has succeeded. The package documentation lists these codes.
 //
-// A run that fails returns an error in which errors.As finds the last attempt's *connect.Error, unchanged, beside the
+// A run that fails returns an error in which errors.As finds the last attempt's *connect.Error, unchanged, the
 // *retry.Error and the *AttemptError; connect.CodeOf returns its code. If the caller was canceled or its deadline has
-// passed, also during a wait, the code is CANCELED or DEADLINE_EXCEEDED. The text of a failure that is not to be
-// repeated, also after retries, is connect's for the last attempt; for every other end, the text of the run goes before
-// that.
+// passed, also during a wait, the code is CANCELED or DEADLINE_EXCEEDED. The text of a failure that must not be
+// repeated, even after retries, is connect's for the last attempt; in every other case the text of the run precedes it.
 //
-// A server stream is repeated up to its first message, inside the first Receive, which makes the run, waits included:
-// TTL, Elapsed and events count from then on. Its first attempt begins, as without retries, when the stream is made or,
+// A server stream is repeated up to its first message. The run, including its waits, takes place in the first Receive,
+// so TTL, Elapsed and events start there. As without retries, the first attempt begins when the stream is created or,
 // with a Policy.Gate, with the first Receive. ResponseHeader before the first Receive waits for the response; after it
 // nothing is repeated. AttemptTimeout covers an attempt up to its first message, while connect waits for the response
-// header and while the caller waits in Receive; it never cuts a stream that has begun, and the server does not learn of
-// it. If the caller's context has ended before the first Receive there is no run, and the error is connect's own.
+// header and while the caller waits in Receive; it never ends a stream that has begun, and is not sent to the server.
+// If the caller's context has ended before the first Receive there is no run, and the error is connect's own.
 func NewInterceptor(p retry.Policy, o Options) (connect.Interceptor, error) {
 	var bad retry.FieldErrors
 	bad.Append(p.Validate())
@@ -69,7 +68,7 @@ func NewInterceptor(p retry.Policy, o Options) (connect.Interceptor, error) {
 	return &layer{p.OrSchedule(retry.Inline()), o}, nil
 }
 
-// call is one call that is made with retries.
+// call is one call made with retries.
 type call struct {
 	ctx      context.Context // the caller's
 	spec     connect.Spec
@@ -80,14 +79,14 @@ type call struct {
 	pass       bool // Options.PassAttempt
 	idempotent bool
 	answered   bool  // the last attempt has ended with an answer
-	last       error // the answer, or the whole of a failure that was cut
+	last       error // the answer, or the full error of a failure that was cut
 }
 
 // repeatedKey is the context key under which an attempt has its procedure. Interceptors of this package that find it
-// pass the attempt through, so that layers do not multiply.
+// pass the attempt through, so layers do not multiply.
 type repeatedKey struct{}
 
-// begin returns the call, or nil if it is to pass through.
+// begin returns the call, or nil if it passes through.
 func (l *layer) begin(ctx context.Context, spec connect.Spec) (*call, error) {
 	if !spec.IsClient || ctx.Value(repeatedKey{}) == spec.Procedure {
 		return nil, nil
@@ -130,8 +129,8 @@ func (l *layer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// attempt is a request with a header of its own. connect writes the attempt's timeout into the header: a later attempt
-// must not find it there, and an attempt that was cut off may still be reading it.
+// attempt is a request with its own header. connect writes the attempt's timeout into the header: a later attempt must
+// not find it there, and a canceled attempt may still be reading it.
 type attempt struct {
 	connect.AnyRequest
 	header http.Header
@@ -139,7 +138,7 @@ type attempt struct {
 
 func (a attempt) Header() http.Header { return a.header }
 
-// number sets the number of attempts before the given one, if any, in place of what a proxy may have passed on.
+// number sets the header to the number of attempts before the given one, if any, replacing a value from the caller.
 func (c *call) number(attempt int, header http.Header) {
 	header.Del(attemptsKey)
 	if c.pass {
@@ -150,12 +149,12 @@ func (c *call) number(attempt int, header http.Header) {
 	}
 }
 
-// repeated returns an attempt's context with the mark for interceptors beneath.
+// repeated returns an attempt's context with the mark for interceptors below.
 func (c *call) repeated(ctx context.Context) context.Context {
 	return context.WithValue(ctx, repeatedKey{}, c.spec.Procedure)
 }
 
-// attempted returns what the run is to make of an attempt that has ended with err: nil for an answer.
+// attempted returns the run's error for an attempt that ended with err: nil for an answer.
 func (c *call) attempted(attempt context.Context, err error) error {
 	c.last, c.answered = nil, false
 	if err == nil {
@@ -165,7 +164,7 @@ func (c *call) attempted(attempt context.Context, err error) error {
 	e.Procedure, e.Idempotent, e.Origin = c.spec.Procedure, c.idempotent, c.origin(e.Code, attempt)
 	e.class = c.judge(e)
 	var hint time.Duration
-	e.class, hint = c.policy.Judge(retry.After(e.Hint, error(e))) // marks inside err count, too
+	e.class, hint = c.policy.Judge(retry.After(e.Hint, error(e))) // marks inside err count too
 	if e.class != retry.Retryable && e.Veto == 0 && isAnswer(err, e.Code) {
 		c.last, c.answered = err, true
 		return nil
@@ -184,8 +183,9 @@ func marked(e *AttemptError, hint time.Duration) error {
 	return err
 }
 
-// origin says whose a failure is. The caller's context goes first, since an attempt's ends with it. A server that
-// knows the deadline can be quicker to say that it has passed than the context's own timer, so the clock counts as well.
+// origin returns the side that a failure comes from. The caller's context is checked first, since an attempt's ends
+// with it. A server that knows the deadline can report that it has passed before the context's own timer fires, so the
+// clock counts as well.
 func (c *call) origin(code connect.Code, attempt context.Context) Origin {
 	switch {
 	case code != connect.CodeDeadlineExceeded && code != connect.CodeCanceled:
@@ -205,7 +205,7 @@ func overdue(ctx context.Context) bool {
 	return ok && !time.Now().Before(deadline)
 }
 
-// judge asks the policy's Classify, and then the rules.
+// judge calls the policy's Classify, then applies the rules.
 func (c *call) judge(e *AttemptError) retry.Class {
 	if c.classify != nil {
 		if class := c.classify(e); class == retry.Retryable || class == retry.Terminal {
@@ -215,7 +215,7 @@ func (c *call) judge(e *AttemptError) retry.Class {
 	return judge(e, c.optedIn)
 }
 
-// classOf is the Classify of every run: an attempt's error has its class.
+// classOf is the Classify of every run: it returns the class in an attempt's error.
 func classOf(err error) retry.Class {
 	e, ok := errors.AsType[*AttemptError](err)
 	if !ok {
@@ -224,7 +224,7 @@ func classOf(err error) retry.Class {
 	return e.class
 }
 
-// returned turns what the run has ended with into what its caller gets.
+// returned converts the result of the run to that of the call.
 func (c *call) returned(err error) error {
 	switch run, ok := err.(*retry.Error); {
 	case err == nil && c.answered:

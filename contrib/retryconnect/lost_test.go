@@ -125,7 +125,7 @@ func TestAConnectionThatIsResetIsRepeated(t *testing.T) {
 }
 
 // TestAttemptsThatAreCutOffDoNotRace is for the race detector: the transport may still read the header of an attempt
-// that its timeout has cut off.
+// that its timeout has ended.
 func TestAttemptsThatAreCutOffDoNotRace(t *testing.T) {
 	s := &server{unary: fails(connect.CodeUnavailable)}
 	served := httptest.NewUnstartedServer(s.handler())

@@ -32,7 +32,7 @@ const (
 	streamProcedure = "/test.Service/Stream"
 )
 
-// protocols are those of connect.
+// protocols are the protocols of connect.
 var protocols = map[string][]connect.ClientOption{
 	"connect":  nil,
 	"grpc":     {connect.WithGRPC()},
@@ -48,7 +48,7 @@ func inEach(t *testing.T, test func(t *testing.T, protocol []connect.ClientOptio
 	}
 }
 
-// server answers calls as its functions say, which get the number of the request.
+// server answers calls with its functions, which get the number of the request.
 type server struct {
 	unary  func(ctx context.Context, n int, req *request) (string, error)
 	stream func(ctx context.Context, n int, send *connect.ServerStream[text]) error
@@ -68,7 +68,7 @@ func (s *server) record(h http.Header) int {
 	return len(s.headers)
 }
 
-// requests returns how many have come.
+// requests returns the number of requests received.
 func (s *server) requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,12 +171,12 @@ func (s *server) over(t *testing.T, h connect.HTTPClient, protocol []connect.Cli
 		connect.NewClient[text, text](h, "http://server.test"+streamProcedure, options...)
 }
 
-// upTo is a policy of so many attempts, with waits of 1s, 2s, 4s, ...
+// upTo is a policy of n attempts, with waits of 1s, 2s, 4s, ...
 func upTo(attempts int) retry.Policy {
 	return retry.Policy{MaxAttempts: attempts, Backoff: retry.Backoff{Base: time.Second}}
 }
 
-// fails is a unary that always fails so.
+// fails is a unary handler that always fails with err.
 func fails(code connect.Code) func(context.Context, int, *request) (string, error) {
 	return func(context.Context, int, *request) (string, error) {
 		return "", connect.NewError(code, errors.New("no"))
@@ -192,7 +192,7 @@ func ping(ctx context.Context, c *client) (string, error) {
 	return resp.Msg.GetValue(), nil
 }
 
-// read makes the stream and returns all that it brings.
+// read opens the stream and returns all of its messages.
 func read(ctx context.Context, c *client) (all string, err error) {
 	s, err := c.CallServerStream(ctx, connect.NewRequest(wrapperspb.String("ping")))
 	if err != nil {

@@ -27,7 +27,7 @@ func (l *layer) WrapStreamingClient(next connect.StreamingClientFunc) connect.St
 			return next(ctx, spec)
 		}
 		s := &serverStream{call: c, next: next, ended: err}
-		if err != nil { // only what needs no connection is used
+		if err != nil { // only methods that do not need a connection are used
 			s.call = &call{ctx: ctx, spec: spec}
 		}
 		s.timeout, s.policy.AttemptTimeout = s.policy.AttemptTimeout, 0 // it covers the first message only
@@ -37,20 +37,20 @@ func (l *layer) WrapStreamingClient(next connect.StreamingClientFunc) connect.St
 	}
 }
 
-// serverStream is a connection with one request that is made again until the first message comes. Its methods are
-// called as connect.StreamingClientConn says: in one goroutine at a time but for Spec and Peer.
+// serverStream is a connection with one request that is sent again until the first message comes. Its methods are
+// called as connect.StreamingClientConn requires: in one goroutine at a time, except Spec and Peer.
 type serverStream struct {
 	*call
 	next    connect.StreamingClientFunc
 	peer    connect.Peer
-	header  http.Header   // of the request, as the caller has set it
+	header  http.Header   // of the request, as the caller set it
 	timeout time.Duration // of an attempt
 
 	request   any
 	requested bool
 	current   *streamAttempt // the newest one
 	begun     bool           // the caller reads it
-	ended     error          // of a run that no message follows
+	ended     error          // of a run without a message
 }
 
 // streamAttempt is one attempt of a serverStream.
@@ -64,13 +64,13 @@ type streamAttempt struct {
 	err    error // of sending the request
 }
 
-// open makes a connection for another attempt, which sends nothing yet.
+// open opens a connection for another attempt, which sends nothing yet.
 func (s *serverStream) open(ctx context.Context) {
 	ctx, cancel := context.WithCancelCause(s.repeated(ctx))
 	s.current = &streamAttempt{StreamingClientConn: s.next(ctx, s.spec), ctx: ctx, cancel: cancel, left: s.timeout}
 }
 
-// limited calls f, for as long as is left of the attempt's timeout.
+// limited calls f within the rest of the attempt's timeout.
 func (s *serverStream) limited(f func() error) error {
 	a := s.current
 	if s.timeout == 0 {
@@ -86,12 +86,12 @@ func (s *serverStream) limited(f func() error) error {
 	return err
 }
 
-// send sends the request with the current attempt, which has the number. connect waits for the response header here.
+// send sends the request in the current attempt, whose number is n. connect waits for the response header here.
 func (s *serverStream) send(number int) {
 	a := s.current
 	a.sent = true
 	header := a.RequestHeader()
-	// The timeout that connect has written there for this attempt stays.
+	// The timeout that connect has written for this attempt stays.
 	maps.DeleteFunc(header, func(key string, _ []string) bool { return !isTimeout(key) })
 	for key, values := range s.header {
 		if !isTimeout(key) {
@@ -109,7 +109,7 @@ func (s *serverStream) send(number int) {
 
 func isTimeout(key string) bool { return key == "Connect-Timeout-Ms" || key == "Grpc-Timeout" }
 
-// Send keeps the request for attempts to come and sends it with the first one.
+// Send keeps the request for later attempts and sends it in the first one.
 func (s *serverStream) Send(request any) error {
 	switch {
 	case s.requested:
@@ -122,7 +122,7 @@ func (s *serverStream) Send(request any) error {
 	}
 	s.request, s.requested = request, true
 	if s.policy.Gate != nil {
-		s.current.cancel(nil) // its timeout, if the caller has a deadline, would be too long after the gate
+		s.current.cancel(nil) // its timeout, from the caller's deadline, would be too long after the gate
 		s.current.over = true
 		return nil
 	}
@@ -136,7 +136,7 @@ func (s *serverStream) Send(request any) error {
 // CloseRequest does nothing: Send has closed the request.
 func (s *serverStream) CloseRequest() error { return nil }
 
-// Receive makes the run, if there was none yet, and receives a message.
+// Receive makes the run, if it has not been made, and receives a message.
 func (s *serverStream) Receive(message any) error {
 	switch {
 	case s.ended != nil:
@@ -158,7 +158,7 @@ func (s *serverStream) Receive(message any) error {
 		if err == nil {
 			err = s.limited(func() error { return a.Receive(message) })
 		}
-		if err == nil || errors.Is(err, io.EOF) { // which connect takes for the end of a stream, whatever its code is
+		if err == nil || errors.Is(err, io.EOF) { // connect takes it for the end of a stream, whatever its code
 			received, s.begun, s.request = err, true, nil
 			return s.attempted(a.ctx, nil)
 		}
@@ -172,13 +172,13 @@ func (s *serverStream) Receive(message any) error {
 	return err
 }
 
-// close gives up a failed attempt.
+// close abandons a failed attempt.
 func (a *streamAttempt) close() {
-	a.cancel(nil) // first, so that nothing waits for the server
+	a.cancel(nil) // first, so nothing waits for the server
 	_ = a.CloseResponse()
 }
 
-// CloseResponse gives up the attempt.
+// CloseResponse abandons the attempt.
 func (s *serverStream) CloseResponse() error {
 	if !s.current.sent || s.current.err != nil { // connect would wait for a response
 		s.current.cancel(nil)
@@ -187,7 +187,8 @@ func (s *serverStream) CloseResponse() error {
 	return s.current.CloseResponse()
 }
 
-// ResponseHeader waits for the current attempt's. Nothing is repeated after that. It is empty if there is none yet.
+// ResponseHeader waits for the current attempt's header. After it nothing is repeated. It is empty if there is no
+// header yet.
 func (s *serverStream) ResponseHeader() http.Header {
 	if !s.current.sent || s.current.err != nil {
 		return make(http.Header)

@@ -19,7 +19,7 @@ import (
 
 type sending = connect.ServerStream[text]
 
-// failUntil is a stream that fails before its n-th attempt and then sends the messages and ends with err.
+// failUntil is a stream that fails before its n-th attempt, then sends the messages and ends with err.
 func failUntil(n int, err error, messages ...string) func(context.Context, int, *sending) error {
 	return func(_ context.Context, number int, send *sending) error {
 		if number < n {
@@ -243,7 +243,7 @@ func TestAStreamAfterItsRunHasFailed(t *testing.T) {
 	})
 }
 
-// streaming is an interceptor of streams alone.
+// streaming is an interceptor of streams only.
 type streaming func(connect.StreamingClientFunc) connect.StreamingClientFunc
 
 func (f streaming) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc { return next }
@@ -298,7 +298,7 @@ func TestAStreamSendsTheMessageOfItsCallAgain(t *testing.T) {
 	stream, err := client.CallServerStream(t.Context(), req)
 	require.NoError(t, err)
 	defer stream.Close()
-	req.Msg.Value = "second" // the caller uses its message again
+	req.Msg.Value = "second" // the caller reuses its message
 	require.True(t, stream.Receive(), stream.Err())
 	require.Equal(t, []string{"first", "first"}, got)
 }

@@ -34,7 +34,7 @@ func TestACallIsRepeatedUntilItSucceeds(t *testing.T) {
 	})
 }
 
-// TestWhatIsRepeated holds the table of the package documentation.
+// TestWhatIsRepeated checks the table of the package documentation.
 func TestWhatIsRepeated(t *testing.T) {
 	type repeated struct{ byDefault, ifIdempotent, optedIn, both bool }
 	never, always, optIn := repeated{}, repeated{true, true, true, true}, repeated{false, false, true, true}
