@@ -15,7 +15,7 @@
 //	retryjobs [--database DB] [--json] serve  [--addr 127.0.0.1:0] [--host NAME]
 //
 // DB is a SQLite file, as path or sqlite:path, or a URL postgres://user:password@host/database. Environment variable
-// RETRYJOBS_DATABASE stands in for it, and is the place for a password: the arguments of a process are no secret. An
+// RETRYJOBS_DATABASE stands in for it, and is the place for a password: the arguments of a process are not secret. An
 // error never shows the password.
 //
 // A filter is any of these flags. All that are given must apply; a flag that is given twice, or with commas, takes any

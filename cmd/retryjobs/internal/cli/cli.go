@@ -23,7 +23,7 @@ type Options struct {
 	Now func() time.Time
 	// Getenv returns a variable of the environment, "" for one that is not set.
 	Getenv func(name string) string
-	// Width is how many columns the terminal of stdout has. Zero means that stdout is no terminal.
+	// Width is how many columns the terminal of stdout has. Zero means that stdout is not a terminal.
 	Width int
 	// Color is whether stdout shows colors.
 	Color bool

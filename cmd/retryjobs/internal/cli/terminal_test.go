@@ -73,6 +73,6 @@ func TestValuesAreCompleted(t *testing.T) {
 	require.Equal(t, ":4\n", run(t, f, "__complete", "stats", "").Out)
 	evil := jobs()[0]
 	evil.Policy = "a\nb\x1b"
-	require.Equal(t, ":4\n", run(t, newFake(evil), "__complete", "list", "--policy", "").Out, "a name that is no word is left out")
+	require.Equal(t, ":4\n", run(t, newFake(evil), "__complete", "list", "--policy", "").Out, "a name that is not a word is left out")
 	require.Equal(t, retryjob.Pending, evil.Status)
 }
