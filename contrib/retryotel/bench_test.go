@@ -19,7 +19,8 @@ import (
 
 func succeed(context.Context) error { return nil }
 
-// What a run costs that succeeds at once: without Observe, with it and no SDK, with the SDK, and with a recording span.
+// The cost of a run that succeeds at once: without Observe, with it and no SDK, with the SDK, and with a recording
+// span.
 func BenchmarkObserve(b *testing.B) {
 	sdk := retryotel.Options{
 		MeterProvider:  sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())),

@@ -12,12 +12,12 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// ObserveBudgets makes the tokens of each budget visible as the gauge retry.budget.tokens, with the name as
-// retry.budget: one series for each name. The map is copied. Unregister of the result ends the observation; until then
-// the budgets are kept.
+// ObserveBudgets reports the tokens of each budget as the gauge retry.budget.tokens, with the name as retry.budget: one
+// series for each name. The map is copied. Unregister of the result ends the observation; until then the budgets are
+// kept.
 //
-// A nil Budget is refused: it has no tokens to observe. A name is to be given once among all that are
-// registered, since of two budgets with one name only one is seen. No budgets give a registration of nothing.
+// A nil Budget is refused: it has no tokens to observe. A name must be registered only once, since only one of two
+// budgets with the same name is reported. Without budgets nothing is registered.
 func ObserveBudgets(o Options, budgets map[string]*retry.Budget) (metric.Registration, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -53,9 +53,9 @@ func ObserveBudgets(o Options, budgets map[string]*retry.Budget) (metric.Registr
 	return registration, refused(err)
 }
 
-// ObserveBudgetSet makes visible how many keys a set of budgets holds (retry.budget.keys) and how many budgets it has
-// forgotten although they were not full (retry.budget.forgotten), with the name as retry.budget. The tokens of each are
-// not shown: the number of keys, which may be tenants, has no place in a metric. Unregister of the result ends it. A
+// ObserveBudgetSet reports how many keys a set of budgets holds (retry.budget.keys) and how many budgets it has dropped
+// although they were not full (retry.budget.forgotten), with the name as retry.budget. The tokens of each key are not
+// reported: there may be too many keys, such as tenants, for a metric. Unregister of the result ends the observation. A
 // nil set is refused.
 func ObserveBudgetSet(o Options, name string, set *retry.Budgets) (metric.Registration, error) {
 	if err := o.Validate(); err != nil {

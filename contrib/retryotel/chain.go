@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// chain is the row of spans of one run, each linked to the one before it. It belongs to one call of Do or RoundTrip,
-// whose attempts follow each other, so that no two runs can meet in it.
+// chain links the spans of one run, each to the one before it. It belongs to one call of Do or RoundTrip, whose
+// attempts do not overlap, so spans of two runs are never linked.
 type chain struct {
 	tracer   trace.Tracer
 	previous trace.SpanContext // invalid before the first
@@ -37,14 +37,14 @@ func fail(span trace.Span, errorType string, err error) {
 	text := textOf(err)
 	span.SetAttributes(semconv.ErrorTypeKey.String(errorType))
 	span.SetStatus(codes.Error, text)
-	// What RecordError would add, but short and in UTF-8, whatever a peer has put into its error.
+	// The same attributes as RecordError, but short and in UTF-8, since the text may come from a peer.
 	span.AddEvent("exception", trace.WithAttributes(
 		attribute.String("exception.type", goType(err)),
 		attribute.String("exception.message", text)))
 }
 
-// end ends a span. If the function that the span stands for has not returned, the span is an Error; only a recover
-// could distinguish a panic from runtime.Goexit.
+// end ends a span. If its function has not returned, the span is an Error; only a recover could distinguish a panic
+// from runtime.Goexit.
 func end(span trace.Span, returned *bool) {
 	if !*returned {
 		span.SetAttributes(semconv.ErrorTypeKey.String(other))

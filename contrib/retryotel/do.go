@@ -16,14 +16,14 @@ import (
 //
 // An attempt's span, "retry.attempt", is a child of that, linked to the span of the attempt before it, and current in
 // the context that fn gets. It has retry.attempt and, if the policy has a name, retry.policy. A failure sets error.type
-// and the status Error and records the error with the first 1024 bytes of its text. If AttemptTimeout ended the attempt,
-// error.type is "timeout" whatever error fn returned. A panic and runtime.Goexit pass through and end both spans as
-// Errors.
+// and the status Error and records the error with the first 1024 bytes of its text. If AttemptTimeout ended the
+// attempt, error.type is "timeout", whatever error fn returned. A panic and runtime.Goexit pass through and end both
+// spans as Errors.
 //
-// It returns what retry.Do returns, and an error of o before any attempt.
+// Do returns the error of retry.Do, or an error of o before any attempt.
 //
-// There is no form that wraps fn alone. A wrapped fn may serve several runs at once and would link attempts of different
-// runs, because it does not know which run calls it.
+// There is no function that wraps only fn: several runs may call a wrapped fn at once, and it would link attempts of
+// different runs.
 func Do(ctx context.Context, p retry.Policy, o Options, fn func(context.Context) error) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -31,7 +31,7 @@ func Do(ctx context.Context, p retry.Policy, o Options, fn func(context.Context)
 	return do(ctx, p, o.tracer(), fn)
 }
 
-// DoValue is Do for an fn that returns a value as well: retry.DoValue with those spans.
+// DoValue is Do for an fn that also returns a value: retry.DoValue with these spans.
 func DoValue[T any](ctx context.Context, p retry.Policy, o Options, fn func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := o.Validate(); err != nil {
@@ -40,8 +40,8 @@ func DoValue[T any](ctx context.Context, p retry.Policy, o Options, fn func(cont
 	return doValue(ctx, p, o.tracer(), fn)
 }
 
-// Wrap returns h with retries and those spans, as retry.Wrap does without the spans. Each call of the result is
-// a run of its own with links of its own, so that it may be shared. A nil h and bad options are refused at each call.
+// Wrap returns h with retries and these spans; retry.Wrap is the same without spans. Each call of the result is a
+// separate run with its own links, so it may be shared. A nil h and bad options are refused at each call.
 func Wrap[Req, Resp any](
 	p retry.Policy, o Options, h func(context.Context, Req) (Resp, error),
 ) func(context.Context, Req) (Resp, error) {

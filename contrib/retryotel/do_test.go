@@ -194,7 +194,7 @@ func aborted(t *testing.T, span tracetest.SpanStub) {
 	require.False(t, span.EndTime.IsZero())
 }
 
-// mute is an error whose text is expensive: it must not be asked for if no span is recording.
+// mute is an error whose text is expensive: it must not be built if no span is recording.
 type mute struct{ t *testing.T }
 
 func (m mute) Error() string     { m.t.Error("asked for the text"); return "" }
@@ -265,7 +265,7 @@ func TestARunInsideDoesNotOverwriteItsAttempt(t *testing.T) {
 	}
 }
 
-// panics is an error that cannot be asked for what it is.
+// panics is an error whose methods panic.
 type panics struct{ text, kind, is bool }
 
 func (p panics) Error() string {

@@ -1,7 +1,7 @@
-// Package retryotel shows runs of package retry to OpenTelemetry. Observe, in Policy.Observe, records metrics, adds to
-// the current span what happened and makes a span for each job that has ended. Do, DoValue and Wrap make a span for
-// each run and each attempt, and HTTP for each run and each send of a retryhttp.Transport. It imports OpenTelemetry's
-// API only: without an SDK all of it does nothing.
+// Package retryotel reports runs of package retry to OpenTelemetry. Observe, in Policy.Observe, records metrics, adds
+// events to the current span and creates a span for each job that has ended. Do, DoValue and Wrap make a span for each
+// run and each attempt, and HTTP for each run and each send of a retryhttp.Transport. It imports OpenTelemetry's API
+// only: without an SDK it does nothing.
 //
 // # Metrics
 //
@@ -23,12 +23,12 @@
 // retry.status and retry.reason have the texts of retry.Status and retry.Reason; in metrics a success has no
 // retry.reason, and a run of a policy without a name no retry.policy. A terminal error that ended a run because a layer
 // below had given up (retry.Outcome.Below) is the reason given_up_below. A run that ended with a terminal error at its
-// first attempt is not_retried and not dead_letter: no retry was allowed to follow, because the caller has made a
-// mistake, or because the call must not be repeated, such as a POST after a 503. retry.kind is succeeded_without_retry,
-// succeeded_with_retry, failed_without_retry or failed_with_retry; a run whose caller was done before it began is the
-// third. retry.class is succeeded, retryable or terminal; the duration of an attempt that succeeded counts from when it
-// was due. The buckets of the histograms reach from 1ms to a day and from 0 to 100 attempts; a View of the SDK can
-// change them.
+// first attempt is not_retried, not dead_letter: a retry was not allowed, because of a mistake of the caller, or
+// because the call must not be repeated, such as a POST after a 503. retry.kind is succeeded_without_retry,
+// succeeded_with_retry, failed_without_retry or failed_with_retry; a run whose caller's context had already ended is
+// failed_without_retry. retry.class is succeeded, retryable or terminal; the duration of an attempt that succeeded
+// counts from when it was due. The buckets of the histograms reach from 1ms to a day and from 0 to 100 attempts; a View
+// of the SDK can change them.
 //
 // The number of series is bounded: statuses, reasons, kinds and classes are enumerations, and Options.MaxPolicies
 // bounds the policy names. No metric has an attribute from an error.
@@ -36,16 +36,15 @@
 // # Spans
 //
 // In spans retry.policy and retry.attempt are those of the run, attempt or event; retry.run.policy, retry.status,
-// retry.reason and retry.attempts are those of the run that the span is of, or of the last run that ended below the
-// span.
+// retry.reason and retry.attempts are those of the span's run, or of the last run that ended below the span.
 //
 // error.type is the result of an ErrorType method in the error's chain, such as the status of an HTTP attempt ("503")
 // or retryhttp's Reason ("conn_refused"); otherwise the code of a gRPC status ("UNAVAILABLE"), "timeout", "canceled",
-// or the Go type below the marks of retry and fmt.Errorf. That of a run is that of its last error.
+// or the Go type below the marks of retry and fmt.Errorf. The error.type of a run is that of its last error.
 //
 // # Texts
 //
-// Names and errors that are not UTF-8 are made so, since OTLP would refuse the whole export for one of them. Of an
-// error's text 1024 bytes are kept, of a policy's name 128. An error whose methods panic is shown by its Go type and
-// "!PANIC", or "<nil>" for a nil pointer; the run is not touched by it.
+// Names and errors that are not UTF-8 are converted, since OTLP would refuse the whole export because of one of them.
+// An error's text is cut to 1024 bytes, a policy's name to 128. An error whose methods panic is shown by its Go type
+// and "!PANIC", or "<nil>" for a nil pointer; the panic does not affect the run.
 package retryotel

@@ -11,7 +11,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// The types that say nothing of what is wrong: a mark of retry, and what fmt.Errorf makes of one %w.
+// The types that do not describe the error: a mark of retry, and the result of fmt.Errorf with one %w.
 var (
 	markType = reflect.TypeOf(retry.Permanent(errors.ErrUnsupported))
 	wrapType = reflect.TypeOf(fmt.Errorf("%w", errors.ErrUnsupported))
@@ -19,8 +19,8 @@ var (
 
 // errorType returns error.type for the error of an attempt: the result of an ErrorType method in err's chain, as the
 // errors of retryhttp ("503", "conn_refused") and contrib/retrygrpc have; the code of a gRPC status, "UNAVAILABLE";
-// "timeout"; "canceled"; otherwise the Go type below marks and fmt.Errorf. For nil, which only an Event made by hand
-// has, it is "_OTHER".
+// "timeout"; "canceled"; otherwise the Go type below marks and fmt.Errorf. For nil, which only an Event not made by
+// package retry has, it is "_OTHER".
 func errorType(err error) string {
 	if err == nil {
 		return other
@@ -28,8 +28,7 @@ func errorType(err error) string {
 	return answered(err, typeOf)
 }
 
-// answered returns ask(err), or err's Go type if a method of err panics: an error that is only looked at must not end a
-// run.
+// answered returns ask(err), or err's Go type if a method of err panics: inspecting an error must not end a run.
 func answered(err error, ask func(error) string) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -75,9 +74,9 @@ var grpcCodes = [...]string{"CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLIN
 // grpcCode returns the name of the code of the first error in err's tree that has a gRPC status, "UNKNOWN" for a code
 // that gRPC does not have, and "" if there is none.
 //
-// It calls GRPCStatus() *status.Status by reflection. An interface with that method needs google.golang.org/grpc/status,
-// which adds 39 packages and 2.6 MB to each program that imports this package. MethodByName gets constants, so that the
-// linker still drops methods that are not used.
+// It calls GRPCStatus() *status.Status by reflection. An interface with that method needs
+// google.golang.org/grpc/status, which adds 39 packages and 2.6 MB to each program that imports this package.
+// MethodByName gets constants, so the linker still drops unused methods.
 func grpcCode(err error) string {
 	for err != nil {
 		if status, ok := result(reflect.ValueOf(err).MethodByName("GRPCStatus")); ok {
@@ -108,7 +107,7 @@ func result(method reflect.Value) (reflect.Value, bool) {
 	return method.Call(nil)[0], true
 }
 
-// bare returns err without marks and what fmt.Errorf put around it.
+// bare returns err without marks and the wrapping of fmt.Errorf.
 func bare(err error) error {
 	for {
 		t := reflect.TypeOf(err)

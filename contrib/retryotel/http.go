@@ -20,27 +20,26 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// HTTP returns a RoundTripper that does what t does, with a span for each run, like that of Do, and below that a client
-// span for each send. t is copied: later changes to it have no effect. A nil t and bad options are errors. If t does not
+// HTTP returns a RoundTripper that works like t, with a span for each run, like that of Do, and a client span below it
+// for each send. t is copied: later changes to it have no effect. A nil t and bad options are errors. If t does not
 // validate, each RoundTrip returns t's error.
 //
 // The spans of sends follow the stable HTTP conventions. Their name is the method, their attributes are
 // http.request.method, url.full, server.address, server.port, http.response.status_code, network.protocol.version and
-// error.type, and retry.attempt and, if Policy has a name, retry.policy. All sends of one RoundTrip but the first have
-// http.request.resend_count and a link to the send before. In url.full the credentials and the values of the query are
-// replaced by REDACTED; the path is not. A status from 400 on is an Error, even if Transport.Accept takes it for a
+// error.type, and retry.attempt and, if Policy has a name, retry.policy. All sends of one RoundTrip except the first
+// have http.request.resend_count and a link to the send before. In url.full the credentials and the values of the query
+// are replaced by REDACTED; the path is not. A status from 400 on is an Error, even if Transport.Accept takes it for a
 // success. A response that comes after Policy.AttemptTimeout is an Error of the type "attempt_timeout", because the run
-// does not take it. A span begins before Base is called and ends with the response's headers or the failure, because a
-// body may be read late, partly or never.
+// discards it. A span begins before Base is called and ends with the response's headers or the failure, because a body
+// may be read late, partly or never.
 //
-// Each send carries its own context in its headers, through Options.Propagator: all of its Fields that the request has
-// are removed first, in any spelling, baggage included, as the specification of propagators asks for a header that is
-// used again. Baggage is sent from the context (baggage.ContextWithBaggage), not from the request. Without a trace, as
-// without an SDK, nothing is removed. The request is not changed, and the response, its body and errors pass as they
-// are.
+// Each send carries its own context in its headers, through Options.Propagator: all of its Fields in the request are
+// removed first, in any spelling, baggage included, as the specification of propagators requires for a reused header.
+// Baggage is sent from the context (baggage.ContextWithBaggage), not from the request. Without a trace, as without an
+// SDK, nothing is removed. The request is not modified, and the response, its body and errors are passed on unchanged.
 //
-// A redirect that an http.Client follows is another RoundTrip, and so another run, whose count begins anew. What
-// net/http sends again by itself on a new connection is in one span. With otelhttp, put its Transport outside:
+// A redirect that an http.Client follows is another RoundTrip, and so another run with its own count. A request that
+// net/http itself sends again on a new connection has one span. With otelhttp, put its Transport outside:
 // otelhttp.NewTransport(rt) makes a span above the run's; as t.Base it would make a second span of each send.
 func HTTP(t *retryhttp.Transport, o Options) (http.RoundTripper, error) {
 	if t == nil {
@@ -58,7 +57,7 @@ type roundTripper struct {
 	propagator propagation.TextMapPropagator
 }
 
-// RoundTrip gives each run a Transport and a Base of its own, which has the links between its spans.
+// RoundTrip gives each run its own Transport and Base, which links the run's spans.
 func (h *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req == nil {
 		return h.transport.RoundTrip(nil)
@@ -142,8 +141,8 @@ func (s *sends) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// header returns a copy of a request's header with the context of one send in place of what it had of another. A key
-// that net/http would not write so, such as "traceparent", is sent as well.
+// header returns a copy of a request's header with the trace context of one send in place of any other. It also
+// replaces a key that net/http would not write, such as "traceparent".
 func (s *sends) header(ctx context.Context, given http.Header) http.Header {
 	header := given.Clone()
 	if header == nil {
@@ -168,7 +167,7 @@ func (s *sends) start(req *http.Request) (context.Context, trace.Span) {
 	return s.chain.start(ctx, name, trace.SpanKindClient, attributes...)
 }
 
-// describe returns the name of a request's span and what is known of it before it is sent.
+// describe returns the name of a request's span and its attributes before the send.
 func describe(req *http.Request) (name string, attributes []attribute.KeyValue) {
 	attributes = make([]attribute.KeyValue, 0, 8)
 	switch method := req.Method; method {
@@ -201,7 +200,7 @@ func port(u *url.URL) int {
 	return 80
 }
 
-// redacted returns u without what may be secret in it.
+// redacted returns u without its possible secrets.
 func redacted(u *url.URL) string {
 	const gone = "REDACTED"
 	shown := *u
@@ -225,7 +224,7 @@ func redacted(u *url.URL) string {
 // errNoResponse is the error of a Base that breaks the rules of http.RoundTripper.
 var errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")
 
-// finish adds what a send ended with, and whether that came after AttemptTimeout.
+// finish adds the result of a send, and whether it came after AttemptTimeout.
 func finish(span trace.Span, resp *http.Response, err error, late bool) {
 	if resp != nil && err == nil {
 		span.SetAttributes(
@@ -234,7 +233,7 @@ func finish(span trace.Span, resp *http.Response, err error, late bool) {
 	}
 	switch {
 	case late:
-		fail(span, string(retryhttp.AttemptTimeout), cmp.Or(err, retry.ErrAttemptTimeout)) // the run does not take it either
+		fail(span, string(retryhttp.AttemptTimeout), cmp.Or(err, retry.ErrAttemptTimeout)) // the run discards it too
 	case err != nil:
 		fail(span, answered(err, sendErrorType), err)
 	case resp == nil:
@@ -247,7 +246,7 @@ func finish(span trace.Span, resp *http.Response, err error, late bool) {
 	}
 }
 
-// sendErrorType returns retryhttp's word for err, and the Go type if it has none.
+// sendErrorType returns retryhttp's word for err, or otherwise the Go type.
 func sendErrorType(err error) string {
 	if reason := retryhttp.ReasonOf(err); reason != "" && reason != retryhttp.TransportError {
 		return string(reason)

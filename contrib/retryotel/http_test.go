@@ -133,14 +133,14 @@ func TestEachSendHasAClientSpan(t *testing.T) {
 		require.Equal(t, want, set(span.Attributes))
 		require.Equal(t, wantStatus, span.Status)
 		require.Empty(t, span.Events)
-		// What the server got is of this very send.
+		// The server receives the context of exactly this send.
 		header := seen.all()[i].Header
 		require.Equal(t, "00-"+span.SpanContext.TraceID().String()+"-"+span.SpanContext.SpanID().String()+"-01", header.Get("Traceparent"))
 		require.Equal(t, strconv.Itoa(i+1), header.Get("Retry-Attempt"))
 	}
 }
 
-// The request's own trace context is replaced, and the request left as it was.
+// The request's own trace context is replaced, and the request is not modified.
 func TestTheRequestIsNotChanged(t *testing.T) {
 	s := newSDK(t)
 	s.Propagator = propagation.TraceContext{}
@@ -160,7 +160,7 @@ func TestTheRequestIsNotChanged(t *testing.T) {
 		require.Contains(t, got.Header.Get("Traceparent"), s.named("POST")[i].SpanContext.SpanID().String())
 	}
 
-	// Whatever spelling it comes in, what belongs to another trace is not sent along.
+	// In any spelling, headers of another trace are not sent.
 	req.Header = http.Header{"traceparent": {old}, "TRACESTATE": {"vendor=of-another"}, "Tracestate": {"x=y"}, "baggage": {"k=v"}, "X-Kept": {"1"}}
 	given := req.Header.Clone()
 	both := s.Options
@@ -264,7 +264,7 @@ func TestFailuresWithoutAResponse(t *testing.T) {
 	}
 }
 
-// What was not sent has no span: a request that cannot be sent, and a body that cannot be had again.
+// A request that was not sent has no span: it was invalid, or its body cannot be read again.
 func TestOnlySendsHaveSpans(t *testing.T) {
 	s := newSDK(t)
 	server, seen := answers(t, 503)

@@ -26,8 +26,8 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// What Base owes a Transport arrives: httptrace, errors as they are, the response's own body, one that can be written to
-// included, and CloseIdleConnections.
+// Everything that Base owes a Transport is passed on: httptrace, unchanged errors, the response's own body, even a
+// writable one, and CloseIdleConnections.
 func TestBaseKeepsItsPromises(t *testing.T) {
 	s := newSDK(t)
 	server, _ := answers(t, 200)

@@ -9,18 +9,18 @@ import (
 )
 
 // secondsBounds reach from an immediate retry to a day. From 10s on they are the waits of the published schedules
-// (retry.Aggressive, Standard, Patient, Cautious), so that each of these falls exactly on a bound.
+// (retry.Aggressive, Standard, Patient, Cautious), so each of them is exactly on a bound.
 func secondsBounds() []float64 {
 	return []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 		60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600}
 }
 
-// attemptBounds are the usual numbers of attempts. 0 is a run whose caller was done before it began.
+// attemptBounds are the usual numbers of attempts. 0 is a run whose caller's context had already ended.
 func attemptBounds() []float64 {
 	return []float64{0, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 50, 100}
 }
 
-// instruments are what Observe records with.
+// instruments are the instruments of Observe.
 type instruments struct {
 	runs            metric.Int64Counter
 	runAttempts     metric.Int64Histogram
@@ -57,7 +57,7 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 	return i, refused(errs[:]...)
 }
 
-// refused returns the errors of a MeterProvider about our instruments as one, on one line; nil if there is none.
+// refused returns the errors of a MeterProvider about our instruments as one error on one line, or nil.
 func refused(errs ...error) error {
 	var bad retry.FieldErrors
 	for _, err := range errs {

@@ -16,10 +16,10 @@ type Counter interface {
 	Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error)
 }
 
-// ObserveJobs makes visible how many jobs an engine has by status (retry.jobs), and how far behind the oldest is of
-// those that wait (retry.jobs.lag), 0 if none is due, both with the name as retry.engine. They are counted at each
-// collection, within its context; an error of Count goes to the SDK. Of several processes with one database let one
-// observe it. Unregister of the result ends it. A nil Counter is refused.
+// ObserveJobs reports how many jobs an engine has by status (retry.jobs), and how overdue the oldest waiting job is
+// (retry.jobs.lag), 0 if none is due, both with the name as retry.engine. They are counted at each collection, within
+// its context; an error of Count goes to the SDK. If several processes share a database, only one should observe it.
+// Unregister of the result ends the observation. A nil Counter is refused.
 func ObserveJobs(o Options, name string, jobs Counter) (metric.Registration, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

@@ -14,19 +14,19 @@ import (
 // error is that of o's Validate or of the MeterProvider.
 //
 // It records the metrics that the package documentation lists. retry.delay is recorded when a wait is decided, before
-// it begins: its count is that of the retries decided, those included that a canceled caller or a gate still prevents.
+// it begins. So its count includes retries that a canceled caller or a gate later prevents.
 //
-// It adds to the current span of the context, if that is recording: in Do and HTTP that is the run's, otherwise the
-// caller's. Each failed attempt is an event "retry.attempt.failed"; one whose error matches retry.ErrAttemptTimeout is
-// an event "retry.attempt.timeout" before that. On a caller's span the end of the run sets retry.status,
-// retry.attempts, retry.reason and retry.run.policy, the last two empty if there is none. Of several runs under one
-// span they are those of the last to end. They have keys of their own: if that span is one of an attempt of Do or HTTP,
-// as it is for a run inside an attempt, its retry.policy and retry.attempt stay those of the attempt. The status of the
-// span is not changed.
+// It adds events to the current span of the context, if that is recording: in Do and HTTP that is the run's span,
+// otherwise the caller's. Each failed attempt is an event "retry.attempt.failed"; one whose error matches
+// retry.ErrAttemptTimeout is an event "retry.attempt.timeout" before that. On a caller's span the end of the run sets
+// retry.status, retry.attempts, retry.reason and retry.run.policy, the last two empty if there is none. Of several runs
+// under one span they are those of the last to end. Their keys differ from an attempt's: for a run inside an attempt of
+// Do or HTTP, retry.policy and retry.attempt of the span stay those of the attempt. The status of the span is not
+// changed.
 //
-// For a job of package retryjob it makes the span of the run, "retry.run", when the job has ended. It begins when the
-// job was first due, and has retry.job, the attributes of Do's span and an event for each failed attempt. A run within
-// the handler of a job has such a span too, unless Do or HTTP has made one.
+// For a job of package retryjob it creates the span of the run, "retry.run", when the job has ended. The span begins
+// when the job was first due, and has retry.job, the attributes of Do's span and an event for each failed attempt. A
+// run within the handler of a job also has such a span, unless Do or HTTP has created one.
 //
 // The function is safe for concurrent use. If the span is not recording it allocates nothing of its own.
 func Observe(o Options) (func(context.Context, retry.Event), error) {
@@ -78,7 +78,7 @@ func (w *observer) attempt(ctx context.Context, s *series, c class, lasted time.
 	w.attemptDuration.Record(ctx, lasted.Seconds(), s.classes[c].record...)
 }
 
-// lastOf returns how long the attempt took with which a run succeeded, from when it was due.
+// lastOf returns the duration of the successful attempt, from when it was due.
 func lastOf(o *retry.Outcome) time.Duration {
 	n := len(o.History)
 	if n == 0 {
@@ -91,7 +91,7 @@ func lastOf(o *retry.Outcome) time.Duration {
 // tell adds e to a span.
 func tell(span trace.Span, e *retry.Event) {
 	if e.Outcome != nil {
-		// All four, since an attribute that an earlier run has set cannot be taken away.
+		// All four, since an attribute of an earlier run cannot be removed.
 		end := endingOf(e.Outcome)
 		span.SetAttributes(keyOfRun.String(nameOf(e.Policy)), keyStatus.String(end.statusText()),
 			keyReason.String(end.reasonText()), keyMade.Int(e.Outcome.Attempts))

@@ -27,7 +27,7 @@ type steps = []retrytest.Step
 // try is an attempt that takes a second.
 func try(err error) retrytest.Step { return retrytest.Step{Err: err, Takes: time.Second, Deaf: true} }
 
-// TestEveryEnding runs each way in which a run can end, in virtual time, and reads all metrics of it.
+// TestEveryEnding ends runs in each possible way, in virtual time, and reads all their metrics.
 func TestEveryEnding(t *testing.T) {
 	empty := retry.NewBudget(retry.BudgetConfig{Initial: -1})
 	one := func() *retry.Budget { return retry.NewBudget(retry.BudgetConfig{Initial: 1}) }
@@ -264,7 +264,7 @@ func TestPolicyNamesAreBounded(t *testing.T) {
 	}
 }
 
-// What an Event made by hand says does not make a new value of an enumeration.
+// The values of an Event not made by package retry do not add to an enumeration.
 func TestStatusesAndReasonsAreEnumerations(t *testing.T) {
 	s := newSDK(t)
 	observe, err := retryotel.Observe(s.Options)

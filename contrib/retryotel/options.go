@@ -31,9 +31,9 @@ type Options struct {
 	// Propagator writes the trace context into the headers of what HTTP sends. Nil means the global one, which writes
 	// nothing before it is set.
 	Propagator propagation.TextMapPropagator
-	// MaxPolicies is how many distinct policy names the metrics of one Observe distinguish; first come, first served.
-	// Runs of further names count under "_OTHER". Runs without a name are not counted among them. Negative is refused.
-	// Zero means 100.
+	// MaxPolicies is how many policy names the metrics of one Observe distinguish, in the order of their first use.
+	// Runs of further names count under "_OTHER". Runs without a name do not count. Negative is refused. Zero means
+	// 100.
 	MaxPolicies int
 }
 

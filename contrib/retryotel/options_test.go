@@ -92,7 +92,7 @@ func TestZeroOptionsAreTheGlobals(t *testing.T) {
 	require.Len(t, s.named("retry.attempt"), spans+1)
 }
 
-// Without a recording span nothing is allocated, and with the SDK nothing but what it takes itself.
+// Without a recording span nothing is allocated, and with the SDK only what the SDK allocates.
 func TestObserveAllocatesNothing(t *testing.T) {
 	events := map[string]retry.Event{
 		"a success": {Policy: "charge", Decision: retry.Decision{Status: retry.Succeeded},
@@ -115,7 +115,7 @@ func TestObserveAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Which SDK there is, if any, is for the program to say, and internal packages of another module are not for us.
+// The program chooses its SDK, and this module must not import internal packages of another module.
 func TestOnlyTheAPIIsImported(t *testing.T) {
 	entries, err := os.ReadDir(".")
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ var (
 	wantAttempts = []float64{0, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 50, 100}
 )
 
-// TestMetricsAsACollectorGetsThem reads from the protocol what dashboards are made of.
+// TestMetricsAsACollectorGetsThem reads from the protocol the metrics that dashboards use.
 func TestMetricsAsACollectorGetsThem(t *testing.T) {
 	r := newReceiver(t)
 	o, flush := r.options()
@@ -133,7 +133,7 @@ func TestMetricsAsACollectorGetsThem(t *testing.T) {
 	require.EqualValues(t, 1, forgotten.DataPoints[0].GetAsInt())
 }
 
-// TestTracesAsACollectorGetsThem reads from the protocol what a trace view shows, of a run and of HTTP.
+// TestTracesAsACollectorGetsThem reads from the protocol the spans that a trace view shows, of a run and of HTTP.
 func TestTracesAsACollectorGetsThem(t *testing.T) {
 	r := newReceiver(t)
 	o, flush := r.options()

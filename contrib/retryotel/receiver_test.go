@@ -26,7 +26,7 @@ import (
 	"github.com/retrygo/retry/contrib/retryotel"
 )
 
-// receiver takes OTLP over HTTP as a collector does, and keeps what arrives.
+// receiver accepts OTLP over HTTP like a collector, and keeps what arrives.
 type receiver struct {
 	t      *testing.T
 	server *httptest.Server

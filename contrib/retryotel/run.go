@@ -30,13 +30,13 @@ func ofRun(ctx context.Context, span trace.Span) context.Context {
 	return context.WithValue(trace.ContextWithSpan(ctx, span), runKey{}, span)
 }
 
-// hasSpan reports whether the run that Observe was called about with ctx has a span of its own.
+// hasSpan reports whether the run of ctx, for which Observe was called, has its own span.
 func hasSpan(ctx context.Context) bool {
 	run, ok := ctx.Value(runKey{}).(trace.Span)
 	return ok && run.SpanContext().SpanID() == trace.SpanContextFromContext(ctx).SpanID() // or ctx is an attempt's of that run
 }
 
-// ended adds to the span of a run how it ended.
+// ended adds the end of a run to its span.
 func ended(span trace.Span, o *retry.Outcome, err error) {
 	if !span.IsRecording() {
 		return
@@ -57,8 +57,8 @@ func failed(span trace.Span, err error) {
 	span.SetStatus(codes.Error, textOf(err))
 }
 
-// job makes the span of the run of a job, or of a run within its handler that has none. A job is made in steps, perhaps
-// by several processes, so that its span can only be made when it has ended.
+// job creates the span of a job's run, or of a run within its handler that does not have one. A job runs in steps,
+// perhaps in several processes, so its span can only be created at the end.
 func (w *observer) job(ctx context.Context, info retryjob.AttemptInfo, e *retry.Event) {
 	now := time.Now()
 	_, span := startRun(ctx, w.tracer, e.Policy, trace.WithTimestamp(now.Add(-e.Outcome.Elapsed)),

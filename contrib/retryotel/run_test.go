@@ -69,7 +69,7 @@ func TestEachRunHasASpanWithItsOutcome(t *testing.T) {
 	}
 }
 
-// A response is not an error of RoundTrip, and the run has failed all the same.
+// A response is not an error of RoundTrip, but the run has failed.
 func TestARunOfHTTPThatReturnsAResponseHasItsOutcome(t *testing.T) {
 	s := newSDK(t)
 	server, _ := answers(t, 503)
@@ -97,7 +97,7 @@ func TestARunOfHTTPThatReturnsAResponseHasItsOutcome(t *testing.T) {
 	require.Equal(t, sdktrace.Status{Code: codes.Error, Description: err.Error()}, refused.Status)
 }
 
-// The policy is asked for once in each run, and its Observe is kept.
+// The policy is requested once in each run, and its Observe is kept.
 func TestAPolicyOfEachRequestIsItsRuns(t *testing.T) {
 	for name, transport := range map[string]*retryhttp.Transport{
 		"PolicyFor":  {PolicyFor: func(req *http.Request) retry.Policy { return retry.Policy{Name: req.URL.Path} }},
@@ -248,7 +248,7 @@ func TestAttemptsAreCountedAndMeasuredByClass(t *testing.T) {
 			"retry.class=_OTHER":                        {3, 0},
 		}, s.histogram("retry.attempt.duration"))
 
-		// Clocks that do not agree make no nonsense: at most the run, at least nothing.
+		// Clocks that differ must not produce impossible durations: at most the run's, at least zero.
 		at := time.Now()
 		for _, start := range []time.Time{{}, at.Add(time.Hour)} {
 			observe(t.Context(), retry.Event{Policy: "odd", Outcome: &retry.Outcome{Status: retry.Succeeded, Attempts: 2,

@@ -28,7 +28,7 @@ const (
 	keyEngine  = attribute.Key("retry.engine")
 )
 
-// other stands for what is not distinguished, as in error.type of the conventions.
+// other is the value for anything that is not distinguished, as in error.type of the conventions.
 const other = "_OTHER"
 
 // kind is how a run ended, in the four words of resilience4j's retry calls.
@@ -70,15 +70,15 @@ const (
 // givenUpBelow is the reason of a run that ended with a terminal error because a layer below had given up.
 const givenUpBelow = retry.CallerCanceled + 1
 
-// ending is how a run ended, as retry.runs counts it.
+// ending is the end of a run, as retry.runs counts it.
 type ending struct {
 	status retry.Status
 	reason retry.Reason
 	kind   kind
 }
 
-// endingOf returns the ending of a run. What is not a status or reason of a run is zero, whatever an Event made by hand
-// says: attributes are enumerations.
+// endingOf returns the ending of a run. A value that is not a status or reason of a run counts as zero, since
+// attributes are enumerations.
 func endingOf(o *retry.Outcome) ending {
 	e := ending{o.Status, o.Reason, kindOf(o)}
 	if e.status >= notRetried {
@@ -188,14 +188,14 @@ func (s *series) option(more ...attribute.KeyValue) metric.MeasurementOption {
 func (s *series) ended(e ending) []metric.AddOption {
 	at := &s.runs[e.index()]
 	found := at.Load()
-	if found == nil { // two goroutines at once make the same
+	if found == nil { // two goroutines at once build the same value
 		found = &[]metric.AddOption{s.option(append(e.attributes(), keyKind.String(e.kind.String()))...)}
 		at.Store(found)
 	}
 	return *found
 }
 
-// policies are the series of a bounded number of policies. A known one costs a map look-up and no lock.
+// policies are the series of a bounded number of policies. A known policy costs a map lookup and no lock.
 type policies struct {
 	most    int
 	unnamed *series
@@ -240,7 +240,7 @@ func (p *policies) add(name string) *series {
 	}
 	s := newSeries(keyPolicy.String(name))
 	more := maps.Clone(named)
-	more[strings.Clone(name)] = s // not what it may be a part of
+	more[strings.Clone(name)] = s // not a string that shares memory with a longer one
 	p.named.Store(&more)
 	return s
 }
