@@ -24,11 +24,11 @@ type call struct {
 
 	out    middleware.FinalizeOutput // of the last attempt
 	class  retry.Class               // of its error
-	answer error                     // its error, if that is the service's answer
+	answer error                     // its error, if it is the service's answer
 	made   []result                  // the first attempt and the newest 63
 }
 
-// result is what the SDK's step has returned for one attempt.
+// result is what the SDK's step returns for one attempt.
 type result struct {
 	metadata middleware.Metadata
 	err      error
@@ -65,7 +65,7 @@ func (c *call) repeatable() bool {
 	return !ok || req.GetStream() == nil || req.IsStreamSeekable()
 }
 
-// rewind makes the request's body ready for another attempt.
+// rewind prepares the request's body for another attempt.
 func (c *call) rewind() error {
 	if req, ok := c.in.Request.(*smithyhttp.Request); ok && len(c.made) > 0 {
 		return req.RewindStream()
@@ -74,7 +74,7 @@ func (c *call) rewind() error {
 }
 
 // metadata returns that of the last attempt with the results of all, as the SDK's step does for a whole operation. Only
-// that step can write them, so it gets the results of several attempts once more.
+// that step can write them, so it is run once more over the results of several attempts.
 func (c *call) metadata() middleware.Metadata {
 	if len(c.made) == 0 {
 		return middleware.Metadata{}
@@ -94,7 +94,7 @@ func (c *call) metadata() middleware.Metadata {
 	return metadata
 }
 
-// again is a Retryer that takes every result that is left, without a wait.
+// again is a Retryer that accepts every remaining result without a wait.
 type again struct {
 	aws.NopRetryer
 	left *[]result
@@ -103,7 +103,7 @@ type again struct {
 func (a *again) MaxAttempts() int            { return 0 }
 func (a *again) IsErrorRetryable(error) bool { return len(*a.left) > 0 }
 
-// RetryDelay returns a delay that is over even if the step adds the 5s that it allows X-Amz-Retry-After at most.
+// RetryDelay returns a delay that has passed even if the step adds the at most 5s that it allows X-Amz-Retry-After.
 func (a *again) RetryDelay(int, error) (time.Duration, error) { return -5 * time.Second, nil }
 
 // attempt is one attempt. The steps after the SDK's find it in the context.
@@ -115,13 +115,13 @@ type attempt struct {
 
 type attemptKey struct{}
 
-// attemptOf returns the attempt whose context ctx is, or nil.
+// attemptOf returns the attempt of ctx, or nil.
 func attemptOf(ctx context.Context) *attempt {
 	a, _ := middleware.GetStackValue(ctx, attemptKey{}).(*attempt)
 	return a
 }
 
-// send makes the attempt. Its context ends with it or, if the output has a body to read, with that.
+// send makes the attempt. Its context ends with it or, if the output has a body to read, with the body.
 func (a *attempt) send(
 	ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,
 ) (out middleware.FinalizeOutput, metadata middleware.Metadata, err error) {
@@ -146,7 +146,7 @@ func (a *attempt) send(
 		return out, metadata, err
 	}
 	if err == nil && a.open.Load() {
-		err = retry.ErrAttemptTimeout // the output's body is of no use any more
+		err = retry.ErrAttemptTimeout // the output's body can no longer be used
 	}
 	if err != nil {
 		err = retry.TimedOut(err)
@@ -154,7 +154,7 @@ func (a *attempt) send(
 	return out, metadata, err
 }
 
-// guarded lets the body of a response end the attempt's context, if that has a timeout.
+// guarded makes closing a response's body end the attempt's context, if that has a timeout.
 func guarded(
 	ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler,
 ) (middleware.DeserializeOutput, middleware.Metadata, error) {
@@ -167,7 +167,7 @@ func guarded(
 	return out, metadata, err
 }
 
-// body is a response's body that ends the attempt when it is closed.
+// body is a response's body whose Close ends the attempt.
 type body struct {
 	io.ReadCloser
 	attempt *attempt

@@ -15,13 +15,13 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// classifier returns the whole order: own, the attempt's timeout, the SDK's list, stop. The SDK takes an attempt's
-// timeout for a cancellation by the caller.
+// classifier returns the whole order: own, the attempt's timeout, the SDK's list, stop. The SDK treats an attempt's
+// timeout as a cancellation by the caller.
 func classifier(own retry.Classifier) retry.Classifier {
 	return retry.FirstOf(own, retry.RetryOn(retry.ErrAttemptTimeout), listed, retry.Otherwise(retry.Terminal))
 }
 
-// listed is what the SDK's own list says.
+// listed returns the verdict of the SDK's own list.
 func listed(err error) retry.Class {
 	switch awsretry.IsErrorRetryables(awsretry.DefaultRetryables).IsErrorRetryable(err) {
 	case aws.TrueTernary:
@@ -33,8 +33,8 @@ func listed(err error) retry.Class {
 	}
 }
 
-// answered reports whether err, which is not to be repeated, is the answer of a service that works. Throttling, which
-// some services report with 400, is none.
+// answered reports whether err, which must not be repeated, is the answer of a healthy service. Throttling, which some
+// services report with 400, is not.
 func answered(err error) bool {
 	resp := responseOf(err)
 	if resp == nil || listed(err) == retry.Retryable {
@@ -44,7 +44,7 @@ func answered(err error) bool {
 	return status >= 300 && status <= 499 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
 }
 
-// responseOf returns the response that err stands for, or nil.
+// responseOf returns the response of err, or nil.
 func responseOf(err error) *http.Response {
 	var failed *smithyhttp.ResponseError
 	if errors.As(err, &failed) && failed.Response != nil {
@@ -53,7 +53,7 @@ func responseOf(err error) *http.Response {
 	return nil
 }
 
-// hinted returns err with the wait that its response asks for, the longer one of two.
+// hinted returns err with the wait that its response asks for, the longer of two.
 func hinted(err error) error {
 	resp := responseOf(err)
 	if resp == nil {

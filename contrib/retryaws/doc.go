@@ -1,6 +1,6 @@
 // Package retryaws lets a retry.Policy decide the retries of clients of the AWS SDK for Go v2. There are two ways:
 //
-//   - [Middleware] replaces the SDK's retries by a retry.Do for each operation, and keeps the whole policy:
+//   - [Middleware] replaces the SDK's retries by a retry.Do for each operation, with the whole policy:
 //
 //     cfg.APIOptions = append(cfg.APIOptions, retryaws.Middleware(policy))
 //
@@ -8,22 +8,22 @@
 //
 // # What is repeated
 //
-// Marks such as retry.Permanent are looked at first, then Policy.Classify. An attempt that its timeout has ended is
-// repeated. What is left is judged by the SDK's own list, retry.DefaultRetryables of aws-sdk-go-v2: it repeats 500,
-// 502, 503 and 504, throttling codes such as SlowDown, connection errors, timeouts, and requests that were signed with
-// a wrong clock. What that list does not know ends the run.
+// Marks such as retry.Permanent are checked first, then Policy.Classify. An attempt that timed out is repeated. For any
+// other error the SDK's own list decides, retry.DefaultRetryables of aws-sdk-go-v2: it repeats 500, 502, 503 and 504,
+// throttling codes such as SlowDown, connection errors, timeouts, and requests that were signed with a wrong clock. An
+// error that is not on the list ends the run.
 //
-// A status from 300 to 499, other than 408 and 429, that is not repeated is the service's answer and not a failure: the
-// operation returns the SDK's own error, and the run has succeeded, funds Policy.Budget and is a success to
-// Policy.Observe. NoSuchKey with 404 and PreconditionFailed with 412 are answers; AccessDenied with 403 is one.
+// A status from 300 to 499, other than 408 and 429, that is not repeated is the service's answer, not a failure: the
+// operation returns the SDK's own error, and the run is Succeeded, funds Policy.Budget and is a success for
+// Policy.Observe. NoSuchKey with 404, PreconditionFailed with 412 and AccessDenied with 403 are answers.
 //
-// # What a service says
+// # Hints of a service
 //
 // Retry-After (seconds or a date) and X-Amz-Retry-After (milliseconds) are hints in the sense of retry.After: the next
-// attempt starts no earlier, jitter goes upwards, and beyond Policy.MaxHint the run ends.
+// attempt does not start earlier, jitter only adds to the delay, and a hint above Policy.MaxHint ends the run.
 //
 // # One layer
 //
-// Layers multiply. Leave the client's HTTPClient without retries, and put no retry.Do around an operation; if there is
-// one all the same, retry.OneAttempt makes the operations under it single attempts.
+// Layers multiply. Do not add retries to the client's HTTPClient, or a retry.Do around an operation. If there is one
+// anyway, retry.OneAttempt makes each operation under it a single attempt.
 package retryaws

@@ -71,7 +71,7 @@ func ExampleMiddleware() {
 	}
 	client := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
 
-	// One operation with a policy of its own.
+	// One operation with its own policy.
 	in := &s3.GetObjectInput{Bucket: aws.String("b"), Key: aws.String("k")}
 	_, err := client.GetObject(context.Background(), in, s3.WithAPIOptions(retryaws.Middleware(retry.Policy{MaxAttempts: 1})))
 

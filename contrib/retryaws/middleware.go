@@ -26,13 +26,12 @@ const (
 )
 
 // Middleware returns an option for aws.Config.APIOptions, or the APIOptions of one client, which makes each operation
-// as p says. If p sets nothing of a schedule, it takes that of retry.Inline: see retry.Policy.OrSchedule. A policy that
+// follow p. If p sets no part of a schedule, that of retry.Inline is used: see retry.Policy.OrSchedule. A policy that
 // does not validate fails each operation before any attempt.
 //
-// For one operation, append the option to the APIOptions of that operation; of several the last one counts. The SDK's
-// own settings for retries (Retryer, RetryMaxAttempts, RetryMode, AWS_MAX_ATTEMPTS, AWS_RETRY_MODE,
-// AWS_NEW_RETRIES_2026) have no effect, also if they are set for one operation. Presigning makes no request, and is
-// left as it is.
+// For one operation, append the option to the APIOptions of that operation; the last of several applies. The SDK's own
+// settings for retries (Retryer, RetryMaxAttempts, RetryMode, AWS_MAX_ATTEMPTS, AWS_RETRY_MODE, AWS_NEW_RETRIES_2026)
+// have no effect, even if they are set for one operation. Presigning makes no request, and does not change.
 //
 // Policy.AttemptTimeout ends an attempt that has no result: for an operation whose output has a body to read, such as
 // GetObject, it covers the attempt up to the response's headers and never cuts off the body; for others it covers the
@@ -44,8 +43,8 @@ func Middleware(p retry.Policy) func(*middleware.Stack) error {
 	return MiddlewareFunc(func(context.Context, string, string) retry.Policy { return p })
 }
 
-// MiddlewareFunc is Middleware with a policy by operation, such as "S3" and "GetObject". policy is called once for each
-// operation, with the context of that, before the first attempt. It must be safe for concurrent use.
+// MiddlewareFunc is Middleware with a policy for each service and operation, such as "S3" and "GetObject". policy is
+// called once for each operation, with its context, before the first attempt. It must be safe for concurrent use.
 func MiddlewareFunc(policy func(ctx context.Context, service, operation string) retry.Policy) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error {
 		if policy == nil {
@@ -69,8 +68,8 @@ func MiddlewareFunc(policy func(ctx context.Context, service, operation string) 
 	}
 }
 
-// install puts r before the SDK's step, which is left to make one attempt: it measures and traces that, corrects the
-// clock that requests are signed by, and says so by its error.
+// install puts r before the SDK's step, which still makes one attempt: it measures and traces the attempt, corrects the
+// clock for signatures, and reports that in its error.
 func install(stack *middleware.Stack, r *run, sdk *awsretry.Attempt) error {
 	once := awsretry.NewAttemptMiddleware(aws.NopRetryer{}, smithyhttp.RequestCloner, func(once *awsretry.Attempt) {
 		once.OperationMeter = sdk.OperationMeter
@@ -91,7 +90,7 @@ func install(stack *middleware.Stack, r *run, sdk *awsretry.Attempt) error {
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc(bodies, guarded), middleware.After)
 }
 
-// run is the step that makes a retry.Do of each operation.
+// run is the step that runs a retry.Do for each operation.
 type run struct {
 	policy func(ctx context.Context, service, operation string) retry.Policy
 	log    bool
@@ -109,7 +108,7 @@ func (r *run) HandleFinalize(
 	}
 	c := &call{policy: p, in: in, next: next}
 	c.policy.Classify = classifier(p.Classify)
-	p.AttemptTimeout = 0 // it must not cut off a body, which Do cannot know
+	p.AttemptTimeout = 0 // it must not cut off a body, which Do does not know
 	p.Classify = func(error) retry.Class { return c.class }
 	if r.log {
 		p.Observe = logged(p.Observe)
@@ -134,7 +133,7 @@ func logged(observe func(context.Context, retry.Event)) func(context.Context, re
 	}
 }
 
-// numbered corrects the header field of an attempt, which the SDK's step takes for the first and only one.
+// numbered corrects the attempt number in the header, since the SDK's step counts only one attempt.
 func numbered(
 	ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,
 ) (middleware.FinalizeOutput, middleware.Metadata, error) {

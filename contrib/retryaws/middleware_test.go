@@ -33,7 +33,7 @@ func read(body io.ReadCloser) (string, error) {
 	return string(data), errors.Join(err, body.Close())
 }
 
-// The rows of the README: what was waited between the requests that arrived, and what the policy says.
+// The rows of the README: the waits between the requests that arrived, and those of the policy.
 func TestTheWaitsAreThePolicysInBothModes(t *testing.T) {
 	jittered, listed := doubling, retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{10 * time.Millisecond, time.Second, time.Minute}}}
 	jittered.Jitter, jittered.Rand = retry.FullJitter, func() float64 { return 0.5 }
@@ -83,7 +83,7 @@ func waits(server *retrytest.Server) (waits []time.Duration) {
 	return waits
 }
 
-// attempts returns what the SDK's header field says of each request.
+// attempts returns the SDK's header field of each request.
 func attempts(server *retrytest.Server) (fields []string) {
 	for _, r := range server.Requests() {
 		fields = append(fields, r.Header.Get("Amz-Sdk-Request"))
@@ -418,7 +418,7 @@ func TestTheResultsOfAllAttemptsAreInTheMetadata(t *testing.T) {
 	})
 }
 
-// meters is a metrics.MeterProvider that counts what the SDK adds to its counters.
+// meters is a metrics.MeterProvider that sums the SDK's counters.
 type meters struct{ counting }
 
 // counting is its metrics.Meter.

@@ -13,13 +13,13 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Retryer returns p for config.WithRetryer, or for the Retryer of a client or an operation. If p sets nothing of a
-// schedule, it takes that of retry.Inline. Prefer Middleware, which loses nothing.
+// Retryer returns p for config.WithRetryer, or for the Retryer of a client or an operation. If p sets no part of a
+// schedule, that of retry.Inline is used. Prefer Middleware, which loses nothing.
 //
 // MaxAttempts, the waits, Wait, Classify, hints up to MaxHint, Budget, Pay and Gate mean what they mean in retry.Do,
-// with either setting of AWS_NEW_RETRIES_2026. The caller's deadline is known to a Gate only: a wait that it cuts short
-// is begun. The text of an error whose retry was refused has a line break, which is the SDK's. RetryMaxAttempts of an
-// operation goes before MaxAttempts.
+// with either setting of AWS_NEW_RETRIES_2026. Only a Gate knows the caller's deadline, so a wait may begin although
+// the deadline will cut it short. The text of an error whose retry was refused has a line break from the SDK.
+// RetryMaxAttempts of an operation overrides MaxAttempts.
 //
 // lost names what the SDK's interface cannot express: one line for each field of Policy, in their order, with the
 // field, its value and what happens instead. It is empty for a policy that the interface expresses entirely. The error
@@ -54,7 +54,7 @@ func lostBy(p *retry.Policy) (lines []string) {
 	return lines
 }
 
-// retryer is an aws.RetryerV2. It has no state of an operation: one value serves all of a client.
+// retryer is an aws.RetryerV2. It has no state per operation, so one value serves a client.
 type retryer struct{ policy retry.Policy }
 
 // MaxAttempts returns the policy's, and 0 for Unlimited.
@@ -65,13 +65,14 @@ func (r *retryer) MaxAttempts() int {
 	return max(r.policy.Effective().MaxAttempts, 0)
 }
 
-// IsErrorRetryable reports whether err is to be repeated, if anything is left to repeat it with.
+// IsErrorRetryable reports whether err should be repeated and an attempt is left.
 func (r *retryer) IsErrorRetryable(err error) bool {
 	class, _ := r.policy.Judge(err)
 	return class == retry.Retryable
 }
 
-// RetryDelay returns how long to wait after attempt, which AWS_NEW_RETRIES_2026 lets count from 0, and otherwise from 1.
+// RetryDelay returns how long to wait after attempt. With AWS_NEW_RETRIES_2026 the SDK counts attempts from 0,
+// otherwise from 1.
 func (r *retryer) RetryDelay(attempt int, err error) (time.Duration, error) {
 	if newRetries() {
 		attempt++
@@ -145,7 +146,7 @@ func (r *retryer) sleep(ctx context.Context, wait time.Duration) error {
 // GetInitialToken is not called, since there is GetAttemptToken.
 func (r *retryer) GetInitialToken() func(error) error { return nothing }
 
-// deposit funds the budget by a success, which an answer is.
+// deposit funds the budget after a success, which includes an answer.
 func (r *retryer) deposit(err error) error {
 	if err == nil || !r.IsErrorRetryable(err) && answered(err) {
 		r.policy.Budget.Spend(retry.Decision{Status: retry.Succeeded}, time.Now())
@@ -155,5 +156,5 @@ func (r *retryer) deposit(err error) error {
 
 func nothing(error) error { return nil }
 
-// newRetries reports which way the SDK goes now. It reads the variable at every call, too.
+// newRetries reports which of its two loops the SDK uses now. Like the SDK it reads the variable at every call.
 func newRetries() bool { return os.Getenv("AWS_NEW_RETRIES_2026") == "true" }

@@ -28,8 +28,8 @@ func withRetryer(t *testing.T, server http.RoundTripper, p retry.Policy) (*s3.Cl
 	return clientOf(cfg), lost
 }
 
-// Each row has a field that the interface cannot express, the line that says so, and a script that shows it: the waits
-// are not those of retry.Do.
+// Each row has a field that the interface cannot express, the line for it, and a script that shows the difference: the
+// waits are not those of retry.Do.
 func TestWhatARetryerLoses(t *testing.T) {
 	ms := time.Millisecond
 	for name, row := range map[string]struct {
@@ -215,8 +215,8 @@ func TestTheGateOfARetryer(t *testing.T) {
 	}
 }
 
-// Each row of the README's table that a test can show: what the SDK's standard mode does with a script, and what
-// Middleware does.
+// Each row of the README's table that a test can show: the results of the SDK's standard mode and of Middleware for a
+// script.
 func TestTheStandardModeDiffers(t *testing.T) {
 	minute := retrytest.Answer{Status: 503, RetryAfter: time.Minute}
 	for name, row := range map[string]struct {
