@@ -8,7 +8,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// attempt is one attempt of an item, with what its limiter keeps of the run.
+// attempt is one attempt of an item, with the limiter's record of the run.
 type attempt struct {
 	policy retry.Policy
 	run    run
@@ -16,7 +16,7 @@ type attempt struct {
 	gated  bool // the gate's deferral has ended the run
 }
 
-// look brings the progress up to now.
+// look updates the progress to now.
 func (a *attempt) look(ctx context.Context) {
 	pr := &a.run.progress
 	pr.Elapsed, pr.Caller = time.Since(a.run.began), 0
@@ -55,7 +55,7 @@ func (a *attempt) make(ctx context.Context, fn func(context.Context) error) erro
 	return err
 }
 
-// decide returns what follows the attempt that ended with err, pays for it and calls Observe.
+// decide returns the decision after the attempt that ended with err, pays for it and calls Observe.
 func (a *attempt) decide(ctx context.Context, err error, draw func() float64) retry.Decision {
 	pr := &a.run.progress
 	pr.Attempt++
@@ -80,7 +80,7 @@ func (a *attempt) decide(ctx context.Context, err error, draw func() float64) re
 	return d
 }
 
-// end returns the error of a run that has ended, last being that of its last attempt, and calls Observe.
+// end returns the error of a run that has ended, where last is that of its last attempt, and calls Observe.
 func (a *attempt) end(ctx context.Context, d retry.Decision, last error) error {
 	o := retry.Outcome{
 		Policy: a.policy.Name, Status: d.Status, Reason: d.Reason, Gated: a.gated,

@@ -13,8 +13,8 @@ import (
 const pkg = "retryworkqueue"
 
 // FromBackoff returns the policy that makes the attempts of wait.ExponentialBackoff and retry.OnError with b, after
-// waits of the same bounds, to the nanosecond that fractions are rounded by. Steps is the number of attempts. Cap ends
-// the run: the step that would pass it is the last one, after one more sleep, which the policy does not make.
+// waits of the same bounds, rounded to the nanosecond. Steps is the number of attempts. Cap ends the run: the step that
+// would pass it is the last one, after one more sleep, which the policy does not make.
 //
 // It refuses a b that a policy cannot express: one that makes no attempt (Steps), whose waits shrink (Factor) or are
 // negative, or grow beyond the largest Duration.
@@ -68,8 +68,8 @@ func FromBackoff(b wait.Backoff) (retry.Policy, error) {
 // client-go: the same attempts, after waits of the same bounds. Its Cap is 0, since a Cap would end the run.
 //
 // It refuses a schedule that a wait.Backoff cannot express: a List, Linear, Unlimited, full and decorrelated jitter, an
-// own Wait, and waits that Cap cuts. lost names what else is not kept: one line for each field of Policy, in their
-// order, with the field, its value and what happens instead.
+// own Wait, and waits that Cap cuts. lost names everything else that is not kept: one line for each field of Policy, in
+// their order, with the field, its value and what happens instead.
 func Backoff(p retry.Policy) (b wait.Backoff, lost []string, err error) {
 	if err := p.Validate(); err != nil {
 		return wait.Backoff{}, nil, err
@@ -91,7 +91,7 @@ func Backoff(p retry.Policy) (b wait.Backoff, lost []string, err error) {
 	return b, lostBy(&p), nil
 }
 
-// inexpressible returns what of a schedule a wait.Backoff cannot express, or nil. p is in force.
+// inexpressible returns the part of a schedule that a wait.Backoff cannot express, or nil. p is in force.
 func inexpressible(p *retry.Policy) error {
 	var bad retry.FieldErrors
 	refuse := func(is bool, field string, value any, rule string) {

@@ -16,7 +16,7 @@ import (
 	"github.com/retrygo/retry/contrib/retryworkqueue"
 )
 
-// attemptsOf returns when ExponentialBackoff tries with b.
+// attemptsOf returns the times at which ExponentialBackoff makes its attempts with b.
 func attemptsOf(b wait.Backoff) (at []time.Duration) {
 	began := time.Now()
 	_ = wait.ExponentialBackoff(b, func() (bool, error) {
@@ -26,7 +26,7 @@ func attemptsOf(b wait.Backoff) (at []time.Duration) {
 	return at
 }
 
-// attemptsUnder returns when Do tries under p.
+// attemptsUnder returns the times at which Do makes its attempts under p.
 func attemptsUnder(ctx context.Context, p ours.Policy) (at []time.Duration) {
 	began := time.Now()
 	_ = ours.Do(ctx, p, func(context.Context) error {
@@ -170,8 +170,8 @@ func TestWhatAPolicyCannotExpressIsRefused(t *testing.T) {
 	require.Equal(t, math.MaxInt, p.MaxAttempts)
 }
 
-// Each row has a field that a wait.Backoff cannot express, the line that says so, and retry.OnError of client-go shows
-// it: it makes the three attempts of the schedule, without a call of the policy's functions.
+// Each row has a field that a wait.Backoff cannot express, and the line for it. retry.OnError of client-go shows it: it
+// makes the three attempts of the schedule, without a call of the policy's functions.
 func TestWhatABackoffLoses(t *testing.T) {
 	plain := []time.Duration{0, 100 * ms, 300 * ms}
 	for lost, change := range map[string]func(*ours.Policy){

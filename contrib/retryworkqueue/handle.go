@@ -8,7 +8,7 @@ import (
 )
 
 // Handle makes the next attempt of an item that a worker got from q, a workqueue.TypedRateLimitingInterface, and adds
-// the item again or forgets it. It returns what Attempt does. The worker calls q.Done after it, as for any item:
+// the item again or forgets it. It returns the result of Attempt. The worker calls q.Done after it, as for any item:
 //
 //	item, shutdown := q.Get()
 //	...
@@ -32,15 +32,15 @@ func Handle[T comparable](
 // Reconciler is a reconcile.TypedReconciler of controller-runtime around another one, if R is reconcile.Result. The
 // queue of its controller must have the same Limiter: it is the RateLimiter of controller.TypedOptions.
 //
-// An error that is to be repeated is returned as it came, so that the controller logs and counts it, and adds the item
-// after the wait that was decided. A gate that defers an attempt is an error of that kind. The error of a run that has
-// ended goes through Terminal. A RequeueAfter without an error is a success.
+// An error that is repeated is returned unchanged, so the controller logs and counts it, and adds the item after the
+// decided wait. If a gate defers an attempt, the error is of this kind too. The error of a run that has ended is passed
+// to Terminal. A RequeueAfter without an error is a success.
 type Reconciler[T comparable, R any] struct {
 	// Limiter keeps the runs. It must be set.
 	Limiter *Limiter[T]
-	// Inside is the method Reconcile of the reconciler inside. It must be set.
+	// Inside is the method Reconcile of the wrapped reconciler. It must be set.
 	Inside func(ctx context.Context, item T) (R, error)
-	// Terminal marks an error as one after which the controller does not add the item again. It must be set, to
+	// Terminal marks an error after which the controller does not add the item again. It must be set to
 	// reconcile.TerminalError.
 	Terminal func(error) error
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// maxItems is how many runs a Limiter holds, about 60 MB of them. A queue that has more items in failure has another
+// maxItems is the maximum number of runs in a Limiter, about 60 MB. A queue with more failing items has another
 // problem.
 const maxItems = 1 << 18
 
-// Limiter keeps the runs of a queue's items, of each a few numbers. It is safe for concurrent use. A run is dropped
-// when it ends, and at Forget. Beyond 262,144 runs, another one is dropped for each that begins.
+// Limiter keeps the runs of a queue's items, a few numbers for each. It is safe for concurrent use. A run is dropped
+// when it ends, and by Forget. Beyond 262,144 runs, each new run replaces another one.
 type Limiter[T comparable] struct {
 	policy retry.Policy
 
@@ -23,14 +23,14 @@ type Limiter[T comparable] struct {
 	runs map[T]run
 }
 
-// run is what is kept of an item between two attempts.
+// run is the state of an item between two attempts.
 type run struct {
 	began    time.Time
 	progress retry.Progress
 	delay    time.Duration // what has been decided, for When
 	decided  bool
 	open     bool // an attempt has begun, and nothing was decided: it panicked
-	queued   int  // how often When was asked without an attempt
+	queued   int  // how often When was called without an attempt
 	paid     bool // the budget has been charged for the next attempt
 }
 
@@ -42,9 +42,9 @@ func New[T comparable](p retry.Policy) (*Limiter[T], error) {
 	return &Limiter[T]{policy: p, runs: map[T]run{}}, nil
 }
 
-// When returns how long an item has to wait that a queue adds again. After Attempt has decided, that is the delay of
-// the decision. Otherwise it is the policy's wait for one more failure, however many there were: a queue does not say
-// which error there was, nor when the last attempt began, and cannot be refused.
+// When returns how long to wait before an item is added to the queue again. After Attempt has decided, that is the
+// delay of the decision. Otherwise it is the policy's wait for one more failure, however many there were: a queue does
+// not pass the error or the time of the last attempt, and cannot be refused.
 func (l *Limiter[T]) When(item T) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,14 +70,14 @@ func (l *Limiter[T]) Forget(item T) {
 	l.drop(item)
 }
 
-// NumRequeues returns how many failures of the item's run there were.
+// NumRequeues returns the number of failures of the item's run.
 func (l *Limiter[T]) NumRequeues(item T) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.runs[item].progress.Attempt + l.runs[item].queued
 }
 
-// draw returns the number that chooses the point of a wait's window.
+// draw returns the random number for a wait's jitter.
 func (l *Limiter[T]) draw() float64 {
 	switch {
 	case l.policy.Jitter == retry.NoJitter:
@@ -89,7 +89,7 @@ func (l *Limiter[T]) draw() float64 {
 	}
 }
 
-// keep stores a run, at the expense of any other if there are too many.
+// keep stores a run, and drops any other if there are too many.
 func (l *Limiter[T]) keep(item T, r run) {
 	if _, known := l.runs[item]; !known && len(l.runs) >= maxItems {
 		for other := range l.runs {
@@ -100,7 +100,7 @@ func (l *Limiter[T]) keep(item T, r run) {
 	l.runs[item] = r
 }
 
-// drop forgets a run and pays back the retry that is not made.
+// drop drops a run and refunds the retry that is not made.
 func (l *Limiter[T]) drop(item T) {
 	if l.runs[item].paid {
 		l.policy.Budget.Refund()
@@ -110,16 +110,16 @@ func (l *Limiter[T]) drop(item T) {
 
 var errDeferred = errors.New("retryworkqueue: the gate defers the attempt")
 
-// Attempt makes the next attempt of an item, as the policy says, and returns what follows. A queue must not work on the
-// item meanwhile, as client-go's do not.
+// Attempt makes the next attempt of an item, as the policy says, and returns what follows. A queue must not process the
+// item at the same time; client-go's do not.
 //
-// If the decision is Waiting, the item has to be added again, by AddAfter with its Delay or by AddRateLimited of the
-// queue whose limiter this is; the error is then that of fn, or says that the gate defers the attempt. Otherwise the
-// run has ended: the error is nil for Succeeded, and otherwise a *retry.Error with the Outcome, but without its
-// History, and without Last if the run ended before an attempt.
+// If the decision is Waiting, add the item again, by AddAfter with its Delay or by AddRateLimited of the queue with
+// this limiter; the error is then that of fn, or says that the gate defers the attempt. Otherwise the run has ended:
+// the error is nil for Succeeded, and otherwise a *retry.Error with the Outcome, but without its History, and without
+// Last if the run ended before an attempt.
 //
-// TTL counts from the first attempt of the run. The deadline of ctx is the attempt's own affair, not the run's. A
-// canceled ctx ends the run.
+// TTL counts from the first attempt of the run. The deadline of ctx bounds only the attempt, not the run. A canceled
+// ctx ends the run.
 func (l *Limiter[T]) Attempt(ctx context.Context, item T, fn func(context.Context) error) (retry.Decision, error) {
 	a := attempt{policy: l.policy, start: time.Now()}
 	if retry.IsOneAttempt(ctx) {
@@ -144,7 +144,7 @@ func (l *Limiter[T]) Attempt(ctx context.Context, item T, fn func(context.Contex
 		l.keep(item, a.run)
 		return d, errDeferred
 	}
-	a.run.paid, a.run.decided, a.run.open = false, false, true // it is made now, also if it panics
+	a.run.paid, a.run.decided, a.run.open = false, false, true // it is made now, even if it panics
 	l.put(item, a.run)
 	err := a.make(ctx, fn)
 	d = a.decide(ctx, err, l.draw)

@@ -43,8 +43,7 @@ func worker(q workqueue.TypedRateLimitingInterface[string], work func(item strin
 	}
 }
 
-// inQueue runs one item in a queue of client-go with the limiter, for as long as it takes, and returns when it was
-// worked on.
+// inQueue runs one item to its end in a queue of client-go with the limiter, and returns the times of its attempts.
 func inQueue(l *retryworkqueue.Limiter[string], work func(q workqueue.TypedRateLimitingInterface[string], item string)) (at []time.Duration) {
 	q := workqueue.NewTypedRateLimitingQueue[string](l)
 	began := time.Now()
@@ -63,7 +62,7 @@ func inQueue(l *retryworkqueue.Limiter[string], work func(q workqueue.TypedRateL
 }
 
 // The rows of the README for a limiter alone, and its losses: each row sets a field that a queue cannot carry, and the
-// waits are those of the schedule all the same, beyond MaxAttempts too.
+// waits are still those of the schedule, even beyond MaxAttempts.
 func TestALimiterAloneWaitsByTheSchedule(t *testing.T) {
 	plain := []time.Duration{0, 100 * ms, 300 * ms, 700 * ms, 1500 * ms, 3100 * ms}
 	for name, row := range map[string]struct {

@@ -17,7 +17,7 @@ import (
 // result is reconcile.Result.
 type result struct{ RequeueAfter time.Duration }
 
-// terminal is what reconcile.TerminalError makes.
+// terminal is the result of reconcile.TerminalError.
 type terminal struct{ error }
 
 func (t terminal) Unwrap() error { return t.error }
@@ -27,7 +27,7 @@ type reconciler interface {
 	Reconcile(ctx context.Context, item string) (result, error)
 }
 
-// control does with a result what controller-runtime 0.25 does (internal/controller, reconcileHandler).
+// control handles a result as controller-runtime 0.25 does (internal/controller, reconcileHandler).
 func control(q workqueue.TypedRateLimitingInterface[string], item string, res result, err error) {
 	switch {
 	case errors.As(err, new(terminal)): // neither a requeue nor Forget
