@@ -16,24 +16,25 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Error returns what an activity whose attempt ended with err returns to Temporal, so that p decides what follows:
+// Error returns the error with which an activity must end after an attempt that returned err, so that p decides what
+// follows:
 //
 //	func Charge(ctx context.Context, order Order) error {
 //		return retrytemporal.Error(ctx, policy, charge(ctx, order))
 //	}
 //
-// It asks p.Decide with the attempt's number and the time since the activity was scheduled, and then p.Spend; ErrorAt
-// says what the result is. That time is what the worker's clock says, so it is as good as the clocks of worker and
+// It calls p.Decide with the attempt's number and the time since the activity was scheduled, and then p.Spend; ErrorAt
+// describes the result. That time is from the worker's clock, so it is only as accurate as the clocks of worker and
 // server agree. p.Budget is funded if err is nil.
 //
-// The number that chooses the jitter is p.Rand's. If that is not set it follows from the identities of workflow and
-// activity and from the attempt, and so DecorrelatedJitter, which needs the wait before, finds it again on any worker.
-// With p.Rand that wait is drawn again. Beyond 1,001 attempts only the last 1,000 are followed.
+// The number that chooses the jitter is p.Rand's. If that is not set, the number depends only on the identities of
+// workflow and activity and on the attempt, so DecorrelatedJitter, which needs the previous wait, can compute it again
+// on any worker. With p.Rand that wait is drawn again. Beyond 1,001 attempts only the last 1,000 are used.
 //
-// These pass through as they are: nil, activity.ErrResultPending, and a context.Canceled or temporal.CanceledError once
+// These pass through unchanged: nil, activity.ErrResultPending, and a context.Canceled or temporal.CanceledError once
 // ctx is canceled, so that Temporal sees the activity as canceled. For a ctx that is not an activity's and for a policy
-// that does not validate, Error returns an error that wraps err; Temporal's own rules hold for that, so a new
-// deployment can mend it.
+// that does not validate, Error returns an error that wraps err; Temporal's own rules apply to that, so a new
+// deployment can fix it.
 //
 // Gate and Observe are not called, ResetAfter does nothing, and AttemptTimeout does not end ctx: see PolicyForErrors,
 // whose RetryPolicy the activity needs.
@@ -57,19 +58,19 @@ func Error(ctx context.Context, p retry.Policy, err error) error {
 	return carry(&p, pr, err, p.Spend(ctx, decide(p, pr, err, u), time.Now()))
 }
 
-// ErrorAt is Error for a Progress and a number u in [0,1) of the caller's, as a workflow has that is retried itself: it
-// reads no clock, draws nothing and is deterministic. It does not ask p.Budget and p.Pay, and it does not validate p.
-// ErrorAt of a nil err is nil.
+// ErrorAt is Error for a given Progress and a number u in [0,1), such as those of a workflow that is itself retried. It
+// does not read a clock or draw a number, and is deterministic. It does not call p.Budget or p.Pay, and it does not
+// validate p. ErrorAt of a nil err is nil.
 //
 // The result is a *temporal.ApplicationError with err as its cause. If p waits, its next delay is the wait, or 1ns if
 // that is 0, which to Temporal means no next delay. If the run is over it is non-retryable, and its message has the
 // Reason: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted)".
 //
-// Of an application error in err it keeps type, category and details, and otherwise the type that Temporal would see.
-// If that is non-retryable, it counts as terminal unless a mark says otherwise; its own next delay counts as a hint. A
-// temporal.CanceledError that neither a mark nor p.Classify has judged is terminal, as context.Canceled is: the work
-// was abandoned. A nil *temporal.ApplicationError in err, which can be asked for nothing, makes err one of no type and
-// no mark.
+// It keeps the type, category and details of an application error in err, and otherwise the type that Temporal would
+// see. A non-retryable application error counts as terminal unless a mark says otherwise; its own next delay counts as
+// a hint. A temporal.CanceledError that neither a mark nor p.Classify has judged is terminal, as context.Canceled is:
+// the work was abandoned. If err contains a nil *temporal.ApplicationError, whose methods panic, err has no type and no
+// mark.
 func ErrorAt(p retry.Policy, pr retry.Progress, err error, u float64) error {
 	if err == nil {
 		return nil
@@ -78,17 +79,17 @@ func ErrorAt(p retry.Policy, pr retry.Progress, err error, u float64) error {
 	return carry(&p, pr, err, decide(p, pr, err, u))
 }
 
-// canceled reports whether Temporal is to see the activity as canceled.
+// canceled reports whether Temporal must see the activity as canceled.
 func canceled(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || temporal.IsCanceledError(err))
 }
 
-// followed is how many attempts DecorrelatedJitter is followed back.
+// followed is how many earlier attempts DecorrelatedJitter computes.
 const followed = 1000
 
-// progress returns how far the activity has come, and the number for the jitter.
+// progress returns the activity's progress, and the number for the jitter.
 func progress(p *retry.Policy, info *activity.Info, now time.Time) (retry.Progress, float64) {
-	// A worker whose clock is behind the server's would count less than the server has seen already.
+	// If the worker's clock is slow, it would count less than the server already has.
 	if now.Before(info.StartedTime) {
 		now = info.StartedTime
 	}
@@ -120,7 +121,7 @@ func drawer(p *retry.Policy, info *activity.Info) func(attempt int) float64 {
 	return func(attempt int) float64 { return rand.New(rand.NewPCG(seed, uint64(attempt))).Float64() }
 }
 
-// decide is p.Decide, with what an application error says of itself.
+// decide is p.Decide, with the marks and hints of an application error.
 func decide(p retry.Policy, pr retry.Progress, err error, u float64) retry.Decision {
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) {
@@ -133,12 +134,12 @@ func decide(p retry.Policy, pr retry.Progress, err error, u float64) retry.Decis
 	return p.Decide(pr, err, u)
 }
 
-// givenUp reports whether a temporal.CanceledError is in err.
+// givenUp reports whether err contains a temporal.CanceledError.
 func givenUp(err error) bool {
 	return find(err, func(err error) bool { _, ok := err.(*temporal.CanceledError); return ok })
 }
 
-// usable returns err, or what stands for it if a nil *temporal.ApplicationError is in it, whose methods panic.
+// usable returns err, or a replacement if it contains a nil *temporal.ApplicationError, whose methods panic.
 func usable(err error) error {
 	if !find(err, func(err error) bool { app, ok := err.(*temporal.ApplicationError); return ok && app == nil }) {
 		return err
@@ -146,7 +147,8 @@ func usable(err error) error {
 	return fmt.Errorf("a nil *temporal.ApplicationError: %v", err) // fmt writes a nil as <nil>
 }
 
-// find reports whether is holds for err or one that it wraps. A run inside is closed, as it is for context.Canceled.
+// find reports whether is returns true for err or one that it wraps. It does not look into the error of a run, as for
+// context.Canceled.
 func find(err error, is func(error) bool) bool {
 	if err == nil {
 		return false
@@ -166,10 +168,10 @@ func find(err error, is func(error) bool) bool {
 	}
 }
 
-// carry returns the application error that makes Temporal do what was decided.
+// carry returns the application error that makes Temporal follow the decision.
 func carry(p *retry.Policy, pr retry.Progress, err error, d retry.Decision) error {
 	for reflect.TypeOf(err) == markType {
-		err = errors.Unwrap(err) // it has been obeyed, and would be a type of its own to Temporal
+		err = errors.Unwrap(err) // it has been used, and Temporal would see it as a type of its own
 	}
 	o := temporal.ApplicationErrorOptions{Cause: err, NonRetryable: d.Status != retry.Waiting}
 	attempts := max(pr.Attempt, 1)
@@ -194,7 +196,7 @@ func carry(p *retry.Policy, pr retry.Progress, err error, d retry.Decision) erro
 
 var markType = reflect.TypeOf(retry.Permanent(errors.New("")))
 
-// kindOf returns the type that the SDK would send to the server: the name of err's Go type, none for that of errors.New.
+// kindOf returns the type that the SDK would send to the server: the name of err's Go type, or none for errors.New.
 func kindOf(err error) string {
 	t := reflect.TypeOf(err)
 	for t.Kind() == reflect.Pointer {

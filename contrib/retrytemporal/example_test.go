@@ -39,7 +39,7 @@ func ExamplePolicy() {
 	// lost: Policy.TTL 1m: ActivityOptions.ScheduleToCloseTimeout can take its place, and ends an attempt under way, too
 }
 
-// An activity that is retried by a list of waits, and a workflow that calls it.
+// An activity with a list of waits, and a workflow that calls it.
 func ExampleError() {
 	policy := retry.Standard()
 	charge := func(ctx context.Context) error {
@@ -93,7 +93,7 @@ func ExamplePolicyForErrors() {
 	// lost: Policy.Delays of 5 entries: after a timeout, a panic or the loss of a worker the waits are 1m 5m10.8s 26m50s 2h19m 12h instead of 1m 10m 1h 4h 12h
 }
 
-// A workflow that is retried itself has no clock and no random numbers of its own: it says how far it has come.
+// A workflow that is itself retried has no clock and no random numbers: it passes its progress.
 func ExampleErrorAt() {
 	policy := retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{time.Minute, time.Hour}}}
 	for attempt := 1; attempt <= 3; attempt++ {

@@ -10,7 +10,7 @@ import (
 )
 
 // lost returns a line for each thing that a temporal.RetryPolicy with MaximumInterval top does not express: alone, or
-// together with Error, which sees all but timeouts, panics and lost workers.
+// together with Error, which sees all failures except timeouts, panics and lost workers.
 func (x *export) lost(top time.Duration, withError bool) (lines []string) {
 	p, retries := &x.policy, x.attempts > 1
 	both := func(lost bool, format string, args ...any) {
@@ -60,7 +60,7 @@ func (x *export) lost(top time.Duration, withError bool) (lines []string) {
 	return lines
 }
 
-// formula names the field that says how long the waits are.
+// formula names the field that determines the waits.
 func (x *export) formula() string {
 	if n := len(x.policy.Delays); n > 0 {
 		return fmt.Sprintf("Delays of %d entries", n)
@@ -68,7 +68,7 @@ func (x *export) formula() string {
 	return fmt.Sprintf("Mode %s", x.inForce.Mode)
 }
 
-// windows returns what the jitter would make of the first wait and of the last that is compared.
+// windows returns the ranges that the jitter allows for the first wait and for the last that is compared.
 func (x *export) windows() string {
 	window := func(n int) string {
 		lo, hi := x.policy.Bounds(n)
@@ -94,7 +94,7 @@ func listed(wait func(int) time.Duration, waits int) string {
 	return strings.Join(texts, " ")
 }
 
-// short prints a d of 0 or more to four digits, or to the second if that is more: "1m20s", "1.587s", "2h".
+// short formats a d of 0 or more with four digits, or to the second if that is more: "1m20s", "1.587s", "2h".
 func short(d time.Duration) string {
 	unit := time.Duration(1)
 	for d/unit >= 10_000 && unit < time.Second {

@@ -12,13 +12,13 @@ import (
 // Policy returns p as a temporal.RetryPolicy, for activities, local activities, child workflows and workflows whose
 // errors do not go through Error. MaximumAttempts is MaxAttempts, and 0 for Unlimited. The waits are
 // min(InitialInterval·BackoffCoefficient^(n−1), MaximumInterval) without jitter, which are p's waits if those are of
-// that form; otherwise the first one is p's, and the others are a geometric series up to p's longest, as lost says with
-// figures. NonRetryableErrorTypes is not set.
+// that form; otherwise the first one is p's, and the others are a geometric series up to p's longest, as lost describes
+// with figures. NonRetryableErrorTypes is not set.
 //
 // lost names what a temporal.RetryPolicy cannot express: one line for each field of Policy, in their order, with the
 // field, its value and what happens instead. The lines are the same for the same p. It is empty for a policy that
-// Temporal expresses entirely. Marks such as retry.Permanent and hints such as retry.After are not known to Temporal,
-// nor is the rule that context.Canceled is terminal; lost does not repeat that.
+// Temporal expresses entirely. Temporal does not know marks such as retry.Permanent, hints such as retry.After, or the
+// rule that context.Canceled is terminal; lost does not repeat that.
 //
 // The error is that of p.Validate.
 func Policy(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, err error) {
@@ -29,10 +29,9 @@ func Policy(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, err error)
 	return x.retryPolicy(x.series.top), x.lost(x.series.top, false), nil
 }
 
-// PolicyForErrors returns the temporal.RetryPolicy for activities whose every error goes through Error. It is that of
-// Policy, but MaximumInterval is the longest wait that Error asks for, MaxHint included, because the server cuts what
-// is above it. The formula counts only if there is no error to carry a delay: after a timeout, a panic or the loss of a
-// worker.
+// PolicyForErrors returns the temporal.RetryPolicy for activities that pass every error to Error. It is that of Policy,
+// but MaximumInterval is the longest wait that Error asks for, MaxHint included, because the server cuts longer waits.
+// The formula applies only if there is no error with a delay: after a timeout, a panic or the loss of a worker.
 //
 // lost names what is still not as in retry.Do, as that of Policy does. The error is that of p.Validate.
 func PolicyForErrors(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, err error) {
@@ -47,13 +46,13 @@ func PolicyForErrors(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, e
 		}
 	}
 	for n := 1; n <= compared(&p.Backoff, x.attempts-1); n++ {
-		_, hi := p.Bounds(n) // if a list has no Cap, jitter goes beyond its longest entry
+		_, hi := p.Bounds(n) // if a list has no Cap, jitter can exceed its longest entry
 		top = max(top, hi)
 	}
 	return x.retryPolicy(top), x.lost(top, true), nil
 }
 
-// export is a policy on its way to Temporal.
+// export is a policy being converted for Temporal.
 type export struct {
 	policy   retry.Policy
 	inForce  retry.Policy // policy with its defaults written out
@@ -89,7 +88,7 @@ func (x *export) retryPolicy(top time.Duration) *temporal.RetryPolicy {
 	}
 }
 
-// unlimited reports whether there is no limit, which attempts cannot say: math.MaxInt can be one.
+// unlimited reports whether there is no limit, which attempts does not show: it can be math.MaxInt.
 func (x *export) unlimited() bool {
 	return x.policy.MaxAttempts == retry.Unlimited && !x.policy.Disabled
 }

@@ -208,7 +208,7 @@ func FuzzPolicy(f *testing.F) {
 				require.Nil(t, rp)
 				return
 			}
-			// What the server's validation asks for.
+			// The rules of the server's validation.
 			require.Positive(t, rp.InitialInterval)
 			require.GreaterOrEqual(t, rp.MaximumInterval, rp.InitialInterval)
 			require.GreaterOrEqual(t, rp.BackoffCoefficient, 1.0)

@@ -7,10 +7,10 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// looked is how many waits of a formula are compared: with any factor that matters, the rest are the cap's.
+// looked is how many waits of a formula are compared: with any relevant factor, the rest are equal to the cap.
 const looked = 100
 
-// compared returns how many of the waits are looked at: all entries of a list, and one at least.
+// compared returns how many of the waits are compared: all entries of a list, and at least one.
 func compared(b *retry.Backoff, waits int) int { return max(min(waits, max(looked, len(b.Delays))), 1) }
 
 // series are Temporal's waits: min(first·factor^(n−1), top) after attempt n.
@@ -20,7 +20,7 @@ type series struct {
 }
 
 // seriesOf returns the series for the given number of waits, and whether it gives the waits of b, but for a nanosecond
-// and a billionth. The defaults of b are written out. A factor below 1 is none to Temporal.
+// and a billionth. The defaults of b are written out. Temporal refuses a factor below 1.
 func seriesOf(b *retry.Backoff, waits int) (s series, exact bool) {
 	near := compared(b, waits)
 	first, last, top := max(b.Delay(1), 1), max(b.Delay(near), 1), max(b.Delay(waits), 1)
@@ -43,7 +43,7 @@ func seriesOf(b *retry.Backoff, waits int) (s series, exact bool) {
 	return agrees(b, series{first, top, 1}, near)
 }
 
-// agrees returns s with a factor that Temporal takes, and whether it gives the waits of b.
+// agrees returns s with a factor that Temporal accepts, and whether it gives the waits of b.
 func agrees(b *retry.Backoff, s series, waits int) (series, bool) {
 	s.factor = max(s.factor, 1)
 	for n := 1; n <= waits; n++ {
@@ -56,7 +56,7 @@ func agrees(b *retry.Backoff, s series, waits int) (series, bool) {
 
 // wait returns the wait after attempt n.
 func (s series) wait(n int) time.Duration {
-	// Compared before it is converted, which Temporal does after: beyond the largest Duration it waits for top as well.
+	// Compared before the conversion, which Temporal does after it: beyond the largest Duration it also waits for top.
 	if d := float64(s.first) * math.Pow(s.factor, float64(n-1)); d < float64(s.top) {
 		return time.Duration(d)
 	}

@@ -23,7 +23,7 @@ import (
 
 var errDown = errors.New("down")
 
-// journal is when attempts came, in virtual time.
+// journal is the times of the attempts, in virtual time.
 type journal struct {
 	mu   sync.Mutex
 	came []time.Time
@@ -45,15 +45,15 @@ func (j *journal) waits() (waits []time.Duration) {
 	return waits
 }
 
-// environment returns one that says nothing.
+// environment returns an environment that does not log.
 func environment() *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 	return suite.NewTestWorkflowEnvironment()
 }
 
-// run runs an activity in Temporal's test suite until it ends, and returns the waits between its attempts and its error.
-// failure gives what an attempt returns; elapsed is the virtual time since the first one.
+// run runs an activity in Temporal's test suite until it ends, and returns the waits between its attempts and its
+// error. failure returns the error of an attempt; elapsed is the virtual time since the first one.
 func run(t *testing.T, rp *temporal.RetryPolicy, failure func(ctx context.Context, attempt int, elapsed time.Duration) error) ([]time.Duration, error) {
 	t.Helper()
 	return runWith(t, workflow.ActivityOptions{StartToCloseTimeout: time.Hour, RetryPolicy: rp}, failure)
@@ -76,7 +76,7 @@ func runWith(t *testing.T, options workflow.ActivityOptions, failure func(ctx co
 
 func alwaysDown(context.Context, int, time.Duration) error { return errDown }
 
-// ours returns the waits that retry.Do makes for the same failures.
+// ours returns the waits of retry.Do for the same failures.
 func ours(t *testing.T, p retry.Policy, failure func(ctx context.Context, attempt int, elapsed time.Duration) error) (waits []time.Duration, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -338,7 +338,7 @@ func TestErrorAtRuns(t *testing.T) {
 		require.Equal(t, p.Delays, j.waits())
 	})
 	t.Run("a delay above MaximumInterval is not cut by the suite", func(t *testing.T) {
-		// The server does cut it: see the package comment. Should this fail, that has changed.
+		// The server does cut it: see the package comment. If this fails, that has changed.
 		rp := &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: 2 * time.Second, MaximumAttempts: 2}
 		got, err := run(t, rp, func(_ context.Context, attempt int, _ time.Duration) error {
 			return retrytemporal.ErrorAt(retry.Policy{}, retry.Progress{Attempt: attempt}, retry.After(time.Minute, errDown), 0)
