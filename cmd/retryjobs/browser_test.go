@@ -39,7 +39,7 @@ import (
 
 type step = chromedp.Action[chromedp.Void]
 
-// tab is a tab of a headless Chromium that shows what serve serves. Every wait is for a condition, under the test's
+// tab is a tab of a headless Chromium that shows serve's page. Every wait is for a condition, under the test's
 // deadline.
 type tab struct {
 	t   *testing.T
@@ -48,11 +48,11 @@ type tab struct {
 
 	mu       sync.Mutex
 	problems []string // messages of the console, and exceptions
-	requests []string // every address that was asked
+	requests []string // every address requested
 }
 
-// page serves a store and opens its page, and skips the test if there is no Chromium. When the test ends nothing may
-// have been asked of another server, and nothing may stand in the console.
+// page serves a store and opens its page, and skips the test if there is no Chromium. At the end of the test no other
+// server may have been contacted, and the console must be empty.
 func page(t *testing.T, store cli.Store) *tab {
 	t.Helper()
 	if testing.Short() {
@@ -143,7 +143,7 @@ func (p *tab) visit(address string) {
 	p.run(chromedp.Navigate(p.url + address))
 }
 
-// until waits for a condition in the page, also while it is left for another one.
+// until waits for a condition in the page, even across navigation.
 func (p *tab) until(condition string) {
 	p.t.Helper()
 	ctx := patience(p.t)
@@ -176,7 +176,7 @@ func (p *tab) click(selector string) {
 	p.run(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// follow clicks on what leads to another page, and waits for that.
+// follow clicks a link to another page, and waits for that page.
 func (p *tab) follow(selector string) {
 	p.t.Helper()
 	p.leave(chromedp.Click(chromedp.CSS(selector)))
@@ -272,7 +272,7 @@ func (s *shop) Purge(_ context.Context, f retryjob.Filter) (n int, err error) {
 	return n, nil
 }
 
-// day returns jobs as a service has them: most succeed, and some dead letters came in a burst.
+// day returns jobs like those of a service: most succeed, and some dead letters came in a burst.
 func day(n int) *shop {
 	s := &shop{jobs: map[string]*retryjob.Info{}}
 	now := time.Now()
@@ -370,7 +370,7 @@ func dead(t *testing.T, n int) inMemory {
 	return inMemory{e}
 }
 
-// letter makes a dead letter in a database, for copies of its row.
+// letter creates a dead letter in a database; its row is then copied.
 func letter(t *testing.T, open func(context.Context, retryjob.Options) (*retryriver.Queue, error)) {
 	t.Helper()
 	queue, err := open(t.Context(), retryjob.Options{
@@ -440,7 +440,7 @@ func deadInPostgres(t *testing.T, n int) cli.Store {
 }
 
 // TestAHundredThousandDeadLetters measures from the request to the first contentful paint. The fastest of five visits
-// is what the page takes when the machine does nothing else.
+// is the time of the page when the machine is otherwise idle.
 func TestAHundredThousandDeadLetters(t *testing.T) {
 	for _, row := range []struct {
 		name      string
@@ -629,7 +629,7 @@ func TestAPhoneHasNoHorizontalScroll(t *testing.T) {
 		p.visit(address)
 		require.LessOrEqual(t, eval[int](p, `document.documentElement.scrollWidth`), 360, "long words do not widen %s", address)
 	}
-	// What a finger presses is 24 pixels high at least (WCAG 2.2, 2.5.8), or a link within a line.
+	// Touch targets are at least 24 pixels high (WCAG 2.2, 2.5.8), or links within a line.
 	p.visit("")
 	require.Empty(t, eval[[]string](p, `[...document.querySelectorAll("button, select, input:not([type=hidden]), .tabs a, summary")]
 		.filter((e) => e.checkVisibility() && e.getBoundingClientRect().height < 24).map((e) => e.outerHTML)`))

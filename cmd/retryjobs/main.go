@@ -1,5 +1,5 @@
-// Command retryjobs looks at the jobs of a retryriver database, SQLite or PostgreSQL, and changes them: what waits, what
-// has been given up and why, what to do again. It runs no job, makes no database and migrates none.
+// Command retryjobs shows and changes the jobs of a retryriver database, SQLite or PostgreSQL: which are waiting, which
+// have failed and why, and which to repeat. It does not run jobs, and does not create or migrate a database.
 //
 //	go install github.com/retrygo/retry/cmd/retryjobs@latest
 //
@@ -14,12 +14,12 @@
 //	retryjobs [--database DB] [--json] watch  [--every 2s] [filter]
 //	retryjobs [--database DB] [--json] serve  [--addr 127.0.0.1:0] [--host NAME]
 //
-// DB is a SQLite file, as path or sqlite:path, or a URL postgres://user:password@host/database. Environment variable
-// RETRYJOBS_DATABASE stands in for it, and is the place for a password: the arguments of a process are not secret. An
-// error never shows the password.
+// DB is a SQLite file, as path or sqlite:path, or a URL postgres://user:password@host/database. If the flag is not
+// given, the environment variable RETRYJOBS_DATABASE is used. Put a password there: the arguments of a process are not
+// secret. An error never shows the password.
 //
-// A filter is any of these flags. All that are given must apply; a flag that is given twice, or with commas, takes any
-// of its values:
+// A filter is any of these flags. All that are given must apply; a flag that is given twice, or with commas, matches
+// any of its values:
 //
 //	--status dead_letter   pending, leased, waiting_retry, succeeded, dead_letter, expired, failed_no_retries, canceled
 //	--reason ttl_elapsed   terminal_error, attempts_exhausted, budget_exhausted, ttl_elapsed, deadline_passed,
@@ -30,22 +30,22 @@
 //	--until 7d             changed before then
 //	--limit 50             so many jobs at most, 0 for all of them; list alone has a default
 //
-// list prints the jobs, the one that changed last first. show prints all that is known of one job, with the timeline of
-// its attempts since it was enqueued or replayed. replay makes jobs that were given up (dead_letter, expired,
-// failed_no_retries) due again, with the same ID and no attempts made; it names each job that could not be. With --rate
-// it spreads them, so many in a second at most, for a receiver that has just come back. cancel ends jobs that have not
-// ended. purge removes jobs that have. To change many jobs, replay and purge need a filter that says which, or a flag
-// that all are meant. purge says how many jobs it would remove and asks; a script, which has no terminal to answer,
-// gives --yes. stats counts. watch prints a line for each job that changes.
+// list prints the jobs, the most recently changed first. show prints everything about one job, with the timeline of its
+// attempts since it was enqueued or replayed. replay makes jobs that failed (dead_letter, expired, failed_no_retries)
+// due again, with the same ID and no attempts made; it names each job that could not be replayed. With --rate it limits
+// the number of jobs per second, for a receiver that has just recovered. cancel ends jobs that have not ended. purge
+// removes jobs that have ended. To change many jobs, replay and purge need a filter, or a flag that selects all of
+// them. purge prints the number of jobs that it would remove and asks for confirmation; a script passes --yes. stats
+// counts jobs. watch prints a line for each job that changes.
 //
-// serve shows all of this on a page, for this machine alone: see package retryjob/jobsui.
+// serve shows all of this on a page, for this machine only: see package retryjob/jobsui.
 //
 // On a terminal, statuses have colors and lists fit its width; the variable NO_COLOR turns colors off. "retryjobs help
-// completion" shows how a shell completes commands, flags, statuses, reasons, policies, kinds and IDs.
+// completion" explains how to make a shell complete commands, flags, statuses, reasons, policies, kinds and IDs.
 //
 // Times are UTC. With --json, list prints a line for each job and the others print one, show and list with the field
-// names of retryjob.Info; control characters are escaped, and in tables as well, so that the error text of a job can do
-// a terminal no harm.
+// names of retryjob.Info; control characters are escaped, also in tables, so the error text of a job cannot affect a
+// terminal.
 //
 // --version prints the version.
 //
@@ -79,13 +79,13 @@ func main() {
 	os.Exit(cli.Run(ctx, o, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// width returns how many columns a terminal has, 0 if f is none.
+// width returns the number of columns of a terminal, or 0 if f is not one.
 func width(f *os.File) int {
 	columns, _, err := term.GetSize(int(f.Fd()))
 	switch {
 	case err != nil:
 		return 0
-	case columns == 0: // a terminal that does not know
+	case columns == 0: // a terminal that does not report it
 		return 80
 	}
 	return columns
@@ -99,7 +99,7 @@ func version() string {
 	return "(devel)"
 }
 
-// open opens the database that is meant.
+// open opens the given database.
 func open(ctx context.Context, database string) (cli.Store, error) {
 	store, err := retryriver.OpenStore(ctx, database)
 	if err != nil {

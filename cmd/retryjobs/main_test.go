@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ran is what a command came to.
+// ran is the result of a command.
 type ran struct {
 	Exit     int
 	Out, Err string
@@ -38,7 +38,7 @@ func command(ctx context.Context, database string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// patience is for what happens in another process; only a failure takes as long.
+// patience is how long to wait for another process; only a failure takes that long.
 func patience(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -65,7 +65,7 @@ func TestTheExitStatusReportsTheResult(t *testing.T) {
 	require.NoFileExists(t, missing)
 }
 
-// TestASignalEndsTheProcess has a server that takes a connection and says nothing.
+// TestASignalEndsTheProcess has a server that accepts a connection and sends nothing.
 func TestASignalEndsTheProcess(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -28,7 +28,7 @@ import (
 	"github.com/retrygo/retry/retryjob/jobsui"
 )
 
-// database is a real one, with what works on its jobs.
+// database is a real database, with an engine that works its jobs.
 type database struct {
 	name string
 	work func(ctx context.Context, c retryjob.Options) (*retryriver.Queue, error)
@@ -69,7 +69,7 @@ func TestPostgreSQL(t *testing.T) {
 	}})
 }
 
-// life has an engine end jobs in each way, and the commands find, replay and purge them.
+// life makes an engine end jobs in each way, and uses the commands to find, replay and purge them.
 func life(t *testing.T, db database) {
 	ctx := patience(t)
 	policies := retryjob.FromMap(map[string]retry.Policy{
@@ -221,7 +221,7 @@ payload:
 	})
 }
 
-// serves has the page of a database list, search, show, cancel and purge the job "waits".
+// serves uses the page of a database to list, search, show, cancel and purge the job "waits".
 func serves(t *testing.T, database string) {
 	store, err := open(t.Context(), database)
 	require.NoError(t, err)
@@ -327,7 +327,7 @@ func TestAServerOutOfReach(t *testing.T) {
 	}
 }
 
-// TestAListOfLargeJobsIsBounded: 30 jobs of 8 MB are a quarter of a gigabyte, and were three times that in memory.
+// TestAListOfLargeJobsIsBounded: 30 jobs of 8 MB are a quarter of a gigabyte, and once took three times that in memory.
 func TestAListOfLargeJobsIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes a quarter of a gigabyte")
@@ -361,7 +361,7 @@ func TestAListOfLargeJobsIsBounded(t *testing.T) {
 	}
 }
 
-// peak returns the most that the heap has held until ended.
+// peak returns the maximum heap size until ended is closed.
 func peak(ended <-chan struct{}) (most uint64) {
 	ticker := time.NewTicker(2 * time.Millisecond)
 	defer ticker.Stop()

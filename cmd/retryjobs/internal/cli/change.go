@@ -13,7 +13,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// changing is what can be done to a job by its ID.
+// changing is an operation on a job, by its ID.
 type changing struct {
 	done string // "replayed"
 	do   func(context.Context, retryjob.Admin, string) error
@@ -37,7 +37,7 @@ type changed struct {
 	Err      string `json:"err,omitempty"`
 }
 
-// each changes one job after the other. One that fails does not keep the others from it.
+// each changes one job after the other. If one fails, it continues with the others.
 func (s *session) each(ctx context.Context, c changing, ids []string) error {
 	failed := 0
 	var last error

@@ -81,7 +81,7 @@ func TestReplayTakesAllThatAFilterSelects(t *testing.T) {
 	}
 }
 
-// replays is a fake that notes when it is asked to replay a job, and refuses some.
+// replays is a fake that records the replayed jobs, and refuses some.
 type replays struct {
 	*fake
 	began time.Time
@@ -237,14 +237,14 @@ func TestPurgeAsksOnATerminal(t *testing.T) {
 		}
 		require.Len(t, f.jobs, row.left)
 	}
-	// What removes nothing asks nothing.
+	// A command that removes nothing does not ask.
 	for _, args := range [][]string{{"--kind", "fax"}, {"--all", "--dry-run"}, {"--all", "--yes"}} {
 		got := runOn(t, newFake(jobs()...), cli.Options{Answers: strings.NewReader("")}, append([]string{"purge"}, args...)...)
 		require.Equal(t, ran{Out: got.Out}, got)
 	}
 }
 
-// TestManyAreChangedInParts: also those that come to their end again meanwhile are changed once.
+// TestManyAreChangedInParts: jobs that become final again in the meantime are also changed once.
 func TestManyAreChangedInParts(t *testing.T) {
 	for _, row := range []struct {
 		args []string
@@ -277,7 +277,7 @@ func TestManyAreChangedInParts(t *testing.T) {
 	}
 }
 
-// failing is a store whose jobs fail again at once when they are replayed.
+// failing is a store whose jobs fail again as soon as they are replayed.
 type failing struct {
 	*fake
 	parts int

@@ -15,21 +15,21 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// Options are what the commands take from the process that they run in. Open, Now and Getenv must be set.
+// Options are the process's inputs to the commands. Open, Now and Getenv must be set.
 type Options struct {
-	// Open opens the database of a name that is not empty. ctx bounds the opening.
+	// Open opens the database with the given name, which is not empty. ctx bounds the opening.
 	Open func(ctx context.Context, database string) (Store, error)
-	// Now is the clock: for times ago, and for jobs that are not final.
+	// Now returns the current time, for relative times and for jobs that are not final.
 	Now func() time.Time
-	// Getenv returns a variable of the environment, "" for one that is not set.
+	// Getenv returns an environment variable, or "" if it is not set.
 	Getenv func(name string) string
-	// Width is how many columns the terminal of stdout has. Zero means that stdout is not a terminal.
+	// Width is the number of columns of stdout's terminal. Zero means that stdout is not a terminal.
 	Width int
-	// Color is whether stdout shows colors.
+	// Color reports whether stdout shows colors.
 	Color bool
-	// Answers is the terminal that answers questions, which go to stderr. Nil means that there is none.
+	// Answers is the terminal that answers questions, which are written to stderr. Nil means that there is none.
 	Answers io.Reader
-	// Version is what --version prints. Empty means that there is no such flag.
+	// Version is the output of --version. Empty means that the flag does not exist.
 	Version string
 }
 
@@ -44,18 +44,18 @@ type Store interface {
 // The exit statuses of Run.
 const (
 	Done   = 0
-	Failed = 1 // the command was understood and could not be done, or not all of it
-	Usage  = 2 // the command line is wrong, and nothing was done
+	Failed = 1 // the command line is valid, but not everything could be done
+	Usage  = 2 // the command line is invalid, and nothing was done
 )
 
-// openTimeout is how long a database may take to open. A handshake of which two packets are lost takes 3 s (RFC 6298: 1
-// s, then 2 s), and TLS and the login follow. Without it, an address that swallows packets holds the terminal for
+// openTimeout is how long a database may take to open. A handshake that loses two packets takes 3 s (RFC 6298: 1 s,
+// then 2 s), and TLS and the login follow. Without it, an address that drops packets would block the terminal for
 // minutes.
 const openTimeout = 10 * time.Second
 
-// Run runs the command that args give, the program's name not among them, and returns the exit status. What is asked for
-// goes to stdout; errors and remarks go to stderr, each on one line that begins with "retryjobs: ". When ctx ends, so
-// does the command: what it has done until then stays done.
+// Run runs the command in args, which do not include the program's name, and returns the exit status. The results go to
+// stdout; errors and remarks go to stderr, each on one line that begins with "retryjobs: ". When ctx ends the command
+// ends too; what it has done until then stays done.
 func Run(ctx context.Context, o Options, args []string, stdout, stderr io.Writer) int {
 	a := &app{Options: o}
 	root := a.root()
@@ -78,18 +78,18 @@ func Run(ctx context.Context, o Options, args []string, stdout, stderr io.Writer
 	return Usage
 }
 
-// failure is an error of a command that was understood. All others are the command line's.
+// failure is an error of a valid command. All other errors are about the command line.
 type failure struct{ error }
 
 func (f *failure) Unwrap() error { return f.error }
 
-// app is one call of the program.
+// app is one invocation of the program.
 type app struct {
 	Options
 	database string
 	json     bool
-	chosen   string   // the database that is meant
-	secrets  []string // parts of database that no text may show
+	chosen   string   // the chosen database
+	secrets  []string // parts of database that must not be shown
 }
 
 func (a *app) root() *cobra.Command {
@@ -120,7 +120,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// session is a command at work on an open database.
+// session is a running command with an open database.
 type session struct {
 	*app
 	store Store
@@ -129,7 +129,7 @@ type session struct {
 	now   time.Time
 }
 
-// work opens the database, lets do work on it and closes it. The error is a *failure, unless it is about the flags.
+// work opens the database, calls do and closes it. The error is a *failure, unless it is about the flags.
 func (a *app) work(cmd *cobra.Command, now time.Time, do func(context.Context, *session) error) error {
 	database, err := a.choose(cmd.Flags().Changed("database"))
 	if err != nil {
@@ -153,7 +153,7 @@ func (a *app) work(cmd *cobra.Command, now time.Time, do func(context.Context, *
 	return nil
 }
 
-// remark prints a line beside the output, after what there is of that.
+// remark prints a line to stderr, after the output so far.
 func (s *session) remark(format string, args ...any) {
 	_ = s.out.Flush() // it fails again at the end
 	s.complain(s.err, fmt.Errorf(format, args...))
@@ -164,5 +164,5 @@ func (a *app) complain(w io.Writer, err error) {
 	fmt.Fprintf(w, "retryjobs: %s\n", a.text(err))
 }
 
-// text returns an error on one line, without the database's password and without what could harm a terminal.
+// text returns an error on one line, without the database's password and without control characters.
 func (a *app) text(err error) string { return printable(redact(err.Error(), a.secrets)) }

@@ -16,7 +16,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// TestAWrongCommandLine lists what is refused before a database is opened.
+// TestAWrongCommandLine lists command lines that are refused before a database is opened.
 func TestAWrongCommandLine(t *testing.T) {
 	noFilter := "give one (--status, --reason, --policy, --kind, --since, --until), or --yes for all of them"
 	noTerminal := "purge asks before it removes jobs, and there is no terminal to answer: give --yes"
@@ -103,7 +103,7 @@ func TestADatabaseThatDoesNotClose(t *testing.T) {
 	require.Equal(t, ran{cli.Failed, "replayed dead-1\n", "retryjobs: the disk is; full\n"}, run(t, f, "replay", "dead-1"))
 }
 
-// full is a disk on which nothing more goes.
+// full is a disk without space.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }

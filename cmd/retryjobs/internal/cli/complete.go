@@ -13,7 +13,7 @@ import (
 
 const (
 	completionTime = time.Second // for the database to answer
-	completionRows = 500         // jobs that are looked at
+	completionRows = 500         // jobs that are read
 )
 
 // completeSelection completes the values of a selection's flags.
@@ -48,7 +48,7 @@ func (a *app) completeSelection(cmd *cobra.Command, s *selection) {
 	}
 }
 
-// completeIDs completes the IDs of jobs with a status that a command takes, at most so many if that is not 0.
+// completeIDs completes the IDs of jobs with a status that a command accepts, at most n of them if n is not 0.
 func (a *app) completeIDs(most int, able func(retryjob.Status) bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if most > 0 && len(args) >= most {
@@ -60,8 +60,8 @@ func (a *app) completeIDs(most int, able func(retryjob.Status) bool) cobra.Compl
 	}
 }
 
-// stored returns what value returns for the jobs that changed last, sorted. Without a database it returns nothing: a
-// completion has no place for an error.
+// stored returns the results of value for the most recently changed jobs, sorted. Without a database it returns
+// nothing: a completion cannot show an error.
 func (a *app) stored(ctx context.Context, able []retryjob.Status, value func(*retryjob.Info) string) []string {
 	database, err := a.choose(a.database != "")
 	if err != nil {

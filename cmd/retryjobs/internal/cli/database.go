@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// databaseVariable is the environment variable that stands in for --database.
+// databaseVariable is the environment variable used if --database is not given.
 const databaseVariable = "RETRYJOBS_DATABASE"
 
 var errNoDatabase = errors.New("which database? set --database or " + databaseVariable + " to a SQLite file or a postgres:// URL")
 
-// choose returns the database that --database or the environment names, once it is known which parts of it are secret.
+// choose returns the database that --database or the environment names, after finding its secret parts.
 func (a *app) choose(set bool) (string, error) {
 	database := a.database
 	if !set {
@@ -80,7 +80,7 @@ func misplaced(u *url.URL, query url.Values) bool {
 	return strings.Contains(u.Path+u.Fragment, "@")
 }
 
-// label returns how an error names the database: without password and settings.
+// label returns the database as errors name it: without password and settings.
 func label(database string) string {
 	u, err := url.Parse(database)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
@@ -94,14 +94,14 @@ func label(database string) string {
 }
 
 // nearlyURL matches a database that looks like a misspelled URL. userPassword and passwordKey match passwords by their
-// syntax, so that a password in any other argument is hidden too.
+// syntax, so a password in any other argument is hidden too.
 var (
 	nearlyURL    = regexp.MustCompile(`(?i):.*@|^\s*postgres(ql)?[:/]`)
 	userPassword = regexp.MustCompile(`(://[^:@/\s]*):\S*@`)
 	passwordKey  = regexp.MustCompile(`(?i)(password\s*=\s*)[^\s&]+`)
 )
 
-// redact returns the text with xxxxx for each secret, as url.URL.Redacted writes it.
+// redact replaces each secret in the text by xxxxx, as url.URL.Redacted does.
 func redact(text string, secrets []string) string {
 	ordered := slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return len(b) - len(a) }) // a part after the whole
 	for _, secret := range ordered {

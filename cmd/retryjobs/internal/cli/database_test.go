@@ -43,8 +43,7 @@ func TestADatabaseThatDoesNotOpenIsNamed(t *testing.T) {
 	}
 }
 
-// TestAPasswordIsNeverShown uses a driver whose errors show everything: the URL, and the password as the driver parsed
-// it.
+// TestAPasswordIsNeverShown uses a driver whose errors show the whole URL, and the password as the driver parsed it.
 func TestAPasswordIsNeverShown(t *testing.T) {
 	for _, row := range []struct{ name, database, password string }{
 		{"plain", "postgres://me:hush@host/db", "hush"},

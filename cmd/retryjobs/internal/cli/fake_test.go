@@ -25,9 +25,9 @@ func at(before time.Duration) time.Time { return now.Add(-before) }
 
 // fake is a store in memory.
 type fake struct {
-	retryjob.Admin // nil: what the commands must not call
+	retryjob.Admin // nil for methods that the commands must not call
 	jobs           map[string]*retryjob.Info
-	broken         error // what List ends with after its first job, and all others with at once
+	broken         error // the error of List after its first job, and of all others at once
 	closed         int
 	closing        error
 }
@@ -147,13 +147,13 @@ func (f *fake) Purge(_ context.Context, filter retryjob.Filter) (int, error) {
 	return n, nil
 }
 
-// ran is what a command came to.
+// ran is the result of a command.
 type ran struct {
 	Exit     int
 	Out, Err string
 }
 
-// run runs a command on the store, for which jobs.db stands.
+// run runs a command on the store, under the name jobs.db.
 func run(t *testing.T, store cli.Store, args ...string) ran {
 	t.Helper()
 	return runOn(t, store, cli.Options{}, args...)
@@ -179,7 +179,7 @@ func runIn(ctx context.Context, c cli.Options, args ...string) ran {
 
 var errBroken = errors.New("the connection broke")
 
-// jobs are one of each kind that a table has to show.
+// jobs are one job of each kind that a table must show.
 func jobs() []retryjob.Info {
 	record := func(id string, status retryjob.Status, reason retry.Reason) retryjob.Record {
 		return retryjob.Record{

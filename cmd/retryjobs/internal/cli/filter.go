@@ -12,15 +12,15 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// selection is the flags that select jobs.
+// selection holds the flags that select jobs.
 type selection struct {
-	able                               []retryjob.Status // the statuses that the command is about
+	able                               []retryjob.Status // the statuses that the command applies to
 	statuses, reasons, policies, kinds []string
 	since, until                       string
 	limit                              int
 }
 
-// selectionFlags is the names of the flags that make a filter. --limit is none: it does not say which jobs.
+// selectionFlags are the names of the flags that make a filter. --limit is not one of them: it does not select jobs.
 var selectionFlags = []string{"status", "reason", "policy", "kind", "since", "until"}
 
 // add defines the flags.
@@ -35,13 +35,13 @@ func (s *selection) add(cmd *cobra.Command, limit int) {
 	flags.IntVar(&s.limit, "limit", limit, "at most this `number` of jobs; 0 means all of them")
 }
 
-// given reports whether a flag says which jobs are meant.
+// given reports whether a flag selects jobs.
 func (s *selection) given(cmd *cobra.Command) bool {
 	return slices.ContainsFunc(selectionFlags, cmd.Flags().Changed)
 }
 
-// filter returns what the flags mean at now. A flag that is there without a value is refused, since it is a variable of
-// a script that is not set, and means anything but all jobs.
+// filter returns the filter of the flags at now. A flag with an empty value is refused: it is probably an unset
+// variable of a script, and must not mean all jobs.
 func (s *selection) filter(cmd *cobra.Command, now time.Time) (retryjob.Filter, error) {
 	f := retryjob.Filter{Policies: s.policies, Kinds: s.kinds, Limit: s.limit}
 	for i, values := range [][]string{s.statuses, s.reasons, s.policies, s.kinds} {
@@ -76,8 +76,8 @@ func (s *selection) filter(cmd *cobra.Command, now time.Time) (retryjob.Filter, 
 	return f, nil
 }
 
-// change returns the filter of a command that changes what it selects. It refuses to change all jobs unless a flag says
-// so.
+// change returns the filter of a command that changes the jobs it selects. It refuses to change all jobs unless a flag
+// says so.
 func (s *selection) change(cmd *cobra.Command, now time.Time, all bool, flag string) (retryjob.Filter, error) {
 	f, err := s.filter(cmd, now)
 	if err == nil && !all && !s.given(cmd) {
@@ -90,7 +90,7 @@ func (s *selection) change(cmd *cobra.Command, now time.Time, all bool, flag str
 	return f, err
 }
 
-// chosen returns those of all whose texts the flag was given.
+// chosen returns the elements of all whose texts the flag was given.
 func chosen[T any](flag string, given []string, all []T) ([]T, error) {
 	var found []T
 	for _, text := range given {
@@ -113,11 +113,11 @@ func texts[T any](all []T) []string {
 	return texts
 }
 
-// longestAgo is the longest time ago in days: more than a hundred years, less than a Duration holds.
+// longestAgo is the maximum number of days ago: more than a hundred years, less than a Duration can hold.
 const longestAgo = 40_000
 
-// parseTime returns the time that value means at now: RFC 3339, or that long ago by time.ParseDuration or in days of 24
-// hours ("7d"). A negative time ago is refused: it would be ahead.
+// parseTime returns the time of value at now: RFC 3339, or a time ago in the form of time.ParseDuration or in days of
+// 24 hours ("7d"). A negative time ago is refused: it would be in the future.
 func parseTime(value string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, value); err == nil {
 		return at, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// listLimit is how many jobs list shows by default: a screen or two.
+// listLimit is the number of jobs that list shows by default: a screen or two.
 const listLimit = 50
 
 func (a *app) listCommand() *cobra.Command {
@@ -33,7 +33,7 @@ func (a *app) listCommand() *cobra.Command {
 	return cmd
 }
 
-// list prints the jobs that f selects. If there are more than it may print, it says so.
+// list prints the jobs that f selects. If there are more than the limit, it says so.
 func (s *session) list(ctx context.Context, f retryjob.Filter) error {
 	limit := f.Limit
 	if limit > 0 {

@@ -15,19 +15,19 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// table is lines of cells, of which each column is as wide as its widest cell.
+// table is lines of cells. Each column is as wide as its widest cell.
 type table struct {
 	w     io.Writer
 	width int  // of the terminal; 0 means none
 	color bool // for statuses
-	fit   bool // shortens the last column, so that a line fits the terminal
+	fit   bool // shortens the last column, so a line fits the terminal
 	lines [][]string
 }
 
 const (
-	flushed    = 1000 // lines after which a table is written: its widths are then computed again, so that memory is bounded
+	flushed    = 1000 // lines after which a table is written, to bound memory; its widths are then computed again
 	errorWidth = 60   // characters of an error in a list, without a terminal
-	leastWidth = 20   // and with one, however narrow
+	leastWidth = 20   // and with one, even if it is narrow
 )
 
 func (s *session) newTable(header ...string) *table {
@@ -52,7 +52,7 @@ func (t *table) line(cells ...string) {
 }
 
 func (t *table) flush() {
-	var widths []int // of all columns but the last of a line
+	var widths []int // of all columns except the last of a line
 	for _, line := range t.lines {
 		for i, cell := range line[:len(line)-1] {
 			if i == len(widths) {
@@ -90,15 +90,16 @@ func (t *table) flush() {
 	t.lines = t.lines[:0]
 }
 
-// colors are of the statuses, by the terminal's own palette.
+// colors are the colors of the statuses, in the terminal's own palette.
 var colors = map[string]string{
 	retryjob.Leased.String(): "34", retryjob.WaitingRetry.String(): "33", retryjob.Succeeded.String(): "32",
 	retryjob.DeadLettered.String(): "31", retryjob.Expired.String(): "31", retryjob.Failed.String(): "31",
 	retryjob.Canceled.String(): "35",
 }
 
-// printable returns s on one line, without what a terminal would obey or show out of order: line breaks become "; ", or
-// a space after a colon; other runs of white space become one space; and what does not print is written as \u001b is.
+// printable returns s on one line, without characters that a terminal would interpret or reorder: line breaks become ";
+// ", or a space after a colon; other runs of white space become one space; and characters that are not printable are
+// escaped like \u001b.
 func printable(s string) string {
 	var b strings.Builder
 	for line := range strings.FieldsFuncSeq(s, breaksLine) {
@@ -119,7 +120,7 @@ func breaksLine(r rune) bool {
 	return r == '\n' || r == '\r' || r == 0x85 || r == 0x2028 || r == 0x2029
 }
 
-// shorten returns s, or its beginning with an ellipsis that makes n runes in all.
+// shorten returns s, or its beginning and an ellipsis, with n runes in all.
 func shorten(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -128,8 +129,8 @@ func shorten(s string, n int) string {
 	return strings.TrimRight(string(runes[:n-1]), " ") + "…"
 }
 
-// escape writes what does not print as \uXXXX, as JSON does within its strings, and bytes that are no UTF-8 as U+FFFD.
-// Line feeds stay.
+// escape writes characters that are not printable as \uXXXX, as JSON does in strings, and bytes that are not UTF-8 as
+// U+FFFD. Line feeds stay.
 func escape(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for len(text) > 0 {
@@ -161,7 +162,7 @@ func (s *session) printJSON(v any) error {
 	return err
 }
 
-// printInfo prints a job with its times in UTC, wherever the program was that recorded it.
+// printInfo prints a job with its times in UTC, regardless of where it was recorded.
 func (s *session) printInfo(info *retryjob.Info) error {
 	shown := *info
 	shown.First, shown.Due, shown.Ended = info.First.UTC(), info.Due.UTC(), info.Ended.UTC()
@@ -173,7 +174,7 @@ func (s *session) printInfo(info *retryjob.Info) error {
 	return s.printJSON(shown)
 }
 
-// stamp returns a time in UTC and RFC 3339 to the second, "" for none.
+// stamp returns a time in UTC and RFC 3339 to the second, "" for the zero time.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -189,7 +190,7 @@ func fineStamp(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// span returns a duration to the millisecond, a shorter one to the microsecond.
+// span returns a duration to the millisecond, or to the microsecond if it is shorter.
 func span(d time.Duration) string {
 	if d.Abs() < time.Millisecond {
 		return d.Round(time.Microsecond).String()

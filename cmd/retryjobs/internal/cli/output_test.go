@@ -13,8 +13,8 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// FuzzOutput holds that no text of a job reaches a terminal as anything but text, that a table keeps its lines, and
-// that JSON says what the job holds.
+// FuzzOutput checks that texts of a job reach a terminal only as text, that a table keeps its lines, and that JSON has
+// the job's values.
 func FuzzOutput(f *testing.F) {
 	for _, seed := range []string{
 		"", "plain", "a\nb\r\n\tc", "\x1b]0;title\a", "\u009b2J", "\x9b2J", "\u202eabc", "a\u2028b", "\\\u009b", "\U000E0041", "\x00\x7f\xff", "日本", "a\vb\fc", "\u00a0",

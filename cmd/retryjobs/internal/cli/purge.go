@@ -42,7 +42,7 @@ func (a *app) purgeCommand() *cobra.Command {
 	return cmd
 }
 
-// purge removes the jobs with the IDs, or if there are none, those that f selects.
+// purge removes the jobs with the IDs or, without IDs, those that f selects.
 func (s *session) purge(ctx context.Context, ids []string, f retryjob.Filter, yes, dry bool) error {
 	if !yes || dry {
 		n := len(ids)
@@ -72,7 +72,7 @@ func (s *session) purge(ctx context.Context, ids []string, f retryjob.Filter, ye
 	return s.counted("purged", n, err)
 }
 
-// count returns how many jobs f selects now.
+// count returns the number of jobs that f selects now.
 func (s *session) count(ctx context.Context, f retryjob.Filter) (int, error) {
 	counts, err := s.store.Count(ctx, f)
 	n := 0
@@ -85,10 +85,10 @@ func (s *session) count(ctx context.Context, f retryjob.Filter) (int, error) {
 	return n, err
 }
 
-// atOnce is how many jobs are changed between two steps of a progress bar.
+// atOnce is the number of jobs that are changed between two steps of a progress bar.
 const atOnce = 1000
 
-// many has change change what f selects. If there is a terminal and this takes a while, a bar shows how far it is.
+// many calls change for the jobs that f selects. On a terminal a bar shows the progress if this takes long.
 func (s *session) many(ctx context.Context, doing string, f retryjob.Filter, change func(context.Context, retryjob.Filter) (int, error)) (done int, err error) {
 	if s.Answers == nil {
 		return change(ctx, f)
@@ -111,8 +111,8 @@ func (s *session) many(ctx context.Context, doing string, f retryjob.Filter, cha
 	}
 }
 
-// progress narrows f to what has changed until now, since what is replayed may be given up again meanwhile. It returns
-// what shows how many jobs are done, if there is a terminal, and what ends that.
+// progress limits f to jobs that changed before now, since replayed jobs may fail again in the meantime. It returns a
+// function that shows the number of finished jobs, if there is a terminal, and one that ends the display.
 func (s *session) progress(ctx context.Context, doing string, f *retryjob.Filter) (step func(done int), finish func(), err error) {
 	if f.Until.IsZero() {
 		f.Until = s.now

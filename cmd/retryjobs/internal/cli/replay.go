@@ -56,14 +56,14 @@ func (a *app) replayCommand() *cobra.Command {
 	return cmd
 }
 
-// The bounds of --rate: a job in a quarter of an hour, and more than a database replays one by one.
+// The bounds of --rate: a job in a quarter of an hour, and more than a database replays one at a time.
 const (
 	slowest = 0.001
 	fastest = 1e6
 )
 
-// paced replays what f selects, the job that changed last first, one after the other. A job that another client has
-// changed meanwhile is passed over; one that cannot be replayed is reported and does not keep the others from it.
+// paced replays the jobs that f selects, the most recently changed first, one after the other. It skips a job that
+// another client has changed in the meantime. It reports a job that cannot be replayed and continues with the others.
 func (s *session) paced(ctx context.Context, f retryjob.Filter, rate float64) error {
 	step, finish, err := s.progress(ctx, "replaying", &f)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *session) paced(ctx context.Context, f retryjob.Filter, rate float64) er
 	tick := time.NewTicker(time.Duration(float64(time.Second) / rate))
 	defer tick.Stop()
 	done, failed := 0, 0
-	f.PageSize = 100 // a job that is read long before its turn may have changed
+	f.PageSize = 100 // a job read long before its turn may have changed
 	for info, err := range s.store.List(ctx, f) {
 		if err != nil {
 			return s.counted("replayed", done, err)
@@ -100,12 +100,12 @@ func (s *session) paced(ctx context.Context, f retryjob.Filter, rate float64) er
 	return s.counted("replayed", done, err)
 }
 
-// statusesThat returns those of which f holds.
+// statusesThat returns the statuses for which f returns true.
 func statusesThat(f func(retryjob.Status) bool) []retryjob.Status {
 	return slices.DeleteFunc(retryjob.Statuses(), func(s retryjob.Status) bool { return !f(s) })
 }
 
-// counted prints how many jobs were changed as verb says, even if err ended the change early.
+// counted prints the number of changed jobs with the verb, even if err ended the change early.
 func (s *session) counted(verb string, n int, err error) error {
 	if s.json {
 		return errors.Join(s.printJSON(map[string]int{verb: n}), err)

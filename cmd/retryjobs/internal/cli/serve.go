@@ -43,7 +43,7 @@ retryjob/jobsui behind a login; or give --host for each name that the page is to
 	return cmd
 }
 
-// listenAddress returns the address to listen on. Unless any is allowed, no other machine can reach it.
+// listenAddress returns the address to listen on. Unless any is true, no other machine can reach it.
 func listenAddress(addr string, any bool) (string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *session) serve(ctx context.Context, addr string, hosts []string) error 
 	stopped := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(stopped)
-		cancel() // what requests have done stays done
+		cancel() // completed requests stay in effect
 		patience, done := context.WithTimeout(context.Background(), 5*time.Second)
 		defer done()
 		if server.Shutdown(patience) != nil {
@@ -95,7 +95,7 @@ func (s *session) serve(ctx context.Context, addr string, hosts []string) error 
 	} else {
 		fmt.Fprintln(s.out, url)
 	}
-	if err != nil || s.out.Flush() != nil { // now, since the command goes on; it fails again at the end
+	if err != nil || s.out.Flush() != nil { // at once, since the command continues; it fails again at the end
 		return errors.Join(err, listener.Close())
 	}
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -14,7 +14,7 @@ import (
 	"github.com/retrygo/retry/cmd/retryjobs/internal/cli"
 )
 
-// served runs serve while do uses the page, whose address it prints.
+// served runs serve while do uses the page at the printed address.
 func served(t *testing.T, f *fake, do func(address string), args ...string) ran {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -45,8 +45,8 @@ func (a *app) showCommand() *cobra.Command {
 	return cmd
 }
 
-// about returns the error of a job with its ID before it. An engine's own words for a job that it does not have go: they
-// name it again.
+// about returns the error of a job with its ID before it. It drops an engine's own text for an unknown job, which
+// repeats the ID.
 func about(id string, err error) error {
 	for _, known := range []error{retryjob.ErrAgedOut, retryjob.ErrNeverKnown, retryjob.ErrUnknownJob} {
 		if errors.Is(err, known) {
@@ -88,7 +88,7 @@ func (s *session) show(info *retryjob.Info) {
 	fmt.Fprintf(s.out, "\ntotal: %s\n", total(&info.Record, attempts, s.now))
 }
 
-// showPayload prints the payload, indented as far as it is JSON.
+// showPayload prints the payload, indented if it is JSON.
 func (s *session) showPayload(payload json.RawMessage) {
 	var b bytes.Buffer
 	if err := json.Indent(&b, payload, "", "  "); err != nil {
@@ -101,7 +101,7 @@ func (s *session) showPayload(payload json.RawMessage) {
 	fmt.Fprintf(s.out, "payload:\n%s\n", escape(b.Bytes()))
 }
 
-// relative adds to the text of a time how far that is from now.
+// relative adds the distance from now to the text of a time.
 func relative(text string, at, now time.Time) string {
 	switch d := at.Sub(now).Round(time.Second); {
 	case at.IsZero():
@@ -113,7 +113,7 @@ func relative(text string, at, now time.Time) string {
 	}
 }
 
-// dueOrEnded returns when a job is due or, if it is final, when it ended. It is zero while an attempt is under way.
+// dueOrEnded returns the time at which a job is due or, if it is final, ended. It is zero while an attempt is running.
 func dueOrEnded(rec *retryjob.Record) time.Time {
 	if rec.Status.Final() {
 		return rec.Ended

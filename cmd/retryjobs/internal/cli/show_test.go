@@ -111,7 +111,7 @@ func TestAPayloadDoesATerminalNoHarm(t *testing.T) {
 	require.Contains(t, got.Err, "invalid character")
 }
 
-// TestTimeline shows the rows of records that are unlike each other: what is between the empty line and the total.
+// TestTimeline shows the rows of different records: the part between the empty line and the total.
 func TestTimeline(t *testing.T) {
 	run1 := retryjob.Attempt{Number: 1, Start: at(time.Hour), End: at(time.Hour - time.Second), Due: at(50 * time.Minute), Status: retryjob.WaitingRetry, Err: "no"}
 	lost := func(attempt int, start time.Time) retryjob.Attempt {

@@ -37,8 +37,8 @@ func (a *app) statsCommand() *cobra.Command {
 	}
 }
 
-// stats is counts of jobs. The field names are those of --json, which has every status in by_status and only what there
-// is in the others.
+// stats holds counts of jobs. The field names are those of --json, which has every status in by_status and only nonzero
+// counts in the others.
 type stats struct {
 	Jobs             int                       `json:"jobs"`
 	ByStatus         map[string]int            `json:"by_status"`
@@ -53,15 +53,15 @@ type oldest struct {
 	Ended time.Time `json:"ended"`
 }
 
-// stats counts in the database. A job that changes meanwhile may be counted as what it was in one place and as what it
-// is in another.
+// stats counts in the database. A job that changes in the meantime may be counted in its old state in one place and in
+// its new state in another.
 func (s *session) stats(ctx context.Context) (*stats, error) {
 	st := &stats{ByStatus: map[string]int{}, ByReason: map[string]int{}, ByPolicy: map[string]map[string]int{}}
 	all, err := s.store.Count(ctx, retryjob.Filter{})
 	if err != nil {
 		return nil, err
 	}
-	plain := map[string]int{} // the final jobs that have no policy in the database: plain ones of River
+	plain := map[string]int{} // the final jobs without a policy in the database: plain River jobs
 	for _, status := range retryjob.Statuses() {
 		t := all[status]
 		st.Jobs += t.Jobs
@@ -107,7 +107,7 @@ func (s *session) stats(ctx context.Context) (*stats, error) {
 			add("", status, n)
 		}
 	}
-	// The list has the one that changed last first: this is the oldest.
+	// The list is sorted by change, the newest first: this is the oldest.
 	oldestDead := retryjob.Filter{Until: all[retryjob.DeadLettered].Oldest.Add(time.Microsecond), Limit: 1}
 	for info, err := range s.store.DeadLetters(ctx, oldestDead) {
 		if err != nil {

@@ -41,7 +41,7 @@ next due            2026-11-21T12:10:00Z (in 10m0s)
 	require.Equal(t, ran{Out: want[1:]}, run(t, newFake(jobs()...), "stats"))
 }
 
-// TestStatsReadsOneJob: what stats counts is counted by the store. The one job is the oldest dead letter.
+// TestStatsReadsOneJob: the store counts the jobs for stats. The one job that is read is the oldest dead letter.
 func TestStatsReadsOneJob(t *testing.T) {
 	store := &listed{fake: newFake(jobs()...)}
 	require.Equal(t, cli.Done, run(t, store, "stats").Exit)
@@ -69,7 +69,7 @@ func (l *listed) List(ctx context.Context, f retryjob.Filter) iter.Seq2[retryjob
 	}
 }
 
-// plainJobs has jobs of kind mail that no filter finds by their policy, as plain River jobs.
+// plainJobs has jobs of kind mail that no filter finds by their policy, like plain River jobs.
 type plainJobs struct{ *fake }
 
 func (p plainJobs) Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {

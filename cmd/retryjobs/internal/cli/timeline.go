@@ -26,8 +26,7 @@ func timeline(lines []retryjob.Line) (rows []row) {
 	return rows
 }
 
-// total returns how many attempts there were in how much time, and if every one is in the record, what became of that
-// time.
+// total returns the number of attempts and their time span and, if every one is in the record, how that time was spent.
 func total(rec *retryjob.Record, lines []retryjob.Line, now time.Time) string {
 	end, suffix := rec.Ended, ""
 	if end.IsZero() {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	watchedRows = 1000             // changes that are shown at once
-	watchedBack = 10 * time.Second // how late a change may be stored and is still seen
+	watchedRows = 1000             // changes that are shown at the start
+	watchedBack = 10 * time.Second // how late a change may be stored and still be seen
 )
 
 func (a *app) watchCommand() *cobra.Command {
@@ -105,7 +105,7 @@ func (s *session) watch(ctx context.Context, f retryjob.Filter, every time.Durat
 	}
 }
 
-// printChange prints a job as it is now, without the columns of a table: its lines come one by one.
+// printChange prints the current state of a job, without table columns: its lines come one by one.
 func (s *session) printChange(info *retryjob.Info) error {
 	if s.json {
 		return s.printInfo(info)

@@ -15,7 +15,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// acted is a fake to whose jobs something happens before each list but the first.
+// acted is a fake whose jobs change before each list except the first.
 type acted struct {
 	*fake
 	acts []func()
