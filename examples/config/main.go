@@ -21,7 +21,7 @@ import (
 	"github.com/retrygo/retry/retryconf"
 )
 
-// The policies of this program. A call asks for the one in force, search.Policy(), each time, and does not keep it.
+// The policies of this program. Each call gets the current policy with search.Policy(), and does not keep it.
 var (
 	catalog retryconf.Catalog
 
@@ -57,7 +57,7 @@ func main() {
 	}
 }
 
-// run loads the three documents, one after the other, and writes to w what is in force after each.
+// run loads the three documents, one after the other, and writes to w the policies in force after each.
 func run(w io.Writer) error {
 	dir, err := os.MkdirTemp("", "config")
 	if err != nil {
@@ -69,7 +69,7 @@ func run(w io.Writer) error {
 		return err
 	}
 	if err := catalog.LoadFile(path); err != nil {
-		return err // it names every mistake, those of the definitions too: a service does not start
+		return err // it names every mistake, also in the definitions: a service would not start
 	}
 	fmt.Fprintln(w, "Loaded:")
 	inForce := show(w, nil)
@@ -102,7 +102,7 @@ func run(w io.Writer) error {
 	return nil
 }
 
-// show writes a line for each policy in force that has changed: its source, its name and its schedule.
+// show writes a line for each changed policy: its source, its name and its schedule.
 func show(w io.Writer, before []string) (lines []string) {
 	same := 0
 	for i, e := range catalog.All() {
@@ -119,7 +119,7 @@ func show(w io.Writer, before []string) (lines []string) {
 	return lines
 }
 
-// showCall waits for a call of search that began with the policy in force; those under way end with the one before.
+// showCall waits for a call of search that began with the current policy; calls in progress end with the one before.
 func showCall(w io.Writer, gaveUp <-chan int) {
 	attempts := search.Policy().MaxAttempts
 	for <-gaveUp != attempts {
@@ -127,8 +127,8 @@ func showCall(w io.Writer, gaveUp <-chan int) {
 	fmt.Fprintf(w, "A call of search gave up after %d attempts.\n", attempts)
 }
 
-// callForever calls a server that is down, again and again until ctx ends, and sends the number of attempts of each call
-// if gaveUp has a receiver.
+// callForever calls a server that is down, again and again until ctx ends, and sends the number of attempts of each
+// call if gaveUp has a receiver.
 func callForever(ctx context.Context, ref *retryconf.Ref, gaveUp chan<- int) {
 	for ctx.Err() == nil {
 		err := retry.Do(ctx, ref.Policy(), func(context.Context) error {
@@ -144,8 +144,8 @@ func callForever(ctx context.Context, ref *retryconf.Ref, gaveUp chan<- int) {
 	}
 }
 
-// watch loads the file each time that its contents have changed, until ctx ends, and reports each result. How to watch
-// is the program's choice: polling works on every file system; a signal or a notification does as well.
+// watch loads the file each time its contents change, until ctx ends, and reports each result. Polling works on every
+// file system; a signal or a notification would also do.
 func watch(ctx context.Context, path string, last []byte, report func(error)) {
 	ticker := time.NewTicker(10 * time.Millisecond) // seconds, for a service
 	defer ticker.Stop()

@@ -12,7 +12,7 @@ import (
 	"github.com/retrygo/retry/retrytest"
 )
 
-// The transfer on SQLite in memory, with faults that SQLite does not have by itself. A connection that is lost before
+// The transfer on SQLite in memory, with faults that SQLite itself does not have. A connection that is lost before
 // COMMIT and one that is lost after it look the same to the caller. The balances differ, so the transfer is not
 // repeated.
 func Example_faults() {

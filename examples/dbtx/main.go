@@ -23,7 +23,7 @@ import (
 var errFunds = errors.New("insufficient funds")
 
 // transfer moves an amount from alice to bob. Its fn can run several times, so it has no effect outside the
-// transaction. It writes a balance computed from the one that it has read, so it asks for the isolation that reports a
+// transaction. It writes a balance computed from the one it has read, so it needs the isolation that reports a
 // conflict: SQLite has no other, but at PostgreSQL's default one of two such transfers would be lost. It calls
 // afterRead after the read.
 func transfer(ctx context.Context, db *sql.DB, p retry.Policy, amount int, afterRead func()) error {
@@ -34,7 +34,7 @@ func transfer(ctx context.Context, db *sql.DB, p retry.Policy, amount int, after
 			return err
 		}
 		if afterRead(); balance < amount {
-			return errFunds // an error of our own is not retried
+			return errFunds // an error of fn's own is not retried
 		}
 		if _, err := tx.ExecContext(ctx, "UPDATE account SET balance = ? WHERE name = 'alice'", balance-amount); err != nil {
 			return err
@@ -50,7 +50,7 @@ func main() {
 	}
 }
 
-// run makes two transfers of 60 from a balance of 100 and writes to w what came of them.
+// run makes two transfers of 60 from a balance of 100 and writes their results to w.
 func run(w io.Writer) error {
 	dir, err := os.MkdirTemp("", "dbtx")
 	if err != nil {
@@ -76,7 +76,7 @@ func run(w io.Writer) error {
 		}
 		fmt.Fprintf(w, "  attempt %d: %v\n", e.Attempt.Number, e.Attempt.Err)
 	}
-	// Carol's pay comes out of alice's account after the first attempt has read the balance.
+	// Carol's pay is taken from alice's account after the first attempt has read the balance.
 	paid := false
 	pay := func() {
 		if !paid {

@@ -1,5 +1,5 @@
-// Package mailer sends mail through a relay that fails now and then. Its tests are the example: they check a policy's
-// arithmetic without any clock, and a function that retries to the exact second of virtual time, without sleeping.
+// Package mailer sends mail through a relay that sometimes fails. Its tests are the example: they check a policy's
+// arithmetic without a clock, and the exact times at which a function retries in virtual time, without sleeping.
 package mailer
 
 import (
@@ -13,15 +13,15 @@ import (
 
 // Message is one mail.
 type Message struct {
-	ID string // the same on every attempt, so that a receiver knows a repeated mail
+	ID string // the same on every attempt, so a receiver recognizes a repeated mail
 	To string
 }
 
 // Mailer sends messages. It is safe for concurrent use if Deliver is.
 type Mailer struct {
-	// Deliver makes one attempt to hand m to the relay. attempt counts from 1 and is meant for logs.
+	// Deliver makes one attempt to pass m to the relay. attempt counts from 1 and is meant for logs.
 	Deliver func(ctx context.Context, m Message, attempt int) error
-	// Policy overrides the fields of Delivery that it sets. Zero means Delivery as it is.
+	// Policy overrides the fields of Delivery that it sets. Zero means Delivery unchanged.
 	Policy retry.Policy
 }
 
@@ -43,7 +43,7 @@ func (m Mailer) Send(ctx context.Context, message Message) error {
 	})
 }
 
-// refused reports whether the relay refused the mail for good: a reply of 5yz (RFC 5321, section 4.2.1), as net/smtp
+// refused reports whether the relay refused the mail permanently: a reply of 5yz (RFC 5321, section 4.2.1), as net/smtp
 // returns it.
 func refused(err error) bool {
 	var reply *textproto.Error

@@ -21,7 +21,7 @@ var (
 	message = mailer.Message{ID: "<42@example.com>", To: "gopher@example.com"}
 )
 
-// The policy that ships is data: look at it.
+// The policy in use is data that a test can inspect.
 
 func TestDelivery(t *testing.T) {
 	policy := mailer.Delivery()
@@ -66,7 +66,7 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// So is the decision that follows an attempt.
+// So is the decision after an attempt.
 
 func TestDecisions(t *testing.T) {
 	for _, row := range []struct {
@@ -147,15 +147,16 @@ func TestSend(t *testing.T) {
 	})
 }
 
-// middle removes chance: jitter draws the middle of its window, which is the plain delay unless the cap cuts the window.
+// middle removes chance: jitter draws the middle of its window, which is the plain delay unless the cap cuts the
+// window.
 var middle = retry.Policy{Rand: func() float64 { return 0.5 }}
 
-// replies returns a relay that gives one reply to each attempt, in this order. One attempt more is a panic.
+// replies returns a relay that gives one reply to each attempt, in this order. Another attempt panics.
 func replies(errs ...error) func(context.Context, mailer.Message, int) error {
 	return func(_ context.Context, _ mailer.Message, attempt int) error { return errs[attempt-1] }
 }
 
-// silentOnce says nothing on the first attempt until its context ends, and accepts the mail on the second.
+// silentOnce does not answer the first attempt until its context ends, and accepts the mail on the second.
 func silentOnce(ctx context.Context, _ mailer.Message, attempt int) error {
 	if attempt == 1 {
 		<-ctx.Done()

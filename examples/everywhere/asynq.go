@@ -9,7 +9,7 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// queue works on a task that fails.
+// queue processes a task that fails.
 func queue(ctx context.Context, delay func(attempt int) time.Duration, note func() (last bool)) error {
 	redis, err := miniredis.Run()
 	if err != nil {

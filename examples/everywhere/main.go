@@ -1,5 +1,5 @@
-// Command everywhere hands one policy over to five libraries that retry by themselves, in one line each, and prints what
-// they waited. Every server is on loopback or in this process.
+// Command everywhere uses one policy in five libraries that have their own retries, with one line each, and prints
+// their waits. Every server is on loopback or in this process.
 package main
 
 import (
@@ -20,8 +20,8 @@ var policy = retry.Policy{
 	Rand:        func() float64 { return 0.5 }, // so that every run is alike; nil means math/rand/v2
 }
 
-// A library makes attempts that fail until there is none left to make, notes each, and asks delay for the waits. In a
-// program of your own delay is policy.JitteredDelay.
+// A library makes attempts that fail until it gives up, records each, and calls delay for the waits. In your own
+// program delay is policy.JitteredDelay.
 type library struct {
 	name string
 	run  func(ctx context.Context, delay func(attempt int) time.Duration, note func() (last bool)) error
@@ -56,7 +56,7 @@ func run(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// record is what a library asked and did.
+// record holds the calls and attempts of a library.
 type record struct {
 	mu   sync.Mutex
 	said []time.Duration
@@ -71,7 +71,7 @@ func (r *record) delay(attempt int) time.Duration {
 	return d
 }
 
-// note notes an attempt and reports whether it is the last that the policy allows.
+// note records an attempt and reports whether it is the last that the policy allows.
 func (r *record) note() (last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestThePageShowsTheOutput compares all but what was waited.
+// TestThePageShowsTheOutput compares everything except the actual waits.
 func TestThePageShowsTheOutput(t *testing.T) {
 	page, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -36,7 +36,7 @@ func TestEachLibraryAsksWithTheAttemptThatFailed(t *testing.T) {
 	}
 }
 
-// TestThePageHasTheLinesOfTheFiles holds that the table shows what runs.
+// TestThePageHasTheLinesOfTheFiles checks that the table shows the code that runs.
 func TestThePageHasTheLinesOfTheFiles(t *testing.T) {
 	page, err := os.ReadFile("README.md")
 	require.NoError(t, err)

@@ -9,12 +9,11 @@ import (
 )
 
 // gobreakerGate returns a circuit breaker with the given settings and the gate that waits while it is open. Each
-// attempt is to go through Execute, inside the function that is retried, so that the breaker counts attempts and not
-// runs.
+// attempt must go through Execute, inside the retried function, so that the breaker counts attempts, not runs.
 //
-// The trap: the breaker does not say how long it stays open, so this notes when it opened. It reports that under its
-// own lock, under which none of its methods may be called; and it is still open at the very instant at which Timeout
-// has passed.
+// The trap: the breaker does not report how long it stays open, so the gate records when it opened. The breaker calls
+// OnStateChange under its own lock, so its methods must not be called there; and it is still open at the exact instant
+// at which Timeout has passed.
 func gobreakerGate[T any](s gobreaker.Settings) (*gobreaker.CircuitBreaker[T], func(context.Context) time.Duration) {
 	if s.Timeout <= 0 {
 		s.Timeout = time.Minute // the breaker's own default

@@ -1,5 +1,5 @@
-// Gates shows retries that keep away from a peer which a circuit breaker or a rate limiter protects: sony/gobreaker,
-// failsafe-go's breaker and golang.org/x/time/rate as Policy.Gate. It needs no network: the peer is a function.
+// Gates shows retries that wait for the circuit breaker or rate limiter of a peer: sony/gobreaker, failsafe-go's
+// breaker and golang.org/x/time/rate as Policy.Gate. It needs no network: the peer is a function.
 //
 //	go run ./examples/gates
 package main
@@ -21,7 +21,7 @@ import (
 
 func main() { run(os.Stdout) }
 
-// run plays the three scenes and writes to w what happened and when.
+// run plays the three scenes and writes to w the events and their times.
 func run(w io.Writer) {
 	fmt.Fprintln(w, "sony/gobreaker: opens for 300ms at the third failure in a row")
 	withGobreaker(newScene(w))
@@ -60,7 +60,7 @@ func withRate(s scene) {
 	s.do("A", retry.Policy{Gate: gate}, nil, direct)
 	s.do("B", retry.Policy{Gate: gate}, nil, direct)
 	s.do("C", retry.Policy{Gate: gate, TTL: 50 * time.Millisecond}, nil, direct)
-	// Its retries pay as well: the policy's 20ms are over long before the limiter's 100ms.
+	// Its retries also take tokens: the policy's 20ms are much shorter than the limiter's 100ms.
 	s.do("D", retry.Policy{Gate: gate, MaxAttempts: 3, Backoff: fixed}, errDown, direct)
 }
 
@@ -69,7 +69,7 @@ var (
 	fixed   = retry.Backoff{Mode: retry.Fixed, Base: 20 * time.Millisecond}
 )
 
-// scene is a time that begins at 0.
+// scene is a clock that begins at 0.
 type scene struct {
 	w     io.Writer
 	start time.Time
@@ -89,7 +89,7 @@ func (s scene) outage(gate func(context.Context) time.Duration, through guard) {
 	s.do("C", retry.Policy{Gate: gate, TTL: time.Second}, nil, through)
 }
 
-// guard makes an attempt through what protects the peer.
+// guard makes an attempt through the peer's breaker or limiter.
 type guard func(ctx context.Context, attempt func() error) error
 
 // do makes one run, whose attempts the peer answers with the given error.

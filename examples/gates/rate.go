@@ -8,13 +8,13 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// rateGate returns the gate that gives each attempt, a first one too, a token of the limiter, and else says when the
-// next token will be there. Nothing is reserved meanwhile, so a run that ends early owes nothing; who comes first then
-// gets it.
+// rateGate returns the gate that takes a token of the limiter for each attempt, including the first, and otherwise
+// returns the time until the next token. It does not reserve that token, so a run that ends early owes nothing; the
+// first attempt to come gets it.
 //
-// The trap: the gate is asked again after each wait, so a reservation would take a second token, and the Cancel of one
-// does not give its token back if another was made since. So it takes the token only when it says go. If it is one of
-// several gates, ask it last, and only if all others say go: otherwise each refusal of theirs costs a token.
+// The trap: the gate is called again after each wait, so a reservation would take a second token, and canceling one
+// does not return its token if another was made since. So the gate takes the token only when it returns 0. If it is one
+// of several gates, call it last, and only if all others return 0: otherwise each of their refusals costs a token.
 func rateGate(limiter *rate.Limiter) func(context.Context) time.Duration {
 	return func(context.Context) time.Duration {
 		if limiter.Allow() {
@@ -25,6 +25,6 @@ func rateGate(limiter *rate.Limiter) func(context.Context) time.Duration {
 		if limit <= 0 || limiter.Burst() < 1 || !(wait < math.MaxInt64) {
 			return math.MaxInt64 // no token ever: the TTL or the deadline ends the run at once
 		}
-		return max(time.Duration(wait), time.Nanosecond) // the token may have come meanwhile: 0 would mean go without it
+		return max(time.Duration(wait), time.Nanosecond) // the token may have come in the meantime: 0 would mean go without it
 	}
 }

@@ -1,5 +1,5 @@
-// Httpclient gives http.Clients a retryhttp.Transport, calls a server that fails in seven ways, and prints for each call
-// what the Transport did about it. It needs no network: the server is its own, on the loopback interface.
+// Httpclient gives http.Clients a retryhttp.Transport, calls a server that fails in seven ways, and prints for each
+// call what the Transport did. It needs no network: its server is on the loopback interface.
 //
 //	go run ./examples/httpclient
 package main
@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// run makes the seven calls and writes to w what came of each.
+// run makes the seven calls and writes their results to w.
 func run(w io.Writer) error {
 	server := httptest.NewServer(&unreliable{calls: map[string]int{}})
 	defer server.Close()
@@ -47,7 +47,8 @@ func run(w io.Writer) error {
 		client                    *http.Client
 		method, path, body, title string
 	}{
-		// First, on a new connection: net/http itself, unseen, repeats a GET whose connection was used before.
+		// First, on a new connection: net/http itself repeats a GET whose connection was used before, unseen by the
+		// Transport.
 		{client, "GET", "/reset", "", "resets the connection once"},
 		{client, "GET", "/flaky", "", "answers 503 twice, with Retry-After"},
 		{client, "GET", "/slow", "", "hangs once"},
@@ -68,11 +69,11 @@ func run(w io.Writer) error {
 	return nil
 }
 
-// call sends req and writes to w each attempt that failed, how the run ended, and the answer.
+// call sends req and writes to w each failed attempt, the end of the run, and the answer.
 func call(w io.Writer, client *http.Client, req *http.Request) error {
 	resp, err := client.Do(req.WithContext(retryhttp.RecordOutcome(req.Context())))
 	if err != nil {
-		return err // there was no response in the end; errors.As finds the *retry.Error, which holds the Outcome
+		return err // there was no response; errors.As finds the *retry.Error with the Outcome
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
@@ -98,7 +99,7 @@ func call(w io.Writer, client *http.Client, req *http.Request) error {
 	return nil
 }
 
-// unreliable is a server's handler that fails in a way of its own on each path.
+// unreliable is a server's handler that fails in a different way on each path.
 type unreliable struct {
 	mu    sync.Mutex
 	calls map[string]int // by path and key
@@ -132,7 +133,7 @@ func (u *unreliable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// count counts the calls of one kind and returns how many there were.
+// count counts the calls of one kind and returns their number.
 func (u *unreliable) count(kind string) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()

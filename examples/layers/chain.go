@@ -18,16 +18,16 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// remedy is what the services do about each other's retries.
+// remedy is how the services limit each other's retries.
 type remedy struct {
 	name     string
 	passOn   bool // a handler makes its calls with the context of its request
 	answers  bool // a handler answers that it has given up
-	requests bool // a handler believes that a request is a retry
+	requests bool // a handler trusts a request to be a retry
 	budgets  bool // each layer has a budget
 }
 
-// scene is what the database does, and what the policies of the three layers are.
+// scene is the fault of the database, and the policies of the three layers.
 type scene struct {
 	name     string
 	trouble  trouble
@@ -36,7 +36,7 @@ type scene struct {
 	wait     time.Duration    // between them
 }
 
-// budget is that of a layer: two retries when the trouble begins.
+// budget is that of a layer: two retries when the fault begins.
 var budget = retry.BudgetConfig{Burst: 2, Initial: 2}
 
 // policies returns those of the three layers.
@@ -54,7 +54,7 @@ func (s scene) policies(budgets bool) (list [3]retry.Policy) {
 	return list
 }
 
-// network returns a listener and what connects to it.
+// network returns a listener and a function that connects to it.
 type network func() (net.Listener, func(context.Context) (net.Conn, error))
 
 // loopback is the network of the program.
@@ -78,7 +78,7 @@ type chain struct {
 	stock   grpc_health_v1.HealthClient // orders'
 	queries retry.Policy                // stock's
 	query   func(context.Context) error // one query of the database
-	busy    atomic.Int64                // handlers under way, also those whose caller has gone
+	busy    atomic.Int64                // handlers in progress, including those whose caller has gone
 	stop    []func()
 }
 
@@ -135,13 +135,13 @@ func (c *chain) serveGRPC(listen network, p retry.Policy) *grpc.ClientConn {
 	return conn
 }
 
-// request is one request of a user. It returns once all that it has caused is over.
+// request is one request of a user. It returns when everything that it caused has ended.
 func (c *chain) request() error {
 	resp, err := c.user.Get("http://shop.example/")
 	if err != nil {
 		return err
 	}
-	for quiet := 0; quiet < 5; quiet++ { // an attempt may be under way to a handler
+	for quiet := 0; quiet < 5; quiet++ { // an attempt may be on its way to a handler
 		if c.busy.Load() > 0 {
 			quiet = 0
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// trouble is what the database has: it refuses each query, or it answers none.
+// trouble is the fault of the database: it refuses each query, or never answers.
 type trouble bool
 
 const (
@@ -20,7 +20,7 @@ const (
 // database makes the query of one chain, and a function that counts the queries that have arrived.
 type database func(trouble) (query func(context.Context) error, arrived func() (int, error), err error)
 
-// standIn is a database in memory.
+// standIn is a fake database in memory.
 func standIn(t trouble) (query func(context.Context) error, arrived func() (int, error), err error) {
 	var calls atomic.Int64
 	query = func(ctx context.Context) error {
@@ -34,14 +34,14 @@ func standIn(t trouble) (query func(context.Context) error, arrived func() (int,
 	return query, func() (int, error) { return int(calls.Load()), nil }, nil
 }
 
-// postgres returns a database of the server at dsn, in a schema that ends with the function close. PostgreSQL itself
-// counts the queries: a sequence keeps its value when a transaction fails.
+// postgres returns a database of the server at dsn, in a schema that close drops. PostgreSQL itself counts the queries:
+// a sequence keeps its value when a transaction fails.
 func postgres(ctx context.Context, dsn string) (db database, close func(), err error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, nil, err
 	}
-	config.MaxConns = 64 // abandoned queries go on
+	config.MaxConns = 64 // abandoned queries continue
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, nil, err

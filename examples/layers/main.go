@@ -1,9 +1,9 @@
 // Layers counts how many queries reach a database for one request of a user, through three services that each make four
-// attempts, with each remedy against that, and compares the counts with what package retryplan says of such a chain:
+// attempts, with each remedy, and compares the counts with the results of package retryplan for such a chain:
 //
 //	user → shop (HTTP) → orders (HTTP) → stock (gRPC) → PostgreSQL
 //
-// It needs no network but the loopback, and takes some seconds.
+// It needs only the loopback network, and takes a few seconds.
 //
 //	go run ./examples/layers
 //	LAYERS_DSN=postgres://localhost/test go run ./examples/layers
@@ -59,7 +59,7 @@ var scenes = []scene{
 
 const ms = time.Millisecond
 
-// table writes how many queries arrive for each remedy in each scene, beside what is planned.
+// table writes the number of queries that arrive for each remedy in each scene, next to the planned number.
 func table(out io.Writer, db database, listen network, scenes []scene) error {
 	counts, errs := make([][]int, len(remedies)), make([][]error, len(remedies))
 	var all sync.WaitGroup
@@ -94,7 +94,7 @@ func table(out io.Writer, db database, listen network, scenes []scene) error {
 	return t.Flush()
 }
 
-// count returns how many queries arrive for one request of a user.
+// count returns the number of queries that arrive for one request of a user.
 func count(r remedy, s scene, db database, listen network) (int, error) {
 	query, arrived, err := db(s.trouble)
 	if err != nil {
@@ -108,9 +108,9 @@ func count(r remedy, s scene, db database, listen network) (int, error) {
 	return arrived()
 }
 
-// planned returns what package retryplan says of such a chain. It knows no requests that are believed, for which there
-// is a closed form in an outage: one attempt and the retries of each layer. Of budgets it knows the most that they pay
-// for.
+// planned returns the result of package retryplan for such a chain. retryplan does not model trusted requests; in an
+// outage there is a closed form for them: one attempt and the retries of each layer. Of budgets it knows the maximum
+// that they pay for.
 func planned(r remedy, s scene) (string, error) {
 	plan := retryplan.Chain{PassOn: r.passOn, DoNotRetry: r.answers}
 	for _, p := range s.policies(false) {

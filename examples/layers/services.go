@@ -13,8 +13,9 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// under returns the context for the calls of a handler. One that does not pass its request's on, as with
-// context.Background(), works on when its caller has gone; context.WithoutCancel keeps what retry.RemoteAttempt says.
+// under returns the context for the calls of a handler. A handler that does not pass its request's context on, as with
+// context.Background(), continues when its caller has gone; context.WithoutCancel keeps the attempt number of
+// retry.RemoteAttempt.
 func (c *chain) under(ctx context.Context) context.Context {
 	if !c.passOn {
 		return context.WithoutCancel(ctx)
@@ -49,7 +50,7 @@ func (c *chain) serveOrders(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse answers that the service has failed, and as a remedy that it has given up.
+// refuse answers that the service has failed and, as a remedy, that it has given up.
 func (c *chain) refuse(w http.ResponseWriter, err error) {
 	if c.answers {
 		retryhttp.WriteError(w, err)
@@ -58,7 +59,7 @@ func (c *chain) refuse(w http.ResponseWriter, err error) {
 	http.Error(w, "unavailable", http.StatusServiceUnavailable)
 }
 
-// stock is the gRPC service, which asks the database. Its method is one that every module of gRPC has.
+// stock is the gRPC service, which queries the database. Its method is one that every gRPC module has.
 type stock struct {
 	grpc_health_v1.UnimplementedHealthServer
 	chain *chain
@@ -79,7 +80,7 @@ func (s stock) Check(ctx context.Context, _ *grpc_health_v1.HealthCheckRequest) 
 	}
 }
 
-// begin counts a handler that is under way, until the function that it returns is called.
+// begin counts a handler as in progress until the function that it returns is called.
 func (c *chain) begin() (end func()) {
 	c.busy.Add(1)
 	return func() { c.busy.Add(-1) }

@@ -12,7 +12,7 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// makeCalls makes calls that end in every way. Only t shows how each ended.
+// makeCalls makes calls that end in every way. Only t shows how each of them ended.
 func makeCalls(ctx context.Context, t *telemetry) error {
 	server := httptest.NewServer(http.HandlerFunc(misbehave))
 	defer server.Close()
@@ -70,7 +70,8 @@ func makeCalls(ctx context.Context, t *telemetry) error {
 	return nil
 }
 
-// policy returns a policy that t observes. It has no jitter, so that its waits are the same each time; a service has it.
+// policy returns a policy that t observes. Unlike a service's, it has no jitter, so that its waits are the same each
+// time.
 func (t *telemetry) policy(name string) retry.Policy {
 	return retry.Policy{
 		Name:        name,
@@ -80,14 +81,14 @@ func (t *telemetry) policy(name string) retry.Policy {
 	}
 }
 
-// call calls fn within a span of the service, to which a run adds how it ended.
+// call calls fn within a span of the service, to which a run adds its end.
 func (t *telemetry) call(ctx context.Context, name string, fn func(context.Context) error) {
 	ctx, span := t.tracer.Start(ctx, name)
 	defer span.End()
 	_ = fn(ctx) // t.observe has seen it
 }
 
-// observeBudgets makes the budgets visible for as long as the meters live.
+// observeBudgets reports the budgets until the meters are shut down.
 func observeBudgets(t *telemetry, hosts *retry.Budgets, payments *retry.Budget) error {
 	_, err := retryotel.ObserveBudgets(t.options, map[string]*retry.Budget{"payments": payments})
 	if err != nil {

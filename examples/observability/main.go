@@ -1,10 +1,9 @@
-// Observability makes calls that end in every way, and prints what a service would show of them: the metrics as
-// Prometheus scrapes them, the traces as a tree, and the log. It needs no network: the server is its own, on the
-// loopback interface.
+// Observability makes calls that end in every way, and prints a service's telemetry of them: the metrics as Prometheus
+// scrapes them, the traces as a tree, and the log. It needs no network: its server is on the loopback interface.
 //
 //	go run ./examples/observability
 //
-// What differs from run to run is left out: histogram buckets, the sums of durations, times and ports. With -raw the
+// It omits what differs from run to run: histogram buckets, the sums of durations, times and ports. With -raw the
 // metrics are printed as they were scraped. The folder has a dashboard and alerts for these metrics.
 package main
 
@@ -25,7 +24,7 @@ func main() {
 	}
 }
 
-// run makes the calls and writes to w what was seen of them.
+// run makes the calls and writes their telemetry to w.
 func run(ctx context.Context, w io.Writer, raw bool) error {
 	t, err := newTelemetry()
 	if err != nil {

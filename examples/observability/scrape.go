@@ -11,16 +11,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// handler is what a service serves at /metrics.
+// handler is a service's handler for /metrics.
 func (t *telemetry) handler() http.Handler {
 	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{})
 }
 
-// scrape asks the handler once, as Prometheus does every few seconds.
+// scrape calls the handler once, as Prometheus does every few seconds.
 func (t *telemetry) scrape(ctx context.Context) (string, error) {
 	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil)
-	// Prometheus from 3.0 on takes names of any form. To others promhttp gives underscores, whatever the exporter's
-	// strategy is.
+	// Prometheus 3.0 and later accepts names of any form. For others promhttp writes underscores, whatever the
+	// exporter's strategy.
 	req.Header.Set("Accept", "text/plain;version=1.0.0;escaping=allow-utf-8")
 	answer := httptest.NewRecorder()
 	t.handler().ServeHTTP(answer, req)
@@ -31,7 +31,7 @@ func (t *telemetry) scrape(ctx context.Context) (string, error) {
 	return string(text), err
 }
 
-// stable returns what is the same in each run: it leaves out the buckets, which are many, and the sums of durations.
+// stable returns the part that is the same in each run: without the buckets, which are many, and the sums of durations.
 func stable(scraped string) string {
 	var b strings.Builder
 	for line := range strings.Lines(scraped) {

@@ -6,7 +6,7 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// misbehave is the server. It fails in a way of its own on each path.
+// misbehave is the server. It fails in a different way on each path.
 func misbehave(w http.ResponseWriter, req *http.Request) {
 	switch req.URL.Path {
 	case "/steady":

@@ -20,7 +20,7 @@ import (
 	"github.com/retrygo/retry/retryslog"
 )
 
-// telemetry is what a service sets up once.
+// telemetry is the setup that a service does once.
 type telemetry struct {
 	registry *prometheus.Registry
 	meters   *sdkmetric.MeterProvider
@@ -34,14 +34,14 @@ type telemetry struct {
 
 func newTelemetry() (*telemetry, error) {
 	t := &telemetry{
-		registry: prometheus.NewRegistry(), // not the default one, which has the metrics of the Go runtime as well
+		registry: prometheus.NewRegistry(), // not the default one, which also has the metrics of the Go runtime
 		spans:    tracetest.NewInMemoryExporter(),
 		log:      &bytes.Buffer{},
 	}
 	exporter, err := otelprometheus.New(
 		otelprometheus.WithRegisterer(t.registry),
-		// retry.runs becomes retry_runs_total and retry.policy retry_policy, which dashboard.json and alerts.yaml count
-		// on. The exporter's own default can be another: it keeps the dots, in names that a query has to quote.
+		// retry.runs becomes retry_runs_total and retry.policy retry_policy, as dashboard.json and alerts.yaml require.
+		// The exporter's default may differ: it keeps the dots, and queries must quote such names.
 		otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes),
 		otelprometheus.WithoutScopeInfo(),  // three labels on each line that are always the same
 		otelprometheus.WithoutTargetInfo()) // a service keeps it
@@ -72,18 +72,18 @@ func newTelemetry() (*telemetry, error) {
 	return t, nil
 }
 
-// close ends the providers. Their errors are those of exporters, of which there is none here that could fail.
+// close shuts down the providers. Their errors would come from exporters, none of which can fail here.
 func (t *telemetry) close() {
 	ctx := context.Background()
 	_ = errors.Join(t.tracers.Shutdown(ctx), t.meters.Shutdown(ctx))
 }
 
-// traceID leads from a line of the log to its trace.
+// traceID is the attribute that connects a log line to its trace.
 func traceID(ctx context.Context) []slog.Attr {
 	return []slog.Attr{slog.String("trace_id", trace.SpanContextFromContext(ctx).TraceID().String())}
 }
 
-// withoutTimes leaves out what differs from run to run: times, and the port in the host of a request.
+// withoutTimes removes what differs from run to run: times, and the port in the host of a request.
 func withoutTimes(groups []string, a slog.Attr) slog.Attr {
 	switch a.Key {
 	case slog.TimeKey, retryslog.KeyDuration, retryslog.KeyElapsed:

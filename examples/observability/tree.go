@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// shown are the attributes that are printed, in this order. URLs, ports and the texts of errors are not among them.
+// shown are the printed attributes, in this order. URLs, ports and the texts of errors are not printed.
 var shown = []attribute.Key{
 	"retry.policy", "retry.attempt", "http.request.resend_count", "http.response.status_code", "error.type",
 	"retry.class", "retry.delay", "retry.run.policy", "retry.status", "retry.reason", "retry.attempts",
@@ -58,7 +58,7 @@ func number(s trace.SpanContext) uint64 {
 	return binary.BigEndian.Uint64(id[:])
 }
 
-// list returns the attributes that are shown and not empty.
+// list returns the shown attributes that are not empty.
 func list(attributes []attribute.KeyValue) string {
 	values := attribute.NewSet(attributes...)
 	var b strings.Builder
