@@ -1,5 +1,5 @@
-// Quickstart calls a server that fails in five ways, each call through retry.Do, and prints what happened and when.
-// It needs no network: the server is its own, on the loopback interface.
+// Quickstart calls a server that fails in five ways, each call through retry.Do, and prints the events and their times.
+// It needs no network: its server is on the loopback interface.
 //
 //	go run ./examples/quickstart
 package main
@@ -22,14 +22,15 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// policy waits for milliseconds, because the server is near. Base left out means 5s, and Cap left out 1h.
+// policy waits for milliseconds, because the server is near. Without Base the first wait would be 5s, and without Cap
+// the bound 1h.
 var policy = retry.Policy{
 	MaxAttempts:    4,
 	Backoff:        retry.Backoff{Base: 20 * time.Millisecond, Cap: time.Second, Jitter: retry.FullJitter},
 	AttemptTimeout: 500 * time.Millisecond,
 }
 
-// get fetches url, as often as p allows. If it gives up it returns an *retry.Error, which says why.
+// get fetches url, as often as p allows. If it gives up it returns an *retry.Error with the reason.
 func get(ctx context.Context, p retry.Policy, url string) error {
 	return retry.Do(ctx, p, func(ctx context.Context) error {
 		return fetch(ctx, url)
@@ -70,7 +71,8 @@ func main() {
 func run(w io.Writer) error {
 	server := httptest.NewServer(unreliable())
 	defer server.Close()
-	// Our end of a connection is an address on which no server listens, and none can while it is open.
+	// Our end of a connection is an address without a server, and no server can listen there while the connection is
+	// open.
 	caller, err := net.Dial("tcp", server.Listener.Addr().String())
 	if err != nil {
 		return err
@@ -82,7 +84,7 @@ func run(w io.Writer) error {
 
 	p := policy // a policy is a value: this copy is ours
 	p.Observe = timeline(w)
-	p.Rand = rand.New(rand.NewPCG(1, 1)).Float64 // for the same text on every run; your code leaves Rand out
+	p.Rand = rand.New(rand.NewPCG(1, 1)).Float64 // for the same text on every run; leave Rand out of your code
 	for _, call := range []struct{ title, url string }{
 		{"/flaky    answers 503 twice, then 200", server.URL + "/flaky"},
 		{"/slow     hangs once, then answers", server.URL + "/slow"},
@@ -91,9 +93,9 @@ func run(w io.Writer) error {
 		{"/gone     has no server that listens", "http://" + caller.LocalAddr().String() + "/gone"},
 	} {
 		fmt.Fprintf(w, "\nGET %s\n", call.title)
-		var gaveUp *retry.Error // its Outcome is what the timeline ends with
+		var gaveUp *retry.Error // the timeline ends with its Outcome
 		if err := get(context.Background(), p, call.url); err != nil && !errors.As(err, &gaveUp) {
-			return err // the policy was refused, and nothing ran
+			return err // the policy was refused, and fn was not called
 		}
 	}
 	return nil
@@ -109,14 +111,14 @@ func timeline(w io.Writer) func(context.Context, retry.Event) {
 		case e.Outcome == nil:
 			fmt.Fprintf(w, "  attempt %d  %-23s  give up\n", e.Attempt.Number, what(e.Attempt.Err))
 		default:
-			// The time is measured and marked so; all else is the same on every run.
+			// The time is measured and marked so; everything else is the same on every run.
 			elapsed := e.Outcome.Elapsed.Round(100 * time.Microsecond)
 			fmt.Fprintf(w, "  %v after %d of %d attempts, ≈%v\n", d, e.Outcome.Attempts, policy.MaxAttempts, elapsed)
 		}
 	}
 }
 
-// what says in a few words why an attempt failed, the same on every system.
+// what describes in a few words why an attempt failed, the same on every system.
 func what(err error) string {
 	var network *net.OpError
 	switch {

@@ -10,7 +10,8 @@ const (
 	breakFor = 100 * time.Millisecond // minutes, for a service
 )
 
-// breakers has a breaker for each endpoint. The zero value is ready. A service bounds them, as retry.Budgets does.
+// breakers has a breaker for each endpoint. The zero value is ready to use. A service bounds their number, as
+// retry.Budgets does.
 type breakers struct {
 	mu   sync.Mutex
 	list map[string]*breaker
@@ -28,11 +29,11 @@ func (b *breakers) of(endpoint string) *breaker {
 	return b.list[endpoint]
 }
 
-// breaker spares an endpoint that only fails.
+// breaker blocks an endpoint that only fails.
 type breaker struct {
 	mu       sync.Mutex
 	failures int       // in a row
-	until    time.Time // when an endpoint with too many is tried again; zero before it is asked for
+	until    time.Time // when to try an endpoint with too many failures again; zero before it is requested
 }
 
 func (b *breaker) failed() {
@@ -47,7 +48,7 @@ func (b *breaker) succeeded() {
 	b.failures, b.until = 0, time.Time{}
 }
 
-// wait returns how long to stay away.
+// wait returns how long to wait.
 func (b *breaker) wait(now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,5 +1,5 @@
-// Webhook delivers events of several tenants to URLs that users have given, and prints what each attempt and each
-// delivery came to. It needs no network: the receiver is its own, on the loopback interface.
+// Webhook delivers events of several tenants to URLs supplied by users, and prints the result of each attempt and each
+// delivery. It needs no network: its receiver is on the loopback interface.
 //
 //	go run ./examples/webhook
 package main
@@ -22,7 +22,7 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// delivery is an event on its way.
+// delivery is an event being delivered.
 type delivery struct {
 	id, tenant, url string
 }
@@ -43,7 +43,7 @@ type service struct {
 func newService(w io.Writer, allow ...netip.Prefix) (*service, error) {
 	s := &service{w: w}
 	transport := &retryhttp.Transport{
-		// Refuses the addresses of the network it runs in, after each look-up of a name.
+		// Refuses the addresses of the network it runs in, after each lookup of a name.
 		Base: retryhttp.Guard{Allow: allow}.Transport(),
 		Policy: retry.Policy{
 			MaxAttempts:    3,
@@ -52,11 +52,11 @@ func newService(w io.Writer, allow ...netip.Prefix) (*service, error) {
 			TTL:            10 * time.Second, // the event is stale after that
 			Observe:        s.observe,
 		},
-		Delivery: true, // only a 2xx says that the event has arrived
-		// The delivery's id, so that it is the same key even after a restart between two attempts.
+		Delivery: true, // only a 2xx means that the event has arrived
+		// The delivery's id, so the key stays the same even after a restart between two attempts.
 		IdempotencyKey: func(r *http.Request) string { return strconv.Quote(deliveryOf(r.Context()).id) },
-		// For each tenant and endpoint three retries at once, and one more for ten events that have arrived: no tenant
-		// spends the retries of another one with the same endpoint.
+		// For each tenant and endpoint three retries at once, and one more for ten events that have arrived: a tenant
+		// cannot spend the retries of another one with the same endpoint.
 		Budgets: retry.NewBudgets(retry.BudgetConfig{Initial: 3}, 1000),
 		BudgetKey: func(r *http.Request) string {
 			d := deliveryOf(r.Context())
@@ -69,7 +69,7 @@ func newService(w io.Writer, allow ...netip.Prefix) (*service, error) {
 	return s, transport.Validate()
 }
 
-// deliver sends one event. Whatever the user has given as a URL, it ends no other delivery.
+// deliver sends one event. A user's URL, whatever it is, cannot end other deliveries.
 func (s *service) deliver(d delivery) {
 	fmt.Fprintf(s.w, "%s for %s to %q\n", d.id, d.tenant, d.url)
 	ctx := context.WithValue(context.Background(), deliveryKey{}, d)
@@ -82,13 +82,13 @@ func (s *service) deliver(d delivery) {
 	var ended *retry.Error
 	switch {
 	case err == nil:
-		_ = resp.Body.Close() // the status is all that counts, and observe has seen it
+		_ = resp.Body.Close() // only the status matters, and observe has seen it
 	case !errors.As(err, &ended): // observe has not seen it
 		fmt.Fprintf(s.w, "  refused: %s, nothing sent\n", retryhttp.ReasonOf(err))
 	}
 }
 
-// observe writes what an attempt or a delivery came to, and informs the breaker of the endpoint.
+// observe writes the result of an attempt or a delivery, and informs the breaker of the endpoint.
 func (s *service) observe(ctx context.Context, e retry.Event) {
 	endpoint := s.breakers.of(deliveryOf(ctx).url)
 	if e.Outcome != nil {
@@ -107,12 +107,12 @@ func (s *service) observe(ctx context.Context, e retry.Event) {
 		fmt.Fprintf(s.w, ", wait %v", e.Decision.Delay.Round(time.Microsecond))
 	}
 	fmt.Fprintln(s.w)
-	if e.Attempt.Class == retry.Retryable { // otherwise the endpoint is well, and the URL is not
+	if e.Attempt.Class == retry.Retryable { // otherwise the endpoint works, but the URL is wrong
 		endpoint.failed()
 	}
 }
 
-// gate asks the breaker of the endpoint.
+// gate returns the wait of the endpoint's breaker.
 func (s *service) gate(r *http.Request) time.Duration {
 	wait := s.breakers.of(deliveryOf(r.Context()).url).wait(time.Now())
 	if wait > 0 {
@@ -127,7 +127,8 @@ func main() {
 	}
 }
 
-// run makes ten deliveries and writes to w how each went, then what the receiver did with the one that got through.
+// run makes ten deliveries and writes to w the result of each, then what the receiver did with the one that got
+// through.
 func run(w io.Writer) error {
 	receiver := &receiver{done: map[string]bool{}}
 	server := httptest.NewServer(receiver)

@@ -10,7 +10,7 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// receiver is the user's server. It fails in a way of its own on each path.
+// receiver is the user's server. It fails in a different way on each path.
 type receiver struct {
 	mu   sync.Mutex
 	done map[string]bool // by key
@@ -32,12 +32,12 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		attempt := retryhttp.AttemptFromRequest(req, "")
 		r.handle(req.Header.Get("Idempotency-Key"), attempt)
 		if attempt < 3 {
-			w.WriteHeader(http.StatusServiceUnavailable) // for whatever reason, although the event was handled
+			w.WriteHeader(http.StatusServiceUnavailable) // for any reason, although the event was handled
 		}
 	}
 }
 
-// handle does what is to be done about an event, once.
+// handle handles an event, once.
 func (r *receiver) handle(key string, attempt int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,7 +49,7 @@ func (r *receiver) handle(key string, attempt int) {
 	fmt.Fprintf(&r.log, "receiver: %s in attempt %d: %s\n", key, attempt, what)
 }
 
-// report returns what was done, a line for each attempt.
+// report returns the receiver's actions, a line for each attempt.
 func (r *receiver) report() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// request is what a user posts: an event for a URL, with its own settings if those of the service do not fit.
+// request is a user's request: an event for a URL, with its own settings if those of the service do not fit.
 type request struct {
 	ID          string          `json:"id"`
 	Tenant      string          `json:"tenant"`
@@ -27,14 +27,14 @@ type request struct {
 	TTL         json.RawMessage `json:"ttl"`          // "30s", over both
 }
 
-// fault is one thing that is wrong with a request, under the key that has it.
+// fault is one fault of a request, under its key.
 type fault struct {
 	Field string `json:"field"`
 	Value string `json:"value,omitempty"`
 	Rule  string `json:"rule"`
 }
 
-// intake takes deliveries: 202, or 422 with every fault of the request at once.
+// intake accepts deliveries: 202, or 422 with every fault of the request at once.
 type intake struct{ queue retryjob.Enqueuer }
 
 func (i intake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +49,7 @@ func (i intake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch _, err := i.queue.Enqueue(r.Context(), job); {
-	case errors.Is(err, retryjob.ErrDuplicate): // the user asks again since an answer was lost
+	case errors.Is(err, retryjob.ErrDuplicate): // the user repeats the request, since an answer was lost
 		answer(w, http.StatusOK, nil)
 	case err != nil:
 		answer(w, http.StatusServiceUnavailable, []fault{{Rule: "cannot be taken now"}})
@@ -64,7 +64,7 @@ func answer(w http.ResponseWriter, status int, faults []fault) {
 	_ = json.NewEncoder(w).Encode(map[string][]fault{"errors": faults})
 }
 
-// parse returns the job of a request, or all that is wrong with it.
+// parse returns the job of a request, or all of its faults.
 func parse(body []byte) (retryjob.Job, []fault) {
 	var req request
 	decoder := json.NewDecoder(bytes.NewReader(body))
@@ -78,7 +78,7 @@ func parse(body []byte) (retryjob.Job, []fault) {
 	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
 		faults = append(faults, fault{"url", req.URL, "is not the URL of a web server"})
 	} else {
-		job.Budget = req.Tenant + " " + to.Host // an endpoint that is down costs no other its retries
+		job.Budget = req.Tenant + " " + to.Host // an endpoint that is down does not use up the retries of others
 	}
 	if len(req.RetryPolicy) > 0 {
 		job.Spec = &retryconf.Spec{}
@@ -102,7 +102,7 @@ func parse(body []byte) (retryjob.Job, []fault) {
 		return job, append(faults, fault{Rule: fmt.Sprint(err)})
 	}
 	var bad retry.FieldErrors
-	errors.As(job.Validate(policies), &bad) // what Enqueue would say, under the names of the job
+	errors.As(job.Validate(policies), &bad) // the errors of Enqueue, under the request's keys
 	for _, err := range bad {
 		var e *retry.FieldError
 		errors.As(err, &e)

@@ -1,7 +1,7 @@
-// Webhookqueue delivers events to a flaky receiver from a queue in a SQLite file. Its worker is a process of its own,
-// which it kills in the midst of a delivery and starts again: nothing is lost. Then it replays what was given up. It
-// needs no network: the receiver is its own, on the loopback interface. It takes half a minute, which is what River
-// needs to notice that a worker is gone.
+// Webhookqueue delivers events to a flaky receiver from a queue in a SQLite file. Its worker is a separate process,
+// which it kills during a delivery and starts again: nothing is lost. Then it replays the failed jobs. It needs no
+// network: its receiver is on the loopback interface. It takes half a minute, the time that River needs to notice that
+// a worker is gone.
 //
 //	go -C examples/webhookqueue run .
 package main
@@ -66,7 +66,7 @@ func run(ctx context.Context, w io.Writer) error {
 	return s.conclude(ctx)
 }
 
-// story is how it goes, chapter by chapter.
+// story runs the chapters in order.
 type story struct {
 	w        io.Writer
 	queue    *queue
@@ -110,7 +110,7 @@ func (s *story) crash(ctx context.Context) error {
 		return err
 	}
 	select {
-	case <-s.receiver.held: // it has handled the event, and does not say so
+	case <-s.receiver.held: // it has handled the event, but does not answer
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -173,7 +173,7 @@ func (s *story) conclude(ctx context.Context) error {
 
 // enqueue posts the next event for a path of the receiver, with its own settings as JSON.
 func (s *story) enqueue(ctx context.Context, path, settings string) error {
-	id := fmt.Sprintf("evt_%d", len(s.events)+1) // the event's own, so that it cannot be enqueued twice
+	id := fmt.Sprintf("evt_%d", len(s.events)+1) // the event's own, so it cannot be enqueued twice
 	s.events = append(s.events, id)
 	status, faults, err := s.post(ctx, fmt.Sprintf(`{"id": %q, "tenant": "acme", "url": %q, "event": "order.placed"%s}`, id, s.url+path, settings))
 	if err == nil && status != http.StatusAccepted {
@@ -210,7 +210,7 @@ func (s *story) await(ctx context.Context, ids ...string) error {
 	return nil
 }
 
-// tell reports each event as it is.
+// tell reports the current state of each event.
 func (s *story) tell(ctx context.Context, ids ...string) error {
 	for _, id := range ids {
 		info, err := s.queue.Get(ctx, id)
@@ -222,7 +222,7 @@ func (s *story) tell(ctx context.Context, ids ...string) error {
 	return nil
 }
 
-// line writes the status of an event, and what its attempts came to.
+// line writes the status of an event, and the results of its attempts.
 func (s *story) line(info retryjob.Info) {
 	fmt.Fprintf(s.w, "  %s  %-7s  %s", info.JobID, s.target(info), info.Status)
 	if info.Reason != 0 {
@@ -236,7 +236,7 @@ func (s *story) line(info retryjob.Info) {
 	fmt.Fprintln(s.w)
 }
 
-// result is what an attempt came to, in a word.
+// result is the result of an attempt in a word.
 func result(a retryjob.Attempt) string {
 	switch {
 	case a.Code != "":

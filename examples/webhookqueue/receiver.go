@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// receiver is the user's server. It fails in a way of its own on each path.
+// receiver is the user's server. It fails in a different way on each path.
 type receiver struct {
 	held     chan struct{} // closed when /slow keeps a request waiting
 	mu       sync.Mutex
@@ -39,13 +39,13 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		r.handle(id)
 	}
 	if req.URL.Path == "/slow" && requests == 1 {
-		_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, req.Body, 1<<20)) // only then does the server see the client go
+		_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, req.Body, 1<<20)) // only then does the server notice that the client has gone
 		close(r.held)
 		<-req.Context().Done()
 	}
 }
 
-// handle does what is to be done about an event, once.
+// handle handles an event, once.
 func (r *receiver) handle(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,7 +61,7 @@ func (r *receiver) mend() {
 	r.mended = true
 }
 
-// count returns how many requests there were for an event, and how often it was handled.
+// count returns the number of requests for an event, and how often it was handled.
 func (r *receiver) count(id string) (requests, handled int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

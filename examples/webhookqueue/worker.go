@@ -27,9 +27,9 @@ import (
 
 const kind = "webhook" // of the jobs
 
-// named are looked up whenever a job has failed, so that a change applies to those that wait.
+// named policies are looked up whenever a job has failed, so a change also applies to waiting jobs.
 var named = retryjob.FromMap(map[string]retry.Policy{
-	"": { // for deliveries that name none
+	"": { // for deliveries that do not name one
 		Name:           "webhook",
 		MaxAttempts:    3,
 		Backoff:        retry.Backoff{Base: 300 * time.Millisecond, Jitter: retry.RatioJitter}, // minutes, for a service
@@ -42,7 +42,7 @@ var named = retryjob.FromMap(map[string]retry.Policy{
 // budgets bound the retries by tenant and endpoint, in each worker.
 var budgets = retry.NewBudgets(retry.BudgetConfig{Initial: 10}, 10_000)
 
-// policies are those of the deliveries, which bring their own settings within what a service can bear.
+// policies are those of the deliveries, whose own settings are limited to what a service can bear.
 var policies = retryjob.Policies(func(j *retryjob.Job) (retry.Policy, error) {
 	p, err := named(j)
 	p.Budget = budgets.For(j.Budget)
@@ -56,7 +56,7 @@ type queue struct {
 	db     *sql.DB
 }
 
-// open opens the queue in a SQLite file. It works once its client is started.
+// open opens the queue in a SQLite file. It works after its client has started.
 //
 // retryriver.NewSQLite would do all of this in one line, with settings for a service: there a minute may pass before a
 // delivery counts as lost.
@@ -100,12 +100,12 @@ type delivery struct {
 	Event string `json:"event"`
 }
 
-// deliverer sends events to URLs that users have given.
+// deliverer sends events to URLs supplied by users.
 type deliverer struct{ client *http.Client }
 
 func newDeliverer() *deliverer {
 	return &deliverer{&http.Client{
-		// Refuses the addresses of the network it runs in; but for the receiver's, although a service allows none.
+		// Refuses the addresses of the network it runs in, except the receiver's, although a service would allow none.
 		Transport:     retryhttp.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}.Transport(),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -129,7 +129,7 @@ func (d *deliverer) deliver(ctx context.Context, job retryjob.Job) error {
 	if err != nil {
 		return err
 	}
-	_ = resp.Body.Close() // the status is all that counts, and Retry-After
+	_ = resp.Body.Close() // only the status and Retry-After matter
 	return retryhttp.CheckResponse(resp)
 }
 
@@ -155,7 +155,7 @@ func work(ctx context.Context, path string) error {
 // process is a worker, which is this program in another process.
 type process struct {
 	command *exec.Cmd
-	stdin   io.Closer // ends with us, and the worker with it
+	stdin   io.Closer // ends with this process, and the worker with it
 }
 
 func startWorker(path string) (*process, error) {
@@ -173,14 +173,14 @@ func startWorker(path string) (*process, error) {
 	return &process{command, stdin}, command.Start()
 }
 
-// kill ends the worker with SIGKILL, as a machine that fails does.
+// kill ends the worker with SIGKILL, like a machine that fails.
 func (p *process) kill() error {
 	err := p.command.Process.Kill()
 	_ = p.command.Wait() // "signal: killed"
 	return err
 }
 
-// stop has the worker end what it is about. It does nothing to one that is nil or over.
+// stop makes the worker finish its current work. It does nothing if p is nil or has ended.
 func (p *process) stop() error {
 	if p == nil || p.command.ProcessState != nil {
 		return nil
