@@ -34,7 +34,8 @@ Such a loop is reported, once, if it
  - sleeps after the last attempt, when there is nothing to wait for;
  - ends with a new error that does not have the last one, which was not passed on anywhere else.
 
-A sleep of less than 100 ms is no reason. The message ends with a call that would replace the loop. Files of tests, and packages for tests, are left alone.`
+A sleep of at most 100 ms is no reason, and none of at most a second in all turns together delays a shutdown for long. A context
+that is context.Background() does not count. The message ends with a call that would replace the loop. Files of tests, and packages for tests, are left alone.`
 
 // Analyzer is the analyzer loop.
 var Analyzer = &analysis.Analyzer{
@@ -82,7 +83,7 @@ func (l retryLoop) report() {
 	}
 	var bugs []string
 	blind := slices.ContainsFunc(l.Waits, func(w retries.Wait) bool { return w.Blind && !l.short(w) })
-	if blind && ctx != nil {
+	if blind && ctx != nil && !l.brief() {
 		bugs = append(bugs, "sleeps without watching "+name)
 	}
 	switch {
@@ -115,18 +116,53 @@ type header struct {
 
 func (h header) End() token.Pos { return h.body.Lbrace + 1 }
 
-// context returns a context in scope, or nil.
+// context returns a context in scope that can be done, or nil.
 func (l retryLoop) context() *types.Var {
 	pos := l.cur.Node().Pos()
 	for scope := l.pass.Pkg.Scope().Innermost(pos); scope != nil && scope != l.pass.Pkg.Scope(); scope = scope.Parent() {
 		for _, name := range scope.Names() {
 			v, isVar := scope.Lookup(name).(*types.Var)
-			if isVar && name != "_" && calls.IsContext(v.Type()) && v.Pos() < pos {
+			if isVar && name != "_" && calls.IsContext(v.Type()) && v.Pos() < pos && !l.endless(v) {
 				return v
 			}
 		}
 	}
 	return nil
+}
+
+// endless reports whether all that is assigned to the context v is context.Background() or TODO().
+func (l retryLoop) endless(v *types.Var) bool {
+	assigned, other := 0, 0
+	ast.Inspect(l.function().Node(), func(n ast.Node) bool {
+		assign, isAssign := n.(*ast.AssignStmt)
+		if !isAssign {
+			return true
+		}
+		for i, left := range assign.Lhs {
+			id, isIdent := left.(*ast.Ident)
+			if !isIdent || l.info.ObjectOf(id) != v {
+				continue
+			}
+			assigned++
+			call, isCall := assign.Rhs[min(i, len(assign.Rhs)-1)].(*ast.CallExpr)
+			if !isCall || !calls.IsFunc(l.info, call, "context", "Background", "TODO") {
+				other++
+			}
+		}
+		return true
+	})
+	return assigned > 0 && other == 0 && !l.parameter(v)
+}
+
+// parameter reports whether v is a parameter of the function around the loop, or declared outside of it.
+func (l retryLoop) parameter(v *types.Var) bool {
+	switch f := l.function().Node().(type) {
+	case *ast.FuncDecl:
+		return v.Pos() < f.Body.Pos()
+	case *ast.FuncLit:
+		return v.Pos() < f.Body.Pos()
+	}
+	return true
 }
 
 // outlives reports whether an attempt that gets ctx is repeated after ctx is done: nothing else in the loop names ctx, and
@@ -157,13 +193,55 @@ func (l retryLoop) outlives(ctx *types.Var) bool {
 	return attempts > 0 && attempts == uses && !slices.ContainsFunc(l.Repeats, func(s retries.State) bool { return s.Last != retries.Failed })
 }
 
-// short reports whether w is known to be less than 100 ms: that delays no shutdown and no error for long.
+// short reports whether w is known to be at most 100 ms: that delays no shutdown and no error for long.
 func (l retryLoop) short(w retries.Wait) bool {
-	if w.Delay == nil {
-		return false
+	d, known := l.most(w.Delay)
+	return known && time.Duration(d) <= 100*time.Millisecond
+}
+
+// brief reports whether all turns together are known to wait for at most a second.
+func (l retryLoop) brief() bool {
+	turns, known := l.most(l.Count)
+	for _, w := range l.Waits {
+		d, bounded := l.most(w.Delay)
+		known = known && bounded && float64(turns)*float64(d) <= float64(time.Second)
 	}
-	d, known := intValue(l.info, w.Delay)
-	return known && time.Duration(d) < 100*time.Millisecond
+	return known
+}
+
+// most returns the largest value that x, of constants, random numbers and the counter of the loop, can have.
+func (l retryLoop) most(x ast.Expr) (int64, bool) {
+	if x == nil {
+		return 0, false
+	}
+	if v, known := intValue(l.info, x); known {
+		return v, v >= 0
+	}
+	switch x := x.(type) {
+	case *ast.ParenExpr:
+		return l.most(x.X)
+	case *ast.Ident:
+		if l.Counter != nil && l.info.Uses[x] == l.Counter {
+			return l.most(l.Count)
+		}
+	case *ast.CallExpr:
+		random := calls.IsFunc(l.info, x, "math/rand", "Intn", "Int31n", "Int63n") ||
+			calls.IsFunc(l.info, x, "math/rand/v2", "IntN", "Int32N", "Int64N", "N")
+		if len(x.Args) == 1 && (random || l.info.Types[x.Fun].IsType()) {
+			return l.most(x.Args[0])
+		}
+	case *ast.BinaryExpr:
+		a, known := l.most(x.X)
+		b, also := l.most(x.Y)
+		switch {
+		case !known || !also || float64(a)*float64(b) > 1<<62:
+		case x.Op == token.MUL:
+			return a * b, true
+		case x.Op == token.ADD:
+			return a + b, true
+		}
+	}
+	return 0, false
 }
 
 // forever reports whether no way leads out of the loop while the call fails.
@@ -233,7 +311,7 @@ func (l retryLoop) losesError() bool {
 	}
 	passedOn := false
 	for _, arg := range made.Args {
-		passedOn = passedOn || calls.IsError(l.info.TypeOf(arg))
+		passedOn = passedOn || types.Implements(l.info.TypeOf(arg), errorType)
 	}
 	ast.Inspect(l.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -291,6 +369,8 @@ func (l retryLoop) call(ctx string) string {
 	}
 	return fmt.Sprintf("retry.Do(%s, retry.Policy{%s}, …)", ctx, strings.Join(fields, ", "))
 }
+
+var errorType = types.Universe.Lookup("error").Type().Underlying().(*types.Interface)
 
 func intValue(info *types.Info, x ast.Expr) (int64, bool) {
 	v := info.Types[x].Value

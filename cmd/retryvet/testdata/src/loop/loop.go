@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"math/rand"
 	"net/http"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -299,4 +301,98 @@ func oneMore(name string) (int, error) {
 		time.Sleep(time.Second)
 	}
 	return get(name)
+}
+
+func background() (err error) {
+	ctx := context.Background()
+	for i := 0; i < 3; i++ {
+		if err = call(ctx); err == nil {
+			return nil
+		}
+		if i < 2 {
+			time.Sleep(time.Second)
+		}
+	}
+	return err
+}
+
+func derived() (err error) {
+	ctx := context.Background()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for i := 0; i < 3; i++ { // want `sleeps without watching ctx, repeats the call even if ctx is done`
+		if err = call(ctx); err == nil {
+			return nil
+		}
+		if i < 2 {
+			time.Sleep(time.Second)
+		}
+	}
+	return err
+}
+
+func brief(ctx context.Context) (err error) {
+	for i := range 3 {
+		if i > 0 {
+			time.Sleep(time.Duration(100*i) * time.Millisecond)
+		}
+		if err = call(ctx); err == nil {
+			return nil
+		}
+		if !temporary(err) {
+			break
+		}
+	}
+	return err
+}
+
+func longer(ctx context.Context) (err error) {
+	for i := range 3 { // want `this retry loop sleeps without watching ctx`
+		if i > 0 {
+			time.Sleep(time.Duration(500*i) * time.Millisecond)
+		}
+		if err = call(ctx); err == nil {
+			return nil
+		}
+		if !temporary(err) {
+			break
+		}
+	}
+	return err
+}
+
+func random(data []byte) (err error) {
+	for range 5 {
+		if err = os.WriteFile("x", data, 0o600); err == nil {
+			return nil
+		}
+		time.Sleep(time.Duration(rand.Intn(100)) * time.Millisecond)
+	}
+	return err
+}
+
+func tenth(name string) (err error) {
+	for range 5 {
+		if _, err = get(name); err == nil {
+			return nil
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+	return err
+}
+
+func number(name string) error {
+	for i := range 50 {
+		err := os.Remove(name)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, syscall.EBUSY) {
+			return err
+		}
+		if i < 49 {
+			time.Sleep(time.Second)
+		}
+	}
+	return fmt.Errorf("remove %s: %w", name, syscall.EBUSY)
 }
