@@ -40,7 +40,7 @@ func Run(analyzers []*analysis.Analyzer, version string, args []string, stdout, 
 	printVersion := flags.Bool("version", false, "print the version and exit")
 	chosen := map[string]*bool{}
 	for _, a := range analyzers {
-		chosen[a.Name] = flags.Bool(a.Name, false, "run only this analyzer, and others so chosen")
+		chosen[a.Name] = flags.Bool(a.Name, false, "run only this analyzer, and others so chosen; =false leaves it out")
 		a.Flags.VisitAll(func(f *flag.Flag) { flags.Var(f.Value, a.Name+"."+f.Name, f.Usage) })
 	}
 	if err := flags.Parse(args); err != nil {
@@ -56,16 +56,24 @@ func Run(analyzers []*analysis.Analyzer, version string, args []string, stdout, 
 	print := map[string]func(io.Writer, []*analysis.Analyzer, string, []finding) error{
 		"text": text, "sarif": sarif, "github": github,
 	}[*format]
-	if print == nil || flags.NArg() == 0 || (*diff || *write) && !*migrates {
+	wrong, named, left := (*diff || *write) && !*migrates, false, map[string]bool{}
+	flags.Visit(func(f *flag.Flag) {
+		wrong = wrong || *migrates && !slices.Contains([]string{"migrate", "diff", "w"}, f.Name)
+		if is := chosen[f.Name]; is != nil {
+			named, left[f.Name] = named || *is, !*is
+		}
+	})
+	late := func(arg string) bool { return strings.HasPrefix(arg, "-") } // a flag after a package
+	if print == nil || flags.NArg() == 0 || wrong || slices.ContainsFunc(flags.Args(), late) {
 		flags.Usage()
 		return 2
 	}
 	if *migrates {
 		return migration(flags.Args(), *diff, *write, stdout, stderr)
 	}
-	if off := func(a *analysis.Analyzer) bool { return !*chosen[a.Name] }; !all(analyzers, off) {
-		analyzers = slices.DeleteFunc(slices.Clone(analyzers), off)
-	}
+	analyzers = slices.DeleteFunc(slices.Clone(analyzers), func(a *analysis.Analyzer) bool { // as go vet does
+		return named && !*chosen[a.Name] || left[a.Name]
+	})
 	found, err := findings(analyzers, *tests, flags.Args())
 	if err == nil {
 		err = print(stdout, analyzers, version, found)
@@ -78,10 +86,6 @@ func Run(analyzers []*analysis.Analyzer, version string, args []string, stdout, 
 		return 1
 	}
 	return 0
-}
-
-func all[T any](list []T, is func(T) bool) bool {
-	return !slices.ContainsFunc(list, func(x T) bool { return !is(x) })
 }
 
 func findings(analyzers []*analysis.Analyzer, tests bool, patterns []string) ([]finding, error) {

@@ -134,6 +134,16 @@ func TestTheStatusSaysWhatWentWrong(t *testing.T) {
 	status, _, errs = run(t, program+"}", "--test=false", "./...")
 	require.Equal(t, 1, status)
 	require.Contains(t, errs, "retryvet: ")
+	status, out, errs = run(t, program, "--loop=false", "--test=false", "./...")
+	require.Equal(t, 0, status, out+errs)
+	for _, args := range [][]string{
+		{"-migrate", "-format", "sarif", "./..."}, {"-migrate", "-loop", "./..."}, {"./...", "-loop"}, {"-none", "./..."}, {},
+	} {
+		status, out, errs = run(t, program, args...)
+		require.Equal(t, 2, status, "%v", args)
+		require.Empty(t, out)
+		require.Contains(t, errs, "usage: retryvet")
+	}
 	status, out, errs = run(t, program, "--marks", "--test=false", "./...")
 	require.Equal(t, 0, status, out+errs)
 }
