@@ -3,10 +3,12 @@ package migrate
 import (
 	"cmp"
 	"go/ast"
+	"go/parser"
 	"go/token"
 	"go/types"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -47,6 +49,38 @@ func readable(pkgs []*packages.Package) []*file {
 		}
 	}
 	return slices.SortedFunc(maps.Values(byName), func(a, b *file) int { return cmp.Compare(a.name, b.name) })
+}
+
+// unread returns a refused site for each library that is imported by a file of pkgs that is not among files.
+func unread(pkgs []*packages.Package, files []*file) []Site {
+	seen := map[string]bool{}
+	for _, f := range files {
+		seen[f.name] = true
+	}
+	var result []Site
+	for _, p := range pkgs {
+		if strings.HasSuffix(p.PkgPath, ".test") {
+			continue
+		}
+		for _, name := range slices.Concat(p.GoFiles, p.IgnoredFiles) {
+			if seen[name] || filepath.Ext(name) != ".go" {
+				continue
+			}
+			seen[name] = true
+			fset := token.NewFileSet()
+			syntax, err := parser.ParseFile(fset, name, nil, parser.ImportsOnly)
+			if err != nil {
+				continue // what no build reads need not be Go
+			}
+			for _, spec := range syntax.Imports {
+				if lib := libraries[importPath(spec)]; lib != nil {
+					result = append(result, Site{Position: fset.Position(spec.Pos()), Call: lib.name, Grade: Refused,
+						Why: []string{"the file uses cgo, or its build constraints leave it out"}})
+				}
+			}
+		}
+	}
+	return result
 }
 
 func parents(root ast.Node) map[ast.Node]ast.Node {
@@ -134,6 +168,13 @@ func (f *file) owner(n ast.Node) *site {
 		}
 	}
 	return nil
+}
+
+// dotted reports whether the file imports a library by a dot.
+func (f *file) dotted() bool {
+	return slices.ContainsFunc(f.ast.Imports, func(spec *ast.ImportSpec) bool {
+		return spec.Name != nil && spec.Name.Name == "." && libraries[importPath(spec)] != nil
+	})
 }
 
 func (f *file) offset(p token.Pos) int { return int(p - f.ast.FileStart) }

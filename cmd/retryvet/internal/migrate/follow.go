@@ -150,6 +150,7 @@ type definition struct {
 	stmt  ast.Stmt
 	node  ast.Node // stmt, or one of its specifications
 	value ast.Expr
+	typed bool // it names a type too
 }
 
 // definition returns where the local variable obj is declared, or nil.
@@ -161,7 +162,7 @@ func (f *file) definition(obj types.Object) *definition {
 		switch parent := f.parents[id].(type) {
 		case *ast.AssignStmt:
 			if parent.Tok == token.DEFINE && len(parent.Lhs) == 1 && len(parent.Rhs) == 1 {
-				return &definition{parent, parent, parent.Rhs[0]}
+				return &definition{parent, parent, parent.Rhs[0], false}
 			}
 		case *ast.ValueSpec:
 			group := f.parents[parent].(*ast.GenDecl)
@@ -170,9 +171,9 @@ func (f *file) definition(obj types.Object) *definition {
 				return nil
 			}
 			if len(group.Specs) == 1 {
-				return &definition{stmt, stmt, parent.Values[0]}
+				return &definition{stmt, stmt, parent.Values[0], parent.Type != nil}
 			}
-			return &definition{stmt, parent, parent.Values[0]}
+			return &definition{stmt, parent, parent.Values[0], parent.Type != nil}
 		}
 	}
 	return nil

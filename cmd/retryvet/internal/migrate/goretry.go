@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"fmt"
 	"go/ast"
 	"go/types"
 
@@ -55,7 +56,7 @@ func (s *site) goRetry(p *plan) error {
 	}
 	if ratio > 0 {
 		p.backoff.Jitter, p.backoff.JitterRatio = retry.RatioJitter, ratio
-		p.texts["Jitter"], p.texts["JitterRatio"] = ours+".RatioJitter", percent.text+" / 100.0"
+		p.texts["Jitter"], p.texts["JitterRatio"] = ours+".RatioJitter", fmt.Sprint(ratio)
 		p.remark("jitter is no longer in whole percents")
 	}
 	for i, wrapper := range state.order {

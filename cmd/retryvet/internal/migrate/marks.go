@@ -52,11 +52,11 @@ func survey(files []*file, graph map[string]*packages.Package) map[*library]*str
 	}
 	for _, p := range graph { // what the patterns leave out of the module
 		for path, lib := range libraries {
-			if p.Module == nil || !p.Module.Main || p.Imports[path] == nil {
+			if p.Module == nil || !p.Module.Main {
 				continue
 			}
-			for _, name := range p.GoFiles {
-				if !seen[name] && marksIn(name, lib) {
+			for _, name := range slices.Concat(p.GoFiles, p.IgnoredFiles) {
+				if !seen[name] && marksIn(name, path, lib) {
 					result[lib].stuck = &place{token.Position{Filename: name, Line: 1}}
 				}
 			}
@@ -94,7 +94,7 @@ func (f *file) stray(id *ast.Ident, all map[*library]*strays) {
 	switch parent := f.parents[sel].(type) {
 	case *ast.CallExpr:
 		switch {
-		case parent.Fun != sel || isType || ast.IsGenerated(f.ast):
+		case parent.Fun != sel || isType || ast.IsGenerated(f.ast) || f.hidden(id.Pos()) != "":
 		case to == "" && strings.HasPrefix(id.Name, "Is"):
 			s.looked = true
 			return
@@ -215,18 +215,21 @@ func (s *site) markingImport() string {
 		if dep == nil || path == libPath || dep.Imports[libPath] == nil || dep.Module == nil || dep.Module.Main {
 			continue
 		}
-		if slices.ContainsFunc(dep.GoFiles, func(name string) bool { return marksIn(name, s.lib) }) {
+		if slices.ContainsFunc(dep.GoFiles, func(name string) bool { return marksIn(name, libPath, s.lib) }) {
 			return path
 		}
 	}
 	return ""
 }
 
-// marksIn reports whether the source file names a mark of lib, or cannot be read.
-func marksIn(name string, lib *library) bool {
-	syntax, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-	if err != nil {
+// marksIn reports whether the source file imports lib and names a mark of it, or cannot be read.
+func marksIn(name, path string, lib *library) bool {
+	syntax, _ := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution) // as far as it parses
+	if syntax == nil {
 		return true
+	}
+	if !slices.ContainsFunc(syntax.Imports, func(spec *ast.ImportSpec) bool { return importPath(spec) == path }) {
+		return false
 	}
 	for n := range ast.Preorder(syntax) {
 		if id, ok := n.(*ast.Ident); ok && lib.marked(id.Name) {

@@ -5,10 +5,12 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"go/token"
+	"go/version"
 	"maps"
 	"os"
 	"path/filepath"
@@ -87,6 +89,10 @@ func Run(ctx context.Context, dir string, patterns []string, write bool) (Report
 	for _, f := range files {
 		report.Sites = append(report.Sites, f.rewrite()...)
 	}
+	report.Sites = append(report.Sites, unread(pkgs, files)...)
+	slices.SortStableFunc(report.Sites, func(a, b Site) int {
+		return cmp.Or(cmp.Compare(a.Position.Filename, b.Position.Filename), a.Position.Offset-b.Position.Offset)
+	})
 	for _, s := range strays {
 		s.rewrite()
 	}
@@ -127,11 +133,13 @@ func Run(ctx context.Context, dir string, patterns []string, write bool) (Report
 
 // replace writes all files, or puts back what was there.
 func replace(old, changed map[string][]byte) error {
-	for name, src := range changed {
-		if err := os.WriteFile(name, src, 0o644); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(changed)) {
+		if err := os.WriteFile(name, changed[name], 0o644); err != nil {
 			for name, src := range old {
 				if src != nil {
 					err = errors.Join(err, os.WriteFile(name, src, 0o644))
+				} else if gone := os.Remove(name); !errors.Is(gone, os.ErrNotExist) {
+					err = errors.Join(err, gone)
 				}
 			}
 			return fmt.Errorf("nothing was migrated: %w", err)
@@ -204,6 +212,10 @@ func (l *loader) check(pkgs []*packages.Package, changed map[string][]byte) erro
 	required := slices.ContainsFunc(mod.Require, func(r *modfile.Require) bool { return r.Mod.Path == ourPath })
 	own := mod.Module.Mod.Path == ourPath
 	if !required && !own {
+		if mod.Go == nil || version.Compare("go"+mod.Go.Version, "go1.22") < 0 {
+			return fmt.Errorf("nothing was migrated: %s needs a newer language than the go line of go.mod, and Go 1.22 changed "+
+				"loop variables: raise the line first", ourPath)
+		}
 		// A go.mod beside the real one, so that the real one changes only if the result is sound.
 		temp, err := os.MkdirTemp("", "retryvet")
 		if err != nil {

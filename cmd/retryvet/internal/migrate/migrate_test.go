@@ -150,6 +150,18 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) { refuses(t, "refused") }
 
 func TestMarksThatMayComeFromElsewhereAreRefused(t *testing.T) { refuses(t, "marks") }
 
+func TestMarksInFilesThatTheBuildLeavesOutAreRefused(t *testing.T) { refuses(t, "constrained") }
+
+func TestTheLanguageOfTheLoopVariablesIsNotChanged(t *testing.T) {
+	dir := copied(t, "constrained")
+	require.NoError(t, os.Remove(filepath.Join(dir, "other.go")))
+	run(t, dir, "go", "mod", "edit", "-go=1.21")
+	before := source(t, dir)
+	_, err := migrate.Run(t.Context(), dir, []string{"./..."}, true)
+	require.ErrorContains(t, err, "nothing was migrated: github.com/retrygo/retry needs a newer language")
+	require.Equal(t, before, source(t, dir))
+}
+
 func refuses(t *testing.T, module string) {
 	t.Helper()
 	dir := copied(t, module)

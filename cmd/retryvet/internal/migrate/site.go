@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"go/ast"
+	"go/token"
 	"go/types"
 	"slices"
 	"strings"
@@ -96,7 +97,7 @@ func (s *site) literal(op ast.Expr) {
 		if obj == nil || len(s.uses(obj)) != 1 {
 			return
 		}
-		if def := s.definition(obj); def != nil {
+		if def := s.definition(obj); def != nil && !def.typed {
 			s.lit, _ = ast.Unparen(def.value).(*ast.FuncLit)
 		}
 	}
@@ -114,7 +115,7 @@ func (s *site) settled(e ast.Expr) bool {
 		case *types.Func, *types.Nil:
 			return true
 		case *types.Var:
-			return obj.Parent() != obj.Pkg().Scope() && !s.changed(obj, min(e.Pos(), s.expr.Pos()), s.expr.End())
+			return obj.Parent() != obj.Pkg().Scope() && !s.changed(obj, min(e.Pos(), s.expr.Pos()), s.lastEvaluation(e))
 		}
 	case *ast.SelectorExpr:
 		if fn, ok := s.pkg.TypesInfo.Uses[e.Sel].(*types.Func); ok {
@@ -142,7 +143,8 @@ func (s *site) still(e ast.Expr) bool {
 				fields[n.Name] = true
 			} else if ok && (obj.Parent() == obj.Pkg().Scope() || slices.ContainsFunc(s.uses(obj), func(id *ast.Ident) bool {
 				write, address := s.write(id)
-				return address || write && !s.assigned(id) && (e.Pos() <= id.Pos() && id.Pos() < s.expr.End() || s.captured(obj, id))
+				again := s.lastEvaluation(e)
+				return address || write && (again > s.expr.End() || !s.assigned(id)) && (e.Pos() <= id.Pos() && id.Pos() < again || s.captured(obj, id))
 			})) {
 				return false
 			}
@@ -160,8 +162,9 @@ func (s *site) still(e ast.Expr) bool {
 		}
 	}
 	fun, _ := s.outer(s.expr)
+	until := s.lastEvaluation(e)
 	for n := range ast.Preorder(fun) {
-		if n.Pos() < e.End() || s.expr.Pos() <= n.Pos() || within(s.expr, n) {
+		if n.Pos() < e.End() || until <= n.Pos() || within(n, s.expr) || within(s.expr, n) {
 			continue
 		}
 		switch n := n.(type) {
@@ -178,6 +181,22 @@ func (s *site) still(e ast.Expr) bool {
 		}
 	}
 	return true
+}
+
+// lastEvaluation returns where what is in the call is evaluated for the last time, in the order of the source, for one
+// evaluation of e: the end of the call, of a loop around it, or of all if it is in a function that may be called later.
+func (s *site) lastEvaluation(e ast.Expr) token.Pos {
+	last := s.expr.End()
+	for n := s.parents[s.expr]; n != nil && !within(e, n); n = s.parents[n] {
+		switch n := n.(type) {
+		case *ast.ForStmt, *ast.RangeStmt:
+			last = n.End()
+		case *ast.FuncLit:
+			fun, _ := s.outer(n)
+			return fun.End()
+		}
+	}
+	return last
 }
 
 // assigned reports whether id is on the left of the assignment in which s stands: it is written after the call.
@@ -215,6 +234,8 @@ func (s *site) plan() (*plan, []edit, error) {
 		return nil, nil, refuse("the file is generated")
 	case fun == nil:
 		return nil, nil, refuse("it is not in a function")
+	case s.dotted():
+		return nil, nil, refuse("%s is imported by a dot", s.lib.name)
 	case s.strays.stuck != nil:
 		return nil, nil, refuse("a mark of %s that is made or looked for elsewhere (%v) can reach it, and retry would not "+
 			"know it", s.lib.name, s.strays.stuck)
@@ -234,7 +255,12 @@ func (s *site) plan() (*plan, []edit, error) {
 		return nil, nil, cmp.Or(p.err, err)
 	}
 	for name, path := range map[string]string{"time": "time", s.contextName(): "context"} {
-		if !s.free(name, path) {
+		if known := s.importName(path); known != "" && known != name || !s.free(name, path) {
+			return nil, nil, refuse("the name %s does not mean the package here", name)
+		}
+	}
+	for _, n := range append(s.marks(), &ast.Ident{NamePos: s.expr.Pos()}) {
+		if name := s.hidden(n.Pos()); name != "" {
 			return nil, nil, refuse("the name %s does not mean the package here", name)
 		}
 	}
@@ -277,6 +303,9 @@ func (s *site) edits(p *plan) ([]edit, error) {
 		params := s.lit.Type.Params
 		edits = append(edits, edit{s.offset(params.Opening), s.offset(params.Closing) + 1, param})
 	case s.lit == nil && !takesCtx:
+		if id, ok := s.op.(*ast.Ident); ok && s.pkg.TypesInfo.Instances[id].Type != nil {
+			return nil, refuse("the work is a generic function, and the call says for which types")
+		}
 		if !s.settled(s.op) {
 			return nil, refuse("the work is not a literal, a function or a method of a variable that stays as it is")
 		}
@@ -315,6 +344,9 @@ func (s *site) remarked(p *plan, first edit) []edit {
 func (s *site) comments(p *plan) error {
 	kept := s.literals()
 	for _, group := range s.ast.Comments {
+		if s.lit != nil && !s.takesContext() && within(group, s.lit.Type.Params) {
+			return refuse("a comment stands among the parameters of the work")
+		}
 		if within(group, s.expr) && !slices.ContainsFunc(kept, func(n ast.Node) bool { return within(group, n) }) {
 			return refuse("a comment stands among the options")
 		}
@@ -327,11 +359,15 @@ func (s *site) comments(p *plan) error {
 	return nil
 }
 
-// literals returns the function literals of the call, and the work: their text stays, comments included.
+// literals returns the bodies of the function literals of the call, and the work: their text stays, comments included.
 func (s *site) literals() []ast.Node {
 	var kept []ast.Node
 	ast.Inspect(s.expr, func(n ast.Node) bool {
-		if _, ok := n.(*ast.FuncLit); ok || n != nil && n == s.op {
+		if lit, ok := n.(*ast.FuncLit); ok && n != s.op {
+			kept = append(kept, lit.Body)
+			return false
+		}
+		if n != nil && n == s.op {
 			kept = append(kept, n)
 			return false
 		}
@@ -341,12 +377,25 @@ func (s *site) literals() []ast.Node {
 }
 
 // free reports whether name, at s, is the package path or nothing at all.
-func (s *site) free(name, path string) bool {
-	scope := s.pkg.Types.Scope().Innermost(s.expr.Pos())
+func (s *site) free(name, path string) bool { return s.freeAt(s.expr.Pos(), name, path) }
+
+// hidden returns the name under which the file imports one of our packages if it means something else at pos, or "".
+func (f *file) hidden(pos token.Pos) string {
+	for _, path := range []string{ourPath, ourPath + "/retryhttp"} {
+		if name := f.importName(path); name != "" && !f.freeAt(pos, name, path) {
+			return name
+		}
+	}
+	return ""
+}
+
+// freeAt reports whether name, at pos, is the package path or nothing at all.
+func (f *file) freeAt(pos token.Pos, name, path string) bool {
+	scope := f.pkg.Types.Scope().Innermost(pos)
 	if scope == nil {
 		return false
 	}
-	_, obj := scope.LookupParent(name, s.expr.Pos())
+	_, obj := scope.LookupParent(name, pos)
 	pkgName, ok := obj.(*types.PkgName)
 	return obj == nil || ok && pkgName.Imported().Path() == path
 }
@@ -405,17 +454,17 @@ func (s *site) observer(p *plan, f ast.Expr, condition string, args ...string) {
 	f = ast.Unparen(f)
 	context, event := s.contextName(), "e"
 	fill := func(text string) string { return strings.ReplaceAll(text, "%s", event) }
+	names := map[string]bool{}
+	for n := range ast.Preorder(f) {
+		if id, ok := n.(*ast.Ident); ok {
+			names[id.Name] = true
+		}
+	}
+	for names[event] {
+		event += "vent"
+	}
 	var body string
 	if lit, ok := f.(*ast.FuncLit); ok {
-		names := map[string]bool{}
-		for n := range ast.Preorder(lit) {
-			if id, ok := n.(*ast.Ident); ok {
-				names[id.Name] = true
-			}
-		}
-		for names[event] {
-			event += "vent"
-		}
 		i := 0
 		var left, right []string
 		for _, field := range lit.Type.Params.List {

@@ -27,6 +27,7 @@ var backoff4 = map[string]Form{
 	"v4 nested":   v4Nested,
 	"v4 group":    v4Group,
 	"v4 captured": v4Captured,
+	"v4 typed":    v4Typed,
 	"v4 settings": func(ctx context.Context, work Work, note func(...any)) (string, error) {
 		return v4Settings(ctx, work, note, settings{first: time.Second, longest: 3 * time.Second})
 	},
@@ -226,4 +227,17 @@ func v4Settings(ctx context.Context, work Work, note func(...any), set settings)
 		return err
 	}, backoff.WithContext(b, ctx), func(err error, d time.Duration) { note(err, d) })
 	return s, <-errs
+}
+
+func v4Typed(_ context.Context, work Work, note func(...any)) (string, error) {
+	var s string
+	var op func() error = func() (err error) {
+		s, err = work(context.TODO())
+		return err
+	}
+	e := func(err error, d time.Duration) { note(err, d) }
+	if err := backoff.RetryNotify(op, backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2), e); err != nil {
+		return "", errFailed
+	}
+	return s, nil
 }

@@ -62,7 +62,7 @@ func sethvargoJitter(ctx context.Context, work Work, _ func(...any)) (s string, 
 }
 
 func sethvargoPercent(ctx context.Context, work Work, _ func(...any)) (s string, _ error) {
-	b := retry.WithMaxRetries(4, retry.WithJitterPercent(20, retry.NewConstant(time.Second)))
+	b := retry.WithMaxRetries(4, retry.WithJitterPercent(15+5, retry.NewConstant(time.Second)))
 	err := retry.Do(ctx, b, func(ctx context.Context) (err error) {
 		s, err = work(ctx)
 		return retry.RetryableError(err)

@@ -1,0 +1,11 @@
+package refused
+
+import (
+	tm "time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+func renamed() error {
+	return backoff.Retry(work, backoff.NewExponentialBackOff(backoff.WithMaxInterval(tm.Hour))) // want `the name time does not mean`
+}

@@ -1,0 +1,34 @@
+package refused
+
+import (
+	"context"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	backoff5 "github.com/cenkalti/backoff/v5"
+)
+
+func afterwards(op func() error) error {
+	d := time.Second
+	b := backoff.NewConstantBackOff(d)
+	for range 3 {
+		_ = backoff.Retry(op, b) // want `Interval is neither a constant nor a duration that stays`
+		d *= 2
+	}
+	limit := time.Hour
+	e := backoff.NewExponentialBackOff(backoff.WithMaxElapsedTime(limit))
+	later := func() error { return backoff.Retry(op, e) } // want `MaxElapsedTime is neither`
+	limit = time.Minute
+	return later()
+}
+
+func commented(op func() error) {
+	_ = backoff.RetryNotify(op, &backoff.ZeroBackOff{}, func(err error /* never nil */, _ time.Duration) { println(err) }) // want `a comment stands among the options`
+	_ = backoff.Retry(func( /* no context */ ) error { return op() }, &backoff.ZeroBackOff{})                              // want `a comment stands among the parameters`
+}
+
+func zero[T any]() (z T, err error) { return z, nil }
+
+func generic(ctx context.Context) (int, error) {
+	return backoff5.Retry[int](ctx, zero) // want `the work is a generic function`
+}
