@@ -52,6 +52,9 @@ func (s *site) number(p *plan, name string, e ast.Expr, unset number) number {
 		}
 		return number{text: s.text(e), loose: true}
 	}
+	if !within(e, s.expr) && !s.sees(e) {
+		p.refuse("a name in %s, %s, means something else at the call", s.text(e), name)
+	}
 	x, _ := constant.Float64Val(constant.ToFloat(value))
 	if x > 1<<53 || x < -1<<53 {
 		p.refuse("%s is too large", name)

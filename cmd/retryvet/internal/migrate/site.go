@@ -129,7 +129,26 @@ func (s *site) settled(e ast.Expr) bool {
 
 // movable reports whether e, evaluated once, may be evaluated in the call.
 func (s *site) movable(e ast.Expr) bool {
-	return within(e, s.expr) || s.isBackground(e) || s.settled(e) || s.still(e)
+	return within(e, s.expr) || s.isBackground(e) || s.sees(e) && (s.settled(e) || s.still(e))
+}
+
+// sees reports whether the names in e mean the same at the call.
+func (s *site) sees(e ast.Expr) bool {
+	scope := s.pkg.Types.Scope().Innermost(s.expr.Pos())
+	for n := range ast.Preorder(e) {
+		id, ok := n.(*ast.Ident)
+		obj := s.pkg.TypesInfo.Uses[id]
+		if !ok || obj == nil || obj.Parent() == nil { // a field or a method
+			continue
+		}
+		if sel, ok := s.parents[id].(*ast.SelectorExpr); ok && sel.Sel == id { // of a package
+			continue
+		}
+		if _, there := scope.LookupParent(id.Name, s.expr.Pos()); there != obj && !within(id, s.expr) {
+			return false
+		}
+	}
+	return true
 }
 
 // still reports whether e is made of local variables and their fields, and nothing from e to the call writes them.
@@ -187,12 +206,17 @@ func (s *site) still(e ast.Expr) bool {
 // evaluation of e: the end of the call, of a loop around it, or of all if it is in a function that may be called later.
 func (s *site) lastEvaluation(e ast.Expr) token.Pos {
 	last := s.expr.End()
+	fun, _ := s.outer(s.expr)
+	for n := range ast.Preorder(fun) {
+		if branch, ok := n.(*ast.BranchStmt); ok && branch.Tok == token.GOTO {
+			return fun.End()
+		}
+	}
 	for n := s.parents[s.expr]; n != nil && !within(e, n); n = s.parents[n] {
 		switch n := n.(type) {
 		case *ast.ForStmt, *ast.RangeStmt:
 			last = n.End()
 		case *ast.FuncLit:
-			fun, _ := s.outer(n)
 			return fun.End()
 		}
 	}

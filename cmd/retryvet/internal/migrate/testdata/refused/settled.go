@@ -32,3 +32,25 @@ func zero[T any]() (z T, err error) { return z, nil }
 func generic(ctx context.Context) (int, error) {
 	return backoff5.Retry[int](ctx, zero) // want `the work is a generic function`
 }
+
+const pause = time.Second
+
+func shadowed(ctx context.Context, op func() error) error {
+	b := backoff.NewConstantBackOff(pause)
+	bo := backoff.WithContext(backoff.NewConstantBackOff(time.Second), ctx)
+	for pause := range 3 {
+		ctx := context.WithValue(ctx, pause, pause)
+		_ = backoff.Retry(op, b)  // want `a name in pause, Interval, means something else`
+		_ = backoff.Retry(op, bo) // want `the context is not a variable that stays as it is`
+		<-ctx.Done()
+	}
+	d := time.Second
+	c := backoff.NewConstantBackOff(d)
+again:
+	err := backoff.Retry(op, c) // want `Interval is neither`
+	d *= 2
+	if err != nil {
+		goto again
+	}
+	return nil
+}
