@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -204,22 +205,36 @@ func (s *site) ownMarks() error {
 	return nil
 }
 
-// markingImport returns an imported package of another module whose source names a mark of the library, or "".
+// markingImport returns a package of another module that this package, or one of this module that it needs, imports, and
+// whose source names a mark of the library; or "".
 func (s *site) markingImport() string {
 	if len(s.lib.marks) == 0 {
 		return ""
 	}
 	libPath := s.callee(s.call).Pkg().Path()
-	for path := range s.pkg.Imports {
-		dep := s.graph[path]
-		if dep == nil || path == libPath || dep.Imports[libPath] == nil || dep.Module == nil || dep.Module.Main {
-			continue
+	seen := map[string]bool{libPath: true}
+	var search func(imports map[string]*packages.Package) string
+	search = func(imports map[string]*packages.Package) string {
+		for _, path := range slices.Sorted(maps.Keys(imports)) {
+			dep := s.graph[path]
+			if seen[path] || dep == nil || dep.Module == nil {
+				continue
+			}
+			seen[path] = true
+			switch {
+			case dep.Module.Main:
+				if found := search(dep.Imports); found != "" {
+					return found
+				}
+			case dep.Imports[libPath] != nil:
+				if slices.ContainsFunc(dep.GoFiles, func(name string) bool { return marksIn(name, libPath, s.lib) }) {
+					return path
+				}
+			}
 		}
-		if slices.ContainsFunc(dep.GoFiles, func(name string) bool { return marksIn(name, libPath, s.lib) }) {
-			return path
-		}
+		return ""
 	}
-	return ""
+	return search(s.pkg.Imports)
 }
 
 // marksIn reports whether the source file imports lib and names a mark of it, or cannot be read.

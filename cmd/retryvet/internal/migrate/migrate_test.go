@@ -152,6 +152,8 @@ func TestMarksThatMayComeFromElsewhereAreRefused(t *testing.T) { refuses(t, "mar
 
 func TestMarksInFilesThatTheBuildLeavesOutAreRefused(t *testing.T) { refuses(t, "constrained") }
 
+func TestMarksOfAnotherModuleThroughAPackageOfThisOneAreRefused(t *testing.T) { refuses(t, "through") }
+
 func TestTheLanguageOfTheLoopVariablesIsNotChanged(t *testing.T) {
 	dir := copied(t, "constrained")
 	require.NoError(t, os.Remove(filepath.Join(dir, "other.go")))

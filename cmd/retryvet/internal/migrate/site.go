@@ -265,7 +265,7 @@ func (s *site) plan() (*plan, []edit, error) {
 			"know it", s.lib.name, s.strays.stuck)
 	}
 	if path := s.markingImport(); path != "" {
-		return nil, nil, refuse("%s, which is imported here, makes marks of %s, and retry would not know them", path, s.lib.name)
+		return nil, nil, refuse("%s, which this module imports, makes marks of %s, and retry would not know them", path, s.lib.name)
 	}
 	if err := s.ownMarks(); err != nil {
 		return nil, nil, err
