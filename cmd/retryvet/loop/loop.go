@@ -83,7 +83,7 @@ func (l retryLoop) report() {
 	}
 	var bugs []string
 	blind := slices.ContainsFunc(l.Waits, func(w retries.Wait) bool { return w.Blind && !l.short(w) })
-	if blind && ctx != nil && !l.brief() {
+	if blind && ctx != nil && !l.brief(ctx) {
 		bugs = append(bugs, "sleeps without watching "+name)
 	}
 	switch {
@@ -199,9 +199,12 @@ func (l retryLoop) short(w retries.Wait) bool {
 	return known && time.Duration(d) <= 100*time.Millisecond
 }
 
-// brief reports whether all turns together are known to wait for at most a second.
-func (l retryLoop) brief() bool {
+// brief reports whether all turns that can follow the end of ctx are known to wait together for at most a second.
+func (l retryLoop) brief(ctx *types.Var) bool {
 	turns, known := l.most(l.Count)
+	if l.Cond != nil && names(l.info, l.Cond, ctx) { // each turn asks ctx
+		turns, known = 1, true
+	}
 	for _, w := range l.Waits {
 		d, bounded := l.most(w.Delay)
 		known = known && bounded && float64(turns)*float64(d) <= float64(time.Second)

@@ -396,3 +396,21 @@ func number(name string) error {
 	}
 	return fmt.Errorf("remove %s: %w", name, syscall.EBUSY)
 }
+
+func asksEachTurn(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := call(ctx); err == nil {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func asksSlowly(ctx context.Context) {
+	for ctx.Err() == nil { // want `this retry loop sleeps without watching ctx`
+		if err := call(ctx); err == nil {
+			return
+		}
+		time.Sleep(2 * time.Second)
+	}
+}
