@@ -218,6 +218,9 @@ func decode(data []byte, to reflect.Value, path string) error {
 		}
 		return fmt.Errorf("%s: %s", path[1:], strings.TrimPrefix(err.Error(), "json: "))
 	}
+	if string(bytes.TrimSpace(data)) == "null" { // as if the key were left out
+		return nil
+	}
 	switch to := to.Addr().Interface().(type) {
 	case *time.Duration:
 		return at(json.Unmarshal(data, (*Duration)(to)))

@@ -70,6 +70,10 @@ func TestReadTakesEveryFieldOfAChain(t *testing.T) {
 		{"budget": {"ratio": 0.25, "burst": 1, "initial": 2, "trickle": "3s"}, "clients": 4, "failure": 0.5, "capacity": 5, "workers": 6}
 	], "pass_on": true, "do_not_retry": true, "deadline": "1m", "rate": 7, "trigger": {"kind": "capacity_cut", "from": "1s", "for": "1h", "factor": 0.5}}`), &got))
 	require.Equal(t, want, got)
+
+	got = retryplan.Chain{}
+	require.NoError(t, wire.Read([]byte(`{"layers": [{"budget": null, "clients": null}], "trigger": null, "deadline": null}`), &got))
+	require.Equal(t, retryplan.Chain{Layers: []retryplan.Layer{{}}}, got)
 }
 
 func TestReadRefuses(t *testing.T) {
