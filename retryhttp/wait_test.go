@@ -440,7 +440,7 @@ func TestObserve(t *testing.T) {
 func TestAClientsTimeoutLeavesTheTextOfTheError(t *testing.T) {
 	hangs := roundTripper(func(req *http.Request) (*http.Response, error) {
 		<-req.Context().Done()
-		time.Sleep(1) // of virtual time: by then the client has noticed, too
+		time.Sleep(time.Nanosecond) // of virtual time: by then the client has noticed, too
 		return nil, context.Cause(req.Context())
 	})
 	inBubble(t, "a Client.Timeout", func(t *testing.T) {
