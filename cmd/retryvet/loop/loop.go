@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
+	"golang.org/x/tools/go/ast/edge"
 	"golang.org/x/tools/go/ast/inspector"
 	"golang.org/x/tools/go/types/typeutil"
 
@@ -130,7 +131,8 @@ func (l retryLoop) context() *types.Var {
 	return nil
 }
 
-// endless reports whether all that is assigned to the context v is context.Background() or TODO().
+// endless reports whether the context v cannot be done while the loop runs: it is context.Background() or TODO(), or is made of
+// them with a cancel function that nothing else can call until then.
 func (l retryLoop) endless(v *types.Var) bool {
 	assigned, other := 0, 0
 	ast.Inspect(l.function().Node(), func(n ast.Node) bool {
@@ -144,14 +146,55 @@ func (l retryLoop) endless(v *types.Var) bool {
 				continue
 			}
 			assigned++
-			call, isCall := assign.Rhs[min(i, len(assign.Rhs)-1)].(*ast.CallExpr)
-			if !isCall || !calls.IsFunc(l.info, call, "context", "Background", "TODO") {
+			made := l.background(assign.Rhs[min(i, len(assign.Rhs)-1)], v)
+			if !made || len(assign.Lhs) > len(assign.Rhs) && !l.holds(assign.Lhs[1]) {
 				other++
 			}
 		}
 		return true
 	})
 	return assigned > 0 && other == 0 && !l.parameter(v)
+}
+
+// background reports whether x is v, context.Background() or TODO(), or made of them without a deadline.
+func (l retryLoop) background(x ast.Expr, v *types.Var) bool {
+	switch x := x.(type) {
+	case *ast.Ident:
+		return l.info.Uses[x] == v
+	case *ast.CallExpr:
+		return calls.IsFunc(l.info, x, "context", "Background", "TODO") ||
+			calls.IsFunc(l.info, x, "context", "WithCancel", "WithValue") && l.background(x.Args[0], v)
+	}
+	return false
+}
+
+// holds reports whether the function around the loop calls cancel itself, and up to the end of the loop hands it to nothing
+// that could.
+func (l retryLoop) holds(cancel ast.Expr) bool {
+	id, isIdent := cancel.(*ast.Ident)
+	if !isIdent || l.info.ObjectOf(id) == nil {
+		return false
+	}
+	for use := range l.function().Preorder((*ast.Ident)(nil)) {
+		if l.info.Uses[use.Node().(*ast.Ident)] != l.info.ObjectOf(id) || use.Node().Pos() > l.cur.Node().End() {
+			continue
+		}
+		if e, _ := use.ParentEdge(); e == edge.AssignStmt_Lhs {
+			continue
+		} else if e != edge.CallExpr_Fun {
+			return false
+		}
+		if e, _ := use.Parent().ParentEdge(); e == edge.GoStmt_Call {
+			return false
+		}
+		for f := range use.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
+			if f != l.function() {
+				return false
+			}
+			break
+		}
+	}
+	return true
 }
 
 // parameter reports whether v is a parameter of the function around the loop, or declared outside of it.

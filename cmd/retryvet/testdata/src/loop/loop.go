@@ -320,6 +320,43 @@ func derived() (err error) {
 	ctx := context.Background()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if err = call(ctx); err != nil {
+		cancel()
+		return err
+	}
+	for i := 0; i < 3; i++ {
+		if err = call(ctx); err == nil {
+			return nil
+		}
+		if i < 2 {
+			time.Sleep(time.Second)
+		}
+	}
+	context.AfterFunc(context.Background(), cancel)
+	return err
+}
+
+func canceledElsewhere(f func(func())) (err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	f(cancel)
+	for i := 0; i < 3; i++ { // want `sleeps without watching ctx, repeats the call even if ctx is done`
+		if err = call(ctx); err == nil {
+			return nil
+		}
+		if i < 2 {
+			time.Sleep(time.Second)
+		}
+	}
+	return err
+}
+
+func canceledBySignal(c chan os.Signal) (err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		<-c
+		cancel()
+	}()
 	for i := 0; i < 3; i++ { // want `sleeps without watching ctx, repeats the call even if ctx is done`
 		if err = call(ctx); err == nil {
 			return nil
