@@ -245,7 +245,7 @@ func (l retryLoop) short(w retries.Wait) bool {
 // brief reports whether all turns that can follow the end of ctx are known to wait together for at most a second.
 func (l retryLoop) brief(ctx *types.Var) bool {
 	turns, known := l.most(l.Count)
-	if l.Cond != nil && names(l.info, l.Cond, ctx) { // each turn asks ctx
+	if l.asks(ctx) {
 		turns, known = 1, true
 	}
 	for _, w := range l.Waits {
@@ -253,6 +253,31 @@ func (l retryLoop) brief(ctx *types.Var) bool {
 		known = known && bounded && float64(turns)*float64(d) <= float64(time.Second)
 	}
 	return known
+}
+
+// asks reports whether each turn asks if ctx is done: in the loop's condition, or in a statement of its body.
+func (l retryLoop) asks(ctx *types.Var) bool {
+	if l.Cond != nil && names(l.info, l.Cond, ctx) {
+		return true
+	}
+	yes := false
+	look := func(n ast.Node) bool {
+		sel, isSel := n.(*ast.SelectorExpr)
+		yes = yes || isSel && (sel.Sel.Name == "Err" || sel.Sel.Name == "Done") && names(l.info, sel.X, ctx)
+		return !yes
+	}
+	for _, s := range l.Body.List {
+		switch s := s.(type) {
+		case *ast.IfStmt:
+			if s.Init != nil {
+				ast.Inspect(s.Init, look)
+			}
+			ast.Inspect(s.Cond, look)
+		case *ast.SelectStmt:
+			ast.Inspect(s, look)
+		}
+	}
+	return yes
 }
 
 // most returns the largest value that x, of constants, random numbers and the counter of the loop, can have.

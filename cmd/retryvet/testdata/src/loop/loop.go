@@ -443,6 +443,44 @@ func asksEachTurn(ctx context.Context) {
 	}
 }
 
+func asksInside(ctx context.Context) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := call(ctx); err == nil {
+			return nil
+		}
+		time.Sleep(time.Second / 2)
+	}
+}
+
+func asksBySelect(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		default:
+		}
+		if err := call(ctx); err == nil {
+			return nil
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func asksTooLate(ctx context.Context) error {
+	for { // want `this retry loop sleeps without watching ctx`
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := call(ctx); err == nil {
+			return nil
+		}
+		time.Sleep(time.Minute)
+	}
+}
+
 func asksSlowly(ctx context.Context) {
 	for ctx.Err() == nil { // want `this retry loop sleeps without watching ctx`
 		if err := call(ctx); err == nil {
