@@ -331,7 +331,7 @@ func (l retryLoop) function() inspector.Cursor {
 // sleepsLast reports whether a counted loop waits after its last attempt too: no condition in it asks the counter, and
 // what follows the loop does not make one more attempt.
 func (l retryLoop) sleepsLast() bool {
-	if l.Count == nil || len(l.Attempts) == 0 {
+	if l.Count == nil || len(l.Attempts) == 0 || l.unawaited() {
 		return false
 	}
 	if slices.ContainsFunc(l.Waits, func(w retries.Wait) bool { return l.short(w) || w.Node.Pos() < l.Attempts[0].Pos() }) {
@@ -351,6 +351,27 @@ func (l retryLoop) sleepsLast() bool {
 		return !asked
 	})
 	return !asked && !l.attemptFollows()
+}
+
+// unawaited reports whether the loop is the last that a goroutine does, apart from calls such as those to a logger.
+func (l retryLoop) unawaited() bool {
+	f := l.function()
+	if e, _ := f.ParentEdge(); e != edge.CallExpr_Fun {
+		return false
+	}
+	if e, _ := f.Parent().ParentEdge(); e != edge.GoStmt_Call || l.cur.Parent().Parent() != f {
+		return false
+	}
+	for next, hasNext := l.cur.NextSibling(); hasNext; next, hasNext = next.NextSibling() {
+		x, isExpr := next.Node().(*ast.ExprStmt)
+		if !isExpr {
+			return false
+		}
+		if _, isCall := x.X.(*ast.CallExpr); !isCall {
+			return false
+		}
+	}
+	return true
 }
 
 func (l retryLoop) attemptFollows() (yes bool) {

@@ -443,6 +443,29 @@ func asksEachTurn(ctx context.Context) {
 	}
 }
 
+func inGoroutine(failed chan error) {
+	go func() {
+		var err error
+		for range 5 {
+			if err = call(context.TODO()); err == nil {
+				return
+			}
+			time.Sleep(time.Second)
+		}
+		log.Print(err)
+	}()
+	go func() {
+		var err error
+		for range 5 { // want `sleeps after the last attempt`
+			if err = call(context.TODO()); err == nil {
+				return
+			}
+			time.Sleep(time.Second)
+		}
+		failed <- err
+	}()
+}
+
 func asksInside(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
