@@ -5,6 +5,7 @@
 //	go vet -vettool=$(which retryvet) ./...   cached by the go command; with -fix it mends what it can
 //	retryvet [flags] PACKAGE...               stands alone; --format text, sarif or github
 //	retryvet -migrate [-diff] [-w] PACKAGE... moves calls of other retry libraries to this one
+//	retryvet -loop PACKAGE...                 the analyzer loop, which runs only if it is asked for
 //	retryvet help [ANALYZER]                  what is found, and the flags
 //	retryvet --version
 //
@@ -17,8 +18,10 @@ package main
 import (
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 
+	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/unitchecker"
 
 	"github.com/retrygo/retry/cmd/retryvet/internal/check"
@@ -27,7 +30,11 @@ import (
 
 func main() {
 	if vettool(os.Args[1:]) {
-		unitchecker.Main(suite.Analyzers()...)
+		analyzers := suite.Analyzers()
+		if strings.HasSuffix(os.Args[len(os.Args)-1], ".cfg") && !slices.ContainsFunc(os.Args[1:], asksForMore) {
+			analyzers = slices.DeleteFunc(analyzers, func(a *analysis.Analyzer) bool { return !suite.ByDefault(a) })
+		}
+		unitchecker.Main(analyzers...)
 	}
 	os.Exit(check.Run(suite.Analyzers(), version(), os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -39,6 +46,14 @@ func vettool(args []string) bool {
 	}
 	last := args[len(args)-1]
 	return strings.HasPrefix(last, "-V=") || last == "-flags" || last == "help" || args[0] == "help" || strings.HasSuffix(last, ".cfg")
+}
+
+// asksForMore reports whether arg is the flag of an analyzer that does not run by default.
+func asksForMore(arg string) bool {
+	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	return strings.HasPrefix(arg, "-") && slices.ContainsFunc(suite.Analyzers(), func(a *analysis.Analyzer) bool {
+		return a.Name == name && !suite.ByDefault(a)
+	})
 }
 
 // version returns the version of this module, and "(devel)" for a build from a checkout.

@@ -2,6 +2,8 @@
 package plugin
 
 import (
+	"slices"
+
 	"github.com/golangci/plugin-module-register/register"
 	"golang.org/x/tools/go/analysis"
 
@@ -10,15 +12,21 @@ import (
 
 func init() { register.Plugin("retryvet", New) }
 
-// New returns the linter. It has no settings: golangci-lint refuses unknown ones, and so does New.
+// New returns the linter. Its one setting is loop: true, which adds the analyzer loop. Others are refused.
 func New(settings any) (register.LinterPlugin, error) {
-	if _, err := register.DecodeSettings[struct{}](settings); err != nil {
+	l, err := register.DecodeSettings[linter](settings)
+	if err != nil {
 		return nil, err
 	}
-	return linter{}, nil
+	return l, nil
 }
 
-type linter struct{}
+type linter struct {
+	Loop bool `json:"loop"`
+}
 
-func (linter) BuildAnalyzers() ([]*analysis.Analyzer, error) { return suite.Analyzers(), nil }
-func (linter) GetLoadMode() string                           { return register.LoadModeTypesInfo }
+func (l linter) BuildAnalyzers() ([]*analysis.Analyzer, error) {
+	return slices.DeleteFunc(suite.Analyzers(), func(a *analysis.Analyzer) bool { return !l.Loop && !suite.ByDefault(a) }), nil
+}
+
+func (linter) GetLoadMode() string { return register.LoadModeTypesInfo }

@@ -6,6 +6,7 @@ import (
 	"github.com/golangci/plugin-module-register/register"
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry/cmd/retryvet/loop"
 	_ "github.com/retrygo/retry/cmd/retryvet/plugin"
 )
 
@@ -19,5 +20,11 @@ func TestGolangciLintFindsTheLinter(t *testing.T) {
 	require.Equal(t, register.LoadModeTypesInfo, linter.GetLoadMode())
 	analyzers, err := linter.BuildAnalyzers()
 	require.NoError(t, err)
-	require.NotEmpty(t, analyzers)
+	require.NotContains(t, analyzers, loop.Analyzer)
+	linter, err = open(map[string]any{"loop": true})
+	require.NoError(t, err)
+	more, err := linter.BuildAnalyzers()
+	require.NoError(t, err)
+	require.Contains(t, more, loop.Analyzer)
+	require.Len(t, more, len(analyzers)+1)
 }

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/checker"
 	"golang.org/x/tools/go/packages"
+
+	"github.com/retrygo/retry/cmd/retryvet/internal/suite"
 )
 
 // A finding is a diagnostic of an analyzer. What a package and its test variant both have is one finding.
@@ -72,7 +74,7 @@ func Run(analyzers []*analysis.Analyzer, version string, args []string, stdout, 
 		return migration(flags.Args(), *diff, *write, stdout, stderr)
 	}
 	analyzers = slices.DeleteFunc(slices.Clone(analyzers), func(a *analysis.Analyzer) bool { // as go vet does
-		return named && !*chosen[a.Name] || left[a.Name]
+		return named && !*chosen[a.Name] || left[a.Name] || !named && !suite.ByDefault(a)
 	})
 	found, err := findings(analyzers, *tests, flags.Args())
 	if err == nil {
