@@ -35,8 +35,9 @@ Such a loop is reported, once, if it
  - sleeps after the last attempt, when there is nothing to wait for;
  - ends with a new error that does not have the last one, which was not passed on anywhere else.
 
-A sleep of at most 100 ms is no reason, and none of at most a second in all turns together delays a shutdown for long. A context
-that is context.Background() does not count. The message ends with a call that would replace the loop. Files of tests, and packages for tests, are left alone.`
+A sleep of at most 100 ms is no reason, and none of at most a second, in all turns together or between two looks at the context,
+delays a shutdown for long. A context that is context.Background(), or that nothing can cancel before the loop ends, does not
+count. The message ends with a call that would replace the loop. Files of tests, and packages for tests, are left alone.`
 
 // Analyzer is the analyzer loop.
 var Analyzer = &analysis.Analyzer{
