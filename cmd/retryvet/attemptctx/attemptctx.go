@@ -30,13 +30,7 @@ jobs, so that the two contexts differ anyway. Logging, tracing, go and defer sta
 left alone.`
 
 // Analyzer is the analyzer attemptctx.
-var Analyzer = &analysis.Analyzer{
-	Name:     "attemptctx",
-	Doc:      doc,
-	URL:      "https://pkg.go.dev/github.com/retrygo/retry/cmd/retryvet/attemptctx",
-	Requires: []*analysis.Analyzer{inspect.Analyzer},
-	Run:      ignore.Wrap("attemptctx", run),
-}
+var Analyzer = ignore.New("attemptctx", doc, run)
 
 func run(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)

@@ -24,13 +24,7 @@ github.com/retrygo/retry in a function with parameters (http.ResponseWriter, *ht
 not. Use the request's context, or context.WithoutCancel of it for work that is to outlive the request.`
 
 // Analyzer is the analyzer handler.
-var Analyzer = &analysis.Analyzer{
-	Name:     "handler",
-	Doc:      doc,
-	URL:      "https://pkg.go.dev/github.com/retrygo/retry/cmd/retryvet/handler",
-	Requires: []*analysis.Analyzer{inspect.Analyzer},
-	Run:      ignore.Wrap("handler", run),
-}
+var Analyzer = ignore.New("handler", doc, run)
 
 func run(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)

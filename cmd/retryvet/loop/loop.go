@@ -40,13 +40,7 @@ delays a shutdown for long. A context that is context.Background(), or that noth
 count. The message ends with a call that would replace the loop. Files of tests, and packages for tests, are left alone.`
 
 // Analyzer is the analyzer loop.
-var Analyzer = &analysis.Analyzer{
-	Name:     "loop",
-	Doc:      doc,
-	URL:      "https://pkg.go.dev/github.com/retrygo/retry/cmd/retryvet/loop",
-	Requires: []*analysis.Analyzer{inspect.Analyzer},
-	Run:      ignore.Wrap("loop", run),
-}
+var Analyzer = ignore.New("loop", doc, run)
 
 func run(pass *analysis.Pass) (any, error) {
 	for _, imported := range pass.Pkg.Imports() {

@@ -26,13 +26,7 @@ const doc = `report errors of retries that are compared, formatted or marked in 
    can be marked with err.`
 
 // Analyzer is the analyzer marks.
-var Analyzer = &analysis.Analyzer{
-	Name:     "marks",
-	Doc:      doc,
-	URL:      "https://pkg.go.dev/github.com/retrygo/retry/cmd/retryvet/marks",
-	Requires: []*analysis.Analyzer{inspect.Analyzer},
-	Run:      ignore.Wrap("marks", run),
-}
+var Analyzer = ignore.New("marks", doc, run)
 
 func run(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)

@@ -28,14 +28,7 @@ Give the inner call retry.OneAttempt(ctx), or retry in one of the two places. Wh
 and files of tests are left alone.`
 
 // Analyzer is the analyzer nested.
-var Analyzer = &analysis.Analyzer{
-	Name:      "nested",
-	Doc:       doc,
-	URL:       "https://pkg.go.dev/github.com/retrygo/retry/cmd/retryvet/nested",
-	Requires:  []*analysis.Analyzer{inspect.Analyzer},
-	FactTypes: []analysis.Fact{new(Retries)},
-	Run:       ignore.Wrap("nested", run),
-}
+var Analyzer = ignore.New("nested", doc, run, new(Retries))
 
 // Retries is the fact that a function makes at least so many attempts of something.
 type Retries struct{ Attempts int }

@@ -31,13 +31,7 @@ With -policy.unlimited a literal is reported also if it has no limit: neither Ma
 that reconnects until its context ends.`
 
 // Analyzer is the analyzer policy.
-var Analyzer = &analysis.Analyzer{
-	Name:     "policy",
-	Doc:      doc,
-	URL:      "https://pkg.go.dev/github.com/retrygo/retry/cmd/retryvet/policy",
-	Requires: []*analysis.Analyzer{inspect.Analyzer},
-	Run:      ignore.Wrap("policy", run),
-}
+var Analyzer = ignore.New("policy", doc, run)
 
 var unlimited bool
 

@@ -34,13 +34,7 @@ In a function literal that is given to retry.Do, DoValue or Wrap, and in a hand-
 Method, key and repetition must be in one function. Files of tests are left alone.`
 
 // Analyzer is the analyzer replay.
-var Analyzer = &analysis.Analyzer{
-	Name:     "replay",
-	Doc:      doc,
-	URL:      "https://pkg.go.dev/github.com/retrygo/retry/cmd/retryvet/replay",
-	Requires: []*analysis.Analyzer{inspect.Analyzer},
-	Run:      ignore.Wrap("replay", run),
-}
+var Analyzer = ignore.New("replay", doc, run)
 
 func run(pass *analysis.Pass) (any, error) {
 	if !slices.ContainsFunc(pass.Pkg.Imports(), func(p *types.Package) bool { return receivers[p.Path()] != nil || p.Path() == "net/http" }) {

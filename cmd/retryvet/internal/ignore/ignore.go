@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/passes/inspect"
 )
 
 const prefix = "//retryvet:ignore"
@@ -38,8 +39,16 @@ var Analyzer = &analysis.Analyzer{
 	},
 }
 
-// Wrap returns run without findings that a comment silences and without those in generated files.
-func Wrap(name string, run func(*analysis.Pass) (any, error)) func(*analysis.Pass) (any, error) {
+// New returns the analyzer that runs run on what package inspect has found, without the findings that a comment silences
+// and without those in generated files.
+func New(name, doc string, run func(*analysis.Pass) (any, error), facts ...analysis.Fact) *analysis.Analyzer {
+	return &analysis.Analyzer{
+		Name: name, Doc: doc, URL: "https://pkg.go.dev/github.com/retrygo/retry/cmd/retryvet/" + name,
+		Requires: []*analysis.Analyzer{inspect.Analyzer}, FactTypes: facts, Run: wrap(name, run),
+	}
+}
+
+func wrap(name string, run func(*analysis.Pass) (any, error)) func(*analysis.Pass) (any, error) {
 	return func(pass *analysis.Pass) (any, error) {
 		silenced := map[string][]int{} // lines by file
 		for _, file := range pass.Files {
