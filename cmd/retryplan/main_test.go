@@ -67,7 +67,7 @@ func TestPoliciesAndPicturesOfTheProcess(t *testing.T) {
 		cmd.Stdin = strings.NewReader(`{"base": "1s", "max_attempts": 3, "jitter": "full"}`)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
-		require.Contains(t, string(out), "standard input: 3 attempts, exponential 1s ×2, cap 1h, full jitter: 1s 2s (0s to\n  3s in all)\n")
+		require.Contains(t, string(out), "standard input: 3 attempts, exponential 1s ×2, cap 1h, full jitter: 1s 2s (0s\n  to 3s in all)\n")
 		require.Contains(t, string(out), "retryplan: drew "+file+"\n")
 		require.NotContains(t, string(out), "\x1b", "a pipe has no colours")
 		picture, err := os.ReadFile(file)

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,75 +17,62 @@ import (
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/retryconf"
 	"github.com/retrygo/retry/retryplan"
 )
 
-// chainFlags are the flags of a chain.
+// chainFlags are the flags that only a chain has.
 type chainFlags struct {
-	chain    retryplan.Chain
-	layers   int
-	timeouts []time.Duration
-	budgetFlags
-	bottom   retryplan.Layer // what the flags say of it, and Clients of all layers
-	simulate bool
-	seed     uint64
+	layers             int
+	timeouts           []time.Duration
+	passOn, doNotRetry bool
+	simulate           bool
 }
 
 func (f *chainFlags) add(flags *pflag.FlagSet) {
-	flags.IntVar(&f.layers, "layers", 0, "repeat one policy in so many layers")
-	flags.DurationSliceVar(&f.timeouts, "timeouts", nil, "the attempt timeout of each layer, the user's first: 10s,3.2s,1s")
-	flags.BoolVar(&f.chain.PassOn, "pass-on", false, "calls end when the caller of their service gives up")
-	flags.BoolVar(&f.chain.DoNotRetry, "do-not-retry", false, "a service that gives up answers that the request must not be repeated")
-	durationVar(flags, &f.chain.Deadline, "deadline", "the user's deadline, from the start of each run")
-	flags.Float64Var(&f.bottom.Failure, "failure", 0, "probability that an attempt fails at the bottom")
-	flags.Float64Var(&f.chain.Rate, "rate", 0, "runs a second that the users begin")
-	flags.Float64Var(&f.bottom.Capacity, "capacity", 0, "attempts a second that the bottom completes")
-	flags.IntVar(&f.bottom.Workers, "workers", 0, "how many of them it works on at the same time (default 1)")
-	f.budgetFlags.add(flags)
-	flags.IntVar(&f.bottom.Clients, "clients", 0, "how many processes of each layer call the next (default 1)")
-	lastingVar(flags, &f.chain.Trigger, `the trouble that the bottom has, such as "stall 10s", or none`)
-	flags.BoolVar(&f.simulate, "simulate", false, "simulate the chain as well, and each change of it")
-	flags.Uint64Var(&f.seed, "seed", 1, "chooses the random numbers of the simulation")
+	flags.IntVar(&f.layers, "layers", 0, "number of layers that one policy is repeated in")
+	flags.DurationSliceVar(&f.timeouts, "timeouts", nil, "attempt timeout of each layer, the user's first, such as 10s,3.2s,1s")
+	flags.BoolVar(&f.passOn, "pass-on", false, "calls end when the caller of their service gives up")
+	flags.BoolVar(&f.doNotRetry, "do-not-retry", false, "a service that gives up answers that the request must not be repeated")
+	flags.BoolVar(&f.simulate, "simulate", false, "simulate the chain and each change of it")
 }
 
 func (a *app) chainCommand() *cobra.Command {
-	var (
-		flags policyFlags
-		given chainFlags
-		guard guard
-	)
+	var given chainFlags
 	cmd := &cobra.Command{
 		Use:   "chain [POLICY]... | chain CHAIN.json",
 		Short: "Multiply layers of retries: what one run of a user costs the service at the bottom",
 		Long: `chain follows the runs of users through services that call each other, each with a policy of its own, the user's first.
 It prints how many attempts reach each node for one run: in a calm in which --failure of the attempts at the bottom fail,
-while the bottom refuses everything at once, and while it hangs. With --rate and --capacity it says whether a storm of
-retries can become permanent. Below is what would change it: a budget in each layer, answers that say "do not retry",
-deadlines that are passed on, and retries in one layer alone.
+while the bottom refuses everything at once, and while it hangs. With --rate and --capacity it predicts whether a storm of
+retries can become permanent. A table shows what would change that: a budget in each layer, answers that say "do not retry",
+deadlines that are passed on, and retries in one layer only.
 
-One POLICY is repeated in --layers layers. A document with the key "layers" is a whole chain:
+One POLICY is repeated in --layers layers. A document with the key "layers" describes a whole chain, and flags replace
+what it says:
 
   {"layers": [
     {"policy": {"max_attempts": 3, "attempt_timeout": "10s"}},
     {"policy": {"max_attempts": 3, "attempt_timeout": "1s"}, "budget": {}, "clients": 20, "capacity": 100, "failure": 0.01}
   ], "pass_on": true, "do_not_retry": false, "rate": 10, "deadline": "30s", "trigger": {"kind": "stall", "for": "10s"}}
 
-For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
+For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
 		Example: `  retryplan chain --layers 3 --attempts 4 --base 50ms
   retryplan chain --layers 3 --attempts 3 --base 10ms --timeouts 10s,3.2s,1s --rate 10 --capacity 100 --simulate
   retryplan chain chain.json --pass-on`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := a.chain(&flags, &given, args); err != nil {
+			c, err := a.chain(&given, args)
+			if err != nil {
 				return err
 			}
-			c := given.chain
 			findings, err := retryplan.LintChain(c)
 			if err != nil {
 				return err
 			}
-			table := newGrid("", "outage", "hang", "calm", "success", "serves", "verdict", "simulated").words(0, 6, 7)
-			var all []shown
-			var chain retryplan.ChainCertificate
+			seen := "-recovery" // as simulated
+			set(c.Trigger.Kind == 0, &seen, "-failed")
+			g := newGrid("-", "outage", "hang", "calm", "success", "serves", "-verdict", seen)
+			var certificate retryplan.ChainCertificate
 			var disagree error
 			for i, change := range append([]change{{"", c}}, changes(c)...) {
 				cert, err := retryplan.CertifyChain(change.chain)
@@ -92,116 +81,109 @@ For --fail-on, metastable and overloaded are severe, and vulnerable is a note.`,
 				}
 				one, seen := shown{Change: change.name, Certificate: wire.JSON(cert)}, ""
 				if given.simulate {
-					r, err := retryplan.SimulateChain(a.ctx, change.chain, given.seed)
+					r, err := retryplan.SimulateChain(a.ctx, change.chain, a.seed)
 					if err != nil {
 						return err
 					}
-					seen, one.Simulation = recovered(&r.Result, "failed "+say.Percent(math.Round(r.Failed*1000)/1000), "back in ", "not back"), wire.JSON(r.Result)
-					if i == 0 {
-						disagree = contradiction("chain", cert.Stability, &r.Result, seen)
-					}
+					seen, one.Simulation = recovery(&r.Result), wire.JSON(r.Result)
+					set(c.Trigger.Kind == 0, &seen, say.Percent(r.Failed))
+					set(i == 0, &disagree, contradiction("chain", cert.Stability, &r.Result))
 				}
-				if i == 0 {
-					chain = cert
-				}
-				all = append(all, one)
+				set(i == 0, &certificate, cert)
+				a.all = append(a.all, one)
 				bottom := cert.Nodes[len(cert.Nodes)-1]
-				table.row(cmp.Or(change.name, "as it is"), say.Number(bottom.Outage), say.Number(bottom.Hang), say.Number(bottom.Calm),
+				g.row(cmp.Or(change.name, "as it is"), say.Number(bottom.Outage), say.Number(bottom.Hang), say.Number(bottom.Calm),
 					say.Percent(cert.Success), serves(cert.HiddenCapacity), cert.Stability.String(), seen)
 			}
-			guard.findings("chain", findings)
-			guard.stability("chain", chain.Stability)
+			a.noteFindings("chain", findings)
+			a.noteStability("chain", certificate.Stability)
 			if a.json {
-				out := all[0]
-				out.Changes, out.Findings = all[1:], wire.NewFindings(findings)
-				return cmp.Or(a.printJSON(out), guard.err(), disagree)
+				out := a.all[0]
+				out.Changes, out.Findings = a.all[1:], wire.NewFindings(findings)
+				return cmp.Or(a.printJSON(out), a.guard(), disagree)
 			}
-			a.chainCertificate(&c, &chain)
+			a.chainCertificate(&c, &certificate)
 			a.line("\nattempts at the bottom for one run of a user")
-			a.print(table)
-			a.line("")
+			a.print(g)
 			a.showFindings(findings)
-			return cmp.Or(guard.err(), disagree)
+			return cmp.Or(a.guard(), disagree)
 		},
 	}
+	a.policyFlags(cmd.Flags())
 	given.add(cmd.Flags())
-	flags.add(cmd.Flags())
-	guard.add(cmd.Flags(), "")
+	cmd.Flags().Float64Var(&a.fleet.Failure, "failure", 0, "probability that an attempt fails at the bottom")
+	a.backendFlags(cmd.Flags())
+	a.callerFlags(cmd.Flags())
+	a.seedFlag(cmd.Flags())
+	a.failOnFlag(cmd.Flags())
 	return cmd
 }
 
-// chain makes the chain that the arguments and the flags mean.
-func (a *app) chain(flags *policyFlags, f *chainFlags, args []string) error {
+// chain returns the chain that the arguments and the flags describe.
+func (a *app) chain(f *chainFlags, args []string) (c retryplan.Chain, err error) {
+	document := false
 	if len(args) == 1 {
-		data, err := a.contents(args[0])
-		if args[0] == "-" {
-			a.Stdin = bytes.NewReader(data) // for a policy
+		if c, document, err = a.chainDocument(args[0]); err != nil {
+			return c, err
 		}
-		var keys map[string]json.RawMessage
-		if err == nil && json.Unmarshal(data, &keys) == nil && keys["layers"] != nil {
-			if flags.changed() || a.given("layers", "preset") {
-				return misusef("%s has its own policies: change them there", source(args[0]))
-			}
-			return f.document(a, data, source(args[0]))
-		}
-	}
-	found, err := a.policies(flags, args)
-	if err != nil {
-		return err
 	}
 	switch {
-	case len(found) == 1:
-		found = slices.Repeat(found, max(f.layers, len(f.timeouts), 1))
-	case a.given("layers"):
-		return misusef("--layers repeats one policy, and there are %d", len(found))
-	}
-	for _, n := range found {
-		f.chain.Layers = append(f.chain.Layers, retryplan.Layer{Policy: n.policy})
-	}
-	return f.apply(a)
-}
-
-// document reads the chain of a document. The flags that are given count more.
-func (f *chainFlags) document(a *app, data []byte, name string) error {
-	given := map[string]string{}
-	a.flags.Visit(func(flag *pflag.Flag) { given[flag.Name] = flag.Value.String() })
-	f.chain = retryplan.Chain{}
-	if err := wire.Read(data, &f.chain); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	for _, flag := range []string{"pass-on", "do-not-retry", "deadline", "rate", "trigger"} {
-		if text, ok := given[flag]; ok {
-			_ = a.flags.Set(flag, text) // it was accepted before
+	case document && (a.changed() || a.given("layers", "preset")):
+		return c, misusef("%s has its own policies: change them there", source(args[0]))
+	case !document:
+		found, err := a.policies(args)
+		if err != nil {
+			return c, err
+		}
+		if len(found) == 1 {
+			found = slices.Repeat(found, max(f.layers, len(f.timeouts), 1))
+		} else if a.given("layers") {
+			return c, misusef("--layers repeats one policy, and there are %d", len(found))
+		}
+		for _, n := range found {
+			c.Layers = append(c.Layers, retryplan.Layer{Policy: n.policy})
 		}
 	}
-	return f.apply(a)
-}
-
-// apply sets what flags say about the layers.
-func (f *chainFlags) apply(a *app) error {
-	budget, err := f.budgetFlags.get(a)
-	if err != nil {
-		return err
+	if a.given("timeouts") && len(f.timeouts) != len(c.Layers) {
+		return c, misusef("--timeouts has %d of them, and there are %d layers", len(f.timeouts), len(c.Layers))
 	}
-	if f.simulate && f.chain.Rate == 0 {
-		return misusef("--simulate needs --rate")
-	}
-	layers := f.chain.Layers
-	if a.given("timeouts") && len(f.timeouts) != len(layers) {
-		return misusef("--timeouts has %d of them, and there are %s", len(f.timeouts), plural(len(layers), "layer"))
-	}
-	for i := range layers {
-		l, bottom := &layers[i], i == len(layers)-1
+	set(a.given("pass-on"), &c.PassOn, f.passOn)
+	set(a.given("do-not-retry"), &c.DoNotRetry, f.doNotRetry)
+	set(a.given("deadline"), &c.Deadline, a.setting.Deadline)
+	set(a.given("rate"), &c.Rate, a.fleet.Rate)
+	set(a.given("trigger") || !document, &c.Trigger, a.fleet.Trigger)
+	for i := range c.Layers {
+		l, bottom := &c.Layers[i], i == len(c.Layers)-1
 		if a.given("timeouts") {
 			l.Policy.AttemptTimeout = f.timeouts[i]
 		}
-		set(budget != nil, &l.Budget, budget)
-		set(a.given("clients"), &l.Clients, f.bottom.Clients)
-		set(bottom && a.given("failure"), &l.Failure, f.bottom.Failure)
-		set(bottom && a.given("capacity"), &l.Capacity, f.bottom.Capacity)
-		set(bottom && a.given("workers"), &l.Workers, f.bottom.Workers)
+		set(a.wanted("budget"), &l.Budget, a.budgetOf())
+		set(a.given("clients"), &l.Clients, a.setting.Clients)
+		set(bottom && a.given("failure"), &l.Failure, a.fleet.Failure)
+		set(bottom && a.given("capacity"), &l.Capacity, a.fleet.Capacity)
+		set(bottom && a.given("workers"), &l.Workers, a.fleet.Workers)
 	}
-	return nil
+	if f.simulate && c.Rate == 0 {
+		return c, misusef("--simulate needs --rate")
+	}
+	return c, nil
+}
+
+// chainDocument returns the chain in a document, and whether it is one. What a document of a policy says is left for
+// policies to read.
+func (a *app) chainDocument(file string) (c retryplan.Chain, ok bool, err error) {
+	data, err := a.contents(file)
+	if file == "-" {
+		a.Stdin = bytes.NewReader(data)
+	}
+	var keys map[string]json.RawMessage
+	if err != nil || json.Unmarshal(data, &keys) != nil || keys["layers"] == nil {
+		return c, false, nil
+	}
+	if err := wire.Read(data, &c); err != nil {
+		return c, true, fmt.Errorf("%s: %w", source(file), err)
+	}
+	return c, true, nil
 }
 
 // change is a chain that differs in one thing.
@@ -210,104 +192,75 @@ type change struct {
 	chain retryplan.Chain
 }
 
-// changes returns what would help a chain that has layers to multiply, except for what it has already.
+// changes returns the changes that may help a chain with layers to multiply, except for those that it has already.
 func changes(c retryplan.Chain) (all []change) {
-	each := func(name string, affects func(i int, l *retryplan.Layer) bool, f func(*retryplan.Layer)) {
-		changed, any := c, false
-		changed.Layers = slices.Clone(c.Layers)
-		for i := range changed.Layers {
-			l := &changed.Layers[i]
-			if !l.Policy.Disabled && l.Policy.Effective().MaxAttempts != 1 && affects(i, l) {
-				f(l)
-				any = true
+	bottom := len(c.Layers) - 1
+	once := func(layers []retryplan.Layer) {
+		for i := range layers {
+			layers[i].Policy.MaxAttempts = 1
+		}
+	}
+	for _, one := range []struct {
+		name string
+		do   func(*retryplan.Chain)
+	}{
+		{"a budget in each", func(c *retryplan.Chain) {
+			for i := range c.Layers {
+				l := &c.Layers[i]
+				set(l.Budget == nil && attempts(l.Policy) != "1", &l.Budget, &retry.BudgetConfig{})
 			}
+		}},
+		{"do-not-retry", func(c *retryplan.Chain) { c.DoNotRetry = bottom > 0 }},
+		{"pass deadlines on", func(c *retryplan.Chain) { c.PassOn = bottom > 0 }},
+		{"innermost retries", func(c *retryplan.Chain) { once(c.Layers[:bottom]) }},
+		{"outermost retries", func(c *retryplan.Chain) { once(c.Layers[1:]) }},
+	} {
+		changed := c
+		changed.Layers = slices.Clone(c.Layers)
+		if one.do(&changed); !reflect.DeepEqual(changed, c) {
+			all = append(all, change{one.name, changed})
 		}
-		if any {
-			all = append(all, change{name, changed})
-		}
 	}
-	each("a budget in each", func(_ int, l *retryplan.Layer) bool { return l.Budget == nil },
-		func(l *retryplan.Layer) { l.Budget = &retry.BudgetConfig{} })
-	if len(c.Layers) == 1 {
-		return all
-	}
-	if answers := c; !c.DoNotRetry {
-		answers.DoNotRetry = true
-		all = append(all, change{"do-not-retry", answers})
-	}
-	if passed := c; !c.PassOn {
-		passed.PassOn = true
-		all = append(all, change{"pass deadlines on", passed})
-	}
-	once := func(l *retryplan.Layer) { l.Policy.MaxAttempts = 1 }
-	each("innermost retries", func(i int, _ *retryplan.Layer) bool { return i < len(c.Layers)-1 }, once)
-	each("outermost retries", func(i int, _ *retryplan.Layer) bool { return i > 0 }, once)
 	return all
 }
 
-// chainCertificate prints the nodes and the verdict.
+// chainCertificate prints the nodes and the verdict, which is that of the weakest node as the backend of a fleet.
 func (a *app) chainCertificate(c *retryplan.Chain, cert *retryplan.ChainCertificate) {
 	g := newGrid("node", "attempts", "timeout", "budgets", "outage", "hang", "calm", "serves")
 	for i, n := range cert.Nodes {
 		l := &c.Layers[i]
-		budgets := ""
-		if l.Budget != nil {
-			budgets = say.Number(float64(max(l.Clients, 1)))
-		}
-		g.row(fmt.Sprint(i+1), attempts(l.Policy), spanOr("", l.Policy.AttemptTimeout, l.Policy.AttemptTimeout > 0), budgets,
+		timeout, budgets := "", ""
+		set(l.Policy.AttemptTimeout > 0, &timeout, say.Span(l.Policy.AttemptTimeout))
+		set(l.Budget != nil, &budgets, strconv.Itoa(max(l.Clients, 1)))
+		g.row(strconv.Itoa(i+1), attempts(l.Policy), timeout, budgets,
 			say.Number(n.Outage), say.Number(n.Hang), say.Number(n.Calm), serves(n.HiddenCapacity))
 	}
 	a.print(g)
 	if cert.Stability == 0 {
 		return
 	}
-	a.line("")
-	a.wrapped(fmt.Sprintf("%v: ", cert.Stability), chainText(c, cert), 2)
-	a.line("")
-	var f facts
-	f.add("trigger", wire.Lasting(c.Trigger))
-	f.add("hidden capacity", fmt.Sprintf("%s runs/s; the users begin %s", say.Number(cert.HiddenCapacity), say.Number(c.Rate)))
+	capacity := c.Layers[cert.Weakest].Capacity
+	f := verdict(&retryplan.Certificate{
+		Stability: cert.Stability, Law: cert.Law, HiddenCapacity: cert.HiddenCapacity, Recovery: cert.Recovery,
+		Attempts: capacity / cert.Nodes[cert.Weakest].HiddenCapacity,
+	}, &retryplan.Fleet{Rate: c.Rate, Capacity: capacity, Trigger: c.Trigger})
+	f.add("backend", "", fmt.Sprintf("node %d, the weakest", cert.Weakest+1))
 	if cert.Stored > 0 {
-		f.add("stored", say.Number(math.Floor(cert.Stored))+" tokens in all budgets")
+		f.add("stored", "", say.Number(math.Floor(cert.Stored))+" tokens in all budgets")
 	}
-	f.add("recovery", predicted(cert.Recovery))
-	f.add("law", fmt.Sprintf("%v: %s", cert.Law, say.Law(cert.Law)))
+	a.line("")
 	a.printFacts(f)
 }
 
 // attempts returns how many attempts a policy has.
 func attempts(p retry.Policy) string {
-	switch n := p.Effective().MaxAttempts; {
-	case p.Disabled:
+	if p.Disabled {
 		return "1"
-	case n == retry.Unlimited:
-		return "unlimited"
-	default:
-		return say.Number(float64(n))
 	}
+	return retryconf.Attempts(p.Effective().MaxAttempts).String()
 }
 
-// chainText says what the stability of a chain means.
-func chainText(c *retryplan.Chain, cert *retryplan.ChainCertificate) string {
-	node, capacity := fmt.Sprintf("node %d", cert.Weakest+1), c.Layers[cert.Weakest].Capacity
-	load := capacity / cert.Nodes[cert.Weakest].HiddenCapacity
-	switch cert.Stability {
-	case retryplan.Safe:
-		return "The chain comes back from any trigger: even if every attempt fails, each node has capacity to spare."
-	case retryplan.Vulnerable:
-		return fmt.Sprintf("The chain comes back from this trigger. A larger one tips it into a storm that feeds itself: if all attempts fail, %s runs/s become %s attempts/s at %s, which does %s.",
-			say.Number(c.Rate), say.Number(c.Rate*load), node, say.Number(capacity))
-	case retryplan.Metastable:
-		return fmt.Sprintf("The chain does not come back from this trigger: %s runs/s become %s attempts/s at %s, which does %s. Only less load or fewer retries end it.",
-			say.Number(c.Rate), say.Number(c.Rate*load), node, say.Number(capacity))
-	}
-	if cert.Law == retryplan.SlowService {
-		return fmt.Sprintf("No attempt at %s succeeds: it takes as long as a caller waits or longer, with or without retries.", node)
-	}
-	return fmt.Sprintf("The users' runs are more than %s can do, with or without retries: no policy mends that.", node)
-}
-
-// serves returns a hidden capacity, nothing for none.
+// serves returns a hidden capacity, or nothing for none.
 func serves(x float64) string {
 	if x == 0 {
 		return ""

@@ -1,4 +1,5 @@
-// Package cli is command retryplan without its process: arguments come in, text and an exit status go out.
+// Package cli implements command retryplan without its process: Run takes arguments, writes text and returns an exit
+// status.
 package cli
 
 import (
@@ -12,21 +13,18 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/web"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 )
 
-// Options are what the commands take from the process that they run in.
+// Options describe the process that a command runs in.
 type Options struct {
-	// Stdin is read for a policy named "-".
+	// Stdin is what a policy named "-" is read from. Nil means that standard input is closed.
 	Stdin io.Reader
-	// Width is the width of the terminal that stdout is, in columns. Zero means that it is none.
-	Width int
-	// Progress says that stderr is a terminal, on which long simulations show their progress. The zero value means none
-	// is shown.
+	// Progress says that stderr is a terminal, on which simulations show their progress.
 	Progress bool
-	// Serve serves the page of retryplan serve until ctx ends, which is no error, and calls ready with its address.
-	Serve func(ctx context.Context, addr string, p retry.Policy, ready func(url string)) error
+	// Serve is web.Serve, which serves the page of retryplan serve.
+	Serve func(context.Context, web.Options) error
 	// Version is what --version prints. Empty means that there is no such flag.
 	Version string
 }
@@ -34,18 +32,18 @@ type Options struct {
 // The exit statuses of Run.
 const (
 	Done        = 0
-	Failed      = 1   // the command was understood and could not be done, or found what --fail-on is about
+	Failed      = 1   // the command failed, or found what --fail-on asks for
 	Usage       = 2   // the command line is wrong, and nothing was done
-	Interrupted = 130 // the command was stopped; what there was so far is printed
+	Interrupted = 130 // the command was interrupted, and printed what it had
 )
 
-// Run runs the command that args give, the program's name not among them, and returns the exit status. What is asked for
-// goes to stdout; errors and remarks go to stderr, each on one line that begins with "retryplan: ". When ctx ends, a
-// simulation stops and what it has seen is printed.
+// Run runs the command line args, which do not include the program's name, and returns the exit status. The output goes
+// to stdout. Errors and remarks go to stderr, each on one line that begins with "retryplan: ". If ctx ends, Run stops a
+// simulation and prints what it has seen.
 func Run(ctx context.Context, o Options, args []string, stdout, stderr io.Writer) int {
 	a := &app{Options: o, ctx: ctx, out: bufio.NewWriter(stdout), err: stderr}
 	root := a.root()
-	root.SetArgs(append([]string{}, args...)) // not nil, for which cobra takes those of the process
+	root.SetArgs(append([]string{}, args...)) // for nil, cobra would take the arguments of the process
 	root.SetOut(a.out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -58,9 +56,9 @@ func Run(ctx context.Context, o Options, args []string, stdout, stderr io.Writer
 	case flushed != nil:
 		a.complain(flushed)
 		return Failed
-	case isUsage || a.flags == nil: // it did not come as far as its own work
+	case isUsage || a.flags == nil: // cobra refused the command line
 		a.complain(err)
-		fmt.Fprintf(stderr, "retryplan: '%s --help' says more\n", cmd.CommandPath())
+		fmt.Fprintf(stderr, "retryplan: run '%s --help' for usage\n", cmd.CommandPath())
 		return Usage
 	case ctx.Err() != nil:
 		a.complain(fmt.Errorf("interrupted: %w", err))
@@ -75,49 +73,35 @@ type misuse struct{ error }
 
 func (m *misuse) Unwrap() error { return m.error }
 
-// misusef returns an error of the command line.
 func misusef(format string, args ...any) error { return &misuse{fmt.Errorf(format, args...)} }
 
 // app is one run of the program.
 type app struct {
 	Options
-	ctx   context.Context
-	flags *pflag.FlagSet // of the command, once it begins its work
-	out   *bufio.Writer
-	err   io.Writer
-	json  bool
-	all   []shown // what was made of each policy
+	inputs
+	ctx    context.Context
+	flags  *pflag.FlagSet // of the command; nil until cobra has accepted the command line
+	out    *bufio.Writer
+	err    io.Writer
+	all    []shown  // what --json prints
+	caught []string // what --fail-on asks for
 }
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "retryplan",
-		Version:       a.Version,
-		Short:         "See what a retry policy will do before it ships",
-		Long:          overview,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-
-		SuggestionsMinimumDistance: 2,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			err := fmt.Errorf("unknown command %q", args[0])
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
-			}
-			return err
-		},
+		Use:              "retryplan",
+		Version:          a.Version,
+		Short:            "Show what a retry policy will do before it ships",
+		Long:             overview,
+		SilenceErrors:    true,
+		SilenceUsage:     true,
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) { a.flags = cmd.Flags() },
-		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		a.showCommand(), a.planCommand(), a.simulateCommand(), a.certifyCommand(), a.chainCommand(), a.solveCommand(), a.compareCommand(),
-		a.lintCommand(), a.schemaCommand(), a.serveCommand(),
+		a.showCommand(), a.planCommand(), a.simulateCommand(), a.certifyCommand(), a.chainCommand(), a.solveCommand(),
+		a.compareCommand(), a.lintCommand(), a.schemaCommand(), a.serveCommand(),
 	)
 	for _, cmd := range root.Commands() {
 		cmd.Flags().SortFlags = false
@@ -127,31 +111,33 @@ func (a *app) root() *cobra.Command {
 
 // complain prints err on one line.
 func (a *app) complain(err error) {
-	text := strings.ReplaceAll(wire.OneLine(err.Error()), "retryplan: ", "")
-	fmt.Fprintf(a.err, "retryplan: %s\n", text)
+	fmt.Fprintf(a.err, "retryplan: %s\n", rephrase.Replace(wire.OneLine(err.Error())))
 }
 
-// remark prints a line beside the output, after what there is of that.
+// rephrase leaves out the prefix of package retryplan, and makes one sentence of cobra's lines.
+var rephrase = strings.NewReplacer("retryplan: ", "", "Did you mean this?; ", "did you mean ")
+
+// remark prints a line on stderr after the output so far.
 func (a *app) remark(format string, args ...any) {
-	_ = a.out.Flush() // it fails again at the end
+	_ = a.out.Flush() // an error is sticky; Run reports it
 	a.complain(fmt.Errorf(format, args...))
 }
 
-const overview = `retryplan shows what a retry policy will do before it ships: the schedule with its spread, the chance to succeed, the
-load on the backend, and whether a storm of retries can become permanent. It calls nothing and does not wait.
+const overview = `retryplan shows what a retry policy will do before it ships: the schedule with its spread, the chance of success, the
+load on the backend, and whether a storm of retries can become permanent. It makes no calls and does not wait.
 
-A POLICY is any of these; without one it is the default policy, as the flags change it:
-  policy.json          a document of retryconf, JSON or YAML: one policy, or a catalog, all of whose policies are meant
+A POLICY is one of the following. Flags change it. Without one, it is the default policy.
+  policy.json          a document of retryconf, JSON or YAML: one policy, or a catalog, which stands for all its policies
   email@policies.json  the policy "email" of a catalog
-  preset:standard      inline, aggressive, standard, patient, cautious or delivery; --preset standard is the same
+  preset:standard      inline, aggressive, standard, patient, cautious or delivery; also written --preset standard
   -                    a document on standard input
-What a program defines beneath a catalog is not known here: what the document does not give has its default.
+Fields that a document leaves out have the library's defaults, not those of the program that loads it.
 
-Durations are written 250ms, 30s, 1m30s, 2h. Distributions are written "10ms", "exponential 10ms", "normal 10ms 2ms"
-(mean, standard deviation), "uniform 5ms 20ms" and "lognormal 20ms 200ms" (median, 99th percentile).
+A duration is written 250ms, 30s, 1m30s or 2h. A distribution is written "10ms", "exponential 10ms", "normal 10ms 2ms"
+(mean, standard deviation), "uniform 5ms 20ms" or "lognormal 20ms 200ms" (median, 99th percentile).
 
-With --json, durations that are given are text and durations that come out are seconds, under keys that end in _seconds;
-null is one that never comes, or that has no bound.
+With --json, input is repeated as text, and computed durations are in seconds under keys that end in _seconds. A
+duration that never comes or has no bound is null.
 
-Exit status: 0 done; 1 it could not be done, or findings at or above --fail-on; 2 the command line is wrong;
-130 interrupted, with what there was so far printed.`
+Exit status: 0 if the command is done; 1 if it failed or has findings at or above --fail-on; 2 if the command line is
+wrong; 130 if it was interrupted, after printing what it had.`

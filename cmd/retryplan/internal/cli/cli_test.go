@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
+	"github.com/retrygo/retry/cmd/retryplan/internal/web"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -163,8 +163,8 @@ func TestExamplesInHelp(t *testing.T) {
 			n++
 			t.Run(line, func(t *testing.T) {
 				require.True(t, strings.HasPrefix(line, command+" ") || line == command)
-				c := cli.Options{Serve: func(_ context.Context, _ string, _ retry.Policy, ready func(string)) error {
-					ready("http://127.0.0.1:1/")
+				c := cli.Options{Serve: func(_ context.Context, o web.Options) error {
+					o.Ready("http://127.0.0.1:1/")
 					return nil
 				}}
 				got := runIn(t, t.Context(), c, line)

@@ -14,60 +14,59 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// configFile is looked up in the working directory and those above it.
+// configFile is the name of the configuration in the working directory or one above it.
 const configFile = ".retryplan.yaml"
 
-// config is what a repository says once, for lint and certify.
+// config is what a repository configures for lint and certify.
 type config struct {
-	Documents []string          `yaml:"documents"` // beside the file; used if the command line names no policy
-	Ignore    map[string]string `yaml:"ignore"`    // CODE or POLICY:CODE, and the reason
-	Flags     map[string]any    `yaml:",inline"`   // the others, by their names without hyphens in front
+	Documents []string          `yaml:"documents"` // relative to the file; used if the command line names no policy
+	Ignore    map[string]string `yaml:"ignore"`    // the reason for each CODE or POLICY:CODE
+	Flags     map[string]any    `yaml:",inline"`   // values of flags, which the command line overrides
 }
 
-// configFlag adds the flag of the configuration.
-func configFlag(flags *pflag.FlagSet, to *string) {
-	flags.StringVar(to, "config", "", "read this `file` rather than the first "+configFile+" in the directories from here upwards; none reads none")
+func (a *app) configFlag(flags *pflag.FlagSet) {
+	flags.StringVar(&a.config, "config", "", "read this `file` rather than the first "+configFile+" in the directories from here upwards; none reads none")
 }
 
-// configure sets the flags that the command line does not, and returns the policies that are meant. Keys that are flags
-// of other commands are for them.
-func (a *app) configure(cmd *cobra.Command, file string, args []string) (config, []string, error) {
-	var c config
-	file, err := findConfig(file)
+// configure sets the flags that the command line does not, and returns the findings to ignore and the policies. It
+// skips flags of the other command that reads the file.
+func (a *app) configure(cmd *cobra.Command, args []string) (ignored map[string]string, policies []string, err error) {
+	ignored = map[string]string{}
+	file, err := findConfig(a.config)
 	if err != nil || file == "" {
-		return c, args, err
+		return ignored, args, err
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return c, args, err
+		return nil, nil, err
 	}
-	bad := func(err error) (config, []string, error) { return c, args, fmt.Errorf("%s: %w", file, err) }
+	var c config
 	if err := yaml.Unmarshal(data, &c); err != nil {
-		return bad(err)
+		return nil, nil, fmt.Errorf("%s: %w", file, err)
 	}
 	for which, reason := range c.Ignore {
 		if err := checkIgnored(which, reason); err != nil {
-			return bad(fmt.Errorf("ignore: %w", err))
+			return nil, nil, fmt.Errorf("%s: ignore: %w", file, err)
 		}
+		ignored[which] = reason
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Flags)) {
-		value := c.Flags[name]
 		known := slices.ContainsFunc(cmd.Root().Commands(), func(c *cobra.Command) bool {
 			return c.Flags().Lookup("config") != nil && c.Flags().Lookup(name) != nil
 		})
-		switch flag := cmd.Flags().Lookup(name); {
-		case !known || name == "config":
-			return bad(fmt.Errorf("%s is none of documents and ignore, and no flag of lint or certify", name))
-		case flag == nil || flag.Changed:
+		if !known || name == "config" {
+			return nil, nil, fmt.Errorf("%s: %s is neither documents, ignore, nor a flag of lint or certify", file, name)
+		}
+		if cmd.Flags().Lookup(name) == nil || cmd.Flags().Changed(name) {
 			continue
 		}
-		values, many := value.([]any)
+		values, many := c.Flags[name].([]any)
 		if !many {
-			values = []any{value}
+			values = []any{c.Flags[name]}
 		}
 		for _, value := range values {
 			if err := cmd.Flags().Set(name, fmt.Sprint(value)); err != nil {
-				return c, args, misusef("%s: %s: %w", file, name, flagError(err))
+				return nil, nil, misusef("%s: %s: %w", file, name, err)
 			}
 		}
 	}
@@ -76,16 +75,15 @@ func (a *app) configure(cmd *cobra.Command, file string, args []string) (config,
 			args = append(args, filepath.Join(filepath.Dir(file), name))
 		}
 	}
-	return c, args, nil
+	return ignored, args, nil
 }
 
-// findConfig returns the configuration that is meant, empty for none.
+// findConfig returns the name of the configuration, or an empty one if there is none.
 func findConfig(file string) (string, error) {
-	switch file {
-	case "":
-	case "none":
+	if file == "none" {
 		return "", nil
-	default:
+	}
+	if file != "" {
 		return file, nil
 	}
 	from, err := os.Getwd()
@@ -97,7 +95,7 @@ func findConfig(file string) (string, error) {
 		_, err := os.Stat(path)
 		switch {
 		case err == nil:
-			return filepath.Rel(from, path) // as reports name files
+			return filepath.Rel(from, path) // reports name files relative to the working directory
 		case !errors.Is(err, fs.ErrNotExist):
 			return "", err
 		case dir == filepath.Dir(dir):

@@ -7,81 +7,58 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
 
-// guard collects what --fail-on is about.
-type guard struct {
-	level  retryplan.Level // zero: nothing fails
-	caught []string
-}
-
-// add adds --fail-on, whose default is a level or "" for none.
-func (g *guard) add(flags *pflag.FlagSet, preset string) {
-	g.level, _ = wire.Parse(retryplan.Note, retryplan.Severe, preset)
-	flags.Var(&funcFlag{set: func(text string) error {
-		level, err := wire.Parse(retryplan.Note, retryplan.Severe, text)
-		if err != nil && text != "none" {
-			return fmt.Errorf("%q is not one of none, note, warning, severe", text)
-		}
-		g.level = level
-		return nil
-	}, kind: "level", text: preset}, "fail-on", "exit with status 1 for findings of this level or above: none, note, warning or severe")
-}
-
-// findings notes what of findings is grave enough.
-func (g *guard) findings(name string, findings []retryplan.Finding) {
-	for _, f := range findings {
-		g.note(f.Level, name+" "+f.Code)
-	}
-}
-
-// gravity has the levels of what is no good news.
+// gravity has the levels of the verdicts that are findings.
 var gravity = map[retryplan.Stability]retryplan.Level{
 	retryplan.Vulnerable: retryplan.Note, retryplan.Metastable: retryplan.Severe, retryplan.Overloaded: retryplan.Severe,
 }
 
-// verdicts are the codes of these as findings.
+// verdicts are their codes.
 var verdicts = []string{retryplan.Vulnerable.String(), retryplan.Metastable.String(), retryplan.Overloaded.String()}
 
-// stability notes a stability that is no good news.
-func (g *guard) stability(name string, s retryplan.Stability) {
-	g.note(gravity[s], fmt.Sprintf("%s is %v", name, s))
-}
-
-// note notes one thing of a level.
-func (g *guard) note(level retryplan.Level, what string) {
-	if g.level != 0 && level >= g.level {
-		g.caught = append(g.caught, what)
+// note notes a finding for --fail-on.
+func (a *app) note(level retryplan.Level, what string) {
+	if a.failOn != 0 && level >= a.failOn {
+		a.caught = append(a.caught, what)
 	}
 }
 
-// err returns an error that names what was caught, or the first ten of it, since it is one line.
-func (g *guard) err() error {
-	if len(g.caught) == 0 {
+func (a *app) noteFindings(name string, findings []retryplan.Finding) {
+	for _, f := range findings {
+		a.note(f.Level, name+" "+f.Code)
+	}
+}
+
+func (a *app) noteStability(name string, s retryplan.Stability) {
+	a.note(gravity[s], fmt.Sprintf("%s is %v", name, s))
+}
+
+// guard returns an error that names the first ten findings of --fail-on.
+func (a *app) guard() error {
+	if len(a.caught) == 0 {
 		return nil
 	}
-	named := strings.Join(g.caught[:min(len(g.caught), 10)], ", ")
-	if more := len(g.caught) - 10; more > 0 {
+	named := strings.Join(a.caught[:min(len(a.caught), 10)], ", ")
+	if more := len(a.caught) - 10; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Errorf("%s at or above %s: %s", plural(len(g.caught), "finding"), g.level.String(), named)
+	return fmt.Errorf("findings at or above %v: %s", a.failOn, named)
 }
 
-// showFindings prints findings, each with what to do about it.
+// showFindings prints an empty line and findings, each with its change.
 func (a *app) showFindings(findings []retryplan.Finding) {
 	if len(findings) == 0 {
-		a.line("no findings")
+		a.line("\nno findings")
 		return
 	}
-	a.line("%s", plural(len(findings), "finding"))
+	a.line("\nfindings")
 	for _, f := range findings {
-		a.wrapped(fmt.Sprintf("  %-7s  %s: ", f.Level.String(), f.Code), f.Text, 11)
+		a.wrapped(fmt.Sprintf("  %-7v  ", f.Level), f.Code+": "+f.Text, 11)
 		if f.Change != "" {
-			a.wrapped("           do: ", f.Change, 11)
+			a.wrapped("           ", "do: "+f.Change, 11)
 		}
 	}
 }
@@ -101,25 +78,6 @@ func (r reported) sentences() string {
 		return r.Text
 	}
 	return r.Text + " Do: " + r.Change
-}
-
-// formats write a report. What is ignored is in that for code scanning only.
-var formats = map[string]func(*app, []reported) error{
-	"text":   lines(reported.text),
-	"github": lines(reported.annotation),
-	"sarif":  (*app).sarif,
-}
-
-// lines returns a format of one line for each finding.
-func lines(line func(reported) string) func(*app, []reported) error {
-	return func(a *app, all []reported) error {
-		for _, r := range all {
-			if r.reason == "" {
-				a.line("%s", line(r))
-			}
-		}
-		return nil
-	}
 }
 
 func (r reported) text() string {

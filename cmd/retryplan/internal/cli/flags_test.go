@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
 	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
+	"github.com/retrygo/retry/cmd/retryplan/internal/web"
 )
 
 // TestFlagsChangeAPolicy lists what each flag replaces in a policy.
@@ -24,12 +24,12 @@ func TestFlagsChangeAPolicy(t *testing.T) {
 		{"another mode has its own factor", "show search@policies.json --mode linear --jitter none", "search: 4 attempts, linear 20ms +20ms, cap 1s, attempt timeout 10s: 20ms 40ms 60ms (120ms in all)"},
 		{"the same mode changes nothing", "show search@policies.json --mode exponential", "search: 4 attempts, exponential 20ms ×3, cap 1s, full jitter, attempt timeout 10s: 20ms 60ms 180ms (0s to 260ms in all)"},
 		{"the mode of a list changes nothing", "show --preset standard --mode list", "standard: 4 attempts, list: 1m 30m 3h (3h31m in all)"},
-		{"all policies of a catalog change", "lint policies.json --disabled --json", ""},
+		{"all policies of a catalog change", "lint policies.json --ttl 10h --json", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			got := run(t, row.line)
 			if row.want == "" {
-				require.Equal(t, 2, strings.Count(got.Out, `"retries_enabled":false`), got.Out)
+				require.Equal(t, 2, strings.Count(got.Out, `"ttl":"10h"`), got.Out)
 				return
 			}
 			require.Equal(t, cli.Done, got.Exit, got.Err)
@@ -46,7 +46,7 @@ var flagLine = regexp.MustCompile(`(?m)^ +(?:-h, )?--([a-z0-9-]+)`)
 func TestEveryFlagIsRead(t *testing.T) {
 	policy := map[string]string{
 		"attempts": "3", "mode": "fixed", "base": "300ms", "factor": "3", "cap": "150ms", "delays": "1s,5s", "jitter": "equal", "jitter-ratio": "0.4 --jitter ratio",
-		"attempt-timeout": "7ms", "ttl": "150ms", "max-hint": "7s", "reset-after": "50ms", "disabled": "", "preset": "aggressive",
+		"attempt-timeout": "7ms", "ttl": "150ms", "max-hint": "7s", "reset-after": "50ms", "preset": "aggressive",
 	}
 	setting := map[string]string{"inline": "", "deadline": "250ms", "layers": "4", "clients": "5000", "duration": `"uniform 1s 5s"`}
 	guard := map[string]string{"fail-on": "note"}
@@ -77,17 +77,16 @@ func TestEveryFlagIsRead(t *testing.T) {
 		{"simulate", storm, join(policy, guard, measured, picture, budget, map[string]string{
 			"clients": "1 --budget", "rate": "60", "closed": "", "think": "1s", "at-once": "", "deadline": "150ms", "network": "9ms", "workers": "2", "service": "11ms",
 			"crowding": "1ms", "queue": "2", "lifo": "", "shed": "hopeless", "failure-rate": "0.2", "rate-limit": "50", "rate-window": "500ms --rate-limit 20",
-			"retry-after": "1s --queue 1", "conflict": "", "trigger": `"outage 20s 1s"`, "breaker": "", "breaker-failures": "0.05", "breaker-samples": "2", "breaker-window": "1s",
-			"breaker-open": "1s", "breaker-probes": "1", "breaker-defer": "", "duration": "30s", "drain": "", "step": "500ms", "seed": "2", "seeds": "3", "rows": "5",
+			"retry-after": "1s --queue 1", "conflict": "", "trigger": `"outage 20s 1s"`, "breaker": "", "duration": "30s", "drain": "", "step": "500ms", "seed": "2", "seeds": "3", "rows": "5",
 			"mix": "0.4",
 		})},
 		{"certify", "--attempt-timeout 1s --rate 70 --capacity 100 --base 100ms", join(policy, guard, measured, budget, map[string]string{
 			"config": "missing.yaml", "rate": "60", "capacity": "90", "workers": "200", "clients": "10000 --budget", "deadline": "500ms", "trigger": `"surge 10s 2"`,
-			"failure-rate": "0.2", "mix": "0.4",
+			"failure-rate": "0.2", "mix": "0.4", "inline": "--base 1m", "layers": "4", "duration": `"uniform 1s 5s"`,
 		})},
 		{"chain", "--attempt-timeout 1s --base 100ms --layers 2 --rate 20 --capacity 100", join(policy, guard, budget, map[string]string{
 			"jitter-ratio": "2", "reset-after": "1m", "factor": "3 --ttl 2s --pass-on", "cap": "50ms --ttl 2600ms", "jitter": "full --ttl 2600ms", "base": "1s --ttl 2s",
-			"budget-ratio": "0.5 --failure 0.5", "budget-trickle": "1s", "attempt-timeout": "1500ms", "max-hint": "-1s", "disabled": "", "mode": "fixed --ttl 2600ms",
+			"budget-ratio": "0.5 --failure 0.5", "budget-trickle": "1s", "attempt-timeout": "1500ms", "max-hint": "-1s", "mode": "fixed --ttl 2600ms",
 			"layers": "3", "timeouts": "3s,1s", "pass-on": "", "do-not-retry": "", "deadline": "1500ms", "failure": "0.3", "rate": "30", "capacity": "90",
 			"workers": "200", "clients": "7 --budget", "trigger": `"surge 10s 2"`, "simulate": "", "seed": "2 --simulate",
 		})},
@@ -101,8 +100,8 @@ func TestEveryFlagIsRead(t *testing.T) {
 		})},
 	} {
 		t.Run(row.command, func(t *testing.T) {
-			c := cli.Options{Serve: func(_ context.Context, addr string, p retry.Policy, ready func(string)) error {
-				ready(addr + literal.Go(p))
+			c := cli.Options{Serve: func(_ context.Context, o web.Options) error {
+				o.Ready(o.Addr + literal.Go(o.Policy))
 				return nil
 			}}
 			plain := runIn(t, t.Context(), c, row.command+" "+row.line)
@@ -122,7 +121,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 				got := runIn(t, t.Context(), c, line)
 				require.NotEqual(t, plain, got, line)
 				if got.Exit == cli.Usage {
-					require.Contains(t, strings.ToLower(got.Err), name, line)
+					require.Contains(t, strings.ReplaceAll(strings.ToLower(got.Err), "_", "-"), name, line)
 				}
 			}
 		})

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"cmp"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,32 +13,27 @@ import (
 
 func (a *app) lintCommand() *cobra.Command {
 	var (
-		flags   policyFlags
-		setting retryplan.Setting
-		fleet   fleetFlags
-		guard   guard
-		ignore  []string
-		format  string
-		file    string
+		ignore []string
+		format string
 	)
 	cmd := &cobra.Command{
 		Use:   "lint [POLICY]...",
-		Short: "Guard policies in CI: print findings, fail on warnings",
-		Long: `lint prints the findings of show, one for a line and with the place in the document, or that there are none. With the
-flags of a fleet (--rate and --capacity) the verdict of certify is a finding, too, unless it is safe. It exits with status 1
-if one is a warning or severe; --fail-on says otherwise. --format github makes annotations of a pull request, sarif a file
-for code scanning.
+		Short: "Print findings for CI, and fail on warnings",
+		Long: `lint prints the findings of show, one on a line with the place in the document. With the flags of a fleet (--rate and
+--capacity) the verdict of certify is a finding too, unless it is safe. lint exits with status 1 if a finding is a warning
+or severe, or as --fail-on says. --format github prints annotations for a pull request, and --format sarif prints a file for
+code scanning.
 
-What is meant to be can be ignored: by --ignore, by a comment in a YAML document, within the policy or before all of them,
+A finding that is intended can be ignored: by --ignore, by a comment in a YAML document, within a policy or before all,
 
   # retryplan:ignore no-jitter there is one client
 
 or by .retryplan.yaml, the first in the directories from here upwards, which lint and certify read:
 
-  documents: [config/policies.yaml]   # beside this file
-  ignore:                             # CODE or POLICY:CODE, and why
+  documents: [config/policies.yaml]   # relative to this file
+  ignore:                             # CODE or POLICY:CODE, and the reason
     email:no-jitter: there is one client
-  fail-on: severe                     # and so on: any flag of lint or certify
+  fail-on: severe                     # any flag of lint or certify
   rate: 70
   capacity: 100`,
 		Example: `  retryplan lint policies.yaml
@@ -48,64 +41,54 @@ or by .retryplan.yaml, the first in the directories from here upwards, which lin
   retryplan lint preset:standard policies.json --budget --ignore standard:no-jitter
   retryplan lint --format github`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			config, args, err := a.configure(cmd, file, args)
+			ignored, args, err := a.configure(cmd, args)
 			if err != nil {
 				return err
 			}
-			if formats[format] == nil {
-				return misusef("--format %q is not one of %s", format, strings.Join(slices.Sorted(maps.Keys(formats)), ", "))
+			if !slices.Contains([]string{"text", "github", "sarif"}, format) {
+				return misusef("--format %q is not one of text, github, sarif", format)
 			}
-			ignored := map[string]string{}
-			maps.Copy(ignored, config.Ignore)
 			for _, which := range ignore {
 				if err := checkIgnored(which, "--ignore"); err != nil {
 					return misusef("--ignore %q: %w", which, err)
 				}
 				ignored[which] = "--ignore"
 			}
-			if err := checkSetting(setting); err != nil {
-				return err
-			}
-			found, err := a.policies(&flags, args)
+			set(!a.given("fail-on"), &a.failOn, retryplan.Warning)
+			found, err := a.policies(args)
 			if err != nil {
 				return err
 			}
-			f := &fleet.fleet
-			f.Clients, f.Deadline = setting.Clients, setting.Deadline
 			certify := a.given("rate", "capacity", "from")
 			if certify {
-				err = fleet.complete(a)
-				setting.Duration = cmp.Or(setting.Duration, fleet.attempt)
-			} else {
-				f.Budget, err = fleet.budgetFlags.get(a)
-			}
-			if err != nil {
-				return err
+				if err := a.complete(); err != nil {
+					return err
+				}
 			}
 			var all []reported
 			quiet := true
 			for _, n := range found {
-				findings := retryplan.Lint(funded(n.policy, f.Budget), setting)
+				findings := a.findings(n.policy)
 				if certify && n.policy.Validate() == nil {
-					c, err := retryplan.Certify(n.policy, *f)
+					c, err := retryplan.Certify(n.policy, a.fleet)
 					if err != nil {
 						return err
 					}
 					if c.Stability != retryplan.Safe {
-						what, why := say.Stability(&c, *f)
+						what, why := say.Stability(&c, a.fleet)
 						findings = append(findings, retryplan.Finding{Code: c.Stability.String(), Level: gravity[c.Stability], Text: what + " " + why})
 					}
 				}
 				var kept []retryplan.Finding
-				for _, found := range findings {
-					r := reported{Finding: found, policy: n.name, file: n.file, line: n.lineOf(found)}
+				for _, f := range findings {
+					r := reported{Finding: f, policy: n.name, file: n.file, line: n.lineOf(f)}
 					r.reason = cmp.Or(n.ignored[r.Code], ignored[r.Code], ignored[n.name+":"+r.Code])
 					all = append(all, r)
 					if r.reason == "" {
-						kept = append(kept, found)
+						kept = append(kept, f)
 					}
 				}
-				guard.findings(n.name, kept)
+				a.noteFindings(n.name, kept)
 				quiet = quiet && len(kept) == 0
 				data := shown{Name: n.name, Policy: wire.Policy(n.policy), Findings: wire.NewFindings(kept)}
 				for i, f := range kept {
@@ -115,22 +98,30 @@ or by .retryplan.yaml, the first in the directories from here upwards, which lin
 			}
 			switch {
 			case a.json:
-				err = a.finish()
 			case quiet && format == "text":
-				a.line("no findings in %s", plural(len(found), "policy"))
+				a.line("no findings")
+			case format == "sarif":
+				err = a.sarif(all)
 			default:
-				err = formats[format](a, all)
+				for _, r := range all {
+					if r.reason == "" {
+						line := r.text
+						set(format == "github", &line, r.annotation)
+						a.line("%s", line())
+					}
+				}
 			}
-			return cmp.Or(err, guard.err())
+			return a.finish(nil, err)
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "text, github or sarif")
-	configFlag(cmd.Flags(), &file)
-	cmd.Flags().StringSliceVar(&ignore, "ignore", nil, "leave out findings of these codes, CODE or POLICY:CODE")
-	guard.add(cmd.Flags(), "warning")
-	flags.add(cmd.Flags())
-	settingFlags(cmd.Flags(), &setting)
-	fleet.add(cmd.Flags())
-	fleet.addFailure(cmd.Flags())
+	a.configFlag(cmd.Flags())
+	cmd.Flags().StringSliceVar(&ignore, "ignore", nil, "leave out findings of these `codes`, CODE or POLICY:CODE")
+	a.failOnFlag(cmd.Flags())
+	cmd.Flags().Lookup("fail-on").DefValue = "warning"
+	a.policyFlags(cmd.Flags())
+	a.settingFlags(cmd.Flags())
+	a.fleetFlags(cmd.Flags())
+	a.failureRateFlag(cmd.Flags())
 	return cmd
 }

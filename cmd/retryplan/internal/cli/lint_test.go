@@ -106,9 +106,9 @@ func TestTheConfigurationIsThatOfTheRepository(t *testing.T) {
 	require.NotContains(t, run(t, "lint --config none --preset inline --rate 5 --capacity 9").Out, "p.json")
 	require.Contains(t, run(t, "lint --config none").Out, "default policy")
 	require.Contains(t, run(t, "lint --config missing.yaml").Err, "missing.yaml: no such file")
-	require.Equal(t, "retryplan: ../../bad/.retryplan.yaml: rates is none of documents and ignore, and no flag of lint or certify\n", run(t, "lint --config ../../bad/.retryplan.yaml").Err)
+	require.Equal(t, "retryplan: ../../bad/.retryplan.yaml: rates is neither documents, ignore, nor a flag of lint or certify\n", run(t, "lint --config ../../bad/.retryplan.yaml").Err)
 	require.Contains(t, run(t, "lint --config ../../why/.retryplan.yaml").Err, "ignore: no-jitter has no reason")
-	require.Contains(t, run(t, "lint --config ../../odd/.retryplan.yaml").Err, `"fast" is not a number`)
+	require.Contains(t, run(t, "lint --config ../../odd/.retryplan.yaml").Err, `rate: invalid argument "fast"`)
 }
 
 // TestSARIFHasWhatItsSchemaRequires checks the members that the schema of SARIF 2.1.0 requires of each object that is

@@ -2,13 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 )
 
@@ -30,36 +30,30 @@ var style = table.Style{
 	},
 }
 
-// grid is a table in plain characters: columns two spaces apart, a line under the header. A column in which no row has
-// anything is left out.
-type grid struct {
-	table.Writer
-	columns int
-}
+// grid is a table in plain characters. Columns without a cell are left out.
+type grid struct{ table.Writer }
 
-func newGrid(header ...string) *grid {
-	g := &grid{table.NewWriter(), len(header)}
+// newGrid returns a table. The columns whose headers begin with a minus sign, which is not shown, are flush left.
+func newGrid(header ...string) grid {
+	g := grid{table.NewWriter()}
 	g.SetStyle(style)
 	g.SuppressTrailingSpaces()
 	g.SuppressEmptyColumns()
+	var columns []table.ColumnConfig
+	for i, title := range header {
+		var left bool
+		align := text.AlignRight
+		if header[i], left = strings.CutPrefix(title, "-"); left {
+			align = text.AlignLeft
+		}
+		columns = append(columns, table.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align})
+	}
+	g.SetColumnConfigs(columns)
 	g.AppendHeader(row(header))
-	return g.words()
-}
-
-// words makes columns, from 0 on, flush left. The others are numbers.
-func (g *grid) words(columns ...int) *grid {
-	configs := make([]table.ColumnConfig, g.columns)
-	for i := range configs {
-		configs[i] = table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight}
-	}
-	for _, c := range columns {
-		configs[c].Align, configs[c].AlignHeader = text.AlignLeft, text.AlignLeft
-	}
-	g.SetColumnConfigs(configs)
 	return g
 }
 
-func (g *grid) row(cells ...string) { g.AppendRow(row(cells)) }
+func (g grid) row(cells ...string) { g.AppendRow(row(cells)) }
 
 func row(cells []string) (r table.Row) {
 	for _, cell := range cells {
@@ -68,69 +62,56 @@ func row(cells []string) (r table.Row) {
 	return r
 }
 
-func (a *app) print(g *grid) { a.line("%s", g.Render()) }
+func (a *app) print(g grid) { a.line("%s", g.Render()) }
 
-// facts are labels, each with a sentence that may be long.
-type facts [][2]string
+// fact is a figure with its name. More is what text adds to the figure; compare leaves it out, and facts without a
+// figure.
+type fact struct{ name, figure, more string }
 
-func (f *facts) add(label, sentence string) { *f = append(*f, [2]string{label, sentence}) }
+type facts []fact
 
-func (a *app) printFacts(f facts) {
+func (f *facts) add(name, figure, more string) { *f = append(*f, fact{name, figure, more}) }
+
+func (a *app) printFacts(all facts) {
 	longest := 0
-	for _, fact := range f {
-		longest = max(longest, len(fact[0]))
+	for _, f := range all {
+		longest = max(longest, len(f.name))
 	}
-	for _, fact := range f {
-		a.wrapped(fmt.Sprintf("%-*s  ", longest, fact[0]), fact[1], longest+2)
+	for _, f := range all {
+		a.wrapped(fmt.Sprintf("%-*s  ", longest, f.name), f.figure+f.more, longest+2)
 	}
 }
 
-// line prints a line; errors of the writer come up when it is flushed.
+// line prints a line. The buffer keeps an error until it is flushed.
 func (a *app) line(format string, args ...any) { fmt.Fprintf(a.out, format+"\n", args...) }
 
-// measure is the width of text unless the terminal is narrower: the default width of a terminal.
-const measure = 80
-
-// wrapped prints a sentence after a label, with its other lines indented by so many spaces.
+// wrapped prints a sentence after a label, in lines of at most 80 columns. All lines but the first are indented, by no
+// fewer columns than the label has.
 func (a *app) wrapped(label, sentence string, indent int) {
-	width := measure
-	if a.Width > 0 {
-		width = max(min(a.Width, measure), 40)
+	for line := range strings.SplitSeq(text.WrapSoft(wire.OneLine(sentence), max(80-indent, 40)), "\n") {
+		a.line("%s%s", label, strings.TrimRight(line, " "))
+		label = strings.Repeat(" ", indent)
 	}
-	line, columns, empty := label, utf8.RuneCountInString(label), true
-	for word := range strings.FieldsSeq(wire.OneLine(sentence)) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case empty:
-		case columns+1+n > width:
-			a.line("%s", line)
-			line, columns = strings.Repeat(" ", indent), indent
-		default:
-			line, columns = line+" ", columns+1
-		}
-		line, columns, empty = line+word, columns+n, false
-	}
-	a.line("%s", line)
 }
 
-// shown is what --json prints of one policy or chain, as far as the command has it.
+// shown is what --json prints of one policy or chain: the fields that the command has.
 type shown struct {
-	Name        string         `json:"name,omitempty"`   // as the output calls it
+	Name        string         `json:"name,omitempty"`   // as in the text
 	Change      string         `json:"change,omitempty"` // of a chain
 	Policy      any            `json:"policy,omitempty"`
 	Fleet       any            `json:"fleet,omitempty"`
 	Scenario    any            `json:"scenario,omitempty"`
 	Plan        any            `json:"plan,omitempty"`
-	Result      any            `json:"result,omitempty"`      // with the first seed
-	Spread      *spread        `json:"spread,omitempty"`      // with --seeds
-	Interrupted bool           `json:"interrupted,omitempty"` // Result is what was seen until then
+	Result      any            `json:"result,omitempty"`      // of the first seed
+	Spread      any            `json:"spread,omitempty"`      // of all seeds
+	Interrupted bool           `json:"interrupted,omitempty"` // Result ends where the simulation was interrupted
 	Certificate any            `json:"certificate,omitempty"`
 	Simulation  any            `json:"simulation,omitempty"`
 	Changes     []shown        `json:"changes,omitzero"`
 	Findings    []wire.Finding `json:"findings,omitzero"`
 }
 
-// policy prints what text prints of a policy below its title, or keeps data for --json.
+// policy prints a policy and then, by text, what there is to say about it, or keeps data for --json.
 func (a *app) policy(n named, data shown, text func()) {
 	a.all = append(a.all, data)
 	if a.json {
@@ -144,19 +125,35 @@ func (a *app) policy(n named, data shown, text func()) {
 	text()
 }
 
-// finish prints what was made of the policies with --json.
-func (a *app) finish() error {
-	if !a.json {
-		return nil
+// title prints the policies of a fleet, each on one line.
+func (a *app) title(n named) {
+	for _, n := range n.all() {
+		share := ""
+		if n.share > 0 {
+			share = say.Percent(n.share) + " "
+		}
+		a.wrapped("", share+n.name+": "+wire.Schedule(n.policy), 2)
+		if hint := n.policy.MaxHint; hint > 0 {
+			a.line("longest hint that is honored: %s", say.Span(hint))
+		}
 	}
-	return a.printJSON(object{"policies": a.all})
 }
 
-// object is one of JSON, whose keys are sorted.
+// finish ends a command about policies: it prints the JSON, draws the picture, and returns the first of its own errors,
+// those given, and that of --fail-on.
+func (a *app) finish(picture func() (*plots.Picture, error), errs ...error) error {
+	var printed error
+	if a.json {
+		printed = a.printJSON(object{"policies": a.all})
+	}
+	return cmp.Or(printed, a.draw(picture), cmp.Or(errs...), a.guard())
+}
+
+// object is an object of JSON, whose keys are sorted.
 type object = map[string]any
 
-// printJSON prints v as one line of JSON that a terminal can show: beyond ASCII, encoding/json leaves control
-// characters as they are.
+// printJSON prints v as one line of JSON. It escapes what a terminal would obey, which encoding/json leaves alone beyond
+// ASCII.
 func (a *app) printJSON(v any) error {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -165,66 +162,46 @@ func (a *app) printJSON(v any) error {
 		return err
 	}
 	for _, r := range literal.CompactJSON(b.String()) {
-		switch {
-		case r == '\n' || unicode.IsPrint(r):
+		if r == '\n' || unicode.IsPrint(r) {
 			a.out.WriteRune(r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(a.out, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(a.out, `\u%04x`, r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(a.out, `\u%04x`, unit)
 		}
 	}
-	return nil // an error of the writer comes up when it is flushed
+	return nil // the buffer keeps an error until it is flushed
 }
 
-// plural returns "1 run", "2 runs", "2 policies".
-func plural(n int, noun string) string {
-	switch stem, ok := strings.CutSuffix(noun, "y"); {
-	case n == 1:
-		return "1 " + noun
-	case ok:
-		return fmt.Sprintf("%d %sies", n, stem)
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+func (a *app) plotFlag(flags *pflag.FlagSet) {
+	flags.StringVar(&a.plot, "plot", "", "draw a picture into this `file`, whose name ends in .svg")
 }
 
-// graph is the file that a picture goes to, empty for none.
-type graph struct{ file string }
-
-func (g *graph) add(flags *pflag.FlagSet) {
-	flags.Var(&funcFlag{set: func(text string) error {
-		if plots.CheckFile(text) != nil {
-			return errors.New("give a file that ends in .svg")
-		}
-		if g.file != "" {
-			return fmt.Errorf("%s is given already, and one picture is drawn", g.file)
-		}
-		g.file = text
+// fits refuses a picture that cannot be drawn, before anything is computed.
+func (a *app) fits(policies int) error {
+	switch {
+	case !a.given("plot"):
 		return nil
-	}, kind: "file"}, "plot", "draw a picture into this `file`, which ends in .svg")
-}
-
-// fits refuses a picture of more policies than one can show, before anything is computed.
-func (g *graph) fits(policies int) error {
-	if g.file != "" && policies > plots.Most {
+	case plots.CheckFile(a.plot) != nil:
+		return misusef("--plot %q does not end in .svg", a.plot)
+	case policies > plots.Most:
 		return misusef("a picture shows up to %d policies, not %d", plots.Most, policies)
 	}
 	return nil
 }
 
-// draw puts a picture into the file, if there is one.
-func (a *app) draw(g *graph, picture func() (*plots.Picture, error)) error {
-	if g.file == "" {
+// draw draws the picture if --plot is given.
+func (a *app) draw(picture func() (*plots.Picture, error)) error {
+	if a.plot == "" || picture == nil {
 		return nil
 	}
 	drawn, err := picture()
 	if err != nil {
 		return err
 	}
-	if err := drawn.Save(g.file); err != nil {
+	if err := drawn.Save(a.plot); err != nil {
 		return fmt.Errorf("--plot: %w", err)
 	}
-	a.remark("drew %s", g.file)
+	a.remark("drew %s", a.plot)
 	return nil
 }

@@ -1,12 +1,8 @@
 package cli
 
 import (
-	"cmp"
-	"fmt"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,86 +14,140 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
+func (a *app) showCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show [POLICY]...",
+		Short: "Show the schedule of a policy and its findings",
+		Long: `show prints the schedule of each policy: when each attempt starts at the earliest and at the latest if all fail at once,
+the wait before it with its spread, and the total wait. Findings follow, with what to change. More can be found if the
+flags say where the policy is used: --inline, --deadline, --layers, --clients and --duration.`,
+		Example: `  retryplan show --preset standard
+  retryplan show policy.json
+  retryplan show email@policies.json --attempts 6
+  retryplan show --attempts 4 --base 50ms --cap 1s --jitter full --inline --deadline 5s
+  retryplan show policies.json --fail-on warning`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			// The schedule is the policy's own: plan shows what a deadline cuts off.
+			model := func(p retry.Policy) (m retryplan.Model) {
+				set(p.MaxAttempts == retry.Unlimited, &m.Horizon, horizon)
+				return m
+			}
+			return a.plan(args, model, plots.Plans, func(p *retryplan.Plan) {
+				a.attempts(p, false)
+				if len(p.Attempts) > 1 {
+					var f facts
+					f.distribution("total wait", p.TotalWait.Min(), p.TotalWait.Max(), p.TotalWait)
+					a.line("")
+					a.printFacts(f)
+				}
+			})
+		},
+	}
+	a.planFlags(cmd)
+	return cmd
+}
+
+// horizon is the number of attempts that show prints of an unlimited policy: by then its waits have reached their cap.
+const horizon = 20
+
 func (a *app) planCommand() *cobra.Command {
-	var (
-		p       planning
-		model   retryplan.Model
-		traffic measured
-	)
 	cmd := &cobra.Command{
 		Use:   "plan [POLICY]...",
-		Short: "Say how a run ends, how long it takes and how much load it makes",
+		Short: "Compute how a run ends, how long it takes and how much load it makes",
 		Long: `plan computes what becomes of one run if its attempts fail with a given probability and take a given time: for each
-attempt the probability that a run makes it and succeeds with it; the chance of success, in time as well; the load, which
-is attempts per run; how runs end; and how long they wait and take. Nothing is sampled: the figures are exact to what is
-shown. --plot draws the waits, their total, and how long runs take, with the deadline.
+attempt, the probability that a run makes it and that it succeeds; the chance of success, also in time; the load, which is
+the mean number of attempts per run; how runs end; and how long they wait and take. Nothing is sampled: all digits that are
+shown are exact. --plot draws the waits, their total, and the time that runs take, with the deadline.
 
---failure 0.1 is the same for every attempt; --failure 0.9,0.5,0.1 is for attempt 1, 2, 3, and the last one repeats.`,
+--failure 0.1 applies to every attempt. --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, and the last one repeats.`,
 		Example: `  retryplan plan --preset aggressive --failure 0.3
   retryplan plan policy.json --failure 0.9,0.5,0.1 --duration "lognormal 20ms 200ms" --deadline 10s
   retryplan plan email@policies.json --failure 0.2 --json`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if t, err := traffic.read(a); err != nil {
+			if t, err := a.measured(); err != nil {
 				return err
 			} else if t != nil {
-				set(!a.given("failure"), &model.Failure, []float64{t.Failure()})
-				set(!a.given("duration"), &p.setting.Duration, t.Duration)
+				set(!a.given("failure"), &a.model.Failure, []float64{t.Failure()})
+				set(!a.given("duration"), &a.setting.Duration, t.Duration)
 			}
-			model.Duration, model.Deadline = p.setting.Duration, p.setting.Deadline
-			return p.run(a, args, func(retry.Policy) retryplan.Model { return model },
-				func(p *retryplan.Plan) { a.outlook(p, model.Deadline) },
-				func(all ...plots.Plan) (*plots.Picture, error) { return plots.Outlook(model.Deadline, all...) })
+			a.model.Duration, a.model.Deadline = a.setting.Duration, a.setting.Deadline
+			outlook := func(all ...plots.Plan) (*plots.Picture, error) { return plots.Outlook(a.setting.Deadline, all...) }
+			return a.plan(args, func(retry.Policy) retryplan.Model { return a.model }, outlook, func(p *retryplan.Plan) {
+				a.attempts(p, true)
+				a.line("")
+				a.printFacts(planFacts(p, a.setting.Deadline))
+			})
 		},
 	}
-	failureVar(cmd.Flags(), &model.Failure, "1")
-	cmd.Flags().IntVar(&model.Horizon, "horizon", 0, "how many attempts to look at, up to 1000 (default 100)")
-	traffic.add(cmd.Flags())
-	p.add(cmd.Flags())
+	a.modelFlags(cmd.Flags(), "1")
+	a.measuredFlags(cmd.Flags())
+	a.planFlags(cmd)
 	return cmd
 }
 
-// outlook prints what becomes of a run.
-func (a *app) outlook(p *retryplan.Plan, deadline time.Duration) {
-	g := newGrid("attempt", "starts after", "wait before", "a run makes it", "succeeds with it", "cannot start").words(5)
+// planFlags adds the flags that show and plan have in common.
+func (a *app) planFlags(cmd *cobra.Command) {
+	a.policyFlags(cmd.Flags())
+	a.settingFlags(cmd.Flags())
+	a.failOnFlag(cmd.Flags())
+	a.plotFlag(cmd.Flags())
+}
+
+// plan prints each policy with the body of its plan and its findings, and draws a picture of all.
+func (a *app) plan(
+	args []string, model func(retry.Policy) retryplan.Model, picture func(...plots.Plan) (*plots.Picture, error), body func(*retryplan.Plan),
+) error {
+	found, err := a.policies(args)
+	if err != nil {
+		return err
+	}
+	if err := a.fits(len(found)); err != nil {
+		return err
+	}
+	var plans []plots.Plan
+	for _, n := range found {
+		p, err := retryplan.New(n.policy, model(n.policy))
+		if err != nil {
+			return err
+		}
+		plans = append(plans, plots.Plan{Name: n.name, Plan: p})
+		findings := retryplan.Lint(n.policy, a.setting)
+		a.noteFindings(n.name, findings)
+		data := shown{Name: n.name, Policy: wire.Policy(n.policy), Plan: wire.JSON(p), Findings: wire.NewFindings(findings)}
+		a.policy(n, data, func() {
+			body(p)
+			a.showFindings(findings)
+		})
+	}
+	return a.finish(func() (*plots.Picture, error) { return picture(plans...) })
+}
+
+// attempts prints the attempts of p with the waits before them: with their odds, or with the spread of the waits.
+func (a *app) attempts(p *retryplan.Plan, odds bool) {
+	jittered := slices.ContainsFunc(p.Attempts, func(at retryplan.PlannedAttempt) bool { return at.Wait.Lo != at.Wait.Hi })
+	g := newGrid("attempt", "starts after", "wait", "mean", "p50", "p90", "p99", "a run makes it", "succeeds with it", "-cannot start")
 	for _, at := range p.Attempts {
-		cells := []string{strconv.Itoa(at.Number), say.Between(at.Earliest, at.Latest), "", say.Percent(at.Starts), say.Percent(at.Succeeds), ""}
+		cells := make([]string, 10)
+		cells[0] = strconv.Itoa(at.Number)
+		if at.Never != 0 {
+			cells[9] = wire.Reason(at.Never)
+		} else {
+			cells[1] = say.Between(at.Earliest, at.Latest)
+		}
 		if at.Number > 1 {
 			cells[2] = say.Between(at.Wait.Lo, at.Wait.Hi)
 		}
-		if at.Never != 0 {
-			cells[1], cells[5] = "", wire.Reason(at.Never)
+		if odds {
+			cells[7], cells[8] = say.Percent(at.Starts), say.Percent(at.Succeeds)
+		} else if at.Number > 1 && jittered {
+			for i, d := range []time.Duration{at.Wait.Mean, at.Wait.P50, at.Wait.P90, at.Wait.P99} {
+				cells[3+i] = say.Span(d)
+			}
 		}
 		g.row(cells...)
 	}
 	a.print(g)
 	if p.Truncated {
-		a.line("... and more attempts: a run is taken as given up after %d; --horizon looks further", len(p.Attempts))
+		a.line("... and more attempts: figures are those of the first %d", len(p.Attempts))
 	}
-	a.line("")
-	var s facts
-	s.add("success", say.Percent(p.Success))
-	if deadline > 0 {
-		s.add("success in time", say.Percent(p.InTime)+" by "+wire.Duration(deadline).String())
-	}
-	s.add("load", say.Number(p.Load)+" attempts per run")
-	s.add("attempts that can start", fmt.Sprintf("%d of %d", p.CanStart, len(p.Attempts)))
-	s.add("total wait, all fail", distribution(p.TotalWait))
-	s.add("a run takes", distribution(p.Elapsed))
-	s.add("takes at most", say.Span(p.WorstCase))
-	s.add("runs end as", endings(p.Endings))
-	a.printFacts(s)
-}
-
-// endings returns the probabilities of endings, the likeliest first.
-func endings(of map[retry.Reason]float64) string {
-	reasons := slices.SortedFunc(maps.Keys(of), func(a, b retry.Reason) int {
-		return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b))
-	})
-	var texts []string
-	for _, r := range reasons {
-		if of[r] >= say.Noise {
-			texts = append(texts, wire.Reason(r)+" "+say.Percent(of[r]))
-		}
-	}
-	return strings.Join(texts, ", ")
 }

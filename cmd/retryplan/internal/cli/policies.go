@@ -7,126 +7,90 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"reflect"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryconf"
+	"github.com/retrygo/retry/retryplan"
 )
 
-// named is a policy under the name by which the output calls it.
+// named is a policy with its name in the output.
 type named struct {
 	name   string
 	policy retry.Policy
-	from   string  // what would be given to mean this policy alone: "email@policies.json"
+	from   string  // the argument that stands for this policy alone, such as "email@policies.json"
 	share  float64 // of a mix
-	others []named // of the same fleet
+	others []named // the other policies of the mix
 	place
 }
 
-// policyFlags are the flags that choose and change a policy.
-type policyFlags struct {
-	preset  string
-	changes *pflag.FlagSet
-	own     retry.Policy // what the flags say
-	jitter  retryconf.Jitter
+// policyFlags adds the flags that choose a policy and change it.
+func (a *app) policyFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&a.preset, "preset", "", "start from inline, aggressive, standard, patient, cautious or delivery")
+	s := &a.spec
+	textVar(flags, &s.MaxAttempts, "number", "attempts", "number of attempts, the first included, or unlimited")
+	textVar(flags, &s.Mode, "mode", "mode", "exponential, linear, fixed or list")
+	textVar(flags, &s.Base, "duration", "base", "first wait")
+	textVar(flags, &s.Factor, "number", "factor", "growth of the waits")
+	textVar(flags, &s.Cap, "duration", "cap", "longest wait")
+	flags.Var(&funcFlag{"list", s.SetDelays}, "delays", "waits of a list, such as 1m,30m,3h; the last one repeats")
+	textVar(flags, &s.Jitter, "jitter", "jitter", "none, full, equal, ratio or decorrelated")
+	textVar(flags, &s.JitterRatio, "number", "jitter-ratio", "half-width of ratio jitter, in (0,1]")
+	textVar(flags, &s.AttemptTimeout, "duration", "attempt-timeout", "longest time that an attempt may take")
+	textVar(flags, &s.TTL, "duration", "ttl", "time from the first attempt within which others may start")
+	textVar(flags, &s.MaxHint, "duration", "max-hint", "longest Retry-After that is honored")
+	textVar(flags, &s.ResetAfter, "duration", "reset-after", "duration of an attempt that resets attempts and waits")
 }
 
-func (f *policyFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.preset, "preset", "", "start from inline, aggressive, standard, patient, cautious or delivery")
-	f.change(flags)
-}
+// changed reports whether flags change policies.
+func (a *app) changed() bool { return !reflect.DeepEqual(a.spec, retryconf.Spec{}) }
 
-// change adds the flags that change a policy.
-func (f *policyFlags) change(to *pflag.FlagSet) {
-	p, flags := &f.own, pflag.NewFlagSet("", pflag.ContinueOnError)
-	flags.SortFlags = false
-	duration := func(to *time.Duration, name, usage string) {
-		textVar(flags, (*retryconf.Duration)(to), "duration", name, usage)
-	}
-	textVar(flags, (*retryconf.Attempts)(&p.MaxAttempts), "number", "attempts", "attempts in all, the first included, or unlimited")
-	textVar(flags, (*retryconf.Mode)(&p.Mode), "mode", "mode", "exponential, linear, fixed or list")
-	duration(&p.Base, "base", "the first wait")
-	textVar(flags, (*retryconf.Number)(&p.Factor), "number", "factor", "the growth of the waits")
-	duration(&p.Cap, "cap", "the longest wait")
-	flags.Var(&funcFlag{set: func(text string) error {
-		var s retryconf.Spec
-		if err := s.SetDelays(text); err != nil {
-			return err
-		}
-		list, err := s.Policy()
-		p.Delays = list.Delays
-		return err
-	}, kind: "list"}, "delays", "the waits of a list: 1m,30m,3h; the last one repeats")
-	textVar(flags, &f.jitter, "jitter", "jitter", "none, full, equal, ratio or decorrelated")
-	textVar(flags, (*retryconf.Number)(&p.JitterRatio), "number", "jitter-ratio", "the half-width of ratio jitter, in (0,1]")
-	duration(&p.AttemptTimeout, "attempt-timeout", "the longest that an attempt may take")
-	duration(&p.TTL, "ttl", "attempts start within it of the first one")
-	duration(&p.MaxHint, "max-hint", "the longest Retry-After that is obeyed")
-	duration(&p.ResetAfter, "reset-after", "an attempt that lasts so long starts attempts and waits anew")
-	flags.BoolVar(&p.Disabled, "disabled", false, "one attempt, no retries")
-	f.changes = flags
-	to.AddFlagSet(flags)
-}
-
-// changed reports whether any flag changes the policy.
-func (f *policyFlags) changed() (any bool) {
-	f.changes.VisitAll(func(flag *pflag.Flag) { any = any || flag.Changed })
-	return any
-}
-
-// apply returns p with what the flags give in place of its own, as Policy.Or combines two policies: a list has no base.
-// A new list has its own number of attempts unless --attempts is given; what was a list keeps its number.
-func (f *policyFlags) apply(a *app, p retry.Policy) (retry.Policy, error) {
-	if !f.changed() {
+// apply returns p with the fields that flags give in place of its own, as Spec.Or combines documents. A new list has its
+// own number of attempts unless --attempts is given. A list that is replaced keeps its number.
+func (a *app) apply(p retry.Policy) (retry.Policy, error) {
+	if !a.changed() {
 		return p, nil
 	}
-	before := p.Effective()
-	if f.own.Delays != nil {
-		p.MaxAttempts = 0
+	own, _ := retryconf.FromPolicy(p) // policies of documents have no code
+	if a.spec.Delays != nil {
+		own.MaxAttempts = 0
 	}
-	if f.jitter != 0 {
-		jitter, _ := retryconf.Spec{Jitter: f.jitter}.Policy()
-		f.own.Jitter, p.Jitter = jitter.Jitter, retry.NoJitter
+	changed := a.spec.Or(own)
+	if own.Delays != nil && changed.Delays == nil {
+		changed.MaxAttempts = cmp.Or(changed.MaxAttempts, retryconf.Attempts(p.Effective().MaxAttempts))
 	}
-	if a.given("disabled") {
-		p.Disabled = false
+	p, err := changed.Policy()
+	if err != nil {
+		return p, misusef("the flags make a policy that is not valid: %w", err)
 	}
-	changed := f.own.Or(p)
-	if before.Mode == retry.List && changed.Delays == nil {
-		changed.MaxAttempts = cmp.Or(changed.MaxAttempts, before.MaxAttempts)
-	}
-	if err := changed.Validate(); err != nil {
-		return p, misusef("the flags make a policy that is not valid: %w", a.blame(err))
-	}
-	return changed, nil
+	return p, nil
 }
 
-// policies returns the policies that the arguments and the flags mean, one at least.
-func (a *app) policies(f *policyFlags, args []string) (found []named, err error) {
-	if a.given("preset") {
-		if len(args) > 0 {
-			return nil, misusef("--preset %s and %s are two policies; give one, or compare them", f.preset, args[0])
+// policies returns the policies that the arguments and the flags stand for: at least one.
+func (a *app) policies(args []string) (found []named, err error) {
+	for _, name := range []string{"clients", "deadline", "layers", "budget-ratio", "budget-burst"} { // where zero means a default
+		if f := a.flags.Lookup(name); f != nil && strings.HasPrefix(f.Value.String(), "-") {
+			return nil, misusef("--%s %v is negative", name, f.Value)
 		}
-		args = []string{presetPrefix + f.preset}
+	}
+	if a.given("preset") {
+		args = append([]string{presetPrefix + a.preset}, args...)
 	}
 	switch {
 	case len(args) > 0:
-	case f.changed():
+	case a.changed():
 		found = []named{{name: "policy"}}
 	default:
 		found = []named{{name: "default policy"}}
 	}
-	elsewhere := func(arg string) bool { return arg != "-" && !strings.HasSuffix(arg, "@-") }
-	if len(slices.DeleteFunc(slices.Clone(args), elsewhere)) > 1 {
-		return nil, misusef("standard input can be read once")
-	}
+	count := map[string]int{}
 	for _, arg := range args {
 		some, err := a.read(arg)
 		if err != nil {
@@ -134,18 +98,15 @@ func (a *app) policies(f *policyFlags, args []string) (found []named, err error)
 		}
 		found = append(found, some...)
 	}
-	from, several := map[string]string{}, map[string]bool{} // policies of one name from different places
 	for _, n := range found {
-		first, ok := from[n.name]
-		several[n.name] = several[n.name] || ok && first != n.from
-		from[n.name] = n.from
+		count[n.name]++
 	}
 	for i, n := range found {
-		if several[n.name] {
+		if count[n.name] > 1 {
 			found[i].name = n.from
 		}
-		found[i].name = wire.OneLine(found[i].name) // it is shown, and looked up no more
-		if found[i].policy, err = f.apply(a, n.policy); err != nil {
+		found[i].name = wire.OneLine(found[i].name)
+		if found[i].policy, err = a.apply(n.policy); err != nil {
 			return nil, err
 		}
 	}
@@ -167,18 +128,9 @@ func (a *app) read(arg string) ([]named, error) {
 	}
 	file, name := arg, ""
 	data, err := a.contents(file)
-	missing := err
-	for i := 0; i < len(arg) && errors.Is(err, os.ErrNotExist); i++ { // both names and files can have an @
-		if arg[i] != '@' {
-			continue
-		}
-		if data, err = a.contents(arg[i+1:]); name == "" {
-			missing = err
-		}
+	if i := strings.LastIndexByte(arg, '@'); i >= 0 && errors.Is(err, fs.ErrNotExist) {
 		name, file = arg[:i], arg[i+1:]
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, missing
+		data, err = a.contents(file)
 	}
 	if err != nil {
 		return nil, err
@@ -187,6 +139,9 @@ func (a *app) read(arg string) ([]named, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", source(file), err)
 	}
+	if name == "" {
+		return found, nil
+	}
 	var names []string
 	for _, n := range found {
 		if n.name == name {
@@ -194,32 +149,20 @@ func (a *app) read(arg string) ([]named, error) {
 		}
 		names = append(names, n.name)
 	}
-	if name != "" {
-		return nil, fmt.Errorf("%s: there is no policy %q, but %s", source(file), name, strings.Join(names, ", "))
-	}
-	return found, nil
+	return nil, fmt.Errorf("%s: there is no policy %q, but %s", source(file), name, strings.Join(names, ", "))
 }
-
-// limit is how much is read of a document: what a catalog may have, and one byte to see that there is more.
-const limit = 1<<20 + 1
 
 func (a *app) contents(file string) ([]byte, error) {
-	from := a.Stdin
 	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		from = f
+		return os.ReadFile(file)
 	}
-	if from == nil {
+	if a.Stdin == nil {
 		return nil, errors.New("standard input is closed")
 	}
-	return io.ReadAll(io.LimitReader(from, limit))
+	return io.ReadAll(a.Stdin)
 }
 
-// source returns what a document is called in errors.
+// source returns the name of a document in errors.
 func source(file string) string {
 	if file == "-" {
 		return "standard input"
@@ -227,15 +170,15 @@ func source(file string) string {
 	return file
 }
 
-// parse reads a document of retryconf: a catalog if it has the keys of one, otherwise one policy, which is called after
-// the file if it has no name of its own.
+// parse reads a document of retryconf: a catalog if it has the keys of one, otherwise one policy, which is named after
+// the file if it has no name.
 func parse(data []byte, file string) ([]named, error) {
 	d, err := readDocument(data)
 	if err != nil {
 		return nil, err
 	}
 	var keys map[string]json.RawMessage
-	_ = json.Unmarshal(d.data, &keys) // retryconf says what is wrong with it
+	_ = json.Unmarshal(d.data, &keys) // retryconf reports what is wrong
 	if keys["policies"] != nil || keys["defaults"] != nil {
 		return d.catalog(keys["policies"], file)
 	}
@@ -253,10 +196,10 @@ func parse(data []byte, file string) ([]named, error) {
 	return []named{n}, err
 }
 
-// catalog defines each policy that the document names, since what a program defines is not known here.
+// catalog defines each policy that the document names, since the program that defines them is not known.
 func (d document) catalog(policies json.RawMessage, file string) (found []named, err error) {
 	var entries map[string]json.RawMessage
-	_ = json.Unmarshal(policies, &entries) // Load says what is wrong with it
+	_ = json.Unmarshal(policies, &entries) // Load reports what is wrong
 	if _, ok := entries[""]; ok {
 		return nil, errors.New(`policies has an entry whose name is "": a policy of a catalog needs a name`)
 	}
@@ -279,3 +222,33 @@ func (d document) catalog(policies json.RawMessage, file string) (found []named,
 	}
 	return found, nil
 }
+
+// mixFlag adds the flag that makes one fleet of several policies.
+func (a *app) mixFlag(flags *pflag.FlagSet) {
+	numbersVar(flags, &a.mix, "mix", "make one fleet of the policies; `shares` are those of its runs that follow each")
+}
+
+// mixed returns the policies, the first of which has the others of its fleet with --mix.
+func (a *app) mixed(args []string) (found []named, others []retryplan.Population, err error) {
+	if found, err = a.policies(args); err != nil || a.mix == nil {
+		return found, nil, err
+	}
+	if len(a.mix) != len(found) || len(found) < 2 {
+		return nil, nil, misusef("--mix gives the shares of %d policies, and there is %d", len(a.mix), len(found))
+	}
+	rest := 1.0
+	for i, share := range a.mix {
+		found[i].share = share
+		if rest -= share; i > 0 {
+			others = append(others, retryplan.Population{Policy: found[i].policy, Share: share})
+		}
+	}
+	if !(rest > -1e-6 && rest < 1e-6) {
+		return nil, nil, misusef("--mix has shares that do not add up to 1")
+	}
+	found[0].others = found[1:]
+	return found[:1:1], others, nil
+}
+
+// all returns the policies of a fleet.
+func (n named) all() []named { return append([]named{n}, n.others...) }

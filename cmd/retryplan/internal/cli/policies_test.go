@@ -29,7 +29,7 @@ func TestNamesWithAnAt(t *testing.T) {
 	catalog := []byte(`{"policies": {"a@b": {"base": "1s"}, "a": {"base": "2s"}}}`)
 	require.NoError(t, os.WriteFile("c.json", catalog, 0o600))
 	require.NoError(t, os.WriteFile("x@y.json", catalog, 0o600))
-	for _, row := range []struct{ arg, base string }{{"a@b@c.json", "1s"}, {"a@x@y.json", "2s"}, {"a@b@x@y.json", "1s"}, {"a@c.json", "2s"}} {
+	for _, row := range []struct{ arg, base string }{{"a@b@c.json", "1s"}, {"a@c.json", "2s"}, {"x@y.json", "2s"}} {
 		got := run(t, "show "+row.arg)
 		require.Equal(t, cli.Done, got.Exit, got.Err)
 		require.Contains(t, got.Out, "exponential "+row.base)
@@ -66,20 +66,20 @@ func TestManyFindingsOnOneLine(t *testing.T) {
 	}
 	got := runIn(t, t.Context(), cli.Options{Stdin: strings.NewReader(`{"policies": {` + strings.Join(many, ", ") + `}}`)}, "lint -")
 	require.Equal(t, cli.Failed, got.Exit)
-	require.Equal(t, "retryplan: 200 findings at or above warning: p000 no-jitter, p001 no-jitter, p002 no-jitter, p003 no-jitter, p004 no-jitter, "+
+	require.Equal(t, "retryplan: findings at or above warning: p000 no-jitter, p001 no-jitter, p002 no-jitter, p003 no-jitter, p004 no-jitter, "+
 		"p005 no-jitter, p006 no-jitter, p007 no-jitter, p008 no-jitter, p009 no-jitter and 190 more\n", got.Err)
 
 	quiet := `{"policies": {"a": {"max_attempts": 1, "attempt_timeout": "1s"}, "b": {"max_attempts": 1, "attempt_timeout": "1s"}}}`
 	got = runIn(t, t.Context(), cli.Options{Stdin: strings.NewReader(quiet)}, "lint -")
-	require.Equal(t, ran{Out: "no findings in 2 policies\n"}, got)
+	require.Equal(t, ran{Out: "no findings\n"}, got)
 	got = runIn(t, t.Context(), cli.Options{Stdin: strings.NewReader(quiet)}, "lint a@-")
-	require.Equal(t, ran{Out: "no findings in 1 policy\n"}, got)
+	require.Equal(t, ran{Out: "no findings\n"}, got)
 }
 
 // TestShippedPoliciesPassTheLinter passes the linter the settings that a document cannot hold, and nothing wrong.
 func TestShippedPoliciesPassTheLinter(t *testing.T) {
 	got := run(t, "lint ../../../../../examples/policies/policies.json --budget")
-	require.Equal(t, ran{Out: "no findings in 5 policies\n"}, got)
+	require.Equal(t, ran{Out: "no findings\n"}, got)
 	got = run(t, "lint ../../../../../examples/policies/policies.json --ignore no-budget --json")
 	require.Equal(t, cli.Done, got.Exit, got.Err)
 	require.NotContains(t, got.Out, "no-budget")
@@ -89,7 +89,7 @@ func TestShippedPoliciesPassTheLinter(t *testing.T) {
 	require.Equal(t, cli.Done, got.Exit, got.Err)
 	got = run(t, "lint preset:patient preset:standard --ignore no-attempt-timeout,no-budget,standard:no-jitter")
 	require.Equal(t, cli.Failed, got.Exit)
-	require.Equal(t, "retryplan: 1 finding at or above warning: patient no-jitter\n", got.Err)
+	require.Equal(t, "retryplan: findings at or above warning: patient no-jitter\n", got.Err)
 	require.NotContains(t, got.Out, "standard:")
 	require.NotContains(t, got.Out, "no-budget")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
+	"github.com/retrygo/retry/cmd/retryplan/internal/web"
 )
 
 // TestServe holds what the page is given, and that its address is printed while it is served.
@@ -27,10 +28,10 @@ func TestServe(t *testing.T) {
 	} {
 		t.Run(row.line, func(t *testing.T) {
 			var out, err bytes.Buffer
-			exit := cli.Run(t.Context(), cli.Options{Serve: func(_ context.Context, addr string, p retry.Policy, ready func(string)) error {
-				require.Equal(t, row.addr, addr)
-				require.Equal(t, row.p, p)
-				ready("http://there/")
+			exit := cli.Run(t.Context(), cli.Options{Serve: func(_ context.Context, o web.Options) error {
+				require.Equal(t, row.addr, o.Addr)
+				require.Equal(t, row.p, o.Policy)
+				o.Ready("http://there/")
 				require.Equal(t, row.out, out.String())
 				return errors.New("the end")
 			}}, split(row.line), &out, &err)

@@ -1,12 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
@@ -16,123 +16,173 @@ import (
 
 func (a *app) simulateCommand() *cobra.Command {
 	var (
-		flags policyFlags
-		fleet scenarioFlags
-		guard guard
-		graph graph
-		rows  int
-		seeds int
-		mixed mix
+		scenario    retryplan.Scenario
+		breaker     bool
+		rows, seeds uint
 	)
 	cmd := &cobra.Command{
 		Use:   "simulate [POLICY]...",
 		Short: "Run a fleet of clients against a model of a server",
-		Long: `simulate runs a fleet of clients, attempt by attempt, against a model of a server, with the decisions that the library
-itself would make, and prints what it saw: the load, how runs ended, whether the fleet came back from a trigger, and a time
-series. The same --seed gives the same numbers; several policies meet the same arrivals. --seeds 20 simulates 20 times, with
---seed and those after it, and adds the median and the range of what they came to; all else is about the first.
+		Long: `simulate runs a fleet of clients, attempt by attempt, against a model of a server, with the library's own decisions. It
+prints the load, how runs ended, whether the fleet came back from a trigger, and a time series. The same --seed gives the
+same numbers, and several policies meet the same arrivals. --seeds 20 simulates with --seed and the 19 seeds after it, and
+adds the median and the range of the results; all else is about the first.
 
-Runs begin in an open loop (--rate), a closed one (--closed: each client has one run at a time, and thinks before each) or
-all at once (--at-once). A server with --workers works on so many attempts at a time for --service each and queues the
-others; one without answers everything. A trigger is its kind, when it begins and how long it lasts, and for some a factor:
+Runs begin in an open loop (--rate), in a closed loop (--closed: each client has one run at a time, and pauses before each)
+or all at once (--at-once). A server with --workers works on that many attempts at a time, for --service each, and queues
+the others; without --workers it answers everything. A trigger has a kind, a start, a length and, for some, a factor:
 
   stall 60s 10s              the server works on nothing
   outage 60s 10s             it rejects every attempt
   slowdown 60s 10s 3         work takes three times as long
-  capacity_cut 60s 10s 0.5   half of the workers, or of the rate limit, is there
+  capacity_cut 60s 10s 0.5   half of the workers or of the rate limit remains
   surge 60s 10s 3            three times as many runs begin (open loop)
   failing 60s 10s 0.5        half of the attempts fail
 
-Interrupted, it prints what it has seen. A fleet that does not come back from its triggers is a severe finding for
---fail-on. Without --duration the simulation goes on until the last retries of what the triggers hit are over, and for 4m at
-least: before that, whether a fleet stays well is not known. With --mix several policies are one fleet.`,
+For --fail-on, a fleet that does not come back from its triggers is a severe finding. Without --duration, the simulation
+lasts until the last retries of what the triggers hit are over, and at least 4m: before that, whether a fleet stays well is
+not known. With --mix several policies make up one fleet. If simulate is interrupted, it prints what it has seen.`,
 		Example: `  retryplan simulate --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 60s 10s" --duration 4m
   retryplan simulate policy.json --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m --budget
   retryplan simulate policy.json --at-once --clients 100 --rate-limit 20 --rate-window 100ms --trigger "outage 0s 10s" --duration 60s --drain`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if rows < 0 {
-				return misusef("--rows %d is below 0", rows)
+			if seeds == 0 {
+				return misusef("--seeds 0 is below 1")
 			}
-			if seeds < 1 {
-				return misusef("--seeds %d is below 1", seeds)
-			}
-			found, err := a.policies(&flags, args)
+			found, others, err := a.mixed(args)
 			if err != nil {
 				return err
 			}
-			if found, fleet.s.Others, err = mixed.of(found); err != nil {
+			if err := a.fits(len(found)); err != nil {
 				return err
 			}
-			if err := cmp.Or(graph.fits(len(found)), fleet.complete(a)); err != nil {
+			traffic, err := a.measured()
+			if err != nil {
 				return err
 			}
+			if traffic != nil {
+				set(!a.given("rate"), &scenario.Arrivals.Rate, traffic.Rate())
+				set(!a.given("failure-rate"), &scenario.Server.FailureRate, traffic.Failure())
+				set(!a.given("service"), &scenario.Server.Service, traffic.Duration)
+			}
+			scenario.Clients, scenario.Deadline, scenario.Seed = a.setting.Clients, a.setting.Deadline, a.seed
+			scenario.Others, scenario.Budget = others, a.budgetOf()
+			set(breaker, &scenario.Breaker, &retryplan.Breaker{})
 			var runs []plots.Run
 			var stopped error
 			for _, n := range found {
-				given := fleet.s
-				given.Policy = n.policy
-				s := given // as long as it takes
-				if !a.given("duration") {
-					s.Duration = max(s.Duration, s.Horizon())
-				}
+				scenario.Policy = n.policy
+				s := scenario
+				set(!a.given("duration"), &s.Duration, max(s.Duration, s.Horizon()))
 				results, err := a.simulateSeeds(n.name, s, seeds)
 				if err != nil && (a.ctx.Err() == nil || len(results) == 0) {
 					return err
 				}
-				result, spread := &results[0], newSpread(results)
+				result := &results[0]
 				runs = append(runs, plots.Run{Name: n.name, Result: *result, Triggers: s.Triggers})
-				if ill := spread.Judged - spread.Recovered; ill > 0 && err == nil {
-					in := ""
-					if seeds > 1 {
-						in = fmt.Sprintf(" with %d of %d seeds", ill, spread.Seeds)
-					}
-					guard.note(retryplan.Severe, n.name+" did not recover"+in)
+				spread := newSpread(results)
+				if ill := spread.judged - spread.recovered; ill > 0 && err == nil {
+					a.note(retryplan.Severe, fmt.Sprintf("%s did not recover with %d of %d seeds", n.name, ill, len(results)))
 				}
-				data := shown{Name: n.name, Scenario: wire.JSON(given), Result: wire.JSON(result), Interrupted: err != nil}
+				data := shown{Name: n.name, Scenario: wire.JSON(scenario), Result: wire.JSON(result), Interrupted: err != nil}
 				if seeds > 1 {
-					data.Spread = &spread
+					data.Spread = spread.json
 				}
 				a.policy(n, data, func() {
 					a.summary(result, &s)
 					for i, p := range result.Populations {
-						a.line("%s: %s of its %d runs succeeded", wire.OneLine(n.all()[i].name), say.Percent(ratio(p.Succeeded, p.Runs)), p.Runs)
+						a.line("%s: %s of its %d runs succeeded", n.all()[i].name, say.Percent(ratio(p.Succeeded, p.Runs)), p.Runs)
+					}
+					if seeds > 1 {
+						a.line("\nseeds %d to %d: %d of %d recovered", s.Seed, s.Seed+uint64(len(results))-1, spread.recovered, spread.judged)
+						a.print(spread.table)
 					}
 					a.line("")
-					if seeds > 1 {
-						a.spread(&spread, s.Seed)
-						a.line("")
-					}
-					a.series(result, &s, rows)
+					a.series(result, &s, int(rows))
 				})
 				if err != nil {
 					stopped = fmt.Errorf("%s after %s of %s: %w", n.name, say.Span(result.Simulated), say.Span(s.Duration), err)
 					break
 				}
 			}
-			drawn := func() (*plots.Picture, error) { return plots.Simulation(runs...) }
-			return cmp.Or(a.finish(), a.draw(&graph, drawn), stopped, guard.err())
+			return a.finish(func() (*plots.Picture, error) { return plots.Simulation(runs...) }, stopped)
 		},
 	}
-	fleet.add(cmd.Flags())
-	cmd.Flags().IntVar(&seeds, "seeds", 1, "simulate with so many seeds, from --seed on, and print their spread")
-	cmd.Flags().IntVar(&rows, "rows", 24, "lines of the time series, 0 for one for each step")
-	mixed.add(cmd.Flags())
-	flags.add(cmd.Flags())
-	guard.add(cmd.Flags(), "")
-	graph.add(cmd.Flags())
+	a.policyFlags(cmd.Flags())
+	a.callerFlags(cmd.Flags())
+	a.measuredFlags(cmd.Flags())
+	scenarioFlags(cmd.Flags(), &scenario)
+	a.budgetFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&breaker, "breaker", false, "put a circuit breaker before the attempts of each client")
+	cmd.Flags().BoolVar(&scenario.Shared, "shared", false, "let all clients share one budget and one breaker")
+	a.seedFlag(cmd.Flags())
+	cmd.Flags().UintVar(&seeds, "seeds", 1, "number of seeds, from --seed on, to simulate with and print the spread of")
+	cmd.Flags().UintVar(&rows, "rows", 24, "largest number of lines of the time series")
+	a.mixFlag(cmd.Flags())
+	a.failOnFlag(cmd.Flags())
+	a.plotFlag(cmd.Flags())
 	return cmd
 }
 
-// simulate calls retryplan.Simulate, and shows its progress if stderr is a terminal.
+// scenarioFlags adds the flags of how runs begin, of the server, and of the simulation.
+func scenarioFlags(flags *pflag.FlagSet, s *retryplan.Scenario) {
+	flags.Float64Var(&s.Arrivals.Rate, "rate", 0, "open loop: runs that begin in a second")
+	flags.BoolVar(&s.Arrivals.Closed, "closed", false, "closed loop: each client has one run at a time")
+	textVar(flags, &s.Arrivals.Think, "distribution", "think", "closed loop: pause before each run")
+	flags.BoolVar(&s.Arrivals.AtOnce, "at-once", false, "every client begins one run, at the start")
+
+	textVar(flags, &s.Network, "distribution", "network", "time of one hop between client and server")
+	flags.IntVar(&s.Server.Workers, "workers", 0, "number of attempts that the server works on at a time (default any number)")
+	textVar(flags, &s.Server.Service, "distribution", "service", "how long it works on one")
+	flags.DurationVar(&s.Server.Crowding, "crowding", 0, "time added to that for each attempt that is being worked on")
+	flags.IntVar(&s.Server.Queue, "queue", 0, "number of attempts that may wait for a worker, -1 for none (default any number)")
+	flags.BoolVar(&s.Server.LIFO, "lifo", false, "the newest waiting attempt goes first")
+	flags.Var(&funcFlag{"kind", func(text string) (err error) {
+		s.Server.Shed, err = wire.Parse(retryplan.ShedNothing, retryplan.ShedHopeless, text)
+		return err
+	}}, "shed", "waiting attempts to drop: nothing, expired or hopeless")
+	flags.Float64Var(&s.Server.FailureRate, "failure-rate", 0, "probability that an attempt fails after the server has worked on it")
+	flags.IntVar(&s.Server.RateLimit, "rate-limit", 0, "number of attempts to accept in each window; the others are rejected")
+	flags.DurationVar(&s.Server.RateWindow, "rate-window", 0, "window of --rate-limit (default 1s)")
+	textVar(flags, &s.Server.RetryAfter, "distribution", "retry-after", "hint of a rejection")
+	flags.BoolVar(&s.Server.Conflict, "conflict", false, "attempts read and then write one row; a write after another's fails")
+	flags.Var(&funcFlag{"trigger", func(text string) error {
+		t, err := wire.ParseTrigger(text)
+		s.Triggers = append(s.Triggers, t)
+		return err
+	}}, "trigger", `"stall 60s 10s" and so on; can be repeated`)
+
+	flags.DurationVar(&s.Duration, "duration", 4*time.Minute, "how long runs begin")
+	flags.BoolVar(&s.Drain, "drain", false, "then go on until every run has ended")
+	flags.DurationVar(&s.Step, "step", 0, "interval of the time series (default 1s)")
+}
+
+// simulateSeeds simulates s with as many seeds, from s.Seed on. If one simulation fails, its result is not returned
+// unless it is the first.
+func (a *app) simulateSeeds(name string, s retryplan.Scenario, seeds uint) (results []retryplan.Result, err error) {
+	for range seeds {
+		r, err := a.simulate(name, s)
+		if err == nil || len(results) == 0 && r.Simulated > 0 {
+			results = append(results, r)
+		}
+		if err != nil {
+			return results, err
+		}
+		s.Seed++
+	}
+	return results, nil
+}
+
+// simulate calls retryplan.Simulate and shows its progress if stderr is a terminal.
 func (a *app) simulate(name string, s retryplan.Scenario) (retryplan.Result, error) {
 	if a.Progress {
 		const parts = 1000
 		bar := progressbar.NewOptions(parts,
-			progressbar.OptionSetWriter(a.err), progressbar.OptionSetDescription("simulating "+wire.OneLine(name)), progressbar.OptionSetWidth(30),
+			progressbar.OptionSetWriter(a.err), progressbar.OptionSetDescription("simulating "+name), progressbar.OptionSetWidth(30),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
 		defer func() { _ = bar.Finish() }()
 		s.Progress = func(p retryplan.Progress) {
-			// The bar stays near its end while the queue drains: how long that takes is not known.
+			// The bar stays near its end while the queue drains, since how long that takes is not known.
 			_ = bar.Set(int(min(float64(p.Simulated)/float64(s.Duration), 0.999) * parts))
 		}
 	}

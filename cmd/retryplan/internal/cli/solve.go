@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -14,36 +13,27 @@ import (
 )
 
 func (a *app) solveCommand() *cobra.Command {
-	var (
-		required retryplan.Requirements
-		fleet    fleetFlags
-	)
+	var required retryplan.Requirements
 	cmd := &cobra.Command{
 		Use:   "solve",
-		Short: "Find a policy that does what is required, or say which requirements conflict",
+		Short: "Find a policy that meets requirements, or say which requirements conflict",
 		Long: `solve finds a policy that meets every requirement that is given, checks it by plan, and prints it as Go and as JSON with
-its plan. With the flags of a fleet, the policy's certificate must be safe or vulnerable, and a simulation is run as
-well. It says which requirement binds. If no policy meets all, it says which two requirements conflict, and exits with
-status 1.`,
+its plan. With the flags of a fleet, the certificate must be safe or vulnerable, and a simulation is run as well. solve
+says which requirement binds. If no policy meets all, it says which two requirements conflict, and exits with status 1.`,
 		Example: `  retryplan solve --failure 0.1 --success 0.9999 --worst-case 10s --duration 50ms
   retryplan solve --failure 0.3 --success 0.99 --load 1.5 --p99 5s
   retryplan solve --failure 0.1 --success 0.999 --rate 70 --capacity 100 --deadline 2s --trigger "stall 10s"`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("solve finds a policy and takes none: %q", args[0])
-			}
-			return nil
-		},
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if !a.given("outage", "success", "p99", "worst-case", "load") && !fleet.given(a) {
-				return misusef("nothing is required: give --success, --p99, --worst-case, --load, --outage or a fleet")
-			}
-			if fleet.given(a) || a.given("clients", "deadline") {
-				if err := fleet.complete(a); err != nil {
+			if a.hasFleet() || a.given("clients", "deadline") {
+				if err := a.complete(); err != nil {
 					return err
 				}
-				required.Fleet = &fleet.fleet
+				required.Fleet = &a.fleet
+			} else if !a.given("outage", "success", "p99", "worst-case", "load") {
+				return misusef("nothing is required: give --success, --p99, --worst-case, --load, --outage or a fleet")
 			}
+			required.Duration = a.setting.Duration
 			solution, err := retryplan.Solve(a.ctx, required)
 			no, infeasible := errors.AsType[*retryplan.InfeasibleError](err)
 			switch {
@@ -59,14 +49,14 @@ status 1.`,
 	}
 	flags := cmd.Flags()
 	flags.Float64Var(&required.Failure, "failure", 0, "probability that an attempt fails, in [0,1)")
-	textVar(flags, &required.Duration, "distribution", "duration", "how long an attempt takes")
+	textVar(flags, &a.setting.Duration, "distribution", "duration", "how long an attempt takes")
 	flags.Float64Var(&required.Success, "success", 0, "least probability that a run succeeds, in (0,1)")
-	durationVar(flags, &required.P99, "p99", "the most that the 99th percentile of a run's time may be")
-	durationVar(flags, &required.WorstCase, "worst-case", "the most that any run may take")
-	flags.Float64Var(&required.Load, "load", 0, "the most attempts that a run may make on average")
-	durationVar(flags, &required.Outage, "outage", "how long the backend may be gone so that a run still makes an attempt after it")
-	fleet.add(flags)
-	fleet.addClients(flags)
+	flags.DurationVar(&required.P99, "p99", 0, "most that the 99th percentile of a run's time may be")
+	flags.DurationVar(&required.WorstCase, "worst-case", 0, "most that any run may take")
+	flags.Float64Var(&required.Load, "load", 0, "most attempts that a run may make on average")
+	flags.DurationVar(&required.Outage, "outage", 0, "how long the backend may be gone so that a run still makes an attempt after it")
+	a.fleetFlags(flags)
+	a.callerFlags(flags)
 	return cmd
 }
 
@@ -78,43 +68,23 @@ func (a *app) solution(s *retryplan.Solution, r *retryplan.Requirements) error {
 	}
 	a.title(named{name: "policy", policy: s.Policy})
 	if s.Binding != "" {
-		a.line("binding requirement: %s; to loosen it would allow a better policy", s.Binding)
+		a.line("binding requirement: %s; loosening it would allow a better policy", s.Binding)
 	}
 	a.line("\n%s", literal.Go(s.Policy))
 	if s.Budget != nil {
 		a.line("\nand one budget for each client, retry.NewBudget of\n%s", literal.Budget(*s.Budget))
 	}
-	a.line("\n%s", document)
-	a.line("\nat a failure rate of %s", say.Percent(r.Failure))
-	a.outlook(s.Plan, 0)
+	a.line("\n%s\n\nat a failure rate of %s", document, say.Percent(r.Failure))
+	a.attempts(s.Plan, true)
+	a.line("")
+	a.printFacts(planFacts(s.Plan, 0))
 	if s.Certificate != nil {
-		a.line("")
 		fleet := *r.Fleet
 		fleet.Budget = s.Budget
-		a.certificate(s.Certificate, fleet)
-	}
-	if s.Simulation != nil {
-		a.line("\nsimulated: %s", outcome(s.Simulation, r.Fleet))
+		a.line("\nthe certificate")
+		a.printFacts(certificateFacts(s.Certificate, &fleet))
+		a.line("\na simulation")
+		a.printFacts(simulated(s.Simulation))
 	}
 	return nil
-}
-
-// outcome returns what a simulation of a fleet came to in one line.
-func outcome(r *retryplan.Result, f *retryplan.Fleet) string {
-	text := fmt.Sprintf("%s attempts per run, %s of the runs failed", say.Number(r.Amplification), say.Percent(r.Failed))
-	if f.Trigger.Kind == 0 {
-		return text
-	}
-	return text + ", " + recovered(r, "recovery not known", "recovery after ", "no recovery in "+say.Span(r.Simulated))
-}
-
-// recovered says whether a fleet came back, which may be unknown, and after how long.
-func recovered(r *retryplan.Result, unknown, after, not string) string {
-	switch {
-	case !r.Judged:
-		return unknown
-	case r.Recovered:
-		return after + say.Span(r.Recovery)
-	}
-	return not
 }

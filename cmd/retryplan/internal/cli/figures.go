@@ -1,0 +1,268 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/retryplan"
+)
+
+// distribution adds the range of durations, their mean and some quantiles.
+func (f *facts) distribution(name string, lo, hi time.Duration, d interface {
+	Mean() time.Duration
+	Quantile(q float64) time.Duration
+}) {
+	more := ""
+	if lo != hi {
+		more = fmt.Sprintf(", mean %s, p50 %s, p90 %s, p99 %s",
+			say.Span(d.Mean()), say.Span(d.Quantile(.5)), say.Span(d.Quantile(.9)), say.Span(d.Quantile(.99)))
+	}
+	f.add(name, say.Between(lo, hi), more)
+}
+
+// planFacts returns what becomes of a run.
+func planFacts(p *retryplan.Plan, deadline time.Duration) (f facts) {
+	f.add("success", say.Percent(p.Success), "")
+	if deadline > 0 {
+		f.add("success in time", say.Percent(p.InTime), " by "+wire.Duration(deadline).String())
+	}
+	f.add("load", say.Number(p.Load), " attempts per run")
+	f.add("attempts that can start", strconv.Itoa(p.CanStart), fmt.Sprintf(" of %d", len(p.Attempts)))
+	f.distribution("total wait", p.TotalWait.Min(), p.TotalWait.Max(), p.TotalWait)
+	f.distribution("a run takes", p.Elapsed.Min(), p.Elapsed.Max(), p.Elapsed)
+	f.add("takes at most", say.Span(p.WorstCase), "")
+	f.add("runs end as", "", endings(p.Endings))
+	return f
+}
+
+// endings returns the probabilities of endings, the likeliest first.
+func endings(of map[retry.Reason]float64) string {
+	reasons := slices.SortedFunc(maps.Keys(of), func(a, b retry.Reason) int {
+		return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b))
+	})
+	var texts []string
+	for _, r := range reasons {
+		if of[r] >= say.Noise {
+			texts = append(texts, wire.Reason(r)+" "+say.Percent(of[r]))
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+// verdict returns what the certificates of fleets and of chains say.
+func verdict(c *retryplan.Certificate, f *retryplan.Fleet) (v facts) {
+	what, why := say.Stability(c, *f)
+	v.add("verdict", c.Stability.String(), ": "+what+" "+why)
+	v.add("trigger", "", wire.Lasting(f.Trigger))
+	v.add("hidden capacity", say.Number(c.HiddenCapacity)+" runs/s", "; "+say.Number(f.Rate)+" begin")
+	if c.Recovery < 0 {
+		v.add("recovery by law", "never", " by itself")
+	} else {
+		v.add("recovery by law", say.Span(c.Recovery), " after the trigger's end")
+	}
+	v.add("law", "", c.Law.String()+": "+say.Law(c.Law))
+	return v
+}
+
+// certificateFacts returns what the certificate of a fleet says.
+func certificateFacts(c *retryplan.Certificate, f *retryplan.Fleet) facts {
+	v := verdict(c, f)
+	v.add("attempts in a storm", say.Number(c.Attempts), " per run")
+	switch {
+	case c.Tipping == 0:
+		v.add("tipping point", "0s", ": random arrivals are enough, without a trigger")
+	case c.Tipping > 0:
+		v.add("tipping point", say.Span(c.Tipping), " of this trigger")
+	default:
+		v.add("tipping point", "none", ": no length of this trigger changes the verdict")
+	}
+	v.add("margin", say.Percent(c.Margin), " from the boundary of another verdict")
+	return v
+}
+
+// resultFacts returns what a simulation came to, as far as it can be compared.
+func resultFacts(r *retryplan.Result) (f facts) {
+	f.add("attempts per run", say.Number(r.Amplification), fmt.Sprintf(", %d in all", r.Attempts))
+	f.add("failed", say.Percent(r.Failed), fmt.Sprintf(" of %d runs", r.Runs))
+	if r.Rejected > 0 {
+		f.add("rejected", say.Percent(ratio(r.Rejected, r.Attempts)), " of the attempts")
+	}
+	if r.Wasted > 0 {
+		f.add("wasted", say.Percent(ratio(r.Wasted, r.Attempts)), " of the attempts: no client waited for the result")
+	}
+	if r.Unfinished > 0 {
+		f.add("unfinished", say.Percent(ratio(r.Unfinished, r.Runs)), fmt.Sprintf(" of the runs, %d", r.Unfinished))
+	}
+	f.add("peak", strconv.Itoa(r.Peak), fmt.Sprintf(" attempts in the %s from %s on", say.Span(r.Step), say.Span(r.PeakAt)))
+	if r.Latency.Count() > 0 {
+		f.distribution("success takes", r.Latency.Quantile(0), r.Latency.Quantile(1), r.Latency)
+	}
+	return f
+}
+
+// recovery returns after how long a fleet came back from its trigger, which may not be known.
+func recovery(r *retryplan.Result) string {
+	switch {
+	case !r.Judged:
+		return "not known"
+	case r.Recovered:
+		return say.Span(r.Recovery)
+	}
+	return "never"
+}
+
+// summary prints what a simulation came to.
+func (a *app) summary(r *retryplan.Result, s *retryplan.Scenario) {
+	var f facts
+	f.add("simulated", "", fmt.Sprintf("%s, seed %d", say.Span(r.Simulated), s.Seed))
+	end := time.Duration(0)
+	for _, t := range s.Triggers {
+		f.add("trigger", "", wire.Trigger(t))
+		end = max(end, t.End())
+	}
+	f = append(f, resultFacts(r)...)
+	shares := map[retry.Reason]float64{}
+	for reason, n := range r.Endings {
+		shares[reason] = ratio(n, r.Runs)
+	}
+	if len(shares) > 0 {
+		f.add("runs ended as", "", endings(shares))
+	}
+	if len(s.Triggers) > 0 && s.Arrivals.Rate > 0 {
+		more := " after the trigger's end"
+		switch needed := s.Horizon(); {
+		case r.Judged && !r.Recovered:
+			more = " in the " + say.Span(min(r.Simulated, s.Duration)-end) + more
+		case r.Judged:
+		case max(end, needed) == math.MaxInt64:
+			more = ": the trigger has no end"
+		default:
+			needed = (needed + time.Second - 1).Truncate(time.Second)
+			more = fmt.Sprintf(": the last retries of what the trigger hit come later; give --duration %v", wire.Duration(needed))
+		}
+		f.add("recovery", recovery(r), more)
+	}
+	a.printFacts(f)
+}
+
+// columns are those of the time series.
+var columns = []string{"runs", "attempts", "goodput", "failed", "timed out", "rejected", "queue", "waiting", "tokens", "open"}
+
+// counted returns the columns that count what happens in a step, and states those that are there at its end.
+func counted(p retryplan.Point) []int {
+	return []int{p.Offered, p.Attempts, p.Goodput, p.Failed, p.TimedOut, p.Rejected}
+}
+
+func states(p retryplan.Point) []float64 {
+	return []float64{float64(p.Queue), float64(p.Waiting), p.Tokens, float64(p.Open)}
+}
+
+// series prints the time series in at most so many lines. A cell is blank if nothing happens, but for the goodput.
+func (a *app) series(r *retryplan.Result, s *retryplan.Scenario, rows int) {
+	if len(r.Series) == 0 {
+		return
+	}
+	per := steps(len(r.Series), max(rows, 1))
+	g := newGrid(append(append([]string{"from"}, columns...), "-")...)
+	for line := range slices.Chunk(r.Series, per) {
+		from := line[0].Start
+		length := min(time.Duration(len(line))*r.Step, max(r.Simulated-from, 1))
+		values := make([]float64, len(counted(line[0])))
+		for _, p := range line {
+			for i, n := range counted(p) {
+				values[i] += float64(n) / length.Seconds()
+			}
+		}
+		cells := []string{say.Span(from)}
+		for i, value := range append(values, states(line[len(line)-1])...) {
+			cell := ""
+			if value != 0 || columns[i] == "goodput" {
+				cell = say.Number(math.Round(value*10) / 10)
+			}
+			cells = append(cells, cell)
+		}
+		var there []string
+		for _, t := range s.Triggers {
+			if t.From < from+length && t.End() > from {
+				there = append(there, t.Kind.String())
+			}
+		}
+		g.row(append(cells, strings.Join(there, ", "))...)
+	}
+	a.line("per second, means over %s; queue, waiting, tokens and open at its end", say.Span(time.Duration(per)*r.Step))
+	a.print(g)
+}
+
+// steps returns how many of n steps stand on each of at most so many lines: of steps of 1s, a round stretch of time.
+func steps(n, lines int) int {
+	least := (n + lines - 1) / lines
+	for _, unit := range []int{1, 10, 60, 600, 3600, 86400} {
+		for _, count := range []int{unit, 2 * unit, 3 * unit, 5 * unit} {
+			if count >= least {
+				return count
+			}
+		}
+	}
+	return least
+}
+
+func ratio(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
+
+// spread is what simulations that differ in their seed came to, with the median and the range of their figures.
+type spread struct {
+	judged, recovered int
+	json              object
+	table             grid
+}
+
+func newSpread(results []retryplan.Result) spread {
+	s := spread{table: newGrid("-", "median", "least", "most")}
+	for _, r := range results {
+		set(r.Judged, &s.judged, s.judged+1)
+		set(r.Judged && r.Recovered, &s.recovered, s.recovered+1)
+	}
+	s.json = object{"seeds": len(results), "judged": s.judged, "recovered": s.recovered}
+	span := func(seconds float64) string { return say.Span(time.Duration(math.Round(seconds * 1e9))) }
+	for _, f := range []struct {
+		key, name string
+		text      func(float64) string
+		of        func(r retryplan.Result) (value float64, known bool)
+	}{
+		{"amplification", "attempts per run", say.Number, func(r retryplan.Result) (float64, bool) { return r.Amplification, r.Runs > 0 }},
+		{"failed", "failed", say.Percent, func(r retryplan.Result) (float64, bool) { return r.Failed, r.Runs > 0 }},
+		{"wasted", "wasted", say.Percent, func(r retryplan.Result) (float64, bool) { return ratio(r.Wasted, r.Attempts), r.Attempts > 0 }},
+		{"peak", "peak", say.Number, func(r retryplan.Result) (float64, bool) { return float64(r.Peak), true }},
+		{"latency_p50_seconds", "success takes, p50", span, func(r retryplan.Result) (float64, bool) {
+			return r.Latency.Quantile(.5).Seconds(), r.Latency.Count() > 0
+		}},
+		{"latency_p99_seconds", "success takes, p99", span, func(r retryplan.Result) (float64, bool) {
+			return r.Latency.Quantile(.99).Seconds(), r.Latency.Count() > 0
+		}},
+		{"recovery_seconds", "recovery", span, func(r retryplan.Result) (float64, bool) {
+			return r.Recovery.Seconds(), r.Judged && r.Recovered
+		}},
+	} {
+		var values []float64
+		for _, r := range results {
+			if value, known := f.of(r); known {
+				values = append(values, value)
+			}
+		}
+		if s.json[f.key] = nil; len(values) > 0 {
+			slices.Sort(values)
+			median, least, most := (values[(len(values)-1)/2]+values[len(values)/2])/2, values[0], values[len(values)-1]
+			s.json[f.key] = object{"median": median, "least": least, "most": most}
+			s.table.row(f.name, f.text(median), f.text(least), f.text(most))
+		}
+	}
+	return s
+}
