@@ -25,16 +25,13 @@ A share --failure-rate of the attempts fails after the backend has worked on the
 the backend rejects all attempts at once; while it is failing, it works on them first. With --mix several policies with the
 same attempt timeout make up one fleet.
 
---from reads rate, failure rate and duration of attempts from the metrics of contrib/retryotel: Prometheus text, or OTLP/JSON
-from the collector's file exporter. NAME@FILE chooses one of several policies. Two files are two scrapes. Prometheus text
-does not say over what time it counts, so --over does: the time between two scrapes, or since the process began.
+--from reads the metrics of contrib/retryotel, as Prometheus text or as OTLP/JSON of the collector's file exporter. Prometheus
+text does not say over what time it counts, so --over does: the time between two scrapes, or since the process began.
 
 For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
 		Example: `  retryplan certify policy.json --from charge@metrics.txt --over 30s --capacity 100
   retryplan certify --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 10s"
   retryplan certify policy.json --rate 70 --capacity 100 --budget --clients 20 --fail-on severe
-  retryplan certify policies.json --rate 70 --capacity 100 --trigger "surge 30s 2" --json
-  retryplan certify policy.json --attempt-timeout 1s --rate 50 --capacity 100 --failure-rate 0.01 --trigger "outage 5m"
   retryplan certify policy.json preset:inline --mix 0.9,0.1 --attempt-timeout 1s --rate 50 --capacity 100`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, args, err := a.configure(cmd, args)
@@ -48,10 +45,10 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
 			if err != nil {
 				return err
 			}
-			f := a.fleet
+			f := &a.fleet
 			f.Others = others
 			for _, n := range found {
-				c, err := retryplan.Certify(n.policy, f)
+				c, err := retryplan.Certify(n.policy, *f)
 				if err != nil {
 					return err
 				}
@@ -61,10 +58,10 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
 					a.noteFindings(o.name, some)
 					findings = append(findings, some...)
 				}
-				a.noteStability(n.name, c.Stability)
-				data := shown{Name: n.name, Policy: wire.Policy(n.policy), Fleet: wire.JSON(f), Certificate: wire.JSON(c), Findings: wire.NewFindings(findings)}
+				a.note(gravity[c.Stability], n.name+" is "+c.Stability.String())
+				data := shown{Name: n.name, Policy: wire.Policy(n.policy), Fleet: wire.JSON(*f), Certificate: wire.JSON(c), Findings: wire.NewFindings(findings)}
 				a.policy(n, data, func() {
-					a.printFacts(certificateFacts(&c, &f))
+					a.printFacts(certificateFacts(&c, f))
 					a.showFindings(findings)
 				})
 			}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
@@ -21,20 +20,11 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// chainFlags are the flags that only a chain has.
+// chainFlags are what flags say of a chain beside what they say of a fleet.
 type chainFlags struct {
-	layers             int
-	timeouts           []time.Duration
-	passOn, doNotRetry bool
-	simulate           bool
-}
-
-func (f *chainFlags) add(flags *pflag.FlagSet) {
-	flags.IntVar(&f.layers, "layers", 0, "number of layers that one policy is repeated in")
-	flags.DurationSliceVar(&f.timeouts, "timeouts", nil, "attempt timeout of each layer, the user's first, such as 10s,3.2s,1s")
-	flags.BoolVar(&f.passOn, "pass-on", false, "calls end when the caller of their service gives up")
-	flags.BoolVar(&f.doNotRetry, "do-not-retry", false, "a service that gives up answers that the request must not be repeated")
-	flags.BoolVar(&f.simulate, "simulate", false, "simulate the chain and each change of it")
+	chain    retryplan.Chain
+	timeouts []time.Duration
+	simulate bool
 }
 
 func (a *app) chainCommand() *cobra.Command {
@@ -49,12 +39,8 @@ retries can become permanent. A table shows what would change that: a budget in 
 deadlines that are passed on, and retries in one layer only.
 
 One POLICY is repeated in --layers layers. A document with the key "layers" describes a whole chain, and flags replace
-what it says:
-
-  {"layers": [
-    {"policy": {"max_attempts": 3, "attempt_timeout": "10s"}},
-    {"policy": {"max_attempts": 3, "attempt_timeout": "1s"}, "budget": {}, "clients": 20, "capacity": 100, "failure": 0.01}
-  ], "pass_on": true, "do_not_retry": false, "rate": 10, "deadline": "30s", "trigger": {"kind": "stall", "for": "10s"}}
+what it says. Its keys are layers (a list of policy, budget, clients, failure, capacity and workers), pass_on,
+do_not_retry, rate, deadline and trigger.
 
 For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
 		Example: `  retryplan chain --layers 3 --attempts 4 --base 50ms
@@ -69,9 +55,7 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
 			if err != nil {
 				return err
 			}
-			seen := "-recovery" // as simulated
-			set(c.Trigger.Kind == 0, &seen, "-failed")
-			g := newGrid("-", "outage", "hang", "calm", "success", "serves", "-verdict", seen)
+			g := newGrid("-", "outage", "hang", "calm", "success", "serves", "-verdict", "-recovery")
 			var certificate retryplan.ChainCertificate
 			var disagree error
 			for i, change := range append([]change{{"", c}}, changes(c)...) {
@@ -86,7 +70,6 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
 						return err
 					}
 					seen, one.Simulation = recovery(&r.Result), wire.JSON(r.Result)
-					set(c.Trigger.Kind == 0, &seen, say.Percent(r.Failed))
 					set(i == 0, &disagree, contradiction("chain", cert.Stability, &r.Result))
 				}
 				set(i == 0, &certificate, cert)
@@ -96,7 +79,7 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
 					say.Percent(cert.Success), serves(cert.HiddenCapacity), cert.Stability.String(), seen)
 			}
 			a.noteFindings("chain", findings)
-			a.noteStability("chain", certificate.Stability)
+			a.note(gravity[certificate.Stability], fmt.Sprintf("chain is %v", certificate.Stability))
 			if a.json {
 				out := a.all[0]
 				out.Changes, out.Findings = a.all[1:], wire.NewFindings(findings)
@@ -110,8 +93,13 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
 		},
 	}
 	a.policyFlags(cmd.Flags())
-	given.add(cmd.Flags())
-	cmd.Flags().Float64Var(&a.fleet.Failure, "failure", 0, "probability that an attempt fails at the bottom")
+	flags := cmd.Flags()
+	flags.IntVar(&a.setting.Layers, "layers", 0, "number of layers that one policy is repeated in")
+	flags.DurationSliceVar(&given.timeouts, "timeouts", nil, "attempt timeout of each layer, the user's first, such as 10s,3.2s,1s")
+	flags.BoolVar(&given.chain.PassOn, "pass-on", false, "calls end when the caller of their service gives up")
+	flags.BoolVar(&given.chain.DoNotRetry, "do-not-retry", false, "a service that gives up answers that the request must not be repeated")
+	flags.BoolVar(&given.simulate, "simulate", false, "simulate the chain and each change of it")
+	flags.Float64Var(&a.fleet.Failure, "failure", 0, "probability that an attempt fails at the bottom")
 	a.backendFlags(cmd.Flags())
 	a.callerFlags(cmd.Flags())
 	a.seedFlag(cmd.Flags())
@@ -136,7 +124,7 @@ func (a *app) chain(f *chainFlags, args []string) (c retryplan.Chain, err error)
 			return c, err
 		}
 		if len(found) == 1 {
-			found = slices.Repeat(found, max(f.layers, len(f.timeouts), 1))
+			found = slices.Repeat(found, max(a.setting.Layers, len(f.timeouts), 1))
 		} else if a.given("layers") {
 			return c, misusef("--layers repeats one policy, and there are %d", len(found))
 		}
@@ -147,8 +135,8 @@ func (a *app) chain(f *chainFlags, args []string) (c retryplan.Chain, err error)
 	if a.given("timeouts") && len(f.timeouts) != len(c.Layers) {
 		return c, misusef("--timeouts has %d of them, and there are %d layers", len(f.timeouts), len(c.Layers))
 	}
-	set(a.given("pass-on"), &c.PassOn, f.passOn)
-	set(a.given("do-not-retry"), &c.DoNotRetry, f.doNotRetry)
+	set(a.given("pass-on"), &c.PassOn, f.chain.PassOn)
+	set(a.given("do-not-retry"), &c.DoNotRetry, f.chain.DoNotRetry)
 	set(a.given("deadline"), &c.Deadline, a.setting.Deadline)
 	set(a.given("rate"), &c.Rate, a.fleet.Rate)
 	set(a.given("trigger") || !document, &c.Trigger, a.fleet.Trigger)
@@ -162,9 +150,6 @@ func (a *app) chain(f *chainFlags, args []string) (c retryplan.Chain, err error)
 		set(bottom && a.given("failure"), &l.Failure, a.fleet.Failure)
 		set(bottom && a.given("capacity"), &l.Capacity, a.fleet.Capacity)
 		set(bottom && a.given("workers"), &l.Workers, a.fleet.Workers)
-	}
-	if f.simulate && c.Rate == 0 {
-		return c, misusef("--simulate needs --rate")
 	}
 	return c, nil
 }

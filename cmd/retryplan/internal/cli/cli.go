@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,20 +48,17 @@ func Run(ctx context.Context, o Options, args []string, stdout, stderr io.Writer
 	root.SetOut(a.out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
-	err = a.blame(err)
-	_, isUsage := errors.AsType[*misuse](err)
 	flushed := a.out.Flush()
+	err = cmp.Or(flushed, a.blame(err))
+	_, isUsage := errors.AsType[*misuse](err)
 	switch {
-	case err == nil && flushed == nil:
+	case err == nil:
 		return Done
-	case flushed != nil:
-		a.complain(flushed)
-		return Failed
-	case isUsage || a.flags == nil: // cobra refused the command line
+	case isUsage || a.flags == nil && flushed == nil: // cobra refused the command line
 		a.complain(err)
 		fmt.Fprintf(stderr, "retryplan: run '%s --help' for usage\n", cmd.CommandPath())
 		return Usage
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && flushed == nil:
 		a.complain(fmt.Errorf("interrupted: %w", err))
 		return Interrupted
 	}

@@ -34,11 +34,7 @@ them. --plot draws the schedules.`,
 			if len(found) < 2 {
 				return misusef("give two policies or more, or a catalog")
 			}
-			if err := a.fits(len(found)); err != nil {
-				return err
-			}
-			hasFleet := a.hasFleet()
-			if hasFleet {
+			if a.hasFleet() {
 				if err := a.complete(); err != nil {
 					return err
 				}
@@ -61,14 +57,13 @@ them. --plot draws the schedules.`,
 				f := append(waits(p), planFacts(p, a.model.Deadline)...)
 				f.add("total wait, p99", say.Span(p.TotalWait.Quantile(.99)), "")
 				f.add("a run takes, p99", say.Span(p.Elapsed.Quantile(.99)), "")
-				f.add("findings", strconv.Itoa(len(findings)), "")
 				data := shown{Name: n.name, Policy: wire.Policy(n.policy), Plan: wire.JSON(p), Findings: wire.NewFindings(findings)}
-				if hasFleet && stopped == nil {
+				if a.hasFleet() && stopped == nil {
 					c, err := retryplan.Certify(n.policy, a.fleet)
 					if err != nil {
 						return err
 					}
-					a.noteStability(n.name, c.Stability)
+					a.note(gravity[c.Stability], n.name+" is "+c.Stability.String())
 					f, data.Certificate = append(f, certificateFacts(&c, &a.fleet)...), wire.JSON(c)
 					r, err := a.simulate(n.name, a.fleet.Scenario(n.policy, a.seed))
 					if err != nil && a.ctx.Err() == nil {

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -80,26 +78,21 @@ func (a *app) configure(cmd *cobra.Command, args []string) (ignored map[string]s
 
 // findConfig returns the name of the configuration, or an empty one if there is none.
 func findConfig(file string) (string, error) {
-	if file == "none" {
-		return "", nil
-	}
 	if file != "" {
+		if file == "none" {
+			file = ""
+		}
 		return file, nil
 	}
 	from, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for dir := from; ; dir = filepath.Dir(dir) {
+	for dir := from; err == nil; dir = filepath.Dir(dir) {
 		path := filepath.Join(dir, configFile)
-		_, err := os.Stat(path)
-		switch {
-		case err == nil:
+		if _, err := os.Stat(path); err == nil {
 			return filepath.Rel(from, path) // reports name files relative to the working directory
-		case !errors.Is(err, fs.ErrNotExist):
-			return "", err
-		case dir == filepath.Dir(dir):
-			return "", nil
+		}
+		if dir == filepath.Dir(dir) {
+			break
 		}
 	}
+	return "", err
 }

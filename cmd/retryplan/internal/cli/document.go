@@ -16,7 +16,7 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// document is what a file says, as the JSON that retryconf reads, and the lines of what it says.
+// document is a file as the JSON that retryconf reads, with its lines.
 type document struct {
 	data []byte
 	root *yaml.Node // nil if the lines are not known
@@ -24,15 +24,15 @@ type document struct {
 
 // readDocument reads JSON, which begins with a brace, or YAML.
 func readDocument(data []byte) (document, error) {
-	data = bytes.TrimPrefix(data, []byte("\ufeff")) // the mark with which some editors begin UTF-8
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // some editors begin UTF-8 with this mark
 	text := bytes.TrimSpace(data)
 	if len(text) == 0 {
 		return document{}, errors.New("the document is empty")
 	}
 	var root yaml.Node
 	if text[0] == '{' || text[0] == '[' {
-		// JSON is YAML but for tabs, which a string of valid JSON has not. What is wrong with other JSON is for
-		// retryconf to say.
+		// JSON is YAML except for tabs, which the strings of valid JSON do not have. retryconf reports what is wrong
+		// with other JSON.
 		if !json.Valid(data) || yaml.Unmarshal(bytes.ReplaceAll(data, []byte("\t"), []byte(" ")), &root) != nil {
 			return document{data: data}, nil
 		}
@@ -59,8 +59,8 @@ func readDocument(data []byte) (document, error) {
 // place is the position of a policy in a document.
 type place struct {
 	file    string
-	line    int               // of the policy; zero if it is not known
-	keys    map[string]int    // the lines of its fields
+	line    int // of the policy; zero if it is not known
+	policy  *yaml.Node
 	ignored map[string]string // the reason for each finding that comments ignore
 }
 
@@ -69,7 +69,7 @@ func (d document) place(file, name string) (place, error) {
 	if file == "-" {
 		return place{}, nil
 	}
-	p := place{file: file, keys: map[string]int{}, ignored: map[string]string{}}
+	p := place{file: file, ignored: map[string]string{}}
 	if d.root == nil {
 		return p, nil
 	}
@@ -81,32 +81,27 @@ func (d document) place(file, name string) (place, error) {
 			return p, nil
 		}
 	}
-	p.line = key.Line
-	for i := 0; i+1 < len(policy.Content); i += 2 {
-		p.keys[policy.Content[i].Value] = policy.Content[i].Line
-	}
+	p.line, p.policy = key.Line, policy
 	nodes := append([]*yaml.Node{d.root, top, key}, below(policy)...)
 	if len(top.Content) > 0 {
-		nodes = append(nodes, top.Content[0]) // whose comment that of the document is
+		nodes = append(nodes, top.Content[0]) // its comment is that of the document
 	}
 	for _, n := range nodes {
-		for _, text := range []string{n.HeadComment, n.LineComment, n.FootComment} {
-			for _, m := range ignoring.FindAllStringSubmatch(text, -1) {
-				code, reason, _ := strings.Cut(strings.TrimSpace(m[1]), " ")
-				if err := checkIgnored(code, strings.TrimSpace(reason)); err != nil {
-					return p, fmt.Errorf("line %d: retryplan:ignore: %w", n.Line, err)
-				}
-				p.ignored[code] = strings.TrimSpace(reason)
+		comments := n.HeadComment + "\n" + n.LineComment + "\n" + n.FootComment
+		for _, m := range ignoring.FindAllStringSubmatch(comments, -1) {
+			if err := checkIgnored(m[1], m[2]); err != nil {
+				return p, fmt.Errorf("line %d: retryplan:ignore: %w", n.Line, err)
 			}
+			p.ignored[m[1]] = m[2]
 		}
 	}
 	return p, nil
 }
 
-// ignoring is a comment for the linter: # retryplan:ignore no-jitter there is one client.
-var ignoring = regexp.MustCompile(`(?m)^\s*#+\s*retryplan:ignore\b(.*)$`)
+// ignoring matches a comment such as "# retryplan:ignore no-jitter there is one client".
+var ignoring = regexp.MustCompile(`(?m)^\s*#+\s*retryplan:ignore\b[ \t]*(\S*)[ \t]*(.*?)\s*$`)
 
-// child returns a key of a mapping and its value, nil if there is none.
+// child returns a key of a mapping and its value, or nil.
 func child(n *yaml.Node, name string) (key, value *yaml.Node) {
 	for i := 0; n != nil && i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == name {
@@ -116,7 +111,7 @@ func child(n *yaml.Node, name string) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-// below returns n and all that it has.
+// below returns n and all its descendants.
 func below(n *yaml.Node) []*yaml.Node {
 	all := []*yaml.Node{n}
 	for _, c := range n.Content {
@@ -125,17 +120,17 @@ func below(n *yaml.Node) []*yaml.Node {
 	return all
 }
 
-// lineOf returns the line of the first field that a change names and the policy has, or that of the policy.
+// lineOf returns the line of the first field that a change names and that the policy has, or the line of the policy.
 func (p place) lineOf(f retryplan.Finding) int {
 	for _, name := range goName.FindAllString(f.Change, -1) {
-		if line, ok := p.keys[wire.Snake(name)]; ok {
-			return line
+		if key, _ := child(p.policy, wire.Snake(name)); key != nil {
+			return key.Line
 		}
 	}
 	return p.line
 }
 
-// checkIgnored refuses codes that no finding has, CODE or POLICY:CODE, and ignoring one without a reason.
+// checkIgnored refuses a CODE or POLICY:CODE that no finding has, and one without a reason.
 func checkIgnored(which, reason string) error {
 	code := which[strings.LastIndex(which, ":")+1:]
 	if !slices.Contains(append(retryplan.Codes(), verdicts...), code) {

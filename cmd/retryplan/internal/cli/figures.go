@@ -225,41 +225,40 @@ type spread struct {
 }
 
 func newSpread(results []retryplan.Result) spread {
-	s := spread{table: newGrid("-", "median", "least", "most")}
-	for _, r := range results {
-		set(r.Judged, &s.judged, s.judged+1)
-		set(r.Judged && r.Recovered, &s.recovered, s.recovered+1)
-	}
-	s.json = object{"seeds": len(results), "judged": s.judged, "recovered": s.recovered}
 	span := func(seconds float64) string { return say.Span(time.Duration(math.Round(seconds * 1e9))) }
-	for _, f := range []struct {
+	figures := []struct {
 		key, name string
 		text      func(float64) string
-		of        func(r retryplan.Result) (value float64, known bool)
+		values    []float64
 	}{
-		{"amplification", "attempts per run", say.Number, func(r retryplan.Result) (float64, bool) { return r.Amplification, r.Runs > 0 }},
-		{"failed", "failed", say.Percent, func(r retryplan.Result) (float64, bool) { return r.Failed, r.Runs > 0 }},
-		{"wasted", "wasted", say.Percent, func(r retryplan.Result) (float64, bool) { return ratio(r.Wasted, r.Attempts), r.Attempts > 0 }},
-		{"peak", "peak", say.Number, func(r retryplan.Result) (float64, bool) { return float64(r.Peak), true }},
-		{"latency_p50_seconds", "success takes, p50", span, func(r retryplan.Result) (float64, bool) {
-			return r.Latency.Quantile(.5).Seconds(), r.Latency.Count() > 0
-		}},
-		{"latency_p99_seconds", "success takes, p99", span, func(r retryplan.Result) (float64, bool) {
-			return r.Latency.Quantile(.99).Seconds(), r.Latency.Count() > 0
-		}},
-		{"recovery_seconds", "recovery", span, func(r retryplan.Result) (float64, bool) {
-			return r.Recovery.Seconds(), r.Judged && r.Recovered
-		}},
-	} {
-		var values []float64
-		for _, r := range results {
-			if value, known := f.of(r); known {
-				values = append(values, value)
+		{"amplification", "attempts per run", say.Number, nil}, {"failed", "failed", say.Percent, nil}, {"wasted", "wasted", say.Percent, nil},
+		{"peak", "peak", say.Number, nil}, {"latency_p50_seconds", "success takes, p50", span, nil},
+		{"latency_p99_seconds", "success takes, p99", span, nil}, {"recovery_seconds", "recovery", span, nil},
+	}
+	s := spread{table: newGrid("-", "median", "least", "most")}
+	for _, r := range results {
+		unknown := math.NaN()
+		values := []float64{r.Amplification, r.Failed, ratio(r.Wasted, r.Attempts), float64(r.Peak), unknown, unknown, unknown}
+		if r.Latency.Count() > 0 {
+			values[4], values[5] = r.Latency.Quantile(.5).Seconds(), r.Latency.Quantile(.99).Seconds()
+		}
+		set(r.Judged, &s.judged, s.judged+1)
+		if r.Judged && r.Recovered {
+			s.recovered++
+			values[6] = r.Recovery.Seconds()
+		}
+		for i, value := range values {
+			if !math.IsNaN(value) {
+				figures[i].values = append(figures[i].values, value)
 			}
 		}
-		if s.json[f.key] = nil; len(values) > 0 {
-			slices.Sort(values)
-			median, least, most := (values[(len(values)-1)/2]+values[len(values)/2])/2, values[0], values[len(values)-1]
+	}
+	s.json = object{"seeds": len(results), "judged": s.judged, "recovered": s.recovered}
+	for _, f := range figures {
+		if s.json[f.key] = nil; len(f.values) > 0 {
+			slices.Sort(f.values)
+			median := (f.values[(len(f.values)-1)/2] + f.values[len(f.values)/2]) / 2
+			least, most := f.values[0], f.values[len(f.values)-1]
 			s.json[f.key] = object{"median": median, "least": least, "most": most}
 			s.table.row(f.name, f.text(median), f.text(least), f.text(most))
 		}

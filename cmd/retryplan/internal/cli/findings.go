@@ -32,10 +32,6 @@ func (a *app) noteFindings(name string, findings []retryplan.Finding) {
 	}
 }
 
-func (a *app) noteStability(name string, s retryplan.Stability) {
-	a.note(gravity[s], fmt.Sprintf("%s is %v", name, s))
-}
-
 // guard returns an error that names the first ten findings of --fail-on.
 func (a *app) guard() error {
 	if len(a.caught) == 0 {
@@ -63,16 +59,14 @@ func (a *app) showFindings(findings []retryplan.Finding) {
 	}
 }
 
-// reported is a finding about a policy, and the policy's position.
+// reported is a finding about a policy.
 type reported struct {
-	retryplan.Finding
+	wire.Finding
 	policy string
-	file   string // empty for none
-	line   int
 	reason string // why it is ignored; empty if it is not
 }
 
-// sentences return what was found, and what to do about it.
+// sentences returns what was found and what to do about it.
 func (r reported) sentences() string {
 	if r.Change == "" {
 		return r.Text
@@ -81,45 +75,41 @@ func (r reported) sentences() string {
 }
 
 func (r reported) text() string {
-	text := r.policy + ": " + r.Level.String() + " " + r.Code + ": " + r.sentences()
-	if r.file != "" {
-		text = fmt.Sprintf("%s:%d: %s", r.file, r.line, text)
+	text := fmt.Sprintf("%s: %s %s: %s", r.policy, r.Level, r.Code, r.sentences())
+	if r.File != "" {
+		text = fmt.Sprintf("%s:%d: %s", r.File, r.Line, text)
 	}
 	return wire.OneLine(text)
 }
 
 // annotation returns a command of GitHub's runners: https://docs.github.com/actions/reference/workflow-commands.
 func (r reported) annotation() string {
-	kinds := map[retryplan.Level]string{retryplan.Note: "notice", retryplan.Warning: "warning", retryplan.Severe: "error"}
+	kind := map[string]string{"note": "notice", "warning": "warning", "severe": "error"}[r.Level]
 	properties := "title=" + property.Replace("retryplan "+r.Code)
-	if r.file != "" {
-		properties = fmt.Sprintf("file=%s,line=%d,%s", property.Replace(filepath.ToSlash(r.file)), max(r.line, 1), properties)
+	if r.File != "" {
+		properties = fmt.Sprintf("file=%s,line=%d,%s", property.Replace(filepath.ToSlash(r.File)), max(r.Line, 1), properties)
 	}
-	return fmt.Sprintf("::%s %s::%s", kinds[r.Level], properties, message.Replace(wire.OneLine(r.policy+": "+r.sentences())))
+	return fmt.Sprintf("::%s %s::%s", kind, properties, strings.ReplaceAll(wire.OneLine(r.policy+": "+r.sentences()), "%", "%25"))
 }
 
-// GitHub's escapes: actions/toolkit, packages/core/src/command.ts.
-var (
-	message  = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
-	property = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
-)
+// property makes GitHub's escapes: actions/toolkit, packages/core/src/command.ts.
+var property = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 
 // sarif writes SARIF 2.1.0, in which what is ignored is suppressed.
 func (a *app) sarif(all []reported) error {
-	levels := map[retryplan.Level]string{retryplan.Note: "note", retryplan.Warning: "warning", retryplan.Severe: "error"}
 	rules, results, codes := []object{}, []object{}, []string{}
 	for _, r := range all {
 		if !slices.Contains(codes, r.Code) {
 			codes, rules = append(codes, r.Code), append(rules, object{"id": r.Code})
 		}
 		result := object{
-			"ruleId": r.Code, "ruleIndex": slices.Index(codes, r.Code), "level": levels[r.Level],
+			"ruleId": r.Code, "ruleIndex": slices.Index(codes, r.Code), "level": strings.Replace(r.Level, "severe", "error", 1),
 			"message": object{"text": r.policy + ": " + r.sentences()},
 		}
-		if r.file != "" {
+		if r.File != "" {
 			result["locations"] = []object{{"physicalLocation": object{
-				"artifactLocation": object{"uri": (&url.URL{Path: filepath.ToSlash(r.file)}).EscapedPath()},
-				"region":           object{"startLine": max(r.line, 1)},
+				"artifactLocation": object{"uri": (&url.URL{Path: filepath.ToSlash(r.File)}).EscapedPath()},
+				"region":           object{"startLine": max(r.Line, 1)},
 			}}}
 		}
 		if r.reason != "" {

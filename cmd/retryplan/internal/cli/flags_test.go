@@ -76,8 +76,8 @@ func TestEveryFlagIsRead(t *testing.T) {
 		})},
 		{"simulate", storm, join(policy, guard, measured, picture, budget, map[string]string{
 			"clients": "1 --budget", "rate": "60", "closed": "", "think": "1s", "at-once": "", "deadline": "150ms", "network": "9ms", "workers": "2", "service": "11ms",
-			"crowding": "1ms", "queue": "2", "lifo": "", "shed": "hopeless", "failure-rate": "0.2", "rate-limit": "50", "rate-window": "500ms --rate-limit 20",
-			"retry-after": "1s --queue 1", "conflict": "", "trigger": `"outage 20s 1s"`, "breaker": "", "duration": "30s", "drain": "", "step": "500ms", "seed": "2", "seeds": "3", "rows": "5",
+			"queue": "2", "lifo": "", "failure-rate": "0.2", "rate-limit": "50", "rate-window": "500ms --rate-limit 20",
+			"retry-after": "1s --queue 1", "trigger": `"outage 20s 1s"`, "breaker": "", "duration": "30s", "drain": "", "step": "500ms", "seed": "2", "seeds": "3", "rows": "5",
 			"mix": "0.4",
 		})},
 		{"certify", "--attempt-timeout 1s --rate 70 --capacity 100 --base 100ms", join(policy, guard, measured, budget, map[string]string{

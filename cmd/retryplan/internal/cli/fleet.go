@@ -46,19 +46,14 @@ func (a *app) failureRateFlag(flags *pflag.FlagSet) {
 
 // hasFleet reports whether a flag is given that only a fleet has.
 func (a *app) hasFleet() bool {
-	return a.given("rate", "from", "capacity", "workers", "failure-rate", "shared", "trigger") || a.wanted("budget")
+	return a.given("rate", "from", "capacity", "workers", "failure-rate", "shared", "trigger")
 }
 
-// complete makes a.fleet the fleet that flags and metrics describe. It needs a rate and a capacity.
+// complete makes a.fleet the fleet that flags and metrics describe.
 func (a *app) complete() error {
 	traffic, err := a.measured()
 	if err != nil {
 		return err
-	}
-	for _, name := range []string{"rate", "capacity"} {
-		if !a.given(name) && (traffic == nil || name != "rate") {
-			return misusef("--%s is required: a fleet makes --rate runs a second, and its backend completes --capacity attempts a second", name)
-		}
 	}
 	f := &a.fleet
 	if traffic != nil {

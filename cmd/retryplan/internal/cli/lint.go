@@ -28,14 +28,8 @@ A finding that is intended can be ignored: by --ignore, by a comment in a YAML d
 
   # retryplan:ignore no-jitter there is one client
 
-or by .retryplan.yaml, the first in the directories from here upwards, which lint and certify read:
-
-  documents: [config/policies.yaml]   # relative to this file
-  ignore:                             # CODE or POLICY:CODE, and the reason
-    email:no-jitter: there is one client
-  fail-on: severe                     # any flag of lint or certify
-  rate: 70
-  capacity: 100`,
+or by .retryplan.yaml, the first in the directories from here upwards, which lint and certify read. It has the flags of
+both and two more keys: documents, relative to the file, and ignore, with the reason for each CODE or POLICY:CODE.`,
 		Example: `  retryplan lint policies.yaml
   retryplan lint policies.json --fail-on severe --inline --deadline 5s
   retryplan lint preset:standard policies.json --budget --ignore standard:no-jitter
@@ -59,8 +53,7 @@ or by .retryplan.yaml, the first in the directories from here upwards, which lin
 			if err != nil {
 				return err
 			}
-			certify := a.given("rate", "capacity", "from")
-			if certify {
+			if a.hasFleet() {
 				if err := a.complete(); err != nil {
 					return err
 				}
@@ -69,7 +62,7 @@ or by .retryplan.yaml, the first in the directories from here upwards, which lin
 			quiet := true
 			for _, n := range found {
 				findings := a.findings(n.policy)
-				if certify && n.policy.Validate() == nil {
+				if a.hasFleet() && n.policy.Validate() == nil {
 					c, err := retryplan.Certify(n.policy, a.fleet)
 					if err != nil {
 						return err
@@ -79,20 +72,15 @@ or by .retryplan.yaml, the first in the directories from here upwards, which lin
 						findings = append(findings, retryplan.Finding{Code: c.Stability.String(), Level: gravity[c.Stability], Text: what + " " + why})
 					}
 				}
-				var kept []retryplan.Finding
-				for _, f := range findings {
-					r := reported{Finding: f, policy: n.name, file: n.file, line: n.lineOf(f)}
-					r.reason = cmp.Or(n.ignored[r.Code], ignored[r.Code], ignored[n.name+":"+r.Code])
-					all = append(all, r)
-					if r.reason == "" {
-						kept = append(kept, f)
+				data := shown{Name: n.name, Policy: wire.Policy(n.policy), Findings: []wire.Finding{}}
+				for i, f := range wire.NewFindings(findings) {
+					f.File, f.Line = n.file, n.lineOf(findings[i])
+					r := reported{f, n.name, cmp.Or(n.ignored[f.Code], ignored[f.Code], ignored[n.name+":"+f.Code])}
+					if all = append(all, r); r.reason == "" {
+						data.Findings = append(data.Findings, f)
+						a.note(findings[i].Level, n.name+" "+f.Code)
+						quiet = false
 					}
-				}
-				a.noteFindings(n.name, kept)
-				quiet = quiet && len(kept) == 0
-				data := shown{Name: n.name, Policy: wire.Policy(n.policy), Findings: wire.NewFindings(kept)}
-				for i, f := range kept {
-					data.Findings[i].File, data.Findings[i].Line = n.file, n.lineOf(f)
 				}
 				a.all = append(a.all, data)
 			}

@@ -23,7 +23,6 @@ the wait before it with its spread, and the total wait. Findings follow, with wh
 flags say where the policy is used: --inline, --deadline, --layers, --clients and --duration.`,
 		Example: `  retryplan show --preset standard
   retryplan show policy.json
-  retryplan show email@policies.json --attempts 6
   retryplan show --attempts 4 --base 50ms --cap 1s --jitter full --inline --deadline 5s
   retryplan show policies.json --fail-on warning`,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -99,9 +98,6 @@ func (a *app) plan(
 ) error {
 	found, err := a.policies(args)
 	if err != nil {
-		return err
-	}
-	if err := a.fits(len(found)); err != nil {
 		return err
 	}
 	var plans []plots.Plan

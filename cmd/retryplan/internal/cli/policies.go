@@ -83,14 +83,10 @@ func (a *app) policies(args []string) (found []named, err error) {
 	if a.given("preset") {
 		args = append([]string{presetPrefix + a.preset}, args...)
 	}
-	switch {
-	case len(args) > 0:
-	case a.changed():
-		found = []named{{name: "policy"}}
-	default:
+	if len(args) == 0 {
 		found = []named{{name: "default policy"}}
+		set(a.changed(), &found[0].name, "policy")
 	}
-	count := map[string]int{}
 	for _, arg := range args {
 		some, err := a.read(arg)
 		if err != nil {
@@ -98,6 +94,7 @@ func (a *app) policies(args []string) (found []named, err error) {
 		}
 		found = append(found, some...)
 	}
+	count := map[string]int{}
 	for _, n := range found {
 		count[n.name]++
 	}
@@ -110,7 +107,7 @@ func (a *app) policies(args []string) (found []named, err error) {
 			return nil, err
 		}
 	}
-	return found, nil
+	return found, a.fits(len(found))
 }
 
 // presetPrefix begins an argument that is a preset, since a file can have any name.

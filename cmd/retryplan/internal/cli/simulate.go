@@ -53,9 +53,6 @@ not known. With --mix several policies make up one fleet. If simulate is interru
 			if err != nil {
 				return err
 			}
-			if err := a.fits(len(found)); err != nil {
-				return err
-			}
 			traffic, err := a.measured()
 			if err != nil {
 				return err
@@ -74,8 +71,15 @@ not known. With --mix several policies make up one fleet. If simulate is interru
 				scenario.Policy = n.policy
 				s := scenario
 				set(!a.given("duration"), &s.Duration, max(s.Duration, s.Horizon()))
-				results, err := a.simulateSeeds(n.name, s, seeds)
-				if err != nil && (a.ctx.Err() == nil || len(results) == 0) {
+				var results []retryplan.Result
+				for ; len(results) < int(seeds) && err == nil; s.Seed++ {
+					var r retryplan.Result
+					// The result of an interrupted simulation counts if it is all that there is.
+					if r, err = a.simulate(n.name, s); err == nil || len(results) == 0 && r.Simulated > 0 {
+						results = append(results, r)
+					}
+				}
+				if s.Seed = a.seed; err != nil && (a.ctx.Err() == nil || len(results) == 0) {
 					return err
 				}
 				result := &results[0]
@@ -134,18 +138,12 @@ func scenarioFlags(flags *pflag.FlagSet, s *retryplan.Scenario) {
 	textVar(flags, &s.Network, "distribution", "network", "time of one hop between client and server")
 	flags.IntVar(&s.Server.Workers, "workers", 0, "number of attempts that the server works on at a time (default any number)")
 	textVar(flags, &s.Server.Service, "distribution", "service", "how long it works on one")
-	flags.DurationVar(&s.Server.Crowding, "crowding", 0, "time added to that for each attempt that is being worked on")
 	flags.IntVar(&s.Server.Queue, "queue", 0, "number of attempts that may wait for a worker, -1 for none (default any number)")
 	flags.BoolVar(&s.Server.LIFO, "lifo", false, "the newest waiting attempt goes first")
-	flags.Var(&funcFlag{"kind", func(text string) (err error) {
-		s.Server.Shed, err = wire.Parse(retryplan.ShedNothing, retryplan.ShedHopeless, text)
-		return err
-	}}, "shed", "waiting attempts to drop: nothing, expired or hopeless")
 	flags.Float64Var(&s.Server.FailureRate, "failure-rate", 0, "probability that an attempt fails after the server has worked on it")
 	flags.IntVar(&s.Server.RateLimit, "rate-limit", 0, "number of attempts to accept in each window; the others are rejected")
 	flags.DurationVar(&s.Server.RateWindow, "rate-window", 0, "window of --rate-limit (default 1s)")
 	textVar(flags, &s.Server.RetryAfter, "distribution", "retry-after", "hint of a rejection")
-	flags.BoolVar(&s.Server.Conflict, "conflict", false, "attempts read and then write one row; a write after another's fails")
 	flags.Var(&funcFlag{"trigger", func(text string) error {
 		t, err := wire.ParseTrigger(text)
 		s.Triggers = append(s.Triggers, t)
@@ -157,29 +155,12 @@ func scenarioFlags(flags *pflag.FlagSet, s *retryplan.Scenario) {
 	flags.DurationVar(&s.Step, "step", 0, "interval of the time series (default 1s)")
 }
 
-// simulateSeeds simulates s with as many seeds, from s.Seed on. If one simulation fails, its result is not returned
-// unless it is the first.
-func (a *app) simulateSeeds(name string, s retryplan.Scenario, seeds uint) (results []retryplan.Result, err error) {
-	for range seeds {
-		r, err := a.simulate(name, s)
-		if err == nil || len(results) == 0 && r.Simulated > 0 {
-			results = append(results, r)
-		}
-		if err != nil {
-			return results, err
-		}
-		s.Seed++
-	}
-	return results, nil
-}
-
 // simulate calls retryplan.Simulate and shows its progress if stderr is a terminal.
 func (a *app) simulate(name string, s retryplan.Scenario) (retryplan.Result, error) {
 	if a.Progress {
 		const parts = 1000
-		bar := progressbar.NewOptions(parts,
-			progressbar.OptionSetWriter(a.err), progressbar.OptionSetDescription("simulating "+name), progressbar.OptionSetWidth(30),
-			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
+		bar := progressbar.NewOptions(parts, progressbar.OptionSetWriter(a.err), progressbar.OptionSetDescription("simulating "+name),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
 		defer func() { _ = bar.Finish() }()
 		s.Progress = func(p retryplan.Progress) {
 			// The bar stays near its end while the queue drains, since how long that takes is not known.

@@ -25,7 +25,7 @@ says which requirement binds. If no policy meets all, it says which two requirem
   retryplan solve --failure 0.1 --success 0.999 --rate 70 --capacity 100 --deadline 2s --trigger "stall 10s"`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if a.hasFleet() || a.given("clients", "deadline") {
+			if a.hasFleet() || a.wanted("budget") || a.given("clients", "deadline") {
 				if err := a.complete(); err != nil {
 					return err
 				}
