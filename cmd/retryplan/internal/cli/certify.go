@@ -18,15 +18,14 @@ verdict is one of these:
   safe         the fleet comes back from any trigger
   vulnerable   it comes back from this trigger, but a larger one would tip it
   metastable   it does not come back: the retries keep the backend busy with work that no client waits for
-  overloaded   it does not come back: the calm alone is more than the backend can do, or one attempt takes it longer than
-               a client waits
+  overloaded   it does not come back: the calm alone is more than the backend can do, or an attempt takes it too long
 
-A share --failure-rate of the attempts fails after the backend has worked on them, in the calm as well. During an outage
-the backend rejects all attempts at once; while it is failing, it works on them first. With --mix several policies with the
-same attempt timeout make up one fleet.
+A share --failure-rate of the attempts fails after the backend has worked on them, in the calm as well. During an
+outage the backend rejects all attempts at once; while it is failing, it works on them first. With --mix several
+policies with the same attempt timeout make up one fleet.
 
---from reads the metrics of contrib/retryotel, as Prometheus text or as OTLP/JSON of the collector's file exporter. Prometheus
-text does not say over what time it counts, so --over does: the time between two scrapes, or since the process began.
+--from reads the metrics of contrib/retryotel, as OTLP/JSON of the collector's file exporter or as Prometheus text, for
+which --over is the time between two scrapes, or since the process began.
 
 For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
 		Example: `  retryplan certify policy.json --from charge@metrics.txt --over 30s --capacity 100

@@ -32,11 +32,11 @@ func (a *app) chainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chain [POLICY]... | chain CHAIN.json",
 		Short: "Multiply layers of retries: what one run of a user costs the service at the bottom",
-		Long: `chain follows the runs of users through services that call each other, each with a policy of its own, the user's first.
-It prints how many attempts reach each node for one run: in a calm in which --failure of the attempts at the bottom fail,
-while the bottom refuses everything at once, and while it hangs. With --rate and --capacity it predicts whether a storm of
-retries can become permanent. A table shows what would change that: a budget in each layer, answers that say "do not retry",
-deadlines that are passed on, and retries in one layer only.
+		Long: `chain follows the runs of users through services that call each other, each with a policy of its own, the user's
+first. It prints how many attempts reach each node for one run: in a calm in which --failure of the attempts at the
+bottom fail, while the bottom refuses everything at once, and while it hangs. With --rate and --capacity it predicts
+whether a storm of retries can become permanent. A table shows what would change that: a budget in each layer, answers
+that say "do not retry", deadlines that are passed on, and retries in one layer only.
 
 One POLICY is repeated in --layers layers. A document with the key "layers" describes a whole chain, and flags replace
 what it says. Its keys are layers (a list of policy, budget, clients, failure, capacity and workers), pass_on,
@@ -145,7 +145,7 @@ func (a *app) chain(f *chainFlags, args []string) (c retryplan.Chain, err error)
 		if a.given("timeouts") {
 			l.Policy.AttemptTimeout = f.timeouts[i]
 		}
-		set(a.wanted("budget"), &l.Budget, a.budgetOf())
+		set(a.budgetOf() != nil, &l.Budget, a.budgetOf())
 		set(a.given("clients"), &l.Clients, a.setting.Clients)
 		set(bottom && a.given("failure"), &l.Failure, a.fleet.Failure)
 		set(bottom && a.given("capacity"), &l.Capacity, a.fleet.Capacity)

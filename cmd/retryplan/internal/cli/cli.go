@@ -125,7 +125,7 @@ const overview = `retryplan shows what a retry policy will do before it ships: t
 load on the backend, and whether a storm of retries can become permanent. It makes no calls and does not wait.
 
 A POLICY is one of the following. Flags change it. Without one, it is the default policy.
-  policy.json          a document of retryconf, JSON or YAML: one policy, or a catalog, which stands for all its policies
+  policy.json          a document of retryconf, JSON or YAML: one policy, or a catalog, which is all its policies
   email@policies.json  the policy "email" of a catalog
   preset:standard      inline, aggressive, standard, patient, cautious or delivery; also written --preset standard
   -                    a document on standard input

@@ -19,10 +19,10 @@ func (a *app) compareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare POLICY POLICY...",
 		Short: "Set policies side by side",
-		Long: `compare prints the waits of two or more policies beside each other, with the figures of plan and the findings. With the
-flags of a fleet (--rate and --capacity), it adds their certificates and the results of a simulation, in which all policies
-meet the same arrivals. It fails if a certificate and a simulation disagree. Flags that change a policy change all of
-them. --plot draws the schedules.`,
+		Long: `compare prints the waits of two or more policies beside each other, with the figures of plan and the findings. With
+the flags of a fleet (--rate and --capacity), it adds their certificates and the results of a simulation, in which all
+policies meet the same arrivals. It fails if a certificate and a simulation disagree. Flags that change a policy
+change all of them. --plot draws the schedules.`,
 		Example: `  retryplan compare policy.json preset:standard
   retryplan compare email@policies.json search@policies.json --failure 0.3
   retryplan compare policies.json --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 10s"`,
@@ -70,7 +70,7 @@ them. --plot draws the schedules.`,
 						return err
 					}
 					if stopped = err; err == nil {
-						for _, seen := range simulated(&r) {
+						for _, seen := range append(resultFacts(&r), fact{"recovery", recovery(&r), ""}) {
 							f.add(seen.name+", simulated", seen.figure, "")
 						}
 						data.Simulation = wire.JSON(r)
@@ -114,13 +114,6 @@ func waits(p *retryplan.Plan) (f facts) {
 			f.add("wait "+strconv.Itoa(at.Number-1), say.Between(at.Wait.Lo, at.Wait.Hi), "")
 		}
 	}
-	return f
-}
-
-// simulated returns the facts of a simulation beside those of a certificate.
-func simulated(r *retryplan.Result) facts {
-	f := resultFacts(r)
-	f.add("recovery", recovery(r), "")
 	return f
 }
 

@@ -138,14 +138,15 @@ func (a *app) summary(r *retryplan.Result, s *retryplan.Scenario) {
 		f.add("runs ended as", "", endings(shares))
 	}
 	if len(s.Triggers) > 0 && s.Arrivals.Rate > 0 {
-		more := " after the trigger's end"
+		more := ""
 		switch needed := s.Horizon(); {
-		case r.Judged && !r.Recovered:
-			more = " in the " + say.Span(min(r.Simulated, s.Duration)-end) + more
+		case r.Judged && r.Recovered:
+			more = " after the trigger's end"
 		case r.Judged:
+			more = " in the " + say.Span(min(r.Simulated, s.Duration)-end) + " after the trigger's end"
 		case max(end, needed) == math.MaxInt64:
 			more = ": the trigger has no end"
-		default:
+		case s.Duration < needed: // otherwise the simulation was interrupted
 			needed = (needed + time.Second - 1).Truncate(time.Second)
 			more = fmt.Sprintf(": the last retries of what the trigger hit come later; give --duration %v", wire.Duration(needed))
 		}

@@ -99,18 +99,14 @@ func (a *app) seedFlag(flags *pflag.FlagSet) {
 // given reports whether one of the flags is given.
 func (a *app) given(names ...string) bool { return slices.ContainsFunc(names, a.flags.Changed) }
 
-// wanted reports whether a feature is on: its flag says so, or is not given while a detail of the feature is.
-func (a *app) wanted(feature string) (on bool) {
-	if f := a.flags.Lookup(feature); f.Changed {
-		return f.Value.String() == "true"
-	}
-	a.flags.Visit(func(f *pflag.Flag) { on = on || strings.HasPrefix(f.Name, feature+"-") })
-	return on
-}
-
-// budgetOf returns the budget of each client, or nil for none.
+// budgetOf returns the budget of each client, or nil for none. The flags of its details imply one.
 func (a *app) budgetOf() *retry.BudgetConfig {
-	if !a.wanted("budget") {
+	flag := a.flags.Lookup("budget")
+	wanted := flag.Value.String() == "true"
+	if !flag.Changed {
+		a.flags.Visit(func(f *pflag.Flag) { wanted = wanted || strings.HasPrefix(f.Name, "budget-") })
+	}
+	if !wanted {
 		return nil
 	}
 	return &a.budget
@@ -149,7 +145,7 @@ func (a *app) flagOf(field string) string {
 	}
 	for _, flag := range []string{path[max(len(path)-2, 0)] + "-" + name, name} {
 		flag = cmp.Or(flagNames[flag], flag)
-		if a.flags.Lookup(flag) != nil {
+		if a.flags.Lookup(flag) != nil && (a.given(flag) || !strings.HasPrefix(field, "Chain.Layers")) { // of a document
 			return "--" + flag
 		}
 	}

@@ -20,16 +20,16 @@ func (a *app) lintCommand() *cobra.Command {
 		Use:   "lint [POLICY]...",
 		Short: "Print findings for CI, and fail on warnings",
 		Long: `lint prints the findings of show, one on a line with the place in the document. With the flags of a fleet (--rate and
---capacity) the verdict of certify is a finding too, unless it is safe. lint exits with status 1 if a finding is a warning
-or severe, or as --fail-on says. --format github prints annotations for a pull request, and --format sarif prints a file for
-code scanning.
+--capacity) the verdict of certify is a finding too, unless it is safe. lint exits with status 1 if a finding is a
+warning or severe, or as --fail-on says. --format github prints annotations for a pull request, and --format sarif
+prints a file for code scanning.
 
-A finding that is intended can be ignored: by --ignore, by a comment in a YAML document, within a policy or before all,
+A finding can be ignored by --ignore, by a comment in a YAML document, in a policy or before all of them,
 
   # retryplan:ignore no-jitter there is one client
 
-or by .retryplan.yaml, the first in the directories from here upwards, which lint and certify read. It has the flags of
-both and two more keys: documents, relative to the file, and ignore, with the reason for each CODE or POLICY:CODE.`,
+or by .retryplan.yaml, the first in the directories from here upwards, which lint and certify read. It has the flags
+of both and two more keys: documents, relative to the file, and ignore, with the reason for each CODE or POLICY:CODE.`,
 		Example: `  retryplan lint policies.yaml
   retryplan lint policies.json --fail-on severe --inline --deadline 5s
   retryplan lint preset:standard policies.json --budget --ignore standard:no-jitter

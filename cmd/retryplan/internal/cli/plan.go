@@ -18,17 +18,18 @@ func (a *app) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [POLICY]...",
 		Short: "Show the schedule of a policy and its findings",
-		Long: `show prints the schedule of each policy: when each attempt starts at the earliest and at the latest if all fail at once,
-the wait before it with its spread, and the total wait. Findings follow, with what to change. More can be found if the
-flags say where the policy is used: --inline, --deadline, --layers, --clients and --duration.`,
+		Long: `show prints the schedule of each policy: when each attempt starts at the earliest and at the latest if all fail at
+once, the wait before it with its spread, and the total wait. Findings follow, with what to change. More can be found
+if the flags say where the policy is used: --inline, --deadline, --layers, --clients and --duration.`,
 		Example: `  retryplan show --preset standard
   retryplan show policy.json
   retryplan show --attempts 4 --base 50ms --cap 1s --jitter full --inline --deadline 5s
   retryplan show policies.json --fail-on warning`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			// The schedule is the policy's own: plan shows what a deadline cuts off.
+			// The schedule is the policy's own: plan shows what a deadline cuts off. After 20 attempts, the waits of an
+			// unlimited policy have reached their cap.
 			model := func(p retry.Policy) (m retryplan.Model) {
-				set(p.MaxAttempts == retry.Unlimited, &m.Horizon, horizon)
+				set(p.MaxAttempts == retry.Unlimited, &m.Horizon, 20)
 				return m
 			}
 			return a.plan(args, model, plots.Plans, func(p *retryplan.Plan) {
@@ -46,19 +47,16 @@ flags say where the policy is used: --inline, --deadline, --layers, --clients an
 	return cmd
 }
 
-// horizon is the number of attempts that show prints of an unlimited policy: by then its waits have reached their cap.
-const horizon = 20
-
 func (a *app) planCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan [POLICY]...",
 		Short: "Compute how a run ends, how long it takes and how much load it makes",
 		Long: `plan computes what becomes of one run if its attempts fail with a given probability and take a given time: for each
-attempt, the probability that a run makes it and that it succeeds; the chance of success, also in time; the load, which is
-the mean number of attempts per run; how runs end; and how long they wait and take. Nothing is sampled: all digits that are
-shown are exact. --plot draws the waits, their total, and the time that runs take, with the deadline.
+attempt, the probability that a run makes it and that it succeeds; the chance of success, also in time; the load,
+which is the mean number of attempts per run; how runs end; and how long they wait and take. Nothing is sampled: all
+digits that are shown are exact. --plot draws the waits, their total, and the time that runs take, with the deadline.
 
---failure 0.1 applies to every attempt. --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, and the last one repeats.`,
+--failure 0.1 applies to every attempt; --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, and the last one repeats.`,
 		Example: `  retryplan plan --preset aggressive --failure 0.3
   retryplan plan policy.json --failure 0.9,0.5,0.1 --duration "lognormal 20ms 200ms" --deadline 10s
   retryplan plan email@policies.json --failure 0.2 --json`,

@@ -81,7 +81,7 @@ func (a *app) policies(args []string) (found []named, err error) {
 		}
 	}
 	if a.given("preset") {
-		args = append([]string{presetPrefix + a.preset}, args...)
+		args = append([]string{"preset:" + a.preset}, args...)
 	}
 	if len(args) == 0 {
 		found = []named{{name: "default policy"}}
@@ -110,12 +110,9 @@ func (a *app) policies(args []string) (found []named, err error) {
 	return found, a.fits(len(found))
 }
 
-// presetPrefix begins an argument that is a preset, since a file can have any name.
-const presetPrefix = "preset:"
-
 // read returns the policies of an argument.
 func (a *app) read(arg string) ([]named, error) {
-	if preset, ok := strings.CutPrefix(arg, presetPrefix); ok {
+	if preset, ok := strings.CutPrefix(arg, "preset:"); ok {
 		p, err := retryconf.Spec{Extends: preset}.Policy()
 		if err != nil || preset == "" {
 			return nil, misusef("preset %q is not one of inline, aggressive, standard, patient, cautious, delivery", preset)

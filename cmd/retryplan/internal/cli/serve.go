@@ -65,8 +65,7 @@ func (a *app) schemaCommand() *cobra.Command {
 		Use:   "schema [policy | catalog]",
 		Short: "Print the JSON Schema of a policy's document or of a catalog's",
 		Long: `schema prints the JSON Schema of the document of one policy (the default) or of a catalog, for editors and other
-validators. It accepts what the parser of documents accepts. Rules between keys, such as a cap below its base, are left to
-lint.`,
+validators. It accepts what the parser of documents accepts, except that lint checks rules between keys.`,
 		Example: `  retryplan schema >policy.schema.json
   retryplan schema catalog >policies.schema.json`,
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),

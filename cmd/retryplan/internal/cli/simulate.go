@@ -23,14 +23,14 @@ func (a *app) simulateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate [POLICY]...",
 		Short: "Run a fleet of clients against a model of a server",
-		Long: `simulate runs a fleet of clients, attempt by attempt, against a model of a server, with the library's own decisions. It
-prints the load, how runs ended, whether the fleet came back from a trigger, and a time series. The same --seed gives the
-same numbers, and several policies meet the same arrivals. --seeds 20 simulates with --seed and the 19 seeds after it, and
-adds the median and the range of the results; all else is about the first.
+		Long: `simulate runs a fleet of clients, attempt by attempt, against a model of a server, with the library's own decisions.
+It prints the load, how runs ended, whether the fleet came back from a trigger, and a time series. The same --seed
+gives the same numbers, and several policies meet the same arrivals. --seeds 20 simulates with --seed and the 19 seeds
+after it, and adds the median and the range of the results; all else is about the first.
 
-Runs begin in an open loop (--rate), in a closed loop (--closed: each client has one run at a time, and pauses before each)
-or all at once (--at-once). A server with --workers works on that many attempts at a time, for --service each, and queues
-the others; without --workers it answers everything. A trigger has a kind, a start, a length and, for some, a factor:
+Runs begin in an open loop (--rate), in a closed loop (--closed: each client has one run at a time, and pauses before
+each) or all at once (--at-once). A server with --workers works on that many attempts at a time, for --service each,
+and queues the others; without --workers it answers everything. A --trigger has a kind, a start and a length:
 
   stall 60s 10s              the server works on nothing
   outage 60s 10s             it rejects every attempt
@@ -39,9 +39,9 @@ the others; without --workers it answers everything. A trigger has a kind, a sta
   surge 60s 10s 3            three times as many runs begin (open loop)
   failing 60s 10s 0.5        half of the attempts fail
 
-For --fail-on, a fleet that does not come back from its triggers is a severe finding. Without --duration, the simulation
-lasts until the last retries of what the triggers hit are over, and at least 4m: before that, whether a fleet stays well is
-not known. With --mix several policies make up one fleet. If simulate is interrupted, it prints what it has seen.`,
+For --fail-on, a fleet that does not come back from its triggers is a severe finding. Without --duration, the
+simulation lasts until the last retries of what the triggers hit are over, and at least 4m: before that, whether a
+fleet stays well is not known. With --mix several policies make up one fleet.`,
 		Example: `  retryplan simulate --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 60s 10s" --duration 4m
   retryplan simulate policy.json --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m --budget
   retryplan simulate policy.json --at-once --clients 100 --rate-limit 20 --rate-window 100ms --trigger "outage 0s 10s" --duration 60s --drain`,

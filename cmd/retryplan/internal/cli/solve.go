@@ -17,15 +17,16 @@ func (a *app) solveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "solve",
 		Short: "Find a policy that meets requirements, or say which requirements conflict",
-		Long: `solve finds a policy that meets every requirement that is given, checks it by plan, and prints it as Go and as JSON with
-its plan. With the flags of a fleet, the certificate must be safe or vulnerable, and a simulation is run as well. solve
-says which requirement binds. If no policy meets all, it says which two requirements conflict, and exits with status 1.`,
+		Long: `solve finds a policy that meets every requirement that is given, checks it by plan, and prints it as Go and as JSON
+with its plan. With the flags of a fleet, the certificate must be safe or vulnerable, and a simulation is run as well.
+solve says which requirement binds. If no policy meets all, it says which two requirements conflict, and exits with
+status 1.`,
 		Example: `  retryplan solve --failure 0.1 --success 0.9999 --worst-case 10s --duration 50ms
   retryplan solve --failure 0.3 --success 0.99 --load 1.5 --p99 5s
   retryplan solve --failure 0.1 --success 0.999 --rate 70 --capacity 100 --deadline 2s --trigger "stall 10s"`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if a.hasFleet() || a.wanted("budget") || a.given("clients", "deadline") {
+			if a.hasFleet() || a.budgetOf() != nil || a.given("clients", "deadline") {
 				if err := a.complete(); err != nil {
 					return err
 				}
@@ -84,7 +85,7 @@ func (a *app) solution(s *retryplan.Solution, r *retryplan.Requirements) error {
 		a.line("\nthe certificate")
 		a.printFacts(certificateFacts(s.Certificate, &fleet))
 		a.line("\na simulation")
-		a.printFacts(simulated(s.Simulation))
+		a.printFacts(append(resultFacts(s.Simulation), fact{"recovery", recovery(s.Simulation), ""}))
 	}
 	return nil
 }
