@@ -92,18 +92,18 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
 			return cmp.Or(a.guard(), disagree)
 		},
 	}
-	a.policyFlags(cmd.Flags())
 	flags := cmd.Flags()
+	a.policyFlags(flags)
 	flags.IntVar(&a.setting.Layers, "layers", 0, "number of layers that one policy is repeated in")
 	flags.DurationSliceVar(&given.timeouts, "timeouts", nil, "attempt timeout of each layer, the user's first, such as 10s,3.2s,1s")
 	flags.BoolVar(&given.chain.PassOn, "pass-on", false, "calls end when the caller of their service gives up")
 	flags.BoolVar(&given.chain.DoNotRetry, "do-not-retry", false, "a service that gives up answers that the request must not be repeated")
 	flags.BoolVar(&given.simulate, "simulate", false, "simulate the chain and each change of it")
 	flags.Float64Var(&a.fleet.Failure, "failure", 0, "probability that an attempt fails at the bottom")
-	a.backendFlags(cmd.Flags())
-	a.callerFlags(cmd.Flags())
-	a.seedFlag(cmd.Flags())
-	a.failOnFlag(cmd.Flags())
+	a.backendFlags(flags)
+	a.callerFlags(flags)
+	a.seedFlag(flags)
+	a.failOnFlag(flags)
 	return cmd
 }
 
@@ -158,7 +158,7 @@ func (a *app) chain(f *chainFlags, args []string) (c retryplan.Chain, err error)
 // policies to read.
 func (a *app) chainDocument(file string) (c retryplan.Chain, ok bool, err error) {
 	data, err := a.contents(file)
-	if file == "-" {
+	if file == "-" && err == nil {
 		a.Stdin = bytes.NewReader(data)
 	}
 	var keys map[string]json.RawMessage
@@ -195,8 +195,8 @@ func changes(c retryplan.Chain) (all []change) {
 				set(l.Budget == nil && attempts(l.Policy) != "1", &l.Budget, &retry.BudgetConfig{})
 			}
 		}},
-		{"do-not-retry", func(c *retryplan.Chain) { c.DoNotRetry = bottom > 0 }},
-		{"pass deadlines on", func(c *retryplan.Chain) { c.PassOn = bottom > 0 }},
+		{"do-not-retry", func(c *retryplan.Chain) { c.DoNotRetry = c.DoNotRetry || bottom > 0 }},
+		{"pass deadlines on", func(c *retryplan.Chain) { c.PassOn = c.PassOn || bottom > 0 }},
 		{"innermost retries", func(c *retryplan.Chain) { once(c.Layers[:bottom]) }},
 		{"outermost retries", func(c *retryplan.Chain) { once(c.Layers[1:]) }},
 	} {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"os"
@@ -51,20 +52,9 @@ func (a *app) hasFleet() bool {
 
 // complete makes a.fleet the fleet that flags and metrics describe.
 func (a *app) complete() error {
-	traffic, err := a.measured()
-	if err != nil {
-		return err
-	}
 	f := &a.fleet
-	if traffic != nil {
-		set(a.setting.Duration == retryplan.Dist{}, &a.setting.Duration, traffic.Duration)
-		set(!a.given("rate"), &f.Rate, traffic.Rate())
-		set(!a.given("failure-rate"), &f.Failure, traffic.Failure())
-		// As many workers as complete --capacity attempts a second if each takes the measured mean.
-		set(!a.given("workers"), &f.Workers, max(1, int(math.Round(f.Capacity*traffic.Mean.Seconds()))))
-	}
 	f.Clients, f.Deadline, f.Budget = a.setting.Clients, a.setting.Deadline, a.budgetOf()
-	return nil
+	return a.measure()
 }
 
 // findings returns the findings about a policy, which has the budget of the fleet if there is one.
@@ -81,14 +71,8 @@ func (a *app) measuredFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&a.over, "over", 0, "time over which the counters of --from count")
 }
 
-// measured returns the traffic that --from measured, and prints it. It returns nil without --from.
-func (a *app) measured() (*fit.Traffic, error) {
-	if len(a.from) == 0 {
-		if a.given("over") {
-			return nil, misusef("--over is the time of --from, which is missing")
-		}
-		return nil, nil
-	}
+// measure prints the traffic that --from measured, and uses it in place of the flags that are not given.
+func (a *app) measure() error {
 	policy := ""
 	var files [][]byte
 	for _, file := range a.from {
@@ -97,18 +81,30 @@ func (a *app) measured() (*fit.Traffic, error) {
 		}
 		data, err := os.ReadFile(file)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		files = append(files, data)
+	}
+	switch {
+	case len(files) == 0 && a.given("over"):
+		return misusef("--over is the time of --from, which is missing")
+	case len(files) == 0:
+		return nil
 	}
 	traffic, err := fit.Read(policy, a.over, files...)
 	from := strings.Join(a.from, " and ")
 	if errors.Is(err, fit.ErrTime) {
-		return nil, misusef("--from %s does not say over what time it counts: give --over, or two scrapes and the time between them", from)
+		return misusef("--from %s does not say over what time it counts: give --over, or two scrapes and the time between them", from)
 	}
 	if err != nil {
-		return nil, misusef("--from %s: %w", from, err)
+		return misusef("--from %s: %w", from, err)
 	}
 	a.remark("from %s: %v", from, traffic)
-	return &traffic, nil
+	set(!a.given("rate"), &a.fleet.Rate, traffic.Rate())
+	set(!a.given("failure-rate"), &a.fleet.Failure, traffic.Failure())
+	a.setting.Duration = cmp.Or(a.setting.Duration, traffic.Duration)
+	// As many workers as complete --capacity attempts a second if each takes the measured mean.
+	workers := int(math.Round(a.fleet.Capacity * traffic.Mean.Seconds()))
+	set(a.given("capacity") && !a.given("workers"), &a.fleet.Workers, max(1, workers))
+	return nil
 }

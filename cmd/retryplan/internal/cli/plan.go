@@ -61,12 +61,10 @@ digits that are shown are exact. --plot draws the waits, their total, and the ti
   retryplan plan policy.json --failure 0.9,0.5,0.1 --duration "lognormal 20ms 200ms" --deadline 10s
   retryplan plan email@policies.json --failure 0.2 --json`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if t, err := a.measured(); err != nil {
+			if err := a.measure(); err != nil {
 				return err
-			} else if t != nil {
-				set(!a.given("failure"), &a.model.Failure, []float64{t.Failure()})
-				set(!a.given("duration"), &a.setting.Duration, t.Duration)
 			}
+			set(a.given("from") && !a.given("failure"), &a.model.Failure, []float64{a.fleet.Failure})
 			a.model.Duration, a.model.Deadline = a.setting.Duration, a.setting.Deadline
 			outlook := func(all ...plots.Plan) (*plots.Picture, error) { return plots.Outlook(a.setting.Deadline, all...) }
 			return a.plan(args, func(retry.Policy) retryplan.Model { return a.model }, outlook, func(p *retryplan.Plan) {

@@ -75,7 +75,7 @@ func (a *app) apply(p retry.Policy) (retry.Policy, error) {
 
 // policies returns the policies that the arguments and the flags stand for: at least one.
 func (a *app) policies(args []string) (found []named, err error) {
-	for _, name := range []string{"clients", "deadline", "layers", "budget-ratio", "budget-burst"} { // where zero means a default
+	for _, name := range []string{"clients", "deadline", "layers", "budget-ratio", "budget-burst"} { // zero is the default
 		if f := a.flags.Lookup(name); f != nil && strings.HasPrefix(f.Value.String(), "-") {
 			return nil, misusef("--%s %v is negative", name, f.Value)
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -53,17 +54,13 @@ fleet stays well is not known. With --mix several policies make up one fleet.`,
 			if err != nil {
 				return err
 			}
-			traffic, err := a.measured()
-			if err != nil {
+			if err := a.measure(); err != nil {
 				return err
 			}
-			if traffic != nil {
-				set(!a.given("rate"), &scenario.Arrivals.Rate, traffic.Rate())
-				set(!a.given("failure-rate"), &scenario.Server.FailureRate, traffic.Failure())
-				set(!a.given("service"), &scenario.Server.Service, traffic.Duration)
-			}
 			scenario.Clients, scenario.Deadline, scenario.Seed = a.setting.Clients, a.setting.Deadline, a.seed
-			scenario.Others, scenario.Budget = others, a.budgetOf()
+			scenario.Arrivals.Rate, scenario.Server.Workers, scenario.Server.FailureRate = a.fleet.Rate, a.fleet.Workers, a.fleet.Failure
+			scenario.Server.Service = cmp.Or(scenario.Server.Service, a.setting.Duration)
+			scenario.Others, scenario.Budget, scenario.Shared = others, a.budgetOf(), a.fleet.Shared
 			set(breaker, &scenario.Breaker, &retryplan.Breaker{})
 			var runs []plots.Run
 			var stopped error
@@ -115,10 +112,10 @@ fleet stays well is not known. With --mix several policies make up one fleet.`,
 	a.policyFlags(cmd.Flags())
 	a.callerFlags(cmd.Flags())
 	a.measuredFlags(cmd.Flags())
-	scenarioFlags(cmd.Flags(), &scenario)
+	a.scenarioFlags(cmd.Flags(), &scenario)
 	a.budgetFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&breaker, "breaker", false, "put a circuit breaker before the attempts of each client")
-	cmd.Flags().BoolVar(&scenario.Shared, "shared", false, "let all clients share one budget and one breaker")
+	cmd.Flags().BoolVar(&a.fleet.Shared, "shared", false, "let all clients share one budget and one breaker")
 	a.seedFlag(cmd.Flags())
 	cmd.Flags().UintVar(&seeds, "seeds", 1, "number of seeds, from --seed on, to simulate with and print the spread of")
 	cmd.Flags().UintVar(&rows, "rows", 24, "largest number of lines of the time series")
@@ -129,18 +126,18 @@ fleet stays well is not known. With --mix several policies make up one fleet.`,
 }
 
 // scenarioFlags adds the flags of how runs begin, of the server, and of the simulation.
-func scenarioFlags(flags *pflag.FlagSet, s *retryplan.Scenario) {
-	flags.Float64Var(&s.Arrivals.Rate, "rate", 0, "open loop: runs that begin in a second")
+func (a *app) scenarioFlags(flags *pflag.FlagSet, s *retryplan.Scenario) {
+	flags.Float64Var(&a.fleet.Rate, "rate", 0, "open loop: runs that begin in a second")
 	flags.BoolVar(&s.Arrivals.Closed, "closed", false, "closed loop: each client has one run at a time")
 	textVar(flags, &s.Arrivals.Think, "distribution", "think", "closed loop: pause before each run")
 	flags.BoolVar(&s.Arrivals.AtOnce, "at-once", false, "every client begins one run, at the start")
 
 	textVar(flags, &s.Network, "distribution", "network", "time of one hop between client and server")
-	flags.IntVar(&s.Server.Workers, "workers", 0, "number of attempts that the server works on at a time (default any number)")
+	flags.IntVar(&a.fleet.Workers, "workers", 0, "number of attempts that the server works on at a time (default any number)")
 	textVar(flags, &s.Server.Service, "distribution", "service", "how long it works on one")
 	flags.IntVar(&s.Server.Queue, "queue", 0, "number of attempts that may wait for a worker, -1 for none (default any number)")
 	flags.BoolVar(&s.Server.LIFO, "lifo", false, "the newest waiting attempt goes first")
-	flags.Float64Var(&s.Server.FailureRate, "failure-rate", 0, "probability that an attempt fails after the server has worked on it")
+	flags.Float64Var(&a.fleet.Failure, "failure-rate", 0, "probability that an attempt fails after the server has worked on it")
 	flags.IntVar(&s.Server.RateLimit, "rate-limit", 0, "number of attempts to accept in each window; the others are rejected")
 	flags.DurationVar(&s.Server.RateWindow, "rate-window", 0, "window of --rate-limit (default 1s)")
 	textVar(flags, &s.Server.RetryAfter, "distribution", "retry-after", "hint of a rejection")
