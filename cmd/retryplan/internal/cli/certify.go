@@ -58,7 +58,7 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
 					findings = append(findings, some...)
 				}
 				a.note(gravity[c.Stability], n.name+" is "+c.Stability.String())
-				data := shown{Name: n.name, Policy: wire.Policy(n.policy), Fleet: wire.JSON(*f), Certificate: wire.JSON(c), Findings: wire.NewFindings(findings)}
+				data := shown{Policy: wire.Policy(n.policy), Fleet: wire.JSON(*f), Certificate: wire.JSON(c), Findings: wire.NewFindings(findings)}
 				a.policy(n, data, func() {
 					a.printFacts(certificateFacts(&c, f))
 					a.showFindings(findings)

@@ -57,7 +57,7 @@ change all of them. --plot draws the schedules.`,
 				f := append(waits(p), planFacts(p, a.model.Deadline)...)
 				f.add("total wait, p99", say.Span(p.TotalWait.Quantile(.99)), "")
 				f.add("a run takes, p99", say.Span(p.Elapsed.Quantile(.99)), "")
-				data := shown{Name: n.name, Policy: wire.Policy(n.policy), Plan: wire.JSON(p), Findings: wire.NewFindings(findings)}
+				data := shown{Policy: wire.Policy(n.policy), Plan: wire.JSON(p), Findings: wire.NewFindings(findings)}
 				if a.hasFleet() && stopped == nil {
 					c, err := retryplan.Certify(n.policy, a.fleet)
 					if err != nil {

@@ -232,9 +232,13 @@ func newSpread(results []retryplan.Result) spread {
 		text      func(float64) string
 		values    []float64
 	}{
-		{"amplification", "attempts per run", say.Number, nil}, {"failed", "failed", say.Percent, nil}, {"wasted", "wasted", say.Percent, nil},
-		{"peak", "peak", say.Number, nil}, {"latency_p50_seconds", "success takes, p50", span, nil},
-		{"latency_p99_seconds", "success takes, p99", span, nil}, {"recovery_seconds", "recovery", span, nil},
+		{"amplification", "attempts per run", say.Number, nil},
+		{"failed", "failed", say.Percent, nil},
+		{"wasted", "wasted", say.Percent, nil},
+		{"peak", "peak", say.Number, nil},
+		{"latency_p50_seconds", "success takes, p50", span, nil},
+		{"latency_p99_seconds", "success takes, p99", span, nil},
+		{"recovery_seconds", "recovery", span, nil},
 	}
 	s := spread{table: newGrid("-", "median", "least", "most")}
 	for _, r := range results {

@@ -69,7 +69,8 @@ of both and two more keys: documents, relative to the file, and ignore, with the
 					}
 					if c.Stability != retryplan.Safe {
 						what, why := say.Stability(&c, a.fleet)
-						findings = append(findings, retryplan.Finding{Code: c.Stability.String(), Level: gravity[c.Stability], Text: what + " " + why})
+						verdict := retryplan.Finding{Code: c.Stability.String(), Level: gravity[c.Stability], Text: what + " " + why}
+						findings = append(findings, verdict)
 					}
 				}
 				data := shown{Name: n.name, Policy: wire.Policy(n.policy), Findings: []wire.Finding{}}

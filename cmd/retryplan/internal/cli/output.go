@@ -113,6 +113,7 @@ type shown struct {
 
 // policy prints a policy and then, by text, what there is to say about it, or keeps data for --json.
 func (a *app) policy(n named, data shown, text func()) {
+	data.Name = n.name
 	a.all = append(a.all, data)
 	if a.json {
 		return

@@ -90,7 +90,8 @@ func (a *app) planFlags(cmd *cobra.Command) {
 
 // plan prints each policy with the body of its plan and its findings, and draws a picture of all.
 func (a *app) plan(
-	args []string, model func(retry.Policy) retryplan.Model, picture func(...plots.Plan) (*plots.Picture, error), body func(*retryplan.Plan),
+	args []string, model func(retry.Policy) retryplan.Model,
+	picture func(...plots.Plan) (*plots.Picture, error), body func(*retryplan.Plan),
 ) error {
 	found, err := a.policies(args)
 	if err != nil {
@@ -105,7 +106,7 @@ func (a *app) plan(
 		plans = append(plans, plots.Plan{Name: n.name, Plan: p})
 		findings := retryplan.Lint(n.policy, a.setting)
 		a.noteFindings(n.name, findings)
-		data := shown{Name: n.name, Policy: wire.Policy(n.policy), Plan: wire.JSON(p), Findings: wire.NewFindings(findings)}
+		data := shown{Policy: wire.Policy(n.policy), Plan: wire.JSON(p), Findings: wire.NewFindings(findings)}
 		a.policy(n, data, func() {
 			body(p)
 			a.showFindings(findings)

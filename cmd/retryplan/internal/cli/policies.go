@@ -153,7 +153,7 @@ func (a *app) contents(file string) ([]byte, error) {
 	if a.Stdin == nil {
 		return nil, errors.New("standard input is closed")
 	}
-	return io.ReadAll(a.Stdin)
+	return io.ReadAll(io.LimitReader(a.Stdin, 1<<20+1)) // retryconf refuses more than 1 MiB
 }
 
 // source returns the name of a document in errors.

@@ -58,8 +58,9 @@ fleet stays well is not known. With --mix several policies make up one fleet.`,
 				return err
 			}
 			scenario.Clients, scenario.Deadline, scenario.Seed = a.setting.Clients, a.setting.Deadline, a.seed
-			scenario.Arrivals.Rate, scenario.Server.Workers, scenario.Server.FailureRate = a.fleet.Rate, a.fleet.Workers, a.fleet.Failure
+			scenario.Arrivals.Rate, scenario.Server.Workers = a.fleet.Rate, a.fleet.Workers
 			scenario.Server.Service = cmp.Or(scenario.Server.Service, a.setting.Duration)
+			scenario.Server.FailureRate = a.fleet.Failure
 			scenario.Others, scenario.Budget, scenario.Shared = others, a.budgetOf(), a.fleet.Shared
 			set(breaker, &scenario.Breaker, &retryplan.Breaker{})
 			var runs []plots.Run
@@ -85,7 +86,7 @@ fleet stays well is not known. With --mix several policies make up one fleet.`,
 				if ill := spread.judged - spread.recovered; ill > 0 && err == nil {
 					a.note(retryplan.Severe, fmt.Sprintf("%s did not recover with %d of %d seeds", n.name, ill, len(results)))
 				}
-				data := shown{Name: n.name, Scenario: wire.JSON(scenario), Result: wire.JSON(result), Interrupted: err != nil}
+				data := shown{Scenario: wire.JSON(scenario), Result: wire.JSON(result), Interrupted: err != nil}
 				if seeds > 1 {
 					data.Spread = spread.json
 				}
@@ -95,7 +96,8 @@ fleet stays well is not known. With --mix several policies make up one fleet.`,
 						a.line("%s: %s of its %d runs succeeded", n.all()[i].name, say.Percent(ratio(p.Succeeded, p.Runs)), p.Runs)
 					}
 					if seeds > 1 {
-						a.line("\nseeds %d to %d: %d of %d recovered", s.Seed, s.Seed+uint64(len(results))-1, spread.recovered, spread.judged)
+						last := s.Seed + uint64(len(results)) - 1
+						a.line("\nseeds %d to %d: %d of %d recovered", s.Seed, last, spread.recovered, spread.judged)
 						a.print(spread.table)
 					}
 					a.line("")
@@ -156,7 +158,8 @@ func (a *app) scenarioFlags(flags *pflag.FlagSet, s *retryplan.Scenario) {
 func (a *app) simulate(name string, s retryplan.Scenario) (retryplan.Result, error) {
 	if a.Progress {
 		const parts = 1000
-		bar := progressbar.NewOptions(parts, progressbar.OptionSetWriter(a.err), progressbar.OptionSetDescription("simulating "+name),
+		bar := progressbar.NewOptions(parts,
+			progressbar.OptionSetWriter(a.err), progressbar.OptionSetDescription("simulating "+name),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
 		defer func() { _ = bar.Finish() }()
 		s.Progress = func(p retryplan.Progress) {
