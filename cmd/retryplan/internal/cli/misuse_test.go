@@ -133,3 +133,17 @@ func TestWhatCannotBeDone(t *testing.T) {
 		})
 	}
 }
+
+// TestABadFieldOfADocumentKeepsItsName holds that a flag is blamed for what it sets, and for nothing else.
+func TestABadFieldOfADocumentKeepsItsName(t *testing.T) {
+	const document = `{"layers": [{"policy": {"max_attempts": 2}}, {"capacity": -3}]}`
+	for line, want := range map[string]string{
+		"chain - --rate 5":               "Chain.Layers[1].Capacity -3 is not above 0",
+		"chain - --rate 5 --capacity -4": "--capacity -4 is not above 0",
+		"chain - --rate -5 --capacity 4": "--rate -5 is not above 0",
+	} {
+		got := runIn(t, t.Context(), cli.Options{Stdin: strings.NewReader(document)}, line)
+		require.Equal(t, cli.Usage, got.Exit)
+		require.Contains(t, got.Err, "retryplan: "+want+"\n", line)
+	}
+}
