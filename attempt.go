@@ -18,8 +18,8 @@ func AttemptNumber(ctx context.Context) int {
 // else repeats the work: a failure ends the run as Failed(RetriesDisabled), and no budget is asked. Everything that
 // descends from the context inherits this, context.WithoutCancel included.
 func OneAttempt(ctx context.Context) context.Context {
-	outer := AttemptNumber(ctx)
-	return &numbered{ctx, outer, cmp.Or(OuterAttempt(ctx), outer)}
+	number := AttemptNumber(ctx)
+	return &oneAttempt{numbered{ctx, number}, cmp.Or(OuterAttempt(ctx), number)}
 }
 
 // RemoteAttempt is OneAttempt for work that is an attempt of a run in another process, as a request is that says so: it
@@ -30,31 +30,37 @@ func RemoteAttempt(ctx context.Context, number int) context.Context {
 	if number <= 1 {
 		return ctx
 	}
-	return &numbered{ctx, number, number}
+	return &oneAttempt{numbered{ctx, number}, number}
 }
 
 // OuterAttempt returns the number of the attempt that something else makes of the work, if ctx is from OneAttempt or
 // RemoteAttempt or descends from such: the number given to RemoteAttempt, or the AttemptNumber of the context given to
 // OneAttempt. It is for clients that say to their servers which attempt they make. Otherwise it is 0.
 func OuterAttempt(ctx context.Context) int {
-	if c := numberOf(ctx); c != nil {
-		return c.outer
+	if ctx == nil {
+		return 0
 	}
-	return 0
+	c, ok := ctx.Value(outerKey{}).(*oneAttempt)
+	if !ok {
+		return 0
+	}
+	return c.outer
 }
 
 // IsOneAttempt reports whether ctx is from OneAttempt or RemoteAttempt, or descends from such, for shells that repeat
 // without Do.
 func IsOneAttempt(ctx context.Context) bool { return OuterAttempt(ctx) > 0 }
 
-// numberKey is the context key of the number of an attempt.
-type numberKey struct{}
+// numberKey and outerKey are the keys of what AttemptNumber and OuterAttempt return.
+type (
+	numberKey struct{}
+	outerKey  struct{}
+)
 
-// numbered is a context with the number of an attempt.
+// numbered is the context of an attempt.
 type numbered struct {
 	context.Context
 	number int
-	outer  int // OuterAttempt
 }
 
 func (c *numbered) Value(key any) any {
@@ -62,6 +68,19 @@ func (c *numbered) Value(key any) any {
 		return c
 	}
 	return c.Context.Value(key)
+}
+
+// oneAttempt is the context of work that something else repeats.
+type oneAttempt struct {
+	numbered
+	outer int
+}
+
+func (c *oneAttempt) Value(key any) any {
+	if key == (outerKey{}) {
+		return c
+	}
+	return c.numbered.Value(key)
 }
 
 // numberOf returns the innermost numbered context of ctx, or nil.

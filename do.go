@@ -22,14 +22,14 @@ var epoch = time.Now()
 // Do waits in the caller's goroutine and starts none. It does not wait if the wait would end at or after ctx's deadline
 // or after the TTL. When ctx is canceled during a wait, Do returns at once.
 func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
-	if ctx == nil || fn == nil || !p.plain() {
+	if ctx == nil || fn == nil || !p.plain() && !p.plainList() {
 		if err := refused(ctx, &p, fn); err != nil {
 			return err
 		}
 	}
 	began := time.Since(epoch)
 	if p.Gate != nil || ctx.Err() != nil || ctx.Value(numberKey{}) != nil {
-		return loop(ctx, &p, fn, began, nil)
+		return loop(ctx, &p, fn, newRun(ctx, &p, began), nil)
 	}
 	// A first attempt needs no state: this makes BenchmarkFirstTry free of allocations.
 	var err error
@@ -39,7 +39,7 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 		err = limited(ctx, p.AttemptTimeout, fn)
 	}
 	if err != nil {
-		return loop(ctx, &p, fn, began, err)
+		return loop(ctx, &p, fn, newRun(ctx, &p, began), err)
 	}
 	if p.Budget != nil {
 		p.Budget.add(p.Budget.gain)
@@ -64,25 +64,25 @@ func Continue(ctx context.Context, p Policy, took time.Duration, err error, fn f
 		return bad.Err()
 	}
 	p.Disabled = p.Disabled || IsOneAttempt(ctx)
-	return loop(ctx, &p, fn, time.Since(epoch)-max(took, 0), err)
+	return loop(ctx, &p, fn, newRun(ctx, &p, time.Since(epoch)-max(took, 0)), err)
 }
 
-// loop runs attempts until one succeeds or a decision ends the run, which began at the given time since epoch. err is
-// what the first attempt ended with; nil means that it is yet to be made.
+// loop runs attempts until one succeeds or a decision ends the run. err is what the first attempt ended with; nil means
+// that it is yet to be made.
 //
 // A goroutine that waits here fits in 2 KB of stack (BenchmarkWaiters): what needs more is in functions of its own.
-func loop(ctx context.Context, p *Policy, fn func(context.Context) error, began time.Duration, err error) error {
-	r, d := newRun(ctx, p, began), Decision{Status: Waiting}
+func loop(ctx context.Context, p *Policy, fn func(context.Context) error, r *run, err error) error {
+	var delay time.Duration
+	ended := false
 	if err != nil {
-		f := r.decide(ctx, p, &d, err)
-		r.spend(ctx, p, &d, f)
+		delay, ended, err = r.decide(ctx, p, err)
 	} else if IsOneAttempt(ctx) {
 		p.Disabled = true // p is Do's own copy
 	}
 	var timer *time.Timer // one for all waits
-	for d.Status == Waiting {
-		if d.Delay > 0 {
-			if left := d.Delay - r.tick(); left > 0 { // 1ns is over by now
+	for !ended {
+		if delay > 0 {
+			if left := delay - r.tick(); left > 0 { // 1ns is over by now
 				if timer == nil {
 					timer = time.NewTimer(left)
 				} else {
@@ -95,12 +95,14 @@ func loop(ctx context.Context, p *Policy, fn func(context.Context) error, began 
 				r.tick()
 			}
 		}
-		if err := r.attempt(ctx, p, fn, &d); d.Status == Waiting && d.Delay == 0 { // it was made
-			f := r.decide(ctx, p, &d, err)
-			r.spend(ctx, p, &d, f)
+		if delay > 0 || p.Gate != nil || r.Attempt == 0 { // otherwise what was decided still holds: BenchmarkRetries
+			if delay, ended, err = r.admit(ctx, p); ended || delay > 0 {
+				continue
+			}
 		}
+		delay, ended, err = r.decide(ctx, p, r.attempt(ctx, p, fn))
 	}
-	return r.end(ctx, p, &d)
+	return err
 }
 
 // DoValue is Do for an fn that returns a value as well. It returns the value of the last attempt, also if that failed,
@@ -222,30 +224,43 @@ func (r *run) tick() time.Duration {
 	return r.Elapsed - last
 }
 
-// attempt makes the next attempt, if it may start now; otherwise it makes d the run's ending, or Waiting with a Delay
-// if the gate defers the attempt. A retry that cannot start or does not return is paid back.
-func (r *run) attempt(ctx context.Context, p *Policy, fn func(context.Context) error, d *Decision) (err error) {
-	kept := r.Attempt == 0
+// attempt makes the next attempt. A retry that does not return is paid back.
+func (r *run) attempt(ctx context.Context, p *Policy, fn func(context.Context) error) error {
+	ctx = r.history.context(ctx, next(r.Attempt))
+	if p.Budget == nil || r.Attempt == 0 {
+		return limited(ctx, p.AttemptTimeout, fn)
+	}
+	kept := false
 	defer p.Budget.refundUnless(&kept)
-	if d.Delay > 0 || p.Gate != nil || r.Attempt == 0 { // otherwise d still holds: BenchmarkRetries
-		r.admit(ctx, p, d)
-	}
-	if d.Status == Waiting {
-		if d.Delay == 0 {
-			err = limited(r.history.context(ctx, next(r.Attempt)), p.AttemptTimeout, fn)
-		}
-		kept = true
-	}
+	err := limited(ctx, p.AttemptTimeout, fn)
+	kept = true
 	return err
 }
 
-// admit makes d Waiting, with a Delay if the gate defers the attempt, or the ending if no attempt may start.
-func (r *run) admit(ctx context.Context, p *Policy, d *Decision) {
+// admit returns for how long the gate defers the next attempt. If the attempt may not start, the run has ended with err,
+// and a retry is paid back.
+func (r *run) admit(ctx context.Context, p *Policy) (delay time.Duration, ended bool, err error) {
+	var d Decision
+	r.mayStart(ctx, p, &d)
+	if d.Status == Waiting {
+		return d.Delay, false, nil
+	}
+	if r.Attempt > 0 {
+		p.Budget.Refund()
+	}
+	return 0, true, r.end(ctx, p, &d)
+}
+
+// mayStart makes d Waiting, with a Delay if the gate defers the attempt, or the ending if no attempt may start.
+func (r *run) mayStart(ctx context.Context, p *Policy, d *Decision) {
 	r.ask(ctx)
 	if p.admit(d, &r.Progress, 0); p.Gate == nil || d.Status != Waiting {
 		return
 	}
+	kept := r.Attempt == 0
+	defer p.Budget.refundUnless(&kept) // if Gate panics
 	wait := p.Gate(ctx)
+	kept = true
 	if r.again(ctx, p, d); d.Status == Waiting {
 		p.admit(d, &r.Progress, wait)
 		r.gated = d.Status != Waiting
@@ -262,28 +277,42 @@ func (r *run) again(ctx context.Context, p *Policy, d *Decision) {
 	}
 }
 
-// decide makes d what follows the attempt that has just ended with err, and notes a failure. It reads the clock again
-// after a function of the caller's.
-func (r *run) decide(ctx context.Context, p *Policy, d *Decision, err error) *failure {
+// decide notes the attempt that has just ended with err. It returns the wait for the next one, or true and what Do
+// returns.
+func (r *run) decide(ctx context.Context, p *Policy, err error) (time.Duration, bool, error) {
 	r.Attempt = next(r.Attempt)
+	var d Decision
 	if err == nil {
-		*d = Decision{Status: Succeeded}
-		return nil
+		d.Status = Succeeded
+		p.Budget.settle(Succeeded, time.Time{})
+	} else {
+		f := r.history.note(r.Attempt)
+		f.start, f.err = r.Elapsed, err
+		r.judge(ctx, p, &d, f)
+		if p.Budget != nil || p.Pay != nil || p.Observe != nil {
+			r.spend(ctx, p, &d, f)
+		}
 	}
-	f := r.history.note(r.Attempt)
-	f.start, f.err = r.Elapsed, err
+	if d.Status == Waiting {
+		return d.Delay, false, nil
+	}
+	return 0, true, r.end(ctx, p, &d)
+}
+
+// judge makes d what follows the failed attempt f. It reads the clock again after a function of the caller's.
+func (r *run) judge(ctx context.Context, p *Policy, d *Decision, f *failure) {
 	r.Lasted = r.tick()
 	f.duration = r.Lasted
 	p.reset(&r.Progress)
-	*d = Decision{}
-	if d.Class, d.Hint = p.judge(err); p.Classify != nil {
+	if d.Class, d.Hint = p.judge(f.err); p.Classify != nil {
 		r.tick()
 	}
 	r.ask(ctx)
 	var u float64
 	if p.jitter() != NoJitter {
 		if p.conclude(d, &r.Progress, 0); d.Status != Waiting {
-			return f
+			f.class = d.Class
+			return
 		}
 		if p.Rand == nil {
 			u = rand.Float64()
@@ -293,19 +322,16 @@ func (r *run) decide(ctx context.Context, p *Policy, d *Decision, err error) *fa
 			r.ask(ctx)
 		}
 	}
-	p.decide(d, &r.Progress, err, u)
+	p.decide(d, &r.Progress, f.err, u)
 	r.Prev, r.Since = d.Backoff, d.Since
-	return f
+	f.class, f.delay = d.Class, d.Delay
 }
 
-// spend pays for the retry that d decided on, completes the failure f and calls Observe. If it is too late for the
-// retry by then, it is paid back. After a success, which has no f, spend funds the budget.
+// spend pays for the retry that d decided on after the failure f, and calls Observe. If it is too late for the retry by
+// then, it is paid back.
 func (r *run) spend(ctx context.Context, p *Policy, d *Decision, f *failure) {
 	if p.Budget != nil || p.Pay != nil { // otherwise epoch.Add alone takes a tenth of BenchmarkRetries
 		p.spend(ctx, d, epoch.Add(r.began+r.Elapsed))
-	}
-	if f == nil {
-		return
 	}
 	paid := d.Status == Waiting
 	if p.Pay != nil { // a caller who has gone meanwhile goes before a refusal
@@ -315,7 +341,7 @@ func (r *run) spend(ctx context.Context, p *Policy, d *Decision, f *failure) {
 			*d = waiting
 		}
 	}
-	f.class, f.delay = d.Class, d.Delay
+	f.delay = d.Delay
 	if p.Observe != nil {
 		r.observe(ctx, p, d, f)
 	}

@@ -31,50 +31,68 @@ type history struct {
 
 // retries is what a run needs from its first retry on, with room for three retries (BenchmarkRetries): few need more.
 type retries struct {
-	contexts      [3]numbered
-	more          *[8]numbered // the contexts of eight more retries, and then of eight others
+	contexts [3]numbered
+	failures [2]failure // the second and the third; in newest too, if that is there
+	later    *later     // nil before the fourth failure
+}
+
+// later has room for ten attempts in all.
+type later struct {
+	contexts      *[8]numbered // of eight retries, and then of eight others
 	newest        []failure    // from the second on, at most maxNewest
-	firstFailures [2]failure   // the first place of newest
+	firstContexts [8]numbered
+	firstNewest   [9]failure
 }
 
 // context returns ctx with the number of an attempt, from 1 and one more each time. An unmarked ctx says 1 already.
 func (h *history) context(ctx context.Context, number int) context.Context {
 	if number == 1 {
-		if c := numberOf(ctx); c != nil {
-			return &numbered{ctx, 1, c.outer}
+		if numberOf(ctx) == nil {
+			return ctx
 		}
-		return ctx
+		return &numbered{ctx, 1}
 	}
 	if h.retries == nil {
 		h.retries = new(retries)
 	}
 	r, i := h.retries, number-2
 	if i < len(r.contexts) {
-		r.contexts[i] = numbered{ctx, number, 0}
-		return &r.contexts[i]
+		c := &r.contexts[i]
+		c.Context, c.number = ctx, number
+		return c
 	}
-	if i = (i - len(r.contexts)) % len(r.more); i == 0 {
-		r.more = new([8]numbered)
+	if i -= len(r.contexts); i == 0 {
+		r.later.contexts = &r.later.firstContexts
+	} else if i %= len(r.later.contexts); i == 0 {
+		r.later.contexts = new([8]numbered)
 	}
-	r.more[i] = numbered{ctx, number, 0}
-	return &r.more[i]
+	c := &r.later.contexts[i]
+	c.Context, c.number = ctx, number
+	return c
 }
 
 // note returns the place of the failure with the given number, which is 1 at first and then one more each time.
 func (h *history) note(number int) *failure {
-	if number == 1 {
+	switch {
+	case number == 1:
 		return &h.first
+	case number <= 1+len(h.retries.failures):
+		return &h.retries.failures[number-2]
 	}
-	r := h.retries
-	if number == 2 {
-		r.newest = r.firstFailures[:0]
-	} else if len(r.newest) == maxNewest {
-		r.newest = slices.Delete(r.newest, 0, 1)
-	} else if len(r.newest) == cap(r.newest) {
-		r.newest = append(make([]failure, 0, max(9, 3*len(r.newest))), r.newest...) // at first ten in all: BenchmarkRetries
+	return h.retries.noteLater()
+}
+
+func (r *retries) noteLater() *failure {
+	if r.later == nil {
+		r.later = new(later)
+		r.later.newest = append(r.later.firstNewest[:0], r.failures[:]...)
 	}
-	r.newest = append(r.newest, failure{})
-	return &r.newest[len(r.newest)-1]
+	l := r.later
+	if len(l.newest) == maxNewest {
+		l.newest = slices.Delete(l.newest, 0, 1)
+	}
+	l.newest = append(l.newest, failure{})
+	return &l.newest[len(l.newest)-1]
 }
 
 // attempts fills list with the newest of n failures, after the first one, in a run that began at the given time. It
@@ -83,7 +101,12 @@ func (h *history) attempts(list []Attempt, n int, began time.Time) {
 	for i := range list {
 		f, number := &h.first, 1
 		if i > 0 {
-			f, number = &h.retries.newest[i-1], n-len(list)+1+i
+			number = n - len(list) + 1 + i
+			if l := h.retries.later; l != nil {
+				f = &l.newest[i-1]
+			} else {
+				f = &h.retries.failures[i-1]
+			}
 		}
 		list[i] = f.attempt(number, began)
 	}

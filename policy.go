@@ -104,10 +104,22 @@ func listed(name string, delays ...time.Duration) Policy {
 func (p Policy) Validate() error { return p.check().Err() }
 
 // plain reports whether p is valid at a glance, as common policies are. It is inlined into Do (BenchmarkFirstTry).
-func (p *Policy) plain() bool {
+func (p *Policy) plain() bool { return p.Delays == nil && p.plainBesideDelays() }
+
+// plainList is plain for a list.
+func (p *Policy) plainList() bool {
+	for _, d := range p.Delays {
+		if d < 0 {
+			return false
+		}
+	}
+	return len(p.Delays) > 0 && p.Mode == 0 && p.Base == 0 && p.plainBesideDelays()
+}
+
+func (p *Policy) plainBesideDelays() bool {
 	signs := p.AttemptTimeout | p.TTL | p.MaxHint | p.ResetAfter | p.Base | p.Cap | time.Duration(p.MaxAttempts+1)
 	return signs >= 0 && p.Factor == 0 && p.JitterRatio == 0 && p.Jitter < RatioJitter && p.Mode < List &&
-		p.Delays == nil && (p.Base <= p.Cap || p.Cap == 0)
+		(p.Base <= p.Cap || p.Cap == 0)
 }
 
 // check is Validate.
