@@ -59,7 +59,7 @@ func (c BudgetConfig) Effective() BudgetConfig {
 // one process, so Initial and Burst count per client. The methods of a nil Budget do nothing and allow everything. The
 // zero Budget has no capacity and refuses every retry: use NewBudget.
 type Budget struct {
-	level   atomic.Int64 // millionths of a token, in [0, burst]
+	level   atomic.Int64 // millionths of a token; outside [0, burst] only while a goroutine is putting that right
 	emptied atomic.Int64 // Trickle only: the period in which a token was last taken that left less than one
 	burst   int64
 	gain    int64 // per success
@@ -92,38 +92,40 @@ func (b *Budget) Spend(d Decision, now time.Time) Decision {
 	return Decision{Status: DeadLettered, Reason: BudgetExhausted, Class: d.Class, Since: d.Since, Hint: d.Hint}
 }
 
-// settle takes a token for a decision to wait, and adds what a success is worth. It reports whether it could.
+// settle takes a token for a decision to wait, and adds what a success is worth. It reports whether it could. A refusal
+// is a load and a comparison.
 func (b *Budget) settle(s Status, now time.Time) bool {
-	if b != nil && s == Succeeded {
+	switch {
+	case b == nil:
+	case s == Waiting:
+		return (b.level.Load() >= token || b.trickle > 0) && b.take(now)
+	case s == Succeeded:
 		b.add(b.gain)
 	}
-	return b == nil || s != Waiting || b.withdraw(now)
+	return true
 }
 
-// withdraw takes the token for one retry and reports whether there was one. A refusal is a load and a comparison.
-func (b *Budget) withdraw(now time.Time) bool {
-	if b.level.Load() < token && b.trickle == 0 {
-		return false
-	}
-	return b.take(now)
-}
-
-// take is withdraw, apart from it so that a refusal is inlined.
+// take takes the token for one retry and reports whether there was one.
 func (b *Budget) take(now time.Time) bool {
-	for {
-		level := b.level.Load()
-		if level < token {
-			return b.trickle > 0 && b.advance(now) // a token for the period that has ended
-		}
-		if b.trickle > 0 && level < 2*token {
+	for level := b.level.Load(); level >= token; level = b.level.Load() {
+		switch {
+		case b.trickle == 0: // an addition, which many goroutines make faster than swaps: BenchmarkBudgetRetry
+			if b.level.Add(-token) >= 0 {
+				return true
+			}
+			b.level.Add(token) // others were faster
+		case level < 2*token:
 			// Before the level falls, so that no goroutine sees an empty bucket with an old time. A goroutine that
 			// loses the race for the last token has delayed the next grant, by a period at most.
 			b.advance(now)
-		}
-		if b.level.CompareAndSwap(level, level-token) {
-			return true
+			fallthrough
+		default:
+			if b.level.CompareAndSwap(level, level-token) {
+				return true
+			}
 		}
 	}
+	return b.trickle > 0 && b.advance(now) // a token for the period that has ended
 }
 
 // advance notes that the bucket is empty now, and reports whether it was last so in an earlier period.
@@ -163,12 +165,13 @@ func (b *Budget) refundUnless(kept *bool) {
 	}
 }
 
+// add adds an amount, and takes off what is beyond the capacity.
 func (b *Budget) add(amount int64) {
-	for b != nil {
-		level := b.level.Load()
-		if level == b.burst || b.level.CompareAndSwap(level, min(level+amount, b.burst)) {
-			return
-		}
+	if b == nil || b.level.Load() == b.burst {
+		return
+	}
+	for level := b.level.Add(amount); level > b.burst; level = b.level.Load() {
+		b.level.CompareAndSwap(level, b.burst)
 	}
 }
 
@@ -177,8 +180,11 @@ func (b *Budget) Tokens() float64 {
 	if b == nil {
 		return math.Inf(1)
 	}
-	return float64(b.level.Load()) / token
+	return float64(b.tokens()) / token
 }
+
+// tokens returns the level, in [0, burst].
+func (b *Budget) tokens() int64 { return min(max(b.level.Load(), 0), b.burst) }
 
 // Budgets keeps one Budget per key, for example per tenant and endpoint, so that one failing peer does not use up the
 // retries of the others. It holds a bounded number of keys and is safe for concurrent use.
@@ -265,7 +271,7 @@ func (s *Budgets) replace(k *keyed) {
 			victim.asked.Add(-1)
 			continue
 		}
-		level := victim.budget.level.Load()
+		level := victim.budget.tokens()
 		if level < victim.budget.burst {
 			s.forgotten++
 		}
