@@ -68,8 +68,14 @@ func (b Backoff) Delay(attempt int) time.Duration { return b.delay(attempt) }
 // delay is Delay, without a copy of b.
 func (b *Backoff) delay(attempt int) time.Duration {
 	grown := max(attempt, 1) - 1 // how often the first delay has grown
-	base, limit := b.base(), b.limit()
-	switch mode := b.mode(); {
+	mode, base, limit := b.mode(), b.base(), b.Cap
+	if limit <= 0 {
+		limit = max(defaultCap, base)
+		if mode == List {
+			limit = maxDelay
+		}
+	}
+	switch {
 	case mode == Exponential && (b.Factor == 0 || b.Factor == 2): // the commonest, by a shift: BenchmarkDelay
 		if base > limit>>uint(grown) {
 			return limit
