@@ -136,13 +136,13 @@ func attemptTimeout(fn attempt) []contender {
 }
 
 func threeFailures() []contender {
-	return failing(eightAtOnce, 3, and([]loop{bareClock, bareLoop, ours}, peers...)...)
+	return failing(eightAtOnce, 3, and([]loop{bareRun, bareClock, bareLoop, ours}, peers...)...)
 }
 
 func threeWaits() []contender { return failing(oneNano, 3, and([]loop{bareLoop, ours}, peers...)...) }
 
 func tenFailures() []contender {
-	return failing(tenAtOnce, 10, and([]loop{bareRecord, bareClock, bareLoop, ours}, peers...)...)
+	return failing(tenAtOnce, 10, and([]loop{bareRun, bareClock, bareLoop, ours}, peers...)...)
 }
 
 func BenchmarkClock(b *testing.B)                 { alone(b, clock()) }

@@ -36,14 +36,14 @@ func budgetSuccess() []contender {
 
 func budgetRetry() []contender {
 	return []contender{
-		of("bare-swaps", swapTwice), of("retry", withdrawAndRefund), of("avast-v5", avast5Retry),
+		of("bare-spend", spendAndAdd), of("bare-swaps", swapTwice), of("retry", withdrawAndRefund), of("avast-v5", avast5Retry),
 		of("aws-sdk", awsRetry), of("failsafe-go", failsafeRetry), of("x-time-rate", rateRetry),
 	}
 }
 
 func budgetRefusal() []contender {
 	return []contender{
-		of("bare-load", loadEmpty), of("retry", withdrawFromEmpty), of("avast-v5", avast5Refusal),
+		of("bare-spend", spendFromEmpty), of("bare-load", loadEmpty), of("retry", withdrawFromEmpty), of("avast-v5", avast5Refusal),
 		of("aws-sdk", awsRefusal), of("failsafe-go", failsafeRefusal), of("x-time-rate", rateRefusal),
 	}
 }
@@ -67,10 +67,10 @@ func loadFull() func(int) {
 
 func depositIntoFull() func(int) {
 	b := retry.NewBudget(retry.BudgetConfig{Burst: 10, Initial: 10})
-	at := time.Now()
+	success, at := retry.Decision{Status: retry.Succeeded}, time.Now()
 	return func(n int) {
 		for range n {
-			b.Spend(retry.Decision{Status: retry.Succeeded}, at)
+			b.Spend(success, at)
 		}
 		if b.Tokens() != 10 {
 			panic(notTaken)
@@ -137,12 +137,48 @@ func swap(level *atomic.Int64, amount int64) {
 	}
 }
 
-func withdrawAndRefund() func(int) {
-	b := retry.NewBudget(retry.BudgetConfig{Burst: 10, Initial: 10})
-	at := time.Now()
+// handBudget is what a Budget does for a retry, written by hand behind the signature of Spend.
+type handBudget struct{ level atomic.Int64 }
+
+func (b *handBudget) spend(d retry.Decision, _ time.Time) retry.Decision {
+	if b.level.Load() >= retryToken && b.level.Add(-retryToken) >= 0 {
+		return d
+	}
+	return retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted, Class: d.Class, Since: d.Since, Hint: d.Hint}
+}
+
+func spendAndAdd() func(int) {
+	b := new(handBudget)
+	b.level.Store(fullBucket)
+	retries, at := retry.Decision{Status: retry.Waiting}, time.Now()
 	return func(n int) {
 		for range n {
-			if b.Spend(retry.Decision{Status: retry.Waiting}, at).Status != retry.Waiting {
+			if b.spend(retries, at).Status != retry.Waiting {
+				panic(refused)
+			}
+			b.level.Add(retryToken)
+		}
+	}
+}
+
+func spendFromEmpty() func(int) {
+	b := new(handBudget)
+	retries, at := retry.Decision{Status: retry.Waiting}, time.Now()
+	return func(n int) {
+		for range n {
+			if b.spend(retries, at).Status == retry.Waiting {
+				panic(allowed)
+			}
+		}
+	}
+}
+
+func withdrawAndRefund() func(int) {
+	b := retry.NewBudget(retry.BudgetConfig{Burst: 10, Initial: 10})
+	retries, at := retry.Decision{Status: retry.Waiting}, time.Now()
+	return func(n int) {
+		for range n {
+			if b.Spend(retries, at).Status != retry.Waiting {
 				panic(refused)
 			}
 			b.Refund()
@@ -210,10 +246,10 @@ func loadEmpty() func(int) {
 
 func withdrawFromEmpty() func(int) {
 	b := retry.NewBudget(retry.BudgetConfig{Initial: -1})
-	at := time.Now()
+	retries, at := retry.Decision{Status: retry.Waiting}, time.Now()
 	return func(n int) {
 		for range n {
-			if b.Spend(retry.Decision{Status: retry.Waiting}, at).Status == retry.Waiting {
+			if b.Spend(retries, at).Status == retry.Waiting {
 				panic(allowed)
 			}
 		}

@@ -1,10 +1,10 @@
 package bench_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
-	"unsafe"
 
 	avast4 "github.com/avast/retry-go/v4"
 	avast5 "github.com/avast/retry-go/v5"
@@ -88,48 +88,67 @@ func delayLinear() []contender {
 	}
 }
 
-// shifting has the size of a retry.Backoff and of its fields what the shift needs: a method of such a value that is not
-// inlined copies it, which is the least that Backoff.Delay can cost.
-type shifting struct {
-	first, longest time.Duration
-	_              [unsafe.Sizeof(retry.Backoff{}) - 2*unsafe.Sizeof(time.Duration(0))]byte
+// byHand is a Backoff with the four formulas written by hand: without a check for overflow beyond the cap's, without
+// factors that are not whole, and not inlined, so that the value is copied.
+type byHand retry.Backoff
+
+//go:noinline
+func (b byHand) delay(attempt int) time.Duration {
+	grown := max(attempt, 1) - 1
+	base, limit := b.Base, b.Cap
+	if base <= 0 {
+		base = firstDelay
+	}
+	if limit <= 0 {
+		limit = longestDelay
+	}
+	switch b.Mode {
+	case retry.List:
+		return min(b.Delays[min(grown, len(b.Delays)-1)], limit)
+	case retry.Fixed:
+		return min(base, limit)
+	case retry.Linear:
+		return min(base*time.Duration(1+grown), limit)
+	}
+	if b.Factor != 0 && b.Factor != 2 {
+		return min(time.Duration(float64(base)*math.Pow(b.Factor, float64(grown))), limit)
+	}
+	if base <= limit>>uint(grown) {
+		return base << uint(grown)
+	}
+	return limit
 }
 
 //go:noinline
-func (s shifting) delay(attempt int) time.Duration {
-	if grown := attempt - 1; grown < 63 && s.first <= s.longest>>grown {
-		return s.first << grown
+func (b byHand) jittered(attempt int, u float64) time.Duration {
+	if b.Jitter != retry.FullJitter {
+		panic("a jitter other than full")
 	}
-	return s.longest
-}
-
-//go:noinline
-func (s shifting) jittered(attempt int, u float64) time.Duration {
-	d := s.longest
-	if grown := attempt - 1; grown < 63 && s.first <= s.longest>>grown {
-		d = s.first << grown
+	delay := b.delay(attempt)
+	if !(u > 0) {
+		return 0
 	}
-	return time.Duration(float64(d) * u)
+	return time.Duration(float64(delay) * min(u, 1-0x1p-53))
 }
 
 func methodDelay() func(int) {
-	s := shifting{first: firstDelay, longest: longestDelay}
+	var b byHand
 	return func(n int) {
 		var sum time.Duration
 		for i := range n {
-			sum += s.delay(i%delaysInTurn + 1)
+			sum += b.delay(i%delaysInTurn + 1)
 		}
 		delaySum = sum
 	}
 }
 
 func methodJittered() func(int) {
-	s := shifting{first: firstDelay, longest: longestDelay}
+	b := byHand{Jitter: retry.FullJitter}
 	return func(n int) {
 		var sum time.Duration
 		u := givenU
 		for i := range n {
-			sum += s.jittered(i%delaysInTurn+1, u)
+			sum += b.jittered(i%delaysInTurn+1, u)
 		}
 		delaySum = sum
 	}

@@ -2,6 +2,7 @@ package bench_test
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -10,10 +11,7 @@ import (
 // epoch is a fixed instant: time.Since of it reads only the monotonic clock, which is cheaper than time.Now.
 var epoch = time.Now()
 
-var (
-	sinkDuration time.Duration
-	sinkRecord   []retry.Attempt
-)
+var sinkDuration time.Duration
 
 // The limits of the loops: what the work itself costs, without a library.
 var (
@@ -34,9 +32,11 @@ var (
 	bareClock = loop{"bare-clock", func(ctx context.Context, c config, fn attempt) func() error {
 		return func() error { return timedLoop(ctx, c.attempts, fn) }
 	}}
-	// bareRecord is bareClock with a row for each failure, in one allocation.
-	bareRecord = loop{"bare-record", func(ctx context.Context, c config, fn attempt) func() error {
-		return func() error { return recordingLoop(ctx, c.attempts, fn) }
+	// bareRun is what Do promises, written by hand for one schedule: a policy by value, a number in the context of each
+	// retry, marks and cancellations looked for in each error, and an error with the history.
+	bareRun = loop{"bare-run", func(ctx context.Context, c config, fn attempt) func() error {
+		p := c.policy
+		return func() error { return runByHand(ctx, p, c.attempts, c.delay, fn) }
 	}}
 	bareDeadline = loop{"bare-deadline", func(ctx context.Context, c config, fn attempt) func() error {
 		return func() error {
@@ -110,19 +110,139 @@ func timedLoop(ctx context.Context, attempts int, fn attempt) error {
 	return err
 }
 
+// runByHand is in two functions, as Do is, so that a success does not pay for what a failure needs.
+//
 //go:noinline
-func recordingLoop(ctx context.Context, attempts int, fn attempt) error {
-	last := time.Since(epoch)
-	record := make([]retry.Attempt, 0, attempts)
-	var err error
-	for n := range attempts {
-		if err = fn(ctx); err == nil {
+func runByHand(ctx context.Context, p retry.Policy, attempts int, delay time.Duration, fn attempt) error {
+	began := time.Since(epoch)
+	if p.Disabled || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	err := fn(ctx)
+	if err == nil {
+		return nil
+	}
+	return retryByHand(ctx, attempts, delay, began, err, fn)
+}
+
+//go:noinline
+func retryByHand(ctx context.Context, attempts int, delay, began time.Duration, err error, fn attempt) error {
+	r := newHandRecord(delay)
+	var timer *time.Timer
+	for number, start := 1, began; ; number++ {
+		ended := time.Since(epoch)
+		_, terminal := errors.AsType[*handMark](err)
+		terminal = terminal || errors.Is(err, context.Canceled)
+		r.note(number, attempts, handFailure{start: start - began, duration: ended - start, delay: delay, err: err})
+		if number == attempts || terminal {
+			return r.failed(number, began, ended)
+		}
+		if delay > 0 {
+			if timer == nil {
+				timer = time.NewTimer(delay)
+			} else {
+				timer.Reset(delay)
+			}
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+			ended = time.Since(epoch)
+		}
+		if ctx.Err() != nil {
+			return r.failed(number, began, ended)
+		}
+		start = ended
+		if err = fn(r.context(ctx, number+1, attempts)); err == nil {
 			return nil
 		}
-		now := time.Since(epoch)
-		record = append(record, retry.Attempt{Number: n + 1, Duration: now - last, Err: err})
-		last = now
 	}
-	sinkRecord = record
-	return err
+}
+
+// handMark is an error that is not to be retried.
+type handMark struct{ error }
+
+type handFailure struct {
+	start, duration, delay time.Duration
+	err                    error
+}
+
+// handNumber is a context with the number of an attempt.
+type handNumber struct {
+	context.Context
+	number int
+}
+
+// handRecord has room for one failure, if retries wait, and for three with the contexts of their retries otherwise.
+type handRecord struct {
+	first  handFailure
+	more   *handRetries
+	others []handFailure
+}
+
+type handRetries struct {
+	failures [2]handFailure
+	contexts [3]handNumber
+	later    []handNumber
+}
+
+//go:noinline
+func newHandRecord(delay time.Duration) *handRecord {
+	if delay > 0 {
+		return new(handRecord)
+	}
+	both := new(struct {
+		handRecord
+		handRetries
+	})
+	both.more = &both.handRetries
+	return &both.handRecord
+}
+
+func (r *handRecord) note(number, attempts int, f handFailure) {
+	switch {
+	case number == 1:
+		r.first = f
+	case number <= 3:
+		r.more.failures[number-2] = f
+	default:
+		if r.others == nil {
+			r.others = make([]handFailure, 0, attempts-3)
+		}
+		r.others = append(r.others, f)
+	}
+}
+
+func (r *handRecord) context(ctx context.Context, number, attempts int) context.Context {
+	if r.more == nil {
+		r.more = new(handRetries)
+	}
+	if number <= 4 {
+		c := &r.more.contexts[number-2]
+		c.Context, c.number = ctx, number
+		return c
+	}
+	if r.more.later == nil {
+		r.more.later = make([]handNumber, attempts-4)
+	}
+	c := &r.more.later[number-5]
+	c.Context, c.number = ctx, number
+	return c
+}
+
+func (r *handRecord) failed(made int, began, ended time.Duration) error {
+	e := &retry.Error{Outcome: retry.Outcome{Attempts: made, Elapsed: ended - began, History: make([]retry.Attempt, made)}}
+	now := time.Now()
+	start := now.Add(began - now.Sub(epoch))
+	for i := range e.History {
+		f := &r.first
+		if i > 2 {
+			f = &r.others[i-3]
+		} else if i > 0 {
+			f = &r.more.failures[i-1]
+		}
+		e.History[i] = retry.Attempt{Number: i + 1, Start: start.Add(f.start), Duration: f.duration, Err: f.err, Delay: f.delay}
+	}
+	e.Last = e.History[made-1].Err
+	return e
 }

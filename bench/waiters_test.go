@@ -37,10 +37,30 @@ func bareWait(ctx context.Context, delay time.Duration, fn attempt) error {
 	}
 }
 
+// handWaiter is bareWaiter with what a run has beside its wait: a policy by value, a record, and an error with a history.
+var handWaiter = loop{"bare-run", func(ctx context.Context, c config, fn attempt) func() error {
+	p := c.policy
+	return func() error { return waitByHand(ctx, p, c.delay, fn) }
+}}
+
+//go:noinline
+func waitByHand(ctx context.Context, p retry.Policy, delay time.Duration, fn attempt) error {
+	began := time.Since(epoch)
+	err := fn(ctx)
+	r := newHandRecord(delay)
+	r.note(1, p.MaxAttempts, handFailure{duration: time.Since(epoch) - began, delay: delay, err: err})
+	timer := time.NewTimer(delay)
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return r.failed(1, began, time.Since(epoch))
+}
+
 // waiters are those that wait, in the fastest form of each library.
 func waiters() []loop {
 	fastest := slices.DeleteFunc(slices.Clone(peers), func(l loop) bool { return strings.HasSuffix(l.name, "-usual") })
-	return and([]loop{bareWaiter, ours}, fastest...)
+	return and([]loop{handWaiter, bareWaiter, ours}, fastest...)
 }
 
 // waiting returns a number of goroutines, fewer with -short.
@@ -57,7 +77,7 @@ func BenchmarkWaiterMemory(b *testing.B) {
 	for _, l := range waiters() {
 		b.Run(l.name, func(b *testing.B) {
 			n := waiting(20_000)
-			if l.name == ours.name || l.name == bareWaiter.name {
+			if l.name == ours.name || strings.HasPrefix(l.name, "bare-") {
 				n = waiting(100_000)
 			}
 			var used int64

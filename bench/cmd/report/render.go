@@ -219,46 +219,51 @@ func (t *table) judge(target target, ours row) verdict {
 	v := verdict{Title: t.Title, Rule: target.Rule, Color: "green"}
 	our, their := t.values(ours, unit), t.against(target.Against, unit)
 	var worst, allowed float64
+	noisy := false
 	switch {
 	case target.Against == "":
 		worst, allowed = our[0].Center, target.Plus
 		v.Allowed, v.Measured = plain(allowed, unit), plain(worst, unit)
 	case target.Factor == 1 && unit == allocsPerOp:
-		worst, allowed = our[0].Center, their[0]+target.Plus
-		v.Allowed, v.Measured = fmt.Sprintf("%s %+g", target.Against, target.Plus), fmt.Sprintf("%s %+g", target.Against, worst-their[0])
+		worst, allowed = our[0].Center, their[0].Center+target.Plus
+		v.Allowed, v.Measured = fmt.Sprintf("%s %+g", target.Against, target.Plus), fmt.Sprintf("%s %+g", target.Against, worst-their[0].Center)
 	case target.Scaling && len(t.Measured) < 2:
 		v.Allowed, v.Measured, v.Color = "", "needs 2 cores", "does not apply"
 		return v
 	default:
 		allowed = target.Factor
 		for k := range t.Measured {
-			ratio := our[k].Center / their[k]
+			ratio := our[k].Center / their[k].Center
 			if target.Scaling {
-				ratio /= our[0].Center / their[0]
+				ratio /= our[0].Center / their[0].Center
 			}
 			if !(ratio <= worst) {
-				worst = ratio
+				worst, noisy = ratio, !target.Scaling && our[k].Lo <= allowed*their[k].Hi
 			}
 		}
 		v.Allowed, v.Measured = fmt.Sprintf("%.2f × %s", allowed, target.Against), fmt.Sprintf("%.2f", worst)
 	}
-	if !(worst <= allowed) {
+	switch {
+	case worst <= allowed:
+	case noisy:
+		v.Color = "within the noise"
+	default:
 		v.Color = "**red**"
 	}
 	return v
 }
 
-// against returns the medians of a contender on each number of cores, NaN if there is none.
-func (t *table) against(name, unit string) []float64 {
-	least := make([]float64, len(t.Measured))
+// against returns the values of a contender on each number of cores, NaN if there is none.
+func (t *table) against(name, unit string) []benchmath.Summary {
+	least := make([]benchmath.Summary, len(t.Measured))
 	for k := range least {
-		least[k] = math.NaN()
+		least[k].Center = math.NaN()
 	}
 	for _, r := range t.Rows {
 		if r.Name == name || name == fastestPeer && r.Peer() {
 			for k, v := range t.values(r, unit) {
-				if !(least[k] <= v.Center) {
-					least[k] = v.Center
+				if !(least[k].Center <= v.Center) {
+					least[k] = v
 				}
 			}
 		}
