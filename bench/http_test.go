@@ -31,12 +31,12 @@ type exchange struct {
 }
 
 func (e exchange) contenders() []contender {
-	limit := bareHTTP
+	limits := []httpClient{bareHTTP}
 	if e.failures > 0 {
-		limit = handHTTP
+		limits = []httpClient{recordingHTTP, handHTTP}
 	}
 	var all []contender
-	for _, c := range append([]httpClient{limit}, retryingHTTP...) {
+	for _, c := range append(limits, retryingHTTP...) {
 		all = append(all, of(c.name, func() func(int) { return e.loop(c) }))
 	}
 	return all

@@ -35,6 +35,10 @@ var (
 	}}
 	// handHTTP is http.Client in the shortest loop that does the work.
 	handHTTP = httpClient{"bare-loop", loopHTTP}
+	// recordingHTTP is what a Transport promises, written by hand for one policy.
+	recordingHTTP = httpClient{"bare-run", func(base http.RoundTripper, _ time.Duration) sender {
+		return (&http.Client{Transport: recorder{base}}).Do
+	}}
 	// retryingHTTP are the clients that retry.
 	retryingHTTP = []httpClient{
 		{"retryhttp", retryHTTP},
@@ -60,6 +64,62 @@ func loopHTTP(base http.RoundTripper, attemptTimeout time.Duration) sender {
 			}
 		}
 	}
+}
+
+// recorder keeps a row for each failure, with the status and some of the header, and gives each retry a request of its
+// own, whose context has the number of the attempt.
+type recorder struct{ base http.RoundTripper }
+
+func (h recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	began := time.Since(epoch)
+	resp, err := h.base.RoundTrip(req)
+	if err == nil && resp.StatusCode < 500 {
+		return resp, nil
+	}
+	r := newHandRecord(0)
+	for number, start := 1, began; ; number++ {
+		failure := err
+		if err == nil {
+			failure = &handStatus{resp.StatusCode, req, handKept(resp.Header)}
+		}
+		ended := time.Since(epoch)
+		r.note(number, httpAttempts, handFailure{start: start - began, duration: ended - start, err: failure})
+		if number == httpAttempts || req.Context().Err() != nil {
+			return resp, err
+		}
+		if err == nil {
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		}
+		start = ended
+		resp, err = h.base.RoundTrip(req.WithContext(r.context(req.Context(), number+1, httpAttempts)))
+		if err == nil && resp.StatusCode < 500 {
+			resp.Request = req
+			return resp, nil
+		}
+	}
+}
+
+// handStatus is the failure of an attempt that got a response.
+type handStatus struct {
+	code    int
+	request *http.Request
+	header  http.Header
+}
+
+func (s *handStatus) Error() string { return http.StatusText(s.code) }
+
+func handKept(h http.Header) http.Header {
+	var small http.Header
+	for _, name := range []string{"Content-Type", "Date", "Ratelimit-Reset", "Retry-After", "X-Request-Id"} {
+		if value := h[name]; len(value) > 0 {
+			if small == nil {
+				small = http.Header{}
+			}
+			small[name] = []string{value[0]}
+		}
+	}
+	return small
 }
 
 func retryHTTP(base http.RoundTripper, attemptTimeout time.Duration) sender {

@@ -22,7 +22,7 @@ type AttemptError struct {
 	StatusCode int
 	// Header is the response's whole header while Policy.Classify and Transport.Repeat judge the failure. After that it
 	// holds the fields that say whether and when to come back, Content-Type, Date and the ID of the request: of each the
-	// first value, up to 256 bytes. Nil means that there was no response.
+	// first value, up to 256 bytes. Nil means that there was no response, or none of these in it.
 	Header http.Header
 	// Request is the caller's request. Error, LogValue and JSON show no header, body, query or password of it. Nil means
 	// that it is not known.
@@ -99,11 +99,14 @@ var keptFields = []string{"Content-Type", "Date", "Finagle-Http-Nonretryable-Nac
 	"Ratelimit-Reset", "Request-Id", "Retry-After", "Retry-After-Ms", "Stripe-Should-Retry", "X-Envoy-Overloaded",
 	"X-Ms-Retry-After-Ms", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Request-Id", "X-Should-Retry"}
 
-// kept returns what an AttemptError keeps of h. It shares no memory with h.
+// kept returns what an AttemptError keeps of h, nil if that is nothing. It shares no memory with h.
 func kept(h http.Header) http.Header {
-	small := http.Header{}
+	var small http.Header
 	for _, name := range keptFields {
 		if values := h[name]; len(values) > 0 {
+			if small == nil {
+				small = http.Header{}
+			}
 			small[name] = []string{strings.Clone(values[0][:min(len(values[0]), 256)])}
 		}
 	}

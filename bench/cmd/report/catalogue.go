@@ -193,7 +193,10 @@ var scenarios = []scenario{
 	{Bench: "HTTP200BodyTimeout", Title: "HTTP 200 with a body, attempt timeout", Targets: httpTimeout},
 	{
 		Bench: "HTTP503503200", Title: "HTTP 503, 503, 200", About: "Delays are zero.",
-		Notes:   map[string]string{"bare-loop": "http.Client in a loop"},
+		Notes: map[string]string{
+			"bare-run":  "a RoundTripper by hand for one policy: reads the clock at the start and at each failure, keeps a row for each failure with its status and some of its header, gives each retry a request of its own with the number of the attempt",
+			"bare-loop": "http.Client in a loop",
+		},
 		Targets: []target{atMost(1, "rehttp", "as fast as rehttp"), allocationsBeyond("rehttp", 0)},
 	},
 	{
