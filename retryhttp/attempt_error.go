@@ -95,15 +95,18 @@ func statusError(resp *http.Response, hint time.Duration) *AttemptError {
 var errLater = errors.New("the response says when to retry")
 
 // keptFields are the fields of a response's header that an AttemptError keeps after it has been judged.
-var keptFields = []string{"Content-Type", "Date", "Finagle-Http-Nonretryable-Nack", "Ratelimit", "Ratelimit-Remaining",
-	"Ratelimit-Reset", "Request-Id", "Retry-After", "Retry-After-Ms", "Stripe-Should-Retry", "X-Envoy-Overloaded",
-	"X-Ms-Retry-After-Ms", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Request-Id", "X-Should-Retry"}
+var keptFields = map[string]bool{
+	"Content-Type": true, "Date": true, "Finagle-Http-Nonretryable-Nack": true, "Ratelimit": true,
+	"Ratelimit-Remaining": true, "Ratelimit-Reset": true, "Request-Id": true, "Retry-After": true, "Retry-After-Ms": true,
+	"Stripe-Should-Retry": true, "X-Envoy-Overloaded": true, "X-Ms-Retry-After-Ms": true, "X-Ratelimit-Remaining": true,
+	"X-Ratelimit-Reset": true, "X-Request-Id": true, "X-Should-Retry": true,
+}
 
 // kept returns what an AttemptError keeps of h, nil if that is nothing. It shares no memory with h.
 func kept(h http.Header) http.Header {
 	var small http.Header
-	for _, name := range keptFields {
-		if values := h[name]; len(values) > 0 {
+	for name, values := range h {
+		if len(values) > 0 && keptFields[name] {
 			if small == nil {
 				small = http.Header{}
 			}
@@ -233,6 +236,9 @@ func findAttemptError(err error) *AttemptError {
 
 // worthRepeating reports whether marks and rules call for another attempt.
 func (e *AttemptError) worthRepeating() bool {
+	if e.Err == nil { // nothing in which a mark could be
+		return e.class() == retry.Retryable
+	}
 	class, _ := retry.Policy{Classify: classOf}.Judge(e)
 	return class == retry.Retryable
 }
