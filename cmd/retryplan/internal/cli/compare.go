@@ -84,7 +84,7 @@ change all of them. --plot draws the schedules.`,
 				a.line("")
 				a.sideBySide(header, all)
 			}
-			return a.finish(func() (*plots.Picture, error) { return plots.Plans(plans...) }, stopped, disagree)
+			return a.finish(func() plots.Picture { return plots.Plans(plans...) }, stopped, disagree)
 		},
 	}
 	a.policyFlags(cmd.Flags())

@@ -142,7 +142,7 @@ func (a *app) title(n named) {
 
 // finish ends a command about policies: it prints the JSON, draws the picture, and returns the first of its own errors,
 // those given, and that of --fail-on.
-func (a *app) finish(picture func() (*plots.Picture, error), errs ...error) error {
+func (a *app) finish(picture func() plots.Picture, errs ...error) error {
 	var printed error
 	if a.json {
 		printed = a.printJSON(object{"policies": a.all})
@@ -192,15 +192,11 @@ func (a *app) fits(policies int) error {
 }
 
 // draw draws the picture if --plot is given.
-func (a *app) draw(picture func() (*plots.Picture, error)) error {
+func (a *app) draw(picture func() plots.Picture) error {
 	if a.plot == "" || picture == nil {
 		return nil
 	}
-	drawn, err := picture()
-	if err != nil {
-		return err
-	}
-	if err := drawn.Save(a.plot); err != nil {
+	if err := picture().Save(a.plot); err != nil {
 		return fmt.Errorf("--plot: %w", err)
 	}
 	a.remark("drew %s", a.plot)

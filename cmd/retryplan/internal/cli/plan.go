@@ -66,7 +66,7 @@ digits that are shown are exact. --plot draws the waits, their total, and the ti
 			}
 			set(a.given("from") && !a.given("failure"), &a.model.Failure, []float64{a.fleet.Failure})
 			a.model.Duration, a.model.Deadline = a.setting.Duration, a.setting.Deadline
-			outlook := func(all ...plots.Plan) (*plots.Picture, error) { return plots.Outlook(a.setting.Deadline, all...) }
+			outlook := func(all ...plots.Plan) plots.Picture { return plots.Outlook(a.setting.Deadline, all...) }
 			return a.plan(args, func(retry.Policy) retryplan.Model { return a.model }, outlook, func(p *retryplan.Plan) {
 				a.attempts(p, true)
 				a.line("")
@@ -91,7 +91,7 @@ func (a *app) planFlags(cmd *cobra.Command) {
 // plan prints each policy with the body of its plan and its findings, and draws a picture of all.
 func (a *app) plan(
 	args []string, model func(retry.Policy) retryplan.Model,
-	picture func(...plots.Plan) (*plots.Picture, error), body func(*retryplan.Plan),
+	picture func(...plots.Plan) plots.Picture, body func(*retryplan.Plan),
 ) error {
 	found, err := a.policies(args)
 	if err != nil {
@@ -112,7 +112,7 @@ func (a *app) plan(
 			a.showFindings(findings)
 		})
 	}
-	return a.finish(func() (*plots.Picture, error) { return picture(plans...) })
+	return a.finish(func() plots.Picture { return picture(plans...) })
 }
 
 // attempts prints the attempts of p with the waits before them: with their odds, or with the spread of the waits.

@@ -108,7 +108,7 @@ fleet stays well is not known. With --mix several policies make up one fleet.`,
 					break
 				}
 			}
-			return a.finish(func() (*plots.Picture, error) { return plots.Simulation(runs...) }, stopped)
+			return a.finish(func() plots.Picture { return plots.Simulation(runs...) }, stopped)
 		},
 	}
 	a.policyFlags(cmd.Flags())

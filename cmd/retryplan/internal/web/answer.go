@@ -15,7 +15,7 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// answer is what a state does, ready to be shown.
+// answer is what the page shows of a state.
 type answer struct {
 	Policy     policyText     `json:"policy"`
 	Findings   []wire.Finding `json:"findings"`
@@ -39,62 +39,46 @@ type fact struct {
 	Value string `json:"value"`
 }
 
-// chart is a picture, and what those who do not see it read.
+// chart is a picture and its text alternative.
 type chart struct {
-	SVG     string      `json:"svg"`
-	Summary string      `json:"summary"`
-	Table   plots.Table `json:"table"`
+	SVG     string `json:"svg"`
+	Summary string `json:"summary"`
 }
 
-// newChart returns part i of a picture in some room.
-func newChart(p *plots.Picture, i int, z size, summary string) chart {
-	svg, table := p.Part(i, z.width, z.most)
-	return chart{svg, summary, table}
-}
-
-// answer computes everything, and ends the simulation once it all has taken as long as limit. The error is what
-// the packages refuse of q; faultsOf says it in terms of the page. When ctx ends, the answer is worth nothing.
+// answer computes everything, and ends the simulation when limit has passed since the start. The error is what the
+// packages refuse of q; faultsOf says it in terms of the page. If ctx is done, the answer is worth nothing.
 func (q question) answer(ctx context.Context, limit time.Duration, z size) (*answer, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
 	defer cancel()
-	scenario, note, err := q.scenario() // first, since there is no need to compute for what is refused
-	if err != nil {
-		return nil, err
-	}
 	plan, err := retryplan.New(q.policy, q.model)
 	if err != nil {
 		return nil, err
 	}
-	q.model.Failure = nil // a run that cannot fail has no waits, which is not a useful worst case
-	failing, err := retryplan.New(q.policy, q.model)
-	if err != nil {
-		return nil, err
-	}
-	a := &answer{Plan: planFacts(plan, q.model.Deadline, failing.WorstCase)}
+	a := &answer{Plan: planFacts(plan, q.model.Deadline)}
 	if a.Policy, err = q.text(); err != nil {
 		return nil, err
 	}
-	picture, err := plots.Plans(plots.Plan{Plan: plan})
-	if err != nil {
-		return nil, err
-	}
-	a.Schedule = newChart(picture, 0, z, "Wait before each attempt: "+a.Policy.Line)
-	d := plan.TotalWait
-	a.Total = newChart(picture, 1, z, fmt.Sprintf("If every attempt fails, all waits together take %s to %s; half of such runs wait for %s at most, 99 %% for %s.",
-		say.Span(d.Min()), say.Span(d.Max()), say.Span(d.Quantile(.5)), say.Span(d.Quantile(.99))))
+	picture, d := plots.Plans(plots.Plan{Plan: plan}), plan.TotalWait
+	a.Schedule = chart{z.part(picture, 0), "Wait before each attempt: " + a.Policy.Line}
+	a.Total = chart{z.part(picture, 1), fmt.Sprintf("If every attempt fails, all waits together take %s to %s: at most %s in half of such runs, at most %s in 99 %%.",
+		say.Span(d.Min()), say.Span(d.Max()), say.Span(d.Quantile(.5)), say.Span(d.Quantile(.99)))}
 	certificate, err := retryplan.Certify(q.policy, q.fleet)
 	if err != nil {
 		return nil, err
 	}
 	a.Verdict = newVerdict(certificate, q.fleet)
+	scenario := q.fleet.Scenario(q.policy, 1)
+	scenario.Server.FailureRate = q.model.Failure[0]
+	if a.Simulation, err = simulated(limited, scenario, z); err != nil {
+		return nil, err
+	}
 	if q.fleet.Budget != nil {
 		q.policy.Budget = retry.NewBudget(*q.fleet.Budget)
 	}
 	a.Findings = wire.NewFindings(retryplan.Lint(q.policy, retryplan.Setting{
 		Inline: q.inline, Deadline: q.model.Deadline, Clients: q.fleet.Clients, Duration: q.model.Duration,
 	}))
-	a.Simulation, err = simulated(limited, scenario, note, z)
-	return a, err
+	return a, nil
 }
 
 func (q question) text() (policyText, error) {
@@ -106,14 +90,14 @@ func (q question) text() (policyText, error) {
 	return policyText{Line: wire.Schedule(q.policy), Go: code, JSON: document}, err
 }
 
-func planFacts(p *retryplan.Plan, deadline, worst time.Duration) []fact {
+func planFacts(p *retryplan.Plan, deadline time.Duration) []fact {
 	facts := []fact{
 		{"A run succeeds", say.Percent(p.Success)},
 		{"Attempts per run", say.Number(p.Load)},
 		{"Attempts that can start", fmt.Sprintf("%d of %d", p.CanStart, len(p.Attempts))},
 		{"Half of the runs end within", say.Span(p.Elapsed.Quantile(.5))},
 		{"99 % of the runs end within", say.Span(p.Elapsed.Quantile(.99))},
-		{"Worst case, all attempts failing", say.Span(worst)},
+		{"Takes at most", say.Span(p.WorstCase)},
 	}
 	if deadline > 0 {
 		facts = slices.Insert(facts, 1, fact{"Within the deadline of " + say.Span(deadline), say.Percent(p.InTime)})
@@ -150,7 +134,7 @@ func newVerdict(c retryplan.Certificate, f retryplan.Fleet) verdict {
 	}
 }
 
-// span returns d for a reader, for whom less than 0 and 0 have words of their own.
+// span returns d for a reader, with other words for a negative d and for 0.
 func span(d time.Duration, negative, zero string) string {
 	switch {
 	case d < 0:
@@ -161,7 +145,7 @@ func span(d time.Duration, negative, zero string) string {
 	return say.Span(d)
 }
 
-// faultsOf puts what the packages say in terms of the page's fields.
+// faultsOf returns the faults that err names in terms of the page's fields.
 func faultsOf(err error) (bad []fault) {
 	fields := wire.Fields(err)
 	if len(fields) == 0 {
@@ -177,7 +161,7 @@ func faultsOf(err error) (bad []fault) {
 	return bad
 }
 
-// keyOf is the page's field for a field that a package may refuse though its text was accepted.
+// keyOf has the page's field for each field of a package that can be wrong though its text was accepted.
 var keyOf = map[string]string{
 	"Policy.ResetAfter": "reset_after", "Fleet.Rate": "rate", "Fleet.Deadline": "deadline", "Fleet.Workers": "capacity",
 	"Fleet.Trigger.Kind": "trigger", "Fleet.Trigger.For": "trigger_length", "Fleet.Trigger.Factor": "trigger_factor",

@@ -3,10 +3,8 @@ package web
 import (
 	"embed"
 	"encoding/json"
-	"errors"
 	"io"
 	"io/fs"
-	"mime"
 	"net"
 	"net/http"
 	"net/netip"
@@ -106,18 +104,9 @@ func local(host string) bool {
 
 // evaluate answers a state with what it does: 200 and an Answer, or 422 and the fields that are wrong.
 func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
-	// A form or plain text could come from a page elsewhere without the browser asking first.
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		refuse(w, http.StatusUnsupportedMediaType, "the state is to be sent as application/json")
-		return
-	}
 	var s state
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&s); err != nil {
-		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			refuse(w, http.StatusRequestEntityTooLarge, "the state is longer than 64 kB")
-		} else {
-			refuse(w, http.StatusBadRequest, "the state is not a JSON object of texts")
-		}
+		refuse(w, http.StatusBadRequest, "the state is not a JSON object of texts, of 64 kB at most")
 		return
 	}
 	question, bad := s.question()
@@ -143,6 +132,9 @@ func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
 
 // size is the room that the page has for a chart, in pixels.
 type size struct{ width, most float64 }
+
+// part returns chart i of a picture.
+func (z size) part(p plots.Picture, i int) string { return p.Part(i, z.width, z.most) }
 
 // sizeOf reads ?width= and ?most=, the greatest height. What is missing or absurd is replaced: it is no reason to show
 // nothing.

@@ -7,19 +7,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/retryplan"
 )
 
 const (
-	// maxRuns is how many runs a simulation may begin. They take about a second, which is as long as a user waits for a
-	// picture that follows a slider.
-	maxRuns = 300_000
-	// maxHeld is how many runs, attempts and events a simulation may keep: they take about 100 MiB while they grow.
+	// maxEvents is the number of events that a simulation may have. They take about a second, which is as long as a user
+	// should wait for a picture that follows a slider.
+	maxEvents = 4_000_000
+	// maxHeld is the number of runs, attempts and events that a simulation may keep. They take about 100 MiB as they grow.
 	maxHeld = 1_000_000
-	// seriesPoints is about how many intervals are drawn.
+	// seriesPoints is about the number of intervals that are drawn.
 	seriesPoints = 200
 )
 
@@ -31,52 +30,36 @@ type simulation struct {
 	Facts []fact `json:"facts"`
 }
 
-// Why a simulation ended before its time.
+// Why a simulation ended early.
 var (
-	errLimit = errors.New("took too long")
-	errHeld  = errors.New("needs too much memory")
+	errLimit  = errors.New("took too long")
+	errEvents = errors.New("has too many events for this page")
+	errHeld   = errors.New("needs too much memory")
 )
 
-// scenario returns the certificate's own scenario, with the failure rate of the page, and what is to be said of it.
-func (q question) scenario() (s retryplan.Scenario, note string, err error) {
-	s = q.fleet.Scenario(q.policy, 1)
-	s.Server.FailureRate = q.model.Failure[0]
-	var over time.Duration
-	for _, t := range s.Triggers {
-		over = t.End()
-	}
-	if runs := q.fleet.Rate * s.Duration.Seconds(); runs > maxRuns {
-		short := time.Duration(maxRuns / q.fleet.Rate * float64(time.Second))
-		if short < over+over/10 {
-			return s, "", &retry.FieldError{Field: "Fleet.Rate", Value: say.Number(q.fleet.Rate), Rule: fmt.Sprintf(
-				"runs a second for %s are more than the %d runs that this page simulates; retryplan simulate has no such limit",
-				say.Span(s.Duration), maxRuns)}
-		}
-		note = fmt.Sprintf("Only the first %s of %s are simulated: this page stops at %d runs. ", say.Span(short), say.Span(s.Duration), maxRuns)
-		s.Duration = short
-	}
-	s.Step = step(s.Duration)
-	return s, note, nil
-}
-
-// simulated runs a scenario until ctx ends.
-func simulated(ctx context.Context, s retryplan.Scenario, note string, z size) (simulation, error) {
+// simulated runs a scenario until ctx is done or a limit is reached.
+func simulated(ctx context.Context, s retryplan.Scenario, z size) (simulation, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.Progress = func(p retryplan.Progress) {
-		if p.Held > maxHeld {
+		switch {
+		case p.Held > maxHeld:
 			cancel(errHeld)
+		case p.Events > maxEvents:
+			cancel(errEvents)
 		}
 	}
+	s.Step = step(s.Duration)
+	note := ""
 	r, err := retryplan.Simulate(ctx, s)
-	if errors.Is(err, errLimit) || errors.Is(err, errHeld) {
-		note += fmt.Sprintf("The simulation %v and was ended after %s of %s: what is shown is partial. ", err, say.Span(r.Simulated), say.Span(s.Duration))
+	if errors.Is(err, errLimit) || errors.Is(err, errEvents) || errors.Is(err, errHeld) {
+		note = fmt.Sprintf("The simulation %v and was ended after %s of %s: what is shown is partial.", err, say.Span(r.Simulated), say.Span(s.Duration))
 	} else if err != nil {
 		return simulation{}, err
 	}
 	peak := 0
 	for i, p := range r.Series {
-		if p.Start+r.Step > r.Simulated { // whole intervals only: the rate of a begun one says nothing
+		if p.Start+r.Step > r.Simulated { // the rate of a part of an interval says nothing
 			r.Series = r.Series[:i]
 			break
 		}
@@ -99,15 +82,12 @@ func simulated(ctx context.Context, s retryplan.Scenario, note string, z size) (
 	if r.Latency.Count() > 0 {
 		facts = append(facts, fact{"99 % of successes within", say.Span(r.Latency.Quantile(.99))})
 	}
-	picture, err := plots.Simulation(plots.Run{Result: r, Triggers: s.Triggers})
-	if err != nil {
-		return simulation{}, err
-	}
+	picture := plots.Simulation(plots.Run{Result: r, Triggers: s.Triggers})
 	low := size{z.width, min(z.most, 170)}
-	return simulation{newChart(picture, 0, z, summary), newChart(picture, 1, low, "Queue. "+summary), note, facts}, nil
+	return simulation{chart{z.part(picture, 0), summary}, chart{low.part(picture, 1), "Queue. " + summary}, note, facts}, nil
 }
 
-// step returns an interval that divides d into about seriesPoints, a round one.
+// step returns a round interval that divides d into about seriesPoints.
 func step(d time.Duration) time.Duration {
 	for unit := time.Millisecond; ; unit *= 10 {
 		for _, n := range []time.Duration{1, 2, 5} {

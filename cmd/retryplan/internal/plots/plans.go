@@ -1,0 +1,133 @@
+package plots
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
+	"github.com/retrygo/retry/retryplan"
+)
+
+// schedule draws the wait before each attempt: a bar from the shortest to the longest, and a line through the means. If
+// there is one plan, it also shades the attempts that can never start.
+func schedule(plans []Plan) chart {
+	c := chart{title: "Wait before each attempt", height: 244, empty: "one attempt: there is no wait"}
+	last, cut := lastShown(plans)
+	if cut {
+		c.note = fmt.Sprintf("The last attempt shown is %d; there are more. ", last)
+	}
+	var means []time.Duration
+	var most time.Duration
+	never := series{class: "faint"}
+	wide, jitter := 0.8/float64(len(plans)), false
+	for i, p := range plans {
+		s := series{name: short(p.Name), class: looks[i].class, dash: looks[i].dash}
+		for _, a := range p.Plan.Attempts[1:min(len(p.Plan.Attempts), last)] {
+			w, n := a.Wait, float64(a.Number)
+			x := n + (float64(i)+.5)*wide - 0.4
+			means, most, jitter = append(means, w.Mean), max(most, w.Hi), jitter || w.Lo < w.Hi
+			s.points = append(s.points, point{x, w.Mean.Seconds()})
+			s.boxes = append(s.boxes, box{x - wide/2, x + wide/2, w.Lo.Seconds(), w.Hi.Seconds()})
+			if a.Never != 0 {
+				never.name = "can never start (" + a.Never.Error() + ")"
+				never.boxes = append(never.boxes, upright(n-.5, n+.5))
+			}
+		}
+		if s.points == nil {
+			s.name += " (no retry)"
+		}
+		c.series = append(c.series, s)
+	}
+	if len(plans) > 1 {
+		c.note += "Bars go from the shortest wait to the longest, lines through the means."
+	} else {
+		c.title += ": " + c.series[0].name
+		c.series[0].name = "wait, no jitter"
+		if jitter {
+			c.series[0].name = "wait: mean, shortest to longest"
+		}
+		c.series = []series{never, c.series[0]}
+	}
+	c.x = axis{name: "attempt", min: 1.4, max: float64(max(last, 2)) + 0.6, steps: decades(1, 0, 6), text: say.Number}
+	c.y = durationAxis("wait", most+most/25, means...)
+	return c
+}
+
+// lastShown returns the attempt up to which plans are drawn: the last attempt of the plans that have one, but at least
+// the eighth. All attempts of a plan without end would leave the others no room. It reports whether some are left out.
+func lastShown(plans []Plan) (last int, cut bool) {
+	ended := 0
+	for _, p := range plans {
+		last, cut = max(last, len(p.Plan.Attempts)), cut || p.Plan.Truncated
+		if !p.Plan.Truncated {
+			ended = max(ended, len(p.Plan.Attempts), 8)
+		}
+	}
+	if ended > 0 {
+		last = min(last, ended)
+	}
+	return last, cut
+}
+
+// totalWait draws how long runs wait. It leaves out plans without a last attempt if there are others: their waits are
+// as long as the attempts that were looked at.
+func totalWait(plans []Plan) chart {
+	limited := slices.ContainsFunc(plans, func(p Plan) bool { return !p.Plan.Truncated })
+	return distributions("total wait of a run if every attempt fails", plans, 0, func(p *retryplan.Plan) *retryplan.Distribution {
+		if limited && p.Truncated {
+			return nil
+		}
+		return &p.TotalWait
+	})
+}
+
+// elapsed draws how long runs take.
+func elapsed(plans []Plan, deadline time.Duration) chart {
+	return distributions("time that a run takes", plans, deadline, func(p *retryplan.Plan) *retryplan.Distribution { return &p.Elapsed })
+}
+
+// distributions draws one distribution of each plan. If of returns nil, it names the plan only.
+func distributions(name string, plans []Plan, deadline time.Duration, of func(*retryplan.Plan) *retryplan.Distribution) chart {
+	const n = 200 // segments of a curve
+	c := chart{title: strings.ToUpper(name[:1]) + name[1:], height: 229}
+	var typical []time.Duration
+	var most time.Duration
+	for i, p := range plans {
+		s, d := series{class: looks[i].class, dash: looks[i].dash}, of(p.Plan)
+		switch {
+		case d == nil:
+			s.name = "not shown: it has no last attempt"
+		case d.Min() == d.Max():
+			s.name = "always " + say.Span(d.Max())
+		default:
+			s.name = "p50 " + say.Span(d.Quantile(.5)) + ", p99 " + say.Span(d.Quantile(.99)) + ", worst " + say.Span(d.Max())
+		}
+		if len(plans) > 1 {
+			s.name = short(p.Name) + ": " + s.name
+		}
+		if d != nil {
+			typical, most = append(typical, d.Quantile(.01), d.Quantile(.5)), max(most, d.Max())
+			for j := range n + 1 {
+				q := math.Round(500*(1-math.Cos(math.Pi*float64(j)/n))) / 1000 // closer at the ends
+				s.points = append(s.points, point{d.Quantile(q).Seconds(), q})
+			}
+		}
+		c.series = append(c.series, s)
+	}
+	if deadline > 0 {
+		s := series{name: "deadline " + say.Span(deadline), class: "red", dash: "2 2"}
+		if deadline/3 < most { // a later one would leave no room for the curves
+			most = max(most, deadline)
+			s.points = []point{{deadline.Seconds(), 0}, {deadline.Seconds(), 1}}
+		} else {
+			s.name += ", beyond this picture"
+		}
+		c.series = append(c.series, s)
+	}
+	c.x = durationAxis(name, most+most/25, typical...)
+	c.y = axis{name: "share of runs", max: 1.03, steps: []float64{.05, .1, .25, .5}, text: say.Percent}
+	return c
+}
