@@ -29,7 +29,7 @@ func TestFlagsChangeAPolicy(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			got := run(t, row.line)
 			if row.want == "" {
-				require.Equal(t, 2, strings.Count(got.Out, `"ttl":"10h"`), got.Out)
+				require.Equal(t, 2, strings.Count(got.Out, `"ttl":"10h0m0s"`), got.Out)
 				return
 			}
 			require.Equal(t, cli.Done, got.Exit, got.Err)

@@ -19,10 +19,10 @@ func TestJSONAgreesWithTheTable(t *testing.T) {
 		Runs, Attempts  int
 		Amplification   float64
 		RecoverySeconds float64 `json:"recovery_seconds"`
-		Series          struct {
-			StartSeconds                              []float64 `json:"start_seconds"`
-			TimedOut                                  []int     `json:"timed_out"`
-			Offered, Attempts, Goodput, Failed, Queue []int
+		Series          []struct {
+			StartSeconds                              float64 `json:"start_seconds"`
+			TimedOut                                  int     `json:"timed_out"`
+			Offered, Attempts, Goodput, Failed, Queue int
 		}
 	}
 	type one struct {
@@ -45,7 +45,7 @@ func TestJSONAgreesWithTheTable(t *testing.T) {
 		Findings           []wire.Finding
 		Result, Simulation result
 		Certificate        struct {
-			Verdict         string
+			Stability       string
 			HiddenCapacity  float64  `json:"hidden_capacity"`
 			RecoverySeconds *float64 `json:"recovery_seconds"`
 		}
@@ -88,26 +88,24 @@ func TestJSONAgreesWithTheTable(t *testing.T) {
 	require.Regexp(t, fmt.Sprintf(`(?m)^failed .* of %d runs$`, r.Runs), table)
 	require.Regexp(t, fmt.Sprintf(`(?m)^attempts per run .*, %d in all$`, r.Attempts), table)
 	require.Regexp(t, fmt.Sprintf(`(?m)^recovery +%s after`, span(r.RecoverySeconds)), table)
-	for i := range r.Series.StartSeconds {
-		row := span(r.Series.StartSeconds[i])
-		for _, column := range [][]int{r.Series.Offered, r.Series.Attempts, nil, r.Series.Failed, r.Series.TimedOut, r.Series.Queue} {
-			if column == nil {
-				row += fmt.Sprintf(" +%d", r.Series.Goodput[i])
-			} else if column[i] != 0 {
-				row += fmt.Sprintf(" +%d", column[i]) // what does not happen is blank
+	for _, p := range r.Series {
+		row := span(p.StartSeconds)
+		for i, n := range []int{p.Offered, p.Attempts, p.Goodput, p.Failed, p.TimedOut, p.Queue} {
+			if i == 2 || n != 0 {
+				row += fmt.Sprintf(" +%d", n) // what does not happen is blank, but for the goodput
 			}
 		}
 		require.Regexp(t, "(?m)^ *"+row+"( |$)", table)
 	}
 
 	table, found = both("certify policy.json --attempt-timeout 1s --rate 70 --capacity 100")
-	require.Regexp(t, `(?m)^verdict +`+found[0].Certificate.Verdict+": ", table)
+	require.Regexp(t, `(?m)^verdict +`+found[0].Certificate.Stability+": ", table)
 	require.Regexp(t, fmt.Sprintf(`(?m)^hidden capacity +%v runs/s;`, found[0].Certificate.HiddenCapacity), table)
 	require.Nil(t, found[0].Certificate.RecoverySeconds)
 	require.Contains(t, table, "never by itself")
 
 	table, found = both("compare policy.json preset:aggressive --attempt-timeout 1s --rate 40 --capacity 100")
-	require.Regexp(t, fmt.Sprintf(`(?m)^verdict +%s +%s$`, found[0].Certificate.Verdict, found[1].Certificate.Verdict), table)
+	require.Regexp(t, fmt.Sprintf(`(?m)^verdict +%s +%s$`, found[0].Certificate.Stability, found[1].Certificate.Stability), table)
 	require.Regexp(t, fmt.Sprintf(`(?m)^attempts per run, simulated +%.4g +%.4g$`, found[0].Simulation.Amplification, found[1].Simulation.Amplification), table)
 
 	// What --json prints of a policy is a document that gives the same again.

@@ -13,7 +13,6 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/pflag"
 
-	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
@@ -162,7 +161,7 @@ func (a *app) printJSON(v any) error {
 	if err := encoder.Encode(v); err != nil {
 		return err
 	}
-	for _, r := range literal.CompactJSON(b.String()) {
+	for _, r := range b.String() {
 		if r == '\n' || unicode.IsPrint(r) {
 			a.out.WriteRune(r)
 			continue

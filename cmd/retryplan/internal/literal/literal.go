@@ -114,5 +114,5 @@ func Document(p retry.Policy) (string, error) {
 		return "", err
 	}
 	text, err := json.MarshalIndent(spec, "", "  ")
-	return CompactJSON(string(text)), err
+	return string(text), err
 }

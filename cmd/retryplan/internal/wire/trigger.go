@@ -24,36 +24,36 @@ func Parse[K interface {
 	return 0, fmt.Errorf("%q is not one of %s", name, strings.Join(names, ", "))
 }
 
-// ParseTrigger reads "stall 60s 10s": the kind, from when and for how long, and for the kinds that have one a factor,
-// as in "surge 60s 10s 3".
+// ParseTrigger reads "stall 60s 10s": the kind, from when and for how long; and the factor of kinds that have one, as in
+// "surge 60s 10s 3".
 func ParseTrigger(text string) (retryplan.Trigger, error) {
 	return parseTrigger(text, 2, `such as "stall 60s 10s" (kind, from, for) or "surge 60s 10s 3" (kind, from, for, factor)`)
 }
 
-// ParseLasting reads "stall 10s": a trigger without its place in time. It reads what ParseTrigger does, too.
+// ParseLasting reads "stall 10s": a trigger without its place in time. It also reads what ParseTrigger does.
 func ParseLasting(text string) (retryplan.Trigger, error) {
 	return parseTrigger(text, 1, `such as "stall 10s" (kind, for) or "surge 10s 3" (kind, for, factor)`)
 }
 
 // parseTrigger reads a trigger with two durations, or with one if least is 1.
 func parseTrigger(text string, least int, such string) (t retryplan.Trigger, err error) {
-	kind, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
-	if kind != "" {
-		if t.Kind, err = Parse(retryplan.Stall, retryplan.Failing, kind); err != nil {
-			return t, err
-		}
+	wrong := fmt.Errorf("%q is not a trigger %s", text, such)
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return t, wrong
 	}
-	words, factor := strings.Fields(rest), ""
-	if n := len(words); n > 0 && factored(t.Kind) {
-		words, factor = words[:n-1], words[n-1]
+	if t.Kind, err = Parse(retryplan.Stall, retryplan.Failing, words[0]); err != nil {
+		return t, err
+	}
+	words = words[1:]
+	if last := len(words) - 1; factored(t.Kind) && last >= 0 {
+		if t.Factor, err = strconv.ParseFloat(words[last], 64); err != nil {
+			return t, fmt.Errorf("factor %q is not a number", words[last])
+		}
+		words = words[:last]
 	}
 	if len(words) < least || len(words) > 2 {
-		return t, fmt.Errorf("%q is no trigger %s", text, such)
-	}
-	if factor != "" {
-		if t.Factor, err = strconv.ParseFloat(factor, 64); err != nil {
-			return t, fmt.Errorf("factor %q is no number", factor)
-		}
+		return t, wrong
 	}
 	for i, to := range []*time.Duration{&t.From, &t.For}[2-len(words):] {
 		if err := (*Duration)(to).UnmarshalText([]byte(words[i])); err != nil {
@@ -63,24 +63,27 @@ func parseTrigger(text string, least int, such string) (t retryplan.Trigger, err
 	return t, nil
 }
 
-// Trigger returns what ParseTrigger reads.
-func Trigger(t retryplan.Trigger) string { return written(t, Duration(t.From).String()+" ") }
+// Trigger returns the text that ParseTrigger reads.
+func Trigger(t retryplan.Trigger) string { return written(t, t.From, t.For) }
 
-// Lasting returns what ParseLasting reads, and "none" for no trigger.
+// Lasting returns the text that ParseLasting reads, and "none" for no trigger.
 func Lasting(t retryplan.Trigger) string {
 	if t.Kind == 0 {
 		return "none"
 	}
-	return written(t, "")
+	return written(t, t.For)
 }
 
-func written(t retryplan.Trigger, from string) string {
-	text := fmt.Sprintf("%v %s%v", t.Kind, from, Duration(t.For))
+func written(t retryplan.Trigger, times ...time.Duration) string {
+	text := t.Kind.String()
+	for _, d := range times {
+		text += " " + Duration(d).String()
+	}
 	if factored(t.Kind) {
 		text += " " + strconv.FormatFloat(t.Factor, 'g', -1, 64)
 	}
 	return text
 }
 
-// factored reports whether triggers of the kind have a factor.
+// factored reports whether triggers of a kind have a factor.
 func factored(k retryplan.TriggerKind) bool { return k != retryplan.Stall && k != retryplan.Outage }

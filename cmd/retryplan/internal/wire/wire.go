@@ -1,12 +1,13 @@
 // Package wire is the JSON of command retryplan: what --json prints, and some of what the page of retryplan serve sends.
 //
-// What goes in is text, as in documents of retryconf: durations such as "1m30s", distributions such as "exponential
-// 10ms". What comes out is numbers: durations are float64 seconds under keys that end in _seconds, probabilities and
-// shares are in [0,1]. A time that never comes is null, and so is one without a bound. A reason, a level or a verdict
-// is its name; success, which has no reason, is "succeeded".
+// Documents have text, as those of retryconf do: durations such as "1m30s". The output has numbers: durations are
+// float64 seconds under keys that end in _seconds, probabilities and shares are in [0,1]. A time that never comes and one
+// without a bound are null. A reason, a level or a stability is its name; success, which has no reason, is "succeeded".
+// A distribution of a scenario is text, such as "exponential 10ms".
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,8 +17,8 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// Duration is a length of time that reads and writes itself as text: "1m30s". Unlike that of retryconf it may be "0s",
-// and negative, for the package that is asked to refuse.
+// Duration is a time.Duration whose text is short: "1h". Unlike those of retryconf it may be "0s" or negative; the
+// package that uses it checks that.
 type Duration time.Duration
 
 // MarshalText returns String.
@@ -27,7 +28,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf("%q is no duration such as 30s, 1m30s or 250ms", text)
+		return fmt.Errorf("%q is not a duration such as 30s, 1m30s or 250ms", text)
 	}
 	*d = Duration(parsed)
 	return nil
@@ -69,7 +70,7 @@ type Finding struct {
 	Line    int            `json:"line,omitempty"`
 }
 
-// NewFindings returns findings as data: an empty list, not null, if there are none.
+// NewFindings returns findings as data. If there are none it returns an empty list, not nil.
 func NewFindings(findings []retryplan.Finding) []Finding {
 	list := make([]Finding, len(findings))
 	for i, f := range findings {
@@ -81,27 +82,26 @@ func NewFindings(findings []retryplan.Finding) []Finding {
 	return list
 }
 
-// Fields returns every bad field that err names: errors.As would find the first only.
+// Fields returns every bad field of err: errors.As would find only the first.
 func Fields(err error) (found []*retry.FieldError) {
-	switch e := err.(type) {
-	case *retry.FieldError:
-		return []*retry.FieldError{e}
-	case interface{ Unwrap() []error }:
-		for _, inner := range e.Unwrap() {
-			found = append(found, Fields(inner)...)
+	all, ok := errors.AsType[retry.FieldErrors](err)
+	if !ok {
+		all = retry.FieldErrors{err}
+	}
+	for _, one := range all {
+		if bad, ok := errors.AsType[*retry.FieldError](one); ok {
+			found = append(found, bad)
 		}
-	case interface{ Unwrap() error }:
-		return Fields(e.Unwrap())
 	}
 	return found
 }
 
 // OneLine returns text on one line, without control characters that a terminal would obey. A line break becomes "; ",
-// or a space after a colon; other white space becomes a space; and what does not print is left out.
+// or a space after a colon; other white space becomes a space.
 func OneLine(text string) string {
-	var b strings.Builder
-	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' || r == 0x85 || r == 0x2028 || r == 0x2029 }) {
-		line = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+	var lines []string
+	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune("\n\r\u0085\u2028\u2029", r) }) {
+		words := strings.Fields(strings.Map(func(r rune) rune {
 			switch {
 			case unicode.IsSpace(r):
 				return ' '
@@ -109,17 +109,10 @@ func OneLine(text string) string {
 				return -1
 			}
 			return r
-		}, line)), " ")
-		switch {
-		case line == "":
-			continue
-		case b.Len() == 0:
-		case strings.HasSuffix(b.String(), ":"):
-			b.WriteByte(' ')
-		default:
-			b.WriteString("; ")
+		}, line))
+		if len(words) > 0 {
+			lines = append(lines, strings.Join(words, " "))
 		}
-		b.WriteString(line)
 	}
-	return b.String()
+	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
 }
