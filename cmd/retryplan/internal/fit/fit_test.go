@@ -72,8 +72,8 @@ func TestReadRefuses(t *testing.T) {
 		data, err    string
 	}{
 		{"text that does not say over what time it counts", "charge", 0, string(text), "do not say over what time"},
-		{"several policies and none named", "", time.Second, string(text), "which policy? It has charge, search"},
-		{"a policy that is not there", "mail", time.Second, string(text), "which policy? It has charge, search"},
+		{"several policies and none named", "", time.Second, string(text), "which policy? The metrics have charge, search"},
+		{"a policy that is not there", "mail", time.Second, string(text), "which policy? The metrics have charge, search"},
 		{"metrics of something else", "", time.Second, "go_goroutines 7\n", "there is no retry.runs"},
 		{"no metrics", "", time.Second, "", "there is no retry.runs"},
 		{"text that is none", "", time.Second, "<html>", "text format parsing error"},

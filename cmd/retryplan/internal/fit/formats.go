@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,14 +17,14 @@ import (
 // units are what OpenTelemetry's Prometheus exporter adds to names, and its escapes.
 var units = strings.NewReplacer("_total", "", "_seconds", "", "_", ".")
 
-// prometheus reads a scrape in the text format. It says nothing of when it was made.
+// prometheus reads a scrape in the text format. It does not say when it was made.
 func prometheus(data []byte) ([]scrape, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
-	var s scrape
+	s := scrape{policies: map[string]*counts{}}
 	for name, family := range families {
 		for _, m := range family.Metric {
 			labels := map[string]string{}
@@ -33,18 +32,19 @@ func prometheus(data []byte) ([]scrape, error) {
 				labels[strings.TrimPrefix(units.Replace(l.GetName()), "retry.")] = l.GetValue()
 			}
 			from := m.GetHistogram()
-			h := counts{{of: sum}: from.GetSampleSum(), {of: durations}: float64(from.GetSampleCount())}
+			h := histogram{from.GetSampleSum(), map[float64]float64{}}
 			for _, b := range from.GetBucket() {
-				h[series{of: buckets, bound: b.GetUpperBound()}] = float64(b.GetCumulativeCount())
+				h.below[b.GetUpperBound()] = float64(b.GetCumulativeCount())
 			}
+			h.below[math.Inf(1)] = float64(from.GetSampleCount())
 			s.add(units.Replace(name), labels, m.GetCounter().GetValue()+m.GetUntyped().GetValue(), h)
 		}
 	}
 	return []scrape{s}, nil
 }
 
-// exported is what is used of an ExportMetricsServiceRequest: opentelemetry-proto, collector/metrics/v1. In its JSON,
-// 64-bit integers are text.
+// exported has the fields of an ExportMetricsServiceRequest that are read: opentelemetry-proto, collector/metrics/v1. In
+// its JSON, 64-bit integers are text or numbers, and json.Number reads both.
 type exported struct {
 	ResourceMetrics []struct {
 		ScopeMetrics []struct {
@@ -63,23 +63,14 @@ type points struct {
 			Key   string
 			Value struct{ StringValue string }
 		}
-		StartTimeUnixNano, TimeUnixNano, AsInt, Count integer
-		Sum                                           float64
-		BucketCounts                                  []integer
-		ExplicitBounds                                []float64
+		StartTimeUnixNano, TimeUnixNano, AsInt json.Number
+		Sum                                    float64
+		BucketCounts                           []json.Number
+		ExplicitBounds                         []float64
 	}
 }
 
-// integer is one that is written as text or as a number.
-type integer int64
-
-func (i *integer) UnmarshalJSON(data []byte) error {
-	n, err := strconv.ParseInt(strings.Trim(string(data), `"`), 10, 64)
-	*i = integer(n)
-	return err
-}
-
-// otlp reads a request for each line, as the file exporter of OpenTelemetry's collector writes them.
+// otlp reads a request from each line, as the file exporter of OpenTelemetry's collector writes them.
 func otlp(data []byte) ([]scrape, error) {
 	var all []scrape
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -90,19 +81,19 @@ func otlp(data []byte) ([]scrape, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("OTLP: %w", err)
 		}
-		var s scrape
+		s := scrape{policies: map[string]*counts{}}
 		for _, r := range request.ResourceMetrics {
 			for _, scope := range r.ScopeMetrics {
 				for _, m := range scope.Metrics {
-					for _, p := range []points{m.Sum, m.Histogram} {
-						if err := s.addPoints(m.Name, p); err != nil {
+					for _, points := range []points{m.Sum, m.Histogram} {
+						if err := s.addPoints(m.Name, points); err != nil {
 							return nil, err
 						}
 					}
 				}
 			}
 		}
-		if len(s.policies) > 0 { // a request has other metrics, or traces
+		if len(s.policies) > 0 { // a request may have other metrics, or traces
 			all = append(all, s)
 		}
 	}
@@ -120,22 +111,23 @@ func (s *scrape) addPoints(name string, all points) error {
 		for _, a := range p.Attributes {
 			labels[strings.TrimPrefix(a.Key, "retry.")] = a.Value.StringValue
 		}
-		h := counts{{of: sum}: p.Sum, {of: durations}: float64(p.Count)}
-		below := 0.
-		for i, n := range p.BucketCounts {
-			below += float64(n)
-			bound := math.Inf(1)
-			if i < len(p.ExplicitBounds) {
-				bound = p.ExplicitBounds[i]
+		h, below := histogram{p.Sum, map[float64]float64{}}, 0.
+		for i, bound := range append(p.ExplicitBounds, math.Inf(1)) {
+			if i < len(p.BucketCounts) {
+				n, _ := p.BucketCounts[i].Float64()
+				below += n
 			}
-			h[series{of: buckets, bound: bound}] = below
+			h.below[bound] = below
 		}
-		s.add(name, labels, float64(p.AsInt), h)
-		if start := time.Unix(0, int64(p.StartTimeUnixNano)); s.start.IsZero() || start.Before(s.start) {
-			s.start = start
+		value, _ := p.AsInt.Float64()
+		s.add(name, labels, value, h)
+		start, _ := p.StartTimeUnixNano.Int64()
+		at, _ := p.TimeUnixNano.Int64()
+		if from := time.Unix(0, start); s.start.IsZero() || from.Before(s.start) {
+			s.start = from
 		}
-		if at := time.Unix(0, int64(p.TimeUnixNano)); at.After(s.at) {
-			s.at = at
+		if to := time.Unix(0, at); to.After(s.at) {
+			s.at = to
 		}
 	}
 	return nil
