@@ -5,7 +5,6 @@ import "math"
 // chart is series within two axes, below their legend.
 type chart struct {
 	title  string
-	note   string // in smaller letters below the title; empty for none
 	height float64
 	x, y   axis
 	series []series // the first at the bottom
@@ -34,10 +33,6 @@ func (c chart) draw(to *canvas, left, y, width float64) (bottom float64) {
 	if c.title != "" {
 		to.text("title ink", "start", titleSize, left, y+titleSize*0.75, c.title)
 		y += titleSize * 1.5
-	}
-	if c.note != "" {
-		to.text("faint", "start", labelSize, left, y+rowHeight/2, c.note)
-		y += rowHeight
 	}
 	y = c.legend(to, left, y, width)
 	to.text("ink", "start", labelSize, left, y+rowHeight/2, c.y.title())

@@ -17,18 +17,18 @@ func schedule(plans []Plan) chart {
 	c := chart{title: "Wait before each attempt", height: 244, empty: "one attempt: there is no wait"}
 	last, cut := lastShown(plans)
 	if cut {
-		c.note = fmt.Sprintf("The last attempt shown is %d; there are more. ", last)
+		c.title = fmt.Sprintf("Wait before each of the first %d attempts", last)
 	}
 	var means []time.Duration
 	var most time.Duration
 	never := series{class: "faint"}
-	wide, jitter := 0.8/float64(len(plans)), false
+	wide := 0.8 / float64(len(plans))
 	for i, p := range plans {
 		s := series{name: short(p.Name), class: looks[i].class, dash: looks[i].dash}
 		for _, a := range p.Plan.Attempts[1:min(len(p.Plan.Attempts), last)] {
 			w, n := a.Wait, float64(a.Number)
 			x := n + (float64(i)+.5)*wide - 0.4
-			means, most, jitter = append(means, w.Mean), max(most, w.Hi), jitter || w.Lo < w.Hi
+			means, most = append(means, w.Mean), max(most, w.Hi)
 			s.points = append(s.points, point{x, w.Mean.Seconds()})
 			s.boxes = append(s.boxes, box{x - wide/2, x + wide/2, w.Lo.Seconds(), w.Hi.Seconds()})
 			if a.Never != 0 {
@@ -36,23 +36,15 @@ func schedule(plans []Plan) chart {
 				never.boxes = append(never.boxes, upright(n-.5, n+.5))
 			}
 		}
-		if s.points == nil {
-			s.name += " (no retry)"
-		}
 		c.series = append(c.series, s)
 	}
-	if len(plans) > 1 {
-		c.note += "Bars go from the shortest wait to the longest, lines through the means."
-	} else {
+	if len(plans) == 1 {
 		c.title += ": " + c.series[0].name
-		c.series[0].name = "wait, no jitter"
-		if jitter {
-			c.series[0].name = "wait: mean, shortest to longest"
-		}
+		c.series[0].name = ""
 		c.series = []series{never, c.series[0]}
 	}
 	c.x = axis{name: "attempt", min: 1.4, max: float64(max(last, 2)) + 0.6, steps: decades(1, 0, 6), text: say.Number}
-	c.y = durationAxis("wait", most+most/25, means...)
+	c.y = durationAxis("wait, mean and range", most+most/25, means...)
 	return c
 }
 

@@ -7,8 +7,6 @@ package plots
 import (
 	"fmt"
 	"html"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -57,22 +55,6 @@ func short(name string) string {
 		return strings.TrimSpace(string(runes[:longest-1])) + "…"
 	}
 	return string(runes)
-}
-
-// CheckFile returns an error if the name of a file does not end in .svg, in upper or lower case.
-func CheckFile(path string) error {
-	if strings.EqualFold(filepath.Ext(path), ".svg") {
-		return nil
-	}
-	return fmt.Errorf("plots: %q does not end in .svg", path)
-}
-
-// Save writes p to an SVG file and replaces any that is there.
-func (p Picture) Save(path string) error {
-	if err := os.WriteFile(path, []byte(p.SVG()), 0o644); err != nil {
-		return fmt.Errorf("plots: %w", err)
-	}
-	return nil
 }
 
 // SVG returns p as an SVG file with a background, light or dark as its reader prefers.

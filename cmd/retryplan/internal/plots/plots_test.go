@@ -1,15 +1,12 @@
 package plots_test
 
 import (
-	"bytes"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"html"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -36,22 +33,22 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 		texts []string
 	}{
 		{"a schedule", func() plots.Picture { return plots.Plans(standard) },
-			[]string{"Wait before each attempt: standard", "wait (log scale)", "attempt", "2", "3", "4", "wait, no jitter", "2m", "30m", "2h"}},
+			[]string{"Wait before each attempt: standard", "wait, mean and range (log scale)", "attempt", "2", "3", "4", "2m", "30m", "2h"}},
 		{"a schedule with jitter", func() plots.Picture { return plots.Plans(short) },
-			[]string{"wait", "wait: mean, shortest to longest", "1s", "2s"}},
+			[]string{"wait, mean and range", "1s", "2s"}},
 		{"a schedule that the TTL cuts", func() plots.Picture { return plots.Plans(late) },
 			[]string{"can never start (ttl_elapsed)"}},
 		{"a schedule beyond what was looked at", func() plots.Picture { return plots.Plans(many) },
-			[]string{"The last attempt shown is 100; there are more. ", "100"}},
+			[]string{"Wait before each of the first 100 attempts: forever", "100"}},
 		{"a total wait", func() plots.Picture { return plots.Plans(short) },
 			[]string{"share of runs", "total wait of a run if every attempt fails", "p50 2.25s, p99 2.9s, worst 3s", "50%", "2s", "3s"}},
 		{"a total wait without chance", func() plots.Picture { return plots.Plans(standard) },
 			[]string{"always 3h31m", "1h", "2h"}},
 		{"policies side by side", func() plots.Picture { return plots.Plans(standard, aggressive, short) },
 			[]string{"standard", "aggressive", "short", "total wait of a run if every attempt fails (log scale)",
-				"aggressive: always 6m10s", "Bars go from the shortest wait to the longest, lines through the means."}},
+				"aggressive: always 6m10s", "Wait before each attempt"}},
 		{"a policy without end beside another", func() plots.Picture { return plots.Plans(many, standard) },
-			[]string{"The last attempt shown is 8; there are more. Bars go from the shortest wait to the longest, lines through the means.", "8", "forever: not shown: it has no last attempt", "standard: always 3h31m"}},
+			[]string{"Wait before each of the first 8 attempts", "8", "forever: not shown: it has no last attempt", "standard: always 3h31m"}},
 		{"an outlook", func() plots.Picture { return plots.Outlook(4*time.Second, short) },
 			[]string{"Time that a run takes", "time that a run takes", "deadline 4s", "p50 2.25s, p99 2.9s, worst 3s"}},
 		{"a deadline that is far off", func() plots.Picture { return plots.Outlook(time.Hour, short) },
@@ -168,26 +165,6 @@ func TestSameInputGivesSameBytes(t *testing.T) {
 	once := first.SVG()
 	require.True(t, once == first.SVG(), "drawn twice")
 	require.True(t, once == draw().SVG(), "made twice")
-}
-
-func TestAPictureIsAnSVGFile(t *testing.T) {
-	require.EqualError(t, plots.CheckFile("dir.svg/plan.png"), `plots: "dir.svg/plan.png" does not end in .svg`)
-	require.EqualError(t, plots.CheckFile("plan"), `plots: "plan" does not end in .svg`)
-	require.NoError(t, plots.CheckFile("PLAN.SVG"))
-}
-
-func TestSave(t *testing.T) {
-	p := plots.Plans(plan(t, "standard", retry.Standard()))
-	path := filepath.Join(t.TempDir(), "out.svg")
-	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("old "), 100_000), 0o600))
-	require.NoError(t, p.Save(path))
-	saved, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.True(t, p.SVG() == string(saved), "the old file is replaced, all of it")
-
-	missing := filepath.Join(t.TempDir(), "none", "out.svg")
-	require.ErrorIs(t, p.Save(missing), os.ErrNotExist)
-	require.NoFileExists(t, missing)
 }
 
 func TestOddPlansAreDrawn(t *testing.T) {

@@ -17,20 +17,14 @@ import (
 
 // answer is what the page shows of a state.
 type answer struct {
-	Policy     policyText     `json:"policy"`
+	Policy     any            `json:"policy"`           // of wire.Policy
+	Budget     string         `json:"budget,omitempty"` // an expression of Go
 	Findings   []wire.Finding `json:"findings"`
 	Plan       []fact         `json:"plan"`
 	Schedule   chart          `json:"schedule"`
 	Total      chart          `json:"total"`
 	Verdict    verdict        `json:"verdict"`
 	Simulation simulation     `json:"simulation"`
-}
-
-// policyText is a policy to be copied.
-type policyText struct {
-	Line string `json:"line"`
-	Go   string `json:"go"`
-	JSON string `json:"json"`
 }
 
 // fact is a figure with its name.
@@ -54,12 +48,9 @@ func (q question) answer(ctx context.Context, limit time.Duration, z size) (*ans
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{Plan: planFacts(plan, q.model.Deadline)}
-	if a.Policy, err = q.text(); err != nil {
-		return nil, err
-	}
+	a := &answer{Policy: wire.Policy(q.policy), Plan: planFacts(plan, q.model.Deadline)}
 	picture, d := plots.Plans(plots.Plan{Plan: plan}), plan.TotalWait
-	a.Schedule = chart{z.part(picture, 0), "Wait before each attempt: " + a.Policy.Line}
+	a.Schedule = chart{z.part(picture, 0), "Wait before each attempt: " + wire.Schedule(q.policy)}
 	a.Total = chart{z.part(picture, 1), fmt.Sprintf("If every attempt fails, all waits together take %s to %s: at most %s in half of such runs, at most %s in 99 %%.",
 		say.Span(d.Min()), say.Span(d.Max()), say.Span(d.Quantile(.5)), say.Span(d.Quantile(.99)))}
 	certificate, err := retryplan.Certify(q.policy, q.fleet)
@@ -73,21 +64,12 @@ func (q question) answer(ctx context.Context, limit time.Duration, z size) (*ans
 		return nil, err
 	}
 	if q.fleet.Budget != nil {
-		q.policy.Budget = retry.NewBudget(*q.fleet.Budget)
+		a.Budget, q.policy.Budget = "retry.NewBudget("+literal.Budget(*q.fleet.Budget)+")", retry.NewBudget(*q.fleet.Budget)
 	}
 	a.Findings = wire.NewFindings(retryplan.Lint(q.policy, retryplan.Setting{
 		Inline: q.inline, Deadline: q.model.Deadline, Clients: q.fleet.Clients, Duration: q.model.Duration,
 	}))
 	return a, nil
-}
-
-func (q question) text() (policyText, error) {
-	document, err := literal.Document(q.policy)
-	code := "policy := " + literal.Go(q.policy)
-	if q.fleet.Budget != nil {
-		code += "\npolicy.Budget = retry.NewBudget(" + literal.Budget(*q.fleet.Budget) + ")"
-	}
-	return policyText{Line: wire.Schedule(q.policy), Go: code, JSON: document}, err
 }
 
 func planFacts(p *retryplan.Plan, deadline time.Duration) []fact {

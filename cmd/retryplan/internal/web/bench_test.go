@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/web"
 )
 
@@ -22,10 +21,7 @@ func BenchmarkEvaluate(b *testing.B) {
 		"cautious":  web.Presets()["Cautious"],
 	} {
 		b.Run(name, func(b *testing.B) {
-			handler, err := web.NewHandler(retry.Policy{}, 3*time.Second)
-			if err != nil {
-				b.Fatal(err)
-			}
+			handler := web.NewHandler(3 * time.Second)
 			state := web.Defaults()
 			maps.Copy(state, change)
 			body, err := json.Marshal(state)

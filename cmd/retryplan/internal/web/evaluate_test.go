@@ -15,7 +15,7 @@ import (
 // A page that asks again and again has no more evaluations under way than there are processors.
 func TestEvaluationsWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, taken := web.NewBusyHandler(t)
+		h, taken := web.NewBusyHandler()
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		w := httptest.NewRecorder()

@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 )
 
@@ -20,12 +19,12 @@ import (
 var assets embed.FS
 
 const (
-	// maxBody is the longest state that is read. The page's own are below 1 kB, but for long lists of delays.
+	// maxBody is the size of the longest state. Those of the page take less than 1 kB, except for long lists of delays.
 	maxBody = 64 << 10
-	// evaluationLimit is how long an evaluation may take before its simulation answers with what it has: the longest
-	// that a user who moves a slider should wait for a picture.
+	// evaluationLimit is the time after which an evaluation ends its simulation and shows the part that it has. A user
+	// who moves a slider should not wait longer for a picture.
 	evaluationLimit = 3 * time.Second
-	// evaluations is how many there are at the same time, since each may take 100 MiB and more. A page needs one.
+	// evaluations is the number of evaluations at the same time, since each may take over 100 MiB. A page needs one.
 	evaluations = 2
 	// contentPolicy allows what the binary itself serves. Neither the page nor its pictures have inline scripts or
 	// styles.
@@ -34,22 +33,19 @@ const (
 
 // handler answers the page's requests.
 type handler struct {
-	start start
 	limit time.Duration // of an evaluation
-	slots chan struct{} // has one for each evaluation under way; what overtakes another waits for it
+	slots chan struct{} // has one for each evaluation under way; others wait
 }
 
-// newHandler returns the handler of a page that opens with p.
-func newHandler(p retry.Policy, limit time.Duration) (*handler, error) {
-	first, err := startWith(p)
-	return &handler{start: first, limit: limit, slots: make(chan struct{}, evaluations)}, err
+func newHandler(limit time.Duration) *handler {
+	return &handler{limit, make(chan struct{}, evaluations)}
 }
 
-// routes returns what answers each path.
+// routes returns h with the files of the page and its protection.
 func (h *handler) routes() http.Handler {
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
-		panic(err) // the name is ours
+		panic(err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
@@ -57,7 +53,6 @@ func (h *handler) routes() http.Handler {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
 		io.WriteString(w, plots.Stylesheet)
 	})
-	mux.HandleFunc("GET /api/start", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, h.start) })
 	mux.HandleFunc("POST /api/evaluate", h.evaluate)
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -66,10 +61,8 @@ func (h *handler) routes() http.Handler {
 	return guarded(protection.Handler(mux))
 }
 
-// guarded lets pass what was asked of this machine by name, and says what a browser may do with the answer.
-//
-// A page elsewhere can make its own name resolve to 127.0.0.1 and so be of one origin with us (DNS rebinding), but the
-// Host header then still has that name.
+// guarded refuses requests for other hosts, and restricts what a browser may do with the answer. A page elsewhere can
+// make its own name resolve to 127.0.0.1 (DNS rebinding), but then the Host header has that name.
 func guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !local(r.Host) {
@@ -89,20 +82,15 @@ func guarded(next http.Handler) http.Handler {
 
 // local reports whether a Host header names this machine.
 func local(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	} else {
-		host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]") // IPv6 at port 80
-	}
-	host = strings.TrimSuffix(host, ".") // "localhost." is the same name, and names have no case
-	if strings.EqualFold(host, "localhost") {
+	name := strings.TrimSuffix((&url.URL{Host: host}).Hostname(), ".") // "localhost." is the same name
+	if strings.EqualFold(name, "localhost") {
 		return true
 	}
-	ip, err := netip.ParseAddr(host)
+	ip, err := netip.ParseAddr(name)
 	return err == nil && ip.IsLoopback()
 }
 
-// evaluate answers a state with what it does: 200 and an Answer, or 422 and the fields that are wrong.
+// evaluate answers a state with 200 and an answer, or with 422 and the fields that are wrong.
 func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
 	var s state
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&s); err != nil {
@@ -122,7 +110,7 @@ func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
 	}
 	answer, err := question.answer(r.Context(), h.limit, sizeOf(r))
 	switch {
-	case r.Context().Err() != nil: // the page has moved on and does not read this
+	case r.Context().Err() != nil: // the page does not wait for this answer any more
 	case err != nil:
 		reply(w, http.StatusUnprocessableEntity, refusal{Errors: faultsOf(err)})
 	default:
@@ -136,8 +124,7 @@ type size struct{ width, most float64 }
 // part returns chart i of a picture.
 func (z size) part(p plots.Picture, i int) string { return p.Part(i, z.width, z.most) }
 
-// sizeOf reads ?width= and ?most=, the greatest height. What is missing or absurd is replaced: it is no reason to show
-// nothing.
+// sizeOf reads ?width= and ?most=, the greatest height. It replaces values that are missing or absurd.
 func sizeOf(r *http.Request) size {
 	read := func(name string, least, most, otherwise float64) float64 {
 		v, err := strconv.ParseFloat(r.URL.Query().Get(name), 64)
@@ -149,7 +136,7 @@ func sizeOf(r *http.Request) size {
 	return size{read("width", 240, 2000, 720), read("most", 60, 400, 400)}
 }
 
-// refusal is the body of every answer that is not a success.
+// refusal is the body of an answer that is not a success.
 type refusal struct {
 	Errors []fault `json:"errors"`
 }
@@ -166,7 +153,7 @@ func refuse(w http.ResponseWriter, status int, text string) {
 
 func reply(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
-	if err != nil { // a number that JSON does not have: ours to mend, but no reason to leave the page waiting
+	if err != nil { // a bug: a number that JSON does not have
 		status, body = http.StatusInternalServerError, []byte(`{"errors":[{"text":"the answer could not be written"}]}`)
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"regexp"
 	"runtime"
@@ -26,7 +27,11 @@ import (
 
 // answer is what the tests read of an answer.
 type answer struct {
-	Policy struct{ Line, Go, JSON string }
+	Policy struct {
+		Text, Go string
+		Document json.RawMessage
+	}
+	Budget string
 	Plan   []struct{ Label, Value string }
 
 	Schedule, Total chart
@@ -40,13 +45,6 @@ type answer struct {
 }
 
 type chart struct{ SVG, Summary string }
-
-func handler(t testing.TB, limit time.Duration) http.Handler {
-	t.Helper()
-	h, err := web.NewHandler(retry.Policy{}, limit)
-	require.NoError(t, err)
-	return h
-}
 
 // request returns a request for an evaluation, as the page makes it.
 func request(body string) *http.Request {
@@ -65,7 +63,7 @@ func evaluate(t testing.TB, limit time.Duration, changes map[string]string) (int
 	body, err := json.Marshal(state)
 	require.NoError(t, err)
 	w := httptest.NewRecorder()
-	handler(t, limit).ServeHTTP(w, request(string(body)))
+	web.NewHandler(limit).ServeHTTP(w, request(string(body)))
 	var a answer
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &a))
 	return w.Code, a
@@ -85,7 +83,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		}, http.StatusBadRequest},
 		"a question that is read":      {func(r *http.Request) { r.Method = http.MethodGet }, http.StatusNotFound},
 		"a change of the page":         {func(r *http.Request) { r.Method, r.URL.Path = http.MethodDelete, "/" }, http.StatusMethodNotAllowed},
-		"a post to what is read":       {func(r *http.Request) { r.URL.Path = "/api/start" }, http.StatusMethodNotAllowed},
+		"a post to what is read":       {func(r *http.Request) { r.URL.Path = "/presets.json" }, http.StatusMethodNotAllowed},
 		"a directory":                  {func(r *http.Request) { r.Method, r.URL.Path = http.MethodGet, "/sub/" }, http.StatusNotFound},
 		"a file that does not exist":   {func(r *http.Request) { r.Method, r.URL.Path = http.MethodGet, "/go.mod" }, http.StatusNotFound},
 		"another name (DNS rebinding)": {func(r *http.Request) { r.Host = "evil.example:8080" }, http.StatusForbidden},
@@ -101,7 +99,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 			r := request(`{}`)
 			c.change(r)
 			w := httptest.NewRecorder()
-			handler(t, time.Minute).ServeHTTP(w, r)
+			web.NewHandler(time.Minute).ServeHTTP(w, r)
 			require.Equal(t, c.status, w.Code, "%s", w.Body)
 			require.NotContains(t, w.Body.String(), "<a href", "a listing")
 			if c.status != http.StatusMethodNotAllowed && c.status != http.StatusNotFound { // which net/http says
@@ -123,7 +121,7 @@ func TestNamesOfThisMachine(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/", nil)
 		r.Host = host
 		w := httptest.NewRecorder()
-		handler(t, time.Minute).ServeHTTP(w, r)
+		web.NewHandler(time.Minute).ServeHTTP(w, r)
 		require.Equal(t, http.StatusOK, w.Code, host)
 		require.Contains(t, w.Header().Get("Content-Security-Policy"), "default-src 'self';")
 		require.NotContains(t, w.Header().Get("Content-Security-Policy"), "unsafe")
@@ -139,23 +137,18 @@ func TestAnswer(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, "%v", a.Errors)
 	require.Contains(t, a.Schedule.Summary, "1s 2s 4s (7s in all)")
 	require.Contains(t, a.Schedule.SVG, "can never start (ttl_elapsed)", "1s + 2s + 4s is past the TTL of 5s")
-	require.Contains(t, a.Schedule.SVG, "wait, no jitter")
 	require.Contains(t, a.Total.SVG, "always 7s")
 
-	expression, ok := strings.CutPrefix(a.Policy.Go, "policy := ")
-	require.True(t, ok)
-	literal, budget, ok := strings.Cut(expression, "\npolicy.Budget = ")
-	require.True(t, ok)
-	for _, code := range []string{literal, budget} {
+	for _, code := range []string{a.Policy.Go, a.Budget} {
 		_, err := parser.ParseExpr(code)
 		require.NoError(t, err, code)
 	}
-	require.Equal(t, "retry.NewBudget(retry.BudgetConfig{Ratio: 0.25, Burst: 20})", budget)
-	spec, err := retryconf.Parse([]byte(a.Policy.JSON), retryconf.Limits{})
+	require.Equal(t, "retry.NewBudget(retry.BudgetConfig{Ratio: 0.25, Burst: 20})", a.Budget)
+	spec, err := retryconf.Parse(a.Policy.Document, retryconf.Limits{})
 	require.NoError(t, err)
 	p, err := spec.Policy()
 	require.NoError(t, err)
-	require.Equal(t, a.Policy.Line, p.String(), "the document is of the same policy")
+	require.Equal(t, a.Policy.Text, p.String(), "the document is of the same policy")
 
 	s := a.Simulation
 	require.Empty(t, s.Note, "all of it was simulated")
@@ -177,8 +170,8 @@ func TestATimeoutAboveTheTTLIsAFinding(t *testing.T) {
 func TestTheLineDoesNotRepeatTheName(t *testing.T) {
 	status, a := evaluate(t, time.Minute, map[string]string{"name": "mail"})
 	require.Equal(t, http.StatusOK, status)
-	require.NotContains(t, a.Policy.Line, "mail")
-	require.Contains(t, a.Policy.JSON, "mail")
+	require.NotContains(t, a.Policy.Text, "mail")
+	require.Contains(t, string(a.Policy.Document), "mail")
 }
 
 func TestFaultsNameTheirFields(t *testing.T) {
@@ -223,7 +216,7 @@ func TestUnusedFieldsAreNotLookedAt(t *testing.T) {
 		"budget": "none", "budget_ratio": "x", "trigger": "none", "trigger_factor": "x", "trigger_length": "x",
 	})
 	require.Equal(t, http.StatusOK, status, "%v", a.Errors)
-	require.Contains(t, a.Policy.Line, "2 attempts, list, ")
+	require.Contains(t, a.Policy.Text, "2 attempts, list, ")
 }
 
 func TestEveryTriggerIsAnswered(t *testing.T) {
@@ -249,7 +242,7 @@ func TestPresetsAreAnswered(t *testing.T) {
 		}
 	}
 	_, a := evaluate(t, time.Minute, web.Presets()["Cautious"])
-	spec, err := retryconf.Parse([]byte(a.Policy.JSON), retryconf.Limits{})
+	spec, err := retryconf.Parse(a.Policy.Document, retryconf.Limits{})
 	require.NoError(t, err)
 	p, err := spec.Policy()
 	require.NoError(t, err)
@@ -292,16 +285,15 @@ func TestQuestionThatIsOvertakenIsNotAnswered(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := httptest.NewRecorder()
-	handler(t, time.Minute).ServeHTTP(w, request(`{}`).WithContext(ctx))
+	web.NewHandler(time.Minute).ServeHTTP(w, request(`{}`).WithContext(ctx))
 	require.Empty(t, w.Body.String())
 }
 
-func TestStartHasThePolicyGiven(t *testing.T) {
+func TestAddressHasThePolicy(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy retry.Policy
 		want   map[string]string
 	}{
-		"none":         {retry.Policy{}, map[string]string{"mode": "exponential", "base": "100ms"}},
 		"only a name":  {retry.Policy{Name: "delivery"}, map[string]string{"name": "delivery", "mode": "exponential", "base": "", "max_attempts": "", "jitter": "none"}},
 		"a formula":    {retry.Policy{MaxAttempts: 6, Backoff: retry.Backoff{Base: 1500 * time.Millisecond}}, map[string]string{"max_attempts": "6", "base": "1.5s", "mode": "exponential", "cap": "", "jitter": "none"}},
 		"a list":       {retry.Standard(), map[string]string{"mode": "list", "delays": "1m, 30m, 3h", "max_attempts": "4", "inline": "no", "deadline": ""}},
@@ -309,21 +301,37 @@ func TestStartHasThePolicyGiven(t *testing.T) {
 		"all the rest": {retry.Policy{Name: "mail", TTL: time.Hour, MaxHint: time.Minute, ResetAfter: time.Hour, Backoff: retry.Backoff{Jitter: retry.RatioJitter, JitterRatio: 0.5}}, map[string]string{"name": "mail", "ttl": "1h", "max_hint": "1m", "reset_after": "1h", "jitter": "ratio", "jitter_ratio": "0.5"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, err := web.NewHandler(c.policy, time.Minute)
+			fragment, err := web.Fragment(c.policy)
 			require.NoError(t, err)
-			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/start", nil))
-			var start struct{ State map[string]string }
-			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &start))
+			state, err := url.ParseQuery(strings.TrimPrefix(fragment, "#"))
+			require.NoError(t, err)
 			for key, text := range c.want {
-				require.Equal(t, text, start.State[key], key)
+				require.Equal(t, []string{text}, state[key], key)
 			}
 		})
 	}
-	_, err := web.NewHandler(retry.Policy{MaxAttempts: -2}, time.Minute)
+	fragment, err := web.Fragment(retry.Policy{})
+	require.NoError(t, err)
+	require.Empty(t, fragment)
+	_, err = web.Fragment(retry.Policy{MaxAttempts: -2})
 	require.ErrorContains(t, err, "max_attempts")
-	_, err = web.NewHandler(retry.Policy{Disabled: true}, time.Minute)
+	_, err = web.Fragment(retry.Policy{Disabled: true})
 	require.ErrorContains(t, err, "disabled")
+}
+
+// TestPresetsAreThoseOfTheLibrary holds that the buttons of published policies set what the library has.
+func TestPresetsAreThoseOfTheLibrary(t *testing.T) {
+	for label, p := range map[string]retry.Policy{
+		"Aggressive": retry.Aggressive(), "Standard": retry.Standard(), "Patient": retry.Patient(), "Cautious": retry.Cautious(),
+	} {
+		fragment, err := web.Fragment(p)
+		require.NoError(t, err)
+		state, err := url.ParseQuery(strings.TrimPrefix(fragment, "#"))
+		require.NoError(t, err)
+		for key, text := range state {
+			require.Equal(t, text[0], web.Presets()[label][key], "%s: %s", label, key)
+		}
+	}
 }
 
 func TestServeIsForThisMachineOnly(t *testing.T) {
@@ -371,7 +379,7 @@ func FuzzState(f *testing.F) {
 	f.Add(at("rate"), "1e-2", at("capacity"), "1e4", at("trigger"), "capacity_cut")
 	f.Add(at("failure"), "1", at("trigger"), "surge", at("trigger_factor"), "100")
 	f.Add(at("attempt_timeout"), "1ns", at("deadline"), "0s", at("failure"), "NaN")
-	h := handler(f, 0) // no time for the simulation: its own package tries that
+	h := web.NewHandler(0) // no time for the simulation: its own package tries that
 	f.Fuzz(func(t *testing.T, one uint8, text1 string, two uint8, text2 string, three uint8, text3 string) {
 		state := web.Defaults()
 		state[keys[int(one)%len(keys)]] = text1

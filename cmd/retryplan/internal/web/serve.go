@@ -1,5 +1,5 @@
-// Package web serves retryplan's page: sliders for a policy and a fleet, and beside them what they do. The page draws;
-// what it draws is computed here, by package retryplan. Everything it needs is in the binary, and it answers on
+// Package web serves retryplan's page: sliders for a policy and a fleet, and beside them what they do. Figures and
+// pictures are computed here, by package retryplan. Everything the page needs is in the binary, and it is served on
 // loopback only.
 package web
 
@@ -17,27 +17,26 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Options are the address of Serve and what the page opens with. The zero Options are a free port of 127.0.0.1.
+// Options are the options of Serve. The zero Options serve on a free port of 127.0.0.1.
 type Options struct {
 	// Addr is host:port. The host is "localhost", which means 127.0.0.1, or a loopback address; anything else, ":8080"
 	// too, is refused. Port 0 is a free one. Empty means "127.0.0.1:0".
 	Addr string
-	// Policy is the policy that the page opens with; what is code in it is left out. Zero means the first preset; one
-	// that has nothing but a Name is that of the defaults.
+	// Policy is the policy that the page opens with, without its fields that are code. Zero means the first preset.
 	Policy retry.Policy
-	// Ready is called with the page's address, such as "http://127.0.0.1:41234/", once it can be opened. Nil means no
-	// call.
+	// Ready is called with the page's address, such as "http://127.0.0.1:41234/", when it can be opened. If there is a
+	// Policy the address says so. Nil means no call.
 	Ready func(url string)
 }
 
-// Serve serves the page until ctx ends, cancels the evaluations under way, and returns nil. It returns an error if Addr
+// Serve serves the page until ctx is done, cancels the evaluations under way, and returns nil. It returns an error if Addr
 // is not loopback or cannot be listened on, or if Policy is Disabled or does not validate.
 func Serve(ctx context.Context, o Options) error {
 	addr, err := loopback(o.Addr)
 	if err != nil {
 		return err
 	}
-	handler, err := newHandler(o.Policy, evaluationLimit)
+	opening, err := fragment(o.Policy)
 	if err != nil {
 		return err
 	}
@@ -46,17 +45,17 @@ func Serve(ctx context.Context, o Options) error {
 		return fmt.Errorf("web: %w", err)
 	}
 	server := &http.Server{
-		Handler:           handler.routes(),
+		Handler:           newHandler(evaluationLimit).routes(),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		IdleTimeout:       time.Minute,
 	}
-	// Requests are children of ctx and end with it, so there is nothing to wait for that Close would cut off.
+	// Requests end with ctx, so there is nothing to wait for that Close would interrupt.
 	stop := context.AfterFunc(ctx, func() { server.Close() })
 	defer stop()
 	if o.Ready != nil {
-		o.Ready("http://" + listener.Addr().String() + "/")
+		o.Ready("http://" + listener.Addr().String() + "/" + opening)
 	}
 	if err := server.Serve(listener); ctx.Err() == nil || !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("web: %w", err)
@@ -64,8 +63,8 @@ func Serve(ctx context.Context, o Options) error {
 	return nil
 }
 
-// loopback returns the address to listen on, which no other machine can reach. It asks no resolver: what "localhost"
-// means there is not ours to trust.
+// loopback returns the address to listen on, which no other machine can reach. It does not ask a resolver for
+// "localhost", which may resolve to anything.
 func loopback(addr string) (netip.AddrPort, error) {
 	at := cmp.Or(addr, "127.0.0.1:0")
 	if port, ok := strings.CutPrefix(at, "localhost:"); ok {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
@@ -18,8 +17,6 @@ const (
 	maxEvents = 4_000_000
 	// maxHeld is the number of runs, attempts and events that a simulation may keep. They take about 100 MiB as they grow.
 	maxHeld = 1_000_000
-	// seriesPoints is about the number of intervals that are drawn.
-	seriesPoints = 200
 )
 
 // simulation is a fleet's simulation.
@@ -49,7 +46,6 @@ func simulated(ctx context.Context, s retryplan.Scenario, z size) (simulation, e
 			cancel(errEvents)
 		}
 	}
-	s.Step = step(s.Duration)
 	note := ""
 	r, err := retryplan.Simulate(ctx, s)
 	if errors.Is(err, errLimit) || errors.Is(err, errEvents) || errors.Is(err, errHeld) {
@@ -57,12 +53,10 @@ func simulated(ctx context.Context, s retryplan.Scenario, z size) (simulation, e
 	} else if err != nil {
 		return simulation{}, err
 	}
+	// The figures of an interval that was cut short would look like a fall.
+	r.Series = slices.DeleteFunc(r.Series, func(p retryplan.Point) bool { return p.Start+r.Step > r.Simulated })
 	peak := 0
-	for i, p := range r.Series {
-		if p.Start+r.Step > r.Simulated { // the rate of a part of an interval says nothing
-			r.Series = r.Series[:i]
-			break
-		}
+	for _, p := range r.Series {
 		peak = max(peak, p.Queue)
 	}
 	facts := []fact{
@@ -85,17 +79,6 @@ func simulated(ctx context.Context, s retryplan.Scenario, z size) (simulation, e
 	picture := plots.Simulation(plots.Run{Result: r, Triggers: s.Triggers})
 	low := size{z.width, min(z.most, 170)}
 	return simulation{chart{z.part(picture, 0), summary}, chart{low.part(picture, 1), "Queue. " + summary}, note, facts}, nil
-}
-
-// step returns a round interval that divides d into about seriesPoints.
-func step(d time.Duration) time.Duration {
-	for unit := time.Millisecond; ; unit *= 10 {
-		for _, n := range []time.Duration{1, 2, 5} {
-			if n*unit*seriesPoints >= d {
-				return n * unit
-			}
-		}
-	}
 }
 
 func recovery(r retryplan.Result) string {

@@ -2,8 +2,12 @@ package web
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,8 +20,8 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// state is everything that can be set on the page, as the texts in its fields: what stands in the fragment of its
-// address and what it asks about. An empty text means not given.
+// state is everything that can be set on the page, as the texts in its fields. It is also in the fragment of the page's
+// address. An empty text means not given.
 type state map[string]string
 
 // policyKeys are the keys of a state that are those of a retryconf document.
@@ -25,23 +29,71 @@ var policyKeys = []string{
 	"name", "max_attempts", "mode", "base", "factor", "cap", "delays", "jitter", "jitter_ratio", "attempt_timeout", "ttl", "max_hint", "reset_after",
 }
 
-// limits are between which numbers a field's is, and what counts if none is given.
-type limits struct {
-	otherwise, least, most float64
-	whole                  bool
+// presets are the page's buttons. The first sets every key of a state; the page begins with it. The last, the storm, is
+// the queue of timed-out work that neither backoff nor jitter cures.
+var presets = func() (all []struct {
+	Label string
+	State state
+}) {
+	data, err := assets.ReadFile("assets/presets.json")
+	if err != nil {
+		panic(err)
+	}
+	if err := json.Unmarshal(data, &all); err != nil {
+		panic(err)
+	}
+	return all
+}()
+
+// factors are the defaults of trigger_factor for the kinds of triggers that have one.
+var factors = map[retryplan.TriggerKind]float64{
+	retryplan.Slowdown: 4, retryplan.CapacityCut: 0.2, retryplan.Surge: 4, retryplan.Failing: 0.5,
 }
 
-// numbers are the limits of the fields. A page that redraws as a slider moves has no time for larger fleets, and the
-// command line has.
-var numbers = map[string]limits{
-	"failure": {most: 1}, "clients": {1, 1, 100_000, true}, "rate": {10, 0.01, 10_000, false}, "capacity": {100, 0.01, 10_000, false},
-	"budget_ratio": {0.1, 0.001, 1, false}, "budget_burst": {10, 1, 1_000_000, true},
+// fragment returns the fragment of an address that opens the page with p, or "" if p is zero. Fields of p that are code
+// are left out.
+func fragment(p retry.Policy) (string, error) {
+	if p.Disabled {
+		return "", errors.New("web: the policy is disabled: there is nothing to see")
+	}
+	spec, err := retryconf.FromPolicy(p)
+	if _, code := errors.AsType[*retryconf.CodeError](err); err != nil && !code {
+		return "", err
+	}
+	if reflect.ValueOf(spec).IsZero() {
+		return "", nil
+	}
+	values := url.Values{}
+	for key, text := range stateOf(spec) {
+		values.Set(key, text)
+	}
+	return "#" + values.Encode(), nil
 }
 
-// factors are the limits of trigger_factor, for the kinds that have one.
-var factors = map[retryplan.TriggerKind]limits{
-	retryplan.Slowdown: {4, 1.01, 1000, false}, retryplan.CapacityCut: {0.2, 0, 0.999, false},
-	retryplan.Surge: {4, 0.01, 100, false}, retryplan.Failing: {0.5, 0.001, 1, false},
+// stateOf returns the fields of a policy without a caller that waits. The fields that spec does not give are empty.
+func stateOf(spec retryconf.Spec) state {
+	short := func(d retryconf.Duration) string {
+		if d == 0 {
+			return ""
+		}
+		return wire.Duration(d).String()
+	}
+	s := state{
+		"name": spec.Name, "max_attempts": spec.MaxAttempts.String(), "mode": cmp.Or(spec.Mode.String(), "exponential"),
+		"base": short(spec.Base), "cap": short(spec.Cap), "factor": spec.Factor.String(),
+		"jitter": cmp.Or(spec.Jitter.String(), "none"), "jitter_ratio": spec.JitterRatio.String(),
+		"attempt_timeout": short(spec.AttemptTimeout), "ttl": short(spec.TTL), "max_hint": short(spec.MaxHint),
+		"reset_after": short(spec.ResetAfter), "inline": "no", "deadline": "",
+	}
+	if len(spec.Delays) > 0 {
+		s["mode"], s["max_attempts"] = "list", cmp.Or(s["max_attempts"], strconv.Itoa(len(spec.Delays)+1))
+		waits := make([]string, len(spec.Delays))
+		for i, d := range spec.Delays {
+			waits[i] = wire.Duration(d).String()
+		}
+		s["delays"] = strings.Join(waits, ", ")
+	}
+	return s
 }
 
 // question is a state that was understood.
@@ -52,42 +104,40 @@ type question struct {
 	inline bool
 }
 
-// question returns what s asks, or what is wrong with it, all at once. Fields that a choice leaves without a use, as a
-// list of delays is to an exponential policy, are not looked at: the page keeps them for when the choice is changed
+// question returns the question that s asks, or everything that is wrong with s. It ignores fields that a choice leaves
+// without a use, such as the list of delays of an exponential policy: the page keeps them in case the choice is changed
 // back.
 func (s state) question() (question, []fault) {
 	f := form{values: s}
 	for key := range s { // a mistyped link would otherwise show something else than it says
-		if _, ok := defaults[key]; !ok {
+		if _, ok := presets[0].State[key]; !ok {
 			f.fail("", fmt.Sprintf("%q is not a field of this page", shortened(key)))
 		}
 	}
-	failure, duration, deadline := f.number("failure", numbers["failure"]), f.duration("duration", 0, time.Hour), f.duration("deadline", 0, math.MaxInt64)
+	failure, duration, deadline := f.number("failure", 0, 0, 1), f.duration("duration", 0, time.Hour), f.duration("deadline", 0, math.MaxInt64)
 	q := question{
 		policy: f.policy(),
 		model:  retryplan.Model{Failure: []float64{failure}, Duration: retryplan.Constant(duration), Deadline: deadline},
 		inline: f.choice("inline", "no", "yes") == "yes",
 		fleet: retryplan.Fleet{
-			Clients:  int(f.number("clients", numbers["clients"])),
-			Rate:     f.number("rate", numbers["rate"]),
-			Capacity: f.number("capacity", numbers["capacity"]),
+			Clients:  f.count("clients", 1, 100_000),
+			Rate:     f.number("rate", 10, 0.01, 10_000),
+			Capacity: f.number("capacity", 100, 0.01, 10_000),
 			Deadline: deadline,
 			Failure:  min(failure, 0.999), // a fleet that never succeeds has no certificate
 			Trigger:  f.trigger(),
 		},
 	}
-	// The backend gets the workers that do Capacity attempts a second if each takes the given time.
+	// The backend has as many workers as do Capacity attempts a second if each takes the given time.
 	q.fleet.Workers = max(1, int(math.Round(q.fleet.Capacity*duration.Seconds())))
 	if budget := f.choice("budget", "none", "client", "shared"); budget != "none" {
 		q.fleet.Shared = budget == "shared"
-		q.fleet.Budget = &retry.BudgetConfig{
-			Ratio: f.number("budget_ratio", numbers["budget_ratio"]), Burst: int(f.number("budget_burst", numbers["budget_burst"])),
-		}
+		q.fleet.Budget = &retry.BudgetConfig{Ratio: f.number("budget_ratio", 0.1, 0.001, 1), Burst: f.count("budget_burst", 10, 1_000_000)}
 	}
 	return q, f.bad
 }
 
-// form reads a state's texts and collects what is wrong with them.
+// form reads the texts of a state and collects what is wrong with them.
 type form struct {
 	values state
 	bad    []fault
@@ -98,7 +148,7 @@ func (f *form) fail(key, text string) { f.bad = append(f.bad, fault{Field: key, 
 // given returns the text of a field without the blanks around it.
 func (f *form) given(key string) string { return strings.TrimSpace(f.values[key]) }
 
-// policy reads the policy by the rules of retryconf, so that a text means here what it means in a document.
+// policy reads the policy with retryconf, so that a text means the same as in a document.
 func (f *form) policy() retry.Policy {
 	unused, ok := map[string][]string{"list": {"base", "factor"}, "fixed": {"factor", "delays"}}[f.given("mode")]
 	if !ok {
@@ -123,7 +173,7 @@ func (f *form) policy() retry.Policy {
 	return p
 }
 
-// retryconf notes what retryconf says of a field, or of those that it names.
+// retryconf adds the errors of retryconf, to the field key if it is not empty.
 func (f *form) retryconf(key string, err error) {
 	for _, e := range retryconf.FieldErrors(err) {
 		named, _, _ := strings.Cut(strings.ToLower(e.Path), "[")
@@ -141,8 +191,8 @@ func (f *form) trigger() (t retryplan.Trigger) {
 		f.fail("trigger", err.Error())
 	}
 	t.Kind, t.For = kind, f.duration("trigger_length", 10*time.Second, time.Hour)
-	if limits, ok := factors[kind]; ok {
-		t.Factor = f.number("trigger_factor", limits)
+	if factor, ok := factors[kind]; ok {
+		t.Factor = f.number("trigger_factor", factor, 0, 1000)
 	}
 	return t
 }
@@ -170,27 +220,35 @@ func (f *form) duration(key string, otherwise, most time.Duration) time.Duration
 	return time.Duration(d)
 }
 
-// number returns the field's number.
-func (f *form) number(key string, within limits) float64 {
+// count returns the field's whole number of 1 to most.
+func (f *form) count(key string, otherwise, most int) int {
+	x := f.number(key, float64(otherwise), 1, float64(most))
+	if x != math.Trunc(x) {
+		f.fail(key, fmt.Sprintf("%v is not a whole number", x))
+	}
+	return int(x)
+}
+
+// number returns the field's number, which is between least and most, or otherwise if none is given. A page that redraws
+// as a slider moves has no time for larger fleets; the command line has.
+func (f *form) number(key string, otherwise, least, most float64) float64 {
 	text := f.given(key)
 	if text == "" {
-		return within.otherwise
+		return otherwise
 	}
 	x, err := strconv.ParseFloat(text, 64)
 	switch {
 	case err != nil || x != x:
 		f.fail(key, fmt.Sprintf("%q is not a number", shortened(text)))
-	case x < within.least:
-		f.fail(key, fmt.Sprintf("%s is below %v", shortened(text), within.least))
-	case x > within.most:
-		f.fail(key, fmt.Sprintf("%s is above %v", shortened(text), within.most))
-	case within.whole && x != math.Trunc(x):
-		f.fail(key, fmt.Sprintf("%v is not a whole number", x))
+	case x < least:
+		f.fail(key, fmt.Sprintf("%s is below %v", shortened(text), least))
+	case x > most:
+		f.fail(key, fmt.Sprintf("%s is above %v", shortened(text), most))
 	}
 	return x
 }
 
-// sentence puts value and rule together. A field of the page is no document: there are no strings to be written in it.
+// sentence returns value and rule. A field of the page, unlike one of a document, needs no quotes.
 func sentence(value, rule string) string {
 	return strings.TrimSpace(value + " " + strings.Replace(rule, "write it as a string such as", "write it as in", 1))
 }

@@ -6,7 +6,7 @@ import { fields } from "./fields.js";
 const $ = (id) => document.getElementById(id);
 const debounce = 90; // ms: a slider that is being moved asks about ten times a second
 
-const { state: opening, presets } = await (await fetch("api/start")).json();
+const presets = await (await fetch("presets.json")).json();
 const defaults = presets[0].state;
 const state = {};
 setState(location.hash);
@@ -14,18 +14,15 @@ setState(location.hash);
 const controls = new Controls(state, changed);
 const charts = Object.fromEntries(["schedule", "total", "load", "queue"].map((id) => [id, new Chart($(id))]));
 
-/** setState sets the state to that of an address's fragment, on top of the defaults, or to the opening one if there is none. */
+/** setState sets the state to that of an address's fragment, on top of the defaults. */
 function setState(fragment) {
   const link = new URLSearchParams(fragment.slice(1));
-  const given = link.size ? defaults : opening;
-  for (const { key } of fields) state[key] = link.get(key) ?? given[key] ?? "";
+  for (const { key } of fields) state[key] = link.get(key) ?? defaults[key];
 }
 
 /** link writes into the address what differs from the defaults, which are those of every retryplan serve. */
 function link() {
-  const differing = (from) => fields.filter(({ key }) => state[key] !== (from[key] ?? ""));
-  const set = differing(defaults);
-  if (set.length === 0 && differing(opening).length > 0) set.push(fields[0]);
+  const set = fields.filter(({ key }) => state[key] !== defaults[key]);
   const fragment = new URLSearchParams(set.map(({ key }) => [key, state[key]])).toString();
   if (fragment !== location.hash.slice(1)) history.replaceState(null, "", fragment ? "#" + fragment : location.pathname);
 }
@@ -72,7 +69,7 @@ function tell(faults) {
 function show(answer) {
   $("verdict").dataset.kind = answer.verdict.kind;
   setText($("verdict"), answer.verdict.title);
-  setText($("line"), answer.policy.line);
+  setText($("line"), answer.policy.text);
   setText($("why"), answer.verdict.text);
   setText($("note"), answer.simulation.note);
   $("note").hidden = answer.simulation.note === "";
@@ -80,8 +77,8 @@ function show(answer) {
   facts($("simulation-facts"), answer.simulation.facts);
   facts($("certificate-facts"), answer.verdict.facts);
   findings(answer.findings);
-  copyable($("go"), answer.policy.go);
-  copyable($("json"), answer.policy.json);
+  copyable($("go"), `policy := ${answer.policy.go}` + (answer.budget ? `\npolicy.Budget = ${answer.budget}` : ""));
+  copyable($("json"), JSON.stringify(answer.policy.document, null, 2));
   $("no-budget").hidden = state.budget === "none";
   charts.schedule.show(answer.schedule);
   charts.total.show(answer.total);
