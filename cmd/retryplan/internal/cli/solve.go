@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -9,6 +10,7 @@ import (
 	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/retryconf"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -63,7 +65,11 @@ status 1.`,
 
 // solution prints a policy with its proof.
 func (a *app) solution(s *retryplan.Solution, r *retryplan.Requirements) error {
-	document, err := literal.Document(s.Policy)
+	spec, err := retryconf.FromPolicy(s.Policy)
+	if err != nil {
+		return err
+	}
+	document, err := json.MarshalIndent(spec, "", "  ")
 	if err != nil {
 		return err
 	}

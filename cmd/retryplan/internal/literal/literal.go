@@ -1,9 +1,7 @@
-// Package literal writes policies as code and as data, to be copied into a program or a file.
+// Package literal writes policies as Go code.
 package literal
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"go/format"
 	"math"
@@ -13,7 +11,6 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryconf"
 )
 
 // Go returns p as a Go expression, formatted as by gofmt, that compiles in a file that imports the packages retry and
@@ -42,13 +39,13 @@ func literal(v reflect.Value) string {
 	}
 	formatted, err := format.Source([]byte(text))
 	if err != nil {
-		return text // a policy that does not validate; it reads all the same
+		return text // the policy is not valid, but it can be read
 	}
 	return string(formatted)
 }
 
-// expression returns the value of a field, nothing for code and for what no literal can say, which is in no policy that
-// validates.
+// expression returns the value of a field. It returns "" for code, and for values without a literal, which no valid
+// policy has.
 func expression(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case time.Duration:
@@ -59,10 +56,8 @@ func expression(v reflect.Value) string {
 			delays[i] = Duration(d)
 		}
 		return "[]time.Duration{" + strings.Join(delays, ", ") + "}"
-	case retry.Mode:
-		return constant(int(x), "retry.Exponential", "retry.Linear", "retry.Fixed", "retry.List")
-	case retry.JitterMode:
-		return constant(int(x), "retry.FullJitter", "retry.EqualJitter", "retry.RatioJitter", "retry.DecorrelatedJitter")
+	case retry.Mode, retry.JitterMode:
+		return constants[x]
 	case retry.Backoff:
 		if text := literal(v); text != "retry.Backoff{}" {
 			return text
@@ -77,12 +72,10 @@ func expression(v reflect.Value) string {
 	return ""
 }
 
-// constant returns the name of a value above 0.
-func constant(value int, names ...string) string {
-	if value < 1 || value > len(names) {
-		return ""
-	}
-	return names[value-1]
+var constants = map[any]string{
+	retry.Exponential: "retry.Exponential", retry.Linear: "retry.Linear", retry.Fixed: "retry.Fixed", retry.List: "retry.List",
+	retry.FullJitter: "retry.FullJitter", retry.EqualJitter: "retry.EqualJitter", retry.RatioJitter: "retry.RatioJitter",
+	retry.DecorrelatedJitter: "retry.DecorrelatedJitter",
 }
 
 // Duration returns d as a Go expression in the largest unit that divides it: "90 * time.Second".
@@ -90,29 +83,21 @@ func Duration(d time.Duration) string {
 	if d == 0 {
 		return "0"
 	}
-	unit, name := time.Nanosecond, "time.Nanosecond"
-	for _, u := range []struct {
-		unit time.Duration
-		name string
-	}{{time.Hour, "time.Hour"}, {time.Minute, "time.Minute"}, {time.Second, "time.Second"}, {time.Millisecond, "time.Millisecond"}, {time.Microsecond, "time.Microsecond"}} {
-		if d%u.unit == 0 {
-			unit, name = u.unit, u.name
-			break
+	for _, u := range units {
+		switch {
+		case d == u.unit:
+			return u.name
+		case d%u.unit == 0:
+			return fmt.Sprintf("%d * %s", int64(d/u.unit), u.name)
 		}
 	}
-	if d == unit {
-		return name
-	}
-	return fmt.Sprintf("%d * %s", int64(d/unit), name)
+	panic("unreachable") // nanoseconds divide every duration
 }
 
-// Document returns p as the JSON document that retryconf reads, indented, without a line feed at its end. What is code
-// in p is left out. The error is that of retryconf.FromPolicy for a policy that does not validate.
-func Document(p retry.Policy) (string, error) {
-	spec, err := retryconf.FromPolicy(p)
-	if _, code := errors.AsType[*retryconf.CodeError](err); err != nil && !code {
-		return "", err
-	}
-	text, err := json.MarshalIndent(spec, "", "  ")
-	return string(text), err
+var units = []struct {
+	unit time.Duration
+	name string
+}{
+	{time.Hour, "time.Hour"}, {time.Minute, "time.Minute"}, {time.Second, "time.Second"},
+	{time.Millisecond, "time.Millisecond"}, {time.Microsecond, "time.Microsecond"}, {time.Nanosecond, "time.Nanosecond"},
 }

@@ -1,7 +1,6 @@
 package literal_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/constant"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
-	"github.com/retrygo/retry/retryconf"
 )
 
 func TestGo(t *testing.T) {
@@ -69,25 +67,6 @@ func TestBudget(t *testing.T) {
 	require.Equal(t, `retry.BudgetConfig{}`, literal.Budget(retry.BudgetConfig{}))
 	require.Equal(t, `retry.BudgetConfig{Ratio: 0.2, Burst: 5, Initial: -1, Trickle: time.Second}`,
 		literal.Budget(retry.BudgetConfig{Ratio: .2, Burst: 5, Initial: -1, Trickle: time.Second}))
-}
-
-func TestDocument(t *testing.T) {
-	text, err := literal.Document(every)
-	require.NoError(t, err)
-	spec, err := retryconf.Parse([]byte(text), retryconf.Limits{})
-	require.NoError(t, err)
-	p, err := spec.Policy()
-	require.NoError(t, err)
-	require.Equal(t, every, p)
-
-	_, err = literal.Document(retry.Policy{MaxAttempts: -7})
-	require.ErrorContains(t, err, "max_attempts")
-
-	code := every
-	code.Rand = func() float64 { return 0 }
-	again, err := literal.Document(code)
-	require.NoError(t, err)
-	require.Equal(t, text, again)
 }
 
 // FuzzGo holds that the literal of any policy is Go that says the same policy, formatted as gofmt does it: it is
@@ -159,14 +138,4 @@ func ExampleGo() {
 	// 		Jitter: retry.FullJitter,
 	// 	},
 	// }
-}
-
-func ExampleDocument() {
-	text, err := literal.Document(retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: 50 * time.Millisecond}})
-	fmt.Println(text, err, json.Valid([]byte(text)))
-	// Output:
-	// {
-	//   "max_attempts": 4,
-	//   "base": "50ms"
-	// } <nil> true
 }

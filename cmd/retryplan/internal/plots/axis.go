@@ -26,14 +26,6 @@ func (a axis) norm(v float64) float64 {
 	return min(max(at, 0), 1)
 }
 
-// title returns the text beside a.
-func (a axis) title() string {
-	if a.bend > 0 {
-		return a.name + " (log scale)"
-	}
-	return a.name
-}
-
 // ticks returns values for labels that do not overlap. The axis is room pixels long, and a label takes size of them.
 func (a axis) ticks(room float64, size func(label string) float64) (ticks []float64) {
 	put := func(v float64) (fits bool) {
@@ -73,7 +65,7 @@ func durationAxis(name string, most time.Duration, typical ...time.Duration) axi
 	a := axis{name: name, max: max(most, 1).Seconds(), steps: clock, text: seconds}
 	typical = slices.DeleteFunc(typical, func(d time.Duration) bool { return d <= 0 })
 	if len(typical) > 0 && slices.Min(typical) < most/50 {
-		a.bend = slices.Min(typical).Seconds()
+		a.name, a.bend = name+" (log scale)", slices.Min(typical).Seconds()
 	}
 	return a
 }

@@ -35,7 +35,7 @@ func (c chart) draw(to *canvas, left, y, width float64) (bottom float64) {
 		y += titleSize * 1.5
 	}
 	y = c.legend(to, left, y, width)
-	to.text("ink", "start", labelSize, left, y+rowHeight/2, c.y.title())
+	to.text("ink", "start", labelSize, left, y+rowHeight/2, c.y.name)
 	f := frame{c.x, c.y, left + beside, y + rowHeight + gap, left + width - after, y + c.height}
 	grid := ""
 	for _, v := range c.x.ticks(f.right-f.left, func(label string) float64 { return widthOf(label, tickSize) + 16 }) {
@@ -57,7 +57,7 @@ func (c chart) draw(to *canvas, left, y, width float64) (bottom float64) {
 	if !lines {
 		to.text("faint", "middle", labelSize, middle, (f.top+f.bottom)/2, c.empty)
 	}
-	to.text("ink", "middle", labelSize, middle, f.bottom+tickSize+labelSize, c.x.title())
+	to.text("ink", "middle", labelSize, middle, f.bottom+tickSize+labelSize, c.x.name)
 	return f.bottom + tickSize + 2*labelSize + gap
 }
 

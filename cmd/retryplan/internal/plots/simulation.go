@@ -60,21 +60,19 @@ func simulation(runs []Run) Picture {
 	return Picture{top, below}
 }
 
-// triggers shades the triggers that begin before end. Those with the same text are one series.
+// triggers shades each trigger that begins before end.
 func triggers(runs []Run, end time.Duration) (shades []series) {
+	var seen []retryplan.Trigger
 	for _, r := range runs {
 		for _, t := range r.Triggers {
-			if t.From > end || t.End() < 0 {
+			if t.From > end || t.End() < 0 || slices.Contains(seen, t) {
 				continue
 			}
-			name, b := "trigger: "+wire.Lasting(t), upright(t.From.Seconds(), t.End().Seconds())
-			i := slices.IndexFunc(shades, func(s series) bool { return s.name == name })
-			if i < 0 {
-				i, shades = len(shades), append(shades, series{name: name, class: "orange"})
+			s := series{name: "trigger: " + wire.Lasting(t), class: "orange", boxes: []box{upright(t.From.Seconds(), t.End().Seconds())}}
+			if seen = append(seen, t); slices.ContainsFunc(shades, func(o series) bool { return o.name == s.name }) {
+				s.name = ""
 			}
-			if !slices.Contains(shades[i].boxes, b) {
-				shades[i].boxes = append(shades[i].boxes, b)
-			}
+			shades = append(shades, s)
 		}
 	}
 	return shades

@@ -126,14 +126,14 @@ func (z size) part(p plots.Picture, i int) string { return p.Part(i, z.width, z.
 
 // sizeOf reads ?width= and ?most=, the greatest height. It replaces values that are missing or absurd.
 func sizeOf(r *http.Request) size {
-	read := func(name string, least, most, otherwise float64) float64 {
-		v, err := strconv.ParseFloat(r.URL.Query().Get(name), 64)
-		if err != nil || !(v > 0) {
-			return otherwise
+	number := func(name string, least, most float64) float64 {
+		v, _ := strconv.ParseFloat(r.URL.Query().Get(name), 64)
+		if !(v > 0) {
+			v = 720
 		}
 		return min(max(v, least), most)
 	}
-	return size{read("width", 240, 2000, 720), read("most", 60, 400, 400)}
+	return size{number("width", 240, 2000), number("most", 60, 400)}
 }
 
 // refusal is the body of an answer that is not a success.
@@ -152,11 +152,7 @@ func refuse(w http.ResponseWriter, status int, text string) {
 }
 
 func reply(w http.ResponseWriter, status int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil { // a bug: a number that JSON does not have
-		status, body = http.StatusInternalServerError, []byte(`{"errors":[{"text":"the answer could not be written"}]}`)
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	w.Write(body)
+	json.NewEncoder(w).Encode(v)
 }

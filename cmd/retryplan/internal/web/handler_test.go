@@ -261,7 +261,7 @@ func TestSimulationThatTakesTooLongIsPartial(t *testing.T) {
 func TestSimulationOfTooManyEventsIsPartial(t *testing.T) {
 	status, a := evaluate(t, time.Hour, map[string]string{"rate": "10000", "capacity": "10000"})
 	require.Equal(t, http.StatusOK, status, "%v", a.Errors)
-	require.Contains(t, a.Simulation.Note, "has too many events for this page and was ended after")
+	require.Contains(t, a.Simulation.Note, "is too large for this page and was ended after")
 }
 
 // greedy is a state whose simulation would fill memory: every attempt of an hour stays in the queue of a server that
@@ -277,7 +277,7 @@ func TestSimulationThatNeedsTooMuchMemoryIsPartial(t *testing.T) {
 	status, a := evaluate(t, time.Hour, greedy)
 	runtime.ReadMemStats(&after)
 	require.Equal(t, http.StatusOK, status)
-	require.Contains(t, a.Simulation.Note, "The simulation needs too much memory and was ended after 16.68s of 1h1m40s: what is shown is partial.")
+	require.Contains(t, a.Simulation.Note, "The simulation is too large for this page and was ended after 16.68s of 1h1m40s: what is shown is partial.")
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<20))
 }
 

@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -40,7 +38,7 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", addr.String())
+	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return fmt.Errorf("web: %w", err)
 	}
@@ -65,14 +63,13 @@ func Serve(ctx context.Context, o Options) error {
 
 // loopback returns the address to listen on, which no other machine can reach. It does not ask a resolver for
 // "localhost", which may resolve to anything.
-func loopback(addr string) (netip.AddrPort, error) {
-	at := cmp.Or(addr, "127.0.0.1:0")
-	if port, ok := strings.CutPrefix(at, "localhost:"); ok {
-		at = "127.0.0.1:" + port
+func loopback(addr string) (string, error) {
+	host, port, err := net.SplitHostPort(cmp.Or(addr, "127.0.0.1:0"))
+	if err != nil || !local(host) {
+		return "", fmt.Errorf("web: address %q is not a loopback address with a port, such as 127.0.0.1:8080: the page is for this machine only", addr)
 	}
-	parsed, err := netip.ParseAddrPort(at)
-	if err != nil || !parsed.Addr().IsLoopback() {
-		return parsed, fmt.Errorf("web: address %q is not a loopback address with a port, such as 127.0.0.1:8080: the page is for this machine only", addr)
+	if net.ParseIP(host) == nil { // "localhost"
+		host = "127.0.0.1"
 	}
-	return parsed, nil
+	return net.JoinHostPort(host, port), nil
 }

@@ -29,9 +29,8 @@ type simulation struct {
 
 // Why a simulation ended early.
 var (
-	errLimit  = errors.New("took too long")
-	errEvents = errors.New("has too many events for this page")
-	errHeld   = errors.New("needs too much memory")
+	errLimit = errors.New("took too long")
+	errLarge = errors.New("is too large for this page")
 )
 
 // simulated runs a scenario until ctx is done or a limit is reached.
@@ -39,16 +38,13 @@ func simulated(ctx context.Context, s retryplan.Scenario, z size) (simulation, e
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.Progress = func(p retryplan.Progress) {
-		switch {
-		case p.Held > maxHeld:
-			cancel(errHeld)
-		case p.Events > maxEvents:
-			cancel(errEvents)
+		if p.Held > maxHeld || p.Events > maxEvents {
+			cancel(errLarge)
 		}
 	}
 	note := ""
 	r, err := retryplan.Simulate(ctx, s)
-	if errors.Is(err, errLimit) || errors.Is(err, errEvents) || errors.Is(err, errHeld) {
+	if errors.Is(err, errLimit) || errors.Is(err, errLarge) {
 		note = fmt.Sprintf("The simulation %v and was ended after %s of %s: what is shown is partial.", err, say.Span(r.Simulated), say.Span(s.Duration))
 	} else if err != nil {
 		return simulation{}, err

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,17 +30,16 @@ var policyKeys = []string{
 	"name", "max_attempts", "mode", "base", "factor", "cap", "delays", "jitter", "jitter_ratio", "attempt_timeout", "ttl", "max_hint", "reset_after",
 }
 
+//go:embed assets/presets.json
+var presetsJSON []byte
+
 // presets are the page's buttons. The first sets every key of a state; the page begins with it. The last, the storm, is
 // the queue of timed-out work that neither backoff nor jitter cures.
 var presets = func() (all []struct {
 	Label string
 	State state
 }) {
-	data, err := assets.ReadFile("assets/presets.json")
-	if err != nil {
-		panic(err)
-	}
-	if err := json.Unmarshal(data, &all); err != nil {
+	if err := json.Unmarshal(presetsJSON, &all); err != nil {
 		panic(err)
 	}
 	return all

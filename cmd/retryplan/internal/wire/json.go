@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/go-json-experiment/json"
 
@@ -121,26 +121,23 @@ func members(v reflect.Value) map[string]any {
 func Read(data []byte, to any) error {
 	return json.Unmarshal(data, to, json.MatchCaseInsensitiveNames(true), json.RejectUnknownMembers(true),
 		json.WithUnmarshalers(json.JoinUnmarshalers(
-			json.UnmarshalFunc(func(data []byte, d *time.Duration) error { return json.Unmarshal(data, (*Duration)(d)) }),
-			json.UnmarshalFunc(func(data []byte, k *retryplan.TriggerKind) error {
-				var name string
-				if err := json.Unmarshal(data, &name); err != nil {
-					return err
-				}
-				var err error
-				*k, err = Parse(retryplan.Stall, retryplan.Failing, name)
-				return err
+			by(func(d Duration) (time.Duration, error) { return time.Duration(d), nil }),
+			by(func(name string) (retryplan.TriggerKind, error) {
+				return Parse(retryplan.Stall, retryplan.Failing, name)
 			}),
-			json.UnmarshalFunc(func(data []byte, p *retry.Policy) error {
-				var spec retryconf.Spec
-				if err := json.Unmarshal(data, &spec); err != nil {
-					return err
-				}
-				var err error
-				*p, err = spec.Policy()
-				return err
-			}),
+			by(retryconf.Spec.Policy),
 		)))
+}
+
+// by reads a B as an A that is converted.
+func by[A, B any](convert func(A) (B, error)) *json.Unmarshalers {
+	return json.UnmarshalFunc(func(data []byte, to *B) (err error) {
+		var from A
+		if err = json.Unmarshal(data, &from); err == nil {
+			*to, err = convert(from)
+		}
+		return err
+	})
 }
 
 // Policy returns a valid policy in every form in which it can be copied: the schedule on one line, an expression of Go,
@@ -170,14 +167,7 @@ func finite(x float64) any {
 	return x
 }
 
+var words = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
 // Snake returns the key of a document for a field: "max_attempts" for "MaxAttempts".
-func Snake(name string) string {
-	var b strings.Builder
-	for i, r := range name {
-		if i > 0 && unicode.IsUpper(r) && !unicode.IsUpper(rune(name[i-1])) {
-			b.WriteByte('_')
-		}
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
-}
+func Snake(name string) string { return strings.ToLower(words.ReplaceAllString(name, "${1}_$2")) }

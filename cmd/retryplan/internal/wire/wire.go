@@ -9,6 +9,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 	"unicode"
@@ -74,10 +75,8 @@ type Finding struct {
 func NewFindings(findings []retryplan.Finding) []Finding {
 	list := make([]Finding, len(findings))
 	for i, f := range findings {
-		list[i] = Finding{Code: f.Code, Level: f.Level.String(), Text: f.Text, Change: f.Change, Figures: map[string]any{}}
-		for key, x := range f.Figures {
-			list[i].Figures[key] = finite(x)
-		}
+		figures, _ := encode(reflect.ValueOf(f.Figures)).(map[string]any)
+		list[i] = Finding{Code: f.Code, Level: f.Level.String(), Text: f.Text, Change: f.Change, Figures: figures}
 	}
 	return list
 }
