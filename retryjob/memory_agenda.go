@@ -16,16 +16,15 @@ import (
 type lane struct {
 	concurrency int
 
-	mu       sync.Mutex
-	due      [4]line // by priority
-	later    agenda
-	jobs     int          // in due and later
-	gone     int          // of these are canceled
-	workers  int          // goroutines that make attempts, at most concurrency
-	coming   atomic.Int32 // those that are about to ask for a job
-	timer    *time.Timer
-	armed    instant // when the timer fires; 0 means that it is not set
-	stopping bool
+	mu      sync.Mutex
+	due     [4]line // by priority
+	later   agenda
+	jobs    int          // in due and later
+	gone    int          // of these are canceled
+	workers int          // goroutines that make attempts, at most concurrency
+	coming  atomic.Int32 // those that are about to ask for a job
+	timer   *time.Timer
+	armed   instant // when the timer fires; 0 means that it is not set
 }
 
 // line has jobs that are due in the order in which they became so, linked by next.

@@ -118,6 +118,7 @@ func (e *Engine) store(j *job, s Status, now instant) {
 		e.ended()
 	case e.stopping.Load(): // it will not run here any more
 		e.release(j, ErrShutdown)
+		fallthrough
 	default:
 		e.wait(j, now)
 	}

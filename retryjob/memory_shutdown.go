@@ -17,8 +17,7 @@ import (
 func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {
 	if e.stopping.CompareAndSwap(false, true) {
 		for _, l := range e.lanes {
-			l.mu.Lock()
-			l.stopping = true
+			l.mu.Lock() // from here on its workers leave
 			if l.timer != nil {
 				l.timer.Stop()
 			}
@@ -55,9 +54,7 @@ func (e *Engine) stop() {
 	}
 	e.mu.Unlock()
 	e.working.Wait()
-	var left []turn
-	e.each(func(j *job) { left = append(left, turn{j.at, j.changed, j}) }, Pending, WaitingRetry)
-	slices.SortFunc(left, turn.compare)
+	left := e.waiting()
 	e.left = make([]Info, len(left))
 	const part = 1000
 	var canceled atomic.Bool // one of them meanwhile
@@ -66,7 +63,7 @@ func (e *Engine) stop() {
 		for i := n * part; i < min((n+1)*part, len(left)); i++ {
 			j := left[i].job
 			s := e.lock(j)
-			if j.changed == left[i].changed {
+			if j.waits() {
 				e.left[i].History = histories.take(j)
 				j.info(&e.left[i], e.clock)
 			} else {
@@ -79,4 +76,25 @@ func (e *Engine) stop() {
 		e.left = slices.DeleteFunc(e.left, func(i Info) bool { return i.JobID == "" })
 	}
 	close(e.stopped)
+}
+
+// waiting returns the turns of the jobs that wait when the last worker has left.
+func (e *Engine) waiting() (turns agenda) {
+	e.each(func(*job) {}) // an Enqueue that was let in has ended then
+	for _, l := range e.lanes {
+		l.mu.Lock()
+		due := l.due
+		turns, l.later, l.due = append(l.later, turns...), nil, [len(due)]line{}
+		l.mu.Unlock()
+		for _, line := range due {
+			for line.first != nil {
+				j := line.pop()
+				s := e.lock(j)
+				turns = append(turns, turn{j.at, j.changed, j})
+				s.mu.Unlock()
+			}
+		}
+	}
+	slices.SortFunc(turns, turn.compare)
+	return turns
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -231,4 +233,38 @@ func TestShutdownReachesAHandlerThatWaitsForAnotherJob(t *testing.T) {
 		require.ErrorIs(t, <-waited, retryjob.ErrShutdown)
 		require.Equal(t, start, time.Now())
 	})
+}
+
+// TestShutdownAmongEnqueuesAndAttemptsLeavesEachJobOnce stops engines while jobs come and run: each one that was taken
+// has run or is left.
+func TestShutdownAmongEnqueuesAndAttemptsLeavesEachJobOnce(t *testing.T) {
+	for round := range 50 {
+		var ran, taken atomic.Int64
+		e := open(t, fixed(2, time.Hour), func(context.Context, retryjob.Job) error {
+			ran.Add(1)
+			return nil
+		}, func(o *retryjob.Options) { o.Concurrency = 4 })
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for {
+					if _, err := e.Enqueue(t.Context(), retryjob.Job{Kind: "work", Policy: "p"}); err != nil {
+						return
+					}
+					taken.Add(1)
+				}
+			})
+		}
+		for taken.Load() < int64(10*round) {
+			runtime.Gosched()
+		}
+		left := shutdown(t, e)
+		all.Wait()
+		ids := map[string]bool{}
+		for _, i := range left {
+			ids[i.JobID] = true
+		}
+		require.Len(t, ids, len(left))
+		require.Equal(t, taken.Load(), ran.Load()+int64(len(left)))
+	}
 }

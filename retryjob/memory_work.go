@@ -37,7 +37,7 @@ func (e *Engine) wait(j *job, now instant) {
 // wait for the lock.
 func (e *Engine) drive(l *lane, now instant) {
 	switch {
-	case l.stopping:
+	case e.stopping.Load():
 	case l.isDue():
 		if l.workers < l.concurrency && l.coming.Load() == 0 {
 			l.workers++
@@ -108,7 +108,7 @@ func (e *Engine) take(l *lane, now instant) (j *job) {
 	defer l.mu.Unlock()
 	l.coming.Add(-1)
 	l.advance(now)
-	if !l.stopping {
+	if !e.stopping.Load() {
 		j = l.next()
 	}
 	if j == nil {
@@ -121,7 +121,11 @@ func (e *Engine) take(l *lane, now instant) (j *job) {
 // lease begins an attempt, and reports false if the job was canceled meanwhile or the engine stops.
 func (e *Engine) lease(j *job, a *attempt, now instant) bool {
 	defer e.lock(j).mu.Unlock()
-	if !j.waits() || e.stopping.Load() {
+	if !j.waits() {
+		return false
+	}
+	if e.stopping.Load() { // Shutdown finds it in its lane
+		e.wait(j, now)
 		return false
 	}
 	a.job, a.next = j, Next{}
