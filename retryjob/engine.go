@@ -97,7 +97,7 @@ func New(o Options) (*Engine, error) {
 		stopped: make(chan struct{}),
 	}
 	for i := range e.shards {
-		e.shards[i] = shard{made: map[uint64]*job{}, named: map[string]*job{}, watches: map[*job]*watch{}}
+		e.shards[i] = shard{made: map[uint64]*page{}, named: map[string]*job{}, watches: map[*job]*watch{}}
 	}
 	e.stepper = Stepper{Policies: o.Policies, Code: o.Code, Now: func() time.Time { return e.clock.time(e.clock.now()) }, unnamed: true}
 	for name, h := range o.Handlers {

@@ -12,7 +12,7 @@ const shards = 64
 // shard has the jobs whose number, in IDs that the engine has made up, or else the hash of the ID falls to it.
 type shard struct {
 	mu      sync.Mutex         // guards the jobs too
-	made    map[uint64]*job    // by number
+	made    map[uint64]*page   // by number, which a page has several of
 	named   map[string]*job    // by any other ID
 	lists   [Canceled + 1]list // of the jobs with a status; none has that of 0
 	watches map[*job]*watch    // of the jobs that Wait is called for
@@ -21,6 +21,17 @@ type shard struct {
 	// may be removed meanwhile compares job.changed under mu before it reads more.
 	free *job // linked by next
 	kept int
+}
+
+// page is the jobs of a shard whose numbers follow one another, so that the map has one entry for all of them. It is
+// small, because one of them may stay for days.
+type page [8]*job
+
+// page returns the page of a number and the place in it, or nil if all jobs there are removed.
+func (s *shard) page(number uint64) (p *page, key, place uint64) {
+	place = number / shards
+	key, place = place/uint64(len(p)), place%uint64(len(p))
+	return s.made[key], key, place
 }
 
 // list is jobs in the order of their changes.
@@ -62,10 +73,13 @@ func (e *Engine) lock(j *job) *shard {
 }
 
 func (s *shard) find(id string, number uint64) *job {
-	if number > 0 {
-		return s.made[number]
+	if number == 0 {
+		return s.named[id]
 	}
-	return s.named[id]
+	if p, _, place := s.page(number); p != nil {
+		return p[place]
+	}
+	return nil
 }
 
 // put takes in a copy of a job that is not there.
@@ -77,21 +91,30 @@ func (s *shard) put(made *job, number uint64) *job {
 		j = new(job)
 	}
 	*j = *made
-	if number > 0 {
-		s.made[number] = j
-	} else {
+	if number == 0 {
 		s.named[j.id] = j
+		return j
 	}
+	p, key, place := s.page(number)
+	if p == nil {
+		p = new(page)
+		s.made[key] = p
+	}
+	p[place] = j
 	return j
 }
 
 // drop forgets a job that is there.
 func (e *Engine) drop(j *job) {
 	s := &e.shards[j.part]
-	if n := e.number(j.id); n > 0 {
-		delete(s.made, n)
-	} else {
+	n := e.number(j.id)
+	if n == 0 {
 		delete(s.named, j.id)
+		return
+	}
+	p, key, place := s.page(n)
+	if p[place] = nil; *p == (page{}) {
+		delete(s.made, key)
 	}
 }
 
