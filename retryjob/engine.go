@@ -57,19 +57,20 @@ type Engine struct {
 	lanes   map[string]*lane           // of the queues in Options.Queues; that of "" has all other jobs
 	kept    func(Status) time.Duration // Options.Kept
 	clock   clock
-	prefix  string        // of the IDs that are made up here
-	issued  atomic.Uint64 // how many of them were
+	prefix  string // of the IDs that are made up here
+	seed    maphash.Seed
+
+	mu       sync.Mutex // guards sweeper; it is locked while a shard is, not the other way around
+	sweeper  *time.Timer
+	sweepAt  atomic.Int64 // the instant for which it is set; 0 means that it is not
+	stopping atomic.Bool  // set before the shards are looked through for the last time
 
 	// A job is in the shard of its ID, which knows all about it. Only the order in which jobs start, which is its
-	// lane's, and the order in which they change are common to all.
-	seed     maphash.Seed
-	shards   [shards]shard
-	changes  atomic.Uint64 // how often a job came to a status
-	stopping atomic.Bool   // set before the shards are looked through for the last time
-
-	mu      sync.Mutex // guards sweeper; it is locked while a shard is, not the other way around
-	sweeper *time.Timer
-	sweepAt atomic.Int64 // the instant for which it is set; 0 means that it is not
+	// lane's, and the order in which they change are common to all. What is written with each job is apart from what is
+	// only read, so that cores do not take it from each other.
+	shards  [shards]shard
+	issued  atomic.Uint64 // how many IDs were made up here
+	changes atomic.Uint64 // how often a job came to a status
 
 	working sync.WaitGroup        // the workers of all lanes
 	halted  chan struct{}         // closed when stopping is set
@@ -147,7 +148,7 @@ func (e *Engine) EnqueueMany(ctx context.Context, jobs []Job) ([]Handle, error) 
 	added := make([]*job, len(jobs))
 	for i := range news {
 		var err error
-		if added[i], err = e.add(&e.shards[news[i].part], &news[i], jobs[i].ID != ""); err != nil {
+		if added[i], err = e.add(e.shard(news[i].place), &news[i], jobs[i].ID != ""); err != nil {
 			for _, j := range added[:i] {
 				e.drop(j)
 			}
@@ -184,17 +185,17 @@ func (e *Engine) prepare(ctx context.Context, j *Job) (made job, err error) {
 		due = now.after(max(delay, 0))
 	}
 	id := strings.Clone(j.ID) // the caller's may be a part of something big
-	n := e.number(id)
+	place := e.place(id)
 	switch {
 	case id == "":
 		var text [64]byte
-		n = e.issued.Add(1)
-		id = string(strconv.AppendUint(append(text[:0], e.prefix...), n, 10))
-	case n > e.issued.Load():
+		place = e.issued.Add(1)
+		id = string(strconv.AppendUint(append(text[:0], e.prefix...), place, 10))
+	case place < named && place > e.issued.Load():
 		return made, fmt.Errorf("retryjob: Job.ID %q has the form of the IDs that this engine makes up", id)
 	}
 	return job{
-		id: id, part: e.partOf(id, n), route: k.route(e, j), payload: payloadOf(j), correlation: strings.Clone(j.Correlation),
+		id: id, place: place, route: k.route(e, j), payload: payloadOf(j), correlation: strings.Clone(j.Correlation),
 		priority: uint8(max(j.Priority, 1) - 1), enqueued: now, first: due, at: due,
 	}, nil
 }
@@ -205,15 +206,14 @@ func (e *Engine) add(s *shard, made *job, given bool) (*job, error) {
 	if e.stopping.Load() {
 		return nil, ErrShutdown
 	}
-	n := e.number(made.id)
 	if given {
-		if old := s.find(made.id, n); old != nil && (old.attempt != nil || !e.aged(old, made.enqueued)) {
+		if old := s.find(made.id, made.place); old != nil && (old.attempt != nil || !e.aged(old, made.enqueued)) {
 			return nil, fmt.Errorf("%w: %q", ErrDuplicate, made.id)
 		} else if old != nil {
 			e.remove(old)
 		}
 	}
-	return s.put(made, n), nil
+	return s.put(made), nil
 }
 
 // Get returns the job with the given ID, or ErrAgedOut, ErrNeverKnown or ErrUnknownJob.
@@ -302,7 +302,7 @@ func (e *Engine) leave(s *shard, j *job, w *watch, err error) (i Info, _ error, 
 
 // release ends the calls of Wait for j.
 func (e *Engine) release(j *job, err error) {
-	s := &e.shards[j.part]
+	s := e.shard(j.place)
 	if w := s.watches[j]; w != nil {
 		delete(s.watches, j)
 		w.err = err
@@ -319,17 +319,17 @@ const (
 // with calls f for the job with the given ID while its shard is locked. If there is none, it returns an error that says
 // as much about it as can be known.
 func (e *Engine) with(id string, f func(*shard, *job) error) error {
-	n := e.number(id)
-	s := &e.shards[e.partOf(id, n)]
+	place := e.place(id)
+	s := e.shard(place)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j := s.find(id, n); j != nil && j.status != 0 && !e.aged(j, e.clock.now()) {
+	if j := s.find(id, place); j != nil && j.status != 0 && !e.aged(j, e.clock.now()) {
 		return f(s, j)
 	}
 	switch {
-	case n > e.issued.Load():
+	case place < named && place > e.issued.Load():
 		return fmt.Errorf("%w: %q", ErrNeverKnown, id)
-	case n > 0:
+	case place < named:
 		return fmt.Errorf("%w: %q", ErrAgedOut, id)
 	case strings.HasPrefix(id, madeUp) && len(id) > len(e.prefix) && id[len(e.prefix)-1] == '-':
 		return fmt.Errorf("%w: %.300q was made up by another engine in memory, and what is in memory ends with its process", ErrUnknownJob, id)
@@ -338,25 +338,18 @@ func (e *Engine) with(id string, f func(*shard, *job) error) error {
 	}
 }
 
-// number returns the number of an ID that this engine makes up, or 0 if id does not have the form of one.
-func (e *Engine) number(id string) uint64 {
-	digits, ours := strings.CutPrefix(id, e.prefix)
-	if !ours || digits == "" || digits[0] == '0' {
-		return 0
-	}
-	n, err := strconv.ParseUint(digits, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
-}
+// named is the bit of a place that those of IDs have which were not made up here.
+const named = 1 << 63
 
-// partOf returns the number of the shard of an ID.
-func (e *Engine) partOf(id string, number uint64) uint8 {
-	if number == 0 {
-		number = maphash.String(e.seed, id)
+// place returns the number of an ID that this engine makes up, or a hash of another one.
+func (e *Engine) place(id string) uint64 {
+	digits, ours := strings.CutPrefix(id, e.prefix)
+	if ours && digits != "" && digits[0] != '0' {
+		if n, err := strconv.ParseUint(digits, 10, 63); err == nil {
+			return n
+		}
 	}
-	return uint8(number % shards)
+	return maphash.String(e.seed, id) | named
 }
 
 // clock turns times into instants and back.

@@ -87,9 +87,7 @@ func (j *Job) Validate(policies Policies) error {
 		case f.name == "Job.Kind" && !isKind(f.value):
 			bad.Add("retryjob", f.name, strconv.Quote(f.value), "is not of letters, digits and _-./:+[]<>, after a letter, digit or underscore")
 		case f.name == "Job.Policy":
-			judged := *j
-			judged.TTL = max(j.TTL, 0) // a negative one is a fault of its own
-			if _, err := policies.ask(&judged, true); err != nil {
+			if _, err := policies.ask(j, true); err != nil {
 				bad = append(bad, j.refusals(err)...)
 			}
 		}

@@ -29,9 +29,9 @@ type job struct {
 	replays      int32
 	status       Status // 0 once it is removed
 	reason       retry.Reason
-	priority     uint8 // 0 to 3, the first one first
-	part         uint8 // the number of its shard
-	queued       bool  // it is in its lane, and is to start from there
+	priority     uint8  // 0 to 3, the first one first
+	queued       bool   // it is in its lane, and is to start from there
+	place        uint64 // the number in its ID if that was made up here, or else a hash of the ID and named
 
 	id          string
 	route       unique.Handle[route]

@@ -9,11 +9,11 @@ import (
 // the same.
 const shards = 64
 
-// shard has the jobs whose number, in IDs that the engine has made up, or else the hash of the ID falls to it.
+// shard has the jobs whose place falls to it.
 type shard struct {
 	mu      sync.Mutex         // guards the jobs too
-	made    map[uint64]*page   // by number, which a page has several of
-	named   map[string]*job    // by any other ID
+	made    map[uint64]*page   // of the jobs with IDs that were made up here, by number
+	named   map[string]*job    // the other jobs, by ID
 	lists   [Canceled + 1]list // of the jobs with a status; none has that of 0
 	watches map[*job]*watch    // of the jobs that Wait is called for
 
@@ -27,11 +27,11 @@ type shard struct {
 // small, because one of them may stay for days.
 type page [8]*job
 
-// page returns the page of a number and the place in it, or nil if all jobs there are removed.
-func (s *shard) page(number uint64) (p *page, key, place uint64) {
-	place = number / shards
-	key, place = place/uint64(len(p)), place%uint64(len(p))
-	return s.made[key], key, place
+// page returns the page of a number, nil if all jobs there are removed, and which of them has the number.
+func (s *shard) page(number uint64) (p *page, key, slot uint64) {
+	n := number / shards
+	key, slot = n/uint64(len(p)), n%uint64(len(p))
+	return s.made[key], key, slot
 }
 
 // list is jobs in the order of their changes.
@@ -65,25 +65,27 @@ func (l *list) cut(j *job) {
 	j.newer, j.older = nil, nil
 }
 
+func (e *Engine) shard(place uint64) *shard { return &e.shards[place%shards] }
+
 // lock locks the shard of j, which is not removed, and returns it.
 func (e *Engine) lock(j *job) *shard {
-	s := &e.shards[j.part]
+	s := e.shard(j.place)
 	s.mu.Lock()
 	return s
 }
 
-func (s *shard) find(id string, number uint64) *job {
-	if number == 0 {
+func (s *shard) find(id string, place uint64) *job {
+	if place >= named {
 		return s.named[id]
 	}
-	if p, _, place := s.page(number); p != nil {
-		return p[place]
+	if p, _, slot := s.page(place); p != nil {
+		return p[slot]
 	}
 	return nil
 }
 
 // put takes in a copy of a job that is not there.
-func (s *shard) put(made *job, number uint64) *job {
+func (s *shard) put(made *job) *job {
 	j := s.free
 	if j != nil {
 		s.free, s.kept = j.next, s.kept-1
@@ -91,36 +93,35 @@ func (s *shard) put(made *job, number uint64) *job {
 		j = new(job)
 	}
 	*j = *made
-	if number == 0 {
+	if j.place >= named {
 		s.named[j.id] = j
 		return j
 	}
-	p, key, place := s.page(number)
+	p, key, slot := s.page(j.place)
 	if p == nil {
 		p = new(page)
 		s.made[key] = p
 	}
-	p[place] = j
+	p[slot] = j
 	return j
 }
 
 // drop forgets a job that is there.
 func (e *Engine) drop(j *job) {
-	s := &e.shards[j.part]
-	n := e.number(j.id)
-	if n == 0 {
+	s := e.shard(j.place)
+	if j.place >= named {
 		delete(s.named, j.id)
 		return
 	}
-	p, key, place := s.page(n)
-	if p[place] = nil; *p == (page{}) {
+	p, key, slot := s.page(j.place)
+	if p[slot] = nil; *p == (page{}) {
 		delete(s.made, key)
 	}
 }
 
 // become gives j a status. It is the one place that does.
 func (e *Engine) become(j *job, status Status) {
-	s := &e.shards[j.part]
+	s := e.shard(j.place)
 	if j.status != 0 {
 		s.lists[j.status].cut(j)
 	}
@@ -149,7 +150,7 @@ func (e *Engine) store(j *job, s Status, now instant) {
 
 // remove forgets j, which is final. Its ID is free again when a canceled attempt that still runs has ended.
 func (e *Engine) remove(j *job) {
-	s := &e.shards[j.part]
+	s := e.shard(j.place)
 	s.lists[j.status].cut(j)
 	status := j.status
 	j.status, j.changed = 0, 0

@@ -89,7 +89,10 @@ func (e *Engine) work(l *lane, a *attempt) {
 // next concludes the attempt that was made, if there was one, and leases the next job. It reports false, and a has no
 // job, if the worker is to leave.
 func (e *Engine) next(l *lane, a *attempt) bool {
-	now := e.clock.now()
+	now := e.clock.instant(a.rec.Ended)
+	if a.job == nil || a.next.Status != Succeeded { // no code of the policy has run since
+		now = e.clock.now()
+	}
 	if a.job != nil {
 		e.conclude(a, now)
 	}
@@ -163,7 +166,7 @@ func (e *Engine) conclude(a *attempt, now instant) uint64 {
 // settle concludes an attempt with which its job has ended, and calls Observe.
 func (e *Engine) settle(a *attempt) {
 	j, live := a.job, a.live
-	s := &e.shards[j.part]
+	s := e.shard(j.place)
 	changed := e.conclude(a, e.clock.now())
 	defer func() {
 		value := recover()

@@ -93,8 +93,10 @@ func (p Policies) Of(j *Job) (found retry.Policy, err error) {
 // each time.
 func (p Policies) ask(j *Job, enqueued bool) (found retry.Policy, err error) {
 	asked := jobsAsked.Get().(*Job)
-	*asked = *j
-	asked.enqueued = enqueued
+	*asked = Job{
+		ID: j.ID, Kind: j.Kind, Policy: j.Policy, Correlation: j.Correlation, Spec: j.Spec, Budget: j.Budget, Due: j.Due,
+		TTL: max(j.TTL, 0), enqueued: enqueued, // a negative TTL is a fault of its own
+	}
 	found, err = p.Of(asked)
 	*asked = Job{}
 	jobsAsked.Put(asked)
