@@ -217,21 +217,16 @@ func (e *Engine) add(s *shard, made *job, given bool) (*job, error) {
 }
 
 // Get returns the job with the given ID, or ErrAgedOut, ErrNeverKnown or ErrUnknownJob.
-func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
-	if err := ctx.Err(); err != nil {
-		return Info{}, err
-	}
-	return e.Inspect(id)
-}
-
-// Inspect is Get without a context: nothing here can take long.
-func (e *Engine) Inspect(id string) (i Info, err error) {
-	err = e.with(id, func(_ *shard, j *job) error {
+func (e *Engine) Get(ctx context.Context, id string) (i Info, err error) {
+	err = e.with(ctx, id, func(j *job) error {
 		j.info(&i, e.clock)
 		return nil
 	})
 	return i, err
 }
+
+// Inspect is Get without a context: nothing here can take long.
+func (e *Engine) Inspect(id string) (Info, error) { return e.Get(context.Background(), id) }
 
 // Wait returns the job as it was when its Status became final, even if it has been replayed or removed since. If ctx
 // ends first, Wait returns the job as it is then, with ctx's error; if the engine is shut down and the job left, with
@@ -240,8 +235,8 @@ func (e *Engine) Wait(ctx context.Context, id string) (i Info, err error) {
 	var s *shard
 	var j *job
 	var w *watch
-	err = e.with(id, func(in *shard, found *job) error {
-		switch s, j = in, found; {
+	err = e.with(context.Background(), id, func(found *job) error {
+		switch s, j = e.shard(found.place), found; {
 		case j.status.Final():
 			j.info(&i, e.clock)
 		case e.stopping.Load() && j.status != Leased:
@@ -318,13 +313,16 @@ const (
 
 // with calls f for the job with the given ID while its shard is locked. If there is none, it returns an error that says
 // as much about it as can be known.
-func (e *Engine) with(id string, f func(*shard, *job) error) error {
+func (e *Engine) with(ctx context.Context, id string, f func(*job) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	place := e.place(id)
 	s := e.shard(place)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if j := s.find(id, place); j != nil && j.status != 0 && !e.aged(j, e.clock.now()) {
-		return f(s, j)
+		return f(j)
 	}
 	switch {
 	case place < named && place > e.issued.Load():

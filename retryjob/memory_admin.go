@@ -27,7 +27,10 @@ func (e *Engine) List(ctx context.Context, f Filter) iter.Seq2[Info, error] {
 				yield(Info{}, ctx.Err())
 				return
 			}
-			if read++; p.changedSince() {
+			read++
+			unchanged := p.lock()
+			p.shard.mu.Unlock()
+			if !unchanged {
 				continue
 			}
 			if listed++; !yield(p.info, nil) {
@@ -43,26 +46,25 @@ func (e *Engine) DeadLetters(ctx context.Context, f Filter) iter.Seq2[Info, erro
 	return e.List(ctx, f)
 }
 
-// changedSince reports whether the job has changed since it was read.
-func (p *place) changedSince() bool {
-	p.shard.mu.Lock()
-	defer p.shard.mu.Unlock()
-	return p.job.changed != p.changed
-}
-
-// place is a job as it was when it was read for a list.
-type place struct {
+// found is a job as it was when it was read for a list.
+type found struct {
 	shard   *shard
 	changed uint64
 	job     *job
 	info    Info
 }
 
+// lock locks the shard, and reports whether the job has not changed since it was read.
+func (p *found) lock() (unchanged bool) {
+	p.shard.mu.Lock()
+	return p.job.changed == p.changed
+}
+
 // reader reads the jobs of a shard that have a status, the newest change first.
 type reader struct {
 	shard  *shard
 	status Status
-	read   []place // from next on not yielded
+	read   []found // from next on not yielded
 	next   int
 	before uint64 // all that changed since has been read
 	last   *job   // that was read
@@ -71,10 +73,10 @@ type reader struct {
 
 // newestFirst yields the jobs with one of the statuses that f selects, in the order of List, with their Info if it is
 // wanted. It reads as it goes, each time more than before, on all cores.
-func (e *Engine) newestFirst(f *Filter, statuses []Status, infos bool) iter.Seq[*place] {
+func (e *Engine) newestFirst(f *Filter, statuses []Status, infos bool) iter.Seq[*found] {
 	before := e.changes.Load() + 1
 	if (f.After != Cursor{}) {
-		_ = e.with(f.After.ID, func(_ *shard, j *job) error {
+		_ = e.with(context.Background(), f.After.ID, func(j *job) error {
 			if e.clock.time(j.changedAt()).UnixMicro() == f.After.Changed.UnixMicro() {
 				before = j.changed
 			}
@@ -82,7 +84,7 @@ func (e *Engine) newestFirst(f *Filter, statuses []Status, infos bool) iter.Seq[
 		})
 	}
 	selects := e.selector(f)
-	return func(yield func(*place) bool) {
+	return func(yield func(*found) bool) {
 		var readers []reader
 		for i := range e.shards {
 			for _, status := range statuses {
@@ -91,7 +93,7 @@ func (e *Engine) newestFirst(f *Filter, statuses []Status, infos bool) iter.Seq[
 				}
 			}
 		}
-		var page []*place
+		var page []*found
 		for most, least := 8, uint64(1); least > 0; most = min(2*most, 512) {
 			parallel(len(readers), func(i int) { e.fill(&readers[i], most, selects, infos) })
 			least = 0 // what has changed since then has been read
@@ -106,7 +108,7 @@ func (e *Engine) newestFirst(f *Filter, statuses []Status, infos bool) iter.Seq[
 					page = append(page, &r.read[r.next])
 				}
 			}
-			slices.SortFunc(page, func(a, b *place) int { return cmp.Compare(b.changed, a.changed) })
+			slices.SortFunc(page, func(a, b *found) int { return cmp.Compare(b.changed, a.changed) })
 			for _, p := range page {
 				if !yield(p) {
 					return
@@ -137,7 +139,7 @@ func (e *Engine) fill(r *reader, most int, selects func(*job) bool, infos bool) 
 		if r.last, r.before = j, j.changed; e.aged(j, now) || !selects(j) {
 			continue
 		}
-		r.read = append(r.read, place{shard: r.shard, changed: j.changed, job: j})
+		r.read = append(r.read, found{shard: r.shard, changed: j.changed, job: j})
 		if infos {
 			i := &r.read[len(r.read)-1].info
 			i.History = histories.take(j)
@@ -178,25 +180,21 @@ func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) 
 		return nil, err
 	}
 	f.After = Cursor{}
-	var jobs [Canceled + 1]int
-	var oldest [Canceled + 1]instant
+	var tallies [Canceled + 1]Tally
 	selects := e.selector(&f)
 	e.each(func(j *job) {
-		if !selects(j) {
-			return
-		}
 		at := j.changedAt()
 		if j.waits() {
 			at = j.at
 		}
-		if jobs[j.status]++; jobs[j.status] == 1 || at < oldest[j.status] {
-			oldest[j.status] = at
+		if selects(j) {
+			tallies[j.status].add(e.clock.time(at))
 		}
 	}, slices.DeleteFunc(Statuses(), func(s Status) bool { return !oneOf(f.Statuses, s) })...)
 	counts := map[Status]Tally{}
-	for _, s := range Statuses() {
-		if jobs[s] > 0 {
-			counts[s] = Tally{jobs[s], e.clock.time(oldest[s])}
+	for s, t := range tallies {
+		if t.Jobs > 0 {
+			counts[Status(s)] = t
 		}
 	}
 	return counts, nil
@@ -205,12 +203,13 @@ func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) 
 // Replay makes a job that is DeadLettered, Expired or Failed Pending again, due at once, with the same ID, a fresh
 // first fire time and no attempts. It returns ErrNotReplayable for another, also to the later of two calls at once, and
 // ErrShutdown.
-func (e *Engine) Replay(ctx context.Context, id string) error { return e.change(ctx, id, e.replay) }
+func (e *Engine) Replay(ctx context.Context, id string) error { return e.with(ctx, id, e.replay) }
 
-func (e *Engine) replay(j *job, now instant) error {
+func (e *Engine) replay(j *job) error {
 	if e.stopping.Load() {
 		return ErrShutdown
 	}
+	now := e.clock.now()
 	var rec Record
 	j.snapshot(&rec, e.clock)
 	if err := rec.Replay(e.clock.time(now)); err != nil {
@@ -227,7 +226,8 @@ func (e *Engine) replay(j *job, now instant) error {
 func (e *Engine) Cancel(ctx context.Context, id string) error {
 	var rec Record
 	var under *live
-	err := e.change(ctx, id, func(j *job, now instant) error {
+	err := e.with(ctx, id, func(j *job) error {
+		now := e.clock.now()
 		j.snapshot(&rec, e.clock)
 		if err := rec.Cancel(e.clock.time(now)); err != nil {
 			return err
@@ -250,14 +250,6 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 	return nil
 }
 
-// change calls f for the job with the given ID.
-func (e *Engine) change(ctx context.Context, id string, f func(j *job, now instant) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return e.with(id, func(_ *shard, j *job) error { return f(j, e.clock.now()) })
-}
-
 // ReplayAll replays what f selects of the jobs that are DeadLettered, Expired or Failed, and returns how many. f.Limit
 // counts those that are replayed. An error comes with the number done until then.
 func (e *Engine) ReplayAll(ctx context.Context, f Filter) (int, error) {
@@ -267,7 +259,7 @@ func (e *Engine) ReplayAll(ctx context.Context, f Filter) (int, error) {
 // Purge removes what f selects of the final jobs, and returns how many. f.Limit counts those that are removed. An error
 // comes with the number done until then.
 func (e *Engine) Purge(ctx context.Context, f Filter) (int, error) {
-	return e.changeAll(ctx, f, []Status{Succeeded, DeadLettered, Expired, Failed, Canceled}, func(j *job, _ instant) error {
+	return e.changeAll(ctx, f, []Status{Succeeded, DeadLettered, Expired, Failed, Canceled}, func(j *job) error {
 		e.remove(j)
 		return nil
 	})
@@ -275,7 +267,7 @@ func (e *Engine) Purge(ctx context.Context, f Filter) (int, error) {
 
 // changeAll changes the jobs that f selects among those with one of the statuses, and counts. A job that has changed
 // meanwhile is skipped.
-func (e *Engine) changeAll(ctx context.Context, f Filter, statuses []Status, do func(*job, instant) error) (int, error) {
+func (e *Engine) changeAll(ctx context.Context, f Filter, statuses []Status, do func(*job) error) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -287,20 +279,15 @@ func (e *Engine) changeAll(ctx context.Context, f Filter, statuses []Status, do 
 		if err := ctx.Err(); err != nil {
 			return done, err
 		}
-		if changed, err := e.changeOne(p, do); err != nil {
-			return done, err
-		} else if changed {
+		var err error
+		if p.lock() {
+			err = do(p.job)
 			done++
+		}
+		p.shard.mu.Unlock()
+		if err != nil {
+			return done - 1, err
 		}
 	}
 	return done, nil
-}
-
-func (e *Engine) changeOne(p *place, do func(*job, instant) error) (bool, error) {
-	p.shard.mu.Lock()
-	defer p.shard.mu.Unlock()
-	if p.job.changed != p.changed {
-		return false, nil
-	}
-	return true, do(p.job, e.clock.now())
 }

@@ -121,10 +121,7 @@ type turn struct {
 }
 
 func (t turn) compare(o turn) int {
-	if t.due != o.due {
-		return cmp.Compare(t.due, o.due)
-	}
-	return cmp.Compare(t.changed, o.changed)
+	return cmp.Or(cmp.Compare(t.due, o.due), cmp.Compare(t.changed, o.changed))
 }
 
 // The methods of heap.Interface, for package container/heap only.

@@ -139,7 +139,9 @@ func (e *Engine) store(j *job, s Status, now instant) {
 	switch {
 	case s.Final():
 		e.release(j, nil)
-		e.ended()
+		if e.sweepAt.Load() == 0 {
+			e.sweepBy(now.after(e.shortest()))
+		}
 	case e.stopping.Load(): // it will not run here any more
 		e.release(j, ErrShutdown)
 		fallthrough
@@ -171,13 +173,6 @@ func (e *Engine) aged(j *job, now instant) bool {
 	return j.status.Final() && j.at.after(e.kept(j.status)) <= now
 }
 
-// ended sees to it that what has ended is removed in time.
-func (e *Engine) ended() {
-	if e.sweepAt.Load() == 0 {
-		e.sweepBy(e.clock.now().after(e.shortest()))
-	}
-}
-
 // shortest returns the shortest time for which a job is kept.
 func (e *Engine) shortest() time.Duration { return min(e.kept(Succeeded), e.kept(DeadLettered)) }
 
@@ -200,31 +195,26 @@ func (e *Engine) sweepBy(at instant) {
 // shortest time for which jobs are kept and that time.
 func (e *Engine) sweep() {
 	e.sweepAt.Store(0) // what ends from now on calls for a sweep itself
-	if next := e.removeAged(); next != 0 {
-		now := e.clock.now()
-		e.sweepBy(min(max(next, now.after(e.shortest()/64)), now.after(e.shortest())))
-	}
-}
-
-// removeAged removes the final jobs whose time is over, and returns when that of the next one is, 0 for never.
-func (e *Engine) removeAged() (next instant) {
 	now := e.clock.now()
+	next := now.after(e.shortest())
+	left := false
 	for i := range e.shards {
 		s := &e.shards[i]
 		s.mu.Lock()
 		for status := Succeeded; status <= Canceled; status++ {
-			for s.lists[status].oldest != nil && e.aged(s.lists[status].oldest, now) {
-				e.remove(s.lists[status].oldest)
+			l := &s.lists[status]
+			for l.oldest != nil && e.aged(l.oldest, now) {
+				e.remove(l.oldest)
 			}
-			if j := s.lists[status].oldest; j != nil {
-				if at := j.at.after(e.kept(status)); next == 0 || at < next {
-					next = at
-				}
+			if l.oldest != nil {
+				left, next = true, min(next, l.oldest.at.after(e.kept(status)))
 			}
 		}
 		s.mu.Unlock()
 	}
-	return next
+	if left {
+		e.sweepBy(max(next, now.after(e.shortest()/64)))
+	}
 }
 
 // each calls f for the jobs with one of the statuses while their shards are locked.
