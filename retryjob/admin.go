@@ -20,27 +20,28 @@ type Info struct {
 }
 
 // Admin reads and changes the jobs of an engine, in the same way for each engine. Its methods are safe for concurrent
-// use. A list has a job that changes while it is read at most once, as it was or as it is.
+// use. A list contains a job that changes while the list is read at most once, as it was or as it is.
 type Admin interface {
 	// Get returns the job with the given ID, or ErrUnknownJob; an engine that can distinguish them returns ErrAgedOut
 	// or ErrNeverKnown, which match it.
 	Get(ctx context.Context, id string) (Info, error)
-	// List returns the jobs that f selects, the one that changed last first. The sequence reads page by page; an error
-	// ends it.
+	// List returns the jobs that f selects, most recently changed first. The sequence reads page by page. An error ends
+	// it.
 	List(ctx context.Context, f Filter) iter.Seq2[Info, error]
 	// DeadLetters is List of the jobs that are DeadLettered. It ignores f.Statuses.
 	DeadLetters(ctx context.Context, f Filter) iter.Seq2[Info, error]
-	// Count returns how many jobs f selects, by their Status, and since when. It ignores f.Limit and f.After.
+	// Count returns how many jobs f selects, by Status, and the time of the oldest of each. It ignores f.Limit and
+	// f.After.
 	Count(ctx context.Context, f Filter) (map[Status]Tally, error)
 	// Replay makes a job Pending again, due at once, with the same ID, a fresh first fire time and no attempts. It
 	// returns ErrNotReplayable unless the job is DeadLettered, Expired or Failed. Of two calls at once, one succeeds.
 	Replay(ctx context.Context, id string) error
-	// ReplayAll replays the jobs of that kind that f selects, and returns how many. A zero Filter also selects Expired
-	// and Failed jobs, which get a fresh TTL; for what DeadLetters lists, set Statuses. With an error it returns the
-	// number replayed until then.
+	// ReplayAll replays the DeadLettered, Expired and Failed jobs that f selects, and returns how many. Set Statuses to
+	// replay only what DeadLetters lists: Expired and Failed jobs get a fresh TTL. With an error it returns the number
+	// replayed until then.
 	ReplayAll(ctx context.Context, f Filter) (int, error)
-	// Cancel makes a job that is not final Canceled; the context of an attempt under way ends with ErrCanceled as its
-	// cause. A final job is an error.
+	// Cancel makes a job that is not final Canceled. The context of an attempt under way ends with ErrCanceled as its
+	// cause. It returns an error for a final job.
 	Cancel(ctx context.Context, id string) error
 	// Purge removes the final jobs that f selects, and returns how many. With an error it returns the number removed
 	// until then.
@@ -50,8 +51,8 @@ type Admin interface {
 // Tally is the jobs of one Status.
 type Tally struct {
 	Jobs int
-	// Oldest is the earliest Due of those that wait, Pending or WaitingRetry, and the earliest Changed of others. So
-	// time.Since(Oldest) is how far those that wait are behind, negative if none is due.
+	// Oldest is the earliest Due of jobs that are Pending or WaitingRetry, and the earliest Changed of others. So
+	// time.Since(Oldest) is how late the waiting jobs are; it is negative if none is due.
 	Oldest time.Time
 }
 
@@ -79,14 +80,14 @@ type Filter struct {
 	Kinds    []string       // one of these; empty means any
 	Since    time.Time      // Record.Changed is not before it; zero means any
 	Until    time.Time      // Record.Changed is before it; zero means any
-	After    Cursor         // those that come after it in the list; zero means from the beginning
-	Limit    int            // how many at most; 0 and below means no limit
-	PageSize int            // how many a page of the engine holds; 0 and below means 100
+	After    Cursor         // the jobs after it in the list; zero means from the beginning
+	Limit    int            // the maximum number of jobs; 0 and below means no limit
+	PageSize int            // the number of jobs that an engine reads at once; 0 and below means 100
 }
 
-// Cursor is the place in a list after a job, where the next page begins. The page has the jobs that changed before it
-// and, of those that changed in the same microsecond, the ones that follow it. If the job is gone, all of the latter
-// follow.
+// Cursor is the place in a list after a job, where the next page begins. That page has the jobs that changed earlier,
+// and the jobs that changed in the same microsecond and follow it. If the job is gone, the page has all jobs that
+// changed in that microsecond.
 type Cursor struct {
 	Changed time.Time
 	ID      string
@@ -95,7 +96,7 @@ type Cursor struct {
 // Cursor returns the place after the job.
 func (i *Info) Cursor() Cursor { return Cursor{i.Changed(), i.JobID} }
 
-// Selects reports whether the filter selects the job. It does not look at Limit and, of After, at the ID.
+// Selects reports whether the filter selects the job. It ignores Limit and After.ID.
 func (f *Filter) Selects(i *Info) bool {
 	changed := i.Changed()
 	return oneOf(f.IDs, i.JobID) && oneOf(f.Statuses, i.Status) && oneOf(f.Reasons, i.Reason) && oneOf(f.Policies, i.Policy) && oneOf(f.Kinds, i.Kind) &&

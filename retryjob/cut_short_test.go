@@ -187,7 +187,7 @@ func TestStepWhoseContextEnds(t *testing.T) {
 			})
 		}
 	})
-	t.Run("a cancellation that comes first is no timeout", func(t *testing.T) {
+	t.Run("a cancellation that comes first is not a timeout", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"p": {AttemptTimeout: 7 * sec}})}
 			r := record(&clock{time.Now()})

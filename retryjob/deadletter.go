@@ -7,22 +7,22 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// handOver is how long DeadLetterTo's Enqueue may take: more than a database needs, less than a process is given to
-// end.
+// handOver is how long the Enqueue of DeadLetterTo may take: longer than a database needs, and shorter than the time
+// that a process is given to end.
 const handOver = 10 * time.Second
 
-// DeadLetterTo returns an Observe for a retry.Policy that is used inline, with retry.Do: when a run fails, its work
-// goes on in q. On the final event of a run that did not succeed, it calls job for the work and enqueues it, once. It
-// ignores all other events. job reports false if there is nothing to do, as for a run that the caller has canceled:
-// e.Outcome says how the run ended, and ctx is the run's, with its values.
+// DeadLetterTo returns an Observe for a retry.Policy that is used inline, with retry.Do. If a run fails, its work
+// continues in q: on the final event of the run, the Observe calls job and enqueues the job that it returns, once. It
+// ignores all other events. job reports false if there is nothing to enqueue, for example if the caller canceled the
+// run; e.Outcome says how the run ended. ctx has the values of the run's context.
 //
-// The context of job and Enqueue does not end with the caller's, because a caller that gave up is a common reason for a
-// run to fail; it ends after 10 s. Do returns after Enqueue does.
+// The context of job and Enqueue ends after 10 s. It does not end with the caller's context, because a run often fails
+// because the caller gave up. Do returns after Enqueue does.
 //
-// If Enqueue fails, failed is called with the job, the error and the caller's context; no engine has the job then. With
-// an ID from the caller's own key, a second hand-over of the same work is an ErrDuplicate.
+// If Enqueue fails, failed is called with the job, the error and the caller's context. No engine has the job then. If
+// job makes the ID from a key of the work, enqueuing the same work again returns ErrDuplicate.
 //
-// None of the three may be nil; the error is a retry.FieldErrors that names each one that is.
+// None of the arguments may be nil. The error is a retry.FieldErrors that names each nil one.
 func DeadLetterTo(q Enqueuer, job func(ctx context.Context, e retry.Event) (Job, bool), failed func(ctx context.Context, j Job, err error)) (observe func(context.Context, retry.Event), err error) {
 	var bad retry.FieldErrors
 	if q == nil {

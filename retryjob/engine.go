@@ -15,49 +15,49 @@ import (
 )
 
 const (
-	// keptDone is how many jobs that are Succeeded, and how many that are Canceled, a shard keeps: enough for a Wait
-	// that comes a moment late, little beside the jobs that wait. Of those that were removed it keeps the memory of as
-	// many.
+	// keptDone is the number of Succeeded jobs, and of Canceled jobs, that a shard keeps: enough for a Wait that comes
+	// a moment late, and few beside the jobs that wait. It is also the number of removed jobs whose memory a shard
+	// keeps for new ones.
 	keptDone = 10_240 / shards
 
 	// farthest is how far ahead a Job.Due may be, so that the sum of it and any age of an engine is a time.Duration.
 	farthest = 200 * 365 * 24 * time.Hour
 )
 
-// Engine keeps jobs in memory and runs them in its process: nothing to install, to configure or to clean up, and
-// nothing left when the process ends. Memory is memory: what must survive a restart belongs in a durable engine.
+// Engine keeps jobs in memory and runs them in its process: there is nothing to install, configure or clean up. Its
+// jobs are lost when the process ends, so use a durable engine for jobs that must survive a restart.
 //
-// A job that waits is a few hundred bytes beyond its Payload and no goroutine. Jobs that are due start in the order of
-// their Priority and then of their due times, those that are due together in the order in which they were enqueued or,
-// before a retry, failed. An engine with nothing under way holds no goroutine, and a timer for each queue and one more
-// at most. How many jobs it takes is bounded by memory only.
+// A waiting job takes a few hundred bytes beyond its Payload and no goroutine. Due jobs start in the order of their
+// Priority and then of their due times. Jobs that are due at the same time start in the order in which they were
+// enqueued or, before a retry, failed. An engine without running attempts has no goroutine, and at most one timer for
+// each queue and one more. Only memory bounds the number of jobs.
 //
-// For an ID that the engine has generated, Get returns ErrAgedOut if the job has been removed, and ErrNeverKnown if
-// there never was one. For an ID of the caller or of another engine it returns ErrUnknownJob; such an ID is free again
-// once its job is removed.
+// For an ID of the form that the engine generates, Get returns ErrAgedOut if the job was removed, and ErrNeverKnown if
+// there was no such job. For any other ID it returns ErrUnknownJob. Such an ID can be used again once its job is
+// removed.
 //
-// Jobs are removed Options.Retention after they ended, or Options.KeepSucceeded after they succeeded. Those that are
-// Succeeded or Canceled are removed earlier if some 10,000 others have ended so since: Wait for a job before that, or
-// use the policy's Observe.
+// Jobs are removed Options.Retention after they ended, or Options.KeepSucceeded after they succeeded. Succeeded and
+// Canceled jobs are removed earlier once about 10,000 later jobs have that status: call Wait before that, or use the
+// policy's Observe.
 //
-// Each queue in Options.Queues has workers of its own, as many as it says. All other queues, of which no other process
-// could make the jobs, share those of "default". Of the jobs of such a group that are due, those with the lowest
+// Each queue in Options.Queues has as many workers as Queues says. All other queues share the workers of "default",
+// since no other process could run their jobs. Among the due jobs of one group of workers, those with the lowest
 // Priority number start first.
 //
-// A handler that panics or ends its goroutine has failed that attempt; the engine lives on. What is beside the handler
-// is treated alike: if Classify, Gate or Options.Code panics before the attempt is decided about, or the job's policy
-// can no longer be found, the job is DeadLettered with TerminalError and the error in its last Attempt. A panic of
-// Observe comes after the decision and is added to the text of that Attempt.
+// An attempt whose handler panics or ends its goroutine has failed; the engine continues. If Classify, Gate or
+// Options.Code panics before the attempt is decided about, or if the job's policy can no longer be found, the job is
+// DeadLettered with TerminalError, and its last Attempt has the error. A panic of Observe comes after the decision and
+// is added to the text of that Attempt.
 //
-// An Engine is safe for concurrent use. Policies, handlers and Observe may call its methods, but not Shutdown, which
+// An Engine is safe for concurrent use. Policies, handlers and Observe may call its methods except Shutdown, which
 // waits for them.
 type Engine struct {
 	stepper Stepper
 	kinds   map[string]*kind
-	lanes   map[string]*lane           // of the queues in Options.Queues; that of "" has all other jobs
+	lanes   map[string]*lane           // of the queues in Options.Queues; the lane of "" has all other jobs
 	kept    func(Status) time.Duration // Options.Kept
 	clock   clock
-	prefix  string // of the IDs that are made up here
+	prefix  string // of the IDs that this engine generates
 	seed    maphash.Seed
 
 	mu       sync.Mutex // guards sweeper; it is locked while a shard is, not the other way around
@@ -65,24 +65,24 @@ type Engine struct {
 	sweepAt  atomic.Int64 // the instant for which it is set; 0 means that it is not
 	stopping atomic.Bool  // set before the shards are looked through for the last time
 
-	// A job is in the shard of its ID, which knows all about it. Only the order in which jobs start, which is its
-	// lane's, and the order in which they change are common to all. What is written with each job is apart from what is
-	// only read, so that cores do not take it from each other.
+	// A job is in the shard of its ID, which has all of its state. Only the order in which jobs start, which the lane
+	// has, and the order in which they change are common to all shards. Fields that change with each job are apart from
+	// fields that are only read, so that the cores do not contend for the latter.
 	shards  [shards]shard
-	issued  atomic.Uint64 // how many IDs were made up here
-	changes atomic.Uint64 // how often a job came to a status
+	issued  atomic.Uint64 // the number of IDs generated so far
+	changes atomic.Uint64 // the number of times that a job changed its status
 
 	working sync.WaitGroup        // the workers of all lanes
 	halted  chan struct{}         // closed when stopping is set
-	stopped chan struct{}         // closed when the last worker has left then
+	stopped chan struct{}         // closed once the last worker has left after that
 	left    []Info                // of Shutdown
-	cut     atomic.Pointer[error] // of Shutdown: why attempts were ended
+	cut     atomic.Pointer[error] // of Shutdown: the reason why attempts were ended
 }
 
 var _ Queue = (*Engine)(nil)
 
-// New returns an engine that is ready, or the error of o.Validate. Nothing runs before the first job. Shut an engine
-// down when it is no longer needed, or drop it once all its jobs are final.
+// New returns an engine that is ready to use, or the error of o.Validate. It starts no goroutine before the first job.
+// Call Shutdown when the engine is no longer needed, or drop the engine once all its jobs are final.
 func New(o Options) (*Engine, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -112,10 +112,10 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Enqueue keeps the job and returns its handle. Beyond what Job.Validate refuses it returns ErrUnknownKind,
-// ErrDuplicate while a job with that ID is there, also a final one or one whose canceled attempt still runs, and
-// ErrShutdown; a Due more than 200 years ahead and an ID that this engine may yet make up are refused too. It takes a
-// copy of the Payload. It never waits for room.
+// Enqueue keeps the job and returns its handle. It returns the error of Job.Validate, ErrUnknownKind, ErrShutdown, or
+// ErrDuplicate if the engine has a job with that ID, even a final one or one whose canceled attempt still runs. It also
+// refuses a Due more than 200 years ahead and an ID that this engine may yet generate. It copies the Payload. It never
+// blocks for lack of room.
 func (e *Engine) Enqueue(ctx context.Context, job Job) (Handle, error) {
 	j, err := e.prepare(ctx, &job)
 	if err != nil {
@@ -131,7 +131,7 @@ func (e *Engine) Enqueue(ctx context.Context, job Job) (Handle, error) {
 	return Handle{j.id, e}, nil
 }
 
-// EnqueueMany is Enqueue for many jobs: all of them or, with the error of one, none.
+// EnqueueMany enqueues all of the jobs or, with the error of one of them, none. It is otherwise like Enqueue.
 func (e *Engine) EnqueueMany(ctx context.Context, jobs []Job) ([]Handle, error) {
 	of := func(i int, err error) error { return fmt.Errorf("retryjob: job %d of %d: %w", i+1, len(jobs), err) }
 	news := make([]job, len(jobs))
@@ -163,7 +163,7 @@ func (e *Engine) EnqueueMany(ctx context.Context, jobs []Job) ([]Handle, error) 
 	return handles, nil
 }
 
-// prepare checks a job and gives it an ID if it has none.
+// prepare checks a job and generates its ID if it has none.
 func (e *Engine) prepare(ctx context.Context, j *Job) (made job, err error) {
 	if err := ctx.Err(); err != nil {
 		return made, err
@@ -184,7 +184,7 @@ func (e *Engine) prepare(ctx context.Context, j *Job) (made job, err error) {
 		}
 		due = now.after(max(delay, 0))
 	}
-	id := strings.Clone(j.ID) // the caller's may be a part of something big
+	id := strings.Clone(j.ID) // the caller's string may be part of a longer one
 	place := e.place(id)
 	switch {
 	case id == "":
@@ -200,8 +200,8 @@ func (e *Engine) prepare(ctx context.Context, j *Job) (made job, err error) {
 	}, nil
 }
 
-// add takes a copy of a job into s, which is locked, but without a status. A job with an ID that was given may be
-// there.
+// add puts a copy of a job without a status into s, which is locked. If the caller gave the ID, the shard may have a
+// job with it.
 func (e *Engine) add(s *shard, made *job, given bool) (*job, error) {
 	if e.stopping.Load() {
 		return nil, ErrShutdown
@@ -225,12 +225,12 @@ func (e *Engine) Get(ctx context.Context, id string) (i Info, err error) {
 	return i, err
 }
 
-// Inspect is Get without a context: nothing here can take long.
+// Inspect is Get without a context, since it does not block.
 func (e *Engine) Inspect(id string) (Info, error) { return e.Get(context.Background(), id) }
 
 // Wait returns the job as it was when its Status became final, even if it has been replayed or removed since. If ctx
-// ends first, Wait returns the job as it is then, with ctx's error; if the engine is shut down and the job left, with
-// ErrShutdown. For a job that is not there it returns the error of Get.
+// ends first, it returns the current job and ctx's error. If the engine is shut down before the job is final, it
+// returns the current job and ErrShutdown. If there is no such job, it returns the error of Get.
 func (e *Engine) Wait(ctx context.Context, id string) (i Info, err error) {
 	var s *shard
 	var j *job
@@ -269,16 +269,16 @@ func (e *Engine) Wait(ctx context.Context, id string) (i Info, err error) {
 	}
 }
 
-// watch is what the callers of Wait for a job share: the job as it was when it ended, which later changes do not reach.
+// watch is shared by the callers of Wait for a job. It has the job as it was when it ended, without later changes.
 type watch struct {
-	callers int           // that still wait
+	callers int           // of Wait that have not returned
 	done    chan struct{} // closed when end and err are set
 	end     Info
 	err     error
 }
 
-// leave ends a call of Wait with err, or with what w has by now. It reports false if an attempt is under way that
-// ErrShutdown does not end.
+// leave ends a call of Wait with err, or with the end of the job if w has it by now. It reports false if err is
+// ErrShutdown and an attempt is under way, which Wait still waits for.
 func (e *Engine) leave(s *shard, j *job, w *watch, err error) (i Info, _ error, left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,12 +307,12 @@ func (e *Engine) release(j *job, err error) {
 }
 
 const (
-	madeUp     = "mem-" // IDs that an Engine makes up are this, the name of the engine, a hyphen and a number
-	nameLength = 13     // of 5 bits each, so that no two engines share one
+	madeUp     = "mem-" // a generated ID is this, the name of the engine, a hyphen and a number
+	nameLength = 13     // characters of 5 bits each, so that no two engines have the same name
 )
 
-// with calls f for the job with the given ID while its shard is locked. If there is none, it returns an error that says
-// as much about it as can be known.
+// with calls f for the job with the given ID while its shard is locked. If there is no such job, it returns the most
+// specific error.
 func (e *Engine) with(ctx context.Context, id string, f func(*job) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -336,10 +336,11 @@ func (e *Engine) with(ctx context.Context, id string, f func(*job) error) error 
 	}
 }
 
-// named is the bit of a place that those of IDs have which were not made up here.
+// named is the bit of a place that is set unless this engine generated the ID.
 const named = 1 << 63
 
-// place returns the number of an ID that this engine makes up, or a hash of another one.
+// place returns the number in an ID of the form that this engine generates, and a hash with the bit named for any other
+// ID.
 func (e *Engine) place(id string) uint64 {
 	digits, ours := strings.CutPrefix(id, e.prefix)
 	if ours && digits != "" && digits[0] != '0' {
@@ -353,8 +354,8 @@ func (e *Engine) place(id string) uint64 {
 // clock turns times into instants and back.
 type clock struct{ epoch time.Time }
 
-// instant is a time in nanoseconds since an engine's epoch, which lies a second before the engine was made so that 0 is
-// free to mean none. It is a third of a time.Time, and the clock on the wall does not move it.
+// instant is a time in nanoseconds since the epoch of an engine, which is a second before the engine was made, so that
+// 0 can mean none. It is a third of the size of a time.Time, and changes of the wall clock do not affect it.
 type instant int64
 
 func (c clock) now() instant { return instant(time.Since(c.epoch)) }

@@ -125,7 +125,7 @@ func ExampleHandler() {
 	// Output: waiting_retry 429 retryhttp: 429 Too Many Requests 1m30s
 }
 
-// A handler asks for later when what it needs is not there yet. That is no attempt: the policy allows one, and it is
+// A handler asks for later when what it needs is not there yet. That is not an attempt: the policy allows one, and it is
 // made.
 func ExampleSnooze() {
 	stepper := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"once": {MaxAttempts: 1}})}

@@ -17,60 +17,64 @@ import (
 	"github.com/retrygo/retry/retryconf"
 )
 
-// Job is work to be done later, or again. It is data, so that any engine can keep it; what to do with it is the Handler
-// of its Kind.
+// Job is work to be done later, or again. It is plain data, so that any engine can store it. The Handler of its Kind
+// does the work.
 type Job struct {
-	// ID stays the same over all attempts and replays, and no two jobs of an engine share one. If empty, a random ID is
-	// generated (recommended): from such an ID an engine knows that a job existed, even when it has aged out.
+	// ID stays the same over all attempts and replays. No two jobs of an engine have the same ID. If empty, the engine
+	// generates an ID (recommended); from a generated ID an engine can tell that a job existed even after the job has
+	// aged out.
 	ID string `json:"id"`
-	// Kind names the Handler: two characters or more, of letters, digits and _-./:+[]<> in ASCII, the first a letter, a
-	// digit or an underscore. Empty is refused.
+	// Kind names the Handler. It has 2 to 255 ASCII letters, digits and characters of _-./:+[]<>, and begins with a
+	// letter, a digit or an underscore. Empty is refused.
 	Kind string `json:"kind"`
-	// Policy names the policy, so that a job that waits is decided about by what that name means when it runs. Empty
-	// means the one that Policies has for such jobs.
+	// Policy names the policy. The name is looked up at each attempt, so that a waiting job follows a policy that has
+	// changed. Empty means the policy that Policies returns for jobs without a name.
 	Policy string `json:"policy,omitempty"`
-	// Spec is the job's own settings: each field that it gives takes the place of the policy's. Nil means none.
+	// Spec has the job's own settings: each field that is set replaces that of the policy. Nil means none.
 	Spec *retryconf.Spec `json:"spec,omitempty"`
-	// TTL takes the place of the policy's. Zero means that, and the Spec's before it.
+	// TTL replaces that of the policy and of the Spec. Zero means the Spec's TTL if it has one, and otherwise the
+	// policy's. Negative is refused.
 	TTL time.Duration `json:"ttl_ns,omitempty"`
 	// Budget is a key, such as a tenant and an endpoint, by which Policies may choose the retry.Budget. Empty means none.
 	Budget string `json:"budget,omitempty"`
-	// Queue names a group of jobs with workers of its own, as many as Options.Queues says: lower-case letters and
-	// digits with single - or _ between them, 64 at most. Empty means "default".
+	// Queue names a group of jobs with its own workers, as many as Options.Queues says. It has up to 64 lower-case
+	// letters and digits, with single - or _ between them. Empty means "default".
 	Queue string `json:"queue,omitempty"`
-	// Priority is 1 for jobs that go ahead of others in their Queue that are due, down to 4. Zero means 1.
+	// Priority orders the due jobs of a Queue: from 1, which starts first, to 4. Zero means 1.
 	Priority int `json:"priority,omitempty"`
-	// Tags are for readers of lists of jobs: each of 3 to 255 letters, digits, _ and, inside, hyphens in ASCII.
+	// Tags are for people who read lists of jobs. Each has 3 to 255 ASCII letters, digits, underscores and, except at
+	// its ends, hyphens.
 	Tags []string `json:"tags,omitempty"`
-	// Payload is what the handler works on: JSON, as databases want it, of 16 MiB and 500 levels at most. Empty means
-	// null, and null arrives as empty.
+	// Payload is the input of the handler: JSON of up to 16 MiB and 500 levels, since databases store it as JSON. Empty
+	// means null, and the handler gets null as empty.
 	Payload json.RawMessage `json:"payload,omitempty"`
-	// Correlation ties the job to what caused it, such as a trace. Empty means nothing.
+	// Correlation identifies the cause of the job, such as a trace. Empty means none.
 	Correlation string `json:"correlation,omitempty"`
-	// Due is when the first attempt is to start at the earliest, and the TTL begins, in the year 9998 at the latest.
-	// Zero, and the past, mean at once.
+	// Due is the earliest time of the first attempt, and the time at which the TTL begins. It is in the year 9998 at
+	// the latest. Zero, and a time in the past, mean at once.
 	Due time.Time `json:"due,omitzero"`
 
-	enqueued bool // Validate asks for its policy
+	enqueued bool // set when Validate asks for the policy
 }
 
-// Handler works on the jobs of one kind. ctx ends after the policy's AttemptTimeout, and when the engine is shut down
-// or the job canceled; AttemptFrom(ctx) returns which attempt it is. A panic counts as a failure with a *PanicError.
+// Handler does the work of jobs of one kind. ctx ends after the policy's AttemptTimeout, when the job is canceled, and
+// when the context of Shutdown ends. AttemptFrom(ctx) describes the attempt. A panic counts as a failure with a
+// *PanicError.
 type Handler func(ctx context.Context, job Job) error
 
 const (
-	longestName = 255     // bytes of ID, Kind, Policy, Budget, Correlation and a tag: what an index of a database takes
+	longestName = 255     // bytes of ID, Kind, Policy, Budget, Correlation and each tag, so that databases can index them
 	longestText = 1 << 10 // bytes of an error's text in a Record
 
-	// SQLite reads no JSON of more than 1,000 levels, and what an engine adds to a payload counts there.
+	// SQLite does not read JSON of more than 1,000 levels, and counts what an engine adds to a payload.
 	largestPayload, deepestPayload = 16 << 20, 500
 )
 
-// Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. Refused are: an ID,
-// Kind, Policy, Budget, Correlation, Queue or tag that is too short, too long or not printable, or has other characters
-// than it may have, a Policy that policies does not know (ErrUnknownPolicy), a policy that is not valid or, by
-// Policies.Within, beyond its limits, a negative TTL, a Priority outside 0 to 4, a Payload that is not JSON, too long
-// or too deep, and a Due that JSON cannot hold. Every engine validates a job before it takes it.
+// Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. It refuses an ID,
+// Kind, Policy, Budget, Correlation, Queue or tag that is too short, too long or not printable, or that has a character
+// that the field does not allow; a Policy that policies does not know (ErrUnknownPolicy); a policy that is not valid or
+// exceeds the limits of Policies.Within; a negative TTL; a Priority outside 0 to 4; a Payload that is not JSON, too
+// long or too deep; and a Due that JSON cannot hold. Every engine validates a job before it takes it.
 func (j *Job) Validate(policies Policies) error {
 	var bad retry.FieldErrors
 	for _, f := range [...]struct {
@@ -123,7 +127,7 @@ func (j *Job) Validate(policies Policies) error {
 	return bad.Err()
 }
 
-// depth returns how many arrays and objects are within each other in valid JSON.
+// depth returns how deeply arrays and objects are nested in valid JSON.
 func depth(text []byte) (deepest int) {
 	level, quoted := 0, false
 	for i := 0; i < len(text); i++ {
@@ -143,7 +147,7 @@ func depth(text []byte) (deepest int) {
 	return deepest
 }
 
-const longestQueue = 64 // what River's tables allow, as are the characters of queues and tags
+const longestQueue = 64 // the limit of River's tables, which limit the characters of queues and tags too
 
 var (
 	ofQueue = regexp.MustCompile(`^[a-z0-9]+([_-][a-z0-9]+)*$`)
@@ -152,7 +156,7 @@ var (
 
 func isQueue(s string) bool { return len(s) <= longestQueue && ofQueue.MatchString(s) }
 
-// shown returns a text in quotes, shortened.
+// shown returns s in quotes, at most 40 bytes of it.
 func shown(s string) string {
 	if len(s) > 40 {
 		return strconv.Quote(s[:40]) + "..."
@@ -160,7 +164,7 @@ func shown(s string) string {
 	return strconv.Quote(s)
 }
 
-// refusals returns what err, of Policies.Of, says of the job's fields.
+// refusals returns err, of Policies.Of, as errors of the job's fields.
 func (j *Job) refusals(err error) (bad retry.FieldErrors) {
 	var faults retry.FieldErrors
 	if !errors.As(err, &faults) {
@@ -185,7 +189,7 @@ func (j *Job) refusals(err error) (bad retry.FieldErrors) {
 	return bad
 }
 
-// refusedPolicy is a bad field that matches why.
+// refusedPolicy is the error of a bad field that matches why in errors.Is.
 type refusedPolicy struct {
 	*retry.FieldError
 	why error
@@ -215,23 +219,23 @@ func isKind(s string) bool {
 	return true
 }
 
-// The errors of every engine, found by errors.Is.
+// The errors of every engine. Compare with errors.Is.
 var (
-	// ErrUnknownPolicy: no policy has that name.
+	// ErrUnknownPolicy means that no policy has that name.
 	ErrUnknownPolicy = errors.New("retryjob: unknown policy")
-	// ErrUnknownKind: there is no handler for that kind.
+	// ErrUnknownKind means that there is no handler for that kind.
 	ErrUnknownKind = errors.New("retryjob: unknown kind")
-	// ErrUnknownJob: the engine has no job with that ID. ErrAgedOut and ErrNeverKnown match it too.
+	// ErrUnknownJob means that the engine has no job with that ID. ErrAgedOut and ErrNeverKnown match it too.
 	ErrUnknownJob = errors.New("retryjob: unknown job")
-	// ErrAgedOut: the engine had a job with that ID, which has been removed since.
+	// ErrAgedOut means that the engine had a job with that ID, and has removed it.
 	ErrAgedOut = fmt.Errorf("%w: aged out", ErrUnknownJob)
-	// ErrNeverKnown: the engine has never had a job with that ID.
+	// ErrNeverKnown means that the engine never had a job with that ID.
 	ErrNeverKnown = fmt.Errorf("%w: never known here", ErrUnknownJob)
-	// ErrDuplicate: a job with that ID is there already.
+	// ErrDuplicate means that the engine has a job with that ID already.
 	ErrDuplicate = errors.New("retryjob: a job with that ID is there already")
-	// ErrNotReplayable: the job is not dead-lettered, expired or failed.
+	// ErrNotReplayable means that the job is not dead-lettered, expired or failed.
 	ErrNotReplayable = errors.New("retryjob: only dead-lettered, expired and failed jobs are replayed")
-	// ErrShutdown: the engine is shut down, or about to.
+	// ErrShutdown means that the engine is shut down or shutting down.
 	ErrShutdown = errors.New("retryjob: the engine is shut down")
 	// ErrLost is the error of an attempt whose worker died before it could record how the attempt ended.
 	ErrLost = errors.New("retryjob: the worker was lost")

@@ -8,14 +8,14 @@ import (
 	"github.com/retrygo/retry/retryconf"
 )
 
-// Policies finds the policy of a job, before the job's own Spec and TTL, or returns an error, ErrUnknownPolicy if there
-// is none. It is asked when the job is enqueued and at each attempt, with what the job's Record has of it: ID, Kind,
-// Policy, Correlation, Spec, TTL, Budget and Due, but no Payload, Queue, Priority or Tags. It must be safe for
-// concurrent use, change nothing of the job and not keep the pointer.
+// Policies returns the policy of a job, without the job's own Spec and TTL, or an error: ErrUnknownPolicy if there is
+// no policy. Engines call it when a job is enqueued and at each attempt. j has the fields that a Record has: ID, Kind,
+// Policy, Correlation, Spec, TTL, Budget and Due, but not Payload, Queue, Priority and Tags. The function must be safe
+// for concurrent use, and must not change or keep j.
 type Policies func(j *Job) (retry.Policy, error)
 
-// FromCatalog finds what c means by Job.Policy at the time it is asked, and the zero Policy for a job with a Spec that
-// names none.
+// FromCatalog returns the policies that c has for Job.Policy at the time of the call. A job with a Spec and without a
+// name has the zero Policy.
 func FromCatalog(c *retryconf.Catalog) Policies {
 	return func(j *Job) (retry.Policy, error) {
 		if ref, ok := c.Lookup(j.Policy); ok {
@@ -25,8 +25,8 @@ func FromCatalog(c *retryconf.Catalog) Policies {
 	}
 }
 
-// FromMap finds the policies of m, which must not change any more, by Job.Policy. What m has for "" is that of the jobs
-// that name none; without it, they have the zero Policy if they have a Spec.
+// FromMap returns the policies of m by Job.Policy. m must not change any more. Jobs without a name have the policy that
+// m has for "" or, if they have a Spec, the zero Policy.
 func FromMap(m map[string]retry.Policy) Policies {
 	return func(j *Job) (retry.Policy, error) {
 		if p, ok := m[j.Policy]; ok {
@@ -43,9 +43,9 @@ func unnamed(j *Job) (retry.Policy, error) {
 	return retry.Policy{}, ErrUnknownPolicy
 }
 
-// Within returns p with limits for what jobs bring along: Job.Validate refuses a job with a Spec if its policy in all
-// exceeds l, and one with a TTL above l.MaxTTL. A job that is enqueued stays as it is, whatever the limits and its
-// named policy become.
+// Within returns p with limits for the settings of jobs: Job.Validate refuses a job with a Spec if the resulting policy
+// exceeds l, and a job with a TTL above l.MaxTTL. The limits apply when a job is enqueued; later changes of the limits
+// or of the named policy do not affect it.
 func (p Policies) Within(l retryconf.Limits) Policies {
 	return func(j *Job) (retry.Policy, error) {
 		if j.enqueued && (j.Spec != nil || j.TTL > 0) {
@@ -65,10 +65,10 @@ func (p Policies) Within(l retryconf.Limits) Policies {
 	}
 }
 
-// Of returns the policy of a job: that which p finds, named for errors and events (a Name that it has stays, also that
-// of a preset), under the job's Spec and TTL. Code such as Classify stays the policy's, but for Wait if the Spec has a
-// schedule. The error is that of p, or retry.FieldErrors if the policy does not validate. An AttemptTimeout above the
-// TTL is none: an attempt that starts in time may end later.
+// Of returns the policy of a job: the policy that p returns with the fields that the job's Spec and TTL replace. If the
+// policy has no Name, its Name is Job.Policy. Functions such as Classify stay those of the policy, except that a
+// schedule in the Spec replaces Wait. The error is that of p, or retry.FieldErrors if the resulting policy is not
+// valid. An AttemptTimeout above the TTL is valid: an attempt that starts in time may end later.
 func (p Policies) Of(j *Job) (found retry.Policy, err error) {
 	if p == nil {
 		return found, ErrUnknownPolicy
@@ -89,13 +89,12 @@ func (p Policies) Of(j *Job) (found retry.Policy, err error) {
 	return found, found.Validate()
 }
 
-// ask is Of for a job that is nowhere else yet. What a function of the caller's gets a pointer to would be allocated
-// each time.
+// ask is Of for a copy of j, from a pool because the pointer escapes to a function of the caller.
 func (p Policies) ask(j *Job, enqueued bool) (found retry.Policy, err error) {
 	asked := jobsAsked.Get().(*Job)
 	*asked = Job{
 		ID: j.ID, Kind: j.Kind, Policy: j.Policy, Correlation: j.Correlation, Spec: j.Spec, Budget: j.Budget, Due: j.Due,
-		TTL: max(j.TTL, 0), enqueued: enqueued, // a negative TTL is a fault of its own
+		TTL: max(j.TTL, 0), enqueued: enqueued, // a negative TTL is an error of the job, not of its policy
 	}
 	found, err = p.Of(asked)
 	*asked = Job{}
@@ -105,7 +104,7 @@ func (p Policies) ask(j *Job, enqueued bool) (found retry.Policy, err error) {
 
 var jobsAsked = sync.Pool{New: func() any { return new(Job) }}
 
-// over returns p with what s gives in the place of its own.
+// over returns p with the fields that s replaces.
 func over(s *retryconf.Spec, p retry.Policy) (retry.Policy, error) {
 	below, err := retryconf.FromPolicy(p)
 	if code := (*retryconf.CodeError)(nil); err != nil && !errors.As(err, &code) {

@@ -11,32 +11,33 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Options are what every engine needs to run jobs.
+// Options configure an engine. Only Policies is required.
 type Options struct {
-	// Policies finds the policies of jobs: FromCatalog or FromMap, Within limits if jobs bring a Spec of an outsider's.
-	// It must be set.
+	// Policies returns the policies of jobs, for example FromCatalog or FromMap; use Policies.Within if the Specs of
+	// jobs come from outside. It must be set.
 	Policies Policies
-	// Handlers do the work, by Job.Kind. A job of another kind is refused. Nil means none, so that every job is.
+	// Handlers has the handlers by Job.Kind. Jobs of any other kind are refused; nil refuses all jobs.
 	Handlers map[string]Handler
-	// Concurrency is how many attempts run at once. A job that waits takes none of it. Zero means 16 for each core that
-	// Go may use.
+	// Concurrency is the maximum number of attempts that run at the same time. Waiting jobs do not count. Zero means 16
+	// times GOMAXPROCS. Negative is refused.
 	Concurrency int
-	// Queues is how many attempts of the jobs of a Job.Queue run at once, apart from the others. "default", if it is
-	// not here, has Concurrency. Jobs of a queue that is not here share the workers of "default" in an engine in
-	// memory; in a durable engine they wait for a process that has workers for their queue.
+	// Queues is the maximum number of attempts that run at the same time, by Job.Queue, 1 or more for each. If it does
+	// not contain "default", that queue has Concurrency. In an engine in memory, jobs of any other queue share the
+	// workers of "default"; in a durable engine they wait for a process that has workers for their queue.
 	Queues map[string]int
-	// Retention is how long DeadLettered, Expired, Failed and Canceled jobs are kept for Admin. Zero means 14 days.
+	// Retention is how long DeadLettered, Expired, Failed and Canceled jobs are kept after they ended. Zero means 14
+	// days. Negative is refused.
 	Retention time.Duration
-	// KeepSucceeded is how long Succeeded jobs are kept, for Admin and Wait. Zero means 24 hours, or Retention if that
-	// is shorter.
+	// KeepSucceeded is how long Succeeded jobs are kept after they ended. Zero means 24 hours, or Retention if that is
+	// shorter. Negative is refused.
 	KeepSucceeded time.Duration
-	// Code returns a short code for an error, for Attempt.Code. Nil means that of Stepper.Code.
+	// Code returns a short code for an error, for Attempt.Code. Nil means the same as in Stepper.Code.
 	Code func(error) string
 }
 
-// Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. Refused are nil
-// Policies, a kind in Handlers or a queue in Queues that no job can have, a nil Handler, a queue without workers, and a
-// negative Concurrency, Retention or KeepSucceeded. Every engine validates the Options that it is given.
+// Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. It refuses nil
+// Policies, a kind in Handlers or a queue in Queues that no job can have, a nil Handler, a queue with fewer than one
+// worker, and a negative Concurrency, Retention or KeepSucceeded. Every engine validates its Options.
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
 	if o.Policies == nil {
@@ -70,8 +71,8 @@ func (o Options) Validate() error {
 	return bad.Err()
 }
 
-// Kept returns how long a final job with the given status is kept: Retention or KeepSucceeded, or what their zero
-// means. It is for engines.
+// Kept returns how long a final job with the given status is kept: Retention or KeepSucceeded, or their defaults. It is
+// for engines.
 func (o *Options) Kept(s Status) time.Duration {
 	long := cmp.Or(o.Retention, 14*24*time.Hour)
 	if s == Succeeded {
@@ -80,28 +81,28 @@ func (o *Options) Kept(s Status) time.Duration {
 	return long
 }
 
-// Queue is an engine, as its users see it: what changes when a program moves from one to another is the line that makes
-// it.
+// Queue is an engine as its users see it. A program that moves from one engine to another changes only the line that
+// makes the engine.
 type Queue interface {
 	Enqueuer
 	Admin
-	// Shutdown takes no more jobs, starts no more attempts and waits for those under way. When ctx ends, their contexts
-	// end with ErrShutdown as the cause, they are waited for still, and they count as not made unless they succeed. It
-	// returns what this process alone has known of and is gone with it: all jobs that are not final of an engine in
-	// memory, none of a durable one; and ctx's error if that ended attempts.
+	// Shutdown takes no more jobs, starts no more attempts and waits for those under way. When ctx ends, the contexts
+	// of these attempts end with ErrShutdown as the cause; Shutdown still waits for them, and they count as not made
+	// unless they succeed. It returns the jobs that are lost when the process ends: all jobs of an engine in memory
+	// that are not final, and none of a durable engine. The error is that of ctx if it ended attempts.
 	Shutdown(ctx context.Context) (left []Info, err error)
 }
 
 // Enqueuer takes jobs.
 type Enqueuer interface {
-	// Enqueue keeps the job, after Job.Validate, and returns its handle. ctx bounds the enqueuing, not the job.
+	// Enqueue validates and keeps the job, and returns its handle. ctx bounds the call, not the job.
 	Enqueue(ctx context.Context, job Job) (Handle, error)
-	// EnqueueMany is Enqueue for many jobs, in their order: all of them or, with an error, none.
+	// EnqueueMany enqueues all of the jobs in their order or, with an error, none.
 	EnqueueMany(ctx context.Context, jobs []Job) ([]Handle, error)
 }
 
-// Handle is a job that was enqueued. It can be copied, and dropped. Inspect and Wait of the zero Handle, which Enqueue
-// returns with an error, return ErrUnknownJob.
+// Handle is a handle of a job that was enqueued. It can be copied and dropped. For the zero Handle, which Enqueue
+// returns with an error, Inspect and Wait return ErrUnknownJob.
 type Handle struct {
 	id    string
 	queue waiter
@@ -110,8 +111,8 @@ type Handle struct {
 // waiter is what a Handle needs of its engine.
 type waiter interface {
 	Get(ctx context.Context, id string) (Info, error)
-	// Wait returns the job once its Status is final, or with the error of ctx as it then is; with ErrShutdown if the
-	// engine was shut down and will not run it.
+	// Wait returns the job once its Status is final. If ctx ends first, it returns the current job and ctx's error; if
+	// the engine is shut down and will not run the job, ErrShutdown.
 	Wait(ctx context.Context, id string) (Info, error)
 }
 
@@ -126,7 +127,8 @@ func NewHandle(id string, engine interface {
 // ID returns the job's ID.
 func (h Handle) ID() string { return h.id }
 
-// Inspect returns the job as it is now: if it waits, with its next due time.
+// Inspect returns the job as it is now; the Due of a waiting job is that of its next attempt. The error is that of
+// Admin.Get.
 func (h Handle) Inspect(ctx context.Context) (Info, error) {
 	if h.queue == nil {
 		return Info{}, ErrUnknownJob
@@ -134,7 +136,8 @@ func (h Handle) Inspect(ctx context.Context) (Info, error) {
 	return h.queue.Get(ctx, h.id)
 }
 
-// Wait returns the job once its Status is final. If ctx ends first, it returns ctx's error.
+// Wait returns the job once its Status is final. If ctx ends first, it returns ctx's error; if the engine is shut down
+// before that, ErrShutdown. If there is no such job, it returns the error of Admin.Get.
 func (h Handle) Wait(ctx context.Context) (Info, error) {
 	if h.queue == nil {
 		return Info{}, ErrUnknownJob

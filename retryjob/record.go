@@ -13,65 +13,67 @@ import (
 	"github.com/retrygo/retry/retryconf"
 )
 
-// RecordVersion is the Version of the records that this package writes. It reads those of version 1 too, which have no
-// Kind, Spec, TTL and Budget.
+// RecordVersion is the Version of the records that this package writes. It also reads records of version 1, which have
+// no Kind, Spec, TTL and Budget.
 const RecordVersion = 2
 
-// Record is what an engine keeps of a job beside the Job itself: its status and the results of its attempts. Only
-// Stepper, Replay and Cancel change a Record, except that an engine may mark it as Leased while an attempt is under
-// way, and then counts that attempt in Attempts.
+// Record is the state of a job that an engine keeps beside the Job: its status and the results of its attempts. Only
+// Stepper and the methods Replay, Late and Cancel change a Record, except that an engine may set Status to Leased while
+// an attempt is under way. It then counts that attempt in Attempts.
 type Record struct {
 	Version     int    `json:"v"`
 	JobID       string `json:"job"`
 	Kind        string `json:"kind,omitempty"`
 	Policy      string `json:"policy"`
 	Correlation string `json:"correlation,omitempty"`
-	// Spec, TTL and Budget are the job's.
+	// Spec, TTL and Budget are those of the job.
 	Spec   *retryconf.Spec `json:"spec,omitempty"`
 	TTL    time.Duration   `json:"ttl_ns,omitempty"`
 	Budget string          `json:"budget,omitempty"`
-	// First is when the job was first due: the TTL counts from it. A replay sets it again.
+	// First is the time at which the job was first due, from which the TTL counts. A replay sets it to the time of the
+	// replay.
 	First time.Time `json:"first"`
-	// Enqueued is when the job was enqueued or replayed, if that was before First. Zero means First.
+	// Enqueued is the time at which the job was enqueued or replayed, if that was before First. Zero means First.
 	Enqueued time.Time `json:"enqueued,omitzero"`
-	// Replays is how often the job was replayed.
+	// Replays is the number of times that the job was replayed.
 	Replays int    `json:"replays,omitempty"`
 	Status  Status `json:"status"`
-	// Reason is why the job ended without success. Zero means that it did not.
+	// Reason is the reason why the job ended without success. Zero means that it succeeded or has not ended.
 	Reason retry.Reason `json:"reason,omitzero"`
-	// Due is when the next attempt is to start at the earliest. Zero means that none is to.
+	// Due is the earliest time of the next attempt. Zero means that no attempt is due.
 	Due time.Time `json:"due,omitzero"`
-	// Ended is when the Status became final. Zero means that it is not.
+	// Ended is the time at which the Status became final. Zero means that it is not final.
 	Ended time.Time `json:"ended,omitzero"`
-	// Attempts is the number of attempts begun since First, lost ones included.
+	// Attempts is the number of attempts that began since First, including lost ones.
 	Attempts int `json:"attempts"`
-	// Since is retry.Decision.Since of the last decision: how many of Attempts the policy's ResetAfter has written off.
+	// Since is retry.Decision.Since of the last decision: the number of attempts that no longer count because of the
+	// policy's ResetAfter.
 	Since int `json:"since,omitempty"`
-	// Prev is retry.Decision.Backoff of the last decision, kept for DecorrelatedJitter only.
+	// Prev is retry.Decision.Backoff of the last decision. Only DecorrelatedJitter uses it; otherwise it is zero.
 	Prev time.Duration `json:"prev_ns,omitempty"`
-	// History holds the attempts since First: the first one and the newest 63.
+	// History has the attempts since First: the first one and the newest 63.
 	History []Attempt `json:"runs,omitempty"`
 }
 
 // Attempt is the record of one attempt.
 type Attempt struct {
 	// ID is unique to this attempt, even if the job's ID is used again for another job. It is the job's ID and three
-	// parts with a dot in front of each (see Record.AttemptID): no Admin finds a job by it, so cut off these three or
-	// log the job's ID, too.
+	// parts, each after a dot (see Record.AttemptID). An Admin does not find a job by it: cut these parts off, or log
+	// the job's ID too.
 	ID     string       `json:"id"`
 	Number int          `json:"attempt"` // from 1
 	Start  time.Time    `json:"start,omitzero"`
-	End    time.Time    `json:"end,omitzero"`    // zero for one that is under way and one that was lost with its worker
-	Due    time.Time    `json:"due,omitzero"`    // of the attempt after it; zero if none follows
-	Status Status       `json:"status"`          // what the attempt made of the job
-	Reason retry.Reason `json:"reason,omitzero"` // why, if Status is final and not Succeeded
-	// Err is the error's text, up to 1 KiB, without the users and queries of URLs. It is for
-	// operators, since it can name addresses of your network: show tenants Code. It says "attempt timeout" if the
-	// AttemptTimeout was over when the attempt failed.
+	End    time.Time    `json:"end,omitzero"`    // zero if the attempt is under way or was lost with its worker
+	Due    time.Time    `json:"due,omitzero"`    // the time of the next attempt; zero if none follows
+	Status Status       `json:"status"`          // the status of the job after the attempt
+	Reason retry.Reason `json:"reason,omitzero"` // the reason, if Status is final and not Succeeded
+	// Err is the text of the error, up to 1 KiB, without the user names, passwords and queries of URLs. It can contain
+	// addresses of your network, so show tenants Code instead. It contains "attempt timeout" if the AttemptTimeout was
+	// over when the attempt failed.
 	Err  string `json:"err,omitempty"`
-	Code string `json:"code,omitempty"` // of the error, as Stepper.Code says: "503"
-	// Late means that the attempt ended after it had been given up as lost: Start, End, Err and Code are those of its
-	// result, a success if Err is empty, which changed nothing else.
+	Code string `json:"code,omitempty"` // the code of the error by Stepper.Code, such as "503"
+	// Late means that the attempt ended after it was recorded as lost. Start, End, Err and Code are those of its
+	// result, which is a success if Err is empty. The result changed nothing else.
 	Late bool `json:"late,omitempty"`
 }
 
@@ -87,15 +89,15 @@ func NewRecord(j *Job, now time.Time) Record {
 	return r
 }
 
-// Job returns the job as far as its record has it: without its Payload, Queue, Priority and Tags. Due is First.
+// Job returns the job without Payload, Queue, Priority and Tags, which a record does not have. Its Due is First.
 func (r *Record) Job() Job {
 	return Job{
 		ID: r.JobID, Kind: r.Kind, Policy: r.Policy, Correlation: r.Correlation, Spec: r.Spec, TTL: r.TTL, Budget: r.Budget, Due: r.First,
 	}
 }
 
-// AttemptID returns the ID of an attempt, "job.0.2.dn27tue4eplz": the job's ID, how often the job was replayed, the
-// attempt's number, and First in nanoseconds to base 36, which another job with the same ID does not have.
+// AttemptID returns the ID of an attempt, such as "job.0.2.dn27tue4eplz": the job's ID, the number of replays, the
+// number of the attempt, and First in nanoseconds in base 36, which differs from that of another job with the same ID.
 func (r *Record) AttemptID(attempt int) string {
 	return attemptID(r.JobID, r.Replays, attempt, r.First)
 }
@@ -116,7 +118,7 @@ func (r *Record) Last() Attempt {
 	return r.History[len(r.History)-1]
 }
 
-// Changed returns when the job last came to its Status, as far as the record shows.
+// Changed returns the time of the last change of Status that the record shows.
 func (r *Record) Changed() time.Time {
 	if !r.Ended.IsZero() {
 		return r.Ended
@@ -134,8 +136,8 @@ func (r *Record) Changed() time.Time {
 	return r.First
 }
 
-// Replay makes a job that ended without success Pending again, as it was when it was enqueued, with the same ID. It
-// refuses other jobs with ErrNotReplayable.
+// Replay makes a job that is DeadLettered, Expired or Failed Pending again, due at now, with the same ID and no
+// attempts. For any other job it returns ErrNotReplayable.
 func (r *Record) Replay(now time.Time) error {
 	if !r.Status.Replayable() {
 		return fmt.Errorf("%w: job %s is %s", ErrNotReplayable, r.JobID, r.Status)
@@ -147,9 +149,9 @@ func (r *Record) Replay(now time.Time) error {
 	return nil
 }
 
-// Late records the result of an attempt that had been given up as lost and has ended after all: a as its Stepper
-// recorded it elsewhere. It changes that attempt's own line and nothing else. It reports false, and changes nothing, if
-// History has no attempt with that ID, or that attempt has ended.
+// Late records the result of an attempt that was recorded as lost but has ended later. a is the attempt as its Stepper
+// recorded it in another copy of the record. Late changes only that attempt in History. It reports false and changes
+// nothing if History does not have the attempt, or has its end.
 func (r *Record) Late(a Attempt) bool {
 	i := slices.IndexFunc(r.History, func(own Attempt) bool { return own.ID == a.ID })
 	if i < 0 || !r.History[i].End.IsZero() || r.History[i].Status == Leased {
@@ -160,8 +162,8 @@ func (r *Record) Late(a Attempt) bool {
 	return true
 }
 
-// Cancel makes a job that is not final Canceled. An attempt that is under way is recorded by its Stepper; if none is,
-// Stepper.Canceled is called next.
+// Cancel makes a job that is not final Canceled; for a final job it returns an error. The Stepper of an attempt under
+// way records that attempt. If no attempt is under way, the engine calls Stepper.Canceled next.
 func (r *Record) Cancel(now time.Time) error {
 	if r.Status.Final() {
 		return fmt.Errorf("retryjob: job %s is %s already", r.JobID, r.Status)
@@ -171,9 +173,9 @@ func (r *Record) Cancel(now time.Time) error {
 	return nil
 }
 
-// Validate returns nil or retry.FieldErrors. Refused are: a Version or Status that this package does not know, an empty
-// JobID, negative counts, a Due or Ended that does not go with the Status, and a History that is too long, out of order
-// or beyond Attempts. Stepper validates each record that it is given.
+// Validate returns nil or retry.FieldErrors. It refuses an unknown Version or Status, an empty JobID, a zero First,
+// negative counts, a Due or Ended that contradicts the Status, and a History that is too long, out of order or beyond
+// Attempts. Stepper validates each record.
 func (r *Record) Validate() error {
 	var bad retry.FieldErrors
 	refuse := func(field string, value any, rule string) {
@@ -181,7 +183,7 @@ func (r *Record) Validate() error {
 	}
 	if r.Version != RecordVersion && r.Version != 1 {
 		refuse("Version", r.Version, "is not 1 or 2")
-		return bad // its fields may mean something else
+		return bad // its fields may have other meanings
 	}
 	if r.JobID == "" {
 		refuse("JobID", `""`, "is empty")
@@ -238,7 +240,7 @@ func (r *Record) wait(due time.Time) {
 	}
 }
 
-// release takes back the lease of an attempt that was not made.
+// release removes an attempt that was leased but not made.
 func (r *Record) release(attempt int) {
 	r.Attempts = min(r.Attempts, attempt-1)
 	if n := len(r.History); n > 0 && r.History[n-1].Number >= attempt {
@@ -249,7 +251,7 @@ func (r *Record) release(attempt int) {
 // keptAttempts is how many attempts a record holds: the first and the newest 63, as Outcome.History does.
 const keptAttempts = 64
 
-// note adds an attempt, or completes the one that is there with its number.
+// note adds an attempt, or replaces the last one if it has the same number.
 func (r *Record) note(a Attempt) {
 	r.Attempts = max(r.Attempts, a.Number)
 	if n := len(r.History); n > 0 && r.History[n-1].Number == a.Number {
@@ -275,19 +277,19 @@ func (a *Attempt) failed(class retry.Class, err error) retry.Attempt {
 	return f
 }
 
-// recorded is an error of which the record kept the text.
+// recorded is an error of which only the text was kept.
 type recorded string
 
 func (e recorded) Error() string { return string(e) }
 
-// text returns what a Record keeps of err: up to 1 KiB of UTF-8, without what URLs may have of secrets and without NUL,
-// which PostgreSQL's JSON cannot hold.
+// text returns the text of err for a Record: up to 1 KiB of UTF-8, without secrets in URLs, and without NUL, which JSON
+// in PostgreSQL cannot hold.
 func text(err error) string {
 	s := err.Error()
 	if most := 16 * longestText; len(s) > most {
 		s = s[:most]
 		if i := strings.LastIndexAny(s, " \t\n\""); i >= 0 {
-			s = s[:i] // not a part of a URL
+			s = s[:i] // do not leave a part of a URL
 		}
 	}
 	s = ofURL.ReplaceAllStringFunc(s, bare)
@@ -295,11 +297,12 @@ func text(err error) string {
 }
 
 var (
-	ofURL   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*:/[^\s"<>]*`) // a URL in a text, also a malformed one
+	ofURL   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*:/[^\s"<>]*`) // a URL in a text, even a malformed one
 	ofQuery = regexp.MustCompile(`\?[\w.~%[\]-]+=[^\s"<>]*`)           // the query of a URL without its scheme
 )
 
-// bare returns a URL without user, password, query and fragment. An @ that may end a password with a slash in it does.
+// bare returns a URL without user, password, query and fragment. If an @ may be the end of a password with a slash in
+// it, bare takes it as that.
 func bare(url string) string {
 	scheme, rest, _ := strings.Cut(url, ":")
 	if i := strings.IndexAny(rest, "?#"); i >= 0 && !strings.Contains(rest[i:], "@") {
@@ -321,7 +324,7 @@ func clean(s string) string {
 	if len(s) > longestText {
 		s = s[:longestText]
 	}
-	return strings.Clone(strings.ToValidUTF8(s, "")) // so that a longer text can be collected
+	return strings.Clone(strings.ToValidUTF8(s, "")) // so that the longer text can be garbage-collected
 }
 
 // PanicError is the error of an attempt whose handler panicked or called runtime.Goexit.
@@ -344,10 +347,9 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Snooze returns an error with which a handler asks to be called again after d, for example because what it waits for
-// is not there yet. The attempt does not count, costs the budget nothing and leaves no line in the record. The TTL goes
-// on: a d that would end after it ends the job as Expired at once. A negative d counts as 0. A canceled job is not put
-// off.
+// Snooze returns an error with which a handler asks to be called again after d, for example because something that it
+// needs is not ready. The attempt does not count, takes no token of the budget and is not recorded. The TTL keeps
+// running: if d would exceed it, the job is Expired at once. A negative d counts as 0. A canceled job stays Canceled.
 func Snooze(d time.Duration) error { return &snooze{d} }
 
 type snooze struct{ by time.Duration }
@@ -356,5 +358,5 @@ func (s *snooze) Error() string {
 	return fmt.Sprintf("retryjob: the handler asks to be called again after %v", s.by)
 }
 
-// errRecorded is the error of Step for an attempt that is in the record already.
+// errRecorded is the error of Step for an attempt that the record has already.
 var errRecorded = errors.New("is recorded already")

@@ -15,23 +15,24 @@ import (
 //	                 → WaitingRetry → Leased → ...
 //	                 → DeadLettered, Expired, Failed or Canceled
 //
-// A job that is not leased can also become Expired (its TTL is over before an attempt could start), DeadLettered (its
-// last attempt was lost with its worker) and Canceled. A replay takes DeadLettered, Expired and Failed back to Pending.
+// A job that is not leased can also become Expired (its TTL ended before an attempt could start), DeadLettered (its
+// last attempt was lost with its worker) or Canceled. A replay makes a DeadLettered, Expired or Failed job Pending
+// again.
 type Status uint8
 
-// The statuses. The last five are final.
+// The statuses. The last five are final. The zero Status is not a status of a job.
 const (
-	Pending      Status = iota + 1 // its first attempt is yet to start
+	Pending      Status = iota + 1 // its first attempt has not started
 	Leased                         // an attempt is under way
 	WaitingRetry                   // another attempt is due
 	Succeeded                      // the handler returned nil
-	DeadLettered                   // given up with work undone: see the Reason
+	DeadLettered                   // the policy ended the job: see the Reason
 	Expired                        // out of time: see the Reason
 	Failed                         // failed under a policy that is Disabled; not a dead letter
 	Canceled                       // its caller or an Admin canceled it
 )
 
-// decided has the core's status for each status that a decision gives a job.
+// decided has the retry.Status for each Status that follows from a decision.
 var decided = [...]retry.Status{
 	WaitingRetry: retry.Waiting, Succeeded: retry.Succeeded, DeadLettered: retry.DeadLettered, Expired: retry.Expired,
 	Failed: retry.Failed, Canceled: retry.Canceled,
@@ -57,7 +58,7 @@ func (s Status) String() string {
 	}
 }
 
-// MarshalText returns the text of String, or an error if s is not a status.
+// MarshalText returns the text of String, or a *retry.FieldError if s is not a status.
 func (s Status) MarshalText() ([]byte, error) {
 	if s < Pending || s > Canceled {
 		return nil, s.unknown(strconv.Itoa(int(s)))
@@ -65,7 +66,7 @@ func (s Status) MarshalText() ([]byte, error) {
 	return []byte(s.String()), nil
 }
 
-// UnmarshalText sets s to the status with the given text, or returns a *retry.FieldError if there is none.
+// UnmarshalText sets s to the status with the given text. It returns a *retry.FieldError if there is none.
 func (s *Status) UnmarshalText(text []byte) error {
 	for _, known := range Statuses() {
 		if known.String() == string(text) {
@@ -84,16 +85,16 @@ func (Status) unknown(value string) error {
 	return &retry.FieldError{Package: "retryjob", Field: "Status", Value: value, Rule: "is not one of " + strings.Join(texts, ", ")}
 }
 
-// Final reports whether nothing more happens to a job with this status, unless it is replayed.
+// Final reports whether a job with this status has ended. Only a replay changes it then.
 func (s Status) Final() bool { return s >= Succeeded && s <= Canceled }
 
-// Replayable reports whether Admin.Replay takes a job with this status: DeadLettered, Expired or Failed.
+// Replayable reports whether Admin.Replay accepts a job with this status: DeadLettered, Expired or Failed.
 func (s Status) Replayable() bool { return s == DeadLettered || s == Expired || s == Failed }
 
-// of returns the status of a job about which d was decided.
+// of returns the status of a job after d.
 func of(d retry.Decision) Status { return Status(slices.Index(decided[:], d.Status)) }
 
-// Reasons returns all reasons.
+// Reasons returns all reasons in the order of their values.
 func Reasons() []retry.Reason {
 	var all []retry.Reason
 	for r := retry.TerminalError; r <= retry.CallerCanceled; r++ {

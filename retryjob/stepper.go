@@ -13,25 +13,25 @@ import (
 	"github.com/retrygo/retry/internal/jobkey"
 )
 
-// Stepper is what all engines share: it makes one attempt of a job, asks the policy what follows and records it. It
-// neither sleeps nor stores; that is the engine's part. Only Policies is required. A Stepper is as safe for concurrent
-// use as its functions are.
+// Stepper is the part that all engines share: it makes one attempt of a job, asks the policy what follows and records
+// it. The engine sleeps and stores. Only Policies is required. A Stepper is safe for concurrent use if its functions
+// are.
 //
 // Jitter is deterministic: the same attempt of the same job gets the same delay in every process, and Policy.Rand is
-// not called. The Budget is charged when a retry is decided on, in the process that decides, and paid back if the job
-// ends without that retry, in the process that ends it. AttemptFrom returns the job in the contexts of Gate, Observe,
-// Pay and the handler.
+// not called. The decision to retry takes a token of the Budget, in the process that decides. If the job ends without
+// that retry, the process that ends it returns the token. AttemptFrom returns the attempt in the contexts of Gate,
+// Observe, Pay and the handler.
 type Stepper struct {
-	// Policies finds the policy of a record's job. It must be set.
+	// Policies returns the policy of a job. It must be set.
 	Policies Policies
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Code returns a short code for an error, for Attempt.Code. If it is nil or returns "", the code is the HTTP status
-	// that an error has by a method HTTPStatus() int, as those of package retryhttp have it. For a word that faults
-	// without a status have as well, return string(retryhttp.ReasonOf(err)).
+	// Code returns a short code for an error, for Attempt.Code. If Code is nil or returns "", the code is the HTTP
+	// status of an error with a method HTTPStatus() int, such as the errors of package retryhttp. For a code of errors
+	// without a status too, return string(retryhttp.ReasonOf(err)).
 	Code func(error) string
 
-	unnamed bool // attempts get no ID: the engine in memory makes them up when a Record is asked for
+	unnamed bool // attempts get no ID: the engine in memory makes the IDs when it returns a Record
 }
 
 // codeOf returns the code of err, or "".
@@ -48,43 +48,45 @@ func (s *Stepper) codeOf(err error) string {
 	return ""
 }
 
-// Next is what an engine does next with a job.
+// Next says what an engine does next with a job.
 type Next struct {
 	Status Status
 	Reason retry.Reason // zero if Status is not final, and for Succeeded
 	Due    time.Time    // of the next attempt; zero if Status is final
-	// Deferred means that the attempt does not count: a gate or the handler defers it, or the engine is shutting down.
+	// Deferred means that the attempt does not count: a gate or the handler deferred it, or the engine is shutting
+	// down.
 	Deferred bool
 	end      func() // calls Observe with the end
 }
 
-// Tell calls the policy's Observe with the end of the job, if this is it. An engine calls it once, after it has stored
-// the record and before it ends the attempt's context, so that Observe can replay the job.
+// Tell calls the policy's Observe with the end of the job, if the job has ended. An engine calls it once, after it has
+// stored the record, so that Observe can replay the job, and before it ends the context of the attempt.
 func (n Next) Tell() {
 	if n.end != nil {
 		n.end()
 	}
 }
 
-// mostLost is how many attempts can have left nothing in a record. More are not crashes but a wrong number.
+// mostLost is the maximum number of attempts that may be missing in a record. If more are missing, the number of the
+// attempt is wrong.
 const mostLost = 10_000
 
-// ErrCanceled is the cause with which an engine ends the context of a job that is canceled while it runs.
+// ErrCanceled is the cause with which an engine ends the context of an attempt whose job is canceled.
 var ErrCanceled = errors.New("retryjob: the job was canceled")
 
 // Step makes the given attempt of the job of rec: it calls fn under the policy's AttemptTimeout, decides what follows
-// and changes rec accordingly. attempt counts from 1, as the engine counts. Each earlier attempt that left nothing in
-// rec is first recorded as lost, with ErrLost, and decided about. fn is not called if the policy forbids another
-// attempt, if the TTL is over, if a gate defers the attempt, or if ctx has ended, which defers the attempt or cancels
-// the job as below.
+// and changes rec accordingly. attempt counts from 1. Step first records each earlier attempt that is missing in rec as
+// lost, with ErrLost, and decides what follows. It does not call fn if the policy forbids another attempt, if the TTL
+// is over, if a gate defers the attempt, or if ctx has ended, which defers the attempt or cancels the job as described
+// below.
 //
-// A panic in fn is a failure with a *PanicError. So is runtime.Goexit; rec is then up to date, and Next.Tell called,
-// when the goroutine's deferred functions run. If ctx ends while fn runs, its cause decides: with ErrShutdown the
-// attempt does not count and is due again at once; after any other cancellation the job is Canceled; a deadline is an
-// ordinary failure.
+// A panic in fn is a failure with a *PanicError. So is runtime.Goexit; rec is then up to date, and Next.Tell was
+// called, when the deferred functions of the goroutine run. If ctx ends while fn runs and fn fails, the cause of ctx
+// decides. If it is ErrShutdown, the attempt does not count and is due again at once. After any other cancellation the
+// job is Canceled. A deadline is an ordinary failure.
 //
-// If the error is not nil, nothing was done and rec is unchanged: Policies.Of returned an error, Record.Validate
-// refused rec, the job is final, or attempt is in rec already or more than 10,000 after the last attempt in it.
+// If Step returns an error, it did nothing and rec is unchanged: Policies.Of returned an error, Record.Validate refused
+// rec, the job is final, or attempt is below 1, in rec already, or more than 10,000 after the last attempt in rec.
 func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(context.Context) error) (Next, error) {
 	info := infoOf(rec, attempt)
 	st := step{Stepper: s, rec: rec, info: &info}
@@ -94,7 +96,7 @@ func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(co
 	return st.step(context.WithValue(ctx, infoKey{}, &info), s.now(), fn), nil
 }
 
-// step is Step at now with its policy and with a context that has the info.
+// step is Step at now, with a policy and with a context that has the info.
 func (s *step) step(ctx context.Context, now time.Time, fn func(context.Context) error) Next {
 	if last := s.info.Number - 1; last >= s.firstLost() {
 		if d := s.recordLost(ctx, last); d.Status != retry.Waiting {
@@ -112,9 +114,9 @@ func (s *step) step(ctx context.Context, now time.Time, fn func(context.Context)
 	}
 }
 
-// Lost decides what follows the given attempt, whose worker has died, and records it: a failure with ErrLost, which a
-// Classifier may call terminal so that no work is done twice. It is for engines that notice a death before the next
-// attempt begins. The errors are those of Step.
+// Lost records the given attempt, whose worker has died, as a failure with ErrLost and decides what follows. A
+// Classifier may return Terminal for ErrLost, so that no work is done twice. Lost is for engines that notice the death
+// of a worker before the next attempt begins. The errors are those of Step.
 func (s *Stepper) Lost(ctx context.Context, rec *Record, attempt int) (Next, error) {
 	info := infoOf(rec, attempt)
 	st := step{Stepper: s, rec: rec, info: &info}
@@ -129,9 +131,9 @@ func (s *Stepper) Lost(ctx context.Context, rec *Record, attempt int) (Next, err
 	return Next{Status: rec.Status, Due: rec.Due}, nil
 }
 
-// Canceled is called by an engine after it has stored a record that Record.Cancel has changed while no attempt was
-// under way. It pays the budget's token back for the retry that is not made, and calls Observe with the end of the job.
-// It does nothing if the job has no policy.
+// An engine calls Canceled after it has stored a record that Record.Cancel changed while no attempt was under way.
+// Canceled returns the budget's token for the retry that is not made, and calls Observe with the end of the job. It
+// does nothing if Policies returns an error.
 func (s *Stepper) Canceled(ctx context.Context, rec *Record) {
 	job := rec.Job()
 	p, err := s.Policies.ask(&job, false)
@@ -145,7 +147,7 @@ func (s *Stepper) Canceled(ctx context.Context, rec *Record) {
 	Next{end: st.ending(context.WithValue(ctx, infoKey{}, &info), d, rec.Ended, nil)}.Tell()
 }
 
-// find finds the policy, and refuses what Step does.
+// find looks up the policy and returns the errors of Step.
 func (s *step) find() error {
 	if err := s.rec.Validate(); err != nil {
 		return err
@@ -156,7 +158,7 @@ func (s *step) find() error {
 	return s.open(err)
 }
 
-// open refuses what Step does of a good record. err is that of finding the policy.
+// open returns the errors of Step for a valid record. err is that of the lookup of the policy.
 func (s *step) open(err error) error {
 	rec, attempt := s.rec, s.info.Number
 	switch {
@@ -182,22 +184,22 @@ func (s *Stepper) now() time.Time {
 	return time.Now()
 }
 
-// step is one call of Step or Lost.
+// step is the state of one call of Step, Lost or Canceled.
 type step struct {
 	*Stepper
 	policy retry.Policy
 	rec    *Record
 	info   *AttemptInfo
-	gated  bool // the gate's deferral has ended the job
+	gated  bool // the wait that the gate asked for ended the job
 }
 
-// progress returns what is known of the job at now, after the given attempt. Attempt 0 means before the first one.
+// progress returns the progress of the job at now, after the given attempt; 0 means before the first one.
 func (s *step) progress(attempt int, now time.Time) retry.Progress {
 	return retry.Progress{Attempt: attempt, Since: s.rec.Since, Prev: s.rec.Prev, Elapsed: now.Sub(s.rec.First)}
 }
 
 // caller returns CallerCanceled if ctx has ended and that cancels the job. A shutdown of the engine and a deadline do
-// not.
+// not cancel it.
 func caller(ctx context.Context) retry.Reason {
 	if errors.Is(ctx.Err(), context.Canceled) && !errors.Is(context.Cause(ctx), ErrShutdown) {
 		return retry.CallerCanceled
@@ -205,22 +207,22 @@ func caller(ctx context.Context) retry.Reason {
 	return 0
 }
 
-// firstLost returns the number of the first attempt of which the record knows nothing, or not how it ended.
+// firstLost returns the number of the first attempt whose end, if it began at all, is missing in the record.
 func (s *step) firstLost() int {
 	if s.rec.Status == Leased && s.rec.Attempts > 0 {
-		return s.rec.Attempts // begun, and left so
+		return s.rec.Attempts // it began and did not end
 	}
 	return s.rec.Attempts + 1
 }
 
-// recordLost records the attempts up to last of which the record knows nothing, or not how they ended. It returns the
-// ending that one of them means, or Waiting.
+// recordLost records the attempts from firstLost to last as lost. It returns the ending that follows from one of them,
+// or Waiting.
 func (s *step) recordLost(ctx context.Context, last int) retry.Decision {
 	d := retry.Decision{Status: retry.Waiting}
 	for n := s.firstLost(); n <= last && d.Status == retry.Waiting; n++ {
 		now := s.now()
 		pr := s.progress(n, now)
-		pr.Waited = n < s.info.Number // since the next attempt has begun, or is about to
+		pr.Waited = n < s.info.Number // because the next attempt has begun or is about to begin
 		d = s.decide(ctx, pr, now, ErrLost)
 		a := Attempt{ID: s.rec.AttemptID(n), Number: n, Status: of(d), Reason: d.Reason, Err: text(ErrLost)}
 		if begun := s.rec.Last(); begun.Number == n {
@@ -239,8 +241,8 @@ func (s *step) recordLost(ctx context.Context, last int) retry.Decision {
 	return d
 }
 
-// admit returns Waiting without a Delay if the attempt may start now, Waiting with one if the gate defers it, and
-// otherwise how the job ended; and the time at which it decided.
+// admit returns Waiting without a Delay if the attempt may start now, Waiting with a Delay if the gate defers it, and
+// otherwise the ending of the job. It also returns the time of that decision.
 func (s *step) admit(ctx context.Context, now time.Time) (retry.Decision, time.Time) {
 	pr := s.progress(s.info.Number-1, now)
 	pr.Caller = caller(ctx)
@@ -257,28 +259,28 @@ func (s *step) admit(ctx context.Context, now time.Time) (retry.Decision, time.T
 	return d, now
 }
 
-// refund pays back the token of a retry that is not made.
+// refund returns the token of a retry that is not made.
 func (s *step) refund() {
 	if s.rec.Last().Status == WaitingRetry {
 		s.policy.Budget.Refund()
 	}
 }
 
-// postpone makes the job wait until due for the attempt that was not made.
+// postpone makes the job wait until due for an attempt that was not made.
 func (s *step) postpone(due time.Time) Next {
 	s.rec.release(s.info.Number)
 	s.rec.wait(due)
 	return Next{Status: s.rec.Status, Due: due, Deferred: true}
 }
 
-// unmade ends the job without the attempt, which does not count.
+// unmade ends the job instead of making the attempt, which does not count.
 func (s *step) unmade(ctx context.Context, d retry.Decision) Next {
 	s.rec.release(s.info.Number)
 	s.refund()
 	return s.refuse(ctx, d, nil)
 }
 
-// refuse ends the job without the attempt. last is the error of the attempt before it, if d is about that one.
+// refuse ends the job by d. last is the error of the last attempt if d is the decision about it, and otherwise nil.
 func (s *step) refuse(ctx context.Context, d retry.Decision, last error) Next {
 	now := s.now()
 	s.rec.end(of(d), d.Reason, now)
@@ -306,7 +308,7 @@ func (s *step) make(ctx context.Context, start time.Time, fn func(context.Contex
 		}
 		cancel()
 		if next = s.finish(ctx, start, err, timedOut); !returned {
-			next.Tell() // the engine does not get it
+			next.Tell() // Step does not return it
 		}
 	}()
 	err = fn(own)
@@ -314,8 +316,8 @@ func (s *step) make(ctx context.Context, start time.Time, fn func(context.Contex
 	return
 }
 
-// finish decides about the attempt that ended with err and records it. timedOut means that its AttemptTimeout was over
-// by then.
+// finish decides about an attempt that ended with err, and records it. timedOut reports whether its AttemptTimeout was
+// over.
 func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut bool) Next {
 	now := s.now()
 	if err != nil {
@@ -339,7 +341,7 @@ func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut 
 	}
 	if err != nil {
 		a.Err, a.Code = text(err), s.codeOf(err)
-		if timedOut && !errors.Is(err, retry.ErrAttemptTimeout) { // another error, which may have come of that
+		if timedOut && !errors.Is(err, retry.ErrAttemptTimeout) { // another error, which the timeout may have caused
 			a.Err = clean(retry.ErrAttemptTimeout.Error() + ": " + a.Err)
 		}
 	}
@@ -358,7 +360,7 @@ func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut 
 	return next
 }
 
-// decide asks the policy what follows an attempt that ended with err, the budget last.
+// decide asks the policy, and then its budget, what follows an attempt that ended with err.
 func (s *step) decide(ctx context.Context, pr retry.Progress, now time.Time, err error) retry.Decision {
 	u := 0.0
 	if err != nil {
@@ -385,8 +387,8 @@ func (s *step) tell(ctx context.Context, a *Attempt, d retry.Decision, err error
 	s.policy.Observe(s.reported(ctx), retry.Event{Policy: s.policy.Name, Elapsed: elapsed, Attempt: failed, Decision: d})
 }
 
-// ending returns what calls the policy's Observe with the end of the job, as it is now. last is the error of the
-// attempt that d is about, nil if d is about none.
+// ending returns a function that calls the policy's Observe with the current state of the job as its end. last is the
+// error of the attempt if d is the decision about one, and otherwise nil.
 func (s *step) ending(ctx context.Context, d retry.Decision, now time.Time, last error) func() {
 	if s.policy.Observe == nil {
 		return nil
@@ -414,18 +416,18 @@ func (s *step) ending(ctx context.Context, d retry.Decision, now time.Time, last
 		failed := retry.NewError(ctx, s.policy, o, last)
 		e.Outcome, e.Err = &failed.Outcome, failed
 	}
-	observe, ctx := s.policy.Observe, s.reported(ctx) // not s, which stays on the stack so
+	observe, ctx := s.policy.Observe, s.reported(ctx) // without s, so that s stays on the stack
 	return func() { observe(ctx, e) }
 }
 
-// reported returns the context of Observe, in which reports find the job.
+// reported returns the context of Observe, which has the job for reports.
 func (s *step) reported(ctx context.Context) context.Context {
 	return context.WithValue(ctx, jobkey.Key{}, s.info)
 }
 
-// spread returns the u in [0,1) of the wait after an attempt: the same for each caller, so that a worker that takes
-// over from one that died computes the same delay. It is FNV-1a (64 bits) of the job's ID with SplitMix64's finalizer
-// over the counts, of which the upper 53 bits make a float64.
+// spread returns the u in [0,1) of the wait after an attempt. It is deterministic, so that a worker that takes over
+// from one that died computes the same delay: the upper 53 bits of FNV-1a (64 bits) of the job's ID, with SplitMix64's
+// finalizer over the counts, make a float64.
 func spread(jobID string, replays, attempt int) float64 {
 	h := uint64(14695981039346656037)
 	for i := range len(jobID) {
@@ -440,7 +442,7 @@ func spread(jobID string, replays, attempt int) float64 {
 	return float64(h>>11) / (1 << 53)
 }
 
-// AttemptInfo says which attempt of which job a handler makes.
+// AttemptInfo describes the attempt that a handler makes.
 type AttemptInfo struct {
 	JobID       string // the same for all attempts and replays: use it for an idempotency key
 	Kind        string
@@ -451,22 +453,23 @@ type AttemptInfo struct {
 	First       time.Time
 }
 
-// infoOf returns the info of an attempt of the job of rec, without AttemptID, which AttemptFrom adds: few ask for it.
+// infoOf returns the info of an attempt without AttemptID. AttemptFrom adds the AttemptID, since few handlers ask for
+// it.
 func infoOf(rec *Record, attempt int) AttemptInfo {
 	return AttemptInfo{
 		JobID: rec.JobID, Kind: rec.Kind, Correlation: rec.Correlation, Number: attempt, Replays: rec.Replays, First: rec.First,
 	}
 }
 
-// LogValue returns a group of id and kind. In the context of Observe, a report finds it.
+// LogValue returns a group of id and kind, for reports in the context of Observe.
 func (i *AttemptInfo) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", i.JobID), slog.String("kind", i.Kind))
 }
 
 type infoKey struct{}
 
-// AttemptFrom returns the attempt that ctx belongs to: that of a handler, and of a policy's Gate, Pay and Observe. It
-// reports false if ctx does not come from a Stepper.
+// AttemptFrom returns the attempt of the context of a handler or of a policy's Gate, Pay or Observe. It reports false
+// if ctx does not come from a Stepper.
 func AttemptFrom(ctx context.Context) (AttemptInfo, bool) {
 	info, ok := ctx.Value(infoKey{}).(*AttemptInfo)
 	if !ok {

@@ -2,20 +2,21 @@ package retryjob
 
 import "time"
 
-// Line is a line of a Timeline: an attempt, or several in a row that the record does not hold.
+// Line is a line of a Timeline: one attempt, or several consecutive ones that the record does not have.
 type Line struct {
-	// Attempt is the attempt. For those that the record does not hold it has the Number of the first and an Err that
-	// says why, or the Status Leased for the one that has just begun.
+	// Attempt is the attempt. For attempts that the record does not have, it has the Number of the first one and an Err
+	// that says why or, for an attempt that has just begun, the Status Leased.
 	Attempt
 	Last int // the number of the last attempt of the line
-	// Took is how long the attempt took: until now if it is under way, until the next one started if it was lost.
-	// Negative means not known.
+	// Took is the duration of the attempt: until now if it is under way, and until the start of the next attempt if it
+	// was lost. Negative means unknown.
 	Took time.Duration
-	Wait time.Duration // from its end to Due; negative if none was decided on then
-	Note string        // on Took: ", late", " so far", "lost" or empty
+	Wait time.Duration // from its end to Due; negative if no attempt followed
+	Note string        // about Took: ", late", " so far", "lost" or empty
 }
 
-// Lasted returns Took with its Note, as text makes one of the time: "1s", "1s, late", "1s so far", "lost, 1s".
+// Lasted returns Took, formatted by text, with its Note: "1s", "1s, late", "1s so far", "lost, 1s". If Took is unknown,
+// it returns the Note.
 func (l *Line) Lasted(text func(time.Duration) string) string {
 	switch {
 	case l.Took < 0:
@@ -27,7 +28,7 @@ func (l *Line) Lasted(text func(time.Duration) string) string {
 	}
 }
 
-// Timeline returns the attempts since First as they are to be read at now, with a line for each gap in History.
+// Timeline returns the attempts since First as of now, with a line for each gap in History.
 func (r *Record) Timeline(now time.Time) []Line {
 	var lines []Line
 	next := 1

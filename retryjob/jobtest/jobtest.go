@@ -277,5 +277,5 @@ func fixed(attempts int, delay time.Duration) retry.Policy {
 	return retry.Policy{MaxAttempts: attempts, Backoff: retry.Backoff{Mode: retry.Fixed, Base: delay}}
 }
 
-// short is a delay that is no wait.
+// short is a delay that is not a wait.
 const short = time.Nanosecond
