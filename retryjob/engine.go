@@ -1,6 +1,7 @@
 package retryjob
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -184,6 +185,9 @@ func (e *Engine) prepare(ctx context.Context, j *Job) (made job, err error) {
 		}
 		due = now.after(max(delay, 0))
 	}
+	if string(bytes.TrimSpace(j.Payload)) == "null" {
+		j.Payload = nil
+	}
 	id := strings.Clone(j.ID) // the caller's string may be part of a longer one
 	place := e.place(id)
 	switch {
@@ -195,7 +199,7 @@ func (e *Engine) prepare(ctx context.Context, j *Job) (made job, err error) {
 		return made, fmt.Errorf("retryjob: Job.ID %q has the form of the IDs that this engine makes up", id)
 	}
 	return job{
-		id: id, place: place, route: k.route(e, j), payload: payloadOf(j), correlation: strings.Clone(j.Correlation),
+		id: id, place: place, route: k.route(e, j), payload: string(j.Payload), correlation: strings.Clone(j.Correlation),
 		priority: uint8(max(j.Priority, 1) - 1), enqueued: now, first: due, at: due,
 	}, nil
 }

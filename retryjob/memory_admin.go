@@ -10,8 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// List returns the jobs that f selects, the one that changed last first. It leaves out a job that comes to another
-// status meanwhile.
+// List returns the jobs that f selects, most recently changed first. It leaves out jobs that change while it reads.
 func (e *Engine) List(ctx context.Context, f Filter) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		if err := ctx.Err(); err != nil {
@@ -40,7 +39,7 @@ func (e *Engine) List(ctx context.Context, f Filter) iter.Seq2[Info, error] {
 	}
 }
 
-// DeadLetters is List of those that are DeadLettered, whatever f.Statuses says.
+// DeadLetters is List of the jobs that are DeadLettered. It ignores f.Statuses.
 func (e *Engine) DeadLetters(ctx context.Context, f Filter) iter.Seq2[Info, error] {
 	f.Statuses = []Status{DeadLettered}
 	return e.List(ctx, f)
@@ -60,19 +59,19 @@ func (p *found) lock() (unchanged bool) {
 	return p.job.changed == p.changed
 }
 
-// reader reads the jobs of a shard that have a status, the newest change first.
+// reader reads the jobs of a shard with one status, most recently changed first.
 type reader struct {
 	shard  *shard
 	status Status
-	read   []found // from next on not yielded
+	read   []found // from next on not yet yielded
 	next   int
-	before uint64 // all that changed since has been read
+	before uint64 // all later changes have been read
 	last   *job   // that was read
 	done   bool
 }
 
-// newestFirst yields the jobs with one of the statuses that f selects, in the order of List, with their Info if it is
-// wanted. It reads as it goes, each time more than before, on all cores.
+// newestFirst yields the jobs with one of the statuses that f selects, in the order of List, with their Info if infos
+// is true. It reads page by page, each page longer than the one before, on all cores.
 func (e *Engine) newestFirst(f *Filter, statuses []Status, infos bool) iter.Seq[*found] {
 	before := e.changes.Load() + 1
 	if (f.After != Cursor{}) {
@@ -96,7 +95,7 @@ func (e *Engine) newestFirst(f *Filter, statuses []Status, infos bool) iter.Seq[
 		var page []*found
 		for most, least := 8, uint64(1); least > 0; most = min(2*most, 512) {
 			parallel(len(readers), func(i int) { e.fill(&readers[i], most, selects, infos) })
-			least = 0 // what has changed since then has been read
+			least = 0 // all later changes have been read
 			for i := range readers {
 				if r := &readers[i]; !r.done {
 					least = max(least, r.before)
@@ -118,7 +117,7 @@ func (e *Engine) newestFirst(f *Filter, statuses []Status, infos bool) iter.Seq[
 	}
 }
 
-// fill reads on until r has most jobs that were not yielded.
+// fill reads until r has most jobs that were not yielded.
 func (e *Engine) fill(r *reader, most int, selects func(*job) bool, infos bool) {
 	if r.done {
 		return
@@ -129,7 +128,7 @@ func (e *Engine) fill(r *reader, most int, selects func(*job) bool, infos bool) 
 	r.shard.mu.Lock()
 	defer r.shard.mu.Unlock()
 	j := r.shard.lists[r.status].newest
-	if r.last != nil && r.last.changed == r.before { // it is still there
+	if r.last != nil && r.last.changed == r.before { // it is still in the list
 		j = r.last
 	}
 	for ; j != nil && len(r.read) < most; j = j.older {
@@ -149,7 +148,7 @@ func (e *Engine) fill(r *reader, most int, selects func(*job) bool, infos bool) 
 	r.done = j == nil
 }
 
-// parallel calls f with 0 to n-1, on as many goroutines as there are cores.
+// parallel calls f with 0 to n-1, on GOMAXPROCS goroutines.
 func parallel(n int, f func(int)) {
 	var taken atomic.Int64
 	var all sync.WaitGroup
@@ -163,7 +162,7 @@ func parallel(n int, f func(int)) {
 	all.Wait()
 }
 
-// selector returns Filter.Selects, but for the status, of a job whose shard is locked.
+// selector returns Filter.Selects without the status, for jobs whose shard is locked.
 func (e *Engine) selector(f *Filter) func(*job) bool {
 	since, until := e.clock.instant(f.Since), e.clock.instant(f.Until)
 	return func(j *job) bool {
@@ -174,7 +173,7 @@ func (e *Engine) selector(f *Filter) func(*job) bool {
 	}
 }
 
-// Count returns how many jobs f selects, by their Status, and since when.
+// Count returns how many jobs f selects, by Status, and the time of the oldest of each.
 func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -200,9 +199,9 @@ func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) 
 	return counts, nil
 }
 
-// Replay makes a job that is DeadLettered, Expired or Failed Pending again, due at once, with the same ID, a fresh
-// first fire time and no attempts. It returns ErrNotReplayable for another, also to the later of two calls at once, and
-// ErrShutdown.
+// Replay makes a job that is DeadLettered, Expired or Failed Pending again, due at once, with the same ID, a new First
+// and no attempts. For any other job it returns ErrNotReplayable, so that only one of two simultaneous calls succeeds.
+// After Shutdown it returns ErrShutdown.
 func (e *Engine) Replay(ctx context.Context, id string) error { return e.with(ctx, id, e.replay) }
 
 func (e *Engine) replay(j *job) error {
@@ -221,8 +220,8 @@ func (e *Engine) replay(j *job) error {
 }
 
 // Cancel makes a job that is not final Canceled. The context of an attempt under way ends with ErrCanceled as its
-// cause; what the attempt comes to is recorded as the last Attempt, and the job stays Canceled. Observe is called with
-// the end: by that attempt, or by Cancel if none is under way. Cancel returns an error for a final job.
+// cause. The result of that attempt is recorded as the last Attempt, and the job stays Canceled. That attempt, or
+// Cancel if none is under way, calls Observe with the end of the job. Cancel returns an error for a final job.
 func (e *Engine) Cancel(ctx context.Context, id string) error {
 	var rec Record
 	var under *live
@@ -235,7 +234,7 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 		if under = j.attempt; under == nil {
 			j.route.Value().lane.forget(j)
 		}
-		j.reason, j.at = rec.Reason, now // not what an attempt under way reads
+		j.reason, j.at = rec.Reason, now // an attempt under way does not read these
 		e.store(j, Canceled, now)
 		return nil
 	})
@@ -250,14 +249,14 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 	return nil
 }
 
-// ReplayAll replays what f selects of the jobs that are DeadLettered, Expired or Failed, and returns how many. f.Limit
-// counts those that are replayed. An error comes with the number done until then.
+// ReplayAll replays the DeadLettered, Expired and Failed jobs that f selects, and returns how many. f.Limit limits the
+// number of replayed jobs. With an error it returns the number replayed until then.
 func (e *Engine) ReplayAll(ctx context.Context, f Filter) (int, error) {
 	return e.changeAll(ctx, f, []Status{DeadLettered, Expired, Failed}, e.replay)
 }
 
-// Purge removes what f selects of the final jobs, and returns how many. f.Limit counts those that are removed. An error
-// comes with the number done until then.
+// Purge removes the final jobs that f selects, and returns how many. f.Limit limits the number of removed jobs. With an
+// error it returns the number removed until then.
 func (e *Engine) Purge(ctx context.Context, f Filter) (int, error) {
 	return e.changeAll(ctx, f, []Status{Succeeded, DeadLettered, Expired, Failed, Canceled}, func(j *job) error {
 		e.remove(j)
@@ -265,8 +264,8 @@ func (e *Engine) Purge(ctx context.Context, f Filter) (int, error) {
 	})
 }
 
-// changeAll changes the jobs that f selects among those with one of the statuses, and counts. A job that has changed
-// meanwhile is skipped.
+// changeAll calls do for the jobs with one of the statuses that f selects, and counts them. It skips jobs that have
+// changed meanwhile.
 func (e *Engine) changeAll(ctx context.Context, f Filter, statuses []Status, do func(*job) error) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err

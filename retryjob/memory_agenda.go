@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// lane has the workers of a queue and its jobs that wait. The mutex guards all but coming; it is locked while a shard
-// is, not the other way around.
+// lane has the workers and the waiting jobs of a queue. The mutex guards all fields but coming. A goroutine that holds
+// a shard may lock it, but not the other way around.
 //
-// A job that is canceled stays until its turn comes or such jobs are the most.
+// A canceled job stays until its turn comes or until most jobs of the lane are canceled.
 type lane struct {
 	concurrency int
 
@@ -20,14 +20,14 @@ type lane struct {
 	due     [4]line // by priority
 	later   agenda
 	jobs    int          // in due and later
-	gone    int          // of these are canceled
+	gone    int          // the canceled ones among jobs
 	workers int          // goroutines that make attempts, at most concurrency
-	coming  atomic.Int32 // those that are about to ask for a job
+	coming  atomic.Int32 // the workers that are about to ask for a job
 	timer   *time.Timer
 	armed   instant // when the timer fires; 0 means that it is not set
 }
 
-// line has jobs that are due in the order in which they became so, linked by next.
+// line has due jobs in the order in which they became due, linked by next.
 type line struct{ first, last *job }
 
 func (l *line) push(j *job) {
@@ -45,7 +45,7 @@ func (l *line) pop() *job {
 	return j
 }
 
-// add makes j wait in the lane.
+// add puts j into the lane.
 func (l *lane) add(j *job, now instant) {
 	l.jobs++
 	j.queued = true
@@ -57,7 +57,7 @@ func (l *lane) add(j *job, now instant) {
 	}
 }
 
-// advance takes over what has become due.
+// advance moves the jobs that have become due into their lines.
 func (l *lane) advance(now instant) {
 	for len(l.later) > 0 && l.later[0].due <= now {
 		j := l.later[0].job
@@ -66,7 +66,7 @@ func (l *lane) advance(now instant) {
 	}
 }
 
-// next removes the job that comes next and returns it, or nil if none is due.
+// next removes and returns the next job, or returns nil if none is due.
 func (l *lane) next() *job {
 	for i := range l.due {
 		for l.due[i].first != nil {
@@ -85,12 +85,12 @@ func (l *lane) isDue() bool {
 	return slices.ContainsFunc(l.due[:], func(own line) bool { return own.first != nil })
 }
 
-// forget sees to it that j, which is canceled, does not start.
+// forget prevents the start of j, which is canceled.
 func (l *lane) forget(j *job) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !j.queued {
-		return // a worker has it already
+		return // a worker has taken it
 	}
 	j.queued = false
 	if l.gone++; l.gone < 1024 || l.gone < l.jobs/2 {
@@ -113,7 +113,7 @@ func (l *lane) forget(j *job) {
 // agenda has turns as a heap, the earliest first.
 type agenda []turn
 
-// turn says when a job is to start. Of those that are due together the one that came to wait first goes first.
+// turn says when a job is to start. Among jobs that are due at the same time, the first to wait starts first.
 type turn struct {
 	due     instant
 	changed uint64
@@ -130,7 +130,7 @@ func (a agenda) Less(i, j int) bool { return a[i].compare(a[j]) < 0 }
 func (a agenda) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
 func (a *agenda) Push(t any)        { *a = append(*a, t.(turn)) }
 
-// Pop removes the last turn. The first one is read before.
+// Pop removes the last turn and returns nil: advance reads the first turn before it calls heap.Pop.
 func (a *agenda) Pop() any {
 	last := len(*a) - 1
 	(*a)[last] = turn{}

@@ -1,7 +1,6 @@
 package retryjob
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -13,25 +12,25 @@ import (
 	"github.com/retrygo/retry/retryconf"
 )
 
-// job is a Job with its Record as an Engine holds it: small, since a million of them may wait. Its order of fields
-// leaves no gaps, and 208 bytes are a size class of the allocator. Its shard's mutex guards it, but for next and
-// queued, which its lane's guards. While an attempt is under way, its worker alone writes what the Record of the
-// attempt is made of: first, prev, replays, attempts, since, history and last.
+// job is a Job with its Record as an Engine keeps it. It is small, since a million of them may wait: the order of the
+// fields leaves no gaps, and 208 bytes are a size class of the allocator. The mutex of the lane guards next and queued;
+// the mutex of the shard guards all other fields. While an attempt is under way, only its worker writes the fields that
+// record reads: first, prev, replays, attempts, since, last and earlier.
 type job struct {
-	// What the lists need, together in a cache line: most jobs that are removed are far from any.
-	newer, older *job    // with its status in its shard, as List has them
-	next         *job    // in the line of its lane, or free in its shard
-	changed      uint64  // its place among the changes of all jobs; 0 once it is removed
-	attempt      *live   // of the attempt under way; nil if none is
-	at           instant // when it is due, was leased or has ended, as its status is
-	attempts     uint32  // that have ended
+	// The fields that the lists need are in one cache line, since a removed job is rarely in a cache.
+	newer, older *job    // the jobs of its shard with its status, in the order of List
+	next         *job    // in the line of its lane or in shard.free
+	changed      uint64  // the number of its last change among the changes of all jobs; 0 once it is removed
+	attempt      *live   // the context of the attempt under way; nil if none is
+	at           instant // when it is due, was leased or ended, depending on its status
+	attempts     uint32  // the number that have ended
 	since        uint32
 	replays      int32
 	status       Status // 0 once it is removed
 	reason       retry.Reason
-	priority     uint8  // 0 to 3, the first one first
-	queued       bool   // it is in its lane, and is to start from there
-	place        uint64 // the number in its ID if that was made up here, or else a hash of the ID and named
+	priority     uint8  // 0 to 3; 0 starts first
+	queued       bool   // whether it waits in its lane and was not canceled
+	place        uint64 // from Engine.place
 
 	id          string
 	route       unique.Handle[route]
@@ -40,11 +39,11 @@ type job struct {
 	enqueued    instant // or replayed
 	first       instant
 	prev        time.Duration
-	last        ended    // attempt; its number is 0 if there is none
+	last        ended    // the last attempt; its number is 0 if there is none
 	earlier     *[]ended // the attempts before it; nil if there are none
 }
 
-// route is what many jobs have in common, so that it is kept once.
+// route has the fields that many jobs have in common, so that an engine keeps them once.
 type route struct {
 	kind          *kind
 	lane          *lane
@@ -56,14 +55,14 @@ type route struct {
 	tags          string // with a comma after each
 }
 
-// kind is what an engine has for a Job.Kind.
+// kind is a Job.Kind with its handler.
 type kind struct {
 	name    string
 	handler Handler
 	recent  atomic.Pointer[unique.Handle[route]]
 }
 
-// route returns the route of a job of kind k. Most are that of the job before.
+// route returns the route of a job of kind k, which for most jobs is the same as for the job before.
 func (k *kind) route(e *Engine, j *Job) unique.Handle[route] {
 	r := route{kind: k, lane: e.lanes[j.Queue], policy: j.Policy, ttl: j.TTL, budget: j.Budget, queue: j.Queue, priority: j.Priority}
 	if r.lane == nil {
@@ -92,7 +91,7 @@ func (r *route) tagList() []string {
 	return strings.Split(strings.TrimSuffix(r.tags, ","), ",")
 }
 
-// ended is an Attempt in short.
+// ended is a compact Attempt.
 type ended struct {
 	start, end, due instant
 	text            string // the code, then the error
@@ -104,16 +103,8 @@ type ended struct {
 
 func (j *job) waits() bool { return j.status == Pending || j.status == WaitingRetry }
 
-// payloadOf returns the payload, "" for null.
-func payloadOf(j *Job) string {
-	if string(bytes.TrimSpace(j.Payload)) == "null" {
-		return ""
-	}
-	return string(j.Payload)
-}
-
-// record makes rec the Record of j as far as no attempt under way and no Cancel changes it: without Status, Reason, Due
-// and Ended. It appends to its History, with the IDs of attempts if they are wanted.
+// record sets rec to the Record of j without Status, Reason, Due and Ended, which Cancel changes during an attempt. It
+// appends to rec.History, with the IDs of the attempts if ids is true.
 func (j *job) record(rec *Record, c clock, ids bool) {
 	r := j.route.Value()
 	*rec = Record{History: rec.History}
@@ -144,7 +135,7 @@ func (j *job) record(rec *Record, c clock, ids bool) {
 	}
 }
 
-// snapshot makes rec the whole Record of j, with the attempt under way.
+// snapshot sets rec to the complete Record of j, including the attempt under way.
 func (j *job) snapshot(rec *Record, c clock) {
 	j.record(rec, c, true)
 	rec.Status, rec.Reason = j.status, j.reason
@@ -160,7 +151,7 @@ func (j *job) snapshot(rec *Record, c clock) {
 	}
 }
 
-// room is where the Histories of many jobs are allocated together.
+// room is memory for the Histories of many jobs, so that they need few allocations.
 type room []Attempt
 
 // take returns an empty History with room for the attempts of j.
@@ -185,7 +176,7 @@ func (j *job) info(i *Info, c clock) {
 	i.Queue, i.Priority, i.Tags, i.Payload = r.queue, r.priority, r.tagList(), append(json.RawMessage(nil), j.payload...)
 }
 
-// keep takes over what rec says, but for the status.
+// keep sets the fields of j from rec, except for the status.
 func (j *job) keep(rec *Record, c clock) {
 	if int32(rec.Replays) != j.replays {
 		j.enqueued = c.instant(rec.First)
@@ -202,7 +193,7 @@ func (j *job) keep(rec *Record, c clock) {
 	}
 }
 
-// note takes over the last attempt of rec, if it is new. It keeps as many attempts as Record.note does.
+// note adds the last attempt of rec if it is new. It keeps as many attempts as Record.note.
 func (j *job) note(rec *Record, c clock) {
 	a := rec.Last()
 	if a.Number <= int(j.attempts) {

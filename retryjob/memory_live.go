@@ -7,10 +7,10 @@ import (
 	"unique"
 )
 
-// live is the context of an attempt. A handler may keep it, so that each attempt has its own; it is small, and makes a
-// cancelable context only if it is needed: few handlers ask, and few attempts are canceled.
+// live is the context of an attempt. Each attempt has its own, since a handler may keep it. It is small: it makes a
+// cancelable context only when one is needed, because few handlers use it and few attempts are canceled.
 type live struct {
-	inner       atomic.Pointer[cancelable] // nil until something is asked that the rest does not answer, or the context ends
+	inner       atomic.Pointer[cancelable] // nil until a method needs it or the context ends
 	clock       *clock
 	id          string
 	route       unique.Handle[route]
@@ -32,7 +32,7 @@ func newCancelable() *cancelable {
 	return &cancelable{ctx, cancel}
 }
 
-// finished is the context of attempts that have ended and were not asked for a context before.
+// finished is the context of all attempts that ended before a method needed one.
 var finished = func() *cancelable {
 	c := newCancelable()
 	c.cancel(nil)
@@ -68,7 +68,7 @@ func (l *live) Err() error {
 	return nil
 }
 
-// Value implements context.Context. The context that cancels what is derived from it is found by a key too.
+// Value implements context.Context. Package context finds the cancelable context by a key of its own.
 func (l *live) Value(key any) any {
 	if key == (infoKey{}) {
 		return &AttemptInfo{

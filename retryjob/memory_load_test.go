@@ -277,3 +277,21 @@ func TestJobsThatTakeThePlaceOfOthersWhileTheseAreRead(t *testing.T) {
 	reader.Wait()
 	require.Empty(t, shutdown(t, e))
 }
+
+// TestNoAttemptStartsBeforeItsJobIsEnqueued enqueues each job as the attempt of the one before ends.
+func TestNoAttemptStartsBeforeItsJobIsEnqueued(t *testing.T) {
+	ended := make(chan struct{}, 1)
+	e := open(t, fixed(1, 0), func(context.Context, retryjob.Job) error {
+		ended <- struct{}{}
+		return nil
+	})
+	for range 1000 {
+		_, err := e.Enqueue(t.Context(), retryjob.Job{Kind: "work", Policy: "p"})
+		require.NoError(t, err)
+		<-ended
+	}
+	shutdown(t, e)
+	for i := range e.List(t.Context(), retryjob.Filter{}) {
+		require.False(t, i.Last().Start.Before(i.First), "%v %v", i.Last().Start, i.First)
+	}
+}

@@ -5,36 +5,35 @@ import (
 	"time"
 )
 
-// shards is how many parts the jobs of an engine are kept in: many more than cores, so that two goroutines seldom want
-// the same.
+// shards is the number of shards of an engine: many more than cores, so that two goroutines rarely need the same shard.
 const shards = 64
 
-// shard has the jobs whose place falls to it.
+// shard has the jobs whose place modulo shards is its index.
 type shard struct {
 	mu      sync.Mutex         // guards the jobs too
-	made    map[uint64]*page   // of the jobs with IDs that were made up here, by number
+	made    map[uint64]*page   // the jobs with generated IDs, by their number
 	named   map[string]*job    // the other jobs, by ID
-	lists   [Canceled + 1]list // of the jobs with a status; none has that of 0
-	watches map[*job]*watch    // of the jobs that Wait is called for
+	lists   [Canceled + 1]list // the jobs by status; the list of 0 is not used
+	watches map[*job]*watch    // of the jobs that callers of Wait wait for
 
-	// Jobs that were removed, for jobs that come: under load one goes for each that comes. What points to a job that
-	// may be removed meanwhile compares job.changed under mu before it reads more.
+	// Removed jobs, whose memory new jobs get: under load, one job is removed for each new one. Code that holds a
+	// pointer to a job that may have been removed compares job.changed under mu before it reads other fields.
 	free *job // linked by next
 	kept int
 }
 
-// page is the jobs of a shard whose numbers follow one another, so that the map has one entry for all of them. It is
-// small, because one of them may stay for days.
+// page has the jobs of a shard with consecutive numbers, so that the map needs one entry for eight jobs. It is small,
+// because one of them may stay for days.
 type page [8]*job
 
-// page returns the page of a number, nil if all jobs there are removed, and which of them has the number.
+// page returns the page of a number, or nil if it has no jobs, with the key of the page and the index of the job.
 func (s *shard) page(number uint64) (p *page, key, slot uint64) {
 	n := number / shards
 	key, slot = n/uint64(len(p)), n%uint64(len(p))
 	return s.made[key], key, slot
 }
 
-// list is jobs in the order of their changes.
+// list has jobs in the order of their changes.
 type list struct {
 	jobs           int
 	newest, oldest *job
@@ -67,7 +66,7 @@ func (l *list) cut(j *job) {
 
 func (e *Engine) shard(place uint64) *shard { return &e.shards[place%shards] }
 
-// lock locks the shard of j, which is not removed, and returns it.
+// lock locks and returns the shard of j, which is not removed.
 func (e *Engine) lock(j *job) *shard {
 	s := e.shard(j.place)
 	s.mu.Lock()
@@ -84,7 +83,7 @@ func (s *shard) find(id string, place uint64) *job {
 	return nil
 }
 
-// put takes in a copy of a job that is not there.
+// put adds a copy of a job that the shard does not have.
 func (s *shard) put(made *job) *job {
 	j := s.free
 	if j != nil {
@@ -106,7 +105,7 @@ func (s *shard) put(made *job) *job {
 	return j
 }
 
-// drop forgets a job that is there.
+// drop deletes a job from the maps of its shard.
 func (e *Engine) drop(j *job) {
 	s := e.shard(j.place)
 	if j.place >= named {
@@ -119,7 +118,7 @@ func (e *Engine) drop(j *job) {
 	}
 }
 
-// become gives j a status. It is the one place that does.
+// become changes the status of j. No other function does, except remove.
 func (e *Engine) become(j *job, status Status) {
 	s := e.shard(j.place)
 	if j.status != 0 {
@@ -133,7 +132,7 @@ func (e *Engine) become(j *job, status Status) {
 	}
 }
 
-// store gives j, which is locked, the status that was decided about it at now, and sees to what follows.
+// store changes the status of j, whose shard is locked, at now, and does what follows from it.
 func (e *Engine) store(j *job, s Status, now instant) {
 	e.become(j, s)
 	switch {
@@ -142,7 +141,7 @@ func (e *Engine) store(j *job, s Status, now instant) {
 		if e.sweepAt.Load() == 0 {
 			e.sweepBy(now.after(e.shortest()))
 		}
-	case e.stopping.Load(): // it will not run here any more
+	case e.stopping.Load(): // it will not run again
 		e.release(j, ErrShutdown)
 		fallthrough
 	default:
@@ -150,7 +149,7 @@ func (e *Engine) store(j *job, s Status, now instant) {
 	}
 }
 
-// remove forgets j, which is final. Its ID is free again when a canceled attempt that still runs has ended.
+// remove removes j, which is final. Its ID can be used again once a canceled attempt that still runs has ended.
 func (e *Engine) remove(j *job) {
 	s := e.shard(j.place)
 	s.lists[j.status].cut(j)
@@ -168,15 +167,15 @@ func (e *Engine) remove(j *job) {
 	}
 }
 
-// aged reports whether j is to be removed. What is aged is not found any more, though sweep may come later.
+// aged reports whether j has been kept long enough. No method returns an aged job, even if sweep has not removed it.
 func (e *Engine) aged(j *job, now instant) bool {
 	return j.status.Final() && j.at.after(e.kept(j.status)) <= now
 }
 
-// shortest returns the shortest time for which a job is kept.
+// shortest returns the shortest time for which a final job is kept.
 func (e *Engine) shortest() time.Duration { return min(e.kept(Succeeded), e.kept(DeadLettered)) }
 
-// sweepBy sees to it that sweep is called at the given time or earlier.
+// sweepBy sets the timer so that sweep is called at the given time or earlier.
 func (e *Engine) sweepBy(at instant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -191,10 +190,10 @@ func (e *Engine) sweepBy(at instant) {
 	}
 }
 
-// sweep removes the final jobs whose time is over, and comes again when that of the next one is, within 1/64 of the
-// shortest time for which jobs are kept and that time.
+// sweep removes aged jobs, and sets the timer for the next job that ages, at least 1/64 of shortest and at most
+// shortest from now.
 func (e *Engine) sweep() {
-	e.sweepAt.Store(0) // what ends from now on calls for a sweep itself
+	e.sweepAt.Store(0) // jobs that end from now on set the timer themselves
 	now := e.clock.now()
 	next := now.after(e.shortest())
 	left := false
@@ -217,7 +216,7 @@ func (e *Engine) sweep() {
 	}
 }
 
-// each calls f for the jobs with one of the statuses while their shards are locked.
+// each calls f for each job with one of the statuses while its shard is locked.
 func (e *Engine) each(f func(*job), statuses ...Status) {
 	now := e.clock.now()
 	for i := range e.shards {

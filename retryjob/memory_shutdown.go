@@ -6,23 +6,23 @@ import (
 )
 
 // Shutdown takes no more jobs and replays, starts no more attempts and waits for those under way. When ctx ends, their
-// contexts end with ErrShutdown as the cause; they are waited for still, so that a handler that ignores its context
-// holds Shutdown up, and those that fail then count as not made.
+// contexts end with ErrShutdown as the cause, and attempts that fail then count as not made. Shutdown still waits for
+// them, so that a handler that ignores its context delays it.
 //
 // It returns all jobs that are not final, those of a queue in the order in which they were to start, for the caller to
-// persist or discard, and ctx's error if ctx ended attempts. Wait returns ErrShutdown for each of them. A second Shutdown waits for the
-// first one's end, can cut it short by its own ctx, and returns the same slice. The engine's other methods go on
-// working on what it held; nothing is removed any more but by their calls.
+// persist or discard. The error is that of ctx if ctx ended attempts. Wait returns ErrShutdown for each of these jobs.
+// A second Shutdown waits for the first, ends attempts when its own ctx ends, and returns the same slice. The other
+// methods of the engine still work. Only their calls remove jobs from then on.
 func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {
 	if e.stopping.CompareAndSwap(false, true) {
 		for _, l := range e.lanes {
-			l.mu.Lock() // from here on its workers leave
+			l.mu.Lock() // its workers leave from now on
 			if l.timer != nil {
 				l.timer.Stop()
 			}
 			l.mu.Unlock()
 		}
-		close(e.halted) // a handler may wait for a job that waits, and Shutdown for the handler
+		close(e.halted) // a handler that Shutdown waits for may wait for another job
 		go e.stop()
 	}
 	select {
@@ -41,7 +41,7 @@ func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {
 	return e.left, err
 }
 
-// stop ends the engine once no worker is left.
+// stop sets left once no worker is left.
 func (e *Engine) stop() {
 	e.mu.Lock()
 	if e.sweeper != nil {
@@ -49,7 +49,7 @@ func (e *Engine) stop() {
 	}
 	e.mu.Unlock()
 	e.working.Wait()
-	e.each(func(*job) {}) // an Enqueue that was let in has ended then
+	e.each(func(*job) {}) // wait for calls of Enqueue that began before Shutdown
 	var turns agenda
 	for _, l := range e.lanes {
 		l.mu.Lock()
@@ -70,7 +70,7 @@ func (e *Engine) stop() {
 		for i := n * part; i < min((n+1)*part, len(turns)); i++ {
 			j := turns[i].job
 			s := e.lock(j)
-			if j.waits() { // it was not canceled
+			if j.waits() { // it has not been canceled meanwhile
 				e.left[i].History = histories.take(j)
 				j.info(&e.left[i], e.clock)
 			}

@@ -10,17 +10,18 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// attempt is one attempt of a job, from its lease until the job is stored. A worker uses one for all that it makes.
+// attempt is one attempt of a job, from the lease until the result is stored. A worker uses the same attempt for all of
+// its jobs.
 type attempt struct {
 	job   *job
 	live  *live
 	info  AttemptInfo
-	rec   Record // the worker's own; the job's once it is stored
+	rec   Record // a copy; conclude stores it in the job
 	next  Next   // what Step returned
-	asked Job    // which Policies are asked about
+	asked Job    // the argument of Policies
 }
 
-// wait makes j, which is locked, wait in its lane.
+// wait puts j, whose shard is locked, into its lane.
 func (e *Engine) wait(j *job, now instant) {
 	l := j.route.Value().lane
 	l.mu.Lock()
@@ -29,12 +30,10 @@ func (e *Engine) wait(j *job, now instant) {
 	e.drive(l, now)
 }
 
-// drive sees to it that what is due is started, now or when a worker is free, and that the timer is set for what is
-// not. The lane is locked.
+// drive starts a worker for due jobs if one is needed, and otherwise sets the timer for later jobs. The lane is locked.
 //
-// None is started while one is coming for its next job: that one takes the job and sees to the next. So a burst of
-// short jobs is worked on by as many goroutines as it keeps busy, not by as many as there is room for and that would
-// wait for the lock.
+// It starts no worker while another one is about to ask for its next job: that worker takes the due job and calls drive
+// again. So a burst of short jobs has as many goroutines as it keeps busy. More of them would only wait for the lock.
 func (e *Engine) drive(l *lane, now instant) {
 	switch {
 	case e.stopping.Load():
@@ -55,7 +54,7 @@ func (e *Engine) drive(l *lane, now instant) {
 	}
 }
 
-// fire does what the lane's timer was set for.
+// fire is called by the timer of the lane.
 func (e *Engine) fire(l *lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,13 +64,13 @@ func (e *Engine) fire(l *lane) {
 	e.drive(l, now)
 }
 
-// work makes attempts until none is due. It begins by concluding a, if that has a job.
+// work makes attempts until none is due. If a has a job, work concludes that attempt first.
 func (e *Engine) work(l *lane, a *attempt) {
 	leaves := false
 	defer func() {
 		if leaves {
 			e.working.Done()
-		} else { // runtime.Goexit in a handler or Observe ends this goroutine: another one takes its place
+		} else { // runtime.Goexit in a handler or Observe ends this goroutine, so start another one
 			l.coming.Add(1)
 			go e.work(l, a)
 		}
@@ -86,11 +85,11 @@ func (e *Engine) work(l *lane, a *attempt) {
 	leaves = true
 }
 
-// next concludes the attempt that was made, if there was one, and leases the next job. It reports false, and a has no
-// job, if the worker is to leave.
+// next concludes the attempt of a, if a has a job, and leases the next job. It reports false if there is none, so that
+// the worker must leave.
 func (e *Engine) next(l *lane, a *attempt) bool {
 	now := e.clock.instant(a.rec.Ended)
-	if a.job == nil || a.next.Status != Succeeded { // no code of the policy has run since
+	if a.job == nil || a.next.Status != Succeeded { // after a success, no function of the policy has run since
 		now = e.clock.now()
 	}
 	if a.job != nil {
@@ -105,7 +104,7 @@ func (e *Engine) next(l *lane, a *attempt) bool {
 	return false
 }
 
-// take removes the job that comes next from the lane and returns it. If it returns nil, the worker has left.
+// take removes the next job from the lane and returns it. If it returns nil, the worker no longer counts.
 func (e *Engine) take(l *lane, now instant) (j *job) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,16 +120,17 @@ func (e *Engine) take(l *lane, now instant) (j *job) {
 	return j
 }
 
-// lease begins an attempt, and reports false if the job was canceled meanwhile or the engine stops.
+// lease begins an attempt. It reports false if the job was canceled meanwhile or the engine is stopping.
 func (e *Engine) lease(j *job, a *attempt, now instant) bool {
 	defer e.lock(j).mu.Unlock()
 	if !j.waits() {
 		return false
 	}
-	if e.stopping.Load() { // Shutdown finds it in its lane
+	if e.stopping.Load() { // so that Shutdown finds it in its lane
 		e.wait(j, now)
 		return false
 	}
+	now = max(now, j.at) // now may be a moment old, but no attempt starts before its job is due
 	a.job, a.next = j, Next{}
 	clear(a.rec.History)
 	a.rec.History = a.rec.History[:0]
@@ -145,7 +145,7 @@ func (e *Engine) lease(j *job, a *attempt, now instant) bool {
 	return true
 }
 
-// conclude stores what came of an attempt that was made. It returns the job's place among the changes.
+// conclude stores the result of an attempt that was made. It returns job.changed.
 func (e *Engine) conclude(a *attempt, now instant) uint64 {
 	j := a.job
 	a.job = nil
@@ -158,12 +158,12 @@ func (e *Engine) conclude(a *attempt, now instant) uint64 {
 	case 0: // removed meanwhile
 		e.drop(j)
 	default:
-		j.note(&a.rec, e.clock) // canceled meanwhile: the attempt is recorded, and the status stays
+		j.note(&a.rec, e.clock) // canceled meanwhile: record the attempt and keep the status
 	}
 	return j.changed
 }
 
-// settle concludes an attempt with which its job has ended, and calls Observe.
+// settle concludes an attempt that ended its job, and calls Observe.
 func (e *Engine) settle(a *attempt) {
 	j, live := a.job, a.live
 	s := e.shard(j.place)
@@ -183,7 +183,7 @@ func (e *Engine) settle(a *attempt) {
 	a.next.Tell()
 }
 
-// make makes an attempt, so that a.rec says what came of it however the handler ends.
+// make makes an attempt. a.rec has its result, however the handler ends.
 func (e *Engine) make(a *attempt) {
 	returned := false
 	var err error
@@ -192,7 +192,7 @@ func (e *Engine) make(a *attempt) {
 		switch {
 		case value != nil:
 			err = panicked(a.rec.Policy, value)
-		case !returned && !errors.Is(context.Cause(a.live), ErrShutdown): // with it the attempt counts as not made, as Step has seen to
+		case !returned && !errors.Is(context.Cause(a.live), ErrShutdown): // which undoes the attempt
 			err = fmt.Errorf("retryjob: a function of policy %q ended its goroutine", a.rec.Policy)
 		}
 		if err != nil {
@@ -221,8 +221,8 @@ func (a *attempt) call(ctx context.Context) error {
 	return r.kind.handler(ctx, job)
 }
 
-// abandon records an attempt that was ended by something other than its handler: its policy is unknown, or code of the
-// policy has panicked. If nothing was decided, trying again would come to the same.
+// abandon records an attempt that ended because its policy is unknown or because a function of the policy panicked. If
+// nothing was decided, the job is DeadLettered, since another attempt would end in the same way.
 func (a *attempt) abandon(err error, afterPanic bool) {
 	switch n := len(a.rec.History); {
 	case a.rec.Attempts < a.info.Number && !a.rec.Status.Final():
@@ -241,7 +241,7 @@ func panicked(policy string, value any) error {
 	return fmt.Errorf("retryjob: a function of policy %q panicked: %v", policy, value)
 }
 
-// afterwards adds to the text of an attempt what came after it was decided about.
+// afterwards adds an error that came after the decision to the text of an attempt.
 func afterwards(attempt string, err error) string {
 	if attempt != "" {
 		attempt += "; "

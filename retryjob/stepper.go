@@ -207,7 +207,7 @@ func caller(ctx context.Context) retry.Reason {
 	return 0
 }
 
-// firstLost returns the number of the first attempt whose end, if it began at all, is missing in the record.
+// firstLost returns the number of the first attempt whose end is missing in the record.
 func (s *step) firstLost() int {
 	if s.rec.Status == Leased && s.rec.Attempts > 0 {
 		return s.rec.Attempts // it began and did not end
