@@ -10,7 +10,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Info is a job as an engine holds it.
+// Info is a job as an engine keeps it: its Record and the fields of the Job that a Record does not have.
 type Info struct {
 	Record
 	Queue    string          `json:"queue,omitempty"`
@@ -19,8 +19,9 @@ type Info struct {
 	Payload  json.RawMessage `json:"payload,omitempty"`
 }
 
-// Admin reads and changes the jobs of an engine, in the same way for each engine. Its methods are safe for concurrent
-// use. A list contains a job that changes while the list is read at most once, as it was or as it is.
+// Admin reads and changes the jobs of an engine, in the same way for each engine. If there is no job with the given ID,
+// Replay and Cancel return the error of Get. The methods are safe for concurrent use. A list contains a job that
+// changes while the list is read at most once, as it was or as it is.
 type Admin interface {
 	// Get returns the job with the given ID, or ErrUnknownJob; an engine that can distinguish them returns ErrAgedOut
 	// or ErrNeverKnown, which match it.
@@ -33,12 +34,12 @@ type Admin interface {
 	// Count returns how many jobs f selects, by Status, and the time of the oldest of each. It ignores f.Limit and
 	// f.After.
 	Count(ctx context.Context, f Filter) (map[Status]Tally, error)
-	// Replay makes a job Pending again, due at once, with the same ID, a fresh first fire time and no attempts. It
+	// Replay makes a job Pending again, due at once, with the same ID, a new First and no attempts. It
 	// returns ErrNotReplayable unless the job is DeadLettered, Expired or Failed. Of two calls at once, one succeeds.
 	Replay(ctx context.Context, id string) error
 	// ReplayAll replays the DeadLettered, Expired and Failed jobs that f selects, and returns how many. Set Statuses to
-	// replay only what DeadLetters lists: Expired and Failed jobs get a fresh TTL. With an error it returns the number
-	// replayed until then.
+	// replay only the jobs that DeadLetters lists; the TTL of Expired and Failed jobs begins again. With an error it
+	// returns the number replayed until then.
 	ReplayAll(ctx context.Context, f Filter) (int, error)
 	// Cancel makes a job that is not final Canceled. The context of an attempt under way ends with ErrCanceled as its
 	// cause. It returns an error for a final job.
@@ -50,6 +51,7 @@ type Admin interface {
 
 // Tally is the jobs of one Status.
 type Tally struct {
+	// Jobs is the number of jobs.
 	Jobs int
 	// Oldest is the earliest Due of jobs that are Pending or WaitingRetry, and the earliest Changed of others. So
 	// time.Since(Oldest) is how late the waiting jobs are; it is negative if none is due.
@@ -89,8 +91,8 @@ type Filter struct {
 // and the jobs that changed in the same microsecond and follow it. If the job is gone, the page has all jobs that
 // changed in that microsecond.
 type Cursor struct {
-	Changed time.Time
-	ID      string
+	Changed time.Time // Record.Changed of the job
+	ID      string    // of the job
 }
 
 // Cursor returns the place after the job.

@@ -196,7 +196,7 @@ func (e *Engine) prepare(ctx context.Context, j *Job) (made job, err error) {
 		place = e.issued.Add(1)
 		id = string(strconv.AppendUint(append(text[:0], e.prefix...), place, 10))
 	case place < named && place > e.issued.Load():
-		return made, fmt.Errorf("retryjob: Job.ID %q has the form of the IDs that this engine makes up", id)
+		return made, fmt.Errorf("retryjob: Job.ID %q has the form of the IDs that this engine generates", id)
 	}
 	return job{
 		id: id, place: place, route: k.route(e, j), payload: string(j.Payload), correlation: strings.Clone(j.Correlation),
@@ -334,7 +334,7 @@ func (e *Engine) with(ctx context.Context, id string, f func(*job) error) error 
 	case place < named:
 		return fmt.Errorf("%w: %q", ErrAgedOut, id)
 	case strings.HasPrefix(id, madeUp) && len(id) > len(e.prefix) && id[len(e.prefix)-1] == '-':
-		return fmt.Errorf("%w: %.300q was made up by another engine in memory, and what is in memory ends with its process", ErrUnknownJob, id)
+		return fmt.Errorf("%w: %.300q is of another engine in memory, whose jobs ended with its process", ErrUnknownJob, id)
 	default:
 		return fmt.Errorf("%w: %.300q", ErrUnknownJob, id)
 	}

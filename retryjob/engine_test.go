@@ -127,7 +127,7 @@ func TestEnqueueRefuses(t *testing.T) {
 			"an ID that is there":   {t.Context(), retryjob.Job{ID: "mine", Kind: "work", Policy: "p"}, `retryjob: a job with that ID is there already: "mine"`},
 			"the ID of a final job": {t.Context(), retryjob.Job{ID: made, Kind: "work", Policy: "p"}, fmt.Sprintf("retryjob: a job with that ID is there already: %q", made)},
 			"an ID yet to be made up": {t.Context(), retryjob.Job{ID: prefix + "2", Kind: "work", Policy: "p"},
-				fmt.Sprintf("retryjob: Job.ID %q has the form of the IDs that this engine makes up", prefix+"2")},
+				fmt.Sprintf("retryjob: Job.ID %q has the form of the IDs that this engine generates", prefix+"2")},
 			"a due time centuries ahead": {t.Context(), retryjob.Job{Kind: "work", Policy: "p", Due: time.Date(2500, 1, 1, 0, 0, 0, 0, time.UTC)},
 				"retryjob: Job.Due 2500-01-01 00:00:00 +0000 UTC is more than 200 years ahead"},
 		} {
@@ -174,7 +174,7 @@ func TestUnknownJobsAreDistinguished(t *testing.T) {
 		_, err = other.Get(t.Context(), made)
 		require.ErrorIs(t, err, retryjob.ErrUnknownJob)
 		require.NotErrorIs(t, err, retryjob.ErrNeverKnown)
-		require.ErrorContains(t, err, "what is in memory ends with its process")
+		require.ErrorContains(t, err, "whose jobs ended with its process")
 		put(t, e, "mine", 0) // the ID is free again
 		put(t, e, made, 0)
 		synctest.Wait()

@@ -18,7 +18,7 @@ import (
 )
 
 // Job is work to be done later, or again. It is plain data, so that any engine can store it. The Handler of its Kind
-// does the work.
+// does the work. ID, Policy, Budget and Correlation are up to 255 bytes of UTF-8 without control characters.
 type Job struct {
 	// ID stays the same over all attempts and replays. No two jobs of an engine have the same ID. If empty, the engine
 	// generates an ID (recommended); from a generated ID an engine can tell that a job existed even after the job has
@@ -87,9 +87,9 @@ func (j *Job) Validate(policies Policies) error {
 		case len(f.value) > longestName:
 			bad.Add("retryjob", f.name, strconv.Quote(f.value[:40])+"...", fmt.Sprintf("is longer than %d bytes", longestName))
 		case !isText(f.value):
-			bad.Add("retryjob", f.name, strconv.Quote(f.value), "has bytes that are not text")
+			bad.Add("retryjob", f.name, strconv.Quote(f.value), "has control characters or is not UTF-8")
 		case f.name == "Job.Kind" && !isKind(f.value):
-			bad.Add("retryjob", f.name, strconv.Quote(f.value), "is not of letters, digits and _-./:+[]<>, after a letter, digit or underscore")
+			bad.Add("retryjob", f.name, strconv.Quote(f.value), "is not letters, digits and _-./:+[]<> that begin with a letter, digit or underscore")
 		case f.name == "Job.Policy":
 			if _, err := policies.ask(j, true); err != nil {
 				bad = append(bad, j.refusals(err)...)
@@ -107,7 +107,7 @@ func (j *Job) Validate(policies Policies) error {
 	}
 	for i, tag := range j.Tags {
 		if len(tag) > longestName || !ofTag.MatchString(tag) {
-			bad.Add("retryjob", fmt.Sprintf("Job.Tags[%d]", i), shown(tag), "is not 3 to 255 letters, digits, _ and, inside, hyphens")
+			bad.Add("retryjob", fmt.Sprintf("Job.Tags[%d]", i), shown(tag), "is not 3 to 255 letters, digits, underscores and inner hyphens")
 		}
 	}
 	if !j.Due.IsZero() && j.Due.UTC().Year() > 9998 {

@@ -21,23 +21,25 @@ const RecordVersion = 2
 // Stepper and the methods Replay, Late and Cancel change a Record, except that an engine may set Status to Leased while
 // an attempt is under way. It then counts that attempt in Attempts.
 type Record struct {
-	Version     int    `json:"v"`
-	JobID       string `json:"job"`
-	Kind        string `json:"kind,omitempty"`
-	Policy      string `json:"policy"`
-	Correlation string `json:"correlation,omitempty"`
-	// Spec, TTL and Budget are those of the job.
-	Spec   *retryconf.Spec `json:"spec,omitempty"`
-	TTL    time.Duration   `json:"ttl_ns,omitempty"`
-	Budget string          `json:"budget,omitempty"`
+	// Version is RecordVersion or 1.
+	Version int `json:"v"`
+	// JobID, Kind, Policy, Correlation, Spec, TTL and Budget are those of the job.
+	JobID       string          `json:"job"`
+	Kind        string          `json:"kind,omitempty"`
+	Policy      string          `json:"policy"`
+	Correlation string          `json:"correlation,omitempty"`
+	Spec        *retryconf.Spec `json:"spec,omitempty"`
+	TTL         time.Duration   `json:"ttl_ns,omitempty"`
+	Budget      string          `json:"budget,omitempty"`
 	// First is the time at which the job was first due, from which the TTL counts. A replay sets it to the time of the
 	// replay.
 	First time.Time `json:"first"`
 	// Enqueued is the time at which the job was enqueued or replayed, if that was before First. Zero means First.
 	Enqueued time.Time `json:"enqueued,omitzero"`
 	// Replays is the number of times that the job was replayed.
-	Replays int    `json:"replays,omitempty"`
-	Status  Status `json:"status"`
+	Replays int `json:"replays,omitempty"`
+	// Status is the state of the job. Zero is refused.
+	Status Status `json:"status"`
 	// Reason is the reason why the job ended without success. Zero means that it succeeded or has not ended.
 	Reason retry.Reason `json:"reason,omitzero"`
 	// Due is the earliest time of the next attempt. Zero means that no attempt is due.
@@ -61,8 +63,8 @@ type Attempt struct {
 	// parts, each after a dot (see Record.AttemptID). An Admin does not find a job by it: cut these parts off, or log
 	// the job's ID too.
 	ID     string       `json:"id"`
-	Number int          `json:"attempt"` // from 1
-	Start  time.Time    `json:"start,omitzero"`
+	Number int          `json:"attempt"`         // from 1
+	Start  time.Time    `json:"start,omitzero"`  // zero if the attempt was lost before its start was recorded
 	End    time.Time    `json:"end,omitzero"`    // zero if the attempt is under way or was lost with its worker
 	Due    time.Time    `json:"due,omitzero"`    // the time of the next attempt; zero if none follows
 	Status Status       `json:"status"`          // the status of the job after the attempt

@@ -26,7 +26,7 @@ const (
 	Leased                         // an attempt is under way
 	WaitingRetry                   // another attempt is due
 	Succeeded                      // the handler returned nil
-	DeadLettered                   // the policy ended the job: see the Reason
+	DeadLettered                   // the policy gave up: see the Reason
 	Expired                        // out of time: see the Reason
 	Failed                         // failed under a policy that is Disabled; not a dead letter
 	Canceled                       // its caller or an Admin canceled it

@@ -50,7 +50,7 @@ func (s *Stepper) codeOf(err error) string {
 
 // Next says what an engine does next with a job.
 type Next struct {
-	Status Status
+	Status Status       // of the record
 	Reason retry.Reason // zero if Status is not final, and for Succeeded
 	Due    time.Time    // of the next attempt; zero if Status is final
 	// Deferred means that the attempt does not count: a gate or the handler deferred it, or the engine is shutting
@@ -444,13 +444,13 @@ func spread(jobID string, replays, attempt int) float64 {
 
 // AttemptInfo describes the attempt that a handler makes.
 type AttemptInfo struct {
-	JobID       string // the same for all attempts and replays: use it for an idempotency key
-	Kind        string
-	AttemptID   string // unique to this attempt
-	Correlation string
-	Number      int // from 1
-	Replays     int
-	First       time.Time
+	JobID       string    // the same for all attempts and replays: use it as an idempotency key
+	Kind        string    // of the job
+	AttemptID   string    // unique to this attempt
+	Correlation string    // of the job; empty means none
+	Number      int       // of the attempt, from 1; it begins again after a replay
+	Replays     int       // Record.Replays
+	First       time.Time // Record.First
 }
 
 // infoOf returns the info of an attempt without AttemptID. AttemptFrom adds the AttemptID, since few handlers ask for

@@ -11,7 +11,7 @@ type Line struct {
 	// Took is the duration of the attempt: until now if it is under way, and until the start of the next attempt if it
 	// was lost. Negative means unknown.
 	Took time.Duration
-	Wait time.Duration // from its end to Due; negative if no attempt followed
+	Wait time.Duration // from its end to Due; negative if unknown or if no attempt follows
 	Note string        // about Took: ", late", " so far", "lost" or empty
 }
 
