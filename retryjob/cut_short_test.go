@@ -72,7 +72,7 @@ func TestStepWhoseContextEnds(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		cause error
-		err   error // what the handler makes of it; nil is a success
+		err   error // what the handler returns; nil is a success
 		want  retryjob.Next
 		runs  int
 	}{
@@ -212,8 +212,8 @@ func TestStepWhoseContextEnds(t *testing.T) {
 	})
 }
 
-// TestStepUnderAContextThatHasEnded shows that nothing is begun, and that the caller goes before gate and TTL, as with
-// Do.
+// TestStepUnderAContextThatHasEnded shows that no attempt begins, and that a canceled caller comes before gate and TTL,
+// as in Do.
 func TestStepUnderAContextThatHasEnded(t *testing.T) {
 	for name, row := range map[string]struct {
 		cause error

@@ -14,7 +14,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// taken is an Enqueuer that keeps what it is given, or refuses it.
+// taken is an Enqueuer that keeps or refuses the jobs that it gets.
 type taken struct {
 	retryjob.Enqueuer // nil
 	jobs              []retryjob.Job
@@ -145,7 +145,7 @@ func TestDeadLetterToRefusesWhatIsNotSet(t *testing.T) {
 	require.EqualError(t, err, "retryjob: DeadLetterTo.q <nil> must be set; DeadLetterTo.job <nil> must be set", "all at once")
 }
 
-// toDeadLetters is DeadLetterTo for a queue that takes everything.
+// toDeadLetters is DeadLetterTo for a queue that accepts all jobs.
 func toDeadLetters(t *testing.T, q retryjob.Enqueuer) func(context.Context, retry.Event) {
 	observe, err := retryjob.DeadLetterTo(q, handed, func(_ context.Context, _ retryjob.Job, err error) { require.NoError(t, err) })
 	require.NoError(t, err)

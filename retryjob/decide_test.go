@@ -18,7 +18,7 @@ import (
 type scene struct {
 	policy   retry.Policy
 	tokens   int           // of the budget; 0 means no budget
-	shut     time.Duration // since the job's start, for which the gate is shut; 0 means no gate
+	shut     time.Duration // how long the gate is shut after the job's start; 0 means no gate
 	attempts []happening
 }
 
@@ -111,7 +111,7 @@ func (s *scene) at(now func() time.Time) retry.Policy {
 	return p
 }
 
-// plainly returns the decisions of the scene by the core's functions alone, and whether it came to an end.
+// plainly returns the decisions of the scene by the functions of package retry alone, and whether the job ended.
 func (s *scene) plainly(ctx context.Context) (decisions []retry.Decision, ended bool) {
 	c := clock{epoch}
 	p := s.at(c.Now)
@@ -171,8 +171,8 @@ func (s *scene) plainly(ctx context.Context) (decisions []retry.Decision, ended 
 	return decisions, false
 }
 
-// stepped returns the decisions of the scene that a Stepper has passed to Observe, and whether the job ended. The
-// record goes through JSON between any two steps.
+// stepped returns the decisions of the scene that a Stepper passed to Observe, and whether the job ended. It encodes
+// and decodes the record as JSON between two steps.
 func (s *scene) stepped(t *testing.T) (decisions []retry.Decision, ended bool) {
 	c := &clock{epoch}
 	p := s.at(c.Now)
@@ -216,8 +216,8 @@ func (s *scene) stepped(t *testing.T) (decisions []retry.Decision, ended bool) {
 	return decisions, rec.Status.Final()
 }
 
-// TestStepperDecidesWhatThePolicyDecides: over random policies, errors, durations, losses and cancellations, a Stepper
-// comes to the decisions that Decide, Admit and Spend come to in a plain loop.
+// TestStepperDecidesWhatThePolicyDecides checks that, for random policies, errors, durations, losses and cancellations,
+// a Stepper decides as Decide, Admit and Spend do in a plain loop.
 func TestStepperDecidesWhatThePolicyDecides(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(14, 14))
 	seen := map[retry.Reason]int{}

@@ -15,7 +15,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// BenchmarkEngineThroughput is no-op jobs from Enqueue to Succeeded, with as many producers as cores.
+// BenchmarkEngineThroughput measures no-op jobs from Enqueue to Succeeded, with as many producers as cores.
 func BenchmarkEngineThroughput(b *testing.B) {
 	var done atomic.Int64
 	all := make(chan struct{})
@@ -41,7 +41,7 @@ func BenchmarkEngineThroughput(b *testing.B) {
 	require.NoError(b, err)
 }
 
-// BenchmarkEngineStart is the time from the call of Enqueue to the first line of the handler, in an engine that is idle.
+// BenchmarkEngineStart measures the time from the call of Enqueue to the first line of the handler in an idle engine.
 func BenchmarkEngineStart(b *testing.B) {
 	started := make(chan time.Time, 1)
 	e := benchEngine(b, retry.Policy{}, func(context.Context, retryjob.Job) error {
@@ -66,8 +66,8 @@ func BenchmarkEngineStart(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "ns-p99")
 }
 
-// BenchmarkEngineMillion is a million jobs that fail once and then wait: what they hold meanwhile, and how long it
-// takes until all have succeeded. One worker makes the attempts, so that all have been made once the last job runs.
+// BenchmarkEngineMillion measures a million jobs that fail once and then wait: their memory, and the time until all
+// have succeeded. One worker makes the attempts, so that all attempts have been made when the last job runs.
 func BenchmarkEngineMillion(b *testing.B) {
 	const jobs = 1_000_000
 	for b.Loop() {
@@ -108,7 +108,8 @@ func BenchmarkEngineMillion(b *testing.B) {
 	}
 }
 
-// BenchmarkEngineListMillion is List of a million jobs that have failed once and wait: all of them, then a first page.
+// BenchmarkEngineListMillion measures List of a million jobs that have failed once and wait: all of them, then a first
+// page.
 func BenchmarkEngineListMillion(b *testing.B) {
 	e := millionWaiting(b)
 	for b.Loop() {
@@ -134,7 +135,7 @@ func BenchmarkEngineListMillion(b *testing.B) {
 	require.NoError(b, err)
 }
 
-// BenchmarkEngineShutdownMillion is Shutdown of an engine with a million jobs that have failed once and wait.
+// BenchmarkEngineShutdownMillion measures Shutdown of an engine with a million jobs that have failed once and wait.
 func BenchmarkEngineShutdownMillion(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()

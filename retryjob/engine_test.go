@@ -347,7 +347,7 @@ func TestWait(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, retryjob.WaitingRetry, i.Status)
 
-		ends := make(chan retryjob.Info, 3) // those who wait get the end, though the job is purged or replayed at once
+		ends := make(chan retryjob.Info, 3) // callers of Wait get the end although the job is purged or replayed at once
 		for range cap(ends) {
 			go func() {
 				i, err := e.Wait(context.Background(), "a")

@@ -14,8 +14,8 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// TestStepperDecidesWhatDoDecides: a job's attempts come to what the attempts of one retry.Do come to, which waits in
-// virtual time with the same jitter.
+// TestStepperDecidesWhatDoDecides checks that the attempts of a job have the same results as those of a retry.Do that
+// waits in virtual time with the same jitter.
 func TestStepperDecidesWhatDoDecides(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -77,7 +77,7 @@ func TestStepperDecidesWhatDoDecides(t *testing.T) {
 	}
 }
 
-// plain takes from events what differs between a live error and its text, and between clocks.
+// plain removes from events the differences between an error and its text, and between clocks.
 func plain(events told, began time.Time) (list told) {
 	attempt := func(a retry.Attempt) retry.Attempt {
 		if a.Err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// An engine is a loop around Step: here one that stands for a week in a moment.
+// An engine is a loop around Step. This one runs through hours in a moment.
 func ExampleStepper() {
 	now := time.Date(2026, time.November, 2, 9, 0, 0, 0, time.UTC)
 	stepper := retryjob.Stepper{
@@ -48,7 +48,8 @@ func ExampleStepper() {
 	// attempts_exhausted
 }
 
-// A worker died in the first attempt. The process that notices asks Lost when the next one is due.
+// A worker died in the first attempt. The process that notices it calls Lost, which decides when the next attempt is
+// due.
 func ExampleStepper_Lost() {
 	now := time.Date(2026, time.November, 2, 9, 0, 0, 0, time.UTC)
 	stepper := retryjob.Stepper{
@@ -64,7 +65,7 @@ func ExampleStepper_Lost() {
 	// retryjob: the worker was lost
 }
 
-// What a handler does twice must not count twice: the job's ID is the key.
+// An attempt may be made twice, so use the job's ID as an idempotency key.
 func ExampleAttemptFrom() {
 	handler := func(ctx context.Context) error {
 		a, _ := retryjob.AttemptFrom(ctx)
@@ -82,8 +83,8 @@ func ExampleAttemptFrom() {
 	// succeeded <nil>
 }
 
-// A handler that makes a request returns what retryhttp.CheckResponse does: the status is in the record, and the
-// Retry-After is obeyed.
+// A handler that makes a request returns the error of retryhttp.CheckResponse: the record has the status, and the next
+// attempt obeys Retry-After.
 func ExampleHandler() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "90")
@@ -125,8 +126,8 @@ func ExampleHandler() {
 	// Output: waiting_retry 429 retryhttp: 429 Too Many Requests 1m30s
 }
 
-// A handler asks for later when what it needs is not there yet. That is not an attempt: the policy allows one, and it is
-// made.
+// A handler asks to be called later if something that it needs is not ready. That does not count as an attempt: the
+// policy allows one attempt, which is made later.
 func ExampleSnooze() {
 	stepper := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"once": {MaxAttempts: 1}})}
 	rec := retryjob.NewRecord(&retryjob.Job{ID: "invoice-7", Kind: "invoice", Policy: "once"}, time.Now())
@@ -146,7 +147,7 @@ func ExampleSnooze() {
 	// succeeded 1 false <nil>
 }
 
-// Middleware is a function over the handlers, before the engine gets them.
+// Middleware is a function that wraps the handlers before the engine gets them.
 func ExampleOptions_middleware() {
 	logged := func(next retryjob.Handler) retryjob.Handler {
 		return func(ctx context.Context, job retryjob.Job) error {
@@ -181,8 +182,8 @@ func ExampleOptions_middleware() {
 	// <nil>
 }
 
-// A replay of many is paced, so that what has just recovered is not overrun: some at a time, and what has failed since
-// the begin is left alone. A retention by kind is a Purge of the same form, from time to time.
+// Replay many jobs a few at a time, so that they do not overload a service that has just recovered. Jobs that have
+// failed since the beginning are left out. A Purge of the same form, called from time to time, is a retention by kind.
 func ExampleAdmin_pace() {
 	fails := true
 	engine, err := retryjob.New(retryjob.Options{
@@ -229,7 +230,7 @@ func ExampleAdmin_pace() {
 	// 0 <nil>
 }
 
-// Operators change what a name means, and jobs that wait already go by it.
+// Operators change the policy of a name, and waiting jobs follow it.
 func ExampleFromCatalog() {
 	var catalog retryconf.Catalog
 	catalog.Define("outbound", retry.Standard())
@@ -248,8 +249,8 @@ func ExampleFromCatalog() {
 	// outbound: 3 attempts, list: 10s 1m (1m10s in all)
 }
 
-// A default policy, and a budget for each tenant and endpoint, are lines in the Policies. What a job brings along goes
-// over that, within limits.
+// A function of type Policies can have a default policy, and a budget for each tenant and endpoint. The settings of a
+// job replace those of the policy, within limits.
 func ExamplePolicies() {
 	var catalog retryconf.Catalog
 	catalog.Define("webhooks", retry.Patient())
@@ -285,7 +286,7 @@ func ExampleFromMap() {
 	//  retryjob: unknown policy
 }
 
-// A record is data: a database can hold it, and a job that has failed for good gets another life.
+// A record is data that a database can store. A replay begins a dead letter again.
 func ExampleRecord_Replay() {
 	now := time.Date(2026, time.November, 2, 9, 0, 0, 0, time.UTC)
 	stepper := retryjob.Stepper{
@@ -328,7 +329,7 @@ func ExampleFilter() {
 	// Output: true 100
 }
 
-// An engine stores what was decided before it calls Observe, which then finds the job as the event says.
+// An engine stores the decision before it calls Observe, so that Observe finds the job as the event says.
 func ExampleNext_Tell() {
 	stored := retryjob.Status(0)
 	policy := retry.Policy{MaxAttempts: 1, Observe: func(_ context.Context, e retry.Event) {
@@ -348,7 +349,7 @@ func ExampleNext_Tell() {
 	// Output: dead_letter and the engine has stored dead_letter
 }
 
-// A job that waits is canceled by its record; the Stepper pays its token back and reports the end.
+// A waiting job is canceled in its record. The Stepper returns its token and reports the end.
 func ExampleStepper_Canceled() {
 	policy := retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Initial: 3}), Observe: func(_ context.Context, e retry.Event) {
 		if e.Outcome != nil {
@@ -371,7 +372,7 @@ func ExampleStepper_Canceled() {
 	// canceled 3
 }
 
-// A worker that was suspended comes back with a result when its attempt was given up long since.
+// A worker that was suspended resumes with a result after its attempt was recorded as lost.
 func ExampleRecord_Late() {
 	stepper := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"p": {MaxAttempts: 2}})}
 	rec := retryjob.NewRecord(&retryjob.Job{ID: "order-7", Kind: "charge", Policy: "p"}, time.Now())

@@ -28,7 +28,7 @@ func TestJobValidate(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		job  retryjob.Job
-		want string // what the error says; empty means none
+		want string // the error's text; empty means none
 	}{
 		{"a whole job", good(func(*retryjob.Job) {}), ""},
 		{"a job without ID, payload and correlation", retryjob.Job{Kind: "ab", Policy: "p"}, ""},
@@ -206,7 +206,7 @@ func TestPanicError(t *testing.T) {
 	}
 }
 
-// oneJob is an engine with one job, to see what a Handle asks it.
+// oneJob is an engine with one job that records the calls of a Handle.
 type oneJob struct{ asked []string }
 
 func (e *oneJob) Get(_ context.Context, id string) (retryjob.Info, error) {
@@ -236,7 +236,7 @@ func TestHandle(t *testing.T) {
 	require.Equal(t, []string{"get j7", "wait j7", "wait j7"}, e.asked)
 }
 
-// nested returns JSON of so many levels.
+// nested returns JSON of the given number of levels.
 func nested(levels int) json.RawMessage {
 	text := `"]\""`
 	for level := range levels {

@@ -140,7 +140,7 @@ func TestALongListIsReadAsFarAsItIsWanted(t *testing.T) {
 		synctest.Wait()
 		var got []string
 		for i := range e.List(t.Context(), retryjob.Filter{}) {
-			if got = append(got, i.JobID); len(got)%1000 == 1 { // what changes while the list is read is left out
+			if got = append(got, i.JobID); len(got)%1000 == 1 { // jobs that change while the list is read are left out
 				n := 4999 - len(got)
 				require.NoError(t, e.Cancel(t.Context(), fmt.Sprint(n)))
 			}
@@ -152,8 +152,8 @@ func TestALongListIsReadAsFarAsItIsWanted(t *testing.T) {
 		}
 		require.Greater(t, len(got), 4990)
 		require.Subset(t, want, got)
-		// what waits for its first attempt changed before what has failed, or the other way around; each in the order
-		// of its changes
+		// jobs that wait for their first attempt changed before those that failed, or the other way around; each group
+		// in the order of its changes
 		place := map[string]int{}
 		for n, i := range got {
 			place[i] = n
@@ -170,7 +170,7 @@ func TestALongListIsReadAsFarAsItIsWanted(t *testing.T) {
 	})
 }
 
-// during calls f whenever an engine asks whether the caller is gone, which it does before each job that it changes.
+// during calls f each time that an engine checks its context, which it does before each job that it changes.
 type during struct {
 	context.Context
 	f func()
@@ -191,7 +191,7 @@ func TestPurgeLeavesWhatWasReplayedMeanwhile(t *testing.T) {
 		}
 		asked := 0
 		n, err := e.Purge(during{t.Context(), func() {
-			if asked++; asked == 2 { // the page is read, and b is to go
+			if asked++; asked == 2 { // the page is read, and b is next
 				require.NoError(t, e.Replay(context.Background(), "b"))
 			}
 		}}, retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}})

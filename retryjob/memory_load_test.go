@@ -18,8 +18,8 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// TestThousandsOfGoroutinesAtOnce is for the race detector, and counts: each job ends in one way, and no attempt runs
-// beside another of its job.
+// TestThousandsOfGoroutinesAtOnce is for the race detector. It also checks that each job ends once, and that two
+// attempts of a job never run at the same time.
 func TestThousandsOfGoroutinesAtOnce(t *testing.T) {
 	var running, most, beside atomic.Int64
 	var busy sync.Map
@@ -106,7 +106,7 @@ func TestThousandsOfGoroutinesAtOnce(t *testing.T) {
 	require.Equal(t, replayed.Load(), sum)
 }
 
-// TestAWaitingJobIsSmall holds the memory of what a job that waits after a failure costs, its own ID included.
+// TestAWaitingJobIsSmall limits the memory of a job that waits after a failure, including its ID.
 func TestAWaitingJobIsSmall(t *testing.T) {
 	const jobs = 100_000
 	e := open(t, fixed(2, time.Hour), func(_ context.Context, j retryjob.Job) error {
@@ -146,12 +146,12 @@ func TestCanceledJobsLeaveTheAgenda(t *testing.T) {
 			return nil
 		}, func(c *retryjob.Options) { c.Concurrency = 1 })
 		var want []string
-		order := rand.New(rand.NewPCG(9, 1)).Perm(5000) // an order in which the root of the heap has to be put right at last
+		order := rand.New(rand.NewPCG(9, 1)).Perm(5000) // an order in which the root of the heap is moved last
 		for _, n := range order {
 			put(t, e, fmt.Sprint(n), time.Duration(n+1)*time.Second)
 		}
 		for _, n := range order {
-			if n%5 != 2 { // the first one goes too
+			if n%5 != 2 { // also the first one
 				require.NoError(t, e.Cancel(t.Context(), fmt.Sprint(n)))
 			}
 		}
@@ -167,8 +167,8 @@ func TestCanceledJobsLeaveTheAgenda(t *testing.T) {
 	})
 }
 
-// TestAJobThatIsCanceledWhileItWaitsStartsNoOther is about the memory of jobs that were removed, which serves others: what a
-// canceled job leaves in the order of due jobs does not reach them.
+// TestAJobThatIsCanceledWhileItWaitsStartsNoOther is about the memory of removed jobs, which new jobs get: the turn of
+// a canceled job does not start a new one.
 func TestAJobThatIsCanceledWhileItWaitsStartsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var late []time.Duration
@@ -192,8 +192,8 @@ func TestAJobThatIsCanceledWhileItWaitsStartsNoOther(t *testing.T) {
 	})
 }
 
-// TestWhatIsKeptOfAnAttemptStaysItsOwn is about the same memory: a context that a handler keeps, an Info and a Handle speak of
-// their job when another has taken its place.
+// TestWhatIsKeptOfAnAttemptStaysItsOwn is about the same memory: a context that a handler keeps, an Info and a Handle
+// stay those of their job after a new job has got its memory.
 func TestWhatIsKeptOfAnAttemptStaysItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := map[string]context.Context{}
@@ -239,7 +239,7 @@ func TestWhatIsKeptOfAnAttemptStaysItsOwn(t *testing.T) {
 	})
 }
 
-// TestJobsThatTakeThePlaceOfOthersWhileTheseAreRead is for the race detector, and looks at what it reads.
+// TestJobsThatTakeThePlaceOfOthersWhileTheseAreRead is for the race detector. It also checks the jobs that it reads.
 func TestJobsThatTakeThePlaceOfOthersWhileTheseAreRead(t *testing.T) {
 	e := open(t, fixed(1, 0), succeed, func(c *retryjob.Options) { c.Concurrency = 4 })
 	var producers, reader sync.WaitGroup

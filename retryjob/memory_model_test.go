@@ -13,7 +13,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// engineModelJob is what the engine must say of a job, worked out in the dullest way.
+// engineModelJob is the expected state of a job, computed in the simplest way.
 type engineModelJob struct {
 	status   retryjob.Status
 	attempts int
@@ -27,7 +27,7 @@ const (
 	modelKeep = 5 * time.Minute
 )
 
-// engineModel plays the same game as the engine, one event after the other. A job's ID says after how many attempts it
+// engineModel does what the engine does, one event after the other. The ID of a job says after how many attempts it
 // succeeds.
 type engineModel struct {
 	jobs map[string]*engineModelJob
@@ -39,7 +39,7 @@ func (*engineModel) change(j *engineModelJob, s retryjob.Status, at time.Time) {
 	j.status, j.at = s, at
 }
 
-// advance makes what is due until now, and removes what is too old.
+// advance makes the attempts that are due by now, and removes the jobs that are too old.
 func (m *engineModel) advance(now time.Time) {
 	for {
 		var next *engineModelJob
@@ -152,7 +152,7 @@ func TestTheEngineDoesWhatItsModelDoes(t *testing.T) {
 	}
 }
 
-// agree looks at every job by Get and by List.
+// agree compares every job, by Get and by List, with the model.
 func agree(t *testing.T, e *retryjob.Engine, m *engineModel, page int) {
 	t.Helper()
 	listed := map[string]retryjob.Info{}

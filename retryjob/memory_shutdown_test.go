@@ -132,7 +132,7 @@ func TestShutdownEndsAttemptsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestCancelAsAnAttemptBegins is for the race detector: only the engine's lock orders the two.
+// TestCancelAsAnAttemptBegins is for the race detector: only a lock of the engine orders the two.
 func TestCancelAsAnAttemptBegins(t *testing.T) {
 	e := open(t, fixed(3, time.Hour), func(ctx context.Context, _ retryjob.Job) error {
 		<-ctx.Done()
@@ -235,8 +235,8 @@ func TestShutdownReachesAHandlerThatWaitsForAnotherJob(t *testing.T) {
 	})
 }
 
-// TestShutdownAmongEnqueuesAndAttemptsLeavesEachJobOnce stops engines while jobs come and run: each one that was taken
-// has run or is left.
+// TestShutdownAmongEnqueuesAndAttemptsLeavesEachJobOnce shuts engines down while jobs are enqueued and run: each job
+// has run or is returned.
 func TestShutdownAmongEnqueuesAndAttemptsLeavesEachJobOnce(t *testing.T) {
 	for round := range 50 {
 		var ran, taken atomic.Int64

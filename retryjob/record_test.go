@@ -48,7 +48,7 @@ func TestNewRecord(t *testing.T) {
 	}
 }
 
-// What an earlier release has stored is gone on with, and written in the new form.
+// A Stepper continues with a record of an earlier release, and writes it in the new form.
 func TestARecordOfVersion1IsGoneOnWith(t *testing.T) {
 	first := retryjob.Record{Version: 1, JobID: "j", Policy: "p", First: epoch, Status: retryjob.Pending, Due: epoch}
 	s := stepper(retry.Policy{MaxAttempts: 1}, &clock{epoch})
@@ -364,8 +364,8 @@ func TestALateResultChangesItsOwnLineOnly(t *testing.T) {
 	require.Equal(t, []retryjob.Attempt{want, before[1]}, r.History)
 }
 
-// FuzzRecord: what is read as a Record is written as one that reads the same, and nothing done to it panics. What Check
-// lets through and Replay and Cancel change, it lets through again.
+// FuzzRecord checks that a decoded Record is encoded to JSON that decodes to the same Record, and that no method
+// panics. A valid Record is still valid after Replay and Cancel.
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{}`))
 	f.Add([]byte(`{"v":1,"job":"j","policy":"p","first":"2026-11-02T09:00:00Z","status":"pending","due":"2026-11-02T09:00:00Z","attempts":0}`))
@@ -458,7 +458,8 @@ func steps(t *testing.T, r retryjob.Record, broken error) {
 	require.Equal(t, v.Due, r.Due)
 }
 
-// wellFormed reports whether all that JSON cannot hold is absent: attempts without a status, times beyond its years.
+// wellFormed reports whether JSON can hold the record: it cannot hold attempts without a status and times beyond its
+// years.
 func wellFormed(r *retryjob.Record) bool {
 	times := []time.Time{r.First, r.Due, r.Ended}
 	for _, a := range r.History {

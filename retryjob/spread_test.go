@@ -15,7 +15,7 @@ import (
 )
 
 // u is the number in [0,1) of the wait after an attempt, computed by hand: FNV-1a (64 bits) of the job's ID, then
-// SplitMix64's step and finalizer for each count n, n+1 golden gammas on, of which the upper 53 bits are kept.
+// SplitMix64's step and finalizer for each count n, n+1 golden gammas on; the upper 53 bits are kept.
 func u(jobID string, replays, attempt int) float64 {
 	word := func(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
 	size := new(big.Int).Lsh(big.NewInt(1), 64)
@@ -34,7 +34,7 @@ func u(jobID string, replays, attempt int) float64 {
 	return f
 }
 
-// TestSpread pins numbers that are in records which wait: another release must come to the same due times.
+// TestSpread fixes the numbers: another release must compute the same due times for stored records.
 func TestSpread(t *testing.T) {
 	for _, row := range []struct {
 		id               string

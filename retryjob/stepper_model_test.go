@@ -67,7 +67,7 @@ var modelPolicies = []struct {
 	{retry.Policy{MaxAttempts: 80, TTL: 10 * time.Minute, Backoff: retry.Backoff{Mode: retry.Fixed, Base: sec, Jitter: retry.EqualJitter}}, -1},
 }
 
-// model is what the rules say of a job, one after the other and without a thought to speed.
+// model is the expected state of a job, by the rules one after the other, without regard to speed.
 type model struct {
 	policy            retry.Policy
 	tokens            float64 // below 0 if there is no budget
@@ -81,7 +81,7 @@ type model struct {
 	runs              []retryjob.Status
 }
 
-// decide gives the endings in the order of rule 20.
+// decide returns the first ending that applies, in the order of Policy.Decide.
 func (m *model) decide(attempt int, o outcome, ttl bool) (retryjob.Status, retry.Reason, time.Duration) {
 	p := m.policy
 	limit := p.MaxAttempts
@@ -126,7 +126,7 @@ func (m *model) decide(attempt int, o outcome, ttl bool) (retryjob.Status, retry
 	return retryjob.WaitingRetry, 0, delay
 }
 
-// over reports whether an attempt that starts so much later is beyond the TTL.
+// over reports whether an attempt that starts after the given wait is beyond the TTL.
 func (m *model) over(later time.Duration) bool {
 	return m.policy.TTL > 0 && m.now.Add(later).After(m.first.Add(m.policy.TTL))
 }
@@ -142,8 +142,8 @@ func (m *model) wait(delay time.Duration) {
 	}
 }
 
-// lose records the attempts up to the given one as lost. waits says whether the wait after the last of them is yet to
-// come.
+// lose records the attempts up to the given one as lost. waits reports whether the wait after the last one has not
+// begun.
 func (m *model) lose(upTo int, waits bool) bool {
 	for n := m.attempts + 1; n <= upTo; n++ {
 		s, r, delay := m.decide(n, loses, waits && n == upTo || m.over(0))
@@ -198,7 +198,7 @@ func (m *model) step(attempt int, o outcome, took, gate time.Duration) bool {
 	return true
 }
 
-// transitions are those that Status's comment allows, lost and leased ones in one go.
+// transitions are those that the comment of Status allows, with a lost and a leased attempt as one.
 var transitions = map[retryjob.Status][]retryjob.Status{
 	retryjob.Pending:      retryjob.Statuses(),
 	retryjob.WaitingRetry: {retryjob.WaitingRetry, retryjob.Succeeded, retryjob.DeadLettered, retryjob.Expired, retryjob.Failed, retryjob.Canceled},
@@ -325,7 +325,7 @@ func walk(t *testing.T, policy int, script []byte) {
 	}
 }
 
-// compare holds a record to the model.
+// compare compares a record with the model.
 func compare(t *testing.T, m *model, r *retryjob.Record) {
 	require.NoError(t, r.Validate())
 	want := retryjob.Record{
@@ -365,7 +365,7 @@ func TestStepperAgreesWithTheModel(t *testing.T) {
 	})
 }
 
-// FuzzStepper: whatever the script, the core does what the model says.
+// FuzzStepper checks that a Stepper does what the model does for any script.
 func FuzzStepper(f *testing.F) {
 	for policy := range modelPolicies {
 		f.Add(policy, []byte{0, 4, 5, 0, 0, 4, 5, 0, 0, 0})

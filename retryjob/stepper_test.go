@@ -353,7 +353,8 @@ func TestALongAttemptStartsAttemptsAndDelaysAnew(t *testing.T) {
 	}
 }
 
-// TestWhatALostAttemptsWaitIsHeldAgainst: of several attempts that were lost, only the last one's wait is yet to come.
+// TestWhatALostAttemptsWaitIsHeldAgainst checks that, of several lost attempts, only the wait after the last one has
+// not passed.
 func TestWhatALostAttemptsWaitIsHeldAgainst(t *testing.T) {
 	c := &clock{epoch}
 	p := retry.Policy{TTL: 10 * sec, Backoff: retry.Backoff{Delays: []time.Duration{time.Hour, sec, time.Hour}}}

@@ -20,7 +20,7 @@ const (
 	changeTime = 10 * time.Second // for a request that changes jobs
 )
 
-// action is something that is done to jobs.
+// action is a change of jobs.
 type action struct {
 	Name, Done string // "replay", "Replayed"
 	Warning    string // what a person should know before
@@ -54,7 +54,7 @@ func actionOf(name string) *action {
 	return nil
 }
 
-// statuses returns what f leaves of the statuses that the action takes.
+// statuses returns the statuses that the action accepts and f selects.
 func (a *action) statuses(f *retryjob.Filter) []retryjob.Status {
 	return slices.DeleteFunc(retryjob.Statuses(), func(s retryjob.Status) bool {
 		return !a.takes(s) || len(f.Statuses) > 0 && !slices.Contains(f.Statuses, s)
@@ -97,7 +97,7 @@ func purgeOne(ctx context.Context, admin retryjob.Admin, id string) error {
 	return fmt.Errorf("the job is %s, and only jobs that have ended are purged", info.Status)
 }
 
-// order is what a form asks for.
+// order is the request of a form.
 type order struct {
 	*action
 	IDs  []string
@@ -105,12 +105,12 @@ type order struct {
 	View *view
 	From string // "job" if the form is on the page of a job, the only one of IDs
 	Made int    // jobs changed by the batches before this one
-	// Before is when an order for all was first shown: what changes later, as a replayed job that fails again, is not
-	// in it. Zero means any time.
+	// Before is the time at which an order for all jobs was first shown. The order excludes jobs that change later,
+	// such as a replayed job that fails again. Zero means any time.
 	Before time.Time
 }
 
-// parseOrder returns what the form of r asks for, or answers that it is refused.
+// parseOrder returns the order of the form of r, or responds with the refusal.
 func (h *handler) parseOrder(w http.ResponseWriter, r *http.Request) (*order, bool) {
 	if err := r.ParseForm(); err != nil {
 		h.refuse(w, http.StatusBadRequest, "The form could not be read: it is too long or malformed.", "./")
@@ -197,7 +197,7 @@ func (h *handler) confirm(w http.ResponseWriter, r *http.Request) {
 	h.render(w, http.StatusOK, "confirm.html", d)
 }
 
-// terms returns what says which jobs an order for all is about.
+// terms returns the description of the jobs of an order for all.
 func terms(o *order) [][2]string {
 	f := o.filter()
 	all := [][2]string{{"status", texts(f.Statuses)}}
@@ -209,7 +209,7 @@ func terms(o *order) [][2]string {
 	return all
 }
 
-// failure is a job to which something could not be done.
+// failure is a job that an action failed for.
 type failure struct{ ID, Err string }
 
 // resultData is what result.html shows.
@@ -223,7 +223,7 @@ type resultData struct {
 	Err         string // what ended a batch
 }
 
-// act does what a form asks for. What is done until r's context ends stays done.
+// act executes an order. Changes made before r's context ends remain.
 func (h *handler) act(w http.ResponseWriter, r *http.Request) {
 	o, ok := h.parseOrder(w, r)
 	if !ok {

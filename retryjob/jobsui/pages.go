@@ -100,7 +100,7 @@ type listData struct {
 	Known   struct{ Policies, Kinds []string }
 }
 
-// tab is a link of a row of which one is chosen.
+// tab is a link in a row of links, one of which is selected.
 type tab struct {
 	Text, Number, Address string
 	Current               bool

@@ -29,7 +29,7 @@ type view struct {
 	search string   // in lower case
 	at     []cursor // the beginnings of the pages before this one, and of this one
 	span   *span
-	bad    map[string]string // what is wrong with a key's values
+	bad    map[string]string // the errors of the values by key
 }
 
 // parseView returns the view that values mean at now. A view with bad values selects nothing and must not be acted on.

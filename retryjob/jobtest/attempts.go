@@ -17,8 +17,8 @@ import (
 
 var errFlaky = errors.New("the peer is down")
 
-// attempts is what one attempt after the other is and leaves behind.
-// refusal is an error of a client that knows the status of the response and when the server wants to be asked again.
+// attempts has the claims about attempts and what they leave in the record. refusal is an error of a client that knows
+// the status of the response and when the server wants to be asked again.
 type refusal struct {
 	status int
 	hint   time.Duration

@@ -11,7 +11,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// crashing is what durable engines do about the death of their process.
+// crashing has the claims about durable engines whose process dies.
 var crashing = []scenario{
 	{claim: "a crash loses no job that waits and no record of one that has ended", needs: aCrash, play: func(s *stage) {
 		var d diary

@@ -73,7 +73,7 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// need is what a scenario cannot do without.
+// need is a property of an engine that a scenario requires.
 type need uint8
 
 const (
@@ -99,7 +99,7 @@ type stage struct {
 	down bool // the scenario has shut q down by itself
 }
 
-// kind is the kind of nearly all jobs here.
+// kind is the kind of most jobs here.
 const kind = "work"
 
 // policies is short for the policies of a Config.
@@ -225,14 +225,14 @@ func (s *stage) onTime(due, start time.Time) {
 	require.LessOrEqual(s.t, late, s.h.Late, "the attempt of %v was late", due)
 }
 
-// made is an attempt as its handler has seen it.
+// made is an attempt as its handler saw it.
 type made struct {
 	retryjob.AttemptInfo
 	job retryjob.Job
 	at  time.Time
 }
 
-// diary is what handlers write down.
+// diary has the attempts that handlers recorded.
 type diary struct {
 	mu       sync.Mutex
 	attempts []made
@@ -272,7 +272,7 @@ func (d *diary) all() []made {
 	return append([]made(nil), d.attempts...)
 }
 
-// fixed returns a policy of so many attempts with the same delay between them.
+// fixed returns a policy with the given number of attempts and the same delay between them.
 func fixed(attempts int, delay time.Duration) retry.Policy {
 	return retry.Policy{MaxAttempts: attempts, Backoff: retry.Backoff{Mode: retry.Fixed, Base: delay}}
 }

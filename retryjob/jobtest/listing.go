@@ -12,7 +12,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// listing is what List and DeadLetters find.
+// listing has the claims about List and DeadLetters.
 var listing = []scenario{
 	{claim: "List gives the job that changed last first, each once, whatever the size of a page", play: func(s *stage) {
 		want := s.deadLetters(7)

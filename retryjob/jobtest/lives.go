@@ -12,7 +12,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// lives is how a job goes from status to status.
+// lives has the claims about the statuses of a job.
 var lives = []scenario{
 	{claim: "a job goes from pending to leased to waiting_retry to leased to its end", play: func(s *stage) {
 		begun, release := make(chan struct{}), make(chan error)
@@ -155,7 +155,7 @@ var lives = []scenario{
 	}},
 }
 
-// enqueuing is what is taken and what is refused.
+// enqueuing has the claims about jobs that are accepted or refused.
 var enqueuing = []scenario{
 	{claim: "a job without an ID gets one, each another", play: func(s *stage) {
 		var d diary

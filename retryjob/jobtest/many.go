@@ -11,7 +11,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// many is about jobs in numbers.
+// many has the claims about many jobs at once.
 var many = []scenario{
 	{claim: "EnqueueMany keeps all jobs, in their order", play: func(s *stage) {
 		var d diary

@@ -14,7 +14,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// needs is about what a job says of itself.
+// needs has the claims about the settings of a job.
 var needs = []scenario{
 	{claim: "a job's Spec goes over its policy, field by field, also after a replay", play: func(s *stage) {
 		var d diary

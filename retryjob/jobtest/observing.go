@@ -11,7 +11,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// observing is what a policy's Observe and Budget see of a job.
+// observing has the claims about the calls of a policy's Observe and Budget.
 var observing = []scenario{
 	{claim: "Observe can replay a job from its final event", play: func(s *stage) {
 		var d diary

@@ -142,7 +142,7 @@ func (e *clerk) all() (list []retryjob.Info) {
 	return list
 }
 
-// work starts what is due until it is fired.
+// work starts due attempts until it is fired.
 func (e *clerk) work() {
 	for {
 		next := time.Hour

@@ -13,7 +13,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// replaying is what comes of jobs that get another chance.
+// replaying has the claims about replays.
 var replaying = []scenario{
 	{claim: "a replay is the same job from its first attempt on", play: func(s *stage) {
 		var d diary
@@ -171,7 +171,7 @@ var replaying = []scenario{
 	}},
 }
 
-// purging is what is removed, by request and by age.
+// purging has the claims about the removal of jobs, by request and by age.
 var purging = []scenario{
 	{claim: "Purge removes what is final and nothing else", play: func(s *stage) {
 		s.zoo()

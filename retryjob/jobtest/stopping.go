@@ -10,7 +10,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// sharing is how jobs share the workers.
+// sharing has the claims about jobs that share workers.
 var sharing = []scenario{
 	{claim: "no more attempts run at once than Concurrency, and all get their turn", play: func(s *stage) {
 		var running, most atomic.Int64
@@ -90,7 +90,7 @@ var sharing = []scenario{
 	}},
 }
 
-// stopping is what Shutdown does.
+// stopping has the claims about Shutdown.
 var stopping = []scenario{
 	{claim: "Shutdown waits for the attempt under way, and its result counts", play: func(s *stage) {
 		begun, release := make(chan struct{}), make(chan struct{})
@@ -232,7 +232,8 @@ var stopping = []scenario{
 	}},
 }
 
-// interrupt shuts an engine down in the attempt of a job after so many that have failed, and looks at what is left.
+// interrupt shuts an engine down during an attempt of a job after the given number of failed attempts, and checks the
+// remaining job.
 func (s *stage) interrupt(failed int, status retryjob.Status) {
 	s.t.Helper()
 	var d diary
@@ -278,7 +279,7 @@ func (s *stage) interrupt(failed int, status retryjob.Status) {
 	require.Equal(s.t, failed+1, all[failed+1].Number)
 }
 
-// stopped is what Shutdown has returned.
+// stopped is the result of Shutdown.
 type stopped struct {
 	jobs []retryjob.Info
 	err  error
