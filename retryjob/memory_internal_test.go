@@ -2,6 +2,7 @@ package retryjob
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -79,5 +80,25 @@ func TestTheRemovalOfTheOldLosesLittleTime(t *testing.T) {
 		<-time.After(time.Minute)
 		require.Zero(t, kept())
 		require.Zero(t, e.sweepAt.Load(), "nothing is left to remove, and no timer set")
+	})
+}
+
+func TestRemovedJobsLeaveNoPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := dead(t)
+		_, err := e.EnqueueMany(t.Context(), slices.Repeat([]Job{{Kind: "work", Policy: "p"}}, 1000))
+		require.NoError(t, err)
+		synctest.Wait()
+		pages := func() (n int) {
+			for i := range e.shards {
+				n += len(e.shards[i].made)
+			}
+			return n
+		}
+		require.Equal(t, 2*shards, pages(), "a shard has up to 16 of the jobs, and a page 8")
+		purged, err := e.Purge(t.Context(), Filter{})
+		require.NoError(t, err)
+		require.Equal(t, 1000, purged)
+		require.Zero(t, pages())
 	})
 }
