@@ -195,7 +195,10 @@ func (j *job) keep(rec *Record, c clock) {
 
 // note adds the last attempt of rec if it is new. It keeps as many attempts as Record.note.
 func (j *job) note(rec *Record, c clock) {
-	a := rec.Last()
+	if len(rec.History) == 0 {
+		return
+	}
+	a := &rec.History[len(rec.History)-1]
 	if a.Number <= int(j.attempts) {
 		return
 	}

@@ -25,12 +25,16 @@ func FromCatalog(c *retryconf.Catalog) Policies {
 	}
 }
 
-// FromMap returns the policies of m by Job.Policy. m must not change any more. Jobs without a name have the policy that
-// m has for "" or, if they have a Spec, the zero Policy.
+// FromMap returns the policies of m, which it copies, by Job.Policy. Jobs without a name have the policy that m has for
+// "" or, if they have a Spec, the zero Policy.
 func FromMap(m map[string]retry.Policy) Policies {
+	policies := make(map[string]*retry.Policy, len(m))
+	for name, p := range m {
+		policies[name] = &p
+	}
 	return func(j *Job) (retry.Policy, error) {
-		if p, ok := m[j.Policy]; ok {
-			return p, nil
+		if p := policies[j.Policy]; p != nil {
+			return *p, nil
 		}
 		return unnamed(j)
 	}
