@@ -43,5 +43,5 @@ func ExampleInfeasibleError() {
 	}
 	// Output:
 	// Success against WorstCase
-	// policies that meet Success 0.999 at Failure 0.3 have a WorstCase of 1.22s at best, and WorstCase 1s is required
+	// policies that meet Success 0.999 have at best WorstCase 1.22s, and WorstCase 1s is required
 }

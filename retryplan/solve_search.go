@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -14,13 +15,7 @@ import (
 const (
 	mostSolved = 64                     // attempts
 	usualBase  = 100 * time.Millisecond // if nothing requires another: twice what AWS SDKs begin with since 2026
-
-	// What a search looks at before it is content with what it has found, and before it gives up: in attempts of plans,
-	// a millisecond or so each, and in workPerEffort of fluids.
-	enoughEffort  = 300
-	searchEffort  = 1200
-	eachEffort    = 300 // of one search for what explains that nothing was found
-	workPerEffort = 100_000
+	chancy     = 0.05                   // a Margin below which chance may decide
 )
 
 // roundBases are the Bases of the family.
@@ -40,8 +35,8 @@ type member struct {
 	jitter        retry.JitterMode
 }
 
-// policy returns m as a Policy. Waits that would go on doubling are capped: from the sixth attempt on at ten times the
-// first, which keeps the schedule easy to say.
+// policy returns m as a Policy. From the sixth attempt on, waits are capped at ten times the first, which keeps the
+// schedule easy to say.
 func (m member) policy() retry.Policy {
 	p := retry.Policy{MaxAttempts: m.attempts, AttemptTimeout: m.timeout}
 	if m.attempts == 1 {
@@ -57,104 +52,78 @@ func (m member) policy() retry.Policy {
 	return p
 }
 
+// figures are the values that requirements other than Fleet limit: a probability, a number of attempts, or nanoseconds.
+type figures map[Requirement]float64
+
+func (r *Requirements) limits() figures {
+	return figures{"Success": r.Success, "P99": float64(r.P99), "WorstCase": float64(r.WorstCase), "Load": r.Load, "Outage": float64(r.Outage)}
+}
+
 // option is a policy of the grid with its figures.
 type option struct {
 	member
-	figures
 	fit
-	score float64
-}
-
-// figures are what requirements are about.
-type figures struct {
-	success, load      float64
-	p99, worst, outage time.Duration
-	// cut says that a deadline may end runs, so that success is a bound from above, and a Plan knows better.
-	cut bool
-}
-
-// solver is what all searches for a solution share.
-type solver struct {
-	ctx    context.Context
-	r      Requirements
-	plans  map[planKey]figures
-	waits  map[member]Wait
-	fits   map[member]fit
-	effort int  // that is left
-	short  bool // effort did not suffice
-}
-
-type planKey struct {
-	member
-	deadline time.Duration
-}
-
-// over reports whether the context has ended, or nothing more may be looked at.
-func (s *solver) over() bool {
-	s.short = s.short || s.effort <= 0
-	return s.short || s.ctx.Err() != nil
+	figures figures
+	score   float64
 }
 
 // search looks for policies that meet a set of the requirements.
 type search struct {
-	*solver
+	ctx      context.Context
+	required Requirements
+	limits   figures
 	set      []Requirement
-	fleet    bool          // is in the set
-	deadline time.Duration // the fleet's, 0 without
-	usual    time.Duration // the timeout that suits the fleet
-	refused  string        // why the fleet fares badly with the policy that needs the fewest attempts for it
-	fewest   float64       // these
-	ruled    []*option     // whose plans are too late, or succeed too seldom
-	hopeless map[member]bool
+	fleet    *Fleet                   // if the set has it
+	deadline time.Duration            // the fleet's, if any
+	usual    time.Duration            // the timeout that suits the fleet
+	refused  string                   // why the first policy that does not suit the fleet does not
+	ruledOut map[member]time.Duration // the shortest Base that is too long, by member without its Base
 }
 
-func (s *solver) search(set []Requirement) *search {
-	x := &search{solver: s, set: set, fewest: math.Inf(1), hopeless: map[member]bool{}}
-	if x.has("Fleet") {
-		x.fleet, x.deadline, x.usual = true, s.r.Fleet.Deadline, s.usualTimeout()
+func newSearch(ctx context.Context, r Requirements, set []Requirement) *search {
+	s := &search{ctx: ctx, required: r, limits: r.limits(), set: set, ruledOut: map[member]time.Duration{}}
+	if slices.Contains(set, "Fleet") {
+		s.fleet, s.deadline, s.usual = r.Fleet, r.Fleet.Deadline, usualTimeout(r.Fleet, r.Duration)
 	}
-	return x
+	return s
 }
 
-func (s *search) has(name Requirement) bool { return slices.Contains(s.set, name) }
+// of returns a search with another set of the requirements.
+func (s *search) of(set []Requirement) *search { return newSearch(s.ctx, s.required, set) }
 
-// run returns options that meet the set, the best first, or none. It verifies the options of the grid in the order of
-// their scores. These can only become less by what plans and certificates show, so that the best is found when no other
-// can be better.
-func (s *search) run() (found []*option) {
+// run returns the best option that meets the set, or nil. It verifies the options of the grid in the order of their
+// scores, which plans and certificates only lower, until no other option can be better, or enough were found to choose
+// from.
+func (s *search) run(enough int) (best *option) {
 	var candidates []*option
 	s.grid("", func(o *option) {
 		s.rate(o)
 		candidates = append(candidates, o)
 	})
-	byScore := func(x, y *option) int { return cmp.Compare(y.score, x.score) }
-	slices.SortStableFunc(candidates, byScore)
-	before, best := s.effort, math.Inf(-1)
+	slices.SortStableFunc(candidates, func(x, y *option) int { return cmp.Compare(y.score, x.score) })
+	met := 0
 	for _, o := range candidates {
-		if s.over() || best >= o.score || len(found) > 0 && before-s.effort > enoughEffort {
+		if s.ctx.Err() != nil || met == enough || best != nil && best.score >= o.score {
 			break
 		}
 		if s.verify(o) {
-			s.rate(o)
-			found = append(found, o)
-			best = max(best, o.score)
+			met++
+			if s.rate(o); best == nil || o.score > best.score {
+				best = o
+			}
 		}
 	}
-	slices.SortStableFunc(found, byScore)
-	return found
+	return best
 }
 
-// grid calls visit with the policies of the family that meet the set as far as closed forms say, and with no more
-// attempts than some above what is needed, unless more of them are better for what is wanted.
-func (s *search) grid(want Requirement, visit func(o *option)) {
+// grid calls visit with the policies of the family that meet the set by their closed forms, all but the requirement
+// best, for which it visits all that may be good. Otherwise it visits those with few more attempts than needed.
+func (s *search) grid(best Requirement, visit func(o *option)) {
 	jitters, most := []retry.JitterMode{retry.FullJitter}, 4
-	if s.has("Outage") {
+	if best == "Outage" || slices.Contains(s.set, "Outage") {
 		jitters, most = []retry.JitterMode{retry.EqualJitter, retry.RatioJitter}, 8 // more attempts bridge it with shorter waits
 	}
-	if want == "Outage" {
-		jitters = []retry.JitterMode{retry.RatioJitter} // the highest floor
-	}
-	if want == "Outage" || want == "Success" {
+	if best == "Outage" || best == "Success" {
 		most = mostSolved
 	}
 	timeouts := s.timeouts()
@@ -163,12 +132,15 @@ func (s *search) grid(want Requirement, visit func(o *option)) {
 			more := 0
 			for n := 1; n <= mostSolved && more < most && s.ctx.Err() == nil; n++ {
 				some := false
-				for _, base := range s.bases(n, jitter) {
+				for _, base := range roundBases {
 					o := &option{member: member{n, base, timeout, jitter}}
 					o.figures = s.close(o.member)
-					if s.meets(&o.figures, "P99") {
+					if s.meets(o.figures, best) {
 						some = true
 						visit(o)
+					}
+					if n == 1 {
+						break // there is no wait
 					}
 				}
 				if some {
@@ -179,47 +151,28 @@ func (s *search) grid(want Requirement, visit func(o *option)) {
 	}
 }
 
-// timeouts returns the AttemptTimeouts of the family, the longest first: none; round ones, from one that one attempt in
-// ten meets to one that all but one in a million meet; what WorstCase or a deadline leaves each of n attempts; and,
-// with a fleet, what is sensible there.
+// timeouts returns the AttemptTimeouts of the family: none, and those of one or two digits between the first decile of
+// Duration and what all but one attempt in a million meet, or around what suits the fleet.
 func (s *search) timeouts() []time.Duration {
-	d := s.r.Duration
-	all := []time.Duration{0}
-	if longest := d.Max(); longest > 0 {
-		from, to := d.At(0.1), d.At(1-1e-6)
-		for unit := time.Millisecond; unit <= 100*time.Hour; unit *= 10 {
-			for _, digits := range []time.Duration{10, 12, 15, 20, 25, 30, 40, 50, 60, 80} {
-				if t := unit / 10 * digits; t >= from && t/2 <= to {
-					all = append(all, t)
-				}
+	d, all := s.required.Duration, []time.Duration{0}
+	from, to := d.At(0.1), d.At(1-1e-6)
+	for unit := time.Millisecond; unit <= 100*time.Hour; unit *= 10 {
+		for _, tenths := range []time.Duration{10, 12, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90} {
+			t := unit / 10 * tenths
+			near := t >= from && t/2 <= to && to > 0 || s.fleet != nil && t >= s.usual/5 && t/5 <= s.usual
+			// A timeout up to what the backend takes for one attempt lets none succeed.
+			if near && !(s.fleet != nil && (t <= s.fleet.service() || s.deadline > 0 && t >= s.deadline)) {
+				all = append(all, t)
 			}
 		}
-		if longest < maxDuration {
-			all = append(all, longest)
-		}
 	}
-	for n := range 16 {
-		each := time.Duration(n + 1)
-		_, waits := member{n + 1, roundBases[0], 0, retry.FullJitter}.policy().TotalWait()
-		all = append(all, cutOff(max(s.r.WorstCase-waits, 0)/each, 2), cutOff(max(s.deadline/each-1, 0), 1))
-	}
-	if s.fleet {
-		all = append(all, s.usual, 2*s.usual, 5*s.usual, cutOff(s.usual/2, 1), cutOff(s.usual/5, 1))
-		// A timeout up to what the backend takes for one attempt lets none succeed.
-		service := s.r.Fleet.service()
-		all = slices.DeleteFunc(all, func(t time.Duration) bool {
-			return t > 0 && (t <= service || s.deadline > 0 && t >= s.deadline)
-		})
-	}
-	slices.SortFunc(all, func(x, y time.Duration) int { return cmp.Compare(uint64(y-1), uint64(x-1)) }) // 0 is none
-	return slices.Compact(all)
+	return all
 }
 
 // usualTimeout returns a timeout that suits the fleet: three times what 99 % of the attempts take or, if that is more,
 // long enough that random arrivals at a tenth more than Rate hardly ever make an attempt wait for it, to one digit.
-func (s *solver) usualTimeout() time.Duration {
-	f := s.r.Fleet
-	t := product(3, s.r.Duration.At(0.99))
+func usualTimeout(f *Fleet, d Dist) time.Duration {
+	t := product(3, d.At(0.99))
 	if f.Rate < f.Capacity {
 		c := &certifier{fleet: *f}
 		t = max(t, saturatingAdd(seconds(c.quiet(min(1.1*f.Rate, (f.Rate+f.Capacity)/2))), f.service()))
@@ -227,226 +180,170 @@ func (s *solver) usualTimeout() time.Duration {
 	return raisedTo(min(max(t, time.Millisecond), time.Hour), 1)
 }
 
-// bases returns the Bases of the family for so many attempts, ascending; with an Outage also the least that bridges it.
-func (s *search) bases(attempts int, jitter retry.JitterMode) []time.Duration {
-	if attempts == 1 {
-		return roundBases[:1]
-	}
-	lo, _ := member{attempts, time.Second, 0, jitter}.policy().TotalWait()
-	least := float64(s.r.Outage) / lo.Seconds()
-	if s.r.Outage == 0 || lo == 0 || least > float64(maxDuration>>min(attempts, 8)) {
-		return roundBases
-	}
-	all := append(slices.Clone(roundBases), raised(time.Duration(least)+1))
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// close returns the figures that have a closed form, all but p99, within the deadline. With φ = 1 − (1−f)·P(D ≤ T), the
+// close returns the figures that have a closed form, within the deadline. With φ = 1 − (1−f)·P(D ≤ T), the
 // probability that an attempt fails or is cut off, n attempts succeed with 1 − φⁿ and are (1−φⁿ)/(1−φ) on average (a
-// geometric distribution cut off at n).
-func (s *search) close(m member) (f figures) {
-	good, longest, n := 1-s.r.Failure, s.r.Duration.Max(), m.attempts
-	for _, timeout := range []time.Duration{m.timeout, s.deadline} {
-		if timeout > 0 {
-			longest = min(longest, timeout)
+// geometric distribution cut off at n). The p99 is a bound from below; if the deadline may end runs, so is the load,
+// and the success is one from above.
+func (s *search) close(m member) figures {
+	good, longest, n := 1-s.required.Failure, s.required.Duration.Max(), m.attempts
+	for _, limit := range []time.Duration{m.timeout, s.deadline} {
+		if limit > 0 && limit < longest {
+			longest = limit
 		}
 	}
-	if m.timeout > 0 || s.deadline > 0 {
-		good *= s.r.Duration.CDF(longest)
-	}
-	f.load, f.success = float64(n), 1-math.Pow(1-good, float64(n))
+	good *= s.required.Duration.CDF(longest)
+	success, load := 1-math.Pow(1-good, float64(n)), float64(n)
 	if good > 0 {
-		f.load = f.success / good
+		load = success / good
 	}
-	key := member{n, m.base, 0, m.jitter}
-	waits, ok := s.waits[key]
-	if !ok {
-		waits.Lo, waits.Hi = key.policy().TotalWait()
-		s.waits[key] = waits
+	p := m.policy()
+	lo, hi := p.TotalWait()
+	outage, worst := lo, saturatingAdd(hi, product(int64(n), longest))
+	var p99 time.Duration
+	switch failed := 1 - good; {
+	case s.deadline > 0 && worst >= s.deadline:
+		worst, load = s.deadline, 1
+		// However long the waits turn out, one of the attempts is between the outage and the deadline.
+		_, longestWait := p.Bounds(max(n-1, 1))
+		outage = max(min(outage, s.deadline-longestWait), 0)
+	case failed > 0.01: // more than one run in a hundred makes so many attempts
+		p.MaxAttempts = int(min(1+math.Log(0.01)/math.Log(failed), float64(n)))
+		p99, _ = p.TotalWait()
 	}
-	f.outage, f.worst = waits.Lo, saturatingAdd(waits.Hi, product(int64(n), longest))
-	if s.deadline == 0 || f.worst < s.deadline {
-		return f
-	}
-	f.cut, f.worst, f.load = true, s.deadline, 1 // or more
-	if waits.Hi >= s.deadline {
-		// No history steps over what is left after the longest wait.
-		_, longestWait := m.policy().Bounds(max(n-1, 1)) // waits do not fall
-		f.outage = max(min(f.outage, s.deadline-longestWait), 0)
-	}
-	return f
+	return figures{"Success": success, "P99": float64(p99), "WorstCase": float64(worst), "Load": load, "Outage": float64(outage)}
 }
 
-// verify reports whether an option meets the set by its plan and its certificate, and gives it their figures. How a
-// fleet fares hardly depends on the Base.
+// verify reports whether an option meets the set by its plan and its certificate, and gives it their figures.
 func (s *search) verify(o *option) bool {
-	if s.has("P99") || o.cut {
-		if slices.ContainsFunc(s.ruled, func(r *option) bool { return s.rulesOut(r, o) }) {
-			return false
-		}
-		outage := o.outage
-		o.figures = s.plan(o.member)
-		o.outage = outage
-		if !s.meets(&o.figures, "") {
-			shortest := &option{member: o.member}
-			shortest.base = roundBases[0]
-			shortest.figures = s.plan(shortest.member)
-			s.ruled = append(s.ruled, o, shortest)
-			return false
-		}
-	}
 	group := o.member
 	group.base = 0
-	if s.fleet && (s.hopeless[group] || !s.survives(o)) {
-		s.hopeless[group] = true
+	if least, ok := s.ruledOut[group]; ok && o.base >= least {
 		return false
 	}
-	return true
+	o.figures = s.plan(o)
+	if !s.meets(o.figures, "Load") {
+		// Longer waits are later, and leave less time for a success before the deadline.
+		s.ruledOut[group] = o.base
+		shortest := *o
+		shortest.base = roundBases[0]
+		if f := s.plan(&shortest); !s.meets(f, "Load") {
+			s.ruledOut[group] = 0
+		}
+		return false
+	}
+	if !s.meets(o.figures, "") {
+		return false
+	}
+	if s.fleet == nil {
+		return true
+	}
+	if o.fit = s.fitOf(o); o.refused != "" {
+		s.refused = cmp.Or(s.refused, o.refused)
+		s.ruledOut[group] = 0 // since a fleet's fate hardly depends on the Base
+	}
+	return o.refused == ""
 }
 
-// rulesOut reports whether an option whose plan was made shows that another fails like it: with waits that are no
-// shorter, more attempts are as late, and fewer succeed as seldom.
-func (s *search) rulesOut(r, o *option) bool {
-	late := s.has("P99") && r.p99 > s.r.P99 && r.attempts <= o.attempts
-	seldom := s.has("Success") && r.success < s.r.Success && r.attempts >= o.attempts
-	return r.timeout == o.timeout && r.jitter == o.jitter && r.base <= o.base && (late || seldom)
-}
-
-// plan returns the figures of a policy's plan, all but outage. If there is no time to make the plan, they meet no
-// requirement.
-func (s *search) plan(m member) figures {
-	key := planKey{m, s.deadline}
-	if f, ok := s.plans[key]; ok {
-		return f
+// plan returns the figures of an option with those that its plan knows better.
+func (s *search) plan(o *option) figures {
+	f := maps.Clone(o.figures)
+	if plan, err := New(o.policy(), s.model()); err == nil {
+		f["Success"], f["Load"], f["P99"] = plan.InTime, plan.Load, float64(plan.Elapsed.Quantile(0.99))
 	}
-	f := figures{load: math.Inf(1), p99: maxDuration, worst: maxDuration}
-	if s.over() {
-		return f
-	}
-	s.effort -= m.attempts
-	if plan, err := New(m.policy(), s.model()); err == nil {
-		f = planned(plan)
-	}
-	s.plans[key] = f
 	return f
 }
 
 func (s *search) model() Model {
-	return Model{Failure: []float64{s.r.Failure}, Duration: s.r.Duration, Deadline: s.deadline, Horizon: mostSolved}
+	return Model{Failure: []float64{s.required.Failure}, Duration: s.required.Duration, Deadline: s.deadline, Horizon: mostSolved}
 }
 
-// planned returns the figures that a plan has, all but outage.
-func planned(p *Plan) figures {
-	return figures{success: p.InTime, load: p.Load, worst: p.WorstCase, p99: p.Elapsed.Quantile(0.99)}
-}
-
-// miss returns by how much figures miss a requirement other than Fleet, and of what that is a share: of Success and
-// Load the failures and the retries that are allowed. It is negative if they have room to spare.
-func (s *solver) miss(f *figures, name Requirement) (by, of float64) {
-	r := &s.r
+// slack returns how much figures have to spare in a requirement, as a share of it: of Success and Load as a share of
+// the failures and the retries that are allowed.
+func (s *search) slack(f figures, name Requirement) float64 {
+	limit := s.limits[name]
+	spare, of := limit-f[name], limit
 	switch name {
 	case "Success":
-		return r.Success - f.success, 1 - r.Success
-	case "P99":
-		return float64(f.p99 - r.P99), float64(r.P99)
-	case "WorstCase":
-		return float64(f.worst - r.WorstCase), float64(r.WorstCase)
+		spare, of = rounding-spare, 1-limit
 	case "Load":
-		return f.load - r.Load, r.Load - 1
-	default:
-		return float64(r.Outage - f.outage), float64(f.outage)
+		spare, of = rounding+spare, limit-1
+	case "Outage":
+		spare, of = -spare, f[name]
 	}
-}
-
-// meets reports whether figures meet the set, but for the fleet's and one other.
-func (s *search) meets(f *figures, but Requirement) bool {
-	return !slices.ContainsFunc(s.set, func(name Requirement) bool {
-		by, _ := s.miss(f, name)
-		return name != but && name != "Fleet" && by > 0
-	})
-}
-
-// slack returns how much an option has to spare in a requirement, as a share of it.
-func (s *solver) slack(o *option, name Requirement) float64 {
-	if name == "Fleet" {
-		if o.binds {
-			return o.certificate.Margin
-		}
-		return math.Inf(1)
-	}
-	by, of := s.miss(&o.figures, name)
-	if of <= 0 {
+	if spare == 0 {
 		return 0
 	}
-	return -by / of
+	return spare / of
+}
+
+// meets reports whether figures meet the set, all but Fleet and one other.
+func (s *search) meets(f figures, but Requirement) bool {
+	return !slices.ContainsFunc(s.set, func(name Requirement) bool {
+		return name != "Fleet" && name != but && s.slack(f, name) < 0
+	})
 }
 
 // rate scores an option: what it has to spare in the requirement that binds, up to a fifth, less what makes it harder
 // to understand or costs its backend more. The weights are a matter of taste.
 func (s *search) rate(o *option) {
-	o.score = 0.2 - 0.01*float64(o.attempts)
+	o.score = 0.2
 	for _, name := range s.set {
 		if name != "Fleet" {
-			o.score = min(o.score, s.slack(o, name)-0.01*float64(o.attempts))
+			o.score = min(o.score, s.slack(o.figures, name))
+		} else if o.binds {
+			o.score = min(o.score, o.certificate.Margin)
 		}
 	}
+	o.score -= 0.01 * float64(o.attempts)
 	less := func(is bool, by float64) {
 		if is {
 			o.score -= by
 		}
 	}
-	less(o.timeout > 0, 1-s.r.Duration.CDF(o.timeout)) // attempts that it cuts off
-	less(o.timeout > 0 && !s.fleet, 0.01)
-	less(o.timeout != cutOff(o.timeout, 1), 0.01)
-	less(o.timeout == 0 && s.fleet, 0.1)
-	less(o.timeout > 0 && s.fleet, 0.02*apart(o.timeout, s.usual))
-	less(o.certificate.Margin < 0.05 && o.timeout > 0 && s.fleet, 0.05) // chance may decide
+	cuts := o.timeout > 0
+	less(cuts, 1-s.required.Duration.CDF(o.timeout)) // attempts that it cuts off
+	less(cuts && s.fleet == nil, 0.01)
+	less(cuts && o.timeout != cutOff(o.timeout, 1), 0.01)
+	less(!cuts && s.fleet != nil, 0.1)
+	less(cuts && s.fleet != nil, 0.02*apart(o.timeout, s.usual))
+	less(cuts && o.certificate.Law != 0 && o.certificate.Margin < chancy, 0.5)
 	less(o.attempts > 1, 0.02*apart(o.base, usualBase))
-	less(o.base != cutOff(o.base, 1) && !slices.Contains(roundBases, o.base), 0.02)
 	less(o.budget != nil, 0.02)
 }
 
 // apart returns how many decades two durations above 0 are apart.
 func apart(x, y time.Duration) float64 { return math.Abs(math.Log10(float64(x) / float64(y))) }
 
-// prove checks an option by what the package says of it, rather than by the formulas that found it.
+// prove returns an option as a Solution, with its plan, its certificate and a simulation.
 func (s *search) prove(o *option) (Solution, error) {
-	if s.ctx.Err() != nil {
-		return Solution{}, context.Cause(s.ctx)
-	}
-	refuse := func(by Requirement, format string, a ...any) (Solution, error) {
-		why := "policies were found that should meet all that is required, but none passes its proof: "
-		return Solution{}, &InfeasibleError{A: by, Why: why + fmt.Sprintf(format, a...)}
-	}
-	p := o.policy()
-	plan, err := New(p, s.model())
+	plan, err := New(o.policy(), s.model())
 	if err != nil {
 		return Solution{}, err
 	}
-	f := planned(plan)
-	f.outage, f.worst = o.outage, max(f.worst, o.worst)
+	solution := Solution{Policy: o.policy(), Budget: o.budget, Plan: plan}
 	least := math.Inf(1)
-	solution := Solution{Policy: p, Budget: o.budget, Plan: plan}
 	for _, name := range s.set {
-		if by, _ := s.miss(&f, name); by > 1e-9 && name != "Fleet" {
-			return refuse(name, "the plan of %v does not meet %s", p, s.required(name))
+		slack := o.certificate.Margin
+		if name != "Fleet" {
+			slack = s.slack(o.figures, name)
+		} else if !o.binds {
+			continue
 		}
-		if slack := s.slack(o, name); slack < least {
+		if slack < least {
 			least, solution.Binding = slack, name
 		}
 	}
-	if !s.fleet {
+	if s.fleet == nil {
 		return solution, nil
 	}
-	target := *s.r.Fleet
+	target := *s.fleet
 	target.Budget = o.budget
-	result, err := Simulate(s.ctx, target.Scenario(p, 1))
+	result, err := Simulate(s.ctx, target.Scenario(o.policy(), 1))
 	if err != nil {
 		return Solution{}, err
 	}
-	if o.certificate.Margin < 0.05 && target.Trigger.Kind != 0 && !result.Recovered {
-		return refuse("Fleet", "with %v, it does not recover in a simulation", p)
+	if o.certificate.Margin < chancy && target.Trigger.Kind != 0 && !result.Recovered {
+		return Solution{}, &InfeasibleError{A: "Fleet", Why: fmt.Sprintf("in a simulation it does not recover with %v", o.policy())}
 	}
 	solution.Certificate, solution.Simulation = &o.certificate, &result
 	return solution, nil

@@ -161,19 +161,19 @@ func TestSolveSaysWhatAFleetLacks(t *testing.T) {
 		a, b      retryplan.Requirement
 		r         retryplan.Requirements
 	}{
-		{"no attempt ends within the deadline", "within its Deadline of 600ms runs succeed with probability 0 at best", "Success", "Fleet",
+		{"no attempt ends within the deadline", "policies within its Deadline of 600ms have at best Success 0, and Success 0.99 is required", "Success", "Fleet",
 			retryplan.Requirements{Success: 0.99, Duration: retryplan.Constant(time.Second), Fleet: &retryplan.Fleet{Rate: 100, Capacity: 200, Deadline: 600 * time.Millisecond}}},
-		{"the deadline is within the outage", "its Deadline of 5s ends runs before", "Outage", "Fleet",
+		{"the deadline is within the outage", "policies within its Deadline of 5s have at best Outage 4.84s, and Outage 6s is required", "Outage", "Fleet",
 			retryplan.Requirements{Failure: 0.2, Outage: 6 * time.Second, Fleet: &retryplan.Fleet{Rate: 100, Capacity: 200, Deadline: 5 * time.Second}}},
-		{"the budget does not pay", "its Budget gives 0.1 tokens a run and does not pay for the 0.1 retries that runs make at Failure 0.1, with a tenth to spare", "Success", "Fleet",
+		{"the budget does not pay", "its Budget does not pay for the 0.11 retries of a run at Failure 0.1, with a tenth to spare", "Success", "Fleet",
 			retryplan.Requirements{Failure: 0.1, Success: 0.99, Fleet: &retryplan.Fleet{Rate: 70, Capacity: 100, Deadline: 2 * time.Second, Budget: &retry.BudgetConfig{}}}},
-		{"the backend does not bear the retries", "at Failure 0.3 runs make 1.43 attempts, and its Capacity of 80 does not bear 70 runs a second of them", "Success", "Fleet",
+		{"the backend does not bear the retries", "at Failure 0.3 its 70 runs a second make 1.43 attempts each, and its Capacity is 80", "Success", "Fleet",
 			retryplan.Requirements{Failure: 0.3, Success: 0.999, Fleet: &retryplan.Fleet{Rate: 70, Capacity: 80, Deadline: 2 * time.Second}}},
-		{"one attempt takes as long as the deadline", "one attempt takes its backend 500ms, and its Deadline of 500ms", "Fleet", "",
+		{"one attempt takes as long as the deadline", "it is overloaded by the law slow-service", "Fleet", "",
 			retryplan.Requirements{Failure: 0.1, Success: 0.99, Fleet: &retryplan.Fleet{Rate: 1, Capacity: 2, Deadline: 500 * time.Millisecond}}},
-		{"chance decides, and the simulation is against it", "policies were found that should meet all that is required, but none passes its proof: with 1 attempt", "Fleet", "",
+		{"chance decides, and the simulation is against it", "in a simulation it does not recover with 1 attempt", "Fleet", "",
 			retryplan.Requirements{Fleet: &retryplan.Fleet{Rate: 98, Capacity: 100, Deadline: 100 * time.Millisecond}}},
-		{"any two of three can be met", "any two of Success, WorstCase and Fleet can be met, but not all of them together", "Success", "WorstCase",
+		{"an attempt takes longer than each of as many may", "no policies that meet Success 0.996 and WorstCase 10s suit the fleet: one attempt takes its backend 6.470588235s", "Success", "WorstCase",
 			retryplan.Requirements{Failure: 0.17, Success: 0.996, Duration: retryplan.LogNormal(18*time.Millisecond, 255*time.Millisecond), WorstCase: 10 * time.Second,
 				Fleet: &retryplan.Fleet{Rate: 2.3, Capacity: 3.4, Workers: 22}}},
 	} {
