@@ -238,6 +238,9 @@ func (m measure) convolved(o measure, cells int) measure {
 	}
 	x, y := m.merged(cells, 0), o.merged(cells, 0)
 	step := stepFor(x.span()+y.span(), cells, max(x.step, y.step))
+	for x.span()/float64(step)*(y.span()/float64(step)) > mostProducts {
+		step *= 2
+	}
 	x, y = x.coarsened(step), y.coarsened(step)
 	sum := grid{x.origin, step, convolve(x.cells, y.cells)}
 	mass := x.mass() * y.mass() / sum.mass() // but for rounding
@@ -315,4 +318,22 @@ func (g grid) trimmed(most float64) grid {
 	g.cells[0] += before
 	g.cells[len(g.cells)-1] += after
 	return g
+}
+
+// mostProducts is the number of products that a convolution adds up, at most: it takes some tenths of a millisecond.
+const mostProducts = 1 << 18
+
+// convolve returns the sums Σ x[j]·y[i−j].
+func convolve(x, y []float64) []float64 {
+	if len(x) < len(y) {
+		x, y = y, x
+	}
+	out := make([]float64, len(x)+len(y)-1)
+	for j, weight := range y {
+		to := out[j:][:len(x)]
+		for i, value := range x {
+			to[i] += float64(weight * value)
+		}
+	}
+	return out
 }
