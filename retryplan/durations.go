@@ -8,10 +8,9 @@ import (
 // Durations is a set of durations that were seen, as a histogram. The zero Durations is empty.
 type Durations struct {
 	count    uint64
-	sum      sum128
+	sum      float64
 	min, max time.Duration
-	octave   int      // of the first page of buckets
-	buckets  []uint64 // whole pages
+	buckets  []uint64
 }
 
 // A bucket holds the durations that agree in their leading 10 bits: 512 of them in each octave, and the middle of a
@@ -39,7 +38,7 @@ func (d Durations) Quantile(q float64) time.Duration {
 			rank -= n
 			continue
 		}
-		return min(max(bucketMiddle(i+d.octave*page), d.min), d.max)
+		return min(max(bucketMiddle(i), d.min), d.max)
 	}
 	return d.max
 }
@@ -49,7 +48,7 @@ func (d Durations) Mean() time.Duration {
 	if d.count == 0 {
 		return 0
 	}
-	return d.sum.over(d.count)
+	return min(whole(d.sum/float64(d.count)), d.max)
 }
 
 // rank returns the smallest k with k/count ≥ q, at least 1.
@@ -76,23 +75,12 @@ func (d *Durations) add(x time.Duration) {
 		d.min, d.max = min(d.min, x), max(d.max, x)
 	}
 	d.count++
-	d.sum.add(x)
+	d.sum += float64(x)
 	i := bucket(x)
-	if k := i - d.octave*page; k < 0 || k >= len(d.buckets) {
-		d.cover(i / page)
+	if more := i + 1 - len(d.buckets); more > 0 {
+		d.buckets = append(d.buckets, make([]uint64, more)...)
 	}
-	d.buckets[i-d.octave*page]++
-}
-
-// cover adds the pages up to the given one.
-func (d *Durations) cover(octave int) {
-	first, end := octave, octave+1
-	if len(d.buckets) > 0 {
-		first, end = min(first, d.octave), max(end, d.octave+len(d.buckets)/page)
-	}
-	grown := make([]uint64, (end-first)*page)
-	copy(grown[max(d.octave-first, 0)*page:], d.buckets)
-	d.octave, d.buckets = first, grown
+	d.buckets[i]++
 }
 
 // bucket returns the number of the bucket of a duration of 0 or more: the duration itself below 1024ns, and then page

@@ -76,8 +76,3 @@ func TestDurationsAreExactToATenthOfAPercent(t *testing.T) {
 		}
 	}
 }
-
-func TestDurationsSumWithoutDrift(t *testing.T) {
-	all := slices.Repeat([]time.Duration{1 << 62, 1<<62 + 3}, 10)
-	require.Equal(t, time.Duration(1<<62+1), durationsOf(t, all).Mean())
-}

@@ -1,10 +1,6 @@
 package retryplan
 
-import (
-	"math/bits"
-	"math/rand/v2"
-	"time"
-)
+import "math/rand/v2"
 
 // The streams of random numbers of a simulation. Each has a purpose of its own, so that drawing more for one does not
 // change the others.
@@ -55,19 +51,3 @@ func nanoseconds(f float64) int64 { return int64(whole(f)) }
 
 // unitExponential returns a number from the exponential distribution with mean 1, as −ln(1−U).
 func unitExponential(rng *rand.Rand) float64 { return -ln(1 - rng.Float64()) }
-
-// sum128 is a sum of nanoseconds that neither rounds nor overflows.
-type sum128 struct{ high, low uint64 }
-
-func (s *sum128) add(d time.Duration) {
-	var carry uint64
-	s.low, carry = bits.Add64(s.low, uint64(d), 0)
-	s.high += carry
-}
-
-// over returns the sum divided by n > 0 and truncated; every summand must be a Duration of 0 or more, and n their
-// number.
-func (s *sum128) over(n uint64) time.Duration {
-	mean, _ := bits.Div64(s.high, s.low, n)
-	return time.Duration(mean)
-}
