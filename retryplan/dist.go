@@ -8,14 +8,15 @@ import (
 )
 
 // Dist is a distribution of durations of 0 or more: how long an attempt, a hop on the network or a server's work takes.
-// Dists are plain data, comparable with ==, and read and write themselves as text: "10ms", "exponential 10ms",
-// "normal 10ms 2ms", "uniform 5ms 20ms", "lognormal 20ms 200ms"; see ParseDist. The zero Dist is always 0.
+// It is comparable with == and has a text form such as "10ms" or "lognormal 20ms 200ms"; see ParseDist. The zero Dist is
+// always 0.
 //
-// What is drawn from a Dist is cut to whole nanoseconds and to the largest Duration.
+// Samples are cut to whole nanoseconds and to the largest Duration.
 type Dist struct {
 	shape shape
 	a, b  time.Duration
 	sigma float64 // of a lognormal: the standard deviation of its logarithm
+	cut   float64 // of a normal: the share that is below 0
 }
 
 type shape uint8
@@ -23,7 +24,7 @@ type shape uint8
 const (
 	constant    shape = iota // a
 	exponential              // mean a
-	normal                   // |N(a, b)|
+	normal                   // N(a, b) above 0
 	uniform                  // [a, b)
 	lognormal                // median a, 99th percentile b
 )
@@ -39,10 +40,14 @@ func Constant(d time.Duration) Dist { return Dist{shape: constant, a: max(d, 0)}
 // Exponential returns the exponential distribution with the given mean. A negative mean counts as 0.
 func Exponential(mean time.Duration) Dist { return Dist{shape: exponential, a: max(mean, 0)} }
 
-// Normal returns the distribution of |X| for a normal X with the given mean and standard deviation. Negative ones count
-// as 0.
+// Normal returns the normal distribution with the given mean and standard deviation, of which what is below 0 is cut off.
+// A negative mean or sd counts as 0.
 func Normal(mean, sd time.Duration) Dist {
-	return Dist{shape: normal, a: max(mean, 0), b: max(sd, 0)}
+	d := Dist{shape: normal, a: max(mean, 0), b: max(sd, 0)}
+	if d.b > 0 {
+		d.cut, _ = bisect(0, 1, 60, func(p float64) bool { return probit(p) < -float64(d.a)/float64(d.b) })
+	}
+	return d
 }
 
 // Uniform returns the distribution that is even over [lo, hi). A negative lo counts as 0, a hi below lo as lo.
@@ -51,17 +56,17 @@ func Uniform(lo, hi time.Duration) Dist {
 	return Dist{shape: uniform, a: lo, b: max(hi, lo)}
 }
 
-// LogNormal returns the lognormal distribution with the given median and 99th percentile, which is how latencies are
-// reported. A median below 1ns counts as 1ns, a p99 below the median as the median.
+// LogNormal returns the lognormal distribution with the given median and 99th percentile, as latencies are reported. A
+// median below 1ns counts as 1ns, a p99 below the median as the median.
 func LogNormal(median, p99 time.Duration) Dist {
 	median = max(median, 1)
 	p99 = max(p99, median)
 	return Dist{shape: lognormal, a: median, b: p99, sigma: ln(float64(p99)/float64(median)) / z99}
 }
 
-// At returns the quantile at u in [0,1): the duration that the share u of all is below. With a random u it draws from
-// d. A u below 0 or NaN counts as 0, one of 1 or more as the largest float64 below 1. It allocates nothing, rises with
-// u but for rounding, and gives the same duration on every platform.
+// At returns the quantile at u in [0,1): the duration that the share u of all is below. A random u makes it a sample of
+// d. A u below 0 or NaN counts as 0, and one of 1 or more as the largest float64 below 1. At does not allocate, does
+// not fall as u rises except by rounding, and returns the same duration on every platform.
 func (d Dist) At(u float64) time.Duration {
 	if d.fixed() {
 		return d.a
@@ -71,7 +76,7 @@ func (d Dist) At(u float64) time.Duration {
 	case exponential:
 		return whole(float64(d.a) * -ln(1-u))
 	case normal:
-		return whole(float64(d.b) * foldedQuantile(float64(d.a)/float64(d.b), u))
+		return whole(max(float64(d.a)+float64(float64(d.b)*probit(unit(d.cut+float64(u*(1-d.cut))))), 0))
 	case uniform:
 		return d.a + time.Duration(u*float64(d.b-d.a))
 	default:
@@ -92,21 +97,20 @@ func (d Dist) CDF(x time.Duration) float64 {
 		}
 		return 1
 	}
-	// What is drawn is cut to whole nanoseconds: x stands for all below x+1ns.
+	// Samples are cut to whole nanoseconds, so that x stands for all below x+1ns.
 	return d.below(float64(x-d.Min()) + 1)
 }
 
-// below returns the probability that the duration, before it is cut to whole nanoseconds, is less than Min + x, for a d
-// that is not fixed. For one whose Min is 0, x is above 0. It counts from Min since a float64 does not distinguish
-// nanoseconds beyond 2^53 of them.
+// below returns the probability that a duration, before it is cut to whole nanoseconds, is less than Min + x, for a d
+// that is not fixed and an x above 0. It counts from Min since a float64 does not hold more than 2^53 nanoseconds
+// exactly.
 func (d Dist) below(x float64) float64 {
 	a, b := float64(d.a), float64(d.b)
 	switch d.shape {
 	case exponential:
 		return -math.Expm1(-x / a)
 	case normal:
-		// Φ((x−a)/b) − Φ((−x−a)/b)
-		return (math.Erf((x-a)/(b*math.Sqrt2)) + math.Erf((x+a)/(b*math.Sqrt2))) / 2
+		return max(math.Erfc((a-x)/(b*math.Sqrt2))/2-d.cut, 0) / (1 - d.cut)
 	case uniform:
 		return min(max(x/float64(d.b-d.a), 0), 1)
 	default:
@@ -114,8 +118,7 @@ func (d Dist) below(x float64) float64 {
 	}
 }
 
-// before returns the durations that are below limit, on a grid of at most so many cells. Their mass is their
-// probability.
+// before returns the durations below limit, on a grid of at most the given number of cells.
 func (d Dist) before(limit time.Duration, cells int) measure {
 	if d.fixed() {
 		return exactly(d.a, 1).before(limit)
@@ -150,17 +153,13 @@ func (d Dist) Mean() time.Duration {
 	case d.shape == uniform:
 		return d.a + (d.b-d.a)/2
 	case d.shape == normal:
-		// b·√(2/π)·exp(−a²/2b²) + a·erf(a/(b√2)): Leone, Nelson, Nottingham, "The Folded Normal Distribution",
-		// Technometrics 3 (1961).
-		m := a / b
-		return whole(b*math.Sqrt(2/math.Pi)*math.Exp(-m*m/2) + a*math.Erf(m/math.Sqrt2))
+		return whole(a + b*math.Exp(-a*a/(2*b*b))/math.Sqrt(2*math.Pi)/(1-d.cut)) // a + b·φ(a/b)/Φ(a/b)
 	default:
 		return whole(a * math.Exp(d.sigma*d.sigma/2))
 	}
 }
 
-// Max returns the supremum of what can be drawn: hi of a uniform distribution, and the largest Duration if there is no
-// bound.
+// Max returns the supremum of the samples: hi of a uniform distribution, and the largest Duration if there is no bound.
 func (d Dist) Max() time.Duration {
 	switch {
 	case d.fixed():
@@ -172,7 +171,7 @@ func (d Dist) Max() time.Duration {
 	}
 }
 
-// Min returns the infimum of what can be drawn.
+// Min returns the infimum of the samples.
 func (d Dist) Min() time.Duration {
 	if d.fixed() || d.shape == uniform {
 		return d.a
@@ -214,27 +213,19 @@ func unit(u float64) float64 {
 	}
 }
 
-// shapes are the words of the text form, with the number of durations that follow each.
-var shapes = [...]struct {
-	word  string
-	takes int
-	form  string
-}{
-	constant:    {"", 1, "10ms"},
-	exponential: {"exponential", 1, "exponential MEAN"},
-	normal:      {"normal", 2, "normal MEAN SD"},
-	uniform:     {"uniform", 2, "uniform LO HI"},
-	lognormal:   {"lognormal", 2, "lognormal MEDIAN P99"},
+// shapes are the words of the text form, with the names of the durations that follow each.
+var shapes = [...][]string{
+	constant:    {"", "10ms"},
+	exponential: {"exponential", "MEAN"},
+	normal:      {"normal", "MEAN", "SD"},
+	uniform:     {"uniform", "LO", "HI"},
+	lognormal:   {"lognormal", "MEDIAN", "P99"},
 }
-
-// distForms names every text form, for errors.
-const distForms = `the forms are "10ms", "exponential MEAN", "normal MEAN SD", "uniform LO HI" and "lognormal MEDIAN P99"`
 
 // String returns the text form: "10ms", "lognormal 20ms 200ms".
 func (d Dist) String() string {
-	s := shapes[d.shape]
-	text := strings.TrimSpace(s.word + " " + d.a.String())
-	if s.takes == 2 {
+	text := strings.TrimSpace(shapes[d.shape][0] + " " + d.a.String())
+	if len(shapes[d.shape]) > 2 {
 		text += " " + d.b.String()
 	}
 	return text
@@ -252,8 +243,8 @@ func (d *Dist) UnmarshalText(text []byte) error {
 	return err
 }
 
-// ParseDist reads the text form of a Dist: a word for its kind and then durations as time.ParseDuration reads them, all
-// separated by spaces. One duration alone is always that long.
+// ParseDist reads the text form of a Dist: a word for its kind and then durations as time.ParseDuration reads them,
+// separated by spaces. A duration alone is always that long.
 //
 //	10ms                     always 10ms
 //	exponential MEAN         as Exponential
@@ -261,58 +252,43 @@ func (d *Dist) UnmarshalText(text []byte) error {
 //	uniform LO HI            as Uniform; HI is not below LO
 //	lognormal MEDIAN P99     as LogNormal; MEDIAN is above 0, P99 is not below it
 //
-// Anything else, a negative duration included, is an error that says what is wrong and names the forms.
+// Anything else, a negative duration included, is an error that says what is wrong and lists the forms.
 func ParseDist(text string) (Dist, error) {
-	words := strings.Fields(text)
-	if len(words) == 0 {
-		return Dist{}, distError(text, "is empty")
+	bad := func(format string, a ...any) (Dist, error) {
+		const forms = `the forms are "10ms", "exponential MEAN", "normal MEAN SD", "uniform LO HI" and "lognormal MEDIAN P99"`
+		return Dist{}, fmt.Errorf("retryplan: distribution %q %s; %s", text, fmt.Sprintf(format, a...), forms)
 	}
-	kind, given := constant, words
-	for i, s := range shapes {
-		if words[0] == s.word {
-			kind, given = shape(i), words[1:]
+	kind, given := constant, strings.Fields(text)
+	for i, form := range shapes {
+		if len(given) > 0 && given[0] == form[0] {
+			kind, given = shape(i), given[1:]
 		}
 	}
+	form := shapes[kind]
 	var read [2]time.Duration
 	for i, word := range given {
 		d, err := time.ParseDuration(word)
 		switch {
-		case err != nil && i == 0 && kind == constant:
-			return Dist{}, distError(text, fmt.Sprintf("begins with %q, which is neither a kind nor a duration", word))
 		case err != nil:
-			return Dist{}, distError(text, fmt.Sprintf("has %q, which is not a duration", word))
+			return bad("has %q, which is not a duration", word)
 		case d < 0:
-			return Dist{}, distError(text, fmt.Sprintf("has %s, which is negative", word))
+			return bad("has %s, which is negative", word)
 		case i < len(read):
 			read[i] = d
 		}
 	}
-	if takes := shapes[kind].takes; len(given) != takes {
-		return Dist{}, distError(text, fmt.Sprintf("has %s, not %d as %q", howMany(len(given)), takes, shapes[kind].form))
-	}
 	a, b := read[0], read[1]
 	switch {
-	case kind == uniform && b < a:
-		return Dist{}, distError(text, fmt.Sprintf("has HI %s below LO %s", b, a))
+	case len(given) != len(form)-1:
+		return bad("has %s, not %d", count(len(given), "duration"), len(form)-1)
+	case (kind == uniform || kind == lognormal) && b < a:
+		return bad("has %s %s below %s %s", form[2], b, form[1], a)
 	case kind == lognormal && a == 0:
-		return Dist{}, distError(text, "has a MEDIAN of 0")
-	case kind == lognormal && b < a:
-		return Dist{}, distError(text, fmt.Sprintf("has P99 %s below MEDIAN %s", b, a))
+		return bad("has a MEDIAN of 0")
 	case kind == lognormal:
 		return LogNormal(a, b), nil
-	default:
-		return Dist{shape: kind, a: a, b: b}, nil
+	case kind == normal:
+		return Normal(a, b), nil
 	}
-}
-
-// howMany returns "1 duration", "2 durations", ...
-func howMany(durations int) string {
-	if durations == 1 {
-		return "1 duration"
-	}
-	return fmt.Sprintf("%d durations", durations)
-}
-
-func distError(text, what string) error {
-	return fmt.Errorf("retryplan: distribution %q %s; %s", text, what, distForms)
+	return Dist{shape: kind, a: a, b: b}, nil
 }

@@ -2,9 +2,9 @@ package retryplan
 
 import "math"
 
-// The functions that Dist.At needs are here rather than taken from package math, whose logarithm and exponential are
-// written in assembly on some platforms and fused on others: one bit of difference in one sample makes another
-// simulation. Every product is rounded by itself.
+// Dist.At does not use package math, whose functions are in assembly on some platforms and use fused multiply-add on
+// others: a difference of one bit in one sample would change a simulation. Here every product is converted to float64,
+// which rounds it.
 
 const (
 	ln2High = 6.93147180369123816490e-01 // ln 2 with its last 32 bits zero, so that k·ln2High is exact
@@ -114,62 +114,3 @@ var (
 		},
 	}
 )
-
-// foldedQuantile returns the quantile at u in [0,1) of |z + m| for a standard normal z and m ≥ 0: the root of its CDF
-// Φ(x−m) − Φ(−x−m) less u by Newton's method, or by halving if a step would leave the bracket.
-func foldedQuantile(m, u float64) float64 {
-	x := m + probit(u)
-	if x+m > 8.3 { // the far side, Φ(−x−m), is below half a unit in the last place of 1
-		return max(x, 0)
-	}
-	lo, hi := max(x, 0), m+probit((1+u)/2) // the far side is 0 at least, and not more than the near one
-	if x <= 0 {
-		x = hi / 2
-	}
-	for range 60 {
-		near, nearDensity := normalTail(math.Abs(x - m))
-		far, farDensity := normalTail(x + m)
-		left := near + far - (1 - u)
-		if x < m {
-			left = u - near + far
-		}
-		if left > 0 {
-			lo = x
-		} else {
-			hi = x
-		}
-		next := x + left/(nearDensity+farDensity)
-		if !(next > lo && next < hi) {
-			next = (lo + hi) / 2
-		}
-		if math.Abs(next-x) <= 1e-15*x {
-			break
-		}
-		x = next
-	}
-	return x
-}
-
-// normalTail returns the probability that a standard normal variable is above x ≥ 0, to 1e-14, and its density at x:
-// Hart, "Computer Approximations" (1968), as West, "Better approximations to cumulative normal functions" (Wilmott,
-// 2005) gives it, and the continued fraction x+1/(x+2/(x+3/(x+...))) of Mills's ratio beyond.
-func normalTail(x float64) (tail, density float64) {
-	const sqrt2Pi = 2.5066282746310002
-	e := exp(-float64(x*x) / 2)
-	if x < 7.07 {
-		return e * quotient(x, &tailRatio), e / sqrt2Pi
-	}
-	fraction := x + 1/(x+2/(x+3/(x+4/(x+0.65))))
-	return e / sqrt2Pi / fraction, e / sqrt2Pi
-}
-
-var tailRatio = [2][8]float64{
-	{
-		220.206867912376, 221.213596169931, 112.079291497871, 33.912866078383,
-		6.37396220353165, 0.700383064443688, 0.0352624965998911, 0,
-	},
-	{
-		440.413735824752, 793.826512519948, 637.333633378831, 296.564248779674,
-		86.7807322029461, 16.064177579207, 1.75566716318264, 0.0883883476483184,
-	},
-}
