@@ -49,68 +49,34 @@ func exp(x float64) float64 {
 	return float64(2*half) * (even + float64(r*odd))
 }
 
-// probit returns the quantile of the standard normal distribution at p in (0,1), to 1e-15 of itself:
-// Wichura, "Algorithm AS 241: The Percentage Points of the Normal Distribution", Applied Statistics 37 (1988), PPND16.
-// A p of 0 or less gives the quantile at 1e-300, one of 1 or more its opposite.
+// probit returns the quantile of the standard normal distribution at p in (0,1), to 1.2e-9 of itself: P. J. Acklam, "An
+// Algorithm for Computing the Inverse Normal Cumulative Distribution Function" (2003). A p of 0 or less gives the
+// quantile at 1e-300, and one of 1 or more its opposite.
 func probit(p float64) float64 {
 	q := p - 0.5
-	if math.Abs(q) <= 0.425 {
-		r := 0.180625 - q*q
-		return q * quotient(r, &centralRatio)
+	if math.Abs(q) <= 0.47575 {
+		return q * polynomial(q*q, &centralRatio[0]) / polynomial(q*q, &centralRatio[1])
 	}
-	tail := max(min(p, 1-p), 1e-300)
-	r := math.Sqrt(-ln(tail))
-	if r <= 5 {
-		r = quotient(r-1.6, &middleRatio)
-	} else {
-		r = quotient(r-5, &farRatio)
+	r := math.Sqrt(-2 * ln(max(min(p, 1-p), 1e-300)))
+	return math.Copysign(polynomial(r, &tailRatio[0])/polynomial(r, &tailRatio[1]), q)
+}
+
+// polynomial returns c0·x⁵ + c1·x⁴ + ... + c5.
+func polynomial(x float64, c *[6]float64) (sum float64) {
+	for _, coefficient := range c {
+		sum = float64(sum*x) + coefficient
 	}
-	return math.Copysign(r, q)
+	return sum
 }
 
-// quotient returns the quotient of two polynomials of degree 7.
-func quotient(r float64, c *[2][8]float64) float64 {
-	rr := r * r
-	return polynomial(r, rr, &c[0]) / polynomial(r, rr, &c[1])
-}
-
-// polynomial returns c0 + c1·r + ... + c7·r⁷ for rr = r², paired so that the processor can work on four terms at a time.
-func polynomial(r, rr float64, c *[8]float64) float64 {
-	low := c[0] + float64(c[1]*r) + float64(rr*(c[2]+float64(c[3]*r)))
-	high := c[4] + float64(c[5]*r) + float64(rr*(c[6]+float64(c[7]*r)))
-	return low + float64(float64(rr*rr)*high)
-}
-
-// The coefficients of AS 241.
+// Acklam's coefficients a and b, and c and d.
 var (
-	centralRatio = [2][8]float64{
-		{
-			3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
-			4.5921953931549871457e4, 6.7265770927008700853e4, 3.3430575583588128105e4, 2.5090809287301226727e3,
-		},
-		{
-			1, 4.2313330701600911252e1, 6.8718700749205790830e2, 5.3941960214247511077e3,
-			2.1213794301586595867e4, 3.9307895800092710610e4, 2.8729085735721942674e4, 5.2264952788528545610e3,
-		},
+	centralRatio = [2][6]float64{
+		{-39.69683028665376, 220.9460984245205, -275.9285104469687, 138.3577518672690, -30.66479806614716, 2.506628277459239},
+		{-54.47609879822406, 161.5858368580409, -155.6989798598866, 66.80131188771972, -13.28068155288572, 1},
 	}
-	middleRatio = [2][8]float64{
-		{
-			1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0, 3.64784832476320460504e0,
-			1.27045825245236838258e0, 2.41780725177450611770e-1, 2.27238449892691845833e-2, 7.74545014278341407640e-4,
-		},
-		{
-			1, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1,
-			1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4, 1.05075007164441684324e-9,
-		},
-	}
-	farRatio = [2][8]float64{
-		{
-			6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0, 2.96560571828504891230e-1,
-			2.65321895265761230930e-2, 1.24266094738807843860e-3, 2.71155556874348757815e-5, 2.01033439929228813265e-7,
-		},
-		{
-			1, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2,
-			7.86869131845613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7, 2.04426310338993978564e-15,
-		},
+	tailRatio = [2][6]float64{
+		{-0.007784894002430293, -0.3223964580411365, -2.400758277161838, -2.549732539343734, 4.374664141464968, 2.938163982698783},
+		{0, 0.007784695709041462, 0.3224671290700398, 2.445134137142996, 3.754408661907416, 1},
 	}
 )
