@@ -118,8 +118,8 @@ func (d Dist) below(x float64) float64 {
 	}
 }
 
-// before returns the durations below limit, on a grid of at most the given number of cells.
-func (d Dist) before(limit time.Duration, cells int) measure {
+// before returns the durations below limit.
+func (d Dist) before(limit time.Duration) measure {
 	if d.fixed() {
 		return exactly(d.a, 1).before(limit)
 	}
@@ -133,7 +133,7 @@ func (d Dist) before(limit time.Duration, cells int) measure {
 	if most <= 0 || chance <= 0 {
 		return nil
 	}
-	step := stepFor(most, cells, 1)
+	step := stepFor(most, mostCells, 1)
 	g := grid{d.Min() + step/2, step, make([]float64, int(most/float64(step))+1)}
 	var last float64
 	for i := range g.cells {

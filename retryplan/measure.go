@@ -17,6 +17,9 @@ type grid struct {
 	cells  []float64
 }
 
+// mostCells is the number of cells of a grid, at most.
+const mostCells = 4096
+
 // edgeMass is the mass that may be moved to the edge of a grid to shorten it.
 const edgeMass = 1e-10
 
@@ -122,15 +125,6 @@ func (m measure) before(limit time.Duration) (out measure) {
 	return out
 }
 
-// from returns g without cells that are before the given time by more than one of them.
-func (g grid) from(at float64) measure {
-	first := int(min(max((at-float64(g.origin))/float64(g.step)-1, 0), float64(len(g.cells))))
-	if first == len(g.cells) {
-		return nil
-	}
-	return measure{{g.time(first), g.step, g.cells[first:]}}
-}
-
 // coarsened returns g with the given step, if that is not finer than its own.
 func (g grid) coarsened(step time.Duration) grid {
 	for g.step < step {
@@ -209,8 +203,8 @@ func (m measure) merged(cells int, room float64) grid {
 	return out
 }
 
-// plus returns the sum of two measures: one grid of at most so many cells, and the exact times.
-func (m measure) plus(o measure, cells int) (out measure) {
+// plus returns the sum of two measures: one grid, and the exact times.
+func (m measure) plus(o measure) (out measure) {
 	var rest measure
 	for _, g := range append(m[:len(m):len(m)], o...) {
 		if g.exact() {
@@ -220,13 +214,13 @@ func (m measure) plus(o measure, cells int) (out measure) {
 		}
 	}
 	if rest != nil {
-		out = append(out, rest.merged(cells, 0))
+		out = append(out, rest.merged(mostCells, 0))
 	}
 	return out
 }
 
-// convolved returns the distribution of the sum of independent times of m and o, on a grid of at most so many cells.
-func (m measure) convolved(o measure, cells int) measure {
+// convolved returns the distribution of the sum of independent times of m and o.
+func (m measure) convolved(o measure) measure {
 	if len(m) == 1 && m[0].exact() {
 		m, o = o, m
 	}
@@ -236,8 +230,8 @@ func (m measure) convolved(o measure, cells int) measure {
 	if len(o) == 1 && o[0].exact() {
 		return m.shifted(o[0].origin).scaled(o[0].cells[0])
 	}
-	x, y := m.merged(cells, 0), o.merged(cells, 0)
-	step := stepFor(x.span()+y.span(), cells, max(x.step, y.step))
+	x, y := m.merged(mostCells, 0), o.merged(mostCells, 0)
+	step := stepFor(x.span()+y.span(), mostCells, max(x.step, y.step))
 	for x.span()/float64(step)*(y.span()/float64(step)) > mostProducts {
 		step *= 2
 	}
@@ -248,13 +242,13 @@ func (m measure) convolved(o measure, cells int) measure {
 }
 
 // waited returns the sum of m and a wait that is even over the whole nanoseconds of [lo, hi), or is lo if they are
-// equal, on a grid of at most so many cells.
-func (m measure) waited(lo, hi time.Duration, cells int) measure {
+// equal.
+func (m measure) waited(lo, hi time.Duration) measure {
 	if hi-lo <= 1 || len(m) == 0 {
 		return m.shifted(lo)
 	}
 	width := float64(hi - lo)
-	g := m.merged(cells, width)
+	g := m.merged(mostCells, width)
 	if g.step == 1 {
 		even := make([]float64, hi-lo)
 		for i := range even {

@@ -104,23 +104,15 @@ func New(p retry.Policy, m Model) (*Plan, error) {
 func (m *Model) validate(p retry.Policy) error {
 	var bad retry.FieldErrors
 	bad.Append(p.Validate())
-	if p.Wait != nil {
-		bad.Add(pkg, "Policy.Wait", "(set)", "is code, whose waits have no distribution to compute with")
-	}
-	if _, longest := m.attempt(&p); p.ResetAfter > 0 && longest >= p.ResetAfter {
-		bad.Add(pkg, "Policy.ResetAfter", p.ResetAfter, "can be reached by an attempt, and a plan counts attempts without resets")
-	}
+	_, longest := m.attempt(&p)
+	refuse(&bad, p.Wait != nil, "Policy.Wait", "(set)", "is code, whose waits have no distribution to compute with")
+	refuse(&bad, p.ResetAfter > 0 && longest >= p.ResetAfter, "Policy.ResetAfter", p.ResetAfter,
+		"can be reached by an attempt, and a plan counts attempts without resets")
 	for i, f := range m.Failure {
-		if !(f >= 0 && f <= 1) {
-			bad.Add(pkg, indexedField("Model.Failure", i), f, "is outside [0,1]")
-		}
+		refuse(&bad, !(f >= 0 && f <= 1), indexedField("Model.Failure", i), f, "is outside [0,1]")
 	}
-	if m.Deadline < 0 {
-		bad.Add(pkg, "Model.Deadline", m.Deadline, "is negative")
-	}
-	if m.Horizon < 0 || m.Horizon > maxHorizon {
-		bad.Add(pkg, "Model.Horizon", m.Horizon, "is outside [0,1000]")
-	}
+	negative(&bad, "Model.Deadline", m.Deadline)
+	refuse(&bad, m.Horizon < 0 || m.Horizon > maxHorizon, "Model.Horizon", m.Horizon, "is outside [0,1000]")
 	return bad.Err()
 }
 

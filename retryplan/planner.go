@@ -13,7 +13,6 @@ type planner struct {
 	policy   retry.Policy
 	model    Model
 	attempts int
-	cells    int                      // of a grid, at most
 	lo, hi   []time.Duration          // of the wait after attempt i+1
 	bins     *bins                    // of waits that depend on the one before; else nil
 	fine     *bins                    // the same, for each wait by itself
@@ -27,13 +26,6 @@ type planner struct {
 	out      Plan
 }
 
-// The numbers of cells of a grid: usually, and with decorrelated jitter or many attempts.
-const (
-	usualCells   = 4096
-	fewerCells   = 2048
-	manyAttempts = 40
-)
-
 // rounding is more than the difference of probabilities that should be equal. If at most the share unlikely of the
 // retries would be too late, none is taken to be. When they would be too late is not asked of what is unseen.
 const (
@@ -43,7 +35,7 @@ const (
 )
 
 func newPlanner(p retry.Policy, m Model) *planner {
-	pl := &planner{policy: p, model: m, cells: usualCells, startBy: maxDuration, later: maxDuration}
+	pl := &planner{policy: p, model: m, startBy: maxDuration, later: maxDuration}
 	pl.attempts = m.Horizon
 	if pl.attempts == 0 {
 		pl.attempts = defaultHorizon
@@ -65,9 +57,6 @@ func newPlanner(p retry.Policy, m Model) *planner {
 			pl.fine = newBins(base, limit, pl.attempts-1, 240)
 		}
 	}
-	if pl.bins != nil || pl.attempts > manyAttempts {
-		pl.cells = fewerCells
-	}
 	limit := maxDuration // of durations
 	if p.AttemptTimeout > 0 {
 		limit = saturatingAdd(p.AttemptTimeout, 1)
@@ -76,7 +65,7 @@ func newPlanner(p retry.Policy, m Model) *planner {
 	if m.Deadline > 0 {
 		limit = min(limit, saturatingAdd(m.Deadline, 1)) // what takes longer passes it, and is what is missing
 	}
-	pl.took = m.Duration.before(limit, pl.cells)
+	pl.took = m.Duration.before(limit)
 	pl.limitStarts()
 	pl.stopped = make([]bool, pl.attempts)
 	return pl
@@ -135,7 +124,7 @@ func (pl *planner) totalWait(c *chain) {
 	for i := range pl.lo {
 		lo, hi = saturatingAdd(lo, pl.lo[i]), saturatingAdd(hi, pl.hi[i])
 		if c == nil {
-			total = total.waited(pl.lo[i], pl.hi[i], pl.cells)
+			total = total.waited(pl.lo[i], pl.hi[i])
 		} else {
 			total = c.after(i + 1)
 		}
@@ -193,10 +182,10 @@ func (pl *planner) run(c *chain, limit time.Duration) {
 			return failed.stopped(startBy, pl.lo[n-1], pl.hi[n-1])
 		}
 		if c == nil {
-			start = failed.waited(pl.lo[n-1], pl.hi[n-1], pl.cells)
+			start = failed.waited(pl.lo[n-1], pl.hi[n-1])
 		} else {
 			_, durations = pl.attempt(durations, n)
-			start = c.after(n).convolved(durations, pl.cells)
+			start = c.after(n).convolved(durations)
 			stopped = func(startBy time.Duration) measure {
 				ends := failed.weighted(func(at time.Duration) float64 { // those that come too late themselves
 					if at >= pl.startBy {
@@ -206,14 +195,13 @@ func (pl *planner) run(c *chain, limit time.Duration) {
 				})
 				for bin, sums := range c.leaving {
 					lo, hi := whole(c.edges[bin]), whole(c.edges[bin+1])
-					after := sums.from(float64(startBy) - float64(hi) - durations.end()) // or the wait is too short
-					if after.mass() <= unseen {
-						continue
+					if float64(startBy) > (measure{sums}).end()+durations.end()+float64(hi) || sums.mass() <= unseen {
+						continue // the wait is too short
 					}
-					ended := after.convolved(durations, pl.cells).before(pl.startBy)
+					ended := measure{sums}.convolved(durations).before(pl.startBy)
 					ends = append(ends, ended.stopped(startBy, lo, hi)...)
 				}
-				return ends.plus(nil, pl.cells)
+				return ends.plus(nil)
 			}
 		}
 		start = start.before(min(pl.startBy, limit))
@@ -238,10 +226,10 @@ func (m measure) stopped(startBy, lo, hi time.Duration) measure {
 // attempt returns the distributions of the end of attempt n, which begins as start says, for success and for failure.
 func (pl *planner) attempt(start measure, n int) (done, failed measure) {
 	f := pl.model.failure(n)
-	ended := start.convolved(pl.took, pl.cells)
+	ended := start.convolved(pl.took)
 	done, failed = ended.scaled(1-f), ended.scaled(f)
 	if pl.timeouts > 0 {
-		failed = failed.plus(start.shifted(pl.policy.AttemptTimeout).scaled(pl.timeouts), pl.cells)
+		failed = failed.plus(start.shifted(pl.policy.AttemptTimeout).scaled(pl.timeouts))
 	}
 	return done, failed
 }

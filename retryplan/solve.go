@@ -96,24 +96,16 @@ func (r *Requirements) set() (all []Requirement) {
 // validate returns every bad field of r.
 func (r *Requirements) validate() error {
 	var bad retry.FieldErrors
-	if !(r.Failure >= 0 && r.Failure < 1) {
-		bad.Add(pkg, "Requirements.Failure", r.Failure, "is outside [0,1)")
-	}
-	if r.Success != 0 && !(r.Success > 0 && r.Success < 1) {
-		bad.Add(pkg, "Requirements.Success", r.Success, "is outside (0,1)")
-	}
-	if r.Load != 0 && !(r.Load >= 1 && r.Load <= math.MaxFloat64) {
-		bad.Add(pkg, "Requirements.Load", r.Load, "is not 1 or more; every run makes one attempt")
-	}
+	refuse(&bad, !(r.Failure >= 0 && r.Failure < 1), "Requirements.Failure", r.Failure, "is outside [0,1)")
+	refuse(&bad, r.Success != 0 && !(r.Success > 0 && r.Success < 1), "Requirements.Success", r.Success, "is outside (0,1)")
+	refuse(&bad, r.Load != 0 && !(r.Load >= 1 && r.Load <= math.MaxFloat64), "Requirements.Load", r.Load, "is not 1 or more; every run makes one attempt")
 	negative(&bad, "Requirements.Outage", r.Outage)
 	negative(&bad, "Requirements.P99", r.P99)
 	negative(&bad, "Requirements.WorstCase", r.WorstCase)
 	if r.Fleet != nil {
 		bad.Append(r.Fleet.validate(retry.Policy{}))
 	}
-	if len(bad) == 0 && len(r.set()) == 0 {
-		bad.Add(pkg, "Requirements", "", "require nothing")
-	}
+	refuse(&bad, len(bad) == 0 && len(r.set()) == 0, "Requirements", "", "require nothing")
 	return bad.Err()
 }
 
