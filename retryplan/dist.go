@@ -123,8 +123,11 @@ func (d Dist) before(limit time.Duration) measure {
 	if d.fixed() {
 		return exactly(d.a, 1).before(limit)
 	}
-	// All times are counted from the shortest, and the far tail is cut off.
-	most := min(float64(d.At(1-1e-6)-d.Min())+1, float64(d.Max()-d.Min()))
+	// All times are counted from the shortest. A tail without end is cut off.
+	most := float64(d.Max() - d.Min())
+	if d.Max() == maxDuration {
+		most = min(most, float64(d.At(1-1e-6)-d.Min())+1)
+	}
 	chance := 1.
 	if limit < maxDuration {
 		within := float64(limit - d.Min())
@@ -134,7 +137,7 @@ func (d Dist) before(limit time.Duration) measure {
 		return nil
 	}
 	step := stepFor(most, mostCells, 1)
-	g := grid{d.Min() + step/2, step, make([]float64, int(most/float64(step))+1)}
+	g := grid{d.Min() + step/2, step, make([]float64, int(math.Ceil(most/float64(step))))}
 	var last float64
 	for i := range g.cells {
 		below := d.below(min(float64(i+1)*float64(step), most))

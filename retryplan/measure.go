@@ -241,24 +241,9 @@ func (m measure) convolved(o measure) measure {
 	return measure{sum.trimmed(edgeMass)}.shifted(y.origin).scaled(mass)
 }
 
-// waited returns the sum of m and a wait that is even over the whole nanoseconds of [lo, hi), or is lo if they are
-// equal.
+// waited returns the sum of m and a wait that is even over the whole nanoseconds of [lo, hi), or is lo if they are equal.
 func (m measure) waited(lo, hi time.Duration) measure {
-	if hi-lo <= 1 || len(m) == 0 {
-		return m.shifted(lo)
-	}
-	width := float64(hi - lo)
-	g := m.merged(mostCells, width)
-	if g.step == 1 {
-		even := make([]float64, hi-lo)
-		for i := range even {
-			even[i] = 1 / width
-		}
-		g.cells = convolve(g.cells, even)
-	} else {
-		g.cells = boxed(g.cells, 0, (width-1)/float64(g.step))
-	}
-	return measure{g.trimmed(edgeMass)}.shifted(lo)
+	return m.convolved(Uniform(lo, hi).before(maxDuration))
 }
 
 // boxed returns the cells of the sum of a time with the given ones and an independent one that is even over [from, to)
