@@ -1,11 +1,12 @@
 package retryplan
 
 import (
+	"math"
 	"math/bits"
 	"time"
 )
 
-// Durations is a set of durations that were seen, as a histogram. The zero Durations is empty.
+// Durations is a histogram of measured durations. The zero Durations is empty.
 type Durations struct {
 	count    uint64
 	sum      float64
@@ -20,17 +21,17 @@ const (
 	page        = 1 << (leadingBits - 1)
 )
 
-// Count returns how many there are.
+// Count returns the number of durations.
 func (d Durations) Count() int { return int(d.count) }
 
-// Quantile returns the smallest duration that the share q of all is not above, exact to 0.1 %; q is clamped to [0,1],
-// and 0 and 1 give the exact extremes. It is 0 if there are none.
+// Quantile returns the smallest duration that is not exceeded by the share q of all, to 0.1 %. It clamps q to [0,1], and
+// is exact for 0 and 1. Without durations it returns 0.
 func (d Durations) Quantile(q float64) time.Duration {
-	rank := d.rank(q)
-	switch {
-	case rank <= 1:
+	if !(q > 0) {
 		return d.min
-	case rank >= d.count:
+	}
+	rank := max(uint64(math.Ceil(min(q, 1)*float64(d.count)*(1-1e-12))), 1) // but for rounding
+	if rank >= d.count {
 		return d.max
 	}
 	for i, n := range d.buckets {
@@ -49,22 +50,6 @@ func (d Durations) Mean() time.Duration {
 		return 0
 	}
 	return min(whole(d.sum/float64(d.count)), d.max)
-}
-
-// rank returns the smallest k with k/count ≥ q, at least 1.
-func (d *Durations) rank(q float64) uint64 {
-	if !(q > 0) {
-		return 1
-	}
-	if q >= 1 {
-		return d.count
-	}
-	n := float64(d.count)
-	k := min(uint64(q*n)+1, d.count)
-	for k > 1 && float64(k-1)/n >= q {
-		k--
-	}
-	return k
 }
 
 // add adds a duration of 0 or more.

@@ -64,6 +64,7 @@ type option struct {
 	member
 	fit
 	figures figures
+	binding Requirement // with the least to spare
 	score   float64
 }
 
@@ -258,11 +259,13 @@ func (s *search) model() Model {
 }
 
 // slack returns how much figures have to spare in a requirement, as a share of it: of Success and Load as a share of
-// the failures and the retries that are allowed.
+// the failures and the retries that are allowed. It is infinite for Fleet, which has no figure.
 func (s *search) slack(f figures, name Requirement) float64 {
 	limit := s.limits[name]
 	spare, of := limit-f[name], limit
 	switch name {
+	case "Fleet":
+		return math.Inf(1)
 	case "Success":
 		spare, of = rounding-spare, 1-limit
 	case "Load":
@@ -278,23 +281,24 @@ func (s *search) slack(f figures, name Requirement) float64 {
 
 // meets reports whether figures meet the set, all but Fleet and one other.
 func (s *search) meets(f figures, but Requirement) bool {
-	return !slices.ContainsFunc(s.set, func(name Requirement) bool {
-		return name != "Fleet" && name != but && s.slack(f, name) < 0
-	})
+	return !slices.ContainsFunc(s.set, func(name Requirement) bool { return name != but && s.slack(f, name) < 0 })
 }
 
 // rate scores an option: what it has to spare in the requirement that binds, up to a fifth, less what makes it harder
 // to understand or costs its backend more. The weights are a matter of taste.
 func (s *search) rate(o *option) {
-	o.score = 0.2
+	least := math.Inf(1)
+	o.binding = ""
 	for _, name := range s.set {
-		if name != "Fleet" {
-			o.score = min(o.score, s.slack(o.figures, name))
-		} else if o.binds {
-			o.score = min(o.score, o.certificate.Margin)
+		slack := s.slack(o.figures, name)
+		if name == "Fleet" && o.binds {
+			slack = o.certificate.Margin
+		}
+		if slack < least {
+			least, o.binding = slack, name
 		}
 	}
-	o.score -= 0.01 * float64(o.attempts)
+	o.score = min(least, 0.2) - 0.01*float64(o.attempts)
 	less := func(is bool, by float64) {
 		if is {
 			o.score -= by
@@ -320,19 +324,7 @@ func (s *search) prove(o *option) (Solution, error) {
 	if err != nil {
 		return Solution{}, err
 	}
-	solution := Solution{Policy: o.policy(), Budget: o.budget, Plan: plan}
-	least := math.Inf(1)
-	for _, name := range s.set {
-		slack := o.certificate.Margin
-		if name != "Fleet" {
-			slack = s.slack(o.figures, name)
-		} else if !o.binds {
-			continue
-		}
-		if slack < least {
-			least, solution.Binding = slack, name
-		}
-	}
+	solution := Solution{Policy: o.policy(), Budget: o.budget, Binding: o.binding, Plan: plan}
 	if s.fleet == nil {
 		return solution, nil
 	}
