@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Distribution is a computed distribution of durations: exact durations, each with its probability, and a density over
-// the rest. The zero Distribution is always 0.
+// Distribution is a computed distribution of durations: exact durations, each with its probability, and a density. The
+// zero Distribution is always 0.
 type Distribution struct {
 	parts    []part
 	min, max time.Duration
@@ -22,7 +22,7 @@ type part struct {
 	below  []float64 // below[i] is the probability below origin + (i−½)·step; the last one is that of all
 }
 
-// early is a distribution before a time that is known more exactly than from the parts over all times.
+// early is a more exact distribution before a time.
 type early struct {
 	limit time.Duration
 	parts Distribution // not finished: only its parts count
@@ -90,14 +90,14 @@ func (d Distribution) Mean() time.Duration {
 	return min(saturatingAdd(d.min, whole(max(math.Round(d.mean), 0))), d.max)
 }
 
-// Min and Max bound what can happen: no probability lies outside [Min, Max]. They are not computed from the density but
-// from the bounds of each part, and need not have a probability to speak of.
+// Min returns the lower bound of all durations, computed from the bounds of each part rather than from the density: the
+// probability of durations near it may be negligible.
 func (d Distribution) Min() time.Duration { return d.min }
 
-// Max is the other bound; see Min.
+// Max returns the upper bound; see Min.
 func (d Distribution) Max() time.Duration { return d.max }
 
-// add adds what m has to the distribution, before its finish.
+// add adds m. The caller calls finish once all is added.
 func (d *Distribution) add(m measure) {
 	for _, g := range m {
 		below := make([]float64, len(g.cells)+1)
@@ -108,7 +108,7 @@ func (d *Distribution) add(m measure) {
 	}
 }
 
-// finish scales what was added to a probability of 1 within the given bounds.
+// finish scales the parts to a probability of 1 and sets the bounds.
 func (d *Distribution) finish(lo, hi time.Duration) {
 	d.min, d.max = lo, max(lo, hi)
 	var total, mean float64
@@ -129,13 +129,13 @@ func (d *Distribution) finish(lo, hi time.Duration) {
 	d.mean = mean / total
 }
 
-// refine makes the CDF before a time that of the given parts. Times are refined from the latest to the earliest.
+// refine replaces the CDF before limit by that of the parts. The caller goes from the latest limit to the earliest.
 func (d *Distribution) refine(limit time.Duration, parts Distribution) {
 	d.early = slices.Insert(d.early, 0, early{limit, parts, d.CDF(limit)})
 }
 
-// refinements returns the times before which a distribution should be computed again with finer grids, from the latest
-// to the earliest: it returns any only if half of all lies within a small part of [Min, Max].
+// refinements returns the limits to refine, from the latest to the earliest. There are some only if half of the
+// durations lie within a small part of [Min, Max].
 func (d *Distribution) refinements() (times []time.Duration) {
 	span := float64(d.Quantile(0.9999) - d.min)
 	near := 6 * float64(d.Quantile(0.5)-d.min)

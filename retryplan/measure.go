@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// measure is a distribution of times, whose mass may be below 1, in parts that add up.
+// measure is a distribution of times with a mass of up to 1: the sum of its grids.
 type measure []grid
 
-// grid is masses at origin, origin + step, and so on. Each stands for times spread evenly over one step around its own.
-// The whole nanosecond t stands for [t−½, t+½), so that a single cell with a step of 1ns is an exact time. What falls
-// between two cells is split between them so that mass and mean are kept.
+// grid has masses at origin, origin + step, and so on, each spread evenly over one step around its time. The whole
+// nanosecond t stands for [t−½, t+½), so that a single cell with a step of 1ns is an exact time. A mass that falls
+// between two cells is split between them so that the mean does not change.
 type grid struct {
 	origin time.Duration // 0 or more
-	step   time.Duration // 2^k nanoseconds: 1ns for as long as the times fit, so that short spans are exact
+	step   time.Duration // 2^k nanoseconds; 1ns if the times fit, so that short spans are exact
 	cells  []float64
 }
 
-// mostCells is the number of cells of a grid, at most.
+// mostCells is the maximum number of cells of a grid.
 const mostCells = 4096
 
-// edgeMass is the mass that may be moved to the edge of a grid to shorten it.
+// edgeMass is the mass that may move to the edge of a grid to shorten it.
 const edgeMass = 1e-10
 
 // exactly returns the measure of one exact time.
@@ -46,7 +46,7 @@ func (m measure) mass() (total float64) {
 // span returns the length of g in nanoseconds.
 func (g *grid) span() float64 { return float64(len(g.cells)) * float64(g.step) }
 
-// end returns a time that nothing of m is after.
+// end returns an upper bound of the times of m.
 func (m measure) end() (at float64) {
 	for i := range m {
 		at = max(at, float64(m[i].origin)+m[i].span())
@@ -86,7 +86,7 @@ func (m measure) scaled(f float64) measure {
 	return m.weighted(func(time.Duration) float64 { return f })
 }
 
-// shifted returns m later by d ≥ 0. What would be later than the largest Duration is then.
+// shifted returns m later by d ≥ 0. Times saturate at the largest Duration.
 func (m measure) shifted(d time.Duration) measure {
 	out := make(measure, len(m))
 	for i, g := range m {
@@ -99,7 +99,7 @@ func (m measure) shifted(d time.Duration) measure {
 	return out
 }
 
-// before returns what of m is before the given time; all is before the largest Duration.
+// before returns the part of m before limit, or all of m if limit is the largest Duration.
 func (m measure) before(limit time.Duration) (out measure) {
 	if limit == maxDuration {
 		return m
@@ -173,7 +173,8 @@ func (g *grid) add(o grid, f float64) {
 	}
 }
 
-// frame returns an empty grid for all of m, of at most so many cells with a span of room to spare, and m with its step.
+// frame returns an empty grid that covers m and a span of room with at most the given number of cells, and m with its
+// step.
 func (m measure) frame(cells int, room float64) (grid, measure) {
 	frame := grid{maxDuration, 1, nil}
 	for _, g := range m {
@@ -191,7 +192,7 @@ func (m measure) frame(cells int, room float64) (grid, measure) {
 	return frame, out
 }
 
-// merged returns m in one grid of at most so many cells, with a span of room to spare.
+// merged returns m in one grid of at most the given number of cells, with room for a span.
 func (m measure) merged(cells int, room float64) grid {
 	out, parts := m.frame(cells, room)
 	if len(parts) == 1 {
@@ -203,7 +204,7 @@ func (m measure) merged(cells int, room float64) grid {
 	return out
 }
 
-// plus returns the sum of two measures: one grid, and the exact times.
+// plus returns the sum of two measures as one grid and the exact times.
 func (m measure) plus(o measure) (out measure) {
 	var rest measure
 	for _, g := range append(m[:len(m):len(m)], o...) {
@@ -219,7 +220,7 @@ func (m measure) plus(o measure) (out measure) {
 	return out
 }
 
-// convolved returns the distribution of the sum of independent times of m and o.
+// convolved returns the distribution of the sum of two independent times.
 func (m measure) convolved(o measure) measure {
 	if len(m) == 1 && m[0].exact() {
 		m, o = o, m
@@ -241,7 +242,7 @@ func (m measure) convolved(o measure) measure {
 	return measure{sum.trimmed(edgeMass)}.shifted(y.origin).scaled(mass)
 }
 
-// waited returns the sum of m and a wait that is even over the whole nanoseconds of [lo, hi), or is lo if they are equal.
+// waited returns the sum of m and a wait that is even over the whole nanoseconds of [lo, hi), or lo if they are equal.
 func (m measure) waited(lo, hi time.Duration) measure {
 	return m.convolved(Uniform(lo, hi).before(maxDuration))
 }
@@ -280,7 +281,7 @@ func boxed(cells []float64, from, to float64) []float64 {
 	return out
 }
 
-// trimmed returns g without edges that carry no more than the given mass, which it moves to the new edges.
+// trimmed returns g without edges of no more than the given mass, which it moves to the new edges.
 func (g grid) trimmed(most float64) grid {
 	first, last := 0, len(g.cells)-1
 	var before, after float64
@@ -299,7 +300,7 @@ func (g grid) trimmed(most float64) grid {
 	return g
 }
 
-// mostProducts is the number of products that a convolution adds up, at most: it takes some tenths of a millisecond.
+// mostProducts is the maximum number of products in a convolution, which take some tenths of a millisecond.
 const mostProducts = 1 << 18
 
 // convolve returns the sums Σ x[j]·y[i−j].

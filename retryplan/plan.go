@@ -7,47 +7,46 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Model says what becomes of attempts. The zero Model is an attempt that always fails, at once.
+// Model describes attempts. In the zero Model every attempt fails at once.
 type Model struct {
-	// Failure is the probability that an attempt fails, in [0,1], for attempt 1, 2, ...; the last one repeats. Failures
-	// are independent. Nil means 1: every attempt fails, which shows the whole schedule.
+	// Failure is the probability, in [0,1], that attempt 1, 2, ... fails; the last value repeats. Failures are
+	// independent. Nil means 1: every attempt fails, which shows the whole schedule.
 	Failure []float64
-	// Duration is how long an attempt takes, whether it fails or not. One that would take longer than
-	// Policy.AttemptTimeout fails at that time, as does an fn that honors its context. Zero means no time.
+	// Duration is how long an attempt takes, whether it fails or not. An attempt that would take longer than
+	// Policy.AttemptTimeout fails at that time, as an fn that honors its context does. Zero means no time.
 	Duration Dist
-	// Deadline is the caller's, counted from the start of the run. Zero means none.
+	// Deadline is the caller's deadline, counted from the start of the run. Zero means none.
 	Deadline time.Duration
-	// Horizon is how many attempts are looked at, up to 1,000. A policy may allow more; see Plan.Truncated. Zero means
-	// 100.
+	// Horizon is the maximum number of attempts to plan, up to 1,000; see Plan.Truncated. Zero means 100.
 	Horizon int
 }
 
 // Plan is what a policy does to one run under a Model.
 type Plan struct {
-	// Attempts are the attempts in order, as far as policy and horizon allow, those that can never start included.
+	// Attempts are the attempts in order, up to the limit of the policy and the horizon. They include those that can
+	// never start.
 	Attempts []PlannedAttempt
-	// Truncated says that the policy allows more attempts than were looked at. What is said of the whole run then holds
-	// for a run that is given up after the last attempt looked at.
+	// Truncated reports whether the policy allows more attempts than the horizon. The plan is then that of a run that
+	// ends after the last attempt of the horizon.
 	Truncated bool
-	// CanStart is how many attempts can start at all: neither TTL nor deadline nor AttemptTimeout makes them impossible.
+	// CanStart is the number of attempts that TTL, deadline and AttemptTimeout allow to start.
 	CanStart int
-	// TotalWait is the distribution of the sum of all waits of a run that never succeeds, by the policy alone: TTL,
-	// Deadline and Duration do not shorten it. It is what Policy.TotalWait bounds.
+	// TotalWait is the distribution of the sum of all waits of a run that never succeeds. TTL, Deadline and Duration do
+	// not shorten it. Policy.TotalWait returns its bounds.
 	TotalWait Distribution
-	// Elapsed is the distribution of the time from the start of a run to its end, however it ends.
+	// Elapsed is the distribution of the time from the start of a run to its end, whether it succeeds or not.
 	Elapsed Distribution
 	// Success is the probability that a run succeeds, in [0,1].
 	Success float64
 	// InTime is the probability that a run has succeeded by Model.Deadline; without a deadline it is Success.
 	InTime float64
-	// Load is the expected number of attempts of a run: how much the policy multiplies the load on the backend.
+	// Load is the expected number of attempts of a run, by which the policy multiplies the load on the backend.
 	Load float64
-	// WorstCase is the longest that a run can take from its start to its end: every wait and every attempt at its
-	// longest, within TTL and deadline. It saturates at the largest Duration, which is also what an attempt of
-	// unbounded duration gives.
+	// WorstCase is the longest that a run can take: every wait and every attempt at its longest, within TTL and
+	// deadline. It is the largest Duration if attempts have no longest duration, or if it would overflow.
 	WorstCase time.Duration
-	// Endings is the probability of each ending: by reason, and that of success under the zero Reason. They add up to
-	// 1. An ending for lack of time is left out if at most 10⁻⁹ of the failed attempts lead to it.
+	// Endings maps each Reason to the probability that a run ends with it, and the zero Reason to that of success. They
+	// add up to 1. An ending for lack of time is left out if at most 10⁻⁹ of the failed attempts lead to it.
 	Endings map[retry.Reason]float64
 }
 
@@ -60,19 +59,19 @@ type PlannedAttempt struct {
 	Starts float64
 	// Succeeds is the probability that a run succeeds with this attempt.
 	Succeeds float64
-	// Earliest and Latest bound when it can start, from the start of the run; of one that can never start, when it would
-	// without TTL and deadline.
+	// Earliest and Latest bound the time at which it can start, counted from the start of the run. For an attempt that
+	// can never start they leave TTL and deadline out.
 	Earliest, Latest time.Duration
-	// Never is the reason for which it can never start: TTLElapsed, DeadlineTooNear, DeadlinePassed or RetriesDisabled.
-	// Zero means that it can.
+	// Never is the reason that it can never start: TTLElapsed, DeadlineTooNear, DeadlinePassed or RetriesDisabled. Zero
+	// means that it can.
 	Never retry.Reason
 }
 
-// Wait is what is known of one wait, over all histories that lead to it.
+// Wait is the distribution of one wait, over all histories that lead to it.
 type Wait struct {
 	Lo, Hi        time.Duration // as Backoff.Bounds gives them
-	Mean          time.Duration // of [Lo, Hi), not cut to whole nanoseconds; for DecorrelatedJitter over all histories
-	P50, P90, P99 time.Duration // quantiles of the same
+	Mean          time.Duration
+	P50, P90, P99 time.Duration // quantiles
 }
 
 // The limits of Model.Horizon.
@@ -81,18 +80,17 @@ const (
 	maxHorizon     = 1000
 )
 
-// New returns the plan of p under m. It returns an error on one line, retry.FieldErrors, for a policy that does not
-// validate and for a Model field that is out of its range. It ignores p.Budget, p.Pay and p.Gate: a single run is
-// planned as if it had a token and an open gate. It also ignores p.Classify, which is code: every failure of the Model
-// counts as retryable. It refuses a policy with Wait, or with a ResetAfter that an attempt can reach, since their
-// distributions are not known.
+// New returns the plan of p under m. Errors are retry.FieldErrors: every field of p or m that is out of range. It
+// refuses a policy with Wait, or with a ResetAfter that an attempt can reach, since the distribution of its waits is not
+// known. It ignores p.Budget, p.Pay and p.Gate, as if a token and an open gate were always there, and p.Classify, so
+// that every failure of the Model is retryable.
 //
-// Probabilities are computed, not sampled. If neither jitter nor duration is random they are exact to the nanosecond.
-// Otherwise times are kept on grids of some thousand steps. The CDFs of TotalWait and Elapsed are then within 10⁻³ of
-// the truth, or of the truth a thousandth of the span from Min to the 99.99th percentile earlier or later. The latter
-// counts if many runs take nearly the same time, since the jitter is narrower than a step. Plans of more than 50
-// attempts, and Durations whose 99th percentile is more than ten times their median, are exact to a few 10⁻³; plans
-// with more than 200 random waits to 10⁻².
+// Probabilities are computed, not sampled. Without jitter and random durations they are exact to the nanosecond.
+// Otherwise times are on grids of some thousand steps. The CDFs of TotalWait and Elapsed are then within 10⁻³ of the
+// truth, or of the truth at a time that differs by a thousandth of the span from Min to the 99.99th percentile. The
+// latter matters if many runs take nearly the same time, as with jitter narrower than a step. Plans of more than 50
+// attempts, and Durations whose 99th percentile is more than ten times their median, are exact to a few 10⁻³; plans with
+// more than 200 random waits to 10⁻².
 func New(p retry.Policy, m Model) (*Plan, error) {
 	if err := m.validate(p); err != nil {
 		return nil, err
@@ -118,7 +116,7 @@ func (m *Model) validate(p retry.Policy) error {
 
 func indexedField(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }
 
-// attempt returns the least and the most that an attempt under p takes.
+// attempt returns the shortest and the longest duration of an attempt under p.
 func (m *Model) attempt(p *retry.Policy) (shortest, longest time.Duration) {
 	shortest, longest = m.Duration.Min(), m.Duration.Max()
 	if p.AttemptTimeout > 0 {

@@ -8,26 +8,26 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// planner takes one run through its attempts, all histories at once.
+// planner computes the plan of a run attempt by attempt, for all histories at once.
 type planner struct {
 	policy   retry.Policy
 	model    Model
 	attempts int
 	lo, hi   []time.Duration          // of the wait after attempt i+1
-	bins     *bins                    // of waits that depend on the one before; else nil
-	fine     *bins                    // the same, for each wait by itself
+	bins     *bins                    // of waits that depend on the one before, or nil
+	fine     *bins                    // the same for Wait, narrower
 	took     measure                  // the durations that neither AttemptTimeout nor Deadline cuts short
 	timeouts float64                  // the probability that an attempt takes longer than AttemptTimeout
 	startBy  time.Duration            // retries start before this time; the largest Duration if none can be too late
-	later    time.Duration            // the second limit, if an attempt that would start even later can end for another reason
-	stopped  []bool                   // whether runs ended after attempt i+1 since the next would not start by startBy
+	later    time.Duration            // the later of TTL and deadline, from which on a run ends for another reason
+	stopped  []bool                   // whether runs ended after attempt i+1 because the next would start too late
 	firstEnd int                      // the first attempt after which a run ended
 	late     map[retry.Reason]float64 // endings for lack of time
 	out      Plan
 }
 
-// rounding is more than the difference of probabilities that should be equal. If at most the share unlikely of the
-// retries would be too late, none is taken to be. When they would be too late is not asked of what is unseen.
+// Probabilities that should be equal differ by less than rounding. If a share of the retries up to unlikely would be too
+// late, none counts as too late. A mass up to unseen does not count for the distribution of those that are.
 const (
 	rounding = 1e-12
 	unlikely = 1e-9
@@ -49,7 +49,7 @@ func newPlanner(p retry.Policy, m Model) *planner {
 		pl.lo, pl.hi = append(pl.lo, lo), append(pl.hi, hi)
 	}
 	pl.out.Truncated = !p.Disabled && allowed != pl.attempts
-	pl.policy.MaxAttempts = pl.attempts // a run is given up after the last attempt looked at
+	pl.policy.MaxAttempts = pl.attempts // a run ends after the last attempt of the horizon
 	if p.Jitter == retry.DecorrelatedJitter && pl.attempts > 1 {
 		base, _ := p.Bounds(1)
 		if _, limit := p.Bounds(math.MaxInt); base < limit {
@@ -63,7 +63,7 @@ func newPlanner(p retry.Policy, m Model) *planner {
 		pl.timeouts = 1 - m.Duration.CDF(p.AttemptTimeout)
 	}
 	if m.Deadline > 0 {
-		limit = min(limit, saturatingAdd(m.Deadline, 1)) // what takes longer passes it, and is what is missing
+		limit = min(limit, saturatingAdd(m.Deadline, 1)) // the mass that is missing passes the deadline
 	}
 	pl.took = m.Duration.before(limit)
 	pl.limitStarts()
@@ -74,7 +74,7 @@ func newPlanner(p retry.Policy, m Model) *planner {
 // limitStarts computes startBy and later.
 func (pl *planner) limitStarts() {
 	_, longest := pl.model.attempt(&pl.policy)
-	var latest time.Duration // a bound for the start of the last attempt, TTL and deadline left out
+	var latest time.Duration // start of the last attempt without TTL and deadline
 	for _, hi := range pl.hi {
 		latest = saturatingAdd(saturatingAdd(latest, longest), hi)
 	}
@@ -133,8 +133,8 @@ func (pl *planner) totalWait(c *chain) {
 	pl.out.TotalWait.finish(lo, hi)
 }
 
-// refine computes the early parts of TotalWait and Elapsed again, with finer grids, if the waits depend on each other
-// and seldom are long: times only grow, so that what is early depends on nothing later.
+// refine computes the early parts of TotalWait and Elapsed again, on finer grids, if the waits depend on each other and
+// are seldom long. What is early depends on nothing later.
 func (pl *planner) refine() {
 	for _, limit := range pl.out.TotalWait.refinements() {
 		c := newChain(pl.bins, limit, pl.startBy < maxDuration)
@@ -150,8 +150,8 @@ func (pl *planner) refine() {
 	}
 }
 
-// run computes the probabilities of the plan: attempt by attempt, the distribution of its start in those runs that make
-// it, of its end, and of the start of the next. With a limit, it computes only what Elapsed has before that.
+// run computes the probabilities of the plan: for each attempt, the distribution of its start in the runs that make it,
+// of its end, and of the start of the next. With a limit, it computes only the part of Elapsed before it.
 func (pl *planner) run(c *chain, limit time.Duration) {
 	deadline, out := pl.model.Deadline, &pl.out
 	out.Endings, pl.late = map[retry.Reason]float64{}, map[retry.Reason]float64{}
@@ -187,7 +187,7 @@ func (pl *planner) run(c *chain, limit time.Duration) {
 			_, durations = pl.attempt(durations, n)
 			start = c.after(n).convolved(durations)
 			stopped = func(startBy time.Duration) measure {
-				ends := failed.weighted(func(at time.Duration) float64 { // those that come too late themselves
+				ends := failed.weighted(func(at time.Duration) float64 { // too late even without a wait
 					if at >= pl.startBy {
 						return 1
 					}
@@ -196,7 +196,7 @@ func (pl *planner) run(c *chain, limit time.Duration) {
 				for bin, sums := range c.leaving {
 					lo, hi := whole(c.edges[bin]), whole(c.edges[bin+1])
 					if float64(startBy) > (measure{sums}).end()+durations.end()+float64(hi) || sums.mass() <= unseen {
-						continue // the wait is too short
+						continue // the next attempt starts in time
 					}
 					ended := measure{sums}.convolved(durations).before(pl.startBy)
 					ends = append(ends, ended.stopped(startBy, lo, hi)...)
@@ -214,8 +214,8 @@ func (pl *planner) run(c *chain, limit time.Duration) {
 	}
 }
 
-// stopped returns those ends of m that a wait follows which does not end before startBy, if it is even over the whole
-// nanoseconds of [lo, hi), or is lo if they are equal.
+// stopped returns the part of m whose next wait does not end before startBy. The wait is even over the whole nanoseconds
+// of [lo, hi), or lo if they are equal.
 func (m measure) stopped(startBy, lo, hi time.Duration) measure {
 	width := max(float64(hi-lo), 1)
 	return m.weighted(func(at time.Duration) float64 {
@@ -223,7 +223,7 @@ func (m measure) stopped(startBy, lo, hi time.Duration) measure {
 	})
 }
 
-// attempt returns the distributions of the end of attempt n, which begins as start says, for success and for failure.
+// attempt returns the distribution of the end of attempt n, which begins at start, if it succeeds and if it fails.
 func (pl *planner) attempt(start measure, n int) (done, failed measure) {
 	f := pl.model.failure(n)
 	ended := start.convolved(pl.took)
@@ -234,8 +234,8 @@ func (pl *planner) attempt(start measure, n int) (done, failed measure) {
 	return done, failed
 }
 
-// split ends the runs whose failed attempt, the n-th, is not followed by another, and returns the start of the others.
-// The failed attempts have the given mass; stopped returns the ends of those whose retry would not start before a time.
+// split ends the runs that make no attempt after n, and returns the start of the next attempt in the others. going is the
+// mass of failed; stopped returns the part of failed whose next attempt would not start before a time.
 func (pl *planner) split(start measure, going float64, n int, failed measure, stopped func(startBy time.Duration) measure) measure {
 	next := &pl.out.Attempts[n]
 	if next.Never != 0 {
@@ -252,7 +252,7 @@ func (pl *planner) split(start measure, going float64, n int, failed measure, st
 		stays = failed
 	}
 	stays = stays.scaled(ended / stays.mass())
-	// Those that would start soonest after the limit, and those that would start latest of all.
+	// The reason depends on when the next attempt would start: soon after the limit, or as late as can be.
 	ends := pl.endsFirst(n)
 	first, last := next.Never, pl.ending(n, ends, maxDuration)
 	if first == 0 {
@@ -267,18 +267,18 @@ func (pl *planner) split(start measure, going float64, n int, failed measure, st
 	return start
 }
 
-// ending returns how a run ends whose attempt n failed at the given time, if the next would start a wait later.
+// ending returns why a run ends whose attempt n failed at a time and whose next attempt would start a wait later.
 func (pl *planner) ending(n int, at, wait time.Duration) retry.Reason {
 	return pl.policy.Admit(retry.Progress{Attempt: n, Elapsed: at, Deadline: pl.model.Deadline}, wait).Reason
 }
 
-// endsFirst returns when attempt n ends in the shortest run that makes it.
+// endsFirst returns the earliest end of attempt n.
 func (pl *planner) endsFirst(n int) time.Duration {
 	shortest, _ := pl.model.attempt(&pl.policy)
 	return saturatingAdd(pl.out.Attempts[n-1].Earliest, shortest)
 }
 
-// end notes runs that ended after attempt n for the given reason.
+// end adds runs that end after attempt n for a reason, at the times of m.
 func (pl *planner) end(endings map[retry.Reason]float64, r retry.Reason, n int, m measure, mass float64) {
 	if mass <= 0 {
 		return
@@ -290,7 +290,7 @@ func (pl *planner) end(endings map[retry.Reason]float64, r retry.Reason, n int, 
 	}
 }
 
-// shortest returns a bound for the shortest run: one that ends with the first attempt with which any does.
+// shortest returns a lower bound of Elapsed: the earliest end of the first attempt after which any run ends.
 func (pl *planner) shortest() time.Duration {
 	first := pl.endsFirst(max(pl.firstEnd, 1))
 	if pl.model.Deadline > 0 {

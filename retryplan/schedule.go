@@ -7,13 +7,13 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// schedule fills in what is known of each attempt without probabilities.
+// schedule computes everything about the attempts that is not a probability.
 func (pl *planner) schedule() {
 	shortest, longest := pl.model.attempt(&pl.policy)
-	often := []float64{1} // of a wait that depends on the one before, in each bin
+	often := []float64{1} // the probability of each bin of pl.fine
 	var earliest, latest time.Duration
-	var never retry.Reason // since even the shortest wait after the earliest end is too long
-	possible := true       // that the attempts before have failed
+	var never retry.Reason // set if even the shortest wait after the earliest end is too long
+	possible := true       // whether all attempts before can fail
 	for n := 1; n <= pl.attempts; n++ {
 		a := PlannedAttempt{Number: n}
 		if n > 1 {
@@ -53,7 +53,7 @@ func evenWait(lo, hi time.Duration) Wait {
 	return Wait{Lo: lo, Hi: hi, Mean: lo + (hi-lo)/2, P50: at(0.5), P90: at(0.9), P99: at(0.99)}
 }
 
-// wait returns w with what follows from how often it is in each bin.
+// wait returns w with the mean and the quantiles that follow from the probability of each bin.
 func (b *bins) wait(w Wait, often []float64) Wait {
 	within := func(f float64) time.Duration { return min(max(whole(math.Round(f)), w.Lo), w.Hi) }
 	at := func(q float64) time.Duration {

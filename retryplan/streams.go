@@ -2,8 +2,8 @@ package retryplan
 
 import "math/rand/v2"
 
-// The streams of random numbers of a simulation. Each has a purpose of its own, so that drawing more for one does not
-// change the others.
+// The streams of random numbers of a simulation, one for each purpose, so that more draws for one do not change the
+// others.
 const (
 	arrivalStream = iota + 1
 	clientStream
@@ -21,7 +21,7 @@ func newStream(seed, purpose uint64) *rand.Rand {
 }
 
 // scrambled is the output function of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
-// 2014): neighboring seeds give numbers that have nothing in common.
+// 2014), which makes neighboring seeds independent.
 func scrambled(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -38,7 +38,7 @@ type sampler struct {
 
 func newSampler(d Dist, rng *rand.Rand) sampler { return sampler{d, d.fixed(), rng} }
 
-// draw returns a duration in nanoseconds. One that is always the same draws no random number.
+// draw returns a duration in nanoseconds. A constant needs no random number.
 func (s *sampler) draw() int64 {
 	if s.fixed {
 		return int64(s.dist.a)
@@ -46,7 +46,7 @@ func (s *sampler) draw() int64 {
 	return int64(s.dist.At(s.rng.Float64()))
 }
 
-// nanoseconds converts an f ≥ 0 or NaN, saturated: a conversion that does not fit is implementation-defined.
+// nanoseconds converts an f ≥ 0 or NaN and saturates. Go leaves a conversion that overflows to the implementation.
 func nanoseconds(f float64) int64 { return int64(whole(f)) }
 
 // unitExponential returns a number from the exponential distribution with mean 1, as −ln(1−U).
