@@ -187,12 +187,7 @@ func (pl *planner) run(c *chain, limit time.Duration) {
 			_, durations = pl.attempt(durations, n)
 			start = c.after(n).convolved(durations)
 			stopped = func(startBy time.Duration) measure {
-				ends := failed.weighted(func(at time.Duration) float64 { // too late even without a wait
-					if at >= pl.startBy {
-						return 1
-					}
-					return 0
-				})
+				ends := failed.stopped(pl.startBy, 0, 0)
 				for bin, sums := range c.leaving {
 					lo, hi := whole(c.edges[bin]), whole(c.edges[bin+1])
 					if float64(startBy) > (measure{sums}).end()+durations.end()+float64(hi) || sums.mass() <= unseen {

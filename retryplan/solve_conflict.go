@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// conflict says why a search found nothing. It leaves out one requirement after the other as long
-// as the rest cannot be met: one that cannot be met is left, or some of which any others can.
+// conflict says why a search found nothing. It leaves out each requirement without which the others cannot be met
+// either. What remains is one that cannot be met, or several that can be met if any one of them is left out.
 func (s *search) conflict() *InfeasibleError {
 	fewest := s
 	for _, name := range slices.Backward(fewest.set) {
@@ -25,7 +25,7 @@ func (s *search) conflict() *InfeasibleError {
 	return e
 }
 
-// why says why the requirements cannot be met together although any one of them can be left out to meet the others.
+// why returns the reason that the set cannot be met, as one sentence.
 func (s *search) why() string {
 	last := len(s.set) - 1
 	name, policies := s.set[last], "policies of the family"
