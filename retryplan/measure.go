@@ -300,8 +300,8 @@ func (g grid) trimmed(most float64) grid {
 	return g
 }
 
-// mostProducts is the maximum number of products in a convolution, which take some tenths of a millisecond.
-const mostProducts = 1 << 18
+// mostProducts is the maximum number of products in a convolution, which take up to a millisecond.
+const mostProducts = 1 << 20
 
 // convolve returns the sums Σ x[j]·y[i−j].
 func convolve(x, y []float64) []float64 {
