@@ -1,16 +1,14 @@
 package retryplan
 
-import "github.com/retrygo/retry/retryplan/internal/event"
-
 // simBreaker is the state of a Breaker.
 type simBreaker struct {
 	state      breakerState
-	generation uint32            // of the state: what was sent in an earlier one does not count
-	until      int64             // open
-	sent       int               // probes
-	passed     int               // probes that succeeded
-	failures   int               // among samples
-	samples    event.Ring[int64] // the time of each, doubled, and 1 more for a failure
+	generation uint32  // of the state: what was sent in an earlier one does not count
+	until      int64   // open
+	sent       int     // probes
+	passed     int     // probes that succeeded
+	failures   int     // among samples
+	samples    []int64 // the time of each, doubled, and 1 more for a failure
 }
 
 type breakerState uint8
@@ -60,7 +58,7 @@ func (b *simBreaker) ended(now int64, generation uint32, ok bool, c *Breaker) bo
 		}
 	case breakerClosed:
 		b.sample(now, ok, c)
-		if n := b.samples.Len(); n >= c.MinSamples && float64(b.failures) >= float64(c.Failures*float64(n)) {
+		if n := len(b.samples); n >= c.MinSamples && float64(b.failures) >= float64(c.Failures*float64(n)) {
 			b.open(now, c)
 			return true
 		}
@@ -77,18 +75,19 @@ func (b *simBreaker) turn(to breakerState) {
 	b.state = to
 	b.generation++
 	b.sent, b.passed, b.failures = 0, 0, 0
-	b.samples.Clear()
+	b.samples = b.samples[:0]
 }
 
 // sample adds a sample and forgets those that have left the window.
 func (b *simBreaker) sample(now int64, ok bool, c *Breaker) {
-	for b.samples.Len() > 0 && *b.samples.First()>>1 <= now-int64(c.Window) {
-		b.failures -= int(b.samples.Pop() & 1)
+	for len(b.samples) > 0 && b.samples[0]>>1 <= now-int64(c.Window) {
+		b.failures -= int(b.samples[0] & 1)
+		b.samples = b.samples[1:]
 	}
 	failed := int64(1)
 	if ok {
 		failed = 0
 	}
 	b.failures += int(failed)
-	b.samples.Push(now<<1 | failed)
+	b.samples = append(b.samples, now<<1|failed)
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryplan/internal/event"
 )
 
 // What simulated attempts fail with, beside retry.ErrAttemptTimeout. Policy.Classify is called with them; a rejection
@@ -25,14 +24,15 @@ type simRun struct {
 	deadline int64  // never if there is none
 	started  int64  // when the last attempt began
 	prev     int64  // Decision.Backoff of the last wait
+	timer    int64  // when it fires; 0 if none is set. It outlives the run
 	parent   uint32 // the attempt at the node above that needs the run, but in the first layer
 	client   uint32
-	gen      uint32 // of the attempt; changes when it ends
 	breaker  uint32 // the breaker's generation when the attempt was sent
 	number   int32  // of the attempt that is under way or next
 	since    int32  // Decision.Since of the last decision
 	layer    uint8  // of the chain: the node that is called
 	policy   uint8  // its place in clients.policies
+	sent     bool   // an attempt is under way
 	paid     bool   // a token was taken for a retry that has not returned yet
 }
 
@@ -70,23 +70,12 @@ func (s *simulation) arrived(client uint32) {
 func (s *simulation) begin(layer uint8, client, parent uint32, deadline int64) {
 	i := s.runs.Take()
 	r := s.runs.At(i)
-	*r = simRun{began: s.events.Now, deadline: deadline, parent: parent, client: client, gen: r.gen, number: 1, layer: layer}
+	*r = simRun{began: s.events.Now, deadline: deadline, parent: parent, client: client, timer: r.timer, number: 1, layer: layer}
 	if n := &s.nodes[layer]; len(n.Others) > 0 {
 		r.policy = n.choose()
 		s.result.Populations[r.policy].Runs++
 	}
-	if deadline != never {
-		s.events.Plan(deadline, deadlinePasses, i, 0)
-		s.sweep(deadlinePasses, func(e *event.Event) bool { return s.runs.At(e.Ref).deadline == e.At })
-	}
 	s.start(i)
-}
-
-// sweep removes the timeouts, or the deadlines, of what has ended, once these are most of them.
-func (s *simulation) sweep(kind event.Kind, keep func(e *event.Event) bool) {
-	if n := s.events.Len(kind); n >= 4096 && n >= 2*s.runs.Len() {
-		s.events.Sweep(kind, keep)
-	}
 }
 
 // start sends the next attempt of a run, or holds it back. That it may start was decided before the wait for it, which
@@ -153,7 +142,7 @@ func (s *simulation) holdBack(k *simClient, r *simRun) (wait int64, ok bool) {
 
 func (s *simulation) wait(i uint32, d int64) {
 	s.waiting++
-	s.events.Plan(later(s.events.Now, d), waitEnds, i, 0)
+	s.events.Plan(later(s.events.Now, d), waitEnds, i)
 }
 
 // send sends an attempt.
@@ -165,22 +154,53 @@ func (s *simulation) send(i uint32) {
 	if n.bottom {
 		s.point.Attempts++
 	}
-	giveUp := r.deadline
-	if own := n.policies[r.policy].AttemptTimeout; own > 0 {
-		// If both come at the same time the deadline wins, as in Do.
-		if timeout := later(now, int64(own)); timeout < giveUp {
-			giveUp = timeout
-			s.events.Plan(timeout, attemptTimesOut, i, r.gen)
-			s.sweep(attemptTimesOut, func(e *event.Event) bool { return s.runs.At(e.Ref).gen == e.Gen })
-		}
-	}
+	r.sent = true
+	giveUp := s.giveUp(r)
+	s.setTimer(i, giveUp)
 	a := s.attempts.Take()
 	*s.attempts.At(a) = simAttempt{giveUp: giveUp, run: i, layer: r.layer}
 	kind := attemptArrives
 	if n.Server.Conflict {
 		kind = rowIsRead
 	}
-	s.events.Plan(later(now, n.network.draw()), kind, a, 0)
+	s.events.Plan(later(now, n.network.draw()), kind, a)
+}
+
+// giveUp returns when the client gives up the attempt that is under way.
+func (s *simulation) giveUp(r *simRun) int64 {
+	if own := s.nodes[r.layer].policies[r.policy].AttemptTimeout; own > 0 {
+		return min(later(r.started, int64(own)), r.deadline)
+	}
+	return r.deadline
+}
+
+// setTimer lets the timer of a run fire at the given time, or before. Most attempts end in time, and the next one gets
+// the timer of the one before, which finds out when it fires that it is too early. So a run seldom has more than one.
+func (s *simulation) setTimer(i uint32, at int64) {
+	if r := s.runs.At(i); at != never && (r.timer == 0 || at < r.timer) {
+		r.timer = at
+		s.events.Plan(at, timerFires, i)
+	}
+}
+
+// timerFired ends the attempt that is under way, if it is its time.
+func (s *simulation) timerFired(i uint32) {
+	r := s.runs.At(i)
+	if r.timer != s.events.Now { // another was set before it
+		return
+	}
+	r.timer = 0
+	if !r.sent {
+		return
+	}
+	switch at := s.giveUp(r); {
+	case at > s.events.Now:
+		s.setTimer(i, at)
+	case at == r.deadline: // which wins if both come at the same time, as in Do
+		s.deadlinePassed(i)
+	default:
+		s.timedOut(i)
+	}
 }
 
 // answered gives a client the answer that it still waits for.
@@ -222,8 +242,7 @@ func (s *simulation) deadlinePassed(i uint32) {
 // attemptEnded notes that an attempt that was sent has ended for its client.
 func (s *simulation) attemptEnded(i uint32, ok bool) {
 	r := s.runs.At(i)
-	r.gen++
-	r.paid = false
+	r.sent, r.paid = false, false
 	n := &s.nodes[r.layer]
 	k := n.of(r.client)
 	if k == nil {
@@ -232,7 +251,7 @@ func (s *simulation) attemptEnded(i uint32, ok bool) {
 	now := s.events.Now
 	if k.breaker != nil && k.breaker.ended(now, r.breaker, ok, &n.breaker) {
 		n.openBreakers(now) // so that closings stays small
-		n.closings.Push(k.breaker.until)
+		n.closings = append(n.closings, k.breaker.until)
 	}
 	if k.throttle != nil {
 		k.throttle.Done(time.Duration(now), int(r.number), ok)
@@ -286,8 +305,6 @@ func (s *simulation) end(i uint32, reason retry.Reason) {
 		n.tokens += millionths(budget) - before
 	}
 	ended := *r
-	r.gen++
-	r.deadline = 0
 	s.runs.Release(i)
 	switch {
 	case ended.layer > 0 && reason == 0:

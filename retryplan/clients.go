@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryplan/internal/event"
 )
 
 // simClient is what a client keeps between its attempts, beside a budget.
@@ -30,9 +29,9 @@ type clients struct {
 	// budgets is nil without Budget. It is apart from each, which is asked at every start and end of an attempt, since
 	// with a million clients each look is one at memory outside of the processor's cache.
 	budgets  []*retry.Budget
-	tokens   int64             // millionths in all budgets
-	mask     uint32            // of a client's number: 0 if all share what they have
-	closings event.Ring[int64] // when the open breakers stop being open, in order
+	tokens   int64   // millionths in all budgets
+	mask     uint32  // of a client's number: 0 if all share what they have
+	closings []int64 // when the open breakers stop being open, in order
 }
 
 func newClients(s *Scenario) clients {
@@ -134,10 +133,10 @@ func (c *clients) choose() uint8 {
 
 // openBreakers returns how many breakers are open.
 func (c *clients) openBreakers(now int64) int {
-	for c.closings.Len() > 0 && *c.closings.First() <= now {
-		c.closings.Pop()
+	for len(c.closings) > 0 && c.closings[0] <= now {
+		c.closings = c.closings[1:]
 	}
-	return c.closings.Len()
+	return len(c.closings)
 }
 
 // draw returns the random number for the delay after an attempt that has just failed, and lets Delay compute that.

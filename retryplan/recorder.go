@@ -58,7 +58,7 @@ func (s *simulation) reach(now int64) {
 // note notes what there is at the end of the point.
 func (s *simulation) note(at int64) {
 	n, p := &s.nodes[len(s.nodes)-1], s.point
-	p.Queue, p.Busy, p.Waiting = n.queue.Len(), n.busy, s.waiting
+	p.Queue, p.Busy, p.Waiting = len(n.queue), n.busy, s.waiting
 	p.Tokens, p.Open = n.meanTokens(), n.openBreakers(at)
 }
 

@@ -16,9 +16,9 @@ type server struct {
 	service    sampler
 	hint       sampler
 	failures   *rand.Rand
-	mayFail    bool               // whether any work may fail; then a number is drawn for each
-	typical    int64              // mean service
-	queue      event.Ring[uint32] // attempts that wait for a worker
+	mayFail    bool     // whether any work may fail; then a number is drawn for each
+	typical    int64    // mean service
+	queue      []uint32 // attempts that wait for a worker
 	busy       int
 	window     int64 // number of the RateLimit's window of now
 	accepted   int   // in that window
@@ -48,8 +48,8 @@ func (s *simulation) arrive(a uint32) {
 		s.reject(a)
 	case v.Workers == 0, v.free():
 		s.work(v, a)
-	case v.Queue == 0 || v.queue.Len() < v.Queue:
-		v.queue.Push(a)
+	case v.Queue == 0 || len(v.queue) < v.Queue:
+		v.queue = append(v.queue, a)
 	default:
 		s.reject(a)
 	}
@@ -93,7 +93,7 @@ func (s *simulation) work(v *node, a uint32) {
 		s.attempts.Release(a)
 		return
 	}
-	s.events.Plan(v.begin(s.events.Now), workEnds, a, 0)
+	s.events.Plan(v.begin(s.events.Now), workEnds, a)
 }
 
 // begin takes a worker, and returns when its work ends.
@@ -160,13 +160,15 @@ const touchAhead = 16
 
 // dispatch gives waiting attempts to free workers.
 func (s *simulation) dispatch(v *node) {
-	for v.queue.Len() > 0 && v.free() {
-		s.touched += float64(s.attempts.At(*v.queue.At(min(touchAhead, v.queue.Len()-1))).run)
-		if v.LIFO {
-			s.work(v, v.queue.PopLast())
+	for len(v.queue) > 0 && v.free() {
+		s.touched += float64(s.attempts.At(v.queue[min(touchAhead, len(v.queue)-1)]).run)
+		next := v.queue[0]
+		if last := len(v.queue) - 1; v.LIFO {
+			next, v.queue = v.queue[last], v.queue[:last]
 		} else {
-			s.work(v, v.queue.Pop())
+			v.queue = v.queue[1:]
 		}
+		s.work(v, next)
 	}
 }
 
@@ -199,7 +201,7 @@ func (s *simulation) onward(a uint32, kind event.Kind) {
 		s.attempts.Release(a)
 		return
 	}
-	s.events.Plan(at, kind, a, 0)
+	s.events.Plan(at, kind, a)
 }
 
 // read notes the version of the row that an attempt sees.

@@ -3,6 +3,7 @@ package retryplan
 import (
 	"cmp"
 	"context"
+	"math"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -100,25 +101,30 @@ func Simulate(ctx context.Context, s Scenario) (Result, error) {
 	return sim.finish(), err
 }
 
-// What happens in an event. The first kinds have lanes (event.Lanes).
+// What happens in an event.
 const (
 	runBegins        event.Kind = iota // Ref is the client
 	attemptArrives                     // Ref is an attempt, as in the next two
 	workEnds                           //
 	answerArrives                      //
-	attemptTimesOut                    // Ref is a run, Gen that of its attempt
-	deadlinePasses                     // Ref is a run
-	waitEnds                           // Ref is a run
+	timerFires                         // Ref is a run, as in the next
+	waitEnds                           //
 	rowIsRead                          // Ref is an attempt, as in the next two
 	readReturns                        //
 	rowIsWritten                       //
 	conditionsChange                   // Ref is a node
 )
 
-const never = event.Never
+// never is a time at which nothing happens.
+const never = math.MaxInt64
 
 // later returns at+d, saturated. Neither is negative.
-func later(at, d int64) int64 { return event.Later(at, d) }
+func later(at, d int64) int64 {
+	if at > math.MaxInt64-d {
+		return math.MaxInt64
+	}
+	return at + d
+}
 
 // simulation is the state of a Simulate, which has one node, or of a SimulateChain.
 type simulation struct {
@@ -160,7 +166,7 @@ func newSimulation(s *Scenario, nodes ...Scenario) *simulation {
 		n := &sim.nodes[i]
 		*n = node{clients: newClients(&nodes[i]), server: newServer(&nodes[i]), bottom: i == len(nodes)-1}
 		for _, c := range n.conditions {
-			sim.events.Plan(c.until, conditionsChange, uint32(i), 0)
+			sim.events.Plan(c.until, conditionsChange, uint32(i))
 		}
 	}
 	return sim
@@ -188,7 +194,7 @@ func (s *simulation) planArrivals() {
 // planRun plans a run of a client of the first node.
 func (s *simulation) planRun(at int64, client uint32) {
 	if at < int64(s.Duration) {
-		s.events.Plan(at, runBegins, client, 0)
+		s.events.Plan(at, runBegins, client)
 	}
 }
 
@@ -243,7 +249,7 @@ func (s *simulation) patience() uint64 {
 }
 
 func (s *simulation) happen(e *event.Event) {
-	switch e.Kind() {
+	switch e.Kind {
 	case runBegins:
 		s.arrived(e.Ref)
 		if s.arrivals != nil {
@@ -255,15 +261,8 @@ func (s *simulation) happen(e *event.Event) {
 		s.workEnded(e.Ref)
 	case answerArrives:
 		s.answered(e.Ref)
-	case attemptTimesOut:
-		if s.runs.At(e.Ref).gen == e.Gen {
-			s.timedOut(e.Ref)
-		}
-	case deadlinePasses:
-		// No run waits: one whose wait would reach the deadline has ended already.
-		if s.runs.At(e.Ref).deadline == e.At {
-			s.deadlinePassed(e.Ref)
-		}
+	case timerFires:
+		s.timerFired(e.Ref)
 	case waitEnds:
 		s.waiting--
 		s.start(e.Ref)
@@ -283,12 +282,11 @@ func (s *simulation) happen(e *event.Event) {
 // touch reads what an event will ask for. A million clients have more memory than fits in the processor's cache, for
 // which many reads one after the other wait together, but each event alone.
 func (s *simulation) touch(e *event.Event) {
-	switch k := e.Kind(); k {
-	case waitEnds, attemptTimesOut:
-		if r := s.runs.At(e.Ref); k == waitEnds || r.gen == e.Gen {
-			s.touched += s.nodes[r.layer].touch(r.client)
-		}
+	switch e.Kind {
+	case waitEnds, timerFires:
+		r := s.runs.At(e.Ref)
+		s.touched += s.nodes[r.layer].touch(r.client)
 	case attemptArrives, answerArrives:
-		s.touched += float64(s.runs.At(s.attempts.At(e.Ref).run).gen)
+		s.touched += float64(s.runs.At(s.attempts.At(e.Ref).run).number)
 	}
 }

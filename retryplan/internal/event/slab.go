@@ -3,16 +3,16 @@ package event
 // Slab keeps values in numbered places that are used again. It never moves a value: a million clients in a storm have
 // gigabytes of them, which doubling an array would copy and clear time and again.
 type Slab[T any] struct {
-	chunks []*[chunk]T
+	blocks []*[block]T
 	places uint32 // taken so far
 	unused []uint32
 }
 
-// chunk is how many places are made at once.
-const chunk = 1 << 10
+// block is how many places are made at once.
+const block = 1 << 10
 
 // At returns the value at a place.
-func (s *Slab[T]) At(i uint32) *T { return &s.chunks[i/chunk][i%chunk] }
+func (s *Slab[T]) At(i uint32) *T { return &s.blocks[i/block][i%block] }
 
 // Take returns a place that is not used, with any value.
 func (s *Slab[T]) Take() uint32 {
@@ -21,8 +21,8 @@ func (s *Slab[T]) Take() uint32 {
 		s.unused = s.unused[:n-1]
 		return i
 	}
-	if s.places%chunk == 0 {
-		s.chunks = append(s.chunks, new([chunk]T))
+	if s.places%block == 0 {
+		s.blocks = append(s.blocks, new([block]T))
 	}
 	s.places++
 	return s.places - 1
