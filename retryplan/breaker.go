@@ -1,14 +1,62 @@
 package retryplan
 
-// simBreaker is the state of a Breaker.
-type simBreaker struct {
-	state      breakerState
-	generation uint32  // of the state: what was sent in an earlier one does not count
-	until      int64   // open
-	sent       int     // probes
-	passed     int     // probes that succeeded
-	failures   int     // among samples
-	samples    []int64 // the time of each, doubled, and 1 more for a failure
+import (
+	"cmp"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// Breaker is a circuit breaker before every attempt, first ones included. It opens when at least MinSamples attempts
+// ended within Window and the share Failures of them or more failed; after Open it lets Probes attempts through, closes
+// when all of them succeed and opens again when one fails. An attempt that was sent before the breaker last opened or
+// closed does not count.
+type Breaker struct {
+	Failures   float64       // in (0,1]. Zero means 0.5
+	MinSamples int           // Zero means 20
+	Window     time.Duration // Zero means 10s
+	Open       time.Duration // Zero means 5s
+	Probes     int           // Zero means 5
+	// Defer makes attempts wait until the breaker lets them through, as Policy.Gate does; those that find all probes
+	// under way look again after a tenth of Open. Otherwise an attempt that meets an open breaker fails without being
+	// sent, and Decide is called.
+	Defer bool
+}
+
+func (b *Breaker) validate(bad *retry.FieldErrors) {
+	const of = "Scenario.Breaker."
+	refuse(bad, !(b.Failures >= 0 && b.Failures <= 1), of+"Failures", b.Failures, "is outside (0,1]")
+	negative(bad, of+"MinSamples", b.MinSamples)
+	negative(bad, of+"Window", b.Window)
+	negative(bad, of+"Open", b.Open)
+	negative(bad, of+"Probes", b.Probes)
+}
+
+// withDefaults returns b with what is zero set.
+func (b Breaker) withDefaults() Breaker {
+	b.Failures = cmp.Or(b.Failures, 0.5)
+	b.MinSamples = cmp.Or(b.MinSamples, 20)
+	b.Window = cmp.Or(b.Window, 10*time.Second)
+	b.Open = cmp.Or(b.Open, 5*time.Second)
+	b.Probes = cmp.Or(b.Probes, 5)
+	return b
+}
+
+// breakerThrottle is a Breaker at work.
+type breakerThrottle struct {
+	*Breaker
+	closings *[]time.Duration // when the open breakers of the fleet stop being open, in order
+	state    breakerState
+	since    time.Duration // when the state began: what was sent before it does not count
+	sent     int           // probes
+	passed   int           // probes that succeeded
+	failures int           // among samples
+	samples  []breakerSample
+}
+
+type breakerSample struct {
+	at     time.Duration
+	failed bool
 }
 
 type breakerState uint8
@@ -19,75 +67,66 @@ const (
 	breakerProbing
 )
 
-// ask returns how long an attempt has to stay away; 0 means go.
-func (b *simBreaker) ask(now int64, c *Breaker) int64 {
+// Send is a method of Throttle.
+func (b *breakerThrottle) Send(now time.Duration, _ int) (wait time.Duration, ok bool) {
 	if b.state == breakerOpen {
-		if now < b.until {
-			return b.until - now
+		if until := saturatingAdd(b.since, b.Open); now < until {
+			return until - now, b.Defer
 		}
-		b.turn(breakerProbing)
+		b.turn(now, breakerProbing)
 	}
-	if b.state == breakerProbing && b.sent >= c.Probes {
-		// The probes are under way, and it is not known for how long, so waiting attempts ask again soon.
-		return max(int64(c.Open)/10, 1)
-	}
-	return 0
-}
-
-// send records that an attempt is sent, and returns the generation to pass to ended.
-func (b *simBreaker) send() uint32 {
 	if b.state == breakerProbing {
+		if b.sent >= b.Probes {
+			// It is not known how long the probes take, so an attempt asks again soon.
+			return max(b.Open/10, 1), b.Defer
+		}
 		b.sent++
 	}
-	return b.generation
+	return 0, true
 }
 
-// ended records how an attempt ended, and reports whether that opened the breaker.
-func (b *simBreaker) ended(now int64, generation uint32, ok bool, c *Breaker) bool {
-	if generation != b.generation {
-		return false
+// Done is a method of Throttle.
+func (b *breakerThrottle) Done(now, lasted time.Duration, _ int, ok bool) {
+	if now-lasted < b.since {
+		return
 	}
 	switch b.state {
 	case breakerProbing:
-		if !ok {
-			b.open(now, c)
-			return true
-		}
-		if b.passed++; b.passed == c.Probes {
-			b.turn(breakerClosed)
+		b.passed++
+		switch {
+		case !ok:
+			b.trip(now)
+		case b.passed == b.Probes:
+			b.turn(now, breakerClosed)
 		}
 	case breakerClosed:
-		b.sample(now, ok, c)
-		if n := len(b.samples); n >= c.MinSamples && float64(b.failures) >= float64(c.Failures*float64(n)) {
-			b.open(now, c)
-			return true
+		for len(b.samples) > 0 && b.samples[0].at <= now-b.Window {
+			if b.samples[0].failed {
+				b.failures--
+			}
+			b.samples = b.samples[1:]
+		}
+		b.samples = append(b.samples, breakerSample{now, !ok})
+		if !ok {
+			b.failures++
+		}
+		if n := len(b.samples); n >= b.MinSamples && float64(b.failures) >= float64(b.Breaker.Failures*float64(n)) {
+			b.trip(now)
 		}
 	}
-	return false
 }
 
-func (b *simBreaker) open(now int64, c *Breaker) {
-	b.turn(breakerOpen)
-	b.until = later(now, int64(c.Open))
+// Retry is a method of Throttle.
+func (b *breakerThrottle) Retry(time.Duration, int) bool { return true }
+
+// trip opens the breaker.
+func (b *breakerThrottle) trip(now time.Duration) {
+	b.turn(now, breakerOpen)
+	*b.closings = append(*b.closings, saturatingAdd(now, b.Open))
 }
 
-func (b *simBreaker) turn(to breakerState) {
-	b.state = to
-	b.generation++
+func (b *breakerThrottle) turn(now time.Duration, to breakerState) {
+	b.state, b.since = to, now
 	b.sent, b.passed, b.failures = 0, 0, 0
-	b.samples = b.samples[:0]
-}
-
-// sample adds a sample and forgets those that have left the window.
-func (b *simBreaker) sample(now int64, ok bool, c *Breaker) {
-	for len(b.samples) > 0 && b.samples[0]>>1 <= now-int64(c.Window) {
-		b.failures -= int(b.samples[0] & 1)
-		b.samples = b.samples[1:]
-	}
-	failed := int64(1)
-	if ok {
-		failed = 0
-	}
-	b.failures += int(failed)
-	b.samples = append(b.samples, now<<1|failed)
+	b.samples = nil
 }

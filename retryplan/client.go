@@ -27,13 +27,12 @@ type simRun struct {
 	timer    int64  // when it fires; 0 if none is set. It outlives the run
 	parent   uint32 // the attempt at the node above that needs the run, but in the first layer
 	client   uint32
-	breaker  uint32 // the breaker's generation when the attempt was sent
-	number   int32  // of the attempt that is under way or next
-	since    int32  // Decision.Since of the last decision
-	layer    uint8  // of the chain: the node that is called
-	policy   uint8  // its place in clients.policies
-	sent     bool   // an attempt is under way
-	paid     bool   // a token was taken for a retry that has not returned yet
+	number   int32 // of the attempt that is under way or next
+	since    int32 // Decision.Since of the last decision
+	layer    uint8 // of the chain: the node that is called
+	policy   uint8 // its place in clients.policies
+	sent     bool  // an attempt is under way
+	paid     bool  // a token was taken for a retry that has not returned yet
 }
 
 // simAttempt is an attempt on its way to its node, there, or on its way back. It outlives its run if the node is slow.
@@ -68,10 +67,14 @@ func (s *simulation) arrived(client uint32) {
 
 // begin begins a run of a layer, for an attempt at the node above if there is one.
 func (s *simulation) begin(layer uint8, client, parent uint32, deadline int64) {
+	n := &s.nodes[layer]
+	if n.Shared { // so that all clients are one
+		client = 0
+	}
 	i := s.runs.Take()
 	r := s.runs.At(i)
 	*r = simRun{began: s.events.Now, deadline: deadline, parent: parent, client: client, timer: r.timer, number: 1, layer: layer}
-	if n := &s.nodes[layer]; len(n.Others) > 0 {
+	if len(n.Others) > 0 {
 		r.policy = n.choose()
 		s.result.Populations[r.policy].Runs++
 	}
@@ -84,27 +87,22 @@ func (s *simulation) start(i uint32) {
 	r := s.runs.At(i)
 	n := &s.nodes[r.layer]
 	r.started = s.events.Now
-	k := n.of(r.client)
-	if k == nil {
-		s.send(i)
-		return
+	wait, ok := time.Duration(0), true
+	if t := n.throttle(r.client); t != nil {
+		wait, ok = t.Send(time.Duration(s.events.Now), int(r.number))
 	}
-	wait, ok := s.holdBack(k, r)
 	switch {
 	case !ok:
 		r.paid = false
 		s.failed(i, ErrHeldBack)
 	case wait > 0:
-		d := n.policies[r.policy].Admit(s.progress(r, r.number-1), time.Duration(wait))
+		d := n.policies[r.policy].Admit(s.progress(r, r.number-1), wait)
 		if d.Status != retry.Waiting {
 			s.end(i, d.Reason)
 			return
 		}
 		s.wait(i, wait)
 	default:
-		if k.breaker != nil {
-			r.breaker = k.breaker.send()
-		}
 		s.send(i)
 	}
 }
@@ -124,25 +122,9 @@ func (s *simulation) progress(r *simRun, attempts int32) retry.Progress {
 	return p
 }
 
-// holdBack asks breaker and throttle how long an attempt has to wait, and whether it may be sent at all.
-func (s *simulation) holdBack(k *simClient, r *simRun) (wait int64, ok bool) {
-	now := s.events.Now
-	if k.breaker != nil {
-		c := &s.nodes[r.layer].breaker
-		if wait = k.breaker.ask(now, c); wait > 0 {
-			return wait, c.Defer
-		}
-	}
-	if k.throttle != nil {
-		d, ok := k.throttle.Send(time.Duration(now), int(r.number))
-		return int64(d), ok
-	}
-	return 0, true
-}
-
-func (s *simulation) wait(i uint32, d int64) {
+func (s *simulation) wait(i uint32, d time.Duration) {
 	s.waiting++
-	s.events.Plan(later(s.events.Now, d), waitEnds, i)
+	s.events.Plan(later(s.events.Now, int64(d)), waitEnds, i)
 }
 
 // send sends an attempt.
@@ -243,18 +225,8 @@ func (s *simulation) deadlinePassed(i uint32) {
 func (s *simulation) attemptEnded(i uint32, ok bool) {
 	r := s.runs.At(i)
 	r.sent, r.paid = false, false
-	n := &s.nodes[r.layer]
-	k := n.of(r.client)
-	if k == nil {
-		return
-	}
-	now := s.events.Now
-	if k.breaker != nil && k.breaker.ended(now, r.breaker, ok, &n.breaker) {
-		n.openBreakers(now) // so that closings stays small
-		n.closings = append(n.closings, k.breaker.until)
-	}
-	if k.throttle != nil {
-		k.throttle.Done(time.Duration(now), int(r.number), ok)
+	if t := s.nodes[r.layer].throttle(r.client); t != nil {
+		t.Done(time.Duration(s.events.Now), time.Duration(s.events.Now-r.started), int(r.number), ok)
 	}
 }
 
@@ -273,36 +245,28 @@ func (s *simulation) failed(i uint32, err error) {
 	}
 	r.since, r.prev = int32(d.Since), int64(d.Backoff)
 	r.number = min(r.number, math.MaxInt32-1) + 1
-	s.wait(i, int64(d.Delay))
+	s.wait(i, d.Delay)
 }
 
 // spend does the money of a decision: a retry is paid with the throttle, and last with the budget.
 func (s *simulation) spend(r *simRun, d *retry.Decision) {
 	now := time.Duration(s.events.Now)
 	n := &s.nodes[r.layer]
-	if d.Status == retry.Waiting && n.Throttle != nil && !n.of(r.client).throttle.Retry(now, int(r.number)) {
+	if t := n.throttle(r.client); t != nil && d.Status == retry.Waiting && !t.Retry(now, int(r.number)) {
 		*d = retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted}
 		return
 	}
-	if n.Budget == nil {
-		return
-	}
-	budget := n.budget(r.client)
-	before := millionths(budget)
-	*d = budget.Spend(*d, simulationStart.Add(now))
-	n.tokens += millionths(budget) - before
-	r.paid = d.Status == retry.Waiting
+	n.pay(r.client, func(b *retry.Budget) {
+		*d = b.Spend(*d, simulationStart.Add(now))
+		r.paid = d.Status == retry.Waiting
+	})
 }
 
 // end ends a run, with success if there is no reason, and answers the attempt that needed it.
 func (s *simulation) end(i uint32, reason retry.Reason) {
 	r := s.runs.At(i)
 	if r.paid { // for a retry that did not start
-		n := &s.nodes[r.layer]
-		budget := n.budget(r.client)
-		before := millionths(budget)
-		budget.Refund()
-		n.tokens += millionths(budget) - before
+		s.nodes[r.layer].pay(r.client, (*retry.Budget).Refund)
 	}
 	ended := *r
 	s.runs.Release(i)

@@ -8,44 +8,34 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// simClient is what a client keeps between its attempts, beside a budget.
-type simClient struct {
-	breaker  *simBreaker
-	throttle Throttle
-}
-
 // clients is what all clients of a node share, and what each has of its own.
 type clients struct {
 	*Scenario
-	policies []retry.Policy  // the scenario's, or with Delay one that waits for delay, and then those of Others
-	delay    []time.Duration // one: what Delay gave
-	choice   *rand.Rand      // of clients
-	network  sampler
-	jitter   *rand.Rand
-	kinds    *rand.Rand // of runs, with Others
-	draws    bool       // a number is drawn for each delay
-	breaker  Breaker
-	each     []simClient // nil without Breaker and Throttle
-	// budgets is nil without Budget. It is apart from each, which is asked at every start and end of an attempt, since
-	// with a million clients each look is one at memory outside of the processor's cache.
-	budgets  []*retry.Budget
-	tokens   int64   // millionths in all budgets
-	mask     uint32  // of a client's number: 0 if all share what they have
-	closings []int64 // when the open breakers stop being open, in order
+	policies    []retry.Policy  // the scenario's, or with Delay one that waits for delay, and then those of Others
+	delay       []time.Duration // one: what Delay gave
+	choice      *rand.Rand      // of clients
+	network     sampler
+	jitter      *rand.Rand
+	kinds       *rand.Rand // of runs, with Others
+	draws       bool       // a number is drawn for each delay
+	newThrottle func() Throttle
+	throttles   []Throttle       // nil without Breaker and Throttle
+	closings    *[]time.Duration // when the open breakers stop being open, in order
+	budgets     []*retry.Budget  // nil without Budget
+	tokens      int64            // millionths in all budgets
 }
 
 func newClients(s *Scenario) clients {
 	c := clients{
-		Scenario: s,
-		choice:   newStream(s.Seed, clientStream),
-		network:  newSampler(s.Network, newStream(s.Seed, networkStream)),
-		jitter:   newStream(s.Seed, jitterStream),
-		kinds:    newStream(s.Seed, populationStream),
-		draws:    s.Delay != nil,
-		policies: []retry.Policy{s.Policy},
-	}
-	if !s.Shared {
-		c.mask = math.MaxUint32
+		Scenario:    s,
+		choice:      newStream(s.Seed, clientStream),
+		network:     newSampler(s.Network, newStream(s.Seed, networkStream)),
+		jitter:      newStream(s.Seed, jitterStream),
+		kinds:       newStream(s.Seed, populationStream),
+		draws:       s.Delay != nil,
+		policies:    []retry.Policy{s.Policy},
+		newThrottle: s.Throttle,
+		closings:    new([]time.Duration),
 	}
 	for _, o := range s.Others {
 		c.policies = append(c.policies, o.Policy)
@@ -61,15 +51,20 @@ func newClients(s *Scenario) clients {
 		c.delay = make([]time.Duration, 1)
 		p.Backoff = retry.Backoff{Mode: retry.List, Delays: c.delay}
 	}
-	if s.Breaker != nil {
-		c.breaker = s.Breaker.withDefaults()
+	each := s.Clients
+	if s.Shared {
+		each = 1
 	}
-	if s.Breaker != nil || s.Throttle != nil {
-		c.each = make([]simClient, s.mechanisms())
+	if s.Breaker != nil {
+		breaker := s.Breaker.withDefaults()
+		c.newThrottle = func() Throttle { return &breakerThrottle{Breaker: &breaker, closings: c.closings} }
+	}
+	if c.newThrottle != nil {
+		c.throttles = make([]Throttle, each)
 	}
 	if s.Budget != nil {
-		c.budgets = make([]*retry.Budget, s.mechanisms())
-		c.tokens = millionths(retry.NewBudgetAt(*s.Budget, simulationStart)) * int64(len(c.budgets))
+		c.budgets = make([]*retry.Budget, each)
+		c.tokens = millionths(retry.NewBudgetAt(*s.Budget, simulationStart)) * int64(each)
 	}
 	return c
 }
@@ -80,34 +75,35 @@ var simulationStart = time.Unix(0, 0).UTC()
 // millionths returns the tokens of a budget in the unit in which it counts.
 func millionths(b *retry.Budget) int64 { return int64(math.Round(b.Tokens() * 1e6)) }
 
-// of returns the state of a client, or nil if it has none.
-func (c *clients) of(client uint32) *simClient {
-	if c.each == nil {
+// throttle returns that of a client, or nil if there are none.
+func (c *clients) throttle(client uint32) Throttle {
+	if c.throttles == nil {
 		return nil
 	}
-	k := &c.each[client&c.mask]
-	if c.Breaker != nil && k.breaker == nil {
-		k.breaker = new(simBreaker)
+	if c.throttles[client] == nil {
+		c.throttles[client] = c.newThrottle()
 	}
-	if c.Throttle != nil && k.throttle == nil {
-		k.throttle = c.Throttle()
-	}
-	return k
+	return c.throttles[client]
 }
 
-// budget returns that of a client. There must be one.
-func (c *clients) budget(client uint32) *retry.Budget {
-	client &= c.mask
+// pay calls do with the budget of a client, if there is one.
+func (c *clients) pay(client uint32, do func(b *retry.Budget)) {
+	if c.budgets == nil {
+		return
+	}
 	if c.budgets[client] == nil {
 		c.budgets[client] = retry.NewBudgetAt(*c.Budget, simulationStart)
 	}
-	return c.budgets[client]
+	b := c.budgets[client]
+	before := millionths(b)
+	do(b)
+	c.tokens += millionths(b) - before
 }
 
 // touch reads the budget of a client: see simulation.touch.
 func (c *clients) touch(client uint32) (tokens float64) {
-	if c.budgets != nil && c.budgets[client&c.mask] != nil {
-		tokens = c.budgets[client&c.mask].Tokens()
+	if c.budgets != nil && c.budgets[client] != nil {
+		tokens = c.budgets[client].Tokens()
 	}
 	return tokens
 }
@@ -132,11 +128,11 @@ func (c *clients) choose() uint8 {
 }
 
 // openBreakers returns how many breakers are open.
-func (c *clients) openBreakers(now int64) int {
-	for len(c.closings) > 0 && c.closings[0] <= now {
-		c.closings = c.closings[1:]
+func (c *clients) openBreakers(now time.Duration) int {
+	for len(*c.closings) > 0 && (*c.closings)[0] <= now {
+		*c.closings = (*c.closings)[1:]
 	}
-	return len(c.closings)
+	return len(*c.closings)
 }
 
 // draw returns the random number for the delay after an attempt that has just failed, and lets Delay compute that.

@@ -22,8 +22,8 @@ func (l *listed) Send(time.Duration, int) (wait time.Duration, ok bool) {
 	wait, l.waits = l.waits[0], l.waits[1:]
 	return wait, true
 }
-func (l *listed) Done(time.Duration, int, bool)       {}
-func (l *listed) Retry(now time.Duration, _ int) bool { return true }
+func (l *listed) Done(time.Duration, time.Duration, int, bool) {}
+func (l *listed) Retry(now time.Duration, _ int) bool          { return true }
 
 // durationsOf returns a Durations of the given ones, as latencies of runs that waited so long before they succeeded.
 func durationsOf(t *testing.T, all []time.Duration) retryplan.Durations {

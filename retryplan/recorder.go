@@ -59,7 +59,7 @@ func (s *simulation) reach(now int64) {
 func (s *simulation) note(at int64) {
 	n, p := &s.nodes[len(s.nodes)-1], s.point
 	p.Queue, p.Busy, p.Waiting = len(n.queue), n.busy, s.waiting
-	p.Tokens, p.Open = n.meanTokens(), n.openBreakers(at)
+	p.Tokens, p.Open = n.meanTokens(), n.openBreakers(time.Duration(at))
 }
 
 // finish makes the result.

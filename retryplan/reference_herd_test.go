@@ -132,7 +132,7 @@ type lastDone struct {
 	at *time.Duration
 }
 
-func (l lastDone) Done(now time.Duration, _ int, _ bool) { *l.at = now }
+func (l lastDone) Done(now, _ time.Duration, _ int, _ bool) { *l.at = now }
 
 // A rejection that says when to come back, spread over the time that the server needs for all, is what a herd wants. In
 // the reference the hint takes the place of the backoff, and the server gives it once it is back. Server.RetryAfter is

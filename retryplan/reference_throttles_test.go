@@ -12,7 +12,7 @@ import (
 type free struct{}
 
 func (free) Send(time.Duration, int) (time.Duration, bool) { return 0, true }
-func (free) Done(time.Duration, int, bool)                 {}
+func (free) Done(time.Duration, time.Duration, int, bool)  {}
 func (free) Retry(time.Duration, int) bool                 { return true }
 
 // requestBucket is a token bucket that every run funds when it begins, whether it will succeed or not.
@@ -61,7 +61,7 @@ func (f *failureShare) Send(_ time.Duration, attempt int) (time.Duration, bool) 
 	return 0, true
 }
 
-func (f *failureShare) Done(_ time.Duration, _ int, ok bool) {
+func (f *failureShare) Done(_, _ time.Duration, _ int, ok bool) {
 	if !ok {
 		f.failures++
 	}
@@ -76,7 +76,7 @@ type grpcThrottle struct {
 	ratio, limit, tokens int
 }
 
-func (g *grpcThrottle) Done(_ time.Duration, _ int, ok bool) {
+func (g *grpcThrottle) Done(_, _ time.Duration, _ int, ok bool) {
 	if ok {
 		g.tokens = min(g.tokens+g.ratio, g.limit)
 	} else {
@@ -93,7 +93,7 @@ type awsQuota struct {
 	cost, tokens int
 }
 
-func (q *awsQuota) Done(_ time.Duration, attempt int, ok bool) {
+func (q *awsQuota) Done(_, _ time.Duration, attempt int, ok bool) {
 	switch {
 	case ok && attempt > 1:
 		q.tokens = min(q.tokens+q.cost, 500)
@@ -195,7 +195,7 @@ func (a *adaptiveThrottle) Send(now time.Duration, _ int) (time.Duration, bool) 
 	return 0, a.rnd.Float64() >= min(rejection(requests, accepts, a.k), a.most)
 }
 
-func (a *adaptiveThrottle) Done(now time.Duration, _ int, ok bool) {
+func (a *adaptiveThrottle) Done(now, _ time.Duration, _ int, ok bool) {
 	if i := a.advance(now); ok {
 		a.accepts[i]++
 	}

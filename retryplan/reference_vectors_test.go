@@ -24,7 +24,7 @@ func TestReferenceBrookerBucketPaysForFourRetries(t *testing.T) {
 func TestReferenceGRPCThrottleVector(t *testing.T) {
 	g := &grpcThrottle{ratio: 100, limit: 10_000, tokens: 10_000}
 	step := func(ok bool, thousandths int, retry bool) {
-		g.Done(0, 1, ok)
+		g.Done(0, 0, 1, ok)
 		require.Equal(t, thousandths, g.tokens)
 		require.Equal(t, retry, g.Retry(0, 1))
 	}
@@ -59,7 +59,7 @@ func TestReferenceAWSQuotaVectors(t *testing.T) {
 			q := &awsQuota{cost: 14, tokens: c.tokens}
 			for i, replies := range c.runs {
 				for j, reply := range replies {
-					q.Done(0, j+1, reply == '+')
+					q.Done(0, 0, j+1, reply == '+')
 					got := q.tokens
 					if reply == '-' {
 						if got = -1; q.Retry(0, j+1) {

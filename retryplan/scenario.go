@@ -43,7 +43,7 @@ type Scenario struct {
 	// none.
 	Breaker *Breaker
 	// Throttle makes a throttle of another kind for each client, or one for the fleet if Shared, for mechanisms of other
-	// libraries. Nil means none.
+	// libraries. It is not combined with Breaker. Nil means none.
 	Throttle func() Throttle
 	// Shared makes all clients share one budget, breaker and throttle, as the calls of one process do. False means one
 	// for each client.
@@ -182,30 +182,15 @@ func named(value uint8, enum string, names ...string) string {
 	return fmt.Sprintf("%s(%d)", enum, value)
 }
 
-// Breaker is a circuit breaker before every attempt, first ones included. It opens when at least MinSamples attempts
-// ended within Window and the share Failures of them or more failed; after Open it lets Probes attempts through, closes
-// when all of them succeed and opens again when one fails. An attempt that was sent before the breaker last opened or
-// closed does not count.
-type Breaker struct {
-	Failures   float64       // in (0,1]. Zero means 0.5
-	MinSamples int           // Zero means 20
-	Window     time.Duration // Zero means 10s
-	Open       time.Duration // Zero means 5s
-	Probes     int           // Zero means 5
-	// Defer makes attempts wait until the breaker lets them through, as Policy.Gate does; those that find all probes
-	// under way look again after a tenth of Open. Otherwise an attempt that meets an open breaker fails without being
-	// sent, and Decide is called.
-	Defer bool
-}
-
 // Throttle is a mechanism in a client that holds attempts back. It is called from one goroutine; now is the time since
 // the start of the simulation.
 type Throttle interface {
 	// Send is called before each attempt, the first included. After a wait above 0 it is called again. If ok is false
 	// the attempt fails without being sent, and Done is not called for it.
 	Send(now time.Duration, attempt int) (wait time.Duration, ok bool)
-	// Done is called at the end of each attempt that was sent; ok reports whether it succeeded in time for its client.
-	Done(now time.Duration, attempt int, ok bool)
+	// Done is called at the end of each attempt that was sent; lasted is the time since then, and ok reports whether it
+	// succeeded in time for its client.
+	Done(now, lasted time.Duration, attempt int, ok bool)
 	// Retry is called after Done, before the wait for a retry. If it returns false the run ends as BudgetExhausted.
 	Retry(now time.Duration, attempt int) bool
 }

@@ -58,6 +58,7 @@ func (s *Scenario) validate(ctx context.Context) error {
 	}
 	if s.Breaker != nil {
 		s.Breaker.validate(&bad)
+		refuse(&bad, s.Throttle != nil, "Scenario.Throttle", "(set)", "is set together with Breaker")
 	}
 	if len(bad) == 0 && s.Arrivals.Rate > 0 {
 		if n := expectedRuns(s.Arrivals.Rate, s.Triggers, s.Duration); !(n <= maxRuns) {
@@ -65,14 +66,6 @@ func (s *Scenario) validate(ctx context.Context) error {
 		}
 	}
 	return bad.Err()
-}
-
-// mechanisms returns how many budgets, breakers and throttles of each kind there are.
-func (s *Scenario) mechanisms() int {
-	if s.Shared {
-		return 1
-	}
-	return s.Clients
 }
 
 func (a *Arrivals) validate(bad *retry.FieldErrors) {
@@ -182,25 +175,6 @@ func stateless(bad *retry.FieldErrors, p retry.Policy, prefix, budget, gate, pay
 	refuse(bad, p.Budget != nil, prefix+"Budget", "(set)", state+budget)
 	refuse(bad, p.Gate != nil, prefix+"Gate", "(set)", state+gate)
 	refuse(bad, p.Pay != nil, prefix+"Pay", "(set)", state+pay)
-}
-
-func (b *Breaker) validate(bad *retry.FieldErrors) {
-	const of = "Scenario.Breaker."
-	refuse(bad, !(b.Failures >= 0 && b.Failures <= 1), of+"Failures", b.Failures, "is outside (0,1]")
-	negative(bad, of+"MinSamples", b.MinSamples)
-	negative(bad, of+"Window", b.Window)
-	negative(bad, of+"Open", b.Open)
-	negative(bad, of+"Probes", b.Probes)
-}
-
-// withDefaults returns b with what is zero set.
-func (b Breaker) withDefaults() Breaker {
-	b.Failures = cmp.Or(b.Failures, 0.5)
-	b.MinSamples = cmp.Or(b.MinSamples, 20)
-	b.Window = cmp.Or(b.Window, 10*time.Second)
-	b.Open = cmp.Or(b.Open, 5*time.Second)
-	b.Probes = cmp.Or(b.Probes, 5)
-	return b
 }
 
 // refuse adds a bad field if it is bad.

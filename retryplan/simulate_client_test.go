@@ -171,5 +171,5 @@ func TestClassifySeesWhyAnAttemptFailed(t *testing.T) {
 type holdAllBack struct{}
 
 func (holdAllBack) Send(time.Duration, int) (time.Duration, bool) { return 0, false }
-func (holdAllBack) Done(time.Duration, int, bool)                 {}
+func (holdAllBack) Done(time.Duration, time.Duration, int, bool)  {}
 func (holdAllBack) Retry(time.Duration, int) bool                 { return true }

@@ -41,8 +41,8 @@ func (r *recorder) Send(now time.Duration, _ int) (time.Duration, bool) {
 	return 0, true
 }
 
-func (r *recorder) Done(now time.Duration, _ int, _ bool) { r.Ended = append(r.Ended, now) }
-func (r *recorder) Retry(now time.Duration, _ int) bool   { return true }
+func (r *recorder) Done(now, _ time.Duration, _ int, _ bool) { r.Ended = append(r.Ended, now) }
+func (r *recorder) Retry(now time.Duration, _ int) bool      { return true }
 func (r *recorder) gate(began time.Time) func() time.Duration {
 	return func() time.Duration {
 		if now := time.Since(began); now >= r.closed && now < r.open {

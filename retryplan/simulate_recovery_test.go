@@ -195,7 +195,7 @@ func (w *watch) Send(now time.Duration, _ int) (time.Duration, bool) {
 	w.begun = append(w.begun, now)
 	return 0, true
 }
-func (w *watch) Done(now time.Duration, _ int, ok bool) {
+func (w *watch) Done(now, _ time.Duration, _ int, ok bool) {
 	w.ended, w.well = append(w.ended, now), append(w.well, ok)
 }
 func (w *watch) Retry(time.Duration, int) bool { return true }
