@@ -201,9 +201,6 @@ func (r *running) perStep() int {
 	for _, pieces := range r.waits {
 		each += len(pieces) / 4
 	}
-	if r.purse != nil {
-		each += len(r.purse.levels) / 4
-	}
 	return each
 }
 
