@@ -315,7 +315,7 @@ func TestCertifyReportsEveryBadField(t *testing.T) {
 		"Policy.Budget (set) is state of a running program: use Fleet.Budget",
 		"Policy.Gate (set) is state of a running program",
 		"Policy.Pay (set) is state of a running program",
-		"Fleet.Rate NaN is not a finite number",
+		"Fleet.Rate NaN is not above 0",
 		"Fleet.Capacity -1 is not above 0",
 		"Fleet.Workers -1 is negative",
 		"Fleet.Clients -2 is negative",

@@ -21,15 +21,17 @@ type conditions struct {
 // conditionsOver returns the conditions from time 0 on, in order. The last ones have no end. Of triggers that overlap
 // slowdowns and surges multiply, and of cuts and failures the worst counts.
 func conditionsOver(triggers []Trigger) []conditions {
+	edges := []int64{0, never}
+	for _, t := range triggers {
+		edges = append(edges, int64(t.From), t.end())
+	}
+	slices.Sort(edges)
+	edges = slices.Compact(edges)
 	var list []conditions
-	edges := edgesOf(triggers)
-	for i, from := range edges {
-		c := conditions{until: never, slow: 1, share: 1, surge: 1}
-		if i+1 < len(edges) {
-			c.until = edges[i+1]
-		}
+	for i, until := range edges[1:] {
+		c := conditions{until: until, slow: 1, share: 1, surge: 1}
 		for _, t := range triggers {
-			if !t.during(from) {
+			if from := edges[i]; from < int64(t.From) || from >= t.end() {
 				continue
 			}
 			switch t.Kind {
@@ -52,24 +54,9 @@ func conditionsOver(triggers []Trigger) []conditions {
 	return list
 }
 
-// edgesOf returns time 0 and the times at which a trigger begins or ends, in order.
-func edgesOf(triggers []Trigger) []int64 {
-	edges := []int64{0}
-	for _, t := range triggers {
-		if t.For > 0 {
-			edges = append(edges, int64(t.From), t.end())
-		}
-	}
-	slices.Sort(edges)
-	return slices.Compact(edges)
-}
-
 func (t *Trigger) end() int64 { return later(int64(t.From), int64(t.For)) }
 
-// during reports whether the trigger is on at the given time.
-func (t *Trigger) during(at int64) bool { return at >= int64(t.From) && at < t.end() }
-
-// share returns the part of n that is there, rounded up. What a product of floats is above a whole number by rounding
+// part returns the part of n that is there, rounded up. What a product of floats is above a whole number by rounding
 // does not count.
 func (c *conditions) part(n int) int {
 	if c.share == 1 {
@@ -87,12 +74,7 @@ type openLoop struct {
 }
 
 func newOpenLoop(rate float64, triggers []Trigger, rng *rand.Rand) *openLoop {
-	return &openLoop{rng: rng, rate: rate / 1e9, parts: surges(triggers)}
-}
-
-// surges returns the conditions from time 0 on as if there were surges only.
-func surges(triggers []Trigger) []conditions {
-	return conditionsOver(slices.DeleteFunc(slices.Clone(triggers), func(t Trigger) bool { return t.Kind != Surge }))
+	return &openLoop{rng: rng, rate: rate / 1e9, parts: conditionsOver(triggers)}
 }
 
 // next returns the time of the next run: that at which the integral of the rate has grown by an exponential number of
@@ -116,7 +98,7 @@ func (o *openLoop) next() int64 {
 // expectedRuns returns how many runs an open loop begins on average in d.
 func expectedRuns(rate float64, triggers []Trigger, d time.Duration) float64 {
 	sum, from := 0.0, 0.0
-	for _, c := range surges(triggers) {
+	for _, c := range conditionsOver(triggers) {
 		to := min(float64(c.until), float64(d))
 		if to <= from {
 			break

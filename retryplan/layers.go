@@ -1,8 +1,8 @@
 package retryplan
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -95,50 +95,30 @@ func (c *Chain) validate() error {
 		l := &c.Layers[i]
 		of := func(field string) string { return indexedField("Chain.Layers", i) + "." + field }
 		validateAt(l.Policy, of, &bad)
-		if l.Policy.ResetAfter > 0 {
-			bad.Add(pkg, of("Policy.ResetAfter"), l.Policy.ResetAfter, "is for connections, and a chain has requests")
+		refuse(&bad, l.Policy.ResetAfter > 0, of("Policy.ResetAfter"), l.Policy.ResetAfter, "is for connections, and a chain has requests")
+		if l.Budget != nil {
+			refuse(&bad, l.Budget.Trickle > 0, of("Budget.Trickle"), l.Budget.Trickle, "is not followed through a chain")
 		}
-		if l.Budget != nil && l.Budget.Trickle > 0 {
-			bad.Add(pkg, of("Budget.Trickle"), l.Budget.Trickle, "is not followed through a chain")
-		}
-		if l.Clients < 0 || l.Clients > maxAtOnce {
-			bad.Add(pkg, of("Clients"), l.Clients, fmt.Sprintf("is outside [0,%d]", maxAtOnce))
-		}
-		if !(l.Failure >= 0 && l.Failure <= 1) {
-			bad.Add(pkg, of("Failure"), l.Failure, "is outside [0,1]")
-		}
-		if l.Capacity != 0 {
-			inRange(&bad, of("Capacity"), l.Capacity)
-		}
-		if l.Workers < 0 {
-			bad.Add(pkg, of("Workers"), l.Workers, "is negative")
-		}
+		refuse(&bad, l.Clients < 0 || l.Clients > maxClients, of("Clients"), l.Clients, fmt.Sprintf("is outside [0,%d]", maxClients))
+		refuse(&bad, !(l.Failure >= 0 && l.Failure <= 1), of("Failure"), l.Failure, "is outside [0,1]")
+		inRange(&bad, of("Capacity"), cmp.Or(l.Capacity, 1))
+		negative(&bad, of("Workers"), l.Workers)
 		if l.Policy.Validate() == nil {
 			product *= float64(l.attempts())
 		}
 	}
-	if product > maxChainAttempts {
-		bad.Add(pkg, "Chain.Layers", fmt.Sprintf("(%.3g attempts)", product), fmt.Sprintf("multiply to more than %d attempts", maxChainAttempts))
-	}
+	refuse(&bad, product > maxChainAttempts, "Chain.Layers", fmt.Sprintf("(%.3g attempts)", product), fmt.Sprintf("multiply to more than %d attempts", maxChainAttempts))
 	negative(&bad, "Chain.Deadline", c.Deadline)
-	if c.Rate != 0 {
-		inRange(&bad, "Chain.Rate", c.Rate)
-	}
+	inRange(&bad, "Chain.Rate", cmp.Or(c.Rate, 1))
 	c.Trigger.validate("Chain.Trigger", &bad)
-	if n := len(c.Layers); n > 0 && c.Layers[n-1].Capacity == 0 && (c.Trigger.Kind == Slowdown || c.Trigger.Kind == CapacityCut) {
-		bad.Add(pkg, "Chain.Trigger.Kind", c.Trigger.Kind, "needs a Capacity of the bottom")
+	if k := c.Trigger.Kind; (k == Slowdown || k == CapacityCut) && len(c.Layers) > 0 {
+		refuse(&bad, c.Layers[c.bottom()].Capacity == 0, "Chain.Trigger.Kind", k, "needs a Capacity of the bottom")
 	}
 	return bad.Err()
 }
 
 // inRange refuses what is no rate of a Fleet or Chain.
 func inRange(bad *retry.FieldErrors, field string, x float64) {
-	switch {
-	case math.IsNaN(x) || math.IsInf(x, 0):
-		bad.Add(pkg, field, x, "is not a finite number")
-	case x <= 0:
-		bad.Add(pkg, field, x, "is not above 0")
-	case x > 1e9 || x < 1e-9:
-		bad.Add(pkg, field, x, "is outside [1e-9, 1e9]")
-	}
+	refuse(bad, !(x > 0), field, x, "is not above 0")
+	refuse(bad, x > 0 && !(x >= 1e-9 && x <= 1e9), field, x, "is outside [1e-9, 1e9]")
 }

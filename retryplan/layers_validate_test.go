@@ -40,9 +40,9 @@ func TestAChainReportsEveryBadField(t *testing.T) {
 		"Chain.Layers[1].Policy.Pay (set) is state of a running program",
 		"Chain.Layers[1].Policy.ResetAfter 1s is for connections, and a chain has requests",
 		"Chain.Layers[1].Budget.Trickle 1s is not followed through a chain",
-		"Chain.Layers[1].Capacity NaN is not a finite number",
+		"Chain.Layers[1].Capacity NaN is not above 0",
 		"Chain.Deadline -1ns is negative",
-		"Chain.Rate +Inf is not a finite number",
+		"Chain.Rate +Inf is outside [1e-9, 1e9]",
 		"Chain.Trigger.Factor 2 is outside [0,1), which CapacityCut needs",
 		"Chain.Trigger.For -1ns is negative",
 	}, fieldTexts(t, err))

@@ -25,8 +25,8 @@ type Scenario struct {
 	// Delay. Nil means that all follow Policy.
 	Others []Population
 
-	// Clients is the number of clients, up to 100,000,000, or 10,000,000 if each has a run of its own: with Closed and
-	// with AtOnce. A client has its own budget, breaker and throttle unless they are shared. Zero means 1.
+	// Clients is the number of clients, up to 10,000,000. A client has its own budget, breaker and throttle unless they
+	// are shared. Zero means 1.
 	Clients int
 	// Arrivals says when runs begin. It is required.
 	Arrivals Arrivals

@@ -19,8 +19,7 @@ const (
 	defaultRateWindow = time.Second
 
 	maxSteps       = 1_000_000     // 100 MB of points
-	maxClients     = 100_000_000   // 3 GB if each keeps a budget
-	maxAtOnce      = 10_000_000    // clients with a run each: 3 GB of runs, attempts and events
+	maxClients     = 10_000_000    // 3 GB of runs, attempts and events if each has a run
 	maxRuns        = 1_000_000_000 // some hours
 	maxDrain       = 1_000         // Durations
 	maxPopulations = 16            // beside the first
@@ -38,12 +37,7 @@ func (s *Scenario) validate(ctx context.Context) error {
 	refuse(&bad, s.Delay != nil && len(s.Others) > 0, "Scenario.Delay", "(set)", "is set together with Others, which have delays of their own")
 	negative(&bad, "Scenario.Deadline", s.Deadline)
 	negative(&bad, "Scenario.Clients", s.Clients)
-	switch each := s.Arrivals.Closed || s.Arrivals.AtOnce; {
-	case s.Clients > maxClients:
-		bad.Add(pkg, "Scenario.Clients", s.Clients, "is above", maxClients)
-	case s.Clients > maxAtOnce && each:
-		bad.Add(pkg, "Scenario.Clients", s.Clients, fmt.Sprintf("is above %d, which Closed and AtOnce allow: each client has a run of its own", maxAtOnce))
-	}
+	refuse(&bad, s.Clients > maxClients, "Scenario.Clients", s.Clients, fmt.Sprintf("is above %d", maxClients))
 	s.Clients = cmp.Or(s.Clients, 1)
 	negative(&bad, "Scenario.Duration", s.Duration)
 	refuse(&bad, s.Duration == 0, "Scenario.Duration", s.Duration, "is required")
@@ -69,15 +63,10 @@ func (s *Scenario) validate(ctx context.Context) error {
 }
 
 func (a *Arrivals) validate(bad *retry.FieldErrors) {
-	ways := 0
-	for _, set := range []bool{a.Rate != 0, a.Closed, a.AtOnce} {
-		if set {
-			ways++
-		}
-	}
-	refuse(bad, ways == 0, "Scenario.Arrivals", "(none)", "needs one of Rate, Closed and AtOnce")
-	refuse(bad, ways > 1, "Scenario.Arrivals", "(several)", "needs only one of Rate, Closed and AtOnce")
-	refuse(bad, a.Rate != 0 && !(a.Rate > 0 && a.Rate <= math.MaxFloat64), "Scenario.Arrivals.Rate", a.Rate, "is not a number above 0")
+	open := a.Rate != 0
+	refuse(bad, !open && !a.Closed && !a.AtOnce, "Scenario.Arrivals", "(none)", "needs one of Rate, Closed and AtOnce")
+	refuse(bad, open && a.Closed || open && a.AtOnce || a.Closed && a.AtOnce, "Scenario.Arrivals", "(several)", "needs only one of Rate, Closed and AtOnce")
+	refuse(bad, open && !(a.Rate > 0 && a.Rate <= math.MaxFloat64), "Scenario.Arrivals.Rate", a.Rate, "is not a number above 0")
 	refuse(bad, a.Think != (Dist{}) && !a.Closed, "Scenario.Arrivals.Think", "(set)", "is set without Closed")
 }
 
@@ -113,26 +102,24 @@ const noKind = "is not one of Stall, Outage, Slowdown, CapacityCut, Surge and Fa
 
 // validate refuses a trigger without a place in time.
 func (t *Trigger) validate(field string, bad *retry.FieldErrors) {
-	factor, ok, rule := t.Factor, true, ""
+	factor := func(ok bool, rule string) {
+		if math.IsNaN(t.Factor) || math.IsInf(t.Factor, 0) {
+			ok, rule = false, "is not a finite number"
+		}
+		refuse(bad, !ok, field+".Factor", t.Factor, rule)
+	}
 	switch t.Kind {
-	case 0, Stall, Outage:
-		factor = 0
 	case Slowdown:
-		ok, rule = factor > 1, "is not above 1, which Slowdown needs"
+		factor(t.Factor > 1, "is not above 1, which Slowdown needs")
 	case CapacityCut:
-		ok, rule = factor >= 0 && factor < 1, "is outside [0,1), which CapacityCut needs"
+		factor(t.Factor >= 0 && t.Factor < 1, "is outside [0,1), which CapacityCut needs")
 	case Surge:
-		ok, rule = factor > 0, "is not above 0, which Surge needs"
+		factor(t.Factor > 0, "is not above 0, which Surge needs")
 	case Failing:
-		ok, rule = factor > 0 && factor <= 1, "is outside (0,1], which Failing needs"
+		factor(t.Factor > 0 && t.Factor <= 1, "is outside (0,1], which Failing needs")
 	default:
-		factor = 0
-		bad.Add(pkg, field+".Kind", uint8(t.Kind), noKind)
+		refuse(bad, t.Kind > Failing, field+".Kind", uint8(t.Kind), noKind)
 	}
-	if math.IsNaN(factor) || math.IsInf(factor, 0) {
-		ok, rule = false, "is not a finite number"
-	}
-	refuse(bad, !ok, field+".Factor", factor, rule)
 	negative(bad, field+".For", t.For)
 }
 

@@ -40,7 +40,7 @@ func TestAWrongCommandLine(t *testing.T) {
 		{"simulate --rate 5 --workers x", `invalid argument "x" for "--workers" flag: strconv.ParseInt: parsing "x": invalid syntax`},
 		{"simulate --rate 5 --seeds 0", `--seeds 0 is below 1`},
 		{"simulate --rate 0", `Scenario.Arrivals (none) needs one of --rate, --closed and --at-once`},
-		{"simulate --closed --think 1s --clients 100000000", `--clients 100000000 is above 10000000, which --closed and --at-once allow: each client has a run of its own`},
+		{"simulate --closed --think 1s --clients 100000000", `--clients 100000000 is above 10000000`},
 		{"simulate --rate 5 --think 1s", `--think (set) is set without --closed`},
 		{"simulate --rate 5 --queue 5 --lifo --rate-window 2m", `--queue 5 is set without --workers; --lifo true is set without --workers; --rate-window 2m is set without --rate-limit`},
 		{`simulate --rate 5 --trigger "capacity-cut 1s 1s 3"`, `--trigger: factor 3 is outside [0,1), which CapacityCut needs; --trigger: kind capacity_cut needs --workers or --rate-limit`},
