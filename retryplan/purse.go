@@ -16,8 +16,7 @@ type purse struct {
 	burst   float64
 	tokens  float64
 	trickle float64 // seconds, 0 for none
-	granted int     // periods of trickle that have ended
-	fresh   float64 // what the last period granted and no run has taken
+	granted float64 // the second up to which trickle has granted
 }
 
 // newPurse returns the budgets of a fleet after a long calm in which attempts fail with a probability: full if that is
@@ -67,18 +66,11 @@ func (p *purse) stored() float64 {
 	return p.tokens
 }
 
-// at grants what Trickle does by the given second: a token to each budget that has none, until the next period.
+// at grants what Trickle does by the given second: a token a period to each budget that has none.
 func (p *purse) at(now float64) {
-	if p == nil || p.trickle == 0 {
-		return
-	}
-	periods := int(now / p.trickle)
-	if periods == p.granted {
-		return
-	}
-	p.granted, p.fresh = periods, 0
-	if p.tokens < p.clients {
-		p.fresh = p.clients
+	if p != nil && p.trickle > 0 {
+		p.tokens = max(p.tokens, min(p.tokens+(now-p.granted)/p.trickle*p.clients, p.clients))
+		p.granted = now
 	}
 }
 
@@ -89,9 +81,7 @@ func (p *purse) withdraw(wanted float64) float64 {
 	}
 	paid := min(wanted, p.tokens)
 	p.tokens -= paid
-	extra := min(wanted-paid, p.fresh)
-	p.fresh -= extra
-	return paid + extra
+	return paid
 }
 
 // deposit adds what the given number of successes is worth.
