@@ -54,6 +54,9 @@ const (
 	answerFinal // of a node whose own calls have failed, with DoNotRetry
 )
 
+// answerErrors are what the clients get. Those of a rejection and a conflict carry a hint as well.
+var answerErrors = [...]error{nil, ErrWorkFailed, ErrRejected, ErrConflict, retry.Permanent(ErrWorkFailed)}
+
 // arrived begins a run of a client of the first node.
 func (s *simulation) arrived(client uint32) {
 	s.point.Offered++
@@ -175,14 +178,19 @@ func (s *simulation) timerFired(i uint32) {
 	if !r.sent {
 		return
 	}
-	switch at := s.giveUp(r); {
-	case at > s.events.Now:
+	at := s.giveUp(r)
+	if at > s.events.Now {
 		s.setTimer(i, at)
-	case at == r.deadline: // which wins if both come at the same time, as in Do
-		s.deadlinePassed(i)
-	default:
-		s.timedOut(i)
+		return
 	}
+	s.point.TimedOut++
+	s.attemptEnded(i, false)
+	if at < r.deadline {
+		s.failed(i, retry.ErrAttemptTimeout)
+		return
+	}
+	// The deadline wins if both come at the same time, as in Do, and ends the run whatever the attempt's error is.
+	s.end(i, s.nodes[r.layer].policies[r.policy].Admit(s.progress(r, r.number), 0).Reason)
 }
 
 // answered gives a client the answer that it still waits for.
@@ -191,34 +199,15 @@ func (s *simulation) answered(a uint32) {
 	s.attempts.Release(a)
 	i := attempt.run
 	s.attemptEnded(i, attempt.answer == answerOK)
-	switch attempt.answer {
+	switch err := answerErrors[attempt.answer]; attempt.answer {
 	case answerOK:
 		s.spend(s.runs.At(i), &retry.Decision{Status: retry.Succeeded})
 		s.end(i, 0)
-	case answerRejected:
-		s.failed(i, retry.After(time.Duration(attempt.note), ErrRejected))
-	case answerConflict:
-		s.failed(i, retry.After(time.Duration(attempt.note), ErrConflict))
-	case answerFinal:
-		s.failed(i, retry.Permanent(ErrWorkFailed))
+	case answerRejected, answerConflict:
+		s.failed(i, retry.After(time.Duration(attempt.note), err))
 	default:
-		s.failed(i, ErrWorkFailed)
+		s.failed(i, err)
 	}
-}
-
-// timedOut ends an attempt that its client waits for in vain.
-func (s *simulation) timedOut(i uint32) {
-	s.point.TimedOut++
-	s.attemptEnded(i, false)
-	s.failed(i, retry.ErrAttemptTimeout)
-}
-
-// deadlinePassed ends an attempt that is under way at the deadline, and its run, whatever the attempt's error is.
-func (s *simulation) deadlinePassed(i uint32) {
-	s.point.TimedOut++
-	s.attemptEnded(i, false)
-	r := s.runs.At(i)
-	s.end(i, s.nodes[r.layer].policies[r.policy].Admit(s.progress(r, r.number), 0).Reason)
 }
 
 // attemptEnded notes that an attempt that was sent has ended for its client.
@@ -268,19 +257,18 @@ func (s *simulation) end(i uint32, reason retry.Reason) {
 	if r.paid { // for a retry that did not start
 		s.nodes[r.layer].pay(r.client, (*retry.Budget).Refund)
 	}
-	ended := *r
 	s.runs.Release(i)
 	switch {
-	case ended.layer > 0 && reason == 0:
-		s.answer(ended.parent, answerOK)
-	case ended.layer > 0 && s.doNotRetry:
-		s.answer(ended.parent, answerFinal)
-	case ended.layer > 0:
-		s.answer(ended.parent, answerFailed)
+	case r.layer > 0 && reason == 0:
+		s.answer(r.parent, answerOK)
+	case r.layer > 0 && s.doNotRetry:
+		s.answer(r.parent, answerFinal)
+	case r.layer > 0:
+		s.answer(r.parent, answerFailed)
 	default:
-		s.over(&ended, reason)
+		s.over(r, reason)
 		if s.Arrivals.Closed {
-			s.planRun(later(s.events.Now, s.think.draw()), ended.client)
+			s.planRun(later(s.events.Now, s.think.draw()), r.client)
 		}
 	}
 }

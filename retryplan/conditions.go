@@ -73,10 +73,6 @@ type openLoop struct {
 	parts []conditions
 }
 
-func newOpenLoop(rate float64, triggers []Trigger, rng *rand.Rand) *openLoop {
-	return &openLoop{rng: rng, rate: rate / 1e9, parts: conditionsOver(triggers)}
-}
-
 // next returns the time of the next run: that at which the integral of the rate has grown by an exponential number of
 // mean 1 (Çinlar, "Introduction to Stochastic Processes", 1975, chapter 4: inversion of the cumulative rate).
 func (o *openLoop) next() int64 {

@@ -182,8 +182,5 @@ func (f *Fleet) validate(p retry.Policy) error {
 
 // inNanoseconds returns s seconds as a Duration, to the nanosecond.
 func inNanoseconds(s float64) time.Duration {
-	if !(s < math.MaxInt64/float64(time.Second)) {
-		return math.MaxInt64
-	}
-	return time.Duration(math.Round(s * float64(time.Second)))
+	return whole(math.Round(s * float64(time.Second)))
 }

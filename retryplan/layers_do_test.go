@@ -198,7 +198,7 @@ func TestAChainDoesWhatServicesWithDoDo(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sc := c.scenario(row)
 				s := newSlowChain(c, sc.Triggers)
-				arrivals := newOpenLoop(c.Rate, sc.Triggers, newStream(row, arrivalStream))
+				arrivals := openLoop{rng: newStream(row, arrivalStream), rate: c.Rate / 1e9, parts: conditionsOver(sc.Triggers)}
 				var mu sync.Mutex
 				for at := arrivals.next(); at < int64(sc.Duration); at = arrivals.next() {
 					time.Sleep(time.Duration(at) - time.Since(s.began))

@@ -25,8 +25,7 @@ type ChainResult struct {
 // same Chain and seed give the same ChainResult.
 //
 // Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included; Rate is
-// required. When ctx ends, or time stands still, SimulateChain does what Simulate does; it gives up after ten million
-// events more.
+// required. When ctx ends, or time stands still, SimulateChain does what Simulate does.
 func SimulateChain(ctx context.Context, c Chain, seed uint64) (ChainResult, error) {
 	var bad retry.FieldErrors
 	bad.Append(c.validate())

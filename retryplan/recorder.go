@@ -11,7 +11,6 @@ import (
 type recorder struct {
 	result   Result
 	ended    int64 // when the last run ended
-	endings  [retry.CallerCanceled + 1]int
 	recovery recovery
 	passed   bool   // the simulation went to its end
 	point    *Point // the last of result.Series
@@ -20,17 +19,15 @@ type recorder struct {
 
 func newRecorder(s *Scenario) recorder {
 	step := cmp.Or(s.Step, defaultStep)
-	r := recorder{recovery: newRecovery(s), edge: int64(step)}
-	r.result.Step, r.result.Series = step, make([]Point, 1, min(int64(s.Duration/step)+1, 4096))
-	r.point = &r.result.Series[0]
-	return r
+	result := Result{Step: step, Series: make([]Point, 1), Endings: map[retry.Reason]int{}}
+	return recorder{result: result, recovery: newRecovery(s), point: &result.Series[0], edge: int64(step)}
 }
 
 // over notes that a run of the first node ends, with success if there is no reason.
 func (s *simulation) over(r *simRun, reason retry.Reason) {
 	now := s.events.Now
 	s.ended = now
-	s.endings[reason]++
+	s.result.Endings[reason]++
 	s.recovery.ended(r.began, now, reason == 0)
 	if reason != 0 {
 		s.point.Failed++
@@ -86,16 +83,12 @@ func (s *simulation) finish() Result {
 		}
 	}
 	out.Unfinished = out.Runs
-	out.Endings = map[retry.Reason]int{}
-	for reason, n := range s.endings {
-		if n > 0 {
-			out.Endings[retry.Reason(reason)] = n
-		}
+	for _, n := range out.Endings {
 		out.Unfinished -= n
 	}
 	if out.Runs > 0 {
 		out.Amplification = float64(out.Attempts) / float64(out.Runs)
-		out.Failed = float64(out.Runs-s.endings[0]) / float64(out.Runs)
+		out.Failed = float64(out.Runs-out.Endings[0]) / float64(out.Runs)
 	}
 	seen := int64(min(out.Simulated, s.Duration))
 	s.recovery.reach(seen)

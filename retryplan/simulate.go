@@ -88,7 +88,7 @@ type Point struct {
 // Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included. When ctx ends,
 // Simulate returns what it has seen so far together with ctx's cause. It does the same with a *retry.FieldError if time
 // stands still: if events at one moment never end, as in a closed loop in which nothing takes any time. It gives up
-// after a million events at that moment, and 10,000 more for each client.
+// after 11 million events at that moment, and 10,000 more for each client.
 //
 // What happens at the same time happens in the order in which it was planned. So an answer that arrives at the very
 // moment of a timeout is late, and a trigger is on from its first moment until before its last.
@@ -186,7 +186,7 @@ func (s *simulation) planArrivals() {
 			s.planRun(s.think.draw(), uint32(client))
 		}
 	default:
-		s.arrivals = newOpenLoop(s.Arrivals.Rate, s.Triggers, rng)
+		s.arrivals = &openLoop{rng: rng, rate: s.Arrivals.Rate / 1e9, parts: conditionsOver(s.Triggers)}
 		s.planRun(s.arrivals.next(), s.nodes[0].pick())
 	}
 }
@@ -225,7 +225,7 @@ func (s *simulation) play(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if still > s.patience() {
+		if still > min(maxInstant+10_000*uint64(s.Clients), 1_000_000_000) {
 			return &retry.FieldError{Package: pkg, Field: "Scenario.Duration", Value: plainly(s.Duration),
 				Rule: "is never reached: at " + plainly(time.Duration(e.At)) + " events go on without end and take no time"}
 		}
@@ -236,16 +236,6 @@ func (s *simulation) play(ctx context.Context) error {
 	}
 	s.passed = true
 	return nil
-}
-
-// patience is how many events may happen at one time before a simulation is given up: more than any herd of clients
-// with a bounded number of attempts makes, and few enough to be over in seconds for a fleet of moderate size.
-func (s *simulation) patience() uint64 {
-	n := 1_000_000 + 10_000*uint64(s.Clients)
-	if len(s.nodes) > 1 {
-		n += 10 * maxChainAttempts
-	}
-	return min(n, 1_000_000_000)
 }
 
 func (s *simulation) happen(e *event.Event) {
