@@ -8,7 +8,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// What simulated attempts fail with, beside retry.ErrAttemptTimeout. Policy.Classify is called with them; a rejection
+// The errors of simulated attempts, beside retry.ErrAttemptTimeout. Policy.Classify is called with them; a rejection
 // carries a hint (see retry.After) if Server.RetryAfter is set.
 var (
 	ErrWorkFailed = errors.New("retryplan: the attempt failed at the server")                       // Server.FailureRate, Failing
@@ -25,7 +25,7 @@ type simRun struct {
 	started  int64  // when the last attempt began
 	prev     int64  // Decision.Backoff of the last wait
 	timer    int64  // when it fires; 0 if none is set. It outlives the run
-	parent   uint32 // the attempt at the node above that needs the run, but in the first layer
+	parent   uint32 // the attempt at the node above that needs the run; not used in the first layer
 	client   uint32
 	number   int32 // of the attempt that is under way or next
 	since    int32 // Decision.Since of the last decision
@@ -37,7 +37,7 @@ type simRun struct {
 
 // simAttempt is an attempt on its way to its node, there, or on its way back. It outlives its run if the node is slow.
 type simAttempt struct {
-	giveUp int64 // when its client stops to listen
+	giveUp int64 // when its client stops listening
 	note   int64 // the hint of an answer; before that, with Conflict, the version that was read
 	run    uint32
 	layer  uint8
@@ -84,8 +84,7 @@ func (s *simulation) begin(layer uint8, client, parent uint32, deadline int64) {
 	s.start(i)
 }
 
-// start sends the next attempt of a run, or holds it back. That it may start was decided before the wait for it, which
-// took as long as it was to take.
+// start sends the next attempt of a run, or holds it back. Decide has allowed it before the wait for it.
 func (s *simulation) start(i uint32) {
 	r := s.runs.At(i)
 	n := &s.nodes[r.layer]
@@ -237,7 +236,7 @@ func (s *simulation) failed(i uint32, err error) {
 	s.wait(i, d.Delay)
 }
 
-// spend does the money of a decision: a retry is paid with the throttle, and last with the budget.
+// spend pays for a decision: a retry from the throttle, and then from the budget.
 func (s *simulation) spend(r *simRun, d *retry.Decision) {
 	now := time.Duration(s.events.Now)
 	n := &s.nodes[r.layer]
@@ -254,7 +253,7 @@ func (s *simulation) spend(r *simRun, d *retry.Decision) {
 // end ends a run, with success if there is no reason, and answers the attempt that needed it.
 func (s *simulation) end(i uint32, reason retry.Reason) {
 	r := s.runs.At(i)
-	if r.paid { // for a retry that did not start
+	if r.paid { // for a retry that has not started
 		s.nodes[r.layer].pay(r.client, (*retry.Budget).Refund)
 	}
 	s.runs.Release(i)

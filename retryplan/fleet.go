@@ -88,26 +88,23 @@ func filled(c *retry.BudgetConfig) *retry.BudgetConfig {
 // last retry of the trigger's victims, which may come as a herd (Scenario.Horizon), for mostRuns runs at most; if no
 // recovery is predicted, until all attempts that can fail have.
 func (f *Fleet) aftermath(p retry.Policy, s *Scenario) time.Duration {
-	const least, most = 90 * time.Second, 24 * time.Hour
-	const mostRuns = 2e6 // about half a minute
-	c := newCertifier(p, *f)
-	var echo time.Duration
-	if f.Trigger.Kind != 0 {
-		echo = min(time.Duration(later(s.echoes(), healthyWhile*second)), seconds(mostRuns/f.Rate))
-	}
-	if found := c.find(change{rate: 1, trigger: 1}); found.stability.Survives() {
-		recovery := seconds(found.recovery)
-		spare := f.Capacity - f.Rate*c.attempts(1)
-		if budget := f.purse(); budget != nil && spare > 0 {
-			recovery = saturatingAdd(recovery, seconds(budget.stored()/spare)/2)
+	const least, most = 90, 24 * 3600. // seconds
+	const mostRuns = 2e6               // about half a minute
+	c, after := newCertifier(p, *f), 0.
+	switch found := c.find(change{rate: 1, trigger: 1}); {
+	case found.stability.Survives():
+		recovery := found.recovery
+		if spare := f.Capacity - f.Rate*c.attempts(1); f.Budget != nil && spare > 0 {
+			recovery += f.purse().stored() / spare / 2
 		}
-		after := max(saturatingAdd(recovery, min(saturatingAdd(recovery, recovery), most)), echo)
-		return saturatingAdd(least, after)
+		after = recovery + min(2*recovery, most)
+		if f.Trigger.Kind != 0 {
+			after = max(after, min(float64(s.echoes())/second+healthyWhile, mostRuns/f.Rate))
+		}
+	case c.storm.timeout < math.Inf(1):
+		after = min(2*c.storm.feeds(f.Capacity/f.Rate), most)
 	}
-	if math.IsInf(c.storm.timeout, 1) {
-		return least
-	}
-	return least + seconds(min(2*c.storm.feeds(f.Capacity/f.Rate), most.Seconds()))
+	return seconds(least + after)
 }
 
 // service returns how long the backend works on one attempt.

@@ -95,11 +95,13 @@ func (c *Chain) validate() error {
 		l := &c.Layers[i]
 		of := func(field string) string { return indexedField("Chain.Layers", i) + "." + field }
 		validateAt(l.Policy, of, &bad)
-		refuse(&bad, l.Policy.ResetAfter > 0, of("Policy.ResetAfter"), l.Policy.ResetAfter, "is for connections, and a chain has requests")
+		refuse(&bad, l.Policy.ResetAfter > 0, of("Policy.ResetAfter"), l.Policy.ResetAfter,
+			"is for connections, and a chain has requests")
 		if l.Budget != nil {
 			refuse(&bad, l.Budget.Trickle > 0, of("Budget.Trickle"), l.Budget.Trickle, "is not followed through a chain")
 		}
-		refuse(&bad, l.Clients < 0 || l.Clients > maxClients, of("Clients"), l.Clients, fmt.Sprintf("is outside [0,%d]", maxClients))
+		refuse(&bad, l.Clients < 0 || l.Clients > maxClients, of("Clients"), l.Clients,
+			fmt.Sprintf("is outside [0,%d]", maxClients))
 		refuse(&bad, !(l.Failure >= 0 && l.Failure <= 1), of("Failure"), l.Failure, "is outside [0,1]")
 		inRange(&bad, of("Capacity"), cmp.Or(l.Capacity, 1))
 		negative(&bad, of("Workers"), l.Workers)
@@ -107,7 +109,8 @@ func (c *Chain) validate() error {
 			product *= float64(l.attempts())
 		}
 	}
-	refuse(&bad, product > maxChainAttempts, "Chain.Layers", fmt.Sprintf("(%.3g attempts)", product), fmt.Sprintf("multiply to more than %d attempts", maxChainAttempts))
+	refuse(&bad, product > maxChainAttempts, "Chain.Layers", fmt.Sprintf("(%.3g attempts)", product),
+		fmt.Sprintf("multiply to more than %d attempts", maxChainAttempts))
 	negative(&bad, "Chain.Deadline", c.Deadline)
 	inRange(&bad, "Chain.Rate", cmp.Or(c.Rate, 1))
 	c.Trigger.validate("Chain.Trigger", &bad)

@@ -65,21 +65,27 @@ func (c *Chain) scenario(seed uint64) Scenario {
 	return s
 }
 
-// aftermath returns how long to look at a chain after its trigger: one and a half minutes and three times the predicted
-// recovery, or twice the time from the first attempt of a run to its last if none is predicted, for an hour at most.
+// aftermath returns how long to look at a chain after its trigger: one and a half minutes and twice the time from the
+// first attempt of a run to its last, for an hour at most; if a recovery is predicted, at least three times that and the
+// time in which all stored tokens are spent and worked off, should chance start a storm.
 func (c *Chain) aftermath() time.Duration {
-	const least, most = 90 * time.Second, time.Hour
+	const least, most = 90, 3600. // seconds
 	if c.Trigger.Kind == 0 {
-		return least
+		return seconds(least)
 	}
 	storm := c.storm(c.bottom(), c.bottom(), true)
-	after := min(2*storm.starts[len(storm.starts)-1], most)
-	if t := c.Trigger.Kind; t != Outage && t != Failing {
-		if cert := newChainCertifier(c).certificate(); cert.Recovery > 0 {
-			after = max(after, min(cert.Recovery, most)*3)
+	after := 2 * storm.starts[len(storm.starts)-1].Seconds()
+	certifier, certified := newChainCertifier(c), c.Trigger.Kind != Outage && c.Trigger.Kind != Failing
+	if cert := certifier.certificate(); certified && cert.Stability.Survives() {
+		tokens := 0.0
+		for i, l := range c.Layers {
+			if spare := l.Capacity - c.Rate*certifier.worst[i]; spare > 0 {
+				tokens = max(tokens, cert.Stored/spare)
+			}
 		}
+		after = max(after, 3*(cert.Recovery.Seconds()+tokens))
 	}
-	return least + min(after, most)
+	return seconds(least + min(after, most))
 }
 
 // nodes returns each node with the calls to it.

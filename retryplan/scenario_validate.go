@@ -70,7 +70,8 @@ func (s *Scenario) validate(ctx context.Context) error {
 func (a *Arrivals) validate(bad *retry.FieldErrors) {
 	open := a.Rate != 0
 	refuse(bad, !open && !a.Closed && !a.AtOnce, "Scenario.Arrivals", "(none)", "needs one of Rate, Closed and AtOnce")
-	refuse(bad, open && a.Closed || open && a.AtOnce || a.Closed && a.AtOnce, "Scenario.Arrivals", "(several)", "needs only one of Rate, Closed and AtOnce")
+	refuse(bad, open && a.Closed || open && a.AtOnce || a.Closed && a.AtOnce, "Scenario.Arrivals", "(several)",
+		"needs only one of Rate, Closed and AtOnce")
 	refuse(bad, open && !(a.Rate > 0 && a.Rate <= math.MaxFloat64), "Scenario.Arrivals.Rate", a.Rate, "is not a number above 0")
 	refuse(bad, a.Think != (Dist{}) && !a.Closed, "Scenario.Arrivals.Think", "(set)", "is set without Closed")
 }

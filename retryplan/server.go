@@ -75,35 +75,19 @@ func (v *server) free() bool {
 	return !v.conditions[0].stalled && v.busy < v.conditions[0].part(v.Workers)
 }
 
-// sheds reports whether an attempt whose client gives up at the given time is dropped when its turn comes.
-func (v *server) sheds(giveUp, now int64) bool {
-	switch v.Shed {
-	case ShedExpired:
-		return now >= giveUp
-	case ShedHopeless:
-		return later(now, v.typical) > giveUp
-	default:
-		return false
-	}
-}
-
 // work begins to work on an attempt, or drops it.
 func (s *simulation) work(v *node, a uint32) {
-	if v.sheds(s.attempts.At(a).giveUp, s.events.Now) {
+	now, giveUp := s.events.Now, s.attempts.At(a).giveUp
+	if v.Shed == ShedExpired && now >= giveUp || v.Shed == ShedHopeless && later(now, v.typical) > giveUp {
 		s.attempts.Release(a)
 		return
 	}
-	s.events.Plan(v.begin(s.events.Now), workEnds, a)
-}
-
-// begin takes a worker, and returns when its work ends.
-func (v *server) begin(now int64) int64 {
 	v.busy++
 	takes := later(v.service.draw(), times(int64(v.Crowding), v.busy))
 	if slow := v.conditions[0].slow; slow != 1 {
 		takes = nanoseconds(float64(takes) * slow)
 	}
-	return v.workEnd(now, takes)
+	s.events.Plan(v.workEnd(now, takes), workEnds, a)
 }
 
 // times returns d·n, saturated. Neither is negative.
@@ -169,13 +153,6 @@ func (s *simulation) dispatch(v *node) {
 			v.queue = v.queue[1:]
 		}
 		s.work(v, next)
-	}
-}
-
-// change goes on to the conditions of now.
-func (v *server) change(now int64) {
-	for v.conditions[0].until <= now {
-		v.conditions = v.conditions[1:]
 	}
 }
 

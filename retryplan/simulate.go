@@ -264,7 +264,9 @@ func (s *simulation) happen(e *event.Event) {
 		s.write(e.Ref)
 	case conditionsChange:
 		n := &s.nodes[e.Ref]
-		n.change(e.At)
+		for n.conditions[0].until <= e.At {
+			n.conditions = n.conditions[1:]
+		}
 		s.dispatch(n)
 	}
 }

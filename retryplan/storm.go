@@ -12,10 +12,11 @@ import (
 
 const (
 	maxStormAttempts = 1000 // attempts of a run that are counted; also what Model.Horizon allows
-	// What was measured of the next three is what was of stepsPerTimeout.
-	maxStages     = 24   // attempts of a run that the fluid distinguishes; later ones are like the last of them. Measured: with 4 all of 848 agreed, of fleets with up to 6 attempts
-	stormRuns     = 2048 // runs that are played through if a wait depends on those before it. Measured: with 128 all of 848 agreed
-	piecesPerWait = 16   // quantiles of a wait that has no closed form. Measured: with 4 all of 848 agreed
+	// The next three were measured as stepsPerTimeout was: with 4 stages (of up to 6 attempts), with 128 runs and with 4
+	// quantiles all of 848 fleets agreed.
+	maxStages     = 24   // attempts of a run that the fluid distinguishes; later ones are like the last of them
+	stormRuns     = 2048 // runs to play through if a wait depends on those before it
+	piecesPerWait = 16   // quantiles of a wait that has no closed form
 )
 
 // storm is what the runs of a fleet do when every attempt is abandoned by its client: the schedule of its policies in a
@@ -94,10 +95,10 @@ func (f *Fleet) storm(p retry.Policy, refused bool) storm {
 			}
 		}
 	})
-	told := 0.0 // attempts of the stages
+	staged := 0.0 // attempts of the stages
 	for i := range s.stages {
 		g := &s.stages[i]
-		told += started[i]
+		staged += started[i]
 		for k := range g.waits {
 			g.waits[k].share /= g.goes
 		}
@@ -108,7 +109,7 @@ func (f *Fleet) storm(p retry.Policy, refused bool) storm {
 	if len(s.stages) == maxStages {
 		// A geometric number of further attempts with mean beyond/last.
 		last, goes := started[maxStages-1], &s.stages[maxStages-1].goes
-		if beyond := s.attempts - told; beyond > 1e-9 {
+		if beyond := s.attempts - staged; beyond > 1e-9 {
 			*goes = beyond / (beyond + last)
 		} else {
 			*goes = 0
