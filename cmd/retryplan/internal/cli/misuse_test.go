@@ -64,7 +64,7 @@ func TestAWrongCommandLine(t *testing.T) {
 		{"simulate --rate 1e308", ``},
 		{"certify", `--rate 0 is not above 0; --capacity 0 is not above 0`},
 		{"certify --rate 5", `--capacity 0 is not above 0`},
-		{"certify --rate NaN --capacity 5", `--rate NaN is not a finite number`},
+		{"certify --rate NaN --capacity 5", `--rate NaN is not above 0`},
 		{`certify --rate 5 --capacity 5 --trigger "failing 3s 2"`, `--trigger: factor 2 is outside (0,1], which Failing needs`},
 		{`certify --rate 5 --capacity 5 --trigger "stall 3s 3s 3s"`, `invalid argument "stall 3s 3s 3s" for "--trigger" flag: "stall 3s 3s 3s" is not a trigger such as "stall 10s" (kind, for) or "surge 10s 3" (kind, for, factor)`},
 		{"certify --rate 5 --capacity 9 --mix 0.5,0.5 policy.json", `--mix gives the shares of 2 policies, and there is 1`},
