@@ -19,7 +19,7 @@ type Catalog struct {
 	bad  retry.FieldErrors // mistakes in definitions
 }
 
-// Ref is a reference to one policy of a Catalog.
+// Ref is a reference to one policy of a Catalog. Catalog.Define makes it; the zero Ref has no name and the zero policy.
 type Ref struct {
 	name    string
 	defined retry.Policy
@@ -54,7 +54,12 @@ func (r *Ref) Name() string { return r.name }
 
 // Policy returns the current policy. It does not block or allocate. The policy's Delays are shared and must not be
 // modified.
-func (r *Ref) Policy() retry.Policy { return r.current.Load().policy }
+func (r *Ref) Policy() retry.Policy {
+	if e := r.current.Load(); e != nil {
+		return e.policy
+	}
+	return retry.Policy{}
+}
 
 // Define adds a policy under a name and returns the reference to it. If p has no Name, or that of a preset such as
 // retry.Inline, it is labeled with name. Call Define before Load: a later definition is used without the document until

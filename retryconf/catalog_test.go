@@ -55,6 +55,12 @@ func TestTheZeroCatalogIsEmptyAndReady(t *testing.T) {
 	require.NoError(t, load(&c, written(t, &c)))
 }
 
+func TestTheZeroRefHasTheZeroPolicy(t *testing.T) {
+	var ref retryconf.Ref
+	require.Equal(t, retry.Policy{}, ref.Policy())
+	require.Empty(t, ref.Name())
+}
+
 func TestAnUnloadedCatalogHasItsDefinitions(t *testing.T) {
 	c := defined()
 	require.Equal(t, []retryconf.Entry{
