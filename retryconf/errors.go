@@ -2,6 +2,7 @@ package retryconf
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,22 +11,37 @@ import (
 )
 
 // FieldError is one fault in a document, a Spec or a definition. errors.As finds the first, FieldErrors returns all of
-// them. errors.As also finds it as a *retry.FieldError, like the bad fields of any other package.
+// them, and encoding/json writes them as an answer to the document's author, without the parts that are not known.
+// errors.As also finds it as a *retry.FieldError, like the bad fields of any other package.
 type FieldError struct {
-	Path  string // the key, with its place in the document: "policies.invoice-email.factor"; "" if it is unknown
-	Value string // the value as given or as printed, shortened if it is long; "" if there is none
-	Rule  string // the rule that the value breaks
+	// Field is the key with its place in the document: "policies.invoice-email.factor". Empty means that the fault is
+	// not in one field, or that only the caller knows its key.
+	Field string `json:"field,omitempty"`
+	// Value is the value as given or as printed, shortened if it is long. Empty means none.
+	Value string `json:"value,omitempty"`
+	// Rule is the rule that the value breaks.
+	Rule string `json:"rule"`
+	// Line is the line of the field in a YAML document, from 1. Zero means unknown.
+	Line int `json:"line,omitzero"`
 }
 
 // Error returns one line: `retryconf: base "30" has no unit; write it as a string such as "30s"`.
 func (e *FieldError) Error() string {
-	parts := slices.DeleteFunc([]string{e.Path, e.Value, e.Rule}, func(part string) bool { return part == "" })
+	parts := slices.DeleteFunc([]string{e.Field, e.Value, e.rule()}, func(part string) bool { return part == "" })
 	return "retryconf: " + strings.Join(parts, " ")
 }
 
-// Unwrap returns e as a *retry.FieldError of package "retryconf".
+// rule returns the rule with the line, if it is known.
+func (e *FieldError) rule() string {
+	if e.Line == 0 {
+		return e.Rule
+	}
+	return fmt.Sprintf("%s (line %d)", e.Rule, e.Line)
+}
+
+// Unwrap returns e as a *retry.FieldError of package "retryconf", whose Rule ends with the line.
 func (e *FieldError) Unwrap() error {
-	return &retry.FieldError{Package: "retryconf", Field: e.Path, Value: e.Value, Rule: e.Rule}
+	return &retry.FieldError{Package: "retryconf", Field: e.Field, Value: e.Value, Rule: e.rule()}
 }
 
 // FieldErrors returns every fault that an error of this package names, in order, and nil if it names none.
@@ -45,18 +61,18 @@ func FieldErrors(err error) (all []*FieldError) {
 
 // add notes a fault.
 func add(bad *retry.FieldErrors, path, value, rule string) {
-	bad.Append(&FieldError{path, value, rule})
+	bad.Append(&FieldError{Field: path, Value: value, Rule: rule})
 }
 
 // at returns a *FieldError with the given path in place of its own.
 func at(path string, err error) error {
 	e := *err.(*FieldError)
-	e.Path = path
+	e.Field = path
 	return &e
 }
 
 // pathOf returns the path of a *FieldError.
-func pathOf(err error) string { return err.(*FieldError).Path }
+func pathOf(err error) string { return err.(*FieldError).Field }
 
 // sorted returns the faults in the order of their paths, each of them once: every policy that extends a faulty one
 // reports its faults again. It returns at most maxFaults.

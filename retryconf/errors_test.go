@@ -88,7 +88,7 @@ func TestAFieldErrorHasPathValueAndRule(t *testing.T) {
 	_, err := retryconf.Parse([]byte(`{"max_attempts": 51}`), retryconf.ServiceLimits)
 	var field *retryconf.FieldError
 	require.ErrorAs(t, err, &field)
-	require.Equal(t, retryconf.FieldError{Path: "max_attempts", Value: "51", Rule: "is outside 1 to 50"}, *field)
+	require.Equal(t, retryconf.FieldError{Field: "max_attempts", Value: "51", Rule: "is outside 1 to 50"}, *field)
 	require.EqualError(t, field, "retryconf: max_attempts 51 is outside 1 to 50")
 }
 

@@ -17,11 +17,41 @@ import (
 func ExampleFieldErrors() {
 	_, err := retryconf.Parse([]byte(`{"base": 30, "factor": 0}`), retryconf.ServiceLimits)
 	for _, e := range retryconf.FieldErrors(err) {
-		fmt.Printf("%s: %s\n", e.Path, e.Rule)
+		fmt.Printf("%s: %s\n", e.Field, e.Rule)
 	}
 	// Output:
 	// base: is a number; write it as a string with its unit, such as "30s"
 	// factor: is not a number above 0; leave it out for the default
+}
+
+func ExampleParseOver() {
+	base := retryconf.Spec{Base: retryconf.Duration(30 * time.Second), TTL: retryconf.Duration(24 * time.Hour)}
+	limits := retryconf.ServiceLimits
+	limits.MaxTTL = 48 * time.Hour
+	spec, err := retryconf.ParseOver([]byte(`{"max_attempts": 3}`), base, limits) // the base has the TTL that limits require
+	fmt.Println(spec.MaxAttempts, err)
+
+	_, err = retryconf.ParseOver([]byte(`{"max_attempts": 99, "cap": "10s", "jiter": "full"}`), base, limits)
+	answer, _ := json.MarshalIndent(retryconf.FieldErrors(err), "", "  ")
+	fmt.Println(string(answer))
+	// Output:
+	// 3 <nil>
+	// [
+	//   {
+	//     "field": "jiter",
+	//     "rule": "is not a known key; did you mean \"jitter\"?"
+	//   },
+	//   {
+	//     "field": "cap",
+	//     "value": "10s",
+	//     "rule": "is below base 30s"
+	//   },
+	//   {
+	//     "field": "max_attempts",
+	//     "value": "99",
+	//     "rule": "is outside 1 to 50"
+	//   }
+	// ]
 }
 
 func TestFieldErrorsListsWhatAnErrorNames(t *testing.T) {
@@ -107,6 +137,52 @@ func TestAHintIsLimitedToo(t *testing.T) {
 	require.EqualError(t, err, "retryconf: max_hint 1h (the default) is above 1m")
 	_, err = retryconf.Parse([]byte(`{"max_hint": "1m"}`), limits)
 	require.NoError(t, err)
+}
+
+func TestADocumentIsJudgedTogetherWithItsBase(t *testing.T) {
+	base := retryconf.Spec{Name: "webhook", Base: seconds(30), Cap: retryconf.Duration(hour), AttemptTimeout: seconds(10), TTL: retryconf.Duration(hour)}
+	limits := retryconf.Limits{MaxAttempts: 50, MaxDelay: hour, MaxTTL: hour, MaxAttemptTimeout: minute}
+	for _, row := range []struct {
+		name, document string
+		base           retryconf.Spec
+		want           string // empty means accepted
+	}{
+		{"the base has what limits require", `{"max_attempts": 3}`, base, ""},
+		{"nothing given is the base", `{}`, base, ""},
+		{"a cap below the base's base", `{"cap": "1s"}`, base, "retryconf: cap 1s is below base 30s"},
+		{"a preset replaces the base's schedule", `{"extends": "cautious"}`, base, "retryconf: delays 12h is the longest wait, above the 1h allowed"},
+		{"a fault of the base is one too", `{"max_attempts": 3}`, retryconf.Spec{TTL: base.TTL}, "retryconf: attempt_timeout (none) is refused: it is required, and at most 1m"},
+		{"what cannot be read is reported once, beside the limits", `{"ttl": 5, "attempt_timeout": "2m"}`, base,
+			`retryconf: ttl 5 is a number; write it as a string with its unit, such as "30s"; attempt_timeout 2m is above 1m`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s, err := retryconf.ParseOver([]byte(row.document), row.base, limits)
+			if row.want != "" {
+				require.EqualError(t, err, row.want)
+				require.Zero(t, s)
+				return
+			}
+			require.NoError(t, err)
+			alone, err := retryconf.Parse([]byte(row.document), retryconf.Limits{})
+			require.NoError(t, err)
+			require.Equal(t, alone, s, "without what is the base's")
+		})
+	}
+}
+
+func TestAFaultInJSONHasWhatIsKnownOfIt(t *testing.T) {
+	for want, e := range map[string]retryconf.FieldError{
+		`{"field":"base","value":"30","rule":"is a number","line":4}`: {Field: "base", Value: "30", Rule: "is a number", Line: 4},
+		`{"field":"bass","rule":"is not a known key"}`:                {Field: "bass", Rule: "is not a known key"},
+		`{"rule":"the document is not valid UTF-8"}`:                  {Rule: "the document is not valid UTF-8"},
+	} {
+		text, err := json.Marshal(e)
+		require.NoError(t, err)
+		require.Equal(t, want, string(text))
+		var back retryconf.FieldError
+		require.NoError(t, json.Unmarshal(text, &back))
+		require.Equal(t, e, back)
+	}
 }
 
 func TestAnUnknownPresetHidesNothingAndInventsNothing(t *testing.T) {

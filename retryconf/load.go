@@ -52,7 +52,7 @@ func (c *Catalog) Load(r io.Reader) error {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	loading := loading{catalog: c, doc: doc, presets: presets(), layers: map[string]layer{}}
+	loading := loading{catalog: c, doc: doc, layers: map[string]layer{}}
 	loading.bad = append(slices.Clone(c.bad), bad...)
 	for _, name := range slices.Sorted(maps.Keys(doc.policies)) {
 		if len(loading.bad) <= maxFaults && c.refs[name] == nil {
@@ -161,7 +161,6 @@ func (c *Catalog) meant(name string) string {
 type loading struct {
 	catalog *Catalog
 	doc     document
-	presets map[string]Spec
 	layers  map[string]layer // of the policies resolved so far
 	stack   []string         // the names being resolved, each extended by the one before
 	bad     retry.FieldErrors
@@ -201,7 +200,7 @@ func (l *loading) layer(name string) layer {
 	found.spec.Extends = ""
 	l.stack = append(l.stack, name)
 	path := under(under("policies", name), "extends")
-	preset, isPreset := l.presets[extends]
+	preset, isPreset := presets()[extends]
 	switch {
 	case extends == "":
 	case isPreset:

@@ -26,7 +26,12 @@ const (
 // Parse reads a policy from an untrusted JSON object and refuses it unless it is valid and within limits. The error
 // names every fault, up to a hundred, each with the key, the value and the rule; FieldErrors returns them. Parse
 // refuses data above 64 KiB without parsing it. Extends can name a preset.
-func Parse(data []byte, limits Limits) (Spec, error) {
+func Parse(data []byte, limits Limits) (Spec, error) { return ParseOver(data, Spec{}, limits) }
+
+// ParseOver is Parse for a policy that is laid over base: limits and the rules between fields apply to s.Or(base), where
+// s is the policy of data. It returns s alone, to be stored and laid over the base of a later time. A fault of base that
+// s does not replace is reported too.
+func ParseOver(data []byte, base Spec, limits Limits) (Spec, error) {
 	if len(data) > maxPolicyBytes {
 		return Spec{}, tooLarge(maxPolicyBytes)
 	}
@@ -35,7 +40,7 @@ func Parse(data []byte, limits Limits) (Spec, error) {
 	for _, err := range bad {
 		unread[pathOf(err)] = true
 	}
-	p, faults := s.policy("", retry.Policy{})
+	p, faults := s.Or(base).policy("", retry.Policy{})
 	for _, err := range append(faults, limits.check(p)...) {
 		if !unread[""] && !unread[pathOf(err)] {
 			bad.Append(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -131,9 +132,13 @@ func (s *Spec) setVariable(name, text string) error {
 }
 
 // Or returns s with each field that is not given taken from defaults, as retry.Policy.Or does, except that a given
-// "none" and a given On override. Extends is a field like the others, so the policy that s extends comes after
-// defaults.
+// "none" and a given On override. If s extends a preset, its fields come before those of defaults, which then do not
+// supply attempts, formula and cap; the result extends nothing. Otherwise Extends is a field like the others.
 func (s Spec) Or(defaults Spec) Spec {
+	if preset, ok := presets()[s.Extends]; ok {
+		s.Extends, defaults.Extends = "", ""
+		s, defaults = s.Or(preset), defaults.unscheduled()
+	}
 	s, defaults = s.oneCap(), defaults.oneCap()
 	s.Extends = cmp.Or(s.Extends, defaults.Extends)
 	s.Jitter = cmp.Or(s.Jitter, defaults.Jitter)
@@ -190,12 +195,9 @@ const maxBesideCap = "is given together with cap; the two are the same"
 func (s Spec) policy(path string, code retry.Policy) (retry.Policy, retry.FieldErrors) {
 	var bad retry.FieldErrors
 	if s.Extends != "" {
-		preset, ok := presets()[s.Extends]
-		if !ok {
+		if s = s.Or(Spec{}); s.Extends != "" {
 			add(&bad, under(path, "extends"), quoted(s.Extends), "is not a preset: "+presetNames)
 		}
-		s.Extends = ""
-		s = s.Or(preset)
 	}
 	if s.Cap != 0 && s.Max != 0 {
 		add(&bad, under(path, "max"), s.Max.String(), maxBesideCap)
@@ -272,8 +274,8 @@ func FromPolicy(p retry.Policy) (Spec, error) {
 
 const presetNames = `"inline", "aggressive", "standard", "patient", "cautious" and "delivery"`
 
-// presets are the policies that extends can name everywhere. A preset's label is not inherited.
-func presets() map[string]Spec {
+// presets returns the policies that extends can name everywhere. A preset's label is not inherited.
+var presets = sync.OnceValue(func() map[string]Spec {
 	all := map[string]Spec{"delivery": {}}
 	for _, p := range []retry.Policy{retry.Inline(), retry.Aggressive(), retry.Standard(), retry.Patient(), retry.Cautious()} {
 		s := specOf(p)
@@ -281,7 +283,7 @@ func presets() map[string]Spec {
 		all[p.Name] = s
 	}
 	return all
-}
+})
 
 // specOf returns the part of p that is data.
 func specOf(p retry.Policy) Spec {

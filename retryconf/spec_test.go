@@ -237,6 +237,9 @@ func TestOrTakesWhatIsNotGiven(t *testing.T) {
 		{"a ratio does not come along to full jitter", retryconf.Spec{Jitter: full}, retryconf.Spec{Jitter: 4, JitterRatio: 0.5}, retryconf.Spec{Jitter: full}},
 		{"max stands against cap", retryconf.Spec{Max: 1}, retryconf.Spec{Cap: 2}, retryconf.Spec{Cap: 1}},
 		{"the defaults' max is their cap", retryconf.Spec{}, retryconf.Spec{Max: 2}, retryconf.Spec{Cap: 2}},
+		{"a preset comes before the defaults, as a whole", retryconf.Spec{Extends: "aggressive"},
+			retryconf.Spec{Name: "n", Base: seconds(1), Cap: seconds(2), MaxAttempts: 9, Jitter: full, TTL: 1, Extends: "standard"},
+			retryconf.Spec{Name: "n", Delays: []retryconf.Delay{retryconf.Delay(10 * sec), retryconf.Delay(minute), retryconf.Delay(5 * minute)}, Jitter: full, TTL: 1}},
 		{"the rest comes along", retryconf.Spec{}, retryconf.Spec{Name: "n", Extends: "e", AttemptTimeout: 1, TTL: 2, MaxHint: 3, ResetAfter: 4}, retryconf.Spec{Name: "n", Extends: "e", AttemptTimeout: 1, TTL: 2, MaxHint: 3, ResetAfter: 4}},
 	} {
 		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, row.s.Or(row.defaults)) })

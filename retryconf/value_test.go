@@ -140,7 +140,7 @@ func TestEachValueRefusesWithItsRule(t *testing.T) {
 			require.EqualError(t, err, "retryconf: "+row.want)
 			var field *retryconf.FieldError
 			require.ErrorAs(t, err, &field)
-			require.Empty(t, field.Path)
+			require.Empty(t, field.Field)
 		})
 	}
 }

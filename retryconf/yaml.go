@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -35,10 +34,7 @@ func (s *Spec) UnmarshalYAML(unmarshal func(any) error) error {
 	parsed, bad := readSpec(object.Bytes(), "")
 	for i, err := range bad {
 		e := *err.(*FieldError)
-		key := pathKey.FindString(e.Path)
-		if line := values[key].line; line > 0 {
-			e.Rule += fmt.Sprintf(" (line %d)", line)
-		}
+		e.Line = values[pathKey.FindString(e.Field)].line
 		bad[i] = &e
 	}
 	if bad != nil {

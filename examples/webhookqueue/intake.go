@@ -28,11 +28,7 @@ type request struct {
 }
 
 // fault is one fault of a request, under its key.
-type fault struct {
-	Field string `json:"field"`
-	Value string `json:"value,omitempty"`
-	Rule  string `json:"rule"`
-}
+type fault = retryconf.FieldError
 
 // intake accepts deliveries: 202, or 422 with every fault of the request at once.
 type intake struct{ queue retryjob.Enqueuer }
@@ -76,7 +72,7 @@ func parse(body []byte) (retryjob.Job, []fault) {
 	job := retryjob.Job{ID: req.ID, Kind: kind, Policy: req.Policy}
 	to, err := url.Parse(req.URL)
 	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
-		faults = append(faults, fault{"url", req.URL, "is not the URL of a web server"})
+		faults = append(faults, fault{Field: "url", Value: req.URL, Rule: "is not the URL of a web server"})
 	} else {
 		job.Budget = req.Tenant + " " + to.Host // an endpoint that is down does not use up the retries of others
 	}
@@ -85,7 +81,8 @@ func parse(body []byte) (retryjob.Job, []fault) {
 		if err := json.Unmarshal(req.RetryPolicy, job.Spec); err != nil {
 			job.Spec = nil
 			for _, e := range retryconf.FieldErrors(err) {
-				faults = append(faults, fault{strings.TrimSuffix("retry_policy."+e.Path, "."), e.Value, e.Rule})
+				e.Field = strings.TrimSuffix("retry_policy."+e.Field, ".")
+				faults = append(faults, *e)
 			}
 		}
 	}
@@ -93,7 +90,8 @@ func parse(body []byte) (retryjob.Job, []fault) {
 		var ttl retryconf.Duration
 		if err := json.Unmarshal(req.TTL, &ttl); err != nil {
 			for _, e := range retryconf.FieldErrors(err) {
-				faults = append(faults, fault{"ttl", e.Value, e.Rule})
+				e.Field = "ttl"
+				faults = append(faults, *e)
 			}
 		}
 		job.TTL = time.Duration(ttl)
@@ -106,7 +104,7 @@ func parse(body []byte) (retryjob.Job, []fault) {
 	for _, err := range bad {
 		var e *retry.FieldError
 		errors.As(err, &e)
-		faults = append(faults, fault{keys.Replace(e.Field), e.Value, e.Rule})
+		faults = append(faults, fault{Field: keys.Replace(e.Field), Value: e.Value, Rule: e.Rule})
 	}
 	return job, faults
 }

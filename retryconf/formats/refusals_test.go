@@ -161,7 +161,7 @@ func TestAnErrorOfAValueIsFoundThroughYAML(t *testing.T) {
 	var s retryconf.Spec
 	var got *retryconf.FieldError
 	require.ErrorAs(t, decodeYAML("base: 1 minute", &s), &got)
-	require.Equal(t, retryconf.FieldError{Path: "base", Value: `"1 minute"`, Rule: `is not a duration such as "30s" or "1h30m" (line 1)`}, *got)
+	require.Equal(t, retryconf.FieldError{Field: "base", Value: `"1 minute"`, Rule: `is not a duration such as "30s" or "1h30m"`, Line: 1}, *got)
 }
 
 // A decoder passes UnmarshalText its own view of a value: never a null, a float cut to six decimals, a key in any case.

@@ -176,7 +176,7 @@ func (f *form) policy() retry.Policy {
 // retryconf adds the errors of retryconf, to the field key if it is not empty.
 func (f *form) retryconf(key string, err error) {
 	for _, e := range retryconf.FieldErrors(err) {
-		named, _, _ := strings.Cut(strings.ToLower(e.Path), "[")
+		named, _, _ := strings.Cut(strings.ToLower(e.Field), "[")
 		f.fail(cmp.Or(key, named), sentence(e.Value, e.Rule))
 	}
 }
