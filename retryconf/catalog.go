@@ -82,9 +82,9 @@ func (c *Catalog) Define(name string, p retry.Policy) *Ref {
 	var bad retry.FieldErrors
 	switch {
 	case name == "" || !utf8.ValidString(name):
-		add(&c.bad, "policies", quoted(name), "is not a name to define a policy under")
+		add(&c.bad, "policies", quoted(name), "is empty or not valid UTF-8")
 	case isPreset:
-		add(&c.bad, path, "", "is defined, but is the name of a preset")
+		add(&c.bad, path, "", "is the name of a preset")
 	case c.refs[name] != nil:
 		add(&c.bad, path, "", "is defined twice")
 	case errors.As(err, &bad):

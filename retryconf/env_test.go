@@ -28,11 +28,11 @@ func TestFromEnvironRefusesAllThatIsWrong(t *testing.T) {
 		environ []string
 		want    string
 	}{
-		{"a number for a duration", []string{"R_BASE=10"}, `R_BASE "10" has no unit; write it as a string such as "10s"`},
+		{"a number for a duration", []string{"R_BASE=10"}, `R_BASE "10" has no unit (write it as a string such as "10s")`},
 		{"an empty value", []string{"R_BASE="}, `R_BASE "" is not a duration such as "30s" or "1h30m"`},
 		{"an empty list", []string{"R_DELAYS="}, `R_DELAYS "" is not a duration such as "30s" or "1h30m"`},
-		{"an explicit 0", []string{"R_MAX_ATTEMPTS=0"}, `R_MAX_ATTEMPTS "0" is not a whole number of 1 or more, nor "unlimited"; leave it out for the default`},
-		{"an unknown variable", []string{"R_BSE=1s"}, `R_BSE is not a known key; did you mean "BASE"?`},
+		{"an explicit 0", []string{"R_MAX_ATTEMPTS=0"}, `R_MAX_ATTEMPTS "0" is not a whole number of 1 or more, nor "unlimited" (leave it out for the default)`},
+		{"an unknown variable", []string{"R_BSE=1s"}, `R_BSE is not a known key (did you mean "BASE"?)`},
 		{"the prefix alone", []string{"R_=1"}, "R_ is not a known key"},
 		{"a variable without a value", []string{"R_TTL"}, `R_TTL "" is not a duration such as "30s" or "1h30m"`},
 		{"two at once", []string{"R_TTL=x", "R_MODE=y"}, `R_TTL "x" is not a duration such as "30s" or "1h30m"; R_MODE "y" is not one of "exponential", "linear", "fixed" and "list"`},

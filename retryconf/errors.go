@@ -25,23 +25,19 @@ type FieldError struct {
 	Line int `json:"line,omitzero"`
 }
 
-// Error returns one line: `retryconf: base "30" has no unit; write it as a string such as "30s"`.
+// Error returns one line: `retryconf: base "30" has no unit (write it as a string such as "30s")`.
 func (e *FieldError) Error() string {
-	parts := slices.DeleteFunc([]string{e.Field, e.Value, e.rule()}, func(part string) bool { return part == "" })
+	line := ""
+	if e.Line > 0 {
+		line = fmt.Sprintf("line %d:", e.Line)
+	}
+	parts := slices.DeleteFunc([]string{line, e.Field, e.Value, e.Rule}, func(part string) bool { return part == "" })
 	return "retryconf: " + strings.Join(parts, " ")
 }
 
-// rule returns the rule with the line, if it is known.
-func (e *FieldError) rule() string {
-	if e.Line == 0 {
-		return e.Rule
-	}
-	return fmt.Sprintf("%s (line %d)", e.Rule, e.Line)
-}
-
-// Unwrap returns e as a *retry.FieldError of package "retryconf", whose Rule ends with the line.
+// Unwrap returns e as a *retry.FieldError of package "retryconf", without its line.
 func (e *FieldError) Unwrap() error {
-	return &retry.FieldError{Package: "retryconf", Field: e.Field, Value: e.Value, Rule: e.rule()}
+	return &retry.FieldError{Package: "retryconf", Field: e.Field, Value: e.Value, Rule: e.Rule}
 }
 
 // FieldErrors returns every fault that an error of this package names, in order, and nil if it names none.

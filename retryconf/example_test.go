@@ -24,7 +24,7 @@ func ExampleParse() {
 	// Output:
 	// 12 10s <nil>
 	// retryconf: max_attempts 1000 is outside 1 to 50; factor 1000 is outside 1 to 100
-	// retryconf: base 30 is a number; write it as a string with its unit, such as "30s"; max_atempts is not a known key; did you mean "max_attempts"?
+	// retryconf: base 30 is a number (write it as a string with its unit, such as "30s"); max_atempts is not a known key (did you mean "max_attempts"?)
 }
 
 func ExampleSpec_Policy() {
@@ -67,7 +67,7 @@ func ExampleFromEnviron() {
 	fmt.Println(err)
 	// Output:
 	// 3 attempts, exponential 10s ×2, cap 1h: 10s 20s (30s in all) <nil>
-	// retryconf: RETRY_BASE "10" has no unit; write it as a string such as "10s"
+	// retryconf: RETRY_BASE "10" has no unit (write it as a string such as "10s")
 }
 
 func ExampleDuration_flag() {
@@ -114,7 +114,7 @@ func ExampleCatalog() {
 	// Output:
 	// invoice-email: 5 attempts, exponential 5s ×2, cap 1h: 5s 10s 20s 40s (1m15s in all)
 	// invoice-email: 5 attempts, exponential 1s ×2, cap 4s, attempt timeout 10s: 1s 2s 4s 4s (11s in all) <nil>
-	// retryconf: policies.invoice-email.factor "2" is not a number; policies.invoice-mail is not defined in the code; did you mean "invoice-email"?
+	// retryconf: policies.invoice-email.factor "2" is not a number; policies.invoice-mail is not defined in the code (did you mean "invoice-email"?)
 }
 
 func ExampleCatalog_Load_extends() {

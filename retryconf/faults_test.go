@@ -20,8 +20,8 @@ func ExampleFieldErrors() {
 		fmt.Printf("%s: %s\n", e.Field, e.Rule)
 	}
 	// Output:
-	// base: is a number; write it as a string with its unit, such as "30s"
-	// factor: is not a number above 0; leave it out for the default
+	// base: is a number (write it as a string with its unit, such as "30s")
+	// factor: is not a number above 0 (leave it out for the default)
 }
 
 func ExampleParseOver() {
@@ -39,7 +39,7 @@ func ExampleParseOver() {
 	// [
 	//   {
 	//     "field": "jiter",
-	//     "rule": "is not a known key; did you mean \"jitter\"?"
+	//     "rule": "is not a known key (did you mean \"jitter\"?)"
 	//   },
 	//   {
 	//     "field": "cap",
@@ -108,7 +108,7 @@ func TestALongCircleIsShownInPart(t *testing.T) {
 	err := c.Load(strings.NewReader(`{"policies":{` + strings.Join(entries, ",") + `}}`))
 	require.Len(t, retryconf.FieldErrors(err), 1, "the circle is one fault")
 	require.Less(t, len(err.Error()), 200)
-	require.Contains(t, err.Error(), `policies.p999.extends "p000" goes in a circle: p000 → p001 → p002 → p003 → p004 → ... → p000`)
+	require.Contains(t, err.Error(), `policies.p999.extends "p000" is a cycle: p000 → p001 → p002 → p003 → p004 → ... → p000`)
 }
 
 func TestAPresetOverADefinitionIsWrittenBack(t *testing.T) {
@@ -151,9 +151,9 @@ func TestADocumentIsJudgedTogetherWithItsBase(t *testing.T) {
 		{"nothing given is the base", `{}`, base, ""},
 		{"a cap below the base's base", `{"cap": "1s"}`, base, "retryconf: cap 1s is below base 30s"},
 		{"a preset replaces the base's schedule", `{"extends": "cautious"}`, base, "retryconf: delays 12h is the longest wait, above the 1h allowed"},
-		{"a fault of the base is one too", `{"max_attempts": 3}`, retryconf.Spec{TTL: base.TTL}, "retryconf: attempt_timeout (none) is refused: it is required, and at most 1m"},
+		{"a fault of the base is one too", `{"max_attempts": 3}`, retryconf.Spec{TTL: base.TTL}, "retryconf: attempt_timeout unlimited (the default) is above 1m"},
 		{"what cannot be read is reported once, beside the limits", `{"ttl": 5, "attempt_timeout": "2m"}`, base,
-			`retryconf: ttl 5 is a number; write it as a string with its unit, such as "30s"; attempt_timeout 2m is above 1m`},
+			`retryconf: ttl 5 is a number (write it as a string with its unit, such as "30s"); attempt_timeout 2m is above 1m`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s, err := retryconf.ParseOver([]byte(row.document), row.base, limits)
@@ -219,5 +219,5 @@ func TestNumberIsReadFromWhatTOMLGives(t *testing.T) {
 		require.Equal(t, want, n)
 	}
 	var n retryconf.Number
-	require.EqualError(t, n.UnmarshalTOML(true), `retryconf: "true" is not a number above 0; leave it out for the default`)
+	require.EqualError(t, n.UnmarshalTOML(true), `retryconf: "true" is not a number above 0 (leave it out for the default)`)
 }

@@ -73,24 +73,24 @@ func (l Limits) check(p retry.Policy) (bad retry.FieldErrors) {
 		add(&bad, "max_attempts", attempts, made+", above the "+show.Duration(l.MaxTotalWait)+" allowed")
 	}
 	if p.ResetAfter > 0 && waits > 0 && (l.MaxAttempts > 0 || l.MaxTotalWait > 0) {
-		add(&bad, "reset_after", show.Duration(p.ResetAfter), "allows any number of attempts, which are limited here")
+		add(&bad, "reset_after", show.Duration(p.ResetAfter), "allows any number of attempts, and attempts are limited")
 	}
 	if l.MaxHint > 0 && e.MaxHint > l.MaxHint {
 		add(&bad, "max_hint", given(show.Duration(e.MaxHint), p.MaxHint != 0), "is above "+show.Duration(l.MaxHint))
 	}
-	required(&bad, "ttl", p.TTL, l.MaxTTL)
-	required(&bad, "attempt_timeout", p.AttemptTimeout, l.MaxAttemptTimeout)
+	bounded(&bad, "ttl", p.TTL, l.MaxTTL)
+	bounded(&bad, "attempt_timeout", p.AttemptTimeout, l.MaxAttemptTimeout)
 	return bad
 }
 
-// required adds an error if there is a limit and d, whose zero means none, is above it.
-func required(bad *retry.FieldErrors, key string, d, most time.Duration) {
-	switch {
-	case most <= 0:
-	case d == 0:
-		add(bad, key, "(none)", "is refused: it is required, and at most "+show.Duration(most))
-	case d > most:
-		add(bad, key, show.Duration(d), "is above "+show.Duration(most))
+// bounded adds an error if there is a limit and d, whose zero means unlimited, is above it.
+func bounded(bad *retry.FieldErrors, key string, d, most time.Duration) {
+	text := show.Duration(d)
+	if d == 0 {
+		text = given(unlimited, false)
+	}
+	if most > 0 && (d == 0 || d > most) {
+		add(bad, key, text, "is above "+show.Duration(most))
 	}
 }
 

@@ -128,10 +128,10 @@ func readDocument(data []byte) (document, retry.FieldErrors) {
 		case "defaults":
 			doc.defaults, bad = readSpec(value, section)
 			if doc.defaults.Name != "" {
-				add(&bad, "defaults.name", quoted(doc.defaults.Name), "is a label for all policies; give each its own")
+				add(&bad, "defaults.name", quoted(doc.defaults.Name), "is not allowed in defaults, where it would label all policies")
 			}
 			if doc.defaults.Extends != "" {
-				add(&bad, "defaults.extends", quoted(doc.defaults.Extends), "is not for defaults; let each policy extend")
+				add(&bad, "defaults.extends", quoted(doc.defaults.Extends), "is not allowed in defaults, only in a policy")
 				doc.defaults.Extends = ""
 			}
 		case "policies":
@@ -206,7 +206,7 @@ func (l *loading) layer(name string) layer {
 	case isPreset:
 		found.spec, found.preset = found.spec.Or(preset), true
 	case slices.Contains(l.stack, extends):
-		add(&l.bad, path, quoted(extends), "goes in a circle: "+circle(l.stack[slices.Index(l.stack, extends):]))
+		add(&l.bad, path, quoted(extends), "is a cycle: "+circle(l.stack[slices.Index(l.stack, extends):]))
 	case l.catalog.refs[extends] == nil:
 		add(&l.bad, path, quoted(extends), "is neither a policy nor a preset: "+presetNames+l.catalog.meant(extends))
 	default:

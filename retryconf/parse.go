@@ -20,7 +20,7 @@ const (
 	maxDocumentBytes = 1 << 20
 	// A hundred faults are enough to correct at once.
 	maxFaults  = 100
-	moreFaults = "there are more faults than are listed"
+	moreFaults = "the document has more faults than are listed"
 )
 
 // Parse reads a policy from an untrusted JSON object and refuses it unless it is valid and within limits. The error
@@ -53,7 +53,7 @@ func ParseOver(data []byte, base Spec, limits Limits) (Spec, error) {
 }
 
 func tooLarge(most int) error {
-	return &FieldError{Rule: fmt.Sprintf("the document is larger than the %d bytes that are read", most)}
+	return &FieldError{Rule: fmt.Sprintf("the document is larger than %d bytes", most)}
 }
 
 // UnmarshalJSON reads a JSON object strictly: see Spec.
@@ -136,7 +136,7 @@ func readObject(data []byte, path string, read func(key string, value json.RawMe
 	}
 	if err == nil {
 		if _, end := decoder.Token(); end != io.EOF {
-			add(&bad, path, "", "the document goes on after its closing brace")
+			add(&bad, path, "", "the document has data after its closing brace")
 		}
 	}
 	if err != nil {
@@ -148,7 +148,7 @@ func readObject(data []byte, path string, read func(key string, value json.RawMe
 // syntax returns the text of an error of encoding/json on one line.
 func syntax(err error) string {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return "it ends too early"
+		return "unexpected end"
 	}
 	text := strings.TrimPrefix(err.Error(), "json: ")
 	var at *json.SyntaxError
@@ -214,7 +214,7 @@ func unknownKey(key string, fields []field) string {
 		}
 	}
 	if nearest != "" {
-		rule += fmt.Sprintf("; did you mean %q?", nearest)
+		rule += fmt.Sprintf(" (did you mean %q?)", nearest)
 	}
 	return rule
 }

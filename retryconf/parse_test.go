@@ -17,28 +17,28 @@ func TestParseRefusesWhatIsNoSpec(t *testing.T) {
 	for _, row := range []struct {
 		document, want string
 	}{
-		{``, "the document is not valid JSON: it ends too early"},
-		{`{"base": "1s"`, "the document is not valid JSON: it ends too early"},
+		{``, "the document is not valid JSON: unexpected end"},
+		{`{"base": "1s"`, "the document is not valid JSON: unexpected end"},
 		{`{"base"}`, "the document is not valid JSON: expected colon after object key, at byte 7"},
-		{`{"base": 1s}`, `base 1 is a number; write it as a string with its unit, such as "30s"; the document is not valid JSON: invalid character 's' after object key:value pair, at byte 10`},
+		{`{"base": 1s}`, `base 1 is a number (write it as a string with its unit, such as "30s"); the document is not valid JSON: invalid character 's' after object key:value pair, at byte 10`},
 		{`null`, "null is not a JSON object"},
 		{`[]`, "[] is not a JSON object"},
 		{`"a"`, `"a" is not a JSON object`},
-		{`{} {}`, "the document goes on after its closing brace"},
-		{`{}x`, "the document goes on after its closing brace"},
-		{`{"base": 30}`, `base 30 is a number; write it as a string with its unit, such as "30s"`},
-		{`{"ttl": 0}`, `ttl 0 is a number; write it as a string with its unit, such as "30s"`},
+		{`{} {}`, "the document has data after its closing brace"},
+		{`{}x`, "the document has data after its closing brace"},
+		{`{"base": 30}`, `base 30 is a number (write it as a string with its unit, such as "30s")`},
+		{`{"ttl": 0}`, `ttl 0 is a number (write it as a string with its unit, such as "30s")`},
 		{`{"base": null}`, `base null is not a string such as "30s"`},
 		{`{"base": ["1s"]}`, `base ["1s"] is not a string such as "30s"`},
-		{`{"base": "0s"}`, `base "0s" is not above 0; leave it out for the default`},
-		{`{"max_attempts": 0}`, `max_attempts 0 is not a whole number of 1 or more, nor "unlimited"; leave it out for the default`},
+		{`{"base": "0s"}`, `base "0s" is not above 0 (leave it out for the default)`},
+		{`{"max_attempts": 0}`, `max_attempts 0 is not a whole number of 1 or more, nor "unlimited" (leave it out for the default)`},
 		{`{"max_attempts": "5"}`, `max_attempts "5" is not a whole number of 1 or more, nor "unlimited"`},
-		{`{"max_attempts": 1.0}`, `max_attempts 1.0 is not a whole number of 1 or more; write 1`},
+		{`{"max_attempts": 1.0}`, `max_attempts 1.0 is not a whole number of 1 or more (write 1)`},
 		{`{"max_attempts": null}`, `max_attempts null is not a whole number of 1 or more, nor "unlimited"`},
 		{`{"factor": "2"}`, `factor "2" is not a number`},
-		{`{"factor": 0}`, `factor 0 is not a number above 0; leave it out for the default`},
-		{`{"factor": 1e400}`, `factor 1e400 is not a number above 0; leave it out for the default`},
-		{`{"jitter_ratio": 0}`, `jitter_ratio 0 is not a number above 0; leave it out for the default`},
+		{`{"factor": 0}`, `factor 0 is not a number above 0 (leave it out for the default)`},
+		{`{"factor": 1e400}`, `factor 1e400 is not a number above 0 (leave it out for the default)`},
+		{`{"jitter_ratio": 0}`, `jitter_ratio 0 is not a number above 0 (leave it out for the default)`},
 		{`{"retries_enabled": "true"}`, `retries_enabled "true" is neither true nor false`},
 		{`{"retries_enabled": null}`, `retries_enabled null is neither true nor false`},
 		{`{"retries_enabled": 0}`, `retries_enabled 0 is neither true nor false`},
@@ -48,19 +48,19 @@ func TestParseRefusesWhatIsNoSpec(t *testing.T) {
 		{`{"delays": "1m"}`, `delays "1m" is not a list of durations such as ["1m", "30m"]`},
 		{`{"delays": []}`, `delays [] is not a list of durations such as ["1m", "30m"]`},
 		{`{"delays": null}`, `delays null is not a list of durations such as ["1m", "30m"]`},
-		{`{"delays": [60, "1m", "-1s"]}`, `delays[0] 60 is a number; write it as a string with its unit, such as "30s"; delays[2] "-1s" is negative`},
-		{`{"cap": "1m", "max": "1m"}`, "max 1m0s is given together with cap; the two are the same"},
+		{`{"delays": [60, "1m", "-1s"]}`, `delays[0] 60 is a number (write it as a string with its unit, such as "30s"); delays[2] "-1s" is negative`},
+		{`{"cap": "1m", "max": "1m"}`, "max 1m0s is given together with cap, which means the same"},
 		{`{"base": "1s", "b\u0061se": "2s"}`, "base is given twice"},
-		{`{"max_atempts": 3}`, `max_atempts is not a known key; did you mean "max_attempts"?`},
-		{`{"maxAttempts": 3}`, `maxAttempts is not a known key; did you mean "max_attempts"?`},
-		{`{"max_attemps_": 3}`, `max_attemps_ is not a known key; did you mean "max_attempts"?`},
+		{`{"max_atempts": 3}`, `max_atempts is not a known key (did you mean "max_attempts"?)`},
+		{`{"maxAttempts": 3}`, `maxAttempts is not a known key (did you mean "max_attempts"?)`},
+		{`{"max_attemps_": 3}`, `max_attemps_ is not a known key (did you mean "max_attempts"?)`},
 		{`{"max_attem": 3}`, `max_attem is not a known key`},
-		{`{"xxbase": "1s"}`, `xxbase is not a known key; did you mean "base"?`},
-		{`{"max_attemp": 3}`, `max_attemp is not a known key; did you mean "max_attempts"?`},
+		{`{"xxbase": "1s"}`, `xxbase is not a known key (did you mean "base"?)`},
+		{`{"max_attemp": 3}`, `max_attemp is not a known key (did you mean "max_attempts"?)`},
 		{`{"yyy_attempts": 3}`, `yyy_attempts is not a known key`},
-		{`{"BASE": "1s"}`, `BASE is not a known key; did you mean "base"?`},
+		{`{"BASE": "1s"}`, `BASE is not a known key (did you mean "base"?)`},
 		{`{"timeout": "3s"}`, `timeout is not a known key`},
-		{`{"base": 5, "x": 1, "factor": "2"}`, `base 5 is a number; write it as a string with its unit, such as "30s"; x is not a known key; factor "2" is not a number`},
+		{`{"base": 5, "x": 1, "factor": "2"}`, `base 5 is a number (write it as a string with its unit, such as "30s"); x is not a known key; factor "2" is not a number`},
 		{`{"name": "` + "\xff" + `"}`, `the document is not valid UTF-8`},
 	} {
 		t.Run(row.document+" is refused", func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestParseRefusesWhatIsNoSpec(t *testing.T) {
 func TestUnmarshalJSONIsAsStrict(t *testing.T) {
 	s := retryconf.Spec{Base: 1}
 	require.EqualError(t, json.Unmarshal([]byte(`{"base": 30, "cap": "0s"}`), &s),
-		`retryconf: base 30 is a number; write it as a string with its unit, such as "30s"; cap "0s" is not above 0; leave it out for the default`)
+		`retryconf: base 30 is a number (write it as a string with its unit, such as "30s"); cap "0s" is not above 0 (leave it out for the default)`)
 	require.Equal(t, retryconf.Spec{Base: 1}, s)
 	require.EqualError(t, json.Unmarshal([]byte(`null`), &s), "retryconf: null is not a JSON object")
 	require.NoError(t, json.Unmarshal([]byte(`{"ttl": "1m"}`), &s))
@@ -142,7 +142,7 @@ func TestHostileInputIsRefusedInAFewWords(t *testing.T) {
 			if row.name == "unknown keys by the thousand" {
 				faults := retryconf.FieldErrors(err)
 				require.Len(t, faults, 101)
-				require.Equal(t, "there are more faults than are listed", faults[100].Rule)
+				require.Equal(t, "the document has more faults than are listed", faults[100].Rule)
 			}
 		})
 	}
@@ -158,7 +158,7 @@ func TestNoDataIsNoValue(t *testing.T) {
 func TestParseRefusesDataByItsSizeUnread(t *testing.T) {
 	data := []byte(strings.Repeat("[", 64<<10+1))
 	_, err := retryconf.Parse(data, noLimits)
-	require.EqualError(t, err, "retryconf: the document is larger than the 65536 bytes that are read")
+	require.EqualError(t, err, "retryconf: the document is larger than 65536 bytes")
 	data = make([]byte, 50<<20)
 	require.Less(t, testing.AllocsPerRun(10, func() { _, err = retryconf.Parse(data, noLimits) }), 10.0)
 }

@@ -189,7 +189,7 @@ func (s Spec) Policy() (retry.Policy, error) {
 	return p, nil
 }
 
-const maxBesideCap = "is given together with cap; the two are the same"
+const maxBesideCap = "is given together with cap, which means the same"
 
 // policy is Policy for a Spec at path. The parts that are code are those of the given policy.
 func (s Spec) policy(path string, code retry.Policy) (retry.Policy, retry.FieldErrors) {

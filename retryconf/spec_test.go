@@ -277,7 +277,7 @@ func TestPolicyNamesEveryBadField(t *testing.T) {
 		want string
 	}{
 		{retryconf.Spec{Base: seconds(5), Cap: seconds(1), MaxAttempts: -2}, "cap 1s is below base 5s; max_attempts -2 is below -1, which is unlimited"},
-		{retryconf.Spec{Cap: seconds(2), Max: seconds(1)}, "max 1s is given together with cap; the two are the same"},
+		{retryconf.Spec{Cap: seconds(2), Max: seconds(1)}, "max 1s is given together with cap, which means the same"},
 		{retryconf.Spec{Extends: "standart"}, `extends "standart" is not a preset: "inline", "aggressive", "standard", "patient", "cautious" and "delivery"`},
 		{retryconf.Spec{Mode: 9}, "mode 9 is not one of exponential, linear, fixed and list"},
 		{retryconf.Spec{Jitter: 9}, "jitter 9 is not one of none, full, equal, ratio and decorrelated"},
@@ -322,7 +322,7 @@ func TestEachTextFieldIsAFlag(t *testing.T) {
 	require.Equal(t, retryconf.Spec{MaxAttempts: retry.Unlimited, Mode: 4, Base: seconds(1), Factor: 2, Cap: seconds(3), Max: seconds(4), Jitter: 4,
 		JitterRatio: 0.5, AttemptTimeout: seconds(6), TTL: seconds(7), MaxHint: seconds(8), ResetAfter: seconds(9), RetriesEnabled: retryconf.Off,
 		Delays: []retryconf.Delay{retryconf.Delay(minute), 0}}, s)
-	require.ErrorContains(t, flags.Parse([]string{"-base", "30"}), `has no unit; write it as a string such as "30s"`)
+	require.ErrorContains(t, flags.Parse([]string{"-base", "30"}), `has no unit (write it as a string such as "30s")`)
 	require.NotPanics(t, flags.PrintDefaults)
 }
 
@@ -331,7 +331,7 @@ func TestSetDelaysKeepsTheListIfOneIsBad(t *testing.T) {
 	for text, want := range map[string]string{
 		"":       `delays[0] "" is not a duration such as "30s" or "1h30m"`,
 		"1m,,2m": `delays[1] "" is not a duration such as "30s" or "1h30m"`,
-		"1m,5":   `delays[1] "5" has no unit; write it as a string such as "5s"`,
+		"1m,5":   `delays[1] "5" has no unit (write it as a string such as "5s")`,
 		"1m;2m":  `delays[0] "1m;2m" is not a duration such as "30s" or "1h30m"`,
 	} {
 		t.Run(fmt.Sprintf("%q is refused", text), func(t *testing.T) {

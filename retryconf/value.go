@@ -35,7 +35,7 @@ func (d Duration) MarshalText() ([]byte, error) {
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err == nil && parsed == 0 && len(text) <= longestText {
-		return valueError(string(text), "is not above 0; leave it out for the default")
+		return valueError(string(text), "is not above 0 (leave it out for the default)")
 	}
 	if parsed, err = parseDuration(string(text)); err != nil {
 		return err
@@ -82,13 +82,13 @@ func parseDuration(text string) (time.Duration, error) {
 	switch {
 	case err != nil:
 		if text != "" && strings.Trim(text, "0123456789.") == "" {
-			return 0, valueError(text, fmt.Sprintf("has no unit; write it as a string such as %q", text+"s"))
+			return 0, valueError(text, fmt.Sprintf("has no unit (write it as a string such as %q)", text+"s"))
 		}
 		return 0, valueError(text, `is not a duration such as "30s" or "1h30m"`)
 	case d < 0:
 		return 0, valueError(text, "is negative")
 	case d == 0 && text == "0":
-		return 0, valueError(text, `has no unit; write it as a string such as "0s"`)
+		return 0, valueError(text, `has no unit (write it as a string such as "0s")`)
 	default:
 		return d, nil
 	}
@@ -119,7 +119,7 @@ func (a *Attempts) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.ParseInt(string(text), 10, strconv.IntSize)
 	if err != nil || n < 1 || len(text) > longestText {
-		return valueError(string(text), `is not a whole number of 1 or more, nor "unlimited"; leave it out for the default`)
+		return valueError(string(text), `is not a whole number of 1 or more, nor "unlimited" (leave it out for the default)`)
 	}
 	*a = Attempts(n)
 	return nil
@@ -152,7 +152,7 @@ func (a *Attempts) read(data []byte) error {
 		return &FieldError{Value: shownJSON(data), Rule: `is not a whole number of 1 or more, nor "unlimited"`}
 	}
 	if f, err := strconv.ParseFloat(string(data), 64); err == nil && f >= 1 && f < 1e15 && f == math.Trunc(f) && bytes.ContainsAny(data, ".eE") {
-		return &FieldError{Value: shownJSON(data), Rule: fmt.Sprintf("is not a whole number of 1 or more; write %.0f", f)}
+		return &FieldError{Value: shownJSON(data), Rule: fmt.Sprintf("is not a whole number of 1 or more (write %.0f)", f)}
 	}
 	return unquoted(a.UnmarshalText(data), data)
 }
@@ -175,7 +175,7 @@ func (n Number) MarshalText() ([]byte, error) {
 func (n *Number) UnmarshalText(text []byte) error {
 	f, err := strconv.ParseFloat(string(text), 64)
 	if err != nil || !(f > 0 && f <= math.MaxFloat64) || len(text) > longestText || strings.ContainsAny(string(text), "xXpP_") {
-		return valueError(string(text), "is not a number above 0; leave it out for the default")
+		return valueError(string(text), "is not a number above 0 (leave it out for the default)")
 	}
 	*n = Number(f)
 	return nil
@@ -355,7 +355,7 @@ func orZero[T comparable, P interface {
 // durationJSON reads a JSON string with the given UnmarshalText. The error for any other value shows the string form.
 func durationJSON(data []byte, unmarshalText func([]byte) error) error {
 	if isNumber(data) {
-		return &FieldError{Value: shownJSON(data), Rule: `is a number; write it as a string with its unit, such as "30s"`}
+		return &FieldError{Value: shownJSON(data), Rule: `is a number (write it as a string with its unit, such as "30s")`}
 	}
 	if _, isString := jsonString(data); !isString {
 		return &FieldError{Value: shownJSON(data), Rule: `is not a string such as "30s"`}

@@ -87,8 +87,8 @@ func TestEachValueReadsItsText(t *testing.T) {
 }
 
 func TestEachValueRefusesWithItsRule(t *testing.T) {
-	const whole = `is not a whole number of 1 or more, nor "unlimited"; leave it out for the default`
-	const number = "is not a number above 0; leave it out for the default"
+	const whole = `is not a whole number of 1 or more, nor "unlimited" (leave it out for the default)`
+	const number = "is not a number above 0 (leave it out for the default)"
 	long := strings.Repeat("9", 1<<20)
 	for _, row := range []struct {
 		like value
@@ -96,21 +96,21 @@ func TestEachValueRefusesWithItsRule(t *testing.T) {
 		want string
 	}{
 		{seconds(0), "", `"" is not a duration such as "30s" or "1h30m"`},
-		{seconds(0), "30", `"30" has no unit; write it as a string such as "30s"`},
-		{seconds(0), "1.5", `"1.5" has no unit; write it as a string such as "1.5s"`},
-		{seconds(0), "0s", `"0s" is not above 0; leave it out for the default`},
-		{seconds(0), "0.1ns", `"0.1ns" is not above 0; leave it out for the default`},
+		{seconds(0), "30", `"30" has no unit (write it as a string such as "30s")`},
+		{seconds(0), "1.5", `"1.5" has no unit (write it as a string such as "1.5s")`},
+		{seconds(0), "0s", `"0s" is not above 0 (leave it out for the default)`},
+		{seconds(0), "0.1ns", `"0.1ns" is not above 0 (leave it out for the default)`},
 		{seconds(0), "-1s", `"-1s" is negative`},
 		{seconds(0), "soon", `"soon" is not a duration such as "30s" or "1h30m"`},
 		{seconds(0), "9999999h", `"9999999h" is not a duration such as "30s" or "1h30m"`},
 		{seconds(0), "NaN", `"NaN" is not a duration such as "30s" or "1h30m"`},
 		{seconds(0), "inf", `"inf" is not a duration such as "30s" or "1h30m"`},
 		{seconds(0), "1e3", `"1e3" is not a duration such as "30s" or "1h30m"`},
-		{seconds(0), "0", `"0" is not above 0; leave it out for the default`},
+		{seconds(0), "0", `"0" is not above 0 (leave it out for the default)`},
 		{seconds(0), long, `"9999999999999999999999999999999999999999"... is too long for a duration`},
-		{retryconf.Delay(0), "0", `"0" has no unit; write it as a string such as "0s"`},
+		{retryconf.Delay(0), "0", `"0" has no unit (write it as a string such as "0s")`},
 		{retryconf.Delay(0), "-1s", `"-1s" is negative`},
-		{retryconf.Delay(0), "5", `"5" has no unit; write it as a string such as "5s"`},
+		{retryconf.Delay(0), "5", `"5" has no unit (write it as a string such as "5s")`},
 		{retryconf.Attempts(0), "", `"" ` + whole},
 		{retryconf.Attempts(0), "0", `"0" ` + whole},
 		{retryconf.Attempts(0), "-1", `"-1" ` + whole},

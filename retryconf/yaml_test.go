@@ -14,7 +14,7 @@ import (
 func ExampleSpec_UnmarshalYAML() {
 	var s retryconf.Spec
 	fmt.Println(yaml.Unmarshal([]byte("base: 30\nmax_atempts: 5"), &s))
-	// Output: retryconf: base 30 is a number; write it as a string with its unit, such as "30s" (line 1); max_atempts is not a known key; did you mean "max_attempts"? (line 2)
+	// Output: retryconf: line 1: base 30 is a number (write it as a string with its unit, such as "30s"); line 2: max_atempts is not a known key (did you mean "max_attempts"?)
 }
 
 func ExampleSchema() {

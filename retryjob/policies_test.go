@@ -88,7 +88,7 @@ func TestWithin(t *testing.T) {
 		{"a job that brings nothing goes by its policy, whatever that is", retryjob.Job{Policy: "endless"}, ""},
 		{"a Spec within them", retryjob.Job{Policy: "p", Spec: &retryconf.Spec{MaxAttempts: 9, TTL: retryconf.Duration(time.Hour)}}, ""},
 		{"all faults at once", retryjob.Job{Policy: "p", Priority: 9, Spec: &retryconf.Spec{MaxAttempts: 10}},
-			`retryjob: Job.Spec.max_attempts 10 is outside 1 to 9; Job.Spec.ttl (none) is refused: it is required, and at most 1h; Job.Priority 9 is outside 0 to 4`},
+			`retryjob: Job.Spec.max_attempts 10 is outside 1 to 9; Job.Spec.ttl unlimited (the default) is above 1h; Job.Priority 9 is outside 0 to 4`},
 		{"what a Spec leaves to its policy counts", retryjob.Job{Policy: "endless", Spec: &retryconf.Spec{TTL: 1}},
 			`retryjob: Job.Spec.max_attempts unlimited is outside 1 to 9`},
 		{"a TTL within them", retryjob.Job{Policy: "endless", TTL: time.Hour}, ""},

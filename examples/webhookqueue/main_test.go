@@ -23,9 +23,9 @@ func TestMain(m *testing.M) {
 
 const want = `A request with settings that the service cannot bear is refused, with all that is wrong with it:
   422  retry_policy.max_attempts "many" is not a whole number of 1 or more, nor "unlimited"
-  422  retry_policy.base "10" has no unit; write it as a string such as "10s"
-  422  retry_policy.jiter  is not a known key; did you mean "jitter"?
-  422  ttl "90" has no unit; write it as a string such as "90s"
+  422  retry_policy.base "10" has no unit (write it as a string such as "10s")
+  422  retry_policy.jiter  is not a known key (did you mean "jitter"?)
+  422  ttl "90" has no unit (write it as a string such as "90s")
   422  policy "twice" is not the name of a policy
 Four events are enqueued, the last one for two attempts within a minute, and a worker starts.
   evt_1  /orders  succeeded: 1 ok

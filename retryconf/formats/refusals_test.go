@@ -111,7 +111,7 @@ func TestEveryFormatRefuses(t *testing.T) {
 			name: "cap and max at once",
 			document: document{yaml: "cap: 1h\nmax: 1h", toml: "cap = '1h'\nmax = '1h'", json: `{"cap": "1h", "max": "1h"}`,
 				environ: []string{"RETRY_CAP=1h", "RETRY_MAX=1h"}, flags: []string{"-cap=1h", "-max=1h"}},
-			says: "max 1h0m0s is given together with cap; the two are the same",
+			says: "max 1h0m0s is given together with cap, which means the same",
 		},
 		{
 			name: "a policy that is not valid",
@@ -189,9 +189,9 @@ func TestThroughAMapAndJSONTheStrictReaderReadsEveryFormat(t *testing.T) {
 		{"a yaml null in a list", decodeYAML, "delays: [~, 1m]", `retryconf: delays[0] null is not a string such as "30s"`},
 		{"an empty yaml list", decodeYAML, "delays: []", `retryconf: delays [] is not a list of durations such as ["1m", "30m"]`},
 		{"an empty toml list", decodeTOML, "delays = []", `retryconf: delays [] is not a list of durations such as ["1m", "30m"]`},
-		{"a toml key in another case", decodeTOML, "base = '2s'\nBase = '1s'", `retryconf: Base is not a known key; did you mean "base"?`},
-		{"all that is wrong", decodeYAML, "base: 30\ncap: 40", `retryconf: base 30 is a number; write it as a string with its unit, ` +
-			`such as "30s"; cap 40 is a number; write it as a string with its unit, such as "30s"`},
+		{"a toml key in another case", decodeTOML, "base = '2s'\nBase = '1s'", `retryconf: Base is not a known key (did you mean "base"?)`},
+		{"all that is wrong", decodeYAML, "base: 30\ncap: 40", `retryconf: base 30 is a number (write it as a string with its unit, ` +
+			`such as "30s"); cap 40 is a number (write it as a string with its unit, such as "30s")`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, err := strict(row.decode, row.text)

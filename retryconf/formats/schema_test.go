@@ -109,13 +109,13 @@ func TestYAMLIsAsStrictAsJSON(t *testing.T) {
 	for _, row := range []struct{ name, text, err string }{
 		{"each fault with its line", "base: 30\ncap: ~\n\nbass: 1s\ndelays: []\nmax_attempts: 5.5",
 			`retryconf: cap null is not a string such as "30s"; ` + // decoders do not report the position of a null
-				`base 30 is a number; write it as a string with its unit, such as "30s" (line 1); ` +
-				`bass is not a known key; did you mean "base"? (line 4); ` +
-				`delays [] is not a list of durations such as ["1m", "30m"] (line 5); ` +
-				`max_attempts 5.5 is not a whole number of 1 or more, nor "unlimited"; leave it out for the default (line 6)`},
-		{"a list with a fault", "delays:\n- 1m\n- 30", `retryconf: delays[1] 30 is a number; write it as a string with its unit, such as "30s" (line 2)`},
-		{"a mapping for a value", "base: {1: 2}", `retryconf: base {} is not a string such as "30s" (line 1)`},
-		{"cap and max", "cap: 1s\nmax: 1s", "retryconf: max 1s is given together with cap; the two are the same (line 2)"},
+				`line 1: base 30 is a number (write it as a string with its unit, such as "30s"); ` +
+				`line 4: bass is not a known key (did you mean "base"?); ` +
+				`line 5: delays [] is not a list of durations such as ["1m", "30m"]; ` +
+				`line 6: max_attempts 5.5 is not a whole number of 1 or more, nor "unlimited" (leave it out for the default)`},
+		{"a list with a fault", "delays:\n- 1m\n- 30", `retryconf: line 2: delays[1] 30 is a number (write it as a string with its unit, such as "30s")`},
+		{"a mapping for a value", "base: {1: 2}", `retryconf: line 1: base {} is not a string such as "30s"`},
+		{"cap and max", "cap: 1s\nmax: 1s", "retryconf: line 2: max 1s is given together with cap, which means the same"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var s retryconf.Spec
@@ -135,7 +135,7 @@ func TestAByteOrderMarkIsNamed(t *testing.T) {
 
 func TestAWholeNumberWithAPointIsRefusedWithTheOneToWrite(t *testing.T) {
 	err := json.Unmarshal([]byte(`{"max_attempts": 5.0}`), new(retryconf.Spec))
-	require.EqualError(t, err, "retryconf: max_attempts 5.0 is not a whole number of 1 or more; write 5")
+	require.EqualError(t, err, "retryconf: max_attempts 5.0 is not a whole number of 1 or more (write 5)")
 }
 
 func TestZeroValuesSurviveJSON(t *testing.T) {
