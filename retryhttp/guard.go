@@ -79,7 +79,7 @@ func (g Guard) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	conn, err := dialer.DialContext(ctx, network, addr)
 	if errors.Is(err, ErrBlockedAddress) && passed.Load() {
 		// Of several errors the dialer returns the first.
-		err = &net.OpError{Op: "dial", Net: network, Err: fmt.Errorf("%v, and no other address can be reached", err)}
+		err = &net.OpError{Op: "dial", Net: network, Err: fmt.Errorf("%v (no other address can be reached)", err)}
 	}
 	return conn, err
 }

@@ -81,7 +81,7 @@ func checkLength(req *http.Request, n int64) (Reason, error) {
 	case want <= 0 || n == want:
 		return "", nil
 	case n == 0:
-		return BodyConsumed, fmt.Errorf("Request.ContentLength is %d, and nothing of the body is left", want)
+		return BodyConsumed, fmt.Errorf("Request.ContentLength is %d, but the body is empty", want)
 	default:
 		return BodyLength, fmt.Errorf("Request.ContentLength %d is not the length of the body, %d", want, n)
 	}

@@ -119,7 +119,7 @@ func TestAnAnswerIsASuccessOfTheRun(t *testing.T) {
 		}))
 		require.Equal(t, 2, n)
 	})
-	t.Run("not after a statement that fn passed over", func(t *testing.T) {
+	t.Run("not after a statement that fn ignored", func(t *testing.T) {
 		require.ErrorIs(t, retrysql.Run(t.Context(), atOnce, nil, new(db).begin, func(_ context.Context, tx *tx) error {
 			_ = tx.exec(duplicate)
 			return aborted
@@ -182,7 +182,7 @@ func TestProbeOfTheServer(t *testing.T) {
 		{name: "a connection that is lost before the commit is no doubt", track: driver.ErrBadConn,
 			log: []string{"begin", "exec", "track!", "rollback", "begin", "exec", "track!", "rollback", "begin", "exec", "track!", "rollback"},
 			is:  []error{retry.AttemptsExhausted}, isNot: retrysql.ErrCommitAmbiguous},
-		{name: "it is not asked before an fn that failed, passed over a conflict", fn: swallows(conflict),
+		{name: "it is not asked before an fn that failed, ignoring a conflict", fn: swallows(conflict),
 			log: []string{"begin", "exec!", "rollback", "begin", "exec", "track", "commit"}},
 		{name: "nor of a read-only transaction, which is repeated", opts: retrysql.Options{ReadOnly: true}, db: db{commits: []error{io.EOF}},
 			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},
@@ -221,7 +221,7 @@ func TestProbeOfTheServer(t *testing.T) {
 		{name: "aborted", statuses: [][]driver.Value{{true, "aborted"}}, asked: 1, repeated: true},
 		{name: "in progress, then committed", statuses: [][]driver.Value{{true, "in progress"}, {true, "in progress"}, {true, "committed"}}, asked: 3},
 		{name: "another server", statuses: [][]driver.Value{{false, nil}}, asked: 1, text: "restarted or replaced"},
-		{name: "forgotten", statuses: [][]driver.Value{{true, nil}}, asked: 1, text: "the server has forgotten transaction 742"},
+		{name: "forgotten", statuses: [][]driver.Value{{true, nil}}, asked: 1, text: "the server no longer knows transaction 742"},
 		{name: "no row", statuses: [][]driver.Value{nil}, asked: 1, text: "sql: no rows in result set"},
 	} {
 		inBubble(t, "of PostgreSQL: "+row.name, func(t *testing.T) {

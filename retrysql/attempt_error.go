@@ -31,7 +31,8 @@ type AttemptError struct {
 	// Err is what failed: fn's error, or that of begin or commit. Nil if fn returned nil although a statement in it
 	// had failed.
 	Err error
-	// Swallowed is a statement's error that is not in Err although it undid the transaction. Nil means none.
+	// Swallowed is an error of a statement that fn ignored: it is not in Err although it undid the transaction. Nil
+	// means none.
 	Swallowed error
 	// RollbackErr is the error of the rollback. Nil means none.
 	RollbackErr error
@@ -99,7 +100,8 @@ func (e *AttemptError) interrupted() bool {
 	}
 }
 
-// Error returns one line: "retrysql: statement: serialization_failure (40001): ERROR: could not serialize access".
+// Error returns one line: "retrysql: statement: serialization_failure (40001): ERROR: could not serialize access". What
+// else failed follows in parentheses.
 func (e *AttemptError) Error() string {
 	if e == nil {
 		return "<nil>"
@@ -116,16 +118,16 @@ func (e *AttemptError) Error() string {
 		b.WriteString(": " + e.Err.Error())
 	}
 	if e.Swallowed != nil {
-		b.WriteString("; fn passed over: " + e.Swallowed.Error())
+		b.WriteString(" (fn ignored: " + e.Swallowed.Error() + ")")
 	}
 	if e.ambiguity() != nil && e.Reason != PartlyDone && !errors.Is(e.Err, e.ambiguity()) {
-		b.WriteString("; " + strings.TrimPrefix(e.ambiguity().Error(), "retrysql: "))
+		b.WriteString(" (" + strings.TrimPrefix(e.ambiguity().Error(), "retrysql: ") + ")")
 	}
 	if e.ProbeErr != nil {
-		b.WriteString("; the probe failed: " + e.ProbeErr.Error())
+		b.WriteString(" (the probe failed: " + e.ProbeErr.Error() + ")")
 	}
 	if e.RollbackErr != nil {
-		b.WriteString("; the rollback failed: " + e.RollbackErr.Error())
+		b.WriteString(" (the rollback failed: " + e.RollbackErr.Error() + ")")
 	}
 	return b.String()
 }

@@ -134,7 +134,7 @@ func (f *failures) conclude(err error) error {
 	case err == nil || errors.Is(err, f.refused):
 		return retry.Permanent(cmp.Or(err, f.refused))
 	default:
-		return retry.Permanent(fmt.Errorf("%w; fn returned: %w", f.refused, err))
+		return retry.Permanent(fmt.Errorf("%w (fn returned: %w)", f.refused, err))
 	}
 }
 
@@ -144,7 +144,7 @@ func (f *failures) conclude(err error) error {
 // server for its own, only if the answer matters.
 func (f *failures) forbid(query string, version func() (string, error)) error {
 	if undone := f.next(); undone != nil {
-		err := fmt.Errorf("retrysql: the transaction must begin again: %w", undone)
+		err := fmt.Errorf("retrysql: the transaction must be restarted: %w", undone)
 		if Judge(Statement, undone).Reason.stops() {
 			err = retry.Transient(err) // unlike undone, which may be due to fn's own limit
 		}
@@ -152,7 +152,7 @@ func (f *failures) forbid(query string, version func() (string, error)) error {
 	}
 	if f.readOnly {
 		if keyword := writes(query); keyword != "" {
-			return fmt.Errorf("retrysql: %s in a transaction with Options.ReadOnly", keyword)
+			return fmt.Errorf("retrysql: %s is refused in a transaction with Options.ReadOnly", keyword)
 		}
 	}
 	keyword := control(query, false)

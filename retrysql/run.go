@@ -238,7 +238,7 @@ func carry(err, doubt error, repeatable bool) error {
 		return err
 	}
 	if !errors.Is(run.Last, doubt) {
-		run.Last = fmt.Errorf("%w; an earlier attempt: %w", run.Last, doubt)
+		run.Last = fmt.Errorf("%w (an earlier attempt: %w)", run.Last, doubt)
 	}
 	if !repeatable {
 		run.Last = retry.Ambiguous(run.Last)
@@ -421,7 +421,7 @@ func (r *runner[T]) wait(ctx context.Context, tx T) (err error, returned bool) {
 		return err, true
 	case <-timer.C:
 		go func() { <-done }()
-		return fmt.Errorf("retrysql: commit has not returned within %v of %w", r.RollbackTimeout, context.Cause(ctx)), false
+		return fmt.Errorf("retrysql: commit did not return within %v after %w", r.RollbackTimeout, context.Cause(ctx)), false
 	}
 }
 
@@ -452,6 +452,6 @@ func (r *runner[T]) rollback(ctx context.Context, tx T) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("retrysql: rollback has not returned within %v", r.RollbackTimeout)
+		return fmt.Errorf("retrysql: rollback did not return within %v", r.RollbackTimeout)
 	}
 }

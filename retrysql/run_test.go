@@ -432,7 +432,7 @@ func TestRunAndTheCaller(t *testing.T) {
 		d := db{rollback: func(context.Context) error { <-release; return nil }}
 		start := time.Now()
 		err := retrysql.Run(t.Context(), atOnce, nil, d.begin, statements(duplicate))
-		require.ErrorContains(t, err, "rollback has not returned within 5s")
+		require.ErrorContains(t, err, "rollback did not return within 5s")
 		require.Equal(t, 5*time.Second, time.Since(start))
 		close(release)
 	})
@@ -445,7 +445,7 @@ func TestRunAndTheCaller(t *testing.T) {
 		err := retrysql.Run(ctx, atOnce, nil, d.begin, statements())
 		require.ErrorIs(t, err, retry.DeadlinePassed)
 		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-		require.ErrorContains(t, err, "commit has not returned within 5s of context deadline exceeded")
+		require.ErrorContains(t, err, "commit did not return within 5s after context deadline exceeded")
 		require.Equal(t, 6*time.Second, time.Since(start))
 		close(release)
 	})

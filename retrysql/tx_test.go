@@ -55,7 +55,7 @@ func TestTx(t *testing.T) {
 			log: "begin! begin update commit"},
 		{name: "a conflict in Exec", faults: faults{{Query: "update", Err: conflict}}, fn: exec("update"),
 			log: "begin update! rollback begin update commit"},
-		{name: "a conflict in Exec that is passed over", faults: faults{{Query: "update", Err: conflict}},
+		{name: "a conflict in Exec that fn ignores", faults: faults{{Query: "update", Err: conflict}},
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
 				_ = exec("update")(ctx, tx)
 				return nil
@@ -77,7 +77,7 @@ func TestTx(t *testing.T) {
 			}, log: "begin update! rollback begin update commit"},
 		{name: "a conflict in Query", faults: faults{{Query: "select", Err: conflict}}, answers: one, fn: read,
 			log: "begin select! rollback begin select commit"},
-		{name: "a conflict after the rows, which is passed over", answers: fails(conflict),
+		{name: "a conflict after the rows, which fn ignores", answers: fails(conflict),
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
 				rows, err := tx.QueryContext(ctx, "select")
 				if err != nil {
@@ -87,7 +87,7 @@ func TestTx(t *testing.T) {
 				}
 				return nil
 			}, log: "begin select rollback begin select commit"},
-		{name: "a conflict after the first row of QueryRow, which sql.Row would have passed over too", answers: fails(conflict),
+		{name: "a conflict after the first row of QueryRow, which sql.Row would have ignored too", answers: fails(conflict),
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
 				var n int
 				_ = tx.QueryRowContext(ctx, "select").Scan(&n)
@@ -164,17 +164,17 @@ func TestTx(t *testing.T) {
 				_ = exec("insert")(ctx, tx)
 				return exec("update")(ctx, tx)
 			}, log: "begin insert! update! rollback", is: []error{duplicate}},
-		{name: "a timeout of fn's own that it passed over", faults: faults{{Query: "update", Err: context.DeadlineExceeded}},
+		{name: "a timeout of fn's own that it ignored", faults: faults{{Query: "update", Err: context.DeadlineExceeded}},
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
 				_ = exec("update")(ctx, tx)
 				return nil
 			}, log: "begin update! rollback begin update commit"},
-		{name: "a statement that the server canceled, which fn passed over", faults: faults{{Query: "update", Err: my(1317, "70100")}},
+		{name: "a statement that the server canceled, which fn ignored", faults: faults{{Query: "update", Err: my(1317, "70100")}},
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
 				_ = exec("update")(ctx, tx)
 				return nil
 			}, log: "begin update! rollback begin update commit"},
-		{name: "a cancellation of fn's own that it passed over, and a statement after it", faults: faults{{Query: "update", Err: context.Canceled}},
+		{name: "a cancellation of fn's own that it ignored, and a statement after it", faults: faults{{Query: "update", Err: context.Canceled}},
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
 				_ = exec("update")(ctx, tx)
 				return exec("insert")(ctx, tx)
@@ -270,7 +270,7 @@ func TestTx(t *testing.T) {
 			require.EqualValues(t, 8, hooks.Load())
 		})
 	}
-	t.Run("a second result set whose end is passed over", func(t *testing.T) {
+	t.Run("a second result set whose end is ignored", func(t *testing.T) {
 		db, log := openDB(t, &base{answers: []answer{{end: conflict}, {end: io.EOF}}}, nil)
 		err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 			rows, err := tx.QueryContext(ctx, "select")
@@ -523,11 +523,11 @@ func TestAttemptErrorText(t *testing.T) {
 	for want, e := range map[string]retrysql.AttemptError{
 		"retrysql: statement: serialization_failure (40001): ERROR 40001": {
 			Phase: retrysql.Statement, Verdict: retrysql.Judge(retrysql.Statement, conflict), Err: conflict},
-		"retrysql: commit: connection_lost: driver: bad connection; the transaction may or may not be committed; the probe failed: ERROR 40001; the rollback failed: ERROR 23505": {
+		"retrysql: commit: connection_lost: driver: bad connection (the transaction may or may not be committed) (the probe failed: ERROR 40001) (the rollback failed: ERROR 23505)": {
 			Phase: retrysql.Commit, Verdict: retrysql.Judge(retrysql.Commit, driver.ErrBadConn), Err: driver.ErrBadConn, ProbeErr: conflict, RollbackErr: duplicate},
-		"retrysql: statement: insufficient funds; fn passed over: ERROR 40001": {
+		"retrysql: statement: insufficient funds (fn ignored: ERROR 40001)": {
 			Phase: retrysql.Statement, Err: errBusiness, Swallowed: conflict},
-		"retrysql: autocommit: connection_lost: driver: bad connection; the statement may or may not have taken effect": {
+		"retrysql: autocommit: connection_lost: driver: bad connection (the statement may or may not have taken effect)": {
 			Phase: retrysql.Autocommit, Verdict: retrysql.Judge(retrysql.Autocommit, driver.ErrBadConn), Err: driver.ErrBadConn},
 	} {
 		require.EqualError(t, &e, want)

@@ -126,7 +126,7 @@ func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) err
 	t.log.reset(before)
 	for _, query := range []string{"ROLLBACK TO SAVEPOINT " + name, "RELEASE SAVEPOINT " + name} {
 		if _, failed := t.tx.ExecContext(ctx, query); failed != nil {
-			err = fmt.Errorf("%w; and it is not undone: %w", err, failed)
+			err = fmt.Errorf("%w (the savepoint was not undone: %w)", err, failed)
 			t.log.reset(after)
 			t.log.doom(err)
 			return err

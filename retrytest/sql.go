@@ -332,7 +332,7 @@ func (c *faultyConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver
 		if b, ok := c.Conn.(driver.ConnBeginTx); ok {
 			c.tx, err = b.BeginTx(ctx, opts)
 		} else if len(options) > 0 {
-			err = errors.New("retrytest: the driver has no transactions with options")
+			err = errors.New("retrytest: the driver does not support transactions with options")
 		} else {
 			//lint:ignore SA1019 it is all that an old driver has
 			c.tx, err = c.Conn.Begin()

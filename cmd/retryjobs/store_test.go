@@ -322,7 +322,7 @@ func TestAServerOutOfReach(t *testing.T) {
 	} {
 		got := run(t, url, "stats")
 		require.Equal(t, ran{Exit: cli.Failed, Err: got.Err}, got)
-		require.Contains(t, got.Err, "retryjobs: database postgres://me@"+address+"/jobs: retryriver: the server is out of reach: ")
+		require.Contains(t, got.Err, "retryjobs: database postgres://me@"+address+"/jobs: retryriver: the server cannot be reached: ")
 		require.NotContains(t, got.Err, "hush")
 	}
 }

@@ -57,9 +57,9 @@ func NewInterceptor(p retry.Policy, o Options) (connect.Interceptor, error) {
 	switch {
 	case reflect.ValueOf(p).IsZero():
 	case o.PolicyFunc != nil:
-		bad.Add("retryconnect", "Options.PolicyFunc", "func", "is set beside a policy")
+		bad.Add("retryconnect", "Options.PolicyFunc", "func", "is set together with a policy")
 	case o.PolicyFor != nil:
-		bad.Add("retryconnect", "Options.PolicyFor", "func", "is set beside a policy")
+		bad.Add("retryconnect", "Options.PolicyFor", "func", "is set together with a policy")
 	}
 	if err := bad.Err(); err != nil {
 		return nil, err

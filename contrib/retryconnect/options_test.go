@@ -80,13 +80,13 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		0, 17, connect.CodeCanceled, connect.CodeFailedPrecondition, connect.CodeAborted,
 	}}
 	_, err := retryconnect.NewInterceptor(retry.Policy{TTL: -1}, o)
-	require.EqualError(t, err, "retry: Policy.TTL -1ns is negative; retryconnect: Options.PolicyFor func is set beside PolicyFunc; "+
+	require.EqualError(t, err, "retry: Policy.TTL -1ns is negative; retryconnect: Options.PolicyFor func is set together with PolicyFunc; "+
 		"Options.RetryCodes[0] code_0 is not a code; Options.RetryCodes[1] code_17 is not a code; "+
 		"Options.RetryCodes[2] canceled means that the call was given up; "+
 		"Options.RetryCodes[3] failed_precondition must not be repeated until the state has been fixed; "+
-		"Options.PolicyFunc func is set beside a policy")
+		"Options.PolicyFunc func is set together with a policy")
 	_, err = retryconnect.NewInterceptor(upTo(2), retryconnect.Options{PolicyFor: o.PolicyFor})
-	require.EqualError(t, err, "retryconnect: Options.PolicyFor func is set beside a policy")
+	require.EqualError(t, err, "retryconnect: Options.PolicyFor func is set together with a policy")
 	require.NoError(t, retryconnect.Options{RetryCodes: []connect.Code{connect.CodeAborted}}.Validate())
 }
 

@@ -113,7 +113,7 @@ func isTimeout(key string) bool { return key == "Connect-Timeout-Ms" || key == "
 func (s *serverStream) Send(request any) error {
 	switch {
 	case s.requested:
-		return connect.NewError(connect.CodeInternal, errors.New("retryconnect: a second request in a server stream"))
+		return connect.NewError(connect.CodeInternal, errors.New("retryconnect: a second request in a server stream, which takes one"))
 	case s.ended != nil:
 		return nil // Receive returns it
 	}

@@ -37,9 +37,9 @@ func newLayer(p retry.Policy, o Options) (*layer, error) {
 	switch {
 	case reflect.ValueOf(p).IsZero():
 	case o.PolicyFunc != nil:
-		bad.Add("retrygrpc", "Options.PolicyFunc", "func", "is set beside a policy")
+		bad.Add("retrygrpc", "Options.PolicyFunc", "func", "is set together with a policy")
 	case o.PolicyFor != nil:
-		bad.Add("retrygrpc", "Options.PolicyFor", "func", "is set beside a policy")
+		bad.Add("retrygrpc", "Options.PolicyFor", "func", "is set together with a policy")
 	}
 	o.RetryCodes = slices.Clone(o.RetryCodes) // the caller may reuse the slice
 	return &layer{p.OrSchedule(retry.Inline()), p, o}, bad.Err()

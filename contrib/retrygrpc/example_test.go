@@ -127,7 +127,7 @@ func ExampleNewThrottle() {
 	fmt.Println(err)
 	// Output:
 	// true 2
-	// retrygrpc: maxTokens 0 is not in 1 to 1000
+	// retrygrpc: maxTokens 0 is outside 1 to 1000
 }
 
 // A call option overrides the channel's.

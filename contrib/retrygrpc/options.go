@@ -59,7 +59,7 @@ type Options struct {
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
 	if o.PolicyFunc != nil && o.PolicyFor != nil {
-		bad.Add("retrygrpc", "Options.PolicyFor", "func", "is set beside PolicyFunc")
+		bad.Add("retrygrpc", "Options.PolicyFor", "func", "is set together with PolicyFunc")
 	}
 	for i, code := range o.RetryCodes {
 		rule := ""

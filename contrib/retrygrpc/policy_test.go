@@ -85,11 +85,11 @@ func TestPolicyOfEachCall(t *testing.T) {
 	})
 	t.Run("there is one source of it", func(t *testing.T) {
 		o := retrygrpc.Options{PolicyFunc: func() retry.Policy { return upTo(2) }, PolicyFor: func(string) retry.Policy { return upTo(2) }}
-		require.EqualError(t, o.Validate(), "retrygrpc: Options.PolicyFor func is set beside PolicyFunc")
+		require.EqualError(t, o.Validate(), "retrygrpc: Options.PolicyFor func is set together with PolicyFunc")
 		for name, o := range map[string]retrygrpc.Options{"PolicyFunc": {PolicyFunc: o.PolicyFunc}, "PolicyFor": {PolicyFor: o.PolicyFor}} {
 			require.NoError(t, o.Validate())
 			_, err := retrygrpc.DialOptions(upTo(2), o)
-			require.EqualError(t, err, "retrygrpc: Options."+name+" func is set beside a policy")
+			require.EqualError(t, err, "retrygrpc: Options."+name+" func is set together with a policy")
 		}
 	})
 }

@@ -48,7 +48,7 @@ type tokens struct{ level int64 }
 func NewThrottle(maxTokens int, tokenRatio float64) (*Throttle, error) {
 	var bad retry.FieldErrors
 	if maxTokens < 1 || maxTokens > mostTokens {
-		bad.Add("retrygrpc", "maxTokens", maxTokens, "is not in 1 to", mostTokens)
+		bad.Add("retrygrpc", "maxTokens", maxTokens, "is outside 1 to", mostTokens)
 	}
 	if !(tokenRatio >= 0.001) || math.IsInf(tokenRatio, 1) {
 		bad.Add("retrygrpc", "tokenRatio", tokenRatio, "is not a number of at least 0.001")

@@ -113,7 +113,7 @@ func TestThrottle(t *testing.T) {
 	})
 	t.Run("refuses what gRPC refuses", func(t *testing.T) {
 		_, err := retrygrpc.NewThrottle(0, 0)
-		require.EqualError(t, err, "retrygrpc: maxTokens 0 is not in 1 to 1000; tokenRatio 0 is not a number of at least 0.001")
+		require.EqualError(t, err, "retrygrpc: maxTokens 0 is outside 1 to 1000; tokenRatio 0 is not a number of at least 0.001")
 		for _, ratio := range []float64{-1, math.NaN(), math.Inf(1), 0.0009} {
 			_, err = retrygrpc.NewThrottle(1000, ratio)
 			require.Error(t, err, ratio)

@@ -16,8 +16,8 @@ import (
 // series for each name. The map is copied. Unregister of the result ends the observation; until then the budgets are
 // kept.
 //
-// A nil Budget is refused: it has no tokens to observe. A name must be registered only once, since only one of two
-// budgets with the same name is reported. Without budgets nothing is registered.
+// A nil Budget is refused. A name must be registered only once, since only one of two budgets with the same name is
+// reported. Without budgets nothing is registered.
 func ObserveBudgets(o Options, budgets map[string]*retry.Budget) (metric.Registration, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func ObserveBudgets(o Options, budgets map[string]*retry.Budget) (metric.Registr
 	list := make([]named, 0, len(budgets))
 	for _, name := range slices.Sorted(maps.Keys(budgets)) {
 		if budgets[name] == nil {
-			bad.Add("retryotel", fmt.Sprintf("budgets[%q]", name), "<nil>", "has no tokens to observe")
+			bad.Add("retryotel", fmt.Sprintf("budgets[%q]", name), "<nil>", "must be set")
 		}
 		list = append(list, named{budgets[name], budgetOption(name)})
 	}
@@ -62,7 +62,7 @@ func ObserveBudgetSet(o Options, name string, set *retry.Budgets) (metric.Regist
 		return nil, err
 	}
 	if set == nil {
-		return nil, &retry.FieldError{Package: "retryotel", Field: "set", Value: "<nil>", Rule: "has no budgets to observe"}
+		return nil, &retry.FieldError{Package: "retryotel", Field: "set", Value: "<nil>", Rule: "must be set"}
 	}
 	meter, option := o.meter(), budgetOption(name)
 	keys, keysErr := meter.Int64ObservableUpDownCounter("retry.budget.keys",

@@ -52,10 +52,10 @@ func TestABudgetSetIsCounted(t *testing.T) {
 func TestBudgetsThatAreRefused(t *testing.T) {
 	s := newSDK(t)
 	_, err := retryotel.ObserveBudgets(s.Options, map[string]*retry.Budget{"mail": nil, "good": retry.NewBudget(retry.BudgetConfig{}), "card": nil})
-	require.EqualError(t, err, `retryotel: budgets["card"] <nil> has no tokens to observe; budgets["mail"] <nil> has no tokens to observe`)
+	require.EqualError(t, err, `retryotel: budgets["card"] <nil> must be set; budgets["mail"] <nil> must be set`)
 	require.ErrorAs(t, err, new(*retry.FieldError))
 	_, err = retryotel.ObserveBudgetSet(s.Options, "tenants", nil)
-	require.EqualError(t, err, "retryotel: set <nil> has no budgets to observe")
+	require.EqualError(t, err, "retryotel: set <nil> must be set")
 	require.ErrorAs(t, err, new(*retry.FieldError))
 	registration, err := retryotel.ObserveBudgets(s.Options, nil)
 	require.NoError(t, err)

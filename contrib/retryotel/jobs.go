@@ -25,7 +25,7 @@ func ObserveJobs(o Options, name string, jobs Counter) (metric.Registration, err
 		return nil, err
 	}
 	if jobs == nil {
-		return nil, &retry.FieldError{Package: "retryotel", Field: "jobs", Value: "<nil>", Rule: "has no jobs to observe"}
+		return nil, &retry.FieldError{Package: "retryotel", Field: "jobs", Value: "<nil>", Rule: "must be set"}
 	}
 	meter, engine := o.meter(), keyEngine.String(valid(name))
 	held, heldErr := meter.Int64ObservableUpDownCounter("retry.jobs",

@@ -50,6 +50,6 @@ func TestJobsAreCountedUntilUnregistered(t *testing.T) {
 		_, err = engine.Shutdown(t.Context())
 		require.NoError(t, err)
 		_, err = retryotel.ObserveJobs(s.Options, "mails", nil)
-		require.EqualError(t, err, "retryotel: jobs <nil> has no jobs to observe")
+		require.EqualError(t, err, "retryotel: jobs <nil> must be set")
 	})
 }

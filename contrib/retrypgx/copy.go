@@ -11,7 +11,7 @@ import (
 )
 
 // errUsedUp is permanent, since no later attempt can read the rows again.
-var errUsedUp = retry.Permanent(errors.New("retrypgx: an earlier attempt has read this pgx.CopyFromSource: make it in fn"))
+var errUsedUp = retry.Permanent(errors.New("retrypgx: the pgx.CopyFromSource was read by an earlier attempt (create it in fn)"))
 
 // copies maps each source that a run has read to the attempt that read it. The first attempt uses up a source made
 // outside fn, so the second would copy no rows, or only the remaining ones, and commit.

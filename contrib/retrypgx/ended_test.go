@@ -56,7 +56,7 @@ func testEnded(t *testing.T, server *pgtest.Server) {
 		for _, swallows := range []bool{false, true} {
 			name := row.name
 			if swallows {
-				name += ", and passed over"
+				name += ", and ignored"
 			}
 			t.Run(name, func(t *testing.T) {
 				db := newDatabase(t, server)

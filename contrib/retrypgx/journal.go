@@ -111,7 +111,7 @@ func (j *journal) leave() error {
 	return cmp.Or(j.ended, errRollback)
 }
 
-var errRollback = fmt.Errorf("%w: to roll back, return an error; Rollback does nothing", retrysql.ErrTransactionEnded)
+var errRollback = fmt.Errorf("%w: Rollback has no effect (return an error to roll back)", retrysql.ErrTransactionEnded)
 
 // over returns the error for a statement after fn has ended the transaction, which would run outside any, or after
 // Rollback, since fn assumes that it rolled back.
@@ -137,7 +137,7 @@ func (j *journal) failures() (first, retryable error) {
 	return j.first, j.retryable
 }
 
-var errOpen = errors.New("retrypgx: fn has left rows, a row or a batch open")
+var errOpen = errors.New("retrypgx: fn left rows, a row or a batch open")
 
 // conclude returns the error of an attempt whose fn returned err. Nil means that there is something to commit.
 func (j *journal) conclude(err error) error {
@@ -152,7 +152,7 @@ func (j *journal) conclude(err error) error {
 		case err == nil:
 			err = j.ended
 		case !errors.Is(err, j.ended):
-			err = fmt.Errorf("%w; fn returned: %w", j.ended, err)
+			err = fmt.Errorf("%w (fn returned: %w)", j.ended, err)
 		}
 		if j.gone { // part of the work may have taken effect
 			return retry.Ambiguous(err)

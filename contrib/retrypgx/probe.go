@@ -74,9 +74,9 @@ func (t transaction) Committed(ctx context.Context) (bool, error) {
 		case err != nil:
 			return false, err
 		case !same:
-			return false, errors.New("retrypgx: the server has been restarted or replaced, and does not know the transaction")
+			return false, errors.New("retrypgx: the server was restarted or replaced and does not know the transaction")
 		case status == nil:
-			return false, fmt.Errorf("retrypgx: the server has forgotten transaction %s", t.record.xid)
+			return false, fmt.Errorf("retrypgx: the server no longer knows transaction %s", t.record.xid)
 		case *status == "in progress":
 			return false, retry.Transient(fmt.Errorf("retrypgx: transaction %s is in progress", t.record.xid))
 		default:

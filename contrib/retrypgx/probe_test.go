@@ -174,7 +174,7 @@ func testCopy(t *testing.T, server *pgtest.Server) {
 			}
 			return nil
 		})
-		require.EqualError(t, r.err, "retrypgx: an earlier attempt has read this pgx.CopyFromSource: make it in fn")
+		require.EqualError(t, r.err, "retrypgx: the pgx.CopyFromSource was read by an earlier attempt (create it in fn)")
 		require.Equal(t, 2, r.attempts)
 		require.Equal(t, 0, db.total(t))
 	})

@@ -78,7 +78,7 @@ func (w *handlerWorker) Timeout(job *river.Job[anyArgs]) time.Duration {
 func (w *handlerWorker) Work(ctx context.Context, job *river.Job[anyArgs]) error {
 	r, ok := ctx.Value(recordKey{}).(*retryjob.Record)
 	if !ok {
-		return fmt.Errorf("retryriver: kind %q is worked on without the Adapter: %w", job.Kind, errNotInstalled)
+		return fmt.Errorf("retryriver: kind %q has a worker without the Adapter: %w", job.Kind, errNotInstalled)
 	}
 	of := r.Job()
 	of.Payload = payloadOf(job.EncodedArgs)

@@ -127,7 +127,7 @@ func checkFile(path string) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrNoDatabase, err)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%w: %s is not a file of its own: its mode is %v", ErrNoDatabase, path, info.Mode()) // opening a pipe would block
+		return fmt.Errorf("%w: %s is not a regular file (mode %v)", ErrNoDatabase, path, info.Mode()) // opening a pipe would block
 	}
 	file, err := os.Open(path)
 	if err != nil {

@@ -23,13 +23,13 @@ var (
 	ErrNoDatabase = errors.New("retryriver: no database there")
 	// ErrUnreachable means that the PostgreSQL server does not answer or refuses the login, or that the database does
 	// not exist.
-	ErrUnreachable = errors.New("retryriver: the server is out of reach")
+	ErrUnreachable = errors.New("retryriver: the server cannot be reached")
 	// ErrNotMigrated means that the database does not have River's tables or ours, or has them for an older version.
 	ErrNotMigrated = errors.New("retryriver: the database is not migrated")
 )
 
 // errNoTable is the ErrNotMigrated of a database that has River's tables but not ours.
-var errNoTable = fmt.Errorf("%w: there is no table retryjob_job, which OpenSQLite, NewSQLite and MigratePostgres make", ErrNotMigrated)
+var errNoTable = fmt.Errorf("%w: table retryjob_job is missing (OpenSQLite, NewSQLite and MigratePostgres create it)", ErrNotMigrated)
 
 // likePassword matches the part of a path that an error must not show.
 var likePassword = regexp.MustCompile(`(?i):.*@|password|^[^/.]*postgres(ql)?[:/]`)
@@ -55,7 +55,7 @@ func OpenStore(ctx context.Context, database string) (*Store, error) {
 	if !strings.HasPrefix(database, "postgres://") && !strings.HasPrefix(database, "postgresql://") {
 		path, isPath := strings.CutPrefix(database, "sqlite:")
 		if !isPath && likePassword.MatchString(database) {
-			return nil, fmt.Errorf("%w: what looks like a user with a password is not in a postgres:// URL; write sqlite:PATH for a file with such a name", ErrNoDatabase)
+			return nil, fmt.Errorf("%w: it looks like a user and a password outside of a postgres:// URL (write sqlite:PATH for a file with such a name)", ErrNoDatabase)
 		}
 		db, err := existingSQLite(ctx, path)
 		if err != nil {

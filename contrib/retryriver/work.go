@@ -161,7 +161,7 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 		case err != nil:
 			a.logger.Warn("retryriver: whether an attempt is late will be seen when it is written", "job_id", row.ID, "error", err.Error())
 		case late:
-			return unreported{fmt.Errorf("retryriver: attempt %s ended after it had been given up as lost", m.Line.ID)}
+			return unreported{fmt.Errorf("retryriver: attempt %s ended after it was recorded as lost", m.Line.ID)}
 		}
 	}
 	s.Seen = row.Attempt

@@ -132,10 +132,10 @@ func TestAReplayWithARateIsInterrupted(t *testing.T) {
 
 func TestARateThatCannotBe(t *testing.T) {
 	for args, want := range map[string]string{
-		"--all --yes --rate 0":    "--rate 0 is not from 0.001 to 1e+06",
-		"--all --yes --rate -1":   "--rate -1 is not from 0.001 to 1e+06",
-		"--all --yes --rate NaN":  "--rate NaN is not from 0.001 to 1e+06",
-		"--all --yes --rate 1e99": "--rate 1e+99 is not from 0.001 to 1e+06",
+		"--all --yes --rate 0":    "--rate 0 is outside 0.001 to 1e+06",
+		"--all --yes --rate -1":   "--rate -1 is outside 0.001 to 1e+06",
+		"--all --yes --rate NaN":  "--rate NaN is outside 0.001 to 1e+06",
+		"--all --yes --rate 1e99": "--rate 1e+99 is outside 0.001 to 1e+06",
 		"--rate 1 dead-1":         "filters, --limit, --rate and --yes go with --all",
 	} {
 		got := run(t, newFake(jobs()...), append([]string{"replay"}, strings.Fields(args)...)...)
@@ -231,7 +231,7 @@ func TestPurgeAsksOnATerminal(t *testing.T) {
 		got := runOn(t, f, cli.Options{Answers: strings.NewReader(row.answer)}, append([]string{"purge"}, row.args...)...)
 		require.Equal(t, row.out, got.Out, row.answer)
 		if want := "retryjobs: " + row.asked + " [y/N] "; row.left == 9 {
-			require.Equal(t, ran{cli.Failed, "", want + "retryjobs: nothing is removed\n"}, got)
+			require.Equal(t, ran{cli.Failed, "", want + "retryjobs: nothing was removed\n"}, got)
 		} else {
 			require.Equal(t, want, got.Err)
 		}

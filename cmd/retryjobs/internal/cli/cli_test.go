@@ -19,7 +19,7 @@ import (
 // TestAWrongCommandLine lists command lines that are refused before a database is opened.
 func TestAWrongCommandLine(t *testing.T) {
 	noFilter := "give one (--status, --reason, --policy, --kind, --since, --until), or --yes for all of them"
-	noTerminal := "purge asks before it removes jobs, and there is no terminal to answer: give --yes"
+	noTerminal := "purge needs a terminal to ask for confirmation, or --yes"
 	for _, row := range []struct{ args, err string }{
 		{"lists", `unknown command "lists"; did you mean list?`},
 		{"canel", `unknown command "canel"; did you mean cancel?`},
@@ -47,12 +47,12 @@ func TestAWrongCommandLine(t *testing.T) {
 		{"replay a --policy p", `filters, --limit, --rate and --yes go with --all`},
 		{"replay a --limit 1", `filters, --limit, --rate and --yes go with --all`},
 		{"replay a --yes", `filters, --limit, --rate and --yes go with --all`},
-		{"replay --all", `no filter says which jobs to replay: ` + noFilter},
-		{"replay --all --limit 5", `no filter says which jobs to replay: ` + noFilter},
+		{"replay --all", `no filter selects the jobs to replay: ` + noFilter},
+		{"replay --all --limit 5", `no filter selects the jobs to replay: ` + noFilter},
 		{"replay --all --policy=", `--policy has no value`},
 		{"replay --all --status succeeded", `--status "succeeded" is not one of dead_letter, expired, failed_no_retries`},
-		{"purge", `no filter says which jobs to purge: ` + strings.Replace(noFilter, "--yes", "--all", 1)},
-		{"purge --yes", `no filter says which jobs to purge: ` + strings.Replace(noFilter, "--yes", "--all", 1)},
+		{"purge", `no filter selects the jobs to purge: ` + strings.Replace(noFilter, "--yes", "--all", 1)},
+		{"purge --yes", `no filter selects the jobs to purge: ` + strings.Replace(noFilter, "--yes", "--all", 1)},
 		{"purge --all", noTerminal},
 		{"purge --policy p", noTerminal},
 		{"purge a b", noTerminal},
@@ -61,8 +61,8 @@ func TestAWrongCommandLine(t *testing.T) {
 		{"cancel", `requires at least 1 arg(s), only received 0`},
 		{"watch --every 1ms", `--every is below 100ms`},
 		{"watch a", `unknown command "a" for "retryjobs watch"`},
-		{"serve --addr :8080", `--addr ":8080" is not loopback: there is no login; with --host NAME the page answers to that name`},
-		{"serve --addr 0.0.0.0:0", `--addr "0.0.0.0:0" is not loopback: there is no login; with --host NAME the page answers to that name`},
+		{"serve --addr :8080", `--addr ":8080" is not a loopback address, and the page has no login (with --host NAME it answers to that name)`},
+		{"serve --addr 0.0.0.0:0", `--addr "0.0.0.0:0" is not a loopback address, and the page has no login (with --host NAME it answers to that name)`},
 		{"serve --addr localhost", `--addr "localhost" is not host:port`},
 		{"purge --policy=", `--policy has no value`},
 		{"purge --status leased", `--status "leased" is not one of succeeded, dead_letter, expired, failed_no_retries, canceled`},

@@ -11,7 +11,7 @@ import (
 // databaseVariable is the environment variable used if --database is not given.
 const databaseVariable = "RETRYJOBS_DATABASE"
 
-var errNoDatabase = errors.New("which database? set --database or " + databaseVariable + " to a SQLite file or a postgres:// URL")
+var errNoDatabase = errors.New("no database is given: set --database or " + databaseVariable + " to a SQLite file or a postgres:// URL")
 
 // choose returns the database that --database or the environment names, after finding its secret parts.
 func (a *app) choose(set bool) (string, error) {
@@ -38,19 +38,19 @@ func secretsOf(database string) ([]string, error) {
 	case !isURL && passwordKey.MatchString(database):
 		return nil, errors.New("the database must be given as a postgres:// URL, not as key=value pairs")
 	case !isURL && !strings.HasPrefix(database, "sqlite:") && nearlyURL.MatchString(database):
-		return nil, errors.New("the database looks like a URL without ://; write sqlite:PATH for a file with such a name")
+		return nil, errors.New("the database looks like a URL without :// (write sqlite:PATH for a file with such a name)")
 	case !isURL || scheme == "sqlite":
 		return nil, nil
 	case scheme != "postgres" && scheme != "postgresql":
-		return nil, errors.New("the database must be a SQLite file or a postgres:// URL; the scheme of this URL is neither")
+		return nil, errors.New("the database must be a SQLite file or a postgres:// URL, not a URL with another scheme")
 	}
 	u, err := url.Parse(database)
 	if err != nil {
-		return nil, errors.New("the postgres:// URL is malformed; in a password, all but letters and digits must be written as %XX")
+		return nil, errors.New("the postgres:// URL is malformed (in a password, all but letters and digits must be written as %XX)")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil || u.User == nil && misplaced(u, query) {
-		return nil, errors.New("the postgres:// URL is ambiguous; in a password, all but letters and digits must be written as %XX")
+		return nil, errors.New("the postgres:// URL is ambiguous (in a password, all but letters and digits must be written as %XX)")
 	}
 	var secrets []string
 	if password, ok := u.User.Password(); ok {

@@ -21,7 +21,7 @@ func openIn(t *testing.T, database string, err error, args ...string) ran {
 }
 
 func TestNoDatabaseIsNamed(t *testing.T) {
-	want := ran{cli.Usage, "", "retryjobs: which database? set --database or RETRYJOBS_DATABASE to a SQLite file or a postgres:// URL\n" +
+	want := ran{cli.Usage, "", "retryjobs: no database is given: set --database or RETRYJOBS_DATABASE to a SQLite file or a postgres:// URL\n" +
 		"retryjobs: 'retryjobs stats --help' says more\n"}
 	require.Equal(t, want, openIn(t, "", nil, "stats"))
 	require.Equal(t, want, openIn(t, "jobs.db", nil, "stats", "--database", ""), "a variable of a script that is not set")
@@ -90,12 +90,12 @@ func TestAPasswordIsNeverShown(t *testing.T) {
 
 func TestADatabaseThatIsNeither(t *testing.T) {
 	for database, err := range map[string]string{
-		"mysql://host/db":             "the database must be a SQLite file or a postgres:// URL; the scheme of this URL is neither",
+		"mysql://host/db":             "the database must be a SQLite file or a postgres:// URL, not a URL with another scheme",
 		"host=h password=p":           "the database must be given as a postgres:// URL, not as key=value pairs",
-		"postgres://me:%zz@host/db":   "the postgres:// URL is malformed; in a password, all but letters and digits must be written as %XX",
-		"postgres://me:1/2@host/db":   "the postgres:// URL is ambiguous; in a password, all but letters and digits must be written as %XX",
-		"postgres://me:1?2@host/db":   "the postgres:// URL is ambiguous; in a password, all but letters and digits must be written as %XX",
-		"postgres://host/db?user=a;b": "the postgres:// URL is ambiguous; in a password, all but letters and digits must be written as %XX",
+		"postgres://me:%zz@host/db":   "the postgres:// URL is malformed (in a password, all but letters and digits must be written as %XX)",
+		"postgres://me:1/2@host/db":   "the postgres:// URL is ambiguous (in a password, all but letters and digits must be written as %XX)",
+		"postgres://me:1?2@host/db":   "the postgres:// URL is ambiguous (in a password, all but letters and digits must be written as %XX)",
+		"postgres://host/db?user=a;b": "the postgres:// URL is ambiguous (in a password, all but letters and digits must be written as %XX)",
 	} {
 		require.Equal(t, ran{cli.Usage, "", "retryjobs: " + err + "\nretryjobs: 'retryjobs list --help' says more\n"},
 			openIn(t, database, nil, "list"), database)

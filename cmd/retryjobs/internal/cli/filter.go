@@ -81,7 +81,7 @@ func (s *selection) filter(cmd *cobra.Command, now time.Time) (retryjob.Filter, 
 func (s *selection) change(cmd *cobra.Command, now time.Time, all bool, flag string) (retryjob.Filter, error) {
 	f, err := s.filter(cmd, now)
 	if err == nil && !all && !s.given(cmd) {
-		err = fmt.Errorf("no filter says which jobs to %s: give one (--%s), or %s for all of them",
+		err = fmt.Errorf("no filter selects the jobs to %s: give one (--%s), or %s for all of them",
 			cmd.Name(), strings.Join(selectionFlags, ", --"), flag)
 	}
 	if len(f.Statuses) == 0 {

@@ -29,7 +29,7 @@ func (a *app) purgeCommand() *cobra.Command {
 			case err != nil:
 				return err
 			case a.Answers == nil && !yes && !dry:
-				return errors.New("purge asks before it removes jobs, and there is no terminal to answer: give --yes")
+				return errors.New("purge needs a terminal to ask for confirmation, or --yes")
 			}
 			return a.work(cmd, now, func(ctx context.Context, s *session) error { return s.purge(ctx, args, f, yes, dry) })
 		},
@@ -61,7 +61,7 @@ func (s *session) purge(ctx context.Context, ids []string, f retryjob.Filter, ye
 			case err != nil:
 				return err
 			case !sure:
-				return errors.New("nothing is removed")
+				return errors.New("nothing was removed")
 			}
 		}
 	}

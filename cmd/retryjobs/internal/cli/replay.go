@@ -31,7 +31,7 @@ func (a *app) replayCommand() *cobra.Command {
 			case !all && (s.given(cmd) || yes || cmd.Flags().Changed("limit") || cmd.Flags().Changed("rate")):
 				return errors.New("filters, --limit, --rate and --yes go with --all")
 			case cmd.Flags().Changed("rate") && !(rate >= slowest && rate <= fastest):
-				return fmt.Errorf("--rate %v is not from %v to %v", rate, slowest, fastest)
+				return fmt.Errorf("--rate %v is outside %v to %v", rate, slowest, fastest)
 			case !all:
 				return a.work(cmd, now, func(ctx context.Context, s *session) error { return s.each(ctx, replay, args) })
 			}

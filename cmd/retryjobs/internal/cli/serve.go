@@ -53,7 +53,7 @@ func listenAddress(addr string, any bool) (string, error) {
 		host = "127.0.0.1" // no resolver is asked
 	}
 	if ip, err := netip.ParseAddr(host); !any && (err != nil || !ip.IsLoopback()) {
-		return "", fmt.Errorf("--addr %q is not loopback: there is no login; with --host NAME the page answers to that name", addr)
+		return "", fmt.Errorf("--addr %q is not a loopback address, and the page has no login (with --host NAME it answers to that name)", addr)
 	}
 	return net.JoinHostPort(host, port), nil
 }
