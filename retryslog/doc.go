@@ -28,7 +28,7 @@
 //	delay      duration   attempt failed      the wait until the next attempt
 //	duration   duration   attempt failed      how long the attempt took
 //	elapsed    duration   everywhere          how long the run has taken, waits included, up to the end of the attempt
-//	error      error      not after success   what the attempt, or the last one of the run, failed with
+//	error      error      not after success   the error of the attempt, or of the last one of the run
 //	cause      error      gave up, canceled   context.Cause of the caller's context, if that says more than reason
 //	request    group      everywhere          the request that failed, if the error has it, see Requests
 //	job        group      everywhere          id and kind of the job, if the run is one of package retryjob

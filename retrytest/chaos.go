@@ -15,7 +15,7 @@ import (
 // and n: the same seed replays the same faults if the calls come in the same order. The seed is logged.
 //
 // A mix is rows as in a script. Each failing call gets one of them; all are equally likely, and their Times is ignored.
-// A nil mix means ordinary faults, none of which hangs.
+// A nil mix means ordinary errors, without an attempt that hangs.
 type Chaos struct {
 	// Seed chooses the faults. Zero means a random seed.
 	Seed uint64
@@ -23,7 +23,7 @@ type Chaos struct {
 	Rate float64
 }
 
-// Func returns fn with the given failures: a failing call does what a Step says and does not call fn.
+// Func returns fn with the given failures: a failing call executes a Step instead of fn.
 func (c Chaos) Func(tb testing.TB, fn func(context.Context) error, mix []Step) func(context.Context) error {
 	tb.Helper()
 	if mix == nil {

@@ -1,5 +1,5 @@
 // Package retrytest provides faults on demand, for tests of code that retries: a function, an HTTP server and a
-// database driver that fail, call by call, as a script says, and that record what the retries did.
+// database driver that fail, call by call, as a script says, and that record the retries.
 //
 // # Scripts
 //

@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// Answer is what a Server does with one request. The zero Answer is 200 OK without a body.
+// Answer is a Server's answer to one request. The zero Answer is 200 OK without a body.
 type Answer struct {
-	// Status is the status code. 101 switches protocols: the server then sends Body and echoes what the client sends.
+	// Status is the status code. 101 switches protocols: the server then sends Body and echoes the client.
 	// Zero means 200.
 	Status int
 	// Header is sent besides Date and Content-Length. Nil means none.
@@ -292,7 +292,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	a.send(ctx, w)
 }
 
-// header sets what a sends as headers.
+// header sets the headers of a.
 func (a *Answer) header(h http.Header) {
 	h["Content-Type"] = nil // otherwise net/http adds one
 	maps.Copy(h, a.Header)
@@ -329,7 +329,7 @@ func (a *Answer) send(ctx context.Context, w http.ResponseWriter) {
 	panic(http.ErrAbortHandler)
 }
 
-// switchProtocols sends Body and then what the client sends, until the client or the test ends.
+// switchProtocols sends Body and then echoes the client, until the client or the test ends.
 func (a *Answer) switchProtocols(ctx context.Context, w http.ResponseWriter) {
 	conn, from, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -21,9 +21,9 @@ const Forever = -1
 
 // Step is what one attempt of a Script does. The zero Step succeeds at once.
 type Step struct {
-	// Err is what the attempt returns. Nil means success.
+	// Err is the error that the attempt returns. Nil means success.
 	Err error
-	// Value is what the attempt of a ScriptValue returns besides Err. Nil means the zero value.
+	// Value is the value that the attempt of a ScriptValue returns. Nil means the zero value.
 	Value any
 	// Takes is how long the attempt takes. If its context ends earlier, it returns the context's error. Zero means no
 	// time.
@@ -40,7 +40,7 @@ type Step struct {
 	Times int
 }
 
-// Script returns a function for retry.Do whose attempts do what the steps say, in turn. An attempt beyond the last step
+// Script returns a function for retry.Do whose attempts execute the steps, in turn. An attempt beyond the last step
 // fails the test and returns a permanent error, so the run ends.
 func Script(tb testing.TB, steps []Step) func(context.Context) error {
 	s := newScript(tb, steps)

@@ -97,7 +97,7 @@ type SQLCall struct {
 	Query string // the statement; of a Begin its options, such as "read only serializable"
 	Args  []any  // of the statement
 	Done  bool   // the database has executed it, even if Err is set
-	Err   error  // what the driver returned
+	Err   error  // the result of the driver
 }
 
 // Connector is a driver that injects faults into another one and records its calls.

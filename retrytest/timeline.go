@@ -18,7 +18,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// Timeline records runs as text, for comparison with what a test expects. The zero Timeline is ready to use:
+// Timeline records runs as text, to compare with the expected text. The zero Timeline is ready to use:
 //
 //	var runs retrytest.Timeline
 //	p.Observe = runs.Observe

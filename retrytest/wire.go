@@ -42,7 +42,7 @@ type conn struct {
 	mu      sync.Mutex
 	busy    bool // a request has begun and is not answered yet
 	http2   bool
-	instead []HTTPFault // what is sent in place of the next RST_STREAM frames
+	instead []HTTPFault // the replacements of the next RST_STREAM frames
 
 	frames []byte // an incomplete HTTP/2 frame; used only by Write, which net/http does not call concurrently
 }

@@ -341,7 +341,7 @@ func (e inMemory) Close() error {
 	return err
 }
 
-// dead returns an engine with so many dead letters.
+// dead returns an engine with n dead letters.
 func dead(t *testing.T, n int) inMemory {
 	t.Helper()
 	var left atomic.Int64
@@ -387,7 +387,7 @@ func letter(t *testing.T, open func(context.Context, retryjob.Options) (*retryri
 	require.NoError(t, queue.Close())
 }
 
-// deadInSQLite returns a SQLite database with so many dead letters, one a second.
+// deadInSQLite returns a SQLite database with n dead letters, one a second.
 func deadInSQLite(t *testing.T, n int) cli.Store {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "jobs.db")

@@ -28,7 +28,7 @@
 //	--kind webhook         the kind of the job
 //	--since 24h            changed since then: a time ago (90m, 24h, 7d) or a time (2026-11-21T09:00:00Z)
 //	--until 7d             changed before then
-//	--limit 50             so many jobs at most, 0 for all of them; list alone has a default
+//	--limit 50             the most jobs, 0 for all of them; list alone has a default
 //
 // list prints the jobs, the most recently changed first. show prints everything about one job, with the timeline of its
 // attempts since it was enqueued or replayed. replay makes jobs that failed (dead_letter, expired, failed_no_retries)

@@ -2,17 +2,18 @@
 //
 //	go install github.com/retrygo/retry/cmd/retryvet@latest
 //
-//	go vet -vettool=$(which retryvet) ./...   cached by the go command; with -fix it mends what it can
+//	go vet -vettool=$(which retryvet) ./...   cached by the go command; with -fix it applies the fixes that it has
 //	retryvet [flags] PACKAGE...               stands alone; --format text, sarif or github
 //	retryvet -migrate [-diff] [-w] PACKAGE... moves calls of other retry libraries to this one
 //	retryvet -loop PACKAGE...                 the analyzer loop, which runs only if it is asked for
-//	retryvet help [ANALYZER]                  what is found, and the flags
+//	retryvet help [ANALYZER]                  the findings and the flags
 //	retryvet --version
 //
 // The comment //retryvet:ignore ANALYZER reason, at the end of a line or above it, silences a finding.
 //
-// The exit status is that of go vet: 0 without findings, 1 with findings or if packages do not load, and 2 if the command
-// line is wrong. With -migrate it is 0 if no call of another library is left, and 1 if one is refused, or found without -w.
+// The exit status is that of go vet: 0 without findings, 1 with findings or if packages do not load, and 2 if the
+// command line is wrong. With -migrate it is 0 if no call of another library is left, and 1 if one is refused, or found
+// without -w.
 package main
 
 import (

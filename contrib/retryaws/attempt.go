@@ -28,7 +28,7 @@ type call struct {
 	made   []result                  // the first attempt and the newest 63
 }
 
-// result is what the SDK's step returns for one attempt.
+// result is the result of the SDK's step for one attempt.
 type result struct {
 	metadata middleware.Metadata
 	err      error

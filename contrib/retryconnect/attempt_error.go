@@ -28,7 +28,7 @@ type AttemptError struct {
 	Idempotent bool
 	// Hint is how long the server asks the client to wait. Zero means no hint, or a hint of 0.
 	Hint time.Duration
-	// Veto is the reason for which the attempt must not be repeated, whatever its Code. Zero means that it may be.
+	// Veto is the reason why the attempt must not be repeated, whatever its Code. Zero means that it may be repeated.
 	Veto Veto
 	// Err is the error that connect returned. In a run's history, an error with more than 4 KiB of text, details and
 	// metadata is cut to its code and the first KiB of its message; Policy.Classify and the caller get the whole error.
@@ -175,7 +175,7 @@ const (
 // String returns "remote", "attempt_timeout" or "caller", and "" for the zero Origin.
 func (o Origin) String() string { return text(int(o), "Origin", "remote", "attempt_timeout", "caller") }
 
-// Veto is a reason for which an attempt must not be repeated, whatever its code. Zero means none.
+// Veto is a reason why an attempt must not be repeated, whatever its code. Zero means none.
 type Veto uint8
 
 // The vetoes.

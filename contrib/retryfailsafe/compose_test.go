@@ -224,7 +224,7 @@ func TestAnExecutionCanKeepItsContext(t *testing.T) {
 	})
 }
 
-// spy is a policy outside, which keeps what it is handed.
+// spy is an outer policy that keeps the execution that it gets.
 type spy struct{ result *common.PolicyResult[string] }
 
 func (s *spy) ToExecutor(string) any { return s }

@@ -52,7 +52,7 @@ func FuzzPolicy(f *testing.F) {
 		var total time.Duration
 		for _, wait := range want {
 			if total += wait; total > 100*365*24*time.Hour || total < 0 {
-				return // beyond what a virtual clock can show
+				return // longer than a virtual clock can show
 			}
 		}
 		synctest.Test(t, func(t *testing.T) {

@@ -30,7 +30,7 @@ type AttemptError struct {
 	// Hint is how long the server asks the client to wait, by pushback or RetryInfo. Zero means no hint, or a hint of
 	// 0.
 	Hint time.Duration
-	// Veto is the reason for which the attempt must not be repeated, whatever its Code. Zero means that it may be.
+	// Veto is the reason why the attempt must not be repeated, whatever its Code. Zero means that it may be repeated.
 	Veto Veto
 	// Err is the error that gRPC returned. In a run's history, a status of more than 4 KiB is cut to its code and the
 	// first KiB of its message; Policy.Classify and the caller get the whole status.
@@ -157,7 +157,7 @@ const (
 // String returns "remote", "attempt_timeout" or "caller", and "" for the zero Origin.
 func (o Origin) String() string { return text(int(o), "Origin", "remote", "attempt_timeout", "caller") }
 
-// Veto is a reason for which an attempt must not be repeated, whatever its code. Zero means none.
+// Veto is a reason why an attempt must not be repeated, whatever its code. Zero means none.
 type Veto uint8
 
 // The vetoes.

@@ -58,7 +58,7 @@ type call struct {
 	answered   bool // the last attempt has ended with an answer
 
 	opts     []grpc.CallOption // for the attempts
-	reports  []grpc.CallOption // what the caller's options ask about the last attempt
+	reports  []grpc.CallOption // the caller's options that report on the last attempt
 	onFinish []func(error)
 	attempts int   // begun
 	last     error // the answer, or the full error of a failure that was cut

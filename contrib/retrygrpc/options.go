@@ -50,7 +50,7 @@ type Options struct {
 
 	// YieldToServiceConfig leaves a method to grpc-go if the channel's service config has a retryPolicy for it: its
 	// calls pass through, even under retry.OneAttempt. Do not set it on a channel with grpc.WithDisableRetry, on which
-	// they would not be retried at all. Zero means that the interceptor repeats them and keeps grpc-go from doing so
+	// they would not be retried. Zero means that the interceptor repeats them and keeps grpc-go from doing so
 	// too.
 	YieldToServiceConfig bool
 }

@@ -346,7 +346,7 @@ func TestServiceConfigThrottling(t *testing.T) {
 			healthy = false
 			server.waits()
 		}
-		// 8 tokens, of which more than 4 must be left: the calls fail with 2 attempts each.
+		// 8 tokens, and more than 4 must be left: the calls fail with 2 attempts each.
 		require.Equal(t, []int{1, 1, 0, 0}, []int{failed(), failed(), failed(), failed()})
 		drain()
 		recover(successes - 1)

@@ -150,7 +150,7 @@ func (a *streamAttempt) close() error {
 	return a.ClientStream.CloseSend()
 }
 
-// replay makes the attempt the current one and sends it what the caller has sent so far.
+// replay makes the attempt the current one and repeats the messages that the caller has sent so far.
 func (s *serverStream) replay(a *streamAttempt) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -282,7 +282,7 @@ func (s *serverStream) attempt(a *streamAttempt, receive func(*streamAttempt, in
 	var err error
 	if receive != nil {
 		err = receive(a, s.attempts)
-	} else { // there is no message: this only gets the status
+	} else { // without a message this only gets the status
 		err = a.RecvMsg(new(struct{}))
 	}
 	if header == nil && err != nil && err != io.EOF {

@@ -362,7 +362,7 @@ func TestLongTextsAreCut(t *testing.T) {
 	}
 }
 
-// Marks and fmt.Errorf say nothing of what is wrong, and a nil in them is not followed.
+// Marks and the errors of fmt.Errorf do not name a type, and a nil in them is not followed.
 func TestErrorTypesBelowWrappers(t *testing.T) {
 	for _, row := range []struct {
 		err  error

@@ -192,7 +192,7 @@ func TestTheRequestIsNotChanged(t *testing.T) {
 	both.TracerProvider = tracenoop.NewTracerProvider()
 	without, err := retryotel.HTTP(&retryhttp.Transport{Base: seeing}, both)
 	require.NoError(t, err)
-	get(t.Context(), without) // there is no trace to put in their place
+	get(t.Context(), without) // without a trace to replace them
 	require.Equal(t, given, header)
 	req.Method = http.MethodPost
 

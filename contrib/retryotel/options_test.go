@@ -92,7 +92,7 @@ func TestZeroOptionsAreTheGlobals(t *testing.T) {
 	require.Len(t, s.named("retry.attempt"), spans+1)
 }
 
-// Without a recording span nothing is allocated, and with the SDK only what the SDK allocates.
+// Without a recording span nothing is allocated, and with one only the SDK allocates.
 func TestObserveAllocatesNothing(t *testing.T) {
 	events := map[string]retry.Event{
 		"a success": {Policy: "charge", Decision: retry.Decision{Status: retry.Succeeded},

@@ -96,7 +96,7 @@ func (r *receiver) options() (o retryotel.Options, flush func()) {
 	}
 }
 
-// received returns the metrics by name, each of which must have come once.
+// received returns the metrics by name. Each must have come once.
 func (r *receiver) received() map[string]*metrics.Metric {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +127,7 @@ func (r *receiver) receivedSpans() []*trace.Span {
 	return found
 }
 
-// plain returns attributes as a map of what is in them.
+// plain returns attributes as a map from key to value.
 func plain(list []*common.KeyValue) map[string]any {
 	values := map[string]any{}
 	for _, pair := range list {

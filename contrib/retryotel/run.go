@@ -30,7 +30,7 @@ func ofRun(ctx context.Context, span trace.Span) context.Context {
 	return context.WithValue(trace.ContextWithSpan(ctx, span), runKey{}, span)
 }
 
-// hasSpan reports whether the run of ctx, for which Observe was called, has its own span.
+// hasSpan reports whether the run of ctx, whose Observe was called, has its own span.
 func hasSpan(ctx context.Context) bool {
 	run, ok := ctx.Value(runKey{}).(trace.Span)
 	return ok && run.SpanContext().SpanID() == trace.SpanContextFromContext(ctx).SpanID() // or ctx is an attempt's of that run

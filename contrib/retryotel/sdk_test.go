@@ -91,7 +91,7 @@ func (s *sdk) gauge(name string) map[string]float64 {
 	return values
 }
 
-// span returns the ended span with that name, of which there must be one.
+// span returns the only ended span with that name.
 func (s *sdk) span(name string) tracetest.SpanStub {
 	found := s.named(name)
 	require.Len(s.t, found, 1)
@@ -109,7 +109,7 @@ func (s *sdk) named(name string) []tracetest.SpanStub {
 	return found
 }
 
-// set returns attributes as a map of what is in them.
+// set returns attributes as a map from key to value.
 func set(list []attribute.KeyValue) map[string]any {
 	values := map[string]any{}
 	for _, pair := range list {

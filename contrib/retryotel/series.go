@@ -129,7 +129,7 @@ func (e ending) statusText() string {
 	}
 }
 
-// class is how an attempt ended: a retry.Class, of which Unknown is only in an Event made by hand, or success.
+// class is how an attempt ended: a retry.Class or success. Only an Event made by hand has Unknown.
 type class uint8
 
 const (

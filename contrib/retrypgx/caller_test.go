@@ -23,7 +23,7 @@ func testCaller(t *testing.T, server *pgtest.Server) {
 	for _, row := range []struct {
 		name  string
 		fn    func(ctx context.Context, tx pgx.Tx, cancel func()) error
-		judge func(request string, cancel func()) // sees what is sent; a notice from the server always cancels
+		judge func(request string, cancel func()) // sees each request; a notice from the server always cancels
 	}{
 		{name: "before it begins, during BEGIN", judge: func(request string, cancel func()) {
 			if strings.Contains(request, "begin") {

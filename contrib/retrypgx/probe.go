@@ -29,7 +29,7 @@ func askerOf(db Beginner, opts Options) (asker, error) {
 	return pool, nil
 }
 
-// record identifies a transaction of which PostgreSQL records the status.
+// record identifies a transaction whose status PostgreSQL records.
 type record struct {
 	pool      asker
 	xid, life string // of the transaction, and of the server

@@ -126,7 +126,7 @@ func quick(attempts int) retry.Policy {
 	return retry.Policy{MaxAttempts: attempts, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Microsecond}}
 }
 
-// fault is what a proxy does with what a client has sent.
+// fault is the action of a proxy on a request of a client.
 type fault int
 
 const (

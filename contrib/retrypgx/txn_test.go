@@ -17,7 +17,7 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// fakeDB begins fake transactions, the first of which fails with err, and logs the calls.
+// fakeDB begins fake transactions and logs the calls. The first transaction fails with err.
 type fakeDB struct {
 	err  error // of each statement of the first transaction
 	log  []string

@@ -150,7 +150,7 @@ func (a *Adapter) configure(set river.Config) (river.Config, error) {
 	return set, nil
 }
 
-// ending is the end of a job for which Observe has not been called yet.
+// ending is the end of a job that Observe has not reported yet.
 type ending struct {
 	next retryjob.Next
 	free context.CancelCauseFunc // of the context of Observe

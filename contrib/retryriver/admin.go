@@ -222,7 +222,7 @@ func (m *Admin[TTx]) DeadLetters(ctx context.Context, f retryjob.Filter) iter.Se
 // after returns the position of the last of the rows.
 func after(rows []row) *position {
 	if len(rows) == 0 {
-		return nil // there is no next page
+		return nil // no next page
 	}
 	last := &rows[len(rows)-1]
 	return &position{last.Changed, last.ID}
@@ -322,7 +322,7 @@ func (m *Admin[TTx]) remove(ctx context.Context, tx TTx, numbers []int64) ([]*ri
 
 var endStates = []rivertype.JobState{rivertype.JobStateCancelled, rivertype.JobStateCompleted, rivertype.JobStateDiscarded}
 
-// only returns those of the statuses, or of all if statuses is empty, for which ok returns true.
+// only returns those of statuses, or of all if statuses is empty, that ok accepts.
 func only(statuses []retryjob.Status, ok func(retryjob.Status) bool) (chosen []retryjob.Status) {
 	if len(statuses) == 0 {
 		statuses = retryjob.Statuses()

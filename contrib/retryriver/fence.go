@@ -315,7 +315,7 @@ func within(ctx context.Context, exec riverdriver.Executor, f func(tx riverdrive
 	return tx.Commit(ctx)
 }
 
-// unreported is the error of an attempt for which River must not write anything: it belongs to no job.
+// unreported is the error of an attempt that belongs to no job, so River must not write anything.
 type unreported struct{ error }
 
 func (unreported) Jobs() []*rivertype.JobRow   { return nil }

@@ -43,7 +43,7 @@ type Queue struct {
 	stopping sync.Once
 	hasten   context.CancelCauseFunc // ends the wait of the goroutine that stops the client
 	stopped  chan struct{}           // closed when cut is set and nothing is running
-	cut      error                   // the reason for which attempts were ended
+	cut      error                   // the reason why attempts were ended
 	closing  sync.Once
 	release  func() error
 }

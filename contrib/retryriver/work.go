@@ -212,15 +212,15 @@ func (a *Adapter) step(ctx context.Context, rec *retryjob.Record, attempt int, f
 	return next, err
 }
 
-// told is an error with the text of the record, which every database can store: PostgreSQL refuses a whole batch of
+// asRecorded is an error with the text of the record, which every database can store: PostgreSQL refuses a whole batch of
 // results if one of them contains a NUL.
-type told struct {
+type asRecorded struct {
 	error
 	text string
 }
 
-func (t told) Error() string { return t.text }
-func (t told) Unwrap() error { return t.error }
+func (t asRecorded) Error() string { return t.text }
+func (t asRecorded) Unwrap() error { return t.error }
 
 // answer returns the result of the attempt for River.
 func (p *plugin) answer(ctx context.Context, row *rivertype.JobRow, s *stored, next retryjob.Next, result error) error {
@@ -244,7 +244,7 @@ func (p *plugin) answer(ctx context.Context, row *rivertype.JobRow, s *stored, n
 	key := attemptKey{row.ID, row.Attempt}
 	p.adapter.due.Store(key, next.Due)
 	context.AfterFunc(ctx, func() { p.adapter.due.Delete(key) }) // River ends ctx when it is done with the attempt
-	return told{result, s.Last().Err}
+	return asRecorded{result, s.Last().Err}
 }
 
 // insideOf returns the context of the attempt, which ends with ctx until leave is called, but with a cause that
@@ -265,7 +265,7 @@ func insideOf(ctx context.Context) (inside context.Context, leave func() bool, e
 // ended returns the error with which River ends the job for good.
 func ended(r *retryjob.Record, result error) error {
 	if last := r.Last(); last.Status == r.Status && last.Err != "" {
-		return river.JobCancel(told{result, last.Err})
+		return river.JobCancel(asRecorded{result, last.Err})
 	}
 	return river.JobCancel(errors.New(r.Status.String() + " (" + r.Reason.Error() + ")"))
 }

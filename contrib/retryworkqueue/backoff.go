@@ -101,7 +101,7 @@ func inexpressible(p *retry.Policy) error {
 	}
 	refuse(p.MaxAttempts == retry.Unlimited, "MaxAttempts", "Unlimited", "is not a number of Steps")
 	if p.MaxAttempts == 1 {
-		return bad.Err() // there are no waits
+		return bad.Err() // without waits
 	}
 	refuse(p.Mode == retry.List || p.Mode == retry.Linear, "Mode", p.Mode, "is neither exponential nor fixed")
 	refuse(p.Jitter == retry.FullJitter || p.Jitter == retry.DecorrelatedJitter, "Jitter", p.Jitter,

@@ -87,7 +87,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// waiting returns the decision to wait for d, all of which the backoff computed.
+// waiting returns the decision to wait for d, without a hint.
 func waiting(d time.Duration) retry.Decision {
 	return retry.Decision{Status: retry.Waiting, Class: retry.Retryable, Delay: d, Backoff: d}
 }

@@ -23,7 +23,7 @@ type protected struct {
 	openFor time.Duration // until an attempt is let through
 	gate    func(context.Context) time.Duration
 	through guard
-	refused []error // what an attempt that is not let through ends with
+	refused []error // the error of each attempt that the gate refuses
 	closed  func() bool
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The page shows what the program writes.
+// The page shows the output of the program.
 func TestThePageShowsTheOutput(t *testing.T) {
 	page, err := os.ReadFile("README.md")
 	require.NoError(t, err)

@@ -159,7 +159,7 @@ func TestALimiterIsAskedAfterOtherGates(t *testing.T) {
 	})
 }
 
-// Others who wait in the limiter itself were there first.
+// Callers that wait in the limiter itself came first.
 func TestALimiterThatOthersWaitFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := rate.NewLimiter(rate.Every(100*ms), 1)

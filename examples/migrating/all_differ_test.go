@@ -172,7 +172,7 @@ func TestHints(t *testing.T) {
 			require.Len(t, watch(t, row.do, failing(in(2*time.Hour))).at, row.twoHours)
 		})
 	}
-	// What is left of the error that came with the hint.
+	// The part of the error with the hint that is left.
 	var busy *busyError
 	require.NotErrorAs(t, watch(t, client.retryAfterBackoffV5, always(in(time.Second))).err, &busy)
 	require.NotErrorAs(t, watch(t, client.retryAfterBackoffV6, always(in(time.Second))).err, &busy)

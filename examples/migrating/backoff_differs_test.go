@@ -149,7 +149,7 @@ func TestBackoffTicker(t *testing.T) {
 	})
 }
 
-// What an error says of the end: nothing in v4 and v5.
+// How an error describes the end of the run: in v4 and v5 it does not.
 func TestBackoffSaysWhyItEnded(t *testing.T) {
 	require.Equal(t, errBusy, watch(t, client.backoffV4, always(errBusy)).err)
 	require.Equal(t, errBusy, watch(t, client.backoffV5, always(errBusy)).err)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// client is what the call-sites work with.
+// client is the type that the call sites use.
 type client struct {
 	fetch func(context.Context) (string, error)
 	logf  func(format string, args ...any)

@@ -22,7 +22,7 @@ import (
 
 // The differences between go-grpc-middleware/retry and retrygrpc, on calls without a network.
 
-// attempts is what an interceptor made of a call.
+// attempts are the attempts that an interceptor made of a call.
 type attempts struct {
 	at       []time.Duration
 	outgoing []metadata.MD

@@ -25,7 +25,7 @@ type base func(n int, w http.ResponseWriter)
 // exchange is what came of one request of a client.
 type exchange struct {
 	record
-	status int  // 0 if there was no response
+	status int  // 0 without a response
 	bodies bool // the server got the whole body in every attempt
 }
 

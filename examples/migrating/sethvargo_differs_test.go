@@ -61,7 +61,7 @@ func TestSethvargoMaxDurationShortensTheLastWait(t *testing.T) {
 func TestSethvargoMaxDurationBeginsWithTheBackoff(t *testing.T) {
 	late := func(c client, ctx context.Context) (string, error) {
 		b := seth.WithMaxDuration(3*time.Second, seth.NewConstant(time.Second))
-		<-time.After(3 * time.Second) // what the program does between
+		<-time.After(3 * time.Second) // the work of the program in between
 		return sethWith(func() seth.Backoff { return b })(c, ctx)
 	}
 	require.Len(t, watch(t, late, always(errBusy)).at, 1)

@@ -45,7 +45,7 @@ func (s *shop) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: header, Body: http.NoBody, Request: req}, nil
 }
 
-// record makes ten requests in each minute of a day, and returns what Prometheus scrapes and what the log has.
+// record makes ten requests in each minute of a day, and returns the scraped samples and the log.
 func record(t *testing.T, burst bool) (scraped series, log string, statuses map[int]int) {
 	scraped, statuses = series{}, map[int]int{}
 	synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,7 @@ func TestTheOutputIsTheSameEachTime(t *testing.T) {
 	require.Equal(t, string(want), b.String())
 }
 
-// What the first section leaves out is there for Prometheus.
+// Prometheus gets the samples that the first section leaves out.
 func TestRawIsTheWholeScrape(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, run(t.Context(), &b, true))

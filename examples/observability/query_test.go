@@ -10,12 +10,12 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// query is what a PromQL expression asks for.
+// query is a parsed PromQL expression.
 type query struct {
 	metrics []string
 	// unknown are the metrics, labels and values of labels that it names and that are not emitted.
 	unknown []string
-	// groups are the labels that some aggregation keeps: what a legend or an annotation can show.
+	// groups are the labels that some aggregation keeps: a legend or an annotation can show them.
 	groups []string
 }
 
@@ -48,7 +48,7 @@ func (e emitted) read(expr string) (query, error) {
 	return q, nil
 }
 
-// unknownIn returns what a selector names and is not emitted.
+// unknownIn returns the names in a selector that are not emitted.
 func (e emitted) unknownIn(n *parser.VectorSelector) (unknown []string) {
 	known, ok := e.metrics[n.Name]
 	if !ok {

@@ -72,7 +72,7 @@ func newTelemetry() (*telemetry, error) {
 	return t, nil
 }
 
-// close shuts down the providers. Their errors would come from exporters, none of which can fail here.
+// close shuts down the providers. Their errors would come from exporters, which cannot fail here.
 func (t *telemetry) close() {
 	ctx := context.Background()
 	_ = errors.Join(t.tracers.Shutdown(ctx), t.meters.Shutdown(ctx))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The page is what the program writes today: a change of a policy, a law or the simulation shows as a change of the
+// The page is the output of the program today: a change of a policy, a law or the simulation shows as a change of the
 // page.
 func TestThePageIsWhatTheProgramWrites(t *testing.T) {
 	var text bytes.Buffer
@@ -33,7 +33,7 @@ func TestEachKeyOfTheDocumentHasItsReason(t *testing.T) {
 	}
 }
 
-// What is linted and what is certified is one policy in one place.
+// The policy that is linted is the one that is certified.
 func TestSettingAndFleetAgree(t *testing.T) {
 	for _, p := range policies() {
 		require.Equal(t, p.use.Clients, p.fleet.Clients, p.name)

@@ -78,7 +78,7 @@ type entry struct {
 
 func (e *entry) printf(format string, args ...any) { fmt.Fprintf(e.w, format, args...) }
 
-// describe writes what the policy is and why.
+// describe writes the policy and its purpose.
 func (e *entry) describe() {
 	schedule := e.loaded
 	schedule.Name = "" // it is the heading
@@ -132,7 +132,7 @@ func brief(d time.Duration) string {
 }
 
 // findings writes what Lint says, and why it is accepted. A finding above a note that has not been accepted is an
-// error, and so is an acceptance of what is not found.
+// error, and so is the acceptance of a finding that does not occur.
 func (e *entry) findings() error {
 	found := retryplan.Lint(e.loaded, e.use)
 	e.printf("\nLint (%s):", settingText(e.use))

@@ -7,15 +7,15 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// policy is an entry of the catalog: what the document cannot hold.
+// policy is an entry of the catalog, with the parts that the document cannot hold.
 type policy struct {
 	name    string
-	purpose string              // what it is for
+	purpose string              // its use
 	why     []why               // one for each key of the document
 	budget  *retry.BudgetConfig // of each client; nil: none
 	paid    string              // why there is a budget, or none
 	use     retryplan.Setting   // its use
-	fleet   retryplan.Fleet     // who uses it against what
+	fleet   retryplan.Fleet     // the clients that use it, and their backend
 	words   string              // the fleet in words, without its figures
 	herd    *retryplan.Scenario // all clients at once after an outage of the server; nil: not looked at
 	accept  map[string]string   // code of a finding that remains: why it is accepted

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// output runs the program and returns what it writes, measurements left out.
+// output runs the program and returns its output without measurements.
 func output(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer

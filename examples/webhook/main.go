@@ -127,7 +127,7 @@ func main() {
 	}
 }
 
-// run makes ten deliveries and writes to w the result of each, then what the receiver did with the one that got
+// run makes ten deliveries and writes to w the result of each, then the actions of the receiver on the one that got
 // through.
 func run(w io.Writer) error {
 	receiver := &receiver{done: map[string]bool{}}

@@ -42,7 +42,7 @@ var named = retryjob.FromMap(map[string]retry.Policy{
 // budgets bound the retries by tenant and endpoint, in each worker.
 var budgets = retry.NewBudgets(retry.BudgetConfig{Initial: 10}, 10_000)
 
-// policies are those of the deliveries, whose own settings are limited to what a service can bear.
+// policies are those of the deliveries, whose own settings are within limits of the service.
 var policies = retryjob.Policies(func(j *retryjob.Job) (retry.Policy, error) {
 	p, err := named(j)
 	p.Budget = budgets.For(j.Budget)

@@ -27,7 +27,7 @@ type block struct {
 	language string
 	text     string
 	prints   bool
-	output   string // what it prints: the text block that follows it directly
+	output   string // the text block that follows it directly
 }
 
 var fence = regexp.MustCompile("(?m)^( *)```([a-z]*)\n(?s:(.*?))^ *```$")
@@ -164,7 +164,7 @@ func withImports(t *testing.T, source string, known map[string]string) string {
 	return clause + "; " + strings.Join(missing, "; ") + "\n" + rest
 }
 
-// selects reports whether id is what a selector selects from, as in id.Name.
+// selects reports whether id is the operand of a selector, as in id.Name.
 func selects(file *ast.File, id *ast.Ident) bool {
 	found := false
 	ast.Inspect(file, func(n ast.Node) bool {

@@ -10,7 +10,7 @@ import (
 
 const unreleased = "## [Unreleased]\n"
 
-// dateChangelog puts the version and the day under the heading of what is not released yet.
+// dateChangelog puts the version and the day under the heading of unreleased changes.
 func dateChangelog(out io.Writer, file, version string, now time.Time, write bool) error {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -69,5 +69,5 @@ func cut(s string, limit int) string {
 	return s[:end]
 }
 
-// UTF8 returns text as UTF-8, with U+FFFD for what is not.
+// UTF8 returns text as UTF-8, with U+FFFD for invalid bytes.
 func UTF8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

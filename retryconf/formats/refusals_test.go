@@ -165,7 +165,7 @@ func TestAnErrorOfAValueIsFoundThroughYAML(t *testing.T) {
 }
 
 // A decoder passes UnmarshalText its own view of a value: never a null, a float cut to six decimals, a key in any case.
-// A map that it decodes into keeps these distinctions, and Spec.UnmarshalJSON refuses what it must.
+// A map that it decodes into keeps these distinctions, so that Spec.UnmarshalJSON can refuse them.
 func TestThroughAMapAndJSONTheStrictReaderReadsEveryFormat(t *testing.T) {
 	strict := func(decode func(string, any) error, text string) (s retryconf.Spec, err error) {
 		var object map[string]any

@@ -1,5 +1,5 @@
-// Package attemptctx defines an analyzer for attempts that use what belongs to the whole run: the outer context, a request
-// built with it, or a transaction begun before.
+// Package attemptctx defines an analyzer for attempts that use what belongs to the whole run: the outer context, a
+// request built with it, or a transaction begun before.
 package attemptctx
 
 import (
@@ -296,7 +296,7 @@ func (a attempt) builtWithBody(x ast.Expr) (yes bool) {
 }
 
 // exempt reports whether call may well be given the context of the run: it logs, traces or counts, reads a value, or
-// starts what is to outlive the attempt.
+// starts work that is meant to outlive the attempt.
 func exempt(info *types.Info, call *ast.CallExpr) bool {
 	f := typeutil.Callee(info, call)
 	if f == nil || f.Pkg() == nil {

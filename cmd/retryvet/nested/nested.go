@@ -30,7 +30,7 @@ and files of tests are left alone.`
 // Analyzer is the analyzer nested.
 var Analyzer = ignore.New("nested", doc, run, new(Retries))
 
-// Retries is the fact that a function makes at least so many attempts of something.
+// Retries is the fact that a function makes at least that many attempts.
 type Retries struct{ Attempts int }
 
 // AFact makes it a fact.
@@ -137,7 +137,7 @@ func (f *finder) oneAttempt(x ast.Expr) bool {
 	return false
 }
 
-// export finds what the functions of this package do, and exports it.
+// export finds the facts about the functions of this package and exports them.
 func (f *finder) export() {
 	var order []*types.Func
 	for _, file := range f.Files {

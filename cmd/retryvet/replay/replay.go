@@ -116,7 +116,7 @@ func (r replay) check() {
 	})
 }
 
-// lost reports whether the server may have done what the last attempt of s asked for: there is no answer.
+// lost reports whether the last attempt of s got no answer, so that the server may have acted on it.
 func (r replay) lost(s retries.State) bool {
 	return s.Last == retries.Failed && !r.Judged[s.Call] && s.Call != nil && r.sends(s.Call)
 }
@@ -202,8 +202,8 @@ func (r replay) text(x ast.Expr) string {
 
 var key = regexp.MustCompile(`(?i)idempoten|(request|transaction|message|event)[-_]?id|nonce|dedup|if-match`)
 
-// keyed reports whether the request that call sends may have a key: the function speaks of one, or something else gets the
-// request.
+// keyed reports whether the request that call sends may have a key: the function speaks of one, or something else gets
+// the request.
 func (r replay) keyed(call *ast.CallExpr) (yes bool) {
 	var request types.Object
 	if made := r.made(call); made != nil {
@@ -264,7 +264,7 @@ func (r replay) spent(call *ast.CallExpr) string {
 	return v.Name()
 }
 
-// reader reports whether t is a type of which a value is read once.
+// reader reports whether a value of type t can be read only once.
 func reader(t types.Type) bool {
 	for _, name := range []string{"bytes.Buffer", "bytes.Reader", "strings.Reader", "os.File", "io.Reader", "io.ReadCloser"} {
 		pkg, typ, _ := strings.Cut(name, ".")
@@ -275,7 +275,7 @@ func reader(t types.Type) bool {
 	return false
 }
 
-// changed reports whether what is repeated sets a field of v, or uses its body.
+// changed reports whether the repeated code sets a field of v, or uses its body.
 func (r replay) changed(v types.Object) (yes bool) {
 	ast.Inspect(r.Body, func(n ast.Node) bool {
 		if s, isSelector := n.(*ast.SelectorExpr); isSelector && r.variable(s.X) == v {
@@ -286,7 +286,7 @@ func (r replay) changed(v types.Object) (yes bool) {
 	return yes
 }
 
-// count returns how often what is repeated names v.
+// count returns how often the repeated code names v.
 func (r replay) count(v types.Object) (n int) {
 	ast.Inspect(r.Body, func(node ast.Node) bool {
 		if id, isIdent := node.(*ast.Ident); isIdent && r.info.ObjectOf(id) == v {

@@ -55,7 +55,7 @@ const openTimeout = 10 * time.Second
 
 // Run runs the command in args, which do not include the program's name, and returns the exit status. The results go to
 // stdout; errors and remarks go to stderr, each on one line that begins with "retryjobs: ". When ctx ends the command
-// ends too; what it has done until then stays done.
+// ends too, and keeps what it has done until then.
 func Run(ctx context.Context, o Options, args []string, stdout, stderr io.Writer) int {
 	a := &app{Options: o}
 	root := a.root()

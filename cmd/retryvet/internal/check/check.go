@@ -19,7 +19,7 @@ import (
 	"github.com/retrygo/retry/cmd/retryvet/internal/suite"
 )
 
-// A finding is a diagnostic of an analyzer. What a package and its test variant both have is one finding.
+// A finding is a diagnostic of an analyzer. A diagnostic of a package and of its test variant is one finding.
 type finding struct {
 	analyzer, message string
 	file              string // relative to the working directory if it is below it, with slashes

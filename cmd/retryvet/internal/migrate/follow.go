@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// pause is what is known of a BackOff, or of a client that retries, while it is followed through the source.
+// pause is the state of a BackOff, or of a client that retries, while migrate follows it through the source.
 type pause struct {
 	kind  string              // "exponential" or "constant"
 	set   map[string]ast.Expr // its fields, as they were set last; also retries and context
@@ -93,7 +93,7 @@ func (s *site) argument(id *ast.Ident) bool {
 	})
 }
 
-// step applies to what is known of obj what stmt does with it.
+// step applies stmt to the state of obj.
 func (s *site) step(p *plan, obj types.Object, stmt ast.Stmt) error {
 	switch stmt := stmt.(type) {
 	case *ast.ExprStmt: // b.Reset()

@@ -16,7 +16,7 @@ import (
 
 // strays are the marks of a library outside the works of its sites. They may reach any run.
 type strays struct {
-	makers []maker // calls that make a mark, of which we have the counterpart
+	makers []maker // calls that make a mark that we have too
 	looked bool    // a mark is looked for
 	stuck  *place  // a mark that cannot be made for us too
 
@@ -51,7 +51,7 @@ func survey(files []*file, graph map[string]*packages.Package) map[*library]*str
 	for _, f := range files {
 		seen[f.name] = true
 	}
-	for _, p := range graph { // what the patterns leave out of the module
+	for _, p := range graph { // packages of the module that the patterns leave out
 		for path, lib := range libraries {
 			if p.Module == nil || !p.Module.Main {
 				continue
@@ -124,7 +124,7 @@ func (f *file) stray(id *ast.Ident, all map[*library]*strays) {
 	s.stuck = &place{f.pkg.Fset.Position(id.Pos())}
 }
 
-// mark returns the library of which id names a mark, or nil.
+// mark returns the library whose mark id names, or nil.
 func (f *file) mark(id *ast.Ident) *library {
 	obj := f.pkg.TypesInfo.Uses[id]
 	if obj == nil || obj.Pkg() == nil {
@@ -158,7 +158,7 @@ func (m maker) edits(alone bool) []edit {
 	return []edit{{from, from, ourMark + "("}, {to, to, ")"}}
 }
 
-// private reports whether only this module can call what is in f.
+// private reports whether only this module can call the functions in f.
 func (f *file) private() bool {
 	return f.pkg.Name == "main" || strings.Contains(f.pkg.PkgPath+"/", "/internal/") || strings.HasSuffix(f.name, "_test.go")
 }
@@ -205,8 +205,8 @@ func (s *site) ownMarks() error {
 	return nil
 }
 
-// markingImport returns a package of another module that this package, or one of this module that it needs, imports, and
-// whose source names a mark of the library; or "".
+// markingImport returns a package of another module that this package, or one of this module that it needs, imports,
+// and whose source names a mark of the library; or "".
 func (s *site) markingImport() string {
 	if len(s.lib.marks) == 0 {
 		return ""

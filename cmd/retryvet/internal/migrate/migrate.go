@@ -1,6 +1,6 @@
 // Package migrate moves calls of other retry libraries over to github.com/retrygo/retry.
 //
-// A call is moved only if what it does is known from its own function: the same calls of the work at the same times.
+// A call is moved only if its own function shows its behavior: the same calls of the work at the same times.
 // Everything else is refused with a reason.
 package migrate
 
@@ -216,7 +216,7 @@ func (l *loader) check(pkgs []*packages.Package, changed map[string][]byte) erro
 			return fmt.Errorf("nothing was migrated: %s needs a newer language than the go line of go.mod, and Go 1.22 changed "+
 				"loop variables: raise the line first", ourPath)
 		}
-		// A go.mod beside the real one, so that the real one changes only if the result is sound.
+		// A second go.mod, so that the real one changes only if the result is sound.
 		temp, err := os.MkdirTemp("", "retryvet")
 		if err != nil {
 			return err

@@ -68,7 +68,7 @@ func (s *site) target(e ast.Expr) error {
 	return nil
 }
 
-// usedBy judges what the parent of n, an error, does with it.
+// usedBy judges how the parent of n uses n, an error.
 func (s *site) usedBy(n ast.Node) error {
 	switch p := s.parents[n].(type) {
 	case *ast.BinaryExpr:

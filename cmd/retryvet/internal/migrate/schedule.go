@@ -105,8 +105,8 @@ func (s *site) attempts(p *plan, e ast.Expr, more int) {
 
 var defaults = retry.Policy{}.Effective()
 
-// grow makes the delay after the nth attempt base·factor^(n-1), but at most limit if that is set. Their jitter adds up to
-// ratio of it, and may pass limit; that of p.backoff must be set already. A factor of 1 makes all delays the same.
+// grow makes the delay after the nth attempt base·factor^(n-1), but at most limit if that is set. Their jitter adds up
+// to ratio of it, and may pass limit; that of p.backoff must be set already. A factor of 1 makes all delays the same.
 func (p *plan) grow(base, factor, limit number, ratio float64) {
 	p.texts["Base"], p.backoff.Base = base.text, base.duration()
 	p.backoff.Factor = factor.value
@@ -163,7 +163,7 @@ func (p *plan) fits(base, factor, limit, ratio float64) {
 	var worst time.Duration
 	passes := false
 	theirs := time.Duration(base)
-	for n := 1; n <= waits && theirs < 1<<61; n++ { // what is longer takes centuries
+	for n := 1; n <= waits && theirs < 1<<61; n++ { // a longer delay takes centuries
 		mine := p.backoff.Delay(n)
 		worst = max(worst, mine-theirs, theirs-mine)
 		passes = passes || ratio > 0 && float64(theirs)*(1+ratio) > float64(retry.Policy{Backoff: p.backoff}.Effective().Cap)

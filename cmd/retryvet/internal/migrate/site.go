@@ -12,7 +12,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// library is what is known of a library.
+// library describes a library.
 type library struct {
 	name   string
 	marks  map[string]string // what only its own runs understand in an error, and our counterpart; "" if there is none
@@ -43,7 +43,7 @@ type site struct {
 	*file
 	lib     *library
 	strays  *strays
-	expr    ast.Expr // what is replaced
+	expr    ast.Expr // the expression to replace
 	call    *ast.CallExpr
 	name    string
 	op      ast.Expr     // the work as it is passed; nil if unknown
@@ -51,7 +51,7 @@ type site struct {
 	escapes bool         // the error is seen by more than a comparison with nil
 }
 
-// plan is what a site becomes.
+// plan is the replacement of a site.
 type plan struct {
 	ctx      ast.Expr // nil means context.Background()
 	attempts string
@@ -364,7 +364,7 @@ func (s *site) remarked(p *plan, first edit) []edit {
 	return []edit{{at, at, remark}, first}
 }
 
-// comments refuses a site if a comment stands in what is removed.
+// comments refuses a site if the code to remove contains a comment.
 func (s *site) comments(p *plan) error {
 	kept := s.literals()
 	for _, group := range s.ast.Comments {
@@ -400,7 +400,7 @@ func (s *site) literals() []ast.Node {
 	return kept
 }
 
-// free reports whether name, at s, is the package path or nothing at all.
+// free reports whether name, at s, is the package path or undefined.
 func (s *site) free(name, path string) bool { return s.freeAt(s.expr.Pos(), name, path) }
 
 // hidden returns the name under which the file imports one of our packages if it means something else at pos, or "".
@@ -413,7 +413,7 @@ func (f *file) hidden(pos token.Pos) string {
 	return ""
 }
 
-// freeAt reports whether name, at pos, is the package path or nothing at all.
+// freeAt reports whether name, at pos, is the package path or undefined.
 func (f *file) freeAt(pos token.Pos, name, path string) bool {
 	scope := f.pkg.Types.Scope().Innermost(pos)
 	if scope == nil {
@@ -459,7 +459,7 @@ func (s *site) results() (string, error) {
 // passesOn reports whether the work uses ctx and never changes it, so that a parameter can take its place.
 func (s *site) passesOn(ctx *ast.Ident) bool {
 	obj := s.pkg.TypesInfo.Uses[ctx]
-	for id, own := range s.pkg.TypesInfo.Defs { // beside a parameter, "ctx := ..." would declare nothing
+	for id, own := range s.pkg.TypesInfo.Defs { // in the scope of a parameter ctx, "ctx := ..." would declare nothing
 		if id.Name == ctx.Name && own != nil && own.Parent() == s.pkg.TypesInfo.Scopes[s.lit.Type] {
 			return false
 		}
@@ -470,7 +470,8 @@ func (s *site) passesOn(ctx *ast.Ident) bool {
 	return inside && !s.changed(obj, s.expr.Pos(), s.expr.End())
 }
 
-// observer sets p.observe to call f, unless it is nil, with the arguments if the condition holds; all have the event for %s.
+// observer sets p.observe to call f, unless it is nil, with the arguments if the condition holds; all have the event
+// for %s.
 func (s *site) observer(p *plan, f ast.Expr, condition string, args ...string) {
 	if f == nil || s.pkg.TypesInfo.Types[f].IsNil() {
 		return

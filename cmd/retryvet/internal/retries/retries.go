@@ -17,7 +17,7 @@ type Retries struct {
 	Repeats  []State // the ways to another run
 	Leaves   []State // the other ways out
 	Attempts []*ast.CallExpr
-	Judged   map[*ast.CallExpr]bool // the attempts of which a condition asks which error they have
+	Judged   map[*ast.CallExpr]bool // the attempts whose error a condition inspects
 }
 
 // A Loop is a hand-written retry loop: on every way to its next attempt the last one has failed, it waits there, and
@@ -30,8 +30,8 @@ type Loop struct {
 	Waits   []Wait
 }
 
-// LoopAt returns the retry loop at cur, which is a *ast.ForStmt or a *ast.RangeStmt; nil if the statement is none. write
-// reports whether a call is a write that must not be repeated; it can be nil.
+// LoopAt returns the retry loop at cur, which is a *ast.ForStmt or a *ast.RangeStmt; nil if the statement is none.
+// write reports whether a call is a write that must not be repeated; it can be nil.
 func LoopAt(info *types.Info, cur inspector.Cursor, write func(*ast.CallExpr) bool) *Loop {
 	w := walk{info: info, write: write, judged: map[*ast.CallExpr]bool{}}
 	if p, isLabeled := cur.Parent().Node().(*ast.LabeledStmt); isLabeled {

@@ -1,5 +1,5 @@
-// Package retries recognizes code that runs again if it fails: hand-written retry loops, and functions that are given to
-// this library. It follows the ways through that code and says with what outcome each of them ends.
+// Package retries recognizes code that runs again if it fails: hand-written retry loops, and functions that are given
+// to this library. It follows the ways through that code and says with what outcome each of them ends.
 package retries
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
 )
 
-// An Outcome is what the last attempt on a way came to.
+// An Outcome is the result of the last attempt on a path.
 type Outcome uint8
 
 const (
@@ -93,7 +93,8 @@ func (w *walk) list(stmts []ast.Stmt, s []State, inner bool) []State {
 	return s
 }
 
-// stmt returns the states after stmt. inner says that a break without a label leaves a switch, a select or a loop inside.
+// stmt returns the states after stmt. inner says that a break without a label leaves a switch, a select or a loop
+// inside.
 func (w *walk) stmt(stmt ast.Stmt, s []State, inner bool) []State {
 	if len(s) > tooMany {
 		w.strange = true
@@ -387,7 +388,7 @@ func (w *walk) assign(left, right []ast.Expr, s []State) []State {
 	case isCall && w.wraps(call):
 		made := calls.IsFunc(w.info, call, "fmt", "Errorf") || calls.IsFunc(w.info, call, "errors", "New")
 		for _, s := range s {
-			if s.Err = v; s.Last == OK && made { // its result is no good
+			if s.Err = v; s.Last == OK && made { // its result is unusable
 				s.Last = Failed
 			}
 			out = merge(out, []State{s})
