@@ -3,9 +3,9 @@
 //	go install github.com/retrygo/retry/cmd/retryvet@latest
 //
 //	go vet -vettool=$(which retryvet) ./...   cached by the go command; with -fix it applies the fixes that it has
-//	retryvet [flags] PACKAGE...               stands alone; --format text, sarif or github
+//	retryvet [flags] PACKAGE...               runs alone; --format text, sarif or github
 //	retryvet -migrate [-diff] [-w] PACKAGE... moves calls of other retry libraries to this one
-//	retryvet -loop PACKAGE...                 the analyzer loop, which runs only if it is asked for
+//	retryvet -loop PACKAGE...                 the analyzer loop, which does not run by default
 //	retryvet help [ANALYZER]                  the findings and the flags
 //	retryvet --version
 //
@@ -40,7 +40,7 @@ func main() {
 	os.Exit(check.Run(suite.Analyzers(), version(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// vettool reports whether the go command calls: with -V=full, with -flags, or with a file that describes a package.
+// vettool reports whether the go command runs retryvet: with -V=full, -flags or a file that describes a package.
 func vettool(args []string) bool {
 	if len(args) == 0 {
 		return false

@@ -1,4 +1,4 @@
-// Package attemptctx defines an analyzer for attempts that use what belongs to the whole run: the outer context, a
+// Package attemptctx defines an analyzer for attempts that use values of the whole run: the outer context, a
 // request built with it, or a transaction begun before.
 package attemptctx
 
@@ -140,11 +140,11 @@ func changed(info *types.Info, body *ast.BlockStmt, v *types.Var) (possible bool
 type attempt struct {
 	pass *analysis.Pass
 	lit  *ast.FuncLit
-	// own says that the context of an attempt is not, or not always, that of the run.
+	// own means that the context of an attempt can differ from that of the run.
 	own bool
 }
 
-// A use is a thing from outside that a call of the attempt is given.
+// A use is a value from outside of the attempt that a call of the attempt gets.
 type use struct {
 	expr ast.Expr
 	kind string // "context", "request" or "transaction"
@@ -186,7 +186,7 @@ func (a attempt) object(x ast.Expr) types.Object {
 	return nil
 }
 
-// uses returns what call is given from outside of the attempt.
+// uses returns the values from outside of the attempt that call gets.
 func (a attempt) uses(call *ast.CallExpr) (all []use) {
 	info := a.pass.TypesInfo
 	if exempt(info, call) {
@@ -222,7 +222,7 @@ func (a attempt) outer(x ast.Expr) bool {
 	return v != nil && !v.IsField() && !calls.Within(v, a.lit)
 }
 
-// canHang reports whether call can fail or derives a context. What only reads a value can do neither.
+// canHang reports whether call can fail or derives a context. A call that only reads a value does neither.
 func canHang(info *types.Info, call *ast.CallExpr) bool {
 	s, ok := info.TypeOf(call.Fun).Underlying().(*types.Signature)
 	if !ok {
@@ -241,7 +241,7 @@ func transaction(t types.Type) bool {
 		calls.IsNamed(t, calls.Module+"/retrysql", "Txn")
 }
 
-// sends reports whether call sends the request it is given.
+// sends reports whether call sends the request that it gets.
 func sends(info *types.Info, call *ast.CallExpr) bool {
 	f := typeutil.Callee(info, call)
 	return f != nil && (f.Name() == "RoundTrip" || calls.IsFunc(info, call, "net/http", "Client.Do"))
@@ -295,7 +295,7 @@ func (a attempt) builtWithBody(x ast.Expr) (yes bool) {
 	return yes
 }
 
-// exempt reports whether call may well be given the context of the run: it logs, traces or counts, reads a value, or
+// exempt reports whether call can rightly get the context of the run: it logs, traces or counts, reads a value, or
 // starts work that is meant to outlive the attempt.
 func exempt(info *types.Info, call *ast.CallExpr) bool {
 	f := typeutil.Callee(info, call)
@@ -360,7 +360,7 @@ func (a attempt) fix(outer types.Object, uses []use) (fix analysis.SuggestedFix,
 		return fix, true
 	}
 	if v, isVar := outer.(*types.Var); !isVar || v.IsField() || a.count(outer) != len(uses) {
-		return fix, false // the new parameter would hide outer from uses that are right
+		return fix, false // the new parameter would hide outer from correct uses
 	}
 	edit := analysis.TextEdit{Pos: fields[0].Type.Pos(), End: fields[0].Type.Pos(), NewText: []byte(outer.Name() + " ")}
 	if len(fields[0].Names) == 1 {

@@ -66,9 +66,9 @@ func check(pass *analysis.Pass, request string, body *ast.BlockStmt) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.GoStmt:
-			return false // is meant to outlive the request
+			return false // meant to outlive the request
 		case *ast.FuncLit:
-			return requestOf(pass.TypesInfo, n.Type) == "" // a handler is visited by itself
+			return requestOf(pass.TypesInfo, n.Type) == "" // a handler is visited separately
 		case *ast.CallExpr:
 			if len(n.Args) > 0 && detached(pass.TypesInfo, n.Args[0]) && callsOut(pass.TypesInfo, n) {
 				report(pass, request, n)
@@ -105,7 +105,7 @@ func report(pass *analysis.Pass, request string, call *ast.CallExpr) {
 	ctx := request + ".Context()"
 	pass.Report(analysis.Diagnostic{
 		Pos: call.Args[0].Pos(), End: call.Args[0].End(),
-		Message: fmt.Sprintf("%s goes on when the client of %s has gone, beside the client's retry: use %s, or context.WithoutCancel(%s)",
+		Message: fmt.Sprintf("%s continues after the client of %s has gone, together with the client's retry: use %s, or context.WithoutCancel(%s)",
 			types.ExprString(call.Fun), request, ctx, ctx),
 		SuggestedFixes: []analysis.SuggestedFix{{
 			Message:   "Use " + ctx,

@@ -83,7 +83,7 @@ func (l retryLoop) report() {
 		bugs = append(bugs, "sleeps without watching "+name)
 	}
 	switch {
-	case ctx == nil: // to wait without end until something answers can be right
+	case ctx == nil: // waiting for an answer without a limit can be intended
 	case l.forever():
 		bugs = append(bugs, "never ends while the call fails, even if "+name+" is done")
 	case l.outlives(ctx):
@@ -126,8 +126,8 @@ func (l retryLoop) context() *types.Var {
 	return nil
 }
 
-// endless reports whether the context v cannot be done while the loop runs: it is context.Background() or TODO(), or is made of
-// them with a cancel function that nothing else can call until then.
+// endless reports whether the context v cannot be done while the loop runs: it is context.Background() or TODO(), or is
+// derived from them with a cancel function that nothing else can call until then.
 func (l retryLoop) endless(v *types.Var) bool {
 	assigned, other := 0, 0
 	ast.Inspect(l.function().Node(), func(n ast.Node) bool {
@@ -151,7 +151,7 @@ func (l retryLoop) endless(v *types.Var) bool {
 	return assigned > 0 && other == 0 && !l.parameter(v)
 }
 
-// background reports whether x is v, context.Background() or TODO(), or made of them without a deadline.
+// background reports whether x is v, context.Background() or TODO(), or derived from them without a deadline.
 func (l retryLoop) background(x ast.Expr, v *types.Var) bool {
 	switch x := x.(type) {
 	case *ast.Ident:
@@ -163,8 +163,8 @@ func (l retryLoop) background(x ast.Expr, v *types.Var) bool {
 	return false
 }
 
-// holds reports whether the function around the loop calls cancel itself, and up to the end of the loop hands it to nothing
-// that could.
+// holds reports whether the function around the loop calls cancel itself and, up to the end of the loop, passes it to
+// no other code.
 func (l retryLoop) holds(cancel ast.Expr) bool {
 	id, isIdent := cancel.(*ast.Ident)
 	if !isIdent || l.info.ObjectOf(id) == nil {
@@ -203,8 +203,8 @@ func (l retryLoop) parameter(v *types.Var) bool {
 	return true
 }
 
-// outlives reports whether an attempt that gets ctx is repeated after ctx is done: nothing else in the loop names ctx, and
-// no condition asks which error the attempt has.
+// outlives reports whether an attempt that gets ctx is repeated after ctx is done: nothing else in the loop names ctx,
+// and no condition inspects the error of the attempt.
 func (l retryLoop) outlives(ctx *types.Var) bool {
 	if slices.ContainsFunc(l.Waits, l.short) {
 		return false
@@ -231,13 +231,13 @@ func (l retryLoop) outlives(ctx *types.Var) bool {
 	return attempts > 0 && attempts == uses && !slices.ContainsFunc(l.Repeats, func(s retries.State) bool { return s.Last != retries.Failed })
 }
 
-// short reports whether w is known to be at most 100 ms: that delays no shutdown and no error for long.
+// short reports whether w is known to be at most 100 ms, which hardly delays a shutdown or an error.
 func (l retryLoop) short(w retries.Wait) bool {
 	d, known := l.most(w.Delay)
 	return known && time.Duration(d) <= 100*time.Millisecond
 }
 
-// brief reports whether all turns that can follow the end of ctx are known to wait together for at most a second.
+// brief reports whether all iterations that can follow the end of ctx are known to wait for at most a second in all.
 func (l retryLoop) brief(ctx *types.Var) bool {
 	turns, known := l.most(l.Count)
 	if l.asks(ctx) {
@@ -250,7 +250,7 @@ func (l retryLoop) brief(ctx *types.Var) bool {
 	return known
 }
 
-// asks reports whether each turn asks if ctx is done: in the loop's condition, or in a statement of its body.
+// asks reports whether each iteration checks if ctx is done: in the loop's condition, or in a statement of its body.
 func (l retryLoop) asks(ctx *types.Var) bool {
 	if l.Cond != nil && names(l.info, l.Cond, ctx) {
 		return true
@@ -275,7 +275,7 @@ func (l retryLoop) asks(ctx *types.Var) bool {
 	return yes
 }
 
-// most returns the largest value that x, of constants, random numbers and the counter of the loop, can have.
+// most returns the largest value of x, an expression of constants, random numbers and the counter of the loop.
 func (l retryLoop) most(x ast.Expr) (int64, bool) {
 	if x == nil {
 		return 0, false
@@ -310,7 +310,7 @@ func (l retryLoop) most(x ast.Expr) (int64, bool) {
 	return 0, false
 }
 
-// forever reports whether no way leads out of the loop while the call fails.
+// forever reports whether the loop cannot end while the call fails.
 func (l retryLoop) forever() bool {
 	return l.Cond == nil && l.Count == nil && !slices.ContainsFunc(l.Leaves, retries.State.Failed)
 }
@@ -323,8 +323,8 @@ func (l retryLoop) function() inspector.Cursor {
 	return l.cur
 }
 
-// sleepsLast reports whether a counted loop waits after its last attempt too: no condition in it asks the counter, and
-// what follows the loop does not make one more attempt.
+// sleepsLast reports whether a counted loop also waits after its last attempt: no condition in it depends on the
+// counter, and no attempt follows the loop.
 func (l retryLoop) sleepsLast() bool {
 	if l.Count == nil || len(l.Attempts) == 0 || l.unawaited() {
 		return false
@@ -348,7 +348,7 @@ func (l retryLoop) sleepsLast() bool {
 	return !asked && !l.attemptFollows()
 }
 
-// unawaited reports whether the loop is the last that a goroutine does, apart from calls such as those to a logger.
+// unawaited reports whether the loop is the last work of a goroutine, except for calls such as those to a logger.
 func (l retryLoop) unawaited() bool {
 	f := l.function()
 	if e, _ := f.ParentEdge(); e != edge.CallExpr_Fun {
@@ -380,8 +380,8 @@ func (l retryLoop) attemptFollows() (yes bool) {
 	return yes
 }
 
-// losesError reports whether the statement after a counted loop returns a new error, and the error of the last attempt went
-// nowhere.
+// losesError reports whether the statement after a counted loop returns a new error, and the error of the last attempt
+// is not used.
 func (l retryLoop) losesError() bool {
 	next, hasNext := l.cur.NextSibling()
 	last := l.Repeats[0].Err
@@ -402,7 +402,7 @@ func (l retryLoop) losesError() bool {
 	}
 	ast.Inspect(l.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
-		case *ast.CallExpr: // it may log the error, or the error's text
+		case *ast.CallExpr: // it may log the error or its text
 			passedOn = passedOn || names(l.info, n, last)
 		case *ast.AssignStmt: // it may be kept for later
 			for _, x := range n.Rhs {
@@ -414,7 +414,7 @@ func (l retryLoop) losesError() bool {
 	return !passedOn && !names(l.info, made, last)
 }
 
-// fails reports whether every attempt that is repeated has failed with an error, which is in the variable err.
+// fails reports whether every repeated attempt has failed with an error, which is in the variable err.
 func (l retryLoop) fails(err types.Object) bool {
 	return !slices.ContainsFunc(l.Repeats, func(s retries.State) bool { return s.Err != err || s.Last == retries.OK })
 }
@@ -429,7 +429,7 @@ func names(info *types.Info, n ast.Node, obj types.Object) (yes bool) {
 	return yes
 }
 
-// constant reports whether all waits have a length that is known before the program runs.
+// constant reports whether the length of every wait is known at compile time.
 func (l retryLoop) constant() bool {
 	for _, w := range l.Waits {
 		if w.Delay == nil || l.info.Types[w.Delay].Value == nil {
@@ -439,7 +439,7 @@ func (l retryLoop) constant() bool {
 	return true
 }
 
-// call returns the call that would replace the loop.
+// call returns the call that can replace the loop.
 func (l retryLoop) call(ctx string) string {
 	if ctx == "" {
 		ctx = "ctx"

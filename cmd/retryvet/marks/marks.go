@@ -1,4 +1,4 @@
-// Package marks defines an analyzer for errors of retries that are compared, formatted or marked in vain.
+// Package marks defines an analyzer for errors of retries that are compared, formatted or marked without effect.
 package marks
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
 )
 
-const doc = `report errors of retries that are compared, formatted or marked in vain
+const doc = `report errors of retries that are compared, formatted or marked without effect
 
  - What retry.Do and DoValue return is nil or wraps the last error, so that == with that error is always false, and so is a
    type assertion. Use errors.Is and errors.As.
@@ -95,7 +95,7 @@ func asserted(pass *analysis.Pass, cur inspector.Cursor, a *ast.TypeAssertExpr) 
 	}
 	t := pass.TypesInfo.TypeOf(a.Type)
 	if types.IsInterface(t) {
-		return // *retry.Error may well have the methods
+		return // *retry.Error may have the methods
 	}
 	for _, name := range []string{"Error", "FieldError", "FieldErrors"} {
 		if calls.IsNamed(t, calls.Module, name) {
@@ -105,8 +105,8 @@ func asserted(pass *analysis.Pass, cur inspector.Cursor, a *ast.TypeAssertExpr) 
 	pass.ReportRangef(a, "%s never succeeds, since %s wraps the last error: use errors.As", types.ExprString(a), do)
 }
 
-// doBefore returns the call of Do or DoValue that x, a variable, has had its value from when control comes to cur; "" if it
-// is none, or if that depends on the way.
+// doBefore returns the call of Do or DoValue that set x, a variable, when control reaches cur, and "" if there is none
+// or if that depends on the path.
 func doBefore(info *types.Info, cur inspector.Cursor, x ast.Expr) (do string) {
 	id, isIdent := ast.Unparen(x).(*ast.Ident)
 	if !isIdent {
@@ -200,7 +200,7 @@ func isMark(info *types.Info, call *ast.CallExpr) bool {
 	return calls.IsFunc(info, call, calls.Module, "Permanent", "Transient", "Ambiguous", "After")
 }
 
-// verbs returns where the letters of a format's verbs are, and false if it has flags, widths or indexes.
+// verbs returns the positions of the letters of a format's verbs, and false if it has flags, widths or indexes.
 func verbs(format string) (at []int, plain bool) {
 	for i := 0; i < len(format); i++ {
 		if format[i] != '%' {
@@ -217,7 +217,7 @@ func verbs(format string) (at []int, plain bool) {
 	return at, true
 }
 
-// markedNil reports a mark of an error that is nil on every way to it, in a branch of its own.
+// markedNil reports a mark of an error that is nil on every path to it, in its own branch.
 func markedNil(pass *analysis.Pass, cur inspector.Cursor, call *ast.CallExpr) {
 	if !isMark(pass.TypesInfo, call) {
 		return
@@ -242,7 +242,7 @@ func markedNil(pass *analysis.Pass, cur inspector.Cursor, call *ast.CallExpr) {
 			check, isIf := before.Node().(*ast.IfStmt)
 			if isIf && branches > 0 && check.Else == nil && isNotNil(pass.TypesInfo, check.Cond, err) && leaves(check.Body) {
 				if !assigned(pass.TypesInfo, at.Parent().Node(), err, check.End(), call.Pos()) {
-					pass.ReportRangef(call, "%s is nil here, so that %s is nil too and the attempt succeeds: make an error", id.Name, types.ExprString(call))
+					pass.ReportRangef(call, "%s is nil here, so that %s is nil too and the attempt succeeds: create an error", id.Name, types.ExprString(call))
 				}
 				return
 			}
@@ -260,7 +260,7 @@ func isNotNil(info *types.Info, cond ast.Expr, err types.Object) bool {
 	return isIdent && info.Uses[id] == err
 }
 
-// leaves reports whether body ends with a statement that goes elsewhere.
+// leaves reports whether body ends with a statement that leaves it.
 func leaves(body *ast.BlockStmt) bool {
 	if len(body.List) == 0 {
 		return false
@@ -272,7 +272,7 @@ func leaves(body *ast.BlockStmt) bool {
 	return false
 }
 
-// assigned reports whether something between the two positions may set err.
+// assigned reports whether a statement between the two positions may set err.
 func assigned(info *types.Info, n ast.Node, err types.Object, from, to token.Pos) (yes bool) {
 	sets := func(x ast.Expr) {
 		id, isIdent := ast.Unparen(x).(*ast.Ident)
@@ -299,7 +299,7 @@ func assigned(info *types.Info, n ast.Node, err types.Object, from, to token.Pos
 				sets(n.Value)
 			}
 		case *ast.FuncLit:
-			yes = true // which may be called at any time
+			yes = true // a function literal that may be called at any time
 		}
 		return true
 	})

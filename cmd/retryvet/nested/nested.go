@@ -1,4 +1,4 @@
-// Package nested defines an analyzer for retries of what retries itself.
+// Package nested defines an analyzer for retries of functions that retry themselves.
 package nested
 
 import (
@@ -43,7 +43,7 @@ type finder struct {
 	clients map[types.Object]int // with a transport of retryhttp: variables, fields
 	once    map[types.Object]bool
 	bodies  map[*types.Func]*ast.BlockStmt
-	found   map[*types.Func]int // what this package's functions do
+	found   map[*types.Func]int // the attempts of this package's functions
 }
 
 func run(pass *analysis.Pass) (any, error) {
@@ -102,7 +102,7 @@ func (f *finder) collect(n ast.Node) {
 	}
 }
 
-// client returns the attempts of an http.Client that is made by x with retryhttp, 0 if it is none.
+// client returns the attempts of an http.Client that x makes with retryhttp, 0 if x makes none.
 func (f *finder) client(x ast.Expr) int {
 	switch x := ast.Unparen(x).(type) {
 	case *ast.CallExpr:
@@ -162,7 +162,7 @@ func (f *finder) most(body ast.Node) (most int, at *ast.CallExpr) {
 		switch n := n.(type) {
 		case *ast.GoStmt:
 			return false
-		case *ast.FuncLit: // it may be stored only
+		case *ast.FuncLit: // it may only be stored
 			return n == body
 		case *ast.CallExpr:
 			if m := f.attempts(n); m > most {
@@ -183,11 +183,11 @@ func (f *finder) attempts(call *ast.CallExpr) int {
 	}
 	if c, ok := calls.Of(f.TypesInfo, call); ok {
 		if c.Context == nil {
-			return 0 // Wrap calls nothing yet
+			return 0 // Wrap does not call the function yet
 		}
 		n := calls.Attempts(f.TypesInfo, c.Policy)
 		if n == calls.Unlimited {
-			return 0 // it is not a matter of a product
+			return 0 // then there is no product
 		}
 		inner, _ := f.work(c)
 		return n * max(inner, 1)
@@ -223,7 +223,7 @@ func (f *finder) function(callee *types.Func) int {
 	return n
 }
 
-// work returns how many attempts one attempt of c makes itself, and by which expression.
+// work returns how many attempts one attempt of c makes itself, and the expression that makes them.
 func (f *finder) work(c calls.Call) (int, ast.Expr) {
 	switch w := ast.Unparen(c.Work).(type) {
 	case *ast.FuncLit:

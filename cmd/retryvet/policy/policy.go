@@ -1,4 +1,4 @@
-// Package policy defines an analyzer for policies that are wrong as they are written.
+// Package policy defines an analyzer for policy literals that are wrong.
 package policy
 
 import (
@@ -110,12 +110,13 @@ func assigned(info *types.Info, cur inspector.Cursor) types.Object {
 	return nil
 }
 
-// unread are the fields that no severe finding depends on. Gate is not among them: a TTL can be there for its waits.
+// unread are the fields that no severe finding depends on. Gate is not in the list, since a TTL can be meant for its
+// waits.
 var unread = map[string]bool{
 	"Name": true, "Classify": true, "Pay": true, "Observe": true, "Rand": true, "Budget": true,
 }
 
-// value returns the policy that lit says, and false if that is not known before the program runs.
+// value returns the policy of lit, and false if it is not known at compile time.
 func value(info *types.Info, lit *ast.CompositeLit) (p retry.Policy, ok bool) {
 	return p, fill(info, lit, reflect.ValueOf(&p).Elem())
 }

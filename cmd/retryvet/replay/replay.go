@@ -1,4 +1,4 @@
-// Package replay defines an analyzer for what cannot be done again, in code that runs again if it fails.
+// Package replay defines an analyzer for effects that must not be repeated, in code that runs again if it fails.
 package replay
 
 import (
@@ -49,7 +49,7 @@ func run(pass *analysis.Pass) (any, error) {
 		switch n := cur.Node().(type) {
 		case *ast.CallExpr:
 			c, isOurs := calls.Of(r.info, n)
-			if !isOurs || c.Callee.Pkg().Path() != calls.Module { // others, such as retrysql, do not repeat any error
+			if !isOurs || c.Callee.Pkg().Path() != calls.Module { // others, such as retrysql, do not repeat every error
 				continue
 			}
 			lit, isLit := ast.Unparen(c.Work).(*ast.FuncLit)
@@ -97,7 +97,7 @@ func (r replay) check() {
 	}
 	for _, call := range r.Attempts {
 		if done[call] {
-			r.pass.ReportRangef(call, "this %s has succeeded and is repeated if what follows fails: use retrysql.Tx for both", r.verb(call))
+			r.pass.ReportRangef(call, "this %s has succeeded and is repeated if a later step fails: use retrysql.Tx for both", r.verb(call))
 		}
 		if m := r.method(call); lost[call] && (m == "POST" || m == "PATCH") && !r.keyed(call) {
 			r.pass.ReportRangef(call, "this %s without an Idempotency-Key is repeated after any error: if only the answer was lost, it takes effect twice", m)
@@ -121,7 +121,8 @@ func (r replay) lost(s retries.State) bool {
 	return s.Last == retries.Failed && !r.Judged[s.Call] && s.Call != nil && r.sends(s.Call)
 }
 
-// result reports whether call asks about a statement that has succeeded. That fails only if the driver cannot do it.
+// result reports whether call asks about a statement that has succeeded, which fails only if the driver does not
+// support it.
 func (r replay) result(call *ast.CallExpr) bool {
 	return calls.IsNamed(r.receiver(call), "database/sql", "Result")
 }
@@ -139,7 +140,7 @@ func (r replay) sends(call *ast.CallExpr) bool {
 		"Client.Do", "Client.Get", "Client.Head", "Client.Post", "Client.PostForm", "Transport.RoundTrip")
 }
 
-// method returns the method of a call that sends a request, "" if it is not known.
+// method returns the HTTP method of a call that sends a request, "" if it is unknown.
 func (r replay) method(call *ast.CallExpr) string {
 	switch {
 	case call == nil:
@@ -155,8 +156,7 @@ func (r replay) method(call *ast.CallExpr) string {
 	return ""
 }
 
-// made returns the call of http.NewRequest that makes the request that call sends; nil unless the function has that one
-// only.
+// made returns the only call of http.NewRequest in the function that makes the request that call sends, or nil.
 func (r replay) made(call *ast.CallExpr) (made *ast.CallExpr) {
 	v := r.variable(call.Args[0])
 	if v == nil {
@@ -202,7 +202,7 @@ func (r replay) text(x ast.Expr) string {
 
 var key = regexp.MustCompile(`(?i)idempoten|(request|transaction|message|event)[-_]?id|nonce|dedup|if-match`)
 
-// keyed reports whether the request that call sends may have a key: the function speaks of one, or something else gets
+// keyed reports whether the request that call sends may have a key: the function mentions one, or other code gets
 // the request.
 func (r replay) keyed(call *ast.CallExpr) (yes bool) {
 	var request types.Object
@@ -236,8 +236,8 @@ func (r replay) keyed(call *ast.CallExpr) (yes bool) {
 	return yes
 }
 
-// spent returns the body that call, which is repeated, sends or makes a request of, if it was made outside and is used
-// nowhere else in what is repeated.
+// spent returns the body that call sends or makes a request of, if it was made outside of the repeated code and is not
+// used elsewhere in it.
 func (r replay) spent(call *ast.CallExpr) string {
 	var body ast.Expr
 	switch {
@@ -259,7 +259,7 @@ func (r replay) spent(call *ast.CallExpr) string {
 	if !slices.ContainsFunc(r.Repeats, func(s retries.State) bool {
 		return s.Call != nil && (s.Call.Pos() > call.Pos() || s.Call == call && r.sends(call))
 	}) {
-		return "" // it is not read before what is repeated
+		return "" // it is not read before the repeated code
 	}
 	return v.Name()
 }
@@ -311,7 +311,7 @@ var (
 	adds    = regexp.MustCompile(`(?is)^\s*UPDATE\b.*?\bSET\b.*?\b(\w+)\s*=\s*(\w+)\s*[-+]`)
 )
 
-// writes reports whether call runs, outside of a transaction, a statement that has another effect the second time.
+// writes reports whether call runs, outside of a transaction, a statement whose effect differs if it is repeated.
 func (r replay) writes(call *ast.CallExpr) bool { return call != nil && r.verb(call) != "" }
 
 // verb returns "INSERT" or "UPDATE" for such a statement.

@@ -14,20 +14,20 @@ type service struct {
 }
 
 func (s *service) order(w http.ResponseWriter, r *http.Request) {
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://stock", nil) // want `http.NewRequestWithContext goes on when the client of r has gone, beside the client's retry: use r.Context\(\), or context.WithoutCancel\(r.Context\(\)\)`
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://stock", nil) // want `http.NewRequestWithContext continues after the client of r has gone, together with the client's retry: use r.Context\(\), or context.WithoutCancel\(r.Context\(\)\)`
 	if err != nil {
 		return
 	}
 	_, _ = s.client.Do(req)
-	_, _ = s.db.ExecContext(context.TODO(), "INSERT INTO orders VALUES (1)")             // want `s.db.ExecContext goes on when the client of r has gone`
-	_ = retry.Do(context.Background(), retry.Inline(), func(ctx context.Context) error { // want `retry.Do goes on when the client of r has gone`
+	_, _ = s.db.ExecContext(context.TODO(), "INSERT INTO orders VALUES (1)")             // want `s.db.ExecContext continues after the client of r has gone`
+	_ = retry.Do(context.Background(), retry.Inline(), func(ctx context.Context) error { // want `retry.Do continues after the client of r has gone`
 		return s.db.PingContext(ctx)
 	})
 }
 
 func handlers(s *service) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		_, _ = s.db.BeginTx(context.Background(), nil) // want `s.db.BeginTx goes on when the client of request has gone`
+		_, _ = s.db.BeginTx(context.Background(), nil) // want `s.db.BeginTx continues after the client of request has gone`
 	})
 }
 

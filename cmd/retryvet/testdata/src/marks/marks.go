@@ -69,7 +69,7 @@ func marksNil() error {
 		return err
 	}
 	if status == 404 {
-		return retry.Permanent(err) // want `err is nil here, so that retry.Permanent\(err\) is nil too and the attempt succeeds: make an error`
+		return retry.Permanent(err) // want `err is nil here, so that retry.Permanent\(err\) is nil too and the attempt succeeds: create an error`
 	}
 	switch status {
 	case 429:

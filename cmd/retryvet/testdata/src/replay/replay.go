@@ -283,7 +283,7 @@ func closed(ctx context.Context, v any) error {
 
 func insertAndPublish(ctx context.Context, db *sql.DB) error {
 	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
-		_, err := db.ExecContext(ctx, "INSERT INTO orders (id) VALUES (1)") // want `this INSERT has succeeded and is repeated if what follows fails: use retrysql.Tx for both`
+		_, err := db.ExecContext(ctx, "INSERT INTO orders (id) VALUES (1)") // want `this INSERT has succeeded and is repeated if a later step fails: use retrysql.Tx for both`
 		if err != nil {
 			return err
 		}
