@@ -20,14 +20,14 @@ import (
 
 const doc = `report attempts that use the context, request or transaction of the whole run
 
-The function that is given to retry.Do, Wrap, retrysql.Tx and the like, or that handles jobs, gets a context that ends
-with the attempt. A call in it that gets the context from outside knows nothing of AttemptTimeout: an attempt that hangs
-hangs forever. The same is true of a request built outside, whose body, moreover, is read once. A transaction begun
-outside can be over after the first failure.
+The function that is passed to retry.Do, Wrap, retrysql.Tx and the like, or that handles jobs, gets a context that ends
+with the attempt. A call in it that uses the context from outside ignores AttemptTimeout: an attempt that hangs does not
+end. The same is true of a request built outside, whose body, moreover, can be read only once. A transaction begun outside
+can be over after the first failure.
 
 A context from outside is reported only if the policy can have an AttemptTimeout, or if the function is wrapped or handles
-jobs, so that the two contexts differ anyway. Logging, tracing, go and defer statements, and context.WithoutCancel are
-left alone.`
+jobs, so that the two contexts always differ. Logging, tracing, go and defer statements, and context.WithoutCancel are not
+reported.`
 
 // Analyzer is the analyzer attemptctx.
 var Analyzer = ignore.New("attemptctx", doc, run)

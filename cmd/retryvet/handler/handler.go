@@ -17,11 +17,11 @@ import (
 
 const doc = `report calls out of an HTTP handler with context.Background() or context.TODO()
 
-When the client of a handler gives up and retries, what its last request began goes on beside the next: three layers of three
-attempts over a server that hangs are 27 calls with context.Background() and 3 with the request's context. The marks of
-retry.OneAttempt are lost too. Reported are requests of net/http, statements of database/sql and runs of
-github.com/retrygo/retry in a function with parameters (http.ResponseWriter, *http.Request); goroutines that it starts are
-not. Use the request's context, or context.WithoutCancel of it for work that is to outlive the request.`
+When the client of a handler gives up and retries, the calls of its last request continue during the next one: three layers of
+three attempts over a server that hangs make 27 calls with context.Background() and 3 with the request's context. The mark of
+retry.OneAttempt is lost too. The analyzer reports requests of net/http, statements of database/sql and runs of
+github.com/retrygo/retry in a function with parameters (http.ResponseWriter, *http.Request), except in goroutines that it
+starts. Use the request's context, or context.WithoutCancel of it for work that must outlive the request.`
 
 // Analyzer is the analyzer handler.
 var Analyzer = ignore.New("handler", doc, run)

@@ -24,20 +24,20 @@ import (
 
 const doc = `report hand-written retry loops that have a bug
 
-A retry loop is one that failure repeats and success never does: on every way to its next turn the last call has failed, it
-waits there, and success leaves it. Tickers, pollers for a condition, readers and workers are none of these.
+A retry loop is a loop that only failure repeats: on every path to its next iteration the last call has failed and the loop
+waits, and success leaves it. Tickers, pollers for a condition, readers and workers are not retry loops.
 
 Such a loop is reported, once, if it
 
  - sleeps without watching a context that is in scope, so that a shutdown waits for it;
  - never ends while the call fails, even after a context in scope is done;
- - repeats a call with its context although that is done: nothing else in the loop looks at the context or at the error;
- - sleeps after the last attempt, when there is nothing to wait for;
- - ends with a new error that does not have the last one, which was not passed on anywhere else.
+ - repeats a call with its context although that is done: nothing else in the loop checks the context or the error;
+ - sleeps after the last attempt, although no attempt follows;
+ - ends with a new error that does not wrap the last one, which is not used elsewhere.
 
-A sleep of at most 100 ms is no reason, and none of at most a second, in all turns together or between two looks at the context,
-delays a shutdown for long. A context that is context.Background(), or that nothing can cancel before the loop ends, does not
-count. The message ends with a call that would replace the loop. Files of tests, and packages for tests, are left alone.`
+Short sleeps are accepted: at most 100 ms each, or at most a second in all or between two checks of the context. A context that
+is context.Background(), or that nothing can cancel before the loop ends, does not count. The message ends with a call that can
+replace the loop. Test files and packages for tests are skipped.`
 
 // Analyzer is the analyzer loop.
 var Analyzer = ignore.New("loop", doc, run)

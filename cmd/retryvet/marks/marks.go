@@ -19,11 +19,11 @@ import (
 
 const doc = `report errors of retries that are compared, formatted or marked without effect
 
- - What retry.Do and DoValue return is nil or wraps the last error, so that == with that error is always false, and so is a
-   type assertion. Use errors.Is and errors.As.
+ - The error of retry.Do and DoValue is nil or wraps the last error, so a comparison by == with that error is always false,
+   and a type assertion never succeeds. Use errors.Is and errors.As.
  - fmt.Errorf with %v or %s of retry.Permanent(err) loses the mark, and the error is judged as if it had none. Use %w.
- - retry.Permanent(nil) is nil, and an attempt that returns it has succeeded: after "if err != nil { return err }" nothing
-   can be marked with err.`
+ - retry.Permanent(nil) is nil, and an attempt that returns it has succeeded: after "if err != nil { return err }" err
+   is nil.`
 
 // Analyzer is the analyzer marks.
 var Analyzer = ignore.New("marks", doc, run)

@@ -17,15 +17,14 @@ import (
 	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
 )
 
-const doc = `report retries of what retries itself
+const doc = `report retries of functions that retry themselves
 
-Attempts multiply: 4 attempts of a function that makes 4 attempts are 16 calls of a backend that is failing already. The
-calls are followed through functions and methods that are called by name, in other packages too, and through clients made
-by retryhttp in the same package. The product is the least that the source says: a policy that is not a literal or a preset
-counts as 2.
+Attempts multiply: 4 attempts of a function that makes 4 attempts are 16 calls of a backend that already fails. The
+analyzer follows calls of functions and methods by name, in other packages too, and clients made by retryhttp in the same
+package. The product is a lower bound: a policy that is not a literal or a preset counts as 2.
 
-Give the inner call retry.OneAttempt(ctx), or retry in one of the two places. What a go statement starts, what handles jobs,
-and files of tests are left alone.`
+Pass retry.OneAttempt(ctx) to the inner call, or retry in one of the two places. Go statements, job handlers and test files
+are skipped.`
 
 // Analyzer is the analyzer nested.
 var Analyzer = ignore.New("nested", doc, run, new(Retries))

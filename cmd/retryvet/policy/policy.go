@@ -21,14 +21,14 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-const doc = `report policies that are wrong as they are written
+const doc = `report policy literals that are wrong
 
 A retry.Policy literal is reported if Validate refuses it or if retryplan.Lint has a severe finding: a duration that lacks
-its unit, no retry that can start before TTL, waits of 0 for ever. All of its fields that the rules read must be constants.
-A literal that is completed, by Or, by OrSchedule or by an assignment to a field, and one in a test are left alone.
+its unit, no retry that can start before TTL, endless waits of 0. All of its fields that the rules read must be constants.
+A literal that is completed by Or, by OrSchedule or by an assignment to a field, and one in a test, are skipped.
 
-With -policy.unlimited a literal is reported also if it has no limit: neither MaxAttempts nor TTL. That is right for a loop
-that reconnects until its context ends.`
+With -policy.unlimited a literal is also reported if it has no limit: neither MaxAttempts nor TTL. Such a policy is right for a
+loop that reconnects until its context ends.`
 
 // Analyzer is the analyzer policy.
 var Analyzer = ignore.New("policy", doc, run)

@@ -19,19 +19,19 @@ import (
 	"github.com/retrygo/retry/cmd/retryvet/internal/retries"
 )
 
-const doc = `report what cannot be done again, in code that runs again if it fails
+const doc = `report effects that must not be repeated, in code that runs again if it fails
 
-In a function literal that is given to retry.Do, DoValue or Wrap, and in a hand-written retry loop, this reports
+In a function literal that is passed to retry.Do, DoValue or Wrap, and in a hand-written retry loop, this reports
 
  - a POST or PATCH without an Idempotency-Key that is repeated after any error: if only the answer was lost, it takes
-   effect twice. A condition that asks which error it was, retry.Permanent, a word such as "idempotency" or "request_id" in
-   the function, and a request that another function gets are reasons to say nothing;
+   effect twice. It is not reported if a condition inspects the error, if the function uses retry.Permanent or a word such
+   as "idempotency" or "request_id", or if another function gets the request;
  - a body from outside that is read by every attempt: it is empty from the second one on;
- - a response that a failing way leaves open: its connection is not used again;
- - an INSERT, or an UPDATE that adds to a column, on a *sql.DB: what follows in the same attempt can fail, and then the
+ - a response that a failing path leaves open: its connection is not used again;
+ - an INSERT, or an UPDATE that adds to a column, on a *sql.DB: a later step of the same attempt can fail, and then the
    statement is repeated although it has succeeded.
 
-Method, key and repetition must be in one function. Files of tests are left alone.`
+Method, key and repetition must be in one function. Test files are skipped.`
 
 // Analyzer is the analyzer replay.
 var Analyzer = ignore.New("replay", doc, run)

@@ -6,7 +6,7 @@ import (
 	"go/types"
 )
 
-// Attempts returns the least number of attempts that a policy allows, as far as the expression says: 2 if it says nothing.
+// Attempts returns the least number of attempts that a policy allows, as far as the expression shows it, otherwise 2.
 func Attempts(info *types.Info, policy ast.Expr) int {
 	switch p := ast.Unparen(policy).(type) {
 	case *ast.CallExpr:

@@ -30,7 +30,7 @@ type Call struct {
 	Work    ast.Expr // the function that is run again
 }
 
-// Of returns what call is, and false for other calls.
+// Of returns the parts of call, and false if it is not such a call.
 func Of(info *types.Info, call *ast.CallExpr) (Call, bool) {
 	callee := typeutil.StaticCallee(info, call)
 	if callee == nil || !Ours(callee.Pkg()) || call.Ellipsis.IsValid() {
@@ -69,7 +69,7 @@ func IsError(t types.Type) bool {
 	return t != nil && types.Identical(t, types.Universe.Lookup("error").Type())
 }
 
-// IsNamed reports whether t, or what it points to, is the type path.name.
+// IsNamed reports whether t, or the type that it points to, is the type path.name.
 func IsNamed(t types.Type, path, name string) bool {
 	if t == nil {
 		return false
@@ -108,7 +108,7 @@ func IsFunc(info *types.Info, call *ast.CallExpr, path string, names ...string) 
 // Within reports whether obj is declared inside n.
 func Within(obj types.Object, n ast.Node) bool { return n.Pos() <= obj.Pos() && obj.Pos() < n.End() }
 
-// Root returns the variable that x starts with: c for c.db.tx, nil if it is none.
+// Root returns the variable that x starts with: c for c.db.tx, nil if x does not start with one.
 func Root(info *types.Info, x ast.Expr) *types.Var {
 	for {
 		switch e := ast.Unparen(x).(type) {

@@ -1,4 +1,4 @@
-// Package check is the command on its own: it loads packages, runs the analyzers and prints what they find.
+// Package check is the stand-alone command: it loads packages, runs the analyzers and prints what they find.
 package check
 
 import (
@@ -26,7 +26,7 @@ type finding struct {
 	start, end        token.Position
 }
 
-// Run does what args say and returns the exit status.
+// Run runs the command with args and returns the exit status.
 func Run(analyzers []*analysis.Analyzer, version string, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("retryvet", flag.ContinueOnError)
 	flags.SetOutput(stderr)

@@ -8,8 +8,8 @@ import (
 	"github.com/retrygo/retry/cmd/retryvet/internal/migrate"
 )
 
-// migration moves the calls of other retry libraries in the packages, or says what it would do. The status is 0 if none
-// is left.
+// migration moves the calls of other retry libraries in the packages, or prints what it would do. The status is 0 if
+// none is left.
 func migration(patterns []string, diff, write bool, stdout, stderr io.Writer) int {
 	report, err := migrate.Run(context.Background(), ".", patterns, write)
 	if err != nil {

@@ -36,7 +36,7 @@ func sarif(w io.Writer, analyzers []*analysis.Analyzer, version string, found []
 		}
 	}
 	results := []object{}
-	same := map[string]int{} // findings of one print, which are distinguished by their order
+	same := map[string]int{} // findings with one fingerprint, distinguished by their order
 	for _, f := range found {
 		lines, err := lines(f.start.Filename)
 		if err != nil {

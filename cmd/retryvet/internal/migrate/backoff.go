@@ -32,7 +32,7 @@ func init() {
 
 func (s *site) backoffV4(p *plan) error {
 	if s.op == nil {
-		return refuse("a Ticker or a Timer of one's own has no counterpart")
+		return refuse("a custom Ticker or Timer has no counterpart")
 	}
 	p.value = strings.HasSuffix(s.name, "WithData")
 	state, err := s.follow(p, s.call.Args[1])
@@ -82,7 +82,7 @@ func (s *site) backoffV5(p *plan) error {
 	return nil
 }
 
-// backOff returns what e, an expression of type BackOff that is not a variable, is.
+// backOff returns the state of e, an expression of type BackOff that is not a variable.
 func (s *site) backOff(p *plan, e ast.Expr) (*pause, error) {
 	if address, ok := e.(*ast.UnaryExpr); ok {
 		if lit, ok := address.X.(*ast.CompositeLit); ok && len(lit.Elts) == 0 && s.names(e) &&
@@ -153,7 +153,7 @@ func (s *site) intervals(p *plan, state *pause) {
 	p.grow(first, factor, limit, ratio.value)
 }
 
-// limit makes e, the MaxElapsedTime, the TTL.
+// limit sets the TTL to e, the MaxElapsedTime.
 func (s *site) limit(p *plan, e ast.Expr) {
 	limit := s.number(p, "MaxElapsedTime", e, wait(15*time.Minute))
 	switch {
@@ -167,10 +167,10 @@ func (s *site) limit(p *plan, e ast.Expr) {
 	}
 }
 
-// context makes ctx, nil for none, the context of the run.
+// context sets the context of the run to ctx, which is nil for none.
 func (s *site) context(p *plan, ctx ast.Expr) {
 	if ctx != nil && !s.movable(ctx) {
-		p.refuse("the context is not a variable that stays as it is")
+		p.refuse("the context is not a variable that keeps its value")
 	}
 	if ctx != nil && !s.isBackground(ctx) {
 		p.ctx = ctx
@@ -186,7 +186,7 @@ func (s *site) context(p *plan, ctx ast.Expr) {
 	}
 }
 
-// notify makes f, called as theirs with each error that a wait follows, the observer.
+// notify sets the observer to f, which is called as before with each error that a wait follows.
 func (s *site) notify(p *plan, f ast.Expr) {
 	s.observer(p, f, "%s.Decision.Status == "+ours+".Waiting", "%s.Attempt.Err", "%s.Decision.Delay")
 }

@@ -51,7 +51,7 @@ func (f *file) rewrite() []Site {
 	return result
 }
 
-// drop removes the statements that make variables, unless something else still uses them.
+// drop removes the statements that make variables, unless other code still uses them.
 func (f *file) drop(made map[types.Object][]ast.Node) {
 	used := func(id *ast.Ident) bool {
 		for _, nodes := range made {
@@ -126,8 +126,8 @@ func (f *file) apply() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// importOurs imports our package path for the marker, under a name that is free in the file. The import takes the place
-// of the first unused one of a library, if there is one. It returns the others.
+// importOurs imports our package path for the marker, under a name that is free in the file. The import replaces the
+// first unused one of a library, if there is one. It returns the others.
 func (f *file) importOurs(fset *token.FileSet, parsed *ast.File, marker, path string, unused []*ast.ImportSpec) []*ast.ImportSpec {
 	if !selects(parsed, marker) {
 		return unused
@@ -180,7 +180,7 @@ func (f *file) declares(name string) bool {
 	return false
 }
 
-// imports returns the imports of the file with the names that they have in it.
+// imports returns the imports of the file with their names in it.
 func (f *file) imports() map[*ast.ImportSpec]string {
 	result := map[*ast.ImportSpec]string{}
 	for _, spec := range f.ast.Imports {

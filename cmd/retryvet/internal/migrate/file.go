@@ -70,7 +70,7 @@ func unread(pkgs []*packages.Package, files []*file) []Site {
 			fset := token.NewFileSet()
 			syntax, err := parser.ParseFile(fset, name, nil, parser.ImportsOnly)
 			if err != nil {
-				continue // what no build reads need not be Go
+				continue // a file that no build reads need not be Go
 			}
 			for _, spec := range syntax.Imports {
 				if lib := libraries[importPath(spec)]; lib != nil {
@@ -134,7 +134,7 @@ func (f *file) find(all map[*library]*strays) {
 	})
 }
 
-// callee returns the function or method that call calls, if that is known.
+// callee returns the function or method that call calls, or nil if it is unknown.
 func (f *file) callee(call *ast.CallExpr) *types.Func {
 	if fn, ok := typeutil.Callee(f.pkg.TypesInfo, call).(*types.Func); ok {
 		return fn.Origin()
@@ -156,7 +156,7 @@ func calleeName(fn *types.Func) string {
 	return fn.Name()
 }
 
-// owner returns the site whose work n is part of, the innermost.
+// owner returns the innermost site whose work contains n.
 func (f *file) owner(n ast.Node) *site {
 	for ; n != nil; n = f.parents[n] {
 		if lit, ok := n.(*ast.FuncLit); ok {
@@ -170,7 +170,7 @@ func (f *file) owner(n ast.Node) *site {
 	return nil
 }
 
-// dotted reports whether the file imports a library by a dot.
+// dotted reports whether the file has a dot import of a library.
 func (f *file) dotted() bool {
 	return slices.ContainsFunc(f.ast.Imports, func(spec *ast.ImportSpec) bool {
 		return spec.Name != nil && spec.Name.Name == "." && libraries[importPath(spec)] != nil
@@ -241,7 +241,7 @@ func (f *file) write(id *ast.Ident) (write, address bool) {
 	}
 }
 
-// outer returns the function that n is in, the outermost, or nil.
+// outer returns the outermost function that contains n, or nil.
 func (f *file) outer(n ast.Node) (fun ast.Node, signature *ast.FuncType) {
 	for ; n != nil; n = f.parents[n] {
 		switch n := n.(type) {

@@ -10,12 +10,12 @@ import (
 // pause is the state of a BackOff, or of a client that retries, while migrate follows it through the source.
 type pause struct {
 	kind  string              // "exponential" or "constant"
-	set   map[string]ast.Expr // its fields, as they were set last; also retries and context
+	set   map[string]ast.Expr // the last values of its fields; also retries and context
 	order []string            // the wrappers of go-retry, the innermost first
 }
 
-// follow returns what e is at the statement around it. A local variable is followed from the statement that makes it;
-// those statements are added to p.drop.
+// follow returns the state of e at the statement around it. It follows a local variable from the statement that makes
+// it, and adds those statements to p.drop.
 func (s *site) follow(p *plan, e ast.Expr) (*pause, error) {
 	e = ast.Unparen(e)
 	id, ok := e.(*ast.Ident)
@@ -112,7 +112,7 @@ func (s *site) step(p *plan, obj types.Object, stmt ast.Stmt) error {
 		for i, left := range stmt.Lhs {
 			switch field := s.field(left, obj); {
 			case field == "":
-				return refuse("what is done with %s is not understood", obj.Name())
+				return refuse("the use of %s is not understood", obj.Name())
 			case !slices.Contains(s.lib.fields, field):
 				return refuse("the field %s has no counterpart", field)
 			default:
@@ -121,7 +121,7 @@ func (s *site) step(p *plan, obj types.Object, stmt ast.Stmt) error {
 		}
 		return nil
 	}
-	return refuse("what is done with %s is not understood", obj.Name())
+	return refuse("the use of %s is not understood", obj.Name())
 }
 
 // is reports whether e is the variable obj.
@@ -153,7 +153,7 @@ type definition struct {
 	typed bool // it names a type too
 }
 
-// definition returns where the local variable obj is declared, or nil.
+// definition returns the declaration of the local variable obj, or nil.
 func (f *file) definition(obj types.Object) *definition {
 	for id, def := range f.pkg.TypesInfo.Defs {
 		if def != obj {
@@ -192,7 +192,7 @@ func (s *site) options(list []ast.Expr, set func(name string, arg ast.Expr) erro
 		case name == "":
 			return refuse("an option is not made here")
 		case seen[name]:
-			return refuse("the option %s is there twice", name)
+			return refuse("the option %s is given twice", name)
 		}
 		seen[name] = true
 		var arg ast.Expr

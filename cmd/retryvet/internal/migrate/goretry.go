@@ -41,7 +41,7 @@ func (s *site) goRetry(p *plan) error {
 	}
 	if s.name == "DoValue" {
 		p.value = true
-		p.remark("beside an error, the value is that of the last attempt")
+		p.remark("on an error, the value is that of the last attempt")
 	}
 	s.attempts(p, state.set["WithMaxRetries"], 1)
 	base := s.number(p, "the delay", state.set["delay"], number{})
@@ -61,7 +61,7 @@ func (s *site) goRetry(p *plan) error {
 	}
 	for i, wrapper := range state.order {
 		if wrapper != "WithCappedDuration" && i < len(state.order)-1 {
-			return refuse("what is put around the jitter would change it")
+			return refuse("a wrapper of the jitter would change it")
 		}
 		if wrapper == "WithFullJitter" {
 			p.backoff.Jitter, p.texts["Jitter"] = retry.FullJitter, ours+".FullJitter"
@@ -90,7 +90,7 @@ func (s *site) strange(op ast.Expr) bool {
 	return !isFunc
 }
 
-// goRetryBackoff returns what e, an expression of type Backoff that is not a variable, is.
+// goRetryBackoff returns the state of e, an expression of type Backoff that is not a variable.
 func (s *site) goRetryBackoff(p *plan, e ast.Expr) (*pause, error) {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {

@@ -17,8 +17,8 @@ import (
 // strays are the marks of a library outside the works of its sites. They may reach any run.
 type strays struct {
 	makers []maker // calls that make a mark that we have too
-	looked bool    // a mark is looked for
-	stuck  *place  // a mark that cannot be made for us too
+	looked bool    // a mark was searched for
+	stuck  *place  // a mark that cannot be made for this library too
 
 	moved, refused bool // sites of the library
 }
@@ -136,7 +136,8 @@ func (f *file) mark(id *ast.Ident) *library {
 	return nil
 }
 
-// rewrite makes the marks for us as well if a site was moved, and for us alone if the library has no use for them.
+// rewrite makes the marks for this library as well if a site was moved, and for it alone if the other library no longer
+// needs them.
 func (s *strays) rewrite() {
 	if !s.moved {
 		return
@@ -148,7 +149,7 @@ func (s *strays) rewrite() {
 	}
 }
 
-// edits makes the mark for us as well, or for us alone.
+// edits makes the mark for this library as well, or for it alone.
 func (m maker) edits(alone bool) []edit {
 	ourMark := ours + "." + m.to
 	if alone {

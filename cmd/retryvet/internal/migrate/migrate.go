@@ -26,12 +26,12 @@ import (
 
 const (
 	ourPath = "github.com/retrygo/retry"
-	// These stand for the names of our packages in edits, until it is known which names are free in the file.
+	// Placeholders for the names of our packages in edits, until the free names of the file are known.
 	ours     = "retryvetOURS"
 	oursHTTP = "retryvetHTTP"
 )
 
-// Grade says what became of a call.
+// Grade is the result of the migration of a call.
 type Grade int
 
 // The grades.
@@ -61,7 +61,7 @@ func (s Site) String() string {
 	return line
 }
 
-// Report is what Run found and did.
+// Report is the result of Run.
 type Report struct {
 	Sites []Site // in the order of files and lines
 	Diff  string // unified, with paths relative to the module; empty if nothing is moved
@@ -131,7 +131,7 @@ func Run(ctx context.Context, dir string, patterns []string, write bool) (Report
 	return report, nil
 }
 
-// replace writes all files, or puts back what was there.
+// replace writes all files, or restores them after an error.
 func replace(old, changed map[string][]byte) error {
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
 		if err := os.WriteFile(name, changed[name], 0o644); err != nil {
@@ -166,7 +166,7 @@ func (l *loader) load() ([]*packages.Package, error) {
 	return pkgs, faults(pkgs, "before anything was changed")
 }
 
-// graph returns all packages that those matched depend on, by path, without types.
+// graph returns all dependencies of the matched packages by path, without types.
 func (l *loader) graph() (map[string]*packages.Package, error) {
 	pkgs, err := packages.Load(&packages.Config{Context: l.ctx, Dir: l.dir, Tests: true, Mode: packages.NeedName |
 		packages.NeedFiles | packages.NeedImports | packages.NeedDeps | packages.NeedModule}, l.patterns...)

@@ -19,7 +19,7 @@ var retryableHTTP = &library{
 
 func init() { retryableHTTP.plan, retryableHTTP.pause = (*site).retryableHTTP, (*site).retryableClient }
 
-// retryableClient returns what e, an expression of type *Client that is not a variable, is.
+// retryableClient returns the state of e, an expression of type *Client that is not a variable.
 func (s *site) retryableClient(_ *plan, e ast.Expr) (*pause, error) {
 	if call, ok := e.(*ast.CallExpr); ok && s.ofLibrary(call) == "NewClient" {
 		return &pause{set: map[string]ast.Expr{}}, nil
@@ -58,7 +58,7 @@ func (s *site) retryableHTTP(p *plan) error {
 	for _, name := range []string{"CheckRetry", "Backoff", "ErrorHandler"} {
 		e := state.set[name]
 		if e != nil && !slices.Contains([]string{"DefaultRetryPolicy", "DefaultBackoff", "PassthroughErrorHandler"}, s.function(e)) {
-			return refuse("the %s is a function of one's own", name)
+			return refuse("the %s is a custom function", name)
 		}
 	}
 	if state.set["ErrorHandler"] == nil {
@@ -83,7 +83,7 @@ func (s *site) retryableHTTP(p *plan) error {
 	return s.base(p, state)
 }
 
-// spare reports whether e can go without leaving a variable unused.
+// spare reports whether e can be removed without leaving a variable unused.
 func (s *site) spare(e ast.Expr) bool {
 	for n := range ast.Preorder(e) {
 		if id, ok := n.(*ast.Ident); ok {
@@ -96,7 +96,7 @@ func (s *site) spare(e ast.Expr) bool {
 	return true
 }
 
-// base makes the client that sends the requests the Base and the AttemptTimeout.
+// base sets the Base and the AttemptTimeout from the client that sends the requests.
 func (s *site) base(p *plan, state *pause) error {
 	transport, timeout := state.set["HTTPClient.Transport"], state.set["HTTPClient.Timeout"]
 	whole := state.set["HTTPClient"]
@@ -125,7 +125,7 @@ func (s *site) base(p *plan, state *pause) error {
 	switch {
 	case whole != nil:
 		if transport != nil || timeout != nil || !s.movable(whole) || !simple(whole) {
-			return refuse("the HTTPClient is not a variable that stays as it is")
+			return refuse("the HTTPClient is not a variable that keeps its value")
 		}
 		client := s.text(whole)
 		p.base, p.timeout = client+".Transport", client+".Timeout"
@@ -133,7 +133,7 @@ func (s *site) base(p *plan, state *pause) error {
 	case transport == nil:
 		p.remark("connections are those of http.DefaultTransport: set Base for a pool of its own")
 	case !s.movable(transport):
-		return refuse("the Transport is not a variable that stays as it is")
+		return refuse("the Transport is not a variable that keeps its value")
 	default:
 		p.base = s.text(transport)
 	}
@@ -157,7 +157,7 @@ func simple(e ast.Expr) bool {
 	return false
 }
 
-// clientEdits returns the edits that make p of s.
+// clientEdits returns the edits that replace s by p.
 func (s *site) clientEdits(p *plan) ([]edit, error) {
 	if err := s.comments(p); err != nil {
 		return nil, err

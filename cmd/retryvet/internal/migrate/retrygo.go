@@ -92,17 +92,17 @@ func (s *site) retryGo(p *plan) error {
 	if f := set["RetryIf"]; f != nil {
 		switch {
 		case len(s.marks()) > 0 || len(s.strays.makers) > 0:
-			return refuse("RetryIf takes the place of Unrecoverable, and Permanent goes before it")
+			return refuse("RetryIf replaces Unrecoverable, and Permanent takes precedence over it")
 		case p.attempts == ours+".Unlimited":
-			return refuse("without a limit, Unrecoverable counts beside RetryIf")
+			return refuse("without a limit, both Unrecoverable and RetryIf apply")
 		}
 		p.classify = ours + ".FirstOf(" + ours + ".RetryIf(" + s.text(f) + "), " + ours + ".Otherwise(" + ours + ".Terminal))"
 	}
 	if s.escapes && !lastOnly {
-		p.remark("errors.Is and the text of the error know the last failure, and no longer all: they are in its History")
+		p.remark("errors.Is and the text of the error cover the last failure only: all are in its History")
 	}
 	if p.value {
-		p.remark("beside an error, the value is that of the last attempt")
+		p.remark("on an error, the value is that of the last attempt")
 	}
 	factor := number{value: 2}
 	switch kind {

@@ -10,7 +10,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// longest as a cap is none.
+// A cap of longest means no cap.
 const longest = "1<<63 - 1"
 
 // number is a setting. Its value is known unless loose is set.
@@ -48,7 +48,7 @@ func (s *site) number(p *plan, name string, e ast.Expr, unset number) number {
 	value := s.pkg.TypesInfo.Types[e].Value
 	if value == nil {
 		if !s.movable(e) || types.TypeString(s.pkg.TypesInfo.TypeOf(e), nil) != "time.Duration" {
-			p.refuse("%s is neither a constant nor a duration that stays as it is", name)
+			p.refuse("%s is neither a constant nor a duration that keeps its value", name)
 		}
 		return number{text: s.text(e), loose: true}
 	}
@@ -81,7 +81,7 @@ func (s *site) attempts(p *plan, e ast.Expr, more int) {
 		return
 	}
 	if !s.movable(e) {
-		p.refuse("the number of attempts is neither a constant nor a value that stays as it is")
+		p.refuse("the number of attempts is neither a constant nor a variable that keeps its value")
 	}
 	e = ast.Unparen(e)
 	if call, ok := e.(*ast.CallExpr); ok && len(call.Args) == 1 && s.pkg.TypesInfo.Types[call.Fun].IsType() {
@@ -154,7 +154,7 @@ func (p *plan) uncapped(n int) time.Duration {
 	return b.Delay(n)
 }
 
-// fits remarks what differs between the delays of p.backoff and theirs.
+// fits remarks differences between the delays of p.backoff and theirs.
 func (p *plan) fits(base, factor, limit, ratio float64) {
 	waits := p.retries
 	if waits < 0 || waits > 200 {

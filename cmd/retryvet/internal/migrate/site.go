@@ -15,9 +15,9 @@ import (
 // library describes a library.
 type library struct {
 	name   string
-	marks  map[string]string // what only its own runs understand in an error, and our counterpart; "" if there is none
-	calls  map[string]int    // the calls that are sites, and which argument is the work; -1 if such a call cannot be moved
-	fields []string          // of its BackOff or Client that can be set
+	marks  map[string]string // marks of errors for its own runs, and our counterparts; "" if there is none
+	calls  map[string]int    // the calls that are sites, and the index of the work in their arguments; -1 if such a call cannot be moved
+	fields []string          // the settable fields of its BackOff or Client
 	plan   func(*site, *plan) error
 	pause  func(*site, *plan, ast.Expr) (*pause, error)
 }
@@ -31,7 +31,7 @@ var libraries = map[string]*library{
 	"github.com/hashicorp/go-retryablehttp": retryableHTTP,
 }
 
-// refusal is why a site is not moved.
+// refusal is the reason why a site is not moved.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
@@ -48,14 +48,14 @@ type site struct {
 	name    string
 	op      ast.Expr     // the work as it is passed; nil if unknown
 	lit     *ast.FuncLit // the work, if it is a literal or a variable with one, used here only
-	escapes bool         // the error is seen by more than a comparison with nil
+	escapes bool         // the error is used in more than a comparison with nil
 }
 
 // plan is the replacement of a site.
 type plan struct {
 	ctx      ast.Expr // nil means context.Background()
 	attempts string
-	retries  int // how many waits a run has at most; -1 if unknown or unlimited
+	retries  int // the most waits of a run; -1 if unknown or unlimited
 	backoff  retry.Backoff
 	texts    map[string]string // the fields of backoff as the source has them
 	ttl      string
@@ -66,8 +66,8 @@ type plan struct {
 	value    bool // DoValue
 	remarks  []string
 	known    map[types.Object]*pause     // the variables that are followed
-	drop     map[types.Object][]ast.Node // what makes them
-	err      error                       // why the site is refused, the first reason
+	drop     map[types.Object][]ast.Node // the statements that make them
+	err      error                       // the first reason why the site is refused
 }
 
 func (p *plan) refuse(format string, values ...any) {
@@ -151,7 +151,7 @@ func (s *site) sees(e ast.Expr) bool {
 	return true
 }
 
-// still reports whether e is made of local variables and their fields, and nothing from e to the call writes them.
+// still reports whether e consists of local variables and their fields, and nothing between e and the call writes them.
 func (s *site) still(e ast.Expr) bool {
 	fields := map[string]bool{}
 	for n := range ast.Preorder(e) {
@@ -202,8 +202,8 @@ func (s *site) still(e ast.Expr) bool {
 	return true
 }
 
-// lastEvaluation returns where what is in the call is evaluated for the last time, in the order of the source, for one
-// evaluation of e: the end of the call, of a loop around it, or of all if it is in a function that may be called later.
+// lastEvaluation returns the position, in source order, of the last evaluation of the call for one evaluation of e: the
+// end of the call, of a loop around it, or of the function if the call is in a function that may be called later.
 func (s *site) lastEvaluation(e ast.Expr) token.Pos {
 	last := s.expr.End()
 	fun, _ := s.outer(s.expr)
@@ -223,7 +223,8 @@ func (s *site) lastEvaluation(e ast.Expr) token.Pos {
 	return last
 }
 
-// assigned reports whether id is on the left of the assignment in which s stands: it is written after the call.
+// assigned reports whether id is on the left side of the assignment that contains s, so that it is written after the
+// call.
 func (s *site) assigned(id *ast.Ident) bool {
 	stmt, _ := s.statement(s.expr)
 	assign, ok := stmt.(*ast.AssignStmt)
@@ -305,7 +306,7 @@ func (s *site) plan() (*plan, []edit, error) {
 	return &p, edits, err
 }
 
-// edits returns the edits that make p of s.
+// edits returns the edits that replace s by p.
 func (s *site) edits(p *plan) ([]edit, error) {
 	name := s.contextName()
 	ctx := name + ".Background()"
@@ -328,10 +329,10 @@ func (s *site) edits(p *plan) ([]edit, error) {
 		edits = append(edits, edit{s.offset(params.Opening), s.offset(params.Closing) + 1, param})
 	case s.lit == nil && !takesCtx:
 		if id, ok := s.op.(*ast.Ident); ok && s.pkg.TypesInfo.Instances[id].Type != nil {
-			return nil, refuse("the work is a generic function, and the call says for which types")
+			return nil, refuse("the work is a generic function, and the call has type arguments")
 		}
 		if !s.settled(s.op) {
-			return nil, refuse("the work is not a literal, a function or a method of a variable that stays as it is")
+			return nil, refuse("the work is not a literal, a function or a method of a variable that keeps its value")
 		}
 		result, err := s.results()
 		if err != nil {
@@ -357,7 +358,7 @@ func (s *site) remarked(p *plan, first edit) []edit {
 	stmt, _ := s.statement(s.expr)
 	at := s.offset(stmt.Pos())
 	remark := "// retryvet: " + strings.Join(p.remarks, "\n// retryvet: ") + "\n"
-	if at == first.from { // one edit, since two at one place have no order
+	if at == first.from { // one edit, since two edits at one position have no order
 		first.text = remark + first.text
 		return []edit{first}
 	}
@@ -369,14 +370,14 @@ func (s *site) comments(p *plan) error {
 	kept := s.literals()
 	for _, group := range s.ast.Comments {
 		if s.lit != nil && !s.takesContext() && within(group, s.lit.Type.Params) {
-			return refuse("a comment stands among the parameters of the work")
+			return refuse("the parameters of the work contain a comment")
 		}
 		if within(group, s.expr) && !slices.ContainsFunc(kept, func(n ast.Node) bool { return within(group, n) }) {
-			return refuse("a comment stands among the options")
+			return refuse("the options contain a comment")
 		}
 		for _, nodes := range p.drop {
 			if slices.ContainsFunc(nodes, func(n ast.Node) bool { return within(group, n) }) {
-				return refuse("a comment stands in what makes the backoff")
+				return refuse("the statements that make the backoff contain a comment")
 			}
 		}
 	}
@@ -456,7 +457,7 @@ func (s *site) results() (string, error) {
 	return "(" + text + ", error)", nil
 }
 
-// passesOn reports whether the work uses ctx and never changes it, so that a parameter can take its place.
+// passesOn reports whether the work uses ctx and never changes it, so that a parameter can replace it.
 func (s *site) passesOn(ctx *ast.Ident) bool {
 	obj := s.pkg.TypesInfo.Uses[ctx]
 	for id, own := range s.pkg.TypesInfo.Defs { // in the scope of a parameter ctx, "ctx := ..." would declare nothing
@@ -470,8 +471,8 @@ func (s *site) passesOn(ctx *ast.Ident) bool {
 	return inside && !s.changed(obj, s.expr.Pos(), s.expr.End())
 }
 
-// observer sets p.observe to call f, unless it is nil, with the arguments if the condition holds; all have the event
-// for %s.
+// observer sets p.observe to call f, unless it is nil, with the arguments if the condition holds. In all of them %s
+// stands for the event.
 func (s *site) observer(p *plan, f ast.Expr, condition string, args ...string) {
 	if f == nil || s.pkg.TypesInfo.Types[f].IsNil() {
 		return
@@ -506,7 +507,7 @@ func (s *site) observer(p *plan, f ast.Expr, condition string, args ...string) {
 		body += strings.TrimSpace(string(s.src[s.offset(lit.Body.Lbrace)+1 : s.offset(lit.Body.Rbrace)]))
 	} else {
 		if !s.settled(f) {
-			p.refuse("the function that is notified is not a literal or a function that stays as it is")
+			p.refuse("the notify function is not a literal or a function that keeps its value")
 		}
 		body = s.text(f) + "(" + fill(strings.Join(args, ", ")) + ")"
 	}

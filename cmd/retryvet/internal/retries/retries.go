@@ -14,24 +14,24 @@ import (
 // Retries is code that runs again if it fails.
 type Retries struct {
 	Body     *ast.BlockStmt
-	Repeats  []State // the ways to another run
-	Leaves   []State // the other ways out
+	Repeats  []State // the paths to another run
+	Leaves   []State // the other paths out
 	Attempts []*ast.CallExpr
 	Judged   map[*ast.CallExpr]bool // the attempts whose error a condition inspects
 }
 
-// A Loop is a hand-written retry loop: on every way to its next attempt the last one has failed, it waits there, and
+// A Loop is a hand-written retry loop: on every path to its next attempt the last one has failed, the loop waits, and
 // success leaves it.
 type Loop struct {
 	Retries
 	Cond    ast.Expr
-	Counter types.Object // nil if it does not count, or does not say so
+	Counter types.Object // nil if it does not count, or if that is not evident
 	Count   ast.Expr     // nil if it does not count
 	Waits   []Wait
 }
 
-// LoopAt returns the retry loop at cur, which is a *ast.ForStmt or a *ast.RangeStmt; nil if the statement is none.
-// write reports whether a call is a write that must not be repeated; it can be nil.
+// LoopAt returns the retry loop at cur, which is a *ast.ForStmt or a *ast.RangeStmt; nil if the statement is not a
+// retry loop. write reports whether a call is a write that must not be repeated; it can be nil.
 func LoopAt(info *types.Info, cur inspector.Cursor, write func(*ast.CallExpr) bool) *Loop {
 	w := walk{info: info, write: write, judged: map[*ast.CallExpr]bool{}}
 	if p, isLabeled := cur.Parent().Node().(*ast.LabeledStmt); isLabeled {
@@ -66,7 +66,7 @@ func LoopAt(info *types.Info, cur inspector.Cursor, write func(*ast.CallExpr) bo
 	return l
 }
 
-// turn walks one turn of the loop and returns the ways to the next one.
+// turn walks one iteration of the loop and returns the paths to the next one.
 func (w *walk) turn(l *Loop, s []State) []State {
 	if l.Cond != nil {
 		w.left = merge(w.left, w.refine(l.Cond, s, false))
@@ -94,8 +94,8 @@ func (l *Loop) counted(info *types.Info, n *ast.ForStmt) {
 	}
 }
 
-// changing reports whether an attempt differs from the one before: one of its arguments is assigned in the loop, other
-// than by a call that can fail, and is not a context.
+// changing reports whether an attempt differs from the one before: one of its arguments, not a context, is assigned in
+// the loop, and not by a call that can fail.
 func (l *Loop) changing(info *types.Info, loop ast.Node) bool {
 	changed := map[types.Object]bool{l.Counter: true}
 	set := func(x ast.Expr) {
@@ -133,7 +133,7 @@ func (l *Loop) changing(info *types.Info, loop ast.Node) bool {
 	return different
 }
 
-// Work returns a function that is given to this library, which runs it again if it returns an error without a mark.
+// Work returns a function that is passed to this library, which runs it again if it returns an error without a mark.
 func Work(info *types.Info, f *ast.FuncLit, write func(*ast.CallExpr) bool) *Retries {
 	w := walk{info: info, write: write, judged: map[*ast.CallExpr]bool{}, work: true}
 	w.list(f.Body.List, []State{{}}, false)

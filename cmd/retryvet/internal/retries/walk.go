@@ -1,5 +1,5 @@
-// Package retries recognizes code that runs again if it fails: hand-written retry loops, and functions that are given
-// to this library. It follows the ways through that code and says with what outcome each of them ends.
+// Package retries recognizes code that runs again if it fails: hand-written retry loops, and functions that are
+// passed to this library. It follows the paths through that code and reports the outcome of each.
 package retries
 
 import (
@@ -21,10 +21,10 @@ const (
 	None   Outcome = iota // no attempt was made
 	OK                    // its error is nil
 	Failed                // it has an error
-	Judged                // it has an error that a function was asked about
+	Judged                // it has an error that was passed to a function
 )
 
-// A State is one way to a statement, as far as it matters to retries.
+// A State is one path to a statement, as far as it matters to retries.
 type State struct {
 	Last Outcome
 	Call *ast.CallExpr // the last attempt
@@ -37,7 +37,7 @@ type State struct {
 
 	Done *ast.CallExpr // a write that succeeded before the last attempt
 
-	before bool // the last attempt was made in the turn before
+	before bool // the last attempt was made in the previous iteration
 }
 
 // Succeeded reports whether the last attempt succeeded: its error is nil, and so is the status of its response, if any.
@@ -46,10 +46,10 @@ func (s State) Succeeded() bool { return s.Last == OK && (s.Status == 0 || s.Sta
 // Failed reports whether the last attempt failed, with an error or by its response's status.
 func (s State) Failed() bool { return s.Last != None && !s.Succeeded() }
 
-// statuses stand for all that a response can have.
+// statuses represents all possible statuses of a response.
 var statuses = []int{200, 201, 202, 204, 304, 400, 401, 403, 404, 408, 409, 429, 500, 502, 503, 504}
 
-const tooMany = 500 // ways, which are not followed any further
+const tooMany = 500 // paths; more are not followed
 
 func merge(a, b []State) []State {
 	for _, s := range b {
@@ -64,10 +64,10 @@ func merge(a, b []State) []State {
 type Wait struct {
 	Node  ast.Node
 	Delay ast.Expr // nil if it is that of a timer
-	Blind bool     // nothing can cut it short
+	Blind bool     // nothing can interrupt it
 }
 
-// A walk follows the ways through the body of a loop or a function, not into function literals.
+// A walk follows the paths through the body of a loop or a function, not into function literals.
 type walk struct {
 	info  *types.Info
 	label string // of the loop
@@ -76,12 +76,12 @@ type walk struct {
 	// Write reports whether a call is a write that must not be repeated.
 	write func(*ast.CallExpr) bool
 
-	back, left []State // where the next turn begins, and where there is none
+	back, left []State // the ends that the next iteration follows, and those that leave
 	attempts   []*ast.CallExpr
 	waits      []Wait
-	judged     map[*ast.CallExpr]bool // attempts whose error some condition asks a function about
-	again      bool                   // an attempt follows one that succeeded in the turn before
-	strange    bool                   // there is something that a plain retry loop does not have
+	judged     map[*ast.CallExpr]bool // attempts whose error a condition passes to a function
+	again      bool                   // an attempt follows one that succeeded in the previous iteration
+	strange    bool                   // the loop has a part that a plain retry loop does not have
 
 	depth int // of loops inside
 }
@@ -93,8 +93,8 @@ func (w *walk) list(stmts []ast.Stmt, s []State, inner bool) []State {
 	return s
 }
 
-// stmt returns the states after stmt. inner says that a break without a label leaves a switch, a select or a loop
-// inside.
+// stmt returns the states after stmt. inner means that a break without a label leaves a nested switch, select
+// or loop.
 func (w *walk) stmt(stmt ast.Stmt, s []State, inner bool) []State {
 	if len(s) > tooMany {
 		w.strange = true
@@ -157,7 +157,7 @@ func (w *walk) stmt(stmt ast.Stmt, s []State, inner bool) []State {
 	return s
 }
 
-// use returns s after n has named the responses that it names: they may be closed then.
+// use returns s after n, which may close the responses that it names.
 func (w *walk) use(n ast.Node, s []State) []State {
 	open := func(s State) bool { return s.Open }
 	if n == nil || !slices.ContainsFunc(s, open) {
@@ -187,7 +187,7 @@ func (w *walk) use(n ast.Node, s []State) []State {
 	return out
 }
 
-// returns sorts the ways to a return statement by whether they run the body again.
+// returns sorts the paths to a return statement by whether they run the body again.
 func (w *walk) returns(r *ast.ReturnStmt, s []State) {
 	s = w.use(r, s)
 	if !w.work {
@@ -236,21 +236,21 @@ func (w *walk) branch(b *ast.BranchStmt, s []State, inner bool) []State {
 	case b.Tok == token.CONTINUE && (ours || b.Label == nil && w.depth == 0):
 		w.back = merge(w.back, s)
 	case b.Tok == token.BREAK && b.Label == nil && inner:
-		return s // it goes on behind the inner statement, at the latest
+		return s // it continues after the inner statement, at the latest
 	case b.Tok == token.CONTINUE && b.Label == nil:
 		return s
-	default: // out of the loop, or, by a label, out of one around it
+	default: // leaves the loop, or, with a label, one around it
 		w.left = merge(w.left, s)
 	}
 	return nil
 }
 
-// loop walks one turn of a loop inside.
+// loop walks one iteration of a nested loop.
 func (w *walk) loop(body *ast.BlockStmt, s []State) []State {
 	w.depth++
 	waits := len(w.waits)
 	s = merge(s, w.stmt(body, s, true))
-	w.waits = w.waits[:waits] // those are its own
+	w.waits = w.waits[:waits] // without those of the nested loop
 	w.depth--
 	return s
 }
@@ -299,7 +299,7 @@ func (w *walk) selects(stmt *ast.SelectStmt, s []State) (out []State) {
 		others++
 		after := w.list(c.Body, s, true)
 		if receive, isExpr := c.Comm.(*ast.ExprStmt); c.Comm == nil || !isExpr || receive == nil || len(after) > 0 {
-			w.strange = true // it works on what comes, polls, or is woken
+			w.strange = true // it processes input, polls, or waits for a wake-up
 		}
 		out = merge(out, after)
 	}
@@ -448,7 +448,7 @@ func (w *walk) attempt(call *ast.CallExpr, first ast.Expr, err types.Object, s [
 	return out
 }
 
-// wraps reports whether call makes an error rather than an attempt: one from another, or a new one.
+// wraps reports whether call makes an error, new or from another, rather than an attempt.
 func (w *walk) wraps(call *ast.CallExpr) bool {
 	if calls.IsFunc(w.info, call, "fmt", "Errorf") || calls.IsFunc(w.info, call, "errors", "New", "Join") {
 		return true
@@ -485,7 +485,7 @@ func (w *walk) refine(cond ast.Expr, s []State, truth bool) []State {
 	return out
 }
 
-// possible reports whether cond, which has no other conditions in it, can have the given truth in s.
+// possible reports whether cond, which contains no other conditions, can have the given truth value in s.
 func (w *walk) possible(cond ast.Expr, s *State, truth bool) bool {
 	switch c := ast.Unparen(cond).(type) {
 	case *ast.BinaryExpr:
@@ -516,7 +516,7 @@ func (w *walk) possible(cond ast.Expr, s *State, truth bool) bool {
 	return true
 }
 
-// ask returns s after n has asked a function about the error of the last attempt, or looked at its type.
+// ask returns s after n has passed the error of the last attempt to a function, or inspected its type.
 func (w *walk) ask(n ast.Node, s []State) (out []State) {
 	for _, s := range s {
 		asked := false
@@ -545,7 +545,7 @@ func (w *walk) about(call *ast.CallExpr, err types.Object) bool {
 	return slices.ContainsFunc(call.Args, func(arg ast.Expr) bool { return w.names(arg, err) })
 }
 
-// judge notes that a condition asks which error the last attempt of s has.
+// judge notes that a condition inspects the error of the last attempt of s.
 func (w *walk) judge(s *State) {
 	w.judged[s.Call] = true
 	if s.Last == Failed {
@@ -553,7 +553,7 @@ func (w *walk) judge(s *State) {
 	}
 }
 
-// value returns what x is if the status of the response is that of s; nil if that is not known.
+// value returns the value of x if the response has the status of s; nil if it is unknown.
 func (w *walk) value(x ast.Expr, s *State) constant.Value {
 	x = ast.Unparen(x)
 	if v := w.info.Types[x].Value; v != nil && v.Kind() == constant.Int {

@@ -14,8 +14,8 @@ import (
 	"github.com/retrygo/retry/cmd/retryvet/replay"
 )
 
-// ByDefault reports whether a runs if no analyzer is asked for. The analyzer loop does not, since what it says about code that
-// it was not narrowed on is too often not worth a commit.
+// ByDefault reports whether a runs if no flag selects analyzers. The analyzer loop does not, since too many of its
+// findings in new code are not worth a commit.
 func ByDefault(a *analysis.Analyzer) bool { return a != loop.Analyzer }
 
 // Analyzers returns all of them.

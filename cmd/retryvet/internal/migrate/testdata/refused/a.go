@@ -41,5 +41,5 @@ func counted(ctx context.Context) {
 	_ = sethvargo.Do(ctx, sethvargo.NewFibonacci(1), func(context.Context) error { return nil })                                                                                  // want `the Backoff is made by`
 	_ = sethvargo.Do(ctx, sethvargo.WithMaxDuration(1, sethvargo.NewConstant(1)), func(context.Context) error { return errors.New("") })                                          // want `WithMaxDuration shortens`
 	_ = sethvargo.Do(ctx, sethvargo.WithCappedDuration(time.Second, sethvargo.WithFullJitter(sethvargo.NewExponential(time.Second))), unknown)                                    // want `the work is not a literal`
-	_ = sethvargo.Do(ctx, sethvargo.WithCappedDuration(time.Second, sethvargo.WithFullJitter(sethvargo.NewExponential(time.Second))), func(context.Context) error { return nil }) // want `around the jitter`
+	_ = sethvargo.Do(ctx, sethvargo.WithCappedDuration(time.Second, sethvargo.WithFullJitter(sethvargo.NewExponential(time.Second))), func(context.Context) error { return nil }) // want `wrapper of the jitter`
 }

@@ -39,7 +39,7 @@ func own(j job, param backoff.BackOff) {
 	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.NewConstantBackOff(-1), 3))         // want `the interval is negative`
 	_ = backoff.Retry(work, backoff.WithMaxRetries(&backoff.ZeroBackOff{}, 1<<63))             // want `too large`
 	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.WithMaxRetries(shared, 1), 1))      // want `not a local variable`
-	_ = backoff.Retry(work /* a comment */, backoff.WithMaxRetries(&backoff.ZeroBackOff{}, 1)) // want `a comment stands among`
+	_ = backoff.Retry(work /* a comment */, backoff.WithMaxRetries(&backoff.ZeroBackOff{}, 1)) // want `contain a comment`
 }
 
 var atInit = backoff.Retry(work, &backoff.ZeroBackOff{}) // want `not in a function`
@@ -66,11 +66,11 @@ func schedules(interval time.Duration) {
 	if interval > 0 {
 		e.MaxElapsedTime = 0
 	}
-	_ = backoff.Retry(work, e) // want `what is done with e is not understood`
+	_ = backoff.Retry(work, e) // want `the use of e is not understood`
 
 	g := backoff.NewExponentialBackOff( // for ever
 		backoff.WithMaxElapsedTime(0))
-	_ = backoff.Retry(work, g) // want `a comment stands in`
+	_ = backoff.Retry(work, g) // want `contain a comment`
 
 	f := backoff.NewExponentialBackOff()
 	_ = backoff.Retry(work, f) // want `used for something else too`

@@ -21,11 +21,11 @@ func httpClients(slow bool) {
 	if slow {
 		c.RetryMax = 3
 	}
-	_ = c.StandardClient() // want `what is done with c is not understood`
+	_ = c.StandardClient() // want `the use of c is not understood`
 
 	d := retryablehttp.NewClient()
 	d.CheckRetry = retryablehttp.ErrorPropagatedRetryPolicy
-	_ = d.StandardClient() // want `the CheckRetry is a function of one's own`
+	_ = d.StandardClient() // want `the CheckRetry is a custom function`
 
 	e := retryablehttp.NewClient()
 	e.RequestLogHook = nil
@@ -33,7 +33,7 @@ func httpClients(slow bool) {
 
 	f := retryablehttp.NewClient()
 	f.HTTPClient = http.DefaultClient
-	_ = f.StandardClient() // want `the HTTPClient is not a variable that stays`
+	_ = f.StandardClient() // want `the HTTPClient is not a variable that keeps its value`
 
 	g := retryablehttp.NewClient()
 	g.HTTPClient = &http.Client{Jar: nil}

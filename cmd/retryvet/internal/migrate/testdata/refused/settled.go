@@ -12,7 +12,7 @@ func afterwards(op func() error) error {
 	d := time.Second
 	b := backoff.NewConstantBackOff(d)
 	for range 3 {
-		_ = backoff.Retry(op, b) // want `Interval is neither a constant nor a duration that stays`
+		_ = backoff.Retry(op, b) // want `Interval is neither a constant nor a duration that keeps its value`
 		d *= 2
 	}
 	limit := time.Hour
@@ -23,8 +23,8 @@ func afterwards(op func() error) error {
 }
 
 func commented(op func() error) {
-	_ = backoff.RetryNotify(op, &backoff.ZeroBackOff{}, func(err error /* never nil */, _ time.Duration) { println(err) }) // want `a comment stands among the options`
-	_ = backoff.Retry(func( /* no context */ ) error { return op() }, &backoff.ZeroBackOff{})                              // want `a comment stands among the parameters`
+	_ = backoff.RetryNotify(op, &backoff.ZeroBackOff{}, func(err error /* never nil */, _ time.Duration) { println(err) }) // want `the options contain a comment`
+	_ = backoff.Retry(func( /* no context */ ) error { return op() }, &backoff.ZeroBackOff{})                              // want `parameters of the work contain a comment`
 }
 
 func zero[T any]() (z T, err error) { return z, nil }
@@ -41,7 +41,7 @@ func shadowed(ctx context.Context, op func() error) error {
 	for pause := range 3 {
 		ctx := context.WithValue(ctx, pause, pause)
 		_ = backoff.Retry(op, b)  // want `a name in pause, Interval, means something else`
-		_ = backoff.Retry(op, bo) // want `the context is not a variable that stays as it is`
+		_ = backoff.Retry(op, bo) // want `the context is not a variable that keeps its value`
 		<-ctx.Done()
 	}
 	d := time.Second
