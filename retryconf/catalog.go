@@ -32,7 +32,7 @@ type effective struct {
 	source Source
 }
 
-// Source is the layer that a policy's data comes from.
+// Source is the layer that a policy's data comes from. The zero Source is FromCode.
 type Source uint8
 
 // The sources.
@@ -115,11 +115,11 @@ func (c *Catalog) Lookup(name string) (*Ref, bool) {
 	return r, ok
 }
 
-// Entry describes one policy in the result of All.
+// Entry describes one policy in the result of All, which sets all fields.
 type Entry struct {
-	Name   string
-	Source Source
-	Policy retry.Policy
+	Name   string       // the name under which the policy is defined, never empty
+	Source Source       // the layer of the policy's data
+	Policy retry.Policy // the current policy
 }
 
 // All returns every current policy, sorted by name.

@@ -19,7 +19,7 @@ type FieldError struct {
 	Field string `json:"field,omitempty"`
 	// Value is the value as given or as printed, shortened if it is long. Empty means none.
 	Value string `json:"value,omitempty"`
-	// Rule is the rule that the value breaks.
+	// Rule is the rule that the value breaks, never empty.
 	Rule string `json:"rule"`
 	// Line is the line of the field in a YAML document, from 1. Zero means unknown.
 	Line int `json:"line,omitzero"`

@@ -12,8 +12,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Spec is the wire form of a retry.Policy: the part of it that is data, under snake_case keys. The zero value of a field
-// means "not given"; the policy then has the default that retry.Policy documents.
+// Spec is the wire form of a retry.Policy: the part of it that is data, under snake_case keys. The zero value of a
+// field means "not given"; the policy then has the default that retry.Policy documents.
 //
 // encoding/json and the usual YAML packages read a Spec strictly: they refuse an unknown or repeated key, a null and a
 // value of another type, all at once. Other decoders read it by its tags and by its fields' UnmarshalText, and are as
@@ -235,7 +235,7 @@ func inKeys(path string, err error) (bad retry.FieldErrors) {
 
 // CodeError lists the parts of a policy that are code, which no Spec can express.
 type CodeError struct {
-	Fields []string // "Classify", "Wait", "Budget", "Pay", "Gate", "Observe", "Rand"
+	Fields []string // "Classify", "Wait", "Budget", "Pay", "Gate", "Observe", "Rand"; never empty
 }
 
 // Error returns "retryconf: Classify, Budget cannot be expressed as data".

@@ -16,7 +16,8 @@ import (
 // AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history. Find it with errors.As. Its
 // size does not grow with the response.
 type AttemptError struct {
-	// Reason is the machine-readable word for the failure: "status_503", "conn_refused", "attempt_timeout".
+	// Reason is the machine-readable word for the failure: "status_503", "conn_refused", "attempt_timeout". It is never
+	// empty.
 	Reason Reason
 	// StatusCode is the response's status. Zero means that there was no response.
 	StatusCode int

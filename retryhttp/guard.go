@@ -12,17 +12,18 @@ import (
 	"syscall"
 )
 
-// ErrBlockedAddress is what every refusal of a Guard wraps; errors.Is finds it in the error of http.Client too. No
-// connection was made, and trying again cannot help.
+// ErrBlockedAddress is wrapped by every refusal of a Guard; errors.Is finds it in the error of http.Client too. No
+// connection was made, and a retry cannot help.
 var ErrBlockedAddress = errors.New("retryhttp: address is blocked")
 
-// BlockedAddressError says which address a Guard refused, and why. Find it with errors.As.
+// BlockedAddressError is the refusal of an address by a Guard. Find it with errors.As.
 type BlockedAddressError struct {
-	// Address is what was refused: an IP address, with a port if it is from Control. Do not show it to the user who gave
-	// the URL: it is what a name inside the network resolves to.
+	// Address is the refused IP address, with a port if it is from Control. Do not show it to the user who gave the URL:
+	// a name inside the network can resolve to it. It is never empty.
 	Address string
 	// Rule is the word for the reason: "loopback", "private", "link-local", "cloud-metadata"; "zone" for an IPv6
-	// address with a zone, "not-tcp" for another network, "not-an-ip" for what is not an IP address with a port.
+	// address with a zone, "not-tcp" for another network, "not-an-ip" for anything but an IP address with a port. It
+	// is never empty.
 	Rule string
 }
 

@@ -18,7 +18,8 @@ import (
 )
 
 // Reason is the machine-readable word for why an attempt failed, for logs, metrics and rules. It is one of the
-// constants or, if there was a response, "status_" and its code. Words are only ever added.
+// constants or, if there was a response, "status_" and its code. Empty means that nothing failed. Later versions may
+// add words.
 type Reason string
 
 // The way to the server failed: nothing was sent.

@@ -11,7 +11,7 @@ import (
 
 // RequestError is why a request was refused before anything was sent: the Err of its AttemptError, whose Reason is the
 // same. net/http itself refuses some of these requests once for each attempt, and rewrites and sends one whose Host has
-// a line break in it.
+// a line break in it. Reason, Field and Rule are never empty.
 type RequestError struct {
 	Reason Reason // BadURL, BadScheme, EmptyHost, BadHost, BadMethod, BadHeader or BadTrailer
 	Field  string // "Request.Method", `Request.Header["X-Trace"]`

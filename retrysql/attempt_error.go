@@ -26,7 +26,7 @@ var ErrTransactionEnded = errors.New("retrysql: fn must not begin or end the tra
 
 // AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history. Find it with errors.As.
 type AttemptError struct {
-	Phase   Phase // the phase in which it failed
+	Phase   Phase // the phase in which it failed, never zero
 	Verdict       // the class that it was given
 	// Err is what failed: fn's error, or that of begin or commit. Nil if fn returned nil although a statement in it
 	// had failed.

@@ -61,8 +61,9 @@ func MarkIdempotent(ctx context.Context) context.Context {
 
 func isIdempotent(ctx context.Context) bool { return ctx.Value(idempotentKey{}) != nil }
 
-// Conn is the connection of one attempt of Do. It has methods of *sql.Conn, so it is the DBTX of sqlc. Only one
-// goroutine at a time may use it. Rows and statements that fn leaves open are closed when fn returns.
+// Conn is the connection of one attempt of Do. It has methods of *sql.Conn, so it is the DBTX of sqlc. Do makes it:
+// the zero Conn is not usable. Only one goroutine at a time may use it. Rows and statements that fn leaves open
+// are closed when fn returns.
 //
 // A Conn does not see the errors of a row's Scan and of a *sql.Stmt, so fn must return them. Nothing is repeated after
 // a prepared write, or if another statement follows the row of a write.

@@ -70,7 +70,7 @@ const (
 func (f HTTPFault) isReset() bool { return f == ResetUnread || f == ResetRead }
 func (f HTTPFault) isHTTP2() bool { return f == RefuseStream || f == GoAway }
 
-// Request is a request that arrived at a Server.
+// Request is a request that arrived at a Server. A field without a value in the request is empty.
 type Request struct {
 	At     time.Duration // since the server was created
 	Conn   int           // number of the connection, from 1
@@ -82,9 +82,9 @@ type Request struct {
 	Body   string // the part that arrived
 }
 
-// Server is an HTTP server that answers by a script. It is also an http.RoundTripper that sends every request to the
-// server, whatever host the URL names. Requests fail as they do over a network, since the client is an http.Transport
-// that reads bytes from a connection.
+// Server is an HTTP server that answers by a script. NewServer and NewPipeServer make one: the zero Server is not
+// usable. It is also an http.RoundTripper that sends every request to the server, whatever host the URL names. Requests
+// fail as they do over a network, since the client is an http.Transport that reads bytes from a connection.
 //
 // The server speaks HTTP/1.1, and HTTP/2 without TLS. Its own Transport uses HTTP/2 if the script has a fault of
 // HTTP/2. An https URL also reaches the server, without TLS.
@@ -93,7 +93,7 @@ type Request struct {
 // it closes its connection.
 type Server struct {
 	URL string // "http://127.0.0.1:41234"
-	// Transport is the transport of RoundTrip. Its fields may be changed before the first request.
+	// Transport is the transport of RoundTrip. It is never nil. Its fields may be changed before the first request.
 	Transport *http.Transport
 
 	script *script[Answer]

@@ -93,14 +93,15 @@ var (
 // SQLCall is a call to a driver.
 type SQLCall struct {
 	Conn  int    // the connection, from 1; 0 if it was not made
-	Op    Op     // a Reuse is recorded only if it fails
-	Query string // the statement; of a Begin its options, such as "read only serializable"
-	Args  []any  // of the statement
+	Op    Op     // never empty; a Reuse is recorded only if it fails
+	Query string // the statement; of a Begin its options, such as "read only serializable"; empty for other operations
+	Args  []any  // of the statement; nil if it has none
 	Done  bool   // the database has executed it, even if Err is set
-	Err   error  // the result of the driver
+	Err   error  // the result of the driver; nil means success
 }
 
-// Connector is a driver that injects faults into another one and records its calls.
+// Connector is a driver that injects faults into another one and records its calls. NewConnector makes one: the zero
+// Connector is not usable.
 type Connector struct {
 	base driver.Connector
 	pick func(Op, string) SQLFault // the zero SQLFault if the operation passes

@@ -18,11 +18,12 @@ import (
 // errors.As. Policy.Classify gets one for each attempt that ended with an error, including answers. connect.CodeOf
 // returns the attempt's code.
 type AttemptError struct {
-	// Procedure is the full name: "/package.Service/Method".
+	// Procedure is the full name: "/package.Service/Method". Empty means unknown.
 	Procedure string
 	// Code is the code of Err: CodeUnknown for an error without a code that is not a context's error.
 	Code connect.Code
-	// Origin is the side on which the call failed: DEADLINE_EXCEEDED has three origins and one code.
+	// Origin is the side on which the call failed: DEADLINE_EXCEEDED has three origins and one code. It is
+	// never zero.
 	Origin Origin
 	// Idempotent reports whether the call may take effect twice, according to its schema or Options.
 	Idempotent bool

@@ -19,11 +19,12 @@ import (
 // errors.As. Policy.Classify gets one for each status except OK, including answers. status.FromError returns the
 // attempt's status.
 type AttemptError struct {
-	// Method is the full name: "/package.Service/Method".
+	// Method is the full name: "/package.Service/Method". Empty means unknown.
 	Method string
 	// Code is the status code of Err: UNKNOWN for an error without a status.
 	Code codes.Code
-	// Origin is the side on which the call failed: DEADLINE_EXCEEDED has three origins and one code.
+	// Origin is the side on which the call failed: DEADLINE_EXCEEDED has three origins and one code. It is
+	// never zero.
 	Origin Origin
 	// Idempotent reports whether the call may take effect twice, according to Options or the call's own options.
 	Idempotent bool

@@ -17,7 +17,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// Options are the policies and settings of an Adapter.
+// Options are the policies and settings of an Adapter. Only Policies must be set.
 type Options struct {
 	// Policies returns the policies of jobs: use retryjob.FromCatalog or retryjob.FromMap. It must be set.
 	Policies retryjob.Policies
@@ -38,8 +38,8 @@ const (
 	grace            = 10 * time.Second
 )
 
-// Adapter makes River follow the policies. It is safe for concurrent use, and serves one river.Client, that of
-// NewClient.
+// Adapter makes River follow the policies. New makes one: the zero Adapter is not usable. It is safe for concurrent
+// use, and serves one river.Client, that of NewClient.
 type Adapter struct {
 	options Options
 	stepper retryjob.Stepper

@@ -36,9 +36,9 @@ func Handle[T comparable](
 // decided wait. If a gate defers an attempt, the error is of this kind too. The error of a run that has ended is passed
 // to Terminal. A RequeueAfter without an error is a success.
 type Reconciler[T comparable, R any] struct {
-	// Limiter keeps the runs. It must be set.
+	// Limiter keeps the runs. It must not be nil.
 	Limiter *Limiter[T]
-	// Inside is the method Reconcile of the wrapped reconciler. It must be set.
+	// Inside is the method Reconcile of the wrapped reconciler. It must not be nil.
 	Inside func(ctx context.Context, item T) (R, error)
 	// Terminal marks an error after which the controller does not add the item again. It must be set to
 	// reconcile.TerminalError.

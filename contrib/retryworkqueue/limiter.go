@@ -15,7 +15,8 @@ import (
 const maxItems = 1 << 18
 
 // Limiter keeps the runs of a queue's items, a few numbers for each. It is safe for concurrent use. A run is dropped
-// when it ends, and by Forget. Beyond 262,144 runs, each new run replaces another one.
+// when it ends, and by Forget. Beyond 262,144 runs, each new run replaces another one. New makes a Limiter; the zero
+// Limiter is not usable.
 type Limiter[T comparable] struct {
 	policy retry.Policy
 
