@@ -16,32 +16,31 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Policy returns p as a retry policy of failsafe-go for executions with the result type R, and what of p differs there.
-// Each execution is one retry.Do under p around the policies that are composed inside, with the execution's context, so
-// every field but those in lost means what it means in Do. The result is safe for concurrent use and keeps nothing
-// between executions.
+// Policy returns p as a retry policy of failsafe-go for executions with the result type R, and the fields of p that
+// differ there. Each execution is one retry.Do under p around the policies inside, with the execution's context, so all
+// other fields mean the same as in Do. The result is safe for concurrent use and keeps nothing between executions.
 //
-// lost has one entry for each field of p that failsafe-go cannot carry in full, beginning with the field's name; nil
-// says that there is none. Today that is AttemptTimeout, since failsafe-go's contexts have neither a deadline nor a
-// cause of a policy's own. err is what p.Validate returns, and then there is no policy.
+// lost has one entry for each field of p that failsafe-go cannot carry in full, beginning with the field's name. It is
+// nil if there is none. Today the only such field is AttemptTimeout, since a policy cannot set a deadline or a cause of
+// failsafe-go's contexts. err is the error of p.Validate; then rp is nil.
 //
 // A failed execution returns the last attempt's result and a *retry.Error, which errors.As finds. If the run ended
 // although its last error was one to retry (AttemptsExhausted, BudgetExhausted, TTLElapsed, DeadlineTooNear,
 // HintTooLong), it is the LastError of a retrypolicy.ExceededError, as policies outside expect; after TerminalError,
-// RetriesDisabled, DeadlinePassed and CallerCanceled it is returned as it is. That is what this policy hands to the one
-// outside it: a fallback, a hedge and a retry policy of failsafe-go's own put the bare error of the execution's context
-// in its place once that context has ended, also if the run ended before it; only p.Observe then sees the *retry.Error.
+// RetriesDisabled, DeadlinePassed and CallerCanceled it is returned unwrapped. The policy outside this one gets that
+// error. However, a fallback, a hedge and a retry policy of failsafe-go replace it by the bare error of the execution's
+// context when that context has ended, even if the run ended earlier; only p.Observe then gets the *retry.Error.
 //
-// After AttemptTimeout the error of an attempt is what retry.TimedOut makes of it, also if it is a context.Canceled,
-// which is all that failsafe-go's context can say.
+// After AttemptTimeout the error of an attempt is passed through retry.TimedOut, also if it is context.Canceled, the
+// only error that failsafe-go's context has.
 //
-// What an attempt is, is up to the order of composition. A policy inside refuses an attempt with an error of its own,
+// The order of composition determines the meaning of an attempt. A policy inside refuses an attempt with its own error,
 // such as circuitbreaker.ErrOpen, which is retried like any other unless p.Classify says otherwise. Policies outside
-// see one execution. A hedge outside makes each of its executions a run of its own. What a timeout outside allows is
-// not known to the run, since it is not a deadline of the context: a wait is begun, and cut short.
+// see one execution. A hedge outside makes each of its executions a separate run. The run does not know the limit of a
+// timeout outside, which is not a deadline of the context: a wait is begun and then interrupted.
 //
-// A result is never judged: an answer such as HTTP's 503 that comes without an error is a success. failsafe-go hands its
-// own contexts to fn, so that retry.AttemptNumber does not see the number: it is Retries()+1 of the Execution.
+// Results are not judged: an answer such as HTTP's 503 that comes without an error is a success. failsafe-go passes its
+// own contexts to fn, so retry.AttemptNumber does not see the number: use Retries()+1 of the Execution.
 func Policy[R any](p retry.Policy) (rp retrypolicy.RetryPolicy[R], lost []string, err error) {
 	if err := p.Validate(); err != nil {
 		return nil, nil, err

@@ -18,17 +18,17 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// Option returns p for the CallOptions of a client, method by method, or for one call: it takes the place of the
-// client's own retries. If p sets nothing of a schedule, it takes that of retry.Inline. Give it only to methods that
-// may take effect twice: a call that ends with UNAVAILABLE may have taken effect.
+// Option returns p for the CallOptions of a client, method by method, or for one call. It replaces the client's own
+// retries. If p has no part of a schedule, it gets that of retry.Inline. Use it only for methods that may take effect
+// twice: a call that ends with UNAVAILABLE may have taken effect.
 //
-// Marks such as retry.Permanent are looked at first, then Policy.Classify. What is left is repeated if its code is
-// UNAVAILABLE, which REST's 503 is, or RESOURCE_EXHAUSTED, 429, with a hint, as AIP-194 says; everything else ends the
-// call. The status detail RetryInfo and the header Retry-After are hints in the sense of retry.After.
+// Marks such as retry.Permanent decide first, then Policy.Classify. Other errors are repeated if their code is
+// UNAVAILABLE (503 in REST), or RESOURCE_EXHAUSTED (429) with a hint, as AIP-194 says; everything else ends the call.
+// The status detail RetryInfo and the header Retry-After are hints in the sense of retry.After.
 //
-// A call that fails returns its last error as gax does, and does not say how its run ended. gax does not hand over the
-// caller's context, so that a wait may be begun that the caller's deadline cuts short, which costs the last error, and
-// retry.OneAttempt is not heeded. TTL counts from the beginning of the call.
+// A call that fails returns its last error as gax does, without the outcome of the run. gax does not pass the caller's
+// context on: a wait past the caller's deadline is begun, interrupted and costs the last error, and retry.OneAttempt
+// has no effect. TTL counts from the beginning of the call.
 //
 // lost names what gax cannot express: one line for each field of Policy, in their order, with the field, its value and
 // what happens instead. It is empty for a policy that gax expresses entirely. The error is that of p.Validate.

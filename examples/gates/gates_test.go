@@ -159,8 +159,8 @@ func TestADeferralPastTheDeadlineExpiresTheRunAtOnce(t *testing.T) {
 	})
 }
 
-// Of many runs that wait for one breaker, exactly as many attempts as it allows are sent when it half-opens. The others
-// are refused, which costs each an attempt that is not sent, and come again as their policy says.
+// If many runs wait for one breaker, exactly as many attempts as it allows are sent when it half-opens. It refuses the
+// others, which costs each an attempt that is not sent, and they retry as their policy says.
 func TestHalfOpenLetsThroughAsManyAsTheBreakerSays(t *testing.T) {
 	for _, trials := range []uint{1, 3} {
 		eachBreaker(t, trials, func(t *testing.T, b protected) {
@@ -203,7 +203,7 @@ func TestHalfOpenLetsThroughAsManyAsTheBreakerSays(t *testing.T) {
 	}
 }
 
-// While a peer is down for long, many impatient runs send no more than what opens the breaker and its trials.
+// While a peer is down for long, many impatient runs send only the attempts that open the breaker, and its trials.
 func TestNothingIsSentWhileOpen(t *testing.T) {
 	eachBreaker(t, 1, func(t *testing.T, b protected) {
 		start := time.Now()
@@ -227,8 +227,8 @@ func TestNothingIsSentWhileOpen(t *testing.T) {
 			})
 		}
 		all.Wait()
-		// All of the first wave can have passed the breaker before it opened. After them come only its trials, of which
-		// one at least is sent each time.
+		// All of the first wave can have passed the breaker before it opened. After them come only its trials, at least
+		// one each time.
 		require.GreaterOrEqual(t, len(sent), 3)
 		byTime := map[time.Duration]int{}
 		for _, at := range sent {

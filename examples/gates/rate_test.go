@@ -89,8 +89,8 @@ func TestLimitsAtTheEdge(t *testing.T) {
 	})
 }
 
-// Of 100 runs that wait at once each token lets one through, at the instant at which it is there: none is lost and none
-// is used twice.
+// If 100 runs wait at once, each token admits one of them at the instant when it is there: none is lost and none is
+// used twice.
 func TestALimiterSharedByManyGoroutines(t *testing.T) {
 	for name, row := range map[string]struct {
 		limit rate.Limit
@@ -141,7 +141,7 @@ func TestReservationsThatCrossLoseAToken(t *testing.T) {
 	})
 }
 
-// A gate of several asks the limiter last, so that what another gate refuses takes no token.
+// A gate of several gates asks the limiter last, so that an attempt that another gate refuses takes no token.
 func TestALimiterIsAskedAfterOtherGates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := rate.NewLimiter(rate.Every(time.Hour), 1)

@@ -25,7 +25,7 @@ type busyError struct{ after time.Duration }
 
 func (e *busyError) Error() string { return "busy until later" }
 
-// record is what happened in one call.
+// record describes one call.
 type record struct {
 	at    []time.Duration // when each attempt started
 	took  time.Duration
@@ -55,7 +55,7 @@ func failing(errs ...error) script {
 	}
 }
 
-// watch makes the call in virtual time and returns what happened.
+// watch makes the call in virtual time and returns its record.
 func watch(t *testing.T, do call, s script) record {
 	t.Helper()
 	return watchIn(t, do, s, func(ctx context.Context) (context.Context, context.CancelFunc) {

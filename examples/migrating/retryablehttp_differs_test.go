@@ -22,7 +22,7 @@ import (
 // base is a server without a network, so that its clients run in virtual time.
 type base func(n int, w http.ResponseWriter)
 
-// exchange is what came of one request of a client.
+// exchange is the result of one request of a client.
 type exchange struct {
 	record
 	status int  // 0 without a response
@@ -50,7 +50,7 @@ func (s transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// send sends one request in virtual time, by a client of newClient, and returns what came of it.
+// send sends one request in virtual time, by a client of newClient, and returns the result.
 func send(
 	t *testing.T, newClient func(http.RoundTripper) *http.Client, method string, deadline time.Duration, b base,
 ) (x exchange) {
@@ -78,7 +78,7 @@ func send(
 	return x
 }
 
-// status is a server that always answers so.
+// status is a server that always answers with this status.
 func status(code int, header ...string) base {
 	return func(n int, w http.ResponseWriter) {
 		for i := 0; i < len(header); i += 2 {
@@ -107,7 +107,7 @@ func TestHTTPTheSame(t *testing.T) {
 			for code, attempts := range map[int]int{200: 1, 404: 1, 408: 1, 423: 4, 429: 4, 500: 4, 501: 1, 504: 4} {
 				require.Len(t, send(t, newClient, http.MethodGet, ages, status(code)).at, attempts, code)
 			}
-			// Retry-After goes before the limit of the waits.
+			// Retry-After takes precedence over the limit of the waits.
 			x := send(t, newClient, http.MethodGet, ages, status(429, "Retry-After", "10"))
 			require.Equal(t, ms(0, 10000, 20000, 30000), x.at)
 		})

@@ -15,7 +15,7 @@ import (
 // values are the values of each label of a metric.
 type values map[string]map[string]bool
 
-// emitted has what was scraped: families are the names in the TYPE lines, metrics those of the lines with numbers.
+// emitted has the scraped names: families are the names in the TYPE lines, metrics those of the lines with numbers.
 type emitted struct {
 	families []string
 	metrics  map[string]values

@@ -22,7 +22,7 @@ type query struct {
 // variables are replaced as Grafana does it.
 var variables = strings.NewReplacer("$__rate_interval", "5m", "$__range", "6h")
 
-// read takes an expression apart, and says what of it is not emitted.
+// read parses an expression, and reports the names in it that are not emitted.
 func (e emitted) read(expr string) (query, error) {
 	var q query
 	root, err := parser.NewParser(parser.Options{}).ParseExpr(variables.Replace(expr))
@@ -74,7 +74,7 @@ func (e emitted) unknownIn(n *parser.VectorSelector) (unknown []string) {
 	return unknown
 }
 
-// unknownBelow returns the labels that a metric below node has not.
+// unknownBelow returns the labels that no metric below node has.
 func (e emitted) unknownBelow(node parser.Node, wanted []string) (unknown []string) {
 	parser.Inspect(node, func(node parser.Node, _ []parser.Node) error {
 		if n, ok := node.(*parser.VectorSelector); ok {

@@ -109,7 +109,7 @@ type alarm struct {
 	from, to time.Duration // since begin
 }
 
-// alarms returns when an alert fires in the given time: when expr has had a value at each evaluation for so long.
+// alarms returns when an alert fires in the given time: when expr has had a value at each evaluation for its duration.
 func alarms(t *testing.T, s series, expr string, long, watched time.Duration) (fires []alarm) {
 	engine := promql.NewEngine(promql.EngineOpts{
 		MaxSamples: 10_000_000,
