@@ -1,6 +1,33 @@
 // Package retryfailsafe makes a retry.Policy a policy of failsafe-go, so that one schedule serves both: failsafe-go
 // composes it with its circuit breaker, bulkhead, hedge, timeout and fallback, and the waits, classifiers, marks,
 // hints, budget, gate and observer are those of retry.Do.
+//
+//	retries, lost, err := retryfailsafe.Policy[string](policy)
+//	page, err := failsafe.With[string](fallback, retries, breaker).Get(fetch)
+//
+// # Errors
+//
+// A failed execution returns the last attempt's result and a *retry.Error, which errors.As finds. If the run ended
+// although its last error was one to retry (AttemptsExhausted, BudgetExhausted, TTLElapsed, DeadlineTooNear,
+// HintTooLong), it is the LastError of a retrypolicy.ExceededError, as policies outside expect; after TerminalError,
+// RetriesDisabled, DeadlinePassed and CallerCanceled it is returned unwrapped. The policy outside this one gets that
+// error. However, a fallback, a hedge and a retry policy of failsafe-go replace it by the bare error of the execution's
+// context when that context has ended, even if the run ended earlier; only Policy.Observe then gets the *retry.Error.
+//
+// After AttemptTimeout the error of an attempt is passed through retry.TimedOut, also if it is context.Canceled, the
+// only error that failsafe-go's context has.
+//
+// # Order of composition
+//
+// The order of composition determines the meaning of an attempt. A policy inside refuses an attempt with its own error,
+// such as circuitbreaker.ErrOpen, which is retried like any other unless Policy.Classify says otherwise. Policies
+// outside see one execution. A hedge outside makes each of its executions a separate run. The run does not know the
+// limit of a timeout outside, which is not a deadline of the context: a wait is begun and then interrupted.
+//
+// # Results
+//
+// Results are not judged: an answer such as HTTP's 503 that comes without an error is a success. failsafe-go passes its
+// own contexts to fn, so retry.AttemptNumber does not see the number: use Retries()+1 of the Execution.
 package retryfailsafe
 
 import (
@@ -23,24 +50,6 @@ import (
 // lost has one entry for each field of p that failsafe-go cannot carry in full, beginning with the field's name. It is
 // nil if there is none. Today the only such field is AttemptTimeout, since a policy cannot set a deadline or a cause of
 // failsafe-go's contexts. err is the error of p.Validate; then rp is nil.
-//
-// A failed execution returns the last attempt's result and a *retry.Error, which errors.As finds. If the run ended
-// although its last error was one to retry (AttemptsExhausted, BudgetExhausted, TTLElapsed, DeadlineTooNear,
-// HintTooLong), it is the LastError of a retrypolicy.ExceededError, as policies outside expect; after TerminalError,
-// RetriesDisabled, DeadlinePassed and CallerCanceled it is returned unwrapped. The policy outside this one gets that
-// error. However, a fallback, a hedge and a retry policy of failsafe-go replace it by the bare error of the execution's
-// context when that context has ended, even if the run ended earlier; only p.Observe then gets the *retry.Error.
-//
-// After AttemptTimeout the error of an attempt is passed through retry.TimedOut, also if it is context.Canceled, the
-// only error that failsafe-go's context has.
-//
-// The order of composition determines the meaning of an attempt. A policy inside refuses an attempt with its own error,
-// such as circuitbreaker.ErrOpen, which is retried like any other unless p.Classify says otherwise. Policies outside
-// see one execution. A hedge outside makes each of its executions a separate run. The run does not know the limit of a
-// timeout outside, which is not a deadline of the context: a wait is begun and then interrupted.
-//
-// Results are not judged: an answer such as HTTP's 503 that comes without an error is a success. failsafe-go passes its
-// own contexts to fn, so retry.AttemptNumber does not see the number: use Retries()+1 of the Execution.
 func Policy[R any](p retry.Policy) (rp retrypolicy.RetryPolicy[R], lost []string, err error) {
 	if err := p.Validate(); err != nil {
 		return nil, nil, err

@@ -1,5 +1,20 @@
 // Package retrygax lets a retry.Policy decide the retries of Google Cloud clients, those that are generated for gRPC
 // and for REST on top of gax-go.
+//
+//	option, lost, err := retrygax.Option(policy)
+//	client.CallOptions.AccessSecretVersion = []gax.CallOption{option}
+//
+// # What is repeated
+//
+// Marks such as retry.Permanent decide first, then Policy.Classify. Other errors are repeated if their code is
+// UNAVAILABLE (503 in REST), or RESOURCE_EXHAUSTED (429) with a hint, as AIP-194 says; everything else ends the call.
+// The status detail RetryInfo and the header Retry-After are hints in the sense of retry.After.
+//
+// # Differences from retry.Do
+//
+// A call that fails returns its last error as gax does, without the outcome of the run. gax does not pass the caller's
+// context on: a wait past the caller's deadline is begun, interrupted and costs the last error, and retry.OneAttempt
+// has no effect. TTL counts from the beginning of the call.
 package retrygax
 
 import (
@@ -21,14 +36,6 @@ import (
 // Option returns p for the CallOptions of a client, method by method, or for one call. It replaces the client's own
 // retries. If p has no part of a schedule, it gets that of retry.Inline. Use it only for methods that may take effect
 // twice: a call that ends with UNAVAILABLE may have taken effect.
-//
-// Marks such as retry.Permanent decide first, then Policy.Classify. Other errors are repeated if their code is
-// UNAVAILABLE (503 in REST), or RESOURCE_EXHAUSTED (429) with a hint, as AIP-194 says; everything else ends the call.
-// The status detail RetryInfo and the header Retry-After are hints in the sense of retry.After.
-//
-// A call that fails returns its last error as gax does, without the outcome of the run. gax does not pass the caller's
-// context on: a wait past the caller's deadline is begun, interrupted and costs the last error, and retry.OneAttempt
-// has no effect. TTL counts from the beginning of the call.
 //
 // lost names what gax cannot express: one line for each field of Policy, in their order, with the field, its value and
 // what happens instead. It is empty for a policy that gax expresses entirely. The error is that of p.Validate.
