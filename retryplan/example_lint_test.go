@@ -17,10 +17,10 @@ func ExampleLint() {
 	}
 	// Output:
 	// no-jitter
-	//    The waits have no jitter: all 200 clients return in the same instant if they failed together, 5s after their 1st attempt, where full jitter would spread them evenly.
+	//    The waits have no jitter: all 200 clients that failed together return in the same instant, 5s after attempt 1; full jitter would spread them evenly.
 	//    Set Jitter to retry.FullJitter.
 	// unreachable-attempts
-	//    Only 2 of 5 attempts can start: the 3rd would start 15s after the first one at the earliest, too late for the TTL of 10s.
+	//    Only 2 of 5 attempts can start: attempt 3 would come 15s after the first one began, too late for the TTL of 10s.
 	//    Set MaxAttempts to 2, or make the waits shorter.
 }
 
@@ -29,8 +29,8 @@ func ExampleCodes() {
 		fmt.Println(code)
 	}
 	// Output:
-	// cap-never-reached
-	// cap-stops-growth
-	// decorrelated-without-cap
-	// hint-beyond-ttl
+	// inline-wait-too-long
+	// invalid
+	// list-longer-than-attempts
+	// list-shorter-than-attempts
 }

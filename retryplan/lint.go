@@ -23,9 +23,9 @@ const (
 // String returns "note", "warning" or "severe", "" for the zero Level, and "Level(4)" for one that does not exist.
 func (l Level) String() string { return named(uint8(l), "Level", "", "note", "warning", "severe") }
 
-// oneMore returns the level after l if it is so.
-func oneMore(l Level, so bool) Level {
-	if so {
+// oneMore returns the level after l if raise is set, and l otherwise.
+func oneMore(l Level, raise bool) Level {
+	if raise {
 		return l + 1
 	}
 	return l
@@ -38,26 +38,28 @@ type Finding struct {
 	Level Level
 	// Text says what was found, in one sentence with the figures behind it.
 	Text string
-	// Change says what to do about it, in one sentence that begins with "Set", a field of retry.Policy, or of Setting,
-	// and a value: the finding is gone once that is done, though another can come in its place.
+	// Change says what to do about it, in one sentence that begins with "Set", a field of retry.Policy, Chain or Layer,
+	// and a value. Making the change removes the finding, though another can take its place.
 	Change string
-	// Figures are the numbers in Text for machines, all finite: durations in seconds. Keys are snake_case. Nil means
-	// none.
-	Figures map[string]float64
+}
+
+// graver orders findings by level, the gravest first, and then by code.
+func graver(x, y Finding) int {
+	return cmp.Or(cmp.Compare(y.Level, x.Level), cmp.Compare(x.Code, y.Code))
 }
 
 // Setting describes the use of a policy: what Lint cannot see in the policy itself. With the zero Setting, Lint finds
 // nothing that depends on it. A negative field counts as zero.
 type Setting struct {
-	// Inline says that a caller waits for the run, as a request handler does, rather than a queue. False means that
-	// none is known to wait.
+	// Inline says that a caller waits for the run, as a request handler does. False means a background job, or that the
+	// use is not known.
 	Inline bool
 	// Deadline is the caller's, counted from the start of the run. Zero means none.
 	Deadline time.Duration
-	// Layers is how many services on the way from the user to the backend retry with this policy, this one included.
-	// Zero means 1.
+	// Layers is the number of services on the way from the user to the backend that retry with this policy, including
+	// this one. Zero means 1.
 	Layers int
-	// Clients is how many clients use the policy against one backend. Zero means not known.
+	// Clients is the number of clients that use the policy against one backend. Zero means not known.
 	Clients int
 	// Duration is how long an attempt takes. Zero means not known.
 	Duration Dist
@@ -66,100 +68,84 @@ type Setting struct {
 // Lint returns the findings about p in the given setting, the gravest first and then by code, or nil if there are none.
 // A policy that does not validate has one finding of code "invalid" for each bad field, and no others.
 //
-// It calls the policy's own Validate, Effective, Decide, Admit, Bounds and TotalWait, but none of the functions in its
-// fields, and does not touch its Budget. It assumes that waits chosen by Policy.Wait are of any length up to Cap. Doing
-// what the findings say, one after the other and in any order, ends: no change brings an earlier policy back. If a run
-// can have more than 10,000 attempts, it assumes that those beyond can start.
+// Lint calls the policy's Validate, Effective, Decide, Admit, Bounds and TotalWait. It does not call the functions in
+// the policy's fields or use its Budget. It assumes that a wait chosen by Policy.Wait has any length up to Cap, and
+// that attempts after the first 10,000 can start. Following the changes of the findings, in any order, always ends: no
+// change brings an earlier policy back.
 //
-//	code                         level            found if
-//	cap-never-reached            note             the longest wait is a tenth of Cap or less
-//	cap-stops-growth             note             an exponential or linear backoff is at its cap from the first wait on
-//	decorrelated-without-cap     note             DecorrelatedJitter can grow to 243 times Base and more, and Cap is not set
-//	hint-beyond-ttl              note             MaxHint is set above TTL or deadline: such hints are never waited for
-//	inline-wait-too-long         warning, severe  a caller waits more than 10s, or than 60s, between attempts
-//	invalid                      severe           Validate refuses the policy
-//	list-longer-than-attempts    warning          Delays has waits for which there is no attempt
-//	list-shorter-than-attempts   note             the last of Delays is used more than once
-//	long-hint-inline             note, warning    a caller can be made to wait more than 10s, or than 60s, by a server's hint
-//	many-attempts                note             there are more than 50 attempts
-//	missing-unit                 severe           a duration is below 1µs, as a number without a unit is
-//	narrow-jitter                note, warning    JitterRatio is below 0.5; a warning from 1,000 clients on
-//	nested-amplification         note to severe   layers multiply each other's attempts: severe from 10 times on, a note with a budget
-//	no-attempt-timeout           note, warning    an attempt that hangs is waited for without end; a warning inline
-//	no-budget                    note, warning    nothing bounds the share of retries; a warning from 4 attempts on, inline or within a minute
-//	no-jitter                    warning, severe  all clients return together; severe from 1,000 clients on, nothing for one
-//	no-retry-can-start           note, severe     not even the second attempt can start before TTL or deadline; a note if only short waits allow it
-//	timeout-below-duration       warning, severe  AttemptTimeout cuts off more than 5 %, or 50 %, of healthy attempts
-//	timeout-eats-ttl             note, warning    if attempts hang, TTL or deadline leave room for fewer than otherwise; a warning for the first alone
-//	unlimited-without-ttl        warning, severe  a run that keeps failing never ends; severe inline
-//	unreachable-attempts         note, warning    TTL or deadline make attempts impossible, or unlikely: a note
-//	unread-fields                note             fields are set that nothing reads, since Disabled or MaxAttempts 1 allow no retry
-//	zero-delay                   note to severe   waits of a List are 0: a note for the first alone, severe for an endless loop
+//	code                        level            found if
+//	inline-wait-too-long        warning, severe  a caller waits more than 10s, or than 60s, between attempts
+//	invalid                     severe           Validate refuses the policy
+//	list-longer-than-attempts   warning          Delays has waits for which there is no attempt
+//	list-shorter-than-attempts  note             the last of Delays is used more than once
+//	long-hint-inline            note, warning    a server's hint can make a caller wait more than 10s, or than 60s
+//	missing-unit                severe           a duration is below 1µs, as a number without a unit is
+//	nested-amplification        note to severe   layers multiply each other's attempts: severe from 10 times on, a note with a budget
+//	no-attempt-timeout          note, warning    nothing ends an attempt that hangs; a warning inline without a deadline
+//	no-budget                   note, warning    nothing bounds the share of retries; a warning from 4 attempts on, inline or within a minute
+//	no-jitter                   note to severe   all clients return together; a note if a JitterRatio below 0.5 spreads them a
+//	                                             little; one level up from 1,000 clients on, nothing for one
+//	no-retry-can-start          note, severe     the second attempt comes too late for TTL or deadline; a note if a short wait allows it
+//	timeout-below-duration      warning, severe  AttemptTimeout cuts off more than 5 %, or 50 %, of healthy attempts
+//	timeout-eats-ttl            note, warning    TTL or deadline have less room for attempts that hang than for others; a
+//	                                             warning if only the first fits
+//	unlimited-without-ttl       warning, severe  a run that keeps failing never ends; severe inline
+//	unreachable-attempts        note, warning    TTL or deadline make attempts impossible; a note if short waits allow them
+//	unread-fields               note             MaxAttempts is 1, so that nothing reads Backoff
+//	zero-delay                  note to severe   waits of a List are 0: a note for the first alone, severe for an endless loop
 func Lint(p retry.Policy, s Setting) []Finding {
 	if err := p.Validate(); err != nil {
 		return invalid(err)
 	}
 	l := newLinter(p, s)
 	var found []Finding
-	for _, r := range lintRules() {
-		if f := r.find(l); f.Level > 0 {
-			f.Code = r.code
+	for _, rule := range lintRules {
+		if f := rule.find(l); f.Level > 0 {
+			f.Code = rule.code
 			found = append(found, f)
 		}
 	}
-	slices.SortStableFunc(found, func(x, y Finding) int {
-		return cmp.Or(cmp.Compare(y.Level, x.Level), cmp.Compare(x.Code, y.Code))
-	})
+	slices.SortStableFunc(found, graver)
 	return found
 }
 
-// codeInvalid is the one code that stands for no rule of its own: the rules are those of Validate.
+// lintRules are the rules of Lint. A Finding of Level zero is none.
+var lintRules = []struct {
+	code string
+	find func(*linter) Finding
+}{
+	{"inline-wait-too-long", (*linter).inlineWaitTooLong},
+	{"list-longer-than-attempts", (*linter).listLonger},
+	{"list-shorter-than-attempts", (*linter).listShorter},
+	{"long-hint-inline", (*linter).longHintInline},
+	{"missing-unit", (*linter).missingUnit},
+	{"nested-amplification", (*linter).nestedAmplification},
+	{"no-attempt-timeout", (*linter).noAttemptTimeout},
+	{"no-budget", (*linter).noBudget},
+	{"no-jitter", (*linter).noJitter},
+	{"no-retry-can-start", (*linter).noRetryCanStart},
+	{"timeout-below-duration", (*linter).timeoutBelowDuration},
+	{"timeout-eats-ttl", (*linter).timeoutEatsTTL},
+	{"unlimited-without-ttl", (*linter).unlimitedWithoutTTL},
+	{"unreachable-attempts", (*linter).unreachableAttempts},
+	{"unread-fields", (*linter).unreadFields},
+	{"zero-delay", (*linter).zeroDelay},
+}
+
+// codeInvalid is the code of what Validate refuses.
 const codeInvalid = "invalid"
 
-// Codes returns every code that Lint can give, sorted.
+// Codes returns every code that Lint can return, sorted.
 func Codes() []string {
 	codes := []string{codeInvalid}
-	for _, r := range lintRules() {
-		codes = append(codes, r.code)
+	for _, rule := range lintRules {
+		codes = append(codes, rule.code)
 	}
 	slices.Sort(codes)
 	return codes
 }
 
-// lintRule finds one thing; a Finding of Level zero is none.
-type lintRule struct {
-	code string
-	find func(*linter) Finding
-}
-
-func lintRules() []lintRule {
-	return []lintRule{
-		{"cap-never-reached", (*linter).capNeverReached},
-		{"cap-stops-growth", (*linter).capStopsGrowth},
-		{"decorrelated-without-cap", (*linter).decorrelatedWithoutCap},
-		{"hint-beyond-ttl", (*linter).hintBeyondTTL},
-		{"inline-wait-too-long", (*linter).inlineWaitTooLong},
-		{"list-longer-than-attempts", (*linter).listLonger},
-		{"list-shorter-than-attempts", (*linter).listShorter},
-		{"long-hint-inline", (*linter).longHintInline},
-		{"many-attempts", (*linter).manyAttempts},
-		{"missing-unit", (*linter).missingUnit},
-		{"narrow-jitter", (*linter).narrowJitter},
-		{"nested-amplification", (*linter).nestedAmplification},
-		{"no-attempt-timeout", (*linter).noAttemptTimeout},
-		{"no-budget", (*linter).noBudget},
-		{"no-jitter", (*linter).noJitter},
-		{"no-retry-can-start", (*linter).noRetryCanStart},
-		{"timeout-below-duration", (*linter).timeoutBelowDuration},
-		{"timeout-eats-ttl", (*linter).timeoutEatsTTL},
-		{"unlimited-without-ttl", (*linter).unlimitedWithoutTTL},
-		{"unreachable-attempts", (*linter).unreachableAttempts},
-		{"unread-fields", (*linter).unreadFields},
-		{"zero-delay", (*linter).zeroDelay},
-	}
-}
-
-// invalid returns a finding for each field that Validate named.
+// invalid returns a finding for each field that Validate refused. The zero value of a field is always valid in itself.
 func invalid(err error) (found []Finding) {
 	var all retry.FieldErrors
 	errors.As(err, &all)
@@ -167,23 +153,12 @@ func invalid(err error) (found []Finding) {
 		var bad *retry.FieldError
 		errors.As(err, &bad)
 		field := strings.TrimPrefix(bad.Field, "Policy.")
-		found = append(found, Finding{
-			Code: codeInvalid, Level: Severe,
-			Text:   field + " " + bad.Value + " " + bad.Rule + ", and Do refuses the policy.",
-			Change: "Set " + zeroed(field) + ".",
-		})
+		change := "Set " + field + " to 0."
+		if field == "Delays" { // an empty list, although Mode asks for one
+			change = "Set Mode to 0."
+		}
+		text := field + " " + bad.Value + " " + bad.Rule + ", and Do refuses the policy."
+		found = append(found, Finding{codeInvalid, Severe, text, change})
 	}
 	return found
-}
-
-// zeroed returns the text that takes away what a field has wrong: its zero value is always valid in itself.
-func zeroed(field string) string {
-	switch {
-	case strings.HasPrefix(field, "Delays["):
-		return field + " to 0s"
-	case field == "Delays": // an empty list, although a Mode asks for one
-		return "Mode to 0"
-	default:
-		return field + " to 0, which means the default"
-	}
 }

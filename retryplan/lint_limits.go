@@ -4,8 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
+	"reflect"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -13,110 +12,102 @@ import (
 
 // The rules about what ends a run: attempts, TTL, deadline, timeouts, hints.
 
+// reach returns how many attempts can start within the bound, with the shortest attempts and waits and with usual ones.
+// After the usual ones the next would start at late. It returns the largest int if nothing limits them.
+func (l *linter) reach() (can, usually int, late time.Duration) {
+	bound, _ := l.bound()
+	if !l.retries() || bound == 0 || l.p.Wait != nil {
+		return math.MaxInt, math.MaxInt, 0
+	}
+	can, _ = l.startable(0, l.cut(l.s.Duration.Min()))
+	usually, late = l.startable(0.5, l.usual())
+	return can, usually, late
+}
+
 func (l *linter) noRetryCanStart() Finding {
-	if !l.retries || min(l.can, l.likely) > 1 || l.can > 1 && l.set.Wait != nil {
+	can, usually, late := l.reach()
+	if usually > 1 {
 		return Finding{}
 	}
 	bound, name := l.bound()
-	level, when, late := Severe, "at the earliest", l.late
-	if l.can > 1 {
-		level, when, late = Note, "if it waits for the mean", l.lateUsually
+	f := Finding{Level: Severe, Text: "No retry can start", Change: l.shorter((bound-l.usual())/8, "Set MaxAttempts to 1")}
+	if can > 1 {
+		f.Level, f.Text = Note, "A retry can start only if its wait is shorter than the mean"
 	}
-	change := l.sooner(bound - l.usual())
+	f.Text += fmt.Sprintf(": it would come %s after the first attempt began, too late for the %s of %s.",
+		roughly(late), name, plainly(bound))
 	if name == "TTL" && late < math.MaxInt64 {
-		change += ", or TTL to " + plainly(raised(late))
+		f.Change += ", or TTL to " + plainly(raised(late))
 	}
-	return Finding{
-		Level: level,
-		Text: fmt.Sprintf("The first retry comes %s after the first attempt %s, too late for the %s of %s.",
-			past(late, bound), when, name, plainly(bound)),
-		Change:  change + ".",
-		Figures: map[string]float64{"first_retry": late.Seconds(), name2key(name): bound.Seconds()},
-	}
+	f.Change += "."
+	return f
 }
 
-// sooner returns the change that makes the first wait so short that several fit into room.
-func (l *linter) sooner(room time.Duration) string {
-	switch first := rounded(room / 8); { // three doublings
-	case first < time.Microsecond:
-		return "Set MaxAttempts to 1"
-	case len(l.set.Delays) > 0:
-		return "Set Cap to " + plainly(first)
+// shorter returns the change that makes no wait longer than most, and otherwise if that leaves no sensible waits.
+func (l *linter) shorter(most time.Duration, otherwise string) string {
+	most = cutOff(most, 2)
+	base := cutOff(most/8, 2) // three doublings up to the cap
+	switch {
+	case base < time.Millisecond:
+		return otherwise
+	case len(l.given.Delays) > 0:
+		return "Set Cap to " + plainly(most)
 	default:
-		return "Set Base to " + plainly(first)
+		return "Set Base to " + plainly(base) + " and Cap to " + plainly(most)
 	}
 }
 
 func (l *linter) unreachableAttempts() Finding {
-	likely := l.likely
-	if l.set.Wait != nil {
-		likely = l.can
-	}
-	if l.attempts == retry.Unlimited || min(l.can, likely) == 1 || likely >= l.attempts {
+	can, usually, late := l.reach()
+	if l.attempts == retry.Unlimited || usually == 1 || usually >= l.attempts {
 		return Finding{}
 	}
 	bound, name := l.bound()
-	f := Finding{
-		Level: Note,
-		Text: fmt.Sprintf("%d attempts can start, but only %d if waits are of mean length: the %s would then start %s after the first one, too late for the %s of %s.",
-			l.can, likely, ordinal(likely+1), past(l.lateUsually, bound), name, plainly(bound)),
-		Change: fmt.Sprintf("Set MaxAttempts to %d, or make the waits shorter.", likely),
-		Figures: map[string]float64{
-			"attempts": float64(l.attempts), "can_start": float64(l.can), "likely_start": float64(likely), name2key(name): bound.Seconds(),
-		},
+	do := "can"
+	if can > usually {
+		do = "usually"
 	}
-	if l.can < l.attempts {
-		f.Level = Warning
-		f.Figures["earliest"] = l.late.Seconds()
-		f.Text = fmt.Sprintf("Only %d of %d attempts can start: the %s would start %s after the first one at the earliest, too late for the %s of %s.",
-			l.can, l.attempts, ordinal(l.can+1), past(l.late, bound), name, plainly(bound))
+	return Finding{
+		Level: oneMore(Note, can < l.attempts),
+		Text: fmt.Sprintf("Only %d of %d attempts %s start: attempt %d would come %s after the first one began, too late for the %s of %s.",
+			usually, l.attempts, do, usually+1, roughly(late), name, plainly(bound)),
+		Change: fmt.Sprintf("Set MaxAttempts to %d, or make the waits shorter.", usually),
 	}
-	return f
 }
 
 func (l *linter) timeoutEatsTTL() Finding {
 	timeout := l.p.AttemptTimeout
 	bound, name := l.bound()
-	if !l.retries || timeout == 0 || bound == 0 {
+	if !l.retries() || timeout == 0 || bound == 0 {
 		return Finding{}
 	}
-	const all = 4 // attempts in a row that hang; of more, nothing is to be expected
+	const inRow = 4 // attempts that hang one after the other; after so many there is little hope for the next
 	hung, _ := l.startable(0.5, timeout)
 	well, _ := l.startable(0.5, l.usual())
-	well = min(well, all)
+	well = min(well, inRow)
 	if hung >= well {
 		return Finding{}
 	}
-	// The last of them starts after one timeout less and the waits between them.
+	// The last of them starts after the timeouts of the others and the waits between them.
 	free := linter{p: l.p, attempts: well}
 	free.p.TTL = 0
 	_, waiting := free.startable(0.5, 0)
-	shorter := rounded((bound - waiting - 1) / time.Duration(well-1))
+	shorter := cutOff((bound-waiting-1)/time.Duration(well-1), 2)
 	if shorter < time.Microsecond || l.cutOff(shorter) > rare {
-		return Finding{} // it is the waits or the work that leave no room
+		return Finding{} // the waits or the work leave no room
 	}
-	f := Finding{Level: Note, Figures: map[string]float64{
-		"attempt_timeout": timeout.Seconds(), name2key(name): bound.Seconds(), "start_if_hung": float64(hung),
-	}}
-	if hung == 1 {
-		f.Level = Warning
+	return Finding{
+		Level: oneMore(Note, hung == 1),
+		Text: fmt.Sprintf("With an AttemptTimeout of %s only %d of %d attempts can start within the %s of %s if they hang.",
+			plainly(timeout), hung, well, name, plainly(bound)),
+		Change: "Set AttemptTimeout to " + plainly(shorter) + ".",
 	}
-	f.Text = fmt.Sprintf("An AttemptTimeout of %s within a %s of %s leaves room for %s if all hang; otherwise %s could start.",
-		plainly(timeout), name, plainly(bound), count(hung, "attempt"), strconv.Itoa(well))
-	if timeout > bound && name == "TTL" {
-		longest := saturatingAdd(bound, timeout)
-		f.Figures["longest_run"] = longest.Seconds()
-		f.Text = fmt.Sprintf("An AttemptTimeout of %s is above the TTL of %s, which bounds starts only: no attempt follows one that has hung, although %s could start, and a run can take %s.",
-			plainly(timeout), plainly(bound), count(well, "attempt"), plainly(longest))
-	}
-	f.Change = fmt.Sprintf("Set AttemptTimeout to %s.", plainly(shorter))
-	return f
 }
 
-// rare is how many healthy attempts a timeout may cut off.
+// rare is the share of healthy attempts that a timeout may cut off.
 const rare = 0.05
 
-// cutOff returns the share of healthy attempts that take longer than timeout, 0 if it is not known.
+// cutOff returns the share of healthy attempts that take longer than timeout, or 0 if it is not known.
 func (l *linter) cutOff(timeout time.Duration) float64 {
 	if l.s.Duration == (Dist{}) {
 		return 0
@@ -137,10 +128,9 @@ func (l *linter) timeoutBelowDuration() Finding {
 	}
 	return Finding{
 		Level: oneMore(Warning, share > 0.5),
-		Text: fmt.Sprintf("An AttemptTimeout of %s cuts off %s %% of the attempts of a healthy backend, whose duration is %s.",
-			plainly(timeout), figure(share*100), worded(l.s.Duration.String())),
-		Change:  "Set AttemptTimeout to " + plainly(l.enough()) + ".",
-		Figures: map[string]float64{"attempt_timeout": timeout.Seconds(), "cut_off": share},
+		Text: fmt.Sprintf("An AttemptTimeout of %s cuts off %s %% of the attempts of a healthy backend, whose duration is %v.",
+			plainly(timeout), figure(share*100), l.s.Duration),
+		Change: "Set AttemptTimeout to " + plainly(l.enough()) + ".",
 	}
 }
 
@@ -148,25 +138,20 @@ func (l *linter) noAttemptTimeout() Finding {
 	if l.p.AttemptTimeout > 0 {
 		return Finding{}
 	}
-	end := "."
-	if l.retries {
-		end = ", and no retry ever follows it."
-	}
-	f := Finding{Level: Note, Text: "An attempt that hangs is waited for without end" + end}
+	f := Finding{Level: Note, Text: "Nothing ends an attempt that hangs."}
 	value := 30 * time.Second
 	if l.s.Inline {
 		f.Level, value = Warning, 2*time.Second
 	}
 	if l.s.Deadline > 0 {
-		f.Level = Note
-		f.Text = fmt.Sprintf("An attempt that hangs uses up all of the deadline of %s", plainly(l.s.Deadline)) + end
+		f.Level, f.Text = Note, "An attempt that hangs uses up the deadline of "+plainly(l.s.Deadline)+"."
 	}
 	if bound, _ := l.bound(); l.s.Duration != (Dist{}) {
 		value = l.enough()
 	} else if bound > 0 {
-		value = max(min(value, rounded(bound/4)), time.Microsecond)
+		value = max(min(value, cutOff(bound/4, 2)), time.Microsecond)
 	}
-	f.Change = fmt.Sprintf("Set AttemptTimeout to %s.", plainly(value))
+	f.Change = "Set AttemptTimeout to " + plainly(value) + "."
 	return f
 }
 
@@ -180,111 +165,52 @@ func (l *linter) unlimitedWithoutTTL() Finding {
 	}
 	return Finding{
 		Level:  oneMore(Warning, l.s.Inline),
-		Text:   "Attempts are unlimited and TTL is not set: a run that keeps failing ends only when its caller is cancelled.",
+		Text:   "Attempts are unlimited and TTL is not set: a run that keeps failing ends only when its caller cancels it.",
 		Change: "Set TTL to " + plainly(ttl) + ".",
 	}
 }
 
 func (l *linter) inlineWaitTooLong() Finding {
-	bound, name := l.bound()
-	wait := min(l.hi, cmp.Or(bound, maxDuration))
-	if !l.s.Inline || !l.retries || wait <= patience {
+	bound, _ := l.bound()
+	wait := min(l.waiting, cmp.Or(bound, maxDuration))
+	if !l.s.Inline || !l.retries() || wait <= patience {
 		return Finding{}
 	}
+	each := time.Duration(0)
+	if l.attempts != retry.Unlimited {
+		each = patience / time.Duration(l.waits())
+	}
 	much := "up to " + roughly(wait)
-	switch {
-	case wait == bound:
-		much += ", all of the " + name + ","
-	case l.attempts == retry.Unlimited:
+	if wait == maxDuration {
 		much = "without end"
 	}
 	return Finding{
-		Level:   oneMore(Warning, wait > hangUp),
-		Text:    fmt.Sprintf("A caller waits %s between the attempts of one call, and users give up after 10s, proxies after 60s.", much),
-		Change:  l.quicker(),
-		Figures: map[string]float64{"wait": wait.Seconds(), "patience": patience.Seconds()},
-	}
-}
-
-// quicker returns the change that makes all waits together no longer than patience.
-func (l *linter) quicker() string {
-	each := time.Duration(0)
-	if l.attempts != retry.Unlimited {
-		each = rounded(patience / time.Duration(l.waits()))
-	}
-	switch base := rounded(each / 8); { // three doublings up to the cap
-	case base < time.Millisecond: // too many attempts for any wait
-		return fmt.Sprintf("Set TTL to %s.", plainly(patience))
-	case len(l.set.Delays) > 0:
-		return fmt.Sprintf("Set Cap to %s.", plainly(each))
-	default:
-		return fmt.Sprintf("Set Base to %s and Cap to %s.", plainly(base), plainly(each))
-	}
-}
-
-func (l *linter) hintBeyondTTL() Finding {
-	bound, name := l.bound()
-	if !l.retries || bound == 0 || l.p.MaxHint <= max(bound, time.Microsecond) {
-		return Finding{}
-	}
-	return Finding{
-		Level: Note,
-		Text: fmt.Sprintf("MaxHint is %s, but a hint above the %s of %s ends the run anyway.",
-			plainly(l.p.MaxHint), name, plainly(bound)),
-		Change:  fmt.Sprintf("Set MaxHint to %s.", plainly(max(bound, time.Microsecond))),
-		Figures: map[string]float64{"max_hint": l.p.MaxHint.Seconds(), name2key(name): bound.Seconds()},
+		Level:  oneMore(Warning, wait > hangUp),
+		Text:   fmt.Sprintf("A caller waits %s between the attempts of one call; users give up after 10s, proxies after 60s.", much),
+		Change: l.shorter(each, "Set TTL to "+plainly(patience)) + ".",
 	}
 }
 
 func (l *linter) longHintInline() Finding {
 	bound, _ := l.bound()
 	wait := min(l.inForce.MaxHint, cmp.Or(bound, maxDuration))
-	if !l.s.Inline || !l.retries || wait <= patience {
+	if !l.s.Inline || !l.retries() || wait <= patience {
 		return Finding{}
 	}
 	return Finding{
-		Level:   oneMore(Note, wait > hangUp),
-		Text:    fmt.Sprintf("A server's hint can make a caller wait for up to %s, and users give up after 10s, proxies after 60s.", plainly(wait)),
-		Change:  "Set MaxHint to " + plainly(patience) + ".",
-		Figures: map[string]float64{"wait": wait.Seconds(), "patience": patience.Seconds()},
+		Level:  oneMore(Note, wait > hangUp),
+		Text:   fmt.Sprintf("A server's hint can make a caller wait up to %s; users give up after 10s, proxies after 60s.", plainly(wait)),
+		Change: "Set MaxHint to " + plainly(patience) + ".",
 	}
 }
 
-// unreadFields is about the fields that matter to retries only, if there are none. Budget is not among them, since
-// successes fund it, nor Classify, whose answer Observe sees; and a Gate's wait is bounded by TTL.
 func (l *linter) unreadFields() Finding {
-	if l.retries {
+	if l.given.MaxAttempts != 1 || reflect.ValueOf(l.given.Backoff).IsZero() {
 		return Finding{}
-	}
-	p := &l.set
-	var names, changes []string
-	for _, field := range []struct {
-		name, unset string
-		set         bool
-	}{
-		{"MaxAttempts", "0", p.Disabled && p.MaxAttempts != 0}, {"Mode", "0", p.Mode != 0}, {"Base", "0", p.Base != 0},
-		{"Factor", "0", p.Factor != 0}, {"Cap", "0", p.Cap != 0}, {"Delays", "nil", len(p.Delays) > 0}, {"Jitter", "0", p.Jitter != 0},
-		{"JitterRatio", "0", p.JitterRatio != 0}, {"TTL", "0", p.TTL != 0 && p.Gate == nil}, {"MaxHint", "0", p.MaxHint != 0},
-		{"ResetAfter", "0", p.ResetAfter != 0}, {"Wait", "nil", p.Wait != nil}, {"Pay", "nil", p.Pay != nil},
-	} {
-		if field.set {
-			names, changes = append(names, field.name), append(changes, field.name+" to "+field.unset)
-		}
-	}
-	if len(names) == 0 {
-		return Finding{}
-	}
-	text, change := "MaxAttempts counts the first attempt, so that 1 is no retry", ", or MaxAttempts to 2 if one retry is meant."
-	if p.Disabled {
-		text, change = "Disabled allows one attempt", ", or Disabled to false."
 	}
 	return Finding{
-		Level:   Note,
-		Text:    fmt.Sprintf("%s, and nothing reads %s.", text, strings.Join(names, ", ")),
-		Change:  "Set " + strings.Join(changes, " and ") + change,
-		Figures: map[string]float64{"unread": float64(len(names))},
+		Level:  Note,
+		Text:   "MaxAttempts counts the first attempt, so that 1 means no retry, and nothing reads Backoff.",
+		Change: "Set Backoff to retry.Backoff{}, or MaxAttempts to 2 if one retry is meant.",
 	}
 }
-
-// name2key returns the key of a figure for what bound names.
-func name2key(name string) string { return strings.ToLower(name) }

@@ -28,19 +28,12 @@ const (
 
 // linter is a valid policy in its setting, with what most rules ask about it.
 type linter struct {
-	p        retry.Policy // if Wait is set, with a Backoff of waits of any length up to Cap
-	set      retry.Policy // as it was given
-	inForce  retry.Policy // Effective of p
+	given    retry.Policy
+	p        retry.Policy // given; if that has a Wait, with a Backoff whose waits have any length up to Cap
 	s        Setting
-	mode     retry.Mode    // in force
-	attempts int           // in force: retry.Unlimited, or 1 and more
-	retries  bool          // whether a second attempt is allowed at all
-	longest  time.Duration // the supremum of every wait
-	lo, hi   time.Duration // the sum of all waits
-
-	// What startable returns at best, for the fastest attempts, and likely, for usual ones and mean waits.
-	can, likely       int
-	late, lateUsually time.Duration
+	inForce  retry.Policy  // Effective of p
+	attempts int           // the number allowed: retry.Unlimited, or at least 1
+	waiting  time.Duration // the supremum of the sum of all waits
 }
 
 // errLint is the failure of every attempt. A policy of startable has no classifier.
@@ -48,47 +41,31 @@ var errLint = errors.New("failed")
 
 func newLinter(p retry.Policy, s Setting) *linter {
 	s.Deadline, s.Layers, s.Clients = max(s.Deadline, 0), max(s.Layers, 1), max(s.Clients, 0)
-	l := &linter{p: p, set: p, s: s}
-	l.lo, l.hi = p.TotalWait()
+	l := &linter{given: p, p: p, s: s}
+	_, l.waiting = p.TotalWait()
 	if p.Wait != nil {
-		inForce := p.Effective()
-		limit := cmp.Or(inForce.Cap, math.MaxInt64)
-		l.p.MaxAttempts = inForce.MaxAttempts
+		l.inForce = p.Effective()
+		limit := cmp.Or(l.inForce.Cap, math.MaxInt64)
+		l.p.MaxAttempts = l.inForce.MaxAttempts
 		l.p.Backoff = retry.Backoff{Mode: retry.Fixed, Base: limit, Cap: limit, Jitter: retry.FullJitter}
 	}
 	l.inForce = l.p.Effective()
-	l.mode, l.attempts = l.inForce.Mode, l.inForce.MaxAttempts
+	l.attempts = l.inForce.MaxAttempts
 	if p.Disabled {
 		l.attempts = 1
 	}
-	l.retries = l.attempts != 1
-	l.longest = l.longestWait()
-	l.can, l.late = l.startable(0, l.cut(l.s.Duration.Min()))
-	l.likely, l.lateUsually = l.startable(0.5, l.usual())
 	return l
 }
 
-// waits is how many waits a run that never succeeds has; the largest int if there is no end.
+// retries reports whether a second attempt is allowed.
+func (l *linter) retries() bool { return l.attempts != 1 }
+
+// waits returns the number of waits of a run that never succeeds, or the largest int if there is no end.
 func (l *linter) waits() int {
 	if l.attempts == retry.Unlimited {
 		return math.MaxInt
 	}
 	return l.attempts - 1
-}
-
-func (l *linter) longestWait() (longest time.Duration) {
-	if !l.retries {
-		return 0
-	}
-	if l.mode != retry.List {
-		_, longest = l.p.Bounds(l.waits()) // formulas do not fall
-		return longest
-	}
-	for n := range min(len(l.p.Delays), l.waits()) {
-		_, hi := l.p.Bounds(n + 1)
-		longest = max(longest, hi)
-	}
-	return longest
 }
 
 // bound returns the shorter of TTL and deadline with its name, or 0 if there is neither.
@@ -99,8 +76,8 @@ func (l *linter) bound() (time.Duration, string) {
 	return l.p.TTL, "TTL"
 }
 
-// startable returns how many attempts can start if each takes spent and each wait is at the point u of its window; the
-// next one, which cannot, would start at late if there were no limits.
+// startable returns how many attempts can start if each takes spent and each wait is at the point u of its window.
+// Without limits the next one would start at late.
 func (l *linter) startable(u float64, spent time.Duration) (n int, late time.Duration) {
 	free := retry.Policy{MaxAttempts: l.attempts, Backoff: l.p.Backoff}
 	limited := free
@@ -112,7 +89,7 @@ func (l *linter) startable(u float64, spent time.Duration) (n int, late time.Dur
 		}
 		pr.Elapsed, pr.Deadline = saturatingAdd(pr.Elapsed, spent), 0
 		d := free.Decide(pr, errLint, u)
-		if d.Status != retry.Waiting { // it was the last one
+		if d.Status != retry.Waiting { // the last attempt
 			return pr.Attempt, late
 		}
 		late = saturatingAdd(pr.Elapsed, d.Delay)
@@ -124,9 +101,10 @@ func (l *linter) startable(u float64, spent time.Duration) (n int, late time.Dur
 	}
 }
 
-// usual is the median of what an attempt takes; 0 if it is not known.
+// usual returns the median duration of an attempt, or 0 if it is not known.
 func (l *linter) usual() time.Duration { return l.cut(l.s.Duration.At(0.5)) }
 
+// cut returns d, or AttemptTimeout if that is shorter.
 func (l *linter) cut(d time.Duration) time.Duration {
 	if l.p.AttemptTimeout > 0 {
 		return min(d, l.p.AttemptTimeout)
@@ -153,21 +131,8 @@ func plainly(d time.Duration) string {
 	return text
 }
 
-// roughly prints d to three digits.
-func roughly(d time.Duration) string {
-	return plainly(d.Round(unitOf(d, 3)))
-}
-
-// past prints a time that is not below bound, to three digits if that does not look as if it were below it.
-func past(d, bound time.Duration) string {
-	if d == math.MaxInt64 || d.Round(unitOf(d, 3)) < bound {
-		return plainly(d)
-	}
-	return roughly(d)
-}
-
-// rounded returns d cut to two digits, never above d, and above 0 if d is.
-func rounded(d time.Duration) time.Duration { return cutOff(d, 2) }
+// roughly prints d raised to three digits.
+func roughly(d time.Duration) string { return plainly(raisedTo(d, 3)) }
 
 // raised returns d raised to two digits, or the largest Duration if that overflows.
 func raised(d time.Duration) time.Duration { return raisedTo(d, 2) }
@@ -193,26 +158,6 @@ func unitOf(d time.Duration, n int) time.Duration {
 	return unit
 }
 
-// worded returns text, a distribution or a rule, with its durations as plainly prints them.
-func worded(text string) string {
-	words := strings.Fields(text)
-	for i, word := range words {
-		if d, err := time.ParseDuration(word); err == nil {
-			words[i] = plainly(d)
-		}
-	}
-	return strings.Join(words, " ")
-}
-
-// listed prints the delays as one word: "1s,5s,30s".
-func listed(delays []time.Duration) string {
-	words := make([]string, len(delays))
-	for i, d := range delays {
-		words[i] = plainly(d)
-	}
-	return strings.Join(words, ",")
-}
-
 // figure prints f to three digits, without an exponent if that is readable.
 func figure(f float64) string {
 	if f >= 1000 && f < 1e6 {
@@ -227,19 +172,4 @@ func count(n int, what string) string {
 		return "1 " + what
 	}
 	return strconv.Itoa(n) + " " + what + "s"
-}
-
-// ordinal prints "1st", "2nd", "11th".
-func ordinal(n int) string {
-	suffix := "th"
-	switch {
-	case n/10%10 == 1:
-	case n%10 == 1:
-		suffix = "st"
-	case n%10 == 2:
-		suffix = "nd"
-	case n%10 == 3:
-		suffix = "rd"
-	}
-	return strconv.Itoa(n) + suffix
 }

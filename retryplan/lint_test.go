@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -69,13 +68,12 @@ func TestThePresetsLackJitterBudgetAndTimeoutOnly(t *testing.T) {
 
 // lintRow is a policy and a setting for which a code is found, and a near miss for which it is not.
 type lintRow struct {
-	name    string
-	code    string
-	level   retryplan.Level
-	p       retry.Policy
-	s       retryplan.Setting
-	figures map[string]float64 // those of the finding's that are checked
-	near    func(*retry.Policy, *retryplan.Setting)
+	name  string
+	code  string
+	level retryplan.Level
+	p     retry.Policy
+	s     retryplan.Setting
+	near  func(*retry.Policy, *retryplan.Setting)
 }
 
 func lintRows() []lintRow {
@@ -89,36 +87,14 @@ func lintRows() []lintRow {
 	}
 	const s, ms = time.Second, time.Millisecond
 	return []lintRow{
-		{code: "cap-never-reached", level: retryplan.Note, p: sensibleWith(func(p *P) { p.Cap = 2 * s }),
-			figures: map[string]float64{"cap": 2, "longest_wait": 0.2},
-			near:    func(p *P, _ *S) { p.Cap = 2*s - 1 }},
-		{code: "cap-stops-growth", level: retryplan.Note, p: sensibleWith(func(p *P) { p.Base = s }),
-			figures: map[string]float64{"wait": 1},
-			near:    func(p *P, _ *S) { p.Cap = s + 1 }},
-		{name: "base above the default cap", code: "cap-stops-growth", level: retryplan.Note, p: P{Backoff: exp(2*time.Hour, 0, retry.FullJitter)},
-			near: func(p *P, _ *S) { p.Base = time.Hour - 1 }},
 		{name: "deadline", code: "no-retry-can-start", level: retryplan.Severe, p: P{}, s: S{Deadline: 5 * s},
-			figures: map[string]float64{"deadline": 5, "first_retry": 5},
-			near:    func(_ *P, s *S) { s.Deadline++ }},
+			near: func(_ *P, s *S) { s.Deadline++ }},
 		{name: "slow attempts", code: "no-retry-can-start", level: retryplan.Severe, p: sensible(), s: S{Deadline: s, Duration: retryplan.Constant(s)},
 			near: func(_ *P, s *S) { s.Deadline += 26 * ms }},
 		{name: "list", code: "no-retry-can-start", level: retryplan.Severe, p: retry.Standard(), s: S{Deadline: 30 * s},
 			near: func(p *P, _ *S) { p.Delays[0] = 29 * s }},
-		{code: "decorrelated-without-cap", level: retryplan.Note, p: P{MaxAttempts: 6, Backoff: exp(s, 0, retry.DecorrelatedJitter)},
-			figures: map[string]float64{"base": 1, "longest_wait": 243},
-			near:    func(p *P, _ *S) { p.MaxAttempts = 5 }},
-		{name: "disabled", code: "unread-fields", level: retryplan.Note, p: P{Disabled: true, TTL: s},
-			figures: map[string]float64{"unread": 1},
-			near:    func(p *P, _ *S) { p.TTL = 0 }},
-		{code: "hint-beyond-ttl", level: retryplan.Note, p: sensibleWith(func(p *P) { p.MaxHint = 11 * s }),
-			figures: map[string]float64{"max_hint": 11, "ttl": 10},
-			near:    func(p *P, _ *S) { p.MaxHint = 10 * s }},
-		{name: "deadline", code: "hint-beyond-ttl", level: retryplan.Note, p: sensibleWith(func(p *P) { p.MaxHint = 8 * s }), s: S{Deadline: 7 * s},
-			figures: map[string]float64{"max_hint": 8, "deadline": 7},
-			near:    func(_ *P, s *S) { s.Deadline = 0 }},
 		{code: "inline-wait-too-long", level: retryplan.Severe, p: P{}, s: S{Inline: true},
-			figures: map[string]float64{"wait": 635},
-			near:    func(_ *P, s *S) { s.Inline = false }},
+			near: func(_ *P, s *S) { s.Inline = false }},
 		{name: "within a minute", code: "inline-wait-too-long", level: retryplan.Warning, p: P{TTL: 10*s + 1}, s: S{Inline: true},
 			near: func(p *P, _ *S) { p.TTL-- }},
 		{name: "list", code: "inline-wait-too-long", level: retryplan.Severe, p: retry.Standard(), s: S{Inline: true},
@@ -130,22 +106,15 @@ func lintRows() []lintRow {
 		{name: "negative wait", code: "invalid", level: retryplan.Severe, p: P{Backoff: list(s, -s)}, near: func(p *P, _ *S) { p.Delays[1] = s }},
 		{name: "empty list", code: "invalid", level: retryplan.Severe, p: P{Backoff: retry.Backoff{Mode: retry.List}}, near: func(p *P, _ *S) { p.Delays = []time.Duration{s} }},
 		{code: "list-longer-than-attempts", level: retryplan.Warning, p: P{MaxAttempts: 3, Backoff: list(s, 2*s, 3*s)},
-			figures: map[string]float64{"listed": 3, "used": 2, "unused": 1},
-			near:    func(p *P, _ *S) { p.MaxAttempts = 4 }},
+			near: func(p *P, _ *S) { p.MaxAttempts = 4 }},
 		{code: "list-shorter-than-attempts", level: retryplan.Note, p: P{MaxAttempts: 6, Backoff: list(s, 2*s, 3*s)},
-			figures: map[string]float64{"listed": 3, "needed": 5, "repeats": 2},
-			near:    func(p *P, _ *S) { p.MaxAttempts = 4 }},
+			near: func(p *P, _ *S) { p.MaxAttempts = 4 }},
 		{code: "long-hint-inline", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.TTL = 0 }), s: S{Inline: true},
-			figures: map[string]float64{"wait": 3600},
-			near:    func(p *P, _ *S) { p.MaxHint = 10 * s }},
+			near: func(p *P, _ *S) { p.MaxHint = 10 * s }},
 		{name: "bounded by the deadline", code: "long-hint-inline", level: retryplan.Note, p: sensibleWith(func(p *P) { p.TTL = 0 }), s: S{Inline: true, Deadline: 30 * s},
 			near: func(_ *P, s *S) { s.Deadline = 10 * time.Second }},
-		{code: "many-attempts", level: retryplan.Note, p: P{MaxAttempts: 51},
-			figures: map[string]float64{"attempts": 51},
-			near:    func(p *P, _ *S) { p.MaxAttempts = 50 }},
 		{code: "missing-unit", level: retryplan.Severe, p: sensibleWith(func(p *P) { p.AttemptTimeout = 2 }),
-			figures: map[string]float64{"fields": 1},
-			near:    func(p *P, _ *S) { p.AttemptTimeout = time.Microsecond }},
+			near: func(p *P, _ *S) { p.AttemptTimeout = time.Microsecond }},
 		{name: "several, with a list", code: "missing-unit", level: retryplan.Severe,
 			p: P{AttemptTimeout: 500, TTL: 2 * time.Microsecond, MaxHint: 3, ResetAfter: 1, Backoff: list(1, 5, 30, s)},
 			near: func(p *P, _ *S) {
@@ -154,22 +123,18 @@ func lintRows() []lintRow {
 		{name: "several, whose seconds conflict", code: "missing-unit", level: retryplan.Severe,
 			p:    P{AttemptTimeout: 500, Backoff: exp(1, 2*time.Microsecond, retry.FullJitter)},
 			near: func(p *P, _ *S) { p.AttemptTimeout, p.Base = 1000, 1000 }},
-		{code: "narrow-jitter", level: retryplan.Note, p: sensibleWith(func(p *P) { p.Jitter = retry.RatioJitter }),
-			figures: map[string]float64{"ratio": 0.2, "window": 0.02},
-			near:    func(p *P, _ *S) { p.JitterRatio = 0.5 }},
-		{name: "herd", code: "narrow-jitter", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.Jitter, p.JitterRatio = retry.RatioJitter, 0.49 }), s: S{Clients: 1000},
+		{code: "no-jitter", level: retryplan.Note, p: sensibleWith(func(p *P) { p.Jitter = retry.RatioJitter }),
+			near: func(p *P, _ *S) { p.JitterRatio = 0.5 }},
+		{name: "herd", code: "no-jitter", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.Jitter, p.JitterRatio = retry.RatioJitter, 0.49 }), s: S{Clients: 1000},
 			near: func(_ *P, s *S) { s.Clients = 1 }},
 		{code: "nested-amplification", level: retryplan.Severe, p: P{MaxAttempts: 4}, s: S{Layers: 3},
-			figures: map[string]float64{"outage": 64, "attempts": 4, "layers": 3},
-			near:    func(_ *P, s *S) { s.Layers = 1 }},
+			near: func(_ *P, s *S) { s.Layers = 1 }},
 		{name: "below ten", code: "nested-amplification", level: retryplan.Warning, p: P{MaxAttempts: 3}, s: S{Layers: 2},
-			figures: map[string]float64{"outage": 9},
-			near:    func(p *P, _ *S) { p.MaxAttempts = 1 }},
+			near: func(p *P, _ *S) { p.MaxAttempts = 1 }},
 		{name: "budget", code: "nested-amplification", level: retryplan.Note, p: sensible(), s: S{Layers: 3},
 			near: func(p *P, _ *S) { p.Disabled = true }},
 		{name: "unlimited", code: "nested-amplification", level: retryplan.Severe, p: P{MaxAttempts: retry.Unlimited}, s: S{Layers: 2},
-			figures: map[string]float64{"half": 2},
-			near:    func(_ *P, s *S) { s.Layers = 0 }},
+			near: func(_ *P, s *S) { s.Layers = 0 }},
 		{code: "no-attempt-timeout", level: retryplan.Note, p: sensibleWith(func(p *P) { p.AttemptTimeout = 0 }),
 			near: func(p *P, _ *S) { p.AttemptTimeout = s }},
 		{name: "inline", code: "no-attempt-timeout", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.AttemptTimeout = 0 }), s: S{Inline: true},
@@ -177,11 +142,9 @@ func lintRows() []lintRow {
 		{name: "known duration", code: "no-attempt-timeout", level: retryplan.Note, p: sensibleWith(func(p *P) { p.AttemptTimeout = 0 }), s: S{Deadline: 5 * s, Duration: retryplan.Constant(s)},
 			near: func(p *P, _ *S) { p.AttemptTimeout = s }},
 		{code: "no-budget", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.Budget = nil }),
-			figures: map[string]float64{"half": 1.875, "outage": 4},
-			near:    func(p *P, _ *S) { p.Budget = sensible().Budget }},
+			near: func(p *P, _ *S) { p.Budget = sensible().Budget }},
 		{name: "three attempts", code: "no-budget", level: retryplan.Note, p: sensibleWith(func(p *P) { p.MaxAttempts, p.Budget = 3, nil }), s: S{Inline: true},
-			figures: map[string]float64{"half": 1.75, "outage": 3},
-			near:    func(p *P, _ *S) { p.MaxAttempts = 1 }},
+			near: func(p *P, _ *S) { p.MaxAttempts = 1 }},
 		{name: "a minute", code: "no-budget", level: retryplan.Warning, p: P{Backoff: retry.Backoff{Delays: []time.Duration{20 * s, 20 * s, 20 * s}}},
 			near: func(p *P, _ *S) { p.Disabled = true }},
 		{name: "slower than a minute", code: "no-budget", level: retryplan.Note, p: P{Backoff: retry.Backoff{Delays: []time.Duration{20 * s, 20 * s, 20*s + 1}}},
@@ -189,61 +152,46 @@ func lintRows() []lintRow {
 		{name: "inline", code: "no-budget", level: retryplan.Warning, p: P{MaxAttempts: retry.Unlimited}, s: S{Inline: true},
 			near: func(p *P, _ *S) { p.Disabled = true }},
 		{code: "no-jitter", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.Jitter = 0 }),
-			figures: map[string]float64{"wait": 0.05},
-			near:    func(_ *P, s *S) { s.Clients = 1 }},
+			near: func(_ *P, s *S) { s.Clients = 1 }},
 		{name: "herd", code: "no-jitter", level: retryplan.Severe, p: retry.Standard(), s: S{Clients: 1000},
-			figures: map[string]float64{"wait": 60, "clients": 1000},
-			near:    func(p *P, _ *S) { p.Delays = []time.Duration{0} }},
+			near: func(p *P, _ *S) { p.Delays = []time.Duration{0} }},
 		{name: "decorrelated without a window", code: "no-jitter", level: retryplan.Warning, p: P{Backoff: exp(s, s, retry.DecorrelatedJitter)},
 			near: func(p *P, _ *S) { p.Cap++ }},
-		{code: "unread-fields", level: retryplan.Note, p: P{MaxAttempts: 1, TTL: s},
-			figures: map[string]float64{"unread": 1},
-			near:    func(p *P, _ *S) { p.TTL = 0 }},
+		{code: "unread-fields", level: retryplan.Note, p: P{MaxAttempts: 1, Backoff: list(s)},
+			near: func(p *P, _ *S) { p.MaxAttempts, p.Disabled = 2, true }},
 		{code: "timeout-below-duration", level: retryplan.Severe, p: sensible(), s: S{Duration: retryplan.Constant(2*s + 1)},
-			figures: map[string]float64{"attempt_timeout": 2, "cut_off": 1},
-			near:    func(_ *P, s *S) { s.Duration = retryplan.Constant(2 * time.Second) }},
+			near: func(_ *P, s *S) { s.Duration = retryplan.Constant(2 * time.Second) }},
 		{name: "some", code: "timeout-below-duration", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.TTL = 2 * s }), s: S{Duration: retryplan.Uniform(s, 2*s+60*ms)},
 			near: func(_ *P, s *S) { s.Duration = retryplan.Uniform(time.Second, 2050*time.Millisecond) }},
 		{code: "timeout-eats-ttl", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.AttemptTimeout = 9976 * ms }),
-			figures: map[string]float64{"attempt_timeout": 9.976, "ttl": 10, "start_if_hung": 1},
-			near:    func(p *P, _ *S) { p.AttemptTimeout = 3 * s }},
+			near: func(p *P, _ *S) { p.AttemptTimeout = 3 * s }},
 		{name: "above TTL", code: "timeout-eats-ttl", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.AttemptTimeout = 11 * s }),
-			figures: map[string]float64{"attempt_timeout": 11, "ttl": 10, "start_if_hung": 1, "longest_run": 21},
-			near:    func(p *P, _ *S) { p.TTL = 0 }},
+			near: func(p *P, _ *S) { p.TTL = 0 }},
 		{name: "room for three of four", code: "timeout-eats-ttl", level: retryplan.Note,
-			p:       sensibleWith(func(p *P) { p.AttemptTimeout, p.TTL = 10*s, 30*s }),
-			figures: map[string]float64{"start_if_hung": 3},
-			near:    func(p *P, _ *S) { p.TTL = 30*s + 175*ms }},
+			p:    sensibleWith(func(p *P) { p.AttemptTimeout, p.TTL = 10*s, 30*s }),
+			near: func(p *P, _ *S) { p.TTL = 30*s + 175*ms }},
 		{name: "deadline", code: "timeout-eats-ttl", level: retryplan.Warning, p: sensible(), s: S{Deadline: 2 * s},
-			figures: map[string]float64{"deadline": 2},
-			near:    func(_ *P, s *S) { s.Deadline = 7 * time.Second }},
+			near: func(_ *P, s *S) { s.Deadline = 7 * time.Second }},
 		{name: "at the mean", code: "unreachable-attempts", level: retryplan.Note, p: sensibleWith(func(p *P) { p.TTL, p.AttemptTimeout = 174*ms, 20*ms }),
-			figures: map[string]float64{"can_start": 4, "likely_start": 3, "ttl": 0.174},
-			near:    func(p *P, _ *S) { p.TTL = 175 * ms }},
+			near: func(p *P, _ *S) { p.TTL = 175 * ms }},
 		{name: "at the mean", code: "no-retry-can-start", level: retryplan.Note, p: sensibleWith(func(p *P) { p.TTL, p.AttemptTimeout = 24*ms, 20*ms }),
-			figures: map[string]float64{"first_retry": 0.025, "ttl": 0.024},
-			near:    func(p *P, _ *S) { p.TTL = 25 * ms }},
+			near: func(p *P, _ *S) { p.TTL = 25 * ms }},
 		{code: "unlimited-without-ttl", level: retryplan.Warning, p: P{MaxAttempts: retry.Unlimited},
 			near: func(_ *P, s *S) { s.Deadline = time.Hour }},
 		{name: "inline", code: "unlimited-without-ttl", level: retryplan.Severe, p: P{MaxAttempts: retry.Unlimited, AttemptTimeout: time.Minute}, s: S{Inline: true},
 			near: func(p *P, _ *S) { p.TTL = time.Hour }},
 		{code: "unreachable-attempts", level: retryplan.Warning, p: P{TTL: 634 * s}, // 5+10+20+40+80+160+320 is 635
-			figures: map[string]float64{"attempts": 8, "can_start": 7, "earliest": 635, "ttl": 634},
-			near:    func(p *P, _ *S) { p.TTL++; p.TTL = 635 * s }},
+			near: func(p *P, _ *S) { p.TTL++; p.TTL = 635 * s }},
 		{name: "TTL", code: "no-retry-can-start", level: retryplan.Severe, p: P{TTL: s},
-			figures: map[string]float64{"first_retry": 5, "ttl": 1},
-			near:    func(p *P, _ *S) { p.TTL = 5 * s }},
+			near: func(p *P, _ *S) { p.TTL = 5 * s }},
 		{name: "unlimited", code: "no-retry-can-start", level: retryplan.Severe, p: P{MaxAttempts: retry.Unlimited, TTL: 5*s - 1},
 			near: func(p *P, _ *S) { p.TTL = 5 * s }},
 		{name: "deadline", code: "unreachable-attempts", level: retryplan.Warning, p: P{}, s: S{Deadline: 635 * s},
-			figures: map[string]float64{"can_start": 7, "deadline": 635},
-			near:    func(_ *P, s *S) { s.Deadline++ }},
+			near: func(_ *P, s *S) { s.Deadline++ }},
 		{name: "slow attempts", code: "unreachable-attempts", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.TTL, p.AttemptTimeout = 2*s, s }), s: S{Duration: retryplan.Uniform(s-1, 2*s)},
-			figures: map[string]float64{"can_start": 3},
-			near:    func(p *P, s *S) { p.TTL = 3300 * time.Millisecond }},
+			near: func(p *P, s *S) { p.TTL = 3300 * time.Millisecond }},
 		{code: "zero-delay", level: retryplan.Warning, p: P{Backoff: list(0, 0)},
-			figures: map[string]float64{"zeros": 2, "waits": 2},
-			near:    func(p *P, _ *S) { p.Delays = []time.Duration{1000, 1000} }},
+			near: func(p *P, _ *S) { p.Delays = []time.Duration{1000, 1000} }},
 		{name: "first alone", code: "zero-delay", level: retryplan.Note, p: P{Backoff: list(0, s)},
 			near: func(p *P, _ *S) { p.Delays = []time.Duration{s, 0}; p.MaxAttempts = 2 }},
 		{name: "busy loop", code: "zero-delay", level: retryplan.Severe, p: P{MaxAttempts: retry.Unlimited, Backoff: list(s, 0)},
@@ -259,9 +207,6 @@ func TestEachCodeIsFoundAndItsNearMissIsNot(t *testing.T) {
 			f, ok := findingOf(retryplan.Lint(row.p, row.s), row.code)
 			require.True(t, ok, "%v", codesOf(retryplan.Lint(row.p, row.s)))
 			require.Equal(t, row.level, f.Level, f.Text)
-			for key, want := range row.figures {
-				require.InDelta(t, want, f.Figures[key], 1e-9, "%s: %v", key, f.Figures)
-			}
 			t.Log(f.Text, f.Change)
 
 			row.near(&row.p, &row.s)
@@ -272,25 +217,6 @@ func TestEachCodeIsFoundAndItsNearMissIsNot(t *testing.T) {
 	require.Equal(t, len(retryplan.Codes()), len(seen), "a code without a row")
 	for _, code := range retryplan.Codes() {
 		require.True(t, seen[code], code)
-	}
-}
-
-// 3 layers of 4 attempts and of 3, as published: Brooker's recursion, A* = (1−p^a)/(1−p) with p = p^a from layer to
-// layer.
-func TestNestedAmplificationIsThePublishedOne(t *testing.T) {
-	for _, row := range []struct {
-		attempts     int
-		half, ninety float64
-		outage       float64
-	}{
-		{attempts: 4, half: 2.00, ninety: 9.99, outage: 64},
-		{attempts: 3, half: 2.00, ninety: 9.42, outage: 27},
-	} {
-		f, ok := findingOf(retryplan.Lint(retry.Policy{MaxAttempts: row.attempts}, retryplan.Setting{Layers: 3}), "nested-amplification")
-		require.True(t, ok)
-		require.InDelta(t, row.half, f.Figures["half"], 0.005)
-		require.InDelta(t, row.ninety, f.Figures["ninety"], 0.005)
-		require.Equal(t, row.outage, f.Figures["outage"])
 	}
 }
 
@@ -312,7 +238,11 @@ func TestReachableAttemptsAreThoseOfThePlan(t *testing.T) {
 			none, never := findingOf(found, "no-retry-can-start")
 			switch f, ok := findingOf(found, "unreachable-attempts"); {
 			case ok:
-				require.Equal(t, float64(plan.CanStart), f.Figures["can_start"], "%v %v", jitter, limit)
+				var usually int
+				_, err := fmt.Sscanf(f.Text, "Only %d of 8 attempts", &usually)
+				require.NoError(t, err)
+				require.LessOrEqual(t, usually, plan.CanStart)
+				require.Equal(t, f.Level == retryplan.Warning, plan.CanStart < 8, "%v %v", jitter, limit)
 			case never:
 				require.Equal(t, none.Level == retryplan.Severe, plan.CanStart == 1, "%v %v", jitter, limit)
 			default:
@@ -326,9 +256,9 @@ func TestEveryBadFieldIsAFindingAndNothingElseIs(t *testing.T) {
 	p := retry.Policy{MaxAttempts: -2, TTL: -1, Backoff: retry.Backoff{Base: 2 * time.Second, Cap: time.Second}}
 	found := retryplan.Lint(p, retryplan.Setting{Inline: true, Layers: 3})
 	require.Equal(t, []retryplan.Finding{
-		{Code: "invalid", Level: retryplan.Severe, Text: "Cap 1s is below Base 2s, and Do refuses the policy.", Change: "Set Cap to 0, which means the default."},
-		{Code: "invalid", Level: retryplan.Severe, Text: "MaxAttempts -2 is below -1, which is Unlimited, and Do refuses the policy.", Change: "Set MaxAttempts to 0, which means the default."},
-		{Code: "invalid", Level: retryplan.Severe, Text: "TTL -1ns is negative, and Do refuses the policy.", Change: "Set TTL to 0, which means the default."},
+		{Code: "invalid", Level: retryplan.Severe, Text: "Cap 1s is below Base 2s, and Do refuses the policy.", Change: "Set Cap to 0."},
+		{Code: "invalid", Level: retryplan.Severe, Text: "MaxAttempts -2 is below -1, which is Unlimited, and Do refuses the policy.", Change: "Set MaxAttempts to 0."},
+		{Code: "invalid", Level: retryplan.Severe, Text: "TTL -1ns is negative, and Do refuses the policy.", Change: "Set TTL to 0."},
 	}, found)
 }
 
@@ -348,15 +278,10 @@ func TestWaitsOfOnesOwnAreTakenForAnyUpToCap(t *testing.T) {
 	p := retry.Policy{MaxAttempts: 4, AttemptTimeout: time.Second, TTL: 10 * time.Second, Budget: retry.NewBudget(retry.BudgetConfig{}),
 		Backoff: retry.Backoff{Base: time.Minute, Cap: time.Minute}}
 	setting := retryplan.Setting{Inline: true, Clients: 1000}
-	require.Equal(t, []string{"no-jitter", "no-retry-can-start", "cap-stops-growth"}, codesOf(retryplan.Lint(p, setting)))
+	require.Equal(t, []string{"no-jitter", "no-retry-can-start"}, codesOf(retryplan.Lint(p, setting)))
 
 	p.Wait = func(int, error, time.Duration) time.Duration { return time.Second }
 	require.Nil(t, retryplan.Lint(p, setting))
-
-	p.Disabled = true
-	f, ok := findingOf(retryplan.Lint(p, setting), "unread-fields")
-	require.True(t, ok)
-	require.Equal(t, "Disabled allows one attempt, and nothing reads MaxAttempts, Base, Cap, TTL, Wait.", f.Text)
 }
 
 func TestFindingsComeByLevelAndThenByCode(t *testing.T) {
@@ -397,7 +322,7 @@ func requireCleared(t *testing.T, p retry.Policy, s retryplan.Setting, f retrypl
 }
 
 // changePattern matches "MaxAttempts to 3" and "Delays[2] to 0s" in a Change.
-var changePattern = regexp.MustCompile(`\b(MaxAttempts|Mode|Base|Factor|Cap|Delays|Jitter|JitterRatio|AttemptTimeout|TTL|MaxHint|ResetAfter|Disabled|Wait|Pay|Budget)(?:\[(\d+)\])? to (\S+)`)
+var changePattern = regexp.MustCompile(`\b(MaxAttempts|Mode|Base|Factor|Cap|Delays|Jitter|JitterRatio|Backoff|AttemptTimeout|TTL|MaxHint|ResetAfter|Budget)(?:\[(\d+)\])? to (\S+)`)
 
 // changed does to p what the text says up to its first alternative.
 func changed(p retry.Policy, text string) (retry.Policy, error) {
@@ -418,33 +343,22 @@ func changed(p retry.Policy, text string) (retry.Policy, error) {
 		case "JitterRatio":
 			p.JitterRatio, err = strconv.ParseFloat(value, 64)
 		case "Mode":
-			p.Mode, err = valueNamed(value, map[string]retry.Mode{"0": 0, "retry.Fixed": retry.Fixed})
+			p.Mode, err = valueNamed(value, map[string]retry.Mode{"0": 0})
 		case "Jitter":
 			p.Jitter, err = valueNamed(value, map[string]retry.JitterMode{"0": 0, "retry.FullJitter": retry.FullJitter, "retry.RatioJitter": retry.RatioJitter})
-		case "Disabled":
-			p.Disabled, err = strconv.ParseBool(value)
 		case "Budget":
 			p.Budget, err = valueNamed(value, map[string]*retry.Budget{"retry.NewBudget(retry.BudgetConfig{})": retry.NewBudget(retry.BudgetConfig{})})
-		case "Wait":
-			p.Wait = nil
-		case "Pay":
-			p.Pay = nil
+		case "Backoff":
+			p.Backoff, err = valueNamed(value, map[string]retry.Backoff{"retry.Backoff{}": {}})
 		case "Delays":
 			p.Delays = slices.Clone(p.Delays)
-			if m[2] != "" {
-				var i int
-				if i, err = strconv.Atoi(m[2]); err == nil {
-					p.Delays[i], err = time.ParseDuration(value)
+			var i int
+			if m[2] == "" {
+				if _, err = fmt.Sscanf(value, "Delays[:%d]", &i); err == nil {
+					p.Delays = p.Delays[:i]
 				}
-				break
-			}
-			p.Delays = nil
-			if value == "nil" {
-				break
-			}
-			for word := range strings.SplitSeq(value, ",") {
-				d, bad := time.ParseDuration(word)
-				p.Delays, err = append(p.Delays, d), cmp.Or(err, bad)
+			} else if i, err = strconv.Atoi(m[2]); err == nil {
+				p.Delays[i], err = time.ParseDuration(value)
 			}
 		default:
 			*durations[field], err = time.ParseDuration(value)
@@ -495,9 +409,6 @@ func FuzzLint(f *testing.F) {
 			require.True(t, f.Level >= retryplan.Note && f.Level <= retryplan.Severe)
 			for _, text := range []string{f.Text, f.Change} {
 				require.True(t, strings.HasSuffix(text, ".") && !strings.Contains(text, "\n") && !strings.Contains(text, "%!"), text)
-			}
-			for key, v := range f.Figures {
-				require.False(t, math.IsNaN(v) || math.IsInf(v, 0), "%s: %s %v", f.Code, key, v)
 			}
 			requireCleared(t, p, s, f)
 		}

@@ -2,7 +2,6 @@ package retryplan
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -10,34 +9,37 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// The rules about single waits: their jitter, their cap, their list.
+// The rules about single waits: their jitter, their list, their unit.
+
+// wideJitter is the JitterRatio that spreads as well as full jitter: half of the wait to each side left 8 rejections in
+// the herd, full jitter 18, a ratio of 0.2 left 786 and one of 0.1 left 1,483.
+const wideJitter = 0.5
 
 func (l *linter) noJitter() Finding {
 	first, lo, hi := l.firstWait()
-	spreads := l.p.Jitter != retry.NoJitter
-	if l.p.Jitter == retry.DecorrelatedJitter {
-		spreads = l.p.Delay(1) < l.p.Delay(math.MaxInt32) // Base at the cap leaves no window
-	}
-	if spreads || first == 0 || l.s.Clients == 1 {
+	narrow := l.p.Jitter == retry.RatioJitter && l.inForce.JitterRatio < wideJitter
+	none := l.p.Jitter == retry.NoJitter || l.p.Jitter == retry.DecorrelatedJitter && lo == hi // Base is Cap
+	if first == 0 || l.s.Clients == 1 || !narrow && !none {
 		return Finding{}
 	}
-	figures := map[string]float64{"wait": lo.Seconds()}
-	who := "all clients that failed together return in the same instant"
+	clients := "all clients"
 	if l.s.Clients > 0 {
-		who = fmt.Sprintf("all %d clients return in the same instant if they failed together", l.s.Clients)
-		figures["clients"] = float64(l.s.Clients)
+		clients = fmt.Sprintf("all %d clients", l.s.Clients)
 	}
-	change := "Set Jitter to retry.FullJitter."
-	if l.mode == retry.List {
-		change = "Set Jitter to retry.RatioJitter and JitterRatio to 0.5, which keeps the mean of each wait that Cap does not clip."
+	f := Finding{Level: Warning, Change: "Set Jitter to retry.FullJitter."}
+	what, when := "The waits have no jitter", "in the same instant"
+	switch {
+	case narrow:
+		f.Level, f.Change = Note, "Set JitterRatio to 0.5."
+		what = fmt.Sprintf("A JitterRatio of %v spreads the waits little", l.inForce.JitterRatio)
+		when = fmt.Sprintf("within %s of each other", roughly(hi-lo))
+	case l.inForce.Mode == retry.List:
+		f.Change = "Set Jitter to retry.RatioJitter and JitterRatio to 0.5, which keeps the mean of each wait that Cap does not clip."
 	}
-	return Finding{
-		Level: oneMore(Warning, l.s.Clients >= herd),
-		Text: fmt.Sprintf("The waits have no jitter: %s, %s after their %s attempt, where full jitter would spread them evenly.",
-			who, plainly(hi), ordinal(first)),
-		Change:  change,
-		Figures: figures,
-	}
+	f.Level = oneMore(f.Level, l.s.Clients >= herd)
+	f.Text = fmt.Sprintf("%s: %s that failed together return %s, %s after attempt %d; full jitter would spread them evenly.",
+		what, clients, when, plainly(hi), first)
+	return f
 }
 
 // firstWait returns the first attempt with a wait above 0 and that wait's bounds, or 0 if there is none.
@@ -50,211 +52,96 @@ func (l *linter) firstWait() (attempt int, lo, hi time.Duration) {
 	return 0, 0, 0
 }
 
-func (l *linter) narrowJitter() Finding {
-	// Half of the wait to each side is as good as full jitter in the herd (8 rejections, full 18); 0.1 to 0.2 of it
-	// left 786 and 1,483.
-	const enough = 0.5
-	first, lo, hi := l.firstWait()
-	ratio := l.inForce.JitterRatio
-	if first == 0 || l.p.Jitter != retry.RatioJitter || ratio >= enough || l.s.Clients == 1 {
-		return Finding{}
-	}
-	figures, rate := map[string]float64{"ratio": ratio, "window": (hi - lo).Seconds()}, ""
-	if l.s.Clients > 0 {
-		figures["clients"] = float64(l.s.Clients)
-		rate = fmt.Sprintf(" of %d clients", l.s.Clients)
-	}
-	return Finding{
-		Level: oneMore(Note, l.s.Clients >= herd),
-		Text: fmt.Sprintf("A JitterRatio of %v returns a herd%s within %s of each other after the %s attempt; in a simulation of 1,000 clients whose server is away for 10s and then takes 200 attempts a second, waits spread over a fifth of their length had 786 attempts rejected after its return, and full jitter 18.",
-			ratio, rate, roughly(hi-lo), ordinal(first)),
-		Change:  "Set JitterRatio to 0.5.",
-		Figures: figures,
-	}
-}
-
-func (l *linter) capNeverReached() Finding {
-	// A cap within an order of magnitude is a guard for a later change; beyond that its author has another schedule in
-	// mind.
-	if !l.retries || l.p.Cap == 0 || l.longest > l.p.Cap/10 {
-		return Finding{}
-	}
-	return Finding{
-		Level:   Note,
-		Text:    fmt.Sprintf("Cap is %s, but no wait is longer than %s, so that it never acts.", plainly(l.p.Cap), roughly(l.longest)),
-		Change:  fmt.Sprintf("Set Cap to %s, or make the waits grow until they reach it.", plainly(raised(l.longest))),
-		Figures: map[string]float64{"cap": l.p.Cap.Seconds(), "longest_wait": l.longest.Seconds()},
-	}
-}
-
-func (l *linter) capStopsGrowth() Finding {
-	const (
-		ever = math.MaxInt32
-		room = 8 // three doublings
-	)
-	first := l.p.Delay(1)
-	grows := l.mode == retry.Linear || l.mode == retry.Exponential && l.p.Factor != 1
-	if l.waits() < 2 || !grows || l.p.Jitter == retry.DecorrelatedJitter || l.p.Delay(ever) != first {
-		return Finding{}
-	}
-	var text, change string
-	switch {
-	case l.p.Cap == first && first >= room*time.Microsecond:
-		text = fmt.Sprintf("Every wait is Cap, %s, from the first one on, so that nothing grows.", plainly(first))
-		change = "Base to " + plainly(rounded(first/room))
-	case l.p.Cap == 0 && first == l.inForce.Cap && first < math.MaxInt64:
-		text = fmt.Sprintf("Every wait is Base, %s, since a Base of 1h or more raises the default Cap to itself only.", plainly(first))
-		change = "Cap to " + plainly(raised(product(room, first)))
-	default:
-		return Finding{}
-	}
-	return Finding{
-		Level: Note, Text: text, Change: "Set " + change + ", or Mode to retry.Fixed if that is what is meant.",
-		Figures: map[string]float64{"wait": first.Seconds()},
-	}
-}
-
-func (l *linter) decorrelatedWithoutCap() Finding {
-	const (
-		steps = 5  // 3^5 = 243
-		most  = 32 // what a factor of 2 comes to in as many
-	)
-	base := l.p.Delay(1)
-	if l.p.Jitter != retry.DecorrelatedJitter || l.p.Cap > 0 || l.waits() < steps || l.longest/base < 243 {
-		return Finding{}
-	}
-	return Finding{
-		Level: Note,
-		Text: fmt.Sprintf("Decorrelated jitter can triple each wait, which comes to %s from a Base of %s, while the means grow by half only and Cap is not set.",
-			roughly(l.longest), plainly(base)),
-		Change:  fmt.Sprintf("Set Cap to %s, or to the longest wait that is of use.", plainly(raised(product(most, base)))),
-		Figures: map[string]float64{"base": base.Seconds(), "longest_wait": l.longest.Seconds()},
-	}
-}
-
 func (l *linter) listShorter() Finding {
+	listed := len(l.p.Delays)
 	// A list for unlimited attempts is meant to repeat, and a single delay is a fixed one.
-	repeats := l.waits() - len(l.p.Delays)
-	if !l.retries || l.attempts == retry.Unlimited || len(l.p.Delays) < 2 || repeats <= 0 {
+	if l.attempts == retry.Unlimited || listed < 2 || l.waits() <= listed {
 		return Finding{}
-	}
-	last := l.p.Delay(len(l.p.Delays))
-	const few = 20 // that anybody would list
-	more := count(repeats, "time") + " more"
-	change := fmt.Sprintf("Set MaxAttempts to %d, or list %s.", len(l.p.Delays)+1, count(repeats, "more delay"))
-	if repeats > few {
-		more = "for all of the others"
-		change = fmt.Sprintf("Set MaxAttempts to %d, or to retry.Unlimited if the last wait is meant to repeat.", len(l.p.Delays)+1)
 	}
 	return Finding{
 		Level: Note,
-		Text: fmt.Sprintf("Delays has %s for the %d that %d attempts need, so that the last one, %s, is used %s.",
-			count(len(l.p.Delays), "wait"), l.waits(), l.attempts, plainly(last), more),
-		Change:  change,
-		Figures: map[string]float64{"listed": float64(len(l.p.Delays)), "needed": float64(l.waits()), "repeats": float64(repeats)},
+		Text: fmt.Sprintf("Delays has %d of the %d waits that %d attempts need, so that the last one, %s, repeats.",
+			listed, l.waits(), l.attempts, plainly(l.p.Delay(listed))),
+		Change: fmt.Sprintf("Set MaxAttempts to %d, or list the other waits.", listed+1),
 	}
 }
 
 func (l *linter) listLonger() Finding {
-	unused := len(l.p.Delays) - l.waits()
-	if !l.retries || unused <= 0 {
+	listed := len(l.p.Delays)
+	if !l.retries() || listed <= l.waits() {
 		return Finding{}
 	}
 	return Finding{
 		Level: Warning,
-		Text: fmt.Sprintf("Delays has %s, but %d attempts have only %d between them, so that the list's end, %d of them, is never used.",
-			count(len(l.p.Delays), "wait"), l.attempts, l.waits(), unused),
-		Change:  fmt.Sprintf("Set Delays to %s, or MaxAttempts to %d, which counts the first attempt too.", listed(l.p.Delays[:l.waits()]), len(l.p.Delays)+1),
-		Figures: map[string]float64{"listed": float64(len(l.p.Delays)), "used": float64(l.waits()), "unused": float64(unused)},
+		Text: fmt.Sprintf("Delays has %d waits, but %d attempts have only %d between them, so that the end of the list is never used.",
+			listed, l.attempts, l.waits()),
+		Change: fmt.Sprintf("Set Delays to Delays[:%d], or MaxAttempts to %d, which counts the first attempt too.", l.waits(), listed+1),
 	}
 }
 
 func (l *linter) zeroDelay() Finding {
-	delays := slices.Clone(l.p.Delays)
-	used, zeros := min(len(delays), l.waits()), 0
-	// If all are 0: 100 ms, of the order of AWS's bases, 25 ms for DynamoDB and 50 ms otherwise.
-	least := 100 * time.Millisecond
-	if i := slices.IndexFunc(delays, func(d time.Duration) bool { return d > 0 }); i >= 0 {
-		least = delays[i]
-	}
-	for n := range used {
-		if delays[n] == 0 {
-			delays[n] = least
-			zeros++
+	used := min(len(l.p.Delays), l.waits())
+	var changes []string
+	// The order of AWS's bases: 25 ms for DynamoDB, 50 ms otherwise.
+	for i, d := range l.p.Delays[:used] {
+		if d == 0 {
+			changes = append(changes, fmt.Sprintf("Delays[%d] to 100ms", i))
 		}
 	}
-	if zeros == 0 {
+	if len(changes) == 0 {
 		return Finding{}
 	}
 	f := Finding{
-		Level:   Warning,
-		Change:  "Set Delays to " + listed(delays) + ".",
-		Figures: map[string]float64{"zeros": float64(zeros), "waits": float64(used)},
+		Level:  Warning,
+		Text:   fmt.Sprintf("Of %d listed delays %d are 0: these retries follow at once, and those of all clients together.", used, len(changes)),
+		Change: "Set " + strings.Join(changes, " and ") + ".",
 	}
-	which, follow := fmt.Sprintf("%d of the %d listed delays are 0", zeros, used), "these retries follow"
-	switch {
-	case used == 1:
-		which, follow = "The listed delay is 0", "retries follow"
-	case zeros == 1:
-		which, follow = fmt.Sprintf("1 of the %d listed delays is 0", used), "that retry follows"
-	case zeros == used:
-		which = fmt.Sprintf("All %d listed delays are 0", used)
-	}
-	f.Text = which + ": " + follow + " at once, and those of all clients together."
 	switch {
 	case l.attempts == retry.Unlimited && l.p.Delays[used-1] == 0:
 		f.Level = Severe
-		if used > 1 {
-			which = fmt.Sprintf("The last of %d listed delays is 0", used)
-		}
-		f.Text = which + " and repeats without limit: a busy loop against a backend that fails at once."
-	case zeros == 1 && used > 1 && l.p.Delays[0] == 0:
+		f.Text = "The last listed delay is 0 and repeats without limit: a busy loop against a backend that fails at once."
+	case len(changes) == 1 && used > 1 && l.p.Delays[0] == 0:
 		f.Level = Note
-		f.Text = "The first retry follows at once, at the moment when what made the first attempt fail is most likely still there."
+		f.Text = "The first retry follows at once, when the cause of the first failure is most likely still there."
 	}
 	return f
 }
 
 func (l *linter) missingUnit() Finding {
-	fields := func(p *retry.Policy) []*time.Duration {
-		all := []*time.Duration{&p.Base, &p.Cap, &p.AttemptTimeout, &p.TTL, &p.MaxHint, &p.ResetAfter}
-		for i := range p.Delays {
-			all = append(all, &p.Delays[i])
-		}
-		return all
+	p := l.given
+	p.Delays = slices.Clone(p.Delays)
+	type field struct {
+		name  string
+		value *time.Duration
 	}
-	q := l.set
-	q.Delays = slices.Clone(q.Delays)
-	was, now := fields(&l.set), fields(&q)
-	// Seconds are what was most likely meant; 1µs for each is always valid, since all others are as long.
-	for _, unit := range []time.Duration{time.Second, time.Millisecond, 0} {
-		for i, d := range was {
-			if tiny(*d) {
-				*now[i] = max(*d*unit, time.Microsecond)
-			}
-		}
-		if q.Validate() == nil {
-			break
-		}
+	fields := []field{
+		{"Base", &p.Base}, {"Cap", &p.Cap}, {"AttemptTimeout", &p.AttemptTimeout}, {"TTL", &p.TTL}, {"MaxHint", &p.MaxHint},
+		{"ResetAfter", &p.ResetAfter},
 	}
+	for i := range p.Delays {
+		fields = append(fields, field{fmt.Sprintf("Delays[%d]", i), &p.Delays[i]})
+	}
+	var tiny []field
 	var names, changes []string
-	for i, name := range []string{"Base", "Cap", "AttemptTimeout", "TTL", "MaxHint", "ResetAfter"} {
-		if tiny(*was[i]) {
-			names, changes = append(names, name+" "+plainly(*was[i])), append(changes, name+" to "+plainly(*now[i]))
+	for _, f := range fields {
+		if *f.value > 0 && *f.value < time.Microsecond {
+			tiny, names = append(tiny, f), append(names, f.name+" "+plainly(*f.value))
+			*f.value *= time.Second // the likeliest unit
 		}
 	}
-	if slices.ContainsFunc(l.set.Delays, tiny) {
-		names, changes = append(names, "Delays "+listed(l.set.Delays)), append(changes, "Delays to "+listed(q.Delays))
-	}
-	if len(names) == 0 {
+	if len(tiny) == 0 {
 		return Finding{}
 	}
+	valid := p.Validate() == nil
+	for _, f := range tiny {
+		if !valid {
+			*f.value = time.Microsecond // valid beside all others, which are as long
+		}
+		changes = append(changes, f.name+" to "+plainly(*f.value))
+	}
 	return Finding{
-		Level:   Severe,
-		Text:    fmt.Sprintf("%s: a duration below 1µs is a number whose unit was forgotten, and counts nanoseconds.", strings.Join(names, ", ")),
-		Change:  "Set " + strings.Join(changes, " and ") + ".",
-		Figures: map[string]float64{"fields": float64(len(names))},
+		Level:  Severe,
+		Text:   strings.Join(names, ", ") + ": a duration below 1µs is a number without its unit, and counts nanoseconds.",
+		Change: "Set " + strings.Join(changes, " and ") + ".",
 	}
 }
-
-func tiny(d time.Duration) bool { return d > 0 && d < time.Microsecond }

@@ -70,7 +70,8 @@ func TestEveryFlagIsRead(t *testing.T) {
 		{"show", "", join(policy, setting, guard, picture)},
 		{"plan", "--failure 0.5", join(policy, setting, guard, picture, measured, map[string]string{"failure": "0.3", "horizon": "2"})},
 		{"lint", "policy.json --fail-on none --attempt-timeout 1s --rate 70 --capacity 100", join(policy, setting, measured, budget, map[string]string{
-			"fail-on": "note", "ignore": "no-budget", "jitter": "none", "clients": "5000 --jitter none", "factor": "30", "max-hint": "2m --inline",
+			"fail-on": "note", "ignore": "no-budget", "jitter": "none", "clients": "5000 --jitter none", "mode": "fixed --ttl 200ms", "base": "3m", "factor": "30 --ttl 200ms",
+			"cap": "50ms --ttl 200ms", "max-hint": "2m --inline",
 			"reset-after": "1ns", "attempt-timeout": "5ms --duration 10ms", "format": "github", "config": "missing.yaml",
 			"rate": "60", "capacity": "30", "workers": "200", "failure-rate": "0.8", "trigger": `"failing 10s 0.001"`,
 		})},

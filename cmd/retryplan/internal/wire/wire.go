@@ -9,7 +9,6 @@ package wire
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 	"unicode"
@@ -62,21 +61,19 @@ func Schedule(p retry.Policy) string {
 
 // Finding is one finding of lint.
 type Finding struct {
-	Code    string         `json:"code"`
-	Level   string         `json:"level"` // note, warning, severe
-	Text    string         `json:"text"`
-	Change  string         `json:"change"`
-	Figures map[string]any `json:"figures,omitempty"`
-	File    string         `json:"file,omitempty"` // of lint
-	Line    int            `json:"line,omitempty"`
+	Code   string `json:"code"`
+	Level  string `json:"level"` // note, warning, severe
+	Text   string `json:"text"`
+	Change string `json:"change"`
+	File   string `json:"file,omitempty"` // of lint
+	Line   int    `json:"line,omitempty"`
 }
 
 // NewFindings returns findings as data. If there are none it returns an empty list, not nil.
 func NewFindings(findings []retryplan.Finding) []Finding {
 	list := make([]Finding, len(findings))
 	for i, f := range findings {
-		figures, _ := encode(reflect.ValueOf(f.Figures)).(map[string]any)
-		list[i] = Finding{Code: f.Code, Level: f.Level.String(), Text: f.Text, Change: f.Change, Figures: figures}
+		list[i] = Finding{Code: f.Code, Level: f.Level.String(), Text: f.Text, Change: f.Change}
 	}
 	return list
 }
