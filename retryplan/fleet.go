@@ -150,12 +150,6 @@ func (f *Fleet) trouble() trouble {
 	return t
 }
 
-// bears reports whether the trigger leaves the backend capacity to spare at a rate, however long it lasts.
-func (f *Fleet) bears(rate, timeout float64) bool {
-	t := f.trouble()
-	return rate*t.arrive < f.Capacity*t.work && f.service().Seconds()*t.service < timeout
-}
-
 // validate returns every bad field of f and p.
 func (f *Fleet) validate(p retry.Policy) error {
 	var bad retry.FieldErrors

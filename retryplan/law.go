@@ -3,7 +3,7 @@ package retryplan
 // Law names a law of storms: what a Certificate's Stability follows from.
 //
 // In the formulas λ is Fleet.Rate, μ Fleet.Capacity, A Certificate.Attempts, T the client's timeout
-// (Policy.AttemptTimeout, or Fleet.Deadline if that is shorter), D the length of the trigger and S the tokens stored in
+// (the shorter of Policy.AttemptTimeout and Fleet.Deadline), D the length of the trigger and S the tokens stored in
 // all budgets of the fleet. They are derived for a server that works in the order of arrival and executes abandoned
 // work, as in Bronson et al., "Metastable Failures in Distributed Systems" (HotOS 2021), and Huang et al., "Metastable
 // Failures in the Wild" (OSDI 2022).
@@ -11,30 +11,29 @@ type Law uint8
 
 // The laws.
 const (
-	// Overload: λ ≥ μ, or λ·A ≥ μ with A the attempts of a run of which Fleet.Failure makes some fail. The calm alone
-	// is more than the backend completes, so that its queue never drains.
+	// Overload: λ ≥ μ, or λ·A ≥ μ, A the attempts of a run of which Fleet.Failure makes some fail. Even without a
+	// trigger more attempts arrive than the backend completes, so that its queue never drains.
 	Overload Law = iota + 1
 	// SlowService: one attempt takes the backend T or longer, so that none ever succeeds.
 	SlowService
-	// NoTimeout: no client ever gives up, so that no work is wasted and nothing is retried; the queue drains whenever λ
-	// < μ.
+	// NoTimeout: no client ever gives up, so that no work is wasted and nothing is retried. The queue drains if λ < μ.
 	NoTimeout
 	// HiddenCapacity: a storm in which all attempts fail feeds itself iff λ·A > μ, so that the backend has the hidden
 	// capacity μ/A. Below it a fleet is Safe; above it a trigger that is large enough makes it Metastable. (HotOS 2021,
 	// section 2.)
 	HiddenCapacity
-	// SuccessFunded: a budget that only successes fund pays for no retries in a storm but those stored, S, and the
-	// Trickle's. Then A is 1 plus Trickle's share, and the fleet recovers once S is spent: after (λ·D + S − μ·T)/(μ −
-	// λ) from a stall.
+	// SuccessFunded: in a storm a budget that only successes fund pays for S retries, those stored, and for those of
+	// Trickle. Then A is 1 plus the share of Trickle, and the fleet recovers once S is spent: from a stall after
+	// (λ·D + S − μ·T)/(μ − λ).
 	SuccessFunded
-	// TriggerBelowTimeout: at its longest the queue that the trigger leaves makes attempts wait for less than T. None
-	// fails, so that nothing is retried.
+	// TriggerBelowTimeout: the longest queue that the trigger leaves makes attempts wait for less than T. None fails, so
+	// that nothing is retried.
 	TriggerBelowTimeout
-	// Fluid: some attempts fail, and whether their retries are enough for a storm was computed by a model in which runs
-	// flow rather than arrive one by one.
+	// Fluid: some attempts fail. A model in which runs flow, rather than arrive one by one, computes whether their retries
+	// suffice for a storm.
 	Fluid
-	// RandomArrivals: random arrivals alone, without a trigger, often enough make a queue in which attempts wait for T.
-	// Whether the failures are enough for a storm is then a matter of chance, so that such a certificate has no Margin.
+	// RandomArrivals: random arrivals alone, without a trigger, make attempts wait for T so often that chance decides
+	// whether a storm begins. Such a certificate has no Margin.
 	// From the tail of the M/D/c queue, exp(−θ·T) with λ·(exp(θ/μ) − 1) = θ. (Asmussen, "Applied Probability and
 	// Queues", chapter XIII.)
 	RandomArrivals

@@ -16,33 +16,34 @@ type ChainCertificate struct {
 	// Success is the share of runs that succeed when nothing but Layer.Failure fails, in [0,1].
 	Success float64
 	// Stored is the number of tokens in all budgets of all layers. If every layer has a budget, an outage costs the
-	// bottom so many calls beside the runs: their sum, not their product.
+	// bottom this many calls beside the runs: a sum, not a product.
 	Stored float64
 
-	// Stability says whether the chain comes back from its trigger. It is zero, as are Law and Weakest, if Chain.Rate
-	// is not known or no node has a Capacity.
+	// Stability says whether the chain recovers from its trigger. It is zero, as are Law and Weakest, if Chain.Rate is
+	// zero or no node has a Capacity.
 	Stability Stability
 	// Law names what Stability follows from: Overload, SlowService, NoTimeout, HiddenCapacity, SuccessFunded,
 	// TriggerBelowTimeout, Fluid or RandomArrivals, for the node Weakest.
 	Law Law
-	// Weakest is the index of the node that Stability is about: the one with the least hidden capacity if none is in
-	// trouble.
+	// Weakest is the index of the node that Stability describes: the one with the least hidden capacity if the chain is
+	// safe.
 	Weakest int
 	// HiddenCapacity is the rate of runs of the user that the chain can serve during a storm, in runs a second: the
 	// least of its nodes. A chain with a lower Rate is safe. It is 0 if no node has a Capacity.
 	HiddenCapacity float64
-	// Recovery is the predicted time from the end of the trigger until the last attempt that a node answers too late
-	// has been sent. It is 0 if there is none after the trigger, and negative if there always is. The users of a chain
-	// with graded timeouts may notice nothing of it.
+	// Recovery is the predicted time from the end of the trigger until the last attempt is sent that a node answers too
+	// late. It is 0 if there is none after the trigger, and negative if they never stop. With graded timeouts users may
+	// not notice them.
 	Recovery time.Duration
 }
 
 // NodeLoad is how many attempts reach a node for one run of the user.
 type NodeLoad struct {
-	// Calm is that with the Failure of the layers, when runs take no time: no TTL, deadline or timeout ends one.
+	// Calm is the number in a calm, with the Failure of the layers, if attempts take no time: no TTL, deadline or timeout
+	// ends a run.
 	Calm float64
-	// Outage is that while the bottom refuses every attempt at once, and Hang that while it answers none. Budgets hold
-	// nothing. At most 1,000 attempts of a run of one layer are counted, also if the policy has no limit.
+	// Outage is the number while the bottom refuses every attempt at once, and Hang the number while it answers none,
+	// with empty budgets. At most 1,000 attempts of a run of one layer are counted, even if the policy has no limit.
 	Outage, Hang float64
 	// HiddenCapacity is Layer.Capacity over the attempts that reach the node if it, or a node below it with a Capacity,
 	// answers none: the rate of runs of the user that it can serve during a storm. It is 0 for a node without a
@@ -50,14 +51,13 @@ type NodeLoad struct {
 	HiddenCapacity float64
 }
 
-// CertifyChain returns the certificate of c. Nothing in it is sampled but waits with jitter, from a fixed seed.
+// CertifyChain returns the certificate of c. Only waits with jitter are sampled, from a fixed seed.
 //
 // A chain is safe if and only if λ·A < μ at every node, A its attempts for a run of the user while all attempts fail at
-// it or at a node below. Otherwise a deterministic model in which runs flow follows the queue through the trigger. It
-// takes random arrivals for even ones: within 15 % of a boundary chance decides, and SimulateChain with some seeds says
-// how often.
+// it or at a node below. Otherwise a deterministic model in which runs flow follows the queue through the trigger. Its
+// arrivals are even: within 15 % of a boundary chance decides, and SimulateChain with several seeds shows how often.
 //
-// Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included.
+// Errors are retry.FieldErrors: each field that is out of its range, including those of Policy.Validate.
 func CertifyChain(c Chain) (ChainCertificate, error) {
 	if err := c.validate(); err != nil {
 		return ChainCertificate{}, err
@@ -144,7 +144,7 @@ func (c *chainCertifier) certificate() ChainCertificate {
 	return out
 }
 
-// budgetsSave reports whether the chain is safe for its budgets alone.
+// budgetsSave reports whether the chain would not be safe without its budgets.
 func (c *chainCertifier) budgetsSave() bool {
 	without := *c.Chain
 	without.Layers = slices.Clone(c.Layers)
@@ -159,16 +159,11 @@ func (c *chainCertifier) budgetsSave() bool {
 	return false
 }
 
-// patience returns how many seconds an attempt at a node may take before some caller on the way gives up.
+// patience returns how many seconds an attempt at a node can take before the first caller above it gives up.
 func (c *chainCertifier) patience(node int) float64 {
 	least := maxDuration
-	if c.Deadline > 0 {
-		least = c.Deadline
-	}
 	for i := range node + 1 {
-		if timeout := c.Layers[i].Policy.AttemptTimeout; timeout > 0 {
-			least = min(least, timeout)
-		}
+		least = min(least, attemptEnds(&c.Layers[i].Policy, c.Deadline, 0))
 	}
 	if least == maxDuration {
 		return math.Inf(1)
@@ -187,39 +182,27 @@ func (c *Chain) work(node int) float64 {
 
 // find returns how one node fares; below is the finding of those below it.
 func (c *chainCertifier) find(node int, t trouble, below finding) finding {
-	l, calm, patience := &c.Layers[node], c.calm.attempts[node], c.patience(node)
-	own := &c.own[node]
-	switch {
-	case c.Rate*calm >= l.Capacity:
-		return finding{stability: Overloaded, law: Overload}
-	case c.work(node) >= patience:
-		return finding{stability: Overloaded, law: SlowService}
-	case own.longest == maxDuration:
-		return finding{stability: Safe, law: NoTimeout}
-	}
-	triggered := t.lasts
+	l, calm, triggered := &c.Layers[node], c.calm.attempts[node], t.lasts
 	if node < c.bottom() {
-		// The bottom's failures are what a node above it has, for as long as they last.
+		// To a node above the bottom, the failures of the bottom are the trouble, for as long as they last.
 		if t.work < 1 {
 			t.lasts += below.recovery
 			t.arrive = max(c.storm(c.bottom(), node, true).attempts[node]/calm, 1)
 		}
 		t.work, t.service, t.job = 1, 1, 0
 	}
-	work := allWork
-	fl := fluid{
-		rate: c.Rate * calm, capacity: l.Capacity, service: l.service().Seconds(), storm: own.storm(calm, patience),
-		attempts: own.attempts[node] / calm, trouble: t, work: &work,
-	}
-	for i := range node + 1 {
-		if own.attempts[i] > 0 {
-			fl.stored += c.stored[i] * own.attempts[node] / own.attempts[i]
+	storm := c.own[node].storm(calm, c.patience(node)-c.work(node+1))
+	storm.attempts = c.worst[node] / calm
+	q := certifier{fleet: l.fleet(c.Rate*calm, c.Trigger), trouble: t, storm: *storm, refused: storm, calm: 1}
+	q.fleet.Budget = nil // its tokens are among those stored
+	for i, own := range c.own[node].attempts {
+		if own > 0 {
+			q.stored += c.stored[i] * c.own[node].attempts[node] / own
 		}
 	}
-	flow := fl.run()
-	if flow.recovery > 0 {
-		flow.recovery += t.lasts - triggered
+	found := q.find(change{rate: 1, trigger: 1})
+	if found.recovery > 0 {
+		found.recovery += t.lasts - triggered
 	}
-	queue := certifier{fleet: l.fleet(c.Rate*calm, Trigger{}), storm: storm{timeout: patience}}
-	return queue.verdict(c.Rate*calm, c.Rate*c.worst[node] < l.Capacity, flow)
+	return found
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// chainCalm is what runs come to that take no time.
+// chainCalm is the load of runs whose attempts take no time.
 type chainCalm struct {
 	attempts []float64 // at each node, for one run of the user
 	success  float64
@@ -44,16 +44,16 @@ func (c *Chain) calm() chainCalm {
 	return out
 }
 
-// chainStorm is what runs come to whose attempts at some node all fail, by the policies' own Decide.
+// chainStorm is the load of runs whose attempts at one node all fail, by the policies' own Decide.
 type chainStorm struct {
 	attempts []float64       // at each node down to that one, for one run of the user
 	starts   []time.Duration // of the attempts at the node that is watched, from the start of the run, in order
 	plays    int             // runs to which these starts belong
-	longest  time.Duration   // that a run takes; the largest Duration if no client ever gives up
+	longest  time.Duration   // the longest run; the largest Duration if no client ever gives up
 }
 
-// storm returns s as that of a fluid in which each run that begins makes calm attempts at the node that is watched. If
-// the first one fails, the run sends all of the others at their times.
+// storm returns s as the storm of a fluid in which each run makes calm attempts at the node that is watched. If the
+// first attempt fails, the run sends all of the others at their times.
 func (s *chainStorm) storm(calm, timeout float64) *storm {
 	first := stage{timeout: timeout, goes: max(float64(len(s.starts))/float64(s.plays)/calm-1, 0)}
 	var waits []float64
@@ -64,11 +64,11 @@ func (s *chainStorm) storm(calm, timeout float64) *storm {
 	return &storm{attempts: 1 + first.goes, stages: []stage{first, {timeout: timeout}}, timeout: timeout}
 }
 
-// chainPlays is how many attempts are played through if waits are random.
+// chainPlays is the number of attempts to play if waits are random.
 const chainPlays = 1_000_000
 
-// storm plays runs through whose attempts at a node all fail: it hangs, or refuses at once. Budgets pay for nothing:
-// what they have stored is spent. One node, this one or one above it, is watched.
+// storm plays runs whose attempts at a node all fail: the node hangs, or refuses at once. Budgets are empty. One node,
+// this one or one above it, is watched.
 func (c *Chain) storm(node, watched int, hangs bool) chainStorm {
 	plays, product := 1, 1
 	for i := range c.Layers[:node+1] {
@@ -109,8 +109,8 @@ type chainPlay struct {
 	starts  []time.Duration
 }
 
-// run plays a run of a layer that begins at a time and is cut short at another, and returns when it ends: the largest
-// Duration if it never does.
+// run plays a run of a layer, which is cut short at the given time, and returns when it ends; the largest Duration means
+// never.
 func (p *chainPlay) run(i int, begins, cut time.Duration) time.Duration {
 	l := &p.chain.Layers[i]
 	pr := retry.Progress{}
@@ -120,21 +120,20 @@ func (p *chainPlay) run(i int, begins, cut time.Duration) time.Duration {
 	for {
 		pr.Attempt++
 		starts := saturatingAdd(begins, pr.Elapsed)
-		giveUp := cut
-		if l.Policy.AttemptTimeout > 0 {
-			giveUp = min(giveUp, saturatingAdd(starts, l.Policy.AttemptTimeout))
-		}
+		giveUp := min(cut, attemptEnds(&l.Policy, 0, starts))
 		p.counts[i]++
 		if i == p.watched {
 			p.starts = append(p.starts, starts)
 		}
-		ends, err := p.answered(i, starts, giveUp), p.chain.failure(i)
-		switch {
-		case ends < giveUp:
-		case giveUp == cut:
-			return cut
-		default:
+		ends, err := p.answered(i, starts, giveUp), ErrWorkFailed
+		if p.chain.DoNotRetry && i < p.chain.bottom() {
+			err = retry.Permanent(err)
+		}
+		if ends >= giveUp {
 			ends, err = giveUp, retry.ErrAttemptTimeout
+		}
+		if ends == cut {
+			return cut
 		}
 		pr.Elapsed, pr.Lasted = ends-begins, ends-starts
 		if pr.Attempt == maxStormAttempts || l.Budget != nil {
@@ -148,7 +147,7 @@ func (p *chainPlay) run(i int, begins, cut time.Duration) time.Duration {
 	}
 }
 
-// answered returns when a node answers an attempt with an error, the largest Duration if it never does.
+// answered returns when a node answers an attempt with an error; the largest Duration means never.
 func (p *chainPlay) answered(i int, starts, giveUp time.Duration) time.Duration {
 	if i == p.node {
 		if p.hangs {
@@ -160,16 +159,9 @@ func (p *chainPlay) answered(i int, starts, giveUp time.Duration) time.Duration 
 	switch {
 	case !p.chain.PassOn:
 		return p.run(i+1, calls, maxDuration)
-	case calls >= giveUp:
+	case calls < giveUp:
+		return p.run(i+1, calls, giveUp)
+	default:
 		return maxDuration
 	}
-	return p.run(i+1, calls, giveUp)
-}
-
-// failure returns the error of a node whose calls have failed for good, or of one that fails by itself if it has none.
-func (c *Chain) failure(i int) error {
-	if c.DoNotRetry && i < c.bottom() {
-		return retry.Permanent(ErrWorkFailed)
-	}
-	return ErrWorkFailed
 }

@@ -9,28 +9,27 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// recovery looks for the moment from which a fleet is well and stays so: the first second after the end of the last
-// trigger from which the goodput of every 5 s is at least 0.9 of what is due, for as long as while, with a success
-// among it, and after which no relapse is seen.
+// recovery finds the second from which a fleet is well and stays so: the first after the end of the last trigger from
+// which, for the time while, every 5 s have at least 0.9 of the successes that are due in them and one success at all,
+// and after which there is no relapse.
 //
-// What is due in 5 s is what the rate of arrivals begins in them on average, but no more than the runs that chance let
-// begin. A run is due when it ends, so that one that begins at the end of a window and succeeds after it is no loss to
-// the first; but it is due lag after its begin at the latest, since an overloaded fleet whose runs take ever longer has
-// no fewer of them. lag is longer than an attempt takes in a calm, or healthy fleets would look ill by chance; while is
-// 10 lags at least, so that what such a fleet can hide is the tenth that may be missing anyway.
+// The runs due in 5 s are the smaller of two numbers: those that the rate of arrivals begins in 5 s on average, and those
+// that began. A run is due when it ends, so that a window does not miss a run that succeeds after it. It is due lag after
+// it began at the latest, since the runs of an overloaded fleet take ever longer. lag is longer than an attempt takes in
+// a calm, or healthy fleets would look ill by chance. while is at least 10 lags, so that a fleet can hide no more than
+// the tenth that may be missing anyway.
 //
-// A relapse is looked for in blocks of at least while and 100 due runs, in which chance is small: too few of them
-// succeed by four standard deviations.
+// A relapse is a block, of at least while and 100 due runs, whose successes are too few by four standard deviations.
 type recovery struct {
 	from   int64 // the end of the last trigger; never if there is nothing to look for
 	rate   float64
 	share  float64 // of the runs that succeed in a calm
 	lag    int64
 	while  int64 // seconds
-	echo   int64 // how long the policy's retries of what the trigger hit can go on
+	echo   int64 // how long the runs that the trigger hit can go on retrying
 	second int64 // that is being counted, from 0
-	// seconds are the newest seconds, and the next ones in which runs will be due that do not end before; each at its
-	// number modulo theirs.
+	// seconds has the newest seconds and the coming ones in which runs are due that have not ended; each is at its number
+	// modulo the length.
 	seconds []wellAndDue
 	since   int64 // the first second of the windows that were well, up to the newest
 	success int64 // the last second with a success, -1 for none
@@ -87,7 +86,7 @@ func newRecovery(s *Scenario) recovery {
 // longestLag bounds the lag, and so what a recovery keeps.
 const longestLag = 3600 * second
 
-// attemptTime returns how long all but one in a million attempts of p take in a calm, an hour at most.
+// attemptTime returns the time within which all but one in a million attempts of p end in a calm, at most an hour.
 func (s *Scenario) attemptTime(p retry.Policy) int64 {
 	const most = 1 - 1e-6
 	took := later(int64(s.Server.Service.At(most)), times(int64(s.Network.At(most)), 2))
@@ -97,9 +96,8 @@ func (s *Scenario) attemptTime(p retry.Policy) int64 {
 	return min(took, longestLag)
 }
 
-// echo returns how long after the end of a trigger its victims of policy p may still make retries: the longest waits
-// and attempts of one run, as far as TTL and Deadline allow. A policy without a bound goes on until its longest wait
-// has passed twice.
+// echo returns how long after the end of a trigger the runs of p that it hit can go on retrying: the longest waits and
+// attempts of one run, as far as TTL and Deadline allow. For a policy without a bound it is twice the longest wait.
 func (s *Scenario) echo(p retry.Policy) int64 {
 	p = p.Effective()
 	attempt := cmp.Or(int64(p.AttemptTimeout), s.attemptTime(p))
@@ -146,9 +144,9 @@ func (s *Scenario) echoes() (longest int64) {
 	return longest
 }
 
-// Horizon returns the shortest Duration after which Result.Judged is true whatever the fleet does: until the end of the
-// last trigger, the last retry of the runs that it hit, and the time that health takes to be seen. It is the largest
-// Duration if that is beyond it, and 0 without a trigger or an open loop.
+// Horizon returns the shortest Duration after which Result.Judged is always true. It lasts until the end of the last
+// trigger, the last retry of the runs that the trigger hit, and the time in which a recovery shows. It saturates at the
+// largest Duration, and is 0 without a trigger or an open loop.
 func (s Scenario) Horizon() time.Duration {
 	r := newRecovery(&s)
 	if r.from == never {
@@ -157,8 +155,8 @@ func (s Scenario) Horizon() time.Duration {
 	return time.Duration(later(later(r.from, r.echo), r.while*second))
 }
 
-// judges reports whether what was seen until the given time is the last word: the fleet is ill, or the retries of the
-// trigger's victims are over.
+// judges reports whether the result until the given time is final: the fleet is ill, or the runs that the trigger hit
+// retry no more.
 func (r *recovery) judges(until int64) bool {
 	if r.from == never || until-r.while*second < r.from {
 		return false
@@ -174,7 +172,7 @@ func (r *recovery) began(now int64) {
 	}
 }
 
-// ended counts a run that ends, well or not.
+// ended counts a run that ends; well says that it succeeded.
 func (r *recovery) ended(began, now int64, well bool) {
 	if r.from == never {
 		return
@@ -206,7 +204,7 @@ func (r *recovery) reach(now int64) {
 	counted := func(c wellAndDue) bool { return c != wellAndDue{} }
 	for to := (now - r.from) / second; r.second < to; {
 		if to-r.second > 2*int64(len(r.seconds)) && !slices.ContainsFunc(r.seconds, counted) {
-			r.second = to - int64(len(r.seconds)) // nothing happens for long, and nothing is due
+			r.second = to - int64(len(r.seconds)) // a long time without events, and no run is due
 			continue
 		}
 		r.close()
@@ -226,7 +224,7 @@ func (r *recovery) close() {
 	r.second++
 }
 
-// window looks at the 5 s that end with the second.
+// window checks the 5 s that end with the second.
 func (r *recovery) window() {
 	var sum wellAndDue
 	for i := max(r.second-healthyMean+1, 0); i <= r.second; i++ {
@@ -243,7 +241,7 @@ func (r *recovery) window() {
 	}
 }
 
-// relapse looks at the block that ends with the second, if it is long enough.
+// relapse checks the block that ends with the second, if it is long enough.
 func (r *recovery) relapse() {
 	if r.blocked < r.while || r.block.due < blockDue {
 		return

@@ -103,18 +103,16 @@ func findings(p retry.Policy, o Options) ([]retryplan.Finding, error) {
 // verdict returns a certificate that is not Safe as a finding.
 func verdict(c retryplan.Certificate, f retryplan.Fleet) retryplan.Finding {
 	found := retryplan.Finding{Code: c.Stability.String(), Level: retryplan.Severe}
-	figures := fmt.Sprintf("in a storm %.4g runs/s become %.4g attempts/s, and the backend does %.4g (law: %v).",
-		f.Rate, f.Rate*c.Attempts, f.Capacity, c.Law)
 	switch c.Stability {
 	case retryplan.Vulnerable:
-		found.Level = retryplan.Note
-		found.Text = "The fleet comes back from this trigger, but a larger one tips it: " + figures
+		found.Level, found.Text = retryplan.Note, "The fleet recovers from this trigger, but not from a larger one"
 	case retryplan.Metastable:
-		found.Text = "The fleet does not come back from its trigger by itself: " + figures
-		found.Change = "Set Budget, or fewer attempts."
+		found.Text, found.Change = "The fleet does not recover from its trigger by itself", "Set Budget, or fewer attempts."
 	default:
-		found.Text = "The calm alone is more than the backend can do, or one attempt takes it longer than its client waits: " + figures
+		found.Text = "The backend is overloaded even in a calm, or it answers too late"
 	}
+	found.Text += fmt.Sprintf(": in a storm %.4g runs/s become %.4g attempts/s, and the backend does %.4g (law: %v).",
+		f.Rate, f.Rate*c.Attempts, f.Capacity, c.Law)
 	return found
 }
 

@@ -63,7 +63,7 @@ func TestCheck(t *testing.T) {
 			retryplantest.Options{Fleet: funded(), Ignore: map[string]string{"no-jitter": "one client"}}, nil, []string{"charge: warning no-jitter: "}},
 		{"a policy without a name is the policy", retry.Policy{MaxAttempts: -7}, retryplantest.Options{}, []string{"policy: severe invalid: "}, nil},
 		{"a fleet that does not come back fails", sound, retryplantest.Options{Fleet: fleet, Ignore: map[string]string{"no-budget": "to see a storm"}},
-			[]string{"charge: severe metastable: The fleet does not come back from its trigger by itself: in a storm 70 runs/s become 210 attempts/s"},
+			[]string{"charge: severe metastable: The fleet does not recover from its trigger by itself: in a storm 70 runs/s become 210 attempts/s"},
 			[]string{"charge: note no-budget: "}},
 		{"a fleet that larger trouble tips is a note", sound, retryplantest.Options{Fleet: small}, nil,
 			[]string{"charge: note no-budget: ", "charge: note vulnerable: "}},

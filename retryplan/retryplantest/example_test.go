@@ -24,6 +24,6 @@ func ExampleCheck() {
 	})
 	fmt.Println(strings.Join(t.errors, "\n"))
 	// Output:
-	// charge: severe metastable: The fleet does not come back from its trigger by itself: in a storm 70 runs/s become 280 attempts/s, and the backend does 100 (law: hidden-capacity).
+	// charge: severe metastable: The fleet does not recover from its trigger by itself: in a storm 70 runs/s become 280 attempts/s, and the backend does 100 (law: hidden-capacity).
 	// 	do: Set Budget, or fewer attempts.
 }
