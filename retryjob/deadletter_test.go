@@ -75,7 +75,9 @@ func TestDeadLetterToOutlivesTheCallerByTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "tenant"))
+		var given context.Context
 		q := &taken{look: func(ctx context.Context) {
+			given = ctx
 			require.NoError(t, ctx.Err())
 			require.Equal(t, "tenant", ctx.Value(key{}))
 			deadline, ok := ctx.Deadline()
@@ -90,6 +92,7 @@ func TestDeadLetterToOutlivesTheCallerByTenSeconds(t *testing.T) {
 		})
 		require.ErrorIs(t, err, retry.CallerCanceled)
 		require.Len(t, q.jobs, 1)
+		require.ErrorIs(t, given.Err(), context.Canceled, "its timer is stopped when it is no longer needed")
 	})
 }
 

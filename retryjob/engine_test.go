@@ -141,6 +141,24 @@ func TestEnqueueRefuses(t *testing.T) {
 	})
 }
 
+func TestAnyDueTimeWithin200YearsIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, fixed(1, time.Hour), succeed)
+		now := time.Now()
+		for due, first := range map[time.Time]time.Time{
+			now.AddDate(199, 0, 0): now.AddDate(199, 0, 0), now.AddDate(1, 0, 0): now.AddDate(1, 0, 0), now.Add(time.Nanosecond): now.Add(time.Nanosecond),
+			now: now, now.Add(-time.Nanosecond): now, now.AddDate(-300, 0, 0): now, {}: now,
+		} {
+			h, err := e.Enqueue(t.Context(), retryjob.Job{Kind: "work", Policy: "p", Due: due})
+			require.NoError(t, err, due)
+			i, err := h.Inspect(t.Context())
+			require.NoError(t, err)
+			require.True(t, first.Equal(i.First), "%v is not %v", i.First, first)
+		}
+		shutdown(t, e)
+	})
+}
+
 func TestUnknownJobsAreDistinguished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, other := open(t, fixed(1, time.Hour), succeed), open(t, fixed(1, time.Hour), succeed)
@@ -175,6 +193,10 @@ func TestUnknownJobsAreDistinguished(t *testing.T) {
 		require.ErrorIs(t, err, retryjob.ErrUnknownJob)
 		require.NotErrorIs(t, err, retryjob.ErrNeverKnown)
 		require.ErrorContains(t, err, "whose jobs ended with its process")
+		for _, id := range []string{"order-7", "mem-7", "mem-7-8", strings.Repeat("x", len(prefix)-1) + "-1", "mem-" + strings.Repeat("x", len(prefix))} {
+			_, err = e.Get(t.Context(), id)
+			require.EqualError(t, err, fmt.Sprintf("retryjob: unknown job: %q", id), "no engine has made it up")
+		}
 		put(t, e, "mine", 0) // the ID is free again
 		put(t, e, made, 0)
 		synctest.Wait()
@@ -378,6 +400,26 @@ func TestWait(t *testing.T) {
 		wg.Wait()
 		_, err = left.Wait(t.Context())
 		require.ErrorIs(t, err, retryjob.ErrShutdown)
+	})
+}
+
+func TestWaitGetsTheEndOfAnAttemptThatIsUnderWayAtShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, fixed(1, time.Hour), func(context.Context, retryjob.Job) error {
+			<-time.After(time.Minute)
+			return nil
+		})
+		h := put(t, e, "a", 0)
+		synctest.Wait()
+		var waiting sync.WaitGroup
+		waiting.Go(func() {
+			i, err := h.Wait(context.Background())
+			require.NoError(t, err)
+			require.Equal(t, retryjob.Succeeded, i.Status)
+		})
+		synctest.Wait()
+		require.Empty(t, shutdown(t, e))
+		waiting.Wait()
 	})
 }
 

@@ -38,6 +38,7 @@ func TestJobValidate(t *testing.T) {
 		{"a kind in any language", good(func(j *retryjob.Job) { j.Kind = "日本" }), `retryjob: Job.Kind "日本" is not letters`},
 		{"a kind with a space", good(func(j *retryjob.Job) { j.Kind = "a b" }), `retryjob: Job.Kind "a b" is not letters`},
 		{"a kind that begins with a dash", good(func(j *retryjob.Job) { j.Kind = "-ab" }), `retryjob: Job.Kind "-ab" is not letters`},
+		{"a kind of the first and the last letters and digits", good(func(j *retryjob.Job) { j.Kind = "azAZ09" }), ""},
 		{"a due time that JSON cannot hold", good(func(j *retryjob.Job) { j.Due = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }), "is after the year 9998"},
 		{"a due time that it can hold", good(func(j *retryjob.Job) { j.Due = time.Date(9998, 12, 31, 0, 0, 0, 0, time.UTC) }), ""},
 		{"a due time in the past", good(func(j *retryjob.Job) { j.Due = epoch.Add(-time.Hour) }), ""},

@@ -242,6 +242,14 @@ func TestRecordValidate(t *testing.T) {
 	}
 }
 
+func TestAHistoryOutOfOrderIsOneFault(t *testing.T) {
+	r := retryjob.Record{
+		Version: 2, JobID: "j", First: epoch, Status: retryjob.WaitingRetry, Due: epoch, Attempts: 9,
+		History: []retryjob.Attempt{{Number: 3}, {Number: 2}, {Number: 1}, {Number: 10}},
+	}
+	require.EqualError(t, r.Validate(), `retryjob: Record.History 2 of job "j" is not the number of the next attempt, or is beyond Attempts`)
+}
+
 func TestHistoryIsTheFirstAndTheNewest63(t *testing.T) {
 	c := &clock{epoch}
 	s := stepper(retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Mode: retry.Fixed, Base: sec}}, c)

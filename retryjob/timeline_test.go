@@ -39,6 +39,7 @@ func TestTimeline(t *testing.T) {
 		{"no time is negative", retryjob.WaitingRetry, 1, []retryjob.Attempt{ended(1, 5, 3, 1)}, []string{"1-1|0s|0s|waiting_retry|"}},
 		{"late, when its wait was over", retryjob.WaitingRetry, 1, []retryjob.Attempt{late}, []string{"1-1|1m30s, late||waiting_retry|"}},
 		{"under way", retryjob.Leased, 1, []retryjob.Attempt{begun(1, 40)}, []string{"1-1|1m0s so far||waiting_retry|"}},
+		{"under way, by a clock that is ahead", retryjob.Leased, 1, []retryjob.Attempt{begun(1, 140)}, []string{"1-1|0s so far||waiting_retry|"}},
 		{"lost", retryjob.Leased, 2, []retryjob.Attempt{begun(1, 40), begun(2, 60)}, []string{"1-1|lost, 20s||waiting_retry|", "2-2|40s so far||waiting_retry|"}},
 		{"lost, when is not known", retryjob.WaitingRetry, 5,
 			[]retryjob.Attempt{begun(1, 40), begun(3, 60), {Number: 4, Status: retryjob.WaitingRetry}, begun(5, 40)},
