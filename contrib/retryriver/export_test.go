@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -76,6 +77,70 @@ func (c *lineConn) ResetSession(ctx context.Context) error {
 	return nil
 }
 
+// FaultySQLite opens a database that OpenSQLite has made. fault is called before each statement, with its text, and
+// before each commit, with "COMMIT"; its error is that of the database.
+func FaultySQLite(path string, fault func(statement string) error) (*sql.DB, error) {
+	base, err := sqlitedriver.NewConnector(sqliteName(path, "rw"))
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(faulty{connector{base}, fault})
+	db.SetMaxOpenConns(1)
+	return db, nil
+}
+
+type faulty struct {
+	driver.Connector
+	fault func(statement string) error
+}
+
+func (f faulty) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := f.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyConn{conn.(sqliteConn), f.fault}, nil
+}
+
+type faultyConn struct {
+	sqliteConn
+	fault func(statement string) error
+}
+
+func (c *faultyConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	if err := c.fault(text); err != nil {
+		return nil, err
+	}
+	return c.sqliteConn.ExecContext(ctx, text, args)
+}
+
+func (c *faultyConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := c.fault(text); err != nil {
+		return nil, err
+	}
+	return c.sqliteConn.QueryContext(ctx, text, args)
+}
+
+func (c *faultyConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	if err := c.fault("BEGIN"); err != nil {
+		return nil, err
+	}
+	tx, err := c.sqliteConn.BeginTx(ctx, o)
+	return faultyTx{tx, c.fault}, err
+}
+
+type faultyTx struct {
+	driver.Tx
+	fault func(statement string) error
+}
+
+func (t faultyTx) Commit() error {
+	if err := t.fault("COMMIT"); err != nil {
+		return errors.Join(err, t.Tx.Rollback())
+	}
+	return t.Tx.Commit()
+}
+
 // NewHastyPostgres is NewPostgres for tests.
 func NewHastyPostgres(ctx context.Context, pool *pgxpool.Pool, o retryjob.Options) (*Queue, error) {
 	return start(ctx, riverpgxv5.New(pool), o, hasty, func() error { return nil })
@@ -109,3 +174,8 @@ func CountQuery(a *Adapter, onSQLite bool, f retryjob.Filter) (string, []any) {
 
 // KeptStatements returns the number of compiled statements that a connection of OpenSQLite keeps.
 func KeptStatements(conn any) int { return len(conn.(*keepingConn).kept) }
+
+// StoreOn returns the Store of a database that OpenSQLite has made, which release closes.
+func StoreOn(db *sql.DB, release func() error) (*Store, error) {
+	return openStore[*sql.Tx](riversqlite.New(db), release)
+}

@@ -131,4 +131,33 @@ func TestMetadataThatIsOursIsRefused(t *testing.T) {
 	o := newOffice(t, "once", func(context.Context, *river.Job[mail]) error { return nil })
 	_, err := o.client.Insert(t.Context(), mail{}, &river.InsertOpts{Metadata: []byte(`{"retryjob":"x"}`)})
 	require.ErrorContains(t, err, `the key "retryjob" of the metadata is taken`)
+	_, err = o.client.Insert(t.Context(), mail{}, &river.InsertOpts{Metadata: []byte(`7`), ScheduledAt: time.Now().Add(time.Hour)})
+	require.ErrorContains(t, err, `retryriver: metadata of a job of kind "mail": json: cannot unmarshal`, "it is no object")
+}
+
+func TestARunningJobThatIsCanceledTellsItsEndOnce(t *testing.T) {
+	started := make(chan struct{})
+	var ends []retry.Status
+	p := retry.Policy{MaxAttempts: 2, Observe: func(_ context.Context, e retry.Event) {
+		if e.Outcome != nil {
+			ends = append(ends, e.Outcome.Status)
+		}
+	}}
+	q, _, err := retryriver.NewMortalSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), retryjob.Options{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"once": p}),
+		Handlers: map[string]retryjob.Handler{"waits": func(ctx context.Context, _ retryjob.Job) error {
+			close(started)
+			<-ctx.Done()
+			return ctx.Err()
+		}},
+	}, nil)
+	require.NoError(t, err)
+	h := enqueue(t, q, "waits")
+	<-started
+	require.NoError(t, q.Cancel(t.Context(), h.ID()))
+	i, err := h.Wait(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, retryjob.Canceled, i.Status)
+	require.NoError(t, q.Close())
+	require.Equal(t, []retry.Status{retry.Canceled}, ends)
 }

@@ -2,6 +2,7 @@ package retryriver_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -181,4 +182,12 @@ func TestStoreReplaysWithoutPoliciesOrWorkers(t *testing.T) {
 	n, err := s.Purge(t.Context(), retryjob.Filter{Until: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
+}
+
+func TestCloseOfAStoreReturnsTheErrorOfItsDatabase(t *testing.T) {
+	db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
+	require.NoError(t, err)
+	s, err := retryriver.StoreOn(db, func() error { return errors.Join(db.Close(), os.ErrClosed) })
+	require.NoError(t, err)
+	require.ErrorIs(t, s.Close(), os.ErrClosed)
 }

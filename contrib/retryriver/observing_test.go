@@ -1,0 +1,136 @@
+package retryriver_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/riverqueue/river/rivertype"
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryriver"
+	"github.com/retrygo/retry/retryjob"
+)
+
+// notes is a log.
+type notes struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (n *notes) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.Write(p)
+}
+
+func (n *notes) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.String()
+}
+
+func TestAPanicOfObserveAtTheEndIsLoggedWhereTheClientLogs(t *testing.T) {
+	db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
+	require.NoError(t, err)
+	defer db.Close()
+	a, err := retryriver.New(retryriver.Options{
+		Policies: retryjob.FromMap(map[string]retry.Policy{
+			"quiet": {}, "panics": {Observe: func(_ context.Context, e retry.Event) { panic("boom") }},
+		}),
+		PolicyOf: map[string]string{"mail": "quiet", "plain": "panics"},
+	})
+	require.NoError(t, err)
+	workers := river.NewWorkers()
+	river.AddWorker(workers, river.WorkFunc(func(context.Context, *river.Job[mail]) error { return nil }))
+	river.AddWorker(workers, river.WorkFunc(func(context.Context, *river.Job[plainArgs]) error { return nil }))
+	var log notes
+	client, err := retryriver.NewClient(a, riversqlite.New(db), &river.Config{
+		Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1}}, TestOnly: true,
+		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	require.NoError(t, err)
+	require.NoError(t, client.Start(t.Context()))
+	m := retryriver.NewAdmin(a, client)
+	for _, args := range []rivertype.JobArgs{plainArgs{}, mail{}} {
+		result, err := client.Insert(t.Context(), args, nil)
+		require.NoError(t, err)
+		i, err := m.Wait(t.Context(), retryriver.JobID(result.Job))
+		require.NoError(t, err)
+		require.Equal(t, retryjob.Succeeded, i.Status)
+	}
+	require.NoError(t, client.Stop(context.Background()))
+	require.Eventually(t, func() bool { return bytes.Contains([]byte(log.String()), []byte("value=boom")) }, 10*time.Second, time.Millisecond)
+	require.Equal(t, 1, bytes.Count([]byte(log.String()), []byte("retryriver: Observe panicked")), log.String())
+}
+
+func TestShutdownWaitsForObserve(t *testing.T) {
+	var q *retryriver.Queue
+	opened := make(chan struct{})
+	told := false
+	p := retry.Policy{MaxAttempts: 1, Observe: func(ctx context.Context, e retry.Event) {
+		if e.Outcome == nil {
+			return
+		}
+		<-opened
+		<-retryriver.ClientOf[*sql.Tx](q).Stopped()
+		for range 100 {
+			_, err := q.Get(context.Background(), "a")
+			require.NoError(t, err)
+		}
+		told = true
+	}}
+	q, err := retryriver.NewSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), retryjob.Options{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"once": p}), Handlers: fine,
+	})
+	require.NoError(t, err)
+	close(opened)
+	h, err := q.Enqueue(t.Context(), retryjob.Job{ID: "a", Kind: "kind", Policy: "once"})
+	require.NoError(t, err)
+	_, err = h.Wait(t.Context())
+	require.NoError(t, err)
+	_, err = q.Shutdown(t.Context())
+	require.NoError(t, err)
+	require.True(t, told)
+	require.NoError(t, q.Close())
+}
+
+// River looks for scheduled jobs every five seconds. What is due earlier does not wait for that.
+func TestAPlainJobThatIsDueSoonIsAvailableAtOnce(t *testing.T) {
+	o := newOffice(t, "quick", nil)
+	for in, want := range map[time.Duration]rivertype.JobState{
+		time.Second: rivertype.JobStateAvailable, 4900 * time.Millisecond: rivertype.JobStateAvailable, time.Minute: rivertype.JobStateScheduled,
+	} {
+		at := time.Now().Add(in)
+		result, err := o.client.Insert(t.Context(), mail{}, &river.InsertOpts{ScheduledAt: at})
+		require.NoError(t, err)
+		require.Equal(t, want, result.Job.State, in)
+		i, err := o.Get(t.Context(), retryriver.JobID(result.Job))
+		require.NoError(t, err)
+		require.WithinDuration(t, at, i.Due, time.Millisecond)
+	}
+}
+
+func TestASuccessThatAnotherProgramWroteIsNoAttempt(t *testing.T) {
+	o := newOffice(t, "slow", func(context.Context, *river.Job[mail]) error { return errFull })
+	o.open()
+	row, id := o.send(nil)
+	require.Eventually(t, func() bool {
+		i, err := o.Get(t.Context(), id)
+		return err == nil && i.Status == retryjob.WaitingRetry
+	}, 10*time.Second, time.Millisecond)
+	o.exec("UPDATE river_job SET state = 'completed', finalized_at = CURRENT_TIMESTAMP WHERE id = ?", row)
+	i, err := o.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, retryjob.Succeeded, i.Status)
+	require.Equal(t, 1, i.Attempts)
+	require.Equal(t, []retryjob.Status{retryjob.WaitingRetry}, statuses(i))
+}
