@@ -1,0 +1,153 @@
+package jobsui_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/retryjob"
+)
+
+// cells returns the texts of the first group in each match.
+func cells(body, pattern string) (texts []string) {
+	for _, found := range regexp.MustCompile(pattern).FindAllStringSubmatch(body, -1) {
+		texts = append(texts, strings.Join(found[1:], " "))
+	}
+	return texts
+}
+
+func TestTheBarsOfAttemptsAreSharesOfTheJobsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := func(s int) time.Time { return time.Now().Add(time.Duration(s-100) * time.Second) }
+		job := dead("job", 0)
+		job.First, job.Attempts = at(0), 4
+		job.History = []retryjob.Attempt{
+			{Number: 1, Start: at(0), End: at(20), Due: at(60), Status: retryjob.WaitingRetry},
+			{Number: 2, Start: at(60), End: at(60), Due: at(61), Status: retryjob.WaitingRetry},
+			{Number: 3, Start: at(61), End: at(100), Due: at(100), Status: retryjob.WaitingRetry},
+			{Number: 4, Start: at(100), End: at(100), Status: retryjob.DeadLettered},
+		}
+		body := get(t, handler(t, newFake(job)), "job?id=job").Body.String()
+		require.Equal(t, []string{"0 60", "60 1", "61 39", "99.2 0"}, cells(body, `class="wait" x="([\d.]+)" y="4" width="([\d.]+)"`))
+		bars := cells(body, `<rect data-status="\w+" x="([\d.]+)" y="0" width="([\d.]+)"`)
+		require.Equal(t, []string{"0 20", "60 0.8", "61 39"}, bars[:3])
+		require.Regexp(t, `^99\.2 0\.(8|79999)`, bars[3], "it can be seen, and stays inside")
+
+		job = waiting("waits", 0)
+		job.First, job.Due, job.History = at(0), at(200), []retryjob.Attempt{{Number: 1, Start: at(0), End: at(100), Due: at(200), Status: retryjob.WaitingRetry}}
+		body = get(t, handler(t, newFake(job)), "job?id=waits").Body.String()
+		require.Equal(t, []string{"0 100"}, cells(body, `class="wait" x="([\d.]+)" y="4" width="([\d.]+)"`), "to the time that is still to come")
+		require.Equal(t, []string{"0 50"}, cells(body, `<rect data-status="\w+" x="([\d.]+)" y="0" width="([\d.]+)"`))
+	})
+}
+
+func TestDurationsHaveThreeDigitsOrSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for took, want := range map[time.Duration]string{
+			100*time.Second + 400*time.Millisecond: "1m40s", 99*time.Second + 994*time.Millisecond: "1m39.99s", time.Hour + 600*time.Millisecond: "1h0m1s",
+			time.Second + 4*time.Millisecond: "1s", time.Second + 6*time.Millisecond: "1.01s", 999600 * time.Microsecond: "1s",
+			100400 * time.Microsecond: "100ms", 99400 * time.Microsecond: "99.4ms", 100400: "100µs", 99600: "100µs", 400: "0s", 0: "0s",
+		} {
+			job := dead("job", 0)
+			job.Attempts = 1
+			job.History = []retryjob.Attempt{{Number: 1, Start: job.Ended.Add(-took), End: job.Ended, Status: retryjob.DeadLettered}}
+			body := get(t, handler(t, newFake(job)), "job?id=job").Body.String()
+			require.Equal(t, []string{want}, cells(body, `data-label="Took">([^<]*)<`))
+		}
+	})
+}
+
+func TestTimesAreToldByTheirDistance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for distance, want := range map[time.Duration]string{
+			0: "now", 999 * time.Millisecond: "now", time.Second: "1s ago", 99 * time.Second: "99s ago", 100 * time.Second: "1m ago",
+			99 * time.Minute: "99m ago", 100 * time.Minute: "1h ago", 48*time.Hour - 1: "47h ago", 48 * time.Hour: "2d ago",
+			-time.Second: "in 1s", -99 * time.Minute: "in 99m", -50 * time.Hour: "in 2d",
+		} {
+			job := dead("job", distance)
+			body := get(t, handler(t, newFake(job)), "").Body.String()
+			require.Equal(t, []string{want}, cells(body, `data-label="Changed"><time[^>]*>([^<]*)<`), distance)
+			require.Equal(t, []string{""}, cells(body, `data-label="Due">([^<]*)<`))
+		}
+		job := waiting("job", 0)
+		body := get(t, handler(t, newFake(job)), "").Body.String()
+		require.Equal(t, []string{"in 60m"}, cells(body, `data-label="Due"><time[^>]*>([^<]*)<`))
+	})
+}
+
+func TestAFilterTakesDays(t *testing.T) {
+	h := handler(t, newFake(dead("new", time.Minute), dead("old", 3*24*time.Hour)))
+	for address, want := range map[string][]string{
+		"?since=2d": {"new"}, "?until=2d": {"old"}, "?since=4d": {"new", "old"}, "?since=40000d": {"new", "old"}, "?since=0d": nil, "?since=0s": nil,
+	} {
+		require.Equal(t, want, rows(get(t, h, address).Body.String()), address)
+	}
+	for _, address := range []string{"?since=40001d", "?since=-1d", "?since=1.5d", "?since=d", "?since=9999999999d"} {
+		require.Equal(t, http.StatusBadRequest, get(t, h, address).Code, address)
+	}
+}
+
+func TestClearKeepsWhatIsNotInTheForm(t *testing.T) {
+	h := handler(t, newFake(dead("a", time.Minute)))
+	for address, want := range map[string]string{
+		"": "./", "?q=x&kind=a&reason=terminal_error&since=1h": "./",
+		"?q=x&status=dead_letter&over=14d&live=1&at=abc.a":      "./?live=1&over=14d&status=dead_letter",
+		"?policy=p&status=dead_letter&status=leased&over=1h&q=": "./?over=1h&status=dead_letter&status=leased",
+	} {
+		require.Equal(t, want, link(t, get(t, h, address).Body.String(), "Clear"), address)
+	}
+}
+
+func TestWhatIsDoneToAllIsOfferedForAListThatIsKnown(t *testing.T) {
+	h := handler(t, newFake(dead("dead", time.Minute), waiting("waits", time.Hour)))
+	for address, want := range map[string][]string{
+		"": {"replay", "cancel", "purge"}, "?status=dead_letter": {"replay", "purge"}, "?status=waiting_retry": {"cancel"},
+		"?q=dead": nil, "?status=leased": nil, "?policy=none": nil,
+	} {
+		body := get(t, h, address).Body.String()
+		require.ElementsMatch(t, want, cells(body, `value="(\w+)" class="\w+" formaction="confirm\?all"`), address)
+	}
+}
+
+func TestAPayloadThatCannotBeIndentedIsShownAsItIs(t *testing.T) {
+	deep, foreign, indented := dead("deep", 0), dead("foreign", 0), dead("indented", 0)
+	deep.Payload = []byte(strings.Repeat("[", 2_000) + strings.Repeat("]", 2_000))
+	foreign.Payload, indented.Payload = []byte("not JSON"), []byte(`[1,2]`)
+	h := handler(t, newFake(deep, foreign, indented))
+	require.Contains(t, get(t, h, "job?id=deep").Body.String(), "<bdi>"+string(deep.Payload)+"</bdi>")
+	require.Contains(t, get(t, h, "job?id=foreign").Body.String(), "<bdi>not JSON</bdi>")
+	require.Contains(t, get(t, h, "job?id=indented").Body.String(), "<bdi>[\n  1,\n  2\n]</bdi>")
+}
+
+// contexts is an Admin that remembers the context of its last count.
+type contexts struct {
+	*fake
+	last context.Context
+}
+
+func (c *contexts) Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
+	c.last = ctx
+	return c.fake.Count(ctx, f)
+}
+
+func TestTheTimerOfACountIsStoppedAfterIt(t *testing.T) {
+	c := &contexts{fake: newFake(dead("a", time.Minute))}
+	require.Equal(t, http.StatusOK, get(t, handler(t, c), "").Code)
+	_, limited := c.last.Deadline()
+	require.True(t, limited)
+	require.ErrorIs(t, c.last.Err(), context.Canceled)
+}
+
+func TestNumbersHaveACommaBeforeEachThousand(t *testing.T) {
+	for n, want := range map[int]string{1: "1 job", 2: "2 jobs", 999: "999 jobs", 1000: "1,000 jobs", 999999: "999,999 jobs", 1234567: "1,234,567 jobs", 0: "0 jobs"} {
+		body := get(t, handler(t, newFake()), fmt.Sprintf("?done=purge&n=%d", n)).Body.String()
+		require.Contains(t, body, " "+want+".")
+	}
+}
