@@ -179,3 +179,8 @@ func KeptStatements(conn any) int { return len(conn.(*keepingConn).kept) }
 func StoreOn(db *sql.DB, release func() error) (*Store, error) {
 	return openStore[*sql.Tx](riversqlite.New(db), release)
 }
+
+// EnsureTable creates the table for lists if a SQLite database does not have it.
+func EnsureTable(ctx context.Context, db *sql.DB) error {
+	return ensureTable(ctx, riversqlite.New(db), sqlite)
+}

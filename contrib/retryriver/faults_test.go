@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -153,4 +155,59 @@ func TestAnOperationThatFailsHalfwayHasDoneNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTheTableIsMadeWholeOrNotAtAll: each statement that makes it, in turn, fails.
+func TestTheTableIsMadeWholeOrNotAtAll(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "jobs.db")
+	db, err := retryriver.OpenSQLite(t.Context(), file)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	d := &disk{}
+	db, err = retryriver.FaultySQLite(file, d.fault)
+	require.NoError(t, err)
+	defer db.Close()
+	names := func() (names []string) {
+		rows, err := db.QueryContext(t.Context(), "SELECT name FROM sqlite_master WHERE name LIKE 'retryjob_%' ORDER BY name")
+		require.NoError(t, err)
+		defer rows.Close()
+		for rows.Next() {
+			var name string
+			require.NoError(t, rows.Scan(&name))
+			names = append(names, name)
+		}
+		require.NoError(t, rows.Err())
+		return names
+	}
+	whole := names()
+	require.Len(t, whole, 9, "a table, five indexes and three triggers")
+	_, err = db.ExecContext(t.Context(), "DROP TABLE retryjob_job; DROP TRIGGER retryjob_insert; DROP TRIGGER retryjob_update; DROP TRIGGER retryjob_delete")
+	require.NoError(t, err)
+	for n := 1; ; n++ {
+		*d = disk{n: n}
+		err := retryriver.EnsureTable(t.Context(), db)
+		failed := d.used >= d.n
+		*d = disk{}
+		if !failed {
+			require.NoError(t, err)
+			require.Equal(t, whole, names())
+			require.NoError(t, retryriver.EnsureTable(t.Context(), db), "it is there")
+			return
+		}
+		require.ErrorIs(t, err, errDisk)
+		require.Empty(t, names(), "statement %d failed", n)
+	}
+}
+
+func TestAFileThatCannotBeMadeIsAnError(t *testing.T) {
+	_, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "nowhere", "jobs.db"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = retryriver.OpenSQLite(t.Context(), "")
+	require.ErrorIs(t, err, retryriver.ErrNoDatabase)
+	_, err = retryriver.NewSQLite(t.Context(), "", retryjob.Options{Policies: catalog})
+	require.ErrorIs(t, err, retryriver.ErrNoDatabase)
+	text := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("no database. ", 100)), 0o600))
+	_, err = retryriver.OpenSQLite(t.Context(), text)
+	require.ErrorContains(t, err, "retryriver: "+text+": ")
 }

@@ -2,6 +2,7 @@ package retryriver_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -104,4 +105,100 @@ func TestALateWorkerDoesNotCompleteTheAttemptOfAnother(t *testing.T) {
 		return string(job.Metadata)
 	}
 	require.Eventually(t, func() bool { return strings.Contains(metadata(), `"retryjob_late"`) }, 10*time.Second, 10*time.Millisecond)
+}
+
+// A result is written if it says that it is of the current attempt, or does not say of which.
+func TestAResultIsWrittenIfItIsOfTheCurrentAttempt(t *testing.T) {
+	type result struct {
+		river   int // of the mark; 0 means that there is none
+		line    func(i *retryjob.Info) retryjob.Attempt
+		rest    string // of the updates
+		attempt int    // of the row
+	}
+	ended := time.Now().UTC().Truncate(time.Millisecond)
+	line := func(number int, end time.Time) func(*retryjob.Info) retryjob.Attempt {
+		return func(i *retryjob.Info) retryjob.Attempt {
+			return retryjob.Attempt{ID: i.AttemptID(number), Number: number, Start: ended.Add(-time.Second), End: end, Status: retryjob.WaitingRetry, Err: "no"}
+		}
+	}
+	for _, row := range []struct {
+		name    string
+		results []result
+		written bool
+		late    int    // lines
+		output  string // in the metadata
+	}{
+		{"the current one", []result{{1, line(1, time.Time{}), `"output":"x"`, 1}}, true, 0, `"x"`},
+		{"of no attempt in particular", []result{{0, nil, `"output":"x"`, 1}}, true, 0, `"x"`},
+		{"an earlier one", []result{{1, line(1, ended), `"output":"x"`, 2}}, false, 1, ``},
+		{"an earlier one, twice", []result{{1, line(1, ended), ``, 2}, {1, line(1, ended), ``, 2}}, false, 1, ``},
+		{"two earlier ones", []result{{1, line(1, ended), ``, 3}, {2, line(2, ended), ``, 3}}, false, 2, ``},
+		{"an earlier one that was not made", []result{{1, line(1, time.Time{}), ``, 2}}, false, 0, ``},
+		{"one of an earlier life of the job", []result{{1, func(i *retryjob.Info) retryjob.Attempt {
+			before := *i
+			before.First = before.First.Add(-time.Hour)
+			return line(1, ended)(&before)
+		}, ``, 2}}, false, 0, ``},
+		{"the same number in an earlier life", []result{{1, func(i *retryjob.Info) retryjob.Attempt {
+			before := *i
+			before.First = before.First.Add(-time.Hour)
+			return line(1, ended)(&before)
+		}, ``, 1}}, false, 0, ``},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			o := newOffice(t, "quick", nil)
+			_, err := o.Enqueue(t.Context(), retryjob.Job{ID: "a", Kind: "mail", Policy: "quick"})
+			require.NoError(t, err)
+			for _, r := range row.results {
+				o.exec("UPDATE river_job SET state = 'running', attempt = ?, attempted_at = datetime('now', 'subsec')", r.attempt)
+				i, err := o.Get(t.Context(), "a")
+				require.NoError(t, err)
+				updates := map[string]any{}
+				if r.rest != "" {
+					require.NoError(t, json.Unmarshal([]byte("{"+r.rest+"}"), &updates))
+				}
+				if r.river > 0 {
+					updates["retryjob_attempt"] = map[string]any{"river": r.river, "attempt": r.line(&i)}
+				}
+				text, err := json.Marshal(updates)
+				require.NoError(t, err)
+				p := &riverdriver.JobSetStateIfRunningManyParams{
+					ID: []int64{1}, Attempt: []*int{nil}, ErrData: [][]byte{nil}, FinalizedAt: []*time.Time{&ended}, MetadataDoMerge: []bool{true},
+					MetadataUpdates: [][]byte{text}, ScheduledAt: []*time.Time{nil}, State: []rivertype.JobState{rivertype.JobStateCompleted},
+				}
+				_, err = o.client.Driver().GetExecutor().JobSetStateIfRunningMany(t.Context(), p)
+				require.NoError(t, err)
+				require.Equal(t, text, p.MetadataUpdates[0], "the caller's is not changed")
+			}
+			job, err := o.client.JobGet(t.Context(), 1)
+			require.NoError(t, err)
+			require.Equal(t, row.written, job.State == rivertype.JobStateCompleted)
+			var metadata map[string]json.RawMessage
+			require.NoError(t, json.Unmarshal(job.Metadata, &metadata))
+			require.NotContains(t, metadata, "retryjob_attempt")
+			require.Equal(t, row.output, string(metadata["output"]))
+			var late []retryjob.Attempt
+			if text, has := metadata["retryjob_late"]; has {
+				require.NoError(t, json.Unmarshal(text, &late))
+			}
+			require.Len(t, late, row.late)
+			for _, a := range late {
+				require.True(t, a.Late)
+				require.Equal(t, "no", a.Err)
+			}
+		})
+	}
+	t.Run("one that cannot be read is an error", func(t *testing.T) {
+		o := newOffice(t, "quick", nil)
+		row, id := o.send(nil)
+		o.exec("UPDATE river_job SET state = 'running', attempt = 1, attempted_at = datetime('now', 'subsec')")
+		_, err := o.client.Driver().GetExecutor().JobSetStateIfRunningMany(t.Context(), &riverdriver.JobSetStateIfRunningManyParams{
+			ID: []int64{row}, Attempt: []*int{nil}, ErrData: [][]byte{nil}, FinalizedAt: []*time.Time{&ended}, MetadataDoMerge: []bool{true},
+			MetadataUpdates: [][]byte{[]byte(`{"retryjob_attempt":7}`)}, ScheduledAt: []*time.Time{nil}, State: []rivertype.JobState{rivertype.JobStateCompleted},
+		})
+		require.ErrorContains(t, err, "json: cannot unmarshal")
+		i, err := o.Get(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, retryjob.Leased, i.Status)
+	})
 }
