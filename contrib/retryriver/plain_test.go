@@ -251,3 +251,54 @@ func TestInsertTxIsPartOfTheTransaction(t *testing.T) {
 	require.ErrorIs(t, err, retryjob.ErrDuplicate)
 	require.NoError(t, tx.Rollback())
 }
+
+func TestAReplayKeepsWhatTheJobWasInsertedWith(t *testing.T) {
+	o := newOffice(t, "quick", nil)
+	row, id := o.send(&river.InsertOpts{Metadata: []byte(`{"trace":"t-7","tenant":{"id":12345678901234567890}}`), Tags: []string{"urgent"}, Queue: "bulk", Priority: 3, UniqueOpts: river.UniqueOpts{ByArgs: true}})
+	before, err := o.client.JobGet(t.Context(), row)
+	require.NoError(t, err)
+	require.Len(t, before.UniqueStates, 6, "all but two, so that a set of states comes back as it is")
+	o.exec(`UPDATE river_job SET state = 'discarded', attempt = 2, finalized_at = CURRENT_TIMESTAMP,
+		metadata = jsonb_set(metadata, '$.output', 7, '$.snoozes', 3, '$.river:log', 'x', '$.cancel_attempted_at', 'y', '$.unique_key_conflict', 'z') WHERE id = ?`, row)
+	require.NoError(t, o.Replay(t.Context(), id))
+	i, err := o.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, []string{"urgent"}, i.Tags)
+	require.Equal(t, "bulk", i.Queue)
+	require.Equal(t, 3, i.Priority)
+	var after int64
+	var text string
+	require.NoError(t, o.db.QueryRowContext(t.Context(), "SELECT id, json_remove(metadata, '$.retryjob', '$.river:unique_nonce') FROM river_job").Scan(&after, &text))
+	job, err := o.client.JobGet(t.Context(), after)
+	require.NoError(t, err)
+	require.Equal(t, before.UniqueKey, job.UniqueKey)
+	require.Equal(t, before.UniqueStates, job.UniqueStates)
+	require.JSONEq(t, `{"trace":"t-7","tenant":{"id":12345678901234567890}}`, text, "and nothing of its attempts")
+}
+
+// A plain job has no record before it fails, and River's columns do not say when it was first due.
+func TestAPlainJobIsFirstDueWhenItWasInsertedUnlessItWasScheduled(t *testing.T) {
+	o := newOffice(t, "quick", nil)
+	for name, row := range map[string]struct {
+		change string
+		first  time.Duration // after it was inserted
+	}{
+		"as it was inserted":                         {"scheduled_at = created_at", 0},
+		"put off by less than a second":              {"scheduled_at = datetime(created_at, '+0.9 seconds', 'subsec')", 0},
+		"scheduled, in its first attempt":            {"attempt = 1, scheduled_at = datetime(created_at, '+2 hours', 'subsec')", 2 * time.Hour},
+		"scheduled":                                  {"scheduled_at = datetime(created_at, '+2 hours', 'subsec')", 2 * time.Hour},
+		"put off after two attempts":                 {"attempt = 2, scheduled_at = datetime(created_at, '+2 hours', 'subsec')", 0},
+		"put off by a snooze":                        {"metadata = jsonb('{\"snoozes\":1}'), scheduled_at = datetime(created_at, '+2 hours', 'subsec')", 0},
+		"scheduled, with metadata without a meaning": {"metadata = jsonb('{\"snoozes\":\"x\"}'), scheduled_at = datetime(created_at, '+2 hours', 'subsec')", 2 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			number, id := o.send(nil)
+			o.exec("UPDATE river_job SET state = 'available', "+row.change+" WHERE id = ?", number)
+			job, err := o.client.JobGet(t.Context(), number)
+			require.NoError(t, err)
+			i, err := o.Get(t.Context(), id)
+			require.NoError(t, err)
+			require.WithinDuration(t, job.CreatedAt.Add(row.first), i.First, time.Millisecond)
+		})
+	}
+}
