@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 	sqlitedriver "modernc.org/sqlite"
@@ -183,4 +184,12 @@ func StoreOn(db *sql.DB, release func() error) (*Store, error) {
 // EnsureTable creates the table for lists if a SQLite database does not have it.
 func EnsureTable(ctx context.Context, db *sql.DB) error {
 	return ensureTable(ctx, riversqlite.New(db), sqlite)
+}
+
+// ReplayRow replays the job in a row, which was found to be replayable earlier.
+func ReplayRow(ctx context.Context, m *Admin[*sql.Tx], row int64) error {
+	return m.within(ctx, func(_ riverdriver.Executor, tx *sql.Tx) error {
+		_, err := m.replay(ctx, tx, []int64{row})
+		return err
+	})
 }

@@ -1,6 +1,7 @@
 package retryriver_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -114,6 +115,7 @@ func TestAResultIsWrittenIfItIsOfTheCurrentAttempt(t *testing.T) {
 		line    func(i *retryjob.Info) retryjob.Attempt
 		rest    string // of the updates
 		attempt int    // of the row
+		state   string // of the row; empty means running
 	}
 	ended := time.Now().UTC().Truncate(time.Millisecond)
 	line := func(number int, end time.Time) func(*retryjob.Info) retryjob.Attempt {
@@ -128,29 +130,30 @@ func TestAResultIsWrittenIfItIsOfTheCurrentAttempt(t *testing.T) {
 		late    int    // lines
 		output  string // in the metadata
 	}{
-		{"the current one", []result{{1, line(1, time.Time{}), `"output":"x"`, 1}}, true, 0, `"x"`},
-		{"of no attempt in particular", []result{{0, nil, `"output":"x"`, 1}}, true, 0, `"x"`},
-		{"an earlier one", []result{{1, line(1, ended), `"output":"x"`, 2}}, false, 1, ``},
-		{"an earlier one, twice", []result{{1, line(1, ended), ``, 2}, {1, line(1, ended), ``, 2}}, false, 1, ``},
-		{"two earlier ones", []result{{1, line(1, ended), ``, 3}, {2, line(2, ended), ``, 3}}, false, 2, ``},
-		{"an earlier one that was not made", []result{{1, line(1, time.Time{}), ``, 2}}, false, 0, ``},
+		{"the current one", []result{{1, line(1, time.Time{}), `"output":"x"`, 1, ""}}, true, 0, `"x"`},
+		{"of no attempt in particular", []result{{0, nil, `"output":"x"`, 1, ""}}, true, 0, `"x"`},
+		{"an earlier one", []result{{1, line(1, ended), `"output":"x"`, 2, ""}}, false, 1, ``},
+		{"an earlier one, twice", []result{{1, line(1, ended), ``, 2, ""}, {1, line(1, ended), ``, 2, ""}}, false, 1, ``},
+		{"the current one, which has been given up as lost", []result{{1, line(1, ended), ``, 1, "retryable"}}, false, 1, ``},
+		{"two earlier ones", []result{{1, line(1, ended), ``, 3, ""}, {2, line(2, ended), ``, 3, ""}}, false, 2, ``},
+		{"an earlier one that was not made", []result{{1, line(1, time.Time{}), ``, 2, ""}}, false, 0, ``},
 		{"one of an earlier life of the job", []result{{1, func(i *retryjob.Info) retryjob.Attempt {
 			before := *i
 			before.First = before.First.Add(-time.Hour)
 			return line(1, ended)(&before)
-		}, ``, 2}}, false, 0, ``},
+		}, ``, 2, ""}}, false, 0, ``},
 		{"the same number in an earlier life", []result{{1, func(i *retryjob.Info) retryjob.Attempt {
 			before := *i
 			before.First = before.First.Add(-time.Hour)
 			return line(1, ended)(&before)
-		}, ``, 1}}, false, 0, ``},
+		}, ``, 1, ""}}, false, 0, ``},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			o := newOffice(t, "quick", nil)
 			_, err := o.Enqueue(t.Context(), retryjob.Job{ID: "a", Kind: "mail", Policy: "quick"})
 			require.NoError(t, err)
 			for _, r := range row.results {
-				o.exec("UPDATE river_job SET state = 'running', attempt = ?, attempted_at = datetime('now', 'subsec')", r.attempt)
+				o.exec("UPDATE river_job SET state = ?, attempt = ?, attempted_at = datetime('now', 'subsec')", cmp.Or(r.state, "running"), r.attempt)
 				i, err := o.Get(t.Context(), "a")
 				require.NoError(t, err)
 				updates := map[string]any{}
@@ -188,6 +191,15 @@ func TestAResultIsWrittenIfItIsOfTheCurrentAttempt(t *testing.T) {
 			}
 		})
 	}
+	t.Run("one of a job that is gone is dropped", func(t *testing.T) {
+		o := newOffice(t, "quick", nil)
+		_, err := o.client.Driver().GetExecutor().JobSetStateIfRunningMany(t.Context(), &riverdriver.JobSetStateIfRunningManyParams{
+			ID: []int64{7}, Attempt: []*int{nil}, ErrData: [][]byte{nil}, FinalizedAt: []*time.Time{&ended}, MetadataDoMerge: []bool{true},
+			MetadataUpdates: [][]byte{[]byte(`{"retryjob_attempt":{"river":1,"attempt":{"id":"gone","attempt":1,"end":"2026-11-02T09:00:00Z","status":"succeeded"}}}`)},
+			ScheduledAt:     []*time.Time{nil}, State: []rivertype.JobState{rivertype.JobStateCompleted},
+		})
+		require.NoError(t, err)
+	})
 	t.Run("one that cannot be read is an error", func(t *testing.T) {
 		o := newOffice(t, "quick", nil)
 		row, id := o.send(nil)

@@ -302,3 +302,21 @@ func TestAPlainJobIsFirstDueWhenItWasInsertedUnlessItWasScheduled(t *testing.T) 
 		})
 	}
 }
+
+// On PostgreSQL a row can change after it was found. What is deleted counts, and comes back if it is not to be replayed.
+func TestAReplayOfARowThatHasChangedMeanwhileIsUndone(t *testing.T) {
+	o := newOffice(t, "quick", nil)
+	succeeded, id := o.send(nil)
+	o.exec("UPDATE river_job SET state = 'completed', finalized_at = CURRENT_TIMESTAMP WHERE id = ?", succeeded)
+	require.ErrorIs(t, retryriver.ReplayRow(t.Context(), o.Admin, succeeded), retryjob.ErrNotReplayable)
+	i, err := o.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, retryjob.Succeeded, i.Status)
+
+	foreign, id := o.send(nil)
+	o.exec("UPDATE river_job SET state = 'discarded', finalized_at = CURRENT_TIMESTAMP, metadata = jsonb('[]') WHERE id = ?", foreign)
+	require.ErrorContains(t, o.Replay(t.Context(), id), "json: cannot unmarshal array")
+	i, err = o.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, retryjob.DeadLettered, i.Status)
+}
