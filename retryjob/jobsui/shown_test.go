@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -149,5 +150,63 @@ func TestNumbersHaveACommaBeforeEachThousand(t *testing.T) {
 	for n, want := range map[int]string{1: "1 job", 2: "2 jobs", 999: "999 jobs", 1000: "1,000 jobs", 999999: "999,999 jobs", 1234567: "1,234,567 jobs", 0: "0 jobs"} {
 		body := get(t, handler(t, newFake()), fmt.Sprintf("?done=purge&n=%d", n)).Body.String()
 		require.Contains(t, body, " "+want+".")
+	}
+}
+
+func TestAListShowsTheNewestErrorOfAJobThatHasNotSucceeded(t *testing.T) {
+	succeeded, failed, odd := dead("c", time.Minute), dead("b", time.Hour), dead("a", 2*time.Hour)
+	succeeded.Status, succeeded.Reason = retryjob.Succeeded, 0
+	odd.History[1].Err = ""
+	body := get(t, handler(t, newFake(succeeded, failed, odd)), "").Body.String()
+	require.Equal(t, []string{"", "connection refused", "503 Service Unavailable"}, cells(body, `<td class="error"><bdi>([^<]*)</bdi>`))
+}
+
+func TestAPayloadOf64KiBIsShownWhole(t *testing.T) {
+	whole, cut := dead("whole", 0), dead("cut", 0)
+	whole.Payload = []byte(`"` + strings.Repeat("x", 64<<10-2) + `"`)
+	cut.Payload = []byte(`"` + strings.Repeat("x", 64<<10-1) + `"`)
+	h := handler(t, newFake(whole, cut))
+	require.NotContains(t, get(t, h, "job?id=whole").Body.String(), "Only the beginning is shown")
+	require.Contains(t, get(t, h, "job?id=cut").Body.String(), "Only the beginning is shown: the payload is 65,537 bytes long")
+}
+
+func TestFurtherValuesOfAFieldAreKeptHidden(t *testing.T) {
+	body := get(t, handler(t, newFake()), "?kind=a&kind=b&kind=c&policy=p&status=leased&status=expired").Body.String()
+	hidden := cells(body, `type="hidden" name="(kind|policy|status)" value="(\w+)"`)
+	require.ElementsMatch(t, []string{"kind b", "kind c", "status leased", "status expired"}, hidden)
+	require.Contains(t, body, `name="kind" value="a"`)
+}
+
+func TestTheColumnsOfTheChartFollowEachOther(t *testing.T) {
+	h := handler(t, newFake(dead("a", time.Minute)))
+	for over, whole := range map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "14d": 14 * 24 * time.Hour} {
+		var from []time.Time
+		for _, text := range cells(get(t, h, "?over="+over).Body.String(), `<g><title>([^;<]*)`) {
+			at, err := time.Parse("2006-01-02 15:04:05Z", text)
+			require.NoError(t, err)
+			from = append(from, at)
+		}
+		width := whole / time.Duration(len(from))
+		for i := range from[1:] {
+			require.Equal(t, width, from[i+1].Sub(from[i]), over)
+		}
+		require.WithinRange(t, time.Now(), from[len(from)-1], from[len(from)-1].Add(width+time.Minute))
+	}
+}
+
+func TestOnlyAnOrderForOneJobLeadsBackToItsPage(t *testing.T) {
+	for name, row := range map[string]struct {
+		address string
+		ids     []string
+		want    string
+	}{
+		"one job":           {"act", []string{"a"}, `^(\./)?job\?id=a&`},
+		"two jobs":          {"act", []string{"a", "b"}, `^\./`},
+		"all, and one more": {"act?all", []string{"a"}, `^\./`},
+	} {
+		h := handler(t, newFake(dead("a", time.Minute), dead("b", time.Minute)))
+		w := post(t, h, row.address, url.Values{"do": {"replay"}, "id": row.ids, "from": {"job"}})
+		require.Equal(t, http.StatusSeeOther, w.Code, name)
+		require.Regexp(t, row.want, w.Header().Get("Location"), name)
 	}
 }
