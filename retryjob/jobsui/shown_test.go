@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -181,7 +182,14 @@ func TestTheColumnsOfTheChartFollowEachOther(t *testing.T) {
 	h := handler(t, newFake(dead("a", time.Minute)))
 	for over, whole := range map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "14d": 14 * 24 * time.Hour} {
 		var from []time.Time
-		for _, text := range cells(get(t, h, "?over="+over).Body.String(), `<g><title>([^;<]*)`) {
+		body := get(t, h, "?over="+over).Body.String()
+		places := cells(body, `<rect class="back" x="([\d.]+)"`)
+		for i, place := range places {
+			x, err := strconv.ParseFloat(place, 64)
+			require.NoError(t, err)
+			require.InDelta(t, 720*float64(i)/float64(len(places)), x, 1e-6)
+		}
+		for _, text := range cells(body, `<g><title>([^;<]*)`) {
 			at, err := time.Parse("2006-01-02 15:04:05Z", text)
 			require.NoError(t, err)
 			from = append(from, at)
