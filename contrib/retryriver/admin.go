@@ -186,8 +186,11 @@ func (m *Admin[TTx]) place(ctx context.Context, c retryjob.Cursor) (*position, e
 }
 
 // Count returns the number of jobs that f selects, by Status, and the oldest time of each. It does not read jobs: a row
-// whose record cannot be read counts by its columns, and times have microsecond precision.
+// whose record cannot be read counts by its columns, and times have microsecond precision. With f.IDs it reads the jobs.
 func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
+	if len(f.IDs) > 0 {
+		return m.countListed(ctx, f)
+	}
 	q := m.query()
 	var rows []struct {
 		Status retryjob.Status
@@ -200,6 +203,22 @@ func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob
 	counts := map[retryjob.Status]retryjob.Tally{}
 	for _, r := range rows {
 		counts[r.Status] = retryjob.Tally{Jobs: r.Jobs, Oldest: time.UnixMicro(r.Oldest).UTC()}
+	}
+	return counts, nil
+}
+
+// countListed counts the jobs with f.IDs. Their rows cannot be told by columns: the ID of a plain job has a number that
+// SQLite may have given to another row since.
+func (m *Admin[TTx]) countListed(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
+	f.Limit, f.After = 0, retryjob.Cursor{}
+	counts := map[retryjob.Status]retryjob.Tally{}
+	for i, err := range m.List(ctx, f) {
+		if err != nil {
+			return nil, err
+		}
+		t := counts[i.Status]
+		t.Add(&i)
+		counts[i.Status] = t
 	}
 	return counts, nil
 }
