@@ -14,18 +14,18 @@ func AttemptNumber(ctx context.Context) int {
 	return 1
 }
 
-// OneAttempt returns a context under which every run makes one attempt, whatever its policy says, because something
-// else repeats the work: a failure ends the run as Failed(RetriesDisabled), and no budget is asked. Everything that
-// descends from the context inherits this, context.WithoutCancel included.
+// OneAttempt returns a context under which every run makes one attempt, whatever its policy, because other code repeats
+// the work: a failure ends the run as Failed(RetriesDisabled), and no budget is asked. All contexts derived from it
+// inherit this, context.WithoutCancel included.
 func OneAttempt(ctx context.Context) context.Context {
 	number := AttemptNumber(ctx)
 	return &oneAttempt{numbered{ctx, number}, cmp.Or(OuterAttempt(ctx), number)}
 }
 
-// RemoteAttempt is OneAttempt for work that is an attempt of a run in another process, as a request is that says so: it
-// returns a context whose AttemptNumber and OuterAttempt are number. If number is 1 or less, the work is not a retry,
-// and RemoteAttempt returns ctx. Such a request switches off the retries of the work that it causes, so believe only
-// callers that make retries themselves.
+// RemoteAttempt is OneAttempt for work that is an attempt of a run in another process, such as a request with a header
+// that says so: it returns a context whose AttemptNumber and OuterAttempt are number. If number is 1 or less, the work
+// is not a retry, and RemoteAttempt returns ctx. Such a request switches off the retries of the work that it causes, so
+// believe only callers that make retries themselves.
 func RemoteAttempt(ctx context.Context, number int) context.Context {
 	if number <= 1 {
 		return ctx
@@ -33,9 +33,9 @@ func RemoteAttempt(ctx context.Context, number int) context.Context {
 	return &oneAttempt{numbered{ctx, number}, number}
 }
 
-// OuterAttempt returns the number of the attempt that something else makes of the work, if ctx is from OneAttempt or
-// RemoteAttempt or descends from such: the number given to RemoteAttempt, or the AttemptNumber of the context given to
-// OneAttempt. It is for clients that say to their servers which attempt they make. Otherwise it is 0.
+// OuterAttempt returns the number of the attempt that other code makes of the work if ctx is from OneAttempt or
+// RemoteAttempt, or derived from such a context: the number given to RemoteAttempt, or the AttemptNumber of the context
+// given to OneAttempt. Otherwise it returns 0. It is for clients that report the number of their attempt to servers.
 func OuterAttempt(ctx context.Context) int {
 	if ctx == nil {
 		return 0

@@ -38,8 +38,8 @@ func (m Mode) String() string {
 // and give the same delay for the same arguments on every platform. The zero Backoff is exponential: 5s ×2, at most 1h.
 //
 // A default gives way to a value that was set: a set Base above the default Cap raises that Cap to itself, a set Cap
-// below the default Base lowers that Base. Every method answers for every Backoff: a value that Validate refuses by
-// itself counts as unset, a negative entry of Delays as 0; Cap bounds Base; a Mode other than List goes before Delays.
+// below the default Base lowers that Base. Every method accepts every Backoff: a value that Validate refuses by itself
+// counts as unset, a negative entry of Delays as 0; Cap bounds Base; a Mode other than List comes before Delays.
 type Backoff struct {
 	// Mode is the formula. Zero means List if Delays is set, otherwise Exponential.
 	Mode Mode
@@ -62,7 +62,7 @@ type Backoff struct {
 // Delay returns the wait after the given failed attempt, without jitter: min(formula, Cap), in [0, Cap]. attempt counts
 // from 1; anything below counts as 1. If the formula overflows, the delay is Cap.
 //
-// Whole-number factors are computed in integers, others in float64 steps, each rounded once, and truncated at last.
+// Whole-number factors are computed in integers, others in float64 steps, each rounded once and truncated at the end.
 func (b Backoff) Delay(attempt int) time.Duration { return b.delay(attempt) }
 
 // delay is Delay, without a copy of b.
@@ -97,7 +97,7 @@ func (b *Backoff) delay(attempt int) time.Duration {
 // that Jittered gave for the attempt before, 0 for the first; only DecorrelatedJitter uses it.
 //
 // The order is formula, cap, jitter, cap: the window is clipped to [0, Cap] before the point is chosen, so that delays
-// which have reached the cap still spread and never pile up on it.
+// that have reached the cap still spread.
 func (b Backoff) Jittered(attempt int, prev time.Duration, u float64) time.Duration {
 	lo, hi := b.window(attempt, prev)
 	return lo + within(hi-lo, u)
@@ -121,7 +121,7 @@ func (b Backoff) Schedule(rnd func() float64) iter.Seq2[int, time.Duration] {
 	return b.schedule(rnd, math.MaxInt)
 }
 
-// schedule is Schedule for so many waits; the largest int means that it is endless.
+// schedule is Schedule limited to a number of waits; the largest int means no limit.
 func (b Backoff) schedule(rnd func() float64, waits int) iter.Seq2[int, time.Duration] {
 	if rnd == nil {
 		b.Jitter = NoJitter
@@ -144,7 +144,7 @@ func (b Backoff) schedule(rnd func() float64, waits int) iter.Seq2[int, time.Dur
 // Validate returns nil or FieldErrors: every bad field with its value and the rule it breaks.
 func (b Backoff) Validate() error { return b.check("Backoff").Err() }
 
-// check is Validate for a Backoff that is shown to the user as the given type.
+// check is Validate for a Backoff that errors show as the given type.
 func (b *Backoff) check(owner string) (bad FieldErrors) {
 	list, finite := len(b.Delays) > 0, !math.IsNaN(b.Factor) && !math.IsInf(b.Factor, 0)
 	refuse(&bad, b.Mode > List, owner, "Mode", uint8(b.Mode), "is not one of Exponential, Linear, Fixed and List")

@@ -32,8 +32,8 @@ type BudgetConfig struct {
 	// Initial is how many tokens there are at first, at most Burst. -1 (and below) means none. Zero means 1.
 	Initial int
 	// Trickle is a period, counted from the creation on. At its end a budget with less than one token is granted one
-	// without any success, so that a lone client is never mute. It is given to the next who asks, and lapses if
-	// successes have made a token by then. Zero (and below) means never.
+	// without any success, so that a lone client can still retry. The next retry takes it, and it lapses if successes
+	// have funded a token by then. Zero (and below) means never.
 	Trickle time.Duration
 }
 
@@ -53,7 +53,7 @@ func (c BudgetConfig) Effective() BudgetConfig {
 
 // Budget bounds the retries of all runs that share it: a token bucket that successes fund and each retry takes one
 // token from. A first attempt never pays. A refused retry ends its run at once as DeadLettered(BudgetExhausted):
-// callers that wait for a token make no successes to fund one. Requests fund none: storms are made of them.
+// callers that wait for a token make no successes to fund one. Requests do not fund it, since a storm consists of them.
 //
 // A Budget is safe for concurrent use and lock-free; while it is full and calls succeed it is only read. It lives in
 // one process, so Initial and Burst count per client. The methods of a nil Budget do nothing and allow everything. The
@@ -81,9 +81,9 @@ func NewBudgetAt(c BudgetConfig, created time.Time) *Budget {
 	return b
 }
 
-// Spend takes a token if d is Waiting, or returns the ending BudgetExhausted if there is none; it adds what one success
-// is worth if d is Succeeded. It returns any other d, and any d of a nil Budget, as it is. now is the caller's clock;
-// only a budget with Trickle reads it, and a now that is ahead of the clock delays Trickle until then.
+// Spend takes a token if d is Waiting, or returns the ending BudgetExhausted if there is none. If d is Succeeded, it
+// adds Ratio tokens. It returns any other d, and any d of a nil Budget, unchanged. now is the caller's clock; only a
+// budget with Trickle reads it, and a now that is ahead of the clock delays Trickle until then.
 func (b *Budget) Spend(d Decision, now time.Time) Decision {
 	if b.settle(d.Status, now) {
 		return d
@@ -92,8 +92,8 @@ func (b *Budget) Spend(d Decision, now time.Time) Decision {
 	return Decision{Status: DeadLettered, Reason: BudgetExhausted, Class: d.Class, Since: d.Since, Hint: d.Hint}
 }
 
-// settle takes a token for a decision to wait, and adds what a success is worth. It reports whether it could. A refusal
-// is a load and a comparison.
+// settle takes a token for a decision to wait, and adds Ratio tokens for a success. It reports whether it could. A
+// refusal is a load and a comparison.
 func (b *Budget) settle(s Status, now time.Time) bool {
 	switch {
 	case b == nil:
@@ -128,7 +128,7 @@ func (b *Budget) take(now time.Time) bool {
 	return b.trickle > 0 && b.advance(now) // a token for the period that has ended
 }
 
-// advance notes that the bucket is empty now, and reports whether it was last so in an earlier period.
+// advance notes that the bucket is empty now, and reports whether that last happened in an earlier period.
 func (b *Budget) advance(now time.Time) bool {
 	for period := b.period(now); ; {
 		emptied := b.emptied.Load()
@@ -158,7 +158,7 @@ func (b *Budget) period(now time.Time) int64 {
 // Refund gives back the token of a retry that did not start or did not return.
 func (b *Budget) Refund() { b.add(token) }
 
-// refundUnless is Refund unless kept. Deferred, it pays back also if a function of the caller's panics.
+// refundUnless calls Refund unless kept is true. Deferred, it also pays back if a function of the caller panics.
 func (b *Budget) refundUnless(kept *bool) {
 	if !*kept {
 		b.Refund()
@@ -193,7 +193,7 @@ type Budgets struct {
 	maxKeys int
 
 	byKey     sync.Map   // string → *keyed; For of a known key takes no lock and, mostly, writes nothing
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	kept      []*keyed
 	hand      int // the place in kept that eviction looks at next
 	forgotten int
@@ -202,7 +202,7 @@ type Budgets struct {
 // maxAsked is how many rounds of eviction a key survives without being asked for.
 const maxAsked = 3
 
-// keyed is a Budget with what eviction needs to know.
+// keyed is a Budget with the state of its eviction.
 type keyed struct {
 	key    string
 	budget *Budget
@@ -214,9 +214,9 @@ func NewBudgets(c BudgetConfig, maxKeys int) *Budgets {
 	return &Budgets{config: c, maxKeys: maxKeys}
 }
 
-// For returns the budget of key, and makes it if there is none. A key beyond maxKeys takes the place of another that
-// was not asked for lately; a key that is asked for often outlives one that was asked for once. The new budget starts
-// with no more tokens than its victim had, so that many keys give no credit. Runs keep an evicted budget.
+// For returns the budget of key, and creates it if there is none. A key beyond maxKeys replaces another that was not
+// used recently; a key that is used often outlives one that was used once. The new budget starts with at most the
+// tokens of the one that it replaces, so that many keys do not yield credit. Runs keep an evicted budget.
 //
 // A known key costs a map look-up, a new one beyond maxKeys a few steps on average.
 func (s *Budgets) For(key string) *Budget {
@@ -261,7 +261,7 @@ func (s *Budgets) insert(key string) *Budget {
 	return k.budget
 }
 
-// replace puts k in the place of another key: generalized CLOCK (Smith, ACM TODS 3(3), 1978).
+// replace evicts another key in favor of k: generalized CLOCK (Smith, ACM TODS 3(3), 1978).
 func (s *Budgets) replace(k *keyed) {
 	for steps := (maxAsked + 1) * len(s.kept); ; steps-- { // callers may ask again meanwhile
 		i := s.hand

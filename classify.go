@@ -13,7 +13,7 @@ type Class uint8
 
 // The classes.
 const (
-	Unknown   Class = iota // no opinion: the next classifier is asked, at last the default rules
+	Unknown   Class = iota // no opinion: the next classifier decides, and finally the default rules
 	Retryable              // another attempt may succeed
 	Terminal               // no attempt can succeed
 )
@@ -29,7 +29,7 @@ func (c Class) String() string { return name(int(c), "Class", "unknown", "retrya
 // that, unless the classifier is, say, StopIf(GivenUp) or StopOn(CallerCanceled, TerminalError).
 type Classifier func(error) Class
 
-// FirstOf returns a classifier that asks each in turn: the first firm answer wins. A nil classifier is passed over.
+// FirstOf returns a classifier that asks each in turn: the first firm answer wins. A nil classifier is skipped.
 func FirstOf(classifiers ...Classifier) Classifier {
 	return func(err error) Class {
 		for _, classify := range classifiers {
@@ -110,7 +110,7 @@ func After(d time.Duration, err error) error {
 //
 //	Classify: retry.StopIf(retry.GivenUp)
 //
-// This is not the default: a job whose handler makes quick retries may well be repeated an hour later.
+// This is not the default: a job whose handler makes quick retries can rightly be repeated an hour later.
 func GivenUp(err error) bool {
 	var below interface{ GivenUp() bool }
 	return errors.As(err, &below) && below.GivenUp()
@@ -153,7 +153,7 @@ func (attemptTimeout) Is(target error) bool { return target == context.DeadlineE
 
 // TimedOut returns err as that of an attempt that its AttemptTimeout has ended. If err matches context.DeadlineExceeded
 // or context.Canceled, the result matches ErrAttemptTimeout and context.DeadlineExceeded, never context.Canceled, and
-// what else err does. Any other err is returned as it is. TimedOut is for shells that limit attempts themselves.
+// all other targets of err. Any other err is returned unchanged. TimedOut is for shells that limit attempts themselves.
 func TimedOut(err error) error {
 	canceled := errors.Is(err, context.Canceled)
 	if !canceled && (errors.Is(err, ErrAttemptTimeout) || !errors.Is(err, context.DeadlineExceeded)) {
@@ -267,7 +267,7 @@ func (f *finding) walk(err error, in scope) {
 	}
 }
 
-// own is an error of this package that a walk treats in its own way.
+// own is an error of this package that a walk treats specially.
 type own interface {
 	error
 	own()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Status is the state of a run: it goes on, or how it ended.
+// Status is the state of a run: Waiting, or how it ended. The zero Status is not valid.
 type Status uint8
 
 // The statuses. Another attempt follows Waiting only.
@@ -51,7 +51,8 @@ func (r Reason) Error() string {
 		"deadline_passed", "deadline_too_near", "hint_too_long", "retries_disabled", "caller_canceled")
 }
 
-// Progress is what a shell knows of a run. Its times count from the start of the run.
+// Progress describes a run to Decide and Admit. Its times count from the start of the run. The zero Progress is that of
+// a run that has just begun, without a deadline.
 type Progress struct {
 	Attempt  int           // the attempt that just ended, from 1; 0 before the first, which Decide takes as 1
 	Since    int           // Decision.Since of the last decision: the attempts that ResetAfter has written off
@@ -77,7 +78,7 @@ func (pr *Progress) ask(ctx context.Context) {
 	}
 }
 
-// Decision is what follows an attempt. Decisions are comparable with ==.
+// Decision says what follows an attempt. Decisions are comparable with ==. The zero Decision is not valid.
 type Decision struct {
 	Status  Status
 	Reason  Reason        // zero for Succeeded and Waiting
@@ -132,8 +133,8 @@ func (p Policy) Decide(pr Progress, err error, u float64) Decision {
 	return d
 }
 
-// Admit returns Waiting if an attempt may start wait from now, and otherwise how the run ended. Ask it before an
-// attempt, with a wait of 0, and before a wait that something other than the backoff imposes, such as a gate. It
+// Admit returns Waiting if an attempt may start wait from now, and otherwise how the run ended. Call it before an
+// attempt, with a wait of 0, and before a wait that does not come from the backoff, such as that of a gate. It
 // considers the endings of Decide that need no error; before the first attempt, neither RetriesDisabled nor
 // AttemptsExhausted. Since and Backoff of a Waiting decision are those of pr.
 func (p Policy) Admit(pr Progress, wait time.Duration) Decision {
@@ -191,7 +192,7 @@ func (p *Policy) decide(d *Decision, pr *Progress, err error, u float64) {
 	p.conclude(d, pr, d.Delay)
 }
 
-// admit makes d what Admit returns.
+// admit sets d to the result of Admit.
 func (p *Policy) admit(d *Decision, pr *Progress, wait time.Duration) {
 	*d = Decision{}
 	d.Delay, d.Backoff = max(wait, 0), pr.Prev

@@ -12,8 +12,8 @@ import (
 var epoch = time.Now()
 
 // Do calls fn until it returns nil, p ends the run or ctx is done. It returns nil if and only if fn returned nil;
-// otherwise it returns an *Error with the Outcome, the last error and the cause. A policy that does not validate, a nil
-// fn and a nil ctx are refused before any attempt, with FieldErrors.
+// otherwise it returns an *Error with the Outcome, the last error and the cause. Do refuses a policy that does not
+// validate, a nil fn and a nil ctx before any attempt, with FieldErrors.
 //
 // fn runs in the caller's goroutine. Its context ends with the attempt if AttemptTimeout is set, and at the latest with
 // ctx; timeouts are cooperative, so Do waits for an fn that ignores its context. A result that comes late is a result.
@@ -52,8 +52,8 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 
 // Continue is the rest of a run whose first attempt the caller has made: it took the given time and has just failed with
 // err. It returns what Do would have returned. It is for shells that can make a first attempt with less than a run
-// needs, such as package retryhttp; neither the Gate nor AttemptTimeout applies to that attempt. A nil err is refused,
-// as is what Do refuses.
+// needs, such as package retryhttp; neither the Gate nor AttemptTimeout applies to that attempt. It refuses a nil err
+// and everything that Do refuses.
 func Continue(ctx context.Context, p Policy, took time.Duration, err error, fn func(context.Context) error) error {
 	if bad := refused(ctx, &p, fn); bad != nil {
 		return bad
@@ -153,8 +153,8 @@ func WrapFunc[Req, Resp any](
 // attempt counts from 1; anything below counts as 1. If a library counts from 0, its hook needs attempt+1: otherwise the
 // first wait is repeated and every later one is a step late.
 //
-// Such a hook cannot end a run: MaxAttempts, TTL, AttemptTimeout and what is to be retried are settings of the library.
-// It knows no error and so no hint.
+// Such a hook cannot end a run: MaxAttempts, TTL, AttemptTimeout and the errors to retry are settings of the library.
+// It does not get the error, and therefore no hint.
 func (p Policy) JitteredDelay(attempt int) time.Duration {
 	lo, hi := p.Bounds(attempt)
 	switch {
@@ -334,7 +334,7 @@ func (r *run) spend(ctx context.Context, p *Policy, d *Decision, f *failure) {
 		p.spend(ctx, d, epoch.Add(r.began+r.Elapsed))
 	}
 	paid := d.Status == Waiting
-	if p.Pay != nil { // a caller who has gone meanwhile goes before a refusal
+	if p.Pay != nil { // a caller that has gone meanwhile takes precedence over a refusal
 		waiting := *d
 		waiting.Status = Waiting
 		if r.again(ctx, p, &waiting); waiting.Status != Waiting && (paid || d.Reason == BudgetExhausted) {

@@ -4,28 +4,31 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
 
-// FieldError is one bad field: what the Validate of a type of this module has found, in parts. Find it with errors.As.
+// FieldError is one bad field, found by the Validate of a type of this module. Find it with errors.As. It can be
+// marshaled to JSON as an answer to the field's author.
 type FieldError struct {
-	Package string // of the type; empty means "retry"
-	Field   string // with its type: "Policy.Cap"
-	Value   string // as the user would write it: "1s"
-	Rule    string // the rule that it breaks: "is below Base 5s"
+	Package string `json:"-"`               // the package of the type; empty means "retry"
+	Field   string `json:"field"`           // the field with its type: "Policy.Cap"
+	Value   string `json:"value,omitempty"` // the value as the user would write it: "1s"; empty means none
+	Rule    string `json:"rule"`            // the rule that the value breaks: "is below Base 5s"
 }
 
 // Error returns "retry: Policy.Cap 1s is below Base 5s".
 func (e *FieldError) Error() string {
-	return oneLine(cmp.Or(e.Package, "retry") + ": " + e.Field + " " + e.Value + " " + e.Rule)
+	parts := slices.DeleteFunc([]string{e.Field, e.Value, e.Rule}, func(part string) bool { return part == "" })
+	return oneLine(cmp.Or(e.Package, "retry") + ": " + strings.Join(parts, " "))
 }
 
 // FieldErrors collects all bad fields of one value, each of them a *FieldError. It is for Validate methods.
 type FieldErrors []error
 
 // Add notes that a field of a type of package pkg breaks rule. field begins with the type: "Transport.Base". named are
-// values that complete the rule: Add(pkg, field, v, "is above", limit). Durations are printed in short: "1h".
+// values that complete the rule: Add(pkg, field, v, "is above", limit). Durations are printed in short form: "1h".
 func (bad *FieldErrors) Add(pkg, field string, value any, rule string, named ...any) {
 	for _, v := range named {
 		rule += " " + printed(v)
@@ -33,7 +36,7 @@ func (bad *FieldErrors) Add(pkg, field string, value any, rule string, named ...
 	*bad = append(*bad, &FieldError{Package: pkg, Field: field, Value: printed(value), Rule: rule})
 }
 
-// refuse adds a bad field of package retry if it is bad. It is generic so that a good one is not boxed.
+// refuse adds a bad field of package retry if bad is true. It is generic so that a good value is not boxed.
 func refuse[T any](bad *FieldErrors, is bool, owner, field string, value T, rule string) {
 	if is {
 		bad.Add("", owner+"."+field, value, rule)

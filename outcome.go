@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Attempt is the record of one failed attempt.
+// Attempt is the record of one failed attempt. The zero Attempt means none.
 type Attempt struct {
 	Number   int // from 1
 	Start    time.Time
 	Duration time.Duration
 	Class    Class         // the class that was acted on: Retryable or Terminal
-	Err      error         // what fn returned
+	Err      error         // the error that fn returned
 	Delay    time.Duration // the wait decided on after it, even if that was cut short; 0 if none was
 }
 
@@ -62,13 +62,13 @@ type Event struct {
 	// nothing then known forbade the retry: only the caller, the clock or a gate can still end the run.
 	Decision Decision
 	Outcome  *Outcome // the record of the run in the final event, and nil before it
-	Err      error    // in the final event what Do returns, in a copy: an *Error, or nil after a success
+	Err      error    // in the final event a copy of the result of Do: an *Error, or nil after a success
 }
 
-// Error is what Do returns on every failure of a run. The package documentation says what errors.Is and errors.As find.
+// Error is the error of a failed run. The package documentation says what errors.Is and errors.As find in it.
 type Error struct {
 	Outcome
-	// Last is what fn returned last, marks and wrapping included. Nil if no attempt was made.
+	// Last is the last error of fn, marks and wrapping included. Nil means that no attempt was made.
 	Last error
 
 	ctx     context.Context // the caller's, if it has ended, for Cause
@@ -114,7 +114,7 @@ func (e *Error) Hint() time.Duration {
 	return f.hint
 }
 
-// GivenUp reports whether e leaves nothing for a caller to retry at once: the run had retried in vain, a budget refused
+// GivenUp reports whether a caller should not retry at once: the run had retried without success, a budget refused
 // its retry, or the last error is of a layer below that has given up (see the function GivenUp). A run of one attempt,
 // as under OneAttempt, has not given up: its caller holds the retries. Nor has one that its caller canceled.
 func (e *Error) GivenUp() bool {

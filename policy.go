@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Unlimited as MaxAttempts means that no number of attempts ends a run.
+// Unlimited, as MaxAttempts, means that the number of attempts does not end a run.
 const Unlimited = -1
 
 const (
@@ -33,13 +33,13 @@ type Policy struct {
 	Name string
 	// MaxAttempts is the total number of attempts, at least 1, or Unlimited. Zero means 8, or len(Delays)+1 for a List.
 	MaxAttempts int
-	// Backoff says how long to wait between attempts. Zero means 5s ×2, at most 1h.
+	// Backoff computes the waits between attempts. Zero means 5s ×2, at most 1h.
 	Backoff
-	// AttemptTimeout is how long the context of one attempt lives. It is cooperative: an fn that ignores its context is
-	// not cut off. The context also ends with the attempt, so what is bound to it must not outlive fn: a response body
+	// AttemptTimeout is how long the context of one attempt lives. It is cooperative: an fn that ignores its context is not
+	// interrupted. The context also ends with the attempt, so values bound to it must not outlive fn: a response body
 	// or sql.Rows that fn returns cannot be read (see packages retryhttp and retrysql). Zero means none.
 	AttemptTimeout time.Duration
-	// TTL bounds when an attempt may start, from the call of Do; one under way goes on. Zero means no limit.
+	// TTL is how long after the call of Do an attempt may start; an attempt under way continues. Zero means no limit.
 	TTL time.Duration
 	// MaxHint is the longest hint (see After) that is obeyed; a longer one ends the run. Zero means 1h.
 	MaxHint time.Duration
@@ -50,17 +50,17 @@ type Policy struct {
 	Disabled bool
 	// Classify judges errors before the default rules do. Nil means the default rules alone.
 	Classify Classifier `json:"-"`
-	// Wait returns a delay of your own in place of the computed one, for what no formula says ("at once after a reset,
-	// otherwise 1s"). attempt counts from 1, and again after ResetAfter. The result is clipped to [0, Cap]; a hint is
+	// Wait returns a custom delay instead of the computed one, for rules that no formula expresses ("at once after a
+	// reset, otherwise 1s"). attempt counts from 1, and again after ResetAfter. The result is clipped to [0, Cap]; a hint is
 	// still a floor. Wait must be pure. Nil means the computed delay.
 	Wait func(attempt int, err error, computed time.Duration) time.Duration `json:"-"`
 	// Budget pays for retries, so that they cannot become a storm. Nil means that they are free.
 	Budget *Budget `json:"-"`
-	// Pay is called once a retry has been decided on and Budget has paid for it; false ends the run as BudgetExhausted.
-	// Use it for a currency of your own, or to release what the failed attempt holds. Nil means yes.
+	// Pay is called when a retry has been decided on and Budget has paid for it; false ends the run as BudgetExhausted.
+	// Use it for a custom budget, or to release resources of the failed attempt. Nil means true.
 	Pay func(context.Context, Decision) bool `json:"-"`
-	// Gate is called before every attempt, the first included, and returns how long to stay away, as an open circuit
-	// breaker does. It is called again after that wait. 0 or less means go. Nil means no gate.
+	// Gate is called before every attempt, the first included, and returns how long to defer it, as an open circuit
+	// breaker does. It is called again after that wait. 0 or less means now. Nil means no gate.
 	Gate func(context.Context) time.Duration `json:"-"`
 	// Observe is called with each failed attempt, before the wait that follows it, and with the end of each run, unless
 	// a panic ends it. It is called in the goroutine of Do, with the caller's context. Nil means no observer.
@@ -98,7 +98,7 @@ func listed(name string, delays ...time.Duration) Policy {
 
 // Validate returns nil or FieldErrors: every bad field with its value and the rule it breaks. Do refuses such a policy.
 //
-// Refused are: a negative duration; MaxAttempts below -1; a Factor that is negative, not finite or, for Exponential,
+// It refuses a negative duration; MaxAttempts below -1; a Factor that is negative, not finite or, for Exponential,
 // below 1; a JitterRatio outside (0,1]; an unknown Mode or Jitter; Base above Cap; Delays with Base, Factor or a Mode
 // other than List; List without Delays; JitterRatio without RatioJitter; DecorrelatedJitter without Exponential.
 func (p Policy) Validate() error { return p.check().Err() }
@@ -133,7 +133,7 @@ func (p *Policy) check() FieldErrors {
 	return bad
 }
 
-// refused returns what is wrong with a call of Do, or nil.
+// refused returns the faults of a call of Do, or nil.
 func refused(ctx context.Context, p *Policy, fn func(context.Context) error) error {
 	bad := p.check()
 	refuse(&bad, ctx == nil, "Do", "ctx", ctx, "is not a context")
@@ -267,8 +267,8 @@ func (p *Policy) maxHint() time.Duration {
 }
 
 // TotalWait returns the least and the supremum of the sum of all waits of a run that never succeeds. It ignores TTL,
-// hints and ResetAfter, is 0 for a Disabled policy, and saturates at the largest Duration, which is what an Unlimited
-// policy with waits gives. With Wait each wait counts as between 0 and Cap.
+// hints and ResetAfter, is 0 for a Disabled policy, and saturates at the largest Duration, which is the result for an
+// Unlimited policy with waits. With Wait each wait counts as between 0 and Cap.
 //
 // It is exact up to 10,000 waits, and beyond them if the delay has stopped growing; otherwise the remaining waits are
 // counted with the bounds of the first and the last of them, so that the sum is still between lo and hi.
