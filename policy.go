@@ -101,7 +101,12 @@ func listed(name string, delays ...time.Duration) Policy {
 // It refuses a negative duration; MaxAttempts below -1; a Factor that is negative, not finite or, for Exponential,
 // below 1; a JitterRatio outside (0,1]; an unknown Mode or Jitter; Base above Cap; Delays with Base, Factor or a Mode
 // other than List; List without Delays; JitterRatio without RatioJitter; DecorrelatedJitter without Exponential.
-func (p Policy) Validate() error { return p.check().Err() }
+func (p Policy) Validate() error {
+	if p.plain() || p.plainList() {
+		return nil
+	}
+	return p.check().Err()
+}
 
 // plain reports whether p is valid at a glance, as common policies are. It is inlined into Do (BenchmarkFirstTry).
 func (p *Policy) plain() bool { return p.Delays == nil && p.plainBesideDelays() }
@@ -122,7 +127,7 @@ func (p *Policy) plainBesideDelays() bool {
 		(p.Base <= p.Cap || p.Cap == 0)
 }
 
-// check is Validate.
+// check is Validate for a policy that is not plain.
 func (p *Policy) check() FieldErrors {
 	bad := p.Backoff.check("Policy")
 	refuse(&bad, p.MaxAttempts < Unlimited, "Policy", "MaxAttempts", p.MaxAttempts, "is below -1, which is Unlimited")
