@@ -147,6 +147,12 @@ func (b *handBudget) spend(d retry.Decision, _ time.Time) retry.Decision {
 	return retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted, Class: d.Class, Since: d.Since, Hint: d.Hint}
 }
 
+func (b *handBudget) refund() {
+	if b.level.Load() != fullBucket {
+		b.level.Add(retryToken)
+	}
+}
+
 func spendAndAdd() func(int) {
 	b := new(handBudget)
 	b.level.Store(fullBucket)
@@ -156,7 +162,7 @@ func spendAndAdd() func(int) {
 			if b.spend(retries, at).Status != retry.Waiting {
 				panic(refused)
 			}
-			b.level.Add(retryToken)
+			b.refund()
 		}
 	}
 }

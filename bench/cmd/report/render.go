@@ -233,12 +233,13 @@ func (t *table) judge(target target, ours row) verdict {
 	default:
 		allowed = target.Factor
 		for k := range t.Measured {
-			ratio := our[k].Center / their[k].Center
+			ratio, least := our[k].Center/their[k].Center, our[k].Lo/their[k].Hi
 			if target.Scaling {
 				ratio /= our[0].Center / their[0].Center
+				least /= our[0].Hi / their[0].Lo
 			}
 			if !(ratio <= worst) {
-				worst, noisy = ratio, !target.Scaling && our[k].Lo <= allowed*their[k].Hi
+				worst, noisy = ratio, !math.IsNaN(ratio) && !(least > allowed)
 			}
 		}
 		v.Allowed, v.Measured = fmt.Sprintf("%.2f × %s", allowed, target.Against), fmt.Sprintf("%.2f", worst)
