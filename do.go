@@ -22,7 +22,7 @@ var epoch = time.Now()
 // Do waits in the caller's goroutine and starts none. It does not wait if the wait would end at or after ctx's deadline
 // or after the TTL. When ctx is canceled during a wait, Do returns at once.
 func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
-	if ctx == nil || fn == nil || !p.plain() && !p.plainList() {
+	if ctx == nil || fn == nil || !p.plain() {
 		if err := refused(ctx, &p, fn); err != nil {
 			return err
 		}
@@ -50,11 +50,11 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 	return nil
 }
 
-// Continue is the rest of a run whose first attempt the caller has made: it took the given time and has just failed with
-// err. It returns what Do would have returned. It is for shells that can make a first attempt with less than a run
-// needs, such as package retryhttp; neither the Gate nor AttemptTimeout applies to that attempt. It refuses a nil err
-// and everything that Do refuses.
-func Continue(ctx context.Context, p Policy, took time.Duration, err error, fn func(context.Context) error) error {
+// Continue is the rest of a run whose first attempt the caller has made: it began at the given time, of which one in the
+// future counts as now, and has just failed with err. It returns what Do would have returned. It is for shells that can
+// make a first attempt with less than a run needs, such as package retryhttp; neither the Gate nor AttemptTimeout applies
+// to that attempt. A nil err is refused, as is what Do refuses.
+func Continue(ctx context.Context, p Policy, began time.Time, err error, fn func(context.Context) error) error {
 	if bad := refused(ctx, &p, fn); bad != nil {
 		return bad
 	}
@@ -64,7 +64,7 @@ func Continue(ctx context.Context, p Policy, took time.Duration, err error, fn f
 		return bad.Err()
 	}
 	p.Disabled = p.Disabled || IsOneAttempt(ctx)
-	return loop(ctx, &p, fn, newRun(ctx, &p, time.Since(epoch)-max(took, 0)), err)
+	return loop(ctx, &p, fn, newRun(ctx, &p, began.Sub(epoch)), err)
 }
 
 // loop runs attempts until one succeeds or a decision ends the run. err is what the first attempt ended with; nil means
@@ -220,7 +220,7 @@ func newRun(ctx context.Context, p *Policy, began time.Duration) *run {
 //go:noinline
 func (r *run) tick() time.Duration {
 	last := r.Elapsed
-	r.Elapsed = time.Since(epoch) - r.began
+	r.Elapsed = max(time.Since(epoch)-r.began, last) // a run does not begin in the future (Continue)
 	return r.Elapsed - last
 }
 

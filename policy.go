@@ -140,6 +140,9 @@ func (p *Policy) check() FieldErrors {
 
 // refused returns the faults of a call of Do, or nil.
 func refused(ctx context.Context, p *Policy, fn func(context.Context) error) error {
+	if ctx != nil && fn != nil && (p.plain() || p.plainList()) {
+		return nil
+	}
 	bad := p.check()
 	refuse(&bad, ctx == nil, "Do", "ctx", ctx, "is not a context")
 	refuse(&bad, fn == nil, "Do", "fn", any(nil), "is not a function")

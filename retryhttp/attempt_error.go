@@ -145,10 +145,14 @@ func (e *AttemptError) Error() string {
 
 // Unwrap returns Err or, for a response with a hint, an error that carries the hint (see retry.After).
 func (e *AttemptError) Unwrap() error {
-	if e == nil {
+	switch {
+	case e == nil:
 		return nil
+	case e.Err != nil:
+		return e.Err
+	default:
+		return e.mark
 	}
-	return cmp.Or(e.Err, e.mark)
 }
 
 // GivenUp reports whether the server, or a run inside, says that it has given up: the response forbids a retry
