@@ -69,7 +69,7 @@ func (b Backoff) Delay(attempt int) time.Duration { return b.delay(attempt) }
 func (b *Backoff) delay(attempt int) time.Duration {
 	grown := max(attempt, 1) - 1 // how often the first delay has grown
 	mode, base, limit := b.mode(), b.base(), b.Cap
-	if limit <= 0 {
+	if limit <= 0 { // limit, without asking for the mode again: BenchmarkDelay
 		limit = max(defaultCap, base)
 		if mode == List {
 			limit = maxDelay

@@ -100,29 +100,38 @@ func (b *Budget) settle(s Status, now time.Time) bool {
 	case s == Waiting:
 		return (b.level.Load() >= token || b.trickle > 0) && b.take(now)
 	case s == Succeeded:
-		b.add(b.gain)
+		b.fund()
 	}
 	return true
 }
 
+// fund adds what a success is worth.
+func (b *Budget) fund() {
+	if b != nil {
+		b.add(b.gain)
+	}
+}
+
 // take takes the token for one retry and reports whether there was one.
+//
+// Without a Trickle it adds rather than swaps, which many goroutines do faster (BenchmarkBudgetRetry), and puts back what
+// there was not. Meanwhile it may refuse another goroutine a token that is put back or refunded.
 func (b *Budget) take(now time.Time) bool {
 	for level := b.level.Load(); level >= token; level = b.level.Load() {
-		switch {
-		case b.trickle == 0: // an addition, which many goroutines make faster than swaps: BenchmarkBudgetRetry
+		if b.trickle == 0 {
 			if b.level.Add(-token) >= 0 {
 				return true
 			}
-			b.level.Add(token) // others were faster
-		case level < 2*token:
+			b.add(token)
+			continue
+		}
+		if level < 2*token {
 			// Before the level falls, so that no goroutine sees an empty bucket with an old time. A goroutine that
 			// loses the race for the last token has delayed the next grant, by a period at most.
 			b.advance(now)
-			fallthrough
-		default:
-			if b.level.CompareAndSwap(level, level-token) {
-				return true
-			}
+		}
+		if b.level.CompareAndSwap(level, level-token) {
+			return true
 		}
 	}
 	return b.trickle > 0 && b.advance(now) // a token for the period that has ended
@@ -167,7 +176,7 @@ func (b *Budget) refundUnless(kept *bool) {
 
 // add adds an amount, and takes off what is beyond the capacity.
 func (b *Budget) add(amount int64) {
-	if b == nil || b.level.Load() == b.burst {
+	if b == nil || amount == 0 || b.level.Load() == b.burst {
 		return
 	}
 	for level := b.level.Add(amount); level > b.burst; level = b.level.Load() {

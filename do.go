@@ -28,7 +28,7 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 		}
 	}
 	began := time.Since(epoch)
-	if p.Gate != nil || ctx.Err() != nil || ctx.Value(numberKey{}) != nil {
+	if p.Gate != nil || ctx.Err() != nil || ctx.Value(numberKey{}) != nil { // which a oneAttempt has too
 		return loop(ctx, &p, fn, newRun(ctx, &p, began), nil)
 	}
 	// A first attempt needs no state: this makes BenchmarkFirstTry free of allocations.
@@ -41,20 +41,18 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 	if err != nil {
 		return loop(ctx, &p, fn, newRun(ctx, &p, began), err)
 	}
-	if p.Budget != nil {
-		p.Budget.add(p.Budget.gain)
-	}
+	p.Budget.fund()
 	if p.Observe != nil {
 		observeSuccess(ctx, &p, &Outcome{Attempts: 1, Elapsed: time.Since(epoch) - began})
 	}
 	return nil
 }
 
-// Continue is the rest of a run whose first attempt the caller has made: it began at the given time, of which one in the
-// future counts as now, and has just failed with err. It returns what Do would have returned. It is for shells that can
-// make a first attempt with less than a run needs, such as package retryhttp; neither the Gate nor AttemptTimeout applies
-// to that attempt. A nil err is refused, as is what Do refuses.
-func Continue(ctx context.Context, p Policy, began time.Time, err error, fn func(context.Context) error) error {
+// Continue is the rest of a run whose first attempt the caller has made: it took the given time and has just failed with
+// err. It returns what Do would have returned. It is for shells that can make a first attempt with less than a run
+// needs, such as package retryhttp; neither the Gate nor AttemptTimeout applies to that attempt. It refuses a nil err
+// and everything that Do refuses.
+func Continue(ctx context.Context, p Policy, took time.Duration, err error, fn func(context.Context) error) error {
 	if bad := refused(ctx, &p, fn); bad != nil {
 		return bad
 	}
@@ -64,18 +62,18 @@ func Continue(ctx context.Context, p Policy, began time.Time, err error, fn func
 		return bad.Err()
 	}
 	p.Disabled = p.Disabled || IsOneAttempt(ctx)
-	return loop(ctx, &p, fn, newRun(ctx, &p, began.Sub(epoch)), err)
+	return loop(ctx, &p, fn, newRun(ctx, &p, time.Since(epoch)-max(took, 0)), err)
 }
 
-// loop runs attempts until one succeeds or a decision ends the run. err is what the first attempt ended with; nil means
-// that it is yet to be made.
+// loop runs attempts until one succeeds or a decision ends the run, and returns what Do does. err is what the first
+// attempt ended with; nil means that it is yet to be made.
 //
 // A goroutine that waits here fits in 2 KB of stack (BenchmarkWaiters): what needs more is in functions of its own.
 func loop(ctx context.Context, p *Policy, fn func(context.Context) error, r *run, err error) error {
 	var delay time.Duration
 	ended := false
 	if err != nil {
-		delay, ended, err = r.decide(ctx, p, err)
+		delay, ended, err = r.follow(ctx, p, err)
 	} else if IsOneAttempt(ctx) {
 		p.Disabled = true // p is Do's own copy
 	}
@@ -100,7 +98,7 @@ func loop(ctx context.Context, p *Policy, fn func(context.Context) error, r *run
 				continue
 			}
 		}
-		delay, ended, err = r.decide(ctx, p, r.attempt(ctx, p, fn))
+		delay, ended, err = r.follow(ctx, p, r.attempt(ctx, p, fn))
 	}
 	return err
 }
@@ -220,7 +218,7 @@ func newRun(ctx context.Context, p *Policy, began time.Duration) *run {
 //go:noinline
 func (r *run) tick() time.Duration {
 	last := r.Elapsed
-	r.Elapsed = max(time.Since(epoch)-r.began, last) // a run does not begin in the future (Continue)
+	r.Elapsed = time.Since(epoch) - r.began
 	return r.Elapsed - last
 }
 
@@ -230,10 +228,10 @@ func (r *run) attempt(ctx context.Context, p *Policy, fn func(context.Context) e
 	if p.Budget == nil || r.Attempt == 0 {
 		return limited(ctx, p.AttemptTimeout, fn)
 	}
-	kept := false
-	defer p.Budget.refundUnless(&kept)
+	returned := false
+	defer p.Budget.refundUnless(&returned)
 	err := limited(ctx, p.AttemptTimeout, fn)
-	kept = true
+	returned = true
 	return err
 }
 
@@ -257,10 +255,10 @@ func (r *run) mayStart(ctx context.Context, p *Policy, d *Decision) {
 	if p.admit(d, &r.Progress, 0); p.Gate == nil || d.Status != Waiting {
 		return
 	}
-	kept := r.Attempt == 0
-	defer p.Budget.refundUnless(&kept) // if Gate panics
+	returned := r.Attempt == 0
+	defer p.Budget.refundUnless(&returned)
 	wait := p.Gate(ctx)
-	kept = true
+	returned = true
 	if r.again(ctx, p, d); d.Status == Waiting {
 		p.admit(d, &r.Progress, wait)
 		r.gated = d.Status != Waiting
@@ -277,19 +275,19 @@ func (r *run) again(ctx context.Context, p *Policy, d *Decision) {
 	}
 }
 
-// decide notes the attempt that has just ended with err. It returns the wait for the next one, or true and what Do
+// follow notes the attempt that has just ended with err. It returns the wait for the next one, or true and what Do
 // returns.
-func (r *run) decide(ctx context.Context, p *Policy, err error) (time.Duration, bool, error) {
+func (r *run) follow(ctx context.Context, p *Policy, err error) (time.Duration, bool, error) {
 	r.Attempt = next(r.Attempt)
 	var d Decision
 	if err == nil {
 		d.Status = Succeeded
-		p.Budget.settle(Succeeded, time.Time{})
+		p.Budget.fund()
 	} else {
 		f := r.history.note(r.Attempt)
 		f.start, f.err = r.Elapsed, err
-		r.judge(ctx, p, &d, f)
-		if p.Budget != nil || p.Pay != nil || p.Observe != nil {
+		r.decide(ctx, p, &d, f)
+		if p.Budget != nil || p.Pay != nil || p.Observe != nil { // otherwise BenchmarkRetries pays for the call
 			r.spend(ctx, p, &d, f)
 		}
 	}
@@ -299,8 +297,8 @@ func (r *run) decide(ctx context.Context, p *Policy, err error) (time.Duration, 
 	return 0, true, r.end(ctx, p, &d)
 }
 
-// judge makes d what follows the failed attempt f. It reads the clock again after a function of the caller's.
-func (r *run) judge(ctx context.Context, p *Policy, d *Decision, f *failure) {
+// decide makes d what follows the failed attempt f. It reads the clock again after a function of the caller's.
+func (r *run) decide(ctx context.Context, p *Policy, d *Decision, f *failure) {
 	r.Lasted = r.tick()
 	f.duration = r.Lasted
 	p.reset(&r.Progress)

@@ -36,7 +36,7 @@ type retries struct {
 	later    *later     // nil before the fourth failure
 }
 
-// later has room for ten attempts in all.
+// later has room for ten failures in all. It is there from the fourth on, and so before the fifth attempt.
 type later struct {
 	contexts      *[8]numbered // of eight retries, and then of eight others
 	newest        []failure    // from the second on, at most maxNewest

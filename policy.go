@@ -121,13 +121,14 @@ func (p *Policy) plainList() bool {
 	return len(p.Delays) > 0 && p.Mode == 0 && p.Base == 0 && p.plainBesideDelays()
 }
 
+// plainBesideDelays is plain for all but Delays, and for what Delays exclude.
 func (p *Policy) plainBesideDelays() bool {
 	signs := p.AttemptTimeout | p.TTL | p.MaxHint | p.ResetAfter | p.Base | p.Cap | time.Duration(p.MaxAttempts+1)
 	return signs >= 0 && p.Factor == 0 && p.JitterRatio == 0 && p.Jitter < RatioJitter && p.Mode < List &&
 		(p.Base <= p.Cap || p.Cap == 0)
 }
 
-// check is Validate for a policy that is not plain.
+// check is Validate in full.
 func (p *Policy) check() FieldErrors {
 	bad := p.Backoff.check("Policy")
 	refuse(&bad, p.MaxAttempts < Unlimited, "Policy", "MaxAttempts", p.MaxAttempts, "is below -1, which is Unlimited")

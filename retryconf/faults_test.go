@@ -154,6 +154,10 @@ func TestADocumentIsJudgedTogetherWithItsBase(t *testing.T) {
 		{"a fault of the base is one too", `{"max_attempts": 3}`, retryconf.Spec{TTL: base.TTL}, "retryconf: attempt_timeout unlimited (the default) is above 1m"},
 		{"what cannot be read is reported once, beside the limits", `{"ttl": 5, "attempt_timeout": "2m"}`, base,
 			`retryconf: ttl 5 is a number (write it as a string with its unit, such as "30s"); attempt_timeout 2m is above 1m`},
+		{"the base does not stand in for what cannot be read", `{"base": "3", "cap": "2s"}`, base,
+			`retryconf: base "3" has no unit (write it as a string such as "3s")`},
+		{"nor for a preset", `{"extends": 7}`, retryconf.Spec{MaxAttempts: 99, TTL: base.TTL, AttemptTimeout: base.AttemptTimeout},
+			"retryconf: extends 7 is not a string"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s, err := retryconf.ParseOver([]byte(row.document), row.base, limits)

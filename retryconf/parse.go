@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -30,7 +31,7 @@ func Parse(data []byte, limits Limits) (Spec, error) { return ParseOver(data, Sp
 
 // ParseOver is Parse for a policy that is laid over base: limits and the rules between fields apply to s.Or(base), where
 // s is the policy of data. It returns s alone, to be stored and laid over the base of a later time. A fault of base that
-// s does not replace is reported too.
+// s does not replace is reported too, unless a value of data could not be read: then only faults of data are.
 func ParseOver(data []byte, base Spec, limits Limits) (Spec, error) {
 	if len(data) > maxPolicyBytes {
 		return Spec{}, tooLarge(maxPolicyBytes)
@@ -40,9 +41,17 @@ func ParseOver(data []byte, base Spec, limits Limits) (Spec, error) {
 	for _, err := range bad {
 		unread[pathOf(err)] = true
 	}
-	p, faults := s.Or(base).policy("", retry.Policy{})
-	for _, err := range append(faults, limits.check(p)...) {
-		if !unread[""] && !unread[pathOf(err)] {
+	merged := s.Or(base).faults(limits)
+	own := merged
+	for _, f := range s.fields() {
+		if unread[f.key] {
+			own = s.faults(limits) // base does not stand in for what could not be read
+		}
+	}
+	for _, err := range merged {
+		path := pathOf(err)
+		same := func(err error) bool { return pathOf(err) == path }
+		if !unread[""] && !unread[path] && slices.ContainsFunc(own, same) {
 			bad.Append(err)
 		}
 	}
@@ -50,6 +59,12 @@ func ParseOver(data []byte, base Spec, limits Limits) (Spec, error) {
 		return Spec{}, bad
 	}
 	return s, nil
+}
+
+// faults returns what is wrong with the policy of s within limits.
+func (s Spec) faults(limits Limits) retry.FieldErrors {
+	p, bad := s.policy("", retry.Policy{})
+	return append(bad, limits.check(p)...)
 }
 
 func tooLarge(most int) error {

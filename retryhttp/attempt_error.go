@@ -241,7 +241,7 @@ func findAttemptError(err error) *AttemptError {
 
 // worthRepeating reports whether marks and rules call for another attempt.
 func (e *AttemptError) worthRepeating() bool {
-	if e.Err == nil { // nothing in which a mark could be
+	if e.Err == nil { // only a hint is marked
 		return e.class() == retry.Retryable
 	}
 	class, _ := retry.Policy{Classify: classOf}.Judge(e)

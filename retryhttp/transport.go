@@ -285,7 +285,7 @@ func (c *call) run(first *made) (*http.Response, error) {
 	if first == nil {
 		err = retry.Do(c, p, attempt)
 	} else if err = c.result(first.resp, first.err, nil); err != nil {
-		err = retry.Continue(c, p, epoch.Add(first.began), err, attempt)
+		err = retry.Continue(c, p, time.Since(epoch)-first.began, err, attempt)
 	} else {
 		p.Budget.Spend(retry.Decision{Status: retry.Succeeded}, time.Time{})
 	}

@@ -280,12 +280,13 @@ func (e *Engine) changeAll(ctx context.Context, f Filter, statuses []Status, do 
 		}
 		var err error
 		if p.lock() {
-			err = do(p.job)
-			done++
+			if err = do(p.job); err == nil {
+				done++
+			}
 		}
 		p.shard.mu.Unlock()
 		if err != nil {
-			return done - 1, err
+			return done, err
 		}
 	}
 	return done, nil

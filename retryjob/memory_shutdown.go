@@ -49,13 +49,17 @@ func (e *Engine) stop() {
 	}
 	e.mu.Unlock()
 	e.working.Wait()
-	e.each(func(*job) {}) // wait for calls of Enqueue that began before Shutdown
+	for i := range e.shards { // calls of Enqueue that began before Shutdown hold one
+		e.shards[i].mu.Lock()
+		//lint:ignore SA2001 they are waited for
+		e.shards[i].mu.Unlock()
+	}
 	var turns agenda
 	for _, l := range e.lanes {
 		l.mu.Lock()
 		turns = append(l.later, turns...)
 		for _, line := range l.due {
-			for j := line.first; j != nil; j = j.next {
+			for j := line.first; j != nil; j = j.next { // due jobs first, in the order of their lines
 				turns = append(turns, turn{0, uint64(len(turns)), j})
 			}
 		}

@@ -30,6 +30,16 @@ func (e *Engine) wait(j *job, now instant) {
 	e.drive(l, now)
 }
 
+// handBack puts a due job that was not started back to where it was taken from.
+func (e *Engine) handBack(j *job) {
+	l := j.route.Value().lane
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.jobs++
+	j.queued = true
+	l.due[j.priority].unpop(j)
+}
+
 // drive starts a worker for due jobs if one is needed, and otherwise sets the timer for later jobs. The lane is locked.
 //
 // It starts no worker while another one is about to ask for its next job: that worker takes the due job and calls drive
@@ -127,7 +137,7 @@ func (e *Engine) lease(j *job, a *attempt, now instant) bool {
 		return false
 	}
 	if e.stopping.Load() { // so that Shutdown finds it in its lane
-		e.wait(j, now)
+		e.handBack(j)
 		return false
 	}
 	now = max(now, j.at) // now may be a moment old, but no attempt starts before its job is due

@@ -7,14 +7,14 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// readContext is an attempt's context for the caller of the stream, without the number of the attempt. Calls that the
+// readContext is an attempt's context for the caller of the stream, without the numbers of the attempt. Calls that the
 // caller makes under it are not part of the attempt.
 type readContext struct {
 	context.Context
 	caller context.Context
 }
 
-// Value looks up the attempt's number in the caller's context.
+// Value looks up the attempt's numbers in the caller's context.
 func (c readContext) Value(key any) any {
 	if slices.Contains(numberKeys, key) {
 		return c.caller.Value(key)
@@ -22,10 +22,11 @@ func (c readContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// numberKeys are the unexported keys that retry.AttemptNumber looks up.
+// numberKeys are the unexported keys that retry.AttemptNumber and retry.OuterAttempt look up.
 var numberKeys = func() []any {
 	asked := &askedContext{Context: context.Background()}
 	retry.AttemptNumber(asked)
+	retry.OuterAttempt(asked)
 	return asked.keys
 }()
 

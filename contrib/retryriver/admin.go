@@ -185,8 +185,8 @@ func (m *Admin[TTx]) place(ctx context.Context, c retryjob.Cursor) (*position, e
 	return &position{c.Changed.UnixMicro(), math.MaxInt64}, nil
 }
 
-// Count returns the number of jobs that f selects, by Status, and the oldest time of each. It does not read jobs: a row
-// whose record cannot be read counts by its columns, and times have microsecond precision. With f.IDs it reads the jobs.
+// Count returns the number of jobs that f selects, by Status, and the oldest time of each. Without
+// f.IDs it reads no jobs: a row whose record cannot be read counts by its columns, and times have microsecond precision.
 func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
 	if len(f.IDs) > 0 {
 		return m.countListed(ctx, f)
@@ -207,7 +207,7 @@ func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob
 	return counts, nil
 }
 
-// countListed counts the jobs with f.IDs. Their rows cannot be told by columns: the ID of a plain job has a number that
+// countListed counts the jobs with f.IDs. Their rows cannot be identified by columns: the ID of a plain job has a number that
 // SQLite may have given to another row since.
 func (m *Admin[TTx]) countListed(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
 	f.Limit, f.After = 0, retryjob.Cursor{}
