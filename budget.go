@@ -32,8 +32,8 @@ type BudgetConfig struct {
 	// Initial is how many tokens there are at first, at most Burst. -1 (and below) means none. Zero means 1.
 	Initial int
 	// Trickle is a period, counted from the creation on. At its end a budget with less than one token is granted one
-	// without any success, so that a lone client can still retry. The next retry takes it, and it lapses if successes
-	// have funded a token by then. Zero (and below) means never.
+	// without any success, so that a lone client can still retry. The next retry uses it; it is dropped if
+	// successes fund a token first. Zero (and below) means never.
 	Trickle time.Duration
 }
 
@@ -114,8 +114,8 @@ func (b *Budget) fund() {
 
 // take takes the token for one retry and reports whether there was one.
 //
-// Without a Trickle it adds rather than swaps, which many goroutines do faster (BenchmarkBudgetRetry), and puts back what
-// there was not. Meanwhile it may refuse another goroutine a token that is put back or refunded.
+// Without a Trickle it adds rather than swaps, which many goroutines do faster (BenchmarkBudgetRetry), and puts back
+// what there was not. Meanwhile it may refuse another goroutine a token that is put back or refunded.
 func (b *Budget) take(now time.Time) bool {
 	for level := b.level.Load(); level >= token; level = b.level.Load() {
 		if b.trickle == 0 {

@@ -95,8 +95,8 @@ func Ambiguous(err error) error { return marked(err, mark{class: Terminal, ambig
 // After marks err with a hint: the next attempt may start no earlier than d after this one has returned, as a server's
 // Retry-After asks. It does not classify. The longest hint wins. If d ≤ 0 or err is nil, After returns err.
 //
-// The wait is then the longer of the backoff's delay and d plus the same share of the jitter's width, as far as MaxHint
-// allows: clients with the same hint spread after it. A hint above MaxHint ends the run as Expired(HintTooLong).
+// The wait is then the longer of the backoff's delay and d. With jitter some time is added to d, up to MaxHint, so that
+// clients with the same hint spread after it. A hint above MaxHint ends the run as Expired(HintTooLong).
 func After(d time.Duration, err error) error {
 	if d <= 0 {
 		return err

@@ -13,7 +13,7 @@ type Status uint8
 const (
 	Succeeded    Status = iota + 1 // fn returned nil
 	Waiting                        // another attempt is due after Decision.Delay
-	DeadLettered                   // given up with work undone: TerminalError, AttemptsExhausted or BudgetExhausted
+	DeadLettered                   // given up, the work was not done: TerminalError, AttemptsExhausted or BudgetExhausted
 	Expired                        // out of time: TTLElapsed, DeadlinePassed, DeadlineTooNear or HintTooLong
 	Failed                         // failed without retries: RetriesDisabled
 	Canceled                       // the caller gave up: CallerCanceled

@@ -48,10 +48,10 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 	return nil
 }
 
-// Continue is the rest of a run whose first attempt the caller has made: it took the given time and has just failed with
-// err. It returns what Do would have returned. It is for shells that can make a first attempt with less than a run
-// needs, such as package retryhttp; neither the Gate nor AttemptTimeout applies to that attempt. It refuses a nil err
-// and everything that Do refuses.
+// Continue is the rest of a run whose first attempt the caller has made: it took the given time and has just failed
+// with err. It returns what Do would have returned. It is for shells that make the first attempt without the overhead
+// of a run, such as package retryhttp; neither the Gate nor AttemptTimeout applies to that attempt. It refuses a nil
+// err and everything that Do refuses.
 func Continue(ctx context.Context, p Policy, took time.Duration, err error, fn func(context.Context) error) error {
 	if bad := refused(ctx, &p, fn); bad != nil {
 		return bad
@@ -125,9 +125,9 @@ func Wrap[Req, Resp any](
 	return WrapFunc(func() Policy { return p }, h)
 }
 
-// WrapFunc is Wrap with a policy that may change: it asks policy once for each call, before the first attempt. The Policy
-// method of a retryconf.Ref fits, so that a reloaded document reaches calls that are wrapped already. A nil policy is
-// refused at each call.
+// WrapFunc is Wrap with a policy that may change: it asks policy once for each call, before the first attempt. The
+// Policy method of a retryconf.Ref fits, so that a reloaded document reaches calls that are wrapped already. A nil
+// policy is refused at each call.
 func WrapFunc[Req, Resp any](
 	policy func() Policy, h func(context.Context, Req) (Resp, error),
 ) func(context.Context, Req) (Resp, error) {
@@ -148,8 +148,8 @@ func WrapFunc[Req, Resp any](
 // value p.JitteredDelay is for other libraries' hooks of the form func(attempt int) time.Duration. It is safe for
 // concurrent use if Rand is, keeps nothing between calls, and does not ask Wait.
 //
-// attempt counts from 1; anything below counts as 1. If a library counts from 0, its hook needs attempt+1: otherwise the
-// first wait is repeated and every later one is a step late.
+// attempt counts from 1; anything below counts as 1. If a library counts from 0, its hook needs attempt+1: otherwise
+// the first wait is repeated and every later one is a step late.
 //
 // Such a hook cannot end a run: MaxAttempts, TTL, AttemptTimeout and the errors to retry are settings of the library.
 // It does not get the error, and therefore no hint.
@@ -235,8 +235,8 @@ func (r *run) attempt(ctx context.Context, p *Policy, fn func(context.Context) e
 	return err
 }
 
-// admit returns for how long the gate defers the next attempt. If the attempt may not start, the run has ended with err,
-// and a retry is paid back.
+// admit returns for how long the gate defers the next attempt. If the attempt may not start, the run has ended with
+// err, and a retry is paid back.
 func (r *run) admit(ctx context.Context, p *Policy) (delay time.Duration, ended bool, err error) {
 	var d Decision
 	r.mayStart(ctx, p, &d)

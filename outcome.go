@@ -15,7 +15,7 @@ type Attempt struct {
 	Duration time.Duration
 	Class    Class         // the class that was acted on: Retryable or Terminal
 	Err      error         // the error that fn returned
-	Delay    time.Duration // the wait decided on after it, even if that was cut short; 0 if none was
+	Delay    time.Duration // the wait that was decided on, even if it was cut short; 0 if no retry followed
 }
 
 // String returns one line: "attempt 1 failed after 50ms (retryable): dial tcp ...; wait 100ms".
@@ -156,8 +156,8 @@ func (e *Error) Error() string {
 // MarshalText returns the text of Error.
 func (e *Error) MarshalText() ([]byte, error) { return []byte(e.Error()), nil }
 
-// Unwrap returns the Reason, Last and Cause, as far as they are set. A stand-in for a Last or Cause that holds a Reason
-// or mark of its own, as a nested run's *Error does, answers errors.Is and errors.As for everything in it but those.
+// Unwrap returns the Reason, Last and Cause, as far as they are set. If Last or Cause holds a Reason or a mark of its
+// own, as a nested run's *Error does, Unwrap hides these from errors.Is and errors.As, and nothing else.
 func (e *Error) Unwrap() []error {
 	if e == nil {
 		return nil

@@ -305,7 +305,7 @@ func (p Policy) TotalWait() (lo, hi time.Duration) {
 //
 // The waits, at most 12 and then "...", are those without jitter; the sum is a range if there is jitter: "(0s to 10m35s
 // in all)". Waits that depend on the one before (DecorrelatedJitter) or on the error (Wait) are not listed. It does not
-// show MaxHint and the other fields that are code.
+// show MaxHint and the other fields that are code. A policy that Do refuses ends with "(not valid)".
 func (p Policy) String() string {
 	var text strings.Builder
 	say := func(shown bool, format string, values ...any) {
@@ -345,5 +345,6 @@ func (p Policy) String() string {
 		say(lo < hi, " (%s to %s in all)", compact(lo), compact(hi))
 		say(lo == hi, " (%s in all)", compact(hi))
 	}
+	say(p.Validate() != nil, " (not valid)")
 	return oneLine(text.String())
 }

@@ -45,10 +45,10 @@ type AttemptError struct {
 }
 
 // CheckResponse returns nil if resp is a success, 2xx or 101, and otherwise an *AttemptError with the response's
-// Retry-After as its hint (see retry.After); one that says not to be asked again is marked retry.Permanent. It is for
-// an fn of retry.Do or the handler of a job that sends a request without a Transport, and for the last response of one.
-// Every policy obeys these two, but only one whose Classify is that of this package ends at a 404. For a hint other
-// than Retry-After, put retry.After around the error.
+// Retry-After as its hint (see retry.After); a response that forbids a retry is marked retry.Permanent. It is for an fn
+// of retry.Do or the handler of a job that sends a request without a Transport, and for the last response of one. Every
+// policy obeys the hint and this mark, but only one whose Classify is that of this package ends at a 404. For a hint
+// other than Retry-After, put retry.After around the error.
 //
 // It is also for a handler that got its response from a Transport and hands the failure to WriteError. A response does
 // not show how often it was asked for: make its request with a context from RecordOutcome, or the error knows nothing

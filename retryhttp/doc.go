@@ -12,7 +12,7 @@
 //   - 3xx and 4xx except 408 and 429: an answer, and so a success. With Transport.Delivery: a dead letter
 //     (TerminalError).
 //   - 408, 429, 5xx, a status outside 100 to 599, a fault: repeated; a failure once the policy ends the run.
-//   - one of these after which the request must not be repeated, or is not by the caller's rules: a dead letter at once
+//   - one of these, if the request must not be repeated or the caller's rules forbid it: a dead letter at once
 //     (TerminalError).
 //   - any status but a success with a header that forbids a retry (X-Should-Retry or Stripe-Should-Retry: false,
 //     X-Envoy-Overloaded, Finagle-Http-Nonretryable-Nack): a dead letter at once.

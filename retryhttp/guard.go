@@ -35,16 +35,16 @@ func (e *BlockedAddressError) Error() string {
 // Unwrap returns ErrBlockedAddress.
 func (e *BlockedAddressError) Unwrap() error { return ErrBlockedAddress }
 
-// Guard keeps requests to URLs that users give away from the network that the program runs in (server-side request
+// Guard keeps requests to user-supplied URLs out of the network in which the program runs (server-side request
 // forgery). It refuses every address that the IANA special-purpose registries do not call globally reachable, and the
 // cloud metadata service that has a public address. It looks at the address of each connection, after the name is
 // resolved, so a name that resolves differently the second time (DNS rebinding) gains nothing, and each hop of a
 // redirect is judged by itself. The zero value works and has no exceptions. A Guard is safe for concurrent use.
 //
 // What it does not do: it limits no ports, schemes or paths. Whether redirects are followed is the client's choice. It
-// knows neither the public addresses of your own network nor its own NAT64 prefix. Of a name with several addresses it
-// refuses some and leaves the others to be tried. A proxy defeats it: the proxy resolves the name and connects. So does
-// Plan 9, where package net does not call Control.
+// knows neither the public addresses of your own network nor its own NAT64 prefix. If a name has several addresses, it
+// refuses the blocked ones; the others are still tried. A proxy defeats it: the proxy resolves the name and connects.
+// So does Plan 9, where package net does not call Control.
 type Guard struct {
 	// Allow lists the exceptions; they win over every refusal of an IP address, a zone's too. An IPv4-mapped IPv6
 	// address is judged as IPv4, here and in the prefixes; the other forms that carry an IPv4 address are not: allow

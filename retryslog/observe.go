@@ -24,7 +24,8 @@ type Options struct {
 	// error that is retry.Ambiguous, such as a COMMIT whose answer was lost. Nil means that they are not logged.
 	Terminal slog.Leveler
 	// Canceled is the level of runs that the caller canceled, which is not a failure. An exceeded deadline is one. Nil
-	// means that of Retry.
+	// means that of Retry if a retry was due, and otherwise, as for a client that hangs up, no record. A job always has
+	// one.
 	Canceled slog.Leveler
 	// Recovery is the level of runs that succeeded after a retry. Nil means Debug, since each of their retries was
 	// logged.
@@ -43,6 +44,8 @@ type Options struct {
 	// length of the whole, as in "... (5000 bytes)". Zero means 1024. Unlimited (and any negative number) means no
 	// limit.
 	MaxErrorText int
+
+	early slog.Leveler // of runs that were canceled before a retry was due
 }
 
 // Observe returns an observer for Policy.Observe that writes to logger. Any number of policies can share it, including
@@ -55,6 +58,7 @@ func Observe(logger *slog.Logger, o Options) func(context.Context, retry.Event) 
 	o.Retry = either(o.Retry, slog.LevelWarn)
 	o.Failure = either(o.Failure, slog.LevelError)
 	o.Terminal = either(o.Terminal, nil)
+	o.early = either(o.Canceled, nil)
 	o.Canceled = either(o.Canceled, o.Retry)
 	o.Recovery = either(o.Recovery, slog.LevelDebug)
 	o.FirstTry = either(o.FirstTry, nil)
@@ -70,7 +74,7 @@ func Observe(logger *slog.Logger, o Options) func(context.Context, retry.Event) 
 			to = slog.Default()
 		}
 		message, leveler := o.kind(ctx, &e)
-		if message == notRetried && to.Enabled(ctx, o.Failure.Level()) && ambiguous(e.Err) {
+		if (message == notRetried || message == canceled && leveler == nil) && to.Enabled(ctx, o.Failure.Level()) && ambiguous(e.Err) {
 			message, leveler = gaveUp, o.Failure
 		}
 		if leveler == nil {
@@ -83,6 +87,7 @@ func Observe(logger *slog.Logger, o Options) func(context.Context, retry.Event) 
 }
 
 const (
+	canceled   = "retry: canceled"
 	notRetried = "retry: not retried"
 	gaveUp     = "retry: gave up"
 )
@@ -98,14 +103,19 @@ func (o *Options) kind(ctx context.Context, e *retry.Event) (string, slog.Levele
 		return "retry: succeeded", o.Recovery
 	case e.Outcome.Status == retry.Succeeded:
 		return "retry: succeeded", o.FirstTry
+	case e.Outcome.Status == retry.Canceled && e.Outcome.Attempts <= 1 && !retryWasDue(e.Outcome) && jobOf(ctx) == nil:
+		return canceled, o.early
 	case e.Outcome.Status == retry.Canceled:
-		return "retry: canceled", o.Canceled
+		return canceled, o.Canceled
 	case e.Outcome.Reason == retry.TerminalError && e.Outcome.Attempts == 1 && jobOf(ctx) == nil:
 		return notRetried, o.Terminal
 	default:
 		return gaveUp, o.Failure
 	}
 }
+
+// retryWasDue reports whether the first attempt was followed by a wait.
+func retryWasDue(o *retry.Outcome) bool { return len(o.History) > 0 && o.History[0].Delay > 0 }
 
 // ambiguous reports whether err has the mark of retry.Ambiguous: the work may have taken effect.
 func ambiguous(err error) bool {

@@ -88,8 +88,7 @@ level=ERROR msg="retry: gave up" policy=p attempt=0 status=expired reason=deadli
 level=ERROR msg="retry: gave up" policy=p attempt=1 status=expired reason=hint_too_long elapsed=100ms error=503`},
 		{"a disabled policy", with(func(p *retry.Policy) { p.Disabled = true }), alive, steps{try(errDown)}, `
 level=ERROR msg="retry: gave up" policy=p attempt=1 status=failed_no_retries reason=retries_disabled elapsed=100ms error=503`},
-		{"a caller who cancelled before", fixed, canceledIn(0, nil), nil, `
-level=WARN msg="retry: canceled" policy=p attempt=0 status=canceled reason=caller_canceled elapsed=0s error="context canceled"`},
+		{"a caller who canceled before", fixed, canceledIn(0, nil), nil, ""},
 		{"a caller who cancels a wait", fixed, canceledIn(600*time.Millisecond, nil), steps{try(errDown)}, `
 level=WARN msg="retry: attempt failed" policy=p attempt=1 status=waiting_retry delay=1s duration=100ms elapsed=100ms error=503
 level=WARN msg="retry: canceled" policy=p attempt=1 status=canceled reason=caller_canceled elapsed=600ms error=503`},
@@ -162,7 +161,9 @@ func TestLevels(t *testing.T) {
 		{"the attempt that ends a run is left to the end", retryslog.Options{Retry: debug, Failure: debug}, lastTry, ""},
 		{"a failure is an error", retryslog.Options{}, failed, "ERROR"},
 		{"so is a deadline", retryslog.Options{}, expired, "ERROR"},
-		{"a cancelled run is nobody's failure", retryslog.Options{}, canceled, "WARN"},
+		{"a canceled run is not a failure", retryslog.Options{}, canceled, "WARN"},
+		{"a client that hangs up is nothing", retryslog.Options{}, ended(retry.Canceled, retry.CallerCanceled, 1), ""},
+		{"a client that hangs up at a level of its own", retryslog.Options{Canceled: debug}, ended(retry.Canceled, retry.CallerCanceled, 1), "DEBUG"},
 		{"a terminal error at the first attempt is nothing", retryslog.Options{}, terminal, ""},
 		{"a terminal error at a level of its own", retryslog.Options{Terminal: slog.LevelInfo}, terminal, "INFO"},
 		{"that does not change the others", retryslog.Options{Terminal: slog.LevelInfo}, failed, "ERROR"},
@@ -172,8 +173,8 @@ func TestLevels(t *testing.T) {
 		{"a success after retries is a detail", retryslog.Options{}, recovery, "DEBUG"},
 		{"a success at the first try is nothing", retryslog.Options{}, firstTry, ""},
 		{"retries at a level of their own", retryslog.Options{Retry: slog.LevelInfo}, retried, "INFO"},
-		{"a cancelled run is told as retries are", retryslog.Options{Retry: slog.LevelInfo}, canceled, "INFO"},
-		{"a cancelled run at a level of its own", retryslog.Options{Retry: slog.LevelInfo, Canceled: debug}, canceled, "DEBUG"},
+		{"a canceled run has the level of retries", retryslog.Options{Retry: slog.LevelInfo}, canceled, "INFO"},
+		{"a canceled run at a level of its own", retryslog.Options{Retry: slog.LevelInfo, Canceled: debug}, canceled, "DEBUG"},
 		{"failures at a level of their own", retryslog.Options{Failure: slog.LevelError + 4}, failed, "ERROR+4"},
 		{"a success after retries at a level of its own", retryslog.Options{Recovery: slog.LevelInfo}, recovery, "INFO"},
 		{"a success at the first try where asked", retryslog.Options{FirstTry: debug}, firstTry, "DEBUG"},

@@ -115,7 +115,7 @@ func TestAnErrorMethodThatPanicsDoesNotEndTheRun(t *testing.T) {
 	for _, err := range []error{panics{errors.New("boom")}, (*spent)(nil)} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(err)
-		o := retry.Outcome{Status: retry.Canceled, Reason: retry.CallerCanceled}
+		o := retry.Outcome{Status: retry.Canceled, Reason: retry.CallerCanceled, Attempts: 2}
 		for _, e := range []retry.Event{failing(err), {Outcome: &o, Err: retry.NewError(ctx, retry.Policy{}, o, err)}} {
 			var b bytes.Buffer
 			observe := retryslog.Observe(slog.New(slog.NewJSONHandler(&b, nil)), retryslog.Options{})
