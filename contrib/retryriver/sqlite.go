@@ -21,15 +21,22 @@ import (
 // instead of 1700. The journal is WAL, which OpenSQLite sets and the file keeps.
 const sqliteSettings = "_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
 
-// OpenSQLite opens the SQLite database in the file at path and brings River's tables up to date. If the file does not
-// exist, it is created, with access for its owner only (0600). The settings proved safe in tests: WAL, full
-// synchronization, a write lock that a transaction takes when it begins, and one connection. The database is ready for
-// riversqlite.New, in any number of processes of one machine; the file must not be on a network. The caller closes it.
+// OpenSQLite opens the SQLite database in the file at path and brings River's tables up to date. The path may have the
+// prefix "sqlite:", as for OpenStore. If the file does not exist, it is created, with access for its owner only (0600).
+// A database in memory (":memory:") and a URI ("file:...") are refused with ErrNoDatabase.
+//
+// The settings proved safe in tests: WAL, full synchronization, a write lock that a transaction takes when it begins,
+// and one connection. The database is ready for riversqlite.New, in any number of processes of one machine; the file
+// must not be on a network. The caller closes it.
 //
 // With one connection, a sql.Rows or transaction left open blocks River, and a handler that uses the database outside
 // its own open transaction waits forever. The connection compiles a statement once, and hides the driver's own methods
 // from [sql.Conn.Raw].
 func OpenSQLite(ctx context.Context, path string) (*sql.DB, error) {
+	path, err := sqlitePath(path)
+	if err != nil {
+		return nil, err
+	}
 	if err := makeFile(path); err != nil {
 		return nil, err
 	}
@@ -43,12 +50,24 @@ func OpenSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	return db, nil
 }
 
+// sqlitePath returns the path of a file that exists or can be created, without the prefix. The driver would take some
+// of the other names for a database in memory, whose jobs end with the process.
+func sqlitePath(name string) (string, error) {
+	path := strings.TrimPrefix(name, "sqlite:")
+	switch {
+	case path == "":
+		return "", fmt.Errorf("retryriver: the path of a SQLite database is empty: %w", ErrNoDatabase)
+	case path == ":memory:":
+		return "", fmt.Errorf("retryriver: %s is not a file, and would lose its jobs: %w", name, ErrNoDatabase)
+	case strings.HasPrefix(path, "file:"):
+		return "", fmt.Errorf("retryriver: %s is a URI, not a path (write ./%s for a file with such a name): %w", name, path, ErrNoDatabase)
+	}
+	return path, nil
+}
+
 // makeFile creates the file if it does not exist. SQLite would make it readable by everyone, and gives the files next
 // to it the same mode.
 func makeFile(path string) error {
-	if path == "" || path == ":memory:" {
-		return nil // for openSQLite
-	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
 	case errors.Is(err, os.ErrExist):
@@ -61,9 +80,6 @@ func makeFile(path string) error {
 
 // openSQLite opens a file in one of SQLite's modes: "rwc" creates it, "rw" does not.
 func openSQLite(path, mode string) (*sql.DB, error) {
-	if path == "" {
-		return nil, fmt.Errorf("retryriver: the path of a SQLite database is empty: %w", ErrNoDatabase)
-	}
 	base, err := sqlitedriver.NewConnector(sqliteName(path, mode))
 	if err != nil {
 		return nil, fmt.Errorf("retryriver: %s: %w", path, err)
@@ -105,6 +121,10 @@ const sqliteHeader = "SQLite format 3\x00"
 
 // existingSQLite opens an existing file that has River's tables.
 func existingSQLite(ctx context.Context, path string) (*sql.DB, error) {
+	path, err := sqlitePath(path)
+	if err != nil {
+		return nil, err
+	}
 	if err := checkFile(path); err != nil {
 		return nil, err
 	}

@@ -53,11 +53,10 @@ func (s *Store) Policies(ctx context.Context) ([]string, error) { return s.polic
 // but returns ErrNoDatabase, ErrUnreachable or ErrNotMigrated. ctx bounds the opening.
 func OpenStore(ctx context.Context, database string) (*Store, error) {
 	if !strings.HasPrefix(database, "postgres://") && !strings.HasPrefix(database, "postgresql://") {
-		path, isPath := strings.CutPrefix(database, "sqlite:")
-		if !isPath && likePassword.MatchString(database) {
+		if !strings.HasPrefix(database, "sqlite:") && likePassword.MatchString(database) {
 			return nil, fmt.Errorf("%w: it looks like a user and a password outside of a postgres:// URL (write sqlite:PATH for a file with such a name)", ErrNoDatabase)
 		}
-		db, err := existingSQLite(ctx, path)
+		db, err := existingSQLite(ctx, database)
 		if err != nil {
 			return nil, err
 		}

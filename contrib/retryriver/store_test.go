@@ -191,3 +191,39 @@ func TestCloseOfAStoreReturnsTheErrorOfItsDatabase(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, s.Close(), os.ErrClosed)
 }
+
+// TestOpenSQLiteRefusesADatabaseThatIsNotAFile: SQLite would keep its jobs in memory, or in a file that is named like
+// the URI.
+func TestOpenSQLiteRefusesADatabaseThatIsNotAFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{
+		"", "sqlite:", ":memory:", "sqlite::memory:", "file::memory:", "file::memory:?cache=shared", "file:jobs.db?mode=memory", "sqlite:file:jobs.db",
+	} {
+		_, err := retryriver.OpenSQLite(t.Context(), name)
+		require.ErrorIs(t, err, retryriver.ErrNoDatabase, name)
+		_, err = retryriver.OpenStore(t.Context(), name)
+		require.ErrorIs(t, err, retryriver.ErrNoDatabase, name)
+		_, err = retryriver.NewSQLite(t.Context(), name, retryjob.Options{Policies: once, Handlers: fine})
+		require.ErrorIs(t, err, retryriver.ErrNoDatabase, name)
+	}
+	made, err := os.ReadDir(".")
+	require.NoError(t, err)
+	require.Empty(t, made)
+}
+
+func TestANameThatOpenStoreTakesIsTheSameFileForNewSQLite(t *testing.T) {
+	t.Chdir(t.TempDir())
+	q, err := retryriver.NewSQLite(t.Context(), "sqlite:jobs.db", retryjob.Options{Policies: once, Handlers: fine})
+	require.NoError(t, err)
+	_, err = q.Enqueue(t.Context(), retryjob.Job{ID: "one", Kind: "kind", Policy: "once"})
+	require.NoError(t, err)
+	require.NoError(t, q.Close())
+	require.FileExists(t, "jobs.db")
+	for _, name := range []string{"jobs.db", "sqlite:jobs.db"} {
+		s, err := retryriver.OpenStore(t.Context(), name)
+		require.NoError(t, err, name)
+		_, err = s.Get(t.Context(), "one")
+		require.NoError(t, err, name)
+		require.NoError(t, s.Close())
+	}
+}
