@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
@@ -134,6 +135,9 @@ func (e *Engine) Enqueue(ctx context.Context, job Job) (Handle, error) {
 
 // EnqueueMany enqueues all of the jobs or, with the error of one of them, none. It is otherwise like Enqueue.
 func (e *Engine) EnqueueMany(ctx context.Context, jobs []Job) ([]Handle, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	of := func(i int, err error) error { return fmt.Errorf("retryjob: job %d of %d: %w", i+1, len(jobs), err) }
 	news := make([]job, len(jobs))
 	for i, job := range jobs {
@@ -166,7 +170,7 @@ func (e *Engine) EnqueueMany(ctx context.Context, jobs []Job) ([]Handle, error) 
 
 // prepare checks a job and generates its ID if it has none.
 func (e *Engine) prepare(ctx context.Context, j *Job) (made job, err error) {
-	if err := ctx.Err(); err != nil {
+	if err := contextErr(ctx); err != nil {
 		return made, err
 	}
 	if err := j.Validate(e.stepper.Policies); err != nil {
@@ -236,6 +240,9 @@ func (e *Engine) Inspect(id string) (Info, error) { return e.Get(context.Backgro
 // ends first, it returns the current job and ctx's error. If the engine is shut down before the job is final, it
 // returns the current job and ErrShutdown. If there is no such job, it returns the error of Get.
 func (e *Engine) Wait(ctx context.Context, id string) (i Info, err error) {
+	if ctx == nil {
+		return i, errNoContext
+	}
 	var s *shard
 	var j *job
 	var w *watch
@@ -315,10 +322,20 @@ const (
 	nameLength = 13     // characters of 5 bits each, so that no two engines have the same name
 )
 
+var errNoContext = errors.New("retryjob: ctx is nil")
+
+// contextErr returns the error of ctx, or errNoContext.
+func contextErr(ctx context.Context) error {
+	if ctx == nil {
+		return errNoContext
+	}
+	return ctx.Err()
+}
+
 // with calls f for the job with the given ID while its shard is locked. If there is no such job, it returns the most
 // specific error.
 func (e *Engine) with(ctx context.Context, id string, f func(*job) error) error {
-	if err := ctx.Err(); err != nil {
+	if err := contextErr(ctx); err != nil {
 		return err
 	}
 	place := e.place(id)

@@ -13,7 +13,7 @@ import (
 // List returns the jobs that f selects, most recently changed first. It leaves out jobs that change while it reads.
 func (e *Engine) List(ctx context.Context, f Filter) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		if err := ctx.Err(); err != nil {
+		if err := contextErr(ctx); err != nil {
 			yield(Info{}, err)
 			return
 		}
@@ -175,7 +175,7 @@ func (e *Engine) selector(f *Filter) func(*job) bool {
 
 // Count returns how many jobs f selects, by Status, and the time of the oldest of each.
 func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) {
-	if err := ctx.Err(); err != nil {
+	if err := contextErr(ctx); err != nil {
 		return nil, err
 	}
 	f.After = Cursor{}
@@ -267,7 +267,7 @@ func (e *Engine) Purge(ctx context.Context, f Filter) (int, error) {
 // changeAll calls do for the jobs with one of the statuses that f selects, and counts them. It skips jobs that have
 // changed meanwhile.
 func (e *Engine) changeAll(ctx context.Context, f Filter, statuses []Status, do func(*job) error) (int, error) {
-	if err := ctx.Err(); err != nil {
+	if err := contextErr(ctx); err != nil {
 		return 0, err
 	}
 	done := 0

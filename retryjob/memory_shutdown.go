@@ -14,6 +14,9 @@ import (
 // A second Shutdown waits for the first, ends attempts when its own ctx ends, and returns the same slice. The other
 // methods of the engine still work. Only their calls remove jobs from then on.
 func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	if e.stopping.CompareAndSwap(false, true) {
 		for _, l := range e.lanes {
 			l.mu.Lock() // its workers leave from now on

@@ -49,6 +49,9 @@ func (m *Admin[TTx]) Get(ctx context.Context, id string) (retryjob.Info, error) 
 // Wait returns the job once its Status is final, or its current state with the error of ctx. It polls the database,
 // first every 10 ms, later every half second.
 func (m *Admin[TTx]) Wait(ctx context.Context, id string) (retryjob.Info, error) {
+	if ctx == nil {
+		return retryjob.Info{}, errNoContext
+	}
 	pause := 10 * time.Millisecond
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

@@ -12,16 +12,23 @@ import (
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 )
 
-// errNotInstalled: the client does not call the Adapter.
-var errNotInstalled = errors.New("the client is not from NewClient")
+var (
+	// errNotInstalled: the client does not call the Adapter.
+	errNotInstalled = errors.New("the client is not from NewClient")
+
+	// errNoContext comes before any use of the context: database/sql panics over a nil one while it holds the lock of
+	// the pool, which would block every later call.
+	errNoContext = errors.New("retryriver: ctx is nil")
+)
 
 // Enqueue inserts the job in a separate transaction. Besides the jobs that retryjob.Enqueuer refuses, it refuses a kind
 // of more than 127 bytes and, with retryjob.ErrUnknownKind, a kind without a worker if the client has workers.
 func (m *Admin[TTx]) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Handle, error) {
-	args, opts, err := m.prepare(&job)
+	args, opts, err := m.prepare(ctx, &job)
 	if err != nil {
 		return retryjob.Handle{}, err
 	}
@@ -38,8 +45,21 @@ func (m *Admin[TTx]) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Ha
 // after an error that is not one of retryjob's, PostgreSQL refuses further statements in this transaction. The handle
 // finds the job once tx has committed.
 func InsertTx[TTx any](ctx context.Context, a *Adapter, c *river.Client[TTx], tx TTx, job retryjob.Job) (retryjob.Handle, error) {
+	var none TTx
+	var bad retry.FieldErrors
+	for _, argument := range []struct {
+		name  string
+		isNil bool
+	}{{"a", a == nil}, {"c", c == nil}, {"tx", any(tx) == any(none)}} {
+		if argument.isNil {
+			bad.Add("retryriver", "InsertTx."+argument.name, "<nil>", "must be set")
+		}
+	}
+	if err := bad.Err(); err != nil {
+		return retryjob.Handle{}, err
+	}
 	m := NewAdmin(a, c)
-	args, opts, err := m.prepare(&job)
+	args, opts, err := m.prepare(ctx, &job)
 	if err != nil {
 		return retryjob.Handle{}, err
 	}
@@ -53,6 +73,9 @@ func InsertTx[TTx any](ctx context.Context, a *Adapter, c *river.Client[TTx], tx
 
 // EnqueueMany inserts all jobs or, with an error, none, in one transaction, with river.Client.InsertManyTx.
 func (m *Admin[TTx]) EnqueueMany(ctx context.Context, jobs []retryjob.Job) ([]retryjob.Handle, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	if len(jobs) == 0 {
 		return nil, ctx.Err()
 	}
@@ -60,7 +83,7 @@ func (m *Admin[TTx]) EnqueueMany(ctx context.Context, jobs []retryjob.Job) ([]re
 	params, ids := make([]river.InsertManyParams, len(jobs)), make(map[string]bool, len(jobs))
 	which := func(i int, err error) error { return fmt.Errorf("retryriver: job %d of %d: %w", i+1, len(jobs), err) }
 	for i := range jobs {
-		args, opts, err := m.prepare(&jobs[i])
+		args, opts, err := m.prepare(ctx, &jobs[i])
 		switch {
 		case err != nil:
 			return nil, which(i, err)
@@ -89,7 +112,10 @@ func (m *Admin[TTx]) EnqueueMany(ctx context.Context, jobs []retryjob.Job) ([]re
 }
 
 // prepare checks a job, gives it an ID if it does not have one, and returns the River job to insert.
-func (m *Admin[TTx]) prepare(j *retryjob.Job) (*jobArgs, *river.InsertOpts, error) {
+func (m *Admin[TTx]) prepare(ctx context.Context, j *retryjob.Job) (*jobArgs, *river.InsertOpts, error) {
+	if ctx == nil {
+		return nil, nil, errNoContext
+	}
 	if err := j.Validate(m.adapter.options.Policies); err != nil {
 		return nil, nil, err
 	}

@@ -305,6 +305,9 @@ func (f *fence) lock(ctx context.Context, tx riverdriver.ExecutorTx, numbers []i
 
 // within runs f in a transaction of its own, or in part of exec's.
 func within(ctx context.Context, exec riverdriver.Executor, f func(tx riverdriver.ExecutorTx) error) error {
+	if ctx == nil {
+		return errNoContext
+	}
 	tx, err := exec.Begin(ctx)
 	if err != nil {
 		return err

@@ -18,6 +18,9 @@ const migrationLock = 0x72657472796a6f62
 // lists. Call it even if another program migrates River. If several processes call it at once, one migrates and the
 // others wait. The pool must allow two connections for that.
 func MigratePostgres(ctx context.Context, pool *pgxpool.Pool) error {
+	if ctx == nil {
+		return errNoContext
+	}
 	if pool == nil {
 		return errors.New("retryriver: MigratePostgres: the pool is nil")
 	}
@@ -44,6 +47,9 @@ func MigratePostgres(ctx context.Context, pool *pgxpool.Pool) error {
 
 // checkPostgres returns nil if the server answers and has River's tables.
 func checkPostgres(ctx context.Context, pool *pgxpool.Pool) error {
+	if ctx == nil {
+		return errNoContext
+	}
 	if pool == nil {
 		return errors.New("retryriver: the pool is nil")
 	}

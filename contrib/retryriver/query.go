@@ -348,6 +348,9 @@ func (q *query) read(ctx context.Context, exec riverdriver.Executor, places stri
 
 // into runs a query that returns JSON.
 func (q *query) into(ctx context.Context, exec riverdriver.Executor, value any, sql string) error {
+	if ctx == nil {
+		return errNoContext
+	}
 	err := scan(ctx, exec, value, sql, q.args...)
 	if err == nil {
 		return nil

@@ -177,6 +177,9 @@ func (q *Queue) EnqueueMany(ctx context.Context, jobs []retryjob.Job) ([]retryjo
 // error is nil if no attempt had to be canceled, otherwise that of ctx. A second call waits like the first one, can cut
 // it short with its own ctx, and returns the same.
 func (q *Queue) Shutdown(ctx context.Context) (left []retryjob.Info, err error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	q.down.Store(true)
 	q.stopping.Do(func() {
 		patience, hasten := context.WithCancelCause(context.Background())

@@ -33,6 +33,9 @@ const sqliteSettings = "_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=sy
 // its own open transaction waits forever. The connection compiles a statement once, and hides the driver's own methods
 // from [sql.Conn.Raw].
 func OpenSQLite(ctx context.Context, path string) (*sql.DB, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	path, err := sqlitePath(path)
 	if err != nil {
 		return nil, err

@@ -52,6 +52,9 @@ func (s *Store) Policies(ctx context.Context) ([]string, error) { return s.polic
 // otherwise the path of a SQLite file, with or without the prefix "sqlite:". It does not create or migrate a database,
 // but returns ErrNoDatabase, ErrUnreachable or ErrNotMigrated. ctx bounds the opening.
 func OpenStore(ctx context.Context, database string) (*Store, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	if !strings.HasPrefix(database, "postgres://") && !strings.HasPrefix(database, "postgresql://") {
 		if !strings.HasPrefix(database, "sqlite:") && likePassword.MatchString(database) {
 			return nil, fmt.Errorf("%w: it looks like a user and a password outside of a postgres:// URL (write sqlite:PATH for a file with such a name)", ErrNoDatabase)
