@@ -19,8 +19,9 @@ const handOver = 10 * time.Second
 // The context of job and Enqueue ends after 10 s. It does not end with the caller's context, because a run often fails
 // because the caller gave up. Do returns after Enqueue does.
 //
-// If Enqueue fails, failed is called with the job, the error and the caller's context. No engine has the job then. If
-// job makes the ID from a key of the work, enqueuing the same work again returns ErrDuplicate.
+// If Enqueue returns an error, failed is called with the job, the error and the caller's context. ErrDuplicate means
+// that q has a job with that ID, perhaps a final one, as it does if job makes the ID from a key of work that was
+// enqueued before. After any other error q does not have the job, unless only the answer of its database was lost.
 //
 // None of the arguments may be nil. The error is a retry.FieldErrors that names each nil one.
 func DeadLetterTo(q Enqueuer, job func(ctx context.Context, e retry.Event) (Job, bool), failed func(ctx context.Context, j Job, err error)) (observe func(context.Context, retry.Event), err error) {

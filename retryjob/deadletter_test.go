@@ -99,17 +99,19 @@ func TestDeadLetterToOutlivesTheCallerByTenSeconds(t *testing.T) {
 func TestDeadLetterToReportsJobsThatAreNotTaken(t *testing.T) {
 	refuse := errors.New("disk full")
 	none := func(context.Context, retry.Event) (retryjob.Job, bool) { return retryjob.Job{}, false }
+	has := open(t, retry.Policy{}, succeed)
+	put(t, has, "order-7", time.Hour)
 	for name, c := range map[string]struct {
 		q    retryjob.Enqueuer
 		job  func(context.Context, retry.Event) (retryjob.Job, bool)
 		id   string
 		want string
 	}{
-		"refused":                {&taken{refuse: refuse}, handed, "order-7", "disk full"},
-		"nothing to do":          {&taken{refuse: refuse}, none, "", ""},
-		"taken":                  {&taken{}, handed, "", ""},
-		"an engine shut down":    {closed(t), handed, "order-7", "retryjob: the engine is shut down"},
-		"a duplicate, of course": {&taken{refuse: retryjob.ErrDuplicate}, handed, "order-7", "retryjob: a job with that ID is there already"},
+		"refused":             {&taken{refuse: refuse}, handed, "order-7", "disk full"},
+		"nothing to do":       {&taken{refuse: refuse}, none, "", ""},
+		"taken":               {&taken{}, handed, "", ""},
+		"an engine shut down": {closed(t), handed, "order-7", "retryjob: the engine is shut down"},
+		"there already":       {has, handed, "order-7", `retryjob: a job with that ID is there already: "order-7"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

@@ -49,8 +49,11 @@ func unnamed(j *Job) (retry.Policy, error) {
 
 // Within returns p with limits for the settings of jobs: Job.Validate refuses a job with a Spec if the resulting policy
 // exceeds l, and a job with a TTL above l.MaxTTL. The limits apply when a job is enqueued; later changes of the limits
-// or of the named policy do not affect it.
+// or of the named policy do not affect it. Within of nil Policies is nil, which engines refuse.
 func (p Policies) Within(l retryconf.Limits) Policies {
+	if p == nil {
+		return nil
+	}
 	return func(j *Job) (retry.Policy, error) {
 		if j.enqueued && (j.Spec != nil || j.TTL > 0) {
 			whole, err := p.Of(j)

@@ -77,6 +77,11 @@ func TestPoliciesOf(t *testing.T) {
 	})
 }
 
+func TestNewRefusesLimitsOfNilPolicies(t *testing.T) {
+	_, err := retryjob.New(retryjob.Options{Policies: retryjob.Policies(nil).Within(retryconf.Limits{})})
+	require.EqualError(t, err, "retryjob: Options.Policies <nil> must be set")
+}
+
 func TestWithin(t *testing.T) {
 	named := retryjob.FromMap(map[string]retry.Policy{"p": {}, "endless": {MaxAttempts: retry.Unlimited}, "bad": {TTL: -1}})
 	policies := named.Within(retryconf.Limits{MaxAttempts: 9, MaxTTL: time.Hour})
