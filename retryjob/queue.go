@@ -90,6 +90,9 @@ type Queue interface {
 	// of these attempts end with ErrShutdown as the cause; Shutdown still waits for them, and they count as not made
 	// unless they succeed. It returns the jobs that are lost when the process ends: all jobs of an engine in memory
 	// that are not final, and none of a durable engine. The error is that of ctx if it ended attempts.
+	//
+	// Enqueue and EnqueueMany return ErrShutdown from then on. The other methods still work, but an engine in memory
+	// does not replay jobs, which nothing would run: there Replay and ReplayAll return ErrShutdown.
 	Shutdown(ctx context.Context) (left []Info, err error)
 }
 
@@ -136,8 +139,8 @@ func (h Handle) Inspect(ctx context.Context) (Info, error) {
 	return h.queue.Get(ctx, h.id)
 }
 
-// Wait returns the job once its Status is final. If ctx ends first, it returns ctx's error; if the engine is shut down
-// before that, ErrShutdown. If there is no such job, it returns the error of Admin.Get.
+// Wait returns the job once its Status is final. If ctx ends first, it returns ctx's error; if an engine in memory is
+// shut down before that, ErrShutdown. If there is no such job, it returns the error of Admin.Get.
 func (h Handle) Wait(ctx context.Context) (Info, error) {
 	if h.queue == nil {
 		return Info{}, ErrUnknownJob

@@ -25,8 +25,9 @@ import (
 )
 
 // Queue is a complete engine: a retryjob.Queue that stores its jobs in a database, where other processes with the same
-// Options can also work on them. It has the methods of Admin, and Wait. After Shutdown the methods that only read still
-// work, until Close.
+// Options can also work on them. It has the methods of Admin, and Wait. After Shutdown only Enqueue and EnqueueMany
+// return retryjob.ErrShutdown. The other methods still work until the database is closed, since it has the jobs: a
+// process that works on them runs what Replay makes Pending, and Wait waits for such a process.
 //
 // It works on the jobs of the default queue and of those in Options.Queues. Jobs of another Job.Queue wait for a
 // program with workers for it.

@@ -2,6 +2,7 @@ package retryriver_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"testing"
 
@@ -38,6 +39,27 @@ func TestAQueueThatIsShutDownTakesNoJobs(t *testing.T) {
 		require.ErrorIs(t, err, retryjob.ErrShutdown)
 		_, err = q.Get(t.Context(), "one")
 		require.ErrorIs(t, err, retryjob.ErrUnknownJob)
+	})
+}
+
+func TestAQueueThatIsShutDownStillChangesJobs(t *testing.T) {
+	broken := map[string]retryjob.Handler{"kind": func(context.Context, retryjob.Job) error { return errors.New("broken") }}
+	both(t, retryjob.Options{Policies: once, Handlers: broken}, func(t *testing.T, q *retryriver.Queue) {
+		h, err := q.Enqueue(t.Context(), retryjob.Job{ID: "dead", Kind: "kind", Policy: "once"})
+		require.NoError(t, err)
+		i, err := h.Wait(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, retryjob.DeadLettered, i.Status)
+		_, err = q.Shutdown(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, q.Replay(t.Context(), "dead"))
+		i, err = h.Inspect(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, retryjob.Pending, i.Status)
+		require.NoError(t, q.Cancel(t.Context(), "dead"))
+		n, err := q.Purge(t.Context(), retryjob.Filter{})
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
 	})
 }
 
