@@ -119,6 +119,9 @@ func (s *scene) plainly(ctx context.Context) (decisions []retry.Decision, ended 
 	decide := func(now retry.Progress, err error) bool {
 		now.Since, now.Prev, now.Elapsed = pr.Since, pr.Prev, c.now.Sub(epoch)
 		d := p.Spend(ctx, p.Decide(now, err, u("j", 0, now.Attempt)), c.now)
+		if now.Waited {
+			d.Delay = 0 // it is over
+		}
 		if err != nil {
 			decisions = append(decisions, d)
 		}
@@ -127,9 +130,7 @@ func (s *scene) plainly(ctx context.Context) (decisions []retry.Decision, ended 
 			return false
 		}
 		pr = retry.Progress{Attempt: now.Attempt, Since: d.Since, Prev: d.Backoff}
-		if !now.Waited {
-			c.pass(d.Delay)
-		}
+		c.pass(d.Delay)
 		return true
 	}
 	for i, h := range s.attempts {

@@ -245,12 +245,36 @@ func TestLostAttempts(t *testing.T) {
 	})
 }
 
-func TestALostAttemptWithoutAStartTookNoTime(t *testing.T) {
-	var elapsed []time.Duration
-	p := retry.Policy{MaxAttempts: 3, Observe: func(_ context.Context, e retry.Event) { elapsed = append(elapsed, e.Elapsed) }}
-	s := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"p": p}), Now: func() time.Time { return epoch }}
-	r := retryjob.NewRecord(&retryjob.Job{ID: "j", Kind: "mail", Policy: "p"}, epoch)
-	_, err := s.Lost(t.Context(), &r, 1)
-	require.NoError(t, err)
-	require.Equal(t, []time.Duration{0}, elapsed)
+func TestTheEventOfALostAttemptIsOfWhenItWasFoundLost(t *testing.T) {
+	for name, row := range map[string]struct {
+		step  func(*retryjob.Stepper, *retryjob.Record) (retryjob.Next, error)
+		delay time.Duration
+	}{
+		"Lost waits": {func(s *retryjob.Stepper, r *retryjob.Record) (retryjob.Next, error) {
+			return s.Lost(t.Context(), r, 1)
+		}, sec},
+		"Step has waited": {func(s *retryjob.Stepper, r *retryjob.Record) (retryjob.Next, error) {
+			return s.Step(t.Context(), r, 2, ending(nil))
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &clock{epoch}
+			var events []retry.Event
+			p := evenly(3, sec)
+			p.Observe = func(_ context.Context, e retry.Event) { events = append(events, e) }
+			r := record(c)
+			r.Status, r.Attempts, r.Due = retryjob.Leased, 1, time.Time{}
+			r.History = []retryjob.Attempt{{ID: r.AttemptID(1), Number: 1, Start: epoch, Status: retryjob.Leased}}
+			c.pass(9 * sec)
+			_, err := row.step(stepper(p, c), &r)
+			require.NoError(t, err)
+			lost := events[0]
+			require.Equal(t, 9*sec, lost.Elapsed)
+			require.Equal(t, epoch, lost.Attempt.Start)
+			require.Equal(t, row.delay, lost.Attempt.Delay)
+			require.Equal(t, row.delay, lost.Decision.Delay)
+			require.Equal(t, sec, lost.Decision.Backoff)
+			require.Equal(t, epoch.Add(9*sec+row.delay), r.History[0].Due)
+		})
+	}
 }

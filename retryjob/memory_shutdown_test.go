@@ -197,6 +197,19 @@ func TestAHandlerIsNotStartedOnceItsJobIsCanceledOrTheEngineShutDown(t *testing.
 
 func shutdownAll(e *retryjob.Engine) { _, _ = e.Shutdown(context.Background()) }
 
+func TestAnEngineThatIsShutDownReplaysNothing(t *testing.T) {
+	e := open(t, fixed(1, time.Second), fail)
+	_, err := put(t, e, "a", 0).Wait(t.Context())
+	require.NoError(t, err)
+	shutdown(t, e)
+	require.ErrorIs(t, e.Replay(t.Context(), "a"), retryjob.ErrShutdown)
+	_, err = e.ReplayAll(t.Context(), retryjob.Filter{})
+	require.ErrorIs(t, err, retryjob.ErrShutdown)
+	n, err := e.Purge(t.Context(), retryjob.Filter{})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+}
+
 func TestAHandlerThatEndsItsGoroutineInShutdownCountsAsNotMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := open(t, retry.Policy{MaxAttempts: 1}, func(ctx context.Context, _ retryjob.Job) error {

@@ -228,15 +228,14 @@ func (s *step) recordLost(ctx context.Context, last int) retry.Decision {
 		if begun := s.rec.Last(); begun.Number == n {
 			a.Start = begun.Start
 		}
-		switch {
-		case d.Status != retry.Waiting:
-		case pr.Waited:
-			a.Due = now
-		default:
+		if pr.Waited {
+			d.Delay = 0
+		}
+		if d.Status == retry.Waiting {
 			a.Due = now.Add(d.Delay)
 		}
 		s.rec.note(a)
-		s.tell(ctx, &a, d, ErrLost)
+		s.tell(ctx, &a, now, d, ErrLost)
 	}
 	return d
 }
@@ -356,7 +355,7 @@ func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut 
 		s.rec.end(a.Status, d.Reason, now)
 		next.end = s.ending(ctx, d, now, err)
 	}
-	s.tell(ctx, &a, d, err)
+	s.tell(ctx, &a, now, d, err)
 	return next
 }
 
@@ -376,14 +375,14 @@ func (s *step) decide(ctx context.Context, pr retry.Progress, now time.Time, err
 	return s.policy.Spend(ctx, d, now)
 }
 
-// tell calls the policy's Observe with an attempt that failed.
-func (s *step) tell(ctx context.Context, a *Attempt, d retry.Decision, err error) {
+// tell calls the policy's Observe with an attempt that failed. now is its end, or when it was found lost.
+func (s *step) tell(ctx context.Context, a *Attempt, now time.Time, d retry.Decision, err error) {
 	if s.policy.Observe == nil || err == nil {
 		return
 	}
 	failed := a.failed(d.Class, err)
 	failed.Delay = d.Delay
-	elapsed := max(failed.Start.Add(failed.Duration).Sub(s.rec.First), 0) // a lost attempt may have no start
+	elapsed := max(now.Sub(s.rec.First), 0)
 	s.policy.Observe(s.reported(ctx), retry.Event{Policy: s.policy.Name, Elapsed: elapsed, Attempt: failed, Decision: d})
 }
 
