@@ -70,7 +70,8 @@ func TestANilContextOpensNothing(t *testing.T) {
 func TestInsertTxRefusesWhatIsNotSet(t *testing.T) {
 	job := retryjob.Job{ID: "one", Kind: "kind", Policy: "once"}
 	_, err := retryriver.InsertTx[*sql.Tx](t.Context(), nil, nil, nil, job)
-	require.EqualError(t, err, "retryriver: InsertTx.a <nil> must be set; InsertTx.c <nil> must be set; InsertTx.tx <nil> must be set")
+	require.EqualError(t, err, "retryriver: InsertTx.a <nil> must be set; InsertTx.c <nil> must be set; "+
+		"InsertTx.tx <nil> must be set")
 
 	database := t.TempDir() + "/jobs.db"
 	q, err := retryriver.NewSQLite(t.Context(), database, retryjob.Options{Policies: once, Handlers: fine})

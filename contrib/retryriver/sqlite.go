@@ -63,7 +63,7 @@ func sqlitePath(name string) (string, error) {
 	case path == ":memory:":
 		return "", fmt.Errorf("retryriver: %s is not a file, and would lose its jobs: %w", name, ErrNoDatabase)
 	case strings.HasPrefix(path, "file:"):
-		return "", fmt.Errorf("retryriver: %s is a URI, not a path (write ./%s for a file with such a name): %w", name, path, ErrNoDatabase)
+		return "", fmt.Errorf("retryriver: %s is a URI, not a path (./%s is the file of that name): %w", name, path, ErrNoDatabase)
 	}
 	return path, nil
 }

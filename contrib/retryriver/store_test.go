@@ -197,7 +197,8 @@ func TestCloseOfAStoreReturnsTheErrorOfItsDatabase(t *testing.T) {
 func TestOpenSQLiteRefusesADatabaseThatIsNotAFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{
-		"", "sqlite:", ":memory:", "sqlite::memory:", "file::memory:", "file::memory:?cache=shared", "file:jobs.db?mode=memory", "sqlite:file:jobs.db",
+		"", "sqlite:", ":memory:", "sqlite::memory:",
+		"file::memory:", "file::memory:?cache=shared", "file:jobs.db?mode=memory", "sqlite:file:jobs.db",
 	} {
 		_, err := retryriver.OpenSQLite(t.Context(), name)
 		require.ErrorIs(t, err, retryriver.ErrNoDatabase, name)
