@@ -29,7 +29,7 @@ func (c Chaos) Func(tb testing.TB, fn func(context.Context) error, mix []Step) f
 	if mix == nil {
 		mix = []Step{{Err: errors.New("retrytest: chaos")}}
 	}
-	d := newDice(tb, c)
+	d := newDice(tb, c, mix)
 	return func(ctx context.Context) error {
 		if i, ok := d.roll(len(mix)); ok {
 			_, err := mix[i].perform(ctx)
@@ -46,7 +46,7 @@ func (c Chaos) RoundTripper(tb testing.TB, base http.RoundTripper, mix []Answer)
 	if mix == nil {
 		mix = []Answer{{Status: 503}, {Status: 500}, {Status: 429}, {Fault: ResetUnread}, {Fault: ResetRead}, {Fault: Truncate}, {Fault: Garbage}}
 	}
-	t := &chaosTransport{base: base, dice: newDice(tb, c)}
+	t := &chaosTransport{base: base, dice: newDice(tb, c, mix)}
 	for _, a := range mix {
 		a.Times = Forever
 		t.servers = append(t.servers, NewPipeServer(tb, []Answer{a}))
@@ -77,7 +77,7 @@ func (c Chaos) Connector(tb testing.TB, base driver.Connector, mix []SQLFault) *
 			{On: Begin, Lost: true}, {On: Commit, Err: ErrSerialization}, {On: Commit, Lost: true}, {On: Commit, Lost: true, Late: true},
 		}
 	}
-	d := newDice(tb, c)
+	d := newDice(tb, c, mix)
 	return newConnector(tb, base, func(op Op, query string) SQLFault {
 		fitting := slices.DeleteFunc(slices.Clone(mix), func(f SQLFault) bool { return !f.matches(op, query) })
 		if i, ok := d.roll(len(fitting)); ok {
@@ -94,8 +94,12 @@ type dice struct {
 	calls atomic.Uint64
 }
 
-func newDice(tb testing.TB, c Chaos) *dice {
+func newDice[R row](tb testing.TB, c Chaos, mix []R) *dice {
 	tb.Helper()
+	if !(c.Rate >= 0 && c.Rate <= 1) { // NaN is neither
+		tb.Fatalf("retrytest: %s: Chaos.Rate %v is not from 0 to 1", caller(), c.Rate)
+	}
+	checkRows(tb, mix, " of the mix", false)
 	for c.Seed == 0 {
 		c.Seed = rand.Uint64()
 	}

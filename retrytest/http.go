@@ -47,6 +47,19 @@ type Answer struct {
 
 func (a Answer) times() int { return a.Times }
 
+func (a Answer) check(bad *badFields) {
+	if a.Status != 0 && a.Status != http.StatusSwitchingProtocols && (a.Status < 200 || a.Status > 999) {
+		bad.add("Status", a.Status, "is neither 101 nor from 200 to 999")
+	}
+	bad.negative("RetryAfter", a.RetryAfter)
+	bad.negative("RetryDate", a.RetryDate)
+	bad.negative("Wait", a.Wait)
+	bad.negative("Pause", a.Pause)
+	if a.Fault != "" && !slices.Contains(httpFaults, a.Fault) {
+		bad.add("Fault", strconv.Quote(string(a.Fault)), fmt.Sprintf("is not one of %q", httpFaults))
+	}
+}
+
 // HTTPFault is a fault of a request. Empty means none.
 type HTTPFault string
 
@@ -66,6 +79,8 @@ const (
 	RefuseStream HTTPFault = "refuse stream" // RST_STREAM with REFUSED_STREAM
 	GoAway       HTTPFault = "goaway"        // GOAWAY with a LastStreamID of 0, and the connection ends
 )
+
+var httpFaults = []HTTPFault{ResetUnread, ResetRead, HangHeaders, HangBody, Truncate, Garbage, RefuseStream, GoAway}
 
 func (f HTTPFault) isReset() bool { return f == ResetUnread || f == ResetRead }
 func (f HTTPFault) isHTTP2() bool { return f == RefuseStream || f == GoAway }
@@ -110,12 +125,13 @@ type Server struct {
 // NewServer returns a server on the loopback interface. A request beyond the last answer fails the test and gets a 400.
 func NewServer(tb testing.TB, answers []Answer) *Server {
 	tb.Helper()
+	script := newScript(tb, answers)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatalf("retrytest: %v", err)
 	}
 	address := listener.Addr().String()
-	return serve(tb, answers, listener, "http://"+address, func(ctx context.Context) (net.Conn, error) {
+	return serve(tb, script, listener, "http://"+address, func(ctx context.Context) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "tcp", address)
 	})
@@ -126,7 +142,7 @@ func NewServer(tb testing.TB, answers []Answer) *Server {
 // Otherwise it is like NewServer.
 func NewPipeServer(tb testing.TB, answers []Answer) *Server {
 	listener := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-	return serve(tb, answers, listener, "http://server.test", listener.dial)
+	return serve(tb, newScript(tb, answers), listener, "http://server.test", listener.dial)
 }
 
 // Statuses is NewPipeServer for answers that have only a status.
@@ -138,13 +154,13 @@ func Statuses(tb testing.TB, codes ...int) *Server {
 	return NewPipeServer(tb, answers)
 }
 
-func serve(tb testing.TB, answers []Answer, l net.Listener, url string, dial func(context.Context) (net.Conn, error)) *Server {
+func serve(tb testing.TB, script *script[Answer], l net.Listener, url string, dial func(context.Context) (net.Conn, error)) *Server {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{URL: url, script: newScript(tb, answers), ctx: ctx, began: time.Now()}
+	s := &Server{URL: url, script: script, ctx: ctx, began: time.Now()}
 	dialAny := func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }
 	s.Transport = &http.Transport{DialContext: dialAny, DialTLSContext: dialAny, DisableCompression: true, Protocols: new(http.Protocols)}
 	s.Transport.Protocols.SetHTTP1(true)
-	if slices.ContainsFunc(answers, func(a Answer) bool { return a.Fault.isHTTP2() }) {
+	if slices.ContainsFunc(script.rows, func(a Answer) bool { return a.Fault.isHTTP2() }) {
 		s.Transport.Protocols.SetHTTP1(false)
 		s.Transport.Protocols.SetUnencryptedHTTP2(true)
 	}
@@ -269,8 +285,6 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 			s.script.errorf("%s %s came by %s, which has no fault %q", r.Method, r.URL, r.Proto, a.Fault)
 		}
 		c.replaceReset(a.Fault)
-	default:
-		s.script.errorf("there is no HTTPFault %q", a.Fault)
 	}
 	if a.Fault != "" && a.Fault != HangBody && a.Fault != Truncate {
 		panic(http.ErrAbortHandler)

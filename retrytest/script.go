@@ -115,6 +115,8 @@ func (s *Step) perform(ctx context.Context) (any, error) {
 
 func (s Step) times() int { return s.Times }
 
+func (s Step) check(bad *badFields) { bad.negative("Takes", s.Takes) }
+
 // sleep returns nil after d, or the context's error if the context ends earlier. If both happen at the same instant it
 // returns nil, so the result does not depend on the order of the timers.
 func sleep(ctx context.Context, d time.Duration) error {
@@ -135,7 +137,41 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // row is one row of a script.
-type row interface{ times() int }
+type row interface {
+	times() int
+	check(*badFields) // all but Times
+}
+
+// badFields are the fields of a row that break a rule: "Takes -7ns is negative".
+type badFields []string
+
+func (bad *badFields) add(field string, value any, rule string) {
+	*bad = append(*bad, fmt.Sprintf("%s %v %s", field, value, rule))
+}
+
+func (bad *badFields) negative(field string, d time.Duration) {
+	if d < 0 {
+		bad.add(field, compact(d), "is negative")
+	}
+}
+
+// checkRows ends the test if a row has a bad field. of is "" or " of the mix". times means that Times counts.
+func checkRows[R row](tb testing.TB, rows []R, of string, times bool) {
+	var all []string
+	for i, r := range rows {
+		var bad badFields
+		if times && r.times() < Forever {
+			bad.add("Times", r.times(), "is below -1, which is Forever")
+		}
+		r.check(&bad)
+		for _, field := range bad {
+			all = append(all, fmt.Sprintf("row %d%s: %s", i+1, of, field))
+		}
+	}
+	if all != nil {
+		tb.Fatalf("retrytest: %s: %s", caller(), strings.Join(all, "; "))
+	}
+}
 
 // script returns the rows of a test in turn, each as often as it says.
 type script[R row] struct {
@@ -151,6 +187,7 @@ type script[R row] struct {
 
 // newScript returns a script that must be used up by the test's end.
 func newScript[R row](tb testing.TB, rows []R) *script[R] {
+	checkRows(tb, rows, "", true)
 	s := &script[R]{tb: tb, where: caller(), rows: slices.Clone(rows)}
 	tb.Cleanup(func() {
 		if s.mu.Lock(); s.at < len(s.rows) && (s.rows[s.at].times() >= 0 || s.at+1 < len(s.rows)) && !tb.Failed() {
@@ -202,11 +239,15 @@ func (s *script[R]) next() (R, error) {
 	if ok {
 		return row, nil
 	}
+	planned := 0
+	for _, r := range s.rows {
+		planned += max(r.times(), 1)
+	}
 	s.mu.Lock()
 	s.all++
 	calls := s.all
 	s.mu.Unlock()
-	s.errorf("call %d, and the script has %d rows", calls, len(s.rows))
+	s.errorf("call %d, and the script has rows for %d", calls, planned)
 	return row, retry.Permanent(fmt.Errorf("retrytest: %s: the script has ended", s.where))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"runtime"
 	"strings"
@@ -116,8 +117,9 @@ func TestScript(t *testing.T) {
 	}{
 		{"used up", []retrytest.Step{{Err: errDown}, {}}, 2, ""},
 		{"an empty script and no call", nil, 0, ""},
-		{"a call too many", []retrytest.Step{{Err: errDown}, {}}, 3, "call 3, and the script has 2 rows"},
-		{"a call of an empty script", nil, 1, "call 1, and the script has 0 rows"},
+		{"a call too many", []retrytest.Step{{Err: errDown}, {}}, 3, "call 3, and the script has rows for 2"},
+		{"a call of an empty script", nil, 1, "call 1, and the script has rows for 0"},
+		{"a call beyond rows with Times", []retrytest.Step{{Times: 3}, {}, {Times: 2}}, 7, "call 7, and the script has rows for 6"},
 		{"a row left", []retrytest.Step{{Err: errDown}, {}}, 1, "row 2 of 2 is left at the test's end, after 1 calls"},
 		{"a row used in part", []retrytest.Step{{Times: 3}}, 2, "row 1 of 1 is left at the test's end, after 2 calls"},
 		{"a row used three times", []retrytest.Step{{Times: 3}, {}}, 4, ""},
@@ -178,6 +180,43 @@ func TestScript(t *testing.T) {
 		all.Wait()
 		require.Len(t, failed, 30)
 	})
+}
+
+func TestBadRowsEndTheTestAtOnce(t *testing.T) {
+	const faults = `is not one of ["reset unread" "reset read" "hang headers" "hang body" "truncate" "garbage" "refuse stream" "goaway"]`
+	for _, row := range []struct {
+		make func(testing.TB)
+		want string
+	}{
+		{func(tb testing.TB) { retrytest.Script(tb, []retrytest.Step{{}, {Times: -7, Takes: -time.Minute}}) },
+			"row 2: Times -7 is below -1, which is Forever; row 2: Takes -1m is negative"},
+		{func(tb testing.TB) { retrytest.ScriptValue[int](tb, []retrytest.Step{{Takes: -7}, {Times: -2}}) },
+			"row 1: Takes -7ns is negative; row 2: Times -2 is below -1, which is Forever"},
+		{func(tb testing.TB) { retrytest.NewServer(tb, []retrytest.Answer{{Fault: "dog"}}) }, `row 1: Fault "dog" ` + faults},
+		{func(tb testing.TB) {
+			retrytest.NewPipeServer(tb, []retrytest.Answer{{RetryAfter: -1, RetryDate: -1, Wait: -1, Pause: -1}})
+		}, "row 1: RetryAfter -1ns is negative; row 1: RetryDate -1ns is negative; row 1: Wait -1ns is negative; row 1: Pause -1ns is negative"},
+		{func(tb testing.TB) { retrytest.Statuses(tb, 0, 101, 200, 999, -1, 99999) },
+			"row 5: Status -1 is neither 101 nor from 200 to 999; row 6: Status 99999 is neither 101 nor from 200 to 999"},
+		{func(tb testing.TB) { retrytest.NewConnector(tb, nil, []retrytest.SQLFault{{On: "comit"}, {Takes: -1}}) },
+			`row 1: On "comit" is not one of ["connect" "reuse" "begin" "exec" "query" "commit" "rollback"]; row 2: Takes -1ns is negative`},
+		{func(tb testing.TB) {
+			retrytest.NewConnector(tb, nil, []retrytest.SQLFault{{On: retrytest.Commit, Query: "UPDATE"}})
+		}, `row 1: Query "UPDATE" does not go with On "commit"`},
+		{func(tb testing.TB) { retrytest.Chaos{Rate: 2}.Func(tb, nil, nil) }, "Chaos.Rate 2 is not from 0 to 1"},
+		{func(tb testing.TB) { retrytest.Chaos{Rate: math.NaN()}.Connector(tb, nil, nil) }, "Chaos.Rate NaN is not from 0 to 1"},
+		{func(tb testing.TB) { retrytest.Chaos{}.Func(tb, nil, []retrytest.Step{{Times: -7, Takes: -1}}) },
+			"row 1 of the mix: Takes -1ns is negative"},
+		{func(tb testing.TB) { retrytest.Chaos{}.RoundTripper(tb, nil, []retrytest.Answer{{}, {Fault: "dog"}}) },
+			`row 2 of the mix: Fault "dog" ` + faults},
+	} {
+		var r recorder
+		var ended sync.WaitGroup
+		ended.Go(func() { row.make(&r) })
+		ended.Wait()
+		require.Len(t, r.ended(), 1, row.want)
+		require.Regexp(t, `^fatal: retrytest: script_test.go:\d+: `+regexp.QuoteMeta(row.want)+"$", r.messages[0])
+	}
 }
 
 func TestScriptValue(t *testing.T) {

@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +28,8 @@ const (
 	Commit   Op = "commit"
 	Rollback Op = "rollback"
 )
+
+var ops = []Op{Connect, Reuse, Begin, Exec, Query, Commit, Rollback}
 
 // SQLFault is a fault of the next operation that On and Query match; earlier operations that do not match succeed. Err,
 // Lost and Late determine how it ends. A row without Err, Lost and Takes lets one operation pass, so that a later row
@@ -53,6 +57,15 @@ type SQLFault struct {
 }
 
 func (f SQLFault) times() int { return f.Times }
+
+func (f SQLFault) check(bad *badFields) {
+	if f.On != "" && !slices.Contains(ops, f.On) {
+		bad.add("On", strconv.Quote(string(f.On)), fmt.Sprintf("is not one of %q", ops))
+	} else if f.Query != "" && f.On != "" && f.On != Exec && f.On != Query {
+		bad.add("Query", strconv.Quote(f.Query), fmt.Sprintf("does not go with On %q", f.On))
+	}
+	bad.negative("Takes", f.Takes)
+}
 
 // fails reports whether the operation ends with an error.
 func (f *SQLFault) fails() bool { return f.Err != nil || f.Lost }

@@ -88,10 +88,14 @@ func after(o retry.Outcome) string {
 	return s[:strings.LastIndex(s, " in ")]
 }
 
-// Schedule fails the test unless p waits for the given durations if every attempt fails at once. It ignores Jitter, TTL
-// and Wait. If p is Unlimited, only the given waits are compared.
+// Schedule fails the test unless p is valid and waits for the given durations if every attempt fails at once. It
+// ignores Jitter, TTL and Wait. If p is Unlimited, only the given waits are compared.
 func Schedule(tb testing.TB, p retry.Policy, waits ...time.Duration) {
 	tb.Helper()
+	if err := p.Validate(); err != nil {
+		tb.Errorf("retrytest: no schedule: %v", err)
+		return
+	}
 	var got []time.Duration
 	for _, wait := range p.Schedule(nil) {
 		if len(got) > len(waits) || len(got) == len(waits) && p.MaxAttempts == retry.Unlimited {

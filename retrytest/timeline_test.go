@@ -238,4 +238,11 @@ func TestSchedule(t *testing.T) {
 			require.Equal(t, "retrytest: the schedule of "+row.policy.String()+" differs:"+row.want, r.messages[0])
 		})
 	}
+	for _, refused := range []retry.Policy{
+		{Backoff: retry.Backoff{Base: time.Minute, Cap: time.Second}}, {TTL: -1}, {Backoff: retry.Backoff{Factor: 0.5}},
+	} {
+		var r recorder
+		retrytest.Schedule(&r, refused, 5*time.Second)
+		require.Equal(t, []string{"retrytest: no schedule: " + refused.Validate().Error()}, r.messages)
+	}
 }
