@@ -92,6 +92,16 @@ func testEnded(t *testing.T, server *pgtest.Server) {
 		require.NoError(t, r.err)
 		require.Equal(t, 1, db.total(t))
 	})
+	t.Run("one whose error fn ignores does not roll back", func(t *testing.T) {
+		db := newDatabase(t, server)
+		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
+			require.NoError(t, execute(ctx, tx, increment))
+			require.ErrorContains(t, tx.Rollback(ctx), "return an error to roll back")
+			return nil
+		})
+		require.NoError(t, r.err)
+		require.Equal(t, 1, db.total(t))
+	})
 	t.Run("also of a savepoint that was begun before", func(t *testing.T) {
 		db := newDatabase(t, server)
 		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
