@@ -29,7 +29,7 @@ const (
 	DNSTemporary        Reason = "dns_temporary"         // no name server answered, or not now
 	DNSFailed           Reason = "dns_failed"            // the look-up failed in another way
 	DialTimeout         Reason = "dial_timeout"          // the connection was not made in time
-	DialFailed          Reason = "dial_failed"           // the connection was not made, for a reason without a word
+	DialFailed          Reason = "dial_failed"           // the connection was not made, for a cause that has no Reason of its own
 	ProxyConnect        Reason = "proxy_connect"         // the proxy was not reached, or refused to connect
 	ProxyAuth           Reason = "proxy_auth"            // the proxy wants credentials (407)
 	TLSCertificate      Reason = "tls_certificate"       // the server's certificate did not verify
@@ -44,7 +44,7 @@ const (
 	ConnReset      Reason = "conn_reset"      // the connection was reset or aborted
 	ConnClosed     Reason = "conn_closed"     // the connection was closed before the response: EOF, idle, a broken pipe
 	TLSAlert       Reason = "tls_alert"       // the server ended TLS with an alert
-	TLSFailed      Reason = "tls_failed"      // TLS failed on our side, for a reason without a word
+	TLSFailed      Reason = "tls_failed"      // TLS failed on our side, for a cause that has no Reason of its own
 	StreamRefused  Reason = "stream_refused"  // HTTP/2 REFUSED_STREAM: the server did not act on the request
 	StreamReset    Reason = "stream_reset"    // another HTTP/2 stream error
 	GoAway         Reason = "goaway"          // HTTP/2 GOAWAY: the server is closing the connection
@@ -57,7 +57,7 @@ const (
 	Timeout           Reason = "timeout"                 // another timeout
 	MalformedResponse Reason = "malformed_response"      // what the server sent is not HTTP
 	BodyTruncated     Reason = "body_truncated"          // the response ended too soon: io.ErrUnexpectedEOF
-	TransportError    Reason = "transport_error"         // a fault without a word
+	TransportError    Reason = "transport_error"         // a fault that has no Reason of its own
 )
 
 // The request cannot be sent as it is, or not again.

@@ -17,7 +17,7 @@ const (
 	LockTimeout          Reason = "lock_timeout"          // a lock was not free in time, or at once
 	Busy                 Reason = "busy"                  // SQLite: another connection has the lock
 	BusySnapshot         Reason = "busy_snapshot"         // SQLite: data has changed since it was read, so waiting does not help
-	TransactionRollback  Reason = "transaction_rollback"  // the server rolled back, for a reason without a word
+	TransactionRollback  Reason = "transaction_rollback"  // the server rolled back, for a cause that has no Reason of its own
 	CachedPlan           Reason = "cached_plan"           // PostgreSQL: the table of a prepared statement has changed
 	SchemaChanged        Reason = "schema_changed"        // the tables have changed during the transaction
 )
@@ -71,7 +71,7 @@ const (
 	DiskFull            Reason = "disk_full"            // the server's disk is full
 	StorageFault        Reason = "storage_fault"        // the server's disk fails, or the file cannot be opened or trusted
 	InternalError       Reason = "internal_error"       // the server has a bug, or corrupt data
-	ServerError         Reason = "server_error"         // the code has no word of its own
+	ServerError         Reason = "server_error"         // the code has no Reason of its own
 	NoRows              Reason = "no_rows"              // sql.ErrNoRows
 )
 
