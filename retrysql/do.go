@@ -21,6 +21,9 @@ import (
 // is simple enough to be sure. Any other statement is a write. Use Tx for a SELECT with side effects and for several
 // statements: after a write has succeeded, nothing is repeated.
 //
+// A call with the context of the fn of a Tx on the same database is an error, since its write would not be rolled back
+// with the transaction. To make it anyway, pass a context from outside fn.
+//
 // Do pings a connection that it has not used for a second, and replaces it if it is dead. A restarted server leaves a
 // pool full of dead connections, and some drivers (lib/pq) notice only when a statement is lost on one.
 //
@@ -33,6 +36,8 @@ func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context
 		return errors.New("retrysql: db is nil")
 	case fn == nil:
 		return errNoFn
+	case around(ctx, db) != nil:
+		return errors.New("retrysql: Do is called in the fn of a Tx on the same database: use its Txn")
 	}
 	return repeat(ctx, p, isIdempotent(ctx), func(ctx context.Context) (*AttemptError, error) { return one(ctx, db, fn) })
 }

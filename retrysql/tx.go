@@ -27,8 +27,8 @@ type Beginner interface {
 // the transaction after an error of its own, fn wraps it in retry.Transient.
 //
 // p.Classify is called before the rules of Classify. If p sets no part of a schedule, that of DefaultPolicy is used. If
-// an argument is nil or Validate refuses the options, Tx returns an error and begins nothing. A call in the fn of a Tx
-// on the same database is also an error, unless Options.Join is set.
+// an argument is nil or Validate refuses the options, Tx returns an error and begins nothing. A call of Tx with the
+// context of the fn of a Tx on the same database is also an error, unless Options.Join is set, and so is a call of Do.
 //
 // Only the server can say that a commit failed. After any other error of a commit errors.Is finds ErrCommitAmbiguous,
 // and the transaction is not run again, not even by a run around Tx, unless the options allow it. An error without

@@ -325,6 +325,19 @@ func TestATxInATxJoinsOrIsRefused(t *testing.T) {
 			require.ErrorContains(t, err, row.err)
 		})
 	}
+	t.Run("Do on the same database is refused, and not on another or with another context", func(t *testing.T) {
+		db, log := openDB(t, &base{}, nil)
+		other, otherLog := openDB(t, &base{}, nil)
+		write := func(ctx context.Context, c *retrysql.Conn) error { return stmtErr(c.ExecContext(ctx, "write")) }
+		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, _ *retrysql.Txn) error {
+			err := retrysql.Do(ctx, db, atOnce, write)
+			require.EqualError(t, err, "retrysql: Do is called in the fn of a Tx on the same database: use its Txn")
+			require.NoError(t, retrysql.Do(ctx, other, atOnce, write))
+			return retrysql.Do(t.Context(), db, atOnce, write)
+		}))
+		require.Equal(t, "begin write commit", log())
+		require.Equal(t, "write", otherLog())
+	})
 	t.Run("its options and policy must be valid", func(t *testing.T) {
 		for want, wrong := range map[string]struct {
 			p    retry.Policy
