@@ -250,7 +250,7 @@ func TestProbeOfTheServer(t *testing.T) {
 		db, log := openDB(t, &base{}, faults{{Query: "pg_current_xact_id", Err: unknown}})
 		err := retrysql.Tx(t.Context(), db, atOnce, &retrysql.Options{Probe: true}, func(context.Context, *retrysql.Txn) error { return nil })
 		require.ErrorIs(t, err, unknown)
-		require.ErrorContains(t, err, "retrysql: Options.Probe: ")
+		require.ErrorContains(t, err, "retrysql: Options.Probe, which needs PostgreSQL 13 or later: ")
 		require.NotContains(t, log(), "commit")
 	})
 	t.Run("needs a transaction that is Recorded", func(t *testing.T) {

@@ -1,7 +1,6 @@
 package retrysql
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +60,7 @@ func (t *Txn) join(ctx context.Context, p retry.Policy, opts *Options, fn func(c
 	case t.log.readOnly && !opts.ReadOnly:
 		return errors.New("retrysql: a transaction that may write cannot join one with Options.ReadOnly")
 	}
-	if err := cmp.Or(opts.Validate(), prepared(p).Validate()); err != nil {
+	if err := badFields(*opts, p); err != nil {
 		return err
 	}
 	err := t.part("joined Tx", func() error { return fn(ctx, t) })

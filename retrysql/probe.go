@@ -45,7 +45,7 @@ var _ Recorded = txn{}
 func (t txn) Track(ctx context.Context) error {
 	row := t.tx.QueryRowContext(ctx, "select pg_catalog.pg_current_xact_id()::text, "+life)
 	if err := t.log.note(row.Scan(&t.record.xid, &t.record.life)); err != nil {
-		return fmt.Errorf("retrysql: Options.Probe: %w", err)
+		return fmt.Errorf("retrysql: Options.Probe, which needs PostgreSQL 13 or later: %w", err)
 	}
 	return nil
 }

@@ -46,7 +46,8 @@ func RestartPolicy() retry.Policy {
 
 // Options are those of one transaction. A nil *Options means the zero Options.
 type Options struct {
-	// Isolation is the isolation level of the transaction. Zero means the database's default.
+	// Isolation is the isolation level of the transaction. Validate accepts any, since a driver can have levels of its
+	// own, as that of Spanner does. Zero means the database's default.
 	Isolation sql.IsolationLevel
 	// ReadOnly begins a transaction that cannot write. Drivers of SQLite ignore that, so a Txn also refuses INSERT and
 	// the other statements of SQLite that write, by their first word. It does not detect ATTACH, ANALYZE, a PRAGMA that
@@ -98,6 +99,14 @@ func (o Options) Validate() error {
 	return bad.Err()
 }
 
+// badFields returns the bad fields of a call's options and policy, or nil.
+func badFields(o Options, p retry.Policy) error {
+	var bad retry.FieldErrors
+	bad.Append(o.Validate())
+	bad.Append(prepared(p).Validate())
+	return bad.Err()
+}
+
 var (
 	errNoContext = errors.New("retrysql: ctx is nil")
 	errNoFn      = errors.New("retrysql: fn is nil")
@@ -112,8 +121,8 @@ type Transaction interface {
 	Commit(context.Context) error
 	Rollback(context.Context) error
 	// Failures returns the error of the first statement that failed, and the first error that requires a retry, or nil.
-	// After the second nothing may be sent: MySQL would commit it by itself. If there is no second and Rollback
-	// succeeds, a lost connection in fn's error is that of another connection.
+	// The transaction must refuse every statement after retryable: MySQL would commit them by themselves. If retryable is
+	// nil and Rollback succeeds, a lost connection in fn's error is taken to be another connection.
 	Failures() (first, retryable error)
 }
 
@@ -146,7 +155,7 @@ func (r *runner[T]) run(ctx context.Context, p retry.Policy, opts *Options) erro
 	case r.fn == nil:
 		return errNoFn
 	case err != nil:
-		return err
+		return badFields(r.Options, p)
 	}
 	if _, ok := any(*new(T)).(Recorded); r.Probe && !ok {
 		return fmt.Errorf("retrysql: Options.Probe: a %T is not Recorded", *new(T))

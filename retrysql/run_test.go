@@ -489,6 +489,9 @@ func TestRunAndTheCaller(t *testing.T) {
 		bad := retrysql.Run(t.Context(), atOnce, &retrysql.Options{RollbackTimeout: -1}, d.begin, statements())
 		require.EqualError(t, bad, "retrysql: Options.RollbackTimeout -1ns is negative")
 		require.ErrorAs(t, bad, new(*retry.FieldError))
+		bad = retrysql.Run(t.Context(), retry.Policy{MaxAttempts: -2}, &retrysql.Options{RollbackTimeout: -1}, d.begin, statements())
+		require.EqualError(t, bad, "retrysql: Options.RollbackTimeout -1ns is negative; "+
+			"retry: Policy.MaxAttempts -2 is below -1, which is Unlimited")
 		for _, err := range []error{
 			retrysql.Run(t.Context(), atOnce, nil, nil, statements()),
 			retrysql.Run[*tx](t.Context(), atOnce, nil, d.begin, nil),

@@ -47,7 +47,7 @@ var _ retrysql.Recorded = transaction{}
 func (t transaction) Track(ctx context.Context) error {
 	row := t.tx.QueryRow(ctx, "select pg_catalog.pg_current_xact_id()::text, "+life)
 	if err := t.log.note(row.Scan(&t.record.xid, &t.record.life)); err != nil {
-		return fmt.Errorf("retrypgx: Options.Probe: %w", err)
+		return fmt.Errorf("retrypgx: Options.Probe, which needs PostgreSQL 13 or later: %w", err)
 	}
 	return nil
 }

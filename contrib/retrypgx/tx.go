@@ -120,7 +120,10 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	case fn == nil:
 		return errors.New("retrypgx: fn is nil")
 	case err != nil:
-		return err
+		var bad retry.FieldErrors
+		bad.Append(err)
+		bad.Append(p.OrSchedule(retrysql.DefaultPolicy()).Validate())
+		return bad
 	case ctx.Value(within{db}) != nil:
 		return errors.New("retrypgx: Tx is called in the fn of a Tx on the same database: use Begin of its pgx.Tx")
 	}

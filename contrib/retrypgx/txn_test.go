@@ -215,6 +215,8 @@ func TestArguments(t *testing.T) {
 			{noFn, "retrypgx: fn is nil"},
 			{retrypgx.Tx(t.Context(), &d, quick(1), &retrypgx.Options{RollbackTimeout: -1}, fn), "retrysql: Options.RollbackTimeout -1ns is negative"},
 			{retrypgx.Tx(t.Context(), &d, retry.Policy{TTL: -1}, nil, fn), "retry: Policy.TTL -1ns is negative"},
+			{retrypgx.Tx(t.Context(), &d, retry.Policy{TTL: -1}, &retrypgx.Options{RollbackTimeout: -1}, fn),
+				"retrysql: Options.RollbackTimeout -1ns is negative; retry: Policy.TTL -1ns is negative"},
 			{retrypgx.Tx(t.Context(), &d, quick(1), &retrypgx.Options{TxOptions: both}, fn),
 				`retrypgx: Options.IsoLevel "serializable" is overridden by BeginQuery "begin priority high"; ` +
 					`Options.AccessMode "read only" is overridden by BeginQuery "begin priority high"`},

@@ -139,7 +139,7 @@ func TestOptionsProbeOnAnotherServerFailsBeforeTheCommit(t *testing.T) {
 		exec1(t, db, ledger)
 		p, _ := observed(4, nil)
 		err := retrysql.Tx(t.Context(), db, p, &retrysql.Options{Probe: true}, enter)
-		require.ErrorContains(t, err, "retrysql: Options.Probe: ")
+		require.ErrorContains(t, err, "retrysql: Options.Probe, which needs PostgreSQL 13 or later: ")
 		require.Equal(t, retrysql.SyntaxOrAccess, retrysql.ReasonOf(err))
 		require.Equal(t, 0, number(t, db, entries))
 	}
