@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -49,9 +50,19 @@ func (l Limits) check(p retry.Policy) (bad retry.FieldErrors) {
 	if most := cmp.Or(l.MaxName, defaultMaxName); most > 0 && len(p.Name) > most {
 		add(&bad, "name", quoted(p.Name), fmt.Sprintf("has %d bytes, above the %d allowed", len(p.Name), most))
 	}
-	attempts = given(attempts, p.MaxAttempts != 0)
+	var rules []string // that the attempts break
 	if l.MaxAttempts > 0 && waits >= l.MaxAttempts {
-		add(&bad, "max_attempts", attempts, fmt.Sprintf("is outside 1 to %d", l.MaxAttempts))
+		rules = append(rules, fmt.Sprintf("is outside 1 to %d", l.MaxAttempts))
+	}
+	if _, total := p.TotalWait(); l.MaxTotalWait > 0 && total > l.MaxTotalWait {
+		made := "makes waits of up to " + show.Duration(total) + " in all"
+		if total == math.MaxInt64 {
+			made = "makes endless waits"
+		}
+		rules = append(rules, made+", above the "+show.Duration(l.MaxTotalWait)+" allowed")
+	}
+	if rules != nil {
+		add(&bad, "max_attempts", given(attempts, p.MaxAttempts != 0), strings.Join(rules, " and "))
 	}
 	if e.Mode == retry.Exponential || e.Mode == retry.Linear {
 		most := l.MaxFactor
@@ -64,13 +75,6 @@ func (l Limits) check(p retry.Policy) (bad retry.FieldErrors) {
 	}
 	if longest := longestWait(p, waits); l.MaxDelay > 0 && longest > l.MaxDelay {
 		add(&bad, longestKey(p, e), show.Duration(longest), "is the longest wait, above the "+show.Duration(l.MaxDelay)+" allowed")
-	}
-	if _, total := p.TotalWait(); l.MaxTotalWait > 0 && total > l.MaxTotalWait {
-		made := "makes waits of up to " + show.Duration(total) + " in all"
-		if total == math.MaxInt64 {
-			made = "makes endless waits"
-		}
-		add(&bad, "max_attempts", attempts, made+", above the "+show.Duration(l.MaxTotalWait)+" allowed")
 	}
 	if p.ResetAfter > 0 && waits > 0 && (l.MaxAttempts > 0 || l.MaxTotalWait > 0) {
 		add(&bad, "reset_after", show.Duration(p.ResetAfter), "allows any number of attempts, and attempts are limited")

@@ -38,7 +38,11 @@ func TestEachLimitRefusesWithWhatIsAllowed(t *testing.T) {
 		{"a name above", `{"name": "` + strings.Repeat("n", 51) + `"}`, limits{MaxName: 50}, `name "` + strings.Repeat("n", 40) + `"... has 51 bytes, above the 50 allowed`},
 		{"a name that is just shown whole", `{"name": "` + strings.Repeat("n", 40) + `"}`, limits{MaxName: 1}, `name "` + strings.Repeat("n", 40) + `" has 40 bytes, above the 1 allowed`},
 		{"a name above the default", `{"name": "` + strings.Repeat("n", 60_000) + `"}`, limits{}, `name "` + strings.Repeat("n", 40) + `"... has 60000 bytes, above the 128 allowed`},
-		{"a short name above, with an escape sequence", `{"name": "\u001b[1m"}`, limits{MaxName: 3}, `name "\x1b[1m" has 4 bytes, above the 3 allowed`},
+		{"a short name above, with an escape sequence", `{"name": "\u001b[1m"}`, limits{MaxName: 3}, `name "\x1b[1m" has control characters or is not UTF-8`},
+		{"a name that ends a log line", `{"name": "a\nb"}`, limits{}, `name "a\nb" has control characters or is not UTF-8`},
+		{"a name with a control character of C1", `{"name": "a\u0085"}`, limits{}, `name "a\u0085" has control characters or is not UTF-8`},
+		{"unlimited attempts, once", `{"max_attempts": "unlimited"}`, limits{MaxAttempts: 50, MaxTotalWait: hour},
+			"max_attempts unlimited is outside 1 to 50 and makes endless waits, above the 1h allowed"},
 		{"a TTL above", `{"ttl": "2h"}`, limits{MaxTTL: hour}, "ttl 2h is above 1h"},
 		{"no TTL", `{}`, limits{MaxTTL: hour}, "ttl unlimited (the default) is above 1h"},
 		{"an attempt timeout above", `{"attempt_timeout": "2m"}`, limits{MaxAttemptTimeout: minute}, "attempt_timeout 2m is above 1m"},
@@ -46,7 +50,7 @@ func TestEachLimitRefusesWithWhatIsAllowed(t *testing.T) {
 		{"a reset of attempts that are limited", `{"reset_after": "1ns"}`, retryconf.ServiceLimits, "reset_after 1ns allows any number of attempts, and attempts are limited"},
 		{"a reset of waits that are limited", `{"reset_after": "1h"}`, limits{MaxTotalWait: hour}, "reset_after 1h allows any number of attempts, and attempts are limited"},
 		{"what is above a limit of 1ns", `{"ttl": "1s", "attempt_timeout": "1s"}`, limits{MaxDelay: 1, MaxTotalWait: 1, MaxHint: 1, MaxTTL: 1, MaxAttemptTimeout: 1},
-			"cap 5m20s is the longest wait, above the 1ns allowed; max_attempts 8 (the default) makes waits of up to 10m35s in all, above the 1ns allowed; " +
+			"max_attempts 8 (the default) makes waits of up to 10m35s in all, above the 1ns allowed; cap 5m20s is the longest wait, above the 1ns allowed; " +
 				"max_hint 1h (the default) is above 1ns; ttl 1s is above 1ns; attempt_timeout 1s is above 1ns"},
 		{"two attempts and a reset above one attempt", `{"max_attempts": 2, "reset_after": "1ns"}`, limits{MaxAttempts: 1},
 			"max_attempts 2 is outside 1 to 1; reset_after 1ns allows any number of attempts, and attempts are limited"},
@@ -54,8 +58,8 @@ func TestEachLimitRefusesWithWhatIsAllowed(t *testing.T) {
 			"reset_after 1ns allows any number of attempts, and attempts are limited"},
 		{"every violation at once", `{"max_attempts": 1000, "factor": 1000, "attempt_timeout": "1h"}`,
 			limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxDelay: minute, MaxTotalWait: hour, MaxTTL: hour, MaxAttemptTimeout: minute},
-			"max_attempts 1000 is outside 1 to 50; factor 1000 is outside 1 to 100; cap 1h is the longest wait, above the 1m allowed; " +
-				"max_attempts 1000 makes waits of up to 998h0m5s in all, above the 1h allowed; ttl unlimited (the default) is above 1h; " +
+			"max_attempts 1000 is outside 1 to 50 and makes waits of up to 998h0m5s in all, above the 1h allowed; " +
+				"factor 1000 is outside 1 to 100; cap 1h is the longest wait, above the 1m allowed; ttl unlimited (the default) is above 1h; " +
 				"attempt_timeout 1h is above 1m"},
 		{"a bad field beside a violation", `{"max_attempts": 1000, "ttl": 5}`, retryconf.ServiceLimits,
 			`ttl 5 is a number (write it as a string with its unit, such as "30s"); max_attempts 1000 is outside 1 to 50`},

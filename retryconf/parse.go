@@ -61,10 +61,18 @@ func ParseOver(data []byte, base Spec, limits Limits) (Spec, error) {
 	return s, nil
 }
 
-// faults returns what is wrong with the policy of s within limits.
+// faults returns what is wrong with the policy of s within limits. Limits do not apply to a field that is wrong by
+// itself.
 func (s Spec) faults(limits Limits) retry.FieldErrors {
 	p, bad := s.policy("", retry.Policy{})
-	return append(bad, limits.check(p)...)
+	wrong := len(bad)
+	for _, err := range limits.check(p) {
+		same := func(other error) bool { return pathOf(other) == pathOf(err) }
+		if !slices.ContainsFunc(bad[:wrong], same) {
+			bad.Append(err)
+		}
+	}
+	return bad
 }
 
 func tooLarge(most int) error {

@@ -37,7 +37,7 @@ func TestParseRefusesWhatIsNoSpec(t *testing.T) {
 		{`{"max_attempts": null}`, `max_attempts null is not a whole number of 1 or more, nor "unlimited"`},
 		{`{"factor": "2"}`, `factor "2" is not a number`},
 		{`{"factor": 0}`, `factor 0 is not a number above 0 (leave it out for the default)`},
-		{`{"factor": 1e400}`, `factor 1e400 is not a number above 0 (leave it out for the default)`},
+		{`{"factor": 1e400}`, `factor 1e400 is too large`},
 		{`{"jitter_ratio": 0}`, `jitter_ratio 0 is not a number above 0 (leave it out for the default)`},
 		{`{"retries_enabled": "true"}`, `retries_enabled "true" is neither true nor false`},
 		{`{"retries_enabled": null}`, `retries_enabled null is neither true nor false`},

@@ -8,7 +8,7 @@ import (
 // Schema returns the JSON Schema (draft 2020-12) of a policy: it accepts the documents that Spec.UnmarshalJSON accepts.
 // It leaves to the parser repeated keys, a number of attempts written with a point or an exponent, durations above 292
 // years or below a nanosecond, numbers that a float64 or an int cannot hold, texts above 64 bytes and documents above
-// 64 KiB. Rules between keys, such as a cap below its base, are for Spec.Policy.
+// 64 KiB. Rules between keys, such as a cap below its base, and control characters in a name are for Spec.Policy.
 func Schema() []byte { return indented(policySchema("A retry policy")) }
 
 // CatalogSchema returns the JSON Schema of the document that Catalog.Load reads, with the same exceptions as Schema. It

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/retrygo/retry"
@@ -20,7 +21,7 @@ import (
 // strict as their options: with toml, refuse unknown keys (MetaData.Undecoded). It ignores an empty list and accepts a
 // key in any case; if that matters, decode into a map[string]any and read its JSON.
 type Spec struct {
-	// Name is the policy's label. Empty means none.
+	// Name is the policy's label, UTF-8 without control characters. Empty means none.
 	Name string `json:"name,omitempty" yaml:"name,omitempty" toml:"name,omitempty,omitzero"`
 	// Extends names the preset that supplies the fields not given here: "inline", "aggressive", "standard", "patient",
 	// "cautious" or "delivery", which is the zero policy. In a Catalog's document it can name any policy. Empty means
@@ -202,9 +203,7 @@ func (s Spec) policy(path string, code retry.Policy) (retry.Policy, retry.FieldE
 	if s.Cap != 0 && s.Max != 0 {
 		add(&bad, under(path, "max"), s.Max.String(), maxBesideCap)
 	}
-	if !utf8.ValidString(s.Name) {
-		add(&bad, under(path, "name"), quoted(s.Name), "is not valid UTF-8")
-	}
+	checkName(&bad, path, s.Name)
 	if s.Jitter > jitterOf(retry.DecorrelatedJitter) {
 		add(&bad, under(path, "jitter"), fmt.Sprint(uint8(s.Jitter)), "is not one of none, full, equal, ratio and decorrelated")
 		s.Jitter = 0
@@ -214,6 +213,13 @@ func (s Spec) policy(path string, code retry.Policy) (retry.Policy, retry.FieldE
 	}
 	p := s.oneCap().over(code)
 	return p, append(bad, inKeys(path, p.Validate())...)
+}
+
+// checkName refuses a name of a policy at path that would break a log line or a terminal.
+func checkName(bad *retry.FieldErrors, path, name string) {
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+		add(bad, under(path, "name"), quoted(name), "has control characters or is not UTF-8")
+	}
 }
 
 // inKeys returns the bad fields of a policy under a document's keys.
@@ -245,12 +251,11 @@ func (e *CodeError) Error() string {
 
 // FromPolicy returns the Spec of a valid policy. The Spec's Policy method returns the same policy, with nil for an
 // empty list of Delays. If p has parts that are code, the Spec omits them, and the error is a *CodeError that lists
-// them. If p does not validate or its Name is not UTF-8, the Spec is zero and the error names the fields.
+// them. If p does not validate, or its Name has control
+// characters or is not UTF-8, the Spec is zero and the error names the fields.
 func FromPolicy(p retry.Policy) (Spec, error) {
 	bad := inKeys("", p.Validate())
-	if !utf8.ValidString(p.Name) {
-		add(&bad, "name", quoted(p.Name), "is not valid UTF-8")
-	}
+	checkName(&bad, "", p.Name)
 	if bad != nil {
 		return Spec{}, bad
 	}

@@ -3,6 +3,7 @@ package retryconf
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -174,6 +175,9 @@ func (n Number) MarshalText() ([]byte, error) {
 // UnmarshalText reads a finite number above 0 in decimal notation.
 func (n *Number) UnmarshalText(text []byte) error {
 	f, err := strconv.ParseFloat(string(text), 64)
+	if errors.Is(err, strconv.ErrRange) && f > 0 {
+		return valueError(string(text), "is too large")
+	}
 	if err != nil || !(f > 0 && f <= math.MaxFloat64) || len(text) > longestText || strings.ContainsAny(string(text), "xXpP_") {
 		return valueError(string(text), "is not a number above 0 (leave it out for the default)")
 	}

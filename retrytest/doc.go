@@ -5,8 +5,8 @@
 //
 // A script is rows of plain data: a Step for each attempt of a function, an Answer for each HTTP request, an SQLFault
 // for each failing operation of a database. A call beyond the last row fails the test, and so does a row that is unused
-// at the test's end. A row with a bad field, such as a negative Takes, ends the test at once. The message names the line
-// of the test that created the script.
+// at the test's end. A row with a bad field, such as a negative Takes, ends the test at once. The message names the
+// line of the test that created the script.
 //
 // # Time
 //
