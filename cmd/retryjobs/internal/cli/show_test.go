@@ -42,6 +42,15 @@ payload:
 	require.Equal(t, ran{Out: want[1:]}, run(t, newFake(jobs()...), "show", "waiting-1"))
 }
 
+func TestShowFindsAJobByAnAttempt(t *testing.T) {
+	byJob := run(t, newFake(jobs()...), "show", "dead-1", "--payload=false")
+	for _, job := range jobs() {
+		if job.JobID == "dead-1" {
+			require.Equal(t, byJob, run(t, newFake(jobs()...), "show", job.AttemptID(1), "--payload=false"))
+		}
+	}
+}
+
 func TestShowPrintsAJobThatHasEnded(t *testing.T) {
 	want := `
 job          dead-1
