@@ -27,7 +27,8 @@ const (
 // number of goroutines, reuse it forever. The library never writes to it. The zero Policy makes 8 attempts with waits
 // of 5s, 10s, 20s, 40s, 1m20s, 2m40s and 5m20s between them; see Inline for a call that a caller waits for.
 //
-// The functions in a Policy must be safe for concurrent use.
+// Package retryconf reads a Policy from JSON, YAML and environment variables. The keys of its documents are not those
+// by which encoding/json reads a Policy itself. The functions in a Policy must be safe for concurrent use.
 type Policy struct {
 	// Name is a label for errors and events. Empty means none.
 	Name string
@@ -35,9 +36,9 @@ type Policy struct {
 	MaxAttempts int
 	// Backoff computes the waits between attempts. Zero means 5s ×2, at most 1h.
 	Backoff
-	// AttemptTimeout is how long the context of one attempt lives. It is cooperative: an fn that ignores its context is not
-	// interrupted. The context also ends with the attempt, so values bound to it must not outlive fn: a response body
-	// or sql.Rows that fn returns cannot be read (see packages retryhttp and retrysql). Zero means none.
+	// AttemptTimeout is how long the context of one attempt lives. It is cooperative: an fn that ignores its context is
+	// not interrupted. The context also ends with the attempt, so values bound to it must not outlive fn: a response
+	// body or sql.Rows that fn returns cannot be read (see packages retryhttp and retrysql). Zero means none.
 	AttemptTimeout time.Duration
 	// TTL is how long after the call of Do an attempt may start; an attempt under way continues. Zero means no limit.
 	TTL time.Duration
@@ -51,8 +52,8 @@ type Policy struct {
 	// Classify judges errors before the default rules do. Nil means the default rules alone.
 	Classify Classifier `json:"-"`
 	// Wait returns a custom delay instead of the computed one, for rules that no formula expresses ("at once after a
-	// reset, otherwise 1s"). attempt counts from 1, and again after ResetAfter. The result is clipped to [0, Cap]; a hint is
-	// still a floor. Wait must be pure. Nil means the computed delay.
+	// reset, otherwise 1s"). attempt counts from 1, and again after ResetAfter. The result is clipped to [0, Cap]; a
+	// hint is still a floor. Wait must be pure. Nil means the computed delay.
 	Wait func(attempt int, err error, computed time.Duration) time.Duration `json:"-"`
 	// Budget pays for retries, so that they cannot become a storm. Nil means that they are free.
 	Budget *Budget `json:"-"`
