@@ -64,7 +64,7 @@ func newTelemetry() (*telemetry, error) {
 		return nil, err
 	}
 	write := retryslog.Observe(slog.New(slog.NewTextHandler(t.log, &slog.HandlerOptions{ReplaceAttr: withoutTimes})),
-		retryslog.Options{Recovery: slog.LevelInfo, Attrs: traceID})
+		retryslog.Options{Recovery: slog.LevelInfo, Canceled: slog.LevelWarn, Attrs: traceID})
 	t.observe = func(ctx context.Context, e retry.Event) {
 		measure(ctx, e)
 		write(ctx, e)
