@@ -32,8 +32,8 @@ type BudgetConfig struct {
 	// Initial is how many tokens there are at first, at most Burst. -1 (and below) means none. Zero means 1.
 	Initial int
 	// Trickle is a period, counted from the creation on. At its end a budget with less than one token is granted one
-	// without any success, so that a lone client can still retry. The next retry uses it; it is dropped if
-	// successes fund a token first. Zero (and below) means never.
+	// without any success, so that a lone client can still retry. The next retry uses it; it is dropped if successes
+	// fund a token first. Zero (and below) means never.
 	Trickle time.Duration
 }
 
@@ -167,9 +167,9 @@ func (b *Budget) period(now time.Time) int64 {
 // Refund gives back the token of a retry that did not start or did not return.
 func (b *Budget) Refund() { b.add(token) }
 
-// refundUnless calls Refund unless kept is true. Deferred, it also pays back if a function of the caller panics.
-func (b *Budget) refundUnless(kept *bool) {
-	if !*kept {
+// refundUnless calls Refund unless returned is true. Deferred, it also pays back if a function of the caller panics.
+func (b *Budget) refundUnless(returned *bool) {
+	if !*returned {
 		b.Refund()
 	}
 }

@@ -350,11 +350,11 @@ func (r *run) spend(ctx context.Context, p *Policy, d *Decision, f *failure) {
 
 // observe calls Observe for a failed attempt.
 func (r *run) observe(ctx context.Context, p *Policy, d *Decision, f *failure) {
-	kept := d.Status != Waiting
-	defer p.Budget.refundUnless(&kept)
+	returned := d.Status != Waiting
+	defer p.Budget.refundUnless(&returned)
 	a := f.attempt(r.Attempt, r.start())
 	p.Observe(ctx, Event{Policy: p.Name, Elapsed: f.start + f.duration, Attempt: a, Decision: *d})
-	kept = true
+	returned = true
 	r.again(ctx, p, d)
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -440,7 +441,7 @@ func TestObserve(t *testing.T) {
 func TestAClientsTimeoutLeavesTheTextOfTheError(t *testing.T) {
 	hangs := roundTripper(func(req *http.Request) (*http.Response, error) {
 		<-req.Context().Done()
-		time.Sleep(time.Nanosecond) // of virtual time: by then the client has noticed, too
+		synctest.Wait() // for the client, which notices too
 		return nil, context.Cause(req.Context())
 	})
 	inBubble(t, "a Client.Timeout", func(t *testing.T) {

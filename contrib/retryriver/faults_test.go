@@ -2,6 +2,7 @@ package retryriver_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,9 +37,8 @@ func (d *disk) fault(statement string) error {
 	return nil
 }
 
-// TestAnOperationThatFailsHalfwayHasDoneNothing: each use of the database, in turn, fails. The error reaches the
-// caller, and the jobs are as they were. The operation then works.
-func TestAnOperationThatFailsHalfwayHasDoneNothing(t *testing.T) {
+// onDisk returns a new database with the table, and its disk.
+func onDisk(t *testing.T) (*sql.DB, *disk) {
 	file := filepath.Join(t.TempDir(), "jobs.db")
 	db, err := retryriver.OpenSQLite(t.Context(), file)
 	require.NoError(t, err)
@@ -46,7 +46,14 @@ func TestAnOperationThatFailsHalfwayHasDoneNothing(t *testing.T) {
 	d := &disk{}
 	db, err = retryriver.FaultySQLite(file, d.fault)
 	require.NoError(t, err)
-	defer db.Close()
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db, d
+}
+
+// TestAnOperationThatFailsHalfwayHasDoneNothing: each use of the database, in turn, fails. The error reaches the
+// caller, and the jobs are as they were. The operation then works.
+func TestAnOperationThatFailsHalfwayHasDoneNothing(t *testing.T) {
+	db, d := onDisk(t)
 	a, err := retryriver.New(retryriver.Options{Policies: catalog, PolicyOf: map[string]string{"mail": "quick"}})
 	require.NoError(t, err)
 	client, err := retryriver.NewClient(a, riversqlite.New(db), &river.Config{})
@@ -159,14 +166,7 @@ func TestAnOperationThatFailsHalfwayHasDoneNothing(t *testing.T) {
 
 // TestTheTableIsMadeWholeOrNotAtAll: each statement that makes it, in turn, fails.
 func TestTheTableIsMadeWholeOrNotAtAll(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "jobs.db")
-	db, err := retryriver.OpenSQLite(t.Context(), file)
-	require.NoError(t, err)
-	require.NoError(t, db.Close())
-	d := &disk{}
-	db, err = retryriver.FaultySQLite(file, d.fault)
-	require.NoError(t, err)
-	defer db.Close()
+	db, d := onDisk(t)
 	names := func() (names []string) {
 		rows, err := db.QueryContext(t.Context(), "SELECT name FROM sqlite_master WHERE name LIKE 'retryjob_%' ORDER BY name")
 		require.NoError(t, err)
@@ -181,7 +181,7 @@ func TestTheTableIsMadeWholeOrNotAtAll(t *testing.T) {
 	}
 	whole := names()
 	require.Len(t, whole, 9, "a table, five indexes and three triggers")
-	_, err = db.ExecContext(t.Context(), "DROP TABLE retryjob_job; DROP TRIGGER retryjob_insert; DROP TRIGGER retryjob_update; DROP TRIGGER retryjob_delete")
+	_, err := db.ExecContext(t.Context(), "DROP TABLE retryjob_job; DROP TRIGGER retryjob_insert; DROP TRIGGER retryjob_update; DROP TRIGGER retryjob_delete")
 	require.NoError(t, err)
 	for n := 1; ; n++ {
 		*d = disk{n: n}
