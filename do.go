@@ -62,7 +62,10 @@ func Continue(ctx context.Context, p Policy, took time.Duration, err error, fn f
 		return bad.Err()
 	}
 	p.Disabled = p.Disabled || IsOneAttempt(ctx)
-	return loop(ctx, &p, fn, newRun(ctx, &p, time.Since(epoch)-max(took, 0)), err)
+	took = max(took, 0)
+	r := newRun(ctx, &p, time.Since(epoch)-took)
+	r.Elapsed, r.Lasted = took, took
+	return loop(ctx, &p, fn, r, err)
 }
 
 // loop runs attempts until one succeeds or a decision ends the run, and returns what Do does. err is what the first
@@ -73,6 +76,9 @@ func loop(ctx context.Context, p *Policy, fn func(context.Context) error, r *run
 	var delay time.Duration
 	ended := false
 	if err != nil {
+		if r.Elapsed == 0 { // which Continue knows
+			r.Lasted = r.tick()
+		}
 		delay, ended, err = r.follow(ctx, p, err)
 	} else if IsOneAttempt(ctx) {
 		p.Disabled = true // p is Do's own copy
@@ -98,7 +104,10 @@ func loop(ctx context.Context, p *Policy, fn func(context.Context) error, r *run
 				continue
 			}
 		}
-		delay, ended, err = r.follow(ctx, p, r.attempt(ctx, p, fn))
+		if err = r.attempt(ctx, p, fn); err != nil {
+			r.Lasted = r.tick()
+		}
+		delay, ended, err = r.follow(ctx, p, err)
 	}
 	return err
 }
@@ -259,20 +268,22 @@ func (r *run) mayStart(ctx context.Context, p *Policy, d *Decision) {
 	defer p.Budget.refundUnless(&returned)
 	wait := p.Gate(ctx)
 	returned = true
-	if r.again(ctx, p, d); d.Status == Waiting {
+	if reason := r.late(ctx, p, d.Delay); reason != 0 {
+		d.end(reason)
+	} else {
 		p.admit(d, &r.Progress, wait)
 		r.gated = d.Status != Waiting
 	}
 }
 
-// again makes a Waiting d the run's ending if a function of the caller's took so long that it is too late now.
-func (r *run) again(ctx context.Context, p *Policy, d *Decision) {
+// late returns why it is too late now for an attempt in the given time, after a function of the caller's that may have
+// taken long; 0 if it is not.
+func (r *run) late(ctx context.Context, p *Policy, wait time.Duration) Reason {
 	r.tick()
 	r.ask(ctx)
-	var now Decision
-	if p.admit(&now, &r.Progress, d.Delay); d.Status == Waiting && now.Status != Waiting {
-		d.end(now.Reason)
-	}
+	var d Decision
+	p.admit(&d, &r.Progress, wait)
+	return d.Reason
 }
 
 // follow notes the attempt that has just ended with err. It returns the wait for the next one, or true and what Do
@@ -285,7 +296,7 @@ func (r *run) follow(ctx context.Context, p *Policy, err error) (time.Duration, 
 		p.Budget.fund()
 	} else {
 		f := r.history.note(r.Attempt)
-		f.start, f.err = r.Elapsed, err
+		f.start, f.duration, f.err = r.Elapsed-r.Lasted, r.Lasted, err
 		r.decide(ctx, p, &d, f)
 		if p.Budget != nil || p.Pay != nil || p.Observe != nil { // otherwise BenchmarkRetries pays for the call
 			r.spend(ctx, p, &d, f)
@@ -299,8 +310,6 @@ func (r *run) follow(ctx context.Context, p *Policy, err error) (time.Duration, 
 
 // decide makes d what follows the failed attempt f. It reads the clock again after a function of the caller's.
 func (r *run) decide(ctx context.Context, p *Policy, d *Decision, f *failure) {
-	r.Lasted = r.tick()
-	f.duration = r.Lasted
 	p.reset(&r.Progress)
 	if d.Class, d.Hint = p.judge(f.err); p.Classify != nil {
 		r.tick()
@@ -328,15 +337,15 @@ func (r *run) decide(ctx context.Context, p *Policy, d *Decision, f *failure) {
 // spend pays for the retry that d decided on after the failure f, and calls Observe. If it is too late for the retry by
 // then, it is paid back.
 func (r *run) spend(ctx context.Context, p *Policy, d *Decision, f *failure) {
-	if p.Budget != nil || p.Pay != nil { // otherwise epoch.Add alone takes a tenth of BenchmarkRetries
-		p.spend(ctx, d, epoch.Add(r.began+r.Elapsed))
+	var now time.Time
+	if p.Budget != nil { // otherwise epoch.Add alone takes a tenth of BenchmarkRetries
+		now = epoch.Add(r.began + r.Elapsed)
 	}
+	p.spend(ctx, d, now)
 	paid := d.Status == Waiting
-	if p.Pay != nil { // a caller that has gone meanwhile takes precedence over a refusal
-		waiting := *d
-		waiting.Status = Waiting
-		if r.again(ctx, p, &waiting); waiting.Status != Waiting && (paid || d.Reason == BudgetExhausted) {
-			*d = waiting
+	if p.Pay != nil && (paid || d.Reason == BudgetExhausted) { // a caller that has gone takes precedence over a refusal
+		if reason := r.late(ctx, p, d.Delay); reason != 0 {
+			d.end(reason)
 		}
 	}
 	f.delay = d.Delay
@@ -355,7 +364,9 @@ func (r *run) observe(ctx context.Context, p *Policy, d *Decision, f *failure) {
 	a := f.attempt(r.Attempt, r.start())
 	p.Observe(ctx, Event{Policy: p.Name, Elapsed: f.start + f.duration, Attempt: a, Decision: *d})
 	returned = true
-	r.again(ctx, p, d)
+	if reason := r.late(ctx, p, d.Delay); reason != 0 && d.Status == Waiting {
+		d.end(reason)
+	}
 }
 
 // end returns what Do returns for the ending d, and calls Observe. It fits in the stack of a goroutine that has waited,
