@@ -59,12 +59,14 @@ func (c BudgetConfig) Effective() BudgetConfig {
 // one process, so Initial and Burst count per client. The methods of a nil Budget do nothing and allow everything. The
 // zero Budget has no capacity and refuses every retry: use NewBudget.
 type Budget struct {
-	level   atomic.Int64 // millionths of a token; outside [0, burst] only while a goroutine is putting that right
-	emptied atomic.Int64 // Trickle only: the period in which a token was last taken that left less than one
 	burst   int64
 	gain    int64 // per success
 	trickle time.Duration
 	created time.Time // Trickle only
+
+	_       [64]byte     // so that what is written is on another line of the cache than what is read
+	level   atomic.Int64 // millionths of a token; outside [0, burst] only while a goroutine is putting that right
+	emptied atomic.Int64 // Trickle only: the period in which a token was last taken that left less than one
 }
 
 // NewBudget returns a budget with Initial tokens. BudgetConfig says how values out of range are clamped.
@@ -105,9 +107,9 @@ func (b *Budget) settle(s Status, now time.Time) bool {
 	return true
 }
 
-// fund adds what a success is worth.
+// fund adds what a success is worth. A full budget is only looked at, so that many successes do not wait for each other.
 func (b *Budget) fund() {
-	if b != nil {
+	if b != nil && b.gain > 0 && b.level.Load() != b.burst {
 		b.add(b.gain)
 	}
 }
@@ -117,14 +119,15 @@ func (b *Budget) fund() {
 // Without a Trickle it adds rather than swaps, which many goroutines do faster (BenchmarkBudgetRetry), and puts back
 // what there was not. Meanwhile it may refuse another goroutine a token that is put back or refunded.
 func (b *Budget) take(now time.Time) bool {
-	for level := b.level.Load(); level >= token; level = b.level.Load() {
-		if b.trickle == 0 {
-			if b.level.Add(-token) >= 0 {
-				return true
+	if b.trickle == 0 {
+		for b.level.Add(-token) < 0 {
+			if b.Refund(); b.level.Load() < token {
+				return false
 			}
-			b.add(token)
-			continue
 		}
+		return true
+	}
+	for level := b.level.Load(); level >= token; level = b.level.Load() {
 		if level < 2*token {
 			// Before the level falls, so that no goroutine sees an empty bucket with an old time. A goroutine that
 			// loses the race for the last token has delayed the next grant, by a period at most.
@@ -134,7 +137,7 @@ func (b *Budget) take(now time.Time) bool {
 			return true
 		}
 	}
-	return b.trickle > 0 && b.advance(now) // a token for the period that has ended
+	return b.advance(now) // a token for the period that has ended
 }
 
 // advance notes that the bucket is empty now, and reports whether that last happened in an earlier period.
@@ -165,7 +168,11 @@ func (b *Budget) period(now time.Time) int64 {
 }
 
 // Refund gives back the token of a retry that did not start or did not return.
-func (b *Budget) Refund() { b.add(token) }
+func (b *Budget) Refund() {
+	if b != nil {
+		b.add(token)
+	}
+}
 
 // refundUnless calls Refund unless returned is true. Deferred, it also pays back if a function of the caller panics.
 func (b *Budget) refundUnless(returned *bool) {
@@ -176,9 +183,6 @@ func (b *Budget) refundUnless(returned *bool) {
 
 // add adds an amount, and takes off what is beyond the capacity.
 func (b *Budget) add(amount int64) {
-	if b == nil || amount == 0 || b.level.Load() == b.burst {
-		return
-	}
 	for level := b.level.Add(amount); level > b.burst; level = b.level.Load() {
 		b.level.CompareAndSwap(level, b.burst)
 	}

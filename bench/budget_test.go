@@ -148,8 +148,8 @@ func (b *handBudget) spend(d retry.Decision, _ time.Time) retry.Decision {
 }
 
 func (b *handBudget) refund() {
-	if b.level.Load() != fullBucket {
-		b.level.Add(retryToken)
+	if b.level.Add(retryToken) > fullBucket {
+		panic(notTaken)
 	}
 }
 
