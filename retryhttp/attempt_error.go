@@ -38,10 +38,8 @@ type AttemptError struct {
 	// text from a server or a proxy is cut to its first 1 KiB.
 	Err error
 
-	mark     error            // carries the hint of a response, and by CheckResponse its veto; nil without these
-	classify retry.Classifier // that of the policy; nil outside a Transport
-	judged   retry.Class      // what that said; Unknown before it was asked
-	ended    bool             // the response is the last of a run that has given up, by its record
+	mark  error // carries the hint of a response, and by CheckResponse its veto; nil without these
+	ended bool  // the response is the last of a run that has given up, by its record
 }
 
 // CheckResponse returns nil if resp is a success, 2xx or 101, and otherwise an *AttemptError with the response's
@@ -216,14 +214,6 @@ func (e *AttemptError) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// class returns the answer of the policy's classifier, which is asked once, or else that of Classify.
-func (e *AttemptError) class() retry.Class {
-	if e.judged == retry.Unknown {
-		e.judged = retry.FirstOf(e.classify, Classify)(e)
-	}
-	return e.judged
-}
-
 // attemptError returns the outermost AttemptError in err, nil if there is none.
 func attemptError(err error) *AttemptError {
 	if failed, ok := err.(*AttemptError); ok {
@@ -237,21 +227,6 @@ func findAttemptError(err error) *AttemptError {
 	var failed *AttemptError
 	errors.As(err, &failed)
 	return failed
-}
-
-// worthRepeating reports whether marks and rules call for another attempt.
-func (e *AttemptError) worthRepeating() bool {
-	if e.Err == nil { // only a hint is marked
-		return e.class() == retry.Retryable
-	}
-	class, _ := retry.Policy{Classify: classOf}.Judge(e)
-	return class == retry.Retryable
-}
-
-// isAnswer reports whether the response is an answer and not a failure: neither the rules, its status nor a field of
-// its header ask for a retry or forbid one.
-func (e *AttemptError) isAnswer() bool {
-	return e.Veto == "" && (succeeded(e.StatusCode) || statusClass(e.StatusCode) == retry.Terminal) && !e.worthRepeating()
 }
 
 // bareHost returns host without the user, path or query that the Host of a URL can have if it was not parsed.

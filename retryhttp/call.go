@@ -193,7 +193,7 @@ func refusedAttempt(err *RequestError) *AttemptError {
 func (c *call) attempt(ctx context.Context) error {
 	if !c.ready {
 		if failed := c.prepare(); failed != nil {
-			return c.marked(failed)
+			return c.judged(failed)
 		}
 	}
 	own, same := c.Context, true
@@ -214,7 +214,7 @@ func (c *call) attempt(ctx context.Context) error {
 	}
 	out, err := c.outgoing(own, same)
 	if err != nil {
-		return c.marked(&AttemptError{Reason: BodyNotReplayable, Veto: BodyNotReplayable, Unsent: true, Err: err})
+		return c.judged(&AttemptError{Reason: BodyNotReplayable, Veto: BodyNotReplayable, Unsent: true, Err: err})
 	}
 	c.inBase = true
 	resp, err := c.transport.base().RoundTrip(out)
@@ -313,7 +313,7 @@ func (c *call) result(resp *http.Response, err error, conn *connTrace) error {
 		if expired && c.gone() == "" {
 			err = timedOut(err)
 		}
-		return c.marked(c.fault(err, conn))
+		return c.judged(c.fault(err, conn))
 	}
 	if resp.Request != c.req {
 		resp.Request = c.req
@@ -324,11 +324,7 @@ func (c *call) result(resp *http.Response, err error, conn *connTrace) error {
 		return nil
 	}
 	failed := statusError(resp, c.hint(resp))
-	failed.classify = c.policy.Classify
-	if !c.transport.Delivery && failed.isAnswer() {
-		return nil
-	}
-	err = c.marked(failed)
+	err = c.judged(failed)
 	failed.Header = kept(resp.Header)
 	return err
 }
@@ -367,6 +363,11 @@ func (c *call) hint(resp *http.Response) time.Duration {
 func (c *call) fault(err error, conn *connTrace) *AttemptError {
 	failed := new(AttemptError)
 	failed.Reason, failed.Unsent = fault(err)
+	if failed.Reason == BadHeader {
+		if bad := refusedFields(BadHeader, "Request.Header", c.req.Header); bad != nil {
+			return refusedAttempt(bad)
+		}
+	}
 	failed.Err = bounded(err, failed.Reason)
 	switch {
 	case conn.obtained():
@@ -401,21 +402,52 @@ func sentWithin(err error) bool {
 	return len(run.History) < run.Attempts
 }
 
-// marked returns the error that Do decides about: what failed, marked permanent if the request is not to be repeated
-// whatever the rules say.
-func (c *call) marked(failed *AttemptError) error {
-	failed.Request, failed.classify = c.req, c.policy.Classify
-	if failed.Veto == "" && failed.worthRepeating() {
-		if failed.Unsent || c.repeatable || c.transport.Repeat != nil && c.transport.Repeat(failed) {
-			failed.Veto = c.payload.veto(c)
-		} else {
-			failed.Veto = NotIdempotent
-		}
-	}
+// judged returns the error that Do decides about, nil if the response is an answer: what failed, marked if the default
+// rules would judge it otherwise or the request is not to be repeated.
+func (c *call) judged(failed *AttemptError) error {
+	failed.Request = c.req
 	if failed.Veto != "" {
 		return retry.Permanent(failed)
 	}
-	return failed
+	class, byDefault := retry.Retryable, retry.Retryable
+	if failed.Err == nil { // only a hint is marked
+		class = c.classOf(failed)
+	} else {
+		class, _ = retry.Policy{Classify: c.classOf}.Judge(failed)
+		byDefault, _ = retry.Policy{}.Judge(failed)
+	}
+	switch {
+	case class != retry.Retryable:
+		if failed.Err == nil && isAnswer(failed.StatusCode) && !c.transport.Delivery {
+			return nil
+		}
+		return retry.Permanent(failed)
+	case failed.Unsent || c.repeatable || c.transport.Repeat != nil && c.transport.Repeat(failed):
+		failed.Veto = c.payload.veto(c)
+	default:
+		failed.Veto = NotIdempotent
+	}
+	switch {
+	case failed.Veto != "":
+		return retry.Permanent(failed)
+	case byDefault != class:
+		return retry.Transient(failed)
+	default:
+		return failed
+	}
+}
+
+// classOf returns the answer of the policy's classifier, or else that of Classify, about an AttemptError without a Veto.
+func (c *call) classOf(err error) retry.Class {
+	if own := c.policy.Classify; own != nil {
+		if class := own(err); class == retry.Retryable || class == retry.Terminal {
+			return class
+		}
+	}
+	if failed, ok := err.(*AttemptError); ok && failed.Err == nil {
+		return statusClass(failed.StatusCode)
+	}
+	return Classify(err)
 }
 
 // giveUp lets go of the last response, since a retry follows after delay. It takes no time that could make the retry

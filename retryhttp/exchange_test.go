@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"maps"
 	"net"
@@ -575,7 +576,7 @@ func TestARequestThatCouldInjectIsRefusedUnsent(t *testing.T) {
 	})
 }
 
-// FuzzRefusal sends whatever passes our check through net/http's own writer, and reads back what was asked for.
+// FuzzRefusal sends whatever passes our check and that of http.Transport through net/http's own writer, and reads back what was asked for.
 func FuzzRefusal(f *testing.F) {
 	f.Add("GET", "service.example", "", "/path", "a=1", "", "X-Name", "value", "X-Sum", "1", false)
 	f.Add("POST", "service.example:80", "other.example", "/\r\n", "a b", "", "x-lower", "a\tb", "", "", true)
@@ -598,6 +599,11 @@ func FuzzRefusal(f *testing.F) {
 		var wire bytes.Buffer
 		sent := false
 		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			probe := req.Clone(req.Context())
+			probe.Body = nil
+			if _, err := undialed.RoundTrip(probe); !errors.Is(err, errDialed) {
+				return nil, err
+			}
 			write := req.Write
 			if proxy {
 				write = req.WriteProxy

@@ -11,7 +11,8 @@ import (
 
 // RequestError is why a request was refused before anything was sent: the Err of its AttemptError, whose Reason is the
 // same. net/http itself refuses some of these requests once for each attempt, and rewrites and sends one whose Host has
-// a line break in it. Reason, Field and Rule are never empty.
+// a line break in it. A bad byte in Request.Header is left to net/http to find, so a Base of one's own must refuse it.
+// Reason, Field and Rule are never empty.
 type RequestError struct {
 	Reason Reason // BadURL, BadScheme, EmptyHost, BadHost, BadMethod, BadHeader or BadTrailer
 	Field  string // "Request.Method", `Request.Header["X-Trace"]`
@@ -27,7 +28,8 @@ func (e *RequestError) Error() string {
 	return e.Field + " " + strconv.Quote(shortened(e.Value, longestName)) + " " + e.Rule
 }
 
-// refusal returns what forbids to send req, nil if nothing does.
+// refusal returns what forbids to send req, nil if nothing does. The bytes of its header are many, and net/http looks at
+// them again, so they are left to it (see call.fault).
 func refusal(req *http.Request) *RequestError {
 	switch {
 	case !validMethod(req.Method):
@@ -43,8 +45,12 @@ func refusal(req *http.Request) *RequestError {
 			return refuseByte(BadHost, "Request.Host", req.Host, i)
 		}
 	}
-	if bad := refusedFields(BadHeader, "Request.Header", req.Header); bad != nil {
-		return bad
+	if len(req.Header) > 0 { // cheaper than to begin with a range over nothing
+		for name := range req.Header {
+			if isFraming(name) {
+				return &RequestError{BadHeader, "Request.Header", name, "is not in the form of http.CanonicalHeaderKey, so that it would be sent beside the real one"}
+			}
+		}
 	}
 	if te := req.TransferEncoding; len(te) > 0 && (len(te) > 1 || te[0] != "chunked") {
 		// net/http sends the body without any framing then, as if it were the next request.
@@ -97,10 +103,8 @@ func refusedHost(u *url.URL) *RequestError {
 	return nil
 }
 
+// refusedFields returns the first fault in the bytes of fields.
 func refusedFields(reason Reason, field string, fields http.Header) *RequestError {
-	if len(fields) == 0 {
-		return nil // cheaper than to begin with a range over nothing
-	}
 	for name, values := range fields {
 		switch i := badTokenByte(name); {
 		case name == "":
@@ -108,8 +112,6 @@ func refusedFields(reason Reason, field string, fields http.Header) *RequestErro
 		case i >= 0: // what follows may be a value, and secret
 			rule := fmt.Sprintf("is followed by the byte 0x%02x, which no field name has (RFC 9110, section 5.1)", name[i])
 			return &RequestError{reason, field, name[:i], rule}
-		case isFraming(name):
-			return &RequestError{reason, field, name, "is not in the form of http.CanonicalHeaderKey, so that it would be sent beside the real one"}
 		}
 		for _, value := range values {
 			if i := badValueByte(value); i >= 0 {

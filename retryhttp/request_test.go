@@ -2,6 +2,8 @@ package retryhttp_test
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,6 +14,11 @@ import (
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
 )
+
+var errDialed = errors.New("the request would be sent")
+
+// undialed is a Base that refuses what net/http refuses, and gets no connection for the rest.
+var undialed = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errDialed }}
 
 func TestRefusedRequests(t *testing.T) {
 	set := func(name, value string) func(*http.Request) {
@@ -76,7 +83,7 @@ func TestRefusedRequests(t *testing.T) {
 			body := &closes{Reader: strings.NewReader("x")}
 			req := request(t.Context(), http.MethodPut, body)
 			row.change(req)
-			o, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), Policy: atOnce}, req)
+			o, _, err := run(t, &retryhttp.Transport{Base: undialed, Policy: atOnce}, req)
 			require.ErrorIs(t, err, retry.TerminalError)
 			require.Equal(t, 1, o.Attempts)
 			var failed *retryhttp.AttemptError
@@ -124,10 +131,10 @@ func TestRefusedRequests(t *testing.T) {
 }
 
 func TestAControlIsRefusedAnywhereInAValueOrAQuery(t *testing.T) {
-	base := roundTripper(func(req *http.Request) (*http.Response, error) { return answer(req, 200), nil })
+	tr := &retryhttp.Transport{Base: undialed, Policy: retry.Policy{Disabled: true}}
 	sent := func(req *http.Request) bool {
-		_, err := (&retryhttp.Transport{Base: base}).RoundTrip(req)
-		return err == nil
+		_, err := tr.RoundTrip(req)
+		return errors.Is(err, errDialed)
 	}
 	for c := range 256 {
 		for at := range 19 {

@@ -184,15 +184,13 @@ func (b *guardedBody) cut() {
 // over frees the attempt's context once there is nothing more to read.
 func (b *guardedBody) over(err error) {
 	if err != nil && b.limit != nil {
-		b.limit.release()
+		b.limit.cancel(nil) // its timer is stopped
 	}
 }
 
 func (b *guardedBody) Close() error {
 	err := b.body.Close()
-	if b.limit != nil {
-		b.limit.release()
-	}
+	b.over(io.EOF)
 	return err
 }
 

@@ -123,6 +123,9 @@ func statusClass(code int) retry.Class {
 	}
 }
 
+// isAnswer reports whether a healthy server sends the status, a success that Accept has refused included.
+func isAnswer(code int) bool { return succeeded(code) || statusClass(code) == retry.Terminal }
+
 func reasonClass(reason Reason) retry.Class {
 	switch reason {
 	case AddressBlocked,

@@ -237,7 +237,7 @@ func (t *Transport) direct(req *http.Request, p *retry.Policy) bool {
 		t.AttemptHeader == "" && t.StallTimeout == 0 && t.BufferBody >= 0 &&
 		idempotentMethod(req.Method) && (req.Body == nil || req.Body == http.NoBody) && canceler(req) == nil &&
 		p.Validate() == nil && ctx.Err() == nil && recordsOf(ctx) == nil &&
-		retry.AttemptNumber(ctx) == 1 && !retry.IsOneAttempt(ctx) && refusal(req) == nil
+		retry.AttemptNumber(ctx) == 1 && refusal(req) == nil
 }
 
 // run makes the attempts of a RoundTrip, after the first one if that is made.
@@ -249,14 +249,8 @@ func (c *call) run(first *made) (*http.Response, error) {
 	}
 	p := c.policy.OrSchedule(retry.Inline())
 	p.AttemptTimeout = 0 // it covers the headers only, which Do cannot know
-	p.Classify, p.Pay, p.Observe, p.Gate = classOf, pay, nil, nil
-	if c.policy.Observe != nil || recordsOf(c.Context) != nil {
-		p.Observe = observe
-	}
-	var refused *RequestError
-	if first == nil {
-		refused = refusal(req)
-	}
+	p.Classify = nil     // which judged calls
+	p.Pay, p.Observe, p.Gate = pay, nil, nil
 	switch {
 	case p.TTL == 0:
 	case first != nil:
@@ -264,12 +258,18 @@ func (c *call) run(first *made) (*http.Response, error) {
 	default:
 		c.began = time.Since(epoch)
 	}
-	if refused == nil {
-		if c.policy.Gate != nil || t.Gate != nil {
-			p.Gate = gate
+	var refused *RequestError
+	if first == nil { // otherwise there is none of this
+		if c.policy.Observe != nil || recordsOf(c.Context) != nil {
+			p.Observe = observe
 		}
-		if t.Budgets != nil {
-			p.Budget = t.Budgets.For(t.budgetKey(req))
+		if refused = refusal(req); refused == nil {
+			if c.policy.Gate != nil || t.Gate != nil {
+				p.Gate = gate
+			}
+			if t.Budgets != nil {
+				p.Budget = t.Budgets.For(t.budgetKey(req))
+			}
 		}
 	}
 	if p.MaxHint == 0 && p.TTL == 0 {
@@ -277,7 +277,7 @@ func (c *call) run(first *made) (*http.Response, error) {
 	}
 	attempt := func(ctx context.Context) error {
 		if refused != nil {
-			return c.marked(refusedAttempt(refused))
+			return c.judged(refusedAttempt(refused))
 		}
 		return c.attempt(ctx)
 	}
@@ -339,9 +339,6 @@ func ByHost(req *http.Request) string {
 	}
 	return strings.ToLower(req.URL.Host)
 }
-
-// classOf is the Classify of every run. Each of its failures is an AttemptError, which has the policy's own Classify.
-func classOf(err error) retry.Class { return attemptError(err).class() }
 
 // pay is the Pay of every run. It gives up the last response, because only a deadline or a gate can prevent the retry
 // now.

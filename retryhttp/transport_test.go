@@ -317,6 +317,13 @@ func TestRules(t *testing.T) {
 			require.Equal(t, row.want, reasons(o))
 		})
 	}
+	t.Run("a classifier goes before the default rules", func(t *testing.T) {
+		base := roundTripper(func(*http.Request) (*http.Response, error) { return nil, context.Canceled })
+		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: with(retry.RetryOn(context.Canceled))}, get(t.Context()))
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.Equal(t, []string{"canceled", "canceled", "canceled"}, reasons(o))
+		require.Equal(t, retry.Retryable, o.History[0].Class)
+	})
 }
 
 func TestValidate(t *testing.T) {
