@@ -31,12 +31,12 @@ type exchange struct {
 }
 
 func (e exchange) contenders() []contender {
-	limits := []httpClient{bareHTTP}
+	clients := append([]httpClient{bareHTTP}, retryingHTTP...)
 	if e.failures > 0 {
-		limits = []httpClient{recordingHTTP, handHTTP}
+		clients = append([]httpClient{recordingHTTP, handHTTP, recordedHTTP}, retryingHTTP...)
 	}
 	var all []contender
-	for _, c := range append(limits, retryingHTTP...) {
+	for _, c := range clients {
 		all = append(all, of(c.name, func() func(int) { return e.loop(c) }))
 	}
 	return all

@@ -1,6 +1,7 @@
 package bench_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"time"
@@ -39,6 +40,8 @@ var (
 	recordingHTTP = httpClient{"bare-run", func(base http.RoundTripper, _ time.Duration) sender {
 		return (&http.Client{Transport: recorder{base}}).Do
 	}}
+	// recordedHTTP is a peer that promises the same, as far as its hooks allow.
+	recordedHTTP = httpClient{"rehttp-recorded", recordedReHTTP}
 	// retryingHTTP are the clients that retry.
 	retryingHTTP = []httpClient{
 		{"retryhttp", retryHTTP},
@@ -78,10 +81,7 @@ func (h recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	r := newHandRecord(0)
 	for number, start := 1, began; ; number++ {
-		failure := err
-		if err == nil {
-			failure = &handStatus{resp.StatusCode, req, handKept(resp.Header)}
-		}
+		failure := handFault(req, resp, err)
 		ended := time.Since(epoch)
 		r.note(number, httpAttempts, handFailure{start: start - began, duration: ended - start, err: failure})
 		if number == httpAttempts || req.Context().Err() != nil {
@@ -98,6 +98,14 @@ func (h recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, nil
 		}
 	}
+}
+
+// handFault returns why an attempt failed, nil if it did not.
+func handFault(req *http.Request, resp *http.Response, err error) error {
+	if err != nil || resp.StatusCode < 500 {
+		return err
+	}
+	return &handStatus{resp.StatusCode, req, handKept(resp.Header)}
 }
 
 // handStatus is the failure of an attempt that got a response.
@@ -134,12 +142,56 @@ func retryHTTP(base http.RoundTripper, attemptTimeout time.Duration) sender {
 }
 
 func reHTTP(base http.RoundTripper, attemptTimeout time.Duration) sender {
+	return (&http.Client{Transport: newReHTTP(base, attemptTimeout)}).Do
+}
+
+func newReHTTP(base http.RoundTripper, attemptTimeout time.Duration) *rehttp.Transport {
 	transport := rehttp.NewTransport(base, rehttp.RetryAll(
 		rehttp.RetryMaxRetries(httpAttempts-1),
 		rehttp.RetryAny(rehttp.RetryTimeoutErr(), rehttp.RetryStatusInterval(500, 600)),
 	), rehttp.ConstDelay(0))
 	transport.PerAttemptTimeout = attemptTimeout
-	return (&http.Client{Transport: transport}).Do
+	return transport
+}
+
+// recordedReHTTP is rehttp with what a Transport keeps of a run: around it what makes the record, below it what fills it
+// and gives each retry a request of its own, whose context has the number of the attempt.
+func recordedReHTTP(base http.RoundTripper, attemptTimeout time.Duration) sender {
+	below := roundTripper(func(req *http.Request) (*http.Response, error) {
+		run := req.Context().(*recordedRun)
+		start := time.Since(epoch)
+		if run.number++; run.number > 1 {
+			req = req.WithContext(run.record.context(run.Context, run.number, httpAttempts))
+		}
+		resp, err := base.RoundTrip(req)
+		if failure := handFault(run.req, resp, err); failure != nil {
+			f := handFailure{start: start - run.began, duration: time.Since(epoch) - start, err: failure}
+			run.record.note(run.number, httpAttempts, f)
+		}
+		return resp, err
+	})
+	retrying := newReHTTP(below, attemptTimeout)
+	return (&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+		run := &recordedRun{Context: req.Context(), req: req, began: time.Since(epoch), record: newHandRecord(0)}
+		resp, err := retrying.RoundTrip(req.WithContext(run))
+		if err == nil {
+			resp.Request = req
+		}
+		return resp, err
+	})}).Do
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// recordedRun is the context of a run of recordedReHTTP.
+type recordedRun struct {
+	context.Context
+	req    *http.Request
+	began  time.Duration
+	number int // of the attempt under way
+	record *handRecord
 }
 
 func retryableHTTP(base http.RoundTripper, attemptTimeout time.Duration) sender {

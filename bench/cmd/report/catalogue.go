@@ -194,10 +194,14 @@ var scenarios = []scenario{
 	{
 		Bench: "HTTP503503200", Title: "HTTP 503, 503, 200", About: "Delays are zero.",
 		Notes: map[string]string{
-			"bare-run":  "a RoundTripper by hand for one policy: reads the clock at the start and at each failure, keeps a row for each failure with its status and some of its header, gives each retry a request of its own with the number of the attempt",
-			"bare-loop": "http.Client in a loop",
+			"bare-run":        "a RoundTripper by hand for one policy: reads the clock at the start and at each failure, keeps a row for each failure with its status and some of its header, gives each retry a request of its own with the number of the attempt",
+			"bare-loop":       "http.Client in a loop",
+			"rehttp-recorded": "as rehttp, with the same rows as bare-run, kept by a RoundTripper below it, and a request with its number for each retry",
 		},
-		Targets: []target{atMost(1, "rehttp", "as fast as rehttp"), allocationsBeyond("rehttp", 0)},
+		Targets: []target{
+			atMost(1, "rehttp-recorded", "as fast as rehttp with the same record"),
+			atMost(1, "rehttp", "as fast as rehttp"), allocationsBeyond("rehttp", 0),
+		},
 	},
 	{
 		Bench: "SQLUpdate", Title: "SQL transaction of one UPDATE",
