@@ -93,19 +93,11 @@ func statusError(resp *http.Response, hint time.Duration) *AttemptError {
 // errLater is the error that is marked for a response, which has none of its own.
 var errLater = errors.New("the response says when to retry")
 
-// keptFields are the fields of a response's header that an AttemptError keeps after it has been judged.
-var keptFields = map[string]bool{
-	"Content-Type": true, "Date": true, "Finagle-Http-Nonretryable-Nack": true, "Ratelimit": true,
-	"Ratelimit-Remaining": true, "Ratelimit-Reset": true, "Request-Id": true, "Retry-After": true, "Retry-After-Ms": true,
-	"Stripe-Should-Retry": true, "X-Envoy-Overloaded": true, "X-Ms-Retry-After-Ms": true, "X-Ratelimit-Remaining": true,
-	"X-Ratelimit-Reset": true, "X-Request-Id": true, "X-Should-Retry": true,
-}
-
 // kept returns what an AttemptError keeps of h, nil if that is nothing. It shares no memory with h.
 func kept(h http.Header) http.Header {
 	var small http.Header
 	for name, values := range h {
-		if len(values) > 0 && keptFields[name] {
+		if len(values) > 0 && isKept(name) {
 			if small == nil {
 				small = http.Header{}
 			}
@@ -113,6 +105,18 @@ func kept(h http.Header) http.Header {
 		}
 	}
 	return small
+}
+
+// isKept reports whether an AttemptError keeps a field of a response's header after it has been judged.
+func isKept(name string) bool {
+	switch name {
+	case "Content-Type", "Date", "Finagle-Http-Nonretryable-Nack", "Ratelimit", "Ratelimit-Remaining",
+		"Ratelimit-Reset", "Request-Id", "Retry-After", "Retry-After-Ms", "Stripe-Should-Retry", "X-Envoy-Overloaded",
+		"X-Ms-Retry-After-Ms", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Request-Id", "X-Should-Retry":
+		return true
+	default:
+		return false
+	}
 }
 
 // Error returns "retryhttp: 503 Service Unavailable" for a status and "retryhttp: conn_refused: dial tcp ..." for a
