@@ -318,7 +318,6 @@ func (r *run) decide(ctx context.Context, p *Policy, d *Decision, f *failure) {
 	var u float64
 	if p.jitter() != NoJitter {
 		if p.conclude(d, &r.Progress, 0); d.Status != Waiting {
-			f.class = d.Class
 			return
 		}
 		if p.Rand == nil {
@@ -331,7 +330,7 @@ func (r *run) decide(ctx context.Context, p *Policy, d *Decision, f *failure) {
 	}
 	p.decide(d, &r.Progress, f.err, u)
 	r.Prev, r.Since = d.Backoff, d.Since
-	f.class, f.delay = d.Class, d.Delay
+	f.delay = d.Delay
 }
 
 // spend pays for the retry that d decided on after the failure f, and calls Observe. If it is too late for the retry by
@@ -361,7 +360,7 @@ func (r *run) spend(ctx context.Context, p *Policy, d *Decision, f *failure) {
 func (r *run) observe(ctx context.Context, p *Policy, d *Decision, f *failure) {
 	returned := d.Status != Waiting
 	defer p.Budget.refundUnless(&returned)
-	a := f.attempt(r.Attempt, r.start())
+	a := f.attempt(r.Attempt, d.Class, r.start())
 	p.Observe(ctx, Event{Policy: p.Name, Elapsed: f.start + f.duration, Attempt: a, Decision: *d})
 	returned = true
 	if reason := r.late(ctx, p, d.Delay); reason != 0 && d.Status == Waiting {
@@ -383,7 +382,8 @@ func (r *run) end(ctx context.Context, p *Policy, d *Decision) error {
 	e.Policy, e.Status, e.Reason, e.Gated = p.Name, d.Status, d.Reason, r.gated
 	e.Attempts, e.Elapsed = r.Attempt, r.Elapsed
 	if n := len(e.History); n > 0 {
-		e.Last = e.History[n-1].Err
+		last := &e.History[n-1]
+		last.Class, e.Last = cmp.Or(d.Class, last.Class), last.Err // d of a gate or a deadline has no class
 	}
 	e.complete(ctx, p)
 	if p.Observe != nil {

@@ -9,18 +9,17 @@ import (
 // maxNewest is how many failed attempts a run keeps beside the first: with it a full History takes 64 places.
 const maxNewest = 63
 
-// failure is an Attempt without its number.
+// failure is an Attempt without its number, and without its class: it is Retryable, unless it has ended the run.
 type failure struct {
 	start    time.Duration // since the run began
 	duration time.Duration
 	delay    time.Duration
 	err      error
-	class    Class
 }
 
-// attempt returns f as the attempt with the given number, of a run that began at the given time.
-func (f *failure) attempt(number int, began time.Time) Attempt {
-	return Attempt{number, began.Add(f.start), f.duration, f.class, f.err, f.delay}
+// attempt returns f as the attempt with the given number and class, of a run that began at the given time.
+func (f *failure) attempt(number int, class Class, began time.Time) Attempt {
+	return Attempt{number, began.Add(f.start), f.duration, class, f.err, f.delay}
 }
 
 // history is what is kept of the failures of one run.
@@ -95,8 +94,9 @@ func (r *retries) noteLater() *failure {
 	return &l.newest[len(l.newest)-1]
 }
 
-// attempts fills list with the newest of n failures, after the first one, in a run that began at the given time. It
-// allocates nothing, and so needs little of a small stack (BenchmarkWaiterCancel of bench).
+// attempts fills list with the newest of n failures, after the first one, in a run that began at the given time, as
+// attempts that were repeated. It allocates nothing, and so needs little of a small stack (BenchmarkWaiterCancel of
+// bench).
 func (h *history) attempts(list []Attempt, n int, began time.Time) {
 	for i := range list {
 		f, number := &h.first, 1
@@ -108,7 +108,7 @@ func (h *history) attempts(list []Attempt, n int, began time.Time) {
 				f = &h.retries.failures[i-1]
 			}
 		}
-		list[i] = f.attempt(number, began)
+		list[i] = f.attempt(number, Retryable, began)
 	}
 }
 
