@@ -31,6 +31,7 @@ type AttemptError struct {
 	// Unsent reports that no server can have acted on the request: no connection was obtained for it, or an HTTP/2
 	// server refused its stream. Such an attempt can be repeated whatever the method is. Zero means that one may have.
 	Unsent bool
+	ended  bool // the response is the last of a run that has given up, by its record
 	// Veto says why the request was not to be repeated, whatever the rules say of Reason: NotIdempotent, DoNotRetry,
 	// BodyConsumed, BodyInUse, or Reason itself if the request was refused. Empty means that it could be.
 	Veto Reason
@@ -38,8 +39,7 @@ type AttemptError struct {
 	// text from a server or a proxy is cut to its first 1 KiB.
 	Err error
 
-	mark  error // carries the hint of a response, and by CheckResponse its veto; nil without these
-	ended bool  // the response is the last of a run that has given up, by its record
+	mark error // carries the hint of a response, and by CheckResponse its veto; nil without these
 }
 
 // CheckResponse returns nil if resp is a success, 2xx or 101, and otherwise an *AttemptError with the response's

@@ -112,13 +112,13 @@ func (bodyStalled) Is(target error) bool { return target == context.DeadlineExce
 // guard puts the body of resp behind what it needs: the context of its attempt, which has to live as long as the body
 // is read, and the stall timeout. Without either the body stays what it is.
 func guard(resp *http.Response, l *limit, stall time.Duration) {
+	if l == nil && stall == 0 {
+		return
+	}
 	if resp.Body == nil || resp.Body == http.NoBody {
 		if l != nil {
 			l.release()
 		}
-		return
-	}
-	if l == nil && stall == 0 {
 		return
 	}
 	conn, writable := resp.Body.(io.ReadWriteCloser)
