@@ -1,7 +1,6 @@
 package retryhttp
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -176,34 +175,19 @@ func byteSet(listed string, others func(byte) bool) (set [256]bool) {
 // badValueByte returns the index of a byte that a field value must not have, -1 if there is none: any control but the
 // tab (RFC 9110, section 5.5).
 func badValueByte(s string) int {
-	for i := 0; ; i++ {
-		n := control(s[i:], ' ')
-		if n < 0 {
-			return -1
-		} else if i += n; s[i] != '\t' {
+	for i := range len(s) {
+		if s[i] < ' ' && s[i] != '\t' || s[i] == 0x7f {
 			return i
 		}
 	}
+	return -1
 }
 
 // badTargetByte returns the index of a byte that a request's target must not have, -1 if there is none: a control or
 // a space (RFC 9112, section 3.2).
-func badTargetByte(s string) int { return control(s, ' '+1) }
-
-// control returns the index of a byte below the given one or of a DEL, -1 if there is none. It looks at eight bytes at
-// once ("Bit Twiddling Hacks", hasless and haszero): every request is looked at, and a token can have a thousand.
-func control(s string, below byte) int {
-	const each = 0x0101010101010101
-	i := 0
-	for ; len(s)-i >= 8; i += 8 {
-		x := binary.LittleEndian.Uint64([]byte(s[i : i+8]))
-		del := x ^ 0x7f*each
-		if ((x-uint64(below)*each)&^x|(del-each)&^del)&(0x80*each) != 0 {
-			break
-		}
-	}
-	for ; i < len(s); i++ {
-		if s[i] < below || s[i] == 0x7f {
+func badTargetByte(s string) int {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] == 0x7f {
 			return i
 		}
 	}
