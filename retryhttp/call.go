@@ -37,7 +37,6 @@ type call struct {
 	payload    payload
 
 	limit *limit // of the attempt under way
-	spare *limit // for the first attempt
 	done  *done  // nil until something waits for Request.Cancel
 }
 
@@ -47,20 +46,8 @@ type done struct {
 	finished chan struct{} // ends the goroutine that waits for these
 }
 
-// newCall returns the call for req; in one piece with a limit, if it needs one.
 func newCall(t *Transport, policy *retry.Policy, req *http.Request) *call {
-	var c *call
-	if policy.AttemptTimeout == 0 {
-		c = new(call)
-	} else {
-		both := new(struct {
-			call
-			limit
-		})
-		c, both.call.spare = &both.call, &both.limit
-	}
-	c.Context, c.transport, c.policy, c.req = req.Context(), t, policy, req
-	return c
+	return &call{Context: req.Context(), transport: t, policy: policy, req: req}
 }
 
 // Done returns a channel that ends with the context and with Request.Cancel, which http.Client sets for its Timeout.
@@ -209,7 +196,7 @@ func (c *call) attempt(ctx context.Context) error {
 		same = false
 	}
 	if timeout := c.policy.AttemptTimeout; timeout > 0 && !endsWithin(c, timeout) {
-		c.limit = c.newLimit().start(own, timeout)
+		c.limit = new(limit).start(own, timeout)
 		own, same = c.limit, false
 	}
 	out, err := c.outgoing(own, same)
@@ -226,16 +213,6 @@ func (c *call) attempt(ctx context.Context) error {
 func endsWithin(ctx context.Context, timeout time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && time.Until(deadline) <= timeout
-}
-
-// newLimit returns a limit that is not in use. One that was is the body of a response, perhaps still being closed.
-func (c *call) newLimit() *limit {
-	l := c.spare
-	if l == nil {
-		l = new(limit)
-	}
-	c.spare = nil
-	return l
 }
 
 // outgoing returns the request of one attempt: the caller's own if nothing has to differ, otherwise a copy.
