@@ -19,19 +19,20 @@ import (
 var epoch = time.Now()
 
 // call is one RoundTrip. It is also the context of the run, which heeds Request.Cancel and in which the hooks of the
-// policy find the call without a closure of their own. A first attempt gets the request's own.
+// policy find the call without a closure of their own. The first attempt has the request's context.
 type call struct {
 	context.Context // the request's
 
 	transport *Transport
 	policy    *retry.Policy  // the Transport's, or of this request alone
 	req       *http.Request  // the caller's
+	refused   *RequestError  // nil if req can be sent
 	resp      *http.Response // the last one, until it is given up or returned
-	began     time.Duration  // since epoch; 0 without a TTL, which alone counts from it
+	began     time.Duration  // since epoch; may be 0 without a TTL, which alone counts from it
 	returned  bool           // a response was returned
 	inBase    bool           // still set in finish: Base has panicked
 
-	ready      bool   // what follows was set by prepare
+	ready      bool   // what follows is set
 	repeatable bool   // whatever was sent
 	key        string // the Idempotency-Key to add
 	payload    payload
@@ -155,6 +156,9 @@ func (c *call) finish() {
 
 // prepare is done once, before the first attempt.
 func (c *call) prepare() *AttemptError {
+	if c.refused != nil {
+		return refusedAttempt(c.refused)
+	}
 	t := c.transport
 	c.repeatable = t.Idempotent || Repeatable(c.req)
 	if t.IdempotencyKey != nil && !idempotentMethod(c.req.Method) && !hasKey(c.req.Header) {

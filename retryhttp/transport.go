@@ -196,7 +196,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	policy := t.policyFor(req)
 	if !t.direct(req, policy) {
-		return newCall(t, policy, req).run(nil)
+		return newCall(t, policy, req).run()
 	}
 	began := time.Since(epoch)
 	var l *limit
@@ -218,19 +218,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	c := newCall(t, policy, req)
 	c.limit = l
-	_ = c.prepare() // which refuses keys and bodies only; a direct request has neither
-	return c.run(&made{began, resp, err})
-}
-
-// made is a first attempt that was made before there was a call.
-type made struct {
-	began time.Duration // since epoch
-	resp  *http.Response
-	err   error
+	return c.resume(began, resp, err)
 }
 
 // direct reports whether the first attempt at req needs no more than Base and the timeout, so that a call is made only
-// if it fails. Nothing of what a call would do before it is left out.
+// if it fails. It looks at all that a call looks at before its first attempt.
 func (t *Transport) direct(req *http.Request, p *retry.Policy) bool {
 	ctx := req.Context()
 	return t.Accept == nil && t.Gate == nil && p.Gate == nil && p.Observe == nil && t.Budgets == nil &&
@@ -240,55 +232,59 @@ func (t *Transport) direct(req *http.Request, p *retry.Policy) bool {
 		retry.AttemptNumber(ctx) == 1 && refusal(req) == nil
 }
 
-// run makes the attempts of a RoundTrip, after the first one if that is made.
-func (c *call) run(first *made) (*http.Response, error) {
-	t, req := c.transport, c.req
+// run makes the attempts of a RoundTrip.
+func (c *call) run() (*http.Response, error) {
 	defer c.finish()
+	t := c.transport
 	if err := t.check(c.policy); err != nil {
 		return nil, err
 	}
+	p := c.runPolicy()
+	if p.TTL > 0 {
+		c.began = time.Since(epoch)
+	}
+	if c.policy.Observe != nil || recordsOf(c.Context) != nil {
+		p.Observe = observe
+	}
+	if c.refused = refusal(c.req); c.refused == nil {
+		if c.policy.Gate != nil || t.Gate != nil {
+			p.Gate = gate
+		}
+		if t.Budgets != nil {
+			p.Budget = t.Budgets.For(t.budgetKey(c.req))
+		}
+	}
+	return c.end(retry.Do(c, p, c.attempt))
+}
+
+// resume makes the attempts after the direct one that began at the given time and ended with resp and err.
+func (c *call) resume(began time.Duration, resp *http.Response, err error) (*http.Response, error) {
+	defer c.finish()
+	c.began = began
+	c.ready, c.repeatable = true, true // an idempotent method, no key to add and no body
+	p := c.runPolicy()
+	if err = c.result(resp, err, nil); err != nil {
+		err = retry.Continue(c, p, time.Since(epoch)-began, err, c.attempt)
+	} else {
+		p.Budget.Spend(retry.Decision{Status: retry.Succeeded}, time.Time{})
+	}
+	return c.end(err)
+}
+
+// runPolicy returns the policy of a run that has neither a gate nor an observer.
+func (c *call) runPolicy() retry.Policy {
 	p := c.policy.OrSchedule(retry.Inline())
 	p.AttemptTimeout = 0 // it covers the headers only, which Do cannot know
 	p.Classify = nil     // which judged calls
 	p.Pay, p.Observe, p.Gate = pay, nil, nil
-	switch {
-	case p.TTL == 0:
-	case first != nil:
-		c.began = first.began
-	default:
-		c.began = time.Since(epoch)
-	}
-	var refused *RequestError
-	if first == nil { // otherwise there is none of this
-		if c.policy.Observe != nil || recordsOf(c.Context) != nil {
-			p.Observe = observe
-		}
-		if refused = refusal(req); refused == nil {
-			if c.policy.Gate != nil || t.Gate != nil {
-				p.Gate = gate
-			}
-			if t.Budgets != nil {
-				p.Budget = t.Budgets.For(t.budgetKey(req))
-			}
-		}
-	}
 	if p.MaxHint == 0 && p.TTL == 0 {
 		p.MaxHint = maxHint(p)
 	}
-	attempt := func(ctx context.Context) error {
-		if refused != nil {
-			return c.judged(refusedAttempt(refused))
-		}
-		return c.attempt(ctx)
-	}
-	var err error
-	if first == nil {
-		err = retry.Do(c, p, attempt)
-	} else if err = c.result(first.resp, first.err, nil); err != nil {
-		err = retry.Continue(c, p, time.Since(epoch)-first.began, err, attempt)
-	} else {
-		p.Budget.Spend(retry.Decision{Status: retry.Succeeded}, time.Time{})
-	}
+	return p
+}
+
+// end returns what RoundTrip returns after a run that has ended with err.
+func (c *call) end(err error) (*http.Response, error) {
 	if failed, ok := err.(*retry.Error); ok && failed.Cause() != nil {
 		return nil, c.detached(failed) // the caller has gone and reads no response
 	}
