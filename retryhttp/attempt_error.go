@@ -71,7 +71,7 @@ func CheckResponse(resp *http.Response) error {
 	failed := statusError(resp, hint)
 	failed.Header, failed.ended, failed.Veto = kept(resp.Header), ended, cmp.Or(failed.Veto, veto)
 	if failed.Veto != "" {
-		failed.mark = retry.Permanent(cmp.Or(failed.mark, errLater))
+		failed.mark = retry.Permanent(cmp.Or(failed.mark, errMarked))
 	}
 	return failed
 }
@@ -82,7 +82,7 @@ func statusError(resp *http.Response, hint time.Duration) *AttemptError {
 		Reason: statusReason(resp.StatusCode), StatusCode: resp.StatusCode, Header: resp.Header, Request: resp.Request,
 	}
 	if hint > 0 {
-		failed.mark = retry.After(hint, errLater)
+		failed.mark = retry.After(hint, errMarked)
 	}
 	if doNotRetry(resp.Header) {
 		failed.Veto = DoNotRetry
@@ -90,8 +90,8 @@ func statusError(resp *http.Response, hint time.Duration) *AttemptError {
 	return failed
 }
 
-// errLater is the error that is marked for a response, which has none of its own.
-var errLater = errors.New("the response says when to retry")
+// errMarked is the error that is marked for a response, which has none of its own.
+var errMarked = errors.New("the response says whether and when to retry")
 
 // kept returns what an AttemptError keeps of h, nil if that is nothing. It shares no memory with h.
 func kept(h http.Header) http.Header {

@@ -19,12 +19,12 @@ import (
 //   - Terminal: every 3xx and every other 4xx; a response with X-Should-Retry or Stripe-Should-Retry: false, with
 //     X-Envoy-Overloaded or with Finagle-Http-Nonretryable-Nack; a blocked address; a request that cannot be sent, or
 //     not again, as it is; a redirect that was not followed; a request that was given up.
-//   - Unknown: an error that is not an *AttemptError and about which ReasonOf has no word, and context.Canceled, so that
-//     the next classifier or the default rules judge it.
+//   - Unknown: an error that is not an *AttemptError and about which ReasonOf has no word, and context.Canceled, so
+//     that the next classifier or the default rules judge it.
 //
 // It judges the last failure in the error of a nested run, and what was terminal there is terminal here: if that run
 // ended as retry.TerminalError, or its last attempt has a Veto, another run would do what was not to be done.
-func Classify(err error) retry.Class { return see(err).class() }
+func Classify(err error) retry.Class { return find(err).class() }
 
 // ClassifyStrict is Classify, but also treats as terminal what another attempt is known not to change: 501, 505, 506,
 // 508, 510 and 511; a certificate that does not verify, a TLS alert, a port without TLS; a host without address; a
@@ -33,11 +33,11 @@ func Classify(err error) retry.Class { return see(err).class() }
 // Classify repeats these because one bad server among several behind a name, and DNS that lags behind a deployment,
 // look the same.
 func ClassifyStrict(err error) retry.Class {
-	s := see(err)
-	if s.permanent() {
+	f := find(err)
+	if f.permanent() {
 		return retry.Terminal
 	}
-	return s.class()
+	return f.class()
 }
 
 // OnStatus returns a classifier that answers class for an *AttemptError, which errors.As finds, with one of the status
@@ -49,7 +49,8 @@ func ClassifyStrict(err error) retry.Class {
 func OnStatus(class retry.Class, codes ...int) retry.Classifier {
 	codes = slices.Clone(codes) // the caller may reuse the slice
 	return func(err error) retry.Class {
-		if attempt := attemptError(err); attempt != nil && attempt.StatusCode != 0 && slices.Contains(codes, attempt.StatusCode) {
+		attempt := attemptError(err)
+		if attempt != nil && attempt.StatusCode != 0 && slices.Contains(codes, attempt.StatusCode) {
 			return class
 		}
 		return retry.Unknown
@@ -80,35 +81,35 @@ func shouldRetry(h http.Header, value string) bool {
 	return slices.ContainsFunc(h["X-Should-Retry"], is) || slices.ContainsFunc(h["Stripe-Should-Retry"], is)
 }
 
-// sight is what the rules see of an error.
-type sight struct {
+// finding is what the rules look at in an error.
+type finding struct {
 	status int    // 0 if there was no response
 	reason Reason // if there was none
-	firm   bool   // an answer is due
-	vetoed bool   // it is Terminal
+	known  bool   // the rules have an opinion
+	vetoed bool   // it is that the error is Terminal
 }
 
-func see(err error) sight {
+func find(err error) finding {
 	if attempt := attemptError(err); attempt != nil {
 		vetoed := attempt.Veto != "" || doNotRetry(attempt.Header) || errors.Is(err, retry.TerminalError)
-		return sight{attempt.StatusCode, attempt.Reason, true, vetoed}
+		return finding{attempt.StatusCode, attempt.Reason, true, vetoed}
 	}
 	reason, _ := fault(err)
 	known := reason != "" && reason != TransportError && !errors.Is(err, context.Canceled)
-	return sight{0, reason, known, errors.Is(err, retry.TerminalError)}
+	return finding{0, reason, known, errors.Is(err, retry.TerminalError)}
 }
 
 // class returns Classify's answer.
-func (s sight) class() retry.Class {
+func (f finding) class() retry.Class {
 	switch {
-	case s.vetoed:
+	case f.vetoed:
 		return retry.Terminal
-	case !s.firm:
+	case !f.known:
 		return retry.Unknown
-	case s.status != 0:
-		return statusClass(s.status)
+	case f.status != 0:
+		return statusClass(f.status)
 	default:
-		return reasonClass(s.reason)
+		return reasonClass(f.reason)
 	}
 }
 
@@ -139,13 +140,13 @@ func reasonClass(reason Reason) retry.Class {
 }
 
 // permanent reports whether only ClassifyStrict treats it as terminal.
-func (s sight) permanent() bool {
-	switch s.status {
+func (f finding) permanent() bool {
+	switch f.status {
 	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusVariantAlsoNegotiates,
 		http.StatusLoopDetected, http.StatusNotExtended, http.StatusNetworkAuthenticationRequired:
 		return true
 	case 0:
-		switch s.reason {
+		switch f.reason {
 		case TLSCertificate, TLSAlert, TLSNotSpoken, DNSNotFound, ProxyAuth:
 			return true
 		}
