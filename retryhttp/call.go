@@ -383,8 +383,8 @@ func sentWithin(err error) bool {
 	return len(run.History) < run.Attempts
 }
 
-// judged returns the error that Do decides about, nil if the response is an answer: what failed, marked if the default
-// rules would judge it otherwise or the request is not to be repeated.
+// judged returns failed as the error that Do decides about: marked, if the default rules would judge it otherwise or
+// the request is not to be repeated. It returns nil if the response is an answer.
 func (c *call) judged(failed *AttemptError) error {
 	failed.Request = c.req
 	if failed.Veto != "" {
@@ -418,7 +418,7 @@ func (c *call) judged(failed *AttemptError) error {
 	}
 }
 
-// classOf returns the answer of the policy's classifier, or else that of Classify, about an AttemptError without a Veto.
+// classOf returns what the policy's classifier, or else Classify, says of an AttemptError without a Veto.
 func (c *call) classOf(err error) retry.Class {
 	if own := c.policy.Classify; own != nil {
 		if class := own(err); class == retry.Retryable || class == retry.Terminal {

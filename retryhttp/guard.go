@@ -208,7 +208,7 @@ var addressRules = []struct {
 	{netip.MustParsePrefix("240.0.0.0/4"), "reserved"},             // RFC 1112 section 4
 	{netip.MustParsePrefix("::/128"), "unspecified"},               // RFC 4291 section 2.5.2
 	{netip.MustParsePrefix("::1/128"), "loopback"},                 // RFC 4291 section 2.5.3
-	{netip.MustParsePrefix("::/96"), "ipv4-compatible"},            // RFC 4291 section 2.5.5.1, deprecated: whatever it carries
+	{netip.MustParsePrefix("::/96"), "ipv4-compatible"},            // RFC 4291 section 2.5.5.1: whatever it carries
 	{netip.MustParsePrefix("::ffff:0:0:0/96"), "ipv4-translated"},  // RFC 2765, obsolete: whatever it carries
 	{netip.MustParsePrefix("64:ff9b:1::/48"), "local-nat64"},       // RFC 8215: leads into the local network
 	{netip.MustParsePrefix("100::/64"), "discard"},                 // RFC 6666

@@ -29,7 +29,7 @@ const (
 	DNSTemporary        Reason = "dns_temporary"         // no name server answered, or not now
 	DNSFailed           Reason = "dns_failed"            // the look-up failed in another way
 	DialTimeout         Reason = "dial_timeout"          // the connection was not made in time
-	DialFailed          Reason = "dial_failed"           // the connection was not made, for a cause that has no Reason of its own
+	DialFailed          Reason = "dial_failed"           // the connection was not made, for another cause
 	ProxyConnect        Reason = "proxy_connect"         // the proxy was not reached, or refused to connect
 	ProxyAuth           Reason = "proxy_auth"            // the proxy wants credentials (407)
 	TLSCertificate      Reason = "tls_certificate"       // the server's certificate did not verify
@@ -270,7 +270,7 @@ var sayings = []saying{
 	{"http: Request.ContentLength=", BodyLength, false},
 	{"http2: request body larger than specified content length", BodyLength, false},
 	{"net/http: cannot rewind body ", BodyNotReplayable, false},
-	{"http2: Transport: cannot retry err [", BodyNotReplayable, false}, // "...; define Request.GetBody to avoid this error"
+	{"http2: Transport: cannot retry err [", BodyNotReplayable, false}, // "...; define Request.GetBody"
 	{"failed to parse Location header ", Redirect, false},
 	{"net/http: TLS handshake timeout", TLSHandshakeTimeout, true},
 	{"net/http: timeout awaiting response headers", HeaderTimeout, false},
@@ -295,7 +295,7 @@ var sayings = []saying{
 	{"http: CloseIdleConnections called", ConnClosed, false},
 	{"http2: client conn not usable", ConnClosed, true}, // the stream was never opened
 	{"http2: client conn could not be established", ConnClosed, true},
-	{"http2: client conn", ConnClosed, false},                                     // is closed, connection lost, force closed
+	{"http2: client conn", ConnClosed, false},                                     // closed, connection lost
 	{"http2: server sent GOAWAY and closed the connection", GoAway, false},        // the stream may be one it acted on
 	{"http2: Transport received GOAWAY from server ", GoAway, true},               // only for streams above LastStreamID:
 	{"http2: Transport received Server's graceful shutdown GOAWAY", GoAway, true}, // RFC 9113, section 6.8

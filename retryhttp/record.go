@@ -43,7 +43,8 @@ func OutcomeOf(resp *http.Response, err error) (retry.Outcome, error) {
 	}
 	o, ok := r.of(resp.Request)
 	if !ok {
-		return o, fmt.Errorf("retryhttp: OutcomeOf: the response is not from one of the newest %d runs of its request's context", maxRecords)
+		return o, fmt.Errorf(
+			"retryhttp: OutcomeOf: the response is not from one of the newest %d runs of its request's context", maxRecords)
 	}
 	return o, nil
 }

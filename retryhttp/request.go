@@ -15,7 +15,7 @@ import (
 type RequestError struct {
 	Reason Reason // BadURL, BadScheme, EmptyHost, BadHost, BadMethod, BadHeader or BadTrailer
 	Field  string // "Request.Method", `Request.Header["X-Trace"]`
-	Value  string // as it was given, up to the bad byte of a name; empty for a header's value and a query, which may be secret
+	Value  string // as it was given, up to the bad byte of a name; empty for what may be secret: a header's value, a query
 	Rule   string // the rule that it breaks
 }
 
@@ -27,8 +27,8 @@ func (e *RequestError) Error() string {
 	return e.Field + " " + strconv.Quote(shortened(e.Value, longestName)) + " " + e.Rule
 }
 
-// refusal returns what forbids to send req, nil if nothing does. The bytes of its header are many, and net/http looks at
-// them again, so they are left to it (see call.fault).
+// refusal returns what forbids to send req, nil if nothing does. The bytes of its header are many, and net/http looks
+// at them again, so they are left to it (see call.fault).
 func refusal(req *http.Request) *RequestError {
 	switch {
 	case !validMethod(req.Method):
@@ -47,7 +47,8 @@ func refusal(req *http.Request) *RequestError {
 	if len(req.Header) > 0 { // cheaper than to begin with a range over nothing
 		for name := range req.Header {
 			if isFraming(name) {
-				return &RequestError{BadHeader, "Request.Header", name, "is not in the form of http.CanonicalHeaderKey, so that it would be sent beside the real one"}
+				return &RequestError{BadHeader, "Request.Header", name,
+					"is not in the form of http.CanonicalHeaderKey, so that it would be sent beside the real one"}
 			}
 		}
 	}
@@ -161,7 +162,9 @@ func badTokenByte(s string) int {
 // tokenBytes are the bytes that a token is made of, and nonHostBytes those that no host with a port can have (RFC 3986,
 // section 3.2.2). Bytes beyond ASCII pass in a host: net/http makes Punycode of them.
 var (
-	tokenBytes   = byteSet("!#$%&'*+-.^_`|~", func(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' })
+	tokenBytes = byteSet("!#$%&'*+-.^_`|~", func(c byte) bool {
+		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+	})
 	nonHostBytes = byteSet("\"#/<>?@\\^`{|}", func(c byte) bool { return c <= ' ' || c == 0x7f })
 )
 

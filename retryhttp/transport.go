@@ -144,8 +144,8 @@ func (t *Transport) validate(p *retry.Policy) error {
 }
 
 // takenNames are headers that change what a request is.
-var takenNames = []string{"Authorization", "Connection", "Content-Length", "Content-Type", "Expect", "Host", "Idempotency-Key",
-	"Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key"}
+var takenNames = []string{"Authorization", "Connection", "Content-Length", "Content-Type", "Expect", "Host",
+	"Idempotency-Key", "Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key"}
 
 // check is validate for what retry.Do does not check itself.
 func (t *Transport) check(p *retry.Policy) error {
