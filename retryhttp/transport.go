@@ -278,7 +278,7 @@ func (c *call) runPolicy() retry.Policy {
 	p.Classify = nil     // which judged calls
 	p.Pay, p.Observe, p.Gate = pay, nil, nil
 	if p.MaxHint == 0 && p.TTL == 0 {
-		p.MaxHint = maxHint(p)
+		p.MaxHint = maxHint(&p)
 	}
 	return p
 }
@@ -298,7 +298,7 @@ func (c *call) end(err error) (*http.Response, error) {
 
 // maxHint returns the MaxHint of a policy that limits neither hints nor runs. The default of package retry, an hour, is
 // for work in a queue; a caller of RoundTrip waits for each hint.
-func maxHint(p retry.Policy) time.Duration {
+func maxHint(p *retry.Policy) time.Duration {
 	longest := max(time.Minute, p.Base, p.Cap)
 	for _, d := range p.Delays {
 		longest = max(longest, d)
