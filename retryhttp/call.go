@@ -53,7 +53,7 @@ func newCall(t *Transport, policy *retry.Policy, req *http.Request) *call {
 
 // Done returns a channel that ends with the context and with Request.Cancel, which http.Client sets for its Timeout.
 func (c *call) Done() <-chan struct{} {
-	cancel := c.cancel()
+	cancel := cancelChan(c.req)
 	if cancel == nil {
 		return c.Context.Done()
 	}
@@ -76,7 +76,7 @@ func (c *call) Done() <-chan struct{} {
 // Err is the context's. A closed Request.Cancel counts as canceled, or as the deadline if that has passed: with
 // http.Client.Timeout both come at the same time, in any order.
 func (c *call) Err() error {
-	err, cancel := c.Context.Err(), c.cancel()
+	err, cancel := c.Context.Err(), cancelChan(c.req)
 	if err != nil || cancel == nil {
 		return err
 	}
@@ -130,9 +130,7 @@ func (c *call) detached(failed *retry.Error) error {
 	return retry.NewError(ctx, *c.policy, failed.Outcome, failed.Last)
 }
 
-func (c *call) cancel() <-chan struct{} { return canceler(c.req) }
-
-func canceler(req *http.Request) <-chan struct{} {
+func cancelChan(req *http.Request) <-chan struct{} {
 	//lint:ignore SA1019 http.Client sets it, so it has to be heeded
 	return req.Cancel
 }
@@ -190,7 +188,7 @@ func (c *call) attempt(ctx context.Context) error {
 	own, same := c.Context, true
 	if ctx != context.Context(c) {
 		same = false
-		if own = ctx; c.cancel() != nil {
+		if own = ctx; cancelChan(c.req) != nil {
 			own = &attemptContext{c.Context, ctx}
 		}
 	}

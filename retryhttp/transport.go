@@ -227,7 +227,7 @@ func (t *Transport) direct(req *http.Request, p *retry.Policy) bool {
 	ctx := req.Context()
 	return t.Accept == nil && t.Gate == nil && p.Gate == nil && p.Observe == nil && t.Budgets == nil &&
 		t.AttemptHeader == "" && t.StallTimeout == 0 && t.BufferBody >= 0 &&
-		idempotentMethod(req.Method) && (req.Body == nil || req.Body == http.NoBody) && canceler(req) == nil &&
+		idempotentMethod(req.Method) && (req.Body == nil || req.Body == http.NoBody) && cancelChan(req) == nil &&
 		p.Validate() == nil && ctx.Err() == nil && recordsOf(ctx) == nil &&
 		retry.AttemptNumber(ctx) == 1 && refusal(req) == nil
 }
