@@ -152,30 +152,30 @@ func (c *call) finish() {
 	c.payload.finish(c.req.Body, c.returned)
 }
 
-// prepare is done once, before the first attempt.
+// prepare does what is done once, before the first attempt, and returns the failure of one that is not to be made.
 func (c *call) prepare() *AttemptError {
 	if c.refused != nil {
-		return refusedAttempt(c.refused)
+		return notSent(c.refused.Reason, c.refused)
 	}
 	t := c.transport
 	c.repeatable = t.Idempotent || Repeatable(c.req)
 	if t.IdempotencyKey != nil && !idempotentMethod(c.req.Method) && !hasKey(c.req.Header) {
 		c.key = t.IdempotencyKey(c.req)
 		if i := badValueByte(c.key); i >= 0 {
-			return refusedAttempt(refuseByte(BadHeader, `Request.Header["Idempotency-Key"]`, c.key, i))
+			return notSent(BadHeader, refuseByte(BadHeader, `Request.Header["Idempotency-Key"]`, c.key, i))
 		}
 		c.repeatable = c.repeatable || c.key != ""
 	}
 	if reason, err := c.payload.open(c, c.req, t.BufferBody); err != nil {
-		return &AttemptError{Reason: reason, Veto: reason, Unsent: true, Err: err}
+		return notSent(reason, err)
 	}
 	c.ready = true
 	return nil
 }
 
-// refusedAttempt is the attempt to send a request that is refused.
-func refusedAttempt(err *RequestError) *AttemptError {
-	return &AttemptError{Reason: err.Reason, Veto: err.Reason, Unsent: true, Err: err}
+// notSent returns the failure of an attempt at a request that cannot be sent, or not again.
+func notSent(reason Reason, err error) *AttemptError {
+	return &AttemptError{Reason: reason, Veto: reason, Unsent: true, Err: err}
 }
 
 // attempt makes one attempt; ctx is Do's.
@@ -203,7 +203,7 @@ func (c *call) attempt(ctx context.Context) error {
 	}
 	out, err := c.outgoing(own, same)
 	if err != nil {
-		return c.judged(&AttemptError{Reason: BodyNotReplayable, Veto: BodyNotReplayable, Unsent: true, Err: err})
+		return c.judged(notSent(BodyNotReplayable, err))
 	}
 	c.inBase = true
 	resp, err := c.transport.base().RoundTrip(out)
@@ -344,7 +344,7 @@ func (c *call) fault(err error, conn *connTrace) *AttemptError {
 	failed.Reason, failed.Unsent = fault(err)
 	if failed.Reason == BadHeader {
 		if bad := refusedFields(BadHeader, "Request.Header", c.req.Header); bad != nil {
-			return refusedAttempt(bad)
+			return notSent(BadHeader, bad)
 		}
 	}
 	failed.Err = bounded(err, failed.Reason)
