@@ -123,11 +123,12 @@ func statusReason(code int) Reason {
 // certificate arrives after it.
 func fault(err error) (reason Reason, unsent bool) {
 	var (
-		dns    *net.DNSError
-		op     *net.OpError
-		parse  *url.Error
-		stream streamError
-		record tls.RecordHeaderError
+		dns     *net.DNSError
+		op      *net.OpError
+		parse   *url.Error
+		refused *RequestError
+		stream  streamError
+		record  tls.RecordHeaderError
 	)
 	switch {
 	case err == nil:
@@ -140,6 +141,8 @@ func fault(err error) (reason Reason, unsent bool) {
 		return Canceled, false
 	case errors.As(err, &parse) && parse.Op == "parse":
 		return BadURL, true
+	case errors.As(err, &refused): // by a Transport below
+		return refused.Reason, true
 	case isCertificate(err): // it can arrive inside proxyconnect
 		return TLSCertificate, true
 	case errors.As(err, &record):
@@ -398,6 +401,10 @@ func isTimeout(err error) bool {
 // that matches.
 func deepest(err error, match func(error) bool) bool {
 	switch e := err.(type) {
+	case *retry.Error: // its Unwrap hides what is behind a mark
+		if e != nil && (e.Last != nil && deepest(e.Last, match) || e.Cause() != nil && deepest(e.Cause(), match)) {
+			return true
+		}
 	case interface{ Unwrap() error }:
 		if inner := e.Unwrap(); inner != nil && deepest(inner, match) {
 			return true
