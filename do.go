@@ -200,7 +200,6 @@ type run struct {
 	Progress
 	began   time.Duration // since epoch
 	history history
-	gated   bool // the gate's deferral has ended the run
 }
 
 // newRun allocates a run; if the policy retries at once, in one piece with its retries (BenchmarkRetries).
@@ -248,21 +247,22 @@ func (r *run) attempt(ctx context.Context, p *Policy, fn func(context.Context) e
 // err, and a retry is paid back.
 func (r *run) admit(ctx context.Context, p *Policy) (delay time.Duration, ended bool, err error) {
 	var d Decision
-	r.mayStart(ctx, p, &d)
+	gated := r.mayStart(ctx, p, &d)
 	if d.Status == Waiting {
 		return d.Delay, false, nil
 	}
 	if r.Attempt > 0 {
 		p.Budget.Refund()
 	}
-	return 0, true, r.end(ctx, p, &d)
+	return 0, true, r.end(ctx, p, &d, gated)
 }
 
-// mayStart makes d Waiting, with a Delay if the gate defers the attempt, or the ending if no attempt may start.
-func (r *run) mayStart(ctx context.Context, p *Policy, d *Decision) {
+// mayStart makes d Waiting, with a Delay if the gate defers the attempt, or the ending if no attempt may start. It
+// reports whether that is due to the gate's deferral.
+func (r *run) mayStart(ctx context.Context, p *Policy, d *Decision) (gated bool) {
 	r.ask(ctx)
 	if p.admit(d, &r.Progress, 0); p.Gate == nil || d.Status != Waiting {
-		return
+		return false
 	}
 	returned := r.Attempt == 0
 	defer p.Budget.refundUnless(&returned)
@@ -270,10 +270,10 @@ func (r *run) mayStart(ctx context.Context, p *Policy, d *Decision) {
 	returned = true
 	if reason := r.late(ctx, p, d.Delay); reason != 0 {
 		d.end(reason)
-	} else {
-		p.admit(d, &r.Progress, wait)
-		r.gated = d.Status != Waiting
+		return false
 	}
+	p.admit(d, &r.Progress, wait)
+	return d.Status != Waiting
 }
 
 // late returns why it is too late now for an attempt in the given time, after a function of the caller's that may have
@@ -305,7 +305,7 @@ func (r *run) follow(ctx context.Context, p *Policy, err error) (time.Duration, 
 	if d.Status == Waiting {
 		return d.Delay, false, nil
 	}
-	return 0, true, r.end(ctx, p, &d)
+	return 0, true, r.end(ctx, p, &d, false)
 }
 
 // decide makes d what follows the failed attempt f. It reads the clock again after a function of the caller's.
@@ -370,7 +370,7 @@ func (r *run) observe(ctx context.Context, p *Policy, d *Decision, f *failure) {
 
 // end returns what Do returns for the ending d, and calls Observe. It fits in the stack of a goroutine that has waited,
 // which would otherwise grow for each of many that are canceled.
-func (r *run) end(ctx context.Context, p *Policy, d *Decision) error {
+func (r *run) end(ctx context.Context, p *Policy, d *Decision, gated bool) error {
 	if d.Status == Succeeded {
 		if p.Observe != nil {
 			r.observeEnd(ctx, p, d, nil)
@@ -379,7 +379,7 @@ func (r *run) end(ctx context.Context, p *Policy, d *Decision) error {
 	}
 	e := newError(kept(r.Attempt))
 	r.history.attempts(e.History, r.Attempt, r.start())
-	e.Policy, e.Status, e.Reason, e.Gated = p.Name, d.Status, d.Reason, r.gated
+	e.Policy, e.Status, e.Reason, e.Gated = p.Name, d.Status, d.Reason, gated
 	e.Attempts, e.Elapsed = r.Attempt, r.Elapsed
 	if n := len(e.History); n > 0 {
 		last := &e.History[n-1]
