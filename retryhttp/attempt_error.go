@@ -13,8 +13,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history. Find it with errors.As. Its
-// size does not grow with the response.
+// AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history. Find it with errors.As. One
+// that was not to be repeated is marked retry.Permanent. Its size does not grow with the response.
 type AttemptError struct {
 	// Reason is the machine-readable word for the failure: "status_503", "conn_refused", "attempt_timeout". It is never
 	// empty.
@@ -39,7 +39,7 @@ type AttemptError struct {
 	// text from a server or a proxy is cut to its first 1 KiB.
 	Err error
 
-	mark error // carries the hint of a response, and by CheckResponse its veto; nil without these
+	mark error // around Err, if there is one: a response's hint, and whether to retry; nil without these
 }
 
 // CheckResponse returns nil if resp is a success, 2xx or 101, and otherwise an *AttemptError with the response's
@@ -71,9 +71,15 @@ func CheckResponse(resp *http.Response) error {
 	failed := statusError(resp, hint)
 	failed.Header, failed.ended, failed.Veto = kept(resp.Header), ended, cmp.Or(failed.Veto, veto)
 	if failed.Veto != "" {
-		failed.mark = retry.Permanent(cmp.Or(failed.mark, errMarked))
+		return failed.forbidden()
 	}
 	return failed
+}
+
+// forbidden returns e marked as one that no attempt is to follow.
+func (e *AttemptError) forbidden() *AttemptError {
+	e.mark = retry.Permanent(cmp.Or(e.mark, e.Err, errMarked))
+	return e
 }
 
 // statusError returns the failure that resp stands for, with its whole header.
@@ -145,15 +151,16 @@ func (e *AttemptError) Error() string {
 	return text
 }
 
-// Unwrap returns Err or, for a response with a hint, an error that carries the hint (see retry.After).
+// Unwrap returns Err with what has been decided about it as a mark, such as retry.Permanent. For a response it returns an
+// error that carries its hint (see retry.After) and the mark, if there is one of these.
 func (e *AttemptError) Unwrap() error {
 	switch {
 	case e == nil:
 		return nil
-	case e.Err != nil:
-		return e.Err
-	default:
+	case e.mark != nil:
 		return e.mark
+	default:
+		return e.Err
 	}
 }
 

@@ -270,3 +270,34 @@ func TestALongStatusTextIsOneSafeLine(t *testing.T) {
 		})
 	}
 }
+
+func TestAFailureInTheRecordIsAnAttemptErrorWithItsMark(t *testing.T) {
+	canceling := roundTripper(func(*http.Request) (*http.Response, error) { return nil, context.Canceled })
+	repeating := atOnce
+	repeating.Classify = retry.RetryOn(context.Canceled)
+	for name, row := range map[string]struct {
+		tr    retryhttp.Transport
+		class retry.Class
+	}{
+		"a veto":                          {retryhttp.Transport{Base: always(503), Policy: atOnce}, retry.Terminal},
+		"a rule":                          {retryhttp.Transport{Base: always(404), Policy: atOnce, Delivery: true}, retry.Terminal},
+		"a fault":                         {retryhttp.Transport{Base: canceling, Policy: atOnce, Idempotent: true}, retry.Terminal},
+		"a fault that a classifier names": {retryhttp.Transport{Base: canceling, Policy: repeating, Idempotent: true}, retry.Retryable},
+		"a status that is repeated":       {retryhttp.Transport{Base: always(503), Policy: atOnce, Idempotent: true}, retry.Retryable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, _, _ := run(t, &row.tr, request(t.Context(), "POST", nil))
+			require.NotEmpty(t, o.History)
+			for _, a := range o.History {
+				failed, ok := a.Err.(*retryhttp.AttemptError)
+				require.True(t, ok, "%T", a.Err)
+				require.Equal(t, row.class, a.Class)
+				class, _ := retry.Policy{}.Judge(failed)
+				require.Equal(t, row.class, class, "also for a run around it")
+				if failed.Err != nil {
+					require.ErrorIs(t, failed, failed.Err)
+				}
+			}
+		})
+	}
+}

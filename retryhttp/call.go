@@ -386,7 +386,7 @@ func sentWithin(err error) bool {
 func (c *call) judged(failed *AttemptError) error {
 	failed.Request = c.req
 	if failed.Veto != "" {
-		return retry.Permanent(failed)
+		return failed.forbidden()
 	}
 	class, byDefault := retry.Retryable, retry.Retryable
 	if failed.Err == nil { // only a hint is marked
@@ -400,20 +400,19 @@ func (c *call) judged(failed *AttemptError) error {
 		if failed.Err == nil && isAnswer(failed.StatusCode) && !c.transport.Delivery {
 			return nil
 		}
-		return retry.Permanent(failed)
+		return failed.forbidden()
 	case failed.Unsent || c.repeatable || c.transport.Repeat != nil && c.transport.Repeat(failed):
 		failed.Veto = c.payload.veto(c)
 	default:
 		failed.Veto = NotIdempotent
 	}
-	switch {
-	case failed.Veto != "":
-		return retry.Permanent(failed)
-	case byDefault != class:
-		return retry.Transient(failed)
-	default:
-		return failed
+	if failed.Veto != "" {
+		return failed.forbidden()
 	}
+	if byDefault != class {
+		failed.mark = retry.Transient(failed.Err)
+	}
+	return failed
 }
 
 // classOf returns what the policy's classifier, or else Classify, says of an AttemptError without a Veto.
