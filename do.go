@@ -28,7 +28,7 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 		}
 	}
 	began := time.Since(epoch)
-	if p.Gate != nil || ctx.Err() != nil || ctx.Value(numberKey{}) != nil { // which a oneAttempt has too
+	if p.Gate != nil || ctx.Err() != nil || ctx.Value(numberKey{}) != nil { // a context of OneAttempt has a number too
 		return loop(ctx, &p, fn, newRun(ctx, &p, began), nil)
 	}
 	// A first attempt needs no state: this makes BenchmarkFirstTry free of allocations.
@@ -86,7 +86,7 @@ func loop(ctx context.Context, p *Policy, fn func(context.Context) error, r *run
 	var timer *time.Timer // one for all waits
 	for !ended {
 		if delay > 0 {
-			if left := delay - r.tick(); left > 0 { // 1ns is over by now
+			if left := delay - r.tick(); left > 0 { // a wait of nanoseconds is over by now
 				if timer == nil {
 					timer = time.NewTimer(left)
 				} else {
