@@ -29,10 +29,10 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-func BenchmarkSQLUpdate(b *testing.B)    { alone(b, sqlTx(deposit)) }
-func BenchmarkSQLEmpty(b *testing.B)     { alone(b, sqlTx("")) }
-func BenchmarkGRPCUnary(b *testing.B)    { alone(b, grpcUnary(0)) }
-func BenchmarkGRPCRetry(b *testing.B)    { alone(b, grpcUnary(2)) }
+func BenchmarkSQLUpdate(b *testing.B)    { alone(b, sqlTx(b, deposit)) }
+func BenchmarkSQLEmpty(b *testing.B)     { alone(b, sqlTx(b, "")) }
+func BenchmarkGRPCUnary(b *testing.B)    { alone(b, grpcUnary(b, 0)) }
+func BenchmarkGRPCRetry(b *testing.B)    { alone(b, grpcUnary(b, 2)) }
 func BenchmarkSlogFirstTry(b *testing.B) { alone(b, slogged(0)) }
 func BenchmarkSlogRetry(b *testing.B)    { alone(b, slogged(3)) }
 func BenchmarkOTelFirstTry(b *testing.B) { alone(b, metered(0)) }
@@ -41,35 +41,30 @@ func BenchmarkOTelRetry(b *testing.B)    { alone(b, metered(3)) }
 const deposit = "UPDATE account SET balance = balance + 1"
 
 // sqlTx are transactions of one statement, or of none if it is empty.
-func sqlTx(statement string) []contender {
+func sqlTx(tb testing.TB, statement string) []contender {
+	bare, ours := openSQLite(tb), openSQLite(tb)
 	return []contender{
-		{"bare-tx", func(tb testing.TB) func(int) {
-			db := openSQLite(tb)
-			return repeated(func() error {
-				tx, err := db.BeginTx(serving, nil)
-				if err != nil {
-					return err
+		{"bare-tx", repeated(func() error {
+			tx, err := bare.BeginTx(serving, nil)
+			if err != nil {
+				return err
+			}
+			if statement != "" {
+				if _, err := tx.ExecContext(serving, statement); err != nil {
+					return errors.Join(err, tx.Rollback())
 				}
-				if statement != "" {
-					if _, err := tx.ExecContext(serving, statement); err != nil {
-						return errors.Join(err, tx.Rollback())
-					}
+			}
+			return tx.Commit()
+		})},
+		{"retrysql", repeated(func() error {
+			return retrysql.Tx(serving, ours, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				if statement == "" {
+					return nil
 				}
-				return tx.Commit()
+				_, err := tx.ExecContext(ctx, statement)
+				return err
 			})
-		}},
-		{"retrysql", func(tb testing.TB) func(int) {
-			db := openSQLite(tb)
-			return repeated(func() error {
-				return retrysql.Tx(serving, db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-					if statement == "" {
-						return nil
-					}
-					_, err := tx.ExecContext(ctx, statement)
-					return err
-				})
-			})
-		}},
+		})},
 	}
 }
 
@@ -103,37 +98,31 @@ const nativeRetry = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttemp
 	"maxBackoff": "0.000000001s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
 
 // grpcUnary are calls over a connection in memory that fail so many times before they succeed.
-func grpcUnary(failures int) []contender {
-	over := func(name string, more func(tb testing.TB) []grpc.DialOption, repeats int) contender {
-		return contender{name, func(tb testing.TB) func(int) {
-			service := &grpcService{failures: failures}
-			client := dial(tb, service, more(tb)...)
-			request := &testgrpc.SimpleRequest{}
-			work := repeated(func() (err error) {
-				for range repeats {
-					_, err = client.UnaryCall(serving, request)
-				}
-				return err
-			})
-			return func(n int) {
-				before := service.calls
-				work(n)
-				if service.calls-before != n*(failures+1) {
-					panic(name + " made the wrong attempts")
-				}
+func grpcUnary(tb testing.TB, failures int) []contender {
+	unary, err := retrygrpc.UnaryClientInterceptor(retry.Policy{MaxAttempts: 3, Backoff: atOnce}, retrygrpc.Options{})
+	require.NoError(tb, err)
+	over := func(name string, repeats int, options ...grpc.DialOption) contender {
+		service := &grpcService{failures: failures}
+		client := dial(tb, service, options...)
+		request := &testgrpc.SimpleRequest{}
+		work := repeated(func() (err error) {
+			for range repeats {
+				_, err = client.UnaryCall(serving, request)
+			}
+			return err
+		})
+		return contender{name, func(n int) {
+			before := service.calls
+			work(n)
+			if service.calls-before != n*(failures+1) {
+				panic(name + " made the wrong attempts")
 			}
 		}}
 	}
 	return []contender{
-		over("bare-calls", func(testing.TB) []grpc.DialOption { return []grpc.DialOption{grpc.WithDisableRetry()} }, failures+1),
-		over("retrygrpc", func(tb testing.TB) []grpc.DialOption {
-			unary, err := retrygrpc.UnaryClientInterceptor(retry.Policy{MaxAttempts: 3, Backoff: atOnce}, retrygrpc.Options{})
-			require.NoError(tb, err)
-			return []grpc.DialOption{grpc.WithDisableRetry(), grpc.WithUnaryInterceptor(unary)}
-		}, 1),
-		over("grpc-go", func(testing.TB) []grpc.DialOption {
-			return []grpc.DialOption{grpc.WithDefaultServiceConfig(nativeRetry)}
-		}, 1),
+		over("bare-calls", failures+1, grpc.WithDisableRetry()),
+		over("retrygrpc", 1, grpc.WithDisableRetry(), grpc.WithUnaryInterceptor(unary)),
+		over("grpc-go", 1, grpc.WithDefaultServiceConfig(nativeRetry)),
 	}
 }
 
@@ -178,15 +167,4 @@ func observed(name string, failures int, observe func(context.Context, retry.Eve
 	c := eightAtOnce
 	c.policy.Name, c.policy.Observe = "charge", observe
 	return failing(c, failures, loop{name, ours.make})
-}
-
-// repeated returns what calls do n times and panics if it fails.
-func repeated(do func() error) func(n int) {
-	return func(n int) {
-		for range n {
-			if err := do(); err != nil {
-				panic(err)
-			}
-		}
-	}
 }

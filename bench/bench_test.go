@@ -11,11 +11,11 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// contender is one of the ways to do the work of a scenario. The result of make does it n times, and panics if the work
-// was not done as the scenario says.
+// contender is one of the ways to do the work of a scenario. work does it n times, and panics if it was not done as the
+// scenario says.
 type contender struct {
 	name string
-	make func(tb testing.TB) func(n int)
+	work func(n int)
 }
 
 // alone runs each contender as a sub-benchmark, in one goroutine.
@@ -27,14 +27,14 @@ func shared(b *testing.B, contenders []contender) { run(b, true, contenders) }
 func run(b *testing.B, shared bool, contenders []contender) {
 	for _, c := range contenders {
 		b.Run(c.name, func(b *testing.B) {
-			work, goroutines := c.make(b), 1
+			goroutines := 1
 			if shared {
 				goroutines = runtime.GOMAXPROCS(0)
 			}
-			work(1)
+			c.work(1)
 			b.ReportAllocs()
 			b.ResetTimer()
-			together(goroutines, b.N, work)
+			together(goroutines, b.N, c.work)
 		})
 	}
 }
@@ -61,18 +61,20 @@ var errFlaky = errors.New("flaky")
 func calls(c config, fn attempt, loops ...loop) []contender {
 	var all []contender
 	for _, l := range loops {
-		all = append(all, contender{l.name, func(testing.TB) func(int) {
-			call := l.make(serving, c, fn)
-			return func(n int) {
-				for range n {
-					if err := call(); err != nil {
-						panic(err)
-					}
-				}
-			}
-		}})
+		all = append(all, contender{l.name, repeated(l.make(serving, c, fn))})
 	}
 	return all
+}
+
+// repeated returns what calls do n times and panics if it fails.
+func repeated(do func() error) func(n int) {
+	return func(n int) {
+		for range n {
+			if err := do(); err != nil {
+				panic(err)
+			}
+		}
+	}
 }
 
 // failing returns the loops as contenders whose calls fail the given number of times before they succeed, if the
@@ -81,23 +83,20 @@ func failing(c config, failures int, loops ...loop) []contender {
 	due, succeeds := min(failures+1, c.attempts), failures < c.attempts
 	var all []contender
 	for _, l := range loops {
-		all = append(all, contender{l.name, func(testing.TB) func(int) {
-			made := 0
-			call := l.make(serving, c, func(context.Context) error {
-				if made++; made <= failures {
-					return errFlaky
-				}
-				return nil
-			})
-			return func(n int) {
-				for range n {
-					made = 0
-					if err := call(); (err == nil) != succeeds || made != due {
-						panic(errors.Join(errors.New(l.name+" made the wrong attempts"), err))
-					}
-				}
+		made := 0
+		call := l.make(serving, c, func(context.Context) error {
+			if made++; made <= failures {
+				return errFlaky
 			}
-		}})
+			return nil
+		})
+		all = append(all, contender{l.name, repeated(func() error {
+			made = 0
+			if err := call(); (err == nil) != succeeds || made != due {
+				return errors.Join(errors.New(l.name+" made the wrong attempts"), err)
+			}
+			return nil
+		})})
 	}
 	return all
 }
@@ -114,11 +113,9 @@ var (
 )
 
 func clock() []contender {
-	return []contender{{"bare-reading", func(testing.TB) func(int) {
-		return func(n int) {
-			for range n {
-				sinkDuration = time.Since(epoch)
-			}
+	return []contender{{"bare-reading", func(n int) {
+		for range n {
+			sinkDuration = time.Since(epoch)
 		}
 	}}}
 }

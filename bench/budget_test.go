@@ -16,10 +16,6 @@ import (
 const (
 	retryToken = 1_000_000 // of the limits, the unit in which a retry.Budget counts too
 	fullBucket = 10 * retryToken
-
-	refused  = "a bucket with tokens refused a retry"
-	allowed  = "an empty bucket allowed a retry"
-	notTaken = "a success changed a full bucket"
 )
 
 // A budget is shared by all goroutines. Each loop panics if the budget does not do what is measured.
@@ -28,75 +24,97 @@ func BenchmarkBudgetRetry(b *testing.B)   { shared(b, budgetRetry()) }
 func BenchmarkBudgetRefusal(b *testing.B) { shared(b, budgetRefusal()) }
 
 func budgetSuccess() []contender {
+	level := new(atomic.Int64)
+	level.Store(fullBucket)
+	ours := retry.NewBudget(retry.BudgetConfig{Burst: 10, Initial: 10})
+	avast := avast5.NewFixedTokenBucketThrottle(avast5.FixedTokenBucketThrottleConfig{})
+	aws := ratelimit.NewTokenRateLimit(500) // the SDK's default
+	failsafe := failsafebudget.New().(inFlight)
 	return []contender{
-		of("bare-load", loadFull), of("retry", depositIntoFull), of("avast-v5", avast5Success),
-		of("aws-sdk", awsSuccess), of("failsafe-go", failsafeSuccess),
+		{"bare-load", func(n int) { loads(n, level, fullBucket) }},
+		{"retry", func(n int) { oursSuccess(n, ours) }},
+		{"avast-v5", func(n int) {
+			for range n {
+				avast.OnSuccess(0)
+			}
+		}},
+		{"aws-sdk", func(n int) { awsSuccess(n, aws) }},
+		{"failsafe-go", func(n int) {
+			for range n {
+				failsafe.RecordExecution()
+				failsafe.ReleaseExecution()
+			}
+		}},
 	}
 }
 
 func budgetRetry() []contender {
+	level, hand := new(atomic.Int64), new(handBudget)
+	level.Store(fullBucket)
+	hand.level.Store(fullBucket)
+	ours := retry.NewBudget(retry.BudgetConfig{Burst: 10, Initial: 10})
+	avast := avast5.NewFixedTokenBucketThrottle(avast5.FixedTokenBucketThrottleConfig{})
+	aws := ratelimit.NewTokenRateLimit(500)
+	failsafe := failsafebudget.NewBuilder().WithMinConcurrency(100).Build().(inFlight) // more than there are cores
+	limiter := rate.NewLimiter(rate.Every(time.Nanosecond), 1_000_000)                 // faster than they are taken
 	return []contender{
-		of("bare-spend", spendAndAdd), of("bare-swaps", swapTwice), of("retry", withdrawAndRefund), of("avast-v5", avast5Retry),
-		of("aws-sdk", awsRetry), of("failsafe-go", failsafeRetry), of("x-time-rate", rateRetry),
+		{"bare-spend", func(n int) { handSpends(n, hand, true) }},
+		{"bare-swaps", func(n int) { swapsTwice(n, level) }},
+		{"retry", func(n int) { oursSpends(n, ours, true) }},
+		{"avast-v5", func(n int) { avastSpends(n, avast, true) }},
+		{"aws-sdk", func(n int) { awsSpends(n, aws, true) }},
+		{"failsafe-go", func(n int) { failsafeSpends(n, failsafe, true) }},
+		{"x-time-rate", func(n int) { rateSpends(n, limiter, true) }},
 	}
 }
 
 func budgetRefusal() []contender {
+	level, hand := new(atomic.Int64), new(handBudget)
+	ours := retry.NewBudget(retry.BudgetConfig{Initial: -1})
+	avast := avast5.NewFixedTokenBucketThrottle(avast5.FixedTokenBucketThrottleConfig{MaxCapacity: 1, ThrottleCost: 5})
+	aws := ratelimit.NewTokenRateLimit(1)
+	failsafe := failsafebudget.NewBuilder().WithMinConcurrency(0).WithMaxRate(0).Build().(inFlight)
+	failsafe.TryAcquirePermit() // the one that is always allowed stays under way
+	limiter := rate.NewLimiter(0, 1)
+	limiter.Allow() // takes the only token
 	return []contender{
-		of("bare-spend", spendFromEmpty), of("bare-load", loadEmpty), of("retry", withdrawFromEmpty), of("avast-v5", avast5Refusal),
-		of("aws-sdk", awsRefusal), of("failsafe-go", failsafeRefusal), of("x-time-rate", rateRefusal),
+		{"bare-spend", func(n int) { handSpends(n, hand, false) }},
+		{"bare-load", func(n int) { loads(n, level, 0) }},
+		{"retry", func(n int) { oursSpends(n, ours, false) }},
+		{"avast-v5", func(n int) { avastSpends(n, avast, false) }},
+		{"aws-sdk", func(n int) { awsSpends(n, aws, false) }},
+		{"failsafe-go", func(n int) { failsafeSpends(n, failsafe, false) }},
+		{"x-time-rate", func(n int) { rateSpends(n, limiter, false) }},
 	}
 }
 
-// of returns the contender that does what prepare prepares.
-func of(name string, prepare func() func(n int)) contender {
-	return contender{name, func(testing.TB) func(int) { return prepare() }}
-}
-
-func loadFull() func(int) {
-	level := new(atomic.Int64)
-	level.Store(fullBucket)
-	return func(n int) {
-		for range n {
-			if level.Load() != fullBucket {
-				panic(notTaken)
-			}
-		}
+// must panics if ok is false. It is inlined.
+func must(ok bool) {
+	if !ok {
+		panic("the budget did not do what is measured")
 	}
 }
 
-func depositIntoFull() func(int) {
-	b := retry.NewBudget(retry.BudgetConfig{Burst: 10, Initial: 10})
+//go:noinline
+func loads(n int, level *atomic.Int64, want int64) {
+	for range n {
+		must(level.Load() == want)
+	}
+}
+
+func oursSuccess(n int, b *retry.Budget) {
 	success, at := retry.Decision{Status: retry.Succeeded}, time.Now()
-	return func(n int) {
-		for range n {
-			b.Spend(success, at)
-		}
-		if b.Tokens() != 10 {
-			panic(notTaken)
-		}
+	for range n {
+		b.Spend(success, at)
 	}
+	must(b.Tokens() == 10)
 }
 
-func avast5Success() func(int) {
-	manager := avast5.NewFixedTokenBucketThrottle(avast5.FixedTokenBucketThrottleConfig{})
-	return func(n int) {
-		for range n {
-			manager.OnSuccess(0)
-		}
+func awsSuccess(n int, limiter *ratelimit.TokenRateLimit) {
+	for range n {
+		_ = limiter.AddTokens(1) // the SDK's NoRetryIncrement; it never fails
 	}
-}
-
-func awsSuccess() func(int) {
-	limiter := ratelimit.NewTokenRateLimit(500) // the SDK's default
-	return func(n int) {
-		for range n {
-			_ = limiter.AddTokens(1) // the SDK's NoRetryIncrement; it never fails
-		}
-		if limiter.Remaining() != 500 {
-			panic(notTaken)
-		}
-	}
+	must(limiter.Remaining() == 500)
 }
 
 // inFlight is what failsafe-go's retry policy calls of a budget.
@@ -107,24 +125,10 @@ type inFlight interface {
 	ReleasePermit()
 }
 
-func failsafeSuccess() func(int) {
-	b := failsafebudget.New().(inFlight)
-	return func(n int) {
-		for range n {
-			b.RecordExecution()
-			b.ReleaseExecution()
-		}
-	}
-}
-
-func swapTwice() func(int) {
-	level := new(atomic.Int64)
-	level.Store(fullBucket)
-	return func(n int) {
-		for range n {
-			swap(level, -retryToken)
-			swap(level, retryToken)
-		}
+func swapsTwice(n int, level *atomic.Int64) {
+	for range n {
+		swap(level, -retryToken)
+		swap(level, retryToken)
 	}
 }
 
@@ -147,163 +151,58 @@ func (b *handBudget) spend(d retry.Decision, _ time.Time) retry.Decision {
 	return retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted, Class: d.Class, Since: d.Since, Hint: d.Hint}
 }
 
-func (b *handBudget) refund() {
-	if b.level.Add(retryToken) > fullBucket {
-		panic(notTaken)
-	}
-}
+// The functions below spend the tokens of n retries and return each, if they are to be allowed.
 
-func spendAndAdd() func(int) {
-	b := new(handBudget)
-	b.level.Store(fullBucket)
+func handSpends(n int, b *handBudget, allowed bool) {
 	retries, at := retry.Decision{Status: retry.Waiting}, time.Now()
-	return func(n int) {
-		for range n {
-			if b.spend(retries, at).Status != retry.Waiting {
-				panic(refused)
-			}
-			b.refund()
+	for range n {
+		must((b.spend(retries, at).Status == retry.Waiting) == allowed)
+		if allowed {
+			must(b.level.Add(retryToken) <= fullBucket)
 		}
 	}
 }
 
-func spendFromEmpty() func(int) {
-	b := new(handBudget)
+func oursSpends(n int, b *retry.Budget, allowed bool) {
 	retries, at := retry.Decision{Status: retry.Waiting}, time.Now()
-	return func(n int) {
-		for range n {
-			if b.spend(retries, at).Status == retry.Waiting {
-				panic(allowed)
-			}
-		}
-	}
-}
-
-func withdrawAndRefund() func(int) {
-	b := retry.NewBudget(retry.BudgetConfig{Burst: 10, Initial: 10})
-	retries, at := retry.Decision{Status: retry.Waiting}, time.Now()
-	return func(n int) {
-		for range n {
-			if b.Spend(retries, at).Status != retry.Waiting {
-				panic(refused)
-			}
+	for range n {
+		must((b.Spend(retries, at).Status == retry.Waiting) == allowed)
+		if allowed {
 			b.Refund()
 		}
 	}
 }
 
-func avast5Retry() func(int) {
-	manager := avast5.NewFixedTokenBucketThrottle(avast5.FixedTokenBucketThrottleConfig{})
-	return func(n int) {
-		for range n {
-			if !manager.AllowRetry(0, nil) {
-				panic(refused)
-			}
+func avastSpends(n int, manager *avast5.FixedTokenBucketThrottleManager, allowed bool) {
+	for range n {
+		must(manager.AllowRetry(0, nil) == allowed)
+		if allowed {
 			manager.OnSuccess(1) // gives back what a retry costs
 		}
 	}
 }
 
-func awsRetry() func(int) {
-	limiter := ratelimit.NewTokenRateLimit(500)
-	return func(n int) {
-		for range n {
-			release, err := limiter.GetToken(serving, 5) // the SDK's RetryCost
-			if err != nil || release() != nil {
-				panic(refused)
-			}
+func awsSpends(n int, limiter *ratelimit.TokenRateLimit, allowed bool) {
+	for range n {
+		release, err := limiter.GetToken(serving, 5) // the SDK's RetryCost
+		must((err == nil) == allowed)
+		if allowed {
+			must(release() == nil)
 		}
 	}
 }
 
-func failsafeRetry() func(int) {
-	b := failsafebudget.NewBuilder().WithMinConcurrency(100).Build().(inFlight) // more than there are cores
-	return func(n int) {
-		for range n {
-			if !b.TryAcquirePermit() {
-				panic(refused)
-			}
+func failsafeSpends(n int, b inFlight, allowed bool) {
+	for range n {
+		must(b.TryAcquirePermit() == allowed)
+		if allowed {
 			b.ReleasePermit()
 		}
 	}
 }
 
-func rateRetry() func(int) {
-	limiter := rate.NewLimiter(rate.Every(time.Nanosecond), 1_000_000) // faster than the benchmark takes them
-	return func(n int) {
-		for range n {
-			if !limiter.Allow() {
-				panic(refused)
-			}
-		}
-	}
-}
-
-func loadEmpty() func(int) {
-	level := new(atomic.Int64)
-	return func(n int) {
-		for range n {
-			if level.Load() >= retryToken {
-				panic(allowed)
-			}
-		}
-	}
-}
-
-func withdrawFromEmpty() func(int) {
-	b := retry.NewBudget(retry.BudgetConfig{Initial: -1})
-	retries, at := retry.Decision{Status: retry.Waiting}, time.Now()
-	return func(n int) {
-		for range n {
-			if b.Spend(retries, at).Status == retry.Waiting {
-				panic(allowed)
-			}
-		}
-	}
-}
-
-func avast5Refusal() func(int) {
-	manager := avast5.NewFixedTokenBucketThrottle(avast5.FixedTokenBucketThrottleConfig{MaxCapacity: 1, ThrottleCost: 5})
-	return func(n int) {
-		for range n {
-			if manager.AllowRetry(0, nil) {
-				panic(allowed)
-			}
-		}
-	}
-}
-
-func awsRefusal() func(int) {
-	limiter := ratelimit.NewTokenRateLimit(1)
-	return func(n int) {
-		for range n {
-			if _, err := limiter.GetToken(serving, 5); err == nil {
-				panic(allowed)
-			}
-		}
-	}
-}
-
-func failsafeRefusal() func(int) {
-	b := failsafebudget.NewBuilder().WithMinConcurrency(0).WithMaxRate(0).Build().(inFlight)
-	b.TryAcquirePermit() // the one that is always allowed stays under way
-	return func(n int) {
-		for range n {
-			if b.TryAcquirePermit() {
-				panic(allowed)
-			}
-		}
-	}
-}
-
-func rateRefusal() func(int) {
-	limiter := rate.NewLimiter(0, 1)
-	limiter.Allow() // takes the only token
-	return func(n int) {
-		for range n {
-			if limiter.Allow() {
-				panic(allowed)
-			}
-		}
+func rateSpends(n int, limiter *rate.Limiter, allowed bool) {
+	for range n {
+		must(limiter.Allow() == allowed)
 	}
 }

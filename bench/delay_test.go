@@ -23,6 +23,16 @@ const (
 // delaySum keeps the sum of the delays, so that the compiler does not drop them and a test can check them.
 var delaySum time.Duration
 
+// inTurn adds the delays after attempts 1 to 64 in turn, n of them; i is the number of the attempt less one. It is
+// inlined together with delay, so that delay costs no call.
+func inTurn(n int, delay func(i int) time.Duration) {
+	var sum time.Duration
+	for i := range n {
+		sum += delay(i % delaysInTurn)
+	}
+	delaySum = sum
+}
+
 // givenU is the number in [0,1) of the jittered delays that take one. It is a variable so that the compiler does not
 // compute with it.
 var givenU = 0.3
@@ -36,55 +46,51 @@ func BenchmarkDelayLinear(b *testing.B)    { alone(b, delayLinear()) }
 
 func delay() []contender {
 	return []contender{
-		of("bare-method", methodDelay),
-		of("bare-shift", func() func(int) { return shiftAndMin }),
-		of("retry", func() func(int) { return oursDelay(retry.Backoff{}) }),
-		of("jpillora", jpilloraDelay(false)),
-		of("k8s-wait", k8sDelay(0)),
-		of("cenkalti-v5", cenkalti5Delay(0)),
-		of("cenkalti-v7", cenkalti7Delay(0)),
-		of("avast-v4", avast4Delay(avast4.BackOffDelay)),
-		of("avast-v5", avast5Delay(avast5.BackOffDelay)),
-		of("codegroove", codegrooveDelay(codegroove.BackOffDelay)),
-		of("sethvargo", sethvargoDelay(false)),
+		{"bare-method", func(n int) { methodDelay(n, byHand{}) }},
+		{"bare-shift", func(n int) { inTurn(n, shifted) }},
+		{"retry", func(n int) { oursDelay(n, retry.Backoff{}) }},
+		{"jpillora", func(n int) { jpilloraDelay(n, false) }},
+		{"k8s-wait", func(n int) { k8sDelay(n, 0) }},
+		{"cenkalti-v5", func(n int) { cenkalti5Delay(n, 0) }},
+		{"cenkalti-v7", func(n int) { cenkalti7Delay(n, 0) }},
+		{"avast-v4", func(n int) { avast4Delay(n, avast4.BackOffDelay) }},
+		{"avast-v5", func(n int) { avast5Delay(n, avast5.BackOffDelay) }},
+		{"codegroove", func(n int) { codegrooveDelay(n, codegroove.BackOffDelay) }},
+		{"sethvargo", func(n int) { sethvargoDelay(n, false) }},
 	}
 }
 
 func delayGiven() []contender {
-	return []contender{
-		of("bare-method", methodJittered),
-		of("bare-shift", func() func(int) { return shiftTimesU }),
-		of("retry", oursJittered),
-	}
+	return []contender{{"bare-method", methodJittered}, {"bare-shift", shiftTimesU}, {"retry", oursJittered}}
 }
 
 func delayDrawn() []contender {
 	return []contender{
-		of("bare-shift", func() func(int) { return shiftTimesDrawn }),
-		of("retry", oursDrawn),
-		of("jpillora", jpilloraDelay(true)),
-		of("k8s-wait", k8sDelay(1)),
-		of("cenkalti-v5", cenkalti5Delay(0.5)),
-		of("cenkalti-v7", cenkalti7Delay(0.5)),
-		of("avast-v4", avast4Delay(avast4.FullJitterBackoffDelay)),
-		of("avast-v5", avast5Delay(avast5.FullJitterBackoffDelay)),
-		of("codegroove", codegrooveDelay(codegroove.FullJitterBackoffDelay)),
-		of("sethvargo", sethvargoDelay(true)),
-		of("aws-sdk", awsDelay),
+		{"bare-shift", shiftTimesDrawn},
+		{"retry", oursDrawn},
+		{"jpillora", func(n int) { jpilloraDelay(n, true) }},
+		{"k8s-wait", func(n int) { k8sDelay(n, 1) }},
+		{"cenkalti-v5", func(n int) { cenkalti5Delay(n, 0.5) }},
+		{"cenkalti-v7", func(n int) { cenkalti7Delay(n, 0.5) }},
+		{"avast-v4", func(n int) { avast4Delay(n, avast4.FullJitterBackoffDelay) }},
+		{"avast-v5", func(n int) { avast5Delay(n, avast5.FullJitterBackoffDelay) }},
+		{"codegroove", func(n int) { codegrooveDelay(n, codegroove.FullJitterBackoffDelay) }},
+		{"sethvargo", func(n int) { sethvargoDelay(n, true) }},
+		{"aws-sdk", awsDelay},
 	}
 }
 
 func delayFactor(factor float64) []contender {
 	return []contender{
-		of("bare-product", func() func(int) { return runningProduct(factor) }),
-		of("retry", func() func(int) { return oursDelay(retry.Backoff{Factor: factor}) }),
+		{"bare-product", func(n int) { runningProduct(n, factor) }},
+		{"retry", func(n int) { oursDelay(n, retry.Backoff{Factor: factor}) }},
 	}
 }
 
 func delayLinear() []contender {
 	return []contender{
-		of("bare-product", func() func(int) { return productAndMin }),
-		of("retry", func() func(int) { return oursDelay(retry.Backoff{Mode: retry.Linear}) }),
+		{"bare-product", productAndMin},
+		{"retry", func(n int) { oursDelay(n, retry.Backoff{Mode: retry.Linear}) }},
 	}
 }
 
@@ -131,27 +137,16 @@ func (b byHand) jittered(attempt int, u float64) time.Duration {
 	return time.Duration(float64(delay) * min(u, 1-0x1p-53))
 }
 
-func methodDelay() func(int) {
-	var b byHand
-	return func(n int) {
-		var sum time.Duration
-		for i := range n {
-			sum += b.delay(i%delaysInTurn + 1)
-		}
-		delaySum = sum
-	}
+// methodDelay and oursDelay are not inlined, so that the compiler does not compute with b.
+//
+//go:noinline
+func methodDelay(n int, b byHand) {
+	inTurn(n, func(i int) time.Duration { return b.delay(i + 1) })
 }
 
-func methodJittered() func(int) {
-	b := byHand{Jitter: retry.FullJitter}
-	return func(n int) {
-		var sum time.Duration
-		u := givenU
-		for i := range n {
-			sum += b.jittered(i%delaysInTurn+1, u)
-		}
-		delaySum = sum
-	}
+func methodJittered(n int) {
+	b, u := byHand{Jitter: retry.FullJitter}, givenU
+	inTurn(n, func(i int) time.Duration { return b.jittered(i+1, u) })
 }
 
 // shifted returns min(5s·2^grown, 1h). It is inlined.
@@ -162,84 +157,42 @@ func shifted(grown int) time.Duration {
 	return longestDelay
 }
 
-func shiftAndMin(n int) {
-	var sum time.Duration
-	for i := range n {
-		sum += shifted(i % delaysInTurn)
-	}
-	delaySum = sum
-}
-
 func shiftTimesU(n int) {
-	var sum time.Duration
 	u := givenU
-	for i := range n {
-		sum += time.Duration(float64(shifted(i%delaysInTurn)) * u)
-	}
-	delaySum = sum
+	inTurn(n, func(i int) time.Duration { return time.Duration(float64(shifted(i)) * u) })
 }
 
 func shiftTimesDrawn(n int) {
-	var sum time.Duration
-	for i := range n {
-		sum += time.Duration(float64(shifted(i%delaysInTurn)) * rand.Float64())
-	}
-	delaySum = sum
+	inTurn(n, func(i int) time.Duration { return time.Duration(float64(shifted(i)) * rand.Float64()) })
 }
 
-func runningProduct(factor float64) func(int) {
-	return func(n int) {
-		var sum time.Duration
-		var delay float64
-		for i := range n {
-			if i%delaysInTurn == 0 {
-				delay = float64(firstDelay)
-			} else {
-				delay = min(delay*factor, float64(longestDelay))
-			}
-			sum += time.Duration(delay)
+func runningProduct(n int, factor float64) {
+	var delay float64
+	inTurn(n, func(i int) time.Duration {
+		if i == 0 {
+			delay = float64(firstDelay)
+		} else {
+			delay = min(delay*factor, float64(longestDelay))
 		}
-		delaySum = sum
-	}
+		return time.Duration(delay)
+	})
 }
 
 func productAndMin(n int) {
-	var sum time.Duration
-	for i := range n {
-		sum += min(firstDelay*time.Duration(i%delaysInTurn+1), longestDelay)
-	}
-	delaySum = sum
+	inTurn(n, func(i int) time.Duration { return min(firstDelay*time.Duration(i+1), longestDelay) })
 }
 
-func oursDelay(b retry.Backoff) func(int) {
-	return func(n int) {
-		var sum time.Duration
-		for i := range n {
-			sum += b.Delay(i%delaysInTurn + 1)
-		}
-		delaySum = sum
-	}
+//go:noinline
+func oursDelay(n int, b retry.Backoff) {
+	inTurn(n, func(i int) time.Duration { return b.Delay(i + 1) })
 }
 
-func oursJittered() func(int) {
+func oursJittered(n int) {
+	b, u := retry.Backoff{Jitter: retry.FullJitter}, givenU
+	inTurn(n, func(i int) time.Duration { return b.Jittered(i+1, 0, u) })
+}
+
+func oursDrawn(n int) {
 	b := retry.Backoff{Jitter: retry.FullJitter}
-	return func(n int) {
-		var sum time.Duration
-		u := givenU
-		for i := range n {
-			sum += b.Jittered(i%delaysInTurn+1, 0, u)
-		}
-		delaySum = sum
-	}
-}
-
-func oursDrawn() func(int) {
-	b := retry.Backoff{Jitter: retry.FullJitter}
-	return func(n int) {
-		var sum time.Duration
-		for i := range n {
-			sum += b.Jittered(i%delaysInTurn+1, 0, rand.Float64())
-		}
-		delaySum = sum
-	}
+	inTurn(n, func(i int) time.Duration { return b.Jittered(i+1, 0, rand.Float64()) })
 }

@@ -14,128 +14,92 @@ import (
 	k8s "k8s.io/apimachinery/pkg/util/wait"
 )
 
-func jpilloraDelay(jitter bool) func() func(int) {
-	return func() func(int) {
-		b := &jpillora.Backoff{Min: firstDelay, Max: longestDelay, Jitter: jitter}
-		return func(n int) {
-			var sum time.Duration
-			for i := range n {
-				sum += b.ForAttempt(float64(i % delaysInTurn))
-			}
-			delaySum = sum
+func jpilloraDelay(n int, jitter bool) {
+	b := &jpillora.Backoff{Min: firstDelay, Max: longestDelay, Jitter: jitter}
+	inTurn(n, func(i int) time.Duration { return b.ForAttempt(float64(i)) })
+}
+
+func k8sDelay(n int, jitter float64) {
+	fresh := k8s.Backoff{Duration: firstDelay, Factor: 2, Steps: delaysInTurn, Cap: longestDelay, Jitter: jitter}
+	var b k8s.Backoff
+	inTurn(n, func(i int) time.Duration {
+		if i == 0 {
+			b = fresh
 		}
-	}
+		return b.Step()
+	})
 }
 
-func k8sDelay(jitter float64) func() func(int) {
-	return func() func(int) {
-		fresh := k8s.Backoff{Duration: firstDelay, Factor: 2, Steps: delaysInTurn, Cap: longestDelay, Jitter: jitter}
-		return func(n int) {
-			var sum time.Duration
-			var b k8s.Backoff
-			for i := range n {
-				if i%delaysInTurn == 0 {
-					b = fresh
-				}
-				sum += b.Step()
-			}
-			delaySum = sum
-		}
-	}
+func cenkalti5Delay(n int, spread float64) {
+	cenkaltiDelay(n, &cenkalti5.ExponentialBackOff{
+		InitialInterval: firstDelay, Multiplier: 2, MaxInterval: longestDelay, RandomizationFactor: spread,
+	})
 }
 
-func cenkalti5Delay(spread float64) func() func(int) {
-	return func() func(int) {
-		return cenkaltiDelay(&cenkalti5.ExponentialBackOff{InitialInterval: firstDelay, Multiplier: 2, MaxInterval: longestDelay, RandomizationFactor: spread})
-	}
-}
-
-func cenkalti7Delay(spread float64) func() func(int) {
-	return func() func(int) {
-		return cenkaltiDelay(&cenkalti7.ExponentialBackOff{InitialInterval: firstDelay, Multiplier: 2, MaxInterval: longestDelay, RandomizationFactor: spread})
-	}
+func cenkalti7Delay(n int, spread float64) {
+	cenkaltiDelay(n, &cenkalti7.ExponentialBackOff{
+		InitialInterval: firstDelay, Multiplier: 2, MaxInterval: longestDelay, RandomizationFactor: spread,
+	})
 }
 
 // cenkaltiDelay calls b through its interface, as its Retry does.
-func cenkaltiDelay(b cenkalti7.BackOff) func(int) {
-	return func(n int) {
-		var sum time.Duration
-		for i := range n {
-			if i%delaysInTurn == 0 {
-				b.Reset()
-			}
-			sum += b.NextBackOff()
+//
+//go:noinline
+func cenkaltiDelay(n int, b cenkalti7.BackOff) {
+	inTurn(n, func(i int) time.Duration {
+		if i == 0 {
+			b.Reset()
 		}
-		delaySum = sum
-	}
+		return b.NextBackOff()
+	})
 }
 
-func avast4Delay(delay avast4.DelayTypeFunc) func() func(int) {
+func avast4Delay(n int, delay avast4.DelayTypeFunc) {
 	var config avast4.Config
 	avast4.Delay(firstDelay)(&config)
 	avast4.MaxDelay(longestDelay)(&config)
-	return cappedDelay(delay, &config)
+	cappedDelay(n, delay, &config)
 }
 
-func avast5Delay(delay avast5.DelayTypeFunc) func() func(int) {
-	return cappedDelay(delay, avast5.DelayContext(avast5.New(avast5.Delay(firstDelay), avast5.MaxDelay(longestDelay))))
+func avast5Delay(n int, delay avast5.DelayTypeFunc) {
+	cappedDelay(n, delay, avast5.DelayContext(avast5.New(avast5.Delay(firstDelay), avast5.MaxDelay(longestDelay))))
 }
 
-func codegrooveDelay(delay codegroove.DelayTypeFunc) func() func(int) {
+func codegrooveDelay(n int, delay codegroove.DelayTypeFunc) {
 	var config codegroove.Config
 	codegroove.Delay(firstDelay)(&config)
 	codegroove.MaxDelay(longestDelay)(&config)
-	return cappedDelay(delay, &config)
+	cappedDelay(n, delay, &config)
 }
 
 // cappedDelay calls delay as a value, as retry-go's Do does.
-func cappedDelay[C any](delay func(uint, error, C) time.Duration, config C) func() func(int) {
-	return func() func(int) {
-		return func(n int) {
-			var sum time.Duration
-			for i := range n {
-				sum += min(delay(uint(i%delaysInTurn)+1, nil, config), longestDelay)
-			}
-			delaySum = sum
-		}
-	}
+//
+//go:noinline
+func cappedDelay[C any](n int, delay func(uint, error, C) time.Duration, config C) {
+	inTurn(n, func(i int) time.Duration { return min(delay(uint(i)+1, nil, config), longestDelay) })
 }
 
-func sethvargoDelay(jitter bool) func() func(int) {
-	fresh := func() sethvargo.Backoff {
-		b := sethvargo.WithCappedDuration(longestDelay, sethvargo.NewExponential(firstDelay))
-		if jitter {
-			b = sethvargo.WithFullJitter(b)
-		}
-		return b
-	}
-	return func() func(int) {
-		return func(n int) {
-			var sum time.Duration
-			var b sethvargo.Backoff
-			for i := range n {
-				if i%delaysInTurn == 0 {
-					b = fresh()
-				}
-				delay, _ := b.Next()
-				sum += delay
+func sethvargoDelay(n int, jitter bool) {
+	var b sethvargo.Backoff
+	inTurn(n, func(i int) time.Duration {
+		if i == 0 {
+			b = sethvargo.WithCappedDuration(longestDelay, sethvargo.NewExponential(firstDelay))
+			if jitter {
+				b = sethvargo.WithFullJitter(b)
 			}
-			delaySum = sum
 		}
-	}
+		delay, _ := b.Next()
+		return delay
+	})
 }
 
-func awsDelay() func(int) {
+func awsDelay(n int) {
 	b := awsretry.NewExponentialJitterBackoff(longestDelay)
-	return func(n int) {
-		var sum time.Duration
-		for i := range n {
-			delay, err := b.BackoffDelay(i%delaysInTurn+1, nil)
-			if err != nil {
-				panic(err)
-			}
-			sum += delay
+	inTurn(n, func(i int) time.Duration {
+		delay, err := b.BackoffDelay(i+1, nil)
+		if err != nil {
+			panic(err)
 		}
-		delaySum = sum
-	}
+		return delay
+	})
 }

@@ -37,7 +37,7 @@ func (e exchange) contenders() []contender {
 	}
 	var all []contender
 	for _, c := range clients {
-		all = append(all, of(c.name, func() func(int) { return e.loop(c) }))
+		all = append(all, contender{c.name, e.loop(c)})
 	}
 	return all
 }
